@@ -1,0 +1,99 @@
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+
+namespace banyan {
+namespace {
+
+struct OpenFile {
+  int descriptor = -1;
+  size_t size = 0;
+};
+
+// Opens a regular file for reading; the caller closes the descriptor.
+Result<OpenFile> open_regular(const std::string& path) {
+  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) {
+    ErrorCode code = errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo;
+    return make_error(code, fmt::format("{}: {}", path, std::strerror(errno)));
+  }
+  struct stat info {};
+  if (::fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode)) {
+    ::close(descriptor);
+    return io_error("{}: not a regular file", path);
+  }
+  return OpenFile{descriptor, static_cast<size_t>(info.st_size)};
+}
+
+}  // namespace
+
+bool file_exists(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
+}
+
+Result<std::string> read_file(const std::string& path, size_t bytes_max) {
+  OpenFile file = TRY(open_regular(path));
+  if (file.size > bytes_max) {
+    ::close(file.descriptor);
+    return exhausted("{}: {} bytes, the limit is {}", path, file.size, bytes_max);
+  }
+  std::string text(file.size, '\0');
+  size_t filled = 0;
+  while (filled < text.size()) {
+    ssize_t count = ::read(file.descriptor, text.data() + filled, text.size() - filled);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) break;
+    filled += static_cast<size_t>(count);
+  }
+  ::close(file.descriptor);
+  if (filled != text.size()) return io_error("{}: read {} of {} bytes", path, filled, file.size);
+  return text;
+}
+
+Result<MappedFile> MappedFile::open(const std::string& path) {
+  OpenFile file = TRY(open_regular(path));
+  MappedFile map;
+  map.path_ = path;
+  map.descriptor_ = file.descriptor;
+  if (file.size == 0) return map;
+  void* data = ::mmap(nullptr, file.size, PROT_READ, MAP_PRIVATE, file.descriptor, 0);
+  if (data == MAP_FAILED) return io_error("{}: mmap: {}", path, std::strerror(errno));
+  map.data_ = static_cast<const std::byte*>(data);
+  map.size_ = file.size;
+  return map;
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept { *this = std::move(other); }
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+Status MappedFile::unchanged() const {
+  struct stat info {};
+  if (::fstat(descriptor_, &info) != 0 || static_cast<size_t>(info.st_size) < size_) {
+    return io_error("{}: the file became shorter after it was opened", path_);
+  }
+  return {};
+}
+
+}  // namespace banyan

@@ -1,0 +1,43 @@
+// Whole small files, and read-only memory maps of large ones.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "banyan/status.h"
+
+namespace banyan {
+
+// Reads a regular file of at most `bytes_max` bytes.
+Result<std::string> read_file(const std::string& path, size_t bytes_max = 256 << 20);
+
+bool file_exists(const std::string& path);
+
+// A read-only private map of a regular file; empty files map to an empty span.
+//
+// A file that is truncated after it was mapped would raise SIGBUS on the missing pages. Callers
+// that read long after opening call `unchanged()` first, which compares the file's size now.
+class MappedFile {
+ public:
+  static Result<MappedFile> open(const std::string& path);
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  ~MappedFile();
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
+  const std::string& path() const { return path_; }
+  Status unchanged() const;
+
+ private:
+  MappedFile() = default;
+
+  std::string path_;
+  int descriptor_ = -1;
+  const std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace banyan

@@ -1,0 +1,1 @@
+// Stands in for kernels/x86 on other processors.

@@ -1,0 +1,42 @@
+// Where tests find their data.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace banyan::test {
+
+// A file or folder of the repository, for example source_path("tests/golden/llama").
+std::string source_path(const std::string& relative);
+
+// Data that lies beside the repository and need not be there, for example
+// shared_path("models/stories260K").
+std::string shared_path(const std::string& relative);
+bool shared_exists(const std::string& relative);
+
+// A fresh empty folder, removed when the object goes.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+  // Writes `bytes` to the file `name` in the folder and returns its path.
+  std::string write(const std::string& name, const std::string& bytes) const;
+
+ private:
+  std::string path_;
+};
+
+}  // namespace banyan::test
+
+// Skips the test, naming what is absent.
+#define REQUIRE_SHARED(relative)                                                \
+  do {                                                                          \
+    if (!::banyan::test::shared_exists(relative)) {                             \
+      GTEST_SKIP() << ::banyan::test::shared_path(relative) << " is not there"; \
+    }                                                                           \
+  } while (false)
