@@ -1,0 +1,215 @@
+// The porting contract: every computation of a forward pass as a function pointer and a plain
+// argument struct. Kernels see raw pointers; shapes were checked in ops. A new instruction set or
+// device fills the same table.
+//
+// Rules for every table:
+// - kernels/portable is the definition; other tables agree with it within a stated bound.
+// - A row's result depends on that row's data and absolute position alone: the same arithmetic
+//   (order over k, operand rounding) for 1 row and for 512, for any number of threads and any
+//   grouping of rows into spans.
+// - A kernel returns when its work is done (CPU) or enqueued on launch.queue (device).
+// - Activations are f32. Strides are in elements; the last axis is dense.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/thread_pool.h"
+#include "tensor/dtype.h"
+
+namespace banyan {
+
+// Where a kernel runs: a device stream (null on a CPU) and the workers that share its rows.
+struct Launch {
+  void* queue = nullptr;
+  ThreadPool* threads = nullptr;
+};
+
+// ---- Matrix products -------------------------------------------------------------------------
+
+// y[r, j] = sum_k x[r, k] * weight[j, k] (+ bias[j]), accumulated in f32.
+struct GemmArgs {
+  Launch launch;
+  const float* x = nullptr;  // [rows, k]
+  int64_t x_stride = 0;
+  const void* weight = nullptr;  // packed [n, k]
+  const float* bias = nullptr;   // [n] or null
+  float* y = nullptr;            // [rows, n]
+  int64_t y_stride = 0;
+  int64_t rows = 0, n = 0, k = 0;
+};
+
+// Writes `row_count` rows, from `row_begin` on, of a packed [n, k] matrix. Any row range may be
+// packed in any order, from several threads at once; rows never packed read as undefined.
+struct PackArgs {
+  const void* source = nullptr;  // [row_count, k] dense, elements of the kernel's dtype
+  void* packed = nullptr;
+  int64_t n = 0, k = 0;
+  int64_t row_begin = 0, row_count = 0;
+};
+
+// y[i, :] = weight[ids[i], :] as f32: embedding look-up, from the same packed matrix that a tied
+// output head multiplies with.
+struct GatherArgs {
+  Launch launch;
+  const void* weight = nullptr;  // packed [n, k]
+  const int32_t* ids = nullptr;  // [rows], each in [0, n)
+  float* y = nullptr;            // [rows, k] dense
+  int64_t rows = 0, n = 0, k = 0;
+};
+
+// One weight element type: its packed layout and what is done with it.
+struct GemmKernel {
+  size_t (*packed_bytes)(int64_t n, int64_t k) = nullptr;  // a multiple of 64
+  void (*pack)(const PackArgs&) = nullptr;
+  void (*gather)(const GatherArgs&) = nullptr;
+  void (*run)(const GemmArgs&) = nullptr;
+};
+
+// ---- Row-wise --------------------------------------------------------------------------------
+
+// y = x * rsqrt(mean(x^2) + eps) * weight, over the last axis of [rows, groups, dim].
+struct RmsNormArgs {
+  Launch launch;
+  const float* x = nullptr;
+  int64_t x_row_stride = 0;       // groups lie dense inside a row
+  const float* weight = nullptr;  // [dim]
+  float* y = nullptr;
+  int64_t y_row_stride = 0;
+  int64_t rows = 0, groups = 1, dim = 0;
+  float eps = 0;
+};
+
+enum class RopeLayout : uint8_t {
+  kHalves,       // pairs (i, i + rotary/2): every Hugging Face checkpoint of the Llama line
+  kInterleaved,  // pairs (2i, 2i + 1): DeepSeek's MLA
+};
+
+// cos and sin of positions[r] * inverse_frequency[i], both times `scale` (YaRN's attention factor).
+struct RopeAnglesArgs {
+  Launch launch;
+  const int32_t* positions = nullptr;        // [rows]
+  const float* inverse_frequency = nullptr;  // [pairs]
+  float scale = 1;
+  float* cos = nullptr;  // [rows, pairs]
+  float* sin = nullptr;  // [rows, pairs]
+  int64_t rows = 0, pairs = 0;
+};
+
+// Rotates the first 2 * pairs elements of each head and copies the rest. y may be x.
+struct RopeArgs {
+  Launch launch;
+  const float* x = nullptr;  // [rows, heads, head_dim], heads dense inside a row
+  int64_t x_row_stride = 0;
+  const float* cos = nullptr;  // [rows, pairs]
+  const float* sin = nullptr;
+  float* y = nullptr;
+  int64_t y_row_stride = 0;
+  int64_t rows = 0, heads = 0, head_dim = 0, pairs = 0;
+  RopeLayout layout = RopeLayout::kHalves;
+};
+
+// y[r, i] = silu(gate[r, i]) * up[r, i].
+struct SiluMulArgs {
+  Launch launch;
+  const float* gate = nullptr;
+  const float* up = nullptr;
+  int64_t x_row_stride = 0;  // of gate and of up
+  float* y = nullptr;        // [rows, dim] dense
+  int64_t rows = 0, dim = 0;
+};
+
+// y = a + b, dense.
+struct AddArgs {
+  Launch launch;
+  const float* a = nullptr;
+  const float* b = nullptr;
+  float* y = nullptr;
+  int64_t count = 0;
+};
+
+// Of each row of logits: the largest value, its lowest index, and log(sum(exp(x))). A NaN anywhere
+// in a row makes its log_sum_exp NaN; the index is then of the largest number, 0 if there is none.
+struct LogitStatsArgs {
+  Launch launch;
+  const float* x = nullptr;  // [rows, dim]
+  int64_t x_row_stride = 0;
+  int64_t rows = 0, dim = 0;
+  float* max = nullptr;          // [rows]
+  int32_t* argmax = nullptr;     // [rows]
+  float* log_sum_exp = nullptr;  // [rows]
+};
+
+// ---- Attention over pages --------------------------------------------------------------------
+
+// A run of consecutive positions of one sequence in the batch. Position p of the sequence lies in
+// page page_table[page_begin + p / page_size], at row p % page_size.
+struct SpanArgs {
+  int32_t row_begin = 0;  // first row in the batch
+  int32_t row_count = 0;
+  int32_t first_position = 0;  // absolute position of the first row
+  int32_t page_begin = 0;      // where the sequence's pages start in the page table
+};
+
+// Pool layout for every paged state: [pages, heads, page_size, width], so that one head's keys of
+// one page are contiguous.
+struct PageWriteArgs {
+  Launch launch;
+  const float* x = nullptr;  // [rows, heads, width], heads dense inside a row
+  int64_t x_row_stride = 0;
+  void* pool = nullptr;
+  DType pool_dtype = DType::kF32;  // F32, BF16 or F16
+  int64_t heads = 0, width = 0, page_size = 0;
+  const SpanArgs* spans = nullptr;
+  int64_t span_count = 0;
+  const int32_t* page_table = nullptr;
+};
+
+// out[r, h] = sum_j softmax_j(scale * q[r, h] . k[j, h / G]) v[j, h / G] over the visible keys
+// j <= position(r), and j > position(r) - window when window > 0; G = q_heads / kv_heads. The keys
+// and values of the span itself are already in the pools.
+//
+// The key axis is cut at absolute multiples of a fixed tile, so a row's result depends neither on
+// the span that it came in nor on the page size.
+struct AttentionArgs {
+  Launch launch;
+  const float* q = nullptr;  // [rows, q_heads, head_dim], heads dense inside a row
+  int64_t q_row_stride = 0;
+  const void* k_pool = nullptr;
+  const void* v_pool = nullptr;
+  DType pool_dtype = DType::kF32;
+  float* out = nullptr;  // [rows, q_heads, head_dim] dense
+  int64_t q_heads = 0, kv_heads = 0, head_dim = 0, page_size = 0;
+  float scale = 1;
+  int64_t window = 0;  // 0: all earlier keys
+  const SpanArgs* spans = nullptr;
+  int64_t span_count = 0;
+  const int32_t* page_table = nullptr;
+};
+
+// ----------------------------------------------------------------------------------------------
+
+struct KernelTable {
+  const char* name = "";  // "portable", "avx2", "avx512", ...
+
+  GemmKernel gemm_f32;
+  GemmKernel gemm_bf16;
+  GemmKernel gemm_f16;
+
+  void (*rms_norm)(const RmsNormArgs&) = nullptr;
+  void (*rope_angles)(const RopeAnglesArgs&) = nullptr;
+  void (*rope)(const RopeArgs&) = nullptr;
+  void (*silu_mul)(const SiluMulArgs&) = nullptr;
+  void (*add)(const AddArgs&) = nullptr;
+  void (*logit_stats)(const LogitStatsArgs&) = nullptr;
+  void (*page_write)(const PageWriteArgs&) = nullptr;
+  void (*attention)(const AttentionArgs&) = nullptr;
+
+  // The kernel for weights stored as `element`: F32, BF16 or F16.
+  const GemmKernel& gemm(DType element) const {
+    if (element == DType::kBF16) return gemm_bf16;
+    return element == DType::kF16 ? gemm_f16 : gemm_f32;
+  }
+};
+
+}  // namespace banyan

@@ -1,0 +1,25 @@
+// Which kernel tables this build has and this processor can run.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "banyan/status.h"
+#include "kernels/kernel_table.h"
+
+namespace banyan {
+
+// `name` is "auto" (the best that runs here), "portable", "avx2", "avx512" or "amx". An unknown
+// name, a table that this processor cannot run, and one that this version does not have yet are
+// errors that say which names would work. The table lives as long as the program.
+Result<const KernelTable*> select_kernels(std::string_view name);
+
+// The names that select_kernels accepts on this machine, slowest first, without "auto".
+std::vector<std::string> available_kernels();
+
+// A table whose kernels do nothing, with the packed sizes of `like`: a forward pass over it
+// allocates what a real one would, which is how the step arena is sized.
+KernelTable measuring_kernels(const KernelTable& like);
+
+}  // namespace banyan

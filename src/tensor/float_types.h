@@ -1,0 +1,68 @@
+// The 16-bit floating-point types as plain integers with exact conversions.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+namespace banyan {
+
+struct BFloat16 {
+  uint16_t bits = 0;
+};
+
+struct Float16 {
+  uint16_t bits = 0;
+};
+
+inline float to_float(float x) {
+  return x;
+}
+
+inline float to_float(BFloat16 x) {
+  return std::bit_cast<float>(uint32_t{x.bits} << 16);
+}
+
+inline float to_float(Float16 x) {
+  uint32_t sign = (uint32_t{x.bits} & 0x8000u) << 16;
+  uint32_t exponent = (x.bits >> 10) & 0x1fu;
+  uint32_t mantissa = x.bits & 0x3ffu;
+  if (exponent == 0) {  // zero or subnormal: mantissa units of 2^-24
+    float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
+    return std::bit_cast<float>(std::bit_cast<uint32_t>(magnitude) | sign);
+  }
+  uint32_t biased = exponent == 31 ? 255 : exponent + 112;
+  return std::bit_cast<float>(sign | (biased << 23) | (mantissa << 13));
+}
+
+// Round to nearest, ties to even; NaN stays NaN.
+template <class T>
+T from_float(float x);
+
+template <>
+inline float from_float<float>(float x) {
+  return x;
+}
+
+template <>
+inline BFloat16 from_float<BFloat16>(float x) {
+  uint32_t bits = std::bit_cast<uint32_t>(x);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return {static_cast<uint16_t>((bits >> 16) | 0x40u)};
+  return {static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16)};
+}
+
+template <>
+inline Float16 from_float<Float16>(float x) {
+  uint32_t bits = std::bit_cast<uint32_t>(x);
+  auto sign = static_cast<uint16_t>((bits >> 16) & 0x8000u);
+  uint32_t magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return {static_cast<uint16_t>(sign | 0x7e00u)};
+  if (magnitude >= 0x477ff000u) return {static_cast<uint16_t>(sign | 0x7c00u)};  // >= 65520
+  if (magnitude < 0x38800000u) {  // below 2^-14: adding 0.5 leaves the value in units of 2^-24
+    float shifted = std::bit_cast<float>(magnitude) + 0.5f;
+    return {static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(shifted) - 0x3f000000u))};
+  }
+  uint32_t rounded = magnitude + 0xfffu + ((magnitude >> 13) & 1u) - 0x38000000u;
+  return {static_cast<uint16_t>(sign | (rounded >> 13))};
+}
+
+}  // namespace banyan
