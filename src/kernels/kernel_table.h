@@ -29,7 +29,7 @@ struct Launch {
 
 // y[r, j] = sum_k x[r, k] * weight[j, k] (+ bias[j]), accumulated in f32.
 struct GemmArgs {
-  Launch launch;
+  Launch launch = {};
   const float* x = nullptr;  // [rows, k]
   int64_t x_stride = 0;
   const void* weight = nullptr;  // packed [n, k]
@@ -51,7 +51,7 @@ struct PackArgs {
 // y[i, :] = weight[ids[i], :] as f32: embedding look-up, from the same packed matrix that a tied
 // output head multiplies with.
 struct GatherArgs {
-  Launch launch;
+  Launch launch = {};
   const void* weight = nullptr;  // packed [n, k]
   const int32_t* ids = nullptr;  // [rows], each in [0, n)
   float* y = nullptr;            // [rows, k] dense
@@ -70,7 +70,7 @@ struct GemmKernel {
 
 // y = x * rsqrt(mean(x^2) + eps) * weight, over the last axis of [rows, groups, dim].
 struct RmsNormArgs {
-  Launch launch;
+  Launch launch = {};
   const float* x = nullptr;
   int64_t x_row_stride = 0;       // groups lie dense inside a row
   const float* weight = nullptr;  // [dim]
@@ -87,7 +87,7 @@ enum class RopeLayout : uint8_t {
 
 // cos and sin of positions[r] * inverse_frequency[i], both times `scale` (YaRN's attention factor).
 struct RopeAnglesArgs {
-  Launch launch;
+  Launch launch = {};
   const int32_t* positions = nullptr;        // [rows]
   const float* inverse_frequency = nullptr;  // [pairs]
   float scale = 1;
@@ -98,7 +98,7 @@ struct RopeAnglesArgs {
 
 // Rotates the first 2 * pairs elements of each head and copies the rest. y may be x.
 struct RopeArgs {
-  Launch launch;
+  Launch launch = {};
   const float* x = nullptr;  // [rows, heads, head_dim], heads dense inside a row
   int64_t x_row_stride = 0;
   const float* cos = nullptr;  // [rows, pairs]
@@ -111,7 +111,7 @@ struct RopeArgs {
 
 // y[r, i] = silu(gate[r, i]) * up[r, i].
 struct SiluMulArgs {
-  Launch launch;
+  Launch launch = {};
   const float* gate = nullptr;
   const float* up = nullptr;
   int64_t x_row_stride = 0;  // of gate and of up
@@ -121,7 +121,7 @@ struct SiluMulArgs {
 
 // y = a + b, dense.
 struct AddArgs {
-  Launch launch;
+  Launch launch = {};
   const float* a = nullptr;
   const float* b = nullptr;
   float* y = nullptr;
@@ -129,9 +129,10 @@ struct AddArgs {
 };
 
 // Of each row of logits: the largest value, its lowest index, and log(sum(exp(x))). A NaN anywhere
-// in a row makes its log_sum_exp NaN; the index is then of the largest number, 0 if there is none.
+// in a row makes its log_sum_exp NaN; max and index are then those of the numbers, -inf and 0 if
+// there is none.
 struct LogitStatsArgs {
-  Launch launch;
+  Launch launch = {};
   const float* x = nullptr;  // [rows, dim]
   int64_t x_row_stride = 0;
   int64_t rows = 0, dim = 0;
@@ -154,7 +155,7 @@ struct SpanArgs {
 // Pool layout for every paged state: [pages, heads, page_size, width], so that one head's keys of
 // one page are contiguous.
 struct PageWriteArgs {
-  Launch launch;
+  Launch launch = {};
   const float* x = nullptr;  // [rows, heads, width], heads dense inside a row
   int64_t x_row_stride = 0;
   void* pool = nullptr;
@@ -172,7 +173,7 @@ struct PageWriteArgs {
 // The key axis is cut at absolute multiples of a fixed tile, so a row's result depends neither on
 // the span that it came in nor on the page size.
 struct AttentionArgs {
-  Launch launch;
+  Launch launch = {};
   const float* q = nullptr;  // [rows, q_heads, head_dim], heads dense inside a row
   int64_t q_row_stride = 0;
   const void* k_pool = nullptr;
@@ -192,9 +193,9 @@ struct AttentionArgs {
 struct KernelTable {
   const char* name = "";  // "portable", "avx2", "avx512", ...
 
-  GemmKernel gemm_f32;
-  GemmKernel gemm_bf16;
-  GemmKernel gemm_f16;
+  GemmKernel gemm_f32 = {};
+  GemmKernel gemm_bf16 = {};
+  GemmKernel gemm_f16 = {};
 
   void (*rms_norm)(const RmsNormArgs&) = nullptr;
   void (*rope_angles)(const RopeAnglesArgs&) = nullptr;
