@@ -1,0 +1,89 @@
+// Attention over pages, and the writing of pages.
+#include <cmath>
+#include <limits>
+
+#include "kernels/launch.h"
+#include "kernels/portable/portable.h"
+#include "tensor/float_types.h"
+
+namespace banyan::portable {
+namespace {
+
+template <class S>
+void write_pages(const PageWriteArgs& a) {
+  S* pool = static_cast<S*>(a.pool);
+  int64_t rows = span_rows(a.spans, a.span_count);
+  parallel_for(a.launch, rows, 1, [&](int64_t begin, int64_t end) {
+    for_span_rows(a.spans, a.span_count, begin, end, [&](const SpanArgs& span, int64_t i) {
+      for (int64_t head = 0; head < a.heads; ++head) {
+        const float* x = a.x + (span.row_begin + i) * a.x_row_stride + head * a.width;
+        S* to = pool + pool_offset(a.page_table, span, span.first_position + i, head, a.heads,
+                                   a.page_size, a.width);
+        for (int64_t c = 0; c < a.width; ++c) to[c] = from_float<S>(x[c]);
+      }
+    });
+  });
+}
+
+// One query of one head. The softmax runs online (Milakov and Gimelshein 2018, "Online normalizer
+// calculation for softmax"): key by key in ascending order, rescaling what was summed whenever a
+// larger score appears. The maximum starts at the lowest finite number, so that a score of -inf
+// weighs nothing even if it is the first.
+template <class S>
+void attend(const AttentionArgs& a, const SpanArgs& span, int64_t i, int64_t head) {
+  int64_t position = span.first_position + i;
+  int64_t kv_head = head / (a.q_heads / a.kv_heads);
+  const float* q = a.q + (span.row_begin + i) * a.q_row_stride + head * a.head_dim;
+  float* out = a.out + ((span.row_begin + i) * a.q_heads + head) * a.head_dim;
+  for (int64_t c = 0; c < a.head_dim; ++c) out[c] = 0;
+  float max = std::numeric_limits<float>::lowest();
+  float sum = 0;
+  int64_t first = a.window > 0 && position >= a.window ? position - a.window + 1 : 0;
+  for (int64_t j = first; j <= position; ++j) {
+    int64_t offset =
+        pool_offset(a.page_table, span, j, kv_head, a.kv_heads, a.page_size, a.head_dim);
+    const S* k = static_cast<const S*>(a.k_pool) + offset;
+    const S* v = static_cast<const S*>(a.v_pool) + offset;
+    float score = 0;
+    for (int64_t c = 0; c < a.head_dim; ++c) score += q[c] * to_float(k[c]);
+    score *= a.scale;
+    if (score > max) {
+      float correction = std::exp(max - score);
+      for (int64_t c = 0; c < a.head_dim; ++c) out[c] *= correction;
+      sum *= correction;
+      max = score;
+    }
+    float weight = std::exp(score - max);
+    for (int64_t c = 0; c < a.head_dim; ++c) out[c] += weight * to_float(v[c]);
+    sum += weight;
+  }
+  for (int64_t c = 0; c < a.head_dim; ++c) out[c] /= sum;
+}
+
+template <class S>
+void attend_all(const AttentionArgs& a) {
+  int64_t rows = span_rows(a.spans, a.span_count);
+  parallel_for(a.launch, rows, 1, [&](int64_t begin, int64_t end) {
+    for_span_rows(a.spans, a.span_count, begin, end, [&](const SpanArgs& span, int64_t i) {
+      for (int64_t head = 0; head < a.q_heads; ++head) attend<S>(a, span, i, head);
+    });
+  });
+}
+
+}  // namespace
+
+void page_write(const PageWriteArgs& a) {
+  if (a.pool_dtype == DType::kBF16) return write_pages<BFloat16>(a);
+  if (a.pool_dtype == DType::kF16) return write_pages<Float16>(a);
+  write_pages<float>(a);
+}
+
+// Vaswani et al. 2017, "Attention Is All You Need", equation 1, with grouped heads (Ainslie et al.
+// 2023, "GQA") and a sliding window (Beltagy et al. 2020, "Longformer").
+void attention(const AttentionArgs& a) {
+  if (a.pool_dtype == DType::kBF16) return attend_all<BFloat16>(a);
+  if (a.pool_dtype == DType::kF16) return attend_all<Float16>(a);
+  attend_all<float>(a);
+}
+
+}  // namespace banyan::portable

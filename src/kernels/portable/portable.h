@@ -1,0 +1,26 @@
+// The portable table: every kernel in plain scalar C++ with f32 accumulation. It is the definition
+// that other tables are tested against (tests/differential) and is itself tested against Hugging
+// Face transformers (tests/golden). Clarity comes before speed here.
+#pragma once
+
+#include "kernels/kernel_table.h"
+
+namespace banyan::portable {
+
+// Per weight element type, see gemm.cpp. Packed layout: the matrix as it is, row-major.
+GemmKernel gemm_f32();
+GemmKernel gemm_bf16();
+GemmKernel gemm_f16();
+
+void rms_norm(const RmsNormArgs& args);
+void rope_angles(const RopeAnglesArgs& args);
+void rope(const RopeArgs& args);
+void silu_mul(const SiluMulArgs& args);
+void add(const AddArgs& args);
+void logit_stats(const LogitStatsArgs& args);
+void page_write(const PageWriteArgs& args);
+void attention(const AttentionArgs& args);
+
+const KernelTable& table();
+
+}  // namespace banyan::portable

@@ -1,0 +1,23 @@
+#include "kernels/portable/portable.h"
+
+namespace banyan::portable {
+
+const KernelTable& table() {
+  static const KernelTable kTable = {
+      .name = "portable",
+      .gemm_f32 = gemm_f32(),
+      .gemm_bf16 = gemm_bf16(),
+      .gemm_f16 = gemm_f16(),
+      .rms_norm = rms_norm,
+      .rope_angles = rope_angles,
+      .rope = rope,
+      .silu_mul = silu_mul,
+      .add = add,
+      .logit_stats = logit_stats,
+      .page_write = page_write,
+      .attention = attention,
+  };
+  return kTable;
+}
+
+}  // namespace banyan::portable

@@ -1,0 +1,73 @@
+#include "kernels/select.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "kernels/portable/portable.h"
+#include "kernels/x86/x86.h"
+
+namespace banyan {
+namespace {
+
+// Names that are, or will be, a table on some machine: refused here with a better reason than
+// "unknown".
+constexpr std::array<std::string_view, 2> kOtherMachines = {"avx2", "avx512"};
+constexpr std::string_view kPlanned = "amx";
+
+std::vector<const KernelTable*> tables() {
+  std::vector<const KernelTable*> all = {&portable::table()};
+  for (const KernelTable* table : x86_kernels()) all.push_back(table);
+  return all;
+}
+
+GemmKernel measuring_gemm(const GemmKernel& like) {
+  return {.packed_bytes = like.packed_bytes,
+          .pack = [](const PackArgs&) {},
+          .gather = [](const GatherArgs&) {},
+          .run = [](const GemmArgs&) {}};
+}
+
+}  // namespace
+
+Result<const KernelTable*> select_kernels(std::string_view name) {
+  std::vector<const KernelTable*> all = tables();
+  if (name == "auto") return all.back();
+  for (const KernelTable* table : all) {
+    if (table->name == name) return table;
+  }
+  std::string usable = fmt::format("auto, {}", fmt::join(available_kernels(), ", "));
+  if (name == kPlanned) {
+    return unsupported("kernels \"{}\" are not in this version yet; use one of: {}", name, usable);
+  }
+  if (std::ranges::find(kOtherMachines, name) != kOtherMachines.end()) {
+    return unsupported("this processor cannot run the \"{}\" kernels; use one of: {}", name,
+                       usable);
+  }
+  return invalid_argument("unknown kernels \"{}\"; use one of: {}", name, usable);
+}
+
+std::vector<std::string> available_kernels() {
+  std::vector<std::string> names;
+  for (const KernelTable* table : tables()) names.emplace_back(table->name);
+  return names;
+}
+
+KernelTable measuring_kernels(const KernelTable& like) {
+  return {.name = "measuring",
+          .gemm_f32 = measuring_gemm(like.gemm_f32),
+          .gemm_bf16 = measuring_gemm(like.gemm_bf16),
+          .gemm_f16 = measuring_gemm(like.gemm_f16),
+          .rms_norm = [](const RmsNormArgs&) {},
+          .rope_angles = [](const RopeAnglesArgs&) {},
+          .rope = [](const RopeArgs&) {},
+          .silu_mul = [](const SiluMulArgs&) {},
+          .add = [](const AddArgs&) {},
+          .logit_stats = [](const LogitStatsArgs&) {},
+          .page_write = [](const PageWriteArgs&) {},
+          .attention = [](const AttentionArgs&) {}};
+}
+
+}  // namespace banyan

@@ -1,0 +1,62 @@
+#include "kernels/select.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace banyan {
+namespace {
+
+TEST(SelectKernels, PortableRunsEverywhere) {
+  EXPECT_EQ(available_kernels().front(), "portable");
+  auto table = select_kernels("portable");
+  ASSERT_TRUE(table.has_value());
+  EXPECT_STREQ((*table)->name, "portable");
+}
+
+TEST(SelectKernels, EveryAvailableNameSelectsACompleteTable) {
+  for (const std::string& name : available_kernels()) {
+    SCOPED_TRACE(name);
+    auto selected = select_kernels(name);
+    ASSERT_TRUE(selected.has_value()) << selected.error().message;
+    const KernelTable& table = **selected;
+    EXPECT_EQ(table.name, name);
+    for (DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+      const GemmKernel& gemm = table.gemm(dtype);
+      EXPECT_TRUE(gemm.packed_bytes && gemm.pack && gemm.gather && gemm.run);
+      EXPECT_EQ(gemm.packed_bytes(3, 5) % 64, 0u);
+      EXPECT_GE(gemm.packed_bytes(3, 5), 3 * 5 * dtype_bytes(dtype));
+    }
+    EXPECT_TRUE(table.rms_norm && table.rope_angles && table.rope && table.silu_mul);
+    EXPECT_TRUE(table.add && table.logit_stats && table.page_write && table.attention);
+  }
+}
+
+TEST(SelectKernels, AutoIsTheFastest) {
+  auto table = select_kernels("auto");
+  ASSERT_TRUE(table.has_value());
+  EXPECT_EQ((*table)->name, available_kernels().back());
+}
+
+TEST(SelectKernels, ErrorsNameWhatWouldWork) {
+  for (const char* name : {"", "fast", "AVX2", "amx"}) {
+    auto table = select_kernels(name);
+    ASSERT_FALSE(table.has_value()) << name;
+    const std::string& message = table.error().message;
+    EXPECT_TRUE(message.contains(fmt::format("\"{}\"", name))) << message;
+    EXPECT_TRUE(message.contains("auto, portable")) << message;
+  }
+  EXPECT_EQ(select_kernels("amx").error().code, ErrorCode::kUnsupported);
+  EXPECT_EQ(select_kernels("fast").error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST(MeasuringKernels, HaveTheSizesOfTheOriginalAndWriteNothing) {
+  const KernelTable& real = **select_kernels("auto");
+  KernelTable measuring = measuring_kernels(real);
+  EXPECT_EQ(measuring.gemm_bf16.packed_bytes(100, 33), real.gemm_bf16.packed_bytes(100, 33));
+  measuring.gemm_f32.run({.rows = 1 << 20, .n = 1 << 20, .k = 1 << 20});
+  measuring.attention({.q_heads = 1, .kv_heads = 1, .head_dim = 64, .span_count = 9});
+  measuring.add({.count = 1 << 20});
+}
+
+}  // namespace
+}  // namespace banyan
