@@ -1,0 +1,75 @@
+"""Runs a checkpoint in transformers (eager attention, CPU) and records what a port must match."""
+
+import torch
+from transformers import AutoModelForCausalLM
+
+GREEDY_TOKENS = 24
+
+
+def load_model(folder, dtype):
+    """The model in `dtype`; fails unless every tensor was used, save the old inv_freq buffers."""
+    model, report = AutoModelForCausalLM.from_pretrained(
+        folder, dtype=dtype, attn_implementation="eager", output_loading_info=True
+    )
+    unused = [n for n in report["unexpected_keys"] if not n.endswith("rotary_emb.inv_freq")]
+    wrong = unused + list(report["missing_keys"]) + list(report["mismatched_keys"])
+    if wrong:
+        raise RuntimeError(f"{folder}: transformers did not load {wrong}")
+    return model.eval()
+
+
+@torch.no_grad()
+def run(model, ids):
+    """The residual stream after the embedding and after each layer, its final norm, and logits.
+
+    transformers applies the final norm to its last `hidden_states` entry; hooks see the stream
+    before it.
+    """
+    stream, final = [], []
+    base = model.model
+    watched = [(base.embed_tokens, stream), *((layer, stream) for layer in base.layers)]
+    hooks = [
+        module.register_forward_hook(lambda _, __, output, sink=sink: sink.append(output))
+        for module, sink in [*watched, (base.norm, final)]
+    ]
+    logits = model(torch.tensor([ids]), use_cache=False).logits[0]
+    for hook in hooks:
+        hook.remove()
+    return {"hidden": torch.cat(stream), "final": final[0][0], "logits": logits}
+
+
+@torch.no_grad()
+def greedy(model, ids):
+    """Greedy continuation, each step a full forward pass; end-of-sequence ids do not stop it.
+
+    Returns the tokens, their logprobs and the logit margin of the best over the second best.
+    """
+    ids, logprobs, margins = list(ids), [], []
+    for _ in range(GREEDY_TOKENS):
+        logits = model(torch.tensor([ids]), use_cache=False).logits[0, -1].double()
+        best, second = torch.topk(logits, 2).values
+        ids.append(int(logits.argmax()))
+        logprobs.append(float(logits.log_softmax(-1).max()))
+        margins.append(float(best - second))
+    return {
+        "ids": torch.tensor(ids[-GREEDY_TOKENS:]),
+        "logprobs": torch.tensor(logprobs),
+        "margins": torch.tensor(margins),
+    }
+
+
+def prompt_logprobs(logits, ids):
+    """log p(ids[i + 1] | ids[..i]) for i in 0 .. T-2, f32 [T - 1]."""
+    following = torch.tensor(ids[1:])[:, None]
+    return logits[:-1].double().log_softmax(-1).gather(1, following)[:, 0].float()
+
+
+def reference_of(folder, ids):
+    """The tensors of the reference file, all from a float32 run of the weights on disk."""
+    model = load_model(folder, torch.float32)
+    outputs = run(model, ids)
+    result = {"prompt_ids": torch.tensor(ids)} | outputs
+    result["prompt_logprobs"] = prompt_logprobs(outputs["logits"], ids)
+    for start, prompt in (("greedy", ids), ("single", ids[:1])):
+        result |= {f"{start}_{key}": value for key, value in greedy(model, prompt).items()}
+    return {name: tensor.contiguous() for name, tensor in result.items()}
