@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/check.h"
 #include "base/error.h"
 
 namespace banyan {
@@ -21,12 +22,13 @@ struct OpenFile {
 
 // Opens a regular file for reading; the caller closes the descriptor.
 Result<OpenFile> open_regular(const std::string& path) {
-  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // O_NONBLOCK: opening a pipe that nobody writes to would wait for ever.
+  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) {
     ErrorCode code = errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo;
     return make_error(code, fmt::format("{}: {}", path, std::strerror(errno)));
   }
-  struct stat info {};
+  struct stat info{};
   if (::fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(descriptor);
     return io_error("{}: not a regular file", path);
@@ -34,10 +36,14 @@ Result<OpenFile> open_regular(const std::string& path) {
   return OpenFile{descriptor, static_cast<size_t>(info.st_size)};
 }
 
+std::unexpected<Error> shrunk(const std::string& path) {
+  return io_error("{}: the file became shorter after it was opened", path);
+}
+
 }  // namespace
 
 bool file_exists(const std::string& path) {
-  struct stat info {};
+  struct stat info{};
   return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
 }
 
@@ -73,7 +79,9 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
   return map;
 }
 
-MappedFile::MappedFile(MappedFile&& other) noexcept { *this = std::move(other); }
+MappedFile::MappedFile(MappedFile&& other) noexcept {
+  *this = std::move(other);
+}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(path_, other.path_);
@@ -88,10 +96,24 @@ MappedFile::~MappedFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
+Status MappedFile::read(size_t offset, std::span<std::byte> to) const {
+  CHECK(offset <= size_ && to.size() <= size_ - offset, "{}: {} bytes at {} of {}", path_,
+        to.size(), offset, size_);
+  while (!to.empty()) {
+    ssize_t count = ::pread(descriptor_, to.data(), to.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return io_error("{}: {}", path_, std::strerror(errno));
+    if (count == 0) return shrunk(path_);
+    offset += static_cast<size_t>(count);
+    to = to.subspan(static_cast<size_t>(count));
+  }
+  return {};
+}
+
 Status MappedFile::unchanged() const {
-  struct stat info {};
+  struct stat info{};
   if (::fstat(descriptor_, &info) != 0 || static_cast<size_t>(info.st_size) < size_) {
-    return io_error("{}: the file became shorter after it was opened", path_);
+    return shrunk(path_);
   }
   return {};
 }

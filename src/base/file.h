@@ -17,8 +17,10 @@ bool file_exists(const std::string& path);
 
 // A read-only private map of a regular file; empty files map to an empty span.
 //
-// A file that is truncated after it was mapped would raise SIGBUS on the missing pages. Callers
-// that read long after opening call `unchanged()` first, which compares the file's size now.
+// A file that is truncated after it was mapped raises SIGBUS on the missing pages, and no check
+// made beforehand closes that window. So bytes that are copied out anyway are read with `read()`,
+// which the kernel answers with a short count instead of a signal; those who must use the map long
+// after opening call `unchanged()` first, which compares the file's size now.
 class MappedFile {
  public:
   static Result<MappedFile> open(const std::string& path);
@@ -29,6 +31,8 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
   const std::string& path() const { return path_; }
+  // Copies `to.size()` bytes from `offset`, through a read of the file and not through the map.
+  Status read(size_t offset, std::span<std::byte> to) const;
   Status unchanged() const;
 
  private:
