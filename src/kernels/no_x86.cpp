@@ -1,10 +1,10 @@
 // Stands in for kernels/x86 on other processors.
 #include "kernels/x86/x86.h"
 
-namespace banyan {
+namespace banyan::x86 {
 
-std::vector<const KernelTable*> x86_kernels() {
+std::vector<const KernelTable*> runnable_tables() {
   return {};
 }
 
-}  // namespace banyan
+}  // namespace banyan::x86

@@ -19,7 +19,7 @@ constexpr std::string_view kPlanned = "amx";
 
 std::vector<const KernelTable*> tables() {
   std::vector<const KernelTable*> all = {&portable::table()};
-  for (const KernelTable* table : x86_kernels()) all.push_back(table);
+  for (const KernelTable* table : x86::runnable_tables()) all.push_back(table);
   return all;
 }
 

@@ -5,9 +5,13 @@
 
 #include "kernels/kernel_table.h"
 
-namespace banyan {
+namespace banyan::x86 {
 
-// The x86 tables that this processor and operating system can run, slowest first.
-std::vector<const KernelTable*> x86_kernels();
+// To be used only where runnable_tables() has them.
+extern const KernelTable kAvx2;
+extern const KernelTable kAvx512;
 
-}  // namespace banyan
+// The tables that this processor and operating system can run, slowest first.
+std::vector<const KernelTable*> runnable_tables();
+
+}  // namespace banyan::x86

@@ -1,0 +1,50 @@
+// The register tile that matrix products and attention scores share.
+//
+// A sum over k runs in kLanes lanes, lane l taking the elements k = l modulo kLanes in ascending
+// order, and ends in one fixed tree of additions. So it depends neither on how many rows share the
+// tile nor on the place in it.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/x86/vec_math.h"
+
+namespace banyan::x86 {
+
+constexpr int kTileOutputs = 4;
+
+// sums[r][j] = sum over c < k of x[r][c] * w[j][c], for r < R.
+template <class V, int R, class W>
+inline void dot_tile(const float* const* x, const W* const* w, int64_t k,
+                     float (*sums)[kTileOutputs]) {
+  typename V::F acc[R][kTileOutputs];
+  for (int r = 0; r < R; ++r) {
+    for (int j = 0; j < kTileOutputs; ++j) acc[r][j] = V::set(0);
+  }
+  auto step = [&](int64_t c, auto load) {
+    typename V::F weights[kTileOutputs];
+    for (int j = 0; j < kTileOutputs; ++j) weights[j] = load(w[j] + c);
+    for (int r = 0; r < R; ++r) {
+      auto activation = load(x[r] + c);
+      for (int j = 0; j < kTileOutputs; ++j) {
+        acc[r][j] = V::fma(activation, weights[j], acc[r][j]);
+      }
+    }
+  };
+  int64_t whole = k / V::kLanes * V::kLanes;
+  for (int64_t c = 0; c < whole; c += V::kLanes) step(c, [](auto* p) { return V::load(p); });
+  if (whole < k) step(whole, [&](auto* p) { return V::load_first(p, k - whole); });
+  for (int r = 0; r < R; ++r) V::sum4(acc[r][0], acc[r][1], acc[r][2], acc[r][3], sums[r]);
+}
+
+// The same for `rows` in [1, kTileRows].
+template <class V, class W, int R = V::kTileRows>
+inline void dot_tile_of(int64_t rows, const float* const* x, const W* const* w, int64_t k,
+                        float (*sums)[kTileOutputs]) {
+  if constexpr (R > 1) {
+    if (rows < R) return dot_tile_of<V, W, R - 1>(rows, x, w, k, sums);
+  }
+  dot_tile<V, R, W>(x, w, k, sums);
+}
+
+}  // namespace banyan::x86

@@ -1,0 +1,119 @@
+// Eight f32 lanes of AVX2 with FMA and F16C; see vec_avx512.h for what each function means and for
+// the rule about inline functions.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+#include <cstring>
+
+#include "tensor/float_types.h"
+
+namespace banyan::x86 {
+
+struct Avx2 {
+  using F = __m256;
+  static constexpr int64_t kLanes = 8;
+  // 3 x 4 sums, 3 operands and a weight of 16 registers.
+  static constexpr int kTileRows = 3;
+
+  static F set(float x) { return _mm256_set1_ps(x); }
+
+  static F load(const float* p) { return _mm256_loadu_ps(p); }
+  static F load(const BFloat16* p) { return widen(words(p)); }
+  static F load(const Float16* p) { return _mm256_cvtph_ps(words(p)); }
+
+  static F load_first(const float* p, int64_t n) { return _mm256_maskload_ps(p, first(n)); }
+  static F load_first(const BFloat16* p, int64_t n) { return widen(first_words(p, n)); }
+  static F load_first(const Float16* p, int64_t n) { return _mm256_cvtph_ps(first_words(p, n)); }
+
+  static void store(float* p, F x) { _mm256_storeu_ps(p, x); }
+  static void store(BFloat16* p, F x) { std::memcpy(p, Words{narrow(x)}.bytes, 16); }
+  static void store(Float16* p, F x) { std::memcpy(p, Words{halve(x)}.bytes, 16); }
+
+  static void store_first(float* p, int64_t n, F x) { _mm256_maskstore_ps(p, first(n), x); }
+  static void store_first(BFloat16* p, int64_t n, F x) {
+    std::memcpy(p, Words{narrow(x)}.bytes, 2 * n);
+  }
+  static void store_first(Float16* p, int64_t n, F x) {
+    std::memcpy(p, Words{halve(x)}.bytes, 2 * n);
+  }
+
+  static F add(F a, F b) { return _mm256_add_ps(a, b); }
+  static F sub(F a, F b) { return _mm256_sub_ps(a, b); }
+  static F mul(F a, F b) { return _mm256_mul_ps(a, b); }
+  static F div(F a, F b) { return _mm256_div_ps(a, b); }
+  static F fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
+  static F max(F a, F b) { return _mm256_max_ps(a, b); }
+  static F min(F a, F b) { return _mm256_min_ps(a, b); }
+  static F round(F a) { return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT); }
+  static F power_of_two(F n) {
+    __m256i biased = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(biased, 23));
+  }
+  static uint32_t equal_lanes(F a, F b) {
+    return static_cast<uint32_t>(_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_EQ_OQ)));
+  }
+
+  static float lane0(F a) { return _mm256_cvtss_f32(a); }
+  static float sum(F a) {
+    float sums[4];
+    sum4(a, a, a, a, sums);
+    return sums[0];
+  }
+  static float largest(F a) {
+    F m = max(a, _mm256_permute2f128_ps(a, a, 1));
+    m = max(m, _mm256_permute_ps(m, 0x4e));
+    m = max(m, _mm256_permute_ps(m, 0xb1));
+    return _mm256_cvtss_f32(m);
+  }
+
+  static void sum4(F a, F b, F c, F d, float* sums) {
+    F ac = add(_mm256_permute2f128_ps(a, c, 0x20), _mm256_permute2f128_ps(a, c, 0x31));
+    F bd = add(_mm256_permute2f128_ps(b, d, 0x20), _mm256_permute2f128_ps(b, d, 0x31));
+    // One half of ac and of bd for each: pairs of lanes are added until one lane of each is left.
+    F abcd = add(_mm256_shuffle_ps(ac, bd, 0x44), _mm256_shuffle_ps(ac, bd, 0xee));
+    abcd = add(abcd, _mm256_permute_ps(abcd, 0xb1));  // a a b b | c c d d
+    __m256i places = _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6);
+    _mm_storeu_ps(sums, _mm256_castps256_ps128(_mm256_permutevar8x32_ps(abcd, places)));
+  }
+
+ private:
+  union Words {
+    __m128i vector;
+    char bytes[16];
+  };
+
+  static __m256i first(int64_t n) {
+    __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), lanes);
+  }
+  template <class T>
+  static __m128i words(const T* p) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  }
+  template <class T>
+  static __m128i first_words(const T* p, int64_t n) {
+    Words words = {_mm_setzero_si128()};
+    std::memcpy(words.bytes, p, 2 * n);
+    return words.vector;
+  }
+
+  static F widen(__m128i bf16) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bf16), 16));
+  }
+  static __m128i halve(F x) { return _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT); }
+  // As from_float<BFloat16>.
+  static __m128i narrow(F x) {
+    __m256i bits = _mm256_castps_si256(x);
+    __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    __m256i rounded = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+    __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+    __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+    __m256i high = _mm256_srli_epi32(_mm256_blendv_epi8(rounded, quiet, nan), 16);
+    __m256i packed = _mm256_packus_epi32(high, high);
+    return _mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0x08));
+  }
+};
+
+}  // namespace banyan::x86

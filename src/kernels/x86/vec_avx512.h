@@ -1,0 +1,114 @@
+// Sixteen f32 lanes of AVX-512 (F, BW, DQ, VL), as the algorithms in this folder see them.
+//
+// The algorithms are templates over such a class, compiled once per instruction set. Whatever they
+// call must depend on the class too or be `static`: an inline function that two files compile with
+// different flags would be merged by the linker, and the wider one would crash older processors.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+#include "tensor/float_types.h"
+
+namespace banyan::x86 {
+
+struct Avx512 {
+  using F = __m512;
+  static constexpr int64_t kLanes = 16;
+  // Rows of activations per register tile: 6 x 4 sums, 4 weights and an operand of 32 registers.
+  static constexpr int kTileRows = 6;
+
+  static F set(float x) { return _mm512_set1_ps(x); }
+
+  static F load(const float* p) { return _mm512_loadu_ps(p); }
+  static F load(const BFloat16* p) { return widen(_mm256_loadu_si256(words(p))); }
+  static F load(const Float16* p) { return _mm512_cvtph_ps(_mm256_loadu_si256(words(p))); }
+
+  // The first n lanes, n < kLanes, from memory that need not reach further; the others are zero.
+  static F load_first(const float* p, int64_t n) { return _mm512_maskz_loadu_ps(first(n), p); }
+  static F load_first(const BFloat16* p, int64_t n) {
+    return widen(_mm256_maskz_loadu_epi16(first(n), p));
+  }
+  static F load_first(const Float16* p, int64_t n) {
+    return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(first(n), p));
+  }
+
+  static void store(float* p, F x) { _mm512_storeu_ps(p, x); }
+  static void store(BFloat16* p, F x) { _mm256_storeu_si256(words(p), narrow(x)); }
+  static void store(Float16* p, F x) { _mm256_storeu_si256(words(p), halve(x)); }
+
+  static void store_first(float* p, int64_t n, F x) { _mm512_mask_storeu_ps(p, first(n), x); }
+  static void store_first(BFloat16* p, int64_t n, F x) {
+    _mm256_mask_storeu_epi16(p, first(n), narrow(x));
+  }
+  static void store_first(Float16* p, int64_t n, F x) {
+    _mm256_mask_storeu_epi16(p, first(n), halve(x));
+  }
+
+  static F add(F a, F b) { return _mm512_add_ps(a, b); }
+  static F sub(F a, F b) { return _mm512_sub_ps(a, b); }
+  static F mul(F a, F b) { return _mm512_mul_ps(a, b); }
+  static F div(F a, F b) { return _mm512_div_ps(a, b); }
+  static F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
+  // The second operand where either is NaN.
+  static F max(F a, F b) { return _mm512_max_ps(a, b); }
+  static F min(F a, F b) { return _mm512_min_ps(a, b); }
+  static F round(F a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT); }
+  // 2^n for integral n in [-126, 127].
+  static F power_of_two(F n) {
+    __m512i biased = _mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(biased, 23));
+  }
+  // Bit l is set where lane l of both is equal.
+  static uint32_t equal_lanes(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
+
+  static float lane0(F a) { return _mm512_cvtss_f32(a); }
+  static float sum(F a) {
+    float sums[4];
+    sum4(a, a, a, a, sums);
+    return sums[0];
+  }
+  static float largest(F a) { return _mm512_reduce_max_ps(a); }
+
+  // sums[i] = the sum of the lanes of a, b, c and d. All four go through the same tree of
+  // additions, so a sum does not depend on which of the four places it was computed in.
+  static void sum4(F a, F b, F c, F d, float* sums) {
+    F ab = add(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
+    F cd = add(_mm512_shuffle_f32x4(c, d, 0x44), _mm512_shuffle_f32x4(c, d, 0xee));
+    // One quarter of the register for each of a, b, c and d.
+    F abcd = add(_mm512_shuffle_f32x4(ab, cd, 0x88), _mm512_shuffle_f32x4(ab, cd, 0xdd));
+    abcd = add(abcd, _mm512_permute_ps(abcd, 0x4e));
+    abcd = add(abcd, _mm512_permute_ps(abcd, 0xb1));
+    __m512i quarters = _mm512_setr_epi32(0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12);
+    _mm_storeu_ps(sums, _mm512_castps512_ps128(_mm512_permutexvar_ps(quarters, abcd)));
+  }
+
+ private:
+  static __mmask16 first(int64_t n) { return static_cast<__mmask16>((1u << n) - 1); }
+
+  template <class T>
+  static const __m256i* words(const T* p) {
+    return reinterpret_cast<const __m256i*>(p);
+  }
+  template <class T>
+  static __m256i* words(T* p) {
+    return reinterpret_cast<__m256i*>(p);
+  }
+
+  static F widen(__m256i bf16) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bf16), 16));
+  }
+  static __m256i halve(F x) { return _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT); }
+  // As from_float<BFloat16>.
+  static __m256i narrow(F x) {
+    __m512i bits = _mm512_castps_si512(x);
+    __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+    __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    rounded = _mm512_mask_or_epi32(rounded, nan, bits, _mm512_set1_epi32(0x400000));
+    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16));
+  }
+};
+
+}  // namespace banyan::x86
