@@ -1,0 +1,360 @@
+// Attention over pages of every table: portable against f64, the others against portable, and each
+// against itself bit for bit in other spans, page sizes, batches and numbers of threads.
+//
+// Pools start as NaN and pages that a sequence may have given back are -1 in its page table, so
+// reading a key that is not visible fails.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "differential/kernels.h"
+
+namespace banyan {
+namespace {
+
+using namespace test;  // NOLINT
+
+struct Shape {
+  int64_t kv_heads = 2, group = 2, head_dim = 16;
+  int64_t window = 0;
+  DType dtype = DType::kF32;
+  int64_t q_width() const { return kv_heads * group * head_dim; }
+  int64_t kv_width() const { return kv_heads * head_dim; }
+};
+
+// Queries, keys and values of one sequence, rows dense.
+struct Inputs {
+  Inputs(const Shape& shape, int64_t length, Random& random, float scale = 1)
+      : length(length),
+        q(random.normals(length * shape.q_width(), scale)),
+        k(random.normals(length * shape.kv_width(), scale)),
+        v(random.normals(length * shape.kv_width())) {}
+  int64_t length;
+  std::vector<float> q, k, v;
+};
+
+// Several sequences in one pair of pools with shuffled pages.
+class Cache {
+ public:
+  Cache(const Shape& shape, int64_t page_size, const std::vector<int64_t>& lengths,
+        uint64_t seed = 1)
+      : shape_(shape), page_size_(page_size) {
+    int64_t pages = 0;
+    for (int64_t length : lengths) {
+      page_begin_.push_back(static_cast<int32_t>(pages));
+      pages += (length + page_size - 1) / page_size;
+    }
+    page_table_.resize(pages);
+    std::iota(page_table_.begin(), page_table_.end(), 0);
+    std::shuffle(page_table_.begin(), page_table_.end(), std::mt19937_64(seed));
+    size_t bytes = pages * page_size * shape.kv_width() * dtype_bytes(shape.dtype);
+    k_.assign(bytes, char(0xff));
+    v_.assign(bytes, char(0xff));
+  }
+
+  // Writes keys and values of the spans (sequence, first position, rows) and attends to them.
+  struct Span {
+    int sequence;
+    int64_t first, count;
+  };
+  std::vector<float> step(const KernelTable& table, const std::vector<const Inputs*>& inputs,
+                          const std::vector<Span>& spans, ThreadPool* threads = nullptr) {
+    std::vector<SpanArgs> args;
+    std::vector<float> q, k, v;
+    int32_t rows = 0;
+    for (const Span& span : spans) {
+      args.push_back({.row_begin = rows,
+                      .row_count = static_cast<int32_t>(span.count),
+                      .first_position = static_cast<int32_t>(span.first),
+                      .page_begin = page_begin_[span.sequence]});
+      rows += static_cast<int32_t>(span.count);
+      auto append = [&](std::vector<float>& to, const std::vector<float>& from, int64_t width) {
+        to.insert(to.end(), from.begin() + span.first * width,
+                  from.begin() + (span.first + span.count) * width);
+      };
+      append(q, inputs[span.sequence]->q, shape_.q_width());
+      append(k, inputs[span.sequence]->k, shape_.kv_width());
+      append(v, inputs[span.sequence]->v, shape_.kv_width());
+    }
+    write(table, args, k, k_, threads);
+    write(table, args, v, v_, threads);
+    std::vector<int32_t> pages = visible_pages(spans);
+    std::vector<float> out(rows * shape_.q_width(), NAN);
+    table.attention({.launch = {.threads = threads},
+                     .q = q.data(),
+                     .q_row_stride = shape_.q_width(),
+                     .k_pool = k_.data(),
+                     .v_pool = v_.data(),
+                     .pool_dtype = shape_.dtype,
+                     .out = out.data(),
+                     .q_heads = shape_.kv_heads * shape_.group,
+                     .kv_heads = shape_.kv_heads,
+                     .head_dim = shape_.head_dim,
+                     .page_size = page_size_,
+                     .scale = scale(),
+                     .window = shape_.window,
+                     .spans = args.data(),
+                     .span_count = std::ssize(args),
+                     .page_table = pages.data()});
+    return out;
+  }
+
+  float scale() const { return 1 / std::sqrt(static_cast<float>(shape_.head_dim)); }
+  const std::vector<char>& key_bytes() const { return k_; }
+
+ private:
+  void write(const KernelTable& table, const std::vector<SpanArgs>& spans,
+             const std::vector<float>& x, std::vector<char>& pool, ThreadPool* threads) {
+    table.page_write({.launch = {.threads = threads},
+                      .x = x.data(),
+                      .x_row_stride = shape_.kv_width(),
+                      .pool = pool.data(),
+                      .pool_dtype = shape_.dtype,
+                      .heads = shape_.kv_heads,
+                      .width = shape_.head_dim,
+                      .page_size = page_size_,
+                      .spans = spans.data(),
+                      .span_count = std::ssize(spans),
+                      .page_table = page_table_.data()});
+  }
+
+  // The page table with the pages that end before the first visible key of a span given back.
+  std::vector<int32_t> visible_pages(const std::vector<Span>& spans) const {
+    std::vector<int32_t> pages = page_table_;
+    for (const Span& span : spans) {
+      if (shape_.window == 0) continue;
+      int64_t first_key = std::max<int64_t>(0, span.first - shape_.window + 1);
+      for (int64_t page = 0; (page + 1) * page_size_ <= first_key; ++page) {
+        pages[page_begin_[span.sequence] + page] = -1;
+      }
+    }
+    return pages;
+  }
+
+  Shape shape_;
+  int64_t page_size_;
+  std::vector<int32_t> page_begin_, page_table_;
+  std::vector<char> k_, v_;
+};
+
+std::vector<float> attend_whole(const KernelTable& table, const Shape& shape, const Inputs& inputs,
+                                int64_t page_size = 16, ThreadPool* threads = nullptr) {
+  Cache cache(shape, page_size, {inputs.length});
+  return cache.step(table, {&inputs}, {{0, 0, inputs.length}}, threads);
+}
+
+// Attention in f64 with the keys and values as the pool stores them, and the error bound of f32.
+//
+// A score is off by at most delta = (d + 1) eps / 2 * scale * sum |q k|, the largest of them shifts
+// both numerator and denominator, so a weight's relative error is at most 2 delta + 4 eps (exp and
+// its argument, whose rounding is |score - max| eps / 2) and the sums of n terms and up to n
+// rescalings add 2 n eps to numerator and denominator. The output moves by at most twice the
+// relative error times the largest |v|.
+void expect_near_exact(const Shape& shape, const Inputs& inputs, const std::vector<float>& out) {
+  auto k = decode(encode(inputs.k, shape.dtype), shape.dtype);
+  auto v = decode(encode(inputs.v, shape.dtype), shape.dtype);
+  int64_t heads = shape.kv_heads * shape.group, d = shape.head_dim;
+  double scale = double{1 / std::sqrt(static_cast<float>(d))};
+  double eps = double{kEpsilon};
+  for (int64_t r = 0; r < inputs.length; ++r) {
+    for (int64_t h = 0; h < heads; ++h) {
+      int64_t first = shape.window > 0 ? std::max<int64_t>(0, r - shape.window + 1) : 0;
+      std::vector<double> scores, exact(d);
+      double max = -INFINITY, min = INFINITY, delta = 0, v_max = 0, sum = 0;
+      for (int64_t j = first; j <= r; ++j) {
+        double score = 0, magnitude = 0;
+        for (int64_t c = 0; c < d; ++c) {
+          double product = double{inputs.q[(r * heads + h) * d + c]} *
+                           double{k[(j * shape.kv_heads + h / shape.group) * d + c]} * scale;
+          score += product;
+          magnitude += std::fabs(product);
+        }
+        scores.push_back(score);
+        max = std::fmax(max, score);
+        min = std::fmin(min, score);
+        delta = std::fmax(delta, static_cast<double>(d + 1) * eps / 2 * magnitude);
+      }
+      for (int64_t j = first; j <= r; ++j) {
+        double weight = std::exp(scores[j - first] - max);
+        sum += weight;
+        for (int64_t c = 0; c < d; ++c) {
+          double value = double{v[(j * shape.kv_heads + h / shape.group) * d + c]};
+          exact[c] += weight * value;
+          v_max = std::fmax(v_max, std::fabs(value));
+        }
+      }
+      double terms = static_cast<double>(r - first + 1);
+      double relative = 2 * delta + (4 + (max - min) / 2 + 2 * terms) * eps;
+      for (int64_t c = 0; c < d; ++c) {
+        ASSERT_NEAR(out[(r * heads + h) * d + c], exact[c] / sum, 2 * relative * v_max)
+            << "row " << r << " head " << h << " column " << c;
+      }
+    }
+  }
+}
+
+TEST(Attention, EveryTableIsWithinItsErrorBoundForEveryHeadDim) {
+  Random random(1);
+  for (const KernelTable* table : tables()) {
+    for (int64_t head_dim : {8, 16, 24, 40, 64, 80, 128, 256}) {
+      for (DType dtype : kWeightTypes) {
+        Shape shape = {.kv_heads = 2, .group = 3, .head_dim = head_dim, .dtype = dtype};
+        SCOPED_TRACE(fmt::format("{} {} {}", table->name, head_dim, dtype_name(dtype)));
+        Inputs inputs(shape, 70, random);
+        expect_near_exact(shape, inputs, attend_whole(*table, shape, inputs));
+      }
+    }
+  }
+}
+
+TEST(Attention, EveryTableIsWithinItsErrorBoundForEveryGroupAndWindow) {
+  Random random(2);
+  for (const KernelTable* table : tables()) {
+    for (int64_t group : {1, 2, 3, 4, 5, 6, 7, 8, 40}) {
+      for (int64_t window : {0, 1, 7, 64, 65, 100}) {
+        Shape shape = {.kv_heads = 1, .group = group, .head_dim = 16, .window = window};
+        SCOPED_TRACE(fmt::format("{} group {} window {}", table->name, group, window));
+        Inputs inputs(shape, 150, random);
+        expect_near_exact(shape, inputs, attend_whole(*table, shape, inputs, 4));
+      }
+    }
+  }
+}
+
+TEST(Attention, SharpScoresStayWithinTheBound) {
+  Random random(3);
+  for (const KernelTable* table : tables()) {
+    Shape shape = {.head_dim = 32};
+    Inputs inputs(shape, 200, random, 30);  // scores of several thousand: one key takes it all
+    expect_near_exact(shape, inputs, attend_whole(*table, shape, inputs));
+  }
+}
+
+TEST(Attention, PageSizeAndThreadsDoNotChangeABit) {
+  Random random(4);
+  for (const KernelTable* table : tables()) {
+    for (int64_t window : {0, 50}) {
+      for (DType dtype : kWeightTypes) {
+        Shape shape = {.kv_heads = 2, .group = 2, .head_dim = 24, .window = window, .dtype = dtype};
+        Inputs inputs(shape, 170, random);
+        auto expected = attend_whole(*table, shape, inputs, 16);
+        for (int64_t page_size : {1, 2, 4, 64, 1024}) {
+          EXPECT_TRUE(same_bits(attend_whole(*table, shape, inputs, page_size), expected))
+              << table->name << " pages of " << page_size << " window " << window;
+        }
+        for (int workers : {2, 3, 4}) {
+          ThreadPool threads(workers);
+          EXPECT_TRUE(same_bits(attend_whole(*table, shape, inputs, 16, &threads), expected))
+              << table->name << " " << workers << " workers";
+        }
+      }
+    }
+  }
+}
+
+// The same sequences token by token, in random chunks and beside each other, in one pool.
+TEST(Attention, SpansAndNeighboursDoNotChangeABit) {
+  Random random(5);
+  ThreadPool threads(2);
+  for (const KernelTable* table : tables()) {
+    for (int64_t group : {1, 4, 7, 40}) {
+      for (int64_t window : {0, 33}) {
+        Shape shape = {.kv_heads = 2, .group = group, .head_dim = 16, .window = window};
+        Inputs a(shape, 140, random), b(shape, 77, random), c(shape, 9, random);
+        std::vector<const Inputs*> inputs = {&a, &b, &c};
+        std::vector<std::vector<float>> expected, actual(3);
+        for (const Inputs* input : inputs) {
+          expected.push_back(attend_whole(*table, shape, *input));
+        }
+        Cache cache(shape, 4, {140, 77, 9}, 99);
+        std::vector<int64_t> done(3);
+        int64_t chunk_max = group == 4 ? 1 : 60;
+        while (done[0] < 140 || done[1] < 77 || done[2] < 9) {
+          std::vector<Cache::Span> spans;
+          for (int s : {2, 0, 1}) {
+            int64_t left = inputs[s]->length - done[s];
+            int64_t count = std::min(left, 1 + random.below(chunk_max));
+            if (count > 0) spans.push_back({s, done[s], count});
+          }
+          auto out = cache.step(*table, inputs, spans, &threads);
+          auto from = out.begin();
+          for (const Cache::Span& span : spans) {
+            auto end = from + span.count * shape.q_width();
+            actual[span.sequence].insert(actual[span.sequence].end(), from, end);
+            from = end;
+            done[span.sequence] += span.count;
+          }
+        }
+        for (int s = 0; s < 3; ++s) {
+          EXPECT_TRUE(same_bits(actual[s], expected[s]))
+              << table->name << " group " << group << " window " << window << " sequence " << s;
+        }
+      }
+    }
+  }
+}
+
+// A poisoned row poisons itself and the rows that see its key, in every table alike.
+TEST(Attention, NonFiniteValuesReachOnlyTheRowsThatSeeThem) {
+  Random random(6);
+  for (const KernelTable* table : tables()) {
+    for (float poison : {NAN, INFINITY, -INFINITY}) {
+      Shape shape = {.kv_heads = 1, .group = 2, .head_dim = 16, .window = 20};
+      Inputs clean(shape, 90, random), poisoned = clean;
+      poisoned.v[40 * shape.kv_width() + 3] = poison;
+      poisoned.k[70 * shape.kv_width() + 5] = NAN;
+      auto a = attend_whole(*table, shape, clean), b = attend_whole(*table, shape, poisoned);
+      for (int64_t i = 0; i < std::ssize(a); ++i) {
+        int64_t row = i / shape.q_width(), column = i % shape.head_dim;
+        bool touched = (row >= 40 && row < 60 && column == 3) || row >= 70;
+        EXPECT_EQ(std::isfinite(b[i]), !touched) << table->name << " row " << row;
+        if (!touched) {
+          EXPECT_EQ(a[i], b[i]) << table->name << " row " << row;
+        }
+      }
+    }
+  }
+}
+
+// A score of -infinity weighs nothing; only -infinities leave no number.
+TEST(Attention, InfiniteScores) {
+  for (const KernelTable* table : tables()) {
+    Shape shape = {.kv_heads = 1, .group = 1, .head_dim = 8};
+    Random random(7);
+    Inputs inputs(shape, 3, random);
+    std::ranges::fill(inputs.q, 1.0f);
+    std::ranges::fill(inputs.k, 1.0f);
+    std::fill_n(inputs.k.begin(), 8, -INFINITY);
+    auto out = attend_whole(*table, shape, inputs);
+    for (int c = 0; c < 8; ++c) {
+      EXPECT_TRUE(std::isnan(out[c])) << table->name;
+      EXPECT_NEAR(out[8 + c], inputs.v[8 + c], 1e-6f) << table->name;
+      EXPECT_NEAR(out[16 + c], (inputs.v[8 + c] + inputs.v[16 + c]) / 2, 1e-6f) << table->name;
+    }
+  }
+}
+
+TEST(PageWrite, StoresTheBitsOfPortable) {
+  Random random(8);
+  const KernelTable* portable = tables().front();
+  for (const KernelTable* table : tables()) {
+    for (DType dtype : kWeightTypes) {
+      for (int64_t head_dim : {1, 8, 13, 16, 40, 64}) {
+        Shape shape = {.kv_heads = 3, .group = 1, .head_dim = head_dim, .dtype = dtype};
+        Inputs inputs(shape, 37, random, 1000);
+        for (int64_t i = 0; i < std::ssize(inputs.k); i += 5)
+          inputs.k[i] *= 1e-9f;  // subnormal f16
+        for (int64_t i = 1; i < std::ssize(inputs.k); i += 7) inputs.k[i] *= 1e36f;  // infinite
+        Cache a(shape, 8, {37}), b(shape, 8, {37});
+        ThreadPool threads(2);
+        a.step(*portable, {&inputs}, {{0, 0, 37}});
+        b.step(*table, {&inputs}, {{0, 0, 37}}, &threads);
+        EXPECT_EQ(a.key_bytes(), b.key_bytes()) << table->name << " " << dtype_name(dtype);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace banyan

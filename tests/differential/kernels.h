@@ -1,0 +1,101 @@
+// Seeded inputs and packed matrices for comparing kernel tables.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kernels/select.h"
+#include "tensor/float_types.h"
+
+namespace banyan::test {
+
+inline constexpr DType kWeightTypes[] = {DType::kF32, DType::kBF16, DType::kF16};
+inline constexpr float kEpsilon = 0x1p-23f;  // twice the rounding error of one f32 operation
+
+// Every table that runs here; portable is the first.
+inline std::vector<const KernelTable*> tables() {
+  std::vector<const KernelTable*> all;
+  for (const std::string& name : available_kernels()) all.push_back(*select_kernels(name));
+  return all;
+}
+
+class Random {
+ public:
+  explicit Random(uint64_t seed) : engine_(seed) {}
+
+  int64_t below(int64_t end) { return static_cast<int64_t>(engine_() % end); }
+  float normal() { return normal_(engine_); }
+  std::vector<float> normals(int64_t count, float scale = 1) {
+    std::vector<float> values(count);
+    for (float& value : values) value = normal() * scale;
+    return values;
+  }
+
+ private:
+  std::mt19937_64 engine_;
+  std::normal_distribution<float> normal_;
+};
+
+// Values rounded to `dtype`, as bytes of it.
+inline std::vector<char> encode(const std::vector<float>& values, DType dtype) {
+  std::vector<char> bytes(values.size() * dtype_bytes(dtype));
+  for (size_t i = 0; i < values.size(); ++i) {
+    char* to = bytes.data() + i * dtype_bytes(dtype);
+    if (dtype == DType::kBF16) {
+      BFloat16 x = from_float<BFloat16>(values[i]);
+      std::memcpy(to, &x, sizeof(x));
+    } else if (dtype == DType::kF16) {
+      Float16 x = from_float<Float16>(values[i]);
+      std::memcpy(to, &x, sizeof(x));
+    } else {
+      std::memcpy(to, &values[i], sizeof(float));
+    }
+  }
+  return bytes;
+}
+
+inline std::vector<float> decode(const std::vector<char>& bytes, DType dtype) {
+  std::vector<float> values(bytes.size() / dtype_bytes(dtype));
+  for (size_t i = 0; i < values.size(); ++i) {
+    const char* from = bytes.data() + i * dtype_bytes(dtype);
+    if (dtype == DType::kBF16) {
+      BFloat16 x;
+      std::memcpy(&x, from, sizeof(x));
+      values[i] = to_float(x);
+    } else if (dtype == DType::kF16) {
+      Float16 x;
+      std::memcpy(&x, from, sizeof(x));
+      values[i] = to_float(x);
+    } else {
+      std::memcpy(&values[i], from, sizeof(float));
+    }
+  }
+  return values;
+}
+
+// Bytes whose first is aligned as a weight arena aligns it; filled with 0xff, which is NaN in every
+// type, so that whatever is read without having been written shows.
+class AlignedBytes {
+ public:
+  explicit AlignedBytes(size_t bytes) : storage_(bytes + 64, char(0xff)) {
+    size_t misalignment = reinterpret_cast<uintptr_t>(storage_.data()) % 64;
+    data_ = storage_.data() + (64 - misalignment) % 64;
+  }
+  char* data() { return data_; }
+  const char* data() const { return data_; }
+
+ private:
+  std::vector<char> storage_;
+  char* data_;
+};
+
+inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+}  // namespace banyan::test

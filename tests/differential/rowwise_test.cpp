@@ -1,0 +1,296 @@
+// Row-wise kernels of every table against portable, and portable against f64.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "differential/kernels.h"
+
+namespace banyan {
+namespace {
+
+using namespace test;  // NOLINT
+
+constexpr int64_t kDims[] = {1, 7, 8, 15, 16, 17, 63, 100, 257};
+
+// |a - b| within `ulps` units in the last place of b (of the smallest normal below that).
+void expect_ulps(float a, double b, double ulps, const std::string& what) {
+  if (std::isnan(b) || std::isinf(b)) {
+    EXPECT_EQ(std::isnan(a), std::isnan(b)) << what;
+    if (std::isinf(b)) {
+      EXPECT_EQ(a, b) << what;
+    }
+    return;
+  }
+  double unit = std::fmax(std::fabs(b), 0x1p-126) * double{kEpsilon};
+  EXPECT_LE(std::fabs(a - b), ulps * unit) << what << ": " << a << " for " << b;
+}
+
+// The mean of dim squares is within (dim + 1) eps / 2 of the exact one, its root within half of
+// that; root, division and two products add an eps / 2 each.
+TEST(RmsNorm, EveryTableIsWithinTheRoundingErrorOfTheSum) {
+  Random random(1);
+  for (const KernelTable* table : tables()) {
+    for (int64_t dim : kDims) {
+      int64_t rows = 5, groups = 3, x_stride = groups * dim + 3, y_stride = groups * dim + 1;
+      auto x = random.normals(rows * x_stride, 10), weight = random.normals(dim);
+      std::vector<float> y(rows * y_stride);
+      ThreadPool threads(2);
+      table->rms_norm({.launch = {.threads = &threads},
+                       .x = x.data(),
+                       .x_row_stride = x_stride,
+                       .weight = weight.data(),
+                       .y = y.data(),
+                       .y_row_stride = y_stride,
+                       .rows = rows,
+                       .groups = groups,
+                       .dim = dim,
+                       .eps = 1e-5f});
+      for (int64_t i = 0; i < rows * groups; ++i) {
+        const float* from = x.data() + i / groups * x_stride + i % groups * dim;
+        const float* to = y.data() + i / groups * y_stride + i % groups * dim;
+        double squares = 0;
+        for (int64_t c = 0; c < dim; ++c) squares += double{from[c]} * double{from[c]};
+        double factor = 1 / std::sqrt(squares / static_cast<double>(dim) + double{1e-5f});
+        for (int64_t c = 0; c < dim; ++c) {
+          expect_ulps(to[c], double{from[c]} * factor * double{weight[c]},
+                      static_cast<double>(dim + 1) / 4 + 3,
+                      fmt::format("{} dim {} item {} column {}", table->name, dim, i, c));
+        }
+      }
+    }
+  }
+}
+
+TEST(RmsNorm, ARowHasTheSameBitsInEveryBatch) {
+  Random random(2);
+  for (const KernelTable* table : tables()) {
+    int64_t rows = 300, dim = 128;
+    auto x = random.normals(rows * dim), weight = random.normals(dim);
+    std::vector<float> all(rows * dim), one(rows * dim);
+    ThreadPool threads(3);
+    RmsNormArgs args = {.launch = {.threads = &threads},
+                        .x = x.data(),
+                        .x_row_stride = dim,
+                        .weight = weight.data(),
+                        .y = all.data(),
+                        .y_row_stride = dim,
+                        .rows = rows,
+                        .dim = dim,
+                        .eps = 1e-6f};
+    table->rms_norm(args);
+    args.rows = 1;
+    for (int64_t r = 0; r < rows; ++r) {
+      args.x = x.data() + r * dim;
+      args.y = one.data() + r * dim;
+      table->rms_norm(args);
+    }
+    EXPECT_TRUE(same_bits(all, one)) << table->name;
+  }
+}
+
+// exp is within 1.1 ulp; the sum, the quotient and the product round once each. Beyond -87 the
+// exponential overflows or the result is subnormal: both are zero next to any other activation.
+TEST(SiluMul, FollowsTheFormulaOverTheWholeRange) {
+  for (const KernelTable* table : tables()) {
+    std::vector<float> gate;
+    for (float x = -86; x < 120; x += 0.00390625f) gate.push_back(x * 1.0001f);
+    for (float x = 1e-30f; x < 1; x *= 3) gate.insert(gate.end(), {x, -x});
+    std::vector<float> up(gate.size(), 1.0f), y(gate.size());
+    table->silu_mul(
+        {.gate = gate.data(), .up = up.data(), .y = y.data(), .rows = 1, .dim = std::ssize(gate)});
+    for (size_t i = 0; i < gate.size(); ++i) {
+      double exact = double{gate[i]} / (1 + std::exp(-double{gate[i]}));
+      expect_ulps(y[i], exact, 3, fmt::format("{} silu({})", table->name, gate[i]));
+    }
+    float special[] = {INFINITY, NAN, -100, -200}, ones[] = {1, 1, 1, 1}, out[4];
+    table->silu_mul({.gate = special, .up = ones, .y = out, .rows = 1, .dim = 4});
+    EXPECT_EQ(out[0], INFINITY);
+    EXPECT_TRUE(std::isnan(out[1]));
+    EXPECT_EQ(out[2], 0);
+    EXPECT_EQ(out[3], 0);
+  }
+}
+
+TEST(SiluMul, TakesStridedRowsOfAnyWidth) {
+  Random random(3);
+  const KernelTable* portable = tables().front();
+  for (const KernelTable* table : tables()) {
+    for (int64_t dim : kDims) {
+      int64_t rows = 6, stride = 2 * dim + 1;  // gate and up side by side, as a fused product
+      auto x = random.normals(rows * stride);
+      std::vector<float> y(rows * dim), expected(rows * dim);
+      ThreadPool threads(2);
+      SiluMulArgs args = {.launch = {.threads = &threads},
+                          .gate = x.data(),
+                          .up = x.data() + dim,
+                          .x_row_stride = stride,
+                          .y = y.data(),
+                          .rows = rows,
+                          .dim = dim};
+      table->silu_mul(args);
+      args.y = expected.data();
+      portable->silu_mul(args);
+      for (int64_t i = 0; i < rows * dim; ++i) {
+        expect_ulps(y[i], expected[i], 6, fmt::format("{} dim {} {}", table->name, dim, i));
+      }
+    }
+  }
+}
+
+// One rounding each: every table gives the same bits.
+TEST(Add, IsExactInEveryTable) {
+  Random random(4);
+  for (const KernelTable* table : tables()) {
+    for (int64_t count : {1, 7, 8, 17, 4096, 40000}) {
+      auto a = random.normals(count), b = random.normals(count);
+      std::vector<float> y(count), expected(count);
+      ThreadPool threads(3);
+      table->add({.launch = {.threads = &threads},
+                  .a = a.data(),
+                  .b = b.data(),
+                  .y = y.data(),
+                  .count = count});
+      for (int64_t i = 0; i < count; ++i) expected[i] = a[i] + b[i];
+      EXPECT_TRUE(same_bits(y, expected)) << table->name << " " << count;
+    }
+  }
+}
+
+// Two products and a sum with no fused step: every table gives the bits of portable, in place too.
+TEST(Rope, IsTheSameInEveryTable) {
+  Random random(5);
+  const KernelTable* portable = tables().front();
+  for (const KernelTable* table : tables()) {
+    for (RopeLayout layout : {RopeLayout::kHalves, RopeLayout::kInterleaved}) {
+      for (int64_t head_dim : {8, 24, 40, 64, 128}) {
+        for (int64_t pairs : {head_dim / 2, head_dim / 4, int64_t{1}}) {
+          int64_t rows = 7, heads = 3, stride = heads * head_dim + 2;
+          auto x = random.normals(rows * stride);
+          auto cos = random.normals(rows * pairs), sin = random.normals(rows * pairs);
+          auto y = x, expected = x;
+          RopeArgs args = {.x = x.data(),
+                           .x_row_stride = stride,
+                           .cos = cos.data(),
+                           .sin = sin.data(),
+                           .y = expected.data(),
+                           .y_row_stride = stride,
+                           .rows = rows,
+                           .heads = heads,
+                           .head_dim = head_dim,
+                           .pairs = pairs,
+                           .layout = layout};
+          portable->rope(args);
+          args.x = args.y = y.data();
+          table->rope(args);
+          EXPECT_TRUE(same_bits(y, expected))
+              << table->name << " head_dim " << head_dim << " pairs " << pairs;
+        }
+      }
+    }
+  }
+}
+
+// The angle is the f32 product, whose error at far positions is the reference's own; cos and sin of
+// that angle are within 1 ulp.
+TEST(RopeAngles, ReduceFarAnglesExactly) {
+  std::vector<int32_t> positions = {0, 1, 2, 1000, 131071, 1000000};
+  std::vector<float> frequencies = {1.0f, 0.7498942f, 0.01f, 1e-6f};
+  for (const KernelTable* table : tables()) {
+    std::vector<float> cos(24), sin(24);
+    table->rope_angles({.positions = positions.data(),
+                        .inverse_frequency = frequencies.data(),
+                        .scale = 1.5f,
+                        .cos = cos.data(),
+                        .sin = sin.data(),
+                        .rows = 6,
+                        .pairs = 4});
+    for (int i = 0; i < 24; ++i) {
+      double angle = double{static_cast<float>(positions[i / 4]) * frequencies[i % 4]};
+      EXPECT_NEAR(cos[i], 1.5 * std::cos(angle), 3e-7) << table->name << " " << angle;
+      EXPECT_NEAR(sin[i], 1.5 * std::sin(angle), 3e-7) << table->name << " " << angle;
+    }
+  }
+}
+
+struct Stats {
+  float max;
+  int32_t argmax;
+  float log_sum_exp;
+};
+
+Stats stats_of(const KernelTable& table, const std::vector<float>& x) {
+  Stats stats;
+  table.logit_stats({.x = x.data(),
+                     .rows = 1,
+                     .dim = std::ssize(x),
+                     .max = &stats.max,
+                     .argmax = &stats.argmax,
+                     .log_sum_exp = &stats.log_sum_exp});
+  return stats;
+}
+
+// Runs of 4096 terms in at most 4096 / 8 additions per lane: the sum is within 2^9 eps / 2 plus the
+// 1.1 ulp of exp, and its logarithm within that absolutely; x - max and the final sum round too.
+TEST(LogitStats, AgreeWithF64) {
+  Random random(6);
+  for (const KernelTable* table : tables()) {
+    for (int64_t dim : {1, 5, 8, 16, 31, 33, 4095, 4097, 151936}) {
+      auto x = random.normals(dim, 10);
+      double sum = 0;
+      float max = *std::ranges::max_element(x);
+      for (float value : x) sum += std::exp(double{value} - double{max});
+      Stats stats = stats_of(*table, x);
+      EXPECT_EQ(stats.max, max);
+      EXPECT_EQ(x[stats.argmax], max);
+      double bound = (256 + 2 + 2 * std::fabs(double{max})) * double{kEpsilon};
+      EXPECT_NEAR(stats.log_sum_exp, double{max} + std::log(sum), bound) << table->name << dim;
+    }
+  }
+}
+
+TEST(LogitStats, TiesNaNsAndInfinitiesAreTheSameInEveryTable) {
+  float inf = INFINITY, nan = NAN;
+  std::vector<float> tie(100, 1.0f), zeros(40, 0.0f), masked(50, -inf), mixed(50, -inf);
+  zeros[0] = -0.0f;
+  mixed[33] = 2;
+  auto with = [](std::vector<float> x, size_t i, float value) {
+    x[i] = value;
+    return x;
+  };
+  struct Case {
+    std::vector<float> x;
+    float max;
+    int32_t argmax;
+    float log_sum_exp;
+  };
+  std::vector<Case> cases = {
+      {tie, 1, 0, 1 + std::log(100.0f)},
+      {zeros, 0, 0, std::log(40.0f)},
+      {masked, -inf, 0, -inf},
+      {mixed, 2, 33, 2},
+      {with(tie, 70, inf), inf, 70, inf},
+      {with(tie, 0, nan), 1, 1, nan},
+      {with(tie, 99, nan), 1, 0, nan},
+      {with(masked, 0, nan), -inf, 1, nan},
+      {with(with(tie, 3, inf), 2, nan), inf, 3, nan},
+      {std::vector<float>(20, nan), -inf, 0, nan},
+      {{3.4e38f, -3.4e38f, 3.4e38f}, 3.4e38f, 0, 3.4e38f},
+  };
+  for (const KernelTable* table : tables()) {
+    for (size_t i = 0; i < cases.size(); ++i) {
+      SCOPED_TRACE(fmt::format("{} case {}", table->name, i));
+      Stats stats = stats_of(*table, cases[i].x);
+      EXPECT_EQ(stats.max, cases[i].max);
+      EXPECT_EQ(stats.argmax, cases[i].argmax);
+      EXPECT_EQ(std::isnan(stats.log_sum_exp), std::isnan(cases[i].log_sum_exp));
+      if (std::isinf(cases[i].log_sum_exp)) {
+        EXPECT_EQ(stats.log_sum_exp, cases[i].log_sum_exp);
+      } else if (!std::isnan(cases[i].log_sum_exp)) {
+        EXPECT_NEAR(stats.log_sum_exp, cases[i].log_sum_exp, 1e-5f);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace banyan
