@@ -1,0 +1,40 @@
+// Every choice and every limit of an engine, each with its unit. 0 means "choose for me" where the
+// comment says so; validate() names the first value that is out of range.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "banyan/status.h"
+
+namespace banyan {
+
+// Called while weights are read; from the loading thread.
+using LoadProgress = std::function<void(int64_t bytes_done, int64_t bytes_total)>;
+
+struct EngineConfig {
+  std::string model_path;  // a folder as Hugging Face publishes it
+
+  std::string dtype = "auto";        // auto (as stored), bf16, f32
+  std::string kernels = "auto";      // auto, portable, avx2, avx512, amx
+  std::string load_format = "auto";  // auto (safetensors), dummy (seeded random numbers)
+  int threads = 0;                   // 0: the processors that this process may use
+
+  int64_t context_length_tokens = 0;  // 0: the model's own
+  int page_size_tokens = 64;          // a power of two from 1 to 1024
+  int64_t total_tokens_max = 0;       // in all sequences together; 0: what the memory allows
+  double memory_fraction = 0.8;       // of the memory available after the weights, for the states
+  int running_max = 8;                // sequences in flight
+  int queued_max = 256;               // requests waiting
+  int chunked_prefill_tokens = 512;   // rows of one step at most
+
+  int64_t prompt_tokens_max = int64_t{1} << 20;
+  int top_logprobs_max = 128;
+  int stop_token_ids_max = 128;
+  int logit_bias_max = 1024;
+
+  Status validate() const;
+};
+
+}  // namespace banyan

@@ -1,0 +1,91 @@
+// The engine: token requests in, token events out, driven by its caller.
+//
+//   auto engine = TRY(Engine::load({.model_path = "models/x"}));
+//   TRY(engine->submit({.prompt = {1, 403}}, [](const TokenEvent& e) { ... }));
+//   while (engine->step()) {}
+//
+// One thread owns an engine: load, submit, cancel and step are called from it alone, and sinks run
+// on it inside step(). A sink may submit and cancel.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "banyan/config.h"
+#include "banyan/request.h"
+#include "banyan/status.h"
+
+namespace banyan {
+
+struct LayerSummary {
+  std::string mixer;  // "gqa", "gqa, window 4096"
+  std::string ffn;    // "dense"
+};
+
+// A model and the plan for its memory, in numbers.
+struct EngineInfo {
+  std::string architecture;  // "LlamaForCausalLM"
+  std::vector<LayerSummary> layers;
+  int64_t vocabulary = 0;
+  int64_t context_length_tokens = 0;
+
+  int64_t tensors = 0;                  // in the checkpoint
+  int64_t parameters_total = 0;         // a tied output head counts once
+  int64_t parameters_active = 0;        // that one token passes through; embedding rows left out
+  int64_t weight_bytes = 0;             // in memory, as packed
+  int64_t weight_bytes_streamed = 0;    // read by a step of one token
+  int64_t attention_flops_per_key = 0;  // for one token, per earlier token it looks at
+  int64_t state_bytes_per_token = 0;
+  int64_t state_bytes_per_sequence = 0;
+
+  std::string kernels;  // the table in use, "avx512"
+  int threads = 0;
+  int page_size_tokens = 0;
+  int64_t total_tokens_max = 0;  // that the pages hold
+  int64_t state_bytes_max = 0;   // when every page is in use
+  int64_t step_bytes = 0;        // activations of the largest step
+};
+
+struct EngineStats {
+  int64_t running = 0;
+  int64_t queued = 0;
+  int64_t pages_free = 0;
+  int64_t pages_total = 0;
+  int64_t steps = 0;
+  int64_t prompt_tokens = 0;  // computed so far
+  int64_t generated_tokens = 0;
+};
+
+class Engine {
+ public:
+  // Opens config.json and the weights (not the tokenizer) and reserves all memory.
+  static Result<std::unique_ptr<Engine>> load(const EngineConfig& config,
+                                              const LoadProgress& progress = {});
+  ~Engine();
+
+  // Queues a request. Errors: a value out of range (named), a feature that is not supported yet, a
+  // prompt that does not fit, a full queue (kExhausted). Never blocks.
+  Result<SequenceId> submit(GenerateRequest request, TokenSink sink);
+
+  // Ends a sequence with FinishReason::kCancelled at the next step; unknown ids are ignored.
+  void cancel(SequenceId sequence);
+
+  // Runs one batch through the model and delivers its events. False when there was nothing to do.
+  bool step();
+
+  const EngineInfo& info() const;
+  EngineStats stats() const;
+
+ private:
+  class Impl;
+  explicit Engine(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+// What Engine::load would load and reserve, without reading the weights. Checks the checkpoint
+// against its config.json as strictly as loading does.
+Result<EngineInfo> inspect_model(const EngineConfig& config);
+
+}  // namespace banyan

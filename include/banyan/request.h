@@ -1,0 +1,107 @@
+// What is asked of the engine and what comes back, in tokens. Text is the business of banyan/llm.h.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "banyan/status.h"
+
+namespace banyan {
+
+using TokenId = int32_t;
+using SequenceId = uint64_t;
+
+// How a token is drawn from the model's distribution. Filters apply in the order temperature,
+// top_k, top_p, min_p, each to what the one before has left, as Hugging Face's `generate` does.
+// The draw depends on (seed, sample_index, position) alone: never on what else is being served.
+struct SamplingParams {
+  float temperature = 1;         // >= 0; 0 takes the most likely token, the lowest id among equals
+  float top_p = 1;               // (0, 1]
+  int top_k = 0;                 // 0: all
+  float min_p = 0;               // [0, 1]: keep tokens at least this fraction as likely as the best
+  float frequency_penalty = 0;   // [-2, 2], per earlier appearance in the output
+  float presence_penalty = 0;    // [-2, 2], once for tokens that appeared in the output
+  float repetition_penalty = 1;  // > 0, divides (or multiplies, below 0) logits of seen tokens
+  std::vector<std::pair<TokenId, float>> logit_bias;  // added to logits
+  uint64_t seed = 0;
+  uint32_t sample_index = 0;  // distinguishes the samples of one request with n > 1
+
+  bool has_penalties() const {
+    return frequency_penalty != 0 || presence_penalty != 0 || repetition_penalty != 1;
+  }
+  // Names the first field that is out of range.
+  Status validate() const;
+};
+
+// Restricts what may come next, in tokens. One per sequence; driven by the engine's thread.
+class TokenConstraint {
+ public:
+  virtual ~TokenConstraint() = default;
+
+  // Sets bit t of `mask` (ceil(vocabulary / 32) words) for every token t that may come next.
+  virtual void fill_mask(std::span<uint32_t> mask) = 0;
+  // Moves past a token that the mask allowed.
+  virtual void accept(TokenId token) = 0;
+  // Tokens that must follow now whatever the model says; empty if there is a choice.
+  virtual std::span<const TokenId> draft_tokens() = 0;
+  // Takes back the last `tokens` accepted tokens.
+  virtual void rollback(int tokens) = 0;
+};
+
+enum class FinishReason : uint8_t {
+  kNone,       // still running
+  kStop,       // a stop token, or a stop string further up
+  kLength,     // max_new_tokens or the context length
+  kCancelled,  // by the caller
+  kError,      // the event's `error` says why
+};
+
+const char* to_string(FinishReason reason);  // "stop", "length", ...
+
+struct TokenLogprob {
+  TokenId token = 0;
+  float logprob = 0;  // natural log, of the model's own distribution before any sampling change
+};
+
+struct TokenEvent {
+  SequenceId sequence = 0;
+  // Absolute position of `token`. Events of prompt positions come first, if they were asked for.
+  int64_t position = 0;
+  bool has_token = false;  // a sequence may finish with an event that carries none
+  bool from_prompt = false;
+  TokenId token = 0;
+  float logprob = 0;                  // set when logprobs were asked for
+  std::span<const TokenLogprob> top;  // most likely first; valid during the call only
+  FinishReason finish = FinishReason::kNone;
+  TokenId matched_stop = -1;  // the stop token that ended the sequence
+  int64_t cached_tokens = 0;  // prompt tokens whose state was not computed for this request
+  Error error;                // with FinishReason::kError
+};
+
+// Called on the engine's thread, in order, until an event with finish != kNone.
+using TokenSink = std::function<void(const TokenEvent&)>;
+
+struct GenerateRequest {
+  std::vector<TokenId> prompt;  // at least one token
+  SamplingParams sampling;
+  int64_t max_new_tokens = 128;         // 0: only score the prompt
+  std::vector<TokenId> stop_token_ids;  // the token that matches is the sequence's last
+
+  bool logprobs = false;  // of every generated token
+  int top_logprobs = 0;   // how many alternatives beside it
+  // From which prompt position on to report prompt tokens' logprobs; position 0 has none.
+  std::optional<int64_t> prompt_logprobs_begin;
+
+  std::shared_ptr<TokenConstraint> constraint;
+  int priority = 0;
+  std::string cache_salt;  // prefixes are shared only among equal salts
+  std::string adapter;     // name of a LoRA adapter
+};
+
+}  // namespace banyan

@@ -1,0 +1,84 @@
+#include "banyan/config.h"
+
+#include <array>
+#include <bit>
+#include <string_view>
+
+#include "banyan/request.h"
+#include "base/error.h"
+
+namespace banyan {
+namespace {
+
+template <class T>
+Status in_range(std::string_view name, T value, T min, T max) {
+  if (value >= min && value <= max) return {};  // false for NaN
+  return invalid_argument("{} is {}, allowed are {} to {}", name, value, min, max);
+}
+
+template <size_t N>
+Status one_of(std::string_view name, std::string_view value,
+              const std::array<std::string_view, N>& allowed) {
+  for (std::string_view candidate : allowed) {
+    if (value == candidate) return {};
+  }
+  return invalid_argument("{} is \"{}\"; supported: {}", name, value, fmt::join(allowed, ", "));
+}
+
+}  // namespace
+
+Status EngineConfig::validate() const {
+  constexpr int64_t kTokensMax = int64_t{1} << 31;
+  if (model_path.empty()) return invalid_argument("model_path is empty; give a model folder");
+  TRY(one_of("dtype", dtype, std::array<std::string_view, 3>{"auto", "bf16", "f32"}));
+  TRY(one_of("load_format", load_format, std::array<std::string_view, 2>{"auto", "dummy"}));
+  TRY(in_range("threads", threads, 0, 1024));
+  TRY(in_range<int64_t>("context_length_tokens", context_length_tokens, 0, kTokensMax));
+  TRY(in_range("page_size_tokens", page_size_tokens, 1, 1024));
+  if (!std::has_single_bit(static_cast<unsigned>(page_size_tokens))) {
+    return invalid_argument("page_size_tokens is {}, not a power of two", page_size_tokens);
+  }
+  TRY(in_range<int64_t>("total_tokens_max", total_tokens_max, 0, kTokensMax));
+  TRY(in_range("memory_fraction", memory_fraction, 0.01, 1.0));
+  TRY(in_range("running_max", running_max, 1, 1 << 16));
+  TRY(in_range("queued_max", queued_max, 1, 1 << 24));
+  TRY(in_range("chunked_prefill_tokens", chunked_prefill_tokens, 1, 1 << 20));
+  TRY(in_range<int64_t>("prompt_tokens_max", prompt_tokens_max, 1, kTokensMax));
+  TRY(in_range("top_logprobs_max", top_logprobs_max, 0, 1 << 16));
+  TRY(in_range("stop_token_ids_max", stop_token_ids_max, 0, 1 << 16));
+  return in_range("logit_bias_max", logit_bias_max, 0, 1 << 16);
+}
+
+Status SamplingParams::validate() const {
+  constexpr float kTemperatureMax = 100, kPenaltyMax = 2, kRepetitionMin = 0.01f,
+                  kRepetitionMax = 100, kBiasMax = 100;
+  TRY(in_range("temperature", temperature, 0.0f, kTemperatureMax));
+  if (!(top_p > 0 && top_p <= 1)) {
+    return invalid_argument("top_p is {}, allowed are above 0 to 1", top_p);
+  }
+  TRY(in_range("top_k", top_k, 0, 1 << 30));
+  TRY(in_range("min_p", min_p, 0.0f, 1.0f));
+  TRY(in_range("frequency_penalty", frequency_penalty, -kPenaltyMax, kPenaltyMax));
+  TRY(in_range("presence_penalty", presence_penalty, -kPenaltyMax, kPenaltyMax));
+  TRY(in_range("repetition_penalty", repetition_penalty, kRepetitionMin, kRepetitionMax));
+  for (auto [token, bias] : logit_bias) TRY(in_range("logit_bias", bias, -kBiasMax, kBiasMax));
+  return {};
+}
+
+const char* to_string(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kNone:
+      return "none";
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kCancelled:
+      return "cancelled";
+    case FinishReason::kError:
+      return "error";
+  }
+  return "unknown";
+}
+
+}  // namespace banyan
