@@ -1,0 +1,27 @@
+#include "base/arena.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace banyan {
+
+void* Arena::allocate(size_t bytes) {
+  size_t begin = used_;
+  used_ = begin + (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  high_water_ = std::max(high_water_, used_);
+  // While measuring, addresses start at one alignment unit so that none of them is null.
+  if (measuring_) return reinterpret_cast<void*>(begin + kAlignment);
+  CHECK(used_ <= block_.size(), "step arena: {} of {} bytes", used_, block_.size());
+  return block_.data() + begin;
+}
+
+void* Arena::rewind_keeping(size_t mark, const void* data, size_t bytes) {
+  rewind(mark);
+  void* kept = allocate(bytes);
+  if (!measuring_) std::memmove(kept, data, bytes);
+  return kept;
+}
+
+}  // namespace banyan

@@ -1,0 +1,32 @@
+// Large blocks straight from the operating system: zeroed, page-aligned, committed when touched,
+// on huge pages where the system gives them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace banyan {
+
+// Owns one block. Reserving more than the machine has is allowed; touching it is not.
+class MemoryBlock {
+ public:
+  MemoryBlock() = default;
+  // Aborts when the address space itself is exhausted.
+  explicit MemoryBlock(size_t bytes);
+  MemoryBlock(MemoryBlock&& other) noexcept;
+  MemoryBlock& operator=(MemoryBlock&& other) noexcept;
+  ~MemoryBlock();
+
+  std::byte* data() const { return data_; }
+  size_t size() const { return size_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+// Bytes that this process may still take: the least of the machine's available memory and what its
+// cgroup has left.
+int64_t available_memory_bytes();
+
+}  // namespace banyan
