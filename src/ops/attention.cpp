@@ -1,0 +1,47 @@
+#include "ops/attention.h"
+
+#include "base/check.h"
+
+namespace banyan {
+
+void write_pages(Step& s, Tensor x, StateId state) {
+  const StateSpec& spec = s.pools.spec(state);
+  x.check_matrix(spec.heads * spec.width);
+  s.kernels.page_write({.launch = s.launch,
+                        .x = x.f32(),
+                        .x_row_stride = x.stride(0),
+                        .pool = s.pools.pool(state),
+                        .pool_dtype = spec.dtype,
+                        .heads = spec.heads,
+                        .width = spec.width,
+                        .page_size = s.pools.page_size_tokens(),
+                        .spans = s.batch.spans.data(),
+                        .span_count = static_cast<int64_t>(s.batch.spans.size()),
+                        .page_table = s.batch.page_table.data()});
+}
+
+Tensor attention(Step& s, Tensor q, StateId k, StateId v, const AttentionShape& shape) {
+  q.check_matrix(shape.q_heads * shape.head_dim);
+  const StateSpec& spec = s.pools.spec(k);
+  CHECK(spec.heads == shape.kv_heads && spec.width == shape.head_dim);
+  Tensor out = s.allocate({q.dim(0), q.dim(1)});
+  s.kernels.attention({.launch = s.launch,
+                       .q = q.f32(),
+                       .q_row_stride = q.stride(0),
+                       .k_pool = s.pools.pool(k),
+                       .v_pool = s.pools.pool(v),
+                       .pool_dtype = spec.dtype,
+                       .out = out.f32(),
+                       .q_heads = shape.q_heads,
+                       .kv_heads = shape.kv_heads,
+                       .head_dim = shape.head_dim,
+                       .page_size = s.pools.page_size_tokens(),
+                       .scale = shape.scale,
+                       .window = shape.window_tokens,
+                       .spans = s.batch.spans.data(),
+                       .span_count = static_cast<int64_t>(s.batch.spans.size()),
+                       .page_table = s.batch.page_table.data()});
+  return out;
+}
+
+}  // namespace banyan

@@ -1,0 +1,94 @@
+#include "ops/rowwise.h"
+
+#include "base/check.h"
+
+namespace banyan {
+
+Tensor rms_norm(Step& s, Tensor x, Tensor weight, float eps) {
+  int64_t dim = weight.dim(0);
+  CHECK(x.rank() == 2 && x.dim(1) % dim == 0, "{} columns in groups of {}", x.dim(1), dim);
+  Tensor y = s.allocate({x.dim(0), x.dim(1)});
+  s.kernels.rms_norm({.launch = s.launch,
+                      .x = x.f32(),
+                      .x_row_stride = x.stride(0),
+                      .weight = weight.f32(),
+                      .y = y.f32(),
+                      .y_row_stride = y.stride(0),
+                      .rows = x.dim(0),
+                      .groups = x.dim(1) / dim,
+                      .dim = dim,
+                      .eps = eps});
+  return y;
+}
+
+Tensor add(Step& s, Tensor a, Tensor b) {
+  b.check_matrix(a.dim(1));
+  CHECK(a.dim(0) == b.dim(0) && a.stride(0) == a.dim(1) && b.stride(0) == b.dim(1));
+  Tensor y = s.allocate({a.dim(0), a.dim(1)});
+  s.kernels.add({.launch = s.launch, .a = a.f32(), .b = b.f32(), .y = y.f32(), .count = y.count()});
+  return y;
+}
+
+Tensor silu_mul(Step& s, Tensor x) {
+  int64_t dim = x.dim(1) / 2;
+  Tensor y = s.allocate({x.dim(0), dim});
+  s.kernels.silu_mul({.launch = s.launch,
+                      .gate = x.f32(),
+                      .up = x.f32() + dim,
+                      .x_row_stride = x.stride(0),
+                      .y = y.f32(),
+                      .rows = x.dim(0),
+                      .dim = dim});
+  return y;
+}
+
+Rotation rope_angles(Step& s, Tensor inverse_frequency, float scale) {
+  int64_t rows = s.batch.rows(), pairs = inverse_frequency.dim(0);
+  Rotation rotation = {s.allocate({rows, pairs}), s.allocate({rows, pairs})};
+  s.kernels.rope_angles({.launch = s.launch,
+                         .positions = s.batch.positions.data(),
+                         .inverse_frequency = inverse_frequency.f32(),
+                         .scale = scale,
+                         .cos = rotation.cos.f32(),
+                         .sin = rotation.sin.f32(),
+                         .rows = rows,
+                         .pairs = pairs});
+  return rotation;
+}
+
+Tensor rope(Step& s, Tensor x, int64_t head_dim, const Rotation& rotation, RopeLayout layout) {
+  CHECK(x.rank() == 2 && x.dim(1) % head_dim == 0 && 2 * rotation.cos.dim(1) <= head_dim,
+        "{} columns in heads of {}", x.dim(1), head_dim);
+  Tensor y = s.allocate({x.dim(0), x.dim(1)});
+  s.kernels.rope({.launch = s.launch,
+                  .x = x.f32(),
+                  .x_row_stride = x.stride(0),
+                  .cos = rotation.cos.f32(),
+                  .sin = rotation.sin.f32(),
+                  .y = y.f32(),
+                  .y_row_stride = y.stride(0),
+                  .rows = x.dim(0),
+                  .heads = x.dim(1) / head_dim,
+                  .head_dim = head_dim,
+                  .pairs = rotation.cos.dim(1),
+                  .layout = layout});
+  return y;
+}
+
+LogitStats logit_stats(Step& s, Tensor logits) {
+  int64_t rows = logits.dim(0);
+  auto* max = s.arena.allocate_array<float>(rows);
+  auto* argmax = s.arena.allocate_array<int32_t>(rows);
+  auto* log_sum_exp = s.arena.allocate_array<float>(rows);
+  s.kernels.logit_stats({.launch = s.launch,
+                         .x = logits.f32(),
+                         .x_row_stride = logits.stride(0),
+                         .rows = rows,
+                         .dim = logits.dim(1),
+                         .max = max,
+                         .argmax = argmax,
+                         .log_sum_exp = log_sum_exp});
+  return {argmax, log_sum_exp};
+}
+
+}  // namespace banyan

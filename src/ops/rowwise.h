@@ -1,0 +1,41 @@
+// What each row is done to by itself: norms, sums, activations, rotations.
+//
+// Tensors in, a new tensor out: each op checks shapes, takes its result from the step's arena and
+// calls the kernel table. None of them changes its inputs.
+//
+// Shapes: T is the number of rows in the step, D a feature width.
+#pragma once
+
+#include <cstdint>
+
+#include "ops/step.h"
+
+namespace banyan {
+
+// Root-mean-square norm over groups of weight.dim(0) columns of x [T, D], in f32 -> [T, D].
+Tensor rms_norm(Step& s, Tensor x, Tensor weight, float eps);
+
+// Element-wise a + b -> [T, D].
+Tensor add(Step& s, Tensor a, Tensor b);
+
+// silu(first half of the columns) * second half; x [T, 2 D] -> [T, D].
+Tensor silu_mul(Step& s, Tensor x);
+
+// The cosines and sines by which the rows of this step are rotated, each [T, pairs].
+struct Rotation {
+  Tensor cos, sin;
+};
+Rotation rope_angles(Step& s, Tensor inverse_frequency, float scale);
+
+// Rotates every head of x [T, heads * head_dim] -> [T, heads * head_dim].
+Tensor rope(Step& s, Tensor x, int64_t head_dim, const Rotation& rotation, RopeLayout layout);
+
+// Of each row of logits [T, vocabulary]: the index of its largest value, the lowest among equals,
+// and log(sum(exp(row))). The arrays lie in the arena.
+struct LogitStats {
+  const int32_t* argmax = nullptr;     // [T]
+  const float* log_sum_exp = nullptr;  // [T]
+};
+LogitStats logit_stats(Step& s, Tensor logits);
+
+}  // namespace banyan

@@ -1,0 +1,36 @@
+// Everything that a forward pass may use, passed by reference through models, layers and ops:
+// there is no hidden context.
+#pragma once
+
+#include <span>
+
+#include "base/arena.h"
+#include "cache/state_pools.h"
+#include "kernels/kernel_table.h"
+#include "ops/batch.h"
+#include "tensor/tensor.h"
+
+namespace banyan {
+
+class Tape;  // records ops for the backward pass of training
+
+struct Step {
+  const KernelTable& kernels;
+  Launch launch;
+  Arena& arena;
+  StatePools& pools;
+  const Batch& batch;
+  Tape* tape = nullptr;  // null: inference. No op of this version records, so it must be null.
+
+  // Layers after which the model also hands out the hidden state, ascending; see Outputs.
+  std::span<const int> auxiliary_layers;
+
+  // A new f32 tensor in the arena, uninitialised.
+  Tensor allocate(std::initializer_list<int64_t> shape);
+
+  // Releases every tensor made since `mark` but `x`, which is returned at its new place. The
+  // residual stream crosses a layer this way, so a step needs the memory of one layer, not of all.
+  Tensor keep_only(size_t mark, Tensor x);
+};
+
+}  // namespace banyan

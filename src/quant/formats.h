@@ -1,0 +1,36 @@
+// How a weight matrix is stored in memory and multiplied with. formats.cpp is the list of them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "kernels/kernel_table.h"
+
+namespace banyan {
+
+struct WeightFormat {
+  std::string_view name;  // "bf16"
+  DType element;          // of the rows that its kernel packs
+  GemmKernel KernelTable::* kernel;
+};
+
+std::span<const WeightFormat> weight_formats();
+
+// The format that stores checkpoint elements of `dtype` as they are; null if there is none.
+const WeightFormat* format_of(DType dtype);
+const WeightFormat* format_named(std::string_view name);
+
+// A packed [rows, columns] matrix. A view: the weights of a loaded model own the bytes.
+struct PackedMatrix {
+  const WeightFormat* format = nullptr;
+  void* data = nullptr;
+  size_t bytes = 0;
+  int64_t rows = 0;     // output features
+  int64_t columns = 0;  // input features
+
+  bool empty() const { return format == nullptr; }
+};
+
+}  // namespace banyan
