@@ -83,6 +83,11 @@ bool ConfigFile::has(std::string_view key) const {
   return found != object_->end() && !found->is_null();
 }
 
+bool ConfigFile::is_null(std::string_view key) const {
+  auto found = object_->find(key);
+  return found != object_->end() && found->is_null();
+}
+
 int64_t ConfigFile::integer(std::string_view key, int64_t min, int64_t max) const {
   const Json* value = demand(key);
   return value == nullptr ? min : as_integer(key, *value, min, max).value_or(min);

@@ -43,6 +43,8 @@ class ConfigFile {
   Result<std::string> architecture() const;
 
   bool has(std::string_view key) const;  // present and not null; does not count as reading it
+  bool is_null(
+      std::string_view key) const;  // written as null, which some families tell from absent
 
   // A required value (kCorrupt when absent), one with a fallback, one that may be absent. Bounds
   // are inclusive. An integer must be written as one (4096, not 4096.0 or "4096"); a number may.

@@ -1,0 +1,251 @@
+#include "weights/builder.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <mutex>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "weights/convert.h"
+
+namespace banyan {
+namespace {
+
+constexpr size_t kProblemsShown = 8;
+constexpr int64_t kPackBytes = 1 << 20;  // read, converted and packed at a time by one worker
+constexpr float kRandomDeviation = 0.02f;
+
+std::string shape_text(std::span<const int64_t> shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+uint64_t name_seed(std::string_view name) {
+  uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
+  for (unsigned char c : name) hash = (hash ^ c) * 0x100000001b3u;
+  return hash;
+}
+
+// Elements [begin, begin + count) of a tensor of random weights, uniform around `center`. Each
+// value depends on the tensor's name and its own index only.
+void random_elements(uint64_t seed, int64_t begin, int64_t count, float center, float* to) {
+  for (int64_t i = 0; i < count; ++i) {
+    uint64_t z = seed + static_cast<uint64_t>(begin + i) * 0x9e3779b97f4a7c15u;  // SplitMix64
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    auto unit = static_cast<float>((z ^ (z >> 31)) >> 40) * 0x1p-24f;  // [0, 1)
+    to[i] = center + (2 * unit - 1) * kRandomDeviation * std::sqrt(3.0f);
+  }
+}
+
+// The format that holds every part without loss.
+const WeightFormat* widest_format(const WeightFormat* a, const WeightFormat* b) {
+  if (a == nullptr || a == b) return b;
+  return format_of(DType::kF32);
+}
+
+}  // namespace
+
+std::byte* WeightStore::allocate(size_t bytes) {
+  return blocks_.emplace_back(bytes).data();
+}
+
+WeightLoader::WeightLoader(LoadOptions options) : options_(std::move(options)) {
+  if (options_.source == nullptr) return;
+  for (const TensorInfo* tensor : options_.source->tensors()) {
+    bytes_total_ += static_cast<int64_t>(tensor->bytes.size());
+    ++counts_.tensors;
+  }
+}
+
+Status WeightLoader::finish() {
+  if (options_.source != nullptr) {
+    for (const TensorInfo* tensor : options_.source->tensors()) {
+      if (used_.contains(tensor->name)) continue;
+      problems_.push_back(fmt::format("{} {} is not used by this architecture", tensor->name,
+                                      shape_text(tensor->shape)));
+    }
+  }
+  if (problems_.empty()) return {};
+  size_t shown = std::min(problems_.size(), kProblemsShown);
+  std::string list =
+      fmt::format("{}", fmt::join(problems_.begin(), problems_.begin() + shown, "; "));
+  if (problems_.size() > shown) list += fmt::format("; and {} more", problems_.size() - shown);
+  return corrupt("the checkpoint does not fit its config.json: {}", list);
+}
+
+const TensorInfo* WeightLoader::claim(const std::string& name,
+                                      std::initializer_list<int64_t> shape) {
+  const TensorInfo* tensor = options_.source->find(name);
+  if (tensor == nullptr) {
+    problems_.push_back(fmt::format("{} {} is missing", name, shape_text(shape)));
+    return nullptr;
+  }
+  if (!used_.insert(name).second) {
+    problems_.push_back(fmt::format("{} is used twice", name));
+    return nullptr;
+  }
+  if (!std::ranges::equal(tensor->shape, shape)) {
+    problems_.push_back(fmt::format("{} has shape {} where {} is expected", name,
+                                    shape_text(tensor->shape), shape_text(shape)));
+    return nullptr;
+  }
+  if (!is_float_dtype(tensor->dtype)) {
+    problems_.push_back(fmt::format("{} has dtype {} where F32, BF16 or F16 is expected", name,
+                                    dtype_name(tensor->dtype)));
+    return nullptr;
+  }
+  return tensor;
+}
+
+void WeightLoader::report_progress(int64_t bytes) {
+  bytes_done_ += bytes;
+  if (options_.progress) options_.progress(bytes_done_, std::max(bytes_done_, bytes_total_));
+}
+
+void WeightLoader::pack(const TensorInfo* tensor, const std::string& name,
+                        const PackedMatrix& matrix, int64_t row_begin, int64_t row_count) {
+  if (options_.dry) return;
+  const GemmKernel& kernel = options_.kernels->*matrix.format->kernel;
+  DType source_dtype = tensor ? tensor->dtype : DType::kF32;
+  size_t source_row = static_cast<size_t>(matrix.columns) * dtype_bytes(source_dtype);
+  size_t packed_row = static_cast<size_t>(matrix.columns) * dtype_bytes(matrix.format->element);
+  int64_t chunk = std::max<int64_t>(1, kPackBytes / static_cast<int64_t>(source_row));
+  uint64_t seed = name_seed(name);
+  std::mutex mutex;
+  Status status;
+  options_.threads->parallel_for(row_count, chunk, [&](int64_t begin, int64_t end) {
+    std::vector<std::byte> source(static_cast<size_t>(chunk) * source_row);
+    std::vector<std::byte> converted(static_cast<size_t>(chunk) * packed_row);
+    for (int64_t row = begin; row < end; row += chunk) {
+      int64_t rows = std::min(chunk, end - row);
+      int64_t count = rows * matrix.columns;
+      if (tensor == nullptr) {
+        random_elements(seed, row * matrix.columns, count, 0,
+                        reinterpret_cast<float*>(source.data()));
+      } else if (Status read = options_.source->read(
+                     *tensor, static_cast<size_t>(row) * source_row,
+                     std::span(source).first(static_cast<size_t>(rows) * source_row));
+                 !read) {
+        std::lock_guard lock(mutex);
+        status = read;
+        return;
+      }
+      convert_elements(source.data(), source_dtype, converted.data(), matrix.format->element,
+                       count);
+      kernel.pack({.source = converted.data(),
+                   .packed = matrix.data,
+                   .n = matrix.rows,
+                   .k = matrix.columns,
+                   .row_begin = row_begin + row,
+                   .row_count = rows});
+    }
+  });
+  if (!status) problems_.push_back(status.error().message);
+  report_progress(row_count * static_cast<int64_t>(source_row));
+}
+
+Builder Builder::operator/(std::string_view name) const {
+  return Builder(loader_, full_name(name));
+}
+
+Builder Builder::operator/(int64_t index) const {
+  return *this / std::to_string(index);
+}
+
+std::string Builder::full_name(std::string_view name) const {
+  return scope_.empty() ? std::string(name) : fmt::format("{}.{}", scope_, name);
+}
+
+PackedMatrix Builder::matrix(std::initializer_list<MatrixPart> parts, int64_t columns,
+                             MatrixUse use) const {
+  LoadOptions& options = loader_->options_;
+  std::vector<const TensorInfo*> tensors;
+  const WeightFormat* stored = nullptr;
+  PackedMatrix matrix{.columns = columns};
+  bool complete = true;
+  for (const MatrixPart& part : parts) {
+    matrix.rows += part.rows;
+    std::string name = full_name(fmt::format("{}.weight", part.name));
+    const TensorInfo* tensor =
+        options.source ? loader_->claim(name, {part.rows, columns}) : nullptr;
+    complete = complete && (tensor != nullptr || options.source == nullptr);
+    stored = widest_format(stored, format_of(tensor ? tensor->dtype : options.dtype));
+    tensors.push_back(tensor);
+  }
+  if (!complete) return {};
+
+  matrix.format = options.format ? options.format : stored;
+  const GemmKernel& kernel = options.kernels->*matrix.format->kernel;
+  matrix.bytes = kernel.packed_bytes(matrix.rows, columns);
+  matrix.data = loader_->store_.allocate(matrix.bytes);
+  int64_t row = 0;
+  size_t index = 0;
+  for (const MatrixPart& part : parts) {
+    loader_->pack(tensors[index++], full_name(part.name), matrix, row, part.rows);
+    row += part.rows;
+  }
+
+  WeightCounts& counts = loader_->counts_;
+  counts.parameters += matrix.rows * columns;
+  counts.bytes += static_cast<int64_t>(matrix.bytes);
+  if (use != MatrixUse::kLookUp) {
+    counts.parameters_active += matrix.rows * columns;
+    counts.bytes_streamed += static_cast<int64_t>(matrix.bytes);
+  }
+  return matrix;
+}
+
+Tensor Builder::vector(std::initializer_list<MatrixPart> parts, std::string_view leaf,
+                       float random_center) const {
+  const WeightSource* source = loader_->options_.source;
+  int64_t size = 0;
+  for (const MatrixPart& part : parts) size += part.rows;
+  size_t bytes = static_cast<size_t>(size) * sizeof(float);
+  auto* data = reinterpret_cast<float*>(loader_->store_.allocate(bytes));
+  float* to = data;
+  for (const MatrixPart& part : parts) {
+    Builder scope = part.name.empty() ? *this : *this / part.name;
+    std::string name = scope.full_name(leaf);
+    const TensorInfo* tensor = source ? loader_->claim(name, {part.rows}) : nullptr;
+    if (source == nullptr) {
+      random_elements(name_seed(name), 0, part.rows, random_center, to);
+    } else if (tensor != nullptr && !loader_->options_.dry) {
+      std::vector<std::byte> raw(tensor->bytes.size());
+      if (Status read = source->read(*tensor, 0, raw); !read) {
+        loader_->problems_.push_back(read.error().message);
+      }
+      convert_elements(raw.data(), tensor->dtype, to, DType::kF32, part.rows);
+      loader_->report_progress(static_cast<int64_t>(raw.size()));
+    }
+    to += part.rows;
+  }
+  WeightCounts& counts = loader_->counts_;
+  counts.parameters += size;
+  counts.parameters_active += size;
+  counts.bytes += static_cast<int64_t>(bytes);
+  counts.bytes_streamed += static_cast<int64_t>(bytes);
+  return Tensor(data, DType::kF32, {size});
+}
+
+StateId Builder::state(StateSpec spec) const {
+  spec.name = full_name(spec.name);
+  loader_->states_.push_back(std::move(spec));
+  return static_cast<StateId>(loader_->states_.size()) - 1;
+}
+
+DType Builder::state_dtype() const {
+  return loader_->options_.dtype;
+}
+
+bool Builder::has(std::string_view name) const {
+  const WeightSource* source = loader_->options_.source;
+  return source != nullptr && source->find(full_name(name)) != nullptr;
+}
+
+void Builder::ignore(std::string_view name) const {
+  loader_->used_.insert(full_name(name));
+}
+
+}  // namespace banyan

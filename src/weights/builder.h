@@ -1,0 +1,136 @@
+// Declares a model's weights and states, scope by scope. The constructors of layers are the weight
+// map: each names its tensors once, beside the member that they fill.
+//
+//   GatedMlp(Builder b, ...) : gate_up_(b.matrix({{"gate_proj", n}, {"up_proj", n}}, columns)), ...
+//
+// Declaring reads, converts and packs the tensor at once. Nothing is returned early on a problem:
+// the declaration yields an empty weight, the problem is noted, and WeightLoader::finish() reports
+// them all together: what is missing, what nobody asked for, and what has another shape or dtype.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "banyan/config.h"
+#include "banyan/status.h"
+#include "base/memory.h"
+#include "base/thread_pool.h"
+#include "cache/state_spec.h"
+#include "quant/formats.h"
+#include "tensor/tensor.h"
+#include "weights/checkpoint.h"
+
+namespace banyan {
+
+// Owns the bytes of a loaded model's weights.
+class WeightStore {
+ public:
+  std::byte* allocate(size_t bytes);
+
+ private:
+  std::vector<MemoryBlock> blocks_;
+};
+
+// What was loaded, in numbers.
+struct WeightCounts {
+  int64_t tensors = 0;            // of the checkpoint
+  int64_t parameters = 0;         // elements; a tied head counts once
+  int64_t parameters_active = 0;  // that one token passes through, embedding rows left out
+  int64_t bytes = 0;              // in memory
+  int64_t bytes_streamed = 0;     // read by a step of one token
+};
+
+struct LoadOptions {
+  const WeightSource* source = nullptr;  // null: seeded random weights of the declared shapes
+  const KernelTable* kernels = nullptr;
+  ThreadPool* threads = nullptr;
+  const WeightFormat* format = nullptr;  // of every matrix; null: as each is stored
+  DType dtype = DType::kBF16;            // of states, and of random weights
+  bool dry = false;                      // check and count everything, but read and pack nothing
+  LoadProgress progress;
+};
+
+// One load in progress: what Builders share.
+class WeightLoader {
+ public:
+  explicit WeightLoader(LoadOptions options);
+
+  // The errors so far, or OK. Unused tensors are an error too.
+  Status finish();
+
+  WeightStore take_store() { return std::move(store_); }
+  std::vector<StateSpec> take_states() { return std::move(states_); }
+  const WeightCounts& counts() const { return counts_; }
+
+ private:
+  friend class Builder;
+
+  // The checkpoint's tensor of that name and shape, or null with the problem noted.
+  const TensorInfo* claim(const std::string& name, std::initializer_list<int64_t> shape);
+  void pack(const TensorInfo* tensor, const std::string& name, const PackedMatrix& matrix,
+            int64_t row_begin, int64_t row_count);
+  void report_progress(int64_t bytes);
+
+  LoadOptions options_;
+  WeightStore store_;
+  std::vector<StateSpec> states_;
+  WeightCounts counts_;
+  std::unordered_set<std::string> used_;
+  std::vector<std::string> problems_;
+  int64_t bytes_done_ = 0;
+  int64_t bytes_total_ = 0;
+};
+
+// Part of a fused matrix: the rows of `<name>.weight`.
+struct MatrixPart {
+  std::string_view name;
+  int64_t rows;
+};
+
+enum class MatrixUse : uint8_t {
+  kMultiply,  // every token streams the whole matrix
+  kLookUp,    // a token reads one row
+  kBoth,      // an embedding that is also the output head
+};
+
+// A scope of names. Cheap to copy; valid while its WeightLoader lives.
+class Builder {
+ public:
+  explicit Builder(WeightLoader& loader) : loader_(&loader) {}
+
+  // The scope below: b / "self_attn", b / 3.
+  Builder operator/(std::string_view name) const;
+  Builder operator/(int64_t index) const;
+
+  // Packs `<scope>.<part>.weight` [rows, columns] of each part one under the other.
+  PackedMatrix matrix(std::initializer_list<MatrixPart> parts, int64_t columns,
+                      MatrixUse use = MatrixUse::kMultiply) const;
+
+  // `<scope>.<part>.<leaf>` [size] of each part one after the other, as f32. Random weights vary
+  // around `random_center`: 1 for norms, 0 for biases.
+  Tensor vector(std::initializer_list<MatrixPart> parts, std::string_view leaf,
+                float random_center) const;
+
+  StateId state(StateSpec spec) const;
+  // The element type that states are kept in.
+  DType state_dtype() const;
+
+  // Whether the checkpoint has `<scope>.<name>`; false for random weights.
+  bool has(std::string_view name) const;
+  // Lets `<scope>.<name>` be there without anybody using it.
+  void ignore(std::string_view name) const;
+
+ private:
+  Builder(WeightLoader* loader, std::string scope) : loader_(loader), scope_(std::move(scope)) {}
+  std::string full_name(std::string_view name) const;
+
+  WeightLoader* loader_;
+  std::string scope_;
+};
+
+}  // namespace banyan
