@@ -1,0 +1,71 @@
+#include "models/load.h"
+
+#include <spdlog/spdlog.h>
+
+#include <optional>
+
+#include "base/error.h"
+#include "models/registry.h"
+#include "weights/checkpoint.h"
+#include "weights/config_file.h"
+#include "weights/convert.h"
+
+namespace banyan {
+namespace {
+
+// What the checkpoint says its weights are: the config's dtype, else that of the first tensor that
+// is floating point, else bf16.
+Result<DType> stored_dtype(const ConfigFile& config, const WeightSource* source) {
+  std::string key = config.has("dtype") ? "dtype" : "torch_dtype";
+  if (std::optional<std::string> name = config.maybe_text(key)) {
+    if (*name == "bfloat16") return DType::kBF16;
+    if (*name == "float16") return DType::kF16;
+    if (*name == "float32") return DType::kF32;
+    return unsupported("config.json: {} = \"{}\"; supported: bfloat16, float16, float32", key,
+                       *name);
+  }
+  if (source != nullptr) {
+    for (const TensorInfo* tensor : source->tensors()) {
+      if (is_float_dtype(tensor->dtype)) return tensor->dtype;
+    }
+  }
+  return DType::kBF16;
+}
+
+void warn_unread(const ConfigFile& config, std::string_view architecture) {
+  for (const std::string& key : config.unread()) {
+    spdlog::warn("config.json: {} is not known to {} and has no effect", key, architecture);
+  }
+}
+
+}  // namespace
+
+Result<LoadedModel> load_model(const ModelOptions& options) {
+  ConfigFile config = TRY(ConfigFile::load(options.folder));
+  std::string architecture = TRY(config.architecture());
+  const Family* family = TRY(find_family(architecture));
+
+  std::optional<Checkpoint> checkpoint;
+  if (options.load_format != "dummy") checkpoint = TRY(Checkpoint::open(options.folder));
+  const WeightSource* source = checkpoint ? &*checkpoint : nullptr;
+
+  const WeightFormat* format = format_named(options.dtype);  // null for auto
+  DType dtype = format ? format->element : TRY(stored_dtype(config, source));
+  WeightLoader loader({.source = source,
+                       .kernels = options.kernels,
+                       .threads = options.threads,
+                       .format = format,
+                       .dtype = dtype,
+                       .dry = options.dry,
+                       .progress = options.progress});
+  LoadedModel loaded;
+  loaded.model = TRY(family->load(config, Builder(loader)));
+  TRY(loader.finish());
+  warn_unread(config, architecture);
+  loaded.weights = loader.take_store();
+  loaded.states = loader.take_states();
+  loaded.counts = loader.counts();
+  return loaded;
+}
+
+}  // namespace banyan

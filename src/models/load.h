@@ -1,0 +1,35 @@
+// From a checkpoint folder to a model: config.json names the family, the family declares its
+// weights, the checkpoint fills them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "banyan/config.h"
+#include "banyan/status.h"
+#include "models/model.h"
+#include "weights/builder.h"
+
+namespace banyan {
+
+struct LoadedModel {
+  std::unique_ptr<Model> model;
+  WeightStore weights;  // what the model's matrices and vectors look into
+  std::vector<StateSpec> states;
+  WeightCounts counts;
+};
+
+struct ModelOptions {
+  std::string folder;
+  std::string dtype = "auto";        // auto, bf16, f32
+  std::string load_format = "auto";  // auto, dummy
+  const KernelTable* kernels = nullptr;
+  ThreadPool* threads = nullptr;
+  bool dry = false;  // check the checkpoint and count, without reading weights
+  LoadProgress progress;
+};
+
+Result<LoadedModel> load_model(const ModelOptions& options);
+
+}  // namespace banyan

@@ -1,0 +1,53 @@
+// A model family: which states its layers keep and how a step runs through them. Immutable once
+// loaded; owns no sequence, no pool and no thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ops/step.h"
+#include "tensor/tensor.h"
+
+namespace banyan {
+
+struct LayerInfo {
+  std::string mixer;  // "gqa", "gqa, window 4096"
+  std::string ffn;    // "dense"
+};
+
+struct ModelInfo {
+  std::string architecture;  // "LlamaForCausalLM"
+  int64_t vocabulary = 0;
+  int64_t hidden = 0;
+  int64_t context_length_tokens = 0;
+  std::vector<LayerInfo> layers;
+  // Multiplications and additions of attention for one token per earlier token that it looks at.
+  int64_t attention_flops_per_key = 0;
+};
+
+// What a step computed, in its arena. Logits are a second call, because a step that scores a long
+// prompt runs its output head in blocks of rows: 4,096 rows of 152k f32 logits would be 2.5 GB.
+struct Outputs {
+  Tensor hidden;                  // [rows, hidden], after the final norm
+  std::vector<Tensor> auxiliary;  // [rows, hidden] entering each of Step::auxiliary_layers
+};
+
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  virtual Outputs forward(Step& s) const = 0;
+  // hidden [rows, hidden] -> [rows, vocabulary], f32
+  virtual Tensor logits(Step& s, Tensor hidden) const = 0;
+
+  const ModelInfo& info() const { return info_; }
+
+ protected:
+  explicit Model(ModelInfo info) : info_(std::move(info)) {}
+
+ private:
+  ModelInfo info_;
+};
+
+}  // namespace banyan

@@ -1,0 +1,31 @@
+#include "models/registry.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace banyan {
+namespace {
+
+constexpr std::array kFamilies = {
+    Family{"LlamaForCausalLM", load_llama},
+    Family{"MistralForCausalLM", load_mistral},
+    Family{"Qwen2ForCausalLM", load_qwen2},
+    Family{"Qwen3ForCausalLM", load_qwen3},
+};
+
+}  // namespace
+
+Result<const Family*> find_family(std::string_view architecture) {
+  auto it = std::ranges::find(kFamilies, architecture, &Family::architecture);
+  if (it != kFamilies.end()) return &*it;
+  std::vector<std::string_view> names;
+  for (const Family& family : kFamilies) names.push_back(family.architecture);
+  return unsupported("config.json: architecture \"{}\" is not supported; supported: {}",
+                     architecture, fmt::join(names, ", "));
+}
+
+}  // namespace banyan

@@ -1,0 +1,29 @@
+// The model families that there are.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "banyan/status.h"
+#include "models/model.h"
+#include "weights/builder.h"
+#include "weights/config_file.h"
+
+namespace banyan {
+
+struct Family {
+  std::string_view architecture;  // as config.json spells it
+  // Reads the config, refusing what it does not support, then declares the weights.
+  Result<std::unique_ptr<Model>> (*load)(const ConfigFile& config, Builder b);
+};
+
+// An unknown architecture is an error that lists the known ones.
+Result<const Family*> find_family(std::string_view architecture);
+
+// One per family file.
+Result<std::unique_ptr<Model>> load_llama(const ConfigFile& config, Builder b);
+Result<std::unique_ptr<Model>> load_mistral(const ConfigFile& config, Builder b);
+Result<std::unique_ptr<Model>> load_qwen2(const ConfigFile& config, Builder b);
+Result<std::unique_ptr<Model>> load_qwen3(const ConfigFile& config, Builder b);
+
+}  // namespace banyan

@@ -1,0 +1,14 @@
+// Reads the rotary embedding of config.json in both of its spellings: `rope_theta` beside
+// `rope_scaling`, and transformers 5's `rope_parameters`.
+#pragma once
+
+#include "nn/rope.h"
+#include "weights/config_file.h"
+
+namespace banyan {
+
+// `rotary_dim` elements of a head turn; `context_tokens` is max_position_embeddings. Problems stick
+// to `config`.
+RopeConfig read_rope(const ConfigFile& config, int64_t rotary_dim, int64_t context_tokens);
+
+}  // namespace banyan

@@ -1,0 +1,46 @@
+// The small layers that every family uses: norm, embedding and output head.
+#pragma once
+
+#include <span>
+
+#include "ops/linear.h"
+#include "ops/rowwise.h"
+#include "weights/builder.h"
+
+namespace banyan {
+
+class RmsNorm {
+ public:
+  // Over groups of `dim` columns: the whole row, or each head of it.
+  RmsNorm(Builder b, int64_t dim, float eps)
+      : weight_(b.vector({{"", dim}}, "weight", 1)), eps_(eps) {}
+
+  Tensor operator()(Step& s, Tensor x) const { return rms_norm(s, x, weight_, eps_); }
+
+ private:
+  Tensor weight_;
+  float eps_;
+};
+
+// The token embedding and the output head, which may be one matrix.
+class Vocabulary {
+ public:
+  // `embed` and `head` name the matrices below `embed_scope` and `head_scope`.
+  Vocabulary(Builder embed_scope, Builder head_scope, int64_t vocabulary, int64_t dim, bool tied)
+      : embed_(embed_scope.matrix({{"embed_tokens", vocabulary}}, dim,
+                                  tied ? MatrixUse::kBoth : MatrixUse::kLookUp)),
+        head_(tied ? embed_ : head_scope.matrix({{"lm_head", vocabulary}}, dim)) {}
+
+  Tensor embed(Step& s, std::span<const TokenId> tokens) const {  // -> [tokens, dim]
+    return gather_rows(s, embed_, tokens);
+  }
+  Tensor logits(Step& s, Tensor hidden) const {  // [rows, dim] -> [rows, vocabulary]
+    return linear(s, hidden, head_, Tensor());
+  }
+
+ private:
+  PackedMatrix embed_;
+  PackedMatrix head_;
+};
+
+}  // namespace banyan

@@ -1,0 +1,48 @@
+#include "nn/gqa_attention.h"
+
+#include <cmath>
+
+namespace banyan {
+
+GqaAttention::GqaAttention(Builder b, const GqaConfig& c)
+    : shape_{.q_heads = c.q_heads,
+             .kv_heads = c.kv_heads,
+             .head_dim = c.head_dim,
+             .scale = 1 / std::sqrt(static_cast<float>(c.head_dim)),
+             .window_tokens = c.window_tokens},
+      qkv_(b,
+           {{"q_proj", c.q_heads * c.head_dim},
+            {"k_proj", c.kv_heads * c.head_dim},
+            {"v_proj", c.kv_heads * c.head_dim}},
+           c.hidden, c.qkv_bias),
+      output_(b, {{"o_proj", c.hidden}}, c.q_heads * c.head_dim, c.output_bias) {
+  if (c.head_norms) {
+    q_norm_.emplace(b / "q_norm", c.head_dim, c.eps);
+    k_norm_.emplace(b / "k_norm", c.head_dim, c.eps);
+  }
+  StateSpec spec{.dtype = b.state_dtype(), .heads = c.kv_heads, .width = c.head_dim};
+  spec.name = "keys";
+  keys_ = b.state(spec);
+  spec.name = "values";
+  values_ = b.state(spec);
+}
+
+Tensor GqaAttention::operator()(Step& s, Tensor x, const Rotation& rotation) const {
+  int64_t q_width = shape_.q_heads * shape_.head_dim;
+  int64_t kv_width = shape_.kv_heads * shape_.head_dim;
+  Tensor qkv = qkv_(s, x);  // [T, q_width + 2 kv_width]
+  Tensor q = qkv.columns(0, q_width);
+  Tensor k = qkv.columns(q_width, kv_width);
+  Tensor v = qkv.columns(q_width + kv_width, kv_width);
+  if (q_norm_) {
+    q = (*q_norm_)(s, q);
+    k = (*k_norm_)(s, k);
+  }
+  q = rope(s, q, shape_.head_dim, rotation, RopeLayout::kHalves);
+  k = rope(s, k, shape_.head_dim, rotation, RopeLayout::kHalves);
+  write_pages(s, k, keys_);
+  write_pages(s, v, values_);
+  return output_(s, attention(s, q, keys_, values_, shape_));
+}
+
+}  // namespace banyan

@@ -1,0 +1,77 @@
+#include "nn/rope.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace banyan {
+namespace {
+
+constexpr double kTwoPi = 2 * std::numbers::pi;
+
+// Llama 3.1: wavelengths beyond the original context / low factor are stretched by `factor`, those
+// below the original context / high factor are kept, and between them the two are blended.
+float llama3_frequency(float frequency, const RopeConfig& c) {
+  auto wavelength = static_cast<float>(kTwoPi) / frequency;
+  auto context = static_cast<float>(c.original_context_tokens);
+  auto low = static_cast<float>(c.low_frequency_factor);
+  auto high = static_cast<float>(c.high_frequency_factor);
+  auto stretched = frequency / static_cast<float>(c.factor);
+  if (wavelength < context / high) return frequency;
+  if (wavelength > context / low) return stretched;
+  float smooth = (context / wavelength - low) / (high - low);
+  return (1 - smooth) * stretched + smooth * frequency;
+}
+
+// The pair whose wavelength fits `rotations` times into the original context.
+double yarn_pair(double rotations, const RopeConfig& c) {
+  return static_cast<double>(c.rotary_dim) *
+         std::log(c.original_context_tokens / (rotations * kTwoPi)) / (2 * std::log(c.theta));
+}
+
+void apply_yarn(std::vector<float>& frequencies, const RopeConfig& c) {
+  double low = yarn_pair(c.beta_fast, c), high = yarn_pair(c.beta_slow, c);
+  if (c.truncate) {
+    low = std::floor(low);
+    high = std::ceil(high);
+  }
+  low = std::max(low, 0.0);
+  high = std::min(high, static_cast<double>(c.rotary_dim - 1));
+  if (low == high) high += 0.001;
+  for (size_t i = 0; i < frequencies.size(); ++i) {
+    double ramp = std::clamp((static_cast<double>(i) - low) / (high - low), 0.0, 1.0);
+    auto stretch = static_cast<float>(ramp);
+    float interpolated = frequencies[i] / static_cast<float>(c.factor);
+    frequencies[i] = interpolated * stretch + frequencies[i] * (1 - stretch);
+  }
+}
+
+}  // namespace
+
+std::vector<float> inverse_frequencies(const RopeConfig& c) {
+  std::vector<float> frequencies(static_cast<size_t>(c.rotary_dim / 2));
+  for (size_t i = 0; i < frequencies.size(); ++i) {
+    double exponent = static_cast<double>(2 * i) / static_cast<double>(c.rotary_dim);
+    frequencies[i] = static_cast<float>(1 / std::pow(c.theta, exponent));
+  }
+  switch (c.type) {
+    case RopeType::kDefault:
+      break;
+    case RopeType::kLinear:
+      for (float& f : frequencies) f /= static_cast<float>(c.factor);
+      break;
+    case RopeType::kLlama3:
+      for (float& f : frequencies) f = llama3_frequency(f, c);
+      break;
+    case RopeType::kYarn:
+      apply_yarn(frequencies, c);
+      break;
+  }
+  return frequencies;
+}
+
+double yarn_attention_factor(double factor, double mscale) {
+  return factor <= 1 ? 1 : 0.1 * mscale * std::log(factor) + 1;
+}
+
+}  // namespace banyan

@@ -1,0 +1,56 @@
+// Rotary position embedding: how fast each pair of a head's elements turns with the position.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ops/rowwise.h"
+
+namespace banyan {
+
+enum class RopeType : uint8_t {
+  kDefault,
+  kLinear,  // all frequencies divided by `factor`
+  kLlama3,  // long wavelengths divided by `factor`, with a smooth transition
+  kYarn,    // frequencies blended between interpolated and kept (Peng et al., arXiv:2309.00071)
+};
+
+struct RopeConfig {
+  RopeType type = RopeType::kDefault;
+  int64_t rotary_dim = 0;  // elements of a head that turn
+  double theta = 10000;
+  double factor = 1;
+  double original_context_tokens = 0;  // kLlama3, kYarn
+  double low_frequency_factor = 1;     // kLlama3
+  double high_frequency_factor = 4;
+  double beta_fast = 32;  // kYarn
+  double beta_slow = 1;
+  bool truncate = true;
+  double attention_factor = 1;  // on cos and sin both
+};
+
+// One frequency per pair, in the order of Hugging Face's `inv_freq`.
+std::vector<float> inverse_frequencies(const RopeConfig& config);
+
+// YaRN's attention scale where the checkpoint gives none: 0.1 m ln(factor) + 1.
+double yarn_attention_factor(double factor, double mscale = 1);
+
+class Rope {
+ public:
+  explicit Rope(const RopeConfig& config)
+      : inverse_frequencies_(inverse_frequencies(config)),
+        attention_factor_(static_cast<float>(config.attention_factor)) {}
+
+  // The rotation of this step's rows; layers of one kind share it.
+  Rotation operator()(Step& s) const {
+    auto pairs = static_cast<int64_t>(inverse_frequencies_.size());
+    auto* data = const_cast<float*>(inverse_frequencies_.data());
+    return rope_angles(s, Tensor(data, DType::kF32, {pairs}), attention_factor_);
+  }
+
+ private:
+  std::vector<float> inverse_frequencies_;
+  float attention_factor_;
+};
+
+}  // namespace banyan
