@@ -1,0 +1,39 @@
+#include "engine/batch_builder.h"
+
+namespace banyan {
+namespace {
+
+void add_rows(const PlannedSpan& span, Batch& batch, std::vector<LogitRowUse>& uses) {
+  Sequence& s = *span.sequence;
+  for (int64_t position = span.first; position < span.first + span.count; ++position) {
+    bool last = position + 1 == static_cast<int64_t>(s.tokens.size());
+    bool samples = last && s.request.max_new_tokens > 0;
+    if (samples || s.scores_prompt_at(position)) {
+      batch.logit_rows.push_back(static_cast<int32_t>(batch.rows()));
+      uses.push_back({&s, position, samples});
+    }
+    batch.tokens.push_back(s.tokens[static_cast<size_t>(position)]);
+    batch.positions.push_back(static_cast<int32_t>(position));
+  }
+}
+
+}  // namespace
+
+void build_batch(const StepPlan& plan, Batch& batch, std::vector<LogitRowUse>& uses) {
+  batch.clear();
+  uses.clear();
+  for (const PlannedSpan& span : plan.spans) {
+    const Sequence& s = *span.sequence;
+    batch.spans.push_back({.row_begin = static_cast<int32_t>(batch.rows()),
+                           .row_count = static_cast<int32_t>(span.count),
+                           .first_position = static_cast<int32_t>(span.first),
+                           .page_begin = static_cast<int32_t>(batch.page_table.size())});
+    batch.slots.push_back(-1);
+    batch.adapters.push_back(-1);
+    batch.prompt_tokens.push_back(static_cast<int32_t>(s.prompt_tokens));
+    batch.page_table.insert(batch.page_table.end(), s.pages.begin(), s.pages.end());
+    add_rows(span, batch, uses);
+  }
+}
+
+}  // namespace banyan

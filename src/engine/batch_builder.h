@@ -1,0 +1,21 @@
+// From a plan (sequences and positions) to a Batch (arrays).
+#pragma once
+
+#include <vector>
+
+#include "engine/scheduler.h"
+#include "ops/batch.h"
+
+namespace banyan {
+
+// What the logits of one row of the batch are for.
+struct LogitRowUse {
+  Sequence* sequence = nullptr;
+  int64_t position = 0;  // of the row; its logits speak about the token after it
+  bool samples = false;  // the token after it is not known yet
+};
+
+// Fills `batch` and `uses` (one entry per batch.logit_rows) from `plan`.
+void build_batch(const StepPlan& plan, Batch& batch, std::vector<LogitRowUse>& uses);
+
+}  // namespace banyan

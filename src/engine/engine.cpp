@@ -1,0 +1,342 @@
+#include "banyan/engine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "engine/batch_builder.h"
+#include "engine/memory_plan.h"
+#include "engine/runner.h"
+#include "engine/sampler.h"
+#include "engine/scheduler.h"
+
+namespace banyan {
+namespace {
+
+Status check_tokens(std::span<const TokenId> tokens, int64_t vocabulary, std::string_view what) {
+  for (TokenId token : tokens) {
+    if (token < 0 || token >= vocabulary) {
+      return invalid_argument("{}: token {} is not in the vocabulary of {}", what, token,
+                              vocabulary);
+    }
+  }
+  return {};
+}
+
+Status check_limit(std::string_view what, int64_t value, int64_t max) {
+  if (value >= 0 && value <= max) return {};
+  return invalid_argument("{} is {}, allowed are 0 to {}", what, value, max);
+}
+
+Status check_supported(const GenerateRequest& request) {
+  if (!request.adapter.empty()) {
+    return unsupported("adapter \"{}\": adapters are not supported yet", request.adapter);
+  }
+  if (request.priority != 0) {
+    return unsupported("priority {}: requests run first come, first served", request.priority);
+  }
+  return {};
+}
+
+TokenCounts count_prompt(const std::vector<TokenId>& prompt, int64_t vocabulary) {
+  TokenCounts counts;
+  counts.in_output.assign(static_cast<size_t>(vocabulary), 0);
+  counts.in_prompt.assign(static_cast<size_t>(vocabulary), 0);
+  for (TokenId token : prompt) counts.in_prompt[static_cast<size_t>(token)] = 1;
+  return counts;
+}
+
+}  // namespace
+
+// step() is plan, launch and commit in a row. Sinks run in commit and in the delivery of
+// cancellations, and may submit and cancel: neither moves a Sequence.
+class Engine::Impl {
+ public:
+  Impl(const EngineConfig& config, std::unique_ptr<Runner> runner)
+      : config_(config),
+        runner_(std::move(runner)),
+        scheduler_(info().total_tokens_max / info().page_size_tokens, info().page_size_tokens,
+                   config.running_max, step_rows_max(config)),
+        sampler_(info().vocabulary),
+        mask_(static_cast<size_t>((info().vocabulary + 31) / 32)) {}
+
+  Result<SequenceId> submit(GenerateRequest request, TokenSink sink);
+  void cancel(SequenceId id) { scheduler_.cancel(id); }
+  bool step();
+
+  const EngineInfo& info() const { return runner_->info(); }
+  EngineStats stats() const;
+
+ private:
+  // What the model said in one row that was asked for: about a prompt token, or a new one.
+  struct RowResult {
+    TokenId token = 0;
+    float logprob = 0;
+    size_t top_begin = 0, top_count = 0;  // in tops_
+    bool broken = false;                  // the logits were not numbers
+  };
+
+  Status check(const GenerateRequest& request) const;
+  void deliver_cancelled();
+
+  void plan();    // queued requests -> plan_, batch_, uses_
+  void launch();  // batch_ -> results_, one per use
+  void commit();  // results_ -> sequences and events
+
+  RowResult read_row(const LogitRowUse& use, const LogitRow& row);
+  TokenId sample(const Sequence& s, int64_t position, const LogitRow& row);
+  void report_prompt_token(const LogitRowUse& use, const RowResult& result);
+  void append_token(Sequence& s, const RowResult& result);
+  FinishReason finish_reason(const Sequence& s, TokenId token) const;
+  void end(Sequence& s, TokenEvent event);
+  std::span<const TokenLogprob> top_of(const RowResult& result) const {
+    return std::span(tops_).subspan(result.top_begin, result.top_count);
+  }
+
+  EngineConfig config_;
+  std::unique_ptr<Runner> runner_;
+  Scheduler scheduler_;
+  Sampler sampler_;
+  SequenceId last_id_ = 0;
+  EngineStats totals_;
+
+  StepPlan plan_;
+  Batch batch_;
+  std::vector<LogitRowUse> uses_;
+  std::vector<RowResult> results_;
+  std::vector<TokenLogprob> tops_;
+  std::vector<uint32_t> mask_;
+};
+
+Status Engine::Impl::check(const GenerateRequest& request) const {
+  const SamplingParams& sampling = request.sampling;
+  TRY(sampling.validate());
+  TRY(check_supported(request));
+  if (request.prompt.empty()) return invalid_argument("the prompt has no tokens");
+  auto prompt_tokens = static_cast<int64_t>(request.prompt.size());
+  TRY(check_limit("prompt tokens", prompt_tokens, config_.prompt_tokens_max));
+  TRY(check_tokens(request.prompt, info().vocabulary, "prompt"));
+  TRY(check_limit("max_new_tokens", request.max_new_tokens, config_.prompt_tokens_max));
+  TRY(check_limit("top_logprobs", request.top_logprobs, config_.top_logprobs_max));
+  TRY(check_limit("stop_token_ids", static_cast<int64_t>(request.stop_token_ids.size()),
+                  config_.stop_token_ids_max));
+  TRY(check_limit("logit_bias entries", static_cast<int64_t>(sampling.logit_bias.size()),
+                  config_.logit_bias_max));
+  for (auto [token, bias] : sampling.logit_bias) {
+    TRY(check_tokens(std::span(&token, 1), info().vocabulary, "logit_bias"));
+  }
+  if (request.prompt_logprobs_begin) {
+    TRY(check_limit("prompt_logprobs_begin", *request.prompt_logprobs_begin, prompt_tokens));
+  }
+  int64_t room = info().context_length_tokens - (request.max_new_tokens > 0 ? 1 : 0);
+  if (prompt_tokens > room) {
+    return invalid_argument("the prompt has {} tokens, the context length is {}", prompt_tokens,
+                            info().context_length_tokens);
+  }
+  return {};
+}
+
+Result<SequenceId> Engine::Impl::submit(GenerateRequest request, TokenSink sink) {
+  TRY(check(request));
+  if (scheduler_.waiting() >= config_.queued_max) {
+    return exhausted("{} requests are waiting, which is the limit", scheduler_.waiting());
+  }
+  auto s = std::make_unique<Sequence>();
+  s->prompt_tokens = static_cast<int64_t>(request.prompt.size());
+  s->tokens_max = std::min(s->prompt_tokens + request.max_new_tokens, info().context_length_tokens);
+  if (scheduler_.pages_for(s->tokens_max) > scheduler_.pages_total()) {
+    return exhausted(
+        "{} tokens of prompt and output do not fit into the {} tokens of memory; ask "
+        "for fewer new tokens",
+        s->tokens_max, info().total_tokens_max);
+  }
+  s->id = ++last_id_;
+  s->name_space = {info().architecture, request.adapter, request.cache_salt};
+  s->tokens.reserve(static_cast<size_t>(s->tokens_max));
+  s->tokens = request.prompt;
+  if (request.sampling.has_penalties()) s->counts = count_prompt(s->tokens, info().vocabulary);
+  s->request = std::move(request);
+  s->sink = std::move(sink);
+  scheduler_.enqueue(std::move(s));
+  return last_id_;
+}
+
+bool Engine::Impl::step() {
+  deliver_cancelled();
+  plan();
+  if (plan_.spans.empty()) return false;
+  launch();
+  commit();
+  ++totals_.steps;
+  return true;
+}
+
+void Engine::Impl::deliver_cancelled() {
+  while (std::unique_ptr<Sequence> s = scheduler_.remove_cancelled()) {
+    s->sink({.sequence = s->id,
+             .position = static_cast<int64_t>(s->tokens.size()),
+             .finish = FinishReason::kCancelled});
+  }
+}
+
+void Engine::Impl::plan() {
+  scheduler_.plan(plan_);
+  build_batch(plan_, batch_, uses_);
+}
+
+void Engine::Impl::launch() {
+  Status valid = batch_.validate(info().vocabulary);
+  CHECK(valid.has_value(), "{}", valid.error().message);
+  results_.clear();
+  tops_.clear();
+  runner_->run(batch_, [this](int64_t first, Tensor logits, const LogitStats& stats) {
+    for (int64_t i = 0; i < logits.dim(0); ++i) {
+      Tensor row = logits.rows(i, 1);
+      results_.push_back(read_row(uses_[static_cast<size_t>(first + i)],
+                                  {.logits = {row.f32(), static_cast<size_t>(row.count())},
+                                   .argmax = stats.argmax[i],
+                                   .log_sum_exp = stats.log_sum_exp[i]}));
+    }
+  });
+}
+
+Engine::Impl::RowResult Engine::Impl::read_row(const LogitRowUse& use, const LogitRow& row) {
+  if (!std::isfinite(row.log_sum_exp)) return {.broken = true};
+  const Sequence& s = *use.sequence;
+  auto next = static_cast<size_t>(use.position + 1);
+  RowResult result;
+  result.token = use.samples ? sample(s, use.position + 1, row) : s.tokens[next];
+  result.logprob = Sampler::logprob(row, result.token);
+  std::span<const TokenLogprob> top = sampler_.top(row, s.request.top_logprobs);
+  result.top_begin = tops_.size();
+  result.top_count = top.size();
+  tops_.insert(tops_.end(), top.begin(), top.end());
+  return result;
+}
+
+TokenId Engine::Impl::sample(const Sequence& s, int64_t position, const LogitRow& row) {
+  DrawContext context{
+      .params = s.request.sampling, .counts = &s.counts, .mask = {}, .position = position};
+  if (s.request.constraint) {
+    std::ranges::fill(mask_, 0);
+    s.request.constraint->fill_mask(mask_);
+    context.mask = mask_;
+  }
+  return sampler_.draw(row, context);
+}
+
+void Engine::Impl::commit() {
+  for (const PlannedSpan& span : plan_.spans) {
+    Sequence& s = *span.sequence;
+    s.computed = span.first + span.count;
+    totals_.prompt_tokens +=
+        std::max<int64_t>(0, std::min(s.computed, s.prompt_tokens) - span.first);
+  }
+  for (size_t i = 0; i < uses_.size(); ++i) {
+    Sequence& s = *uses_[i].sequence;
+    if (results_[i].broken) {
+      end(s, {.finish = FinishReason::kError,
+              .error = {ErrorCode::kCorrupt,
+                        fmt::format("the model's output at position {} is not a number; its "
+                                    "weights are damaged or overflow this dtype",
+                                    uses_[i].position)}});
+      // Later rows of the same sequence have nobody to report to.
+      while (i + 1 < uses_.size() && uses_[i + 1].sequence == &s) ++i;
+    } else if (uses_[i].samples) {
+      append_token(s, results_[i]);
+    } else {
+      report_prompt_token(uses_[i], results_[i]);
+    }
+  }
+  for (const PlannedSpan& span : plan_.spans) {
+    if (span.sequence != nullptr && span.sequence->request.max_new_tokens == 0 &&
+        span.sequence->pending() == 0) {
+      end(*span.sequence, {.finish = FinishReason::kLength});
+    }
+  }
+}
+
+void Engine::Impl::report_prompt_token(const LogitRowUse& use, const RowResult& result) {
+  use.sequence->sink({.sequence = use.sequence->id,
+                      .position = use.position + 1,
+                      .has_token = true,
+                      .from_prompt = true,
+                      .token = result.token,
+                      .logprob = result.logprob,
+                      .top = top_of(result)});
+}
+
+void Engine::Impl::append_token(Sequence& s, const RowResult& result) {
+  TokenEvent event{.sequence = s.id,
+                   .position = static_cast<int64_t>(s.tokens.size()),
+                   .has_token = true,
+                   .token = result.token,
+                   .logprob = result.logprob,
+                   .top = top_of(result)};
+  s.tokens.push_back(result.token);
+  ++totals_.generated_tokens;
+  if (s.request.sampling.has_penalties()) {
+    ++s.counts.in_output[static_cast<size_t>(result.token)];
+  }
+  if (s.request.constraint) s.request.constraint->accept(result.token);
+  event.finish = finish_reason(s, result.token);
+  if (event.finish == FinishReason::kStop) event.matched_stop = result.token;
+  if (event.finish == FinishReason::kNone) return s.sink(event);
+  end(s, std::move(event));
+}
+
+FinishReason Engine::Impl::finish_reason(const Sequence& s, TokenId token) const {
+  if (std::ranges::find(s.request.stop_token_ids, token) != s.request.stop_token_ids.end())
+    return FinishReason::kStop;
+  bool full = static_cast<int64_t>(s.tokens.size()) >= s.tokens_max;
+  return full ? FinishReason::kLength : FinishReason::kNone;
+}
+
+// The sequence's last event; its pages are free before the sink hears of it.
+void Engine::Impl::end(Sequence& s, TokenEvent event) {
+  for (PlannedSpan& span : plan_.spans) {
+    if (span.sequence == &s) span.sequence = nullptr;
+  }
+  event.sequence = s.id;
+  if (!event.has_token) event.position = static_cast<int64_t>(s.tokens.size());
+  std::unique_ptr<Sequence> ended = scheduler_.remove(&s);
+  ended->sink(event);
+}
+
+EngineStats Engine::Impl::stats() const {
+  EngineStats stats = totals_;
+  stats.running = scheduler_.running();
+  stats.queued = scheduler_.waiting();
+  stats.pages_free = scheduler_.pages_free();
+  stats.pages_total = scheduler_.pages_total();
+  return stats;
+}
+
+Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Engine::~Engine() = default;
+
+Result<std::unique_ptr<Engine>> Engine::load(const EngineConfig& config,
+                                             const LoadProgress& progress) {
+  auto runner = TRY(Runner::load(config, progress));
+  return std::unique_ptr<Engine>(new Engine(std::make_unique<Impl>(config, std::move(runner))));
+}
+
+Result<SequenceId> Engine::submit(GenerateRequest request, TokenSink sink) {
+  return impl_->submit(std::move(request), std::move(sink));
+}
+void Engine::cancel(SequenceId sequence) {
+  impl_->cancel(sequence);
+}
+bool Engine::step() {
+  return impl_->step();
+}
+const EngineInfo& Engine::info() const {
+  return impl_->info();
+}
+EngineStats Engine::stats() const {
+  return impl_->stats();
+}
+
+}  // namespace banyan

@@ -1,0 +1,101 @@
+#include "engine/memory_plan.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "kernels/select.h"
+#include "ops/linear.h"
+#include "ops/rowwise.h"
+
+namespace banyan {
+namespace {
+
+// Tokens that the pages hold: what was asked for, else as much as all sequences can use, cut to
+// the share of memory that is left for states.
+Result<int64_t> choose_total_tokens(const EngineConfig& config, const EngineInfo& info) {
+  int64_t page = config.page_size_tokens;
+  auto whole_pages = [page](int64_t tokens) { return tokens / page * page; };
+  int64_t page_bytes = info.state_bytes_per_token * page;
+  int64_t budget =
+      static_cast<int64_t>(config.memory_fraction * static_cast<double>(available_memory_bytes())) -
+      info.step_bytes;
+  int64_t affordable = page_bytes > 0 ? std::max<int64_t>(0, budget / page_bytes) * page
+                                      : info.context_length_tokens * config.running_max;
+  if (affordable < page) {
+    return exhausted(
+        "{} bytes are left for states, one page of {} tokens takes {}; free memory "
+        "or raise the memory fraction of {}",
+        budget, page, page_bytes, config.memory_fraction);
+  }
+  if (config.total_tokens_max > 0) {
+    if (config.total_tokens_max > affordable) {
+      return exhausted("total_tokens_max {} takes {} bytes, {} are left for states",
+                       config.total_tokens_max,
+                       config.total_tokens_max * info.state_bytes_per_token, budget);
+    }
+    return std::max(page, whole_pages(config.total_tokens_max));
+  }
+  int64_t wanted = (info.context_length_tokens + page - 1) / page * page * config.running_max;
+  return std::min(wanted, affordable);
+}
+
+}  // namespace
+
+int64_t step_rows_max(const EngineConfig& config) {
+  return std::max(config.chunked_prefill_tokens, config.running_max);
+}
+
+size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, int64_t rows,
+                          std::span<const int> auxiliary_layers) {
+  KernelTable measuring = measuring_kernels(kernels);
+  Arena arena;
+  auto pools = StatePools::create(model.states, 1, 0);
+  CHECK(pools.has_value(), "{}", pools.error().message);
+  Batch batch;
+  batch.tokens.resize(static_cast<size_t>(rows));
+  batch.positions.resize(static_cast<size_t>(rows));
+  Step step{.kernels = measuring,
+            .launch = {},
+            .arena = arena,
+            .pools = *pools,
+            .batch = batch,
+            .auxiliary_layers = auxiliary_layers};
+  Outputs outputs = model.model->forward(step);
+  std::vector<int32_t> logit_rows(static_cast<size_t>(std::min(rows, kLogitRowsMax)));
+  logit_stats(step, model.model->logits(step, select_rows(step, outputs.hidden, logit_rows)));
+  return arena.high_water_bytes();
+}
+
+Result<EngineInfo> plan_memory(const EngineConfig& config, const LoadedModel& model,
+                               const KernelTable& kernels, int threads) {
+  TRY(StatePools::create(model.states, config.page_size_tokens, 0));  // refuses unknown states
+  const ModelInfo& m = model.model->info();
+  if (config.context_length_tokens > m.context_length_tokens) {
+    return invalid_argument("context_length {} is beyond the {} tokens that the model was made for",
+                            config.context_length_tokens, m.context_length_tokens);
+  }
+  EngineInfo info{.architecture = m.architecture,
+                  .vocabulary = m.vocabulary,
+                  .context_length_tokens = config.context_length_tokens > 0
+                                               ? config.context_length_tokens
+                                               : m.context_length_tokens,
+                  .tensors = model.counts.tensors,
+                  .parameters_total = model.counts.parameters,
+                  .parameters_active = model.counts.parameters_active,
+                  .weight_bytes = model.counts.bytes,
+                  .weight_bytes_streamed = model.counts.bytes_streamed,
+                  .attention_flops_per_key = m.attention_flops_per_key,
+                  .kernels = kernels.name,
+                  .threads = threads,
+                  .page_size_tokens = config.page_size_tokens};
+  for (const LayerInfo& layer : m.layers) info.layers.push_back({layer.mixer, layer.ffn});
+  info.state_bytes_per_token = static_cast<int64_t>(state_bytes_per_token(model.states));
+  info.state_bytes_per_sequence = static_cast<int64_t>(state_bytes_per_sequence(model.states));
+  info.step_bytes =
+      static_cast<int64_t>(measure_step_bytes(model, kernels, step_rows_max(config), {}));
+  info.total_tokens_max = TRY(choose_total_tokens(config, info));
+  info.state_bytes_max = info.total_tokens_max * info.state_bytes_per_token;
+  return info;
+}
+
+}  // namespace banyan

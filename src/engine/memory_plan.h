@@ -1,0 +1,28 @@
+// How much memory a loaded model's weights, states and steps take, before any of it is reserved.
+#pragma once
+
+#include "banyan/config.h"
+#include "banyan/engine.h"
+#include "base/thread_pool.h"
+#include "kernels/kernel_table.h"
+#include "models/load.h"
+
+namespace banyan {
+
+// Rows of logits computed at a time; a decode step of that many sequences is one block.
+constexpr int64_t kLogitRowsMax = 64;
+
+// Rows of one step at most.
+int64_t step_rows_max(const EngineConfig& config);
+
+// Bytes of step arena that `rows` rows need when the residual stream entering each of
+// `auxiliary_layers` layers is handed out: found by running a step over kernels that do nothing.
+size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, int64_t rows,
+                          std::span<const int> auxiliary_layers);
+
+// Fills in everything, choosing how many tokens the pages hold. kExhausted when the memory does not
+// suffice for one page.
+Result<EngineInfo> plan_memory(const EngineConfig& config, const LoadedModel& model,
+                               const KernelTable& kernels, int threads);
+
+}  // namespace banyan

@@ -1,0 +1,90 @@
+#include "engine/runner.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "engine/memory_plan.h"
+#include "kernels/select.h"
+#include "ops/linear.h"
+
+namespace banyan {
+namespace {
+
+std::vector<float> copy_out(Tensor x) {
+  return {x.f32(), x.f32() + x.count()};
+}
+
+int thread_count(const EngineConfig& config) {
+  return config.threads > 0 ? config.threads : usable_processors();
+}
+
+}  // namespace
+
+Result<EngineInfo> inspect_model(const EngineConfig& config) {
+  TRY(config.validate());
+  const KernelTable* kernels = TRY(select_kernels(config.kernels));
+  LoadedModel model = TRY(load_model({.folder = config.model_path,
+                                      .dtype = config.dtype,
+                                      .load_format = config.load_format,
+                                      .kernels = kernels,
+                                      .dry = true}));
+  return plan_memory(config, model, *kernels, thread_count(config));
+}
+
+Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
+                                             const LoadProgress& progress) {
+  TRY(config.validate());
+  std::unique_ptr<Runner> runner(new Runner);
+  runner->kernels_ = TRY(select_kernels(config.kernels));
+  runner->threads_ = std::make_unique<ThreadPool>(thread_count(config));
+  runner->model_ = TRY(load_model({.folder = config.model_path,
+                                   .dtype = config.dtype,
+                                   .load_format = config.load_format,
+                                   .kernels = runner->kernels_,
+                                   .threads = runner->threads_.get(),
+                                   .progress = progress}));
+  runner->info_ = TRY(plan_memory(config, runner->model_, *runner->kernels_, thread_count(config)));
+  const EngineInfo& info = runner->info_;
+  runner->pools_ = std::make_unique<StatePools>(
+      TRY(StatePools::create(runner->model_.states, info.page_size_tokens,
+                             info.total_tokens_max / info.page_size_tokens)));
+  runner->arena_ = Arena(static_cast<size_t>(info.step_bytes));
+  return runner;
+}
+
+Step Runner::make_step(Arena& arena, const Batch& batch, std::span<const int> auxiliary_layers) {
+  return {.kernels = *kernels_,
+          .launch = {.threads = threads_.get()},
+          .arena = arena,
+          .pools = *pools_,
+          .batch = batch,
+          .auxiliary_layers = auxiliary_layers};
+}
+
+void Runner::run(const Batch& batch, ConsumeLogits consume) {
+  arena_.rewind(0);
+  Step step = make_step(arena_, batch, {});
+  Outputs outputs = model_.model->forward(step);
+  auto count = static_cast<int64_t>(batch.logit_rows.size());
+  size_t mark = arena_.mark();
+  for (int64_t first = 0; first < count; first += kLogitRowsMax) {
+    auto rows = std::span(batch.logit_rows)
+                    .subspan(static_cast<size_t>(first),
+                             static_cast<size_t>(std::min(kLogitRowsMax, count - first)));
+    Tensor logits = model_.model->logits(step, select_rows(step, outputs.hidden, rows));
+    consume(first, logits, logit_stats(step, logits));
+    arena_.rewind(mark);
+  }
+}
+
+Runner::Hidden Runner::run_hidden(const Batch& batch, std::span<const int> layers) {
+  Arena arena(measure_step_bytes(model_, *kernels_, batch.rows(), layers));
+  Step step = make_step(arena, batch, layers);
+  Outputs outputs = model_.model->forward(step);
+  Hidden hidden;
+  for (Tensor x : outputs.auxiliary) hidden.layers.push_back(copy_out(x));
+  hidden.final = copy_out(outputs.hidden);
+  return hidden;
+}
+
+}  // namespace banyan

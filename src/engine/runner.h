@@ -1,0 +1,53 @@
+// A loaded model with everything that a step needs: kernels, threads, state pools and the step
+// arena, all reserved at load. Runs batches; knows no sequence and no policy. One thread.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "banyan/config.h"
+#include "banyan/engine.h"
+#include "base/arena.h"
+#include "base/function_ref.h"
+#include "base/thread_pool.h"
+#include "cache/state_pools.h"
+#include "models/load.h"
+#include "ops/batch.h"
+#include "ops/rowwise.h"
+
+namespace banyan {
+
+class Runner {
+ public:
+  static Result<std::unique_ptr<Runner>> load(const EngineConfig& config,
+                                              const LoadProgress& progress);
+
+  // Runs `batch`, then hands out the logits of batch.logit_rows in blocks: `first` is the index in
+  // logit_rows of the block's first row. The tensors are valid during the call.
+  using ConsumeLogits = FunctionRef<void(int64_t first, Tensor logits, const LogitStats& stats)>;
+  void run(const Batch& batch, ConsumeLogits consume);
+
+  // Runs `batch` and copies out the residual stream entering each of `layers` (ascending; the
+  // number of layers means leaving the last) and the final hidden state. Allocates.
+  struct Hidden {
+    std::vector<std::vector<float>> layers;  // each [rows, hidden]
+    std::vector<float> final;                // [rows, hidden]
+  };
+  Hidden run_hidden(const Batch& batch, std::span<const int> layers);
+
+  const EngineInfo& info() const { return info_; }
+
+ private:
+  Runner() = default;
+  Step make_step(Arena& arena, const Batch& batch, std::span<const int> auxiliary_layers);
+
+  const KernelTable* kernels_ = nullptr;
+  std::unique_ptr<ThreadPool> threads_;
+  LoadedModel model_;
+  std::unique_ptr<StatePools> pools_;
+  Arena arena_;
+  EngineInfo info_;
+};
+
+}  // namespace banyan

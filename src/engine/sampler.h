@@ -1,0 +1,68 @@
+// From a row of logits to a token and its log-probability.
+//
+// Log-probabilities are of the model's own distribution, before temperature, penalties, bias and
+// constraint. Everything is a function of the row, the parameters and (seed, sample_index,
+// position): the same whatever else is in the batch. One thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "banyan/request.h"
+
+namespace banyan {
+
+// Which tokens a sequence has seen; kept only for requests with penalties.
+struct TokenCounts {
+  std::vector<int32_t> in_output;  // [vocabulary]
+  std::vector<uint8_t> in_prompt;  // [vocabulary], 0 or 1
+};
+
+// A row of logits with what the logit_stats kernel found in it.
+struct LogitRow {
+  std::span<const float> logits;  // [vocabulary]
+  TokenId argmax = 0;             // lowest id among equals
+  float log_sum_exp = 0;
+};
+
+// What the draw of one token depends on, beside the row.
+struct DrawContext {
+  const SamplingParams& params;
+  const TokenCounts* counts = nullptr;  // required when params has penalties
+  std::span<const uint32_t> mask;       // allowed tokens by bit; empty: all
+  int64_t position = 0;                 // absolute, of the token to draw
+};
+
+class Sampler {
+ public:
+  explicit Sampler(int64_t vocabulary);
+
+  // The next token. Requires that the mask, if there is one, allows some token.
+  TokenId draw(const LogitRow& row, const DrawContext& context);
+
+  static float logprob(const LogitRow& row, TokenId token) {
+    return row.logits[static_cast<size_t>(token)] - row.log_sum_exp;
+  }
+
+  // The `count` most likely tokens, most likely first, lower ids first among equals. Valid until
+  // the next call.
+  std::span<const TokenLogprob> top(const LogitRow& row, int count);
+
+ private:
+  struct Candidate {
+    float logit;
+    TokenId token;
+    double weight;  // exp((logit - best) / temperature)
+  };
+
+  void adjust(const LogitRow& row, const DrawContext& context);
+  void collect_candidates(const SamplingParams& params);
+  void keep_top_p(double top_p);
+
+  std::vector<float> adjusted_;  // logits after bias, penalties and mask
+  std::vector<Candidate> candidates_;
+  std::vector<TokenLogprob> top_;
+};
+
+}  // namespace banyan
