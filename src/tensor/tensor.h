@@ -47,6 +47,13 @@ class Tensor {
     return static_cast<float*>(data_);
   }
 
+  // Aborts unless this is an f32 matrix of `columns` columns.
+  void check_matrix(int64_t columns) const {
+    CHECK(rank_ == 2 && dtype_ == DType::kF32 && shape_[1] == columns,
+          "rank {}, {}, {} columns where {} are wanted", rank_, dtype_name(dtype_), shape_[1],
+          columns);
+  }
+
   int64_t count() const {
     int64_t product = rank_ == 0 ? 0 : 1;
     for (int axis = 0; axis < rank_; ++axis) product *= shape_[axis];
