@@ -1,0 +1,107 @@
+// A language model as text: the engine with its tokenizer and chat template.
+//
+//   auto llm = TRY(Llm::load({.model_path = "models/x"}));
+//   auto reply = TRY(llm->generate({.text = "Once upon a time"}));
+//   puts(reply.text.c_str());
+//
+// One thread owns an Llm. generate() and score() drive the engine themselves, one request at a
+// time; many at once is the engine's own interface.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "banyan/config.h"
+#include "banyan/engine.h"
+#include "banyan/request.h"
+#include "banyan/status.h"
+
+namespace banyan {
+
+class Tokenizer;  // text/tokenizer.h
+
+struct ChatMessage {
+  std::string role;  // "system", "user", "assistant", "tool"
+  std::string content;
+};
+
+struct TextRequest {
+  std::string text;                // the prompt, unless ids are given
+  std::vector<TokenId> ids;        // the prompt as tokens; used when not empty
+  bool add_special_tokens = true;  // the tokenizer's beginning-of-text; off after a chat template
+
+  SamplingParams sampling;
+  int64_t max_new_tokens = 128;
+  std::vector<std::string> stop;        // the output ends before the first of these
+  std::vector<TokenId> stop_token_ids;  // beside the model's own end-of-text tokens
+  bool ignore_eos = false;              // goes on past the model's own end-of-text tokens
+  bool skip_special_tokens = true;      // leaves special tokens out of the output's text
+  bool logprobs = false;
+  int top_logprobs = 0;
+};
+
+// Called with each new piece of text: whole characters, never part of a stop string. Pieces put
+// together are Generation::text.
+using TextSink = std::function<void(std::string_view piece)>;
+
+struct GeneratedToken {
+  TokenId token = 0;
+  float logprob = 0;
+  std::vector<TokenLogprob> top;
+};
+
+struct Generation {
+  std::vector<TokenId> prompt_ids;
+  std::vector<TokenId> output_ids;  // a stop token is the last of them
+  std::string text;
+  FinishReason finish = FinishReason::kNone;
+  std::optional<std::string> matched_stop_text;
+  std::optional<TokenId> matched_stop_token;
+  int64_t cached_tokens = 0;
+  std::vector<GeneratedToken> logprobs;  // one per output token, if asked for
+
+  double ttft_s = 0;  // from submission to the first token
+  double prefill_tokens_per_s = 0;
+  double decode_tokens_per_s = 0;  // 0 when fewer than two tokens were made
+};
+
+class Llm {
+ public:
+  // The folder needs config.json and weights. Without tokenizer files, prompts are token ids and
+  // the output has no text.
+  static Result<std::unique_ptr<Llm>> load(const EngineConfig& config,
+                                           const LoadProgress& progress = {});
+  ~Llm();
+
+  // Runs one request to its end. `cancelled`, if given, is asked between steps; once it says true
+  // the result is what there is so far, with FinishReason::kCancelled.
+  Result<Generation> generate(const TextRequest& request, const TextSink& sink = {},
+                              const std::function<bool()>& cancelled = {});
+
+  // log p(ids[i] | ids[0..i)) for every i; the first has none.
+  Result<std::vector<std::optional<float>>> score(const std::vector<TokenId>& ids);
+
+  bool has_chat_template() const;
+  // The conversation as the model's template writes it, ready for an answer. `variables_json` is
+  // an object of further template variables (enable_thinking, ...); empty: none. kUnsupported
+  // without a template.
+  Result<std::string> apply_chat_template(const std::vector<ChatMessage>& messages,
+                                          std::string_view variables_json = {}) const;
+
+  const Tokenizer* tokenizer() const;  // null without tokenizer files
+  // The sampling that generation_config.json recommends; greedy or neutral where it is silent.
+  const SamplingParams& recommended_sampling() const;
+  Engine& engine();
+  double load_s() const;
+
+ private:
+  class Impl;
+  explicit Llm(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace banyan
