@@ -33,7 +33,7 @@ void collect_unread(const Json& object, const std::string& prefix,
     std::string name = prefix + key;
     if (value.is_object() && opened.contains(name)) {
       collect_unread(value, name + ".", read, opened, unread);
-    } else if (!read.contains(name)) {
+    } else if (!read.contains(name) && !value.is_null()) {
       unread->push_back(name);
     }
   }

@@ -80,7 +80,7 @@ class ConfigFile {
   void ignore(std::initializer_list<std::string_view> keys) const;
 
   Status finish() const;                    // the first error, if there was one
-  std::vector<std::string> unread() const;  // "key" or "object.key", in the file's order
+  std::vector<std::string> unread() const;  // "key" or "object.key"; not null
 
  private:
   struct Shared;

@@ -72,8 +72,8 @@ TEST(ConfigFile, ListsWhatNobodyRead) {
   ConfigFile file = parsed(R"({"a": 1, "b": {"c": 1}, "d": null, "use_cache": true})");
   file.integer("a", 0, 9);
   file.ignore({"use_cache"});
-  EXPECT_EQ(file.unread(), (std::vector<std::string>{"b", "d"}));
-  file.ignore({"b", "d"});
+  EXPECT_EQ(file.unread(), (std::vector<std::string>{"b"})) << "null says nothing";
+  file.ignore({"b"});
   EXPECT_TRUE(file.unread().empty());
 }
 
