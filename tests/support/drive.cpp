@@ -1,0 +1,112 @@
+#include "support/drive.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace banyan::test {
+namespace {
+
+std::vector<float> logprobs_of(const std::vector<Heard::Token>& tokens) {
+  std::vector<float> values;
+  for (const Heard::Token& token : tokens) values.push_back(token.logprob);
+  return values;
+}
+
+}  // namespace
+
+void Heard::hear(const TokenEvent& event) {
+  CHECK(ends == 0, "an event after the last one");
+  if (event.has_token) {
+    (event.from_prompt ? prompt : output)
+        .push_back(
+            {event.position, event.token, event.logprob, {event.top.begin(), event.top.end()}});
+  }
+  if (event.finish == FinishReason::kNone) return;
+  ++ends;
+  finish = event.finish;
+  matched_stop = event.matched_stop;
+  error = event.error;
+}
+
+std::vector<TokenId> Heard::output_ids() const {
+  std::vector<TokenId> ids;
+  for (const Token& token : output) ids.push_back(token.token);
+  return ids;
+}
+
+std::vector<float> Heard::output_logprobs() const {
+  return logprobs_of(output);
+}
+
+std::vector<float> Heard::prompt_logprobs() const {
+  return logprobs_of(prompt);
+}
+
+TokenSink hear_into(Heard& heard) {
+  return [&heard](const TokenEvent& event) { heard.hear(event); };
+}
+
+std::unique_ptr<Engine> load_engine(const EngineConfig& config) {
+  auto engine = Engine::load(config);
+  CHECK(engine.has_value(), "{}", engine.error().message);
+  return *std::move(engine);
+}
+
+std::unique_ptr<Runner> load_runner(const EngineConfig& config) {
+  auto runner = Runner::load(config, {});
+  CHECK(runner.has_value(), "{}", runner.error().message);
+  return *std::move(runner);
+}
+
+Heard run_alone(Engine& engine, const GenerateRequest& request) {
+  Heard heard;
+  auto id = engine.submit(request, hear_into(heard));
+  CHECK(id.has_value(), "{}", id.error().message);
+  while (engine.step()) {
+  }
+  return heard;
+}
+
+Batch one_span(std::span<const TokenId> tokens, int64_t first, int64_t count,
+               std::span<const int32_t> pages) {
+  Batch batch;
+  batch.spans.push_back({.row_begin = 0,
+                         .row_count = static_cast<int32_t>(count),
+                         .first_position = static_cast<int32_t>(first),
+                         .page_begin = 0});
+  batch.slots = {-1};
+  batch.adapters = {-1};
+  batch.prompt_tokens = {static_cast<int32_t>(tokens.size())};
+  batch.page_table.assign(pages.begin(), pages.end());
+  for (int64_t i = 0; i < count; ++i) {
+    batch.tokens.push_back(tokens[static_cast<size_t>(first + i)]);
+    batch.positions.push_back(static_cast<int32_t>(first + i));
+    batch.logit_rows.push_back(static_cast<int32_t>(i));
+  }
+  return batch;
+}
+
+std::vector<float> all_logits(Runner& runner, std::span<const TokenId> tokens, int64_t chunk) {
+  const EngineInfo& info = runner.info();
+  std::vector<int32_t> pages;
+  for (int64_t page = info.total_tokens_max / info.page_size_tokens - 1; page >= 0; --page) {
+    pages.push_back(static_cast<int32_t>(page));
+  }
+  std::vector<float> all;
+  auto length = static_cast<int64_t>(tokens.size());
+  for (int64_t first = 0; first < length; first += chunk) {
+    Batch batch = one_span(tokens, first, std::min(chunk, length - first), pages);
+    runner.run(batch, [&](int64_t, Tensor logits, const LogitStats&) {
+      all.insert(all.end(), logits.f32(), logits.f32() + logits.count());
+    });
+  }
+  return all;
+}
+
+bool same_bits(std::span<const float> a, std::span<const float> b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+}
+
+}  // namespace banyan::test
