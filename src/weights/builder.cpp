@@ -201,17 +201,27 @@ Tensor Builder::vector(std::initializer_list<MatrixPart> parts, std::string_view
                        float random_center) const {
   const WeightSource* source = loader_->options_.source;
   int64_t size = 0;
-  for (const MatrixPart& part : parts) size += part.rows;
+  bool complete = true;
+  std::vector<std::string> names;
+  std::vector<const TensorInfo*> tensors;
+  for (const MatrixPart& part : parts) {
+    Builder scope = part.name.empty() ? *this : *this / part.name;
+    names.push_back(scope.full_name(leaf));
+    tensors.push_back(source ? loader_->claim(names.back(), {part.rows}) : nullptr);
+    complete = complete && (tensors.back() != nullptr || source == nullptr);
+    size += part.rows;
+  }
+  if (!complete) return {};
+
   size_t bytes = static_cast<size_t>(size) * sizeof(float);
   auto* data = reinterpret_cast<float*>(loader_->store_.allocate(bytes));
   float* to = data;
+  size_t index = 0;
   for (const MatrixPart& part : parts) {
-    Builder scope = part.name.empty() ? *this : *this / part.name;
-    std::string name = scope.full_name(leaf);
-    const TensorInfo* tensor = source ? loader_->claim(name, {part.rows}) : nullptr;
-    if (source == nullptr) {
-      random_elements(name_seed(name), 0, part.rows, random_center, to);
-    } else if (tensor != nullptr && !loader_->options_.dry) {
+    const TensorInfo* tensor = tensors[index];
+    if (tensor == nullptr) {
+      random_elements(name_seed(names[index]), 0, part.rows, random_center, to);
+    } else if (!loader_->options_.dry) {
       std::vector<std::byte> raw(tensor->bytes.size());
       if (Status read = source->read(*tensor, 0, raw); !read) {
         loader_->problems_.push_back(read.error().message);
@@ -220,6 +230,7 @@ Tensor Builder::vector(std::initializer_list<MatrixPart> parts, std::string_view
       loader_->report_progress(static_cast<int64_t>(raw.size()));
     }
     to += part.rows;
+    ++index;
   }
   WeightCounts& counts = loader_->counts_;
   counts.parameters += size;

@@ -95,7 +95,12 @@ int64_t ConfigFile::integer(std::string_view key, int64_t min, int64_t max) cons
 
 int64_t ConfigFile::integer_or(std::string_view key, int64_t fallback, int64_t min,
                                int64_t max) const {
-  return maybe_integer(key, min, max).value_or(fallback);
+  const Json* value = look_up(key);
+  if (value != nullptr) return as_integer(key, *value, min, max).value_or(min);
+  if (fallback >= min && fallback <= max) return fallback;
+  fail(ErrorCode::kCorrupt, fmt::format("no {}{}, and {} would be no integer from {} to {}",
+                                        prefix_, key, fallback, min, max));
+  return min;
 }
 
 std::optional<int64_t> ConfigFile::maybe_integer(std::string_view key, int64_t min,
@@ -110,7 +115,12 @@ double ConfigFile::number(std::string_view key, double min, double max) const {
 }
 
 double ConfigFile::number_or(std::string_view key, double fallback, double min, double max) const {
-  return maybe_number(key, min, max).value_or(fallback);
+  const Json* value = look_up(key);
+  if (value != nullptr) return as_number(key, *value, min, max).value_or(min);
+  if (fallback >= min && fallback <= max) return fallback;
+  fail(ErrorCode::kCorrupt, fmt::format("no {}{}, and {} would be no number from {} to {}", prefix_,
+                                        key, fallback, min, max));
+  return min;
 }
 
 std::optional<double> ConfigFile::maybe_number(std::string_view key, double min, double max) const {

@@ -48,6 +48,7 @@ class ConfigFile {
 
   // A required value (kCorrupt when absent), one with a fallback, one that may be absent. Bounds
   // are inclusive. An integer must be written as one (4096, not 4096.0 or "4096"); a number may.
+  // A fallback outside the bounds, as one computed from other keys can be, is an error too.
   int64_t integer(std::string_view key, int64_t min, int64_t max) const;
   int64_t integer_or(std::string_view key, int64_t fallback, int64_t min, int64_t max) const;
   std::optional<int64_t> maybe_integer(std::string_view key, int64_t min, int64_t max) const;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "support/shared.h"
 
 namespace banyan {
@@ -197,6 +199,13 @@ TEST(ConfigFileRefuses, MissingKeys) {
   EXPECT_EQ(error_after(R"({"x": null})", [](ConfigFile f) { f.text("x"); }), "config.json: no x");
   EXPECT_EQ(error_after("{}", [](ConfigFile f) { f.object("rope").number("factor", 0, 1); }),
             "config.json: no rope.factor");
+}
+
+TEST(ConfigFileRefuses, AFallbackOutsideItsRange) {
+  EXPECT_EQ(error_after("{}", [](ConfigFile f) { EXPECT_EQ(f.integer_or("dim", 0, 1, 9), 1); }),
+            "config.json: no dim, and 0 would be no integer from 1 to 9");
+  EXPECT_EQ(error_after("{}", [](ConfigFile f) { EXPECT_EQ(f.number_or("x", NAN, 1, 9), 1.0); }),
+            "config.json: no x, and nan would be no number from 1 to 9");
 }
 
 TEST(ConfigFileRefuses, DocumentsThatAreNoObject) {
