@@ -1,0 +1,248 @@
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "text/jinja/runtime.h"
+#include "text/jinja/unicode.h"
+
+namespace banyan::jinja {
+namespace {
+
+constexpr size_t kBlockBytes = 64 << 10;
+constexpr int64_t kSmallDict = 8;  // up to here a dict is searched entry by entry
+
+uint64_t hash_bytes(std::string_view text, uint64_t seed) {
+  uint64_t h = seed ^ (text.size() * 0x9e3779b97f4a7c15u);
+  while (text.size() >= 8) {
+    uint64_t word;
+    std::memcpy(&word, text.data(), 8);
+    h = (h ^ word) * 0xff51afd7ed558ccdu;
+    h ^= h >> 29;
+    text.remove_prefix(8);
+  }
+  uint64_t word = 0;
+  std::memcpy(&word, text.data(), text.size());
+  h = (h ^ word) * 0xc4ceb9fe1a85ec53u;
+  return h ^ (h >> 32);
+}
+
+uint64_t hash_text(std::string_view text) {
+  // The address of a static differs from run to run, so colliding keys cannot be prepared.
+  static const char anchor = 0;
+  return hash_bytes(text, reinterpret_cast<uint64_t>(&anchor));
+}
+
+uint64_t hash_number(const Value& key) {
+  double d = key.as_float();
+  if (d == 0) d = 0;  // -0.0 equals 0
+  return hash_bytes({reinterpret_cast<const char*>(&d), sizeof d}, 1);
+}
+
+Result<uint64_t> hash_value(Runtime& rt, const Value& key) {
+  switch (key.kind) {
+    case Kind::kString:
+      return hash_text(key.text());
+    case Kind::kBool:
+    case Kind::kInt:
+    case Kind::kFloat:
+      return hash_number(key);
+    case Kind::kNone:
+    case Kind::kUndefined:
+      return 7 + static_cast<uint64_t>(key.kind);
+    case Kind::kTuple: {
+      Nested nested(rt);
+      TRY(rt.check_depth());
+      TRY(rt.charge(key.items->size + 1));
+      uint64_t h = 3;
+      for (const Value& item : key.elements()) {
+        h = (h ^ TRY(hash_value(rt, item))) * 0x9e3779b97f4a7c15u;
+      }
+      return h;
+    }
+    case Kind::kList:
+    case Kind::kDict:
+    case Kind::kView:
+      return invalid_argument("unhashable type: '{}'", type_name(key));
+    default:
+      return reinterpret_cast<uint64_t>(key.items);
+  }
+}
+
+void add_slot(Dict& dict, uint64_t hash, int32_t entry) {
+  uint64_t mask = static_cast<uint64_t>(dict.slot_count) - 1;
+  uint64_t at = hash & mask;
+  while (dict.slots[at] != 0) at = (at + 1) & mask;
+  dict.slots[at] = entry + 1;
+}
+
+void grow(Runtime& rt, Dict& dict) {
+  int64_t capacity = std::max<int64_t>(4, dict.capacity * 2);
+  auto* entries = rt.heap.make<Dict::Entry>(static_cast<size_t>(capacity));
+  std::copy_n(dict.entries, dict.size, entries);
+  dict.entries = entries;
+  dict.capacity = capacity;
+  if (capacity <= kSmallDict) return;
+  dict.slot_count = capacity * 2;
+  dict.slots = rt.heap.make<int32_t>(static_cast<size_t>(dict.slot_count));
+  for (int64_t i = 0; i < dict.size; ++i) {
+    add_slot(dict, dict.entries[i].hash, static_cast<int32_t>(i));
+  }
+}
+
+// Calls `same(entry)` for entries whose hash is `hash` until it answers true or an error.
+template <class Same>
+Result<int64_t> probe(const Dict& dict, uint64_t hash, Same same) {
+  if (dict.slots == nullptr) {
+    for (int64_t i = 0; i < dict.size; ++i) {
+      if (dict.entries[i].hash == hash && TRY(same(dict.entries[i]))) return i;
+    }
+    return -1;
+  }
+  uint64_t mask = static_cast<uint64_t>(dict.slot_count) - 1;
+  for (uint64_t at = hash & mask; dict.slots[at] != 0; at = (at + 1) & mask) {
+    int64_t i = dict.slots[at] - 1;
+    if (dict.entries[i].hash == hash && TRY(same(dict.entries[i]))) return i;
+  }
+  return -1;
+}
+
+Result<int64_t> find_entry(Runtime& rt, const Dict& dict, const Value& key, uint64_t hash) {
+  return probe(dict, hash, [&](const Dict::Entry& entry) -> Result<bool> {
+    if (identical(entry.key, key)) return true;
+    return equals(rt, entry.key, key);
+  });
+}
+
+}  // namespace
+
+void* Heap::allocate(size_t size, size_t alignment) {
+  size_t padding = (alignment - reinterpret_cast<uintptr_t>(free_) % alignment) % alignment;
+  if (padding + size > left_) {
+    // Something large gets a block of its own, so the current block's rest is not wasted.
+    bool large = size > kBlockBytes / 4;
+    size_t block = large ? size : kBlockBytes;
+    blocks_.push_back(std::make_unique_for_overwrite<std::byte[]>(block));
+    bytes_ += block;
+    if (large) return blocks_.back().get();
+    free_ = blocks_.back().get();
+    left_ = block;
+    padding = 0;
+  }
+  void* result = free_ + padding;
+  free_ += padding + size;
+  left_ -= padding + size;
+  return result;
+}
+
+std::string_view Heap::copy(std::string_view text) {
+  if (text.empty()) return {};
+  char* bytes = static_cast<char*>(allocate(text.size(), 1));
+  std::memcpy(bytes, text.data(), text.size());
+  return {bytes, text.size()};
+}
+
+const Value* Dict::find(std::string_view key) const {
+  auto found = probe(*this, hash_text(key), [&](const Entry& entry) -> Result<bool> {
+    return entry.key.is_string() && entry.key.text() == key;
+  });
+  return *found < 0 ? nullptr : &entries[*found].value;
+}
+
+Result<const Value*> dict_find(Runtime& rt, const Dict& dict, const Value& key) {
+  TRY(rt.charge_bytes(key.is_string() ? key.text().size() : 0));
+  int64_t found = TRY(find_entry(rt, dict, key, TRY(hash_value(rt, key))));
+  return found < 0 ? nullptr : &dict.entries[found].value;
+}
+
+Status dict_set(Runtime& rt, Dict& dict, const Value& key, const Value& value) {
+  TRY(rt.charge_bytes(64 + (key.is_string() ? key.text().size() : 0)));
+  uint64_t hash = TRY(hash_value(rt, key));
+  int64_t found = TRY(find_entry(rt, dict, key, hash));
+  if (found >= 0) {
+    dict.entries[found].value = value;
+    return {};
+  }
+  if (dict.size == dict.capacity) grow(rt, dict);
+  dict.entries[dict.size] = {key, value, hash};
+  if (dict.slots != nullptr) add_slot(dict, hash, static_cast<int32_t>(dict.size));
+  ++dict.size;
+  return {};
+}
+
+std::unexpected<Error> Runtime::out_of_budget() {
+  fuel_ = 0;
+  if (heap.bytes() > memory_bytes_max_) {
+    return exhausted("the template needs more than {} bytes of memory", memory_bytes_max_);
+  }
+  return exhausted("the template takes more than {} evaluation steps", fuel_max_);
+}
+
+std::unexpected<Error> Runtime::too_deep() const {
+  return exhausted("the template nests or recurses more than {} levels deep", depth_max_);
+}
+
+Value borrow(Runtime& rt, std::string_view text, bool safe) {
+  auto* string = rt.heap.make<String>();
+  string->text = text;
+  string->safe = safe;
+  Value value{.kind = Kind::kString, .integer = 0};
+  value.string = string;
+  return value;
+}
+
+Result<Value> make_string(Runtime& rt, std::string_view text, bool safe) {
+  TRY(rt.charge_bytes(text.size()));
+  return borrow(rt, rt.heap.copy(text), safe);
+}
+
+Result<Value> make_list(Runtime& rt, std::span<const Value> items, Kind kind) {
+  TRY(rt.charge(static_cast<int64_t>(items.size() / 4) + 1));
+  auto* data = rt.heap.make<Value>(items.size());
+  std::copy(items.begin(), items.end(), data);
+  auto* list = rt.heap.make<Items>();
+  *list = {data, static_cast<int64_t>(items.size())};
+  Value value{.kind = kind, .integer = 0};
+  value.items = list;
+  return value;
+}
+
+Result<Value> make_generator(Runtime& rt, std::span<const Value> items, const Error* error) {
+  Value list = TRY(make_list(rt, items));
+  auto* generator = rt.heap.make<Generator>();
+  *generator = {*list.items, 0, error};
+  Value value{.kind = Kind::kGenerator, .integer = 0};
+  value.generator = generator;
+  return value;
+}
+
+namespace {
+
+Value new_undefined(Runtime& rt, Undefined content) {
+  auto* undefined = rt.heap.make<Undefined>();
+  *undefined = content;
+  Value value{.kind = Kind::kUndefined, .integer = 0};
+  value.undefined = undefined;
+  return value;
+}
+
+}  // namespace
+
+Value make_undefined(Runtime& rt, std::string_view name, std::string_view owner) {
+  return new_undefined(rt, {name, owner, false});
+}
+
+Value make_undefined_message(Runtime& rt, std::string_view message) {
+  return new_undefined(rt, {message, {}, true});
+}
+
+Dict* make_dict(Runtime& rt) {
+  return rt.heap.make<Dict>();
+}
+
+Value dict_value(const Dict* dict) {
+  Value value{.kind = Kind::kDict, .integer = 0};
+  value.dict = dict;
+  return value;
+}
+
+}  // namespace banyan::jinja

@@ -1,0 +1,342 @@
+#include "text/jinja/unicode.h"
+
+#include <utf8proc.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+namespace banyan::jinja {
+namespace {
+
+// Characters whose case mapping is more than one character (Unicode's SpecialCasing.txt, the
+// unconditional lines; utf8proc knows single characters only). Titles only where they differ.
+struct Special {
+  char32_t from;
+  const char* upper;
+  const char* title;
+};
+constexpr Special kSpecial[] = {
+#include "text/jinja/special_casing.inc"
+};
+
+const Special* special(char32_t c) {
+  const Special* found = std::lower_bound(std::begin(kSpecial), std::end(kSpecial), c,
+                                          [](const Special& s, char32_t x) { return s.from < x; });
+  return found != std::end(kSpecial) && found->from == c ? found : nullptr;
+}
+
+utf8proc_category_t category(char32_t c) {
+  return utf8proc_category(static_cast<utf8proc_int32_t>(c));
+}
+
+void append_upper(std::string& out, char32_t c) {
+  const Special* s = special(c);
+  if (s != nullptr && s->upper != nullptr) {
+    out += s->upper;
+  } else {
+    append_utf8(out, static_cast<char32_t>(utf8proc_toupper(static_cast<int32_t>(c))));
+  }
+}
+
+void append_title(std::string& out, char32_t c) {
+  const Special* s = special(c);
+  if (s != nullptr && s->title != nullptr) {
+    out += s->title;
+  } else {
+    append_utf8(out, static_cast<char32_t>(utf8proc_totitle(static_cast<int32_t>(c))));
+  }
+}
+
+bool is_cased(char32_t c) {
+  return is_upper(c) || is_lower(c) || is_title(c);
+}
+
+bool is_case_ignorable(char32_t c) {
+  switch (category(c)) {
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_ME:
+    case UTF8PROC_CATEGORY_CF:
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_SK:
+      return true;
+    default:
+      return c == '\'' || c == '.' || c == ':' || c == 0xb7 || c == 0x2018 || c == 0x2019;
+  }
+}
+
+// Removes the last code point. REQUIRES: !text.empty().
+void drop_last(std::string_view& text) {
+  size_t start = text.size() - 1;
+  while (start > 0 && (static_cast<uint8_t>(text[start]) & 0xc0) == 0x80) --start;
+  text = text.substr(0, start);
+}
+
+// A capital sigma ends a word when a letter precedes it and none follows (Unicode's Final_Sigma).
+bool is_final_sigma(std::string_view before, std::string_view after) {
+  char32_t c = 0;
+  bool letter_before = false;
+  while (!before.empty()) {
+    c = last_code_point(before);
+    if (!is_case_ignorable(c)) {
+      letter_before = is_cased(c);
+      break;
+    }
+    drop_last(before);
+  }
+  while (letter_before && !after.empty()) {
+    c = next_code_point(after);
+    if (!is_case_ignorable(c)) return !is_cased(c);
+  }
+  return letter_before;
+}
+
+void append_lower(std::string& out, char32_t c, std::string_view before, std::string_view after) {
+  if (c == 0x130) {
+    out += "i\xcc\x87";
+  } else if (c == 0x3a3) {
+    append_utf8(out, is_final_sigma(before.substr(before.size() > 64 ? before.size() - 64 : 0),
+                                    after.substr(0, 64))
+                         ? 0x3c2
+                         : 0x3c3);
+  } else {
+    append_utf8(out, static_cast<char32_t>(utf8proc_tolower(static_cast<int32_t>(c))));
+  }
+}
+
+bool is_ascii(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return (c & 0x80) == 0; });
+}
+
+std::string fold(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    char32_t c = next_code_point(text);
+    utf8proc_int32_t folded[8];
+    int boundary = 0;
+    auto count =
+        utf8proc_decompose_char(static_cast<int32_t>(c), folded, 8, UTF8PROC_CASEFOLD, &boundary);
+    for (int i = 0; i < count && i < 8; ++i) append_utf8(out, static_cast<char32_t>(folded[i]));
+  }
+  return out;
+}
+
+}  // namespace
+
+char32_t next_code_point(std::string_view& text) {
+  auto first = static_cast<uint8_t>(text[0]);
+  if (first < 0x80) {
+    text.remove_prefix(1);
+    return first;
+  }
+  utf8proc_int32_t c = 0;
+  auto size = utf8proc_iterate(reinterpret_cast<const uint8_t*>(text.data()),
+                               static_cast<utf8proc_ssize_t>(std::min<size_t>(text.size(), 4)), &c);
+  text.remove_prefix(size > 0 ? static_cast<size_t>(size) : 1);
+  return size > 0 ? static_cast<char32_t>(c) : 0xfffd;
+}
+
+char32_t last_code_point(std::string_view text) {
+  size_t start = text.size() - 1;
+  while (start > 0 && text.size() - start < 4 &&
+         (static_cast<uint8_t>(text[start]) & 0xc0) == 0x80) {
+    --start;
+  }
+  std::string_view tail = text.substr(start);
+  char32_t c = next_code_point(tail);
+  return tail.empty() ? c : 0xfffd;
+}
+
+void append_utf8(std::string& out, char32_t c) {
+  if (c < 0x80) {
+    out += static_cast<char>(c);
+    return;
+  }
+  uint8_t bytes[4];
+  auto size = utf8proc_encode_char(static_cast<utf8proc_int32_t>(c), bytes);
+  out.append(reinterpret_cast<const char*>(bytes), static_cast<size_t>(size));
+}
+
+int64_t count_code_points(std::string_view text) {
+  int64_t count = 0;
+  for (char c : text) count += (static_cast<uint8_t>(c) & 0xc0) != 0x80;
+  return count;
+}
+
+size_t byte_offset(std::string_view text, int64_t index) {
+  size_t at = 0;
+  for (; at < text.size(); ++at) {
+    if ((static_cast<uint8_t>(text[at]) & 0xc0) != 0x80 && index-- == 0) return at;
+  }
+  return at;
+}
+
+bool is_valid_utf8(std::string_view text) {
+  while (!text.empty()) {
+    if ((text[0] & 0x80) == 0) {
+      text.remove_prefix(1);
+      continue;
+    }
+    utf8proc_int32_t c = 0;
+    auto size =
+        utf8proc_iterate(reinterpret_cast<const uint8_t*>(text.data()),
+                         static_cast<utf8proc_ssize_t>(std::min<size_t>(text.size(), 4)), &c);
+    if (size <= 0) return false;
+    text.remove_prefix(static_cast<size_t>(size));
+  }
+  return true;
+}
+
+bool is_space(char32_t c) {
+  if (c < 0x80) return c == ' ' || (c >= 9 && c <= 13) || (c >= 0x1c && c <= 0x1f);
+  return c == 0x85 || c == 0xa0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200a) || c == 0x2028 ||
+         c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
+}
+
+bool is_alpha(char32_t c) {
+  switch (category(c)) {
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LL:
+    case UTF8PROC_CATEGORY_LT:
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LO:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_decimal(char32_t c) {
+  return category(c) == UTF8PROC_CATEGORY_ND;
+}
+
+bool is_digit(char32_t c) {
+  return is_decimal(c) || c == 0xb2 || c == 0xb3 || c == 0xb9 || c == 0x2070 ||
+         (c >= 0x2074 && c <= 0x2079) || (c >= 0x2080 && c <= 0x2089) ||
+         (c >= 0x2460 && c <= 0x2468) || (c >= 0x2474 && c <= 0x247c) ||
+         (c >= 0x2488 && c <= 0x2490);
+}
+
+bool is_numeric(char32_t c) {
+  auto k = category(c);
+  return k == UTF8PROC_CATEGORY_ND || k == UTF8PROC_CATEGORY_NL || k == UTF8PROC_CATEGORY_NO;
+}
+
+bool is_printable(char32_t c) {
+  if (c == ' ') return true;
+  switch (category(c)) {
+    case UTF8PROC_CATEGORY_CC:
+    case UTF8PROC_CATEGORY_CF:
+    case UTF8PROC_CATEGORY_CS:
+    case UTF8PROC_CATEGORY_CO:
+    case UTF8PROC_CATEGORY_CN:
+    case UTF8PROC_CATEGORY_ZL:
+    case UTF8PROC_CATEGORY_ZP:
+    case UTF8PROC_CATEGORY_ZS:
+      return false;
+    default:
+      return true;
+  }
+}
+
+bool is_upper(char32_t c) {
+  return utf8proc_isupper(static_cast<int32_t>(c)) != 0;
+}
+bool is_lower(char32_t c) {
+  return utf8proc_islower(static_cast<int32_t>(c)) != 0;
+}
+bool is_title(char32_t c) {
+  return category(c) == UTF8PROC_CATEGORY_LT;
+}
+
+std::string change_case(std::string_view text, Case how) {
+  if (how == Case::kFold && !is_ascii(text)) return fold(text);
+  if (how == Case::kFold) how = Case::kLower;
+  std::string out;
+  out.reserve(text.size());
+  bool inside_word = false;
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    std::string_view before = text.substr(0, text.size() - rest.size());
+    char32_t c = next_code_point(rest);
+    bool lower = how == Case::kLower || (how == Case::kTitle && inside_word) ||
+                 (how == Case::kCapitalize && !before.empty()) ||
+                 (how == Case::kSwap && is_upper(c));
+    bool upper = how == Case::kUpper || (how == Case::kSwap && is_lower(c));
+    if (lower) {
+      append_lower(out, c, before, rest);
+    } else if (upper) {
+      append_upper(out, c);
+    } else if (how == Case::kSwap) {
+      append_utf8(out, c);
+    } else {
+      append_title(out, c);
+    }
+    inside_word = is_cased(c);
+  }
+  return out;
+}
+
+size_t find_text(std::string_view text, std::string_view part, size_t from) {
+  if (from > text.size()) return std::string_view::npos;
+  std::string_view rest = text.substr(from);
+  if (part.empty()) return from;
+  const void* found = ::memmem(rest.data(), rest.size(), part.data(), part.size());
+  if (found == nullptr) return std::string_view::npos;
+  return static_cast<size_t>(static_cast<const char*>(found) - text.data());
+}
+
+size_t rfind_text(std::string_view text, std::string_view part) {
+  // Searched backwards in mirrored copies: memmem is linear, string_view::rfind is not.
+  std::string mirrored(text.rbegin(), text.rend());
+  size_t found = find_text(mirrored, std::string(part.rbegin(), part.rend()));
+  return found == std::string_view::npos ? found : text.size() - found - part.size();
+}
+
+std::string_view strip_left(std::string_view text) {
+  while (!text.empty()) {
+    std::string_view rest = text;
+    if (!is_space(next_code_point(rest))) break;
+    text = rest;
+  }
+  return text;
+}
+
+std::string_view strip_right(std::string_view text) {
+  while (!text.empty() && is_space(last_code_point(text))) {
+    drop_last(text);
+  }
+  return text;
+}
+
+namespace {
+
+// The code points of `characters`, sorted, so that a membership test is a binary search.
+std::u32string sorted_set(std::string_view characters) {
+  std::u32string set;
+  while (!characters.empty()) set += next_code_point(characters);
+  std::sort(set.begin(), set.end());
+  return set;
+}
+
+}  // namespace
+
+std::string_view strip_left(std::string_view text, std::string_view characters) {
+  std::u32string set = sorted_set(characters);
+  while (!text.empty()) {
+    std::string_view rest = text;
+    if (!std::binary_search(set.begin(), set.end(), next_code_point(rest))) break;
+    text = rest;
+  }
+  return text;
+}
+
+std::string_view strip_right(std::string_view text, std::string_view characters) {
+  std::u32string set = sorted_set(characters);
+  while (!text.empty() && std::binary_search(set.begin(), set.end(), last_code_point(text))) {
+    drop_last(text);
+  }
+  return text;
+}
+
+}  // namespace banyan::jinja

@@ -1,0 +1,47 @@
+// Python's view of text: code points of a UTF-8 string, their classes and their case.
+// Bytes that are not UTF-8 count as one U+FFFD each.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace banyan::jinja {
+
+// Removes the first code point from `text` and returns it. REQUIRES: !text.empty().
+char32_t next_code_point(std::string_view& text);
+char32_t last_code_point(std::string_view text);
+void append_utf8(std::string& out, char32_t c);
+int64_t count_code_points(std::string_view text);
+// The byte offset of code point `index`, or text.size() when there are fewer.
+size_t byte_offset(std::string_view text, int64_t index);
+bool is_valid_utf8(std::string_view text);
+
+// str.isspace, isalpha, isdecimal, isdigit, isnumeric and isprintable of one code point.
+bool is_space(char32_t c);
+bool is_alpha(char32_t c);
+bool is_decimal(char32_t c);
+bool is_digit(char32_t c);
+bool is_numeric(char32_t c);
+bool is_printable(char32_t c);
+bool is_upper(char32_t c);
+bool is_lower(char32_t c);
+bool is_title(char32_t c);
+
+enum class Case { kUpper, kLower, kTitle, kCapitalize, kSwap, kFold };
+std::string change_case(std::string_view text, Case how);
+
+// The first and last place of `part`, or npos. Linear time whatever the texts are.
+size_t find_text(std::string_view text, std::string_view part, size_t from = 0);
+size_t rfind_text(std::string_view text, std::string_view part);
+
+std::string_view strip_left(std::string_view text);
+std::string_view strip_right(std::string_view text);
+inline std::string_view strip(std::string_view text) {
+  return strip_left(strip_right(text));
+}
+// As above, removing any of the code points of `characters`.
+std::string_view strip_left(std::string_view text, std::string_view characters);
+std::string_view strip_right(std::string_view text, std::string_view characters);
+
+}  // namespace banyan::jinja

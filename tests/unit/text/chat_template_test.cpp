@@ -1,0 +1,133 @@
+#include "text/chat_template.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace banyan {
+namespace {
+
+Result<std::string> render(std::string_view source, const Json& variables = Json::object(),
+                           TemplateLimits limits = {}) {
+  auto parsed = ChatTemplate::parse(source, limits);
+  if (!parsed) return std::unexpected(parsed.error());
+  return parsed->render(variables, {.clock = [] { return std::time_t{0}; }});
+}
+
+Error error_of(std::string_view source, const Json& variables = Json::object(),
+               TemplateLimits limits = {}) {
+  auto result = render(source, variables, limits);
+  return result ? Error{ErrorCode::kIo, "no error: " + *result} : result.error();
+}
+
+TEST(ChatTemplate, RendersMessages) {
+  Json variables = {{"messages", {{{"role", "user"}, {"content", "Hi"}}}},
+                    {"add_generation_prompt", true}};
+  auto text = render(
+      "{% for m in messages %}<|{{ m.role }}|>{{ m['content'] }}\n{% endfor %}"
+      "{% if add_generation_prompt %}<|assistant|>{% endif %}",
+      variables);
+  ASSERT_TRUE(text.has_value()) << text.error().message;
+  EXPECT_EQ(*text, "<|user|>Hi\n<|assistant|>");
+}
+
+TEST(ChatTemplate, RaisedMessagesComeBackAsTheyAre) {
+  Error error = error_of(
+      "{% if true %}\n{{ raise_exception('Roles must ' ~ 'alternate') }}"
+      "{% endif %}");
+  EXPECT_EQ(error.code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error.message, "Roles must alternate");
+}
+
+TEST(ChatTemplate, ErrorsNameTheLineAndTheCause) {
+  EXPECT_EQ(error_of("a\nb\n{{ foo.bar }}").message, "chat template, line 3: 'foo' is undefined");
+  EXPECT_EQ(error_of("{{ {'a': 1}.b.c }}").message,
+            "chat template, line 1: 'dict object' has no attribute 'b'");
+  EXPECT_EQ(error_of("\n{% nope %}").message, "chat template, line 2: unknown tag 'nope'");
+  EXPECT_EQ(error_of("\n\n{{ 1 | nope }}").message,
+            "chat template, line 3: No filter named 'nope'");
+  EXPECT_EQ(error_of("\n{% if x %}\n").message,
+            "chat template, line 2: unexpected end of template: 'if' is not closed");
+  EXPECT_EQ(error_of("{% include 'other' %}").code, ErrorCode::kUnsupported);
+  EXPECT_EQ(error_of("{{ 'x' }").code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of("\xff").code, ErrorCode::kCorrupt);
+}
+
+TEST(ChatTemplate, RefusesVariablesThatAreNoObject) {
+  EXPECT_EQ(error_of("x", Json::array()).code, ErrorCode::kInvalidArgument);
+}
+
+TEST(ChatTemplate, ListsAndDictsCannotBeChanged) {
+  Json variables = {{"l", {1}}, {"d", {{"a", 1}}}};
+  EXPECT_EQ(error_of("{{ l.append(2) }}", variables).message,
+            "chat template, line 1: access to attribute 'append' of 'list' object is unsafe.");
+  EXPECT_EQ(error_of("{{ d.update({}) }}", variables).code, ErrorCode::kInvalidArgument);
+}
+
+TEST(ChatTemplate, KnowsWhichVariablesItReads) {
+  auto parsed = ChatTemplate::parse(
+      "{% if tools %}{{ tools | tojson }}{% endif %}{{ f(enable_thinking=1).documents }}"
+      "{% set mine = 1 %}");
+  ASSERT_TRUE(parsed.has_value());
+  EXPECT_TRUE(parsed->uses("tools"));
+  EXPECT_FALSE(parsed->uses("enable_thinking"));  // an argument's name
+  EXPECT_FALSE(parsed->uses("documents"));        // an attribute
+  EXPECT_FALSE(parsed->uses("mine"));             // only assigned
+  EXPECT_FALSE(parsed->uses("messages"));
+}
+
+TEST(ChatTemplate, TheClockIsTheCallers) {
+  auto parsed = ChatTemplate::parse("{{ strftime_now('%Y') }}");
+  ASSERT_TRUE(parsed.has_value());
+  auto text = parsed->render(Json::object(), {.clock = [] { return std::time_t{1'000'000'000}; }});
+  EXPECT_EQ(text.value(), "2001");
+  EXPECT_GE(parsed->render(Json::object()).value(), "2024");
+}
+
+TEST(ChatTemplate, TheOutputIsLimited) {
+  TemplateLimits limits{.output_bytes_max = 100};
+  EXPECT_TRUE(render("{{ 'x' * 100 }}", Json::object(), limits).has_value());
+  EXPECT_EQ(error_of("{{ 'x' * 101 }}", Json::object(), limits).code, ErrorCode::kExhausted);
+  EXPECT_EQ(error_of("abc", Json::object(), {.source_bytes_max = 2}).code, ErrorCode::kExhausted);
+}
+
+TEST(ChatTemplate, LongConversationsFitTheBudget) {
+  Json messages = Json::array();
+  for (int i = 0; i < 100'000; ++i) {
+    messages.push_back({{"role", i % 2 == 0 ? "user" : "assistant"}, {"content", "Hello there"}});
+  }
+  auto text = render(
+      "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}"
+      "{{ raise_exception('no') }}{% endif %}{{ '<|' ~ m.role ~ '|>' + m.content|trim }}"
+      "{% endfor %}",
+      {{"messages", messages}});
+  ASSERT_TRUE(text.has_value()) << text.error().message;
+  EXPECT_GT(text->size(), 1'900'000u);
+}
+
+TEST(ChatTemplate, LargeMessagesFitTheBudget) {
+  std::string large(10 << 20, 'x');
+  auto text =
+      render("{{ m.strip().split('</think>')[-1] | replace('a', 'b') | tojson }}", {{"m", large}});
+  ASSERT_TRUE(text.has_value()) << text.error().message;
+  EXPECT_EQ(text->size(), large.size() + 2);
+}
+
+TEST(ChatTemplate, OneTemplateRendersOnManyThreads) {
+  auto parsed =
+      ChatTemplate::parse("{% for i in range(50) %}{{ 'é'|length + i }}{% endfor %}{{ x }}");
+  ASSERT_TRUE(parsed.has_value());
+  std::string expected = parsed->render({{"x", 1}}).value();
+  std::vector<std::thread> threads;
+  std::vector<std::string> texts(8);
+  for (std::string& text : texts) {
+    threads.emplace_back([&] { text = parsed->render({{"x", 1}}).value_or("failed"); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& text : texts) EXPECT_EQ(text, expected);
+}
+
+}  // namespace
+}  // namespace banyan
