@@ -1,0 +1,351 @@
+// Templates that want to crash the process, exhaust it or keep it busy. Each must end in an error
+// (where it does not do its harm within the budget, in text) within 100 ms of processor time.
+#include <gtest/gtest.h>
+
+#include <ctime>
+#include <string>
+
+#include "text/chat_template.h"
+
+namespace banyan {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr double kLimitMs = 1000;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr double kLimitMs = 1000;
+#else
+constexpr double kLimitMs = 100;
+#endif
+#elif !defined(NDEBUG)
+constexpr double kLimitMs = 1000;
+#else
+constexpr double kLimitMs = 100;
+#endif
+
+std::string repeat(std::string_view text, size_t count) {
+  std::string out;
+  for (size_t i = 0; i < count; ++i) out += text;
+  return out;
+}
+
+// Processor time of this thread: the machine may be busy with other things.
+double thread_ms() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
+}
+
+// Parses and renders; the error's code and the time it took.
+void expect_error(const std::string& source, ErrorCode code, const Json& variables) {
+  double start = thread_ms();
+  auto parsed = ChatTemplate::parse(source);
+  std::string message = "none";
+  ErrorCode found = ErrorCode::kIo;
+  if (!parsed) {
+    message = parsed.error().message;
+    found = parsed.error().code;
+  } else if (auto text = parsed->render(variables); !text) {
+    message = text.error().message;
+    found = text.error().code;
+  }
+  parsed = std::unexpected(Error{});  // the time to free it counts too
+  EXPECT_LT(thread_ms() - start, kLimitMs) << source.substr(0, 200);
+  EXPECT_EQ(found, code) << source.substr(0, 200) << "\n" << message;
+}
+
+void expect_exhausted(const std::string& source, const Json& variables = Json::object()) {
+  expect_error(source, ErrorCode::kExhausted, variables);
+}
+
+void expect_invalid(const std::string& source, const Json& variables = Json::object()) {
+  expect_error(source, ErrorCode::kInvalidArgument, variables);
+}
+
+TEST(HostileTemplate, NestedIfs) {
+  expect_exhausted(repeat("{% if true %}", 5500) + "x" + repeat("{% endif %}", 5500));
+}
+
+TEST(HostileTemplate, NestedFors) {
+  expect_exhausted(repeat("{% for x in [1] %}", 5500) + repeat("{% endfor %}", 5500));
+}
+
+TEST(HostileTemplate, UnclosedTags) {
+  expect_exhausted(repeat("{% if x %}", 25'000));
+}
+
+TEST(HostileTemplate, DeepParentheses) {
+  expect_exhausted("{{ " + repeat("(", 120'000) + repeat(")", 120'000) + " }}");
+}
+
+TEST(HostileTemplate, DeepLists) {
+  expect_exhausted("{{ " + repeat("[", 120'000) + repeat("]", 120'000) + " }}");
+}
+
+TEST(HostileTemplate, DeepDicts) {
+  expect_exhausted("{{ " + repeat("{1:", 60'000) + "1" + repeat("}", 60'000) + " }}");
+}
+
+TEST(HostileTemplate, DeepCalls) {
+  expect_exhausted("{{ " + repeat("f(", 80'000) + repeat(")", 80'000) + " }}");
+}
+
+TEST(HostileTemplate, DeepSubscripts) {
+  expect_exhausted("{{ " + repeat("a[", 80'000) + "1" + repeat("]", 80'000) + " }}");
+}
+
+TEST(HostileTemplate, LongUnaryChains) {
+  expect_exhausted("{{ " + repeat("-", 200'000) + "1 }}");
+  expect_exhausted("{{ " + repeat("not ", 60'000) + "1 }}");
+}
+
+TEST(HostileTemplate, LongOperatorChains) {
+  expect_exhausted("{{ 1" + repeat("+1", 120'000) + " }}");
+  expect_exhausted("{{ a" + repeat(".a", 120'000) + " }}");
+  expect_exhausted("{{ a" + repeat("|e", 120'000) + " }}");
+  expect_exhausted("{{ a" + repeat(" if a else a", 20'000) + " }}");
+}
+
+TEST(HostileTemplate, LongFlatChainsAreFine) {
+  auto parsed = ChatTemplate::parse("{{ 1" + repeat(" ~ 1", 20'000) + " }}{{ 0" +
+                                    repeat(" or 0", 20'000) + " }}");
+  ASSERT_TRUE(parsed.has_value());
+  EXPECT_EQ(parsed->render(Json::object()).value().size(), 20'002u);
+}
+
+TEST(HostileTemplate, RecursiveMacro) {
+  expect_exhausted("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}");
+  expect_exhausted("{% macro m(x) %}{{ m([x]) }}{{ m([x]) }}{% endmacro %}{{ m(1) }}");
+}
+
+TEST(HostileTemplate, BranchingMacros) {
+  std::string source = "{% macro m0() %}x{% endmacro %}";
+  for (int i = 1; i < 60; ++i) {
+    std::string below = "{{ m" + std::to_string(i - 1) + "() }}";
+    source += "{% macro m" + std::to_string(i) + "() %}" + below + below + "{% endmacro %}";
+  }
+  expect_exhausted(source + "{{ m59() }}");
+}
+
+TEST(HostileTemplate, RecursiveCaller) {
+  expect_exhausted(
+      "{% macro m() %}{% call m() %}{% endcall %}{{ caller }}{% endmacro %}"
+      "{% call m() %}{% endcall %}");
+}
+
+TEST(HostileTemplate, RecursiveLoop) {
+  expect_exhausted("{% for x in [1, 2] recursive %}{{ loop([1, 2]) }}{% endfor %}");
+}
+
+TEST(HostileTemplate, HugeRange) {
+  expect_exhausted("{% for x in range(10**9) %}{% endfor %}");
+  expect_exhausted("{% for x in range(-9223372036854775807, 9223372036854775807) %}{% endfor %}");
+}
+
+TEST(HostileTemplate, NestedLoops) {
+  std::string source;
+  for (char c = 'a'; c < 'k'; ++c) source += std::string("{% for ") + c + " in range(99999) %}";
+  expect_exhausted(source + repeat("{% endfor %}", 10));
+}
+
+TEST(HostileTemplate, StringDoubling) {
+  expect_exhausted(
+      "{% set ns = namespace(x='ab') %}{% for i in range(99999) %}"
+      "{% set ns.x = ns.x ~ ns.x %}{% endfor %}");
+  expect_exhausted(
+      "{% set ns = namespace(x='ab') %}{% for i in range(99999) %}"
+      "{% set ns.x = ns.x + ns.x %}{% endfor %}");
+  expect_exhausted(
+      "{% set ns = namespace(x='ab') %}{% for i in range(99999) %}"
+      "{% set ns.x = ns.x|replace('a', 'aaaaaaaaaa') %}{% endfor %}");
+}
+
+TEST(HostileTemplate, ListDoubling) {
+  expect_exhausted(
+      "{% set ns = namespace(x=[1]) %}{% for i in range(99999) %}"
+      "{% set ns.x = ns.x + ns.x %}{% endfor %}");
+  expect_exhausted(
+      "{% set ns = namespace(x=[1]) %}{% for i in range(99999) %}"
+      "{% set ns.x = ns.x * 2 %}{% endfor %}");
+}
+
+TEST(HostileTemplate, GrowingStrings) {
+  expect_exhausted(
+      "{% set ns = namespace(x='') %}{% for i in range(99999) %}"
+      "{% set ns.x = ns.x ~ 'some text to add' %}{% endfor %}");
+}
+
+TEST(HostileTemplate, Repetition) {
+  expect_exhausted("{{ 'x' * 10**12 }}");
+  expect_exhausted("{{ 'xx' * 9223372036854775807 }}");
+  expect_exhausted("{{ [1] * 10**12 }}");
+  expect_exhausted("{% set x = 'x' * 10**6 %}{% for i in range(99999) %}{{ x }}{% endfor %}");
+}
+
+TEST(HostileTemplate, FormatWidths) {
+  expect_exhausted("{{ '%999999999d' % 1 }}");
+  expect_exhausted("{{ '%99999999999999999999d' % 1 }}");
+  expect_exhausted("{{ '%.999999999f' % 1 }}");
+  expect_exhausted("{{ '%*d' % (10**9, 1) }}");
+  expect_exhausted("{{ '{:999999999}'.format(1) }}");
+  expect_exhausted("{{ '{:0999999999,}'.format(1) }}");
+  expect_exhausted("{{ '{:.999999999f}'.format(1.5) }}");
+  expect_exhausted("{{ '{:{}}'.format(1, 10**9) }}");
+}
+
+TEST(HostileTemplate, Padding) {
+  expect_exhausted("{{ 'x'.center(10**12) }}");
+  expect_exhausted("{{ 'x'.ljust(9223372036854775807) }}");
+  expect_exhausted("{{ 'x'.zfill(10**12) }}");
+  expect_exhausted("{{ 'x'|center(10**12) }}");
+  expect_exhausted("{{ '\t'.expandtabs(10**12) }}");
+  expect_exhausted("{{ 'x'|indent(10**12, true) }}");
+  expect_exhausted("{{ [1]|tojson(indent=10**12) }}");
+  expect_exhausted("{{ [1]|batch(10**12, 0)|list }}");
+  expect_exhausted("{{ [1]|slice(10**12)|list }}");
+}
+
+TEST(HostileTemplate, IndentedDeepJson) {
+  Json deep = 1;
+  for (int i = 0; i < 200; ++i) deep = Json::array({deep, deep.is_array() ? Json(1) : Json(2)});
+  expect_exhausted("{{ x|tojson(indent=100000) }}", {{"x", deep}});
+}
+
+TEST(HostileTemplate, PowerTowers) {
+  expect_invalid("{{ 9**9**9**9 }}");
+  expect_invalid("{{ 2**63 }}");
+  expect_invalid("{{ 10**10**10**10 }}");
+  expect_invalid("{{ 9223372036854775807 + 1 }}");
+  expect_invalid("{{ -9223372036854775807 * 2 }}");
+  expect_invalid("{{ (0 - 9223372036854775807 - 1) // -1 }}");
+}
+
+TEST(HostileTemplate, QuadraticReplace) {
+  expect_exhausted("{% set x = 'a' * 3000000 %}{{ x.replace('', 'b' * 1000000) }}");
+  expect_exhausted("{% set x = 'a' * 1000000 %}{{ x|replace('a', x) }}");
+}
+
+TEST(HostileTemplate, QuadraticSearch) {
+  // Naive search takes needle times haystack here.
+  expect_exhausted(
+      "{% set x = 'a' * 2000000 %}{% set y = 'a' * 1000000 ~ 'b' %}"
+      "{% for i in range(99999) %}{{ y in x }}{{ x.rfind('b' ~ y) }}{{ x.count(y) }}"
+      "{{ x.split(y)|length }}{{ x.rsplit(y)|length }}{{ x.rpartition(y)[0] == x }}{% endfor %}");
+}
+
+TEST(HostileTemplate, HugeSplits) {
+  expect_exhausted(
+      "{% set x = 'a ' * 1000000 %}{% for i in range(999) %}"
+      "{% set y = x.split(' ') %}{% set z = x.split() %}{% set w = x|list %}"
+      "{% set v = x.splitlines() %}{% endfor %}");
+}
+
+TEST(HostileTemplate, HugeSorts) {
+  expect_exhausted(
+      "{% set x = range(99999)|list %}{% for i in range(99) %}"
+      "{% set y = (x + x)|sort(reverse=true)|unique|list %}{% endfor %}");
+  expect_exhausted("{% set x = 'a' * 1000000 %}{{ ([x ~ 1, x ~ 2] * 1000)|sort|length }}");
+}
+
+TEST(HostileTemplate, HugeJoins) {
+  expect_exhausted("{% set x = 'a' * 100000 %}{{ range(99999)|join(x)|length }}");
+  expect_exhausted("{% set x = 'a' * 100000 %}{{ x.join(['b'] * 99999)|length }}");
+}
+
+TEST(HostileTemplate, SelfReference) {
+  expect_exhausted("{% set ns = namespace() %}{% set ns.x = ns %}{{ ns }}");
+  expect_exhausted("{% set ns = namespace() %}{% set ns.x = [ns] %}{{ ns.x }}");
+  expect_exhausted("{% set ns = namespace() %}{% set ns.x = {'a': ns} %}{{ ns.x ~ '' }}");
+  expect_invalid("{% set ns = namespace() %}{% set ns.x = [ns] %}{{ ns.x|tojson }}");
+}
+
+TEST(HostileTemplate, DeepValues) {
+  std::string grow =
+      "{% set ns = namespace(x=[], y=[]) %}{% for i in range(5000) %}{% set ns.x = [ns.x] %}"
+      "{% set ns.y = [ns.y] %}{% endfor %}";
+  expect_exhausted(grow + "{{ ns.x }}");
+  expect_exhausted(grow + "{{ ns.x|tojson }}");
+  expect_exhausted(grow + "{{ ns.x == ns.y }}");
+  expect_exhausted(grow + "{{ ns.x < ns.y }}");
+  expect_exhausted(grow + "{{ [ns.x, ns.y]|sort }}");
+  std::string tuples =
+      "{% set ns = namespace(x=()) %}{% for i in range(5000) %}{% set ns.x = (ns.x,) %}"
+      "{% endfor %}";
+  expect_exhausted(tuples + "{{ {ns.x: 1} }}");
+  expect_exhausted(tuples + "{{ [ns.x]|unique|list }}");
+}
+
+TEST(HostileTemplate, WideValues) {
+  std::string grow =
+      "{% set ns = namespace(x=[1], y=[1]) %}{% for i in range(60) %}"
+      "{% set ns.x = [ns.x, ns.x] %}{% set ns.y = [ns.y, ns.y] %}{% endfor %}";
+  expect_exhausted(grow + "{{ ns.x }}");
+  expect_exhausted(grow + "{{ ns.x|tojson }}");
+  expect_exhausted(grow + "{{ ns.x == ns.y }}");
+  expect_exhausted(grow + "{{ ns.x|string|length }}");
+}
+
+TEST(HostileTemplate, DeepVariables) {
+  Json deep = 1;
+  for (int i = 0; i < 2000; ++i) deep = Json::array({std::move(deep)});
+  expect_exhausted("{{ x }}", {{"x", deep}});
+}
+
+TEST(HostileTemplate, ManyVariables) {
+  std::string source = "{% for i in range(99999) %}";
+  for (int i = 0; i < 13'000; ++i) source += "{% set v" + std::to_string(i) + "=1 %}";
+  expect_exhausted(source + "{% endfor %}");
+}
+
+TEST(HostileTemplate, ManyArguments) {
+  std::string names;
+  for (int i = 0; i < 20'000; ++i) names += (i ? ",a" : "a") + std::to_string(i) + "=1";
+  expect_error(
+      "{% macro m(" + names + ") %}{% endmacro %}" + repeat("{{ m(a1=2, a2=3, a19999=4) }}", 100),
+      ErrorCode::kExhausted, Json::object());
+}
+
+TEST(HostileTemplate, ManyKeywords) {
+  std::string names;
+  for (int i = 0; i < 25'000; ++i) names += (i ? ",a" : "a") + std::to_string(i) + "=1";
+  expect_invalid("{{ dict(" + names + ").nope.nope }}");
+  expect_invalid("{{ '{x}'.format(" + names + ") }}");
+}
+
+TEST(HostileTemplate, ManyStatements) {
+  auto parsed = ChatTemplate::parse(repeat("{{ x }}", 37'000));
+  ASSERT_TRUE(parsed.has_value());
+  EXPECT_TRUE(parsed->render({{"x", 1}}).has_value());
+}
+
+TEST(HostileTemplate, LazyConditions) {
+  expect_exhausted(
+      "{% for x in range(99999) if range(99999)|select('eq', 1)|list|length > 2 %}"
+      "{% endfor %}");
+}
+
+TEST(HostileTemplate, FilterChains) {
+  expect_exhausted(
+      "{% for x in range(99999) %}{{ range(99999)|map('string')|map('upper')|list"
+      "|length }}{% endfor %}");
+  expect_exhausted(
+      "{{ [[[1]]]|map('map', 'map', 'string')|map('list')|list }}"
+      "{% for i in range(99999) %}{{ range(999)|sum }}{% endfor %}");
+}
+
+TEST(HostileTemplate, ReachingForTheHost) {
+  expect_invalid("{{ ''.__class__.__mro__[1].__subclasses__() }}");
+  expect_invalid("{{ x.__init__.__globals__ }}", {{"x", 1}});
+  expect_invalid("{{ '{0.__class__.__init__}'.format(x) }}", {{"x", 1}});
+  expect_invalid("{{ (x|attr('__class__')).y }}", {{"x", 1}});
+  expect_invalid("{{ range.__call__(3) }}");
+}
+
+TEST(HostileTemplate, DateFormats) {
+  expect_exhausted("{{ strftime_now('%Y' * 10000) }}");
+  expect_exhausted("{% for i in range(99999) %}{{ strftime_now('%9999c' * 100) }}{% endfor %}");
+}
+
+}  // namespace
+}  // namespace banyan
