@@ -10,7 +10,8 @@ Needs transformers and jinja2 (pip). Three files:
   conversations.json   the inputs of the matrix, once
   renderings.json      {template file: {conversation: text, hash of the text, or error}}
 Short renderings are kept whole; long ones as [byte count, FNV-1a hash], which the test computes
-too. Errors are kept with their text where raise_exception gave it. The clock stands at 2024-07-26 12:34:56 UTC everywhere.
+too. Errors are kept with their text where raise_exception gave it. The clock stands at
+2024-07-26 12:34:56 UTC everywhere.
 """
 
 import argparse
@@ -58,7 +59,7 @@ def render(source, variables):
 
 
 def snippet_lines(path, variables):
-    for line in path.read_text().splitlines():
+    for line in path.read_text().rstrip("\n").split("\n"):
         source = json.loads(line)["template"]
         text, error = render(source, variables)
         if text is not None and " at 0x" in text:  # an address: no two runs agree
