@@ -1,0 +1,21 @@
+// The byte-level alphabet of GPT-2: each of the 256 bytes is written as one printable character
+// (a space as U+0120 'Ġ'), so that a vocabulary of byte strings can be stored as text.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace banyan::byte_level {
+
+// The character that stands for each byte, in UTF-8 (1 or 2 bytes).
+const std::array<std::string, 256>& characters();
+
+// Appends `bytes` written in the alphabet.
+void append_spelled(std::string& text, std::string_view bytes);
+
+// The bytes that `spelled` stands for, or nothing if a character is not of the alphabet.
+std::optional<std::string> bytes_of(std::string_view spelled);
+
+}  // namespace banyan::byte_level
