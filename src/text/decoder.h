@@ -1,0 +1,90 @@
+// From tokens back to text.
+//
+// A decoder of tokenizer.json is a chain: steps that see one token after the other, a joint that
+// makes one text of them, and steps on that text. DecoderState runs the chain one token at a time
+// and gives out text as soon as no later token can change it; decoding a whole sequence is the same
+// thing done at once, so both agree by construction.
+//
+// A Decoder is immutable after make() and thread-safe; a DecoderState belongs to one thread and
+// must not outlive its Decoder. To add a kind: a maker, and its row in the table in decoder.cpp.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "banyan/status.h"
+#include "base/json.h"
+#include "text/pattern.h"
+
+namespace banyan {
+
+struct DecoderStep {
+  enum class Kind {
+    kReplace,       // every `from` (or match of `regex`) by `to`
+    kByteFallback,  // runs of tokens <0x00> to <0xFF> by the bytes' text, or U+FFFD for each
+    kStrip,         // up to start_max / stop_max characters `from` at the ends
+    kMetaspace,     // `from` by a space; in the first token by nothing if `prepended`
+  };
+  Kind kind;
+  std::string from = {}, to = {};
+  std::optional<Pattern> regex = {};
+  size_t start_max = 0, stop_max = 0;
+  bool prepended = false;
+};
+
+class Decoder {
+ public:
+  // How tokens become one text.
+  enum class Joint { kConcatenate, kByteLevel, kSpaces };
+
+  // `json` is tokenizer.json's decoder; `place` names it in messages. Null: tokens are joined by
+  // spaces, as the reference does.
+  static Result<Decoder> make(const Json& json, const std::string& place);
+  // Tokens are bytes spelled in the byte-level alphabet.
+  static Decoder make_byte_level();
+
+  // The bytes that a token stands for somewhere inside a text.
+  std::string token_bytes(std::string_view spelling) const;
+
+ private:
+  friend class DecoderState;
+  friend struct DecoderBuilder;
+
+  std::vector<DecoderStep> token_steps_;
+  Joint joint_ = Joint::kSpaces;
+  std::vector<DecoderStep> text_steps_;
+};
+
+class DecoderState {
+ public:
+  explicit DecoderState(const Decoder& decoder);
+
+  // Appends to `text` what is certain once this token is known.
+  Status push(std::string_view spelling, std::string& text);
+  // Appends the rest; an incomplete character becomes U+FFFD. The state is then spent.
+  Status finish(std::string& text);
+
+ private:
+  struct StepState {
+    std::string held;      // kByteFallback: bytes of the run; text steps: what may yet change
+    size_t removed = 0;    // kStrip on text: characters removed at the start
+    bool started = false;  // kStrip on text: the start is behind; kMetaspace: so is the first token
+  };
+
+  Status token_step(size_t index, std::string_view token, std::string& text);
+  Status flush_bytes(size_t index, std::string& text);
+  Status join(std::string_view token, std::string& text);
+  void append_bytes(std::string_view bytes, std::string& out);
+  void text_step(size_t index, std::string_view part, bool last, std::string& text);
+  void replace_in_text(const DecoderStep& step, StepState& state, bool last, std::string& out);
+  void strip_text(const DecoderStep& step, StepState& state, bool last, std::string& out);
+
+  const Decoder* decoder_;
+  std::vector<StepState> token_states_, text_states_;
+  std::string partial_;  // kByteLevel: the bytes of an incomplete character
+  bool joined_any_ = false;
+};
+
+}  // namespace banyan
