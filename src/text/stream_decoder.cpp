@@ -1,0 +1,71 @@
+#include "text/stream_decoder.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace banyan {
+
+StreamDecoder::StreamDecoder(const Tokenizer& tokenizer, bool skip_special_tokens,
+                             std::vector<std::string> stop_strings)
+    : tokenizer_(&tokenizer),
+      skip_special_tokens_(skip_special_tokens),
+      state_(tokenizer.parts_.decoder) {
+  for (std::string& text : stop_strings) {
+    if (text.empty()) continue;
+    Stop stop{std::move(text), {}, 0};
+    stop.fallback.assign(stop.text.size(), 0);
+    for (uint32_t i = 1, length = 0; i < stop.text.size(); ++i) {
+      while (length > 0 && stop.text[i] != stop.text[length]) length = stop.fallback[length - 1];
+      if (stop.text[i] == stop.text[length]) ++length;
+      stop.fallback[i] = length;
+    }
+    stops_.push_back(std::move(stop));
+  }
+}
+
+StreamDecoder::Delta StreamDecoder::push(TokenId id) {
+  if (stopped_) return {};
+  std::string text;
+  if (auto spelling = tokenizer_->decodable(id, skip_special_tokens_)) {
+    // Only a decoder's own regular expression can fail; the token then adds nothing.
+    (void)state_.push(*spelling, text);
+  }
+  return take(text, false);
+}
+
+std::string StreamDecoder::finish() {
+  if (stopped_) return {};
+  std::string text;
+  (void)state_.finish(text);
+  return take(text, true).text;
+}
+
+// Gives out `held_` and `text` up to what may be the beginning of a stop string, or up to the stop
+// string that is complete first (the longest of several that end together).
+StreamDecoder::Delta StreamDecoder::take(std::string_view text, bool last) {
+  if (stops_.empty()) return {std::string(text), std::nullopt};
+  for (char c : text) {
+    held_.push_back(c);
+    const Stop* found = nullptr;
+    for (Stop& stop : stops_) {
+      while (stop.matched > 0 && stop.text[stop.matched] != c) {
+        stop.matched = stop.fallback[stop.matched - 1];
+      }
+      if (stop.text[stop.matched] == c) ++stop.matched;
+      if (stop.matched < stop.text.size()) continue;
+      if (found == nullptr || stop.text.size() > found->text.size()) found = &stop;
+      stop.matched = stop.fallback[stop.matched - 1];
+    }
+    if (found == nullptr) continue;
+    stopped_ = true;
+    held_.resize(held_.size() - found->text.size());
+    return {std::exchange(held_, {}), found->text};
+  }
+  size_t keep = 0;
+  for (const Stop& stop : stops_) keep = std::max<size_t>(keep, last ? 0 : stop.matched);
+  Delta delta{held_.substr(0, held_.size() - keep), std::nullopt};
+  held_.erase(0, held_.size() - keep);
+  return delta;
+}
+
+}  // namespace banyan

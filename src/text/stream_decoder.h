@@ -1,0 +1,54 @@
+// Incremental decoding: tokens come one at a time, text goes out as early as it is certain.
+//
+// The parts that push() and finish() give out, joined, are what Tokenizer::decode() gives for all
+// the tokens; with stop strings they end where the first one begins. The work per token does not
+// grow with the history. A run of byte-fallback tokens is given out when it ends, since one bad
+// byte turns the whole run into U+FFFD.
+//
+// One per sequence; belongs to one thread; the tokenizer must outlive it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/tokenizer.h"
+
+namespace banyan {
+
+class StreamDecoder {
+ public:
+  struct Delta {
+    std::string text;
+    std::optional<std::string> matched_stop;  // from then on nothing more comes out
+  };
+
+  // Empty stop strings are ignored.
+  StreamDecoder(const Tokenizer& tokenizer, bool skip_special_tokens,
+                std::vector<std::string> stop_strings = {});
+
+  // Ids without a token add nothing.
+  Delta push(TokenId id);
+  // What was held back; an incomplete character becomes U+FFFD.
+  std::string finish();
+
+ private:
+  // Finds one stop string in a text that comes in parts (Knuth, Morris and Pratt).
+  struct Stop {
+    std::string text;
+    std::vector<uint32_t> fallback;  // for each prefix: its longest proper prefix that ends it
+    uint32_t matched = 0;            // how much of `text` the text so far ends in
+  };
+
+  Delta take(std::string_view text, bool last);
+
+  const Tokenizer* tokenizer_;
+  bool skip_special_tokens_;
+  DecoderState state_;
+  std::vector<Stop> stops_;
+  std::string held_;  // may be the beginning of a stop string
+  bool stopped_ = false;
+};
+
+}  // namespace banyan

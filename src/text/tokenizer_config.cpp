@@ -1,0 +1,165 @@
+#include "text/tokenizer_config.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/file.h"
+#include "text/json_fields.h"
+#include "text/unicode.h"
+#include "text/vocabulary.h"
+
+namespace banyan {
+namespace {
+
+constexpr size_t kTemplateBytesMax = 4 << 20;
+constexpr JsonLimits kLimits{.bytes_max = 64 << 20, .keys_per_object_max = 1 << 20};
+
+// The object in a file, or an empty one if there is no such file.
+Result<Json> read_object(const std::string& model_dir, const std::string& name) {
+  const std::string path = model_dir + "/" + name;
+  if (!file_exists(path)) return Json::object();
+  Json json = TRY(parse_json(TRY(read_file(path, kLimits.bytes_max)), path, kLimits));
+  if (!json.is_object())
+    return corrupt("{}: {} where an object is expected", path, json.type_name());
+  return json;
+}
+
+// A token is given by its text, or as an object with its text under "content".
+Result<std::string> token_text(const Json& json, const std::string& place) {
+  if (json.is_string()) return json.get<std::string>();
+  const JsonFields fields = TRY(JsonFields::of(json, place));
+  return fields.string("content");
+}
+
+Status read_special_texts(const JsonFields& fields, SpecialTokens& special) {
+  for (const auto& [key, value] : fields.json().items()) {
+    if (!key.ends_with("_token") || value.is_null() || value.is_boolean()) continue;
+    special.named.try_emplace(key, TRY(token_text(value, fields.place() + ": " + key)));
+  }
+  const Json* list = fields.find("additional_special_tokens");
+  if (list == nullptr || !special.additional.empty()) return {};
+  if (!list->is_array()) return fields.wrong("additional_special_tokens", "an array");
+  for (const Json& token : *list) {
+    special.additional.push_back(
+        TRY(token_text(token, fields.place() + ": additional_special_tokens")));
+  }
+  return {};
+}
+
+void name_special_tokens(SpecialTokens& special) {
+  auto name = [&](const char* key, std::optional<SpecialToken>& token) {
+    if (auto found = special.named.find(key); found != special.named.end()) {
+      token = SpecialToken{found->second, std::nullopt};
+    }
+  };
+  name("bos_token", special.bos);
+  name("eos_token", special.eos);
+  name("pad_token", special.pad);
+  name("unk_token", special.unk);
+}
+
+// The ids under `key`: a number, an array of numbers or null.
+Result<std::vector<TokenId>> read_ids(const JsonFields& fields, std::string_view key) {
+  std::vector<TokenId> ids;
+  const Json* value = fields.find(key);
+  if (value == nullptr) return ids;
+  const Json list = value->is_array() ? *value : Json::array({*value});
+  for (const Json& id : list) {
+    // -1 is how some files say that there is none.
+    if (id.is_number_integer() && id == -1) continue;
+    if (!id.is_number_unsigned() || id.get<uint64_t>() > Vocabulary::kIdMax) {
+      return fields.wrong(key, "token ids");
+    }
+    ids.push_back(id.get<TokenId>());
+  }
+  return ids;
+}
+
+Status read_token_ids(const JsonFields& fields, TokenizerConfig& config) {
+  const auto bos = TRY(read_ids(fields, "bos_token_id"));
+  const auto pad = TRY(read_ids(fields, "pad_token_id"));
+  const auto eos = TRY(read_ids(fields, "eos_token_id"));
+  if (!config.bos_id && !bos.empty()) config.bos_id = bos[0];
+  if (!config.pad_id && !pad.empty()) config.pad_id = pad[0];
+  if (config.special.eos_ids.empty()) config.special.eos_ids = eos;
+  return {};
+}
+
+// A template's text, or a list of {"name": ..., "template": ...} in which "default" is the main
+// one.
+Status read_templates(const JsonFields& fields, TokenizerConfig& config) {
+  const Json* value = fields.find("chat_template");
+  if (value == nullptr) return {};
+  if (value->is_string()) {
+    config.chat_template = value->get<std::string>();
+    return {};
+  }
+  for (const Json& json : *TRY(fields.array("chat_template"))) {
+    const JsonFields entry = TRY(JsonFields::of(json, fields.place() + ": chat_template"));
+    const std::string name = TRY(entry.string("name"));
+    std::string text = TRY(entry.string("template"));
+    if (name == "default") {
+      config.chat_template = std::move(text);
+    } else {
+      config.chat_templates[name] = std::move(text);
+    }
+  }
+  return {};
+}
+
+Status read_template_file(const std::string& path, TokenizerConfig& config) {
+  if (!file_exists(path)) return {};
+  std::string text = TRY(read_file(path, kTemplateBytesMax));
+  if (auto at = unicode::first_invalid(text)) {
+    return corrupt("{}: not UTF-8 at byte {}", path, *at);
+  }
+  config.chat_template = std::move(text);
+  return {};
+}
+
+Status read_flags(const JsonFields& fields, TokenizerConfig& config) {
+  if (fields.find("add_bos_token") != nullptr) {
+    config.special.add_bos = TRY(fields.boolean_or("add_bos_token", false));
+  }
+  if (fields.find("add_eos_token") != nullptr) {
+    config.special.add_eos = TRY(fields.boolean_or("add_eos_token", false));
+  }
+  const Json* length = fields.find("model_max_length");
+  if (length == nullptr) return {};
+  if (!length->is_number()) return fields.wrong("model_max_length", "a number");
+  // 1e30 is how these files say "unlimited".
+  constexpr double kUnlimited = 1e15;
+  if (length->get<double>() >= kUnlimited) return {};
+  config.model_max_length = TRY(fields.integer("model_max_length"));
+  return {};
+}
+
+}  // namespace
+
+Result<TokenizerConfig> read_tokenizer_config(const std::string& model_dir) {
+  auto fields_of = [&](const Json& json, const char* name) {
+    return JsonFields::of(json, model_dir + "/" + name);
+  };
+  TokenizerConfig config;
+  config.json = TRY(read_object(model_dir, "tokenizer_config.json"));
+  const JsonFields main = TRY(fields_of(config.json, "tokenizer_config.json"));
+  TRY(read_special_texts(main, config.special));
+  TRY(read_flags(main, config));
+  TRY(read_templates(main, config));
+
+  const Json map = TRY(read_object(model_dir, "special_tokens_map.json"));
+  TRY(read_special_texts(TRY(fields_of(map, "special_tokens_map.json")), config.special));
+  name_special_tokens(config.special);
+
+  const Json chat = TRY(read_object(model_dir, "chat_template.json"));
+  TRY(read_templates(TRY(fields_of(chat, "chat_template.json")), config));
+  TRY(read_template_file(model_dir + "/chat_template.jinja", config));
+
+  for (const char* name : {"generation_config.json", "config.json"}) {
+    const Json ids = TRY(read_object(model_dir, name));
+    TRY(read_token_ids(TRY(fields_of(ids, name)), config));
+  }
+  return config;
+}
+
+}  // namespace banyan
