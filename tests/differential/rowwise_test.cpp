@@ -88,7 +88,7 @@ TEST(RmsNorm, ARowHasTheSameBitsInEveryBatch) {
   }
 }
 
-// exp is within 1.1 ulp; the sum, the quotient and the product round once each. Beyond -87 the
+// exp is within 1 ulp; the sum, the quotient and the product round once each. Beyond -87 the
 // exponential overflows or the result is subnormal: both are zero next to any other activation.
 TEST(SiluMul, FollowsTheFormulaOverTheWholeRange) {
   for (const KernelTable* table : tables()) {
@@ -230,7 +230,7 @@ Stats stats_of(const KernelTable& table, const std::vector<float>& x) {
 }
 
 // Runs of 4096 terms in at most 4096 / 8 additions per lane: the sum is within 2^9 eps / 2 plus the
-// 1.1 ulp of exp, and its logarithm within that absolutely; x - max and the final sum round too.
+// ulp of exp, and its logarithm within that absolutely; x - max and the final sum round too.
 TEST(LogitStats, AgreeWithF64) {
   Random random(6);
   for (const KernelTable* table : tables()) {

@@ -21,13 +21,21 @@ inline void dot_tile(const float* const* x, const W* const* w, int64_t k,
   for (int r = 0; r < R; ++r) {
     for (int j = 0; j < kTileOutputs; ++j) acc[r][j] = V::set(0);
   }
+  // The shorter side of the tile stays in registers while the longer one is loaded piece by piece.
   auto step = [&](int64_t c, auto load) {
-    typename V::F weights[kTileOutputs];
-    for (int j = 0; j < kTileOutputs; ++j) weights[j] = load(w[j] + c);
-    for (int r = 0; r < R; ++r) {
-      auto activation = load(x[r] + c);
+    constexpr bool kHoldWeights = R > kTileOutputs;
+    typename V::F held[kHoldWeights ? kTileOutputs : R];
+    if constexpr (kHoldWeights) {
+      for (int j = 0; j < kTileOutputs; ++j) held[j] = load(w[j] + c);
+      for (int r = 0; r < R; ++r) {
+        auto activation = load(x[r] + c);
+        for (int j = 0; j < kTileOutputs; ++j) acc[r][j] = V::fma(activation, held[j], acc[r][j]);
+      }
+    } else {
+      for (int r = 0; r < R; ++r) held[r] = load(x[r] + c);
       for (int j = 0; j < kTileOutputs; ++j) {
-        acc[r][j] = V::fma(activation, weights[j], acc[r][j]);
+        auto weight = load(w[j] + c);
+        for (int r = 0; r < R; ++r) acc[r][j] = V::fma(held[r], weight, acc[r][j]);
       }
     }
   };

@@ -14,7 +14,7 @@ namespace banyan::x86 {
 struct Avx2 {
   using F = __m256;
   static constexpr int64_t kLanes = 8;
-  // 3 x 4 sums, 3 operands and a weight of 16 registers.
+  // 3 x 4 sums, 3 activations and a weight fill 16 registers.
   static constexpr int kTileRows = 3;
 
   static F set(float x) { return _mm256_set1_ps(x); }

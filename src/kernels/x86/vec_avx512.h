@@ -16,7 +16,8 @@ namespace banyan::x86 {
 struct Avx512 {
   using F = __m512;
   static constexpr int64_t kLanes = 16;
-  // Rows of activations per register tile: 6 x 4 sums, 4 weights and an operand of 32 registers.
+  // Rows of activations per register tile: 6 x 4 sums, 4 weights and an activation of 32
+  // registers.
   static constexpr int kTileRows = 6;
 
   static F set(float x) { return _mm512_set1_ps(x); }
