@@ -1,0 +1,210 @@
+// Kernels at the shapes of Qwen3-0.6B, next to what the machine can do: every result carries
+// `of_limit`, its fraction of the read bandwidth (one row) or of the fused multiply-add rate (512
+// rows) that plain loops reach in the same program on the same number of threads.
+//
+//   kernels_bench --benchmark_filter='bf16.*/rows:1/threads:2'
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <random>
+#include <vector>
+
+#include "kernels/select.h"
+#include "tensor/float_types.h"
+
+namespace banyan {
+namespace {
+
+constexpr size_t kBeyondCaches = size_t{512} << 20;  // bytes
+
+double seconds_of(const auto& work) {
+  auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// The limits are the best of many short runs: other programs can only make a run slower.
+constexpr int kRuns = 200;
+
+// Several sequential streams side by side read faster than one.
+double read_bytes_per_second(ThreadPool& threads) {
+  constexpr int64_t kWords = int64_t{1} << 20;  // of a run, which no cache holds when it returns
+  constexpr int64_t kStreams = 4;
+  std::vector<uint64_t> memory(kBeyondCaches / sizeof(uint64_t), 1);
+  double best = 1e9;
+  for (int run = 0; run < kRuns; ++run) {
+    const uint64_t* words = memory.data() + run * kWords % std::ssize(memory);
+    auto read = [&](int64_t begin, int64_t end) {
+      uint64_t sums[kStreams] = {};
+      for (int64_t i = begin; i < end; i += 8) {
+        for (int64_t s = 0; s < kStreams; ++s) {
+          for (int64_t word = 0; word < 8; ++word)
+            sums[s] += words[s * kWords / kStreams + i + word];
+        }
+      }
+      benchmark::DoNotOptimize(sums);
+    };
+    best = std::min(best, seconds_of([&] { threads.parallel_for(kWords / kStreams, 8, read); }));
+  }
+  return static_cast<double>(kWords * sizeof(uint64_t)) / best;
+}
+
+double flops_per_second(ThreadPool& threads) {
+  constexpr int kChains = 12, kSteps = 50'000, kLanes = 16;
+  using Lanes = float __attribute__((vector_size(kLanes * sizeof(float))));
+  auto multiply = [&](int) {
+    Lanes sums[kChains] = {}, factor = Lanes{} + 0.5f, term = Lanes{} + 1.0f;
+    benchmark::DoNotOptimize(factor);
+    for (int step = 0; step < kSteps; ++step) {
+#pragma GCC unroll 12
+      for (Lanes& sum : sums) sum = sum * factor + term;
+    }
+    for (Lanes& sum : sums) benchmark::DoNotOptimize(sum);
+  };
+  double best = 1e9;
+  for (int run = 0; run < kRuns; ++run) {
+    best = std::min(best, seconds_of([&] { threads.run(multiply); }));
+  }
+  return 2.0 * kChains * kLanes * kSteps * threads.size() / best;
+}
+
+struct Machine {
+  explicit Machine(int workers) : threads(workers) {
+    bytes_per_second = read_bytes_per_second(threads);
+    flops = flops_per_second(threads);
+    fmt::print("{} threads: reads {:.1f} GB/s, multiplies and adds {:.0f} GFLOP/s\n", workers,
+               bytes_per_second / 1e9, flops / 1e9);
+  }
+  ThreadPool threads;
+  double bytes_per_second, flops;
+};
+
+Machine& machine(int workers) {
+  static std::map<int, Machine> machines;
+  return machines.try_emplace(workers, workers).first->second;
+}
+
+std::vector<float> random_values(int64_t count) {
+  std::mt19937 engine(1);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  std::vector<float> values(count);
+  for (float& value : values) value = uniform(engine);
+  return values;
+}
+
+// Runs the benchmark and reports the rates of its fastest iteration.
+void measure(benchmark::State& state, const Machine& limits, double bytes, double flops,
+             bool streams, const auto& iteration) {
+  double best = 1e9;
+  for (auto _ : state) best = std::min(best, seconds_of(iteration));
+  state.counters["GB/s"] = bytes / best / 1e9;
+  state.counters["GFLOP/s"] = flops / best / 1e9;
+  state.counters["of_limit"] =
+      streams ? bytes / best / limits.bytes_per_second : flops / best / limits.flops;
+}
+
+void gemm(benchmark::State& state, const KernelTable* table, DType dtype, int64_t n, int64_t k) {
+  int64_t rows = state.range(0);
+  Machine& limits = machine(static_cast<int>(state.range(1)));
+  const GemmKernel& kernel = table->gemm(dtype);
+  // As many copies of the matrix as do not fit in the caches together, as a model's layers do not.
+  size_t bytes = kernel.packed_bytes(n, k);
+  size_t copies = rows == 1 ? kBeyondCaches / bytes + 1 : 1;
+  std::vector<char> packed(copies * bytes + 64);
+  char* weights = packed.data() + (64 - reinterpret_cast<uintptr_t>(packed.data()) % 64) % 64;
+  auto x = random_values(rows * k);
+  std::vector<float> y(rows * n);
+  GemmArgs args = {.launch = {.threads = &limits.threads},
+                   .x = x.data(),
+                   .x_stride = k,
+                   .y = y.data(),
+                   .y_stride = n,
+                   .rows = rows,
+                   .n = n,
+                   .k = k};
+  size_t copy = 0;
+  auto products = static_cast<double>(rows * n * k);
+  auto weight_bytes = static_cast<double>(n * k * static_cast<int64_t>(dtype_bytes(dtype)));
+  measure(state, limits, weight_bytes, 2 * products, rows == 1, [&] {
+    args.weight = weights + copy * bytes;
+    copy = (copy + 1) % copies;
+    kernel.run(args);
+  });
+}
+
+// The last `rows` positions of a sequence of `context` tokens, in a bf16 pool with pages of 64.
+void attention(benchmark::State& state, const KernelTable* table) {
+  constexpr int64_t kHeads = 16, kKvHeads = 8, kDim = 128, kPage = 64;
+  int64_t rows = state.range(0), context = state.range(2);
+  Machine& limits = machine(static_cast<int>(state.range(1)));
+  int64_t pages = (context + kPage - 1) / kPage;
+  std::vector<int32_t> page_table(pages);
+  for (int64_t p = 0; p < pages; ++p) page_table[p] = static_cast<int32_t>(pages - 1 - p);
+  std::vector<BFloat16> k(pages * kKvHeads * kPage * kDim), v(k.size());
+  auto q = random_values(rows * kHeads * kDim);
+  std::vector<float> out(q.size());
+  SpanArgs span = {.row_count = static_cast<int32_t>(rows),
+                   .first_position = static_cast<int32_t>(context - rows)};
+  AttentionArgs args = {.launch = {.threads = &limits.threads},
+                        .q = q.data(),
+                        .q_row_stride = kHeads * kDim,
+                        .k_pool = k.data(),
+                        .v_pool = v.data(),
+                        .pool_dtype = DType::kBF16,
+                        .out = out.data(),
+                        .q_heads = kHeads,
+                        .kv_heads = kKvHeads,
+                        .head_dim = kDim,
+                        .page_size = kPage,
+                        .scale = 0.088f,
+                        .spans = &span,
+                        .span_count = 1,
+                        .page_table = page_table.data()};
+  auto earlier = static_cast<double>(context - rows), own = static_cast<double>(rows + 1) / 2;
+  double flops = 4 * static_cast<double>(rows * kHeads * kDim) * (earlier + own);
+  auto bytes = static_cast<double>(context * kKvHeads * kDim * 2 * 2);
+  measure(state, limits, bytes, flops, rows == 1, [&] { table->attention(args); });
+}
+
+struct Shape {
+  const char* name;
+  int64_t n, k;
+};
+constexpr Shape kShapes[] = {{"qkv", 4096, 1024},
+                             {"out", 1024, 2048},
+                             {"gate_up", 6144, 1024},
+                             {"down", 1024, 3072},
+                             {"head", 151936, 1024}};
+
+void register_all() {
+  for (const std::string& name : available_kernels()) {
+    const KernelTable* table = *select_kernels(name);
+    for (DType dtype : {DType::kBF16, DType::kF32, DType::kF16}) {
+      for (const Shape& shape : kShapes) {
+        auto* gemms = benchmark::RegisterBenchmark(
+            fmt::format("{}/{}/{}", name, dtype_name(dtype), shape.name).c_str(), gemm, table,
+            dtype, shape.n, shape.k);
+        gemms->ArgNames({"rows", "threads"})->UseRealTime();
+        gemms->ArgsProduct({{1, 8, 64, 512}, {1, 2}});
+      }
+    }
+    auto* attentions =
+        benchmark::RegisterBenchmark(fmt::format("{}/attention", name).c_str(), attention, table);
+    attentions->ArgNames({"rows", "threads", "context"})->UseRealTime();
+    attentions->ArgsProduct({{1, 512}, {1, 2}, {512, 8192}});
+  }
+}
+
+}  // namespace
+}  // namespace banyan
+
+int main(int argc, char** argv) {
+  banyan::register_all();
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
