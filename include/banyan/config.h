@@ -33,6 +33,8 @@ struct EngineConfig {
   int top_logprobs_max = 128;
   int stop_token_ids_max = 128;
   int logit_bias_max = 1024;
+  int stop_strings_max = 64;
+  int stop_string_bytes_max = 4096;
 
   Status validate() const;
 };

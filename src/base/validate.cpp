@@ -46,7 +46,9 @@ Status EngineConfig::validate() const {
   TRY(in_range<int64_t>("prompt_tokens_max", prompt_tokens_max, 1, kTokensMax));
   TRY(in_range("top_logprobs_max", top_logprobs_max, 0, 1 << 16));
   TRY(in_range("stop_token_ids_max", stop_token_ids_max, 0, 1 << 16));
-  return in_range("logit_bias_max", logit_bias_max, 0, 1 << 16);
+  TRY(in_range("logit_bias_max", logit_bias_max, 0, 1 << 16));
+  TRY(in_range("stop_strings_max", stop_strings_max, 0, 1 << 16));
+  return in_range("stop_string_bytes_max", stop_string_bytes_max, 0, 1 << 20);
 }
 
 Status SamplingParams::validate() const {

@@ -1,0 +1,281 @@
+#include "banyan/llm.h"
+
+#include <chrono>
+#include <utility>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "llm/generation_config.h"
+#include "text/chat_template.h"
+#include "text/stream_decoder.h"
+#include "text/tokenizer.h"
+
+namespace banyan {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+double seconds_between(SteadyClock::time_point from, SteadyClock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+bool has_tokenizer_files(const std::string& folder) {
+  return file_exists(folder + "/tokenizer.json") || file_exists(folder + "/tiktoken.model");
+}
+
+// Collects the events of one request into a Generation, feeding its text to the sink.
+class Collector {
+ public:
+  Collector(const TextRequest& request, const Tokenizer* tokenizer, const TextSink& sink,
+            Generation& generation)
+      : request_(request), sink_(sink), generation_(generation), started_(SteadyClock::now()) {
+    if (tokenizer != nullptr) {
+      decoder_.emplace(*tokenizer, request.skip_special_tokens, request.stop);
+    }
+  }
+
+  // True when the request is over, be it that the engine does not know yet.
+  bool done() const { return generation_.finish != FinishReason::kNone; }
+  const std::optional<Error>& error() const { return error_; }
+
+  void take(const TokenEvent& event) {
+    if (done()) return;
+    if (event.has_token) take_token(event);
+    if (!done() && event.finish != FinishReason::kNone) finish(event);
+  }
+
+  void cancel() {
+    flush();
+    generation_.finish = FinishReason::kCancelled;
+  }
+
+  void write_timings() {
+    auto tokens = static_cast<double>(generation_.output_ids.size());
+    if (tokens == 0) return;
+    generation_.ttft_s = seconds_between(started_, first_token_);
+    generation_.prefill_tokens_per_s =
+        static_cast<double>(generation_.prompt_ids.size()) / generation_.ttft_s;
+    double decode_s = seconds_between(first_token_, last_token_);
+    if (tokens > 1 && decode_s > 0) generation_.decode_tokens_per_s = (tokens - 1) / decode_s;
+  }
+
+ private:
+  void take_token(const TokenEvent& event) {
+    last_token_ = SteadyClock::now();
+    if (generation_.output_ids.empty()) first_token_ = last_token_;
+    generation_.output_ids.push_back(event.token);
+    if (request_.logprobs) {
+      generation_.logprobs.push_back(
+          {event.token, event.logprob, {event.top.begin(), event.top.end()}});
+    }
+    // A stop token ends the text before itself.
+    if (event.finish == FinishReason::kStop || !decoder_) return;
+    StreamDecoder::Delta delta = decoder_->push(event.token);
+    emit(delta.text);
+    if (delta.matched_stop) {
+      generation_.finish = FinishReason::kStop;
+      generation_.matched_stop_text = std::move(delta.matched_stop);
+    }
+  }
+
+  void finish(const TokenEvent& event) {
+    flush();
+    generation_.finish = event.finish;
+    generation_.cached_tokens = event.cached_tokens;
+    if (event.finish == FinishReason::kStop) generation_.matched_stop_token = event.matched_stop;
+    if (event.finish == FinishReason::kError) error_ = event.error;
+  }
+
+  void flush() {
+    if (decoder_) emit(decoder_->finish());
+  }
+
+  void emit(const std::string& piece) {
+    if (piece.empty()) return;
+    generation_.text += piece;
+    if (sink_) sink_(piece);
+  }
+
+  const TextRequest& request_;
+  const TextSink& sink_;
+  Generation& generation_;
+  std::optional<StreamDecoder> decoder_;
+  std::optional<Error> error_;
+  SteadyClock::time_point started_, first_token_, last_token_;
+};
+
+}  // namespace
+
+class Llm::Impl {
+ public:
+  static Result<std::unique_ptr<Impl>> load(const EngineConfig& config,
+                                            const LoadProgress& progress);
+
+  Result<Generation> generate(const TextRequest& request, const TextSink& sink,
+                              const std::function<bool()>& cancelled);
+  Result<std::vector<std::optional<float>>> score(const std::vector<TokenId>& ids);
+  Result<std::string> apply_chat_template(const std::vector<ChatMessage>& messages,
+                                          std::string_view variables_json) const;
+
+  EngineConfig config;
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<Tokenizer> tokenizer;  // null without tokenizer files
+  std::optional<ChatTemplate> chat_template;
+  SamplingParams recommended;
+  double load_s = 0;
+
+ private:
+  Status check(const TextRequest& request) const;
+  Result<std::vector<TokenId>> prompt_ids(const TextRequest& request) const;
+
+  std::vector<TokenId> eos_ids_;
+};
+
+Result<std::unique_ptr<Llm::Impl>> Llm::Impl::load(const EngineConfig& config,
+                                                   const LoadProgress& progress) {
+  auto started = SteadyClock::now();
+  auto impl = std::make_unique<Impl>();
+  impl->config = config;
+  const std::string& folder = config.model_path;
+  // The small files first: a mistake in them shows before gigabytes are read.
+  if (has_tokenizer_files(folder)) {
+    impl->tokenizer = TRY(Tokenizer::load(folder));
+    impl->eos_ids_ = impl->tokenizer->special().eos_ids;
+    if (const auto& source = impl->tokenizer->chat_template()) {
+      impl->chat_template = TRY(ChatTemplate::parse(*source));
+    }
+  } else {
+    impl->eos_ids_ = TRY(read_tokenizer_config(folder)).special.eos_ids;
+  }
+  impl->recommended = TRY(read_recommended_sampling(folder));
+  impl->engine = TRY(Engine::load(config, progress));
+  impl->load_s = seconds_between(started, SteadyClock::now());
+  return impl;
+}
+
+Status Llm::Impl::check(const TextRequest& request) const {
+  if (static_cast<int>(request.stop.size()) > config.stop_strings_max) {
+    return invalid_argument("{} stop strings, the limit is {}", request.stop.size(),
+                            config.stop_strings_max);
+  }
+  for (const std::string& stop : request.stop) {
+    if (stop.empty()) return invalid_argument("a stop string is empty");
+    if (static_cast<int>(stop.size()) > config.stop_string_bytes_max) {
+      return invalid_argument("a stop string has {} bytes, the limit is {}", stop.size(),
+                              config.stop_string_bytes_max);
+    }
+  }
+  if (tokenizer == nullptr && !request.stop.empty()) {
+    return unsupported("stop strings need a tokenizer; {} has none", config.model_path);
+  }
+  return {};
+}
+
+Result<std::vector<TokenId>> Llm::Impl::prompt_ids(const TextRequest& request) const {
+  if (!request.ids.empty()) return request.ids;
+  if (tokenizer == nullptr) {
+    return unsupported("{} has no tokenizer.json or tiktoken.model; give the prompt as token ids",
+                       config.model_path);
+  }
+  return tokenizer->encode(request.text, {.add_special_tokens = request.add_special_tokens});
+}
+
+Result<Generation> Llm::Impl::generate(const TextRequest& request, const TextSink& sink,
+                                       const std::function<bool()>& cancelled) {
+  TRY(check(request));
+  Generation generation;
+  generation.prompt_ids = TRY(prompt_ids(request));
+  Collector collector(request, tokenizer.get(), sink, generation);
+
+  GenerateRequest tokens{.prompt = generation.prompt_ids,
+                         .sampling = request.sampling,
+                         .max_new_tokens = request.max_new_tokens,
+                         .stop_token_ids = request.stop_token_ids,
+                         .logprobs = request.logprobs,
+                         .top_logprobs = request.top_logprobs};
+  if (!request.ignore_eos) {
+    tokens.stop_token_ids.insert(tokens.stop_token_ids.end(), eos_ids_.begin(), eos_ids_.end());
+  }
+  SequenceId id = TRY(engine->submit(
+      std::move(tokens), [&collector](const TokenEvent& event) { collector.take(event); }));
+  while (!collector.done() && engine->step()) {
+    if (!collector.done() && cancelled && cancelled()) collector.cancel();
+  }
+  // A stop string or the caller ended it before the engine did: let the engine drop it.
+  engine->cancel(id);
+  while (engine->stats().running > 0) engine->step();
+  collector.write_timings();
+  if (collector.error()) return std::unexpected(*collector.error());
+  return generation;
+}
+
+Result<std::vector<std::optional<float>>> Llm::Impl::score(const std::vector<TokenId>& ids) {
+  std::vector<std::optional<float>> logprobs(ids.size());
+  std::optional<Error> error;
+  bool done = false;
+  TRY(engine->submit({.prompt = ids, .max_new_tokens = 0, .prompt_logprobs_begin = 0},
+                     [&](const TokenEvent& event) {
+                       if (event.has_token) {
+                         logprobs[static_cast<size_t>(event.position)] = event.logprob;
+                       }
+                       if (event.finish == FinishReason::kError) error = event.error;
+                       done = event.finish != FinishReason::kNone;
+                     }));
+  while (!done && engine->step()) {
+  }
+  if (error) return std::unexpected(*error);
+  return logprobs;
+}
+
+Result<std::string> Llm::Impl::apply_chat_template(const std::vector<ChatMessage>& messages,
+                                                   std::string_view variables_json) const {
+  if (!chat_template) {
+    return unsupported("{} has no chat template; give the prompt as plain text",
+                       config.model_path);
+  }
+  Json variables = Json::object();
+  for (const auto& [name, text] : tokenizer->special().named) variables[name] = text;
+  variables["tools"] = nullptr;
+  variables["documents"] = nullptr;
+  variables["add_generation_prompt"] = true;
+  if (!variables_json.empty()) {
+    Json more = TRY(parse_json(variables_json, "chat template variables"));
+    if (!more.is_object()) return invalid_argument("chat template variables: not a JSON object");
+    variables.update(more);
+  }
+  Json& list = variables["messages"] = Json::array();
+  for (const ChatMessage& message : messages) {
+    list.push_back({{"role", message.role}, {"content", message.content}});
+  }
+  return chat_template->render(variables);
+}
+
+Llm::Llm(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Llm::~Llm() = default;
+
+Result<std::unique_ptr<Llm>> Llm::load(const EngineConfig& config, const LoadProgress& progress) {
+  return std::unique_ptr<Llm>(new Llm(TRY(Impl::load(config, progress))));
+}
+
+Result<Generation> Llm::generate(const TextRequest& request, const TextSink& sink,
+                                 const std::function<bool()>& cancelled) {
+  return impl_->generate(request, sink, cancelled);
+}
+
+Result<std::vector<std::optional<float>>> Llm::score(const std::vector<TokenId>& ids) {
+  return impl_->score(ids);
+}
+
+Result<std::string> Llm::apply_chat_template(const std::vector<ChatMessage>& messages,
+                                             std::string_view variables_json) const {
+  return impl_->apply_chat_template(messages, variables_json);
+}
+
+bool Llm::has_chat_template() const { return impl_->chat_template.has_value(); }
+const Tokenizer* Llm::tokenizer() const { return impl_->tokenizer.get(); }
+const SamplingParams& Llm::recommended_sampling() const { return impl_->recommended; }
+Engine& Llm::engine() { return *impl_->engine; }
+double Llm::load_s() const { return impl_->load_s; }
+
+}  // namespace banyan
