@@ -231,8 +231,7 @@ Result<std::vector<std::optional<float>>> Llm::Impl::score(const std::vector<Tok
 Result<std::string> Llm::Impl::apply_chat_template(const std::vector<ChatMessage>& messages,
                                                    std::string_view variables_json) const {
   if (!chat_template) {
-    return unsupported("{} has no chat template; give the prompt as plain text",
-                       config.model_path);
+    return unsupported("{} has no chat template; give the prompt as plain text", config.model_path);
   }
   Json variables = Json::object();
   for (const auto& [name, text] : tokenizer->special().named) variables[name] = text;
@@ -272,10 +271,20 @@ Result<std::string> Llm::apply_chat_template(const std::vector<ChatMessage>& mes
   return impl_->apply_chat_template(messages, variables_json);
 }
 
-bool Llm::has_chat_template() const { return impl_->chat_template.has_value(); }
-const Tokenizer* Llm::tokenizer() const { return impl_->tokenizer.get(); }
-const SamplingParams& Llm::recommended_sampling() const { return impl_->recommended; }
-Engine& Llm::engine() { return *impl_->engine; }
-double Llm::load_s() const { return impl_->load_s; }
+bool Llm::has_chat_template() const {
+  return impl_->chat_template.has_value();
+}
+const Tokenizer* Llm::tokenizer() const {
+  return impl_->tokenizer.get();
+}
+const SamplingParams& Llm::recommended_sampling() const {
+  return impl_->recommended;
+}
+Engine& Llm::engine() {
+  return *impl_->engine;
+}
+double Llm::load_s() const {
+  return impl_->load_s;
+}
 
 }  // namespace banyan

@@ -1,0 +1,181 @@
+// The text interface, on a real trained model where one is at hand and on random weights elsewhere.
+#include "banyan/llm.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <string>
+
+#include "support/shared.h"
+#include "text/tokenizer.h"
+
+namespace banyan {
+namespace {
+
+using test::TemporaryFolder;
+
+constexpr const char* kStories = "models/stories260K";
+
+std::unique_ptr<Llm> load(const std::string& folder, const std::string& format = "auto") {
+  auto llm = Llm::load({.model_path = folder, .load_format = format, .threads = 1});
+  EXPECT_TRUE(llm) << (llm ? "" : llm.error().message);
+  return llm ? std::move(*llm) : nullptr;
+}
+
+TextRequest greedy(std::string text, int64_t tokens) {
+  return {.text = std::move(text), .sampling = {.temperature = 0}, .max_new_tokens = tokens};
+}
+
+class Stories : public testing::Test {
+ protected:
+  void SetUp() override {
+    REQUIRE_SHARED(kStories);
+    llm_ = load(test::shared_path(kStories));
+    ASSERT_NE(llm_, nullptr);
+  }
+  std::unique_ptr<Llm> llm_;
+};
+
+TEST_F(Stories, TellsAStoryAndStreamsTheSameText) {
+  std::string streamed;
+  auto result = llm_->generate(greedy("Once upon a time", 40),
+                               [&](std::string_view piece) { streamed += piece; });
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->text.substr(0, 42), ", there was a little girl named Lily. She ");
+  EXPECT_EQ(streamed, result->text);
+  EXPECT_EQ(result->output_ids.size(), 40u);
+  EXPECT_EQ(result->finish, FinishReason::kLength);
+  EXPECT_GT(result->ttft_s, 0);
+}
+
+TEST_F(Stories, StopStringEndsTextTokensAndTheRequest) {
+  TextRequest request = greedy("Once upon a time", 40);
+  request.stop = {"zzz", " girl named"};
+  auto result = llm_->generate(request);
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->text, ", there was a little");
+  EXPECT_EQ(result->finish, FinishReason::kStop);
+  EXPECT_EQ(result->matched_stop_text, " girl named");
+  std::string all = *llm_->tokenizer()->decode(result->output_ids);
+  EXPECT_NE(all.find(" girl named"), std::string::npos);
+  EXPECT_LT(result->output_ids.size(), 40u);
+  EXPECT_EQ(llm_->engine().stats().running, 0);
+  EXPECT_EQ(llm_->engine().stats().pages_free, llm_->engine().stats().pages_total);
+}
+
+TEST_F(Stories, StopTokenIsReportedAndLeftOutOfTheText) {
+  auto plain = llm_->generate(greedy("Once upon a time", 10));
+  ASSERT_TRUE(plain);
+  TextRequest request = greedy("Once upon a time", 10);
+  request.stop_token_ids = {plain->output_ids[3]};
+  auto result = llm_->generate(request);
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->matched_stop_token, plain->output_ids[3]);
+  EXPECT_EQ(result->finish, FinishReason::kStop);
+  EXPECT_EQ(result->output_ids.size(), 4u);
+  EXPECT_EQ(result->text, plain->text.substr(0, result->text.size()));
+}
+
+TEST_F(Stories, CancelKeepsWhatThereIs) {
+  int asked = 0;
+  auto result = llm_->generate(greedy("Once upon a time", 40), {}, [&] { return ++asked == 5; });
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->finish, FinishReason::kCancelled);
+  EXPECT_EQ(result->output_ids.size(), 5u);
+  EXPECT_EQ(llm_->engine().stats().running, 0);
+}
+
+TEST_F(Stories, ScoresWhatItGenerates) {
+  TextRequest request = greedy("Once upon a time", 12);
+  request.logprobs = true;
+  auto made = llm_->generate(request);
+  ASSERT_TRUE(made);
+  std::vector<TokenId> ids = made->prompt_ids;
+  ids.insert(ids.end(), made->output_ids.begin(), made->output_ids.end());
+  auto scores = llm_->score(ids);
+  ASSERT_TRUE(scores) << scores.error().message;
+  ASSERT_EQ(scores->size(), ids.size());
+  EXPECT_FALSE((*scores)[0].has_value());
+  for (size_t i = 0; i < made->logprobs.size(); ++i) {
+    EXPECT_EQ(*(*scores)[made->prompt_ids.size() + i], made->logprobs[i].logprob) << i;
+  }
+}
+
+TEST_F(Stories, SamplingRepeatsWithItsSeed) {
+  TextRequest request = greedy("Once upon a time", 30);
+  request.sampling = {.temperature = 1, .top_p = 0.9f, .seed = 7};
+  auto first = llm_->generate(request);
+  auto second = llm_->generate(request);
+  request.sampling.seed = 8;
+  auto other = llm_->generate(request);
+  ASSERT_TRUE(first && second && other);
+  EXPECT_EQ(first->output_ids, second->output_ids);
+  EXPECT_NE(first->output_ids, other->output_ids);
+}
+
+TEST_F(Stories, HasNoChatTemplateAndSaysSo) {
+  EXPECT_FALSE(llm_->has_chat_template());
+  auto text = llm_->apply_chat_template({{"user", "Hi"}});
+  ASSERT_FALSE(text);
+  EXPECT_NE(text.error().message.find("no chat template"), std::string::npos);
+}
+
+constexpr const char* kTinyConfig = R"({
+  "architectures": ["LlamaForCausalLM"], "vocab_size": 300, "hidden_size": 32,
+  "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
+  "num_key_value_heads": 2, "max_position_embeddings": 64, "eos_token_id": 1})";
+
+TEST(LlmWithoutTokenizer, RunsOnTokenIdsAlone) {
+  TemporaryFolder folder;
+  folder.write("config.json", kTinyConfig);
+  auto llm = load(folder.path(), "dummy");
+  ASSERT_NE(llm, nullptr);
+  TextRequest request{.ids = {5, 6, 7}, .sampling = {.temperature = 0}, .max_new_tokens = 5};
+  request.ignore_eos = true;
+  auto result = llm->generate(request);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->output_ids.size(), 5u);
+  EXPECT_EQ(result->text, "");
+
+  auto text = llm->generate({.text = "hello"});
+  ASSERT_FALSE(text);
+  EXPECT_NE(text.error().message.find("no tokenizer"), std::string::npos);
+  request.stop = {"x"};
+  EXPECT_FALSE(llm->generate(request));
+}
+
+TEST(LlmRequests, RefuseEmptyLongAndTooManyStopStrings) {
+  TemporaryFolder folder;
+  folder.write("config.json", kTinyConfig);
+  auto llm = load(folder.path(), "dummy");
+  ASSERT_NE(llm, nullptr);
+  TextRequest request{.ids = {5}};
+  for (const auto& stops : {std::vector<std::string>{""},
+                            {std::string(5000, 'x')},
+                            std::vector<std::string>(65, "x")}) {
+    request.stop = stops;
+    auto result = llm->generate(request);
+    ASSERT_FALSE(result);
+    EXPECT_NE(result.error().message.find("stop string"), std::string::npos);
+  }
+}
+
+TEST(GenerationConfig, IsReadAndChecked) {
+  TemporaryFolder folder;
+  folder.write("config.json", kTinyConfig);
+  folder.write("generation_config.json",
+               R"({"temperature": 0.6, "top_k": 20, "top_p": 0.95, "eos_token_id": [2, 3]})");
+  auto llm = load(folder.path(), "dummy");
+  ASSERT_NE(llm, nullptr);
+  EXPECT_FLOAT_EQ(llm->recommended_sampling().temperature, 0.6f);
+  EXPECT_EQ(llm->recommended_sampling().top_k, 20);
+
+  folder.write("generation_config.json", R"({"top_p": 7})");
+  auto bad = Llm::load({.model_path = folder.path(), .load_format = "dummy"});
+  ASSERT_FALSE(bad);
+  EXPECT_NE(bad.error().message.find("top_p is 7"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace banyan
