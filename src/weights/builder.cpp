@@ -111,7 +111,7 @@ void WeightLoader::pack(const TensorInfo* tensor, const std::string& name,
   DType source_dtype = tensor ? tensor->dtype : DType::kF32;
   size_t source_row = static_cast<size_t>(matrix.columns) * dtype_bytes(source_dtype);
   size_t packed_row = static_cast<size_t>(matrix.columns) * dtype_bytes(matrix.format->element);
-  int64_t chunk = std::max<int64_t>(1, kPackBytes / static_cast<int64_t>(source_row));
+  int64_t chunk = std::clamp<int64_t>(kPackBytes / static_cast<int64_t>(source_row), 1, row_count);
   uint64_t seed = name_seed(name);
   std::mutex mutex;
   Status status;
