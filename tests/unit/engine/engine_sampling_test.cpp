@@ -8,6 +8,7 @@
 
 #include "support/drive.h"
 #include "support/shared.h"
+#include "support/stripes.h"
 
 namespace banyan::test {
 namespace {
@@ -139,29 +140,6 @@ TEST_F(EngineSampling, SeedAndSampleIndexDecideTheDraws) {
   request.sampling = {.temperature = 1.5f, .seed = 4};
   EXPECT_NE(run_alone(*engine_, request).output_ids(), first);
 }
-
-// Allows tokens t with t % modulus == (tokens accepted so far) % modulus.
-class Stripes final : public TokenConstraint {
- public:
-  explicit Stripes(int modulus) : modulus_(modulus) {}
-
-  void fill_mask(std::span<uint32_t> mask) override {
-    ASSERT_EQ(mask.size(), static_cast<size_t>((kVocabulary + 31) / 32));
-    for (uint32_t word : mask) EXPECT_EQ(word, 0u) << "the mask comes cleared";
-    for (int t = accepted_count() % modulus_; t < kVocabulary; t += modulus_) {
-      mask[static_cast<size_t>(t) / 32] |= 1u << (t % 32);
-    }
-  }
-  void accept(TokenId token) override { accepted.push_back(token); }
-  std::span<const TokenId> draft_tokens() override { return {}; }
-  void rollback(int) override { FAIL() << "nothing is taken back"; }
-
-  std::vector<TokenId> accepted;
-
- private:
-  int accepted_count() const { return static_cast<int>(accepted.size()); }
-  int modulus_;
-};
 
 TEST_F(EngineSampling, ConstraintsAreObeyed) {
   for (float temperature : {0.f, 1.f, 50.f}) {
