@@ -29,6 +29,7 @@ struct EngineInfo {
   std::string architecture;  // "LlamaForCausalLM"
   std::vector<LayerSummary> layers;
   int64_t vocabulary = 0;
+  int64_t hidden = 0;  // width of the residual stream
   int64_t context_length_tokens = 0;
 
   int64_t tensors = 0;                  // in the checkpoint

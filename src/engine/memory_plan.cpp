@@ -76,6 +76,7 @@ Result<EngineInfo> plan_memory(const EngineConfig& config, const LoadedModel& mo
   }
   EngineInfo info{.architecture = m.architecture,
                   .vocabulary = m.vocabulary,
+                  .hidden = m.hidden,
                   .context_length_tokens = config.context_length_tokens > 0
                                                ? config.context_length_tokens
                                                : m.context_length_tokens,
