@@ -1,7 +1,5 @@
 #include "text/json_fields.h"
 
-#include "base/quote.h"
-
 namespace banyan {
 
 Result<JsonFields> JsonFields::of(const Json& json, std::string place) {
@@ -20,7 +18,8 @@ std::unexpected<Error> JsonFields::wrong(std::string_view key, std::string_view 
   if (value == nullptr)
     return corrupt("{}: \"{}\" is missing ({} is expected)", place_, key, expected);
   return corrupt("{}: \"{}\" is {} {} where {} is expected", place_, key, value->type_name(),
-                 quote(value->dump(-1, ' ', false, Json::error_handler_t::replace)), expected);
+                 value->dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 80),
+                 expected);
 }
 
 Result<std::string> JsonFields::string(std::string_view key) const {

@@ -2,7 +2,6 @@
 
 #include <string_view>
 
-#include "base/quote.h"
 #include "text/json_fields.h"
 #include "text/vocabulary.h"
 
@@ -97,7 +96,7 @@ Status add(const Json& json, const std::string& place, int depth, PostProcessor&
   for (const Kind& kind : kKinds) {
     if (kind.name == type) return kind.add(fields, made);
   }
-  return unsupported("{}: the post-processor {} is not supported", place, quote(type));
+  return unsupported("{}: the post-processor {} is not supported", place, type);
 }
 
 }  // namespace

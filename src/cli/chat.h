@@ -1,0 +1,61 @@
+// A conversation with a model: what was said, how replies are drawn, and the /commands that change
+// either.
+//
+// Replies go to stdout, everything else to stderr. One thread; the Llm outlives it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "banyan/llm.h"
+#include "banyan/status.h"
+
+namespace banyan::cli {
+
+struct ChatSettings {
+  SamplingParams sampling;
+  std::optional<uint64_t> seed;           // drawn anew for each reply if not given
+  std::optional<int64_t> max_new_tokens;  // the rest of the context if not given
+  std::vector<std::string> stop;
+  std::vector<TokenId> stop_token_ids;
+  bool ignore_eos = false;
+  std::string system;              // system message; empty: none
+  std::string template_variables;  // a JSON object; empty: none
+};
+
+// A model without a chat template continues a text: every message is a line added to it, and what
+// the model says follows.
+class Chat {
+ public:
+  enum class Next { kGoOn, kLeave };
+
+  // `llm` has a tokenizer.
+  Chat(Llm& llm, ChatSettings settings) : llm_(llm), settings_(std::move(settings)) {}
+
+  // A /command.
+  Next command(std::string_view line);
+
+  // Answers `message` on stdout. On an error the conversation is as before. True if Ctrl-C ended
+  // the reply, which stays as far as it came.
+  Result<bool> reply(const std::string& message);
+
+ private:
+  Result<std::vector<TokenId>> prompt_with(const std::string& message) const;
+  Status remember(const std::string& message, const std::string& reply);
+  void report(const Generation& g, int64_t prompt_tokens) const;
+  void reset();
+  void set_system(std::string_view text);
+  Status set(std::string_view name, std::string_view value);
+  void show() const;
+  int64_t context_tokens() const;
+
+  Llm& llm_;
+  ChatSettings settings_;
+  std::vector<ChatMessage> messages_;  // without the system message
+  std::string text_;                   // in place of messages_ without a chat template
+};
+
+}  // namespace banyan::cli

@@ -1,0 +1,154 @@
+// banyan generate: continues one text.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "base/error.h"
+#include "cli/format.h"
+#include "cli/options.h"
+#include "cli/terminal.h"
+#include "cli/verb.h"
+
+namespace banyan::cli {
+namespace {
+
+struct Options {
+  EngineConfig config;
+  TextSource prompt;
+  SamplingOptions sampling;
+  int64_t max_new_tokens = 128;
+  bool no_special_tokens = false;
+  int top_logprobs = 0;
+  bool json = false;
+  bool stream = false;
+};
+
+Json logprobs_json(const Llm& llm, const std::vector<GeneratedToken>& tokens) {
+  auto entry = [&](TokenId id, float logprob) {
+    return Json{{"id", id}, {"token", token_text(llm, id)}, {"logprob", logprob}};
+  };
+  Json list = Json::array();
+  for (const GeneratedToken& token : tokens) {
+    Json one = entry(token.token, token.logprob);
+    one["top"] = Json::array();
+    for (const TokenLogprob& top : token.top) one["top"].push_back(entry(top.token, top.logprob));
+    list.push_back(std::move(one));
+  }
+  return list;
+}
+
+Json matched_stop_json(const Generation& g) {
+  if (g.matched_stop_text) return *g.matched_stop_text;
+  if (g.matched_stop_token) return *g.matched_stop_token;
+  return nullptr;
+}
+
+Json to_json(const Llm& llm, const Generation& g, const SamplingParams& sampling) {
+  return {{"prompt_ids", g.prompt_ids},
+          {"output_ids", g.output_ids},
+          {"text", g.text},
+          {"finish_reason", to_string(g.finish)},
+          {"matched_stop", matched_stop_json(g)},
+          {"prompt_tokens", g.prompt_ids.size()},
+          {"completion_tokens", g.output_ids.size()},
+          {"cached_tokens", g.cached_tokens},
+          {"logprobs", logprobs_json(llm, g.logprobs)},
+          {"timings",
+           {{"load_s", llm.load_s()},
+            {"ttft_s", g.ttft_s},
+            {"prefill_tokens_per_s", g.prefill_tokens_per_s},
+            {"decode_tokens_per_s", g.decode_tokens_per_s}}},
+          {"seed", sampling.temperature > 0 ? Json(sampling.seed) : Json(nullptr)}};
+}
+
+Result<TextRequest> make_request(const Options& o) {
+  if (o.json && o.stream) {
+    return invalid_argument("--json prints one object at the end; leave out --stream");
+  }
+  if (o.top_logprobs > 0 && !o.json) {
+    return invalid_argument("--top-logprobs {} is shown by --json only; add it", o.top_logprobs);
+  }
+  if (o.prompt.positional.value_or("-") != "-") {
+    return invalid_argument("what is {}? Give a prompt as --prompt TEXT, or - to read stdin",
+                            *o.prompt.positional);
+  }
+  TextRequest request;
+  request.sampling = TRY(sampling_params(o.sampling, {.temperature = 0}));
+  TRY(apply_stops(o.sampling, request));
+  request.max_new_tokens = o.max_new_tokens;
+  request.add_special_tokens = !o.no_special_tokens;
+  request.logprobs = o.json;
+  request.top_logprobs = o.top_logprobs;
+  TextOrIds prompt =
+      TRY(read_source(o.prompt, "--prompt TEXT, --prompt-ids 1,2,3, --prompt-file FILE, -"));
+  request.text = std::move(prompt.text);
+  request.ids = std::move(prompt.ids);
+  return request;
+}
+
+void print_plain(const Llm& llm, const Generation& g, bool streamed) {
+  if (llm.tokenizer() == nullptr) {  // there is no text; the ids are all that can be shown
+    write_stdout(fmt::format("{}\n", fmt::join(g.output_ids, ",")));
+  } else if (streamed) {
+    write_stdout("\n");
+  } else {
+    write_stdout(g.text + "\n");
+  }
+}
+
+Result<int> generate(const Options& o) {
+  TextRequest request = TRY(make_request(o));
+  std::unique_ptr<Llm> llm = TRY(load_llm(o.config));
+  InterruptScope interrupt(InterruptScope::Second::kEndsProgram);
+  TextSink sink;
+  if (o.stream) sink = write_stdout;
+  Generation g = TRY(llm->generate(request, sink, InterruptScope::raised));
+  if (o.json) {
+    fmt::print("{}\n", dump_json(to_json(*llm, g, request.sampling)));
+  } else {
+    print_plain(*llm, g, o.stream);
+  }
+  return g.finish == FinishReason::kCancelled ? kExitInterrupt : kExitSuccess;
+}
+
+VerbAction declare(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  app.add_option("--prompt", o->prompt.text, "The text to continue")->type_name("TEXT");
+  app.add_option("--prompt-ids", o->prompt.ids, "The same as token ids")->type_name("1,2,3");
+  app.add_option("--prompt-file", o->prompt.file, "The same from a file, byte for byte")
+      ->type_name("FILE");
+  app.add_option("stdin", o->prompt.positional, "- reads the prompt from stdin, byte for byte")
+      ->type_name("-");
+  app.add_option("--max-new-tokens", o->max_new_tokens, "Length of the output at most, in tokens")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->type_name("N");
+  add_sampling_options(app, o->sampling, "0: the same output every time");
+  app.add_flag("--no-special-tokens", o->no_special_tokens,
+               "Do not put the beginning-of-text token in front");
+  app.add_option("--top-logprobs", o->top_logprobs,
+                 "Alternatives to list beside each token, with --json")
+      ->check(CLI::Range(0, o->config.top_logprobs_max))
+      ->type_name("N");
+  app.add_flag("--json", o->json, "Print one JSON object with text, ids, logprobs and timings");
+  app.add_flag("--stream", o->stream, "Print the text as it comes");
+  add_model_options(app, o->config);
+  o->config.running_max = 1;
+  return [o] { return generate(*o); };
+}
+
+}  // namespace
+
+const Verb kGenerateVerb = {
+    "generate", "Continue a text",
+    "  banyan generate --model models/stories260K --prompt \"Once upon a time\" --stream\n"
+    "  banyan generate --model models/stories260K --prompt-ids 1,403,407 --json --top-logprobs 5\n"
+    "  cat prompt.txt | banyan generate --model models/Qwen3-0.6B --temperature 0.7 --seed 1 -\n"
+    "\n"
+    "The JSON object has prompt_ids, output_ids, text, finish_reason (stop, length, cancelled),\n"
+    "matched_stop (the token id or string), prompt_tokens, completion_tokens, cached_tokens,\n"
+    "logprobs [{id, token, logprob, top}], timings and the seed. A `token` is the text that its\n"
+    "bytes stand for, with U+FFFD for part of a character. Ctrl-C prints what there is so far.\n",
+    declare};
+
+}  // namespace banyan::cli

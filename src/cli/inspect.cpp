@@ -1,0 +1,120 @@
+// banyan inspect: what a model is made of and what it would take to run it.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "banyan/engine.h"
+#include "base/error.h"
+#include "cli/format.h"
+#include "cli/options.h"
+#include "cli/terminal.h"
+#include "cli/verb.h"
+
+namespace banyan::cli {
+namespace {
+
+struct Options {
+  EngineConfig config;
+  bool json = false;
+};
+
+int64_t total_bytes(const EngineInfo& info) {
+  return info.weight_bytes + info.state_bytes_max + info.step_bytes;
+}
+
+Json to_json(const EngineInfo& info) {
+  Json layers = Json::array();
+  for (size_t i = 0; i < info.layers.size(); ++i) {
+    layers.push_back({{"index", i}, {"mixer", info.layers[i].mixer}, {"ffn", info.layers[i].ffn}});
+  }
+  return {{"family", info.architecture},
+          {"layers", std::move(layers)},
+          {"vocabulary", info.vocabulary},
+          {"context_length_tokens", info.context_length_tokens},
+          {"tensors", info.tensors},
+          {"parameters_total", info.parameters_total},
+          {"parameters_active", info.parameters_active},
+          {"weight_bytes", info.weight_bytes},
+          {"state_bytes_per_token", info.state_bytes_per_token},
+          {"state_bytes_per_sequence", info.state_bytes_per_sequence},
+          {"memory",
+           {{"weight_bytes", info.weight_bytes},
+            {"state_bytes_max", info.state_bytes_max},
+            {"step_bytes", info.step_bytes},
+            {"total_bytes", total_bytes(info)},
+            {"total_tokens_max", info.total_tokens_max},
+            {"page_size_tokens", info.page_size_tokens}}},
+          {"kernels", info.kernels},
+          {"threads", info.threads}};
+}
+
+// "28 x gqa + dense", one line per run of equal layers.
+std::string describe_layers(const std::vector<LayerSummary>& layers) {
+  std::string text;
+  for (size_t begin = 0; begin < layers.size();) {
+    size_t end = begin + 1;
+    while (end < layers.size() && layers[end].mixer == layers[begin].mixer &&
+           layers[end].ffn == layers[begin].ffn) {
+      ++end;
+    }
+    text += fmt::format("{:<22}{} x {} + {}\n", begin == 0 ? "layers" : "", end - begin,
+                        layers[begin].mixer, layers[begin].ffn);
+    begin = end;
+  }
+  return text;
+}
+
+std::string describe(const EngineInfo& info, int sequences) {
+  auto line = [](std::string_view name, const std::string& value) {
+    return fmt::format("{:<22}{}\n", name, value);
+  };
+  std::string text = line("family", info.architecture) + describe_layers(info.layers);
+  text += line("vocabulary", format_digits(info.vocabulary));
+  text += line("context length", format_digits(info.context_length_tokens) + " tokens");
+  text += line("tensors", format_digits(info.tensors));
+  text +=
+      line("parameters",
+           fmt::format("{} ({}), {} for each token", format_count(info.parameters_total),
+                       format_digits(info.parameters_total), format_count(info.parameters_active)));
+  text += line("state per token", format_bytes(info.state_bytes_per_token));
+  text += line("state per sequence", format_bytes(info.state_bytes_per_sequence));
+  text += "\nmemory plan\n";
+  text += line("  weights", format_bytes(info.weight_bytes));
+  text += line("  states", fmt::format("{} for {} tokens in up to {} sequences",
+                                       format_bytes(info.state_bytes_max),
+                                       format_digits(info.total_tokens_max), sequences));
+  text += line("  step", format_bytes(info.step_bytes));
+  text += line("  total", format_bytes(total_bytes(info)));
+  text += line("kernels", fmt::format("{}, {} threads", info.kernels, info.threads));
+  return text;
+}
+
+Result<int> inspect(const Options& o) {
+  EngineInfo info = TRY(inspect_model(o.config));
+  if (o.json) {
+    fmt::print("{}\n", dump_json(to_json(info)));
+  } else {
+    write_stdout(describe(info, o.config.running_max));
+  }
+  return kExitSuccess;
+}
+
+VerbAction declare(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  app.add_flag("--json", o->json, "Print one JSON object, with each layer's mixer and ffn");
+  add_model_options(app, o->config);
+  return [o] { return inspect(*o); };
+}
+
+}  // namespace
+
+const Verb kInspectVerb = {
+    "inspect", "Layers, parameters and memory of a model, without loading it",
+    "  banyan inspect --model models/Qwen3-0.6B\n"
+    "  banyan inspect --model folder-with-config.json --load-format dummy --json\n"
+    "\n"
+    "The checkpoint is checked against its config.json as strictly as loading does.\n",
+    declare};
+
+}  // namespace banyan::cli

@@ -1,0 +1,34 @@
+#include "cli/machine.h"
+
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+
+#include "base/thread_pool.h"
+
+namespace banyan::cli {
+namespace {
+
+// As the kernel names it; "unknown" where it does not.
+std::string processor_name() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown";
+}
+
+}  // namespace
+
+Json describe_machine(const EngineInfo& engine) {
+  int64_t memory_bytes = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+  return {{"cpu", processor_name()},
+          {"processors", usable_processors()},
+          {"threads", engine.threads},
+          {"kernels", engine.kernels},
+          {"memory_bytes", memory_bytes}};
+}
+
+}  // namespace banyan::cli

@@ -1,0 +1,202 @@
+#include "cli/options.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <random>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/quote.h"
+#include "cli/progress.h"
+
+namespace banyan::cli {
+namespace {
+
+constexpr size_t kInputBytesMax = 256 << 20;
+
+const std::vector<std::string> kLogLevels = {"trace", "debug",    "info", "warn",
+                                             "error", "critical", "off"};
+
+std::string_view trim_left(std::string_view text) {
+  return text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+}
+
+std::string_view trim(std::string_view text) {
+  return trim_left(text.substr(0, text.find_last_not_of(" \t\r\n") + 1));
+}
+
+}  // namespace
+
+void add_model_options(CLI::App& app, EngineConfig& config) {
+  app.add_option("--model", config.model_path, "Model folder as Hugging Face publishes it")
+      ->required()
+      ->type_name("DIR");
+  app.add_option("--dtype", config.dtype, "Weights in memory: auto (as stored), bf16, f32")
+      ->check(CLI::IsMember({"auto", "bf16", "f32"}, CLI::ignore_case))
+      ->type_name("NAME");
+  app.add_option("--threads", config.threads, "Threads that compute; 0: one per processor")
+      ->check(CLI::Range(0, 1024))
+      ->type_name("N");
+  app.add_option("--kernels", config.kernels,
+                 "Instruction set: auto (the best there is), portable, avx2, avx512, amx")
+      ->check(CLI::IsMember({"auto", "portable", "avx2", "avx512", "amx"}))
+      ->type_name("NAME");
+  app.add_option("--load-format", config.load_format,
+                 "auto, or dummy: seeded random weights; config.json is enough")
+      ->check(CLI::IsMember({"auto", "dummy"}))
+      ->type_name("NAME");
+  app.add_option("--context-length", config.context_length_tokens,
+                 "Prompt and output together, in tokens; 0: the model's own")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 31))
+      ->type_name("N");
+  app.add_option_function<std::string>(
+         "--log-level",
+         [](const std::string& level) { spdlog::set_level(spdlog::level::from_str(level)); },
+         "Messages on stderr: trace, debug, info, warn, error, critical, off")
+      ->check(CLI::IsMember(kLogLevels))
+      ->default_str("warn")
+      ->type_name("NAME");
+}
+
+void add_sampling_options(CLI::App& app, SamplingOptions& options, std::string_view defaults_of) {
+  std::string from = fmt::format(" [{}]", defaults_of);
+  app.add_option("--temperature", options.temperature,
+                 "0 takes the likeliest token; higher is more random" + from)
+      ->type_name("T");
+  app.add_option("--top-p", options.top_p, "Draw from the likeliest tokens that make up P [1]")
+      ->type_name("P");
+  app.add_option("--top-k", options.top_k, "Draw from the K likeliest tokens; 0: all [0]")
+      ->type_name("K");
+  app.add_option("--min-p", options.min_p,
+                 "Draw from tokens at least P times as likely as the best [0]")
+      ->type_name("P");
+  app.add_option("--seed", options.seed, "Repeats a random run [random]")
+      ->check(check_seed)
+      ->type_name("S");
+  app.add_option("--frequency-penalty", options.frequency_penalty,
+                 "Lowers tokens by each time they appeared, -2 to 2 [0]")
+      ->type_name("F");
+  app.add_option("--presence-penalty", options.presence_penalty,
+                 "Lowers tokens that appeared, -2 to 2 [0]")
+      ->type_name("P");
+  app.add_option("--repetition-penalty", options.repetition_penalty,
+                 "Divides the logits of tokens seen [1]")
+      ->type_name("R");
+  app.add_option("--stop", options.stop, "Ends the output before STR; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("STR");
+  app.add_option("--stop-token-ids", options.stop_token_ids,
+                 "Tokens that end the output, beside the model's own")
+      ->type_name("1,2,3");
+  app.add_flag("--ignore-eos", options.ignore_eos, "Go on past the model's own end of text");
+}
+
+Result<SamplingParams> sampling_params(const SamplingOptions& options, SamplingParams defaults) {
+  SamplingParams params = std::move(defaults);
+  params.temperature = options.temperature.value_or(params.temperature);
+  params.top_p = options.top_p.value_or(params.top_p);
+  params.top_k = options.top_k.value_or(params.top_k);
+  params.min_p = options.min_p.value_or(params.min_p);
+  params.frequency_penalty = options.frequency_penalty.value_or(params.frequency_penalty);
+  params.presence_penalty = options.presence_penalty.value_or(params.presence_penalty);
+  params.repetition_penalty = options.repetition_penalty.value_or(params.repetition_penalty);
+  if (options.seed) {
+    params.seed = *options.seed;
+  } else if (params.temperature > 0) {
+    params.seed = random_seed();
+  }
+  TRY(params.validate());
+  return params;
+}
+
+Status apply_stops(const SamplingOptions& options, TextRequest& request) {
+  for (const std::string& stop : options.stop) {
+    if (stop.empty()) return invalid_argument("--stop is empty; give the text to stop at");
+  }
+  request.stop = options.stop;
+  if (!options.stop_token_ids.empty()) {
+    request.stop_token_ids = TRY(parse_numbers(options.stop_token_ids, "--stop-token-ids"));
+  }
+  request.ignore_eos = options.ignore_eos;
+  return {};
+}
+
+std::string check_seed(const std::string& text) {
+  uint64_t seed = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  if (error == std::errc() && end == text.data() + text.size()) return "";
+  return fmt::format("{} is not a whole number from 0 to {}", quote(text),
+                     std::numeric_limits<uint64_t>::max());
+}
+
+uint64_t random_seed() {
+  return std::random_device{}();
+}
+
+Result<std::vector<int32_t>> parse_numbers(std::string_view text, std::string_view option) {
+  std::vector<int32_t> numbers;
+  std::string_view rest = trim(text);
+  if (rest.size() >= 2 && rest.starts_with('[') && rest.ends_with(']')) {
+    rest = trim(rest.substr(1, rest.size() - 2));
+  }
+  while (!rest.empty()) {
+    std::string_view word = rest.substr(0, rest.find_first_of(", \t\r\n"));
+    int32_t number = 0;
+    auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+    if (error != std::errc() || end != word.data() + word.size() || number < 0) {
+      return invalid_argument("{}: {} is not a whole number from 0 to {}; give a list as 1,2,3",
+                              option, quote(word), std::numeric_limits<int32_t>::max());
+    }
+    numbers.push_back(number);
+    rest = trim_left(rest.substr(word.size()));
+    if (rest.starts_with(',')) rest = trim_left(rest.substr(1));
+  }
+  if (numbers.empty()) return invalid_argument("{} is empty; give a list as 1,2,3", option);
+  return numbers;
+}
+
+Result<std::string> read_stdin() {
+  std::string text;
+  char buffer[1 << 16];
+  while (size_t count = std::fread(buffer, 1, sizeof buffer, stdin)) {
+    text.append(buffer, count);
+    if (text.size() > kInputBytesMax) {
+      return exhausted("stdin has more than {} bytes, which is the limit", kInputBytesMax);
+    }
+  }
+  if (std::ferror(stdin)) return io_error("cannot read stdin: {}", std::strerror(errno));
+  return text;
+}
+
+Result<TextOrIds> read_source(const TextSource& source, std::string_view choices) {
+  int given = source.text.has_value() + source.ids.has_value() + source.file.has_value() +
+              source.positional.has_value();
+  if (given != 1) {
+    return invalid_argument("{}; give one of {}",
+                            given == 0 ? "there is nothing to work on" : "too much is given",
+                            choices);
+  }
+  if (source.ids) {
+    std::string text = *source.ids == "-" ? TRY(read_stdin()) : *source.ids;
+    return TextOrIds{.text = "", .ids = TRY(parse_numbers(text, "ids"))};
+  }
+  if (source.text) return TextOrIds{.text = *source.text, .ids = {}};
+  const std::string& name = source.file ? *source.file : *source.positional;
+  if (name == "-") return TextOrIds{.text = TRY(read_stdin()), .ids = {}};
+  if (source.file) return TextOrIds{.text = TRY(read_file(name, kInputBytesMax)), .ids = {}};
+  return TextOrIds{.text = name, .ids = {}};
+}
+
+Result<std::unique_ptr<Llm>> load_llm(const EngineConfig& config) {
+  ProgressLine progress("loading");
+  return Llm::load(config, progress.load_progress());
+}
+
+}  // namespace banyan::cli

@@ -1,0 +1,79 @@
+// Options that several verbs share, and reading what they name.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "banyan/config.h"
+#include "banyan/llm.h"
+#include "banyan/request.h"
+#include "banyan/status.h"
+
+namespace CLI {
+class App;
+}
+
+namespace banyan::cli {
+
+// --model, --dtype, --threads, --kernels, --load-format, --context-length and --log-level. The
+// last one takes effect while parsing.
+void add_model_options(CLI::App& app, EngineConfig& config);
+
+// How to draw tokens and when to stop; what is not given is left to the verb.
+struct SamplingOptions {
+  std::optional<float> temperature, top_p, min_p;
+  std::optional<float> frequency_penalty, presence_penalty, repetition_penalty;
+  std::optional<int> top_k;
+  std::optional<uint64_t> seed;
+  std::vector<std::string> stop;
+  std::string stop_token_ids;
+  bool ignore_eos = false;
+};
+
+// `defaults_of` says in --help where values come from that are not given.
+void add_sampling_options(CLI::App& app, SamplingOptions& options, std::string_view defaults_of);
+
+// `defaults` changed by what was given; a seed that was not is random if it matters. The values are
+// checked.
+Result<SamplingParams> sampling_params(const SamplingOptions& options, SamplingParams defaults);
+
+// Stop strings, stop ids and ignore_eos into `request`.
+Status apply_stops(const SamplingOptions& options, TextRequest& request);
+
+// For CLI11, which would wrap negative numbers: what is wrong with `text` as a seed, or nothing.
+std::string check_seed(const std::string& text);
+
+// A number below 2^32: readable, and exact in every JSON reader.
+uint64_t random_seed();
+
+// Numbers from 0 on as "1,2,3", "1 2 3" or "[1, 2, 3]"; at least one. `option` names the place in
+// errors.
+Result<std::vector<int32_t>> parse_numbers(std::string_view text, std::string_view option);
+
+// All of stdin, at most 256 MB.
+Result<std::string> read_stdin();
+
+// Where a text or its ids come from: exactly one of these may be given.
+struct TextSource {
+  std::optional<std::string> text;        // --text, --prompt
+  std::optional<std::string> ids;         // --ids, --prompt-ids
+  std::optional<std::string> file;        // --file, --prompt-file; "-" is stdin
+  std::optional<std::string> positional;  // "-" is stdin, else the text itself
+};
+
+struct TextOrIds {
+  std::string text;
+  std::vector<TokenId> ids;  // when not empty, the text is not given
+};
+
+// Reads the one that is given. `choices` lists them for the error if there is none or a second.
+Result<TextOrIds> read_source(const TextSource& source, std::string_view choices);
+
+// Loads with a progress line.
+Result<std::unique_ptr<Llm>> load_llm(const EngineConfig& config);
+
+}  // namespace banyan::cli

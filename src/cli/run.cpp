@@ -1,0 +1,159 @@
+// banyan run: chat in the terminal, or line by line through a pipe.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/quote.h"
+#include "cli/chat.h"
+#include "cli/format.h"
+#include "cli/line_reader.h"
+#include "cli/options.h"
+#include "cli/terminal.h"
+#include "cli/verb.h"
+
+namespace banyan::cli {
+namespace {
+
+constexpr std::string_view kPrompt = ">>> ";
+constexpr std::string_view kContinuation = "... ";
+constexpr std::string_view kFence = "\"\"\"";
+
+struct Options {
+  EngineConfig config;
+  SamplingOptions sampling;
+  std::optional<int64_t> max_new_tokens;
+  std::string system;
+  std::string template_variables;
+};
+
+Result<ChatSettings> make_settings(const Options& o, const SamplingParams& recommended) {
+  ChatSettings settings{.sampling = TRY(sampling_params(o.sampling, recommended)),
+                        .seed = o.sampling.seed,
+                        .max_new_tokens = o.max_new_tokens,
+                        .system = o.system,
+                        .template_variables = o.template_variables};
+  TextRequest stops;
+  TRY(apply_stops(o.sampling, stops));
+  settings.stop = std::move(stops.stop);
+  settings.stop_token_ids = std::move(stops.stop_token_ids);
+  settings.ignore_eos = stops.ignore_eos;
+  return settings;
+}
+
+// A message of one line, of lines joined by a trailing backslash, or of lines between """ and """.
+// What an interrupt or the end cuts off is not a message.
+LineRead read_message(LineReader& reader) {
+  LineRead read = reader.read(std::string(kPrompt));
+  bool fenced = read.text.starts_with(kFence);
+  std::string message;
+  if (fenced) read.text.erase(0, kFence.size());
+  while (read.kind == LineRead::Kind::kLine) {
+    message += read.text;
+    if (fenced && message.ends_with(kFence)) {
+      message.erase(message.size() - kFence.size());
+      return {LineRead::Kind::kLine, std::move(message)};
+    }
+    if (!fenced && !message.ends_with('\\')) return {LineRead::Kind::kLine, std::move(message)};
+    if (!fenced) message.pop_back();
+    message += '\n';
+    read = reader.read(std::string(kContinuation));
+  }
+  return read;
+}
+
+void introduce(Llm& llm, const EngineConfig& config, bool interactive) {
+  const EngineInfo& info = llm.engine().info();
+  if (interactive) {
+    fmt::print(stderr, "{}{}: {}, {} parameters, {} tokens of context. ", dim(), config.model_path,
+               info.architecture, format_count(info.parameters_total),
+               format_digits(info.context_length_tokens));
+    fmt::print(stderr, "/help lists commands, Ctrl-D leaves.{}\n", undim());
+  }
+  if (!llm.has_chat_template()) {
+    fmt::print(stderr,
+               "{}This model has no chat template: it continues text. Each line you type is added "
+               "to the\ntext so far, and an empty line lets it go on.{}\n",
+               dim(), undim());
+  }
+}
+
+// One message or command. An error is told and does not end the chat.
+Chat::Next handle(Chat& chat, std::string message) {
+  if (message.starts_with("//")) {
+    message.erase(0, 1);
+  } else if (message.starts_with('/')) {
+    return chat.command(message);
+  }
+  Result<bool> stopped = chat.reply(message);
+  if (!stopped) fmt::print(stderr, "banyan: {}\n", stopped.error().message);
+  return Chat::Next::kGoOn;
+}
+
+int talk(Chat& chat, LineReader& reader) {
+  while (true) {
+    LineRead read = read_message(reader);
+    switch (read.kind) {
+      case LineRead::Kind::kEnd:
+        return kExitSuccess;
+      case LineRead::Kind::kInterrupted:
+        if (!reader.interactive()) return kExitInterrupt;
+        if (read.text.empty()) fmt::print(stderr, "{}Ctrl-D or /quit leaves.{}\n", dim(), undim());
+        break;
+      case LineRead::Kind::kLine:
+        if (handle(chat, std::move(read.text)) == Chat::Next::kLeave) return kExitSuccess;
+        if (InterruptScope::raised() && !reader.interactive()) return kExitInterrupt;
+        InterruptScope::clear();
+    }
+  }
+}
+
+Result<int> run(const Options& o) {
+  TRY(make_settings(o, {}));  // wrong values are told before a long load
+  std::unique_ptr<Llm> llm = TRY(load_llm(o.config));
+  if (llm->tokenizer() == nullptr) {
+    return unsupported(
+        "{} has no tokenizer files, so there is no text to talk in; `banyan generate"
+        " --prompt-ids` takes token ids",
+        o.config.model_path);
+  }
+  Chat chat(*llm, TRY(make_settings(o, llm->recommended_sampling())));
+  bool interactive = stdin_is_terminal() && stderr_is_terminal();
+  InterruptScope interrupt(interactive ? InterruptScope::Second::kRaisesFlag
+                                       : InterruptScope::Second::kEndsProgram);
+  LineReader reader(interactive);
+  introduce(*llm, o.config, interactive);
+  return talk(chat, reader);
+}
+
+VerbAction declare(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  app.add_option("--system", o->system, "System message")->type_name("TEXT");
+  app.add_option("--max-new-tokens", o->max_new_tokens,
+                 "Length of a reply at most, in tokens [the rest of the context]")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->type_name("N");
+  add_sampling_options(app, o->sampling, "the model's generation_config.json");
+  app.add_option("--chat-template-kwargs", o->template_variables,
+                 "Variables for the chat template, a JSON object")
+      ->type_name("JSON");
+  add_model_options(app, o->config);
+  o->config.running_max = 1;
+  return [o] { return run(*o); };
+}
+
+}  // namespace
+
+const Verb kRunVerb = {
+    "run", "Chat in the terminal",
+    "  banyan run --model models/Qwen3-0.6B\n"
+    "  banyan run --model models/Qwen3-0.6B --system \"Answer in one sentence.\" --temperature 0\n"
+    "  echo \"Why is the sky blue?\" | banyan run --model models/Qwen3-0.6B\n"
+    "\n"
+    "In the chat, /help lists commands, Ctrl-C stops a reply, Ctrl-D leaves. A model without a\n"
+    "chat template continues the text so far.\n",
+    declare};
+
+}  // namespace banyan::cli

@@ -1,0 +1,95 @@
+// banyan score: the log-probability of every token of a text given those before it.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <memory>
+
+#include "base/error.h"
+#include "base/quote.h"
+#include "cli/format.h"
+#include "cli/options.h"
+#include "cli/terminal.h"
+#include "cli/verb.h"
+#include "text/tokenizer.h"
+
+namespace banyan::cli {
+namespace {
+
+struct Options {
+  EngineConfig config;
+  TextSource source;
+  bool no_special_tokens = false;
+  bool json = false;
+};
+
+using Logprobs = std::vector<std::optional<float>>;
+
+Result<std::vector<TokenId>> token_ids(const Options& o, const Llm& llm, TextOrIds source) {
+  if (!source.ids.empty()) return std::move(source.ids);
+  if (llm.tokenizer() == nullptr) {
+    return invalid_argument("{} has no tokenizer files; give token ids with --ids",
+                            o.config.model_path);
+  }
+  return llm.tokenizer()->encode(source.text, {.add_special_tokens = !o.no_special_tokens});
+}
+
+void print_table(const Llm& llm, const std::vector<TokenId>& ids, const Logprobs& logprobs) {
+  double total = 0;
+  std::string lines;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    std::string token =
+        llm.tokenizer() == nullptr ? "-" : quote(llm.tokenizer()->token_bytes(ids[i]));
+    std::string logprob = logprobs[i] ? fmt::format("{:.6f}", *logprobs[i]) : "-";
+    lines += fmt::format("{}\t{}\t{}\t{}\n", i, ids[i], token, logprob);
+    total += logprobs[i].value_or(0);
+  }
+  write_stdout(lines);
+  if (ids.size() < 2) return;
+  fmt::print(stderr, "{}total {:.4f}, perplexity {:.4f} over {} tokens{}\n", dim(), total,
+             std::exp(-total / static_cast<double>(ids.size() - 1)), ids.size() - 1, undim());
+}
+
+Result<int> score(const Options& o) {
+  TextOrIds source = TRY(read_source(o.source, "--ids 1,2,3, --text TEXT, --file FILE, -"));
+  std::unique_ptr<Llm> llm = TRY(load_llm(o.config));
+  std::vector<TokenId> ids = TRY(token_ids(o, *llm, std::move(source)));
+  if (ids.empty()) return invalid_argument("the text has no tokens; there is nothing to score");
+  Logprobs logprobs = TRY(llm->score(ids));
+  if (!o.json) {
+    print_table(*llm, ids, logprobs);
+    return kExitSuccess;
+  }
+  Json list = Json::array();
+  for (std::optional<float> logprob : logprobs) list.push_back(logprob ? Json(*logprob) : Json());
+  fmt::print("{}\n", dump_json({{"ids", ids}, {"logprobs", std::move(list)}}));
+  return kExitSuccess;
+}
+
+VerbAction declare(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  app.add_option("--ids", o->source.ids, "Token ids, scored as they are; - reads stdin")
+      ->type_name("1,2,3");
+  app.add_option("--text", o->source.text, "A text")->type_name("TEXT");
+  app.add_option("--file", o->source.file, "The text in a file; - reads stdin")->type_name("FILE");
+  app.add_option("text", o->source.positional, "A text; - reads stdin");
+  app.add_flag("--no-special-tokens", o->no_special_tokens,
+               "Do not put the beginning-of-text token in front");
+  app.add_flag("--json", o->json, "Print one JSON object: ids, logprobs (the first is null)");
+  add_model_options(app, o->config);
+  o->config.running_max = 1;
+  return [o] { return score(*o); };
+}
+
+}  // namespace
+
+const Verb kScoreVerb = {
+    "score", "Log-probability of every token of a text",
+    "  banyan score --model models/stories260K --text \"Once upon a time\"\n"
+    "  banyan score --model models/stories260K --ids 1,403,407 --json\n"
+    "\n"
+    "Prints position, id, token and natural log-probability given the tokens before, separated by\n"
+    "tabs; total and perplexity go to stderr.\n",
+    declare};
+
+}  // namespace banyan::cli

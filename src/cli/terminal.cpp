@@ -1,0 +1,96 @@
+#include "cli/terminal.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+namespace banyan::cli {
+namespace {
+
+volatile std::sig_atomic_t interrupted = 0;
+
+void on_interrupt(int) {
+  interrupted = 1;
+}
+
+bool stderr_has_style() {
+  static const bool styled = [] {
+    const char* term = std::getenv("TERM");
+    const char* no_color = std::getenv("NO_COLOR");
+    return stderr_is_terminal() && term != nullptr && std::string_view(term) != "dumb" &&
+           (no_color == nullptr || *no_color == '\0');
+  }();
+  return styled;
+}
+
+}  // namespace
+
+bool stdin_is_terminal() {
+  return isatty(STDIN_FILENO) == 1;
+}
+bool stdout_is_terminal() {
+  return isatty(STDOUT_FILENO) == 1;
+}
+bool stderr_is_terminal() {
+  return isatty(STDERR_FILENO) == 1;
+}
+
+std::string printable(std::string_view text) {
+  constexpr std::string_view kReplacement = "\uFFFD";
+  std::string out;
+  out.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    auto byte = static_cast<unsigned char>(text[i]);
+    if ((byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7f) {
+      out += kReplacement;
+    } else if (byte == 0xc2 && i + 1 < text.size() &&
+               static_cast<unsigned char>(text[i + 1]) < 0xa0) {
+      out += kReplacement;  // U+0080 to U+009F are control characters too
+      ++i;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+std::string_view dim() {
+  return stderr_has_style() ? "\033[2m" : "";
+}
+std::string_view undim() {
+  return stderr_has_style() ? "\033[0m" : "";
+}
+
+void write_stdout(std::string_view text) {
+  static const bool terminal = stdout_is_terminal();
+  std::string safe;
+  if (terminal) text = safe = printable(text);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+InterruptScope::InterruptScope(Second second) {
+  interrupted = 0;
+  struct sigaction action = {};
+  action.sa_handler = on_interrupt;
+  // No SA_RESTART: a read that waits for a person must return.
+  if (second == Second::kEndsProgram) action.sa_flags = static_cast<int>(SA_RESETHAND);
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, &before_);
+}
+
+InterruptScope::~InterruptScope() {
+  sigaction(SIGINT, &before_, nullptr);
+}
+
+bool InterruptScope::raised() {
+  return interrupted != 0;
+}
+
+void InterruptScope::clear() {
+  interrupted = 0;
+}
+
+}  // namespace banyan::cli

@@ -1,0 +1,44 @@
+// The terminal: is there one, what may be sent to it, and Ctrl-C.
+#pragma once
+
+#include <csignal>
+#include <string>
+#include <string_view>
+
+namespace banyan::cli {
+
+bool stdin_is_terminal();
+bool stdout_is_terminal();
+bool stderr_is_terminal();
+
+// `text` for a terminal's eyes: control characters other than newline and tab, which could drive
+// it, become U+FFFD.
+std::string printable(std::string_view text);
+
+// Escape sequences for less important lines on stderr; empty where they would be noise: no
+// terminal, a dumb one, or NO_COLOR is set.
+std::string_view dim();
+std::string_view undim();
+
+// Writes a result and flushes, so that a reader of a pipe sees it now. For a terminal it is made
+// printable() first.
+void write_stdout(std::string_view text);
+
+// While it lives, Ctrl-C raises a flag and makes blocking reads return, instead of ending the
+// program. At most one at a time.
+class InterruptScope {
+ public:
+  enum class Second { kEndsProgram, kRaisesFlag };
+  explicit InterruptScope(Second second);
+  ~InterruptScope();
+  InterruptScope(const InterruptScope&) = delete;
+  InterruptScope& operator=(const InterruptScope&) = delete;
+
+  static bool raised();
+  static void clear();
+
+ private:
+  struct sigaction before_ = {};
+};
+
+}  // namespace banyan::cli

@@ -1,0 +1,69 @@
+// banyan tokenize: text to token ids. Needs the tokenizer files of a model folder only.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "base/error.h"
+#include "base/quote.h"
+#include "cli/format.h"
+#include "cli/options.h"
+#include "cli/terminal.h"
+#include "cli/verb.h"
+#include "text/tokenizer.h"
+
+namespace banyan::cli {
+namespace {
+
+struct Options {
+  EngineConfig config;
+  TextSource source;
+  bool no_special_tokens = false;
+  bool tokens = false;
+  bool json = false;
+};
+
+Result<int> tokenize(const Options& o) {
+  TextOrIds source = TRY(read_source(o.source, "TEXT, --text TEXT, --file FILE, -"));
+  std::unique_ptr<Tokenizer> tokenizer = TRY(Tokenizer::load(o.config.model_path));
+  std::vector<TokenId> ids =
+      TRY(tokenizer->encode(source.text, {.add_special_tokens = !o.no_special_tokens}));
+  if (o.json) {
+    Json tokens = Json::array();
+    for (TokenId id : ids) tokens.push_back(std::string(tokenizer->token(id)));
+    fmt::print("{}\n", dump_json({{"ids", ids}, {"tokens", std::move(tokens)}}));
+  } else if (o.tokens) {
+    for (TokenId id : ids) fmt::print("{}\t{}\n", id, quote(tokenizer->token(id)));
+  } else {
+    fmt::print("{}\n", fmt::join(ids, ","));
+  }
+  return kExitSuccess;
+}
+
+VerbAction declare(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  app.add_option("text", o->source.positional, "The text; - reads stdin");
+  app.add_option("--text", o->source.text, "The text, whatever it begins with")->type_name("TEXT");
+  app.add_option("--file", o->source.file, "The text in a file, byte for byte; - reads stdin")
+      ->type_name("FILE");
+  app.add_flag("--no-special-tokens", o->no_special_tokens,
+               "Leave out the tokens that the model wants around a text");
+  app.add_flag("--tokens", o->tokens, "Print one token a line: id and spelling");
+  app.add_flag("--json", o->json,
+               "Print one JSON object: ids, tokens (as the vocabulary spells them)");
+  add_model_options(app, o->config);
+  return [o] { return tokenize(*o); };
+}
+
+}  // namespace
+
+const Verb kTokenizeVerb = {
+    "tokenize", "Text to token ids",
+    "  banyan tokenize --model models/stories260K \"Once upon a time\"\n"
+    "  banyan tokenize --model models/stories260K --file story.txt --json\n"
+    "\n"
+    "Prints the ids as 1,2,3, which --prompt-ids, `score --ids` and `detokenize --ids` take. The\n"
+    "tokenizer files of a model suffice; options about weights have no effect.\n",
+    declare};
+
+}  // namespace banyan::cli

@@ -1,0 +1,34 @@
+// What a verb of the program is. The table of them is in main.cpp.
+#pragma once
+
+#include <functional>
+
+#include "banyan/status.h"
+
+namespace CLI {
+class App;
+}
+
+namespace banyan::cli {
+
+// Does the verb's work and gives the program's exit code. An error is printed by main and ends the
+// program with exit_code_of(error).
+using VerbAction = std::function<Result<int>()>;
+
+struct Verb {
+  const char* name;  // as typed; may be two words, "bench one-batch"
+  const char* summary;
+  const char* examples;  // command lines, one a line
+  // Adds the verb's options to `app`; the action may run once they are parsed.
+  VerbAction (*declare)(CLI::App& app);
+};
+
+extern const Verb kRunVerb, kGenerateVerb, kScoreVerb, kTokenizeVerb, kDetokenizeVerb, kInspectVerb,
+    kBenchOneBatchVerb;
+
+constexpr int kExitSuccess = 0;
+constexpr int kExitFailure = 1;      // the model, the machine or the system refused
+constexpr int kExitUsage = 2;        // a value on the command line is wrong
+constexpr int kExitInterrupt = 130;  // Ctrl-C, as shells count it
+
+}  // namespace banyan::cli
