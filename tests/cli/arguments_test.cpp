@@ -1,0 +1,147 @@
+// What the program says to command lines: help, versions and mistakes.
+#include <gtest/gtest.h>
+
+#include "cli/program.h"
+
+namespace banyan {
+namespace {
+
+using test::golden_model;
+using test::ProgramResult;
+using test::run_program;
+
+using Words = std::vector<std::string>;
+
+const std::vector<Words> kVerbs = {
+    {"run"},     {"generate"},          {"score"}, {"tokenize"}, {"detokenize"},
+    {"inspect"}, {"bench", "one-batch"}};
+
+TEST(Arguments, HelpOfEveryVerbShowsExamplesAndDefaults) {
+  for (Words words : kVerbs) {
+    std::string name = words.size() == 2 ? words[0] + " " + words[1] : words[0];
+    words.push_back("--help");
+    ProgramResult result = run_program(words);
+    EXPECT_EQ(result.exit_code, 0) << name;
+    EXPECT_EQ(result.err, "") << name;
+    EXPECT_NE(result.out.find("Examples:\n  "), std::string::npos) << result.out;
+    EXPECT_NE(result.out.find("banyan " + name + " --model"), std::string::npos) << result.out;
+    EXPECT_NE(result.out.find("=auto"), std::string::npos) << result.out;
+    EXPECT_NE(result.out.find("--log-level"), std::string::npos) << result.out;
+  }
+}
+
+TEST(Arguments, OverviewListsTheVerbs) {
+  ProgramResult result = run_program({"--help"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err, "");
+  for (const Words& words : kVerbs) {
+    EXPECT_NE(result.out.find("\n  " + words[0]), std::string::npos) << words[0];
+  }
+  ProgramResult nothing = run_program({});
+  EXPECT_EQ(nothing.exit_code, 2);
+  EXPECT_EQ(nothing.out, "");
+  EXPECT_EQ(nothing.err, result.out);
+}
+
+TEST(Arguments, VersionIsOneLine) {
+  ProgramResult result = run_program({"--version"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_TRUE(result.out.starts_with("banyan 0.")) << result.out;
+}
+
+struct Mistake {
+  Words words;
+  std::string named;  // in the message
+};
+
+// Each ends with exit code 2 and a message on stderr alone.
+void expect_usage_error(const Mistake& mistake) {
+  ProgramResult result = run_program(mistake.words);
+  EXPECT_EQ(result.exit_code, 2) << mistake.named << "\n" << result.err;
+  EXPECT_EQ(result.out, "");
+  EXPECT_TRUE(result.err.starts_with("banyan: ")) << result.err;
+  EXPECT_NE(result.err.find(mistake.named), std::string::npos) << result.err;
+}
+
+TEST(Arguments, MistakesOfVerbsAreNamed) {
+  for (const Mistake& mistake : std::vector<Mistake>{
+           {{"jump"}, "\"jump\""},
+           {{"bench"}, "one-batch"},
+           {{"bench", "two-batch"}, "\"two-batch\""},
+           {{"\033[31mred"}, "\\x1b"},
+           {{"generate"}, "--model"},
+           {{"inspect", "--model"}, "--model"},
+           {{"inspect", "--model", "x", "--jump"}, "--jump"},
+           {{"inspect", "--model", "x", "extra"}, "extra"},
+           {{"inspect", "--model", "x", "--dtype", "f16"}, "f16"},
+           {{"inspect", "--model", "x", "--kernels", "sse9"}, "sse9"},
+           {{"inspect", "--model", "x", "--load-format", "gguf"}, "gguf"},
+           {{"inspect", "--model", "x", "--threads", "-1"}, "-1"},
+           {{"inspect", "--model", "x", "--threads", "many"}, "many"},
+           {{"inspect", "--model", "x", "--threads", "99999999999999999999"}, "9999999999999"},
+           {{"inspect", "--model", "x", "--context-length", "-5"}, "-5"},
+           {{"inspect", "--model", "x", "--log-level", "loud"}, "loud"},
+           {{"inspect", "--model", golden_model(), "--context-length", "257"}, "257"},
+           {{"tokenize", "--model", "x"}, "TEXT"},
+           {{"tokenize", "--model", "x", "a", "--text", "b"}, "too much"},
+           {{"detokenize", "--model", "x"}, "--ids"},
+           {{"detokenize", "--model", "x", "--ids", "1,two"}, "two"},
+       }) {
+    expect_usage_error(mistake);
+  }
+}
+
+TEST(Arguments, MistakesInGenerateAreNamed) {
+  for (const Mistake& mistake : std::vector<Mistake>{
+           {{}, "--prompt"},
+           {{"--prompt", "a", "--prompt-ids", "1"}, "--prompt"},
+           {{"hello"}, "hello"},
+           {{"--prompt-ids", "1,x,3"}, "\"x\""},
+           {{"--prompt-ids", "1,-3"}, "-3"},
+           {{"--prompt-ids", "1,,3"}, "\"\""},
+           {{"--prompt-ids", ""}, "empty"},
+           {{"--prompt-ids", "99999999999"}, "99999999999"},
+           {{"--prompt-ids", "1,131"}, "131"},
+           {{"--prompt-ids", "1", "--max-new-tokens", "0"}, "0"},
+           {{"--prompt-ids", "1", "--max-new-tokens", "x"}, "x"},
+           {{"--prompt-ids", "1", "--temperature", "-1"}, "-1"},
+           {{"--prompt-ids", "1", "--temperature", "nan"}, "nan"},
+           {{"--prompt-ids", "1", "--top-p", "0"}, "top_p"},
+           {{"--prompt-ids", "1", "--top-p", "1.5"}, "1.5"},
+           {{"--prompt-ids", "1", "--top-k", "-2"}, "-2"},
+           {{"--prompt-ids", "1", "--min-p", "2"}, "min_p"},
+           {{"--prompt-ids", "1", "--seed", "-1"}, "-1"},
+           {{"--prompt-ids", "1", "--seed", "99999999999999999999"}, "99999999999999999999"},
+           {{"--prompt-ids", "1", "--frequency-penalty", "-2.5"}, "-2.5"},
+           {{"--prompt-ids", "1", "--presence-penalty", "3"}, "3"},
+           {{"--prompt-ids", "1", "--repetition-penalty", "0"}, "repetition_penalty"},
+           {{"--prompt-ids", "1", "--stop", ""}, "--stop"},
+           {{"--prompt-ids", "1", "--stop-token-ids", "a"}, "\"a\""},
+           {{"--prompt-ids", "1", "--top-logprobs", "129", "--json"}, "129"},
+           {{"--prompt-ids", "1", "--top-logprobs", "2"}, "--json"},
+           {{"--prompt-ids", "1", "--json", "--stream"}, "--stream"},
+       }) {
+    Words words = {"generate", "--model", golden_model()};
+    words.insert(words.end(), mistake.words.begin(), mistake.words.end());
+    expect_usage_error({words, mistake.named});
+  }
+}
+
+TEST(Arguments, MistakesInBenchAreNamed) {
+  for (const Mistake& mistake : std::vector<Mistake>{
+           {{"--batch-size", "0"}, "0"},
+           {{"--batch-size", "1,x"}, "\"x\""},
+           {{"--batch-size", "1025"}, "1025"},
+           {{"--input-len", "0"}, "0"},
+           {{"--output-len", "0"}, "0"},
+           {{"--repeat", "0"}, "0"},
+           {{"--input-len", "200", "--output-len", "57"}, "256"},
+       }) {
+    Words words = {"bench", "one-batch", "--model", golden_model()};
+    words.insert(words.end(), mistake.words.begin(), mistake.words.end());
+    expect_usage_error({words, mistake.named});
+  }
+}
+
+}  // namespace
+}  // namespace banyan

@@ -1,0 +1,80 @@
+// Runs the built program as a person or a script would.
+#pragma once
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "support/shared.h"
+
+namespace banyan::test {
+
+struct ProgramResult {
+  int exit_code = -1;  // 128 + the signal's number if one ended it
+  std::string out;
+  std::string err;
+};
+
+inline int exit_code_of(int wait_status) {
+  return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
+}
+
+// Replaces this process by the program; only after a fork.
+[[noreturn]] inline void become_program(const std::vector<std::string>& arguments) {
+  std::vector<char*> words = {const_cast<char*>("banyan")};
+  for (const std::string& argument : arguments)
+    words.push_back(const_cast<char*>(argument.c_str()));
+  words.push_back(nullptr);
+  execv(BANYAN_PROGRAM, words.data());
+  _exit(127);
+}
+
+// Runs `banyan ARGUMENTS` with `input` on stdin until it ends; five minutes at most.
+inline ProgramResult run_program(const std::vector<std::string>& arguments,
+                                 const std::string& input = "") {
+  TemporaryFolder folder;
+  std::string in = folder.write("in", input), out = folder.write("out", ""),
+              err = folder.write("err", "");
+  pid_t child = fork();
+  if (child == 0) {
+    dup2(open(in.c_str(), O_RDONLY), STDIN_FILENO);
+    dup2(open(out.c_str(), O_WRONLY), STDOUT_FILENO);
+    dup2(open(err.c_str(), O_WRONLY), STDERR_FILENO);
+    alarm(300);
+    become_program(arguments);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return {exit_code_of(status), read_file(out).value(), read_file(err).value()};
+}
+
+// Parses the one line of JSON that a verb printed.
+inline Json parse_output(const ProgramResult& result) {
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  EXPECT_TRUE(result.out.ends_with("}\n")) << result.out;
+  Result<Json> json = parse_json(result.out, "stdout");
+  EXPECT_TRUE(json.has_value()) << result.out;
+  return json ? *json : Json::object();
+}
+
+inline std::vector<std::string> keys(const Json& object) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : object.items()) keys.push_back(key);
+  return keys;
+}
+
+// A small checkpoint without tokenizer files.
+inline std::string golden_model() {
+  return source_path("tests/golden/models/qwen3-tied");
+}
+
+}  // namespace banyan::test

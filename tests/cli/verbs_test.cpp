@@ -1,0 +1,233 @@
+// Every verb on models that work: what is on stdout, and that nothing else is.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "cli/program.h"
+
+namespace banyan {
+namespace {
+
+using test::golden_model;
+using test::keys;
+using test::parse_output;
+using test::ProgramResult;
+using test::run_program;
+using test::shared_path;
+
+using Words = std::vector<std::string>;
+
+Words on_golden(Words words, const Words& more) {
+  words.insert(words.end(), {"--model", golden_model(), "--threads", "1"});
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+std::string stories() {
+  return shared_path("models/stories260K");
+}
+
+Words on_stories(Words words, const Words& more) {
+  words.insert(words.end(), {"--model", stories(), "--threads", "1"});
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+TEST(Generate, JsonHasExactlyThePromisedFields) {
+  Json json = parse_output(
+      run_program(on_golden({"generate"}, {"--prompt-ids", "1,5,9", "--max-new-tokens", "6",
+                                           "--ignore-eos", "--json", "--top-logprobs", "3"})));
+  EXPECT_EQ(keys(json), (Words{"prompt_ids", "output_ids", "text", "finish_reason", "matched_stop",
+                               "prompt_tokens", "completion_tokens", "cached_tokens", "logprobs",
+                               "timings", "seed"}));
+  EXPECT_EQ(json["prompt_ids"], Json({1, 5, 9}));
+  EXPECT_EQ(json["output_ids"].size(), 6u);
+  EXPECT_EQ(json["finish_reason"], "length");
+  EXPECT_EQ(json["matched_stop"], nullptr);
+  EXPECT_EQ(json["prompt_tokens"], 3);
+  EXPECT_EQ(json["completion_tokens"], 6);
+  EXPECT_EQ(json["cached_tokens"], 0);
+  EXPECT_EQ(json["seed"], nullptr);
+  EXPECT_EQ(keys(json["timings"]),
+            (Words{"load_s", "ttft_s", "prefill_tokens_per_s", "decode_tokens_per_s"}));
+  ASSERT_EQ(json["logprobs"].size(), 6u);
+  for (size_t i = 0; i < 6; ++i) {
+    const Json& token = json["logprobs"][i];
+    EXPECT_EQ(keys(token), (Words{"id", "token", "logprob", "top"}));
+    EXPECT_EQ(token["id"], json["output_ids"][i]);
+    EXPECT_EQ(token["token"], nullptr);  // no tokenizer
+    EXPECT_LE(token["logprob"], 0);
+    ASSERT_EQ(token["top"].size(), 3u);
+    EXPECT_EQ(keys(token["top"][0]), (Words{"id", "token", "logprob"}));
+    EXPECT_EQ(token["top"][0]["id"], token["id"]);  // greedy
+  }
+}
+
+TEST(Generate, PrintsIdsWithoutATokenizer) {
+  ProgramResult plain =
+      run_program(on_golden({"generate"}, {"--prompt-ids", "1,5,9", "--max-new-tokens", "4"}));
+  Json json = parse_output(run_program(
+      on_golden({"generate"}, {"--prompt-ids", "1,5,9", "--max-new-tokens", "4", "--json"})));
+  std::string ids;
+  for (const Json& id : json["output_ids"]) ids += (ids.empty() ? "" : ",") + id.dump();
+  EXPECT_EQ(plain.out, ids + "\n");
+  EXPECT_EQ(plain.err, "");
+  EXPECT_EQ(plain.exit_code, 0);
+}
+
+TEST(Generate, StopTokenEndsTheOutputAndIsItsLast) {
+  Json free = parse_output(run_program(on_golden(
+      {"generate"}, {"--prompt-ids", "1,5,9", "--max-new-tokens", "5", "--ignore-eos", "--json"})));
+  std::string third = free["output_ids"][2].dump();
+  Json json =
+      parse_output(run_program(on_golden({"generate"}, {"--prompt-ids", "1,5,9", "--ignore-eos",
+                                                        "--json", "--stop-token-ids", third})));
+  EXPECT_EQ(json["finish_reason"], "stop");
+  EXPECT_EQ(json["matched_stop"].dump(), third);
+  EXPECT_EQ(json["output_ids"].back().dump(), third);
+  EXPECT_LE(json["completion_tokens"], 3);
+}
+
+TEST(Generate, SeedIsReportedAndRepeatsTheRun) {
+  Words request = {"--prompt-ids",  "1,5,9", "--max-new-tokens", "20",
+                   "--temperature", "2",     "--ignore-eos",     "--json"};
+  Json first = parse_output(run_program(on_golden({"generate"}, request)));
+  ASSERT_TRUE(first["seed"].is_number_unsigned());
+  request.insert(request.end(), {"--seed", first["seed"].dump()});
+  Json second = parse_output(run_program(on_golden({"generate"}, request)));
+  EXPECT_EQ(first["output_ids"], second["output_ids"]);
+}
+
+TEST(Generate, WaysToGiveAPromptAgree) {
+  REQUIRE_SHARED("models/stories260K");
+  const std::string prompt = "Once upon a time";
+  ProgramResult text = run_program(on_stories({"generate"}, {"--prompt", prompt}));
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_EQ(text.err, "");
+  EXPECT_GT(text.out.size(), 100u);
+  EXPECT_TRUE(text.out.ends_with("\n"));
+  EXPECT_EQ(run_program(on_stories({"generate"}, {"-"}), prompt).out, text.out);
+  EXPECT_EQ(run_program(on_stories({"generate"}, {"--prompt", prompt, "--stream"})).out, text.out);
+  test::TemporaryFolder folder;
+  std::string file = folder.write("prompt", prompt);
+  EXPECT_EQ(run_program(on_stories({"generate"}, {"--prompt-file", file})).out, text.out);
+  std::string ids = run_program(on_stories({"tokenize"}, {prompt})).out;
+  EXPECT_EQ(run_program(on_stories({"generate"}, {"--prompt-ids", ids})).out, text.out);
+}
+
+TEST(Generate, StopStringIsNotInTheText) {
+  REQUIRE_SHARED("models/stories260K");
+  Json json = parse_output(run_program(
+      on_stories({"generate"}, {"--prompt", "Once upon a time", "--json", "--stop", "."})));
+  EXPECT_EQ(json["finish_reason"], "stop");
+  EXPECT_EQ(json["matched_stop"], ".");
+  EXPECT_EQ(json["text"].get<std::string>().find('.'), std::string::npos);
+  EXPECT_TRUE(json["logprobs"][0]["token"].is_string());
+}
+
+TEST(Generate, AFullDiskIsAFailure) {
+  if (access("/dev/full", W_OK) != 0) GTEST_SKIP() << "/dev/full is not there";
+  int status =
+      std::system((std::string(BANYAN_PROGRAM) + " --help >/dev/full 2>/dev/null").c_str());
+  EXPECT_EQ(test::exit_code_of(status), 1);
+}
+
+TEST(Score, JsonAndTableAgree) {
+  Json json = parse_output(run_program(on_golden({"score"}, {"--ids", "1,5,9,2", "--json"})));
+  EXPECT_EQ(keys(json), (Words{"ids", "logprobs"}));
+  EXPECT_EQ(json["ids"], Json({1, 5, 9, 2}));
+  ASSERT_EQ(json["logprobs"].size(), 4u);
+  EXPECT_EQ(json["logprobs"][0], nullptr);
+  EXPECT_LT(json["logprobs"][1], 0);
+
+  ProgramResult table = run_program(on_golden({"score"}, {"--ids", "1,5,9,2"}));
+  EXPECT_TRUE(table.out.starts_with("0\t1\t-\t-\n1\t5\t-\t-")) << table.out;
+  EXPECT_EQ(std::ranges::count(table.out, '\n'), 4);
+  EXPECT_NE(table.err.find("perplexity"), std::string::npos);
+}
+
+TEST(Score, TextIsTokenizedFirst) {
+  REQUIRE_SHARED("models/stories260K");
+  Json json =
+      parse_output(run_program(on_stories({"score"}, {"--text", "Once upon a time", "--json"})));
+  Json ids = parse_output(run_program(on_stories({"tokenize"}, {"Once upon a time", "--json"})));
+  EXPECT_EQ(json["ids"], ids["ids"]);
+}
+
+TEST(Tokenize, RoundTrip) {
+  REQUIRE_SHARED("models/stories260K");
+  Json json = parse_output(run_program(on_stories({"tokenize"}, {"Once upon a time", "--json"})));
+  EXPECT_EQ(keys(json), (Words{"ids", "tokens"}));
+  EXPECT_EQ(json["ids"][0], 1);
+  EXPECT_EQ(json["tokens"][0], "<s>");
+  ProgramResult ids =
+      run_program(on_stories({"tokenize"}, {"--no-special-tokens", "-"}), "Once upon a time");
+  EXPECT_EQ("1," + ids.out, run_program(on_stories({"tokenize"}, {"Once upon a time"})).out);
+  EXPECT_EQ(run_program(on_stories({"detokenize"}, {"--ids", ids.out})).out, "Once upon a time\n");
+  Json text = parse_output(run_program(on_stories({"detokenize"}, {"-", "--json"}), ids.out));
+  EXPECT_EQ(keys(text), Words{"text"});
+  EXPECT_EQ(text["text"], "Once upon a time");
+}
+
+TEST(Inspect, JsonHasThePromisedFields) {
+  Json json = parse_output(run_program(on_golden({"inspect"}, {"--json"})));
+  for (const char* key : {"family", "layers", "parameters_total", "parameters_active",
+                          "weight_bytes", "state_bytes_per_token", "state_bytes_per_sequence"}) {
+    EXPECT_TRUE(json.contains(key)) << key;
+  }
+  EXPECT_EQ(json["family"], "Qwen3ForCausalLM");
+  ASSERT_EQ(json["layers"].size(), 2u);
+  EXPECT_EQ(json["layers"][1], Json({{"index", 1}, {"mixer", "gqa"}, {"ffn", "dense"}}));
+  EXPECT_EQ(json["state_bytes_per_token"], 2 * 2 * 2 * 24 * 4);  // layers, K and V, heads, f32
+  // Embedding, attention with its norms, mlp, layer norms, final norm; the head is tied.
+  int64_t layer = 48 * (144 + 48 + 48 + 144) + 2 * 24 + 3 * 48 * 52 + 2 * 48;
+  EXPECT_EQ(json["parameters_total"], 131 * 48 + 2 * layer + 48);
+}
+
+TEST(Inspect, GroupsEqualLayers) {
+  ProgramResult result = run_program(on_golden({"inspect"}, {}));
+  EXPECT_NE(result.out.find("2 x gqa + dense\n"), std::string::npos) << result.out;
+  EXPECT_EQ(result.err, "");
+}
+
+TEST(Inspect, DummyNeedsTheConfigAlone) {
+  test::TemporaryFolder folder;
+  folder.write("config.json", read_file(golden_model() + "/config.json").value());
+  Json json = parse_output(
+      run_program({"inspect", "--model", folder.path(), "--load-format", "dummy", "--json"}));
+  EXPECT_EQ(json["layers"].size(), 2u);
+  ProgramResult generated = run_program({"generate", "--model", folder.path(), "--load-format",
+                                         "dummy", "--prompt-ids", "1", "--max-new-tokens", "2"});
+  EXPECT_EQ(generated.exit_code, 0) << generated.err;
+}
+
+TEST(BenchOneBatch, JsonHasThePromisedFields) {
+  Json json = parse_output(run_program(
+      on_golden({"bench", "one-batch"}, {"--batch-size", "1,3", "--input-len", "20", "--output-len",
+                                         "5", "--repeat", "2", "--json"})));
+  EXPECT_EQ(keys(json), (Words{"machine", "model", "repeat", "results"}));
+  EXPECT_EQ(json["machine"]["threads"], 1);
+  ASSERT_EQ(json["results"].size(), 2u);
+  for (const Json& result : json["results"]) {
+    EXPECT_EQ(result["input_len"], 20);
+    EXPECT_EQ(result["output_len"], 5);
+    EXPECT_GT(result["prefill_tokens_per_s"], 0);
+    EXPECT_GT(result["decode_tokens_per_s"], 0);
+    EXPECT_EQ(result["prefill_fraction"], nullptr);
+    EXPECT_EQ(result["decode_fraction"], nullptr);
+  }
+  EXPECT_EQ(json["results"][1]["batch_size"], 3);
+}
+
+TEST(BenchOneBatch, FillsTheContextAndLeavesOutDecode) {
+  ProgramResult full = run_program(on_golden(
+      {"bench", "one-batch"}, {"--batch-size", "4", "--input-len", "200", "--output-len", "56"}));
+  EXPECT_EQ(full.exit_code, 0) << full.err;
+  Json json = parse_output(
+      run_program(on_golden({"bench", "one-batch"}, {"--batch-size", "2", "--input-len", "9",
+                                                     "--output-len", "1", "--json"})));
+  EXPECT_EQ(json["results"][0]["decode_tokens_per_s"], nullptr);
+}
+
+}  // namespace
+}  // namespace banyan
