@@ -13,10 +13,10 @@ namespace banyan {
 
 }  // namespace banyan
 
-#define CHECK(condition, ...)                                            \
-  do {                                                                   \
-    if (!(condition)) [[unlikely]] {                                     \
-      ::banyan::check_failed(__FILE__, __LINE__, #condition,             \
-                             ::fmt::format("" __VA_OPT__(, ) __VA_ARGS__)); \
-    }                                                                    \
+// The message is a literal: it is glued to the empty one that stands in for it.
+#define CHECK(condition, ...)                                                                \
+  do {                                                                                       \
+    if (!(condition)) [[unlikely]] {                                                         \
+      ::banyan::check_failed(__FILE__, __LINE__, #condition, ::fmt::format("" __VA_ARGS__)); \
+    }                                                                                        \
   } while (false)

@@ -140,6 +140,7 @@ Status Engine::Impl::check(const GenerateRequest& request) const {
 
 Result<SequenceId> Engine::Impl::submit(GenerateRequest request, TokenSink sink) {
   TRY(check(request));
+  if (!sink) return invalid_argument("the request has no sink to tell of its tokens");
   if (scheduler_.waiting() >= config_.queued_max) {
     return exhausted("{} requests are waiting, which is the limit", scheduler_.waiting());
   }

@@ -10,6 +10,7 @@
 namespace banyan {
 namespace {
 
+constexpr float kLargest = std::numeric_limits<float>::max();
 constexpr float kImpossible = -std::numeric_limits<float>::infinity();
 
 // Most likely first; lower ids first among equals, so that the order is total.
@@ -47,6 +48,9 @@ void Sampler::adjust(const LogitRow& row, const DrawContext& context) {
   const SamplingParams& params = context.params;
   if (params.has_penalties()) apply_penalties(adjusted_, params, *context.counts);
   for (auto [token, bias] : params.logit_bias) adjusted_[static_cast<size_t>(token)] += bias;
+  // Damaged weights give logits that are infinite, or become so under a penalty. Such a token is as
+  // unlikely or likely as can be, but not forbidden: some token must come next.
+  for (float& x : adjusted_) x = std::clamp(x, -kLargest, kLargest);
   if (context.mask.empty()) return;
   for (size_t t = 0; t < adjusted_.size(); ++t) {
     if (!allowed(context.mask, t)) adjusted_[t] = kImpossible;

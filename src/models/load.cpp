@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "models/registry.h"
 #include "weights/checkpoint.h"
 #include "weights/config_file.h"
@@ -38,6 +39,27 @@ void warn_unread(const ConfigFile& config, std::string_view architecture) {
   }
 }
 
+// Declares the family's weights; `dry` only checks and counts them.
+Result<LoadedModel> build(const Family& family, const ConfigFile& config,
+                          const WeightSource* source, const ModelOptions& options, bool dry) {
+  const WeightFormat* format = format_named(options.dtype);  // null for auto
+  DType dtype = format ? format->element : TRY(stored_dtype(config, source));
+  WeightLoader loader({.source = source,
+                       .kernels = options.kernels,
+                       .threads = options.threads,
+                       .format = format,
+                       .dtype = dtype,
+                       .dry = dry,
+                       .progress = options.progress});
+  LoadedModel loaded;
+  loaded.model = TRY(family.load(config, Builder(loader)));
+  TRY(loader.finish());
+  loaded.weights = loader.take_store();
+  loaded.states = loader.take_states();
+  loaded.counts = loader.counts();
+  return loaded;
+}
+
 }  // namespace
 
 Result<LoadedModel> load_model(const ModelOptions& options) {
@@ -49,23 +71,15 @@ Result<LoadedModel> load_model(const ModelOptions& options) {
   if (options.load_format != "dummy") checkpoint = TRY(Checkpoint::open(options.folder));
   const WeightSource* source = checkpoint ? &*checkpoint : nullptr;
 
-  const WeightFormat* format = format_named(options.dtype);  // null for auto
-  DType dtype = format ? format->element : TRY(stored_dtype(config, source));
-  WeightLoader loader({.source = source,
-                       .kernels = options.kernels,
-                       .threads = options.threads,
-                       .format = format,
-                       .dtype = dtype,
-                       .dry = options.dry,
-                       .progress = options.progress});
-  LoadedModel loaded;
-  loaded.model = TRY(family->load(config, Builder(loader)));
-  TRY(loader.finish());
+  // Whatever is wrong is found before the first of perhaps many gigabytes is read.
+  LoadedModel planned = TRY(build(*family, config, source, options, true));
   warn_unread(config, architecture);
-  loaded.weights = loader.take_store();
-  loaded.states = loader.take_states();
-  loaded.counts = loader.counts();
-  return loaded;
+  if (options.dry) return planned;
+  if (planned.counts.bytes > available_memory_bytes()) {
+    return exhausted("{}: the weights take {} bytes, {} are available", options.folder,
+                     planned.counts.bytes, available_memory_bytes());
+  }
+  return build(*family, config, source, options, false);
 }
 
 }  // namespace banyan

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/quote.h"
 #include "text/byte_level.h"
 #include "text/long_word.h"
 #include "text/unicode.h"
@@ -100,7 +101,7 @@ Result<Bpe> Bpe::make(const Vocabulary& vocabulary, MergeTable merges, BpeOption
   if (bpe.options_.unk_token) {
     auto unk = vocabulary.find(*bpe.options_.unk_token);
     if (!unk) {
-      return corrupt("model.unk_token \"{}\" is not in the vocabulary", *bpe.options_.unk_token);
+      return corrupt("model.unk_token {} is not in the vocabulary", quote(*bpe.options_.unk_token));
     }
     bpe.unk_ = *unk;
   }

@@ -41,17 +41,19 @@ void append_spelled(std::string& text, std::string_view bytes) {
   for (char byte : bytes) text += table[static_cast<unsigned char>(byte)];
 }
 
-std::optional<std::string> bytes_of(std::string_view spelled) {
+bool append_bytes(std::string& bytes, std::string_view spelled) {
   const auto& byte_of = alphabet().byte_of;
-  std::string bytes;
-  bytes.reserve(spelled.size());
+  const size_t before = bytes.size();
   for (size_t at = 0; at < spelled.size();) {
     const auto [code, size] = unicode::decode(spelled.data() + at);
-    if (code >= byte_of.size() || byte_of[code] < 0) return std::nullopt;
+    if (code >= byte_of.size() || byte_of[code] < 0) {
+      bytes.resize(before);
+      return false;
+    }
     bytes.push_back(static_cast<char>(byte_of[code]));
     at += size;
   }
-  return bytes;
+  return true;
 }
 
 }  // namespace banyan::byte_level

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,7 +14,8 @@ const std::array<std::string, 256>& characters();
 // Appends `bytes` written in the alphabet.
 void append_spelled(std::string& text, std::string_view bytes);
 
-// The bytes that `spelled` stands for, or nothing if a character is not of the alphabet.
-std::optional<std::string> bytes_of(std::string_view spelled);
+// Appends the bytes that `spelled` stands for; false, with nothing appended, if a character is not
+// of the alphabet.
+bool append_bytes(std::string& bytes, std::string_view spelled);
 
 }  // namespace banyan::byte_level

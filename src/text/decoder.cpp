@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/quote.h"
 #include "text/byte_level.h"
 #include "text/json_fields.h"
 #include "text/unicode.h"
@@ -135,7 +136,7 @@ Status add_metaspace(const JsonFields& fields, DecoderBuilder& builder) {
   DecoderStep step{.kind = Kind::kMetaspace, .from = TRY(character(fields, "replacement"))};
   const std::string scheme = TRY(fields.string_or("prepend_scheme", "always"));
   if (scheme != "always" && scheme != "first" && scheme != "never") {
-    return unsupported("{}: prepend_scheme \"{}\" is not supported", fields.place(), scheme);
+    return unsupported("{}: prepend_scheme {} is not supported", fields.place(), quote(scheme));
   }
   const bool add_prefix = TRY(fields.boolean_or("add_prefix_space", true));
   step.prepended = scheme != "never" && add_prefix;
@@ -169,7 +170,7 @@ Status add(const Json& json, const std::string& place, int depth, DecoderBuilder
   for (const Known& known : kKinds) {
     if (known.name == type) return known.add(fields, builder);
   }
-  return unsupported("{}: the decoder {} is not supported", place, type);
+  return unsupported("{}: the decoder {} is not supported", place, quote(type));
 }
 
 }  // namespace
@@ -211,7 +212,8 @@ std::string Decoder::token_bytes(std::string_view spelling) const {
     }
   }
   if (joint_ == Joint::kByteLevel) {
-    if (auto raw = byte_level::bytes_of(bytes)) return std::move(*raw);
+    std::string raw;
+    if (byte_level::append_bytes(raw, bytes)) return raw;
   }
   return bytes;
 }
@@ -271,10 +273,14 @@ Status DecoderState::flush_bytes(size_t index, std::string& text) {
 
 Status DecoderState::join(std::string_view token, std::string& text) {
   if (decoder_->joint_ == Decoder::Joint::kByteLevel) {
-    std::string out;
-    const auto bytes = byte_level::bytes_of(token);
-    append_bytes(bytes ? *bytes : token, out);
-    text_step(0, out, false, text);
+    if (!byte_level::append_bytes(partial_, token)) partial_ += token;
+    if (decoder_->text_steps_.empty()) {
+      take_characters(text);
+    } else {
+      std::string out;
+      take_characters(out);
+      text_step(0, out, false, text);
+    }
     return {};
   }
   if (decoder_->joint_ == Decoder::Joint::kSpaces && joined_any_) text_step(0, " ", false, text);
@@ -283,14 +289,10 @@ Status DecoderState::join(std::string_view token, std::string& text) {
   return {};
 }
 
-// Appends the characters that `bytes` completes; what is not UTF-8 becomes U+FFFD, one for each
-// longest beginning of a character, as WHATWG and Rust do it.
-void DecoderState::append_bytes(std::string_view bytes, std::string& out) {
-  std::string joined;
-  if (!partial_.empty()) {
-    joined = partial_ + std::string(bytes);
-    bytes = joined;
-  }
+// Moves the complete characters of `partial_` to `out`; what is not UTF-8 becomes U+FFFD, one for
+// each longest beginning of a character, as WHATWG and Rust do it.
+void DecoderState::take_characters(std::string& out) {
+  const std::string_view bytes = partial_;
   size_t at = 0;
   while (at < bytes.size()) {
     size_t invalid = 0;
@@ -303,7 +305,7 @@ void DecoderState::append_bytes(std::string_view bytes, std::string& out) {
     }
     at += size > 0 ? size : invalid;
   }
-  partial_.assign(bytes, at);
+  partial_.erase(0, at);
 }
 
 void DecoderState::text_step(size_t index, std::string_view part, bool last, std::string& text) {

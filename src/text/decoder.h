@@ -76,7 +76,7 @@ class DecoderState {
   Status token_step(size_t index, std::string_view token, std::string& text);
   Status flush_bytes(size_t index, std::string& text);
   Status join(std::string_view token, std::string& text);
-  void append_bytes(std::string_view bytes, std::string& out);
+  void take_characters(std::string& out);
   void text_step(size_t index, std::string_view part, bool last, std::string& text);
   void replace_in_text(const DecoderStep& step, StepState& state, bool last, std::string& out);
   void strip_text(const DecoderStep& step, StepState& state, bool last, std::string& out);

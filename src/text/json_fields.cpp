@@ -1,5 +1,7 @@
 #include "text/json_fields.h"
 
+#include "base/quote.h"
+
 namespace banyan {
 
 Result<JsonFields> JsonFields::of(const Json& json, std::string place) {
@@ -18,8 +20,7 @@ std::unexpected<Error> JsonFields::wrong(std::string_view key, std::string_view 
   if (value == nullptr)
     return corrupt("{}: \"{}\" is missing ({} is expected)", place_, key, expected);
   return corrupt("{}: \"{}\" is {} {} where {} is expected", place_, key, value->type_name(),
-                 value->dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 80),
-                 expected);
+                 quote(value->dump(-1, ' ', false, Json::error_handler_t::replace)), expected);
 }
 
 Result<std::string> JsonFields::string(std::string_view key) const {

@@ -2,6 +2,7 @@
 
 #include <utf8proc.h>
 
+#include "base/quote.h"
 #include "text/byte_level.h"
 #include "text/json_fields.h"
 #include "text/normalization_form.h"
@@ -183,7 +184,7 @@ Status add_steps(const Json& json, const std::string& place, int depth, std::vec
     steps.push_back(TRY(kind.make(fields)));
     return {};
   }
-  return unsupported("{}: the normalizer {} is not supported", place, type);
+  return unsupported("{}: the normalizer {} is not supported", place, quote(type));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <pcre2.h>
 
 #include "base/error.h"
+#include "base/quote.h"
 #include "text/unicode.h"
 
 namespace banyan {
@@ -62,7 +63,7 @@ Result<Pattern> Pattern::compile(std::string_view pattern) {
       PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NO_AUTO_CAPTURE | PCRE2_NEVER_BACKSLASH_C,
       &error, &place, context.get());
   if (code == nullptr) {
-    return corrupt("the pattern \"{}\" does not compile: {}", pattern, message_of(error));
+    return corrupt("the pattern {} does not compile: {}", quote(pattern), message_of(error));
   }
   pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // where there is no JIT the interpreter is used
   Pattern regex;
@@ -83,8 +84,8 @@ Status Pattern::split(std::string_view text, PatternScratch& scratch,
                     PCRE2_NO_UTF_CHECK, matcher.data.get(), matcher.context.get());
     if (count == PCRE2_ERROR_NOMATCH) break;
     if (count < 0) {
-      return exhausted("the pattern \"{}\" gave up on {} bytes of text: {}", pattern_, text.size(),
-                       message_of(count));
+      return exhausted("the pattern {} gave up on {} bytes of text: {}", quote(pattern_),
+                       text.size(), message_of(count));
     }
     const size_t begin = found[0], end = found[1];
     if (begin == end && matched_before && begin == gap) {

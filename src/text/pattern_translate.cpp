@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/quote.h"
 #include "text/pattern.h"
 #include "text/unicode.h"
 
@@ -79,7 +80,7 @@ class Translator {
     at_ += count;
   }
   std::unexpected<Error> refuse(std::string_view what) const {
-    return unsupported("the pattern \"{}\" has {} at byte {}, which is not supported", pattern_,
+    return unsupported("the pattern {} has {} at byte {}, which is not supported", quote(pattern_),
                        what, at_);
   }
 
@@ -102,7 +103,7 @@ Status Translator::group() {
   }
   // (?i) and (?i: ; the other letters mean other things to the two engines.
   if (next_is("(?i:") || next_is("(?i)")) return copy(4), Status();
-  return refuse(fmt::format("the group {}", pattern_.substr(at_, 4)));
+  return refuse("the group " + quote(pattern_.substr(at_, 4)));
 }
 
 // {n,m} is the same in both, but a + behind it repeats in Ruby's syntax and is possessive in PCRE2.
@@ -140,7 +141,7 @@ Result<std::string> Translator::property(bool& negated) {
              name == "Hebrew" || name == "Devanagari") {
     items = fmt::format("\\p{{sc:{}}}", name);
   } else {
-    return refuse(fmt::format("the property {}", name));
+    return refuse("the property " + quote(name));
   }
   at_ = close + 1;
   return items;

@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "base/quote.h"
 #include "text/json_fields.h"
 #include "text/vocabulary.h"
 
@@ -96,7 +97,7 @@ Status add(const Json& json, const std::string& place, int depth, PostProcessor&
   for (const Kind& kind : kKinds) {
     if (kind.name == type) return kind.add(fields, made);
   }
-  return unsupported("{}: the post-processor {} is not supported", place, type);
+  return unsupported("{}: the post-processor {} is not supported", place, quote(type));
 }
 
 }  // namespace

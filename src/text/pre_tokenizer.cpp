@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/quote.h"
 #include "text/byte_level.h"
 #include "text/json_fields.h"
 #include "text/unicode.h"
@@ -29,7 +30,7 @@ Result<SplitBehavior> behavior_of(const JsonFields& fields) {
   for (const auto& [known, behavior] : kNames) {
     if (name == known) return behavior;
   }
-  return unsupported("{}: behavior \"{}\" is not supported", fields.place(), name);
+  return unsupported("{}: behavior {} is not supported", fields.place(), quote(name));
 }
 
 // Joins neighbouring spans in place where `behavior` says so.
@@ -218,7 +219,7 @@ Status add_metaspace(const JsonFields& fields, Steps& steps) {
   } else if (name == "never") {
     scheme = PrependScheme::kNever;
   } else if (name != "always") {
-    return unsupported("{}: prepend_scheme \"{}\" is not supported", fields.place(), name);
+    return unsupported("{}: prepend_scheme {} is not supported", fields.place(), quote(name));
   }
   if (!TRY(fields.boolean_or("add_prefix_space", true))) {
     if (scheme != PrependScheme::kNever) {
@@ -354,7 +355,7 @@ Status add_steps(const Json& json, const std::string& place, int depth, Steps& s
     last = type;
     return kind.add(fields, steps);
   }
-  return unsupported("{}: the pre-tokenizer {} is not supported", place, type);
+  return unsupported("{}: the pre-tokenizer {} is not supported", place, quote(type));
 }
 
 }  // namespace

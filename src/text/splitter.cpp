@@ -361,6 +361,12 @@ Splitter find_splitter(std::string_view pattern) {
   return nullptr;
 }
 
+std::vector<std::string_view> known_patterns() {
+  std::vector<std::string_view> patterns;
+  for (const Known& known : kKnown) patterns.push_back(known.pattern);
+  return patterns;
+}
+
 std::string_view kimi_pattern() {
   return kKimiPattern;
 }

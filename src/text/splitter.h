@@ -23,6 +23,9 @@ using Splitter = void (*)(std::string_view text, std::vector<TextSpan>& spans);
 // The splitter that equals `pattern`, or null.
 Splitter find_splitter(std::string_view pattern);
 
+// All patterns that find_splitter knows.
+std::vector<std::string_view> known_patterns();
+
 // The pattern of Kimi's tiktoken vocabulary, which is stated only in its Python code.
 std::string_view kimi_pattern();
 

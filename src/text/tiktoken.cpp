@@ -3,6 +3,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/quote.h"
 #include "text/byte_level.h"
 #include "text/json_fields.h"
 #include "text/splitter.h"
@@ -63,7 +64,7 @@ Result<std::vector<RankedToken>> read_lines(std::string_view text, const std::st
     const auto [stop, error] =
         std::from_chars(line.data() + space + 1, line.data() + line.size(), rank);
     if (error != std::errc() || stop != line.data() + line.size() || rank < 0) {
-      return corrupt("{}: line {}: \"{}\" is not a rank", what, number, line.substr(space + 1));
+      return corrupt("{}: line {}: {} is not a rank", what, number, quote(line.substr(space + 1)));
     }
     tokens.push_back({std::move(*bytes), rank});
   }
@@ -105,7 +106,7 @@ Status read_special_tokens(const Json& config, const std::string& what, TokenId 
       const auto [stop, error] = std::from_chars(key.data(), key.data() + key.size(), id);
       if (error != std::errc() || stop != key.data() + key.size() || id < first ||
           id > Vocabulary::kIdMax) {
-        return corrupt("{}: \"{}\" is not an id from {} to {}", decoder.place(), key, first,
+        return corrupt("{}: {} is not an id from {} to {}", decoder.place(), quote(key), first,
                        Vocabulary::kIdMax);
       }
       names[id] = TRY(TRY(decoder.object(key)).string("content"));
@@ -126,8 +127,8 @@ Result<std::string_view> pattern_of(const Json& config, const std::string& what)
   const JsonFields fields = TRY(JsonFields::of(config, what));
   const std::string name = TRY(fields.string("tokenizer_class"));
   if (name == "TikTokenTokenizer") return kimi_pattern();
-  return unsupported("{}: the splitting pattern of tokenizer_class \"{}\" is not known", what,
-                     name);
+  return unsupported("{}: the splitting pattern of tokenizer_class {} is not known", what,
+                     quote(name));
 }
 
 }  // namespace

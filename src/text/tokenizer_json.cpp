@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/quote.h"
 #include "text/json_fields.h"
 #include "text/tokenizer_parts.h"
 
@@ -65,12 +66,12 @@ Status read_vocabulary(const Section& model, Vocabulary& vocabulary) {
   for (const auto& field : vocab) {
     int64_t id = 0;
     if (field.value.get(id) != simdjson::SUCCESS) {
-      return corrupt("{}: vocab: the id of \"{}\" is not an integer in range", model.place,
-                     field.key);
+      return corrupt("{}: vocab: the id of {} is not an integer in range", model.place,
+                     quote(field.key));
     }
     if (id < 0 || id > Vocabulary::kIdMax) {
-      return corrupt("{}: vocab: the token \"{}\" has id {}; ids go from 0 to {}", model.place,
-                     field.key, id, Vocabulary::kIdMax);
+      return corrupt("{}: vocab: the token {} has id {}; ids go from 0 to {}", model.place,
+                     quote(field.key), id, Vocabulary::kIdMax);
     }
     if (auto added = vocabulary.add(field.key, static_cast<TokenId>(id)); !added) {
       return make_error(added.error().code, model.place + ": vocab: " + added.error().message);
@@ -96,7 +97,7 @@ Result<std::pair<std::string_view, std::string_view>> read_merge(const Section& 
     return std::pair(left, right);
   }
   return corrupt("{}: merges: entry {} is not a pair of tokens: {}", model.place, index,
-                 simdjson::minify(merge).substr(0, 80));
+                 quote(simdjson::minify(merge)));
 }
 
 Status read_merges(const Section& model, const Vocabulary& vocabulary, size_t prefix_size,
@@ -107,16 +108,16 @@ Status read_merges(const Section& model, const Vocabulary& vocabulary, size_t pr
   std::string joined;
   auto id_of = [&](std::string_view token) -> Result<TokenId> {
     if (auto id = vocabulary.find(token)) return *id;
-    return corrupt("{}: merges: entry {} needs the token \"{}\", which is not in the vocabulary",
-                   model.place, rank, token);
+    return corrupt("{}: merges: entry {} needs the token {}, which is not in the vocabulary",
+                   model.place, rank, quote(token));
   };
   for (const element& merge : list) {
     std::string_view line;
     if (merge.get(line) == simdjson::SUCCESS && line.starts_with("#version")) continue;
     const auto [left, right] = TRY(read_merge(model, merge, rank));
     if (right.size() < prefix_size) {
-      return corrupt("{}: merges: entry {}: \"{}\" is shorter than continuing_subword_prefix",
-                     model.place, rank, right);
+      return corrupt("{}: merges: entry {}: {} is shorter than continuing_subword_prefix",
+                     model.place, rank, quote(right));
     }
     joined.assign(left).append(right.substr(prefix_size));
     const TokenId left_id = TRY(id_of(left)), right_id = TRY(id_of(right));
@@ -130,13 +131,14 @@ Status read_model(const Section& root, TokenizerParts& parts) {
   const Section model{TRY(root.get<object>("model", "an object")), root.place + ": model"};
   const std::string type = TRY(model.string_or("type", "BPE"));
   if (type != "BPE") {
-    return unsupported("{}: {} is not supported; the tokenizer must be a BPE", model.place, type);
+    return unsupported("{}: {} is not supported; the tokenizer must be a BPE", model.place,
+                       quote(type));
   }
   if (const auto dropout = model.find("dropout")) {
     double value = 0;
     if (dropout->get(value) != simdjson::SUCCESS || value != 0) {
       return unsupported("{}: dropout {} is not supported", model.place,
-                         simdjson::minify(*dropout));
+                         quote(simdjson::minify(*dropout)));
     }
   }
   BpeOptions options;
@@ -168,8 +170,8 @@ Result<AddedToken> read_added_token(const Section& fields) {
   token.rstrip = TRY(fields.boolean_or("rstrip", false));
   const auto id = TRY(fields.get<uint64_t>("id", "an id"));
   if (id > static_cast<uint64_t>(Vocabulary::kIdMax)) {
-    return corrupt("{}: the token \"{}\" has id {}; ids go from 0 to {}", fields.place,
-                   token.content, id, Vocabulary::kIdMax);
+    return corrupt("{}: the token {} has id {}; ids go from 0 to {}", fields.place,
+                   quote(token.content), id, Vocabulary::kIdMax);
   }
   if (token.content.size() > AddedToken::kBytesMax) {
     return exhausted("{}: a token of {} bytes; the limit is {}", fields.place, token.content.size(),
@@ -207,8 +209,8 @@ Status read_added_tokens(const Section& root, TokenizerParts& parts) {
     } else {
       token.id = next_id++;
       if (parts.vocabulary->contains(token.id)) {
-        return corrupt("{}: added_tokens: \"{}\" would get id {}, which is \"{}\"", root.place,
-                       token.content, token.id, parts.vocabulary->spelling(token.id));
+        return corrupt("{}: added_tokens: {} would get id {}, which is {}", root.place,
+                       quote(token.content), token.id, quote(parts.vocabulary->spelling(token.id)));
       }
     }
     places.emplace(token.content, parts.added.size());

@@ -18,20 +18,20 @@ namespace banyan::unicode {
 
 // One bit per class; a code point is in several.
 enum Class : uint32_t {
-  kUpper = 1 << 0,        // Lu
-  kLower = 1 << 1,        // Ll
-  kTitle = 1 << 2,        // Lt
-  kModifier = 1 << 3,     // Lm
-  kOtherLetter = 1 << 4,  // Lo
-  kMark = 1 << 5,         // M
-  kNumber = 1 << 6,       // N
-  kPunctuation = 1 << 7,  // P
-  kSymbol = 1 << 8,       // S
-  kSpace = 1 << 9,        // White_Space: what \s matches
-  kNewline = 1 << 10,     // \r and \n
-  kHan = 1 << 11,         // Script=Han
-  kWord = 1 << 12,        // what \w matches: alphabetic, M, Nd, Pc, joiners
-  kNfcInert = 1 << 13,    // NFC neither changes it nor joins it to what stands before it
+  kUpper = 1 << 0,           // Lu
+  kLower = 1 << 1,           // Ll
+  kTitle = 1 << 2,           // Lt
+  kModifier = 1 << 3,        // Lm
+  kOtherLetter = 1 << 4,     // Lo
+  kMark = 1 << 5,            // M
+  kNumber = 1 << 6,          // N
+  kPunctuation = 1 << 7,     // P
+  kSymbol = 1 << 8,          // S
+  kSpace = 1 << 9,           // White_Space: what \s matches
+  kNewline = 1 << 10,        // \r and \n
+  kHan = 1 << 11,            // Script=Han
+  kWord = 1 << 12,           // what \w matches: alphabetic, M, Nd, Pc, joiners
+  kNfcInert = 1 << 13,       // NFC neither changes it nor joins it to what stands before it
   kNotNormalized = 1 << 14,  // too new for the reference's normalization forms
   kLetter = kUpper | kLower | kTitle | kModifier | kOtherLetter,
 };

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/quote.h"
 
 namespace banyan {
 namespace {
@@ -59,11 +60,11 @@ void Vocabulary::grow() {
 
 Status Vocabulary::add(std::string_view spelling, TokenId id) {
   if (id < 0 || id > kIdMax) {
-    return corrupt("the token \"{}\" has id {}; ids go from 0 to {}", spelling, id, kIdMax);
+    return corrupt("the token {} has id {}; ids go from 0 to {}", quote(spelling), id, kIdMax);
   }
   if (contains(id)) {
-    return corrupt("the tokens \"{}\" and \"{}\" have the same id {}", this->spelling(id), spelling,
-                   id);
+    return corrupt("the tokens {} and {} have the same id {}", quote(this->spelling(id)),
+                   quote(spelling), id);
   }
   if (bytes_.size() + spelling.size() > UINT32_MAX) {
     return exhausted("the tokens' spellings take more than 4 GiB");
@@ -72,7 +73,7 @@ Status Vocabulary::add(std::string_view spelling, TokenId id) {
   const uint64_t hash = hash_bytes(spelling);
   Slot& slot = slots_[slot_of(spelling, hash)];
   if (slot.id >= 0) {
-    return corrupt("the token \"{}\" appears twice, with ids {} and {}", spelling, slot.id, id);
+    return corrupt("the token {} appears twice, with ids {} and {}", quote(spelling), slot.id, id);
   }
   slot = {static_cast<uint32_t>(hash >> 32), id};
   if (static_cast<size_t>(id) >= spans_.size()) spans_.resize(static_cast<size_t>(id) + 1);

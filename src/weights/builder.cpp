@@ -111,7 +111,7 @@ void WeightLoader::pack(const TensorInfo* tensor, const std::string& name,
   DType source_dtype = tensor ? tensor->dtype : DType::kF32;
   size_t source_row = static_cast<size_t>(matrix.columns) * dtype_bytes(source_dtype);
   size_t packed_row = static_cast<size_t>(matrix.columns) * dtype_bytes(matrix.format->element);
-  int64_t chunk = std::max<int64_t>(1, kPackBytes / static_cast<int64_t>(source_row));
+  int64_t chunk = std::clamp<int64_t>(kPackBytes / static_cast<int64_t>(source_row), 1, row_count);
   uint64_t seed = name_seed(name);
   std::mutex mutex;
   Status status;
@@ -179,7 +179,7 @@ PackedMatrix Builder::matrix(std::initializer_list<MatrixPart> parts, int64_t co
   matrix.format = options.format ? options.format : stored;
   const GemmKernel& kernel = options.kernels->*matrix.format->kernel;
   matrix.bytes = kernel.packed_bytes(matrix.rows, columns);
-  matrix.data = loader_->store_.allocate(matrix.bytes);
+  if (!options.dry) matrix.data = loader_->store_.allocate(matrix.bytes);
   int64_t row = 0;
   size_t index = 0;
   for (const MatrixPart& part : parts) {
@@ -214,6 +214,13 @@ Tensor Builder::vector(std::initializer_list<MatrixPart> parts, std::string_view
   if (!complete) return {};
 
   size_t bytes = static_cast<size_t>(size) * sizeof(float);
+  WeightCounts& counts = loader_->counts_;
+  counts.parameters += size;
+  counts.parameters_active += size;
+  counts.bytes += static_cast<int64_t>(bytes);
+  counts.bytes_streamed += static_cast<int64_t>(bytes);
+  if (loader_->options_.dry) return Tensor(nullptr, DType::kF32, {size});
+
   auto* data = reinterpret_cast<float*>(loader_->store_.allocate(bytes));
   float* to = data;
   size_t index = 0;
@@ -221,7 +228,7 @@ Tensor Builder::vector(std::initializer_list<MatrixPart> parts, std::string_view
     const TensorInfo* tensor = tensors[index];
     if (tensor == nullptr) {
       random_elements(name_seed(names[index]), 0, part.rows, random_center, to);
-    } else if (!loader_->options_.dry) {
+    } else {
       std::vector<std::byte> raw(tensor->bytes.size());
       if (Status read = source->read(*tensor, 0, raw); !read) {
         loader_->problems_.push_back(read.error().message);
@@ -232,11 +239,6 @@ Tensor Builder::vector(std::initializer_list<MatrixPart> parts, std::string_view
     to += part.rows;
     ++index;
   }
-  WeightCounts& counts = loader_->counts_;
-  counts.parameters += size;
-  counts.parameters_active += size;
-  counts.bytes += static_cast<int64_t>(bytes);
-  counts.bytes_streamed += static_cast<int64_t>(bytes);
   return Tensor(data, DType::kF32, {size});
 }
 

@@ -51,7 +51,7 @@ struct LoadOptions {
   ThreadPool* threads = nullptr;
   const WeightFormat* format = nullptr;  // of every matrix; null: as each is stored
   DType dtype = DType::kBF16;            // of states, and of random weights
-  bool dry = false;                      // check and count everything, but read and pack nothing
+  bool dry = false;                      // check and count, but read and reserve nothing
   LoadProgress progress;
 };
 

@@ -1,0 +1,132 @@
+// Memory is taken when a request arrives; a step in which no request arrives or ends takes none.
+//
+// This program replaces operator new by one that counts, which is why it is a program of its own.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+#include "kernels/select.h"
+#include "support/drive.h"
+#include "support/shared.h"
+
+namespace {
+
+std::atomic<bool> counting = false;
+std::atomic<int64_t> allocations = 0;
+
+void* counted(size_t bytes, size_t alignment) {
+  if (counting.load(std::memory_order_relaxed)) allocations.fetch_add(1);
+  void* data = alignment <= alignof(std::max_align_t)
+                   ? std::malloc(bytes == 0 ? 1 : bytes)
+                   : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  if (data == nullptr) std::abort();
+  return data;
+}
+
+}  // namespace
+
+// The other forms of new and delete are defined in terms of these.
+void* operator new(size_t bytes) {
+  return counted(bytes, 1);
+}
+void* operator new(size_t bytes, std::align_val_t alignment) {
+  return counted(bytes, static_cast<size_t>(alignment));
+}
+void operator delete(void* data) noexcept {
+  std::free(data);
+}
+void operator delete(void* data, size_t) noexcept {
+  std::free(data);
+}
+void operator delete(void* data, std::align_val_t) noexcept {
+  std::free(data);
+}
+void operator delete(void* data, size_t, std::align_val_t) noexcept {
+  std::free(data);
+}
+
+namespace banyan::test {
+namespace {
+
+constexpr int kWarmSteps = 60;  // the prompts are read and every buffer has met its largest batch
+constexpr int kCountedSteps = 100;
+
+// Accepts without remembering, so that it allocates nothing itself.
+class EvenTokens final : public TokenConstraint {
+ public:
+  void fill_mask(std::span<uint32_t> mask) override { std::ranges::fill(mask, 0x55555555u); }
+  void accept(TokenId) override {}
+  std::span<const TokenId> draft_tokens() override { return {}; }
+  void rollback(int) override {}
+};
+
+// One request of every kind of sampling.
+std::vector<GenerateRequest> mixed_requests() {
+  std::vector<GenerateRequest> requests(6);
+  for (GenerateRequest& request : requests) {
+    request.prompt = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13};
+    request.max_new_tokens = 230;
+  }
+  requests[0].sampling.temperature = 0;
+  requests[1].sampling = {.temperature = 0.8f, .top_p = 0.9f, .top_k = 50, .min_p = 0.01f};
+  requests[2].sampling = {.frequency_penalty = 0.5f, .repetition_penalty = 1.1f};
+  requests[3].sampling.logit_bias = {{3, 1.f}};
+  requests[4].logprobs = true;
+  requests[4].top_logprobs = 20;
+  requests[5].constraint = std::make_shared<EvenTokens>();
+  return requests;
+}
+
+int64_t allocations_of_decoding(const EngineConfig& config) {
+  std::unique_ptr<Engine> engine = load_engine(config);
+  int64_t tokens = 0, ends = 0;
+  for (GenerateRequest& request : mixed_requests()) {
+    auto id = engine->submit(std::move(request), [&](const TokenEvent& event) {
+      tokens += event.has_token ? 1 : 0;
+      ends += event.finish != FinishReason::kNone ? 1 : 0;
+    });
+    CHECK(id.has_value(), "{}", id.error().message);
+  }
+  for (int i = 0; i < kWarmSteps; ++i) engine->step();
+  tokens = 0;
+  allocations = 0;
+  counting = true;
+  for (int i = 0; i < kCountedSteps; ++i) engine->step();
+  counting = false;
+  EXPECT_EQ(tokens, 6 * kCountedSteps);
+  EXPECT_EQ(ends, 0);
+  return allocations;
+}
+
+TEST(Allocation, IsCounted) {
+  allocations = 0;
+  counting = true;
+  auto number = std::make_unique<int>(1);
+  std::vector<std::string> texts(3, std::string(100, 'x'));
+  counting = false;
+  EXPECT_GE(allocations, 5);
+}
+
+TEST(Allocation, DecodingTakesNoMemory) {
+  for (const std::string& kernels : available_kernels()) {
+    for (const char* model : {"qwen3-tied", "mistral-window", "llama32-tied-sharded"}) {
+      for (int threads : {1, 2}) {
+        EXPECT_EQ(
+            allocations_of_decoding({.model_path = source_path("tests/golden/models/") + model,
+                                     .kernels = kernels,
+                                     .threads = threads,
+                                     .page_size_tokens = 4,
+                                     .total_tokens_max = 2048}),
+            0)
+            << kernels << ", " << model << ", " << threads << " threads";
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace banyan::test

@@ -1,0 +1,202 @@
+// The master property: whatever is served beside it, in whatever chunks, pages, threads and order,
+// a request gets the tokens and log-probabilities of the naive run (the same request alone, in one
+// chunk), bit for bit. And after every step each page is free or held by one sequence.
+//
+// Goal: a seed explores one random workload on one random configuration; a failure names its seed.
+//   BANYAN_SEED=17 simulation_tests          replays seed 17 alone
+//   BANYAN_SEEDS=100000 simulation_tests     runs that many seeds
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+
+#include "simulation/workload.h"
+#include "support/drive.h"
+
+namespace banyan::test {
+namespace {
+
+constexpr int kSeedsByDefault = 300;
+constexpr int kStepsMax = 20000;
+
+int64_t number_from_environment(const char* name, int64_t fallback) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? fallback : std::atoll(text);
+}
+
+// The engine of naive runs on the same model and kernel table: everything fits at once.
+Engine& naive_engine(const EngineConfig& config) {
+  static std::map<std::string, std::unique_ptr<Engine>> engines;
+  std::unique_ptr<Engine>& engine = engines[config.model_path + config.kernels];
+  if (engine == nullptr) {
+    engine = load_engine({.model_path = config.model_path,
+                          .kernels = config.kernels,
+                          .threads = 1,
+                          .context_length_tokens = config.context_length_tokens,
+                          .total_tokens_max = 512,
+                          .running_max = 1});
+  }
+  return *engine;
+}
+
+class Simulation {
+ public:
+  explicit Simulation(const Workload& workload)
+      : workload_(workload), engine_(load_engine(workload.config)) {
+    guests_.resize(workload.arrivals.size());
+  }
+
+  void run() {
+    for (int step = 0; step < kStepsMax; ++step) {
+      submit_due(step);
+      for (size_t i = 0; i < guests_.size(); ++i) {
+        if (workload_.arrivals[i].cancel_step == step) cancel(i);
+      }
+      std::vector<size_t> doomed = cancelled_;
+      bool worked = engine_->step();
+      for (size_t i : doomed) ASSERT_EQ(guests_[i].heard.ends, 1) << "cancelled, yet not ended";
+      check_pages();
+      if (testing::Test::HasFatalFailure()) return;
+      if (!worked && std::ranges::all_of(guests_, [](auto& g) { return g.heard.ends == 1; })) {
+        return compare();
+      }
+    }
+    FAIL() << "still running after " << kStepsMax << " steps";
+  }
+
+ private:
+  struct Guest {
+    Heard heard;
+    bool submitted = false;
+    bool due_now = false;  // its predecessor has ended
+    SequenceId id = 0;
+  };
+
+  const Arrival& arrival(size_t i) const { return workload_.arrivals[i]; }
+
+  void submit_due(int step) {
+    for (size_t i = 0; i < guests_.size(); ++i) {
+      bool due = arrival(i).after >= 0 ? guests_[i].due_now : step >= arrival(i).step;
+      if (due && !guests_[i].submitted) submit(i);
+    }
+  }
+
+  // A full queue and a request that the pages can never hold are the only reasons to refuse.
+  void submit(size_t i) {
+    Guest& guest = guests_[i];
+    auto id = engine_->submit(arrival(i).fresh(), [this, i](const TokenEvent& e) { hear(i, e); });
+    if (id) {
+      guest.submitted = true;
+      guest.id = *id;
+      order_.push_back(i);
+      return;
+    }
+    ASSERT_EQ(id.error().code, ErrorCode::kExhausted) << id.error().message;
+    if (pages_of(i) <= engine_->stats().pages_total) return;  // tried again before the next step
+    guest.submitted = true;
+    guest.heard.ends = 1;
+    guest.heard.finish = FinishReason::kCancelled;  // compared as one that was never heard of
+    for (size_t next = 0; next < guests_.size(); ++next) {
+      if (arrival(next).after == static_cast<int>(i)) guests_[next].due_now = true;
+    }
+  }
+
+  void hear(size_t i, const TokenEvent& event) {
+    Guest& guest = guests_[i];
+    guest.heard.hear(event);
+    EXPECT_EQ(event.sequence, guest.id);
+    if (static_cast<int>(guest.heard.output.size()) == arrival(i).cancel_after_tokens) cancel(i);
+    if (event.finish == FinishReason::kNone) return;
+    for (size_t next = 0; next < guests_.size(); ++next) {
+      if (arrival(next).after != static_cast<int>(i)) continue;
+      guests_[next].due_now = true;
+      submit(next);
+    }
+  }
+
+  void cancel(size_t i) {
+    if (!guests_[i].submitted || guests_[i].heard.ends == 1) return;
+    engine_->cancel(guests_[i].id);
+    cancelled_.push_back(i);
+  }
+
+  int64_t pages_of(size_t i) const {
+    const GenerateRequest& request = arrival(i).request;
+    auto prompt = static_cast<int64_t>(request.prompt.size());
+    int64_t tokens =
+        std::min(prompt + request.max_new_tokens, engine_->info().context_length_tokens);
+    int64_t page = workload_.config.page_size_tokens;
+    return (tokens + page - 1) / page;
+  }
+
+  // First come, first served: the running ones are the eldest that have not ended.
+  void check_pages() {
+    EngineStats stats = engine_->stats();
+    int64_t held = 0, alive = 0;
+    for (size_t i : order_) {
+      if (guests_[i].heard.ends == 1) continue;
+      if (alive++ < stats.running) held += pages_of(i);
+    }
+    ASSERT_EQ(stats.running + stats.queued, alive);
+    ASSERT_LE(stats.running, workload_.config.running_max);
+    ASSERT_EQ(stats.pages_free + held, stats.pages_total);
+  }
+
+  void compare() {
+    for (size_t i : order_) {
+      SCOPED_TRACE(testing::Message() << "request " << i);
+      const Heard& heard = guests_[i].heard;
+      Heard naive = run_alone(naive_engine(workload_.config), arrival(i).fresh());
+      if (heard.finish == FinishReason::kCancelled) {  // heard a beginning
+        ASSERT_LE(heard.prompt.size(), naive.prompt.size());
+        ASSERT_LE(heard.output.size(), naive.output.size());
+        naive.prompt.resize(heard.prompt.size());
+        naive.output.resize(heard.output.size());
+      } else {
+        EXPECT_EQ(heard.finish, naive.finish);
+        EXPECT_EQ(heard.matched_stop, naive.matched_stop);
+      }
+      EXPECT_TRUE(same(heard.prompt, naive.prompt));
+      EXPECT_TRUE(same(heard.output, naive.output));
+    }
+  }
+
+  static bool same(const std::vector<Heard::Token>& a, const std::vector<Heard::Token>& b) {
+    auto same_top = [](const TokenLogprob& x, const TokenLogprob& y) {
+      return x.token == y.token && same_bits({&x.logprob, 1}, {&y.logprob, 1});
+    };
+    return std::ranges::equal(a, b, [&](const Heard::Token& x, const Heard::Token& y) {
+      return x.position == y.position && x.token == y.token &&
+             same_bits({&x.logprob, 1}, {&y.logprob, 1}) &&
+             std::ranges::equal(x.top, y.top, same_top);
+    });
+  }
+
+  const Workload& workload_;
+  std::unique_ptr<Engine> engine_;
+  std::vector<Guest> guests_;
+  std::vector<size_t> order_;  // of submission
+  std::vector<size_t> cancelled_;
+};
+
+void run_seed(int64_t seed) {
+  Workload workload = random_workload(static_cast<uint64_t>(seed));
+  const EngineConfig& c = workload.config;
+  SCOPED_TRACE(testing::Message() << "replay with BANYAN_SEED=" << seed << "; " << c.model_path
+                                  << ", " << c.kernels << ", " << c.threads << " threads, pages of "
+                                  << c.page_size_tokens << ", " << c.total_tokens_max << " tokens, "
+                                  << c.running_max << " running, chunks of "
+                                  << c.chunked_prefill_tokens);
+  Simulation(workload).run();
+}
+
+TEST(ScheduleInvariance, EveryRequestGetsItsNaiveRun) {
+  int64_t only = number_from_environment("BANYAN_SEED", -1);
+  if (only >= 0) return run_seed(only);
+  int64_t seeds = number_from_environment("BANYAN_SEEDS", kSeedsByDefault);
+  for (int64_t seed = 0; seed < seeds && !HasFailure(); ++seed) run_seed(seed);
+}
+
+}  // namespace
+}  // namespace banyan::test

@@ -1,0 +1,115 @@
+#include "simulation/workload.h"
+
+#include <algorithm>
+
+#include "base/random.h"
+#include "kernels/select.h"
+#include "support/shared.h"
+#include "support/stripes.h"
+
+namespace banyan::test {
+namespace {
+
+constexpr int kVocabulary = 97;  // the smallest of the checkpoints'
+constexpr int kContextTokens = 96;
+
+class Random {
+ public:
+  explicit Random(uint64_t seed) : seed_(seed) {}
+
+  double real() { return uniform(seed_, draws_++, 0); }
+  int below(int end) { return static_cast<int>(real() * end); }
+  int between(int first, int last) { return first + below(last - first + 1); }
+  bool chance(double p) { return real() < p; }
+  template <class T>
+  T one_of(std::initializer_list<T> values) {
+    return values.begin()[below(static_cast<int>(values.size()))];
+  }
+
+ private:
+  uint64_t seed_;
+  uint64_t draws_ = 0;
+};
+
+EngineConfig random_config(Random& r) {
+  std::vector<std::string> kernels = available_kernels();
+  EngineConfig config;
+  config.model_path =
+      source_path(std::string("tests/golden/models/") +
+                  r.one_of({"llama2-mha", "mistral-window", "llama32-tied-sharded", "qwen3-tied"}));
+  config.kernels = kernels[static_cast<size_t>(r.below(static_cast<int>(kernels.size())))];
+  config.threads = r.chance(0.85) ? 1 : r.between(2, 3);
+  config.context_length_tokens = kContextTokens;
+  config.page_size_tokens = r.one_of({1, 2, 4, 4, 4, 16, 64});
+  config.total_tokens_max = std::max(config.page_size_tokens * 2, r.between(96, 400));
+  config.running_max = r.between(1, 8);
+  config.queued_max = r.one_of({1, 3, 256});
+  config.chunked_prefill_tokens = r.one_of({1, 2, 3, 7, 16, 64, 512});
+  return config;
+}
+
+SamplingParams random_sampling(Random& r) {
+  SamplingParams p;
+  p.temperature = r.chance(0.3) ? 0 : static_cast<float>(0.2 + 2 * r.real());
+  if (r.chance(0.3)) p.top_k = r.between(1, 40);
+  if (r.chance(0.3)) p.top_p = static_cast<float>(0.1 + 0.9 * r.real());
+  if (r.chance(0.2)) p.min_p = static_cast<float>(0.3 * r.real());
+  if (r.chance(0.2)) p.frequency_penalty = static_cast<float>(4 * r.real() - 2);
+  if (r.chance(0.2)) p.presence_penalty = static_cast<float>(4 * r.real() - 2);
+  if (r.chance(0.2)) p.repetition_penalty = static_cast<float>(0.5 + r.real());
+  if (r.chance(0.1)) p.logit_bias = {{r.below(kVocabulary), static_cast<float>(9 * r.real())}};
+  p.seed = static_cast<uint64_t>(r.below(3));
+  p.sample_index = static_cast<uint32_t>(r.below(2));
+  return p;
+}
+
+// Prompts are cut from one text, so that many share a beginning, and some go their own way.
+std::vector<TokenId> random_prompt(Random& r, const std::vector<TokenId>& text) {
+  std::vector<TokenId> prompt(text.begin(), text.begin() + r.between(0, 40));
+  for (int own = r.between(prompt.empty() ? 1 : 0, 12); own > 0; --own) {
+    prompt.push_back(r.below(kVocabulary));
+  }
+  return prompt;
+}
+
+Arrival random_arrival(Random& r, int index, const std::vector<TokenId>& text) {
+  Arrival arrival;
+  GenerateRequest& request = arrival.request;
+  request.prompt = random_prompt(r, text);
+  request.sampling = random_sampling(r);
+  request.max_new_tokens = r.chance(0.1) ? 0 : r.chance(0.1) ? 1000 : r.between(1, 24);
+  if (r.chance(0.2)) request.stop_token_ids = {r.below(kVocabulary), r.below(kVocabulary)};
+  request.logprobs = true;
+  if (r.chance(0.3)) request.top_logprobs = r.between(1, 6);
+  if (r.chance(0.2)) {
+    request.prompt_logprobs_begin = r.between(0, static_cast<int>(request.prompt.size()));
+  }
+  if (r.chance(0.1)) arrival.constraint_modulus = r.between(2, 9);
+  arrival.step = r.chance(0.5) ? 0 : r.below(40);
+  if (index > 0 && r.chance(0.2)) arrival.after = r.below(index);
+  if (r.chance(0.15)) arrival.cancel_after_tokens = r.between(1, 10);
+  if (r.chance(0.15)) arrival.cancel_step = r.below(50);
+  return arrival;
+}
+
+}  // namespace
+
+GenerateRequest Arrival::fresh() const {
+  GenerateRequest copy = request;
+  if (constraint_modulus > 0) copy.constraint = std::make_shared<Stripes>(constraint_modulus);
+  return copy;
+}
+
+Workload random_workload(uint64_t seed) {
+  Random r(seed);
+  Workload workload{.config = random_config(r), .arrivals = {}};
+  std::vector<TokenId> text;
+  for (int i = 0; i < 40; ++i) text.push_back(r.below(kVocabulary));
+  for (int i = r.between(2, 10); i > 0; --i) {
+    workload.arrivals.push_back(
+        random_arrival(r, static_cast<int>(workload.arrivals.size()), text));
+  }
+  return workload;
+}
+
+}  // namespace banyan::test

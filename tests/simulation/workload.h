@@ -1,0 +1,35 @@
+// Random workloads, each a function of its seed.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "banyan/config.h"
+#include "banyan/request.h"
+
+namespace banyan::test {
+
+// A random request and what happens to it.
+struct Arrival {
+  GenerateRequest request;
+  int constraint_modulus = 0;    // 0: none; constraints have state, so every run makes its own
+  int step = 0;                  // submitted before this step...
+  int after = -1;                // ... or, if not -1, by the sink of that arrival's last event
+  int cancel_after_tokens = -1;  // cancelled by its own sink
+  int cancel_step = -1;          // cancelled before this step
+
+  // The request with a fresh constraint.
+  GenerateRequest fresh() const;
+};
+
+struct Workload {
+  EngineConfig config;
+  std::vector<Arrival> arrivals;
+};
+
+// A workload for one of a few golden checkpoints: sequences of mixed lengths with common prefixes,
+// small pools and queues, any kernel table, chunk size and number of threads.
+Workload random_workload(uint64_t seed);
+
+}  // namespace banyan::test

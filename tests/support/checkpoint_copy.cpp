@@ -1,0 +1,48 @@
+#include "support/checkpoint_copy.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/file.h"
+#include "weights/safetensors.h"
+
+namespace banyan::test {
+
+CheckpointCopy::CheckpointCopy(const std::string& golden) {
+  std::string folder = source_path("tests/golden/models/" + golden);
+  auto text = read_file(folder + "/config.json");
+  CHECK(text.has_value(), "{}", text.error().message);
+  config = Json::parse(*text);
+  auto file = SafetensorsFile::open(folder + "/model.safetensors");
+  CHECK(file.has_value(), "{}", file.error().message);
+  for (const TensorInfo& tensor : file->tensors()) {
+    tensors.push_back({tensor.name,
+                       std::string(dtype_name(tensor.dtype)),
+                       tensor.shape,
+                       {reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size()}});
+  }
+}
+
+TestTensor& CheckpointCopy::tensor(const std::string& name) {
+  auto it = std::ranges::find(tensors, name, &TestTensor::name);
+  CHECK(it != tensors.end(), "{}", name);
+  return *it;
+}
+
+void CheckpointCopy::erase(const std::string& name) {
+  std::erase_if(tensors, [&](const TestTensor& t) { return t.name == name; });
+}
+
+void CheckpointCopy::set(const std::string& name, size_t index, float value) {
+  TestTensor& to = tensor(name);
+  CHECK(to.dtype == "F32" && (index + 1) * sizeof(float) <= to.bytes.size(), "{}", name);
+  std::memcpy(to.bytes.data() + index * sizeof(float), &value, sizeof(float));
+}
+
+void CheckpointCopy::save(const TemporaryFolder& folder) const {
+  folder.write("config.json", config.dump());
+  folder.write("model.safetensors", safetensors_file(tensors));
+}
+
+}  // namespace banyan::test

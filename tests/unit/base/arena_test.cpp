@@ -1,0 +1,59 @@
+#include "base/arena.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace banyan {
+namespace {
+
+TEST(Arena, AlignsEveryBlockAndKeepsThemApart) {
+  Arena arena(4096);
+  auto* a = static_cast<std::byte*>(arena.allocate(1));
+  auto* b = static_cast<std::byte*>(arena.allocate(65));
+  auto* c = static_cast<std::byte*>(arena.allocate(0));
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(a) % Arena::kAlignment, 0u);
+  EXPECT_EQ(b - a, 64);
+  EXPECT_EQ(c - b, 128);
+}
+
+TEST(Arena, RewindGivesTheSameBytesAgain) {
+  Arena arena(1024);
+  arena.allocate(64);
+  size_t mark = arena.mark();
+  void* first = arena.allocate(512);
+  arena.rewind(mark);
+  EXPECT_EQ(arena.allocate(256), first);
+  EXPECT_EQ(arena.high_water_bytes(), 64u + 512u);
+}
+
+TEST(Arena, KeepsABlockThatOverlapsItsNewPlace) {
+  Arena arena(4096);
+  size_t mark = arena.mark();
+  arena.allocate(64);
+  auto* block = static_cast<unsigned char*>(arena.allocate(640));
+  for (int i = 0; i < 640; ++i) block[i] = static_cast<unsigned char>(i * 7);
+  auto* kept = static_cast<unsigned char*>(arena.rewind_keeping(mark, block, 640));
+  EXPECT_EQ(kept, block - 64);
+  for (int i = 0; i < 640; ++i) ASSERT_EQ(kept[i], static_cast<unsigned char>(i * 7)) << i;
+}
+
+TEST(Arena, MeasuresWithoutMemory) {
+  Arena measuring;
+  EXPECT_TRUE(measuring.measuring());
+  EXPECT_NE(measuring.allocate(100), nullptr);
+  size_t mark = measuring.mark();
+  const void* x = measuring.allocate(1 << 30);
+  measuring.rewind_keeping(mark, x, 1 << 20);
+  EXPECT_EQ(measuring.high_water_bytes(), 128u + (1u << 30));
+  EXPECT_EQ(measuring.mark(), 128u + (1u << 20));
+}
+
+TEST(ArenaDeathTest, AbortsWhenItIsTooSmall) {
+  Arena arena(128);
+  arena.allocate(128);
+  EXPECT_DEATH(arena.allocate(1), "step arena: 192 of 128 bytes");
+}
+
+}  // namespace
+}  // namespace banyan

@@ -1,0 +1,41 @@
+#include "base/memory.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace banyan {
+namespace {
+
+TEST(MemoryBlock, IsZeroedAndWritable) {
+  MemoryBlock block(3 << 20);
+  ASSERT_EQ(block.size(), 3u << 20);
+  EXPECT_TRUE(std::all_of(block.data(), block.data() + block.size(),
+                          [](std::byte b) { return b == std::byte{0}; }));
+  block.data()[block.size() - 1] = std::byte{1};
+}
+
+TEST(MemoryBlock, ReservesMoreThanTheMachineHas) {
+  MemoryBlock block(size_t{1} << 42);
+  block.data()[size_t{1} << 41] = std::byte{1};
+  EXPECT_EQ(block.data()[size_t{1} << 41], std::byte{1});
+}
+
+TEST(MemoryBlock, MovesAndMayBeEmpty) {
+  MemoryBlock none(0);
+  EXPECT_EQ(none.data(), nullptr);
+  MemoryBlock a(4096);
+  std::byte* data = a.data();
+  MemoryBlock b(std::move(a));
+  EXPECT_EQ(b.data(), data);
+  none = std::move(b);
+  EXPECT_EQ(none.data(), data);
+}
+
+TEST(AvailableMemory, IsPositive) {
+  EXPECT_GT(available_memory_bytes(), 0);
+}
+
+}  // namespace
+}  // namespace banyan

@@ -1,0 +1,250 @@
+// How a request lives and ends.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "support/checkpoint_copy.h"
+#include "support/drive.h"
+#include "support/shared.h"
+
+namespace banyan::test {
+namespace {
+
+EngineConfig small_config() {
+  return {.model_path = source_path("tests/golden/models/qwen3-tied"),
+          .threads = 1,
+          .context_length_tokens = 64,
+          .page_size_tokens = 4,
+          .total_tokens_max = 96,
+          .running_max = 2,
+          .chunked_prefill_tokens = 8};
+}
+
+std::vector<TokenId> prompt_of(int64_t tokens) {
+  std::vector<TokenId> prompt;
+  for (int64_t i = 0; i < tokens; ++i) prompt.push_back(static_cast<TokenId>(3 + i * 17 % 120));
+  return prompt;
+}
+
+GenerateRequest greedy(std::vector<TokenId> prompt, int64_t tokens) {
+  return {.prompt = std::move(prompt), .sampling = {.temperature = 0}, .max_new_tokens = tokens};
+}
+
+class EngineLife : public testing::Test {
+ protected:
+  void expect_all_free() {
+    EngineStats stats = engine_->stats();
+    EXPECT_EQ(stats.pages_free, stats.pages_total);
+    EXPECT_EQ(stats.running, 0);
+    EXPECT_EQ(stats.queued, 0);
+  }
+
+  std::unique_ptr<Engine> engine_ = load_engine(small_config());
+};
+
+TEST_F(EngineLife, FinishesByLengthAndByContext) {
+  Heard ten = run_alone(*engine_, greedy(prompt_of(20), 10));
+  EXPECT_EQ(ten.output.size(), 10u);
+  EXPECT_EQ(ten.finish, FinishReason::kLength);
+  EXPECT_EQ(ten.ends, 1);
+  EXPECT_EQ(ten.output[0].position, 20);
+  EXPECT_EQ(ten.output[9].position, 29);
+  Heard full = run_alone(*engine_, greedy(prompt_of(20), 1000));
+  EXPECT_EQ(full.output.size(), 44u) << "the context is 64 tokens";
+  EXPECT_EQ(full.finish, FinishReason::kLength);
+  expect_all_free();
+  EXPECT_EQ(engine_->stats().prompt_tokens, 40);
+  EXPECT_EQ(engine_->stats().generated_tokens, 54);
+}
+
+TEST_F(EngineLife, StopsAtAStopToken) {
+  GenerateRequest request = greedy(prompt_of(20), 10);
+  std::vector<TokenId> ids = run_alone(*engine_, request).output_ids();
+  request.stop_token_ids = {130, ids[4], ids[7]};
+  size_t first =
+      std::min(std::ranges::find(ids, ids[4]), std::ranges::find(ids, ids[7])) - ids.begin();
+  Heard stopped = run_alone(*engine_, request);
+  EXPECT_EQ(stopped.finish, FinishReason::kStop);
+  EXPECT_EQ(stopped.matched_stop, ids[first]);
+  EXPECT_EQ(stopped.output.size(), first + 1) << "the stop token is the last";
+  // On the last token that is allowed, the reason is still the stop token.
+  request.max_new_tokens = static_cast<int64_t>(first) + 1;
+  EXPECT_EQ(run_alone(*engine_, request).finish, FinishReason::kStop);
+}
+
+TEST_F(EngineLife, ScoresWithoutGenerating) {
+  std::vector<TokenId> prompt = prompt_of(20);
+  Heard scored =
+      run_alone(*engine_, {.prompt = prompt, .max_new_tokens = 0, .prompt_logprobs_begin = 0});
+  ASSERT_EQ(scored.prompt.size(), 19u) << "position 0 has none";
+  for (size_t i = 0; i < scored.prompt.size(); ++i) {
+    EXPECT_EQ(scored.prompt[i].position, static_cast<int64_t>(i) + 1);
+    EXPECT_EQ(scored.prompt[i].token, prompt[i + 1]);
+    EXPECT_LT(scored.prompt[i].logprob, 0);
+  }
+  EXPECT_TRUE(scored.output.empty());
+  EXPECT_EQ(scored.finish, FinishReason::kLength);
+  expect_all_free();
+  for (int64_t begin : {1, 2, 8, 9, 19, 20}) {
+    Heard part = run_alone(*engine_,
+                           {.prompt = prompt, .max_new_tokens = 2, .prompt_logprobs_begin = begin});
+    ASSERT_EQ(part.prompt.size(), static_cast<size_t>(20 - begin));
+    for (const Heard::Token& token : part.prompt) {
+      EXPECT_EQ(token.logprob, scored.prompt[static_cast<size_t>(token.position) - 1].logprob);
+    }
+    EXPECT_EQ(part.output.size(), 2u);
+  }
+  Heard none = run_alone(*engine_, {.prompt = {7}, .max_new_tokens = 0});
+  EXPECT_EQ(none.finish, FinishReason::kLength);
+}
+
+TEST_F(EngineLife, CancelGivesPagesBackWithinOneStep) {
+  GenerateRequest request = greedy(prompt_of(24), 16);  // three steps to read the prompt
+  std::vector<Heard> heard(3);
+  std::vector<SequenceId> ids;
+  for (Heard& h : heard) ids.push_back(engine_->submit(request, hear_into(h)).value());
+
+  engine_->cancel(ids[2]);  // waiting
+  engine_->step();
+  EXPECT_EQ(heard[2].finish, FinishReason::kCancelled);
+  EXPECT_EQ(engine_->stats().pages_free, 24 - 20);
+
+  engine_->cancel(ids[1]);  // reading its prompt
+  engine_->step();
+  EXPECT_EQ(heard[1].finish, FinishReason::kCancelled);
+  EXPECT_TRUE(heard[1].output.empty());
+  EXPECT_EQ(engine_->stats().pages_free, 24 - 10);
+
+  while (heard[0].output.size() < 3) engine_->step();
+  engine_->cancel(ids[0]);  // writing
+  EXPECT_FALSE(engine_->step());
+  EXPECT_EQ(heard[0].finish, FinishReason::kCancelled);
+  EXPECT_EQ(heard[0].output.size(), 3u);
+  expect_all_free();
+
+  engine_->cancel(ids[0]);  // ended
+  engine_->cancel(12345);   // never was
+  EXPECT_FALSE(engine_->step());
+  for (const Heard& h : heard) EXPECT_EQ(h.ends, 1);
+}
+
+TEST_F(EngineLife, ASinkMaySubmitAndCancel) {
+  Heard first, second, victim;
+  std::optional<SequenceId> victim_id;
+  auto id = engine_->submit(greedy(prompt_of(4), 3), [&](const TokenEvent& event) {
+    first.hear(event);
+    if (first.output.size() == 1) engine_->cancel(*victim_id);
+    if (event.finish == FinishReason::kNone) return;
+    for (int i = 0; i < 50; ++i) {  // the queue grows under the engine's feet
+      auto more = engine_->submit(greedy(prompt_of(2), 1), [](const TokenEvent&) {});
+      ASSERT_TRUE(more.has_value()) << more.error().message;
+    }
+    ASSERT_TRUE(engine_->submit(greedy(prompt_of(4), 3), hear_into(second)));
+  });
+  ASSERT_TRUE(id.has_value());
+  victim_id = engine_->submit(greedy(prompt_of(4), 30), hear_into(victim)).value();
+  while (engine_->step()) {
+  }
+  EXPECT_EQ(first.output.size(), 3u);
+  EXPECT_EQ(victim.finish, FinishReason::kCancelled);
+  EXPECT_LE(victim.output.size(), 1u);
+  EXPECT_EQ(second.output_ids(), first.output_ids());
+  expect_all_free();
+}
+
+TEST_F(EngineLife, ASinkMayCancelItself) {
+  Heard heard;
+  SequenceId id = 0;
+  id = engine_
+           ->submit(greedy(prompt_of(4), 30),
+                    [&](const TokenEvent& event) {
+                      heard.hear(event);
+                      engine_->cancel(id);
+                    })
+           .value();
+  while (engine_->step()) {
+  }
+  EXPECT_EQ(heard.output.size(), 1u);
+  EXPECT_EQ(heard.finish, FinishReason::kCancelled);
+  EXPECT_EQ(heard.ends, 1);
+  expect_all_free();
+}
+
+TEST_F(EngineLife, ACancelledSinkMaySubmit) {
+  Heard second;
+  auto id = engine_->submit(greedy(prompt_of(4), 30), [&](const TokenEvent& event) {
+    if (event.finish == FinishReason::kCancelled) {
+      ASSERT_TRUE(engine_->submit(greedy(prompt_of(4), 2), hear_into(second)));
+    }
+  });
+  engine_->step();
+  engine_->cancel(id.value());
+  while (engine_->step()) {
+  }
+  EXPECT_EQ(second.output.size(), 2u) << "step() goes on for what a cancelled sink submitted";
+}
+
+TEST_F(EngineLife, FirstComeFirstServed) {
+  std::vector<SequenceId> order;
+  for (int i = 0; i < 6; ++i) {
+    auto id = engine_->submit(greedy(prompt_of(3), 2), [&](const TokenEvent& event) {
+      if (event.finish != FinishReason::kNone) order.push_back(event.sequence);
+    });
+    ASSERT_TRUE(id.has_value());
+  }
+  while (engine_->step()) {
+    EXPECT_LE(engine_->stats().running, 2);
+  }
+  EXPECT_TRUE(std::ranges::is_sorted(order));
+  EXPECT_EQ(order.size(), 6u);
+}
+
+// A token whose embedding is not a number poisons its own request, and nobody else: not those that
+// run beside it, and not those that get its pages afterwards.
+TEST(EngineDamage, ARequestThatMeetsNaNEndsAloneWithAnError) {
+  constexpr TokenId kPoison = 77;
+  CheckpointCopy copy("llama31-gqa");
+  size_t width = copy.config.at("hidden_size");
+  TemporaryFolder clean_folder, folder;
+  copy.save(clean_folder);
+  for (size_t i = 0; i < width; ++i) {
+    copy.set("model.embed_tokens.weight", kPoison * width + i, std::nanf(""));
+  }
+  copy.save(folder);
+  GenerateRequest good{.prompt = prompt_of(30), .max_new_tokens = 20, .prompt_logprobs_begin = 0};
+  for (TokenId& token : good.prompt) token = token == kPoison ? 1 : token % 90;
+  good.sampling.logit_bias = {{kPoison, -100}};
+  GenerateRequest bad = good;
+  bad.prompt[9] = kPoison;
+
+  for (const char* dtype : {"auto", "bf16"}) {
+    EngineConfig config = small_config();
+    config.dtype = dtype;
+    config.model_path = clean_folder.path();
+    Heard expected = run_alone(*load_engine(config), good);
+    config.model_path = folder.path();
+    std::unique_ptr<Engine> engine = load_engine(config);
+    std::vector<Heard> heard(4);
+    for (size_t i = 0; i < heard.size(); ++i) {
+      ASSERT_TRUE(engine->submit(i % 2 == 0 ? bad : good, hear_into(heard[i])));
+    }
+    while (engine->step()) {
+    }
+    for (size_t i : {0, 2}) {
+      EXPECT_EQ(heard[i].finish, FinishReason::kError);
+      EXPECT_EQ(heard[i].error.code, ErrorCode::kCorrupt);
+      EXPECT_NE(heard[i].error.message.find("at position 9 is not a number"), std::string::npos)
+          << heard[i].error.message;
+      EXPECT_EQ(heard[i].prompt.size(), 9u) << "up to the damage all is well";
+    }
+    for (size_t i : {1, 3}) {
+      EXPECT_EQ(heard[i].finish, FinishReason::kLength);
+      EXPECT_EQ(heard[i].output_ids(), expected.output_ids());
+      EXPECT_TRUE(same_bits(heard[i].output_logprobs(), expected.output_logprobs()));
+    }
+    EXPECT_EQ(engine->stats().pages_free, engine->stats().pages_total);
+  }
+}
+
+}  // namespace
+}  // namespace banyan::test

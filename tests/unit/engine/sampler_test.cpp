@@ -1,0 +1,249 @@
+#include "engine/sampler.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "base/random.h"
+
+namespace banyan {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// A row as the logit_stats kernel would describe it.
+struct Row {
+  explicit Row(std::vector<float> values) : logits(std::move(values)) {
+    double sum = 0;
+    for (float x : logits) sum += std::exp(static_cast<double>(x));
+    row = {.logits = logits,
+           .argmax = static_cast<TokenId>(std::ranges::max_element(logits) - logits.begin()),
+           .log_sum_exp = static_cast<float>(std::log(sum))};
+  }
+  std::vector<float> logits;
+  LogitRow row;
+};
+
+Row random_row(size_t size, uint64_t seed, float scale) {
+  std::vector<float> logits(size);
+  for (size_t i = 0; i < size; ++i) {
+    logits[i] = scale * static_cast<float>(2 * uniform(seed, i, 0) - 1);
+  }
+  return Row(std::move(logits));
+}
+
+TokenId draw(const Row& row, const SamplingParams& params, int64_t position = 0,
+             const TokenCounts* counts = nullptr, std::span<const uint32_t> mask = {}) {
+  Sampler sampler(static_cast<int64_t>(row.logits.size()));
+  return sampler.draw(row.row,
+                      {.params = params, .counts = counts, .mask = mask, .position = position});
+}
+
+// The probabilities that the filters leave, worked out the long way.
+std::map<TokenId, double> expected_distribution(const std::vector<float>& logits,
+                                                const SamplingParams& params) {
+  std::vector<TokenId> order(logits.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, [&](TokenId a, TokenId b) { return logits[a] > logits[b]; });
+  if (params.top_k > 0 && params.top_k < static_cast<int>(order.size())) order.resize(params.top_k);
+  auto weight = [&](TokenId t) {
+    return std::exp((static_cast<double>(logits[t]) - logits[order[0]]) / params.temperature);
+  };
+  double total = 0;
+  for (TokenId t : order) total += weight(t);
+  double reached = 0;
+  size_t kept = 0;
+  while (kept < order.size() && (params.top_p == 1 || reached < params.top_p * total)) {
+    reached += weight(order[kept++]);
+  }
+  order.resize(kept);
+  std::map<TokenId, double> distribution;
+  double sum = 0;
+  for (TokenId t : order) {
+    if (weight(t) < params.min_p) continue;
+    distribution[t] = weight(t);
+    sum += weight(t);
+  }
+  for (auto& [token, p] : distribution) p /= sum;
+  return distribution;
+}
+
+TEST(SamplerGreedy, TakesTheLowestIdAmongEquals) {
+  EXPECT_EQ(draw(Row({1, 3, 2, 3, 3}), {.temperature = 0}), 1);
+  EXPECT_EQ(draw(Row({1, 3, 2, 3, 3}), {.temperature = 0, .logit_bias = {{2, 1}}}), 1);
+  EXPECT_EQ(draw(Row({1, 3, 2, 3, 3}), {.temperature = 0, .logit_bias = {{2, 1.5f}}}), 2);
+  uint32_t mask = 0b11101;
+  EXPECT_EQ(draw(Row({1, 3, 2, 3, 3}), {.temperature = 0}, 0, nullptr, {&mask, 1}), 3);
+}
+
+TEST(SamplerFilters, KeepTheLowestIdsAmongEquals) {
+  Row row({0, 5, 5, 5, 0});
+  std::set<TokenId> seen;
+  for (int64_t position = 0; position < 200; ++position) {
+    seen.insert(draw(row, {.top_k = 2}, position));
+  }
+  EXPECT_EQ(seen, (std::set<TokenId>{1, 2}));
+}
+
+TEST(SamplerFilters, KeepExactlyTheRightTokens) {
+  constexpr int kCases = 150, kDraws = 4000;
+  for (int i = 0; i < kCases; ++i) {
+    auto random = [&](int what) { return uniform(9, static_cast<uint64_t>(i), what); };
+    Row row = random_row(12, static_cast<uint64_t>(i), 2);
+    SamplingParams params{.temperature = static_cast<float>(0.8 + 2 * random(0)),
+                          .top_p = random(1) < 0.5 ? 1 : static_cast<float>(0.1 + 0.9 * random(2)),
+                          .top_k = random(3) < 0.5 ? 0 : static_cast<int>(1 + 14 * random(4)),
+                          .min_p = random(5) < 0.5 ? 0 : static_cast<float>(random(6)),
+                          .seed = static_cast<uint64_t>(i)};
+    std::map<TokenId, double> expected = expected_distribution(row.logits, params);
+    std::map<TokenId, int> seen;
+    for (int64_t position = 0; position < kDraws; ++position) ++seen[draw(row, params, position)];
+    for (auto [token, count] : seen) EXPECT_TRUE(expected.contains(token)) << i << ' ' << token;
+    for (auto [token, p] : expected) {
+      // Six standard deviations, and one draw for what is rare.
+      EXPECT_NEAR(seen[token], p * kDraws, 6 * std::sqrt(p * kDraws) + 1) << i << ' ' << token;
+    }
+  }
+}
+
+// More tokens than the first prefix that is sorted.
+TEST(SamplerFilters, TopPReachesFarIntoAFlatDistribution) {
+  Row row = random_row(2000, 1, 0.01f);
+  SamplingParams params{.top_p = 0.5};
+  std::map<TokenId, double> expected = expected_distribution(row.logits, params);
+  EXPECT_NEAR(static_cast<double>(expected.size()), 1000, 10);
+  std::set<TokenId> seen;
+  for (int64_t position = 0; position < 12000; ++position) {
+    TokenId token = draw(row, params, position);
+    ASSERT_TRUE(expected.contains(token)) << token;
+    seen.insert(token);
+  }
+  EXPECT_GT(seen.size(), expected.size() - 5);
+}
+
+// Draws over seeds, over positions and over sample indices all follow the softmax.
+TEST(SamplerDraws, FollowTheDistribution) {
+  constexpr int kDraws = 30000;
+  Row row = random_row(12, 3, 1.5f);
+  std::map<TokenId, double> expected = expected_distribution(row.logits, {.temperature = 0.7f});
+  for (int axis = 0; axis < 3; ++axis) {
+    std::map<TokenId, int> seen;
+    for (int i = 0; i < kDraws; ++i) {
+      SamplingParams params{.temperature = 0.7f,
+                            .seed = axis == 0 ? static_cast<uint64_t>(i) : 5,
+                            .sample_index = axis == 1 ? static_cast<uint32_t>(i) : 0};
+      ++seen[draw(row, params, axis == 2 ? i : 17)];
+    }
+    double chi_square = 0;
+    for (auto [token, p] : expected) {
+      double wanted = p * kDraws;
+      chi_square += (seen[token] - wanted) * (seen[token] - wanted) / wanted;
+    }
+    EXPECT_LT(chi_square, 44) << axis;  // 11 degrees of freedom: passed by chance with p = 1e-5
+  }
+}
+
+TEST(SamplerDraws, DependOnSeedSampleIndexAndPositionAlone) {
+  Row row = random_row(50, 4, 1);
+  Row other = random_row(50, 5, 1);
+  Sampler sampler(50);
+  auto at = [&](uint64_t seed, uint32_t sample, int64_t position) {
+    SamplingParams params{.seed = seed, .sample_index = sample};
+    return sampler.draw(row.row, {.params = params, .mask = {}, .position = position});
+  };
+  std::vector<TokenId> forward, backward;
+  for (int64_t p = 0; p < 100; ++p) forward.push_back(at(7, 1, p));
+  for (int64_t p = 99; p >= 0; --p) {
+    SamplingParams params{.top_p = 0.5f, .seed = 99};
+    sampler.draw(other.row, {.params = params, .mask = {}, .position = p});  // must not matter
+    backward.push_back(at(7, 1, p));
+  }
+  std::ranges::reverse(backward);
+  EXPECT_EQ(forward, backward);
+  std::vector<TokenId> seed, sample;
+  for (int64_t p = 0; p < 100; ++p) {
+    seed.push_back(at(8, 1, p));
+    sample.push_back(at(7, 2, p));
+  }
+  EXPECT_NE(forward, seed);
+  EXPECT_NE(forward, sample);
+}
+
+TEST(SamplerDraws, TakeExtremesOfTemperature) {
+  Row row({-3, 9, 8.9f, 2});
+  for (int64_t p = 0; p < 200; ++p) {
+    EXPECT_EQ(draw(row, {.temperature = 1e-6f}, p), 1);
+    EXPECT_EQ(draw(row, {.temperature = std::numeric_limits<float>::denorm_min()}, p), 1);
+  }
+  std::set<TokenId> seen;
+  for (int64_t p = 0; p < 200; ++p) seen.insert(draw(row, {.temperature = 100}, p));
+  EXPECT_EQ(seen.size(), 4u);
+}
+
+TEST(SamplerDraws, NeverTakeWhatTheMaskForbids) {
+  Row row = random_row(70, 6, 3);
+  std::vector<uint32_t> mask = {0, 1u << 5 | 1u << 31, 1u << 5};
+  std::set<TokenId> seen;
+  for (int64_t p = 0; p < 3000; ++p) seen.insert(draw(row, {}, p, nullptr, mask));
+  EXPECT_EQ(seen, (std::set<TokenId>{37, 63, 69}));
+}
+
+TEST(SamplerPenalties, AreTheFormulasOfTheirNames) {
+  Row row({2, -1, 0.5f, -2, 3});
+  TokenCounts counts{.in_output = {0, 2, 1, 0, 0}, .in_prompt = {1, 0, 1, 1, 0}};
+  SamplingParams params{.temperature = 0,
+                        .frequency_penalty = 0.5f,
+                        .presence_penalty = 0.25f,
+                        .repetition_penalty = 2,
+                        .logit_bias = {}};
+  // repetition: {1, -2, 0.25, -4, 3}; less 0.5 a time and 0.25 once: {1, -3.25, -0.5, -4, 3}
+  std::vector<float> expected = {1, -3.25f, -0.5f, -4, 3};
+  // The value of each token is found by how much bias on it makes it overtake 3.
+  for (TokenId t = 0; t < 4; ++t) {
+    float gap = 3 - expected[static_cast<size_t>(t)];
+    params.logit_bias = {{t, gap - 0.01f}};
+    EXPECT_EQ(draw(row, params, 0, &counts), 4) << t;
+    params.logit_bias = {{t, gap + 0.01f}};
+    EXPECT_EQ(draw(row, params, 0, &counts), t);
+  }
+}
+
+// Damaged weights can make logits that are huge or -inf without being NaN; penalties push them over
+// the edge. Some token must come out all the same.
+TEST(SamplerDraws, SurviveLogitsWithoutEnd) {
+  TokenCounts counts{.in_output = {1, 1, 1}, .in_prompt = {1, 1, 1}};
+  SamplingParams harsh{.repetition_penalty = 100};
+  EXPECT_GE(draw(Row({-1e38f, -2e38f, -3e38f}), harsh, 0, &counts), 0);
+  SamplingParams soft{.repetition_penalty = 0.01f};
+  EXPECT_GE(draw(Row({1e38f, 2e38f, 3e38f}), soft, 0, &counts), 0);
+  Row row({0, -kInfinity, 1});
+  uint32_t mask = 0b010;
+  EXPECT_EQ(draw(row, {}, 0, nullptr, {&mask, 1}), 1);
+  EXPECT_EQ(draw(row, {.temperature = 0}, 0, nullptr, {&mask, 1}), 1);
+}
+
+TEST(SamplerTop, IsTheSortedHeadOfTheLogSoftmax) {
+  Row row = random_row(300, 8, 4);
+  row.logits[17] = row.logits[200];
+  Sampler sampler(300);
+  std::vector<TokenId> order(300);
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order,
+                           [&](TokenId a, TokenId b) { return row.logits[a] > row.logits[b]; });
+  for (int count : {0, 1, 5, 128, 300, 400}) {
+    std::span<const TokenLogprob> top = sampler.top(row.row, count);
+    ASSERT_EQ(top.size(), static_cast<size_t>(std::min(count, 300)));
+    for (size_t i = 0; i < top.size(); ++i) {
+      EXPECT_EQ(top[i].token, order[i]);
+      EXPECT_EQ(top[i].logprob, Sampler::logprob(row.row, order[i]));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace banyan

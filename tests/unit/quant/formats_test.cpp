@@ -1,0 +1,22 @@
+#include "quant/formats.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace banyan {
+namespace {
+
+TEST(WeightFormats, AreFoundByNameAndByElement) {
+  std::set<std::string_view> names;
+  for (const WeightFormat& format : weight_formats()) {
+    EXPECT_TRUE(names.insert(format.name).second) << format.name;
+    EXPECT_EQ(format_named(format.name), &format);
+    EXPECT_EQ(format_of(format.element), &format);
+  }
+  EXPECT_EQ(format_named("auto"), nullptr);
+  EXPECT_EQ(format_of(DType::kI64), nullptr);
+}
+
+}  // namespace
+}  // namespace banyan

@@ -1,0 +1,63 @@
+#include "text/pattern.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace banyan {
+namespace {
+
+std::string error_of(const std::string& pattern) {
+  auto compiled = Pattern::compile(pattern);
+  return compiled ? "" : compiled.error().message;
+}
+
+std::vector<std::string> matches(const std::string& pattern, const std::string& text) {
+  std::vector<TextSpan> spans;
+  PatternScratch scratch;
+  EXPECT_TRUE(Pattern::compile(pattern).value().split(text, scratch, spans));
+  std::vector<std::string> found;
+  for (const TextSpan& span : spans) {
+    if (span.matched) found.push_back(text.substr(span.begin, span.end - span.begin));
+  }
+  return found;
+}
+
+TEST(Pattern, MeansWhatOnigurumaMeans) {
+  using Strings = std::vector<std::string>;
+  EXPECT_EQ(matches("\\s+", "a \u3000b\u180ec"), Strings{" \u3000"});
+  EXPECT_EQ(matches("\\w+", "e\u0301_9-\u24b6"), (Strings{"e\u0301_9", "\u24b6"}));
+  EXPECT_EQ(matches("\\p{Han}+", "\u4e2d\u3001\u30fc"), Strings{"\u4e2d"});
+  EXPECT_EQ(matches("[a[bc]d]+", "xabcdx"), Strings{"abcd"});
+  EXPECT_EQ(matches("^b$", "a\nb\nc"), Strings{"b"});
+  EXPECT_EQ(matches("\\p{L}+", "\u1c89\U0002ebf0"), Strings{"\u1c89\U0002ebf0"});
+  EXPECT_EQ(matches("\\p{^L}+", "a12b"), Strings{"12"});
+}
+
+TEST(Pattern, RefusesByNameWhatHasNoTranslation) {
+  EXPECT_NE(error_of("[\\p{L}&&[^a]]+").find("a class intersection (&&)"), std::string::npos);
+  EXPECT_NE(error_of("[[:punct:]]").find("a POSIX class"), std::string::npos);
+  EXPECT_NE(error_of("[a[^b]]").find("a negated class inside a class"), std::string::npos);
+  EXPECT_NE(error_of("\\h").find("the escape \\h"), std::string::npos);
+  EXPECT_NE(error_of("(a)\\1").find("the escape \\1"), std::string::npos);
+  EXPECT_NE(error_of("(?m)a").find("the group"), std::string::npos);
+  EXPECT_NE(error_of("a{1,2}+").find("a + behind"), std::string::npos);
+  EXPECT_NE(error_of("\\p{Klingon}").find("the property \"Klingon\""), std::string::npos);
+  EXPECT_NE(error_of("(a"), "");
+  EXPECT_NE(error_of("[a"), "");
+  EXPECT_NE(error_of("a)"), "");
+  EXPECT_NE(error_of(std::string(1000, '(') + std::string(1000, ')')), "");
+  EXPECT_NE(error_of(std::string(1 << 20, 'a')), "");
+}
+
+TEST(Pattern, GivesUpOnCatastrophicBacktracking) {
+  auto pattern = Pattern::compile("(?:a+)+$|(?:a|aa)+$").value();
+  PatternScratch scratch;
+  std::vector<TextSpan> spans;
+  auto status = pattern.split(std::string(5000, 'a') + "b", scratch, spans);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ErrorCode::kExhausted);
+}
+
+}  // namespace
+}  // namespace banyan

@@ -1,0 +1,102 @@
+#include "text/stream_decoder.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+
+#include "support/shared.h"
+#include "text/byte_level.h"
+
+namespace banyan {
+namespace {
+
+std::unique_ptr<Tokenizer> load(const std::string& name) {
+  return Tokenizer::load(test::source_path("tests/golden/tokenizer/" + name)).value();
+}
+
+class StreamDecoderTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(StreamDecoderTest, GivesWhatDecodeGives) {
+  const auto tokenizer = load(GetParam());
+  std::mt19937 random(3);
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<TokenId> ids(random() % 20);
+    for (TokenId& id : ids) {
+      id = static_cast<TokenId>(random() % static_cast<unsigned>(tokenizer->vocab_size() + 3));
+    }
+    for (bool skip : {false, true}) {
+      StreamDecoder stream(*tokenizer, skip);
+      std::string text;
+      for (TokenId id : ids) text += stream.push(id).text;
+      text += stream.finish();
+      EXPECT_EQ(text, tokenizer->decode(ids, skip).value());
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tokenizers, StreamDecoderTest,
+                         testing::Values("tiny_byte_level", "tiny_metaspace", "tiny_prepend",
+                                         "tiny_tiktoken"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(StreamDecoder, NeverGivesHalfACharacter) {
+  const auto tokenizer = load("tiny_tiktoken");
+  const std::string text = "\U0001f600\u4f60\u00e9";
+  StreamDecoder stream(*tokenizer, false);
+  std::string streamed;
+  for (char byte : text) {
+    const auto id = tokenizer->find(byte_level::characters()[static_cast<unsigned char>(byte)]);
+    const std::string delta = stream.push(id.value()).text;
+    EXPECT_TRUE(delta.empty() || (delta[0] & 0xc0) != 0x80) << delta;
+    streamed += delta;
+  }
+  EXPECT_EQ(streamed, text);
+  EXPECT_EQ(stream.finish(), "");
+}
+
+TEST(StreamDecoder, AnIncompleteCharacterBecomesAReplacement) {
+  const auto tokenizer = load("tiny_tiktoken");
+  StreamDecoder stream(*tokenizer, false);
+  EXPECT_EQ(stream.push(tokenizer->find(byte_level::characters()[0xe4]).value()).text, "");
+  EXPECT_EQ(stream.finish(), "\ufffd");
+}
+
+// Pushes the bytes of `text` one by one.
+std::pair<std::string, std::optional<std::string>> stream_bytes(const Tokenizer& tokenizer,
+                                                                std::string_view text,
+                                                                std::vector<std::string> stops) {
+  StreamDecoder stream(tokenizer, false, std::move(stops));
+  std::string streamed;
+  std::optional<std::string> matched;
+  for (char byte : text) {
+    auto delta = stream.push(
+        tokenizer.find(byte_level::characters()[static_cast<unsigned char>(byte)]).value());
+    streamed += delta.text;
+    if (delta.matched_stop) matched = delta.matched_stop;
+  }
+  return {streamed + stream.finish(), matched};
+}
+
+TEST(StreamDecoder, EndsBeforeTheFirstStopString) {
+  const auto tokenizer = load("tiny_tiktoken");
+  using Outcome = std::pair<std::string, std::optional<std::string>>;
+  EXPECT_EQ(stream_bytes(*tokenizer, "one two three", {"three", "two"}), Outcome("one ", "two"));
+  EXPECT_EQ(stream_bytes(*tokenizer, "aaab", {"aab"}), Outcome("a", "aab"));
+  EXPECT_EQ(stream_bytes(*tokenizer, "xabc", {"bc", "abc"}), Outcome("x", "abc"));
+  EXPECT_EQ(stream_bytes(*tokenizer, "xabc", {"", "abcd"}), Outcome("xabc", std::nullopt));
+}
+
+TEST(StreamDecoder, HoldsBackTheBeginningOfAStopString) {
+  const auto tokenizer = load("tiny_tiktoken");
+  StreamDecoder stream(*tokenizer, false, {"xyz"});
+  auto push = [&](const char* byte) { return stream.push(tokenizer->find(byte).value()).text; };
+  EXPECT_EQ(push("a"), "a");
+  EXPECT_EQ(push("x"), "");
+  EXPECT_EQ(push("y"), "");
+  EXPECT_EQ(push("x"), "xy");
+  EXPECT_EQ(stream.finish(), "x");
+}
+
+}  // namespace
+}  // namespace banyan

@@ -1,0 +1,218 @@
+#include "weights/builder.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <memory>
+
+#include "base/error.h"
+#include "kernels/select.h"
+
+namespace banyan {
+namespace {
+
+// Tensors in memory; reading can be made to fail.
+class MemorySource final : public WeightSource {
+ public:
+  void add(const std::string& name, std::vector<int64_t> shape, const std::vector<float>& values) {
+    std::vector<std::byte>& bytes = bytes_[name];
+    bytes.resize(values.size() * sizeof(float));
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    infos_[name] = {name, DType::kF32, std::move(shape), bytes};
+  }
+  TensorInfo& info(const std::string& name) { return infos_.at(name); }
+
+  const TensorInfo* find(std::string_view name) const override {
+    auto it = infos_.find(std::string(name));
+    return it == infos_.end() ? nullptr : &it->second;
+  }
+  std::vector<const TensorInfo*> tensors() const override {
+    std::vector<const TensorInfo*> all;
+    for (const auto& [name, info] : infos_) all.push_back(&info);
+    return all;
+  }
+  Status read(const TensorInfo& tensor, size_t offset, std::span<std::byte> to) const override {
+    if (tensor.name == broken) return io_error("{}: the disk is gone", tensor.name);
+    std::ranges::copy(tensor.bytes.subspan(offset, to.size()), to.begin());
+    return {};
+  }
+
+  std::string broken;
+
+ private:
+  std::map<std::string, std::vector<std::byte>> bytes_;
+  std::map<std::string, TensorInfo> infos_;
+};
+
+std::vector<float> iota(size_t count, float first) {
+  std::vector<float> values(count);
+  for (size_t i = 0; i < count; ++i) values[i] = first + static_cast<float>(i);
+  return values;
+}
+
+class BuilderTest : public testing::Test {
+ protected:
+  BuilderTest() {
+    source_.add("a.x.weight", {2, 3}, iota(6, 0));
+    source_.add("a.y.weight", {1, 3}, iota(3, 10));
+    source_.add("a.x.bias", {2}, iota(2, 20));
+    source_.add("a.y.bias", {1}, iota(1, 30));
+    source_.add("a.norm.weight", {3}, iota(3, 40));
+  }
+
+  std::unique_ptr<WeightLoader> loader(LoadOptions options = {}) {
+    options.source = &source_;
+    options.kernels = *select_kernels("portable");
+    options.threads = &threads_;
+    return std::make_unique<WeightLoader>(options);
+  }
+
+  static void declare_all(Builder b) {
+    (b / "a").matrix({{"x", 2}, {"y", 1}}, 3);
+    (b / "a").vector({{"x", 2}, {"y", 1}}, "bias", 0);
+    (b / "a" / "norm").vector({{"", 3}}, "weight", 1);
+  }
+
+  std::string problems(LoadOptions options, void (*declare)(Builder)) {
+    auto load = loader(std::move(options));
+    declare(Builder(*load));
+    Status status = load->finish();
+    return status ? "" : status.error().message;
+  }
+
+  MemorySource source_;
+  ThreadPool threads_{2};
+};
+
+TEST_F(BuilderTest, StacksPartsAndConvertsThem) {
+  auto load = loader();
+  Builder b = Builder(*load) / "a";
+  PackedMatrix matrix = b.matrix({{"x", 2}, {"y", 1}}, 3);
+  Tensor bias = b.vector({{"x", 2}, {"y", 1}}, "bias", 0);
+  (b / "norm").vector({{"", 3}}, "weight", 1);
+  ASSERT_TRUE(load->finish().has_value());
+
+  ASSERT_EQ(matrix.rows, 3);
+  EXPECT_EQ(matrix.format->name, "f32");
+  std::vector<int32_t> ids = {2, 0, 1};
+  std::vector<float> rows(9);
+  (*select_kernels("portable"))
+      ->gemm_f32.gather(
+          {.weight = matrix.data, .ids = ids.data(), .y = rows.data(), .rows = 3, .n = 3, .k = 3});
+  EXPECT_EQ(rows, (std::vector<float>{10, 11, 12, 0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(std::vector<float>(bias.f32(), bias.f32() + 3), (std::vector<float>{20, 21, 30}));
+}
+
+TEST_F(BuilderTest, CountsWhatItLoads) {
+  for (bool dry : {false, true}) {
+    auto load = loader({.dry = dry});
+    declare_all(Builder(*load));
+    ASSERT_TRUE(load->finish().has_value());
+    EXPECT_EQ(load->counts().tensors, 5);
+    EXPECT_EQ(load->counts().parameters, 9 + 3 + 3);
+    EXPECT_EQ(load->counts().parameters_active, 15);
+    EXPECT_EQ(load->counts().bytes, load->counts().bytes_streamed);
+  }
+  auto load = loader();
+  (Builder(*load) / "a").matrix({{"x", 2}}, 3, MatrixUse::kLookUp);
+  EXPECT_EQ(load->counts().parameters, 6);
+  EXPECT_EQ(load->counts().parameters_active, 0);
+  EXPECT_EQ(load->counts().bytes_streamed, 0);
+}
+
+TEST_F(BuilderTest, ReportsProgressUpToTheTotal) {
+  std::vector<std::pair<int64_t, int64_t>> reports;
+  auto load =
+      loader({.progress = [&](int64_t done, int64_t total) { reports.emplace_back(done, total); }});
+  declare_all(Builder(*load));
+  ASSERT_TRUE(load->finish().has_value());
+  EXPECT_TRUE(std::ranges::is_sorted(reports));
+  EXPECT_EQ(reports.back(), (std::pair<int64_t, int64_t>{60, 60}));
+}
+
+TEST_F(BuilderTest, NamesWhatDoesNotFit) {
+  EXPECT_EQ(problems({}, declare_all), "");
+  EXPECT_EQ(problems({}, [](Builder b) { (b / "a").matrix({{"x", 2}, {"y", 1}}, 3); }),
+            "the checkpoint does not fit its config.json: "
+            "a.norm.weight [3] is not used by this architecture; "
+            "a.x.bias [2] is not used by this architecture; "
+            "a.y.bias [1] is not used by this architecture");
+  auto twice = [](Builder b) {
+    declare_all(b);
+    (b / "a").vector({{"x", 2}}, "bias", 0);
+  };
+  EXPECT_EQ(problems({}, twice),
+            "the checkpoint does not fit its config.json: a.x.bias is used "
+            "twice");
+  source_.info("a.y.weight").shape = {3, 1};
+  source_.info("a.x.bias").dtype = DType::kI64;
+  EXPECT_EQ(problems({.dry = true}, declare_all),
+            "the checkpoint does not fit its config.json: a.y.weight has shape [3, 1] where [1, 3] "
+            "is expected; a.x.bias has dtype I64 where F32, BF16 or F16 is expected");
+}
+
+TEST_F(BuilderTest, ShowsTheFirstOfManyProblems) {
+  std::string message = problems({}, [](Builder b) {
+    declare_all(b);
+    for (int64_t i = 0; i < 100; ++i) (b / "layers" / i).matrix({{"w", 4}}, 4);
+  });
+  EXPECT_NE(message.find("layers.0.w.weight [4, 4] is missing"), std::string::npos) << message;
+  EXPECT_NE(message.find("and 92 more"), std::string::npos) << message;
+}
+
+TEST_F(BuilderTest, MayIgnoreATensor) {
+  source_.add("a.rotary_emb.inv_freq", {4}, iota(4, 0));
+  EXPECT_NE(problems({}, declare_all).find("a.rotary_emb.inv_freq"), std::string::npos);
+  EXPECT_EQ(problems({},
+                     [](Builder b) {
+                       declare_all(b);
+                       (b / "a" / "rotary_emb").ignore("inv_freq");
+                       (b / "a" / "rotary_emb").ignore("not there");
+                     }),
+            "");
+}
+
+TEST_F(BuilderTest, PassesOnReadErrors) {
+  for (const char* name : {"a.y.weight", "a.x.bias"}) {
+    source_.broken = name;
+    EXPECT_NE(problems({}, declare_all).find(std::string(name) + ": the disk is gone"),
+              std::string::npos);
+    EXPECT_EQ(problems({.dry = true}, declare_all), "") << "nothing is read";
+  }
+}
+
+TEST_F(BuilderTest, KnowsWhatTheCheckpointHas) {
+  auto load = loader();
+  EXPECT_TRUE((Builder(*load) / "a" / "x").has("bias"));
+  EXPECT_FALSE((Builder(*load) / "a" / "z").has("bias"));
+}
+
+// A random value depends on its tensor's name and its index, not on how parts are stacked.
+TEST(BuilderDummy, RandomWeightsDoNotDependOnFusion) {
+  ThreadPool threads(3);
+  const KernelTable* kernels = *select_kernels("portable");
+  auto rows_of = [&](std::initializer_list<MatrixPart> parts, int64_t rows) {
+    WeightLoader loader({.kernels = kernels, .threads = &threads, .dtype = DType::kF32});
+    PackedMatrix matrix = (Builder(loader) / "m").matrix(parts, 50);
+    std::vector<int32_t> ids(static_cast<size_t>(rows));
+    for (int32_t i = 0; i < rows; ++i) ids[static_cast<size_t>(i)] = i;
+    std::vector<float> values(static_cast<size_t>(rows) * 50);
+    kernels->gemm_f32.gather({.weight = matrix.data,
+                              .ids = ids.data(),
+                              .y = values.data(),
+                              .rows = rows,
+                              .n = matrix.rows,
+                              .k = 50});
+    return values;
+  };
+  std::vector<float> fused = rows_of({{"q", 40}, {"k", 7}}, 47);
+  std::vector<float> q = rows_of({{"q", 40}}, 40), k = rows_of({{"k", 7}}, 7);
+  q.insert(q.end(), k.begin(), k.end());
+  EXPECT_EQ(fused, q);
+  EXPECT_NE(rows_of({{"k", 40}}, 40), rows_of({{"q", 40}}, 40));
+}
+
+}  // namespace
+}  // namespace banyan
