@@ -21,7 +21,7 @@ uint64_t hash_bytes(std::string_view text, uint64_t seed) {
     text.remove_prefix(8);
   }
   uint64_t word = 0;
-  std::memcpy(&word, text.data(), text.size());
+  if (!text.empty()) std::memcpy(&word, text.data(), text.size());
   h = (h ^ word) * 0xc4ceb9fe1a85ec53u;
   return h ^ (h >> 32);
 }

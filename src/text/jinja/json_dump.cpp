@@ -1,8 +1,8 @@
 #include "text/jinja/json_dump.h"
 
-#include <algorithm>
 #include <cmath>
 
+#include "text/jinja/sort.h"
 #include "text/jinja/unicode.h"
 
 namespace banyan::jinja {
@@ -178,15 +178,9 @@ class Dumper {
   }
 
   Status sort(std::vector<Dict::Entry>& entries) {
-    Status status;
-    std::stable_sort(entries.begin(), entries.end(),
-                     [&](const Dict::Entry& a, const Dict::Entry& b) {
-                       if (!status) return false;
-                       auto ordering = order(rt_, a.key, b.key);
-                       if (!ordering) status = std::unexpected(ordering.error());
-                       return ordering && *ordering < 0;
-                     });
-    return status;
+    return merge_sort(entries, [&](const Dict::Entry& a, const Dict::Entry& b) -> Result<bool> {
+      return TRY(order(rt_, a.key, b.key)) < 0;
+    });
   }
 
   Runtime& rt_;

@@ -1,4 +1,5 @@
 // Filters that make numbers.
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -174,7 +175,8 @@ Result<Value> round(Runtime& rt, const Value& value, const Args& args) {
 }
 
 Result<Value> filesizeformat(Runtime& rt, const Value& value, const Args& args) {
-  Value number = TRY(to_float(rt, value, {std::array<Value, 1>{}, {}}));
+  Value number = TRY(to_float(rt, value, {{std::array{make_none()}}, {}}));
+  if (number.is_none()) return invalid_argument("a '{}' is no size", type_name(value));
   bool binary = args.given(0) && truth(args[0]);
   double bytes = number.real;
   double base = binary ? 1024 : 1000;

@@ -166,7 +166,8 @@ Status append_repr(Runtime& rt, std::string& out, const Value& value) {
     case Kind::kNamespace:
       return append_container(rt, out, value);
     case Kind::kMacro:
-      out += fmt::format("<Macro '{}'>", value.macro->name);
+      out += value.macro->name.empty() ? "<Macro anonymous>"
+                                       : fmt::format("<Macro '{}'>", value.macro->name);
       return {};
     case Kind::kLoop:
       out += fmt::format("<LoopContext {}/{}>", value.loop->index0 + 1, value.loop->source.size());

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "text/jinja/builtins.h"
+#include "text/jinja/sort.h"
 #include "text/jinja/unicode.h"
 
 namespace banyan::jinja {
@@ -50,16 +51,10 @@ struct Keyed {
   Value key, value;
 };
 
-// Sorts by key; an error of a comparison stops comparing and comes back.
 Status sort_keyed(Runtime& rt, std::vector<Keyed>& items, bool reverse) {
-  Status status;
-  std::stable_sort(items.begin(), items.end(), [&](const Keyed& a, const Keyed& b) {
-    if (!status) return false;
-    auto ordering = reverse ? order(rt, b.key, a.key) : order(rt, a.key, b.key);
-    if (!ordering) status = std::unexpected(std::move(ordering).error());
-    return ordering && *ordering < 0;
+  return merge_sort(items, [&](const Keyed& a, const Keyed& b) -> Result<bool> {
+    return TRY(reverse ? order(rt, b.key, a.key) : order(rt, a.key, b.key)) < 0;
   });
-  return status;
 }
 
 Result<Value> values_of(Runtime& rt, const std::vector<Keyed>& items) {
@@ -380,6 +375,14 @@ Result<Value> select(Runtime& rt, const Value& value, const Args& args) {
   });
 }
 
+// A generator function of Python: even its first error waits for the reader.
+template <Result<Value> (*method)(Runtime&, const Value&, const Args&)>
+Result<Value> deferred(Runtime& rt, const Value& value, const Args& args) {
+  auto result = method(rt, value, args);
+  if (result || result.error().code != ErrorCode::kInvalidArgument) return result;
+  return make_generator(rt, {}, rt.heap.keep(std::move(result).error()));
+}
+
 constexpr Builtin kFilters[] = {
     {"length", "", 0, count},
     {"count", "", 0, count},
@@ -389,22 +392,22 @@ constexpr Builtin kFilters[] = {
     {"list", "", 0, list},
     {"first", "", 0, first},
     {"last", "", 0, last},
-    {"items", "", 0, items},
-    {"map", "*", 0, map},
-    {"select", "*", 0, select<true, false>},
-    {"reject", "*", 0, select<false, false>},
-    {"selectattr", "*", 0, select<true, true>},
-    {"rejectattr", "*", 0, select<false, true>},
+    {"items", "", 0, deferred<items>},
+    {"map", "*", 0, deferred<map>},
+    {"select", "*", 0, deferred<select<true, false>>},
+    {"reject", "*", 0, deferred<select<false, false>>},
+    {"selectattr", "*", 0, deferred<select<true, true>>},
+    {"rejectattr", "*", 0, deferred<select<false, true>>},
     {"sort", "reverse case_sensitive attribute", 0, sort},
     {"dictsort", "case_sensitive by reverse", 0, dictsort},
-    {"unique", "case_sensitive attribute", 0, unique},
+    {"unique", "case_sensitive attribute", 0, deferred<unique>},
     {"reverse", "", 0, reverse},
     {"min", "case_sensitive attribute", 0, extreme<false>},
     {"max", "case_sensitive attribute", 0, extreme<true>},
     {"sum", "attribute start", 0, sum},
     {"groupby", "attribute default case_sensitive", 1, groupby},
-    {"batch", "linecount fill_with", 1, batch},
-    {"slice", "slices fill_with", 1, slice},
+    {"batch", "linecount fill_with", 1, deferred<batch>},
+    {"slice", "slices fill_with", 1, deferred<slice>},
     {"attr", "name", 1, attribute},
 };
 

@@ -17,8 +17,9 @@ constexpr int64_t kWidthMax = 1 << 30;
 struct Spec {
   std::string fill = " ";
   char align = 0;
-  char sign = '-';
+  char sign = 0;
   bool alternate = false;
+  bool zeros = false;  // a 0 before the width: numbers are padded after their sign
   int64_t width = 0;
   char group = 0;
   std::optional<int64_t> precision;
@@ -29,18 +30,22 @@ bool is_align(char32_t c) {
   return c == '<' || c == '>' || c == '=' || c == '^';
 }
 
-void parse_align(Spec& spec, std::string_view& text) {
-  if (text.empty()) return;
+// Takes the alignment and its fill; true if a fill was given.
+bool parse_align(Spec& spec, std::string_view& text) {
+  if (text.empty()) return false;
   std::string_view rest = text;
   char32_t first = next_code_point(rest);
   if (!rest.empty() && is_align(static_cast<unsigned char>(rest[0]))) {
     spec.fill = std::string(text.substr(0, text.size() - rest.size()));
     spec.align = rest[0];
     text = rest.substr(1);
-  } else if (is_align(first)) {
+    return true;
+  }
+  if (is_align(first)) {
     spec.align = text[0];
     text.remove_prefix(1);
   }
+  return false;
 }
 
 bool take(std::string_view& text, char c) {
@@ -52,15 +57,15 @@ bool take(std::string_view& text, char c) {
 Result<Spec> parse_spec(std::string_view text) {
   Spec spec;
   std::string_view whole = text;
-  parse_align(spec, text);
+  bool filled = parse_align(spec, text);
   if (!text.empty() && (text[0] == '+' || text[0] == '-' || text[0] == ' ')) {
     spec.sign = text[0];
     text.remove_prefix(1);
   }
   spec.alternate = take(text, '#');
-  if (take(text, '0') && spec.align == 0) {
-    spec.fill.assign(1, '0');
-    spec.align = '=';
+  if (take(text, '0')) {
+    if (!filled) spec.fill.assign(1, '0');
+    spec.zeros = true;
   }
   spec.width = TRY(take_number(text)).value_or(0);
   if (!text.empty() && (text[0] == ',' || text[0] == '_')) {
@@ -75,7 +80,10 @@ Result<Spec> parse_spec(std::string_view text) {
     spec.type = text[0];
     text.remove_prefix(1);
   }
-  if (!text.empty()) return invalid_argument("invalid format specifier '{}'", whole);
+  bool grouped_locale = spec.group != 0 && spec.type == 'n';
+  if (!text.empty() || grouped_locale) {
+    return invalid_argument("invalid format specifier '{}'", whole);
+  }
   return spec;
 }
 
@@ -92,7 +100,7 @@ std::string grouped(std::string_view digits, char separator, size_t size) {
 // in here: as many as make `spec.width` with `prefix_size` characters before and the separators.
 Status group_number(Runtime& rt, const Spec& spec, size_t prefix_size, size_t size,
                     std::string& digits) {
-  size_t end = digits.find_first_of(".e%");
+  size_t end = digits.find_first_of(".eE%");
   if (end == std::string::npos) end = digits.size();
   std::string whole = digits.substr(0, end);
   std::string rest = digits.substr(end);
@@ -128,7 +136,7 @@ Result<std::string> format_text(Runtime& rt, const Value& value, const Spec& spe
   if (spec.type != 0 && spec.type != 's') {
     return invalid_argument("unknown format code '{}' for object of type 'str'", spec.type);
   }
-  if (spec.align == '=' || spec.sign != '-' || spec.group != 0 || spec.alternate) {
+  if (spec.align == '=' || spec.sign != 0 || spec.group != 0 || spec.alternate) {
     return invalid_argument("a format option for numbers was given for a string");
   }
   std::string_view text = value.text();
@@ -138,14 +146,23 @@ Result<std::string> format_text(Runtime& rt, const Value& value, const Spec& spe
 
 std::string sign_of(bool negative, char sign) {
   if (negative) return "-";
-  return sign == '-' ? "" : std::string(1, sign);
+  return sign == '+' ? "+" : sign == ' ' ? " " : "";
 }
 
 Result<std::string> format_integer(Runtime& rt, int64_t value, const Spec& spec) {
   if (spec.precision) return invalid_argument("precision not allowed in integer format specifier");
+  constexpr std::string_view kOtherBases = "boxXc";
+  bool decimal = kOtherBases.find(spec.type) == std::string_view::npos;
+  if (spec.group == ',' && !decimal) {
+    return invalid_argument("cannot specify ',' with '{}'", spec.type);
+  }
   if (spec.type == 'c') {
+    if (spec.group != 0 || spec.sign != 0 || spec.alternate) {
+      return invalid_argument("an option for numbers was given with 'c'");
+    }
+    if (value < 0 || value > 0x10ffff) return invalid_argument("{} is no code point", value);
     std::string out;
-    append_utf8(out, static_cast<char32_t>(std::clamp<int64_t>(value, 0, 0x10ffff)));
+    append_utf8(out, static_cast<char32_t>(value));
     return pad(rt, spec, "", out, '<');
   }
   int base = spec.type == 'b'                       ? 2
@@ -228,6 +245,7 @@ Result<std::string> format_spec(Runtime& rt, const Value& value, std::string_vie
   }
   Spec spec = TRY(parse_spec(text));
   if (value.is_string()) return format_text(rt, value, spec);
+  if (spec.zeros && spec.align == 0) spec.align = '=';
   constexpr std::string_view kInteger = "bcdoxXn";
   constexpr std::string_view kReal = "eEfFgGn%";
   if (value.is_integral()) {

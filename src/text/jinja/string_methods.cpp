@@ -66,7 +66,7 @@ Result<Value> split(Runtime& rt, const Value& self, const Args& args) {
 }
 
 Result<Value> splitlines(Runtime& rt, const Value& self, const Args& args) {
-  TRY(rt.charge_bytes(self.text().size()));
+  TRY(rt.charge(static_cast<int64_t>(self.text().size() / 4)));
   return list_of(rt, split_lines(self.text(), args.given(0) && truth(args[0])), self.safe());
 }
 

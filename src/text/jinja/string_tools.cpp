@@ -16,7 +16,7 @@ Status split_space(Runtime& rt, std::string_view text, int64_t max,
                    std::vector<std::string_view>& parts) {
   text = strip_left(text);
   while (!text.empty()) {
-    TRY(rt.charge());
+    TRY(rt.charge(2));
     if (max == 0) {
       parts.push_back(text);
       break;
@@ -36,7 +36,7 @@ Status split_space_right(Runtime& rt, std::string_view text, int64_t max,
                          std::vector<std::string_view>& parts) {
   text = strip_right(text);
   while (!text.empty()) {
-    TRY(rt.charge());
+    TRY(rt.charge(2));
     if (max-- == 0) {
       parts.push_back(text);
       break;
@@ -165,7 +165,7 @@ Result<std::vector<std::string_view>> split_text(Runtime& rt, std::string_view t
   while (max-- != 0) {
     size_t at = find_text(text, *separator, start);
     if (at == std::string_view::npos) break;
-    TRY(rt.charge());
+    TRY(rt.charge(2));
     parts.push_back(text.substr(start, at - start));
     start = at + separator->size();
   }

@@ -91,10 +91,16 @@ Result<Value> is_in(Runtime& rt, const Value& value, const Args& args) {
 }
 
 Result<Value> is_filter(Runtime&, const Value& value, const Args&) {
+  if (value.is(Kind::kList) || value.is(Kind::kDict)) {
+    return invalid_argument("unhashable type: '{}'", type_name(value));
+  }
   return make_bool(value.is_string() && find_filter(value.text()) != nullptr);
 }
 
 Result<Value> is_test(Runtime&, const Value& value, const Args&) {
+  if (value.is(Kind::kList) || value.is(Kind::kDict)) {
+    return invalid_argument("unhashable type: '{}'", type_name(value));
+  }
   return make_bool(value.is_string() && find_test(value.text()) != nullptr);
 }
 

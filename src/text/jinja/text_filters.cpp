@@ -111,7 +111,7 @@ Result<Value> indent(Runtime& rt, const Value& value, const Args& args) {
   }
   bool first = args.given(1) && truth(args[1]);
   bool blank = args.given(2) && truth(args[2]);
-  TRY(rt.charge_bytes(value.text().size() * 2));
+  TRY(rt.charge(static_cast<int64_t>(value.text().size() / 8)));
   std::string text = std::string(value.text()) + "\n";
   std::string out;
   if (first) out += indention;
@@ -132,7 +132,6 @@ Result<Value> center(Runtime& rt, const Value& value, const Args& args) {
 }
 
 Result<Value> truncate(Runtime& rt, const Value& value, const Args& args) {
-  if (!value.is_string()) return invalid_argument("truncate needs a string");
   int64_t length = args.given(0) ? TRY(to_index(args[0], "truncate's length")) : 255;
   bool killwords = args.given(1) && truth(args[1]);
   Value end = args.given(2) ? args[2] : borrow(rt, "...");
@@ -143,7 +142,9 @@ Result<Value> truncate(Runtime& rt, const Value& value, const Args& args) {
     return invalid_argument("truncate: expected length >= {} and leeway >= 0, got {} and {}",
                             string_length(end), length, leeway);
   }
-  if (string_length(value) <= length || string_length(value) - length <= leeway) return value;
+  int64_t size = TRY(jinja::length(value));
+  if (size <= length || size - length <= leeway) return value;
+  if (!value.is_string()) return invalid_argument("truncate needs a string");
   Value kept = TRY(substring(rt, value, 0, length - string_length(end)));
   if (!killwords) {
     size_t space = kept.text().rfind(' ');

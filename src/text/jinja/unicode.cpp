@@ -281,6 +281,7 @@ size_t find_text(std::string_view text, std::string_view part, size_t from) {
   if (from > text.size()) return std::string_view::npos;
   std::string_view rest = text.substr(from);
   if (part.empty()) return from;
+  if (part.size() > rest.size()) return std::string_view::npos;  // also: an empty view may be null
   const void* found = ::memmem(rest.data(), rest.size(), part.data(), part.size());
   if (found == nullptr) return std::string_view::npos;
   return static_cast<size_t>(static_cast<const char*>(found) - text.data());
