@@ -102,7 +102,8 @@ Result<std::vector<TokenId>> Chat::prompt_with(const std::string& message) const
   return tokenizer.encode(text, {.add_special_tokens = false});
 }
 
-Result<bool> Chat::reply(const std::string& message) {
+Status Chat::reply(const std::string& message) {
+  if (llm_.has_chat_template() && message.empty()) return {};
   TextRequest request;
   request.ids = TRY(prompt_with(message));
   if (request.ids.empty()) return invalid_argument("that is no token at all; say something");
@@ -128,13 +129,14 @@ Result<bool> Chat::reply(const std::string& message) {
   } else {
     text_ += message + g.text + "\n";
   }
-  report(g, prompt_tokens);
-  return g.finish == FinishReason::kCancelled;
+  used_tokens_ = prompt_tokens + static_cast<int64_t>(g.output_ids.size());
+  report(g);
+  return {};
 }
 
-void Chat::report(const Generation& g, int64_t prompt_tokens) const {
-  auto tokens = static_cast<int64_t>(g.output_ids.size());
-  if (g.finish == FinishReason::kLength && prompt_tokens + tokens >= context_tokens()) {
+void Chat::report(const Generation& g) const {
+  size_t tokens = g.output_ids.size();
+  if (g.finish == FinishReason::kLength && used_tokens_ >= context_tokens()) {
     say(fmt::format("The context of {} tokens is full; /reset starts over.", context_tokens()));
   } else if (g.finish == FinishReason::kLength) {
     say(fmt::format("Stopped after max_new_tokens, {}; /set max_new_tokens N changes it.", tokens));
@@ -142,13 +144,14 @@ void Chat::report(const Generation& g, int64_t prompt_tokens) const {
   if (!stderr_is_terminal()) return;
   std::string speed =
       g.decode_tokens_per_s > 0 ? fmt::format(", {:.1f} tok/s", g.decode_tokens_per_s) : "";
-  say(fmt::format("[{} tokens{}; context {} of {}]", tokens, speed, prompt_tokens + tokens,
+  say(fmt::format("[{} tokens{}; context {} of {}]", tokens, speed, used_tokens_,
                   context_tokens()));
 }
 
 void Chat::reset() {
   messages_.clear();
   text_.clear();
+  used_tokens_ = 0;
   say("The conversation starts over.");
 }
 
@@ -207,7 +210,7 @@ void Chat::show() const {
         fmt::format("{:<20}{}\n", "system", settings_.system.empty() ? "(none)" : settings_.system);
     text += fmt::format("{:<20}{}\n", "messages", messages_.size());
   }
-  text += fmt::format("{:<20}{} tokens\n", "context", context_tokens());
+  text += fmt::format("{:<20}{} of {} tokens\n", "context", used_tokens_, context_tokens());
   fmt::print(stderr, "{}", text);
 }
 

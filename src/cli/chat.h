@@ -38,14 +38,13 @@ class Chat {
   // A /command.
   Next command(std::string_view line);
 
-  // Answers `message` on stdout. On an error the conversation is as before. True if Ctrl-C ended
-  // the reply, which stays as far as it came.
-  Result<bool> reply(const std::string& message);
+  // Answers `message` on stdout; without a chat template an empty one lets the text go on. On an
+  // error the conversation is as before. Ctrl-C ends the reply, which stays as far as it came.
+  Status reply(const std::string& message);
 
  private:
   Result<std::vector<TokenId>> prompt_with(const std::string& message) const;
-  Status remember(const std::string& message, const std::string& reply);
-  void report(const Generation& g, int64_t prompt_tokens) const;
+  void report(const Generation& g) const;
   void reset();
   void set_system(std::string_view text);
   Status set(std::string_view name, std::string_view value);
@@ -56,6 +55,7 @@ class Chat {
   ChatSettings settings_;
   std::vector<ChatMessage> messages_;  // without the system message
   std::string text_;                   // in place of messages_ without a chat template
+  int64_t used_tokens_ = 0;            // of the context, up to the last reply
 };
 
 }  // namespace banyan::cli

@@ -23,7 +23,7 @@ int64_t total_bytes(const EngineInfo& info) {
   return info.weight_bytes + info.state_bytes_max + info.step_bytes;
 }
 
-Json to_json(const EngineInfo& info) {
+Json to_json(const EngineInfo& info, int sequences) {
   Json layers = Json::array();
   for (size_t i = 0; i < info.layers.size(); ++i) {
     layers.push_back({{"index", i}, {"mixer", info.layers[i].mixer}, {"ffn", info.layers[i].ffn}});
@@ -43,6 +43,7 @@ Json to_json(const EngineInfo& info) {
             {"state_bytes_max", info.state_bytes_max},
             {"step_bytes", info.step_bytes},
             {"total_bytes", total_bytes(info)},
+            {"sequences_max", sequences},
             {"total_tokens_max", info.total_tokens_max},
             {"page_size_tokens", info.page_size_tokens}}},
           {"kernels", info.kernels},
@@ -72,7 +73,7 @@ std::string describe(const EngineInfo& info, int sequences) {
   std::string text = line("family", info.architecture) + describe_layers(info.layers);
   text += line("vocabulary", format_digits(info.vocabulary));
   text += line("context length", format_digits(info.context_length_tokens) + " tokens");
-  text += line("tensors", format_digits(info.tensors));
+  text += line("tensors", info.tensors > 0 ? format_digits(info.tensors) : "none, random weights");
   text +=
       line("parameters",
            fmt::format("{} ({}), {} for each token", format_count(info.parameters_total),
@@ -93,7 +94,7 @@ std::string describe(const EngineInfo& info, int sequences) {
 Result<int> inspect(const Options& o) {
   EngineInfo info = TRY(inspect_model(o.config));
   if (o.json) {
-    fmt::print("{}\n", dump_json(to_json(info)));
+    fmt::print("{}\n", dump_json(to_json(info, o.config.running_max)));
   } else {
     write_stdout(describe(info, o.config.running_max));
   }

@@ -10,7 +10,9 @@
 namespace banyan::cli {
 
 ProgressLine::ProgressLine(std::string what)
-    : what_(std::move(what)), terminal_(stderr_is_terminal()) {}
+    : what_(std::move(what)), terminal_(stderr_is_terminal()) {
+  show("");
+}
 
 ProgressLine::~ProgressLine() {
   if (drawn_) fmt::print(stderr, "\r\033[K");
@@ -38,15 +40,15 @@ LoadProgress ProgressLine::load_progress() {
 }
 
 std::string describe_progress(int64_t bytes_done, int64_t bytes_total, double seconds) {
-  double share =
-      bytes_total > 0 ? static_cast<double>(bytes_done) / static_cast<double>(bytes_total) : 0;
-  std::string text = fmt::format("{:3.0f}%  {} of {}", 100 * share, format_bytes(bytes_done),
-                                 format_bytes(bytes_total));
-  double rate = seconds > 0 ? static_cast<double>(bytes_done) / seconds : 0;
-  if (rate > 0) {
-    text += fmt::format("  {}/s  {:.0f} s left", format_bytes(static_cast<int64_t>(rate)),
-                        static_cast<double>(bytes_total - bytes_done) / rate);
-  }
+  bool end_known = bytes_done < bytes_total;
+  auto done = static_cast<double>(bytes_done), total = static_cast<double>(bytes_total);
+  std::string text = format_bytes(bytes_done);
+  if (end_known)
+    text = fmt::format("{:.0f}%  {} of {}", 100 * done / total, text, format_bytes(bytes_total));
+  if (seconds <= 0 || bytes_done <= 0) return text;
+  double rate = done / seconds;
+  text += fmt::format("  {}/s", format_bytes(static_cast<int64_t>(rate)));
+  if (end_known) text += fmt::format("  {:.0f} s left", (total - done) / rate);
   return text;
 }
 

@@ -19,7 +19,7 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  // "loading  45%  1.2 of 2.7 GB  830 MB/s  2 s left"
+  // "loading  45%  1.2 GB of 2.7 GB  830 MB/s  2 s left"
   void update(int64_t bytes_done, int64_t bytes_total);
   // "bench  3 of 5"; shown at once.
   void show(const std::string& state);
@@ -37,7 +37,8 @@ class ProgressLine {
   Clock::time_point next_ = begin_;
 };
 
-// The line's text after "loading"; `seconds` since the beginning.
+// The line's text after "loading"; `seconds` since the beginning. A total that is not more than
+// what is done is one that nobody knows.
 std::string describe_progress(int64_t bytes_done, int64_t bytes_total, double seconds);
 
 }  // namespace banyan::cli

@@ -87,8 +87,8 @@ Chat::Next handle(Chat& chat, std::string message) {
   } else if (message.starts_with('/')) {
     return chat.command(message);
   }
-  Result<bool> stopped = chat.reply(message);
-  if (!stopped) fmt::print(stderr, "banyan: {}\n", stopped.error().message);
+  Status answered = chat.reply(message);
+  if (!answered) fmt::print(stderr, "banyan: {}\n", answered.error().message);
   return Chat::Next::kGoOn;
 }
 

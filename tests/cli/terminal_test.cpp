@@ -1,0 +1,219 @@
+// The program as a person meets it: on a terminal, with Ctrl-C; and the chat through a pipe.
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <pty.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "cli/program.h"
+
+namespace banyan {
+namespace {
+
+using test::ProgramResult;
+using test::run_program;
+using test::shared_path;
+using test::TemporaryFolder;
+
+// A model that talks nonsense for as long as it is let: random weights, the vocabulary of
+// stories260K and room for a million tokens.
+void make_endless_model(const TemporaryFolder& folder) {
+  std::string from = shared_path("models/stories260K");
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json"}) {
+    std::filesystem::copy_file(from + "/" + name, folder.path() + "/" + name);
+  }
+  Json config = parse_json(read_file(from + "/config.json").value(), "config").value();
+  config["max_position_embeddings"] = 1 << 20;
+  folder.write("config.json", config.dump());
+}
+
+std::vector<std::string> endless(const char* verb, const TemporaryFolder& folder) {
+  return {verb,        "--model", folder.path(),  "--load-format",    "dummy",
+          "--threads", "1",       "--ignore-eos", "--max-new-tokens", "1000000"};
+}
+
+// A program on a terminal of its own.
+class TerminalProgram {
+ public:
+  explicit TerminalProgram(const std::vector<std::string>& arguments) {
+    child_ = forkpty(&terminal_, nullptr, nullptr, nullptr);
+    if (child_ == 0) {
+      setenv("TERM", "xterm", 1);
+      setenv("LC_ALL", "C", 1);
+      alarm(300);
+      test::become_program(arguments);
+    }
+  }
+  ~TerminalProgram() {
+    if (child_ > 0) {
+      kill(child_, SIGKILL);
+      waitpid(child_, nullptr, 0);
+    }
+    close(terminal_);
+  }
+
+  void type(const std::string& keys) {
+    EXPECT_EQ(write(terminal_, keys.data(), keys.size()), static_cast<ssize_t>(keys.size()));
+  }
+
+  // Waits until `text` appears after what was waited for before; a minute at most.
+  bool shows(const std::string& text) {
+    auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (std::chrono::steady_clock::now() < end) {
+      if (size_t at = screen_.find(text, seen_); at != std::string::npos) {
+        seen_ = at + text.size();
+        return true;
+      }
+      pollfd readable = {terminal_, POLLIN, 0};
+      if (poll(&readable, 1, 1000) < 1) continue;
+      char bytes[4096];
+      ssize_t count = read(terminal_, bytes, sizeof bytes);
+      if (count <= 0) return false;
+      screen_.append(bytes, static_cast<size_t>(count));
+    }
+    return false;
+  }
+
+  int wait() {
+    int status = 0;
+    waitpid(child_, &status, 0);
+    child_ = -1;
+    return test::exit_code_of(status);
+  }
+
+  const std::string& screen() const { return screen_; }
+
+ private:
+  pid_t child_ = -1;
+  int terminal_ = -1;
+  std::string screen_;
+  size_t seen_ = 0;
+};
+
+TEST(Chat, InterruptStopsAReplyAndNotTheProgram) {
+  REQUIRE_SHARED("models/stories260K");
+  TemporaryFolder folder;
+  make_endless_model(folder);
+  TerminalProgram program(endless("run", folder));
+  ASSERT_TRUE(program.shows("no chat template")) << program.screen();
+  ASSERT_TRUE(program.shows(">>> ")) << program.screen();
+  program.type("Once upon a time\n");
+  ASSERT_TRUE(program.shows("Once upon a time")) << program.screen();
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  program.type("\x03");
+  ASSERT_TRUE(program.shows("tok/s; context ")) << program.screen();
+  ASSERT_TRUE(program.shows(">>> ")) << program.screen();
+  program.type("\x03");
+  ASSERT_TRUE(program.shows("Ctrl-D or /quit leaves")) << program.screen();
+  ASSERT_TRUE(program.shows(">>> ")) << program.screen();
+  program.type("/show\n");
+  ASSERT_TRUE(program.shows("max_new_tokens      1000000")) << program.screen();
+  ASSERT_TRUE(program.shows(">>> ")) << program.screen();
+  program.type("\x04");
+  EXPECT_EQ(program.wait(), 0);
+}
+
+// Whether `process` handles SIGINT itself, as the kernel says.
+bool catches_interrupts(pid_t process) {
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("SigCgt:")) {
+      return (std::stoull(line.substr(7), nullptr, 16) >> (SIGINT - 1)) & 1;
+    }
+  }
+  return false;
+}
+
+TEST(Generate, InterruptPrintsWhatThereIs) {
+  REQUIRE_SHARED("models/stories260K");
+  TemporaryFolder folder;
+  make_endless_model(folder);
+  std::string out = folder.write("out", "");
+  std::vector<std::string> words = endless("generate", folder);
+  words.insert(words.end(), {"--prompt", "Once", "--json"});
+  pid_t child = fork();
+  if (child == 0) {
+    dup2(open(out.c_str(), O_WRONLY), STDOUT_FILENO);
+    alarm(300);
+    test::become_program(words);
+  }
+  while (!catches_interrupts(child) && waitpid(child, nullptr, WNOHANG) == 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  kill(child, SIGINT);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(test::exit_code_of(status), 130);
+  Result<Json> json = parse_json(read_file(out).value(), "stdout");
+  ASSERT_TRUE(json.has_value());
+  EXPECT_EQ((*json)["finish_reason"], "cancelled");
+}
+
+TEST(Chat, ThroughAPipePrintsRepliesAlone) {
+  REQUIRE_SHARED("models/stories260K");
+  std::string model = shared_path("models/stories260K");
+  std::vector<std::string> greedy = {"--model",          model, "--temperature", "0",
+                                     "--max-new-tokens", "20"};
+  std::vector<std::string> run = {"run"}, generate = {"generate", "--prompt", "Once upon a time"};
+  run.insert(run.end(), greedy.begin(), greedy.end());
+  generate.insert(generate.end(), greedy.begin(), greedy.end());
+  ProgramResult chat = run_program(run, "/set top_k 3\nOnce upon a time\n");
+  EXPECT_EQ(chat.exit_code, 0);
+  EXPECT_EQ(chat.out, run_program(generate).out);
+  EXPECT_NE(chat.err.find("top_k is now 3"), std::string::npos) << chat.err;
+}
+
+// Every turn goes through the template with all turns before it.
+TEST(Chat, TemplateGetsTheHistoryAndTheSystemMessage) {
+  REQUIRE_SHARED("models/stories260K");
+  TemporaryFolder folder;
+  std::string from = shared_path("models/stories260K");
+  for (const char* name :
+       {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}) {
+    std::filesystem::copy_file(from + "/" + name, folder.path() + "/" + name);
+  }
+  folder.write("chat_template.jinja",
+               "{% for m in messages %}{{ m.role[0] }}:{{ m.content }}\n{% endfor %}");
+  std::vector<std::string> options = {"--model", folder.path(),      "--temperature",
+                                      "0",       "--max-new-tokens", "8"};
+  std::vector<std::string> run = {"run", "--system", "Sun"};
+  run.insert(run.end(), options.begin(), options.end());
+  ProgramResult chat = run_program(run, "one\n\n//two\n/show\n");
+  EXPECT_EQ(chat.exit_code, 0);
+  EXPECT_NE(chat.err.find("messages            4"), std::string::npos) << chat.err;
+
+  auto continued = [&](const std::string& prompt) {
+    std::vector<std::string> words = {"generate", "--prompt", prompt, "--no-special-tokens"};
+    words.insert(words.end(), options.begin(), options.end());
+    return run_program(words).out;
+  };
+  std::string first = continued("s:Sun\nu:one\n");
+  std::string second = continued("s:Sun\nu:one\na:" + first + "u:/two\n");
+  EXPECT_EQ(chat.out, first + second);
+}
+
+TEST(Chat, AFullContextSaysHowToGoOn) {
+  REQUIRE_SHARED("models/stories260K");
+  std::vector<std::string> run = {
+      "run", "--model",     shared_path("models/stories260K"), "--context-length",
+      "16",  "--ignore-eos"};
+  ProgramResult chat = run_program(run, "Once upon a time\nmore\n/reset\nOnce\n");
+  EXPECT_EQ(chat.exit_code, 0);
+  EXPECT_NE(chat.err.find("The context of 16 tokens is full; /reset starts over."),
+            std::string::npos)
+      << chat.err;
+  EXPECT_NE(chat.err.find("the context holds 16"), std::string::npos) << chat.err;
+}
+
+TEST(Chat, NeedsATokenizer) {
+  ProgramResult chat = run_program({"run", "--model", test::golden_model()}, "hello\n");
+  EXPECT_EQ(chat.exit_code, 1);
+  EXPECT_EQ(chat.out, "");
+  EXPECT_NE(chat.err.find("tokenizer"), std::string::npos) << chat.err;
+}
+
+}  // namespace
+}  // namespace banyan
