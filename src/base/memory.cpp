@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <limits>
 #include <string>
 #include <utility>
 
@@ -15,8 +14,11 @@ namespace {
 
 constexpr size_t kHugePageBytes = size_t{2} << 20;
 
+// Stands for no limit, and leaves room for arithmetic.
+constexpr int64_t kUnlimited = int64_t{1} << 62;
+
 // The number in a cgroup file; `fallback` where there is none or it says "max".
-int64_t read_number(const char* path, int64_t fallback) {
+int64_t read_number(const std::string& path, int64_t fallback) {
   std::ifstream file(path);
   int64_t value = 0;
   return file >> value ? value : fallback;
@@ -29,7 +31,19 @@ int64_t machine_available_bytes() {
   while (file >> key >> kibibytes >> unit) {
     if (key == "MemAvailable:") return kibibytes * 1024;
   }
-  return std::numeric_limits<int64_t>::max();
+  return kUnlimited;
+}
+
+// Cached pages of files: a cgroup counts them as used, but they go before memory is refused. A
+// checkpoint that was just read would otherwise leave no memory for its own weights.
+int64_t cgroup_file_bytes(const std::string& folder) {
+  std::ifstream file(folder + "/memory.stat");
+  std::string key;
+  int64_t value = 0, sum = 0;
+  while (file >> key >> value) {
+    if (key == "active_file" || key == "inactive_file") sum += value;
+  }
+  return sum;
 }
 
 }  // namespace
@@ -57,12 +71,15 @@ MemoryBlock::~MemoryBlock() {
   if (data_ != nullptr) ::munmap(data_, size_);
 }
 
+int64_t cgroup_available_bytes(const std::string& folder) {
+  int64_t limit = read_number(folder + "/memory.max", kUnlimited);
+  if (limit >= kUnlimited) return kUnlimited;
+  int64_t used = read_number(folder + "/memory.current", 0) - cgroup_file_bytes(folder);
+  return std::clamp<int64_t>(limit - used, 0, limit);
+}
+
 int64_t available_memory_bytes() {
-  constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
-  int64_t limit = read_number("/sys/fs/cgroup/memory.max", kNone);
-  int64_t used = read_number("/sys/fs/cgroup/memory.current", 0);
-  int64_t in_group = limit == kNone ? kNone : std::max<int64_t>(0, limit - used);
-  return std::min(machine_available_bytes(), in_group);
+  return std::min(machine_available_bytes(), cgroup_available_bytes("/sys/fs/cgroup"));
 }
 
 }  // namespace banyan

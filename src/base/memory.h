@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace banyan {
 
@@ -28,5 +29,8 @@ class MemoryBlock {
 // Bytes that this process may still take: the least of the machine's available memory and what its
 // cgroup has left.
 int64_t available_memory_bytes();
+
+// What the cgroup (version 2) at `folder` has left; a number beyond any machine's without a limit.
+int64_t cgroup_available_bytes(const std::string& folder);
 
 }  // namespace banyan

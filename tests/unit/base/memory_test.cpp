@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "support/shared.h"
+
 namespace banyan {
 namespace {
 
@@ -35,6 +37,20 @@ TEST(MemoryBlock, MovesAndMayBeEmpty) {
 
 TEST(AvailableMemory, IsPositive) {
   EXPECT_GT(available_memory_bytes(), 0);
+}
+
+TEST(AvailableMemory, CountsCachedFilesOfACgroupAsFree) {
+  test::TemporaryFolder folder;
+  EXPECT_GE(cgroup_available_bytes(folder.path()), int64_t{1} << 60) << "no such files";
+  folder.write("memory.max", "max\n");
+  folder.write("memory.current", "900\n");
+  EXPECT_GE(cgroup_available_bytes(folder.path()), int64_t{1} << 60);
+  folder.write("memory.max", "1000\n");
+  EXPECT_EQ(cgroup_available_bytes(folder.path()), 100);
+  folder.write("memory.stat", "anon 200\nfile 700\ninactive_file 500\nactive_file 150\n");
+  EXPECT_EQ(cgroup_available_bytes(folder.path()), 750);
+  folder.write("memory.current", "5000\n");
+  EXPECT_EQ(cgroup_available_bytes(folder.path()), 0);
 }
 
 }  // namespace
