@@ -105,6 +105,11 @@ int run(std::span<const std::string> words) {
     fmt::print(stderr, "{}", overview());
     return kExitUsage;
   }
+  if (words[0] == "help" && words.size() > 1) {
+    std::vector<std::string> verb_help(words.begin() + 1, words.end());
+    verb_help.push_back("--help");
+    return run(verb_help);
+  }
   if (words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
     fmt::print("{}", overview());
     return kExitSuccess;

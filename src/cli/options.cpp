@@ -38,18 +38,18 @@ void add_model_options(CLI::App& app, EngineConfig& config) {
   app.add_option("--model", config.model_path, "Model folder as Hugging Face publishes it")
       ->required()
       ->type_name("DIR");
-  app.add_option("--dtype", config.dtype, "Weights in memory: auto (as stored), bf16, f32")
+  app.add_option("--dtype", config.dtype, "Weights in memory; auto: as they are stored")
       ->check(CLI::IsMember({"auto", "bf16", "f32"}, CLI::ignore_case))
       ->type_name("NAME");
   app.add_option("--threads", config.threads, "Threads that compute; 0: one per processor")
       ->check(CLI::Range(0, 1024))
       ->type_name("N");
   app.add_option("--kernels", config.kernels,
-                 "Instruction set: auto (the best there is), portable, avx2, avx512, amx")
+                 "Instruction set; auto: the best that this processor has")
       ->check(CLI::IsMember({"auto", "portable", "avx2", "avx512", "amx"}))
       ->type_name("NAME");
   app.add_option("--load-format", config.load_format,
-                 "auto, or dummy: seeded random weights; config.json is enough")
+                 "dummy: seeded random weights, for which config.json is enough")
       ->check(CLI::IsMember({"auto", "dummy"}))
       ->type_name("NAME");
   app.add_option("--context-length", config.context_length_tokens,
@@ -59,7 +59,7 @@ void add_model_options(CLI::App& app, EngineConfig& config) {
   app.add_option_function<std::string>(
          "--log-level",
          [](const std::string& level) { spdlog::set_level(spdlog::level::from_str(level)); },
-         "Messages on stderr: trace, debug, info, warn, error, critical, off")
+         "Which messages appear on stderr")
       ->check(CLI::IsMember(kLogLevels))
       ->default_str("warn")
       ->type_name("NAME");
@@ -91,6 +91,7 @@ void add_sampling_options(CLI::App& app, SamplingOptions& options, std::string_v
       ->type_name("R");
   app.add_option("--stop", options.stop, "Ends the output before STR; may be repeated")
       ->allow_extra_args(false)
+      ->default_str("")
       ->type_name("STR");
   app.add_option("--stop-token-ids", options.stop_token_ids,
                  "Tokens that end the output, beside the model's own")

@@ -30,7 +30,9 @@ void ProgressLine::update(int64_t bytes_done, int64_t bytes_total) {
 
 void ProgressLine::show(const std::string& state) {
   if (!terminal_) return;
-  fmt::print(stderr, "\r\033[K{}  {}", what_, state);
+  // A line that wraps could not be erased.
+  std::string line = fmt::format("{}  {}", what_, state).substr(0, stderr_columns() - 1);
+  fmt::print(stderr, "\r\033[K{}", line);
   std::fflush(stderr);
   drawn_ = true;
 }

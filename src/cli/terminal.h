@@ -2,6 +2,7 @@
 #pragma once
 
 #include <csignal>
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -10,6 +11,7 @@ namespace banyan::cli {
 bool stdin_is_terminal();
 bool stdout_is_terminal();
 bool stderr_is_terminal();
+size_t stderr_columns();  // of the terminal; 80 if it does not say
 
 // `text` for a terminal's eyes: control characters other than newline and tab, which could drive
 // it, become U+FFFD.

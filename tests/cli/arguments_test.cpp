@@ -43,6 +43,11 @@ TEST(Arguments, OverviewListsTheVerbs) {
   EXPECT_EQ(nothing.err, result.out);
 }
 
+TEST(Arguments, HelpAsAVerb) {
+  EXPECT_EQ(run_program({"help"}).out, run_program({"--help"}).out);
+  EXPECT_EQ(run_program({"help", "score"}).out, run_program({"score", "--help"}).out);
+}
+
 TEST(Arguments, VersionIsOneLine) {
   ProgramResult result = run_program({"--version"});
   EXPECT_EQ(result.exit_code, 0);

@@ -93,6 +93,13 @@ class TerminalProgram {
   size_t seen_ = 0;
 };
 
+TEST(Loading, ShowsProgressOnATerminalAndErasesIt) {
+  TerminalProgram program({"generate", "--model", test::golden_model(), "--prompt-ids", "1"});
+  EXPECT_TRUE(program.shows("loading")) << program.screen();
+  EXPECT_TRUE(program.shows("\r\033[K")) << program.screen();
+  EXPECT_EQ(program.wait(), 0);
+}
+
 TEST(Chat, InterruptStopsAReplyAndNotTheProgram) {
   REQUIRE_SHARED("models/stories260K");
   TemporaryFolder folder;
