@@ -5,7 +5,6 @@
 #include <unistd.h>
 #include <utf8proc.h>
 
-#include <cerrno>
 #include <clocale>
 #include <cstdio>
 #include <cstdlib>
@@ -29,18 +28,22 @@ void choose_locale() {
   }
 }
 
-// One character for libedit. Its own reader retries a read that Ctrl-C has interrupted.
+// One character for libedit, whose own reader would miss a Ctrl-C.
 int read_character(EditLine* editor, wchar_t* character) {
   std::mbstate_t state = {};
   while (true) {
-    char byte = 0;
-    ssize_t count = ::read(STDIN_FILENO, &byte, 1);
-    if (count == 0) return 0;
-    if (count < 0) {
-      if (errno != EINTR || InterruptScope::raised()) return -1;
+    InterruptScope::Wait wait = InterruptScope::wait_for_input(STDIN_FILENO);
+    if (wait == InterruptScope::Wait::kInterrupted) return -1;
+    if (wait == InterruptScope::Wait::kOtherSignal) {
       el_wset(editor, EL_REFRESH);  // back from being stopped, or the window's size has changed
       continue;
     }
+    char byte = 0;
+    ssize_t count = ::read(STDIN_FILENO, &byte, 1);
+    if (count <= 0) return static_cast<int>(count);
+    // A Ctrl-D from before libedit took over the terminal is a NUL by the time it is read.
+    const LineInfoW* line = el_wline(editor);
+    if (byte == '\0' && line->buffer == line->lastchar) return 0;
     size_t length = std::mbrtowc(character, &byte, 1, &state);
     if (length <= 1) return 1;
     if (length == static_cast<size_t>(-1)) state = {};  // not a character here; skip it

@@ -1,19 +1,31 @@
 #include "cli/terminal.h"
 
+#include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+
+#include "base/check.h"
 
 namespace banyan::cli {
 namespace {
 
 volatile std::sig_atomic_t interrupted = 0;
+int interrupt_event = -1;
 
 void on_interrupt(int) {
+  int error = errno;
   interrupted = 1;
+  uint64_t one = 1;
+  // Nothing can be done here about a failure; the flag is up all the same.
+  [[maybe_unused]] ssize_t written = write(interrupt_event, &one, sizeof one);
+  errno = error;
 }
 
 bool stderr_has_style() {
@@ -79,7 +91,9 @@ void write_stdout(std::string_view text) {
 }
 
 InterruptScope::InterruptScope(Second second) {
+  CHECK(interrupt_event < 0, "one InterruptScope at a time");
   interrupted = 0;
+  interrupt_event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   struct sigaction action = {};
   action.sa_handler = on_interrupt;
   // No SA_RESTART: a read that waits for a person must return.
@@ -90,6 +104,8 @@ InterruptScope::InterruptScope(Second second) {
 
 InterruptScope::~InterruptScope() {
   sigaction(SIGINT, &before_, nullptr);
+  close(interrupt_event);
+  interrupt_event = -1;
 }
 
 bool InterruptScope::raised() {
@@ -97,7 +113,17 @@ bool InterruptScope::raised() {
 }
 
 void InterruptScope::clear() {
+  uint64_t count = 0;
+  // Fails when there is nothing to take, which is as good.
+  [[maybe_unused]] ssize_t taken = read(interrupt_event, &count, sizeof count);
   interrupted = 0;
+}
+
+InterruptScope::Wait InterruptScope::wait_for_input(int descriptor) {
+  pollfd watched[] = {{descriptor, POLLIN, 0}, {interrupt_event, POLLIN, 0}};
+  int ready = poll(watched, 2, -1);
+  if (raised()) return Wait::kInterrupted;
+  return ready > 0 ? Wait::kInput : Wait::kOtherSignal;
 }
 
 }  // namespace banyan::cli

@@ -26,8 +26,7 @@ std::string_view undim();
 // printable() first.
 void write_stdout(std::string_view text);
 
-// While it lives, Ctrl-C raises a flag and makes blocking reads return, instead of ending the
-// program. At most one at a time.
+// While it lives, Ctrl-C raises a flag instead of ending the program. At most one at a time.
 class InterruptScope {
  public:
   enum class Second { kEndsProgram, kRaisesFlag };
@@ -38,6 +37,10 @@ class InterruptScope {
 
   static bool raised();
   static void clear();
+  // Waits until `descriptor` can be read or has ended, the flag is up (which may be before the
+  // wait begins, when no signal would interrupt a read any more), or another signal has come.
+  enum class Wait { kInput, kInterrupted, kOtherSignal };
+  static Wait wait_for_input(int descriptor);
 
  private:
   struct sigaction before_ = {};
