@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
+#include <exception>
 #include <string>
 #include <utility>
 
@@ -15,14 +17,26 @@
 
 namespace banyan {
 
-inline std::unexpected<Error> make_error(ErrorCode code, std::string message) {
-  return std::unexpected(Error{code, std::move(message)});
+// `message` may quote bytes from outside: control characters in it are escaped and what is beyond
+// kErrorBytesMax is cut, so that it can neither drive a terminal nor fill a log.
+constexpr size_t kErrorBytesMax = 4096;
+std::unexpected<Error> make_error(ErrorCode code, std::string message);
+
+// What `body` returns, or kExhausted when it throws: the standard library reports so that memory or
+// threads have run out, and no exception may cross a public header.
+template <class Body>
+auto guard(Body body) -> decltype(body()) {
+  try {
+    return body();
+  } catch (const std::exception& e) {
+    return make_error(ErrorCode::kExhausted, fmt::format("out of memory or threads: {}", e.what()));
+  }
 }
 
-#define BANYAN_ERROR_MAKER(name, code)                                                  \
-  template <class... Args>                                                              \
+#define BANYAN_ERROR_MAKER(name, code)                                                            \
+  template <class... Args>                                                                        \
   [[nodiscard]] std::unexpected<Error> name(fmt::format_string<Args...> format, Args&&... args) { \
-    return make_error(code, fmt::format(format, std::forward<Args>(args)...));          \
+    return make_error(code, fmt::format(format, std::forward<Args>(args)...));                    \
   }
 
 BANYAN_ERROR_MAKER(invalid_argument, ErrorCode::kInvalidArgument)
@@ -36,9 +50,9 @@ BANYAN_ERROR_MAKER(io_error, ErrorCode::kIo)
 }  // namespace banyan
 
 // Evaluates a Result; yields its value, or returns its Error from the enclosing function.
-#define TRY(expression)                                                        \
-  ({                                                                           \
-    auto&& try_result = (expression);                                          \
-    if (!try_result) return std::unexpected(std::move(try_result).error());    \
-    *std::move(try_result);                                                    \
+#define TRY(expression)                                                     \
+  ({                                                                        \
+    auto&& try_result = (expression);                                       \
+    if (!try_result) return std::unexpected(std::move(try_result).error()); \
+    *std::move(try_result);                                                 \
   })

@@ -50,12 +50,21 @@ int usable_processors() {
 ThreadPool::ThreadPool(int workers) {
   CHECK(workers >= 1, "{} workers", workers);
   threads_.reserve(workers - 1);
-  for (int worker = 1; worker < workers; ++worker) {
-    threads_.emplace_back([this, worker] { work(worker); });
+  try {
+    for (int worker = 1; worker < workers; ++worker) {
+      threads_.emplace_back([this, worker] { work(worker); });
+    }
+  } catch (...) {  // the system has no more threads: let those that started go, then say so
+    stop();
+    throw;
   }
 }
 
 ThreadPool::~ThreadPool() {
+  stop();
+}
+
+void ThreadPool::stop() {
   stopping_.store(true, std::memory_order_relaxed);
   generation_.fetch_add(1, std::memory_order_release);
   generation_.notify_all();

@@ -33,12 +33,13 @@ class ThreadPool {
 
  private:
   void work(int worker);
+  void stop();
 
-  std::vector<std::jthread> threads_;
   std::atomic<uint32_t> generation_ = 0;  // counts jobs; workers wait for it to move
   std::atomic<int> running_ = 0;          // workers that have not finished the current job
   std::atomic<bool> stopping_ = false;
   const FunctionRef<void(int)>* job_ = nullptr;
+  std::vector<std::jthread> threads_;  // last: they join before what they look at goes
 };
 
 // The processors that this process may use: its affinity mask, cut to its cgroup's quota.
