@@ -76,7 +76,7 @@ struct TokenEvent {
   bool has_token = false;  // a sequence may finish with an event that carries none
   bool from_prompt = false;
   TokenId token = 0;
-  float logprob = 0;                  // set when logprobs were asked for
+  float logprob = 0;
   std::span<const TokenLogprob> top;  // most likely first; valid during the call only
   FinishReason finish = FinishReason::kNone;
   TokenId matched_stop = -1;  // the stop token that ended the sequence
@@ -93,8 +93,7 @@ struct GenerateRequest {
   int64_t max_new_tokens = 128;         // 0: only score the prompt
   std::vector<TokenId> stop_token_ids;  // the token that matches is the sequence's last
 
-  bool logprobs = false;  // of every generated token
-  int top_logprobs = 0;   // how many alternatives beside it
+  int top_logprobs = 0;  // how many alternatives to report beside each token
   // From which prompt position on to report prompt tokens' logprobs; position 0 has none.
   std::optional<int64_t> prompt_logprobs_begin;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
@@ -14,6 +15,8 @@
 
 namespace banyan {
 namespace {
+
+constexpr int64_t kNewTokensMax = int64_t{1} << 31;  // the context length ends it long before
 
 Status check_tokens(std::span<const TokenId> tokens, int64_t vocabulary, std::string_view what) {
   for (TokenId token : tokens) {
@@ -64,7 +67,7 @@ class Engine::Impl {
 
   Result<SequenceId> submit(GenerateRequest request, TokenSink sink);
   void cancel(SequenceId id) { scheduler_.cancel(id); }
-  bool step();
+  bool step();  // must not be called from a sink
 
   const EngineInfo& info() const { return runner_->info(); }
   EngineStats stats() const;
@@ -75,9 +78,10 @@ class Engine::Impl {
     TokenId token = 0;
     float logprob = 0;
     size_t top_begin = 0, top_count = 0;  // in tops_
-    bool broken = false;                  // the logits were not numbers
+    const char* problem = nullptr;        // why there is no token
   };
 
+  bool step_once();
   Status check(const GenerateRequest& request) const;
   void deliver_cancelled();
 
@@ -86,7 +90,7 @@ class Engine::Impl {
   void commit();  // results_ -> sequences and events
 
   RowResult read_row(const LogitRowUse& use, const LogitRow& row);
-  TokenId sample(const Sequence& s, int64_t position, const LogitRow& row);
+  std::optional<TokenId> sample(const Sequence& s, int64_t position, const LogitRow& row);
   void report_prompt_token(const LogitRowUse& use, const RowResult& result);
   void append_token(Sequence& s, const RowResult& result);
   FinishReason finish_reason(const Sequence& s, TokenId token) const;
@@ -108,6 +112,7 @@ class Engine::Impl {
   std::vector<RowResult> results_;
   std::vector<TokenLogprob> tops_;
   std::vector<uint32_t> mask_;
+  bool stepping_ = false;
 };
 
 Status Engine::Impl::check(const GenerateRequest& request) const {
@@ -118,10 +123,11 @@ Status Engine::Impl::check(const GenerateRequest& request) const {
   auto prompt_tokens = static_cast<int64_t>(request.prompt.size());
   TRY(check_limit("prompt tokens", prompt_tokens, config_.prompt_tokens_max));
   TRY(check_tokens(request.prompt, info().vocabulary, "prompt"));
-  TRY(check_limit("max_new_tokens", request.max_new_tokens, config_.prompt_tokens_max));
+  TRY(check_limit("max_new_tokens", request.max_new_tokens, kNewTokensMax));
   TRY(check_limit("top_logprobs", request.top_logprobs, config_.top_logprobs_max));
   TRY(check_limit("stop_token_ids", static_cast<int64_t>(request.stop_token_ids.size()),
                   config_.stop_token_ids_max));
+  TRY(check_tokens(request.stop_token_ids, info().vocabulary, "stop_token_ids"));
   TRY(check_limit("logit_bias entries", static_cast<int64_t>(sampling.logit_bias.size()),
                   config_.logit_bias_max));
   for (auto [token, bias] : sampling.logit_bias) {
@@ -165,6 +171,14 @@ Result<SequenceId> Engine::Impl::submit(GenerateRequest request, TokenSink sink)
 }
 
 bool Engine::Impl::step() {
+  CHECK(!stepping_, "a sink called step()");
+  stepping_ = true;
+  bool worked = step_once();
+  stepping_ = false;
+  return worked;
+}
+
+bool Engine::Impl::step_once() {
   deliver_cancelled();
   plan();
   if (plan_.spans.empty()) return false;
@@ -204,11 +218,17 @@ void Engine::Impl::launch() {
 }
 
 Engine::Impl::RowResult Engine::Impl::read_row(const LogitRowUse& use, const LogitRow& row) {
-  if (!std::isfinite(row.log_sum_exp)) return {.broken = true};
+  if (!std::isfinite(row.log_sum_exp)) {
+    return {.problem =
+                "the model's output is not a number; its weights are damaged or overflow "
+                "this dtype"};
+  }
   const Sequence& s = *use.sequence;
   auto next = static_cast<size_t>(use.position + 1);
   RowResult result;
-  result.token = use.samples ? sample(s, use.position + 1, row) : s.tokens[next];
+  std::optional<TokenId> token = use.samples ? sample(s, use.position + 1, row) : s.tokens[next];
+  if (!token) return {.problem = "the constraint allows no token"};
+  result.token = *token;
   result.logprob = Sampler::logprob(row, result.token);
   std::span<const TokenLogprob> top = sampler_.top(row, s.request.top_logprobs);
   result.top_begin = tops_.size();
@@ -217,13 +237,16 @@ Engine::Impl::RowResult Engine::Impl::read_row(const LogitRowUse& use, const Log
   return result;
 }
 
-TokenId Engine::Impl::sample(const Sequence& s, int64_t position, const LogitRow& row) {
+std::optional<TokenId> Engine::Impl::sample(const Sequence& s, int64_t position,
+                                            const LogitRow& row) {
   DrawContext context{
       .params = s.request.sampling, .counts = &s.counts, .mask = {}, .position = position};
   if (s.request.constraint) {
     std::ranges::fill(mask_, 0);
     s.request.constraint->fill_mask(mask_);
+    if (auto tail = info().vocabulary % 32; tail > 0) mask_.back() &= (1u << tail) - 1;
     context.mask = mask_;
+    if (std::ranges::all_of(mask_, [](uint32_t word) { return word == 0; })) return std::nullopt;
   }
   return sampler_.draw(row, context);
 }
@@ -237,12 +260,10 @@ void Engine::Impl::commit() {
   }
   for (size_t i = 0; i < uses_.size(); ++i) {
     Sequence& s = *uses_[i].sequence;
-    if (results_[i].broken) {
+    if (results_[i].problem != nullptr) {
       end(s, {.finish = FinishReason::kError,
-              .error = {ErrorCode::kCorrupt,
-                        fmt::format("the model's output at position {} is not a number; its "
-                                    "weights are damaged or overflow this dtype",
-                                    uses_[i].position)}});
+              .error = {ErrorCode::kCorrupt, fmt::format("position {}: {}", uses_[i].position + 1,
+                                                         results_[i].problem)}});
       // Later rows of the same sequence have nobody to report to.
       while (i + 1 < uses_.size() && uses_[i + 1].sequence == &s) ++i;
     } else if (uses_[i].samples) {
@@ -320,12 +341,14 @@ Engine::~Engine() = default;
 
 Result<std::unique_ptr<Engine>> Engine::load(const EngineConfig& config,
                                              const LoadProgress& progress) {
-  auto runner = TRY(Runner::load(config, progress));
-  return std::unique_ptr<Engine>(new Engine(std::make_unique<Impl>(config, std::move(runner))));
+  return guard([&]() -> Result<std::unique_ptr<Engine>> {
+    auto runner = TRY(Runner::load(config, progress));
+    return std::unique_ptr<Engine>(new Engine(std::make_unique<Impl>(config, std::move(runner))));
+  });
 }
 
 Result<SequenceId> Engine::submit(GenerateRequest request, TokenSink sink) {
-  return impl_->submit(std::move(request), std::move(sink));
+  return guard([&] { return impl_->submit(std::move(request), std::move(sink)); });
 }
 void Engine::cancel(SequenceId sequence) {
   impl_->cancel(sequence);

@@ -38,7 +38,7 @@ class Sampler {
  public:
   explicit Sampler(int64_t vocabulary);
 
-  // The next token. Requires that the mask, if there is one, allows some token.
+  // The next token. The mask, if there is one, must allow some token of the vocabulary.
   TokenId draw(const LogitRow& row, const DrawContext& context);
 
   static float logprob(const LogitRow& row, TokenId token) {

@@ -75,7 +75,6 @@ std::vector<GenerateRequest> mixed_requests() {
   requests[1].sampling = {.temperature = 0.8f, .top_p = 0.9f, .top_k = 50, .min_p = 0.01f};
   requests[2].sampling = {.frequency_penalty = 0.5f, .repetition_penalty = 1.1f};
   requests[3].sampling.logit_bias = {{3, 1.f}};
-  requests[4].logprobs = true;
   requests[4].top_logprobs = 20;
   requests[5].constraint = std::make_shared<EvenTokens>();
   return requests;

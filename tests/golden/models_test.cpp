@@ -83,8 +83,7 @@ class GoldenModels : public testing::TestWithParam<GoldenCase> {
     std::vector<float> margins = reference_.floats(run + "_margins");
     Heard heard = run_alone(engine, {.prompt = std::move(prompt),
                                      .sampling = {.temperature = 0},
-                                     .max_new_tokens = static_cast<int64_t>(ids.size()),
-                                     .logprobs = true});
+                                     .max_new_tokens = static_cast<int64_t>(ids.size())});
     ASSERT_EQ(heard.output.size(), ids.size());
     EXPECT_EQ(heard.finish, FinishReason::kLength);
     for (size_t i = 0; i < ids.size(); ++i) {

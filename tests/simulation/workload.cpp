@@ -79,7 +79,6 @@ Arrival random_arrival(Random& r, int index, const std::vector<TokenId>& text) {
   request.sampling = random_sampling(r);
   request.max_new_tokens = r.chance(0.1) ? 0 : r.chance(0.1) ? 1000 : r.between(1, 24);
   if (r.chance(0.2)) request.stop_token_ids = {r.below(kVocabulary), r.below(kVocabulary)};
-  request.logprobs = true;
   if (r.chance(0.3)) request.top_logprobs = r.between(1, 6);
   if (r.chance(0.2)) {
     request.prompt_logprobs_begin = r.between(0, static_cast<int>(request.prompt.size()));

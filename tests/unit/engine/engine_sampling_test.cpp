@@ -65,7 +65,6 @@ TEST_F(EngineSampling, LogprobsAreTheLogSoftmaxOfTheModel) {
                                        .logit_bias = {{3, 5.f}},
                                        .seed = 11},
                           .max_new_tokens = 12,
-                          .logprobs = true,
                           .top_logprobs = 7,
                           .prompt_logprobs_begin = 2};
   Heard heard = run_alone(*engine_, request);
@@ -160,6 +159,30 @@ TEST_F(EngineSampling, ConstraintsAreObeyed) {
         EXPECT_EQ(heard.output[static_cast<size_t>(i)].token % modulus, i % modulus);
       }
     }
+  }
+}
+
+class AllowsNothing final : public TokenConstraint {
+ public:
+  void fill_mask(std::span<uint32_t>) override {}
+  void accept(TokenId) override { ADD_FAILURE() << "nothing was allowed"; }
+  std::span<const TokenId> draft_tokens() override { return {}; }
+  void rollback(int) override {}
+};
+
+TEST_F(EngineSampling, AConstraintThatAllowsNothingEndsItsRequestAlone) {
+  for (float temperature : {0.f, 1.f}) {
+    Heard heard, free;
+    ASSERT_TRUE(engine_->submit({.prompt = kPrompt,
+                                 .sampling = {.temperature = temperature},
+                                 .constraint = std::make_shared<AllowsNothing>()},
+                                hear_into(heard)));
+    ASSERT_TRUE(engine_->submit({.prompt = kPrompt, .max_new_tokens = 5}, hear_into(free)));
+    while (engine_->step()) {
+    }
+    EXPECT_EQ(heard.finish, FinishReason::kError);
+    EXPECT_TRUE(heard.output.empty());
+    EXPECT_EQ(free.output.size(), 5u);
   }
 }
 

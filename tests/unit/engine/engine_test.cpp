@@ -233,7 +233,8 @@ TEST(EngineDamage, ARequestThatMeetsNaNEndsAloneWithAnError) {
     for (size_t i : {0, 2}) {
       EXPECT_EQ(heard[i].finish, FinishReason::kError);
       EXPECT_EQ(heard[i].error.code, ErrorCode::kCorrupt);
-      EXPECT_NE(heard[i].error.message.find("at position 9 is not a number"), std::string::npos)
+      EXPECT_NE(heard[i].error.message.find("position 10: the model's output is not a number"),
+                std::string::npos)
           << heard[i].error.message;
       EXPECT_EQ(heard[i].prompt.size(), 9u) << "up to the damage all is well";
     }
