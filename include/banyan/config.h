@@ -27,7 +27,7 @@ struct EngineConfig {
   double memory_fraction = 0.8;       // of the memory available after the weights, for the states
   int running_max = 8;                // sequences in flight
   int queued_max = 256;               // requests waiting
-  int chunked_prefill_tokens = 512;   // rows of one step at most
+  int chunked_prefill_tokens = 512;   // rows of one step at most, or running_max if that is more
 
   int64_t prompt_tokens_max = int64_t{1} << 20;
   int top_logprobs_max = 128;

@@ -82,9 +82,11 @@ std::string describe(const EngineInfo& info, int sequences) {
   text += line("state per sequence", format_bytes(info.state_bytes_per_sequence));
   text += "\nmemory plan\n";
   text += line("  weights", format_bytes(info.weight_bytes));
-  text += line("  states", fmt::format("{} for {} tokens in up to {} sequences",
-                                       format_bytes(info.state_bytes_max),
-                                       format_digits(info.total_tokens_max), sequences));
+  std::string states =
+      fmt::format("{} for {} tokens in up to {} sequences", format_bytes(info.state_bytes_max),
+                  format_digits(info.total_tokens_max), sequences);
+  bool fits = info.total_tokens_max > 0;
+  text += line("  states", fits ? states : "no room: this model needs more memory than there is");
   text += line("  step", format_bytes(info.step_bytes));
   text += line("  total", format_bytes(total_bytes(info)));
   text += line("kernels", fmt::format("{}, {} threads", info.kernels, info.threads));

@@ -11,29 +11,16 @@ namespace banyan {
 namespace {
 
 // Tokens that the pages hold: what was asked for, else as much as all sequences can use, cut to
-// the share of memory that is left for states.
-Result<int64_t> choose_total_tokens(const EngineConfig& config, const EngineInfo& info) {
+// the share of memory that is for states. 0 when that does not suffice.
+int64_t choose_total_tokens(const EngineConfig& config, const EngineInfo& info,
+                            int64_t available_bytes) {
   int64_t page = config.page_size_tokens;
-  auto whole_pages = [page](int64_t tokens) { return tokens / page * page; };
   int64_t page_bytes = info.state_bytes_per_token * page;
-  int64_t budget =
-      static_cast<int64_t>(config.memory_fraction * static_cast<double>(available_memory_bytes())) -
-      info.step_bytes;
-  int64_t affordable = page_bytes > 0 ? std::max<int64_t>(0, budget / page_bytes) * page
-                                      : info.context_length_tokens * config.running_max;
-  if (affordable < page) {
-    return exhausted(
-        "{} bytes are left for states, one page of {} tokens takes {}; free memory "
-        "or raise the memory fraction of {}",
-        budget, page, page_bytes, config.memory_fraction);
-  }
+  auto share = static_cast<int64_t>(config.memory_fraction * static_cast<double>(available_bytes));
+  int64_t affordable = std::max<int64_t>(0, (share - info.step_bytes) / page_bytes) * page;
   if (config.total_tokens_max > 0) {
-    if (config.total_tokens_max > affordable) {
-      return exhausted("total_tokens_max {} takes {} bytes, {} are left for states",
-                       config.total_tokens_max,
-                       config.total_tokens_max * info.state_bytes_per_token, budget);
-    }
-    return std::max(page, whole_pages(config.total_tokens_max));
+    int64_t wanted = std::max(page, config.total_tokens_max / page * page);
+    return wanted <= affordable ? wanted : 0;
   }
   int64_t wanted = (info.context_length_tokens + page - 1) / page * page * config.running_max;
   return std::min(wanted, affordable);
@@ -67,7 +54,7 @@ size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, 
 }
 
 Result<EngineInfo> plan_memory(const EngineConfig& config, const LoadedModel& model,
-                               const KernelTable& kernels, int threads) {
+                               const KernelTable& kernels, int threads, int64_t available_bytes) {
   TRY(StatePools::create(model.states, config.page_size_tokens, 0));  // refuses unknown states
   const ModelInfo& m = model.model->info();
   if (config.context_length_tokens > m.context_length_tokens) {
@@ -94,7 +81,7 @@ Result<EngineInfo> plan_memory(const EngineConfig& config, const LoadedModel& mo
   info.state_bytes_per_sequence = static_cast<int64_t>(state_bytes_per_sequence(model.states));
   info.step_bytes =
       static_cast<int64_t>(measure_step_bytes(model, kernels, step_rows_max(config), {}));
-  info.total_tokens_max = TRY(choose_total_tokens(config, info));
+  info.total_tokens_max = choose_total_tokens(config, info, available_bytes);
   info.state_bytes_max = info.total_tokens_max * info.state_bytes_per_token;
   return info;
 }

@@ -20,9 +20,9 @@ int64_t step_rows_max(const EngineConfig& config);
 size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, int64_t rows,
                           std::span<const int> auxiliary_layers);
 
-// Fills in everything, choosing how many tokens the pages hold. kExhausted when the memory does not
-// suffice for one page.
+// Fills in everything, choosing how many tokens the pages hold if states and a step may take
+// `available_bytes`; none when that does not suffice for one page or for what was asked for.
 Result<EngineInfo> plan_memory(const EngineConfig& config, const LoadedModel& model,
-                               const KernelTable& kernels, int threads);
+                               const KernelTable& kernels, int threads, int64_t available_bytes);
 
 }  // namespace banyan

@@ -28,7 +28,9 @@ Result<EngineInfo> inspect_model(const EngineConfig& config) {
                                       .load_format = config.load_format,
                                       .kernels = kernels,
                                       .dry = true}));
-  return plan_memory(config, model, *kernels, thread_count(config));
+  // The weights are not in memory yet.
+  int64_t available = available_memory_bytes() - model.counts.bytes;
+  return plan_memory(config, model, *kernels, thread_count(config), available);
 }
 
 Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
@@ -43,8 +45,17 @@ Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
                                    .kernels = runner->kernels_,
                                    .threads = runner->threads_.get(),
                                    .progress = progress}));
-  runner->info_ = TRY(plan_memory(config, runner->model_, *runner->kernels_, thread_count(config)));
+  int64_t available = available_memory_bytes();
+  runner->info_ =
+      TRY(plan_memory(config, runner->model_, *runner->kernels_, thread_count(config), available));
   const EngineInfo& info = runner->info_;
+  if (info.total_tokens_max == 0) {
+    return exhausted(
+        "{} bytes are available after the weights, too few for the states of {} tokens at {} bytes "
+        "each; free memory, ask for fewer tokens or raise the memory fraction of {}",
+        available, std::max<int64_t>(config.total_tokens_max, config.page_size_tokens),
+        info.state_bytes_per_token, config.memory_fraction);
+  }
   runner->pools_ = std::make_unique<StatePools>(
       TRY(StatePools::create(runner->model_.states, info.page_size_tokens,
                              info.total_tokens_max / info.page_size_tokens)));
