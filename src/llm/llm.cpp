@@ -47,7 +47,7 @@ class Collector {
 
   void cancel() {
     flush();
-    generation_.finish = FinishReason::kCancelled;
+    if (!done()) generation_.finish = FinishReason::kCancelled;
   }
 
   void write_timings() {
@@ -71,16 +71,19 @@ class Collector {
     }
     // A stop token ends the text before itself.
     if (event.finish == FinishReason::kStop || !decoder_) return;
-    StreamDecoder::Delta delta = decoder_->push(event.token);
+    take_delta(decoder_->push(event.token));
+  }
+
+  void take_delta(StreamDecoder::Delta delta) {
     emit(delta.text);
-    if (delta.matched_stop) {
-      generation_.finish = FinishReason::kStop;
-      generation_.matched_stop_text = std::move(delta.matched_stop);
-    }
+    if (!delta.matched_stop) return;
+    generation_.finish = FinishReason::kStop;
+    generation_.matched_stop_text = std::move(delta.matched_stop);
   }
 
   void finish(const TokenEvent& event) {
     flush();
+    if (done()) return;  // what was held back completed a stop string
     generation_.finish = event.finish;
     generation_.cached_tokens = event.cached_tokens;
     if (event.finish == FinishReason::kStop) generation_.matched_stop_token = event.matched_stop;
@@ -88,7 +91,7 @@ class Collector {
   }
 
   void flush() {
-    if (decoder_) emit(decoder_->finish());
+    if (decoder_) take_delta(decoder_->finish());
   }
 
   void emit(const std::string& piece) {
@@ -121,7 +124,8 @@ class Llm::Impl {
   EngineConfig config;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<Tokenizer> tokenizer;  // null without tokenizer files
-  std::optional<ChatTemplate> chat_template;
+  // None, or what parsing it gave: a template that cannot be read spoils chats, not completions.
+  std::optional<Result<ChatTemplate>> chat_template;
   SamplingParams recommended;
   double load_s = 0;
 
@@ -143,7 +147,7 @@ Result<std::unique_ptr<Llm::Impl>> Llm::Impl::load(const EngineConfig& config,
     impl->tokenizer = TRY(Tokenizer::load(folder));
     impl->eos_ids_ = impl->tokenizer->special().eos_ids;
     if (const auto& source = impl->tokenizer->chat_template()) {
-      impl->chat_template = TRY(ChatTemplate::parse(*source));
+      impl->chat_template = ChatTemplate::parse(*source);
     }
   } else {
     impl->eos_ids_ = TRY(read_tokenizer_config(folder)).special.eos_ids;
@@ -192,19 +196,22 @@ Result<Generation> Llm::Impl::generate(const TextRequest& request, const TextSin
                          .sampling = request.sampling,
                          .max_new_tokens = request.max_new_tokens,
                          .stop_token_ids = request.stop_token_ids,
-                         .logprobs = request.logprobs,
                          .top_logprobs = request.top_logprobs};
   if (!request.ignore_eos) {
-    tokens.stop_token_ids.insert(tokens.stop_token_ids.end(), eos_ids_.begin(), eos_ids_.end());
+    for (TokenId eos : eos_ids_) {  // a checkpoint may name ids that its vocabulary lacks
+      if (eos < engine->info().vocabulary) tokens.stop_token_ids.push_back(eos);
+    }
   }
-  SequenceId id = TRY(engine->submit(
-      std::move(tokens), [&collector](const TokenEvent& event) { collector.take(event); }));
-  while (!collector.done() && engine->step()) {
+  bool ended = false;  // in the engine, which a stop string or the caller may be ahead of
+  SequenceId id = TRY(engine->submit(std::move(tokens), [&](const TokenEvent& event) {
+    collector.take(event);
+    ended = event.finish != FinishReason::kNone;
+  }));
+  while (!ended) {
+    engine->step();
     if (!collector.done() && cancelled && cancelled()) collector.cancel();
+    if (collector.done()) engine->cancel(id);
   }
-  // A stop string or the caller ended it before the engine did: let the engine drop it.
-  engine->cancel(id);
-  while (engine->stats().running > 0) engine->step();
   collector.write_timings();
   if (collector.error()) return std::unexpected(*collector.error());
   return generation;
@@ -233,6 +240,9 @@ Result<std::string> Llm::Impl::apply_chat_template(const std::vector<ChatMessage
   if (!chat_template) {
     return unsupported("{} has no chat template; give the prompt as plain text", config.model_path);
   }
+  if (!*chat_template) {
+    return corrupt("{}: {}", config.model_path, chat_template->error().message);
+  }
   Json variables = Json::object();
   for (const auto& [name, text] : tokenizer->special().named) variables[name] = text;
   variables["tools"] = nullptr;
@@ -247,19 +257,21 @@ Result<std::string> Llm::Impl::apply_chat_template(const std::vector<ChatMessage
   for (const ChatMessage& message : messages) {
     list.push_back({{"role", message.role}, {"content", message.content}});
   }
-  return chat_template->render(variables);
+  return (*chat_template)->render(variables);
 }
 
 Llm::Llm(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Llm::~Llm() = default;
 
 Result<std::unique_ptr<Llm>> Llm::load(const EngineConfig& config, const LoadProgress& progress) {
-  return std::unique_ptr<Llm>(new Llm(TRY(Impl::load(config, progress))));
+  return guard([&]() -> Result<std::unique_ptr<Llm>> {
+    return std::unique_ptr<Llm>(new Llm(TRY(Impl::load(config, progress))));
+  });
 }
 
 Result<Generation> Llm::generate(const TextRequest& request, const TextSink& sink,
                                  const std::function<bool()>& cancelled) {
-  return impl_->generate(request, sink, cancelled);
+  return guard([&] { return impl_->generate(request, sink, cancelled); });
 }
 
 Result<std::vector<std::optional<float>>> Llm::score(const std::vector<TokenId>& ids) {

@@ -33,11 +33,11 @@ StreamDecoder::Delta StreamDecoder::push(TokenId id) {
   return take(text, false);
 }
 
-std::string StreamDecoder::finish() {
+StreamDecoder::Delta StreamDecoder::finish() {
   if (stopped_) return {};
   std::string text;
   (void)state_.finish(text);
-  return take(text, true).text;
+  return take(text, true);
 }
 
 // Gives out `held_` and `text` up to what may be the beginning of a stop string, or up to the stop

@@ -30,8 +30,8 @@ class StreamDecoder {
 
   // Ids without a token add nothing.
   Delta push(TokenId id);
-  // What was held back; an incomplete character becomes U+FFFD.
-  std::string finish();
+  // What was held back, which may complete a stop string; an incomplete character becomes U+FFFD.
+  Delta finish();
 
  private:
   // Finds one stop string in a text that comes in parts (Knuth, Morris and Pratt).

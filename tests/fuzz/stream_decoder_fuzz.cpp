@@ -83,7 +83,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         stopped |= delta.matched_stop.has_value();
         streamed += delta.text;
       }
-      streamed += stream.finish();
+      streamed += stream.finish().text;
       const std::string decoded = tokenizer->decode(ids, skip).value();
       const std::string expected = decoded.substr(0, first_stop(decoded, stops));
       CHECK(streamed == expected, "\"{}\" and \"{}\"", streamed, expected);

@@ -30,7 +30,7 @@ void use(const banyan::Tokenizer& tokenizer, std::string_view text) {
       (void)tokenizer.token_bytes(id);
       streamed += stream.push(id).text;
     }
-    streamed += stream.finish();
+    streamed += stream.finish().text;
     auto decoded = tokenizer.decode(*ids, special);
     CHECK(!decoded || *decoded == streamed, "\"{}\" and \"{}\"", *decoded, streamed);
   }

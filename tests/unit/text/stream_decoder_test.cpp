@@ -29,7 +29,7 @@ TEST_P(StreamDecoderTest, GivesWhatDecodeGives) {
       StreamDecoder stream(*tokenizer, skip);
       std::string text;
       for (TokenId id : ids) text += stream.push(id).text;
-      text += stream.finish();
+      text += stream.finish().text;
       EXPECT_EQ(text, tokenizer->decode(ids, skip).value());
     }
   }
@@ -52,14 +52,14 @@ TEST(StreamDecoder, NeverGivesHalfACharacter) {
     streamed += delta;
   }
   EXPECT_EQ(streamed, text);
-  EXPECT_EQ(stream.finish(), "");
+  EXPECT_EQ(stream.finish().text, "");
 }
 
 TEST(StreamDecoder, AnIncompleteCharacterBecomesAReplacement) {
   const auto tokenizer = load("tiny_tiktoken");
   StreamDecoder stream(*tokenizer, false);
   EXPECT_EQ(stream.push(tokenizer->find(byte_level::characters()[0xe4]).value()).text, "");
-  EXPECT_EQ(stream.finish(), "\ufffd");
+  EXPECT_EQ(stream.finish().text, "\ufffd");
 }
 
 // Pushes the bytes of `text` one by one.
@@ -75,7 +75,7 @@ std::pair<std::string, std::optional<std::string>> stream_bytes(const Tokenizer&
     streamed += delta.text;
     if (delta.matched_stop) matched = delta.matched_stop;
   }
-  return {streamed + stream.finish(), matched};
+  return {streamed + stream.finish().text, matched};
 }
 
 TEST(StreamDecoder, EndsBeforeTheFirstStopString) {
@@ -95,7 +95,7 @@ TEST(StreamDecoder, HoldsBackTheBeginningOfAStopString) {
   EXPECT_EQ(push("x"), "");
   EXPECT_EQ(push("y"), "");
   EXPECT_EQ(push("x"), "xy");
-  EXPECT_EQ(stream.finish(), "x");
+  EXPECT_EQ(stream.finish().text, "x");
 }
 
 }  // namespace
