@@ -1,38 +1,28 @@
 #include "llm/generation_config.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "weights/config_file.h"
 
 namespace banyan {
-namespace {
-
-template <class T>
-Status read_number(const Json& json, const char* key, const std::string& path, T& value) {
-  auto it = json.find(key);
-  if (it == json.end() || it->is_null()) return {};
-  if (!it->is_number()) return corrupt("{}: {} = {} is not a number", path, key, it->dump());
-  value = it->template get<T>();
-  return {};
-}
-
-}  // namespace
 
 Result<SamplingParams> read_recommended_sampling(const std::string& folder) {
+  constexpr int64_t kTopKMax = 1 << 30;
   std::string path = folder + "/generation_config.json";
   SamplingParams sampling;
   if (!file_exists(path)) return sampling;
-  Json json = TRY(parse_json(TRY(read_file(path, JsonLimits{}.bytes_max)), path));
-  if (!json.is_object()) return corrupt("{}: not a JSON object", path);
-  TRY(read_number(json, "temperature", path, sampling.temperature));
-  TRY(read_number(json, "top_p", path, sampling.top_p));
-  TRY(read_number(json, "top_k", path, sampling.top_k));
-  TRY(read_number(json, "min_p", path, sampling.min_p));
-  TRY(read_number(json, "repetition_penalty", path, sampling.repetition_penalty));
-  if (json.value("do_sample", Json(true)) == Json(false)) sampling.temperature = 0;
-  if (Status valid = sampling.validate(); !valid) {
-    return corrupt("{}: {}", path, valid.error().message);
-  }
+  ConfigFile file = TRY(ConfigFile::parse(TRY(read_file(path, JsonLimits{}.bytes_max)), path));
+  sampling.temperature = static_cast<float>(file.number_or("temperature", 1, 0, 100));
+  sampling.top_p = static_cast<float>(file.number_or("top_p", 1, 1e-6, 1));
+  int64_t top_k = file.integer_or("top_k", 0, -1, kTopKMax);
+  sampling.top_k = static_cast<int>(std::max<int64_t>(0, top_k));  // -1 also means all
+  sampling.min_p = static_cast<float>(file.number_or("min_p", 0, 0, 1));
+  sampling.repetition_penalty =
+      static_cast<float>(file.number_or("repetition_penalty", 1, 0.01, 100));
+  if (!file.flag_or("do_sample", true)) sampling.temperature = 0;
+  TRY(file.finish());
   return sampling;
 }
 
