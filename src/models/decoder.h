@@ -21,13 +21,13 @@ struct DecoderConfig {
 };
 
 template <class Layer>
-class Decoder final : public Model {
+class DecoderModel final : public Model {
  public:
   // `make_layer(scope, index)` builds each layer under `model.layers.<index>`.
   template <class MakeLayer>
-  Decoder(Builder b, ModelInfo info, const DecoderConfig& c, MakeLayer make_layer)
+  DecoderModel(Builder b, ModelInfo info, const DecoderConfig& c, MakeLayer make_layer)
       : Model(std::move(info)),
-        vocabulary_(b / "model", b, c.vocabulary, c.hidden, c.tied),
+        tokens_(b / "model", b, c.vocabulary, c.hidden, c.tied),
         rope_(c.rope),
         norm_(b / "model" / "norm", c.hidden, c.eps) {
     layers_.reserve(static_cast<size_t>(c.layers));
@@ -43,7 +43,7 @@ class Decoder final : public Model {
     }
     Rotation rotation = rope_(s);
     size_t mark = s.arena.mark();
-    Tensor x = vocabulary_.embed(s, s.batch.tokens);
+    Tensor x = tokens_.embed(s, s.batch.tokens);
     for (size_t i = 0; i < layers_.size(); ++i) {
       hand_out(s, static_cast<int>(i), x, outputs);
       x = s.keep_only(mark, layers_[i](s, x, rotation));
@@ -53,7 +53,7 @@ class Decoder final : public Model {
     return outputs;
   }
 
-  Tensor logits(Step& s, Tensor hidden) const override { return vocabulary_.logits(s, hidden); }
+  Tensor logits(Step& s, Tensor hidden) const override { return tokens_.logits(s, hidden); }
 
  private:
   // Copies x, the residual stream entering layer `index`, if the step asks for it.
@@ -64,7 +64,7 @@ class Decoder final : public Model {
     }
   }
 
-  Vocabulary vocabulary_;
+  TokenEmbedding tokens_;
   Rope rope_;
   std::vector<Layer> layers_;
   RmsNorm norm_;

@@ -1,5 +1,6 @@
 #include "models/dense.h"
 
+#include <algorithm>
 #include <string>
 
 #include "base/error.h"
@@ -105,6 +106,7 @@ DenseConfig read_dense(const ConfigFile& config, const Builder& b, const DenseDe
   config.expect(a.head_dim % 2 == 0, "head_dim {} is odd, which no rotation pairs up", a.head_dim);
 
   c.decoder.rope = read_rope(config, a.head_dim, c.context_tokens);
+  c.context_tokens = std::max(c.context_tokens, stretched_context_tokens(c.decoder.rope));
   c.window_tokens.assign(static_cast<size_t>(c.decoder.layers), 0);
   refuse_variants(config);
   ignore_common(config);
@@ -114,9 +116,10 @@ DenseConfig read_dense(const ConfigFile& config, const Builder& b, const DenseDe
 std::vector<int64_t> read_qwen_windows(const ConfigFile& config, int64_t layers) {
   std::vector<int64_t> windows(static_cast<size_t>(layers), 0);
   bool sliding = config.flag_or("use_sliding_window", false);
-  std::optional<int64_t> window = sliding && !config.has("sliding_window")
-                                      ? std::optional<int64_t>(4096)
-                                      : config.maybe_integer("sliding_window", 1, kContextMax);
+  // Absent means 4096, null means none.
+  int64_t window = config.is_null("sliding_window")
+                       ? 0
+                       : config.integer_or("sliding_window", 4096, 1, kContextMax);
   int64_t first = config.integer_or("max_window_layers", 28, 0, kContextMax);
   std::vector<std::string> types = config.texts("layer_types");
   config.expect(types.empty() || static_cast<int64_t>(types.size()) == layers,
@@ -131,7 +134,7 @@ std::vector<int64_t> read_qwen_windows(const ConfigFile& config, int64_t layers)
                     "layer_types has sliding_attention, but use_sliding_window "
                     "is false");
     }
-    if (slides && sliding) windows[i] = window.value_or(0);
+    if (slides && sliding) windows[i] = window;
   }
   return windows;
 }
@@ -162,7 +165,7 @@ Result<std::unique_ptr<Model>> make_dense(const ConfigFile& config, Builder b,
   // A key costs head_dim multiply-adds for its score and as many for its value, in every head.
   info.attention_flops_per_key = 4 * c.attention.q_heads * c.attention.head_dim * c.decoder.layers;
   auto make_layer = [&c](Builder scope, int64_t i) { return DenseLayer(scope, c, i); };
-  return std::make_unique<Decoder<DenseLayer>>(b, std::move(info), c.decoder, make_layer);
+  return std::make_unique<DecoderModel<DenseLayer>>(b, std::move(info), c.decoder, make_layer);
 }
 
 }  // namespace banyan

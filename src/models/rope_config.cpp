@@ -1,5 +1,6 @@
 #include "models/rope_config.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -80,6 +81,11 @@ RopeConfig read_rope(const ConfigFile& config, int64_t rotary_dim, int64_t conte
                   type);
   }
   return rope;
+}
+
+int64_t stretched_context_tokens(const RopeConfig& rope) {
+  if (rope.type != RopeType::kYarn) return 0;
+  return static_cast<int64_t>(std::min(rope.original_context_tokens * rope.factor, kContextMax));
 }
 
 }  // namespace banyan

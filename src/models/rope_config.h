@@ -11,4 +11,7 @@ namespace banyan {
 // to `config`.
 RopeConfig read_rope(const ConfigFile& config, int64_t rotary_dim, int64_t context_tokens);
 
+// The context that a YaRN checkpoint's factor stretches its original one to; 0 for other types.
+int64_t stretched_context_tokens(const RopeConfig& rope);
+
 }  // namespace banyan

@@ -23,10 +23,11 @@ class RmsNorm {
 };
 
 // The token embedding and the output head, which may be one matrix.
-class Vocabulary {
+class TokenEmbedding {
  public:
   // `embed` and `head` name the matrices below `embed_scope` and `head_scope`.
-  Vocabulary(Builder embed_scope, Builder head_scope, int64_t vocabulary, int64_t dim, bool tied)
+  TokenEmbedding(Builder embed_scope, Builder head_scope, int64_t vocabulary, int64_t dim,
+                 bool tied)
       : embed_(embed_scope.matrix({{"embed_tokens", vocabulary}}, dim,
                                   tied ? MatrixUse::kBoth : MatrixUse::kLookUp)),
         head_(tied ? embed_ : head_scope.matrix({{"lm_head", vocabulary}}, dim)) {}
