@@ -175,6 +175,7 @@ TEST_F(EngineSampling, AConstraintThatAllowsNothingEndsItsRequestAlone) {
     Heard heard, free;
     ASSERT_TRUE(engine_->submit({.prompt = kPrompt,
                                  .sampling = {.temperature = temperature},
+                                 .max_new_tokens = 5,
                                  .constraint = std::make_shared<AllowsNothing>()},
                                 hear_into(heard)));
     ASSERT_TRUE(engine_->submit({.prompt = kPrompt, .max_new_tokens = 5}, hear_into(free)));

@@ -72,8 +72,11 @@ TEST(MemoryPlan, RefusesWhatDoesNotFitByName) {
       << refusal(config);
   config = config_of("qwen3-tied");
   config.total_tokens_max = int64_t{1} << 31;
-  EXPECT_NE(refusal(config).find("the states of 2147483648 tokens"), std::string::npos)
-      << refusal(config);
+  EXPECT_EQ(inspected(config).total_tokens_max, 0) << "inspecting tells, loading refuses";
+  auto runner = Runner::load(config, {});
+  ASSERT_FALSE(runner);
+  EXPECT_NE(runner.error().message.find("the states of 2147483648 tokens"), std::string::npos)
+      << runner.error().message;
 }
 
 // The arena is sized by measuring; a step of the most rows, all of which want logits, fits.
