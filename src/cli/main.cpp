@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <exception>
 #include <span>
 #include <string>
 #include <vector>
@@ -140,5 +141,11 @@ int main(int argc, char** argv) {
   spdlog::set_default_logger(spdlog::stderr_color_mt("banyan"));
   spdlog::set_level(spdlog::level::warn);
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-  return banyan::cli::flush_results(banyan::cli::run(words));
+  // What the standard library throws when memory runs out or an output is closed.
+  try {
+    return banyan::cli::flush_results(banyan::cli::run(words));
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "banyan: %s\n", e.what());
+    return banyan::cli::kExitFailure;
+  }
 }

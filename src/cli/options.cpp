@@ -72,7 +72,7 @@ void add_sampling_options(CLI::App& app, SamplingOptions& options, std::string_v
       ->type_name("T");
   app.add_option("--top-p", options.top_p, "Draw from the likeliest tokens that make up P [1]")
       ->type_name("P");
-  app.add_option("--top-k", options.top_k, "Draw from the K likeliest tokens; 0: all [0]")
+  app.add_option("--top-k", options.top_k, "Draw from the K likeliest tokens; 0 or -1: all [0]")
       ->type_name("K");
   app.add_option("--min-p", options.min_p,
                  "Draw from tokens at least P times as likely as the best [0]")
@@ -104,6 +104,7 @@ Result<SamplingParams> sampling_params(const SamplingOptions& options, SamplingP
   params.temperature = options.temperature.value_or(params.temperature);
   params.top_p = options.top_p.value_or(params.top_p);
   params.top_k = options.top_k.value_or(params.top_k);
+  if (params.top_k == -1) params.top_k = 0;  // the other spelling of "all"
   params.min_p = options.min_p.value_or(params.min_p);
   params.frequency_penalty = options.frequency_penalty.value_or(params.frequency_penalty);
   params.presence_penalty = options.presence_penalty.value_or(params.presence_penalty);
@@ -163,17 +164,34 @@ Result<std::vector<int32_t>> parse_numbers(std::string_view text, std::string_vi
   return numbers;
 }
 
-Result<std::string> read_stdin() {
+namespace {
+
+// All of an open stream, be it a file, a pipe or a terminal.
+Result<std::string> read_stream(std::FILE* stream, std::string_view name) {
   std::string text;
   char buffer[1 << 16];
-  while (size_t count = std::fread(buffer, 1, sizeof buffer, stdin)) {
+  while (size_t count = std::fread(buffer, 1, sizeof buffer, stream)) {
     text.append(buffer, count);
     if (text.size() > kInputBytesMax) {
-      return exhausted("stdin has more than {} bytes, which is the limit", kInputBytesMax);
+      return exhausted("{} has more than {} bytes, which is the limit", name, kInputBytesMax);
     }
   }
-  if (std::ferror(stdin)) return io_error("cannot read stdin: {}", std::strerror(errno));
+  if (std::ferror(stream)) return io_error("{}: {}", name, std::strerror(errno));
   return text;
+}
+
+Result<std::string> read_named(const std::string& name) {
+  std::FILE* stream = std::fopen(name.c_str(), "rb");
+  if (stream == nullptr) return io_error("{}: {}", name, std::strerror(errno));
+  Result<std::string> text = read_stream(stream, name);
+  std::fclose(stream);
+  return text;
+}
+
+}  // namespace
+
+Result<std::string> read_stdin() {
+  return read_stream(stdin, "stdin");
 }
 
 Result<TextOrIds> read_source(const TextSource& source, std::string_view choices) {
@@ -191,7 +209,7 @@ Result<TextOrIds> read_source(const TextSource& source, std::string_view choices
   if (source.text) return TextOrIds{.text = *source.text, .ids = {}};
   const std::string& name = source.file ? *source.file : *source.positional;
   if (name == "-") return TextOrIds{.text = TRY(read_stdin()), .ids = {}};
-  if (source.file) return TextOrIds{.text = TRY(read_file(name, kInputBytesMax)), .ids = {}};
+  if (source.file) return TextOrIds{.text = TRY(read_named(name)), .ids = {}};
   return TextOrIds{.text = name, .ids = {}};
 }
 

@@ -44,7 +44,7 @@ Result<ChatSettings> make_settings(const Options& o, const SamplingParams& recom
 }
 
 // A message of one line, of lines joined by a trailing backslash, or of lines between """ and """.
-// What an interrupt or the end cuts off is not a message.
+// What an interrupt cuts off is not a message; what the end of the input cuts off is.
 LineRead read_message(LineReader& reader) {
   LineRead read = reader.read(std::string(kPrompt));
   bool fenced = read.text.starts_with(kFence);
@@ -60,6 +60,10 @@ LineRead read_message(LineReader& reader) {
     if (!fenced) message.pop_back();
     message += '\n';
     read = reader.read(std::string(kContinuation));
+  }
+  if (read.kind == LineRead::Kind::kEnd && !message.empty()) {
+    message.pop_back();  // the line break before the line that did not come
+    return {LineRead::Kind::kLine, std::move(message)};
   }
   return read;
 }
@@ -80,30 +84,36 @@ void introduce(Llm& llm, const EngineConfig& config, bool interactive) {
   }
 }
 
-// One message or command. An error is told and does not end the chat.
-Chat::Next handle(Chat& chat, std::string message) {
+// One message or command. An error is told, noted in `failed`, and does not end the chat.
+Chat::Next handle(Chat& chat, std::string message, bool& failed) {
   if (message.starts_with("//")) {
     message.erase(0, 1);
   } else if (message.starts_with('/')) {
     return chat.command(message);
   }
   Status answered = chat.reply(message);
-  if (!answered) fmt::print(stderr, "banyan: {}\n", answered.error().message);
+  if (!answered) {
+    fmt::print(stderr, "banyan: {}\n", answered.error().message);
+    failed = true;
+  }
   return Chat::Next::kGoOn;
 }
 
+// A person saw each error as it came; a pipe is told at the end.
 int talk(Chat& chat, LineReader& reader) {
+  bool failed = false;
+  auto exit_code = [&] { return failed && !reader.interactive() ? kExitFailure : kExitSuccess; };
   while (true) {
     LineRead read = read_message(reader);
     switch (read.kind) {
       case LineRead::Kind::kEnd:
-        return kExitSuccess;
+        return exit_code();
       case LineRead::Kind::kInterrupted:
         if (!reader.interactive()) return kExitInterrupt;
         if (read.text.empty()) fmt::print(stderr, "{}Ctrl-D or /quit leaves.{}\n", dim(), undim());
         break;
       case LineRead::Kind::kLine:
-        if (handle(chat, std::move(read.text)) == Chat::Next::kLeave) return kExitSuccess;
+        if (handle(chat, std::move(read.text), failed) == Chat::Next::kLeave) return exit_code();
         if (InterruptScope::raised() && !reader.interactive()) return kExitInterrupt;
         InterruptScope::clear();
     }
@@ -117,6 +127,11 @@ Result<int> run(const Options& o) {
     return unsupported(
         "{} has no tokenizer files, so there is no text to talk in; `banyan generate"
         " --prompt-ids` takes token ids",
+        o.config.model_path);
+  }
+  if (!llm->has_chat_template() && !(o.system.empty() && o.template_variables.empty())) {
+    return invalid_argument(
+        "--system and --chat-template-kwargs need a chat template, which {} does not have",
         o.config.model_path);
   }
   Chat chat(*llm, TRY(make_settings(o, llm->recommended_sampling())));

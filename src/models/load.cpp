@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/quote.h"
 #include "models/registry.h"
 #include "weights/checkpoint.h"
 #include "weights/config_file.h"
@@ -35,7 +36,8 @@ Result<DType> stored_dtype(const ConfigFile& config, const WeightSource* source)
 
 void warn_unread(const ConfigFile& config, std::string_view architecture) {
   for (const std::string& key : config.unread()) {
-    spdlog::warn("config.json: {} is not known to {} and has no effect", key, architecture);
+    spdlog::warn("config.json: {} is not known to {} and has no effect", quote(key),
+                 quote(architecture));
   }
 }
 

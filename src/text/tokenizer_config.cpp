@@ -12,7 +12,7 @@ namespace banyan {
 namespace {
 
 constexpr size_t kTemplateBytesMax = 4 << 20;
-constexpr JsonLimits kLimits{.bytes_max = 64 << 20, .keys_per_object_max = 1 << 20};
+constexpr JsonLimits kLimits{.bytes_max = 64 << 20, .keys_per_object_max = 1 << 14};
 
 // The object in a file, or an empty one if there is no such file.
 Result<Json> read_object(const std::string& model_dir, const std::string& name) {

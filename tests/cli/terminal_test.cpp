@@ -202,13 +202,31 @@ TEST(Chat, TemplateGetsTheHistoryAndTheSystemMessage) {
   EXPECT_EQ(chat.out, first + second);
 }
 
+TEST(Chat, TheEndOfAPipeEndsAMessageToo) {
+  REQUIRE_SHARED("models/stories260K");
+  std::string model = shared_path("models/stories260K");
+  std::vector<std::string> run = {"run", "--model",          model, "--temperature",
+                                  "0",   "--max-new-tokens", "4"};
+  std::string whole = run_program(run, "Once upon\n").out;
+  EXPECT_EQ(run_program(run, "\"\"\"Once upon\n").out, whole);
+  ASSERT_NE(whole, "");
+}
+
+TEST(Chat, OptionsOfATemplateNeedOne) {
+  REQUIRE_SHARED("models/stories260K");
+  std::string model = shared_path("models/stories260K");
+  ProgramResult chat = run_program({"run", "--model", model, "--system", "Be brief."}, "Hi\n");
+  EXPECT_EQ(chat.exit_code, 2);
+  EXPECT_NE(chat.err.find("need a chat template"), std::string::npos) << chat.err;
+}
+
 TEST(Chat, AFullContextSaysHowToGoOn) {
   REQUIRE_SHARED("models/stories260K");
   std::vector<std::string> run = {
       "run", "--model",     shared_path("models/stories260K"), "--context-length",
       "16",  "--ignore-eos"};
   ProgramResult chat = run_program(run, "Once upon a time\nmore\n/reset\nOnce\n");
-  EXPECT_EQ(chat.exit_code, 0);
+  EXPECT_EQ(chat.exit_code, 1) << "a message went unanswered";
   EXPECT_NE(chat.err.find("The context of 16 tokens is full; /reset starts over."),
             std::string::npos)
       << chat.err;
