@@ -11,18 +11,16 @@
 namespace banyan {
 namespace {
 
-// Tens of microseconds of polling: longer than the gap between two kernels of a step, shorter than
-// anyone would notice on an idle machine. Yielding now and then lets a neighbour that took the
-// core of a worker finish instead of being spun against.
-constexpr int kSpins = 4096;
-constexpr int kSpinsPerYield = 256;
+// Some ten microseconds of polling: longer than the gap between two kernels of a step. After that a
+// worker sleeps, because on a core that a neighbour also wants, a sleeper that is woken gets the
+// core at once, while one that spins or yields waits for the neighbour's whole time slice.
+constexpr int kSpins = 2048;
 
 // Waits until `value` differs from `old`.
 template <class T>
 void wait_for_change(const std::atomic<T>& value, T old) {
   for (int spin = 0; spin < kSpins; ++spin) {
     if (value.load(std::memory_order_acquire) != old) return;
-    if (spin % kSpinsPerYield == kSpinsPerYield - 1) std::this_thread::yield();
   }
   value.wait(old, std::memory_order_acquire);
 }
