@@ -265,7 +265,8 @@ Llm::~Llm() = default;
 
 Result<std::unique_ptr<Llm>> Llm::load(const EngineConfig& config, const LoadProgress& progress) {
   return guard([&]() -> Result<std::unique_ptr<Llm>> {
-    return std::unique_ptr<Llm>(new Llm(TRY(Impl::load(config, progress))));
+    auto impl = TRY(Impl::load(config, progress));
+    return std::unique_ptr<Llm>(new Llm(std::move(impl)));
   });
 }
 

@@ -103,9 +103,10 @@ TEST(Safetensors, ReadsAFileWithoutTensors) {
 }
 
 TEST(Safetensors, ToleratesMisalignedData) {
-  auto header = parse(safetensors_file(R"({"b":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)"
-                                       R"("f":{"dtype":"F32","shape":[1],"data_offsets":[1,5]}})",
-                                       "x1234"));
+  std::string file = safetensors_file(R"({"b":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)"
+                                      R"("f":{"dtype":"F32","shape":[1],"data_offsets":[1,5]}})",
+                                      "x1234");  // which the header looks into
+  auto header = parse(file);
   ASSERT_TRUE(header);
   EXPECT_EQ(std::memcmp(header->tensors[1].bytes.data(), "1234", 4), 0);
 }
