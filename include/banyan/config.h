@@ -29,6 +29,14 @@ struct EngineConfig {
   int queued_max = 256;               // requests waiting
   int chunked_prefill_tokens = 512;   // rows of one step at most, or running_max if that is more
 
+  // fcfs: first come, first served. lpm: longest cached prefix first, with aging. priority: highest
+  // priority first.
+  std::string schedule_policy = "lpm";
+  int aging_period = 4;     // lpm: every so many admissions, whoever has waited longest goes first
+  bool radix_cache = true;  // keep every computed prefix for later requests
+  int64_t snapshot_interval_tokens = 4096;  // between snapshots of recurrent state in long prompts
+  double snapshot_fraction = 0.3;           // of the states' memory, for those snapshots
+
   int64_t prompt_tokens_max = int64_t{1} << 20;
   int top_logprobs_max = 128;
   int stop_token_ids_max = 128;

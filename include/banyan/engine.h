@@ -52,11 +52,15 @@ struct EngineInfo {
 struct EngineStats {
   int64_t running = 0;
   int64_t queued = 0;
-  int64_t pages_free = 0;
+  int64_t pages_free = 0;    // hold nothing
+  int64_t pages_cached = 0;  // hold a prefix that no running sequence uses
   int64_t pages_total = 0;
   int64_t steps = 0;
   int64_t prompt_tokens = 0;  // computed so far
+  int64_t cached_tokens =
+      0;  // prompt tokens that were not computed, since a cached prefix was used
   int64_t generated_tokens = 0;
+  int64_t retracted = 0;  // times that a running sequence went back to the queue for want of pages
 };
 
 class Engine {
@@ -72,6 +76,9 @@ class Engine {
 
   // Ends a sequence with FinishReason::kCancelled at the next step; unknown ids are ignored.
   void cancel(SequenceId sequence);
+
+  // Forgets every cached prefix that no running sequence uses.
+  void flush_cache();
 
   // Runs one batch through the model and delivers its events. False when there was nothing to do.
   bool step();

@@ -59,6 +59,7 @@ enum class FinishReason : uint8_t {
   kStop,       // a stop token, or a stop string further up
   kLength,     // max_new_tokens or the context length
   kCancelled,  // by the caller
+  kTimeout,    // its timeout_s is over
   kError,      // the event's `error` says why
 };
 
@@ -77,10 +78,12 @@ struct TokenEvent {
   bool from_prompt = false;
   TokenId token = 0;
   float logprob = 0;
-  std::span<const TokenLogprob> top;  // most likely first; valid during the call only
+  std::span<const TokenLogprob> top;     // most likely first; valid during the call only
+  std::span<const TokenLogprob> chosen;  // of the request's logprob_token_ids, in their order
   FinishReason finish = FinishReason::kNone;
   TokenId matched_stop = -1;  // the stop token that ended the sequence
   int64_t cached_tokens = 0;  // prompt tokens whose state was not computed for this request
+  double queued_s = 0;        // from submission to the first step that computed something for it
   Error error;                // with FinishReason::kError
 };
 
@@ -91,16 +94,20 @@ struct GenerateRequest {
   std::vector<TokenId> prompt;  // at least one token
   SamplingParams sampling;
   int64_t max_new_tokens = 128;         // 0: only score the prompt
+  int64_t min_new_tokens = 0;           // no stop token is drawn before this many tokens
   std::vector<TokenId> stop_token_ids;  // the token that matches is the sequence's last
 
-  int top_logprobs = 0;  // how many alternatives to report beside each token
+  int top_logprobs = 0;                    // how many alternatives to report beside each token
+  std::vector<TokenId> logprob_token_ids;  // tokens to report beside each token, likely or not
   // From which prompt position on to report prompt tokens' logprobs; position 0 has none.
   std::optional<int64_t> prompt_logprobs_begin;
 
   std::shared_ptr<TokenConstraint> constraint;
-  int priority = 0;
-  std::string cache_salt;  // prefixes are shared only among equal salts
-  std::string adapter;     // name of a LoRA adapter
+  int priority = 0;        // higher runs first, under the policy "priority"
+  double timeout_s = 0;    // from submission to the last token; 0: none
+  std::string cache_salt;  // prefixes are shared only among equal salts and extra keys
+  std::string extra_key;
+  std::string adapter;  // name of a LoRA adapter
 };
 
 }  // namespace banyan

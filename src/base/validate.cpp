@@ -43,6 +43,11 @@ Status EngineConfig::validate() const {
   TRY(in_range("running_max", running_max, 1, 1 << 16));
   TRY(in_range("queued_max", queued_max, 1, 1 << 24));
   TRY(in_range("chunked_prefill_tokens", chunked_prefill_tokens, 1, 1 << 20));
+  TRY(one_of("schedule_policy", schedule_policy,
+             std::array<std::string_view, 3>{"fcfs", "lpm", "priority"}));
+  TRY(in_range("aging_period", aging_period, 1, 1 << 20));
+  TRY(in_range<int64_t>("snapshot_interval_tokens", snapshot_interval_tokens, 1, kTokensMax));
+  TRY(in_range("snapshot_fraction", snapshot_fraction, 0.0, 0.9));
   TRY(in_range<int64_t>("prompt_tokens_max", prompt_tokens_max, 1, kTokensMax));
   TRY(in_range("top_logprobs_max", top_logprobs_max, 0, 1 << 16));
   TRY(in_range("stop_token_ids_max", stop_token_ids_max, 0, 1 << 16));
@@ -75,6 +80,8 @@ const char* to_string(FinishReason reason) {
       return "stop";
     case FinishReason::kLength:
       return "length";
+    case FinishReason::kTimeout:
+      return "timeout";
     case FinishReason::kCancelled:
       return "cancelled";
     case FinishReason::kError:

@@ -40,6 +40,11 @@ Status check_supported(const GenerateRequest& request) {
   if (request.priority != 0) {
     return unsupported("priority {}: requests run first come, first served", request.priority);
   }
+  if (request.min_new_tokens != 0) return unsupported("min_new_tokens is not supported yet");
+  if (!request.logprob_token_ids.empty()) {
+    return unsupported("logprob_token_ids are not supported yet");
+  }
+  if (request.timeout_s != 0) return unsupported("timeout_s is not supported yet");
   return {};
 }
 
@@ -335,6 +340,8 @@ EngineStats Engine::Impl::stats() const {
   stats.pages_total = scheduler_.pages_total();
   return stats;
 }
+
+void Engine::flush_cache() {}  // nothing is kept yet
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;

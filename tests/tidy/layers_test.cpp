@@ -34,7 +34,7 @@ const std::map<std::string, Names>& layers_below() {
       {"llm", {"engine", "text", "grammar"}},
       {"server", {"llm"}},
       {"router", {"llm"}},
-      {"cli", {"llm"}},
+      {"cli", {"server"}},
   };
   return kBelow;
 }
