@@ -1,47 +1,117 @@
 #include "cache/state_pools.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "base/check.h"
 #include "base/error.h"
 
 namespace banyan {
 namespace {
 
-size_t total_bytes(std::span<const StateSpec> specs, StateUnit unit) {
+bool in_class(const StateSpec& spec, StateUnit unit, StateReach reach) {
+  return spec.unit == unit && spec.reach == reach;
+}
+
+size_t total_bytes(std::span<const StateSpec> specs, StateUnit unit, StateReach reach) {
   size_t sum = 0;
   for (const StateSpec& spec : specs) {
-    if (spec.unit == unit) sum += spec.bytes();
+    if (in_class(spec, unit, reach)) sum += spec.bytes();
   }
   return sum;
+}
+
+Status check_kept(const StateSpec& spec) {
+  bool paged = in_class(spec, StateUnit::kPage, StateReach::kAll) ||
+               in_class(spec, StateUnit::kPage, StateReach::kWindow);
+  bool slotted = in_class(spec, StateUnit::kSlot, StateReach::kPoint);
+  if (!paged && !slotted) {
+    return unsupported("{}: states of this unit and reach are not kept yet", spec.name);
+  }
+  if (spec.lookahead_tokens != 0) {
+    return unsupported("{}: states that look {} tokens ahead are not kept yet", spec.name,
+                       spec.lookahead_tokens);
+  }
+  if (slotted && spec.dtype != DType::kF32) {
+    return unsupported("{}: slots of {} are not kept yet, only of F32", spec.name,
+                       dtype_name(spec.dtype));
+  }
+  CHECK(spec.reach != StateReach::kWindow || spec.window_tokens > 0, "{}", spec.name);
+  return {};
+}
+
+int64_t tokens_kept(const StateSpec& spec, int page_size_tokens, const PoolSizes& sizes) {
+  if (spec.unit == StateUnit::kSlot) return sizes.slots;
+  bool all = spec.reach == StateReach::kAll;
+  return (all ? sizes.pages : sizes.window_pages) * page_size_tokens;
 }
 
 }  // namespace
 
 size_t state_bytes_per_token(std::span<const StateSpec> specs) {
-  return total_bytes(specs, StateUnit::kPage);
+  return total_bytes(specs, StateUnit::kPage, StateReach::kAll);
 }
 
-size_t state_bytes_per_sequence(std::span<const StateSpec> specs) {
-  return total_bytes(specs, StateUnit::kSlot);
+size_t state_bytes_per_window_token(std::span<const StateSpec> specs) {
+  return total_bytes(specs, StateUnit::kPage, StateReach::kWindow);
+}
+
+size_t state_bytes_per_slot(std::span<const StateSpec> specs) {
+  return total_bytes(specs, StateUnit::kSlot, StateReach::kPoint);
 }
 
 Result<StatePools> StatePools::create(std::vector<StateSpec> specs, int page_size_tokens,
-                                      int64_t pages) {
+                                      const PoolSizes& sizes) {
   StatePools pools;
   pools.page_size_tokens_ = page_size_tokens;
-  pools.pages_ = pages;
+  pools.sizes_ = sizes;
   for (const StateSpec& spec : specs) {
-    if (spec.unit != StateUnit::kPage || spec.reach != StateReach::kAll) {
-      return unsupported("{}: only paged states that reach back to the start are kept yet",
-                         spec.name);
-    }
-    if (spec.lookahead_tokens != 0) {
-      return unsupported("{}: states that look {} tokens ahead are not kept yet", spec.name,
-                         spec.lookahead_tokens);
-    }
-    pools.pools_.emplace_back(spec.bytes() * static_cast<size_t>(page_size_tokens * pages));
+    TRY(check_kept(spec));
+    auto entries = static_cast<size_t>(tokens_kept(spec, page_size_tokens, sizes));
+    pools.pools_.emplace_back(spec.bytes() * entries);
   }
   pools.specs_ = std::move(specs);
   return pools;
+}
+
+void StatePools::copy_page(int32_t from, int32_t to, int64_t tokens) {
+  CHECK(std::min(from, to) >= 0 && std::max(from, to) < sizes_.pages, "{} to {}", from, to);
+  copy_rows(StateReach::kAll, from, to, tokens);
+}
+
+void StatePools::copy_window_page(int32_t from, int32_t to, int64_t tokens) {
+  CHECK(std::min(from, to) >= 0 && std::max(from, to) < sizes_.window_pages, "{} to {}", from, to);
+  copy_rows(StateReach::kWindow, from, to, tokens);
+}
+
+void StatePools::copy_rows(StateReach reach, int32_t from, int32_t to, int64_t tokens) {
+  CHECK(from != to && tokens >= 0 && tokens <= page_size_tokens_, "{} rows of page {} to {}",
+        tokens, from, to);
+  for (size_t i = 0; i < specs_.size(); ++i) {
+    const StateSpec& spec = specs_[i];
+    if (!in_class(spec, StateUnit::kPage, reach)) continue;
+    size_t row_bytes = static_cast<size_t>(spec.width) * dtype_bytes(spec.dtype);
+    size_t head_bytes = row_bytes * static_cast<size_t>(page_size_tokens_);
+    size_t page_bytes = head_bytes * static_cast<size_t>(spec.heads);
+    std::byte* target = pools_[i].data() + page_bytes * static_cast<size_t>(to);
+    const std::byte* source = pools_[i].data() + page_bytes * static_cast<size_t>(from);
+    for (int64_t head = 0; head < spec.heads; ++head) {
+      std::memcpy(target, source, row_bytes * static_cast<size_t>(tokens));
+      target += head_bytes;
+      source += head_bytes;
+    }
+  }
+}
+
+void StatePools::copy_slot(int32_t from, int32_t to) {
+  CHECK(from != to && std::min(from, to) >= 0 && std::max(from, to) < sizes_.slots,
+        "slot {} to {} of {}", from, to, sizes_.slots);
+  for (size_t i = 0; i < specs_.size(); ++i) {
+    if (specs_[i].unit != StateUnit::kSlot) continue;
+    size_t bytes = specs_[i].bytes();
+    std::memcpy(pools_[i].data() + bytes * static_cast<size_t>(to),
+                pools_[i].data() + bytes * static_cast<size_t>(from), bytes);
+  }
 }
 
 PageList::PageList(int64_t pages) {

@@ -1,8 +1,10 @@
-// The bytes of all layer states. Page i of every kPage state is row i of that state's pool: one
-// page-id space, so a sequence has one page table however many layers it passes through.
+// The bytes of all layer states, in three classes of units: pages of states that reach all the way
+// back, pages of windowed states, and slots. Unit i of a class is row i of the pool of every state
+// of that class: one id space each, so a sequence has one page table, one window page table and one
+// slot however many layers it passes through.
 //
 // Pools are reserved up front and committed by the operating system when first touched. Owned by
-// the Runner; who holds which page is the engine's business (PageList).
+// the Runner; who holds which unit is the engine's business (PageList).
 #pragma once
 
 #include <cstdint>
@@ -15,31 +17,49 @@
 
 namespace banyan {
 
+// Units of each class. A class that no state belongs to takes no memory, whatever its number.
+struct PoolSizes {
+  int64_t pages = 0;
+  int64_t window_pages = 0;
+  int64_t slots = 0;
+};
+
 class StatePools {
  public:
-  // Refuses units and reaches that this version does not keep yet.
+  // Refuses what this version does not keep yet: units and reaches that make no class, entries that
+  // look ahead, and slots of anything but f32.
   static Result<StatePools> create(std::vector<StateSpec> specs, int page_size_tokens,
-                                   int64_t pages);
+                                   const PoolSizes& sizes);
 
   const StateSpec& spec(StateId id) const { return specs_[id]; }
   void* pool(StateId id) const { return pools_[id].data(); }
   int page_size_tokens() const { return page_size_tokens_; }
-  int64_t pages() const { return pages_; }
+  const PoolSizes& sizes() const { return sizes_; }
+
+  // Copies the first `tokens` rows of every head of one page to another, in every pool of the
+  // class.
+  void copy_page(int32_t from, int32_t to, int64_t tokens);
+  void copy_window_page(int32_t from, int32_t to, int64_t tokens);
+  // Copies one slot to another in every pool that has slots.
+  void copy_slot(int32_t from, int32_t to);
 
  private:
   StatePools() = default;
+  void copy_rows(StateReach reach, int32_t from, int32_t to, int64_t tokens);
 
   std::vector<StateSpec> specs_;
   std::vector<MemoryBlock> pools_;
   int page_size_tokens_ = 0;
-  int64_t pages_ = 0;
+  PoolSizes sizes_;
 };
 
-// Bytes that one token, and one sequence beside its tokens, take in states like `specs`.
+// Bytes that states like `specs` take: of one token in a page, of one token in a window page, and
+// of one slot.
 size_t state_bytes_per_token(std::span<const StateSpec> specs);
-size_t state_bytes_per_sequence(std::span<const StateSpec> specs);
+size_t state_bytes_per_window_token(std::span<const StateSpec> specs);
+size_t state_bytes_per_slot(std::span<const StateSpec> specs);
 
-// The pages that nobody holds. Every page is in exactly one of {this list, one sequence}.
+// The units of a class that nobody holds. Every unit is in exactly one of {this list, one holder}.
 class PageList {
  public:
   explicit PageList(int64_t pages);

@@ -18,7 +18,7 @@ enum class StateUnit : uint8_t {
 
 enum class StateReach : uint8_t {
   kAll,     // every position before p
-  kWindow,  // the last window_tokens positions before p
+  kWindow,  // the window_tokens - 1 positions before p: what p sees beside itself
   kPoint,   // only the state exactly at p
 };
 
@@ -31,6 +31,13 @@ struct StateSpec {
   DType dtype = DType::kF32;
   int64_t heads = 1;  // kPage: [pages, heads, page_size, width]; kSlot: [slots, heads, width]
   int64_t width = 0;
+
+  // kSlot: a sequence resumes from a copy of it only at multiples of this, which is the chunk of
+  // its mixer's prefill form.
+  int alignment_tokens = 1;
+  // The mixer's prefill and decode forms differ in bits, so what a generated position left behind
+  // is never resumed from.
+  bool two_forms = false;
 
   // kPage: of one token; kSlot: of one sequence.
   size_t bytes() const { return static_cast<size_t>(heads * width) * dtype_bytes(dtype); }

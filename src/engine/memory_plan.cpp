@@ -36,7 +36,7 @@ size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, 
                           std::span<const int> auxiliary_layers) {
   KernelTable measuring = measuring_kernels(kernels);
   Arena arena;
-  auto pools = StatePools::create(model.states, 1, 0);
+  auto pools = StatePools::create(model.states, 1, {});
   CHECK(pools.has_value(), "{}", pools.error().message);
   Batch batch;
   batch.tokens.resize(static_cast<size_t>(rows));
@@ -55,7 +55,7 @@ size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, 
 
 Result<EngineInfo> plan_memory(const EngineConfig& config, const LoadedModel& model,
                                const KernelTable& kernels, int threads, int64_t available_bytes) {
-  TRY(StatePools::create(model.states, config.page_size_tokens, 0));  // refuses unknown states
+  TRY(StatePools::create(model.states, config.page_size_tokens, {}));  // refuses unknown states
   const ModelInfo& m = model.model->info();
   if (config.context_length_tokens > m.context_length_tokens) {
     return invalid_argument("context_length {} is beyond the {} tokens that the model was made for",
@@ -77,8 +77,9 @@ Result<EngineInfo> plan_memory(const EngineConfig& config, const LoadedModel& mo
                   .threads = threads,
                   .page_size_tokens = config.page_size_tokens};
   for (const LayerInfo& layer : m.layers) info.layers.push_back({layer.mixer, layer.ffn});
-  info.state_bytes_per_token = static_cast<int64_t>(state_bytes_per_token(model.states));
-  info.state_bytes_per_sequence = static_cast<int64_t>(state_bytes_per_sequence(model.states));
+  info.state_bytes_per_token = static_cast<int64_t>(state_bytes_per_token(model.states) +
+                                                    state_bytes_per_window_token(model.states));
+  info.state_bytes_per_sequence = static_cast<int64_t>(state_bytes_per_slot(model.states));
   info.step_bytes =
       static_cast<int64_t>(measure_step_bytes(model, kernels, step_rows_max(config), {}));
   info.total_tokens_max = choose_total_tokens(config, info, available_bytes);
