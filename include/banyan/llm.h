@@ -40,6 +40,7 @@ struct TextRequest {
   std::vector<TokenId> stop_token_ids;  // beside the model's own end-of-text tokens
   bool ignore_eos = false;              // goes on past the model's own end-of-text tokens
   bool skip_special_tokens = true;      // leaves special tokens out of the output's text
+  bool keep_stop = false;               // leaves the stop string or token that matched in it
   bool logprobs = false;
   int top_logprobs = 0;
 };
@@ -57,7 +58,7 @@ struct GeneratedToken {
 struct Generation {
   std::vector<TokenId> prompt_ids;
   std::vector<TokenId> output_ids;  // a stop token is the last of them
-  std::string text;
+  std::string text;                 // goes on where the prompt's text ends, its space included
   FinishReason finish = FinishReason::kNone;
   std::optional<std::string> matched_stop_text;
   std::optional<TokenId> matched_stop_token;

@@ -60,14 +60,6 @@ std::string_view take_word(std::string_view& text) {
   return word;
 }
 
-// What a reply adds to the text that it continues. Decoders of SentencePiece kind drop the space
-// that a text's first token begins with.
-std::string continuation(const Tokenizer& tokenizer, const Generation& g) {
-  bool space_dropped = !g.text.empty() && !g.text.starts_with(' ') &&
-                       tokenizer.token_bytes(g.output_ids.front()).starts_with(' ');
-  return space_dropped ? " " + g.text : g.text;
-}
-
 void say(std::string_view text) {
   fmt::print(stderr, "{}{}{}\n", dim(), text, undim());
 }
@@ -135,7 +127,7 @@ Status Chat::reply(const std::string& message) {
     messages_.push_back({"user", message});
     messages_.push_back({"assistant", g.text});
   } else {
-    text_ += message + continuation(*llm_.tokenizer(), g) + "\n";
+    text_ += message + g.text + "\n";
   }
   used_tokens_ = prompt_tokens + static_cast<int64_t>(g.output_ids.size());
   report(g);

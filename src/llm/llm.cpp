@@ -7,8 +7,8 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "llm/generation_config.h"
+#include "llm/text_stream.h"
 #include "text/chat_template.h"
-#include "text/stream_decoder.h"
 #include "text/tokenizer.h"
 
 namespace banyan {
@@ -29,25 +29,48 @@ class Collector {
  public:
   Collector(const TextRequest& request, const Tokenizer* tokenizer, const TextSink& sink,
             Generation& generation)
-      : request_(request), sink_(sink), generation_(generation), started_(SteadyClock::now()) {
-    if (tokenizer != nullptr) {
-      decoder_.emplace(*tokenizer, request.skip_special_tokens, request.stop);
-    }
-  }
+      : sink_(sink),
+        generation_(generation),
+        logprobs_(request.logprobs),
+        stream_(tokenizer, generation.prompt_ids,
+                {request.stop, request.skip_special_tokens, request.keep_stop}),
+        started_(SteadyClock::now()) {}
 
   // True when the request is over, be it that the engine does not know yet.
-  bool done() const { return generation_.finish != FinishReason::kNone; }
-  const std::optional<Error>& error() const { return error_; }
+  bool done() const { return stream_.done(); }
 
   void take(const TokenEvent& event) {
-    if (done()) return;
-    if (event.has_token) take_token(event);
-    if (!done() && event.finish != FinishReason::kNone) finish(event);
+    TextDelta delta = stream_.take(event);
+    if (delta.counted) take_token(event);
+    emit(delta.text);
   }
 
-  void cancel() {
-    flush();
-    if (!done()) generation_.finish = FinishReason::kCancelled;
+  void cancel() { emit(stream_.cancel()); }
+
+  Status write_end() {
+    generation_.finish = stream_.finish();
+    generation_.matched_stop_text = stream_.matched_text();
+    generation_.matched_stop_token = stream_.matched_token();
+    generation_.cached_tokens = stream_.cached_tokens();
+    write_timings();
+    if (stream_.finish() == FinishReason::kError) return std::unexpected(stream_.error());
+    return {};
+  }
+
+ private:
+  void take_token(const TokenEvent& event) {
+    last_token_ = SteadyClock::now();
+    if (generation_.output_ids.empty()) first_token_ = last_token_;
+    generation_.output_ids.push_back(event.token);
+    if (!logprobs_) return;
+    generation_.logprobs.push_back(
+        {event.token, event.logprob, {event.top.begin(), event.top.end()}});
+  }
+
+  void emit(const std::string& piece) {
+    if (piece.empty()) return;
+    generation_.text += piece;
+    if (sink_) sink_(piece);
   }
 
   void write_timings() {
@@ -60,51 +83,10 @@ class Collector {
     if (tokens > 1 && decode_s > 0) generation_.decode_tokens_per_s = (tokens - 1) / decode_s;
   }
 
- private:
-  void take_token(const TokenEvent& event) {
-    last_token_ = SteadyClock::now();
-    if (generation_.output_ids.empty()) first_token_ = last_token_;
-    generation_.output_ids.push_back(event.token);
-    if (request_.logprobs) {
-      generation_.logprobs.push_back(
-          {event.token, event.logprob, {event.top.begin(), event.top.end()}});
-    }
-    // A stop token ends the text before itself.
-    if (event.finish == FinishReason::kStop || !decoder_) return;
-    take_delta(decoder_->push(event.token));
-  }
-
-  void take_delta(StreamDecoder::Delta delta) {
-    emit(delta.text);
-    if (!delta.matched_stop) return;
-    generation_.finish = FinishReason::kStop;
-    generation_.matched_stop_text = std::move(delta.matched_stop);
-  }
-
-  void finish(const TokenEvent& event) {
-    flush();
-    if (done()) return;  // what was held back completed a stop string
-    generation_.finish = event.finish;
-    generation_.cached_tokens = event.cached_tokens;
-    if (event.finish == FinishReason::kStop) generation_.matched_stop_token = event.matched_stop;
-    if (event.finish == FinishReason::kError) error_ = event.error;
-  }
-
-  void flush() {
-    if (decoder_) take_delta(decoder_->finish());
-  }
-
-  void emit(const std::string& piece) {
-    if (piece.empty()) return;
-    generation_.text += piece;
-    if (sink_) sink_(piece);
-  }
-
-  const TextRequest& request_;
   const TextSink& sink_;
   Generation& generation_;
-  std::optional<StreamDecoder> decoder_;
-  std::optional<Error> error_;
+  bool logprobs_ = false;
+  TextStream stream_;
   SteadyClock::time_point started_, first_token_, last_token_;
 };
 
@@ -212,8 +194,7 @@ Result<Generation> Llm::Impl::generate(const TextRequest& request, const TextSin
     if (!collector.done() && cancelled && cancelled()) collector.cancel();
     if (collector.done()) engine->cancel(id);
   }
-  collector.write_timings();
-  if (collector.error()) return std::unexpected(*collector.error());
+  TRY(collector.write_end());
   return generation;
 }
 

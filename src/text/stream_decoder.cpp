@@ -3,7 +3,19 @@
 #include <algorithm>
 #include <utility>
 
+#include "text/unicode.h"
+
 namespace banyan {
+namespace {
+
+constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
+
+bool is_incomplete(std::string_view text) {
+  while (text.starts_with(kReplacement)) text.remove_prefix(kReplacement.size());
+  return text.empty();
+}
+
+}  // namespace
 
 StreamDecoder::StreamDecoder(const Tokenizer& tokenizer, bool skip_special_tokens,
                              std::vector<std::string> stop_strings)
@@ -23,6 +35,38 @@ StreamDecoder::StreamDecoder(const Tokenizer& tokenizer, bool skip_special_token
   }
 }
 
+void StreamDecoder::follow(std::span<const TokenId> before) {
+  constexpr size_t kTokensMax = 5;  // as SGLang; characters and decoders look no further back
+  before = before.last(std::min(before.size(), kTokensMax));
+  DecoderState whole = state_;
+  std::string given, all;
+  for (TokenId id : before) {
+    const auto spelling = tokenizer_->decodable(id, skip_special_tokens_);
+    if (!spelling) continue;
+    (void)state_.push(*spelling, given);
+    (void)whole.push(*spelling, all);
+  }
+  (void)whole.finish(all);
+  // What is held back comes out later, except part of a character: that comes with the rest of it.
+  if (all.starts_with(given)) context_ = all.substr(given.size());
+  if (is_incomplete(context_)) context_.clear();
+}
+
+// Drops from `text` the characters that `follow` left in the decoder.
+std::string_view StreamDecoder::without_context(std::string_view text) {
+  while (!context_.empty() && !text.empty()) {
+    size_t invalid = 0;
+    const size_t size = unicode::character_size(text, invalid);
+    if (size == 0 || !context_.starts_with(text.substr(0, size))) {
+      context_.clear();  // a later byte has changed what came before it
+      break;
+    }
+    context_.erase(0, size);
+    text.remove_prefix(size);
+  }
+  return text;
+}
+
 StreamDecoder::Delta StreamDecoder::push(TokenId id) {
   if (stopped_) return {};
   std::string text;
@@ -30,14 +74,14 @@ StreamDecoder::Delta StreamDecoder::push(TokenId id) {
     // Only a decoder's own regular expression can fail; the token then adds nothing.
     (void)state_.push(*spelling, text);
   }
-  return take(text, false);
+  return take(without_context(text), false);
 }
 
 StreamDecoder::Delta StreamDecoder::finish() {
   if (stopped_) return {};
   std::string text;
   (void)state_.finish(text);
-  return take(text, true);
+  return take(without_context(text), true);
 }
 
 // Gives out `held_` and `text` up to what may be the beginning of a stop string, or up to the stop

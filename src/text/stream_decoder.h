@@ -9,6 +9,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,11 @@ class StreamDecoder {
   StreamDecoder(const Tokenizer& tokenizer, bool skip_special_tokens,
                 std::vector<std::string> stop_strings = {});
 
+  // Before the first push: the tokens to come go on after these, whose text is not given out. It
+  // decides how theirs begins: with the space that a text's first token loses, with the rest of a
+  // character. Only the last few of `before` are looked at.
+  void follow(std::span<const TokenId> before);
+
   // Ids without a token add nothing.
   Delta push(TokenId id);
   // What was held back, which may complete a stop string; an incomplete character becomes U+FFFD.
@@ -42,10 +48,12 @@ class StreamDecoder {
   };
 
   Delta take(std::string_view text, bool last);
+  std::string_view without_context(std::string_view text);
 
   const Tokenizer* tokenizer_;
   bool skip_special_tokens_;
   DecoderState state_;
+  std::string context_;  // the end of what `follow` was given, if it has yet to come out of state_
   std::vector<Stop> stops_;
   std::string held_;  // may be the beginning of a stop string
   bool stopped_ = false;

@@ -49,6 +49,31 @@ TEST_F(Stories, TellsAStoryAndStreamsTheSameText) {
   EXPECT_GT(result->ttft_s, 0);
 }
 
+// A SentencePiece decoder drops the space that a text begins with; an output is not a beginning.
+TEST_F(Stories, OutputKeepsTheSpaceThatItsFirstTokenBeginsWith) {
+  auto result = llm_->generate(greedy("Once", 6));
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->text.substr(0, 12), " upon a time");
+  result = llm_->generate(greedy("", 6));  // after nothing but <s>
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->text.substr(0, 9), "Once upon");
+}
+
+TEST_F(Stories, StopsStayInTheTextWhenAskedTo) {
+  TextRequest request = greedy("Once upon a time", 40);
+  request.stop = {" girl named"};
+  request.keep_stop = true;
+  auto result = llm_->generate(request);
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->text, ", there was a little girl named");
+  EXPECT_EQ(result->matched_stop_text, " girl named");
+  request.stop.clear();
+  request.stop_token_ids = {result->output_ids.back()};
+  result = llm_->generate(request);
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->text, ", there was a little girl named");
+}
+
 TEST_F(Stories, StopStringEndsTextTokensAndTheRequest) {
   TextRequest request = greedy("Once upon a time", 40);
   request.stop = {"zzz", " girl named"};

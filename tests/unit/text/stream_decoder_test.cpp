@@ -7,6 +7,7 @@
 
 #include "support/shared.h"
 #include "text/byte_level.h"
+#include "text/unicode.h"
 
 namespace banyan {
 namespace {
@@ -35,6 +36,34 @@ TEST_P(StreamDecoderTest, GivesWhatDecodeGives) {
   }
 }
 
+TEST_P(StreamDecoderTest, FollowingGivesTheRestOfTheWholeText) {
+  const auto tokenizer = load(GetParam());
+  std::mt19937 random(4);
+  int compared = 0;
+  for (int round = 0; round < 4000; ++round) {
+    std::vector<TokenId> ids(1 + random() % 9);
+    for (TokenId& id : ids) {
+      id = static_cast<TokenId>(random() % static_cast<unsigned>(tokenizer->vocab_size() + 3));
+    }
+    const std::span all(ids);
+    const std::span before = all.first(std::min<size_t>(random() % ids.size(), 5));
+    for (bool skip : {false, true}) {
+      StreamDecoder stream(*tokenizer, skip);
+      stream.follow(before);
+      std::string text;
+      for (TokenId id : all.subspan(before.size())) text += stream.push(id).text;
+      text += stream.finish().text;
+      EXPECT_FALSE(unicode::first_invalid(text));
+      const std::string start = tokenizer->decode(before, skip).value();
+      const std::string whole = tokenizer->decode(all, skip).value();
+      if (start.ends_with("\uFFFD") || !whole.starts_with(start)) continue;
+      EXPECT_EQ(text, whole.substr(start.size()));
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 2000);
+}
+
 INSTANTIATE_TEST_SUITE_P(Tokenizers, StreamDecoderTest,
                          testing::Values("tiny_byte_level", "tiny_metaspace", "tiny_prepend",
                                          "tiny_tiktoken"),
@@ -53,6 +82,18 @@ TEST(StreamDecoder, NeverGivesHalfACharacter) {
   }
   EXPECT_EQ(streamed, text);
   EXPECT_EQ(stream.finish().text, "");
+}
+
+TEST(StreamDecoder, FollowingCompletesTheCharacterThatThePromptBegan) {
+  const auto tokenizer = load("tiny_tiktoken");
+  std::vector<TokenId> ids;
+  for (char byte : std::string("a\u00e9b")) {
+    ids.push_back(*tokenizer->find(byte_level::characters()[static_cast<unsigned char>(byte)]));
+  }
+  StreamDecoder stream(*tokenizer, false, {"a"});
+  stream.follow(std::span(ids).first(2));  // the prompt's own "a" is no stop string
+  EXPECT_EQ(stream.push(ids[2]).text, "\u00e9");
+  EXPECT_EQ(stream.push(ids[3]).text, "b");
 }
 
 TEST(StreamDecoder, AnIncompleteCharacterBecomesAReplacement) {

@@ -1,0 +1,55 @@
+#include "llm/text_stream.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace banyan {
+
+TextStream::TextStream(const Tokenizer* tokenizer, std::span<const TokenId> prompt,
+                       TextStreamOptions options)
+    : keep_stop_(options.keep_stop) {
+  if (tokenizer == nullptr) return;
+  decoder_.emplace(*tokenizer, options.skip_special_tokens, std::move(options.stop));
+  decoder_->follow(prompt);
+}
+
+TextDelta TextStream::take(const TokenEvent& event) {
+  TextDelta delta;
+  if (done()) return delta;
+  cached_tokens_ = std::max(cached_tokens_, event.cached_tokens);
+  if (event.has_token && !event.from_prompt) {
+    delta.counted = true;
+    ++output_tokens_;
+    // A stop token ends the text before itself.
+    bool in_text = event.finish != FinishReason::kStop || keep_stop_;
+    if (decoder_ && in_text) take_delta(decoder_->push(event.token), delta.text);
+  }
+  if (!done() && event.finish != FinishReason::kNone) take_finish(event, delta.text);
+  return delta;
+}
+
+std::string TextStream::cancel() {
+  std::string text;
+  if (done()) return text;
+  if (decoder_) take_delta(decoder_->finish(), text);
+  if (!done()) finish_ = FinishReason::kCancelled;
+  return text;
+}
+
+void TextStream::take_delta(StreamDecoder::Delta delta, std::string& text) {
+  text += delta.text;
+  if (!delta.matched_stop) return;
+  if (keep_stop_) text += *delta.matched_stop;
+  finish_ = FinishReason::kStop;
+  matched_text_ = std::move(delta.matched_stop);
+}
+
+void TextStream::take_finish(const TokenEvent& event, std::string& text) {
+  if (decoder_) take_delta(decoder_->finish(), text);
+  if (done()) return;  // what was held back completed a stop string
+  finish_ = event.finish;
+  if (finish_ == FinishReason::kStop) matched_token_ = event.matched_stop;
+  if (finish_ == FinishReason::kError) error_ = event.error;
+}
+
+}  // namespace banyan

@@ -1,0 +1,66 @@
+// From one sequence's token events to its text: deltas, the finish reason with what matched, and
+// the counts that go into `usage`.
+//
+// The deltas joined are the output's text: whole characters, decoded beside the prompt's last
+// tokens, up to the stop string or stop token that came first. Text and count end where a stop
+// string is complete, whatever the engine has computed after it: from then on take() says nothing,
+// and the owner cancels the sequence. A token costs what its own text costs, never the history's.
+//
+// One per sequence; belongs to one thread. The tokenizer must outlive it; null means no text.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "banyan/request.h"
+#include "text/stream_decoder.h"
+
+namespace banyan {
+
+struct TextStreamOptions {
+  std::vector<std::string> stop;
+  bool skip_special_tokens = true;
+  bool keep_stop = false;  // leaves the stop string or token that matched in the text
+};
+
+// What one event added.
+struct TextDelta {
+  std::string text;
+  bool counted = false;  // the event's token is one of the output's
+};
+
+class TextStream {
+ public:
+  TextStream(const Tokenizer* tokenizer, std::span<const TokenId> prompt,
+             TextStreamOptions options);
+
+  // Events of prompt tokens add nothing.
+  TextDelta take(const TokenEvent& event);
+  // Ends the output here, as cancelled. Gives what was held back.
+  std::string cancel();
+
+  bool done() const { return finish_ != FinishReason::kNone; }
+  FinishReason finish() const { return finish_; }
+  const std::optional<std::string>& matched_text() const { return matched_text_; }
+  const std::optional<TokenId>& matched_token() const { return matched_token_; }
+  const Error& error() const { return error_; }  // with FinishReason::kError
+
+  int64_t output_tokens() const { return output_tokens_; }  // a stop token counts
+  int64_t cached_tokens() const { return cached_tokens_; }  // of the prompt
+
+ private:
+  void take_delta(StreamDecoder::Delta delta, std::string& text);
+  void take_finish(const TokenEvent& event, std::string& text);
+
+  std::optional<StreamDecoder> decoder_;
+  bool keep_stop_ = false;
+  int64_t output_tokens_ = 0, cached_tokens_ = 0;
+  FinishReason finish_ = FinishReason::kNone;
+  std::optional<std::string> matched_text_;
+  std::optional<TokenId> matched_token_;
+  Error error_;
+};
+
+}  // namespace banyan
