@@ -26,8 +26,8 @@ struct StateSpec {
   std::string name = "";  // "model.layers.3.self_attn.keys"
   StateUnit unit = StateUnit::kPage;
   StateReach reach = StateReach::kAll;
-  int window_tokens = 0;     // with kWindow
-  int lookahead_tokens = 0;  // tokens beyond a position that its entry depends on
+  int64_t window_tokens = 0;  // with kWindow
+  int lookahead_tokens = 0;   // tokens beyond a position that its entry depends on
   DType dtype = DType::kF32;
   int64_t heads = 1;  // kPage: [pages, heads, page_size, width]; kSlot: [slots, heads, width]
   int64_t width = 0;

@@ -34,6 +34,7 @@ void build_batch(const StepPlan& plan, Batch& batch, std::vector<LogitRowUse>& u
     batch.page_table.insert(batch.page_table.end(), s.pages.begin(), s.pages.end());
     add_rows(span, batch, uses);
   }
+  batch.window_page_table = batch.page_table;
 }
 
 }  // namespace banyan

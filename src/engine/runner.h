@@ -23,8 +23,9 @@ class Runner {
   static Result<std::unique_ptr<Runner>> load(const EngineConfig& config,
                                               const LoadProgress& progress);
 
-  // Runs `batch`, then hands out the logits of batch.logit_rows in blocks: `first` is the index in
-  // logit_rows of the block's first row. The tensors are valid during the call.
+  // Does the copies that `batch` asks for, runs it, then hands out the logits of batch.logit_rows
+  // in blocks: `first` is the index in logit_rows of the block's first row. The tensors are valid
+  // during the call.
   using ConsumeLogits = FunctionRef<void(int64_t first, Tensor logits, const LogitStats& stats)>;
   void run(const Batch& batch, ConsumeLogits consume);
 

@@ -20,7 +20,11 @@ GqaAttention::GqaAttention(Builder b, const GqaConfig& c)
     q_norm_.emplace(b / "q_norm", c.head_dim, c.eps);
     k_norm_.emplace(b / "k_norm", c.head_dim, c.eps);
   }
-  StateSpec spec{.dtype = b.state_dtype(), .heads = c.kv_heads, .width = c.head_dim};
+  StateSpec spec{.reach = c.window_tokens > 0 ? StateReach::kWindow : StateReach::kAll,
+                 .window_tokens = c.window_tokens,
+                 .dtype = b.state_dtype(),
+                 .heads = c.kv_heads,
+                 .width = c.head_dim};
   spec.name = "keys";
   keys_ = b.state(spec);
   spec.name = "values";

@@ -3,6 +3,14 @@
 #include "base/check.h"
 
 namespace banyan {
+namespace {
+
+const int32_t* page_table_of(const Step& s, const StateSpec& spec) {
+  bool window = spec.reach == StateReach::kWindow;
+  return (window ? s.batch.window_page_table : s.batch.page_table).data();
+}
+
+}  // namespace
 
 void write_pages(Step& s, Tensor x, StateId state) {
   const StateSpec& spec = s.pools.spec(state);
@@ -17,13 +25,15 @@ void write_pages(Step& s, Tensor x, StateId state) {
                         .page_size = s.pools.page_size_tokens(),
                         .spans = s.batch.spans.data(),
                         .span_count = static_cast<int64_t>(s.batch.spans.size()),
-                        .page_table = s.batch.page_table.data()});
+                        .page_table = page_table_of(s, spec)});
 }
 
 Tensor attention(Step& s, Tensor q, StateId k, StateId v, const AttentionShape& shape) {
   q.check_matrix(shape.q_heads * shape.head_dim);
   const StateSpec& spec = s.pools.spec(k);
   CHECK(spec.heads == shape.kv_heads && spec.width == shape.head_dim);
+  CHECK(spec.reach != StateReach::kWindow || shape.window_tokens == spec.window_tokens,
+        "{} keeps {} tokens, {} are looked at", spec.name, spec.window_tokens, shape.window_tokens);
   Tensor out = s.allocate({q.dim(0), q.dim(1)});
   s.kernels.attention({.launch = s.launch,
                        .q = q.f32(),
@@ -40,7 +50,7 @@ Tensor attention(Step& s, Tensor q, StateId k, StateId v, const AttentionShape& 
                        .window = shape.window_tokens,
                        .spans = s.batch.spans.data(),
                        .span_count = static_cast<int64_t>(s.batch.spans.size()),
-                       .page_table = s.batch.page_table.data()});
+                       .page_table = page_table_of(s, spec)});
   return out;
 }
 

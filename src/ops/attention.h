@@ -13,7 +13,8 @@
 
 namespace banyan {
 
-// Stores x [T, heads * width] at the rows' positions in a paged state.
+// Stores x [T, heads * width] at the rows' positions in a paged state, whose reach says which of
+// the batch's page tables leads there.
 void write_pages(Step& s, Tensor x, StateId state);
 
 struct AttentionShape {
@@ -21,7 +22,8 @@ struct AttentionShape {
   float scale = 1;
   int64_t window_tokens = 0;  // 0: all earlier positions
 };
-// Causal attention of q [T, q_heads * head_dim] over what the states hold -> the same shape.
+// Causal attention of q [T, q_heads * head_dim] over what the states hold -> the same shape. States
+// of kWindow reach keep the very window of `shape`.
 Tensor attention(Step& s, Tensor q, StateId k, StateId v, const AttentionShape& shape);
 
 }  // namespace banyan

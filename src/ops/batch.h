@@ -15,7 +15,22 @@
 
 namespace banyan {
 
-// Copy the state as it is after `position` of span `span` into snapshot slot `slot`.
+// Before the step: the first `tokens` rows of page `from` go to page `to`, in every state of their
+// class.
+struct PageCopy {
+  int32_t from = 0;
+  int32_t to = 0;
+  int32_t tokens = 0;
+};
+
+// Before the step: the states of slot `from` go to slot `to`.
+struct SlotCopy {
+  int32_t from = 0;
+  int32_t to = 0;
+};
+
+// During the step: the states of span `span` as they are after `position`, which lies in it and
+// ends a chunk of the prompt, go to slot `slot`. The span is not cut for it.
 struct Capture {
   int32_t span = 0;
   int32_t position = 0;
@@ -37,19 +52,29 @@ struct Batch {
 
   // [spans]
   std::vector<SpanArgs> spans;
-  std::vector<int32_t> slots;          // recurrent state of the span's sequence, -1: none
+  std::vector<int32_t> slots;          // of the span's sequence, -1: none
   std::vector<int32_t> prompt_tokens;  // positions below take a mixer's prefill form
   std::vector<int32_t> adapters;       // -1: none
 
   std::vector<int32_t> page_table;  // pages of all sequences, one after the other
+  // Of windowed states, in the places of page_table. A page that ends before the window of the
+  // span's first row may be -1, as may every page where the model has no windowed state: it is
+  // never read.
+  std::vector<int32_t> window_page_table;
   std::vector<int32_t> logit_rows;  // ascending
-  std::vector<Capture> captures;
+
+  // What is copied within the pools: before the step, each list in its order, ...
+  std::vector<PageCopy> page_copies;
+  std::vector<PageCopy> window_page_copies;
+  std::vector<SlotCopy> slot_copies;
+  std::vector<Capture> captures;  // ... and during it
 
   int64_t rows() const { return static_cast<int64_t>(tokens.size()); }
   void clear();
 
-  // Refuses the fields that no kernel of this version understands, and tokens outside the
-  // vocabulary.
+  // Refuses the fields that no kernel of this version understands, tokens outside the vocabulary,
+  // and arrays that do not fit each other. Units are checked against their pools where they are
+  // used.
   Status validate(int64_t vocabulary) const;
 };
 

@@ -1,8 +1,8 @@
 // Attention over pages of every table: portable against f64, the others against portable, and each
 // against itself bit for bit in other spans, page sizes, batches and numbers of threads.
 //
-// Pools start as NaN and pages that a sequence may have given back are -1 in its page table, so
-// reading a key that is not visible fails.
+// Pools start as NaN, pages that a sequence may have given back are -1 in its page table, and NaN
+// lies there too, so reading a key that is not visible fails.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -48,9 +48,9 @@ class Cache {
     page_table_.resize(pages);
     std::iota(page_table_.begin(), page_table_.end(), 0);
     std::shuffle(page_table_.begin(), page_table_.end(), std::mt19937_64(seed));
-    size_t bytes = pages * page_size * shape.kv_width() * dtype_bytes(shape.dtype);
-    k_.assign(bytes, char(0xff));
-    v_.assign(bytes, char(0xff));
+    page_bytes_ = page_size * shape.kv_width() * dtype_bytes(shape.dtype);
+    k_.assign((1 + pages) * page_bytes_, char(0xff));
+    v_.assign((1 + pages) * page_bytes_, char(0xff));
   }
 
   // Writes keys and values of the spans (sequence, first position, rows) and attends to them.
@@ -84,8 +84,8 @@ class Cache {
     table.attention({.launch = {.threads = threads},
                      .q = q.data(),
                      .q_row_stride = shape_.q_width(),
-                     .k_pool = k_.data(),
-                     .v_pool = v_.data(),
+                     .k_pool = k_.data() + page_bytes_,
+                     .v_pool = v_.data() + page_bytes_,
                      .pool_dtype = shape_.dtype,
                      .out = out.data(),
                      .q_heads = shape_.kv_heads * shape_.group,
@@ -109,7 +109,7 @@ class Cache {
     table.page_write({.launch = {.threads = threads},
                       .x = x.data(),
                       .x_row_stride = shape_.kv_width(),
-                      .pool = pool.data(),
+                      .pool = pool.data() + page_bytes_,
                       .pool_dtype = shape_.dtype,
                       .heads = shape_.kv_heads,
                       .width = shape_.head_dim,
@@ -135,7 +135,8 @@ class Cache {
   Shape shape_;
   int64_t page_size_;
   std::vector<int32_t> page_begin_, page_table_;
-  std::vector<char> k_, v_;
+  int64_t page_bytes_;
+  std::vector<char> k_, v_;  // page 0 follows page -1
 };
 
 std::vector<float> attend_whole(const KernelTable& table, const Shape& shape, const Inputs& inputs,

@@ -80,6 +80,7 @@ Batch one_span(std::span<const TokenId> tokens, int64_t first, int64_t count,
   batch.adapters = {-1};
   batch.prompt_tokens = {static_cast<int32_t>(tokens.size())};
   batch.page_table.assign(pages.begin(), pages.end());
+  batch.window_page_table = batch.page_table;
   for (int64_t i = 0; i < count; ++i) {
     batch.tokens.push_back(tokens[static_cast<size_t>(first + i)]);
     batch.positions.push_back(static_cast<int32_t>(first + i));

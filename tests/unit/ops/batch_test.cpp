@@ -15,33 +15,61 @@ Batch plain_batch() {
   batch.slots = batch.adapters = {-1};
   batch.prompt_tokens = {2};
   batch.page_table = {0};
+  batch.window_page_table = {-1};
   batch.logit_rows = {1};
   return batch;
 }
 
+std::string refusal(const std::function<void(Batch&)>& change) {
+  Batch batch = plain_batch();
+  change(batch);
+  Status status = batch.validate(10);
+  return status ? std::string() : status.error().message;
+}
+
 TEST(Batch, RefusesWhatNoKernelUnderstandsYet) {
-  auto refusal = [](const std::function<void(Batch&)>& change) {
-    Batch batch = plain_batch();
-    change(batch);
-    Status status = batch.validate(10);
-    return status ? std::string() : status.error().message;
-  };
   EXPECT_EQ(refusal([](Batch&) {}), "");
   EXPECT_EQ(refusal([](Batch& b) { b.position_axes = 3; }), "batch: 3 position axes");
   EXPECT_EQ(refusal([](Batch& b) { b.row_parents = {0, 0}; }), "batch: draft trees");
   EXPECT_EQ(refusal([](Batch& b) { b.embedding_rows = {1}; }), "batch: embedding rows");
-  EXPECT_EQ(refusal([](Batch& b) { b.captures = {{0, 1, 0}}; }), "batch: state captures");
   EXPECT_EQ(refusal([](Batch& b) { b.adapters = {0}; }), "batch: adapters");
-  EXPECT_EQ(refusal([](Batch& b) { b.slots = {0}; }), "batch: state slots");
   EXPECT_EQ(refusal([](Batch& b) { b.tokens[1] = Batch::kSampleOfRow; }),
             "batch: tokens of a step in flight");
   EXPECT_EQ(refusal([](Batch& b) { b.tokens[1] = 10; }), "token 10 is not in the vocabulary of 10");
+}
+
+TEST(Batch, RefusesArraysThatDoNotFitEachOther) {
+  EXPECT_EQ(refusal([](Batch& b) { b.slots = {}; }),
+            "batch: 1 spans, 0 slots, 1 prompt lengths, 1 adapters");
+  EXPECT_EQ(refusal([](Batch& b) { b.window_page_table = {}; }), "batch: 1 pages, 0 window pages");
+  EXPECT_EQ(refusal([](Batch& b) { b.spans[0].row_begin = 1; }),
+            "batch: a span of 2 rows from row 1 and position 0 after 0 rows");
+  EXPECT_EQ(refusal([](Batch& b) { b.spans[0].row_count = 1; }),
+            "batch: 2 tokens, 2 positions, 1 rows in spans");
+}
+
+TEST(Batch, RefusesCapturesOutsideTheirSpans) {
+  auto of = [](Capture capture) {
+    return refusal([capture](Batch& b) {
+      b.slots = {3};
+      b.captures = {capture};
+    });
+  };
+  EXPECT_EQ(of({0, 1, 0}), "");
+  EXPECT_EQ(of({1, 1, 0}), "batch: a capture of span 1 of 1");
+  EXPECT_EQ(of({0, 2, 0}), "batch: a capture after position 2 of a span of 2 from 0");
+  EXPECT_EQ(of({0, 1, 3}), "batch: a capture of slot 3 in slot 3");
+  EXPECT_EQ(of({0, 1, -1}), "batch: a capture of slot 3 in slot -1");
+  EXPECT_EQ(refusal([](Batch& b) { b.captures = {{0, 1, 0}}; }),
+            "batch: a capture of slot -1 in slot 0");
 }
 
 TEST(Batch, ClearsEveryField) {
   Batch batch = plain_batch();
   batch.row_parents = batch.embedding_rows = {1};
   batch.captures = {{0, 1, 0}};
+  batch.page_copies = batch.window_page_copies = {{0, 1, 2}};
+  batch.slot_copies = {{0, 1}};
   batch.position_axes = 3;
   batch.clear();
   EXPECT_EQ(batch.rows(), 0);
@@ -49,7 +77,9 @@ TEST(Batch, ClearsEveryField) {
   EXPECT_TRUE(batch.positions.empty() && batch.spans.empty() && batch.slots.empty());
   EXPECT_TRUE(batch.prompt_tokens.empty() && batch.adapters.empty() && batch.page_table.empty());
   EXPECT_TRUE(batch.logit_rows.empty() && batch.captures.empty() && batch.row_parents.empty());
-  EXPECT_TRUE(batch.embedding_rows.empty());
+  EXPECT_TRUE(batch.embedding_rows.empty() && batch.window_page_table.empty());
+  EXPECT_TRUE(batch.page_copies.empty() && batch.window_page_copies.empty());
+  EXPECT_TRUE(batch.slot_copies.empty());
 }
 
 }  // namespace
