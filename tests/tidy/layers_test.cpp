@@ -124,7 +124,7 @@ TEST(Layers, TheRuleSeesAWrongDirection) {
   EXPECT_EQ(check("src/engine/x.cpp", "#include <banyan/llm.h>\n"), 1u);
   EXPECT_EQ(check("src/text/x.cpp", "#include \"banyan/request.h\"\n#include <vector>\n"), 0u);
   EXPECT_EQ(check("src/cli/x.cpp", "#include \"engine/engine.h\"\n"), 0u);
-  EXPECT_EQ(check("src/cli/x.cpp", "#include \"server/http.h\"\n"), 1u);
+  EXPECT_EQ(check("src/cli/x.cpp", "#include \"router/proxy.h\"\n"), 1u);
   EXPECT_EQ(check("src/base/x.cpp", "// #include \"llm/llm.h\"\n"), 0u);
   EXPECT_EQ(check("include/banyan/status.h", "#include \"engine/engine.h\"\n"), 1u);
   EXPECT_EQ(check("include/banyan/novel.h", ""), 1u);
