@@ -1,0 +1,335 @@
+#include "llm/engine_thread.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <unordered_set>
+#include <utility>
+#include <variant>
+
+#include "base/check.h"
+#include "base/error.h"
+
+namespace banyan {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+// How many batches the delivery thread has yet to run; outlives both threads.
+class Backlog {
+ public:
+  explicit Backlog(int max) : max_(max) {}
+
+  // Waits for room, unless told not to any more.
+  void add() {
+    std::unique_lock lock(mutex_);
+    room_.wait(lock, [&] { return count_ < max_ || open_; });
+    ++count_;
+  }
+  void remove() {
+    std::lock_guard lock(mutex_);
+    --count_;
+    room_.notify_one();
+  }
+  void stop_waiting() {
+    std::lock_guard lock(mutex_);
+    open_ = true;
+    room_.notify_one();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable room_;
+  const int max_;
+  int count_ = 0;
+  bool open_ = false;
+};
+
+// One event with what its spans pointed to.
+struct Delivery {
+  std::shared_ptr<Submission> submission;
+  size_t index = 0;
+  TokenEvent event;
+  size_t logprobs_begin = 0;  // in Batch::logprobs: `top`, then `chosen`
+  bool rejected = false;      // `event.error` is why
+};
+
+struct Batch {
+  std::vector<Delivery> deliveries;
+  std::vector<TokenLogprob> logprobs;
+  std::vector<std::function<void()>> done;  // of tasks
+  StepReport report;
+  bool reports = false;
+
+  bool empty() const { return deliveries.empty() && done.empty() && !reports; }
+};
+
+struct SubmitCommand {
+  std::shared_ptr<Submission> submission;
+  std::vector<GenerateRequest> requests;
+};
+struct CancelCommand {
+  std::shared_ptr<Submission> submission;  // null: all
+  std::optional<size_t> index;             // none: all of it
+};
+struct TaskCommand {
+  std::function<void(Engine&)> task;
+  std::function<void()> done;
+};
+using Command = std::variant<SubmitCommand, CancelCommand, TaskCommand>;
+
+}  // namespace
+
+class EngineThread::Impl {
+ public:
+  Impl(Engine& engine, Options options)
+      : engine_(engine),
+        options_(std::move(options)),
+        backlog_(std::make_shared<Backlog>(options_.steps_behind_max)),
+        thread_([this] { loop(); }) {}
+
+  Result<std::shared_ptr<Submission>> submit(std::vector<GenerateRequest> requests,
+                                             SubmissionSinks sinks);
+  void push(Command command);
+  void stop();
+
+ private:
+  void loop();
+  // Waits for commands while there is nothing to compute. False when the thread is to end.
+  bool take_commands(bool idle);
+  void execute(SubmitCommand& command);
+  void execute(CancelCommand& command);
+  void execute(TaskCommand& command);
+  void collect(const std::shared_ptr<Submission>& submission, size_t index,
+               const TokenEvent& event);
+  void hand_over();
+  void end();
+  static void deliver(Batch& batch);
+  static void deliver(const Delivery& delivery);
+
+  Engine& engine_;
+  const Options options_;
+  const std::shared_ptr<Backlog> backlog_;
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::vector<Command> commands_;
+  size_t submissions_waiting_ = 0;  // among commands_
+  bool stopping_ = false;
+
+  // Of the engine thread:
+  std::vector<Command> taken_;
+  std::unordered_set<SequenceId> live_;
+  Batch batch_;
+
+  std::jthread thread_;  // last: it uses all of the above
+};
+
+Result<std::shared_ptr<Submission>> EngineThread::Impl::submit(
+    std::vector<GenerateRequest> requests, SubmissionSinks sinks) {
+  CHECK(!requests.empty() && sinks.event && sinks.rejected);
+  auto submission = std::make_shared<Submission>(requests.size(), std::move(sinks));
+  std::lock_guard lock(mutex_);
+  if (stopping_) return exhausted("the engine is shutting down");
+  if (submissions_waiting_ >= options_.submissions_waiting_max) {
+    return exhausted("{} requests wait to be seen, which is the limit", submissions_waiting_);
+  }
+  ++submissions_waiting_;
+  commands_.push_back(SubmitCommand{submission, std::move(requests)});
+  wake_.notify_one();
+  return submission;
+}
+
+void EngineThread::Impl::push(Command command) {
+  std::lock_guard lock(mutex_);
+  if (stopping_) return;
+  commands_.push_back(std::move(command));
+  wake_.notify_one();
+}
+
+void EngineThread::Impl::stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+    wake_.notify_one();
+  }
+  backlog_->stop_waiting();
+  if (thread_.joinable()) thread_.join();
+}
+
+void EngineThread::Impl::loop() {
+  bool idle = false;
+  while (take_commands(idle)) {
+    for (Command& command : taken_) {
+      std::visit([this](auto& c) { execute(c); }, command);
+    }
+    auto started = SteadyClock::now();
+    bool stepped = engine_.step();
+    idle = !stepped;
+    batch_.reports = stepped || !taken_.empty() || !batch_.empty();
+    batch_.report = {engine_.stats(), stepped,
+                     std::chrono::duration<double>(SteadyClock::now() - started).count()};
+    taken_.clear();
+    hand_over();
+  }
+  end();
+}
+
+bool EngineThread::Impl::take_commands(bool idle) {
+  std::unique_lock lock(mutex_);
+  if (idle) wake_.wait(lock, [&] { return stopping_ || !commands_.empty(); });
+  if (stopping_) return false;
+  taken_.swap(commands_);
+  submissions_waiting_ = 0;
+  return true;
+}
+
+void EngineThread::Impl::execute(SubmitCommand& command) {
+  const auto& submission = command.submission;
+  for (size_t i = 0; i < command.requests.size(); ++i) {
+    Result<SequenceId> id = engine_.submit(
+        std::move(command.requests[i]),
+        [this, submission, i](const TokenEvent& event) { collect(submission, i, event); });
+    if (!id) {
+      batch_.deliveries.push_back(
+          {.submission = submission, .event = {.error = id.error()}, .rejected = true});
+      for (SequenceId earlier : submission->sequences_) engine_.cancel(earlier);
+      return;
+    }
+    submission->sequences_.push_back(*id);
+    live_.insert(*id);
+  }
+}
+
+void EngineThread::Impl::execute(CancelCommand& command) {
+  if (command.submission == nullptr) {
+    for (SequenceId id : live_) engine_.cancel(id);
+    return;
+  }
+  const std::vector<SequenceId>& sequences = command.submission->sequences_;
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    if (command.index.value_or(i) == i) engine_.cancel(sequences[i]);
+  }
+}
+
+void EngineThread::Impl::execute(TaskCommand& command) {
+  command.task(engine_);
+  if (command.done) batch_.done.push_back(std::move(command.done));
+}
+
+void EngineThread::Impl::collect(const std::shared_ptr<Submission>& submission, size_t index,
+                                 const TokenEvent& event) {
+  if (event.finish != FinishReason::kNone) live_.erase(event.sequence);
+  size_t begin = batch_.logprobs.size();
+  batch_.logprobs.insert(batch_.logprobs.end(), event.top.begin(), event.top.end());
+  batch_.logprobs.insert(batch_.logprobs.end(), event.chosen.begin(), event.chosen.end());
+  batch_.deliveries.push_back({submission, index, event, begin});
+}
+
+void EngineThread::Impl::hand_over() {
+  if (batch_.empty()) return;
+  for (Delivery& delivery : batch_.deliveries) {
+    const TokenLogprob* first = batch_.logprobs.data() + delivery.logprobs_begin;
+    delivery.event.top = {first, delivery.event.top.size()};
+    delivery.event.chosen = {first + delivery.event.top.size(), delivery.event.chosen.size()};
+  }
+  auto batch = std::make_shared<Batch>(std::exchange(batch_, {}));
+  batch_.deliveries.reserve(batch->deliveries.size());
+  backlog_->add();
+  options_.post([batch = std::move(batch), backlog = backlog_, on_step = &options_.on_step] {
+    deliver(*batch);
+    if (batch->reports && *on_step) (*on_step)(batch->report);
+    backlog->remove();
+  });
+}
+
+// Tells everybody that it is over.
+void EngineThread::Impl::end() {
+  for (SequenceId id : live_) engine_.cancel(id);
+  while (!live_.empty() && engine_.step()) {
+  }
+  std::lock_guard lock(mutex_);
+  for (Command& command : commands_) {
+    if (auto* submit = std::get_if<SubmitCommand>(&command)) {
+      batch_.deliveries.push_back(
+          {.submission = submit->submission,
+           .event = {.error = {ErrorCode::kExhausted, "the engine is shutting down"}},
+           .rejected = true});
+    }
+  }
+  commands_.clear();
+  hand_over();
+}
+
+void EngineThread::Impl::deliver(Batch& batch) {
+  for (const Delivery& delivery : batch.deliveries) {
+    try {
+      deliver(delivery);
+    } catch (const std::exception& e) {  // memory ran out; the others go on
+      spdlog::error("a request's tokens could not be delivered: {}", e.what());
+    }
+  }
+  for (const auto& done : batch.done) done();
+}
+
+void EngineThread::Impl::deliver(const Delivery& delivery) {
+  Submission& submission = *delivery.submission;
+  if (submission.unfinished_ == 0) return;
+  bool last = delivery.rejected || delivery.event.finish != FinishReason::kNone;
+  if (last) submission.unfinished_ -= delivery.rejected ? submission.unfinished_ : 1;
+  bool over = submission.unfinished_ == 0;
+  // Moved out first: the callback may be the last that holds what the sinks hold.
+  SubmissionSinks ended = over ? std::exchange(submission.sinks_, {}) : SubmissionSinks{};
+  SubmissionSinks& sinks = over ? ended : submission.sinks_;
+  if (delivery.rejected) {
+    bool heard =
+        !std::ranges::all_of(submission.abandoned_, [](const auto& a) { return a.load(); });
+    if (heard) sinks.rejected(delivery.event.error);
+    return;
+  }
+  if (submission.abandoned_[delivery.index]) return;
+  sinks.event(delivery.index, delivery.event);
+}
+
+EngineThread::EngineThread(Engine& engine, Options options)
+    : impl_(std::make_unique<Impl>(engine, std::move(options))) {}
+
+EngineThread::~EngineThread() {
+  impl_->stop();
+}
+
+Result<std::shared_ptr<Submission>> EngineThread::submit(std::vector<GenerateRequest> requests,
+                                                         SubmissionSinks sinks) {
+  return impl_->submit(std::move(requests), std::move(sinks));
+}
+
+void EngineThread::cancel(const std::shared_ptr<Submission>& submission) {
+  impl_->push(CancelCommand{submission, std::nullopt});
+}
+
+void EngineThread::cancel_all() {
+  impl_->push(CancelCommand{});
+}
+
+void EngineThread::abandon(const std::shared_ptr<Submission>& submission,
+                           std::optional<size_t> index) {
+  for (size_t i = 0; i < submission->size(); ++i) {
+    if (index.value_or(i) == i) submission->abandoned_[i] = true;
+  }
+  impl_->push(CancelCommand{submission, index});
+}
+
+void EngineThread::run(std::function<void(Engine&)> task, std::function<void()> done) {
+  impl_->push(TaskCommand{std::move(task), std::move(done)});
+}
+
+void EngineThread::stop() {
+  impl_->stop();
+}
+
+}  // namespace banyan
