@@ -1,0 +1,41 @@
+// Every choice and limit of the server that is not the engine's, each with its unit.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "banyan/status.h"
+
+namespace banyan {
+
+struct ServerConfig {
+  std::string host = "127.0.0.1";
+  int port = 30000;                   // 0: any that is free
+  std::string served_model_name;      // what /v1/models calls the model; empty: the model path
+  std::vector<std::string> api_keys;  // one of these is needed; empty: none is
+  std::vector<std::string> cors_allow_origins;  // "*" allows every web page; empty: none
+  bool log_requests = false;
+  int decode_log_interval = 40;  // steps between two lines about decoding; 0: none
+
+  int64_t header_bytes_max = 16 << 10;  // request line and headers together
+  int64_t body_bytes_max = 64 << 20;
+  int64_t bodies_bytes_max = int64_t{1} << 30;  // of all requests that are being read
+  int body_chunks_max = 65536;                  // of a body in chunked encoding
+  int connections_max = 4096;
+  int64_t send_buffer_bytes_max = 1 << 20;  // of a stream whose reader is slow
+  int workers = 0;                          // that parse, render and tokenize; 0: by processors
+  int work_queued_max = 1024;               // requests that wait for a worker
+
+  double header_timeout_s = 10;  // from the first byte of a request to its last header
+  double body_timeout_s = 20;    // and this much beside what body_bytes_per_s_min allows
+  int64_t body_bytes_per_s_min = 16 << 10;
+  double idle_timeout_s = 300;  // between the requests of one connection
+  double write_timeout_s = 30;  // without any progress
+  double linger_timeout_s = 2;  // for a refused client to take its answer
+  double drain_timeout_s = 30;  // for what runs when the server is told to end
+
+  Status validate() const;
+};
+
+}  // namespace banyan

@@ -1,0 +1,61 @@
+#include "server/error.h"
+
+namespace banyan {
+namespace {
+
+std::string_view error_type(int status) {
+  switch (status) {
+    case 401:
+      return "authentication_error";
+    case 403:
+      return "permission_error";
+    case 404:
+      return "not_found_error";
+    case 429:
+      return "rate_limit_error";
+    case 503:
+      return "unavailable_error";
+    default:
+      return status < 500 ? "invalid_request_error" : "internal_error";
+  }
+}
+
+Json string_or_null(std::string_view text) {
+  return text.empty() ? Json(nullptr) : Json(text);
+}
+
+}  // namespace
+
+int http_status(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalidArgument:
+    case ErrorCode::kUnsupported:
+      return 400;
+    case ErrorCode::kNotFound:
+      return 404;
+    case ErrorCode::kExhausted:
+    case ErrorCode::kCancelled:
+      return 503;
+    case ErrorCode::kCorrupt:
+    case ErrorCode::kIo:
+      break;
+  }
+  return 500;
+}
+
+Json error_json(int status, std::string_view message, std::string_view param,
+                std::string_view code) {
+  std::string_view type = error_type(status);
+  return {{"error",
+           {{"message", message},
+            {"type", type},
+            {"param", string_or_null(param)},
+            {"code", string_or_null(code)}}},
+          {"object", "error"},
+          {"message", message},
+          {"type", type},
+          {"param", string_or_null(param)},
+          {"code", status}};
+}
+
+}  // namespace banyan

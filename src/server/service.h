@@ -1,0 +1,101 @@
+// What handlers work with: the model, the engine's thread, workers, the configuration.
+//
+// Belongs to the I/O thread, save where said. While the model loads only config(), state() and
+// metrics() may be used; the router answers for handlers that need more.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "banyan/llm.h"
+#include "base/error.h"
+#include "llm/engine_thread.h"
+#include "server/config.h"
+#include "server/metrics.h"
+#include "server/workers.h"
+
+namespace banyan {
+
+class Service {
+ public:
+  using Post = std::function<void(std::move_only_function<void()>)>;
+
+  // `post` runs closures on the I/O thread, from any thread.
+  Service(ServerConfig config, Post post);
+  ~Service();
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+
+  enum class State { kLoading, kReady, kDraining };
+  State state() const { return state_; }
+
+  const ServerConfig& config() const { return config_; }
+  Metrics& metrics() { return metrics_; }
+  // The model, to be used as const; its tokenizer and template are safe on workers too.
+  const Llm& llm() const { return *llm_; }
+  const EngineConfig& engine_config() const { return engine_config_; }
+  const EngineInfo& engine_info() const { return llm_->engine().info(); }
+  const std::string& model_name() const { return model_name_; }
+  std::chrono::system_clock::time_point started_at() const { return started_at_; }
+  // After the last step; may be a step old.
+  const EngineStats& engine_stats() const { return last_report_.stats; }
+  EngineThread& engine() { return *engine_; }
+
+  // As EngineThread::submit, with metrics, and known by `rid` to abort() until all have ended.
+  Result<std::shared_ptr<Submission>> submit(std::string rid, std::vector<GenerateRequest> requests,
+                                             SubmissionSinks sinks);
+  // As EngineThread::abandon: no more events. `reason` is what the metrics count: kStop when a stop
+  // string has ended the text, kCancelled when the client has gone.
+  void abandon(const std::shared_ptr<Submission>& submission, FinishReason reason,
+               std::optional<size_t> index = std::nullopt);
+  // Ends the submissions of that name with kCancelled events. How many there were.
+  size_t abort(const std::string& rid);
+  void abort_all();
+
+  // Runs `work` on a worker and `then` with its Result on the I/O thread. False when too much work
+  // waits, and then neither runs. An exception in `work` becomes kExhausted.
+  template <class Work, class Then>
+  bool run_on_worker(Work work, Then then) {
+    return enqueue_work([this, work = std::move(work), then = std::move(then)]() mutable {
+      auto result = guard(std::move(work));
+      post_([then = std::move(then), result = std::move(result)]() mutable {
+        then(std::move(result));
+      });
+    });
+  }
+
+  // The server's own:
+  // The model is there: starts the engine thread and turns kReady.
+  void attach(std::unique_ptr<Llm> llm, const EngineConfig& config);
+  void drain() { state_ = State::kDraining; }
+  // Ends workers and engine; what runs is told.
+  void stop();
+
+ private:
+  struct Live;
+
+  bool enqueue_work(std::move_only_function<void()> work);
+  void on_step(const StepReport& report);
+
+  ServerConfig config_;
+  Post post_;
+  State state_ = State::kLoading;
+  Metrics metrics_;
+  std::chrono::system_clock::time_point started_at_;
+
+  EngineConfig engine_config_;
+  std::string model_name_;
+  std::unique_ptr<Llm> llm_;
+  StepReport last_report_;
+  std::unordered_map<const Submission*, std::shared_ptr<Live>> live_;
+  std::unique_ptr<EngineThread> engine_;  // after what it uses
+  std::unique_ptr<Workers> workers_;
+};
+
+}  // namespace banyan
