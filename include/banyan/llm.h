@@ -5,7 +5,7 @@
 //   puts(reply.text.c_str());
 //
 // One thread owns an Llm. generate() and score() drive the engine themselves, one request at a
-// time; many at once is the engine's own interface.
+// time; many at once is the engine's own interface. What is const is safe from every thread.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,8 @@
 
 namespace banyan {
 
-class Tokenizer;  // text/tokenizer.h
+class ChatTemplate;  // text/chat_template.h
+class Tokenizer;     // text/tokenizer.h
 
 struct ChatMessage {
   std::string role;  // "system", "user", "assistant", "tool"
@@ -36,13 +37,21 @@ struct TextRequest {
 
   SamplingParams sampling;
   int64_t max_new_tokens = 128;
+  int64_t min_new_tokens = 0;           // no stop token is drawn before this many
   std::vector<std::string> stop;        // the output ends before the first of these
   std::vector<TokenId> stop_token_ids;  // beside the model's own end-of-text tokens
   bool ignore_eos = false;              // goes on past the model's own end-of-text tokens
   bool skip_special_tokens = true;      // leaves special tokens out of the output's text
   bool keep_stop = false;               // leaves the stop string or token that matched in it
+
   bool logprobs = false;
   int top_logprobs = 0;
+  std::vector<TokenId> logprob_token_ids;        // reported beside each token, likely or not
+  std::optional<int64_t> prompt_logprobs_begin;  // from this prompt position on
+
+  int priority = 0;
+  double timeout_s = 0;  // 0: none
+  std::string cache_salt, extra_key;
 };
 
 // Called with each new piece of text: whole characters, never part of a stop string. Pieces put
@@ -86,7 +95,14 @@ class Llm {
   // log p(ids[i] | ids[0..i)) for every i; the first has none.
   Result<std::vector<std::optional<float>>> score(const std::vector<TokenId>& ids);
 
+  // What the engine is asked for `request`: the prompt as tokens, and the model's own end-of-text
+  // tokens beside the request's. Stop strings are checked, but it is TextStream (llm/text_stream.h)
+  // that finds them. Errors: a limit of EngineConfig, no tokenizer for a text.
+  Result<GenerateRequest> to_tokens(const TextRequest& request) const;
+
   bool has_chat_template() const;
+  // kUnsupported when there is none, kCorrupt when it cannot be read.
+  Result<const ChatTemplate*> chat_template() const;
   // The conversation as the model's template writes it, ready for an answer. `variables_json` is
   // an object of further template variables (enable_thinking, ...); empty: none. kUnsupported
   // without a template.
@@ -96,6 +112,7 @@ class Llm {
   const Tokenizer* tokenizer() const;  // null without tokenizer files
   // The sampling that generation_config.json recommends; greedy or neutral where it is silent.
   const SamplingParams& recommended_sampling() const;
+  const EngineConfig& config() const;
   Engine& engine();
   double load_s() const;
 

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "llm/chat_prompt.h"
 #include "llm/generation_config.h"
 #include "llm/text_stream.h"
 #include "text/chat_template.h"
@@ -100,8 +101,8 @@ class Llm::Impl {
   Result<Generation> generate(const TextRequest& request, const TextSink& sink,
                               const std::function<bool()>& cancelled);
   Result<std::vector<std::optional<float>>> score(const std::vector<TokenId>& ids);
-  Result<std::string> apply_chat_template(const std::vector<ChatMessage>& messages,
-                                          std::string_view variables_json) const;
+  Result<GenerateRequest> to_tokens(const TextRequest& request) const;
+  Result<const ChatTemplate*> find_chat_template() const;
 
   EngineConfig config;
   std::unique_ptr<Engine> engine;
@@ -167,23 +168,33 @@ Result<std::vector<TokenId>> Llm::Impl::prompt_ids(const TextRequest& request) c
   return tokenizer->encode(request.text, {.add_special_tokens = request.add_special_tokens});
 }
 
-Result<Generation> Llm::Impl::generate(const TextRequest& request, const TextSink& sink,
-                                       const std::function<bool()>& cancelled) {
+Result<GenerateRequest> Llm::Impl::to_tokens(const TextRequest& request) const {
   TRY(check(request));
-  Generation generation;
-  generation.prompt_ids = TRY(prompt_ids(request));
-  Collector collector(request, tokenizer.get(), sink, generation);
-
-  GenerateRequest tokens{.prompt = generation.prompt_ids,
+  GenerateRequest tokens{.prompt = TRY(prompt_ids(request)),
                          .sampling = request.sampling,
                          .max_new_tokens = request.max_new_tokens,
+                         .min_new_tokens = request.min_new_tokens,
                          .stop_token_ids = request.stop_token_ids,
-                         .top_logprobs = request.top_logprobs};
-  if (!request.ignore_eos) {
-    for (TokenId eos : eos_ids_) {  // a checkpoint may name ids that its vocabulary lacks
-      if (eos < engine->info().vocabulary) tokens.stop_token_ids.push_back(eos);
-    }
+                         .top_logprobs = request.top_logprobs,
+                         .logprob_token_ids = request.logprob_token_ids,
+                         .prompt_logprobs_begin = request.prompt_logprobs_begin,
+                         .priority = request.priority,
+                         .timeout_s = request.timeout_s,
+                         .cache_salt = request.cache_salt,
+                         .extra_key = request.extra_key};
+  if (request.ignore_eos) return tokens;
+  for (TokenId eos : eos_ids_) {  // a checkpoint may name ids that its vocabulary lacks
+    if (eos < engine->info().vocabulary) tokens.stop_token_ids.push_back(eos);
   }
+  return tokens;
+}
+
+Result<Generation> Llm::Impl::generate(const TextRequest& request, const TextSink& sink,
+                                       const std::function<bool()>& cancelled) {
+  GenerateRequest tokens = TRY(to_tokens(request));
+  Generation generation;
+  generation.prompt_ids = tokens.prompt;
+  Collector collector(request, tokenizer.get(), sink, generation);
   bool ended = false;  // in the engine, which a stop string or the caller may be ahead of
   SequenceId id = TRY(engine->submit(std::move(tokens), [&](const TokenEvent& event) {
     collector.take(event);
@@ -216,29 +227,14 @@ Result<std::vector<std::optional<float>>> Llm::Impl::score(const std::vector<Tok
   return logprobs;
 }
 
-Result<std::string> Llm::Impl::apply_chat_template(const std::vector<ChatMessage>& messages,
-                                                   std::string_view variables_json) const {
+Result<const ChatTemplate*> Llm::Impl::find_chat_template() const {
   if (!chat_template) {
     return unsupported("{} has no chat template; give the prompt as plain text", config.model_path);
   }
   if (!*chat_template) {
     return corrupt("{}: {}", config.model_path, chat_template->error().message);
   }
-  Json variables = Json::object();
-  for (const auto& [name, text] : tokenizer->special().named) variables[name] = text;
-  variables["tools"] = nullptr;
-  variables["documents"] = nullptr;
-  variables["add_generation_prompt"] = true;
-  if (!variables_json.empty()) {
-    Json more = TRY(parse_json(variables_json, "chat template variables"));
-    if (!more.is_object()) return invalid_argument("chat template variables: not a JSON object");
-    variables.update(more);
-  }
-  Json& list = variables["messages"] = Json::array();
-  for (const ChatMessage& message : messages) {
-    list.push_back({{"role", message.role}, {"content", message.content}});
-  }
-  return (*chat_template)->render(variables);
+  return &**chat_template;
 }
 
 Llm::Llm(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -260,11 +256,25 @@ Result<std::vector<std::optional<float>>> Llm::score(const std::vector<TokenId>&
   return impl_->score(ids);
 }
 
-Result<std::string> Llm::apply_chat_template(const std::vector<ChatMessage>& messages,
-                                             std::string_view variables_json) const {
-  return impl_->apply_chat_template(messages, variables_json);
+Result<GenerateRequest> Llm::to_tokens(const TextRequest& request) const {
+  return guard([&] { return impl_->to_tokens(request); });
 }
 
+Result<std::string> Llm::apply_chat_template(const std::vector<ChatMessage>& messages,
+                                             std::string_view variables_json) const {
+  ChatPrompt prompt{.messages = Json::array()};
+  for (const ChatMessage& message : messages) {
+    prompt.messages.push_back({{"role", message.role}, {"content", message.content}});
+  }
+  if (!variables_json.empty()) {
+    prompt.variables = TRY(parse_json(variables_json, "chat template variables"));
+  }
+  return render_chat(*this, std::move(prompt));
+}
+
+Result<const ChatTemplate*> Llm::chat_template() const {
+  return impl_->find_chat_template();
+}
 bool Llm::has_chat_template() const {
   return impl_->chat_template.has_value();
 }
@@ -273,6 +283,9 @@ const Tokenizer* Llm::tokenizer() const {
 }
 const SamplingParams& Llm::recommended_sampling() const {
   return impl_->recommended;
+}
+const EngineConfig& Llm::config() const {
+  return impl_->config;
 }
 Engine& Llm::engine() {
   return *impl_->engine;
