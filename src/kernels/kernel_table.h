@@ -188,6 +188,47 @@ struct AttentionArgs {
   const int32_t* page_table = nullptr;
 };
 
+// ---- Recurrent states in slots ---------------------------------------------------------------
+
+// The state of span `span` as it is after `position`, which lies in the span and ends a chunk of
+// the prompt, goes to slot `slot` too.
+struct Capture {
+  int32_t span = 0;
+  int32_t position = 0;
+  int32_t slot = 0;
+};
+
+// Linear attention whose state decays by a constant of the head (lightning attention):
+//   S_t = exp(log_decay) S_{t-1} + k_t^T v_t,   o_t = scale q_t S_t.
+//
+// It has two forms that differ in bits, and a position takes the same one in whatever span it runs:
+// below the sequence's prompt_tokens the prefill form, computed by chunks that are cut at absolute
+// multiples of `chunk`, and from there on the decode form, row by row. The state after a prompt
+// whose last chunk is not whole is the prefill form's too. So a span that starts below
+// prompt_tokens starts at a multiple of `chunk`, and one that ends below it ends at one.
+//
+// Each span changes the state in its slot in place, and takes it as zero when it starts at position
+// 0. No other span and no capture of the step has the same slot.
+struct LinearAttentionArgs {
+  Launch launch = {};
+  const float* q = nullptr;  // [rows, heads, key_dim], heads dense inside a row
+  const float* k = nullptr;  // [rows, heads, key_dim]
+  const float* v = nullptr;  // [rows, heads, value_dim]
+  int64_t q_row_stride = 0, k_row_stride = 0, v_row_stride = 0;
+  const float* log_decay = nullptr;  // [heads], not above 0
+  float* states = nullptr;           // [slots, heads, key_dim, value_dim]
+  float* out = nullptr;              // [rows, heads, value_dim] dense
+  int64_t heads = 0, key_dim = 0, value_dim = 0;
+  int64_t chunk = 1;
+  float scale = 1;
+  const SpanArgs* spans = nullptr;
+  int64_t span_count = 0;
+  const int32_t* slots = nullptr;          // [spans]
+  const int32_t* prompt_tokens = nullptr;  // [spans]
+  const Capture* captures = nullptr;
+  int64_t capture_count = 0;
+};
+
 // ----------------------------------------------------------------------------------------------
 
 struct KernelTable {
@@ -205,6 +246,7 @@ struct KernelTable {
   void (*logit_stats)(const LogitStatsArgs&) = nullptr;
   void (*page_write)(const PageWriteArgs&) = nullptr;
   void (*attention)(const AttentionArgs&) = nullptr;
+  void (*linear_attention)(const LinearAttentionArgs&) = nullptr;
 
   // The kernel for weights stored as `element`: F32, BF16 or F16.
   const GemmKernel& gemm(DType element) const {

@@ -67,7 +67,8 @@ KernelTable measuring_kernels(const KernelTable& like) {
           .add = [](const AddArgs&) {},
           .logit_stats = [](const LogitStatsArgs&) {},
           .page_write = [](const PageWriteArgs&) {},
-          .attention = [](const AttentionArgs&) {}};
+          .attention = [](const AttentionArgs&) {},
+          .linear_attention = [](const LinearAttentionArgs&) {}};
 }
 
 }  // namespace banyan

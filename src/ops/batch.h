@@ -29,14 +29,6 @@ struct SlotCopy {
   int32_t to = 0;
 };
 
-// During the step: the states of span `span` as they are after `position`, which lies in it and
-// ends a chunk of the prompt, go to slot `slot`. The span is not cut for it.
-struct Capture {
-  int32_t span = 0;
-  int32_t position = 0;
-  int32_t slot = 0;
-};
-
 struct Batch {
   // A token value <= kSampleOfRow means "what the previous step sampled at its logit row
   // kSampleOfRow - value", for steps that are launched before the one before is read.
@@ -67,7 +59,7 @@ struct Batch {
   std::vector<PageCopy> page_copies;
   std::vector<PageCopy> window_page_copies;
   std::vector<SlotCopy> slot_copies;
-  std::vector<Capture> captures;  // ... and during it
+  std::vector<Capture> captures;  // ... and during it; spans are not cut for them
 
   int64_t rows() const { return static_cast<int64_t>(tokens.size()); }
   void clear();

@@ -20,6 +20,7 @@ void add(const AddArgs& args);
 void logit_stats(const LogitStatsArgs& args);
 void page_write(const PageWriteArgs& args);
 void attention(const AttentionArgs& args);
+void linear_attention(const LinearAttentionArgs& args);
 
 const KernelTable& table();
 

@@ -16,6 +16,7 @@ const KernelTable& table() {
       .logit_stats = logit_stats,
       .page_write = page_write,
       .attention = attention,
+      .linear_attention = linear_attention,
   };
   return kTable;
 }

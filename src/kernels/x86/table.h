@@ -24,6 +24,7 @@ constexpr KernelTable make_table(const char* name) {
       .logit_stats = logit_stats<V>,
       .page_write = page_write<V>,
       .attention = attention<V>,
+      .linear_attention = portable::linear_attention,
   };
 }
 

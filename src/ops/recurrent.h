@@ -1,0 +1,28 @@
+// Layers whose memory is a state of fixed size: one slot per sequence, changed in place.
+//
+// Tensors in, a new tensor out: each op checks shapes, takes its result from the step's arena and
+// calls the kernel table. None of them changes its inputs.
+//
+// Shapes: T is the number of rows in the step.
+#pragma once
+
+#include <cstdint>
+
+#include "cache/state_spec.h"
+#include "ops/step.h"
+
+namespace banyan {
+
+struct LinearAttentionShape {
+  int64_t heads = 0, key_dim = 0, value_dim = 0;
+  float scale = 1;
+};
+
+// Linear attention with the decay exp(log_decay) [heads] of q and k [T, heads * key_dim] and
+// v [T, heads * value_dim] -> [T, heads * value_dim]. `state` has kPoint reach, `heads` heads of
+// width key_dim * value_dim, and an alignment that is the chunk of the prefill form. The batch
+// gives every span a slot, and captures of the prompt only, at the ends of chunks.
+Tensor linear_attention(Step& s, Tensor q, Tensor k, Tensor v, Tensor log_decay, StateId state,
+                        const LinearAttentionShape& shape);
+
+}  // namespace banyan

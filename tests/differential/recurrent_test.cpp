@@ -1,0 +1,273 @@
+// Linear attention of every table: against f64, and against itself bit for bit in other spans,
+// batches and numbers of threads, and from captured states.
+//
+// Slots start as NaN, so a state that was not made here shows.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "differential/kernels.h"
+
+namespace banyan {
+namespace {
+
+using namespace test;  // NOLINT
+
+struct Shape {
+  int64_t heads = 2, key_dim = 8, value_dim = 12, chunk = 8;
+  int64_t key_width() const { return heads * key_dim; }
+  int64_t value_width() const { return heads * value_dim; }
+  int64_t state_size() const { return heads * key_dim * value_dim; }
+  float scale() const { return 1 / std::sqrt(static_cast<float>(key_dim)); }
+  // From hardly any decay to one that leaves nothing of the step before.
+  std::vector<float> log_decay() const {
+    std::vector<float> all;
+    for (int64_t h = 0; h < heads; ++h) all.push_back(h == 1 ? -120.0f : -0.004f - 0.3f * h);
+    return all;
+  }
+};
+
+// Queries, keys and values of one sequence, rows dense.
+struct Inputs {
+  Inputs(const Shape& shape, int64_t length, int64_t prompt, Random& random)
+      : length(length),
+        prompt(prompt),
+        q(random.normals(length * shape.key_width())),
+        k(random.normals(length * shape.key_width())),
+        v(random.normals(length * shape.value_width())) {}
+  int64_t length, prompt;
+  std::vector<float> q, k, v;
+};
+
+struct Span {
+  const Inputs* inputs;
+  int32_t slot;
+  int64_t first, count;
+};
+
+// The slots of one layer.
+class Slots {
+ public:
+  Slots(const Shape& shape, int64_t slots) : shape_(shape) {
+    states_.assign(slots * shape.state_size(), NAN);
+  }
+
+  // Runs the spans in one batch; rows are a little apart, as in a fused product.
+  std::vector<float> step(const KernelTable& table, const std::vector<Span>& spans,
+                          const std::vector<Capture>& captures = {},
+                          ThreadPool* threads = nullptr) {
+    int64_t stride = 2 * shape_.key_width() + shape_.value_width();
+    std::vector<SpanArgs> args;
+    std::vector<int32_t> slots, prompts;
+    std::vector<float> rows;
+    for (const Span& span : spans) {
+      args.push_back({.row_begin = static_cast<int32_t>(std::ssize(rows) / stride),
+                      .row_count = static_cast<int32_t>(span.count),
+                      .first_position = static_cast<int32_t>(span.first)});
+      slots.push_back(span.slot);
+      prompts.push_back(static_cast<int32_t>(span.inputs->prompt));
+      for (int64_t i = span.first; i < span.first + span.count; ++i) {
+        append(span.inputs->q, i, shape_.key_width(), rows);
+        append(span.inputs->k, i, shape_.key_width(), rows);
+        append(span.inputs->v, i, shape_.value_width(), rows);
+      }
+    }
+    std::vector<float> log_decay = shape_.log_decay();
+    std::vector<float> out(std::ssize(rows) / stride * shape_.value_width(), NAN);
+    table.linear_attention({.launch = {.threads = threads},
+                            .q = rows.data(),
+                            .k = rows.data() + shape_.key_width(),
+                            .v = rows.data() + 2 * shape_.key_width(),
+                            .q_row_stride = stride,
+                            .k_row_stride = stride,
+                            .v_row_stride = stride,
+                            .log_decay = log_decay.data(),
+                            .states = states_.data(),
+                            .out = out.data(),
+                            .heads = shape_.heads,
+                            .key_dim = shape_.key_dim,
+                            .value_dim = shape_.value_dim,
+                            .chunk = shape_.chunk,
+                            .scale = shape_.scale(),
+                            .spans = args.data(),
+                            .span_count = std::ssize(args),
+                            .slots = slots.data(),
+                            .prompt_tokens = prompts.data(),
+                            .captures = captures.data(),
+                            .capture_count = std::ssize(captures)});
+    return out;
+  }
+
+  std::vector<float> state(int64_t slot) const {
+    auto begin = states_.begin() + slot * shape_.state_size();
+    return {begin, begin + shape_.state_size()};
+  }
+
+ private:
+  static void append(const std::vector<float>& from, int64_t row, int64_t width,
+                     std::vector<float>& to) {
+    to.insert(to.end(), from.begin() + row * width, from.begin() + (row + 1) * width);
+  }
+
+  Shape shape_;
+  std::vector<float> states_;
+};
+
+std::vector<float> run_whole(const KernelTable& table, const Shape& shape, const Inputs& inputs) {
+  return Slots(shape, 1).step(table, {{&inputs, 0, 0, inputs.length}});
+}
+
+// The plain scan in f64, and the same of magnitudes, to which errors are relative. A term that is t
+// positions old was decayed in up to t roundings (or once, by an exponential whose argument of at
+// most 87 before it underflows is rounded), added up in sums of at most t + chunk terms, and is a
+// product of key_dim terms: (2 t + chunk + key_dim + 90) eps at most.
+void expect_near_exact(const Shape& shape, const Inputs& inputs, const std::vector<float>& out) {
+  std::vector<float> log_decay = shape.log_decay();
+  for (int64_t h = 0; h < shape.heads; ++h) {
+    double decay = std::exp(double{log_decay[h]});
+    std::vector<double> state(shape.key_dim * shape.value_dim), magnitude = state;
+    for (int64_t i = 0; i < inputs.length; ++i) {
+      const float* q = inputs.q.data() + i * shape.key_width() + h * shape.key_dim;
+      const float* k = inputs.k.data() + i * shape.key_width() + h * shape.key_dim;
+      const float* v = inputs.v.data() + i * shape.value_width() + h * shape.value_dim;
+      for (int64_t d = 0; d < shape.value_dim; ++d) {
+        double exact = 0, error = 0;
+        for (int64_t c = 0; c < shape.key_dim; ++c) {
+          double& s = state[c * shape.value_dim + d];
+          double& m = magnitude[c * shape.value_dim + d];
+          s = decay * s + double{k[c]} * double{v[d]};
+          m = decay * m + std::fabs(double{k[c]} * double{v[d]});
+          exact += double{q[c]} * s * double{shape.scale()};
+          error += std::fabs(double{q[c]}) * m * double{shape.scale()};
+        }
+        auto roundings = static_cast<double>(2 * i + shape.chunk + shape.key_dim + 90);
+        ASSERT_NEAR(out[i * shape.value_width() + h * shape.value_dim + d], exact,
+                    roundings * double{kEpsilon} * error)
+            << "row " << i << " head " << h << " column " << d;
+      }
+    }
+  }
+}
+
+TEST(LinearAttention, BothFormsOfEveryTableAreWithinTheirErrorBound) {
+  Random random(1);
+  for (const KernelTable* table : tables()) {
+    for (int64_t chunk : {1, 5, 8, 64}) {
+      for (int64_t key_dim : {1, 8, 13, 64}) {
+        for (int64_t prompt : {0, 1, 40, 64, 100}) {
+          Shape shape = {.heads = 3, .key_dim = key_dim, .value_dim = 9, .chunk = chunk};
+          SCOPED_TRACE(
+              fmt::format("{} chunk {} key_dim {} prompt {}", table->name, chunk, key_dim, prompt));
+          Inputs inputs(shape, 100, prompt, random);
+          expect_near_exact(shape, inputs, run_whole(*table, shape, inputs));
+        }
+      }
+    }
+  }
+}
+
+// Sequences beside each other in random spans, cut at chunks while they are in their prompts.
+TEST(LinearAttention, SpansNeighboursAndThreadsDoNotChangeABit) {
+  Random random(2);
+  for (const KernelTable* table : tables()) {
+    for (int64_t chunk : {4, 8}) {
+      Shape shape = {.heads = 3, .chunk = chunk};
+      ThreadPool threads(chunk == 4 ? 2 : 3);
+      Inputs a(shape, 120, 77, random), b(shape, 90, 64, random), c(shape, 40, 3, random);
+      std::vector<const Inputs*> inputs = {&a, &b, &c};
+      std::vector<std::vector<float>> outs(3);
+      std::vector<int64_t> done(3);
+      Slots slots(shape, 5);
+      for (bool more = true; more;) {
+        std::vector<Span> spans;
+        std::vector<size_t> owners;
+        for (size_t s : {2, 0, 1}) {
+          int64_t end = std::min(inputs[s]->length, done[s] + 1 + random.below(30));
+          if (end < inputs[s]->prompt) end = (end + chunk - 1) / chunk * chunk;
+          end = std::min(end, inputs[s]->length);
+          if (end == done[s]) continue;
+          spans.push_back({inputs[s], static_cast<int32_t>(4 - s), done[s], end - done[s]});
+          owners.push_back(s);
+          done[s] = end;
+        }
+        more = !spans.empty();
+        std::vector<float> out = slots.step(*table, spans, {}, &threads);
+        auto from = out.begin();
+        for (size_t i = 0; i < spans.size(); ++i) {
+          auto end = from + spans[i].count * shape.value_width();
+          outs[owners[i]].insert(outs[owners[i]].end(), from, end);
+          from = end;
+        }
+      }
+      for (size_t s = 0; s < 3; ++s) {
+        EXPECT_TRUE(same_bits(outs[s], run_whole(*table, shape, *inputs[s])))
+            << table->name << " chunk " << chunk << " sequence " << s;
+      }
+    }
+  }
+}
+
+// The form is the position's, not the span's: a prompt computed to its end and then row by row.
+TEST(LinearAttention, TheTwoFormsDifferAndThePromptsLengthTellsWhichOneRuns) {
+  Random random(5);
+  for (const KernelTable* table : tables()) {
+    Shape shape;
+    Inputs inputs(shape, 60, 29, random), scanned = inputs;
+    scanned.prompt = 0;
+    auto expected = run_whole(*table, shape, inputs);
+    EXPECT_FALSE(same_bits(expected, run_whole(*table, shape, scanned))) << table->name;
+    Slots slots(shape, 1);
+    std::vector<float> out = slots.step(*table, {{&inputs, 0, 0, 29}});
+    for (int64_t i = 29; i < 60; ++i) {
+      std::vector<float> row = slots.step(*table, {{&inputs, 0, i, 1}});
+      out.insert(out.end(), row.begin(), row.end());
+    }
+    EXPECT_TRUE(same_bits(out, expected)) << table->name;
+  }
+}
+
+// A captured state is the one of a run that ended there, as a prompt of its own or not, and what
+// resumes from it goes on as if it had never stopped.
+TEST(LinearAttention, CapturesAreTheStatesOfRunsThatEndThere) {
+  Random random(3);
+  for (const KernelTable* table : tables()) {
+    Shape shape = {.chunk = 8};
+    Inputs other(shape, 20, 20, random), inputs(shape, 70, 61, random);
+    Slots slots(shape, 6);
+    std::vector<float> out = slots.step(
+        *table, {{&other, 5, 0, 20}, {&inputs, 2, 0, 70}},
+        {{.span = 1, .position = 39, .slot = 0}, {.span = 1, .position = 55, .slot = 4}});
+    for (auto [end, slot] : {std::pair{40, 0}, std::pair{56, 4}}) {
+      Slots alone(shape, 2);
+      alone.step(*table, {{&inputs, 1, 0, end}});
+      EXPECT_TRUE(same_bits(slots.state(slot), alone.state(1))) << table->name << " " << end;
+      Inputs shorter = inputs;
+      shorter.prompt = end;
+      alone.step(*table, {{&shorter, 0, 0, end}});
+      EXPECT_TRUE(same_bits(slots.state(slot), alone.state(0))) << table->name << " " << end;
+      std::vector<float> rest = slots.step(*table, {{&inputs, slot, end, 70 - end}});
+      std::vector<float> expected(out.end() - std::ssize(rest), out.end());
+      EXPECT_TRUE(same_bits(rest, expected)) << table->name << " " << end;
+    }
+    EXPECT_TRUE(std::isnan(slots.state(1)[0]) && std::isnan(slots.state(3)[0])) << table->name;
+  }
+}
+
+// A slot is reused without clearing it: its next sequence starts at position 0.
+TEST(LinearAttention, ASpanFromTheStartForgetsTheSlot) {
+  Random random(4);
+  for (const KernelTable* table : tables()) {
+    for (int64_t prompt : {0, 10}) {
+      Shape shape;
+      Inputs before(shape, 30, 30, random), after(shape, 20, prompt, random);
+      Slots slots(shape, 1);
+      slots.step(*table, {{&before, 0, 0, 30}});
+      EXPECT_TRUE(
+          same_bits(slots.step(*table, {{&after, 0, 0, 20}}), run_whole(*table, shape, after)))
+          << table->name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace banyan
