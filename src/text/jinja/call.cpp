@@ -41,7 +41,8 @@ Result<Value> call_builtin(Runtime& rt, const Builtin& builtin, const Value& sel
   for (const Keyword& keyword : args.keywords) {
     int at = positional_only ? -1 : position_of(names, keyword.name);
     if (at < 0) {
-      return invalid_argument("{}() takes no keyword argument '{}'", builtin.name, keyword.name);
+      return invalid_argument("{}() takes no keyword argument '{}'", builtin.name,
+                              shown(keyword.name));
     }
     if (!bound[at].absent()) {
       return invalid_argument("{}() got multiple values for '{}'", builtin.name, keyword.name);
@@ -59,13 +60,13 @@ Result<Value> call_builtin(Runtime& rt, const Builtin& builtin, const Value& sel
 Result<Value> call_filter(Runtime& rt, std::string_view name, const Value& value,
                           const Args& args) {
   const Builtin* filter = find_filter(name);
-  if (filter == nullptr) return invalid_argument("No filter named '{}'", name);
+  if (filter == nullptr) return invalid_argument("No filter named '{}'", shown(name));
   return call_builtin(rt, *filter, value, args);
 }
 
 Result<bool> call_test(Runtime& rt, std::string_view name, const Value& value, const Args& args) {
   const Builtin* test = find_test(name);
-  if (test == nullptr) return invalid_argument("No test named '{}'", name);
+  if (test == nullptr) return invalid_argument("No test named '{}'", shown(name));
   return truth(TRY(call_builtin(rt, *test, value, args)));
 }
 
@@ -147,7 +148,8 @@ Status Interpreter::bind_macro(const Macro& macro, const Args& args, Scope& scop
     }
     store(ast_.kwargs, dict_value(dict), scope);
   } else if (!rest.empty()) {
-    return invalid_argument("macro '{}' takes no keyword argument '{}'", macro.name, rest[0].name);
+    return invalid_argument("macro '{}' takes no keyword argument '{}'", macro.name,
+                            shown(rest[0].name));
   }
   auto extra = args.positional.subspan(std::min(given.size(), args.positional.size()));
   if (stmt.uses_varargs) {

@@ -109,7 +109,7 @@ Result<Interpreter::Evaluated> Interpreter::evaluate_arguments(const Expr& expr,
     if (!entry.key.is_string()) return invalid_argument("keywords must be strings");
     for (const Keyword& other : result.keywords) {
       if (other.name == entry.key.text()) {
-        return invalid_argument("got multiple values for keyword argument '{}'", other.name);
+        return invalid_argument("got multiple values for keyword argument '{}'", shown(other.name));
       }
     }
     result.keywords.push_back({entry.key.text(), entry.value});

@@ -84,7 +84,7 @@ class PercentFormat {
     std::string_view key = rest_.substr(0, close);
     rest_.remove_prefix(close + 1);
     const Value* found = values_.dict->find(key);
-    if (found == nullptr) return invalid_argument("'{}': no such key for the format", key);
+    if (found == nullptr) return invalid_argument("'{}': no such key for the format", shown(key));
     return *found;
   }
 
@@ -400,7 +400,7 @@ class BraceFormat {
     for (const Keyword& keyword : args_.keywords) {
       if (keyword.name == name) return keyword.value;
     }
-    return invalid_argument("'{}': no such argument for the format", name);
+    return invalid_argument("'{}': no such argument for the format", shown(name));
   }
 
   Runtime& rt_;

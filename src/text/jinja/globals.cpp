@@ -73,7 +73,7 @@ Result<Value> make_namespace(Runtime& rt, const Value&, const Args& args) {
   for (const Dict::Entry& entry : result->attributes->all()) {
     if (entry.key.is_string() && entry.key.text().starts_with('_')) {
       return invalid_argument("a namespace cannot have the underscore-prefixed attribute '{}'",
-                              entry.key.text());
+                              shown(entry.key.text()));
     }
   }
   Value value{.kind = Kind::kNamespace, .integer = 0};

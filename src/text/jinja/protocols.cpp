@@ -139,13 +139,20 @@ std::string_view type_name(const Value& value) {
   return "object";
 }
 
+std::string shown(std::string_view text) {
+  size_t size = 80;
+  if (text.size() <= size) return std::string(text);
+  while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) --size;
+  return std::string(text.substr(0, size)) + "...";
+}
+
 std::unexpected<Error> undefined_error(const Value& value) {
   const Undefined& u = *value.undefined;
   if (u.is_message) return invalid_argument("{}", u.name);
-  if (u.owner.empty()) return invalid_argument("'{}' is undefined", u.name);
+  if (u.owner.empty()) return invalid_argument("'{}' is undefined", shown(u.name));
   std::string_view owner = u.owner == "NoneType" ? "None" : u.owner;
   std::string_view suffix = u.owner == "NoneType" ? "" : " object";
-  return invalid_argument("'{}{}' has no attribute '{}'", owner, suffix, u.name);
+  return invalid_argument("'{}{}' has no attribute '{}'", owner, suffix, shown(u.name));
 }
 
 bool truth(const Value& value) {

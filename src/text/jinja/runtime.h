@@ -86,6 +86,8 @@ Value make_undefined_message(Runtime& rt, std::string_view message);
 Dict* make_dict(Runtime& rt);
 Value dict_value(const Dict* dict);
 
+// A template's own text, cut to what a message should quote of it: it may be of any length.
+std::string shown(std::string_view text);
 // The error that using an undefined value is.
 std::unexpected<Error> undefined_error(const Value& value);
 // Python's name of the value's type: "str", "dict", "builtin_function_or_method", ...

@@ -362,7 +362,7 @@ Result<Value> select(Runtime& rt, const Value& value, const Args& args) {
     const Value& name = positional[0];
     if (name.is_string()) test = find_test(name.text());
     if (test == nullptr) {
-      return invalid_argument("No test named '{}'", name.is_string() ? name.text() : "?");
+      return invalid_argument("No test named '{}'", name.is_string() ? shown(name.text()) : "?");
     }
     positional = positional.subspan(1);
   }

@@ -218,7 +218,10 @@ class Heap {
     return first;
   }
   std::string_view copy(std::string_view text);
-  const Error* keep(Error error) { return &errors_.emplace_back(std::move(error)); }
+  const Error* keep(Error error) {
+    bytes_ += sizeof error + error.message.capacity();
+    return &errors_.emplace_back(std::move(error));
+  }
   size_t bytes() const { return bytes_; }
 
  private:

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "text/chat_template.h"
+#include "text/jinja/value.h"
 
 namespace banyan {
 namespace {
@@ -340,6 +341,21 @@ TEST(HostileTemplate, ReachingForTheHost) {
   expect_invalid("{{ '{0.__class__.__init__}'.format(x) }}", {{"x", 1}});
   expect_invalid("{{ (x|attr('__class__')).y }}", {{"x", 1}});
   expect_invalid("{{ range.__call__(3) }}");
+}
+
+TEST(HostileTemplate, KeptErrorsCountAsMemory) {
+  jinja::Heap heap;
+  size_t before = heap.bytes();
+  heap.keep({ErrorCode::kInvalidArgument, std::string(1000, 'x')});
+  EXPECT_GE(heap.bytes(), before + 1000);
+}
+
+TEST(HostileTemplate, ErrorsCutLongNames) {
+  auto parsed = ChatTemplate::parse("{{ y['\u20ac' * 1000000].z }}");
+  auto text = parsed->render({{"y", 1}});
+  ASSERT_FALSE(text.has_value());
+  std::string cut = repeat("\u20ac", 26) + "...'";
+  EXPECT_TRUE(text.error().message.ends_with(cut)) << text.error().message;
 }
 
 TEST(HostileTemplate, DateFormats) {
