@@ -2,8 +2,9 @@
 
 #include <utf8proc.h>
 
-#include <cstdlib>
-#include <memory>
+#include <algorithm>
+#include <iterator>
+#include <vector>
 
 #include "base/error.h"
 #include "text/unicode.h"
@@ -25,14 +26,47 @@ int options_of(NormalizationForm form) {
   return 0;
 }
 
+uint16_t combining_class(utf8proc_int32_t code) {
+  return static_cast<uint16_t>(utf8proc_get_property(code)->combining_class);
+}
+
+// Marks in a row go in order of their class (Unicode's canonical ordering). utf8proc orders them
+// by exchanges, in a time that grows with the square of the row.
+void order_marks(std::vector<utf8proc_int32_t>& codes) {
+  for (auto begin = codes.begin(); begin != codes.end(); ++begin) {
+    if (combining_class(*begin) == 0) continue;
+    auto end = std::find_if(begin, codes.end(), [](auto c) { return combining_class(c) == 0; });
+    std::stable_sort(begin, end, [](utf8proc_int32_t a, utf8proc_int32_t b) {
+      return combining_class(a) < combining_class(b);
+    });
+    if (end == codes.end()) return;
+    begin = end;
+  }
+}
+
 Status append_normalized(NormalizationForm form, std::string_view text, std::string& out) {
-  utf8proc_uint8_t* result = nullptr;
-  const utf8proc_ssize_t size = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                                             static_cast<utf8proc_ssize_t>(text.size()), &result,
-                                             static_cast<utf8proc_option_t>(options_of(form)));
-  if (size < 0) return exhausted("normalizing {} bytes: {}", text.size(), utf8proc_errmsg(size));
-  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(result, &std::free);
-  out.append(reinterpret_cast<const char*>(result), static_cast<size_t>(size));
+  const auto options = static_cast<utf8proc_option_t>(options_of(form));
+  std::vector<utf8proc_int32_t> codes;
+  codes.reserve(text.size());
+  for (size_t at = 0; at < text.size();) {
+    const auto [code, size] = unicode::decode(text.data() + at);
+    at += size;
+    utf8proc_int32_t parts[32];  // the longest decomposition is of U+FDFA, 18
+    int unused = 0;
+    const utf8proc_ssize_t count = utf8proc_decompose_char(
+        static_cast<utf8proc_int32_t>(code), parts, std::ssize(parts), options, &unused);
+    if (count < 0)
+      return exhausted("normalizing U+{:04X}: {}", static_cast<uint32_t>(code),
+                       utf8proc_errmsg(count));
+    codes.insert(codes.end(), parts, parts + count);
+  }
+  order_marks(codes);
+  auto size = static_cast<utf8proc_ssize_t>(codes.size());
+  if ((options & UTF8PROC_COMPOSE) != 0)
+    size = utf8proc_normalize_utf32(codes.data(), size, options);
+  for (utf8proc_ssize_t i = 0; i < size; ++i) {
+    unicode::append(out, static_cast<char32_t>(codes[static_cast<size_t>(i)]));
+  }
   return {};
 }
 
