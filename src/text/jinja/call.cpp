@@ -111,7 +111,7 @@ Result<Value> Interpreter::call(const Value& function, const Args& args) {
 }
 
 Value Interpreter::new_macro(const Stmt& stmt, Scope& scope) {
-  for (Scope* at = &scope; at != nullptr; at = at->parent) at->captured = true;
+  for (Scope* at = &scope; at != nullptr && !at->captured; at = at->parent) at->captured = true;
   auto* macro = rt_.heap.make<Macro>();
   *macro = {stmt.name, &stmt, &scope};
   Value value{.kind = Kind::kMacro, .integer = 0};

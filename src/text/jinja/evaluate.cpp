@@ -104,15 +104,16 @@ Result<Interpreter::Evaluated> Interpreter::evaluate_arguments(const Expr& expr,
   if (!mapping.is(Kind::kDict)) {
     return invalid_argument("argument after ** must be a mapping, not {}", type_name(mapping));
   }
-  TRY(rt_.charge(mapping.dict->size * (static_cast<int64_t>(result.keywords.size()) + 1)));
+  TRY(rt_.charge(mapping.dict->size + 1));
+  const size_t written = result.keywords.size();
   for (const Dict::Entry& entry : mapping.dict->all()) {
     if (!entry.key.is_string()) return invalid_argument("keywords must be strings");
-    for (const Keyword& other : result.keywords) {
-      if (other.name == entry.key.text()) {
-        return invalid_argument("got multiple values for keyword argument '{}'", shown(other.name));
-      }
-    }
     result.keywords.push_back({entry.key.text(), entry.value});
+  }
+  for (size_t i = 0; i < written; ++i) {
+    if (TRY(dict_find(rt_, *mapping.dict, result.keywords[i].name)) == nullptr) continue;
+    return invalid_argument("got multiple values for keyword argument '{}'",
+                            result.keywords[i].name);
   }
   return result;
 }

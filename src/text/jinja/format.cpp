@@ -83,7 +83,7 @@ class PercentFormat {
     if (!values_.is(Kind::kDict)) return invalid_argument("format requires a mapping");
     std::string_view key = rest_.substr(0, close);
     rest_.remove_prefix(close + 1);
-    const Value* found = values_.dict->find(key);
+    const Value* found = TRY(dict_find(rt_, *values_.dict, key));
     if (found == nullptr) return invalid_argument("'{}': no such key for the format", shown(key));
     return *found;
   }
@@ -201,7 +201,7 @@ class PercentFormat {
     std::string body;
     if (value.is_integral() && value.as_int() >= 0 && value.as_int() < 0x110000) {
       append_utf8(body, static_cast<char32_t>(value.as_int()));
-    } else if (value.is_string() && string_length(value) == 1) {
+    } else if (value.is_string() && TRY(string_length(rt_, value)) == 1) {
       body = value.text();
     } else {
       return invalid_argument("%c requires a character or a code point");
@@ -397,15 +397,23 @@ class BraceFormat {
       }
       return args_.positional[index];
     }
-    for (const Keyword& keyword : args_.keywords) {
-      if (keyword.name == name) return keyword.value;
-    }
+    if (named_ == nullptr) TRY(index_keywords());
+    if (const Value* found = TRY(dict_find(rt_, *named_, name))) return *found;
     return invalid_argument("'{}': no such argument for the format", shown(name));
+  }
+
+  Status index_keywords() {
+    named_ = make_dict(rt_);
+    for (const Keyword& keyword : args_.keywords) {
+      TRY(dict_set(rt_, *named_, borrow(rt_, keyword.name), keyword.value));
+    }
+    return {};
   }
 
   Runtime& rt_;
   bool safe_;
   const Args& args_;
+  Dict* named_ = nullptr;  // the keywords, once one of them is looked up
   size_t next_ = 0;
   int numbering_ = 0;  // 0 undecided, 1 automatic, 2 manual
 };

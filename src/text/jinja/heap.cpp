@@ -27,7 +27,7 @@ uint64_t hash_bytes(std::string_view text, uint64_t seed) {
 }
 
 uint64_t hash_text(std::string_view text) {
-  // The address of a static differs from run to run, so colliding keys cannot be prepared.
+  // The address of a static differs from run to run, so colliding keys are hard to prepare.
   static const char anchor = 0;
   return hash_bytes(text, reinterpret_cast<uint64_t>(&anchor));
 }
@@ -35,12 +35,13 @@ uint64_t hash_text(std::string_view text) {
 uint64_t hash_number(const Value& key) {
   double d = key.as_float();
   if (d == 0) d = 0;  // -0.0 equals 0
-  return hash_bytes({reinterpret_cast<const char*>(&d), sizeof d}, 1);
+  return hash_text({reinterpret_cast<const char*>(&d), sizeof d});
 }
 
 Result<uint64_t> hash_value(Runtime& rt, const Value& key) {
   switch (key.kind) {
     case Kind::kString:
+      TRY(rt.charge_bytes(key.text().size()));
       return hash_text(key.text());
     case Kind::kBool:
     case Kind::kInt:
@@ -89,9 +90,10 @@ void grow(Runtime& rt, Dict& dict) {
   }
 }
 
-// Calls `same(entry)` for entries whose hash is `hash` until it answers true or an error.
+// Calls `same(entry)` for entries whose hash is `hash` until it answers true or an error. What it
+// passes on the way is paid for: keys can be chosen to stand in each other's way.
 template <class Same>
-Result<int64_t> probe(const Dict& dict, uint64_t hash, Same same) {
+Result<int64_t> probe(Runtime& rt, const Dict& dict, uint64_t hash, Same same) {
   if (dict.slots == nullptr) {
     for (int64_t i = 0; i < dict.size; ++i) {
       if (dict.entries[i].hash == hash && TRY(same(dict.entries[i]))) return i;
@@ -99,7 +101,9 @@ Result<int64_t> probe(const Dict& dict, uint64_t hash, Same same) {
     return -1;
   }
   uint64_t mask = static_cast<uint64_t>(dict.slot_count) - 1;
+  int64_t passed = 0;
   for (uint64_t at = hash & mask; dict.slots[at] != 0; at = (at + 1) & mask) {
+    if (++passed % 8 == 0) TRY(rt.charge());
     int64_t i = dict.slots[at] - 1;
     if (dict.entries[i].hash == hash && TRY(same(dict.entries[i]))) return i;
   }
@@ -107,7 +111,7 @@ Result<int64_t> probe(const Dict& dict, uint64_t hash, Same same) {
 }
 
 Result<int64_t> find_entry(Runtime& rt, const Dict& dict, const Value& key, uint64_t hash) {
-  return probe(dict, hash, [&](const Dict::Entry& entry) -> Result<bool> {
+  return probe(rt, dict, hash, [&](const Dict::Entry& entry) -> Result<bool> {
     if (identical(entry.key, key)) return true;
     return equals(rt, entry.key, key);
   });
@@ -141,21 +145,22 @@ std::string_view Heap::copy(std::string_view text) {
   return {bytes, text.size()};
 }
 
-const Value* Dict::find(std::string_view key) const {
-  auto found = probe(*this, hash_text(key), [&](const Entry& entry) -> Result<bool> {
-    return entry.key.is_string() && entry.key.text() == key;
-  });
-  return *found < 0 ? nullptr : &entries[*found].value;
+Result<const Value*> dict_find(Runtime& rt, const Dict& dict, std::string_view key) {
+  TRY(rt.charge_bytes(key.size()));
+  int64_t found =
+      TRY(probe(rt, dict, hash_text(key), [&](const Dict::Entry& entry) -> Result<bool> {
+        return entry.key.is_string() && entry.key.text() == key;
+      }));
+  return found < 0 ? nullptr : &dict.entries[found].value;
 }
 
 Result<const Value*> dict_find(Runtime& rt, const Dict& dict, const Value& key) {
-  TRY(rt.charge_bytes(key.is_string() ? key.text().size() : 0));
   int64_t found = TRY(find_entry(rt, dict, key, TRY(hash_value(rt, key))));
   return found < 0 ? nullptr : &dict.entries[found].value;
 }
 
 Status dict_set(Runtime& rt, Dict& dict, const Value& key, const Value& value) {
-  TRY(rt.charge_bytes(64 + (key.is_string() ? key.text().size() : 0)));
+  TRY(rt.charge());
   uint64_t hash = TRY(hash_value(rt, key));
   int64_t found = TRY(find_entry(rt, dict, key, hash));
   if (found >= 0) {

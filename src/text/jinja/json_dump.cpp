@@ -56,7 +56,9 @@ class Dumper {
       while (plain < text.size() && is_plain(text[plain])) ++plain;
       out_ += text.substr(0, plain);
       text.remove_prefix(plain);
-      if (!text.empty()) special(next_code_point(text));
+      if (text.empty()) break;
+      TRY(rt_.charge());
+      special(next_code_point(text));
     }
     out_ += '"';
     return {};

@@ -10,6 +10,8 @@
 namespace banyan::jinja {
 namespace {
 
+constexpr size_t kNameBytesMax = 200;  // names are compared without being paid for
+
 bool is_ascii_digit(char c) {
   return c >= '0' && c <= '9';
 }
@@ -205,6 +207,10 @@ class Lexer {
       size = text.size() - left.size();
     }
     if (size == 0) return symbol();
+    if (size > kNameBytesMax) {
+      return exhausted("chat template, line {}: a name of {} bytes; the limit is {}", line_, size,
+                       kNameBytesMax);
+    }
     std::string_view first = text.substr(0, size);
     char32_t start = next_code_point(first);
     if (start != '_' && !is_alpha(start)) return fail("Invalid character in identifier");

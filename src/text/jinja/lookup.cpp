@@ -50,7 +50,7 @@ Value number_attribute(const Value& value, std::string_view name) {
 Result<Value> data_attribute(Runtime& rt, const Value& value, std::string_view name) {
   switch (value.kind) {
     case Kind::kNamespace: {
-      const Value* found = value.name_space->attributes->find(name);
+      const Value* found = TRY(dict_find(rt, *value.name_space->attributes, name));
       return found == nullptr ? Value{} : *found;
     }
     case Kind::kLoop:
@@ -83,7 +83,7 @@ Result<Value> own_item(Runtime& rt, const Value& value, const Value& key) {
   }
   if (!key.is_integral()) return Value{};
   if (!value.is_sequence() && !value.is_string() && !value.is(Kind::kRange)) return Value{};
-  int64_t size = TRY(length(value));
+  int64_t size = TRY(length(rt, value));
   int64_t index = key.as_int();
   if (index < 0) index += size;
   if (index < 0 || index >= size) return Value{};
@@ -166,7 +166,7 @@ Result<Value> get_attribute(Runtime& rt, const Value& value, std::string_view na
   Value found = TRY(own_attribute(rt, value, name));
   if (!found.absent()) return found;
   if (value.is(Kind::kDict)) {
-    if (const Value* item = value.dict->find(name)) return *item;
+    if (const Value* item = TRY(dict_find(rt, *value.dict, name))) return *item;
   }
   return make_undefined(rt, name, type_name(value));
 }
@@ -191,7 +191,7 @@ Result<Value> get_slice(Runtime& rt, const Value& value, const Value& start, con
   if (!value.is_sequence() && !value.is_string() && !value.is(Kind::kRange)) {
     return invalid_argument("'{}' object cannot be sliced", type_name(value));
   }
-  Slice slice = TRY(resolve(start, stop, step, TRY(length(value))));
+  Slice slice = TRY(resolve(start, stop, step, TRY(length(rt, value))));
   if (value.is_string()) return slice_string(rt, value, slice);
   if (value.is(Kind::kRange)) {
     auto* range = rt.heap.make<Range>();

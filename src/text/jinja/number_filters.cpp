@@ -96,7 +96,7 @@ Result<Value> to_int(Runtime& rt, const Value& value, const Args& args) {
     if (std::isinf(value.real)) return invalid_argument("cannot convert infinity to integer");
     number = value.real;
   } else if (value.is_string()) {
-    TRY(rt.charge_bytes(value.text().size() * 4));
+    TRY(rt.charge(static_cast<int64_t>(value.text().size() / 2)));
     ParsedInt parsed = parse_int(value.text(), base);
     if (parsed.overflow) return invalid_argument("an integer beyond 64 bits");
     if (parsed.valid) return make_int(parsed.value);
@@ -114,7 +114,7 @@ Result<Value> to_float(Runtime& rt, const Value& value, const Args& args) {
   if (value.is_number()) return make_float(value.as_float());
   if (value.is_undefined()) return undefined_error(value);
   if (!value.is_string()) return otherwise;
-  TRY(rt.charge_bytes(value.text().size() * 4));
+  TRY(rt.charge(static_cast<int64_t>(value.text().size() / 2)));
   auto real = parse_float(value.text());
   return real ? make_float(*real) : otherwise;
 }

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "text/jinja/parser.h"
+#include "text/jinja/unicode.h"
 
 namespace banyan::jinja {
 
@@ -267,9 +268,9 @@ Result<const Expr*> Parser::string_primary() {
   Expr* expr = new_expr(ExprKind::kConstant, token.line);
   auto* string = ast_.heap.make<String>();
   string->text = text;
+  string->length = count_code_points(text);
   expr->constant.kind = Kind::kString;
   expr->constant.string = string;
-  string_length(expr->constant);  // kept now: constants are shared by renderings on many threads
   return seal(expr);
 }
 

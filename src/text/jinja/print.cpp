@@ -152,7 +152,7 @@ Status append_repr(Runtime& rt, std::string& out, const Value& value) {
       out += format_float(value.real);
       return {};
     case Kind::kString:
-      TRY(rt.charge_bytes(value.text().size() * 10));
+      TRY(rt.charge(static_cast<int64_t>(value.text().size() / 2)));
       if (value.safe()) out += "Markup(";
       append_string_repr(out, value.text());
       if (value.safe()) out += ')';

@@ -12,7 +12,7 @@ namespace {
 Result<std::span<const Value>> characters(Runtime& rt, const Value& value) {
   std::string_view rest = value.text();
   TRY(rt.charge(static_cast<int64_t>(rest.size())));
-  auto count = static_cast<size_t>(string_length(value));
+  auto count = static_cast<size_t>(TRY(string_length(rt, value)));
   Value* items = rt.heap.make<Value>(count);
   for (size_t i = 0; i < count && !rest.empty(); ++i) {
     std::string_view before = rest;
@@ -223,18 +223,20 @@ Result<std::span<const Value>> iterate(Runtime& rt, const Value& value) {
   }
 }
 
-int64_t string_length(const Value& value) {
+Result<int64_t> string_length(Runtime& rt, const Value& value) {
   const String& string = *value.string;
-  if (string.length < 0) string.length = count_code_points(string.text);
+  if (string.length >= 0) return string.length;
+  TRY(rt.charge_bytes(string.text.size()));
+  string.length = count_code_points(string.text);
   return string.length;
 }
 
-Result<int64_t> length(const Value& value) {
+Result<int64_t> length(Runtime& rt, const Value& value) {
   switch (value.kind) {
     case Kind::kUndefined:
       return 0;
     case Kind::kString:
-      return string_length(value);
+      return string_length(rt, value);
     case Kind::kList:
     case Kind::kTuple:
       return value.items->size;
@@ -253,14 +255,15 @@ Result<int64_t> length(const Value& value) {
 
 Result<Value> substring(Runtime& rt, const Value& value, int64_t begin, int64_t end) {
   std::string_view text = value.text();
-  if (string_length(value) == static_cast<int64_t>(text.size())) {
-    text = text.substr(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
-    return borrow(rt, text, value.safe());
+  auto first = static_cast<size_t>(begin), size = static_cast<size_t>(end - begin);
+  if (TRY(string_length(rt, value)) != static_cast<int64_t>(text.size())) {
+    TRY(rt.charge_bytes(text.size()));
+    first = byte_offset(text, begin);
+    size = byte_offset(text.substr(first), end - begin);
   }
-  TRY(rt.charge_bytes(text.size()));
-  size_t first = byte_offset(text, begin);
-  size_t size = byte_offset(text.substr(first), end - begin);
-  return borrow(rt, text.substr(first, size), value.safe());
+  Value part = borrow(rt, text.substr(first, size), value.safe());
+  part.string->length = end - begin;
+  return part;
 }
 
 bool identical(const Value& a, const Value& b) {
@@ -276,8 +279,8 @@ bool identical(const Value& a, const Value& b) {
     case Kind::kFloat:
       return a.real == b.real;
     case Kind::kString:
-      // Python shares equal literals but not equal results; text is the best likeness.
-      return a.string == b.string || a.text() == b.text();
+      return a.string == b.string ||
+             (a.text().data() == b.text().data() && a.text().size() == b.text().size());
     default:
       return a.items == b.items;
   }
@@ -294,7 +297,8 @@ Result<bool> equals(Runtime& rt, const Value& a, const Value& b) {
     case Kind::kNone:
       return true;
     case Kind::kString:
-      TRY(rt.charge_bytes(std::min(a.text().size(), b.text().size())));
+      if (a.text().size() != b.text().size()) return false;
+      TRY(rt.charge(static_cast<int64_t>(a.text().size() / 64)));
       return a.text() == b.text();
     case Kind::kList:
     case Kind::kTuple:
@@ -332,7 +336,7 @@ Result<bool> contains(Runtime& rt, const Value& container, const Value& item) {
       return invalid_argument("'in <string>' requires string as left operand, not {}",
                               type_name(item));
     }
-    TRY(rt.charge_bytes(container.text().size()));
+    TRY(rt.charge_search(container.text().size()));
     return find_text(container.text(), item.text()) != std::string_view::npos;
   }
   if (container.is(Kind::kDict)) return TRY(dict_find(rt, *container.dict, item)) != nullptr;

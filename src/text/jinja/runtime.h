@@ -42,6 +42,8 @@ class Runtime {
     return {};
   }
   Status charge_bytes(size_t bytes) { return charge(static_cast<int64_t>(bytes / 64) + 1); }
+  // For a search through `bytes`, which takes up to 10 ns a byte on texts made to slow it down.
+  Status charge_search(size_t bytes) { return charge(static_cast<int64_t>(bytes / 16) + 1); }
   Status check_depth() const {
     if (depth_ > depth_max_) [[unlikely]]
       return too_deep();
@@ -99,8 +101,9 @@ bool truth(const Value& value);
 Result<std::span<const Value>> iterate(Runtime& rt, const Value& value);
 bool is_iterable(const Value& value);
 // len(); an error where Python has none.
-Result<int64_t> length(const Value& value);
-int64_t string_length(const Value& value);
+Result<int64_t> length(Runtime& rt, const Value& value);
+// In code points; counted and paid for once.
+Result<int64_t> string_length(Runtime& rt, const Value& value);
 // The code points [begin, end) of a string. REQUIRES: 0 <= begin <= end <= length.
 Result<Value> substring(Runtime& rt, const Value& value, int64_t begin, int64_t end);
 
@@ -108,9 +111,12 @@ Result<bool> equals(Runtime& rt, const Value& a, const Value& b);
 // Python's < and >: an error for types that have no order; unordered where a NaN is involved.
 Result<std::partial_ordering> order(Runtime& rt, const Value& a, const Value& b);
 Result<bool> contains(Runtime& rt, const Value& container, const Value& item);
+// Python's `is`, as far as it can be told: of two strings with the same text only if they share it.
 bool identical(const Value& a, const Value& b);
 
+// Null if there is no such key.
 Result<const Value*> dict_find(Runtime& rt, const Dict& dict, const Value& key);
+Result<const Value*> dict_find(Runtime& rt, const Dict& dict, std::string_view key);
 Status dict_set(Runtime& rt, Dict& dict, const Value& key, const Value& value);
 
 // Lookup in the order of `value.name` (attributes first) and of `value[key]` (items first).

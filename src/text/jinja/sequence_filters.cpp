@@ -185,8 +185,8 @@ Result<Value> join(Runtime& rt, const Value& value, const Args& args) {
   return make_string(rt, out);
 }
 
-Result<Value> count(Runtime&, const Value& value, const Args&) {
-  return make_int(TRY(length(value)));
+Result<Value> count(Runtime& rt, const Value& value, const Args&) {
+  return make_int(TRY(length(rt, value)));
 }
 
 Result<Value> first(Runtime& rt, const Value& value, const Args&) {

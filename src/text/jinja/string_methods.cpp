@@ -101,7 +101,7 @@ struct Window {
 };
 
 Result<Window> window(Runtime& rt, const Value& self, const Args& args, size_t first) {
-  int64_t size = string_length(self);
+  int64_t size = TRY(string_length(rt, self));
   TRY(rt.charge_bytes(self.text().size()));
   int64_t start = TRY(number_or(args, first, 0));
   int64_t end = std::min(TRY(number_or(args, first + 1, size)), size);
@@ -115,7 +115,7 @@ template <bool from_right, bool must_exist>
 Result<Value> find(Runtime& rt, const Value& self, const Args& args) {
   std::string_view part = TRY(text_argument(args[0], "the text to find"));
   Window in = TRY(window(rt, self, args, 1));
-  TRY(rt.charge_bytes(part.size() + in.text.size()));
+  TRY(rt.charge_search(part.size() + in.text.size()));
   size_t found = !in.valid    ? std::string_view::npos
                  : from_right ? rfind_text(in.text, part)
                               : find_text(in.text, part);
@@ -129,7 +129,7 @@ Result<Value> find(Runtime& rt, const Value& self, const Args& args) {
 Result<Value> count(Runtime& rt, const Value& self, const Args& args) {
   std::string_view part = TRY(text_argument(args[0], "the text to count"));
   Window in = TRY(window(rt, self, args, 1));
-  TRY(rt.charge_bytes(in.text.size()));
+  TRY(rt.charge_search(in.text.size()));
   if (!in.valid) return make_int(0);
   if (part.empty()) return make_int(count_code_points(in.text) + 1);
   TRY(rt.charge(static_cast<int64_t>(in.text.size() / part.size())));
@@ -171,7 +171,7 @@ Result<Value> partition(Runtime& rt, const Value& self, const Args& args) {
   std::string_view separator = TRY(text_argument(args[0], "a separator"));
   if (separator.empty()) return invalid_argument("empty separator");
   std::string_view text = self.text();
-  TRY(rt.charge_bytes(text.size() + separator.size()));
+  TRY(rt.charge_search(text.size() + separator.size()));
   size_t at = from_right ? rfind_text(text, separator) : find_text(text, separator);
   std::vector<std::string_view> parts = {text, "", ""};
   if (at == std::string_view::npos && from_right) parts = {"", "", text};
@@ -188,7 +188,7 @@ Result<Value> justify(Runtime& rt, const Value& self, const Args& args, Side tex
     return invalid_argument("The fill character must be exactly one character long");
   }
   if (text_side == Side::kBoth) return center_text(rt, self, width, fill);
-  int64_t missing = std::max<int64_t>(0, width - string_length(self));
+  int64_t missing = std::max<int64_t>(0, width - TRY(string_length(rt, self)));
   if (missing > 0)
     TRY(rt.charge_bytes(static_cast<size_t>(std::min(missing, int64_t{1} << 40)) * 4));
   std::string padding;
@@ -203,7 +203,7 @@ Result<Value> justified(Runtime& rt, const Value& self, const Args& args) {
 }
 
 Result<Value> zfill(Runtime& rt, const Value& self, const Args& args) {
-  int64_t missing = TRY(to_index(args[0], "the width")) - string_length(self);
+  int64_t missing = TRY(to_index(args[0], "the width")) - TRY(string_length(rt, self));
   if (missing <= 0) return self;
   TRY(rt.charge_bytes(static_cast<size_t>(missing)));
   std::string text(self.text());

@@ -148,7 +148,7 @@ Result<std::vector<std::string_view>> split_text(Runtime& rt, std::string_view t
     TRY(from_right ? split_space_right(rt, text, max, parts) : split_space(rt, text, max, parts));
     return parts;
   }
-  TRY(rt.charge_bytes(text.size()));
+  TRY(rt.charge_search(text.size()));
   if (from_right) {
     // Cut from the left in a mirrored copy: searching backwards directly is not linear.
     std::string mirrored(text.rbegin(), text.rend());
@@ -196,7 +196,7 @@ std::vector<std::string_view> split_lines(std::string_view text, bool keep_ends)
 Result<Value> replace_text(Runtime& rt, const Value& text, std::string_view from,
                            std::string_view to, int64_t count) {
   std::string_view rest = text.text();
-  TRY(rt.charge_bytes(rest.size()));
+  TRY(rt.charge_search(rest.size()));
   std::string out;
   while (count != 0) {
     // An empty `from` stands before every character and at the end.
@@ -219,7 +219,7 @@ Result<Value> replace_text(Runtime& rt, const Value& text, std::string_view from
 }
 
 Result<Value> center_text(Runtime& rt, const Value& text, int64_t width, std::string_view fill) {
-  int64_t missing = std::max<int64_t>(0, width - string_length(text));
+  int64_t missing = std::max<int64_t>(0, width - TRY(string_length(rt, text)));
   if (missing == 0) return text;
   TRY(rt.charge_bytes(static_cast<size_t>(std::min(missing, int64_t{1} << 40)) * 4));
   // CPython puts the odd one on the left only when the width is odd too.

@@ -82,8 +82,10 @@ Result<Value> upper(Runtime& rt, const Value& value, const Args&) {
   return cased(rt, value, "isupper");
 }
 
-Result<Value> same_as(Runtime&, const Value& value, const Args& args) {
-  return make_bool(identical(value, args[0]));
+// Python shares equal literals but not equal results; equal text is the best likeness.
+Result<Value> same_as(Runtime& rt, const Value& value, const Args& args) {
+  bool texts = value.is_string() && args[0].is_string() && value.safe() == args[0].safe();
+  return make_bool(texts ? TRY(equals(rt, value, args[0])) : identical(value, args[0]));
 }
 
 Result<Value> is_in(Runtime& rt, const Value& value, const Args& args) {

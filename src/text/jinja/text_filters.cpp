@@ -34,7 +34,7 @@ Result<Value> trim(Runtime& rt, const Value& value, const Args& args) {
 Result<Value> title(Runtime& rt, const Value& value, const Args&) {
   Value source = TRY(soft_str(rt, value));
   std::string_view text = source.text();
-  TRY(rt.charge(static_cast<int64_t>(text.size() / 4)));
+  TRY(rt.charge(static_cast<int64_t>(text.size())));
   std::string out;
   while (!text.empty()) {
     std::string_view rest = text;
@@ -138,14 +138,15 @@ Result<Value> truncate(Runtime& rt, const Value& value, const Args& args) {
   bool has_leeway = args.given(3) && !args[3].is_none();
   int64_t leeway = has_leeway ? TRY(to_index(args[3], "truncate's leeway")) : 5;
   if (!end.is_string()) return invalid_argument("truncate's end must be a string");
-  if (length < string_length(end) || leeway < 0) {
+  const int64_t end_size = TRY(string_length(rt, end));
+  if (length < end_size || leeway < 0) {
     return invalid_argument("truncate: expected length >= {} and leeway >= 0, got {} and {}",
-                            string_length(end), length, leeway);
+                            end_size, length, leeway);
   }
-  int64_t size = TRY(jinja::length(value));
+  int64_t size = TRY(jinja::length(rt, value));
   if (size <= length || size - length <= leeway) return value;
   if (!value.is_string()) return invalid_argument("truncate needs a string");
-  Value kept = TRY(substring(rt, value, 0, length - string_length(end)));
+  Value kept = TRY(substring(rt, value, 0, length - end_size));
   if (!killwords) {
     size_t space = kept.text().rfind(' ');
     kept = borrow(rt, kept.text().substr(0, space), kept.safe());

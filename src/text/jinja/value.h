@@ -247,8 +247,6 @@ struct Dict {
   int64_t slot_count = 0;
 
   std::span<const Entry> all() const { return {entries, static_cast<size_t>(size)}; }
-  // Null if there is no such key.
-  const Value* find(std::string_view key) const;
 };
 
 }  // namespace banyan::jinja

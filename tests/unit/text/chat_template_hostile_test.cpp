@@ -343,6 +343,77 @@ TEST(HostileTemplate, ReachingForTheHost) {
   expect_invalid("{{ range.__call__(3) }}");
 }
 
+TEST(HostileTemplate, LongNames) {
+  std::string name = repeat("n", 100'000);
+  expect_exhausted("{% for i in range(99999) %}{{ x." + name + " }}{% endfor %}",
+                   {{"x", Json::object()}});
+  std::string loop = "{% set n = 'n' * 20000 %}{% for i in range(99999) %}";
+  expect_exhausted(loop + "{{ x[n] }}{% endfor %}", {{"x", {{"a", 1}}}});
+  expect_exhausted(loop + "{{ x|attr(n) }}{% endfor %}", {{"x", {{"a", 1}}}});
+  expect_exhausted(loop + "{{ {(n, n, n): 1} }}{% endfor %}");
+  expect_exhausted(loop + "{{ {(n, n, n, n): 1}[(n, n, n, n)] }}{% endfor %}");
+}
+
+TEST(HostileTemplate, ManyLongKeywords) {
+  std::string dict =
+      "{% set ns = namespace(d=[]) %}{% for i in range(2000) %}"
+      "{% set ns.d = ns.d + [('k' * 1000 ~ i, i)] %}{% endfor %}{% set d = dict(ns.d) %}";
+  expect_exhausted(dict + "{% set f = ('{' ~ 'k' * 1000 ~ '1999}') * 100 %}" +
+                   "{% for i in range(99999) %}{{ f.format(**d)|length }}{% endfor %}");
+  expect_exhausted(
+      "{% set n = 'k' * 200000 %}{% set d = {n ~ 1: 1, n ~ 2: 2, n ~ 3: 3} %}" +
+      std::string("{% for i in range(99999) %}{{ dict(a=1, **d)|length }}{% endfor %}"));
+}
+
+TEST(HostileTemplate, EqualLongTexts) {
+  std::string texts =
+      "{% set x = 'a' * 300000 ~ 'b' %}{% set y = 'a' * 300000 ~ 'b' %}"
+      "{% set z = 'a' * 300000 ~ 'c' %}{% set l = [y] * 10000 %}{% for i in range(99999) %}";
+  expect_exhausted(texts + "{{ x is sameas y }}{% endfor %}");
+  expect_exhausted(texts + "{{ x == y }}{% endfor %}");
+  expect_exhausted(texts + "{{ z in l }}{% endfor %}");
+  expect_exhausted(texts + "{{ [x] == [y] }}{% endfor %}");
+  expect_exhausted(texts + "{{ l.count(z) }}{% endfor %}");
+}
+
+TEST(HostileTemplate, CollidingKeys) {
+  // Multiples of a large power of two, whose doubles differ in their highest bits only.
+  expect_exhausted(
+      "{% set ns = namespace(d={}) %}{% for j in range(99999) %}"
+      "{% set d = dict(range(60000)|map('int')|batch(2)) %}{% for i in range(999) %}"
+      "{{ d[i * 2**43] }}{{ {i * 2**43: 1, i * 2**42: 2}[i] }}{% endfor %}{% endfor %}");
+}
+
+TEST(HostileTemplate, LengthsOfParts) {
+  std::string text = "{% set x = 'a' * 3000000 %}{% for i in range(99999) %}";
+  for (const char* part : {"x[1:]", "x.strip('b')", "x.removeprefix('a')", "x.partition('a')[2]"}) {
+    expect_exhausted(text + "{{ " + part + "|length }}{% endfor %}");
+  }
+}
+
+TEST(HostileTemplate, ShortNeedles) {
+  for (const char* size : {"8", "100", "200", "255"}) {
+    std::string needle = std::string("{% set y = 'a' * ") + size + " %}";
+    expect_exhausted(needle +
+                     "{% set x = (y[1:] ~ 'c') * (1000000 // y|length) %}"
+                     "{% for i in range(99999) %}{{ y in x }}{{ x.find(y) }}"
+                     "{{ x.split(y)|length }}{{ x.replace(y, 'z')|length }}{% endfor %}");
+    expect_exhausted(needle +
+                     "{% set x = 'a' * 1000000 %}{% set y = y[2:] ~ 'ba' %}"
+                     "{% for i in range(99999) %}{{ y in x }}{{ x.rfind(y) }}"
+                     "{{ x.count(y) }}{{ x.rsplit(y)|length }}{% endfor %}");
+  }
+}
+
+TEST(HostileTemplate, CostlyCharacters) {
+  expect_exhausted(
+      "{% set x = '\x01' * 1000000 %}{% for i in range(99) %}{{ x|tojson }}{% endfor %}");
+  expect_exhausted("{% set x = ['\x01' * 100000] %}{% for i in range(999) %}{{ x }}{% endfor %}");
+  expect_exhausted("{% set x = 'a ' * 100000 %}{% for i in range(999) %}{{ x|title }}{% endfor %}");
+  expect_exhausted("{% set x = '1' * 100000 %}{% for i in range(999) %}{{ x|float }}{% endfor %}");
+  expect_exhausted("{% set x = '1.' * 100000 %}{% for i in range(999) %}{{ x|int }}{% endfor %}");
+}
+
 TEST(HostileTemplate, KeptErrorsCountAsMemory) {
   jinja::Heap heap;
   size_t before = heap.bytes();
