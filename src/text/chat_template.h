@@ -34,7 +34,7 @@ struct TemplateLimits {
   // searched.
   int64_t fuel_max = 600'000;
   int64_t fuel_per_variable = 500;  // more for every value in the variables
-  int64_t fuel_per_byte = 1;        // more for every byte of their text
+  int64_t fuel_per_byte = 32;       // more for every byte of their text: a loop over its characters
   int nesting_max = 200;            // tags and brackets in the source, operators in an expression
   int depth_max = 600;              // evaluation: nesting and macro calls together
 };

@@ -115,18 +115,7 @@ Result<Value> add_strings(Runtime& rt, Value a, Value b) {
   bool safe = a.safe() || b.safe();
   if (safe && !a.safe()) a = TRY(escape(rt, a));
   if (safe && !b.safe()) b = TRY(escape(rt, b));
-  TRY(rt.charge_bytes(a.text().size() + b.text().size()));
-  std::string joined;
-  joined.reserve(a.text().size() + b.text().size());
-  joined.append(a.text()).append(b.text());
-  return borrow(rt, rt.heap.copy(joined), safe);
-}
-
-Result<Value> add_sequences(Runtime& rt, const Value& a, const Value& b) {
-  TRY(rt.charge((a.items->size + b.items->size) / 4));
-  std::vector<Value> all(a.elements().begin(), a.elements().end());
-  all.insert(all.end(), b.elements().begin(), b.elements().end());
-  return make_list(rt, all, a.kind);
+  return join_strings(rt, a.text(), b.text(), safe);
 }
 
 // The number of elements or bytes in `count` copies, or an error before anything is built.
@@ -166,7 +155,7 @@ Result<Value> arithmetic(Runtime& rt, Arithmetic op, const Value& a, const Value
   if (a.is_number() && b.is_number()) return floats(op, a.as_float(), b.as_float());
   if (op == Arithmetic::kAdd) {
     if (a.is_string() && b.is_string()) return add_strings(rt, a, b);
-    if (a.is_sequence() && a.kind == b.kind) return add_sequences(rt, a, b);
+    if (a.is_sequence() && a.kind == b.kind) return join_lists(rt, a, b);
   }
   if (op == Arithmetic::kMultiply) {
     bool a_repeats = a.is_string() || a.is_sequence();

@@ -162,11 +162,12 @@ Result<Value> Interpreter::evaluate_logic(const Expr& expr, Scope& scope) {
 }
 
 Result<Value> Interpreter::evaluate_concat(const Expr& expr, Scope& scope) {
-  std::string text;
-  for (const Expr* item : expr.items) {
-    TRY(append_str(rt_, text, TRY(evaluate(*item, scope))));
+  Value first = TRY(soft_str(rt_, TRY(evaluate(*expr.items[0], scope))));
+  std::string rest;
+  for (const Expr* item : std::span(expr.items).subspan(1)) {
+    TRY(append_str(rt_, rest, TRY(evaluate(*item, scope))));
   }
-  return make_string(rt_, text);
+  return join_strings(rt_, first.text(), rest);
 }
 
 Result<bool> Interpreter::compare(Comparison comparison, const Value& left, const Value& right) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 #include "base/check.h"
 #include "text/jinja/runtime.h"
@@ -9,7 +10,8 @@ namespace banyan::jinja {
 namespace {
 
 constexpr size_t kBlockBytes = 64 << 10;
-constexpr int64_t kSmallDict = 8;  // up to here a dict is searched entry by entry
+constexpr size_t kGrowingBytesMin = 256;  // what is shorter is copied
+constexpr int64_t kSmallDict = 8;         // up to here a dict is searched entry by entry
 
 uint64_t hash_bytes(std::string_view text, uint64_t seed) {
   uint64_t h = seed ^ (text.size() * 0x9e3779b97f4a7c15u);
@@ -145,6 +147,37 @@ std::string_view Heap::copy(std::string_view text) {
   return {bytes, text.size()};
 }
 
+bool Heap::in_place(const void* front, size_t front_bytes, size_t more_bytes) const {
+  const std::byte* end = static_cast<const std::byte*>(front) + front_bytes;
+  return std::any_of(growing_.begin(), growing_.end(), [&](const Growing& growing) {
+    return growing.end == end && growing.left >= more_bytes;
+  });
+}
+
+std::byte* Heap::extend(const void* front, size_t front_bytes, size_t more_bytes,
+                        size_t alignment) {
+  auto* begin = static_cast<const std::byte*>(front);
+  const size_t size = front_bytes + more_bytes;
+  auto growing = std::find_if(growing_.begin(), growing_.end(), [&](const Growing& candidate) {
+    return candidate.end == begin + front_bytes;
+  });
+  const bool grows = growing != growing_.end() && front_bytes > 0;
+  if (grows && growing->left >= more_bytes) {
+    growing->end += more_bytes;
+    growing->left -= more_bytes;
+    return const_cast<std::byte*>(begin);
+  }
+  // What is extended for the second time gets room for more.
+  const size_t room = grows ? size : 0;
+  auto* bytes = static_cast<std::byte*>(allocate(size + room, alignment));
+  if (front_bytes > 0) std::memcpy(bytes, front, front_bytes);
+  if (size < kGrowingBytesMin) return bytes;
+  if (!grows)
+    growing = growing_.begin() + static_cast<ptrdiff_t>(oldest_growing_++ % growing_.size());
+  *growing = {bytes + size, room};
+  return bytes;
+}
+
 Result<const Value*> dict_find(Runtime& rt, const Dict& dict, std::string_view key) {
   TRY(rt.charge_bytes(key.size()));
   int64_t found =
@@ -174,9 +207,9 @@ Status dict_set(Runtime& rt, Dict& dict, const Value& key, const Value& value) {
   return {};
 }
 
-std::unexpected<Error> Runtime::out_of_budget() {
+std::unexpected<Error> Runtime::out_of_budget(int64_t units) {
   fuel_ = 0;
-  if (heap.bytes() > memory_bytes_max_) {
+  if (units > units_max_ || heap.bytes() > memory_bytes_max_) {
     return exhausted("the template needs more than {} bytes of memory", memory_bytes_max_);
   }
   return exhausted("the template takes more than {} evaluation steps", fuel_max_);
@@ -198,6 +231,29 @@ Value borrow(Runtime& rt, std::string_view text, bool safe) {
 Result<Value> make_string(Runtime& rt, std::string_view text, bool safe) {
   TRY(rt.charge_bytes(text.size()));
   return borrow(rt, rt.heap.copy(text), safe);
+}
+
+Result<Value> join_strings(Runtime& rt, std::string_view a, std::string_view b, bool safe) {
+  if (b.empty()) return borrow(rt, a, safe);
+  if (!rt.heap.in_place(a.data(), a.size(), b.size())) TRY(rt.charge_bytes(a.size()));
+  TRY(rt.charge_bytes(b.size()));
+  std::byte* joined = rt.heap.extend(a.data(), a.size(), b.size(), 1);
+  std::memcpy(joined + a.size(), b.data(), b.size());
+  return borrow(rt, {reinterpret_cast<const char*>(joined), a.size() + b.size()}, safe);
+}
+
+Result<Value> join_lists(Runtime& rt, const Value& a, const Value& b) {
+  const auto size = static_cast<size_t>(a.items->size), more = static_cast<size_t>(b.items->size);
+  const size_t a_bytes = size * sizeof(Value), b_bytes = more * sizeof(Value);
+  if (!rt.heap.in_place(a.items->data, a_bytes, b_bytes)) TRY(rt.charge_bytes(a_bytes));
+  TRY(rt.charge_bytes(b_bytes));
+  std::byte* joined = rt.heap.extend(a.items->data, a_bytes, b_bytes, alignof(Value));
+  std::uninitialized_copy_n(b.items->data, more, reinterpret_cast<Value*>(joined + a_bytes));
+  auto* items = rt.heap.make<Items>();
+  *items = {reinterpret_cast<const Value*>(joined), a.items->size + b.items->size};
+  Value value{.kind = a.kind, .integer = 0};
+  value.items = items;
+  return value;
 }
 
 Result<Value> make_list(Runtime& rt, std::span<const Value> items, Kind kind) {

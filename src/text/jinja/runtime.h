@@ -32,12 +32,13 @@ class Runtime {
         fuel_(fuel),
         fuel_max_(fuel),
         depth_max_(depth_max),
-        memory_bytes_max_(memory_bytes_max) {}
+        memory_bytes_max_(memory_bytes_max),
+        units_max_(static_cast<int64_t>(memory_bytes_max / 64) + 1) {}
   Runtime(const Runtime&) = delete;
 
   Status charge(int64_t units = 1) {
-    if (units > fuel_ || heap.bytes() > memory_bytes_max_) [[unlikely]]
-      return out_of_budget();
+    if (units > units_max_ || units > fuel_ || heap.bytes() > memory_bytes_max_) [[unlikely]]
+      return out_of_budget(units);
     fuel_ -= units;
     return {};
   }
@@ -56,7 +57,7 @@ class Runtime {
 
  private:
   friend class Nested;
-  std::unexpected<Error> out_of_budget();
+  std::unexpected<Error> out_of_budget(int64_t units);
   std::unexpected<Error> too_deep() const;
 
   int64_t fuel_;
@@ -64,6 +65,7 @@ class Runtime {
   int depth_ = 0;
   int depth_max_;
   size_t memory_bytes_max_;
+  int64_t units_max_;  // at once: more would work on more bytes than there may be
 };
 
 // One more level of recursion for as long as it lives.
@@ -80,6 +82,10 @@ class Nested {
 // Makers. `text` of borrow() must outlive the rendering (the template, the variables, a literal).
 Value borrow(Runtime& rt, std::string_view text, bool safe = false);
 Result<Value> make_string(Runtime& rt, std::string_view text, bool safe = false);
+// One after the other; the first is not copied if it is itself what was joined last.
+Result<Value> join_strings(Runtime& rt, std::string_view a, std::string_view b, bool safe = false);
+// REQUIRES: two lists or two tuples.
+Result<Value> join_lists(Runtime& rt, const Value& a, const Value& b);
 Result<Value> make_list(Runtime& rt, std::span<const Value> items, Kind kind = Kind::kList);
 Result<Value> make_generator(Runtime& rt, std::span<const Value> items,
                              const Error* error = nullptr);

@@ -9,6 +9,7 @@
 // Not thread-safe. A Heap made while parsing is only read while rendering.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -218,6 +219,11 @@ class Heap {
     return first;
   }
   std::string_view copy(std::string_view text);
+  // `front_bytes` bytes that are those at `front`, and `more_bytes` behind them for the caller to
+  // fill. The result is `front` itself where it ends what was extended lately and has room, so
+  // that a text built piece by piece takes linear time and memory; `in_place()` tells.
+  std::byte* extend(const void* front, size_t front_bytes, size_t more_bytes, size_t alignment);
+  bool in_place(const void* front, size_t front_bytes, size_t more_bytes) const;
   const Error* keep(Error error) {
     bytes_ += sizeof error + error.message.capacity();
     return &errors_.emplace_back(std::move(error));
@@ -225,10 +231,18 @@ class Heap {
   size_t bytes() const { return bytes_; }
 
  private:
+  // Something that may grow at its end.
+  struct Growing {
+    const std::byte* end = nullptr;
+    size_t left = 0;
+  };
+
   void* allocate(size_t size, size_t alignment);
 
   std::vector<std::unique_ptr<std::byte[]>> blocks_;
   std::deque<Error> errors_;
+  std::array<Growing, 8> growing_;  // extended last
+  size_t oldest_growing_ = 0;
   std::byte* free_ = nullptr;
   size_t left_ = 0;
   size_t bytes_ = 0;

@@ -115,6 +115,45 @@ TEST(ChatTemplate, LargeMessagesFitTheBudget) {
   EXPECT_EQ(text->size(), large.size() + 2);
 }
 
+// Templates for images look at each part of a message, and a plain text's parts are characters.
+TEST(ChatTemplate, LoopsOverTheCharactersOfLongTextsFitTheBudget) {
+  Json messages = Json::array();
+  for (int i = 0; i < 10; ++i) messages.push_back({{"content", std::string(100'000, 'x')}});
+  auto text = render(
+      "{% for m in messages %}{% for content in m['content'] %}"
+      "{% if content['type'] == 'image' %}{% set n.images = true %}"
+      "{% elif content['type'] == 'text' %}{{ content['text'] }}{% endif %}"
+      "{% endfor %}{{ m['content'] | trim }}{% endfor %}",
+      {{"messages", messages}});
+  ASSERT_TRUE(text.has_value()) << text.error().message;
+  EXPECT_EQ(text->size(), 1'000'000u);
+}
+
+TEST(ChatTemplate, TextsAndListsBuiltPieceByPieceFitTheBudget) {
+  Json messages = Json::array();
+  for (int i = 0; i < 5000; ++i) messages.push_back({{"content", std::string(200, 'x')}});
+  auto text = render(
+      "{% set ns = namespace(a='', b='', l=[]) %}{% for m in messages %}"
+      "{% set ns.a = ns.a ~ '<' ~ m.content ~ '>' %}{% set ns.b = ns.b + m.content + 'y' * 300 %}"
+      "{% set ns.l = ns.l + [m] %}{% endfor %}{{ ns.a }} {{ ns.b }} {{ ns.l|length }}",
+      {{"messages", messages}}, {.memory_bytes_max = 16 << 20});
+  ASSERT_TRUE(text.has_value()) << text.error().message;
+  EXPECT_EQ(text->size(), 5000u * (202 + 500) + 6);
+}
+
+TEST(ChatTemplate, JoiningLeavesTheOperandsAsTheyAre) {
+  std::string a(300, 'a');
+  auto text = render(
+      "{% set b = a ~ 'b' %}{% set c = b ~ 'c' %}{% set d = b ~ 'd' %}{% set e = c ~ 'e' %}"
+      "{% set f = c[1:] ~ 'f' %}{% set g = c ~ 'g' %}"
+      "{{ [b, c, d, e, f, g]|map('replace', a, '')|join(' ') }} {{ f|length }}"
+      "{% set l = [1] * 20 %}{% set m = l + [2] %}{% set n = m + [3] %}{% set o = m + [4] %}"
+      "{{ m[20:] }}{{ n[20:] }}{{ o[20:] }}",
+      {{"a", a}});
+  ASSERT_TRUE(text.has_value()) << text.error().message;
+  EXPECT_EQ(*text, "b bc bd bce " + a.substr(1) + "bcf bcg 302[2][2, 3][2, 4]");
+}
+
 TEST(ChatTemplate, OneTemplateRendersOnManyThreads) {
   auto parsed =
       ChatTemplate::parse("{% for i in range(50) %}{{ 'é'|length + i }}{% endfor %}{{ x }}");
