@@ -87,6 +87,7 @@ class Engine {
   EngineStats stats() const;
 
  private:
+  friend struct EngineAssembly;  // src/engine/assemble.h
   class Impl;
   explicit Engine(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "engine/assemble.h"
 #include "engine/batch_builder.h"
 #include "engine/memory_plan.h"
 #include "engine/runner.h"
@@ -348,9 +349,16 @@ Engine::~Engine() = default;
 
 Result<std::unique_ptr<Engine>> Engine::load(const EngineConfig& config,
                                              const LoadProgress& progress) {
+  return EngineAssembly::load(config, registered_families(), progress);
+}
+
+Result<std::unique_ptr<Engine>> EngineAssembly::load(const EngineConfig& config,
+                                                     std::span<const Family> families,
+                                                     const LoadProgress& progress) {
   return guard([&]() -> Result<std::unique_ptr<Engine>> {
-    auto runner = TRY(Runner::load(config, progress));
-    return std::unique_ptr<Engine>(new Engine(std::make_unique<Impl>(config, std::move(runner))));
+    auto runner = TRY(Runner::load(config, progress, families));
+    return std::unique_ptr<Engine>(
+        new Engine(std::make_unique<Engine::Impl>(config, std::move(runner))));
   });
 }
 

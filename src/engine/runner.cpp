@@ -42,7 +42,8 @@ Result<EngineInfo> inspect_model(const EngineConfig& config) {
 }
 
 Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
-                                             const LoadProgress& progress) {
+                                             const LoadProgress& progress,
+                                             std::span<const Family> families) {
   TRY(config.validate());
   std::unique_ptr<Runner> runner(new Runner);
   runner->kernels_ = TRY(select_kernels(config.kernels));
@@ -52,7 +53,8 @@ Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
                                    .load_format = config.load_format,
                                    .kernels = runner->kernels_,
                                    .threads = runner->threads_.get(),
-                                   .progress = progress}));
+                                   .progress = progress,
+                                   .families = families}));
   int64_t available = available_memory_bytes();
   runner->info_ =
       TRY(plan_memory(config, runner->model_, *runner->kernels_, thread_count(config), available));

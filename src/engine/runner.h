@@ -20,8 +20,9 @@ namespace banyan {
 
 class Runner {
  public:
-  static Result<std::unique_ptr<Runner>> load(const EngineConfig& config,
-                                              const LoadProgress& progress);
+  static Result<std::unique_ptr<Runner>> load(
+      const EngineConfig& config, const LoadProgress& progress,
+      std::span<const Family> families = registered_families());
 
   // Does the copies that `batch` asks for, runs it, then hands out the logits of batch.logit_rows
   // in blocks: `first` is the index in logit_rows of the block's first row. The tensors are valid
@@ -38,6 +39,8 @@ class Runner {
   Hidden run_hidden(const Batch& batch, std::span<const int> layers);
 
   const EngineInfo& info() const { return info_; }
+  // What the model's layers keep; classify_states says what that asks of the engine.
+  std::span<const StateSpec> states() const { return model_.states; }
 
  private:
   Runner() = default;

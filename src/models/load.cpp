@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/quote.h"
-#include "models/registry.h"
 #include "weights/checkpoint.h"
 #include "weights/config_file.h"
 #include "weights/convert.h"
@@ -67,7 +66,7 @@ Result<LoadedModel> build(const Family& family, const ConfigFile& config,
 Result<LoadedModel> load_model(const ModelOptions& options) {
   ConfigFile config = TRY(ConfigFile::load(options.folder));
   std::string architecture = TRY(config.architecture());
-  const Family* family = TRY(find_family(architecture));
+  const Family* family = TRY(find_family(architecture, options.families));
 
   std::optional<Checkpoint> checkpoint;
   if (options.load_format != "dummy") checkpoint = TRY(Checkpoint::open(options.folder));

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "banyan/config.h"
 #include "banyan/status.h"
 #include "models/model.h"
+#include "models/registry.h"
 #include "weights/builder.h"
 
 namespace banyan {
@@ -28,6 +30,7 @@ struct ModelOptions {
   ThreadPool* threads = nullptr;
   bool dry = false;  // check the checkpoint and count, without reading weights
   LoadProgress progress;
+  std::span<const Family> families = registered_families();
 };
 
 Result<LoadedModel> load_model(const ModelOptions& options);

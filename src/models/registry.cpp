@@ -19,11 +19,15 @@ constexpr std::array kFamilies = {
 
 }  // namespace
 
-Result<const Family*> find_family(std::string_view architecture) {
-  auto it = std::ranges::find(kFamilies, architecture, &Family::architecture);
-  if (it != kFamilies.end()) return &*it;
+std::span<const Family> registered_families() {
+  return kFamilies;
+}
+
+Result<const Family*> find_family(std::string_view architecture, std::span<const Family> families) {
+  auto it = std::ranges::find(families, architecture, &Family::architecture);
+  if (it != families.end()) return &*it;
   std::vector<std::string_view> names;
-  for (const Family& family : kFamilies) names.push_back(family.architecture);
+  for (const Family& family : families) names.push_back(family.architecture);
   return unsupported("config.json: architecture \"{}\" is not supported; supported: {}",
                      architecture, fmt::join(names, ", "));
 }

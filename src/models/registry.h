@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string_view>
 
 #include "banyan/status.h"
@@ -17,8 +18,11 @@ struct Family {
   Result<std::unique_ptr<Model>> (*load)(const ConfigFile& config, Builder b);
 };
 
+std::span<const Family> registered_families();
+
 // An unknown architecture is an error that lists the known ones.
-Result<const Family*> find_family(std::string_view architecture);
+Result<const Family*> find_family(std::string_view architecture,
+                                  std::span<const Family> families = registered_families());
 
 // One per family file.
 Result<std::unique_ptr<Model>> load_llama(const ConfigFile& config, Builder b);

@@ -1,0 +1,20 @@
+// An engine put together from other parts than Engine::load takes: tests bring model families of
+// their own, which no checkpoint can name otherwise.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "banyan/engine.h"
+#include "models/registry.h"
+
+namespace banyan {
+
+struct EngineAssembly {
+  // Engine::load, where config.json names one of `families`.
+  static Result<std::unique_ptr<Engine>> load(const EngineConfig& config,
+                                              std::span<const Family> families,
+                                              const LoadProgress& progress = {});
+};
+
+}  // namespace banyan
