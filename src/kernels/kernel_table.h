@@ -72,8 +72,9 @@ struct GemmKernel {
 struct RmsNormArgs {
   Launch launch = {};
   const float* x = nullptr;
-  int64_t x_row_stride = 0;       // groups lie dense inside a row
-  const float* weight = nullptr;  // [dim]
+  int64_t x_row_stride = 0;         // groups lie dense inside a row
+  const float* weight = nullptr;    // [dim], or [groups, dim]
+  int64_t weight_group_stride = 0;  // 0: the groups share one weight; dim: each has its own
   float* y = nullptr;
   int64_t y_row_stride = 0;
   int64_t rows = 0, groups = 1, dim = 0;
@@ -116,6 +117,16 @@ struct SiluMulArgs {
   const float* up = nullptr;
   int64_t x_row_stride = 0;  // of gate and of up
   float* y = nullptr;        // [rows, dim] dense
+  int64_t rows = 0, dim = 0;
+};
+
+// y[r, i] = sigmoid(gate[r, i]) * x[r, i].
+struct SigmoidMulArgs {
+  Launch launch = {};
+  const float* gate = nullptr;
+  const float* x = nullptr;
+  int64_t gate_row_stride = 0, x_row_stride = 0;
+  float* y = nullptr;  // [rows, dim] dense
   int64_t rows = 0, dim = 0;
 };
 
@@ -242,6 +253,7 @@ struct KernelTable {
   void (*rope_angles)(const RopeAnglesArgs&) = nullptr;
   void (*rope)(const RopeArgs&) = nullptr;
   void (*silu_mul)(const SiluMulArgs&) = nullptr;
+  void (*sigmoid_mul)(const SigmoidMulArgs&) = nullptr;
   void (*add)(const AddArgs&) = nullptr;
   void (*logit_stats)(const LogitStatsArgs&) = nullptr;
   void (*page_write)(const PageWriteArgs&) = nullptr;

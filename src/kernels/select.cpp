@@ -64,6 +64,7 @@ KernelTable measuring_kernels(const KernelTable& like) {
           .rope_angles = [](const RopeAnglesArgs&) {},
           .rope = [](const RopeArgs&) {},
           .silu_mul = [](const SiluMulArgs&) {},
+          .sigmoid_mul = [](const SigmoidMulArgs&) {},
           .add = [](const AddArgs&) {},
           .logit_stats = [](const LogitStatsArgs&) {},
           .page_write = [](const PageWriteArgs&) {},

@@ -22,6 +22,22 @@ class RmsNorm {
   float eps_;
 };
 
+// Over groups of columns, each with weights of its own.
+class GroupRmsNorm {
+ public:
+  GroupRmsNorm(Builder b, int64_t dim, int64_t groups, float eps)
+      : weight_(b.vector({{"", dim}}, "weight", 1)), groups_(groups), eps_(eps) {}
+
+  Tensor operator()(Step& s, Tensor x) const {
+    return group_rms_norm(s, x, weight_, groups_, eps_);
+  }
+
+ private:
+  Tensor weight_;
+  int64_t groups_;
+  float eps_;
+};
+
 // The token embedding and the output head, which may be one matrix.
 class TokenEmbedding {
  public:

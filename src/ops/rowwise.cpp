@@ -3,15 +3,16 @@
 #include "base/check.h"
 
 namespace banyan {
+namespace {
 
-Tensor rms_norm(Step& s, Tensor x, Tensor weight, float eps) {
-  int64_t dim = weight.dim(0);
+Tensor rms_norm_of_groups(Step& s, Tensor x, Tensor weight, int64_t dim, float eps) {
   CHECK(x.rank() == 2 && x.dim(1) % dim == 0, "{} columns in groups of {}", x.dim(1), dim);
   Tensor y = s.allocate({x.dim(0), x.dim(1)});
   s.kernels.rms_norm({.launch = s.launch,
                       .x = x.f32(),
                       .x_row_stride = x.stride(0),
                       .weight = weight.f32(),
+                      .weight_group_stride = weight.dim(0) == dim ? 0 : dim,
                       .y = y.f32(),
                       .y_row_stride = y.stride(0),
                       .rows = x.dim(0),
@@ -19,6 +20,18 @@ Tensor rms_norm(Step& s, Tensor x, Tensor weight, float eps) {
                       .dim = dim,
                       .eps = eps});
   return y;
+}
+
+}  // namespace
+
+Tensor rms_norm(Step& s, Tensor x, Tensor weight, float eps) {
+  return rms_norm_of_groups(s, x, weight, weight.dim(0), eps);
+}
+
+Tensor group_rms_norm(Step& s, Tensor x, Tensor weight, int64_t groups, float eps) {
+  x.check_matrix(weight.dim(0));
+  CHECK(weight.dim(0) % groups == 0, "{} columns in {} groups", weight.dim(0), groups);
+  return rms_norm_of_groups(s, x, weight, weight.dim(0) / groups, eps);
 }
 
 Tensor add(Step& s, Tensor a, Tensor b) {
@@ -39,6 +52,21 @@ Tensor silu_mul(Step& s, Tensor x) {
                       .y = y.f32(),
                       .rows = x.dim(0),
                       .dim = dim});
+  return y;
+}
+
+Tensor sigmoid_mul(Step& s, Tensor gate, Tensor x) {
+  gate.check_matrix(x.dim(1));
+  CHECK(gate.dim(0) == x.dim(0), "{} rows gate {}", gate.dim(0), x.dim(0));
+  Tensor y = s.allocate({x.dim(0), x.dim(1)});
+  s.kernels.sigmoid_mul({.launch = s.launch,
+                         .gate = gate.f32(),
+                         .x = x.f32(),
+                         .gate_row_stride = gate.stride(0),
+                         .x_row_stride = x.stride(0),
+                         .y = y.f32(),
+                         .rows = x.dim(0),
+                         .dim = x.dim(1)});
   return y;
 }
 

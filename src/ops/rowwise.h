@@ -15,11 +15,17 @@ namespace banyan {
 // Root-mean-square norm over groups of weight.dim(0) columns of x [T, D], in f32 -> [T, D].
 Tensor rms_norm(Step& s, Tensor x, Tensor weight, float eps);
 
+// The same over `groups` groups of columns, each with its own part of weight [D] -> [T, D].
+Tensor group_rms_norm(Step& s, Tensor x, Tensor weight, int64_t groups, float eps);
+
 // Element-wise a + b -> [T, D].
 Tensor add(Step& s, Tensor a, Tensor b);
 
 // silu(first half of the columns) * second half; x [T, 2 D] -> [T, D].
 Tensor silu_mul(Step& s, Tensor x);
+
+// sigmoid(gate) * x, element-wise; both [T, D] -> [T, D].
+Tensor sigmoid_mul(Step& s, Tensor gate, Tensor x);
 
 // The cosines and sines by which the rows of this step are rotated, each [T, pairs].
 struct Rotation {

@@ -61,6 +61,37 @@ TEST(RmsNorm, EveryTableIsWithinTheRoundingErrorOfTheSum) {
   }
 }
 
+// A group with weights of its own is a row of that weight.
+TEST(RmsNorm, GroupsMayHaveWeightsOfTheirOwn) {
+  Random random(8);
+  for (const KernelTable* table : tables()) {
+    for (int64_t dim : kDims) {
+      int64_t rows = 4, groups = 3;
+      auto x = random.normals(rows * groups * dim), weight = random.normals(groups * dim);
+      std::vector<float> y(x.size()), expected(x.size());
+      RmsNormArgs args = {.x = x.data(),
+                          .x_row_stride = groups * dim,
+                          .weight = weight.data(),
+                          .weight_group_stride = dim,
+                          .y = y.data(),
+                          .y_row_stride = groups * dim,
+                          .rows = rows,
+                          .groups = groups,
+                          .dim = dim,
+                          .eps = 1e-6f};
+      table->rms_norm(args);
+      args.groups = 1;
+      for (int64_t g = 0; g < groups; ++g) {
+        args.x = x.data() + g * dim;
+        args.weight = weight.data() + g * dim;
+        args.y = expected.data() + g * dim;
+        table->rms_norm(args);
+      }
+      EXPECT_TRUE(same_bits(y, expected)) << table->name << " dim " << dim;
+    }
+  }
+}
+
 TEST(RmsNorm, ARowHasTheSameBitsInEveryBatch) {
   Random random(2);
   for (const KernelTable* table : tables()) {
@@ -130,6 +161,54 @@ TEST(SiluMul, TakesStridedRowsOfAnyWidth) {
       table->silu_mul(args);
       args.y = expected.data();
       portable->silu_mul(args);
+      for (int64_t i = 0; i < rows * dim; ++i) {
+        expect_ulps(y[i], expected[i], 6, fmt::format("{} dim {} {}", table->name, dim, i));
+      }
+    }
+  }
+}
+
+// As silu_mul: exp, the sum and the quotient.
+TEST(SigmoidMul, FollowsTheFormulaOverTheWholeRange) {
+  for (const KernelTable* table : tables()) {
+    std::vector<float> gate;
+    for (float x = -86; x < 120; x += 0.00390625f) gate.push_back(x * 1.0001f);
+    std::vector<float> x(gate.size(), -3.0f), y(gate.size());
+    table->sigmoid_mul(
+        {.gate = gate.data(), .x = x.data(), .y = y.data(), .rows = 1, .dim = std::ssize(gate)});
+    for (size_t i = 0; i < gate.size(); ++i) {
+      expect_ulps(y[i], -3 / (1 + std::exp(-double{gate[i]})), 3,
+                  fmt::format("{} sigmoid({})", table->name, gate[i]));
+    }
+    float special[] = {INFINITY, -INFINITY, NAN, -200}, ones[] = {1, 1, 1, 1}, out[4];
+    table->sigmoid_mul({.gate = special, .x = ones, .y = out, .rows = 1, .dim = 4});
+    EXPECT_EQ(out[0], 1);
+    EXPECT_EQ(out[1], 0);
+    EXPECT_TRUE(std::isnan(out[2]));
+    EXPECT_EQ(out[3], 0);
+  }
+}
+
+TEST(SigmoidMul, TakesStridedRowsOfAnyWidth) {
+  Random random(9);
+  const KernelTable* portable = tables().front();
+  for (const KernelTable* table : tables()) {
+    for (int64_t dim : kDims) {
+      int64_t rows = 6;
+      auto gate = random.normals(rows * (dim + 1)), x = random.normals(rows * (dim + 2));
+      std::vector<float> y(rows * dim), expected(rows * dim);
+      ThreadPool threads(2);
+      SigmoidMulArgs args = {.launch = {.threads = &threads},
+                             .gate = gate.data(),
+                             .x = x.data(),
+                             .gate_row_stride = dim + 1,
+                             .x_row_stride = dim + 2,
+                             .y = y.data(),
+                             .rows = rows,
+                             .dim = dim};
+      table->sigmoid_mul(args);
+      args.y = expected.data();
+      portable->sigmoid_mul(args);
       for (int64_t i = 0; i < rows * dim; ++i) {
         expect_ulps(y[i], expected[i], 6, fmt::format("{} dim {} {}", table->name, dim, i));
       }

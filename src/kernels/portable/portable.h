@@ -16,6 +16,7 @@ void rms_norm(const RmsNormArgs& args);
 void rope_angles(const RopeAnglesArgs& args);
 void rope(const RopeArgs& args);
 void silu_mul(const SiluMulArgs& args);
+void sigmoid_mul(const SigmoidMulArgs& args);
 void add(const AddArgs& args);
 void logit_stats(const LogitStatsArgs& args);
 void page_write(const PageWriteArgs& args);

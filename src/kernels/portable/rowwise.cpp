@@ -9,16 +9,17 @@
 namespace banyan::portable {
 
 // Zhang and Sennrich 2019, "Root Mean Square Layer Normalization", equation 4, with eps inside the
-// root as in LlamaRMSNorm.
+// root as in LlamaRMSNorm. Over groups: Wu and He 2018, "Group Normalization".
 void rms_norm(const RmsNormArgs& a) {
   parallel_for(a.launch, a.rows * a.groups, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const float* x = a.x + i / a.groups * a.x_row_stride + i % a.groups * a.dim;
+      const float* weight = a.weight + i % a.groups * a.weight_group_stride;
       float* y = a.y + i / a.groups * a.y_row_stride + i % a.groups * a.dim;
       float squares = 0;
       for (int64_t c = 0; c < a.dim; ++c) squares += x[c] * x[c];
       float factor = 1.0f / std::sqrt(squares / static_cast<float>(a.dim) + a.eps);
-      for (int64_t c = 0; c < a.dim; ++c) y[c] = x[c] * factor * a.weight[c];
+      for (int64_t c = 0; c < a.dim; ++c) y[c] = x[c] * factor * weight[c];
     }
   });
 }
@@ -66,6 +67,18 @@ void silu_mul(const SiluMulArgs& a) {
       const float* up = a.up + r * a.x_row_stride;
       float* y = a.y + r * a.dim;
       for (int64_t c = 0; c < a.dim; ++c) y[c] = gate[c] / (1.0f + std::exp(-gate[c])) * up[c];
+    }
+  });
+}
+
+// sigmoid(x) = 1 / (1 + exp(-x)).
+void sigmoid_mul(const SigmoidMulArgs& a) {
+  parallel_for(a.launch, a.rows, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const float* gate = a.gate + r * a.gate_row_stride;
+      const float* x = a.x + r * a.x_row_stride;
+      float* y = a.y + r * a.dim;
+      for (int64_t c = 0; c < a.dim; ++c) y[c] = x[c] / (1.0f + std::exp(-gate[c]));
     }
   });
 }

@@ -12,6 +12,7 @@ const KernelTable& table() {
       .rope_angles = rope_angles,
       .rope = rope,
       .silu_mul = silu_mul,
+      .sigmoid_mul = sigmoid_mul,
       .add = add,
       .logit_stats = logit_stats,
       .page_write = page_write,

@@ -12,6 +12,7 @@ void rms_norm(const RmsNormArgs& a) {
   parallel_for(a.launch, a.rows * a.groups, rows_per_job(a.dim), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const float* x = a.x + i / a.groups * a.x_row_stride + i % a.groups * a.dim;
+      const float* weights = a.weight + i % a.groups * a.weight_group_stride;
       float* y = a.y + i / a.groups * a.y_row_stride + i % a.groups * a.dim;
       auto squares = V::set(0);
       for (int64_t c = 0; c < a.dim; c += V::kLanes) {
@@ -22,7 +23,7 @@ void rms_norm(const RmsNormArgs& a) {
       auto factor = V::set(1.0f / __builtin_sqrtf(mean + a.eps));
       for (int64_t c = 0; c < a.dim; c += V::kLanes) {
         auto scaled = V::mul(load_up_to<V>(x + c, a.dim - c), factor);
-        auto weight = load_up_to<V>(a.weight + c, a.dim - c);
+        auto weight = load_up_to<V>(weights + c, a.dim - c);
         store_up_to<V>(y + c, a.dim - c, V::mul(scaled, weight));
       }
     }
@@ -66,6 +67,20 @@ void silu_mul(const SiluMulArgs& a) {
         auto up = load_up_to<V>(a.up + r * a.x_row_stride + c, a.dim - c);
         auto divisor = V::add(V::set(1), exp<V>(V::sub(V::set(0), gate)));
         store_up_to<V>(a.y + r * a.dim + c, a.dim - c, V::mul(V::div(gate, divisor), up));
+      }
+    }
+  });
+}
+
+template <class V>
+void sigmoid_mul(const SigmoidMulArgs& a) {
+  parallel_for(a.launch, a.rows, rows_per_job(a.dim), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      for (int64_t c = 0; c < a.dim; c += V::kLanes) {
+        auto gate = load_up_to<V>(a.gate + r * a.gate_row_stride + c, a.dim - c);
+        auto x = load_up_to<V>(a.x + r * a.x_row_stride + c, a.dim - c);
+        auto divisor = V::add(V::set(1), exp<V>(V::sub(V::set(0), gate)));
+        store_up_to<V>(a.y + r * a.dim + c, a.dim - c, V::div(x, divisor));
       }
     }
   });

@@ -28,7 +28,7 @@ TEST(SelectKernels, EveryAvailableNameSelectsACompleteTable) {
     }
     EXPECT_TRUE(table.rms_norm && table.rope_angles && table.rope && table.silu_mul);
     EXPECT_TRUE(table.add && table.logit_stats && table.page_write && table.attention);
-    EXPECT_TRUE(table.linear_attention);
+    EXPECT_TRUE(table.sigmoid_mul && table.linear_attention);
   }
 }
 
