@@ -15,7 +15,8 @@ namespace {
 int64_t choose_total_tokens(const EngineConfig& config, const EngineInfo& info,
                             int64_t available_bytes) {
   int64_t page = config.page_size_tokens;
-  int64_t page_bytes = info.state_bytes_per_token * page;
+  // A model whose states are all slots has pages that cost nothing.
+  int64_t page_bytes = std::max<int64_t>(1, info.state_bytes_per_token * page);
   auto share = static_cast<int64_t>(config.memory_fraction * static_cast<double>(available_bytes));
   int64_t affordable = std::max<int64_t>(0, (share - info.step_bytes) / page_bytes) * page;
   if (config.total_tokens_max > 0) {

@@ -1,0 +1,36 @@
+// A tiny model family that only tests can load: its layers keep states of every class that there
+// is, so that what is true of it is true of any mixture. About 15,000 random weights.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "banyan/engine.h"
+#include "engine/runner.h"
+#include "models/registry.h"
+#include "support/shared.h"
+
+namespace banyan::test {
+
+// One layer of each kind that is on, in this order.
+struct HybridLayers {
+  bool full = true;       // attention to all positions
+  bool window = true;     // attention to a window
+  bool recurrent = true;  // lightning attention
+  int window_tokens = 12;
+  int chunk_tokens = 8;  // of the prefill form
+  int context_tokens = 96;
+};
+
+// The list of families that has "BanyanHybridForTests" alone.
+std::span<const Family> hybrid_families();
+
+// Writes config.json into `folder` and returns what loads it: random weights, f32, pages of 4
+// tokens, one thread.
+EngineConfig hybrid_config(const TemporaryFolder& folder, const HybridLayers& layers = {});
+
+// Abort when loading fails. The folder is not needed afterwards.
+std::unique_ptr<Runner> load_hybrid_runner(const EngineConfig& config);
+std::unique_ptr<Engine> load_hybrid_engine(const EngineConfig& config);
+
+}  // namespace banyan::test
