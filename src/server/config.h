@@ -15,8 +15,9 @@ struct ServerConfig {
   std::string served_model_name;      // what /v1/models calls the model; empty: the model path
   std::vector<std::string> api_keys;  // one of these is needed; empty: none is
   std::vector<std::string> cors_allow_origins;  // "*" allows every web page; empty: none
-  bool log_requests = false;
-  int decode_log_interval = 40;  // steps between two lines about decoding; 0: none
+  std::string version;                          // of the program, for /server_info
+  bool log_requests = false;                    // beside each access, what was asked for
+  int decode_log_interval = 40;                 // steps between two lines about decoding; 0: none
 
   int64_t header_bytes_max = 16 << 10;  // request line and headers together
   int64_t body_bytes_max = 64 << 20;

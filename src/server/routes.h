@@ -1,6 +1,8 @@
 // Which handler answers which request. The table is in routes.cpp; an endpoint is one line of it.
 #pragma once
 
+#include <span>
+
 #include "server/http.h"
 #include "server/service.h"
 
@@ -21,6 +23,6 @@ struct Route {
 void dispatch(Service& service, HttpRequest request, ResponderPtr responder);
 
 // Every method and path of the table, for tests.
-std::vector<Route> all_routes();
+std::span<const Route> all_routes();
 
 }  // namespace banyan

@@ -78,7 +78,8 @@ void Service::attach(std::unique_ptr<Llm> llm, const EngineConfig& config) {
   engine_config_ = config;
   model_name_ = config_.served_model_name.empty() ? config.model_path : config_.served_model_name;
   metrics_.begin(model_name_, engine_info(), llm_->load_s());
-  last_report_.stats = llm_->engine().stats();
+  last_report_.stats = logged_ = llm_->engine().stats();
+  logged_at_ = SteadyClock::now();
   engine_ = std::make_unique<EngineThread>(
       llm_->engine(),
       EngineThread::Options{.submissions_waiting_max = static_cast<size_t>(config.queued_max) + 64,
@@ -106,10 +107,12 @@ Result<std::shared_ptr<Submission>> Service::submit(std::string rid,
     live->requests.push_back({.times = {.prompt_tokens = std::ssize(request.prompt),
                                         .new_tokens_max = request.max_new_tokens}});
   }
+  if (config_.log_requests) log_request(*live, requests);
   SubmissionSinks measured;
   measured.event = [this, live, sink = std::move(sinks.event)](size_t index,
                                                                const TokenEvent& event) {
     live->take(metrics_, index, event);
+    if (event.finish != FinishReason::kNone) log_finished(*live, index);
     if (live->unfinished == 0) live_.erase(live->submission.lock().get());
     sink(index, event);
   };
@@ -131,7 +134,9 @@ void Service::abandon(const std::shared_ptr<Submission>& submission, FinishReaso
   if (found == live_.end()) return;
   Live& live = *found->second;
   for (size_t i = 0; i < live.requests.size(); ++i) {
-    if (index.value_or(i) == i) live.end(metrics_, i, reason);
+    if (index.value_or(i) != i || live.requests[i].over) continue;
+    live.end(metrics_, i, reason);
+    log_finished(live, i);
   }
   if (live.unfinished == 0) live_.erase(found);
 }
@@ -153,6 +158,45 @@ void Service::abort_all() {
 void Service::on_step(const StepReport& report) {
   last_report_ = report;
   metrics_.step(report);
+  int64_t interval = config_.decode_log_interval;
+  if (report.stepped && interval > 0 && report.stats.steps - logged_.steps >= interval) {
+    log_steps(report);
+  }
+}
+
+void Service::log_request(const Live& live, std::span<const GenerateRequest> requests) const {
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const GenerateRequest& request = requests[i];
+    const SamplingParams& sampling = request.sampling;
+    spdlog::info(
+        "{} [{}] asks: prompt_tokens={} max_new_tokens={} temperature={} top_p={} top_k={} seed={} "
+        "priority={}",
+        live.rid, i, request.prompt.size(), request.max_new_tokens, sampling.temperature,
+        sampling.top_p, sampling.top_k, sampling.seed, request.priority);
+  }
+}
+
+void Service::log_finished(const Live& live, size_t index) const {
+  if (!config_.log_requests) return;
+  const RequestTimes& times = live.requests[index].times;
+  spdlog::info(
+      "{} [{}] ends: {} tokens={} cached_tokens={} queue_s={:.3f} ttft_s={:.3f} e2e_s={:.3f}",
+      live.rid, index, to_string(times.finish), times.generated_tokens, times.cached_tokens,
+      times.queued_s, times.first_token_s, times.total_s);
+}
+
+void Service::log_steps(const StepReport& report) {
+  const EngineStats& now = report.stats;
+  double elapsed_s = seconds_since(std::exchange(logged_at_, SteadyClock::now()));
+  int64_t used = now.pages_total - now.pages_free - now.pages_cached;
+  spdlog::info(
+      "Decode batch. #running-req: {}, #token: {}, token usage: {:.2f}, gen throughput (token/s): "
+      "{:.1f}, #queue-req: {}, #new-token: {}, #cached-token: {}",
+      now.running, used * engine_info().page_size_tokens,
+      static_cast<double>(used) / static_cast<double>(std::max<int64_t>(1, now.pages_total)),
+      static_cast<double>(now.generated_tokens - logged_.generated_tokens) / elapsed_s, now.queued,
+      now.prompt_tokens - logged_.prompt_tokens, now.cached_tokens - logged_.cached_tokens);
+  logged_ = now;
 }
 
 }  // namespace banyan

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -82,6 +83,9 @@ class Service {
 
   bool enqueue_work(std::move_only_function<void()> work);
   void on_step(const StepReport& report);
+  void log_steps(const StepReport& report);
+  void log_request(const Live& live, std::span<const GenerateRequest> requests) const;
+  void log_finished(const Live& live, size_t index) const;
 
   ServerConfig config_;
   Post post_;
@@ -93,6 +97,8 @@ class Service {
   std::string model_name_;
   std::unique_ptr<Llm> llm_;
   StepReport last_report_;
+  EngineStats logged_;  // as of the last line about decoding
+  std::chrono::steady_clock::time_point logged_at_;
   std::unordered_map<const Submission*, std::shared_ptr<Live>> live_;
   std::unique_ptr<EngineThread> engine_;  // after what it uses
   std::unique_ptr<Workers> workers_;

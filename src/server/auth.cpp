@@ -1,0 +1,52 @@
+#include "server/auth.h"
+
+#include <algorithm>
+
+namespace banyan {
+namespace {
+
+bool equal_in_constant_time(std::string_view given, std::string_view key) {
+  unsigned difference = given.size() == key.size() ? 0 : 1;
+  for (size_t i = 0; i < given.size(); ++i) {
+    char expected = key.empty() ? '\0' : key[i % key.size()];
+    difference |= static_cast<unsigned char>(given[i] ^ expected);
+  }
+  return difference == 0;
+}
+
+std::string_view bearer_token(std::string_view authorization) {
+  constexpr std::string_view kScheme = "bearer ";
+  if (authorization.size() < kScheme.size()) return {};
+  for (size_t i = 0; i < kScheme.size(); ++i) {
+    if ((authorization[i] | 0x20) != kScheme[i]) return {};
+  }
+  std::string_view token = authorization.substr(kScheme.size());
+  return token.substr(std::min(token.find_first_not_of(' '), token.size()));
+}
+
+}  // namespace
+
+bool is_authorized(const ServerConfig& config, const HttpRequest& request) {
+  if (config.api_keys.empty()) return true;
+  bool probes = request.method == "GET" || request.method == "HEAD";
+  if (probes && request.path == "/health") return true;
+  std::string_view bearer = bearer_token(request.header("authorization").value_or(""));
+  std::string_view plain = request.header("x-api-key").value_or("");
+  bool known = false;
+  for (const std::string& key : config.api_keys) {
+    known |= equal_in_constant_time(bearer, key);
+    known |= equal_in_constant_time(plain, key);
+  }
+  return known;
+}
+
+std::string allowed_origin(const ServerConfig& config, std::string_view origin) {
+  if (origin.empty()) return "";
+  for (const std::string& allowed : config.cors_allow_origins) {
+    if (allowed == "*") return "*";
+    if (allowed == origin) return allowed;
+  }
+  return "";
+}
+
+}  // namespace banyan

@@ -1,0 +1,17 @@
+// Who may ask, before it is looked at what is asked.
+#pragma once
+
+#include "server/config.h"
+#include "server/http.h"
+
+namespace banyan {
+
+// Whether the request carries one of the keys, as "Authorization: Bearer KEY" or "X-Api-Key: KEY",
+// or needs none. GET /health needs none, so that a probe can tell whether the server is up; nothing
+// else is exempt. Takes the same time for every wrong key of one length.
+bool is_authorized(const ServerConfig& config, const HttpRequest& request);
+
+// The value for Access-Control-Allow-Origin, empty if pages from there may not read the answer.
+std::string allowed_origin(const ServerConfig& config, std::string_view origin);
+
+}  // namespace banyan

@@ -1,0 +1,58 @@
+#include "server/config.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/quote.h"
+
+namespace banyan {
+namespace {
+
+Status check_range(const char* name, double value, double min, double max) {
+  if (value >= min && value <= max) return {};
+  return invalid_argument("{} is {}, not from {} to {}", name, value, min, max);
+}
+
+Status check_at_least(const char* name, int64_t value, int64_t min) {
+  if (value >= min) return {};
+  return invalid_argument("{} is {}, at least {} is needed", name, value, min);
+}
+
+// Goes into a header as it is.
+bool is_header_text(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c > 0x20 && c < 0x7f; });
+}
+
+}  // namespace
+
+Status ServerConfig::validate() const {
+  constexpr double kDay = 86400;
+  if (host.empty()) return invalid_argument("host is empty; give an address as 127.0.0.1");
+  TRY(check_range("port", port, 0, 65535));
+  for (const std::string& key : api_keys) {
+    if (!is_header_text(key)) return invalid_argument("an API key is empty or not plain ASCII");
+  }
+  for (const std::string& origin : cors_allow_origins) {
+    if (!is_header_text(origin)) return invalid_argument("{} is not an origin", quote(origin));
+  }
+  TRY(check_at_least("decode_log_interval", decode_log_interval, 0));
+  TRY(check_range("header_bytes_max", static_cast<double>(header_bytes_max), 256, 1 << 20));
+  TRY(check_at_least("body_bytes_max", body_bytes_max, 1));
+  TRY(check_at_least("bodies_bytes_max", bodies_bytes_max, body_bytes_max));
+  TRY(check_at_least("body_chunks_max", body_chunks_max, 1));
+  TRY(check_at_least("connections_max", connections_max, 1));
+  TRY(check_at_least("send_buffer_bytes_max", send_buffer_bytes_max, 1));
+  TRY(check_range("workers", workers, 0, 256));
+  TRY(check_at_least("work_queued_max", work_queued_max, 1));
+  TRY(check_at_least("body_bytes_per_s_min", body_bytes_per_s_min, 1));
+  for (auto [name, value] : {std::pair("header_timeout_s", header_timeout_s),
+                             {"body_timeout_s", body_timeout_s},
+                             {"idle_timeout_s", idle_timeout_s},
+                             {"write_timeout_s", write_timeout_s},
+                             {"linger_timeout_s", linger_timeout_s}}) {
+    TRY(check_range(name, value, 0.001, kDay));
+  }
+  return check_range("drain_timeout_s", drain_timeout_s, 0, kDay);
+}
+
+}  // namespace banyan

@@ -1,0 +1,139 @@
+#include "server/info.h"
+
+#include "base/json.h"
+#include "llm/engine_thread.h"
+#include "server/error.h"
+
+namespace banyan {
+namespace {
+
+constexpr std::string_view kPrometheusText = "text/plain; version=0.0.4; charset=utf-8";
+
+int64_t seconds_since_epoch(std::chrono::system_clock::time_point time) {
+  return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
+}
+
+Json model_json(const Service& service) {
+  return {{"id", service.model_name()},
+          {"object", "model"},
+          {"created", seconds_since_epoch(service.started_at())},
+          {"owned_by", "banyan"},
+          {"root", service.engine_config().model_path},
+          {"parent", nullptr},
+          {"max_model_len", service.engine_info().context_length_tokens}};
+}
+
+Json state_json(const Service& service) {
+  const EngineStats& stats = service.engine_stats();
+  return {{"num_running_reqs", stats.running},
+          {"num_queue_reqs", stats.queued},
+          {"pages_free", stats.pages_free},
+          {"pages_cached", stats.pages_cached},
+          {"pages_total", stats.pages_total},
+          {"steps", stats.steps},
+          {"prompt_tokens", stats.prompt_tokens},
+          {"cached_tokens", stats.cached_tokens},
+          {"generated_tokens", stats.generated_tokens},
+          {"num_retracted_reqs", stats.retracted},
+          {"max_total_num_tokens", service.engine_info().total_tokens_max},
+          {"avg_spec_accept_length", 1}};  // nothing is speculated
+}
+
+}  // namespace
+
+void respond_unready(const Service& service, Responder& responder) {
+  bool loading = service.state() == Service::State::kLoading;
+  std::string_view message = loading ? "Loading model" : "The server is shutting down";
+  responder.respond(
+      503, Json{{"error", {{"code", 503}, {"message", message}, {"type", "unavailable_error"}}}},
+      {{"Retry-After", "1"}});
+}
+
+void health(Service& service, HttpRequest, ResponderPtr responder) {
+  if (service.state() != Service::State::kReady) return respond_unready(service, *responder);
+  responder->respond(200, Json{{"status", "ok"}});
+}
+
+void health_generate(Service& service, HttpRequest request, ResponderPtr responder) {
+  SubmissionSinks sinks;
+  sinks.event = [responder](size_t, const TokenEvent& event) {
+    if (event.finish == FinishReason::kNone) return;
+    bool well = event.finish == FinishReason::kLength || event.finish == FinishReason::kStop;
+    if (well) return responder->respond(200, Json{{"status", "ok"}});
+    responder->respond_error(
+        503, event.error.message.empty() ? to_string(event.finish) : event.error.message);
+  };
+  sinks.rejected = [responder](const Error& error) {
+    responder->respond_error(503, error.message);
+  };
+  std::vector<GenerateRequest> requests(1);
+  requests[0].prompt = {0};
+  requests[0].max_new_tokens = 1;
+  requests[0].sampling.temperature = 0;
+  auto submission = service.submit(request.id, std::move(requests), std::move(sinks));
+  if (!submission) return responder->respond_error(503, submission.error().message);
+  responder->on_disconnect([&service, submission = *submission] {
+    service.abandon(submission, FinishReason::kCancelled);
+  });
+}
+
+void metrics(Service& service, HttpRequest, ResponderPtr responder) {
+  responder->respond(200, service.metrics().text(), kPrometheusText);
+}
+
+void list_models(Service& service, HttpRequest, ResponderPtr responder) {
+  responder->respond(200, Json{{"object", "list"}, {"data", Json::array({model_json(service)})}});
+}
+
+void show_model(Service& service, HttpRequest request, ResponderPtr responder) {
+  if (request.path_argument == service.model_name()) {
+    return responder->respond(200, model_json(service));
+  }
+  responder->respond_error(
+      404,
+      "there is no model " + request.path_argument + "; this server has " + service.model_name(),
+      "model", "model_not_found");
+}
+
+void model_info(Service& service, HttpRequest, ResponderPtr responder) {
+  const EngineConfig& config = service.engine_config();
+  responder->respond(200, Json{{"model_path", config.model_path},
+                               {"tokenizer_path", config.model_path},
+                               {"is_generation", true},
+                               {"preferred_sampling_params", nullptr},
+                               {"weight_version", "default"},
+                               {"has_image_understanding", false},
+                               {"has_audio_understanding", false},
+                               {"architectures", Json::array({service.engine_info().architecture})},
+                               {"max_model_len", service.engine_info().context_length_tokens},
+                               {"vocab_size", service.engine_info().vocabulary}});
+}
+
+void server_info(Service& service, HttpRequest, ResponderPtr responder) {
+  const EngineConfig& engine = service.engine_config();
+  const ServerConfig& config = service.config();
+  const EngineInfo& info = service.engine_info();
+  responder->respond(200, Json{{"model_path", engine.model_path},
+                               {"served_model_name", service.model_name()},
+                               {"host", config.host},
+                               {"dtype", engine.dtype},
+                               {"kernels", info.kernels},
+                               {"threads", info.threads},
+                               {"context_length", info.context_length_tokens},
+                               {"page_size", info.page_size_tokens},
+                               {"max_total_num_tokens", info.total_tokens_max},
+                               {"max_running_requests", engine.running_max},
+                               {"max_queued_requests", engine.queued_max},
+                               {"chunked_prefill_size", engine.chunked_prefill_tokens},
+                               {"schedule_policy", engine.schedule_policy},
+                               {"disable_radix_cache", !engine.radix_cache},
+                               {"version", config.version},
+                               {"internal_states", Json::array({state_json(service)})}});
+}
+
+void flush_cache(Service& service, HttpRequest, ResponderPtr responder) {
+  service.engine().run([](Engine& engine) { engine.flush_cache(); },
+                       [responder] { responder->respond(200, "Cache flushed.\n", "text/plain"); });
+}
+
+}  // namespace banyan

@@ -1,0 +1,248 @@
+#include "server/metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "banyan/request.h"
+
+namespace banyan {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+using Buckets = prometheus::Histogram::BucketBoundaries;
+
+constexpr double kThroughputWindow_s = 1;
+
+// Each figure is kept once, under the first name, and shown under both.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kAliases = {{
+    {"sglang:prompt_tokens_total", "vllm:prompt_tokens_total"},
+    {"sglang:generation_tokens_total", "vllm:generation_tokens_total"},
+    {"sglang:cached_tokens_total", "vllm:prefix_cache_hits_total"},
+    {"sglang:prompt_tokens_total", "vllm:prefix_cache_queries_total"},
+    {"sglang:num_retracted_requests_total", "vllm:num_preemptions_total"},
+    {"sglang:num_running_reqs", "vllm:num_requests_running"},
+    {"sglang:num_queue_reqs", "vllm:num_requests_waiting"},
+    {"sglang:token_usage", "vllm:kv_cache_usage_perc"},
+    {"sglang:time_to_first_token_seconds", "vllm:time_to_first_token_seconds"},
+    {"sglang:inter_token_latency_seconds", "vllm:inter_token_latency_seconds"},
+    {"sglang:time_per_output_token_seconds", "vllm:time_per_output_token_seconds"},
+    {"sglang:e2e_request_latency_seconds", "vllm:e2e_request_latency_seconds"},
+    {"sglang:queue_time_seconds", "vllm:request_queue_time_seconds"},
+    {"vllm:request_inference_time_seconds", "sglang:request_inference_time_seconds"},
+}};
+
+const Buckets& gap_buckets() {
+  static const Buckets kBuckets = {0.0005, 0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.025, 0.03,
+                                   0.04,   0.05,  0.075, 0.1,   0.15, 0.2,   0.3,  0.4,   0.5,
+                                   0.75,   1,     2.5,   5,     10,   20,    40,   80};
+  return kBuckets;
+}
+
+const Buckets& wait_buckets() {
+  static const Buckets kBuckets = {0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1,
+                                   0.25,  0.5,   0.75, 1,    2.5,  5,    7.5,  10,
+                                   20,    40,    80,   160,  320,  640,  1280, 2560};
+  return kBuckets;
+}
+
+const Buckets& token_buckets() {
+  static const Buckets kBuckets = {1,    2,    5,    10,    20,    50,    100,    200,    500,
+                                   1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000, 500000};
+  return kBuckets;
+}
+
+}  // namespace
+
+struct Metrics::Impl {
+  explicit Impl(const std::string& model_name) : labels{{"model_name", model_name}} {}
+
+  prometheus::Counter& counter(const char* name, const char* help,
+                               const prometheus::Labels& more = {}) {
+    auto& family =
+        prometheus::BuildCounter().Name(name).Help(help).Labels(labels).Register(registry);
+    return family.Add(more);
+  }
+  prometheus::Gauge& gauge(const char* name, const char* help,
+                           const prometheus::Labels& more = {}) {
+    auto& family = prometheus::BuildGauge().Name(name).Help(help).Labels(labels).Register(registry);
+    return family.Add(more);
+  }
+  prometheus::Histogram& histogram(const char* name, const char* help, const Buckets& buckets) {
+    auto& family =
+        prometheus::BuildHistogram().Name(name).Help(help).Labels(labels).Register(registry);
+    return family.Add({}, buckets);
+  }
+  prometheus::Counter& finished_for(FinishReason reason) {
+    return counter("vllm:request_success_total", "Requests that ended, by reason",
+                   {{"finished_reason", to_string(reason)}});
+  }
+
+  prometheus::Registry registry;
+  prometheus::Labels labels;
+  EngineStats last;
+  int64_t page_size_tokens = 1;
+  int64_t window_tokens = 0;
+  SteadyClock::time_point window_begin = SteadyClock::now(), last_step = window_begin;
+
+  prometheus::Counter& prompt_tokens =
+      counter("sglang:prompt_tokens_total", "Prompt tokens, computed or cached");
+  prometheus::Counter& generated_tokens =
+      counter("sglang:generation_tokens_total", "Tokens generated");
+  prometheus::Counter& cached_tokens =
+      counter("sglang:cached_tokens_total", "Prompt tokens taken from the cache");
+  prometheus::Counter& requests = counter("sglang:num_requests_total", "Requests that ended");
+  prometheus::Counter& aborted =
+      counter("sglang:num_aborted_requests_total", "Requests ended by their client or a limit");
+  prometheus::Counter& refused =
+      counter("banyan:refused_requests_total", "Requests that the engine did not take");
+  prometheus::Counter& retracted =
+      counter("sglang:num_retracted_requests_total", "Times that a request gave its pages back");
+
+  prometheus::Gauge& running = gauge("sglang:num_running_reqs", "Requests being computed");
+  prometheus::Gauge& queued = gauge("sglang:num_queue_reqs", "Requests waiting");
+  prometheus::Gauge& used_tokens = gauge("sglang:num_used_tokens", "Tokens in pages in use");
+  prometheus::Gauge& total_tokens = gauge("sglang:max_total_num_tokens", "Tokens in all pages");
+  prometheus::Gauge& token_usage = gauge("sglang:token_usage", "Fraction of the pages in use");
+  prometheus::Gauge& throughput = gauge("sglang:gen_throughput", "Tokens generated per second");
+  prometheus::Gauge& hit_rate =
+      gauge("sglang:cache_hit_rate", "Fraction of the last prompt tokens that were cached");
+  prometheus::Gauge& retracted_now =
+      gauge("sglang:num_retracted_reqs", "Requests that gave their pages back in the last step");
+  prometheus::Gauge& load_time =
+      gauge("sglang:engine_load_weights_time", "Seconds that loading took");
+
+  prometheus::Histogram& first_token = histogram(
+      "sglang:time_to_first_token_seconds", "From submission to the first token", wait_buckets());
+  prometheus::Histogram& next_token = histogram("sglang:inter_token_latency_seconds",
+                                                "Between two tokens of a request", gap_buckets());
+  prometheus::Histogram& per_token =
+      histogram("sglang:time_per_output_token_seconds",
+                "A request's mean time for a token after the first", gap_buckets());
+  prometheus::Histogram& total = histogram("sglang:e2e_request_latency_seconds",
+                                           "From submission to the last token", wait_buckets());
+  prometheus::Histogram& queue_time =
+      histogram("sglang:queue_time_seconds", "From submission to the first step", wait_buckets());
+  prometheus::Histogram& prefill_time =
+      histogram("vllm:request_prefill_time_seconds", "From the first step to the first token",
+                wait_buckets());
+  prometheus::Histogram& decode_time = histogram(
+      "vllm:request_decode_time_seconds", "From the first token to the last", wait_buckets());
+  prometheus::Histogram& inference_time =
+      histogram("vllm:request_inference_time_seconds", "From the first step to the last token",
+                wait_buckets());
+  prometheus::Histogram& request_prompt =
+      histogram("vllm:request_prompt_tokens", "Prompt tokens of a request", token_buckets());
+  prometheus::Histogram& request_generated = histogram(
+      "vllm:request_generation_tokens", "Tokens generated for a request", token_buckets());
+  prometheus::Histogram& request_max = histogram(
+      "vllm:request_params_max_tokens", "Tokens that a request asked for at most", token_buckets());
+};
+
+Metrics::Metrics() = default;
+Metrics::~Metrics() = default;
+
+void Metrics::begin(const std::string& model_name, const EngineInfo& info, double load_s) {
+  impl_ = std::make_unique<Impl>(model_name);
+  impl_->page_size_tokens = info.page_size_tokens;
+  impl_->total_tokens.Set(static_cast<double>(info.total_tokens_max));
+  impl_->load_time.Set(load_s);
+  for (FinishReason reason : {FinishReason::kStop, FinishReason::kLength, FinishReason::kCancelled,
+                              FinishReason::kTimeout, FinishReason::kError}) {
+    impl_->finished_for(reason);
+  }
+  impl_
+      ->gauge("vllm:cache_config_info", "How the pages are laid out",
+              {{"block_size", std::to_string(info.page_size_tokens)},
+               {"num_gpu_blocks",
+                std::to_string(info.total_tokens_max / std::max(1, info.page_size_tokens))}})
+      .Set(1);
+}
+
+void Metrics::first_token(double since_submission_s) {
+  impl_->first_token.Observe(since_submission_s);
+}
+
+void Metrics::next_token(double since_previous_s) {
+  impl_->next_token.Observe(since_previous_s);
+}
+
+void Metrics::finished(const RequestTimes& times) {
+  impl_->requests.Increment();
+  impl_->finished_for(times.finish).Increment();
+  bool cut_short = times.finish != FinishReason::kStop && times.finish != FinishReason::kLength;
+  if (cut_short) impl_->aborted.Increment();
+  impl_->total.Observe(times.total_s);
+  impl_->queue_time.Observe(times.queued_s);
+  impl_->request_prompt.Observe(static_cast<double>(times.prompt_tokens));
+  impl_->request_generated.Observe(static_cast<double>(times.generated_tokens));
+  impl_->request_max.Observe(static_cast<double>(times.new_tokens_max));
+  impl_->inference_time.Observe(std::max(0.0, times.total_s - times.queued_s));
+  if (times.generated_tokens == 0) return;
+  double decode_s = times.total_s - times.first_token_s;
+  impl_->prefill_time.Observe(std::max(0.0, times.first_token_s - times.queued_s));
+  impl_->decode_time.Observe(decode_s);
+  if (times.generated_tokens > 1) {
+    impl_->per_token.Observe(decode_s / static_cast<double>(times.generated_tokens - 1));
+  }
+}
+
+void Metrics::rejected() {
+  impl_->refused.Increment();
+}
+
+void Metrics::step(const StepReport& report) {
+  const EngineStats& now = report.stats;
+  const EngineStats& last = impl_->last;
+  auto count = [](int64_t n) { return static_cast<double>(n); };
+  double computed = count(now.prompt_tokens - last.prompt_tokens);
+  double cached = count(now.cached_tokens - last.cached_tokens);
+  impl_->prompt_tokens.Increment(computed + cached);
+  impl_->cached_tokens.Increment(cached);
+  impl_->generated_tokens.Increment(count(now.generated_tokens - last.generated_tokens));
+  impl_->retracted.Increment(count(now.retracted - last.retracted));
+  impl_->retracted_now.Set(count(now.retracted - last.retracted));
+  if (computed + cached > 0) impl_->hit_rate.Set(cached / (computed + cached));
+  impl_->running.Set(count(now.running));
+  impl_->queued.Set(count(now.queued));
+  int64_t used = now.pages_total - now.pages_free - now.pages_cached;
+  impl_->used_tokens.Set(count(used * impl_->page_size_tokens));
+  impl_->token_usage.Set(now.pages_total > 0 ? count(used) / count(now.pages_total) : 0);
+
+  impl_->window_tokens += now.generated_tokens - last.generated_tokens;
+  impl_->last_step = SteadyClock::now();
+  double window_s = std::chrono::duration<double>(impl_->last_step - impl_->window_begin).count();
+  if (window_s >= kThroughputWindow_s) {
+    impl_->throughput.Set(count(std::exchange(impl_->window_tokens, 0)) / window_s);
+    impl_->window_begin = impl_->last_step;
+  }
+  impl_->last = now;
+}
+
+std::string Metrics::text() const {
+  if (!impl_) return "";
+  auto idle = std::chrono::duration<double>(SteadyClock::now() - impl_->last_step);
+  if (idle.count() > 2 * kThroughputWindow_s) impl_->throughput.Set(0);
+  std::vector<prometheus::MetricFamily> families = impl_->registry.Collect();
+  size_t own = families.size();
+  for (auto [name, alias] : kAliases) {
+    for (size_t i = 0; i < own; ++i) {
+      if (families[i].name != name) continue;
+      families.push_back(families[i]);
+      families.back().name = alias;
+    }
+  }
+  return prometheus::TextSerializer().Serialize(families);
+}
+
+}  // namespace banyan

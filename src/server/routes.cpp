@@ -1,0 +1,80 @@
+#include "server/routes.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "server/error.h"
+#include "server/info.h"
+
+namespace banyan {
+namespace {
+
+constexpr bool kWithoutModel = false;
+
+// clang-format off
+constexpr auto kRoutes = std::to_array<Route>({
+    {"GET", "/health", health, kWithoutModel},
+    {"GET", "/ping", health, kWithoutModel},
+    {"GET", "/health_generate", health_generate},
+    {"GET", "/metrics", metrics, kWithoutModel},
+    {"GET", "/v1/models", list_models},
+    {"GET", "/v1/models/{id}", show_model},
+    {"GET", "/get_model_info", model_info},
+    {"GET", "/model_info", model_info},
+    {"GET", "/get_server_info", server_info},
+    {"GET", "/server_info", server_info},
+    {"GET", "/flush_cache", flush_cache},
+    {"POST", "/flush_cache", flush_cache},
+});
+// clang-format on
+
+// Whether `pattern` is `path`; what its {name} stands for goes to `argument`.
+bool matches(std::string_view pattern, std::string_view path, std::string_view& argument) {
+  size_t brace = pattern.find('{');
+  if (brace == pattern.npos) return pattern == path;
+  if (!path.starts_with(pattern.substr(0, brace)) || path.size() == brace) return false;
+  argument = path.substr(brace);
+  return true;
+}
+
+bool answers(const Route& route, std::string_view method) {
+  std::string_view own = route.method;
+  return own == method || (own == "GET" && method == "HEAD");
+}
+
+void not_found(const HttpRequest& request, Responder& responder, std::string allowed) {
+  if (allowed.empty()) {
+    return responder.respond_error(404, "there is nothing at " + request.path, {}, "unknown_url");
+  }
+  HttpHeaders more = {{"Allow", allowed}};
+  std::string message = request.path + " takes " + allowed + ", not " + request.method;
+  responder.respond(405, error_json(405, message, {}, "method_not_allowed"), more);
+}
+
+}  // namespace
+
+void dispatch(Service& service, HttpRequest request, ResponderPtr responder) {
+  std::string allowed;
+  for (const Route& route : kRoutes) {
+    std::string_view argument;
+    if (!matches(route.path, request.path, argument)) continue;
+    if (!answers(route, request.method)) {
+      allowed += (allowed.empty() ? "" : ", ") + std::string(route.method);
+      continue;
+    }
+    if (route.needs_model && service.state() != Service::State::kReady) {
+      return respond_unready(service, *responder);
+    }
+    request.path_argument = argument;
+    return route.handler(service, std::move(request), std::move(responder));
+  }
+  not_found(request, *responder, std::move(allowed));
+}
+
+std::span<const Route> all_routes() {
+  return kRoutes;
+}
+
+}  // namespace banyan

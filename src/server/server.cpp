@@ -1,0 +1,291 @@
+#include "server/server.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <csignal>
+#include <cstdlib>
+#include <exception>
+#include <future>
+#include <random>
+
+#include "base/error.h"
+#include "server/connection.h"
+#include "server/service.h"
+
+namespace banyan {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr auto kAcceptPause = std::chrono::milliseconds(100);  // when descriptors have run out
+constexpr int kRefusedMax = 64;            // connections beyond the limit that are told so
+constexpr int64_t kOtherDescriptors = 64;  // the model's files, the log, the engine
+constexpr auto kCancelGrace = std::chrono::seconds(2);  // for cancelled streams to say so
+
+SteadyClock::duration duration_of(double seconds) {
+  return std::chrono::duration_cast<SteadyClock::duration>(std::chrono::duration<double>(seconds));
+}
+
+// No more connections than descriptors.
+void limit_connections(ServerConfig& config) {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+  int64_t room = static_cast<int64_t>(limit.rlim_cur) - kOtherDescriptors - kRefusedMax;
+  if (room >= config.connections_max) return;
+  spdlog::warn("{} descriptors allow {} connections instead of {}; see ulimit -n", limit.rlim_cur,
+               std::max<int64_t>(1, room), config.connections_max);
+  config.connections_max = static_cast<int>(std::max<int64_t>(1, room));
+}
+
+ServerConfig limited(ServerConfig config) {
+  limit_connections(config);
+  return config;
+}
+
+}  // namespace
+
+class Server::Impl {
+ public:
+  explicit Impl(ServerConfig config)
+      : service_(limited(std::move(config)),
+                 [this](std::move_only_function<void()> f) { post(std::move(f)); }),
+        hub_(io_, service_) {
+    hub_.request_id_key = std::random_device{}();
+    const ServerConfig& c = service_.config();
+    double shortest_s = std::min({c.header_timeout_s, c.body_timeout_s, c.idle_timeout_s,
+                                  c.write_timeout_s, c.linger_timeout_s, c.drain_timeout_s});
+    tick_ = duration_of(std::clamp(shortest_s / 4, 0.01, 0.5));
+  }
+
+  Status listen();
+  int port() const { return port_; }
+  std::string address() const;
+  void attach(Result<std::unique_ptr<Llm>> llm, const EngineConfig& config);
+  Status run(bool handle_signals);
+  void drain();
+  Counts counts();
+  void post(std::move_only_function<void()> f) { asio::post(io_, std::move(f)); }
+
+  std::function<void()> on_ready;
+
+ private:
+  void accept();
+  void on_accept(error_code ec, Socket socket);
+  void wait_signal();
+  void tick();
+  bool drained() const;
+  void end();
+
+  asio::io_context io_{1};
+  Service service_;
+  ConnectionHub hub_;
+  tcp::acceptor acceptor_{io_};
+  asio::steady_timer accept_timer_{io_}, tick_timer_{io_};
+  asio::signal_set signals_{io_};
+  SteadyClock::duration tick_;
+  int port_ = 0;
+  bool draining_ = false, cancelled_ = false, ended_ = false;
+  SteadyTime cancel_at_, end_at_;
+  Status outcome_;
+};
+
+Status Server::Impl::listen() {
+  const ServerConfig& config = service_.config();
+  TRY(config.validate());
+  error_code ec;
+  tcp::resolver resolver(io_);
+  auto found =
+      resolver.resolve(config.host, std::to_string(config.port), tcp::resolver::passive, ec);
+  if (ec || found.empty()) {
+    return invalid_argument("--host {}: {}", config.host, ec.message());
+  }
+  // "localhost" has two addresses, and most clients try the older one first.
+  auto v4 = std::ranges::find_if(
+      found, [](const auto& e) { return e.endpoint().protocol() == tcp::v4(); });
+  tcp::endpoint endpoint = (v4 != found.end() ? v4 : found.begin())->endpoint();
+  acceptor_.open(endpoint.protocol(), ec);
+  if (!ec) acceptor_.set_option(tcp::acceptor::reuse_address(true), ec);
+  if (!ec) acceptor_.bind(endpoint, ec);
+  if (!ec) acceptor_.listen(tcp::acceptor::max_listen_connections, ec);
+  if (!ec) acceptor_.non_blocking(true, ec);
+  if (ec)
+    return io_error("cannot listen on {} port {}: {}", config.host, config.port, ec.message());
+  port_ = acceptor_.local_endpoint(ec).port();
+  return {};
+}
+
+std::string Server::Impl::address() const {
+  const std::string& host = service_.config().host;
+  bool bare_v6 = host.find(':') != host.npos;
+  return fmt::format("http://{}{}{}:{}", bare_v6 ? "[" : "", host, bare_v6 ? "]" : "", port_);
+}
+
+void Server::Impl::attach(Result<std::unique_ptr<Llm>> llm, const EngineConfig& config) {
+  post([this, llm = std::move(llm), config]() mutable {
+    if (draining_) return;
+    if (!llm) {
+      outcome_ = std::unexpected(llm.error());
+      return end();
+    }
+    service_.attach(*std::move(llm), config);
+    if (on_ready) on_ready();
+  });
+}
+
+Status Server::Impl::run(bool handle_signals) {
+  if (handle_signals) {
+    error_code ignored;
+    signals_.add(SIGTERM, ignored);
+    signals_.add(SIGINT, ignored);
+    wait_signal();
+  }
+  accept();
+  tick();
+  while (true) {
+    try {
+      io_.run();
+      break;
+    } catch (const std::exception& e) {  // memory ran out in some handler; the others go on
+      spdlog::error("the I/O thread goes on after: {}", e.what());
+    }
+  }
+  return outcome_;
+}
+
+void Server::Impl::wait_signal() {
+  signals_.async_wait([this](error_code ec, int signal) {
+    if (ec) return;
+    bool loading = service_.state() == Service::State::kLoading;
+    if (draining_ || loading) std::_Exit(128 + signal);
+    spdlog::warn("signal {}: no new clients, {} requests may finish; a second one ends at once",
+                 signal, hub_.exchanges_open);
+    drain();
+    wait_signal();
+  });
+}
+
+// --- clients ---
+
+void Server::Impl::accept() {
+  acceptor_.async_accept(io_, [this](error_code ec, Socket socket) {
+    if (draining_ || ended_) return;
+    on_accept(ec, std::move(socket));
+  });
+}
+
+void Server::Impl::on_accept(error_code ec, Socket socket) {
+  if (ec == asio::error::no_descriptors || ec == asio::error::no_buffer_space ||
+      ec == asio::error::no_memory || ec == boost::system::errc::too_many_files_open_in_system) {
+    spdlog::warn("cannot take a client: {}; trying again in 100 ms", ec.message());
+    accept_timer_.expires_after(kAcceptPause);
+    return accept_timer_.async_wait([this](error_code) {
+      if (!draining_ && !ended_) accept();
+    });
+  }
+  if (!ec) {
+    int64_t beyond = std::ssize(hub_.open) - service_.config().connections_max;
+    if (beyond < kRefusedMax) {
+      auto connection = std::make_shared<Connection>(hub_, std::move(socket), beyond >= 0);
+      hub_.open.insert(connection);
+      connection->start();
+    }
+  }
+  accept();
+}
+
+void Server::Impl::tick() {
+  if (ended_) return;
+  SteadyTime now = SteadyClock::now();
+  std::vector<std::shared_ptr<Connection>> all(hub_.open.begin(), hub_.open.end());
+  for (const auto& connection : all) connection->check_deadline(now);
+  if (draining_) {
+    if (drained() || (cancelled_ && now >= end_at_)) return end();
+    if (!cancelled_ && now >= cancel_at_) {
+      spdlog::warn("{} requests did not finish in time and are cancelled", hub_.exchanges_open);
+      service_.abort_all();
+      cancelled_ = true;
+      end_at_ = now + kCancelGrace;
+    }
+  }
+  tick_timer_.expires_after(
+      draining_ ? std::min<SteadyClock::duration>(tick_, std::chrono::milliseconds(20)) : tick_);
+  tick_timer_.async_wait([this](error_code ec) {
+    if (!ec) tick();
+  });
+}
+
+// --- the end ---
+
+void Server::Impl::drain() {
+  if (draining_ || ended_) return;
+  draining_ = true;
+  service_.drain();
+  error_code ignored;
+  acceptor_.close(ignored);
+  accept_timer_.cancel();
+  cancel_at_ = SteadyClock::now() + duration_of(service_.config().drain_timeout_s);
+}
+
+bool Server::Impl::drained() const {
+  return hub_.exchanges_open == 0;
+}
+
+void Server::Impl::end() {
+  if (std::exchange(ended_, true)) return;
+  error_code ignored;
+  acceptor_.close(ignored);
+  signals_.cancel(ignored);
+  accept_timer_.cancel();
+  tick_timer_.cancel();
+  service_.stop();
+  std::vector<std::shared_ptr<Connection>> all(hub_.open.begin(), hub_.open.end());
+  for (const auto& connection : all) connection->cut("the server ends");
+  // What is left in the queue runs, and then run() returns: nothing waits any more.
+}
+
+Server::Counts Server::Impl::counts() {
+  std::promise<Counts> promise;
+  post([&] {
+    promise.set_value(
+        {std::ssize(hub_.open), hub_.exchanges_open, hub_.body_bytes, service_.engine_stats()});
+  });
+  return promise.get_future().get();
+}
+
+Server::Server(ServerConfig config) : impl_(std::make_unique<Impl>(std::move(config))) {}
+Server::~Server() = default;
+
+Status Server::listen() {
+  return impl_->listen();
+}
+int Server::port() const {
+  return impl_->port();
+}
+std::string Server::address() const {
+  return impl_->address();
+}
+void Server::attach(Result<std::unique_ptr<Llm>> llm, const EngineConfig& config) {
+  impl_->attach(std::move(llm), config);
+}
+Status Server::run(bool handle_signals) {
+  return impl_->run(handle_signals);
+}
+void Server::on_ready(std::function<void()> callback) {
+  impl_->on_ready = std::move(callback);
+}
+void Server::drain() {
+  impl_->post([this] { impl_->drain(); });
+}
+Server::Counts Server::counts() {
+  return impl_->counts();
+}
+
+}  // namespace banyan

@@ -1,0 +1,62 @@
+// The HTTP server: a listener, its connections, the clock that cuts the slow ones, and an end that
+// lets running streams finish.
+//
+//   Server server(config);
+//   TRY(server.listen());
+//   std::jthread loader([&] { server.attach(Llm::load(engine), engine); });
+//   server.run();      // until drain() has emptied it, or a signal
+//
+// One I/O thread, the one in run(), serves everybody; the engine has its own and so have workers.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "banyan/llm.h"
+#include "server/config.h"
+
+namespace banyan {
+
+class Server {
+ public:
+  explicit Server(ServerConfig config);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Binds. Clients may connect and are told that the model loads.
+  Status listen();
+  int port() const;
+  std::string address() const;  // "http://127.0.0.1:30000"
+
+  // The loaded model, or why there is none, which ends run(). From any thread, once.
+  void attach(Result<std::unique_ptr<Llm>> llm, const EngineConfig& config);
+
+  // Called on the I/O thread once requests are welcome; set before run().
+  void on_ready(std::function<void()> callback);
+
+  // Serves until the end; the error is attach()'s. With `handle_signals`, SIGTERM and SIGINT drain,
+  // a second one ends the process at once.
+  Status run(bool handle_signals = false);
+
+  // Takes no more clients, lets those finish who are being answered, for
+  // ServerConfig::drain_timeout_s; then cancels them. From any thread.
+  void drain();
+
+  // For tests, from any thread while run() runs.
+  struct Counts {
+    int64_t connections = 0;
+    int64_t exchanges = 0;
+    int64_t body_bytes = 0;
+    EngineStats engine;
+  };
+  Counts counts();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace banyan
