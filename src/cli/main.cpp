@@ -19,8 +19,9 @@
 namespace banyan::cli {
 namespace {
 
-constexpr std::array<const Verb*, 7> kVerbs = {
+constexpr std::array<const Verb*, 8> kVerbs = {
     &kRunVerb,         //
+    &kServeVerb,       //
     &kGenerateVerb,    //
     &kScoreVerb,       //
     &kTokenizeVerb,    //

@@ -34,8 +34,9 @@ std::string_view trim(std::string_view text) {
 
 }  // namespace
 
-void add_model_options(CLI::App& app, EngineConfig& config) {
-  app.add_option("--model", config.model_path, "Model folder as Hugging Face publishes it")
+void add_model_options(CLI::App& app, EngineConfig& config, const std::string& log_level) {
+  app.add_option("--model,-m,--model-path", config.model_path,
+                 "Model folder as Hugging Face publishes it")
       ->required()
       ->type_name("DIR");
   app.add_option("--dtype", config.dtype, "Weights in memory; auto: as they are stored")
@@ -52,7 +53,7 @@ void add_model_options(CLI::App& app, EngineConfig& config) {
                  "dummy: seeded random weights, for which config.json is enough")
       ->check(CLI::IsMember({"auto", "dummy"}))
       ->type_name("NAME");
-  app.add_option("--context-length", config.context_length_tokens,
+  app.add_option("--context-length,-c,--ctx-size,--max-model-len", config.context_length_tokens,
                  "Prompt and output together, in tokens; 0: the model's own")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 31))
       ->type_name("N");
@@ -61,7 +62,7 @@ void add_model_options(CLI::App& app, EngineConfig& config) {
          [](const std::string& level) { spdlog::set_level(spdlog::level::from_str(level)); },
          "Which messages appear on stderr")
       ->check(CLI::IsMember(kLogLevels))
-      ->default_str("warn")
+      ->default_str(log_level)
       ->type_name("NAME");
 }
 

@@ -23,8 +23,8 @@ struct Verb {
   VerbAction (*declare)(CLI::App& app);
 };
 
-extern const Verb kRunVerb, kGenerateVerb, kScoreVerb, kTokenizeVerb, kDetokenizeVerb, kInspectVerb,
-    kBenchOneBatchVerb;
+extern const Verb kRunVerb, kServeVerb, kGenerateVerb, kScoreVerb, kTokenizeVerb, kDetokenizeVerb,
+    kInspectVerb, kBenchOneBatchVerb;
 
 constexpr int kExitSuccess = 0;
 constexpr int kExitFailure = 1;      // the model, the machine or the system refused

@@ -13,8 +13,8 @@ using test::run_program;
 using Words = std::vector<std::string>;
 
 const std::vector<Words> kVerbs = {
-    {"run"},     {"generate"},          {"score"}, {"tokenize"}, {"detokenize"},
-    {"inspect"}, {"bench", "one-batch"}};
+    {"run"},      {"serve"},      {"generate"}, {"score"},
+    {"tokenize"}, {"detokenize"}, {"inspect"},  {"bench", "one-batch"}};
 
 TEST(Arguments, HelpOfEveryVerbShowsExamplesAndDefaults) {
   for (Words words : kVerbs) {

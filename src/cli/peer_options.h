@@ -1,0 +1,14 @@
+// Options of SGLang, vLLM and llama-server that people's scripts have in them and that mean nothing
+// here, or not yet: each is accepted or refused by name, never silently dropped.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace banyan::cli {
+
+// Hidden from --help. Call it after the verb's own options are declared.
+void add_peer_options(CLI::App& app);
+
+}  // namespace banyan::cli

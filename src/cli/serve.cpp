@@ -1,0 +1,192 @@
+// banyan serve: the HTTP server.
+#include "server/server.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <thread>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "cli/options.h"
+#include "cli/peer_options.h"
+#include "cli/progress.h"
+#include "cli/verb.h"
+#include "cli/yaml_config.h"
+
+namespace banyan::cli {
+namespace {
+
+struct Options {
+  EngineConfig engine;
+  ServerConfig server;
+  std::string api_key_file;
+  bool no_radix_cache = false;
+  bool priority_scheduling = false;
+};
+
+// Keys one a line; empty lines are skipped.
+Status read_api_keys(const std::string& file, std::vector<std::string>& keys) {
+  std::string text = TRY(read_file(file));
+  for (size_t begin = 0; begin < text.size();) {
+    size_t end = std::min(text.find('\n', begin), text.size());
+    std::string line = text.substr(begin, end - begin);
+    if (line.ends_with('\r')) line.pop_back();
+    if (!line.empty()) keys.push_back(std::move(line));
+    begin = end + 1;
+  }
+  if (keys.empty()) return invalid_argument("--api-key-file {} has no key in it", file);
+  return {};
+}
+
+Status settle(Options& o) {
+  if (o.no_radix_cache) o.engine.radix_cache = false;
+  if (o.priority_scheduling) o.engine.schedule_policy = "priority";
+  if (!o.api_key_file.empty()) TRY(read_api_keys(o.api_key_file, o.server.api_keys));
+  o.server.version = BANYAN_VERSION;
+  TRY(o.engine.validate());
+  return o.server.validate();
+}
+
+// A connection is a descriptor; the usual soft limit is 1,024.
+void raise_descriptor_limit() {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) spdlog::debug("the descriptor limit stays as it is");
+}
+
+void warn_of_open_door(const ServerConfig& config) {
+  bool loopback =
+      config.host == "localhost" || config.host == "::1" || config.host.starts_with("127.");
+  if (loopback || !config.api_keys.empty()) return;
+  spdlog::warn("--host {} lets everybody who reaches this machine in; --api-key asks for a key",
+               config.host);
+}
+
+Result<int> serve(Options o) {
+  TRY(settle(o));
+  std::signal(SIGPIPE, SIG_IGN);
+  raise_descriptor_limit();
+  warn_of_open_door(o.server);
+  Server server(o.server);
+  TRY(server.listen());
+  fmt::print(stderr, "banyan: listening on {}, loading {}\n", server.address(),
+             o.engine.model_path);
+  server.on_ready([&] {
+    fmt::print(stderr, "banyan: ready on {}\n", server.address());
+    std::fflush(stderr);
+  });
+  std::jthread loader([&] {
+    ProgressLine progress("loading");
+    server.attach(Llm::load(o.engine, progress.load_progress()), o.engine);
+  });
+  TRY(server.run(true));
+  return kExitSuccess;
+}
+
+void add_network_options(CLI::App& app, Options& o) {
+  ServerConfig& server = o.server;
+  app.add_option("--host", server.host, "Address to listen on; 0.0.0.0 lets other machines in")
+      ->type_name("ADDRESS");
+  app.add_option("--port", server.port, "0: any that is free, which is printed")
+      ->check(CLI::Range(0, 65535))
+      ->type_name("N");
+  app.add_option("--served-model-name,-a,--alias", server.served_model_name,
+                 "Name of the model for clients [its path]")
+      ->default_str("")
+      ->type_name("NAME");
+  app.add_option("--api-key", server.api_keys, "Ask clients for this key; may be repeated")
+      ->allow_extra_args(false)
+      ->default_str("")
+      ->type_name("KEY");
+  app.add_option("--api-key-file", o.api_key_file, "Keys, one a line, hidden from `ps`")
+      ->default_str("")
+      ->type_name("FILE");
+  app.add_option("--cors-allow-origins,--allowed-origins", server.cors_allow_origins,
+                 "Web pages that may use the server, as https://host; * is all")
+      ->delimiter(',')
+      ->default_str("")
+      ->type_name("ORIGIN");
+  app.add_option("--max-connections", server.connections_max, "Clients at once")->type_name("N");
+  app.add_option("--max-request-bytes", server.body_bytes_max, "Size of a request")
+      ->type_name("BYTES");
+  app.add_option("--drain-timeout", server.drain_timeout_s,
+                 "How long what runs may go on after SIGTERM, in seconds")
+      ->type_name("S");
+}
+
+void add_engine_options(CLI::App& app, Options& o) {
+  EngineConfig& engine = o.engine;
+  app.add_option("--max-running-requests,--max-num-seqs,--parallel", engine.running_max,
+                 "Requests computed at once")
+      ->type_name("N");
+  app.add_option("--max-queued-requests", engine.queued_max,
+                 "Requests that wait; more are answered with 503")
+      ->type_name("N");
+  app.add_option("--chunked-prefill-size,--max-num-batched-tokens,--batch-size",
+                 engine.chunked_prefill_tokens, "Tokens of one step at most")
+      ->type_name("N");
+  app.add_option("--page-size,--block-size", engine.page_size_tokens,
+                 "Tokens in a page of the cache, a power of two")
+      ->type_name("N");
+  app.add_option("--mem-fraction-static,--gpu-memory-utilization", engine.memory_fraction,
+                 "Part of the memory left after the weights that the cache may take")
+      ->type_name("F");
+  app.add_option("--max-total-tokens", engine.total_tokens_max,
+                 "Tokens in the cache; 0: what the memory allows")
+      ->type_name("N");
+  app.add_option("--schedule-policy,--scheduling-policy", engine.schedule_policy,
+                 "lpm: longest cached prefix first; fcfs: in order; priority")
+      ->check(CLI::IsMember({"lpm", "fcfs", "priority"}))
+      ->type_name("NAME");
+  app.add_flag("--disable-radix-cache,--no-enable-prefix-caching,--no-cache-prompt",
+               o.no_radix_cache, "Forget a request's prefix when it ends");
+  app.add_flag("--enable-priority-scheduling", o.priority_scheduling,
+               "As --schedule-policy priority");
+}
+
+void add_log_options(CLI::App& app, Options& o) {
+  app.add_option("--decode-log-interval", o.server.decode_log_interval,
+                 "Steps between two lines about decoding; 0: none")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N");
+  app.add_flag("--log-requests,--enable-log-requests", o.server.log_requests,
+               "Log what each request asks for and what it took");
+}
+
+VerbAction declare(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  o->engine.running_max = 256;
+  o->engine.queued_max = 1024;
+  spdlog::set_level(spdlog::level::info);
+  add_model_options(app, o->engine, "info");
+  add_network_options(app, *o);
+  add_engine_options(app, *o);
+  add_log_options(app, *o);
+  add_peer_options(app);
+  app.set_config("--config", "", "Options from a YAML file; those given here win")
+      ->type_name("FILE");
+  app.config_formatter(std::make_shared<YamlConfig>());
+  app.allow_config_extras(CLI::config_extras_mode::error);
+  return [o] { return serve(*o); };
+}
+
+}  // namespace
+
+const Verb kServeVerb = {
+    "serve", "Serve a model over HTTP",
+    "  banyan serve --model-path models/Qwen3-0.6B\n"
+    "  banyan serve --model-path models/stories260K --port 8000 --api-key secret\n"
+    "  curl http://127.0.0.1:30000/v1/completions -d '{\"prompt\": \"Once\", \"max_tokens\": 9}'\n"
+    "\n"
+    "Options have SGLang's names; vLLM's and llama-server's names for the same are understood.\n"
+    "GET /health is 200 once the model is loaded. SIGTERM lets running requests finish.\n",
+    declare};
+
+}  // namespace banyan::cli
