@@ -34,11 +34,46 @@ TEST(Pattern, MeansWhatOnigurumaMeans) {
   EXPECT_EQ(matches("\\p{^L}+", "a12b"), Strings{"12"});
 }
 
+TEST(Pattern, OptionsReachOverAlternativesToTheEndOfTheirGroup) {
+  using Strings = std::vector<std::string>;
+  EXPECT_EQ(matches("a(?i)b|c", "aB ac C B"), (Strings{"aB", "ac"}));
+  EXPECT_EQ(matches("(?:x(?i)b|c)d|E", "xBd xCd xcd cd e E xcD"),
+            (Strings{"xBd", "xCd", "xcd", "E"}));
+  EXPECT_EQ(matches("(?i)'s|x", "'S X"), (Strings{"'S", "X"}));
+}
+
+TEST(Pattern, DashesInClassesAreRangesOnlyBetweenTwoCharacters) {
+  using Strings = std::vector<std::string>;
+  EXPECT_EQ(matches("[a[-c]e]", "abcde-"), (Strings{"a", "c", "e", "-"}));
+  EXPECT_EQ(matches("[a[c-]e]", "abcde-"), (Strings{"a", "c", "e", "-"}));
+  EXPECT_EQ(matches("[[a]-e]", "abcde-"), (Strings{"a", "e", "-"}));
+  EXPECT_EQ(matches("[a-c-e]", "abcde-"), (Strings{"a", "b", "c", "e", "-"}));
+  EXPECT_EQ(matches("[-a]|[x-]", "ax-b"), (Strings{"a", "x", "-"}));
+  EXPECT_EQ(matches("[\\x41-\\x{43}\\u0061-b]+", "ABCDabc"), (Strings{"ABC", "ab"}));
+  EXPECT_NE(error_of("[\\d-e]").find("a dash between sets"), std::string::npos);
+  EXPECT_NE(error_of("[a-\\d]").find("a dash between sets"), std::string::npos);
+}
+
+TEST(Pattern, KnowsBoundariesEscapesAndPosixClasses) {
+  using Strings = std::vector<std::string>;
+  EXPECT_EQ(matches("\\b.", "e\u0301a \u24b6b"), (Strings{"e", " ", "\u24b6"}));
+  EXPECT_EQ(matches("\\B\\w", "abc d"), (Strings{"b", "c"}));
+  EXPECT_EQ(matches("b\\Z", "b\nb\n"), Strings{"b"});
+  EXPECT_EQ(matches("\\h+\\v\\x0A[\\b\\e]", "xfA\v\n\x1b"), Strings{"fA\v\n\x1b"});
+  EXPECT_EQ(matches("[[:punct:][:digit:]x]+", "a+1x\u20ac b"), Strings{"+1x\u20ac"});
+  EXPECT_EQ(matches("[^[:space:][:cntrl:]]+", "a\x01\u00a0c"), (Strings{"a", "c"}));
+  EXPECT_EQ(matches("[\\p{Tamil}\\p{Lao}]+", "a\u0b95\u0ece\u0e81"), Strings{"\u0b95\u0ece\u0e81"});
+  for (const char* refused : {"\\x", "\\x80", "\\x{110000}", "\\x{D800}", "\\x{41", "[[:upper:]]",
+                              "[[:^digit:]]", "[[:digit", "a{1001}", "(?:a{9})(?m)"}) {
+    EXPECT_NE(error_of(refused), "") << refused;
+  }
+}
+
 TEST(Pattern, RefusesByNameWhatHasNoTranslation) {
   EXPECT_NE(error_of("[\\p{L}&&[^a]]+").find("a class intersection (&&)"), std::string::npos);
-  EXPECT_NE(error_of("[[:punct:]]").find("a POSIX class"), std::string::npos);
+  EXPECT_NE(error_of("[[:graph:]]").find("the POSIX class \"graph\""), std::string::npos);
   EXPECT_NE(error_of("[a[^b]]").find("a negated class inside a class"), std::string::npos);
-  EXPECT_NE(error_of("\\h").find("the escape \\h"), std::string::npos);
+  EXPECT_NE(error_of("\\G").find("the escape \\G"), std::string::npos);
   EXPECT_NE(error_of("(a)\\1").find("the escape \\1"), std::string::npos);
   EXPECT_NE(error_of("(?m)a").find("the group"), std::string::npos);
   EXPECT_NE(error_of("a{1,2}+").find("a + behind"), std::string::npos);
