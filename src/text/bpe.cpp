@@ -112,13 +112,17 @@ Result<Bpe> Bpe::make(const Vocabulary& vocabulary, MergeTable merges, BpeOption
 void Bpe::find_metaspace_boundaries() {
   if (!vocabulary_->find(kMetaspace)) return;
   cut_after_byte_.fill(true);
+  // Where an unknown character is left out, what stands before it meets the "▁" behind it.
+  const bool all_bytes = std::ranges::find(fallback_bytes_, -1) == fallback_bytes_.end();
+  const bool leaves_out = unk_ < 0 && !(options_.byte_fallback && all_bytes);
   merges_.for_each_pair([&](TokenId left, TokenId right) {
     const std::string_view before = vocabulary_->spelling(left);
     if (!vocabulary_->spelling(right).starts_with(kMetaspace) || before.empty()) return;
     if (ends_with_metaspace(before)) return;
     cut_after_byte_[static_cast<unsigned char>(before.back())] = false;
     // Tokens that do not spell what they stand for.
-    if (left == unk_ || std::ranges::find(fallback_bytes_, left) != fallback_bytes_.end()) {
+    if (leaves_out || left == unk_ ||
+        std::ranges::find(fallback_bytes_, left) != fallback_bytes_.end()) {
       cut_after_byte_.fill(false);
     }
   });

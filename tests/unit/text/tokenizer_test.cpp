@@ -44,6 +44,20 @@ TEST(Tokenizer, MergesByRank) {
   EXPECT_EQ(tokenizer->vocab_size(), 5);
 }
 
+// A character that is not in the vocabulary is left out, and its neighbours meet.
+TEST(Tokenizer, MergesAcrossWhatIsLeftOutInLongWords) {
+  auto tokenizer = make(json_with(
+      "", R"({"type":"BPE","vocab":{"a":0,"\u2581":1,"a\u2581":2},"merges":["a \u2581"]})"));
+  EXPECT_EQ(tokenizer->encode("aZ\u2581").value(), Ids{2});
+  std::string text;
+  Ids expected;
+  for (int i = 0; i < 20; ++i) {
+    text += "aZ\u2581";
+    expected.push_back(2);
+  }
+  EXPECT_EQ(tokenizer->encode(text).value(), expected);
+}
+
 TEST(Tokenizer, RefusesInvalidUtf8AndNegativeIds) {
   auto tokenizer = make(json_with(""));
   auto bad = tokenizer->encode("ab\xff");
