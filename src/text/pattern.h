@@ -1,8 +1,8 @@
 // A regular expression of a tokenizer.json, compiled with PCRE2.
 //
 // Those files are written for Oniguruma (Ruby syntax). The pattern is translated to what means the
-// same to PCRE2; whatever has no faithful translation is refused by name. Matching has limits, so a
-// catastrophic pattern ends in an error. Immutable; const use is thread-safe.
+// same to PCRE2; whatever has no faithful translation is refused by name. The steps of matching are
+// counted, so a catastrophic pattern ends in an error. Immutable; const use is thread-safe.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ struct pcre2_real_code_8;
 namespace banyan {
 
 // The PCRE2 pattern that matches what Oniguruma's `pattern` does. Differences that remain: case
-// folding and properties other than general categories and Han are those of Unicode 14.
+// folding is that of Unicode 14.
 Result<std::string> translate_pattern(std::string_view pattern);
 
 // What one thread needs for matching: any patterns, one after the other.
@@ -27,6 +27,9 @@ class PatternScratch {
   PatternScratch();
   PatternScratch(PatternScratch&&) noexcept;
   ~PatternScratch();
+
+  // A new text of so many bytes: what may be spent on matching in it, whatever it is cut into.
+  void begin(size_t text_bytes);
 
  private:
   friend class Pattern;

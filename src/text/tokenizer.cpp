@@ -141,6 +141,7 @@ Result<std::vector<TokenId>> Tokenizer::encode(std::string_view text, EncodeOpti
   }
   ScratchLoan loan(*this);
   Scratch& scratch = loan.get();
+  scratch.pieces.regex.begin(text.size());
   const PostProcessor& around = parts_.post_processor;
   std::vector<TokenId> ids;
   ids.reserve(text.size() / 4 + around.before.size() + around.after.size());

@@ -174,6 +174,23 @@ TEST(Tokenizer, EndsInTimeOnACatastrophicPattern) {
   EXPECT_EQ(ids.error().code, ErrorCode::kExhausted);
 }
 
+TEST(Tokenizer, LookingAheadOverLongNumbersEndsInTime) {
+  auto tokenizer =
+      make(json_with(R"x("pre_tokenizer":{"type":"Split","behavior":"Isolated","invert":false,)x"
+                     R"x("pattern":{"Regex":"\\d{1,3}(?=(?:\\d{3})*\\b)|\\d(?=\\d*x)"}},)x"
+                     R"x("added_tokens":[{"id":5,"content":"<c>"}])x"));
+  EXPECT_TRUE(tokenizer->encode(std::string(3000, '1')));
+  const auto start = std::chrono::steady_clock::now();
+  for (const std::string& unit : {std::string("1"), std::string(4000, '1') + "<c>a"}) {
+    std::string text;
+    while (text.size() < 400'000) text += unit;
+    auto ids = tokenizer->encode(text);
+    ASSERT_FALSE(ids) << unit.size();
+    EXPECT_EQ(ids.error().code, ErrorCode::kExhausted);
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+}
+
 TEST(Tokenizer, TakesLinearTimeOnTenMegabytesOfOneCharacter) {
   auto tokenizer = Tokenizer::load(test::source_path("tests/golden/tokenizer/tiny_byte_level"));
   ASSERT_TRUE(tokenizer) << tokenizer.error().message;
