@@ -199,8 +199,8 @@ class PercentFormat {
 
   Status character(const Directive& d, const Value& value) {
     std::string body;
-    if (value.is_integral() && value.as_int() >= 0 && value.as_int() < 0x110000) {
-      append_utf8(body, static_cast<char32_t>(value.as_int()));
+    if (value.is_integral()) {
+      append_utf8(body, TRY(to_code_point(value.as_int())));
     } else if (value.is_string() && TRY(string_length(rt_, value)) == 1) {
       body = value.text();
     } else {

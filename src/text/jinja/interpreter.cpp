@@ -21,7 +21,10 @@ Result<Value> Interpreter::import_json(const Json& json) {
     case Json::value_t::number_integer:
       return make_int(json.get<int64_t>());
     case Json::value_t::number_unsigned:
-      if (json.get<uint64_t>() > INT64_MAX) return make_float(json.get<double>());
+      if (json.get<uint64_t>() > INT64_MAX) {
+        return invalid_argument("the variables have the integer {}, which is beyond 64 bits",
+                                json.get<uint64_t>());
+      }
       return make_int(json.get<int64_t>());
     case Json::value_t::number_float:
       return make_float(json.get<double>());

@@ -88,7 +88,7 @@ Result<Value> own_item(Runtime& rt, const Value& value, const Value& key) {
   if (index < 0) index += size;
   if (index < 0 || index >= size) return Value{};
   if (value.is_string()) return substring(rt, value, index, index + 1);
-  if (value.is(Kind::kRange)) return make_int(value.range->start + index * value.range->step);
+  if (value.is(Kind::kRange)) return make_int(value.range->at(index));
   return value.items->data[index];
 }
 
@@ -195,9 +195,14 @@ Result<Value> get_slice(Runtime& rt, const Value& value, const Value& start, con
   if (value.is_string()) return slice_string(rt, value, slice);
   if (value.is(Kind::kRange)) {
     auto* range = rt.heap.make<Range>();
-    int64_t by = value.range->step;
-    int64_t first = value.range->start + slice.start * by;
-    *range = {first, first + slice.size * slice.step * by, slice.step * by, slice.size};
+    const __int128 by = static_cast<__int128>(value.range->step) * slice.step;
+    const __int128 stop = value.range->start + by * slice.size +
+                          static_cast<__int128>(value.range->step) * slice.start;
+    if (by != static_cast<int64_t>(by) || stop != static_cast<int64_t>(stop)) {
+      return invalid_argument("a slice of a range ends beyond 64 bits");
+    }
+    *range = {value.range->at(slice.start), static_cast<int64_t>(stop), static_cast<int64_t>(by),
+              slice.size};
     Value result{.kind = Kind::kRange, .integer = 0};
     result.range = range;
     return result;

@@ -41,7 +41,7 @@ Result<std::span<const Value>> view_items(Runtime& rt, const Dict& dict, View::W
 Result<std::span<const Value>> range_items(Runtime& rt, const Range& range) {
   TRY(rt.charge(range.size / 4 + 1));
   Value* items = rt.heap.make<Value>(static_cast<size_t>(range.size));
-  for (int64_t i = 0; i < range.size; ++i) items[i] = make_int(range.start + i * range.step);
+  for (int64_t i = 0; i < range.size; ++i) items[i] = make_int(range.at(i));
   return std::span<const Value>{items, static_cast<size_t>(range.size)};
 }
 

@@ -271,7 +271,8 @@ Result<Value> batch(Runtime& rt, const Value& value, const Args& args) {
     row.push_back(item);
   }
   if (!row.empty()) {
-    int64_t missing = size - static_cast<int64_t>(row.size());
+    const auto filled = static_cast<int64_t>(row.size());
+    const int64_t missing = std::max(size, filled) - filled;
     if (fill && missing > 0) {
       TRY(rt.charge(missing));
       row.insert(row.end(), static_cast<size_t>(missing), args[1]);
@@ -286,7 +287,8 @@ Result<Value> slice(Runtime& rt, const Value& value, const Args& args) {
   if (slices == 0) return invalid_argument("slice: division by zero");
   bool fill = args.given(1) && !args[1].is_none();
   auto all = TRY(iterate(rt, value));
-  TRY(rt.charge(static_cast<int64_t>(all.size()) + std::max<int64_t>(0, slices)));
+  TRY(rt.charge(std::max<int64_t>(0, slices)));
+  TRY(rt.charge(static_cast<int64_t>(all.size())));
   auto size = static_cast<int64_t>(all.size());
   std::vector<Value> columns;
   int64_t start = 0;

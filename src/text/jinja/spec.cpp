@@ -160,9 +160,8 @@ Result<std::string> format_integer(Runtime& rt, int64_t value, const Spec& spec)
     if (spec.group != 0 || spec.sign != 0 || spec.alternate) {
       return invalid_argument("an option for numbers was given with 'c'");
     }
-    if (value < 0 || value > 0x10ffff) return invalid_argument("{} is no code point", value);
     std::string out;
-    append_utf8(out, static_cast<char32_t>(value));
+    append_utf8(out, TRY(to_code_point(value)));
     return pad(rt, spec, "", out, '<');
   }
   int base = spec.type == 'b'                       ? 2
@@ -207,6 +206,14 @@ Result<std::optional<int64_t>> take_number(std::string_view& text) {
     text.remove_prefix(1);
   }
   return number;
+}
+
+Result<char32_t> to_code_point(int64_t value) {
+  const bool surrogate = value >= 0xd800 && value < 0xe000;
+  if (value < 0 || value > 0x10ffff || surrogate) {
+    return invalid_argument("{} is no character's code point", value);
+  }
+  return static_cast<char32_t>(value);
 }
 
 uint64_t magnitude(int64_t value) {

@@ -188,7 +188,8 @@ Result<Value> justify(Runtime& rt, const Value& self, const Args& args, Side tex
     return invalid_argument("The fill character must be exactly one character long");
   }
   if (text_side == Side::kBoth) return center_text(rt, self, width, fill);
-  int64_t missing = std::max<int64_t>(0, width - TRY(string_length(rt, self)));
+  const int64_t size = TRY(string_length(rt, self));
+  const int64_t missing = std::max(width, size) - size;
   if (missing > 0)
     TRY(rt.charge_bytes(static_cast<size_t>(std::min(missing, int64_t{1} << 40)) * 4));
   std::string padding;
@@ -203,8 +204,10 @@ Result<Value> justified(Runtime& rt, const Value& self, const Args& args) {
 }
 
 Result<Value> zfill(Runtime& rt, const Value& self, const Args& args) {
-  int64_t missing = TRY(to_index(args[0], "the width")) - TRY(string_length(rt, self));
-  if (missing <= 0) return self;
+  const int64_t width = TRY(to_index(args[0], "the width"));
+  const int64_t size = TRY(string_length(rt, self));
+  if (width <= size) return self;
+  const int64_t missing = width - size;
   TRY(rt.charge_bytes(static_cast<size_t>(missing)));
   std::string text(self.text());
   bool is_signed = !text.empty() && (text[0] == '+' || text[0] == '-');

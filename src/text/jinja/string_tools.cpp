@@ -143,6 +143,7 @@ Result<std::vector<std::string_view>> split_text(Runtime& rt, std::string_view t
                                                  const std::string_view* separator, int64_t max,
                                                  bool from_right) {
   std::vector<std::string_view> parts;
+  if (max < 0) max = INT64_MAX;
   if (separator == nullptr) {
     TRY(rt.charge(static_cast<int64_t>(text.size() / 8)));
     TRY(from_right ? split_space_right(rt, text, max, parts) : split_space(rt, text, max, parts));
@@ -198,6 +199,7 @@ Result<Value> replace_text(Runtime& rt, const Value& text, std::string_view from
   std::string_view rest = text.text();
   TRY(rt.charge_search(rest.size()));
   std::string out;
+  if (count < 0) count = INT64_MAX;
   while (count != 0) {
     // An empty `from` stands before every character and at the end.
     size_t at = from.empty() ? 0 : find_text(rest, from);
@@ -219,7 +221,8 @@ Result<Value> replace_text(Runtime& rt, const Value& text, std::string_view from
 }
 
 Result<Value> center_text(Runtime& rt, const Value& text, int64_t width, std::string_view fill) {
-  int64_t missing = std::max<int64_t>(0, width - TRY(string_length(rt, text)));
+  const int64_t size = TRY(string_length(rt, text));
+  const int64_t missing = std::max(width, size) - size;
   if (missing == 0) return text;
   TRY(rt.charge_bytes(static_cast<size_t>(std::min(missing, int64_t{1} << 40)) * 4));
   // CPython puts the odd one on the left only when the width is odd too.

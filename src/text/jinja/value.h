@@ -81,6 +81,13 @@ struct View {
 
 struct Range {
   int64_t start = 0, stop = 0, step = 1, size = 0;
+
+  // Element `i` < size, or one of the places just outside. Computed so that only a result beyond 64
+  // bits would be wrong, whatever the step times i is.
+  int64_t at(int64_t i) const {
+    return static_cast<int64_t>(static_cast<uint64_t>(start) +
+                                static_cast<uint64_t>(i) * static_cast<uint64_t>(step));
+  }
 };
 
 // The result of map, select, batch, ...: evaluated at once, but seen once and without a length, as

@@ -154,6 +154,38 @@ TEST(ChatTemplate, JoiningLeavesTheOperandsAsTheyAre) {
   EXPECT_EQ(*text, "b bc bd bce " + a.substr(1) + "bcf bcg 302[2][2, 3][2, 4]");
 }
 
+TEST(ChatTemplate, NumbersAtTheEdgeOf64BitsAreExactOrRefused) {
+  Json edges = {{"low", INT64_MIN}, {"high", INT64_MAX}};
+  EXPECT_EQ(render("{{ range(low, high, 2**62)|list }}", edges).value(),
+            "[-9223372036854775808, -4611686018427387904, 0, 4611686018427387904]");
+  EXPECT_EQ(
+      render("{{ range(low, high, 2**62)[3] }} {{ range(low, high, 2**62)[1:3]|list }}", edges)
+          .value(),
+      "4611686018427387904 [-4611686018427387904, 0]");
+  EXPECT_EQ(error_of("{{ range(low, high, 2**62)[::2] }}", edges).code,
+            ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of("{{ range(low, high, 2**62)[3:] }}", edges).code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(
+      render("{{ 'a'.zfill(low) }}{{ 'a'.ljust(low) }}{{ 'a'.rjust(low) }}{{ 'a'.center(low) }}"
+             "{{ 'a'|center(low) }}{{ [1, 2]|batch(low, 0)|list }}{{ [1]|slice(low, 0)|list }}"
+             "{{ 'a b'.split(' ', low) }}{{ 'a b'.split(None, low) }}"
+             "{{ 'a b'.rsplit(None, low) }}{{ 'aa'.replace('a', 'b', low) }}",
+             edges)
+          .value(),
+      "aaaaa[[1, 2]][]['a', 'b']['a', 'b']['a', 'b']bb");
+  EXPECT_EQ(error_of("{{ [1]|slice(high)|list }}", edges).code, ErrorCode::kExhausted);
+  Error error = error_of("{{ x }}", {{"x", {{"n", 18446744073709551615u}}}});
+  EXPECT_NE(error.message.find("18446744073709551615"), std::string::npos) << error.message;
+}
+
+TEST(ChatTemplate, SurrogatesAreNoCharacters) {
+  EXPECT_EQ(render("{{ '%c' % 233 }}{{ '{:c}'.format(0x10ffff) }}").value(), "\u00e9\U0010ffff");
+  for (const char* source :
+       {"{{ '%c' % 55296 }}", "{{ '{:c}'.format(57343) }}", "{{ '%c' % -1 }}"}) {
+    EXPECT_NE(error_of(source).message.find("is no character's code point"), std::string::npos);
+  }
+}
+
 TEST(ChatTemplate, OneTemplateRendersOnManyThreads) {
   auto parsed =
       ChatTemplate::parse("{% for i in range(50) %}{{ 'é'|length + i }}{% endfor %}{{ x }}");
