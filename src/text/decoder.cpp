@@ -218,10 +218,15 @@ std::string Decoder::token_bytes(std::string_view spelling) const {
   return bytes;
 }
 
-DecoderState::DecoderState(const Decoder& decoder)
+DecoderState::DecoderState(const Decoder& decoder, ByteRuns byte_runs)
     : decoder_(&decoder),
       token_states_(decoder.token_steps_.size()),
-      text_states_(decoder.text_steps_.size()) {}
+      text_states_(decoder.text_steps_.size()) {
+  // Only where nothing behind it looks at the run as one token.
+  by_characters_ =
+      byte_runs == ByteRuns::kByCharacters && decoder.joint_ == Decoder::Joint::kConcatenate &&
+      !decoder.token_steps_.empty() && decoder.token_steps_.back().kind == Kind::kByteFallback;
+}
 
 Status DecoderState::push(std::string_view spelling, std::string& text) {
   return token_step(0, spelling, text);
@@ -242,7 +247,11 @@ Status DecoderState::token_step(size_t index, std::string_view token, std::strin
   StepState& state = token_states_[index];
   switch (step.kind) {
     case Kind::kByteFallback:
-      if (auto byte = fallback_byte(token)) return state.held += *byte, Status();
+      if (auto byte = fallback_byte(token)) {
+        state.held += *byte;
+        const bool last = index + 1 == token_states_.size();
+        return by_characters_ && last ? give_characters(state, text) : Status();
+      }
       TRY(flush_bytes(index, text));
       return token_step(index + 1, token, text);
     case Kind::kReplace:
@@ -262,8 +271,25 @@ Status DecoderState::token_step(size_t index, std::string_view token, std::strin
   return {};
 }
 
+// Takes the complete characters off the bytes of a run; behind a wrong byte each is a U+FFFD.
+Status DecoderState::give_characters(StepState& state, std::string& text) {
+  const std::string_view held = state.held;
+  size_t at = 0;
+  while (at < held.size()) {
+    size_t invalid = 0, size = 0;
+    if (!state.broken) size = unicode::character_size(held.substr(at), invalid);
+    if (size == 0 && invalid == 0 && !state.broken) break;  // may yet be completed
+    state.broken = size == 0;
+    TRY(join(state.broken ? kReplacement : held.substr(at, size), text));
+    at += state.broken ? 1 : size;
+  }
+  state.held.erase(0, at);
+  return {};
+}
+
 // Ends a run of byte tokens: their text if it is valid, else U+FFFD for each.
 Status DecoderState::flush_bytes(size_t index, std::string& text) {
+  token_states_[index].broken = false;
   std::string bytes = std::exchange(token_states_[index].held, {});
   if (bytes.empty()) return {};
   if (!unicode::first_invalid(bytes)) return token_step(index + 1, bytes, text);

@@ -21,7 +21,7 @@ StreamDecoder::StreamDecoder(const Tokenizer& tokenizer, bool skip_special_token
                              std::vector<std::string> stop_strings)
     : tokenizer_(&tokenizer),
       skip_special_tokens_(skip_special_tokens),
-      state_(tokenizer.parts_.decoder) {
+      state_(tokenizer.parts_.decoder, ByteRuns::kByCharacters) {
   for (std::string& text : stop_strings) {
     if (text.empty()) continue;
     Stop stop{std::move(text), {}, 0};

@@ -2,8 +2,9 @@
 //
 // The parts that push() and finish() give out, joined, are what Tokenizer::decode() gives for all
 // the tokens; with stop strings they end where the first one begins. The work per token does not
-// grow with the history. A run of byte-fallback tokens is given out when it ends, since one bad
-// byte turns the whole run into U+FFFD.
+// grow with the history. In one case the two differ: a run of byte-fallback tokens that is not
+// valid UTF-8 is U+FFFD for every byte to decode(), but its characters before the first wrong byte
+// have been given out here when they were complete (ByteRuns::kByCharacters).
 //
 // One per sequence; belongs to one thread; the tokenizer must outlive it.
 #pragma once
