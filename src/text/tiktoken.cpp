@@ -12,7 +12,9 @@
 namespace banyan {
 namespace {
 
-constexpr size_t kTokenBytesMax = 4096;
+constexpr size_t kTokenBytesMax = 1024;
+// Finding merges takes the square of a token's length; the sum is 13 million for o200k.
+constexpr size_t kSquaresMax = size_t{1} << 32;
 constexpr TokenId kReservedTokens = 256;
 
 std::optional<std::string> decode_base64(std::string_view text) {
@@ -44,6 +46,7 @@ struct RankedToken {
 
 Result<std::vector<RankedToken>> read_lines(std::string_view text, const std::string& what) {
   std::vector<RankedToken> tokens;
+  size_t squares = 0;
   for (size_t number = 1; !text.empty(); ++number) {
     const size_t end = std::min(text.find('\n'), text.size());
     std::string_view line = text.substr(0, end);
@@ -59,6 +62,10 @@ Result<std::vector<RankedToken>> read_lines(std::string_view text, const std::st
     if (bytes->size() > kTokenBytesMax) {
       return exhausted("{}: line {}: a token of {} bytes; the limit is {}", what, number,
                        bytes->size(), kTokenBytesMax);
+    }
+    squares += bytes->size() * bytes->size();
+    if (squares > kSquaresMax) {
+      return exhausted("{}: line {}: too many long tokens to find their merges", what, number);
     }
     TokenId rank = -1;
     const auto [stop, error] =

@@ -1,5 +1,6 @@
 #include "text/tokenizer_config.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "support/shared.h"
@@ -102,6 +103,20 @@ TEST(TokenizerConfig, SaysWhatIsMissing) {
     folder.write("tiktoken.model", broken);
     EXPECT_FALSE(Tokenizer::load(folder.path())) << broken;
   }
+}
+
+// Each way to cut a token is looked up, so their time is the square of its length.
+TEST(TokenizerConfig, RefusesManyLongTiktokenTokens) {
+  TemporaryFolder folder;
+  folder.write("tokenizer_config.json", R"({"tokenizer_class":"TikTokenTokenizer"})");
+  std::string lines;
+  for (int i = 0; i < 5000; ++i) {
+    lines += fmt::format("{:04}{} {}\n", i, std::string(1320, 'A'), i);
+  }
+  folder.write("tiktoken.model", lines);
+  auto tokenizer = Tokenizer::load(folder.path());
+  ASSERT_FALSE(tokenizer);
+  EXPECT_EQ(tokenizer.error().code, ErrorCode::kExhausted) << tokenizer.error().message;
 }
 
 }  // namespace
