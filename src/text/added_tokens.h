@@ -18,7 +18,7 @@
 namespace banyan {
 
 struct AddedToken {
-  static constexpr size_t kBytesMax = 4096;
+  static constexpr size_t kBytesMax = 1024;
 
   TokenId id = -1;
   std::string content = {};
@@ -30,6 +30,8 @@ struct AddedToken {
 };
 
 // Finds the added tokens of one kind (normalized or not) in a text: leftmost first, then longest.
+// The time is linear in the text, whatever the tokens are: an automaton (Aho and Corasick) of the
+// reversed tokens reads the text backwards and meets the longest token that begins at each place.
 class AddedTokenMatcher {
  public:
   // A part of a text that is an added token, or text between two.
@@ -38,9 +40,13 @@ class AddedTokenMatcher {
     TokenId id;  // -1: text
   };
 
+  static constexpr size_t kPatternBytesMax = 4 << 20;  // of all patterns; some 24 bytes each
+
   // `pattern` is what to look for: the token's content, or its normalized form. A pattern that is
   // already there keeps its first token.
-  void add(const AddedToken& token, std::string_view pattern);
+  Status add(const AddedToken& token, std::string_view pattern);
+  // Between the last add() and the first split().
+  void link();
   bool empty() const { return tokens_.empty(); }
 
   // Appends the sections of `text`, in order; the text of tokens that strip may overlap what the
@@ -48,16 +54,28 @@ class AddedTokenMatcher {
   void split(std::string_view text, bool specials, std::vector<Section>& sections) const;
 
  private:
+  // A node stands for the end of a pattern, the ends of one length in a tree from the last byte on.
   struct Node {
-    int32_t token = -1;  // index into tokens_: the pattern that ends here
-    std::vector<std::pair<unsigned char, int32_t>> children;
+    unsigned char byte = 0;
+    int32_t child = -1, sibling = -1;
+    int32_t token = -1;   // index into tokens_: the pattern that is spelled out here
+    int32_t shorter = 0;  // the node of the longest proper beginning of this one's text
+    int32_t inner =
+        -1;  // the longest such beginning, itself included, that is a pattern: its token
+  };
+  struct Found {
+    uint32_t begin;
+    int32_t token;
   };
 
   int32_t child_of(int32_t node, unsigned char byte) const;
-  // The longest pattern at `at`: its token and end.
-  const AddedToken* match(std::string_view text, size_t at, size_t& end) const;
+  int32_t step(int32_t node, unsigned char byte) const;
+  // The longest pattern at each place that has one, from the end of the text to its start.
+  std::vector<Found> find_all(std::string_view text) const;
 
   std::vector<AddedToken> tokens_;
+  std::vector<uint32_t> sizes_;  // of each token's pattern
+  size_t pattern_bytes_ = 0;
   std::vector<Node> nodes_{1};
   std::array<int32_t, 256> roots_ = [] {
     std::array<int32_t, 256> none;

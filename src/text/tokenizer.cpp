@@ -94,14 +94,16 @@ Status Tokenizer::index_added_tokens() {
     added_ids_.emplace(token.content, token.id);
     if (token.special) special_contents.insert(token.content);
     if (!token.normalized) {
-      matcher_.add(token, token.content);
+      TRY(matcher_.add(token, token.content));
       continue;
     }
     NormalizedText text{token.content, true};
     TRY(parts_.normalizer.run(text));
-    normalized_matcher_.add(token, text.text);
+    TRY(normalized_matcher_.add(token, text.text));
     if (text.text != token.content) normalized_added_.emplace(token.id, std::move(text.text));
   }
+  matcher_.link();
+  normalized_matcher_.link();
   skipped_.assign(static_cast<size_t>(size), false);
   for (const AddedToken& token : parts_.added) {
     const auto spelling = decodable(token.id, false);

@@ -81,6 +81,54 @@ TEST(Tokenizer, ParsesSpecialTokensOnlyIfAsked) {
   EXPECT_EQ(tokenizer->decode(Ids{0, 5, 6}, false).value(), "a<c>bb");
 }
 
+TEST(Tokenizer, FindsTheLeftmostThenLongestAddedToken) {
+  auto tokenizer = make(
+      json_with(R"("added_tokens":[{"id":5,"content":"<x>"},{"id":6,"content":"<x><y>"},)"
+                R"({"id":7,"content":"x><y><z"},{"id":8,"content":"><"},{"id":9,"content":"y"},)"
+                R"({"id":10,"content":"yy"}])"));
+  EXPECT_EQ(tokenizer->encode("<x><z").value(), Ids{5});
+  EXPECT_EQ(tokenizer->encode("<x><y><z").value(), Ids{6});
+  EXPECT_EQ(tokenizer->encode("ax><y><za").value(), (Ids{0, 7, 0}));
+  EXPECT_EQ(tokenizer->encode("yyyx><yy").value(), (Ids{10, 9, 8, 10}));
+}
+
+TEST(Tokenizer, AddedTokensTakeLinearTimeWhateverTheyAre) {
+  const std::string a(1023, 'a');
+  auto tokenizer = make(json_with(R"("added_tokens":[{"id":5,"content":")" + a +
+                                  R"(b"},{"id":6,"content":"b)" + a +
+                                  R"("},{"id":7,"content":" ","rstrip":true},)"
+                                  R"({"id":8,"content":"\n","rstrip":true,"lstrip":true}])"));
+  const auto start = std::chrono::steady_clock::now();
+  for (const std::string& unit :
+       {std::string("a"), a + "c", std::string(" "), std::string(" \n")}) {
+    std::string text;
+    while (text.size() < 2'000'000) text += unit;
+    EXPECT_TRUE(tokenizer->encode(text));
+  }
+  EXPECT_EQ(tokenizer->encode(a + "b").value(), Ids{5});
+  EXPECT_EQ(tokenizer->encode("   a").value(), (Ids{7, 7, 7, 0}));
+  // A fraction of a second when quiet; the square of the text would be hours.
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+}
+
+TEST(Tokenizer, RefusesTooManyBytesOfAddedTokens) {
+  std::string tokens;
+  for (int i = 0; i < 4200; ++i) {
+    const std::string id = std::to_string(10'000 + i);
+    tokens += (i ? R"(,{"id":)" : R"({"id":)") + id + R"(,"content":")" + id +
+              std::string(1000, 'x') + R"("})";
+  }
+  auto parts =
+      read_tokenizer_json(json_with(R"("added_tokens":[)" + tokens + "]"), "tokenizer.json");
+  ASSERT_TRUE(parts) << parts.error().message;
+  auto tokenizer = Tokenizer::make(std::move(*parts), {});
+  ASSERT_FALSE(tokenizer);
+  EXPECT_EQ(tokenizer.error().code, ErrorCode::kExhausted);
+  expect_error(
+      json_with(R"("added_tokens":[{"id":5,"content":")" + std::string(1025, 'x') + R"("}])"),
+      "the limit is 1024");
+}
+
 TEST(Tokenizer, RefusesByNameWhatIsNotSupported) {
   expect_error(json_with("", R"({"type":"Unigram","vocab":[]})"), "\"Unigram\" is not supported");
   expect_error(json_with("", R"({"type":"WordPiece","vocab":{}})"), "\"WordPiece\"");
