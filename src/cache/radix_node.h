@@ -1,0 +1,96 @@
+// A node of the radix tree and what hangs on it. Private to cache/radix_tree: others see nodes as
+// opaque pointers with the few numbers that RadixTree hands out.
+#pragma once
+
+#include <algorithm>
+#include <boost/intrusive/avl_set.hpp>
+#include <boost/intrusive/list.hpp>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "cache/prefix_key.h"
+
+namespace banyan {
+
+namespace intrusive = boost::intrusive;
+
+struct RadixNode;
+
+// Orders token runs as a dictionary does, by whatever total order of tokens is cheapest: all that
+// matters is that runs with a common beginning are neighbours.
+inline int compare_tokens(std::span<const PrefixToken> a, std::span<const PrefixToken> b) {
+  size_t common = std::min(a.size(), b.size());
+  if (common > 0) {
+    int order = std::memcmp(a.data(), b.data(), common * sizeof(PrefixToken));
+    if (order != 0) return order;
+  }
+  return a.size() < b.size() ? -1 : a.size() > b.size() ? 1 : 0;
+}
+
+using SetHook = intrusive::avl_set_base_hook<>;
+using ListHook = intrusive::list_member_hook<>;
+
+// A request that waits for its turn, hanging on the deepest node that its prompt runs through.
+struct PrefixWaiter : SetHook {
+  std::span<const PrefixToken> tokens;  // only these may be matched
+  RadixNode* node = nullptr;
+  std::span<const PrefixToken> next;  // the page after the node's end; empty if it is not whole
+  int64_t resumable = 0;              // tokens that need not be computed if it were admitted now
+  ListHook changed;
+};
+
+struct NextPageOrder {
+  bool operator()(const PrefixWaiter& a, const PrefixWaiter& b) const {
+    return compare_tokens(a.next, b.next) < 0;
+  }
+  bool operator()(const PrefixWaiter& a, std::span<const PrefixToken> b) const {
+    return compare_tokens(a.next, b) < 0;
+  }
+  bool operator()(std::span<const PrefixToken> a, const PrefixWaiter& b) const {
+    return compare_tokens(a, b.next) < 0;
+  }
+};
+
+// One page of a prefix. A node whose page is not full is a leaf.
+struct RadixNode : SetHook {
+  struct Order {
+    bool operator()(const RadixNode& a, const RadixNode& b) const {
+      return compare_tokens(a.tokens, b.tokens) < 0;
+    }
+    bool operator()(const RadixNode& a, std::span<const PrefixToken> b) const {
+      return compare_tokens(a.tokens, b) < 0;
+    }
+    bool operator()(std::span<const PrefixToken> a, const RadixNode& b) const {
+      return compare_tokens(a, b.tokens) < 0;
+    }
+  };
+  using Children =
+      intrusive::avl_set<RadixNode, intrusive::base_hook<SetHook>, intrusive::compare<Order>>;
+  using Waiters = intrusive::avl_multiset<PrefixWaiter, intrusive::base_hook<SetHook>,
+                                          intrusive::compare<NextPageOrder>>;
+
+  RadixNode* parent = nullptr;  // null: a root
+  Children children;
+  std::span<PrefixToken> tokens;  // of this page
+  int64_t end = 0;                // position after its last token
+  PageHash hash;                  // of full pages and roots
+
+  int32_t page = -1;
+  int32_t window_page = -1;  // -1: not resident
+  int32_t snapshot = -1;     // slot with the recurrent state exactly at `end`; -1: none
+  int32_t pins = 0;          // leases that run through here; of a root: open() calls
+  int32_t window_pins = 0;   // those that need the window page
+
+  Waiters waiters;
+  int64_t waiters_below = 0;  // here and further down
+
+  ListHook page_use, window_use, snapshot_use;  // places in the lists of what may be evicted
+
+  int64_t begin() const { return end - static_cast<int64_t>(tokens.size()); }
+};
+
+template <ListHook RadixNode::* Hook>
+using UseList = intrusive::list<RadixNode, intrusive::member_hook<RadixNode, ListHook, Hook>>;
+
+}  // namespace banyan

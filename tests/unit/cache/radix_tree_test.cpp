@@ -1,0 +1,237 @@
+#include "cache/radix_tree.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/random.h"
+
+namespace banyan {
+namespace {
+
+constexpr int kPage = 4;
+constexpr StateClasses kPlain{.page_size_tokens = kPage};
+constexpr StateClasses kRecurrent{
+    .page_size_tokens = kPage, .recurrent = true, .resume_alignment_tokens = kPage};
+constexpr StateClasses kWindow{.page_size_tokens = kPage, .window_tokens = 6};
+
+std::vector<TokenId> numbers(int first, int count) {
+  std::vector<TokenId> tokens;
+  for (int i = 0; i < count; ++i) tokens.push_back(first + i);
+  return tokens;
+}
+
+// Computes `tokens` as a sequence would: what is there is leased, the rest is published. Returns
+// how much was there.
+int64_t run(RadixTree& tree, RadixNode* root, const std::vector<TokenId>& tokens,
+            const StateClasses& classes = kPlain) {
+  PrefixMatch match = tree.match(root, std::span(tokens).first(tokens.size() - 1));
+  Lease lease = tree.lease(match.node);
+  auto units = [&] {
+    return PageUnits{tree.take_page(), classes.window_tokens > 0 ? tree.take_window_page() : -1};
+  };
+  auto end = static_cast<int64_t>(tokens.size());
+  int64_t first = match.node->end;
+  for (; first + kPage <= end; first += kPage) {
+    tree.publish(lease, std::span(tokens).subspan(static_cast<size_t>(first), kPage), units());
+  }
+  if (first < end && !classes.recurrent) {
+    PageUnits rest = units();
+    if (!tree.publish_open(lease, std::span(tokens).subspan(static_cast<size_t>(first)), rest)) {
+      tree.give_back_page(rest.page);
+      if (rest.window_page >= 0) tree.give_back_window_page(rest.window_page);
+    }
+  }
+  return match.position();
+}
+
+TEST(RadixTree, FindsWhatWasPublishedToTheToken) {
+  RadixTree tree(kPlain, {.pages = 20});
+  RadixNode* root = tree.open({.model_fingerprint = "m"});
+  EXPECT_EQ(run(tree, root, numbers(0, 10)), 0);
+  EXPECT_EQ(run(tree, root, numbers(0, 10)), 9) << "never the last token";
+  EXPECT_EQ(run(tree, root, numbers(0, 14)), 10) << "two pages and half of an open one";
+  std::vector<TokenId> other = numbers(0, 7);
+  other.push_back(99);
+  other.push_back(99);
+  EXPECT_EQ(run(tree, root, other), 7) << "the second page up to where it differs";
+  tree.check();
+  tree.close(root);
+}
+
+TEST(RadixTree, KeepsNamespacesApart) {
+  RadixTree tree(kPlain, {.pages = 20});
+  RadixNode* a = tree.open({.model_fingerprint = "m", .salt = "x"});
+  RadixNode* b = tree.open({.model_fingerprint = "m", .extra_key = "x"});
+  ASSERT_NE(a, b);
+  run(tree, a, numbers(0, 9));
+  EXPECT_EQ(tree.match(b, numbers(0, 8)).position(), 0);
+  EXPECT_NE(a->hash, b->hash);
+  tree.close(a);
+  tree.close(b);
+  EXPECT_EQ(
+      tree.match(tree.open({.model_fingerprint = "m", .salt = "x"}), numbers(0, 8)).position(), 8)
+      << "a namespace outlives its requests";
+}
+
+TEST(RadixTree, EvictsLeavesThatWereUsedLongestAgo) {
+  RadixTree tree(kPlain, {.pages = 6});
+  RadixNode* root = tree.open({});
+  std::vector<TokenId> a = numbers(0, 9), b = numbers(100, 9), c = numbers(200, 9);
+  run(tree, root, a);  // two pages and an open one
+  run(tree, root, b);
+  run(tree, root, a);  // used again
+  run(tree, root, c);
+  tree.check();
+  EXPECT_EQ(tree.match(root, b).position(), 0);
+  EXPECT_GE(tree.match(root, a).position(), 8);
+  EXPECT_GE(tree.match(root, c).position(), 8);
+  tree.flush();
+  tree.check();
+  EXPECT_EQ(tree.pages().free, 6);
+  tree.close(root);
+}
+
+TEST(RadixTree, NeverEvictsWhatIsLeased) {
+  RadixTree tree(kPlain, {.pages = 3});
+  RadixNode* root = tree.open({});
+  run(tree, root, numbers(0, 8));
+  Lease lease = tree.lease(tree.match(root, numbers(0, 8)).node);
+  EXPECT_EQ(lease.end(), 8);
+  int32_t last = tree.take_page();
+  EXPECT_GE(last, 0);
+  EXPECT_EQ(tree.take_page(), -1);
+  tree.flush();
+  EXPECT_EQ(tree.match(root, numbers(0, 8)).position(), 8);
+  lease.release();
+  EXPECT_GE(tree.take_page(), 0) << "the deeper page";
+  EXPECT_EQ(tree.match(root, numbers(0, 8)).position(), 4);
+  tree.check();
+}
+
+TEST(RadixTree, GivesBackAPageThatSomebodyElseComputedFirst) {
+  RadixTree tree(kPlain, {.pages = 4});
+  RadixNode* root = tree.open({});
+  Lease first = tree.lease(root), second = tree.lease(root);
+  int32_t a = tree.take_page(), b = tree.take_page();
+  EXPECT_EQ(tree.publish(first, numbers(0, kPage), {a, -1}).page, a);
+  EXPECT_EQ(tree.publish(second, numbers(0, kPage), {b, -1}).page, a);
+  EXPECT_EQ(tree.pages().free, 3);
+  EXPECT_EQ(second.node(), first.node());
+  tree.check();
+}
+
+TEST(RadixTree, CompletesAnOpenPageInPlaceAndDropsWhatItCovers) {
+  RadixTree tree(kPlain, {.pages = 8});
+  RadixNode* root = tree.open({});
+  run(tree, root, numbers(0, 2));  // an open page of two tokens, left behind
+  Lease lease = tree.lease(root);
+  int32_t page = tree.take_page();
+  EXPECT_TRUE(tree.publish_open(lease, numbers(0, 3), {page, -1}));
+  EXPECT_EQ(tree.pages().free, 7) << "the page of two tokens went";
+  EXPECT_EQ(tree.publish(lease, numbers(0, 4), {page, -1}).page, page);
+  EXPECT_EQ(lease.end(), 4);
+  int32_t again = tree.take_page();
+  Lease other = tree.lease(root);
+  EXPECT_FALSE(tree.publish_open(other, numbers(0, 3), {again, -1})) << "there already";
+  tree.give_back_page(again);
+  tree.check();
+}
+
+TEST(RadixTree, ResumesRecurrentStateAtSnapshotsOnly) {
+  RadixTree tree(kRecurrent, {.pages = 20, .slots = 2});
+  RadixNode* root = tree.open({});
+  run(tree, root, numbers(0, 12), kRecurrent);
+  PrefixMatch match = tree.match(root, numbers(0, 12));
+  EXPECT_EQ(match.position(), 0);
+  EXPECT_EQ(match.pages_end, 12);
+  Lease lease = tree.lease(root);
+  for (int first : {0, 4}) {
+    tree.publish(lease, numbers(first, kPage), {tree.take_page(), -1});
+  }
+  tree.add_snapshot(lease.node(), tree.take_slot());
+  EXPECT_EQ(tree.match(root, numbers(0, 12)).position(), 8);
+  EXPECT_EQ(tree.match(root, numbers(0, 7)).position(), 0);
+  tree.check();
+  lease.release();
+  EXPECT_GE(tree.take_slot(), 0);
+  EXPECT_GE(tree.take_slot(), 0) << "the snapshot's";
+  EXPECT_EQ(tree.match(root, numbers(0, 12)).position(), 0);
+}
+
+TEST(RadixTree, ResumesWindowsWhereTheirReachIsResident) {
+  RadixTree tree(kWindow, {.pages = 20, .window_pages = 5});
+  RadixNode* root = tree.open({});
+  run(tree, root, numbers(0, 12), kWindow);
+  EXPECT_EQ(tree.match(root, numbers(0, 12)).position(), 12);
+  for (int i = 0; i < 3; ++i) EXPECT_GE(tree.take_window_page(), 0);
+  EXPECT_EQ(tree.window_pages().cached, 2) << "the first page went";
+  PrefixMatch match = tree.match(root, numbers(0, 12));
+  EXPECT_EQ(match.position(), 12) << "the last five positions are in the other two";
+  EXPECT_EQ(tree.match(root, numbers(0, 9)).position(), 0) << "position 8 would look at 3 and on";
+  Lease lease = tree.lease(match.node);
+  EXPECT_EQ(lease.window_begin(), 4);
+  EXPECT_EQ(tree.take_window_page(), -1) << "pinned";
+  tree.advance_window(lease, 8);
+  EXPECT_GE(tree.take_window_page(), 0);
+  lease.release();
+  tree.check();
+}
+
+TEST(RadixTree, TellsWaitersOfWhatTheyGainAndLose) {
+  RadixTree tree(kPlain, {.pages = 3});
+  RadixNode* root = tree.open({});
+  std::vector<TokenId> long_prompt = numbers(0, 11), other = numbers(50, 9);
+  PrefixWaiter a, b;
+  a.tokens = long_prompt;
+  b.tokens = other;
+  tree.attach(root, a);
+  tree.attach(root, b);
+  EXPECT_EQ(a.resumable, 0);
+  EXPECT_EQ(tree.take_changed(), nullptr);
+  run(tree, root, numbers(0, 12));
+  EXPECT_EQ(tree.take_changed(), &a);
+  EXPECT_EQ(tree.take_changed(), nullptr) << "the other hangs elsewhere";
+  EXPECT_EQ(a.resumable, 8);
+  PrefixWaiter late;
+  late.tokens = long_prompt;
+  tree.attach(root, late);
+  EXPECT_EQ(late.resumable, 8);
+  run(tree, root, numbers(50, 8));  // takes two pages from the others
+  EXPECT_EQ(a.resumable, 4);
+  EXPECT_EQ(b.resumable, 8);
+  tree.check();
+  for (PrefixWaiter* waiter : {&a, &b, &late}) tree.detach(*waiter);
+  tree.check();
+}
+
+// Random prompts of a few letters against the obvious: the longest common beginning with anything
+// that is still there. With room for everything, nothing is ever lost.
+TEST(RadixTree, AgreesWithAListOfAllPrompts) {
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    uint64_t draws = 0;
+    auto below = [&](int end) { return static_cast<int>(uniform(seed, draws++, 0) * end); };
+    RadixTree tree(kPlain, {.pages = 4000});
+    RadixNode* root = tree.open({});
+    std::vector<std::vector<TokenId>> seen;
+    for (int i = 0; i < 60; ++i) {
+      std::vector<TokenId> tokens;
+      for (int length = 1 + below(20); length > 0; --length) tokens.push_back(below(2));
+      int64_t expected = 0;
+      for (const auto& other : seen) {
+        auto end = tokens.end() - 1;
+        expected = std::max<int64_t>(
+            expected,
+            std::mismatch(tokens.begin(), end, other.begin(), other.end()).first - tokens.begin());
+      }
+      ASSERT_EQ(run(tree, root, tokens), expected) << "seed " << seed << ", prompt " << i;
+      tree.check();
+      seen.push_back(tokens);
+    }
+    tree.close(root);
+  }
+}
+
+}  // namespace
+}  // namespace banyan
