@@ -27,7 +27,7 @@ struct EngineConfig {
   double memory_fraction = 0.8;       // of the memory available after the weights, for the states
   int running_max = 8;                // sequences in flight
   int queued_max = 256;               // requests waiting
-  int chunked_prefill_tokens = 512;   // rows of one step at most, or running_max if that is more
+  int chunked_prefill_tokens = 512;   // of prompts in one step, beside one token of each sequence
 
   // fcfs: first come, first served. lpm: longest cached prefix first, with aging. priority: highest
   // priority first.

@@ -39,14 +39,18 @@ struct EngineInfo {
   int64_t weight_bytes_streamed = 0;    // read by a step of one token
   int64_t attention_flops_per_key = 0;  // for one token, per earlier token it looks at
   int64_t state_bytes_per_token = 0;
-  int64_t state_bytes_per_sequence = 0;
+  int64_t state_bytes_per_window_token = 0;  // of states that keep a window only
+  int64_t state_bytes_per_sequence = 0;      // of recurrent state, and of each snapshot of it
 
   std::string kernels;  // the table in use, "avx512"
   int threads = 0;
   int page_size_tokens = 0;
-  int64_t total_tokens_max = 0;  // that the pages hold
-  int64_t state_bytes_max = 0;   // when every page is in use
-  int64_t step_bytes = 0;        // activations of the largest step
+  int64_t total_tokens_max = 0;   // that the pages hold
+  int64_t window_tokens_max = 0;  // that the window pages hold
+  int64_t slots = 0;              // of recurrent state: one for each sequence, the rest snapshots
+  int64_t state_bytes_max = 0;    // when every page and slot is in use
+  int64_t prefill_rows_max = 0;   // of one step, beside one for each sequence that decodes
+  int64_t step_bytes = 0;         // activations of the largest step
 };
 
 struct EngineStats {

@@ -114,20 +114,4 @@ void StatePools::copy_slot(int32_t from, int32_t to) {
   }
 }
 
-PageList::PageList(int64_t pages) {
-  free_.reserve(static_cast<size_t>(pages));
-  for (int64_t page = pages - 1; page >= 0; --page) free_.push_back(static_cast<int32_t>(page));
-}
-
-int32_t PageList::take() {
-  CHECK(!free_.empty());
-  int32_t page = free_.back();
-  free_.pop_back();
-  return page;
-}
-
-void PageList::give_back(int32_t page) {
-  free_.push_back(page);
-}
-
 }  // namespace banyan

@@ -4,7 +4,7 @@
 // slot however many layers it passes through.
 //
 // Pools are reserved up front and committed by the operating system when first touched. Owned by
-// the Runner; who holds which unit is the engine's business (PageList).
+// the Runner; who holds which unit is the engine's business (UnitList).
 #pragma once
 
 #include <cstdint>
@@ -58,19 +58,5 @@ class StatePools {
 size_t state_bytes_per_token(std::span<const StateSpec> specs);
 size_t state_bytes_per_window_token(std::span<const StateSpec> specs);
 size_t state_bytes_per_slot(std::span<const StateSpec> specs);
-
-// The units of a class that nobody holds. Every unit is in exactly one of {this list, one holder}.
-class PageList {
- public:
-  explicit PageList(int64_t pages);
-
-  int64_t free_count() const { return static_cast<int64_t>(free_.size()); }
-  // Requires free_count() > 0.
-  int32_t take();
-  void give_back(int32_t page);
-
- private:
-  std::vector<int32_t> free_;  // a stack: the page used last is the warmest
-};
 
 }  // namespace banyan

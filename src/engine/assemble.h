@@ -10,11 +10,16 @@
 
 namespace banyan {
 
+class Scheduler;
+
 struct EngineAssembly {
   // Engine::load, where config.json names one of `families`.
   static Result<std::unique_ptr<Engine>> load(const EngineConfig& config,
                                               std::span<const Family> families,
                                               const LoadProgress& progress = {});
+
+  // For tests that check invariants between steps.
+  static const Scheduler& scheduler(const Engine& engine);
 };
 
 }  // namespace banyan

@@ -28,13 +28,22 @@ void build_batch(const StepPlan& plan, Batch& batch, std::vector<LogitRowUse>& u
                            .row_count = static_cast<int32_t>(span.count),
                            .first_position = static_cast<int32_t>(span.first),
                            .page_begin = static_cast<int32_t>(batch.page_table.size())});
-    batch.slots.push_back(-1);
+    batch.slots.push_back(s.slot);
     batch.adapters.push_back(-1);
     batch.prompt_tokens.push_back(static_cast<int32_t>(s.prompt_tokens));
     batch.page_table.insert(batch.page_table.end(), s.pages.begin(), s.pages.end());
+    batch.window_page_table.insert(batch.window_page_table.end(), s.window_pages.begin(),
+                                   s.window_pages.end());
     add_rows(span, batch, uses);
   }
-  batch.window_page_table = batch.page_table;
+  for (const PlannedCapture& capture : plan.captures) {
+    batch.captures.push_back({.span = static_cast<int32_t>(capture.span),
+                              .position = static_cast<int32_t>(capture.position),
+                              .slot = capture.slot});
+  }
+  batch.page_copies = plan.copies.pages;
+  batch.window_page_copies = plan.copies.window_pages;
+  batch.slot_copies = plan.copies.slots;
 }
 
 }  // namespace banyan

@@ -1,6 +1,7 @@
 #include "banyan/engine.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -18,6 +19,7 @@ namespace banyan {
 namespace {
 
 constexpr int64_t kNewTokensMax = int64_t{1} << 31;  // the context length ends it long before
+constexpr double kTimeoutMax_s = 1e9;
 
 Status check_tokens(std::span<const TokenId> tokens, int64_t vocabulary, std::string_view what) {
   for (TokenId token : tokens) {
@@ -34,19 +36,32 @@ Status check_limit(std::string_view what, int64_t value, int64_t max) {
   return invalid_argument("{} is {}, allowed are 0 to {}", what, value, max);
 }
 
-Status check_supported(const GenerateRequest& request) {
+Status check_supported(const GenerateRequest& request, const EngineConfig& config) {
   if (!request.adapter.empty()) {
     return unsupported("adapter \"{}\": adapters are not supported yet", request.adapter);
   }
-  if (request.priority != 0) {
-    return unsupported("priority {}: requests run first come, first served", request.priority);
+  if (request.priority != 0 && config.schedule_policy != "priority") {
+    return unsupported("priority {}: the schedule policy is {}, not priority", request.priority,
+                       config.schedule_policy);
   }
-  if (request.min_new_tokens != 0) return unsupported("min_new_tokens is not supported yet");
-  if (!request.logprob_token_ids.empty()) {
-    return unsupported("logprob_token_ids are not supported yet");
-  }
-  if (request.timeout_s != 0) return unsupported("timeout_s is not supported yet");
   return {};
+}
+
+int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+SchedulerConfig scheduler_config(const EngineConfig& config, const Runner& runner) {
+  return {.policy = schedule_policy(config.schedule_policy),
+          .aging_period = config.aging_period,
+          .radix_cache = config.radix_cache,
+          .running_max = config.running_max,
+          .prefill_rows_max = runner.info().prefill_rows_max,
+          .snapshot_interval_tokens = config.snapshot_interval_tokens,
+          .classes = runner.classes(),
+          .units = pool_sizes(runner.info())};
 }
 
 TokenCounts count_prompt(const std::vector<TokenId>& prompt, int64_t vocabulary) {
@@ -66,30 +81,38 @@ class Engine::Impl {
   Impl(const EngineConfig& config, std::unique_ptr<Runner> runner)
       : config_(config),
         runner_(std::move(runner)),
-        scheduler_(info().total_tokens_max / info().page_size_tokens, info().page_size_tokens,
-                   config.running_max, step_rows_max(config)),
+        scheduler_(scheduler_config(config, *runner_)),
         sampler_(info().vocabulary),
-        mask_(static_cast<size_t>((info().vocabulary + 31) / 32)) {}
+        mask_(static_cast<size_t>((info().vocabulary + 31) / 32)) {
+    // Page tables grow while sequences do; only prefixes that many share make them longer.
+    auto pages = static_cast<size_t>(info().total_tokens_max / info().page_size_tokens);
+    batch_.page_table.reserve(pages);
+    batch_.window_page_table.reserve(pages);
+  }
 
   Result<SequenceId> submit(GenerateRequest request, TokenSink sink);
   void cancel(SequenceId id) { scheduler_.cancel(id); }
+  void flush_cache() { scheduler_.tree().flush(); }
   bool step();  // must not be called from a sink
 
   const EngineInfo& info() const { return runner_->info(); }
   EngineStats stats() const;
+  const Scheduler& scheduler() const { return scheduler_; }
 
  private:
   // What the model said in one row that was asked for: about a prompt token, or a new one.
   struct RowResult {
     TokenId token = 0;
     float logprob = 0;
-    size_t top_begin = 0, top_count = 0;  // in tops_
-    const char* problem = nullptr;        // why there is no token
+    // In tops_: the most likely tokens, and behind them those that the request names.
+    size_t top_begin = 0, top_count = 0, chosen_count = 0;
+    const char* problem = nullptr;  // why there is no token
   };
 
   bool step_once();
   Status check(const GenerateRequest& request) const;
-  void deliver_cancelled();
+  void deliver_removed();
+  void deliver(std::unique_ptr<Sequence> s, FinishReason reason);
 
   void plan();    // queued requests -> plan_, batch_, uses_
   void launch();  // batch_ -> results_, one per use
@@ -103,6 +126,9 @@ class Engine::Impl {
   void end(Sequence& s, TokenEvent event);
   std::span<const TokenLogprob> top_of(const RowResult& result) const {
     return std::span(tops_).subspan(result.top_begin, result.top_count);
+  }
+  std::span<const TokenLogprob> chosen_of(const RowResult& result) const {
+    return std::span(tops_).subspan(result.top_begin + result.top_count, result.chosen_count);
   }
 
   EngineConfig config_;
@@ -124,7 +150,7 @@ class Engine::Impl {
 Status Engine::Impl::check(const GenerateRequest& request) const {
   const SamplingParams& sampling = request.sampling;
   TRY(sampling.validate());
-  TRY(check_supported(request));
+  TRY(check_supported(request, config_));
   if (request.prompt.empty()) return invalid_argument("the prompt has no tokens");
   auto prompt_tokens = static_cast<int64_t>(request.prompt.size());
   TRY(check_limit("prompt tokens", prompt_tokens, config_.prompt_tokens_max));
@@ -134,6 +160,14 @@ Status Engine::Impl::check(const GenerateRequest& request) const {
   TRY(check_limit("stop_token_ids", static_cast<int64_t>(request.stop_token_ids.size()),
                   config_.stop_token_ids_max));
   TRY(check_tokens(request.stop_token_ids, info().vocabulary, "stop_token_ids"));
+  TRY(check_limit("min_new_tokens", request.min_new_tokens, request.max_new_tokens));
+  TRY(check_limit("logprob_token_ids", static_cast<int64_t>(request.logprob_token_ids.size()),
+                  config_.top_logprobs_max));
+  TRY(check_tokens(request.logprob_token_ids, info().vocabulary, "logprob_token_ids"));
+  if (!(request.timeout_s >= 0 && request.timeout_s <= kTimeoutMax_s)) {
+    return invalid_argument("timeout_s is {}, allowed are 0 to {}", request.timeout_s,
+                            kTimeoutMax_s);
+  }
   TRY(check_limit("logit_bias entries", static_cast<int64_t>(sampling.logit_bias.size()),
                   config_.logit_bias_max));
   for (auto [token, bias] : sampling.logit_bias) {
@@ -159,14 +193,19 @@ Result<SequenceId> Engine::Impl::submit(GenerateRequest request, TokenSink sink)
   auto s = std::make_unique<Sequence>();
   s->prompt_tokens = static_cast<int64_t>(request.prompt.size());
   s->tokens_max = std::min(s->prompt_tokens + request.max_new_tokens, info().context_length_tokens);
-  if (scheduler_.pages_for(s->tokens_max) > scheduler_.pages_total()) {
+  if (!scheduler_.fits_alone(s->tokens_max)) {
     return exhausted(
         "{} tokens of prompt and output do not fit into the {} tokens of memory; ask "
         "for fewer new tokens",
         s->tokens_max, info().total_tokens_max);
   }
   s->id = ++last_id_;
-  s->name_space = {info().architecture, request.adapter, request.cache_salt};
+  s->name_space = {info().architecture, request.adapter, request.cache_salt, request.extra_key};
+  s->arrived_ns = now_ns();
+  if (request.timeout_s > 0) {
+    s->deadline_ns = s->arrived_ns + static_cast<int64_t>(request.timeout_s * 1e9);
+  }
+  if (request.prompt_logprobs_begin) s->prompt_logprobs_next = *request.prompt_logprobs_begin;
   s->tokens.reserve(static_cast<size_t>(s->tokens_max));
   s->tokens = request.prompt;
   if (request.sampling.has_penalties()) s->counts = count_prompt(s->tokens, info().vocabulary);
@@ -185,7 +224,7 @@ bool Engine::Impl::step() {
 }
 
 bool Engine::Impl::step_once() {
-  deliver_cancelled();
+  deliver_removed();
   plan();
   if (plan_.spans.empty()) return false;
   launch();
@@ -194,16 +233,23 @@ bool Engine::Impl::step_once() {
   return true;
 }
 
-void Engine::Impl::deliver_cancelled() {
-  while (std::unique_ptr<Sequence> s = scheduler_.remove_cancelled()) {
-    s->sink({.sequence = s->id,
-             .position = static_cast<int64_t>(s->tokens.size()),
-             .finish = FinishReason::kCancelled});
-  }
+void Engine::Impl::deliver_removed() {
+  while (auto s = scheduler_.remove_cancelled()) deliver(std::move(s), FinishReason::kCancelled);
+  if (!scheduler_.has_deadlines()) return;
+  int64_t now = now_ns();
+  while (auto s = scheduler_.remove_expired(now)) deliver(std::move(s), FinishReason::kTimeout);
+}
+
+void Engine::Impl::deliver(std::unique_ptr<Sequence> s, FinishReason reason) {
+  s->sink({.sequence = s->id, .position = s->length(), .finish = reason});
 }
 
 void Engine::Impl::plan() {
   scheduler_.plan(plan_);
+  for (const PlannedSpan& span : plan_.spans) {
+    Sequence& s = *span.sequence;
+    if (s.queued_s == 0) s.queued_s = static_cast<double>(now_ns() - s.arrived_ns) * 1e-9;
+  }
   build_batch(plan_, batch_, uses_);
 }
 
@@ -240,6 +286,8 @@ Engine::Impl::RowResult Engine::Impl::read_row(const LogitRowUse& use, const Log
   result.top_begin = tops_.size();
   result.top_count = top.size();
   tops_.insert(tops_.end(), top.begin(), top.end());
+  result.chosen_count = s.request.logprob_token_ids.size();
+  for (TokenId id : s.request.logprob_token_ids) tops_.push_back({id, Sampler::logprob(row, id)});
   return result;
 }
 
@@ -247,22 +295,28 @@ std::optional<TokenId> Engine::Impl::sample(const Sequence& s, int64_t position,
                                             const LogitRow& row) {
   DrawContext context{
       .params = s.request.sampling, .counts = &s.counts, .mask = {}, .position = position};
-  if (s.request.constraint) {
-    std::ranges::fill(mask_, 0);
-    s.request.constraint->fill_mask(mask_);
-    if (auto tail = info().vocabulary % 32; tail > 0) mask_.back() &= (1u << tail) - 1;
-    context.mask = mask_;
-    if (std::ranges::all_of(mask_, [](uint32_t word) { return word == 0; })) return std::nullopt;
+  bool may_stop = s.length() - s.prompt_tokens >= s.request.min_new_tokens;
+  if (!s.request.constraint && (may_stop || s.request.stop_token_ids.empty())) {
+    return sampler_.draw(row, context);
   }
+  std::ranges::fill(mask_, s.request.constraint ? 0 : ~0u);
+  if (s.request.constraint) s.request.constraint->fill_mask(mask_);
+  if (!may_stop) {
+    for (TokenId stop : s.request.stop_token_ids) {
+      mask_[static_cast<size_t>(stop) / 32] &= ~(1u << (stop % 32));
+    }
+  }
+  if (auto tail = info().vocabulary % 32; tail > 0) mask_.back() &= (1u << tail) - 1;
+  if (std::ranges::all_of(mask_, [](uint32_t word) { return word == 0; })) return std::nullopt;
+  context.mask = mask_;
   return sampler_.draw(row, context);
 }
 
 void Engine::Impl::commit() {
+  scheduler_.commit(plan_);
   for (const PlannedSpan& span : plan_.spans) {
-    Sequence& s = *span.sequence;
-    s.computed = span.first + span.count;
-    totals_.prompt_tokens +=
-        std::max<int64_t>(0, std::min(s.computed, s.prompt_tokens) - span.first);
+    int64_t prompt_end = std::min(span.end(), span.sequence->prompt_tokens);
+    totals_.prompt_tokens += std::max<int64_t>(0, prompt_end - span.first);
   }
   for (size_t i = 0; i < uses_.size(); ++i) {
     Sequence& s = *uses_[i].sequence;
@@ -287,13 +341,15 @@ void Engine::Impl::commit() {
 }
 
 void Engine::Impl::report_prompt_token(const LogitRowUse& use, const RowResult& result) {
+  use.sequence->prompt_logprobs_next = use.position + 2;
   use.sequence->sink({.sequence = use.sequence->id,
                       .position = use.position + 1,
                       .has_token = true,
                       .from_prompt = true,
                       .token = result.token,
                       .logprob = result.logprob,
-                      .top = top_of(result)});
+                      .top = top_of(result),
+                      .chosen = chosen_of(result)});
 }
 
 void Engine::Impl::append_token(Sequence& s, const RowResult& result) {
@@ -302,13 +358,16 @@ void Engine::Impl::append_token(Sequence& s, const RowResult& result) {
                    .has_token = true,
                    .token = result.token,
                    .logprob = result.logprob,
-                   .top = top_of(result)};
+                   .top = top_of(result),
+                   .chosen = chosen_of(result)};
   s.tokens.push_back(result.token);
   ++totals_.generated_tokens;
   if (s.request.sampling.has_penalties()) {
     ++s.counts.in_output[static_cast<size_t>(result.token)];
   }
   if (s.request.constraint) s.request.constraint->accept(result.token);
+  event.cached_tokens = s.cached_tokens;
+  event.queued_s = s.queued_s;
   event.finish = finish_reason(s, result.token);
   if (event.finish == FinishReason::kStop) event.matched_stop = result.token;
   if (event.finish == FinishReason::kNone) return s.sink(event);
@@ -328,6 +387,8 @@ void Engine::Impl::end(Sequence& s, TokenEvent event) {
     if (span.sequence == &s) span.sequence = nullptr;
   }
   event.sequence = s.id;
+  event.cached_tokens = s.cached_tokens;
+  event.queued_s = s.queued_s;
   if (!event.has_token) event.position = static_cast<int64_t>(s.tokens.size());
   std::unique_ptr<Sequence> ended = scheduler_.remove(&s);
   ended->sink(event);
@@ -337,12 +398,14 @@ EngineStats Engine::Impl::stats() const {
   EngineStats stats = totals_;
   stats.running = scheduler_.running();
   stats.queued = scheduler_.waiting();
-  stats.pages_free = scheduler_.pages_free();
-  stats.pages_total = scheduler_.pages_total();
+  RadixTree::Use pages = scheduler_.tree().pages();
+  stats.pages_free = pages.free;
+  stats.pages_cached = pages.cached;
+  stats.pages_total = pages.total;
+  stats.cached_tokens = scheduler_.cached_tokens();
+  stats.retracted = scheduler_.retracted();
   return stats;
 }
-
-void Engine::flush_cache() {}  // nothing is kept yet
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
@@ -350,6 +413,10 @@ Engine::~Engine() = default;
 Result<std::unique_ptr<Engine>> Engine::load(const EngineConfig& config,
                                              const LoadProgress& progress) {
   return EngineAssembly::load(config, registered_families(), progress);
+}
+
+const Scheduler& EngineAssembly::scheduler(const Engine& engine) {
+  return engine.impl_->scheduler();
 }
 
 Result<std::unique_ptr<Engine>> EngineAssembly::load(const EngineConfig& config,
@@ -367,6 +434,9 @@ Result<SequenceId> Engine::submit(GenerateRequest request, TokenSink sink) {
 }
 void Engine::cancel(SequenceId sequence) {
   impl_->cancel(sequence);
+}
+void Engine::flush_cache() {
+  impl_->flush_cache();
 }
 bool Engine::step() {
   return impl_->step();

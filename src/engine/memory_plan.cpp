@@ -1,8 +1,11 @@
 #include "engine/memory_plan.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 
 #include "base/error.h"
+#include "cache/radix_tree.h"
 #include "kernels/select.h"
 #include "ops/linear.h"
 #include "ops/rowwise.h"
@@ -10,27 +13,75 @@
 namespace banyan {
 namespace {
 
-// Tokens that the pages hold: what was asked for, else as much as all sequences can use, cut to
-// the share of memory that is for states. 0 when that does not suffice.
-int64_t choose_total_tokens(const EngineConfig& config, const EngineInfo& info,
-                            int64_t available_bytes) {
-  int64_t page = config.page_size_tokens;
-  // A model whose states are all slots has pages that cost nothing.
-  int64_t page_bytes = std::max<int64_t>(1, info.state_bytes_per_token * page);
-  auto share = static_cast<int64_t>(config.memory_fraction * static_cast<double>(available_bytes));
-  int64_t affordable = std::max<int64_t>(0, (share - info.step_bytes) / page_bytes) * page;
-  if (config.total_tokens_max > 0) {
-    int64_t wanted = std::max(page, config.total_tokens_max / page * page);
-    return wanted <= affordable ? wanted : 0;
+// Tokens whose states are kept when nobody says how many, if that is more than all sequences can
+// use at once: what is not in use keeps prefixes for later.
+constexpr int64_t kCachedTokens = int64_t{1} << 18;
+// Of all pages, those whose windowed states are kept, if that suffices for a sequence.
+constexpr int64_t kPagesPerWindowPage = 4;
+
+// Pages within reach while a chunk of a prompt is read.
+int64_t window_pages_min(const EngineInfo& info, const StateClasses& classes) {
+  int64_t tokens = classes.window_tokens + info.prefill_rows_max;
+  return (tokens + info.page_size_tokens - 1) / info.page_size_tokens + 1;
+}
+
+int64_t window_pages_for(int64_t pages, const EngineInfo& info, const StateClasses& classes) {
+  if (classes.window_tokens == 0) return 0;
+  return std::min(pages, std::max(pages / kPagesPerWindowPage, window_pages_min(info, classes)));
+}
+
+// A page in the radix tree, and its tokens.
+int64_t bytes_of_pages(int64_t pages, const EngineInfo& info, const StateClasses& classes) {
+  int64_t token = info.state_bytes_per_token + static_cast<int64_t>(sizeof(PrefixToken));
+  int64_t page = token * info.page_size_tokens + static_cast<int64_t>(sizeof(RadixNode));
+  int64_t window_page = info.state_bytes_per_window_token * info.page_size_tokens;
+  return pages * page + window_pages_for(pages, info, classes) * window_page;
+}
+
+// The most pages that take `bytes` or less.
+int64_t pages_within(int64_t bytes, int64_t pages_max, const EngineInfo& info,
+                     const StateClasses& classes) {
+  int64_t fits = 0, too_many = pages_max + 1;
+  while (too_many - fits > 1) {
+    int64_t pages = fits + (too_many - fits) / 2;
+    (bytes_of_pages(pages, info, classes) <= bytes ? fits : too_many) = pages;
   }
-  int64_t wanted = (info.context_length_tokens + page - 1) / page * page * config.running_max;
-  return std::min(wanted, affordable);
+  return fits;
+}
+
+// Divides what is for states: a slot for each sequence, a share for snapshots, the rest for pages,
+// as many as were asked for or else as can be of use. No pages when it does not suffice.
+void choose_pools(const EngineConfig& config, const StateClasses& classes, int64_t bytes,
+                  EngineInfo& info) {
+  int64_t page = config.page_size_tokens;
+  int64_t all_sequences = (info.context_length_tokens + page - 1) / page * config.running_max;
+  int64_t wanted = std::max(all_sequences, config.radix_cache ? kCachedTokens / page : 1);
+  if (config.total_tokens_max > 0) wanted = std::max<int64_t>(1, config.total_tokens_max / page);
+  if (classes.recurrent) {
+    int64_t slot = info.state_bytes_per_sequence;
+    auto share = static_cast<int64_t>(config.snapshot_fraction * static_cast<double>(bytes));
+    int64_t snapshots = config.radix_cache ? std::clamp<int64_t>(share / slot, 1, wanted) : 0;
+    info.slots = config.running_max + snapshots;
+    bytes -= info.slots * slot;
+  }
+  int64_t pages = pages_within(bytes, wanted, info, classes);
+  if (config.total_tokens_max > 0 && pages < wanted) pages = 0;
+  info.total_tokens_max = pages * page;
+  info.window_tokens_max = window_pages_for(pages, info, classes) * page;
+  info.state_bytes_max =
+      bytes_of_pages(pages, info, classes) + info.slots * info.state_bytes_per_sequence;
 }
 
 }  // namespace
 
-int64_t step_rows_max(const EngineConfig& config) {
-  return std::max(config.chunked_prefill_tokens, config.running_max);
+int64_t step_rows_max(const EngineConfig& config, const EngineInfo& info) {
+  return info.prefill_rows_max + config.running_max;
+}
+
+PoolSizes pool_sizes(const EngineInfo& info) {
+  return {.pages = info.total_tokens_max / info.page_size_tokens,
+          .window_pages = info.window_tokens_max / info.page_size_tokens,
+          .slots = info.slots};
 }
 
 size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, int64_t rows,
@@ -81,10 +132,19 @@ Result<EngineInfo> plan_memory(const EngineConfig& config, const LoadedModel& mo
   info.state_bytes_per_token = static_cast<int64_t>(state_bytes_per_token(model.states) +
                                                     state_bytes_per_window_token(model.states));
   info.state_bytes_per_sequence = static_cast<int64_t>(state_bytes_per_slot(model.states));
+  info.state_bytes_per_window_token =
+      static_cast<int64_t>(state_bytes_per_window_token(model.states));
+  StateClasses classes = classify_states(model.states, config.page_size_tokens);
+  int64_t alignment = classes.resume_alignment_tokens;
+  info.prefill_rows_max = (config.chunked_prefill_tokens + alignment - 1) / alignment * alignment;
+  if (info.prefill_rows_max != config.chunked_prefill_tokens) {
+    spdlog::info("chunked_prefill_tokens {} becomes {}, a multiple of {}",
+                 config.chunked_prefill_tokens, info.prefill_rows_max, alignment);
+  }
   info.step_bytes =
-      static_cast<int64_t>(measure_step_bytes(model, kernels, step_rows_max(config), {}));
-  info.total_tokens_max = choose_total_tokens(config, info, available_bytes);
-  info.state_bytes_max = info.total_tokens_max * info.state_bytes_per_token;
+      static_cast<int64_t>(measure_step_bytes(model, kernels, step_rows_max(config, info), {}));
+  auto share = static_cast<int64_t>(config.memory_fraction * static_cast<double>(available_bytes));
+  choose_pools(config, classes, share - info.step_bytes, info);
   return info;
 }
 

@@ -13,7 +13,10 @@ namespace banyan {
 constexpr int64_t kLogitRowsMax = 64;
 
 // Rows of one step at most.
-int64_t step_rows_max(const EngineConfig& config);
+int64_t step_rows_max(const EngineConfig& config, const EngineInfo& info);
+
+// How many units of each class the pools have.
+PoolSizes pool_sizes(const EngineInfo& info);
 
 // Bytes of step arena that `rows` rows need when the residual stream entering each of
 // `auxiliary_layers` layers is handed out: found by running a step over kernels that do nothing.

@@ -66,10 +66,8 @@ Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
         available, std::max<int64_t>(config.total_tokens_max, config.page_size_tokens),
         info.state_bytes_per_token, config.memory_fraction);
   }
-  int64_t pages = info.total_tokens_max / info.page_size_tokens;
-  PoolSizes sizes{.pages = pages, .window_pages = pages, .slots = config.running_max};
   runner->pools_ = std::make_unique<StatePools>(
-      TRY(StatePools::create(runner->model_.states, info.page_size_tokens, sizes)));
+      TRY(StatePools::create(runner->model_.states, info.page_size_tokens, pool_sizes(info))));
   runner->arena_ = Arena(static_cast<size_t>(info.step_bytes));
   return runner;
 }

@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/function_ref.h"
 #include "base/thread_pool.h"
+#include "cache/state_classes.h"
 #include "cache/state_pools.h"
 #include "models/load.h"
 #include "ops/batch.h"
@@ -39,8 +40,7 @@ class Runner {
   Hidden run_hidden(const Batch& batch, std::span<const int> layers);
 
   const EngineInfo& info() const { return info_; }
-  // What the model's layers keep; classify_states says what that asks of the engine.
-  std::span<const StateSpec> states() const { return model_.states; }
+  StateClasses classes() const { return classify_states(model_.states, info_.page_size_tokens); }
 
  private:
   Runner() = default;

@@ -7,88 +7,347 @@
 namespace banyan {
 namespace {
 
-// Takes the element that satisfies `match` out of `list`; null if there is none.
-template <class List, class Match>
-std::unique_ptr<Sequence> extract(List& list, Match match) {
-  auto it = std::ranges::find_if(list, [&](const auto& s) { return match(*s); });
-  if (it == list.end()) return nullptr;
-  std::unique_ptr<Sequence> sequence = std::move(*it);
-  list.erase(it);
-  return sequence;
-}
+// Of the output that a running sequence may still make, pages are kept for this much at most: a
+// request without a limit of its own must not keep others out.
+constexpr int64_t kExpectedTokensMax = 4096;
+// The expected share of that output falls slowly while all goes well and rises when a sequence had
+// to be retracted.
+constexpr double kShareMin = 0.1, kShareFall = 0.001, kShareRise = 0.2;
 
 }  // namespace
 
-Scheduler::Scheduler(int64_t pages, int page_size_tokens, int running_max, int64_t rows_max)
-    : free_pages_(pages),
-      pages_total_(pages),
-      page_size_tokens_(page_size_tokens),
-      running_max_(running_max),
-      rows_max_(rows_max) {
-  running_.reserve(static_cast<size_t>(running_max));
+void StepPlan::clear() {
+  spans.clear();
+  captures.clear();
+  copies.pages.clear();
+  copies.window_pages.clear();
+  copies.slots.clear();
+}
+
+Scheduler::Scheduler(const SchedulerConfig& config)
+    : config_(config),
+      tree_(config.classes, config.units),
+      holdings_(config.classes, tree_, config.radix_cache),
+      queue_(config.radix_cache ? config.policy : without_tree(config.policy), config.aging_period,
+             tree_, config.classes.prompt_only) {
+  CHECK(config.prefill_rows_max % config.classes.resume_alignment_tokens == 0);
+  running_.reserve(static_cast<size_t>(config.running_max));
+}
+
+Scheduler::~Scheduler() {
+  while (!sequences_.empty()) remove(sequences_.begin()->second.get());
+}
+
+// ---- Coming and going --------------------------------------------------------------------------
+
+bool Scheduler::fits_alone(int64_t tokens) const {
+  return holdings_.pages_for(tokens) <= config_.units.pages;
 }
 
 void Scheduler::enqueue(std::unique_ptr<Sequence> sequence) {
-  CHECK(pages_for(sequence->tokens_max) <= pages_total_);
-  waiting_.push_back(std::move(sequence));
+  CHECK(fits_alone(sequence->tokens_max));
+  Sequence& s = *sequence;
+  s.arrival = ++arrivals_;
+  s.root = tree_.open(s.name_space);
+  if (s.deadline_ns > 0) deadlines_.insert({s.deadline_ns, &s});
+  sequences_.emplace(s.id, std::move(sequence));
+  queue_.push(s);
 }
 
 void Scheduler::cancel(SequenceId id) {
-  auto mark = [id](const std::unique_ptr<Sequence>& s) {
-    if (s->id == id) s->cancelled = true;
-  };
-  std::ranges::for_each(waiting_, mark);
-  std::ranges::for_each(running_, mark);
-}
-
-void Scheduler::admit() {
-  while (!waiting_.empty() && running() < running_max_) {
-    Sequence& next = *waiting_.front();
-    int64_t pages = pages_for(next.tokens_max);
-    if (pages > free_pages_.free_count()) return;
-    next.pages.reserve(static_cast<size_t>(pages));
-    for (int64_t i = 0; i < pages; ++i) next.pages.push_back(free_pages_.take());
-    running_.push_back(std::move(waiting_.front()));
-    waiting_.pop_front();
-  }
-}
-
-void Scheduler::plan(StepPlan& plan) {
-  admit();
-  plan.spans.clear();
-  int64_t rows_left = rows_max_;
-  auto add = [&](Sequence& s) {
-    int64_t count = std::min(s.pending(), rows_left);
-    if (count == 0) return;
-    plan.spans.push_back({&s, s.computed, count});
-    rows_left -= count;
-  };
-  for (auto& s : running_) {
-    if (s->pending() == 1) add(*s);
-  }
-  for (auto& s : running_) {
-    if (s->pending() > 1) add(*s);
-  }
+  if (sequences_.contains(id)) cancelled_.push_back(id);
 }
 
 std::unique_ptr<Sequence> Scheduler::remove(Sequence* sequence) {
-  auto is_it = [&](const Sequence& s) { return &s == sequence; };
-  std::unique_ptr<Sequence> taken = extract(running_, is_it);
-  if (taken == nullptr) taken = extract(waiting_, is_it);
-  CHECK(taken != nullptr, "sequence is not scheduled");
-  for (int32_t page : taken->pages) free_pages_.give_back(page);
-  taken->pages.clear();
-  return taken;
+  Sequence& s = *sequence;
+  if (s.place == Sequence::Place::kRunning) {
+    holdings_.publish(s, true);
+    leave_running(s);
+    holdings_.drop(s);
+  } else if (s.place == Sequence::Place::kWaiting) {
+    queue_.remove(s);
+  } else {
+    std::erase_if(s.leader->followers, [&](const auto& f) { return f.sequence == &s; });
+  }
+  tree_.close(s.root);
+  deadlines_.erase({s.deadline_ns, &s});
+  auto node = sequences_.extract(s.id);
+  CHECK(!node.empty());
+  return std::move(node.mapped());
 }
 
 std::unique_ptr<Sequence> Scheduler::remove_cancelled() {
-  auto find = [](auto& list) -> Sequence* {
-    auto it = std::ranges::find_if(list, [](const auto& s) { return s->cancelled; });
-    return it == list.end() ? nullptr : it->get();
-  };
-  Sequence* cancelled = find(running_);
-  if (cancelled == nullptr) cancelled = find(waiting_);
-  return cancelled == nullptr ? nullptr : remove(cancelled);
+  while (!cancelled_.empty()) {
+    auto found = sequences_.find(cancelled_.back());
+    cancelled_.pop_back();
+    if (found != sequences_.end()) return remove(found->second.get());
+  }
+  return nullptr;
+}
+
+std::unique_ptr<Sequence> Scheduler::remove_expired(int64_t now_ns) {
+  if (deadlines_.empty() || deadlines_.begin()->first > now_ns) return nullptr;
+  return remove(deadlines_.begin()->second);
+}
+
+// ---- Planning a step ---------------------------------------------------------------------------
+
+void Scheduler::plan(StepPlan& plan) {
+  plan.clear();
+  rows_left_ = config_.prefill_rows_max;
+  expected_share_ = std::max(kShareMin, expected_share_ - kShareFall);
+  run_on(plan, true);
+  run_on(plan, false);
+  admit(plan);
+  plan_captures(plan);
+}
+
+// Spans of the running sequences that are, or are not, one token behind. Retracting shortens the
+// list from its end.
+void Scheduler::run_on(StepPlan& plan, bool decode) {
+  for (size_t i = 0; i < running_.size(); ++i) {
+    if ((running_[i]->pending() == 1) == decode) add_span(*running_[i], plan);
+  }
+}
+
+int64_t Scheduler::span_end(const Sequence& s) const {
+  if (s.pending() == 1) return s.length();
+  int64_t end = std::min(s.computed + rows_left_, s.length());
+  int64_t alignment = config_.classes.resume_alignment_tokens;
+  return end < s.prompt_tokens ? end / alignment * alignment : end;
+}
+
+// False if there was nothing to add, or if `s` itself had to be retracted.
+bool Scheduler::add_span(Sequence& s, StepPlan& plan) {
+  int64_t end = span_end(s);
+  if (end <= s.computed) return false;
+  while (!holdings_.reserve(s, end)) {
+    CHECK(running_.size() > 1, "sequence {} does not fit alone", s.id);
+    Sequence& last = *running_.back();
+    take_span(last, plan);
+    retract(last);
+    if (&last == &s) return false;
+  }
+  if (s.pending() > 1) rows_left_ -= end - s.computed;
+  plan.spans.push_back({&s, s.computed, end - s.computed});
+  return true;
+}
+
+void Scheduler::take_span(Sequence& s, StepPlan& plan) {
+  auto found = std::ranges::find(plan.spans, &s, &PlannedSpan::sequence);
+  if (found == plan.spans.end()) return;
+  if (s.pending() > 1) rows_left_ += found->count;
+  plan.spans.erase(found);
+}
+
+void Scheduler::plan_captures(StepPlan& plan) {
+  if (!config_.classes.recurrent || !config_.radix_cache) return;
+  int64_t alignment = config_.classes.resume_alignment_tokens;
+  for (size_t i = 0; i < plan.spans.size(); ++i) {
+    const PlannedSpan& span = plan.spans[i];
+    const Sequence& s = *span.sequence;
+    int64_t end = std::min(span.end(), s.prompt_tokens);
+    for (int64_t p = span.first / alignment * alignment + alignment; p <= end; p += alignment) {
+      if (!wants_snapshot(s, p)) continue;
+      int32_t slot = tree_.take_slot();
+      if (slot < 0) return;
+      plan.captures.push_back({static_cast<int64_t>(i), p - 1, slot});
+    }
+  }
+}
+
+// Before the prompt's end, where somebody missed one, and at intervals.
+bool Scheduler::wants_snapshot(const Sequence& s, int64_t position) const {
+  int64_t alignment = config_.classes.resume_alignment_tokens;
+  int64_t interval = std::max<int64_t>(1, config_.snapshot_interval_tokens / alignment) * alignment;
+  return position == (s.prompt_tokens - 1) / alignment * alignment || position % interval == 0 ||
+         std::ranges::find(s.wanted, position) != s.wanted.end();
+}
+
+void Scheduler::commit(const StepPlan& plan) {
+  int64_t page = config_.classes.page_size_tokens;
+  for (const PlannedSpan& span : plan.spans) {
+    Sequence& s = *span.sequence;
+    s.computed = span.end();
+    bool prompt_read = span.first < s.prompt_tokens && s.computed >= s.prompt_tokens;
+    holdings_.publish(s, prompt_read);
+    withdraw(s, s.lease.end() / page);
+  }
+  for (const PlannedCapture& capture : plan.captures) {
+    const Lease& lease = plan.spans[static_cast<size_t>(capture.span)].sequence->lease;
+    tree_.add_snapshot(RadixTree::node_ending_at(lease, capture.position + 1), capture.slot);
+  }
+  for (const PlannedSpan& span : plan.spans) release_followers(*span.sequence, false);
+}
+
+// ---- Admission ---------------------------------------------------------------------------------
+
+void Scheduler::admit(StepPlan& plan) {
+  while (running() < config_.running_max && rows_left_ >= config_.classes.resume_alignment_tokens) {
+    Sequence* s = queue_.next();
+    if (s == nullptr) return;
+    PrefixMatch match = holdings_.match(*s);
+    if (queue_.correct(*s, match.node->end) || follow(*s, match)) continue;
+    if (!running_.empty() && !has_room(*s, match)) return;
+    if (!start(*s, match, plan)) return;
+  }
+}
+
+int64_t Scheduler::pages_expected(const Sequence& s) const {
+  auto output = static_cast<double>(std::min(s.tokens_max - s.length(), kExpectedTokensMax));
+  return holdings_.pages_for(s.length() + static_cast<int64_t>(expected_share_ * output));
+}
+
+// Pages within the window while a chunk of the prompt is read.
+int64_t Scheduler::window_pages_expected(const Sequence& s) const {
+  if (config_.classes.window_tokens == 0) return 0;
+  int64_t in_reach = config_.classes.window_tokens + std::min(s.length(), config_.prefill_rows_max);
+  return std::min(pages_expected(s), holdings_.pages_for(in_reach) + 1);
+}
+
+bool Scheduler::has_room(const Sequence& s, const PrefixMatch& match) const {
+  int64_t pages = tree_.pages().available() - tree_.unpinned_pages(match.node);
+  int64_t window_pages = tree_.window_pages().available();
+  for (const Sequence* r : running_) {
+    auto held = static_cast<int64_t>(r->pages.size());
+    pages -= std::max<int64_t>(0, pages_expected(*r) - held);
+    int64_t window_held = held - r->window_first;
+    window_pages -= std::max<int64_t>(0, window_pages_expected(*r) - window_held);
+  }
+  int64_t wanted = pages_expected(s) - match.node->end / config_.classes.page_size_tokens;
+  return wanted <= pages && window_pages_expected(s) <= window_pages;
+}
+
+bool Scheduler::start(Sequence& s, const PrefixMatch& match, StepPlan& plan) {
+  queue_.admit(s);
+  if (!holdings_.start(s, match, plan.copies)) {
+    CHECK(!running_.empty(), "sequence {} does not fit alone", s.id);
+    queue_.push(s);
+    return false;
+  }
+  s.place = Sequence::Place::kRunning;
+  auto pages = static_cast<size_t>(holdings_.pages_for(s.tokens_max));
+  s.pages.reserve(pages);
+  s.window_pages.reserve(pages);
+  running_.push_back(&s);
+  if (s.cached_tokens < 0) {
+    s.cached_tokens = s.computed;
+    cached_tokens_ += s.cached_tokens;
+  }
+  // Pages beyond a snapshot that is missing: leave one there this time.
+  int64_t alignment = config_.classes.resume_alignment_tokens;
+  int64_t missed = match.pages_end / alignment * alignment;
+  if (config_.classes.recurrent && missed > s.computed) s.wanted.push_back(missed);
+  announce(s);
+  return add_span(s, plan);
+}
+
+void Scheduler::retract(Sequence& s) {
+  ++retracted_;
+  expected_share_ = std::min(1.0, expected_share_ + kShareRise);
+  holdings_.publish(s, true);
+  leave_running(s);
+  holdings_.drop(s);
+  queue_.push(s);
+}
+
+void Scheduler::leave_running(Sequence& s) {
+  withdraw(s, INT64_MAX);
+  s.computing.clear();
+  s.wanted.clear();
+  release_followers(s, true);
+  std::erase(running_, &s);
+}
+
+// ---- One computes, others follow ---------------------------------------------------------------
+
+// Tells others which pages of its prompt `s` will publish.
+void Scheduler::announce(Sequence& s) {
+  if (!config_.radix_cache) return;
+  int64_t page = config_.classes.page_size_tokens;
+  PageHash hash = s.lease.node()->hash;
+  s.computing_first_page = s.lease.end() / page;
+  s.withdrawn = 0;
+  for (int64_t end = s.lease.end() + page; end <= s.prompt_tokens; end += page) {
+    hash = hash_page(hash, std::span(s.tokens).subspan(static_cast<size_t>(end - page),
+                                                       static_cast<size_t>(page)));
+    s.computing.push_back(hash);
+    computing_.try_emplace(hash, &s);
+  }
+}
+
+// Pages before `page` are published, or will never be.
+void Scheduler::withdraw(Sequence& s, int64_t page) {
+  for (; s.withdrawn < s.computing.size() &&
+         s.computing_first_page + static_cast<int64_t>(s.withdrawn) < page;
+       ++s.withdrawn) {
+    auto found = computing_.find(s.computing[s.withdrawn]);
+    if (found != computing_.end() && found->second == &s) computing_.erase(found);
+  }
+}
+
+Sequence* Scheduler::leader_for(const Sequence& s, const PrefixMatch& match) {
+  if (computing_.empty()) return nullptr;
+  auto page = static_cast<size_t>(config_.classes.page_size_tokens);
+  std::span<const TokenId> rest =
+      s.reusable(config_.classes.prompt_only).subspan(static_cast<size_t>(match.node->end));
+  if (rest.size() < page) return nullptr;
+  auto found = computing_.find(hash_page(match.node->hash, rest.first(page)));
+  return found == computing_.end() ? nullptr : found->second;
+}
+
+bool Scheduler::follow(Sequence& s, const PrefixMatch& match) {
+  Sequence* leader = leader_for(s, match);
+  if (leader == nullptr) return false;
+  auto mine = s.reusable(config_.classes.prompt_only);
+  auto theirs = std::span(leader->tokens).first(static_cast<size_t>(leader->prompt_tokens));
+  int64_t common = std::ranges::mismatch(mine, theirs).in1 - mine.begin();
+  if (config_.classes.recurrent) {
+    // Only a snapshot is of use, and only if the leader has yet to pass there.
+    int64_t alignment = config_.classes.resume_alignment_tokens;
+    common = common / alignment * alignment;
+    if (common <= std::max(match.position(), leader->computed)) return false;
+    leader->wanted.push_back(common);
+  } else {
+    int64_t page = config_.classes.page_size_tokens;
+    common = std::min((common + page - 1) / page * page, leader->prompt_tokens);
+  }
+  queue_.remove(s);
+  s.place = Sequence::Place::kFollowing;
+  s.leader = leader;
+  leader->followers.push_back({&s, common});
+  return true;
+}
+
+void Scheduler::release_followers(Sequence& leader, bool all) {
+  std::erase_if(leader.followers, [&](const Sequence::Follower& follower) {
+    if (!all && follower.computed > leader.computed) return false;
+    follower.sequence->leader = nullptr;
+    queue_.push(*follower.sequence);
+    return true;
+  });
+}
+
+// ---- Invariants --------------------------------------------------------------------------------
+
+void Scheduler::check() const {
+  PoolSizes held = tree_.check();
+  for (const Sequence* s : running_) {
+    CHECK(s->computed <= static_cast<int64_t>(s->pages.size()) * config_.classes.page_size_tokens);
+    CHECK(s->pages.size() == s->window_pages.size());
+    auto leased = static_cast<size_t>(holdings_.pages_for(s->lease.end()));
+    held.pages += static_cast<int64_t>(s->pages.size() - leased);
+    for (size_t i = leased; i < s->pages.size(); ++i) held.window_pages += s->window_pages[i] >= 0;
+    for (size_t i = 0; i < s->window_pages.size(); ++i) {
+      bool needed = static_cast<int64_t>(i) >= s->window_first;
+      CHECK(config_.classes.window_tokens == 0 || !needed || s->window_pages[i] >= 0);
+    }
+    held.slots += s->slot >= 0;
+    CHECK(!config_.classes.recurrent || s->slot >= 0);
+  }
+  CHECK(held.pages + tree_.pages().free == tree_.pages().total);
+  CHECK(held.window_pages + tree_.window_pages().free == tree_.window_pages().total);
+  CHECK(held.slots + tree_.slots().free == tree_.slots().total);
 }
 
 }  // namespace banyan

@@ -1,17 +1,34 @@
 // Which sequences run in the next step, and over which of their positions.
 //
-// First come, first served: a waiting sequence is admitted as soon as there is room beside the
-// running ones for all the tokens that it may ever have, so nothing that runs is ever stopped for
-// want of pages. Running sequences share the step's rows, those that need one row first.
+// Continuous batching: a step has one row for each sequence that is one token behind (decode), and
+// beside them a chunk of rows for prompts: first those that are being read, in order of admission,
+// then those whose turn it is (engine/waiting_queue.h), as long as there is room. Where the model
+// has recurrent state, spans of a prompt end at multiples of its alignment.
+//
+// Prefixes: an admitted sequence starts behind the longest prefix in the radix tree that it can
+// resume from. One whose next page a running sequence is about to compute follows that one instead
+// of computing it again. Pages go into the tree as soon as they are complete.
+//
+// Room: a sequence is admitted when the pages that are free or merely cached suffice for its prompt
+// and a share of the output of all that run. When they do not after all, the sequence admitted last
+// is retracted: its pages go back, it keeps its place in the queue, and what it had computed is
+// used again as far as it is still cached. So the sequence admitted first always goes on, and any
+// that fits alone finishes.
+//
+// Owns the sequences. One thread.
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
+#include <set>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
-#include "cache/state_pools.h"
+#include "cache/radix_tree.h"
+#include "engine/holdings.h"
 #include "engine/sequence.h"
+#include "engine/waiting_queue.h"
 
 namespace banyan {
 
@@ -20,46 +37,105 @@ struct PlannedSpan {
   Sequence* sequence = nullptr;
   int64_t first = 0;
   int64_t count = 0;
+  int64_t end() const { return first + count; }
+};
+
+// A snapshot to be taken: of the state after `position` of spans[span].
+struct PlannedCapture {
+  int64_t span = 0;
+  int64_t position = 0;
+  int32_t slot = 0;
 };
 
 struct StepPlan {
   std::vector<PlannedSpan> spans;
+  std::vector<PlannedCapture> captures;
+  StateCopies copies;
+  void clear();
+};
+
+struct SchedulerConfig {
+  SchedulePolicy policy = SchedulePolicy::kFcfs;
+  int aging_period = 4;
+  bool radix_cache = true;
+  int running_max = 1;
+  int64_t prefill_rows_max = 1;  // of a step, beside one of each decoding sequence; a multiple of
+                                 // the resume alignment
+  int64_t snapshot_interval_tokens = 4096;
+  StateClasses classes;
+  PoolSizes units;
 };
 
 class Scheduler {
  public:
-  Scheduler(int64_t pages, int page_size_tokens, int running_max, int64_t rows_max);
+  explicit Scheduler(const SchedulerConfig& config);
+  ~Scheduler();
 
-  // Requires pages_for(sequence.tokens_max) <= pages_total().
+  // Requires fits_alone(sequence.tokens_max). The sequence waits from now on.
   void enqueue(std::unique_ptr<Sequence> sequence);
+  bool fits_alone(int64_t tokens) const;
   void cancel(SequenceId id);
 
-  // Admits what fits and fills `plan`, whose spans stay valid until the next call of any method.
+  // Admits, retracts and fills `plan`, whose sequences stay valid until the next call.
   void plan(StepPlan& plan);
+  // The plan was carried out: its positions are computed, its captures written.
+  void commit(const StepPlan& plan);
 
-  // Takes the sequence out and frees its pages. It must be running or waiting.
+  // Takes the sequence out; its units are free or cached.
   std::unique_ptr<Sequence> remove(Sequence* sequence);
-  // A cancelled sequence, removed; null when there is none left.
+  // A cancelled sequence, or one whose deadline is before `now_ns`, removed; null when there is
+  // none left.
   std::unique_ptr<Sequence> remove_cancelled();
+  std::unique_ptr<Sequence> remove_expired(int64_t now_ns);
+  bool has_deadlines() const { return !deadlines_.empty(); }
 
-  int64_t pages_for(int64_t tokens) const {
-    return (tokens + page_size_tokens_ - 1) / page_size_tokens_;
-  }
-  int64_t pages_total() const { return pages_total_; }
-  int64_t pages_free() const { return free_pages_.free_count(); }
   int64_t running() const { return static_cast<int64_t>(running_.size()); }
-  int64_t waiting() const { return static_cast<int64_t>(waiting_.size()); }
+  int64_t waiting() const { return static_cast<int64_t>(sequences_.size()) - running(); }
+  int64_t retracted() const { return retracted_; }
+  int64_t cached_tokens() const { return cached_tokens_; }
+  RadixTree& tree() { return tree_; }
+  const RadixTree& tree() const { return tree_; }
+  // Aborts where an invariant does not hold.
+  void check() const;
 
  private:
-  void admit();
+  void run_on(StepPlan& plan, bool decode);
+  bool add_span(Sequence& s, StepPlan& plan);
+  int64_t span_end(const Sequence& s) const;
+  void take_span(Sequence& s, StepPlan& plan);
+  void plan_captures(StepPlan& plan);
+  bool wants_snapshot(const Sequence& s, int64_t position) const;
 
-  PageList free_pages_;
-  int64_t pages_total_;
-  int page_size_tokens_;
-  int running_max_;
-  int64_t rows_max_;
-  std::deque<std::unique_ptr<Sequence>> waiting_;
-  std::vector<std::unique_ptr<Sequence>> running_;  // in order of admission
+  void admit(StepPlan& plan);
+  bool has_room(const Sequence& s, const PrefixMatch& match) const;
+  int64_t pages_expected(const Sequence& s) const;
+  int64_t window_pages_expected(const Sequence& s) const;
+  bool start(Sequence& s, const PrefixMatch& match, StepPlan& plan);
+
+  Sequence* leader_for(const Sequence& s, const PrefixMatch& match);
+  bool follow(Sequence& s, const PrefixMatch& match);
+  void announce(Sequence& s);
+  void withdraw(Sequence& s, int64_t pages);
+  void release_followers(Sequence& leader, bool all);
+
+  void retract(Sequence& s);
+  void leave_running(Sequence& s);
+
+  SchedulerConfig config_;
+  RadixTree tree_;
+  Holdings holdings_;
+  WaitingQueue queue_;
+
+  std::unordered_map<SequenceId, std::unique_ptr<Sequence>> sequences_;
+  std::vector<Sequence*> running_;                     // in order of admission
+  std::unordered_map<PageHash, Sequence*> computing_;  // who is about to publish a page
+  std::set<std::pair<int64_t, Sequence*>> deadlines_;
+  std::vector<SequenceId> cancelled_;
+  uint64_t arrivals_ = 0;
+  int64_t rows_left_ = 0;        // of the step that is being planned
+  double expected_share_ = 0.4;  // of the output that running sequences may still make
+  int64_t retracted_ = 0;
+  int64_t cached_tokens_ = 0;
 };
 
 }  // namespace banyan

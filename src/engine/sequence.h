@@ -1,36 +1,87 @@
-// One request in flight. Owned by the Engine; touched by its thread alone.
+// One request in flight. Owned by the Scheduler; touched by the engine's thread alone.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "banyan/request.h"
-#include "cache/prefix_key.h"
+#include "cache/radix_tree.h"
 #include "engine/sampler.h"
 
 namespace banyan {
 
 struct Sequence {
+  enum class Place : uint8_t {
+    kWaiting,    // in the queue
+    kFollowing,  // behind a running sequence that is about to compute its prefix
+    kRunning,
+  };
+
   SequenceId id = 0;
   GenerateRequest request;
   TokenSink sink;
   PrefixNamespace name_space;  // which prefixes it may share
+  Place place = Place::kWaiting;
+  uint64_t arrival = 0;     // order of arrival, kept when it is retracted
+  int64_t arrived_ns = 0;   // by the engine's clock
+  int64_t deadline_ns = 0;  // 0: none
 
   std::vector<TokenId> tokens;  // the prompt, then what was generated
   int64_t prompt_tokens = 0;
-  int64_t computed = 0;        // positions whose state is in the pages
-  int64_t tokens_max = 0;      // prompt and output together
-  std::vector<int32_t> pages;  // of positions [0, pages * page size)
-  TokenCounts counts;          // filled when the request has penalties
+  int64_t tokens_max = 0;  // prompt and output together
+  // The next prompt position whose log-probability is to be reported; beyond the prompt: none.
+  int64_t prompt_logprobs_next = INT64_MAX;
+  TokenCounts counts;  // filled when the request has penalties
   bool cancelled = false;
 
-  // Tokens that are known but not computed: more than one while the prompt is being read.
-  int64_t pending() const { return static_cast<int64_t>(tokens.size()) - computed; }
+  // What it holds: engine/holdings.h.
+  RadixNode* root = nullptr;
+  Lease lease;                        // the beginning of its pages that is in the tree
+  std::vector<int32_t> pages;         // of positions [0, pages * page size)
+  std::vector<int32_t> window_pages;  // as many; -1 behind the window
+  int64_t window_first = 0;           // window_pages before this index are -1
+  int32_t slot = -1;                  // of recurrent state
+  int64_t computed = 0;               // positions whose state is there
+  std::vector<int64_t> wanted;        // positions to leave a snapshot at
+  std::vector<PageHash> computing;    // pages of its prompt that it is about to publish...
+  int64_t computing_first_page = 0;   // ... from this page on, ...
+  size_t withdrawn = 0;               // ... of which so many are published
 
-  // Whether the logits of `position` give a prompt token's log-probability that was asked for.
+  // While it waits.
+  PrefixWaiter waiter;
+  int64_t score = 0;
+  // Waiting sequences that will use what this one computes, each until so many positions are there.
+  struct Follower {
+    Sequence* sequence = nullptr;
+    int64_t computed = 0;
+  };
+  std::vector<Follower> followers;
+  Sequence* leader = nullptr;
+
+  int64_t cached_tokens = -1;  // found at its first admission; -1: not admitted yet
+  double queued_s = 0;
+
+  int64_t length() const { return static_cast<int64_t>(tokens.size()); }
+  // Tokens that are known but not computed: more than one while the prompt is being read.
+  int64_t pending() const { return length() - computed; }
+
+  // Whether the logits of `position` give a prompt token's log-probability that was asked for and
+  // not reported yet.
   bool scores_prompt_at(int64_t position) const {
-    const auto& begin = request.prompt_logprobs_begin;
-    return begin && position + 1 >= *begin && position + 1 < prompt_tokens;
+    return position + 1 >= prompt_logprobs_next && position + 1 < prompt_tokens;
+  }
+
+  // The tokens whose states may come from the cache: never the last, whose logits are needed, nor
+  // one whose logits give a log-probability that was asked for.
+  std::span<const TokenId> reusable(bool prompt_only) const {
+    int64_t end = length() - 1;
+    if (prompt_logprobs_next < prompt_tokens) {
+      end = std::min(end, std::max<int64_t>(prompt_logprobs_next - 1, 0));
+    }
+    if (prompt_only) end = std::min(end, prompt_tokens);
+    return std::span(tokens).first(static_cast<size_t>(end));
   }
 };
 

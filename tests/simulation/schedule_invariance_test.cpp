@@ -1,6 +1,7 @@
 // The master property: whatever is served beside it, in whatever chunks, pages, threads and order,
 // a request gets the tokens and log-probabilities of the naive run (the same request alone, in one
-// chunk), bit for bit. And after every step each page is free or held by one sequence.
+// chunk, without any cached prefix), bit for bit. And after every step the scheduler's and the
+// radix tree's invariants hold.
 //
 // Goal: a seed explores one random workload on one random configuration; a failure names its seed.
 //   BANYAN_SEED=17 simulation_tests          replays seed 17 alone
@@ -11,8 +12,11 @@
 #include <cstdlib>
 #include <map>
 
+#include "engine/assemble.h"
+#include "engine/scheduler.h"
 #include "simulation/workload.h"
 #include "support/drive.h"
+#include "support/hybrid_model.h"
 
 namespace banyan::test {
 namespace {
@@ -25,25 +29,38 @@ int64_t number_from_environment(const char* name, int64_t fallback) {
   return text == nullptr ? fallback : std::atoll(text);
 }
 
+std::unique_ptr<Engine> load(bool hybrid, const EngineConfig& config) {
+  return hybrid ? load_hybrid_engine(config) : load_engine(config);
+}
+
 // The engine of naive runs on the same model and kernel table: everything fits at once.
-Engine& naive_engine(const EngineConfig& config) {
+Engine& naive_engine(const Workload& workload) {
+  const EngineConfig& config = workload.config;
   static std::map<std::string, std::unique_ptr<Engine>> engines;
   std::unique_ptr<Engine>& engine = engines[config.model_path + config.kernels];
   if (engine == nullptr) {
-    engine = load_engine({.model_path = config.model_path,
-                          .kernels = config.kernels,
-                          .threads = 1,
-                          .context_length_tokens = config.context_length_tokens,
-                          .total_tokens_max = 512,
-                          .running_max = 1});
+    engine = load(workload.hybrid, {.model_path = config.model_path,
+                                    .kernels = config.kernels,
+                                    .load_format = config.load_format,
+                                    .threads = 1,
+                                    .context_length_tokens = config.context_length_tokens,
+                                    .total_tokens_max = 512,
+                                    .running_max = 1,
+                                    .radix_cache = false});
   }
   return *engine;
 }
 
+// What the workloads have made happen: a simulation that never meets a cached prefix proves
+// nothing.
+struct Coverage {
+  int64_t cached_tokens = 0, cached_recurrent_tokens = 0, retracted = 0, steps = 0;
+};
+
 class Simulation {
  public:
-  explicit Simulation(const Workload& workload)
-      : workload_(workload), engine_(load_engine(workload.config)) {
+  Simulation(const Workload& workload, Coverage& coverage)
+      : workload_(workload), coverage_(coverage), engine_(load(workload.hybrid, workload.config)) {
     guests_.resize(workload.arrivals.size());
   }
 
@@ -56,9 +73,10 @@ class Simulation {
       std::vector<size_t> doomed = cancelled_;
       bool worked = engine_->step();
       for (size_t i : doomed) ASSERT_EQ(guests_[i].heard.ends, 1) << "cancelled, yet not ended";
-      check_pages();
+      check_units();
       if (testing::Test::HasFatalFailure()) return;
       if (!worked && std::ranges::all_of(guests_, [](auto& g) { return g.heard.ends == 1; })) {
+        count();
         return compare();
       }
     }
@@ -67,6 +85,7 @@ class Simulation {
 
  private:
   struct Guest {
+    GenerateRequest request;  // as it is submitted, without its constraint
     Heard heard;
     bool submitted = false;
     bool due_now = false;  // its predecessor has ended
@@ -85,7 +104,10 @@ class Simulation {
   // A full queue and a request that the pages can never hold are the only reasons to refuse.
   void submit(size_t i) {
     Guest& guest = guests_[i];
-    auto id = engine_->submit(arrival(i).fresh(), [this, i](const TokenEvent& e) { hear(i, e); });
+    if (guest.request.prompt.empty()) guest.request = request_of(i);
+    GenerateRequest request = guest.request;
+    request.constraint = arrival(i).fresh_constraint();
+    auto id = engine_->submit(std::move(request), [this, i](const TokenEvent& e) { hear(i, e); });
     if (id) {
       guest.submitted = true;
       guest.id = *id;
@@ -121,8 +143,25 @@ class Simulation {
     cancelled_.push_back(i);
   }
 
+  // Its own, or behind what came before in its conversation, as far as the context goes.
+  GenerateRequest request_of(size_t i) const {
+    GenerateRequest request = arrival(i).request;
+    if (!arrival(i).continues) return request;
+    const Guest& before = guests_[static_cast<size_t>(arrival(i).after)];
+    std::vector<TokenId> prompt = before.request.prompt;
+    for (TokenId token : before.heard.output_ids()) prompt.push_back(token);
+    prompt.insert(prompt.end(), request.prompt.begin(), request.prompt.end());
+    prompt.resize(std::min(prompt.size(), size_t{80}));
+    request.prompt = std::move(prompt);
+    if (request.prompt_logprobs_begin) {
+      request.prompt_logprobs_begin =
+          std::min(*request.prompt_logprobs_begin, static_cast<int64_t>(request.prompt.size()));
+    }
+    return request;
+  }
+
   int64_t pages_of(size_t i) const {
-    const GenerateRequest& request = arrival(i).request;
+    const GenerateRequest& request = guests_[i].request;
     auto prompt = static_cast<int64_t>(request.prompt.size());
     int64_t tokens =
         std::min(prompt + request.max_new_tokens, engine_->info().context_length_tokens);
@@ -130,24 +169,23 @@ class Simulation {
     return (tokens + page - 1) / page;
   }
 
-  // First come, first served: the running ones are the eldest that have not ended.
-  void check_pages() {
+  void check_units() {
+    EngineAssembly::scheduler(*engine_).check();
+    int64_t alive = 0;
+    for (size_t i : order_) alive += guests_[i].heard.ends == 0;
     EngineStats stats = engine_->stats();
-    int64_t held = 0, alive = 0;
-    for (size_t i : order_) {
-      if (guests_[i].heard.ends == 1) continue;
-      if (alive++ < stats.running) held += pages_of(i);
-    }
     ASSERT_EQ(stats.running + stats.queued, alive);
     ASSERT_LE(stats.running, workload_.config.running_max);
-    ASSERT_EQ(stats.pages_free + held, stats.pages_total);
   }
 
   void compare() {
     for (size_t i : order_) {
       SCOPED_TRACE(testing::Message() << "request " << i);
       const Heard& heard = guests_[i].heard;
-      Heard naive = run_alone(naive_engine(workload_.config), arrival(i).fresh());
+      GenerateRequest request = guests_[i].request;
+      request.constraint = arrival(i).fresh_constraint();
+      request.priority = 0;
+      Heard naive = run_alone(naive_engine(workload_), request);
       if (heard.finish == FinishReason::kCancelled) {  // heard a beginning
         ASSERT_LE(heard.prompt.size(), naive.prompt.size());
         ASSERT_LE(heard.output.size(), naive.output.size());
@@ -169,33 +207,50 @@ class Simulation {
     return std::ranges::equal(a, b, [&](const Heard::Token& x, const Heard::Token& y) {
       return x.position == y.position && x.token == y.token &&
              same_bits({&x.logprob, 1}, {&y.logprob, 1}) &&
-             std::ranges::equal(x.top, y.top, same_top);
+             std::ranges::equal(x.top, y.top, same_top) &&
+             std::ranges::equal(x.chosen, y.chosen, same_top);
     });
   }
 
+  void count() {
+    EngineStats stats = engine_->stats();
+    coverage_.cached_tokens += stats.cached_tokens;
+    if (engine_->info().slots > 0) coverage_.cached_recurrent_tokens += stats.cached_tokens;
+    coverage_.retracted += stats.retracted;
+    coverage_.steps += stats.steps;
+  }
+
   const Workload& workload_;
+  Coverage& coverage_;
   std::unique_ptr<Engine> engine_;
   std::vector<Guest> guests_;
   std::vector<size_t> order_;  // of submission
   std::vector<size_t> cancelled_;
 };
 
-void run_seed(int64_t seed) {
+void run_seed(int64_t seed, Coverage& coverage) {
   Workload workload = random_workload(static_cast<uint64_t>(seed));
   const EngineConfig& c = workload.config;
   SCOPED_TRACE(testing::Message() << "replay with BANYAN_SEED=" << seed << "; " << c.model_path
                                   << ", " << c.kernels << ", " << c.threads << " threads, pages of "
                                   << c.page_size_tokens << ", " << c.total_tokens_max << " tokens, "
                                   << c.running_max << " running, chunks of "
-                                  << c.chunked_prefill_tokens);
-  Simulation(workload).run();
+                                  << c.chunked_prefill_tokens << ", " << c.schedule_policy
+                                  << (c.radix_cache ? "" : ", no cache")
+                                  << (workload.hybrid ? ", hybrid" : ""));
+  Simulation(workload, coverage).run();
 }
 
 TEST(ScheduleInvariance, EveryRequestGetsItsNaiveRun) {
   int64_t only = number_from_environment("BANYAN_SEED", -1);
-  if (only >= 0) return run_seed(only);
+  Coverage coverage;
+  if (only >= 0) return run_seed(only, coverage);
   int64_t seeds = number_from_environment("BANYAN_SEEDS", kSeedsByDefault);
-  for (int64_t seed = 0; seed < seeds && !HasFailure(); ++seed) run_seed(seed);
+  for (int64_t seed = 0; seed < seeds && !HasFailure(); ++seed) run_seed(seed, coverage);
+  EXPECT_GT(coverage.cached_tokens, 10 * seeds);
+  EXPECT_GT(coverage.cached_recurrent_tokens, seeds);
+  EXPECT_GT(coverage.retracted, seeds / 20);
+  RecordProperty("steps", coverage.steps);
 }
 
 }  // namespace

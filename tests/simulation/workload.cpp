@@ -1,9 +1,11 @@
 #include "simulation/workload.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/random.h"
 #include "kernels/select.h"
+#include "support/hybrid_model.h"
 #include "support/shared.h"
 #include "support/stripes.h"
 
@@ -31,20 +33,43 @@ class Random {
   uint64_t draws_ = 0;
 };
 
-EngineConfig random_config(Random& r) {
+// A folder with the config of a hybrid; the bits of `layers` + 1 say which kinds of layers it has.
+const std::string& hybrid_folder(int layers) {
+  static std::array<std::unique_ptr<TemporaryFolder>, 7> folders;
+  std::unique_ptr<TemporaryFolder>& folder = folders[static_cast<size_t>(layers)];
+  if (folder == nullptr) {
+    folder = std::make_unique<TemporaryFolder>();
+    int kinds = layers + 1;
+    hybrid_config(*folder, {.full = (kinds & 1) != 0,
+                            .window = (kinds & 2) != 0,
+                            .recurrent = (kinds & 4) != 0,
+                            .context_tokens = kContextTokens});
+  }
+  return folder->path();
+}
+
+EngineConfig random_config(Random& r, bool hybrid) {
   std::vector<std::string> kernels = available_kernels();
   EngineConfig config;
-  config.model_path =
-      source_path(std::string("tests/golden/models/") +
-                  r.one_of({"llama2-mha", "mistral-window", "llama32-tied-sharded", "qwen3-tied"}));
+  config.model_path = hybrid ? hybrid_folder(r.below(7))
+                             : source_path(std::string("tests/golden/models/") +
+                                           r.one_of({"llama2-mha", "mistral-window",
+                                                     "llama32-tied-sharded", "qwen3-tied"}));
+  if (hybrid) config.load_format = "dummy";
   config.kernels = kernels[static_cast<size_t>(r.below(static_cast<int>(kernels.size())))];
   config.threads = r.chance(0.85) ? 1 : r.between(2, 3);
   config.context_length_tokens = kContextTokens;
   config.page_size_tokens = r.one_of({1, 2, 4, 4, 4, 16, 64});
-  config.total_tokens_max = std::max(config.page_size_tokens * 2, r.between(96, 400));
+  config.total_tokens_max =
+      std::max(config.page_size_tokens * 2, r.between(96, r.chance(0.5) ? 150 : 400));
   config.running_max = r.between(1, 8);
   config.queued_max = r.one_of({1, 3, 256});
   config.chunked_prefill_tokens = r.one_of({1, 2, 3, 7, 16, 64, 512});
+  config.schedule_policy = r.one_of({"fcfs", "lpm", "lpm", "priority"});
+  config.aging_period = r.between(1, 5);
+  config.radix_cache = r.chance(0.85);
+  config.snapshot_interval_tokens = r.between(1, 40);
+  config.snapshot_fraction = r.one_of({0.0, 0.0, 0.3});  // 0: a single snapshot
   return config;
 }
 
@@ -72,7 +97,8 @@ std::vector<TokenId> random_prompt(Random& r, const std::vector<TokenId>& text) 
   return prompt;
 }
 
-Arrival random_arrival(Random& r, int index, const std::vector<TokenId>& text) {
+Arrival random_arrival(Random& r, int index, const EngineConfig& config,
+                       const std::vector<TokenId>& text) {
   Arrival arrival;
   GenerateRequest& request = arrival.request;
   request.prompt = random_prompt(r, text);
@@ -85,7 +111,17 @@ Arrival random_arrival(Random& r, int index, const std::vector<TokenId>& text) {
   }
   if (r.chance(0.1)) arrival.constraint_modulus = r.between(2, 9);
   arrival.step = r.chance(0.5) ? 0 : r.below(40);
-  if (index > 0 && r.chance(0.2)) arrival.after = r.below(index);
+  if (index > 0 && r.chance(0.4)) {
+    arrival.after = r.below(index);
+    arrival.continues = r.chance(0.6);
+  }
+  if (config.schedule_policy == "priority") request.priority = r.between(-2, 2);
+  if (r.chance(0.1)) request.cache_salt = "salt";
+  if (r.chance(0.1)) request.extra_key = "key";
+  if (r.chance(0.1))
+    request.min_new_tokens =
+        r.between(0, static_cast<int>(std::min<int64_t>(request.max_new_tokens, 12)));
+  if (r.chance(0.1)) request.logprob_token_ids = {r.below(kVocabulary), r.below(kVocabulary)};
   if (r.chance(0.15)) arrival.cancel_after_tokens = r.between(1, 10);
   if (r.chance(0.15)) arrival.cancel_step = r.below(50);
   return arrival;
@@ -93,20 +129,19 @@ Arrival random_arrival(Random& r, int index, const std::vector<TokenId>& text) {
 
 }  // namespace
 
-GenerateRequest Arrival::fresh() const {
-  GenerateRequest copy = request;
-  if (constraint_modulus > 0) copy.constraint = std::make_shared<Stripes>(constraint_modulus);
-  return copy;
+std::shared_ptr<TokenConstraint> Arrival::fresh_constraint() const {
+  return constraint_modulus > 0 ? std::make_shared<Stripes>(constraint_modulus) : nullptr;
 }
 
 Workload random_workload(uint64_t seed) {
   Random r(seed);
-  Workload workload{.config = random_config(r), .arrivals = {}};
+  Workload workload{.config = {}, .hybrid = r.chance(0.5), .arrivals = {}};
+  workload.config = random_config(r, workload.hybrid);
   std::vector<TokenId> text;
   for (int i = 0; i < 40; ++i) text.push_back(r.below(kVocabulary));
-  for (int i = r.between(2, 10); i > 0; --i) {
+  for (int i = r.between(2, 14); i > 0; --i) {
     workload.arrivals.push_back(
-        random_arrival(r, static_cast<int>(workload.arrivals.size()), text));
+        random_arrival(r, static_cast<int>(workload.arrivals.size()), workload.config, text));
   }
   return workload;
 }

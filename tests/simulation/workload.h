@@ -15,21 +15,24 @@ struct Arrival {
   GenerateRequest request;
   int constraint_modulus = 0;    // 0: none; constraints have state, so every run makes its own
   int step = 0;                  // submitted before this step...
-  int after = -1;                // ... or, if not -1, by the sink of that arrival's last event
+  int after = -1;                // ... or, if not -1, by the sink of that arrival's last event...
+  bool continues = false;        // ... whose prompt and output come before its own prompt
   int cancel_after_tokens = -1;  // cancelled by its own sink
   int cancel_step = -1;          // cancelled before this step
 
-  // The request with a fresh constraint.
-  GenerateRequest fresh() const;
+  // A constraint in its first state; null if there is none.
+  std::shared_ptr<TokenConstraint> fresh_constraint() const;
 };
 
 struct Workload {
   EngineConfig config;
+  bool hybrid = false;  // the model is support/hybrid_model.h's
   std::vector<Arrival> arrivals;
 };
 
-// A workload for one of a few golden checkpoints: sequences of mixed lengths with common prefixes,
-// small pools and queues, any kernel table, chunk size and number of threads.
+// A workload for one of a few golden checkpoints or a hybrid of states of every class: sequences of
+// mixed lengths with common prefixes, small pools and queues, any kernel table, chunk size and
+// number of threads.
 Workload random_workload(uint64_t seed);
 
 }  // namespace banyan::test

@@ -20,13 +20,17 @@ void Heard::hear(const TokenEvent& event) {
   CHECK(ends == 0, "an event after the last one");
   if (event.has_token) {
     (event.from_prompt ? prompt : output)
-        .push_back(
-            {event.position, event.token, event.logprob, {event.top.begin(), event.top.end()}});
+        .push_back({event.position,
+                    event.token,
+                    event.logprob,
+                    {event.top.begin(), event.top.end()},
+                    {event.chosen.begin(), event.chosen.end()}});
   }
   if (event.finish == FinishReason::kNone) return;
   ++ends;
   finish = event.finish;
   matched_stop = event.matched_stop;
+  cached_tokens = event.cached_tokens;
   error = event.error;
 }
 

@@ -16,13 +16,14 @@ struct Heard {
     int64_t position = 0;
     TokenId token = 0;
     float logprob = 0;
-    std::vector<TokenLogprob> top;
+    std::vector<TokenLogprob> top, chosen;
   };
   std::vector<Token> prompt;
   std::vector<Token> output;
   FinishReason finish = FinishReason::kNone;
   int ends = 0;  // events with a finish reason; one when all went well
   TokenId matched_stop = -1;
+  int64_t cached_tokens = 0;
   Error error;
 
   void hear(const TokenEvent& event);

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <set>
 #include <span>
 #include <string>
 
@@ -127,20 +126,6 @@ TEST(StatePools, RefuseWhatIsNotKeptYetByName) {
   EXPECT_EQ(refusal(growing), "a.slot: states of this unit and reach are not kept yet");
   EXPECT_EQ(refusal(ahead), "a.draft: states that look 1 tokens ahead are not kept yet");
   EXPECT_EQ(refusal(narrow), "recurrent: slots of BF16 are not kept yet, only of F32");
-}
-
-TEST(PageList, HandsOutEachPageOnce) {
-  PageList list(5);
-  std::set<int32_t> pages;
-  while (list.free_count() > 0) pages.insert(list.take());
-  EXPECT_EQ(pages, (std::set<int32_t>{0, 1, 2, 3, 4}));
-  list.give_back(3);
-  EXPECT_EQ(list.take(), 3);
-}
-
-TEST(PageListDeathTest, AbortsWhenThereIsNoPageLeft) {
-  PageList list(0);
-  EXPECT_DEATH(list.take(), "CHECK failed");
 }
 
 }  // namespace

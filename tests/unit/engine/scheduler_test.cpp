@@ -2,101 +2,273 @@
 
 #include <gtest/gtest.h>
 
-#include <set>
+#include <algorithm>
 
 #include "base/random.h"
 
 namespace banyan {
 namespace {
 
-std::unique_ptr<Sequence> sequence_of(SequenceId id, int64_t prompt, int64_t tokens_max) {
+SchedulerConfig config_of(int64_t pages, int running_max, int64_t rows) {
+  return {.running_max = running_max,
+          .prefill_rows_max = rows,
+          .classes = {.page_size_tokens = 4},
+          .units = {.pages = pages}};
+}
+
+std::vector<TokenId> numbers(int first, int64_t count) {
+  std::vector<TokenId> tokens;
+  for (int i = 0; i < count; ++i) tokens.push_back(first + i);
+  return tokens;
+}
+
+std::unique_ptr<Sequence> sequence_of(SequenceId id, std::vector<TokenId> prompt,
+                                      int64_t new_tokens, int priority = 0) {
   auto s = std::make_unique<Sequence>();
   s->id = id;
-  s->tokens.assign(static_cast<size_t>(prompt), 1);
-  s->prompt_tokens = prompt;
-  s->tokens_max = tokens_max;
+  s->request.priority = priority;
+  s->prompt_tokens = static_cast<int64_t>(prompt.size());
+  s->tokens_max = s->prompt_tokens + new_tokens;
+  s->tokens.reserve(static_cast<size_t>(s->tokens_max));
+  s->tokens.insert(s->tokens.end(), prompt.begin(), prompt.end());
   return s;
 }
 
-// Computes what was planned and gives every complete sequence one token.
-void carry_out(const StepPlan& plan) {
+std::unique_ptr<Sequence> sequence_of(SequenceId id, int64_t prompt, int64_t new_tokens) {
+  return sequence_of(id, numbers(static_cast<int>(id) * 1000, prompt), new_tokens);
+}
+
+// Carries out a step: what is planned is computed, and who is up to date gets a token.
+void finish_step(Scheduler& scheduler, StepPlan& plan) {
+  for (const PlannedSpan& span : plan.spans) ASSERT_EQ(span.first, span.sequence->computed);
+  scheduler.commit(plan);
+  scheduler.check();
   for (const PlannedSpan& span : plan.spans) {
     Sequence& s = *span.sequence;
-    ASSERT_EQ(span.first, s.computed);
-    ASSERT_LE(span.first + span.count, static_cast<int64_t>(s.tokens.size()));
-    s.computed += span.count;
-    if (s.pending() == 0) s.tokens.push_back(1);
+    if (s.pending() > 0) continue;
+    if (s.length() == s.tokens_max) {
+      scheduler.remove(&s);
+    } else {
+      s.tokens.push_back(7);
+    }
+  }
+  scheduler.check();
+}
+
+std::vector<SequenceId> planned_ids(const StepPlan& plan) {
+  std::vector<SequenceId> ids;
+  for (const PlannedSpan& span : plan.spans) ids.push_back(span.sequence->id);
+  return ids;
+}
+
+// The order in which sequences are first planned, one step after the other to the end.
+std::vector<SequenceId> order_of_service(Scheduler& scheduler) {
+  std::vector<SequenceId> order;
+  StepPlan plan;
+  for (scheduler.plan(plan); !plan.spans.empty(); scheduler.plan(plan)) {
+    for (SequenceId id : planned_ids(plan)) {
+      if (std::ranges::find(order, id) == order.end()) order.push_back(id);
+    }
+    finish_step(scheduler, plan);
+  }
+  return order;
+}
+
+TEST(Scheduler, DecodesBesideAChunkOfPrompts) {
+  Scheduler scheduler(config_of(100, 4, 16));
+  StepPlan plan;
+  scheduler.enqueue(sequence_of(1, 10, 30));
+  scheduler.plan(plan);
+  finish_step(scheduler, plan);
+  scheduler.enqueue(sequence_of(2, 40, 20));
+  scheduler.enqueue(sequence_of(3, 5, 9));
+  scheduler.plan(plan);
+  EXPECT_EQ(planned_ids(plan), (std::vector<SequenceId>{1, 2}));
+  EXPECT_EQ(plan.spans[0].count, 1);
+  EXPECT_EQ(plan.spans[1].count, 16);
+  finish_step(scheduler, plan);
+  scheduler.plan(plan);
+  finish_step(scheduler, plan);
+  scheduler.plan(plan);
+  EXPECT_EQ(planned_ids(plan), (std::vector<SequenceId>{1, 2, 3}));
+  EXPECT_EQ(plan.spans[1].count, 8) << "the rest of 40";
+  EXPECT_EQ(plan.spans[2].count, 5);
+}
+
+TEST(Scheduler, StartsBehindAPrefixThatIsThere) {
+  Scheduler scheduler(config_of(100, 4, 64));
+  StepPlan plan;
+  scheduler.enqueue(sequence_of(1, numbers(0, 21), 1));
+  order_of_service(scheduler);
+  scheduler.enqueue(sequence_of(2, numbers(0, 30), 1));
+  scheduler.plan(plan);
+  ASSERT_EQ(plan.spans.size(), 1u);
+  EXPECT_EQ(plan.spans[0].first, 21) << "five pages, and a token of the sixth by copy";
+  ASSERT_EQ(plan.copies.pages.size(), 1u);
+  EXPECT_EQ(plan.copies.pages[0].tokens, 1);
+  EXPECT_EQ(plan.spans[0].sequence->cached_tokens, 21);
+}
+
+TEST(Scheduler, ComputesAPrefixOnceForAllWhoWaitForIt) {
+  SchedulerConfig config = config_of(200, 8, 16);
+  for (SchedulePolicy policy : {SchedulePolicy::kFcfs, SchedulePolicy::kLpm}) {
+    config.policy = policy;
+    Scheduler scheduler(config);
+    for (SequenceId id = 1; id <= 4; ++id) {
+      std::vector<TokenId> prompt = numbers(0, 42);
+      prompt.push_back(static_cast<TokenId>(1000 + id));
+      scheduler.enqueue(sequence_of(id, prompt, 1));
+    }
+    StepPlan plan;
+    int64_t rows = 0;
+    for (scheduler.plan(plan); !plan.spans.empty(); scheduler.plan(plan)) {
+      for (const PlannedSpan& span : plan.spans) rows += span.count;
+      finish_step(scheduler, plan);
+    }
+    EXPECT_EQ(rows, 43 + 3 + 4) << "one prompt, three last tokens, four generated";
+    EXPECT_EQ(scheduler.cached_tokens(), 3 * 42);
   }
 }
 
-TEST(Scheduler, ServesSequencesThatNeedOneRowFirst) {
-  Scheduler scheduler(100, 4, 4, 16);
+TEST(Scheduler, FollowersGoOnWhenTheirLeaderIsCancelled) {
+  Scheduler scheduler(config_of(200, 8, 8));
+  scheduler.enqueue(sequence_of(1, numbers(0, 40), 1));
+  scheduler.enqueue(sequence_of(2, numbers(0, 40), 1));
   StepPlan plan;
-  scheduler.enqueue(sequence_of(1, 10, 40));
   scheduler.plan(plan);
-  carry_out(plan);
-  scheduler.enqueue(sequence_of(2, 40, 60));
-  scheduler.enqueue(sequence_of(3, 1, 9));
+  EXPECT_EQ(planned_ids(plan), (std::vector<SequenceId>{1}));
+  finish_step(scheduler, plan);
+  scheduler.cancel(1);
+  EXPECT_EQ(scheduler.remove_cancelled()->id, 1u);
   scheduler.plan(plan);
-  ASSERT_EQ(plan.spans.size(), 3u);
-  EXPECT_EQ(plan.spans[0].sequence->id, 1u);
-  EXPECT_EQ(plan.spans[1].sequence->id, 3u);
-  EXPECT_EQ(plan.spans[2].sequence->id, 2u);
-  EXPECT_EQ(plan.spans[2].count, 14) << "the rest of 16 rows";
+  ASSERT_EQ(planned_ids(plan), (std::vector<SequenceId>{2}));
+  EXPECT_EQ(plan.spans[0].first, 8) << "what was computed is not lost";
 }
 
-TEST(Scheduler, AdmitsInOrderAndOnlyWhatFitsWhole) {
-  Scheduler scheduler(10, 4, 8, 64);
-  StepPlan plan;
-  scheduler.enqueue(sequence_of(1, 4, 24));  // 6 pages
-  scheduler.enqueue(sequence_of(2, 4, 20));  // 5 pages: must wait
-  scheduler.enqueue(sequence_of(3, 4, 4));   // would fit, but came later
-  scheduler.plan(plan);
-  EXPECT_EQ(scheduler.running(), 1);
-  EXPECT_EQ(scheduler.pages_free(), 4);
-  scheduler.remove(plan.spans[0].sequence);
-  scheduler.plan(plan);
-  EXPECT_EQ(scheduler.running(), 2);
-  EXPECT_EQ(scheduler.pages_free(), 4);
+TEST(Scheduler, RetractsWhoCameLastAndFinishesAll) {
+  Scheduler scheduler(config_of(10, 4, 64));
+  for (SequenceId id = 1; id <= 3; ++id) scheduler.enqueue(sequence_of(id, 4, 36));
+  std::vector<SequenceId> order = order_of_service(scheduler);
+  EXPECT_EQ(order, (std::vector<SequenceId>{1, 2, 3}));
+  EXPECT_GT(scheduler.retracted(), 0);
+  EXPECT_EQ(scheduler.running() + scheduler.waiting(), 0);
 }
 
-// Random arrivals, ends and cancellations: each page is in exactly one place, no sequence is longer
-// than its pages, and the step's rows are not exceeded.
-TEST(Scheduler, KeepsAccountOfEveryPage) {
-  constexpr int64_t kPages = 30;
-  for (uint64_t seed = 0; seed < 50; ++seed) {
+TEST(Scheduler, ServesTheHighestPriorityFirst) {
+  SchedulerConfig config = config_of(100, 1, 64);
+  config.policy = SchedulePolicy::kPriority;
+  Scheduler scheduler(config);
+  for (SequenceId id = 1; id <= 4; ++id) {
+    scheduler.enqueue(sequence_of(id, numbers(static_cast<int>(id) * 100, 9), 1, id == 3 ? 5 : 1));
+  }
+  EXPECT_EQ(order_of_service(scheduler), (std::vector<SequenceId>{3, 1, 2, 4}));
+}
+
+TEST(Scheduler, ServesTheLongestPrefixFirstButNeverForgetsTheRest) {
+  SchedulerConfig config = config_of(400, 1, 64);
+  config.policy = SchedulePolicy::kLpm;
+  config.aging_period = 4;
+  Scheduler scheduler(config);
+  scheduler.enqueue(sequence_of(100, numbers(0, 41), 1));
+  order_of_service(scheduler);
+  for (SequenceId id = 1; id <= 3; ++id) scheduler.enqueue(sequence_of(id, 20, 1));  // cold
+  for (SequenceId id = 11; id <= 30; ++id) {
+    std::vector<TokenId> prompt = numbers(0, 40);
+    prompt.push_back(static_cast<TokenId>(id * 1000));
+    scheduler.enqueue(sequence_of(id, prompt, 1));
+  }
+  std::vector<SequenceId> order = order_of_service(scheduler);
+  auto place = [&](SequenceId id) { return std::ranges::find(order, id) - order.begin(); };
+  EXPECT_EQ(order[0], 11u);
+  // Sequence k of the cold ones found k - 1 others: (k - 1 + 1) * 4 admissions at most.
+  for (SequenceId id = 1; id <= 3; ++id) EXPECT_LT(place(id), static_cast<int64_t>(id) * 4);
+}
+
+TEST(Scheduler, LeavesSnapshotsWhereTheNextWillWantThem) {
+  SchedulerConfig config = config_of(100, 2, 16);
+  config.classes = {.page_size_tokens = 4, .recurrent = true, .resume_alignment_tokens = 8};
+  config.units.slots = 8;
+  Scheduler scheduler(config);
+  StepPlan plan;
+  scheduler.enqueue(sequence_of(1, numbers(0, 30), 1));
+  scheduler.plan(plan);
+  EXPECT_TRUE(plan.captures.empty());
+  EXPECT_EQ(plan.spans[0].count, 16);
+  finish_step(scheduler, plan);
+  scheduler.plan(plan);
+  ASSERT_EQ(plan.captures.size(), 1u) << "the last aligned position before the prompt's end";
+  EXPECT_EQ(plan.captures[0].position, 23);
+  finish_step(scheduler, plan);
+  order_of_service(scheduler);
+
+  std::vector<TokenId> other = numbers(0, 18);
+  for (TokenId token : {500, 501, 502}) other.push_back(token);
+  scheduler.enqueue(sequence_of(2, other, 1));
+  scheduler.plan(plan);
+  EXPECT_EQ(plan.spans[0].first, 0) << "pages up to 16, but the snapshot is at 24";
+  EXPECT_EQ(plan.captures.size(), 1u);
+  EXPECT_EQ(plan.captures[0].position, 15) << "where one was missing, and before the prompt's end";
+  finish_step(scheduler, plan);
+  order_of_service(scheduler);
+  other.back() = 600;
+  scheduler.enqueue(sequence_of(3, other, 1));
+  scheduler.plan(plan);
+  EXPECT_EQ(plan.spans[0].first, 16);
+  EXPECT_EQ(plan.copies.slots.size(), 1u);
+}
+
+// Random arrivals, ends, cancellations and classes of state: every unit is in exactly one place
+// after every step (Scheduler::check), rows are not exceeded, and all finish.
+TEST(Scheduler, KeepsAccountOfEveryUnit) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
     uint64_t draws = 0;
-    auto below = [&](int end) { return static_cast<int64_t>(uniform(seed, draws++, 0) * end); };
-    Scheduler scheduler(kPages, 4, 5, 9);
-    StepPlan plan;
-    for (SequenceId id = 1; id <= 200; ++id) {
-      int64_t prompt = 1 + below(30);
-      if (below(2) == 0) scheduler.enqueue(sequence_of(id, prompt, prompt + below(40)));
-      if (below(4) == 0) scheduler.cancel(static_cast<SequenceId>(below(static_cast<int>(id) + 1)));
-      while (auto cancelled = scheduler.remove_cancelled()) EXPECT_TRUE(cancelled->pages.empty());
-      scheduler.plan(plan);
-      std::set<int32_t> pages;
-      int64_t held = 0, rows = 0;
-      for (const PlannedSpan& span : plan.spans) {
-        const Sequence& s = *span.sequence;
-        held += static_cast<int64_t>(s.pages.size());
-        pages.insert(s.pages.begin(), s.pages.end());
-        rows += span.count;
-        ASSERT_LE(static_cast<int64_t>(s.tokens.size()), 4 * static_cast<int64_t>(s.pages.size()));
-      }
-      ASSERT_LE(rows, 9);
-      ASSERT_EQ(pages.size(), static_cast<size_t>(held)) << "a page with two owners";
-      ASSERT_LE(held + scheduler.pages_free(), kPages);
-      if (static_cast<int64_t>(plan.spans.size()) == scheduler.running()) {
-        ASSERT_EQ(held + scheduler.pages_free(), kPages) << "seed " << seed;
-      }
-      ASSERT_TRUE(!plan.spans.empty() || scheduler.waiting() + scheduler.running() == 0);
-      carry_out(plan);
-      for (const PlannedSpan& span : plan.spans) {
-        Sequence& s = *span.sequence;
-        if (static_cast<int64_t>(s.tokens.size()) > s.tokens_max) scheduler.remove(&s);
-      }
+    auto below = [&](int end) { return static_cast<int>(uniform(seed, draws++, 0) * end); };
+    SchedulerConfig config = config_of(12 + below(20), 1 + below(5), 8 * (1 + below(3)));
+    config.policy = static_cast<SchedulePolicy>(below(3));
+    config.aging_period = 1 + below(4);
+    config.radix_cache = below(5) > 0;
+    config.snapshot_interval_tokens = 1 + below(30);
+    if (below(2) == 0) {
+      config.classes.window_tokens = 1 + below(12);
+      config.units.window_pages = 10 + below(8);
     }
+    if (below(2) == 0) {
+      config.classes.recurrent = true;
+      config.classes.resume_alignment_tokens = 8;
+      config.classes.prompt_only = below(2) == 0;
+      config.units.slots = config.running_max + below(4);
+    }
+    Scheduler scheduler(config);
+    StepPlan plan;
+    auto step = [&] {
+      if (below(6) == 0) scheduler.cancel(static_cast<SequenceId>(below(60)));
+      while (scheduler.remove_cancelled() != nullptr) {
+      }
+      scheduler.plan(plan);
+      int64_t rows = 0;
+      for (const PlannedSpan& span : plan.spans) {
+        if (span.sequence->pending() > 1) rows += span.count;
+      }
+      ASSERT_LE(rows, config.prefill_rows_max);
+      ASSERT_LE(scheduler.running(), config.running_max);
+      ASSERT_TRUE(!plan.spans.empty() || scheduler.waiting() + scheduler.running() == 0);
+      finish_step(scheduler, plan);
+    };
+    for (SequenceId id = 1; id <= 60; ++id) {
+      std::vector<TokenId> prompt = numbers(0, below(24));
+      for (int own = 1 + below(6); own > 0; --own) prompt.push_back(100 + below(3));
+      scheduler.enqueue(sequence_of(id, prompt, 1 + below(16), below(3)));
+      if (below(3) > 0) step();
+      ASSERT_FALSE(HasFatalFailure()) << "seed " << seed;
+    }
+    while (scheduler.running() + scheduler.waiting() > 0) {
+      step();
+      ASSERT_FALSE(HasFatalFailure()) << "seed " << seed;
+    }
+    scheduler.tree().flush();
+    EXPECT_EQ(scheduler.tree().pages().free, config.units.pages) << "seed " << seed;
+    EXPECT_EQ(scheduler.tree().window_pages().free, config.units.window_pages);
+    EXPECT_EQ(scheduler.tree().slots().free, config.units.slots);
   }
 }
 
