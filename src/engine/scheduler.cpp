@@ -35,7 +35,7 @@ Scheduler::Scheduler(const SchedulerConfig& config)
 }
 
 Scheduler::~Scheduler() {
-  while (!sequences_.empty()) remove(sequences_.begin()->second.get());
+  while (Sequence* s = any()) remove(s);
 }
 
 // ---- Coming and going --------------------------------------------------------------------------

@@ -83,6 +83,8 @@ class Scheduler {
 
   // Takes the sequence out; its units are free or cached.
   std::unique_ptr<Sequence> remove(Sequence* sequence);
+  // Some sequence; null when there is none.
+  Sequence* any() const { return sequences_.empty() ? nullptr : sequences_.begin()->second.get(); }
   // A cancelled sequence, or one whose deadline is before `now_ns`, removed; null when there is
   // none left.
   std::unique_ptr<Sequence> remove_cancelled();

@@ -21,7 +21,12 @@
 namespace banyan::test {
 namespace {
 
-constexpr int kSeedsByDefault = 300;
+constexpr int64_t kShards = 4;
+#ifdef BANYAN_SANITIZED
+constexpr int64_t kSeedsByDefault = 400;
+#else
+constexpr int64_t kSeedsByDefault = 10000;
+#endif
 constexpr int kStepsMax = 20000;
 
 int64_t number_from_environment(const char* name, int64_t fallback) {
@@ -241,17 +246,27 @@ void run_seed(int64_t seed, Coverage& coverage) {
   Simulation(workload, coverage).run();
 }
 
-TEST(ScheduleInvariance, EveryRequestGetsItsNaiveRun) {
+// Seeds are dealt to as many tests as can run beside each other.
+class ScheduleInvariance : public testing::TestWithParam<int64_t> {};
+
+TEST_P(ScheduleInvariance, EveryRequestGetsItsNaiveRun) {
   int64_t only = number_from_environment("BANYAN_SEED", -1);
   Coverage coverage;
-  if (only >= 0) return run_seed(only, coverage);
-  int64_t seeds = number_from_environment("BANYAN_SEEDS", kSeedsByDefault);
-  for (int64_t seed = 0; seed < seeds && !HasFailure(); ++seed) run_seed(seed, coverage);
+  if (only >= 0) {
+    if (only % kShards == GetParam()) run_seed(only, coverage);
+    return;
+  }
+  int64_t end = number_from_environment("BANYAN_SEEDS", kSeedsByDefault), seeds = 0;
+  for (int64_t seed = GetParam(); seed < end && !HasFailure(); seed += kShards, ++seeds) {
+    run_seed(seed, coverage);
+  }
   EXPECT_GT(coverage.cached_tokens, 10 * seeds);
   EXPECT_GT(coverage.cached_recurrent_tokens, seeds);
   EXPECT_GT(coverage.retracted, seeds / 20);
   RecordProperty("steps", coverage.steps);
 }
+
+INSTANTIATE_TEST_SUITE_P(Shards, ScheduleInvariance, testing::Range(int64_t{0}, kShards));
 
 }  // namespace
 }  // namespace banyan::test

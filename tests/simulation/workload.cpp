@@ -140,8 +140,13 @@ Workload random_workload(uint64_t seed) {
   std::vector<TokenId> text;
   for (int i = 0; i < 40; ++i) text.push_back(r.below(kVocabulary));
   for (int i = r.between(2, 14); i > 0; --i) {
-    workload.arrivals.push_back(
-        random_arrival(r, static_cast<int>(workload.arrivals.size()), workload.config, text));
+    std::vector<Arrival>& arrivals = workload.arrivals;
+    if (!arrivals.empty() && r.chance(0.15)) {  // another sample of the same prompt
+      arrivals.push_back(arrivals[static_cast<size_t>(r.below(static_cast<int>(arrivals.size())))]);
+      ++arrivals.back().request.sampling.sample_index;
+      continue;
+    }
+    arrivals.push_back(random_arrival(r, static_cast<int>(arrivals.size()), workload.config, text));
   }
   return workload;
 }
