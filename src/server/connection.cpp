@@ -1,7 +1,10 @@
 #include "server/connection.h"
 
 #include <fmt/chrono.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <spdlog/spdlog.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
@@ -14,7 +17,6 @@
 #include "base/random.h"
 #include "server/auth.h"
 #include "server/error.h"
-#include "server/routes.h"
 
 namespace banyan {
 namespace {
@@ -25,6 +27,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr size_t kInputBytesMax = 64 << 10;  // of requests that come before their turn
 constexpr size_t kRequestIdBytesMax = 128;
+constexpr int kUnsentBytesMax = 128 << 10;     // in the system's buffer
 constexpr size_t kKeptBufferBytes = 16 << 10;  // what an idle connection may hold on to
 
 bool is_usable_id(std::string_view id) {
@@ -85,6 +88,9 @@ void Connection::start() {
   socket_.non_blocking(true, ignored);
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
   socket_.set_option(asio::socket_base::keep_alive(true), ignored);
+  // What a slow reader leaves unsent waits in our buffer, which is counted, not in the system's.
+  int bytes = kUnsentBytesMax;
+  setsockopt(socket_.native_handle(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
   set_deadline(refused_ ? 1 : hub_.service.config().idle_timeout_s);
   wait_read();
 }
@@ -248,7 +254,7 @@ void Connection::handle() {
   }
   auto responder = std::make_shared<Responder>(shared_from_this(), number);
   try {
-    dispatch(hub_.service, std::move(request), responder);
+    dispatch(hub_.routes, hub_.service, std::move(request), responder);
   } catch (const std::exception& e) {
     spdlog::error("{} failed: {}", exchange_ ? exchange_->id : "a request", e.what());
     responder->respond_error(500, "the server ran out of memory");
@@ -339,13 +345,14 @@ void Connection::write_head(int status, std::string_view content_type,
 bool Connection::send(uint64_t number, std::string_view data) {
   Exchange* exchange = find(number);
   if (exchange == nullptr || exchange->answer != Answer::kStream) return false;
-  size_t waiting = output_.size() - output_sent_;
   exchange->largest_bytes = std::max(exchange->largest_bytes, data.size());
   // A piece that is larger than the buffer takes its time even with a reader that is not slow.
   size_t limit = std::max(static_cast<size_t>(hub_.service.config().send_buffer_bytes_max),
                           2 * exchange->largest_bytes);
-  if (waiting_write_ && waiting + data.size() > limit) {
-    cut(fmt::format("the client leaves {} bytes unread", waiting));
+  if (unsent_bytes() + data.size() > limit) flush();
+  if (phase_ == Phase::kClosed) return false;
+  if (unsent_bytes() + data.size() > limit) {
+    cut(fmt::format("the client leaves {} bytes unread", unsent_bytes()));
     return false;
   }
   if (data.empty() || exchange->method == "HEAD") return true;

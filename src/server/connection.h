@@ -16,12 +16,14 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_set>
 #include <vector>
 
 #include "server/http.h"
 #include "server/request_reader.h"
+#include "server/routes.h"
 #include "server/service.h"
 
 namespace banyan {
@@ -34,11 +36,13 @@ using Socket =
 
 // What all connections share; outlives them.
 struct ConnectionHub {
-  ConnectionHub(boost::asio::io_context& the_io, Service& the_service)
-      : io(the_io), service(the_service) {}
+  ConnectionHub(boost::asio::io_context& the_io, Service& the_service,
+                std::span<const Route> the_routes)
+      : io(the_io), service(the_service), routes(the_routes) {}
 
   boost::asio::io_context& io;
   Service& service;
+  std::span<const Route> routes;
   std::unordered_set<std::shared_ptr<Connection>> open;
   int64_t body_bytes = 0;  // of the requests in all exchanges
   uint64_t exchanges_begun = 0;
@@ -108,6 +112,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void write_head(int status, std::string_view content_type, std::optional<size_t> body_bytes,
                   const HttpHeaders& more);
   void wait_write();
+  size_t unsent_bytes() const { return output_.size() - output_sent_; }
   void end_exchange();
   void linger();
   void close();

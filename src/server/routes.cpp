@@ -55,9 +55,10 @@ void not_found(const HttpRequest& request, Responder& responder, std::string all
 
 }  // namespace
 
-void dispatch(Service& service, HttpRequest request, ResponderPtr responder) {
+void dispatch(std::span<const Route> routes, Service& service, HttpRequest request,
+              ResponderPtr responder) {
   std::string allowed;
-  for (const Route& route : kRoutes) {
+  for (const Route& route : routes) {
     std::string_view argument;
     if (!matches(route.path, request.path, argument)) continue;
     if (!answers(route, request.method)) {

@@ -19,10 +19,11 @@ struct Route {
   bool needs_model = true;  // answered with 503 for it while the model loads or the server drains
 };
 
-// Finds the handler and calls it; answers itself with 404, 405, 503.
-void dispatch(Service& service, HttpRequest request, ResponderPtr responder);
-
-// Every method and path of the table, for tests.
+// What `banyan serve` offers.
 std::span<const Route> all_routes();
+
+// Finds the handler in `routes` and calls it; answers itself with 404, 405, 503.
+void dispatch(std::span<const Route> routes, Service& service, HttpRequest request,
+              ResponderPtr responder);
 
 }  // namespace banyan

@@ -28,7 +28,7 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);  // when descriptors have run out
 constexpr int kRefusedMax = 64;            // connections beyond the limit that are told so
 constexpr int64_t kOtherDescriptors = 64;  // the model's files, the log, the engine
-constexpr auto kCancelGrace = std::chrono::seconds(2);  // for cancelled streams to say so
+constexpr double kCancelGrace_s = 2;       // at most, for cancelled streams to say so
 
 SteadyClock::duration duration_of(double seconds) {
   return std::chrono::duration_cast<SteadyClock::duration>(std::chrono::duration<double>(seconds));
@@ -54,10 +54,10 @@ ServerConfig limited(ServerConfig config) {
 
 class Server::Impl {
  public:
-  explicit Impl(ServerConfig config)
+  Impl(ServerConfig config, std::span<const Route> routes)
       : service_(limited(std::move(config)),
                  [this](std::move_only_function<void()> f) { post(std::move(f)); }),
-        hub_(io_, service_) {
+        hub_(io_, service_, routes) {
     hub_.request_id_key = std::random_device{}();
     const ServerConfig& c = service_.config();
     double shortest_s = std::min({c.header_timeout_s, c.body_timeout_s, c.idle_timeout_s,
@@ -212,7 +212,7 @@ void Server::Impl::tick() {
       spdlog::warn("{} requests did not finish in time and are cancelled", hub_.exchanges_open);
       service_.abort_all();
       cancelled_ = true;
-      end_at_ = now + kCancelGrace;
+      end_at_ = now + duration_of(std::min(kCancelGrace_s, service_.config().drain_timeout_s));
     }
   }
   tick_timer_.expires_after(
@@ -231,6 +231,7 @@ void Server::Impl::drain() {
   error_code ignored;
   acceptor_.close(ignored);
   accept_timer_.cancel();
+  if (drained()) return end();
   cancel_at_ = SteadyClock::now() + duration_of(service_.config().drain_timeout_s);
 }
 
@@ -260,7 +261,8 @@ Server::Counts Server::Impl::counts() {
   return promise.get_future().get();
 }
 
-Server::Server(ServerConfig config) : impl_(std::make_unique<Impl>(std::move(config))) {}
+Server::Server(ServerConfig config, std::span<const Route> routes)
+    : impl_(std::make_unique<Impl>(std::move(config), routes)) {}
 Server::~Server() = default;
 
 Status Server::listen() {

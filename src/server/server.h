@@ -12,16 +12,19 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "banyan/llm.h"
 #include "server/config.h"
+#include "server/routes.h"
 
 namespace banyan {
 
 class Server {
  public:
-  explicit Server(ServerConfig config);
+  // `routes` must outlive the server.
+  explicit Server(ServerConfig config, std::span<const Route> routes = all_routes());
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
