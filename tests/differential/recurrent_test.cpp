@@ -178,7 +178,7 @@ TEST(LinearAttention, SpansNeighboursAndThreadsDoNotChangeABit) {
       std::vector<std::vector<float>> outs(3);
       std::vector<int64_t> done(3);
       Slots slots(shape, 5);
-      while (true) {
+      for (bool more = true; more;) {
         std::vector<Span> spans;
         std::vector<size_t> owners;
         for (size_t s : {2, 0, 1}) {
@@ -190,7 +190,7 @@ TEST(LinearAttention, SpansNeighboursAndThreadsDoNotChangeABit) {
           owners.push_back(s);
           done[s] = end;
         }
-        if (spans.empty()) break;
+        more = !spans.empty();
         std::vector<float> out = slots.step(*table, spans, {}, &threads);
         auto from = out.begin();
         for (size_t i = 0; i < spans.size(); ++i) {

@@ -1,0 +1,241 @@
+// The protocol: what a well-meant client may do, and what a confused one is told.
+#include <fmt/format.h>
+
+#include "api/server_fixture.h"
+#include "base/json.h"
+
+namespace banyan {
+namespace {
+
+using test::Client;
+using test::Response;
+using test::ServerTest;
+
+class Http : public ServerTest {};
+
+std::string post(std::string_view target, std::string_view headers, std::string_view body) {
+  return fmt::format("POST {} HTTP/1.1\r\nHost: h\r\n{}\r\n{}", target, headers, body);
+}
+
+TEST_F(Http, AnswersWhileTheModelLoads) {
+  start(false);
+  Response health = get("/health");
+  EXPECT_EQ(health.status, 503);
+  EXPECT_EQ(health.body,
+            R"({"error":{"code":503,"message":"Loading model","type":"unavailable_error"}})");
+  EXPECT_EQ(get("/v1/models").status, 503);
+  EXPECT_EQ(get("/metrics").status, 200);
+  EXPECT_EQ(get("/nothing").status, 404);
+  attach_model();
+  EXPECT_EQ(get("/health").status, 200);
+  EXPECT_EQ(get("/v1/models").status, 200);
+}
+
+TEST_F(Http, StreamsTokensAndCountsThem) {
+  start();
+  Client client = this->client();
+  Response stream = client.get("/stream?tokens=5");
+  EXPECT_EQ(stream.status, 200);
+  EXPECT_TRUE(stream.has("Content-Type: text/event-stream"));
+  EXPECT_EQ(std::ranges::count(stream.body, '\n'), 12);
+  EXPECT_TRUE(stream.body.ends_with("data: length\n\n"));
+  EXPECT_EQ(client.get("/count?tokens=7").body, "7 length");
+  EXPECT_EQ(client.get("/health_generate").status, 200);
+  client.close();
+  EXPECT_TRUE(back_to_base());
+}
+
+TEST_F(Http, OneConnectionServesManyRequestsInOrder) {
+  start();
+  Client client = this->client();
+  client.send(post("/echo", "Content-Length: 3\r\n", "abc") +
+              "GET /stream?tokens=50 HTTP/1.1\r\nHost: h\r\n\r\n" +
+              post("/echo", "Content-Length: 4\r\n", "abcd") +
+              "GET /health HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_EQ(client.response().body, "3");
+  EXPECT_TRUE(client.response().body.ends_with("data: length\n\n"));
+  EXPECT_EQ(client.response().body, "4");
+  EXPECT_EQ(client.response().status, 200);
+}
+
+TEST_F(Http, SpeaksToOldClients) {
+  start();
+  Client client = this->client();
+  client.send("GET /stream?tokens=3 HTTP/1.0\r\n\r\n");
+  std::string all = client.read_all();
+  EXPECT_NE(all.find("Connection: close"), all.npos);
+  EXPECT_EQ(all.find("Transfer-Encoding"), all.npos);
+  EXPECT_TRUE(all.ends_with("data: length\n\n")) << all;
+  EXPECT_TRUE(client.is_closed());
+}
+
+TEST_F(Http, HeadHasNoBody) {
+  start();
+  Client client = this->client();
+  client.send("HEAD /health HTTP/1.1\r\nHost: h\r\n\r\n");
+  Response head = client.response(false);
+  EXPECT_EQ(head.status, 200);
+  EXPECT_TRUE(head.has("Content-Length: 15"));
+  EXPECT_EQ(client.get("/health").status, 200);  // nothing stood between them
+}
+
+TEST_F(Http, UnknownPathsAndMethodsAreErrorsInJson) {
+  start();
+  Response missing = get("/v1/nothing");
+  EXPECT_EQ(missing.status, 404);
+  Json error = parse_json(missing.body, "body").value();
+  EXPECT_EQ(error["error"]["type"], "not_found_error");
+  EXPECT_EQ(error["object"], "error");
+  EXPECT_EQ(error["code"], 404);
+  Client client = this->client();
+  client.send(post("/health", "Content-Length: 0\r\n", ""));
+  Response method = client.response();
+  EXPECT_EQ(method.status, 405);
+  EXPECT_TRUE(method.has("Allow: GET"));
+  EXPECT_EQ(get("/v1/models/a%2Fb").status, 404);
+  EXPECT_EQ(get("/v1/models/" + engine.model_path).status, 200);
+}
+
+TEST_F(Http, TakesChunksAndWaitsWhereAskedTo) {
+  start();
+  Client client = this->client();
+  client.send(post("/echo", "Transfer-Encoding: chunked\r\n", "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"));
+  EXPECT_EQ(client.response().body, "5");
+  client.send(post("/echo", "Content-Length: 3\r\nExpect: 100-continue\r\n", ""));
+  EXPECT_EQ(client.read_until("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
+  client.send("abc");
+  EXPECT_EQ(client.response().body, "3");
+}
+
+TEST_F(Http, RefusesALargeBodyBeforeItComes) {
+  config.body_bytes_max = 1000;
+  start();
+  Client client = this->client();
+  client.send(post("/echo", "Content-Length: 1001\r\nExpect: 100-continue\r\n", ""));
+  EXPECT_EQ(client.response().status, 413);
+  EXPECT_TRUE(client.is_closed());
+  // The answer is not lost when the client sends all the same.
+  Client eager = this->client();
+  eager.send(post("/echo", "Content-Length: 10000000\r\n", std::string(10'000'000, 'x')));
+  EXPECT_EQ(eager.response().status, 413);
+  Client chunks = this->client();
+  chunks.send(post("/echo", "Transfer-Encoding: chunked\r\n", "3e9\r\n" + std::string(5000, 'x')));
+  EXPECT_EQ(chunks.response().status, 413);
+  EXPECT_EQ(get("/health").status, 200);
+}
+
+TEST_F(Http, RefusesRequestsThatCouldBeReadInTwoWays) {
+  start();
+  const std::string hidden = "GET /health HTTP/1.1\r\nHost: h\r\n\r\n";
+  for (const char* headers :
+       {"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", "Transfer-Encoding: xchunked\r\n",
+        "Transfer-Encoding: gzip\r\n", "Content-Length: 4\r\nContent-Length: 50\r\n"}) {
+    Client client = this->client();
+    client.send(post("/echo", headers, "0\r\n\r\n" + hidden));
+    EXPECT_EQ(client.response().status, 400) << headers;
+    EXPECT_EQ(client.read_all(), "") << headers;  // what was hidden is not answered
+  }
+}
+
+TEST_F(Http, RefusesOtherProtocols) {
+  start();
+  Client tls = client();
+  tls.send(std::string_view("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11));
+  EXPECT_EQ(tls.response().status, 400);
+  Client two = client();
+  two.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+  EXPECT_EQ(two.response().status, 505);
+}
+
+TEST_F(Http, EveryAnswerCarriesTheRequestsId) {
+  start();
+  EXPECT_TRUE(get("/health", "X-Request-Id: abc-1\r\n").has("X-Request-Id: abc-1\r\n"));
+  Response made = get("/health", "X-Request-Id: a b\"\r\n");
+  EXPECT_TRUE(made.has("X-Request-Id: "));
+  EXPECT_FALSE(made.has("a b"));
+}
+
+TEST_F(Http, PagesOfOtherOriginsReadOnlyWhenAllowed) {
+  config.cors_allow_origins = {"https://a.example"};
+  config.api_keys = {"key"};
+  start();
+  std::string preflight =
+      "OPTIONS /v1/models HTTP/1.1\r\nHost: h\r\nOrigin: https://a.example\r\n"
+      "Access-Control-Request-Method: GET\r\nAccess-Control-Request-Headers: authorization\r\n\r\n";
+  Client client = this->client();
+  client.send(preflight);
+  Response allowed = client.response(false);
+  EXPECT_EQ(allowed.status, 204);
+  EXPECT_TRUE(allowed.has("Access-Control-Allow-Origin: https://a.example\r\n"));
+  EXPECT_TRUE(allowed.has("Access-Control-Allow-Headers: authorization\r\n"));
+  const char* key = "Authorization: Bearer key\r\nOrigin: https://a.example\r\n";
+  EXPECT_TRUE(client.get("/v1/models", key).has("Access-Control-Allow-Origin: https://a.example"));
+  const char* other = "Authorization: Bearer key\r\nOrigin: https://b.example\r\n";
+  EXPECT_FALSE(client.get("/v1/models", other).has("Access-Control"));
+}
+
+TEST_F(Http, WithoutOriginsThereIsNoPreflight) {
+  config.api_keys = {"key"};
+  start();
+  Client client = this->client();
+  client.send(
+      "OPTIONS /v1/models HTTP/1.1\r\nHost: h\r\nOrigin: https://a.example\r\n"
+      "Access-Control-Request-Method: GET\r\n\r\n");
+  EXPECT_EQ(client.response().status, 401);
+}
+
+TEST_F(Http, NoRouteIsOpenWithoutAKey) {
+  config.api_keys = {"first-key", "second-key"};
+  start();
+  std::vector<std::pair<std::string, std::string>> targets = {
+      {"GET", "/nothing"},           {"DELETE", "/"}, {"GET", "//v1/models"}, {"GET", "/health/"},
+      {"GET", "/%68ealth_generate"}, {"OPTIONS", "*"}};
+  for (const Route& route : test::test_routes()) targets.emplace_back(route.method, route.path);
+  for (const auto& [method, path] : targets) {
+    if (path == "/health") continue;
+    auto status = [&](const std::string& headers) {
+      Client client = this->client();
+      client.send(fmt::format("{} {} HTTP/1.1\r\nHost: h\r\n{}Content-Length: 0\r\n\r\n", method,
+                              path, headers));
+      return client.response().status;
+    };
+    EXPECT_EQ(status(""), 401) << path;
+    EXPECT_EQ(status("Authorization: Bearer first-kex\r\n"), 401) << path;
+    EXPECT_EQ(status("Authorization: Bearer first-key-and-more\r\n"), 401) << path;
+    EXPECT_EQ(status("Authorization: Bearer \r\n"), 401) << path;
+    EXPECT_EQ(status("Authorization: Basic first-key\r\n"), 401) << path;
+    EXPECT_EQ(status("X-Api-Key: \r\n"), 401) << path;
+    if (path == "/throw" || path == "/silent") continue;
+    EXPECT_NE(status("Authorization: Bearer first-key\r\n"), 401) << path;
+    EXPECT_NE(status("X-Api-Key: second-key\r\n"), 401) << path;
+  }
+  EXPECT_EQ(get("/health").status, 200);
+}
+
+TEST_F(Http, AHandlerThatFailsIsAnsweredFor) {
+  start();
+  EXPECT_EQ(get("/silent").status, 500);
+  EXPECT_EQ(get("/throw").status, 500);
+  EXPECT_EQ(get("/health").status, 200);
+}
+
+TEST_F(Http, MetricsHaveTheNamesThatDashboardsRead) {
+  start();
+  EXPECT_EQ(get("/count?tokens=7").body, "7 length");
+  ASSERT_TRUE(eventually([](const auto& c) { return c.engine.running == 0; }));
+  std::string text = get("/metrics").body;
+  std::string label = fmt::format("{{model_name=\"{}\"}}", engine.model_path);
+  for (const char* line :
+       {"sglang:generation_tokens_total{} 7\n", "vllm:generation_tokens_total{} 7\n",
+        "sglang:prompt_tokens_total{} 3\n", "vllm:num_requests_running{} 0\n",
+        "sglang:num_queue_reqs{} 0\n", "sglang:time_to_first_token_seconds_count{} 1\n",
+        "vllm:inter_token_latency_seconds_count{} 6\n", "sglang:num_requests_total{} 1\n"}) {
+    std::string expected = line;
+    expected.replace(expected.find("{}"), 2, label);
+    EXPECT_NE(text.find("\n" + expected), text.npos) << expected;
+  }
+}
+
+}  // namespace
+}  // namespace banyan
