@@ -14,11 +14,35 @@ namespace {
 constexpr size_t kTemplateBytesMax = 4 << 20;
 constexpr JsonLimits kLimits{.bytes_max = 64 << 20, .keys_per_object_max = 1 << 14};
 
+// Python's JSON knows three more numbers: NaN, Infinity and -Infinity. None says anything about
+// tokens, so they are read as null, which is the same as absent.
+std::string without_nonfinite(std::string_view text) {
+  std::string out;
+  bool inside = false;  // a string
+  for (size_t at = 0; at < text.size(); ++at) {
+    const std::string_view rest = text.substr(at);
+    if (inside || text[at] == '"') {
+      if (text[at] == '"') inside = !inside;
+      if (text[at] == '\\' && rest.size() > 1) out += text[at++];
+      out += text[at];
+      continue;
+    }
+    size_t size = 0;
+    for (std::string_view name : {"NaN", "Infinity", "-Infinity"}) {
+      if (rest.starts_with(name)) size = name.size();
+    }
+    out += size > 0 ? "null" : rest.substr(0, 1);
+    if (size > 0) at += size - 1;
+  }
+  return out;
+}
+
 // The object in a file, or an empty one if there is no such file.
 Result<Json> read_object(const std::string& model_dir, const std::string& name) {
   const std::string path = model_dir + "/" + name;
   if (!file_exists(path)) return Json::object();
-  Json json = TRY(parse_json(TRY(read_file(path, kLimits.bytes_max)), path, kLimits));
+  const std::string text = without_nonfinite(TRY(read_file(path, kLimits.bytes_max)));
+  Json json = TRY(parse_json(text, path, kLimits));
   if (!json.is_object())
     return corrupt("{}: {} where an object is expected", path, json.type_name());
   return json;
@@ -32,8 +56,12 @@ Result<std::string> token_text(const Json& json, const std::string& place) {
 }
 
 Status read_special_texts(const JsonFields& fields, SpecialTokens& special) {
+  constexpr std::string_view kTokens[] = {"bos_token", "eos_token", "pad_token", "unk_token"};
   for (const auto& [key, value] : fields.json().items()) {
     if (!key.ends_with("_token") || value.is_null() || value.is_boolean()) continue;
+    // Other fields may have such a name and be something else.
+    const bool is_token = value.is_string() || (value.is_object() && value.contains("content"));
+    if (!is_token && std::ranges::find(kTokens, key) == std::end(kTokens)) continue;
     special.named.try_emplace(key, TRY(token_text(value, fields.place() + ": " + key)));
   }
   const Json* list = fields.find("additional_special_tokens");

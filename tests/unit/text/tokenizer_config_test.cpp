@@ -39,6 +39,21 @@ TEST(TokenizerConfig, ReadsTokensAsStringsOrObjects) {
   EXPECT_FALSE((*tokenizer)->model_max_length());
 }
 
+TEST(TokenizerConfig, ReadsPastNonfiniteNumbersAndOtherFieldsWithTokenInTheirName) {
+  TemporaryFolder folder;
+  folder.write("tokenizer_config.json",
+               R"({"a":NaN,"b":[-Infinity,"NaN \" Infinity\\"],"model_max_length":Infinity,)"
+               R"("image_token":[1],"n_token":3,"audio_token":{"id":7},"x_token":"NaN"})");
+  folder.write("config.json", R"({"x":{"initializer":Infinity},"eos_token_id":7,"y":NaN})");
+  auto config = read_tokenizer_config(folder.path());
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->json["b"][1], "NaN \" Infinity\\");
+  EXPECT_EQ(config->special.named, (std::map<std::string, std::string>{{"x_token", "NaN"}}));
+  EXPECT_EQ(config->special.eos_ids, std::vector<TokenId>{7});
+  folder.write("config.json", R"({"x":NaNo})");
+  EXPECT_FALSE(read_tokenizer_config(folder.path()));
+}
+
 TEST(TokenizerConfig, FallsBackToConfigJson) {
   TemporaryFolder folder;
   folder.write("tokenizer.json", kTokenizer);
