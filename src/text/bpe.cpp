@@ -99,11 +99,7 @@ Result<Bpe> Bpe::make(const Vocabulary& vocabulary, MergeTable merges, BpeOption
   bpe.takes_bytes_ =
       !affixes && std::ranges::find(bpe.byte_symbols_, -1) == bpe.byte_symbols_.end();
   if (bpe.options_.unk_token) {
-    auto unk = vocabulary.find(*bpe.options_.unk_token);
-    if (!unk) {
-      return corrupt("model.unk_token {} is not in the vocabulary", quote(*bpe.options_.unk_token));
-    }
-    bpe.unk_ = *unk;
+    bpe.unk_ = vocabulary.find(*bpe.options_.unk_token).value_or(-1);
   }
   if (!affixes) bpe.find_metaspace_boundaries();
   return bpe;
@@ -136,67 +132,73 @@ std::optional<TokenId> Bpe::whole_word(std::string_view word, bool raw_bytes) co
   return vocabulary_->find(spelled);
 }
 
-void Bpe::encode(std::string_view word, bool raw_bytes, BpeScratch& scratch,
-                 std::vector<TokenId>& tokens) const {
+Status Bpe::encode(std::string_view word, bool raw_bytes, BpeScratch& scratch,
+                   std::vector<TokenId>& tokens) const {
   CHECK(!raw_bytes || takes_bytes_);
-  if (raw_bytes || word.size() <= BpeScratch::CachedWord::kBytesMax) {
-    return encode_whole(word, raw_bytes, scratch, tokens);
-  }
+  auto encode_part = [&](std::string_view part) -> Status {
+    if (encode_whole(part, raw_bytes, scratch, tokens)) return {};
+    return invalid_argument(
+        "a character of {} is not in the vocabulary, and neither is model.unk_token {}",
+        quote(part), quote(*options_.unk_token));
+  };
+  if (raw_bytes || word.size() <= BpeScratch::CachedWord::kBytesMax) return encode_part(word);
   if (options_.ignore_merges) {
-    if (auto id = whole_word(word, raw_bytes)) return tokens.push_back(*id);
+    if (auto id = whole_word(word, raw_bytes)) return tokens.push_back(*id), Status();
   }
   size_t start = 0;
   for (size_t at = word.find(kMetaspace, 1); at != word.npos; at = word.find(kMetaspace, at + 1)) {
     if (!cut_after_byte_[static_cast<unsigned char>(word[at - 1])]) continue;
     if (ends_with_metaspace(word.substr(0, at))) continue;
-    encode_whole(word.substr(start, at - start), raw_bytes, scratch, tokens);
+    TRY(encode_part(word.substr(start, at - start)));
     start = at;
   }
-  encode_whole(word.substr(start), raw_bytes, scratch, tokens);
+  return encode_part(word.substr(start));
 }
 
-void Bpe::encode_whole(std::string_view word, bool raw_bytes, BpeScratch& scratch,
+bool Bpe::encode_whole(std::string_view word, bool raw_bytes, BpeScratch& scratch,
                        std::vector<TokenId>& tokens) const {
   using CachedWord = BpeScratch::CachedWord;
-  if (word.empty()) return;
+  if (word.empty()) return true;
   if (word.size() > CachedWord::kBytesMax) {
     return encode_uncached(word, raw_bytes, scratch, tokens);
   }
   CachedWord& cached = scratch.cache_[hash_bytes(word) & (BpeScratch::kCacheWords - 1)];
   if (cached.size == word.size() && std::memcmp(cached.bytes, word.data(), word.size()) == 0) {
     tokens.insert(tokens.end(), cached.tokens, cached.tokens + cached.count);
-    return;
+    return true;
   }
   const size_t before = tokens.size();
-  encode_uncached(word, raw_bytes, scratch, tokens);
+  if (!encode_uncached(word, raw_bytes, scratch, tokens)) return false;
   const size_t count = tokens.size() - before;
-  if (count > CachedWord::kTokensMax) return;
+  if (count > CachedWord::kTokensMax) return true;
   cached.size = static_cast<uint8_t>(word.size());
   cached.count = static_cast<uint8_t>(count);
   std::memcpy(cached.bytes, word.data(), word.size());
   std::copy_n(tokens.begin() + static_cast<ptrdiff_t>(before), count, cached.tokens);
+  return true;
 }
 
-void Bpe::encode_uncached(std::string_view word, bool raw_bytes, BpeScratch& scratch,
+bool Bpe::encode_uncached(std::string_view word, bool raw_bytes, BpeScratch& scratch,
                           std::vector<TokenId>& tokens) const {
   if (options_.ignore_merges) {
-    if (auto id = whole_word(word, raw_bytes)) return tokens.push_back(*id);
+    if (auto id = whole_word(word, raw_bytes)) return tokens.push_back(*id), true;
   }
   std::vector<TokenId>& symbols = scratch.symbols_;
   symbols.clear();
-  symbols_of(word, raw_bytes, symbols);
+  if (!symbols_of(word, raw_bytes, symbols)) return false;
   if (symbols.size() <= kShortWordSymbols) {
     merge_short_word(merges_, symbols, scratch.merges_);
   } else {
     merge_long_word(merges_, symbols);
   }
   tokens.insert(tokens.end(), symbols.begin(), symbols.end());
+  return true;
 }
 
-void Bpe::symbols_of(std::string_view word, bool raw_bytes, std::vector<TokenId>& symbols) const {
+bool Bpe::symbols_of(std::string_view word, bool raw_bytes, std::vector<TokenId>& symbols) const {
   if (raw_bytes) {
     for (char byte : word) symbols.push_back(byte_symbols_[static_cast<unsigned char>(byte)]);
-    return;
+    return true;
   }
   const auto& prefix = options_.continuing_subword_prefix;
   const auto& suffix = options_.end_of_word_suffix;
@@ -214,11 +216,13 @@ void Bpe::symbols_of(std::string_view word, bool raw_bytes, std::vector<TokenId>
     const TokenId id = text.size() == 1 ? ascii_symbols_[static_cast<unsigned char>(text[0])]
                                         : vocabulary_->find(text).value_or(-1);
     if (id < 0 && options_.byte_fallback && add_fallback_bytes(text, symbols)) continue;
+    if (id < 0 && unk_ < 0 && options_.unk_token) return false;
     if (unk_pending && (id >= 0 || !options_.fuse_unk)) symbols.push_back(unk_);
     unk_pending = id < 0 && unk_ >= 0;
     if (id >= 0) symbols.push_back(id);
   }
   if (unk_pending) symbols.push_back(unk_);
+  return true;
 }
 
 bool Bpe::add_fallback_bytes(std::string_view text, std::vector<TokenId>& symbols) const {

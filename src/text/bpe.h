@@ -18,10 +18,12 @@
 namespace banyan {
 
 struct BpeOptions {
-  std::optional<std::string> unk_token = {};  // for a character that is not in the vocabulary
-  bool fuse_unk = false;                      // a run of them becomes one token
-  bool byte_fallback = false;                 // before unk_token: as tokens <0x00> to <0xFF>
-  bool ignore_merges = false;                 // a word that is a token as a whole is that token
+  // For a character that is not in the vocabulary. Without one it is left out; if this token is not
+  // in the vocabulary either, such a character is an error.
+  std::optional<std::string> unk_token = {};
+  bool fuse_unk = false;       // a run of them becomes one token
+  bool byte_fallback = false;  // before unk_token: as tokens <0x00> to <0xFF>
+  bool ignore_merges = false;  // a word that is a token as a whole is that token
   std::string continuing_subword_prefix = {};
   std::string end_of_word_suffix = {};
 };
@@ -77,19 +79,20 @@ class Bpe {
   // Appends the tokens of one word. `raw_bytes`: `word` stands for its spelling in the byte-level
   // alphabet (requires takes_bytes()); else it is valid UTF-8, in the vocabulary's spelling.
   // A scratch serves one Bpe and one value of raw_bytes.
-  void encode(std::string_view word, bool raw_bytes, BpeScratch& scratch,
-              std::vector<TokenId>& tokens) const;
+  Status encode(std::string_view word, bool raw_bytes, BpeScratch& scratch,
+                std::vector<TokenId>& tokens) const;
 
  private:
   explicit Bpe(const Vocabulary& vocabulary) : vocabulary_(&vocabulary) {}
 
   void find_metaspace_boundaries();
   std::optional<TokenId> whole_word(std::string_view word, bool raw_bytes) const;
-  void encode_whole(std::string_view word, bool raw_bytes, BpeScratch& scratch,
+  // False: a character has no token.
+  bool encode_whole(std::string_view word, bool raw_bytes, BpeScratch& scratch,
                     std::vector<TokenId>& tokens) const;
-  void encode_uncached(std::string_view word, bool raw_bytes, BpeScratch& scratch,
+  bool encode_uncached(std::string_view word, bool raw_bytes, BpeScratch& scratch,
                        std::vector<TokenId>& tokens) const;
-  void symbols_of(std::string_view word, bool raw_bytes, std::vector<TokenId>& symbols) const;
+  bool symbols_of(std::string_view word, bool raw_bytes, std::vector<TokenId>& symbols) const;
   bool add_fallback_bytes(std::string_view text, std::vector<TokenId>& symbols) const;
 
   const Vocabulary* vocabulary_;

@@ -190,7 +190,7 @@ Status Tokenizer::encode_text(std::string_view text, bool at_start, Scratch& scr
                               std::vector<TokenId>& ids) const {
   TRY(parts_.pre_tokenizer.run(text, at_start, raw_bytes_, scratch.pieces));
   for (const Piece& piece : scratch.pieces.pieces) {
-    parts_.bpe->encode(piece.text, raw_bytes_, scratch.bpe, ids);
+    TRY(parts_.bpe->encode(piece.text, raw_bytes_, scratch.bpe, ids));
   }
   return {};
 }

@@ -44,6 +44,19 @@ TEST(Tokenizer, MergesByRank) {
   EXPECT_EQ(tokenizer->vocab_size(), 5);
 }
 
+TEST(Tokenizer, AnUnkTokenIsMissedOnlyWhereItIsNeeded) {
+  for (const char* unk : {"", "<unk>"}) {
+    auto tokenizer = make(json_with(
+        "", std::string(R"({"type":"BPE","vocab":{"a":0,"b":1},"merges":[],"unk_token":")") + unk +
+                "\"}"));
+    EXPECT_EQ(tokenizer->encode("ab").value(), (Ids{0, 1}));
+    auto ids = tokenizer->encode("abx");
+    ASSERT_FALSE(ids);
+    EXPECT_NE(ids.error().message.find("unk_token"), std::string::npos) << ids.error().message;
+    EXPECT_FALSE(tokenizer->encode(std::string(100, 'x')));
+  }
+}
+
 // A character that is not in the vocabulary is left out, and its neighbours meet.
 TEST(Tokenizer, MergesAcrossWhatIsLeftOutInLongWords) {
   auto tokenizer = make(json_with(
