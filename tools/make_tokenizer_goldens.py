@@ -488,7 +488,7 @@ def tiny_tiktoken():
 
 
 def component(kind, config, samples):
-    """What one normalizer or pre-tokenizer of tokenizer.json makes of the samples."""
+    """What one part of tokenizer.json makes of the samples (for a decoder, lists of tokens)."""
     parts = {
         "version": "1.0",
         "truncation": None,
@@ -504,6 +504,8 @@ def component(kind, config, samples):
     tokenizer = Tokenizer.from_str(json.dumps(parts))
     if kind == "normalizer":
         results = [tokenizer.normalizer.normalize_str(text) for text in samples]
+    elif kind == "decoder":
+        results = [tokenizer.decoder.decode(tokens) for tokens in samples]
     else:
         results = [
             [piece for piece, _ in tokenizer.pre_tokenizer.pre_tokenize_str(text)]
@@ -640,7 +642,30 @@ def components():
             samples,
         )
     )
-    return {"samples": samples, "components": found}
+    for length in [1, 3, 100]:
+        found.append(component("pre_tokenizer", {"type": "FixedLength", "length": length}, samples))
+    byte_tokens = [f"<0x{byte:02X}>" for byte in "h\u00e9\u4f60".encode()]
+    tokens = [
+        [],
+        ["a"],
+        ["hel", "lo</w>", "wor", "ld</w>", "!</w>"],
+        ["</w>", "a</w>b</w>", "</w></w>"],
+        ["un", "##want", "##ed", "##", "##", ".", "x", "'s", "do", "n't"],
+        ["a", " ' ", "we do not know ,"],
+        ["##a", " .", "b##c", "\u2581d\u2581", "\u2581"],
+        ["a", *byte_tokens, "b", *byte_tokens[:2], "c", "<0xFF>", *byte_tokens],
+    ]
+    bpe = {"type": "BPEDecoder", "suffix": "</w>"}
+    word_piece = {"type": "WordPiece", "prefix": "##"}
+    for config in [
+        bpe,
+        {**word_piece, "cleanup": True},
+        {**word_piece, "cleanup": False},
+        {"type": "Sequence", "decoders": [{"type": "ByteFallback"}, bpe]},
+        {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": True},
+    ]:
+        found.append(component("decoder", config, tokens))
+    return {"samples": samples, "tokens": tokens, "components": found}
 
 
 def main():

@@ -41,6 +41,25 @@ std::string replace_all(std::string_view text, std::string_view from, std::strin
   return replaced.append(text, copied);
 }
 
+// A token of WordPiece inside a text; `first`: at its beginning.
+std::string word_piece(const DecoderStep& step, std::string_view token, bool first) {
+  std::string text;
+  if (first) {
+    text = token;
+  } else if (token.starts_with(step.from)) {
+    text = token.substr(step.from.size());
+  } else {
+    text = " " + std::string(token);
+  }
+  constexpr std::pair<std::string_view, std::string_view> kCleanups[] = {
+      {" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
+      {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},  {" do not", " don't"},
+      {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+  if (!step.cleanup) return text;
+  for (const auto& [from, to] : kCleanups) text = replace_all(text, from, to);
+  return text;
+}
+
 // The byte of a token <0x00> to <0xFF>.
 std::optional<char> fallback_byte(std::string_view token) {
   if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return std::nullopt;
@@ -143,6 +162,20 @@ Status add_metaspace(const JsonFields& fields, DecoderBuilder& builder) {
   return add_step(builder, std::move(step));
 }
 
+Status add_bpe(const JsonFields& fields, DecoderBuilder& builder) {
+  TRY(refuse_after_joint(fields, builder));
+  std::string suffix = TRY(fields.string_or("suffix", "</w>"));
+  if (suffix.empty()) return fields.wrong("suffix", "a text");
+  return add_step(builder, {.kind = Kind::kWordEnd, .from = std::move(suffix)});
+}
+
+Status add_word_piece(const JsonFields& fields, DecoderBuilder& builder) {
+  TRY(refuse_after_joint(fields, builder));
+  DecoderStep step{.kind = Kind::kWordPiece, .from = TRY(fields.string_or("prefix", "##"))};
+  step.cleanup = TRY(fields.boolean_or("cleanup", true));
+  return add_step(builder, std::move(step));
+}
+
 struct Known {
   std::string_view name;
   Status (*add)(const JsonFields& fields, DecoderBuilder& builder);
@@ -155,6 +188,8 @@ constexpr Known kKinds[] = {
     {"Replace", add_replace},
     {"Strip", add_strip},
     {"Metaspace", add_metaspace},
+    {"BPEDecoder", add_bpe},
+    {"WordPiece", add_word_piece},
 };
 
 Status add(const Json& json, const std::string& place, int depth, DecoderBuilder& builder) {
@@ -207,7 +242,11 @@ std::string Decoder::token_bytes(std::string_view spelling) const {
         bytes = std::string(strip(step, bytes));
         break;
       case Kind::kMetaspace:
+      case Kind::kWordEnd:
         bytes = replace_all(bytes, step.from, " ");
+        break;
+      case Kind::kWordPiece:
+        bytes = word_piece(step, bytes, false);
         break;
     }
   }
@@ -233,7 +272,16 @@ Status DecoderState::push(std::string_view spelling, std::string& text) {
 }
 
 Status DecoderState::finish(std::string& text) {
-  for (size_t i = 0; i < token_states_.size(); ++i) TRY(flush_bytes(i, text));
+  for (size_t i = 0; i < token_states_.size(); ++i) {
+    if (decoder_->token_steps_[i].kind == Kind::kWordEnd) {
+      const std::string last = std::exchange(token_states_[i].held, {});
+      if (token_states_[i].started) {
+        TRY(token_step(i + 1, replace_all(last, decoder_->token_steps_[i].from, ""), text));
+      }
+    } else {
+      TRY(flush_bytes(i, text));
+    }
+  }
   std::string rest;
   if (!partial_.empty()) rest = kReplacement;
   partial_.clear();
@@ -267,6 +315,14 @@ Status DecoderState::token_step(size_t index, std::string_view token, std::strin
       state.started = true;
       return token_step(index + 1, replace_all(token, step.from, drop ? "" : " "), text);
     }
+    case Kind::kWordEnd: {
+      const std::string before = std::exchange(state.held, std::string(token));
+      if (!std::exchange(state.started, true)) return {};
+      return token_step(index + 1, replace_all(before, step.from, " "), text);
+    }
+    case Kind::kWordPiece:
+      return token_step(index + 1, word_piece(step, token, !std::exchange(state.started, true)),
+                        text);
   }
   return {};
 }

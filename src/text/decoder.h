@@ -27,12 +27,15 @@ struct DecoderStep {
     kByteFallback,  // runs of tokens <0x00> to <0xFF> by the bytes' text, or U+FFFD for each
     kStrip,         // up to start_max / stop_max characters `from` at the ends
     kMetaspace,     // `from` by a space; in the first token by nothing if `prepended`
+    kWordEnd,       // `from` by a space; in the last token by nothing
+    kWordPiece,     // a space before each but the first token, or no `from` at its start
   };
   Kind kind;
   std::string from = {}, to = {};
   std::optional<Pattern> regex = {};
   size_t start_max = 0, stop_max = 0;
   bool prepended = false;
+  bool cleanup = false;  // kWordPiece: no spaces before punctuation and English contractions
 };
 
 class Decoder {
@@ -77,9 +80,10 @@ class DecoderState {
 
  private:
   struct StepState {
-    std::string held;      // kByteFallback: bytes of the run; text steps: what may yet change
+    std::string held;      // kByteFallback: bytes of the run; kWordEnd: the last token so far; text
+                           // steps: what may yet change
     size_t removed = 0;    // kStrip on text: characters removed at the start
-    bool started = false;  // kStrip on text: the start is behind; kMetaspace: so is the first token
+    bool started = false;  // kStrip on text: the start is behind; others: so is the first token
     bool broken = false;   // kByteFallback by characters: the run has had a wrong byte
   };
 

@@ -320,6 +320,21 @@ Status add_whitespace(const JsonFields&, Steps& steps) {
   return {};
 }
 
+Status add_fixed_length(const JsonFields& fields, Steps& steps) {
+  const int64_t length = TRY(fields.integer("length"));
+  if (length < 1) return fields.wrong("length", "1 or more characters");
+  steps.push_back([length](const Piece& piece, PieceScratch& scratch) -> Status {
+    for (size_t at = 0, begin = 0; at < piece.text.size(); begin = at) {
+      for (int64_t i = 0; i < length && at < piece.text.size(); ++i) {
+        at += unicode::decode(piece.text.data() + at).size;
+      }
+      scratch.next.push_back({piece.text.substr(begin, at - begin), piece.at_start && begin == 0});
+    }
+    return {};
+  });
+  return {};
+}
+
 struct Kind {
   std::string_view name;
   Status (*add)(const JsonFields& fields, Steps& steps);
@@ -334,6 +349,7 @@ constexpr Kind kKinds[] = {
     {"Whitespace", add_whitespace},
     {"WhitespaceSplit", add_whitespace_split},
     {"BertPreTokenizer", add_bert},
+    {"FixedLength", add_fixed_length},
     {"CharDelimiterSplit", add_delimiter},
     {"Delimiter", add_delimiter},
 };

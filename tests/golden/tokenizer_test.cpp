@@ -136,6 +136,20 @@ TEST(TokenizerComponents, DoAsTheReference) {
       }
       continue;
     }
+    if (component["kind"] == "decoder") {
+      const auto decoder = Decoder::make(component["config"], "decoder");
+      ASSERT_TRUE(decoder) << config << decoder.error().message;
+      for (size_t i = 0; i < results.size(); ++i) {
+        DecoderState state(*decoder);
+        std::string text;
+        for (const Json& token : golden["tokens"][i]) {
+          ASSERT_TRUE(state.push(token.get<std::string>(), text));
+        }
+        ASSERT_TRUE(state.finish(text));
+        EXPECT_EQ(text, results[i].get<std::string>()) << config << " of " << golden["tokens"][i];
+      }
+      continue;
+    }
     const auto pre_tokenizer = PreTokenizer::make(component["config"], "pre_tokenizer");
     ASSERT_TRUE(pre_tokenizer) << config << pre_tokenizer.error().message;
     for (size_t i = 0; i < results.size(); ++i) {

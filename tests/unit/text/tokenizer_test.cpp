@@ -148,7 +148,7 @@ TEST(Tokenizer, RefusesByNameWhatIsNotSupported) {
   expect_error(json_with(R"("normalizer":{"type":"Precompiled"})"), "normalizer \"Precompiled\"");
   expect_error(json_with(R"("pre_tokenizer":{"type":"UnicodeScripts"})"), "\"UnicodeScripts\"");
   expect_error(json_with(R"("post_processor":{"type":"New"})"), "post-processor \"New\"");
-  expect_error(json_with(R"("decoder":{"type":"WordPiece"})"), "decoder \"WordPiece\"");
+  expect_error(json_with(R"("decoder":{"type":"CTC"})"), "decoder \"CTC\"");
   expect_error(json_with("", R"({"dropout":0.1,"vocab":{"a":0},"merges":[]})"), "dropout");
 }
 
