@@ -60,9 +60,4 @@ Result<std::string> ChatTemplate::render(const Json& variables,
   return jinja::Interpreter(*ast_, limits, now).render(variables);
 }
 
-bool ChatTemplate::uses(std::string_view variable) const {
-  auto found = ast_->symbols.find(variable);
-  return found != ast_->symbols.end() && ast_->loaded[static_cast<size_t>(found->second)];
-}
-
 }  // namespace banyan

@@ -55,9 +55,6 @@ class ChatTemplate {
   // kInvalidArgument with exactly that message; other errors name the template's line.
   Result<std::string> render(const Json& variables, const RenderOptions& options = {}) const;
 
-  // Whether the template reads a variable of this name anywhere ("tools", "enable_thinking").
-  bool uses(std::string_view variable) const;
-
  private:
   ChatTemplate() = default;
 

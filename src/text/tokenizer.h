@@ -57,12 +57,8 @@ class Tokenizer {
   int vocab_size() const { return static_cast<int>(added_of_.size()); }
 
   const SpecialTokens& special() const { return config_.special; }
-  std::optional<int64_t> model_max_length() const { return config_.model_max_length; }
-  // The Jinja text of the chat template, and the others that have a name ("tool_use").
+  // The Jinja text of the chat template.
   const std::optional<std::string>& chat_template() const { return config_.chat_template; }
-  const std::map<std::string, std::string>& chat_templates() const {
-    return config_.chat_templates;
-  }
 
  private:
   friend class StreamDecoder;

@@ -64,13 +64,6 @@ Status read_special_texts(const JsonFields& fields, SpecialTokens& special) {
     if (!is_token && std::ranges::find(kTokens, key) == std::end(kTokens)) continue;
     special.named.try_emplace(key, TRY(token_text(value, fields.place() + ": " + key)));
   }
-  const Json* list = fields.find("additional_special_tokens");
-  if (list == nullptr || !special.additional.empty()) return {};
-  if (!list->is_array()) return fields.wrong("additional_special_tokens", "an array");
-  for (const Json& token : *list) {
-    special.additional.push_back(
-        TRY(token_text(token, fields.place() + ": additional_special_tokens")));
-  }
   return {};
 }
 
@@ -113,9 +106,8 @@ Status read_token_ids(const JsonFields& fields, TokenizerConfig& config) {
   return {};
 }
 
-// A template's text, or a list of {"name": ..., "template": ...} in which "default" is the main
-// one.
-Status read_templates(const JsonFields& fields, TokenizerConfig& config) {
+// A template's text, or a list of {"name": ..., "template": ...} with one named "default".
+Status read_template(const JsonFields& fields, TokenizerConfig& config) {
   const Json* value = fields.find("chat_template");
   if (value == nullptr) return {};
   if (value->is_string()) {
@@ -126,11 +118,7 @@ Status read_templates(const JsonFields& fields, TokenizerConfig& config) {
     const JsonFields entry = TRY(JsonFields::of(json, fields.place() + ": chat_template"));
     const std::string name = TRY(entry.string("name"));
     std::string text = TRY(entry.string("template"));
-    if (name == "default") {
-      config.chat_template = std::move(text);
-    } else {
-      config.chat_templates[name] = std::move(text);
-    }
+    if (name == "default") config.chat_template = std::move(text);
   }
   return {};
 }
@@ -145,23 +133,6 @@ Status read_template_file(const std::string& path, TokenizerConfig& config) {
   return {};
 }
 
-Status read_flags(const JsonFields& fields, TokenizerConfig& config) {
-  if (fields.find("add_bos_token") != nullptr) {
-    config.special.add_bos = TRY(fields.boolean_or("add_bos_token", false));
-  }
-  if (fields.find("add_eos_token") != nullptr) {
-    config.special.add_eos = TRY(fields.boolean_or("add_eos_token", false));
-  }
-  const Json* length = fields.find("model_max_length");
-  if (length == nullptr) return {};
-  if (!length->is_number()) return fields.wrong("model_max_length", "a number");
-  // 1e30 is how these files say "unlimited".
-  constexpr double kUnlimited = 1e15;
-  if (length->get<double>() >= kUnlimited) return {};
-  config.model_max_length = TRY(fields.integer("model_max_length"));
-  return {};
-}
-
 }  // namespace
 
 Result<TokenizerConfig> read_tokenizer_config(const std::string& model_dir) {
@@ -172,15 +143,14 @@ Result<TokenizerConfig> read_tokenizer_config(const std::string& model_dir) {
   config.json = TRY(read_object(model_dir, "tokenizer_config.json"));
   const JsonFields main = TRY(fields_of(config.json, "tokenizer_config.json"));
   TRY(read_special_texts(main, config.special));
-  TRY(read_flags(main, config));
-  TRY(read_templates(main, config));
+  TRY(read_template(main, config));
 
   const Json map = TRY(read_object(model_dir, "special_tokens_map.json"));
   TRY(read_special_texts(TRY(fields_of(map, "special_tokens_map.json")), config.special));
   name_special_tokens(config.special);
 
   const Json chat = TRY(read_object(model_dir, "chat_template.json"));
-  TRY(read_templates(TRY(fields_of(chat, "chat_template.json")), config));
+  TRY(read_template(TRY(fields_of(chat, "chat_template.json")), config));
   TRY(read_template_file(model_dir + "/chat_template.jinja", config));
 
   for (const char* name : {"generation_config.json", "config.json"}) {

@@ -1,5 +1,5 @@
-// What the files beside a vocabulary say: which tokens begin and end a sequence, how long it may
-// be, and the chat templates.
+// What the files beside a vocabulary say: which tokens begin and end a sequence, and the chat
+// template.
 //
 // Read from tokenizer_config.json, special_tokens_map.json, generation_config.json, config.json,
 // chat_template.jinja and chat_template.json; each may be absent.
@@ -27,21 +27,15 @@ struct SpecialTokens {
   // Every id that ends generation: those of generation_config.json (or, if it names none, of
   // config.json) and the one of `eos`.
   std::vector<TokenId> eos_ids;
-  std::vector<std::string> additional;
   // All "..._token" strings by that name: the variables of a chat template.
   std::map<std::string, std::string> named;
-  // As stated in tokenizer_config.json, and for information: encode() follows the post-processor of
-  // tokenizer.json, as the `tokenizers` package does.
-  std::optional<bool> add_bos, add_eos;
 };
 
 struct TokenizerConfig {
-  SpecialTokens special;                              // ids are not filled in yet, save eos_ids
-  std::optional<TokenId> bos_id, pad_id;              // from generation_config.json or config.json
-  std::optional<int64_t> model_max_length;            // tokens; none if unlimited
-  std::optional<std::string> chat_template;           // Jinja text
-  std::map<std::string, std::string> chat_templates;  // others by name, for example "tool_use"
-  Json json;  // tokenizer_config.json, an empty object if absent
+  SpecialTokens special;                     // ids are not filled in yet, save eos_ids
+  std::optional<TokenId> bos_id, pad_id;     // from generation_config.json or config.json
+  std::optional<std::string> chat_template;  // Jinja text
+  Json json;                                 // tokenizer_config.json, an empty object if absent
 };
 
 Result<TokenizerConfig> read_tokenizer_config(const std::string& model_dir);

@@ -126,7 +126,6 @@ struct Ast {
   std::deque<Stmt> statements;
   std::map<std::string_view, Symbol> symbols;
   std::vector<std::string_view> names;  // by symbol
-  std::vector<bool> loaded;             // by symbol: some expression reads it
   Symbol loop = -1, caller = -1, kwargs = -1, varargs = -1;
   Body body;
 

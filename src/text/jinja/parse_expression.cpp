@@ -31,7 +31,6 @@ Result<const Expr*> Parser::seal(Expr* expr) {
 }
 
 void Parser::note_load(Symbol symbol) {
-  ast_.loaded[static_cast<size_t>(symbol)] = true;
   for (MacroUse& use : macros_) {
     use.caller |= symbol == ast_.caller;
     use.kwargs |= symbol == ast_.kwargs;

@@ -333,10 +333,7 @@ Result<const Stmt*> Parser::jump_statement(StmtKind kind) {
 
 Symbol Ast::intern(std::string_view name) {
   auto [found, fresh] = symbols.try_emplace(name, static_cast<Symbol>(names.size()));
-  if (fresh) {
-    names.push_back(name);
-    loaded.push_back(false);
-  }
+  if (fresh) names.push_back(name);
   return found->second;
 }
 

@@ -66,18 +66,6 @@ TEST(ChatTemplate, ListsAndDictsCannotBeChanged) {
   EXPECT_EQ(error_of("{{ d.update({}) }}", variables).code, ErrorCode::kInvalidArgument);
 }
 
-TEST(ChatTemplate, KnowsWhichVariablesItReads) {
-  auto parsed = ChatTemplate::parse(
-      "{% if tools %}{{ tools | tojson }}{% endif %}{{ f(enable_thinking=1).documents }}"
-      "{% set mine = 1 %}");
-  ASSERT_TRUE(parsed.has_value());
-  EXPECT_TRUE(parsed->uses("tools"));
-  EXPECT_FALSE(parsed->uses("enable_thinking"));  // an argument's name
-  EXPECT_FALSE(parsed->uses("documents"));        // an attribute
-  EXPECT_FALSE(parsed->uses("mine"));             // only assigned
-  EXPECT_FALSE(parsed->uses("messages"));
-}
-
 TEST(ChatTemplate, TheClockIsTheCallers) {
   auto parsed = ChatTemplate::parse("{{ strftime_now('%Y') }}");
   ASSERT_TRUE(parsed.has_value());
