@@ -26,6 +26,9 @@ int count_names(std::string_view names) {
 Result<Value> call_builtin(Runtime& rt, const Builtin& builtin, const Value& self,
                            const Args& args) {
   TRY(rt.charge());
+  if (builtin.method == nullptr) {
+    return unsupported("{} is not supported in chat templates", builtin.name);
+  }
   if (builtin.parameters == "*") return builtin.method(rt, self, args);
   std::string_view names = builtin.parameters;
   bool positional_only = names.starts_with('/');

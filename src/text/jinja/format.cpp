@@ -9,33 +9,16 @@
 namespace banyan::jinja {
 namespace {
 
-// Everything outside ASCII as \x, \u and \U escapes: what ascii() makes of a repr().
-std::string to_ascii(std::string_view text) {
-  std::string out;
-  while (!text.empty()) {
-    char32_t c = next_code_point(text);
-    if (c < 0x80) {
-      out += static_cast<char>(c);
-    } else if (c < 0x100) {
-      out += fmt::format("\\x{:02x}", static_cast<uint32_t>(c));
-    } else if (c < 0x10000) {
-      out += fmt::format("\\u{:04x}", static_cast<uint32_t>(c));
-    } else {
-      out += fmt::format("\\U{:08x}", static_cast<uint32_t>(c));
-    }
-  }
-  return out;
-}
-
-// Applies !s, !r or !a (also %s, %r, %a).
+// Applies !s or !r (also %s and %r).
 Result<std::string> convert(Runtime& rt, const Value& value, char conversion) {
   std::string out;
   if (conversion == 's') {
     TRY(append_str(rt, out, value));
     return out;
   }
+  if (conversion == 'a') return unsupported("the conversion a is not supported in chat templates");
   TRY(append_repr(rt, out, value));
-  return conversion == 'a' ? to_ascii(out) : out;
+  return out;
 }
 
 struct Directive {

@@ -128,10 +128,6 @@ Result<Value> strftime_now(Runtime& rt, const Value&, const Args& args) {
   return make_string(rt, {buffer.data(), size});
 }
 
-Result<Value> lipsum(Runtime&, const Value&, const Args&) {
-  return unsupported("lipsum() is not for chat templates: its text is random");
-}
-
 constexpr Builtin kGlobals[] = {
     {"range", "/start stop step", 1, range},
     {"dict", "*", 0, dict},
@@ -140,7 +136,7 @@ constexpr Builtin kGlobals[] = {
     {"joiner", "sep", 0, joiner},
     {"raise_exception", "message", 1, raise_exception},
     {"strftime_now", "format", 1, strftime_now},
-    {"lipsum", "*", 0, lipsum},
+    {"lipsum"},
 };
 
 // ---- Methods ----------------------------------------------------------------------------------
@@ -164,21 +160,13 @@ Result<Value> dict_copy(Runtime& rt, const Value& self, const Args&) {
   return dict(rt, self, {{&self, 1}, {}});
 }
 
-Result<Value> fromkeys(Runtime& rt, const Value&, const Args& args) {
-  Dict* dict = make_dict(rt);
-  for (const Value& key : TRY(iterate(rt, args[0]))) {
-    TRY(dict_set(rt, *dict, key, args.given(1) ? args[1] : make_none()));
-  }
-  return dict_value(dict);
-}
-
 constexpr Builtin kDictMethods[] = {
     {"items", "", 0, view<View::What::kItems>},
     {"keys", "", 0, view<View::What::kKeys>},
     {"values", "", 0, view<View::What::kValues>},
     {"get", "/key default", 1, dict_get},
     {"copy", "", 0, dict_copy},
-    {"fromkeys", "/keys value", 1, fromkeys},
+    {"fromkeys"},
 };
 
 Result<Value> count(Runtime& rt, const Value& self, const Args& args) {
@@ -224,14 +212,8 @@ Result<Value> is_integer(Runtime&, const Value& self, const Args&) {
       (std::abs(value) > 9.0e18 && value - value == 0));
 }
 
-Result<Value> bit_length(Runtime&, const Value& self, const Args&) {
-  int64_t value = self.as_int();
-  auto size = value < 0 ? uint64_t{0} - static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
-  return make_int(64 - (size == 0 ? 64 : __builtin_clzll(size)));
-}
-
 constexpr Builtin kFloatMethods[] = {{"is_integer", "", 0, is_integer}};
-constexpr Builtin kIntMethods[] = {{"bit_length", "", 0, bit_length}};
+constexpr Builtin kIntMethods[] = {{"bit_length"}};
 
 Result<Value> cycle(Runtime&, const Value& self, const Args& args) {
   if (args.positional.empty()) return invalid_argument("no items for cycling given");

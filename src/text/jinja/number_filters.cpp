@@ -1,5 +1,4 @@
 // Filters that make numbers.
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -7,7 +6,6 @@
 #include <optional>
 
 #include "text/jinja/builtins.h"
-#include "text/jinja/number_format.h"
 #include "text/jinja/unicode.h"
 
 namespace banyan::jinja {
@@ -33,7 +31,10 @@ std::optional<std::string> without_underscores(std::string_view text) {
 std::optional<double> parse_float(std::string_view source) {
   auto cleaned = without_underscores(strip(source));
   if (!cleaned || cleaned->empty()) return std::nullopt;
-  std::string lower = change_case(*cleaned, Case::kLower);
+  std::string lower = *cleaned;
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + ('a' - 'A'));
+  }
   std::string_view body = lower;
   if (body[0] == '+' || body[0] == '-') body.remove_prefix(1);
   double sign = lower[0] == '-' ? -1 : 1;
@@ -174,33 +175,11 @@ Result<Value> round(Runtime& rt, const Value& value, const Args& args) {
   return make_float((how == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / unit);
 }
 
-Result<Value> filesizeformat(Runtime& rt, const Value& value, const Args& args) {
-  Value number = TRY(to_float(rt, value, {{std::array{make_none()}}, {}}));
-  if (number.is_none()) return invalid_argument("a '{}' is no size", type_name(value));
-  bool binary = args.given(0) && truth(args[0]);
-  double bytes = number.real;
-  double base = binary ? 1024 : 1000;
-  if (bytes == 1) return borrow(rt, "1 Byte");
-  if (bytes < base) return make_string(rt, fmt::format("{} Bytes", static_cast<int64_t>(bytes)));
-  constexpr std::string_view kPrefixes = "kMGTPEZY";
-  double unit = base * base;
-  size_t i = 0;
-  while (i + 1 < kPrefixes.size() && bytes >= unit) {
-    unit *= base;
-    ++i;
-  }
-  std::string digits = TRY(float_digits(rt, base * bytes / unit, 'f', 1, false));
-  std::string prefix(1, kPrefixes[i]);
-  if (binary) prefix = i == 0 ? "Ki" : prefix + "i";
-  return make_string(rt, digits + " " + prefix + "B");
-}
-
 constexpr Builtin kFilters[] = {
     {"int", "default base", 0, to_int},
     {"float", "default", 0, to_float},
     {"abs", "", 0, absolute},
     {"round", "precision method", 0, round},
-    {"filesizeformat", "binary", 0, filesizeformat},
 };
 
 }  // namespace

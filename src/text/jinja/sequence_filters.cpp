@@ -40,7 +40,7 @@ Result<Value> follow(Runtime& rt, Value value, const Path& path, const Value& ot
 Result<Value> fold(Runtime& rt, const Value& value, bool case_sensitive) {
   if (case_sensitive || !value.is_string()) return value;
   TRY(rt.charge(static_cast<int64_t>(value.text().size() / 4)));
-  return make_string(rt, change_case(value.text(), Case::kLower));
+  return make_string(rt, TRY(change_case(value.text(), Case::kLower)));
 }
 
 bool flag(const Args& args, size_t i) {

@@ -80,10 +80,10 @@ Result<Spec> parse_spec(std::string_view text) {
     spec.type = text[0];
     text.remove_prefix(1);
   }
-  bool grouped_locale = spec.group != 0 && spec.type == 'n';
-  if (!text.empty() || grouped_locale) {
+  if (!text.empty()) {
     return invalid_argument("invalid format specifier '{}'", whole);
   }
+  if (spec.type == 'n') return unsupported("the format n is not supported in chat templates");
   return spec;
 }
 
@@ -184,7 +184,7 @@ Result<std::string> format_real(Runtime& rt, double value, const Spec& spec) {
     digits = format_float(std::abs(shown));
   } else {
     int64_t precision = spec.precision.value_or(6);
-    char conversion = percent ? 'f' : type == 0 ? 'g' : type == 'n' ? 'g' : type;
+    char conversion = percent ? 'f' : type == 0 ? 'g' : type;
     digits = TRY(float_digits(rt, std::abs(shown), conversion, precision, spec.alternate));
     bool plain = digits.find_first_of(".en") == std::string::npos;
     if (type == 0 && plain) digits += ".0";
@@ -253,8 +253,8 @@ Result<std::string> format_spec(Runtime& rt, const Value& value, std::string_vie
   Spec spec = TRY(parse_spec(text));
   if (value.is_string()) return format_text(rt, value, spec);
   if (spec.zeros && spec.align == 0) spec.align = '=';
-  constexpr std::string_view kInteger = "bcdoxXn";
-  constexpr std::string_view kReal = "eEfFgGn%";
+  constexpr std::string_view kInteger = "bcdoxX";
+  constexpr std::string_view kReal = "eEfFgG%";
   if (value.is_integral()) {
     if (spec.type == 0 || kInteger.find(spec.type) != std::string_view::npos) {
       return format_integer(rt, value.as_int(), spec);

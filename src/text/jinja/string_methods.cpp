@@ -21,7 +21,7 @@ Result<int64_t> number_or(const Args& args, size_t i, int64_t otherwise) {
 template <Case how>
 Result<Value> cased(Runtime& rt, const Value& self, const Args&) {
   TRY(rt.charge(static_cast<int64_t>(self.text().size() / 4)));
-  return make_string(rt, change_case(self.text(), how), self.safe());
+  return make_string(rt, TRY(change_case(self.text(), how)), self.safe());
 }
 
 enum class Side { kLeft, kRight, kBoth };
@@ -215,37 +215,8 @@ Result<Value> zfill(Runtime& rt, const Value& self, const Args& args) {
   return make_string(rt, text, self.safe());
 }
 
-Result<Value> expandtabs(Runtime& rt, const Value& self, const Args& args) {
-  int64_t tab = args.given(0) ? TRY(to_index(args[0], "the tab size")) : 8;
-  std::string out;
-  int64_t column = 0;
-  for (char c : self.text()) {
-    if (c == '\t') {
-      int64_t spaces = tab > 0 ? tab - column % tab : 0;
-      TRY(rt.charge_bytes(static_cast<size_t>(spaces)));
-      out.append(static_cast<size_t>(spaces), ' ');
-      column += spaces;
-    } else {
-      out += c;
-      if ((static_cast<unsigned char>(c) & 0xc0) != 0x80) ++column;
-      if (c == '\n' || c == '\r') column = 0;
-    }
-  }
-  return make_string(rt, out, self.safe());
-}
-
 Result<Value> format(Runtime& rt, const Value& self, const Args& args) {
   return format_braces(rt, self, args);
-}
-
-Result<Value> format_map(Runtime& rt, const Value& self, const Args& args) {
-  if (!args[0].is(Kind::kDict)) return invalid_argument("format_map() takes a mapping");
-  std::vector<Keyword> keywords;
-  TRY(rt.charge(args[0].dict->size));
-  for (const Dict::Entry& entry : args[0].dict->all()) {
-    if (entry.key.is_string()) keywords.push_back({entry.key.text(), entry.value});
-  }
-  return format_braces(rt, self, {{}, keywords});
 }
 
 constexpr Builtin kMethods[] = {
@@ -260,8 +231,6 @@ constexpr Builtin kMethods[] = {
     {"upper", "", 0, cased<Case::kUpper>},
     {"title", "", 0, cased<Case::kTitle>},
     {"capitalize", "", 0, cased<Case::kCapitalize>},
-    {"swapcase", "", 0, cased<Case::kSwap>},
-    {"casefold", "", 0, cased<Case::kFold>},
     {"lstrip", "/chars", 0, stripped<Side::kLeft>},
     {"rstrip", "/chars", 0, stripped<Side::kRight>},
     {"rsplit", "sep maxsplit", 0, split<true>},
@@ -279,8 +248,11 @@ constexpr Builtin kMethods[] = {
     {"ljust", "/width fillchar", 1, justified<Side::kLeft>},
     {"rjust", "/width fillchar", 1, justified<Side::kRight>},
     {"zfill", "/width", 1, zfill},
-    {"expandtabs", "tabsize", 0, expandtabs},
-    {"format_map", "/mapping", 1, format_map},
+    {"casefold"},
+    {"expandtabs"},
+    {"format_map"},
+    {"isidentifier"},
+    {"swapcase"},
 };
 
 }  // namespace

@@ -108,16 +108,6 @@ Result<Value> isprintable(Runtime& rt, const Value& self, const Args& args) {
   return every<is_printable>(rt, self, args);
 }
 
-bool is_identifier_part(char32_t c) {
-  return c == '_' || is_alpha(c) || is_decimal(c);
-}
-
-Result<Value> isidentifier(Runtime& rt, const Value& self, const Args& args) {
-  std::string_view text = self.text();
-  if (text.empty() || is_decimal(next_code_point(text))) return make_bool(false);
-  return every<is_identifier_part>(rt, self, args);
-}
-
 constexpr Builtin kPredicates[] = {
     {"isdigit", "", 0, every<is_digit>},
     {"isalpha", "", 0, every<is_alpha>},
@@ -130,7 +120,6 @@ constexpr Builtin kPredicates[] = {
     {"istitle", "", 0, istitle},
     {"isascii", "", 0, isascii},
     {"isprintable", "", 0, isprintable},
-    {"isidentifier", "", 0, isidentifier},
 };
 
 }  // namespace

@@ -4,65 +4,18 @@
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
+
+#include "base/error.h"
 
 namespace banyan::jinja {
 namespace {
-
-// Characters whose case mapping is more than one character (Unicode's SpecialCasing.txt, the
-// unconditional lines; utf8proc knows single characters only). Titles only where they differ.
-struct Special {
-  char32_t from;
-  const char* upper;
-  const char* title;
-};
-constexpr Special kSpecial[] = {
-#include "text/jinja/special_casing.inc"
-};
-
-const Special* special(char32_t c) {
-  const Special* found = std::lower_bound(std::begin(kSpecial), std::end(kSpecial), c,
-                                          [](const Special& s, char32_t x) { return s.from < x; });
-  return found != std::end(kSpecial) && found->from == c ? found : nullptr;
-}
 
 utf8proc_category_t category(char32_t c) {
   return utf8proc_category(static_cast<utf8proc_int32_t>(c));
 }
 
-void append_upper(std::string& out, char32_t c) {
-  const Special* s = special(c);
-  if (s != nullptr && s->upper != nullptr) {
-    out += s->upper;
-  } else {
-    append_utf8(out, static_cast<char32_t>(utf8proc_toupper(static_cast<int32_t>(c))));
-  }
-}
-
-void append_title(std::string& out, char32_t c) {
-  const Special* s = special(c);
-  if (s != nullptr && s->title != nullptr) {
-    out += s->title;
-  } else {
-    append_utf8(out, static_cast<char32_t>(utf8proc_totitle(static_cast<int32_t>(c))));
-  }
-}
-
 bool is_cased(char32_t c) {
   return is_upper(c) || is_lower(c) || is_title(c);
-}
-
-bool is_case_ignorable(char32_t c) {
-  switch (category(c)) {
-    case UTF8PROC_CATEGORY_MN:
-    case UTF8PROC_CATEGORY_ME:
-    case UTF8PROC_CATEGORY_CF:
-    case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_SK:
-      return true;
-    default:
-      return c == '\'' || c == '.' || c == ':' || c == 0xb7 || c == 0x2018 || c == 0x2019;
-  }
 }
 
 // Removes the last code point. REQUIRES: !text.empty().
@@ -72,53 +25,14 @@ void drop_last(std::string_view& text) {
   text = text.substr(0, start);
 }
 
-// A capital sigma ends a word when a letter precedes it and none follows (Unicode's Final_Sigma).
-bool is_final_sigma(std::string_view before, std::string_view after) {
-  char32_t c = 0;
-  bool letter_before = false;
-  while (!before.empty()) {
-    c = last_code_point(before);
-    if (!is_case_ignorable(c)) {
-      letter_before = is_cased(c);
-      break;
-    }
-    drop_last(before);
-  }
-  while (letter_before && !after.empty()) {
-    c = next_code_point(after);
-    if (!is_case_ignorable(c)) return !is_cased(c);
-  }
-  return letter_before;
-}
-
-void append_lower(std::string& out, char32_t c, std::string_view before, std::string_view after) {
-  if (c == 0x130) {
-    out += "i\xcc\x87";
-  } else if (c == 0x3a3) {
-    append_utf8(out, is_final_sigma(before.substr(before.size() > 64 ? before.size() - 64 : 0),
-                                    after.substr(0, 64))
-                         ? 0x3c2
-                         : 0x3c3);
-  } else {
-    append_utf8(out, static_cast<char32_t>(utf8proc_tolower(static_cast<int32_t>(c))));
-  }
-}
-
-bool is_ascii(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return (c & 0x80) == 0; });
-}
-
-std::string fold(std::string_view text) {
-  std::string out;
-  while (!text.empty()) {
-    char32_t c = next_code_point(text);
-    utf8proc_int32_t folded[8];
-    int boundary = 0;
-    auto count =
-        utf8proc_decompose_char(static_cast<int32_t>(c), folded, 8, UTF8PROC_CASEFOLD, &boundary);
-    for (int i = 0; i < count && i < 8; ++i) append_utf8(out, static_cast<char32_t>(folded[i]));
-  }
-  return out;
+// Whether upper and title case of `c` are more than one character: where its case folding is, with
+// two exceptions.
+bool grows_in_upper_case(char32_t c) {
+  if (c < 0x80 || c == 0x130 || c == 0x1e9e) return false;
+  utf8proc_int32_t folded[4];
+  int boundary = 0;
+  return utf8proc_decompose_char(static_cast<int32_t>(c), folded, 4, UTF8PROC_CASEFOLD, &boundary) >
+         1;
 }
 
 }  // namespace
@@ -249,29 +163,26 @@ bool is_title(char32_t c) {
   return category(c) == UTF8PROC_CATEGORY_LT;
 }
 
-std::string change_case(std::string_view text, Case how) {
-  if (how == Case::kFold && !is_ascii(text)) return fold(text);
-  if (how == Case::kFold) how = Case::kLower;
+Result<std::string> change_case(std::string_view text, Case how) {
   std::string out;
   out.reserve(text.size());
   bool inside_word = false;
   std::string_view rest = text;
   while (!rest.empty()) {
-    std::string_view before = text.substr(0, text.size() - rest.size());
-    char32_t c = next_code_point(rest);
-    bool lower = how == Case::kLower || (how == Case::kTitle && inside_word) ||
-                 (how == Case::kCapitalize && !before.empty()) ||
-                 (how == Case::kSwap && is_upper(c));
-    bool upper = how == Case::kUpper || (how == Case::kSwap && is_lower(c));
-    if (lower) {
-      append_lower(out, c, before, rest);
-    } else if (upper) {
-      append_upper(out, c);
-    } else if (how == Case::kSwap) {
-      append_utf8(out, c);
-    } else {
-      append_title(out, c);
+    const bool first = rest.size() == text.size();
+    const char32_t c = next_code_point(rest);
+    const auto code = static_cast<utf8proc_int32_t>(c);
+    const bool lower = how == Case::kLower || (how == Case::kTitle && inside_word) ||
+                       (how == Case::kCapitalize && !first);
+    // One becomes two characters; the other depends on its neighbours.
+    if (lower ? c == 0x130 || c == 0x3a3 : grows_in_upper_case(c)) {
+      return unsupported("changing the case of U+{:04X} is not supported in chat templates",
+                         static_cast<uint32_t>(c));
     }
+    const auto changed = lower                 ? utf8proc_tolower(code)
+                         : how == Case::kUpper ? utf8proc_toupper(code)
+                                               : utf8proc_totitle(code);
+    append_utf8(out, static_cast<char32_t>(changed));
     inside_word = is_cased(c);
   }
   return out;

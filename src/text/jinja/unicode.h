@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "banyan/status.h"
+
 namespace banyan::jinja {
 
 // Removes the first code point from `text` and returns it. REQUIRES: !text.empty().
@@ -28,8 +30,9 @@ bool is_upper(char32_t c);
 bool is_lower(char32_t c);
 bool is_title(char32_t c);
 
-enum class Case { kUpper, kLower, kTitle, kCapitalize, kSwap, kFold };
-std::string change_case(std::string_view text, Case how);
+enum class Case { kUpper, kLower, kTitle, kCapitalize };
+// An error for the few characters whose case is more than one character or depends on others.
+Result<std::string> change_case(std::string_view text, Case how);
 
 // The first and last place of `part`, or npos. Linear time whatever the texts are.
 size_t find_text(std::string_view text, std::string_view part, size_t from = 0);

@@ -202,7 +202,8 @@ struct Args {
 
 // A function of the host. `parameters` are names separated by spaces; the first `required` of them
 // must be given, and the method sees exactly one entry per name (absent where not given). A leading
-// "/" makes them positional only. "*" hands the arguments over as they came.
+// "/" makes them positional only. "*" hands the arguments over as they came. Without a method it is
+// one of Python's that chat templates have no use for: calling it is an error that names it.
 struct Builtin {
   std::string_view name;
   std::string_view parameters;

@@ -166,6 +166,36 @@ TEST(ChatTemplate, NumbersAtTheEdgeOf64BitsAreExactOrRefused) {
   EXPECT_NE(error.message.find("18446744073709551615"), std::string::npos) << error.message;
 }
 
+TEST(ChatTemplate, RefusesByNameWhatChatTemplatesHaveNoUseFor) {
+  const std::pair<const char*, const char*> kRefused[] = {
+      {"{{ 'a'.casefold() }}", "casefold"},
+      {"{{ 'a'.swapcase() }}", "swapcase"},
+      {"{{ 'a'.expandtabs(2) }}", "expandtabs"},
+      {"{{ 'a'.isidentifier() }}", "isidentifier"},
+      {"{{ '{a}'.format_map({'a': 1}) }}", "format_map"},
+      {"{{ {}.fromkeys([1]) }}", "fromkeys"},
+      {"{{ 5 .bit_length() }}", "bit_length"},
+      {"{{ 'a' | urlencode }}", "urlencode"},
+      {"{{ {'a': 1} | xmlattr }}", "xmlattr"},
+      {"{{ 1000 | filesizeformat }}", "filesizeformat"},
+      {"{{ 'a' | wordwrap(3) }}", "wordwrap"},
+      {"{{ lipsum() }}", "lipsum"},
+      {"{{ '%a' % 1 }}", "the conversion a"},
+      {"{{ '{!a}'.format(1) }}", "the conversion a"},
+      {"{{ '{:n}'.format(1) }}", "the format n"},
+      {"{{ 'stra\u00dfe' | upper }}", "the case of U+00DF"},
+      {"{{ '\u03a3' | lower }}", "the case of U+03A3"},
+      {"{{ '\u0130'.lower() }}", "the case of U+0130"},
+      {"{{ '\ufb01'.title() }}", "the case of U+FB01"},
+  };
+  for (const auto& [source, name] : kRefused) {
+    Error error = error_of(source);
+    EXPECT_EQ(error.code, ErrorCode::kUnsupported) << source;
+    EXPECT_NE(error.message.find(std::string(name) + " is not supported"), std::string::npos)
+        << error.message;
+  }
+}
+
 TEST(ChatTemplate, SurrogatesAreNoCharacters) {
   EXPECT_EQ(render("{{ '%c' % 233 }}{{ '{:c}'.format(0x10ffff) }}").value(), "\u00e9\U0010ffff");
   for (const char* source :
