@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "text/byte_level.h"
+#include "text/hash.h"
 #include "text/long_word.h"
 #include "text/unicode.h"
 
@@ -56,8 +57,7 @@ bool ends_with_metaspace(std::string_view text) {
 }  // namespace
 
 size_t MergeTable::slot_of(uint64_t pair) const {
-  const uint64_t mixed = pair * 0x9e3779b97f4a7c15;
-  size_t at = (mixed ^ mixed >> 32) & (slots_.size() - 1);
+  size_t at = hash_number(pair) & (slots_.size() - 1);
   while (slots_[at].pair != pair && slots_[at].pair != kEmpty) at = (at + 1) & (slots_.size() - 1);
   return at;
 }

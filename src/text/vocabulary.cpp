@@ -2,36 +2,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "text/hash.h"
 
 namespace banyan {
-namespace {
-
-uint64_t mix(uint64_t a, uint64_t b) {
-  const auto product = static_cast<unsigned __int128>(a) * b;
-  return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
-}
-
-uint64_t load(const char* at, size_t size) {
-  uint64_t value = 0;
-  std::memcpy(&value, at, size);
-  return value;
-}
-
-}  // namespace
-
-uint64_t hash_bytes(std::string_view bytes) {
-  constexpr uint64_t kOdd1 = 0x9e3779b97f4a7c15, kOdd2 = 0xd1b54a32d192ed03;
-  const char* at = bytes.data();
-  size_t left = bytes.size();
-  uint64_t hash = left * kOdd1;
-  for (; left > 8; at += 8, left -= 8) hash = mix(hash ^ load(at, 8), kOdd2);
-  return mix(hash ^ load(at, left), kOdd1) ^ hash;
-}
-
 void Vocabulary::reserve(size_t tokens, size_t bytes) {
   bytes_.reserve(bytes);
   spans_.reserve(tokens);

@@ -15,9 +15,6 @@
 
 namespace banyan {
 
-// A well-mixed 64-bit hash of a short string; the same on every run.
-uint64_t hash_bytes(std::string_view bytes);
-
 class Vocabulary {
  public:
   // Ids above this are refused: the tables are as long as the highest id.

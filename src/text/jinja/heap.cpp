@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <memory>
 
 #include "base/check.h"
+#include "text/hash.h"
 #include "text/jinja/runtime.h"
 #include "text/jinja/unicode.h"
 
@@ -13,42 +15,21 @@ constexpr size_t kBlockBytes = 64 << 10;
 constexpr size_t kGrowingBytesMin = 256;  // what is shorter is copied
 constexpr int64_t kSmallDict = 8;         // up to here a dict is searched entry by entry
 
-uint64_t hash_bytes(std::string_view text, uint64_t seed) {
-  uint64_t h = seed ^ (text.size() * 0x9e3779b97f4a7c15u);
-  while (text.size() >= 8) {
-    uint64_t word;
-    std::memcpy(&word, text.data(), 8);
-    h = (h ^ word) * 0xff51afd7ed558ccdu;
-    h ^= h >> 29;
-    text.remove_prefix(8);
-  }
-  uint64_t word = 0;
-  if (!text.empty()) std::memcpy(&word, text.data(), text.size());
-  h = (h ^ word) * 0xc4ceb9fe1a85ec53u;
-  return h ^ (h >> 32);
-}
-
-uint64_t hash_text(std::string_view text) {
-  // The address of a static differs from run to run, so colliding keys are hard to prepare.
-  static const char anchor = 0;
-  return hash_bytes(text, reinterpret_cast<uint64_t>(&anchor));
-}
-
-uint64_t hash_number(const Value& key) {
+uint64_t hash_of_number(const Value& key) {
   double d = key.as_float();
   if (d == 0) d = 0;  // -0.0 equals 0
-  return hash_text({reinterpret_cast<const char*>(&d), sizeof d});
+  return hash_number(std::bit_cast<uint64_t>(d));
 }
 
 Result<uint64_t> hash_value(Runtime& rt, const Value& key) {
   switch (key.kind) {
     case Kind::kString:
       TRY(rt.charge_bytes(key.text().size()));
-      return hash_text(key.text());
+      return hash_bytes(key.text());
     case Kind::kBool:
     case Kind::kInt:
     case Kind::kFloat:
-      return hash_number(key);
+      return hash_of_number(key);
     case Kind::kNone:
     case Kind::kUndefined:
       return 7 + static_cast<uint64_t>(key.kind);
@@ -181,7 +162,7 @@ std::byte* Heap::extend(const void* front, size_t front_bytes, size_t more_bytes
 Result<const Value*> dict_find(Runtime& rt, const Dict& dict, std::string_view key) {
   TRY(rt.charge_bytes(key.size()));
   int64_t found =
-      TRY(probe(rt, dict, hash_text(key), [&](const Dict::Entry& entry) -> Result<bool> {
+      TRY(probe(rt, dict, hash_bytes(key), [&](const Dict::Entry& entry) -> Result<bool> {
         return entry.key.is_string() && entry.key.text() == key;
       }));
   return found < 0 ? nullptr : &dict.entries[found].value;
