@@ -9,10 +9,6 @@
 namespace banyan {
 namespace {
 
-bool is(char32_t code, uint32_t mask) {
-  return (unicode::classes()[code] & mask) != 0;
-}
-
 // The start of the character that ends at `end` > 0.
 size_t previous(std::string_view text, size_t end) {
   do {
@@ -23,11 +19,12 @@ size_t previous(std::string_view text, size_t end) {
 
 bool ends_in_word(std::string_view text) {
   return !text.empty() &&
-         is(unicode::decode(text.data() + previous(text, text.size())).code, unicode::kWord);
+         unicode::is(unicode::decode(text.data() + previous(text, text.size())).code,
+                     unicode::kWord);
 }
 
 bool starts_with_word(std::string_view text) {
-  return !text.empty() && is(unicode::decode(text.data()).code, unicode::kWord);
+  return !text.empty() && unicode::is(unicode::decode(text.data()).code, unicode::kWord);
 }
 
 }  // namespace
@@ -128,15 +125,17 @@ void AddedTokenMatcher::split(std::string_view text, bool specials,
       continue;
     }
     if (token.lstrip) {
-      while (begin > copied &&
-             is(unicode::decode(text.data() + previous(text, begin)).code, unicode::kSpace)) {
+      while (
+          begin > copied &&
+          unicode::is(unicode::decode(text.data() + previous(text, begin)).code, unicode::kSpace)) {
         begin = previous(text, begin);
       }
       begin = std::max(begin, copied);
     }
     if (token.rstrip) {
       end = std::max(end, spaces_end);
-      while (end < text.size() && is(unicode::decode(text.data() + end).code, unicode::kSpace)) {
+      while (end < text.size() &&
+             unicode::is(unicode::decode(text.data() + end).code, unicode::kSpace)) {
         end += unicode::decode(text.data() + end).size;
       }
       spaces_end = end;

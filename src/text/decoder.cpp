@@ -31,16 +31,6 @@ constexpr int kDepthMax = 8;
 constexpr size_t kStepsMax = 16;
 constexpr std::string_view kReplacement = "\uFFFD";
 
-std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
-  std::string replaced;
-  size_t copied = 0;
-  for (size_t at = text.find(from); at != text.npos; at = text.find(from, copied)) {
-    replaced.append(text, copied, at - copied).append(to);
-    copied = at + from.size();
-  }
-  return replaced.append(text, copied);
-}
-
 // A token of WordPiece inside a text; `first`: at its beginning.
 std::string word_piece(const DecoderStep& step, std::string_view token, bool first) {
   std::string text;
@@ -56,7 +46,7 @@ std::string word_piece(const DecoderStep& step, std::string_view token, bool fir
       {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},  {" do not", " don't"},
       {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
   if (!step.cleanup) return text;
-  for (const auto& [from, to] : kCleanups) text = replace_all(text, from, to);
+  for (const auto& [from, to] : kCleanups) text = unicode::replace_all(text, from, to);
   return text;
 }
 
@@ -233,7 +223,7 @@ std::string Decoder::token_bytes(std::string_view spelling) const {
         break;
       case Kind::kReplace:
         if (!step.regex) {
-          bytes = replace_all(bytes, step.from, step.to);
+          bytes = unicode::replace_all(bytes, step.from, step.to);
         } else if (auto replaced = step.regex->replace(bytes, step.to)) {
           bytes = std::move(*replaced);
         }
@@ -243,7 +233,7 @@ std::string Decoder::token_bytes(std::string_view spelling) const {
         break;
       case Kind::kMetaspace:
       case Kind::kWordEnd:
-        bytes = replace_all(bytes, step.from, " ");
+        bytes = unicode::replace_all(bytes, step.from, " ");
         break;
       case Kind::kWordPiece:
         bytes = word_piece(step, bytes, false);
@@ -276,7 +266,8 @@ Status DecoderState::finish(std::string& text) {
     if (decoder_->token_steps_[i].kind == Kind::kWordEnd) {
       const std::string last = std::exchange(token_states_[i].held, {});
       if (token_states_[i].started) {
-        TRY(token_step(i + 1, replace_all(last, decoder_->token_steps_[i].from, ""), text));
+        TRY(token_step(i + 1, unicode::replace_all(last, decoder_->token_steps_[i].from, ""),
+                       text));
       }
     } else {
       TRY(flush_bytes(i, text));
@@ -307,18 +298,18 @@ Status DecoderState::token_step(size_t index, std::string_view token, std::strin
         return token_step(index + 1, TRY(step.regex->replace(token, step.to)), text);
       }
       if (token.find(step.from) == token.npos) return token_step(index + 1, token, text);
-      return token_step(index + 1, replace_all(token, step.from, step.to), text);
+      return token_step(index + 1, unicode::replace_all(token, step.from, step.to), text);
     case Kind::kStrip:
       return token_step(index + 1, strip(step, token), text);
     case Kind::kMetaspace: {
       const bool drop = !state.started && step.prepended;
       state.started = true;
-      return token_step(index + 1, replace_all(token, step.from, drop ? "" : " "), text);
+      return token_step(index + 1, unicode::replace_all(token, step.from, drop ? "" : " "), text);
     }
     case Kind::kWordEnd: {
       const std::string before = std::exchange(state.held, std::string(token));
       if (!std::exchange(state.started, true)) return {};
-      return token_step(index + 1, replace_all(before, step.from, " "), text);
+      return token_step(index + 1, unicode::replace_all(before, step.from, " "), text);
     }
     case Kind::kWordPiece:
       return token_step(index + 1, word_piece(step, token, !std::exchange(state.started, true)),

@@ -29,18 +29,6 @@ Result<Step> make_prepend(const JsonFields& fields) {
   };
 }
 
-std::string replace_all(std::string_view text, std::string_view pattern, std::string_view content) {
-  std::string replaced;
-  size_t copied = 0;
-  for (size_t at = text.find(pattern); at != text.npos; at = text.find(pattern, copied)) {
-    replaced.append(text, copied, at - copied);
-    replaced += content;
-    copied = at + pattern.size();
-  }
-  replaced.append(text, copied);
-  return replaced;
-}
-
 Result<Step> make_replace(const JsonFields& fields) {
   std::string content = TRY(fields.string("content"));
   const JsonFields pattern = TRY(fields.object("pattern"));
@@ -48,7 +36,7 @@ Result<Step> make_replace(const JsonFields& fields) {
     std::string from = TRY(pattern.string("String"));
     if (from.empty()) return unsupported("{}: an empty pattern is not supported", pattern.place());
     return [=](NormalizedText& text) -> Status {
-      text.text = replace_all(text.text, from, content);
+      text.text = unicode::replace_all(text.text, from, content);
       return {};
     };
   }
@@ -60,15 +48,11 @@ Result<Step> make_replace(const JsonFields& fields) {
   };
 }
 
-bool is_space(char32_t code) {
-  return (unicode::classes()[code] & unicode::kSpace) != 0;
-}
-
 size_t leading_spaces_end(std::string_view text) {
   size_t at = 0;
   while (at < text.size()) {
     const auto [code, size] = unicode::decode(text.data() + at);
-    if (!is_space(code)) break;
+    if (!unicode::is(code, unicode::kSpace)) break;
     at += size;
   }
   return at;
@@ -79,7 +63,7 @@ size_t trailing_spaces_begin(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
     const auto [code, size] = unicode::decode(text.data() + at);
     at += size;
-    if (!is_space(code)) begin = at;
+    if (!unicode::is(code, unicode::kSpace)) begin = at;
   }
   return begin;
 }
@@ -115,7 +99,7 @@ Step character_step(Map map) {
 
 Result<Step> make_strip_accents(const JsonFields&) {
   return character_step([](char32_t code, std::string& mapped) {
-    if ((unicode::classes()[code] & unicode::kMark) == 0) unicode::append(mapped, code);
+    if (!unicode::is(code, unicode::kMark)) unicode::append(mapped, code);
   });
 }
 

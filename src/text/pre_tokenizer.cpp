@@ -236,8 +236,8 @@ Status add_metaspace(const JsonFields& fields, Steps& steps) {
 
 // Rust's char::is_numeric: N, and two ranges that are newer than Unicode 16.
 bool is_numeric(char32_t code) {
-  return (unicode::classes()[code] & unicode::kNumber) != 0 ||
-         (code >= 0x11DE0 && code <= 0x11DE9) || (code >= 0x16FF4 && code <= 0x16FF6);
+  return unicode::is(code, unicode::kNumber) || (code >= 0x11DE0 && code <= 0x11DE9) ||
+         (code >= 0x16FF4 && code <= 0x16FF6);
 }
 
 Status add_digits(const JsonFields& fields, Steps& steps) {
@@ -248,7 +248,7 @@ Status add_digits(const JsonFields& fields, Steps& steps) {
 }
 
 bool is_space(char32_t code) {
-  return (unicode::classes()[code] & unicode::kSpace) != 0;
+  return unicode::is(code, unicode::kSpace);
 }
 
 // What Rust's unicode_categories (Unicode 8) and ASCII call punctuation: P as it is now, without

@@ -179,6 +179,16 @@ void append(std::string& text, char32_t code) {
   }
 }
 
+std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
+  std::string replaced;
+  size_t copied = 0;
+  for (size_t at = text.find(from); at != text.npos; at = text.find(from, copied)) {
+    replaced.append(text, copied, at - copied).append(to);
+    copied = at + from.size();
+  }
+  return replaced.append(text, copied);
+}
+
 size_t character_size(std::string_view bytes, size_t& invalid_size) {
   auto byte = [&](size_t i) { return static_cast<unsigned char>(bytes[i]); };
   const unsigned lead = byte(0);

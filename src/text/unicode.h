@@ -64,6 +64,9 @@ std::optional<size_t> first_invalid(std::string_view text);
 
 bool is_ascii(std::string_view text);
 
+// `text` with every `from`, which is not empty, replaced by `to`.
+std::string replace_all(std::string_view text, std::string_view from, std::string_view to);
+
 // Which classes each code point is in; two steps: block of 256, then the code point within it.
 class ClassTable {
  public:
@@ -78,6 +81,10 @@ class ClassTable {
 };
 
 const ClassTable& classes();
+// Whether `code` is in one of the classes of `mask`.
+inline bool is(char32_t code, uint32_t mask) {
+  return (classes()[code] & mask) != 0;
+}
 
 // Code points that came into Unicode after version 14, or changed their category since.
 struct Addition {

@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "text/chat_template.h"
-#include "text/jinja/unicode.h"
+#include "text/unicode.h"
 
 namespace {
 
@@ -38,6 +38,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!text) return 0;
   CHECK(*text == *again);
   CHECK(text->size() <= limits.output_bytes_max);
-  CHECK(banyan::jinja::is_valid_utf8(*text));
+  CHECK(!banyan::unicode::first_invalid(*text));
   return 0;
 }

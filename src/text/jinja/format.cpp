@@ -166,7 +166,8 @@ class PercentFormat {
       case 'G':
         return real(d, value);
       default:
-        return invalid_argument("unsupported format character '{}'", d.type);
+        return invalid_argument("unsupported format character 0x{:02x}",
+                                static_cast<unsigned char>(d.type));
     }
   }
 
@@ -183,7 +184,7 @@ class PercentFormat {
   Status character(const Directive& d, const Value& value) {
     std::string body;
     if (value.is_integral()) {
-      append_utf8(body, TRY(to_code_point(value.as_int())));
+      unicode::append(body, TRY(to_code_point(value.as_int())));
     } else if (value.is_string() && TRY(string_length(rt_, value)) == 1) {
       body = value.text();
     } else {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "text/jinja/builtins.h"
+#include "text/unicode.h"
 
 namespace banyan::jinja {
 
@@ -11,6 +12,13 @@ Interpreter::Interpreter(const Ast& ast, const RunLimits& limits, int64_t now_un
       output_bytes_max_(limits.output_bytes_max),
       rt_(*this, limits.fuel, limits.depth_max, limits.memory_bytes_max, now_unix_s),
       globals_(ast.names.size()) {}
+
+Result<Value> Interpreter::import_text(const std::string& text) {
+  if (auto at = unicode::first_invalid(text)) {
+    return invalid_argument("a text in the variables is not UTF-8 at byte {}", *at);
+  }
+  return borrow(rt_, text);
+}
 
 Result<Value> Interpreter::import_json(const Json& json) {
   Nested nested(rt_);
@@ -29,7 +37,7 @@ Result<Value> Interpreter::import_json(const Json& json) {
     case Json::value_t::number_float:
       return make_float(json.get<double>());
     case Json::value_t::string:
-      return borrow(rt_, json.get_ref<const std::string&>());
+      return import_text(json.get_ref<const std::string&>());
     case Json::value_t::array: {
       std::vector<Value> items;
       items.reserve(json.size());
@@ -39,7 +47,7 @@ Result<Value> Interpreter::import_json(const Json& json) {
     case Json::value_t::object: {
       Dict* dict = make_dict(rt_);
       for (const auto& [key, value] : json.items()) {
-        TRY(dict_set(rt_, *dict, borrow(rt_, key), TRY(import_json(value))));
+        TRY(dict_set(rt_, *dict, TRY(import_text(key)), TRY(import_json(value))));
       }
       return dict_value(dict);
     }

@@ -104,6 +104,7 @@ class Interpreter {
   void store(Symbol symbol, const Value& value, Scope& scope);
   Scope* new_scope(Scope* parent);
   Result<Value> import_json(const Json& json);
+  Result<Value> import_text(const std::string& text);
 
   const Ast& ast_;
   size_t output_bytes_max_;

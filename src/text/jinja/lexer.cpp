@@ -323,7 +323,7 @@ class Lexer {
     if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) {
       return fail("a string's escape is no Unicode character");
     }
-    append_utf8(out, code);
+    unicode::append(out, code);
     body.remove_prefix(digits);
     return {};
   }

@@ -338,7 +338,7 @@ Symbol Ast::intern(std::string_view name) {
 }
 
 Result<std::unique_ptr<Ast>> parse_template(std::string_view source, int nesting_max) {
-  if (!is_valid_utf8(source)) return corrupt("chat template: the text is not UTF-8");
+  if (unicode::first_invalid(source)) return corrupt("chat template: the text is not UTF-8");
   auto ast = std::make_unique<Ast>();
   ast->source = normalize_source(source);
   ast->loop = ast->intern("loop");

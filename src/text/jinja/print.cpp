@@ -31,7 +31,7 @@ void append_escaped(std::string& out, char32_t c, char quote) {
     out += '\\';
     out += quote;
   } else if (is_printable(c)) {
-    append_utf8(out, c);
+    unicode::append(out, c);
   } else if (c < 0x100) {
     out += fmt::format("\\x{:02x}", static_cast<uint32_t>(c));
   } else if (c < 0x10000) {

@@ -161,7 +161,7 @@ Result<std::string> format_integer(Runtime& rt, int64_t value, const Spec& spec)
       return invalid_argument("an option for numbers was given with 'c'");
     }
     std::string out;
-    append_utf8(out, TRY(to_code_point(value)));
+    unicode::append(out, TRY(to_code_point(value)));
     return pad(rt, spec, "", out, '<');
   }
   int base = spec.type == 'b'                       ? 2

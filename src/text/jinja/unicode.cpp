@@ -37,38 +37,9 @@ bool grows_in_upper_case(char32_t c) {
 
 }  // namespace
 
-char32_t next_code_point(std::string_view& text) {
-  auto first = static_cast<uint8_t>(text[0]);
-  if (first < 0x80) {
-    text.remove_prefix(1);
-    return first;
-  }
-  utf8proc_int32_t c = 0;
-  auto size = utf8proc_iterate(reinterpret_cast<const uint8_t*>(text.data()),
-                               static_cast<utf8proc_ssize_t>(std::min<size_t>(text.size(), 4)), &c);
-  text.remove_prefix(size > 0 ? static_cast<size_t>(size) : 1);
-  return size > 0 ? static_cast<char32_t>(c) : 0xfffd;
-}
-
 char32_t last_code_point(std::string_view text) {
-  size_t start = text.size() - 1;
-  while (start > 0 && text.size() - start < 4 &&
-         (static_cast<uint8_t>(text[start]) & 0xc0) == 0x80) {
-    --start;
-  }
-  std::string_view tail = text.substr(start);
-  char32_t c = next_code_point(tail);
-  return tail.empty() ? c : 0xfffd;
-}
-
-void append_utf8(std::string& out, char32_t c) {
-  if (c < 0x80) {
-    out += static_cast<char>(c);
-    return;
-  }
-  uint8_t bytes[4];
-  auto size = utf8proc_encode_char(static_cast<utf8proc_int32_t>(c), bytes);
-  out.append(reinterpret_cast<const char*>(bytes), static_cast<size_t>(size));
+  drop_last(text);
+  return unicode::decode(text.data() + text.size()).code;
 }
 
 int64_t count_code_points(std::string_view text) {
@@ -85,41 +56,6 @@ size_t byte_offset(std::string_view text, int64_t index) {
   return at;
 }
 
-bool is_valid_utf8(std::string_view text) {
-  while (!text.empty()) {
-    if ((text[0] & 0x80) == 0) {
-      text.remove_prefix(1);
-      continue;
-    }
-    utf8proc_int32_t c = 0;
-    auto size =
-        utf8proc_iterate(reinterpret_cast<const uint8_t*>(text.data()),
-                         static_cast<utf8proc_ssize_t>(std::min<size_t>(text.size(), 4)), &c);
-    if (size <= 0) return false;
-    text.remove_prefix(static_cast<size_t>(size));
-  }
-  return true;
-}
-
-bool is_space(char32_t c) {
-  if (c < 0x80) return c == ' ' || (c >= 9 && c <= 13) || (c >= 0x1c && c <= 0x1f);
-  return c == 0x85 || c == 0xa0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200a) || c == 0x2028 ||
-         c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
-}
-
-bool is_alpha(char32_t c) {
-  switch (category(c)) {
-    case UTF8PROC_CATEGORY_LU:
-    case UTF8PROC_CATEGORY_LL:
-    case UTF8PROC_CATEGORY_LT:
-    case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO:
-      return true;
-    default:
-      return false;
-  }
-}
-
 bool is_decimal(char32_t c) {
   return category(c) == UTF8PROC_CATEGORY_ND;
 }
@@ -129,11 +65,6 @@ bool is_digit(char32_t c) {
          (c >= 0x2074 && c <= 0x2079) || (c >= 0x2080 && c <= 0x2089) ||
          (c >= 0x2460 && c <= 0x2468) || (c >= 0x2474 && c <= 0x247c) ||
          (c >= 0x2488 && c <= 0x2490);
-}
-
-bool is_numeric(char32_t c) {
-  auto k = category(c);
-  return k == UTF8PROC_CATEGORY_ND || k == UTF8PROC_CATEGORY_NL || k == UTF8PROC_CATEGORY_NO;
 }
 
 bool is_printable(char32_t c) {
@@ -182,7 +113,7 @@ Result<std::string> change_case(std::string_view text, Case how) {
     const auto changed = lower                 ? utf8proc_tolower(code)
                          : how == Case::kUpper ? utf8proc_toupper(code)
                                                : utf8proc_totitle(code);
-    append_utf8(out, static_cast<char32_t>(changed));
+    unicode::append(out, static_cast<char32_t>(changed));
     inside_word = is_cased(c);
   }
   return out;

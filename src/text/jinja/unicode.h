@@ -1,5 +1,5 @@
 // Python's view of text: code points of a UTF-8 string, their classes and their case.
-// Bytes that are not UTF-8 count as one U+FFFD each.
+// Every text must be valid UTF-8; templates and their variables are checked when they come in.
 #pragma once
 
 #include <cstdint>
@@ -7,24 +7,33 @@
 #include <string_view>
 
 #include "banyan/status.h"
+#include "text/unicode.h"
 
 namespace banyan::jinja {
 
 // Removes the first code point from `text` and returns it. REQUIRES: !text.empty().
-char32_t next_code_point(std::string_view& text);
+inline char32_t next_code_point(std::string_view& text) {
+  const auto [code, size] = unicode::decode(text.data());
+  text.remove_prefix(size);
+  return code;
+}
 char32_t last_code_point(std::string_view text);
-void append_utf8(std::string& out, char32_t c);
 int64_t count_code_points(std::string_view text);
 // The byte offset of code point `index`, or text.size() when there are fewer.
 size_t byte_offset(std::string_view text, int64_t index);
-bool is_valid_utf8(std::string_view text);
 
 // str.isspace, isalpha, isdecimal, isdigit, isnumeric and isprintable of one code point.
-bool is_space(char32_t c);
-bool is_alpha(char32_t c);
+inline bool is_space(char32_t c) {
+  return (c >= 0x1c && c <= 0x1f) || unicode::is(c, unicode::kSpace);
+}
+inline bool is_alpha(char32_t c) {
+  return unicode::is(c, unicode::kLetter);
+}
 bool is_decimal(char32_t c);
 bool is_digit(char32_t c);
-bool is_numeric(char32_t c);
+inline bool is_numeric(char32_t c) {
+  return unicode::is(c, unicode::kNumber);
+}
 bool is_printable(char32_t c);
 bool is_upper(char32_t c);
 bool is_lower(char32_t c);

@@ -196,6 +196,13 @@ TEST(ChatTemplate, RefusesByNameWhatChatTemplatesHaveNoUseFor) {
   }
 }
 
+TEST(ChatTemplate, RefusesTextThatIsNotUtf8) {
+  EXPECT_EQ(error_of("{{ x }}", {{"x", "ab\xc3"}}).message,
+            "a text in the variables is not UTF-8 at byte 2");
+  EXPECT_EQ(error_of("{{ x }}", {{"x", {{"\xff", 1}}}}).code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of("a\xff").code, ErrorCode::kCorrupt);
+}
+
 TEST(ChatTemplate, SurrogatesAreNoCharacters) {
   EXPECT_EQ(render("{{ '%c' % 233 }}{{ '{:c}'.format(0x10ffff) }}").value(), "\u00e9\U0010ffff");
   for (const char* source :
