@@ -64,6 +64,7 @@ Result<std::unique_ptr<Engine>> load_engine(EngineConfig& config, const Options&
     config.total_tokens_max =
         std::max(config.total_tokens_max, batch_tokens(shape, config, info.context_length_tokens));
   }
+  config.radix_cache = false;  // every run computes its prompts
   ProgressLine progress("loading");
   return Engine::load(config, progress.load_progress());
 }

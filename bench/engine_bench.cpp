@@ -1,0 +1,89 @@
+// What a step costs beside the model: planning it, building its batch, committing it.
+//
+//   cmake --preset release -DBANYAN_BENCH=ON && cmake --build --preset release --target
+//   engine_bench build/release/bench/engine_bench
+#include <benchmark/benchmark.h>
+
+#include "engine/batch_builder.h"
+#include "engine/scheduler.h"
+
+namespace banyan {
+namespace {
+
+constexpr int64_t kPrompt = 512, kOutput = 1 << 14;
+constexpr int kPage = 64;
+
+std::unique_ptr<Sequence> cold_sequence(SequenceId id, int64_t output) {
+  auto s = std::make_unique<Sequence>();
+  s->id = id;
+  s->prompt_tokens = kPrompt;
+  s->tokens_max = kPrompt + output;
+  s->tokens.reserve(static_cast<size_t>(s->tokens_max));
+  for (int64_t i = 0; i < kPrompt; ++i) {
+    s->tokens.push_back(static_cast<TokenId>(id * 7919 + static_cast<SequenceId>(i)));
+  }
+  return s;
+}
+
+SchedulerConfig config_of(int64_t sequences, bool radix_cache) {
+  return {.policy = SchedulePolicy::kLpm,
+          .radix_cache = radix_cache,
+          .running_max = static_cast<int>(sequences),
+          .prefill_rows_max = kPrompt,
+          .classes = {.page_size_tokens = kPage},
+          .units = {.pages = sequences * (kPrompt + kOutput) / kPage}};
+}
+
+struct Steps {
+  explicit Steps(const SchedulerConfig& config) : scheduler(config) {}
+
+  void run() {
+    scheduler.plan(plan);
+    build_batch(plan, batch, uses);
+    benchmark::DoNotOptimize(batch.tokens.data());
+    scheduler.commit(plan);
+    for (const PlannedSpan& span : plan.spans) {
+      if (span.sequence->pending() == 0) span.sequence->tokens.push_back(7);
+    }
+  }
+
+  Scheduler scheduler;
+  StepPlan plan;
+  Batch batch;
+  std::vector<LogitRowUse> uses;
+};
+
+// A step in which every sequence gets a token; the argument is how many there are.
+void decode_step(benchmark::State& state) {
+  Steps steps(config_of(state.range(0), true));
+  for (int64_t id = 1; id <= state.range(0); ++id) {
+    steps.scheduler.enqueue(cold_sequence(static_cast<SequenceId>(id), kOutput));
+  }
+  for (int64_t i = 0; i < state.range(0); ++i) steps.run();
+  for (auto _ : state) steps.run();
+}
+BENCHMARK(decode_step)
+    ->Arg(1)
+    ->Arg(8)
+    ->Arg(32)
+    ->Arg(256)
+    ->Iterations(4000)
+    ->Unit(benchmark::kMicrosecond);
+
+// From arrival to end of a prompt of 512 tokens that shares nothing, with and without the tree: the
+// difference is what the cache costs where it never helps.
+void cold_prompt(benchmark::State& state) {
+  Steps steps(config_of(8, state.range(0) != 0));
+  SequenceId id = 0;
+  for (auto _ : state) {
+    steps.scheduler.enqueue(cold_sequence(++id, 1));
+    steps.run();
+    steps.scheduler.remove(steps.plan.spans[0].sequence);
+  }
+}
+BENCHMARK(cold_prompt)->Arg(1)->Arg(0)->ArgName("radix_cache")->Unit(benchmark::kMicrosecond);
+
+}  // namespace
+}  // namespace banyan
+
+BENCHMARK_MAIN();
