@@ -76,14 +76,16 @@ int run(const std::string& folder, int runs) {
     for (int k = 0; k < 4; ++k) prompts.push_back(joined(prefix, fresh(kSuffix)));
     four.push_back(time_of(**engine, prompts));
   }
-  // A token costs two flops a weight, and attention to every token before it.
-  double token = 2 * static_cast<double>(info.parameters_active);
+  // A token costs two flops a weight, and attention to every token before it; the output head is
+  // for the last one alone.
+  double head = 2 * static_cast<double>(info.vocabulary * info.hidden);
+  double token = 2 * static_cast<double>(info.parameters_active) - head;
   auto attention = [&](int64_t begin, int64_t end) {
     return static_cast<double>(info.attention_flops_per_key) *
            (static_cast<double>(end * (end + 1) - begin * (begin + 1)) / 2);
   };
-  double floor = (kSuffix * token + attention(kPrefix, kPrefix + kSuffix)) /
-                 (kSuffix * token + attention(0, kSuffix));
+  double floor = (head + kSuffix * token + attention(kPrefix, kPrefix + kSuffix)) /
+                 (head + kSuffix * token + attention(0, kSuffix));
   double alone = median(suffix);
   fmt::print("{} tokens alone, cold          {:8.3f} s\n", kSuffix, alone);
   fmt::print("{} + {} tokens, cold         {:8.3f} s\n", kPrefix, kSuffix, median(whole));

@@ -70,7 +70,8 @@ struct RadixNode : SetHook {
   using Waiters = intrusive::avl_multiset<PrefixWaiter, intrusive::base_hook<SetHook>,
                                           intrusive::compare<NextPageOrder>>;
 
-  RadixNode* parent = nullptr;  // null: a root
+  RadixNode* parent = nullptr;                  // null: a root
+  const PrefixNamespace* name_space = nullptr;  // of a root
   Children children;
   std::span<PrefixToken> tokens;  // of this page
   int64_t end = 0;                // position after its last token

@@ -210,7 +210,7 @@ RadixNode* RadixTree::open(const PrefixNamespace& name_space) {
   if (is_new) {
     found->second = std::make_unique<RadixNode>();
     found->second->hash = hash_namespace(name_space);
-    names_[found->second.get()] = &found->first;
+    found->second->name_space = &found->first;
   }
   ++found->second->pins;
   return found->second.get();
@@ -224,10 +224,7 @@ void RadixTree::close(RadixNode* root) {
 
 void RadixTree::drop_root_if_unused(RadixNode* root) {
   if (root->pins > 0 || !root->children.empty()) return;
-  auto name = names_.find(root);
-  const PrefixNamespace* name_space = name->second;
-  names_.erase(name);
-  roots_.erase(*name_space);
+  roots_.erase(roots_.find(*root->name_space));
 }
 
 RadixNode* RadixTree::child_of(RadixNode* parent, std::span<const PrefixToken> page) const {

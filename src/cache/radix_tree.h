@@ -183,7 +183,6 @@ class RadixTree {
   int64_t nodes_made_ = 0, nodes_used_ = 0;
 
   std::map<PrefixNamespace, std::unique_ptr<RadixNode>> roots_;
-  std::map<const RadixNode*, const PrefixNamespace*> names_;
 
   // What no lease needs, least recently used first.
   UseList<&RadixNode::page_use> page_use_;

@@ -37,6 +37,7 @@ Json to_json(const EngineInfo& info, int sequences) {
           {"parameters_active", info.parameters_active},
           {"weight_bytes", info.weight_bytes},
           {"state_bytes_per_token", info.state_bytes_per_token},
+          {"state_bytes_per_window_token", info.state_bytes_per_window_token},
           {"state_bytes_per_sequence", info.state_bytes_per_sequence},
           {"memory",
            {{"weight_bytes", info.weight_bytes},
@@ -45,6 +46,8 @@ Json to_json(const EngineInfo& info, int sequences) {
             {"total_bytes", total_bytes(info)},
             {"sequences_max", sequences},
             {"total_tokens_max", info.total_tokens_max},
+            {"window_tokens_max", info.window_tokens_max},
+            {"slots", info.slots},
             {"page_size_tokens", info.page_size_tokens}}},
           {"kernels", info.kernels},
           {"threads", info.threads}};
@@ -79,6 +82,9 @@ std::string describe(const EngineInfo& info, int sequences) {
            fmt::format("{} ({}), {} for each token", format_count(info.parameters_total),
                        format_digits(info.parameters_total), format_count(info.parameters_active)));
   text += line("state per token", format_bytes(info.state_bytes_per_token));
+  if (info.state_bytes_per_window_token > 0) {
+    text += line("  within the window", format_bytes(info.state_bytes_per_window_token));
+  }
   text += line("state per sequence", format_bytes(info.state_bytes_per_sequence));
   text += "\nmemory plan\n";
   text += line("  weights", format_bytes(info.weight_bytes));

@@ -190,6 +190,66 @@ TEST_F(EngineLife, ACancelledSinkMaySubmit) {
   EXPECT_EQ(second.output.size(), 2u) << "step() goes on for what a cancelled sink submitted";
 }
 
+TEST_F(EngineLife, EndsWhenItsTimeIsOver) {
+  GenerateRequest request = greedy(prompt_of(24), 30);
+  request.timeout_s = 1e-9;
+  Heard late = run_alone(*engine_, request);
+  EXPECT_EQ(late.finish, FinishReason::kTimeout);
+  EXPECT_TRUE(late.output.empty());
+  request.timeout_s = 1e6;
+  EXPECT_EQ(run_alone(*engine_, request).finish, FinishReason::kLength);
+  expect_all_free();
+}
+
+TEST_F(EngineLife, DrawsNoStopTokenBeforeTheFewestTokens) {
+  GenerateRequest request = greedy(prompt_of(20), 12);
+  std::vector<TokenId> ids = run_alone(*engine_, request).output_ids();
+  request.stop_token_ids = {ids[0], ids[5]};
+  EXPECT_EQ(run_alone(*engine_, request).output.size(), 1u);
+  request.min_new_tokens = 4;
+  Heard longer = run_alone(*engine_, request);
+  EXPECT_GE(longer.output.size(), 5u);
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_NE(longer.output[i].token, ids[0]);
+    EXPECT_NE(longer.output[i].token, ids[5]);
+  }
+}
+
+TEST_F(EngineLife, ReportsTheTokensThatWereNamed) {
+  GenerateRequest request = greedy(prompt_of(6), 3);
+  request.prompt_logprobs_begin = 1;
+  request.top_logprobs = 131;
+  request.logprob_token_ids = {130, 0, 77};
+  EXPECT_FALSE(engine_->submit(request, [](const TokenEvent&) {})) << "128 at most";
+  request.top_logprobs = 128;
+  Heard heard = run_alone(*engine_, request);
+  ASSERT_EQ(heard.prompt.size() + heard.output.size(), 8u);
+  for (const auto& tokens : {heard.prompt, heard.output}) {
+    for (const Heard::Token& token : tokens) {
+      ASSERT_EQ(token.chosen.size(), 3u);
+      EXPECT_EQ(token.chosen[0].token, 130);
+      EXPECT_EQ(token.chosen[2].token, 77);
+      auto same = std::ranges::find(token.top, 77, &TokenLogprob::token);
+      if (same == token.top.end()) continue;
+      EXPECT_EQ(same->logprob, token.chosen[2].logprob);
+    }
+  }
+}
+
+TEST_F(EngineLife, TellsHowMuchWasCached) {
+  GenerateRequest request = greedy(prompt_of(24), 4);
+  EXPECT_EQ(run_alone(*engine_, request).cached_tokens, 0);
+  Heard again = run_alone(*engine_, request);
+  EXPECT_EQ(again.cached_tokens, 23) << "all but the last, whose logits are needed";
+  request.cache_salt = "another tenant";
+  EXPECT_EQ(run_alone(*engine_, request).cached_tokens, 0);
+  request.cache_salt.clear();
+  engine_->flush_cache();
+  EXPECT_EQ(run_alone(*engine_, request).cached_tokens, 0);
+  request.prompt_logprobs_begin = 10;
+  EXPECT_EQ(run_alone(*engine_, request).cached_tokens, 9) << "position 9 speaks of token 10";
+}
+
 TEST_F(EngineLife, FirstComeFirstServed) {
   std::vector<SequenceId> order;
   for (int i = 0; i < 6; ++i) {
