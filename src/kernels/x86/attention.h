@@ -206,11 +206,16 @@ template <class V, class S>
 inline void locate(const AttentionArgs& a, const SpanArgs& span, int64_t kv_head, int64_t start,
                    KeyRange range, TileRows<S>& tile) {
   tile.range = range;
-  for (int64_t j = range.begin; j < range.end; ++j) {
+  for (int64_t j = range.begin; j < range.end;) {
+    // The rows of one page follow each other.
+    int64_t in_page = a.page_size - (start + j) % a.page_size;
+    int64_t end = range.end - j < in_page ? range.end : j + in_page;
     int64_t offset =
         pool_offset(a.page_table, span, start + j, kv_head, a.kv_heads, a.page_size, a.head_dim);
-    tile.keys[j] = static_cast<const S*>(a.k_pool) + offset;
-    tile.values[j] = static_cast<const S*>(a.v_pool) + offset;
+    for (; j < end; ++j, offset += a.head_dim) {
+      tile.keys[j] = static_cast<const S*>(a.k_pool) + offset;
+      tile.values[j] = static_cast<const S*>(a.v_pool) + offset;
+    }
   }
 }
 
