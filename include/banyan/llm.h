@@ -114,6 +114,7 @@ class Llm {
   const SamplingParams& recommended_sampling() const;
   const EngineConfig& config() const;
   Engine& engine();
+  const EngineInfo& info() const;
   double load_s() const;
 
  private:

@@ -290,6 +290,9 @@ const EngineConfig& Llm::config() const {
 Engine& Llm::engine() {
   return *impl_->engine;
 }
+const EngineInfo& Llm::info() const {
+  return impl_->engine->info();
+}
 double Llm::load_s() const {
   return impl_->load_s;
 }

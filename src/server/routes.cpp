@@ -7,6 +7,8 @@
 
 #include "server/error.h"
 #include "server/info.h"
+#include "server/openai.h"
+#include "server/sglang.h"
 
 namespace banyan {
 namespace {
@@ -21,6 +23,16 @@ constexpr auto kRoutes = std::to_array<Route>({
     {"GET", "/metrics", metrics, kWithoutModel},
     {"GET", "/v1/models", list_models},
     {"GET", "/v1/models/{id}", show_model},
+    {"POST", "/v1/completions", handle_completions},
+    {"POST", "/v1/chat/completions", handle_chat_completions},
+    {"POST", "/generate", handle_generate},
+    {"PUT", "/generate", handle_generate},
+    {"POST", "/abort_request", handle_abort_request},
+    {"POST", "/tokenize", handle_tokenize},
+    {"POST", "/v1/tokenize", handle_tokenize},
+    {"POST", "/detokenize", handle_detokenize},
+    {"POST", "/v1/detokenize", handle_detokenize},
+    {"POST", "/v1/score", handle_score},
     {"GET", "/get_model_info", model_info},
     {"GET", "/model_info", model_info},
     {"GET", "/get_server_info", server_info},

@@ -1,0 +1,74 @@
+// How a generating endpoint works, whatever its protocol: a body becomes a plan on a worker, the
+// plan's sequences run in the engine, and their text goes to the client through the protocol's
+// Answer, at once or in the end.
+//
+// A client that goes takes all its sequences with it. A stop string ends its sequence in the engine
+// as soon as it is seen.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "banyan/llm.h"
+#include "llm/text_stream.h"
+#include "server/http.h"
+#include "server/json_endpoint.h"
+#include "server/request_fields.h"
+#include "server/sampling_fields.h"
+#include "server/service.h"
+
+namespace banyan {
+
+// One sequence of an answer: a sample of one of the request's prompts.
+struct Choice {
+  size_t index = 0;   // prompt * n + sample
+  size_t prompt = 0;  // index of its prompt
+  int64_t prompt_tokens = 0;
+  int64_t max_new_tokens = 0;
+  TextStream stream;
+};
+
+// How a protocol writes an answer. Its objects belong to the I/O thread once they are made.
+//
+// Virtual although interfaces are few: three wire formats, each streamed and whole, over one way of
+// running, cancelling and failing.
+class Answer {
+ public:
+  virtual ~Answer() = default;
+
+  // An event of a choice, with what its text stream made of it. Appends to `frames` what a
+  // streaming client is sent for it; an answer that is not streamed leaves `frames` alone.
+  virtual void take(const Choice& choice, const TokenEvent& event, TextDelta delta,
+                    std::string& frames) = 0;
+  // The last frames of a stream whose choices have all ended.
+  virtual void end(std::span<const Choice> choices, std::string& frames) = 0;
+  // The answer that is not streamed.
+  virtual std::string whole(std::span<const Choice> choices) = 0;
+};
+
+// What a request asks, ready for the engine.
+struct GenerationPlan {
+  std::vector<GenerateRequest> requests;  // one per choice
+  std::vector<Choice> choices;
+  size_t samples = 1;             // choices per prompt
+  std::vector<std::string> rids;  // one for the request, or one per prompt; for /abort_request
+  bool stream = false;
+  std::unique_ptr<Answer> answer;
+
+  // Adds the samples of one prompt, tokenized here. All prompts have the same number of samples.
+  std::expected<void, RequestError> add_prompt(const Llm& llm, const PromptRequest& prompt);
+  // That there is one rid, or one for each prompt.
+  std::expected<void, RequestError> check_rids() const;
+};
+
+// Reads a request's body. Runs on a worker; RequestErrors become 4xx answers.
+using Planner = Parsed<GenerationPlan> (*)(const RequestContext& context, const Json& body);
+
+// Answers `request`.
+void generate(Service& service, HttpRequest request, ResponderPtr responder, Planner planner);
+
+}  // namespace banyan

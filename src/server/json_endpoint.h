@@ -1,0 +1,62 @@
+// Endpoints that take JSON: the body is read on a worker, what came of it is used on the I/O
+// thread, and whatever is wrong with it becomes an error answer.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "banyan/llm.h"
+#include "server/http.h"
+#include "server/request_fields.h"
+#include "server/service.h"
+
+namespace banyan {
+
+// What the reader of a body may look at; safe on a worker.
+struct RequestContext {
+  const Llm& llm;
+  std::string model_name;  // as served
+  std::string request_id;
+  int64_t created_s = 0;  // Unix time
+  std::chrono::steady_clock::time_point received;
+};
+
+RequestContext context_of(const Service& service, const HttpRequest& request);
+
+// The body as JSON, which it is the client's fault not to be.
+Parsed<Json> parse_body(const std::string& body);
+
+// Answers with an error. What exceeds a limit while a body is read is the client's fault too.
+void respond_error(Responder& responder, const RequestError& error);
+
+// Runs read(context, body) -> Parsed<T> on a worker, then use(T) on the I/O thread.
+template <class T, class Read, class Use>
+void read_on_worker(Service& service, HttpRequest request, ResponderPtr responder, Read read,
+                    Use use) {
+  RequestContext context = context_of(service, request);
+  bool queued = service.run_on_worker(
+      [context = std::move(context), body = std::move(request.body), read]() -> Result<Parsed<T>> {
+        Parsed<Json> json = parse_body(body);
+        if (!json) return Parsed<T>(std::unexpected(std::move(json).error()));
+        Parsed<T> made = read(context, *json);
+        if (!made && made.error().error.code == ErrorCode::kExhausted) {
+          made.error().error.code = ErrorCode::kInvalidArgument;
+        }
+        return made;
+      },
+      [responder, use = std::move(use)](Result<Parsed<T>> made) mutable {
+        if (!made) return respond_error(*responder, made.error());
+        if (!*made) return respond_error(*responder, made->error());
+        use(std::move(**made));
+      });
+  if (!queued) responder->respond_error(503, "too many requests wait to be read; try again");
+}
+
+// The whole of an endpoint whose answer is a JSON object that the worker makes.
+using JsonEndpoint = Parsed<Json> (*)(const RequestContext& context, const Json& body);
+void answer_json(Service& service, HttpRequest request, ResponderPtr responder,
+                 JsonEndpoint endpoint);
+
+}  // namespace banyan

@@ -1,0 +1,120 @@
+#include "server/openai_format.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "server/json_text.h"
+
+namespace banyan {
+namespace {
+
+const char* finish_name(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kLength:
+      return "length";
+    default:  // by /abort_request, by its deadline, by the server's end
+      return "abort";
+  }
+}
+
+// {"type": "text"} asks for nothing.
+void refuse_response_format(RequestFields& fields) {
+  const Json* format = fields.find("response_format");
+  if (format == nullptr) return;
+  if (format->is_object() && format->value("type", Json()) == "text") return;
+  fields.fail("response_format", " other than text is not supported yet; leave it out",
+              ErrorCode::kUnsupported);
+}
+
+void refuse_tool_choice(RequestFields& fields) {
+  const Json* choice = fields.find("tool_choice");
+  if (choice == nullptr || *choice == "auto" || *choice == "none") return;
+  fields.fail("tool_choice", " other than \"auto\" and \"none\" is not supported yet",
+              ErrorCode::kUnsupported);
+}
+
+}  // namespace
+
+Usage usage_of(const Choice& choice) {
+  return {choice.prompt_tokens, choice.stream.output_tokens(), choice.stream.cached_tokens()};
+}
+
+Usage usage_of(std::span<const Choice> choices, size_t samples) {
+  Usage total;
+  for (const Choice& choice : choices) {
+    Usage one = usage_of(choice);
+    total.completion_tokens += one.completion_tokens;
+    if (choice.index % samples != 0) continue;
+    total.prompt_tokens += one.prompt_tokens;
+    total.cached_tokens += one.cached_tokens;
+  }
+  return total;
+}
+
+void append_usage(std::string& out, const Usage& usage) {
+  fmt::format_to(std::back_inserter(out),
+                 R"({{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{},)"
+                 R"("prompt_tokens_details":{{"cached_tokens":{}}}}})",
+                 usage.prompt_tokens, usage.completion_tokens,
+                 usage.prompt_tokens + usage.completion_tokens, usage.cached_tokens);
+}
+
+void append_finish(std::string& out, const TextStream& stream) {
+  if (!stream.done()) {
+    out += R"("finish_reason":null,"matched_stop":null)";
+    return;
+  }
+  out += R"("finish_reason":")";
+  out += finish_name(stream.finish());
+  out += R"(","matched_stop":)";
+  if (stream.matched_text()) {
+    append_string(out, *stream.matched_text());
+  } else if (stream.matched_token()) {
+    append_integer(out, *stream.matched_token());
+  } else {
+    out += "null";
+  }
+}
+
+StreamOptions read_stream_options(RequestFields& fields, bool stream) {
+  const Json* json = fields.find("stream_options");
+  if (json == nullptr) return {};
+  if (!stream) {
+    fields.fail("stream_options", " needs stream to be true");
+    return {};
+  }
+  RequestFields options(*json, "stream_options.");
+  StreamOptions read{options.flag("include_usage", false),
+                     options.flag("continuous_usage_stats", false)};
+  if (auto done = options.finish(); !done) {
+    fields.fail("stream_options", ": " + done.error().error.message);
+  }
+  return read;
+}
+
+void refuse_openai_fields(RequestFields& fields) {
+  refuse_response_format(fields);
+  refuse_tool_choice(fields);
+  fields.refuse({"suffix", "lora_path", "session_params", "session_id", "return_hidden_states",
+                 "return_routed_experts", "input_embeds", "prompt_embeds", "prompt_logprobs",
+                 "truncate_prompt_tokens", "kv_transfer_params", "modalities", "audio",
+                 "prediction", "functions", "function_call", "web_search_options",
+                 "mm_processor_kwargs", "return_sampling_mask"});
+}
+
+std::string answered_model(RequestFields& fields, const RequestContext& context) {
+  std::string model = fields.string("model", kNameBytesMax);
+  return model.empty() ? context.model_name : model;
+}
+
+std::vector<std::string> read_rids(RequestFields& fields, const std::string& fallback) {
+  std::vector<std::string> rids =
+      fields.strings("rid", static_cast<size_t>(kSequencesMax), kNameBytesMax);
+  if (rids.empty()) rids = {fallback};
+  return rids;
+}
+
+}  // namespace banyan

@@ -1,0 +1,43 @@
+// What the answers of OpenAI's endpoints have in common, as JSON text.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "server/generation.h"
+#include "server/request_fields.h"
+
+namespace banyan {
+
+struct Usage {
+  int64_t prompt_tokens = 0;  // of each prompt once, however many samples it has
+  int64_t completion_tokens = 0;
+  int64_t cached_tokens = 0;
+};
+
+Usage usage_of(std::span<const Choice> choices, size_t samples);
+Usage usage_of(const Choice& choice);
+// {"prompt_tokens": ..., ...}; cached_tokens are always there, 0 too.
+void append_usage(std::string& out, const Usage& usage);
+
+// "finish_reason":...,"matched_stop":...  of a choice; nulls while it runs.
+void append_finish(std::string& out, const TextStream& stream);
+
+// What a streaming client asks for beside the text.
+struct StreamOptions {
+  bool include_usage = false;     // a last chunk with the usage of all choices
+  bool continuous_usage = false;  // and each chunk with that of its own so far
+};
+StreamOptions read_stream_options(RequestFields& fields, bool stream);
+
+// Fields of OpenAI's endpoints that are known and not supported.
+void refuse_openai_fields(RequestFields& fields);
+
+// The name that the answer gives the model: what the request called it, or as it is served.
+std::string answered_model(RequestFields& fields, const RequestContext& context);
+
+// A request's names for /abort_request: `rid`, a string or one for each prompt; else `fallback`.
+std::vector<std::string> read_rids(RequestFields& fields, const std::string& fallback);
+
+}  // namespace banyan

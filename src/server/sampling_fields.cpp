@@ -1,0 +1,140 @@
+#include "server/sampling_fields.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <random>
+#include <utility>
+
+#include "base/error.h"
+#include "base/quote.h"
+
+namespace banyan {
+namespace {
+
+constexpr int64_t kNewTokensMax = int64_t{1} << 31;
+constexpr float kBiasMax = 100;
+
+uint64_t random_seed() {
+  thread_local std::random_device device;
+  return uint64_t{device()} << 32 | device();
+}
+
+// {"50256": -100}: token ids as OpenAI's clients write them.
+void read_logit_bias(RequestFields& fields, const EngineConfig& limits, SamplingParams& sampling) {
+  const Json* bias = fields.find("logit_bias");
+  if (bias == nullptr) return;
+  if (!bias->is_object()) {
+    return fields.fail("logit_bias", fmt::format(" is {}, it must be an object of token ids and "
+                                                 "numbers",
+                                                 show(*bias)));
+  }
+  if (static_cast<int64_t>(bias->size()) > limits.logit_bias_max) {
+    return fields.fail("logit_bias", fmt::format(" has {} entries, the limit is {}", bias->size(),
+                                                 limits.logit_bias_max));
+  }
+  for (const auto& [name, value] : bias->items()) {
+    TokenId id = 0;
+    auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
+    if (error != std::errc() || end != name.data() + name.size() || id < 0) {
+      return fields.fail("logit_bias", fmt::format(": {} is not a token id", quote(name)));
+    }
+    double number = value.is_number() ? value.get<double>() : kBiasMax * 2;
+    if (number < -kBiasMax || number > kBiasMax) {
+      return fields.fail("logit_bias",
+                         fmt::format(" of {} is {}, it must be a number from {} to {}", id,
+                                     show(value), -kBiasMax, kBiasMax));
+    }
+    sampling.logit_bias.emplace_back(id, static_cast<float>(number));
+  }
+}
+
+SamplingParams read_params(RequestFields& fields, const SamplingNames& names,
+                           const SamplingParams& defaults, const EngineConfig& limits) {
+  constexpr float kTemperatureMax = 100, kTopPMin = 1e-6f, kPenaltyMax = 2, kRepetitionMin = 0.01f,
+                  kRepetitionMax = 100;
+  SamplingParams s = defaults;
+  s.temperature = fields.number("temperature", s.temperature, 0, kTemperatureMax);
+  s.top_p = fields.number("top_p", s.top_p, kTopPMin, 1);
+  int64_t top_k = fields.integer("top_k", s.top_k, -1, 1 << 30);
+  s.top_k = static_cast<int>(std::max<int64_t>(top_k, 0));  // -1 also means all
+  s.min_p = fields.number("min_p", s.min_p, 0, 1);
+  s.frequency_penalty =
+      fields.number("frequency_penalty", s.frequency_penalty, -kPenaltyMax, kPenaltyMax);
+  s.presence_penalty =
+      fields.number("presence_penalty", s.presence_penalty, -kPenaltyMax, kPenaltyMax);
+  s.repetition_penalty =
+      fields.number("repetition_penalty", s.repetition_penalty, kRepetitionMin, kRepetitionMax);
+  read_logit_bias(fields, limits, s);
+  std::optional<uint64_t> seed = fields.bits_if(names.seed);
+  s.seed = seed ? *seed : random_seed();
+  return s;
+}
+
+}  // namespace
+
+PromptRequest read_sampling(RequestFields& fields, const SamplingNames& names,
+                            const SamplingParams& defaults, const EngineConfig& limits) {
+  PromptRequest request;
+  TextRequest& text = request.text;
+  text.sampling = read_params(fields, names, defaults, limits);
+  request.samples = fields.integer("n", 1, 1, kSamplesMax);
+  request.max_new_tokens = fields.integer_if(names.max_new_tokens, 0, kNewTokensMax);
+  text.min_new_tokens = fields.integer(names.min_new_tokens, 0, 0, kNewTokensMax);
+  text.stop = fields.strings("stop", static_cast<size_t>(limits.stop_strings_max),
+                             static_cast<size_t>(limits.stop_string_bytes_max));
+  text.stop_token_ids =
+      fields.token_ids("stop_token_ids", static_cast<size_t>(limits.stop_token_ids_max));
+  text.ignore_eos = fields.flag("ignore_eos", false);
+  text.skip_special_tokens = fields.flag("skip_special_tokens", true);
+  text.keep_stop =
+      fields.flag("no_stop_trim", false) || fields.flag("include_stop_str_in_output", false);
+  // SGLang's, vLLM's and older names for constraints, and the rest that would change the output.
+  fields.refuse({"regex", "json_schema", "ebnf", "grammar", "structural_tag", "structured_outputs",
+                 "guided_json", "guided_regex", "guided_choice", "guided_grammar", "stop_regex",
+                 "custom_params", "custom_logit_processor", "bad_words", "allowed_token_ids",
+                 "use_beam_search", "watermark", "thinking_token_budget"});
+  return request;
+}
+
+void read_scheduling(RequestFields& fields, TextRequest& request) {
+  constexpr int64_t kPriorityMax = int64_t{1} << 30;
+  request.priority = static_cast<int>(fields.integer("priority", 0, -kPriorityMax, kPriorityMax));
+  request.cache_salt = fields.string("cache_salt", kNameBytesMax);
+  request.extra_key = fields.string("extra_key", kNameBytesMax);
+}
+
+Parsed<GenerateRequest> to_engine(const Llm& llm, const PromptRequest& request) {
+  TextRequest text = request.text;
+  text.max_new_tokens = 0;
+  GenerateRequest tokens = TRY(llm.to_tokens(text));
+  const EngineInfo& info = llm.info();
+  int64_t context = std::min(info.context_length_tokens, info.total_tokens_max);
+  auto prompt = static_cast<int64_t>(tokens.prompt.size());
+  bool generates = request.max_new_tokens.value_or(1) > 0;
+  if (prompt + (generates ? 1 : 0) > context) {
+    return std::unexpected(RequestError(
+        make_error(ErrorCode::kInvalidArgument,
+                   fmt::format("the prompt has {} tokens, the context length is {} tokens", prompt,
+                               context))
+            .error(),
+        "prompt", "context_length_exceeded"));
+  }
+  if (prompt + request.max_new_tokens.value_or(0) > context) {
+    return std::unexpected(RequestError(
+        make_error(
+            ErrorCode::kInvalidArgument,
+            fmt::format("the prompt has {} tokens and {} new ones are asked for, the context "
+                        "length is {} tokens",
+                        prompt, *request.max_new_tokens, context))
+            .error(),
+        "max_tokens", "context_length_exceeded"));
+  }
+  int64_t room = context - prompt;
+  tokens.max_new_tokens = request.max_new_tokens.value_or(
+      std::min(room, request.max_new_tokens_default.value_or(room)));
+  return tokens;
+}
+
+}  // namespace banyan

@@ -1,0 +1,47 @@
+// What every generating endpoint lets a client say about one prompt, under its protocol's names.
+//
+// Stateless; safe from many threads at once.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "banyan/config.h"
+#include "banyan/llm.h"
+#include "server/request_fields.h"
+
+namespace banyan {
+
+constexpr int64_t kSamplesMax = 128;     // n
+constexpr int64_t kSequencesMax = 4096;  // prompts times n, of one request
+constexpr size_t kNameBytesMax = 512;    // model, rid, user, cache_salt, extra_key
+
+// The names in which protocols differ.
+struct SamplingNames {
+  const char* max_new_tokens;
+  const char* min_new_tokens;
+  const char* seed;
+};
+constexpr SamplingNames kOpenAiNames = {"max_tokens", "min_tokens", "seed"};
+constexpr SamplingNames kSglangNames = {"max_new_tokens", "min_new_tokens", "sampling_seed"};
+
+// One prompt with its options; the prompt itself is filled in by the endpoint.
+struct PromptRequest {
+  TextRequest text;
+  std::optional<int64_t> max_new_tokens;  // none: max_new_tokens_default, or what the context holds
+  std::optional<int64_t> max_new_tokens_default;
+  int64_t samples = 1;  // n
+};
+
+// Starts from `defaults`. A request without a seed gets one by chance.
+PromptRequest read_sampling(RequestFields& fields, const SamplingNames& names,
+                            const SamplingParams& defaults, const EngineConfig& limits);
+
+// Of a request as a whole: priority, cache_salt, extra_key.
+void read_scheduling(RequestFields& fields, TextRequest& request);
+
+// What the engine is asked. Refuses prompts that leave no room in the context or in the memory for
+// states, by OpenAI's code "context_length_exceeded"; a default for max_new_tokens is cut to fit.
+Parsed<GenerateRequest> to_engine(const Llm& llm, const PromptRequest& request);
+
+}  // namespace banyan

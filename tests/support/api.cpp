@@ -1,0 +1,83 @@
+#include "support/api.h"
+
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "support/shared.h"
+
+namespace banyan::test {
+
+std::unique_ptr<Llm> tiny_llm(const std::string& chat_template, bool radix_cache) {
+  TemporaryFolder folder;
+  folder.write("config.json", R"({
+    "architectures": ["LlamaForCausalLM"], "vocab_size": 512, "hidden_size": 32,
+    "intermediate_size": 48, "num_hidden_layers": 1, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "max_position_embeddings": 128})");
+  std::string tokenizer = source_path("tests/golden/tokenizer/tiny_byte_level/tokenizer.json");
+  folder.write("tokenizer.json", read_file(tokenizer, 1 << 20).value());
+  Json config = Json::object();
+  if (!chat_template.empty()) config["chat_template"] = chat_template;
+  folder.write("tokenizer_config.json", config.dump());
+  EngineConfig engine{.model_path = folder.path(), .load_format = "dummy", .threads = 1};
+  engine.radix_cache = radix_cache;
+  return Llm::load(engine).value();
+}
+
+RequestContext context_for(const Llm& llm) {
+  return {llm, "tiny", "0123", 1700000000, std::chrono::steady_clock::now()};
+}
+
+std::string ask(Llm& llm, Planner planner, const std::string& body) {
+  auto refused = [](const RequestError& error) {
+    return "error " + error.param + ": " + error.error.message;
+  };
+  Parsed<Json> json = parse_body(body);
+  if (!json) return refused(json.error());
+  Parsed<GenerationPlan> plan = planner(context_for(llm), *json);
+  if (!plan) return refused(plan.error());
+  std::string stream;
+  for (size_t i = 0; i < plan->requests.size(); ++i) {
+    SequenceId id = 0;
+    auto submitted = llm.engine().submit(plan->requests[i], [&, i](const TokenEvent& event) {
+      Choice& choice = plan->choices[i];
+      if (choice.stream.done()) return;
+      TextDelta delta = choice.stream.take(event);
+      plan->answer->take(choice, event, std::move(delta), stream);
+      if (choice.stream.done()) llm.engine().cancel(id);
+    });
+    if (!submitted) return refused(submitted.error());
+    id = *submitted;
+    while (llm.engine().step()) {
+    }
+  }
+  if (!plan->stream) return plan->answer->whole(plan->choices);
+  plan->answer->end(plan->choices, stream);
+  return stream;
+}
+
+Json ask_json(Llm& llm, Planner planner, const std::string& body) {
+  std::string answer = ask(llm, planner, body);
+  Json json = Json::parse(answer, nullptr, false);
+  EXPECT_FALSE(json.is_discarded()) << answer;
+  return json;
+}
+
+std::vector<Json> events_of(const std::string& stream) {
+  std::vector<Json> events;
+  size_t at = 0;
+  while (at < stream.size()) {
+    size_t end = stream.find("\n\n", at);
+    EXPECT_NE(end, std::string::npos) << stream;
+    std::string line = stream.substr(at, end - at);
+    EXPECT_EQ(line.substr(0, 6), "data: ");
+    at = end + 2;
+    if (line == "data: [DONE]") break;
+    events.push_back(Json::parse(line.substr(6), nullptr, false));
+    EXPECT_FALSE(events.back().is_discarded()) << line;
+  }
+  EXPECT_EQ(at, stream.size());
+  EXPECT_TRUE(stream.ends_with("data: [DONE]\n\n"));
+  return events;
+}
+
+}  // namespace banyan::test

@@ -1,0 +1,27 @@
+// Runs what a server's endpoint makes of a body, without HTTP.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "banyan/llm.h"
+#include "base/json.h"
+#include "server/generation.h"
+
+namespace banyan::test {
+
+// A model with random weights and a tokenizer (tiny_byte_level), and the given chat template. It
+// remembers prefixes only if asked to, so that what it says of cached tokens is always the same.
+std::unique_ptr<Llm> tiny_llm(const std::string& chat_template = {}, bool radix_cache = false);
+
+RequestContext context_for(const Llm& llm);
+
+// What a client gets: the body of a whole answer, or the bytes of a stream; "error PARAM: MESSAGE"
+// when the request is refused, by its reader or by the engine.
+std::string ask(Llm& llm, Planner planner, const std::string& body);
+Json ask_json(Llm& llm, Planner planner, const std::string& body);
+
+// The JSON of each "data:" line but the last, which is [DONE].
+std::vector<Json> events_of(const std::string& stream);
+
+}  // namespace banyan::test

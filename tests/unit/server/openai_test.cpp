@@ -1,0 +1,319 @@
+// The answers of OpenAI's endpoints, from the body to the bytes, without HTTP.
+#include "server/openai.h"
+
+#include <gtest/gtest.h>
+
+#include "support/api.h"
+#include "text/tokenizer.h"
+
+namespace banyan {
+namespace {
+
+using test::ask;
+using test::ask_json;
+using test::events_of;
+
+constexpr const char* kTemplate =
+    "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<assistant>";
+
+class OpenAi : public testing::Test {
+ protected:
+  std::string complete(const std::string& fields) {
+    return ask(*llm_, plan_completion, "{" + fields + "}");
+  }
+  Json complete_json(const std::string& fields) {
+    return ask_json(*llm_, plan_completion, "{" + fields + "}");
+  }
+  Json chat_json(const std::string& fields) {
+    return ask_json(*llm_, plan_chat,
+                    R"({"messages":[{"role":"user","content":"Hi"}],)" + fields + "}");
+  }
+  std::string chat(const std::string& fields) {
+    return ask(*llm_, plan_chat, R"({"messages":[{"role":"user","content":"Hi"}],)" + fields + "}");
+  }
+
+  std::unique_ptr<Llm> llm_ = test::tiny_llm(kTemplate);
+};
+
+std::string text_of(const Json& answer, size_t choice = 0) {
+  return answer["choices"][choice]["text"];
+}
+
+TEST_F(OpenAi, CompletionHasTheShapeThatClientsRead) {
+  Json answer = complete_json(R"("prompt":"Hello","max_tokens":5,"temperature":0)");
+  EXPECT_EQ(answer["id"], "cmpl-0123");
+  EXPECT_EQ(answer["object"], "text_completion");
+  EXPECT_EQ(answer["created"], 1700000000);
+  EXPECT_EQ(answer["model"], "tiny");
+  const Json& choice = answer["choices"].at(0);
+  EXPECT_EQ(choice["index"], 0);
+  EXPECT_TRUE(choice["logprobs"].is_null());
+  EXPECT_EQ(choice["finish_reason"], "length");
+  EXPECT_TRUE(choice["matched_stop"].is_null());
+  int64_t prompt = answer["usage"]["prompt_tokens"];
+  EXPECT_EQ(answer["usage"]["completion_tokens"], 5);
+  EXPECT_EQ(answer["usage"]["total_tokens"], prompt + 5);
+  EXPECT_EQ(answer["usage"]["prompt_tokens_details"]["cached_tokens"], 0);
+}
+
+TEST_F(OpenAi, MaxTokensIsSixteenUnlessSaidAndIsCutToTheContext) {
+  EXPECT_EQ(complete_json(R"("prompt":"Hello")")["usage"]["completion_tokens"], 16);
+  std::string long_prompt;
+  for (int i = 0; i < 120; ++i) long_prompt += i > 0 ? ",5" : "5";
+  EXPECT_EQ(complete_json(R"("prompt":[)" + long_prompt + "]")["usage"]["completion_tokens"], 8);
+  EXPECT_NE(complete(R"("max_tokens":9,"prompt":[)" + long_prompt + "]").find("error max_tokens"),
+            std::string::npos);
+  EXPECT_NE(complete(R"("prompt":[)" + long_prompt + ",5,5,5,5,5,5,5,5]").find("error prompt: "),
+            std::string::npos);
+}
+
+TEST_F(OpenAi, PromptsAndSamplesAreChoicesInOrder) {
+  Json one = complete_json(R"("prompt":[5,6,7],"max_tokens":4,"temperature":0)");
+  Json many =
+      complete_json(R"("prompt":[[5,6,7],[8,9]],"max_tokens":4,"n":2,"temperature":1,"seed":3)");
+  ASSERT_EQ(many["choices"].size(), 4u);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(many["choices"][i]["index"], i);
+  EXPECT_NE(text_of(many, 0), text_of(many, 1));
+  EXPECT_EQ(many["usage"]["prompt_tokens"], 5);
+  EXPECT_EQ(many["usage"]["completion_tokens"], 16);
+  Json greedy = complete_json(R"("prompt":[[8,9],[5,6,7]],"max_tokens":4,"temperature":0)");
+  EXPECT_EQ(text_of(greedy, 1), text_of(one));
+  EXPECT_EQ(complete_json(R"("prompt":["a","b"],"max_tokens":1)")["choices"].size(), 2u);
+}
+
+TEST_F(OpenAi, TheStreamSaysWhatTheWholeAnswerSays) {
+  std::string fields = R"("prompt":["Hello","you"],"n":2,"seed":5,"max_tokens":12)";
+  Json whole = complete_json(fields);
+  auto events =
+      events_of(complete(fields + R"(,"stream":true,"stream_options":{"include_usage":true})"));
+  std::vector<std::string> texts(4);
+  std::vector<int> ends(4);
+  for (const Json& event : events) {
+    EXPECT_EQ(event["id"], "cmpl-0123");
+    if (event["choices"].empty()) continue;
+    const Json& choice = event["choices"][0];
+    size_t index = choice["index"];
+    texts[index] += choice["text"];
+    ends[index] += choice["finish_reason"].is_null() ? 0 : 1;
+    EXPECT_FALSE(event.contains("usage"));
+  }
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(texts[i], text_of(whole, i));
+    EXPECT_EQ(ends[i], 1);
+  }
+  EXPECT_EQ(events.back()["usage"], whole["usage"]);
+  EXPECT_TRUE(events.back()["choices"].empty());
+}
+
+TEST_F(OpenAi, ContinuousUsageCountsAlong) {
+  auto events = events_of(complete(R"("prompt":"Hello","max_tokens":3,"temperature":0,"stream":true,
+      "stream_options":{"continuous_usage_stats":true})"));
+  EXPECT_EQ(events.back()["usage"]["completion_tokens"], 3);
+  for (const Json& event : events) EXPECT_TRUE(event.contains("usage"));
+}
+
+TEST_F(OpenAi, AStopEndsTextAndUsage) {
+  Json plain = complete_json(R"("prompt":"Hello","max_tokens":12,"temperature":0)");
+  std::string text = text_of(plain);
+  ASSERT_GT(text.size(), 4u);
+  // A character from the middle, whole.
+  size_t at = text.size() / 2;
+  while ((text[at] & 0xc0) == 0x80) --at;
+  size_t end = at + 1;
+  while (end < text.size() && (text[end] & 0xc0) == 0x80) ++end;
+  Json stop = text.substr(at, end - at);
+  size_t first = text.find(text.substr(at, end - at));
+  Json stopped = complete_json(
+      R"("prompt":"Hello","max_tokens":12,"temperature":0,"stop":["zz", )" + stop.dump() + "]");
+  EXPECT_EQ(text_of(stopped), text.substr(0, first));
+  EXPECT_EQ(stopped["choices"][0]["finish_reason"], "stop");
+  EXPECT_EQ(stopped["choices"][0]["matched_stop"], stop);
+  EXPECT_LT(stopped["usage"]["completion_tokens"], 12);
+  Json kept = complete_json(R"("prompt":"Hello","max_tokens":12,"temperature":0,)"
+                            R"("include_stop_str_in_output":true,"stop":)" +
+                            stop.dump());
+  EXPECT_EQ(text_of(kept), text.substr(0, first) + stop.get<std::string>());
+}
+
+TEST_F(OpenAi, AStopTokenIsNamed) {
+  Json plain = complete_json(R"("prompt":[5,6,7],"max_tokens":3,"temperature":0,"logprobs":0)");
+  Json generated = ask_json(*llm_, plan_completion,
+                            R"({"prompt":[5,6,7],"max_tokens":3,"temperature":0,"stop_token_ids":[)"
+                            R"(0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19]})");
+  if (generated["choices"][0]["finish_reason"] == "stop") {
+    EXPECT_TRUE(generated["choices"][0]["matched_stop"].is_number());
+  }
+  EXPECT_EQ(plain["choices"][0]["logprobs"]["tokens"].size(), 3u);
+}
+
+TEST_F(OpenAi, LogprobsAreParallelLists) {
+  Json answer = complete_json(R"("prompt":"Hello","max_tokens":6,"temperature":0,"logprobs":2)");
+  const Json& logprobs = answer["choices"][0]["logprobs"];
+  for (const char* name : {"tokens", "token_logprobs", "top_logprobs", "text_offset"}) {
+    EXPECT_EQ(logprobs[name].size(), 6u) << name;
+  }
+  EXPECT_EQ(logprobs["text_offset"][0], 0);
+  for (size_t i = 0; i < 6; ++i) {
+    EXPECT_LE(logprobs["token_logprobs"][i], 0);
+    EXPECT_EQ(logprobs["top_logprobs"][i].size(), 2u);
+    // Greedy: the token is the likeliest one.
+    EXPECT_EQ(logprobs["top_logprobs"][i].begin().key(), logprobs["tokens"][i]);
+  }
+  EXPECT_TRUE(
+      complete_json(
+          R"("prompt":"a","max_tokens":1,"logprobs":0)")["choices"][0]["logprobs"]["top_logprobs"]
+          .is_null());
+}
+
+TEST_F(OpenAi, EchoScoresThePromptEvenWithoutNewTokens) {
+  Json answer = complete_json(R"("prompt":"Hello","max_tokens":0,"echo":true,"logprobs":1)");
+  EXPECT_EQ(text_of(answer), "Hello");
+  const Json& logprobs = answer["choices"][0]["logprobs"];
+  auto ids = llm_->tokenizer()->encode("Hello").value();
+  ASSERT_EQ(logprobs["tokens"].size(), ids.size());
+  EXPECT_TRUE(logprobs["token_logprobs"][0].is_null());
+  EXPECT_TRUE(logprobs["top_logprobs"][0].is_null());
+  auto scores = llm_->score(ids).value();
+  std::string joined;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (i > 0) {
+      EXPECT_FLOAT_EQ(logprobs["token_logprobs"][i], *scores[i]);
+    }
+    EXPECT_EQ(logprobs["text_offset"][i], joined.size());
+    if (!llm_->tokenizer()->is_special(ids[i])) joined += logprobs["tokens"][i];
+  }
+  EXPECT_EQ(joined, "Hello");
+
+  auto events = events_of(complete(
+      R"("prompt":[5,6],"max_tokens":2,"temperature":0,"echo":true,"logprobs":1,"stream":true)"));
+  EXPECT_EQ(events[0]["choices"][0]["logprobs"]["tokens"].size(), 3u);
+}
+
+TEST_F(OpenAi, ChatHasTheShapeThatClientsRead) {
+  Json answer = chat_json(R"("max_tokens":5,"temperature":0,"n":2,"model":"mine")");
+  EXPECT_EQ(answer["id"], "chatcmpl-0123");
+  EXPECT_EQ(answer["object"], "chat.completion");
+  EXPECT_EQ(answer["model"], "mine");
+  ASSERT_EQ(answer["choices"].size(), 2u);
+  EXPECT_EQ(answer["choices"][1]["message"]["role"], "assistant");
+  EXPECT_EQ(answer["choices"][1]["message"]["content"], answer["choices"][0]["message"]["content"]);
+  EXPECT_EQ(answer["choices"][0]["finish_reason"], "length");
+  int64_t prompt =
+      std::ssize(*llm_->tokenizer()->encode("<user>Hi<assistant>", {.add_special_tokens = false}));
+  EXPECT_EQ(answer["usage"]["prompt_tokens"], prompt);
+  EXPECT_EQ(answer["usage"]["completion_tokens"], 10);
+}
+
+TEST_F(OpenAi, ChatStreamsARoleThenContentThenAnEnd) {
+  Json whole = chat_json(R"("max_completion_tokens":8,"temperature":0)");
+  auto events = events_of(chat(R"("max_completion_tokens":8,"temperature":0,"stream":true,
+                                  "stream_options":{"include_usage":true})"));
+  EXPECT_EQ(events[0]["object"], "chat.completion.chunk");
+  EXPECT_EQ(events[0]["choices"][0]["delta"]["role"], "assistant");
+  std::string text;
+  for (size_t i = 1; i + 2 < events.size(); ++i) {
+    const Json& choice = events[i]["choices"][0];
+    EXPECT_TRUE(choice["finish_reason"].is_null());
+    text += choice["delta"]["content"];
+  }
+  EXPECT_EQ(text, whole["choices"][0]["message"]["content"]);
+  EXPECT_EQ(events[events.size() - 2]["choices"][0]["finish_reason"], "length");
+  EXPECT_TRUE(events[events.size() - 2]["choices"][0]["delta"].empty());
+  EXPECT_EQ(events.back()["usage"], whole["usage"]);
+}
+
+TEST_F(OpenAi, ChatLogprobsHaveBytes) {
+  Json answer = chat_json(R"("max_tokens":4,"temperature":0,"logprobs":true,"top_logprobs":3)");
+  const Json& entries = answer["choices"][0]["logprobs"]["content"];
+  ASSERT_EQ(entries.size(), 4u);
+  for (const Json& entry : entries) {
+    EXPECT_LE(entry["logprob"], 0);
+    EXPECT_EQ(entry["top_logprobs"].size(), 3u);
+    EXPECT_EQ(entry["top_logprobs"][0]["token"], entry["token"]);
+    EXPECT_TRUE(entry["bytes"].is_array());
+  }
+  auto events = events_of(chat(R"("max_tokens":4,"temperature":0,"logprobs":true,"stream":true)"));
+  size_t tokens = 0;
+  for (const Json& event : events) {
+    const Json& logprobs = event["choices"][0]["logprobs"];
+    if (!logprobs.is_null()) tokens += logprobs["content"].size();
+  }
+  EXPECT_EQ(tokens, 4u);
+}
+
+TEST_F(OpenAi, UsageTellsOfCachedTokensOnceForEachPrompt) {
+  auto llm = test::tiny_llm({}, true);
+  const char* body = R"({"prompt":[[5,6,7,8],[9,10,11]],"n":2,"max_tokens":2})";
+  EXPECT_EQ(ask_json(*llm, plan_completion,
+                     R"({"prompt":[5,6,7,8],"max_tokens":2})")["usage"]["prompt_tokens_details"]
+                                                              ["cached_tokens"],
+            0);
+  ask(*llm, plan_completion, body);
+  EXPECT_EQ(
+      ask_json(*llm, plan_completion, body)["usage"]["prompt_tokens_details"]["cached_tokens"],
+      5);  // all but the last of each prompt
+}
+
+TEST_F(OpenAi, RefusesByNameAndParam) {
+  auto refused = [&](const std::string& fields, const std::string& param) {
+    std::string answer = complete(fields);
+    EXPECT_EQ(answer.substr(0, param.size() + 7), "error " + param + ":") << answer;
+  };
+  refused(R"("prompt":7)", "prompt");
+  refused(R"("max_tokens":3)", "prompt");
+  refused(R"("prompt":[])", "prompt");
+  refused(R"("prompt":[[]])", "prompt");
+  refused(R"("prompt":[1,"a"])", "prompt");
+  refused(R"("prompt":[-1])", "prompt");
+  for (const char* field :
+       {"temperature", "top_p", "top_k", "min_p", "n", "logprobs", "max_tokens", "presence_penalty",
+        "frequency_penalty", "repetition_penalty", "min_tokens", "best_of"}) {
+    for (const char* value :
+         {"\"1\"", "-1000", "2147483648", "9223372036854775808", "1e300", "true"}) {
+      // These take a large integer: 2^31 new tokens are cut by the context instead.
+      if (std::string(value) == "2147483648" && std::string(field).ends_with("tokens")) continue;
+      refused("\"prompt\":\"a\",\"" + std::string(field) + "\":" + value, field);
+    }
+  }
+  refused(R"("prompt":"a","stop":7)", "stop");
+  refused(R"("prompt":"a","logit_bias":{"x":1})", "logit_bias");
+  refused(R"("prompt":"a","logit_bias":{"5":101})", "logit_bias");
+  refused(R"("prompt":"a","logit_bias":[5])", "logit_bias");
+  refused(R"("prompt":"a","stream_options":{"include_usage":true})", "stream_options");
+  refused(R"("prompt":"a","suffix":"b")", "suffix");
+  refused(R"("prompt":"a","best_of":2)", "best_of");
+  refused(R"("prompt":"a","regex":"a+")", "regex");
+  refused(R"("prompt":"a","response_format":{"type":"json_object"})", "response_format");
+  refused(R"("prompt":"a","rid":["a","b"])", "rid");
+  std::string many = "\"a\"";
+  for (int i = 0; i < 5000; ++i) many += ",\"a\"";
+  refused("\"prompt\":[" + many + "]", "prompt");
+}
+
+TEST_F(OpenAi, NeutralValuesOfWhatIsNotSupportedAreFine) {
+  Json answer = complete_json(R"("prompt":"a","max_tokens":1,"suffix":null,"best_of":1,"regex":"",
+      "response_format":{"type":"text"},"user":"me","lora_path":null,"unknown":{"deep":[1]},
+      "stop":[""],"logit_bias":{},"tool_choice":"none","top_k":-1)");
+  EXPECT_EQ(answer["choices"].size(), 1u);
+}
+
+TEST_F(OpenAi, ChatRefusesWhatItsTemplateCannotTake) {
+  auto refused = [&](const std::string& body, const std::string& part) {
+    std::string answer = ask(*llm_, plan_chat, body);
+    EXPECT_NE(answer.find(part), std::string::npos) << answer;
+  };
+  refused("{}", "error messages: messages is missing");
+  refused(R"({"messages":[{"role":"user","content":[{"type":"image_url"}]}]})", "error messages: ");
+  std::string hi = R"({"messages":[{"role":"user","content":"Hi"}])";
+  refused(hi + R"(,"top_logprobs":3})", "error top_logprobs: ");
+  refused(hi + R"(,"max_tokens":0})", "error max_tokens: ");
+  refused(hi + R"(,"tool_choice":"required"})", "error tool_choice: ");
+  refused(hi + R"(,"chat_template_kwargs":{"messages":[]}})", "may not set messages");
+  refused(hi + R"(,"chat_template_kwargs":7})", "chat_template_kwargs");
+  auto plain = test::tiny_llm();
+  std::string answer = ask(*plain, plan_chat, hi + "}");
+  EXPECT_NE(answer.find("no chat template"), std::string::npos) << answer;
+}
+
+}  // namespace
+}  // namespace banyan
