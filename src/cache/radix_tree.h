@@ -15,7 +15,7 @@
 //
 // Cost: matching, pinning and releasing take time in the pages of the prefix (times the logarithm
 // of a node's children); taking and publishing a page take constant time plus the waiters that hang
-// on the changed node. No call allocates heap memory but open() and the first pages of a size.
+// on the changed node. No call of a decode step allocates heap memory.
 //
 // Single-threaded; owned by the Scheduler.
 #pragma once
