@@ -27,7 +27,6 @@ struct DecoderBuilder {
 
 namespace {
 
-constexpr int kDepthMax = 8;
 constexpr size_t kStepsMax = 16;
 constexpr std::string_view kReplacement = "\uFFFD";
 
@@ -182,29 +181,15 @@ constexpr Known kKinds[] = {
     {"WordPiece", add_word_piece},
 };
 
-Status add(const Json& json, const std::string& place, int depth, DecoderBuilder& builder) {
-  if (depth > kDepthMax) return exhausted("{}: nested deeper than {}", place, kDepthMax);
-  const JsonFields fields = TRY(JsonFields::of(json, place));
-  const std::string type = TRY(fields.string("type"));
-  if (type == "Sequence") {
-    for (const Json& part : *TRY(fields.array("decoders"))) {
-      TRY(add(part, place, depth + 1, builder));
-    }
-    return {};
-  }
-  for (const Known& known : kKinds) {
-    if (known.name == type) return known.add(fields, builder);
-  }
-  return unsupported("{}: the decoder {} is not supported", place, quote(type));
-}
-
 }  // namespace
 
 Result<Decoder> Decoder::make(const Json& json, const std::string& place) {
   if (json.is_null()) return Decoder();
   DecoderBuilder builder;
   builder.made.joint_ = Joint::kConcatenate;
-  TRY(add(json, place, 0, builder));
+  TRY(for_each_part(
+      json, place, "decoder", "decoders", kKinds,
+      [&](const Known& kind, const JsonFields& fields) { return kind.add(fields, builder); }));
   return std::move(builder.made);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/quote.h"
 
 namespace banyan {
 
@@ -36,5 +37,27 @@ class JsonFields {
   const Json* json_;
   std::string place_;
 };
+
+// The parts of a tokenizer.json are one thing with a "type", or a "Sequence" of such under `list`.
+// Calls `visit(kind, fields)` for each in order, with the entry of `kinds` whose name is its type;
+// a type that is not there is refused as `noun`.
+template <class Kinds, class Visit>
+Status for_each_part(const Json& json, const std::string& place, std::string_view noun,
+                     std::string_view list, const Kinds& kinds, Visit visit, int depth = 0) {
+  constexpr int kDepthMax = 8;
+  if (depth > kDepthMax) return exhausted("{}: nested deeper than {}", place, kDepthMax);
+  const JsonFields fields = TRY(JsonFields::of(json, place));
+  const std::string type = TRY(fields.string("type"));
+  if (type == "Sequence") {
+    for (const Json& part : *TRY(fields.array(list))) {
+      TRY(for_each_part(part, place, noun, list, kinds, visit, depth + 1));
+    }
+    return {};
+  }
+  for (const auto& kind : kinds) {
+    if (kind.name == type) return visit(kind, fields);
+  }
+  return unsupported("{}: the {} {} is not supported", place, noun, quote(type));
+}
 
 }  // namespace banyan

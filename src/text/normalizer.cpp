@@ -14,7 +14,6 @@ namespace {
 
 using Step = Normalizer::Step;
 
-constexpr int kDepthMax = 8;
 constexpr size_t kBytesMax = size_t{1} << 31;  // a Replace must not blow the text up
 
 template <NormalizationForm kForm>
@@ -153,29 +152,16 @@ constexpr Kind kKinds[] = {
     {"ByteLevel", make_byte_level},
 };
 
-Status add_steps(const Json& json, const std::string& place, int depth, std::vector<Step>& steps) {
-  if (depth > kDepthMax) return exhausted("{}: nested deeper than {}", place, kDepthMax);
-  const JsonFields fields = TRY(JsonFields::of(json, place));
-  const std::string type = TRY(fields.string("type"));
-  if (type == "Sequence") {
-    for (const Json& part : *TRY(fields.array("normalizers"))) {
-      TRY(add_steps(part, place, depth + 1, steps));
-    }
-    return {};
-  }
-  for (const Kind& kind : kKinds) {
-    if (kind.name != type) continue;
-    steps.push_back(TRY(kind.make(fields)));
-    return {};
-  }
-  return unsupported("{}: the normalizer {} is not supported", place, quote(type));
-}
-
 }  // namespace
 
 Result<Normalizer> Normalizer::make(const Json& json, const std::string& place) {
   Normalizer made;
-  if (!json.is_null()) TRY(add_steps(json, place, 0, made.steps_));
+  if (json.is_null()) return made;
+  TRY(for_each_part(json, place, "normalizer", "normalizers", kKinds,
+                    [&](const Kind& kind, const JsonFields& fields) -> Status {
+                      made.steps_.push_back(TRY(kind.make(fields)));
+                      return {};
+                    }));
   return made;
 }
 

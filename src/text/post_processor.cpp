@@ -9,7 +9,6 @@
 namespace banyan {
 namespace {
 
-constexpr int kDepthMax = 8;
 constexpr size_t kTokensMax = 1024;
 
 Result<TokenId> id_of(const Json& json, const JsonFields& fields, std::string_view key) {
@@ -84,28 +83,14 @@ constexpr Kind kKinds[] = {
     {"BertProcessing", add_cls_sep},
 };
 
-Status add(const Json& json, const std::string& place, int depth, PostProcessor& made) {
-  if (depth > kDepthMax) return exhausted("{}: nested deeper than {}", place, kDepthMax);
-  const JsonFields fields = TRY(JsonFields::of(json, place));
-  const std::string type = TRY(fields.string("type"));
-  if (type == "Sequence") {
-    for (const Json& part : *TRY(fields.array("processors"))) {
-      TRY(add(part, place, depth + 1, made));
-    }
-    return {};
-  }
-  for (const Kind& kind : kKinds) {
-    if (kind.name == type) return kind.add(fields, made);
-  }
-  return unsupported("{}: the post-processor {} is not supported", place, quote(type));
-}
-
 }  // namespace
 
 Result<PostProcessor> PostProcessor::make(const Json& json, const std::string& place) {
   PostProcessor made;
   if (json.is_null()) return made;
-  TRY(add(json, place, 0, made));
+  TRY(for_each_part(
+      json, place, "post-processor", "processors", kKinds,
+      [&](const Kind& kind, const JsonFields& fields) { return kind.add(fields, made); }));
   if (made.before.size() + made.after.size() > kTokensMax) {
     return exhausted("{}: more than {} tokens around a text", place, kTokensMax);
   }

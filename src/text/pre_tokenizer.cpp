@@ -17,8 +17,6 @@ namespace {
 using Step = PreTokenizer::Step;
 using Steps = std::vector<Step>;
 
-constexpr int kDepthMax = 8;
-
 Result<SplitBehavior> behavior_of(const JsonFields& fields) {
   constexpr std::pair<std::string_view, SplitBehavior> kNames[] = {
       {"Removed", SplitBehavior::kRemoved},
@@ -354,33 +352,17 @@ constexpr Kind kKinds[] = {
     {"Delimiter", add_delimiter},
 };
 
-// Appends the steps of one pre-tokenizer; `last` is the kind of the last one that was not a list.
-Status add_steps(const Json& json, const std::string& place, int depth, Steps& steps,
-                 std::string& last) {
-  if (depth > kDepthMax) return exhausted("{}: nested deeper than {}", place, kDepthMax);
-  const JsonFields fields = TRY(JsonFields::of(json, place));
-  const std::string type = TRY(fields.string("type"));
-  if (type == "Sequence") {
-    for (const Json& part : *TRY(fields.array("pretokenizers"))) {
-      TRY(add_steps(part, place, depth + 1, steps, last));
-    }
-    return {};
-  }
-  for (const Kind& kind : kKinds) {
-    if (kind.name != type) continue;
-    last = type;
-    return kind.add(fields, steps);
-  }
-  return unsupported("{}: the pre-tokenizer {} is not supported", place, quote(type));
-}
-
 }  // namespace
 
 Result<PreTokenizer> PreTokenizer::make(const Json& json, const std::string& place) {
   PreTokenizer made;
   if (json.is_null()) return made;
-  std::string last;
-  TRY(add_steps(json, place, 0, made.steps_, last));
+  std::string_view last;
+  TRY(for_each_part(json, place, "pre-tokenizer", "pretokenizers", kKinds,
+                    [&](const Kind& kind, const JsonFields& fields) {
+                      last = kind.name;
+                      return kind.add(fields, made.steps_);
+                    }));
   made.ends_in_byte_level_ = last == "ByteLevel";
   return made;
 }
