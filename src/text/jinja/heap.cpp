@@ -270,7 +270,14 @@ Value new_undefined(Runtime& rt, Undefined content) {
 }  // namespace
 
 Value make_undefined(Runtime& rt, std::string_view name, std::string_view owner) {
-  return new_undefined(rt, {name, owner, false});
+  // The same is often asked for again: for every character of a text, whether it is an image.
+  constexpr size_t kShort = 64;
+  if (rt.last_undefined.is_undefined() && name.size() <= kShort) {
+    const Undefined& last = *rt.last_undefined.undefined;
+    if (last.name == name && last.owner == owner) return rt.last_undefined;
+  }
+  Value value = new_undefined(rt, {name, owner, false});
+  return name.size() <= kShort ? rt.last_undefined = value : value;
 }
 
 Value make_undefined_message(Runtime& rt, std::string_view message) {

@@ -9,6 +9,22 @@
 namespace banyan::jinja {
 namespace {
 
+// The string of each ASCII character, so that a loop over a long text does not make one for each.
+const String* ascii_character(char c) {
+  struct Table {
+    char bytes[128];
+    String strings[128];
+    Table() {
+      for (size_t i = 0; i < 128; ++i) {
+        bytes[i] = static_cast<char>(i);
+        strings[i] = {{&bytes[i], 1}, false, 1};
+      }
+    }
+  };
+  static const Table table;
+  return &table.strings[static_cast<unsigned char>(c)];
+}
+
 Result<std::span<const Value>> characters(Runtime& rt, const Value& value) {
   std::string_view rest = value.text();
   TRY(rt.charge(static_cast<int64_t>(rest.size())));
@@ -16,7 +32,11 @@ Result<std::span<const Value>> characters(Runtime& rt, const Value& value) {
   Value* items = rt.heap.make<Value>(count);
   for (size_t i = 0; i < count && !rest.empty(); ++i) {
     std::string_view before = rest;
-    next_code_point(rest);
+    if (next_code_point(rest) < 0x80 && !value.safe()) {
+      items[i] = {.kind = Kind::kString, .integer = 0};
+      items[i].string = ascii_character(before[0]);
+      continue;
+    }
     items[i] = borrow(rt, before.substr(0, before.size() - rest.size()), value.safe());
   }
   return std::span<const Value>{items, count};

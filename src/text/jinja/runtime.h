@@ -54,6 +54,7 @@ class Runtime {
   Interpreter& interpreter;
   const int64_t now_unix_s;
   Heap heap;
+  Value last_undefined;  // make_undefined()'s
 
  private:
   friend class Nested;

@@ -112,7 +112,7 @@ TEST(ChatTemplate, LoopsOverTheCharactersOfLongTextsFitTheBudget) {
       "{% if content['type'] == 'image' %}{% set n.images = true %}"
       "{% elif content['type'] == 'text' %}{{ content['text'] }}{% endif %}"
       "{% endfor %}{{ m['content'] | trim }}{% endfor %}",
-      {{"messages", messages}});
+      {{"messages", messages}}, {.memory_bytes_max = 32 << 20});
   ASSERT_TRUE(text.has_value()) << text.error().message;
   EXPECT_EQ(text->size(), 1'000'000u);
 }
