@@ -253,6 +253,10 @@ Result<uint32_t> Translator::hexadecimal() {
 
 Status Translator::escape() {
   const char c = peek(1);
+  if ((c & 0x80) != 0) {
+    ClassPart unused{};
+    return class_item(out_, unused);
+  }
   switch (c) {
     case 's':
       out_ += fmt::format("[{}]", kSpaces);
@@ -327,6 +331,10 @@ Status Translator::class_item(std::string& items, ClassPart& last) {
     return {};
   }
   const char c = peek(1);
+  if ((c & 0x80) != 0) {  // a character that needs no escape
+    ++at_;
+    return class_item(items, last);
+  }
   switch (c) {
     case 's':
       items += kSpaces;

@@ -56,6 +56,7 @@ TEST(Pattern, DashesInClassesAreRangesOnlyBetweenTwoCharacters) {
 
 TEST(Pattern, KnowsBoundariesEscapesAndPosixClasses) {
   using Strings = std::vector<std::string>;
+  EXPECT_EQ(matches("\\\u00e9[\\\u4f60-\\\u597d]", "\u00e9\u4f61"), Strings{"\u00e9\u4f61"});
   EXPECT_EQ(matches("\\b.", "e\u0301a \u24b6b"), (Strings{"e", " ", "\u24b6"}));
   EXPECT_EQ(matches("\\B\\w", "abc d"), (Strings{"b", "c"}));
   EXPECT_EQ(matches("b\\Z", "b\nb\n"), Strings{"b"});
