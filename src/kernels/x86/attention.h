@@ -109,14 +109,17 @@ inline void score_keys(const AttentionArgs& a, const TileRows<S>& tile, const Ti
 template <class V>
 inline void weigh_keys(int64_t head_dim, KeyRange range, int64_t i, Queries& queries) {
   float* weights = queries.weights[i];
-  for (int64_t j = 0; j < range.begin; ++j) weights[j] = -__builtin_inff();
-  for (int64_t j = range.end; j < kTile; ++j) weights[j] = -__builtin_inff();
+  // Whole vectors around the visible keys; what lies further out would add nothing.
+  int64_t begin = range.begin / V::kLanes * V::kLanes;
+  int64_t end = (range.end + V::kLanes - 1) / V::kLanes * V::kLanes;
+  for (int64_t j = begin; j < range.begin; ++j) weights[j] = -__builtin_inff();
+  for (int64_t j = range.end; j < end; ++j) weights[j] = -__builtin_inff();
   auto max = V::set(queries.max[i]);
-  for (int64_t j = 0; j < kTile; j += V::kLanes) max = V::max(V::load(weights + j), max);
+  for (int64_t j = begin; j < end; j += V::kLanes) max = V::max(V::load(weights + j), max);
   max = V::set(V::largest(max));
   auto correction = exp<V>(V::sub(V::set(queries.max[i]), max));
   auto sum = V::set(0);
-  for (int64_t j = 0; j < kTile; j += V::kLanes) {
+  for (int64_t j = begin; j < end; j += V::kLanes) {
     auto weight = exp<V>(V::sub(V::load(weights + j), max));
     V::store(weights + j, weight);
     sum = V::add(sum, weight);
