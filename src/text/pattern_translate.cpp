@@ -92,11 +92,27 @@ std::string word_items() {
                      additions_of("Nd"), additions_of("Nl"), additions_of("Pc"));
 }
 
+// Items of the escapes that stand for many characters, such as \s; empty for the others.
+std::string set_items(char escape) {
+  switch (escape) {
+    case 's':
+      return std::string(kSpaces);
+    case 'w':
+      return word_items();
+    case 'd':
+      return "\\p{Nd}" + additions_of("Nd");
+    case 'h':
+      return "0-9A-Fa-f";
+    default:
+      return "";
+  }
+}
+
 // Items of the POSIX classes that can be told exactly; empty for the others.
 std::string posix_items(std::string_view name) {
-  if (name == "space") return std::string(kSpaces);
-  if (name == "digit") return "\\p{Nd}" + additions_of("Nd");
-  if (name == "xdigit") return "0-9A-Fa-f";
+  if (name == "space") return set_items('s');
+  if (name == "digit") return set_items('d');
+  if (name == "xdigit") return set_items('h');
   if (name == "ascii") return R"(\x{0}-\x{7F})";
   if (name == "cntrl") return "\\p{Cc}";
   if (name == "blank") return R"(\p{Zs}\t)";
@@ -257,25 +273,14 @@ Status Translator::escape() {
     ClassPart unused{};
     return class_item(out_, unused);
   }
+  const bool upper = c >= 'A' && c <= 'Z';
+  if (const std::string items = set_items(upper ? static_cast<char>(c | 0x20) : c);
+      !items.empty()) {
+    out_ += fmt::format("[{}{}]", upper ? "^" : "", items);
+    at_ += 2;
+    return {};
+  }
   switch (c) {
-    case 's':
-      out_ += fmt::format("[{}]", kSpaces);
-      break;
-    case 'S':
-      out_ += fmt::format("[^{}]", kSpaces);
-      break;
-    case 'w':
-      out_ += fmt::format("[{}]", word_items());
-      break;
-    case 'W':
-      out_ += fmt::format("[^{}]", word_items());
-      break;
-    case 'd':
-      out_ += fmt::format("[\\p{{Nd}}{}]", additions_of("Nd"));
-      break;
-    case 'D':
-      out_ += fmt::format("[^\\p{{Nd}}{}]", additions_of("Nd"));
-      break;
     case 'p':
     case 'P': {
       bool negated = false;
@@ -295,10 +300,6 @@ Status Translator::escape() {
                           c == 'b' ? "=" : "!");
       break;
     }
-    case 'h':
-    case 'H':
-      out_ += c == 'h' ? "[0-9A-Fa-f]" : "[^0-9A-Fa-f]";
-      break;
     case 'a':
     case 'e':
     case 'f':
@@ -335,23 +336,13 @@ Status Translator::class_item(std::string& items, ClassPart& last) {
     ++at_;
     return class_item(items, last);
   }
+  if (const std::string set = set_items(c); !set.empty()) {
+    items += set;
+    at_ += 2;
+    last = ClassPart::kSet;
+    return {};
+  }
   switch (c) {
-    case 's':
-      items += kSpaces;
-      last = ClassPart::kSet;
-      break;
-    case 'w':
-      items += word_items();
-      last = ClassPart::kSet;
-      break;
-    case 'd':
-      items += "\\p{Nd}" + additions_of("Nd");
-      last = ClassPart::kSet;
-      break;
-    case 'h':
-      items += "0-9A-Fa-f";
-      last = ClassPart::kSet;
-      break;
     case 'p':
     case 'P': {
       last = ClassPart::kSet;
