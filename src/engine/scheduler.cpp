@@ -230,7 +230,9 @@ bool Scheduler::start(Sequence& s, const PrefixMatch& match, StepPlan& plan) {
   s.pages.reserve(pages);
   s.window_pages.reserve(pages);
   running_.push_back(&s);
+  ++admitted_;
   if (s.cached_tokens < 0) {
+    s.admission = admitted_;
     s.cached_tokens = s.computed;
     cached_tokens_ += s.cached_tokens;
   }

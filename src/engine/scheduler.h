@@ -93,6 +93,7 @@ class Scheduler {
 
   int64_t running() const { return static_cast<int64_t>(running_.size()); }
   int64_t waiting() const { return static_cast<int64_t>(sequences_.size()) - running(); }
+  int64_t admitted() const { return admitted_; }  // first admissions and those after retraction
   int64_t retracted() const { return retracted_; }
   int64_t cached_tokens() const { return cached_tokens_; }
   RadixTree& tree() { return tree_; }
@@ -136,6 +137,7 @@ class Scheduler {
   uint64_t arrivals_ = 0;
   int64_t rows_left_ = 0;        // of the step that is being planned
   double expected_share_ = 0.4;  // of the output that running sequences may still make
+  int64_t admitted_ = 0;
   int64_t retracted_ = 0;
   int64_t cached_tokens_ = 0;
 };

@@ -61,6 +61,7 @@ struct Sequence {
   Sequence* leader = nullptr;
 
   int64_t cached_tokens = -1;  // found at its first admission; -1: not admitted yet
+  int64_t admission = 0;       // which one that was of all of the Scheduler's
   double queued_s = 0;
 
   int64_t length() const { return static_cast<int64_t>(tokens.size()); }
