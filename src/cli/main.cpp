@@ -19,15 +19,16 @@
 namespace banyan::cli {
 namespace {
 
-constexpr std::array<const Verb*, 8> kVerbs = {
-    &kRunVerb,         //
-    &kServeVerb,       //
-    &kGenerateVerb,    //
-    &kScoreVerb,       //
-    &kTokenizeVerb,    //
-    &kDetokenizeVerb,  //
-    &kInspectVerb,     //
-    &kBenchOneBatchVerb,
+constexpr std::array<const Verb*, 9> kVerbs = {
+    &kRunVerb,            //
+    &kServeVerb,          //
+    &kGenerateVerb,       //
+    &kScoreVerb,          //
+    &kTokenizeVerb,       //
+    &kDetokenizeVerb,     //
+    &kInspectVerb,        //
+    &kBenchOneBatchVerb,  //
+    &kBenchPrefixCacheVerb,
 };
 
 std::string overview() {

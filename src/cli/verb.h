@@ -24,7 +24,7 @@ struct Verb {
 };
 
 extern const Verb kRunVerb, kServeVerb, kGenerateVerb, kScoreVerb, kTokenizeVerb, kDetokenizeVerb,
-    kInspectVerb, kBenchOneBatchVerb;
+    kInspectVerb, kBenchOneBatchVerb, kBenchPrefixCacheVerb;
 
 constexpr int kExitSuccess = 0;
 constexpr int kExitFailure = 1;      // the model, the machine or the system refused

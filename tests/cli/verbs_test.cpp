@@ -229,5 +229,59 @@ TEST(BenchOneBatch, FillsTheContextAndLeavesOutDecode) {
   EXPECT_EQ(json["results"][0]["decode_tokens_per_s"], nullptr);
 }
 
+TEST(BenchPrefixCache, ReplaysByPolicyAndCapacity) {
+  Words words = {"bench",
+                 "prefix-cache",
+                 "--trace",
+                 "generated-shared-prefix",
+                 "--gsp-num-groups",
+                 "4",
+                 "--gsp-prompts-per-group",
+                 "5",
+                 "--gsp-system-prompt-len",
+                 "256",
+                 "--gsp-question-len",
+                 "64",
+                 "--output-len",
+                 "2",
+                 "--capacity-tokens",
+                 "512,8192",
+                 "--policy",
+                 "lpm,fcfs,dfs",
+                 "--max-running-requests",
+                 "1",
+                 "--json"};
+  Json json = parse_output(run_program(words));
+  EXPECT_EQ(json["requests"], 20);
+  EXPECT_EQ(json["prompt_tokens"], 20 * 320);
+  EXPECT_DOUBLE_EQ(json["unbounded_hit_rate"].get<double>(), 16.0 * 256 / (20 * 320));
+  ASSERT_EQ(json["results"].size(), 6u);
+  const Json &lpm = json["results"][0], &fcfs = json["results"][1], &dfs = json["results"][2];
+  EXPECT_EQ(lpm["policy"], "lpm");
+  EXPECT_EQ(dfs["hit_rate"], json["unbounded_hit_rate"]);
+  EXPECT_GT(lpm["hit_rate"], fcfs["hit_rate"]);
+  EXPECT_EQ(fcfs["hit_rate"], fcfs["lru_hit_rate"]);
+  EXPECT_LE(lpm["cold_wait_bound_ratio"], 1);
+  words.pop_back();
+  std::string table = run_program(words).out;
+  EXPECT_EQ(std::ranges::count(table, '\n'), 7);
+}
+
+TEST(BenchPrefixCache, NamesAWrongValue) {
+  Words start = {"bench", "prefix-cache", "--trace", "generated-shared-prefix"};
+  auto expect_usage_error = [&](Words words, const char* named) {
+    words.insert(words.begin(), start.begin(), start.end());
+    ProgramResult result = run_program(words);
+    EXPECT_EQ(result.exit_code, 2) << named;
+    EXPECT_NE(result.err.find(named), std::string::npos) << result.err;
+  };
+  expect_usage_error({"--policy", "lpm,lru"}, "\"lru\"");
+  expect_usage_error({"--policy", ""}, "--policy");
+  expect_usage_error({"--capacity-tokens", "100"}, "--capacity-tokens 100");
+  expect_usage_error({"--page-size", "48"}, "--page-size 48");
+  expect_usage_error({"--gsp-num-groups", "1000000"}, "tokens, allowed are");
+  EXPECT_EQ(run_program({"bench", "prefix-cache", "--trace", "/nowhere"}).exit_code, 1);
+}
+
 }  // namespace
 }  // namespace banyan
