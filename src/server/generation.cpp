@@ -118,8 +118,16 @@ void GenerationRun::abandon(FinishReason reason) {
 
 std::expected<void, RequestError> GenerationPlan::add_prompt(const Llm& llm,
                                                              const PromptRequest& prompt) {
-  GenerateRequest tokens = TRY(to_engine(llm, prompt));
   samples = static_cast<size_t>(prompt.samples);
+  auto sequences_max = static_cast<size_t>(llm.config().queued_max);
+  if (choices.size() + samples > sequences_max) {  // before a copy is made for each
+    return std::unexpected(
+        RequestError({ErrorCode::kInvalidArgument,
+                      fmt::format("prompts times n are more than {}, which is what the queue holds",
+                                  sequences_max)},
+                     "n"));
+  }
+  GenerateRequest tokens = TRY(to_engine(llm, prompt));
   size_t prompt_index = choices.size() / samples;
   for (size_t sample = 0; sample < samples; ++sample) {
     TextStreamOptions options{prompt.text.stop, prompt.text.skip_special_tokens,

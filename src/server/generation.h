@@ -59,7 +59,8 @@ struct GenerationPlan {
   bool stream = false;
   std::unique_ptr<Answer> answer;
 
-  // Adds the samples of one prompt, tokenized here. All prompts have the same number of samples.
+  // Adds the samples of one prompt, tokenized here. All prompts have the same number of samples,
+  // and there may be as many sequences as the engine's queue holds.
   std::expected<void, RequestError> add_prompt(const Llm& llm, const PromptRequest& prompt);
   // That there is one rid, or one for each prompt.
   std::expected<void, RequestError> check_rids() const;

@@ -285,6 +285,7 @@ TEST_F(OpenAi, RefusesByNameAndParam) {
   refused(R"("prompt":"a","regex":"a+")", "regex");
   refused(R"("prompt":"a","response_format":{"type":"json_object"})", "response_format");
   refused(R"("prompt":"a","rid":["a","b"])", "rid");
+  refused(R"("prompt":["a","b","c"],"n":100)", "n");
   std::string many = "\"a\"";
   for (int i = 0; i < 5000; ++i) many += ",\"a\"";
   refused("\"prompt\":[" + many + "]", "prompt");
