@@ -208,7 +208,7 @@ void Connection::begin_exchange() {
   exchange_->method = request.method;
   exchange_->path = request.path;
   exchange_->origin = request.header("origin").value_or("");
-  exchange_->version_chunks = reader_->chunks_allowed();
+  exchange_->chunks_allowed = reader_->chunks_allowed();
   exchange_->keep_alive = reader_->keep_alive();
   auto random = philox(hub_.request_id_key, exchange_->number, 0);
   request.id = is_usable_id(id)
@@ -278,7 +278,7 @@ void Connection::refuse(const Refusal& refusal, const HttpHeaders& more) {
   respond(exchange_->number, refusal.status, body, "application/json", more);
 }
 
-Connection::Exchange* Connection::find(uint64_t number) {
+Exchange* Connection::find(uint64_t number) {
   bool same = exchange_ && exchange_->number == number;
   return same && exchange_->answer != Answer::kComplete ? &*exchange_ : nullptr;
 }
@@ -308,7 +308,7 @@ void Connection::begin_stream(uint64_t number, std::string_view content_type) {
   Exchange* exchange = find(number);
   if (exchange == nullptr || exchange->answer != Answer::kNone) return;
   exchange->answer = Answer::kStream;
-  exchange->keep_alive = exchange->keep_alive && exchange->version_chunks;
+  exchange->keep_alive = exchange->keep_alive && exchange->chunks_allowed;
   write_head(200, content_type, std::nullopt,
              {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}});
   hub_.flush_soon(shared_from_this());
@@ -327,7 +327,7 @@ void Connection::write_head(int status, std::string_view content_type,
   if (status != 204) fmt::format_to(to, "Content-Type: {}\r\n", content_type);
   if (body_bytes && status != 204) {
     fmt::format_to(to, "Content-Length: {}\r\n", *body_bytes);
-  } else if (!body_bytes && exchange.version_chunks) {
+  } else if (!body_bytes && exchange.chunks_allowed) {
     output_ += "Transfer-Encoding: chunked\r\n";
   }
   fmt::format_to(to, "Connection: {}\r\n", exchange.keep_alive ? "keep-alive" : "close");
@@ -357,9 +357,9 @@ bool Connection::send(uint64_t number, std::string_view data) {
   }
   if (data.empty() || exchange->method == "HEAD") return true;
   auto to = std::back_inserter(output_);
-  if (exchange->version_chunks) fmt::format_to(to, "{:x}\r\n", data.size());
+  if (exchange->chunks_allowed) fmt::format_to(to, "{:x}\r\n", data.size());
   output_.append(data);
-  if (exchange->version_chunks) output_ += "\r\n";
+  if (exchange->chunks_allowed) output_ += "\r\n";
   exchange->bytes_sent += std::ssize(data);
   hub_.flush_soon(shared_from_this());
   return true;
@@ -370,7 +370,7 @@ void Connection::finish(uint64_t number) {
   if (exchange == nullptr) return;
   if (exchange->answer == Answer::kNone) begin_stream(number, "text/event-stream");
   exchange->answer = Answer::kComplete;
-  if (exchange->version_chunks && exchange->method != "HEAD") output_ += "0\r\n\r\n";
+  if (exchange->chunks_allowed && exchange->method != "HEAD") output_ += "0\r\n\r\n";
   hub_.flush_soon(shared_from_this());
 }
 
@@ -470,10 +470,6 @@ void Connection::check_deadline(SteadyTime now) {
   if (phase_ == Phase::kHeader) return refuse({408, "the request's headers came too slowly"});
   if (phase_ == Phase::kAnswer) return cut("the client reads nothing");
   close();
-}
-
-void Connection::close_if_idle() {
-  if (phase_ == Phase::kIdle || phase_ == Phase::kLinger) close();
 }
 
 void Connection::cut(std::string_view reason) {

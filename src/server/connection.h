@@ -57,6 +57,23 @@ struct ConnectionHub {
   std::vector<std::shared_ptr<Connection>> to_flush_;
 };
 
+// A request and its answer.
+struct Exchange {
+  enum class Answer { kNone, kStream, kComplete };
+
+  uint64_t number = 0;
+  std::string method = "-", path = "-", id, origin;
+  bool chunks_allowed = true;  // in the answer
+  bool keep_alive = false;
+  Answer answer = Answer::kNone;
+  int status = 0;
+  int64_t bytes_sent = 0;
+  size_t largest_bytes = 0;  // of what was sent in one piece
+  SteadyTime begun;
+  std::string notes;  // " name=value ..."
+  std::function<void()> on_disconnect;
+};
+
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   // `refused`: one too many; its first request is answered with 503.
@@ -64,8 +81,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   void start();
   void check_deadline(SteadyTime now);
-  // Closes at once if nothing is being asked.
-  void close_if_idle();
   // Closes at once; an exchange's handler is told.
   void cut(std::string_view reason);
   void flush();
@@ -83,22 +98,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void note(uint64_t number, std::string_view name, std::string_view value);
 
  private:
+  using Answer = Exchange::Answer;
   enum class Phase { kIdle, kHeader, kBody, kAnswer, kLinger, kClosed };
-  enum class Answer { kNone, kStream, kComplete };
-
-  struct Exchange {
-    uint64_t number = 0;
-    std::string method = "-", path = "-", id, origin;
-    bool version_chunks = true;  // the client understands chunked answers
-    bool keep_alive = false;
-    Answer answer = Answer::kNone;
-    int status = 0;
-    int64_t bytes_sent = 0;
-    size_t largest_bytes = 0;  // of what was sent in one piece
-    SteadyTime begun;
-    std::string notes;  // " name=value ..."
-    std::function<void()> on_disconnect;
-  };
 
   void wait_read();
   void on_readable();
