@@ -92,7 +92,7 @@ std::expected<size_t, Refusal> RequestReader::feed(std::string_view bytes) {
   while (parser_->header_bytes == 0 && bytes.substr(used).starts_with("\r\n")) used += 2;
   const State before = state_;
   error_code ec;
-  while (state_ == before && used < bytes.size() && !ec) {
+  while (state_ == before && !is_too_short(bytes.substr(used)) && !ec) {
     size_t count =
         parser_->beast.put(boost::asio::const_buffer(bytes.data() + used, bytes.size() - used), ec);
     used += count;
@@ -116,6 +116,17 @@ std::expected<size_t, Refusal> RequestReader::feed(std::string_view bytes) {
     return std::unexpected(header_too_long(limits_));
   }
   return used;
+}
+
+// Whether nothing can be said of `bytes` yet.
+bool RequestReader::is_too_short(std::string_view bytes) const {
+  if (state_ == State::kHeader) {
+    return bytes.empty() || (parser_->header_bytes == 0 && bytes == "\r");
+  }
+  if (!parser_->beast.chunked()) return bytes.empty();
+  // Beast asserts that a last chunk is complete, as far as its least length goes.
+  bool may_be_last = bytes.substr(bytes.starts_with("\r\n") ? 2 : 0).starts_with('0');
+  return bytes.size() < (may_be_last ? std::string_view("0\r\n\r\n").size() : 1);
 }
 
 std::expected<void, Refusal> RequestReader::finish_header() {

@@ -52,6 +52,7 @@ class RequestReader {
   struct Parser;
 
   std::expected<void, Refusal> finish_header();
+  bool is_too_short(std::string_view bytes) const;
 
   RequestLimits limits_;
   std::unique_ptr<Parser> parser_;

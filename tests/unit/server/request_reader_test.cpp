@@ -68,6 +68,15 @@ TEST(RequestReader, ReadsChunksInPartsOfAnySize) {
   }
 }
 
+TEST(RequestReader, ReadsALastChunkThatIsTheFirst) {
+  for (std::string body : {"0\r\n\r\n", "0\r\nT: r\r\n\r\n", "000;a\r\n\r\n"}) {
+    std::string bytes = head("Transfer-Encoding: chunked\r\n") + body;
+    for (size_t part = 1; part <= bytes.size(); ++part) {
+      EXPECT_EQ(Reading(bytes, part).reader.state(), State::kDone) << body << part;
+    }
+  }
+}
+
 TEST(RequestReader, StopsAtTheEndOfTheHeader) {
   std::string bytes = head("Content-Length: 2\r\nExpect: 100-continue\r\n");
   RequestReader reader({});
@@ -77,7 +86,9 @@ TEST(RequestReader, StopsAtTheEndOfTheHeader) {
 }
 
 TEST(RequestReader, SkipsLineBreaksBeforeARequest) {
-  EXPECT_EQ(Reading("\r\n\r\n" + head("")).reader.state(), State::kDone);
+  for (size_t part : {1, 2, 3, 100}) {
+    EXPECT_EQ(Reading("\r\n\r\n" + head(""), part).reader.state(), State::kDone);
+  }
 }
 
 TEST(RequestReader, KnowsWhichConnectionsGoOn) {
