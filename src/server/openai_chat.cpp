@@ -18,7 +18,7 @@ namespace {
 struct ChatOptions {
   bool logprobs = false;
   bool stream = false;
-  StreamOptions usage;
+  UsageOptions usage;
   size_t samples = 1;
 };
 
@@ -81,14 +81,7 @@ class ChatAnswer final : public Answer {
   }
 
   void end(std::span<const Choice> choices, std::string& frames) override {
-    if (options_.usage.include_usage) {
-      frames += "data: ";
-      frames += head_;
-      frames += R"(],"usage":)";
-      append_usage(frames, usage_of(choices, options_.samples));
-      frames += "}\n\n";
-    }
-    frames += "data: [DONE]\n\n";
+    append_last_events(frames, head_, options_.usage, usage_of(choices, options_.samples));
   }
 
   std::string whole(std::span<const Choice> choices) override {
@@ -106,9 +99,8 @@ class ChatAnswer final : public Answer {
       append_finish(body, choice.stream);
       body += '}';
     }
-    body += R"(],"usage":)";
-    append_usage(body, usage_of(choices, options_.samples));
-    return body + "}";
+    append_end(body, options_.usage, usage_of(choices, options_.samples));
+    return body;
   }
 
  private:
@@ -149,7 +141,7 @@ class ChatAnswer final : public Answer {
       frames += R"("finish_reason":null,"matched_stop":null)";
     }
     frames += "}]";
-    if (options_.usage.continuous_usage) {
+    if (options_.usage.continuous) {
       frames += R"(,"usage":)";
       append_usage(frames, usage_of(choice));
     }
@@ -203,7 +195,7 @@ PromptRequest read_options(RequestFields& fields, const Llm& llm, ChatOptions& o
   read_scheduling(fields, request.text);
   options.samples = static_cast<size_t>(request.samples);
   options.stream = fields.flag("stream", false);
-  options.usage = read_stream_options(fields, options.stream);
+  options.usage = read_usage_options(fields, options.stream);
   options.logprobs = fields.flag("logprobs", false);
   request.text.top_logprobs =
       static_cast<int>(fields.integer("top_logprobs", 0, 0, limits.top_logprobs_max));
@@ -222,6 +214,7 @@ Parsed<GenerationPlan> plan_chat(const RequestContext& context, const Json& body
   PromptRequest request = read_options(fields, llm, options);
   ChatPrompt chat = read_chat(fields, body);
   refuse_openai_fields(fields);
+  fields.refuse({"echo"});
   std::string model = answered_model(fields, context);
   GenerationPlan plan;
   plan.rids = read_rids(fields, "chatcmpl-" + context.request_id);

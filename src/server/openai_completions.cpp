@@ -70,7 +70,7 @@ struct CompletionOptions {
   std::optional<int> logprobs;  // how many alternatives
   bool skip_special_tokens = true;
   bool stream = false;
-  StreamOptions usage;
+  UsageOptions usage;
   size_t samples = 1;
 };
 
@@ -106,7 +106,7 @@ class CompletionAnswer final : public Answer {
     frames += head_;
     append_choice(choice, state, frames);
     frames += ']';
-    if (options_.usage.continuous_usage) {
+    if (options_.usage.continuous) {
       frames += R"(,"usage":)";
       append_usage(frames, usage_of(choice));
     }
@@ -115,14 +115,7 @@ class CompletionAnswer final : public Answer {
   }
 
   void end(std::span<const Choice> choices, std::string& frames) override {
-    if (options_.usage.include_usage) {
-      frames += "data: ";
-      frames += head_;
-      frames += R"(],"usage":)";
-      append_usage(frames, usage_of(choices, options_.samples));
-      frames += "}\n\n";
-    }
-    frames += "data: [DONE]\n\n";
+    append_last_events(frames, head_, options_.usage, usage_of(choices, options_.samples));
   }
 
   std::string whole(std::span<const Choice> choices) override {
@@ -131,9 +124,8 @@ class CompletionAnswer final : public Answer {
       if (choice.index > 0) body += ',';
       append_choice(choice, states_[choice.index], body);
     }
-    body += R"(],"usage":)";
-    append_usage(body, usage_of(choices, options_.samples));
-    return body + "}";
+    append_end(body, options_.usage, usage_of(choices, options_.samples));
+    return body;
   }
 
  private:
@@ -255,7 +247,7 @@ Parsed<GenerationPlan> plan_completion(const RequestContext& context, const Json
     options.logprobs = prompt.text.top_logprobs = static_cast<int>(*top);
     if (options.echo) prompt.text.prompt_logprobs_begin = 0;
   }
-  options.usage = read_stream_options(fields, options.stream);
+  options.usage = read_usage_options(fields, options.stream);
   check_best_of(fields, prompt.samples);
   refuse_openai_fields(fields);
   std::string model = answered_model(fields, context);

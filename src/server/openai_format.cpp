@@ -20,6 +20,12 @@ const char* finish_name(FinishReason reason) {
   }
 }
 
+void append_cached_details(std::string& out, const Usage& usage) {
+  fmt::format_to(std::back_inserter(out),
+                 R"(,"sglext":{{"cached_tokens_details":{{"device":{},"host":0}}}})",
+                 usage.cached_tokens);
+}
+
 // {"type": "text"} asks for nothing.
 void refuse_response_format(RequestFields& fields) {
   const Json* format = fields.find("response_format");
@@ -79,30 +85,71 @@ void append_finish(std::string& out, const TextStream& stream) {
   }
 }
 
-StreamOptions read_stream_options(RequestFields& fields, bool stream) {
+UsageOptions read_usage_options(RequestFields& fields, bool stream) {
+  UsageOptions read{.cached_details = fields.flag("return_cached_tokens_details", false)};
   const Json* json = fields.find("stream_options");
-  if (json == nullptr) return {};
+  if (json == nullptr) return read;
   if (!stream) {
     fields.fail("stream_options", " needs stream to be true");
-    return {};
+    return read;
   }
   RequestFields options(*json, "stream_options.");
-  StreamOptions read{options.flag("include_usage", false),
-                     options.flag("continuous_usage_stats", false)};
+  read.in_stream = options.flag("include_usage", false);
+  read.continuous = options.flag("continuous_usage_stats", false);
   if (auto done = options.finish(); !done) {
     fields.fail("stream_options", ": " + done.error().error.message);
   }
   return read;
 }
 
+void append_end(std::string& out, const UsageOptions& options, const Usage& usage) {
+  out += R"(],"usage":)";
+  append_usage(out, usage);
+  if (options.cached_details) append_cached_details(out, usage);
+  out += '}';
+}
+
+void append_last_events(std::string& out, const std::string& head, const UsageOptions& options,
+                        const Usage& usage) {
+  if (options.cached_details) {
+    out += "data: " + head + "]";
+    append_cached_details(out, usage);
+    out += "}\n\n";
+  }
+  if (options.in_stream) {
+    out += "data: " + head + R"(],"usage":)";
+    append_usage(out, usage);
+    out += "}\n\n";
+  }
+  out += "data: [DONE]\n\n";
+}
+
 void refuse_openai_fields(RequestFields& fields) {
   refuse_response_format(fields);
   refuse_tool_choice(fields);
-  fields.refuse({"suffix", "lora_path", "session_params", "session_id", "return_hidden_states",
-                 "return_routed_experts", "input_embeds", "prompt_embeds", "prompt_logprobs",
-                 "truncate_prompt_tokens", "kv_transfer_params", "modalities", "audio",
-                 "prediction", "functions", "function_call", "web_search_options",
-                 "mm_processor_kwargs", "return_sampling_mask"});
+  fields.refuse({"suffix",
+                 "lora_path",
+                 "session_params",
+                 "session_id",
+                 "return_hidden_states",
+                 "return_routed_experts",
+                 "input_embeds",
+                 "prompt_embeds",
+                 "prompt_logprobs",
+                 "truncate_prompt_tokens",
+                 "kv_transfer_params",
+                 "modalities",
+                 "audio",
+                 "prediction",
+                 "functions",
+                 "function_call",
+                 "web_search_options",
+                 "mm_processor_kwargs",
+                 "return_sampling_mask",
+                 "return_token_ids",
+                 "return_prompt_token_ids",
+                 "return_tokens_as_token_ids",
+                 "return_meta_info"});
 }
 
 std::string answered_model(RequestFields& fields, const RequestContext& context) {

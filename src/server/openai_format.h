@@ -24,12 +24,19 @@ void append_usage(std::string& out, const Usage& usage);
 // "finish_reason":...,"matched_stop":...  of a choice; nulls while it runs.
 void append_finish(std::string& out, const TextStream& stream);
 
-// What a streaming client asks for beside the text.
-struct StreamOptions {
-  bool include_usage = false;     // a last chunk with the usage of all choices
-  bool continuous_usage = false;  // and each chunk with that of its own so far
+// What a client asks to be told of usage.
+struct UsageOptions {
+  bool in_stream = false;       // in a stream's last chunk, for all choices; a whole answer has it
+  bool continuous = false;      // in each chunk of a stream, for its choice so far
+  bool cached_details = false;  // SGLang's "sglext", which says where cached tokens were found
 };
-StreamOptions read_stream_options(RequestFields& fields, bool stream);
+UsageOptions read_usage_options(RequestFields& fields, bool stream);
+
+// The end of a whole answer, after its last choice.
+void append_end(std::string& out, const UsageOptions& options, const Usage& usage);
+// The last events of a stream. `head` is all that comes before a chunk's choices.
+void append_last_events(std::string& out, const std::string& head, const UsageOptions& options,
+                        const Usage& usage);
 
 // Fields of OpenAI's endpoints that are known and not supported.
 void refuse_openai_fields(RequestFields& fields);

@@ -112,6 +112,13 @@ TEST_F(OpenAi, ContinuousUsageCountsAlong) {
   for (const Json& event : events) EXPECT_TRUE(event.contains("usage"));
 }
 
+TEST_F(OpenAi, CachedTokensAreToldInSglangsWayWhenAskedFor) {
+  std::string fields = R"("prompt":"a","max_tokens":1,"return_cached_tokens_details":true)";
+  EXPECT_EQ(complete_json(fields)["sglext"]["cached_tokens_details"]["device"], 0);
+  auto events = events_of(complete(fields + R"(,"stream":true)"));
+  EXPECT_EQ(events.back()["sglext"]["cached_tokens_details"]["device"], 0);
+}
+
 TEST_F(OpenAi, AStopEndsTextAndUsage) {
   Json plain = complete_json(R"("prompt":"Hello","max_tokens":12,"temperature":0)");
   std::string text = text_of(plain);
