@@ -167,8 +167,8 @@ void Server::Impl::wait_signal() {
     if (draining_ || loading) std::_Exit(128 + signal);
     spdlog::warn("signal {}: no new clients, {} requests may finish; a second one ends at once",
                  signal, hub_.exchanges_open);
+    wait_signal();  // first: an idle server ends within drain(), and then nothing may wait
     drain();
-    wait_signal();
   });
 }
 
