@@ -1,5 +1,6 @@
 #include "base/error.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -29,8 +30,11 @@ const char* to_string(ErrorCode code) {
 }
 
 std::unexpected<Error> make_error(ErrorCode code, std::string message) {
+  size_t end = std::min(message.size(), kErrorBytesMax);
+  // Not in the middle of a UTF-8 character.
+  while (end < message.size() && end > 0 && (message[end] & 0xc0) == 0x80) --end;
   std::string clean;
-  for (char c : std::string_view(message).substr(0, kErrorBytesMax)) {
+  for (char c : std::string_view(message).substr(0, end)) {
     auto byte = static_cast<unsigned char>(c);
     if ((byte >= 0x20 && byte != 0x7f) || c == '\n' || c == '\t') {
       clean += c;
