@@ -72,6 +72,11 @@ SamplingParams read_params(RequestFields& fields, const SamplingNames& names,
   return s;
 }
 
+std::unexpected<RequestError> too_long(const char* param, std::string message) {
+  return std::unexpected(RequestError({ErrorCode::kInvalidArgument, std::move(message)}, param,
+                                      "context_length_exceeded"));
+}
+
 }  // namespace
 
 PromptRequest read_sampling(RequestFields& fields, const SamplingNames& names,
@@ -111,25 +116,21 @@ Parsed<GenerateRequest> to_engine(const Llm& llm, const PromptRequest& request) 
   GenerateRequest tokens = TRY(llm.to_tokens(text));
   const EngineInfo& info = llm.info();
   int64_t context = std::min(info.context_length_tokens, info.total_tokens_max);
+  if (tokens.prompt.empty()) {
+    return std::unexpected(
+        RequestError({ErrorCode::kInvalidArgument, "the prompt has no tokens"}, "prompt"));
+  }
   auto prompt = static_cast<int64_t>(tokens.prompt.size());
   bool generates = request.max_new_tokens.value_or(1) > 0;
   if (prompt + (generates ? 1 : 0) > context) {
-    return std::unexpected(RequestError(
-        make_error(ErrorCode::kInvalidArgument,
-                   fmt::format("the prompt has {} tokens, the context length is {} tokens", prompt,
-                               context))
-            .error(),
-        "prompt", "context_length_exceeded"));
+    return too_long("prompt", fmt::format("the prompt has {} tokens, the context length is {}",
+                                          prompt, context));
   }
   if (prompt + request.max_new_tokens.value_or(0) > context) {
-    return std::unexpected(RequestError(
-        make_error(
-            ErrorCode::kInvalidArgument,
-            fmt::format("the prompt has {} tokens and {} new ones are asked for, the context "
-                        "length is {} tokens",
-                        prompt, *request.max_new_tokens, context))
-            .error(),
-        "max_tokens", "context_length_exceeded"));
+    return too_long("max_tokens",
+                    fmt::format("the prompt has {} tokens and {} new ones are asked for, the "
+                                "context length is {}",
+                                prompt, *request.max_new_tokens, context));
   }
   int64_t room = context - prompt;
   tokens.max_new_tokens = request.max_new_tokens.value_or(

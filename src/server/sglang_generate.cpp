@@ -245,8 +245,7 @@ constexpr std::array<const char*, 4> kPerPrompt = {"return_logprob", "logprob_st
 
 class Reader {
  public:
-  Reader(const RequestContext& context, const Json& body)
-      : context_(context), body_(body), fields_(body) {}
+  Reader(const RequestContext& context, const Json& body) : context_(context), fields_(body) {}
 
   Parsed<GenerationPlan> read();
 
@@ -258,7 +257,6 @@ class Reader {
   std::vector<std::string> answer_ids(const GenerationPlan& plan) const;
 
   const RequestContext& context_;
-  const Json& body_;
   RequestFields fields_;
   std::vector<TextRequest> prompts_;
   bool batch_ = false;

@@ -67,6 +67,14 @@ TEST_F(OpenAi, MaxTokensIsSixteenUnlessSaidAndIsCutToTheContext) {
             std::string::npos);
 }
 
+TEST_F(OpenAi, APromptOfNoTokensIsRefused) {
+  RequestContext context = test::context_for(*llm_);
+  PromptRequest prompt{.text = {.text = "", .add_special_tokens = false}};
+  auto tokens = to_engine(context.llm, prompt);
+  ASSERT_FALSE(tokens);
+  EXPECT_EQ(tokens.error().param, "prompt");
+}
+
 TEST_F(OpenAi, PromptsAndSamplesAreChoicesInOrder) {
   Json one = complete_json(R"("prompt":[5,6,7],"max_tokens":4,"temperature":0)");
   Json many =
