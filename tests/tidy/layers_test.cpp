@@ -34,7 +34,8 @@ const std::map<std::string, Names>& layers_below() {
       {"llm", {"engine", "text", "grammar"}},
       {"server", {"llm"}},
       {"router", {"llm"}},
-      {"cli", {"server"}},
+      {"client", {"base"}},
+      {"cli", {"server", "client"}},
   };
   return kBelow;
 }

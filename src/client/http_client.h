@@ -1,0 +1,86 @@
+// An asynchronous HTTP/1.1 client of one server, for thousands of answers at once on one thread.
+//
+// Connections are kept and used again, the latest first. Each owns a read buffer of kReadBytes and
+// has one exchange at a time; what comes is parsed where it lies. One thread runs the io_context
+// and makes all calls; the client must outlive the io_context's last handler.
+//
+//   HttpClient client(io, TRY(parse_server_url("http://127.0.0.1:30000")), headers);
+//   TRY(client.resolve());
+//   client.send({.path = "/generate", .body = body}, {.body = on_body, .end = on_end});
+//   io.run();
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "banyan/status.h"
+#include "client/url.h"
+
+namespace banyan {
+
+struct ClientRequest {
+  std::string method = "POST";
+  std::string path;  // "/generate", without the server's prefix
+  std::string body;  // JSON
+};
+
+// Called on the io_context's thread. `end` comes exactly once, after everything else, never from
+// within send(); its status is of HTTP (0: none came) and an error when the answer is not complete.
+struct ClientSinks {
+  std::function<void(int http_status, std::string_view piece)> body;
+  std::function<void(int http_status, Status outcome)> end;
+};
+
+class HttpClient {
+ public:
+  static constexpr size_t kReadBytes = 16 << 10;
+
+  using Headers = std::vector<std::pair<std::string, std::string>>;
+
+  // `headers` go with every request.
+  HttpClient(boost::asio::io_context& io, ServerUrl url, const Headers& headers);
+  ~HttpClient();
+  HttpClient(const HttpClient&) = delete;
+  HttpClient& operator=(const HttpClient&) = delete;
+
+  // Looks the host up; blocks. To be called before send().
+  Status resolve();
+
+  void send(ClientRequest request, ClientSinks sinks);
+  // Ends exchanges that began before `time` with kCancelled and `reason`.
+  void cancel_older_than(std::chrono::steady_clock::time_point time, const std::string& reason);
+
+  struct Answer {
+    int status = 0;
+    std::string body;
+  };
+  // Sends and runs the io_context until the answer is there; nothing else may be going on. An
+  // answer may have kFetchBytesMax bytes.
+  static constexpr size_t kFetchBytesMax = 64 << 20;
+  Result<Answer> fetch(ClientRequest request);
+
+  size_t connections() const { return active_.size() + idle_.size(); }
+
+ private:
+  class Connection;
+
+  void keep(std::shared_ptr<Connection> connection);
+  std::string request_text(const ClientRequest& request) const;
+
+  boost::asio::io_context& io_;
+  ServerUrl url_;
+  std::string header_lines_;
+  boost::asio::ip::tcp::resolver::results_type endpoints_;
+  std::unordered_set<std::shared_ptr<Connection>> active_;
+  std::vector<std::shared_ptr<Connection>> idle_;
+};
+
+}  // namespace banyan
