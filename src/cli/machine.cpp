@@ -1,5 +1,7 @@
 #include "cli/machine.h"
 
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -29,6 +31,13 @@ Json describe_machine(const EngineInfo& engine) {
           {"threads", engine.threads},
           {"kernels", engine.kernels},
           {"memory_bytes", memory_bytes}};
+}
+
+void raise_descriptor_limit() {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) spdlog::debug("the descriptor limit stays as it is");
 }
 
 }  // namespace banyan::cli

@@ -1,4 +1,4 @@
-// What a benchmark ran on.
+// What a benchmark ran on, and what the system allows.
 #pragma once
 
 #include "banyan/engine.h"
@@ -9,5 +9,9 @@ namespace banyan::cli {
 // {cpu, processors, threads, kernels, memory_bytes}: the processor's name, how many this process
 // may use, and what `engine` uses of it.
 Json describe_machine(const EngineInfo& engine);
+
+// Allows this process as many open files as it may have: a connection is one, and the usual soft
+// limit is 1,024.
+void raise_descriptor_limit();
 
 }  // namespace banyan::cli

@@ -19,7 +19,7 @@
 namespace banyan::cli {
 namespace {
 
-constexpr std::array<const Verb*, 9> kVerbs = {
+constexpr std::array<const Verb*, 10> kVerbs = {
     &kRunVerb,            //
     &kServeVerb,          //
     &kGenerateVerb,       //
@@ -29,6 +29,7 @@ constexpr std::array<const Verb*, 9> kVerbs = {
     &kInspectVerb,        //
     &kBenchOneBatchVerb,  //
     &kBenchPrefixCacheVerb,
+    &kBenchServingVerb,
 };
 
 std::string overview() {

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
-#include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
 #include <csignal>
@@ -13,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "cli/machine.h"
 #include "cli/options.h"
 #include "cli/peer_options.h"
 #include "cli/progress.h"
@@ -51,14 +51,6 @@ Status settle(Options& o) {
   o.server.version = BANYAN_VERSION;
   TRY(o.engine.validate());
   return o.server.validate();
-}
-
-// A connection is a descriptor; the usual soft limit is 1,024.
-void raise_descriptor_limit() {
-  rlimit limit = {};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) spdlog::debug("the descriptor limit stays as it is");
 }
 
 void warn_of_open_door(const ServerConfig& config) {

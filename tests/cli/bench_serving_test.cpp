@@ -1,0 +1,126 @@
+// `banyan bench serving` against `banyan serve`, as two programs.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "cli/program.h"
+
+namespace banyan {
+namespace {
+
+using test::golden_model;
+using test::ProgramResult;
+using test::run_program;
+using test::TemporaryFolder;
+
+// `banyan serve` on a port of its own until the end of the test.
+class ServingProgram {
+ public:
+  ServingProgram() {
+    std::string err = folder_.write("err", "");
+    child_ = fork();
+    if (child_ == 0) {
+      dup2(open(err.c_str(), O_WRONLY), STDERR_FILENO);
+      alarm(300);
+      test::become_program({"serve", "--model", golden_model(), "--port", "0", "--threads", "1"});
+    }
+    const std::string ready = "banyan: ready on ";
+    for (int i = 0; i < 2000 && url.empty(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      std::string said = read_file(err).value();
+      size_t begin = said.find(ready), end = said.find('\n', begin);
+      if (begin == said.npos || end == said.npos) continue;
+      url = said.substr(begin + ready.size(), end - begin - ready.size());
+    }
+  }
+  ~ServingProgram() {
+    kill(child_, SIGTERM);
+    waitpid(child_, nullptr, 0);
+  }
+
+  std::string url;
+
+ private:
+  TemporaryFolder folder_;
+  pid_t child_ = -1;
+};
+
+std::vector<std::string> bench(const std::string& url, const std::vector<std::string>& more = {}) {
+  std::vector<std::string> words = {"bench", "serving", "--base-url", url};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+TEST(BenchServing, PrintsTheTableAndAppendsJson) {
+  ServingProgram server;
+  ASSERT_NE(server.url, "");
+  TemporaryFolder folder;
+  std::string file = folder.path() + "/figures.jsonl";
+  std::vector<std::string> load = {"--num-prompts",       "6",  "--random-input-len",   "9",
+                                   "--random-output-len", "5",  "--max-concurrency",    "2",
+                                   "--output-file",       file, "--random-range-ratio", "1",
+                                   "--flush-cache"};
+  ProgramResult result = run_program(bench(server.url, load));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  EXPECT_TRUE(result.out.starts_with("============ Serving Benchmark Result ============\n"));
+  EXPECT_NE(result.out.find("Successful requests:                     6 "), std::string::npos)
+      << result.out;
+  load.push_back("--json");
+  load.push_back("--backend");
+  load.push_back("openai-completions");
+  Json json = test::parse_output(run_program(bench(server.url, load)));
+  EXPECT_EQ(json["backend"], "openai-completions");
+  EXPECT_EQ(json["completed"], 6);
+  EXPECT_EQ(json["total_input_tokens"], 54);
+  EXPECT_EQ(json["total_output_tokens"], 30);
+  EXPECT_EQ(json["max_concurrent_requests"], 2);
+  EXPECT_EQ(json["server_info"]["page_size"], 64);
+  std::string lines = read_file(file).value();
+  EXPECT_EQ(std::ranges::count(lines, '\n'), 2);
+
+  // What fails is told, with its reason; the second dataset is longer than the context.
+  ProgramResult failed =
+      run_program(bench(server.url, {"--extra-request-body", "{\"stream\": 1}"}));
+  EXPECT_EQ(failed.exit_code, 1);
+  EXPECT_NE(failed.err.find("banyan: "), std::string::npos) << failed.err;
+}
+
+TEST(BenchServing, SaysWhatIsWrong) {
+  ProgramResult nobody = run_program(bench("http://127.0.0.1:1"));
+  EXPECT_EQ(nobody.exit_code, 1);
+  EXPECT_EQ(nobody.out, "");
+  EXPECT_NE(nobody.err.find("no server answers at http://127.0.0.1:1"), std::string::npos);
+  const std::pair<std::vector<std::string>, std::string> mistakes[] = {
+      {{"--dataset", "sharegpt"}, "\"sharegpt\" is not one of"},
+      {{"--dataset", "mooncake"}, "--dataset mooncake needs a file"},
+      {{"--dataset", "random", "file"}, "takes no file"},
+      {{"--request-rate", "0"}, "--request-rate 0"},
+      {{"--request-rate", "nan"}, "--request-rate nan"},
+      {{"--backend", "x"}, "--backend"},
+      {{"--random-range-ratio", "1.5"}, "--random-range-ratio"},
+      {{"--random-output-len", "0"}, "--random-output-len"},
+      {{"--base-url", "https://x"}, "--base-url"},
+  };
+  for (const auto& [words, named] : mistakes) {
+    std::vector<std::string> all = {"bench", "serving"};
+    all.insert(all.end(), words.begin(), words.end());
+    ProgramResult result = run_program(all);
+    EXPECT_EQ(result.exit_code, 2) << named << result.err;
+    EXPECT_NE(result.err.find(named), std::string::npos) << named << "\n" << result.err;
+  }
+}
+
+TEST(BenchServing, HelpShowsExamplesAndDefaults) {
+  ProgramResult result = run_program({"bench", "serving", "--help"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err, "");
+  for (const char* text : {"Examples:\n  banyan bench serving --num-prompts",
+                           "=http://127.0.0.1:30000", "--gsp-system-prompt-len", "=2048"}) {
+    EXPECT_NE(result.out.find(text), std::string::npos) << text << result.out;
+  }
+}
+
+}  // namespace
+}  // namespace banyan
