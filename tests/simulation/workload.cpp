@@ -57,7 +57,7 @@ EngineConfig random_config(Random& r, bool hybrid) {
                                                      "llama32-tied-sharded", "qwen3-tied"}));
   if (hybrid) config.load_format = "dummy";
   config.kernels = kernels[static_cast<size_t>(r.below(static_cast<int>(kernels.size())))];
-  config.threads = r.chance(0.85) ? 1 : r.between(2, 3);
+  config.threads = r.chance(0.95) ? 1 : r.between(2, 3);
   config.context_length_tokens = kContextTokens;
   config.page_size_tokens = r.one_of({1, 2, 4, 4, 4, 16, 64});
   config.total_tokens_max =
