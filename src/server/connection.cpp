@@ -291,6 +291,10 @@ bool Connection::is_started(uint64_t number) const {
   return !exchange_ || exchange_->number != number || exchange_->answer != Answer::kNone;
 }
 
+size_t Connection::unsent_bytes(uint64_t number) const {
+  return is_open(number) ? unsent_bytes() : 0;
+}
+
 void Connection::respond(uint64_t number, int status, std::string_view body,
                          std::string_view content_type, const HttpHeaders& more) {
   Exchange* exchange = find(number);

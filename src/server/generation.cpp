@@ -71,6 +71,8 @@ void GenerationRun::take(size_t index, const TokenEvent& event) {
   TextDelta delta = choice.stream.take(event);
   if (choice.stream.finish() == FinishReason::kError) return fail(choice.stream.error());
   frames_.clear();
+  constexpr size_t kBehindBytes = 64 << 10;
+  choice.behind = plan_.stream && responder_->unsent_bytes() > kBehindBytes;
   plan_.answer->take(choice, event, std::move(delta), frames_);
   if (choice.stream.done()) {
     if (event.finish == FinishReason::kNone) {  // a stop string, of which the engine knows nothing

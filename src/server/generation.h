@@ -30,6 +30,9 @@ struct Choice {
   int64_t prompt_tokens = 0;
   int64_t max_new_tokens = 0;
   TextStream stream;
+  // The client has yet to take what it was sent before. A format whose events repeat what came
+  // before may leave out all but the last, and so cannot pile up.
+  bool behind = false;
 };
 
 // How a protocol writes an answer. Its objects belong to the I/O thread once they are made.

@@ -72,6 +72,10 @@ bool Responder::alive() const {
   return connection_->is_open(exchange_);
 }
 
+size_t Responder::unsent_bytes() const {
+  return connection_->unsent_bytes(exchange_);
+}
+
 void Responder::on_disconnect(std::function<void()> callback) {
   connection_->on_disconnect(exchange_, std::move(callback));
 }

@@ -60,6 +60,8 @@ class Responder {
 
   bool started() const;  // respond or begin_stream was called
   bool alive() const;    // the client is there and the answer is not finished
+  // How much of this answer its reader has yet to take, beyond what the system holds for it.
+  size_t unsent_bytes() const;
   // Called once, when the client goes or is cut off before the answer is complete; soon, if it has
   // gone already. Never called from within a call to this object.
   void on_disconnect(std::function<void()> callback);

@@ -144,7 +144,9 @@ class GenerateAnswer final : public Answer {
     take_logprobs(choice, event, delta.counted, state);
     bool done = choice.stream.done();
     if (done) state.latency_s = seconds_since_received();
-    if (!stream_ || (delta.text.empty() && !done)) return;
+    state.unsaid |= !delta.text.empty();
+    if (!stream_ || !(done || (state.unsaid && !choice.behind))) return;
+    state.unsaid = false;
     frames += "data: ";
     append_choice(choice, states_.size() > 1, frames);
     frames += "\n\n";
@@ -170,6 +172,7 @@ class GenerateAnswer final : public Answer {
     std::string ids;
     LogprobLists input, output;
     bool begun = false;
+    bool unsaid = false;  // there is text that no event has told
     double latency_s = 0;
   };
 

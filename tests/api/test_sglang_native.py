@@ -35,6 +35,21 @@ def test_stream_is_cumulative(server):
     assert text == whole["text"]
 
 
+def test_a_slow_reader_of_a_cumulative_stream_gets_all_of_its_end(server):
+    body = {"text": "Once", "sampling_params": {"max_new_tokens": 480, "n": 16, "ignore_eos": True},
+            "stream": True}
+    last = {}
+    with requests.post(server.url + "/generate", json=body, stream=True, timeout=60) as answer:
+        while server.figures()["num_running_reqs"] > 0:
+            time.sleep(0.05)
+        for line in answer.iter_lines():
+            if line.startswith(b"data: {"):
+                event = json.loads(line[6:])
+                last[event["index"]] = event["meta_info"]
+    assert len(last) == 16
+    assert all(meta["completion_tokens"] == 480 for meta in last.values())
+
+
 def test_batch_with_own_parameters(server):
     answers = server.post("/generate", {
         "text": ["Once", "The dog"], "rid": ["a", "b"], "return_logprob": True,
