@@ -20,6 +20,10 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
+// What waits may have a deadline, or be able to run after a while.
+constexpr std::chrono::milliseconds kWaitWithWork(5);
+constexpr std::chrono::milliseconds kWaitWithoutWork(60'000);
+
 // How many batches the delivery thread has yet to run; outlives both threads.
 class Backlog {
  public:
@@ -100,8 +104,8 @@ class EngineThread::Impl {
 
  private:
   void loop();
-  // Waits for commands while there is nothing to compute. False when the thread is to end.
-  bool take_commands(bool idle);
+  // Waits for commands for so long. False when the thread is to end.
+  bool take_commands(std::chrono::milliseconds wait);
   void execute(SubmitCommand& command);
   void execute(CancelCommand& command);
   void execute(TaskCommand& command);
@@ -163,26 +167,32 @@ void EngineThread::Impl::stop() {
 }
 
 void EngineThread::Impl::loop() {
-  bool idle = false;
-  while (take_commands(idle)) {
+  std::chrono::milliseconds wait{0};
+  while (take_commands(wait)) {
     for (Command& command : taken_) {
       std::visit([this](auto& c) { execute(c); }, command);
     }
     auto started = SteadyClock::now();
     bool stepped = engine_.step();
-    idle = !stepped;
     batch_.reports = stepped || !taken_.empty() || !batch_.empty();
     batch_.report = {engine_.stats(), stepped,
                      std::chrono::duration<double>(SteadyClock::now() - started).count()};
+    const EngineStats& stats = batch_.report.stats;
+    if (stepped) {
+      wait = std::chrono::milliseconds(0);
+    } else {
+      wait = stats.running + stats.queued > 0 ? kWaitWithWork : kWaitWithoutWork;
+    }
     taken_.clear();
     hand_over();
   }
   end();
 }
 
-bool EngineThread::Impl::take_commands(bool idle) {
+bool EngineThread::Impl::take_commands(std::chrono::milliseconds wait) {
   std::unique_lock lock(mutex_);
-  if (idle) wake_.wait(lock, [&] { return stopping_ || !commands_.empty(); });
+  auto called = [&] { return stopping_ || !commands_.empty(); };
+  if (wait.count() > 0 && !called()) wake_.wait_for(lock, wait, called);
   if (stopping_) return false;
   taken_.swap(commands_);
   submissions_waiting_ = 0;
