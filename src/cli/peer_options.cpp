@@ -97,9 +97,12 @@ void add_peer_options(CLI::App& app) {
            "")
         ->group("");
   }
-  // Flags, since their own complaint comes before the one about a value that nobody expects.
   for (const char* names : kRefused) {
-    app.add_flag_callback(names, [names] { refuse(names, "is not supported yet"); }, "")->group("");
+    app.add_option_function<std::string>(
+           names, [names](const std::string&) { refuse(names, "is not supported yet"); }, "")
+        ->expected(0, 1)
+        ->default_str("")
+        ->group("");
   }
 }
 
