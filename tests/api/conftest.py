@@ -60,6 +60,12 @@ class Server:
         """What /server_info says of the engine now."""
         return requests.get(self.url + "/server_info", timeout=60).json()["internal_states"][0]
 
+    def counter(self, name):
+        """The sum of a metric over its labels."""
+        lines = requests.get(self.url + "/metrics", timeout=60).text.splitlines()
+        return sum(float(line.rsplit(" ", 1)[1]) for line in lines
+                   if line.startswith((name + "{", name + " ")))
+
 
 @pytest.fixture(scope="session")
 def model(tmp_path_factory):

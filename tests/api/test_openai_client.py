@@ -1,6 +1,9 @@
 """The `openai` package, unchanged."""
 
 import concurrent.futures
+import json
+import socket
+import time
 
 import openai
 import pytest
@@ -167,17 +170,34 @@ def test_same_seed_same_text_whatever_else_runs(client):
     assert len(set(alone)) > 1
 
 
-def test_leaving_a_stream_ends_its_sequences(client, server):
-    import time
-    for n in (1, 4):
-        stream = client.completions.create(model="stories", prompt="Once", max_tokens=400, n=n,
-                                           stream=True, extra_body={"ignore_eos": True})
-        next(iter(stream))
-        stream.close()
+def wait_until_idle(server):
     deadline = time.time() + 10
     while server.figures()["num_running_reqs"] > 0:
         assert time.time() < deadline
         time.sleep(0.01)
+
+
+@pytest.mark.parametrize("n", [1, 16])
+def test_leaving_a_stream_ends_its_sequences(client, server, n):
+    before = server.counter("sglang:generation_tokens_total")
+    stream = client.completions.create(model="stories", prompt="Once", max_tokens=500, n=n,
+                                       stream=True, extra_body={"ignore_eos": True})
+    next(iter(stream))
+    stream.close()
+    wait_until_idle(server)
+    assert 0 < server.counter("sglang:generation_tokens_total") - before < n * 400
+
+
+def test_leaving_before_the_answer_ends_its_sequences(server):
+    before = server.counter("sglang:generation_tokens_total")
+    body = json.dumps({"prompt": "Once", "max_tokens": 500, "n": 32, "ignore_eos": True})
+    with socket.create_connection(("127.0.0.1", server.port)) as left:
+        left.sendall(f"POST /v1/completions HTTP/1.1\r\nHost: x\r\n"
+                     f"Content-Length: {len(body)}\r\n\r\n{body}".encode())
+        while server.figures()["num_running_reqs"] == 0:
+            time.sleep(0.001)
+    wait_until_idle(server)
+    assert server.counter("sglang:generation_tokens_total") - before < 32 * 400
 
 
 def test_async_client(server):
