@@ -186,13 +186,7 @@ void RadixTree::free_units(RadixNode& node) {
 void RadixTree::evict(RadixNode* leaf) {
   CHECK(leaf->children.empty() && leaf->pins == 0);
   RadixNode* parent = leaf->parent;
-  while (!leaf->waiters.empty()) {
-    PrefixWaiter& waiter = *leaf->waiters.begin();
-    leaf->waiters.erase(leaf->waiters.begin());
-    --leaf->waiters_below;
-    hang(waiter, parent);
-    update(waiter);
-  }
+  lift_waiters(leaf);
   free_units(*leaf);
   parent->children.erase(parent->children.iterator_to(*leaf));
   drop_node(leaf);

@@ -170,6 +170,7 @@ class RadixTree {
   int64_t reach_begin(int64_t position) const;
   void wake(RadixNode* parent, RadixNode* child);
   void hang(PrefixWaiter& waiter, RadixNode* node);
+  void lift_waiters(RadixNode* leaf);
   void refresh_below(RadixNode* node);
   void update(PrefixWaiter& waiter);
   void check_node(const RadixNode& node) const;

@@ -95,6 +95,20 @@ void RadixTree::wake(RadixNode* parent, RadixNode* child) {
   }
 }
 
+// Those of a leaf that goes wait for its page again. They are equals in the parent's order, so that
+// one place serves them all.
+void RadixTree::lift_waiters(RadixNode* leaf) {
+  RadixNode* parent = leaf->parent;
+  auto place = parent->waiters.upper_bound(leaf->tokens, NextPageOrder{});
+  leaf->waiters.clear_and_dispose([&](PrefixWaiter* waiter) {
+    waiter->node = parent;
+    waiter->next = waiter->tokens.subspan(static_cast<size_t>(parent->end), leaf->tokens.size());
+    parent->waiters.insert_before(place, *waiter);
+    update(*waiter);
+  });
+  leaf->waiters_below = 0;
+}
+
 void RadixTree::refresh_below(RadixNode* node) {
   RadixNode* top = node;
   for (; node != nullptr; node = next_with_waiters(top, node)) {

@@ -154,24 +154,25 @@ double quantile(const std::vector<double>& sorted, double rank) {
 struct DecisionTimes {
   int64_t waiting_min = 0;
   double p50_us = 0, p99_us = 0;
-  double admitting_p50_us = 0;  // of those that admitted somebody
+  double admission_p50_us = 0;  // of those that admitted somebody, by how many
 };
 
 // Of the tenth of steps that had the most waiting.
 DecisionTimes busiest(std::vector<ReplayReport::Decision> decisions) {
   std::ranges::sort(decisions, std::greater<>{}, &ReplayReport::Decision::waiting);
   decisions.resize((decisions.size() + 9) / 10);
-  std::vector<double> all_us, admitting_us;
+  std::vector<double> all_us, admission_us;
   for (const auto& decision : decisions) {
     all_us.push_back(decision.time_s * 1e6);
-    if (decision.admitted > 0) admitting_us.push_back(decision.time_s * 1e6);
+    if (decision.admitted == 0) continue;
+    admission_us.push_back(all_us.back() / static_cast<double>(decision.admitted));
   }
   std::ranges::sort(all_us);
-  std::ranges::sort(admitting_us);
+  std::ranges::sort(admission_us);
   return {.waiting_min = decisions.empty() ? 0 : decisions.back().waiting,
           .p50_us = quantile(all_us, 0.5),
           .p99_us = quantile(all_us, 0.99),
-          .admitting_p50_us = quantile(admitting_us, 0.5)};
+          .admission_p50_us = quantile(admission_us, 0.5)};
 }
 
 Json to_json(const Trace& trace, double unbounded, const std::vector<Outcome>& outcomes) {
@@ -195,7 +196,7 @@ Json to_json(const Trace& trace, double unbounded, const std::vector<Outcome>& o
                     {"decision_waiting_min", times.waiting_min},
                     {"decision_p50_us", times.p50_us},
                     {"decision_p99_us", times.p99_us},
-                    {"decision_admitting_p50_us", times.admitting_p50_us}});
+                    {"admission_p50_us", times.admission_p50_us}});
   }
   return {{"requests", trace.requests.size()},
           {"prompt_tokens", trace.prompt_tokens()},
@@ -222,7 +223,7 @@ std::string table(double unbounded, const std::vector<Outcome>& outcomes) {
         percent(of_best(lru)), one_decimal(quantile(r.cold_wait_s, 0.5)),
         one_decimal(quantile(r.cold_wait_s, 0.99)), one_decimal(quantile(r.cold_wait_s, 1)),
         fmt::format("{:.2f}", r.worst_wait_ratio), r.retracted, times.waiting_min,
-        one_decimal(times.p50_us), one_decimal(times.p99_us), one_decimal(times.admitting_p50_us));
+        one_decimal(times.p50_us), one_decimal(times.p99_us), one_decimal(times.admission_p50_us));
   }
   return text;
 }
@@ -323,7 +324,7 @@ const Verb kBenchPrefixCacheVerb = {
     "requests waited which found a tenth of their prompt at most; bound: the worst wait of all,\n"
     "in admissions, by its bound of (n + 1) * aging period behind n others. waiting, p50, p99,\n"
     "admit: time of a decision in the tenth of steps with the most requests waiting, which are at\n"
-    "least so many; the last is the median of those that admitted somebody.\n",
+    "least so many; the last is the median over those that admitted somebody, for each of them.\n",
     declare};
 
 }  // namespace banyan::cli

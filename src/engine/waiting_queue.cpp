@@ -43,9 +43,10 @@ void WaitingQueue::remove(Sequence& s) {
 }
 
 void WaitingQueue::set_score(Sequence& s, int64_t score) {
-  by_score_.erase(place(s));
+  auto node = by_score_.extract(place(s));
   s.score = score;
-  by_score_.insert(place(s));
+  node.value() = place(s);
+  by_score_.insert(std::move(node));
 }
 
 Sequence* WaitingQueue::next() {
