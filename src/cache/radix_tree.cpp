@@ -37,7 +37,7 @@ void RadixTree::release(Lease& lease) {
         --node->window_pins == 0) {
       before = window_use_.insert(before, *node);
     }
-    if (--node->pins == 0) page_use_.push_back(*node);
+    if (--node->pins == 0) page_uses(*node).push_back(*node);
   }
   lease.tree_ = nullptr;
   lease.node_ = nullptr;
@@ -46,7 +46,7 @@ void RadixTree::release(Lease& lease) {
 
 void RadixTree::pin(Lease& lease, RadixNode* node) {
   if (node->pins++ == 0 && node->page_use.is_linked()) {
-    page_use_.erase(page_use_.iterator_to(*node));
+    page_uses(*node).erase(page_uses(*node).iterator_to(*node));
   }
   if (node->begin() < lease.window_begin_ || node->window_page < 0) return;
   if (node->window_pins++ == 0 && node->window_use.is_linked()) {
@@ -109,8 +109,7 @@ RadixTree::RadixTree(const StateClasses& classes, const PoolSizes& counts)
 
 int32_t RadixTree::take_page() {
   if (pages_.free_count() == 0) {
-    if (page_use_.empty()) return -1;
-    evict(&page_use_.front());
+    if (!evict_page()) return -1;
   }
   return pages_.take();
 }
@@ -136,7 +135,8 @@ int32_t RadixTree::take_slot() {
 }
 
 RadixTree::Use RadixTree::pages() const {
-  return {pages_.free_count(), static_cast<int64_t>(page_use_.size()), pages_.total()};
+  return {pages_.free_count(), static_cast<int64_t>(page_use_.size() + awaited_page_use_.size()),
+          pages_.total()};
 }
 
 RadixTree::Use RadixTree::window_pages() const {
@@ -175,7 +175,7 @@ void RadixTree::drop_node(RadixNode* node) {
 }
 
 void RadixTree::free_units(RadixNode& node) {
-  if (node.page_use.is_linked()) page_use_.erase(page_use_.iterator_to(node));
+  if (node.page_use.is_linked()) page_uses(node).erase(page_uses(node).iterator_to(node));
   if (node.window_use.is_linked()) window_use_.erase(window_use_.iterator_to(node));
   if (node.snapshot_use.is_linked()) snapshot_use_.erase(snapshot_use_.iterator_to(node));
   give_back_page(std::exchange(node.page, -1));
@@ -186,15 +186,25 @@ void RadixTree::free_units(RadixNode& node) {
 void RadixTree::evict(RadixNode* leaf) {
   CHECK(leaf->children.empty() && leaf->pins == 0);
   RadixNode* parent = leaf->parent;
-  lift_waiters(leaf);
   free_units(*leaf);
+  lift_waiters(leaf);
   parent->children.erase(parent->children.iterator_to(*leaf));
   drop_node(leaf);
   if (parent->parent == nullptr) drop_root_if_unused(parent);
 }
 
+// While a page that is not awaited is left, no awaited one is evicted, so that the first of a list
+// is a leaf.
+bool RadixTree::evict_page() {
+  PageUses& uses = page_use_.empty() ? awaited_page_use_ : page_use_;
+  if (uses.empty()) return false;
+  evict(&uses.front());
+  return true;
+}
+
 void RadixTree::flush() {
-  while (!page_use_.empty()) evict(&page_use_.front());
+  while (evict_page()) {
+  }
 }
 
 // ---- Prefixes ----------------------------------------------------------------------------------

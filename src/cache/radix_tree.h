@@ -5,13 +5,15 @@
 // window_tokens - 1 positions, and, in models with recurrent state, a snapshot exactly at p. From
 // this one rule follow matching (the deepest resumable position), pinning (a lease pins the path's
 // pages and the window pages within reach) and eviction (least recently used first, for each class
-// on its own: pages from the leaves, window pages and snapshots from any node).
+// on its own: pages from the leaves, window pages and snapshots from any node; pages that the
+// prompt of a waiter runs through only when there are no others).
 //
 // Invariants, checked by check():
 // - Every unit of a class is in exactly one of: the free list, one node, one sequence.
 // - free + cached (in a node that no lease needs) + pinned (in a node that one needs) + private (in
 //   no node) = total.
-// - In the list of pages by last use a node precedes its parent, so its first is always a leaf.
+// - In each list of pages by last use, of those awaited and of the others, a node precedes its
+//   parent.
 //
 // Cost: matching, pinning and releasing take time in the pages of the prefix (times the logarithm
 // of a node's children); taking and publishing a page take constant time plus the waiters that hang
@@ -149,12 +151,14 @@ class RadixTree {
 
  private:
   friend class Lease;
+  using PageUses = UseList<&RadixNode::page_use>;
 
   RadixNode* new_node();
   void drop_node(RadixNode* node);
   RadixNode* child_of(RadixNode* parent, std::span<const PrefixToken> page) const;
   void pin(Lease& lease, RadixNode* node);
   void release(Lease& lease);
+  bool evict_page();
   void evict(RadixNode* leaf);
   void free_units(RadixNode& node);
   void drop_root_if_unused(RadixNode* root);
@@ -168,8 +172,12 @@ class RadixTree {
   bool resumable(const RadixNode& node, int64_t window_resident) const;
   int64_t resumable_at(const RadixNode* node) const;
   int64_t reach_begin(int64_t position) const;
+  PageUses& page_uses(const RadixNode& node) {
+    return node.waiters_below > 0 ? awaited_page_use_ : page_use_;
+  }
   void wake(RadixNode* parent, RadixNode* child);
   void hang(PrefixWaiter& waiter, RadixNode* node);
+  void count_waiter(RadixNode* node, int64_t change);
   void lift_waiters(RadixNode* leaf);
   void refresh_below(RadixNode* node);
   void update(PrefixWaiter& waiter);
@@ -186,7 +194,7 @@ class RadixTree {
   std::map<PrefixNamespace, std::unique_ptr<RadixNode>> roots_;
 
   // What no lease needs, least recently used first.
-  UseList<&RadixNode::page_use> page_use_;
+  PageUses page_use_, awaited_page_use_;
   UseList<&RadixNode::window_use> window_use_;
   UseList<&RadixNode::snapshot_use> snapshot_use_;
   using Changed =

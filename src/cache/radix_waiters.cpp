@@ -54,16 +54,26 @@ void RadixTree::hang(PrefixWaiter& waiter, RadixNode* node) {
   node->waiters.insert(waiter);
 }
 
+// One more or less waits for the path to `node`, which counts as a use of its pages. They go into
+// their lists deepest first, as in release().
+void RadixTree::count_waiter(RadixNode* node, int64_t change) {
+  for (; node != nullptr; node = node->parent) {
+    bool evictable = node->page_use.is_linked();
+    if (evictable) page_uses(*node).erase(page_uses(*node).iterator_to(*node));
+    node->waiters_below += change;
+    if (evictable) page_uses(*node).push_back(*node);
+  }
+}
+
 void RadixTree::attach(RadixNode* root, PrefixWaiter& waiter) {
   auto page = static_cast<size_t>(classes_.page_size_tokens);
   RadixNode* node = root;
-  ++node->waiters_below;
   while (static_cast<size_t>(node->end) + page <= waiter.tokens.size()) {
     RadixNode* child = child_of(node, waiter.tokens.subspan(static_cast<size_t>(node->end), page));
     if (child == nullptr) break;
     node = child;
-    ++node->waiters_below;
   }
+  count_waiter(node, 1);
   hang(waiter, node);
   waiter.resumable = resumable_at(node);
 }
@@ -71,7 +81,7 @@ void RadixTree::attach(RadixNode* root, PrefixWaiter& waiter) {
 void RadixTree::detach(PrefixWaiter& waiter) {
   if (waiter.changed.is_linked()) changed_.erase(changed_.iterator_to(waiter));
   waiter.node->waiters.erase(waiter.node->waiters.iterator_to(waiter));
-  for (RadixNode* node = waiter.node; node != nullptr; node = node->parent) --node->waiters_below;
+  count_waiter(waiter.node, -1);
   waiter.node = nullptr;
 }
 
@@ -155,10 +165,13 @@ PoolSizes RadixTree::check() const {
   CHECK(nodes + pages().free <= pages().total);
   CHECK(windows + window_pages().free <= window_pages().total);
   CHECK(snapshots == slots().cached && snapshots + slots().free <= slots().total);
-  std::unordered_set<const RadixNode*> earlier;
-  for (const RadixNode& node : page_use_) {
-    CHECK(!earlier.contains(node.parent), "a page would be evicted before what follows it");
-    earlier.insert(&node);
+  for (const PageUses* uses : {&page_use_, &awaited_page_use_}) {
+    std::unordered_set<const RadixNode*> earlier;
+    for (const RadixNode& node : *uses) {
+      CHECK((node.waiters_below > 0) == (uses == &awaited_page_use_));
+      CHECK(!earlier.contains(node.parent), "a page would be evicted before what follows it");
+      earlier.insert(&node);
+    }
   }
   return {.pages = nodes, .window_pages = windows, .slots = snapshots};
 }
