@@ -121,7 +121,7 @@ class Bench {
       double lru = run(what + ", one at a time", trace_, one_at_a_time(config)).hit_rate();
       for (const std::string& policy : policies) {
         bool dfs = policy == "dfs";
-        config.scheduler.policy = schedule_policy(dfs ? "fcfs" : policy);
+        config.scheduler.policy = schedule_policy(dfs ? "priority" : policy);
         ReplayReport report =
             run(what + ", " + policy, dfs ? in_dfs_order(trace_) : trace_, config);
         outcomes.push_back({capacity, policy, std::move(report), lru});

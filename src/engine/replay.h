@@ -16,7 +16,9 @@
 namespace banyan {
 
 struct ReplayConfig {
-  SchedulerConfig scheduler;  // with pages for the longest request
+  // With pages for the longest request. Under the policy priority, whoever comes first in the trace
+  // goes first: in_dfs_order() and it make the depth-first policy.
+  SchedulerConfig scheduler;
   double step_s = 0;
   double row_s = 0;
   double speedup = 1;  // of the trace's clock

@@ -206,6 +206,64 @@ TEST(RadixTree, TellsWaitersOfWhatTheyGainAndLose) {
   tree.check();
 }
 
+TEST(RadixTree, EvictsLastWhatAWaiterWillUse) {
+  RadixTree tree(kPlain, {.pages = 4});
+  RadixNode* root = tree.open({});
+  std::vector<TokenId> prompt = numbers(0, 9);
+  PrefixWaiter waiter;
+  waiter.tokens = prompt;
+  run(tree, root, numbers(0, 8));
+  tree.attach(root, waiter);
+  run(tree, root, numbers(50, 8));
+  run(tree, root, numbers(70, 8));  // takes the pages of the later one
+  EXPECT_EQ(waiter.resumable, 8);
+  EXPECT_EQ(tree.match(root, numbers(50, 8)).position(), 0);
+  tree.check();
+  run(tree, root, numbers(90, 12));  // needs more than those
+  EXPECT_EQ(waiter.resumable, 4);
+  tree.detach(waiter);
+  tree.check();
+}
+
+// Waiters come and go while pages do, in a tree that is too small for all of them.
+TEST(RadixTree, WaitersKnowWhatTheyWouldFind) {
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    uint64_t draws = 0;
+    auto below = [&](int end) { return static_cast<int>(uniform(seed, draws++, 0) * end); };
+    auto prompt = [&] {
+      std::vector<TokenId> tokens;
+      for (int pages = 1 + below(6); pages > 0; --pages) {
+        tokens.insert(tokens.end(), kPage, below(2));
+      }
+      tokens.resize(tokens.size() - static_cast<size_t>(below(kPage)));
+      return tokens;
+    };
+    RadixTree tree(kPlain, {.pages = 10});
+    RadixNode* root = tree.open({});
+    std::vector<std::vector<TokenId>> prompts(12);
+    std::vector<PrefixWaiter> waiters(prompts.size());
+    for (int i = 0; i < 200; ++i) {
+      auto w = static_cast<size_t>(below(static_cast<int>(waiters.size())));
+      if (waiters[w].node != nullptr) {
+        tree.detach(waiters[w]);
+      } else {
+        prompts[w] = prompt();
+        waiters[w].tokens = prompts[w];
+        tree.attach(root, waiters[w]);
+      }
+      run(tree, root, prompt());
+      tree.check();
+      for (const PrefixWaiter& waiter : waiters) {
+        if (waiter.node == nullptr) continue;
+        ASSERT_EQ(waiter.resumable, tree.match(root, waiter.tokens).node->end) << "seed " << seed;
+      }
+    }
+    for (PrefixWaiter& waiter : waiters) {
+      if (waiter.node != nullptr) tree.detach(waiter);
+    }
+  }
+}
+
 // Random prompts of a few letters against the obvious: the longest common beginning with anything
 // that is still there. With room for everything, nothing is ever lost.
 TEST(RadixTree, AgreesWithAListOfAllPrompts) {

@@ -64,6 +64,25 @@ TEST(Replay, CachedAnswersServeTheNextTurn) {
   EXPECT_EQ(report.order, (std::vector<int64_t>{0, 1, 2}));
 }
 
+TEST(Replay, DepthFirstTakesTheNextTurnAtOnce) {
+  Trace trace{.block_tokens = 1};
+  for (TokenId i = 0; i < 3; ++i) {
+    std::vector<TokenId> first(8, i), next(8, i);
+    next.insert(next.end(), {100 + i, 100 + i, 200 + i});
+    int64_t index = 2 * i;
+    trace.requests.push_back(
+        {.blocks = first, .prompt_tokens = 8, .output_tokens = 2, .output = 100 + i});
+    trace.requests.push_back({.after = index, .blocks = next, .prompt_tokens = 11});
+  }
+  ReplayConfig config = config_of(3);
+  EXPECT_EQ(replay(trace, config).order, (std::vector<int64_t>{0, 2, 4, 1, 3, 5}));
+  EXPECT_EQ(replay(trace, config).cached_tokens, 0);
+  config.scheduler.policy = SchedulePolicy::kPriority;
+  ReplayReport report = replay(in_dfs_order(trace), config);
+  EXPECT_EQ(report.order, (std::vector<int64_t>{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(report.cached_tokens, 3 * 9);
+}
+
 TEST(Replay, KeepsTime) {
   Trace trace = trace_of({{1, 2}, {3}}, 3);
   trace.requests[1].arrival_s = 2;
