@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -92,8 +93,10 @@ int parse_and_run(const Verb& verb, std::span<const std::string> words) {
   app.get_formatter()->column_width(32);
   app.footer(fmt::format("Examples:\n{}", verb.examples));
   VerbAction action = verb.declare(app);
+  std::vector<std::string> reversed(words.rbegin(), words.rend());
+  if (verb.respell != nullptr) std::ranges::transform(reversed, reversed.begin(), verb.respell);
   try {
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+    app.parse(std::move(reversed));
   } catch (const CLI::CallForHelp&) {
     fmt::print("{}", app.help());
     return kExitSuccess;

@@ -5,6 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <array>
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace banyan::cli {
 namespace {
@@ -75,6 +77,19 @@ constexpr std::array kRefused = std::to_array<const char*>({
     "--watchdog-timeout",
 });
 
+constexpr std::array kShortNames = std::to_array<std::pair<std::string_view, const char*>>({
+    {"-np", "--parallel"},
+    {"-tp", "--tp-size"},
+    {"-pp", "--pp-size"},
+    {"-dp", "--dp-size"},
+    {"-cb", "--cont-batching"},
+    {"-hf", "--hf-repo"},
+    {"-ngl", "--n-gpu-layers"},
+    {"-ctk", "--cache-type-k"},
+    {"-ctv", "--cache-type-v"},
+    {"-md", "--model-draft"},
+});
+
 [[noreturn]] void refuse(const std::string& names, const std::string& why) {
   throw CLI::ValidationError(names.substr(0, names.find(',')), why);
 }
@@ -104,6 +119,13 @@ void add_peer_options(CLI::App& app) {
         ->default_str("")
         ->group("");
   }
+}
+
+std::string respell_peer_option(const std::string& word) {
+  for (auto [short_name, name] : kShortNames) {
+    if (word == short_name) return name;
+  }
+  return word;
 }
 
 }  // namespace banyan::cli

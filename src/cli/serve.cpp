@@ -179,6 +179,6 @@ const Verb kServeVerb = {
     "\n"
     "Options have SGLang's names; vLLM's and llama-server's names for the same are understood.\n"
     "GET /health is 200 once the model is loaded. SIGTERM lets running requests finish.\n",
-    declare};
+    declare, respell_peer_option};
 
 }  // namespace banyan::cli

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "banyan/status.h"
 
@@ -21,6 +22,8 @@ struct Verb {
   const char* examples;  // command lines, one a line
   // Adds the verb's options to `app`; the action may run once they are parsed.
   VerbAction (*declare)(CLI::App& app);
+  // A word of the command line as the options spell it; null: as it is.
+  std::string (*respell)(const std::string& word) = nullptr;
 };
 
 extern const Verb kRunVerb, kServeVerb, kGenerateVerb, kScoreVerb, kTokenizeVerb, kDetokenizeVerb,

@@ -149,13 +149,14 @@ TEST(Serve, RefusesWhatItKnowsOfOtherEnginesByName) {
   };
   EXPECT_NE(error({"--quantization", "fp8"}).find("--quantization"), std::string::npos);
   EXPECT_NE(error({"--tp-size", "2"}).find("--tp-size"), std::string::npos);
+  EXPECT_NE(error({"-ngl", "99"}).find("--n-gpu-layers"), std::string::npos);
   EXPECT_NE(error({"--enable-lora"}).find("--enable-lora"), std::string::npos);
   EXPECT_NE(error({"--no-such-option"}).find("--no-such-option"), std::string::npos);
 }
 
 TEST(Serve, TakesTheNamesOfOtherEngines) {
-  Serving server({"--tp", "1", "--trust-remote-code", "--max-num-seqs", "5", "--max-model-len",
-                  "128", "--block-size", "32", "--alias", "tiny", "--no-enable-prefix-caching"});
+  Serving server({"-tp", "1", "--trust-remote-code", "-np", "5", "--max-model-len", "128",
+                  "--block-size", "32", "--alias", "tiny", "--no-enable-prefix-caching"});
   ASSERT_NE(server.port(), 0) << server.log();
   std::string info = server.client().get("/server_info").body;
   for (const char* part :
