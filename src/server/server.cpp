@@ -177,13 +177,18 @@ void Server::Impl::wait_signal() {
 void Server::Impl::accept() {
   acceptor_.async_accept(io_, [this](error_code ec, Socket socket) {
     if (draining_ || ended_) return;
-    on_accept(ec, std::move(socket));
+    try {
+      on_accept(ec, std::move(socket));
+    } catch (const std::exception& e) {  // no memory for this client; there may be for the next
+      spdlog::error("cannot take a client: {}", e.what());
+      accept();
+    }
   });
 }
 
 void Server::Impl::on_accept(error_code ec, Socket socket) {
-  if (ec == asio::error::no_descriptors || ec == asio::error::no_buffer_space ||
-      ec == asio::error::no_memory || ec == boost::system::errc::too_many_files_open_in_system) {
+  // Most often descriptors have run out; whatever it is, it must not make us spin.
+  if (ec && ec != asio::error::connection_aborted) {
     spdlog::warn("cannot take a client: {}; trying again in 100 ms", ec.message());
     accept_timer_.expires_after(kAcceptPause);
     return accept_timer_.async_wait([this](error_code) {
