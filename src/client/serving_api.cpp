@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <type_traits>
 
 #include "base/error.h"
@@ -13,29 +15,36 @@ namespace {
 
 constexpr size_t kMessageBytesMax = 300;
 
-// What stands behind the last `key`, which is written with its quotes and colon; empty without one.
-std::string_view behind_last(std::string_view data, std::string_view key) {
-  size_t found = data.rfind(key);
-  if (found == data.npos) return {};
-  std::string_view value = data.substr(found + key.size());
+// What stands behind `key`, which is written with its quotes and colon; empty without one. The end
+// is searched first: that is where a long event, which repeats all of the answer, has its counts.
+std::string_view behind(std::string_view data, std::string_view key) {
+  constexpr size_t kTailBytes = 512;
+  std::string_view part = data.substr(data.size() - std::min(data.size(), kTailBytes));
+  const void* found = memmem(part.data(), part.size(), key.data(), key.size());
+  if (found == nullptr && part.size() < data.size()) {
+    found = memmem(data.data(), data.size(), key.data(), key.size());
+  }
+  if (found == nullptr) return {};
+  auto place = static_cast<size_t>(static_cast<const char*>(found) - data.data());
+  std::string_view value = data.substr(place + key.size());
   return value.substr(std::min(value.find_first_not_of(' '), value.size()));
 }
 
 int64_t number_at(std::string_view data, std::string_view key) {
-  std::string_view value = behind_last(data, key);
+  std::string_view value = behind(data, key);
   int64_t number = -1;
   std::from_chars(value.data(), value.data() + value.size(), number);
   return number;
 }
 
 bool has_nonempty_text(std::string_view data, std::string_view key) {
-  std::string_view value = behind_last(data, key);
+  std::string_view value = behind(data, key);
   return value.starts_with('"') && !value.starts_with("\"\"");
 }
 
 // Of what stands behind "finish_reason":, a name or an object with a type.
 bool is_abort(std::string_view reason) {
-  if (reason.starts_with('{')) reason = behind_last(reason, R"("type":)");
+  if (reason.starts_with('{')) reason = behind(reason, R"("type":)");
   return reason.starts_with("\"abort\"");
 }
 
@@ -187,7 +196,7 @@ EventFacts read_event(ServingApi api, std::string_view data) {
     facts.error = error_message(data);
     return facts;
   }
-  std::string_view reason = behind_last(data, R"("finish_reason":)");
+  std::string_view reason = behind(data, R"("finish_reason":)");
   bool last = !reason.empty() && !reason.starts_with("null");
   facts.completion_tokens = number_at(data, R"("completion_tokens":)");
   if (facts.completion_tokens >= 0 && (last || api != ServingApi::kSglang)) {
