@@ -172,7 +172,7 @@ TEST_F(OpenAi, LogprobsAreParallelLists) {
     EXPECT_LE(logprobs["token_logprobs"][i], 0);
     EXPECT_EQ(logprobs["top_logprobs"][i].size(), 2u);
     // Greedy: the token is the likeliest one.
-    EXPECT_EQ(logprobs["top_logprobs"][i].begin().key(), logprobs["tokens"][i]);
+    EXPECT_EQ(logprobs["top_logprobs"][i].begin().key(), logprobs["tokens"][i].get<std::string>());
   }
   EXPECT_TRUE(
       complete_json(
