@@ -321,8 +321,9 @@ const Verb kBenchPrefixCacheVerb = {
     "The trace runs through the real scheduler and radix tree, without a model, on a simulated\n"
     "clock. hits: the part of prompt tokens found in the cache; of best: of what an unbounded\n"
     "cache has; LRU's: the same for one request at a time in order of arrival. cold: seconds that\n"
-    "requests waited which found a tenth of their prompt at most; bound: the worst wait of all,\n"
-    "in admissions, by its bound of (n + 1) * aging period behind n others. waiting, p50, p99,\n"
+    "requests waited which found a tenth of their prompt at most; bound: the worst wait, in\n"
+    "admissions, by its bound of (n + 1) * aging period behind n others, of all requests that\n"
+    "did not wait for another to compute their prefix. waiting, p50, p99,\n"
     "admit: time of a decision in the tenth of steps with the most requests waiting, which are at\n"
     "least so many; the last is the median over those that admitted somebody, for each of them.\n",
     declare};

@@ -116,6 +116,7 @@ void Replay::note_admissions() {
     report_.order.push_back(static_cast<int64_t>(s.id));
     bool cold = s.cached_tokens * kColdDivisor <= s.prompt_tokens;
     if (cold) report_.cold_wait_s.push_back(now_s_ - arrival.time_s);
+    if (s.followed) continue;
     int64_t ahead = arrival.waiting + scheduler_.retracted() - arrival.retracted;
     auto bound = static_cast<double>((ahead + 1) * config_.scheduler.aging_period);
     auto met = static_cast<double>(s.admission - arrival.admitted);

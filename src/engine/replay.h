@@ -39,8 +39,8 @@ struct ReplayReport {
   // prompt that everybody shares), ascending.
   std::vector<double> cold_wait_s;
   // The most of (admissions from arrival to admission) / ((n + 1) * aging_period) that a request
-  // met, where n is how many it found waiting and how many were retracted since: at most 1, as
-  // engine/waiting_queue.h says.
+  // met which followed no other, where n is how many it found waiting and how many were retracted
+  // since: at most 1, as engine/waiting_queue.h says.
   double worst_wait_ratio = 0;
 
   struct Decision {

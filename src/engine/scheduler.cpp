@@ -317,6 +317,7 @@ bool Scheduler::follow(Sequence& s, const PrefixMatch& match) {
   queue_.remove(s);
   s.place = Sequence::Place::kFollowing;
   s.leader = leader;
+  s.followed = true;
   leader->followers.push_back({&s, common});
   return true;
 }

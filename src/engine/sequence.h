@@ -59,6 +59,7 @@ struct Sequence {
   };
   std::vector<Follower> followers;
   Sequence* leader = nullptr;
+  bool followed = false;  // once at least: it let others pass meanwhile
 
   int64_t cached_tokens = -1;  // found at its first admission; -1: not admitted yet
   int64_t admission = 0;       // which one that was of all of the Scheduler's

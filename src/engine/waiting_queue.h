@@ -8,7 +8,8 @@
 // Aging bounds what lpm may do to a request without a cached prefix: of every `aging_period`
 // admissions one is whoever has waited longest. So a request that found n others waiting is
 // admitted as one of the next (n + 1) * aging_period at the latest, whatever arrives after it
-// (retracted sequences, which go back to their old places, count among the others).
+// (retracted sequences, which go back to their old places, count among the others; one that follows
+// a running sequence lets others pass meanwhile, but then it is not without a prefix).
 //
 // Each call takes time logarithmic in the number of waiters (attaching also in the prompt's pages).
 // One thread; the tree and the sequences must outlive their stay.

@@ -121,7 +121,8 @@ TEST(Replay, WaitsKeepTheirBoundAndRoomMakesOrdersEqual) {
     for (TokenId i = 0; i < 200; ++i) prompts.push_back({below(3), below(4), below(20), 100 + i});
     Trace trace = trace_of(prompts, 2);
     spread_arrivals(trace, 3, seed);
-    ReplayConfig config = config_of(8 + below(40), 1 + below(3));
+    int64_t pages = 8 + below(40);
+    ReplayConfig config = config_of(pages, 1 + below(3));
     config.scheduler.policy = SchedulePolicy::kLpm;
     config.scheduler.aging_period = 1 + below(5);
     config.step_s = 0.3;
