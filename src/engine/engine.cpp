@@ -187,17 +187,17 @@ Status Engine::Impl::check(const GenerateRequest& request) const {
 Result<SequenceId> Engine::Impl::submit(GenerateRequest request, TokenSink sink) {
   TRY(check(request));
   if (!sink) return invalid_argument("the request has no sink to tell of its tokens");
-  if (scheduler_.waiting() >= config_.queued_max) {
-    return exhausted("{} requests are waiting, which is the limit", scheduler_.waiting());
-  }
   auto s = std::make_unique<Sequence>();
   s->prompt_tokens = static_cast<int64_t>(request.prompt.size());
   s->tokens_max = std::min(s->prompt_tokens + request.max_new_tokens, info().context_length_tokens);
   if (!scheduler_.fits_alone(s->tokens_max)) {
-    return exhausted(
+    return invalid_argument(
         "{} tokens of prompt and output do not fit into the {} tokens of memory; ask "
         "for fewer new tokens",
         s->tokens_max, info().total_tokens_max);
+  }
+  if (scheduler_.waiting() >= config_.queued_max) {
+    return exhausted("{} requests are waiting, which is the limit", scheduler_.waiting());
   }
   s->id = ++last_id_;
   s->name_space = {info().architecture, request.adapter, request.cache_salt, request.extra_key};

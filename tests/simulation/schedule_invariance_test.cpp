@@ -119,8 +119,10 @@ class Simulation {
       order_.push_back(i);
       return;
     }
-    ASSERT_EQ(id.error().code, ErrorCode::kExhausted) << id.error().message;
-    if (pages_of(i) <= engine_->stats().pages_total) return;  // tried again before the next step
+    bool fits = pages_of(i) <= engine_->stats().pages_total;
+    ASSERT_EQ(id.error().code, fits ? ErrorCode::kExhausted : ErrorCode::kInvalidArgument)
+        << id.error().message;
+    if (fits) return;  // tried again before the next step
     guest.submitted = true;
     guest.heard.ends = 1;
     guest.heard.finish = FinishReason::kCancelled;  // compared as one that was never heard of

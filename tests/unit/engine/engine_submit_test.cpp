@@ -109,7 +109,7 @@ TEST_F(EngineSubmit, RefusesWhatMemoryCanNeverHold) {
         r.prompt.assign(20, 1);
         r.max_new_tokens = 30;
       },
-      ErrorCode::kExhausted, "50 tokens of prompt and output do not fit into the 32 tokens");
+      ErrorCode::kInvalidArgument, "50 tokens of prompt and output do not fit into the 32 tokens");
 }
 
 TEST_F(EngineSubmit, RefusesWhenTheQueueIsFull) {
