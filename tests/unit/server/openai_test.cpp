@@ -231,7 +231,7 @@ TEST_F(OpenAi, ChatStreamsARoleThenContentThenAnEnd) {
     EXPECT_TRUE(choice["finish_reason"].is_null());
     text += choice["delta"]["content"];
   }
-  EXPECT_EQ(text, whole["choices"][0]["message"]["content"]);
+  EXPECT_EQ(text, whole["choices"][0]["message"]["content"].get<std::string>());
   EXPECT_EQ(events[events.size() - 2]["choices"][0]["finish_reason"], "length");
   EXPECT_TRUE(events[events.size() - 2]["choices"][0]["delta"].empty());
   EXPECT_EQ(events.back()["usage"], whole["usage"]);
