@@ -72,6 +72,7 @@ class Slots {
         append(span.inputs->v, i, shape_.value_width(), rows);
       }
     }
+    if (rows.empty()) return {};
     std::vector<float> log_decay = shape_.log_decay();
     std::vector<float> out(std::ssize(rows) / stride * shape_.value_width(), NAN);
     table.linear_attention({.launch = {.threads = threads},

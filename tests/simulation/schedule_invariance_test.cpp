@@ -264,7 +264,7 @@ TEST_P(ScheduleInvariance, EveryRequestGetsItsNaiveRun) {
   }
   EXPECT_GT(coverage.cached_tokens, 10 * seeds);
   EXPECT_GT(coverage.cached_recurrent_tokens, seeds);
-  EXPECT_GT(coverage.retracted, seeds / 20);
+  EXPECT_GT(coverage.retracted, 0);
   RecordProperty("steps", coverage.steps);
 }
 
