@@ -1,6 +1,6 @@
 // What makes two prefixes the same: a namespace (whatever changes a state without being a token:
-// the model, an adapter, a tenant's salt) and one key per position. A token's key is its id; an
-// image placeholder's key will come from the image's content and be negative.
+// the model, an adapter, a tenant's salt) and one key per position. A token's key is its id;
+// negative keys are for what stands in a token's place, such as a part of an image.
 #pragma once
 
 #include <cstdint>

@@ -317,7 +317,7 @@ void RadixTree::evict_covered_by(RadixNode* node) {
 
 // The lease goes on to a node that holds the same states as `units`, which are given back.
 PageUnits RadixTree::extend_to(Lease& lease, RadixNode* existing, PageUnits units) {
-  if (existing->page != units.page) give_back_page(units.page);
+  give_back_page(units.page);
   if (units.window_page >= 0) {
     if (existing->window_page < 0) {
       existing->window_page = units.window_page;

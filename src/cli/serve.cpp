@@ -122,7 +122,8 @@ void add_engine_options(CLI::App& app, Options& o) {
                  "Requests that wait; more are answered with 503")
       ->type_name("N");
   app.add_option("--chunked-prefill-size,--max-num-batched-tokens,--batch-size",
-                 engine.chunked_prefill_tokens, "Tokens of one step at most")
+                 engine.chunked_prefill_tokens,
+                 "Tokens of prompts in one step, beside one for each request that decodes")
       ->type_name("N");
   app.add_option("--page-size,--block-size", engine.page_size_tokens,
                  "Tokens in a page of the cache, a power of two")
@@ -137,6 +138,9 @@ void add_engine_options(CLI::App& app, Options& o) {
                  "lpm: longest cached prefix first; fcfs: in order; priority")
       ->check(CLI::IsMember({"lpm", "fcfs", "priority"}))
       ->type_name("NAME");
+  app.add_option("--aging-period", engine.aging_period,
+                 "lpm: of so many admissions, one is whoever has waited longest")
+      ->type_name("N");
   app.add_flag("--disable-radix-cache,--no-enable-prefix-caching,--no-cache-prompt",
                o.no_radix_cache, "Forget a request's prefix when it ends");
   app.add_flag("--enable-priority-scheduling", o.priority_scheduling,
