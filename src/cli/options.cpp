@@ -47,7 +47,7 @@ void add_model_options(CLI::App& app, EngineConfig& config, const std::string& l
       ->type_name("N");
   app.add_option("--kernels", config.kernels,
                  "Instruction set; auto: the best that this processor has")
-      ->check(CLI::IsMember({"auto", "portable", "avx2", "avx512", "amx"}))
+      ->check(CLI::IsMember({"auto", "portable", "avx2", "avx512", "avx512_bf16", "amx"}))
       ->type_name("NAME");
   app.add_option("--load-format", config.load_format,
                  "dummy: seeded random weights, for which config.json is enough")

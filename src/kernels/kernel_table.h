@@ -14,57 +14,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/thread_pool.h"
+#include "kernels/gemm.h"
 #include "tensor/dtype.h"
 
 namespace banyan {
-
-// Where a kernel runs: a device stream (null on a CPU) and the workers that share its rows.
-struct Launch {
-  void* queue = nullptr;
-  ThreadPool* threads = nullptr;
-};
-
-// ---- Matrix products -------------------------------------------------------------------------
-
-// y[r, j] = sum_k x[r, k] * weight[j, k] (+ bias[j]), accumulated in f32.
-struct GemmArgs {
-  Launch launch = {};
-  const float* x = nullptr;  // [rows, k]
-  int64_t x_stride = 0;
-  const void* weight = nullptr;  // packed [n, k]
-  const float* bias = nullptr;   // [n] or null
-  float* y = nullptr;            // [rows, n]
-  int64_t y_stride = 0;
-  int64_t rows = 0, n = 0, k = 0;
-};
-
-// Writes `row_count` rows, from `row_begin` on, of a packed [n, k] matrix. Any row range may be
-// packed in any order, from several threads at once; rows never packed read as undefined.
-struct PackArgs {
-  const void* source = nullptr;  // [row_count, k] dense, elements of the kernel's dtype
-  void* packed = nullptr;
-  int64_t n = 0, k = 0;
-  int64_t row_begin = 0, row_count = 0;
-};
-
-// y[i, :] = weight[ids[i], :] as f32: embedding look-up, from the same packed matrix that a tied
-// output head multiplies with.
-struct GatherArgs {
-  Launch launch = {};
-  const void* weight = nullptr;  // packed [n, k]
-  const int32_t* ids = nullptr;  // [rows], each in [0, n)
-  float* y = nullptr;            // [rows, k] dense
-  int64_t rows = 0, n = 0, k = 0;
-};
-
-// One weight element type: its packed layout and what is done with it.
-struct GemmKernel {
-  size_t (*packed_bytes)(int64_t n, int64_t k) = nullptr;  // a multiple of 64
-  void (*pack)(const PackArgs&) = nullptr;
-  void (*gather)(const GatherArgs&) = nullptr;
-  void (*run)(const GemmArgs&) = nullptr;
-};
 
 // ---- Row-wise --------------------------------------------------------------------------------
 
@@ -248,6 +201,11 @@ struct KernelTable {
   GemmKernel gemm_f32 = {};
   GemmKernel gemm_bf16 = {};
   GemmKernel gemm_f16 = {};
+  GemmKernel gemm_int8 = {};
+  GemmKernel gemm_int4 = {};
+  GemmKernel gemm_uint4 = {};
+  GemmKernel gemm_mxfp4 = {};
+  GemmKernel gemm_fp8 = {};
 
   void (*rms_norm)(const RmsNormArgs&) = nullptr;
   void (*rope_angles)(const RopeAnglesArgs&) = nullptr;
@@ -259,12 +217,6 @@ struct KernelTable {
   void (*page_write)(const PageWriteArgs&) = nullptr;
   void (*attention)(const AttentionArgs&) = nullptr;
   void (*linear_attention)(const LinearAttentionArgs&) = nullptr;
-
-  // The kernel for weights stored as `element`: F32, BF16 or F16.
-  const GemmKernel& gemm(DType element) const {
-    if (element == DType::kBF16) return gemm_bf16;
-    return element == DType::kF16 ? gemm_f16 : gemm_f32;
-  }
 };
 
 }  // namespace banyan

@@ -45,6 +45,19 @@ static inline void for_span_rows(const SpanArgs* spans, int64_t span_count, int6
   }
 }
 
+// Calls body(part, x, y) for every row of every part, with the k columns of x that the row reads
+// and its place in y.
+template <class Body>
+static inline void for_part_rows(const GemmArgs& a, const Body& body) {
+  for (const GemmPart* part = a.parts; part != a.parts + a.part_count; ++part) {
+    for (int64_t r = part->row_begin; r < part->row_begin + part->row_count; ++r) {
+      int64_t source = a.x_index ? a.x_index[r] : r;
+      body(*part, a.x + source * a.x_stride + part->segment * a.k,
+           a.y + r * a.y_stride + part->y_column);
+    }
+  }
+}
+
 // Where the row of `position` of one head starts in a pool [pages, heads, page_size, width], in
 // elements.
 static inline int64_t pool_offset(const int32_t* page_table, const SpanArgs& span, int64_t position,

@@ -14,7 +14,7 @@ namespace {
 
 // Names that are, or will be, a table on some machine: refused here with a better reason than
 // "unknown".
-constexpr std::array<std::string_view, 2> kOtherMachines = {"avx2", "avx512"};
+constexpr std::array<std::string_view, 3> kOtherMachines = {"avx2", "avx512", "avx512_bf16"};
 constexpr std::string_view kPlanned = "amx";
 
 std::vector<const KernelTable*> tables() {
@@ -25,6 +25,7 @@ std::vector<const KernelTable*> tables() {
 
 GemmKernel measuring_gemm(const GemmKernel& like) {
   return {.packed_bytes = like.packed_bytes,
+          .workspace_bytes = like.workspace_bytes,
           .pack = [](const PackArgs&) {},
           .gather = [](const GatherArgs&) {},
           .run = [](const GemmArgs&) {}};
@@ -60,6 +61,11 @@ KernelTable measuring_kernels(const KernelTable& like) {
           .gemm_f32 = measuring_gemm(like.gemm_f32),
           .gemm_bf16 = measuring_gemm(like.gemm_bf16),
           .gemm_f16 = measuring_gemm(like.gemm_f16),
+          .gemm_int8 = measuring_gemm(like.gemm_int8),
+          .gemm_int4 = measuring_gemm(like.gemm_int4),
+          .gemm_uint4 = measuring_gemm(like.gemm_uint4),
+          .gemm_mxfp4 = measuring_gemm(like.gemm_mxfp4),
+          .gemm_fp8 = measuring_gemm(like.gemm_fp8),
           .rms_norm = [](const RmsNormArgs&) {},
           .rope_angles = [](const RopeAnglesArgs&) {},
           .rope = [](const RopeArgs&) {},

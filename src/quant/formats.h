@@ -12,8 +12,9 @@ namespace banyan {
 
 struct WeightFormat {
   std::string_view name;  // "bf16"
-  DType element;          // of the rows that its kernel packs
+  DType element;          // of the rows that its kernel packs: elements, or codes of one byte each
   GemmKernel KernelTable::* kernel;
+  bool quantised = false;  // whether groups of columns have scales
 };
 
 std::span<const WeightFormat> weight_formats();
@@ -29,6 +30,7 @@ struct PackedMatrix {
   size_t bytes = 0;
   int64_t rows = 0;     // output features
   int64_t columns = 0;  // input features
+  int64_t group = 0;    // columns that share a scale; all of them when the format has no scales
 
   bool empty() const { return format == nullptr; }
 };

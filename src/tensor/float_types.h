@@ -1,4 +1,4 @@
-// The 16-bit floating-point types as plain integers with exact conversions.
+// The 16- and 8-bit floating-point types as plain integers with exact conversions.
 #pragma once
 
 #include <bit>
@@ -12,6 +12,11 @@ struct BFloat16 {
 
 struct Float16 {
   uint16_t bits = 0;
+};
+
+// e4m3fn: bias 7, no infinity, NaN is 0x7f and 0xff, the largest number is 448.
+struct Float8E4M3 {
+  uint8_t bits = 0;
 };
 
 inline float to_float(float x) {
@@ -32,6 +37,14 @@ inline float to_float(Float16 x) {
   }
   uint32_t biased = exponent == 31 ? 255 : exponent + 112;
   return std::bit_cast<float>(sign | (biased << 23) | (mantissa << 13));
+}
+
+inline float to_float(Float8E4M3 x) {
+  uint32_t sign = (uint32_t{x.bits} & 0x80u) << 24;
+  uint32_t magnitude = x.bits & 0x7fu;
+  if (magnitude == 0x7f) return std::bit_cast<float>(sign | 0x7fc00000u);
+  // As an f32 with the exponent of e4m3 the number is 2^-120 of itself, subnormals included.
+  return std::bit_cast<float>(sign | (magnitude << 20)) * 0x1p120f;
 }
 
 // Round to nearest, ties to even; NaN stays NaN.

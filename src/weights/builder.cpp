@@ -138,6 +138,7 @@ void WeightLoader::pack(const TensorInfo* tensor, const std::string& name,
                    .packed = matrix.data,
                    .n = matrix.rows,
                    .k = matrix.columns,
+                   .group = matrix.group,
                    .row_begin = row_begin + row,
                    .row_count = rows});
     }
@@ -163,7 +164,7 @@ PackedMatrix Builder::matrix(std::initializer_list<MatrixPart> parts, int64_t co
   LoadOptions& options = loader_->options_;
   std::vector<const TensorInfo*> tensors;
   const WeightFormat* stored = nullptr;
-  PackedMatrix matrix{.columns = columns};
+  PackedMatrix matrix{.columns = columns, .group = columns};
   bool complete = true;
   for (const MatrixPart& part : parts) {
     matrix.rows += part.rows;
@@ -178,7 +179,7 @@ PackedMatrix Builder::matrix(std::initializer_list<MatrixPart> parts, int64_t co
 
   matrix.format = options.format ? options.format : stored;
   const GemmKernel& kernel = options.kernels->*matrix.format->kernel;
-  matrix.bytes = kernel.packed_bytes(matrix.rows, columns);
+  matrix.bytes = kernel.packed_bytes(matrix.rows, columns, matrix.group);
   if (!options.dry) matrix.data = loader_->store_.allocate(matrix.bytes);
   int64_t row = 0;
   size_t index = 0;

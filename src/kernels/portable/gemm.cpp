@@ -1,4 +1,4 @@
-// Matrix products with weights of each element type, accumulated in f32 in the order of k.
+// Matrix products with plain weights of each element type, accumulated in f32 in the order of k.
 #include <algorithm>
 #include <cstring>
 
@@ -13,8 +13,12 @@ namespace {
 constexpr int64_t kBlock = 8;
 
 template <class W>
-size_t packed_bytes(int64_t n, int64_t k) {
+size_t packed_bytes(int64_t n, int64_t k, int64_t /*group*/) {
   return (static_cast<size_t>(n) * static_cast<size_t>(k) * sizeof(W) + 63) / 64 * 64;
+}
+
+size_t no_workspace(int64_t, int64_t, int64_t, int64_t) {
+  return 0;
 }
 
 template <class W>
@@ -47,20 +51,19 @@ void dot_block(const float* x, const W* weight, const float* bias, float* y, int
 
 template <class W>
 void run(const GemmArgs& a) {
-  const W* weight = static_cast<const W*>(a.weight);
   parallel_for(a.launch, a.n, kBlock, [&](int64_t begin, int64_t end) {
-    for (int64_t j = begin; j < end; j += kBlock) {
-      for (int64_t r = 0; r < a.rows; ++r) {
-        dot_block(a.x + r * a.x_stride, weight, a.bias, a.y + r * a.y_stride, j,
-                  std::min(kBlock, end - j), a.k);
+    for_part_rows(a, [&](const GemmPart& part, const float* x, float* y) {
+      for (int64_t j = begin; j < end; j += kBlock) {
+        dot_block(x, static_cast<const W*>(part.weight), a.bias, y, j, std::min(kBlock, end - j),
+                  a.k);
       }
-    }
+    });
   });
 }
 
 template <class W>
 GemmKernel kernel() {
-  return {packed_bytes<W>, pack<W>, gather<W>, run<W>};
+  return {packed_bytes<W>, no_workspace, pack<W>, gather<W>, run<W>};
 }
 
 }  // namespace

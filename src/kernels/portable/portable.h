@@ -7,10 +7,16 @@
 
 namespace banyan::portable {
 
-// Per weight element type, see gemm.cpp. Packed layout: the matrix as it is, row-major.
+// Plain weights (gemm.cpp), packed as the matrix is, row-major.
 GemmKernel gemm_f32();
 GemmKernel gemm_bf16();
 GemmKernel gemm_f16();
+// Quantised weights (quantised_gemm.cpp).
+GemmKernel gemm_int8();
+GemmKernel gemm_int4();
+GemmKernel gemm_uint4();
+GemmKernel gemm_mxfp4();
+GemmKernel gemm_fp8();
 
 void rms_norm(const RmsNormArgs& args);
 void rope_angles(const RopeAnglesArgs& args);

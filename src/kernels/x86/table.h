@@ -13,9 +13,14 @@ template <class V>
 constexpr KernelTable make_table(const char* name) {
   return {
       .name = name,
-      .gemm_f32 = gemm_kernel<V, float>(),
-      .gemm_bf16 = gemm_kernel<V, BFloat16>(),
-      .gemm_f16 = gemm_kernel<V, Float16>(),
+      .gemm_f32 = gemm_kernel<F32Weights<V>>(),
+      .gemm_bf16 = gemm_kernel<Bf16Weights<V>>(),
+      .gemm_f16 = gemm_kernel<F16Weights<V>>(),
+      .gemm_int8 = gemm_kernel<Int8Weights<V>>(),
+      .gemm_int4 = gemm_kernel<Int4Weights<V, false>>(),
+      .gemm_uint4 = gemm_kernel<Int4Weights<V, true>>(),
+      .gemm_mxfp4 = gemm_kernel<Mxfp4Weights<V>>(),
+      .gemm_fp8 = gemm_kernel<Fp8Weights<V>>(),
       .rms_norm = rms_norm<V>,
       .rope_angles = portable::rope_angles,  // far angles need libm's range reduction
       .rope = rope<V>,
@@ -27,6 +32,14 @@ constexpr KernelTable make_table(const char* name) {
       .attention = attention<V>,
       .linear_attention = portable::linear_attention,
   };
+}
+
+// The table with the products of a processor that multiplies pairs of bf16.
+template <class V>
+constexpr KernelTable with_pair_products(KernelTable table) {
+  table.gemm_bf16 = gemm_kernel<Bf16PairWeights<V>>();
+  table.gemm_fp8 = gemm_kernel<Fp8PairWeights<V>>();
+  return table;
 }
 
 }  // namespace banyan::x86

@@ -4,6 +4,7 @@
 
 #include <immintrin.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -13,9 +14,13 @@ namespace banyan::x86 {
 
 struct Avx2 {
   using F = __m256;
+  using I = __m256i;
   static constexpr int64_t kLanes = 8;
   // 3 x 4 sums, 3 activations and a weight fill 16 registers.
   static constexpr int kTileRows = 3;
+  // 3 x 2 x 2 sums, a weight and an activation, and what unpacking takes.
+  static constexpr int kGemmRows = 3, kGemmRowsOfGroups = 2, kGemmRowsOfNibbles = 2;
+  static constexpr int kGemmBlocks = 2;
 
   static F set(float x) { return _mm256_set1_ps(x); }
 
@@ -44,6 +49,7 @@ struct Avx2 {
   static F mul(F a, F b) { return _mm256_mul_ps(a, b); }
   static F div(F a, F b) { return _mm256_div_ps(a, b); }
   static F fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
+  static F abs(F a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a); }
   static F max(F a, F b) { return _mm256_max_ps(a, b); }
   static F min(F a, F b) { return _mm256_min_ps(a, b); }
   static F round(F a) { return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT); }
@@ -78,7 +84,56 @@ struct Avx2 {
     _mm_storeu_ps(sums, _mm256_castps256_ps128(_mm256_permutevar8x32_ps(abcd, places)));
   }
 
+  static I load_line(const std::byte* line, int v) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(line) + v);
+  }
+  static I set_dword(int32_t x) { return _mm256_set1_epi32(x); }
+  static I load_bytes(const std::byte* p) {
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+  }
+  static I multiply_dwords(I a, I b) { return _mm256_mullo_epi32(a, b); }
+  static F to_float(I a) { return _mm256_cvtepi32_ps(a); }
+  static void store_integers(int32_t* p, F x) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_cvtps_epi32(x));
+  }
+  static F power_from_bits(I exponents) {
+    I bits = _mm256_slli_epi32(exponents, 23);
+    return _mm256_castsi256_ps(_mm256_max_epi32(bits, _mm256_set1_epi32(0x400000)));
+  }
+
+  static F low_bf16(I pairs) { return _mm256_castsi256_ps(_mm256_slli_epi32(pairs, 16)); }
+  static F high_bf16(I pairs) {
+    return _mm256_castsi256_ps(_mm256_and_si256(pairs, _mm256_set1_epi32(~0xffff)));
+  }
+  static I even_bytes(I a) { return _mm256_and_si256(a, _mm256_set1_epi16(0xff)); }
+  static I odd_bytes(I a) { return _mm256_srli_epi16(a, 8); }
+  static I low_nibbles(I a) { return _mm256_and_si256(a, _mm256_set1_epi8(0xf)); }
+  static I high_nibbles(I a) { return low_nibbles(_mm256_srli_epi16(a, 4)); }
+  static I look_up(const int8_t* table, I a) {
+    __m128i entries = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(entries), a);
+  }
+  static I fp8_to_bf16(I codes) {
+    I magnitude = _mm256_and_si256(codes, _mm256_set1_epi16(0x7f));
+    I sign = _mm256_slli_epi16(_mm256_xor_si256(codes, magnitude), 8);
+    I normal = _mm256_add_epi16(_mm256_slli_epi16(magnitude, 4), _mm256_set1_epi16(120 << 7));
+    // The bf16 of m * 2^-9 for m < 8 have these upper and lower bytes.
+    I high = look_up(kSubnormalHigh, magnitude), low = look_up(kSubnormalLow, magnitude);
+    I subnormal = _mm256_or_si256(_mm256_slli_epi16(high, 8), even_bytes(low));
+    I small = _mm256_cmpgt_epi16(_mm256_set1_epi16(8), magnitude);
+    return _mm256_or_si256(_mm256_blendv_epi8(normal, subnormal, small), sign);
+  }
+  static I dot4(I sum, I a, I b) {
+    I b_even = _mm256_srai_epi16(_mm256_slli_epi16(b, 8), 8);
+    I even = _mm256_madd_epi16(even_bytes(a), b_even);
+    I odd = _mm256_madd_epi16(odd_bytes(a), _mm256_srai_epi16(b, 8));
+    return _mm256_add_epi32(sum, _mm256_add_epi32(even, odd));
+  }
+
  private:
+  static constexpr int8_t kSubnormalHigh[16] = {0, 0x3b, 0x3b, 0x3b, 0x3c, 0x3c, 0x3c, 0x3c};
+  static constexpr int8_t kSubnormalLow[16] = {0, 0, -0x80, -0x40, 0, 0x20, 0x40, 0x60};
+
   union Words {
     __m128i vector;
     char bytes[16];

@@ -7,6 +7,7 @@
 
 #include <immintrin.h>
 
+#include <cstddef>
 #include <cstdint>
 
 #include "tensor/float_types.h"
@@ -15,10 +16,15 @@ namespace banyan::x86 {
 
 struct Avx512 {
   using F = __m512;
+  using I = __m512i;
   static constexpr int64_t kLanes = 16;
   // Rows of activations per register tile: 6 x 4 sums, 4 weights and an activation of 32
   // registers.
   static constexpr int kTileRows = 6;
+  // Register tiles of matrix products, in rows and blocks of 16 outputs: 6 x 4 sums, 4 weights and
+  // an activation; fewer rows where weights are unpacked on the way.
+  static constexpr int kGemmRows = 6, kGemmRowsOfGroups = 6, kGemmRowsOfNibbles = 4;
+  static constexpr int kGemmBlocks = 4;
 
   static F set(float x) { return _mm512_set1_ps(x); }
 
@@ -53,6 +59,7 @@ struct Avx512 {
   static F div(F a, F b) { return _mm512_div_ps(a, b); }
   static F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
   // The second operand where either is NaN.
+  static F abs(F a) { return _mm512_abs_ps(a); }
   static F max(F a, F b) { return _mm512_max_ps(a, b); }
   static F min(F a, F b) { return _mm512_min_ps(a, b); }
   static F round(F a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT); }
@@ -83,6 +90,60 @@ struct Avx512 {
     abcd = add(abcd, _mm512_permute_ps(abcd, 0xb1));
     __m512i quarters = _mm512_setr_epi32(0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12);
     _mm_storeu_ps(sums, _mm512_castps512_ps128(_mm512_permutexvar_ps(quarters, abcd)));
+  }
+
+  // ---- Dwords ----
+
+  // The v-th register of a line of 64 bytes.
+  static I load_line(const std::byte* line, int v) {
+    return _mm512_loadu_si512(line + v * static_cast<int>(sizeof(I)));
+  }
+  static I set_dword(int32_t x) { return _mm512_set1_epi32(x); }
+  static I load_bytes(const std::byte* p) {
+    return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+  static I multiply_dwords(I a, I b) { return _mm512_mullo_epi32(a, b); }
+  static F to_float(I a) { return _mm512_cvtepi32_ps(a); }
+  // The nearest integers, ties to even.
+  static void store_integers(int32_t* p, F x) { _mm512_storeu_si512(p, _mm512_cvtps_epi32(x)); }
+  // 2^(e - 127) for exponents e in [0, 254].
+  static F power_from_bits(I exponents) {
+    I bits = _mm512_slli_epi32(exponents, 23);
+    return _mm512_castsi512_ps(_mm512_max_epi32(bits, _mm512_set1_epi32(0x400000)));
+  }
+
+  // The lower and the upper bf16 of each dword.
+  static F low_bf16(I pairs) { return _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16)); }
+  static F high_bf16(I pairs) {
+    return _mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32(~0xffff)));
+  }
+  static I even_bytes(I a) { return _mm512_and_si512(a, _mm512_set1_epi16(0xff)); }
+  static I odd_bytes(I a) { return _mm512_srli_epi16(a, 8); }
+  static I low_nibbles(I a) { return _mm512_and_si512(a, _mm512_set1_epi8(0xf)); }
+  static I high_nibbles(I a) { return low_nibbles(_mm512_srli_epi16(a, 4)); }
+  // table[a] for each byte of a, below 16.
+  static I look_up(const int8_t* table, I a) {
+    __m128i entries = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(entries), a);
+  }
+  // Each word, an e4m3 code, as bf16.
+  static I fp8_to_bf16(I codes) {
+    I magnitude = _mm512_and_si512(codes, _mm512_set1_epi16(0x7f));
+    I sign = _mm512_slli_epi16(_mm512_xor_si512(codes, magnitude), 8);
+    I normal = _mm512_add_epi16(_mm512_slli_epi16(magnitude, 4), _mm512_set1_epi16(120 << 7));
+    // Subnormal m is m * 2^-9, the bf16 of which are a table.
+    I subnormals = _mm512_broadcast_i32x4(
+        _mm_setr_epi16(0, 0x3b00, 0x3b80, 0x3bc0, 0x3c00, 0x3c20, 0x3c40, 0x3c60));
+    __mmask32 small = _mm512_cmplt_epu16_mask(magnitude, _mm512_set1_epi16(8));
+    I value = _mm512_mask_permutexvar_epi16(normal, small, magnitude, subnormals);
+    return _mm512_or_si512(value, sign);
+  }
+  // sum + the products of the four unsigned bytes of a and signed bytes of b of each dword.
+  static I dot4(I sum, I a, I b) {
+    I b_even = _mm512_srai_epi16(_mm512_slli_epi16(b, 8), 8);
+    I even = _mm512_madd_epi16(even_bytes(a), b_even);
+    I odd = _mm512_madd_epi16(odd_bytes(a), _mm512_srai_epi16(b, 8));
+    return _mm512_add_epi32(sum, _mm512_add_epi32(even, odd));
   }
 
  private:

@@ -10,6 +10,7 @@ namespace banyan::x86 {
 // To be used only where runnable_tables() has them.
 extern const KernelTable kAvx2;
 extern const KernelTable kAvx512;
+extern const KernelTable kAvx512Bf16;
 
 // The tables that this processor and operating system can run, slowest first.
 std::vector<const KernelTable*> runnable_tables();

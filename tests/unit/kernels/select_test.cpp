@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "quant/formats.h"
+
 namespace banyan {
 namespace {
 
@@ -20,11 +22,11 @@ TEST(SelectKernels, EveryAvailableNameSelectsACompleteTable) {
     ASSERT_TRUE(selected.has_value()) << selected.error().message;
     const KernelTable& table = **selected;
     EXPECT_EQ(table.name, name);
-    for (DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
-      const GemmKernel& gemm = table.gemm(dtype);
-      EXPECT_TRUE(gemm.packed_bytes && gemm.pack && gemm.gather && gemm.run);
-      EXPECT_EQ(gemm.packed_bytes(3, 5) % 64, 0u);
-      EXPECT_GE(gemm.packed_bytes(3, 5), 3 * 5 * dtype_bytes(dtype));
+    for (const WeightFormat& format : weight_formats()) {
+      const GemmKernel& gemm = table.*format.kernel;
+      EXPECT_TRUE(gemm.packed_bytes && gemm.workspace_bytes && gemm.pack && gemm.gather &&
+                  gemm.run);
+      EXPECT_EQ(gemm.packed_bytes(3, 64, 32) % 64, 0u);
     }
     EXPECT_TRUE(table.rms_norm && table.rope_angles && table.rope && table.silu_mul);
     EXPECT_TRUE(table.add && table.logit_stats && table.page_write && table.attention);
@@ -53,8 +55,9 @@ TEST(SelectKernels, ErrorsNameWhatWouldWork) {
 TEST(MeasuringKernels, HaveTheSizesOfTheOriginalAndWriteNothing) {
   const KernelTable& real = **select_kernels("auto");
   KernelTable measuring = measuring_kernels(real);
-  EXPECT_EQ(measuring.gemm_bf16.packed_bytes(100, 33), real.gemm_bf16.packed_bytes(100, 33));
-  measuring.gemm_f32.run({.rows = 1 << 20, .n = 1 << 20, .k = 1 << 20});
+  EXPECT_EQ(measuring.gemm_bf16.packed_bytes(100, 33, 33),
+            real.gemm_bf16.packed_bytes(100, 33, 33));
+  measuring.gemm_f32.run({.part_count = 1 << 20, .n = 1 << 20, .k = 1 << 20});
   measuring.attention({.q_heads = 1, .kv_heads = 1, .head_dim = 64, .span_count = 9});
   measuring.add({.count = 1 << 20});
 }

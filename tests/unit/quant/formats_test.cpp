@@ -12,9 +12,11 @@ TEST(WeightFormats, AreFoundByNameAndByElement) {
   for (const WeightFormat& format : weight_formats()) {
     EXPECT_TRUE(names.insert(format.name).second) << format.name;
     EXPECT_EQ(format_named(format.name), &format);
-    EXPECT_EQ(format_of(format.element), &format);
+    const WeightFormat* of_element = format_of(format.element);
+    EXPECT_EQ(of_element, format.quantised ? nullptr : &format) << format.name;
   }
   EXPECT_EQ(format_named("auto"), nullptr);
+  EXPECT_EQ(format_of(DType::kI8), nullptr) << "codes without scales";
   EXPECT_EQ(format_of(DType::kI64), nullptr);
 }
 

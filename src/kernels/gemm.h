@@ -1,0 +1,103 @@
+// The contract of matrix products: argument structs, and what every weight format computes.
+//
+// Weights of one format lie in memory as its kernel packed them. The formats:
+//
+//   f32, bf16, f16   the elements as they are
+//   int8             codes -128..127
+//   int4             codes 0..15, zero point 8
+//   uint4            codes 0..15, a zero point 0..15 for every group
+//   mxfp4            codes of e2m1 (OCP MX), with scales that are powers of two
+//   fp8              codes of e4m3fn, never NaN
+//
+// All but the first three are quantised: of each row, `group` consecutive columns share a scale
+// (group = k: the whole row), and weight[j, c] = (decode(code[j, c]) - zero[j, g]) * scale[j, g].
+// Groups are multiples of 32 or the whole row; k is a multiple of the group.
+//
+// int8, int4, uint4 and mxfp4 multiply integers, by the same arithmetic in every table, so that all
+// agree bit for bit. A row of x is quantised group by group:
+//
+//   s = max |x_c| / 127 (0 below kQuantisedMin),   q_c = nearest even of x_c * (127 / max |x_c|)
+//
+// and y[j] = sum over the groups, ascending, of fma(float(sum_c q_c * i_c), s * scale[j, g], y[j])
+// with i_c = code - zero, or twice the value of e2m1 with half the scale. A group that holds a NaN
+// or an infinity has s = NaN.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/thread_pool.h"
+
+namespace banyan {
+
+// Where a kernel runs: a device stream (null on a CPU) and the workers that share its rows.
+struct Launch {
+  void* queue = nullptr;
+  ThreadPool* threads = nullptr;
+};
+
+inline constexpr float kQuantisedMin = 1e-30f;
+
+// One weight and the rows that are multiplied with it. A product of many parts serves the experts
+// of a layer, each with the rows that were routed to it, or the heads of an absorbed projection.
+struct GemmPart {
+  const void* weight = nullptr;  // packed [n, k]
+  int32_t row_begin = 0;         // rows [row_begin, row_begin + row_count) of y
+  int32_t row_count = 0;
+  int32_t segment = 0;   // which k columns of a row of x
+  int32_t y_column = 0;  // where its n outputs start in a row of y
+};
+
+// For every part and each of its rows r:
+//   y[r, y_column + j] = sum_c x[source(r), segment * k + c] * weight[j, c] (+ bias[j]),
+// accumulated in f32, where source(r) is r, or x_index[r] if there is one. Parts do not overlap
+// in y.
+struct GemmArgs {
+  Launch launch = {};
+  const float* x = nullptr;  // [x_rows, segments * k]
+  int64_t x_stride = 0;
+  int64_t x_rows = 0;
+  int64_t segments = 1;
+  const int32_t* x_index = nullptr;  // [rows of y] or null
+  const GemmPart* parts = nullptr;
+  int64_t part_count = 0;
+  const float* bias = nullptr;  // [n] or null
+  float* y = nullptr;
+  int64_t y_stride = 0;
+  int64_t n = 0, k = 0;
+  int64_t group = 0;          // columns that share a scale, k when the format has no scales
+  void* workspace = nullptr;  // workspace_bytes of GemmKernel, aligned to 64
+};
+
+// Writes `row_count` rows, from `row_begin` on, of a packed [n, k] matrix. Any row range may be
+// packed in any order, from several threads at once; rows never packed read as undefined.
+struct PackArgs {
+  const void* source = nullptr;    // [row_count, k] dense: elements, or codes of one byte each
+  const float* scales = nullptr;   // [row_count, k / group] of quantised formats
+  const uint8_t* zeros = nullptr;  // [row_count, k / group] of uint4
+  void* packed = nullptr;
+  int64_t n = 0, k = 0, group = 0;
+  int64_t row_begin = 0, row_count = 0;
+};
+
+// y[i, :] = weight[ids[i], :] as f32: embedding look-up, from the same packed matrix that a tied
+// output head multiplies with.
+struct GatherArgs {
+  Launch launch = {};
+  const void* weight = nullptr;  // packed [n, k]
+  const int32_t* ids = nullptr;  // [rows], each in [0, n)
+  float* y = nullptr;            // [rows, k] dense
+  int64_t rows = 0, n = 0, k = 0, group = 0;
+};
+
+// One weight format: its packed layout and what is done with it.
+struct GemmKernel {
+  size_t (*packed_bytes)(int64_t n, int64_t k, int64_t group) = nullptr;  // a multiple of 64
+  // For `rows` rows of x with `segments` * k columns: where they are rounded or quantised.
+  size_t (*workspace_bytes)(int64_t rows, int64_t segments, int64_t k, int64_t group) = nullptr;
+  void (*pack)(const PackArgs&) = nullptr;
+  void (*gather)(const GatherArgs&) = nullptr;
+  void (*run)(const GemmArgs&) = nullptr;
+};
+
+}  // namespace banyan

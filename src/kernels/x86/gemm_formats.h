@@ -1,0 +1,469 @@
+// What differs between weight formats in a product: how a line is read, which operands it yields,
+// how x is prepared for them and how sums are scaled. The arithmetic is stated in kernels/gemm.h.
+//
+// A format F<V> over a vector class V has
+//   kSourceBytes          of one column of what is packed
+//   kColumns              columns of a line; kParts operands, of 4 / kParts of them each
+//   prepare               one row of x, for broadcasting a dword to each part
+//   part, multiply_add    the operands of a line, and their product with x
+//   start, step, scale    of a group of quantised weights
+#pragma once
+
+#include <cstring>
+
+#include "kernels/gemm.h"
+#include "kernels/scales.h"
+#include "kernels/x86/vec_math.h"
+#include "tensor/float_types.h"
+
+namespace banyan::x86 {
+
+constexpr int64_t kBlockOutputs = 16;
+constexpr int64_t kLineBytes = 64;
+
+static inline int64_t blocks_of(int64_t n) {
+  return (n + kBlockOutputs - 1) / kBlockOutputs;
+}
+
+// Offsets and sizes of a packed block and of a prepared row of x.
+struct GemmShape {
+  int64_t k = 0, group = 0, groups = 0;
+  int64_t group_lines = 0;
+  int64_t scales_offset = 0, zeros_offset = 0, header_bytes = 0, block_bytes = 0;  // of a block
+  int64_t steps_offset = 0, starts_offset = 0, prepared_bytes = 0;                 // of a row of x
+};
+
+static inline int64_t whole_lines(int64_t bytes) {
+  return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
+}
+
+template <class F>
+GemmShape shape_of(int64_t k, int64_t group) {
+  GemmShape s = {.k = k, .group = F::kScaled ? group : k};
+  s.groups = k / s.group;
+  s.group_lines = (s.group + F::kColumns - 1) / F::kColumns;
+  int64_t lines = s.groups * s.group_lines;
+  s.scales_offset = F::kMultiplier ? kLineBytes : 0;
+  int64_t scales = F::kScaleBytes * kBlockOutputs * s.groups;
+  s.zeros_offset = s.scales_offset + whole_lines(scales);
+  s.header_bytes = s.zeros_offset + (F::kZeros ? whole_lines(kBlockOutputs * s.groups) : 0);
+  s.block_bytes = s.header_bytes + lines * kLineBytes;
+  s.steps_offset = whole_lines(lines * F::kParts * 4);
+  s.starts_offset = s.steps_offset + (F::kQuantised ? whole_lines(s.groups * 4) : 0);
+  s.prepared_bytes = s.starts_offset + (F::kQuantised ? whole_lines(s.groups * 4) : 0);
+  return s;
+}
+
+template <class T>
+static inline T read(const void* p) {
+  T value;
+  std::memcpy(&value, p, sizeof(T));
+  return value;
+}
+
+// ---- Plain weights ---------------------------------------------------------------------------
+
+// What formats without scales share.
+template <class Vec>
+struct Unscaled {
+  using V = Vec;
+  using Sum = typename V::F;
+  static constexpr int kVectors = static_cast<int>(kBlockOutputs / V::kLanes);
+  static constexpr int kTileRows = V::kGemmRows, kTileBlocks = V::kGemmBlocks;
+  static constexpr bool kScaled = false, kQuantised = false, kMultiplier = false, kZeros = false;
+  static constexpr int64_t kScaleBytes = 0;
+  static Sum zero() { return V::set(0); }
+  static void pack_header(const PackArgs&, const GemmShape&, int64_t, std::byte*, int64_t) {}
+};
+
+// x stays f32 and is multiplied column by column.
+template <class V>
+struct FloatOperands {
+  using Operand = typename V::F;
+  static auto broadcast(const std::byte* p) { return V::set(read<float>(p)); }
+  template <class F>
+  static void prepare_row(const float* x, const GemmShape& s, std::byte* to) {
+    std::memcpy(to, x, s.k * sizeof(float));
+    std::memset(to + s.k * sizeof(float), 0, s.steps_offset - s.k * sizeof(float));
+  }
+  static auto multiply_add(Operand sum, Operand weight, Operand x) {
+    return V::fma(x, weight, sum);
+  }
+};
+
+// x is rounded to bf16 and multiplied in pairs of columns.
+template <class V>
+struct PairOperands {
+  using Operand = typename V::I;
+  static auto broadcast(const std::byte* p) { return V::set_dword(read<int32_t>(p)); }
+  template <class F>
+  static void prepare_row(const float* x, const GemmShape& s, std::byte* to) {
+    auto* pairs = reinterpret_cast<BFloat16*>(to);
+    for (int64_t c = 0; c < s.k; c += V::kLanes) {
+      store_up_to<V>(pairs + c, s.k - c, load_up_to<V>(x + c, s.k - c));
+    }
+    std::memset(to + s.k * 2, 0, s.steps_offset - s.k * 2);
+  }
+  static auto multiply_add(typename V::F sum, Operand weight, Operand x) {
+    return V::dot2(sum, weight, x);
+  }
+};
+
+template <class V>
+struct F32Weights : Unscaled<V>, FloatOperands<V> {
+  using Line = typename V::F;
+  static constexpr int64_t kSourceBytes = 4, kColumns = 1, kParts = 1;
+  static Line load_line(const std::byte* line, int v) {
+    return V::load(reinterpret_cast<const float*>(line) + v * V::kLanes);
+  }
+  static auto part(Line line, int) { return line; }
+  static void prepare(const float* x, const GemmShape& s, std::byte* to) {
+    FloatOperands<V>::template prepare_row<F32Weights>(x, s, to);
+  }
+  static void pack_line(const std::byte* row, int64_t, int64_t l, std::byte* line, int64_t lane) {
+    std::memcpy(line + lane * 4, row + l * 4, 4);
+  }
+  static float value(const std::byte* block, const GemmShape&, int64_t c, int64_t lane) {
+    return read<float>(block + c * kLineBytes + lane * 4);
+  }
+};
+
+// A line is sixteen halves of one column and then sixteen of the next.
+template <class V>
+struct F16Weights : Unscaled<V>, FloatOperands<V> {
+  struct Line {
+    typename V::F columns[2];
+  };
+  static constexpr int64_t kSourceBytes = 2, kColumns = 2, kParts = 2;
+  static Line load_line(const std::byte* line, int v) {
+    const auto* halves = reinterpret_cast<const Float16*>(line) + v * V::kLanes;
+    return {V::load(halves), V::load(halves + kBlockOutputs)};
+  }
+  static auto part(const Line& line, int p) { return line.columns[p]; }
+  static void prepare(const float* x, const GemmShape& s, std::byte* to) {
+    FloatOperands<V>::template prepare_row<F16Weights>(x, s, to);
+  }
+  static void pack_line(const std::byte* row, int64_t k, int64_t l, std::byte* line, int64_t lane) {
+    for (int64_t c = 2 * l; c < 2 * l + 2; ++c) {
+      auto half = c < k ? read<uint16_t>(row + c * 2) : uint16_t{0};
+      std::memcpy(line + (c % 2 * kBlockOutputs + lane) * 2, &half, 2);
+    }
+  }
+  static float value(const std::byte* block, const GemmShape&, int64_t c, int64_t lane) {
+    const std::byte* line = block + c / 2 * kLineBytes;
+    return to_float(read<Float16>(line + (c % 2 * kBlockOutputs + lane) * 2));
+  }
+};
+
+// A dword of a line is a pair of columns.
+template <class V>
+struct Bf16Layout : Unscaled<V> {
+  using Line = typename V::I;
+  static constexpr int64_t kSourceBytes = 2, kColumns = 2;
+  static Line load_line(const std::byte* line, int v) { return V::load_line(line, v); }
+  static void pack_line(const std::byte* row, int64_t k, int64_t l, std::byte* line, int64_t lane) {
+    uint32_t pair = 2 * l + 1 < k ? read<uint32_t>(row + 4 * l) : read<uint16_t>(row + 4 * l);
+    std::memcpy(line + lane * 4, &pair, 4);
+  }
+  static float value(const std::byte* block, const GemmShape&, int64_t c, int64_t lane) {
+    return to_float(read<BFloat16>(block + c / 2 * kLineBytes + lane * 4 + c % 2 * 2));
+  }
+};
+
+template <class V>
+struct Bf16Weights : Bf16Layout<V>, FloatOperands<V> {
+  static constexpr int64_t kParts = 2;
+  static auto part(typename V::I line, int p) {
+    return p == 0 ? V::low_bf16(line) : V::high_bf16(line);
+  }
+  static void prepare(const float* x, const GemmShape& s, std::byte* to) {
+    FloatOperands<V>::template prepare_row<Bf16Weights>(x, s, to);
+  }
+};
+
+template <class V>
+struct Bf16PairWeights : Bf16Layout<V>, PairOperands<V> {
+  static constexpr int64_t kParts = 1;
+  static auto part(typename V::I line, int) { return line; }
+  static void prepare(const float* x, const GemmShape& s, std::byte* to) {
+    PairOperands<V>::template prepare_row<Bf16PairWeights>(x, s, to);
+  }
+};
+
+// ---- fp8 -------------------------------------------------------------------------------------
+
+// The dword of an output holds four columns in the order 0, 2, 1, 3: its even bytes are the first
+// pair and its odd bytes the second.
+template <class Vec>
+struct Fp8Layout {
+  using V = Vec;
+  using Sum = typename V::F;
+  using Line = typename V::I;
+  static constexpr int kVectors = static_cast<int>(kBlockOutputs / V::kLanes);
+  static constexpr int kTileRows = V::kGemmRowsOfGroups, kTileBlocks = V::kGemmBlocks;
+  static constexpr bool kScaled = true, kQuantised = false, kMultiplier = false, kZeros = false;
+  static constexpr int64_t kScaleBytes = 4, kSourceBytes = 1, kColumns = 4;
+
+  static Line load_line(const std::byte* line, int v) { return V::load_line(line, v); }
+  static Sum start(const std::byte*, const std::byte*, const GemmShape&, int64_t, int) {
+    return V::set(0);
+  }
+  static Sum to_float(Sum sum) { return sum; }
+  static Sum step(const std::byte*, const GemmShape&, int64_t) { return V::set(1); }
+  static Sum scale(const std::byte* block, const GemmShape&, int64_t g, int v) {
+    return V::load(reinterpret_cast<const float*>(block) + g * kBlockOutputs + v * V::kLanes);
+  }
+  static constexpr int64_t byte_of(int64_t c) { return c % 4 == 1 ? 2 : (c % 4 == 2 ? 1 : c % 4); }
+  static void pack_header(const PackArgs& a, const GemmShape& s, int64_t r, std::byte* block,
+                          int64_t lane) {
+    for (int64_t g = 0; g < s.groups; ++g) {
+      std::memcpy(block + (g * kBlockOutputs + lane) * 4, a.scales + r * s.groups + g, 4);
+    }
+  }
+  static void pack_line(const std::byte* row, int64_t k, int64_t l, std::byte* line, int64_t lane) {
+    for (int64_t c = 4 * l; c < 4 * l + 4; ++c) {
+      line[lane * 4 + byte_of(c)] = c < k ? row[c] : std::byte{0};
+    }
+  }
+  static float value(const std::byte* block, const GemmShape& s, int64_t c, int64_t lane) {
+    const std::byte* line = block + s.header_bytes + c / 4 * kLineBytes;
+    Float8E4M3 code = {static_cast<uint8_t>(line[lane * 4 + byte_of(c)])};
+    return banyan::to_float(code) * read<float>(block + (c / s.group * kBlockOutputs + lane) * 4);
+  }
+};
+
+template <class V>
+struct Fp8Weights : Fp8Layout<V>, FloatOperands<V> {
+  static constexpr int64_t kParts = 4;
+  static auto part(typename V::I line, int p) {
+    auto pair = V::fp8_to_bf16(p < 2 ? V::even_bytes(line) : V::odd_bytes(line));
+    return p % 2 == 0 ? V::low_bf16(pair) : V::high_bf16(pair);
+  }
+  static void prepare(const float* x, const GemmShape& s, std::byte* to) {
+    FloatOperands<V>::template prepare_row<Fp8Weights>(x, s, to);
+  }
+};
+
+template <class V>
+struct Fp8PairWeights : Fp8Layout<V>, PairOperands<V> {
+  static constexpr int64_t kParts = 2;
+  static auto part(typename V::I line, int p) {
+    return V::fp8_to_bf16(p == 0 ? V::even_bytes(line) : V::odd_bytes(line));
+  }
+  static void prepare(const float* x, const GemmShape& s, std::byte* to) {
+    PairOperands<V>::template prepare_row<Fp8PairWeights>(x, s, to);
+  }
+};
+
+// ---- Integers --------------------------------------------------------------------------------
+
+// Weights as unsigned bytes, which are kOffset above what they mean, times signed bytes of x.
+template <class Vec>
+struct IntegerOperands {
+  using V = Vec;
+  using Sum = typename V::I;
+  using Line = typename V::I;
+  using Operand = typename V::I;
+  static constexpr int kVectors = static_cast<int>(kBlockOutputs / V::kLanes);
+  static constexpr int kTileRows = V::kGemmRowsOfGroups, kTileBlocks = V::kGemmBlocks;
+  static constexpr bool kScaled = true, kQuantised = true;
+  static constexpr int64_t kSourceBytes = 1;
+
+  static Line load_line(const std::byte* line, int v) { return V::load_line(line, v); }
+  static auto broadcast(const std::byte* p) { return V::set_dword(read<int32_t>(p)); }
+  static Sum multiply_add(Sum sum, Operand weight, Operand x) { return V::dot4(sum, weight, x); }
+  static auto to_float(Sum sum) { return V::to_float(sum); }
+  static auto step(const std::byte* x, const GemmShape& s, int64_t g) {
+    return V::set(read<float>(x + s.steps_offset + g * 4));
+  }
+
+  // Codes, the steps of the groups, and -offset times the sum of each group's codes.
+  static void prepare_row(const float* x, const GemmShape& s, int32_t offset, std::byte* to) {
+    std::memset(to + s.group * s.groups, 0, s.steps_offset - s.group * s.groups);
+    for (int64_t g = 0; g < s.groups; ++g) {
+      auto* codes = reinterpret_cast<int8_t*>(to) + g * s.group;
+      float step;
+      int32_t sum = -offset * quantise_group<V>(x + g * s.group, s.group, codes, step);
+      std::memcpy(to + s.steps_offset + g * 4, &step, 4);
+      std::memcpy(to + s.starts_offset + g * 4, &sum, 4);
+    }
+  }
+
+  template <class W>
+  static int32_t quantise_group(const float* x, int64_t group, int8_t* codes, float& step) {
+    auto largest = W::set(0), poison = W::set(0);
+    for (int64_t c = 0; c < group; c += W::kLanes) {
+      auto value = load_up_to<W>(x + c, group - c);
+      largest = W::max(W::abs(value), largest);
+      poison = W::fma(value, W::set(0), poison);
+    }
+    float top = W::largest(largest), nan = W::sum(poison);
+    if (nan != 0) {
+      std::memset(codes, 0, group);
+      step = nan;
+      return 0;
+    }
+    auto inverse = W::set(top >= kQuantisedMin ? 127.0f / top : 0.0f);
+    step = top >= kQuantisedMin ? top / 127.0f : 0.0f;
+    int32_t sum = 0;
+    for (int64_t c = 0; c < group; c += W::kLanes) {
+      int64_t count = group - c < W::kLanes ? group - c : W::kLanes;
+      int32_t integers[W::kLanes];
+      W::store_integers(integers, W::mul(load_up_to<W>(x + c, group - c), inverse));
+      for (int64_t i = 0; i < count; ++i) {
+        codes[c + i] = static_cast<int8_t>(integers[i]);
+        sum += integers[i];
+      }
+    }
+    return sum;
+  }
+};
+
+template <class V>
+struct Int8Weights : IntegerOperands<V> {
+  static constexpr bool kMultiplier = false, kZeros = false;
+  static constexpr int64_t kScaleBytes = 4, kColumns = 4, kParts = 1;
+  static constexpr int32_t kOffset = 128;
+
+  static auto part(typename V::I line, int) { return line; }
+  static auto start(const std::byte* x, const std::byte*, const GemmShape& s, int64_t g, int) {
+    return V::set_dword(read<int32_t>(x + s.starts_offset + g * 4));
+  }
+  static auto scale(const std::byte* block, const GemmShape&, int64_t g, int v) {
+    return V::load(reinterpret_cast<const float*>(block) + g * kBlockOutputs + v * V::kLanes);
+  }
+  static void prepare(const float* x, const GemmShape& s, std::byte* to) {
+    Int8Weights::prepare_row(x, s, kOffset, to);
+  }
+  static void pack_header(const PackArgs& a, const GemmShape& s, int64_t r, std::byte* block,
+                          int64_t lane) {
+    for (int64_t g = 0; g < s.groups; ++g) {
+      std::memcpy(block + (g * kBlockOutputs + lane) * 4, a.scales + r * s.groups + g, 4);
+    }
+  }
+  static void pack_line(const std::byte* row, int64_t k, int64_t l, std::byte* line, int64_t lane) {
+    for (int64_t c = 4 * l; c < 4 * l + 4; ++c) {
+      line[lane * 4 + c % 4] = (c < k ? row[c] : std::byte{0}) ^ std::byte{0x80};
+    }
+  }
+  static float value(const std::byte* block, const GemmShape& s, int64_t c, int64_t lane) {
+    const std::byte* line = block + s.header_bytes + c / 4 * kLineBytes;
+    auto code = static_cast<int8_t>(line[lane * 4 + c % 4] ^ std::byte{0x80});
+    return static_cast<float>(code) * read<float>(block + (c / s.group * kBlockOutputs + lane) * 4);
+  }
+};
+
+// A dword of a line is eight columns: byte i holds column i below and column 4 + i above.
+template <class V>
+struct NibbleLayout : IntegerOperands<V> {
+  static constexpr int64_t kColumns = 8, kParts = 2;
+  static constexpr int kTileRows = V::kGemmRowsOfNibbles;
+
+  static auto nibbles(typename V::I line, int p) {
+    return p == 0 ? V::low_nibbles(line) : V::high_nibbles(line);
+  }
+  static void pack_line(const std::byte* row, int64_t k, int64_t l, std::byte* line, int64_t lane) {
+    for (int64_t i = 0; i < 4; ++i) {
+      int64_t low = 8 * l + i, high = low + 4;
+      line[lane * 4 + i] =
+          (low < k ? row[low] : std::byte{0}) | (high < k ? row[high] : std::byte{0}) << 4;
+    }
+  }
+  static int code(const std::byte* block, const GemmShape& s, int64_t c, int64_t lane) {
+    const std::byte* line = block + s.header_bytes + c / 8 * kLineBytes;
+    auto byte = static_cast<int>(line[lane * 4 + c % 4]);
+    return c % 8 < 4 ? byte & 15 : byte >> 4;
+  }
+};
+
+// int4 and uint4: scales as in kernels/scales.h, the rows' multipliers first.
+template <class V, bool HasZeros>
+struct Int4Weights : NibbleLayout<V> {
+  static constexpr bool kMultiplier = true, kZeros = HasZeros;
+  static constexpr int64_t kScaleBytes = 2;
+  static constexpr int32_t kOffset = HasZeros ? 1 : 8;
+
+  static auto part(typename V::I line, int p) { return Int4Weights::nibbles(line, p); }
+  static auto start(const std::byte* x, const std::byte* block, const GemmShape& s, int64_t g,
+                    int v) {
+    auto start = V::set_dword(read<int32_t>(x + s.starts_offset + g * 4));
+    if constexpr (!HasZeros) return start;
+    return V::multiply_dwords(
+        start, V::load_bytes(block + s.zeros_offset + g * kBlockOutputs + v * V::kLanes));
+  }
+  static auto scale(const std::byte* block, const GemmShape& s, int64_t g, int v) {
+    const auto* halves = reinterpret_cast<const Float16*>(block + s.scales_offset);
+    return V::mul(V::load(halves + g * kBlockOutputs + v * V::kLanes),
+                  V::load(reinterpret_cast<const float*>(block) + v * V::kLanes));
+  }
+  static void prepare(const float* x, const GemmShape& s, std::byte* to) {
+    Int4Weights::prepare_row(x, s, kOffset, to);
+  }
+  static void pack_header(const PackArgs& a, const GemmShape& s, int64_t r, std::byte* block,
+                          int64_t lane) {
+    constexpr int64_t kChunk = 64;
+    // All scales of the row decide its multiplier, so they are encoded together.
+    const float* scales = a.scales + r * s.groups;
+    float multiplier = row_multiplier(scales, s.groups);
+    std::memcpy(block + lane * 4, &multiplier, 4);
+    for (int64_t g = 0; g < s.groups; g += kChunk) {
+      Float16 halves[kChunk];
+      int64_t count = s.groups - g < kChunk ? s.groups - g : kChunk;
+      encode_scales(scales + g, count, multiplier, halves);
+      for (int64_t i = 0; i < count; ++i) {
+        int64_t place = (g + i) * kBlockOutputs + lane;
+        std::memcpy(block + s.scales_offset + place * 2, &halves[i], 2);
+        if constexpr (HasZeros) {
+          block[s.zeros_offset + place] = static_cast<std::byte>(a.zeros[r * s.groups + g + i]);
+        }
+      }
+    }
+  }
+  static float value(const std::byte* block, const GemmShape& s, int64_t c, int64_t lane) {
+    int64_t place = c / s.group * kBlockOutputs + lane;
+    int zero = HasZeros ? static_cast<int>(block[s.zeros_offset + place]) : 8;
+    float scale = banyan::to_float(read<Float16>(block + s.scales_offset + place * 2)) *
+                  read<float>(block + lane * 4);
+    return static_cast<float>(Int4Weights::code(block, s, c, lane) - zero) * scale;
+  }
+};
+
+// Scales are kept as their exponents, biased as in f32.
+template <class V>
+struct Mxfp4Weights : NibbleLayout<V> {
+  static constexpr bool kMultiplier = false, kZeros = false;
+  static constexpr int64_t kScaleBytes = 1;
+  static constexpr int32_t kOffset = 12;
+  // Twice the values of e2m1, moved up by kOffset.
+  static constexpr int8_t kCodes[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
+
+  static auto part(typename V::I line, int p) {
+    return V::look_up(kCodes, Mxfp4Weights::nibbles(line, p));
+  }
+  static auto start(const std::byte* x, const std::byte*, const GemmShape& s, int64_t g, int) {
+    return V::set_dword(read<int32_t>(x + s.starts_offset + g * 4));
+  }
+  // Half of 2^(exponent - 127).
+  static auto scale(const std::byte* block, const GemmShape&, int64_t g, int v) {
+    auto exponents = V::load_bytes(block + g * kBlockOutputs + v * V::kLanes);
+    return V::mul(V::power_from_bits(exponents), V::set(0.5f));
+  }
+  static void prepare(const float* x, const GemmShape& s, std::byte* to) {
+    Mxfp4Weights::prepare_row(x, s, kOffset, to);
+  }
+  static void pack_header(const PackArgs& a, const GemmShape& s, int64_t r, std::byte* block,
+                          int64_t lane) {
+    for (int64_t g = 0; g < s.groups; ++g) {
+      auto bits = read<uint32_t>(a.scales + r * s.groups + g);
+      block[g * kBlockOutputs + lane] = static_cast<std::byte>(bits >> 23);
+    }
+  }
+  static float value(const std::byte* block, const GemmShape& s, int64_t c, int64_t lane) {
+    auto exponent = static_cast<uint32_t>(block[c / s.group * kBlockOutputs + lane]);
+    uint32_t bits = exponent == 0 ? 0x400000u : exponent << 23;
+    return static_cast<float>(kCodes[Mxfp4Weights::code(block, s, c, lane)] - kOffset) *
+           (read<float>(&bits) * 0.5f);
+  }
+};
+
+}  // namespace banyan::x86

@@ -1,0 +1,141 @@
+// Random weights of every format for the tests of matrix products.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <vector>
+
+#include "differential/kernels.h"
+#include "quant/formats.h"
+
+namespace banyan::test {
+
+// Whether all tables compute the same bits.
+inline bool multiplies_integers(const WeightFormat& format) {
+  return format.quantised && format.name != "fp8";
+}
+
+// Whether the table rounds x to bf16 before it multiplies.
+inline bool rounds_x(const KernelTable& table, const WeightFormat& format) {
+  bool pairs = std::string_view(table.name) == "avx512_bf16";
+  return pairs && (format.name == "bf16" || format.name == "fp8");
+}
+
+inline constexpr float kE2m1[16] = {0,    0.5,  1,  1.5,  2,  3,  4,  6,
+                                    -0.0, -0.5, -1, -1.5, -2, -3, -4, -6};
+
+// An unpacked matrix: what a checkpoint of the format holds, and the values that it means.
+struct Weights {
+  Weights(const WeightFormat& format, int64_t n, int64_t k, int64_t group, Random& random)
+      : format(format), n(n), k(k), group(group) {
+    if (!format.quantised) {
+      source = encode(random.normals(n * k), format.element);
+      values = decode(source, format.element);
+      return;
+    }
+    int64_t groups = k / group;
+    for (int64_t i = 0; i < n * groups; ++i) {
+      float scale = to_float(from_float<BFloat16>(0.001f + std::fabs(random.normal()) / 64));
+      if (format.name == "mxfp4") scale = std::exp2(static_cast<float>(random.below(12)) - 10);
+      scales.push_back(scale);
+      zeros.push_back(format.name == "uint4" ? static_cast<uint8_t>(random.below(16)) : 8);
+    }
+    for (int64_t i = 0; i < n * k; ++i) {
+      auto code = static_cast<uint8_t>(random.below(format.name.ends_with("4") ? 16 : 256));
+      if (format.name == "fp8" && (code & 0x7f) == 0x7f) code = 0;
+      source.push_back(static_cast<char>(code));
+      int64_t g = i / k * groups + i % k / group;
+      values.push_back(decoded(code, zeros[g]) * scales[g]);
+    }
+  }
+
+  float decoded(uint8_t code, uint8_t zero) const {
+    if (format.name == "int8") return static_cast<int8_t>(code);
+    if (format.name == "mxfp4") return kE2m1[code];
+    if (format.name == "fp8") return to_float(Float8E4M3{code});
+    return static_cast<float>(int{code} - int{zero});
+  }
+
+  const WeightFormat& format;
+  int64_t n, k, group;
+  std::vector<char> source;
+  std::vector<float> scales;
+  std::vector<uint8_t> zeros;
+  std::vector<float> values;
+};
+
+struct PackedWeights {
+  PackedWeights(const KernelTable& table, const Weights& weights)
+      : weights(weights),
+        kernel(table.*weights.format.kernel),
+        bytes(kernel.packed_bytes(weights.n, weights.k, weights.group)),
+        packed(bytes) {
+    pack(0, weights.n, packed);
+  }
+
+  void pack(int64_t begin, int64_t count, AlignedBytes& to) const {
+    int64_t groups = weights.k / weights.group;
+    size_t row_bytes = weights.k * dtype_bytes(weights.format.element);
+    kernel.pack({.source = weights.source.data() + begin * row_bytes,
+                 .scales = weights.scales.data() + begin * groups,
+                 .zeros = weights.zeros.data() + begin * groups,
+                 .packed = to.data(),
+                 .n = weights.n,
+                 .k = weights.k,
+                 .group = weights.group,
+                 .row_begin = begin,
+                 .row_count = count});
+  }
+
+  // Runs `args`, of which the caller has set x, y and their layout.
+  void run(GemmArgs args) const {
+    AlignedBytes workspace(
+        kernel.workspace_bytes(args.x_rows, args.segments, weights.k, weights.group));
+    args.n = weights.n;
+    args.k = weights.k;
+    args.group = weights.group;
+    args.workspace = workspace.data();
+    kernel.run(args);
+  }
+
+  const Weights& weights;
+  const GemmKernel& kernel;
+  size_t bytes;
+  AlignedBytes packed;
+};
+
+// The product with `rows` rows of x, [rows, n] dense.
+inline std::vector<float> multiply(const PackedWeights& w, const float* x, int64_t x_stride,
+                                   int64_t rows, const float* bias, ThreadPool* threads = nullptr) {
+  int64_t n = w.weights.n, y_stride = n + 3;
+  std::vector<float> y(rows * y_stride, -77.0f), dense;
+  GemmPart part = {.weight = w.packed.data(), .row_count = static_cast<int32_t>(rows)};
+  w.run({.launch = {.threads = threads},
+         .x = x,
+         .x_stride = x_stride,
+         .x_rows = rows,
+         .parts = &part,
+         .part_count = 1,
+         .bias = bias,
+         .y = y.data(),
+         .y_stride = y_stride});
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* row = y.data() + r * y_stride;
+    for (int64_t pad = n; pad < y_stride; ++pad) EXPECT_EQ(row[pad], -77.0f);
+    dense.insert(dense.end(), row, row + n);
+  }
+  return dense;
+}
+
+// Groups to try for k columns: all of them where the format has no scales.
+inline std::vector<int64_t> groups_for(const WeightFormat& format, int64_t k) {
+  std::vector<int64_t> groups;
+  if (format.name != "mxfp4") groups.push_back(k);
+  for (int64_t group : {32, 64, 128}) {
+    if (format.quantised && k % group == 0 && group < k) groups.push_back(group);
+  }
+  return groups;
+}
+
+}  // namespace banyan::test
