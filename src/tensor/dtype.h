@@ -15,6 +15,7 @@ enum class DType : uint8_t {
   kF64,
   kF8E4M3,
   kF8E5M2,
+  kF8E8M0,
   kI8,
   kU8,
   kI16,

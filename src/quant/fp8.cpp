@@ -1,0 +1,70 @@
+// fp8: e4m3fn (bias 7, largest 448, no infinity) with one scale for each block of 128 rows and
+// columns, as DeepSeek-V3's checkpoints have (arXiv:2412.19437, section 3.3).
+#include <bit>
+
+#include "quant/codes.h"
+#include "quant/group_loop.h"
+
+namespace banyan {
+namespace {
+
+constexpr float kLargest = 448;
+
+// Nearest even, saturated.
+uint8_t e4m3_of(float x) {
+  uint32_t sign = (std::bit_cast<uint32_t>(x) >> 24) & 0x80u;
+  float magnitude = std::min(std::fabs(x), kLargest);
+  uint32_t bits = std::bit_cast<uint32_t>(magnitude);
+  uint32_t normal = ((bits + 0x7ffffu + ((bits >> 20) & 1u)) >> 20) - (120u << 3);
+  // Subnormals are multiples of 2^-9, the unit in the last place of 2^14.
+  uint32_t subnormal = std::bit_cast<uint32_t>(magnitude + 0x1p14f) - 0x46800000u;
+  return static_cast<uint8_t>(sign | (magnitude < 0x1p-6f ? subnormal : normal));
+}
+
+// As an f32 with the exponent of e4m3 the number is 2^-120 of itself, subnormals included.
+float value_of_e4m3(uint8_t code) {
+  uint32_t bits = (uint32_t{code} & 0x80u) << 24 | (uint32_t{code} & 0x7fu) << 20;
+  return std::bit_cast<float>(bits) * 0x1p120f;
+}
+
+// One block: `columns` of each of `rows` rows, which lie `stride` apart.
+void quantise_block(const float* x, int64_t rows, int64_t columns, int64_t stride, uint8_t* codes,
+                    float* scale) {
+  float largest = 0;
+  for (int64_t r = 0; r < rows; ++r) {
+    largest = std::max(largest, quant::largest_magnitude(x + r * stride, columns));
+  }
+  bool zeros = largest < quant::kMagnitudeMin;
+  *scale = zeros ? 0 : largest / kLargest;
+  float inverse = zeros ? 0 : kLargest / largest;
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < columns; ++c) {
+      codes[r * stride + c] = e4m3_of(x[r * stride + c] * inverse);
+    }
+  }
+}
+
+}  // namespace
+
+void quantise_fp8(const float* x, const RowsShape& shape, const QuantisedRows& to) {
+  for (int64_t row = 0; row < shape.rows; row += kFp8Block) {
+    int64_t rows = std::min(kFp8Block, shape.rows - row);
+    for (int64_t column = 0; column < shape.columns; column += kFp8Block) {
+      int64_t columns = std::min(kFp8Block, shape.columns - column);
+      float scale = 0;
+      int64_t first = row * shape.columns + column;
+      quantise_block(x + first, rows, columns, shape.columns, to.codes + first, &scale);
+      for (int64_t r = row; r < row + rows; ++r) {
+        float* scales = to.scales + r * shape.groups();
+        std::fill(scales + column / shape.group,
+                  scales + (column + columns + shape.group - 1) / shape.group, scale);
+      }
+    }
+  }
+}
+
+void dequantise_fp8(const QuantisedRows& from, const RowsShape& shape, float* x) {
+  quant::dequantise(from, shape, x, [](uint8_t code, int64_t) { return value_of_e4m3(code); });
+}
+
+}  // namespace banyan
