@@ -162,17 +162,26 @@ struct Capture {
   int32_t slot = 0;
 };
 
+// The spans of a step over states in slots. Each span changes the state in its slot in place, and
+// takes it as zero when it starts at position 0. No other span and no capture of the step has the
+// same slot.
+//
+// Recurrences have two forms that differ in bits, and a position takes the same one in whatever
+// span it runs: below the sequence's prompt_tokens the prefill form, computed by chunks that are
+// cut at absolute multiples of `chunk`, and from there on the decode form, row by row. The state
+// after a prompt whose last chunk is not whole is the prefill form's too. So a span that starts
+// below prompt_tokens starts at a multiple of `chunk`, and one that ends below it ends at one.
+struct SlotSpans {
+  const SpanArgs* spans = nullptr;
+  int64_t count = 0;
+  const int32_t* slots = nullptr;          // [count]
+  const int32_t* prompt_tokens = nullptr;  // [count]
+  const Capture* captures = nullptr;
+  int64_t capture_count = 0;
+};
+
 // Linear attention whose state decays by a constant of the head (lightning attention):
 //   S_t = exp(log_decay) S_{t-1} + k_t^T v_t,   o_t = scale q_t S_t.
-//
-// It has two forms that differ in bits, and a position takes the same one in whatever span it runs:
-// below the sequence's prompt_tokens the prefill form, computed by chunks that are cut at absolute
-// multiples of `chunk`, and from there on the decode form, row by row. The state after a prompt
-// whose last chunk is not whole is the prefill form's too. So a span that starts below
-// prompt_tokens starts at a multiple of `chunk`, and one that ends below it ends at one.
-//
-// Each span changes the state in its slot in place, and takes it as zero when it starts at position
-// 0. No other span and no capture of the step has the same slot.
 struct LinearAttentionArgs {
   Launch launch = {};
   const float* q = nullptr;  // [rows, heads, key_dim], heads dense inside a row
@@ -185,12 +194,56 @@ struct LinearAttentionArgs {
   int64_t heads = 0, key_dim = 0, value_dim = 0;
   int64_t chunk = 1;
   float scale = 1;
-  const SpanArgs* spans = nullptr;
-  int64_t span_count = 0;
-  const int32_t* slots = nullptr;          // [spans]
-  const int32_t* prompt_tokens = nullptr;  // [spans]
-  const Capture* captures = nullptr;
-  int64_t capture_count = 0;
+  SlotSpans spans = {};
+};
+
+// The delta rule with a decay of each key channel (Kimi Delta Attention). With D_t = Diag(decay_t),
+//   S_t = D_t S_{t-1} + beta_t k_t^T (v_t - k_t D_t S_{t-1}),   o_t = scale q_t S_t.
+// Keys of length 1 at most and beta in [0, 1] keep the state from growing.
+struct DeltaAttentionArgs {
+  Launch launch = {};
+  const float* q = nullptr;  // [rows, heads, key_dim], heads dense inside a row
+  const float* k = nullptr;  // [rows, heads, key_dim]
+  const float* v = nullptr;  // [rows, heads, value_dim]
+  int64_t q_row_stride = 0, k_row_stride = 0, v_row_stride = 0;
+  const float* decay = nullptr;  // [rows, heads, key_dim] dense, in [0, 1]
+  const float* beta = nullptr;   // [rows, heads] dense
+  float* states = nullptr;       // [slots, heads, key_dim, value_dim]
+  float* out = nullptr;          // [rows, heads, value_dim] dense
+  int64_t heads = 0, key_dim = 0, value_dim = 0;
+  int64_t chunk = 1;
+  float scale = 1;
+  SlotSpans spans = {};
+};
+
+// What the delta rule is gated by, where z = decay_logits[r, h, c] + bias[h, c] and
+// rate = exp(log_rate[h]):
+//   decay = exp(-rate softplus(z)), or exp(lower_bound sigmoid(rate z)) if lower_bound is below 0;
+//   beta  = sigmoid(beta_logits[r, h]).
+struct DeltaGatesArgs {
+  Launch launch = {};
+  const float* decay_logits = nullptr;  // [rows, heads, key_dim], heads dense inside a row
+  const float* beta_logits = nullptr;   // [rows, heads], dense inside a row
+  int64_t decay_row_stride = 0, beta_row_stride = 0;
+  const float* log_rate = nullptr;  // [heads]
+  const float* bias = nullptr;      // [heads, key_dim]
+  float lower_bound = 0;
+  float* decay = nullptr;  // [rows, heads, key_dim] dense
+  float* beta = nullptr;   // [rows, heads] dense
+  int64_t rows = 0, heads = 0, key_dim = 0;
+};
+
+// A causal convolution along each channel: y[t, c] = silu(sum_j weight[j, c] x[t - taps + 1 + j,
+// c]). The state is the last taps - 1 inputs, oldest first. It has one form.
+struct ShortConvArgs {
+  Launch launch = {};
+  const float* x = nullptr;  // [rows, channels]
+  int64_t x_row_stride = 0;
+  const float* weight = nullptr;  // [taps, channels]
+  float* states = nullptr;        // [slots, taps - 1, channels]
+  float* y = nullptr;             // [rows, channels] dense
+  int64_t channels = 0, taps = 0;
+  SlotSpans spans = {};
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -217,6 +270,9 @@ struct KernelTable {
   void (*page_write)(const PageWriteArgs&) = nullptr;
   void (*attention)(const AttentionArgs&) = nullptr;
   void (*linear_attention)(const LinearAttentionArgs&) = nullptr;
+  void (*delta_attention)(const DeltaAttentionArgs&) = nullptr;
+  void (*delta_gates)(const DeltaGatesArgs&) = nullptr;
+  void (*short_conv)(const ShortConvArgs&) = nullptr;
 };
 
 }  // namespace banyan

@@ -75,7 +75,10 @@ KernelTable measuring_kernels(const KernelTable& like) {
           .logit_stats = [](const LogitStatsArgs&) {},
           .page_write = [](const PageWriteArgs&) {},
           .attention = [](const AttentionArgs&) {},
-          .linear_attention = [](const LinearAttentionArgs&) {}};
+          .linear_attention = [](const LinearAttentionArgs&) {},
+          .delta_attention = [](const DeltaAttentionArgs&) {},
+          .delta_gates = [](const DeltaGatesArgs&) {},
+          .short_conv = [](const ShortConvArgs&) {}};
 }
 
 }  // namespace banyan

@@ -25,6 +25,15 @@ void check_slots(const Step& s, int64_t chunk) {
   }
 }
 
+SlotSpans slot_spans(const Step& s) {
+  return {.spans = s.batch.spans.data(),
+          .count = std::ssize(s.batch.spans),
+          .slots = s.batch.slots.data(),
+          .prompt_tokens = s.batch.prompt_tokens.data(),
+          .captures = s.batch.captures.data(),
+          .capture_count = std::ssize(s.batch.captures)};
+}
+
 }  // namespace
 
 Tensor linear_attention(Step& s, Tensor q, Tensor k, Tensor v, Tensor log_decay, StateId state,
@@ -53,12 +62,7 @@ Tensor linear_attention(Step& s, Tensor q, Tensor k, Tensor v, Tensor log_decay,
                               .value_dim = shape.value_dim,
                               .chunk = spec.alignment_tokens,
                               .scale = shape.scale,
-                              .spans = s.batch.spans.data(),
-                              .span_count = std::ssize(s.batch.spans),
-                              .slots = s.batch.slots.data(),
-                              .prompt_tokens = s.batch.prompt_tokens.data(),
-                              .captures = s.batch.captures.data(),
-                              .capture_count = std::ssize(s.batch.captures)});
+                              .spans = slot_spans(s)});
   return out;
 }
 

@@ -1,5 +1,5 @@
-// Linear attention of every table: against f64, and against itself bit for bit in other spans,
-// batches and numbers of threads, and from captured states.
+// The recurrences of every table (linear attention and the delta rule): against f64, and against
+// themselves bit for bit in other spans, batches and numbers of threads, and from captured states.
 //
 // Slots start as NaN, so a state that was not made here shows.
 #include <gtest/gtest.h>
@@ -13,7 +13,10 @@ namespace {
 
 using namespace test;  // NOLINT
 
+enum class Rule : uint8_t { kLinear, kDelta };
+
 struct Shape {
+  Rule rule = Rule::kLinear;
   int64_t heads = 2, key_dim = 8, value_dim = 12, chunk = 8;
   int64_t key_width() const { return heads * key_dim; }
   int64_t value_width() const { return heads * value_dim; }
@@ -27,16 +30,30 @@ struct Shape {
   }
 };
 
-// Queries, keys and values of one sequence, rows dense.
+// Queries, keys and values of one sequence, rows dense. For the delta rule keys are of length 1 at
+// most; decays go from none to a channel that forgets all, and strengths from 0 to 1.
 struct Inputs {
   Inputs(const Shape& shape, int64_t length, int64_t prompt, Random& random)
       : length(length),
         prompt(prompt),
         q(random.normals(length * shape.key_width())),
         k(random.normals(length * shape.key_width())),
-        v(random.normals(length * shape.value_width())) {}
+        v(random.normals(length * shape.value_width())) {
+    if (shape.rule == Rule::kLinear) return;
+    for (int64_t i = 0; i < length * shape.heads; ++i) {
+      float* key = k.data() + i * shape.key_dim;
+      float squares = 0;
+      for (int64_t c = 0; c < shape.key_dim; ++c) squares += key[c] * key[c];
+      for (int64_t c = 0; c < shape.key_dim; ++c) {
+        key[c] /= std::sqrt(squares + 1e-6f);
+        float step = i % 5 == 0 ? 40 * std::fabs(random.normal()) : random.below(3) == 0 ? 0 : 0.2f;
+        decay.push_back(random.below(200) == 0 ? 0 : std::exp(-step * std::fabs(random.normal())));
+      }
+      beta.push_back(static_cast<float>(random.below(101)) / 100);
+    }
+  }
   int64_t length, prompt;
-  std::vector<float> q, k, v;
+  std::vector<float> q, k, v, decay, beta;
 };
 
 struct Span {
@@ -59,7 +76,7 @@ class Slots {
     int64_t stride = 2 * shape_.key_width() + shape_.value_width();
     std::vector<SpanArgs> args;
     std::vector<int32_t> slots, prompts;
-    std::vector<float> rows;
+    std::vector<float> rows, decay, beta;
     for (const Span& span : spans) {
       args.push_back({.row_begin = static_cast<int32_t>(std::ssize(rows) / stride),
                       .row_count = static_cast<int32_t>(span.count),
@@ -70,32 +87,41 @@ class Slots {
         append(span.inputs->q, i, shape_.key_width(), rows);
         append(span.inputs->k, i, shape_.key_width(), rows);
         append(span.inputs->v, i, shape_.value_width(), rows);
+        if (shape_.rule == Rule::kLinear) continue;
+        append(span.inputs->decay, i, shape_.key_width(), decay);
+        append(span.inputs->beta, i, shape_.heads, beta);
       }
     }
     if (rows.empty()) return {};
-    std::vector<float> log_decay = shape_.log_decay();
     std::vector<float> out(std::ssize(rows) / stride * shape_.value_width(), NAN);
-    table.linear_attention({.launch = {.threads = threads},
-                            .q = rows.data(),
-                            .k = rows.data() + shape_.key_width(),
-                            .v = rows.data() + 2 * shape_.key_width(),
-                            .q_row_stride = stride,
-                            .k_row_stride = stride,
-                            .v_row_stride = stride,
-                            .log_decay = log_decay.data(),
-                            .states = states_.data(),
-                            .out = out.data(),
-                            .heads = shape_.heads,
-                            .key_dim = shape_.key_dim,
-                            .value_dim = shape_.value_dim,
-                            .chunk = shape_.chunk,
-                            .scale = shape_.scale(),
-                            .spans = args.data(),
-                            .span_count = std::ssize(args),
+    SlotSpans slot_spans = {.spans = args.data(),
+                            .count = std::ssize(args),
                             .slots = slots.data(),
                             .prompt_tokens = prompts.data(),
                             .captures = captures.data(),
-                            .capture_count = std::ssize(captures)});
+                            .capture_count = std::ssize(captures)};
+    auto common = [&](auto kernel_args) {
+      kernel_args.launch = {.threads = threads};
+      kernel_args.q = rows.data();
+      kernel_args.k = rows.data() + shape_.key_width();
+      kernel_args.v = rows.data() + 2 * shape_.key_width();
+      kernel_args.q_row_stride = kernel_args.k_row_stride = kernel_args.v_row_stride = stride;
+      kernel_args.states = states_.data();
+      kernel_args.out = out.data();
+      kernel_args.heads = shape_.heads;
+      kernel_args.key_dim = shape_.key_dim;
+      kernel_args.value_dim = shape_.value_dim;
+      kernel_args.chunk = shape_.chunk;
+      kernel_args.scale = shape_.scale();
+      kernel_args.spans = slot_spans;
+      return kernel_args;
+    };
+    if (shape_.rule == Rule::kLinear) {
+      std::vector<float> log_decay = shape_.log_decay();
+      table.linear_attention(common(LinearAttentionArgs{.log_decay = log_decay.data()}));
+    } else {
+      table.delta_attention(common(DeltaAttentionArgs{.decay = decay.data(), .beta = beta.data()}));
+    }
     return out;
   }
 
@@ -150,6 +176,77 @@ void expect_near_exact(const Shape& shape, const Inputs& inputs, const std::vect
   }
 }
 
+// The plain scan in f64. The rule only shrinks what is in the state, so an error made in one step
+// grows no more: after i steps it is at most i times that of one, which reads and writes a state of
+// a norm that is at hand in key_dim terms, and applies it once more in products of up to a chunk of
+// decays.
+void expect_near_exact_delta(const Shape& shape, const Inputs& inputs,
+                             const std::vector<float>& out) {
+  for (int64_t h = 0; h < shape.heads; ++h) {
+    std::vector<double> state(shape.key_dim * shape.value_dim);
+    double largest = 0;
+    for (int64_t i = 0; i < inputs.length; ++i) {
+      const float* q = inputs.q.data() + i * shape.key_width() + h * shape.key_dim;
+      const float* k = inputs.k.data() + i * shape.key_width() + h * shape.key_dim;
+      const float* decay = inputs.decay.data() + i * shape.key_width() + h * shape.key_dim;
+      const float* v = inputs.v.data() + i * shape.value_width() + h * shape.value_dim;
+      double q_squares = 0;
+      for (int64_t c = 0; c < shape.key_dim; ++c) q_squares += double{q[c]} * double{q[c]};
+      for (int64_t d = 0; d < shape.value_dim; ++d) {
+        double read = 0, exact = 0, squares = 0;
+        for (int64_t c = 0; c < shape.key_dim; ++c) {
+          double& s = state[c * shape.value_dim + d];
+          s *= double{decay[c]};
+          read += double{k[c]} * s;
+        }
+        double update = double{inputs.beta[i * shape.heads + h]} * (double{v[d]} - read);
+        for (int64_t c = 0; c < shape.key_dim; ++c) {
+          double& s = state[c * shape.value_dim + d];
+          s += double{k[c]} * update;
+          exact += double{q[c]} * s * double{shape.scale()};
+          squares += s * s;
+        }
+        largest = std::max({largest, std::sqrt(squares), std::fabs(double{v[d]})});
+        auto roundings = static_cast<double>(2 * i + shape.chunk + shape.key_dim + 8);
+        ASSERT_NEAR(
+            out[i * shape.value_width() + h * shape.value_dim + d], exact,
+            roundings * double{kEpsilon} * largest * std::sqrt(q_squares) * double{shape.scale()})
+            << "row " << i << " head " << h << " column " << d;
+      }
+    }
+  }
+}
+
+TEST(DeltaAttention, BothFormsOfEveryTableAreWithinTheirErrorBound) {
+  Random random(6);
+  for (const KernelTable* table : tables()) {
+    for (int64_t chunk : {1, 5, 16, 64}) {
+      for (int64_t key_dim : {1, 8, 13, 64, 128}) {
+        for (int64_t value_dim : {9, 70}) {
+          for (int64_t prompt : {0, 1, 40, 64, 100}) {
+            Shape shape = {Rule::kDelta, 3, key_dim, value_dim, chunk};
+            SCOPED_TRACE(fmt::format("{} chunk {} dims {} x {} prompt {}", table->name, chunk,
+                                     key_dim, value_dim, prompt));
+            Inputs inputs(shape, 100, prompt, random);
+            expect_near_exact_delta(shape, inputs, run_whole(*table, shape, inputs));
+          }
+        }
+      }
+    }
+  }
+}
+
+// Heads beyond the scratch of the fast kernels.
+TEST(RecurrenceKernels, TakeHeadsOfAnySize) {
+  Random random(7);
+  for (const KernelTable* table : tables()) {
+    Shape linear = {Rule::kLinear, 1, 300, 300, 8}, delta = {Rule::kDelta, 1, 300, 300, 8};
+    Inputs a(linear, 20, 16, random), b(delta, 20, 16, random);
+    expect_near_exact(linear, a, run_whole(*table, linear, a));
+    expect_near_exact_delta(delta, b, run_whole(*table, delta, b));
+  }
+}
+
 TEST(LinearAttention, BothFormsOfEveryTableAreWithinTheirErrorBound) {
   Random random(1);
   for (const KernelTable* table : tables()) {
@@ -167,12 +264,14 @@ TEST(LinearAttention, BothFormsOfEveryTableAreWithinTheirErrorBound) {
   }
 }
 
+class Recurrence : public testing::TestWithParam<Rule> {};
+
 // Sequences beside each other in random spans, cut at chunks while they are in their prompts.
-TEST(LinearAttention, SpansNeighboursAndThreadsDoNotChangeABit) {
+TEST_P(Recurrence, SpansNeighboursAndThreadsDoNotChangeABit) {
   Random random(2);
   for (const KernelTable* table : tables()) {
-    for (int64_t chunk : {4, 8}) {
-      Shape shape = {.heads = 3, .chunk = chunk};
+    for (int64_t chunk : {4, 32}) {
+      Shape shape = {GetParam(), 3, 20, 70, chunk};
       ThreadPool threads(chunk == 4 ? 2 : 3);
       Inputs a(shape, 120, 77, random), b(shape, 90, 64, random), c(shape, 40, 3, random);
       std::vector<const Inputs*> inputs = {&a, &b, &c};
@@ -209,10 +308,10 @@ TEST(LinearAttention, SpansNeighboursAndThreadsDoNotChangeABit) {
 }
 
 // The form is the position's, not the span's: a prompt computed to its end and then row by row.
-TEST(LinearAttention, TheTwoFormsDifferAndThePromptsLengthTellsWhichOneRuns) {
+TEST_P(Recurrence, TheTwoFormsDifferAndThePromptsLengthTellsWhichOneRuns) {
   Random random(5);
   for (const KernelTable* table : tables()) {
-    Shape shape;
+    Shape shape = {.rule = GetParam()};
     Inputs inputs(shape, 60, 29, random), scanned = inputs;
     scanned.prompt = 0;
     auto expected = run_whole(*table, shape, inputs);
@@ -229,10 +328,10 @@ TEST(LinearAttention, TheTwoFormsDifferAndThePromptsLengthTellsWhichOneRuns) {
 
 // A captured state is the one of a run that ended there, as a prompt of its own or not, and what
 // resumes from it goes on as if it had never stopped.
-TEST(LinearAttention, CapturesAreTheStatesOfRunsThatEndThere) {
+TEST_P(Recurrence, CapturesAreTheStatesOfRunsThatEndThere) {
   Random random(3);
   for (const KernelTable* table : tables()) {
-    Shape shape = {.chunk = 8};
+    Shape shape = {.rule = GetParam(), .chunk = 8};
     Inputs other(shape, 20, 20, random), inputs(shape, 70, 61, random);
     Slots slots(shape, 6);
     std::vector<float> out = slots.step(
@@ -255,11 +354,11 @@ TEST(LinearAttention, CapturesAreTheStatesOfRunsThatEndThere) {
 }
 
 // A slot is reused without clearing it: its next sequence starts at position 0.
-TEST(LinearAttention, ASpanFromTheStartForgetsTheSlot) {
+TEST_P(Recurrence, ASpanFromTheStartForgetsTheSlot) {
   Random random(4);
   for (const KernelTable* table : tables()) {
     for (int64_t prompt : {0, 10}) {
-      Shape shape;
+      Shape shape = {.rule = GetParam()};
       Inputs before(shape, 30, 30, random), after(shape, 20, prompt, random);
       Slots slots(shape, 1);
       slots.step(*table, {{&before, 0, 0, 30}});
@@ -269,6 +368,11 @@ TEST(LinearAttention, ASpanFromTheStartForgetsTheSlot) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Rules, Recurrence, testing::Values(Rule::kLinear, Rule::kDelta),
+                         [](auto& test) {
+                           return test.param == Rule::kDelta ? "Delta" : "Linear";
+                         });
 
 }  // namespace
 }  // namespace banyan

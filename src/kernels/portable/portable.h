@@ -28,6 +28,9 @@ void logit_stats(const LogitStatsArgs& args);
 void page_write(const PageWriteArgs& args);
 void attention(const AttentionArgs& args);
 void linear_attention(const LinearAttentionArgs& args);
+void delta_attention(const DeltaAttentionArgs& args);
+void delta_gates(const DeltaGatesArgs& args);
+void short_conv(const ShortConvArgs& args);
 
 const KernelTable& table();
 

@@ -23,6 +23,9 @@ const KernelTable& table() {
       .page_write = page_write,
       .attention = attention,
       .linear_attention = linear_attention,
+      .delta_attention = delta_attention,
+      .delta_gates = delta_gates,
+      .short_conv = short_conv,
   };
   return kTable;
 }

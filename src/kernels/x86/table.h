@@ -3,6 +3,7 @@
 
 #include "kernels/portable/portable.h"
 #include "kernels/x86/attention.h"
+#include "kernels/x86/delta.h"
 #include "kernels/x86/gemm.h"
 #include "kernels/x86/rowwise.h"
 
@@ -30,7 +31,10 @@ constexpr KernelTable make_table(const char* name) {
       .logit_stats = logit_stats<V>,
       .page_write = page_write<V>,
       .attention = attention<V>,
-      .linear_attention = portable::linear_attention,
+      .linear_attention = linear_attention<V>,
+      .delta_attention = delta_attention<V>,
+      .delta_gates = delta_gates<V>,
+      .short_conv = short_conv<V>,
   };
 }
 

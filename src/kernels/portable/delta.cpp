@@ -1,0 +1,137 @@
+// The delta rule with a decay of each channel, and its gates.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "kernels/portable/portable.h"
+#include "kernels/slots.h"
+
+namespace banyan::portable {
+namespace {
+
+struct Portable {};
+
+struct DeltaHead : SlotHead<Portable, DeltaAttentionArgs> {
+  using SlotHead::SlotHead;
+
+  const float* decay(int64_t i) const {
+    return args.decay + ((first_row + i) * args.heads + head) * args.key_dim;
+  }
+  float beta(int64_t i) const { return args.beta[(first_row + i) * args.heads + head]; }
+
+  float dot(const float* x, const float* y) const {
+    float sum = 0;
+    for (int64_t c = 0; c < args.key_dim; ++c) sum += x[c] * y[c];
+    return sum;
+  }
+
+  // y = y + factor x S
+  void add_read(float factor, const float* x, float* y) const {
+    for (int64_t c = 0; c < args.key_dim; ++c) {
+      add_multiple(factor * x[c], state + c * args.value_dim, y);
+    }
+  }
+
+  // y = y + factor x
+  void add_multiple(float factor, const float* x, float* y) const {
+    for (int64_t d = 0; d < args.value_dim; ++d) y[d] += factor * x[d];
+  }
+
+  // Rows [first, first + n), a chunk or the part of one that the prompt has. With d(i, j) the
+  // product of the decays of rows j + 1 to i, S the state before the chunk, i and j counted from
+  // its first row:
+  //   u_i = beta_i (v_i - (d(i, -1) k_i) S - sum_{j < i} (k_i . d(i, j) k_j) u_j)
+  //   o_i = scale ((d(i, -1) q_i) S + sum_{j <= i} (q_i . d(i, j) k_j) u_j)
+  //   S   = d(n - 1, -1) S + sum_j (d(n - 1, j) k_j)^T u_j
+  // A product of decays can only vanish; a quotient of two of them, or a sum of logarithms that is
+  // taken apart again, would overflow or cancel.
+  void prefill_form(int64_t first, int64_t n) const {
+    int64_t key_dim = args.key_dim, value_dim = args.value_dim;
+    std::vector<float> keys(n * key_dim);     // d(i, j) k_j
+    std::vector<float> total(key_dim, 1.0f);  // d(i, -1)
+    std::vector<float> updates(n * value_dim), row(key_dim);
+    auto decayed = [&](const float* x) {
+      for (int64_t c = 0; c < key_dim; ++c) row[c] = total[c] * x[c];
+      return row.data();
+    };
+    for (int64_t i = 0; i < n; ++i) {
+      const float *q = this->q(first + i), *k = this->k(first + i), *e = decay(first + i);
+      float *u = updates.data() + i * value_dim, *out = this->out(first + i);
+      for (int64_t c = 0; c < key_dim; ++c) {
+        total[c] *= e[c];
+        for (int64_t j = 0; j < i; ++j) keys[j * key_dim + c] *= e[c];
+        keys[i * key_dim + c] = k[c];
+      }
+      std::copy_n(v(first + i), value_dim, u);
+      add_read(-1, decayed(k), u);
+      for (int64_t j = 0; j < i; ++j) {
+        add_multiple(-dot(k, &keys[j * key_dim]), &updates[j * value_dim], u);
+      }
+      for (int64_t d = 0; d < value_dim; ++d) u[d] *= beta(first + i);
+      std::fill_n(out, value_dim, 0.0f);
+      add_read(args.scale, decayed(q), out);
+      for (int64_t j = 0; j <= i; ++j) {
+        add_multiple(args.scale * dot(q, &keys[j * key_dim]), &updates[j * value_dim], out);
+      }
+    }
+    for (int64_t c = 0; c < key_dim; ++c) {
+      float* s = state + c * value_dim;
+      for (int64_t d = 0; d < value_dim; ++d) s[d] *= total[c];
+      for (int64_t j = 0; j < n; ++j)
+        add_multiple(keys[j * key_dim + c], &updates[j * value_dim], s);
+    }
+  }
+
+  void decode_form(int64_t i) const {
+    for (int64_t c = 0; c < args.key_dim; ++c) {
+      float* s = state + c * args.value_dim;
+      for (int64_t d = 0; d < args.value_dim; ++d) s[d] *= decay(i)[c];
+    }
+    float* u = out(i);  // the update first, then the output
+    std::copy_n(v(i), args.value_dim, u);
+    add_read(-1, k(i), u);
+    for (int64_t c = 0; c < args.key_dim; ++c) {
+      add_multiple(beta(i) * k(i)[c], u, state + c * args.value_dim);
+    }
+    std::fill_n(u, args.value_dim, 0.0f);
+    add_read(args.scale, q(i), u);
+  }
+};
+
+// log(1 + exp(z)), which is z where exp(z) drowns 1.
+float softplus(float z) {
+  return z > 20 ? z : std::log1p(std::exp(z));
+}
+
+float sigmoid(float z) {
+  return 1.0f / (1.0f + std::exp(-z));
+}
+
+}  // namespace
+
+// Kimi Team 2025, "Kimi Linear", arXiv:2510.26692, section 3: equation 1, and the chunked form of
+// section 3.1 with the triangular system solved row by row.
+void delta_attention(const DeltaAttentionArgs& a) {
+  run_heads<DeltaHead>(a);
+}
+
+// The softplus law: Dao and Gu 2024, "Transformers are SSMs"; the bounded one as in
+// flash-linear-attention's KDA ("safe gate").
+void delta_gates(const DeltaGatesArgs& a) {
+  parallel_for(a.launch, a.rows, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin * a.heads; i < end * a.heads; ++i) {
+      int64_t r = i / a.heads, h = i % a.heads;
+      float rate = std::exp(a.log_rate[h]);
+      for (int64_t c = 0; c < a.key_dim; ++c) {
+        float z = a.decay_logits[r * a.decay_row_stride + h * a.key_dim + c];
+        z += a.bias[h * a.key_dim + c];
+        float log_decay =
+            a.lower_bound < 0 ? a.lower_bound * sigmoid(rate * z) : -rate * softplus(z);
+        a.decay[i * a.key_dim + c] = std::exp(log_decay);
+      }
+      a.beta[i] = sigmoid(a.beta_logits[r * a.beta_row_stride + h]);
+    }
+  });
+}
+
+}  // namespace banyan::portable

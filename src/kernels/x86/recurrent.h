@@ -1,0 +1,220 @@
+// Linear attention and short convolutions, whose memory is a state in a slot; the formulas' sources
+// are in portable/recurrent.cpp.
+//
+// The prefill form goes through a chunk by blocks of kBlock rows from its start: the work inside a
+// block grows with its rows, that on the state does not.
+#pragma once
+
+#include "kernels/portable/portable.h"
+#include "kernels/slots.h"
+#include "kernels/x86/dot.h"
+#include "kernels/x86/product.h"
+
+namespace banyan::x86 {
+
+constexpr int64_t kBlock = 16;
+constexpr int64_t kHeadDimMax = 256;  // of a block's scratch; larger heads take the portable kernel
+
+// Calls head.run_block(first row, rows) for each block of a chunk.
+template <class Head>
+static inline void for_blocks(Head& head, int64_t first, int64_t n) {
+  for (int64_t i = 0; i < n; i += kBlock) {
+    head.run_block(first + i, n - i < kBlock ? n - i : kBlock);
+  }
+}
+
+// y = factor x.
+template <class V>
+inline void scale(float factor, const float* x, float* y, int64_t count) {
+  for (int64_t c = 0; c < count; c += V::kLanes) {
+    auto product = V::mul(V::set(factor), load_up_to<V>(x + c, count - c));
+    store_up_to<V>(y + c, count - c, product);
+  }
+}
+
+// One row of the decode form, where u = beta (v - k D S), or u = v without a correction:
+//   S = D S + k^T u,  out = scale q S.
+// A column of the state depends on no other, so a panel of columns goes through both at once.
+struct DecodeRow {
+  const float *q, *k, *v;
+  const float* decay;  // [key_dim]
+  float* state;        // [key_dim, value_dim]
+  float* out;
+  int64_t key_dim, value_dim;
+  float scale;
+};
+
+// The panel of `row` from `column` on, with u = `update`.
+template <class V, int N>
+inline void decode_panel(const DecodeRow& row, int64_t column, int64_t lanes,
+                         const Panel<V, N>& update) {
+  auto out = Panel<V, N>::zero();
+  for (int64_t c = 0; c < row.key_dim; ++c) {
+    float* at = row.state + c * row.value_dim + column;
+    auto state = Panel<V, N>::load(at, lanes);
+    state.scale(row.decay[c]);
+    state.add(row.k[c], update);
+    state.store(at, lanes);
+    out.add(row.q[c], state);
+  }
+  out.scale(row.scale);
+  out.store(row.out + column, lanes);
+}
+
+template <class V>
+struct LinearHead : SlotHead<V, LinearAttentionArgs> {
+  LinearHead(const LinearAttentionArgs& a, int64_t span, int64_t head)
+      : SlotHead<V, LinearAttentionArgs>(a, span, head) {
+    for (int64_t steps = 0; steps <= kBlock; ++steps) {
+      float exponent = a.log_decay[head] * static_cast<float>(steps);
+      decay[steps] = V::lane0(exp<V>(V::set(exponent)));
+    }
+  }
+
+  void prefill_form(int64_t first, int64_t n) { for_blocks(*this, first, n); }
+
+  void decode_form(int64_t i) {
+    const LinearAttentionArgs& a = this->args;
+    float decays[kHeadDimMax];
+    for (int64_t c = 0; c < a.key_dim; ++c) decays[c] = decay[1];
+    DecodeRow row = {.q = this->q(i),
+                     .k = this->k(i),
+                     .v = this->v(i),
+                     .decay = decays,
+                     .state = this->state,
+                     .out = this->out(i),
+                     .key_dim = a.key_dim,
+                     .value_dim = a.value_dim,
+                     .scale = a.scale};
+    for_panels<V>(a.value_dim, [&]<int N>(int64_t column, int64_t lanes) {
+      decode_panel<V, N>(row, column, lanes, Panel<V, N>::load(row.v + column, lanes));
+    });
+  }
+
+  // scores[i][j] = d^(i-j) q_i . k_j for j <= i; the rest is not written.
+  void score(int64_t first, int64_t n, float (*scores)[kBlock]) const {
+    for (int64_t i = 0; i < n; i += V::kTileRows) {
+      int64_t rows = n - i < V::kTileRows ? n - i : V::kTileRows;
+      const float* queries[V::kTileRows];
+      for (int64_t r = 0; r < rows; ++r) queries[r] = this->q(first + i + r);
+      for (int64_t j = 0; j < i + rows; j += kTileOutputs) {
+        const float* keys[kTileOutputs];
+        float sums[V::kTileRows][kTileOutputs];
+        for (int64_t b = 0; b < kTileOutputs; ++b) {
+          keys[b] = this->k(first + (j + b < n ? j + b : j));
+        }
+        dot_tile_of<V>(rows, queries, keys, this->args.key_dim, sums);
+        for (int64_t r = 0; r < rows; ++r) {
+          for (int64_t b = 0; b < kTileOutputs && j + b <= i + r; ++b) {
+            scores[i + r][j + b] = decay[i + r - j - b] * sums[r][b];
+          }
+        }
+      }
+    }
+  }
+
+  // out_i = scale (d^(i+1) q_i S + sum_{j <= i} scores_ij v_j), where `out` has q_i S.
+  void finish_outputs(int64_t first, int64_t n, const float (*scores)[kBlock]) const {
+    const LinearAttentionArgs& a = this->args;
+    for_panels<V>(a.value_dim, [&]<int N>(int64_t column, int64_t lanes) {
+      for (int64_t i = 0; i < n; ++i) {
+        float* at = this->out(first + i) + column;
+        auto out = Panel<V, N>::load(at, lanes);
+        out.scale(decay[i + 1]);
+        for (int64_t j = 0; j <= i; ++j) {
+          out.add(scores[i][j], Panel<V, N>::load(this->v(first + j) + column, lanes));
+        }
+        out.scale(a.scale);
+        out.store(at, lanes);
+      }
+    });
+  }
+
+  void run_block(int64_t first, int64_t n) {
+    const LinearAttentionArgs& a = this->args;
+    float scores[kBlock][kBlock], kept[kHeadDimMax];
+    alignas(64) float keys[kBlock * kHeadDimMax];  // decayed to the block's end
+    score(first, n, scores);
+    multiply<V>({.a = this->q(first),
+                 .a_row_stride = a.q_row_stride,
+                 .a_column_stride = 1,
+                 .b = this->state,
+                 .b_row_stride = a.value_dim,
+                 .c = this->out(first),
+                 .c_row_stride = a.heads * a.value_dim,
+                 .kept = nullptr,
+                 .rows = n,
+                 .depth = a.key_dim,
+                 .columns = a.value_dim});
+    finish_outputs(first, n, scores);
+    for (int64_t j = 0; j < n; ++j) {
+      scale<V>(decay[n - 1 - j], this->k(first + j), keys + j * a.key_dim, a.key_dim);
+    }
+    for (int64_t c = 0; c < a.key_dim; ++c) kept[c] = decay[n];
+    multiply<V>({.a = keys,
+                 .a_row_stride = 1,
+                 .a_column_stride = a.key_dim,
+                 .b = this->v(first),
+                 .b_row_stride = a.v_row_stride,
+                 .c = this->state,
+                 .c_row_stride = a.value_dim,
+                 .kept = kept,
+                 .rows = a.key_dim,
+                 .depth = n,
+                 .columns = a.value_dim});
+  }
+
+  float decay[kBlock + 1];  // what is left of a state after so many positions
+};
+
+template <class V>
+void linear_attention(const LinearAttentionArgs& a) {
+  if (a.key_dim > kHeadDimMax) return portable::linear_attention(a);
+  run_heads<LinearHead<V>>(a);
+}
+
+// Workers take channels, so that nobody else writes the state that a row reads.
+template <class V>
+void short_conv(const ShortConvArgs& a) {
+  int64_t past = a.taps - 1;
+  auto run_span = [&](int64_t s, int64_t begin, int64_t end) {
+    const SpanArgs& span = a.spans.spans[s];
+    float* state = a.states + a.spans.slots[s] * past * a.channels;
+    auto input = [&](int64_t i) -> const float* {
+      if (i < 0) return state + (past + i) * a.channels;
+      return a.x + (span.row_begin + i) * a.x_row_stride;
+    };
+    auto save = [&](int64_t i, float* to) {  // as in portable/recurrent.cpp
+      for (int64_t j = 0; j < past; ++j) {
+        const float* from = input(i - past + j);
+        for (int64_t c = begin; c < end; ++c) to[j * a.channels + c] = from[c];
+      }
+    };
+    if (span.first_position == 0) {
+      for (int64_t j = 0; j < past; ++j) {
+        for (int64_t c = begin; c < end; ++c) state[j * a.channels + c] = 0;
+      }
+    }
+    for (int64_t i = 0; i < span.row_count; ++i) {
+      float* y = a.y + (span.row_begin + i) * a.channels;
+      for (int64_t c = begin; c < end; c += V::kLanes) {
+        auto sum = V::set(0);
+        for (int64_t j = 0; j < a.taps; ++j) {
+          auto x = load_up_to<V>(input(i - past + j) + c, end - c);
+          sum = V::fma(load_up_to<V>(a.weight + j * a.channels + c, end - c), x, sum);
+        }
+        auto divisor = V::add(V::set(1), exp<V>(V::sub(V::set(0), sum)));
+        store_up_to<V>(y + c, end - c, V::div(sum, divisor));
+      }
+      for_captures(a.spans, s, span.first_position + i,
+                   [&](int64_t slot) { save(i + 1, a.states + slot * past * a.channels); });
+    }
+    save(span.row_count, state);
+  };
+  constexpr int64_t kLine = 16;  // channels in a cache line: shares of workers do not meet in one
+  parallel_for(a.launch, a.channels, kLine, [&](int64_t begin, int64_t end) {
+    for (int64_t s = 0; s < a.spans.count; ++s) run_span(s, begin, end);
+  });
+}
+
+}  // namespace banyan::x86

@@ -1,0 +1,120 @@
+// Short convolutions of every table: against f64, and against themselves bit for bit in other
+// spans, with other numbers of threads and from captured states.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "differential/kernels.h"
+
+namespace banyan {
+namespace {
+
+using namespace test;  // NOLINT
+
+// One layer of convolutions and its slots, which start as NaN.
+class Convolutions {
+ public:
+  Convolutions(int64_t channels, int64_t taps, std::vector<float> weight)
+      : channels_(channels), taps_(taps), weight_(std::move(weight)) {
+    states_.assign(3 * channels * (taps - 1), NAN);
+  }
+
+  // Rows [first, first + count) of x, whose rows are 2 apart, in `slot`.
+  std::vector<float> step(const KernelTable& table, const std::vector<float>& x, int64_t first,
+                          int64_t count, int32_t slot, const std::vector<Capture>& captures = {},
+                          ThreadPool* threads = nullptr) {
+    SpanArgs span = {.row_count = static_cast<int32_t>(count),
+                     .first_position = static_cast<int32_t>(first)};
+    int32_t prompt = 0;
+    std::vector<float> y(count * channels_, NAN);
+    table.short_conv({.launch = {.threads = threads},
+                      .x = x.data() + first * (channels_ + 2),
+                      .x_row_stride = channels_ + 2,
+                      .weight = weight_.data(),
+                      .states = states_.data(),
+                      .y = y.data(),
+                      .channels = channels_,
+                      .taps = taps_,
+                      .spans = {.spans = &span,
+                                .count = 1,
+                                .slots = &slot,
+                                .prompt_tokens = &prompt,
+                                .captures = captures.data(),
+                                .capture_count = std::ssize(captures)}});
+    return y;
+  }
+
+ private:
+  int64_t channels_, taps_;
+  std::vector<float> weight_, states_;
+};
+
+class ShortConv : public testing::Test {
+ protected:
+  void make(int64_t new_channels, int64_t new_taps) {
+    channels = new_channels;
+    taps = new_taps;
+    x = random.normals(kRows * (channels + 2), 3);
+    weight = random.normals(channels * taps);
+  }
+  Convolutions fresh() const { return {channels, taps, weight}; }
+
+  static constexpr int64_t kRows = 30;
+  Random random{1};
+  int64_t channels = 0, taps = 0;
+  std::vector<float> x, weight;
+};
+
+TEST_F(ShortConv, IsWithinTheRoundingErrorOfTheSum) {
+  for (const KernelTable* table : tables()) {
+    for (int64_t width : {1, 7, 16, 45}) {
+      for (int64_t tap_count : {1, 2, 4}) {
+        make(width, tap_count);
+        std::vector<float> y = fresh().step(*table, x, 0, kRows, 1);
+        for (int64_t i = 0; i < kRows * channels; ++i) {
+          int64_t t = i / channels, c = i % channels;
+          double sum = 0, magnitude = 0;
+          for (int64_t j = 0; j < taps; ++j) {
+            int64_t from = t - taps + 1 + j;
+            if (from < 0) continue;
+            double term = double{weight[j * channels + c]} * double{x[from * (channels + 2) + c]};
+            sum += term;
+            magnitude += std::fabs(term);
+          }
+          // silu is at most 1.1 times as steep as its argument.
+          ASSERT_NEAR(y[i], sum / (1 + std::exp(-sum)),
+                      (1.1 * static_cast<double>(taps) + 4) * double{kEpsilon} * magnitude)
+              << table->name << " row " << t << " channel " << c;
+        }
+      }
+    }
+  }
+}
+
+TEST_F(ShortConv, SpansThreadsAndCapturesDoNotChangeABit) {
+  for (const KernelTable* table : tables()) {
+    ThreadPool threads(2);
+    for (int64_t tap_count : {1, 2, 4}) {
+      make(45, tap_count);
+      std::vector<float> expected = fresh().step(*table, x, 0, kRows, 0);
+      Convolutions cut = fresh();
+      std::vector<float> y;
+      for (int64_t first = 0, count = 1; first < kRows; first += count) {
+        count = std::min(kRows - first, 1 + random.below(6));
+        std::vector<Capture> captures;
+        int32_t middle = static_cast<int32_t>(first + count / 2);
+        captures.push_back({.span = 0, .position = middle, .slot = 2});
+        std::vector<float> part = cut.step(*table, x, first, count, 1, captures, &threads);
+        y.insert(y.end(), part.begin(), part.end());
+        // What resumes from the captured state goes on in the same way.
+        int64_t rest = kRows - middle - 1;
+        std::vector<float> resumed = cut.step(*table, x, middle + 1, rest, 2);
+        ASSERT_TRUE(same_bits(resumed, {expected.end() - rest * channels, expected.end()}));
+      }
+      EXPECT_TRUE(same_bits(y, expected)) << table->name << " taps " << taps;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace banyan
