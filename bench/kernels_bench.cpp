@@ -12,9 +12,7 @@
 #include <random>
 #include <vector>
 
-#include "base/memory.h"
 #include "kernels/select.h"
-#include "quant/formats.h"
 #include "tensor/float_types.h"
 
 namespace banyan {
@@ -108,35 +106,30 @@ void measure(benchmark::State& state, const Machine& limits, double bytes, doubl
       streams ? bytes / best / limits.bytes_per_second : flops / best / limits.flops;
 }
 
-void gemm(benchmark::State& state, const KernelTable* table, const WeightFormat* format, int64_t n,
-          int64_t k) {
+void gemm(benchmark::State& state, const KernelTable* table, DType dtype, int64_t n, int64_t k) {
   int64_t rows = state.range(0);
   Machine& limits = machine(static_cast<int>(state.range(1)));
-  const GemmKernel& kernel = table->*format->kernel;
-  int64_t group = format->name.ends_with("4") ? 32 : (format->name == "fp8" ? 128 : k);
+  const GemmKernel& kernel = table->gemm(dtype);
   // As many copies of the matrix as do not fit in the caches together, as a model's layers do not.
-  size_t bytes = kernel.packed_bytes(n, k, group);
+  size_t bytes = kernel.packed_bytes(n, k);
   size_t copies = rows == 1 ? kBeyondCaches / bytes + 1 : 1;
-  MemoryBlock packed(copies * bytes), workspace(kernel.workspace_bytes(rows, 1, k, group));
+  std::vector<char> packed(copies * bytes + 64);
+  char* weights = packed.data() + (64 - reinterpret_cast<uintptr_t>(packed.data()) % 64) % 64;
   auto x = random_values(rows * k);
   std::vector<float> y(rows * n);
-  GemmPart part = {.row_count = static_cast<int32_t>(rows)};
   GemmArgs args = {.launch = {.threads = &limits.threads},
                    .x = x.data(),
                    .x_stride = k,
-                   .x_rows = rows,
-                   .parts = &part,
-                   .part_count = 1,
                    .y = y.data(),
                    .y_stride = n,
+                   .rows = rows,
                    .n = n,
-                   .k = k,
-                   .group = group,
-                   .workspace = workspace.data()};
+                   .k = k};
   size_t copy = 0;
   auto products = static_cast<double>(rows * n * k);
-  measure(state, limits, static_cast<double>(bytes), 2 * products, rows == 1, [&] {
-    part.weight = packed.data() + copy * bytes;
+  auto weight_bytes = static_cast<double>(n * k * static_cast<int64_t>(dtype_bytes(dtype)));
+  measure(state, limits, weight_bytes, 2 * products, rows == 1, [&] {
+    args.weight = weights + copy * bytes;
     copy = (copy + 1) % copies;
     kernel.run(args);
   });
@@ -176,6 +169,49 @@ void attention(benchmark::State& state, const KernelTable* table) {
   measure(state, limits, bytes, flops, rows == 1, [&] { table->attention(args); });
 }
 
+// A prompt of `rows` tokens, or one token of a sequence, through the recurrence of a layer with 16
+// heads of 128 x 128 (Ling3-Tiny's KDA, or lightning attention of that size). Of the work only the
+// products with the state count: two reads and an update, or one of each. One token reads and
+// writes a state that no cache holds.
+void recurrence(benchmark::State& state, const KernelTable* table, bool delta) {
+  constexpr int64_t kHeads = 16, kDim = 128, kWidth = kHeads * kDim;
+  int64_t rows = state.range(0);
+  Machine& limits = machine(static_cast<int>(state.range(1)));
+  constexpr int64_t kStateFloats = kHeads * kDim * kDim;
+  int64_t slots = rows == 1 ? kBeyondCaches / (kStateFloats * sizeof(float)) : 1;
+  std::vector<float> states(slots * kStateFloats);
+  auto q = random_values(rows * kWidth), v = random_values(rows * kWidth);
+  auto k = random_values(rows * kWidth), decay = k;
+  for (float& x : k) x *= 0.15f;
+  for (float& x : decay) x = 1 - 0.3f * x * x;
+  std::vector<float> beta(rows * kHeads, 0.5f), out(q.size()), log_decay(kHeads, -0.1f);
+  int32_t slot = 0, prompt = rows == 1 ? 0 : static_cast<int32_t>(rows);
+  SpanArgs span = {.row_count = static_cast<int32_t>(rows), .first_position = rows == 1 ? 1 : 0};
+  auto fill = [&](auto args) {
+    args.launch = {.threads = &limits.threads};
+    args.q = q.data();
+    args.k = k.data();
+    args.v = v.data();
+    args.q_row_stride = args.k_row_stride = args.v_row_stride = kWidth;
+    args.states = states.data();
+    args.out = out.data();
+    args.heads = kHeads;
+    args.key_dim = args.value_dim = kDim;
+    args.chunk = 64;
+    args.spans = {.spans = &span, .count = 1, .slots = &slot, .prompt_tokens = &prompt};
+    return args;
+  };
+  auto flops = static_cast<double>((delta ? 6 : 4) * rows * kStateFloats);
+  measure(state, limits, 2.0 * kStateFloats * sizeof(float), flops, rows == 1, [&] {
+    if (delta) {
+      table->delta_attention(fill(DeltaAttentionArgs{.decay = decay.data(), .beta = beta.data()}));
+    } else {
+      table->linear_attention(fill(LinearAttentionArgs{.log_decay = log_decay.data()}));
+    }
+    slot = (slot + 1) % static_cast<int32_t>(slots);
+  });
+}
+
 struct Shape {
   const char* name;
   int64_t n, k;
@@ -189,11 +225,11 @@ constexpr Shape kShapes[] = {{"qkv", 4096, 1024},
 void register_all() {
   for (const std::string& name : available_kernels()) {
     const KernelTable* table = *select_kernels(name);
-    for (const WeightFormat& format : weight_formats()) {
+    for (DType dtype : {DType::kBF16, DType::kF32, DType::kF16}) {
       for (const Shape& shape : kShapes) {
         auto* gemms = benchmark::RegisterBenchmark(
-            fmt::format("{}/{}/{}", name, format.name, shape.name).c_str(), gemm, table, &format,
-            shape.n, shape.k);
+            fmt::format("{}/{}/{}", name, dtype_name(dtype), shape.name).c_str(), gemm, table,
+            dtype, shape.n, shape.k);
         gemms->ArgNames({"rows", "threads"})->UseRealTime();
         gemms->ArgsProduct({{1, 8, 64, 512}, {1, 2}});
       }
@@ -202,6 +238,13 @@ void register_all() {
         benchmark::RegisterBenchmark(fmt::format("{}/attention", name).c_str(), attention, table);
     attentions->ArgNames({"rows", "threads", "context"})->UseRealTime();
     attentions->ArgsProduct({{1, 512}, {1, 2}, {512, 8192}});
+    for (bool delta : {true, false}) {
+      auto* recurrences = benchmark::RegisterBenchmark(
+          fmt::format("{}/{}", name, delta ? "delta" : "lightning").c_str(), recurrence, table,
+          delta);
+      recurrences->ArgNames({"rows", "threads"})->UseRealTime();
+      recurrences->ArgsProduct({{1, 512}, {1, 2}});
+    }
   }
 }
 

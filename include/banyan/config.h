@@ -17,7 +17,7 @@ struct EngineConfig {
   std::string model_path;  // a folder as Hugging Face publishes it
 
   std::string dtype = "auto";        // auto (as stored), bf16, f32
-  std::string kernels = "auto";      // auto, portable, avx2, avx512, avx512_bf16, amx
+  std::string kernels = "auto";      // auto, portable, avx2, avx512, amx
   std::string load_format = "auto";  // auto (safetensors), dummy (seeded random numbers)
   int threads = 0;                   // 0: the processors that this process may use
 
