@@ -8,11 +8,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <map>
 #include <random>
 #include <vector>
 
+#include "base/memory.h"
 #include "kernels/select.h"
+#include "quant/formats.h"
 #include "tensor/float_types.h"
 
 namespace banyan {
@@ -106,30 +109,36 @@ void measure(benchmark::State& state, const Machine& limits, double bytes, doubl
       streams ? bytes / best / limits.bytes_per_second : flops / best / limits.flops;
 }
 
-void gemm(benchmark::State& state, const KernelTable* table, DType dtype, int64_t n, int64_t k) {
+void gemm(benchmark::State& state, const KernelTable* table, const WeightFormat* format, int64_t n,
+          int64_t k) {
   int64_t rows = state.range(0);
   Machine& limits = machine(static_cast<int>(state.range(1)));
-  const GemmKernel& kernel = table->gemm(dtype);
+  const GemmKernel& kernel = table->*format->kernel;
+  int64_t group = format->name.ends_with("4") ? 32 : (format->name == "fp8" ? 128 : k);
   // As many copies of the matrix as do not fit in the caches together, as a model's layers do not.
-  size_t bytes = kernel.packed_bytes(n, k);
-  size_t copies = rows == 1 ? kBeyondCaches / bytes + 1 : 1;
-  std::vector<char> packed(copies * bytes + 64);
-  char* weights = packed.data() + (64 - reinterpret_cast<uintptr_t>(packed.data()) % 64) % 64;
+  size_t bytes = kernel.packed_bytes(n, k, group);
+  size_t copies = rows <= 32 ? kBeyondCaches / bytes + 1 : 1;
+  MemoryBlock packed(copies * bytes), workspace(kernel.workspace_bytes(rows, 1, k, group));
+  std::memset(packed.data(), 0x11, packed.size());  // pages that are never written are all one page
   auto x = random_values(rows * k);
   std::vector<float> y(rows * n);
+  GemmPart part = {.row_count = static_cast<int32_t>(rows)};
   GemmArgs args = {.launch = {.threads = &limits.threads},
                    .x = x.data(),
                    .x_stride = k,
+                   .x_rows = rows,
+                   .parts = &part,
+                   .part_count = 1,
                    .y = y.data(),
                    .y_stride = n,
-                   .rows = rows,
                    .n = n,
-                   .k = k};
+                   .k = k,
+                   .group = group,
+                   .workspace = workspace.data()};
   size_t copy = 0;
   auto products = static_cast<double>(rows * n * k);
-  auto weight_bytes = static_cast<double>(n * k * static_cast<int64_t>(dtype_bytes(dtype)));
-  measure(state, limits, weight_bytes, 2 * products, rows == 1, [&] {
-    args.weight = weights + copy * bytes;
+  measure(state, limits, static_cast<double>(bytes), 2 * products, rows == 1, [&] {
+    part.weight = packed.data() + copy * bytes;
     copy = (copy + 1) % copies;
     kernel.run(args);
   });
@@ -225,13 +234,13 @@ constexpr Shape kShapes[] = {{"qkv", 4096, 1024},
 void register_all() {
   for (const std::string& name : available_kernels()) {
     const KernelTable* table = *select_kernels(name);
-    for (DType dtype : {DType::kBF16, DType::kF32, DType::kF16}) {
+    for (const WeightFormat& format : weight_formats()) {
       for (const Shape& shape : kShapes) {
         auto* gemms = benchmark::RegisterBenchmark(
-            fmt::format("{}/{}/{}", name, dtype_name(dtype), shape.name).c_str(), gemm, table,
-            dtype, shape.n, shape.k);
+            fmt::format("{}/{}/{}", name, format.name, shape.name).c_str(), gemm, table, &format,
+            shape.n, shape.k);
         gemms->ArgNames({"rows", "threads"})->UseRealTime();
-        gemms->ArgsProduct({{1, 8, 64, 512}, {1, 2}});
+        gemms->ArgsProduct({{1, 8, 32, 512}, {1, 2}});
       }
     }
     auto* attentions =

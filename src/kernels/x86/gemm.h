@@ -17,8 +17,14 @@ namespace banyan::x86 {
 
 // Fewer multiplications than this are done sooner than a worker wakes.
 constexpr int64_t kInlineProducts = 1 << 17;
-// Ahead of what is read: far enough for memory, near enough for the level-1 cache.
+// How far ahead one tile of rows fetches, into the level-2 cache: streams side by side push each
+// other out of the first. A few tiles share the work of fetching the blocks that come next, each
+// its part, unless those are too large for the cache; with many, fetching is no longer what takes
+// time.
 constexpr int64_t kPrefetchBytes = 4096;
+constexpr int64_t kPrefetchBlockMax = 128 << 10;
+constexpr int64_t kPrefetchTilesMax = 16;
+constexpr int kPrefetchLevel = 2;
 // A part costs at least as much as so many rows: that of reading its weights.
 constexpr int64_t kRowsOfRead = 4;
 
@@ -28,146 +34,175 @@ template <class F, int R, int N>
 struct Tile {
   const std::byte* x[R];
   const std::byte* block[N];
+  const std::byte* ahead[N];  // where fetching from memory goes on, ahead_bytes with every line
+  int64_t ahead_bytes;
   float y[R][N][kBlockOutputs];
 };
 
-// Calls body(integral_constant<i>) for i in [0, N): loops that must be unrolled, since their
-// variables are registers.
-template <int N, class Body, int I = 0>
-[[gnu::always_inline]] static inline void unroll(const Body& body) {
-  if constexpr (I < N) {
-    body(I);
-    unroll<N, Body, I + 1>(body);
-  }
-}
-
-// Adds the lines of group g to the sums.
+// Adds the lines of group g to the sums, which stay in registers: every loop but the one over lines
+// is unrolled.
 template <class F, int R, int N>
 [[gnu::always_inline]] inline void add_lines(const Tile<F, R, N>& t, const GemmShape& s, int64_t g,
                                              typename F::Sum (&sums)[R][N][F::kVectors]) {
   int64_t first = g * s.group_lines;
   const std::byte* line[N];
-  for (int n = 0; n < N; ++n) line[n] = t.block[n] + s.header_bytes + first * kLineBytes;
-  int64_t x_offset = first * F::kParts * 4;
-  for (int64_t l = 0; l < s.group_lines; ++l) {
+  const std::byte* ahead[N];
+  const std::byte* x[R];
+#pragma GCC unroll 8
+  for (int n = 0; n < N; ++n) {
+    line[n] = t.block[n] + s.header_bytes + first * kLineBytes;
+    ahead[n] = t.ahead[n];
+  }
+  int64_t ahead_step = t.ahead_bytes, ahead_offset = first * ahead_step;
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) x[r] = t.x[r] + first * F::kParts * 4;
+  for (int64_t l = 0; l < s.group_lines; ++l, ahead_offset += ahead_step) {
     typename F::Line weights[N][F::kVectors];
-    unroll<N>([&](int n) {
-      __builtin_prefetch(line[n] + kPrefetchBytes);
-      for (int v = 0; v < F::kVectors; ++v) weights[n][v] = F::load_line(line[n], v);
-      line[n] += kLineBytes;
-    });
-    unroll<F::kParts>([&](int p) {
+#pragma GCC unroll 8
+    for (int n = 0; n < N; ++n) {
+      __builtin_prefetch(ahead[n] + ahead_offset, 0, kPrefetchLevel);
+#pragma GCC unroll 2
+      for (int v = 0; v < F::kVectors; ++v) {
+        weights[n][v] = F::load_line(line[n] + l * kLineBytes, v);
+      }
+    }
+#pragma GCC unroll 4
+    for (int p = 0; p < F::kParts; ++p) {
       typename F::Operand parts[N][F::kVectors];
-      unroll<N>([&](int n) {
+#pragma GCC unroll 8
+      for (int n = 0; n < N; ++n) {
+#pragma GCC unroll 2
         for (int v = 0; v < F::kVectors; ++v) parts[n][v] = F::part(weights[n][v], p);
-      });
-      unroll<R>([&](int r) {
-        auto x = F::broadcast(t.x[r] + x_offset + p * 4);
-        unroll<N>([&](int n) {
+      }
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) {
+        auto operand = F::broadcast(x[r] + (l * F::kParts + p) * 4);
+#pragma GCC unroll 8
+        for (int n = 0; n < N; ++n) {
+#pragma GCC unroll 2
           for (int v = 0; v < F::kVectors; ++v) {
-            sums[r][n][v] = F::multiply_add(sums[r][n][v], parts[n][v], x);
+            sums[r][n][v] = F::multiply_add(sums[r][n][v], parts[n][v], operand);
           }
-        });
-      });
-    });
-    x_offset += F::kParts * 4;
+        }
+      }
+    }
   }
 }
+
+// Calls body(r, n, v) for every sum of a tile, unrolled.
+#define BANYAN_FOR_EACH_SUM                               \
+  _Pragma("GCC unroll 8") for (int r = 0; r < R; ++r)     \
+      _Pragma("GCC unroll 8") for (int n = 0; n < N; ++n) \
+          _Pragma("GCC unroll 2") for (int v = 0; v < F::kVectors; ++v)
 
 template <class F, int R, int N>
 [[gnu::noinline]] void multiply(Tile<F, R, N>& t, const GemmShape& s) {
   using V = typename F::V;
   typename F::Sum sums[R][N][F::kVectors];
   if constexpr (!F::kScaled) {
-    unroll<R>([&](int r) {
-      unroll<N>([&](int n) {
-        for (int v = 0; v < F::kVectors; ++v) sums[r][n][v] = F::zero();
-      });
-    });
+    BANYAN_FOR_EACH_SUM sums[r][n][v] = F::zero();
     add_lines<F, R, N>(t, s, 0, sums);
-    unroll<R>([&](int r) {
-      unroll<N>([&](int n) {
-        for (int v = 0; v < F::kVectors; ++v) V::store(t.y[r][n] + v * V::kLanes, sums[r][n][v]);
-      });
-    });
+    BANYAN_FOR_EACH_SUM V::store(t.y[r][n] + v * V::kLanes, sums[r][n][v]);
   } else {
     std::memset(t.y, 0, sizeof(t.y));
     for (int64_t g = 0; g < s.groups; ++g) {
-      unroll<R>([&](int r) {
-        unroll<N>([&](int n) {
-          for (int v = 0; v < F::kVectors; ++v) {
-            sums[r][n][v] = F::start(t.x[r], t.block[n], s, g, v);
-          }
-        });
-      });
+      BANYAN_FOR_EACH_SUM sums[r][n][v] = F::start(t.x[r], t.block[n], s, g, v);
       add_lines<F, R, N>(t, s, g, sums);
-      unroll<N>([&](int n) {
-        for (int v = 0; v < F::kVectors; ++v) {
-          auto scale = F::scale(t.block[n], s, g, v);
-          unroll<R>([&](int r) {
-            float* y = t.y[r][n] + v * V::kLanes;
-            auto factor = V::mul(F::step(t.x[r], s, g), scale);
-            V::store(y, V::fma(F::to_float(sums[r][n][v]), factor, V::load(y)));
-          });
-        }
-      });
+      typename V::F scales[N][F::kVectors];
+#pragma GCC unroll 8
+      for (int n = 0; n < N; ++n) {
+#pragma GCC unroll 2
+        for (int v = 0; v < F::kVectors; ++v) scales[n][v] = F::scale(t.block[n], s, g, v);
+      }
+      BANYAN_FOR_EACH_SUM {
+        float* y = t.y[r][n] + v * V::kLanes;
+        auto factor = V::mul(F::step(t.x[r], s, g), scales[n][v]);
+        V::store(y, V::fma(F::to_float(sums[r][n][v]), factor, V::load(y)));
+      }
     }
   }
 }
 
-// Rows [row, row + rows) of a part with the blocks first, first + stride, ... below end.
+#undef BANYAN_FOR_EACH_SUM
+
+// Rows of one part, of which this is tile `index` of `count`.
+struct RowTile {
+  int64_t row, rows, index, count;
+};
+
+// The blocks first, first + stride, ... below end.
+struct BlockStreams {
+  int64_t first, stride, end;
+};
+
 template <class F, int R, int N>
-void multiply_rows(const GemmArgs& a, const GemmShape& s, const GemmPart& part, int64_t row,
-                   int64_t rows, int64_t first, int64_t stride, int64_t end) {
+void place_blocks(Tile<F, R, N>& t, const GemmShape& s, const GemmPart& part, const RowTile& rows,
+                  const BlockStreams& streams) {
+  bool shared =
+      rows.count > 1 && rows.count <= kPrefetchTilesMax && s.block_bytes <= kPrefetchBlockMax;
+  int64_t distance = shared ? s.block_bytes + s.block_bytes * rows.index / rows.count
+                            : s.header_bytes + kPrefetchBytes;
+  t.ahead_bytes = shared ? kLineBytes / rows.count : kLineBytes;
+  for (int64_t n = 0; n < N; ++n) {
+    int64_t block = streams.first + n * streams.stride;
+    if (block >= streams.end) block = streams.first;
+    t.block[n] = static_cast<const std::byte*>(part.weight) + block * s.block_bytes;
+    t.ahead[n] = t.block[n] + distance;
+  }
+}
+
+template <class F, int R, int N>
+void multiply_rows(const GemmArgs& a, const GemmShape& s, const GemmPart& part, const RowTile& tile,
+                   const BlockStreams& streams) {
+  using V = typename F::V;
   Tile<F, R, N> t;
   for (int64_t r = 0; r < R; ++r) {
-    int64_t place = row + (r < rows ? r : 0);
+    int64_t place = tile.row + (r < tile.rows ? r : 0);
     int64_t source = a.x_index ? a.x_index[place] : place;
     t.x[r] = static_cast<const std::byte*>(a.workspace) +
              (source * a.segments + part.segment) * s.prepared_bytes;
   }
-  for (int64_t n = 0; n < N; ++n) {
-    int64_t block = first + n * stride < end ? first + n * stride : first;
-    t.block[n] = static_cast<const std::byte*>(part.weight) + block * s.block_bytes;
-  }
+  place_blocks(t, s, part, tile, streams);
   multiply<F, R, N>(t, s);
-  for (int64_t n = 0; n < N && first + n * stride < end; ++n) {
-    int64_t j = (first + n * stride) * kBlockOutputs;
+  for (int64_t n = 0; n < N && streams.first + n * streams.stride < streams.end; ++n) {
+    int64_t j = (streams.first + n * streams.stride) * kBlockOutputs;
     int64_t count = a.n - j < kBlockOutputs ? a.n - j : kBlockOutputs;
-    for (int64_t r = 0; r < rows; ++r) {
-      float* y = a.y + (row + r) * a.y_stride + part.y_column + j;
-      for (int64_t i = 0; i < count; ++i) y[i] = t.y[r][n][i] + (a.bias ? a.bias[j + i] : 0.0f);
+    for (int64_t c = 0; c < count; c += V::kLanes) {
+      int64_t lanes = count - c < V::kLanes ? count - c : V::kLanes;
+      auto bias = a.bias ? load_up_to<V>(a.bias + j + c, lanes) : V::set(-0.0f);
+      for (int64_t r = 0; r < tile.rows; ++r) {
+        float* y = a.y + (tile.row + r) * a.y_stride + part.y_column + j + c;
+        store_up_to<V>(y, lanes, V::add(V::load(t.y[r][n] + c), bias));
+      }
     }
   }
 }
 
 // The same with the smallest tile that holds the rows.
-template <class F, int R = F::kTileRows>
-void multiply_rows_of(const GemmArgs& a, const GemmShape& s, const GemmPart& part, int64_t row,
-                      int64_t rows, int64_t first, int64_t stride, int64_t end) {
+template <class F, int N, int R = F::kTileRows>
+void multiply_rows_of(const GemmArgs& a, const GemmShape& s, const GemmPart& part,
+                      const RowTile& tile, const BlockStreams& streams) {
   constexpr int kSmaller = R > 4 ? 4 : R / 2;
   if constexpr (R > 1) {
-    if (rows <= kSmaller) {
-      return multiply_rows_of<F, kSmaller>(a, s, part, row, rows, first, stride, end);
-    }
+    if (tile.rows <= kSmaller) return multiply_rows_of<F, N, kSmaller>(a, s, part, tile, streams);
   }
-  multiply_rows<F, R, F::kTileBlocks>(a, s, part, row, rows, first, stride, end);
+  multiply_rows<F, R, N>(a, s, part, tile, streams);
 }
 
-// Blocks [begin, end) of a part, read as kTileBlocks streams side by side, each sequential from one
+// Blocks [begin, end) of a part, read as N streams side by side, each sequential from one
 // end to the other: several times faster from memory than neighbouring blocks together, whose short
 // runs the processor's prefetcher does not recognise. The streams' blocks stay in the level-2 cache
 // while all rows pass by.
-template <class F>
+template <class F, int N>
 void multiply_blocks(const GemmArgs& a, const GemmShape& s, const GemmPart& part, int64_t begin,
                      int64_t end) {
-  int64_t stride = (end - begin + F::kTileBlocks - 1) / F::kTileBlocks;
+  int64_t stride = (end - begin + N - 1) / N;
   int64_t tiles = (part.row_count + F::kTileRows - 1) / F::kTileRows;
   for (int64_t first = begin; first < begin + stride; ++first) {
     for (int64_t t = 0; t < tiles; ++t) {
       int64_t row = part.row_count * t / tiles;
-      int64_t rows = part.row_count * (t + 1) / tiles - row;
-      multiply_rows_of<F>(a, s, part, part.row_begin + row, rows, first, stride, end);
+      RowTile tile = {part.row_begin + row, part.row_count * (t + 1) / tiles - row, t, tiles};
+      multiply_rows_of<F, N>(a, s, part, tile, {first, stride, end});
     }
   }
 }
@@ -189,7 +224,11 @@ void multiply_share(const GemmArgs& a, const GemmShape& s, int64_t begin, int64_
       return block < blocks ? block : blocks;
     };
     int64_t from = block_at(begin), to = block_at(end);
-    if (from < to) multiply_blocks<F>(a, s, *part, from, to);
+    if (from < to && part->row_count == 1) {
+      multiply_blocks<F, F::V::kGemmStreams>(a, s, *part, from, to);
+    } else if (from < to) {
+      multiply_blocks<F, F::V::kGemmBlocks>(a, s, *part, from, to);
+    }
     first += cost * blocks;
   }
 }

@@ -3,7 +3,7 @@
 //
 // A format F<V> over a vector class V has
 //   kSourceBytes          of one column of what is packed
-//   kColumns              columns of a line; kParts operands, of 4 / kParts of them each
+//   kColumns              columns of a line, in kParts operands, each for a dword of x
 //   prepare               one row of x, for broadcasting a dword to each part
 //   part, multiply_add    the operands of a line, and their product with x
 //   start, step, scale    of a group of quantised weights
@@ -69,7 +69,7 @@ struct Unscaled {
   using V = Vec;
   using Sum = typename V::F;
   static constexpr int kVectors = static_cast<int>(kBlockOutputs / V::kLanes);
-  static constexpr int kTileRows = V::kGemmRows, kTileBlocks = V::kGemmBlocks;
+  static constexpr int kTileRows = V::kGemmRows;
   static constexpr bool kScaled = false, kQuantised = false, kMultiplier = false, kZeros = false;
   static constexpr int64_t kScaleBytes = 0;
   static Sum zero() { return V::set(0); }
@@ -200,7 +200,7 @@ struct Fp8Layout {
   using Sum = typename V::F;
   using Line = typename V::I;
   static constexpr int kVectors = static_cast<int>(kBlockOutputs / V::kLanes);
-  static constexpr int kTileRows = V::kGemmRowsOfGroups, kTileBlocks = V::kGemmBlocks;
+  static constexpr int kTileRows = V::kGemmRowsOfGroups;
   static constexpr bool kScaled = true, kQuantised = false, kMultiplier = false, kZeros = false;
   static constexpr int64_t kScaleBytes = 4, kSourceBytes = 1, kColumns = 4;
 
@@ -265,7 +265,7 @@ struct IntegerOperands {
   using Line = typename V::I;
   using Operand = typename V::I;
   static constexpr int kVectors = static_cast<int>(kBlockOutputs / V::kLanes);
-  static constexpr int kTileRows = V::kGemmRowsOfGroups, kTileBlocks = V::kGemmBlocks;
+  static constexpr int kTileRows = V::kGemmRowsOfGroups;
   static constexpr bool kScaled = true, kQuantised = true;
   static constexpr int64_t kSourceBytes = 1;
 
@@ -307,13 +307,10 @@ struct IntegerOperands {
     step = top >= kQuantisedMin ? top / 127.0f : 0.0f;
     int32_t sum = 0;
     for (int64_t c = 0; c < group; c += W::kLanes) {
+      int8_t some[W::kLanes];
       int64_t count = group - c < W::kLanes ? group - c : W::kLanes;
-      int32_t integers[W::kLanes];
-      W::store_integers(integers, W::mul(load_up_to<W>(x + c, group - c), inverse));
-      for (int64_t i = 0; i < count; ++i) {
-        codes[c + i] = static_cast<int8_t>(integers[i]);
-        sum += integers[i];
-      }
+      sum += W::store_bytes(some, W::mul(load_up_to<W>(x + c, count), inverse));
+      std::memcpy(codes + c, some, count);
     }
     return sum;
   }

@@ -18,9 +18,9 @@ struct Avx2 {
   static constexpr int64_t kLanes = 8;
   // 3 x 4 sums, 3 activations and a weight fill 16 registers.
   static constexpr int kTileRows = 3;
-  // 3 x 2 x 2 sums, a weight and an activation, and what unpacking takes.
-  static constexpr int kGemmRows = 3, kGemmRowsOfGroups = 2, kGemmRowsOfNibbles = 2;
-  static constexpr int kGemmBlocks = 2;
+  // 5 x 2 sums, 2 weights, an activation, and what unpacking takes.
+  static constexpr int kGemmRows = 5, kGemmRowsOfGroups = 4, kGemmRowsOfNibbles = 4;
+  static constexpr int kGemmBlocks = 1, kGemmStreams = 2;
 
   static F set(float x) { return _mm256_set1_ps(x); }
 
@@ -93,8 +93,15 @@ struct Avx2 {
   }
   static I multiply_dwords(I a, I b) { return _mm256_mullo_epi32(a, b); }
   static F to_float(I a) { return _mm256_cvtepi32_ps(a); }
-  static void store_integers(int32_t* p, F x) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_cvtps_epi32(x));
+  static int32_t store_bytes(int8_t* p, F x) {
+    I integers = _mm256_cvtps_epi32(x);
+    I words = _mm256_packs_epi32(integers, integers);  // 0..3 0..3 | 4..7 4..7
+    I bytes = _mm256_packs_epi16(words, words);
+    I joined = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 0, 4, 0, 4, 0, 4));
+    std::memcpy(p, &joined, 8);
+    I pairs = _mm256_hadd_epi32(integers, integers);
+    I fours = _mm256_hadd_epi32(pairs, pairs);
+    return _mm256_extract_epi32(fours, 0) + _mm256_extract_epi32(fours, 4);
   }
   static F power_from_bits(I exponents) {
     I bits = _mm256_slli_epi32(exponents, 23);

@@ -22,9 +22,10 @@ struct Avx512 {
   // registers.
   static constexpr int kTileRows = 6;
   // Register tiles of matrix products, in rows and blocks of 16 outputs: 6 x 4 sums, 4 weights and
-  // an activation; fewer rows where weights are unpacked on the way.
+  // an activation; fewer rows where weights are unpacked on the way. One row reads kGemmStreams
+  // blocks side by side.
   static constexpr int kGemmRows = 6, kGemmRowsOfGroups = 6, kGemmRowsOfNibbles = 4;
-  static constexpr int kGemmBlocks = 4;
+  static constexpr int kGemmBlocks = 4, kGemmStreams = 4;
 
   static F set(float x) { return _mm512_set1_ps(x); }
 
@@ -104,8 +105,12 @@ struct Avx512 {
   }
   static I multiply_dwords(I a, I b) { return _mm512_mullo_epi32(a, b); }
   static F to_float(I a) { return _mm512_cvtepi32_ps(a); }
-  // The nearest integers, ties to even.
-  static void store_integers(int32_t* p, F x) { _mm512_storeu_si512(p, _mm512_cvtps_epi32(x)); }
+  // Stores the nearest integers, ties to even, as bytes, and returns their sum. |x| < 128.
+  static int32_t store_bytes(int8_t* p, F x) {
+    I integers = _mm512_cvtps_epi32(x);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(integers));
+    return _mm512_reduce_add_epi32(integers);
+  }
   // 2^(e - 127) for exponents e in [0, 254].
   static F power_from_bits(I exponents) {
     I bits = _mm512_slli_epi32(exponents, 23);
