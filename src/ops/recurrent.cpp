@@ -34,36 +34,103 @@ SlotSpans slot_spans(const Step& s) {
           .capture_count = std::ssize(s.batch.captures)};
 }
 
-}  // namespace
-
-Tensor linear_attention(Step& s, Tensor q, Tensor k, Tensor v, Tensor log_decay, StateId state,
-                        const LinearAttentionShape& shape) {
+// What both recurrences read and write, in kernel arguments of either kind.
+template <class Args>
+Args recurrence(Step& s, Tensor q, Tensor k, Tensor v, StateId state,
+                const LinearAttentionShape& shape, Tensor out) {
   q.check_matrix(shape.heads * shape.key_dim);
   k.check_matrix(shape.heads * shape.key_dim);
   v.check_matrix(shape.heads * shape.value_dim);
   const StateSpec& spec = s.pools.spec(state);
   CHECK(spec.reach == StateReach::kPoint && spec.heads == shape.heads &&
-            spec.width == shape.key_dim * shape.value_dim && log_decay.count() == shape.heads,
+            spec.width == shape.key_dim * shape.value_dim,
         "{}: {} heads of {}", spec.name, spec.heads, spec.width);
   check_slots(s, spec.alignment_tokens);
+  Args args;
+  args.launch = s.launch;
+  args.q = q.f32();
+  args.k = k.f32();
+  args.v = v.f32();
+  args.q_row_stride = q.stride(0);
+  args.k_row_stride = k.stride(0);
+  args.v_row_stride = v.stride(0);
+  args.states = static_cast<float*>(s.pools.pool(state));
+  args.out = out.f32();
+  args.heads = shape.heads;
+  args.key_dim = shape.key_dim;
+  args.value_dim = shape.value_dim;
+  args.chunk = spec.alignment_tokens;
+  args.scale = shape.scale;
+  args.spans = slot_spans(s);
+  return args;
+}
+
+}  // namespace
+
+Tensor linear_attention(Step& s, Tensor q, Tensor k, Tensor v, Tensor log_decay, StateId state,
+                        const LinearAttentionShape& shape) {
   Tensor out = s.allocate({q.dim(0), v.dim(1)});
-  s.kernels.linear_attention({.launch = s.launch,
-                              .q = q.f32(),
-                              .k = k.f32(),
-                              .v = v.f32(),
-                              .q_row_stride = q.stride(0),
-                              .k_row_stride = k.stride(0),
-                              .v_row_stride = v.stride(0),
-                              .log_decay = log_decay.f32(),
-                              .states = static_cast<float*>(s.pools.pool(state)),
-                              .out = out.f32(),
-                              .heads = shape.heads,
-                              .key_dim = shape.key_dim,
-                              .value_dim = shape.value_dim,
-                              .chunk = spec.alignment_tokens,
-                              .scale = shape.scale,
-                              .spans = slot_spans(s)});
+  auto args = recurrence<LinearAttentionArgs>(s, q, k, v, state, shape, out);
+  CHECK(log_decay.count() == shape.heads, "{} decays", log_decay.count());
+  args.log_decay = log_decay.f32();
+  s.kernels.linear_attention(args);
   return out;
+}
+
+DeltaGates delta_gates(Step& s, Tensor decay_logits, Tensor beta_logits, Tensor log_rate,
+                       Tensor bias, float lower_bound) {
+  int64_t rows = decay_logits.dim(0), heads = log_rate.dim(0);
+  decay_logits.check_matrix(bias.dim(0));
+  beta_logits.check_matrix(heads);
+  CHECK(bias.dim(0) % heads == 0 && beta_logits.dim(0) == rows, "{} channels of {} heads",
+        bias.dim(0), heads);
+  DeltaGates gates = {s.allocate({rows, bias.dim(0)}), s.allocate({rows, heads})};
+  s.kernels.delta_gates({.launch = s.launch,
+                         .decay_logits = decay_logits.f32(),
+                         .beta_logits = beta_logits.f32(),
+                         .decay_row_stride = decay_logits.stride(0),
+                         .beta_row_stride = beta_logits.stride(0),
+                         .log_rate = log_rate.f32(),
+                         .bias = bias.f32(),
+                         .lower_bound = lower_bound,
+                         .decay = gates.decay.f32(),
+                         .beta = gates.beta.f32(),
+                         .rows = rows,
+                         .heads = heads,
+                         .key_dim = bias.dim(0) / heads});
+  return gates;
+}
+
+Tensor delta_attention(Step& s, Tensor q, Tensor k, Tensor v, const DeltaGates& gates,
+                       StateId state, const LinearAttentionShape& shape) {
+  Tensor out = s.allocate({q.dim(0), v.dim(1)});
+  auto args = recurrence<DeltaAttentionArgs>(s, q, k, v, state, shape, out);
+  gates.decay.check_matrix(shape.heads * shape.key_dim);
+  gates.beta.check_matrix(shape.heads);
+  args.decay = gates.decay.f32();
+  args.beta = gates.beta.f32();
+  s.kernels.delta_attention(args);
+  return out;
+}
+
+Tensor short_conv(Step& s, Tensor x, Tensor weight, StateId state) {
+  int64_t channels = weight.dim(1), taps = weight.dim(0);
+  x.check_matrix(channels);
+  const StateSpec& spec = s.pools.spec(state);
+  CHECK(spec.reach == StateReach::kPoint && spec.heads == taps - 1 && spec.width == channels,
+        "{}: {} inputs of {}", spec.name, spec.heads, spec.width);
+  check_slots(s, 1);
+  Tensor y = s.allocate({x.dim(0), channels});
+  s.kernels.short_conv({.launch = s.launch,
+                        .x = x.f32(),
+                        .x_row_stride = x.stride(0),
+                        .weight = weight.f32(),
+                        .states = static_cast<float*>(s.pools.pool(state)),
+                        .y = y.f32(),
+                        .channels = channels,
+                        .taps = taps,
+                        .spans = slot_spans(s)});
+  return y;
 }
 
 }  // namespace banyan

@@ -25,4 +25,25 @@ struct LinearAttentionShape {
 Tensor linear_attention(Step& s, Tensor q, Tensor k, Tensor v, Tensor log_decay, StateId state,
                         const LinearAttentionShape& shape);
 
+// The decays [T, heads * key_dim] and strengths [T, heads] of the delta rule.
+struct DeltaGates {
+  Tensor decay, beta;
+};
+
+// The gates from the logits of decays [T, heads * key_dim] and strengths [T, heads], with
+// log_rate [heads] and bias [heads * key_dim]. A lower_bound below 0 takes the law with a least
+// log decay, 0 the softplus law: see DeltaGatesArgs.
+DeltaGates delta_gates(Step& s, Tensor decay_logits, Tensor beta_logits, Tensor log_rate,
+                       Tensor bias, float lower_bound);
+
+// The delta rule on q and k [T, heads * key_dim] and v [T, heads * value_dim]
+// -> [T, heads * value_dim]. `state` as in linear_attention.
+Tensor delta_attention(Step& s, Tensor q, Tensor k, Tensor v, const DeltaGates& gates,
+                       StateId state, const LinearAttentionShape& shape);
+
+// silu of a causal convolution along each channel of x [T, channels], with weight [taps, channels]
+// whose last tap meets the row itself -> [T, channels]. `state` has kPoint reach and taps - 1 heads
+// of width `channels`.
+Tensor short_conv(Step& s, Tensor x, Tensor weight, StateId state);
+
 }  // namespace banyan

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <mutex>
+#include <ranges>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -37,6 +38,11 @@ void random_elements(uint64_t seed, int64_t begin, int64_t count, float center, 
     auto unit = static_cast<float>((z ^ (z >> 31)) >> 40) * 0x1p-24f;  // [0, 1)
     to[i] = center + (2 * unit - 1) * kRandomDeviation * std::sqrt(3.0f);
   }
+}
+
+// The dimensions that are not 1.
+auto beyond_one(const auto& shape) {
+  return shape | std::views::filter([](int64_t extent) { return extent != 1; });
 }
 
 // The format that holds every part without loss.
@@ -75,8 +81,8 @@ Status WeightLoader::finish() {
   return corrupt("the checkpoint does not fit its config.json: {}", list);
 }
 
-const TensorInfo* WeightLoader::claim(const std::string& name,
-                                      std::initializer_list<int64_t> shape) {
+const TensorInfo* WeightLoader::claim(const std::string& name, std::initializer_list<int64_t> shape,
+                                      bool loosely) {
   const TensorInfo* tensor = options_.source->find(name);
   if (tensor == nullptr) {
     problems_.push_back(fmt::format("{} {} is missing", name, shape_text(shape)));
@@ -86,7 +92,9 @@ const TensorInfo* WeightLoader::claim(const std::string& name,
     problems_.push_back(fmt::format("{} is used twice", name));
     return nullptr;
   }
-  if (!std::ranges::equal(tensor->shape, shape)) {
+  bool same = loosely ? std::ranges::equal(beyond_one(tensor->shape), beyond_one(shape))
+                      : std::ranges::equal(tensor->shape, shape);
+  if (!same) {
     problems_.push_back(fmt::format("{} has shape {} where {} is expected", name,
                                     shape_text(tensor->shape), shape_text(shape)));
     return nullptr;
@@ -145,6 +153,27 @@ void WeightLoader::pack(const TensorInfo* tensor, const std::string& name,
   });
   if (!status) problems_.push_back(status.error().message);
   report_progress(row_count * static_cast<int64_t>(source_row));
+}
+
+float* WeightLoader::allocate_values(int64_t count) {
+  int64_t bytes = count * static_cast<int64_t>(sizeof(float));
+  counts_.parameters += count;
+  counts_.parameters_active += count;
+  counts_.bytes += bytes;
+  counts_.bytes_streamed += bytes;
+  if (options_.dry) return nullptr;
+  return reinterpret_cast<float*>(store_.allocate(static_cast<size_t>(bytes)));
+}
+
+void WeightLoader::fill(const TensorInfo* tensor, const std::string& name, int64_t count,
+                        float random_center, float* to) {
+  if (tensor == nullptr) return random_elements(name_seed(name), 0, count, random_center, to);
+  std::vector<std::byte> raw(tensor->bytes.size());
+  if (Status read = options_.source->read(*tensor, 0, raw); !read) {
+    problems_.push_back(read.error().message);
+  }
+  convert_elements(raw.data(), tensor->dtype, to, DType::kF32, count);
+  report_progress(static_cast<int64_t>(raw.size()));
 }
 
 Builder Builder::operator/(std::string_view name) const {
@@ -214,33 +243,28 @@ Tensor Builder::vector(std::initializer_list<MatrixPart> parts, std::string_view
   }
   if (!complete) return {};
 
-  size_t bytes = static_cast<size_t>(size) * sizeof(float);
-  WeightCounts& counts = loader_->counts_;
-  counts.parameters += size;
-  counts.parameters_active += size;
-  counts.bytes += static_cast<int64_t>(bytes);
-  counts.bytes_streamed += static_cast<int64_t>(bytes);
-  if (loader_->options_.dry) return Tensor(nullptr, DType::kF32, {size});
-
-  auto* data = reinterpret_cast<float*>(loader_->store_.allocate(bytes));
+  float* data = loader_->allocate_values(size);
+  if (data == nullptr) return Tensor(nullptr, DType::kF32, {size});
   float* to = data;
   size_t index = 0;
   for (const MatrixPart& part : parts) {
-    const TensorInfo* tensor = tensors[index];
-    if (tensor == nullptr) {
-      random_elements(name_seed(names[index]), 0, part.rows, random_center, to);
-    } else {
-      std::vector<std::byte> raw(tensor->bytes.size());
-      if (Status read = source->read(*tensor, 0, raw); !read) {
-        loader_->problems_.push_back(read.error().message);
-      }
-      convert_elements(raw.data(), tensor->dtype, to, DType::kF32, part.rows);
-      loader_->report_progress(static_cast<int64_t>(raw.size()));
-    }
+    loader_->fill(tensors[index], names[index], part.rows, random_center, to);
     to += part.rows;
     ++index;
   }
   return Tensor(data, DType::kF32, {size});
+}
+
+Tensor Builder::values(std::string_view name, std::initializer_list<int64_t> shape,
+                       float random_center) const {
+  const WeightSource* source = loader_->options_.source;
+  std::string full = full_name(name);
+  const TensorInfo* tensor = source ? loader_->claim(full, shape, true) : nullptr;
+  if (source != nullptr && tensor == nullptr) return {};
+  Tensor values(nullptr, DType::kF32, shape);
+  float* data = loader_->allocate_values(values.count());
+  if (data != nullptr) loader_->fill(tensor, full, values.count(), random_center, data);
+  return Tensor(data, DType::kF32, shape);
 }
 
 StateId Builder::state(StateSpec spec) const {
@@ -260,6 +284,14 @@ bool Builder::has(std::string_view name) const {
 
 void Builder::ignore(std::string_view name) const {
   loader_->used_.insert(full_name(name));
+}
+
+void Builder::ignore_scope() const {
+  const WeightSource* source = loader_->options_.source;
+  if (source == nullptr) return;
+  for (const TensorInfo* tensor : source->tensors()) {
+    if (tensor->name.starts_with(scope_ + ".")) loader_->used_.insert(tensor->name);
+  }
 }
 
 }  // namespace banyan

@@ -70,8 +70,15 @@ class WeightLoader {
  private:
   friend class Builder;
 
-  // The checkpoint's tensor of that name and shape, or null with the problem noted.
-  const TensorInfo* claim(const std::string& name, std::initializer_list<int64_t> shape);
+  // The checkpoint's tensor of that name and shape, or null with the problem noted. With `loosely`,
+  // dimensions of 1 may be there or not.
+  const TensorInfo* claim(const std::string& name, std::initializer_list<int64_t> shape,
+                          bool loosely = false);
+  // Counts and reserves values that every token reads whole; null in a dry load.
+  float* allocate_values(int64_t count);
+  // Reads all elements of a tensor, or makes random ones where it is null, as f32.
+  void fill(const TensorInfo* tensor, const std::string& name, int64_t count, float random_center,
+            float* to);
   void pack(const TensorInfo* tensor, const std::string& name, const PackedMatrix& matrix,
             int64_t row_begin, int64_t row_count);
   void report_progress(int64_t bytes);
@@ -116,6 +123,11 @@ class Builder {
   Tensor vector(std::initializer_list<MatrixPart> parts, std::string_view leaf,
                 float random_center) const;
 
+  // `<scope>.<name>` of `shape` as dense f32. Dimensions of 1 count for nothing: [channels, 1,
+  // taps] is [channels, taps].
+  Tensor values(std::string_view name, std::initializer_list<int64_t> shape,
+                float random_center) const;
+
   StateId state(StateSpec spec) const;
   // The element type that states are kept in.
   DType state_dtype() const;
@@ -124,6 +136,8 @@ class Builder {
   bool has(std::string_view name) const;
   // Lets `<scope>.<name>` be there without anybody using it.
   void ignore(std::string_view name) const;
+  // The same for every tensor of this scope.
+  void ignore_scope() const;
 
  private:
   Builder(WeightLoader* loader, std::string scope) : loader_(loader), scope_(std::move(scope)) {}

@@ -33,16 +33,19 @@ class Random {
   uint64_t draws_ = 0;
 };
 
+constexpr int kLayerSets = 15;  // of four kinds, not none
+
 // A folder with the config of a hybrid; the bits of `layers` + 1 say which kinds of layers it has.
 const std::string& hybrid_folder(int layers) {
-  static std::array<std::unique_ptr<TemporaryFolder>, 7> folders;
+  static std::array<std::unique_ptr<TemporaryFolder>, kLayerSets> folders;
   std::unique_ptr<TemporaryFolder>& folder = folders[static_cast<size_t>(layers)];
   if (folder == nullptr) {
     folder = std::make_unique<TemporaryFolder>();
     int kinds = layers + 1;
     hybrid_config(*folder, {.full = (kinds & 1) != 0,
                             .window = (kinds & 2) != 0,
-                            .recurrent = (kinds & 4) != 0,
+                            .lightning = (kinds & 4) != 0,
+                            .delta = (kinds & 8) != 0,
                             .context_tokens = kContextTokens});
   }
   return folder->path();
@@ -51,7 +54,7 @@ const std::string& hybrid_folder(int layers) {
 EngineConfig random_config(Random& r, bool hybrid) {
   std::vector<std::string> kernels = available_kernels();
   EngineConfig config;
-  config.model_path = hybrid ? hybrid_folder(r.below(7))
+  config.model_path = hybrid ? hybrid_folder(r.below(kLayerSets))
                              : source_path(std::string("tests/golden/models/") +
                                            r.one_of({"llama2-mha", "mistral-window",
                                                      "llama32-tied-sharded", "qwen3-tied"}));

@@ -6,6 +6,7 @@
 #include "engine/assemble.h"
 #include "models/decoder.h"
 #include "nn/gqa_attention.h"
+#include "nn/kda_attention.h"
 #include "nn/lightning_attention.h"
 #include "nn/mlp.h"
 #include "nn/rope.h"
@@ -54,6 +55,13 @@ class HybridLayer {
                                          .norm_groups = 2,
                                          .eps = kEps,
                                          .chunk_tokens = static_cast<int>(c.chunk_tokens)});
+    } else if (type == "delta_attention") {
+      kda_.emplace(b / "attention", KdaConfig{.hidden = c.decoder.hidden,
+                                              .heads = 2,
+                                              .head_dim = 8,
+                                              .lower_bound = -5,
+                                              .eps = kEps,
+                                              .chunk_tokens = static_cast<int>(c.chunk_tokens)});
     } else {
       int64_t window = type == "sliding_attention" ? c.window_tokens : 0;
       gqa_.emplace(b / "self_attn", GqaConfig{.hidden = c.decoder.hidden,
@@ -66,14 +74,20 @@ class HybridLayer {
 
   Tensor operator()(Step& s, Tensor x, const Rotation& rotation) const {
     Tensor normed = mixer_norm_(s, x);
-    x = add(s, x, gqa_ ? (*gqa_)(s, normed, rotation) : (*lightning_)(s, normed, rotation));
+    x = add(s, x, mix(s, normed, rotation));
     return add(s, x, mlp_(s, mlp_norm_(s, x)));
   }
 
  private:
+  Tensor mix(Step& s, Tensor x, const Rotation& rotation) const {
+    if (gqa_) return (*gqa_)(s, x, rotation);
+    return lightning_ ? (*lightning_)(s, x, rotation) : (*kda_)(s, x);
+  }
+
   RmsNorm mixer_norm_, mlp_norm_;
   std::optional<GqaAttention> gqa_;
   std::optional<LightningAttention> lightning_;
+  std::optional<KdaAttention> kda_;
   GatedMlp mlp_;
 };
 
@@ -107,7 +121,8 @@ EngineConfig hybrid_config(const TemporaryFolder& folder, const HybridLayers& la
   Json types = Json::array();
   if (layers.full) types.push_back("full_attention");
   if (layers.window) types.push_back("sliding_attention");
-  if (layers.recurrent) types.push_back("linear_attention");
+  if (layers.lightning) types.push_back("linear_attention");
+  if (layers.delta) types.push_back("delta_attention");
   Json config = {{"architectures", {kArchitecture}},
                  {"dtype", "float32"},
                  {"vocab_size", 97},

@@ -1,5 +1,5 @@
 // A tiny model family that only tests can load: its layers keep states of every class that there
-// is, so that what is true of it is true of any mixture. About 15,000 random weights.
+// is, so that what is true of it is true of any mixture. About 20,000 random weights.
 #pragma once
 
 #include <memory>
@@ -16,10 +16,13 @@ namespace banyan::test {
 struct HybridLayers {
   bool full = true;       // attention to all positions
   bool window = true;     // attention to a window
-  bool recurrent = true;  // lightning attention
+  bool lightning = true;  // linear attention
+  bool delta = true;      // the delta rule, with convolutions
   int window_tokens = 12;
   int chunk_tokens = 8;  // of the prefill form
   int context_tokens = 96;
+
+  bool recurrent() const { return lightning || delta; }
 };
 
 // The list of families that has "BanyanHybridForTests" alone.

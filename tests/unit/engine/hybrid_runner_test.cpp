@@ -20,10 +20,11 @@ constexpr int64_t kCopies = 5;  // sequences that the pools hold beside each oth
 // The layers that there are, in every combination.
 std::vector<HybridLayers> layer_sets() {
   std::vector<HybridLayers> sets;
-  for (int mask = 1; mask < 8; ++mask) {
+  for (int mask = 1; mask < 16; ++mask) {
     sets.push_back({.full = (mask & 1) != 0,
                     .window = (mask & 2) != 0,
-                    .recurrent = (mask & 4) != 0,
+                    .lightning = (mask & 4) != 0,
+                    .delta = (mask & 8) != 0,
                     .window_tokens = kWindow,
                     .chunk_tokens = kChunk});
   }
@@ -140,7 +141,7 @@ TEST(HybridRunner, ClassifiesItsStates) {
   EXPECT_EQ(all.window_tokens, kWindow);
   EXPECT_EQ(all.resume_alignment_tokens, kChunk);
   EXPECT_TRUE(all.recurrent && all.prompt_only);
-  StateClasses paged = classes({.recurrent = false});
+  StateClasses paged = classes({.lightning = false, .delta = false});
   EXPECT_EQ(paged.resume_alignment_tokens, 1);
   EXPECT_FALSE(paged.recurrent || paged.prompt_only);
   EXPECT_EQ(classes({.window = false}).window_tokens, 0);
@@ -152,7 +153,7 @@ TEST(HybridRunner, ChunksDoNotChangeABit) {
       auto runner = runner_of(layers, 4, 1, kernels);
       std::vector<float> expected = naive(*runner);
       std::vector<int64_t> chunks = {8, 16, 24, kTokens};
-      if (!layers.recurrent) chunks.insert(chunks.end(), {1, 3, 11});
+      if (!layers.recurrent()) chunks.insert(chunks.end(), {1, 3, 11});
       for (int64_t chunk : chunks) {
         EXPECT_TRUE(same_bits(in_chunks(*runner, Sequence(*runner, 0, 0), chunk), expected))
             << kernels << " chunks of " << chunk;
@@ -224,12 +225,12 @@ TEST(HybridRunner, ResumingFromCopiesDoesNotChangeABit) {
     auto runner = runner_of(layers);
     std::vector<float> expected = naive(*runner);
     std::vector<int64_t> positions = {8, 40, 48};
-    if (!layers.recurrent) positions.insert(positions.end(), {1, 13, 50, 51, 70});
+    if (!layers.recurrent()) positions.insert(positions.end(), {1, 13, 50, 51, 70});
     for (int64_t position : positions) {
       Sequence from(*runner, 1, 0), to(*runner, 2, 0);
       auto at = static_cast<int32_t>(position);
       Batch captures;
-      if (layers.recurrent) captures.captures = {{0, 7, 6}, {0, at - 1, 5}, {0, 15, 7}};
+      if (layers.recurrent()) captures.captures = {{0, 7, 6}, {0, at - 1, 5}, {0, 15, 7}};
       run(*runner, {{&from, 0, kTokens}}, captures);
       Sequence other(*runner, 2, 1);  // leaves its own states where the sequence will be resumed
       run(*runner, {{&other, 0, kTokens}});
@@ -245,7 +246,7 @@ TEST(HybridRunner, ResumingFromCopiesDoesNotChangeABit) {
               {from.window_pages[page], to.window_pages[page], rows});
         }
       }
-      if (layers.recurrent) copies.slot_copies = {{6, 3}, {5, to.slot}};
+      if (layers.recurrent()) copies.slot_copies = {{6, 3}, {5, to.slot}};
       run(*runner, {{&to, position, kTokens}}, copies);
       std::vector<float> rest(expected.begin() + position * kVocabulary, expected.end());
       EXPECT_TRUE(same_bits(to.logits, rest)) << "from " << position;

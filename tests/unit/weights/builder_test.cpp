@@ -174,6 +174,43 @@ TEST_F(BuilderTest, MayIgnoreATensor) {
             "");
 }
 
+TEST_F(BuilderTest, MayIgnoreAScope) {
+  source_.add("b.1.x.weight", {4}, iota(4, 0));
+  source_.add("b.1.y", {4}, iota(4, 0));
+  source_.add("b.10.x", {4}, iota(4, 0));
+  auto declare = [](Builder b) {
+    declare_all(b);
+    (b / "b" / 1).ignore_scope();
+  };
+  EXPECT_EQ(problems({}, declare),
+            "the checkpoint does not fit its config.json: "
+            "b.10.x [4] is not used by this architecture");
+}
+
+TEST_F(BuilderTest, ReadsValuesWhoseOnesDoNotCount) {
+  source_.add("a.rate", {1, 1, 4, 1}, iota(4, 5));
+  source_.add("a.conv.weight", {2, 1, 3}, iota(6, 0));
+  auto load = loader();
+  Builder b = Builder(*load);
+  declare_all(b);
+  Tensor rate = (b / "a").values("rate", {4}, 0);
+  Tensor conv = (b / "a" / "conv").values("weight", {2, 3}, 0);
+  ASSERT_TRUE(load->finish().has_value());
+  EXPECT_EQ(std::vector<float>(rate.f32(), rate.f32() + 4), iota(4, 5));
+  EXPECT_EQ(conv.dim(1), 3);
+  EXPECT_EQ(std::vector<float>(conv.f32(), conv.f32() + 6), iota(6, 0));
+  EXPECT_EQ(load->counts().parameters, 15 + 4 + 6);
+  source_.info("a.rate").shape = {2, 2};
+  auto declare = [](Builder b) {
+    declare_all(b);
+    (b / "a").values("rate", {4}, 0);
+    (b / "a" / "conv").values("weight", {2, 3}, 0);
+  };
+  EXPECT_EQ(problems({}, declare),
+            "the checkpoint does not fit its config.json: "
+            "a.rate has shape [2, 2] where [4] is expected");
+}
+
 TEST_F(BuilderTest, PassesOnReadErrors) {
   for (const char* name : {"a.y.weight", "a.x.bias"}) {
     source_.broken = name;

@@ -1,0 +1,102 @@
+#include "nn/kda_attention.h"
+
+#include <cmath>
+
+namespace banyan {
+namespace {
+
+constexpr float kUnitEps = 1e-6f;  // on the sum of squares of a key or query
+
+// The weights [channels, taps] of three convolutions as one [taps, 3 channels], so that
+// neighbouring channels lie side by side. Empty in a dry load.
+std::vector<float> stack_convolutions(Builder b, int64_t channels, int64_t taps) {
+  std::vector<float> stacked;
+  int64_t first = 0;
+  for (const char* name : {"q_conv1d", "k_conv1d", "v_conv1d"}) {
+    // Around the mean of the inputs, so that random weights do not make zeros of them.
+    float center = 1 / static_cast<float>(taps);
+    Tensor weight = (b / name).values("weight", {channels, taps}, center);
+    if (weight.data() == nullptr) continue;
+    stacked.resize(static_cast<size_t>(3 * channels * taps));
+    for (int64_t i = 0; i < channels * taps; ++i) {
+      int64_t to = i % taps * 3 * channels + first + i / taps;
+      stacked[static_cast<size_t>(to)] = weight.f32()[i];
+    }
+    first += channels;
+  }
+  return stacked;
+}
+
+Linear make_gates(Builder b, const KdaConfig& c) {
+  int64_t width = c.heads * c.head_dim;
+  if (c.low_rank_gates) {
+    return Linear(b, {{"f_a_proj", c.head_dim}, {"g_a_proj", c.head_dim}}, c.hidden, false);
+  }
+  return Linear(b, {{"f_proj", width}, {"g_proj", width}}, c.hidden, false);
+}
+
+StateSpec slot_state(std::string name, int64_t heads, int64_t width) {
+  return {.name = std::move(name),
+          .unit = StateUnit::kSlot,
+          .reach = StateReach::kPoint,
+          .heads = heads,
+          .width = width};
+}
+
+}  // namespace
+
+KdaAttention::KdaAttention(Builder b, const KdaConfig& c)
+    : shape_{.heads = c.heads,
+             .key_dim = c.head_dim,
+             .value_dim = c.head_dim,
+             .scale = 1 / std::sqrt(static_cast<float>(c.head_dim))},
+      lower_bound_(c.lower_bound),
+      qkv_(b,
+           {{"q_proj", c.heads * c.head_dim},
+            {"k_proj", c.heads * c.head_dim},
+            {"v_proj", c.heads * c.head_dim}},
+           c.hidden, false),
+      gates_(make_gates(b, c)),
+      beta_(b, {{"b_proj", c.heads}}, c.hidden, false),
+      log_rate_(b.values("A_log", {c.heads}, 0)),
+      decay_bias_(b.values("dt_bias", {c.heads * c.head_dim}, 0)),
+      conv_(stack_convolutions(b, c.heads * c.head_dim, c.taps)),
+      unit_(static_cast<size_t>(c.head_dim), 1 / std::sqrt(static_cast<float>(c.head_dim))),
+      output_norm_(b / "o_norm", c.head_dim, c.eps),
+      output_(b, {{"o_proj", c.hidden}}, c.heads * c.head_dim, false) {
+  int64_t width = c.heads * c.head_dim;
+  if (c.low_rank_gates) {
+    decay_.emplace(b, std::initializer_list<MatrixPart>{{"f_b_proj", width}}, c.head_dim, false);
+    gate_.emplace(b, std::initializer_list<MatrixPart>{{"g_b_proj", width}}, c.head_dim, false);
+  }
+  conv_state_ = b.state(slot_state("convolution", c.taps - 1, 3 * width));
+  StateSpec recurrent = slot_state("recurrent", c.heads, c.head_dim * c.head_dim);
+  recurrent.alignment_tokens = c.chunk_tokens;
+  recurrent.two_forms = true;
+  state_ = b.state(recurrent);
+}
+
+Tensor KdaAttention::operator()(Step& s, Tensor x) const {
+  int64_t width = shape_.heads * shape_.key_dim;
+  auto taps = s.pools.spec(conv_state_).heads + 1;
+  Tensor conv(const_cast<float*>(conv_.data()), DType::kF32, {taps, 3 * width});
+  Tensor qkv = short_conv(s, qkv_(s, x), conv, conv_state_);  // [T, 3 width]
+  // x / sqrt(sum(x^2) + eps) is the root-mean-square norm with another eps and constant weights.
+  Tensor unit(const_cast<float*>(unit_.data()), DType::kF32, {shape_.key_dim});
+  Tensor qk =
+      rms_norm(s, qkv.columns(0, 2 * width), unit, kUnitEps / static_cast<float>(shape_.key_dim));
+
+  Tensor gates = gates_(s, x);
+  int64_t half = gates.dim(1) / 2;
+  Tensor decay = gates.columns(0, half), gate = gates.columns(half, half);
+  if (decay_) {
+    decay = (*decay_)(s, decay);
+    gate = (*gate_)(s, gate);
+  }
+  DeltaGates delta = delta_gates(s, decay, beta_(s, x), log_rate_, decay_bias_, lower_bound_);
+  Tensor out = delta_attention(s, qk.columns(0, width), qk.columns(width, width),
+                               qkv.columns(2 * width, width), delta, state_, shape_);
+  return output_(s, sigmoid_mul(s, gate, output_norm_(s, out)));
+}
+
+}  // namespace banyan

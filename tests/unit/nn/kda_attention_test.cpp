@@ -1,0 +1,48 @@
+#include "nn/kda_attention.h"
+
+#include <gtest/gtest.h>
+
+#include "kernels/select.h"
+
+namespace banyan {
+namespace {
+
+constexpr KdaConfig kConfig = {.hidden = 24, .heads = 3, .head_dim = 8, .taps = 4, .eps = 1e-5f};
+
+// What a layer of random weights declares.
+std::pair<std::vector<StateSpec>, WeightCounts> declared(const KdaConfig& config) {
+  ThreadPool threads(1);
+  WeightLoader loader({.kernels = *select_kernels("portable"), .threads = &threads, .dry = true});
+  KdaAttention(Builder(loader) / "mixer", config);
+  return {loader.take_states(), loader.counts()};
+}
+
+TEST(KdaAttention, KeepsItsLastInputsAndOneMatrixPerHead) {
+  auto states = declared(kConfig).first;
+  ASSERT_EQ(states.size(), 2u);
+  EXPECT_EQ(states[0].name, "mixer.convolution");
+  EXPECT_EQ(states[0].heads * states[0].width, 3 * 3 * 24);
+  EXPECT_EQ(states[0].alignment_tokens, 1);
+  EXPECT_FALSE(states[0].two_forms);
+  EXPECT_EQ(states[1].name, "mixer.recurrent");
+  EXPECT_EQ(states[1].heads, 3);
+  EXPECT_EQ(states[1].width, 64);
+  EXPECT_EQ(states[1].alignment_tokens, 64);
+  EXPECT_TRUE(states[1].two_forms);
+  for (const StateSpec& state : states) {
+    EXPECT_EQ(state.unit, StateUnit::kSlot);
+    EXPECT_EQ(state.reach, StateReach::kPoint);
+    EXPECT_EQ(state.dtype, DType::kF32);
+  }
+}
+
+TEST(KdaAttention, CountsTheWeightsOfBothKindsOfGates) {
+  constexpr int64_t kShared = 3 * 24 * 24 + 3 * 24 + 3 + 24 + 3 * 24 * 4 + 8 + 24 * 24;
+  KdaConfig low_rank = kConfig;
+  low_rank.low_rank_gates = true;
+  EXPECT_EQ(declared(kConfig).second.parameters, kShared + 2 * 24 * 24);
+  EXPECT_EQ(declared(low_rank).second.parameters, kShared + 2 * (8 * 24 + 24 * 8));
+}
+
+}  // namespace
+}  // namespace banyan
