@@ -44,20 +44,21 @@ struct GemmPart {
   const void* weight = nullptr;  // packed [n, k]
   int32_t row_begin = 0;         // rows [row_begin, row_begin + row_count) of y
   int32_t row_count = 0;
-  int32_t segment = 0;   // which k columns of a row of x
+  int32_t segment = 0;   // which of a row's segments of x
   int32_t y_column = 0;  // where its n outputs start in a row of y
 };
 
 // For every part and each of its rows r:
-//   y[r, y_column + j] = sum_c x[source(r), segment * k + c] * weight[j, c] (+ bias[j]),
+//   y[r, y_column + j] = sum_c x[source(r), segment, c] * weight[j, c] (+ bias[j]),
 // accumulated in f32, where source(r) is r, or x_index[r] if there is one. Parts do not overlap
 // in y.
 struct GemmArgs {
   Launch launch = {};
-  const float* x = nullptr;  // [x_rows, segments * k]
+  const float* x = nullptr;  // [x_rows, segments, k]
   int64_t x_stride = 0;
   int64_t x_rows = 0;
   int64_t segments = 1;
+  int64_t segment_stride = 0;        // from one segment of a row to the next, k or more
   const int32_t* x_index = nullptr;  // [rows of y] or null
   const GemmPart* parts = nullptr;
   int64_t part_count = 0;

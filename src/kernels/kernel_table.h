@@ -63,7 +63,8 @@ struct RopeArgs {
   RopeLayout layout = RopeLayout::kHalves;
 };
 
-// y[r, i] = silu(gate[r, i]) * up[r, i].
+// y[r, i] = silu(gate[r, i]) * up[r, i]; with a limit, min(silu(gate), limit) * clamp(up, -limit,
+// limit).
 struct SiluMulArgs {
   Launch launch = {};
   const float* gate = nullptr;
@@ -71,9 +72,10 @@ struct SiluMulArgs {
   int64_t x_row_stride = 0;  // of gate and of up
   float* y = nullptr;        // [rows, dim] dense
   int64_t rows = 0, dim = 0;
+  float limit = 0;  // 0: none
 };
 
-// y[r, i] = sigmoid(gate[r, i]) * x[r, i].
+// y[r, i] = sigmoid(gate[r, i / gate_columns]) * x[r, i].
 struct SigmoidMulArgs {
   Launch launch = {};
   const float* gate = nullptr;
@@ -81,6 +83,7 @@ struct SigmoidMulArgs {
   int64_t gate_row_stride = 0, x_row_stride = 0;
   float* y = nullptr;  // [rows, dim] dense
   int64_t rows = 0, dim = 0;
+  int64_t gate_columns = 1;  // that share a gate
 };
 
 // y = a + b, dense.
@@ -103,6 +106,48 @@ struct LogitStatsArgs {
   float* max = nullptr;          // [rows]
   int32_t* argmax = nullptr;     // [rows]
   float* log_sum_exp = nullptr;  // [rows]
+};
+
+// ---- Mixtures of experts ---------------------------------------------------------------------
+
+inline constexpr int64_t kExpertsMax = 4096;
+
+enum class RouterScore : uint8_t { kSoftmax, kSigmoid };  // softmax over all experts
+enum class GroupScore : uint8_t { kMax, kTopTwoSum };     // of the group's choice scores
+
+// Which experts a row goes to and with what weight. A row's scores are the softmax or sigmoid of
+// its logits, and its choice scores are those plus `bias`. Of `groups` equal runs of experts the
+// top_groups best stay, and of their experts the top_k best by choice score are chosen, best first;
+// among equals the lowest index is better, and a choice score that is no number counts as
+// -infinity. Their weights are the scores, without bias, over their sum if `normalise`, times
+// `scale`.
+struct RouteArgs {
+  Launch launch = {};
+  const float* logits = nullptr;  // [rows, experts]
+  int64_t logits_row_stride = 0;
+  const float* bias = nullptr;               // [experts] or null
+  int32_t* ids = nullptr;                    // [rows, top_k]
+  float* weights = nullptr;                  // [rows, top_k]
+  int64_t rows = 0, experts = 0, top_k = 0;  // experts <= kExpertsMax
+  int64_t groups = 1, top_groups = 1;        // top_k experts fit into top_groups groups
+  RouterScore score = RouterScore::kSoftmax;
+  GroupScore group_score = GroupScore::kTopTwoSum;
+  bool normalise = false;
+  float scale = 1;
+};
+
+// y[r] = sum over j, ascending, of weights[r, j] * e(r, j), then + shared[r] if there is one, where
+// e(r, j) is row places[r, j] of expert_rows, or x[r] where that is negative.
+struct CombineExpertsArgs {
+  Launch launch = {};
+  const float* x = nullptr;  // [rows, dim]
+  int64_t x_row_stride = 0;
+  const float* expert_rows = nullptr;  // [any, dim] dense
+  const int32_t* places = nullptr;     // [rows, top_k]
+  const float* weights = nullptr;      // [rows, top_k]
+  const float* shared = nullptr;       // [rows, dim] dense, or null
+  float* y = nullptr;                  // [rows, dim] dense
+  int64_t rows = 0, dim = 0, top_k = 0;
 };
 
 // ---- Attention over pages --------------------------------------------------------------------
@@ -267,6 +312,8 @@ struct KernelTable {
   void (*sigmoid_mul)(const SigmoidMulArgs&) = nullptr;
   void (*add)(const AddArgs&) = nullptr;
   void (*logit_stats)(const LogitStatsArgs&) = nullptr;
+  void (*route)(const RouteArgs&) = nullptr;
+  void (*combine_experts)(const CombineExpertsArgs&) = nullptr;
   void (*page_write)(const PageWriteArgs&) = nullptr;
   void (*attention)(const AttentionArgs&) = nullptr;
   void (*linear_attention)(const LinearAttentionArgs&) = nullptr;

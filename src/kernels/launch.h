@@ -52,7 +52,7 @@ static inline void for_part_rows(const GemmArgs& a, const Body& body) {
   for (const GemmPart* part = a.parts; part != a.parts + a.part_count; ++part) {
     for (int64_t r = part->row_begin; r < part->row_begin + part->row_count; ++r) {
       int64_t source = a.x_index ? a.x_index[r] : r;
-      body(*part, a.x + source * a.x_stride + part->segment * a.k,
+      body(*part, a.x + source * a.x_stride + part->segment * a.segment_stride,
            a.y + r * a.y_stride + part->y_column);
     }
   }

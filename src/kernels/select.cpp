@@ -73,6 +73,8 @@ KernelTable measuring_kernels(const KernelTable& like) {
           .sigmoid_mul = [](const SigmoidMulArgs&) {},
           .add = [](const AddArgs&) {},
           .logit_stats = [](const LogitStatsArgs&) {},
+          .route = [](const RouteArgs&) {},
+          .combine_experts = [](const CombineExpertsArgs&) {},
           .page_write = [](const PageWriteArgs&) {},
           .attention = [](const AttentionArgs&) {},
           .linear_attention = [](const LinearAttentionArgs&) {},

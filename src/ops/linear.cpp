@@ -31,41 +31,38 @@ Tensor select_rows(Step& s, Tensor x, std::span<const int32_t> rows) {
   return y;
 }
 
-namespace {
-
-// The product of x with `parts`, whose weights are shaped and stored like `weight`.
-Tensor multiply(Step& s, Tensor x, const PackedMatrix& weight, std::span<const GemmPart> parts,
-                const GemmArgs& layout, int64_t rows, int64_t columns) {
-  const GemmKernel& kernel = s.kernels.*weight.format->kernel;
-  Tensor y = s.allocate({rows, columns});
+void multiply_parts(Step& s, Tensor x, const PackedMatrix& like, std::span<const GemmPart> parts,
+                    const PartsLayout& layout, Tensor y) {
+  const GemmKernel& kernel = s.kernels.*like.format->kernel;
   size_t mark = s.arena.mark();
-  GemmArgs args = layout;
-  args.launch = s.launch;
-  args.x = x.f32();
-  args.x_stride = x.stride(0);
-  args.x_rows = x.dim(0);
-  args.parts = parts.data();
-  args.part_count = std::ssize(parts);
-  args.y = y.f32();
-  args.y_stride = y.stride(0);
-  args.n = weight.rows;
-  args.k = weight.columns;
-  args.group = weight.group;
-  args.workspace = s.arena.allocate(
-      kernel.workspace_bytes(x.dim(0), args.segments, weight.columns, weight.group));
-  kernel.run(args);
+  void* workspace =
+      s.arena.allocate(kernel.workspace_bytes(x.dim(0), layout.segments, like.columns, like.group));
+  kernel.run({.launch = s.launch,
+              .x = x.f32(),
+              .x_stride = x.stride(0),
+              .x_rows = x.dim(0),
+              .segments = layout.segments,
+              .segment_stride = layout.segment_stride,
+              .x_index = layout.x_index,
+              .parts = parts.data(),
+              .part_count = std::ssize(parts),
+              .bias = layout.bias,
+              .y = y.f32(),
+              .y_stride = y.stride(0),
+              .n = like.rows,
+              .k = like.columns,
+              .group = like.group,
+              .workspace = workspace});
   s.arena.rewind(mark);
-  return y;
 }
-
-}  // namespace
 
 Tensor linear(Step& s, Tensor x, const PackedMatrix& weight, Tensor bias) {
   x.check_matrix(weight.columns);
   CHECK(bias.empty() || bias.count() == weight.rows, "bias of {}", bias.count());
   GemmPart part = {.weight = weight.data, .row_count = static_cast<int32_t>(x.dim(0))};
-  return multiply(s, x, weight, {&part, 1}, {.bias = bias.empty() ? nullptr : bias.f32()}, x.dim(0),
-                  weight.rows);
+  Tensor y = s.allocate({x.dim(0), weight.rows});
+  multiply_parts(s, x, weight, {&part, 1}, {.bias = bias.empty() ? nullptr : bias.f32()}, y);
+  return y;
 }
 
 }  // namespace banyan

@@ -42,7 +42,7 @@ Tensor add(Step& s, Tensor a, Tensor b) {
   return y;
 }
 
-Tensor silu_mul(Step& s, Tensor x) {
+Tensor silu_mul(Step& s, Tensor x, float limit) {
   int64_t dim = x.dim(1) / 2;
   Tensor y = s.allocate({x.dim(0), dim});
   s.kernels.silu_mul({.launch = s.launch,
@@ -51,13 +51,14 @@ Tensor silu_mul(Step& s, Tensor x) {
                       .x_row_stride = x.stride(0),
                       .y = y.f32(),
                       .rows = x.dim(0),
-                      .dim = dim});
+                      .dim = dim,
+                      .limit = limit});
   return y;
 }
 
 Tensor sigmoid_mul(Step& s, Tensor gate, Tensor x) {
-  gate.check_matrix(x.dim(1));
-  CHECK(gate.dim(0) == x.dim(0), "{} rows gate {}", gate.dim(0), x.dim(0));
+  CHECK(gate.rank() == 2 && gate.dim(0) == x.dim(0) && x.dim(1) % gate.dim(1) == 0,
+        "[{}, {}] gates [{}, {}]", gate.dim(0), gate.dim(1), x.dim(0), x.dim(1));
   Tensor y = s.allocate({x.dim(0), x.dim(1)});
   s.kernels.sigmoid_mul({.launch = s.launch,
                          .gate = gate.f32(),
@@ -66,7 +67,8 @@ Tensor sigmoid_mul(Step& s, Tensor gate, Tensor x) {
                          .x_row_stride = x.stride(0),
                          .y = y.f32(),
                          .rows = x.dim(0),
-                         .dim = x.dim(1)});
+                         .dim = x.dim(1),
+                         .gate_columns = x.dim(1) / gate.dim(1)});
   return y;
 }
 

@@ -21,10 +21,11 @@ Tensor group_rms_norm(Step& s, Tensor x, Tensor weight, int64_t groups, float ep
 // Element-wise a + b -> [T, D].
 Tensor add(Step& s, Tensor a, Tensor b);
 
-// silu(first half of the columns) * second half; x [T, 2 D] -> [T, D].
-Tensor silu_mul(Step& s, Tensor x);
+// silu(first half of the columns) * second half; x [T, 2 D] -> [T, D]. With a limit,
+// min(silu(a), limit) * clamp(b, -limit, limit): what some mixtures of experts are trained with.
+Tensor silu_mul(Step& s, Tensor x, float limit = 0);
 
-// sigmoid(gate) * x, element-wise; both [T, D] -> [T, D].
+// sigmoid(gate) * x; x [T, D], gate [T, D], or [T, G] each for D / G columns -> [T, D].
 Tensor sigmoid_mul(Step& s, Tensor gate, Tensor x);
 
 // The cosines and sines by which the rows of this step are rotated, each [T, pairs].

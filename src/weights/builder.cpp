@@ -8,36 +8,17 @@
 
 #include "base/check.h"
 #include "base/error.h"
-#include "base/random.h"
 #include "weights/convert.h"
+#include "weights/random_weights.h"
 
 namespace banyan {
 namespace {
 
 constexpr size_t kProblemsShown = 8;
 constexpr int64_t kPackBytes = 1 << 20;  // read, converted and packed at a time by one worker
-constexpr float kRandomDeviation = 0.02f;
 
 std::string shape_text(std::span<const int64_t> shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
-}
-
-uint64_t name_seed(std::string_view name) {
-  uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
-  for (unsigned char c : name) hash = (hash ^ c) * 0x100000001b3u;
-  return hash;
-}
-
-// Elements [begin, begin + count) of a tensor of random weights, uniform around `center`. Each
-// value depends on the tensor's name and its own index only.
-void random_elements(uint64_t seed, int64_t begin, int64_t count, float center, float* to) {
-  for (int64_t i = 0; i < count; ++i) {
-    uint64_t z = seed + static_cast<uint64_t>(begin + i) * 0x9e3779b97f4a7c15u;  // SplitMix64
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    auto unit = static_cast<float>((z ^ (z >> 31)) >> 40) * 0x1p-24f;  // [0, 1)
-    to[i] = center + (2 * unit - 1) * kRandomDeviation * std::sqrt(3.0f);
-  }
 }
 
 // The dimensions that are not 1.
@@ -112,6 +93,16 @@ void WeightLoader::report_progress(int64_t bytes) {
   if (options_.progress) options_.progress(bytes_done_, std::max(bytes_done_, bytes_total_));
 }
 
+void WeightLoader::count_active(int64_t parameters, int64_t bytes, const TokenShare& share) {
+  auto part = [](int64_t whole, double fraction) {
+    return static_cast<int64_t>(std::llround(static_cast<double>(whole) * fraction));
+  };
+  counts_.parameters_active += part(parameters, share.mean);
+  counts_.parameters_active_min += part(parameters, share.min);
+  counts_.parameters_active_max += part(parameters, share.max);
+  counts_.bytes_streamed += part(bytes, share.mean);
+}
+
 void WeightLoader::pack(const TensorInfo* tensor, const std::string& name,
                         const PackedMatrix& matrix, int64_t row_begin, int64_t row_count) {
   if (options_.dry) return;
@@ -120,7 +111,6 @@ void WeightLoader::pack(const TensorInfo* tensor, const std::string& name,
   size_t source_row = static_cast<size_t>(matrix.columns) * dtype_bytes(source_dtype);
   size_t packed_row = static_cast<size_t>(matrix.columns) * dtype_bytes(matrix.format->element);
   int64_t chunk = std::clamp<int64_t>(kPackBytes / static_cast<int64_t>(source_row), 1, row_count);
-  uint64_t seed = name_seed(name);
   std::mutex mutex;
   Status status;
   options_.threads->parallel_for(row_count, chunk, [&](int64_t begin, int64_t end) {
@@ -130,7 +120,7 @@ void WeightLoader::pack(const TensorInfo* tensor, const std::string& name,
       int64_t rows = std::min(chunk, end - row);
       int64_t count = rows * matrix.columns;
       if (tensor == nullptr) {
-        random_elements(seed, row * matrix.columns, count, 0,
+        random_elements(name, row * matrix.columns, count, 0,
                         reinterpret_cast<float*>(source.data()));
       } else if (Status read = options_.source->read(
                      *tensor, static_cast<size_t>(row) * source_row,
@@ -155,19 +145,18 @@ void WeightLoader::pack(const TensorInfo* tensor, const std::string& name,
   report_progress(row_count * static_cast<int64_t>(source_row));
 }
 
-float* WeightLoader::allocate_values(int64_t count) {
+float* WeightLoader::allocate_values(int64_t count, const TokenShare& share) {
   int64_t bytes = count * static_cast<int64_t>(sizeof(float));
   counts_.parameters += count;
-  counts_.parameters_active += count;
   counts_.bytes += bytes;
-  counts_.bytes_streamed += bytes;
+  count_active(count, bytes, share);
   if (options_.dry) return nullptr;
   return reinterpret_cast<float*>(store_.allocate(static_cast<size_t>(bytes)));
 }
 
 void WeightLoader::fill(const TensorInfo* tensor, const std::string& name, int64_t count,
                         float random_center, float* to) {
-  if (tensor == nullptr) return random_elements(name_seed(name), 0, count, random_center, to);
+  if (tensor == nullptr) return random_elements(name, 0, count, random_center, to);
   std::vector<std::byte> raw(tensor->bytes.size());
   if (Status read = options_.source->read(*tensor, 0, raw); !read) {
     problems_.push_back(read.error().message);
@@ -177,11 +166,15 @@ void WeightLoader::fill(const TensorInfo* tensor, const std::string& name, int64
 }
 
 Builder Builder::operator/(std::string_view name) const {
-  return Builder(loader_, full_name(name));
+  return Builder(loader_, full_name(name), share_);
 }
 
 Builder Builder::operator/(int64_t index) const {
   return *this / std::to_string(index);
+}
+
+Builder Builder::with_share(const TokenShare& share) const {
+  return Builder(loader_, scope_, share);
 }
 
 std::string Builder::full_name(std::string_view name) const {
@@ -221,8 +214,7 @@ PackedMatrix Builder::matrix(std::initializer_list<MatrixPart> parts, int64_t co
   counts.parameters += matrix.rows * columns;
   counts.bytes += static_cast<int64_t>(matrix.bytes);
   if (use != MatrixUse::kLookUp) {
-    counts.parameters_active += matrix.rows * columns;
-    counts.bytes_streamed += static_cast<int64_t>(matrix.bytes);
+    loader_->count_active(matrix.rows * columns, static_cast<int64_t>(matrix.bytes), share_);
   }
   return matrix;
 }
@@ -243,7 +235,7 @@ Tensor Builder::vector(std::initializer_list<MatrixPart> parts, std::string_view
   }
   if (!complete) return {};
 
-  float* data = loader_->allocate_values(size);
+  float* data = loader_->allocate_values(size, share_);
   if (data == nullptr) return Tensor(nullptr, DType::kF32, {size});
   float* to = data;
   size_t index = 0;
@@ -262,7 +254,7 @@ Tensor Builder::values(std::string_view name, std::initializer_list<int64_t> sha
   const TensorInfo* tensor = source ? loader_->claim(full, shape, true) : nullptr;
   if (source != nullptr && tensor == nullptr) return {};
   Tensor values(nullptr, DType::kF32, shape);
-  float* data = loader_->allocate_values(values.count());
+  float* data = loader_->allocate_values(values.count(), share_);
   if (data != nullptr) loader_->fill(tensor, full, values.count(), random_center, data);
   return Tensor(data, DType::kF32, shape);
 }
@@ -280,6 +272,10 @@ DType Builder::state_dtype() const {
 bool Builder::has(std::string_view name) const {
   const WeightSource* source = loader_->options_.source;
   return source != nullptr && source->find(full_name(name)) != nullptr;
+}
+
+void Builder::reject(std::string_view problem) const {
+  loader_->problems_.push_back(fmt::format("{} {}", scope_, problem));
 }
 
 void Builder::ignore(std::string_view name) const {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -38,11 +39,19 @@ class WeightStore {
 
 // What was loaded, in numbers.
 struct WeightCounts {
-  int64_t tensors = 0;            // of the checkpoint
-  int64_t parameters = 0;         // elements; a tied head counts once
-  int64_t parameters_active = 0;  // that one token passes through, embedding rows left out
-  int64_t bytes = 0;              // in memory
-  int64_t bytes_streamed = 0;     // read by a step of one token
+  int64_t tensors = 0;     // of the checkpoint
+  int64_t parameters = 0;  // elements; a tied head counts once
+  // That one token passes through, embedding rows left out: on average, and at least and most.
+  int64_t parameters_active = 0;
+  int64_t parameters_active_min = 0, parameters_active_max = 0;
+  int64_t bytes = 0;           // in memory
+  int64_t bytes_streamed = 0;  // read by a step of one token, on average
+};
+
+// The part of the tokens that pass through a weight: on average, and the least and most that one
+// token may have to do with. Of the experts of a layer it is those that the router chooses.
+struct TokenShare {
+  double mean = 1, min = 1, max = 1;
 };
 
 struct LoadOptions {
@@ -75,13 +84,15 @@ class WeightLoader {
   const TensorInfo* claim(const std::string& name, std::initializer_list<int64_t> shape,
                           bool loosely = false);
   // Counts and reserves values that every token reads whole; null in a dry load.
-  float* allocate_values(int64_t count);
+  float* allocate_values(int64_t count, const TokenShare& share);
   // Reads all elements of a tensor, or makes random ones where it is null, as f32.
   void fill(const TensorInfo* tensor, const std::string& name, int64_t count, float random_center,
             float* to);
   void pack(const TensorInfo* tensor, const std::string& name, const PackedMatrix& matrix,
             int64_t row_begin, int64_t row_count);
   void report_progress(int64_t bytes);
+  // Counts a weight that `share` of the tokens pass through.
+  void count_active(int64_t parameters, int64_t bytes, const TokenShare& share);
 
   LoadOptions options_;
   WeightStore store_;
@@ -132,19 +143,34 @@ class Builder {
   // The element type that states are kept in.
   DType state_dtype() const;
 
+  // The same scope, for weights that only a share of the tokens passes through.
+  Builder with_share(const TokenShare& share) const;
+
+  // `<scope>.<name>.weight` [rows, columns] as f32, to derive weights from. Nothing on a problem,
+  // and when nothing is read.
+  std::vector<float> floats(std::string_view name, int64_t rows, int64_t columns) const;
+  // A matrix [rows, columns] of `format`, packed from elements that floats() gave in any order; no
+  // elements where there were none.
+  PackedMatrix derived(std::string_view format, int64_t rows, int64_t columns,
+                       std::span<const float> elements) const;
+
   // Whether the checkpoint has `<scope>.<name>`; false for random weights.
   bool has(std::string_view name) const;
+  // Fails the load; `problem` follows the scope's name.
+  void reject(std::string_view problem) const;
   // Lets `<scope>.<name>` be there without anybody using it.
   void ignore(std::string_view name) const;
   // The same for every tensor of this scope.
   void ignore_scope() const;
 
  private:
-  Builder(WeightLoader* loader, std::string scope) : loader_(loader), scope_(std::move(scope)) {}
+  Builder(WeightLoader* loader, std::string scope, const TokenShare& share)
+      : loader_(loader), scope_(std::move(scope)), share_(share) {}
   std::string full_name(std::string_view name) const;
 
   WeightLoader* loader_;
   std::string scope_;
+  TokenShare share_;
 };
 
 }  // namespace banyan

@@ -122,10 +122,11 @@ TEST(Gemm, ARowHasTheSameBitsInEveryBatchAndOnEveryNumberOfThreads) {
 // Experts with the rows that were routed to them, some with none, and outputs side by side.
 TEST(Gemm, PartsAreTheProductsOfTheirOwn) {
   constexpr int64_t kRows = 40, kK = 64, kN = 50, kSegments = 2, kExperts = 5;
+  constexpr int64_t kStride = kK + 5;  // from segment to segment
   Random random(8);
   std::vector<int32_t> index(kRows);
   for (int32_t& source : index) source = static_cast<int32_t>(random.below(7));
-  std::vector<float> x = random.normals(7 * kSegments * kK);
+  std::vector<float> x = random.normals(7 * kSegments * kStride);
   for_each_kernel([&](const KernelTable& table, const WeightFormat& format) {
     std::vector<Weights> weights;
     std::vector<PackedWeights> experts;
@@ -149,9 +150,10 @@ TEST(Gemm, PartsAreTheProductsOfTheirOwn) {
       std::vector<float> y(kRows * 2 * kN);
       experts.front().run({.launch = {.threads = pool},
                            .x = x.data(),
-                           .x_stride = kSegments * kK,
+                           .x_stride = kSegments * kStride,
                            .x_rows = 7,
                            .segments = kSegments,
+                           .segment_stride = kStride,
                            .x_index = index.data(),
                            .parts = parts.data(),
                            .part_count = std::ssize(parts),
@@ -159,7 +161,7 @@ TEST(Gemm, PartsAreTheProductsOfTheirOwn) {
                            .y_stride = 2 * kN});
       for (int32_t i = 0; i < std::ssize(parts); ++i) {
         for (int32_t r = parts[i].row_begin; r < parts[i].row_begin + parts[i].row_count; ++r) {
-          const float* row = x.data() + (index[r] * kSegments + parts[i].segment) * kK;
+          const float* row = x.data() + (index[r] * kSegments + parts[i].segment) * kStride;
           auto alone = multiply(experts[i / 2], row, kK, 1, nullptr);
           const float* of_row = y.data() + r * 2 * kN + parts[i].y_column;
           ASSERT_TRUE(same_bits(alone, std::vector<float>(of_row, of_row + kN))) << i << " " << r;

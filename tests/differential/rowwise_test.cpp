@@ -216,6 +216,46 @@ TEST(SigmoidMul, TakesStridedRowsOfAnyWidth) {
   }
 }
 
+TEST(SigmoidMul, OneGateMayStandForManyColumns) {
+  Random random(10);
+  constexpr int64_t kRows = 5, kGates = 3;
+  for (const KernelTable* table : tables()) {
+    for (int64_t columns : {2, 16, 21, 48}) {
+      auto gate = random.normals(kRows * kGates), x = random.normals(kRows * kGates * columns);
+      std::vector<float> y(x.size());
+      table->sigmoid_mul({.gate = gate.data(),
+                          .x = x.data(),
+                          .gate_row_stride = kGates,
+                          .x_row_stride = kGates * columns,
+                          .y = y.data(),
+                          .rows = kRows,
+                          .dim = kGates * columns,
+                          .gate_columns = columns});
+      for (size_t i = 0; i < y.size(); ++i) {
+        double exact = x[i] / (1 + std::exp(-double{gate[i / columns]}));
+        expect_ulps(y[i], exact, 3, fmt::format("{} {} of {}", table->name, i, columns));
+      }
+    }
+  }
+}
+
+// The gate is clamped after silu, and from above only.
+TEST(SiluMul, ClampsBothFactorsAtALimit) {
+  std::vector<float> gate = {-50, -1.2f, 1, 2.4f, 3, 90, NAN, 1};
+  std::vector<float> up = {3, -0.5f, -7, 2.6f, 1, -9, 1, NAN};
+  for (const KernelTable* table : tables()) {
+    std::vector<float> y(gate.size());
+    table->silu_mul(
+        {.gate = gate.data(), .up = up.data(), .y = y.data(), .rows = 1, .dim = 8, .limit = 2.5f});
+    for (size_t i = 0; i < 6; ++i) {
+      double silu = gate[i] / (1 + std::exp(-double{gate[i]}));
+      double exact = std::min(silu, 2.5) * std::clamp(double{up[i]}, -2.5, 2.5);
+      expect_ulps(y[i], exact, 3, fmt::format("{} {}", table->name, i));
+    }
+    EXPECT_TRUE(std::isnan(y[6]) && std::isnan(y[7])) << table->name;
+  }
+}
+
 // One rounding each: every table gives the same bits.
 TEST(Add, IsExactInEveryTable) {
   Random random(4);

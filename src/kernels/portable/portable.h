@@ -25,6 +25,8 @@ void silu_mul(const SiluMulArgs& args);
 void sigmoid_mul(const SigmoidMulArgs& args);
 void add(const AddArgs& args);
 void logit_stats(const LogitStatsArgs& args);
+void route(const RouteArgs& args);
+void combine_experts(const CombineExpertsArgs& args);
 void page_write(const PageWriteArgs& args);
 void attention(const AttentionArgs& args);
 void linear_attention(const LinearAttentionArgs& args);

@@ -66,7 +66,14 @@ void silu_mul(const SiluMulArgs& a) {
       const float* gate = a.gate + r * a.x_row_stride;
       const float* up = a.up + r * a.x_row_stride;
       float* y = a.y + r * a.dim;
-      for (int64_t c = 0; c < a.dim; ++c) y[c] = gate[c] / (1.0f + std::exp(-gate[c])) * up[c];
+      for (int64_t c = 0; c < a.dim; ++c) {
+        float silu = gate[c] / (1.0f + std::exp(-gate[c])), factor = up[c];
+        if (a.limit > 0) {
+          silu = silu > a.limit ? a.limit : silu;  // these keep NaN, as min and clamp may not
+          factor = factor > a.limit ? a.limit : factor < -a.limit ? -a.limit : factor;
+        }
+        y[c] = silu * factor;
+      }
     }
   });
 }
@@ -78,7 +85,9 @@ void sigmoid_mul(const SigmoidMulArgs& a) {
       const float* gate = a.gate + r * a.gate_row_stride;
       const float* x = a.x + r * a.x_row_stride;
       float* y = a.y + r * a.dim;
-      for (int64_t c = 0; c < a.dim; ++c) y[c] = x[c] / (1.0f + std::exp(-gate[c]));
+      for (int64_t c = 0; c < a.dim; ++c) {
+        y[c] = x[c] / (1.0f + std::exp(-gate[c / a.gate_columns]));
+      }
     }
   });
 }

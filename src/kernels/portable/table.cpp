@@ -20,6 +20,8 @@ const KernelTable& table() {
       .sigmoid_mul = sigmoid_mul,
       .add = add,
       .logit_stats = logit_stats,
+      .route = route,
+      .combine_experts = combine_experts,
       .page_write = page_write,
       .attention = attention,
       .linear_attention = linear_attention,

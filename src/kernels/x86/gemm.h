@@ -239,7 +239,7 @@ void gemm_run(const GemmArgs& a) {
   int64_t x_parts = a.x_rows * a.segments;
   parallel_for(a.launch, x_parts, rows_per_job(a.k), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      F::prepare(a.x + i / a.segments * a.x_stride + i % a.segments * a.k, s,
+      F::prepare(a.x + i / a.segments * a.x_stride + i % a.segments * a.segment_stride, s,
                  static_cast<std::byte*>(a.workspace) + i * s.prepared_bytes);
     }
   });

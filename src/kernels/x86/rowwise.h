@@ -60,27 +60,53 @@ void rope(const RopeArgs& a) {
 
 template <class V>
 void silu_mul(const SiluMulArgs& a) {
+  // The operand order of min and max keeps NaN.
+  auto most = V::set(a.limit > 0 ? a.limit : __builtin_inff());
+  auto least = V::sub(V::set(0), most);
   parallel_for(a.launch, a.rows, rows_per_job(a.dim), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       for (int64_t c = 0; c < a.dim; c += V::kLanes) {
         auto gate = load_up_to<V>(a.gate + r * a.x_row_stride + c, a.dim - c);
         auto up = load_up_to<V>(a.up + r * a.x_row_stride + c, a.dim - c);
         auto divisor = V::add(V::set(1), exp<V>(V::sub(V::set(0), gate)));
-        store_up_to<V>(a.y + r * a.dim + c, a.dim - c, V::mul(V::div(gate, divisor), up));
+        auto silu = V::min(most, V::div(gate, divisor));
+        up = V::max(least, V::min(most, up));
+        store_up_to<V>(a.y + r * a.dim + c, a.dim - c, V::mul(silu, up));
       }
     }
   });
 }
 
 template <class V>
+inline void sigmoid_mul_each(const float* gate, const float* x, float* y, int64_t n) {
+  for (int64_t c = 0; c < n; c += V::kLanes) {
+    auto divisor = V::add(V::set(1), exp<V>(V::sub(V::set(0), load_up_to<V>(gate + c, n - c))));
+    store_up_to<V>(y + c, n - c, V::div(load_up_to<V>(x + c, n - c), divisor));
+  }
+}
+
+template <class V>
+inline void sigmoid_mul_groups(const float* gate, const float* x, float* y, int64_t n,
+                               int64_t gate_columns) {
+  for (int64_t g = 0; g < n / gate_columns; ++g) {
+    auto divisor = V::add(V::set(1), exp<V>(V::sub(V::set(0), V::set(gate[g]))));
+    for (int64_t c = g * gate_columns; c < (g + 1) * gate_columns; c += V::kLanes) {
+      int64_t left = (g + 1) * gate_columns - c;
+      store_up_to<V>(y + c, left, V::div(load_up_to<V>(x + c, left), divisor));
+    }
+  }
+}
+
+template <class V>
 void sigmoid_mul(const SigmoidMulArgs& a) {
   parallel_for(a.launch, a.rows, rows_per_job(a.dim), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
-      for (int64_t c = 0; c < a.dim; c += V::kLanes) {
-        auto gate = load_up_to<V>(a.gate + r * a.gate_row_stride + c, a.dim - c);
-        auto x = load_up_to<V>(a.x + r * a.x_row_stride + c, a.dim - c);
-        auto divisor = V::add(V::set(1), exp<V>(V::sub(V::set(0), gate)));
-        store_up_to<V>(a.y + r * a.dim + c, a.dim - c, V::div(x, divisor));
+      const float* gate = a.gate + r * a.gate_row_stride;
+      const float* x = a.x + r * a.x_row_stride;
+      if (a.gate_columns == 1) {
+        sigmoid_mul_each<V>(gate, x, a.y + r * a.dim, a.dim);
+      } else {
+        sigmoid_mul_groups<V>(gate, x, a.y + r * a.dim, a.dim, a.gate_columns);
       }
     }
   });

@@ -5,6 +5,7 @@
 #include "kernels/x86/attention.h"
 #include "kernels/x86/delta.h"
 #include "kernels/x86/gemm.h"
+#include "kernels/x86/moe.h"
 #include "kernels/x86/rowwise.h"
 
 namespace banyan::x86 {
@@ -29,6 +30,8 @@ constexpr KernelTable make_table(const char* name) {
       .sigmoid_mul = sigmoid_mul<V>,
       .add = add<V>,
       .logit_stats = logit_stats<V>,
+      .route = route<V>,
+      .combine_experts = combine_experts<V>,
       .page_write = page_write<V>,
       .attention = attention<V>,
       .linear_attention = linear_attention<V>,

@@ -1,0 +1,56 @@
+#include "nn/moe.h"
+
+#include <algorithm>
+
+namespace banyan {
+namespace {
+
+// Of the experts that compute, those that a token's choices fall on: all of them, if there are no
+// others, and in proportion if the choice is even.
+TokenShare share_of(const RouterShape& r) {
+  auto experts = static_cast<double>(r.experts);
+  auto chosen = static_cast<double>(r.top_k);
+  auto all = static_cast<double>(r.experts + r.identity_experts);
+  double max = std::min(chosen, experts) / experts;
+  double min = std::max(chosen - static_cast<double>(r.identity_experts), 0.0) / experts;
+  return {.mean = chosen / all, .min = min, .max = max};
+}
+
+// One product goes over all experts, so they are stored alike.
+void require_one_form(Builder b, const std::vector<PackedMatrix>& experts) {
+  for (const PackedMatrix& expert : experts) {
+    if (expert.format == experts[0].format && expert.group == experts[0].group) continue;
+    return b.reject("are stored in different formats, which is not supported");
+  }
+}
+
+}  // namespace
+
+Moe::Moe(Builder b, const MoeConfig& c) : shape_(c.router), limit_(c.limit) {
+  int64_t choices = c.router.experts + c.router.identity_experts;
+  router_ = b.derived("f32", choices, c.hidden, b.floats(c.router_name, choices, c.hidden));
+  if (c.selection_bias) bias_ = b.vector({{"", choices}}, c.bias_name, 0);
+  Builder experts = (b / "experts").with_share(share_of(c.router));
+  for (int64_t e = 0; e < c.router.experts; ++e) {
+    const GatedMlpNames& names = c.expert_names;
+    gate_up_.push_back(
+        (experts / e).matrix({{names.gate, c.intermediate}, {names.up, c.intermediate}}, c.hidden));
+    down_.push_back((experts / e).matrix({{names.down, c.hidden}}, c.intermediate));
+  }
+  require_one_form(experts, gate_up_);
+  require_one_form(experts, down_);
+  if (c.shared_intermediate > 0) {
+    shared_.emplace(b / c.shared_name, c.hidden, c.shared_intermediate, false, c.shared_limit);
+  }
+}
+
+Tensor Moe::operator()(Step& s, Tensor x) const {
+  Tensor logits = linear(s, x, router_, Tensor());
+  Routing routing = route(s, logits, bias_, shape_);
+  Tensor inner = silu_mul(s, linear_of_rows(s, x, gate_up_, routing), limit_);
+  Tensor expert_rows = linear_of_sorted(s, inner, down_, routing);
+  Tensor shared = shared_ ? (*shared_)(s, x) : Tensor();
+  return combine_experts(s, x, expert_rows, routing, shared);
+}
+
+}  // namespace banyan

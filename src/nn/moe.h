@@ -1,0 +1,47 @@
+// A mixture of experts: a router in f32 chooses some experts for each row, the experts are gated
+// feed-forward blocks, and one that all rows share may stand beside them.
+//
+// Routers of all families are one class with other numbers: how logits become scores, whether a
+// bias helps to choose, groups, what is done to the weights, experts that return their input.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "nn/mlp.h"
+#include "ops/moe.h"
+
+namespace banyan {
+
+struct MoeConfig {
+  int64_t hidden = 0;
+  int64_t intermediate = 0;         // of each expert
+  int64_t shared_intermediate = 0;  // 0: no shared expert
+  RouterShape router;
+  bool selection_bias = false;
+  float limit = 0, shared_limit = 0;  // of SwiGLU, see SiluMulArgs; 0: none
+  // Names below the scope: the router's matrix, its bias, a projection of `experts.<i>`.
+  std::string_view router_name = "gate";
+  std::string_view bias_name = "gate.e_score_correction_bias";
+  GatedMlpNames expert_names = {};
+  std::string_view shared_name = "shared_experts";
+};
+
+class Moe {
+ public:
+  Moe(Builder b, const MoeConfig& c);
+
+  // x [T, hidden] -> [T, hidden]
+  Tensor operator()(Step& s, Tensor x) const;
+
+ private:
+  RouterShape shape_;
+  float limit_;
+  PackedMatrix router_;
+  Tensor bias_;
+  std::vector<PackedMatrix> gate_up_, down_;
+  std::optional<GatedMlp> shared_;
+};
+
+}  // namespace banyan

@@ -1,0 +1,119 @@
+#include "ops/moe.h"
+
+#include "base/check.h"
+#include "ops/linear.h"
+
+namespace banyan {
+namespace {
+
+// Sorts the choices by expert: counts, sums of counts, and one pass that hands out places.
+void sort_by_expert(Routing& r, int32_t* places, int32_t* sources, int32_t* begins) {
+  int64_t choices = r.rows * r.top_k;
+  for (int64_t e = 0; e <= r.experts; ++e) begins[e] = 0;
+  for (int64_t i = 0; i < choices; ++i) {
+    if (r.ids[i] < r.experts) ++begins[r.ids[i] + 1];
+  }
+  for (int64_t e = 0; e < r.experts; ++e) begins[e + 1] += begins[e];
+  r.assignments = begins[r.experts];
+  // begins[e] moves to the end of e, which is where e + 1 begins, and is put back afterwards.
+  for (int64_t i = 0; i < choices; ++i) {
+    places[i] = r.ids[i] < r.experts ? begins[r.ids[i]]++ : -1;
+    if (places[i] >= 0) sources[places[i]] = static_cast<int32_t>(i / r.top_k);
+  }
+  for (int64_t e = r.experts; e > 0; --e) begins[e] = begins[e - 1];
+  begins[0] = 0;
+}
+
+Tensor multiply_experts(Step& s, Tensor x, std::span<const PackedMatrix> experts, const Routing& r,
+                        const int32_t* x_index) {
+  const PackedMatrix& like = experts[0];
+  CHECK(std::ssize(experts) == r.experts, "{} experts of {}", experts.size(), r.experts);
+  x.check_matrix(like.columns);
+  Tensor y = s.allocate({r.assignments, like.rows});
+  size_t mark = s.arena.mark();
+  auto* parts = s.arena.allocate_array<GemmPart>(r.experts);
+  size_t count = 0;
+  for (int64_t e = 0; e < r.experts && !s.arena.measuring(); ++e) {
+    if (r.begins[e] == r.begins[e + 1]) continue;
+    parts[count++] = {.weight = experts[static_cast<size_t>(e)].data,
+                      .row_begin = r.begins[e],
+                      .row_count = r.begins[e + 1] - r.begins[e]};
+  }
+  multiply_parts(s, x, like, {parts, count}, {.x_index = x_index}, y);
+  s.arena.rewind(mark);
+  return y;
+}
+
+}  // namespace
+
+Routing route(Step& s, Tensor logits, Tensor bias, const RouterShape& shape) {
+  int64_t all = shape.experts + shape.identity_experts;
+  logits.check_matrix(all);
+  CHECK(all <= kExpertsMax && shape.top_k <= all / shape.groups * shape.top_groups,
+        "{} of {} experts in {} of {} groups", shape.top_k, all, shape.top_groups, shape.groups);
+  CHECK(bias.empty() || bias.count() == all, "bias of {}", bias.count());
+  int64_t choices = logits.dim(0) * shape.top_k;
+  auto* ids = s.arena.allocate_array<int32_t>(choices);
+  auto* weights = s.arena.allocate_array<float>(choices);
+  auto* places = s.arena.allocate_array<int32_t>(choices);
+  auto* sources = s.arena.allocate_array<int32_t>(choices);
+  auto* begins = s.arena.allocate_array<int32_t>(shape.experts + 1);
+  s.kernels.route({.launch = s.launch,
+                   .logits = logits.f32(),
+                   .logits_row_stride = logits.stride(0),
+                   .bias = bias.empty() ? nullptr : bias.f32(),
+                   .ids = ids,
+                   .weights = weights,
+                   .rows = logits.dim(0),
+                   .experts = all,
+                   .top_k = shape.top_k,
+                   .groups = shape.groups,
+                   .top_groups = shape.top_groups,
+                   .score = shape.score,
+                   .group_score = shape.group_score,
+                   .normalise = shape.normalise,
+                   .scale = shape.scale});
+  Routing r{.rows = logits.dim(0),
+            .top_k = shape.top_k,
+            .experts = shape.experts,
+            .assignments = choices,  // at most, for an arena that measures
+            .ids = ids,
+            .weights = weights,
+            .places = places,
+            .sources = sources,
+            .begins = begins};
+  if (!s.arena.measuring()) sort_by_expert(r, places, sources, begins);
+  return r;
+}
+
+Tensor linear_of_rows(Step& s, Tensor x, std::span<const PackedMatrix> experts, const Routing& r) {
+  CHECK(x.dim(0) == r.rows, "{} rows of {}", x.dim(0), r.rows);
+  return multiply_experts(s, x, experts, r, r.sources);
+}
+
+Tensor linear_of_sorted(Step& s, Tensor x, std::span<const PackedMatrix> experts,
+                        const Routing& r) {
+  CHECK(x.dim(0) == r.assignments, "{} rows of {}", x.dim(0), r.assignments);
+  return multiply_experts(s, x, experts, r, nullptr);
+}
+
+Tensor combine_experts(Step& s, Tensor x, Tensor expert_rows, const Routing& r, Tensor shared) {
+  expert_rows.check_matrix(x.dim(1));
+  CHECK(x.dim(0) == r.rows && expert_rows.dim(0) == r.assignments);
+  if (!shared.empty()) shared.check_matrix(x.dim(1));
+  Tensor y = s.allocate({x.dim(0), x.dim(1)});
+  s.kernels.combine_experts({.launch = s.launch,
+                             .x = x.f32(),
+                             .x_row_stride = x.stride(0),
+                             .expert_rows = expert_rows.f32(),
+                             .places = r.places,
+                             .weights = r.weights,
+                             .shared = shared.empty() ? nullptr : shared.f32(),
+                             .y = y.f32(),
+                             .rows = x.dim(0),
+                             .dim = x.dim(1),
+                             .top_k = r.top_k});
+  return y;
+}
+
+}  // namespace banyan

@@ -1,0 +1,47 @@
+// Weights that a family computes from a checkpoint's before they are packed.
+#include "base/check.h"
+#include "weights/builder.h"
+#include "weights/convert.h"
+
+namespace banyan {
+
+std::vector<float> Builder::floats(std::string_view name, int64_t rows, int64_t columns) const {
+  const LoadOptions& options = loader_->options_;
+  std::string full = full_name(fmt::format("{}.weight", name));
+  const TensorInfo* tensor = options.source ? loader_->claim(full, {rows, columns}) : nullptr;
+  if (tensor == nullptr && options.source != nullptr) return {};
+  loader_->counts_.parameters += rows * columns;
+  loader_->count_active(rows * columns, 0, share_);
+  if (options.dry) return {};
+  std::vector<float> elements(static_cast<size_t>(rows * columns));
+  loader_->fill(tensor, tensor ? full : full_name(name), rows * columns, 0, elements.data());
+  return elements;
+}
+
+PackedMatrix Builder::derived(std::string_view format, int64_t rows, int64_t columns,
+                              std::span<const float> elements) const {
+  const LoadOptions& options = loader_->options_;
+  PackedMatrix matrix{
+      .format = format_named(format), .rows = rows, .columns = columns, .group = columns};
+  CHECK(matrix.format != nullptr && !matrix.format->quantised, "{}", format);
+  const GemmKernel& kernel = options.kernels->*matrix.format->kernel;
+  matrix.bytes = kernel.packed_bytes(rows, columns, matrix.group);
+  auto bytes = static_cast<int64_t>(matrix.bytes);
+  loader_->counts_.bytes += bytes;
+  loader_->count_active(0, bytes, share_);
+  if (elements.empty()) return matrix;
+  CHECK(std::ssize(elements) == rows * columns, "{} elements", elements.size());
+  matrix.data = loader_->store_.allocate(matrix.bytes);
+  std::vector<std::byte> converted(elements.size() * dtype_bytes(matrix.format->element));
+  convert_elements(elements.data(), DType::kF32, converted.data(), matrix.format->element,
+                   rows * columns);
+  kernel.pack({.source = converted.data(),
+               .packed = matrix.data,
+               .n = rows,
+               .k = columns,
+               .group = matrix.group,
+               .row_count = rows});
+  return matrix;
+}
+
+}  // namespace banyan
