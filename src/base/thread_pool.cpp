@@ -1,8 +1,13 @@
 #include "base/thread_pool.h"
 
+#include <linux/futex.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <climits>
 #include <fstream>
 #include <string>
 
@@ -11,18 +16,18 @@
 namespace banyan {
 namespace {
 
-// Some ten microseconds of polling: longer than the gap between two kernels of a step. After that a
-// worker sleeps, because on a core that a neighbour also wants, a sleeper that is woken gets the
-// core at once, while one that spins or yields waits for the neighbour's whole time slice.
-constexpr int kSpins = 2048;
+using std::chrono::steady_clock;
 
-// Waits until `value` differs from `old`.
-template <class T>
-void wait_for_change(const std::atomic<T>& value, T old) {
-  for (int spin = 0; spin < kSpins; ++spin) {
-    if (value.load(std::memory_order_acquire) != old) return;
-  }
-  value.wait(old, std::memory_order_acquire);
+// How long a waiter polls before it sleeps: longer than waking a sleeper takes in a virtual machine
+// (10 to 30 us), and than the gap between most kernels of a step.
+constexpr auto kPollTime = std::chrono::microseconds(50);
+constexpr int kPollsPerClock = 64;  // between two looks at the clock: about a microsecond
+
+// Tells a core's other hardware thread that this one is only waiting.
+inline void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
 }
 
 // The cgroup v2 quota in whole processors, rounded up; a large number where there is none.
@@ -45,7 +50,7 @@ int usable_processors() {
   return std::min(affinity, cgroup_processors());
 }
 
-ThreadPool::ThreadPool(int workers) {
+ThreadPool::ThreadPool(int workers) : places_(workers) {
   CHECK(workers >= 1, "{} workers", workers);
   threads_.reserve(workers - 1);
   try {
@@ -64,31 +69,83 @@ ThreadPool::~ThreadPool() {
 
 void ThreadPool::stop() {
   stopping_.store(true, std::memory_order_relaxed);
-  generation_.fetch_add(1, std::memory_order_release);
-  generation_.notify_all();
+  jobs_.advance();
+}
+
+// Either the sleeper is counted before `sleepers` is read, or it sees the new value: both sides
+// write one and then read the other.
+void ThreadPool::Counter::advance() {
+  value.fetch_add(1);
+  if (sleepers.load() > 0) ::syscall(SYS_futex, &value, FUTEX_WAKE_PRIVATE, INT_MAX);
+}
+
+// std::atomic::wait would yield first, and a thread that has yielded to a neighbour waits for the
+// neighbour's whole time slice, while a sleeper that is woken gets the core at once.
+void ThreadPool::Counter::sleep_while(uint32_t old) {
+  sleepers.fetch_add(1);
+  while (value.load() == old) ::syscall(SYS_futex, &value, FUTEX_WAIT_PRIVATE, old, nullptr);
+  sleepers.fetch_sub(1);
+}
+
+bool ThreadPool::shares_processor() const {
+  int own = ::sched_getcpu();
+  auto on_it = [&](const Place& place) {
+    return place.processor.load(std::memory_order_relaxed) == own;
+  };
+  return std::ranges::count_if(places_, on_it) > 1;
+}
+
+// Whether `counter` moved on from `old` while it was polled.
+bool ThreadPool::poll_for_change(const Counter& counter, uint32_t old) const {
+  auto changed = [&] {
+    for (int poll = 0; poll < kPollsPerClock; ++poll) {
+      if (counter.value.load(std::memory_order_acquire) != old) return true;
+      relax();
+    }
+    return false;
+  };
+  if (changed()) return true;
+  if (shares_processor()) return false;
+  for (auto end = steady_clock::now() + kPollTime; steady_clock::now() < end;) {
+    if (changed()) return true;
+  }
+  return false;
+}
+
+void ThreadPool::wait_for_change(Counter& counter, uint32_t old) {
+  if (!poll_for_change(counter, old)) counter.sleep_while(old);
 }
 
 void ThreadPool::run(FunctionRef<void(int)> job) {
   if (threads_.empty()) return job(0);
   job_ = &job;
+  uint32_t finished = finished_.value.load(std::memory_order_relaxed);
   running_.store(static_cast<int>(threads_.size()), std::memory_order_relaxed);
-  generation_.fetch_add(1, std::memory_order_release);
-  generation_.notify_all();
+  jobs_.advance();
+  places_[0].processor.store(::sched_getcpu(), std::memory_order_relaxed);
   job(0);
-  for (int left = running_.load(std::memory_order_acquire); left != 0;
-       left = running_.load(std::memory_order_acquire)) {
-    wait_for_change(running_, left);
-  }
+  wait_for_change(finished_, finished);
 }
 
 void ThreadPool::work(int worker) {
-  uint32_t seen = 0;
-  while (true) {
-    wait_for_change(generation_, seen);
-    ++seen;
+  for (uint32_t seen = 0;; ++seen) {
+    wait_for_change(jobs_, seen);
     if (stopping_.load(std::memory_order_relaxed)) return;
+    places_[worker].processor.store(::sched_getcpu(), std::memory_order_relaxed);
     (*job_)(worker);
-    if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) running_.notify_one();
+    if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) finished_.advance();
+  }
+}
+
+void ThreadPool::barrier() {
+  if (threads_.empty()) return;
+  // Read before arriving: the last to arrive moves it on.
+  uint32_t passed = barriers_.value.load(std::memory_order_relaxed);
+  if (arrived_.fetch_add(1, std::memory_order_acq_rel) == size() - 1) {
+    arrived_.store(0, std::memory_order_relaxed);
+    barriers_.advance();
+  } else {
+    wait_for_change(barriers_, passed);
   }
 }
 

@@ -85,6 +85,40 @@ TEST_P(ThreadPoolOf, ManyTinyJobsSeeEachOthersWrites) {
   EXPECT_EQ(previous, int64_t{kJobs} * GetParam());
 }
 
+// After each barrier every worker sees what all others wrote before it.
+TEST_P(ThreadPoolOf, BarriersSeparateThePhasesOfAJob) {
+  ThreadPool pool(GetParam());
+  constexpr int kJobs = 50, kPhases = 200;
+  for (int job = 0; job < kJobs; ++job) {
+    std::vector<int64_t> written(GetParam());
+    std::vector<int> wrong(GetParam());
+    pool.run([&](int worker) {
+      for (int phase = 1; phase <= kPhases; ++phase) {
+        written[worker] = phase;
+        pool.barrier();
+        for (int64_t value : written) wrong[worker] += value != phase;
+        pool.barrier();
+      }
+    });
+    EXPECT_EQ(wrong, std::vector<int>(GetParam())) << "job " << job;
+  }
+}
+
+TEST_P(ThreadPoolOf, BarriersWaitForALateWorkerAsleep) {
+  ThreadPool pool(GetParam());
+  std::vector<int> done(GetParam());
+  pool.run([&](int worker) {
+    for (int late = 0; late < GetParam(); ++late) {
+      if (worker == late) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));  // far beyond the spinning
+        done[late] = 1;
+      }
+      pool.barrier();
+      EXPECT_EQ(done[late], 1);
+    }
+  });
+}
+
 TEST_P(ThreadPoolOf, WakesAfterItHasGoneToSleep) {
   ThreadPool pool(GetParam());
   for (int i = 0; i < 5; ++i) {
