@@ -356,6 +356,9 @@ struct NibbleLayout : IntegerOperands<V> {
   static constexpr int64_t kColumns = 8, kParts = 2;
   static constexpr int kTileRows = V::kGemmRowsOfNibbles;
 
+  static auto multiply_add(typename V::I sum, typename V::I weight, typename V::I x) {
+    return V::dot4_small(sum, weight, x);
+  }
   static auto nibbles(typename V::I line, int p) {
     return p == 0 ? V::low_nibbles(line) : V::high_nibbles(line);
   }

@@ -137,6 +137,11 @@ struct Avx2 {
     return _mm256_add_epi32(sum, _mm256_add_epi32(even, odd));
   }
 
+  static I dot4_small(I sum, I a, I b) {
+    I words = _mm256_maddubs_epi16(a, b);
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(words, _mm256_set1_epi16(1)));
+  }
+
  private:
   static constexpr int8_t kSubnormalHigh[16] = {0, 0x3b, 0x3b, 0x3b, 0x3c, 0x3c, 0x3c, 0x3c};
   static constexpr int8_t kSubnormalLow[16] = {0, 0, -0x80, -0x40, 0, 0x20, 0x40, 0x60};

@@ -151,6 +151,12 @@ struct Avx512 {
     return _mm512_add_epi32(sum, _mm512_add_epi32(even, odd));
   }
 
+  // The same for a below 128, whose products add up in words.
+  static I dot4_small(I sum, I a, I b) {
+    I words = _mm512_maddubs_epi16(a, b);
+    return _mm512_add_epi32(sum, _mm512_madd_epi16(words, _mm512_set1_epi16(1)));
+  }
+
  private:
   static __mmask16 first(int64_t n) { return static_cast<__mmask16>((1u << n) - 1); }
 

@@ -15,6 +15,7 @@ struct Avx512Bf16 : Avx512 {
     asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
     return sum;
   }
+  static I dot4_small(I sum, I a, I b) { return dot4(sum, a, b); }
 };
 
 }  // namespace banyan::x86
