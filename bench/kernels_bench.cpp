@@ -118,7 +118,8 @@ void gemm(benchmark::State& state, const KernelTable* table, const WeightFormat*
   // As many copies of the matrix as do not fit in the caches together, as a model's layers do not.
   size_t bytes = kernel.packed_bytes(n, k, group);
   size_t copies = rows <= 32 ? kBeyondCaches / bytes + 1 : 1;
-  MemoryBlock packed(copies * bytes), workspace(kernel.workspace_bytes(rows, 1, k, group));
+  MemoryBlock packed(copies * bytes),
+      workspace(kernel.workspace_bytes(rows, 1, k, group, limits.threads.size()));
   std::memset(packed.data(), 0x11, packed.size());  // pages that are never written are all one page
   auto x = random_values(rows * k);
   std::vector<float> y(rows * n);

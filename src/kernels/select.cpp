@@ -12,10 +12,8 @@
 namespace banyan {
 namespace {
 
-// Names that are, or will be, a table on some machine: refused here with a better reason than
-// "unknown".
-constexpr std::array<std::string_view, 3> kOtherMachines = {"avx2", "avx512", "avx512_bf16"};
-constexpr std::string_view kPlanned = "amx";
+// Names that are a table on some machine: refused here with a better reason than "unknown".
+constexpr std::array<std::string_view, 4> kOtherMachines = {"avx2", "avx512", "avx512_bf16", "amx"};
 
 std::vector<const KernelTable*> tables() {
   std::vector<const KernelTable*> all = {&portable::table()};
@@ -40,9 +38,6 @@ Result<const KernelTable*> select_kernels(std::string_view name) {
     if (table->name == name) return table;
   }
   std::string usable = fmt::format("auto, {}", fmt::join(available_kernels(), ", "));
-  if (name == kPlanned) {
-    return unsupported("kernels \"{}\" are not in this version yet; use one of: {}", name, usable);
-  }
   if (std::ranges::find(kOtherMachines, name) != kOtherMachines.end()) {
     return unsupported("this processor cannot run the \"{}\" kernels; use one of: {}", name,
                        usable);

@@ -6,10 +6,18 @@
 #include <string_view>
 #include <vector>
 
+#include "differential/emulated_table.h"
 #include "differential/kernels.h"
 #include "quant/formats.h"
 
 namespace banyan::test {
+
+// Every table that runs here, and AMX over emulated tiles where the rest of its table does.
+inline std::vector<const KernelTable*> gemm_tables() {
+  std::vector<const KernelTable*> all = tables();
+  if (const KernelTable* amx = emulated_amx()) all.push_back(amx);
+  return all;
+}
 
 // Whether all tables compute the same bits.
 inline bool multiplies_integers(const WeightFormat& format) {
@@ -18,7 +26,8 @@ inline bool multiplies_integers(const WeightFormat& format) {
 
 // Whether the table rounds x to bf16 before it multiplies.
 inline bool rounds_x(const KernelTable& table, const WeightFormat& format) {
-  bool pairs = std::string_view(table.name) == "avx512_bf16";
+  std::string_view name = table.name;
+  bool pairs = name == "avx512_bf16" || name.ends_with("amx");
   return pairs && (format.name == "bf16" || format.name == "fp8");
 }
 
@@ -90,8 +99,9 @@ struct PackedWeights {
 
   // Runs `args`, of which the caller has set x, y and their layout.
   void run(GemmArgs args) const {
+    int workers = args.launch.threads ? args.launch.threads->size() : 1;
     AlignedBytes workspace(
-        kernel.workspace_bytes(args.x_rows, args.segments, weights.k, weights.group));
+        kernel.workspace_bytes(args.x_rows, args.segments, weights.k, weights.group, workers));
     args.n = weights.n;
     args.k = weights.k;
     args.group = weights.group;

@@ -17,7 +17,7 @@ size_t packed_bytes(int64_t n, int64_t k, int64_t /*group*/) {
   return (static_cast<size_t>(n) * static_cast<size_t>(k) * sizeof(W) + 63) / 64 * 64;
 }
 
-size_t no_workspace(int64_t, int64_t, int64_t, int64_t) {
+size_t no_workspace(int64_t, int64_t, int64_t, int64_t, int) {
   return 0;
 }
 

@@ -150,7 +150,7 @@ void run(const GemmArgs& a) {
   });
 }
 
-size_t no_workspace(int64_t, int64_t, int64_t, int64_t) {
+size_t no_workspace(int64_t, int64_t, int64_t, int64_t, int) {
   return 0;
 }
 

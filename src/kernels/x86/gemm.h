@@ -207,14 +207,31 @@ void multiply_blocks(const GemmArgs& a, const GemmShape& s, const GemmPart& part
   }
 }
 
+// How a format's blocks are multiplied with vectors.
+template <class F>
+struct VectorMultiply {
+  static void blocks(const GemmArgs& a, const GemmShape& s, const GemmPart& part, int64_t begin,
+                     int64_t end, int /*worker*/) {
+    if (part.row_count == 1) {
+      multiply_blocks<F, F::V::kGemmStreams>(a, s, part, begin, end);
+    } else {
+      multiply_blocks<F, F::V::kGemmBlocks>(a, s, part, begin, end);
+    }
+  }
+  static size_t workspace_bytes(int64_t rows, int64_t segments, int64_t k, int64_t group,
+                                int /*workers*/) {
+    return static_cast<size_t>(rows * segments) * shape_of<F>(k, group).prepared_bytes;
+  }
+};
+
 static inline int64_t cost_of_block(const GemmPart& part) {
   if (part.row_count == 0) return 0;
   return part.row_count < kRowsOfRead ? kRowsOfRead : part.row_count;
 }
 
 // The share [begin, end) of the cost of all parts' blocks.
-template <class F>
-void multiply_share(const GemmArgs& a, const GemmShape& s, int64_t begin, int64_t end) {
+template <class Multiply>
+void multiply_share(const GemmArgs& a, const GemmShape& s, int64_t begin, int64_t end, int worker) {
   int64_t blocks = blocks_of(a.n), first = 0;
   for (const GemmPart* part = a.parts; part != a.parts + a.part_count && first < end; ++part) {
     int64_t cost = cost_of_block(*part);
@@ -224,16 +241,12 @@ void multiply_share(const GemmArgs& a, const GemmShape& s, int64_t begin, int64_
       return block < blocks ? block : blocks;
     };
     int64_t from = block_at(begin), to = block_at(end);
-    if (from < to && part->row_count == 1) {
-      multiply_blocks<F, F::V::kGemmStreams>(a, s, *part, from, to);
-    } else if (from < to) {
-      multiply_blocks<F, F::V::kGemmBlocks>(a, s, *part, from, to);
-    }
+    if (from < to) Multiply::blocks(a, s, *part, from, to, worker);
     first += cost * blocks;
   }
 }
 
-template <class F>
+template <class F, class Multiply>
 void gemm_run(const GemmArgs& a) {
   GemmShape s = shape_of<F>(a.k, a.group);
   int64_t x_parts = a.x_rows * a.segments;
@@ -246,21 +259,16 @@ void gemm_run(const GemmArgs& a) {
   int64_t cost = 0;
   for (int64_t p = 0; p < a.part_count; ++p) cost += cost_of_block(a.parts[p]) * blocks_of(a.n);
   bool together = cost * kBlockOutputs * a.k > kInlineProducts;
-  if (!together || a.launch.threads == nullptr) return multiply_share<F>(a, s, 0, cost);
+  if (!together || a.launch.threads == nullptr) return multiply_share<Multiply>(a, s, 0, cost, 0);
   int64_t workers = a.launch.threads->size();
   a.launch.threads->run([&](int worker) {
-    multiply_share<F>(a, s, cost * worker / workers, cost * (worker + 1) / workers);
+    multiply_share<Multiply>(a, s, cost * worker / workers, cost * (worker + 1) / workers, worker);
   });
 }
 
 template <class F>
 size_t gemm_packed_bytes(int64_t n, int64_t k, int64_t group) {
   return static_cast<size_t>(blocks_of(n)) * shape_of<F>(k, group).block_bytes;
-}
-
-template <class F>
-size_t gemm_workspace_bytes(int64_t rows, int64_t segments, int64_t k, int64_t group) {
-  return static_cast<size_t>(rows * segments) * shape_of<F>(k, group).prepared_bytes;
 }
 
 // Lanes of the same block together, so that whole lines are written.
@@ -301,9 +309,10 @@ void gemm_gather(const GatherArgs& a) {
   });
 }
 
-template <class F>
+template <class F, class Multiply = VectorMultiply<F>>
 constexpr GemmKernel gemm_kernel() {
-  return {gemm_packed_bytes<F>, gemm_workspace_bytes<F>, gemm_pack<F>, gemm_gather<F>, gemm_run<F>};
+  return {gemm_packed_bytes<F>, Multiply::workspace_bytes, gemm_pack<F>, gemm_gather<F>,
+          gemm_run<F, Multiply>};
 }
 
 }  // namespace banyan::x86

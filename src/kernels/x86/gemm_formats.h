@@ -3,6 +3,7 @@
 //
 // A format F<V> over a vector class V has
 //   kSourceBytes          of one column of what is packed
+//   kLineMultiple         of lines, when one group is the whole row
 //   kColumns              columns of a line, in kParts operands, each for a dword of x
 //   prepare               one row of x, for broadcasting a dword to each part
 //   part, multiply_add    the operands of a line, and their product with x
@@ -42,6 +43,9 @@ GemmShape shape_of(int64_t k, int64_t group) {
   GemmShape s = {.k = k, .group = F::kScaled ? group : k};
   s.groups = k / s.group;
   s.group_lines = (s.group + F::kColumns - 1) / F::kColumns;
+  if (s.groups == 1) {
+    s.group_lines = (s.group_lines + F::kLineMultiple - 1) / F::kLineMultiple * F::kLineMultiple;
+  }
   int64_t lines = s.groups * s.group_lines;
   s.scales_offset = F::kMultiplier ? kLineBytes : 0;
   int64_t scales = F::kScaleBytes * kBlockOutputs * s.groups;
@@ -71,7 +75,7 @@ struct Unscaled {
   static constexpr int kVectors = static_cast<int>(kBlockOutputs / V::kLanes);
   static constexpr int kTileRows = V::kGemmRows;
   static constexpr bool kScaled = false, kQuantised = false, kMultiplier = false, kZeros = false;
-  static constexpr int64_t kScaleBytes = 0;
+  static constexpr int64_t kScaleBytes = 0, kLineMultiple = 1;
   static Sum zero() { return V::set(0); }
   static void pack_header(const PackArgs&, const GemmShape&, int64_t, std::byte*, int64_t) {}
 };
@@ -162,7 +166,12 @@ struct Bf16Layout : Unscaled<V> {
   static constexpr int64_t kSourceBytes = 2, kColumns = 2;
   static Line load_line(const std::byte* line, int v) { return V::load_line(line, v); }
   static void pack_line(const std::byte* row, int64_t k, int64_t l, std::byte* line, int64_t lane) {
-    uint32_t pair = 2 * l + 1 < k ? read<uint32_t>(row + 4 * l) : read<uint16_t>(row + 4 * l);
+    uint32_t pair = 0;
+    if (2 * l + 1 < k) {
+      pair = read<uint32_t>(row + 4 * l);
+    } else if (2 * l < k) {
+      pair = read<uint16_t>(row + 4 * l);
+    }
     std::memcpy(line + lane * 4, &pair, 4);
   }
   static float value(const std::byte* block, const GemmShape&, int64_t c, int64_t lane) {
@@ -202,7 +211,7 @@ struct Fp8Layout {
   static constexpr int kVectors = static_cast<int>(kBlockOutputs / V::kLanes);
   static constexpr int kTileRows = V::kGemmRowsOfGroups;
   static constexpr bool kScaled = true, kQuantised = false, kMultiplier = false, kZeros = false;
-  static constexpr int64_t kScaleBytes = 4, kSourceBytes = 1, kColumns = 4;
+  static constexpr int64_t kScaleBytes = 4, kSourceBytes = 1, kColumns = 4, kLineMultiple = 1;
 
   static Line load_line(const std::byte* line, int v) { return V::load_line(line, v); }
   static Sum start(const std::byte*, const std::byte*, const GemmShape&, int64_t, int) {
@@ -267,7 +276,7 @@ struct IntegerOperands {
   static constexpr int kVectors = static_cast<int>(kBlockOutputs / V::kLanes);
   static constexpr int kTileRows = V::kGemmRowsOfGroups;
   static constexpr bool kScaled = true, kQuantised = true;
-  static constexpr int64_t kSourceBytes = 1;
+  static constexpr int64_t kSourceBytes = 1, kLineMultiple = 1;
 
   static Line load_line(const std::byte* line, int v) { return V::load_line(line, v); }
   static auto broadcast(const std::byte* p) { return V::set_dword(read<int32_t>(p)); }

@@ -99,10 +99,12 @@ struct Avx512 {
   static I load_line(const std::byte* line, int v) {
     return _mm512_loadu_si512(line + v * static_cast<int>(sizeof(I)));
   }
+  static void store_line(std::byte* line, I a) { _mm512_storeu_si512(line, a); }
   static I set_dword(int32_t x) { return _mm512_set1_epi32(x); }
   static I load_bytes(const std::byte* p) {
     return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   }
+  static I add_dwords(I a, I b) { return _mm512_add_epi32(a, b); }
   static I multiply_dwords(I a, I b) { return _mm512_mullo_epi32(a, b); }
   static F to_float(I a) { return _mm512_cvtepi32_ps(a); }
   // Stores the nearest integers, ties to even, as bytes, and returns their sum. |x| < 128.

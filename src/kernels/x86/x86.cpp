@@ -1,6 +1,25 @@
 #include "kernels/x86/x86.h"
 
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 namespace banyan::x86 {
+
+namespace {
+
+// Whether the processor has tiles of bf16 and of bytes, and Linux lets this process use them: it
+// asks to be asked, once for each process.
+bool has_amx() {
+  constexpr int kRequestPermission = 0x1023, kTileData = 18;
+  constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24, kInt8 = 1u << 25;
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return false;
+  if ((edx & (kBf16 | kTile | kInt8)) != (kBf16 | kTile | kInt8)) return false;
+  return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
+}  // namespace
 
 // The compiler's run-time library reads cpuid, and xgetbv for the registers that the operating
 // system saves.
@@ -15,6 +34,7 @@ std::vector<const KernelTable*> runnable_tables() {
   if (avx2) tables.push_back(&kAvx2);
   if (avx512) tables.push_back(&kAvx512);
   if (bf16) tables.push_back(&kAvx512Bf16);
+  if (bf16 && has_amx()) tables.push_back(&kAmx);
   return tables;
 }
 

@@ -11,6 +11,7 @@ namespace banyan::x86 {
 extern const KernelTable kAvx2;
 extern const KernelTable kAvx512;
 extern const KernelTable kAvx512Bf16;
+extern const KernelTable kAmx;
 
 // The tables that this processor and operating system can run, slowest first.
 std::vector<const KernelTable*> runnable_tables();

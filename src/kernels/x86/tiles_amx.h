@@ -1,0 +1,50 @@
+// The tile registers of AMX: eight, of 16 rows of 64 bytes each.
+//
+// Written out: the compiler's intrinsics paste register numbers into text, so they cannot be
+// template arguments, and g++ 12's do not say that they read memory.
+#pragma once
+
+#include <cstdint>
+
+namespace banyan::x86 {
+
+struct AmxTiles {
+  static void begin() {
+    struct alignas(64) {
+      uint8_t palette, start_row, reserved[14];
+      uint16_t row_bytes[16];
+      uint8_t rows[16];
+    } config = {.palette = 1};
+    for (int tile = 0; tile < 8; ++tile) {
+      config.row_bytes[tile] = 64;
+      config.rows[tile] = 16;
+    }
+    asm volatile("ldtilecfg %0" ::"m"(config));
+  }
+  static void end() { asm volatile("tilerelease"); }
+
+  template <int Tile>
+  static void zero() {
+    asm volatile("tilezero %%tmm%c0" ::"i"(Tile));
+  }
+  template <int Tile>
+  static void load(const void* from, int64_t stride) {
+    asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(stride), "i"(Tile) : "memory");
+  }
+  template <int Tile>
+  static void store(void* to, int64_t stride) {
+    asm volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(to), "r"(stride), "i"(Tile) : "memory");
+  }
+  // C += A B: pairs of bf16, summed in f32.
+  template <int C, int A, int B>
+  static void dot_bf16() {
+    asm volatile("tdpbf16ps %%tmm%c0, %%tmm%c1, %%tmm%c2" ::"i"(B), "i"(A), "i"(C));
+  }
+  // C += A B: fours of signed bytes with unsigned bytes, summed in dwords.
+  template <int C, int A, int B>
+  static void dot_bytes() {
+    asm volatile("tdpbsud %%tmm%c0, %%tmm%c1, %%tmm%c2" ::"i"(B), "i"(A), "i"(C));
+  }
+};
+
+}  // namespace banyan::x86

@@ -1,0 +1,21 @@
+#include "differential/emulated_table.h"
+
+#include <algorithm>
+
+#include "kernels/select.h"
+
+namespace banyan::test {
+
+#ifdef BANYAN_X86
+extern const KernelTable kEmulatedAmx;
+
+const KernelTable* emulated_amx() {
+  return std::ranges::count(available_kernels(), "avx512_bf16") > 0 ? &kEmulatedAmx : nullptr;
+}
+#else
+const KernelTable* emulated_amx() {
+  return nullptr;
+}
+#endif
+
+}  // namespace banyan::test

@@ -1,0 +1,11 @@
+// The AMX table over emulated tile registers, for processors without them.
+#pragma once
+
+#include "kernels/kernel_table.h"
+
+namespace banyan::test {
+
+// Null where the vector code of the table does not run either.
+const KernelTable* emulated_amx();
+
+}  // namespace banyan::test
