@@ -50,7 +50,8 @@ TEST(SelectKernels, ErrorsNameWhatWouldWork) {
   }
   for (const char* name : {"avx2", "avx512", "avx512_bf16", "amx"}) {
     auto table = select_kernels(name);  // there, or known to be of another machine
-    if (!table) EXPECT_EQ(table.error().code, ErrorCode::kUnsupported) << name;
+    if (table) continue;
+    EXPECT_EQ(table.error().code, ErrorCode::kUnsupported) << name;
   }
   EXPECT_EQ(select_kernels("fast").error().code, ErrorCode::kInvalidArgument);
 }
