@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/pause.h"
 
 namespace banyan {
 namespace {
@@ -22,13 +23,6 @@ using std::chrono::steady_clock;
 // (10 to 30 us), and than the gap between most kernels of a step.
 constexpr auto kPollTime = std::chrono::microseconds(50);
 constexpr int kPollsPerClock = 64;  // between two looks at the clock: about a microsecond
-
-// Tells a core's other hardware thread that this one is only waiting.
-inline void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
 
 // The cgroup v2 quota in whole processors, rounded up; a large number where there is none.
 int cgroup_processors() {
@@ -100,7 +94,7 @@ bool ThreadPool::poll_for_change(const Counter& counter, uint32_t old) const {
   auto changed = [&] {
     for (int poll = 0; poll < kPollsPerClock; ++poll) {
       if (counter.value.load(std::memory_order_acquire) != old) return true;
-      relax();
+      pause();
     }
     return false;
   };

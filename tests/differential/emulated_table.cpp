@@ -7,8 +7,6 @@
 namespace banyan::test {
 
 #ifdef BANYAN_X86
-extern const KernelTable kEmulatedAmx;
-
 const KernelTable* emulated_amx() {
   return std::ranges::count(available_kernels(), "avx512_bf16") > 0 ? &kEmulatedAmx : nullptr;
 }

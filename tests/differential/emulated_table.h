@@ -5,6 +5,8 @@
 
 namespace banyan::test {
 
+extern const KernelTable kEmulatedAmx;  // not defined on other processors than x86-64
+
 // Null where the vector code of the table does not run either.
 const KernelTable* emulated_amx();
 
