@@ -36,6 +36,10 @@ struct EngineConfig {
   bool radix_cache = true;  // keep every computed prefix for later requests
   int64_t snapshot_interval_tokens = 4096;  // between snapshots of recurrent state in long prompts
   double snapshot_fraction = 0.3;           // of the states' memory, for those snapshots
+  // Recurrent models: keep what generated tokens left behind, too. A chat's next turn then resumes
+  // behind the last answer and not behind the last prompt, but no longer has the bits of a run
+  // without the cache, which would have computed the answer in another form.
+  bool reuse_generated_state = false;
 
   int64_t prompt_tokens_max = int64_t{1} << 20;
   int top_logprobs_max = 128;

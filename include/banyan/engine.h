@@ -59,6 +59,9 @@ struct EngineStats {
   int64_t pages_free = 0;    // hold nothing
   int64_t pages_cached = 0;  // hold a prefix that no running sequence uses
   int64_t pages_total = 0;
+  int64_t slots_free = 0;    // of recurrent state
+  int64_t slots_cached = 0;  // snapshots: the state at the end of a cached prefix
+  int64_t slots_total = 0;
   int64_t steps = 0;
   int64_t prompt_tokens = 0;  // computed so far
   int64_t cached_tokens =

@@ -400,6 +400,12 @@ void RadixTree::add_snapshot(RadixNode* node, int32_t slot) {
   refresh_below(node);
 }
 
+void RadixTree::drop_snapshot(RadixNode* node) {
+  if (node->snapshot < 0) return;
+  snapshot_use_.erase(snapshot_use_.iterator_to(*node));
+  give_back_slot(std::exchange(node->snapshot, -1));
+}
+
 void RadixTree::touch_snapshot(RadixNode* node) {
   if (node->snapshot < 0) return;
   snapshot_use_.splice(snapshot_use_.end(), snapshot_use_, snapshot_use_.iterator_to(*node));

@@ -129,6 +129,8 @@ class RadixTree {
   bool publish_open(Lease& lease, std::span<const PrefixToken> tokens, PageUnits units);
   // Gives `node` the recurrent state at its end, unless it has one; `slot` goes over to the tree.
   void add_snapshot(RadixNode* node, int32_t slot);
+  // Evicts the node's snapshot, if it has one.
+  void drop_snapshot(RadixNode* node);
   // The node's snapshot, if it has one, was used.
   void touch_snapshot(RadixNode* node);
 

@@ -141,6 +141,14 @@ void add_engine_options(CLI::App& app, Options& o) {
   app.add_option("--aging-period", engine.aging_period,
                  "lpm: of so many admissions, one is whoever has waited longest")
       ->type_name("N");
+  app.add_option("--recurrent-state-memory-ratio", engine.snapshot_fraction,
+                 "Recurrent models: part of the cache's memory that keeps snapshots of their state")
+      ->type_name("F");
+  app.add_option("--snapshot-interval-tokens", engine.snapshot_interval_tokens,
+                 "Recurrent models: between snapshots in long prompts")
+      ->type_name("N");
+  app.add_flag("--reuse-generated-state", engine.reuse_generated_state,
+               "Recurrent models: resume behind answers too, at the price of exact repeatability");
   app.add_flag("--disable-radix-cache,--no-enable-prefix-caching,--no-cache-prompt",
                o.no_radix_cache, "Forget a request's prefix when it ends");
   app.add_flag("--enable-priority-scheduling", o.priority_scheduling,

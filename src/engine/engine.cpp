@@ -1,5 +1,7 @@
 #include "banyan/engine.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -54,13 +56,20 @@ int64_t now_ns() {
 }
 
 SchedulerConfig scheduler_config(const EngineConfig& config, const Runner& runner) {
+  StateClasses classes = runner.classes();
+  if (config.reuse_generated_state && classes.prompt_only) {
+    spdlog::warn(
+        "reuse_generated_state: answers that resume behind generated tokens are not bit for bit "
+        "those of a run without the cache");
+    classes.prompt_only = false;
+  }
   return {.policy = schedule_policy(config.schedule_policy),
           .aging_period = config.aging_period,
           .radix_cache = config.radix_cache,
           .running_max = config.running_max,
           .prefill_rows_max = runner.info().prefill_rows_max,
           .snapshot_interval_tokens = config.snapshot_interval_tokens,
-          .classes = runner.classes(),
+          .classes = classes,
           .units = pool_sizes(runner.info())};
 }
 
@@ -402,6 +411,10 @@ EngineStats Engine::Impl::stats() const {
   stats.pages_free = pages.free;
   stats.pages_cached = pages.cached;
   stats.pages_total = pages.total;
+  RadixTree::Use slots = scheduler_.tree().slots();
+  stats.slots_free = slots.free;
+  stats.slots_cached = slots.cached;
+  stats.slots_total = slots.total;
   stats.cached_tokens = scheduler_.cached_tokens();
   stats.retracted = scheduler_.retracted();
   return stats;

@@ -146,7 +146,8 @@ void Scheduler::plan_captures(StepPlan& plan) {
   for (size_t i = 0; i < plan.spans.size(); ++i) {
     const PlannedSpan& span = plan.spans[i];
     const Sequence& s = *span.sequence;
-    int64_t end = std::min(span.end(), s.prompt_tokens);
+    int64_t end = span.end();
+    if (config_.classes.prompt_only) end = std::min(end, s.prompt_tokens);
     for (int64_t p = span.first / alignment * alignment + alignment; p <= end; p += alignment) {
       if (!wants_snapshot(s, p)) continue;
       int32_t slot = tree_.take_slot();
@@ -156,10 +157,12 @@ void Scheduler::plan_captures(StepPlan& plan) {
   }
 }
 
-// Before the prompt's end, where somebody missed one, and at intervals.
+// Before the prompt's end, where somebody missed one, and at intervals; and wherever the output can
+// be resumed from, where only the last one is kept.
 bool Scheduler::wants_snapshot(const Sequence& s, int64_t position) const {
   int64_t alignment = config_.classes.resume_alignment_tokens;
   int64_t interval = std::max<int64_t>(1, config_.snapshot_interval_tokens / alignment) * alignment;
+  if (position > s.prompt_tokens) return true;
   return position == (s.prompt_tokens - 1) / alignment * alignment || position % interval == 0 ||
          std::ranges::find(s.wanted, position) != s.wanted.end();
 }
@@ -174,8 +177,14 @@ void Scheduler::commit(const StepPlan& plan) {
     withdraw(s, s.lease.end() / page);
   }
   for (const PlannedCapture& capture : plan.captures) {
-    const Lease& lease = plan.spans[static_cast<size_t>(capture.span)].sequence->lease;
-    tree_.add_snapshot(RadixTree::node_ending_at(lease, capture.position + 1), capture.slot);
+    Sequence& s = *plan.spans[static_cast<size_t>(capture.span)].sequence;
+    int64_t end = capture.position + 1;
+    tree_.add_snapshot(RadixTree::node_ending_at(s.lease, end), capture.slot);
+    if (end <= s.prompt_tokens) continue;
+    if (s.last_snapshot > 0) {
+      tree_.drop_snapshot(RadixTree::node_ending_at(s.lease, s.last_snapshot));
+    }
+    s.last_snapshot = end;
   }
   for (const PlannedSpan& span : plan.spans) release_followers(*span.sequence, false);
 }
@@ -257,6 +266,7 @@ void Scheduler::leave_running(Sequence& s) {
   withdraw(s, INT64_MAX);
   s.computing.clear();
   s.wanted.clear();
+  s.last_snapshot = 0;
   release_followers(s, true);
   std::erase(running_, &s);
 }

@@ -45,6 +45,7 @@ struct Sequence {
   int32_t slot = -1;                  // of recurrent state
   int64_t computed = 0;               // positions whose state is there
   std::vector<int64_t> wanted;        // positions to leave a snapshot at
+  int64_t last_snapshot = 0;          // behind the prompt; 0: none
   std::vector<PageHash> computing;    // pages of its prompt that it is about to publish...
   int64_t computing_first_page = 0;   // ... from this page on, ...
   size_t withdrawn = 0;               // ... of which so many are published

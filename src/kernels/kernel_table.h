@@ -199,8 +199,8 @@ struct AttentionArgs {
 
 // ---- Recurrent states in slots ---------------------------------------------------------------
 
-// The state of span `span` as it is after `position`, which lies in the span and ends a chunk of
-// the prompt, goes to slot `slot` too.
+// The state of span `span` as it is after `position`, which lies in the span and does not cut a
+// chunk of the prompt, goes to slot `slot` too.
 struct Capture {
   int32_t span = 0;
   int32_t position = 0;

@@ -57,8 +57,11 @@ static inline void for_captures(const SlotSpans& spans, int64_t span, int64_t po
 template <class Head>
 static inline void run_forms(const SlotSpans& spans, int64_t s, int64_t chunk, Head& head) {
   const SpanArgs& span = spans.spans[s];
-  auto copy_state = [&](float* to) {
-    for (int64_t i = 0; i < head.state_size(); ++i) to[i] = head.state[i];
+  auto capture = [&](int64_t row) {
+    for_captures(spans, s, span.first_position + row, [&](int64_t slot) {
+      float* to = head.state_in(slot);
+      for (int64_t i = 0; i < head.state_size(); ++i) to[i] = head.state[i];
+    });
   };
   if (span.first_position == 0) {
     for (int64_t i = 0; i < head.state_size(); ++i) head.state[i] = 0;
@@ -70,10 +73,12 @@ static inline void run_forms(const SlotSpans& spans, int64_t s, int64_t chunk, H
     int64_t n = prompt_rows - i < chunk ? prompt_rows - i : chunk;
     head.prefill_form(i, n);
     i += n;
-    for_captures(spans, s, span.first_position + i - 1,
-                 [&](int64_t slot) { copy_state(head.state_in(slot)); });
+    capture(i - 1);
   }
-  for (; i < span.row_count; ++i) head.decode_form(i);
+  for (; i < span.row_count; ++i) {
+    head.decode_form(i);
+    capture(i);
+  }
 }
 
 // Takes every head of every span of `a` through its forms; workers take heads in turn.

@@ -21,7 +21,7 @@ struct LinearAttentionShape {
 // Linear attention with the decay exp(log_decay) [heads] of q and k [T, heads * key_dim] and
 // v [T, heads * value_dim] -> [T, heads * value_dim]. `state` has kPoint reach, `heads` heads of
 // width key_dim * value_dim, and an alignment that is the chunk of the prefill form. The batch
-// gives every span a slot, and captures of the prompt only, at the ends of chunks.
+// gives every span a slot, and captures in a prompt only at the ends of chunks.
 Tensor linear_attention(Step& s, Tensor q, Tensor k, Tensor v, Tensor log_decay, StateId state,
                         const LinearAttentionShape& shape);
 

@@ -30,6 +30,8 @@ Json state_json(const Service& service) {
           {"pages_free", stats.pages_free},
           {"pages_cached", stats.pages_cached},
           {"pages_total", stats.pages_total},
+          {"slots_cached", stats.slots_cached},
+          {"slots_total", stats.slots_total},
           {"steps", stats.steps},
           {"prompt_tokens", stats.prompt_tokens},
           {"cached_tokens", stats.cached_tokens},

@@ -92,6 +92,7 @@ struct Metrics::Impl {
   prometheus::Labels labels;
   EngineStats last;
   int64_t page_size_tokens = 1;
+  int64_t state_bytes_per_sequence = 0;
   int64_t window_tokens = 0;
   SteadyClock::time_point window_begin = SteadyClock::now(), last_step = window_begin;
 
@@ -114,6 +115,12 @@ struct Metrics::Impl {
   prometheus::Gauge& used_tokens = gauge("sglang:num_used_tokens", "Tokens in pages in use");
   prometheus::Gauge& total_tokens = gauge("sglang:max_total_num_tokens", "Tokens in all pages");
   prometheus::Gauge& token_usage = gauge("sglang:token_usage", "Fraction of the pages in use");
+  prometheus::Gauge& snapshots =
+      gauge("banyan:recurrent_snapshots", "Recurrent states kept at the ends of cached prefixes");
+  prometheus::Gauge& state_slots =
+      gauge("banyan:recurrent_slots", "Places for recurrent states, of sequences and snapshots");
+  prometheus::Gauge& snapshot_bytes =
+      gauge("banyan:recurrent_snapshot_bytes", "Memory that those snapshots take");
   prometheus::Gauge& throughput = gauge("sglang:gen_throughput", "Tokens generated per second");
   prometheus::Gauge& hit_rate =
       gauge("sglang:cache_hit_rate", "Fraction of the last prompt tokens that were cached");
@@ -155,6 +162,7 @@ Metrics::~Metrics() = default;
 void Metrics::begin(const std::string& model_name, const EngineInfo& info, double load_s) {
   impl_ = std::make_unique<Impl>(model_name);
   impl_->page_size_tokens = info.page_size_tokens;
+  impl_->state_bytes_per_sequence = info.state_bytes_per_sequence;
   impl_->total_tokens.Set(static_cast<double>(info.total_tokens_max));
   impl_->load_time.Set(load_s);
   for (FinishReason reason : {FinishReason::kStop, FinishReason::kLength, FinishReason::kCancelled,
@@ -217,6 +225,9 @@ void Metrics::step(const StepReport& report) {
   impl_->queued.Set(count(now.queued));
   int64_t used = now.pages_total - now.pages_free - now.pages_cached;
   impl_->used_tokens.Set(count(used * impl_->page_size_tokens));
+  impl_->snapshots.Set(count(now.slots_cached));
+  impl_->state_slots.Set(count(now.slots_total));
+  impl_->snapshot_bytes.Set(count(now.slots_cached * impl_->state_bytes_per_sequence));
   impl_->token_usage.Set(now.pages_total > 0 ? count(used) / count(now.pages_total) : 0);
 
   impl_->window_tokens += now.generated_tokens - last.generated_tokens;

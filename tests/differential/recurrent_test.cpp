@@ -336,7 +336,9 @@ TEST_P(Recurrence, CapturesAreTheStatesOfRunsThatEndThere) {
     Slots slots(shape, 6);
     std::vector<float> out = slots.step(
         *table, {{&other, 5, 0, 20}, {&inputs, 2, 0, 70}},
-        {{.span = 1, .position = 39, .slot = 0}, {.span = 1, .position = 55, .slot = 4}});
+        {{.span = 1, .position = 39, .slot = 0},
+         {.span = 1, .position = 55, .slot = 4},
+         {.span = 1, .position = 65, .slot = 3}});
     for (auto [end, slot] : {std::pair{40, 0}, std::pair{56, 4}}) {
       Slots alone(shape, 2);
       alone.step(*table, {{&inputs, 1, 0, end}});
@@ -349,7 +351,10 @@ TEST_P(Recurrence, CapturesAreTheStatesOfRunsThatEndThere) {
       std::vector<float> expected(out.end() - std::ssize(rest), out.end());
       EXPECT_TRUE(same_bits(rest, expected)) << table->name << " " << end;
     }
-    EXPECT_TRUE(std::isnan(slots.state(1)[0]) && std::isnan(slots.state(3)[0])) << table->name;
+    Slots alone(shape, 1);
+    alone.step(*table, {{&inputs, 0, 0, 66}});
+    EXPECT_TRUE(same_bits(slots.state(3), alone.state(0))) << table->name << " behind the prompt";
+    EXPECT_TRUE(std::isnan(slots.state(1)[0])) << table->name;
   }
 }
 
