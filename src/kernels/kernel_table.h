@@ -53,12 +53,12 @@ struct RopeAnglesArgs {
 // Rotates the first 2 * pairs elements of each head and copies the rest. y may be x.
 struct RopeArgs {
   Launch launch = {};
-  const float* x = nullptr;  // [rows, heads, head_dim], heads dense inside a row
-  int64_t x_row_stride = 0;
+  const float* x = nullptr;  // [rows, heads, head_dim]
+  int64_t x_row_stride = 0, x_head_stride = 0;
   const float* cos = nullptr;  // [rows, pairs]
   const float* sin = nullptr;
   float* y = nullptr;
-  int64_t y_row_stride = 0;
+  int64_t y_row_stride = 0, y_head_stride = 0;
   int64_t rows = 0, heads = 0, head_dim = 0, pairs = 0;
   RopeLayout layout = RopeLayout::kHalves;
 };
@@ -197,6 +197,25 @@ struct AttentionArgs {
   const int32_t* page_table = nullptr;
 };
 
+// Attention whose heads all look at the same key of a position, its latent, and take the first
+// `rank` columns of it for the value:
+//   out[r, h] = sum over j <= position(r) of softmax_j(scale * q[r, h] . latent_j) latent_j[:rank].
+// The latents of the span itself are already in the pool. The key axis is cut at absolute multiples
+// of a fixed tile, as in AttentionArgs.
+struct LatentAttentionArgs {
+  Launch launch = {};
+  const float* q = nullptr;  // [rows, heads, width], heads dense inside a row
+  int64_t q_row_stride = 0;
+  const void* pool = nullptr;  // [pages, 1, page_size, width]
+  DType pool_dtype = DType::kF32;
+  float* out = nullptr;  // [rows, heads, rank] dense
+  int64_t heads = 0, width = 0, rank = 0, page_size = 0;
+  float scale = 1;
+  const SpanArgs* spans = nullptr;
+  int64_t span_count = 0;
+  const int32_t* page_table = nullptr;
+};
+
 // ---- Recurrent states in slots ---------------------------------------------------------------
 
 // The state of span `span` as it is after `position`, which lies in the span and does not cut a
@@ -316,6 +335,7 @@ struct KernelTable {
   void (*combine_experts)(const CombineExpertsArgs&) = nullptr;
   void (*page_write)(const PageWriteArgs&) = nullptr;
   void (*attention)(const AttentionArgs&) = nullptr;
+  void (*latent_attention)(const LatentAttentionArgs&) = nullptr;
   void (*linear_attention)(const LinearAttentionArgs&) = nullptr;
   void (*delta_attention)(const DeltaAttentionArgs&) = nullptr;
   void (*delta_gates)(const DeltaGatesArgs&) = nullptr;

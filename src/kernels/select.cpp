@@ -72,6 +72,7 @@ KernelTable measuring_kernels(const KernelTable& like) {
           .combine_experts = [](const CombineExpertsArgs&) {},
           .page_write = [](const PageWriteArgs&) {},
           .attention = [](const AttentionArgs&) {},
+          .latent_attention = [](const LatentAttentionArgs&) {},
           .linear_attention = [](const LinearAttentionArgs&) {},
           .delta_attention = [](const DeltaAttentionArgs&) {},
           .delta_gates = [](const DeltaGatesArgs&) {},

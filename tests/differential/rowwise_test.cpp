@@ -289,10 +289,12 @@ TEST(Rope, IsTheSameInEveryTable) {
           auto y = x, expected = x;
           RopeArgs args = {.x = x.data(),
                            .x_row_stride = stride,
+                           .x_head_stride = head_dim,
                            .cos = cos.data(),
                            .sin = sin.data(),
                            .y = expected.data(),
                            .y_row_stride = stride,
+                           .y_head_stride = head_dim,
                            .rows = rows,
                            .heads = heads,
                            .head_dim = head_dim,

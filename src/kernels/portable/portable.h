@@ -29,6 +29,7 @@ void route(const RouteArgs& args);
 void combine_experts(const CombineExpertsArgs& args);
 void page_write(const PageWriteArgs& args);
 void attention(const AttentionArgs& args);
+void latent_attention(const LatentAttentionArgs& args);
 void linear_attention(const LinearAttentionArgs& args);
 void delta_attention(const DeltaAttentionArgs& args);
 void delta_gates(const DeltaGatesArgs& args);

@@ -44,8 +44,8 @@ void rope(const RopeArgs& a) {
   parallel_for(a.launch, a.rows * a.heads, 1, [&](int64_t begin, int64_t end) {
     for (int64_t item = begin; item < end; ++item) {
       int64_t r = item / a.heads, head = item % a.heads;
-      const float* x = a.x + r * a.x_row_stride + head * a.head_dim;
-      float* y = a.y + r * a.y_row_stride + head * a.head_dim;
+      const float* x = a.x + r * a.x_row_stride + head * a.x_head_stride;
+      float* y = a.y + r * a.y_row_stride + head * a.y_head_stride;
       for (int64_t i = 0; i < a.pairs; ++i) {
         int64_t first = halves ? i : 2 * i;
         int64_t second = halves ? i + a.pairs : 2 * i + 1;

@@ -24,6 +24,7 @@ const KernelTable& table() {
       .combine_experts = combine_experts,
       .page_write = page_write,
       .attention = attention,
+      .latent_attention = latent_attention,
       .linear_attention = linear_attention,
       .delta_attention = delta_attention,
       .delta_gates = delta_gates,

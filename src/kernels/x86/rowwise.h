@@ -33,8 +33,8 @@ void rms_norm(const RmsNormArgs& a) {
 // The pairs (i, i + pairs) of one head, as portable::rope.
 template <class V>
 inline void rotate_halves(const RopeArgs& a, int64_t row, int64_t head) {
-  const float* x = a.x + row * a.x_row_stride + head * a.head_dim;
-  float* y = a.y + row * a.y_row_stride + head * a.head_dim;
+  const float* x = a.x + row * a.x_row_stride + head * a.x_head_stride;
+  float* y = a.y + row * a.y_row_stride + head * a.y_head_stride;
   for (int64_t i = 0; i < a.pairs; i += V::kLanes) {
     int64_t n = a.pairs - i;
     auto cos = load_up_to<V>(a.cos + row * a.pairs + i, n);
@@ -47,13 +47,29 @@ inline void rotate_halves(const RopeArgs& a, int64_t row, int64_t head) {
   for (int64_t c = 2 * a.pairs; c < a.head_dim; ++c) y[c] = x[c];
 }
 
+// The pairs (2 i, 2 i + 1) of one head.
+template <class V>
+inline void rotate_interleaved(const RopeArgs& a, int64_t row, int64_t head) {
+  const float* x = a.x + row * a.x_row_stride + head * a.x_head_stride;
+  float* y = a.y + row * a.y_row_stride + head * a.y_head_stride;
+  for (int64_t i = 0; i < a.pairs; ++i) {
+    float cos = a.cos[row * a.pairs + i], sin = a.sin[row * a.pairs + i];
+    float x1 = x[2 * i], x2 = x[2 * i + 1];
+    y[2 * i] = x1 * cos - x2 * sin;
+    y[2 * i + 1] = x2 * cos + x1 * sin;
+  }
+  for (int64_t c = 2 * a.pairs; c < a.head_dim; ++c) y[c] = x[c];
+}
+
 template <class V>
 void rope(const RopeArgs& a) {
-  if (a.layout != RopeLayout::kHalves) return portable::rope(a);
+  bool halves = a.layout == RopeLayout::kHalves;
   int64_t grain = rows_per_job(a.heads * a.head_dim);
   parallel_for(a.launch, a.rows, grain, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
-      for (int64_t head = 0; head < a.heads; ++head) rotate_halves<V>(a, row, head);
+      for (int64_t head = 0; head < a.heads; ++head) {
+        halves ? rotate_halves<V>(a, row, head) : rotate_interleaved<V>(a, row, head);
+      }
     }
   });
 }

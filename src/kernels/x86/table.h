@@ -5,6 +5,7 @@
 #include "kernels/x86/attention.h"
 #include "kernels/x86/delta.h"
 #include "kernels/x86/gemm.h"
+#include "kernels/x86/latent_attention.h"
 #include "kernels/x86/moe.h"
 #include "kernels/x86/rowwise.h"
 
@@ -34,6 +35,7 @@ constexpr KernelTable make_table(const char* name) {
       .combine_experts = combine_experts<V>,
       .page_write = page_write<V>,
       .attention = attention<V>,
+      .latent_attention = latent_attention<V>,
       .linear_attention = linear_attention<V>,
       .delta_attention = delta_attention<V>,
       .delta_gates = delta_gates<V>,

@@ -1,0 +1,96 @@
+#include "nn/mla_attention.h"
+
+#include <cmath>
+
+namespace banyan {
+namespace {
+
+LatentShape shape_of(const MlaConfig& c) {
+  double query_dim = static_cast<double>(c.nope_dim + c.rope_dim);
+  return {.heads = c.heads,
+          .rank = c.rank,
+          .nope_dim = c.nope_dim,
+          .rope_dim = c.rope_dim,
+          .value_dim = c.value_dim,
+          .scale = static_cast<float>(c.query_factor * c.score_factor / std::sqrt(query_dim)),
+          .layout = c.layout};
+}
+
+Linear input_of(Builder b, const MlaConfig& c) {
+  int64_t queries = c.query_rank > 0 ? c.query_rank : c.heads * (c.nope_dim + c.rope_dim);
+  return Linear(b,
+                {{c.query_rank > 0 ? "q_a_proj" : "q_proj", queries},
+                 {"kv_a_proj_with_mqa", c.rank + c.rope_dim}},
+                c.hidden, false);
+}
+
+std::vector<float> scaled(Tensor weight, int64_t count, double factor) {
+  std::vector<float> values(static_cast<size_t>(count));
+  if (weight.empty() || weight.data() == nullptr) return values;
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<float>(weight.f32()[i] * factor);
+  }
+  return values;
+}
+
+}  // namespace
+
+MlaAttention::MlaAttention(Builder b, const MlaConfig& c)
+    : shape_(shape_of(c)),
+      rotary_(c.rotary),
+      eps_(c.eps),
+      input_(input_of(b, c)),
+      latent_norm_(scaled((b / "kv_a_layernorm").vector({{"", c.rank}}, "weight", 1), c.rank,
+                          c.latent_factor)),
+      output_(b, {{c.output_name, c.hidden}}, c.heads * c.value_dim, false),
+      latents_(b.state({.name = "latents", .dtype = b.state_dtype(), .width = shape_.width()})) {
+  if (c.query_rank > 0) {
+    query_norm_.emplace(b / "q_a_layernorm", c.query_rank, c.eps);
+    query_.emplace(b, std::initializer_list<MatrixPart>{{"q_b_proj", c.heads * shape_.query_dim()}},
+                   c.query_rank, false);
+  }
+  if (c.gate != MlaGate::kNone) {
+    int64_t gates = c.heads * (c.gate == MlaGate::kHeads ? 1 : c.value_dim);
+    gate_.emplace(b, std::initializer_list<MatrixPart>{{"g_proj", gates}}, c.hidden, false);
+  }
+  absorb(b);
+}
+
+// kv_b_proj [heads, nope_dim + value_dim, rank] makes keys and values of a latent. Transposed, its
+// part for keys takes a query to the latents instead.
+void MlaAttention::absorb(Builder b) {
+  const std::string_view format = format_of(b.state_dtype())->name;
+  int64_t rows = shape_.nope_dim + shape_.value_dim;
+  std::vector<float> both = b.floats("kv_b_proj", shape_.heads * rows, shape_.rank);
+  std::vector<float> keys(both.empty() ? 0 : static_cast<size_t>(shape_.rank * shape_.nope_dim));
+  for (int64_t h = 0; h < shape_.heads; ++h) {
+    auto head = std::span<const float>(both).subspan(
+        both.empty() ? 0 : static_cast<size_t>(h * rows * shape_.rank));
+    for (size_t i = 0; i < keys.size(); ++i) {
+      auto rank = static_cast<size_t>(shape_.rank), nope = static_cast<size_t>(shape_.nope_dim);
+      keys[i] = head[i % nope * rank + i / nope];
+    }
+    keys_.push_back(b.derived(format, shape_.rank, shape_.nope_dim, keys));
+    auto values =
+        head.empty()
+            ? head
+            : head.subspan(keys.size()).first(static_cast<size_t>(shape_.value_dim * shape_.rank));
+    values_.push_back(b.derived(format, shape_.value_dim, shape_.rank, values));
+  }
+}
+
+Tensor MlaAttention::operator()(Step& s, Tensor x, const Rotation& rotation) const {
+  const Rotation turn = rotary_ ? rotation : Rotation{};
+  Tensor in = input_(s, x);
+  Tensor q = in.columns(0, in.dim(1) - shape_.width());
+  if (query_) q = (*query_)(s, (*query_norm_)(s, q));
+  Tensor norm(const_cast<float*>(latent_norm_.data()), DType::kF32, {shape_.rank});
+  Tensor latent = in.columns(in.dim(1) - shape_.width(), shape_.width());
+  write_pages(s, latent_rows(s, latent, norm, eps_, turn, shape_), latents_);
+  Tensor mixed = latent_attention(s, latent_queries(s, q, keys_, turn, shape_), latents_, shape_);
+  Tensor out = latent_values(s, mixed, values_, shape_);
+  if (gate_) out = sigmoid_mul(s, (*gate_)(s, x), out);
+  return output_(s, out);
+}
+
+}  // namespace banyan

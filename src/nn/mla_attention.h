@@ -1,0 +1,63 @@
+// Multi-head latent attention (DeepSeek-AI 2024, arXiv:2405.04434), absorbed at every position: the
+// queries of all heads look at one latent row per token, and that row is all that is kept.
+//
+// The families differ by configuration alone: a query of low rank or not, rotary positions or none
+// (Kimi-Linear), scale corrections (LongCat), a gate on what comes out (Ling 3).
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "nn/basic.h"
+#include "nn/linear.h"
+#include "ops/attention.h"
+#include "ops/latent_attention.h"
+
+namespace banyan {
+
+enum class MlaGate : uint8_t {
+  kNone,
+  kHeads,     // one sigmoid for each head
+  kElements,  // one for each element of each head
+};
+
+struct MlaConfig {
+  int64_t hidden = 0, heads = 0;
+  int64_t query_rank = 0;  // 0: the query is one product
+  int64_t rank = 0;
+  int64_t nope_dim = 0, rope_dim = 0, value_dim = 0;
+  float eps = 1e-6f;   // of the norms of the query and of the latent
+  bool rotary = true;  // false: the rope_dim columns stay as they are
+  RopeLayout layout = RopeLayout::kInterleaved;
+  double score_factor = 1;   // on the scores, beside 1 / sqrt(nope_dim + rope_dim)
+  double query_factor = 1;   // on the query
+  double latent_factor = 1;  // on the latent, of which keys and values are made
+  MlaGate gate = MlaGate::kNone;
+  std::string_view output_name = "o_proj";
+};
+
+class MlaAttention {
+ public:
+  MlaAttention(Builder b, const MlaConfig& c);
+
+  // x [T, hidden] -> [T, hidden]
+  Tensor operator()(Step& s, Tensor x, const Rotation& rotation) const;
+
+ private:
+  void absorb(Builder b);
+
+  LatentShape shape_;
+  bool rotary_;
+  float eps_;
+  Linear input_;  // the query, or what it is made from; then the latent row
+  std::optional<RmsNorm> query_norm_;
+  std::optional<Linear> query_;
+  std::vector<float> latent_norm_;
+  std::vector<PackedMatrix> keys_, values_;  // of each head
+  std::optional<Linear> gate_;
+  Linear output_;
+  StateId latents_;
+};
+
+}  // namespace banyan

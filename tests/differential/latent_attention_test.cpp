@@ -1,0 +1,162 @@
+// Latent attention of every table: against f64, and against itself bit for bit in other spans,
+// pages, batches and numbers of threads.
+//
+// The pool starts as NaN, so a row that nobody wrote shows.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "differential/kernels.h"
+
+namespace banyan {
+namespace {
+
+using namespace test;  // NOLINT
+
+struct Shape {
+  int64_t heads, width, rank;
+};
+
+constexpr Shape kShapes[] = {{1, 8, 8}, {3, 40, 24}, {16, 96, 64}, {26, 37, 33}, {5, 576, 512}};
+
+// The latents of one sequence in pages, in an order of their own.
+class Latents {
+ public:
+  Latents(const Shape& shape, int64_t length, int64_t page_size, DType dtype, Random& random)
+      : shape_(shape), page_size_(page_size), dtype_(dtype) {
+    rows_ = decode(encode(random.normals(length * shape.width), dtype), dtype);
+    int64_t pages = (length + page_size - 1) / page_size;
+    for (int64_t p = 0; p < pages; ++p) pages_.push_back(static_cast<int32_t>((p * 5 + 3) % 97));
+    pool_.assign(97 * page_size * shape.width * static_cast<int64_t>(dtype_bytes(dtype)),
+                 char(0xff));
+    auto bytes = encode(rows_, dtype);
+    int64_t row_bytes = shape.width * static_cast<int64_t>(dtype_bytes(dtype));
+    for (int64_t j = 0; j < length; ++j) {
+      int64_t row = pages_[j / page_size] * page_size + j % page_size;
+      std::memcpy(pool_.data() + row * row_bytes, bytes.data() + j * row_bytes, row_bytes);
+    }
+  }
+
+  // The results of rows [first, first + count), in spans of at most `chunk`.
+  std::vector<float> attend(const KernelTable& table, const std::vector<float>& q, int64_t first,
+                            int64_t count, int64_t chunk, ThreadPool* threads = nullptr) const {
+    std::vector<SpanArgs> spans;
+    for (int64_t i = 0; i < count; i += chunk) {
+      spans.push_back({.row_begin = static_cast<int32_t>(i),
+                       .row_count = static_cast<int32_t>(std::min(chunk, count - i)),
+                       .first_position = static_cast<int32_t>(first + i)});
+    }
+    std::vector<float> out(count * shape_.heads * shape_.rank, NAN);
+    table.latent_attention({.launch = {.threads = threads},
+                            .q = q.data() + first * shape_.heads * shape_.width,
+                            .q_row_stride = shape_.heads * shape_.width,
+                            .pool = pool_.data(),
+                            .pool_dtype = dtype_,
+                            .out = out.data(),
+                            .heads = shape_.heads,
+                            .width = shape_.width,
+                            .rank = shape_.rank,
+                            .page_size = page_size_,
+                            .scale = scale(),
+                            .spans = spans.data(),
+                            .span_count = std::ssize(spans),
+                            .page_table = pages_.data()});
+    return out;
+  }
+
+  float scale() const { return 1 / std::sqrt(static_cast<float>(shape_.width)); }
+
+  // Row `position`, head `head` in f64.
+  std::vector<double> exact(const std::vector<float>& q, int64_t position, int64_t head) const {
+    const float* query = q.data() + (position * shape_.heads + head) * shape_.width;
+    std::vector<double> scores, out(shape_.rank);
+    double max = -INFINITY, sum = 0;
+    for (int64_t j = 0; j <= position; ++j) {
+      double score = 0;
+      for (int64_t c = 0; c < shape_.width; ++c) {
+        score += double{query[c]} * rows_[j * shape_.width + c];
+      }
+      scores.push_back(score * scale());
+      max = std::max(max, scores.back());
+    }
+    for (double score : scores) sum += std::exp(score - max);
+    for (int64_t j = 0; j <= position; ++j) {
+      double weight = std::exp(scores[j] - max) / sum;
+      for (int64_t c = 0; c < shape_.rank; ++c) out[c] += weight * rows_[j * shape_.width + c];
+    }
+    return out;
+  }
+
+ private:
+  Shape shape_;
+  int64_t page_size_;
+  DType dtype_;
+  std::vector<float> rows_;
+  std::vector<int32_t> pages_;
+  std::vector<char> pool_;
+};
+
+// What a table may round of a product whose keys are stored as `dtype`.
+double tolerance(const KernelTable& table, DType dtype) {
+  bool rounds = std::string_view(table.name) == "avx512_bf16" && dtype == DType::kBF16;
+  return rounds ? 2e-2 : 2e-5;
+}
+
+TEST(LatentAttention, AgreesWithF64) {
+  constexpr int64_t kLength = 150;
+  Random random(11);
+  for (const Shape& shape : kShapes) {
+    for (DType dtype : kWeightTypes) {
+      Latents latents(shape, kLength, 16, dtype, random);
+      std::vector<float> q = random.normals(kLength * shape.heads * shape.width);
+      for (const KernelTable* table : tables()) {
+        std::vector<float> out = latents.attend(*table, q, 0, kLength, kLength);
+        for (int64_t position : {0, 1, 17, 63, 64, 65, 149}) {
+          for (int64_t head = 0; head < shape.heads; ++head) {
+            std::vector<double> exact = latents.exact(q, position, head);
+            for (int64_t c = 0; c < shape.rank; ++c) {
+              ASSERT_NEAR(out[(position * shape.heads + head) * shape.rank + c], exact[c],
+                          tolerance(*table, dtype))
+                  << table->name << " width " << shape.width << " position " << position << " head "
+                  << head << " column " << c;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(LatentAttention, ARowIsTheSameInAnySpanPageAndNumberOfThreads) {
+  constexpr int64_t kLength = 140;
+  ThreadPool two(2), five(5);
+  for (const Shape& shape : kShapes) {
+    for (DType dtype : {DType::kF32, DType::kBF16}) {
+      Random random(12);
+      Latents latents(shape, kLength, 64, dtype, random);
+      Random again(12);
+      Latents small_pages(shape, kLength, 2, dtype, again);
+      std::vector<float> q = random.normals(kLength * shape.heads * shape.width);
+      for (const KernelTable* table : tables()) {
+        std::vector<float> whole = latents.attend(*table, q, 0, kLength, kLength);
+        auto rows = [&](int64_t first, int64_t count) {
+          int64_t row = shape.heads * shape.rank;
+          return std::vector<float>(whole.begin() + first * row,
+                                    whole.begin() + (first + count) * row);
+        };
+        for (int64_t chunk : {1, 7, 64}) {
+          EXPECT_TRUE(same_bits(latents.attend(*table, q, 0, kLength, chunk, &two), whole));
+        }
+        EXPECT_TRUE(same_bits(small_pages.attend(*table, q, 0, kLength, 31, &five), whole));
+        for (auto [first, count] : {std::pair{139, 1}, {64, 3}, {5, 70}}) {
+          EXPECT_TRUE(
+              same_bits(latents.attend(*table, q, first, count, count, &five), rows(first, count)))
+              << table->name << " width " << shape.width << " rows from " << first;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace banyan
