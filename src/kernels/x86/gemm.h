@@ -34,8 +34,9 @@ template <class F, int R, int N>
 struct Tile {
   const std::byte* x[R];
   const std::byte* block[N];
-  const std::byte* ahead[N];  // where fetching from memory goes on, ahead_bytes with every line
-  int64_t ahead_bytes;
+  // Fetching from memory starts `ahead` bytes from each block's first line and moves on by
+  // ahead_bytes with every line.
+  int64_t ahead, ahead_bytes;
   float y[R][N][kBlockOutputs];
 };
 
@@ -46,21 +47,18 @@ template <class F, int R, int N>
                                              typename F::Sum (&sums)[R][N][F::kVectors]) {
   int64_t first = g * s.group_lines;
   const std::byte* line[N];
-  const std::byte* ahead[N];
   const std::byte* x[R];
 #pragma GCC unroll 8
-  for (int n = 0; n < N; ++n) {
-    line[n] = t.block[n] + s.header_bytes + first * kLineBytes;
-    ahead[n] = t.ahead[n];
-  }
-  int64_t ahead_step = t.ahead_bytes, ahead_offset = first * ahead_step;
+  for (int n = 0; n < N; ++n) line[n] = t.block[n] + s.header_bytes + first * kLineBytes;
+  int64_t ahead_step = t.ahead_bytes;
+  int64_t ahead = t.ahead + first * (ahead_step - kLineBytes);
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) x[r] = t.x[r] + first * F::kParts * 4;
-  for (int64_t l = 0; l < s.group_lines; ++l, ahead_offset += ahead_step) {
+  for (int64_t l = 0; l < s.group_lines; ++l, ahead += ahead_step) {
     typename F::Line weights[N][F::kVectors];
 #pragma GCC unroll 8
     for (int n = 0; n < N; ++n) {
-      __builtin_prefetch(ahead[n] + ahead_offset, 0, kPrefetchLevel);
+      __builtin_prefetch(line[n] + ahead, 0, kPrefetchLevel);
 #pragma GCC unroll 2
       for (int v = 0; v < F::kVectors; ++v) {
         weights[n][v] = F::load_line(line[n] + l * kLineBytes, v);
@@ -140,14 +138,12 @@ void place_blocks(Tile<F, R, N>& t, const GemmShape& s, const GemmPart& part, co
                   const BlockStreams& streams) {
   bool shared =
       rows.count > 1 && rows.count <= kPrefetchTilesMax && s.block_bytes <= kPrefetchBlockMax;
-  int64_t distance = shared ? s.block_bytes + s.block_bytes * rows.index / rows.count
-                            : s.header_bytes + kPrefetchBytes;
+  t.ahead = shared ? s.block_bytes + s.block_bytes * rows.index / rows.count : kPrefetchBytes;
   t.ahead_bytes = shared ? kLineBytes / rows.count : kLineBytes;
   for (int64_t n = 0; n < N; ++n) {
     int64_t block = streams.first + n * streams.stride;
     if (block >= streams.end) block = streams.first;
     t.block[n] = static_cast<const std::byte*>(part.weight) + block * s.block_bytes;
-    t.ahead[n] = t.block[n] + distance;
   }
 }
 

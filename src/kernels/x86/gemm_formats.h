@@ -209,7 +209,7 @@ struct Fp8Layout {
   using Sum = typename V::F;
   using Line = typename V::I;
   static constexpr int kVectors = static_cast<int>(kBlockOutputs / V::kLanes);
-  static constexpr int kTileRows = V::kGemmRowsOfGroups;
+  static constexpr int kTileRows = V::kGemmRowsOfFp8;
   static constexpr bool kScaled = true, kQuantised = false, kMultiplier = false, kZeros = false;
   static constexpr int64_t kScaleBytes = 4, kSourceBytes = 1, kColumns = 4, kLineMultiple = 1;
 
@@ -274,7 +274,7 @@ struct IntegerOperands {
   using Line = typename V::I;
   using Operand = typename V::I;
   static constexpr int kVectors = static_cast<int>(kBlockOutputs / V::kLanes);
-  static constexpr int kTileRows = V::kGemmRowsOfGroups;
+  static constexpr int kTileRows = V::kGemmRowsOfIntegers;
   static constexpr bool kScaled = true, kQuantised = true;
   static constexpr int64_t kSourceBytes = 1, kLineMultiple = 1;
 
@@ -363,7 +363,6 @@ struct Int8Weights : IntegerOperands<V> {
 template <class V>
 struct NibbleLayout : IntegerOperands<V> {
   static constexpr int64_t kColumns = 8, kParts = 2;
-  static constexpr int kTileRows = V::kGemmRowsOfNibbles;
 
   static auto multiply_add(typename V::I sum, typename V::I weight, typename V::I x) {
     return V::dot4_small(sum, weight, x);

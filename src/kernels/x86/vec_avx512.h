@@ -21,10 +21,10 @@ struct Avx512 {
   // Rows of activations per register tile: 6 x 4 sums, 4 weights and an activation of 32
   // registers.
   static constexpr int kTileRows = 6;
-  // Register tiles of matrix products, in rows and blocks of 16 outputs: 6 x 4 sums, 4 weights and
-  // an activation; fewer rows where weights are unpacked on the way. One row reads kGemmStreams
-  // blocks side by side.
-  static constexpr int kGemmRows = 6, kGemmRowsOfGroups = 6, kGemmRowsOfNibbles = 4;
+  // Register tiles of matrix products, in rows and blocks of 16 outputs: 4 x 4 sums hide the
+  // latency of a product; more rows where one unpacking serves them all. One row alone reads
+  // kGemmStreams blocks side by side.
+  static constexpr int kGemmRows = 4, kGemmRowsOfIntegers = 4, kGemmRowsOfFp8 = 6;
   static constexpr int kGemmBlocks = 4, kGemmStreams = 4;
 
   static F set(float x) { return _mm512_set1_ps(x); }
