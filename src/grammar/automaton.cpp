@@ -1,0 +1,405 @@
+#include "grammar/automaton.h"
+
+#include <algorithm>
+#include <atomic>
+#include <set>
+#include <unordered_map>
+
+#include "base/check.h"
+#include "base/quote.h"
+#include "grammar/token_vocabulary.h"
+
+namespace banyan {
+
+namespace {
+
+std::vector<uint32_t> shortest_of(const Dfa& dfa) {
+  std::vector<uint32_t> shortest(dfa.states(), UINT32_MAX);
+  for (uint32_t s = 1; s < dfa.states(); ++s) {
+    if (dfa.accepting(s)) shortest[s] = 0;
+  }
+  bool changed = true;
+  while (changed) {
+    changed = false;
+    for (uint32_t s = dfa.states(); s-- > 1;) {
+      for (uint32_t c = 0; c < dfa.classes(); ++c) {
+        uint32_t to = dfa.step_class(s, c);
+        if (to == 0 || shortest[to] == UINT32_MAX) continue;
+        uint32_t length = shortest[to] + (dfa.character_end(to) ? 1 : 0);
+        if (length >= shortest[s]) continue;
+        shortest[s] = length;
+        changed = true;
+      }
+    }
+  }
+  return shortest;
+}
+
+// What grows beyond the number of states is on a cycle.
+std::vector<uint32_t> longest_of(const Dfa& dfa) {
+  uint32_t n = dfa.states();
+  std::vector<uint32_t> longest(n, 0);
+  bool changed = true;
+  while (changed) {
+    changed = false;
+    for (uint32_t s = n; s-- > 1;) {
+      for (uint32_t c = 0; c < dfa.classes(); ++c) {
+        uint32_t to = dfa.step_class(s, c);
+        if (to == 0) continue;
+        uint32_t length = longest[to];
+        if (length != UINT32_MAX) length += dfa.character_end(to) ? 1 : 0;
+        if (length <= longest[s]) continue;
+        longest[s] = length > n ? UINT32_MAX : length;
+        changed = true;
+      }
+    }
+  }
+  return longest;
+}
+
+}  // namespace
+
+std::optional<CharacterCounts> CharacterCounts::of(const Dfa& dfa) {
+  CharacterCounts counts{shortest_of(dfa), longest_of(dfa)};
+  for (uint32_t s = 1; s < dfa.states(); ++s) {
+    std::vector<std::pair<uint32_t, uint32_t>> spans;
+    if (dfa.accepting(s)) spans.emplace_back(0, 0);
+    for (uint32_t c = 0; c < dfa.classes(); ++c) {
+      uint32_t to = dfa.step_class(s, c);
+      if (to == 0) continue;
+      uint32_t more = dfa.character_end(to) ? 1 : 0, longest = counts.longest[to];
+      spans.emplace_back(counts.shortest[to] + more,
+                         longest == UINT32_MAX ? longest : longest + more);
+    }
+    std::sort(spans.begin(), spans.end());
+    uint32_t end = spans[0].second;
+    for (auto [first, last] : spans) {
+      if (end != UINT32_MAX && first > end + 1) return std::nullopt;
+      end = std::max(end, last);
+    }
+  }
+  return counts;
+}
+
+class AutomatonBuilder {
+ public:
+  AutomatonBuilder(Automaton& out, Budget& budget)
+      : out_(out), rules_(out.rules_), budget_(budget) {}
+
+  Status run() {
+    out_.nodes_.push_back({});  // kReturnNode
+    for (RuleId rule = 0; rule < rules_.rules(); ++rule) {
+      out_.routines_.push_back({.name = rules_.name(rule)});
+    }
+    for (RuleId rule = 0; rule < rules_.rules(); ++rule) {
+      uint32_t entry = TRY(build(rules_.body(rule), Automaton::kReturnNode));
+      out_.routines_[rule].entry = entry;
+    }
+    TRY(find_nullable());
+    TRY(rank());
+    return drop_endless();
+  }
+
+ private:
+  uint32_t add(AutomatonNode node) {
+    out_.nodes_.push_back(node);
+    return static_cast<uint32_t>(out_.nodes_.size() - 1);
+  }
+
+  uint32_t add_terminal(Terminal terminal, uint32_t next) {
+    out_.terminals_.push_back(std::move(terminal));
+    auto index = static_cast<uint32_t>(out_.terminals_.size() - 1);
+    return add({NodeKind::kTerminal, next, index});
+  }
+
+  // The node from which `id` is matched and `next` follows. The same two make the same node, so a
+  // shared expression costs once.
+  Result<uint32_t> build(ExpressionId id, uint32_t next) {
+    uint64_t key = uint64_t{id} << 32 | next;
+    if (auto it = built_.find(key); it != built_.end()) return it->second;
+    TRY(Budget::fits("the grammar (nodes)", out_.nodes_.size(), budget_.limits().nodes_max));
+    TRY(budget_.spend("building the automaton"));
+    uint32_t node = TRY(build_new(id, next));
+    built_.emplace(key, node);
+    return node;
+  }
+
+  Result<uint32_t> build_new(ExpressionId id, uint32_t next) {
+    const Rules::Expression& e = rules_[id];
+    switch (e.kind) {
+      case Rules::Kind::kEmpty:
+        return next;
+      case Rules::Kind::kNever:
+        return add_never();
+      case Rules::Kind::kText:
+        return build_text(e.text, next);
+      case Rules::Kind::kDfa:
+        return build_dfa(e, next);
+      case Rules::Kind::kSequence:
+        for (size_t i = e.children.size(); i-- > 0;) next = TRY(build(e.children[i], next));
+        return next;
+      case Rules::Kind::kChoice: {
+        uint32_t ways = TRY(build(e.children.back(), next));
+        for (size_t i = e.children.size() - 1; i-- > 0;) {
+          uint32_t way = TRY(build(e.children[i], next));
+          ways = add({NodeKind::kSplit, way, ways});
+        }
+        return ways;
+      }
+      case Rules::Kind::kRepeat:
+        return build_repeat(e, next);
+      case Rules::Kind::kCall:
+        return add({NodeKind::kCall, next, e.rule});
+    }
+    return next;
+  }
+
+  // A loop that never gets anywhere: its own successor.
+  uint32_t add_never() {
+    auto self = static_cast<uint32_t>(out_.nodes_.size());
+    return add({NodeKind::kSplit, self, self});
+  }
+
+  // Joins with the text that follows, which makes forced stretches one terminal.
+  uint32_t build_text(const std::string& text, uint32_t next) {
+    AutomatonNode after = out_.nodes_[next];
+    if (after.kind == NodeKind::kTerminal) {
+      const std::string& tail = out_.terminals_[after.index].text;
+      if (!tail.empty() && text.size() + tail.size() <= kJoinedBytesMax) {
+        return add_terminal({.text = text + tail}, after.next);
+      }
+    }
+    return add_terminal({.text = text}, next);
+  }
+
+  Result<uint32_t> build_dfa(const Rules::Expression& e, uint32_t next) {
+    Terminal terminal{.dfa = e.dfa, .counts_characters = e.counts_characters};
+    if (e.counts_characters) {
+      terminal.min = e.min;
+      terminal.max = e.max;
+      auto counts = CharacterCounts::of(*e.dfa);
+      if (!counts) {
+        return exhausted("a pattern together with a length of {} to {} is too large", e.min, e.max);
+      }
+      terminal.counts = *std::move(counts);
+      uint32_t start = e.dfa->start();
+      bool possible =
+          terminal.counts.shortest[start] <= e.max && terminal.counts.longest[start] >= e.min;
+      if (!possible) return add_never();
+    }
+    if (terminal.max == Rules::kUnbounded) find_covering(terminal);
+    bool nullable = terminal.nullable();
+    uint32_t node = add_terminal(std::move(terminal), next);
+    return nullable ? add({NodeKind::kSplit, node, next}) : node;
+  }
+
+  // The greatest set of pairs (state of the terminal, state of the plain characters) such that
+  // every byte that goes on in the latter leads to such a pair again.
+  static void find_covering(Terminal& terminal) {
+    const Dfa& dfa = *terminal.dfa;
+    const Dfa& plain = *plain_characters_dfa();
+    auto goes_on = [&](uint32_t s) {
+      for (int b = 0; b < 128; ++b) {
+        auto byte = static_cast<uint8_t>(b);
+        if (plain.step(plain.start(), byte) != 0 && dfa.step(s, byte) == 0) return false;
+      }
+      return true;
+    };
+    uint32_t n = dfa.states(), m = plain.states();
+    bool any = false;
+    for (uint32_t s = 1; s < n && !any; ++s) any = goes_on(s);
+    if (!any) return;
+    std::vector<bool> good(static_cast<size_t>(n) * m, true);
+    for (uint32_t p = 0; p < m; ++p) good[p] = false;
+    std::set<std::pair<uint8_t, uint8_t>> classes;
+    for (int b = 0; b < 256; ++b) {
+      auto byte = static_cast<uint8_t>(b);
+      classes.emplace(dfa.class_of(byte), plain.class_of(byte));
+    }
+    bool changed = true;
+    while (changed) {
+      changed = false;
+      for (uint32_t s = n; s-- > 1;) {
+        for (uint32_t p = 1; p < m; ++p) {
+          if (!good[size_t{s} * m + p]) continue;
+          for (auto [c, d] : classes) {
+            uint32_t to = plain.step_class(p, d);
+            if (to == 0 || good[size_t{dfa.step_class(s, c)} * m + to]) continue;
+            good[size_t{s} * m + p] = false;
+            changed = true;
+            break;
+          }
+        }
+      }
+    }
+    terminal.covers.resize(n);
+    for (uint32_t s = 1; s < n; ++s) terminal.covers[s] = good[size_t{s} * m + plain.start()];
+  }
+
+  Result<uint32_t> build_repeat(const Rules::Expression& e, uint32_t next) {
+    ExpressionId part = e.children[0];
+    bool small = e.max != Rules::kUnbounded ? e.max <= 1 : e.min <= 1;
+    if (small) {
+      if (e.max == 1) {
+        uint32_t once = TRY(build(part, next));
+        return e.min == 1 ? once : add({NodeKind::kSplit, once, next});
+      }
+      // A star is a cycle of nodes; a plus enters it through the body.
+      uint32_t star = add({NodeKind::kSplit, 0, next});
+      uint32_t body = TRY(build(part, star));
+      out_.nodes_[star].next = body;
+      return e.min == 0 ? star : body;
+    }
+    auto routine = static_cast<uint32_t>(out_.routines_.size());
+    out_.routines_.push_back({.name = "a repetition"});
+    uint32_t entry = TRY(build(part, Automaton::kReturnNode));
+    out_.routines_[routine].entry = entry;
+    out_.loops_.push_back({routine, e.min, e.max});
+    return add({NodeKind::kLoop, next, static_cast<uint32_t>(out_.loops_.size() - 1)});
+  }
+
+  // Visits the nodes that are reached from `entry` without reading, given which routines may be
+  // passed; `visit(node)` is told each of them.
+  template <class Visit>
+  void walk(uint32_t entry, Visit visit) {
+    seen_.resize(out_.nodes_.size(), 0);
+    ++epoch_;
+    std::vector<uint32_t> stack = {entry};
+    auto push = [&](uint32_t node) {
+      if (seen_[node] == epoch_) return;
+      seen_[node] = epoch_;
+      stack.push_back(node);
+    };
+    seen_[entry] = epoch_;
+    while (!stack.empty()) {
+      uint32_t i = stack.back();
+      stack.pop_back();
+      const AutomatonNode& n = out_.nodes_[i];
+      visit(n);
+      bool passes = n.kind == NodeKind::kSplit ||
+                    (n.kind == NodeKind::kCall && out_.routines_[n.index].nullable) ||
+                    (n.kind == NodeKind::kLoop && out_.skippable(out_.loops_[n.index]));
+      if (passes) push(n.next);
+      if (n.kind == NodeKind::kSplit) push(n.index);
+    }
+  }
+
+  Status find_nullable() {
+    bool changed = true;
+    while (changed) {
+      changed = false;
+      for (size_t r = out_.routines_.size(); r-- > 0;) {
+        if (out_.routines_[r].nullable) continue;
+        bool nullable = false;
+        walk(out_.routines_[r].entry,
+             [&](const AutomatonNode& n) { nullable |= n.kind == NodeKind::kReturn; });
+        if (!nullable) continue;
+        out_.routines_[r].nullable = true;
+        changed = true;
+      }
+      TRY(budget_.spend("looking for empty rules", out_.routines_.size() * 8));
+    }
+    return {};
+  }
+
+  // Orders routines so that callers that have read nothing come before those they call.
+  Status rank() {
+    size_t count = out_.routines_.size();
+    std::vector<std::vector<uint32_t>> calls(count);
+    std::vector<uint32_t> callers(count, 0);
+    for (size_t r = 0; r < count; ++r) {
+      walk(out_.routines_[r].entry, [&](const AutomatonNode& n) {
+        if (n.kind == NodeKind::kCall) calls[r].push_back(n.index);
+        if (n.kind == NodeKind::kLoop) calls[r].push_back(out_.loops_[n.index].routine);
+      });
+      TRY(budget_.spend("ordering the rules", calls[r].size() + 1));
+      for (uint32_t callee : calls[r]) ++callers[callee];
+    }
+    std::vector<uint32_t> ready;
+    for (uint32_t r = 0; r < count; ++r) {
+      if (callers[r] == 0) ready.push_back(r);
+    }
+    uint32_t rank = 0;
+    while (!ready.empty()) {
+      uint32_t r = ready.back();
+      ready.pop_back();
+      out_.routines_[r].rank = rank++;
+      for (uint32_t callee : calls[r]) {
+        if (--callers[callee] == 0) ready.push_back(callee);
+      }
+    }
+    for (uint32_t r = 0; r < count; ++r) {
+      if (callers[r] == 0) continue;
+      return unsupported("rule {} calls itself, maybe by way of others, before anything is read",
+                         quote(out_.routines_[r].name));
+    }
+    return {};
+  }
+
+  // Cuts off what can never be completed (a rule that always calls itself again), so that no
+  // prefix is allowed that leads nowhere.
+  Status drop_endless() {
+    std::vector<bool> node_ends(out_.nodes_.size(), false), routine_ends(out_.routines_.size());
+    node_ends[Automaton::kReturnNode] = true;
+    bool changed = true;
+    while (changed) {
+      changed = false;
+      // Nodes are built backwards, so most successors have smaller numbers.
+      for (size_t i = 1; i < out_.nodes_.size(); ++i) {
+        if (node_ends[i]) continue;
+        const AutomatonNode& n = out_.nodes_[i];
+        bool ends = node_ends[n.next];
+        if (n.kind == NodeKind::kSplit) ends = ends || node_ends[n.index];
+        if (n.kind == NodeKind::kCall) ends = ends && routine_ends[n.index];
+        if (n.kind == NodeKind::kLoop) {
+          const Loop& loop = out_.loops_[n.index];
+          ends = ends && (routine_ends[loop.routine] || loop.min == 0);
+        }
+        if (ends) node_ends[i] = changed = true;
+      }
+      for (size_t r = 0; r < routine_ends.size(); ++r) {
+        if (routine_ends[r] || !node_ends[out_.routines_[r].entry]) continue;
+        routine_ends[r] = changed = true;
+      }
+      TRY(budget_.spend("looking for endless rules", out_.nodes_.size()));
+    }
+    for (size_t i = 1; i < out_.nodes_.size(); ++i) {
+      if (!node_ends[i]) {
+        auto self = static_cast<uint32_t>(i);
+        out_.nodes_[i] = {NodeKind::kSplit, self, self};
+      } else if (out_.nodes_[i].kind == NodeKind::kLoop &&
+                 !routine_ends[out_.loops_[out_.nodes_[i].index].routine]) {
+        out_.nodes_[i] = {NodeKind::kSplit, out_.nodes_[i].next, out_.nodes_[i].next};
+      }
+    }
+    return {};
+  }
+
+  static constexpr size_t kJoinedBytesMax = 256;
+
+  Automaton& out_;
+  const Rules& rules_;
+  Budget& budget_;
+  std::unordered_map<uint64_t, uint32_t> built_;
+  std::vector<uint32_t> seen_;
+  uint32_t epoch_ = 0;
+};
+
+Result<std::shared_ptr<const Automaton>> Automaton::build(Rules rules, Budget& budget) {
+  static std::atomic<uint64_t> last_id = 0;
+  CHECK(rules.rules() > 0);
+  auto automaton = std::make_shared<Automaton>();
+  automaton->rules_ = std::move(rules);
+  automaton->id_ = ++last_id;
+  TRY(AutomatonBuilder(*automaton, budget).run());
+  size_t bytes = sizeof(Automaton) + automaton->nodes_.size() * sizeof(AutomatonNode);
+  for (const Terminal& t : automaton->terminals_) {
+    bytes += sizeof t + t.text.size() + t.counts.shortest.size() * 8;
+    if (t.dfa) bytes += t.dfa->bytes();
+  }
+  bytes += automaton->rules_.size() * sizeof(Rules::Expression);
+  automaton->bytes_ = bytes;
+  return automaton;
+}
+
+}  // namespace banyan

@@ -1,0 +1,119 @@
+#include "grammar/compiler.h"
+
+#include <chrono>
+
+#include "base/json.h"
+
+namespace banyan {
+
+Result<Grammar> GrammarSource::compile(const GrammarLimits& limits) const {
+  auto own = [&]() -> Result<Grammar> {
+    switch (kind) {
+      case Kind::kRegex:
+        return Grammar::from_regex(text, limits);
+      case Kind::kJsonSchema:
+        return Grammar::from_json_schema(text, json, limits);
+      case Kind::kJsonObject:
+        return Grammar::from_json_object(json);
+      case Kind::kEbnf:
+        return Grammar::from_ebnf(text, "root", limits);
+      case Kind::kStructuralTag:
+        return Grammar::from_structural_tag(text, json, limits);
+      case Kind::kChoices:
+        break;
+    }
+    Json list = TRY(parse_json(text, "the choices", {.bytes_max = limits.source_bytes_max}));
+    std::vector<std::string> choices;
+    if (!list.is_array()) return invalid_argument("the choices must be a list of texts");
+    for (const Json& choice : list) {
+      if (!choice.is_string()) return invalid_argument("the choices must be a list of texts");
+      choices.push_back(choice);
+    }
+    return Grammar::from_choices(choices, limits);
+  };
+  Grammar grammar = TRY(own());
+  if (after.empty()) return grammar;
+  return grammar.after(after);
+}
+
+GrammarCompiler::GrammarCompiler(std::shared_ptr<const TokenVocabulary> vocabulary,
+                                 TokenizeText tokenize, Options options)
+    : vocabulary_(std::move(vocabulary)), tokenize_(std::move(tokenize)), options_(options) {}
+
+Result<std::shared_ptr<const CompiledGrammar>> GrammarCompiler::compile(
+    const GrammarSource& source) {
+  std::unique_lock lock(mutex_);
+  auto it = entries_.find(source);
+  if (it == entries_.end()) {
+    ++counters_.misses;
+    auto entry = std::make_shared<Entry>();
+    entries_.emplace(source, entry);
+    lock.unlock();
+    auto begin = std::chrono::steady_clock::now();
+    auto compiled = compile_new(source);
+    std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    lock.lock();
+    counters_.compile_s += took.count();
+    entry->done = true;
+    if (compiled) {
+      entry->compiled = *compiled;
+      by_use_.push_front(source);
+      entry->used = by_use_.begin();
+      evict_locked();
+    } else {
+      // Those that wait hear of it; whoever comes later may try again.
+      ++counters_.failures;
+      if (took.count() >= options_.limits.compile_s) ++counters_.timeouts;
+      entry->error = compiled.error();
+      entries_.erase(source);
+    }
+    changed_.notify_all();
+    return compiled;
+  }
+  ++counters_.hits;
+  std::shared_ptr<Entry> entry = it->second;
+  changed_.wait(lock, [&] { return entry->done; });
+  if (!entry->compiled) return std::unexpected(entry->error);
+  // Unless it was evicted while we waited.
+  auto still = entries_.find(source);
+  if (still != entries_.end() && still->second == entry) {
+    by_use_.splice(by_use_.begin(), by_use_, entry->used);
+  }
+  return entry->compiled;
+}
+
+Result<std::shared_ptr<const CompiledGrammar>> GrammarCompiler::compile_new(
+    const GrammarSource& source) {
+  Grammar grammar = TRY(source.compile(options_.limits));
+  return std::make_shared<const CompiledGrammar>(std::move(grammar), vocabulary_, tokenize_);
+}
+
+size_t GrammarCompiler::bytes_locked() const {
+  size_t bytes = 0;
+  for (const GrammarSource& source : by_use_) {
+    bytes += entries_.at(source)->compiled->bytes() + 2 * source.text.size();
+  }
+  return bytes;
+}
+
+void GrammarCompiler::evict_locked() {
+  size_t bytes = bytes_locked();
+  while (by_use_.size() > 1 &&
+         (bytes > options_.bytes_max || by_use_.size() > options_.entries_max)) {
+    const GrammarSource& oldest = by_use_.back();
+    bytes -= std::min(bytes, entries_.at(oldest)->compiled->bytes() + 2 * oldest.text.size());
+    entries_.erase(oldest);
+    by_use_.pop_back();
+    ++counters_.evictions;
+  }
+}
+
+GrammarCompiler::Counters GrammarCompiler::counters() const {
+  std::lock_guard lock(mutex_);
+  Counters counters = counters_;
+  counters.entries = by_use_.size();
+  counters.bytes = bytes_locked();
+  return counters;
+}
+
+}  // namespace banyan

@@ -1,0 +1,96 @@
+// Minimal deterministic automata over bytes.
+//
+// Invariants: state 0 is dead and the only state from which nothing is accepted; all other states
+// can be reached from the start. States are numbered in breadth-first order of byte classes, so two
+// automata of the same language are equal member by member, and their hashes are equal.
+// Immutable after make(); const use is thread-safe.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "banyan/status.h"
+#include "grammar/budget.h"
+
+namespace banyan {
+
+// Labels of a state. kCharacterEnd, where it is used, marks states in which a character has just
+// been completed or none has begun.
+enum : uint8_t { kAccepts = 1, kCharacterEnd = 2 };
+
+// A complete automaton as a construction leaves it: any numbering, dead and equal states and all.
+struct DfaTable {
+  std::array<uint8_t, 256> class_of{};  // bytes of one class behave alike in every state
+  uint32_t classes = 1;
+  std::vector<uint32_t> next;      // [states, classes]; state 0 is dead
+  std::vector<uint8_t> accepting;  // kAccepts, kCharacterEnd; states of other labels never merge
+  uint32_t start = 0;
+
+  uint32_t states() const { return static_cast<uint32_t>(accepting.size()); }
+};
+
+class Dfa {
+ public:
+  static constexpr uint32_t kDead = 0;
+  static constexpr int kNoByte = -1;     // nothing may follow
+  static constexpr int kManyBytes = -2;  // more than one byte may follow
+
+  Dfa();  // accepts nothing
+  // Minimizes `table`. Costs states x classes x log(states).
+  static Dfa make(DfaTable table);
+  static Dfa of_bytes(const std::array<bool, 256>& bytes);  // strings of one byte
+
+  uint32_t start() const { return table_.start; }
+  uint32_t states() const { return table_.states(); }  // the dead one included
+  uint32_t classes() const { return table_.classes; }
+  uint8_t class_of(uint8_t byte) const { return table_.class_of[byte]; }
+  uint32_t step(uint32_t state, uint8_t byte) const {
+    return table_.next[state * table_.classes + table_.class_of[byte]];
+  }
+  uint32_t step_class(uint32_t state, uint32_t byte_class) const {
+    return table_.next[state * table_.classes + byte_class];
+  }
+  bool accepting(uint32_t state) const { return (table_.accepting[state] & kAccepts) != 0; }
+  bool character_end(uint32_t state) const {
+    return (table_.accepting[state] & kCharacterEnd) != 0;
+  }
+  // The one byte that may follow in `state`, kNoByte or kManyBytes.
+  int only_byte(uint32_t state) const { return only_byte_[state]; }
+
+  bool empty() const { return table_.start == kDead; }
+  bool matches(std::string_view text) const;
+  uint64_t hash() const { return hash_; }
+  size_t bytes() const {
+    return table_.next.size() * 4 + table_.accepting.size() * 5 + sizeof *this;
+  }
+  bool operator==(const Dfa& other) const {
+    return table_.class_of == other.table_.class_of && table_.next == other.table_.next &&
+           table_.accepting == other.table_.accepting && table_.start == other.table_.start;
+  }
+
+ private:
+  DfaTable table_;
+  std::vector<int16_t> only_byte_;
+  uint64_t hash_ = 0;
+};
+
+enum class DfaOperation : uint8_t { kIntersection, kUnion, kDifference };
+
+// Fails when the product has more states than the budget allows.
+Result<Dfa> combine(const Dfa& a, const Dfa& b, DfaOperation operation, Budget& budget);
+
+// `dfa`, whose texts are characters in the coding of `characters` (which accepts any number of
+// them, and whose accepting states are where one ends), with kCharacterEnd set.
+Result<Dfa> mark_character_ends(const Dfa& dfa, const Dfa& characters, Budget& budget);
+
+// Accepts exactly `texts`, which need not be sorted or distinct. Costs their total length.
+Result<Dfa> dfa_of_texts(std::vector<std::string> texts, Budget& budget);
+
+// Some shortest text that is accepted; the automaton is not empty.
+std::string shortest_text(const Dfa& dfa);
+
+}  // namespace banyan

@@ -1,0 +1,178 @@
+#include "grammar/masks.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <bit>
+#include <bitset>
+
+#include "base/check.h"
+
+namespace banyan {
+namespace {
+
+constexpr int32_t kUnknown = -1, kNowhere = -2;
+
+void set_bit(std::span<uint32_t> mask, uint32_t token) {
+  mask[token / 32] |= 1u << (token % 32);
+}
+
+void unite(std::span<uint32_t> mask, std::span<const uint32_t> other) {
+  for (size_t i = 0; i < mask.size(); ++i) mask[i] |= other[i];
+}
+
+uint64_t exact_hash(const ParseState& state) {
+  return XXH3_64bits_withSeed(state.configurations.data(),
+                              state.configurations.size() * sizeof(Configuration),
+                              state.complete ? 1 : 0);
+}
+
+}  // namespace
+
+bool MaskCache::read(uint64_t hash, std::span<uint32_t> mask) const {
+  std::lock_guard lock(mutex_);
+  auto it = entries_.find(hash);
+  if (it == entries_.end()) return false;
+  const Entry& entry = it->second;
+  if (entry.is_list) {
+    std::fill(mask.begin(), mask.end(), 0);
+    for (uint32_t token : entry.values) set_bit(mask, token);
+  } else {
+    std::copy(entry.values.begin(), entry.values.end(), mask.begin());
+  }
+  return true;
+}
+
+void MaskCache::write(uint64_t hash, std::span<const uint32_t> mask) {
+  size_t tokens = 0;
+  for (uint32_t word : mask) tokens += static_cast<size_t>(std::popcount(word));
+  Entry entry{.is_list = tokens < mask.size() / 4};
+  if (entry.is_list) {
+    entry.values.reserve(tokens);
+    for (uint32_t i = 0; i < mask.size(); ++i) {
+      for (uint32_t word = mask[i]; word != 0; word &= word - 1) {
+        entry.values.push_back(i * 32 + static_cast<uint32_t>(std::countr_zero(word)));
+      }
+    }
+  } else {
+    entry.values.assign(mask.begin(), mask.end());
+  }
+  size_t bytes = entry.values.size() * 4 + sizeof(Entry) + 32;
+  std::lock_guard lock(mutex_);
+  if (bytes_ + bytes > bytes_max_) {
+    entries_.clear();
+    bytes_ = 0;
+  }
+  if (entries_.emplace(hash, std::move(entry)).second) bytes_ += bytes;
+}
+
+size_t MaskCache::bytes() const {
+  std::lock_guard lock(mutex_);
+  return bytes_;
+}
+
+void MaskBuilder::build(Parser& parser, const ParseState& state, const TokenVocabulary& vocabulary,
+                        std::span<uint32_t> mask) {
+  CHECK(mask.size() == vocabulary.mask_words(), "a mask of {} words", mask.size());
+  std::fill(mask.begin(), mask.end(), 0);
+  size_t mark = parser.stacks().mark();
+  // A token is allowed if one configuration allows it, so each may be treated in its best way.
+  ParseState rest;
+  bool covered = false;
+  for (const Configuration& c : state.configurations) {
+    if (string_part(parser, c, vocabulary, mask)) continue;
+    rest.configurations.push_back(c);
+    const Terminal& t = parser.automaton().terminal_of(parser.automaton().node(c.node));
+    covered |= t.dfa && !t.covers.empty() && t.covers[c.place];
+  }
+  if (covered) unite(mask, vocabulary.plain_mask());
+  if (!rest.configurations.empty()) {
+    walk(parser, rest, covered ? vocabulary.other_trie() : vocabulary.trie(),
+         [&](uint32_t token) { set_bit(mask, token); });
+  }
+  if (state.complete) {
+    for (TokenId end : vocabulary.ends()) set_bit(mask, static_cast<uint32_t>(end));
+  }
+  parser.stacks().rewind(mark);
+}
+
+// Between the quotes of a string without a pattern, the tokens that stay within were listed once
+// and for all; those that leave it are walked from their quote on.
+bool MaskBuilder::string_part(Parser& parser, const Configuration& c,
+                              const TokenVocabulary& vocabulary, std::span<uint32_t> mask) {
+  const AutomatonNode& node = parser.automaton().node(c.node);
+  const Terminal& t = parser.automaton().terminal_of(node);
+  if (t.dfa != json_string_dfa() || !t.counts_characters) return false;
+  if (!t.dfa->character_end(c.place)) return false;
+  uint32_t room = t.max == Rules::kUnbounded ? UINT32_MAX : t.max - c.count;
+  unite(mask, vocabulary.string_mask(room));
+  ParseState after = parser.after_terminal(c);
+  walk(parser, after, vocabulary.exit_trie(), [&](uint32_t index) {
+    const TokenVocabulary::StringExit& exit = vocabulary.exit(index);
+    uint64_t count = uint64_t{c.count} + exit.characters;
+    if (exit.characters <= room && count >= t.min) {
+      set_bit(mask, static_cast<uint32_t>(exit.token));
+    }
+  });
+  return true;
+}
+
+template <class Found>
+void MaskBuilder::walk(Parser& parser, const ParseState& state, const TokenTrie& trie,
+                       Found found) {
+  used_ = 0;
+  index_.clear();
+  path_.resize(trie.depth_max() + 1);
+  path_[0] = add(parser, state);
+  size_t size = trie.size();
+  for (size_t i = 0; i < size;) {
+    const TokenTrie::Node& node = trie[i];
+    int32_t from = path_[node.depth - 1];
+    int32_t to = states_[from].next[node.byte];
+    if (to == kUnknown) to = step(parser, from, node.byte);
+    if (to == kNowhere) {
+      i = node.end;
+      continue;
+    }
+    path_[node.depth] = to;
+    for (uint32_t value : trie.values(i)) found(value);
+    ++i;
+  }
+}
+
+int32_t MaskBuilder::add(Parser& parser, const ParseState& state) {
+  uint64_t hash = exact_hash(state);
+  for (auto [it, end] = index_.equal_range(hash); it != end; ++it) {
+    if (states_[it->second].state == state) return it->second;
+  }
+  if (used_ == states_.size()) {
+    states_.push_back({{}, std::make_unique_for_overwrite<int32_t[]>(256)});
+  }
+  auto index = static_cast<int32_t>(used_++);
+  WalkState& added = states_[index];
+  added.state = state;
+  std::bitset<256> bytes;
+  parser.next_bytes(state, bytes);
+  for (int b = 0; b < 256; ++b) added.next[b] = bytes[b] ? kUnknown : kNowhere;
+  index_.emplace(hash, index);
+  return index;
+}
+
+int32_t MaskBuilder::step(Parser& parser, int32_t from, uint8_t byte) {
+  parser.step(states_[from].state, byte, scratch_);
+  int32_t to = scratch_.dead() ? kNowhere : add(parser, scratch_);
+  WalkState& state = states_[from];
+  state.next[byte] = to;
+  // What is one class of bytes to the only terminal there is need be found once.
+  if (state.state.configurations.size() != 1) return to;
+  const AutomatonNode& node = parser.automaton().node(state.state.configurations[0].node);
+  const Terminal& t = parser.automaton().terminal_of(node);
+  if (!t.dfa) return to;
+  uint8_t byte_class = t.dfa->class_of(byte);
+  for (int b = 0; b < 256; ++b) {
+    if (t.dfa->class_of(static_cast<uint8_t>(b)) == byte_class) state.next[b] = to;
+  }
+  return to;
+}
+
+}  // namespace banyan
