@@ -32,9 +32,12 @@ struct EngineInfo {
   int64_t hidden = 0;  // width of the residual stream
   int64_t context_length_tokens = 0;
 
-  int64_t tensors = 0;                  // in the checkpoint
-  int64_t parameters_total = 0;         // a tied output head counts once
-  int64_t parameters_active = 0;        // that one token passes through; embedding rows left out
+  int64_t tensors = 0;           // in the checkpoint
+  int64_t parameters_total = 0;  // a tied output head counts once
+  // That one token passes through, embedding rows left out: on average under even routing, and the
+  // least and most where some experts compute nothing.
+  int64_t parameters_active = 0;
+  int64_t parameters_active_min = 0, parameters_active_max = 0;
   int64_t weight_bytes = 0;             // in memory, as packed
   int64_t weight_bytes_streamed = 0;    // read by a step of one token
   int64_t attention_flops_per_key = 0;  // for one token, per earlier token it looks at

@@ -35,6 +35,8 @@ Json to_json(const EngineInfo& info, int sequences) {
           {"tensors", info.tensors},
           {"parameters_total", info.parameters_total},
           {"parameters_active", info.parameters_active},
+          {"parameters_active_min", info.parameters_active_min},
+          {"parameters_active_max", info.parameters_active_max},
           {"weight_bytes", info.weight_bytes},
           {"state_bytes_per_token", info.state_bytes_per_token},
           {"state_bytes_per_window_token", info.state_bytes_per_window_token},
@@ -77,10 +79,14 @@ std::string describe(const EngineInfo& info, int sequences) {
   text += line("vocabulary", format_digits(info.vocabulary));
   text += line("context length", format_digits(info.context_length_tokens) + " tokens");
   text += line("tensors", info.tensors > 0 ? format_digits(info.tensors) : "none, random weights");
-  text +=
-      line("parameters",
-           fmt::format("{} ({}), {} for each token", format_count(info.parameters_total),
-                       format_digits(info.parameters_total), format_count(info.parameters_active)));
+  std::string active = format_count(info.parameters_active);
+  if (info.parameters_active_min < info.parameters_active_max) {
+    active += fmt::format(" on average ({} to {})", format_count(info.parameters_active_min),
+                          format_count(info.parameters_active_max));
+  }
+  text += line("parameters",
+               fmt::format("{} ({}), {} for each token", format_count(info.parameters_total),
+                           format_digits(info.parameters_total), active));
   text += line("state per token", format_bytes(info.state_bytes_per_token));
   if (info.state_bytes_per_window_token > 0) {
     text += line("  within the window", format_bytes(info.state_bytes_per_window_token));

@@ -122,6 +122,8 @@ Result<EngineInfo> plan_memory(const EngineConfig& config, const LoadedModel& mo
                   .tensors = model.counts.tensors,
                   .parameters_total = model.counts.parameters,
                   .parameters_active = model.counts.parameters_active,
+                  .parameters_active_min = model.counts.parameters_active_min,
+                  .parameters_active_max = model.counts.parameters_active_max,
                   .weight_bytes = model.counts.bytes,
                   .weight_bytes_streamed = model.counts.bytes_streamed,
                   .attention_flops_per_key = m.attention_flops_per_key,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstring>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct DecoderConfig {
   int64_t vocabulary = 0, hidden = 0, layers = 0;
   float eps = 0;
   bool tied = false;
+  std::string_view embedding = "embed_tokens";  // its name below `model`
   RopeConfig rope;
 };
 
@@ -27,7 +29,7 @@ class DecoderModel final : public Model {
   template <class MakeLayer>
   DecoderModel(Builder b, ModelInfo info, const DecoderConfig& c, MakeLayer make_layer)
       : Model(std::move(info)),
-        tokens_(b / "model", b, c.vocabulary, c.hidden, c.tied),
+        tokens_(b / "model", c.embedding, b, c.vocabulary, c.hidden, c.tied),
         rope_(c.rope),
         norm_(b / "model" / "norm", c.hidden, c.eps) {
     layers_.reserve(static_cast<size_t>(c.layers));

@@ -4,70 +4,13 @@
 #include <string>
 
 #include "base/error.h"
-#include "models/rope_config.h"
 
 namespace banyan {
 namespace {
 
-constexpr int64_t kWidthMax = 1 << 20;
-constexpr int64_t kLayersMax = 1 << 10;
-constexpr int64_t kHeadsMax = 1 << 12;
-constexpr int64_t kHeadDimMax = 1 << 10;
-constexpr int64_t kVocabularyMax = 1 << 24;
-constexpr int64_t kContextMax = int64_t{1} << 30;
-
-// Tied unless the checkpoint has a head of its own; without the key, whatever the tensors say.
-bool read_tied(const ConfigFile& config, const Builder& b) {
-  bool has_head = b.has("lm_head.weight");
-  bool has_embedding = b.has("model.embed_tokens.weight");
-  if (!config.has("tie_word_embeddings")) return has_embedding && !has_head;
-  return config.flag("tie_word_embeddings") && !has_head;
-}
-
-// Keys of config.json that the dense families do not compute with.
-void ignore_common(const ConfigFile& config) {
-  config.ignore({"model_type",
-                 "transformers_version",
-                 "_name_or_path",
-                 "auto_map",
-                 "dtype",
-                 "torch_dtype",
-                 "bos_token_id",
-                 "eos_token_id",
-                 "pad_token_id",
-                 "unk_token_id",
-                 "initializer_range",
-                 "use_cache",
-                 "attention_dropout",
-                 "pretraining_tp",
-                 "return_dict",
-                 "output_hidden_states",
-                 "output_attentions",
-                 "is_encoder_decoder",
-                 "id2label",
-                 "label2id",
-                 "problem_type",
-                 "num_labels",
-                 "torchscript",
-                 "chunk_size_feed_forward",
-                 "task_specific_params",
-                 "max_length",
-                 "do_sample",
-                 "temperature",
-                 "top_p",
-                 "top_k",
-                 "repetition_penalty",
-                 "resid_pdrop",
-                 "embd_pdrop",
-                 "classifier_dropout"});
-}
-
 // Keys that change the computation of look-alike families, which none of these computes.
 void refuse_variants(const ConfigFile& config) {
-  config.only("hidden_act", {"silu", "swish"});
   config.only("partial_rotary_factor", {1});
-  config.expect(!config.has("quantization_config"),
-                "quantization_config: quantized checkpoints are not supported yet");
   for (const char* key : {"per_layer_config", "logit_scale", "logits_scaling", "scale_emb",
                           "embedding_multiplier", "residual_multiplier", "attention_multiplier",
                           "attn_logit_softcapping", "final_logit_softcapping", "clip_qkv",
@@ -79,37 +22,13 @@ void refuse_variants(const ConfigFile& config) {
 }  // namespace
 
 DenseConfig read_dense(const ConfigFile& config, const Builder& b, const DenseDefaults& defaults) {
-  DenseConfig c;
-  c.decoder.vocabulary = config.integer("vocab_size", 1, kVocabularyMax);
-  c.decoder.hidden = config.integer("hidden_size", 1, kWidthMax);
-  c.decoder.layers = config.integer("num_hidden_layers", 1, kLayersMax);
-  c.decoder.eps = static_cast<float>(config.number_or("rms_norm_eps", 1e-6, 1e-12, 1));
-  c.decoder.tied = read_tied(config, b);
+  DenseConfig c{.decoder = read_decoder(config, b)};
   c.intermediate = config.integer("intermediate_size", 1, kWidthMax);
+  c.attention = read_gqa(config, c.decoder, defaults.attention);
   c.context_tokens =
-      config.integer_or("max_position_embeddings", defaults.context_tokens, 1, kContextMax);
-
-  GqaConfig& a = c.attention;
-  a.hidden = c.decoder.hidden;
-  a.eps = c.decoder.eps;
-  a.q_heads = config.integer("num_attention_heads", 1, kHeadsMax);
-  int64_t kv_default = defaults.kv_heads > 0 ? defaults.kv_heads : a.q_heads;
-  a.kv_heads = config.integer_or("num_key_value_heads", kv_default, 1, kHeadsMax);
-  config.expect(a.q_heads % a.kv_heads == 0,
-                "num_attention_heads {} is not a multiple of num_key_value_heads {}", a.q_heads,
-                a.kv_heads);
-  int64_t split_dim = a.hidden / a.q_heads;
-  config.expect(config.has("head_dim") || defaults.head_dim > 0 || a.hidden % a.q_heads == 0,
-                "hidden_size {} is not a multiple of num_attention_heads {}", a.hidden, a.q_heads);
-  int64_t dim_default = defaults.head_dim > 0 ? defaults.head_dim : split_dim;
-  a.head_dim = config.integer_or("head_dim", dim_default, 1, kHeadDimMax);
-  config.expect(a.head_dim % 2 == 0, "head_dim {} is odd, which no rotation pairs up", a.head_dim);
-
-  c.decoder.rope = read_rope(config, a.head_dim, c.context_tokens);
-  c.context_tokens = std::max(c.context_tokens, stretched_context_tokens(c.decoder.rope));
+      read_rotation(config, c.attention.head_dim, defaults.context_tokens, c.decoder);
   c.window_tokens.assign(static_cast<size_t>(c.decoder.layers), 0);
   refuse_variants(config);
-  ignore_common(config);
   return c;
 }
 

@@ -5,8 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "models/decoder.h"
-#include "nn/gqa_attention.h"
+#include "models/common_config.h"
 #include "nn/mlp.h"
 #include "weights/config_file.h"
 
@@ -14,8 +13,7 @@ namespace banyan {
 
 // Where families differ on a key that config.json leaves out.
 struct DenseDefaults {
-  int64_t kv_heads = 0;  // 0: as many as query heads
-  int64_t head_dim = 0;  // 0: hidden_size / num_attention_heads
+  GqaDefaults attention = {};
   int64_t context_tokens = 32768;
 };
 

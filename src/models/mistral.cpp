@@ -12,7 +12,7 @@ constexpr int64_t kWindowDefault = 4096;
 }  // namespace
 
 Result<std::unique_ptr<Model>> load_mistral(const ConfigFile& config, Builder b) {
-  DenseConfig c = read_dense(config, b, {.kv_heads = 8, .context_tokens = 131072});
+  DenseConfig c = read_dense(config, b, {.attention = {.kv_heads = 8}, .context_tokens = 131072});
   config.only("attention_bias", {false});
   config.only("mlp_bias", {false});
   int64_t window = config.is_null("sliding_window")

@@ -5,7 +5,7 @@
 namespace banyan {
 
 Result<std::unique_ptr<Model>> load_qwen2(const ConfigFile& config, Builder b) {
-  DenseConfig c = read_dense(config, b, {.kv_heads = 32});
+  DenseConfig c = read_dense(config, b, {.attention = {.kv_heads = 32}});
   c.attention.qkv_bias = true;
   config.only("attention_bias", {true});
   config.only("mlp_bias", {false});

@@ -6,7 +6,7 @@
 namespace banyan {
 
 Result<std::unique_ptr<Model>> load_qwen3(const ConfigFile& config, Builder b) {
-  DenseConfig c = read_dense(config, b, {.kv_heads = 32, .head_dim = 128});
+  DenseConfig c = read_dense(config, b, {.attention = {.kv_heads = 32, .head_dim = 128}});
   c.attention.qkv_bias = c.attention.output_bias = config.flag_or("attention_bias", false);
   c.attention.head_norms = true;
   config.only("mlp_bias", {false});

@@ -11,10 +11,14 @@ namespace banyan {
 namespace {
 
 constexpr std::array kFamilies = {
+    Family{"BailingMoeV2ForCausalLM", load_bailing_v2},
+    Family{"DeepseekV3ForCausalLM", load_deepseek_v3},
     Family{"LlamaForCausalLM", load_llama},
+    Family{"LongcatFlashForCausalLM", load_longcat_flash},
     Family{"MistralForCausalLM", load_mistral},
     Family{"Qwen2ForCausalLM", load_qwen2},
     Family{"Qwen3ForCausalLM", load_qwen3},
+    Family{"Qwen3MoeForCausalLM", load_qwen3_moe},
 };
 
 }  // namespace

@@ -25,9 +25,13 @@ Result<const Family*> find_family(std::string_view architecture,
                                   std::span<const Family> families = registered_families());
 
 // One per family file.
+Result<std::unique_ptr<Model>> load_bailing_v2(const ConfigFile& config, Builder b);
+Result<std::unique_ptr<Model>> load_deepseek_v3(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_llama(const ConfigFile& config, Builder b);
+Result<std::unique_ptr<Model>> load_longcat_flash(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_mistral(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_qwen2(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_qwen3(const ConfigFile& config, Builder b);
+Result<std::unique_ptr<Model>> load_qwen3_moe(const ConfigFile& config, Builder b);
 
 }  // namespace banyan

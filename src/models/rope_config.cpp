@@ -7,7 +7,6 @@
 namespace banyan {
 namespace {
 
-constexpr double kThetaDefault = 10000;
 constexpr double kThetaMin = 1.000001, kThetaMax = 1e15;
 constexpr double kFactorMin = 1e-3, kFactorMax = 1e6;
 constexpr double kContextMax = 1e9;
@@ -42,12 +41,17 @@ void read_yarn(const ConfigFile& p, double context_tokens, RopeConfig& rope) {
     derived =
         yarn_attention_factor(rope.factor, mscale) / yarn_attention_factor(rope.factor, mscale_all);
   }
+  if (mscale_all != 0) {
+    double m = yarn_attention_factor(rope.factor, mscale_all);
+    rope.score_factor = m * m;
+  }
   rope.attention_factor = p.number_or("attention_factor", derived, 0, kFactorMax);
 }
 
 }  // namespace
 
-RopeConfig read_rope(const ConfigFile& config, int64_t rotary_dim, int64_t context_tokens) {
+RopeConfig read_rope(const ConfigFile& config, int64_t rotary_dim, int64_t context_tokens,
+                     double theta_default) {
   // rope_scaling replaces rope_parameters whole where both are given.
   bool scaled = config.has("rope_scaling");
   ConfigFile p = config.object(scaled ? "rope_scaling" : "rope_parameters");
@@ -55,7 +59,7 @@ RopeConfig read_rope(const ConfigFile& config, int64_t rotary_dim, int64_t conte
                 "both rope_scaling and rope_parameters are given; keep one");
 
   RopeConfig rope{.rotary_dim = rotary_dim};
-  double outer_theta = config.number_or("rope_theta", kThetaDefault, kThetaMin, kThetaMax);
+  double outer_theta = config.number_or("rope_theta", theta_default, kThetaMin, kThetaMax);
   rope.theta = p.number_or("rope_theta", outer_theta, kThetaMin, kThetaMax);
   auto context = static_cast<double>(context_tokens);
   constexpr std::string_view kOriginal = "original_max_position_embeddings";

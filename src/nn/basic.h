@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 
 #include "ops/linear.h"
 #include "ops/rowwise.h"
@@ -41,10 +42,10 @@ class GroupRmsNorm {
 // The token embedding and the output head, which may be one matrix.
 class TokenEmbedding {
  public:
-  // `embed` and `head` name the matrices below `embed_scope` and `head_scope`.
-  TokenEmbedding(Builder embed_scope, Builder head_scope, int64_t vocabulary, int64_t dim,
-                 bool tied)
-      : embed_(embed_scope.matrix({{"embed_tokens", vocabulary}}, dim,
+  // The matrix `embedding` below `embed_scope`, and `lm_head` below `head_scope`.
+  TokenEmbedding(Builder embed_scope, std::string_view embedding, Builder head_scope,
+                 int64_t vocabulary, int64_t dim, bool tied)
+      : embed_(embed_scope.matrix({{embedding, vocabulary}}, dim,
                                   tied ? MatrixUse::kBoth : MatrixUse::kLookUp)),
         head_(tied ? embed_ : head_scope.matrix({{"lm_head", vocabulary}}, dim)) {}
 

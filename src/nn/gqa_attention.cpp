@@ -3,6 +3,15 @@
 #include <cmath>
 
 namespace banyan {
+namespace {
+
+Linear qkv_of(Builder b, const GqaConfig& c) {
+  int64_t q = c.q_heads * c.head_dim, kv = c.kv_heads * c.head_dim;
+  if (!c.names.qkv.empty()) return Linear(b, {{c.names.qkv, q + 2 * kv}}, c.hidden, c.qkv_bias);
+  return Linear(b, {{"q_proj", q}, {"k_proj", kv}, {"v_proj", kv}}, c.hidden, c.qkv_bias);
+}
+
+}  // namespace
 
 GqaAttention::GqaAttention(Builder b, const GqaConfig& c)
     : shape_{.q_heads = c.q_heads,
@@ -10,15 +19,11 @@ GqaAttention::GqaAttention(Builder b, const GqaConfig& c)
              .head_dim = c.head_dim,
              .scale = 1 / std::sqrt(static_cast<float>(c.head_dim)),
              .window_tokens = c.window_tokens},
-      qkv_(b,
-           {{"q_proj", c.q_heads * c.head_dim},
-            {"k_proj", c.kv_heads * c.head_dim},
-            {"v_proj", c.kv_heads * c.head_dim}},
-           c.hidden, c.qkv_bias),
-      output_(b, {{"o_proj", c.hidden}}, c.q_heads * c.head_dim, c.output_bias) {
+      qkv_(qkv_of(b, c)),
+      output_(b, {{c.names.output, c.hidden}}, c.q_heads * c.head_dim, c.output_bias) {
   if (c.head_norms) {
-    q_norm_.emplace(b / "q_norm", c.head_dim, c.eps);
-    k_norm_.emplace(b / "k_norm", c.head_dim, c.eps);
+    q_norm_.emplace(b / c.names.q_norm, c.head_dim, c.eps);
+    k_norm_.emplace(b / c.names.k_norm, c.head_dim, c.eps);
   }
   StateSpec spec{.reach = c.window_tokens > 0 ? StateReach::kWindow : StateReach::kAll,
                  .window_tokens = c.window_tokens,

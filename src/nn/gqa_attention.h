@@ -3,12 +3,20 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 
 #include "nn/basic.h"
 #include "nn/linear.h"
 #include "ops/attention.h"
 
 namespace banyan {
+
+// What a checkpoint calls the parts of the layer. Where q, k and v are one matrix, one below the
+// other, `qkv` is its name.
+struct GqaNames {
+  std::string_view qkv = "";
+  std::string_view output = "o_proj", q_norm = "q_norm", k_norm = "k_norm";
+};
 
 struct GqaConfig {
   int64_t hidden = 0;
@@ -17,6 +25,7 @@ struct GqaConfig {
   bool qkv_bias = false, output_bias = false;
   bool head_norms = false;  // q_norm and k_norm
   float eps = 0;            // of the head norms
+  GqaNames names = {};
 };
 
 class GqaAttention {

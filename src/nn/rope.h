@@ -27,6 +27,7 @@ struct RopeConfig {
   double beta_slow = 1;
   bool truncate = true;
   double attention_factor = 1;  // on cos and sin both
+  double score_factor = 1;      // what YaRN's mscale_all_dim makes of attention scores, in MLA
 };
 
 // One frequency per pair, in the order of Hugging Face's `inv_freq`.

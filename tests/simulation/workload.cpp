@@ -54,10 +54,11 @@ const std::string& hybrid_folder(int layers) {
 EngineConfig random_config(Random& r, bool hybrid) {
   std::vector<std::string> kernels = available_kernels();
   EngineConfig config;
-  config.model_path = hybrid ? hybrid_folder(r.below(kLayerSets))
-                             : source_path(std::string("tests/golden/models/") +
-                                           r.one_of({"llama2-mha", "mistral-window",
-                                                     "llama32-tied-sharded", "qwen3-tied"}));
+  config.model_path =
+      hybrid ? hybrid_folder(r.below(kLayerSets))
+             : source_path(std::string("tests/golden/models/") +
+                           r.one_of({"llama2-mha", "mistral-window", "llama32-tied-sharded",
+                                     "qwen3-tied", "deepseek-v3", "longcat-flash"}));
   if (hybrid) config.load_format = "dummy";
   config.kernels = kernels[static_cast<size_t>(r.below(static_cast<int>(kernels.size())))];
   config.threads = r.chance(0.95) ? 1 : r.between(2, 3);

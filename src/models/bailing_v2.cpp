@@ -1,0 +1,30 @@
+// Ling 2.0 and Ring 2.0: grouped-query attention that turns half of each head, and experts chosen
+// in groups with a bias that only helps to choose (Ling Team 2025, arXiv:2510.22115).
+#include "models/bailing.h"
+#include "models/registry.h"
+
+namespace banyan {
+
+Result<std::unique_ptr<Model>> load_bailing_v2(const ConfigFile& config, Builder b) {
+  SparseConfig c{.decoder = read_decoder(config, b, "num_hidden_layers", "word_embeddings")};
+  GqaConfig attention = read_gqa(config, c.decoder, {});
+  attention.head_norms = true;
+  attention.names = {.qkv = "query_key_value",
+                     .output = "dense",
+                     .q_norm = "query_layernorm",
+                     .k_norm = "key_layernorm"};
+  config.only("use_qk_norm", {true});
+  double inner = config.object("rope_parameters").number_or("partial_rotary_factor", 1, 0, 1);
+  double part = config.number_or("partial_rotary_factor", inner, 0, 1);
+  auto rotary_dim = static_cast<int64_t>(static_cast<double>(attention.head_dim) * part);
+  config.expect(rotary_dim >= 2 && rotary_dim % 2 == 0,
+                "partial_rotary_factor {} leaves {} elements of a head to turn", part, rotary_dim);
+  c.context_tokens = read_rotation(config, rotary_dim, 32768, c.decoder, 600000);
+  read_bailing_moe(config, c);
+  int64_t further = config.integer_or("num_nextn_predict_layers", 0, 0, kLayersMax);
+  skip_prediction_layers(b / "model" / "layers", c.decoder.layers, further);
+  return make_sparse<GqaAttention>(config, b, c, attention, "gqa",
+                                   4 * attention.q_heads * attention.head_dim);
+}
+
+}  // namespace banyan

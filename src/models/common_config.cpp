@@ -1,0 +1,144 @@
+#include "models/common_config.h"
+
+#include <algorithm>
+#include <array>
+
+#include "models/rope_config.h"
+
+namespace banyan {
+namespace {
+
+constexpr int64_t kVocabularyMax = 1 << 24;
+
+// Tied unless the checkpoint has a head of its own; without the key, whatever the tensors say.
+bool read_tied(const ConfigFile& config, const Builder& b, std::string_view embedding) {
+  bool has_head = b.has("lm_head.weight");
+  bool has_embedding = (b / "model" / embedding).has("weight");
+  if (!config.has("tie_word_embeddings")) return has_embedding && !has_head;
+  return config.flag("tie_word_embeddings") && !has_head;
+}
+
+void ignore_common(const ConfigFile& config) {
+  config.ignore(
+      {"model_type", "transformers_version", "_name_or_path", "auto_map", "dtype", "torch_dtype",
+       "bos_token_id", "eos_token_id", "pad_token_id", "unk_token_id", "initializer_range",
+       "use_cache", "attention_dropout", "pretraining_tp", "return_dict", "output_hidden_states",
+       "output_attentions", "is_encoder_decoder", "id2label", "label2id", "problem_type",
+       "num_labels", "torchscript", "chunk_size_feed_forward", "task_specific_params", "max_length",
+       "do_sample", "temperature", "top_p", "top_k", "repetition_penalty", "resid_pdrop",
+       "embd_pdrop", "classifier_dropout",
+       // Of training mixtures of experts.
+       "aux_loss_alpha", "seq_aux", "router_aux_loss_coef", "output_router_logits", "ep_size"});
+}
+
+}  // namespace
+
+DecoderConfig read_decoder(const ConfigFile& config, const Builder& b, std::string_view layers_key,
+                           std::string_view embedding) {
+  DecoderConfig c;
+  c.vocabulary = config.integer("vocab_size", 1, kVocabularyMax);
+  c.hidden = config.integer("hidden_size", 1, kWidthMax);
+  c.layers = config.integer(layers_key, 1, kLayersMax);
+  c.eps = static_cast<float>(config.number_or("rms_norm_eps", 1e-6, 1e-12, 1));
+  c.tied = read_tied(config, b, embedding);
+  c.embedding = embedding;
+  config.only("hidden_act", {"silu", "swish"});
+  config.expect(!config.has("quantization_config"),
+                "quantization_config: quantized checkpoints are not supported yet");
+  ignore_common(config);
+  return c;
+}
+
+GqaConfig read_gqa(const ConfigFile& config, const DecoderConfig& decoder,
+                   const GqaDefaults& defaults) {
+  GqaConfig a{.hidden = decoder.hidden, .eps = decoder.eps};
+  a.q_heads = config.integer("num_attention_heads", 1, kHeadsMax);
+  int64_t kv_default = defaults.kv_heads > 0 ? defaults.kv_heads : a.q_heads;
+  a.kv_heads = config.integer_or("num_key_value_heads", kv_default, 1, kHeadsMax);
+  config.expect(a.q_heads % a.kv_heads == 0,
+                "num_attention_heads {} is not a multiple of num_key_value_heads {}", a.q_heads,
+                a.kv_heads);
+  int64_t split_dim = a.hidden / a.q_heads;
+  config.expect(config.has("head_dim") || defaults.head_dim > 0 || a.hidden % a.q_heads == 0,
+                "hidden_size {} is not a multiple of num_attention_heads {}", a.hidden, a.q_heads);
+  int64_t dim_default = defaults.head_dim > 0 ? defaults.head_dim : split_dim;
+  a.head_dim = config.integer_or("head_dim", dim_default, 1, kHeadDimMax);
+  config.expect(a.head_dim % 2 == 0, "head_dim {} is odd, which no rotation pairs up", a.head_dim);
+  return a;
+}
+
+int64_t read_rotation(const ConfigFile& config, int64_t rotary_dim, int64_t context_default,
+                      DecoderConfig& decoder, double theta_default) {
+  int64_t context = config.integer_or("max_position_embeddings", context_default, 1, kContextMax);
+  decoder.rope = read_rope(config, rotary_dim, context, theta_default);
+  return std::max(context, stretched_context_tokens(decoder.rope));
+}
+
+MlaConfig read_mla(const ConfigFile& config, const DecoderConfig& decoder) {
+  MlaConfig a{.hidden = decoder.hidden};
+  a.heads = config.integer("num_attention_heads", 1, kHeadsMax);
+  a.query_rank = config.maybe_integer("q_lora_rank", 1, kWidthMax).value_or(0);
+  a.rank = config.integer("kv_lora_rank", 1, kWidthMax);
+  a.nope_dim = config.integer("qk_nope_head_dim", 1, kHeadDimMax);
+  a.rope_dim = config.integer("qk_rope_head_dim", 2, kHeadDimMax);
+  a.value_dim = config.integer("v_head_dim", 1, kHeadDimMax);
+  a.score_factor = decoder.rope.score_factor;
+  bool interleaved = config.flag_or("rope_interleave", true);
+  a.layout = interleaved ? RopeLayout::kInterleaved : RopeLayout::kHalves;
+  config.expect(a.rope_dim % 2 == 0, "qk_rope_head_dim {} is odd, which no rotation pairs up",
+                a.rope_dim);
+  config.only("attention_bias", {false});
+  // What a cache of whole heads would have.
+  config.ignore({"num_key_value_heads", "head_dim", "qk_head_dim"});
+  return a;
+}
+
+void check_router(const ConfigFile& config, const RouterShape& r) {
+  int64_t all = r.experts + r.identity_experts;
+  config.expect(all <= kExpertsMax, "{} experts; at most {} are supported", all, kExpertsMax);
+  config.expect(all % r.groups == 0, "{} experts do not divide into {} groups", all, r.groups);
+  config.expect(r.top_groups <= r.groups, "{} of {} groups are to be chosen", r.top_groups,
+                r.groups);
+  config.expect(r.top_k <= all / r.groups * r.top_groups,
+                "{} experts are to be chosen from {} groups of {}", r.top_k, r.top_groups,
+                all / r.groups);
+}
+
+std::string describe(const MlaConfig& c) {
+  std::string gate = c.gate == MlaGate::kNone ? "" : ", gated";
+  return fmt::format("mla, rank {} + {}{}", c.rank, c.rope_dim, gate);
+}
+
+std::string describe(const MoeConfig& c) {
+  std::string identity, shared;
+  if (c.router.identity_experts > 0) {
+    identity = fmt::format(" + {} that return their input", c.router.identity_experts);
+  }
+  if (c.shared_intermediate > 0) {
+    shared = fmt::format(", shared {}", c.shared_intermediate);
+  }
+  return fmt::format("moe, {} of {}{}{}", c.router.top_k, c.router.experts, identity, shared);
+}
+
+int64_t mla_flops_per_key(const MlaConfig& c) {
+  return 2 * c.heads * (2 * c.rank + c.rope_dim);
+}
+
+void skip_prediction_layers(const Builder& layers, int64_t first, int64_t count) {
+  constexpr std::array<std::string_view, 11> kParts = {"enorm",
+                                                       "hnorm",
+                                                       "eh_proj",
+                                                       "embed_tokens",
+                                                       "shared_head",
+                                                       "self_attn",
+                                                       "attention",
+                                                       "mlp",
+                                                       "input_layernorm",
+                                                       "final_layernorm",
+                                                       "post_attention_layernorm"};
+  for (int64_t i = first; i < first + count; ++i) {
+    for (std::string_view part : kParts) (layers / i / part).ignore_scope();
+  }
+}
+
+}  // namespace banyan

@@ -1,0 +1,116 @@
+// Families with mixtures of experts and latent attention: configs that make no sense, tensors too
+// many or too few, and what their published shapes count.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "banyan/engine.h"
+#include "support/checkpoint_copy.h"
+
+namespace banyan::test {
+namespace {
+
+Result<EngineInfo> inspect_changed(const std::string& golden,
+                                   const std::function<void(CheckpointCopy&)>& change) {
+  CheckpointCopy copy(golden);
+  change(copy);
+  TemporaryFolder folder;
+  copy.save(folder);
+  return inspect_model({.model_path = folder.path(), .threads = 1, .total_tokens_max = 256});
+}
+
+void expect_refused(const std::string& golden, const std::string& words,
+                    const std::function<void(CheckpointCopy&)>& change) {
+  auto info = inspect_changed(golden, change);
+  ASSERT_FALSE(info.has_value()) << words;
+  EXPECT_NE(info.error().message.find(words), std::string::npos)
+      << info.error().message << "\n  does not say: " << words;
+}
+
+TEST(SparseFamilies, NameTensorsThatDoNotFit) {
+  const std::string layer = "model.layers.1.mlp.";
+  expect_refused("deepseek-v3", layer + "experts.11.up_proj.weight [12, 40] is missing",
+                 [&](auto& c) { c.erase(layer + "experts.11.up_proj.weight"); });
+  expect_refused("deepseek-v3", "experts.10.up_proj.weight [12, 40] is not used",
+                 [](auto& c) { c.config["n_routed_experts"] = 8; });
+  expect_refused("deepseek-v3", layer + "gate.e_score_correction_bias [12] is missing",
+                 [&](auto& c) { c.erase(layer + "gate.e_score_correction_bias"); });
+  expect_refused("deepseek-v3", layer + "gate.weight has shape [40, 12]",
+                 [&](auto& c) { c.tensor(layer + "gate.weight").shape = {40, 12}; });
+  expect_refused("deepseek-v3", "kv_b_proj.weight has shape [11, 120]", [](auto& c) {
+    c.tensor("model.layers.0.self_attn.kv_b_proj.weight").shape = {11, 120};
+  });
+  // A layer that predicts a further token may be left out of the model, but not just anything.
+  expect_refused("deepseek-v3", "model.layers.3.enorm.weight [40] is not used",
+                 [](auto& c) { c.config["num_nextn_predict_layers"] = 0; });
+  expect_refused("deepseek-v3", "model.layers.3.other.weight [1] is not used", [](auto& c) {
+    c.tensors.push_back({"model.layers.3.other.weight", "F32", {1}, "1234"});
+  });
+  expect_refused("longcat-flash", "model.mtp.other.weight [1] is not used", [](auto& c) {
+    c.tensors.push_back({"model.mtp.other.weight", "F32", {1}, "1234"});
+  });
+  // A gate belongs to other families.
+  expect_refused(
+      "ling2", "model.layers.1.attention.g_proj.weight [3, 40] is not used", [](auto& c) {
+        std::string bytes(3 * 40 * 4, '\0');
+        c.tensors.push_back({"model.layers.1.attention.g_proj.weight", "F32", {3, 40}, bytes});
+      });
+}
+
+TEST(SparseFamilies, RefuseRoutersThatMakeNoSense) {
+  auto with = [](const char* key, const Json& value) {
+    return [key, value](CheckpointCopy& c) { c.config[key] = value; };
+  };
+  expect_refused("deepseek-v3", "12 experts do not divide into 5 groups", with("n_group", 5));
+  expect_refused("deepseek-v3", "5 of 4 groups are to be chosen", with("topk_group", 5));
+  expect_refused("deepseek-v3", "7 experts are to be chosen from 2 groups of 3",
+                 with("num_experts_per_tok", 7));
+  expect_refused("deepseek-v3", "scoring_func", with("scoring_func", "softmax"));
+  expect_refused("deepseek-v3", "attention_bias", with("attention_bias", true));
+  expect_refused("deepseek-v3", "n_routed_experts", with("n_routed_experts", 100000));
+  expect_refused("longcat-flash", "zero_expert_type", with("zero_expert_type", "drop"));
+  expect_refused("longcat-flash", "4099 experts; at most 4096", with("zero_expert_num", 4090));
+  expect_refused("ling2", "partial_rotary_factor", with("partial_rotary_factor", 0.01));
+  expect_refused("ling2", "use_nGPT", with("use_nGPT", true));
+}
+
+Result<EngineInfo> inspect_config(const Json& config) {
+  TemporaryFolder folder;
+  folder.write("config.json", config.dump());
+  return inspect_model(
+      {.model_path = folder.path(), .load_format = "dummy", .threads = 1, .total_tokens_max = 64});
+}
+
+// The figures of the technical report: 560 B parameters, 18.6 to 31.3 B of them active, 27 B on
+// average; and 576 values per token in each of two attentions a layer.
+TEST(SparseFamilies, LongcatFlashCountsWhatItsReportSays) {
+  auto info = inspect_config({{"architectures", {"LongcatFlashForCausalLM"}},
+                              {"vocab_size", 131072},
+                              {"hidden_size", 6144},
+                              {"num_layers", 28},
+                              {"num_attention_heads", 64},
+                              {"q_lora_rank", 1536},
+                              {"kv_lora_rank", 512},
+                              {"qk_nope_head_dim", 128},
+                              {"qk_rope_head_dim", 64},
+                              {"v_head_dim", 128},
+                              {"ffn_hidden_size", 12288},
+                              {"expert_ffn_hidden_size", 2048},
+                              {"n_routed_experts", 512},
+                              {"zero_expert_num", 256},
+                              {"moe_topk", 12},
+                              {"routed_scaling_factor", 6.0},
+                              {"max_position_embeddings", 131072},
+                              {"rms_norm_eps", 1e-5}});
+  ASSERT_TRUE(info.has_value()) << info.error().message;
+  auto billions = [](int64_t count) { return static_cast<double>(count) / 1e9; };
+  EXPECT_NEAR(billions(info->parameters_total), 560, 2);
+  EXPECT_NEAR(billions(info->parameters_active), 27, 0.5);
+  EXPECT_NEAR(billions(info->parameters_active_max), 31.3, 0.5);
+  EXPECT_NEAR(billions(info->parameters_active_min), 18.6, 0.5);
+  EXPECT_EQ(info->state_bytes_per_token, 28 * 2 * 576 * 2);
+  EXPECT_EQ(info->layers[0].mixer, "2 x mla, rank 512 + 64");
+}
+
+}  // namespace
+}  // namespace banyan::test
