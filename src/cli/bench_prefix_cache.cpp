@@ -4,10 +4,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
+#include <span>
 #include <sstream>
 
 #include "base/error.h"
 #include "base/json.h"
+#include "cache/state_classes.h"
 #include "cli/format.h"
 #include "cli/options.h"
 #include "cli/progress.h"
@@ -21,6 +23,7 @@ namespace {
 constexpr const char* kSharedPrefix = "generated-shared-prefix";
 constexpr int64_t kTraceTokensMax = int64_t{1} << 31;
 constexpr int64_t kPageSizeMax = 1024;
+constexpr int kChunkTokens = 64;  // of the recurrent mixers that there are
 
 struct Options {
   std::string trace;
@@ -31,7 +34,11 @@ struct Options {
   int64_t chunked_prefill_tokens = 8192;
   int aging_period = 4;
   double speedup = 1, step_ms = 10, row_us = 20;
-  double request_rate = 0;  // 0: all at once
+  double request_rate = 0;      // 0: all at once
+  int64_t snapshot_tokens = 0;  // 0: no recurrent state
+  double snapshot_ratio = 0.3;
+  int64_t snapshot_interval_tokens = 4096;
+  bool reuse_generated_state = false;
   SharedPrefixShape shape;
   uint64_t seed = 0;
   bool json = false;
@@ -68,6 +75,9 @@ Result<std::vector<int64_t>> read_capacities(const Options& o, const Trace& trac
   std::vector<int64_t> capacities;
   for (int32_t tokens : TRY(parse_numbers(o.capacities, "--capacity-tokens"))) {
     int64_t longest = trace.longest_tokens() + o.page_size_tokens;
+    if (o.snapshot_tokens > 0) {
+      longest = static_cast<int64_t>(static_cast<double>(longest) / (1 - o.snapshot_ratio)) + 1;
+    }
     if (tokens < longest) {
       return invalid_argument("--capacity-tokens {} is less than the longest request takes, {}",
                               tokens, longest);
@@ -88,6 +98,22 @@ Result<std::vector<std::string>> read_policies(const Options& o) {
   }
   if (policies.empty()) return invalid_argument("--policy names none");
   return policies;
+}
+
+// Gives a part of the capacity to snapshots of recurrent state.
+void make_recurrent(const Options& o, int64_t capacity_tokens, SchedulerConfig& config) {
+  auto snapshots = static_cast<int64_t>(o.snapshot_ratio * static_cast<double>(capacity_tokens)) /
+                   o.snapshot_tokens;
+  StateSpec state{.unit = StateUnit::kSlot,
+                  .reach = StateReach::kPoint,
+                  .alignment_tokens = kChunkTokens,
+                  .two_forms = !o.reuse_generated_state};
+  config.classes = classify_states(std::span(&state, 1), o.page_size_tokens);
+  config.snapshot_interval_tokens = o.snapshot_interval_tokens;
+  int64_t alignment = config.classes.resume_alignment_tokens;
+  config.prefill_rows_max = (config.prefill_rows_max + alignment - 1) / alignment * alignment;
+  config.units.slots = o.running_max + std::max<int64_t>(1, snapshots);
+  config.units.pages -= snapshots * o.snapshot_tokens / o.page_size_tokens;
 }
 
 ReplayConfig replay_config(const Options& o, int64_t capacity_tokens) {
@@ -117,6 +143,7 @@ class Bench {
     std::vector<Outcome> outcomes;
     for (int64_t capacity : capacities) {
       ReplayConfig config = replay_config(o_, capacity);
+      if (o_.snapshot_tokens > 0) make_recurrent(o_, capacity, config.scheduler);
       std::string what = fmt::format("{} tokens", format_digits(capacity));
       double lru = run(what + ", one at a time", trace_, one_at_a_time(config)).hit_rate();
       for (const std::string& policy : policies) {
@@ -253,6 +280,23 @@ Result<int> bench(const Options& o) {
   return kExitSuccess;
 }
 
+void declare_snapshots(CLI::App& app, Options& o) {
+  app.add_option("--snapshot-tokens", o.snapshot_tokens,
+                 "A recurrent model, a snapshot of whose state takes the memory of so many tokens; "
+                 "0: none")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 24))
+      ->type_name("N");
+  app.add_option("--recurrent-state-memory-ratio", o.snapshot_ratio,
+                 "Part of the capacity that keeps snapshots")
+      ->check(CLI::Range(0.0, 0.9))
+      ->type_name("F");
+  app.add_option("--snapshot-interval-tokens", o.snapshot_interval_tokens,
+                 "Between snapshots in long prompts")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 31))
+      ->type_name("N");
+  app.add_flag("--reuse-generated-state", o.reuse_generated_state, "Resume behind answers too");
+}
+
 void declare_shape(CLI::App& app, SharedPrefixShape& shape) {
   auto count = [&](const char* name, int64_t& value, int64_t min, const char* text) {
     app.add_option(name, value, text)->check(CLI::Range(min, int64_t{1} << 24))->type_name("N");
@@ -303,6 +347,7 @@ VerbAction declare(CLI::App& app) {
       ->check(CLI::Range(0.0, 1e6))
       ->type_name("T");
   declare_shape(app, o->shape);
+  declare_snapshots(app, *o);
   app.add_option("--seed", o->seed, "Draws other arrivals and another order")
       ->check(check_seed)
       ->type_name("S");
@@ -323,7 +368,9 @@ const Verb kBenchPrefixCacheVerb = {
     "cache has; LRU's: the same for one request at a time in order of arrival. cold: seconds that\n"
     "requests waited which found a tenth of their prompt at most; bound: the worst wait, in\n"
     "admissions, by its bound of (n + 1) * aging period behind n others, of all requests that\n"
-    "did not wait for another to compute their prefix. waiting, p50, p99,\n"
+    "did not wait for another to compute their prefix. With --snapshot-tokens only positions can\n"
+    "be resumed from that have a snapshot, and of best is of what pages alone could do. waiting, "
+    "p50, p99,\n"
     "admit: time of a decision in the tenth of steps with the most requests waiting, which are at\n"
     "least so many; the last is the median over those that admitted somebody, for each of them.\n",
     declare};
