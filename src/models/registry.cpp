@@ -12,7 +12,10 @@ namespace {
 
 constexpr std::array kFamilies = {
     Family{"BailingMoeV2ForCausalLM", load_bailing_v2},
+    Family{"BailingMoeV2_5ForCausalLM", load_bailing_v2_5},
+    Family{"BailingMoeV3ForCausalLM", load_bailing_v3},
     Family{"DeepseekV3ForCausalLM", load_deepseek_v3},
+    Family{"KimiLinearForCausalLM", load_kimi_linear},
     Family{"LlamaForCausalLM", load_llama},
     Family{"LongcatFlashForCausalLM", load_longcat_flash},
     Family{"MistralForCausalLM", load_mistral},

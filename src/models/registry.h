@@ -26,7 +26,10 @@ Result<const Family*> find_family(std::string_view architecture,
 
 // One per family file.
 Result<std::unique_ptr<Model>> load_bailing_v2(const ConfigFile& config, Builder b);
+Result<std::unique_ptr<Model>> load_bailing_v2_5(const ConfigFile& config, Builder b);
+Result<std::unique_ptr<Model>> load_bailing_v3(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_deepseek_v3(const ConfigFile& config, Builder b);
+Result<std::unique_ptr<Model>> load_kimi_linear(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_llama(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_longcat_flash(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_mistral(const ConfigFile& config, Builder b);

@@ -32,7 +32,11 @@ Linear make_gates(Builder b, const KdaConfig& c) {
   if (c.low_rank_gates) {
     return Linear(b, {{"f_a_proj", c.head_dim}, {"g_a_proj", c.head_dim}}, c.hidden, false);
   }
-  return Linear(b, {{"f_proj", width}, {"g_proj", width}}, c.hidden, false);
+  // Of an early Ling 3 release: the names of low rank for matrices of full rank.
+  bool old_names = b.has("f_a_proj.weight");
+  std::string_view decay = old_names ? "f_a_proj" : "f_proj";
+  std::string_view gate = old_names ? "g_a_proj" : "g_proj";
+  return Linear(b, {{decay, width}, {gate, width}}, c.hidden, false);
 }
 
 StateSpec slot_state(std::string name, int64_t heads, int64_t width) {

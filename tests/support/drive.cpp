@@ -80,7 +80,7 @@ Batch one_span(std::span<const TokenId> tokens, int64_t first, int64_t count,
                          .row_count = static_cast<int32_t>(count),
                          .first_position = static_cast<int32_t>(first),
                          .page_begin = 0});
-  batch.slots = {-1};
+  batch.slots = {0};
   batch.adapters = {-1};
   batch.prompt_tokens = {static_cast<int32_t>(tokens.size())};
   batch.page_table.assign(pages.begin(), pages.end());
@@ -99,6 +99,8 @@ std::vector<float> all_logits(Runner& runner, std::span<const TokenId> tokens, i
   for (int64_t page = info.total_tokens_max / info.page_size_tokens - 1; page >= 0; --page) {
     pages.push_back(static_cast<int32_t>(page));
   }
+  int64_t alignment = runner.classes().resume_alignment_tokens;
+  chunk = (chunk + alignment - 1) / alignment * alignment;
   std::vector<float> all;
   auto length = static_cast<int64_t>(tokens.size());
   for (int64_t first = 0; first < length; first += chunk) {

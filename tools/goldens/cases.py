@@ -4,23 +4,8 @@ Between them the cases turn on every feature of their families at once with odd 
 one formula, default or layout moves some layer of some case by far more than the tests allow.
 """
 
-from dataclasses import dataclass, field
-
-
-@dataclass(frozen=True)
-class Case:
-    """One checkpoint. `seed` decides its weights and its prompt."""
-
-    name: str
-    notes: str
-    config: dict
-    prompt_tokens: int
-    seed: int
-    dtype: str = "float32"  # of the weights on disk
-    shards: int = 1
-    embedding_deviation: float = 0.5
-    extra_tensors: dict = field(default_factory=dict)  # name -> shape; a loader must ignore them
-    eos: object = 2  # an id or a list of ids, for generation_config.json
+from goldens.case import Case
+from goldens.hybrid_cases import HYBRID_CASES
 
 
 def llama(**more):
@@ -392,4 +377,4 @@ QWEN3_CASES = [
     ),
 ]
 
-CASES = LLAMA_CASES + MISTRAL_CASES + QWEN2_CASES + QWEN3_CASES
+CASES = LLAMA_CASES + MISTRAL_CASES + QWEN2_CASES + QWEN3_CASES + HYBRID_CASES

@@ -13,11 +13,14 @@ import torch
 from safetensors.torch import save_file
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from goldens import hybrid
+
 TORCH_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 # Deviations of matrices times the root of their fan-in, where it is not 1. The last two keep a tied
 # model from predicting its own input.
 GAINS = {"lm_head": 3.0, "q_proj": 1.5, "k_proj": 1.5, "o_proj": 2.0, "down_proj": 2.0}
+GAINS["mlp.gate.weight"] = GAINS["block_sparse_moe.gate.weight"] = 2.0  # routers, not "gate_proj"
 
 
 def generator(case, purpose):
@@ -37,10 +40,14 @@ def random_weight(case, name, shape):
         return 1 + uniform(rng, shape, 0.3)
     if name.endswith(".bias"):
         return uniform(rng, shape, 0.4)
-    if name.endswith("embed_tokens.weight"):
+    if name.endswith(("embed_tokens.weight", "word_embeddings.weight")):
         return uniform(rng, shape, case.embedding_deviation)
-    if name.endswith("inv_freq"):
+    if name.endswith(("inv_freq", "A_log", "dt_bias")):
         return uniform(rng, shape, 1.0)
+    if name.endswith(("expert_bias", "score_correction_bias")):
+        return uniform(rng, shape, 0.1)
+    if "conv1d" in name:
+        return uniform(rng, shape, 0.6)
     gain = next((gain for part, gain in GAINS.items() if part in name), 1.0)
     return uniform(rng, shape, gain / shape[-1] ** 0.5)
 
@@ -66,17 +73,23 @@ def write_weights(folder, tensors, shards):
     write_json(folder / "model.safetensors.index.json", index)
 
 
-def write_checkpoint(case, folder):
-    """Writes the folder; names and shapes are those of the transformers model of the config."""
-    folder.mkdir(parents=True)
-    write_json(folder / "config.json", case.config)
-    write_json(folder / "generation_config.json", {"bos_token_id": 1, "eos_token_id": case.eos})
+def own_shapes(folder):
+    """What the transformers model of the config calls its tensors."""
     config = AutoConfig.from_pretrained(folder)
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config)
     shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     if config.tie_word_embeddings:
         del shapes["lm_head.weight"]
+    return shapes
+
+
+def write_checkpoint(case, folder):
+    """Writes the folder; names and shapes are those of the published checkpoints."""
+    folder.mkdir(parents=True)
+    write_json(folder / "config.json", case.config)
+    write_json(folder / "generation_config.json", {"bos_token_id": 1, "eos_token_id": case.eos})
+    shapes = hybrid.shapes_of(case.config) if hybrid.knows(case.config) else own_shapes(folder)
     shapes |= case.extra_tensors
     dtype = TORCH_DTYPES[case.dtype]
     write_weights(

@@ -47,7 +47,14 @@ def yarn_frequencies(f, rope, original, theta):
         low, high = math.floor(low), math.ceil(high)
     low, high = max(low, 0), min(high, d - 1)
     ramp = ((torch.arange(len(f)).double() - low) / (high - low)).clamp(0, 1)
-    scale = rope.get("attention_factor", 0.1 * math.log(rope["factor"]) + 1)
+
+    def mscale(weight):
+        return 0.1 * weight * math.log(rope["factor"]) + 1
+
+    scale = mscale(1)
+    if rope.get("mscale") and rope.get("mscale_all_dim"):
+        scale = mscale(rope["mscale"]) / mscale(rope["mscale_all_dim"])
+    scale = rope.get("attention_factor", scale)
     return f / rope["factor"] * ramp + f * (1 - ramp), scale
 
 

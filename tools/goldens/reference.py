@@ -3,6 +3,8 @@
 import torch
 from transformers import AutoModelForCausalLM
 
+from goldens.hybrid import FormulaModel
+
 GREEDY_TOKENS = 24
 
 
@@ -64,10 +66,11 @@ def prompt_logprobs(logits, ids):
     return logits[:-1].double().log_softmax(-1).gather(1, following)[:, 0].float()
 
 
-def reference_of(folder, ids):
-    """The tensors of the reference file, all from a float32 run of the weights on disk."""
-    model = load_model(folder, torch.float32)
-    outputs = run(model, ids)
+def reference_of(folder, ids, by_formula=False):
+    """The tensors of the reference file, all from a float32 run of the weights on disk, or by
+    formula from a float64 one."""
+    model = FormulaModel(folder) if by_formula else load_model(folder, torch.float32)
+    outputs = model.run(ids) if by_formula else run(model, ids)
     result = {"prompt_ids": torch.tensor(ids)} | outputs
     result["prompt_logprobs"] = prompt_logprobs(outputs["logits"], ids)
     for start, prompt in (("greedy", ids), ("single", ids[:1])):

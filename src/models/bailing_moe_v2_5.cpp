@@ -1,0 +1,31 @@
+// Ling 2.5 and 2.6: lightning attention and MLA, experts in groups.
+#include "models/ling.h"
+#include "models/registry.h"
+
+namespace banyan {
+
+Result<std::unique_ptr<Model>> load_bailing_v2_5(const ConfigFile& config, Builder b) {
+  HybridConfig c = read_ling_hybrid(config, b);
+  LightningConfig l{.hidden = c.sparse.decoder.hidden,
+                    .heads = c.mla.heads,
+                    .layers = c.sparse.decoder.layers,
+                    .eps = c.sparse.decoder.eps};
+  l.head_dim = config.integer_or("head_dim", 128, 1, kHeadDimMax);
+  l.norm_groups = config.integer_or("group_norm_size", 1, 1, kHeadsMax);
+  config.expect(l.heads * l.head_dim % l.norm_groups == 0, "group_norm_size {} does not divide {}",
+                l.norm_groups, l.heads * l.head_dim);
+  // Both mixers turn by the same angles.
+  double part = config.number_or("partial_rotary_factor", 1, 0, 1);
+  auto rotary_dim = static_cast<int64_t>(part * static_cast<double>(l.head_dim));
+  config.expect(rotary_dim == c.mla.rope_dim,
+                "{} of {} elements of a head turn, but qk_rope_head_dim is {}", rotary_dim,
+                l.head_dim, c.mla.rope_dim);
+  config.only("linear_silu", {false});
+  config.only("linear_rope", {true});
+  config.only("use_qk_norm", {true});
+  config.only("full_attention_type", {"mla"});
+  c.lightning = l;
+  return make_hybrid(config, b, c);
+}
+
+}  // namespace banyan

@@ -1,0 +1,12 @@
+// What Ling 2.5 and Ling 3 have in common, which their configs call bailing_hybrid.
+#pragma once
+
+#include "models/hybrid.h"
+
+namespace banyan {
+
+// All but the recurrence. Layers beyond the last that predict further tokens are skipped. Problems
+// stick to `config`.
+HybridConfig read_ling_hybrid(const ConfigFile& config, Builder b);
+
+}  // namespace banyan

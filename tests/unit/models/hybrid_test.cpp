@@ -1,0 +1,167 @@
+// Families of recurrent layers and MLA: checkpoints that do not fit, and what published configs
+// say.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "banyan/engine.h"
+#include "support/checkpoint_copy.h"
+
+namespace banyan::test {
+namespace {
+
+// Why a changed golden checkpoint does not load; "" if it does.
+std::string problem(const std::string& golden, const std::function<void(CheckpointCopy&)>& change) {
+  CheckpointCopy copy(golden);
+  change(copy);
+  TemporaryFolder folder;
+  copy.save(folder);
+  auto info = inspect_model({.model_path = folder.path(), .threads = 1, .total_tokens_max = 256});
+  return info ? "" : info.error().message;
+}
+
+void expect_problem(const std::string& golden, const std::string& words,
+                    const std::function<void(CheckpointCopy&)>& change) {
+  std::string message = problem(golden, change);
+  EXPECT_NE(message.find(words), std::string::npos) << message << "\n  does not say: " << words;
+}
+
+constexpr const char* kKda = "model.layers.0.attention.";
+constexpr const char* kMla = "model.layers.1.attention.";  // of ling3-tiny
+
+TEST(LingCheckpoint, MustHaveEveryTensorOfItsLayers) {
+  EXPECT_EQ(problem("ling3-tiny", [](auto&) {}), "");
+  for (const char* name : {"q_conv1d.weight", "A_log", "dt_bias", "b_proj.weight", "f_proj.weight",
+                           "g_proj.weight", "o_norm.weight"}) {
+    expect_problem("ling3-tiny", std::string(kKda) + name,
+                   [&](auto& c) { c.erase(std::string(kKda) + name); });
+  }
+  for (const char* name : {"q_a_layernorm.weight", "kv_b_proj.weight", "dense.weight"}) {
+    expect_problem("ling3-tiny", std::string(kMla) + name,
+                   [&](auto& c) { c.erase(std::string(kMla) + name); });
+  }
+  expect_problem("ling3-tiny", "mlp.gate.expert_bias [12] is missing",
+                 [](auto& c) { c.erase("model.layers.2.mlp.gate.expert_bias"); });
+}
+
+TEST(LingCheckpoint, MayHaveNoOther) {
+  auto extra = [](const std::string& name) {
+    return [name](CheckpointCopy& c) { c.tensors.push_back({name, "F32", {1}, "1234"}); };
+  };
+  for (const char* name : {"model.layers.0.attention.k_norm.weight", "extra",
+                           "model.layers.5.unknown.weight", "model.layers.6.enorm.weight"}) {
+    expect_problem("ling3-tiny", std::string(name) + " [1] is not used", extra(name));
+  }
+  EXPECT_EQ(problem("ling3-tiny", extra("model.layers.5.mlp.gate.weight")), "");
+}
+
+TEST(LingCheckpoint, OfAPredictorIsRefusedWhenTheConfigHasNone) {
+  expect_problem("ling3-tiny", "model.layers.5.eh_proj.weight",
+                 [](auto& c) { c.config["num_nextn_predict_layers"] = 0; });
+}
+
+// Both kinds of layers have a g_proj: of KDA one row for each channel, of MLA one for each head.
+TEST(LingCheckpoint, GatesHaveTheShapeOfTheirLayersType) {
+  auto swap = [](CheckpointCopy& c) {
+    TestTensor& kda = c.tensor(std::string(kKda) + "g_proj.weight");
+    TestTensor& mla = c.tensor(std::string(kMla) + "g_proj.weight");
+    std::swap(kda.shape, mla.shape);
+    std::swap(kda.bytes, mla.bytes);
+  };
+  expect_problem("ling3-tiny", "layers.0.attention.g_proj.weight has shape [3, 40] where [36, 40]",
+                 swap);
+  expect_problem("ling3-tiny", "layers.1.attention.g_proj.weight has shape [36, 40] where [3, 40]",
+                 swap);
+}
+
+TEST(LingCheckpoint, TakesTheConfigThatTransformersWrites) {
+  auto rewrite = [](CheckpointCopy& c) {
+    c.config["linear_head_dim"] = c.config["head_dim"];
+    c.config["head_dim"] = c.config["qk_rope_head_dim"];
+    c.config["linear_num_heads"] = 3;
+    c.config["layer_types"] = {"linear_attention", "full_attention", "linear_attention",
+                               "full_attention", "full_attention"};
+    for (auto [ours, theirs] : {std::pair{"num_experts", "num_local_experts"},
+                                std::pair{"num_experts_per_tok", "num_experts_per_token"},
+                                std::pair{"n_group", "num_expert_group"},
+                                std::pair{"num_shared_experts", "n_shared_experts"},
+                                std::pair{"norm_topk_prob", "moe_renormalize"},
+                                std::pair{"num_nextn_predict_layers", "num_mtp_layers"},
+                                std::pair{"max_position_embeddings", "model_max_length"}}) {
+      c.config[theirs] = c.config[ours];
+      c.config.erase(ours);
+    }
+    c.config["mlp_layer_types"] = {"dense", "sparse", "sparse", "sparse", "sparse"};
+  };
+  EXPECT_EQ(problem("ling3-tiny", rewrite), "");
+}
+
+TEST(LingCheckpoint, RefusesWhatItDoesNotCompute) {
+  for (const char* key : {"use_nGPT", "value_norm", "use_mla_nope", "mtp_use_kda"}) {
+    expect_problem("ling3-tiny", key, [&](auto& c) { c.config[key] = true; });
+  }
+  expect_problem("ling3-tiny", "gated_attention_proj_granularity_type",
+                 [](auto& c) { c.config["gated_attention_proj_granularity_type"] = "token_wise"; });
+  expect_problem("ling25", "linear_silu", [](auto& c) { c.config["linear_silu"] = true; });
+  expect_problem("ling25", "qk_rope_head_dim", [](auto& c) { c.config["head_dim"] = 8; });
+}
+
+TEST(KimiLinearConfig, ListsEachLayerOnce) {
+  EXPECT_EQ(problem("kimi-linear", [](auto&) {}), "");
+  expect_problem("kimi-linear", "layer 5 is in neither",
+                 [](auto& c) { c.config["linear_attn_config"]["kda_layers"] = {1, 2, 3}; });
+  expect_problem("kimi-linear", "full_attn_layers has layer 3",
+                 [](auto& c) { c.config["linear_attn_config"]["full_attn_layers"] = {3, 4}; });
+  expect_problem("kimi-linear", "kda_layers",
+                 [](auto& c) { c.config["linear_attn_config"]["kda_layers"] = {0, 1, 2, 3, 5}; });
+}
+
+// The numbers of a published config, without its weights.
+EngineInfo published(const Json& config) {
+  TemporaryFolder folder;
+  folder.write("config.json", config.dump());
+  auto info = inspect_model({.model_path = folder.path(),
+                             .load_format = "dummy",
+                             .threads = 1,
+                             .total_tokens_max = 4096});
+  EXPECT_TRUE(info.has_value()) << info.error().message;
+  return info ? *info : EngineInfo{};
+}
+
+TEST(PublishedConfigs, Ling3TinyHasTheDocumentsNumbers) {
+  Json config = CheckpointCopy("ling3-flash").config;
+  config.update({{"vocab_size", 157184},
+                 {"hidden_size", 1536},
+                 {"head_dim", 128},
+                 {"intermediate_size", 4608},
+                 {"moe_intermediate_size", 512},
+                 {"moe_shared_expert_intermediate_size", 512},
+                 {"num_hidden_layers", 24},
+                 {"layer_group_size", 4},
+                 {"num_attention_heads", 16},
+                 {"q_lora_rank", 256},
+                 {"kv_lora_rank", 512},
+                 {"qk_nope_head_dim", 128},
+                 {"qk_rope_head_dim", 64},
+                 {"v_head_dim", 128},
+                 {"num_experts", 128},
+                 {"num_experts_per_tok", 8},
+                 {"n_group", 8},
+                 {"topk_group", 4},
+                 {"first_k_dense_replace", 1},
+                 {"dtype", "bfloat16"}});
+  EngineInfo info = published(config);
+  EXPECT_EQ(info.state_bytes_per_token, 6 * 576 * 2);
+  // 18 layers of 16 matrices of 128 x 128, and the last 3 inputs of their convolutions, all f32.
+  EXPECT_EQ(info.state_bytes_per_sequence, 18 * (16 * 128 * 128 + 3 * 3 * 2048) * 4);
+  EXPECT_NEAR(static_cast<double>(info.parameters_total), 7.9e9, 0.05e9);
+  EXPECT_NEAR(static_cast<double>(info.parameters_active), 1.1e9, 0.1e9) << "without embedding";
+  ASSERT_EQ(info.layers.size(), 24u);
+  for (size_t i = 0; i < 24; ++i) {
+    EXPECT_EQ(info.layers[i].mixer == "kda", i % 4 != 3) << i;
+    EXPECT_EQ(info.layers[i].ffn == "dense", i == 0) << i;
+  }
+}
+
+}  // namespace
+}  // namespace banyan::test

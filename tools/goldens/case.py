@@ -1,0 +1,21 @@
+"""What a golden case is."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Case:
+    """One checkpoint. `seed` decides its weights and its prompt."""
+
+    name: str
+    notes: str
+    config: dict
+    prompt_tokens: int
+    seed: int
+    dtype: str = "float32"  # of the weights on disk
+    shards: int = 1
+    embedding_deviation: float = 0.5
+    extra_tensors: dict = field(default_factory=dict)  # name -> shape; a loader must ignore them
+    eos: object = 2  # an id or a list of ids, for generation_config.json
+    # transformers does not have all of it: goldens/hybrid.py alone is the reference.
+    by_formula: bool = False
