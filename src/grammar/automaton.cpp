@@ -59,7 +59,7 @@ std::vector<uint32_t> longest_of(const Dfa& dfa) {
 
 }  // namespace
 
-std::optional<CharacterCounts> CharacterCounts::of(const Dfa& dfa) {
+CharacterCounts CharacterCounts::of(const Dfa& dfa) {
   CharacterCounts counts{shortest_of(dfa), longest_of(dfa)};
   for (uint32_t s = 1; s < dfa.states(); ++s) {
     std::vector<std::pair<uint32_t, uint32_t>> spans;
@@ -74,7 +74,7 @@ std::optional<CharacterCounts> CharacterCounts::of(const Dfa& dfa) {
     std::sort(spans.begin(), spans.end());
     uint32_t end = spans[0].second;
     for (auto [first, last] : spans) {
-      if (end != UINT32_MAX && first > end + 1) return std::nullopt;
+      if (end != UINT32_MAX && first > end + 1) counts.no_gaps = false;
       end = std::max(end, last);
     }
   }
@@ -177,45 +177,53 @@ class AutomatonBuilder {
     if (e.counts_characters) {
       terminal.min = e.min;
       terminal.max = e.max;
-      auto counts = CharacterCounts::of(*e.dfa);
-      if (!counts) {
+      terminal.counts = CharacterCounts::of(*e.dfa);
+      if (!terminal.counts.no_gaps) {
         return exhausted("a pattern together with a length of {} to {} is too large", e.min, e.max);
       }
-      terminal.counts = *std::move(counts);
       uint32_t start = e.dfa->start();
       bool possible =
           terminal.counts.shortest[start] <= e.max && terminal.counts.longest[start] >= e.min;
       if (!possible) return add_never();
     }
-    if (terminal.max == Rules::kUnbounded) find_covering(terminal);
+    if (terminal.max == Rules::kUnbounded) find_slices(terminal);
     bool nullable = terminal.nullable();
     uint32_t node = add_terminal(std::move(terminal), next);
     return nullable ? add({NodeKind::kSplit, node, next}) : node;
   }
 
-  // The greatest set of pairs (state of the terminal, state of the plain characters) such that
-  // every byte that goes on in the latter leads to such a pair again.
-  static void find_covering(Terminal& terminal) {
+  static void find_slices(Terminal& terminal) {
+    const auto& slices = token_slices();
+    for (size_t i = slices.size(); i-- > 0;) {
+      mark_slice(terminal, *slices[i], static_cast<uint8_t>(i + 1));
+    }
+  }
+
+  // The greatest set of pairs (state of the terminal, state of the slice) such that every byte that
+  // goes on in the latter leads to such a pair again.
+  static void mark_slice(Terminal& terminal, const Dfa& texts, uint8_t slice) {
     const Dfa& dfa = *terminal.dfa;
-    const Dfa& plain = *plain_characters_dfa();
-    auto goes_on = [&](uint32_t s) {
-      for (int b = 0; b < 128; ++b) {
-        auto byte = static_cast<uint8_t>(b);
-        if (plain.step(plain.start(), byte) != 0 && dfa.step(s, byte) == 0) return false;
-      }
-      return true;
-    };
-    uint32_t n = dfa.states(), m = plain.states();
-    bool any = false;
-    for (uint32_t s = 1; s < n && !any; ++s) any = goes_on(s);
-    if (!any) return;
-    std::vector<bool> good(static_cast<size_t>(n) * m, true);
-    for (uint32_t p = 0; p < m; ++p) good[p] = false;
+    uint32_t n = dfa.states(), m = texts.states();
     std::set<std::pair<uint8_t, uint8_t>> classes;
     for (int b = 0; b < 256; ++b) {
       auto byte = static_cast<uint8_t>(b);
-      classes.emplace(dfa.class_of(byte), plain.class_of(byte));
+      if (texts.step(texts.start(), byte) != 0) {
+        classes.emplace(dfa.class_of(byte), texts.class_of(byte));
+      }
     }
+    auto goes_on = [&](uint32_t s) {
+      return std::all_of(classes.begin(), classes.end(),
+                         [&](auto pair) { return dfa.step_class(s, pair.first) != Dfa::kDead; });
+    };
+    bool any = false;
+    for (uint32_t s = 1; s < n && !any; ++s) any = goes_on(s);
+    if (!any) return;
+    for (int b = 128; b < 256; ++b) {
+      auto byte = static_cast<uint8_t>(b);
+      classes.emplace(dfa.class_of(byte), texts.class_of(byte));
+    }
+    std::vector<bool> good(static_cast<size_t>(n) * m, true);
+    for (uint32_t p = 0; p < m; ++p) good[p] = false;
     bool changed = true;
     while (changed) {
       changed = false;
@@ -223,7 +231,7 @@ class AutomatonBuilder {
         for (uint32_t p = 1; p < m; ++p) {
           if (!good[size_t{s} * m + p]) continue;
           for (auto [c, d] : classes) {
-            uint32_t to = plain.step_class(p, d);
+            uint32_t to = texts.step_class(p, d);
             if (to == 0 || good[size_t{dfa.step_class(s, c)} * m + to]) continue;
             good[size_t{s} * m + p] = false;
             changed = true;
@@ -232,8 +240,10 @@ class AutomatonBuilder {
         }
       }
     }
-    terminal.covers.resize(n);
-    for (uint32_t s = 1; s < n; ++s) terminal.covers[s] = good[size_t{s} * m + plain.start()];
+    terminal.slice.resize(n, 0);
+    for (uint32_t s = 1; s < n; ++s) {
+      if (good[size_t{s} * m + texts.start()]) terminal.slice[s] = slice;
+    }
   }
 
   Result<uint32_t> build_repeat(const Rules::Expression& e, uint32_t next) {

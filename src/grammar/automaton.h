@@ -11,7 +11,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,10 +24,11 @@ namespace banyan {
 // the one that is being read included (UINT32_MAX: no bound).
 struct CharacterCounts {
   std::vector<uint32_t> shortest, longest;
+  // From every state all numbers from shortest to longest can come: then these two suffice to know
+  // whether a text can still be completed within bounds.
+  bool no_gaps = true;
 
-  // Nothing when from some state a number between its shortest and longest cannot come: then these
-  // two do not suffice to know whether a text can be completed within bounds.
-  static std::optional<CharacterCounts> of(const Dfa& dfa);
+  static CharacterCounts of(const Dfa& dfa);
 };
 
 struct Terminal {
@@ -37,9 +37,9 @@ struct Terminal {
   bool counts_characters = false;
   uint32_t min = 0, max = Rules::kUnbounded;
   CharacterCounts counts;  // of a dfa that counts
-  // Per state of a dfa without an upper bound: whether every text of plain_characters_dfa() may
-  // come, as far as it goes. Empty when that is so nowhere.
-  std::vector<bool> covers;
+  // Per state of a dfa without an upper bound: the first of token_slices(), counted from 1, all of
+  // whose texts may come, as far as they go; 0: none. Empty when it is 0 everywhere.
+  std::vector<uint8_t> slice;
 
   bool nullable() const { return dfa && dfa->accepting(dfa->start()) && min == 0; }
 };

@@ -30,8 +30,8 @@ std::string hostname() {
 }
 
 std::string email() {
-  std::string atom = "[a-zA-Z0-9!#$%&'*+/=?^_`{|}~-]{1,32}";
-  return fmt::format("{0}(?:\\.{0}){{0,1}}@{1}", atom, hostname());
+  std::string atom = "[a-zA-Z0-9!#$%&'*+/=?^_`{|}~-]+", label = "[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*";
+  return fmt::format("{0}(?:\\.{0})*@{1}(?:\\.{1})*", atom, label);
 }
 
 std::string ipv4() {

@@ -163,6 +163,8 @@ class Emitter {
     if (min > max) return rules_.never();
     if (s.patterns.empty()) {
       content = rules_.counted(json_string_dfa(), min, max);
+    } else if (auto it = strings_.find({s.patterns, min, max}); it != strings_.end()) {
+      content = it->second;
     } else {
       auto dfa = TRY(schemas_.string_dfa(s));
       if (min > 0 || max != Rules::kUnbounded) {
@@ -170,6 +172,7 @@ class Emitter {
       } else {
         content = rules_.dfa(dfa);
       }
+      strings_.emplace(std::tuple(s.patterns, min, max), content);
     }
     return rules_.sequence({rules_.text("\""), content, rules_.text("\"")});
   }
@@ -177,11 +180,14 @@ class Emitter {
   // Counted while matching where that is exact, otherwise as part of the automaton.
   Result<ExpressionId> counted_pattern(const Dfa& dfa, uint32_t min, uint32_t max) {
     Dfa marked = TRY(mark_character_ends(dfa, *schemas_.all_texts(), budget_));
-    if (CharacterCounts::of(marked)) {
+    auto counts = CharacterCounts::of(marked);
+    uint32_t shortest = counts.shortest[marked.start()], longest = counts.longest[marked.start()];
+    if (shortest >= min && longest <= max) return rules_.dfa(dfa);
+    if (counts.no_gaps) {
       return rules_.counted(std::make_shared<const Dfa>(std::move(marked)), min, max);
     }
-    return rules_.dfa(
-        TRY(combine(dfa, TRY(lengths(min, max)), DfaOperation::kIntersection, budget_)));
+    Dfa bounds = TRY(lengths(min, std::min(max, longest)));
+    return rules_.dfa(TRY(combine(dfa, bounds, DfaOperation::kIntersection, budget_)));
   }
 
   // Texts of min to max characters.
@@ -194,7 +200,7 @@ class Emitter {
   Result<ExpressionId> number_of(const Shape& s) {
     const NumberBounds& b = s.bounds;
     if (!b.min && !b.max && !b.multiple_of) return b.integer ? integer_ : number_;
-    return rules_.dfa(TRY(number_dfa(b, budget_)));
+    return rules_.dfa(TRY(schemas_.numbers(b)));
   }
 
   Result<ExpressionId> array_of(const Shape& s) {
@@ -434,6 +440,8 @@ class Emitter {
   Rules rules_;
   ExpressionId space_ = 0, comma_ = 0, colon_ = 0, number_ = 0, integer_ = 0;
   std::map<Conjunction, ExpressionId> values_;
+  std::map<std::tuple<std::vector<std::shared_ptr<const Dfa>>, uint32_t, uint32_t>, ExpressionId>
+      strings_;
   std::deque<std::pair<RuleId, std::vector<Shape>>> waiting_;
 };
 

@@ -78,16 +78,17 @@ void MaskBuilder::build(Parser& parser, const ParseState& state, const TokenVoca
   size_t mark = parser.stacks().mark();
   // A token is allowed if one configuration allows it, so each may be treated in its best way.
   ParseState rest;
-  bool covered = false;
+  uint8_t slice = 0;
   for (const Configuration& c : state.configurations) {
     if (string_part(parser, c, vocabulary, mask)) continue;
     rest.configurations.push_back(c);
     const Terminal& t = parser.automaton().terminal_of(parser.automaton().node(c.node));
-    covered |= t.dfa && !t.covers.empty() && t.covers[c.place];
+    uint8_t own = t.slice.empty() ? 0 : t.slice[c.place];
+    if (own != 0 && (slice == 0 || own < slice)) slice = own;
   }
-  if (covered) unite(mask, vocabulary.plain_mask());
+  if (slice != 0) unite(mask, vocabulary.slice(slice - 1).mask);
   if (!rest.configurations.empty()) {
-    walk(parser, rest, covered ? vocabulary.other_trie() : vocabulary.trie(),
+    walk(parser, rest, slice != 0 ? vocabulary.slice(slice - 1).others : vocabulary.trie(),
          [&](uint32_t token) { set_bit(mask, token); });
   }
   if (state.complete) {

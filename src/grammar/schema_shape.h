@@ -62,6 +62,7 @@ class Schemas {
   Result<bool> accepts(const Shape& shape, const Json& value, int depth = 0);
   // All that the patterns and lengths leave: null when there are no patterns.
   Result<std::shared_ptr<const Dfa>> string_dfa(const Shape& shape);
+  Result<std::shared_ptr<const Dfa>> numbers(const NumberBounds& bounds);
   // What a search for `pattern` accepts between the quotes of a string.
   Result<std::shared_ptr<const Dfa>> pattern_dfa(const std::string& pattern);
   // All texts, in their one spelling.
@@ -103,7 +104,7 @@ class Schemas {
   bool formats_assert_ = true;
   std::unordered_map<const Json*, std::string> paths_;
   std::map<std::string, const Json*> ids_;  // "#anchor" and $id
-  std::map<std::string, std::shared_ptr<const Dfa>> patterns_, formats_;
+  std::map<std::string, std::shared_ptr<const Dfa>> patterns_, formats_, numbers_;
   std::shared_ptr<const Dfa> all_texts_;
   std::vector<std::string> notes_;
   std::set<std::string> noted_;

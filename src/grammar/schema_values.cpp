@@ -115,6 +115,20 @@ Result<std::shared_ptr<const Dfa>> Schemas::string_dfa(const Shape& shape) {
   return all;
 }
 
+Result<std::shared_ptr<const Dfa>> Schemas::numbers(const NumberBounds& b) {
+  std::string key = b.integer ? "integer" : "number";
+  auto add = [&key](char mark, const std::optional<Decimal>& d) {
+    key += mark;
+    if (d) key += (d->negative ? "-" : "") + d->whole + "." + d->fraction;
+  };
+  add(b.min_exclusive ? '>' : 'g', b.min);
+  add(b.max_exclusive ? '<' : 'l', b.max);
+  add('*', b.multiple_of);
+  std::shared_ptr<const Dfa>& dfa = numbers_[key];
+  if (!dfa) dfa = std::make_shared<const Dfa>(TRY(number_dfa(b, budget_)));
+  return dfa;
+}
+
 Result<bool> Schemas::satisfiable(const Conjunction& nodes, int depth) {
   if (depth > kLookMax) return true;
   for (const Shape& shape : TRY(expand(nodes))) {
@@ -136,7 +150,7 @@ Result<bool> Schemas::satisfiable(const Shape& s, int depth) {
                    s.bounds.min->compare(*s.bounds.max) <
                        (s.bounds.min_exclusive || s.bounds.max_exclusive ? 0 : 1);
     if (!s.bounds.min && !s.bounds.max && !s.bounds.multiple_of) return true;
-    if (ordered && !TRY(number_dfa(s.bounds, budget_)).empty()) return true;
+    if (ordered && !TRY(numbers(s.bounds))->empty()) return true;
   }
   if (s.string && s.min_length <= s.max_length) {
     auto dfa = TRY(string_dfa(s));
@@ -185,7 +199,7 @@ Result<bool> Schemas::accepts(const Shape& s, const Json& value, int depth) {
     std::string text = (number.negative ? "-" : "") + number.whole;
     if (!number.fraction.empty()) text += "." + number.fraction;
     NumberBounds multiples{.multiple_of = b.multiple_of};
-    return TRY(number_dfa(multiples, budget_)).matches(text);
+    return TRY(numbers(multiples))->matches(text);
   }
   if (value.is_string()) {
     std::string text = value;

@@ -43,9 +43,12 @@ const std::shared_ptr<const Dfa>& json_string_dfa() {
   return kDfa;
 }
 
-const std::shared_ptr<const Dfa>& plain_characters_dfa() {
-  static const auto kDfa = std::make_shared<const Dfa>(must_compile(R"re([^\x00-\x1f"\\]*)re"));
-  return kDfa;
+const std::vector<std::shared_ptr<const Dfa>>& token_slices() {
+  // Without the line separators, which ECMAScript's dot leaves out.
+  static const std::vector<std::shared_ptr<const Dfa>> kSlices = {
+      std::make_shared<const Dfa>(must_compile(R"re([^\x00-\x1f"\\\x{2028}\x{2029}]*)re")),
+      std::make_shared<const Dfa>(must_compile("[a-zA-Z0-9]*"))};
+  return kSlices;
 }
 
 TokenTrie::TokenTrie(std::vector<std::pair<std::string, uint32_t>> texts) {
@@ -119,25 +122,28 @@ void TokenVocabulary::build(std::vector<TokenId> ends, int mask_tokens) {
     if (usable) texts.emplace_back(bytes_[id], static_cast<uint32_t>(id));
   }
   trie_ = TokenTrie(std::move(texts));
-  build_plain();
+  build_slices();
   build_string_tables();
 }
 
-void TokenVocabulary::build_plain() {
-  const Dfa& plain = *plain_characters_dfa();
-  plain_mask_.assign(mask_words_, 0);
-  std::vector<std::pair<std::string, uint32_t>> others;
-  for (uint32_t id = 0; id < bytes_.size(); ++id) {
-    if (bytes_[id].empty() || bytes_[id].size() > UINT16_MAX) continue;
-    uint32_t s = plain.start();
-    for (char c : bytes_[id]) s = plain.step(s, static_cast<uint8_t>(c));
-    if (s != Dfa::kDead) {
-      set_bit(plain_mask_, 0, id);
-    } else {
-      others.emplace_back(bytes_[id], id);
+void TokenVocabulary::build_slices() {
+  for (const auto& texts : token_slices()) {
+    Slice slice;
+    slice.mask.assign(mask_words_, 0);
+    std::vector<std::pair<std::string, uint32_t>> others;
+    for (uint32_t id = 0; id < bytes_.size(); ++id) {
+      if (bytes_[id].empty() || bytes_[id].size() > UINT16_MAX) continue;
+      uint32_t s = texts->start();
+      for (char c : bytes_[id]) s = texts->step(s, static_cast<uint8_t>(c));
+      if (s != Dfa::kDead) {
+        set_bit(slice.mask, 0, id);
+      } else {
+        others.emplace_back(bytes_[id], id);
+      }
     }
+    slice.others = TokenTrie(std::move(others));
+    slices_.push_back(std::move(slice));
   }
-  other_trie_ = TokenTrie(std::move(others));
 }
 
 void TokenVocabulary::build_string_tables() {
@@ -199,9 +205,10 @@ TokenId TokenVocabulary::find_special(std::string_view name) const {
 }
 
 size_t TokenVocabulary::bytes() const {
-  size_t total = trie_.bytes() + other_trie_.bytes() + exit_trie_.bytes();
+  size_t total = trie_.bytes() + exit_trie_.bytes();
+  for (const Slice& slice : slices_) total += slice.mask.size() * 4 + slice.others.bytes();
   for (const std::string& b : bytes_) total += sizeof b + (b.size() > 15 ? b.size() : 0);
-  return total + (plain_mask_.size() + string_masks_.size()) * 4 + exits_.size() * 8;
+  return total + string_masks_.size() * 4 + exits_.size() * 8;
 }
 
 }  // namespace banyan

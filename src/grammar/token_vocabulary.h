@@ -80,10 +80,13 @@ class TokenVocabulary {
   size_t bytes() const;
 
   const TokenTrie& trie() const { return trie_; }
-  // Tokens of whole and begun characters that stand for themselves in JSON (neither quotes,
-  // backslashes nor control characters), and a trie of all others.
-  std::span<const uint32_t> plain_mask() const { return plain_mask_; }
-  const TokenTrie& other_trie() const { return other_trie_; }
+  // The tokens whose bytes stay within token_slices()[i], and a trie of all others: where a whole
+  // slice may follow, only the others need be looked at.
+  struct Slice {
+    std::vector<uint32_t> mask;
+    TokenTrie others;
+  };
+  const Slice& slice(size_t i) const { return slices_[i]; }
 
   // Within the quotes of a JSON string without a pattern, where a character begins: tokens that
   // stay in the string and need no more than `characters` (the begun one included).
@@ -99,7 +102,7 @@ class TokenVocabulary {
  private:
   TokenVocabulary() = default;
   void build(std::vector<TokenId> ends, int mask_tokens);
-  void build_plain();
+  void build_slices();
   void build_string_tables();
 
   std::vector<std::string> bytes_;
@@ -107,8 +110,8 @@ class TokenVocabulary {
   int mask_tokens_ = 0;
   size_t mask_words_ = 0;
   uint64_t id_ = 0;
-  TokenTrie trie_, other_trie_, exit_trie_;
-  std::vector<uint32_t> plain_mask_;
+  TokenTrie trie_, exit_trie_;
+  std::vector<Slice> slices_;
   std::vector<uint32_t>
       string_masks_;  // [characters + 1, words], each a superset of the one before
   std::vector<StringExit> exits_;
@@ -117,7 +120,8 @@ class TokenVocabulary {
 // Any text between the quotes of a JSON string, every escape allowed, with kCharacterEnd. Surrogate
 // escapes come in pairs, and a pair is one character.
 const std::shared_ptr<const Dfa>& json_string_dfa();
-// Characters that stand for themselves in a JSON string: [^\x00-\x1f"\\]*.
-const std::shared_ptr<const Dfa>& plain_characters_dfa();
+// Sets of texts that patterns often allow as a whole, the widest first: characters that stand for
+// themselves in a JSON string, and letters and digits.
+const std::vector<std::shared_ptr<const Dfa>>& token_slices();
 
 }  // namespace banyan

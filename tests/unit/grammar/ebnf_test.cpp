@@ -106,8 +106,10 @@ TEST(StructuralTag, ComposesFormats) {
   Grammar grammar = must(Grammar::from_structural_tag(R"({"format": {"type": "sequence",
     "elements": [{"type": "tag", "begin": "<think>", "content": {"type": "any_text"},
     "end": "</think>"}, {"type": "tags_with_separator", "separator": ";", "at_least_one": true,
-    "tags": [{"begin": "a=", "content": {"type": "regex", "pattern": "[0-9]+"}, "end": "!"},
-    {"begin": "b=", "content": {"type": "grammar", "grammar": "root ::= \"x\"+"}, "end": ""}]}]}})"));
+    "tags": [{"begin": "a=",
+    "content": {"type": "regex", "pattern": "[0-9]+"}, "end": "!"},
+    {"begin": "b=", "content": {"type": "grammar",
+    "grammar": "root ::= \"x\"+"}, "end": ""}]}]}})"));
   EXPECT_TRUE(grammar.matches("<think>any </thin text</think>a=12!;b=xx"));
   EXPECT_FALSE(grammar.matches("<think>any</think>"));
   EXPECT_FALSE(grammar.matches("<think>any</think> a=1!"));
