@@ -60,8 +60,10 @@ std::vector<uint32_t> longest_of(const Dfa& dfa) {
 }  // namespace
 
 CharacterCounts CharacterCounts::of(const Dfa& dfa) {
-  CharacterCounts counts{shortest_of(dfa), longest_of(dfa)};
+  CharacterCounts counts{.shortest = shortest_of(dfa), .longest = longest_of(dfa)};
   for (uint32_t s = 1; s < dfa.states(); ++s) {
+    counts.shortest_max = std::max(counts.shortest_max, counts.shortest[s]);
+    counts.endless_everywhere &= counts.longest[s] == UINT32_MAX;
     std::vector<std::pair<uint32_t, uint32_t>> spans;
     if (dfa.accepting(s)) spans.emplace_back(0, 0);
     for (uint32_t c = 0; c < dfa.classes(); ++c) {
@@ -186,7 +188,7 @@ class AutomatonBuilder {
           terminal.counts.shortest[start] <= e.max && terminal.counts.longest[start] >= e.min;
       if (!possible) return add_never();
     }
-    if (terminal.max == Rules::kUnbounded) find_slices(terminal);
+    find_slices(terminal);
     bool nullable = terminal.nullable();
     uint32_t node = add_terminal(std::move(terminal), next);
     return nullable ? add({NodeKind::kSplit, node, next}) : node;

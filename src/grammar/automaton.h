@@ -27,6 +27,8 @@ struct CharacterCounts {
   // From every state all numbers from shortest to longest can come: then these two suffice to know
   // whether a text can still be completed within bounds.
   bool no_gaps = true;
+  uint32_t shortest_max = 0;       // of all states
+  bool endless_everywhere = true;  // no state has a longest
 
   static CharacterCounts of(const Dfa& dfa);
 };
@@ -37,7 +39,7 @@ struct Terminal {
   bool counts_characters = false;
   uint32_t min = 0, max = Rules::kUnbounded;
   CharacterCounts counts;  // of a dfa that counts
-  // Per state of a dfa without an upper bound: the first of token_slices(), counted from 1, all of
+  // Per state of a dfa: the first of token_slices(), counted from 1, all of
   // whose texts may come, as far as they go; 0: none. Empty when it is 0 everywhere.
   std::vector<uint8_t> slice;
 

@@ -82,8 +82,7 @@ void MaskBuilder::build(Parser& parser, const ParseState& state, const TokenVoca
   for (const Configuration& c : state.configurations) {
     if (string_part(parser, c, vocabulary, mask)) continue;
     rest.configurations.push_back(c);
-    const Terminal& t = parser.automaton().terminal_of(parser.automaton().node(c.node));
-    uint8_t own = t.slice.empty() ? 0 : t.slice[c.place];
+    uint8_t own = slice_of(parser, c);
     if (own != 0 && (slice == 0 || own < slice)) slice = own;
   }
   if (slice != 0) unite(mask, vocabulary.slice(slice - 1).mask);
@@ -95,6 +94,18 @@ void MaskBuilder::build(Parser& parser, const ParseState& state, const TokenVoca
     for (TokenId end : vocabulary.ends()) set_bit(mask, static_cast<uint32_t>(end));
   }
   parser.stacks().rewind(mark);
+}
+
+// The slice (from 1) that may follow in `c` as a whole, its longest token included; 0: none.
+uint8_t MaskBuilder::slice_of(const Parser& parser, const Configuration& c) {
+  const Terminal& t = parser.automaton().terminal_of(parser.automaton().node(c.node));
+  if (t.slice.empty() || t.slice[c.place] == 0 || !t.counts_characters) {
+    return t.slice.empty() ? 0 : t.slice[c.place];
+  }
+  uint64_t most = uint64_t{c.count} + TokenVocabulary::kSliceCharactersMax + t.counts.shortest_max;
+  bool short_of_max = t.max == Rules::kUnbounded || most <= t.max;
+  bool above_min = c.count >= t.min || t.counts.endless_everywhere;
+  return short_of_max && above_min ? t.slice[c.place] : 0;
 }
 
 // Between the quotes of a string without a pattern, the tokens that stay within were listed once
@@ -136,7 +147,9 @@ void MaskBuilder::walk(Parser& parser, const ParseState& state, const TokenTrie&
       continue;
     }
     path_[node.depth] = to;
-    for (uint32_t value : trie.values(i)) found(value);
+    if (node.has_values) {
+      for (uint32_t value : trie.values(i)) found(value);
+    }
     ++i;
   }
 }

@@ -49,6 +49,7 @@ class MaskBuilder {
     std::unique_ptr<int32_t[]> next;  // by byte: an index into states_, kDead or kUnknown
   };
 
+  static uint8_t slice_of(const Parser& parser, const Configuration& c);
   bool string_part(Parser& parser, const Configuration& c, const TokenVocabulary& vocabulary,
                    std::span<uint32_t> mask);
   template <class Found>

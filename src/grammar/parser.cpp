@@ -12,6 +12,7 @@ namespace banyan {
 Parser::Parser(std::shared_ptr<const Automaton> automaton, uint32_t horizon)
     : automaton_(std::move(automaton)),
       horizon_(horizon),
+      first_stack_(automaton_->nodes(), {0, 0}),
       entry_stack_(automaton_->routines()),
       entered_(automaton_->routines(), 0),
       seen_nodes_(automaton_->nodes(), 0) {}
@@ -67,7 +68,7 @@ void Parser::step(const ParseState& from, uint8_t byte, ParseState& to) {
       closing = true;
       ++epoch_;
       work_.clear();
-      seen_items_.clear();
+      more_stacks_.clear();
       pending_.clear();
     }
     complete_terminal(automaton_->node(c.node).next, c.stack);
@@ -83,16 +84,23 @@ void Parser::begin_closure() {
   ++epoch_;
   made_.clear();
   work_.clear();
-  seen_items_.clear();
+  more_stacks_.clear();
   pending_.clear();
   complete_ = false;
 }
 
 void Parser::complete_terminal(uint32_t next, StackId stack) {
-  for (const Item& item : seen_items_) {
-    if (item.node == next && item.stack == stack) return;
+  auto& [epoch, first] = first_stack_[next];
+  if (epoch != epoch_) {
+    epoch = epoch_;
+    first = stack;
+  } else {
+    if (first == stack) return;
+    for (const Item& item : more_stacks_) {
+      if (item.node == next && item.stack == stack) return;
+    }
+    more_stacks_.push_back({next, stack});
   }
-  seen_items_.push_back({next, stack});
   work_.push_back({next, stack});
 }
 
@@ -229,9 +237,13 @@ void Parser::finish(ParseState& to) {
   to.complete = complete_;
   if (made_.size() > 1) {
     auto place = [](const Configuration& c) { return std::pair(c.key(), c.count); };
-    std::sort(made_.begin(), made_.end(), [&](const Configuration& a, const Configuration& b) {
+    auto before = [&](const Configuration& a, const Configuration& b) {
       return std::pair(place(a), a.stack) < std::pair(place(b), b.stack);
-    });
+    };
+    // A chain of optional parts comes in order.
+    if (!std::is_sorted(made_.begin(), made_.end(), before)) {
+      std::sort(made_.begin(), made_.end(), before);
+    }
     size_t kept = 0;
     for (size_t i = 1; i < made_.size(); ++i) {
       if (place(made_[i]) == place(made_[kept])) {

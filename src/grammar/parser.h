@@ -92,7 +92,10 @@ class Parser {
   Stacks stacks_;
 
   // The closure in progress.
-  std::vector<Item> work_, seen_items_;
+  std::vector<Item> work_;
+  // Nodes that completions have led to, with the first stack for each; further stacks are listed.
+  std::vector<std::pair<uint32_t, StackId>> first_stack_;  // by node: epoch, stack
+  std::vector<Item> more_stacks_;
   std::vector<std::pair<uint32_t, uint32_t>> pending_;  // heap of (rank, routine)
   std::vector<StackId> entry_stack_;                    // by routine
   std::vector<uint32_t> entered_;                       // by routine: epoch

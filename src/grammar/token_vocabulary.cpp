@@ -63,23 +63,21 @@ TokenTrie::TokenTrie(std::vector<std::pair<std::string, uint32_t>> texts) {
           std::mismatch(text.begin(), text.end(), last->begin(), last->end()).first - text.begin());
     }
     for (size_t i = common; i < path.size(); ++i) {
-      nodes_[path[i]].end = static_cast<uint32_t>(nodes_.size() - 1);
+      nodes_[path[i]].end = static_cast<uint32_t>(nodes_.size());
     }
     path.resize(common);
     for (size_t i = common; i < text.size(); ++i) {
-      path.push_back(static_cast<uint32_t>(nodes_.size() - 1));
-      nodes_.back() = {static_cast<uint8_t>(text[i]), static_cast<uint16_t>(i + 1), 0,
-                       static_cast<uint32_t>(values_.size())};
-      nodes_.push_back({});
+      path.push_back(static_cast<uint32_t>(nodes_.size()));
+      nodes_.push_back({static_cast<uint8_t>(text[i]), false, static_cast<uint16_t>(i + 1), 0});
+      values_begin_.push_back(static_cast<uint32_t>(values_.size()));
     }
+    nodes_[path.back()].has_values = true;
     values_.push_back(value);
+    values_begin_.back() = static_cast<uint32_t>(values_.size());
     depth_max_ = std::max(depth_max_, text.size());
     last = &text;
   }
-  for (uint32_t node : path) nodes_[node].end = static_cast<uint32_t>(nodes_.size() - 1);
-  nodes_.back().values_begin = static_cast<uint32_t>(values_.size());
-  // A node without values of its own has the begin of its first child's: both are set above, as
-  // values are appended in the order of nodes.
+  for (uint32_t node : path) nodes_[node].end = static_cast<uint32_t>(nodes_.size());
 }
 
 std::shared_ptr<const TokenVocabulary> TokenVocabulary::make(const Tokenizer& tokenizer,
@@ -135,7 +133,7 @@ void TokenVocabulary::build_slices() {
       if (bytes_[id].empty() || bytes_[id].size() > UINT16_MAX) continue;
       uint32_t s = texts->start();
       for (char c : bytes_[id]) s = texts->step(s, static_cast<uint8_t>(c));
-      if (s != Dfa::kDead) {
+      if (s != Dfa::kDead && bytes_[id].size() <= kSliceCharactersMax) {
         set_bit(slice.mask, 0, id);
       } else {
         others.emplace_back(bytes_[id], id);

@@ -31,33 +31,36 @@ std::string special_token_text(std::string_view name);
 // [node, end). Texts may repeat.
 class TokenTrie {
  public:
+  // Eight bytes: walking a trie is reading it from memory.
   struct Node {
     uint8_t byte = 0;
-    uint16_t depth = 0;         // 1: a first byte
-    uint32_t end = 0;           // one past the subtree
-    uint32_t values_begin = 0;  // up to the next node's; the last node's end is the table's
+    bool has_values = false;
+    uint16_t depth = 0;  // 1: a first byte
+    uint32_t end = 0;    // one past the subtree
   };
 
   TokenTrie() = default;
   explicit TokenTrie(std::vector<std::pair<std::string, uint32_t>> texts);
 
-  size_t size() const { return nodes_.size() - 1; }
+  size_t size() const { return nodes_.size(); }
   const Node& operator[](size_t i) const { return nodes_[i]; }
   std::span<const uint32_t> values(size_t node) const {
-    return {values_.data() + nodes_[node].values_begin,
-            nodes_[node + 1].values_begin - nodes_[node].values_begin};
+    return {values_.data() + values_begin_[node], values_begin_[node + 1] - values_begin_[node]};
   }
   size_t depth_max() const { return depth_max_; }
-  size_t bytes() const { return nodes_.size() * sizeof(Node) + values_.size() * 4; }
+  size_t bytes() const { return nodes_.size() * (sizeof(Node) + 4) + values_.size() * 4; }
 
  private:
-  std::vector<Node> nodes_ = {{}};  // and one more, for its values_begin
+  std::vector<Node> nodes_;
+  std::vector<uint32_t> values_begin_ = {0};  // by node, and one more
   std::vector<uint32_t> values_;
   size_t depth_max_ = 0;
 };
 
 class TokenVocabulary {
  public:
+  static constexpr uint32_t kSliceCharactersMax = 24;
+
   // `ends`: tokens that end an output; allowed where the text may end. Masks have `mask_tokens`
   // bits (a model's vocabulary may be padded); 0: as many as there are tokens.
   static std::shared_ptr<const TokenVocabulary> make(const Tokenizer& tokenizer,
@@ -80,8 +83,8 @@ class TokenVocabulary {
   size_t bytes() const;
 
   const TokenTrie& trie() const { return trie_; }
-  // The tokens whose bytes stay within token_slices()[i], and a trie of all others: where a whole
-  // slice may follow, only the others need be looked at.
+  // The tokens of at most kSliceCharactersMax bytes that stay within token_slices()[i], and a trie
+  // of all others: where a whole slice may follow, only the others need be looked at.
   struct Slice {
     std::vector<uint32_t> mask;
     TokenTrie others;
