@@ -76,6 +76,7 @@ void MaskBuilder::build(Parser& parser, const ParseState& state, const TokenVoca
   CHECK(mask.size() == vocabulary.mask_words(), "a mask of {} words", mask.size());
   std::fill(mask.begin(), mask.end(), 0);
   size_t mark = parser.stacks().mark();
+  work_ = 0;
   // A token is allowed if one configuration allows it, so each may be treated in its best way.
   ParseState rest;
   uint8_t slice = 0;
@@ -173,7 +174,10 @@ int32_t MaskBuilder::add(Parser& parser, const ParseState& state) {
 }
 
 int32_t MaskBuilder::step(Parser& parser, int32_t from, uint8_t byte) {
+  work_ += states_[from].state.configurations.size();
+  if (work_ > kWorkMax) return kNowhere;
   parser.step(states_[from].state, byte, scratch_);
+  work_ += scratch_.configurations.size();
   int32_t to = scratch_.dead() ? kNowhere : add(parser, scratch_);
   WalkState& state = states_[from];
   state.next[byte] = to;

@@ -39,6 +39,10 @@ class MaskCache {
 // Walks the token trie against the automaton. Holds working memory: one per thread.
 class MaskBuilder {
  public:
+  // Configurations that may be moved for one mask; what is not reached by then is not allowed. Only
+  // grammars that are ambiguous on purpose get there, and a mask of theirs takes no longer.
+  static constexpr size_t kWorkMax = 2'000'000;
+
   // Sets the bits of the tokens that may follow in `state`, which is the parser's; clears others.
   void build(Parser& parser, const ParseState& state, const TokenVocabulary& vocabulary,
              std::span<uint32_t> mask);
@@ -62,6 +66,7 @@ class MaskBuilder {
   std::unordered_multimap<uint64_t, int32_t> index_;
   std::vector<int32_t> path_;
   ParseState scratch_;
+  size_t work_ = 0;
 };
 
 }  // namespace banyan

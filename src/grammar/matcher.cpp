@@ -43,7 +43,11 @@ bool Matcher::try_accept(TokenId token) {
 }
 
 void Matcher::accept(TokenId token) {
-  CHECK(try_accept(token), "token {} was accepted that the mask does not allow", token);
+  if (try_accept(token)) return;
+  marks_.push_back({static_cast<uint32_t>(history_.size()), state_.complete, finished_});
+  history_.insert(history_.end(), state_.configurations.begin(), state_.configurations.end());
+  finished_ = true;
+  drafts_.reset();
 }
 
 void Matcher::rollback(int tokens) {

@@ -48,6 +48,7 @@ class Matcher : public TokenConstraint {
   explicit Matcher(std::shared_ptr<const CompiledGrammar> compiled);
 
   void fill_mask(std::span<uint32_t> mask) override;
+  // A token that the mask does not have leaves the grammar: only end tokens may follow.
   void accept(TokenId token) override;
   std::span<const TokenId> draft_tokens() override;
   void rollback(int tokens) override;

@@ -252,7 +252,7 @@ void Parser::finish(ParseState& to) {
         made_[++kept] = made_[i];
       }
     }
-    made_.resize(kept + 1);
+    made_.resize(std::min(kept + 1, kConfigurationsMax));
   }
   to.configurations.assign(made_.begin(), made_.end());
 }

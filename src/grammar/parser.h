@@ -39,6 +39,9 @@ struct ParseState {
 
 class Parser {
  public:
+  // Ways beyond these are given up: a part of the language is then not accepted, but nothing else.
+  static constexpr size_t kConfigurationsMax = 4096;
+
   // Hashes do not tell states apart that differ only in counts that are more than `horizon` steps
   // from a bound: what may follow within `horizon` bytes is the same.
   explicit Parser(std::shared_ptr<const Automaton> automaton, uint32_t horizon = 0);

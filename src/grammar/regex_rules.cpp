@@ -8,9 +8,10 @@
 namespace banyan {
 namespace {
 
-constexpr size_t kSmallNodes = 20'000;   // of a nondeterministic automaton worth trying
-constexpr size_t kSmallStates = 4096;    // of the deterministic one
-constexpr uint32_t kWrittenOutMax = 64;  // repetitions up to here are part of an automaton
+constexpr size_t kSmallNodes = 20'000;    // of a nondeterministic automaton worth trying
+constexpr size_t kSmallStates = 4096;     // of the deterministic one
+constexpr double kNestedCountsMax = 1e5;  // product of the bounds of counters in one another
+constexpr uint32_t kWrittenOutMax = 64;   // repetitions up to here are part of an automaton
 
 Budget small_budget(Budget& budget) {
   GrammarLimits limits = budget.limits();
@@ -58,7 +59,25 @@ class Decomposer {
   }
 
  private:
+  // The largest product of bounds, beyond those that are written out, of nested repetitions.
+  double counts(uint32_t root) const {
+    const Regex::Node& n = regex_.nodes[root];
+    double most = 1;
+    for (uint32_t child : n.children) most = std::max(most, counts(child));
+    int bound = std::max(n.min, n.max);
+    bool counter = n.kind == Regex::Kind::kRepeat && bound > static_cast<int>(kWrittenOutMax);
+    return counter ? most * bound : most;
+  }
+
   Result<ExpressionId> repeat(const Regex::Node& n) {
+    double nested = 1;
+    for (uint32_t child : n.children) nested = std::max(nested, counts(child));
+    if (nested > 1 && nested * std::max(n.min, n.max) > kNestedCountsMax) {
+      return exhausted(
+          "the pattern's repetitions within repetitions are too large: more than {:.0f} "
+          "times in all",
+          kNestedCountsMax);
+    }
     uint32_t min = static_cast<uint32_t>(n.min);
     uint32_t max = n.max == Regex::kUnbounded ? Rules::kUnbounded : static_cast<uint32_t>(n.max);
     const Regex::Node& child = regex_.nodes[n.children[0]];
