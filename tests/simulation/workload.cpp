@@ -56,9 +56,10 @@ EngineConfig random_config(Random& r, bool hybrid) {
   EngineConfig config;
   config.model_path =
       hybrid ? hybrid_folder(r.below(kLayerSets))
-             : source_path(std::string("tests/golden/models/") +
-                           r.one_of({"llama2-mha", "mistral-window", "llama32-tied-sharded",
-                                     "qwen3-tied", "deepseek-v3", "longcat-flash"}));
+             : source_path(
+                   std::string("tests/golden/models/") +
+                   r.one_of({"llama2-mha", "mistral-window", "llama32-tied-sharded", "qwen3-tied",
+                             "deepseek-v3", "longcat-flash", "ling3-tiny", "kimi-linear"}));
   if (hybrid) config.load_format = "dummy";
   config.kernels = kernels[static_cast<size_t>(r.below(static_cast<int>(kernels.size())))];
   config.threads = r.chance(0.95) ? 1 : r.between(2, 3);
