@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/cgroup.h"
 #include "base/check.h"
 
 namespace banyan {
@@ -35,13 +36,14 @@ int64_t machine_available_bytes() {
 }
 
 // Cached pages of files: a cgroup counts them as used, but they go before memory is refused. A
-// checkpoint that was just read would otherwise leave no memory for its own weights.
-int64_t cgroup_file_bytes(const std::string& folder) {
+// checkpoint that was just read would otherwise leave no memory for its own weights. Version 1 has
+// numbers of the group alone too; `prefix` chooses those that count the groups within.
+int64_t cgroup_file_bytes(const std::string& folder, const std::string& prefix) {
   std::ifstream file(folder + "/memory.stat");
   std::string key;
   int64_t value = 0, sum = 0;
   while (file >> key >> value) {
-    if (key == "active_file" || key == "inactive_file") sum += value;
+    if (key == prefix + "active_file" || key == prefix + "inactive_file") sum += value;
   }
   return sum;
 }
@@ -72,14 +74,22 @@ MemoryBlock::~MemoryBlock() {
 }
 
 int64_t cgroup_available_bytes(const std::string& folder) {
-  int64_t limit = read_number(folder + "/memory.max", kUnlimited);
+  bool version1 = std::ifstream(folder + "/memory.limit_in_bytes").good();
+  std::string limit_file = version1 ? "/memory.limit_in_bytes" : "/memory.max";
+  std::string used_file = version1 ? "/memory.usage_in_bytes" : "/memory.current";
+  int64_t limit = read_number(folder + limit_file, kUnlimited);
   if (limit >= kUnlimited) return kUnlimited;
-  int64_t used = read_number(folder + "/memory.current", 0) - cgroup_file_bytes(folder);
+  int64_t used = read_number(folder + used_file, 0);
+  used -= cgroup_file_bytes(folder, version1 ? "total_" : "");
   return std::clamp<int64_t>(limit - used, 0, limit);
 }
 
 int64_t available_memory_bytes() {
-  return std::min(machine_available_bytes(), cgroup_available_bytes("/sys/fs/cgroup"));
+  int64_t available = machine_available_bytes();
+  for (const std::string& folder : cgroup_folders("memory")) {
+    available = std::min(available, cgroup_available_bytes(folder));
+  }
+  return available;
 }
 
 }  // namespace banyan

@@ -27,10 +27,10 @@ class MemoryBlock {
 };
 
 // Bytes that this process may still take: the least of the machine's available memory and what its
-// cgroup has left.
+// cgroups, its own and those around it, have left.
 int64_t available_memory_bytes();
 
-// What the cgroup (version 2) at `folder` has left; a number beyond any machine's without a limit.
+// What the cgroup (version 1 or 2) at `folder` has left; a number beyond any machine's without a limit.
 int64_t cgroup_available_bytes(const std::string& folder);
 
 }  // namespace banyan

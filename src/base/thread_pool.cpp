@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <chrono>
 #include <climits>
-#include <fstream>
 #include <string>
 
+#include "base/cgroup.h"
 #include "base/check.h"
 #include "base/pause.h"
 
@@ -24,16 +24,6 @@ using std::chrono::steady_clock;
 constexpr auto kPollTime = std::chrono::microseconds(50);
 constexpr int kPollsPerClock = 64;  // between two looks at the clock: about a microsecond
 
-// The cgroup v2 quota in whole processors, rounded up; a large number where there is none.
-int cgroup_processors() {
-  std::ifstream file("/sys/fs/cgroup/cpu.max");
-  std::string quota;
-  int64_t period = 0;
-  if (!(file >> quota >> period) || quota == "max" || period <= 0) return 1 << 20;
-  int64_t allowed = std::atoll(quota.c_str());
-  return std::max<int64_t>(1, (allowed + period - 1) / period);
-}
-
 }  // namespace
 
 int usable_processors() {
@@ -41,7 +31,11 @@ int usable_processors() {
   CPU_ZERO(&set);
   int affinity = 1;
   if (::sched_getaffinity(0, sizeof(set), &set) == 0) affinity = std::max(1, CPU_COUNT(&set));
-  return std::min(affinity, cgroup_processors());
+  int processors = affinity;
+  for (const std::string& folder : cgroup_folders("cpu")) {
+    processors = std::min(processors, cgroup_processors(folder));
+  }
+  return processors;
 }
 
 ThreadPool::ThreadPool(int workers) : places_(workers) {

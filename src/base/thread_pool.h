@@ -70,7 +70,7 @@ class ThreadPool {
   std::vector<std::jthread> threads_;  // last: they join before what they use goes
 };
 
-// The processors that this process may use: its affinity mask, cut to its cgroup's quota.
+// The processors that this process may use: its affinity mask, cut to its cgroups' quotas.
 int usable_processors();
 
 }  // namespace banyan
