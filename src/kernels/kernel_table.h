@@ -175,9 +175,11 @@ struct PageWriteArgs {
   const int32_t* page_table = nullptr;
 };
 
-// out[r, h] = sum_j softmax_j(scale * q[r, h] . k[j, h / G]) v[j, h / G] over the visible keys
-// j <= position(r), and j > position(r) - window when window > 0; G = q_heads / kv_heads. The keys
-// and values of the span itself are already in the pools.
+// out[r, h] = sum_j w_j v[j, h / G] / (sum_j w_j + exp(sinks[h])) with w_j = exp(score_j) and
+// score_j = scale * q[r, h] . k[j, h / G], over the visible keys j <= position(r), and
+// j > position(r) - window when window > 0; G = q_heads / kv_heads. Without sinks their term is
+// missing; with soft_cap > 0 a score x becomes soft_cap * tanh(x / soft_cap). The keys and values
+// of the span itself are already in the pools.
 //
 // The key axis is cut at absolute multiples of a fixed tile, so a row's result depends neither on
 // the span that it came in nor on the page size.
@@ -191,7 +193,9 @@ struct AttentionArgs {
   float* out = nullptr;  // [rows, q_heads, head_dim] dense
   int64_t q_heads = 0, kv_heads = 0, head_dim = 0, page_size = 0;
   float scale = 1;
-  int64_t window = 0;  // 0: all earlier keys
+  int64_t window = 0;            // 0: all earlier keys
+  float soft_cap = 0;            // 0: none
+  const float* sinks = nullptr;  // [q_heads] or null
   const SpanArgs* spans = nullptr;
   int64_t span_count = 0;
   const int32_t* page_table = nullptr;

@@ -19,6 +19,8 @@ struct Shape {
   int64_t kv_heads = 2, group = 2, head_dim = 16;
   int64_t window = 0;
   DType dtype = DType::kF32;
+  float soft_cap = 0;
+  std::vector<float> sinks = {};
   int64_t q_width() const { return kv_heads * group * head_dim; }
   int64_t kv_width() const { return kv_heads * head_dim; }
 };
@@ -94,6 +96,8 @@ class Cache {
                      .page_size = page_size_,
                      .scale = scale(),
                      .window = shape_.window,
+                     .soft_cap = shape_.soft_cap,
+                     .sinks = shape_.sinks.empty() ? nullptr : shape_.sinks.data(),
                      .spans = args.data(),
                      .span_count = std::ssize(args),
                      .page_table = pages.data()});
@@ -171,6 +175,11 @@ void expect_near_exact(const Shape& shape, const Inputs& inputs, const std::vect
           score += product;
           magnitude += std::fabs(product);
         }
+        if (shape.soft_cap > 0) {
+          double cap = double{shape.soft_cap};
+          score = cap * std::tanh(score / cap);
+          magnitude += cap;  // of the rounding of tanh and of what goes into it
+        }
         scores.push_back(score);
         max = std::fmax(max, score);
         min = std::fmin(min, score);
@@ -185,6 +194,12 @@ void expect_near_exact(const Shape& shape, const Inputs& inputs, const std::vect
           v_max = std::fmax(v_max, std::fabs(value));
         }
       }
+      if (!shape.sinks.empty()) {
+        double sink = double{shape.sinks[h]};
+        sum += std::exp(sink - max);
+        min = std::fmin(min, sink);
+        max = std::fmax(max, sink);
+      }
       double terms = static_cast<double>(r - first + 1);
       double relative = 2 * delta + (4 + (max - min) / 2 + 2 * terms) * eps;
       for (int64_t c = 0; c < d; ++c) {
@@ -198,7 +213,7 @@ void expect_near_exact(const Shape& shape, const Inputs& inputs, const std::vect
 TEST(Attention, EveryTableIsWithinItsErrorBoundForEveryHeadDim) {
   Random random(1);
   for (const KernelTable* table : tables()) {
-    for (int64_t head_dim : {8, 16, 24, 40, 64, 80, 128, 256}) {
+    for (int64_t head_dim : {8, 13, 16, 24, 40, 48, 64, 80, 96, 128, 256}) {
       for (DType dtype : kWeightTypes) {
         Shape shape = {.kv_heads = 2, .group = 3, .head_dim = head_dim, .dtype = dtype};
         SCOPED_TRACE(fmt::format("{} {} {}", table->name, head_dim, dtype_name(dtype)));
@@ -218,6 +233,52 @@ TEST(Attention, EveryTableIsWithinItsErrorBoundForEveryGroupAndWindow) {
         SCOPED_TRACE(fmt::format("{} group {} window {}", table->name, group, window));
         Inputs inputs(shape, 150, random);
         expect_near_exact(shape, inputs, attend_whole(*table, shape, inputs, 4));
+      }
+    }
+  }
+}
+
+TEST(Attention, SinksAndSoftCapsStayWithinTheBound) {
+  Random random(20);
+  for (const KernelTable* table : tables()) {
+    for (float soft_cap : {0.0f, 2.0f, 50.0f}) {
+      for (float sink_scale : {0.0f, 1.0f, 100.0f}) {
+        Shape shape = {.head_dim = 48, .window = 90, .dtype = DType::kBF16, .soft_cap = soft_cap};
+        if (sink_scale > 0) shape.sinks = random.normals(4, sink_scale);
+        SCOPED_TRACE(fmt::format("{} cap {} sinks {}", table->name, soft_cap, sink_scale));
+        Inputs inputs(shape, 130, random, 2);
+        expect_near_exact(shape, inputs, attend_whole(*table, shape, inputs));
+      }
+    }
+  }
+}
+
+// Beyond the parts in which sums start anew, and with fewer heads than workers: several workers
+// compute one row together.
+TEST(Attention, ALongContextIsSharedWithoutChangingABit) {
+  Random random(21);
+  for (const KernelTable* table : tables()) {
+    for (int64_t window : {0, 700}) {
+      for (int64_t head_dim : {8, 40}) {
+        Shape shape = {.kv_heads = 1,
+                       .group = 3,
+                       .head_dim = head_dim,
+                       .window = window,
+                       .dtype = DType::kBF16,
+                       .soft_cap = 30,
+                       .sinks = {0.5f, -2, 4}};
+        SCOPED_TRACE(fmt::format("{} {} window {}", table->name, head_dim, window));
+        Inputs inputs(shape, 1100, random);
+        auto whole = attend_whole(*table, shape, inputs, 64);
+        if (window == 0) expect_near_exact(shape, inputs, whole);
+        std::vector<float> last(whole.end() - shape.q_width(), whole.end());
+        for (int workers : {1, 2, 3, 5}) {
+          ThreadPool threads(workers);
+          Cache cache(shape, 16, {1100});
+          cache.step(*table, {&inputs}, {{0, 0, 1099}}, &threads);
+          auto row = cache.step(*table, {&inputs}, {{0, 1099, 1}}, &threads);
+          EXPECT_TRUE(same_bits(row, last)) << workers << " workers";
+        }
       }
     }
   }

@@ -1,4 +1,5 @@
 // Attention over pages, and the writing of pages.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -47,6 +48,7 @@ void attend(const AttentionArgs& a, const SpanArgs& span, int64_t i, int64_t hea
     float score = 0;
     for (int64_t c = 0; c < a.head_dim; ++c) score += q[c] * to_float(k[c]);
     score *= a.scale;
+    if (a.soft_cap > 0) score = a.soft_cap * std::tanh(score / a.soft_cap);
     if (score > max) {
       float correction = std::exp(max - score);
       for (int64_t c = 0; c < a.head_dim; ++c) out[c] *= correction;
@@ -56,6 +58,12 @@ void attend(const AttentionArgs& a, const SpanArgs& span, int64_t i, int64_t hea
     float weight = std::exp(score - max);
     for (int64_t c = 0; c < a.head_dim; ++c) out[c] += weight * to_float(v[c]);
     sum += weight;
+  }
+  if (a.sinks != nullptr) {
+    float larger = std::max(max, a.sinks[head]);
+    float correction = std::exp(max - larger);
+    for (int64_t c = 0; c < a.head_dim; ++c) out[c] *= correction;
+    sum = sum * correction + std::exp(a.sinks[head] - larger);
   }
   for (int64_t c = 0; c < a.head_dim; ++c) out[c] /= sum;
 }
@@ -79,7 +87,8 @@ void page_write(const PageWriteArgs& a) {
 }
 
 // Vaswani et al. 2017, "Attention Is All You Need", equation 1, with grouped heads (Ainslie et al.
-// 2023, "GQA") and a sliding window (Beltagy et al. 2020, "Longformer").
+// 2023, "GQA"), a sliding window (Beltagy et al. 2020, "Longformer"), a soft cap of the scores
+// (Gemma 2) and a learned sink in each head's softmax (GPT-OSS).
 void attention(const AttentionArgs& a) {
   if (a.pool_dtype == DType::kBF16) return attend_all<BFloat16>(a);
   if (a.pool_dtype == DType::kF16) return attend_all<Float16>(a);

@@ -3,218 +3,115 @@
 //
 // Up to kQueriesMax queries of one key-value head (rows of a span times the heads of its group) run
 // together, so that a tile of keys and values is read once for all of them. The key axis is cut at
-// absolute multiples of kTile; within a tile a query takes exactly its visible keys, in ascending
-// order, so neither its neighbours nor unwritten memory reach its result.
+// absolute multiples of kTile, and sums start anew at absolute multiples of kPart: a query's parts
+// are merged in ascending order, whether one worker computed them or several. Within a tile a query
+// takes exactly its visible keys, in ascending order, so neither its neighbours nor unwritten
+// memory reach its result.
 #pragma once
 
 #include "kernels/launch.h"
-#include "kernels/x86/dot.h"
-#include "tensor/float_types.h"
+#include "kernels/scratch.h"
+#include "kernels/x86/attention_tile.h"
 
 namespace banyan::x86 {
 
-constexpr int64_t kTile = 64;
-constexpr int64_t kQueriesMax = 32;
-constexpr float kLowest = -0x1.fffffep+127f;
+constexpr int64_t kPart = 512;
+constexpr int64_t kTilesPerPart = kPart / kTile;
 
-// Queries of one key-value head. Their weighted sums of values grow in place, in `out`.
-struct Queries {
-  int64_t count;
-  const float* q[kQueriesMax];     // [head_dim] each
-  float* out[kQueriesMax];         // [head_dim] each
-  int64_t first_key[kQueriesMax];  // the visible keys: positions [first_key, end_key)
-  int64_t end_key[kQueriesMax];
-  float max[kQueriesMax];  // of the scores so far, and the sum of exp(score - max)
-  float sum[kQueriesMax];
-  float weights[kQueriesMax][kTile];  // of the current tile's keys: first scores, then exp
+// A block of queries of one span and head, and its place in the launch's work.
+struct AttentionItem {
+  const SpanArgs* span;
+  int64_t kv_head, first, count;  // query first + i is row (first + i) / group of the span
+  int64_t first_key, end_key;     // visible to any of the queries
+  int64_t start, cost;            // the work of all items before it, and its own
+
+  int64_t first_part() const { return first_key / kPart; }
+  int64_t end_part() const { return (end_key + kPart - 1) / kPart; }
+  // A tile costs its reading, and each query's arithmetic.
+  int64_t tile_cost() const { return 8 + count; }
+  int64_t start_of(int64_t part) const {
+    int64_t first_tile = first_key / kTile, tile = part * kTilesPerPart;
+    return start + (tile > first_tile ? tile - first_tile : 0) * tile_cost();
+  }
 };
 
-// The part [begin, end) of the current tile, in keys from the tile's start.
-struct KeyRange {
-  int64_t begin, end;
-};
-
-// Where the keys and values of a tile are.
-template <class S>
-struct TileRows {
-  KeyRange range;  // of the entries that are set
-  const S* keys[kTile];
-  const S* values[kTile];
-};
-
-static inline int64_t clamp_to_tile(int64_t key) {
-  return key < 0 ? 0 : (key > kTile ? kTile : key);
+// Calls body(item) for all items in order and returns the work of all.
+template <class Body>
+static inline int64_t for_items(const AttentionArgs& a, const Body& body) {
+  int64_t group = a.q_heads / a.kv_heads, start = 0;
+  for (int64_t s = 0; s < a.span_count; ++s) {
+    const SpanArgs& span = a.spans[s];
+    int64_t queries = span.row_count * group;
+    for (int64_t first = 0; first < queries; first += kQueriesMax) {
+      int64_t count = queries - first < kQueriesMax ? queries - first : kQueriesMax;
+      int64_t position = span.first_position + first / group;
+      int64_t first_key = a.window > 0 && position >= a.window ? position - a.window + 1 : 0;
+      int64_t end_key = span.first_position + (first + count - 1) / group + 1;
+      int64_t tiles = (end_key + kTile - 1) / kTile - first_key / kTile;
+      for (int64_t head = 0; head < a.kv_heads; ++head) {
+        AttentionItem item = {&span, head, first, count, first_key, end_key, start, 0};
+        item.cost = tiles * item.tile_cost();
+        body(item);
+        start += item.cost;
+      }
+    }
+  }
+  return start;
 }
 
-static inline KeyRange visible(const Queries& queries, int64_t i, int64_t tile) {
-  return {clamp_to_tile(queries.first_key[i] - tile), clamp_to_tile(queries.end_key[i] - tile)};
-}
+// Static shares of equal work: a part of an item belongs to the worker in whose share it starts.
+struct AttentionShares {
+  int64_t work, workers;
 
-// Query `first + i` of a span and head is row (first + i) / group, head (first + i) % group of it.
-static inline void start_queries(const AttentionArgs& a, const SpanArgs& span, int64_t kv_head,
-                                 int64_t first, int64_t count, Queries& queries) {
+  int64_t owner(int64_t start) const { return start * workers / work; }
+  int64_t owner(const AttentionItem& item, int64_t part) const {
+    return owner(item.start_of(part));
+  }
+  bool split(const AttentionItem& item) const {
+    return owner(item, item.first_part()) != owner(item, item.end_part() - 1);
+  }
+};
+
+// The sums of a block of queries over some of their keys: [count, width] of values, then [count] of
+// maxima and [count] of weights.
+struct PartialSums {
+  float* sums;
+  float* max;
+  float* weight;
+
+  PartialSums(float* memory, int64_t count, int64_t width)
+      : sums(memory), max(memory + count * width), weight(max + count) {}
+  static int64_t floats(int64_t count, int64_t width) { return count * (width + 2); }
+};
+
+template <class V, class S>
+inline void start_queries(const AttentionArgs& a, const AttentionItem& item, Queries& queries) {
   int64_t group = a.q_heads / a.kv_heads;
-  queries.count = count;
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t row = (first + i) / group;
-    int64_t head = kv_head * group + (first + i) % group;
-    int64_t position = span.first_position + row;
-    queries.q[i] = a.q + (span.row_begin + row) * a.q_row_stride + head * a.head_dim;
-    queries.out[i] = a.out + ((span.row_begin + row) * a.q_heads + head) * a.head_dim;
+  queries.count = item.count;
+  for (int64_t i = 0; i < item.count; ++i) {
+    int64_t row = (item.first + i) / group;
+    int64_t head = item.kv_head * group + (item.first + i) % group;
+    int64_t position = item.span->first_position + row;
+    const float* q = a.q + (item.span->row_begin + row) * a.q_row_stride + head * a.head_dim;
+    float* to = queries.q + i * queries.width;
+    for (int64_t c = a.head_dim; c < queries.width; ++c) to[working_place<V, S>(c)] = 0;
+    for (int64_t c = 0; c < a.head_dim; ++c) to[working_place<V, S>(c)] = q[c];
     queries.first_key[i] = a.window > 0 && position >= a.window ? position - a.window + 1 : 0;
     queries.end_key[i] = position + 1;
-    queries.max[i] = kLowest;
-    queries.sum[i] = 0;
-    for (int64_t c = 0; c < a.head_dim; ++c) queries.out[i][c] = 0;
   }
-}
-
-// Starts to load a row into the cache.
-template <class S>
-static inline void prefetch_row(const S* row, int64_t head_dim) {
-  constexpr int64_t kPerLine = 64 / sizeof(S);
-  for (int64_t c = 0; c < head_dim; c += kPerLine) __builtin_prefetch(row + c);
-}
-
-// weights[i][j] = scale * q_i . k_j for the tile's keys, whether or not visible to query i. On the
-// way the next tile is fetched: a quarter off the time of decoding from a long context.
-template <class V, class S>
-inline void score_keys(const AttentionArgs& a, const TileRows<S>& tile, const TileRows<S>& next,
-                       Queries& queries) {
-  KeyRange range = tile.range;
-  for (int64_t j = range.begin; j < range.end; j += kTileOutputs) {
-    const S* k[kTileOutputs];
-    int64_t count = range.end - j < kTileOutputs ? range.end - j : kTileOutputs;
-    for (int64_t b = 0; b < kTileOutputs; ++b) {
-      int64_t key = j + (b < count ? b : count - 1);
-      k[b] = tile.keys[key];
-      if (key < next.range.end) {
-        prefetch_row(next.keys[key], a.head_dim);
-        prefetch_row(next.values[key], a.head_dim);
-      }
-    }
-    for (int64_t i = 0; i < queries.count; i += V::kTileRows) {
-      float scores[V::kTileRows][kTileOutputs];
-      int64_t rows = queries.count - i < V::kTileRows ? queries.count - i : V::kTileRows;
-      dot_tile_of<V, S>(rows, queries.q + i, k, a.head_dim, scores);
-      for (int64_t r = 0; r < rows; ++r) {
-        for (int64_t b = 0; b < count; ++b) queries.weights[i + r][j + b] = scores[r][b] * a.scale;
-      }
-    }
-  }
-}
-
-// Turns the tile's scores of query i into weights exp(score - max), zero for the keys that it does
-// not see, and brings what was summed before to the new maximum.
-template <class V>
-inline void weigh_keys(int64_t head_dim, KeyRange range, int64_t i, Queries& queries) {
-  float* weights = queries.weights[i];
-  // Whole vectors around the visible keys; what lies further out would add nothing.
-  int64_t begin = range.begin / V::kLanes * V::kLanes;
-  int64_t end = (range.end + V::kLanes - 1) / V::kLanes * V::kLanes;
-  for (int64_t j = begin; j < range.begin; ++j) weights[j] = -__builtin_inff();
-  for (int64_t j = range.end; j < end; ++j) weights[j] = -__builtin_inff();
-  auto max = V::set(queries.max[i]);
-  for (int64_t j = begin; j < end; j += V::kLanes) max = V::max(V::load(weights + j), max);
-  max = V::set(V::largest(max));
-  auto correction = exp<V>(V::sub(V::set(queries.max[i]), max));
-  auto sum = V::set(0);
-  for (int64_t j = begin; j < end; j += V::kLanes) {
-    auto weight = exp<V>(V::sub(V::load(weights + j), max));
-    V::store(weights + j, weight);
-    sum = V::add(sum, weight);
-  }
-  queries.sum[i] = queries.sum[i] * V::lane0(correction) + V::sum(sum);
-  queries.max[i] = V::lane0(max);
-  for (int64_t c = 0; c < head_dim; c += V::kLanes) {
-    float* out = queries.out[i] + c;
-    store_up_to<V>(out, head_dim - c, V::mul(load_up_to<V>(out, head_dim - c), correction));
-  }
-}
-
-// out[r][c] += sum over the keys j of `range`, ascending, of weights[r][j] * values[j][c], for R
-// queries and N vectors of columns from c on, of which the last holds `lanes` columns.
-template <class V, int R, int N, class S>
-inline void add_columns(const S* const* values, KeyRange range, int64_t c, int64_t lanes,
-                        float* const* out, const float (*weights)[kTile]) {
-  typename V::F acc[R][N];
-  auto load = [&](auto* p, int n) {
-    return n == N - 1 ? load_up_to<V>(p + n * V::kLanes, lanes) : V::load(p + n * V::kLanes);
-  };
-  for (int r = 0; r < R; ++r) {
-    for (int n = 0; n < N; ++n) acc[r][n] = load(out[r] + c, n);
-  }
-  for (int64_t j = range.begin; j < range.end; ++j) {
-    typename V::F value[N];
-    for (int n = 0; n < N; ++n) value[n] = load(values[j] + c, n);
-    for (int r = 0; r < R; ++r) {
-      auto weight = V::set(weights[r][j]);
-      for (int n = 0; n < N; ++n) acc[r][n] = V::fma(weight, value[n], acc[r][n]);
-    }
-  }
-  for (int r = 0; r < R; ++r) {
-    for (int n = 0; n < N - 1; ++n) V::store(out[r] + c + n * V::kLanes, acc[r][n]);
-    store_up_to<V>(out[r] + c + (N - 1) * V::kLanes, lanes, acc[r][N - 1]);
-  }
-}
-
-// The same over all columns, for `rows` in [1, R] queries.
-template <class V, class S, int R = V::kTileRows>
-inline void add_values(int64_t rows, const S* const* values, KeyRange range, int64_t head_dim,
-                       float* const* out, const float (*weights)[kTile]) {
-  constexpr int kVectors = 4;
-  if (range.begin >= range.end) return;
-  if constexpr (R > 1) {
-    if (rows < R) return add_values<V, S, R - 1>(rows, values, range, head_dim, out, weights);
-  }
-  int64_t c = 0;
-  for (; c + kVectors * V::kLanes <= head_dim; c += kVectors * V::kLanes) {
-    add_columns<V, R, kVectors>(values, range, c, V::kLanes, out, weights);
-  }
-  for (; c < head_dim; c += V::kLanes) {
-    int64_t lanes = head_dim - c < V::kLanes ? head_dim - c : V::kLanes;
-    add_columns<V, R, 1>(values, range, c, lanes, out, weights);
-  }
-}
-
-// Adds the tile's values to `rows` queries from i on: together where all of them see the key, one
-// by one before and after.
-template <class V, class S>
-inline void add_visible_values(int64_t i, int64_t rows, const S* const* values, int64_t tile,
-                               int64_t head_dim, Queries& queries) {
-  KeyRange common = {0, kTile};
-  for (int64_t r = 0; r < rows; ++r) {
-    KeyRange range = visible(queries, i + r, tile);
-    if (range.begin > common.begin) common.begin = range.begin;
-    if (range.end < common.end) common.end = range.end;
-  }
-  if (common.end < common.begin) common.end = common.begin;
-  auto each = [&](auto part) {
-    for (int64_t r = 0; r < rows; ++r) {
-      add_values<V, S, 1>(1, values, part(visible(queries, i + r, tile)), head_dim,
-                          queries.out + i + r, queries.weights + i + r);
-    }
-  };
-  each([&](KeyRange range) {
-    return KeyRange{range.begin, range.end < common.begin ? range.end : common.begin};
-  });
-  add_values<V, S>(rows, values, common, head_dim, queries.out + i, queries.weights + i);
-  each([&](KeyRange range) {
-    return KeyRange{range.begin > common.end ? range.begin : common.end, range.end};
-  });
 }
 
 // The rows of the keys of `range` in the tile that starts at position `start`.
 template <class V, class S>
-inline void locate(const AttentionArgs& a, const SpanArgs& span, int64_t kv_head, int64_t start,
-                   KeyRange range, TileRows<S>& tile) {
+inline void locate(const AttentionArgs& a, const AttentionItem& item, int64_t start, KeyRange range,
+                   TileRows<S>& tile) {
   tile.range = range;
   for (int64_t j = range.begin; j < range.end;) {
     // The rows of one page follow each other.
     int64_t in_page = a.page_size - (start + j) % a.page_size;
     int64_t end = range.end - j < in_page ? range.end : j + in_page;
-    int64_t offset =
-        pool_offset(a.page_table, span, start + j, kv_head, a.kv_heads, a.page_size, a.head_dim);
+    int64_t offset = pool_offset(a.page_table, *item.span, start + j, item.kv_head, a.kv_heads,
+                                 a.page_size, a.head_dim);
     for (; j < end; ++j, offset += a.head_dim) {
       tile.keys[j] = static_cast<const S*>(a.k_pool) + offset;
       tile.values[j] = static_cast<const S*>(a.v_pool) + offset;
@@ -222,60 +119,202 @@ inline void locate(const AttentionArgs& a, const SpanArgs& span, int64_t kv_head
   }
 }
 
+// The sums of all queries over the keys of `part`.
 template <class V, class S>
-inline void attend_tile(const AttentionArgs& a, int64_t start, const TileRows<S>& tile,
-                        const TileRows<S>& next, Queries& queries) {
-  score_keys<V, S>(a, tile, next, queries);
+inline void attend_part(const AttentionArgs& a, const AttentionItem& item, int64_t part,
+                        Queries& queries) {
   for (int64_t i = 0; i < queries.count; ++i) {
-    KeyRange seen = visible(queries, i, start);
-    if (seen.begin < seen.end) weigh_keys<V>(a.head_dim, seen, i, queries);
+    queries.max[i] = kLowest;
+    queries.weight[i] = 0;
   }
-  for (int64_t i = 0; i < queries.count; i += V::kTileRows) {
-    int64_t rows = queries.count - i < V::kTileRows ? queries.count - i : V::kTileRows;
-    add_visible_values<V, S>(i, rows, tile.values, start, a.head_dim, queries);
-  }
-}
-
-template <class V, class S>
-inline void attend(const AttentionArgs& a, const SpanArgs& span, int64_t kv_head, int64_t first,
-                   int64_t count) {
-  Queries queries;
-  start_queries(a, span, kv_head, first, count, queries);
-  int64_t first_key = queries.first_key[0], end_key = queries.end_key[count - 1];
+  for (int64_t c = 0; c < queries.count * queries.width; ++c) queries.sums[c] = 0;
+  int64_t first_key = item.first_key > part * kPart ? item.first_key : part * kPart;
+  int64_t end_key = item.end_key < (part + 1) * kPart ? item.end_key : (part + 1) * kPart;
   TileRows<S> tiles[2];
   auto locate_from = [&](int64_t start, TileRows<S>& tile) {
-    KeyRange range = {clamp_to_tile(first_key - start), clamp_to_tile(end_key - start)};
-    locate<V, S>(a, span, kv_head, start, range, tile);
+    KeyRange range = {clamp_to_tile(first_key - start), clamp_to_tile(item.end_key - start)};
+    locate<V, S>(a, item, start, range, tile);
   };
   int64_t start = first_key / kTile * kTile;
   locate_from(start, tiles[0]);
   for (int64_t t = 0; start < end_key; ++t, start += kTile) {
-    locate_from(start + kTile, tiles[(t + 1) % 2]);  // nothing, after the last tile
-    attend_tile<V, S>(a, start, tiles[t % 2], tiles[(t + 1) % 2], queries);
-  }
-  for (int64_t i = 0; i < count; ++i) {
-    for (int64_t c = 0; c < a.head_dim; ++c) queries.out[i][c] /= queries.sum[i];
+    // The next part's first tile too, to be fetched; nothing after the last one.
+    const TileRows<S>& tile = tiles[t % 2];
+    TileRows<S>& next = tiles[(t + 1) % 2];
+    locate_from(start + kTile, next);
+    score_keys<V, S>(tile, a.head_dim, queries);
+    for (int64_t i = 0; i < queries.count; ++i) {
+      KeyRange seen = visible(queries, i, start);
+      if (seen.begin < seen.end) weigh_keys<V>(a.scale, a.soft_cap, seen, i, queries);
+    }
+    for (int64_t i = 0; i < queries.count; i += V::kTileRows) {
+      add_visible_values<V, S>(i, tile, next, start, a.head_dim, queries);
+    }
   }
 }
 
-// Items are blocks of queries of one span and head. Later blocks of a span see more keys, so the
-// workers take them in turn.
+// Adds the sums over `part` to those over all parts before it, for the queries that see some of it.
+template <class V>
+inline void merge_part(const Queries& queries, int64_t part, const PartialSums& from,
+                       const PartialSums& to) {
+  int64_t width = queries.width;
+  for (int64_t i = 0; i < queries.count; ++i) {
+    if (queries.first_key[i] >= (part + 1) * kPart || queries.end_key[i] <= part * kPart) continue;
+    const float* x = from.sums + i * width;
+    float* y = to.sums + i * width;
+    if (queries.first_key[i] >= part * kPart || part == 0) {  // the first that it sees
+      for (int64_t c = 0; c < width; c += V::kLanes) V::store(y + c, V::load(x + c));
+      to.max[i] = from.max[i];
+      to.weight[i] = from.weight[i];
+      continue;
+    }
+    auto max = V::max(V::set(from.max[i]), V::set(to.max[i]));
+    auto old = exp<V>(V::sub(V::set(to.max[i]), max));
+    auto own = exp<V>(V::sub(V::set(from.max[i]), max));
+    for (int64_t c = 0; c < width; c += V::kLanes) {
+      V::store(y + c, V::fma(V::load(y + c), old, V::mul(V::load(x + c), own)));
+    }
+    to.max[i] = V::lane0(max);
+    to.weight[i] = to.weight[i] * V::lane0(old) + from.weight[i] * V::lane0(own);
+  }
+}
+
+// Divides the sums by the weights, to which a sink adds its own, and writes them in the pool's
+// order of columns.
+template <class V, class S>
+inline void finish(const AttentionArgs& a, const AttentionItem& item, const PartialSums& total,
+                   int64_t width) {
+  int64_t group = a.q_heads / a.kv_heads;
+  for (int64_t i = 0; i < item.count; ++i) {
+    int64_t row = item.span->row_begin + (item.first + i) / group;
+    int64_t head = item.kv_head * group + (item.first + i) % group;
+    float* sums = total.sums + i * width;
+    auto weight = V::set(total.weight[i]);
+    if (a.sinks != nullptr) {
+      auto sink = V::set(a.sinks[head]), own = V::set(total.max[i]);
+      auto max = V::max(sink, own);
+      auto correction = exp<V>(V::sub(own, max));
+      weight = V::fma(weight, correction, exp<V>(V::sub(sink, max)));
+      for (int64_t c = 0; c < width; c += V::kLanes) {
+        V::store(sums + c, V::mul(V::load(sums + c), correction));
+      }
+    }
+    for (int64_t c = 0; c < width; c += V::kLanes) {
+      V::store(sums + c, V::div(V::load(sums + c), weight));
+    }
+    float* out = a.out + (row * a.q_heads + head) * a.head_dim;
+    for (int64_t c = 0; c < a.head_dim; ++c) out[c] = sums[working_place<V, S>(c)];
+  }
+}
+
+// What a worker needs: queries, their sums over a part and over all parts so far.
+template <class V, class S>
+struct AttentionWorker {
+  const AttentionArgs& a;
+  int64_t width;
+  float* part_memory;
+  float* total_memory;
+  Queries queries;
+
+  explicit AttentionWorker(const AttentionArgs& args)
+      : a(args), width(working_width<V, S>(args.head_dim)) {
+    queries.width = width;
+    queries.q = worker_scratch(kQueriesMax * (3 * width + 2 * 2));
+    part_memory = queries.q + kQueriesMax * width;
+    total_memory = part_memory + PartialSums::floats(kQueriesMax, width);
+  }
+
+  void attend(const AttentionItem& item, int64_t part, const PartialSums& to) {
+    queries.sums = to.sums;
+    attend_part<V, S>(a, item, part, queries);
+    for (int64_t i = 0; i < item.count; ++i) {
+      to.max[i] = queries.max[i];
+      to.weight[i] = queries.weight[i];
+    }
+  }
+
+  // An item that is this worker's alone.
+  void attend_whole(const AttentionItem& item) {
+    start_queries<V, S>(a, item, queries);
+    PartialSums sums(part_memory, item.count, width), total(total_memory, item.count, width);
+    for (int64_t part = item.first_part(); part < item.end_part(); ++part) {
+      attend(item, part, sums);
+      merge_part<V>(queries, part, sums, total);
+    }
+    finish<V, S>(a, item, total, width);
+  }
+
+  // This worker's parts of an item that several share, whose sums lie one after another at `sums`.
+  void attend_some(const AttentionItem& item, const AttentionShares& shares, int64_t worker,
+                   float* sums) {
+    bool started = false;
+    for (int64_t part = item.first_part(); part < item.end_part(); ++part) {
+      if (shares.owner(item, part) == worker) {
+        if (!started) start_queries<V, S>(a, item, queries);
+        started = true;
+        attend(item, part, PartialSums(sums, item.count, width));
+      }
+      sums += PartialSums::floats(item.count, width);
+    }
+  }
+
+  void merge_shared(const AttentionItem& item, float* sums) {
+    start_queries<V, S>(a, item, queries);
+    PartialSums total(total_memory, item.count, width);
+    for (int64_t part = item.first_part(); part < item.end_part(); ++part) {
+      merge_part<V>(queries, part, PartialSums(sums, item.count, width), total);
+      sums += PartialSums::floats(item.count, width);
+    }
+    finish<V, S>(a, item, total, width);
+  }
+};
+
+static inline int64_t shared_floats(const AttentionItem& item, int64_t width) {
+  return (item.end_part() - item.first_part()) * PartialSums::floats(item.count, width);
+}
+
+// Runs every worker's share, and where workers share items, merges those when all are done.
+template <class V, class S>
+void attend_shares(const AttentionArgs& a, const AttentionShares& shares) {
+  int64_t width = working_width<V, S>(a.head_dim), shared = 0;
+  for_items(a, [&](const AttentionItem& item) {
+    if (shares.split(item)) shared += shared_floats(item, width);
+  });
+  float* memory = shared > 0 ? shared_scratch(shared) : nullptr;
+  a.launch.threads->run([&](int worker) {
+    AttentionWorker<V, S> w(a);
+    float* sums = memory;
+    for_items(a, [&](const AttentionItem& item) {
+      if (shares.split(item)) {
+        w.attend_some(item, shares, worker, sums);
+        sums += shared_floats(item, width);
+      } else if (shares.owner(item.start) == worker) {
+        w.attend_whole(item);
+      }
+    });
+    if (shared == 0) return;
+    a.launch.threads->barrier();
+    int64_t next = 0;
+    sums = memory;
+    for_items(a, [&](const AttentionItem& item) {
+      if (!shares.split(item)) return;
+      if (next++ % shares.workers == worker) w.merge_shared(item, sums);
+      sums += shared_floats(item, width);
+    });
+  });
+}
+
 template <class V, class S>
 void attend_all(const AttentionArgs& a) {
-  int64_t group = a.q_heads / a.kv_heads;
-  parallel_interleaved(a.launch, [&](int64_t next, int64_t step) {
-    int64_t item = 0;
-    for (int64_t s = 0; s < a.span_count; ++s) {
-      int64_t queries = a.spans[s].row_count * group;
-      int64_t blocks = (queries + kQueriesMax - 1) / kQueriesMax;
-      for (; next < item + blocks * a.kv_heads; next += step) {
-        int64_t first = (next - item) / a.kv_heads * kQueriesMax;
-        int64_t count = queries - first < kQueriesMax ? queries - first : kQueriesMax;
-        attend<V, S>(a, a.spans[s], (next - item) % a.kv_heads, first, count);
-      }
-      item += blocks * a.kv_heads;
-    }
-  });
+  int64_t work = for_items(a, [](const AttentionItem&) {});
+  int64_t workers = a.launch.threads == nullptr ? 1 : a.launch.threads->size();
+  // Less than this is done sooner than a worker wakes: some 4 us.
+  constexpr int64_t kWorkMin = 4096;
+  if (workers > 1 && work * a.head_dim >= kWorkMin) {
+    return attend_shares<V, S>(a, {work, workers});
+  }
+  AttentionWorker<V, S> worker(a);
+  for_items(a, [&](const AttentionItem& item) { worker.attend_whole(item); });
 }
 
 template <class V>

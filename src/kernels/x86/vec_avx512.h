@@ -59,6 +59,9 @@ struct Avx512 {
   static F mul(F a, F b) { return _mm512_mul_ps(a, b); }
   static F div(F a, F b) { return _mm512_div_ps(a, b); }
   static F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
+  static F copy_sign(F magnitude, F sign) {  // magnitude >= 0
+    return _mm512_or_ps(magnitude, _mm512_and_ps(sign, _mm512_set1_ps(-0.0f)));
+  }
   // The second operand where either is NaN.
   static F abs(F a) { return _mm512_abs_ps(a); }
   static F max(F a, F b) { return _mm512_max_ps(a, b); }
@@ -119,6 +122,10 @@ struct Avx512 {
     return _mm512_castsi512_ps(_mm512_max_epi32(bits, _mm512_set1_epi32(0x400000)));
   }
 
+  // The first n bf16, n < 2 kLanes, as pairs; the others are zero.
+  static I load_pairs_first(const BFloat16* p, int64_t n) {
+    return _mm512_maskz_loadu_epi16(static_cast<__mmask32>((uint32_t{1} << n) - 1), p);
+  }
   // The lower and the upper bf16 of each dword.
   static F low_bf16(I pairs) { return _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16)); }
   static F high_bf16(I pairs) {

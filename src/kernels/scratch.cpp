@@ -1,0 +1,27 @@
+#include "kernels/scratch.h"
+
+#include "base/memory.h"
+
+namespace banyan {
+namespace {
+
+float* at_least(MemoryBlock& block, size_t floats) {
+  size_t bytes = floats * sizeof(float);
+  // Half again, so that a context that grows token by token seldom asks the system.
+  if (block.size() < bytes) block = MemoryBlock(bytes + bytes / 2);
+  return reinterpret_cast<float*>(block.data());
+}
+
+}  // namespace
+
+float* worker_scratch(size_t floats) {
+  thread_local MemoryBlock block;
+  return at_least(block, floats);
+}
+
+float* shared_scratch(size_t floats) {
+  thread_local MemoryBlock block;
+  return at_least(block, floats);
+}
+
+}  // namespace banyan
