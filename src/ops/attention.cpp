@@ -48,6 +48,8 @@ Tensor attention(Step& s, Tensor q, StateId k, StateId v, const AttentionShape& 
                        .page_size = s.pools.page_size_tokens(),
                        .scale = shape.scale,
                        .window = shape.window_tokens,
+                       .soft_cap = shape.soft_cap,
+                       .sinks = shape.sinks,
                        .spans = s.batch.spans.data(),
                        .span_count = static_cast<int64_t>(s.batch.spans.size()),
                        .page_table = page_table_of(s, spec)});
