@@ -225,6 +225,23 @@ void recurrence(benchmark::State& state, const KernelTable* table, bool delta) {
   });
 }
 
+// An empty job of all workers, and a barrier inside a job.
+void empty_job(benchmark::State& state) {
+  ThreadPool& threads = machine(static_cast<int>(state.range(0))).threads;
+  for (auto _ : state) threads.run([](int) {});
+}
+
+void barrier(benchmark::State& state) {
+  constexpr int kBarriers = 1000;
+  ThreadPool& threads = machine(static_cast<int>(state.range(0))).threads;
+  for (auto _ : state) {
+    threads.run([&](int) {
+      for (int i = 0; i < kBarriers; ++i) threads.barrier();
+    });
+  }
+  state.SetItemsProcessed(state.iterations() * kBarriers);
+}
+
 struct Shape {
   const char* name;
   int64_t n, k;
@@ -236,6 +253,8 @@ constexpr Shape kShapes[] = {{"qkv", 4096, 1024},
                              {"head", 151936, 1024}};
 
 void register_all() {
+  benchmark::RegisterBenchmark("job", empty_job)->ArgName("threads")->Arg(2)->UseRealTime();
+  benchmark::RegisterBenchmark("barriers", barrier)->ArgName("threads")->Arg(2)->UseRealTime();
   for (const std::string& name : available_kernels()) {
     const KernelTable* table = *select_kernels(name);
     for (const WeightFormat& format : weight_formats()) {
