@@ -30,7 +30,8 @@ class MemoryBlock {
 // cgroups, its own and those around it, have left.
 int64_t available_memory_bytes();
 
-// What the cgroup (version 1 or 2) at `folder` has left; a number beyond any machine's without a limit.
+// What the cgroup (version 1 or 2) at `folder` has left; a number beyond any machine's without a
+// limit.
 int64_t cgroup_available_bytes(const std::string& folder);
 
 }  // namespace banyan
