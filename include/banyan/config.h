@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "banyan/status.h"
 
@@ -15,11 +16,18 @@ using LoadProgress = std::function<void(int64_t bytes_done, int64_t bytes_total)
 
 struct EngineConfig {
   std::string model_path;  // a folder as Hugging Face publishes it
+  std::string gguf_path;   // a GGUF file whose weights stand in for the folder's; empty: none
 
   std::string dtype = "auto";        // auto (as stored), bf16, f32
   std::string kernels = "auto";      // auto, portable, avx2, avx512, amx
   std::string load_format = "auto";  // auto (safetensors), dummy (seeded random numbers)
   int threads = 0;                   // 0: the processors that this process may use
+
+  // What weights become while they are read: none (as stored), int8, int4, fp8, mxfp4, int4:64.
+  std::string quantization = "none";
+  // "REGEX=FORMAT": another format, or none, bf16, f16, f32, for the matrices whose names the regex
+  // is found in; the last one that matches decides.
+  std::vector<std::string> quantization_overrides;
 
   int64_t context_length_tokens = 0;  // 0: the model's own
   int page_size_tokens = 64;          // a power of two from 1 to 1024

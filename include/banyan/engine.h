@@ -24,10 +24,22 @@ struct LayerSummary {
   std::string ffn;    // "dense"
 };
 
+// Weight matrices that are alike.
+struct WeightSummary {
+  std::string names;     // "model.layers.*.self_attn.{q_proj,k_proj,v_proj}"
+  int64_t matrices = 0;  // in memory, where those in braces are one
+  std::string stored;    // "bf16", "fp8, blocks of 128 x 128"
+  std::string memory;    // "bf16", "int4, groups of 32"
+  bool exact = true;     // memory holds the numbers that are stored
+  int64_t parameters = 0;
+  int64_t bytes = 0;  // in memory
+};
+
 // A model and the plan for its memory, in numbers.
 struct EngineInfo {
   std::string architecture;  // "LlamaForCausalLM"
   std::vector<LayerSummary> layers;
+  std::vector<WeightSummary> weights;
   int64_t vocabulary = 0;
   int64_t hidden = 0;  // width of the residual stream
   int64_t context_length_tokens = 0;

@@ -32,6 +32,10 @@ Status EngineConfig::validate() const {
   if (model_path.empty()) return invalid_argument("model_path is empty; give a model folder");
   TRY(one_of("dtype", dtype, std::array<std::string_view, 3>{"auto", "bf16", "f32"}));
   TRY(one_of("load_format", load_format, std::array<std::string_view, 2>{"auto", "dummy"}));
+  std::string_view format = std::string_view(quantization).substr(0, quantization.find(':'));
+  TRY(one_of("quantization", format,
+             std::array<std::string_view, 5>{"none", "int8", "int4", "fp8", "mxfp4"}));
+  TRY(in_range<size_t>("quantization_overrides", quantization_overrides.size(), 0, 1024));
   TRY(in_range("threads", threads, 0, 1024));
   TRY(in_range<int64_t>("context_length_tokens", context_length_tokens, 0, kTokensMax));
   TRY(in_range("page_size_tokens", page_size_tokens, 1, 1024));

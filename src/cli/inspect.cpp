@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 
 #include "banyan/engine.h"
@@ -28,8 +29,19 @@ Json to_json(const EngineInfo& info, int sequences) {
   for (size_t i = 0; i < info.layers.size(); ++i) {
     layers.push_back({{"index", i}, {"mixer", info.layers[i].mixer}, {"ffn", info.layers[i].ffn}});
   }
+  Json weights = Json::array();
+  for (const WeightSummary& w : info.weights) {
+    weights.push_back({{"names", w.names},
+                       {"matrices", w.matrices},
+                       {"stored", w.stored},
+                       {"memory", w.memory},
+                       {"exact", w.exact},
+                       {"parameters", w.parameters},
+                       {"bytes", w.bytes}});
+  }
   return {{"family", info.architecture},
           {"layers", std::move(layers)},
+          {"weights", std::move(weights)},
           {"vocabulary", info.vocabulary},
           {"context_length_tokens", info.context_length_tokens},
           {"tensors", info.tensors},
@@ -71,6 +83,24 @@ std::string describe_layers(const std::vector<LayerSummary>& layers) {
   return text;
 }
 
+// A line for each kind of matrix: names, how many, stored as, in memory as, bytes.
+std::string describe_weights(const std::vector<WeightSummary>& weights) {
+  constexpr size_t kNameColumns = 22;
+  size_t names = kNameColumns, stored = 0, memory = 0;
+  for (const WeightSummary& w : weights) {
+    names = std::max(names, w.names.size() + 4);
+    stored = std::max(stored, w.stored.size() + 2);
+    memory = std::max(memory, w.memory.size() + 2);
+  }
+  std::string text;
+  for (const WeightSummary& w : weights) {
+    text += fmt::format("  {:<{}}{:>6} x  {:<{}}{} {:<{}}{:>10}\n", w.names, names - 2, w.matrices,
+                        w.stored, stored, w.exact ? "= " : "~ ", w.memory, memory,
+                        format_bytes(w.bytes));
+  }
+  return text;
+}
+
 std::string describe(const EngineInfo& info, int sequences) {
   auto line = [](std::string_view name, const std::string& value) {
     return fmt::format("{:<22}{}\n", name, value);
@@ -92,6 +122,8 @@ std::string describe(const EngineInfo& info, int sequences) {
     text += line("  within the window", format_bytes(info.state_bytes_per_window_token));
   }
   text += line("state per sequence", format_bytes(info.state_bytes_per_sequence));
+  text += "\nweight matrices: stored as = (exactly) or ~ (rounded to) in memory as\n";
+  text += describe_weights(info.weights);
   text += "\nmemory plan\n";
   text += line("  weights", format_bytes(info.weight_bytes));
   std::string states =

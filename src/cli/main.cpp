@@ -20,7 +20,7 @@
 namespace banyan::cli {
 namespace {
 
-constexpr std::array<const Verb*, 10> kVerbs = {
+constexpr std::array<const Verb*, 11> kVerbs = {
     &kRunVerb,            //
     &kServeVerb,          //
     &kGenerateVerb,       //
@@ -28,6 +28,7 @@ constexpr std::array<const Verb*, 10> kVerbs = {
     &kTokenizeVerb,       //
     &kDetokenizeVerb,     //
     &kInspectVerb,        //
+    &kQuantizeVerb,       //
     &kBenchOneBatchVerb,  //
     &kBenchPrefixCacheVerb,
     &kBenchServingVerb,

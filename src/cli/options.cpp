@@ -39,9 +39,22 @@ void add_model_options(CLI::App& app, EngineConfig& config, const std::string& l
                  "Model folder as Hugging Face publishes it")
       ->required()
       ->type_name("DIR");
+  app.add_option("--gguf", config.gguf_path,
+                 "Takes the weights from this GGUF file, config and tokenizer from the folder")
+      ->type_name("FILE");
   app.add_option("--dtype", config.dtype, "Weights in memory; auto: as they are stored")
       ->check(CLI::IsMember({"auto", "bf16", "f32"}, CLI::ignore_case))
       ->type_name("NAME");
+  app.add_option("--quantization,-q", config.quantization,
+                 "Quantise the weights while they are read: none (as they are stored), int8, int4, "
+                 "fp8, mxfp4; int8 and int4 with the columns that share a scale: int4:64")
+      ->type_name("NAME");
+  app.add_option("--quantization-override", config.quantization_overrides,
+                 "Another format, or none, bf16, f16, f32, for matrices with REGEX in their name; "
+                 "may be repeated, the last that matches decides")
+      ->allow_extra_args(false)
+      ->default_str("")
+      ->type_name("REGEX=NAME");
   app.add_option("--threads", config.threads, "Threads that compute; 0: one per processor")
       ->check(CLI::Range(0, 1024))
       ->type_name("N");

@@ -19,9 +19,9 @@ class App;
 
 namespace banyan::cli {
 
-// --model, --dtype, --threads, --kernels, --load-format, --context-length and --log-level, with the
-// names that other engines have for them. The last one takes effect while parsing; `log_level` is
-// what holds without it.
+// --model, --gguf, --dtype, --quantization and its overrides, --threads, --kernels, --load-format,
+// --context-length and --log-level, with the names that other engines have for them. The last one
+// takes effect while parsing; `log_level` is what holds without it.
 void add_model_options(CLI::App& app, EngineConfig& config, const std::string& log_level = "warn");
 
 // How to draw tokens and when to stop; what is not given is left to the verb.

@@ -47,7 +47,6 @@ constexpr std::array kRefused = std::to_array<const char*>({
     "--download-dir",
     "--hf-repo",
     "--json-model-override-args,--hf-overrides",
-    "--quantization,-q",
     "--kv-cache-dtype,--cache-type-k,--cache-type-v",
     "--n-gpu-layers,--gpu-layers",
     "--cpu-offload-gb",

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "cache/radix_tree.h"
+#include "engine/weight_summary.h"
 #include "kernels/select.h"
 #include "ops/linear.h"
 #include "ops/rowwise.h"
@@ -131,6 +132,7 @@ Result<EngineInfo> plan_memory(const EngineConfig& config, const LoadedModel& mo
                   .threads = threads,
                   .page_size_tokens = config.page_size_tokens};
   for (const LayerInfo& layer : m.layers) info.layers.push_back({layer.mixer, layer.ffn});
+  info.weights = summarise_weights(model.matrices);
   info.state_bytes_per_token = static_cast<int64_t>(state_bytes_per_token(model.states) +
                                                     state_bytes_per_window_token(model.states));
   info.state_bytes_per_sequence = static_cast<int64_t>(state_bytes_per_slot(model.states));

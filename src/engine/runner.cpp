@@ -32,8 +32,11 @@ Result<EngineInfo> inspect_model(const EngineConfig& config) {
   TRY(config.validate());
   const KernelTable* kernels = TRY(select_kernels(config.kernels));
   LoadedModel model = TRY(load_model({.folder = config.model_path,
+                                      .gguf = config.gguf_path,
                                       .dtype = config.dtype,
                                       .load_format = config.load_format,
+                                      .quantization = config.quantization,
+                                      .quantization_overrides = config.quantization_overrides,
                                       .kernels = kernels,
                                       .dry = true}));
   // The weights are not in memory yet.
@@ -49,8 +52,11 @@ Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
   runner->kernels_ = TRY(select_kernels(config.kernels));
   runner->threads_ = std::make_unique<ThreadPool>(thread_count(config));
   runner->model_ = TRY(load_model({.folder = config.model_path,
+                                   .gguf = config.gguf_path,
                                    .dtype = config.dtype,
                                    .load_format = config.load_format,
+                                   .quantization = config.quantization,
+                                   .quantization_overrides = config.quantization_overrides,
                                    .kernels = runner->kernels_,
                                    .threads = runner->threads_.get(),
                                    .progress = progress,

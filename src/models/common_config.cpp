@@ -43,8 +43,6 @@ DecoderConfig read_decoder(const ConfigFile& config, const Builder& b, std::stri
   c.tied = read_tied(config, b, embedding);
   c.embedding = embedding;
   config.only("hidden_act", {"silu", "swish"});
-  config.expect(!config.has("quantization_config"),
-                "quantization_config: quantized checkpoints are not supported yet");
   ignore_common(config);
   return c;
 }

@@ -10,6 +10,7 @@
 #include "weights/checkpoint.h"
 #include "weights/config_file.h"
 #include "weights/convert.h"
+#include "weights/gguf.h"
 
 namespace banyan {
 namespace {
@@ -42,7 +43,8 @@ void warn_unread(const ConfigFile& config, std::string_view architecture) {
 
 // Declares the family's weights; `dry` only checks and counts them.
 Result<LoadedModel> build(const Family& family, const ConfigFile& config,
-                          const WeightSource* source, const ModelOptions& options, bool dry) {
+                          const WeightSource* source, const QuantConfig& quant,
+                          const QuantizationPlan& plan, const ModelOptions& options, bool dry) {
   const WeightFormat* format = format_named(options.dtype);  // null for auto
   DType dtype = format ? format->element : TRY(stored_dtype(config, source));
   WeightLoader loader({.source = source,
@@ -50,6 +52,8 @@ Result<LoadedModel> build(const Family& family, const ConfigFile& config,
                        .threads = options.threads,
                        .format = format,
                        .dtype = dtype,
+                       .quant = quant,
+                       .plan = &plan,
                        .dry = dry,
                        .progress = options.progress});
   LoadedModel loaded;
@@ -58,6 +62,7 @@ Result<LoadedModel> build(const Family& family, const ConfigFile& config,
   loaded.weights = loader.take_store();
   loaded.states = loader.take_states();
   loaded.counts = loader.counts();
+  loaded.matrices = loader.take_matrices();
   return loaded;
 }
 
@@ -69,18 +74,27 @@ Result<LoadedModel> load_model(const ModelOptions& options) {
   const Family* family = TRY(find_family(architecture, options.families));
 
   std::optional<Checkpoint> checkpoint;
-  if (options.load_format != "dummy") checkpoint = TRY(Checkpoint::open(options.folder));
-  const WeightSource* source = checkpoint ? &*checkpoint : nullptr;
+  std::optional<GgufFile> gguf;
+  const WeightSource* source = nullptr;
+  if (options.load_format != "dummy" && options.gguf.empty()) {
+    source = &checkpoint.emplace(TRY(Checkpoint::open(options.folder)));
+  } else if (options.load_format != "dummy") {
+    source = &gguf.emplace(TRY(GgufFile::open(options.gguf)));
+  }
 
   // Whatever is wrong is found before the first of perhaps many gigabytes is read.
-  LoadedModel planned = TRY(build(*family, config, source, options, true));
+  QuantConfig quant = TRY(read_quant_config(config));
+  QuantizationPlan plan =
+      TRY(QuantizationPlan::create(options.quantization, options.quantization_overrides));
+  LoadedModel planned = TRY(build(*family, config, source, quant, plan, options, true));
+  TRY(plan.check_overrides_matched());
   warn_unread(config, architecture);
   if (options.dry) return planned;
   if (planned.counts.bytes > available_memory_bytes()) {
     return exhausted("{}: the weights take {} bytes, {} are available", options.folder,
                      planned.counts.bytes, available_memory_bytes());
   }
-  return build(*family, config, source, options, false);
+  return build(*family, config, source, quant, plan, options, false);
 }
 
 }  // namespace banyan

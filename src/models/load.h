@@ -20,12 +20,16 @@ struct LoadedModel {
   WeightStore weights;  // what the model's matrices and vectors look into
   std::vector<StateSpec> states;
   WeightCounts counts;
+  std::vector<MatrixRecord> matrices;
 };
 
 struct ModelOptions {
   std::string folder;
+  std::string gguf;                  // a file whose weights stand in for the folder's; empty: none
   std::string dtype = "auto";        // auto, bf16, f32
   std::string load_format = "auto";  // auto, dummy
+  std::string quantization = "none";
+  std::vector<std::string> quantization_overrides;
   const KernelTable* kernels = nullptr;
   ThreadPool* threads = nullptr;
   bool dry = false;  // check the checkpoint and count, without reading weights

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 namespace banyan {
 namespace {
@@ -10,11 +11,12 @@ constexpr std::array kFormats = {
     WeightFormat{"f32", DType::kF32, &KernelTable::gemm_f32},
     WeightFormat{"bf16", DType::kBF16, &KernelTable::gemm_bf16},
     WeightFormat{"f16", DType::kF16, &KernelTable::gemm_f16},
-    WeightFormat{"int8", DType::kI8, &KernelTable::gemm_int8, true},
-    WeightFormat{"int4", DType::kU8, &KernelTable::gemm_int4, true},
+    WeightFormat{"int8", DType::kI8, &KernelTable::gemm_int8, true, quantise_int8},
+    WeightFormat{"int4", DType::kU8, &KernelTable::gemm_int4, true, quantise_int4, 32},
     WeightFormat{"uint4", DType::kU8, &KernelTable::gemm_uint4, true},
-    WeightFormat{"mxfp4", DType::kU8, &KernelTable::gemm_mxfp4, true},
-    WeightFormat{"fp8", DType::kF8E4M3, &KernelTable::gemm_fp8, true},
+    WeightFormat{"mxfp4", DType::kU8, &KernelTable::gemm_mxfp4, true, quantise_mxfp4, 32},
+    WeightFormat{"fp8", DType::kF8E4M3, &KernelTable::gemm_fp8, true, quantise_fp8, kFp8Block,
+                 kFp8Block},
 };
 
 template <class Match>
@@ -24,6 +26,17 @@ const WeightFormat* find(Match match) {
 }
 
 }  // namespace
+
+int64_t quantise_group(const WeightFormat& format, int64_t columns, int64_t wanted) {
+  constexpr int64_t kGroupMultiple = 32;  // kernels/gemm.h
+  if (wanted == 0) wanted = format.quantise_group;
+  if (wanted == 0) return columns;
+  // A block of fp8 that is wider than the row is the row; one that the row ends within is cut into
+  // groups that both divide into.
+  if (format.quantise_rows > 1 && columns <= wanted) return columns;
+  int64_t group = std::gcd(wanted, columns);
+  return group % kGroupMultiple == 0 ? group : 0;
+}
 
 std::span<const WeightFormat> weight_formats() {
   return kFormats;

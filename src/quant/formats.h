@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "kernels/kernel_table.h"
+#include "quant/codes.h"
 
 namespace banyan {
 
@@ -15,7 +16,17 @@ struct WeightFormat {
   DType element;          // of the rows that its kernel packs: elements, or codes of one byte each
   GemmKernel KernelTable::* kernel;
   bool quantised = false;  // whether groups of columns have scales
+
+  // Makes its codes from f32 rows; null if only checkpoints have them.
+  void (*quantise)(const float* x, const RowsShape& shape, const QuantisedRows& to) = nullptr;
+  int64_t quantise_group = 0;  // columns that share a scale then; 0: the whole row
+  int64_t quantise_rows = 1;   // rows that share a scale then: work is cut between them only
 };
+
+// The columns that share a scale when rows of `columns` are quantised to `format` in groups of
+// `wanted` (0: its own), or less where those do not divide the row; 0 when such rows do not divide
+// into groups that kernels multiply.
+int64_t quantise_group(const WeightFormat& format, int64_t columns, int64_t wanted);
 
 std::span<const WeightFormat> weight_formats();
 

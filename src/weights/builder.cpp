@@ -1,12 +1,10 @@
 #include "weights/builder.h"
 
 #include <algorithm>
-#include <atomic>
+#include <array>
 #include <cmath>
-#include <mutex>
 #include <ranges>
 
-#include "base/check.h"
 #include "base/error.h"
 #include "weights/convert.h"
 #include "weights/random_weights.h"
@@ -15,7 +13,6 @@ namespace banyan {
 namespace {
 
 constexpr size_t kProblemsShown = 8;
-constexpr int64_t kPackBytes = 1 << 20;  // read, converted and packed at a time by one worker
 
 std::string shape_text(std::span<const int64_t> shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
@@ -26,11 +23,23 @@ auto beyond_one(const auto& shape) {
   return shape | std::views::filter([](int64_t extent) { return extent != 1; });
 }
 
-// The format that holds every part without loss.
-const WeightFormat* widest_format(const WeightFormat* a, const WeightFormat* b) {
-  if (a == nullptr || a == b) return b;
-  return format_of(DType::kF32);
+// Tensors of a quantised checkpoint that no matrix has for its own: scales for a cache in fp8,
+// which ours is not.
+bool is_cache_scale(std::string_view name) {
+  constexpr std::array<std::string_view, 6> kLeaves = {
+      ".k_scale", ".v_scale", ".q_scale", ".prob_scale", ".output_scale", ".output_zero_point"};
+  return std::ranges::any_of(kLeaves, [&](std::string_view leaf) { return name.ends_with(leaf); });
 }
+
+// Tensors that a quantised matrix has instead of `weight`.
+constexpr std::array<std::string_view, 2> kCodeLeaves = {"weight_packed", "qweight"};
+constexpr std::string_view kWeightLeaf = ".weight";
+
+// Whatever a matrix may consist of: once one of them is wrong, the others are no news.
+constexpr std::array<std::string_view, 14> kMatrixLeaves = {
+    "weight",       "weight_packed", "weight_scale",   "weight_scale_inv",    "weight_zero_point",
+    "weight_g_idx", "weight_shape",  "weight_scale_2", "weight_global_scale", "qweight",
+    "qzeros",       "scales",        "g_idx",          "input_scale"};
 
 }  // namespace
 
@@ -49,7 +58,8 @@ WeightLoader::WeightLoader(LoadOptions options) : options_(std::move(options)) {
 Status WeightLoader::finish() {
   if (options_.source != nullptr) {
     for (const TensorInfo* tensor : options_.source->tensors()) {
-      if (used_.contains(tensor->name)) continue;
+      if (used_.contains(tensor->name) || is_zero_bias(*tensor)) continue;
+      if (options_.quant.method != QuantMethod::kNone && is_cache_scale(tensor->name)) continue;
       problems_.push_back(fmt::format("{} {} is not used by this architecture", tensor->name,
                                       shape_text(tensor->shape)));
     }
@@ -103,46 +113,62 @@ void WeightLoader::count_active(int64_t parameters, int64_t bytes, const TokenSh
   counts_.bytes_streamed += part(bytes, share.mean);
 }
 
-void WeightLoader::pack(const TensorInfo* tensor, const std::string& name,
-                        const PackedMatrix& matrix, int64_t row_begin, int64_t row_count) {
+std::optional<StoredMatrix> WeightLoader::claim_matrix(const std::string& name, int64_t rows,
+                                                       int64_t columns) {
+  auto stored = StoredMatrix::find(*options_.source, options_.quant, name, rows, columns);
+  if (!stored) {
+    problems_.push_back(stored.error().message);
+    for (std::string_view leaf : kMatrixLeaves) used_.insert(fmt::format("{}.{}", name, leaf));
+    return std::nullopt;
+  }
+  for (const TensorInfo* tensor : stored->tensors()) {
+    if (used_.insert(tensor->name).second) continue;
+    problems_.push_back(fmt::format("{} is used twice", tensor->name));
+    return std::nullopt;
+  }
+  return *std::move(stored);
+}
+
+// AutoGPTQ and its like give every matrix a bias, zeros where the model has none.
+bool WeightLoader::is_zero_bias(const TensorInfo& tensor) const {
+  constexpr std::string_view kLeaf = ".bias";
+  if (!tensor.name.ends_with(kLeaf) || !is_float_dtype(tensor.dtype)) return false;
+  std::string matrix = tensor.name.substr(0, tensor.name.size() - kLeaf.size());
+  if (!used_.contains(matrix + ".qweight")) return false;
+  std::vector<std::byte> raw(tensor.bytes.size());
+  return options_.source->read(tensor, 0, raw) &&
+         std::ranges::all_of(raw, [](std::byte b) { return b == std::byte{0}; });
+}
+
+void WeightLoader::pack(std::span<MatrixSource> sources, PackedMatrix& matrix) {
   if (options_.dry) return;
-  const GemmKernel& kernel = options_.kernels->*matrix.format->kernel;
-  DType source_dtype = tensor ? tensor->dtype : DType::kF32;
-  size_t source_row = static_cast<size_t>(matrix.columns) * dtype_bytes(source_dtype);
-  size_t packed_row = static_cast<size_t>(matrix.columns) * dtype_bytes(matrix.format->element);
-  int64_t chunk = std::clamp<int64_t>(kPackBytes / static_cast<int64_t>(source_row), 1, row_count);
-  std::mutex mutex;
-  Status status;
-  options_.threads->parallel_for(row_count, chunk, [&](int64_t begin, int64_t end) {
-    std::vector<std::byte> source(static_cast<size_t>(chunk) * source_row);
-    std::vector<std::byte> converted(static_cast<size_t>(chunk) * packed_row);
-    for (int64_t row = begin; row < end; row += chunk) {
-      int64_t rows = std::min(chunk, end - row);
-      int64_t count = rows * matrix.columns;
-      if (tensor == nullptr) {
-        random_elements(name, row * matrix.columns, count, 0,
-                        reinterpret_cast<float*>(source.data()));
-      } else if (Status read = options_.source->read(
-                     *tensor, static_cast<size_t>(row) * source_row,
-                     std::span(source).first(static_cast<size_t>(rows) * source_row));
-                 !read) {
-        std::lock_guard lock(mutex);
-        status = read;
-        return;
-      }
-      convert_elements(source.data(), source_dtype, converted.data(), matrix.format->element,
-                       count);
-      kernel.pack({.source = converted.data(),
-                   .packed = matrix.data,
-                   .n = matrix.rows,
-                   .k = matrix.columns,
-                   .group = matrix.group,
-                   .row_begin = row_begin + row,
-                   .row_count = rows});
+  matrix.data = store_.allocate(matrix.bytes);
+  int64_t row = 0;
+  for (MatrixSource& source : sources) {
+    Status status =
+        pack_rows(source, matrix, row, options_.kernels->*matrix.format->kernel, *options_.threads);
+    if (!status) problems_.push_back(status.error().message);
+    row += source.rows;
+    int64_t bytes = source.rows * matrix.columns * static_cast<int64_t>(sizeof(float));
+    if (source.stored) {
+      bytes = 0;
+      for (const TensorInfo* t : source.stored->tensors()) bytes += std::ssize(t->bytes);
     }
-  });
-  if (!status) problems_.push_back(status.error().message);
-  report_progress(row_count * static_cast<int64_t>(source_row));
+    report_progress(bytes);
+  }
+}
+
+void WeightLoader::record(std::span<const MatrixSource> sources, const PackedMatrix& matrix) {
+  MatrixRecord record{.form = {matrix.format, matrix.group},
+                      .columns = matrix.columns,
+                      .bytes = static_cast<int64_t>(matrix.bytes)};
+  for (const MatrixSource& source : sources) {
+    record.parts.push_back({.name = source.name,
+                            .rows = source.rows,
+                            .stored = source.stored ? source.stored->describe() : "random numbers",
+                            .keeps_codes = keeps_codes(source, record.form)});
+  }
+  matrices_.push_back(std::move(record));
 }
 
 float* WeightLoader::allocate_values(int64_t count, const TokenShare& share) {
@@ -184,32 +210,29 @@ std::string Builder::full_name(std::string_view name) const {
 PackedMatrix Builder::matrix(std::initializer_list<MatrixPart> parts, int64_t columns,
                              MatrixUse use) const {
   LoadOptions& options = loader_->options_;
-  std::vector<const TensorInfo*> tensors;
-  const WeightFormat* stored = nullptr;
-  PackedMatrix matrix{.columns = columns, .group = columns};
+  std::vector<MatrixSource> sources;
+  PackedMatrix matrix{.columns = columns};
   bool complete = true;
   for (const MatrixPart& part : parts) {
+    MatrixSource source{.name = full_name(part.name), .rows = part.rows};
+    if (options.source) source.stored = loader_->claim_matrix(source.name, part.rows, columns);
+    complete = complete && (source.stored || options.source == nullptr);
+    if (options.plan != nullptr) source.choice = options.plan->choose(source.name, use);
     matrix.rows += part.rows;
-    std::string name = full_name(fmt::format("{}.weight", part.name));
-    const TensorInfo* tensor =
-        options.source ? loader_->claim(name, {part.rows, columns}) : nullptr;
-    complete = complete && (tensor != nullptr || options.source == nullptr);
-    stored = widest_format(stored, format_of(tensor ? tensor->dtype : options.dtype));
-    tensors.push_back(tensor);
+    sources.push_back(std::move(source));
   }
   if (!complete) return {};
-
-  matrix.format = options.format ? options.format : stored;
-  const GemmKernel& kernel = options.kernels->*matrix.format->kernel;
-  matrix.bytes = kernel.packed_bytes(matrix.rows, columns, matrix.group);
-  if (!options.dry) matrix.data = loader_->store_.allocate(matrix.bytes);
-  int64_t row = 0;
-  size_t index = 0;
-  for (const MatrixPart& part : parts) {
-    loader_->pack(tensors[index++], full_name(part.name), matrix, row, part.rows);
-    row += part.rows;
+  auto form = choose_form(sources, columns, options.format, options.dtype);
+  if (!form) {
+    loader_->problems_.push_back(form.error().message);
+    return {};
   }
-
+  matrix.format = form->format;
+  matrix.group = form->group;
+  matrix.bytes =
+      (options.kernels->*matrix.format->kernel).packed_bytes(matrix.rows, columns, matrix.group);
+  loader_->pack(sources, matrix);
+  loader_->record(sources, matrix);
   WeightCounts& counts = loader_->counts_;
   counts.parameters += matrix.rows * columns;
   counts.bytes += static_cast<int64_t>(matrix.bytes);
@@ -271,7 +294,14 @@ DType Builder::state_dtype() const {
 
 bool Builder::has(std::string_view name) const {
   const WeightSource* source = loader_->options_.source;
-  return source != nullptr && source->find(full_name(name)) != nullptr;
+  if (source == nullptr) return false;
+  std::string full = full_name(name);
+  if (source->find(full) != nullptr) return true;
+  if (!full.ends_with(kWeightLeaf)) return false;
+  full.resize(full.size() - kWeightLeaf.size());
+  return std::ranges::any_of(kCodeLeaves, [&](std::string_view leaf) {
+    return source->find(fmt::format("{}.{}", full, leaf)) != nullptr;
+  });
 }
 
 void Builder::reject(std::string_view problem) const {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +26,10 @@
 #include "quant/formats.h"
 #include "tensor/tensor.h"
 #include "weights/checkpoint.h"
+#include "weights/matrix_packer.h"
+#include "weights/quant_config.h"
+#include "weights/quantization_plan.h"
+#include "weights/stored_matrix.h"
 
 namespace banyan {
 
@@ -54,13 +59,29 @@ struct TokenShare {
   double mean = 1, min = 1, max = 1;
 };
 
+// One matrix of a model: what the checkpoint has of it, and what it is in memory.
+struct MatrixRecord {
+  struct Part {
+    std::string name;  // "model.layers.0.self_attn.q_proj"
+    int64_t rows = 0;
+    std::string stored;        // "bf16", "fp8, blocks of 128 x 128"
+    bool keeps_codes = false;  // its codes are taken as they are
+  };
+  std::vector<Part> parts;  // stacked
+  MatrixForm form;
+  int64_t columns = 0;
+  int64_t bytes = 0;  // in memory
+};
+
 struct LoadOptions {
   const WeightSource* source = nullptr;  // null: seeded random weights of the declared shapes
   const KernelTable* kernels = nullptr;
   ThreadPool* threads = nullptr;
-  const WeightFormat* format = nullptr;  // of every matrix; null: as each is stored
-  DType dtype = DType::kBF16;            // of states, and of random weights
-  bool dry = false;                      // check and count, but read and reserve nothing
+  const WeightFormat* format = nullptr;    // of every matrix; null: as each is stored
+  DType dtype = DType::kBF16;              // of states, and of random weights
+  QuantConfig quant;                       // how the source's matrices are quantised
+  const QuantizationPlan* plan = nullptr;  // what is asked for beside `format`, or null
+  bool dry = false;                        // check and count, but read and reserve nothing
   LoadProgress progress;
 };
 
@@ -74,6 +95,7 @@ class WeightLoader {
 
   WeightStore take_store() { return std::move(store_); }
   std::vector<StateSpec> take_states() { return std::move(states_); }
+  std::vector<MatrixRecord> take_matrices() { return std::move(matrices_); }
   const WeightCounts& counts() const { return counts_; }
 
  private:
@@ -88,8 +110,11 @@ class WeightLoader {
   // Reads all elements of a tensor, or makes random ones where it is null, as f32.
   void fill(const TensorInfo* tensor, const std::string& name, int64_t count, float random_center,
             float* to);
-  void pack(const TensorInfo* tensor, const std::string& name, const PackedMatrix& matrix,
-            int64_t row_begin, int64_t row_count);
+  // The checkpoint's matrix of that name and shape, if it has one; else the problem is noted.
+  std::optional<StoredMatrix> claim_matrix(const std::string& name, int64_t rows, int64_t columns);
+  bool is_zero_bias(const TensorInfo& tensor) const;
+  void pack(std::span<MatrixSource> sources, PackedMatrix& matrix);
+  void record(std::span<const MatrixSource> sources, const PackedMatrix& matrix);
   void report_progress(int64_t bytes);
   // Counts a weight that `share` of the tokens pass through.
   void count_active(int64_t parameters, int64_t bytes, const TokenShare& share);
@@ -97,6 +122,7 @@ class WeightLoader {
   LoadOptions options_;
   WeightStore store_;
   std::vector<StateSpec> states_;
+  std::vector<MatrixRecord> matrices_;
   WeightCounts counts_;
   std::unordered_set<std::string> used_;
   std::vector<std::string> problems_;
@@ -110,12 +136,6 @@ struct MatrixPart {
   int64_t rows;
 };
 
-enum class MatrixUse : uint8_t {
-  kMultiply,  // every token streams the whole matrix
-  kLookUp,    // a token reads one row
-  kBoth,      // an embedding that is also the output head
-};
-
 // A scope of names. Cheap to copy; valid while its WeightLoader lives.
 class Builder {
  public:
@@ -125,7 +145,8 @@ class Builder {
   Builder operator/(std::string_view name) const;
   Builder operator/(int64_t index) const;
 
-  // Packs `<scope>.<part>.weight` [rows, columns] of each part one under the other.
+  // Packs `<scope>.<part>.weight` [rows, columns], or what stands for it in a quantised checkpoint,
+  // of each part one under the other.
   PackedMatrix matrix(std::initializer_list<MatrixPart> parts, int64_t columns,
                       MatrixUse use = MatrixUse::kMultiply) const;
 
@@ -146,15 +167,15 @@ class Builder {
   // The same scope, for weights that only a share of the tokens passes through.
   Builder with_share(const TokenShare& share) const;
 
-  // `<scope>.<name>.weight` [rows, columns] as f32, to derive weights from. Nothing on a problem,
-  // and when nothing is read.
+  // `<scope>.<name>.weight` [rows, columns], be it quantised, as f32, to derive weights from.
+  // Nothing on a problem, and when nothing is read.
   std::vector<float> floats(std::string_view name, int64_t rows, int64_t columns) const;
   // A matrix [rows, columns] of `format`, packed from elements that floats() gave in any order; no
   // elements where there were none.
   PackedMatrix derived(std::string_view format, int64_t rows, int64_t columns,
                        std::span<const float> elements) const;
 
-  // Whether the checkpoint has `<scope>.<name>`; false for random weights.
+  // Whether the checkpoint has `<scope>.<name>`, be it quantised; false for random weights.
   bool has(std::string_view name) const;
   // Fails the load; `problem` follows the scope's name.
   void reject(std::string_view problem) const;

@@ -54,8 +54,8 @@ std::unexpected<Error> nothing_to_read(const std::string& folder) {
         missing, quote(pickle));
   }
   if (!gguf.empty()) {
-    return unsupported("{}; {} is there, but GGUF is not read: use the safetensors checkpoint",
-                       missing, quote(gguf));
+    return unsupported("{}; {} is there: give it beside the folder with --gguf {}/{}", missing,
+                       quote(gguf), folder, gguf);
   }
   return not_found("{}", missing);
 }
@@ -69,7 +69,11 @@ Status check_folder(const std::string& folder) {
   if (code) return io_error("{}: {}", folder, code.message());
   if (std::filesystem::is_directory(status)) return {};
   if (folder.ends_with(".gguf")) {
-    return unsupported("{}: GGUF is not read: give the folder of a safetensors checkpoint", folder);
+    return unsupported(
+        "{}: a GGUF file alone is not enough: give the Hugging Face folder that has its "
+        "config.json "
+        "and tokenizer, and this file beside it with --gguf",
+        folder);
   }
   return invalid_argument("{}: a file; give the folder that has config.json and {}", folder,
                           kSingleFile);

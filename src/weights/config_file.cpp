@@ -201,6 +201,12 @@ ConfigFile ConfigFile::object(std::string_view key) const {
   return ConfigFile(shared_, value == nullptr ? &empty_object() : value, name + ".");
 }
 
+std::vector<std::string> ConfigFile::keys() const {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : object_->items()) keys.push_back(key);
+  return keys;
+}
+
 void ConfigFile::only(std::string_view key, std::initializer_list<Json> supported) const {
   const Json* value = look_up(key);
   if (value == nullptr || std::ranges::find(supported, *value) != supported.end()) return;
@@ -215,6 +221,12 @@ void ConfigFile::only(std::string_view key, std::initializer_list<Json> supporte
 
 void ConfigFile::ignore(std::initializer_list<std::string_view> keys) const {
   for (std::string_view key : keys) shared_->read.insert(prefix_ + std::string(key));
+}
+
+void ConfigFile::ignore_object(std::string_view key) const {
+  std::string name = prefix_ + std::string(key);
+  shared_->read.insert(name);
+  shared_->opened.erase(name);
 }
 
 Status ConfigFile::finish() const {

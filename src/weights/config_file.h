@@ -68,6 +68,8 @@ class ConfigFile {
 
   // The object under `key`; one without keys when it is absent.
   ConfigFile object(std::string_view key) const;
+  // The keys of this object, in the order of the file.
+  std::vector<std::string> keys() const;
 
   // Refuses (kUnsupported) any value but the `supported` ones; absent is fine. Our list is of JSON
   // values: only("hidden_act", {"silu"}), only("attention_bias", {false}).
@@ -79,6 +81,8 @@ class ConfigFile {
   }
   // Counts keys that do not change what the model computes as read.
   void ignore(std::initializer_list<std::string_view> keys) const;
+  // Counts the object under `key` as read, with all that is in it.
+  void ignore_object(std::string_view key) const;
 
   Status finish() const;                    // the first error, if there was one
   std::vector<std::string> unread() const;  // "key" or "object.key"; not null

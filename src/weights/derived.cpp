@@ -2,19 +2,30 @@
 #include "base/check.h"
 #include "weights/builder.h"
 #include "weights/convert.h"
+#include "weights/random_weights.h"
 
 namespace banyan {
 
 std::vector<float> Builder::floats(std::string_view name, int64_t rows, int64_t columns) const {
   const LoadOptions& options = loader_->options_;
-  std::string full = full_name(fmt::format("{}.weight", name));
-  const TensorInfo* tensor = options.source ? loader_->claim(full, {rows, columns}) : nullptr;
-  if (tensor == nullptr && options.source != nullptr) return {};
+  std::string full = full_name(name);
+  std::optional<StoredMatrix> stored;
+  if (options.source != nullptr) stored = loader_->claim_matrix(full, rows, columns);
+  if (!stored && options.source != nullptr) return {};
   loader_->counts_.parameters += rows * columns;
   loader_->count_active(rows * columns, 0, share_);
   if (options.dry) return {};
   std::vector<float> elements(static_cast<size_t>(rows * columns));
-  loader_->fill(tensor, tensor ? full : full_name(name), rows * columns, 0, elements.data());
+  if (!stored) {
+    random_elements(full, 0, rows * columns, 0, elements.data());
+    return elements;
+  }
+  Status read = stored->load();
+  if (read) read = stored->read_floats(0, rows, elements.data());
+  if (!read) loader_->problems_.push_back(read.error().message);
+  for (const TensorInfo* tensor : stored->tensors()) {
+    loader_->report_progress(std::ssize(tensor->bytes));
+  }
   return elements;
 }
 

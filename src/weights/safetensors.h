@@ -26,11 +26,26 @@
 
 namespace banyan {
 
+// Numbers that lie in blocks with scales of their own (weights/gguf_blocks.h).
+enum class BlockFormat : uint8_t {
+  kNone,
+  kQ4_0,
+  kQ4_1,
+  kQ5_0,
+  kQ5_1,
+  kQ8_0,
+  kQ4_K,
+  kQ5_K,
+  kQ6_K,
+  kMxfp4,
+};
+
 struct TensorInfo {
   std::string name;
-  DType dtype;
-  std::vector<int64_t> shape;        // empty for a scalar; a dimension may be 0
-  std::span<const std::byte> bytes;  // row major, little endian; a view into the map
+  DType dtype;                              // U8 for blocks
+  std::vector<int64_t> shape;               // empty for a scalar; a dimension may be 0
+  std::span<const std::byte> bytes;         // row major, little endian; a view into the map
+  BlockFormat blocks = BlockFormat::kNone;  // other than safetensors files have
 };
 
 struct SafetensorsHeader {

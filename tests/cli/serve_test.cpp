@@ -130,7 +130,7 @@ TEST(Serve, RefusesConfigurationFilesByNameOfWhatIsWrong) {
     return result.err;
   };
   EXPECT_NE(error("no-such-option: 1\n").find("no-such-option"), std::string::npos);
-  EXPECT_NE(error("quantization: fp8\n").find("quantization"), std::string::npos);
+  EXPECT_NE(error("quantization: fp9\n").find("quantization"), std::string::npos);
   EXPECT_NE(error("port: many\n").find("port"), std::string::npos);
   EXPECT_NE(error("port: {a: 1}\n").find("port"), std::string::npos);
   EXPECT_NE(error("- port\n").find("mapping"), std::string::npos);
@@ -147,7 +147,7 @@ TEST(Serve, RefusesWhatItKnowsOfOtherEnginesByName) {
     EXPECT_EQ(result.exit_code, 2) << result.err;
     return result.err;
   };
-  EXPECT_NE(error({"--quantization", "fp8"}).find("--quantization"), std::string::npos);
+  EXPECT_NE(error({"--kv-cache-dtype", "fp8"}).find("--kv-cache-dtype"), std::string::npos);
   EXPECT_NE(error({"--tp-size", "2"}).find("--tp-size"), std::string::npos);
   EXPECT_NE(error({"-ngl", "99"}).find("--n-gpu-layers"), std::string::npos);
   EXPECT_NE(error({"--enable-lora"}).find("--enable-lora"), std::string::npos);

@@ -123,7 +123,7 @@ TEST(LoadConfig, RefusesUnsupportedValuesByName) {
   refuses("llama2-mha", "hidden_act", "gelu", "hidden_act = \"gelu\"");
   refuses("llama2-mha", "rope_scaling", {{"rope_type", "longrope"}}, "rope type \"longrope\"");
   refuses("llama2-mha", "rope_scaling", {{"rope_type", "linear"}, {"factor", -1}}, "factor");
-  refuses("llama2-mha", "quantization_config", {{"quant_method", "gptq"}}, "quantization_config");
+  refuses("llama2-mha", "quantization_config", {{"quant_method", "quip"}}, "quant_method \"quip\"");
   refuses("llama2-mha", "num_attention_heads", 5, "multiple of num_attention_heads 5");
   refuses("llama2-mha", "num_key_value_heads", 3, "num_key_value_heads 3");
   refuses("llama2-mha", "head_dim", 7, "head_dim 7 is odd");

@@ -195,8 +195,8 @@ TEST(CheckpointRefuses, PickledWeights) {
 TEST(CheckpointRefuses, Gguf) {
   TemporaryFolder folder;
   std::string path = folder.write("m.gguf", "GGUF");
-  EXPECT_TRUE(refused(folder.path(), ErrorCode::kUnsupported, {"m.gguf", "GGUF is not read"}));
-  EXPECT_TRUE(refused(path, ErrorCode::kUnsupported, {"m.gguf", "GGUF is not read"}));
+  EXPECT_TRUE(refused(folder.path(), ErrorCode::kUnsupported, {"m.gguf", "with --gguf"}));
+  EXPECT_TRUE(refused(path, ErrorCode::kUnsupported, {"m.gguf", "with --gguf"}));
 }
 
 TEST(CheckpointRefuses, AFileInPlaceOfTheFolder) {

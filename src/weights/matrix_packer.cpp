@@ -1,0 +1,195 @@
+#include "weights/matrix_packer.h"
+
+#include <algorithm>
+#include <mutex>
+#include <numeric>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "weights/convert.h"
+#include "weights/random_weights.h"
+
+namespace banyan {
+namespace {
+
+constexpr int64_t kPackNumbers = 1 << 18;  // read, converted and packed at a time by one worker
+
+const WeightFormat* wider(const WeightFormat* a, const WeightFormat* b) {
+  if (a == nullptr || a == b) return b;
+  return b == nullptr ? a : format_of(DType::kF32);
+}
+
+// The format that holds `a` and `b`; null when there is none.
+const WeightFormat* common_format(const WeightFormat* a, const WeightFormat* b) {
+  if (a == b) return a;
+  auto four_bits = [](const WeightFormat* f) { return f->name == "int4" || f->name == "uint4"; };
+  return four_bits(a) && four_bits(b) ? format_named("uint4") : nullptr;
+}
+
+// All parts as their codes are, if one format has them all.
+std::optional<MatrixForm> exact_form(std::span<const MatrixSource> parts, int64_t columns) {
+  MatrixForm form;
+  for (const MatrixSource& part : parts) {
+    if (!part.stored || part.stored->is_plain() || part.stored->format().empty()) return {};
+    const WeightFormat* format = format_named(part.stored->format());
+    CHECK(format != nullptr, "{}", part.stored->format());
+    form.format = form.format == nullptr ? format : common_format(form.format, format);
+    if (form.format == nullptr) return {};
+    form.group =
+        form.group == 0 ? part.stored->group() : std::gcd(form.group, part.stored->group());
+  }
+  constexpr int64_t kGroupMultiple = 32;
+  if (form.group != columns && form.group % kGroupMultiple != 0) return {};
+  return form;
+}
+
+Result<QuantizationPlan::Choice> common_choice(std::span<const MatrixSource> parts) {
+  QuantizationPlan::Choice choice = parts[0].choice;
+  for (const MatrixSource& part : parts) {
+    if (part.choice == choice) continue;
+    auto name = [](const QuantizationPlan::Choice& c) {
+      std::string text(c.format == nullptr ? "as stored" : c.format->name);
+      return c.group == 0 ? text : fmt::format("{}:{}", text, c.group);
+    };
+    return invalid_argument(
+        "{} is to be {} and {} {}, but they are one matrix in memory: let the "
+        "quantization overrides match both or none",
+        parts[0].name, name(choice), part.name, name(part.choice));
+  }
+  return choice;
+}
+
+MatrixForm quantised_form(std::span<const MatrixSource> parts,
+                          const QuantizationPlan::Choice& choice, int64_t columns) {
+  const WeightFormat* format = choice.format;
+  if (!format->quantised) return {format, columns};
+  std::optional<MatrixForm> exact = exact_form(parts, columns);
+  int64_t group = quantise_group(*format, columns, choice.group);
+  bool as_wanted = choice.group == 0 || (exact && exact->group == group);
+  if (exact && exact->format == format && as_wanted) return *exact;
+  return group > 0 ? MatrixForm{format, group} : MatrixForm{format_named("int8"), columns};
+}
+
+Status read_rows(const MatrixSource& part, int64_t columns, int64_t begin, int64_t end, float* to) {
+  if (part.stored) return part.stored->read_floats(begin, end, to);
+  random_elements(part.name, begin * columns, (end - begin) * columns, 0, to);
+  return {};
+}
+
+Status check_finite(const MatrixSource& part, const float* x, int64_t count) {
+  float poison = 0;
+  for (int64_t i = 0; i < count; ++i) poison += x[i] * 0.0f;
+  if (poison == 0) return {};
+  return corrupt("{}.weight has a number that is not finite, which cannot be quantised", part.name);
+}
+
+// Rows of one worker on their way.
+class RowPacker {
+ public:
+  RowPacker(const MatrixSource& part, const PackedMatrix& matrix, int64_t row_begin,
+            const GemmKernel& kernel)
+      : part_(part), matrix_(matrix), row_begin_(row_begin), kernel_(kernel) {}
+
+  Status pack(int64_t begin, int64_t end) {
+    int64_t count = (end - begin) * matrix_.columns;
+    bytes_.resize(static_cast<size_t>(count) * dtype_bytes(matrix_.format->element));
+    PackArgs args{.source = bytes_.data(),
+                  .packed = matrix_.data,
+                  .n = matrix_.rows,
+                  .k = matrix_.columns,
+                  .group = matrix_.group,
+                  .row_begin = row_begin_ + begin,
+                  .row_count = end - begin};
+    if (matrix_.format->quantised) {
+      TRY(make(begin, end));
+      args.scales = scales_.data();
+      args.zeros = zeros_.data();
+    } else if (part_.stored && part_.stored->is_plain() &&
+               part_.stored->element() == matrix_.format->element) {
+      TRY(part_.stored->read_elements(begin, end, bytes_.data()));
+    } else {
+      floats_.resize(static_cast<size_t>(count));
+      TRY(read_rows(part_, matrix_.columns, begin, end, floats_.data()));
+      convert_elements(floats_.data(), DType::kF32, bytes_.data(), matrix_.format->element, count);
+    }
+    kernel_.pack(args);
+    return {};
+  }
+
+ private:
+  Status make(int64_t begin, int64_t end) {
+    auto groups = static_cast<size_t>((end - begin) * (matrix_.columns / matrix_.group));
+    scales_.resize(groups);
+    zeros_.resize(groups);
+    QuantisedRows to{reinterpret_cast<uint8_t*>(bytes_.data()), scales_.data(), zeros_.data()};
+    return make_codes(part_, {matrix_.format, matrix_.group}, matrix_.columns, begin, end, floats_,
+                      to);
+  }
+
+  const MatrixSource& part_;
+  const PackedMatrix& matrix_;
+  int64_t row_begin_;
+  const GemmKernel& kernel_;
+  std::vector<std::byte> bytes_;  // elements or codes
+  std::vector<float> floats_, scales_;
+  std::vector<uint8_t> zeros_;
+};
+
+}  // namespace
+
+Result<MatrixForm> choose_form(std::span<const MatrixSource> parts, int64_t columns,
+                               const WeightFormat* dtype_format, DType element) {
+  QuantizationPlan::Choice choice = TRY(common_choice(parts));
+  if (choice.made && choice.format != nullptr) {
+    return quantised_form(parts, choice, columns);
+  }
+  if (dtype_format != nullptr && !choice.made) return MatrixForm{dtype_format, columns};
+  if (std::optional<MatrixForm> exact = exact_form(parts, columns)) return *exact;
+  const WeightFormat* plain = nullptr;
+  for (const MatrixSource& part : parts) {
+    bool as_stored = part.stored && part.stored->is_plain();
+    plain = wider(plain, format_of(as_stored ? part.stored->element() : element));
+  }
+  return MatrixForm{plain, columns};
+}
+
+bool keeps_codes(const MatrixSource& part, const MatrixForm& form) {
+  if (!form.format->quantised || !part.stored || part.stored->is_plain()) return false;
+  if (part.stored->format().empty() || part.stored->group() % form.group != 0) return false;
+  return common_format(format_named(part.stored->format()), form.format) == form.format;
+}
+
+Status make_codes(const MatrixSource& part, const MatrixForm& form, int64_t columns, int64_t begin,
+                  int64_t end, std::vector<float>& rows, const QuantisedRows& to) {
+  if (keeps_codes(part, form)) return part.stored->read_codes(begin, end, form.group, to);
+  CHECK(form.format->quantise != nullptr, "{} to {}", part.name, form.format->name);
+  rows.resize(static_cast<size_t>((end - begin) * columns));
+  TRY(read_rows(part, columns, begin, end, rows.data()));
+  TRY(check_finite(part, rows.data(), (end - begin) * columns));
+  form.format->quantise(rows.data(), {.rows = end - begin, .columns = columns, .group = form.group},
+                        to);
+  return {};
+}
+
+Status pack_rows(MatrixSource& part, const PackedMatrix& matrix, int64_t row_begin,
+                 const GemmKernel& kernel, ThreadPool& threads) {
+  if (part.stored) TRY(part.stored->load());
+  int64_t grain = matrix.format->quantise_rows;
+  int64_t chunk = std::clamp<int64_t>(kPackNumbers / matrix.columns, 1, part.rows);
+  chunk = (chunk + grain - 1) / grain * grain;
+  std::mutex mutex;
+  Status status;
+  threads.parallel_for(part.rows, chunk, [&](int64_t begin, int64_t end) {
+    RowPacker packer(part, matrix, row_begin, kernel);
+    for (int64_t row = begin; row < end; row += chunk) {
+      if (Status packed = packer.pack(row, std::min(end, row + chunk)); !packed) {
+        std::lock_guard lock(mutex);
+        status = packed;
+        return;
+      }
+    }
+  });
+  return status;
+}
+
+}  // namespace banyan

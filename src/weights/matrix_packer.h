@@ -1,0 +1,51 @@
+// From a matrix as a checkpoint stores it to one as a kernel multiplies it.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "banyan/status.h"
+#include "base/thread_pool.h"
+#include "quant/formats.h"
+#include "weights/quantization_plan.h"
+#include "weights/stored_matrix.h"
+
+namespace banyan {
+
+// One of the matrices that are stacked into one.
+struct MatrixSource {
+  std::string name;  // "model.layers.0.self_attn.q_proj"
+  int64_t rows = 0;
+  std::optional<StoredMatrix> stored;  // absent: seeded random numbers
+  QuantizationPlan::Choice choice = {};
+};
+
+struct MatrixForm {
+  const WeightFormat* format = nullptr;
+  int64_t group = 0;  // columns that share a scale
+};
+
+// The form in memory of `parts` stacked, with `columns` each: what their choices ask for, or
+// `dtype_format` if that is not null, or what holds all of them without loss. Parts that nothing
+// but f32 arithmetic can bring together, such as weights with groups in any order, take `element`
+// or a wider type. Rows that do not divide into a format's groups become int8 instead. The parts
+// must ask for the same format (kInvalidArgument).
+Result<MatrixForm> choose_form(std::span<const MatrixSource> parts, int64_t columns,
+                               const WeightFormat* dtype_format, DType element);
+
+// Whether the codes of `part` are taken as they are.
+bool keeps_codes(const MatrixSource& part, const MatrixForm& form);
+
+// Reads `part`, converts it and packs it as rows [row_begin, row_begin + part.rows) of `matrix`.
+// Reads the scales that load() does.
+Status pack_rows(MatrixSource& part, const PackedMatrix& matrix, int64_t row_begin,
+                 const GemmKernel& kernel, ThreadPool& threads);
+
+// Rows [begin, end) of `part` as codes of `form`, as packing would have them; `rows` is room for
+// floats on the way. `begin` is a multiple of the format's quantise_rows.
+Status make_codes(const MatrixSource& part, const MatrixForm& form, int64_t columns, int64_t begin,
+                  int64_t end, std::vector<float>& rows, const QuantisedRows& to);
+
+}  // namespace banyan

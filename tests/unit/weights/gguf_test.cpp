@@ -1,0 +1,164 @@
+#include "weights/gguf.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "support/shared.h"
+
+namespace banyan {
+namespace {
+
+// Builds the bytes of a GGUF file, right or wrong.
+class Gguf {
+ public:
+  template <class T>
+  Gguf& number(T value) {
+    bytes_.append(reinterpret_cast<const char*>(&value), sizeof(T));
+    return *this;
+  }
+  Gguf& text(std::string_view value) {
+    number<uint64_t>(value.size());
+    bytes_ += value;
+    return *this;
+  }
+  Gguf& begin(uint64_t tensors, uint64_t pairs, uint32_t version = 3) {
+    bytes_ += "GGUF";
+    return number(version).number(tensors).number(pairs);
+  }
+  Gguf& pair(std::string_view key, std::string_view value) {
+    return text(key).number<uint32_t>(8).text(value);
+  }
+  Gguf& pair(std::string_view key, uint32_t value) {
+    return text(key).number<uint32_t>(4).number(value);
+  }
+  Gguf& tensor(std::string_view name, std::initializer_list<uint64_t> dimensions, uint32_t type,
+               uint64_t offset) {
+    text(name).number(static_cast<uint32_t>(dimensions.size()));
+    for (uint64_t dimension : dimensions) number(dimension);
+    return number(type).number(offset);
+  }
+  Gguf& data(size_t count, char fill = '\1') {
+    bytes_.resize((bytes_.size() + 31) / 32 * 32);
+    bytes_.append(count, fill);
+    return *this;
+  }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  std::string bytes_;
+};
+
+std::string error_of(const Gguf& file) {
+  auto header = parse_gguf(std::as_bytes(std::span(file.bytes())), "f");
+  return header ? "" : header.error().message;
+}
+
+void expect_error(const Gguf& file, std::string_view part) {
+  std::string message = error_of(file);
+  EXPECT_NE(message.find(part), message.npos) << part << " is not in: " << message;
+}
+
+constexpr uint64_t kHuge = uint64_t{1} << 60;
+
+TEST(Gguf, ListsTensorsWithTheirBytes) {
+  Gguf file;
+  file.begin(2, 4).pair("general.architecture", "llama").pair("llama.attention.head_count", 4u);
+  file.pair("llama.attention.head_count_kv", 2u);
+  file.text("tokens").number<uint32_t>(9).number<uint32_t>(8).number<uint64_t>(2);
+  file.text("a").text("bc");
+  file.tensor("x", {64, 3}, 8, 0).tensor("y", {5}, 0, 224).data(244);
+  auto header = parse_gguf(std::as_bytes(std::span(file.bytes())), "f");
+  ASSERT_TRUE(header.has_value()) << header.error().message;
+  EXPECT_EQ(header->architecture, "llama");
+  EXPECT_EQ(header->heads, 4);
+  EXPECT_EQ(header->kv_heads, 2);
+  ASSERT_EQ(header->tensors.size(), 2u);
+  EXPECT_EQ(header->tensors[0].shape, (std::vector<int64_t>{3, 64}));
+  EXPECT_EQ(header->tensors[0].blocks, BlockFormat::kQ8_0);
+  EXPECT_EQ(header->tensors[0].bytes.size(), 3u * 2 * 34);
+  EXPECT_EQ(header->tensors[1].dtype, DType::kF32);
+  EXPECT_EQ(header->tensors[1].bytes.size(), 20u);
+}
+
+TEST(Gguf, RefusesWhatContradictsItself) {
+  expect_error(Gguf(), "does not begin with GGUF");
+  expect_error(Gguf().begin(0, 0, 1), "version 1");
+  expect_error(Gguf().begin(0, kHuge), "cut short");
+  expect_error(Gguf().begin(kHuge, 0), "cut short");
+  expect_error(Gguf().begin(0, 1).number<uint64_t>(kHuge), "cut short");
+  expect_error(Gguf().begin(0, 1).text("k").number<uint32_t>(13), "unknown type 13");
+  expect_error(Gguf().begin(0, 1).text("k").number<uint32_t>(9).number<uint32_t>(9).number(kHuge),
+               "array of arrays");
+  expect_error(Gguf().begin(0, 1).text("k").number<uint32_t>(9).number<uint32_t>(10).number(kHuge),
+               "cut short");
+  expect_error(Gguf().begin(0, 1).text("k").number<uint32_t>(9).number<uint32_t>(8).number(kHuge),
+               "cut short");
+  expect_error(Gguf().begin(0, 1).pair("general.alignment", 0u), "not a power of two");
+  expect_error(Gguf().begin(0, 1).pair("general.alignment", 48u), "not a power of two");
+  expect_error(Gguf().begin(0, 1).pair("general.architecture", 1u), "is not a string");
+  expect_error(Gguf().begin(0, 1).pair("split.count", 2u), "one of several files");
+}
+
+TEST(Gguf, RefusesWrongTensors) {
+  expect_error(Gguf().begin(1, 0).tensor("x", {}, 0, 0).data(64), "0 dimensions");
+  expect_error(Gguf().begin(1, 0).tensor("x", {1, 1, 1, 1, 1}, 0, 0).data(64), "5 dimensions");
+  expect_error(Gguf().begin(1, 0).tensor("x", {0}, 0, 0).data(64), "a dimension of 0");
+  expect_error(Gguf().begin(1, 0).tensor("x", {kHuge}, 0, 0).data(64), "a dimension of");
+  uint64_t large = uint64_t{1} << 39;
+  expect_error(Gguf().begin(1, 0).tensor("x", {large, large}, 0, 0).data(64), "overflows");
+  expect_error(Gguf().begin(1, 0).tensor("x", {64}, 16, 0).data(64), "tensor type 16");
+  expect_error(Gguf().begin(1, 0).tensor("x", {33}, 8, 0).data(64), "in blocks of 32");
+  expect_error(Gguf().begin(1, 0).tensor("x", {64}, 0, 0).data(255), "cut short");
+  expect_error(Gguf().begin(1, 0).tensor("x", {4}, 0, kHuge).data(64), "cut short");
+  expect_error(Gguf().begin(2, 0).tensor("x", {4}, 0, 0).tensor("y", {4}, 0, 8).data(64),
+               "overlap");
+}
+
+TEST(Gguf, NamesAreThoseOfHuggingFace) {
+  EXPECT_EQ(gguf_tensor_name("token_embd.weight"), "model.embed_tokens.weight");
+  EXPECT_EQ(gguf_tensor_name("output_norm.weight"), "model.norm.weight");
+  EXPECT_EQ(gguf_tensor_name("blk.17.attn_q.bias"), "model.layers.17.self_attn.q_proj.bias");
+  EXPECT_EQ(gguf_tensor_name("blk.0.ffn_down.weight"), "model.layers.0.mlp.down_proj.weight");
+  EXPECT_EQ(gguf_tensor_name("rope_freqs.weight"), "");
+  for (const char* unknown : {"blk.0.attn_sinks.weight", "x", "blk.", "blk.3"}) {
+    EXPECT_EQ(gguf_tensor_name(unknown), unknown);
+  }
+}
+
+TEST(Gguf, OtherArchitecturesAreRefusedByName) {
+  test::TemporaryFolder folder;
+  Gguf file;
+  file.begin(0, 1).pair("general.architecture", "mamba").data(0);
+  auto opened = GgufFile::open(folder.write("x.gguf", file.bytes()));
+  ASSERT_FALSE(opened.has_value());
+  EXPECT_NE(opened.error().message.find("\"mamba\" is not supported"), std::string::npos);
+}
+
+// In the file the two halves of a head lie row by row in turn.
+TEST(Gguf, RowsOfQAndKAreTurnedBack) {
+  test::TemporaryFolder folder;
+  Gguf file;
+  file.begin(2, 2).pair("general.architecture", "llama").pair("llama.attention.head_count", 2u);
+  file.tensor("blk.0.attn_q.weight", {1, 8}, 0, 0).tensor("blk.0.attn_v.weight", {1, 8}, 0, 32);
+  file.data(0);
+  for (int i = 0; i < 16; ++i) file.number(static_cast<float>(i % 8));
+  auto opened = GgufFile::open(folder.write("x.gguf", file.bytes()));
+  ASSERT_TRUE(opened.has_value()) << opened.error().message;
+  auto floats = [&](const char* name) {
+    const TensorInfo* tensor = opened->find(name);
+    std::vector<float> values(8);
+    EXPECT_TRUE(opened->read(*tensor, 0, std::as_writable_bytes(std::span(values))));
+    std::vector<float> some(3);  // that begin and end within rows' order
+    EXPECT_TRUE(opened->read(*tensor, 8, std::as_writable_bytes(std::span(some))));
+    EXPECT_TRUE(std::equal(some.begin(), some.end(), values.begin() + 2));
+    return values;
+  };
+  EXPECT_EQ(floats("model.layers.0.self_attn.q_proj.weight"),
+            (std::vector<float>{0, 2, 1, 3, 4, 6, 5, 7}));
+  EXPECT_EQ(floats("model.layers.0.self_attn.v_proj.weight"),
+            (std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7}));
+}
+
+}  // namespace
+}  // namespace banyan
