@@ -220,10 +220,10 @@ void expect_near_exact_delta(const Shape& shape, const Inputs& inputs,
 TEST(DeltaAttention, BothFormsOfEveryTableAreWithinTheirErrorBound) {
   Random random(6);
   for (const KernelTable* table : tables()) {
-    for (int64_t chunk : {1, 5, 16, 64}) {
-      for (int64_t key_dim : {1, 8, 13, 64, 128}) {
+    for (int64_t chunk : {5, 16, 64}) {
+      for (int64_t key_dim : {1, 13, 128}) {
         for (int64_t value_dim : {9, 70}) {
-          for (int64_t prompt : {0, 1, 40, 64, 100}) {
+          for (int64_t prompt : {0, 40, 100}) {
             Shape shape = {Rule::kDelta, 3, key_dim, value_dim, chunk};
             SCOPED_TRACE(fmt::format("{} chunk {} dims {} x {} prompt {}", table->name, chunk,
                                      key_dim, value_dim, prompt));

@@ -108,6 +108,7 @@ TEST_F(ShortConv, SpansThreadsAndCapturesDoNotChangeABit) {
         y.insert(y.end(), part.begin(), part.end());
         // What resumes from the captured state goes on in the same way.
         int64_t rest = kRows - middle - 1;
+        if (rest == 0) continue;
         std::vector<float> resumed = cut.step(*table, x, middle + 1, rest, 2);
         ASSERT_TRUE(same_bits(resumed, {expected.end() - rest * channels, expected.end()}));
       }
