@@ -182,6 +182,87 @@ void attention(benchmark::State& state, const KernelTable* table) {
   measure(state, limits, bytes, flops, rows == 1, [&] { table->attention(args); });
 }
 
+// The same over latents that 16 heads share, in the sizes of DeepSeek and Ling: of_limit is of the
+// rate of f32 throughout, since the work for one token and key is 34,816 operations on 1,152 bytes.
+void latent_attention(benchmark::State& state, const KernelTable* table) {
+  constexpr int64_t kHeads = 16, kWidth = 576, kRank = 512, kPage = 64;
+  int64_t rows = state.range(0), context = state.range(2);
+  Machine& limits = machine(static_cast<int>(state.range(1)));
+  int64_t pages = (context + kPage - 1) / kPage;
+  std::vector<int32_t> page_table(pages);
+  for (int64_t p = 0; p < pages; ++p) page_table[p] = static_cast<int32_t>(pages - 1 - p);
+  MemoryBlock pool(pages * kPage * kWidth * sizeof(BFloat16));
+  std::memset(pool.data(), 0x11, pool.size());
+  auto q = random_values(rows * kHeads * kWidth);
+  std::vector<float> out(rows * kHeads * kRank);
+  SpanArgs span = {.row_count = static_cast<int32_t>(rows),
+                   .first_position = static_cast<int32_t>(context - rows)};
+  LatentAttentionArgs args = {.launch = {.threads = &limits.threads},
+                              .q = q.data(),
+                              .q_row_stride = kHeads * kWidth,
+                              .pool = pool.data(),
+                              .pool_dtype = DType::kBF16,
+                              .out = out.data(),
+                              .heads = kHeads,
+                              .width = kWidth,
+                              .rank = kRank,
+                              .page_size = kPage,
+                              .scale = 0.072f,
+                              .spans = &span,
+                              .span_count = 1,
+                              .page_table = page_table.data()};
+  auto earlier = static_cast<double>(context - rows), own = static_cast<double>(rows + 1) / 2;
+  double flops = 2 * static_cast<double>(rows * kHeads * (kWidth + kRank)) * (earlier + own);
+  auto bytes = static_cast<double>(context * kWidth) * sizeof(BFloat16);
+  measure(state, limits, bytes, flops, false, [&] { table->latent_attention(args); });
+}
+
+// Gate and up of the 256 experts of Ling-mini-2.0, `rows` tokens with eight of them each, spread
+// evenly. One token reads the weights of eight experts, of which no cache holds the next.
+void experts(benchmark::State& state, const KernelTable* table, const WeightFormat* format) {
+  constexpr int64_t kExperts = 256, kTopK = 8, kN = 1024, kK = 2048;
+  int64_t rows = state.range(0);
+  Machine& limits = machine(static_cast<int>(state.range(1)));
+  const GemmKernel& kernel = table->*format->kernel;
+  int64_t group = format->quantised ? 32 : kK;
+  size_t bytes = kernel.packed_bytes(kN, kK, group);
+  MemoryBlock packed(kExperts * bytes),
+      workspace(kernel.workspace_bytes(rows, 1, kK, group, limits.threads.size()));
+  std::memset(packed.data(), 0x11, packed.size());
+  auto x = random_values(rows * kK);
+  std::vector<float> y(rows * kTopK * kN);
+  int64_t used = std::min(kExperts, rows * kTopK);
+  std::vector<GemmPart> parts(used);
+  std::vector<int32_t> sources(rows * kTopK);
+  for (int64_t i = 0; i < rows * kTopK; ++i) sources[i] = static_cast<int32_t>(i % rows);
+  int64_t first = 0;
+  measure(state, limits, static_cast<double>(used * bytes),
+          2.0 * static_cast<double>(rows * kTopK * kN * kK), rows == 1, [&] {
+            for (int64_t e = 0; e < used; ++e) {
+              auto begin = static_cast<int32_t>(rows * kTopK * e / used);
+              auto end = static_cast<int32_t>(rows * kTopK * (e + 1) / used);
+              parts[e] = {.weight = packed.data() + (first + e) % kExperts * bytes,
+                          .row_begin = begin,
+                          .row_count = end - begin};
+            }
+            first += used;
+            kernel.run({.launch = {.threads = &limits.threads},
+                        .x = x.data(),
+                        .x_stride = kK,
+                        .x_rows = rows,
+                        .segment_stride = kK,
+                        .x_index = sources.data(),
+                        .parts = parts.data(),
+                        .part_count = std::ssize(parts),
+                        .y = y.data(),
+                        .y_stride = kN,
+                        .n = kN,
+                        .k = kK,
+                        .group = group,
+                        .workspace = workspace.data()});
+          });
+}
+
 // A prompt of `rows` tokens, or one token of a sequence, through the recurrence of a layer with 16
 // heads of 128 x 128 (Ling3-Tiny's KDA, or lightning attention of that size). Of the work only the
 // products with the state count: two reads and an update, or one of each. One token reads and
@@ -266,6 +347,16 @@ void register_all() {
         gemms->ArgsProduct({{1, 8, 32, 512}, {1, 2}});
       }
     }
+    for (const char* format : {"bf16", "int8", "int4", "fp8"}) {
+      auto* mixtures = benchmark::RegisterBenchmark(
+          fmt::format("{}/{}/experts", name, format).c_str(), experts, table, format_named(format));
+      mixtures->ArgNames({"rows", "threads"})->UseRealTime();
+      mixtures->ArgsProduct({{1, 8, 32, 512}, {1, 2}});
+    }
+    auto* latents = benchmark::RegisterBenchmark(fmt::format("{}/latent_attention", name).c_str(),
+                                                 latent_attention, table);
+    latents->ArgNames({"rows", "threads", "context"})->UseRealTime();
+    latents->ArgsProduct({{1, 64}, {1, 2}, {4096, 32768}});
     auto* attentions =
         benchmark::RegisterBenchmark(fmt::format("{}/attention", name).c_str(), attention, table);
     attentions->ArgNames({"rows", "threads", "context"})->UseRealTime();

@@ -169,11 +169,9 @@ inline void add_latents(int64_t rank, const LatentTile<S>& tile, LatentQueries& 
   }
 }
 
-// Heads [head, head + count) of row i of a span.
-template <class V, class S>
-inline void attend_latents(const LatentAttentionArgs& a, const SpanArgs& span, int64_t i,
-                           int64_t head, int64_t count) {
-  LatentQueries queries;
+// The queries of heads [head, head + count) of row i of a span, before the first key.
+static inline void start_latents(const LatentAttentionArgs& a, const SpanArgs& span, int64_t i,
+                                 int64_t head, int64_t count, LatentQueries& queries) {
   queries.count = count;
   int64_t row = span.row_begin + i;
   for (int64_t n = 0; n < count; ++n) {
@@ -183,6 +181,13 @@ inline void attend_latents(const LatentAttentionArgs& a, const SpanArgs& span, i
     queries.sum[n] = 0;
     for (int64_t c = 0; c < a.rank; ++c) queries.out[n][c] = 0;
   }
+}
+
+template <class V, class S>
+inline void attend_latents(const LatentAttentionArgs& a, const SpanArgs& span, int64_t i,
+                           int64_t head, int64_t count) {
+  LatentQueries queries;
+  start_latents(a, span, i, head, count, queries);
   int64_t end = span.first_position + i + 1;
   LatentTile<S> tiles[2];
   locate_latents(a, span, 0, end, tiles[0]);
@@ -199,14 +204,14 @@ inline void attend_latents(const LatentAttentionArgs& a, const SpanArgs& span, i
   }
 }
 
-// Items are runs of heads of one row, short enough that there is one for every worker. Later rows
-// of a span see more keys, so the workers take them in turn.
-template <class V, class S>
-void attend_all_latents(const LatentAttentionArgs& a) {
+// Calls body(span, i, head, count) for runs of heads of one row, short enough that there is one for
+// every worker. Later rows of a span see more keys, so the workers take them in turn.
+template <class Body>
+static inline void for_latent_items(const LatentAttentionArgs& a, const Body& body) {
   int64_t rows = span_rows(a.spans, a.span_count);
   int64_t workers = a.launch.threads ? a.launch.threads->size() : 1;
   int64_t runs = (a.heads + kLatentQueriesMax - 1) / kLatentQueriesMax;
-  if (rows * runs < workers) runs = (workers + rows - 1) / (rows > 0 ? rows : 1);
+  if (rows > 0 && rows * runs < workers) runs = (workers + rows - 1) / rows;
   if (runs > a.heads) runs = a.heads;
   parallel_interleaved(a.launch, [&](int64_t next, int64_t step) {
     int64_t first = 0;
@@ -215,11 +220,17 @@ void attend_all_latents(const LatentAttentionArgs& a) {
       for (; next < first + span.row_count * runs; next += step) {
         int64_t run = (next - first) % runs;
         int64_t head = a.heads * run / runs;
-        attend_latents<V, S>(a, span, (next - first) / runs, head,
-                             a.heads * (run + 1) / runs - head);
+        body(span, (next - first) / runs, head, a.heads * (run + 1) / runs - head);
       }
       first += span.row_count * runs;
     }
+  });
+}
+
+template <class V, class S>
+void attend_all_latents(const LatentAttentionArgs& a) {
+  for_latent_items(a, [&](const SpanArgs& span, int64_t i, int64_t head, int64_t count) {
+    attend_latents<V, S>(a, span, i, head, count);
   });
 }
 
