@@ -21,15 +21,23 @@ struct PairQueries {
   alignas(64) BFloat16 weights[kLatentQueriesMax][kLatentTile];
 };
 
+// Rows of the next tile, fetched line by line beside the products: many at once would fill the
+// processor's few places for lines on their way, and make it wait.
+struct RowsAhead {
+  int count = 0;
+  const BFloat16* rows[kTileOutputs];
+};
+
 // scores[r][j] = sum over c < width of q[r][c] * keys[j][c], for R queries.
 template <class V, int R>
 inline void score_pairs(const BFloat16 (*q)[kPairWidthMax], const BFloat16* const* keys,
-                        int64_t width, float (*scores)[kTileOutputs]) {
+                        int64_t width, const RowsAhead& ahead, float (*scores)[kTileOutputs]) {
   typename V::F sums[R][kTileOutputs];
   for (int r = 0; r < R; ++r) {
     for (int j = 0; j < kTileOutputs; ++j) sums[r][j] = V::set(0);
   }
   for (int64_t c = 0; c < width; c += kPairColumns) {
+    for (int n = 0; n < ahead.count; ++n) __builtin_prefetch(ahead.rows[n] + c);
     typename V::I key[kTileOutputs];
     for (int j = 0; j < kTileOutputs; ++j) key[j] = V::load_pairs(keys[j] + c);
     for (int r = 0; r < R; ++r) {
@@ -44,12 +52,12 @@ inline void score_pairs(const BFloat16 (*q)[kPairWidthMax], const BFloat16* cons
 
 template <class V, int R = kPairRows>
 inline void score_pairs_of(int64_t rows, const BFloat16 (*q)[kPairWidthMax],
-                           const BFloat16* const* keys, int64_t width,
+                           const BFloat16* const* keys, int64_t width, const RowsAhead& ahead,
                            float (*scores)[kTileOutputs]) {
   if constexpr (R > 1) {
-    if (rows < R) return score_pairs_of<V, R - 1>(rows, q, keys, width, scores);
+    if (rows < R) return score_pairs_of<V, R - 1>(rows, q, keys, width, ahead, scores);
   }
-  score_pairs<V, R>(q, keys, width, scores);
+  score_pairs<V, R>(q, keys, width, ahead, scores);
 }
 
 template <class V>
@@ -60,14 +68,17 @@ inline void score_tile_pairs(const LatentAttentionArgs& a, const LatentTile<BFlo
     int64_t count = tile.count - j < kTileOutputs ? tile.count - j : kTileOutputs;
     for (int64_t b = 0; b < kTileOutputs; ++b) {
       keys[b] = tile.rows[j + (b < count ? b : count - 1)];
-      if (j + b >= next.count) continue;
-      for (int64_t c = 0; c < a.width; c += kPairColumns) {
-        __builtin_prefetch(next.rows[j + b] + c);
-      }
     }
+    int64_t fetched = 0;  // of the next tile's rows [j, j + kTileOutputs)
     for_query_groups<kPairRows>(queries.f32.count, [&](int64_t first, int64_t rows) {
+      RowsAhead ahead;
+      // A share of the rows for each group of queries.
+      int64_t share = (kTileOutputs * (first + rows) + queries.f32.count - 1) / queries.f32.count;
+      for (; fetched < share && j + fetched < next.count; ++fetched) {
+        ahead.rows[ahead.count++] = next.rows[j + fetched];
+      }
       float scores[kPairRows][kTileOutputs];
-      score_pairs_of<V>(rows, queries.q + first, keys, a.width, scores);
+      score_pairs_of<V>(rows, queries.q + first, keys, a.width, ahead, scores);
       for (int64_t r = 0; r < rows; ++r) {
         for (int64_t b = 0; b < count; ++b) {
           queries.f32.weights[first + r][j + b] = scores[r][b] * a.scale;
