@@ -6,6 +6,7 @@ one formula, default or layout moves some layer of some case by far more than th
 
 from goldens.case import Case
 from goldens.hybrid_cases import HYBRID_CASES
+from goldens.sparse_cases import SPARSE_CASES
 
 
 def llama(**more):
@@ -377,4 +378,4 @@ QWEN3_CASES = [
     ),
 ]
 
-CASES = LLAMA_CASES + MISTRAL_CASES + QWEN2_CASES + QWEN3_CASES + HYBRID_CASES
+CASES = LLAMA_CASES + MISTRAL_CASES + QWEN2_CASES + QWEN3_CASES + HYBRID_CASES + SPARSE_CASES

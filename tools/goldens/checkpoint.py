@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import save_file
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from goldens import hybrid
+from goldens import hybrid, sparse
 
 TORCH_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -81,7 +81,7 @@ def own_shapes(folder):
     shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     if config.tie_word_embeddings:
         del shapes["lm_head.weight"]
-    return shapes
+    return sparse.published_shapes(shapes, config)
 
 
 def write_checkpoint(case, folder):

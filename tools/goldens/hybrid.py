@@ -1,5 +1,5 @@
-"""Kimi-Linear and the Ling line (3 and 2.5) in float64, from their formulas, with the names and
-shapes of their published checkpoints."""
+"""Kimi-Linear and the Ling line (3, 2.5 and 2.0) in float64, from their formulas, with the names
+and shapes of their published checkpoints."""
 
 import json
 import math
@@ -11,7 +11,12 @@ from torch.nn.functional import silu
 from goldens import recurrent
 from goldens.ground import load_tensors, rms_norm, rope_of
 
-ARCHITECTURES = ("KimiLinearForCausalLM", "BailingMoeV3ForCausalLM", "BailingMoeV2_5ForCausalLM")
+ARCHITECTURES = (
+    "KimiLinearForCausalLM",
+    "BailingMoeV3ForCausalLM",
+    "BailingMoeV2_5ForCausalLM",
+    "BailingMoeV2ForCausalLM",
+)
 INNER_EPS = 1e-6  # of MLA's inner norms, whatever rms_norm_eps says
 
 
@@ -20,12 +25,13 @@ def knows(config):
 
 
 class Family:
-    """What differs between the three: names, layer types, a few switches."""
+    """What differs between them: names, layer types, a few switches."""
 
     def __init__(self, config):
         self.config = config
         self.kimi = config["architectures"][0] == "KimiLinearForCausalLM"
         self.lightning = config["architectures"][0] == "BailingMoeV2_5ForCausalLM"
+        self.gqa = config["architectures"][0] == "BailingMoeV2ForCausalLM"
         self.attention = "self_attn" if self.kimi else "attention"
         self.embedding = "model.embed_tokens" if self.kimi else "model.word_embeddings"
         self.moe = "block_sparse_moe" if self.kimi else "mlp"
@@ -37,6 +43,8 @@ class Family:
         return next((self.config[n] for n in names if self.config.get(n) is not None), default)
 
     def is_mla(self, layer):
+        if self.gqa:
+            return False
         if self.kimi:
             return layer + 1 in self.config["linear_attn_config"]["full_attn_layers"]
         size, layers = self.config["layer_group_size"], self.config["num_hidden_layers"]
@@ -84,6 +92,14 @@ def mixer_shapes(family, layer):
             rows = heads * (1 if granularity == "head_wise" else c["v_head_dim"])
             shapes["g_proj.weight"] = (rows, hidden)
         return shapes
+    if family.gqa:
+        dim, rows = c["head_dim"], heads + 2 * c["num_key_value_heads"]
+        return {
+            "query_key_value.weight": (rows * dim, hidden),
+            "query_layernorm.weight": (dim,),
+            "key_layernorm.weight": (dim,),
+            "dense.weight": (hidden, heads * dim),
+        }
     if family.lightning:
         width = heads * c["head_dim"]
         return {
@@ -259,10 +275,26 @@ def rotate_part(x, config):
     return torch.cat([a * cos - b * sin, b * cos + a * sin, x[..., width:]], -1)
 
 
+def gqa(tensors, scope, x, config):
+    heads, kv_heads = config["num_attention_heads"], config["num_key_value_heads"]
+    qkv = (x @ tensors[f"{scope}query_key_value.weight"].T).unflatten(-1, (-1, config["head_dim"]))
+    q, k, v = qkv.split([heads, kv_heads, kv_heads], 1)
+    eps = config["rms_norm_eps"]
+    q = rotate_part(rms_norm(q, tensors[f"{scope}query_layernorm.weight"], eps), config)
+    k = rotate_part(rms_norm(k, tensors[f"{scope}key_layernorm.weight"], eps), config)
+    k, v = (y.repeat_interleave(heads // kv_heads, 1).transpose(0, 1) for y in (k, v))
+    scores = q.transpose(0, 1) @ k.transpose(1, 2) * config["head_dim"] ** -0.5
+    ahead = torch.ones(len(x), len(x), dtype=torch.bool).triu(1)
+    mixed = scores.masked_fill(ahead, -math.inf).softmax(-1) @ v
+    return mixed.transpose(0, 1).flatten(1) @ tensors[f"{scope}dense.weight"].T
+
+
 def mixer(family, tensors, layer, x):
     c, scope = family.config, f"model.layers.{layer}.{family.attention}."
     if family.is_mla(layer):
         return mla(family, tensors, scope, x)
+    if family.gqa:
+        return gqa(tensors, scope, x, c)
     if family.lightning:
         return recurrent.lightning(tensors, scope, x, c, layer, lambda y: rotate_part(y, c))
     heads, _, _, bound = family.kda()

@@ -1,19 +1,29 @@
 """Runs a checkpoint in transformers (eager attention, CPU) and records what a port must match."""
 
 import torch
-from transformers import AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM
 
+from goldens import sparse
 from goldens.hybrid import FormulaModel
 
 GREEDY_TOKENS = 24
 
 
 def load_model(folder, dtype):
-    """The model in `dtype`; fails unless every tensor was used, save the old inv_freq buffers."""
+    """The model in `dtype`; fails unless every tensor was used, save the old inv_freq buffers and
+    the layers that predict a further token."""
+    config = AutoConfig.from_pretrained(folder)
+    if config.model_type == "longcat_flash":
+        model = AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=dtype)
+        return sparse.load_by_hand(model, folder)
     model, report = AutoModelForCausalLM.from_pretrained(
-        folder, dtype=dtype, attn_implementation="eager", output_loading_info=True
+        folder,
+        dtype=dtype,
+        attn_implementation="eager",
+        experts_implementation="eager",
+        output_loading_info=True,
     )
-    unused = [n for n in report["unexpected_keys"] if not n.endswith("rotary_emb.inv_freq")]
+    unused = [n for n in report["unexpected_keys"] if not sparse.is_left_out(n, config)]
     wrong = unused + list(report["missing_keys"]) + list(report["mismatched_keys"])
     if wrong:
         raise RuntimeError(f"{folder}: transformers did not load {wrong}")
