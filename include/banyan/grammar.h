@@ -33,7 +33,7 @@ struct JsonSchemaOptions {
   // An assertion that cannot be enforced, or an unknown `format`, is an error. Otherwise those that
   // `relaxed` in json_schema.cpp lists are left out, and Grammar::notes() says which.
   bool strict = true;
-  // Allows whitespace where JSON does, up to kJsonSpacesMax characters at a place. Otherwise
+  // Allows a space, or a line break with indentation, where JSON allows whitespace. Otherwise
   // separators are compact: {"a":1,"b":[2,3]}.
   bool flexible_whitespace = false;
 };

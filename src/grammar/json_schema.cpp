@@ -62,7 +62,7 @@ class Emitter {
   Status prepare_separators() {
     space_ = rules_.empty();
     if (options_.flexible_whitespace) {
-      std::string pattern = fmt::format("[ \\t\\n\\r]{{0,{}}}", kJsonSpacesMax);
+      std::string pattern = fmt::format(" ?|\\n[ \\t]{{0,{}}}", kJsonIndentMax);
       space_ = rules_.dfa(TRY(dfa_of_regex(pattern, budget_)));
     }
     comma_ = rules_.sequence({space_, rules_.text(","), space_});

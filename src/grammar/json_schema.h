@@ -8,8 +8,9 @@
 
 namespace banyan {
 
-// Whitespace characters that may stand at one place in the flexible mode.
-constexpr int kJsonSpacesMax = 32;
+// In the flexible mode a space, or a line break and so many spaces or tabs, may stand at each
+// place: what formatters write, and little enough that a model cannot lose itself in it.
+constexpr int kJsonIndentMax = 20;
 
 // Rule 0 is a value of `schema`. An assertion that cannot be enforced is an error that names it and
 // where it stands.
