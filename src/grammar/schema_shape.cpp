@@ -275,8 +275,9 @@ Status Schemas::absorb_keyword(const Json& node, const std::string& key, const J
     if (!value.is_array()) return wrong("a list of names");
     for (const Json& name : value) {
       if (!name.is_string()) return wrong("a list of names");
-      if (std::find(shape.required.begin(), shape.required.end(), name) == shape.required.end()) {
-        shape.required.push_back(name);
+      auto text = name.get<std::string>();
+      if (std::find(shape.required.begin(), shape.required.end(), text) == shape.required.end()) {
+        shape.required.push_back(text);
       }
     }
   } else if (key == "propertyNames") {
