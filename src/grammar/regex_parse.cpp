@@ -85,7 +85,8 @@ class Parser {
       if (!ecma_ && !quoted_ && take("\\Q")) quoted_ = true;
       if (quoted_ && take("\\E")) quoted_ = false;
       if (!more()) break;
-      if (!quoted_ && (text_[at_] == '|' || text_[at_] == ')' || looking_at("\\Q"))) continue;
+      if (!quoted_ && (text_[at_] == '|' || text_[at_] == ')' || (!ecma_ && looking_at("\\Q"))))
+        continue;
       if (!quoted_ && looking_at("(?")) {
         bool only_flags = TRY(flag_group(flags));
         if (only_flags) continue;

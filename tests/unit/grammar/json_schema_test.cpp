@@ -110,6 +110,11 @@ TEST(JsonSchema, RefusesByNameAndPath) {
             "the grammar accepts no text at all");
 }
 
+TEST(JsonSchema, RefusesQuotedRunsInPatterns) {
+  // RE2 has \Q...\E, ECMAScript does not.
+  EXPECT_TRUE(refusal(R"({"pattern": "a\\Qb"})").contains("the escape \\Q at byte 1"));
+}
+
 TEST(JsonSchema, SaysWhatItLeavesOut) {
   auto grammar = Grammar::from_json_schema(
       R"({"type": "array", "items": {"format": "blue"}, "uniqueItems": true})", {.strict = false});
