@@ -260,7 +260,7 @@ template <class V, class S, int R, int N>
     typename V::F weight[R];
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) weight[r] = V::set(weights[r * kWeightStride + j]);
-    auto add = [&]<int P>(int n) [[gnu::always_inline]] {
+    auto add = [&]<int P>(int n) __attribute__((always_inline)) {
       const S* unit = row + n * C::kUnit;
       auto value = N == 1 && left < C::kUnit ? C::template load_first<P>(unit, left)
                                              : C::template load<P>(unit);
