@@ -334,11 +334,10 @@ TEST_P(Recurrence, CapturesAreTheStatesOfRunsThatEndThere) {
     Shape shape = {.rule = GetParam(), .chunk = 8};
     Inputs other(shape, 20, 20, random), inputs(shape, 70, 61, random);
     Slots slots(shape, 6);
-    std::vector<float> out = slots.step(
-        *table, {{&other, 5, 0, 20}, {&inputs, 2, 0, 70}},
-        {{.span = 1, .position = 39, .slot = 0},
-         {.span = 1, .position = 55, .slot = 4},
-         {.span = 1, .position = 65, .slot = 3}});
+    std::vector<float> out = slots.step(*table, {{&other, 5, 0, 20}, {&inputs, 2, 0, 70}},
+                                        {{.span = 1, .position = 39, .slot = 0},
+                                         {.span = 1, .position = 55, .slot = 4},
+                                         {.span = 1, .position = 65, .slot = 3}});
     for (auto [end, slot] : {std::pair{40, 0}, std::pair{56, 4}}) {
       Slots alone(shape, 2);
       alone.step(*table, {{&inputs, 1, 0, end}});
