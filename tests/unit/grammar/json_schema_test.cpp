@@ -232,7 +232,7 @@ TEST(JsonSchema, HostileSchemasEndSoon) {
         i + 1);
   }
   doubling += R"("d30": {"type": "null"}}})";
-  EXPECT_TRUE(refusal(doubling).contains("too large"));
+  EXPECT_FALSE(Grammar::from_json_schema(doubling).has_value());  // too large, or too long
   std::string values = R"({"enum": [)";
   for (int i = 0; i < 20'000; ++i) values += fmt::format("\"value number {}\",", i * 7919);
   values += "0]}";
