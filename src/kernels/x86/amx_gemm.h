@@ -149,12 +149,11 @@ template <class F>
 void locate_lines(const GemmShape& s, int64_t g, int64_t begin, int64_t count,
                   std::byte (*unpacked)[kAmxChunkLines * kLineBytes], AmxBlocks& blocks) {
   using V = typename F::V;
-  for (int64_t b = 0; b < 4; ++b) {
-    int64_t first = g * s.group_lines + begin / F::kParts;
+  int64_t first = g * s.group_lines + begin / F::kParts;
+  for (int64_t b = 0; b < blocks.count; ++b) {
     const std::byte* line = blocks.block[b] + s.header_bytes + first * kLineBytes;
     blocks.lines[b] = line;
     if constexpr (F::kUnpacked) {
-      if (b >= blocks.count) continue;
       blocks.lines[b] = unpacked[b];
       for (int64_t l = 0; l < count; ++l) {
         auto operand = F::part(F::load_line(line + l / F::kParts * kLineBytes, 0), l % F::kParts);
@@ -162,6 +161,7 @@ void locate_lines(const GemmShape& s, int64_t g, int64_t begin, int64_t count,
       }
     }
   }
+  for (int64_t b = blocks.count; b < 4; ++b) blocks.lines[b] = blocks.lines[0];
 }
 
 // All products of the rows with the blocks.
