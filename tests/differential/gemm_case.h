@@ -84,11 +84,11 @@ struct PackedWeights {
   }
 
   void pack(int64_t begin, int64_t count, AlignedBytes& to) const {
-    int64_t groups = weights.k / weights.group;
+    int64_t first_group = weights.format.quantised ? begin * (weights.k / weights.group) : 0;
     size_t row_bytes = weights.k * dtype_bytes(weights.format.element);
     kernel.pack({.source = weights.source.data() + begin * row_bytes,
-                 .scales = weights.scales.data() + begin * groups,
-                 .zeros = weights.zeros.data() + begin * groups,
+                 .scales = weights.scales.data() + first_group,
+                 .zeros = weights.zeros.data() + first_group,
                  .packed = to.data(),
                  .n = weights.n,
                  .k = weights.k,
