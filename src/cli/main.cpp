@@ -20,7 +20,7 @@
 namespace banyan::cli {
 namespace {
 
-constexpr std::array<const Verb*, 11> kVerbs = {
+constexpr std::array<const Verb*, 12> kVerbs = {
     &kRunVerb,            //
     &kServeVerb,          //
     &kGenerateVerb,       //
@@ -32,6 +32,7 @@ constexpr std::array<const Verb*, 11> kVerbs = {
     &kBenchOneBatchVerb,  //
     &kBenchPrefixCacheVerb,
     &kBenchServingVerb,
+    &kEvalVerb,
 };
 
 std::string overview() {

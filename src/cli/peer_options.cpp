@@ -102,11 +102,21 @@ void add_peer_options(CLI::App& app) {
            [option] { spdlog::info("{} changes nothing: {}", option.names, option.why); }, "")
         ->group("");
   }
+  app.add_option_function<std::vector<std::string>>(
+         "--precompile-token-paddings,--precompile-bs-paddings",
+         [](const std::vector<std::string>&) {
+           spdlog::info("--precompile-token-paddings changes nothing: no shape is compiled");
+         },
+         "")
+      ->default_str("")
+      ->group("");
   for (const char* names : kOnlyOne) {
     app.add_option_function<std::string>(
            names,
            [names](const std::string& value) {
-             if (value != "1") refuse(names, value + " is not supported yet, only 1 is");
+             if (value != "1")
+               refuse(names,
+                      value + " needs several ranks, which are not supported yet; only 1 is");
            },
            "")
         ->group("");

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "cli/engine_options.h"
 #include "cli/machine.h"
 #include "cli/options.h"
 #include "cli/peer_options.h"
@@ -23,11 +24,9 @@ namespace banyan::cli {
 namespace {
 
 struct Options {
-  EngineConfig engine;
+  EngineOptions engine;
   ServerConfig server;
   std::string api_key_file;
-  bool no_radix_cache = false;
-  bool priority_scheduling = false;
 };
 
 // Keys one a line; empty lines are skipped.
@@ -45,11 +44,9 @@ Status read_api_keys(const std::string& file, std::vector<std::string>& keys) {
 }
 
 Status settle(Options& o) {
-  if (o.no_radix_cache) o.engine.radix_cache = false;
-  if (o.priority_scheduling) o.engine.schedule_policy = "priority";
   if (!o.api_key_file.empty()) TRY(read_api_keys(o.api_key_file, o.server.api_keys));
   o.server.version = BANYAN_VERSION;
-  TRY(o.engine.validate());
+  TRY(o.engine.settle());
   return o.server.validate();
 }
 
@@ -69,14 +66,15 @@ Result<int> serve(Options o) {
   Server server(o.server);
   TRY(server.listen());
   fmt::print(stderr, "banyan: listening on {}, loading {}\n", server.address(),
-             o.engine.model_path);
+             o.engine.config.model_path);
   server.on_ready([&] {
     fmt::print(stderr, "banyan: ready on {}\n", server.address());
     std::fflush(stderr);
   });
   std::jthread loader([&] {
     ProgressLine progress("loading");
-    server.attach(Llm::load(o.engine, progress.load_progress()), o.engine);
+    const EngineConfig& config = o.engine.config;
+    server.attach(Llm::load(config, progress.load_progress()), config);
   });
   TRY(server.run(true));
   return kExitSuccess;
@@ -113,48 +111,6 @@ void add_network_options(CLI::App& app, Options& o) {
       ->type_name("S");
 }
 
-void add_engine_options(CLI::App& app, Options& o) {
-  EngineConfig& engine = o.engine;
-  app.add_option("--max-running-requests,--max-num-seqs,--parallel", engine.running_max,
-                 "Requests computed at once")
-      ->type_name("N");
-  app.add_option("--max-queued-requests", engine.queued_max,
-                 "Requests that wait; more are answered with 503")
-      ->type_name("N");
-  app.add_option("--chunked-prefill-size,--max-num-batched-tokens,--batch-size",
-                 engine.chunked_prefill_tokens,
-                 "Tokens of prompts in one step, beside one for each request that decodes")
-      ->type_name("N");
-  app.add_option("--page-size,--block-size", engine.page_size_tokens,
-                 "Tokens in a page of the cache, a power of two")
-      ->type_name("N");
-  app.add_option("--mem-fraction-static,--gpu-memory-utilization", engine.memory_fraction,
-                 "Part of the memory left after the weights that the cache may take")
-      ->type_name("F");
-  app.add_option("--max-total-tokens", engine.total_tokens_max,
-                 "Tokens in the cache; 0: what the memory allows")
-      ->type_name("N");
-  app.add_option("--schedule-policy,--scheduling-policy", engine.schedule_policy,
-                 "lpm: longest cached prefix first; fcfs: in order; priority")
-      ->check(CLI::IsMember({"lpm", "fcfs", "priority"}))
-      ->type_name("NAME");
-  app.add_option("--aging-period", engine.aging_period,
-                 "lpm: of so many admissions, one is whoever has waited longest")
-      ->type_name("N");
-  app.add_option("--recurrent-state-memory-ratio", engine.snapshot_fraction,
-                 "Recurrent models: part of the cache's memory that keeps snapshots of their state")
-      ->type_name("F");
-  app.add_option("--snapshot-interval-tokens", engine.snapshot_interval_tokens,
-                 "Recurrent models: between snapshots in long prompts")
-      ->type_name("N");
-  app.add_flag("--reuse-generated-state", engine.reuse_generated_state,
-               "Recurrent models: resume behind answers too, at the price of exact repeatability");
-  app.add_flag("--disable-radix-cache,--no-enable-prefix-caching,--no-cache-prompt",
-               o.no_radix_cache, "Forget a request's prefix when it ends");
-  app.add_flag("--enable-priority-scheduling", o.priority_scheduling,
-               "As --schedule-policy priority");
-}
-
 void add_log_options(CLI::App& app, Options& o) {
   app.add_option("--decode-log-interval", o.server.decode_log_interval,
                  "Steps between two lines about decoding; 0: none")
@@ -166,12 +122,12 @@ void add_log_options(CLI::App& app, Options& o) {
 
 VerbAction declare(CLI::App& app) {
   auto o = std::make_shared<Options>();
-  o->engine.running_max = 256;
-  o->engine.queued_max = 1024;
+  o->engine.config.running_max = 256;
+  o->engine.config.queued_max = 1024;
   spdlog::set_level(spdlog::level::info);
-  add_model_options(app, o->engine, "info");
+  add_model_options(app, o->engine.config, "info");
   add_network_options(app, *o);
-  add_engine_options(app, *o);
+  add_engine_options(app, o->engine);
   add_log_options(app, *o);
   add_peer_options(app);
   app.set_config("--config", "", "Options from a YAML file; those given here win")

@@ -1,10 +1,8 @@
 // `banyan bench serving` against `banyan serve`, as two programs.
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <thread>
-
 #include "cli/program.h"
+#include "cli/serving_program.h"
 
 namespace banyan {
 namespace {
@@ -14,38 +12,6 @@ using test::ProgramResult;
 using test::run_program;
 using test::TemporaryFolder;
 
-// `banyan serve` on a port of its own until the end of the test.
-class ServingProgram {
- public:
-  ServingProgram() {
-    std::string err = folder_.write("err", "");
-    child_ = fork();
-    if (child_ == 0) {
-      dup2(open(err.c_str(), O_WRONLY), STDERR_FILENO);
-      alarm(300);
-      test::become_program({"serve", "--model", golden_model(), "--port", "0", "--threads", "1"});
-    }
-    const std::string ready = "banyan: ready on ";
-    for (int i = 0; i < 2000 && url.empty(); ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-      std::string said = read_file(err).value();
-      size_t begin = said.find(ready), end = said.find('\n', begin);
-      if (begin == said.npos || end == said.npos) continue;
-      url = said.substr(begin + ready.size(), end - begin - ready.size());
-    }
-  }
-  ~ServingProgram() {
-    kill(child_, SIGTERM);
-    waitpid(child_, nullptr, 0);
-  }
-
-  std::string url;
-
- private:
-  TemporaryFolder folder_;
-  pid_t child_ = -1;
-};
-
 std::vector<std::string> bench(const std::string& url, const std::vector<std::string>& more = {}) {
   std::vector<std::string> words = {"bench", "serving", "--base-url", url};
   words.insert(words.end(), more.begin(), more.end());
@@ -53,7 +19,7 @@ std::vector<std::string> bench(const std::string& url, const std::vector<std::st
 }
 
 TEST(BenchServing, PrintsTheTableAndAppendsJson) {
-  ServingProgram server;
+  test::ServingProgram server(golden_model());
   ASSERT_NE(server.url, "");
   TemporaryFolder folder;
   std::string file = folder.path() + "/figures.jsonl";

@@ -1,0 +1,25 @@
+// Options of an engine that serves many requests at once, with SGLang's names and what vLLM and
+// llama-server call the same.
+#pragma once
+
+#include "banyan/config.h"
+#include "banyan/status.h"
+
+namespace CLI {
+class App;
+}
+
+namespace banyan::cli {
+
+struct EngineOptions {
+  EngineConfig config;
+  bool no_radix_cache = false;
+  bool priority_scheduling = false;
+
+  // Carries the flags into `config` and checks it.
+  Status settle();
+};
+
+void add_engine_options(CLI::App& app, EngineOptions& options);
+
+}  // namespace banyan::cli

@@ -1,0 +1,44 @@
+// `banyan serve` beside the program under test.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "cli/program.h"
+
+namespace banyan::test {
+
+// `banyan serve` on a port of its own until the end of the test.
+class ServingProgram {
+ public:
+  explicit ServingProgram(const std::string& model) {
+    std::string err = folder_.write("err", "");
+    child_ = fork();
+    if (child_ == 0) {
+      dup2(open(err.c_str(), O_WRONLY), STDERR_FILENO);
+      alarm(300);
+      become_program({"serve", "--model", model, "--port", "0", "--threads", "1"});
+    }
+    const std::string ready = "banyan: ready on ";
+    for (int i = 0; i < 2000 && url.empty(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      std::string said = read_file(err).value();
+      size_t begin = said.find(ready), end = said.find('\n', begin);
+      if (begin == said.npos || end == said.npos) continue;
+      url = said.substr(begin + ready.size(), end - begin - ready.size());
+    }
+  }
+  ~ServingProgram() {
+    kill(child_, SIGTERM);
+    waitpid(child_, nullptr, 0);
+  }
+
+  std::string url;
+
+ private:
+  TemporaryFolder folder_;
+  pid_t child_ = -1;
+};
+
+}  // namespace banyan::test
