@@ -7,11 +7,14 @@
 // A Grammar is a cheap handle to something immutable: copies share it, any thread may use it.
 #pragma once
 
+#include <compare>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "banyan/status.h"
@@ -76,6 +79,33 @@ class Grammar {
 
  private:
   std::shared_ptr<const Automaton> automaton_;
+};
+
+// A grammar as a request asks for it (TextRequest::grammar in banyan/llm.h): text, to be compiled.
+struct GrammarSource {
+  enum class Kind : uint8_t { kRegex, kJsonSchema, kJsonObject, kEbnf, kChoices, kStructuralTag };
+
+  Kind kind = Kind::kJsonObject;
+  std::string text;  // kJsonObject: empty; kChoices: a JSON list of texts
+  JsonSchemaOptions json = {};
+  std::string after = {};  // when not empty: free text up to this tag comes first
+
+  Result<Grammar> compile(const GrammarLimits& limits) const;
+  auto operator<=>(const GrammarSource& other) const { return key() <=> other.key(); }
+  bool operator==(const GrammarSource& other) const { return key() == other.key(); }
+
+ private:
+  std::tuple<Kind, bool, bool, const std::string&, const std::string&> key() const {
+    return {kind, json.strict, json.flexible_whitespace, after, text};
+  }
+};
+
+// Of all compilations for one model.
+struct GrammarStats {
+  uint64_t hits = 0;  // was compiled already, or just being so
+  uint64_t misses = 0, failures = 0, timeouts = 0, evictions = 0;
+  double compile_s = 0;           // for all misses
+  size_t entries = 0, bytes = 0;  // that are remembered
 };
 
 }  // namespace banyan

@@ -17,13 +17,15 @@
 
 #include "banyan/config.h"
 #include "banyan/engine.h"
+#include "banyan/grammar.h"
 #include "banyan/request.h"
 #include "banyan/status.h"
 
 namespace banyan {
 
-class ChatTemplate;  // text/chat_template.h
-class Tokenizer;     // text/tokenizer.h
+class ChatTemplate;      // text/chat_template.h
+struct CompiledGrammar;  // grammar/matcher.h
+class Tokenizer;         // text/tokenizer.h
 
 struct ChatMessage {
   std::string role;  // "system", "user", "assistant", "tool"
@@ -43,6 +45,11 @@ struct TextRequest {
   bool ignore_eos = false;              // goes on past the model's own end-of-text tokens
   bool skip_special_tokens = true;      // leaves special tokens out of the output's text
   bool keep_stop = false;               // leaves the stop string or token that matched in it
+
+  // What the output may be. It ends with an end-of-text token where the grammar allows the text to
+  // end, whatever ignore_eos says; that and min_new_tokens only keep it from ending as long as the
+  // grammar lets it go on. A stop string, a stop token or the length may cut it short.
+  std::optional<GrammarSource> grammar;
 
   bool logprobs = false;
   int top_logprobs = 0;
@@ -72,7 +79,8 @@ struct Generation {
   std::optional<std::string> matched_stop_text;
   std::optional<TokenId> matched_stop_token;
   int64_t cached_tokens = 0;
-  std::vector<GeneratedToken> logprobs;  // one per output token, if asked for
+  std::vector<GeneratedToken> logprobs;    // one per output token, if asked for
+  std::vector<std::string> grammar_notes;  // what of the grammar is not enforced
 
   double ttft_s = 0;  // from submission to the first token
   double prefill_tokens_per_s = 0;
@@ -97,8 +105,19 @@ class Llm {
 
   // What the engine is asked for `request`: the prompt as tokens, and the model's own end-of-text
   // tokens beside the request's. Stop strings are checked, but it is TextStream (llm/text_stream.h)
-  // that finds them. Errors: a limit of EngineConfig, no tokenizer for a text.
-  Result<GenerateRequest> to_tokens(const TextRequest& request) const;
+  // that finds them. A grammar becomes a constraint, which is this request's alone. Errors: a limit
+  // of EngineConfig, no tokenizer for a text, a grammar that cannot be compiled. `compiled` is the
+  // request's grammar, if the caller has it already.
+  Result<GenerateRequest> to_tokens(
+      const TextRequest& request, std::shared_ptr<const CompiledGrammar> compiled = nullptr) const;
+
+  // A request's grammar over this model's vocabulary, compiled on the caller's thread and
+  // remembered; kExhausted names what was too large. kUnsupported without a tokenizer, or if the
+  // model has no end-of-text token that could end an output.
+  Result<std::shared_ptr<const CompiledGrammar>> compile(const GrammarSource& grammar) const;
+  // A constraint of `request` by that grammar: each sample needs its own.
+  std::shared_ptr<TokenConstraint> constraint(
+      const TextRequest& request, std::shared_ptr<const CompiledGrammar> compiled) const;
 
   bool has_chat_template() const;
   // kUnsupported when there is none, kCorrupt when it cannot be read.
@@ -115,6 +134,7 @@ class Llm {
   const EngineConfig& config() const;
   Engine& engine();
   const EngineInfo& info() const;
+  GrammarStats grammar_stats() const;
   double load_s() const;
 
  private:

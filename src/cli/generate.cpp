@@ -17,6 +17,7 @@ struct Options {
   EngineConfig config;
   TextSource prompt;
   SamplingOptions sampling;
+  GrammarOptions grammar;
   int64_t max_new_tokens = 128;
   bool no_special_tokens = false;
   int top_logprobs = 0;
@@ -44,22 +45,25 @@ Json matched_stop_json(const Generation& g) {
   return nullptr;
 }
 
-Json to_json(const Llm& llm, const Generation& g, const SamplingParams& sampling) {
-  return {{"prompt_ids", g.prompt_ids},
-          {"output_ids", g.output_ids},
-          {"text", g.text},
-          {"finish_reason", to_string(g.finish)},
-          {"matched_stop", matched_stop_json(g)},
-          {"prompt_tokens", g.prompt_ids.size()},
-          {"completion_tokens", g.output_ids.size()},
-          {"cached_tokens", g.cached_tokens},
-          {"logprobs", logprobs_json(llm, g.logprobs)},
-          {"timings",
-           {{"load_s", llm.load_s()},
-            {"ttft_s", g.ttft_s},
-            {"prefill_tokens_per_s", g.prefill_tokens_per_s},
-            {"decode_tokens_per_s", g.decode_tokens_per_s}}},
-          {"seed", sampling.temperature > 0 ? Json(sampling.seed) : Json(nullptr)}};
+Json to_json(const Llm& llm, const Generation& g, const TextRequest& request) {
+  const SamplingParams& sampling = request.sampling;
+  Json json = {{"prompt_ids", g.prompt_ids},
+               {"output_ids", g.output_ids},
+               {"text", g.text},
+               {"finish_reason", to_string(g.finish)},
+               {"matched_stop", matched_stop_json(g)},
+               {"prompt_tokens", g.prompt_ids.size()},
+               {"completion_tokens", g.output_ids.size()},
+               {"cached_tokens", g.cached_tokens},
+               {"logprobs", logprobs_json(llm, g.logprobs)},
+               {"timings",
+                {{"load_s", llm.load_s()},
+                 {"ttft_s", g.ttft_s},
+                 {"prefill_tokens_per_s", g.prefill_tokens_per_s},
+                 {"decode_tokens_per_s", g.decode_tokens_per_s}}},
+               {"seed", sampling.temperature > 0 ? Json(sampling.seed) : Json(nullptr)}};
+  if (request.grammar) json["not_enforced"] = g.grammar_notes;
+  return json;
 }
 
 Result<TextRequest> make_request(const Options& o) {
@@ -76,6 +80,7 @@ Result<TextRequest> make_request(const Options& o) {
   TextRequest request;
   request.sampling = TRY(sampling_params(o.sampling, {.temperature = 0}));
   TRY(apply_stops(o.sampling, request));
+  request.grammar = TRY(grammar_source(o.grammar));
   request.max_new_tokens = o.max_new_tokens;
   request.add_special_tokens = !o.no_special_tokens;
   request.logprobs = o.json;
@@ -105,9 +110,10 @@ Result<int> generate(const Options& o) {
   if (o.stream) sink = write_stdout;
   Generation g = TRY(llm->generate(request, sink, InterruptScope::raised));
   if (o.json) {
-    fmt::print("{}\n", dump_json(to_json(*llm, g, request.sampling)));
+    fmt::print("{}\n", dump_json(to_json(*llm, g, request)));
   } else {
     print_plain(*llm, g, o.stream);
+    for (const std::string& note : g.grammar_notes) fmt::print(stderr, "banyan: {}\n", note);
   }
   return g.finish == FinishReason::kCancelled ? kExitInterrupt : kExitSuccess;
 }
@@ -124,6 +130,7 @@ VerbAction declare(CLI::App& app) {
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
       ->type_name("N");
   add_sampling_options(app, o->sampling, "0: the same output every time");
+  add_grammar_options(app, o->grammar);
   app.add_flag("--no-special-tokens", o->no_special_tokens,
                "Do not put the beginning-of-text token in front");
   app.add_option("--top-logprobs", o->top_logprobs,
@@ -144,11 +151,17 @@ const Verb kGenerateVerb = {
     "  banyan generate --model models/stories260K --prompt \"Once upon a time\" --stream\n"
     "  banyan generate --model models/stories260K --prompt-ids 1,403,407 --json --top-logprobs 5\n"
     "  cat prompt.txt | banyan generate --model models/Qwen3-0.6B --temperature 0.7 --seed 1 -\n"
+    "  banyan generate --model models/Qwen3-0.6B --prompt \"Paris is in\" --choice France,Spain\n"
+    "  banyan generate --model models/Qwen3-0.6B --prompt \"A user: \" --json-schema user.json\n"
+    "  banyan generate --model models/Qwen3-0.6B --prompt \"Born in\" --regex \" "
+    "(19|20)[0-9]{2}\"\n"
     "\n"
     "The JSON object has prompt_ids, output_ids, text, finish_reason (stop, length, cancelled),\n"
     "matched_stop (the token id or string), prompt_tokens, completion_tokens, cached_tokens,\n"
-    "logprobs [{id, token, logprob, top}], timings and the seed. A `token` is the text that its\n"
-    "bytes stand for, with U+FFFD for part of a character. Ctrl-C prints what there is so far.\n",
+    "logprobs [{id, token, logprob, top}], timings, the seed, and with a grammar not_enforced,\n"
+    "the parts of a schema that --relaxed-schema left out. A `token` is the text that its bytes\n"
+    "stand for, with U+FFFD for part of a character. Ctrl-C prints what there is so far.\n"
+    "A grammar's output ends where the grammar does, or where --max-new-tokens cuts it.\n",
     declare};
 
 }  // namespace banyan::cli

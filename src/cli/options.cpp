@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/quote.h"
 #include "cli/progress.h"
 
@@ -225,6 +226,59 @@ Result<TextOrIds> read_source(const TextSource& source, std::string_view choices
   if (name == "-") return TextOrIds{.text = TRY(read_stdin()), .ids = {}};
   if (source.file) return TextOrIds{.text = TRY(read_named(name)), .ids = {}};
   return TextOrIds{.text = name, .ids = {}};
+}
+
+void add_grammar_options(CLI::App& app, GrammarOptions& options) {
+  app.add_option("--regex", options.regex, "The whole output matches this regular expression")
+      ->type_name("REGEX");
+  app.add_option("--json-schema", options.json_schema,
+                 "The output is JSON that this schema calls valid: a file, or the schema itself")
+      ->type_name("FILE|JSON");
+  app.add_flag("--json-object", options.json_object, "The output is a JSON object");
+  app.add_option("--grammar", options.ebnf,
+                 "The output follows this GBNF grammar, from its rule `root`: a file, or the rules")
+      ->type_name("FILE|RULES");
+  app.add_option("--choice", options.choices, "The output is one of these; may be repeated")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->default_str("")
+      ->type_name("A,B,...");
+  app.add_flag("--relaxed-schema", options.relaxed,
+               "With --json-schema: say what cannot be enforced, and go on without it");
+  app.add_flag("--json-flexible-whitespace", options.flexible_whitespace,
+               "JSON may have spaces and line breaks between its parts");
+}
+
+Result<std::optional<GrammarSource>> grammar_source(const GrammarOptions& o) {
+  using Kind = GrammarSource::Kind;
+  std::vector<std::pair<const char*, Kind>> given;
+  if (o.regex) given.emplace_back("--regex", Kind::kRegex);
+  if (o.json_schema) given.emplace_back("--json-schema", Kind::kJsonSchema);
+  if (o.json_object) given.emplace_back("--json-object", Kind::kJsonObject);
+  if (o.ebnf) given.emplace_back("--grammar", Kind::kEbnf);
+  if (!o.choices.empty()) given.emplace_back("--choice", Kind::kChoices);
+  if (given.size() > 1) {
+    return invalid_argument("{} and {} are both given; an output follows one of them",
+                            given[0].first, given[1].first);
+  }
+  Kind kind = given.empty() ? Kind::kRegex : given[0].second;
+  if (o.relaxed && kind != Kind::kJsonSchema) {
+    return invalid_argument("--relaxed-schema is about --json-schema, which is not given");
+  }
+  if (o.flexible_whitespace && kind != Kind::kJsonSchema && kind != Kind::kJsonObject) {
+    return invalid_argument(
+        "--json-flexible-whitespace is about --json-schema and --json-object; neither is given");
+  }
+  if (given.empty()) return std::nullopt;
+  GrammarSource source{
+      .kind = kind, .json = {.strict = !o.relaxed, .flexible_whitespace = o.flexible_whitespace}};
+  bool in_place = o.json_schema && trim(*o.json_schema).starts_with('{');
+  in_place |= o.ebnf && o.ebnf->find("::=") != std::string::npos;
+  if (o.regex) source.text = *o.regex;
+  if (o.json_schema) source.text = in_place ? *o.json_schema : TRY(read_named(*o.json_schema));
+  if (o.ebnf) source.text = in_place ? *o.ebnf : TRY(read_named(*o.ebnf));
+  if (kind == Kind::kChoices) source.text = Json(o.choices).dump();
+  return source;
 }
 
 Result<std::unique_ptr<Llm>> load_llm(const EngineConfig& config) {

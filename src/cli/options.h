@@ -45,6 +45,21 @@ Result<SamplingParams> sampling_params(const SamplingOptions& options, SamplingP
 // Stop strings, stop ids and ignore_eos into `request`.
 Status apply_stops(const SamplingOptions& options, TextRequest& request);
 
+// What the output may be; at most one of these may be given.
+struct GrammarOptions {
+  std::optional<std::string> regex, json_schema, ebnf;
+  std::vector<std::string> choices;
+  bool json_object = false;
+  bool relaxed = false;              // of a schema, leave out what cannot be enforced
+  bool flexible_whitespace = false;  // in JSON
+};
+
+// --regex, --json-schema, --json-object, --grammar, --choice and how JSON is written.
+void add_grammar_options(CLI::App& app, GrammarOptions& options);
+
+// What was asked for, files read; nothing if nothing was.
+Result<std::optional<GrammarSource>> grammar_source(const GrammarOptions& options);
+
 // For CLI11, which would wrap negative numbers: what is wrong with `text` as a seed, or nothing.
 std::string check_seed(const std::string& text);
 

@@ -29,6 +29,8 @@ constexpr std::array kAlways = std::to_array<Explained>({
     {"--enforce-eager,--disable-cuda-graph", "there are no graphs to capture"},
     {"--disable-overlap-schedule", "steps do not overlap yet"},
     {"--jinja", "chat templates are always Jinja"},
+    {"--constrained-json-disable-any-whitespace",
+     "constrained JSON is compact unless --json-flexible-whitespace"},
     {"--disable-log-stats,--no-webui", "there is nothing to switch off"},
 });
 
@@ -61,7 +63,7 @@ constexpr std::array kRefused = std::to_array<const char*>({
     "--speculative-algorithm,--speculative-config,--speculative-draft-model-path,--model-draft",
     "--speculative-num-steps,--speculative-eagle-topk,--speculative-num-draft-tokens",
     "--disaggregation-mode,--disaggregation-transfer-backend,--disaggregation-bootstrap-port",
-    "--grammar-backend,--structured-outputs-config",
+    "--constrained-json-whitespace-pattern,--structured-outputs-config",
     "--tool-call-parser,--enable-auto-tool-choice",
     "--reasoning-parser,--reasoning-format,--reasoning-budget",
     "--chat-template,--chat-template-file",
@@ -121,6 +123,14 @@ void add_peer_options(CLI::App& app) {
            "")
         ->group("");
   }
+  app.add_option_function<std::string>(
+         "--grammar-backend,--guided-decoding-backend",
+         [](const std::string& name) {
+           if (name == "none") refuse("--grammar-backend", "none: grammars cannot be switched off");
+           spdlog::info("--grammar-backend {} changes nothing: grammars are Banyan's own", name);
+         },
+         "")
+      ->group("");
   for (const char* names : kRefused) {
     app.add_option_function<std::string>(
            names, [names](const std::string&) { refuse(names, "is not supported yet"); }, "")

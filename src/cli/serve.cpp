@@ -87,6 +87,8 @@ void add_network_options(CLI::App& app, Options& o) {
   app.add_option("--port", server.port, "0: any that is free, which is printed")
       ->check(CLI::Range(0, 65535))
       ->type_name("N");
+  app.add_flag("--json-flexible-whitespace", server.json_flexible_whitespace,
+               "Constrained JSON may have spaces and line breaks between its parts");
   app.add_option("--served-model-name,-a,--alias", server.served_model_name,
                  "Name of the model for clients [its path]")
       ->default_str("")

@@ -2,39 +2,7 @@
 
 #include <chrono>
 
-#include "base/json.h"
-
 namespace banyan {
-
-Result<Grammar> GrammarSource::compile(const GrammarLimits& limits) const {
-  auto own = [&]() -> Result<Grammar> {
-    switch (kind) {
-      case Kind::kRegex:
-        return Grammar::from_regex(text, limits);
-      case Kind::kJsonSchema:
-        return Grammar::from_json_schema(text, json, limits);
-      case Kind::kJsonObject:
-        return Grammar::from_json_object(json);
-      case Kind::kEbnf:
-        return Grammar::from_ebnf(text, "root", limits);
-      case Kind::kStructuralTag:
-        return Grammar::from_structural_tag(text, json, limits);
-      case Kind::kChoices:
-        break;
-    }
-    Json list = TRY(parse_json(text, "the choices", {.bytes_max = limits.source_bytes_max}));
-    std::vector<std::string> choices;
-    if (!list.is_array()) return invalid_argument("the choices must be a list of texts");
-    for (const Json& choice : list) {
-      if (!choice.is_string()) return invalid_argument("the choices must be a list of texts");
-      choices.push_back(choice);
-    }
-    return Grammar::from_choices(choices, limits);
-  };
-  Grammar grammar = TRY(own());
-  if (after.empty()) return grammar;
-  return grammar.after(after);
-}
 
 GrammarCompiler::GrammarCompiler(std::shared_ptr<const TokenVocabulary> vocabulary,
                                  TokenizeText tokenize, Options options)

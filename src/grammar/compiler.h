@@ -19,23 +19,6 @@
 
 namespace banyan {
 
-// What a request asks for.
-struct GrammarSource {
-  enum class Kind : uint8_t { kRegex, kJsonSchema, kJsonObject, kEbnf, kChoices, kStructuralTag };
-
-  Kind kind = Kind::kJsonObject;
-  std::string text;  // kChoices: a JSON list of texts
-  JsonSchemaOptions json = {};
-  std::string after = {};  // when not empty: free text up to this tag comes first
-
-  Result<Grammar> compile(const GrammarLimits& limits) const;
-  auto operator<=>(const GrammarSource& other) const { return key() <=> other.key(); }
-  bool operator==(const GrammarSource& other) const { return key() == other.key(); }
-  std::tuple<Kind, bool, bool, const std::string&, const std::string&> key() const {
-    return {kind, json.strict, json.flexible_whitespace, after, text};
-  }
-};
-
 class GrammarCompiler {
  public:
   struct Options {
@@ -43,11 +26,7 @@ class GrammarCompiler {
     size_t bytes_max = 256 << 20;  // of what is remembered, masks included
     size_t entries_max = 4096;
   };
-  struct Counters {
-    uint64_t hits = 0, misses = 0, failures = 0, timeouts = 0, evictions = 0;
-    double compile_s = 0;  // of all that was compiled
-    size_t entries = 0, bytes = 0;
-  };
+  using Counters = GrammarStats;
 
   GrammarCompiler(std::shared_ptr<const TokenVocabulary> vocabulary, TokenizeText tokenize,
                   Options options);

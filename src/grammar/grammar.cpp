@@ -1,6 +1,7 @@
 #include "banyan/grammar.h"
 
 #include "base/check.h"
+#include "base/json.h"
 #include "base/quote.h"
 #include "grammar/automaton.h"
 #include "grammar/ebnf.h"
@@ -17,6 +18,15 @@ JsonLimits json_limits(const GrammarLimits& limits) {
   return {.bytes_max = limits.source_bytes_max,
           .depth_max = limits.depth_max,
           .keys_per_object_max = 65'536};
+}
+
+// What a caller gave is the caller's to mend, where parse_json speaks of a damaged file.
+Result<Json> parse_source(std::string_view text, std::string_view what, const JsonLimits& limits) {
+  Result<Json> json = parse_json(text, what, limits);
+  if (!json && json.error().code == ErrorCode::kCorrupt) {
+    return invalid_argument("{}", json.error().message);
+  }
+  return json;
 }
 
 Result<Grammar> finish(Rules rules, Budget& budget) {
@@ -44,7 +54,7 @@ Result<Grammar> Grammar::from_json_schema(std::string_view schema, JsonSchemaOpt
                                           const GrammarLimits& limits) {
   return guard([&]() -> Result<Grammar> {
     Budget budget(limits);
-    Json json = TRY(parse_json(schema, "the JSON schema", json_limits(limits)));
+    Json json = TRY(parse_source(schema, "the JSON schema", json_limits(limits)));
     return finish(TRY(rules_of_json_schema(json, options, budget)), budget);
   });
 }
@@ -82,7 +92,7 @@ Result<Grammar> Grammar::from_structural_tag(std::string_view description,
                                              const GrammarLimits& limits) {
   return guard([&]() -> Result<Grammar> {
     Budget budget(limits);
-    Json json = TRY(parse_json(description, "the structural tag", json_limits(limits)));
+    Json json = TRY(parse_source(description, "the structural tag", json_limits(limits)));
     return finish(TRY(rules_of_structural_tag(json, options, budget)), budget);
   });
 }
@@ -98,6 +108,36 @@ Result<Grammar> Grammar::after(std::string_view end_tag) const {
     rules.set_body(rules.root, rules.sequence({free, own}));
     return finish(std::move(rules), budget);
   });
+}
+
+Result<Grammar> GrammarSource::compile(const GrammarLimits& limits) const {
+  auto own = [&]() -> Result<Grammar> {
+    switch (kind) {
+      case Kind::kRegex:
+        return Grammar::from_regex(text, limits);
+      case Kind::kJsonSchema:
+        return Grammar::from_json_schema(text, json, limits);
+      case Kind::kJsonObject:
+        return Grammar::from_json_object(json);
+      case Kind::kEbnf:
+        return Grammar::from_ebnf(text, "root", limits);
+      case Kind::kStructuralTag:
+        return Grammar::from_structural_tag(text, json, limits);
+      case Kind::kChoices:
+        break;
+    }
+    Json list = TRY(parse_source(text, "the choices", {.bytes_max = limits.source_bytes_max}));
+    std::vector<std::string> choices;
+    if (!list.is_array()) return invalid_argument("the choices must be a list of texts");
+    for (const Json& choice : list) {
+      if (!choice.is_string()) return invalid_argument("the choices must be a list of texts");
+      choices.push_back(choice);
+    }
+    return Grammar::from_choices(choices, limits);
+  };
+  Grammar grammar = TRY(own());
+  if (after.empty()) return grammar;
+  return grammar.after(after);
 }
 
 bool Grammar::matches(std::string_view text) const {

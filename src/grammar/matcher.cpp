@@ -6,12 +6,27 @@
 
 namespace banyan {
 
-Matcher::Matcher(std::shared_ptr<const CompiledGrammar> compiled)
+Matcher::Matcher(std::shared_ptr<const CompiledGrammar> compiled, EarlyStops early)
     : compiled_(std::move(compiled)),
+      early_(std::move(early)),
       parser_(compiled_->grammar.shared_automaton(), compiled_->vocabulary->token_bytes_max() + 1),
       state_(parser_.start()) {}
 
 void Matcher::fill_mask(std::span<uint32_t> mask) {
+  fill_grammar_mask(mask);
+  if (accepted_tokens() >= early_.tokens_min || early_.stops.empty()) return;
+  std::vector<TokenId> cleared;
+  for (TokenId stop : early_.stops) {
+    uint32_t bit = 1u << (stop % 32);
+    uint32_t& word = mask[static_cast<size_t>(stop) / 32];
+    if ((word & bit) != 0) cleared.push_back(stop);
+    word &= ~bit;
+  }
+  if (std::ranges::any_of(mask, [](uint32_t word) { return word != 0; })) return;
+  for (TokenId stop : cleared) mask[static_cast<size_t>(stop) / 32] |= 1u << (stop % 32);
+}
+
+void Matcher::fill_grammar_mask(std::span<uint32_t> mask) {
   const TokenVocabulary& vocabulary = *compiled_->vocabulary;
   if (finished_) {
     std::fill(mask.begin(), mask.end(), 0);

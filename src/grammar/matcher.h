@@ -41,11 +41,18 @@ struct CompiledGrammar {
   mutable MaskCache masks;
 };
 
+// What min_new_tokens and ignore_eos mean beside a grammar, which has the last word: before
+// `tokens_min` tokens none of `stops` is drawn, as long as anything else may follow.
+struct EarlyStops {
+  int64_t tokens_min = 0;
+  std::vector<TokenId> stops;
+};
+
 class Matcher : public TokenConstraint {
  public:
   static constexpr size_t kForcedBytesMax = 1024;
 
-  explicit Matcher(std::shared_ptr<const CompiledGrammar> compiled);
+  explicit Matcher(std::shared_ptr<const CompiledGrammar> compiled, EarlyStops early = {});
 
   void fill_mask(std::span<uint32_t> mask) override;
   // A token that the mask does not have leaves the grammar: only end tokens may follow.
@@ -71,8 +78,10 @@ class Matcher : public TokenConstraint {
     bool finished;
   };
   void append_drafts(std::string_view text);
+  void fill_grammar_mask(std::span<uint32_t> mask);
 
   std::shared_ptr<const CompiledGrammar> compiled_;
+  EarlyStops early_;
   Parser parser_;
   MaskBuilder builder_;
   ParseState state_, next_;

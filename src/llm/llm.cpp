@@ -1,11 +1,14 @@
 #include "banyan/llm.h"
 
 #include <chrono>
+#include <limits>
+#include <mutex>
 #include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "grammar/compiler.h"
 #include "llm/chat_prompt.h"
 #include "llm/generation_config.h"
 #include "llm/text_stream.h"
@@ -101,8 +104,13 @@ class Llm::Impl {
   Result<Generation> generate(const TextRequest& request, const TextSink& sink,
                               const std::function<bool()>& cancelled);
   Result<std::vector<std::optional<float>>> score(const std::vector<TokenId>& ids);
-  Result<GenerateRequest> to_tokens(const TextRequest& request) const;
+  Result<GenerateRequest> to_tokens(const TextRequest& request,
+                                    std::shared_ptr<const CompiledGrammar> compiled) const;
   Result<const ChatTemplate*> find_chat_template() const;
+  Result<std::shared_ptr<const CompiledGrammar>> compile(const GrammarSource& grammar) const;
+  std::shared_ptr<TokenConstraint> constraint(const TextRequest& request,
+                                              std::shared_ptr<const CompiledGrammar> grammar) const;
+  GrammarStats grammar_stats() const;
 
   EngineConfig config;
   std::unique_ptr<Engine> engine;
@@ -116,7 +124,13 @@ class Llm::Impl {
   Status check(const TextRequest& request) const;
   Result<std::vector<TokenId>> prompt_ids(const TextRequest& request) const;
 
+  std::vector<TokenId> end_tokens() const;
+  GrammarCompiler& compiler() const;
+
   std::vector<TokenId> eos_ids_;
+  // Made for the first grammar: a table over the vocabulary that most programs never need.
+  mutable std::mutex compiler_mutex_;
+  mutable std::unique_ptr<GrammarCompiler> compiler_;
 };
 
 Result<std::unique_ptr<Llm::Impl>> Llm::Impl::load(const EngineConfig& config,
@@ -168,7 +182,8 @@ Result<std::vector<TokenId>> Llm::Impl::prompt_ids(const TextRequest& request) c
   return tokenizer->encode(request.text, {.add_special_tokens = request.add_special_tokens});
 }
 
-Result<GenerateRequest> Llm::Impl::to_tokens(const TextRequest& request) const {
+Result<GenerateRequest> Llm::Impl::to_tokens(
+    const TextRequest& request, std::shared_ptr<const CompiledGrammar> compiled) const {
   TRY(check(request));
   GenerateRequest tokens{.prompt = TRY(prompt_ids(request)),
                          .sampling = request.sampling,
@@ -182,17 +197,79 @@ Result<GenerateRequest> Llm::Impl::to_tokens(const TextRequest& request) const {
                          .timeout_s = request.timeout_s,
                          .cache_salt = request.cache_salt,
                          .extra_key = request.extra_key};
-  if (request.ignore_eos) return tokens;
-  for (TokenId eos : eos_ids_) {  // a checkpoint may name ids that its vocabulary lacks
-    if (eos < engine->info().vocabulary) tokens.stop_token_ids.push_back(eos);
+  if (request.grammar) {
+    if (!compiled) compiled = TRY(compile(*request.grammar));
+    tokens.constraint = constraint(request, std::move(compiled));
+    tokens.min_new_tokens = 0;  // the constraint's business
+  } else if (request.ignore_eos) {
+    return tokens;
   }
+  for (TokenId end : end_tokens()) tokens.stop_token_ids.push_back(end);
   return tokens;
+}
+
+std::vector<TokenId> Llm::Impl::end_tokens() const {
+  std::vector<TokenId> ends;
+  for (TokenId eos : eos_ids_) {  // a checkpoint may name ids that its vocabulary lacks
+    if (eos >= 0 && eos < engine->info().vocabulary) ends.push_back(eos);
+  }
+  return ends;
+}
+
+Result<std::shared_ptr<const CompiledGrammar>> Llm::Impl::compile(
+    const GrammarSource& grammar) const {
+  if (tokenizer == nullptr) {
+    return unsupported("a grammar needs a tokenizer; {} has no tokenizer.json or tiktoken.model",
+                       config.model_path);
+  }
+  if (end_tokens().empty()) {
+    return unsupported("a grammar needs a token that ends the output; {} names no eos_token_id",
+                       config.model_path);
+  }
+  return compiler().compile(grammar);
+}
+
+GrammarCompiler& Llm::Impl::compiler() const {
+  std::lock_guard lock(compiler_mutex_);
+  if (compiler_) return *compiler_;
+  auto tokenize = [this](std::string_view text) {
+    auto ids = tokenizer->encode(text, {.add_special_tokens = false, .parse_special = false});
+    return ids ? *std::move(ids) : std::vector<TokenId>();
+  };
+  auto vocabulary =
+      TokenVocabulary::make(*tokenizer, end_tokens(), static_cast<int>(engine->info().vocabulary));
+  compiler_ = std::make_unique<GrammarCompiler>(std::move(vocabulary), std::move(tokenize),
+                                                GrammarCompiler::Options{});
+  return *compiler_;
+}
+
+std::shared_ptr<TokenConstraint> Llm::Impl::constraint(
+    const TextRequest& request, std::shared_ptr<const CompiledGrammar> grammar) const {
+  EarlyStops early{.tokens_min = request.min_new_tokens, .stops = end_tokens()};
+  if (request.ignore_eos) {
+    early.tokens_min = std::numeric_limits<int64_t>::max();
+  } else {
+    for (TokenId stop : request.stop_token_ids) {
+      if (stop >= 0 && stop < engine->info().vocabulary) early.stops.push_back(stop);
+    }
+  }
+  return std::make_shared<Matcher>(std::move(grammar), std::move(early));
+}
+
+GrammarStats Llm::Impl::grammar_stats() const {
+  std::lock_guard lock(compiler_mutex_);
+  return compiler_ ? compiler_->counters() : GrammarStats();
 }
 
 Result<Generation> Llm::Impl::generate(const TextRequest& request, const TextSink& sink,
                                        const std::function<bool()>& cancelled) {
-  GenerateRequest tokens = TRY(to_tokens(request));
   Generation generation;
+  std::shared_ptr<const CompiledGrammar> compiled;
+  if (request.grammar) {
+    compiled = TRY(compile(*request.grammar));
+    generation.grammar_notes = compiled->grammar.notes();
+  }
+  GenerateRequest tokens = TRY(to_tokens(request, std::move(compiled)));
   generation.prompt_ids = tokens.prompt;
   Collector collector(request, tokenizer.get(), sink, generation);
   bool ended = false;  // in the engine, which a stop string or the caller may be ahead of
@@ -256,8 +333,9 @@ Result<std::vector<std::optional<float>>> Llm::score(const std::vector<TokenId>&
   return impl_->score(ids);
 }
 
-Result<GenerateRequest> Llm::to_tokens(const TextRequest& request) const {
-  return guard([&] { return impl_->to_tokens(request); });
+Result<GenerateRequest> Llm::to_tokens(const TextRequest& request,
+                                       std::shared_ptr<const CompiledGrammar> compiled) const {
+  return guard([&] { return impl_->to_tokens(request, std::move(compiled)); });
 }
 
 Result<std::string> Llm::apply_chat_template(const std::vector<ChatMessage>& messages,
@@ -292,6 +370,16 @@ Engine& Llm::engine() {
 }
 const EngineInfo& Llm::info() const {
   return impl_->engine->info();
+}
+Result<std::shared_ptr<const CompiledGrammar>> Llm::compile(const GrammarSource& grammar) const {
+  return guard([&] { return impl_->compile(grammar); });
+}
+std::shared_ptr<TokenConstraint> Llm::constraint(
+    const TextRequest& request, std::shared_ptr<const CompiledGrammar> compiled) const {
+  return impl_->constraint(request, std::move(compiled));
+}
+GrammarStats Llm::grammar_stats() const {
+  return impl_->grammar_stats();
 }
 double Llm::load_s() const {
   return impl_->load_s;

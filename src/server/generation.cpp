@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "grammar/matcher.h"
 #include "server/error.h"
 
 namespace banyan {
@@ -116,6 +117,15 @@ void GenerationRun::abandon(FinishReason reason) {
   for (const auto& submission : submissions) service_.abandon(submission, reason);
 }
 
+// Null if the prompt has none.
+Parsed<std::shared_ptr<const CompiledGrammar>> compile_grammar(const Llm& llm,
+                                                               const PromptRequest& prompt) {
+  if (!prompt.text.grammar) return nullptr;
+  auto compiled = llm.compile(*prompt.text.grammar);
+  if (!compiled) return std::unexpected(RequestError(compiled.error(), prompt.grammar_field));
+  return *std::move(compiled);
+}
+
 }  // namespace
 
 std::expected<void, RequestError> GenerationPlan::add_prompt(const Llm& llm,
@@ -129,7 +139,9 @@ std::expected<void, RequestError> GenerationPlan::add_prompt(const Llm& llm,
                                   sequences_max)},
                      "n"));
   }
-  GenerateRequest tokens = TRY(to_engine(llm, prompt));
+  std::shared_ptr<const CompiledGrammar> grammar = TRY(compile_grammar(llm, prompt));
+  if (grammar && warnings.empty()) warnings = grammar->grammar.notes();
+  GenerateRequest tokens = TRY(to_engine(llm, prompt, grammar));
   size_t prompt_index = choices.size() / samples;
   for (size_t sample = 0; sample < samples; ++sample) {
     TextStreamOptions options{prompt.text.stop, prompt.text.skip_special_tokens,
@@ -141,6 +153,7 @@ std::expected<void, RequestError> GenerationPlan::add_prompt(const Llm& llm,
                        .stream = {llm.tokenizer(), tokens.prompt, std::move(options)}});
     requests.push_back(tokens);
     requests.back().sampling.sample_index = static_cast<uint32_t>(sample);
+    if (sample > 0 && grammar) requests.back().constraint = llm.constraint(prompt.text, grammar);
   }
   return {};
 }

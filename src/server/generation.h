@@ -60,6 +60,7 @@ struct GenerationPlan {
   size_t samples = 1;             // choices per prompt
   std::vector<std::string> rids;  // one for the request, or one per prompt; for /abort_request
   bool stream = false;
+  std::vector<std::string> warnings;  // what of the grammars is not enforced; the answer says it
   std::unique_ptr<Answer> answer;
 
   // Adds the samples of one prompt, tokenized here. All prompts have the same number of samples,

@@ -8,8 +8,12 @@ namespace banyan {
 RequestContext context_of(const Service& service, const HttpRequest& request) {
   using std::chrono::duration_cast, std::chrono::seconds, std::chrono::system_clock;
   auto now = duration_cast<seconds>(system_clock::now().time_since_epoch());
-  return {service.llm(), service.model_name(), request.id, now.count(),
-          std::chrono::steady_clock::now()};
+  return {service.llm(),
+          service.model_name(),
+          request.id,
+          now.count(),
+          std::chrono::steady_clock::now(),
+          {.flexible_whitespace = service.config().json_flexible_whitespace}};
 }
 
 Parsed<Json> parse_body(const std::string& body) {

@@ -21,6 +21,7 @@ struct RequestContext {
   std::string request_id;
   int64_t created_s = 0;  // Unix time
   std::chrono::steady_clock::time_point received;
+  JsonSchemaOptions json = {};  // how constrained JSON is written
 };
 
 RequestContext context_of(const Service& service, const HttpRequest& request);

@@ -183,12 +183,13 @@ ChatPrompt read_chat(RequestFields& fields, const Json& body) {
   return chat;
 }
 
-PromptRequest read_options(RequestFields& fields, const Llm& llm, ChatOptions& options) {
+PromptRequest read_options(RequestFields& fields, const RequestContext& context,
+                           ChatOptions& options) {
   constexpr SamplingNames kNew = {"max_completion_tokens", "min_tokens", "seed"};
   bool is_new = fields.find("max_completion_tokens") != nullptr;
-  const EngineConfig& limits = llm.config();
-  PromptRequest request =
-      read_sampling(fields, is_new ? kNew : kOpenAiNames, llm.recommended_sampling(), limits);
+  const EngineConfig& limits = context.llm.config();
+  PromptRequest request = read_sampling(fields, is_new ? kNew : kOpenAiNames,
+                                        context.llm.recommended_sampling(), limits, context.json);
   if (request.max_new_tokens == 0) {
     fields.fail(is_new ? "max_completion_tokens" : "max_tokens", " is 0, it must be 1 or more");
   }
@@ -211,7 +212,7 @@ Parsed<GenerationPlan> plan_chat(const RequestContext& context, const Json& body
   const Llm& llm = context.llm;
   RequestFields fields(body);
   ChatOptions options;
-  PromptRequest request = read_options(fields, llm, options);
+  PromptRequest request = read_options(fields, context, options);
   ChatPrompt chat = read_chat(fields, body);
   refuse_openai_fields(fields);
   fields.refuse({"echo"});
@@ -227,12 +228,11 @@ Parsed<GenerationPlan> plan_chat(const RequestContext& context, const Json& body
   request.text.add_special_tokens = false;
   TRY(plan.add_prompt(llm, request));
   TRY(plan.check_rids());
-  std::string head = R"({"id":)";
-  append_string(head, plan.rids[0]);
-  fmt::format_to(std::back_inserter(head), R"(,"object":"{}","created":{},"model":)",
-                 options.stream ? "chat.completion.chunk" : "chat.completion", context.created_s);
-  append_string(head, model);
-  head += R"(,"choices":[)";
+  std::string head =
+      answer_head(context, {.id = plan.rids[0],
+                            .object = options.stream ? "chat.completion.chunk" : "chat.completion",
+                            .model = model,
+                            .warnings = plan.warnings});
   plan.answer = std::make_unique<ChatAnswer>(std::move(head), options, llm.tokenizer());
   return plan;
 }

@@ -235,7 +235,8 @@ Parsed<GenerationPlan> plan_completion(const RequestContext& context, const Json
   const Llm& llm = context.llm;
   const EngineConfig& limits = llm.config();
   RequestFields fields(body);
-  PromptRequest prompt = read_sampling(fields, kOpenAiNames, llm.recommended_sampling(), limits);
+  PromptRequest prompt =
+      read_sampling(fields, kOpenAiNames, llm.recommended_sampling(), limits, context.json);
   prompt.max_new_tokens_default = kMaxTokensDefault;
   prompt.text.add_special_tokens = fields.flag("add_special_tokens", true);
   read_scheduling(fields, prompt.text);
@@ -258,19 +259,19 @@ Parsed<GenerationPlan> plan_completion(const RequestContext& context, const Json
   std::vector<PromptRequest> prompts = read_prompts(fields, prompt, limits);
   TRY(fields.finish());
 
-  std::string head = R"({"id":)";
-  append_string(head, plan.rids.size() == 1 ? plan.rids[0] : id);
-  fmt::format_to(std::back_inserter(head), R"(,"object":"text_completion","created":{},"model":)",
-                 context.created_s);
-  append_string(head, model);
-  head += R"(,"choices":[)";
-  auto answer = std::make_unique<CompletionAnswer>(std::move(head), options, llm.tokenizer());
+  std::vector<EchoedPrompt> echoed;
   for (const PromptRequest& one : prompts) {
     TRY(plan.add_prompt(llm, one));
-    answer->add_prompt({.text = options.echo ? echoed_text(one, llm.tokenizer()) : std::string(),
-                        .first_token = plan.requests.back().prompt.front()});
+    echoed.push_back({.text = options.echo ? echoed_text(one, llm.tokenizer()) : std::string(),
+                      .first_token = plan.requests.back().prompt.front()});
   }
   TRY(plan.check_rids());
+  std::string head = answer_head(context, {.id = plan.rids.size() == 1 ? plan.rids[0] : id,
+                                           .object = "text_completion",
+                                           .model = model,
+                                           .warnings = plan.warnings});
+  auto answer = std::make_unique<CompletionAnswer>(std::move(head), options, llm.tokenizer());
+  for (EchoedPrompt& one : echoed) answer->add_prompt(std::move(one));
   plan.answer = std::move(answer);
   return plan;
 }

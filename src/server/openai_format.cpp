@@ -26,15 +26,6 @@ void append_cached_details(std::string& out, const Usage& usage) {
                  usage.cached_tokens);
 }
 
-// {"type": "text"} asks for nothing.
-void refuse_response_format(RequestFields& fields) {
-  const Json* format = fields.find("response_format");
-  if (format == nullptr) return;
-  if (format->is_object() && format->value("type", Json()) == "text") return;
-  fields.fail("response_format", " other than text is not supported yet; leave it out",
-              ErrorCode::kUnsupported);
-}
-
 void refuse_tool_choice(RequestFields& fields) {
   const Json* choice = fields.find("tool_choice");
   if (choice == nullptr || *choice == "auto" || *choice == "none") return;
@@ -102,6 +93,16 @@ UsageOptions read_usage_options(RequestFields& fields, bool stream) {
   return read;
 }
 
+std::string answer_head(const RequestContext& context, const AnswerHead& head) {
+  std::string out = R"({"id":)";
+  append_string(out, head.id);
+  fmt::format_to(std::back_inserter(out), R"(,"object":"{}","created":{},"model":)", head.object,
+                 context.created_s);
+  append_string(out, head.model);
+  if (!head.warnings.empty()) out += R"(,"warnings":)" + Json(head.warnings).dump();
+  return out + R"(,"choices":[)";
+}
+
 void append_end(std::string& out, const UsageOptions& options, const Usage& usage) {
   out += R"(],"usage":)";
   append_usage(out, usage);
@@ -125,7 +126,6 @@ void append_last_events(std::string& out, const std::string& head, const UsageOp
 }
 
 void refuse_openai_fields(RequestFields& fields) {
-  refuse_response_format(fields);
   refuse_tool_choice(fields);
   fields.refuse({"suffix",
                  "lora_path",

@@ -32,6 +32,15 @@ struct UsageOptions {
 };
 UsageOptions read_usage_options(RequestFields& fields, bool stream);
 
+// All of an answer, or of a stream's event, up to its first choice.
+struct AnswerHead {
+  const std::string& id;
+  const char* object;
+  const std::string& model;
+  const std::vector<std::string>& warnings;  // said when there are any
+};
+std::string answer_head(const RequestContext& context, const AnswerHead& head);
+
 // The end of a whole answer, after its last choice.
 void append_end(std::string& out, const UsageOptions& options, const Usage& usage);
 // The last events of a stream. `head` is all that comes before a chunk's choices.

@@ -61,6 +61,7 @@ class RequestFields {
   void fail(const char* name, std::string message, ErrorCode code = ErrorCode::kInvalidArgument);
 
   std::expected<void, RequestError> finish();
+  const std::string& place() const { return place_; }
 
  private:
   std::optional<int64_t> read_integer(const char* name, const Json& value, int64_t min,

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "server/constraint_fields.h"
 
 namespace banyan {
 namespace {
@@ -80,7 +81,8 @@ std::unexpected<RequestError> too_long(const char* param, std::string message) {
 }  // namespace
 
 PromptRequest read_sampling(RequestFields& fields, const SamplingNames& names,
-                            const SamplingParams& defaults, const EngineConfig& limits) {
+                            const SamplingParams& defaults, const EngineConfig& limits,
+                            const JsonSchemaOptions& json) {
   PromptRequest request;
   TextRequest& text = request.text;
   text.sampling = read_params(fields, names, defaults, limits);
@@ -95,11 +97,13 @@ PromptRequest read_sampling(RequestFields& fields, const SamplingNames& names,
   text.skip_special_tokens = fields.flag("skip_special_tokens", true);
   text.keep_stop =
       fields.flag("no_stop_trim", false) || fields.flag("include_stop_str_in_output", false);
-  // SGLang's, vLLM's and older names for constraints, and the rest that would change the output.
-  fields.refuse({"regex", "json_schema", "ebnf", "grammar", "structural_tag", "structured_outputs",
-                 "guided_json", "guided_regex", "guided_choice", "guided_grammar", "stop_regex",
-                 "custom_params", "custom_logit_processor", "bad_words", "allowed_token_ids",
-                 "use_beam_search", "watermark", "thinking_token_budget"});
+  if (std::optional<Constraint> constraint = read_constraint(fields, json)) {
+    text.grammar = std::move(constraint->grammar);
+    request.grammar_field = std::move(constraint->field);
+  }
+  // The rest that would change the output.
+  fields.refuse({"stop_regex", "custom_params", "custom_logit_processor", "bad_words",
+                 "allowed_token_ids", "use_beam_search", "watermark", "thinking_token_budget"});
   return request;
 }
 
@@ -110,10 +114,11 @@ void read_scheduling(RequestFields& fields, TextRequest& request) {
   request.extra_key = fields.string("extra_key", kNameBytesMax);
 }
 
-Parsed<GenerateRequest> to_engine(const Llm& llm, const PromptRequest& request) {
+Parsed<GenerateRequest> to_engine(const Llm& llm, const PromptRequest& request,
+                                  std::shared_ptr<const CompiledGrammar> compiled) {
   TextRequest text = request.text;
   text.max_new_tokens = 0;
-  GenerateRequest tokens = TRY(llm.to_tokens(text));
+  GenerateRequest tokens = TRY(llm.to_tokens(text, std::move(compiled)));
   const EngineInfo& info = llm.info();
   int64_t context = std::min(info.context_length_tokens, info.total_tokens_max);
   if (tokens.prompt.empty()) {

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <string>
 
 #include "banyan/config.h"
 #include "banyan/llm.h"
@@ -30,18 +32,23 @@ struct PromptRequest {
   TextRequest text;
   std::optional<int64_t> max_new_tokens;  // none: max_new_tokens_default, or what the context holds
   std::optional<int64_t> max_new_tokens_default;
-  int64_t samples = 1;  // n
+  int64_t samples = 1;        // n
+  std::string grammar_field;  // that text.grammar came from, for errors
 };
 
-// Starts from `defaults`. A request without a seed gets one by chance.
+// Starts from `defaults`. A request without a seed gets one by chance. `json` is how constrained
+// JSON is written where the request does not say.
 PromptRequest read_sampling(RequestFields& fields, const SamplingNames& names,
-                            const SamplingParams& defaults, const EngineConfig& limits);
+                            const SamplingParams& defaults, const EngineConfig& limits,
+                            const JsonSchemaOptions& json = {});
 
 // Of a request as a whole: priority, cache_salt, extra_key.
 void read_scheduling(RequestFields& fields, TextRequest& request);
 
 // What the engine is asked. Refuses prompts that leave no room in the context or in the memory for
 // states, by OpenAI's code "context_length_exceeded"; a default for max_new_tokens is cut to fit.
-Parsed<GenerateRequest> to_engine(const Llm& llm, const PromptRequest& request);
+// `compiled` is the request's grammar.
+Parsed<GenerateRequest> to_engine(const Llm& llm, const PromptRequest& request,
+                                  std::shared_ptr<const CompiledGrammar> compiled = nullptr);
 
 }  // namespace banyan

@@ -163,6 +163,10 @@ class GenerateAnswer final : public Answer {
     return one_of_one() ? body : "[" + body + "]";
   }
 
+  // What of the grammars is not enforced.
+  void set_warnings(const std::vector<std::string>& warnings) {
+    if (!warnings.empty()) warnings_ = R"(,"warnings":)" + Json(warnings).dump();
+  }
   // A batch is answered by a list, even if it has one prompt.
   void set_batch() { batch_ = true; }
 
@@ -211,6 +215,7 @@ class GenerateAnswer final : public Answer {
                    R"("completion_tokens":{},"cached_tokens":{})",
                    choice.prompt_tokens, choice.stream.output_tokens(),
                    choice.stream.cached_tokens());
+    out += warnings_;
     if (options.wanted) {
       state.input.append("input", options, out);
       state.output.append("output", options, out);
@@ -234,6 +239,7 @@ class GenerateAnswer final : public Answer {
   const Tokenizer* tokenizer_;
   const std::chrono::steady_clock::time_point received_;
   bool batch_ = false;
+  std::string warnings_;  // as JSON text
   std::vector<State> states_;
 };
 
@@ -342,7 +348,7 @@ Parsed<std::pair<PromptRequest, LogprobOptions>> Reader::read_prompt(size_t prom
   PromptFields share = share_of(prompt);
   TRY(fields_.finish());
   RequestFields sampling(share.sampling, "sampling_params.");
-  PromptRequest request = read_sampling(sampling, kSglangNames, {}, limits);
+  PromptRequest request = read_sampling(sampling, kSglangNames, {}, limits, context_.json);
   TRY(sampling.finish());
   // Null means as many as the context holds.
   bool unlimited = share.sampling.value("max_new_tokens", Json(0)).is_null();
@@ -419,6 +425,7 @@ Parsed<GenerationPlan> Reader::read() {
   auto answer = std::make_unique<GenerateAnswer>(answer_ids(plan), std::move(options), plan.samples,
                                                  plan.stream, context_);
   if (batch_) answer->set_batch();
+  answer->set_warnings(plan.warnings);
   plan.answer = std::move(answer);
   return plan;
 }

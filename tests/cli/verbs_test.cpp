@@ -125,6 +125,89 @@ TEST(Generate, StopStringIsNotInTheText) {
   EXPECT_TRUE(json["logprobs"][0]["token"].is_string());
 }
 
+// Random weights and a small tokenizer, whose </s> ends an output.
+class ConstrainedGenerate : public testing::Test {
+ protected:
+  ConstrainedGenerate() {
+    folder_.write("config.json", R"({
+      "architectures": ["LlamaForCausalLM"], "vocab_size": 512, "hidden_size": 16,
+      "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+      "num_key_value_heads": 1, "max_position_embeddings": 256, "eos_token_id": 2})");
+    folder_.write(
+        "tokenizer.json",
+        read_file(test::source_path("tests/golden/tokenizer/tiny_byte_level/tokenizer.json"))
+            .value());
+  }
+  ProgramResult generate(const Words& more) {
+    Words words = {"generate",
+                   "--model",
+                   folder_.path(),
+                   "--load-format",
+                   "dummy",
+                   "--temperature",
+                   "1",
+                   "--seed",
+                   "1",
+                   "--prompt",
+                   "Hi",
+                   "--threads",
+                   "1"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_program(words);
+  }
+
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(ConstrainedGenerate, EachOptionShapesTheOutput) {
+  EXPECT_EQ(generate({"--regex", "x[y]z"}).out, "xyz\n");
+  EXPECT_EQ(generate({"--choice", "red", "--choice", "red"}).out, "red\n");
+  std::string two = generate({"--choice", "red,green"}).out;
+  EXPECT_TRUE(two == "red\n" || two == "green\n") << two;
+  EXPECT_EQ(generate({"--json-schema", R"({"const": {"a": [1]}})"}).out, "{\"a\":[1]}\n");
+  std::string schema = folder_.write("schema.json", R"({"enum": ["only"]})");
+  EXPECT_EQ(generate({"--json-schema", schema}).out, "\"only\"\n");
+  EXPECT_EQ(generate({"--grammar", "root ::= \"a\" \"b\""}).out, "ab\n");
+  std::string rules = folder_.write("rules.gbnf", "root ::= \"from\" \" a file\"");
+  EXPECT_EQ(generate({"--grammar", rules}).out, "from a file\n");
+  EXPECT_EQ(generate({"--json-object", "--max-new-tokens", "2"}).out.front(), '{');
+  Json json = parse_output(generate({"--json", "--regex", "7"}));
+  EXPECT_EQ(json["text"], "7");
+  EXPECT_EQ(json["finish_reason"], "stop");
+  EXPECT_EQ(json["not_enforced"], Json::array());
+}
+
+TEST_F(ConstrainedGenerate, SaysWhatARelaxedSchemaLeavesOut) {
+  std::string schema = R"({"type": "array", "items": {"const": 1}, "maxItems": 2,
+                           "uniqueItems": true})";
+  ProgramResult strict = generate({"--json-schema", schema});
+  EXPECT_EQ(strict.exit_code, 1);
+  EXPECT_NE(strict.err.find("uniqueItems"), std::string::npos) << strict.err;
+  ProgramResult relaxed = generate({"--json-schema", schema, "--relaxed-schema"});
+  EXPECT_EQ(relaxed.exit_code, 0);
+  EXPECT_NE(relaxed.err.find("uniqueItems"), std::string::npos) << relaxed.err;
+}
+
+TEST_F(ConstrainedGenerate, MistakesAreNamed) {
+  auto refused = [&](const Words& words, const std::string& named) {
+    ProgramResult result = generate(words);
+    EXPECT_EQ(result.exit_code, 2) << named;
+    EXPECT_NE(result.err.find(named), std::string::npos) << result.err;
+  };
+  refused({"--regex", "a", "--choice", "b"}, "--regex and --choice are both given");
+  refused({"--regex", "(a"}, "(a");
+  refused({"--json-schema", "{"}, "the JSON schema");
+  refused({"--grammar", "root ::= other"}, "other");
+  refused({"--relaxed-schema"}, "--relaxed-schema");
+  refused({"--json-flexible-whitespace", "--regex", "a"}, "--json-flexible-whitespace");
+  ProgramResult lost = generate({"--json-schema", "no-such-file.json"});
+  EXPECT_EQ(lost.exit_code, 1);
+  EXPECT_NE(lost.err.find("no-such-file.json"), std::string::npos) << lost.err;
+  ProgramResult bare = run_program(on_golden({"generate"}, {"--prompt-ids", "1", "--regex", "a"}));
+  EXPECT_EQ(bare.exit_code, 1);
+  EXPECT_NE(bare.err.find("needs a tokenizer"), std::string::npos) << bare.err;
+}
+
 TEST(Generate, AFullDiskIsAFailure) {
   if (access("/dev/full", W_OK) != 0) GTEST_SKIP() << "/dev/full is not there";
   int status =

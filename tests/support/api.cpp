@@ -7,19 +7,25 @@
 
 namespace banyan::test {
 
-std::unique_ptr<Llm> tiny_llm(const std::string& chat_template, bool radix_cache) {
+std::unique_ptr<Llm> tiny_llm(const std::string& chat_template, const TinyLlm& options) {
   TemporaryFolder folder;
-  folder.write("config.json", R"({
-    "architectures": ["LlamaForCausalLM"], "vocab_size": 512, "hidden_size": 32,
-    "intermediate_size": 48, "num_hidden_layers": 1, "num_attention_heads": 4,
-    "num_key_value_heads": 2, "max_position_embeddings": 128})");
+  Json model = {{"architectures", {"LlamaForCausalLM"}},
+                {"vocab_size", options.vocabulary},
+                {"hidden_size", 32},
+                {"intermediate_size", 48},
+                {"num_hidden_layers", 1},
+                {"num_attention_heads", 4},
+                {"num_key_value_heads", 2},
+                {"max_position_embeddings", options.context}};
+  if (options.ends) model["eos_token_id"] = 2;
+  folder.write("config.json", model.dump());
   std::string tokenizer = source_path("tests/golden/tokenizer/tiny_byte_level/tokenizer.json");
-  folder.write("tokenizer.json", read_file(tokenizer, 1 << 20).value());
+  if (options.tokenizer) folder.write("tokenizer.json", read_file(tokenizer, 1 << 20).value());
   Json config = Json::object();
   if (!chat_template.empty()) config["chat_template"] = chat_template;
   folder.write("tokenizer_config.json", config.dump());
   EngineConfig engine{.model_path = folder.path(), .load_format = "dummy", .threads = 1};
-  engine.radix_cache = radix_cache;
+  engine.radix_cache = options.radix_cache;
   return Llm::load(engine).value();
 }
 

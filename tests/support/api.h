@@ -10,9 +10,15 @@
 
 namespace banyan::test {
 
-// A model with random weights and a tokenizer (tiny_byte_level), and the given chat template. It
-// remembers prefixes only if asked to, so that what it says of cached tokens is always the same.
-std::unique_ptr<Llm> tiny_llm(const std::string& chat_template = {}, bool radix_cache = false);
+struct TinyLlm {
+  bool radix_cache = false;  // what is said of cached tokens is always the same without
+  bool tokenizer = true;     // tiny_byte_level, with 703 tokens
+  bool ends = false;         // </s> ends the output
+  int vocabulary = 512;
+  int context = 128;
+};
+// A model with random weights and the given chat template.
+std::unique_ptr<Llm> tiny_llm(const std::string& chat_template = {}, const TinyLlm& options = {});
 
 RequestContext context_for(const Llm& llm);
 

@@ -257,7 +257,7 @@ TEST_F(OpenAi, ChatLogprobsHaveBytes) {
 }
 
 TEST_F(OpenAi, UsageTellsOfCachedTokensOnceForEachPrompt) {
-  auto llm = test::tiny_llm({}, true);
+  auto llm = test::tiny_llm({}, {.radix_cache = true});
   const char* body = R"({"prompt":[[5,6,7,8],[9,10,11]],"n":2,"max_tokens":2})";
   EXPECT_EQ(ask_json(*llm, plan_completion,
                      R"({"prompt":[5,6,7,8],"max_tokens":2})")["usage"]["prompt_tokens_details"]
@@ -297,8 +297,7 @@ TEST_F(OpenAi, RefusesByNameAndParam) {
   refused(R"("prompt":"a","stream_options":{"include_usage":true})", "stream_options");
   refused(R"("prompt":"a","suffix":"b")", "suffix");
   refused(R"("prompt":"a","best_of":2)", "best_of");
-  refused(R"("prompt":"a","regex":"a+")", "regex");
-  refused(R"("prompt":"a","response_format":{"type":"json_object"})", "response_format");
+  refused(R"("prompt":"a","stop_regex":"a+")", "stop_regex");
   refused(R"("prompt":"a","rid":["a","b"])", "rid");
   refused(R"("prompt":["a","b","c"],"n":100)", "n");
   std::string many = "\"a\"";
