@@ -49,6 +49,11 @@ struct EngineConfig {
   // without the cache, which would have computed the answer in another form.
   bool reuse_generated_state = false;
 
+  // Tokens that are proposed ahead of the model take rows of a step and are kept where the model,
+  // asked for each, draws the same: they save steps and change no output.
+  bool jump_forward = true;   // propose the text that a constraint leaves no choice about
+  int draft_tokens_max = 32;  // of a sequence in one step; 0: none are proposed
+
   int64_t prompt_tokens_max = int64_t{1} << 20;
   int top_logprobs_max = 128;
   int stop_token_ids_max = 128;

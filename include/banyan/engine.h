@@ -63,6 +63,7 @@ struct EngineInfo {
   int64_t total_tokens_max = 0;   // that the pages hold
   int64_t window_tokens_max = 0;  // that the window pages hold
   int64_t slots = 0;              // of recurrent state: one for each sequence, the rest snapshots
+                                  // and states that rejected drafts go back to
   int64_t state_bytes_max = 0;    // when every page and slot is in use
   int64_t prefill_rows_max = 0;   // of one step, beside one for each sequence that decodes
   int64_t step_bytes = 0;         // activations of the largest step
@@ -82,6 +83,9 @@ struct EngineStats {
   int64_t cached_tokens =
       0;  // prompt tokens that were not computed, since a cached prefix was used
   int64_t generated_tokens = 0;
+  int64_t drafts = 0;        // times that tokens were proposed ahead of the model for a sequence
+  int64_t draft_tokens = 0;  // that were proposed and computed
+  int64_t accepted_draft_tokens = 0;  // of them kept: each a step that its sequence did not need
   int64_t retracted = 0;  // times that a running sequence went back to the queue for want of pages
 };
 

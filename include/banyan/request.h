@@ -48,7 +48,9 @@ class TokenConstraint {
   virtual void fill_mask(std::span<uint32_t> mask) = 0;
   // Moves past a token that the mask allowed.
   virtual void accept(TokenId token) = 0;
-  // Tokens that must follow now whatever the model says; empty if there is a choice.
+  // Tokens that are likely to follow now, such as those of text that must; empty if nothing is.
+  // They are proposed to the model and save steps where it draws the same; they never decide
+  // anything. Valid until the next call of any of these functions.
   virtual std::span<const TokenId> draft_tokens() = 0;
   // Takes back the last `tokens` accepted tokens.
   virtual void rollback(int tokens) = 0;

@@ -5,14 +5,16 @@ namespace {
 
 void add_rows(const PlannedSpan& span, Batch& batch, std::vector<LogitRowUse>& uses) {
   Sequence& s = *span.sequence;
-  for (int64_t position = span.first; position < span.first + span.count; ++position) {
-    bool last = position + 1 == static_cast<int64_t>(s.tokens.size());
-    bool samples = last && s.request.max_new_tokens > 0;
+  for (int64_t position = span.first; position < span.end(); ++position) {
+    int64_t ahead = position - s.length();  // from 0 on: a draft
+    TokenId token = ahead < 0 ? s.tokens[static_cast<size_t>(position)]
+                              : s.draft.tokens[static_cast<size_t>(ahead)];
+    bool samples = ahead >= -1 && s.request.max_new_tokens > 0;
     if (samples || s.scores_prompt_at(position)) {
       batch.logit_rows.push_back(static_cast<int32_t>(batch.rows()));
-      uses.push_back({&s, position, samples});
+      uses.push_back({&s, position, token, samples});
     }
-    batch.tokens.push_back(s.tokens[static_cast<size_t>(position)]);
+    batch.tokens.push_back(token);
     batch.positions.push_back(static_cast<int32_t>(position));
   }
 }
@@ -36,10 +38,12 @@ void build_batch(const StepPlan& plan, Batch& batch, std::vector<LogitRowUse>& u
                                    s.window_pages.end());
     add_rows(span, batch, uses);
   }
-  for (const PlannedCapture& capture : plan.captures) {
-    batch.captures.push_back({.span = static_cast<int32_t>(capture.span),
-                              .position = static_cast<int32_t>(capture.position),
-                              .slot = capture.slot});
+  for (const auto* captures : {&plan.captures, &plan.before_drafts}) {
+    for (const PlannedCapture& capture : *captures) {
+      batch.captures.push_back({.span = static_cast<int32_t>(capture.span),
+                                .position = static_cast<int32_t>(capture.position),
+                                .slot = capture.slot});
+    }
   }
   batch.page_copies = plan.copies.pages;
   batch.window_page_copies = plan.copies.window_pages;

@@ -12,6 +12,7 @@ namespace banyan {
 struct LogitRowUse {
   Sequence* sequence = nullptr;
   int64_t position = 0;  // of the row; its logits speak about the token after it
+  TokenId token = 0;     // of the row: known, or proposed to be at its position
   bool samples = false;  // the token after it is not known yet
 };
 

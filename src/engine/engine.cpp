@@ -16,6 +16,7 @@
 #include "engine/runner.h"
 #include "engine/sampler.h"
 #include "engine/scheduler.h"
+#include "engine/speculate.h"
 
 namespace banyan {
 namespace {
@@ -92,6 +93,7 @@ class Engine::Impl {
         runner_(std::move(runner)),
         scheduler_(scheduler_config(config, *runner_)),
         sampler_(info().vocabulary),
+        speculator_(config, info().vocabulary),
         mask_(static_cast<size_t>((info().vocabulary + 31) / 32)) {
     // Page tables grow while sequences do; only prefixes that many share make them longer.
     auto pages = static_cast<size_t>(info().total_tokens_max / info().page_size_tokens);
@@ -116,6 +118,7 @@ class Engine::Impl {
     // In tops_: the most likely tokens, and behind them those that the request names.
     size_t top_begin = 0, top_count = 0, chosen_count = 0;
     const char* problem = nullptr;  // why there is no token
+    bool speaks = true;             // or nothing of this counts: the row is a rejected draft's
   };
 
   bool step_once();
@@ -128,9 +131,10 @@ class Engine::Impl {
   void commit();  // results_ -> sequences and events
 
   RowResult read_row(const LogitRowUse& use, const LogitRow& row);
+  void add_token(Sequence& s, TokenId token);
   std::optional<TokenId> sample(const Sequence& s, int64_t position, const LogitRow& row);
   void report_prompt_token(const LogitRowUse& use, const RowResult& result);
-  void append_token(Sequence& s, const RowResult& result);
+  void report_token(const LogitRowUse& use, const RowResult& result);
   FinishReason finish_reason(const Sequence& s, TokenId token) const;
   void end(Sequence& s, TokenEvent event);
   std::span<const TokenLogprob> top_of(const RowResult& result) const {
@@ -144,6 +148,7 @@ class Engine::Impl {
   std::unique_ptr<Runner> runner_;
   Scheduler scheduler_;
   Sampler sampler_;
+  Speculator speculator_;
   SequenceId last_id_ = 0;
   EngineStats totals_;
 
@@ -220,6 +225,7 @@ Result<SequenceId> Engine::Impl::submit(GenerateRequest request, TokenSink sink)
   if (request.sampling.has_penalties()) s->counts = count_prompt(s->tokens, info().vocabulary);
   s->request = std::move(request);
   s->sink = std::move(sink);
+  speculator_.propose(*s);
   scheduler_.enqueue(std::move(s));
   return last_id_;
 }
@@ -279,12 +285,13 @@ void Engine::Impl::launch() {
 }
 
 Engine::Impl::RowResult Engine::Impl::read_row(const LogitRowUse& use, const LogitRow& row) {
+  if (!Speculator::speaks(use)) return {.speaks = false};
   if (!std::isfinite(row.log_sum_exp)) {
     return {.problem =
                 "the model's output is not a number; its weights are damaged or overflow "
                 "this dtype"};
   }
-  const Sequence& s = *use.sequence;
+  Sequence& s = *use.sequence;
   auto next = static_cast<size_t>(use.position + 1);
   RowResult result;
   std::optional<TokenId> token = use.samples ? sample(s, use.position + 1, row) : s.tokens[next];
@@ -297,7 +304,18 @@ Engine::Impl::RowResult Engine::Impl::read_row(const LogitRowUse& use, const Log
   tops_.insert(tops_.end(), top.begin(), top.end());
   result.chosen_count = s.request.logprob_token_ids.size();
   for (TokenId id : s.request.logprob_token_ids) tops_.push_back({id, Sampler::logprob(row, id)});
+  if (use.samples) add_token(s, result.token);
   return result;
+}
+
+// The next row of the step may be about what follows.
+void Engine::Impl::add_token(Sequence& s, TokenId token) {
+  s.tokens.push_back(token);
+  ++s.drawn;
+  ++totals_.generated_tokens;
+  if (s.request.sampling.has_penalties()) ++s.counts.in_output[static_cast<size_t>(token)];
+  if (s.request.constraint) s.request.constraint->accept(token);
+  s.finish = finish_reason(s, token);
 }
 
 std::optional<TokenId> Engine::Impl::sample(const Sequence& s, int64_t position,
@@ -322,12 +340,14 @@ std::optional<TokenId> Engine::Impl::sample(const Sequence& s, int64_t position,
 }
 
 void Engine::Impl::commit() {
+  for (PlannedSpan& span : plan_.spans) speculator_.settle(span);
   scheduler_.commit(plan_);
   for (const PlannedSpan& span : plan_.spans) {
     int64_t prompt_end = std::min(span.end(), span.sequence->prompt_tokens);
     totals_.prompt_tokens += std::max<int64_t>(0, prompt_end - span.first);
   }
   for (size_t i = 0; i < uses_.size(); ++i) {
+    if (!results_[i].speaks) continue;
     Sequence& s = *uses_[i].sequence;
     if (results_[i].problem != nullptr) {
       end(s, {.finish = FinishReason::kError,
@@ -336,7 +356,7 @@ void Engine::Impl::commit() {
       // Later rows of the same sequence have nobody to report to.
       while (i + 1 < uses_.size() && uses_[i + 1].sequence == &s) ++i;
     } else if (uses_[i].samples) {
-      append_token(s, results_[i]);
+      report_token(uses_[i], results_[i]);
     } else {
       report_prompt_token(uses_[i], results_[i]);
     }
@@ -361,23 +381,18 @@ void Engine::Impl::report_prompt_token(const LogitRowUse& use, const RowResult& 
                       .chosen = chosen_of(result)});
 }
 
-void Engine::Impl::append_token(Sequence& s, const RowResult& result) {
+void Engine::Impl::report_token(const LogitRowUse& use, const RowResult& result) {
+  Sequence& s = *use.sequence;
   TokenEvent event{.sequence = s.id,
-                   .position = static_cast<int64_t>(s.tokens.size()),
+                   .position = use.position + 1,
                    .has_token = true,
                    .token = result.token,
                    .logprob = result.logprob,
                    .top = top_of(result),
-                   .chosen = chosen_of(result)};
-  s.tokens.push_back(result.token);
-  ++totals_.generated_tokens;
-  if (s.request.sampling.has_penalties()) {
-    ++s.counts.in_output[static_cast<size_t>(result.token)];
-  }
-  if (s.request.constraint) s.request.constraint->accept(result.token);
-  event.cached_tokens = s.cached_tokens;
-  event.queued_s = s.queued_s;
-  event.finish = finish_reason(s, result.token);
+                   .chosen = chosen_of(result),
+                   .cached_tokens = s.cached_tokens,
+                   .queued_s = s.queued_s};
+  if (event.position + 1 == s.length()) event.finish = s.finish;
   if (event.finish == FinishReason::kStop) event.matched_stop = result.token;
   if (event.finish == FinishReason::kNone) return s.sink(event);
   end(s, std::move(event));
@@ -417,6 +432,9 @@ EngineStats Engine::Impl::stats() const {
   stats.slots_total = slots.total;
   stats.cached_tokens = scheduler_.cached_tokens();
   stats.retracted = scheduler_.retracted();
+  stats.drafts = speculator_.drafts();
+  stats.draft_tokens = speculator_.draft_tokens();
+  stats.accepted_draft_tokens = speculator_.accepted_tokens();
   return stats;
 }
 

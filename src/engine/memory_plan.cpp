@@ -61,8 +61,11 @@ void choose_pools(const EngineConfig& config, const StateClasses& classes, int64
   if (classes.recurrent) {
     int64_t slot = info.state_bytes_per_sequence;
     auto share = static_cast<int64_t>(config.snapshot_fraction * static_cast<double>(bytes));
+    // Beside one for each sequence: snapshots, and states before drafts.
     int64_t snapshots = config.radix_cache ? std::clamp<int64_t>(share / slot, 1, wanted) : 0;
-    info.slots = config.running_max + snapshots;
+    int64_t saved =
+        std::min<int64_t>(share / slot, config.draft_tokens_max > 0 ? config.running_max : 0);
+    info.slots = config.running_max + std::max(snapshots, saved);
     bytes -= info.slots * slot;
   }
   int64_t pages = pages_within(bytes, wanted, info, classes);

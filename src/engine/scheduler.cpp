@@ -1,6 +1,7 @@
 #include "engine/scheduler.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
@@ -14,11 +15,18 @@ constexpr int64_t kExpectedTokensMax = 4096;
 // to be retracted.
 constexpr double kShareMin = 0.1, kShareFall = 0.001, kShareRise = 0.2;
 
+// Of the rows that are for prompts and drafts, what a span of `rows` takes: every decoding sequence
+// has one row of its own.
+int64_t budget_rows(const Sequence& s, int64_t rows) {
+  return s.decodes() ? rows - 1 : rows;
+}
+
 }  // namespace
 
 void StepPlan::clear() {
   spans.clear();
   captures.clear();
+  before_drafts.clear();
   copies.pages.clear();
   copies.window_pages.clear();
   copies.slots.clear();
@@ -97,21 +105,27 @@ void Scheduler::plan(StepPlan& plan) {
   rows_left_ = config_.prefill_rows_max;
   expected_share_ = std::max(kShareMin, expected_share_ - kShareFall);
   run_on(plan, true);
+  int64_t for_drafts = draft_rows(plan);
+  rows_left_ -= for_drafts;
   run_on(plan, false);
   admit(plan);
+  // What is left over is too little for a prompt that waits, or there is none.
+  if (rows_left_ >= config_.classes.resume_alignment_tokens) for_drafts += rows_left_;
+  add_drafts(plan, for_drafts);
   plan_captures(plan);
+  save_slots(plan);
 }
 
 // Spans of the running sequences that are, or are not, one token behind. Retracting shortens the
 // list from its end.
 void Scheduler::run_on(StepPlan& plan, bool decode) {
   for (size_t i = 0; i < running_.size(); ++i) {
-    if ((running_[i]->pending() == 1) == decode) add_span(*running_[i], plan);
+    if (running_[i]->decodes() == decode) add_span(*running_[i], plan);
   }
 }
 
 int64_t Scheduler::span_end(const Sequence& s) const {
-  if (s.pending() == 1) return s.length();
+  if (s.decodes()) return s.length();
   int64_t end = std::min(s.computed + rows_left_, s.length());
   int64_t alignment = config_.classes.resume_alignment_tokens;
   return end < s.prompt_tokens ? end / alignment * alignment : end;
@@ -128,16 +142,59 @@ bool Scheduler::add_span(Sequence& s, StepPlan& plan) {
     retract(last);
     if (&last == &s) return false;
   }
-  if (s.pending() > 1) rows_left_ -= end - s.computed;
-  plan.spans.push_back({&s, s.computed, end - s.computed});
+  rows_left_ -= budget_rows(s, end - s.computed);
+  plan.spans.push_back({.sequence = &s, .first = s.computed, .count = end - s.computed});
   return true;
 }
 
 void Scheduler::take_span(Sequence& s, StepPlan& plan) {
   auto found = std::ranges::find(plan.spans, &s, &PlannedSpan::sequence);
   if (found == plan.spans.end()) return;
-  if (s.pending() > 1) rows_left_ += found->count;
+  rows_left_ += budget_rows(s, found->count);
   plan.spans.erase(found);
+}
+
+// Rows to keep from prompts for the drafts of sequences that decode: with those that repeat
+// accepted ones half at most, and a prompt can always go on.
+int64_t Scheduler::draft_rows(const StepPlan& plan) const {
+  int64_t wanted = 0;
+  for (const PlannedSpan& span : plan.spans) wanted += std::ssize(span.sequence->draft.tokens);
+  int64_t rows = config_.prefill_rows_max, alignment = config_.classes.resume_alignment_tokens;
+  int64_t share = std::min(rows / 2, rows - alignment) - (rows - rows_left_);
+  return std::clamp<int64_t>(share, 0, wanted);
+}
+
+// Lengthens spans that end with all that is known, as far as there are rows and pages.
+void Scheduler::add_drafts(StepPlan& plan, int64_t rows) {
+  for (PlannedSpan& span : plan.spans) {
+    Sequence& s = *span.sequence;
+    if (rows == 0) return;
+    if (s.draft.tokens.empty() || span.end() != s.length()) continue;
+    int64_t drafts = std::min(rows, std::ssize(s.draft.tokens));
+    if (!holdings_.reserve(s, span.end() + drafts)) {
+      int64_t room = std::ssize(s.pages) * config_.classes.page_size_tokens - span.end();
+      drafts = std::min(drafts, room);
+    }
+    span.drafts = drafts;
+    span.count += drafts;
+    rows -= drafts;
+  }
+}
+
+// Where the state cannot be saved, nothing is drafted. Slots for sequences to come stay available.
+void Scheduler::save_slots(StepPlan& plan) {
+  if (!config_.classes.recurrent) return;
+  for (size_t i = 0; i < plan.spans.size(); ++i) {
+    PlannedSpan& span = plan.spans[i];
+    if (span.drafts == 0) continue;
+    bool spare = tree_.slots().available() > config_.running_max - running();
+    int32_t slot = spare ? tree_.take_slot() : -1;
+    if (slot >= 0) {
+      plan.before_drafts.push_back({static_cast<int64_t>(i), span.end() - span.drafts - 1, slot});
+    } else {
+      span.count -= std::exchange(span.drafts, 0);
+    }
+  }
 }
 
 void Scheduler::plan_captures(StepPlan& plan) {
@@ -146,7 +203,7 @@ void Scheduler::plan_captures(StepPlan& plan) {
   for (size_t i = 0; i < plan.spans.size(); ++i) {
     const PlannedSpan& span = plan.spans[i];
     const Sequence& s = *span.sequence;
-    int64_t end = span.end();
+    int64_t end = span.end() - span.drafts;
     if (config_.classes.prompt_only) end = std::min(end, s.prompt_tokens);
     for (int64_t p = span.first / alignment * alignment + alignment; p <= end; p += alignment) {
       if (!wants_snapshot(s, p)) continue;
@@ -167,11 +224,31 @@ bool Scheduler::wants_snapshot(const Sequence& s, int64_t position) const {
          std::ranges::find(s.wanted, position) != s.wanted.end();
 }
 
+// Sets how far sequences are computed. Rejected drafts leave pages behind that are written again,
+// and a slot that is of no use.
+void Scheduler::go_back(const StepPlan& plan) {
+  for (const PlannedSpan& span : plan.spans) {
+    span.sequence->computed = span.end() - (span.drafts - span.kept);
+    span.sequence->repeats = false;
+  }
+  for (const PlannedCapture& saved : plan.before_drafts) {
+    const PlannedSpan& span = plan.spans[static_cast<size_t>(saved.span)];
+    Sequence& s = *span.sequence;
+    if (span.kept == span.drafts) {
+      tree_.give_back_slot(saved.slot);
+      continue;
+    }
+    tree_.give_back_slot(std::exchange(s.slot, saved.slot));
+    s.computed = saved.position + 1;
+    s.repeats = span.kept > 0;
+  }
+}
+
 void Scheduler::commit(const StepPlan& plan) {
   int64_t page = config_.classes.page_size_tokens;
+  go_back(plan);
   for (const PlannedSpan& span : plan.spans) {
     Sequence& s = *span.sequence;
-    s.computed = span.end();
     bool prompt_read = span.first < s.prompt_tokens && s.computed >= s.prompt_tokens;
     holdings_.publish(s, prompt_read);
     withdraw(s, s.lease.end() / page);
@@ -267,6 +344,7 @@ void Scheduler::leave_running(Sequence& s) {
   s.computing.clear();
   s.wanted.clear();
   s.last_snapshot = 0;
+  s.repeats = false;
   release_followers(s, true);
   std::erase(running_, &s);
 }

@@ -9,6 +9,12 @@
 // resume from. One whose next page a running sequence is about to compute follows that one instead
 // of computing it again. Pages go into the tree as soon as they are complete.
 //
+// Drafts (engine/speculate.h): behind the last known token of a sequence, proposed ones may run in
+// the same step, in rows that prompts leave over and, beside prompts, in half of theirs at most.
+// They never cost another sequence its pages. What rejected rows wrote is forgotten: pages by
+// length, and recurrent state by a capture of what it was behind the last known token. Then
+// accepted drafts are computed again, beside the next token.
+//
 // Room: a sequence is admitted when the pages that are free or merely cached suffice for its prompt
 // and a share of the output of all that run. When they do not after all, the sequence admitted last
 // is retracted: its pages go back, it keeps its place in the queue, and what it had computed is
@@ -37,10 +43,12 @@ struct PlannedSpan {
   Sequence* sequence = nullptr;
   int64_t first = 0;
   int64_t count = 0;
+  int64_t drafts = 0;  // the last so many positions hold proposed tokens, ...
+  int64_t kept = 0;    // ... of which the first so many turned out to be right
   int64_t end() const { return first + count; }
 };
 
-// A snapshot to be taken: of the state after `position` of spans[span].
+// A state to be saved: of the state after `position` of spans[span].
 struct PlannedCapture {
   int64_t span = 0;
   int64_t position = 0;
@@ -49,7 +57,8 @@ struct PlannedCapture {
 
 struct StepPlan {
   std::vector<PlannedSpan> spans;
-  std::vector<PlannedCapture> captures;
+  std::vector<PlannedCapture> captures;       // snapshots
+  std::vector<PlannedCapture> before_drafts;  // states to go back to where drafts are rejected
   StateCopies copies;
   void clear();
 };
@@ -78,7 +87,8 @@ class Scheduler {
 
   // Admits, retracts and fills `plan`, whose sequences stay valid until the next call.
   void plan(StepPlan& plan);
-  // The plan was carried out: its positions are computed, its captures written.
+  // The plan was carried out: its positions are computed, its captures written, and spans say how
+  // many drafts they keep.
   void commit(const StepPlan& plan);
 
   // Takes the sequence out; its units are free or cached.
@@ -106,6 +116,10 @@ class Scheduler {
   bool add_span(Sequence& s, StepPlan& plan);
   int64_t span_end(const Sequence& s) const;
   void take_span(Sequence& s, StepPlan& plan);
+  int64_t draft_rows(const StepPlan& plan) const;
+  void add_drafts(StepPlan& plan, int64_t rows);
+  void save_slots(StepPlan& plan);
+  void go_back(const StepPlan& plan);
   void plan_captures(StepPlan& plan);
   bool wants_snapshot(const Sequence& s, int64_t position) const;
 

@@ -34,6 +34,9 @@ struct Sequence {
   // The next prompt position whose log-probability is to be reported; beyond the prompt: none.
   int64_t prompt_logprobs_next = INT64_MAX;
   TokenCounts counts;  // filled when the request has penalties
+  // Of the step that is being read: tokens that it added, and whether the last one ended the text.
+  int64_t drawn = 0;
+  FinishReason finish = FinishReason::kNone;
   bool cancelled = false;
 
   // What it holds: engine/holdings.h.
@@ -44,11 +47,20 @@ struct Sequence {
   int64_t window_first = 0;           // window_pages before this index are -1
   int32_t slot = -1;                  // of recurrent state
   int64_t computed = 0;               // positions whose state is there
-  std::vector<int64_t> wanted;        // positions to leave a snapshot at
-  int64_t last_snapshot = 0;          // behind the prompt; 0: none
-  std::vector<PageHash> computing;    // pages of its prompt that it is about to publish...
-  int64_t computing_first_page = 0;   // ... from this page on, ...
-  size_t withdrawn = 0;               // ... of which so many are published
+  bool repeats = false;  // accepted drafts are computed again, behind a slot that was put back
+  std::vector<int64_t> wanted;       // positions to leave a snapshot at
+  int64_t last_snapshot = 0;         // behind the prompt; 0: none
+  std::vector<PageHash> computing;   // pages of its prompt that it is about to publish...
+  int64_t computing_first_page = 0;  // ... from this page on, ...
+  size_t withdrawn = 0;              // ... of which so many are published
+
+  // Proposed to follow `tokens`: engine/speculate.h.
+  struct Draft {
+    std::vector<TokenId> tokens;
+    int failures = 0;  // proposals in a row of which nothing was kept
+    int pause = 0;     // steps that go without one for that
+  };
+  Draft draft;
 
   // While it waits.
   PrefixWaiter waiter;
@@ -69,6 +81,8 @@ struct Sequence {
   int64_t length() const { return static_cast<int64_t>(tokens.size()); }
   // Tokens that are known but not computed: more than one while the prompt is being read.
   int64_t pending() const { return length() - computed; }
+  // It runs in every step, over all that is pending, which is one token but for what it repeats.
+  bool decodes() const { return pending() == 1 || repeats; }
 
   // Whether the logits of `position` give a prompt token's log-probability that was asked for and
   // not reported yet.

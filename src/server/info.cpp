@@ -1,5 +1,7 @@
 #include "server/info.h"
 
+#include <algorithm>
+
 #include "base/json.h"
 #include "llm/engine_thread.h"
 #include "server/error.h"
@@ -25,6 +27,8 @@ Json model_json(const Service& service) {
 
 Json state_json(const Service& service) {
   const EngineStats& stats = service.engine_stats();
+  double accept_length = 1 + static_cast<double>(stats.accepted_draft_tokens) /
+                                 static_cast<double>(std::max<int64_t>(1, stats.drafts));
   return {{"num_running_reqs", stats.running},
           {"num_queue_reqs", stats.queued},
           {"pages_free", stats.pages_free},
@@ -38,7 +42,7 @@ Json state_json(const Service& service) {
           {"generated_tokens", stats.generated_tokens},
           {"num_retracted_reqs", stats.retracted},
           {"max_total_num_tokens", service.engine_info().total_tokens_max},
-          {"avg_spec_accept_length", 1}};  // nothing is speculated
+          {"avg_spec_accept_length", accept_length}};
 }
 
 }  // namespace
@@ -129,6 +133,7 @@ void server_info(Service& service, HttpRequest, ResponderPtr responder) {
                                {"chunked_prefill_size", engine.chunked_prefill_tokens},
                                {"schedule_policy", engine.schedule_policy},
                                {"disable_radix_cache", !engine.radix_cache},
+                               {"disable_jump_forward", !engine.jump_forward},
                                {"version", config.version},
                                {"internal_states", Json::array({state_json(service)})}});
 }

@@ -25,7 +25,7 @@ using Buckets = prometheus::Histogram::BucketBoundaries;
 constexpr double kThroughputWindow_s = 1;
 
 // Each figure is kept once, under the first name, and shown under both.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kAliases = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kAliases = {{
     {"sglang:prompt_tokens_total", "vllm:prompt_tokens_total"},
     {"sglang:generation_tokens_total", "vllm:generation_tokens_total"},
     {"sglang:cached_tokens_total", "vllm:prefix_cache_hits_total"},
@@ -39,6 +39,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kAliases
     {"sglang:time_per_output_token_seconds", "vllm:time_per_output_token_seconds"},
     {"sglang:e2e_request_latency_seconds", "vllm:e2e_request_latency_seconds"},
     {"sglang:queue_time_seconds", "vllm:request_queue_time_seconds"},
+    {"banyan:forced_tokens_total", "vllm:spec_decode_num_draft_tokens_total"},
+    {"banyan:steps_saved_total", "vllm:spec_decode_num_accepted_tokens_total"},
     {"vllm:request_inference_time_seconds", "sglang:request_inference_time_seconds"},
 }};
 
@@ -109,6 +111,14 @@ struct Metrics::Impl {
       counter("banyan:refused_requests_total", "Requests that the engine did not take");
   prometheus::Counter& retracted =
       counter("sglang:num_retracted_requests_total", "Times that a request gave its pages back");
+  prometheus::Counter& drafts =
+      counter("vllm:spec_decode_num_drafts_total", "Times that tokens were computed ahead");
+  prometheus::Counter& forced_tokens =
+      counter("banyan:forced_tokens_total",
+              "Tokens computed ahead, where a grammar left no choice of text");
+  prometheus::Counter& steps_saved = counter(
+      "banyan:steps_saved_total",
+      "Of those, the ones that the model chose: each is a step that its request did not take");
 
   prometheus::Gauge& running = gauge("sglang:num_running_reqs", "Requests being computed");
   prometheus::Gauge& queued = gauge("sglang:num_queue_reqs", "Requests waiting");
@@ -126,6 +136,10 @@ struct Metrics::Impl {
       gauge("sglang:cache_hit_rate", "Fraction of the last prompt tokens that were cached");
   prometheus::Gauge& retracted_now =
       gauge("sglang:num_retracted_reqs", "Requests that gave their pages back in the last step");
+  prometheus::Gauge& accept_length = gauge(
+      "sglang:spec_accept_length", "Tokens of a request in a step with some ahead, on average");
+  prometheus::Gauge& accept_rate =
+      gauge("sglang:spec_accept_rate", "Fraction of the tokens computed ahead that were kept");
   prometheus::Gauge& load_time =
       gauge("sglang:engine_load_weights_time", "Seconds that loading took");
 
@@ -220,6 +234,13 @@ void Metrics::step(const StepReport& report) {
   impl_->generated_tokens.Increment(count(now.generated_tokens - last.generated_tokens));
   impl_->retracted.Increment(count(now.retracted - last.retracted));
   impl_->retracted_now.Set(count(now.retracted - last.retracted));
+  impl_->drafts.Increment(count(now.drafts - last.drafts));
+  impl_->forced_tokens.Increment(count(now.draft_tokens - last.draft_tokens));
+  impl_->steps_saved.Increment(count(now.accepted_draft_tokens - last.accepted_draft_tokens));
+  if (now.drafts > 0) {
+    impl_->accept_length.Set(1 + count(now.accepted_draft_tokens) / count(now.drafts));
+    impl_->accept_rate.Set(count(now.accepted_draft_tokens) / count(now.draft_tokens));
+  }
   if (computed + cached > 0) impl_->hit_rate.Set(cached / (computed + cached));
   impl_->running.Set(count(now.running));
   impl_->queued.Set(count(now.queued));

@@ -230,7 +230,8 @@ TEST_F(Http, MetricsHaveTheNamesThatDashboardsRead) {
        {"sglang:generation_tokens_total{} 7\n", "vllm:generation_tokens_total{} 7\n",
         "sglang:prompt_tokens_total{} 3\n", "vllm:num_requests_running{} 0\n",
         "sglang:num_queue_reqs{} 0\n", "sglang:time_to_first_token_seconds_count{} 1\n",
-        "vllm:inter_token_latency_seconds_count{} 6\n", "sglang:num_requests_total{} 1\n"}) {
+        "vllm:inter_token_latency_seconds_count{} 6\n", "sglang:num_requests_total{} 1\n",
+        "banyan:steps_saved_total{} 0\n", "vllm:spec_decode_num_accepted_tokens_total{} 0\n"}) {
     std::string expected = line;
     expected.replace(expected.find("{}"), 2, label);
     EXPECT_NE(text.find("\n" + expected), text.npos) << expected;

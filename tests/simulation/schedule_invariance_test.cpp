@@ -51,7 +51,8 @@ Engine& naive_engine(const Workload& workload) {
                                     .context_length_tokens = config.context_length_tokens,
                                     .total_tokens_max = 512,
                                     .running_max = 1,
-                                    .radix_cache = false});
+                                    .radix_cache = false,
+                                    .jump_forward = false});
   }
   return *engine;
 }
@@ -60,6 +61,8 @@ Engine& naive_engine(const Workload& workload) {
 // nothing.
 struct Coverage {
   int64_t cached_tokens = 0, cached_recurrent_tokens = 0, retracted = 0, steps = 0;
+  int64_t accepted_drafts = 0, rejected_drafts = 0;
+  int64_t accepted_recurrent_drafts = 0, rejected_recurrent_drafts = 0;
 };
 
 class Simulation {
@@ -222,7 +225,14 @@ class Simulation {
   void count() {
     EngineStats stats = engine_->stats();
     coverage_.cached_tokens += stats.cached_tokens;
-    if (engine_->info().slots > 0) coverage_.cached_recurrent_tokens += stats.cached_tokens;
+    int64_t rejected = stats.draft_tokens - stats.accepted_draft_tokens;
+    coverage_.accepted_drafts += stats.accepted_draft_tokens;
+    coverage_.rejected_drafts += rejected;
+    if (engine_->info().slots > 0) {
+      coverage_.cached_recurrent_tokens += stats.cached_tokens;
+      coverage_.accepted_recurrent_drafts += stats.accepted_draft_tokens;
+      coverage_.rejected_recurrent_drafts += rejected;
+    }
     coverage_.retracted += stats.retracted;
     coverage_.steps += stats.steps;
   }
@@ -265,6 +275,10 @@ TEST_P(ScheduleInvariance, EveryRequestGetsItsNaiveRun) {
   EXPECT_GT(coverage.cached_tokens, 10 * seeds);
   EXPECT_GT(coverage.cached_recurrent_tokens, seeds);
   EXPECT_GT(coverage.retracted, 0);
+  EXPECT_GT(coverage.accepted_drafts, seeds);
+  EXPECT_GT(coverage.rejected_drafts, seeds);
+  EXPECT_GT(coverage.accepted_recurrent_drafts, seeds / 4);
+  EXPECT_GT(coverage.rejected_recurrent_drafts, seeds / 4);
   RecordProperty("steps", coverage.steps);
 }
 

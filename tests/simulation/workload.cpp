@@ -5,6 +5,7 @@
 
 #include "base/random.h"
 #include "kernels/select.h"
+#include "support/chance.h"
 #include "support/hybrid_model.h"
 #include "support/shared.h"
 #include "support/stripes.h"
@@ -74,6 +75,8 @@ EngineConfig random_config(Random& r, bool hybrid) {
   config.aging_period = r.between(1, 5);
   config.radix_cache = r.chance(0.85);
   config.snapshot_interval_tokens = r.between(1, 40);
+  config.jump_forward = r.chance(0.95);
+  config.draft_tokens_max = r.one_of({1, 3, 32, 32});
   config.snapshot_fraction = r.one_of({0.0, 0.0, 0.3});  // 0: a single snapshot
   return config;
 }
@@ -114,7 +117,11 @@ Arrival random_arrival(Random& r, int index, const EngineConfig& config,
   if (r.chance(0.2)) {
     request.prompt_logprobs_begin = r.between(0, static_cast<int>(request.prompt.size()));
   }
-  if (r.chance(0.1)) arrival.constraint_modulus = r.between(2, 9);
+  if (r.chance(0.1)) {
+    arrival.constraint_modulus = r.between(2, 9);
+  } else if (r.chance(0.4)) {
+    arrival.constraint_seed = static_cast<uint64_t>(r.between(1, 1000));
+  }
   arrival.step = r.chance(0.5) ? 0 : r.below(40);
   if (index > 0 && r.chance(0.4)) {
     arrival.after = r.below(index);
@@ -135,7 +142,9 @@ Arrival random_arrival(Random& r, int index, const EngineConfig& config,
 }  // namespace
 
 std::shared_ptr<TokenConstraint> Arrival::fresh_constraint() const {
-  return constraint_modulus > 0 ? std::make_shared<Stripes>(constraint_modulus) : nullptr;
+  if (constraint_modulus > 0) return std::make_shared<Stripes>(constraint_modulus);
+  if (constraint_seed > 0) return std::make_shared<Chance>(constraint_seed, kVocabulary);
+  return nullptr;
 }
 
 Workload random_workload(uint64_t seed) {

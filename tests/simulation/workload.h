@@ -14,6 +14,7 @@ namespace banyan::test {
 struct Arrival {
   GenerateRequest request;
   int constraint_modulus = 0;    // 0: none; constraints have state, so every run makes its own
+  uint64_t constraint_seed = 0;  // 0: none; of one that proposes drafts
   int step = 0;                  // submitted before this step...
   int after = -1;                // ... or, if not -1, by the sink of that arrival's last event...
   bool continues = false;        // ... whose prompt and output come before its own prompt

@@ -1,0 +1,49 @@
+// Tokens proposed ahead of the model: who proposes them, which are kept, and when a sequence is
+// better left without.
+//
+// A step computes the last known token of a sequence and its draft in one span, every row with
+// logits. Verification is equality: rows are read in order, each draws the token after it as it
+// would in a step of its own (the mask, penalties and counter of randomness of its position), and a
+// row speaks as long as its own token is what was drawn before it. So a draft changes how many
+// steps a text takes, and nothing else. What rejected rows left behind is the Scheduler's to undo.
+//
+// One thread.
+#pragma once
+
+#include <cstdint>
+
+#include "banyan/config.h"
+#include "engine/batch_builder.h"
+#include "engine/scheduler.h"
+#include "engine/sequence.h"
+
+namespace banyan {
+
+class Speculator {
+ public:
+  Speculator(const EngineConfig& config, int64_t vocabulary)
+      : jump_forward_(config.jump_forward),
+        draft_tokens_max_(config.draft_tokens_max),
+        vocabulary_(vocabulary) {}
+
+  // Fills s.draft for the tokens that `s` has now.
+  void propose(Sequence& s);
+
+  // Whether the row's token is the sequence's last, so that its logits are about the next one.
+  static bool speaks(const LogitRowUse& use);
+
+  // All rows of the span have been read: says how many drafts it keeps, and proposes new ones if
+  // tokens were drawn.
+  void settle(PlannedSpan& span);
+
+  int64_t drafts() const { return drafts_; }
+  int64_t draft_tokens() const { return draft_tokens_; }
+  int64_t accepted_tokens() const { return accepted_tokens_; }
+
+ private:
+  const bool jump_forward_;
+  const int64_t draft_tokens_max_, vocabulary_;
+  int64_t drafts_ = 0, draft_tokens_ = 0, accepted_tokens_ = 0;
+};
+
+}  // namespace banyan

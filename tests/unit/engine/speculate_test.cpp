@@ -1,0 +1,262 @@
+// Drafts: how many steps they save, and that whatever is proposed, the output is the same.
+#include "engine/speculate.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "grammar/matcher.h"
+#include "support/chance.h"
+#include "support/drive.h"
+#include "support/hybrid_model.h"
+
+namespace banyan::test {
+namespace {
+
+const std::vector<TokenId> kPrompt = {5, 9, 77, 5, 30, 0, 42, 42};
+constexpr int kVocabulary = 131;
+
+EngineConfig small_config() {
+  return {.model_path = source_path("tests/golden/models/qwen3-tied"),
+          .threads = 1,
+          .page_size_tokens = 4,
+          .total_tokens_max = 128,
+          .running_max = 2,
+          .chunked_prefill_tokens = 64};
+}
+
+// Allows the tokens of a text and proposes others, or the same.
+class Follows final : public TokenConstraint {
+ public:
+  struct Place {
+    std::vector<TokenId> allowed;   // empty: none
+    std::vector<TokenId> proposed;  // to follow here
+  };
+  explicit Follows(std::vector<Place> places) : places_(std::move(places)) {}
+
+  // Every token of `text` alone, all that is left of it proposed.
+  static std::shared_ptr<Follows> forced(const std::vector<TokenId>& text) {
+    std::vector<Place> places;
+    for (size_t i = 0; i < text.size(); ++i) {
+      places.push_back({{text[i]}, {text.begin() + static_cast<std::ptrdiff_t>(i), text.end()}});
+    }
+    return std::make_shared<Follows>(std::move(places));
+  }
+
+  void fill_mask(std::span<uint32_t> mask) override {
+    for (TokenId t : place().allowed) mask[static_cast<size_t>(t) / 32] |= 1u << (t % 32);
+  }
+  void accept(TokenId token) override { accepted.push_back(token); }
+  std::span<const TokenId> draft_tokens() override { return place().proposed; }
+  void rollback(int tokens) override { accepted.resize(accepted.size() - tokens); }
+
+  std::vector<TokenId> accepted;
+
+ private:
+  const Place& place() const { return places_.at(std::min(accepted.size(), places_.size() - 1)); }
+  std::vector<Place> places_;
+};
+
+std::vector<TokenId> numbers(int count) {
+  std::vector<TokenId> tokens;
+  for (int i = 0; i < count; ++i) tokens.push_back(i * 7 % kVocabulary);
+  return tokens;
+}
+
+// As they are delivered, steps left out.
+void expect_same(const Heard& a, const Heard& b) {
+  EXPECT_EQ(a.output_ids(), b.output_ids());
+  EXPECT_TRUE(same_bits(a.output_logprobs(), b.output_logprobs()));
+  EXPECT_EQ(a.finish, b.finish);
+  EXPECT_EQ(a.matched_stop, b.matched_stop);
+  EXPECT_EQ(a.error.message, b.error.message);
+  EXPECT_EQ(a.ends, b.ends);
+}
+
+struct Outcome {
+  Heard heard;
+  EngineStats stats;
+};
+
+Outcome run(EngineConfig config, GenerateRequest request, bool jump_forward) {
+  config.jump_forward = jump_forward;
+  std::unique_ptr<Engine> engine = load_engine(config);
+  Outcome result{.heard = run_alone(*engine, request), .stats = {}};
+  result.stats = engine->stats();
+  return result;
+}
+
+TEST(Speculate, ForcedTokensTakeOneStepBesideThePrompt) {
+  GenerateRequest request{.prompt = kPrompt, .max_new_tokens = 20};
+  request.constraint = Follows::forced(numbers(20));
+  Outcome with = run(small_config(), request, true);
+  request.constraint = Follows::forced(numbers(20));
+  Outcome without = run(small_config(), request, false);
+  EXPECT_EQ(with.heard.output_ids(), numbers(20));
+  expect_same(with.heard, without.heard);
+  EXPECT_EQ(without.stats.steps, 20);
+  EXPECT_EQ(without.stats.drafts, 0);
+  EXPECT_EQ(with.stats.steps, 1);
+  EXPECT_EQ(with.stats.drafts, 1);
+  EXPECT_EQ(with.stats.draft_tokens, 19) << "the last is drawn";
+  EXPECT_EQ(with.stats.accepted_draft_tokens, 19);
+  EXPECT_EQ(with.stats.generated_tokens, 20);
+}
+
+TEST(Speculate, DraftsAreAsLongAsIsAskedForAndAsRowsAreThere) {
+  GenerateRequest request{.prompt = kPrompt, .max_new_tokens = 25};
+  EngineConfig config = small_config();
+  config.draft_tokens_max = 4;
+  request.constraint = Follows::forced(numbers(25));
+  EXPECT_EQ(run(config, request, true).stats.steps, 5) << "5 tokens in each";
+  config.draft_tokens_max = 0;
+  request.constraint = Follows::forced(numbers(25));
+  EXPECT_EQ(run(config, request, true).stats.steps, 25);
+  config.draft_tokens_max = 32;
+  config.chunked_prefill_tokens = 2;
+  request.constraint = Follows::forced(numbers(25));
+  Outcome narrow = run(config, request, true);
+  // Four steps read the prompt, the last of them draws; then 3 tokens in each.
+  EXPECT_EQ(narrow.stats.steps, 4 + 8);
+  EXPECT_EQ(narrow.heard.output_ids(), numbers(25));
+}
+
+TEST(Speculate, WrongProposalsCostLittleAndChangeNothing) {
+  std::vector<Follows::Place> places(100);
+  for (size_t i = 0; i < places.size(); ++i) {
+    // Beside what is allowed, what is not, and what is no token at all.
+    places[i] = {{1, 2, 3}, {i % 3 == 0 ? 4 : i % 3 == 1 ? kVocabulary : -1, 1, 2}};
+  }
+  for (float temperature : {0.f, 1.f}) {
+    GenerateRequest request{.prompt = kPrompt,
+                            .sampling = {.temperature = temperature, .seed = 5},
+                            .max_new_tokens = 100};
+    request.constraint = std::make_shared<Follows>(places);
+    Outcome with = run(small_config(), request, true);
+    request.constraint = std::make_shared<Follows>(places);
+    expect_same(with.heard, run(small_config(), request, false).heard);
+    EXPECT_EQ(with.stats.accepted_draft_tokens, 0);
+    EXPECT_GT(with.stats.drafts, 1);
+    EXPECT_LE(with.stats.drafts, 8) << "a sequence that keeps nothing is left alone ever longer";
+  }
+}
+
+TEST(Speculate, AStopTokenAndAnEmptyMaskEndADraftWhereTheyAre) {
+  auto make = [] { return Follows::forced(numbers(12)); };
+  GenerateRequest request{.prompt = kPrompt, .max_new_tokens = 30};
+  request.stop_token_ids = {numbers(12)[6]};
+  request.constraint = make();
+  Outcome with = run(small_config(), request, true);
+  request.constraint = make();
+  expect_same(with.heard, run(small_config(), request, false).heard);
+  EXPECT_EQ(with.heard.finish, FinishReason::kStop);
+  EXPECT_EQ(with.heard.output.size(), 7u);
+  EXPECT_EQ(with.stats.steps, 1);
+
+  // Where the only token that is allowed would stop too early, nothing is.
+  request.min_new_tokens = 10;
+  request.constraint = make();
+  with = run(small_config(), request, true);
+  request.constraint = make();
+  expect_same(with.heard, run(small_config(), request, false).heard);
+  EXPECT_EQ(with.heard.finish, FinishReason::kError);
+  EXPECT_EQ(with.heard.output.size(), 6u);
+  EXPECT_NE(with.heard.error.message.find("position 14: the constraint allows no token"),
+            std::string::npos)
+      << with.heard.error.message;
+}
+
+TEST(Speculate, RecurrentStateGoesBackToTheLastKeptToken) {
+  TemporaryFolder folder;
+  EngineConfig config = hybrid_config(folder);
+  config.total_tokens_max = 256;
+  int64_t kept = 0, rejected = 0;
+  for (bool radix_cache : {true, false}) {
+    config.radix_cache = radix_cache;
+    config.jump_forward = true;
+    auto drafting = load_hybrid_engine(config);
+    config.jump_forward = false;
+    auto plain = load_hybrid_engine(config);
+    for (uint64_t seed = 1; seed < 30; ++seed) {
+      GenerateRequest request{.prompt = kPrompt,
+                              .sampling = {.frequency_penalty = 0.5f, .seed = seed},
+                              .max_new_tokens = 60};
+      request.constraint = std::make_shared<Chance>(seed, 97);
+      Heard with = run_alone(*drafting, request);
+      request.constraint = std::make_shared<Chance>(seed, 97);
+      expect_same(with, run_alone(*plain, request));
+    }
+    kept += drafting->stats().accepted_draft_tokens;
+    rejected += drafting->stats().draft_tokens - drafting->stats().accepted_draft_tokens;
+    EXPECT_GT(kept, 100) << (radix_cache ? "" : "no cache");
+    EXPECT_GT(rejected, 100);
+    EXPECT_LT(drafting->stats().steps, plain->stats().steps);
+    EXPECT_EQ(drafting->stats().generated_tokens, plain->stats().generated_tokens);
+  }
+}
+
+// ---- A real grammar ----------------------------------------------------------------------------
+
+// One token for each character that JSON needs, and a few longer ones: 97 in all.
+std::vector<std::string> json_pieces() {
+  std::vector<std::string> pieces = {"",     "{\"", "\":", "\":\"", "\",\"", "\"}",
+                                     "name", "age", "tru", "true",  "ab",    "1234"};
+  for (char c = 32; pieces.size() < 97; ++c) pieces.push_back(std::string(1, c));
+  // '|' and what follows gave way to the pieces.
+  pieces[95] = "{";
+  pieces[96] = "}";
+  return pieces;
+}
+
+std::shared_ptr<const CompiledGrammar> compile_json(const char* schema) {
+  std::vector<std::string> pieces = json_pieces();
+  auto grammar = Grammar::from_json_schema(schema);
+  CHECK(grammar.has_value(), "{}", grammar.error().message);
+  TokenizeText longest_first = [pieces](std::string_view text) {
+    std::vector<TokenId> tokens;
+    while (!text.empty()) {
+      size_t best = 0;
+      for (size_t i = 1; i < pieces.size(); ++i) {
+        if (text.starts_with(pieces[i]) && pieces[i].size() > pieces[best].size()) best = i;
+      }
+      if (best == 0) return tokens;
+      tokens.push_back(static_cast<TokenId>(best));
+      text.remove_prefix(pieces[best].size());
+    }
+    return tokens;
+  };
+  return std::make_shared<const CompiledGrammar>(
+      *std::move(grammar), TokenVocabulary::make(pieces, {0}, 97), longest_first);
+}
+
+TEST(Speculate, AJsonSchemaJumpsForwardAndWritesTheSame) {
+  TemporaryFolder folder;
+  EngineConfig config = hybrid_config(folder, {.context_tokens = 512});
+  config.total_tokens_max = 1024;
+  auto drafting = load_hybrid_engine(config);
+  config.jump_forward = false;
+  auto plain = load_hybrid_engine(config);
+  auto grammar = compile_json(R"({"type": "object", "required": ["name", "age", "ok"],
+      "properties": {"name": {"enum": ["abba", "bab"]}, "age": {"type": "integer", "maximum": 99,
+      "minimum": 10}, "ok": {"const": true}}, "additionalProperties": false})");
+  for (uint64_t seed = 1; seed < 20; ++seed) {
+    GenerateRequest request{.prompt = kPrompt,
+                            .sampling = {.temperature = seed % 2 == 0 ? 0.f : 1.f, .seed = seed},
+                            .max_new_tokens = 200,
+                            .stop_token_ids = {0}};
+    request.prompt.push_back(static_cast<TokenId>(seed));
+    request.constraint = std::make_shared<Matcher>(grammar);
+    Heard with = run_alone(*drafting, request);
+    request.constraint = std::make_shared<Matcher>(grammar);
+    expect_same(with, run_alone(*plain, request));
+    std::string text;
+    for (TokenId token : with.output_ids()) text += json_pieces()[static_cast<size_t>(token)];
+    EXPECT_TRUE(grammar->grammar.matches(text)) << text;
+    EXPECT_EQ(with.finish, FinishReason::kStop);
+  }
+  EXPECT_GT(drafting->stats().accepted_draft_tokens, 50);
+  EXPECT_LT(drafting->stats().steps, plain->stats().steps * 9 / 10);
+}
+
+}  // namespace
+}  // namespace banyan::test
