@@ -1,6 +1,7 @@
 #include "grammar/matcher.h"
 
 #include <algorithm>
+#include <bitset>
 
 #include "base/check.h"
 
@@ -44,24 +45,28 @@ bool Matcher::try_accept(TokenId token) {
   bool ends = vocabulary.ends_output(token) && (finished_ || state_.complete);
   std::string_view bytes = vocabulary.bytes_of(token);
   if (!ends && (finished_ || bytes.empty())) return false;
-  Mark mark{static_cast<uint32_t>(history_.size()), state_.complete, finished_};
-  history_.insert(history_.end(), state_.configurations.begin(), state_.configurations.end());
-  marks_.push_back(mark);
-  drafts_.reset();
+  remember();
   if (ends) {
     finished_ = true;
   } else if (!parser_.run(state_, bytes)) {
     rollback(1);
     return false;
+  } else {
+    layout_.take(bytes);
   }
   return true;
 }
 
 void Matcher::accept(TokenId token) {
   if (try_accept(token)) return;
-  marks_.push_back({static_cast<uint32_t>(history_.size()), state_.complete, finished_});
-  history_.insert(history_.end(), state_.configurations.begin(), state_.configurations.end());
+  remember();
   finished_ = true;
+}
+
+// The state, before a token is accepted.
+void Matcher::remember() {
+  marks_.push_back({static_cast<uint32_t>(history_.size()), state_.complete, finished_, layout_});
+  history_.insert(history_.end(), state_.configurations.begin(), state_.configurations.end());
   drafts_.reset();
 }
 
@@ -76,6 +81,7 @@ void Matcher::rollback(int tokens) {
                                history_.begin() + static_cast<ptrdiff_t>(end));
   state_.complete = mark.complete;
   finished_ = mark.finished;
+  layout_ = mark.layout;
   history_.resize(mark.begin);
   marks_.resize(left);
   drafts_.reset();
@@ -91,10 +97,38 @@ std::string Matcher::forced_bytes() {
   return bytes;
 }
 
+std::string Matcher::likely_bytes() {
+  std::string bytes;
+  bool open = layout_.between_tokens() && !state_.complete;
+  if (finished_ || (!open && parser_.only_byte(state_) < 0)) return bytes;
+  ParseState state = state_, next;
+  JsonLayout layout = layout_;
+  size_t mark = parser_.stacks().mark();
+  while (bytes.size() < kForcedBytesMax) {
+    size_t begin = bytes.size();
+    parser_.forced(state, bytes, kForcedBytesMax);
+    layout.take(std::string_view(bytes).substr(begin));
+    if (state.complete || !layout.between_tokens()) break;
+    std::bitset<256> choices;
+    parser_.next_bytes(state, choices);
+    int byte = layout.likely(choices);
+    if (byte < 0) break;
+    parser_.step(state, static_cast<uint8_t>(byte), next);
+    if (next.dead()) break;
+    bytes.push_back(static_cast<char>(byte));
+    layout.take(std::string_view(bytes).substr(bytes.size() - 1));
+    std::swap(state, next);
+  }
+  parser_.stacks().rewind(mark);
+  // A space is the beginning of what follows to most tokenizers.
+  bytes.erase(bytes.find_last_not_of(" \t") + 1);
+  return bytes;
+}
+
 std::span<const TokenId> Matcher::draft_tokens() {
   if (drafts_) return *drafts_;
   drafts_.emplace();
-  std::string bytes = forced_bytes();
+  std::string bytes = likely_bytes();
   // Text up to a special token, then that token by its name, and so on.
   std::string_view left = bytes;
   while (!left.empty()) {

@@ -14,6 +14,7 @@
 
 #include "banyan/grammar.h"
 #include "banyan/request.h"
+#include "grammar/json_layout.h"
 #include "grammar/masks.h"
 #include "grammar/parser.h"
 #include "grammar/token_vocabulary.h"
@@ -57,6 +58,7 @@ class Matcher : public TokenConstraint {
   void fill_mask(std::span<uint32_t> mask) override;
   // A token that the mask does not have leaves the grammar: only end tokens may follow.
   void accept(TokenId token) override;
+  // The tokens of likely_bytes().
   std::span<const TokenId> draft_tokens() override;
   void rollback(int tokens) override;
 
@@ -68,6 +70,9 @@ class Matcher : public TokenConstraint {
   bool complete() const { return state_.complete; }
   // The bytes that must follow, at most kForcedBytesMax.
   std::string forced_bytes();
+  // forced_bytes(), and what is likely beyond them where the choice is one of JSON's layout
+  // (grammar/json_layout.h); without spaces at the end.
+  std::string likely_bytes();
   size_t configurations() const { return state_.configurations.size(); }
   int accepted_tokens() const { return static_cast<int>(marks_.size()); }
 
@@ -76,7 +81,9 @@ class Matcher : public TokenConstraint {
     uint32_t begin;  // into history_: the state before the token
     bool complete;
     bool finished;
+    JsonLayout layout;
   };
+  void remember();
   void append_drafts(std::string_view text);
   void fill_grammar_mask(std::span<uint32_t> mask);
 
@@ -88,6 +95,7 @@ class Matcher : public TokenConstraint {
   std::vector<Configuration> history_;
   std::vector<Mark> marks_;
   bool finished_ = false;
+  JsonLayout layout_;
   std::optional<std::vector<TokenId>> drafts_;  // of the present state
 };
 

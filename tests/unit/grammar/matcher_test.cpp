@@ -257,5 +257,29 @@ TEST(Matcher, MasksOfARealVocabularyAreTheDefinition) {
   }
 }
 
+// Flexible whitespace leaves a choice before nearly every token; a text's own habits settle it.
+TEST(Matcher, GuessesWhitespaceByHowTheTextIsLaidOut) {
+  const char* schema = R"({"type": "object", "required": ["a", "b", "c"], "properties":
+      {"a": {"type": "integer"}, "b": {"const": true}, "c": {"const": "x"}},
+      "additionalProperties": false})";
+  auto compiled =
+      compile(Grammar::from_json_schema(schema, {.flexible_whitespace = true}), small_vocabulary());
+  auto likely_after = [&](Matcher& matcher, std::string_view text) {
+    for (TokenId token : byte_tokens(text)) EXPECT_TRUE(matcher.try_accept(token)) << text;
+    return matcher.likely_bytes();
+  };
+  Matcher compact(compiled), spaced(compiled), indented(compiled);
+  EXPECT_EQ(compact.likely_bytes(), "{\"a\":");
+  EXPECT_EQ(compact.forced_bytes(), "{");
+  EXPECT_EQ(likely_after(compact, "{\"a\":1,"), " \"b\":true, \"c\":\"x\"}");
+  EXPECT_EQ(likely_after(compact, "\"b\":"), "true,\"c\":\"x\"}");
+  EXPECT_EQ(likely_after(spaced, "{\"a\": 1"), "") << "there may be more digits";
+  EXPECT_EQ(likely_after(spaced, ","), " \"b\": true, \"c\": \"x\"}");
+  EXPECT_EQ(likely_after(indented, "{\n   \"a\": 1,"), "\n   \"b\": true,\n   \"c\": \"x\"\n}");
+  EXPECT_EQ(likely_after(indented, "\n   \"b\":"), " true,\n   \"c\": \"x\"\n}");
+  indented.rollback(9);
+  EXPECT_EQ(likely_after(indented, ","), "\n   \"b\": true,\n   \"c\": \"x\"\n}");
+}
+
 }  // namespace
 }  // namespace banyan
