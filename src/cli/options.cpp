@@ -35,6 +35,15 @@ std::string_view trim(std::string_view text) {
 
 }  // namespace
 
+void add_quantization_overrides(CLI::App& app, std::vector<std::string>& overrides) {
+  app.add_option("--quantization-override", overrides,
+                 "Another format, or none, bf16, f16, f32, for matrices with REGEX in their name; "
+                 "may be repeated, the last that matches decides")
+      ->allow_extra_args(false)
+      ->default_str("")
+      ->type_name("REGEX=NAME");
+}
+
 void add_model_options(CLI::App& app, EngineConfig& config, const std::string& log_level) {
   app.add_option("--model,-m,--model-path", config.model_path,
                  "Model folder as Hugging Face publishes it")
@@ -50,12 +59,7 @@ void add_model_options(CLI::App& app, EngineConfig& config, const std::string& l
                  "Quantise the weights while they are read: none (as they are stored), int8, int4, "
                  "fp8, mxfp4; int8 and int4 with the columns that share a scale: int4:64")
       ->type_name("NAME");
-  app.add_option("--quantization-override", config.quantization_overrides,
-                 "Another format, or none, bf16, f16, f32, for matrices with REGEX in their name; "
-                 "may be repeated, the last that matches decides")
-      ->allow_extra_args(false)
-      ->default_str("")
-      ->type_name("REGEX=NAME");
+  add_quantization_overrides(app, config.quantization_overrides);
   app.add_option("--threads", config.threads, "Threads that compute; 0: one per processor")
       ->check(CLI::Range(0, 1024))
       ->type_name("N");

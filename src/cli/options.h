@@ -24,6 +24,9 @@ namespace banyan::cli {
 // takes effect while parsing; `log_level` is what holds without it.
 void add_model_options(CLI::App& app, EngineConfig& config, const std::string& log_level = "warn");
 
+// --quantization-override, for the formats of single matrices.
+void add_quantization_overrides(CLI::App& app, std::vector<std::string>& overrides);
+
 // How to draw tokens and when to stop; what is not given is left to the verb.
 struct SamplingOptions {
   std::optional<float> temperature, top_p, min_p;

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "cli/format.h"
+#include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
@@ -56,12 +57,7 @@ VerbAction declare(CLI::App& app) {
   app.add_option("--out", o->quantise.out, "Folder to make; if it is there it must be empty")
       ->required()
       ->type_name("DIR");
-  app.add_option("--quantization-override", o->quantise.overrides,
-                 "Another format, or none, bf16, f16, f32, for matrices with REGEX in their name; "
-                 "may be repeated, the last that matches decides")
-      ->allow_extra_args(false)
-      ->default_str("")
-      ->type_name("REGEX=NAME");
+  add_quantization_overrides(app, o->quantise.overrides);
   app.add_option("--threads", o->threads, "Threads that compute; 0: one per processor")
       ->check(CLI::Range(0, 1024))
       ->type_name("N");

@@ -17,10 +17,6 @@ size_t packed_bytes(int64_t n, int64_t k, int64_t /*group*/) {
   return (static_cast<size_t>(n) * static_cast<size_t>(k) * sizeof(W) + 63) / 64 * 64;
 }
 
-size_t no_workspace(int64_t, int64_t, int64_t, int64_t, int) {
-  return 0;
-}
-
 template <class W>
 void pack(const PackArgs& a) {
   std::memcpy(static_cast<W*>(a.packed) + a.row_begin * a.k, a.source,
@@ -67,6 +63,10 @@ GemmKernel kernel() {
 }
 
 }  // namespace
+
+size_t no_workspace(int64_t, int64_t, int64_t, int64_t, int) {
+  return 0;
+}
 
 GemmKernel gemm_f32() {
   return kernel<float>();

@@ -150,10 +150,6 @@ void run(const GemmArgs& a) {
   });
 }
 
-size_t no_workspace(int64_t, int64_t, int64_t, int64_t, int) {
-  return 0;
-}
-
 template <Code C>
 GemmKernel kernel() {
   return {packed_bytes<C>, no_workspace, pack<C>, gather<C>, run<C>};

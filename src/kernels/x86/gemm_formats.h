@@ -199,19 +199,38 @@ struct Bf16PairWeights : Bf16Layout<V>, PairOperands<V> {
   }
 };
 
+// An f32 scale for each group of an output, by group and then by output.
+template <class V>
+struct FloatScales {
+  static constexpr bool kMultiplier = false, kZeros = false;
+  static constexpr int64_t kScaleBytes = 4;
+  static auto scale(const std::byte* block, const GemmShape&, int64_t g, int v) {
+    return V::load(reinterpret_cast<const float*>(block) + g * kBlockOutputs + v * V::kLanes);
+  }
+  static float scale_of(const std::byte* block, const GemmShape& s, int64_t c, int64_t lane) {
+    return read<float>(block + (c / s.group * kBlockOutputs + lane) * 4);
+  }
+  static void pack_header(const PackArgs& a, const GemmShape& s, int64_t r, std::byte* block,
+                          int64_t lane) {
+    for (int64_t g = 0; g < s.groups; ++g) {
+      std::memcpy(block + (g * kBlockOutputs + lane) * 4, a.scales + r * s.groups + g, 4);
+    }
+  }
+};
+
 // ---- fp8 -------------------------------------------------------------------------------------
 
 // The dword of an output holds four columns in the order 0, 2, 1, 3: its even bytes are the first
 // pair and its odd bytes the second.
 template <class Vec>
-struct Fp8Layout {
+struct Fp8Layout : FloatScales<Vec> {
   using V = Vec;
   using Sum = typename V::F;
   using Line = typename V::I;
   static constexpr int kVectors = static_cast<int>(kBlockOutputs / V::kLanes);
   static constexpr int kTileRows = V::kGemmRowsOfFp8;
-  static constexpr bool kScaled = true, kQuantised = false, kMultiplier = false, kZeros = false;
-  static constexpr int64_t kScaleBytes = 4, kSourceBytes = 1, kColumns = 4, kLineMultiple = 1;
+  static constexpr bool kScaled = true, kQuantised = false;
+  static constexpr int64_t kSourceBytes = 1, kColumns = 4, kLineMultiple = 1;
 
   static Line load_line(const std::byte* line, int v) { return V::load_line(line, v); }
   static Sum start(const std::byte*, const std::byte*, const GemmShape&, int64_t, int) {
@@ -219,16 +238,7 @@ struct Fp8Layout {
   }
   static Sum to_float(Sum sum) { return sum; }
   static Sum step(const std::byte*, const GemmShape&, int64_t) { return V::set(1); }
-  static Sum scale(const std::byte* block, const GemmShape&, int64_t g, int v) {
-    return V::load(reinterpret_cast<const float*>(block) + g * kBlockOutputs + v * V::kLanes);
-  }
   static constexpr int64_t byte_of(int64_t c) { return c % 4 == 1 ? 2 : (c % 4 == 2 ? 1 : c % 4); }
-  static void pack_header(const PackArgs& a, const GemmShape& s, int64_t r, std::byte* block,
-                          int64_t lane) {
-    for (int64_t g = 0; g < s.groups; ++g) {
-      std::memcpy(block + (g * kBlockOutputs + lane) * 4, a.scales + r * s.groups + g, 4);
-    }
-  }
   static void pack_line(const std::byte* row, int64_t k, int64_t l, std::byte* line, int64_t lane) {
     for (int64_t c = 4 * l; c < 4 * l + 4; ++c) {
       line[lane * 4 + byte_of(c)] = c < k ? row[c] : std::byte{0};
@@ -237,7 +247,7 @@ struct Fp8Layout {
   static float value(const std::byte* block, const GemmShape& s, int64_t c, int64_t lane) {
     const std::byte* line = block + s.header_bytes + c / 4 * kLineBytes;
     Float8E4M3 code = {static_cast<uint8_t>(line[lane * 4 + byte_of(c)])};
-    return banyan::to_float(code) * read<float>(block + (c / s.group * kBlockOutputs + lane) * 4);
+    return banyan::to_float(code) * Fp8Layout::scale_of(block, s, c, lane);
   }
 };
 
@@ -285,6 +295,9 @@ struct IntegerOperands {
   static auto step(const std::byte* x, const GemmShape& s, int64_t g) {
     return V::set(read<float>(x + s.steps_offset + g * 4));
   }
+  static auto start(const std::byte* x, const std::byte*, const GemmShape& s, int64_t g, int) {
+    return V::set_dword(read<int32_t>(x + s.starts_offset + g * 4));
+  }
 
   // Codes, the steps of the groups, and -offset times the sum of each group's codes.
   static void prepare_row(const float* x, const GemmShape& s, int32_t offset, std::byte* to) {
@@ -292,33 +305,32 @@ struct IntegerOperands {
     for (int64_t g = 0; g < s.groups; ++g) {
       auto* codes = reinterpret_cast<int8_t*>(to) + g * s.group;
       float step;
-      int32_t sum = -offset * quantise_group<V>(x + g * s.group, s.group, codes, step);
+      int32_t sum = -offset * quantise_group(x + g * s.group, s.group, codes, step);
       std::memcpy(to + s.steps_offset + g * 4, &step, 4);
       std::memcpy(to + s.starts_offset + g * 4, &sum, 4);
     }
   }
 
-  template <class W>
   static int32_t quantise_group(const float* x, int64_t group, int8_t* codes, float& step) {
-    auto largest = W::set(0), poison = W::set(0);
-    for (int64_t c = 0; c < group; c += W::kLanes) {
-      auto value = load_up_to<W>(x + c, group - c);
-      largest = W::max(W::abs(value), largest);
-      poison = W::fma(value, W::set(0), poison);
+    auto largest = V::set(0), poison = V::set(0);
+    for (int64_t c = 0; c < group; c += V::kLanes) {
+      auto value = load_up_to<V>(x + c, group - c);
+      largest = V::max(V::abs(value), largest);
+      poison = V::fma(value, V::set(0), poison);
     }
-    float top = W::largest(largest), nan = W::sum(poison);
+    float top = V::largest(largest), nan = V::sum(poison);
     if (nan != 0) {
       std::memset(codes, 0, group);
       step = nan;
       return 0;
     }
-    auto inverse = W::set(top >= kQuantisedMin ? 127.0f / top : 0.0f);
+    auto inverse = V::set(top >= kQuantisedMin ? 127.0f / top : 0.0f);
     step = top >= kQuantisedMin ? top / 127.0f : 0.0f;
     int32_t sum = 0;
-    for (int64_t c = 0; c < group; c += W::kLanes) {
-      int8_t some[W::kLanes];
-      int64_t count = group - c < W::kLanes ? group - c : W::kLanes;
-      sum += W::store_bytes(some, W::mul(load_up_to<W>(x + c, count), inverse));
+    for (int64_t c = 0; c < group; c += V::kLanes) {
+      int8_t some[V::kLanes];
+      int64_t count = group - c < V::kLanes ? group - c : V::kLanes;
+      sum += V::store_bytes(some, V::mul(load_up_to<V>(x + c, count), inverse));
       std::memcpy(codes + c, some, count);
     }
     return sum;
@@ -326,26 +338,13 @@ struct IntegerOperands {
 };
 
 template <class V>
-struct Int8Weights : IntegerOperands<V> {
-  static constexpr bool kMultiplier = false, kZeros = false;
-  static constexpr int64_t kScaleBytes = 4, kColumns = 4, kParts = 1;
+struct Int8Weights : IntegerOperands<V>, FloatScales<V> {
+  static constexpr int64_t kColumns = 4, kParts = 1;
   static constexpr int32_t kOffset = 128;
 
   static auto part(typename V::I line, int) { return line; }
-  static auto start(const std::byte* x, const std::byte*, const GemmShape& s, int64_t g, int) {
-    return V::set_dword(read<int32_t>(x + s.starts_offset + g * 4));
-  }
-  static auto scale(const std::byte* block, const GemmShape&, int64_t g, int v) {
-    return V::load(reinterpret_cast<const float*>(block) + g * kBlockOutputs + v * V::kLanes);
-  }
   static void prepare(const float* x, const GemmShape& s, std::byte* to) {
     Int8Weights::prepare_row(x, s, kOffset, to);
-  }
-  static void pack_header(const PackArgs& a, const GemmShape& s, int64_t r, std::byte* block,
-                          int64_t lane) {
-    for (int64_t g = 0; g < s.groups; ++g) {
-      std::memcpy(block + (g * kBlockOutputs + lane) * 4, a.scales + r * s.groups + g, 4);
-    }
   }
   static void pack_line(const std::byte* row, int64_t k, int64_t l, std::byte* line, int64_t lane) {
     for (int64_t c = 4 * l; c < 4 * l + 4; ++c) {
@@ -355,7 +354,7 @@ struct Int8Weights : IntegerOperands<V> {
   static float value(const std::byte* block, const GemmShape& s, int64_t c, int64_t lane) {
     const std::byte* line = block + s.header_bytes + c / 4 * kLineBytes;
     auto code = static_cast<int8_t>(line[lane * 4 + c % 4] ^ std::byte{0x80});
-    return static_cast<float>(code) * read<float>(block + (c / s.group * kBlockOutputs + lane) * 4);
+    return static_cast<float>(code) * Int8Weights::scale_of(block, s, c, lane);
   }
 };
 
@@ -394,7 +393,7 @@ struct Int4Weights : NibbleLayout<V> {
   static auto part(typename V::I line, int p) { return Int4Weights::nibbles(line, p); }
   static auto start(const std::byte* x, const std::byte* block, const GemmShape& s, int64_t g,
                     int v) {
-    auto start = V::set_dword(read<int32_t>(x + s.starts_offset + g * 4));
+    auto start = NibbleLayout<V>::start(x, block, s, g, v);
     if constexpr (!HasZeros) return start;
     return V::multiply_dwords(
         start, V::load_bytes(block + s.zeros_offset + g * kBlockOutputs + v * V::kLanes));
@@ -447,9 +446,6 @@ struct Mxfp4Weights : NibbleLayout<V> {
 
   static auto part(typename V::I line, int p) {
     return V::look_up(kCodes, Mxfp4Weights::nibbles(line, p));
-  }
-  static auto start(const std::byte* x, const std::byte*, const GemmShape& s, int64_t g, int) {
-    return V::set_dword(read<int32_t>(x + s.starts_offset + g * 4));
   }
   // Half of 2^(exponent - 127).
   static auto scale(const std::byte* block, const GemmShape&, int64_t g, int v) {
