@@ -49,8 +49,7 @@ Result<TextRequest> request_for(const Llm& llm, const EvalStyle& style, const st
 // Questions in flight in an engine.
 class EngineRun {
  public:
-  EngineRun(Llm& llm, const EvalStyle& style, EvalRun& run)
-      : llm_(llm), style_(style), run_(run) {}
+  EngineRun(Llm& llm, const EvalStyle& style, EvalRun& run) : llm_(llm), style_(style), run_(run) {}
 
   Status run() {
     while (!InterruptScope::raised()) {
@@ -194,16 +193,15 @@ class ServerRun {
       if (!index) break;
       auto exchange = std::make_shared<Exchange>(Exchange{.index = *index, .body = ""});
       ++in_flight_;
-      client_.send({.path = style_.chat ? "/v1/chat/completions" : "/v1/completions",
-                    .body = request_body(server_, style_, run_.item(*index).prompt)},
-                   {.body =
-                        [this, exchange](int, std::string_view piece) {
-                          if (exchange->body.size() < kAnswerBytesMax) exchange->body += piece;
-                        },
-                    .end =
-                        [this, exchange](int status, const Status& outcome) {
-                          on_end(*exchange, status, outcome);
-                        }});
+      client_.send(
+          {.path = style_.chat ? "/v1/chat/completions" : "/v1/completions",
+           .body = request_body(server_, style_, run_.item(*index).prompt)},
+          {.body =
+               [this, exchange](int, std::string_view piece) {
+                 if (exchange->body.size() < kAnswerBytesMax) exchange->body += piece;
+               },
+           .end = [this, exchange](int status,
+                                   const Status& outcome) { on_end(*exchange, status, outcome); }});
     }
     if (in_flight_ == 0) timer_.cancel();
   }

@@ -26,9 +26,9 @@ struct Flags {
   bool ignore_case = false, dot_all = false;
 };
 
-class Parser {
+class RegexParser {
  public:
-  Parser(std::string_view text, RegexDialect dialect, Budget& budget)
+  RegexParser(std::string_view text, RegexDialect dialect, Budget& budget)
       : text_(text), ecma_(dialect == RegexDialect::kEcma), budget_(budget) {}
 
   Result<Regex> parse() {
@@ -444,7 +444,7 @@ class Parser {
 }  // namespace
 
 Result<Regex> parse_regex(std::string_view pattern, RegexDialect dialect, Budget& budget) {
-  return Parser(pattern, dialect, budget).parse();
+  return RegexParser(pattern, dialect, budget).parse();
 }
 
 }  // namespace banyan

@@ -9,7 +9,7 @@ namespace banyan {
 namespace {
 
 // Layers are counted from 1, and each is in one of the two lists.
-std::vector<bool> read_latent_layers(const ConfigFile& lists, int64_t layers) {
+std::vector<bool> latent_layers_of_lists(const ConfigFile& lists, int64_t layers) {
   std::vector<int> kinds(static_cast<size_t>(layers));
   auto mark = [&](std::string_view key, int kind) {
     for (int64_t layer : lists.integers(key, 1, layers)) {
@@ -74,7 +74,7 @@ Result<std::unique_ptr<Model>> load_kimi_linear(const ConfigFile& config, Builde
   SparseConfig& sparse = c.sparse;
   sparse.decoder = read_decoder(config, b);
   ConfigFile linear = config.object("linear_attn_config");
-  c.latent_layers = read_latent_layers(linear, sparse.decoder.layers);
+  c.latent_layers = latent_layers_of_lists(linear, sparse.decoder.layers);
   c.kda = read_kda(linear, sparse.decoder);
   int64_t context = config.integer_or("model_max_length", 1 << 20, 1, kContextMax);
   int64_t rope_dim = config.integer("qk_rope_head_dim", 2, kHeadDimMax);

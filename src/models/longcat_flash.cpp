@@ -55,7 +55,7 @@ double scale_correction(const ConfigFile& config, std::string_view flag, int64_t
   return std::sqrt(static_cast<double>(hidden) / static_cast<double>(rank));
 }
 
-MoeConfig read_moe(const ConfigFile& config, int64_t hidden) {
+MoeConfig read_shortcut_moe(const ConfigFile& config, int64_t hidden) {
   MoeConfig c{.hidden = hidden,
               .selection_bias = true,
               .router_name = "router.classifier",
@@ -85,7 +85,7 @@ Result<std::unique_ptr<Model>> load_longcat_flash(const ConfigFile& config, Buil
   a.latent_factor = scale_correction(config, "mla_scale_kv_lora", a.hidden, a.rank);
   config.only("attention_method", {"MLA"});
   c.intermediate = config.integer("ffn_hidden_size", 1, kWidthMax);
-  c.moe = read_moe(config, c.decoder.hidden);
+  c.moe = read_shortcut_moe(config, c.decoder.hidden);
   // Twice the layers in some files, and of the layer that predicts a further token.
   config.ignore({"num_hidden_layers", "num_nextn_predict_layers", "nextn_use_scmoe"});
   for (const char* part : {"embed_tokens", "layers", "norm"}) {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kThetaMin = 1.000001, kThetaMax = 1e15;
 constexpr double kFactorMin = 1e-3, kFactorMax = 1e6;
-constexpr double kContextMax = 1e9;
+constexpr double kOriginalContextMax = 1e9;
 
 // A value that Hugging Face also takes for absent when it is 0.
 double number_or_if_zero(const ConfigFile& p, std::string_view key, double fallback) {
@@ -63,8 +63,8 @@ RopeConfig read_rope(const ConfigFile& config, int64_t rotary_dim, int64_t conte
   rope.theta = p.number_or("rope_theta", outer_theta, kThetaMin, kThetaMax);
   auto context = static_cast<double>(context_tokens);
   constexpr std::string_view kOriginal = "original_max_position_embeddings";
-  double inner = p.number_or(kOriginal, context, 1, kContextMax);
-  rope.original_context_tokens = config.number_or(kOriginal, inner, 1, kContextMax);
+  double inner = p.number_or(kOriginal, context, 1, kOriginalContextMax);
+  rope.original_context_tokens = config.number_or(kOriginal, inner, 1, kOriginalContextMax);
 
   std::string old_name = p.text_or("type", "default");
   std::string type = p.text_or("rope_type", old_name);
@@ -89,7 +89,8 @@ RopeConfig read_rope(const ConfigFile& config, int64_t rotary_dim, int64_t conte
 
 int64_t stretched_context_tokens(const RopeConfig& rope) {
   if (rope.type != RopeType::kYarn) return 0;
-  return static_cast<int64_t>(std::min(rope.original_context_tokens * rope.factor, kContextMax));
+  return static_cast<int64_t>(
+      std::min(rope.original_context_tokens * rope.factor, kOriginalContextMax));
 }
 
 }  // namespace banyan

@@ -32,7 +32,7 @@ float squared_error(const float* x, int64_t count, float scale) {
   return sum * scale * scale;
 }
 
-float best_scale(const float* x, int64_t count) {
+float best_power(const float* x, int64_t count) {
   float largest = quant::largest_magnitude(x, count);
   if (largest < quant::kMagnitudeMin) return 0x1p-127f;
   int exponent = std::ilogb(largest) - 2;
@@ -44,7 +44,7 @@ float best_scale(const float* x, int64_t count) {
 
 void quantise_mxfp4(const float* x, const RowsShape& shape, const QuantisedRows& to) {
   quant::for_groups(x, shape, to, [&](const float* from, uint8_t* codes, float& scale) {
-    scale = best_scale(from, shape.group);
+    scale = best_power(from, shape.group);
     bool zeros = scale == 0x1p-127f;
     float inverse = zeros ? 0 : 1 / scale;
     for (int64_t i = 0; i < shape.group; ++i) codes[i] = e2m1_of(from[i] * inverse);

@@ -170,7 +170,7 @@ struct Known {
   Status (*add)(const JsonFields& fields, DecoderBuilder& builder);
 };
 
-constexpr Known kKinds[] = {
+constexpr Known kDecoders[] = {
     {"ByteLevel", add_byte_level},
     {"ByteFallback", add_byte_fallback},
     {"Fuse", add_fuse},
@@ -188,7 +188,7 @@ Result<Decoder> Decoder::make(const Json& json, const std::string& place) {
   DecoderBuilder builder;
   builder.made.joint_ = Joint::kConcatenate;
   TRY(for_each_part(
-      json, place, "decoder", "decoders", kKinds,
+      json, place, "decoder", "decoders", kDecoders,
       [&](const Known& kind, const JsonFields& fields) { return kind.add(fields, builder); }));
   return std::move(builder.made);
 }

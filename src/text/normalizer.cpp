@@ -133,12 +133,12 @@ Result<Step> make_byte_level(const JsonFields&) {
   };
 }
 
-struct Kind {
+struct NormalizerKind {
   std::string_view name;
   Result<Step> (*make)(const JsonFields& fields);
 };
 
-constexpr Kind kKinds[] = {
+constexpr NormalizerKind kNormalizers[] = {
     {"NFC", make_form<NormalizationForm::kNfc>},
     {"NFD", make_form<NormalizationForm::kNfd>},
     {"NFKC", make_form<NormalizationForm::kNfkc>},
@@ -157,8 +157,8 @@ constexpr Kind kKinds[] = {
 Result<Normalizer> Normalizer::make(const Json& json, const std::string& place) {
   Normalizer made;
   if (json.is_null()) return made;
-  TRY(for_each_part(json, place, "normalizer", "normalizers", kKinds,
-                    [&](const Kind& kind, const JsonFields& fields) -> Status {
+  TRY(for_each_part(json, place, "normalizer", "normalizers", kNormalizers,
+                    [&](const NormalizerKind& kind, const JsonFields& fields) -> Status {
                       made.steps_.push_back(TRY(kind.make(fields)));
                       return {};
                     }));

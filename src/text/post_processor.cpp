@@ -71,12 +71,12 @@ Status add_template(const JsonFields& fields, PostProcessor& made) {
   return {};
 }
 
-struct Kind {
+struct PostProcessorKind {
   std::string_view name;
   Status (*add)(const JsonFields& fields, PostProcessor& made);
 };
 
-constexpr Kind kKinds[] = {
+constexpr PostProcessorKind kPostProcessors[] = {
     {"ByteLevel", add_byte_level},
     {"TemplateProcessing", add_template},
     {"RobertaProcessing", add_cls_sep},
@@ -88,9 +88,10 @@ constexpr Kind kKinds[] = {
 Result<PostProcessor> PostProcessor::make(const Json& json, const std::string& place) {
   PostProcessor made;
   if (json.is_null()) return made;
-  TRY(for_each_part(
-      json, place, "post-processor", "processors", kKinds,
-      [&](const Kind& kind, const JsonFields& fields) { return kind.add(fields, made); }));
+  TRY(for_each_part(json, place, "post-processor", "processors", kPostProcessors,
+                    [&](const PostProcessorKind& kind, const JsonFields& fields) {
+                      return kind.add(fields, made);
+                    }));
   if (made.before.size() + made.after.size() > kTokensMax) {
     return exhausted("{}: more than {} tokens around a text", place, kTokensMax);
   }

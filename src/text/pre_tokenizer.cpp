@@ -333,12 +333,12 @@ Status add_fixed_length(const JsonFields& fields, Steps& steps) {
   return {};
 }
 
-struct Kind {
+struct PreTokenizerKind {
   std::string_view name;
   Status (*add)(const JsonFields& fields, Steps& steps);
 };
 
-constexpr Kind kKinds[] = {
+constexpr PreTokenizerKind kPreTokenizers[] = {
     {"ByteLevel", add_byte_level},
     {"Split", add_split},
     {"Metaspace", add_metaspace},
@@ -358,8 +358,8 @@ Result<PreTokenizer> PreTokenizer::make(const Json& json, const std::string& pla
   PreTokenizer made;
   if (json.is_null()) return made;
   std::string_view last;
-  TRY(for_each_part(json, place, "pre-tokenizer", "pretokenizers", kKinds,
-                    [&](const Kind& kind, const JsonFields& fields) {
+  TRY(for_each_part(json, place, "pre-tokenizer", "pretokenizers", kPreTokenizers,
+                    [&](const PreTokenizerKind& kind, const JsonFields& fields) {
                       last = kind.name;
                       return kind.add(fields, made.steps_);
                     }));

@@ -16,7 +16,7 @@ namespace banyan {
 namespace {
 
 constexpr uint64_t kNameBytesMax = 1024;
-constexpr uint32_t kRankMax = 4;
+constexpr uint32_t kDimensionsMax = 4;
 constexpr uint64_t kAlignmentDefault = 32, kAlignmentMax = 1 << 20;
 
 struct TensorType {
@@ -165,7 +165,7 @@ class GgufReader {
     TensorInfo tensor{.name = TRY(text("tensor name", kNameBytesMax)), .dtype = DType::kF32};
     std::string where = fmt::format("{}: tensor {}", path_, quote(tensor.name));
     auto rank = TRY(number<uint32_t>("rank"));
-    if (rank < 1 || rank > kRankMax) return corrupt("{}: {} dimensions", where, rank);
+    if (rank < 1 || rank > kDimensionsMax) return corrupt("{}: {} dimensions", where, rank);
     for (uint32_t i = 0; i < rank; ++i) {
       auto extent = TRY(number<uint64_t>("dimension"));
       if (extent < 1 || extent > kRowsMax) return corrupt("{}: a dimension of {}", where, extent);

@@ -6,17 +6,12 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "support/shared.h"
+#include "support/value_or_abort.h"
 
 namespace banyan::test {
 namespace {
 
 constexpr const char* kFolder = "tests/golden/models/";
-
-template <class T>
-T value_or_abort(Result<T> result) {
-  CHECK(result.has_value(), "{}", result.error().message);
-  return *std::move(result);
-}
 
 template <class T>
 std::vector<T> elements(const SafetensorsFile& file, const std::string& name, DType dtype) {

@@ -10,6 +10,7 @@
 #include "nn/lightning_attention.h"
 #include "nn/mlp.h"
 #include "nn/rope.h"
+#include "support/value_or_abort.h"
 
 namespace banyan::test {
 namespace {
@@ -104,12 +105,6 @@ Result<std::unique_ptr<Model>> load_hybrid(const ConfigFile& config, Builder b) 
 }
 
 constexpr Family kFamilies[] = {{kArchitecture, load_hybrid}};
-
-template <class T>
-T value_or_abort(Result<T> result) {
-  CHECK(result.has_value(), "{}", result.error().message);
-  return *std::move(result);
-}
 
 }  // namespace
 
