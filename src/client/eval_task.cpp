@@ -95,8 +95,8 @@ Result<EvalQuestion> read_mmlu_pro(const Json& object, const std::string& where)
 constexpr std::array kEvalTasks = std::to_array<EvalTask>({
     {"gsm8k", "word problems whose answer is a number", "train.jsonl", "Question:", read_gsm8k,
      last_number},
-    {"mmlu-pro", "questions with up to ten choices", "mmlu_pro_validation.jsonl", "Question:",
-     read_mmlu_pro, chosen_letter},
+    {"mmlu-pro", "questions with up to ten choices", "mmlu_pro_validation.jsonl",
+     "Question:", read_mmlu_pro, chosen_letter},
 });
 
 using Questions = std::vector<EvalQuestion>;

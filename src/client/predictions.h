@@ -17,7 +17,7 @@
 namespace banyan {
 
 struct Prediction {
-  int64_t index = 0;                  // of the question
+  int64_t index = 0;                       // of the question
   std::optional<std::string> answer = {};  // what the text gives, if it gives any
   std::string expected = {};
   bool correct = false;

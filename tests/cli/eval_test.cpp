@@ -17,18 +17,18 @@ using test::TemporaryFolder;
 std::string data(int questions) {
   std::string text;
   for (int i = 0; i < questions; ++i) {
-    text += Json{{"question", "Tom had " + std::to_string(i) + " toys."}, {"answer", "#### 1"}}
-                .dump() +
-            "\n";
+    text +=
+        Json{{"question", "Tom had " + std::to_string(i) + " toys."}, {"answer", "#### 1"}}.dump() +
+        "\n";
   }
   return text;
 }
 
 std::vector<std::string> eval(const TemporaryFolder& folder, const char* out,
                               const std::vector<std::string>& more) {
-  std::vector<std::string> words = {"eval",         "gsm8k", "--data",      folder.path() + "/data",
-                                    "--max-tokens", "9",     "--num-shots", "1",
-                                    "--out",        folder.path() + "/" + out};
+  std::vector<std::string> words = {
+      "eval",        "gsm8k", "--data", folder.path() + "/data",  "--max-tokens", "9",
+      "--num-shots", "1",     "--out",  folder.path() + "/" + out};
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }
@@ -84,12 +84,28 @@ TEST(Eval, TakesTheOptionsOfTheDesignAndSaysWhatIsWrong) {
   TemporaryFolder folder;
   folder.write("data", data(2));
   std::string model = shared_path("models/stories260K");
-  ProgramResult named = run_program(
-      eval(folder, "a",
-           {"--model", model, "--threads", "1", "--tp_size", "1", "--nnodes=1", "--page_size",
-            "256", "--disable_overlap_schedule", "--precompile_token_paddings", "16", "128", "512",
-            "--disable_radix_cache", "--chunked_prefill_size", "512", "--mem_fraction_static",
-            "0.6", "--max_running_requests", "64"}));
+  ProgramResult named = run_program(eval(folder, "a",
+                                         {"--model",
+                                          model,
+                                          "--threads",
+                                          "1",
+                                          "--tp_size",
+                                          "1",
+                                          "--nnodes=1",
+                                          "--page_size",
+                                          "256",
+                                          "--disable_overlap_schedule",
+                                          "--precompile_token_paddings",
+                                          "16",
+                                          "128",
+                                          "512",
+                                          "--disable_radix_cache",
+                                          "--chunked_prefill_size",
+                                          "512",
+                                          "--mem_fraction_static",
+                                          "0.6",
+                                          "--max_running_requests",
+                                          "64"}));
   EXPECT_EQ(named.exit_code, 0) << named.err;
 
   auto error = [&](const std::vector<std::string>& more) {

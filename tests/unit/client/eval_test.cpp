@@ -60,8 +60,7 @@ TEST(EvalSet, PutsExamplesInFrontOfQuestions) {
   EvalSet set = make_eval_set(task("gsm8k"), source, 1).value();
   ASSERT_EQ(set.items.size(), 2u);
   EXPECT_FALSE(set.shots_own);
-  EXPECT_EQ(set.items[0].prompt,
-            "Question: S1?\nAnswer: one\n#### 1\n\nQuestion: Q1?\nAnswer:");
+  EXPECT_EQ(set.items[0].prompt, "Question: S1?\nAnswer: one\n#### 1\n\nQuestion: Q1?\nAnswer:");
   EXPECT_EQ(set.items[0].answer, "1000");
   EXPECT_EQ(make_eval_set(task("gsm8k"), source, 3).error().message,
             "s has 2 worked examples, 3 are asked for");
@@ -73,8 +72,7 @@ TEST(EvalSet, PutsExamplesInFrontOfQuestions) {
   set = make_eval_set(task("gsm8k"), source, 1).value();
   ASSERT_EQ(set.items.size(), 1u);
   EXPECT_TRUE(set.shots_own);
-  EXPECT_EQ(set.items[0].prompt,
-            "Question: Q1?\nAnswer: a\n#### 1,000\n\nQuestion: Q2?\nAnswer:");
+  EXPECT_EQ(set.items[0].prompt, "Question: Q1?\nAnswer: a\n#### 1,000\n\nQuestion: Q2?\nAnswer:");
 }
 
 TEST(EvalSet, AsksCompletePromptsAsTheyStand) {
