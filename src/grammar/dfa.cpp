@@ -221,6 +221,8 @@ Dfa::Dfa() {
   table_.next = {0};
   table_.accepting = {0};
   only_byte_ = {kNoByte};
+  class_bytes_.resize(1);
+  class_bytes_[0].set();
 }
 
 Dfa Dfa::make(DfaTable table) {
@@ -234,17 +236,19 @@ Dfa Dfa::make(DfaTable table) {
   dfa.table_ = std::move(small);
   const DfaTable& t = dfa.table_;
   dfa.only_byte_.assign(t.states(), kNoByte);
-  std::vector<int> class_bytes(t.classes, 0), class_byte(t.classes, 0);
+  std::vector<int> bytes_in(t.classes, 0), last_byte(t.classes, 0);
+  dfa.class_bytes_.assign(t.classes, {});
   for (int b = 0; b < 256; ++b) {
-    ++class_bytes[t.class_of[b]];
-    class_byte[t.class_of[b]] = b;
+    ++bytes_in[t.class_of[b]];
+    last_byte[t.class_of[b]] = b;
+    dfa.class_bytes_[t.class_of[b]].set(static_cast<size_t>(b));
   }
   for (uint32_t s = 1; s < t.states(); ++s) {
     int count = 0, byte = 0;
     for (uint32_t c = 0; c < t.classes; ++c) {
       if (t.next[s * t.classes + c] == kDead) continue;
-      count += class_bytes[c];
-      byte = class_byte[c];
+      count += bytes_in[c];
+      byte = last_byte[c];
     }
     dfa.only_byte_[s] = static_cast<int16_t>(count == 0 ? kNoByte : count == 1 ? byte : kManyBytes);
   }

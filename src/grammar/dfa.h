@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -54,6 +55,9 @@ class Dfa {
   uint32_t step_class(uint32_t state, uint32_t byte_class) const {
     return table_.next[state * table_.classes + byte_class];
   }
+  const std::bitset<256>& bytes_of_class(uint32_t byte_class) const {
+    return class_bytes_[byte_class];
+  }
   bool accepting(uint32_t state) const { return (table_.accepting[state] & kAccepts) != 0; }
   bool character_end(uint32_t state) const {
     return (table_.accepting[state] & kCharacterEnd) != 0;
@@ -65,7 +69,8 @@ class Dfa {
   bool matches(std::string_view text) const;
   uint64_t hash() const { return hash_; }
   size_t bytes() const {
-    return table_.next.size() * 4 + table_.accepting.size() * 5 + sizeof *this;
+    return table_.next.size() * 4 + table_.accepting.size() * 5 + class_bytes_.size() * 32 +
+           sizeof *this;
   }
   bool operator==(const Dfa& other) const {
     return table_.class_of == other.table_.class_of && table_.next == other.table_.next &&
@@ -75,6 +80,7 @@ class Dfa {
  private:
   DfaTable table_;
   std::vector<int16_t> only_byte_;
+  std::vector<std::bitset<256>> class_bytes_;  // by class
   uint64_t hash_ = 0;
 };
 

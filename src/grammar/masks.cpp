@@ -11,7 +11,22 @@
 namespace banyan {
 namespace {
 
-constexpr int32_t kUnknown = -1, kNowhere = -2;
+constexpr int32_t kNowhere = -1, kUnknown = -2;
+
+template <class Body>
+void for_each_byte(const std::bitset<256>& bytes, const Body& body) {
+  for (size_t b = bytes._Find_first(); b < 256; b = bytes._Find_next(b)) body(b);
+}
+
+// How many bits are set, if fewer than `limit`.
+size_t count_below(std::span<const uint32_t> mask, size_t limit) {
+  size_t count = 0;
+  for (uint32_t word : mask) {
+    for (; word != 0; word &= word - 1) ++count;
+    if (count >= limit) return limit;
+  }
+  return count;
+}
 
 void set_bit(std::span<uint32_t> mask, uint32_t token) {
   mask[token / 32] |= 1u << (token % 32);
@@ -44,8 +59,7 @@ bool MaskCache::read(uint64_t hash, std::span<uint32_t> mask) const {
 }
 
 void MaskCache::write(uint64_t hash, std::span<const uint32_t> mask) {
-  size_t tokens = 0;
-  for (uint32_t word : mask) tokens += static_cast<size_t>(std::popcount(word));
+  size_t tokens = count_below(mask, mask.size() / 4);
   Entry entry{.is_list = tokens < mask.size() / 4};
   if (entry.is_list) {
     entry.values.reserve(tokens);
@@ -134,7 +148,7 @@ template <class Found>
 void MaskBuilder::walk(Parser& parser, const ParseState& state, const TokenTrie& trie,
                        Found found) {
   used_ = 0;
-  index_.clear();
+  index_.assign(64, kNowhere);
   path_.resize(trie.depth_max() + 1);
   path_[0] = add(parser, state);
   size_t size = trie.size();
@@ -156,21 +170,35 @@ void MaskBuilder::walk(Parser& parser, const ParseState& state, const TokenTrie&
 }
 
 int32_t MaskBuilder::add(Parser& parser, const ParseState& state) {
+  if (2 * (used_ + 1) > index_.size()) grow_index();
   uint64_t hash = exact_hash(state);
-  for (auto [it, end] = index_.equal_range(hash); it != end; ++it) {
-    if (states_[it->second].state == state) return it->second;
+  size_t slot = hash & (index_.size() - 1);
+  for (; index_[slot] >= 0; slot = (slot + 1) & (index_.size() - 1)) {
+    const WalkState& other = states_[index_[slot]];
+    if (other.hash == hash && other.state == state) return index_[slot];
   }
   if (used_ == states_.size()) {
-    states_.push_back({{}, std::make_unique_for_overwrite<int32_t[]>(256)});
+    states_.push_back({{}, 0, std::make_unique_for_overwrite<int32_t[]>(256)});
   }
   auto index = static_cast<int32_t>(used_++);
+  index_[slot] = index;
   WalkState& added = states_[index];
   added.state = state;
+  added.hash = hash;
   std::bitset<256> bytes;
   parser.next_bytes(state, bytes);
-  for (int b = 0; b < 256; ++b) added.next[b] = bytes[b] ? kUnknown : kNowhere;
-  index_.emplace(hash, index);
+  std::fill_n(added.next.get(), 256, kNowhere);
+  for_each_byte(bytes, [&](size_t b) { added.next[b] = kUnknown; });
   return index;
+}
+
+void MaskBuilder::grow_index() {
+  index_.assign(std::max<size_t>(64, index_.size() * 2), kNowhere);
+  for (size_t i = 0; i < used_; ++i) {
+    size_t slot = states_[i].hash & (index_.size() - 1);
+    while (index_[slot] >= 0) slot = (slot + 1) & (index_.size() - 1);
+    index_[slot] = static_cast<int32_t>(i);
+  }
 }
 
 int32_t MaskBuilder::step(Parser& parser, int32_t from, uint8_t byte) {
@@ -186,10 +214,8 @@ int32_t MaskBuilder::step(Parser& parser, int32_t from, uint8_t byte) {
   const AutomatonNode& node = parser.automaton().node(state.state.configurations[0].node);
   const Terminal& t = parser.automaton().terminal_of(node);
   if (!t.dfa) return to;
-  uint8_t byte_class = t.dfa->class_of(byte);
-  for (int b = 0; b < 256; ++b) {
-    if (t.dfa->class_of(static_cast<uint8_t>(b)) == byte_class) state.next[b] = to;
-  }
+  for_each_byte(t.dfa->bytes_of_class(t.dfa->class_of(byte)),
+                [&](size_t b) { state.next[b] = to; });
   return to;
 }
 

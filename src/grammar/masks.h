@@ -50,6 +50,7 @@ class MaskBuilder {
  private:
   struct WalkState {
     ParseState state;
+    uint64_t hash;
     std::unique_ptr<int32_t[]> next;  // by byte: an index into states_, kDead or kUnknown
   };
 
@@ -59,11 +60,12 @@ class MaskBuilder {
   template <class Found>
   void walk(Parser& parser, const ParseState& state, const TokenTrie& trie, Found found);
   int32_t add(Parser& parser, const ParseState& state);
+  void grow_index();
   int32_t step(Parser& parser, int32_t from, uint8_t byte);
 
   std::vector<WalkState> states_;
   size_t used_ = 0;
-  std::unordered_multimap<uint64_t, int32_t> index_;
+  std::vector<int32_t> index_;  // of states_ by hash; a power of two, at most half full
   std::vector<int32_t> path_;
   ParseState scratch_;
   size_t work_ = 0;

@@ -285,8 +285,8 @@ void Parser::next_bytes(const ParseState& state, std::bitset<256>& bytes) const 
       bytes.set(static_cast<uint8_t>(t.text[c.place]));
       continue;
     }
-    for (int b = 0; b < 256; ++b) {
-      if (t.dfa->step(c.place, static_cast<uint8_t>(b)) != Dfa::kDead) bytes.set(b);
+    for (uint32_t i = 0; i < t.dfa->classes(); ++i) {
+      if (t.dfa->step_class(c.place, i) != Dfa::kDead) bytes |= t.dfa->bytes_of_class(i);
     }
   }
 }
