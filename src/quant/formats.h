@@ -11,6 +11,14 @@
 
 namespace banyan {
 
+// Codes of a model that was never trained: bytes of random bits with `clear` cleared and `set` set,
+// and `unpaired`, the one value that has no negative, as `zero`. They deviate by `deviation` around
+// nothing, times a scale.
+struct RandomCodes {
+  uint8_t clear = 0, set = 0, unpaired = 0, zero = 0;
+  float deviation = 0;  // 0: the format has none
+};
+
 struct WeightFormat {
   std::string_view name;  // "bf16"
   DType element;          // of the rows that its kernel packs: elements, or codes of one byte each
@@ -21,6 +29,7 @@ struct WeightFormat {
   void (*quantise)(const float* x, const RowsShape& shape, const QuantisedRows& to) = nullptr;
   int64_t quantise_group = 0;  // columns that share a scale then; 0: the whole row
   int64_t quantise_rows = 1;   // rows that share a scale then: work is cut between them only
+  RandomCodes random = {};
 };
 
 // The columns that share a scale when rows of `columns` are quantised to `format` in groups of

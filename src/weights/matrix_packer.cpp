@@ -162,6 +162,14 @@ bool keeps_codes(const MatrixSource& part, const MatrixForm& form) {
 Status make_codes(const MatrixSource& part, const MatrixForm& form, int64_t columns, int64_t begin,
                   int64_t end, std::vector<float>& rows, const QuantisedRows& to) {
   if (keeps_codes(part, form)) return part.stored->read_codes(begin, end, form.group, to);
+  if (!part.stored) {
+    const RandomCodes& random = form.format->random;
+    CHECK(random.deviation > 0, "{} as {}", part.name, form.format->name);
+    int64_t count = (end - begin) * columns;
+    random_codes(part.name, begin * columns, count, random, to.codes);
+    std::fill_n(to.scales, count / form.group, random_scale(random));
+    return {};
+  }
   CHECK(form.format->quantise != nullptr, "{} to {}", part.name, form.format->name);
   rows.resize(static_cast<size_t>((end - begin) * columns));
   TRY(read_rows(part, columns, begin, end, rows.data()));

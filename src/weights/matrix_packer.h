@@ -18,7 +18,7 @@ namespace banyan {
 struct MatrixSource {
   std::string name;  // "model.layers.0.self_attn.q_proj"
   int64_t rows = 0;
-  std::optional<StoredMatrix> stored;  // absent: seeded random numbers
+  std::optional<StoredMatrix> stored;  // absent: seeded random numbers, or codes
   QuantizationPlan::Choice choice = {};
 };
 

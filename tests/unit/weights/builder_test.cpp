@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -226,29 +227,55 @@ TEST_F(BuilderTest, KnowsWhatTheCheckpointHas) {
   EXPECT_FALSE((Builder(*load) / "a" / "z").has("bias"));
 }
 
-// A random value depends on its tensor's name and its index, not on how parts are stacked.
-TEST(BuilderDummy, RandomWeightsDoNotDependOnFusion) {
+// A matrix of random weights with 96 columns, as f32.
+std::vector<float> random_rows(const char* quantization, std::initializer_list<MatrixPart> parts) {
+  constexpr int64_t kColumns = 96;
   ThreadPool threads(3);
   const KernelTable* kernels = *select_kernels("portable");
-  auto rows_of = [&](std::initializer_list<MatrixPart> parts, int64_t rows) {
-    WeightLoader loader({.kernels = kernels, .threads = &threads, .dtype = DType::kF32});
-    PackedMatrix matrix = (Builder(loader) / "m").matrix(parts, 50);
-    std::vector<int32_t> ids(static_cast<size_t>(rows));
-    for (int32_t i = 0; i < rows; ++i) ids[static_cast<size_t>(i)] = i;
-    std::vector<float> values(static_cast<size_t>(rows) * 50);
-    kernels->gemm_f32.gather({.weight = matrix.data,
-                              .ids = ids.data(),
-                              .y = values.data(),
-                              .rows = rows,
-                              .n = matrix.rows,
-                              .k = 50});
-    return values;
-  };
-  std::vector<float> fused = rows_of({{"q", 40}, {"k", 7}}, 47);
-  std::vector<float> q = rows_of({{"q", 40}}, 40), k = rows_of({{"k", 7}}, 7);
-  q.insert(q.end(), k.begin(), k.end());
-  EXPECT_EQ(fused, q);
-  EXPECT_NE(rows_of({{"k", 40}}, 40), rows_of({{"q", 40}}, 40));
+  QuantizationPlan plan = QuantizationPlan::create(quantization, {}).value();
+  WeightLoader loader(
+      {.kernels = kernels, .threads = &threads, .dtype = DType::kF32, .plan = &plan});
+  PackedMatrix matrix = (Builder(loader) / "m").matrix(parts, kColumns);
+  std::vector<int32_t> ids(static_cast<size_t>(matrix.rows));
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(i);
+  std::vector<float> values(ids.size() * kColumns);
+  (kernels->*matrix.format->kernel)
+      .gather({.weight = matrix.data,
+               .ids = ids.data(),
+               .y = values.data(),
+               .rows = matrix.rows,
+               .n = matrix.rows,
+               .k = kColumns,
+               .group = matrix.group});
+  return values;
+}
+
+constexpr const char* kRandomFormats[] = {"none", "int8", "int4", "mxfp4", "fp8"};
+
+// A random value depends on its tensor's name and its index, not on how parts are stacked.
+TEST(BuilderDummy, RandomWeightsDoNotDependOnFusion) {
+  for (const char* format : kRandomFormats) {
+    std::vector<float> fused = random_rows(format, {{"q", 40}, {"k", 7}});
+    std::vector<float> q = random_rows(format, {{"q", 40}}), k = random_rows(format, {{"k", 7}});
+    q.insert(q.end(), k.begin(), k.end());
+    EXPECT_EQ(fused, q) << format;
+    EXPECT_NE(random_rows(format, {{"k", 40}}), random_rows(format, {{"q", 40}})) << format;
+  }
+}
+
+// Random codes are never quantised numbers, yet are as large as those would be.
+TEST(BuilderDummy, RandomWeightsOfEveryFormatAreOfOneSize) {
+  for (const char* format : kRandomFormats) {
+    std::vector<float> values = random_rows(format, {{"q", 500}});
+    auto count = static_cast<double>(values.size());
+    double sum = 0, square = 0;
+    for (float value : values) {
+      sum += value;
+      square += double{value} * value;
+    }
+    EXPECT_NEAR(sum / count, 0, 3e-4) << format;
+    EXPECT_NEAR(std::sqrt(square / count), 0.02, 0.004) << format;
+  }
 }
 
 }  // namespace
