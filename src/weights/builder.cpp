@@ -44,7 +44,18 @@ constexpr std::array<std::string_view, 14> kMatrixLeaves = {
 }  // namespace
 
 std::byte* WeightStore::allocate(size_t bytes) {
-  return blocks_.emplace_back(bytes).data();
+  constexpr size_t kLine = 64, kBlockMin = 64 << 10, kBlockMax = 256 << 20;
+  bytes = (bytes + kLine - 1) / kLine * kLine;
+  if (blocks_.empty() || blocks_.back().size() - used_ < bytes) {
+    // As much as there is already, so that small models stay small.
+    size_t block = std::max(bytes, std::clamp(reserved_, kBlockMin, kBlockMax));
+    blocks_.emplace_back(block);
+    reserved_ += block;
+    used_ = 0;
+  }
+  std::byte* place = blocks_.back().data() + used_;
+  used_ += bytes;
+  return place;
 }
 
 WeightLoader::WeightLoader(LoadOptions options) : options_(std::move(options)) {

@@ -34,12 +34,18 @@
 namespace banyan {
 
 // Owns the bytes of a loaded model's weights.
+//
+// Weights lie side by side in large blocks, which huge pages can hold: experts are many and smaller
+// than one, and a step reads another part of them each time.
 class WeightStore {
  public:
+  // From a cache line's beginning; zeros.
   std::byte* allocate(size_t bytes);
 
  private:
   std::vector<MemoryBlock> blocks_;
+  size_t reserved_ = 0;  // by all blocks
+  size_t used_ = 0;      // of the last one
 };
 
 // What was loaded, in numbers.

@@ -227,6 +227,24 @@ TEST_F(BuilderTest, KnowsWhatTheCheckpointHas) {
   EXPECT_FALSE((Builder(*load) / "a" / "z").has("bias"));
 }
 
+TEST(WeightStoreTest, WeightsLieSideBySide) {
+  WeightStore store;
+  std::vector<std::pair<std::byte*, size_t>> places;
+  for (size_t bytes : {1, 100, 64, 70'000, 5'000'000, 3, 200'000}) {
+    std::byte* place = store.allocate(bytes);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(place) % 64, 0u);
+    EXPECT_TRUE(std::all_of(place, place + bytes, [](std::byte b) { return b == std::byte{0}; }));
+    std::fill_n(place, bytes, static_cast<std::byte>(places.size() + 1));
+    places.emplace_back(place, bytes);
+  }
+  EXPECT_EQ(places[1].first - places[0].first, 64);
+  for (size_t i = 0; i < places.size(); ++i) {
+    auto [place, bytes] = places[i];
+    auto own = static_cast<std::byte>(i + 1);
+    EXPECT_TRUE(std::all_of(place, place + bytes, [&](std::byte b) { return b == own; })) << i;
+  }
+}
+
 // A matrix of random weights with 96 columns, as f32.
 std::vector<float> random_rows(const char* quantization, std::initializer_list<MatrixPart> parts) {
   constexpr int64_t kColumns = 96;
