@@ -158,5 +158,36 @@ TEST(LatentAttention, ARowIsTheSameInAnySpanPageAndNumberOfThreads) {
   }
 }
 
+// Contexts of several parts, which workers share: few rows and many, exact and equal to the bit.
+TEST(LatentAttention, PartsOfALongContextAreMergedInOneOrder) {
+  constexpr int64_t kLength = 1300, kFirst = 1290;
+  ThreadPool two(2), five(5);
+  for (const Shape& shape : {Shape{16, 96, 64}, Shape{26, 37, 33}}) {
+    for (DType dtype : {DType::kF32, DType::kBF16}) {
+      Random random(13);
+      Latents latents(shape, kLength, 16, dtype, random);
+      std::vector<float> q = random.normals(kLength * shape.heads * shape.width);
+      int64_t row = shape.heads * shape.rank;
+      for (const KernelTable* table : tables()) {
+        std::vector<float> alone = latents.attend(*table, q, kFirst, kLength - kFirst, 10);
+        for (int64_t head : {int64_t{0}, shape.heads - 1}) {
+          std::vector<double> exact = latents.exact(q, kLength - 1, head);
+          const float* out = &alone[9 * row + head * shape.rank];
+          for (int64_t c = 0; c < shape.rank; ++c) {
+            ASSERT_NEAR(out[c], exact[c], tolerance(*table, dtype)) << table->name << " " << c;
+          }
+        }
+        for (ThreadPool* threads : {&two, &five}) {
+          EXPECT_TRUE(same_bits(latents.attend(*table, q, kFirst, 10, 3, threads), alone))
+              << table->name;
+          std::vector<float> last(alone.end() - row, alone.end());
+          EXPECT_TRUE(same_bits(latents.attend(*table, q, kLength - 1, 1, 1, threads), last))
+              << table->name;
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace banyan

@@ -3,24 +3,28 @@
 //
 // The queries of some heads of one row run together: they see the same keys, so a tile of latents
 // is scored by one matrix product and summed by another. The key axis is cut at absolute multiples
-// of kLatentTile, and within a tile a query's sums run in the order of the keys, so its result
-// depends neither on its neighbours nor on how the heads were shared out.
+// of kLatentTile, within a tile a query's sums run in the order of the keys, and they begin anew at
+// absolute multiples of kLatentPart: the sums of parts are merged in ascending order, by whomever
+// they were computed. So a result depends neither on its neighbours nor on how the work was shared
+// out, and all workers take part in one long context.
 #pragma once
 
 #include "kernels/launch.h"
+#include "kernels/scratch.h"
 #include "kernels/x86/dot.h"
 #include "tensor/float_types.h"
 
 namespace banyan::x86 {
 
 constexpr int64_t kLatentTile = 64;
+constexpr int64_t kLatentPart = 512;
 constexpr int64_t kLatentQueriesMax = 24;
 
-// Queries of one row. Their weighted sums of latents grow in place, in `out`.
+// Queries of one row. Their weighted sums of the latents of a part grow in `out`.
 struct LatentQueries {
   int64_t count;
   const float* q[kLatentQueriesMax];  // [width] each
-  float* out[kLatentQueriesMax];      // [rank] each
+  float* out[kLatentQueriesMax];      // [rank, padded to vectors] each
   float max[kLatentQueriesMax];       // of the scores so far, and the sum of exp(score - max)
   float sum[kLatentQueriesMax];
   alignas(64) float weights[kLatentQueriesMax][kLatentTile];  // first scores, then exp
@@ -169,76 +173,273 @@ inline void add_latents(int64_t rank, const LatentTile<S>& tile, LatentQueries& 
   }
 }
 
-// The queries of heads [head, head + count) of row i of a span, before the first key.
-static inline void start_latents(const LatentAttentionArgs& a, const SpanArgs& span, int64_t i,
-                                 int64_t head, int64_t count, LatentQueries& queries) {
-  queries.count = count;
-  int64_t row = span.row_begin + i;
-  for (int64_t n = 0; n < count; ++n) {
-    queries.q[n] = a.q + row * a.q_row_stride + (head + n) * a.width;
-    queries.out[n] = a.out + (row * a.heads + head + n) * a.rank;
+// Heads [head, head + count) of row i of a span.
+struct LatentItem {
+  const SpanArgs* span;
+  int64_t i, head, count;
+
+  int64_t row() const { return span->row_begin + i; }
+  int64_t end_key() const { return span->first_position + i + 1; }
+  int64_t parts() const { return (end_key() + kLatentPart - 1) / kLatentPart; }
+};
+
+// What the queries of an item sum up over a part or over several.
+struct LatentSums {
+  static constexpr int64_t kPad = 16;  // floats; vectors of every instruction set divide it
+
+  static int64_t stride_of(int64_t rank) { return (rank + kPad - 1) / kPad * kPad; }
+  static int64_t floats(int64_t count, int64_t rank) {
+    return count * stride_of(rank) + (2 * count + kPad - 1) / kPad * kPad;
+  }
+  LatentSums(float* memory, int64_t count, int64_t rank)
+      : stride(stride_of(rank)),
+        sums(memory),
+        max(memory + count * stride),
+        weight(memory + count * stride + count) {}
+
+  int64_t stride;
+  float *sums, *max, *weight;  // [count, stride], [count], [count]
+};
+
+// Points the queries of an item at their sums, which are of no key yet.
+static inline void start_part(const LatentItem& item, const LatentSums& to,
+                              LatentQueries& queries) {
+  for (int64_t n = 0; n < item.count; ++n) {
+    queries.out[n] = to.sums + n * to.stride;
     queries.max[n] = -0x1.fffffep+127f;
     queries.sum[n] = 0;
-    for (int64_t c = 0; c < a.rank; ++c) queries.out[n][c] = 0;
+    for (int64_t c = 0; c < to.stride; ++c) queries.out[n][c] = 0;
   }
 }
 
-template <class V, class S>
-inline void attend_latents(const LatentAttentionArgs& a, const SpanArgs& span, int64_t i,
-                           int64_t head, int64_t count) {
-  LatentQueries queries;
-  start_latents(a, span, i, head, count, queries);
-  int64_t end = span.first_position + i + 1;
+static inline void end_part(const LatentItem& item, const LatentQueries& queries,
+                            const LatentSums& to) {
+  for (int64_t n = 0; n < item.count; ++n) {
+    to.max[n] = queries.max[n];
+    to.weight[n] = queries.sum[n];
+  }
+}
+
+static inline void start_queries(const LatentAttentionArgs& a, const LatentItem& item,
+                                 LatentQueries& queries) {
+  queries.count = item.count;
+  for (int64_t n = 0; n < item.count; ++n) {
+    queries.q[n] = a.q + item.row() * a.q_row_stride + (item.head + n) * a.width;
+  }
+}
+
+// Calls body(tile, next) for the tiles of a part that the item sees; `next` is the one after, of
+// the next part behind the last, for it to be fetched.
+template <class S, class Body>
+inline void for_latent_tiles(const LatentAttentionArgs& a, const LatentItem& item, int64_t part,
+                             const Body& body) {
+  int64_t end = item.end_key(), start = part * kLatentPart;
+  int64_t part_end = start + kLatentPart < end ? start + kLatentPart : end;
   LatentTile<S> tiles[2];
-  locate_latents(a, span, 0, end, tiles[0]);
-  for (int64_t t = 0; t * kLatentTile < end; ++t) {
-    const LatentTile<S>& tile = tiles[t % 2];
+  locate_latents(a, *item.span, start, end, tiles[0]);
+  for (int64_t t = 0; start < part_end; ++t, start += kLatentTile) {
     LatentTile<S>& next = tiles[(t + 1) % 2];
-    locate_latents(a, span, (t + 1) * kLatentTile, end, next);
-    score_latents<V, S>(a, tile, next, queries);
-    for (int64_t n = 0; n < count; ++n) weigh_latents<V>(a.rank, tile.count, n, queries);
-    add_latents<V, S>(a.rank, tile, queries);
-  }
-  for (int64_t n = 0; n < count; ++n) {
-    for (int64_t c = 0; c < a.rank; ++c) queries.out[n][c] /= queries.sum[n];
+    locate_latents(a, *item.span, start + kLatentTile, end, next);
+    body(tiles[t % 2], next);
   }
 }
 
-// Calls body(span, i, head, count) for runs of heads of one row, short enough that there is one for
-// every worker. Later rows of a span see more keys, so the workers take them in turn.
-template <class Body>
-static inline void for_latent_items(const LatentAttentionArgs& a, const Body& body) {
-  int64_t rows = span_rows(a.spans, a.span_count);
-  int64_t workers = a.launch.threads ? a.launch.threads->size() : 1;
-  int64_t runs = (a.heads + kLatentQueriesMax - 1) / kLatentQueriesMax;
-  if (rows > 0 && rows * runs < workers) runs = (workers + rows - 1) / rows;
-  if (runs > a.heads) runs = a.heads;
-  parallel_interleaved(a.launch, [&](int64_t next, int64_t step) {
-    int64_t first = 0;
-    for (int64_t s = 0; s < a.span_count; ++s) {
-      const SpanArgs& span = a.spans[s];
-      for (; next < first + span.row_count * runs; next += step) {
-        int64_t run = (next - first) % runs;
-        int64_t head = a.heads * run / runs;
-        body(span, (next - first) / runs, head, a.heads * (run + 1) / runs - head);
-      }
-      first += span.row_count * runs;
-    }
-  });
-}
-
+// The arithmetic in f32, over latents of type S.
 template <class V, class S>
+struct LatentFloats {
+  using Vec = V;
+  LatentQueries queries;
+
+  void start(const LatentAttentionArgs& a, const LatentItem& item) {
+    start_queries(a, item, queries);
+  }
+  void attend(const LatentAttentionArgs& a, const LatentItem& item, int64_t part,
+              const LatentSums& to) {
+    start_part(item, to, queries);
+    for_latent_tiles<S>(a, item, part, [&](const LatentTile<S>& tile, const LatentTile<S>& next) {
+      score_latents<V, S>(a, tile, next, queries);
+      for (int64_t n = 0; n < item.count; ++n) weigh_latents<V>(a.rank, tile.count, n, queries);
+      add_latents<V, S>(a.rank, tile, queries);
+    });
+    end_part(item, queries, to);
+  }
+  // out = sums / weight
+  static void write(const float* sums, float weight, int64_t rank, float* out) {
+    for (int64_t c = 0; c < rank; ++c) out[c] = sums[c] / weight;
+  }
+};
+
+// Adds the sums over a part to those over all parts before it.
+template <class V>
+inline void merge_latents(int64_t count, const LatentSums& from, const LatentSums& to) {
+  for (int64_t n = 0; n < count; ++n) {
+    const float* x = from.sums + n * from.stride;
+    float* y = to.sums + n * to.stride;
+    auto max = V::max(V::set(from.max[n]), V::set(to.max[n]));
+    auto old = exp<V>(V::sub(V::set(to.max[n]), max));
+    auto own = exp<V>(V::sub(V::set(from.max[n]), max));
+    for (int64_t c = 0; c < to.stride; c += V::kLanes) {
+      V::store(y + c, V::fma(V::load(y + c), old, V::mul(V::load(x + c), own)));
+    }
+    to.max[n] = V::lane0(max);
+    to.weight[n] = to.weight[n] * V::lane0(old) + from.weight[n] * V::lane0(own);
+  }
+}
+
+// How the parts of all items, one after another, are shared out: evenly, in one run for each
+// worker, which at most its first and its last item reach beyond.
+struct LatentShares {
+  int64_t parts, workers, runs;
+
+  int64_t owner(int64_t part) const { return part * workers / parts; }
+};
+
+// Calls body(item, first) for all items, with the number of its first part; how many parts there
+// are.
+template <class Body>
+static inline int64_t for_latent_items(const LatentAttentionArgs& a, int64_t runs,
+                                       const Body& body) {
+  int64_t parts = 0;
+  for (int64_t s = 0; s < a.span_count; ++s) {
+    for (int64_t i = 0; i < a.spans[s].row_count; ++i) {
+      for (int64_t run = 0; run < runs; ++run) {
+        int64_t head = a.heads * run / runs;
+        LatentItem item = {&a.spans[s], i, head, a.heads * (run + 1) / runs - head};
+        body(item, parts);
+        parts += item.parts();
+      }
+    }
+  }
+  return parts;
+}
+
+static inline LatentShares share_latents(const LatentAttentionArgs& a) {
+  auto count_parts = [&](int64_t runs) {
+    return for_latent_items(a, runs, [](const LatentItem&, int64_t) {});
+  };
+  LatentShares shares = {0, a.launch.threads ? a.launch.threads->size() : 1,
+                         (a.heads + kLatentQueriesMax - 1) / kLatentQueriesMax};
+  shares.parts = count_parts(shares.runs);
+  // Few parts divide badly; then a short context's heads are divided instead.
+  constexpr int64_t kPartsMin = 4;  // for each worker
+  int64_t rows = span_rows(a.spans, a.span_count);
+  if (rows * shares.runs >= shares.workers || shares.parts >= kPartsMin * shares.workers) {
+    return shares;
+  }
+  shares.runs = rows > 0 ? (shares.workers + rows - 1) / rows : shares.runs;
+  if (shares.runs > a.heads) shares.runs = a.heads;
+  shares.parts = count_parts(shares.runs);
+  return shares;
+}
+
+// A worker's way through the items.
+template <class Form>
+class LatentWorker {
+ public:
+  LatentWorker(const LatentAttentionArgs& a, const LatentShares& shares) : a_(a), shares_(shares) {
+    int64_t floats = LatentSums::floats(kLatentQueriesMax, a.rank);
+    part_memory_ = worker_scratch(static_cast<size_t>(2 * floats));
+    total_memory_ = part_memory_ + floats;
+  }
+
+  bool split(const LatentItem& item, int64_t first) const {
+    return shares_.owner(first) != shares_.owner(first + item.parts() - 1);
+  }
+  int64_t owner(int64_t part) const { return shares_.owner(part); }
+  int64_t shared_floats(const LatentItem& item) const {
+    return item.parts() * LatentSums::floats(item.count, a_.rank);
+  }
+
+  void attend_whole(const LatentItem& item) {
+    form_.start(a_, item);
+    LatentSums total(total_memory_, item.count, a_.rank);
+    form_.attend(a_, item, 0, total);
+    LatentSums sums(part_memory_, item.count, a_.rank);
+    for (int64_t part = 1; part < item.parts(); ++part) {
+      form_.attend(a_, item, part, sums);
+      merge_latents<typename Form::Vec>(item.count, sums, total);
+    }
+    write(item, total);
+  }
+
+  // The worker's parts of an item, into their places at `memory`.
+  void attend_some(const LatentItem& item, int64_t first, int64_t worker, float* memory) {
+    form_.start(a_, item);
+    for (int64_t part = 0; part < item.parts(); ++part) {
+      if (owner(first + part) != worker) continue;
+      form_.attend(a_, item, part, sums_at(item, part, memory));
+    }
+  }
+
+  void merge_shared(const LatentItem& item, float* memory) {
+    LatentSums total = sums_at(item, 0, memory);
+    for (int64_t part = 1; part < item.parts(); ++part) {
+      merge_latents<typename Form::Vec>(item.count, sums_at(item, part, memory), total);
+    }
+    write(item, total);
+  }
+
+ private:
+  LatentSums sums_at(const LatentItem& item, int64_t part, float* memory) const {
+    int64_t floats = LatentSums::floats(item.count, a_.rank);
+    return LatentSums(memory + part * floats, item.count, a_.rank);
+  }
+  void write(const LatentItem& item, const LatentSums& total) const {
+    for (int64_t n = 0; n < item.count; ++n) {
+      Form::write(total.sums + n * total.stride, total.weight[n], a_.rank,
+                  a_.out + (item.row() * a_.heads + item.head + n) * a_.rank);
+    }
+  }
+
+  const LatentAttentionArgs& a_;
+  const LatentShares& shares_;
+  float *part_memory_, *total_memory_;
+  Form form_;
+};
+
+template <class Form>
 void attend_all_latents(const LatentAttentionArgs& a) {
-  for_latent_items(a, [&](const SpanArgs& span, int64_t i, int64_t head, int64_t count) {
-    attend_latents<V, S>(a, span, i, head, count);
+  LatentShares shares = share_latents(a);
+  if (shares.workers == 1) {
+    LatentWorker<Form> worker(a, shares);
+    for_latent_items(a, shares.runs,
+                     [&](const LatentItem& item, int64_t) { worker.attend_whole(item); });
+    return;
+  }
+  int64_t floats = 0;
+  for_latent_items(a, shares.runs, [&](const LatentItem& item, int64_t first) {
+    if (shares.owner(first) == shares.owner(first + item.parts() - 1)) return;
+    floats += item.parts() * LatentSums::floats(item.count, a.rank);
+  });
+  float* memory = floats > 0 ? shared_scratch(static_cast<size_t>(floats)) : nullptr;
+  a.launch.threads->run([&](int worker) {
+    LatentWorker<Form> w(a, shares);
+    float* place = memory;
+    for_latent_items(a, shares.runs, [&](const LatentItem& item, int64_t first) {
+      if (w.split(item, first)) {
+        w.attend_some(item, first, worker, place);
+        place += w.shared_floats(item);
+      } else if (w.owner(first) == worker) {
+        w.attend_whole(item);
+      }
+    });
+    if (floats == 0) return;
+    a.launch.threads->barrier();
+    int64_t next = 0;
+    place = memory;
+    for_latent_items(a, shares.runs, [&](const LatentItem& item, int64_t first) {
+      if (!w.split(item, first)) return;
+      if (next++ % shares.workers == worker) w.merge_shared(item, place);
+      place += w.shared_floats(item);
+    });
   });
 }
 
 template <class V>
 void latent_attention(const LatentAttentionArgs& a) {
-  if (a.pool_dtype == DType::kBF16) return attend_all_latents<V, BFloat16>(a);
-  if (a.pool_dtype == DType::kF16) return attend_all_latents<V, Float16>(a);
-  attend_all_latents<V, float>(a);
+  if (a.pool_dtype == DType::kBF16) return attend_all_latents<LatentFloats<V, BFloat16>>(a);
+  if (a.pool_dtype == DType::kF16) return attend_all_latents<LatentFloats<V, Float16>>(a);
+  attend_all_latents<LatentFloats<V, float>>(a);
 }
 
 }  // namespace banyan::x86

@@ -152,48 +152,58 @@ inline void add_pairs_of(int64_t rows, const LatentTile<BFloat16>& tile, int64_t
   add_pairs<V, R, N>(tile, c, out, weights);
 }
 
+// Adds the tile's latents to all queries, some columns after the others.
 template <class V>
-inline void attend_pairs(const LatentAttentionArgs& a, const SpanArgs& span, int64_t i,
-                         int64_t head, int64_t count) {
-  PairQueries queries;
-  start_latents(a, span, i, head, count, queries.f32);
-  for (int64_t n = 0; n < count; ++n) {
-    for (int64_t c = 0; c < a.width; c += V::kLanes) {
-      V::store(queries.q[n] + c, V::load(queries.f32.q[n] + c));
-    }
-  }
-  int64_t end = span.first_position + i + 1;
-  LatentTile<BFloat16> tiles[2];
-  locate_latents(a, span, 0, end, tiles[0]);
-  for (int64_t t = 0; t * kLatentTile < end; ++t) {
-    const LatentTile<BFloat16>& tile = tiles[t % 2];
-    LatentTile<BFloat16>& next = tiles[(t + 1) % 2];
-    locate_latents(a, span, (t + 1) * kLatentTile, end, next);
-    score_tile_pairs<V>(a, tile, next, queries);
-    for (int64_t n = 0; n < count; ++n) weigh_pairs<V>(a.rank, tile.count, n, queries);
-    for (int64_t c = 0; c < a.rank;) {
-      bool wide = c + 2 * kPairColumns <= a.rank;
-      for_query_groups<kPairRows>(count, [&](int64_t first, int64_t rows) {
-        float* const* out = queries.f32.out + first;
-        if (wide) {
-          add_pairs_of<V, 2>(rows, tile, c, out, queries.weights + first);
-        } else {
-          add_pairs_of<V, 1>(rows, tile, c, out, queries.weights + first);
-        }
-      });
-      c += wide ? 2 * kPairColumns : kPairColumns;
-    }
-  }
-  for (int64_t n = 0; n < count; ++n) {
-    auto sum = V::set(queries.f32.sum[n]);
-    for (int64_t c = 0; c < a.rank; c += kPairColumns) {
-      float* out = queries.f32.out[n] + c;
-      auto low = V::div(V::load(out), sum), high = V::div(V::load(out + V::kLanes), sum);
-      V::store(out, V::columns_low(low, high));
-      V::store(out + V::kLanes, V::columns_high(low, high));
-    }
+inline void add_tile_pairs(int64_t rank, const LatentTile<BFloat16>& tile, PairQueries& queries) {
+  for (int64_t c = 0; c < rank;) {
+    bool wide = c + 2 * kPairColumns <= rank;
+    for_query_groups<kPairRows>(queries.f32.count, [&](int64_t first, int64_t rows) {
+      float* const* out = queries.f32.out + first;
+      if (wide) {
+        add_pairs_of<V, 2>(rows, tile, c, out, queries.weights + first);
+      } else {
+        add_pairs_of<V, 1>(rows, tile, c, out, queries.weights + first);
+      }
+    });
+    c += wide ? 2 * kPairColumns : kPairColumns;
   }
 }
+
+// The arithmetic in pairs.
+template <class V>
+struct LatentPairs {
+  using Vec = V;
+  PairQueries queries;
+
+  void start(const LatentAttentionArgs& a, const LatentItem& item) {
+    start_queries(a, item, queries.f32);
+    for (int64_t n = 0; n < item.count; ++n) {
+      for (int64_t c = 0; c < a.width; c += V::kLanes) {
+        V::store(queries.q[n] + c, V::load(queries.f32.q[n] + c));
+      }
+    }
+  }
+  void attend(const LatentAttentionArgs& a, const LatentItem& item, int64_t part,
+              const LatentSums& to) {
+    using Tile = LatentTile<BFloat16>;
+    start_part(item, to, queries.f32);
+    for_latent_tiles<BFloat16>(a, item, part, [&](const Tile& tile, const Tile& next) {
+      score_tile_pairs<V>(a, tile, next, queries);
+      for (int64_t n = 0; n < item.count; ++n) weigh_pairs<V>(a.rank, tile.count, n, queries);
+      add_tile_pairs<V>(a.rank, tile, queries);
+    });
+    end_part(item, queries.f32, to);
+  }
+  static void write(const float* sums, float weight, int64_t rank, float* out) {
+    auto divisor = V::set(weight);
+    for (int64_t c = 0; c < rank; c += kPairColumns) {
+      auto low = V::div(V::load(sums + c), divisor);
+      auto high = V::div(V::load(sums + c + V::kLanes), divisor);
+      V::store(out + c, V::columns_low(low, high));
+      V::store(out + c + V::kLanes, V::columns_high(low, high));
+    }
+  }
+};
 
 template <class V>
 void latent_attention_pairs(const LatentAttentionArgs& a) {
@@ -201,9 +211,7 @@ void latent_attention_pairs(const LatentAttentionArgs& a) {
   if (a.pool_dtype != DType::kBF16 || !fits || a.width > kPairWidthMax) {
     return latent_attention<V>(a);
   }
-  for_latent_items(a, [&](const SpanArgs& span, int64_t i, int64_t head, int64_t count) {
-    attend_pairs<V>(a, span, i, head, count);
-  });
+  attend_all_latents<LatentPairs<V>>(a);
 }
 
 }  // namespace banyan::x86
