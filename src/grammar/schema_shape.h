@@ -101,7 +101,6 @@ class Schemas {
   JsonSchemaOptions options_;
   Budget& budget_;
   bool references_stand_alone_ = false;  // up to draft 7, $ref hides its siblings
-  bool formats_assert_ = true;
   std::unordered_map<const Json*, std::string> paths_;
   std::map<std::string, const Json*> ids_;  // "#anchor" and $id
   std::map<std::string, std::shared_ptr<const Dfa>> patterns_, formats_, numbers_;
