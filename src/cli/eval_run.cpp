@@ -197,7 +197,7 @@ class ServerRun {
           {.path = style_.chat ? "/v1/chat/completions" : "/v1/completions",
            .body = request_body(server_, style_, run_.item(*index).prompt)},
           {.body =
-               [this, exchange](int, std::string_view piece) {
+               [exchange](int, std::string_view piece) {
                  if (exchange->body.size() < kAnswerBytesMax) exchange->body += piece;
                },
            .end = [this, exchange](int status,
