@@ -31,6 +31,7 @@ constexpr std::array kAlways = std::to_array<Explained>({
     {"--jinja", "chat templates are always Jinja"},
     {"--constrained-json-disable-any-whitespace",
      "constrained JSON is compact unless --json-flexible-whitespace"},
+    {"--enable-auto-tool-choice", "tools may be called unless tool_choice says none"},
     {"--disable-log-stats,--no-webui", "there is nothing to switch off"},
 });
 
@@ -64,8 +65,7 @@ constexpr std::array kRefused = std::to_array<const char*>({
     "--speculative-num-steps,--speculative-eagle-topk,--speculative-num-draft-tokens",
     "--disaggregation-mode,--disaggregation-transfer-backend,--disaggregation-bootstrap-port",
     "--constrained-json-whitespace-pattern,--structured-outputs-config",
-    "--tool-call-parser,--enable-auto-tool-choice",
-    "--reasoning-parser,--reasoning-format,--reasoning-budget",
+    "--reasoning-format,--reasoning-budget",
     "--chat-template,--chat-template-file",
     "--enable-lora,--lora-paths,--lora-modules,--lora,--max-loras-per-batch,--max-lora-rank",
     "--admin-api-key",

@@ -89,6 +89,13 @@ void add_network_options(CLI::App& app, Options& o) {
       ->type_name("N");
   app.add_flag("--json-flexible-whitespace", server.json_flexible_whitespace,
                "Constrained JSON may have spaces and line breaks between its parts");
+  app.add_option("--tool-call-parser", server.tool_call_parser,
+                 "How the model writes calls of tools, by SGLang's and vLLM's names; auto: as its "
+                 "chat template shows; none")
+      ->type_name("NAME");
+  app.add_option("--reasoning-parser", server.reasoning_parser,
+                 "How the model marks its reasoning; the same")
+      ->type_name("NAME");
   app.add_option("--served-model-name,-a,--alias", server.served_model_name,
                  "Name of the model for clients [its path]")
       ->default_str("")

@@ -1,5 +1,6 @@
 #include "banyan/llm.h"
 
+#include <atomic>
 #include <chrono>
 #include <limits>
 #include <mutex>
@@ -131,6 +132,7 @@ class Llm::Impl {
   // Made for the first grammar: a table over the vocabulary that most programs never need.
   mutable std::mutex compiler_mutex_;
   mutable std::unique_ptr<GrammarCompiler> compiler_;
+  mutable std::atomic<const GrammarCompiler*> made_compiler_ = nullptr;
 };
 
 Result<std::unique_ptr<Llm::Impl>> Llm::Impl::load(const EngineConfig& config,
@@ -240,6 +242,7 @@ GrammarCompiler& Llm::Impl::compiler() const {
       TokenVocabulary::make(*tokenizer, end_tokens(), static_cast<int>(engine->info().vocabulary));
   compiler_ = std::make_unique<GrammarCompiler>(std::move(vocabulary), std::move(tokenize),
                                                 GrammarCompiler::Options{});
+  made_compiler_ = compiler_.get();
   return *compiler_;
 }
 
@@ -257,8 +260,8 @@ std::shared_ptr<TokenConstraint> Llm::Impl::constraint(
 }
 
 GrammarStats Llm::Impl::grammar_stats() const {
-  std::lock_guard lock(compiler_mutex_);
-  return compiler_ ? compiler_->counters() : GrammarStats();
+  const GrammarCompiler* made = made_compiler_;
+  return made != nullptr ? made->counters() : GrammarStats();
 }
 
 Result<Generation> Llm::Impl::generate(const TextRequest& request, const TextSink& sink,

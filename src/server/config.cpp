@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "llm/message_parser.h"
 
 namespace banyan {
 namespace {
@@ -45,6 +46,7 @@ Status ServerConfig::validate() const {
   TRY(check_range("workers", workers, 0, 256));
   TRY(check_at_least("work_queued_max", work_queued_max, 1));
   TRY(check_at_least("body_bytes_per_s_min", body_bytes_per_s_min, 1));
+  TRY(find_chat_syntax(tool_call_parser, reasoning_parser, {}));
   for (auto [name, value] : {std::pair("header_timeout_s", header_timeout_s),
                              {"body_timeout_s", body_timeout_s},
                              {"idle_timeout_s", idle_timeout_s},

@@ -19,6 +19,8 @@ struct ServerConfig {
   bool log_requests = false;                    // beside each access, what was asked for
   int decode_log_interval = 40;                 // steps between two lines about decoding; 0: none
   bool json_flexible_whitespace = false;        // in constrained JSON, where a request is silent
+  std::string tool_call_parser = "auto";        // a format's name; auto: by the chat template; none
+  std::string reasoning_parser = "auto";        // the same
 
   int64_t header_bytes_max = 16 << 10;  // request line and headers together
   int64_t body_bytes_max = 64 << 20;

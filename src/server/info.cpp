@@ -84,6 +84,9 @@ void health_generate(Service& service, HttpRequest request, ResponderPtr respond
 }
 
 void metrics(Service& service, HttpRequest, ResponderPtr responder) {
+  if (service.state() != Service::State::kLoading) {
+    service.metrics().grammars(service.llm().grammar_stats());
+  }
   responder->respond(200, service.metrics().text(), kPrometheusText);
 }
 

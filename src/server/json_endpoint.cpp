@@ -13,7 +13,8 @@ RequestContext context_of(const Service& service, const HttpRequest& request) {
           request.id,
           now.count(),
           std::chrono::steady_clock::now(),
-          {.flexible_whitespace = service.config().json_flexible_whitespace}};
+          {.flexible_whitespace = service.config().json_flexible_whitespace},
+          service.chat_syntax()};
 }
 
 Parsed<Json> parse_body(const std::string& body) {

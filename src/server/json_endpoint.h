@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "banyan/llm.h"
+#include "llm/message_parser.h"
 #include "server/http.h"
 #include "server/request_fields.h"
 #include "server/service.h"
@@ -22,6 +23,7 @@ struct RequestContext {
   int64_t created_s = 0;  // Unix time
   std::chrono::steady_clock::time_point received;
   JsonSchemaOptions json = {};  // how constrained JSON is written
+  ChatSyntax syntax = {};       // how the model writes calls and reasoning
 };
 
 RequestContext context_of(const Service& service, const HttpRequest& request);

@@ -120,6 +120,25 @@ struct Metrics::Impl {
       "banyan:steps_saved_total",
       "Of those, the ones that the model chose: each is a step that its request did not take");
 
+  prometheus::Counter& constrained =
+      counter("sglang:num_grammar_total", "Requests whose output follows a grammar");
+  prometheus::Counter& grammar_hits =
+      counter("sglang:num_grammar_cache_hit_total", "Grammars that were compiled already");
+  prometheus::Counter& grammar_timeouts =
+      counter("sglang:num_grammar_timeout_total", "Grammars that took too long to compile");
+  prometheus::Counter& grammar_failures =
+      counter("banyan:num_grammar_failure_total", "Grammars that could not be compiled");
+  prometheus::Counter& grammar_evictions =
+      counter("banyan:num_grammar_eviction_total", "Compiled grammars that were forgotten");
+  // The two parts of a histogram that dashboards divide.
+  prometheus::Counter& grammar_compile_s =
+      counter("sglang:grammar_compilation_time_seconds_sum", "Time that compiling grammars took");
+  prometheus::Counter& grammar_compiled =
+      counter("sglang:grammar_compilation_time_seconds_count", "Grammars that were compiled");
+  prometheus::Gauge& grammar_bytes =
+      gauge("banyan:grammar_cache_bytes", "Memory of compiled grammars and their masks");
+  GrammarStats last_grammars;
+
   prometheus::Gauge& running = gauge("sglang:num_running_reqs", "Requests being computed");
   prometheus::Gauge& queued = gauge("sglang:num_queue_reqs", "Requests waiting");
   prometheus::Gauge& used_tokens = gauge("sglang:num_used_tokens", "Tokens in pages in use");
@@ -221,6 +240,26 @@ void Metrics::finished(const RequestTimes& times) {
 
 void Metrics::rejected() {
   impl_->refused.Increment();
+}
+
+void Metrics::constrained() {
+  impl_->constrained.Increment();
+}
+
+void Metrics::grammars(const GrammarStats& stats) {
+  if (!impl_) return;
+  GrammarStats& last = impl_->last_grammars;
+  auto add = [](prometheus::Counter& counter, auto now, auto before) {
+    counter.Increment(static_cast<double>(now) - static_cast<double>(before));
+  };
+  add(impl_->grammar_hits, stats.hits, last.hits);
+  add(impl_->grammar_timeouts, stats.timeouts, last.timeouts);
+  add(impl_->grammar_failures, stats.failures, last.failures);
+  add(impl_->grammar_evictions, stats.evictions, last.evictions);
+  add(impl_->grammar_compile_s, stats.compile_s, last.compile_s);
+  add(impl_->grammar_compiled, stats.misses, last.misses);
+  impl_->grammar_bytes.Set(static_cast<double>(stats.bytes));
+  last = stats;
 }
 
 void Metrics::step(const StepReport& report) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "banyan/engine.h"
+#include "banyan/grammar.h"
 #include "llm/engine_thread.h"
 
 namespace banyan {
@@ -37,6 +38,10 @@ class Metrics {
   void finished(const RequestTimes& times);
   void rejected();
   void step(const StepReport& report);
+  // A request came whose output follows a grammar.
+  void constrained();
+  // How compiling has gone so far.
+  void grammars(const GrammarStats& stats);
 
   // In Prometheus's text format.
   std::string text() const;

@@ -6,11 +6,13 @@
 
 #include "base/error.h"
 #include "llm/chat_prompt.h"
+#include "llm/message_parser.h"
 #include "server/generation.h"
 #include "server/json_text.h"
 #include "server/openai.h"
 #include "server/openai_format.h"
 #include "server/token_text.h"
+#include "server/tool_fields.h"
 
 namespace banyan {
 namespace {
@@ -18,6 +20,10 @@ namespace {
 struct ChatOptions {
   bool logprobs = false;
   bool stream = false;
+  bool separate_reasoning = true;  // from the content
+  bool stream_reasoning = true;    // as it comes; else in one piece
+  MessageParserOptions parser;
+  std::string call_ids;  // how the ids of calls begin
   UsageOptions usage;
   size_t samples = 1;
 };
@@ -50,10 +56,9 @@ void append_logprob_entry(const Tokenizer* tokenizer, const TokenEvent& event, s
 class ChatAnswer final : public Answer {
  public:
   ChatAnswer(std::string head, ChatOptions options, const Tokenizer* tokenizer)
-      : head_(std::move(head)),
-        options_(options),
-        tokenizer_(tokenizer),
-        states_(options.samples) {}
+      : head_(std::move(head)), options_(std::move(options)), tokenizer_(tokenizer) {
+    for (size_t i = 0; i < options_.samples; ++i) states_.emplace_back(options_.parser);
+  }
 
   void take(const Choice& choice, const TokenEvent& event, TextDelta delta,
             std::string& frames) override {
@@ -62,22 +67,17 @@ class ChatAnswer final : public Answer {
       if (!state.logprobs.empty()) state.logprobs += ',';
       append_logprob_entry(tokenizer_, event, state.logprobs);
     }
-    if (!options_.stream) {
-      state.text += delta.text;
-      return;
+    MessageDelta message;
+    if (!delta.text.empty()) state.parser.push(delta.text, message);
+    if (choice.stream.done()) state.parser.finish(message);
+    if (!options_.separate_reasoning) {
+      message.content.insert(0, std::exchange(message.reasoning, {}));
     }
-    if (!std::exchange(state.begun, true)) {
-      append_chunk(choice, R"({"role":"assistant","content":""})", {}, false, frames);
+    if (options_.stream) {
+      stream(choice, std::move(message), state, frames);
+    } else {
+      state.add(std::move(message));
     }
-    bool done = choice.stream.done();
-    if (!delta.text.empty() || !state.logprobs.empty()) {
-      content_ = R"({"content":)";
-      append_string(content_, delta.text);
-      content_ += '}';
-      append_chunk(choice, content_, state.logprobs, false, frames);
-      state.logprobs.clear();
-    }
-    if (done) append_chunk(choice, "{}", {}, true, frames);
   }
 
   void end(std::span<const Choice> choices, std::string& frames) override {
@@ -88,15 +88,13 @@ class ChatAnswer final : public Answer {
     std::string body = head_;
     for (const Choice& choice : choices) {
       const State& state = states_[choice.index];
-      fmt::format_to(std::back_inserter(body),
-                     R"({}{{"index":{},"message":)"
-                     R"({{"role":"assistant","content":)",
+      fmt::format_to(std::back_inserter(body), R"({}{{"index":{},"message":)",
                      choice.index > 0 ? "," : "", choice.index);
-      append_string(body, state.text);
-      body += R"(,"tool_calls":null},"logprobs":)";
+      append_message(choice, state, body);
+      body += R"(,"logprobs":)";
       append_logprobs(state.logprobs, body);
       body += ',';
-      append_finish(body, choice.stream);
+      append_finish(body, choice.stream, state.parser.calls() > 0);
       body += '}';
     }
     append_end(body, options_.usage, usage_of(choices, options_.samples));
@@ -105,10 +103,128 @@ class ChatAnswer final : public Answer {
 
  private:
   struct State {
-    std::string text;
+    explicit State(const MessageParserOptions& options) : parser(options) {}
+
+    // Puts a delta to what there is: parts of a call become one.
+    void add(MessageDelta delta) {
+      reasoning += delta.reasoning;
+      content += delta.content;
+      for (ToolCallDelta& call : delta.calls) {
+        if (call.index < calls.size()) {
+          calls[call.index].arguments += call.arguments;
+        } else {
+          calls.push_back(std::move(call));
+        }
+      }
+    }
+
+    MessageParser parser;
+    std::string reasoning, content;
+    std::vector<ToolCallDelta> calls;
     std::string logprobs;  // entries, as JSON text
     bool begun = false;
   };
+
+  void stream(const Choice& choice, MessageDelta message, State& state, std::string& frames) {
+    bool done = choice.stream.done();
+    if (!std::exchange(state.begun, true)) {
+      append_chunk(choice, R"({"role":"assistant","content":""})", state, false, frames);
+    }
+    if (!options_.stream_reasoning) {  // held until something else comes
+      state.reasoning += std::exchange(message.reasoning, {});
+      if (done || !message.empty()) message.reasoning = std::exchange(state.reasoning, {});
+    }
+    if (!message.reasoning.empty()) {
+      delta_ = "{";
+      append_reasoning(message.reasoning, delta_);
+      delta_ += '}';
+      append_chunk(choice, delta_, state, false, frames);
+    }
+    bool only_logprobs = message.calls.empty() && !state.logprobs.empty();
+    if (!message.content.empty() || only_logprobs) {
+      delta_ = R"({"content":)";
+      append_string(delta_, message.content);
+      delta_ += '}';
+      append_chunk(choice, delta_, state, false, frames);
+    }
+    for (const ToolCallDelta& call : message.calls) stream_call(choice, call, state, frames);
+    if (done) append_chunk(choice, "{}", state, true, frames);
+  }
+
+  // The name and the arguments go out apart, as OpenAI sends them.
+  void stream_call(const Choice& choice, const ToolCallDelta& call, State& state,
+                   std::string& frames) {
+    auto send = [&](const auto& append_fields) {
+      delta_ = R"({"tool_calls":[{"index":)";
+      append_integer(delta_, static_cast<int64_t>(call.index));
+      append_fields();
+      delta_ += "}]}";
+      append_chunk(choice, delta_, state, false, frames);
+    };
+    if (!call.name.empty()) {
+      send([&] {
+        delta_ += ',';
+        append_call(choice, {call.index, call.id, call.name, {}}, delta_);
+      });
+    }
+    if (call.arguments.empty()) return;
+    send([&] {
+      delta_ += R"(,"function":{"arguments":)";
+      append_string(delta_, call.arguments);
+      delta_ += '}';
+    });
+  }
+
+  // "id":...,"type":"function","function":{...}
+  void append_call(const Choice& choice, const ToolCallDelta& call, std::string& out) const {
+    std::string id = call.id;
+    if (id.empty()) id = fmt::format("{}{}_{}", options_.call_ids, choice.index, call.index);
+    out += R"("id":)";
+    append_string(out, id);
+    out += R"(,"type":"function","function":{"name":)";
+    append_string(out, call.name);
+    out += R"(,"arguments":)";
+    append_string(out, call.arguments);
+    out += '}';
+  }
+
+  // Under SGLang's name, which llama-server shares, and under vLLM's.
+  static void append_reasoning(const std::string& reasoning, std::string& out) {
+    out += R"("reasoning_content":)";
+    append_string(out, reasoning);
+    out += R"(,"reasoning":)";
+    append_string(out, reasoning);
+  }
+
+  void append_message(const Choice& choice, const State& state, std::string& out) const {
+    out += R"({"role":"assistant","content":)";
+    bool nothing = state.content.empty() && !(state.calls.empty() && state.reasoning.empty());
+    if (nothing) {
+      out += "null";
+    } else {
+      append_string(out, state.content);
+    }
+    out += ',';
+    if (state.reasoning.empty()) {
+      out += R"("reasoning_content":null,"reasoning":null)";
+    } else {
+      append_reasoning(state.reasoning, out);
+    }
+    out += R"(,"tool_calls":)";
+    if (state.calls.empty()) {
+      out += "null}";
+      return;
+    }
+    for (const ToolCallDelta& call : state.calls) {
+      out += call.index == 0 ? "[{" : ",{";
+      out += R"("index":)";
+      append_integer(out, static_cast<int64_t>(call.index));
+      out += ',';
+      append_call(choice, call, out);
+      out += '}';
+    }
+    out += "]}";
+  }
 
   void append_logprobs(std::string_view entries, std::string& out) const {
     if (!options_.logprobs) {
@@ -120,8 +236,9 @@ class ChatAnswer final : public Answer {
     out += "]}";
   }
 
-  void append_chunk(const Choice& choice, std::string_view delta, std::string_view logprobs,
-                    bool last, std::string& frames) const {
+  // The first chunk after a token has its log-probability.
+  void append_chunk(const Choice& choice, std::string_view delta, State& state, bool last,
+                    std::string& frames) const {
     frames += "data: ";
     frames += head_;
     frames += R"({"index":)";
@@ -129,14 +246,15 @@ class ChatAnswer final : public Answer {
     frames += R"(,"delta":)";
     frames += delta;
     frames += R"(,"logprobs":)";
-    if (logprobs.empty()) {
+    bool opens = delta.starts_with(R"({"role")");
+    if (state.logprobs.empty() || opens) {
       frames += "null";
     } else {
-      append_logprobs(logprobs, frames);
+      append_logprobs(std::exchange(state.logprobs, {}), frames);
     }
     frames += ',';
     if (last) {
-      append_finish(frames, choice.stream);
+      append_finish(frames, choice.stream, state.parser.calls() > 0);
     } else {
       frames += R"("finish_reason":null,"matched_stop":null)";
     }
@@ -152,7 +270,7 @@ class ChatAnswer final : public Answer {
   const ChatOptions options_;
   const Tokenizer* tokenizer_;
   std::vector<State> states_;
-  std::string content_;
+  std::string delta_;
 };
 
 // reasoning_effort says whether to think at all, to templates that ask; an explicit variable wins.
@@ -167,14 +285,14 @@ void read_reasoning(RequestFields& fields, Json& variables) {
   set_default("thinking", effort != "none");
 }
 
-ChatPrompt read_chat(RequestFields& fields, const Json& body) {
+ChatPrompt read_chat(RequestFields& fields, const ToolRequest& tools) {
   ChatPrompt chat;
   auto copy = [&](const char* name, Json& to) {
     if (const Json* value = fields.find(name)) to = *value;
   };
   if (fields.find("messages") == nullptr) fields.fail("messages", " is missing");
   copy("messages", chat.messages);
-  if (body.is_object() && body.value("tool_choice", Json()) != "none") copy("tools", chat.tools);
+  if (tools.may_call()) copy("tools", chat.tools);
   copy("documents", chat.documents);
   copy("chat_template_kwargs", chat.variables);
   read_reasoning(fields, chat.variables);
@@ -198,12 +316,43 @@ PromptRequest read_options(RequestFields& fields, const RequestContext& context,
   options.stream = fields.flag("stream", false);
   options.usage = read_usage_options(fields, options.stream);
   options.logprobs = fields.flag("logprobs", false);
+  options.separate_reasoning = fields.flag("separate_reasoning", true);
+  options.stream_reasoning = fields.flag("stream_reasoning", true);
   request.text.top_logprobs =
       static_cast<int>(fields.integer("top_logprobs", 0, 0, limits.top_logprobs_max));
   if (request.text.top_logprobs > 0 && !options.logprobs) {
     fields.fail("top_logprobs", " needs logprobs to be true");
   }
   return request;
+}
+
+// What is looked for in the answer to `prompt`, and what it must follow.
+std::expected<void, RequestError> set_syntax(const ChatSyntax& model, std::string_view prompt,
+                                             const ToolRequest& tools, ChatOptions& options,
+                                             PromptRequest& request) {
+  ChatSyntax syntax = model;
+  bool required = tools.choice == ToolRequest::Choice::kRequired;
+  // A call that is forced needs no agreement with the model: any format will do.
+  if (required && syntax.tool_calls == nullptr) {
+    syntax.tool_calls = find_tool_call_format("hermes", {}).value();
+  }
+  ReasoningStart start = ReasoningStart::kOutside;
+  if (syntax.reasoning != nullptr) start = reasoning_start(*syntax.reasoning, prompt);
+  auto grammar = chat_grammar(syntax, start, tools, request.text.grammar);
+  if (!grammar) return std::unexpected(RequestError(grammar.error(), "tools"));
+  request.text.grammar = *std::move(grammar);
+  if (tools.may_call() && request.grammar_field.empty()) request.grammar_field = "tools";
+
+  bool harmony = syntax.reasoning != nullptr && syntax.reasoning->begin.empty();
+  if (!tools.may_call()) syntax.tool_calls = nullptr;
+  if (!options.separate_reasoning && !harmony) syntax.reasoning = nullptr;
+  bool marks_are_special = harmony || (syntax.tool_calls != nullptr && syntax.tool_calls->special);
+  if (marks_are_special) request.text.skip_special_tokens = false;
+  options.parser = {.syntax = syntax,
+                    .start = start,
+                    .tools = tools.tools,
+                    .calls_end_reasoning = !request.text.grammar};
+  return {};
 }
 
 }  // namespace
@@ -213,7 +362,8 @@ Parsed<GenerationPlan> plan_chat(const RequestContext& context, const Json& body
   RequestFields fields(body);
   ChatOptions options;
   PromptRequest request = read_options(fields, context, options);
-  ChatPrompt chat = read_chat(fields, body);
+  ToolRequest tools = read_tools(fields);
+  ChatPrompt chat = read_chat(fields, tools);
   refuse_openai_fields(fields);
   fields.refuse({"echo"});
   std::string model = answered_model(fields, context);
@@ -226,6 +376,8 @@ Parsed<GenerationPlan> plan_chat(const RequestContext& context, const Json& body
   if (!text) return std::unexpected(RequestError(text.error(), "messages"));
   request.text.text = std::move(*text);
   request.text.add_special_tokens = false;
+  TRY(set_syntax(context.syntax, request.text.text, tools, options, request));
+  options.call_ids = "call_" + context.request_id + "_";
   TRY(plan.add_prompt(llm, request));
   TRY(plan.check_rids());
   std::string head =
@@ -233,7 +385,7 @@ Parsed<GenerationPlan> plan_chat(const RequestContext& context, const Json& body
                             .object = options.stream ? "chat.completion.chunk" : "chat.completion",
                             .model = model,
                             .warnings = plan.warnings});
-  plan.answer = std::make_unique<ChatAnswer>(std::move(head), options, llm.tokenizer());
+  plan.answer = std::make_unique<ChatAnswer>(std::move(head), std::move(options), llm.tokenizer());
   return plan;
 }
 

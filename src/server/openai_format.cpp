@@ -26,13 +26,6 @@ void append_cached_details(std::string& out, const Usage& usage) {
                  usage.cached_tokens);
 }
 
-void refuse_tool_choice(RequestFields& fields) {
-  const Json* choice = fields.find("tool_choice");
-  if (choice == nullptr || *choice == "auto" || *choice == "none") return;
-  fields.fail("tool_choice", " other than \"auto\" and \"none\" is not supported yet",
-              ErrorCode::kUnsupported);
-}
-
 }  // namespace
 
 Usage usage_of(const Choice& choice) {
@@ -59,13 +52,14 @@ void append_usage(std::string& out, const Usage& usage) {
                  usage.prompt_tokens + usage.completion_tokens, usage.cached_tokens);
 }
 
-void append_finish(std::string& out, const TextStream& stream) {
+void append_finish(std::string& out, const TextStream& stream, bool calls) {
   if (!stream.done()) {
     out += R"("finish_reason":null,"matched_stop":null)";
     return;
   }
   out += R"("finish_reason":")";
-  out += finish_name(stream.finish());
+  bool called = calls && stream.finish() == FinishReason::kStop;
+  out += called ? "tool_calls" : finish_name(stream.finish());
   out += R"(","matched_stop":)";
   if (stream.matched_text()) {
     append_string(out, *stream.matched_text());
@@ -126,7 +120,6 @@ void append_last_events(std::string& out, const std::string& head, const UsageOp
 }
 
 void refuse_openai_fields(RequestFields& fields) {
-  refuse_tool_choice(fields);
   fields.refuse({"suffix",
                  "lora_path",
                  "session_params",

@@ -21,8 +21,9 @@ Usage usage_of(const Choice& choice);
 // {"prompt_tokens": ..., ...}; cached_tokens are always there, 0 too.
 void append_usage(std::string& out, const Usage& usage);
 
-// "finish_reason":...,"matched_stop":...  of a choice; nulls while it runs.
-void append_finish(std::string& out, const TextStream& stream);
+// "finish_reason":...,"matched_stop":...  of a choice; nulls while it runs. `calls`: what stopped
+// is an answer with calls of tools.
+void append_finish(std::string& out, const TextStream& stream, bool calls = false);
 
 // What a client asks to be told of usage.
 struct UsageOptions {

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/thread_pool.h"
+#include "text/tokenizer.h"
 
 namespace banyan {
 namespace {
@@ -77,6 +78,7 @@ void Service::attach(std::unique_ptr<Llm> llm, const EngineConfig& config) {
   llm_ = std::move(llm);
   engine_config_ = config;
   model_name_ = config_.served_model_name.empty() ? config.model_path : config_.served_model_name;
+  find_syntax();
   metrics_.begin(model_name_, engine_info(), llm_->load_s());
   last_report_.stats = logged_ = llm_->engine().stats();
   logged_at_ = SteadyClock::now();
@@ -86,6 +88,18 @@ void Service::attach(std::unique_ptr<Llm> llm, const EngineConfig& config) {
                             .post = post_,
                             .on_step = [this](const StepReport& report) { on_step(report); }});
   state_ = State::kReady;
+}
+
+void Service::find_syntax() {
+  const Tokenizer* tokenizer = llm_->tokenizer();
+  std::string source;
+  if (tokenizer != nullptr) source = tokenizer->chat_template().value_or("");
+  // The names were checked with the rest of the configuration.
+  chat_syntax_ =
+      find_chat_syntax(config_.tool_call_parser, config_.reasoning_parser, source).value();
+  auto name = [](const auto* format) { return format == nullptr ? "none" : format->name; };
+  spdlog::info("chats: calls of tools as {}, reasoning as {}", name(chat_syntax_.tool_calls),
+               name(chat_syntax_.reasoning));
 }
 
 void Service::stop() {
@@ -104,6 +118,7 @@ Result<std::shared_ptr<Submission>> Service::submit(std::string rid,
   live->rid = std::move(rid);
   live->unfinished = requests.size();
   for (const GenerateRequest& request : requests) {
+    if (request.constraint) metrics_.constrained();
     live->requests.push_back({.times = {.prompt_tokens = std::ssize(request.prompt),
                                         .new_tokens_max = request.max_new_tokens}});
   }

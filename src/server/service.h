@@ -17,6 +17,7 @@
 #include "banyan/llm.h"
 #include "base/error.h"
 #include "llm/engine_thread.h"
+#include "llm/message_parser.h"
 #include "server/config.h"
 #include "server/metrics.h"
 #include "server/workers.h"
@@ -43,6 +44,7 @@ class Service {
   const EngineConfig& engine_config() const { return engine_config_; }
   const EngineInfo& engine_info() const { return llm_->engine().info(); }
   const std::string& model_name() const { return model_name_; }
+  const ChatSyntax& chat_syntax() const { return chat_syntax_; }
   std::chrono::system_clock::time_point started_at() const { return started_at_; }
   // After the last step; may be a step old.
   const EngineStats& engine_stats() const { return last_report_.stats; }
@@ -82,6 +84,7 @@ class Service {
   struct Live;
 
   bool enqueue_work(std::move_only_function<void()> work);
+  void find_syntax();
   void on_step(const StepReport& report);
   void log_steps(const StepReport& report);
   void log_request(const Live& live, std::span<const GenerateRequest> requests) const;
@@ -95,6 +98,7 @@ class Service {
 
   EngineConfig engine_config_;
   std::string model_name_;
+  ChatSyntax chat_syntax_;
   std::unique_ptr<Llm> llm_;
   StepReport last_report_;
   EngineStats logged_;  // as of the last line about decoding

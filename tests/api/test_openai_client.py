@@ -140,8 +140,8 @@ def test_content_parts_and_tools(client):
 @pytest.mark.parametrize("change, param", [
     ({"temperature": -1}, "temperature"), ({"top_p": 0}, "top_p"), ({"n": 0}, "n"),
     ({"max_tokens": 100000}, "max_tokens"), ({"stop": 7}, "stop"),
-    ({"messages": []}, "messages"), ({"response_format": {"type": "json_object"}},
-                                     "response_format"),
+    ({"messages": []}, "messages"), ({"response_format": {"type": "xml"}},
+                                     "response_format.type"),
     ({"messages": [{"role": "user", "content": [{"type": "image_url",
                                                  "image_url": {"url": "x"}}]}]}, "messages")])
 def test_bad_requests_name_what_is_wrong(client, change, param):

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "support/shared.h"
+#include "text/tokenizer.h"
 
 namespace banyan::test {
 
@@ -30,7 +31,14 @@ std::unique_ptr<Llm> tiny_llm(const std::string& chat_template, const TinyLlm& o
 }
 
 RequestContext context_for(const Llm& llm) {
-  return {llm, "tiny", "0123", 1700000000, std::chrono::steady_clock::now()};
+  std::string source;
+  if (llm.tokenizer() != nullptr) source = llm.tokenizer()->chat_template().value_or("");
+  return {.llm = llm,
+          .model_name = "tiny",
+          .request_id = "0123",
+          .created_s = 1700000000,
+          .received = std::chrono::steady_clock::now(),
+          .syntax = find_chat_syntax("auto", "auto", source).value()};
 }
 
 std::string ask(Llm& llm, Planner planner, const std::string& body) {

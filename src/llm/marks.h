@@ -1,0 +1,68 @@
+// Finding marks in text that comes in parts, and a format in a registry of them.
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/quote.h"
+
+namespace banyan {
+
+constexpr std::string_view kSpace = " \t\r\n";
+
+inline std::string_view trim_space(std::string_view text) {
+  size_t begin = std::min(text.find_first_not_of(kSpace), text.size());
+  return text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin);
+}
+
+struct FoundMark {
+  size_t at = std::string_view::npos;
+  std::string_view mark;
+};
+// The first of `marks` to begin in `text`; of those that begin together, the first listed.
+inline FoundMark find_mark(std::string_view text, std::span<const std::string_view> marks) {
+  FoundMark first;
+  for (std::string_view mark : marks) {
+    size_t at = text.find(mark);
+    if (at < first.at) first = {at, mark};
+  }
+  return first;
+}
+
+// How long an end of `text` is that may be the beginning of one of `marks`.
+inline size_t partial_mark(std::string_view text, std::span<const std::string_view> marks) {
+  size_t longest = 0;
+  for (std::string_view mark : marks) {
+    for (size_t n = std::min(mark.size() - 1, text.size()); n > longest; --n) {
+      if (text.ends_with(mark.substr(0, n))) longest = n;
+    }
+  }
+  return longest;
+}
+
+// The entry called `name`; for "auto" the first whose marks `chat_template` has, or null; null for
+// "none". Entries have name, aliases and in_template; without the last, "auto" never takes them.
+template <class Format>
+Result<const Format*> find_format(std::span<const Format> formats, std::string_view name,
+                                  std::string_view chat_template, std::string_view what) {
+  if (name == "none") return nullptr;
+  std::string known;
+  for (const Format& format : formats) {
+    bool fits = std::ranges::all_of(format.in_template, [&](std::string_view text) {
+      return !text.empty() && chat_template.find(text) != chat_template.npos;
+    });
+    if (name != "auto") {
+      fits = format.name == name || std::ranges::find(format.aliases, name) != format.aliases.end();
+    }
+    if (fits && !name.empty()) return &format;
+    known += ", " + std::string(format.name);
+  }
+  if (name == "auto") return nullptr;
+  return invalid_argument("{} is no format of {}; there are auto, none{}", quote(name), what,
+                          known);
+}
+
+}  // namespace banyan

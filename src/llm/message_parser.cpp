@@ -1,0 +1,63 @@
+#include "llm/message_parser.h"
+
+#include "base/error.h"
+
+namespace banyan {
+
+Result<ChatSyntax> find_chat_syntax(std::string_view tool_calls, std::string_view reasoning,
+                                    std::string_view chat_template) {
+  return ChatSyntax{.tool_calls = TRY(find_tool_call_format(tool_calls, chat_template)),
+                    .reasoning = TRY(find_reasoning_format(reasoning, chat_template))};
+}
+
+MessageParser::MessageParser(const MessageParserOptions& options) {
+  const ChatSyntax& syntax = options.syntax;
+  bool harmony = (syntax.tool_calls != nullptr &&
+                  syntax.tool_calls->style == ToolCallFormat::Style::kHarmony) ||
+                 (syntax.reasoning != nullptr && syntax.reasoning->begin.empty());
+  if (harmony) {
+    harmony_.emplace();
+    return;
+  }
+  std::vector<std::string_view> marks;
+  if (syntax.tool_calls != nullptr) {
+    if (options.calls_end_reasoning) {
+      marks = {syntax.tool_calls->section_begin, syntax.tool_calls->begin};
+    }
+    tool_calls_.emplace(*syntax.tool_calls, options.tools);
+  }
+  if (syntax.reasoning != nullptr) {
+    reasoning_.emplace(*syntax.reasoning, options.start, std::move(marks));
+  }
+}
+
+void MessageParser::push(std::string_view text, MessageDelta& out) {
+  if (harmony_) return harmony_->push(text, out);
+  if (!reasoning_) return push_content(text, out);
+  std::string content;
+  reasoning_->push(text, out.reasoning, content);
+  push_content(content, out);
+}
+
+void MessageParser::push_content(std::string_view content, MessageDelta& out) {
+  if (content.empty()) return;
+  if (tool_calls_) return tool_calls_->push(content, out);
+  out.content += content;
+}
+
+void MessageParser::finish(MessageDelta& out) {
+  if (harmony_) return harmony_->finish(out);
+  if (reasoning_) {
+    std::string content;
+    reasoning_->finish(out.reasoning, content);
+    push_content(content, out);
+  }
+  if (tool_calls_) tool_calls_->finish(out);
+}
+
+size_t MessageParser::calls() const {
+  if (harmony_) return harmony_->calls();
+  return tool_calls_ ? tool_calls_->calls() : 0;
+}
+
+}  // namespace banyan

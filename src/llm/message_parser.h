@@ -1,0 +1,55 @@
+// A model's output, as it comes, to the parts of an assistant's message: reasoning, content, calls
+// of tools. Puts llm/reasoning.h, llm/tool_call_parser.h and llm/harmony.h together.
+//
+// One per sequence; belongs to one thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "llm/harmony.h"
+#include "llm/message_delta.h"
+#include "llm/reasoning.h"
+#include "llm/tool_call_parser.h"
+
+namespace banyan {
+
+// How a model writes; null: it does not.
+struct ChatSyntax {
+  const ToolCallFormat* tool_calls = nullptr;
+  const ReasoningFormat* reasoning = nullptr;
+};
+// By names of formats, or "auto" and "none".
+Result<ChatSyntax> find_chat_syntax(std::string_view tool_calls, std::string_view reasoning,
+                                    std::string_view chat_template);
+
+struct MessageParserOptions {
+  ChatSyntax syntax;  // what of it is looked for
+  ReasoningStart start = ReasoningStart::kMark;
+  std::vector<Tool> tools;
+  // A call ends reasoning that has no end mark, which some models write. Not where a grammar sees
+  // to the mark: a call's mark in the reasoning is then part of it.
+  bool calls_end_reasoning = true;
+};
+
+class MessageParser {
+ public:
+  explicit MessageParser(const MessageParserOptions& options);
+
+  void push(std::string_view text, MessageDelta& out);
+  // The output is over.
+  void finish(MessageDelta& out);
+  // Calls that have begun.
+  size_t calls() const;
+
+ private:
+  void push_content(std::string_view content, MessageDelta& out);
+
+  std::optional<HarmonyParser> harmony_;
+  std::optional<ReasoningParser> reasoning_;
+  std::optional<ToolCallParser> tool_calls_;
+};
+
+}  // namespace banyan

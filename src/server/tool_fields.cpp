@@ -1,0 +1,159 @@
+#include "server/tool_fields.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "base/quote.h"
+#include "llm/structural.h"
+
+namespace banyan {
+namespace {
+
+constexpr size_t kToolsMax = 1024;
+constexpr size_t kToolNameBytesMax = 128;
+constexpr std::string_view kNameCharacters =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:/";
+
+// {"type": "function", "function": {"name", "parameters", "strict", ...}}
+Result<Tool> read_tool(const Json& entry, const std::string& place) {
+  if (!entry.is_object() || entry.value("type", Json("function")) != "function" ||
+      !entry.contains("function") || !entry["function"].is_object()) {
+    return invalid_argument(
+        R"({} must be {{"type": "function", "function": {{"name": ..., "parameters": ...}}}})",
+        place);
+  }
+  const Json& function = entry["function"];
+  Tool tool{.name = {}, .parameters = {{"type", "object"}}};
+  auto name = function.find("name");
+  if (name == function.end() || !name->is_string()) {
+    return invalid_argument("{}.function.name must be a string", place);
+  }
+  tool.name = *name;
+  if (tool.name.empty() || tool.name.size() > kToolNameBytesMax ||
+      tool.name.find_first_not_of(kNameCharacters) != std::string::npos) {
+    return invalid_argument("{}.function.name: {} is not 1 to {} letters, digits or _ - . : /",
+                            place, quote(tool.name), kToolNameBytesMax);
+  }
+  auto parameters = function.find("parameters");
+  if (parameters != function.end() && !parameters->is_null()) {
+    if (!parameters->is_object()) {
+      return invalid_argument("{}.function.parameters must be a JSON schema, an object", place);
+    }
+    if (!parameters->empty()) tool.parameters = *parameters;
+  }
+  auto strict = function.find("strict");
+  if (strict != function.end() && !strict->is_null()) {
+    if (!strict->is_boolean()) {
+      return invalid_argument("{}.function.strict must be true or false", place);
+    }
+    tool.strict = strict->get<bool>();
+  }
+  return tool;
+}
+
+bool has_tool(const std::vector<Tool>& tools, const Json& name) {
+  return std::ranges::any_of(tools, [&](const Tool& tool) { return name == tool.name; });
+}
+
+// The list, checked; what is wrong is remembered by `fields`.
+std::vector<Tool> read_tool_list(RequestFields& fields) {
+  std::vector<Tool> tools;
+  const Json* list = fields.find("tools");
+  if (list == nullptr) return tools;
+  if (!list->is_array() || list->size() > kToolsMax) {
+    fields.fail("tools", fmt::format(" is {}, it must be a list of at most {} tools", show(*list),
+                                     kToolsMax));
+    return tools;
+  }
+  for (size_t i = 0; i < list->size(); ++i) {
+    Result<Tool> tool = read_tool((*list)[i], fmt::format("[{}]", i));
+    if (tool && has_tool(tools, tool->name)) {
+      tool = invalid_argument("[{}].function.name: {} comes twice", i, quote(tool->name));
+    }
+    if (!tool) {
+      fields.fail("tools", tool.error().message);
+      return {};
+    }
+    tools.push_back(*std::move(tool));
+  }
+  return tools;
+}
+
+void read_choice(RequestFields& fields, ToolRequest& request) {
+  using Choice = ToolRequest::Choice;
+  const Json* choice = fields.find("tool_choice");
+  request.choice = request.tools.empty() ? Choice::kNone : Choice::kAuto;
+  if (choice == nullptr || *choice == "auto") return;
+  if (*choice == "none") {
+    request.choice = Choice::kNone;
+    return;
+  }
+  bool named = choice->is_object() && choice->value("type", Json()) == "function" &&
+               choice->contains("function") && (*choice)["function"].is_object() &&
+               (*choice)["function"].contains("name");
+  if (*choice != "required" && !named) {
+    return fields.fail("tool_choice",
+                       fmt::format(R"( is {}, it must be none, auto, required or )"
+                                   R"({{"type": "function", "function": {{"name": ...}}}})",
+                                   show(*choice)));
+  }
+  request.choice = Choice::kRequired;
+  if (request.tools.empty()) return fields.fail("tool_choice", " asks for a call without tools");
+  if (!named) return;
+  const Json& name = (*choice)["function"]["name"];
+  if (!has_tool(request.tools, name)) {
+    return fields.fail("tool_choice",
+                       fmt::format(" names {}, which is none of the tools", show(name)));
+  }
+  std::erase_if(request.tools, [&](const Tool& tool) { return name != tool.name; });
+  request.parallel = false;
+}
+
+}  // namespace
+
+ToolRequest read_tools(RequestFields& fields) {
+  ToolRequest request{.tools = read_tool_list(fields),
+                      .parallel = fields.flag("parallel_tool_calls", true)};
+  read_choice(fields, request);
+  return request;
+}
+
+Result<std::optional<GrammarSource>> chat_grammar(const ChatSyntax& syntax, ReasoningStart start,
+                                                  const ToolRequest& tools,
+                                                  const std::optional<GrammarSource>& asked) {
+  bool strict = std::ranges::any_of(tools.tools, [](const Tool& tool) { return tool.strict; });
+  bool required = tools.choice == ToolRequest::Choice::kRequired;
+  bool calls = required || (tools.choice == ToolRequest::Choice::kAuto &&
+                            syntax.tool_calls != nullptr && (strict || asked));
+  bool reasons = syntax.reasoning != nullptr && start != ReasoningStart::kOutside;
+  if (!calls && (!asked || !reasons)) return asked;
+
+  Json grammar;
+  GrammarSource source{.kind = GrammarSource::Kind::kStructuralTag};
+  if (asked) source.json = asked->json;
+  if (calls) {
+    // Arguments are written with the spaces that models are used to.
+    source.json.flexible_whitespace = true;
+    source.json.strict = strict || (asked && !required && asked->json.strict);
+    grammar = TRY(tool_call_grammar(*syntax.tool_calls, tools.tools,
+                                    {.required = required || asked, .parallel = tools.parallel}));
+  }
+  if (asked && !required) {
+    Json content = TRY(structural_format(*asked));
+    if (syntax.reasoning != nullptr)
+      content = answer_grammar(*syntax.reasoning, std::move(content));
+    grammar =
+        calls ? structural::either({std::move(content), std::move(grammar)}) : std::move(content);
+  }
+  if (syntax.reasoning != nullptr) {
+    grammar = grammar_after_reasoning(*syntax.reasoning, start, std::move(grammar));
+  }
+  source.text = Json{{"type", "structural_tag"}, {"format", std::move(grammar)}}.dump(
+      -1, ' ', false, Json::error_handler_t::replace);
+  return source;
+}
+
+}  // namespace banyan

@@ -1,0 +1,368 @@
+// The registry of tool-call and reasoning formats: what each writes, reads back and forces.
+#include "llm/tool_calls.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "banyan/grammar.h"
+#include "base/file.h"
+#include "llm/message_parser.h"
+#include "support/shared.h"
+
+namespace banyan {
+namespace {
+
+const Json kSchema = Json::parse(R"({"type":"object","properties":{
+    "city":{"type":"string"},"days":{"type":"integer"},"unit":{"enum":["C","F"]}},
+    "required":["city","days"],"additionalProperties":false})");
+
+std::vector<Tool> tools(bool strict = false) {
+  return {{"get_weather", kSchema, strict}, {"now", Json::parse(R"({"type":"object"})"), strict}};
+}
+
+// A call of get_weather("Rome", 3) as each format's models write it.
+const std::map<std::string, std::string> kCalls = {
+    {"qwen",
+     "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Rome\", \"days\": 3}}\n"
+     "</tool_call>"},
+    {"llama3", R"({"name": "get_weather", "parameters": {"city": "Rome", "days": 3}})"},
+    {"deepseekv3",
+     "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n```json\n"
+     "{\"city\": \"Rome\", \"days\": 3}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
+    {"deepseekv31",
+     "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>"
+     "{\"city\": \"Rome\", \"days\": 3}<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
+    {"kimi_k2",
+     "<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0"
+     "<|tool_call_argument_begin|>{\"city\": \"Rome\", \"days\": 3}<|tool_call_end|>"
+     "<|tool_calls_section_end|>"},
+    {"glm45",
+     "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Rome</arg_value>\n"
+     "<arg_key>days</arg_key>\n<arg_value>3</arg_value>\n</tool_call>"},
+    {"qwen3_coder",
+     "<tool_call>\n<function=get_weather>\n<parameter=city>\nRome\n</parameter>\n"
+     "<parameter=days>\n3\n</parameter>\n</function>\n</tool_call>"},
+    {"minimax-m2",
+     "<minimax:tool_call>\n<invoke name=\"get_weather\">\n<parameter "
+     "name=\"city\">Rome</parameter>\n"
+     "<parameter name=\"days\">3</parameter>\n</invoke>\n</minimax:tool_call>"},
+    {"mistral", "[TOOL_CALLS]get_weather[ARGS]{\"city\": \"Rome\", \"days\": 3}"},
+    {"gpt-oss",
+     "<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>"
+     "{\"city\": \"Rome\", \"days\": 3}"},
+};
+
+struct Read {
+  std::string reasoning, content;
+  std::vector<ToolCallDelta> calls;
+  size_t pieces = 0;  // of arguments
+
+  void add(const MessageDelta& delta) {
+    reasoning += delta.reasoning;
+    content += delta.content;
+    for (const ToolCallDelta& call : delta.calls) {
+      if (call.index >= calls.size()) {
+        EXPECT_FALSE(call.name.empty());
+        calls.push_back(call);
+      } else {
+        EXPECT_TRUE(call.name.empty());
+        EXPECT_EQ(call.index, calls.size() - 1);
+        calls.back().arguments += call.arguments;
+      }
+      pieces += call.arguments.empty() ? 0 : 1;
+    }
+  }
+  Json arguments(size_t i) const { return Json::parse(calls.at(i).arguments, nullptr, false); }
+};
+
+Read read(const MessageParserOptions& options, std::string_view text, size_t piece_bytes) {
+  MessageParser parser(options);
+  Read all;
+  for (size_t i = 0; i < text.size(); i += piece_bytes) {
+    MessageDelta delta;
+    parser.push(text.substr(i, piece_bytes), delta);
+    all.add(delta);
+  }
+  MessageDelta delta;
+  parser.finish(delta);
+  all.add(delta);
+  EXPECT_EQ(parser.calls(), all.calls.size());
+  return all;
+}
+
+MessageParserOptions with_tools(const std::string& format) {
+  return {.syntax = {.tool_calls = find_tool_call_format(format, {}).value()}, .tools = tools()};
+}
+
+TEST(ToolCalls, EveryFormatReadsItsCallWhateverThePieces) {
+  ASSERT_EQ(kCalls.size(), tool_call_formats().size());
+  const Json expected = Json::parse(R"({"city":"Rome","days":3})");
+  for (const auto& [format, text] : kCalls) {
+    for (size_t bytes : {size_t{1}, size_t{2}, size_t{5}, size_t{13}, text.size()}) {
+      Read got = read(with_tools(format), text, bytes);
+      ASSERT_EQ(got.calls.size(), 1u) << format;
+      EXPECT_EQ(got.calls[0].name, "get_weather") << format;
+      EXPECT_EQ(got.arguments(0), expected) << format << got.calls[0].arguments;
+      EXPECT_EQ(got.content, "") << format;
+      EXPECT_GE(got.pieces, bytes == 1 ? 2u : 1u) << format;
+    }
+  }
+}
+
+TEST(ToolCalls, ContentBeforeAndSecondCallsAreKept) {
+  for (const auto& [format, text] : kCalls) {
+    if (format == "gpt-oss" || format == "llama3") continue;
+    for (size_t bytes : {size_t{1}, size_t{7}, size_t{1000}}) {
+      Read got = read(with_tools(format), "I <look> it up.\n\n" + text + "\n" + text + "\n", bytes);
+      EXPECT_EQ(got.content, "I <look> it up.") << format;
+      ASSERT_EQ(got.calls.size(), 2u) << format;
+      EXPECT_EQ(got.arguments(1)["days"], 3) << format;
+    }
+  }
+  const std::string& llama = kCalls.at("llama3");
+  EXPECT_EQ(read(with_tools("llama3"), llama + "; " + llama, 1).calls.size(), 2u);
+  EXPECT_EQ(read(with_tools("llama3"), "<|python_tag|>" + llama, 1).calls.size(), 1u);
+}
+
+TEST(ToolCalls, TextWithoutACallStaysAsItIs) {
+  for (const ToolCallFormat& format : tool_call_formats()) {
+    if (format.style == ToolCallFormat::Style::kHarmony) continue;
+    for (std::string text : {"Hello", " a <b> {c} \n", "{\"a\": [1, 2]}", "< <t <tool <|tool [TOOL",
+                             "{\"name\": 7}", ""}) {
+      for (size_t bytes : {size_t{1}, size_t{3}, size_t{100}}) {
+        Read got = read(with_tools(std::string(format.name)), text, bytes);
+        EXPECT_EQ(got.content, text) << format.name;
+        EXPECT_TRUE(got.calls.empty());
+      }
+    }
+  }
+  Read broken = read(with_tools("qwen"), "<tool_call>\nnot JSON at all\n</tool_call> so", 4);
+  EXPECT_TRUE(broken.calls.empty());
+  EXPECT_NE(broken.content.find("not JSON at all"), std::string::npos) << broken.content;
+}
+
+TEST(ToolCalls, ArgumentsMayBeMissingNestedAndCutShort) {
+  EXPECT_EQ(read(with_tools("glm45"), "<tool_call>now</tool_call>", 1).arguments(0),
+            Json::object());
+  EXPECT_EQ(read(with_tools("qwen"), R"(<tool_call>{"name":"now"}</tool_call>)", 1).arguments(0),
+            Json::object());
+  std::string reversed = R"(<tool_call>{"arguments":{"days":1},"name":"now"}</tool_call>)";
+  EXPECT_EQ(read(with_tools("qwen"), reversed, 1).arguments(0)["days"], 1);
+  std::string nested = R"({"a":{"b":["}","\"]"]},"c":"</tool_call>"})";
+  std::string call = R"(<tool_call>{"name":"now","arguments":)" + nested + "}</tool_call>";
+  EXPECT_EQ(read(with_tools("qwen"), call, 3).arguments(0), Json::parse(nested));
+  Read cut = read(with_tools("qwen"), call.substr(0, 50), 3);
+  ASSERT_EQ(cut.calls.size(), 1u);
+  EXPECT_TRUE(nested.starts_with(cut.calls[0].arguments)) << cut.calls[0].arguments;
+  EXPECT_EQ(cut.content, "");
+  Read kimi = read(with_tools("kimi_k2"), kCalls.at("kimi_k2"), 4);
+  EXPECT_EQ(kimi.calls[0].id, "functions.get_weather:0");
+}
+
+TEST(ToolCalls, TaggedValuesHaveTheTypesOfTheSchema) {
+  std::string call =
+      "<tool_call>get_weather<arg_key>city</arg_key><arg_value>7</arg_value>"
+      "<arg_key>days</arg_key><arg_value>7</arg_value>"
+      "<arg_key>other</arg_key><arg_value>{\"x\": [true]}</arg_value>"
+      "<arg_key>text</arg_key><arg_value>line\n\"two\"</arg_value></tool_call>";
+  Json got = read(with_tools("ling3"), call, 1).arguments(0);
+  EXPECT_EQ(got,
+            Json::parse(R"({"city":"7","days":7,"other":{"x":[true]},"text":"line\n\"two\""})"));
+  std::string code =
+      "<tool_call>\n<function=get_weather>\n<parameter=city>\nif a:\n  b\n\n</parameter>\n"
+      "</function>\n</tool_call>";
+  EXPECT_EQ(read(with_tools("qwen3_coder"), code, 5).arguments(0)["city"], "if a:\n  b\n");
+}
+
+Grammar grammar_of(const Json& format) {
+  Json tag = {{"type", "structural_tag"}, {"format", format}};
+  auto grammar = Grammar::from_structural_tag(tag.dump(), {.flexible_whitespace = true});
+  EXPECT_TRUE(grammar) << grammar.error().message << tag.dump();
+  return grammar.value();
+}
+
+TEST(ToolCalls, EveryFormatsGrammarForcesCallsItReads) {
+  for (const ToolCallFormat& format : tool_call_formats()) {
+    std::string call = kCalls.at(std::string(format.name));
+    if (format.name == "llama3") call = "<|python_tag|>" + call;
+    auto required = tool_call_grammar(format, tools(), {.required = true});
+    ASSERT_TRUE(required) << format.name;
+    Grammar grammar = grammar_of(*required);
+    EXPECT_TRUE(grammar.matches(call)) << format.name << call;
+    EXPECT_FALSE(grammar.matches_prefix("Hi")) << format.name;
+    auto replaced = [&](std::string_view from, std::string_view to) {
+      std::string text = call;
+      return text.replace(text.find(from), from.size(), to);
+    };
+    EXPECT_FALSE(grammar.matches(replaced("get_weather", "get_whether"))) << format.name;
+    EXPECT_FALSE(grammar.matches(replaced("3", "x"))) << format.name;
+    EXPECT_FALSE(grammar.matches(replaced("days", "nights"))) << format.name;
+    bool many = format.section_begin.empty() && !format.end.empty();
+    EXPECT_EQ(grammar.matches(call + "\n" + call), many) << format.name;
+    auto one = tool_call_grammar(format, tools(), {.required = true, .parallel = false});
+    EXPECT_FALSE(grammar_of(*one).matches(call + "\n" + call)) << format.name;
+  }
+}
+
+TEST(ToolCalls, StrictToolsBindOnlyAfterTheMark) {
+  for (const ToolCallFormat& format : tool_call_formats()) {
+    if (format.style == ToolCallFormat::Style::kHarmony) continue;
+    std::string call = kCalls.at(std::string(format.name));
+    if (format.name == "llama3") call = "<|python_tag|>" + call;
+    Grammar grammar = grammar_of(tool_call_grammar(format, tools(true), {}).value());
+    EXPECT_TRUE(grammar.matches("Just text.")) << format.name;
+    EXPECT_TRUE(grammar.matches("I look. " + call)) << format.name;
+    std::string wrong = call;
+    wrong.replace(wrong.find("3"), 1, "x");
+    EXPECT_FALSE(grammar.matches(wrong)) << format.name;
+  }
+  Tool patterned{"f", Json::parse(R"({"type":"object","properties":{"a":{"type":"string",
+      "pattern":"^b+$"}}})"),
+                 true};
+  auto refused = tool_call_grammar(*find_tool_call_format("glm", {}).value(),
+                                   std::vector{patterned}, {.required = true});
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("f/properties/a: pattern"), std::string::npos);
+}
+
+TEST(ToolCalls, FormatsAreFoundByNameAndByTemplate) {
+  EXPECT_EQ((*find_tool_call_format("hermes", {}))->name, "qwen");
+  EXPECT_EQ(*find_tool_call_format("none", "<tool_call></tool_call>"), nullptr);
+  EXPECT_EQ(*find_tool_call_format("auto", "{{ messages }}"), nullptr);
+  auto wrong = find_tool_call_format("nothing", {});
+  ASSERT_FALSE(wrong);
+  EXPECT_NE(wrong.error().message.find("kimi_k2"), std::string::npos);
+  EXPECT_FALSE(find_tool_call_format("", {}));
+  EXPECT_FALSE(find_reasoning_format("", {}));
+  REQUIRE_SHARED("data/chat-templates");
+  const std::map<std::string, std::pair<std::string, std::string>> expected = {
+      {"Qwen-Qwen2.5-7B-Instruct", {"qwen", ""}},
+      {"Qwen-Qwen3-0.6B", {"qwen", "qwen3"}},
+      {"Qwen3-Coder", {"qwen3_coder", ""}},
+      {"meta-llama-Llama-3.1-8B-Instruct", {"llama3", ""}},
+      {"meta-llama-Llama-3.2-3B-Instruct", {"llama3", ""}},
+      {"deepseek-ai-DeepSeek-V3.1", {"deepseekv31", "qwen3"}},
+      {"llama-cpp-deepseek-r1", {"deepseekv3", "qwen3"}},
+      {"GLM-4.6", {"glm45", "qwen3"}},
+      {"GLM-4.7-Flash", {"glm45", "qwen3"}},
+      {"Kimi-K2-Instruct", {"kimi_k2", ""}},
+      {"Kimi-K2-Thinking", {"kimi_k2", "qwen3"}},
+      {"MiniMax-M2", {"minimax-m2", "qwen3"}},
+      {"openai-gpt-oss-120b", {"gpt-oss", "gpt-oss"}},
+      {"google-gemma-2-2b-it", {"", ""}},
+      {"microsoft-Phi-3.5-mini-instruct", {"", ""}}};
+  for (const auto& [file, names] : expected) {
+    std::string source =
+        read_file(test::shared_path("data/chat-templates/" + file + ".jinja")).value();
+    ChatSyntax syntax = find_chat_syntax("auto", "auto", source).value();
+    EXPECT_EQ(syntax.tool_calls == nullptr ? "" : syntax.tool_calls->name, names.first) << file;
+    EXPECT_EQ(syntax.reasoning == nullptr ? "" : syntax.reasoning->name, names.second) << file;
+  }
+}
+
+MessageParserOptions thinking(ReasoningStart start, const char* format = "qwen3") {
+  MessageParserOptions options = with_tools("qwen");
+  options.syntax.reasoning = find_reasoning_format(format, {}).value();
+  options.start = start;
+  return options;
+}
+
+TEST(Reasoning, IsTakenApartWhereverItBegins) {
+  struct Case {
+    ReasoningStart start;
+    std::string text, reasoning, content;
+  };
+  const std::vector<Case> cases = {
+      {ReasoningStart::kInside, "\nHm. </th\n</think>\n\nYes", "Hm. </th", "Yes"},
+      {ReasoningStart::kInside, "<think>Hm.</think>Yes", "Hm.", "Yes"},
+      {ReasoningStart::kInside, "only thoughts \n", "only thoughts", ""},
+      {ReasoningStart::kInside, "</think> Yes", "", "Yes"},
+      {ReasoningStart::kOutside, "<think>Yes</think>", "", "<think>Yes</think>"},
+      {ReasoningStart::kMark, "\n<think>Hm.</think>Yes <think>", "Hm.", "Yes <think>"},
+      {ReasoningStart::kMark, " <thin>Yes", "", " <thin>Yes"},
+      {ReasoningStart::kMark, "<thi", "", "<thi"}};
+  for (const Case& c : cases) {
+    for (size_t bytes : {size_t{1}, size_t{3}, size_t{100}}) {
+      Read got = read(thinking(c.start), c.text, bytes);
+      EXPECT_EQ(got.reasoning, c.reasoning) << c.text;
+      EXPECT_EQ(got.content, c.content) << c.text;
+    }
+  }
+  Read call = read(thinking(ReasoningStart::kInside), "Hm." + kCalls.at("qwen"), 2);
+  EXPECT_EQ(call.reasoning, "Hm.");
+  EXPECT_EQ(call.calls.size(), 1u);
+}
+
+TEST(Reasoning, ThePromptSaysHowAnAnswerBegins) {
+  const ReasoningFormat& qwen = **find_reasoning_format("qwen3", {});
+  EXPECT_EQ(reasoning_start(qwen, "...assistant\n<think>\n"), ReasoningStart::kInside);
+  EXPECT_EQ(reasoning_start(qwen, "...\n<think>\n\n</think>\n\n"), ReasoningStart::kOutside);
+  EXPECT_EQ(reasoning_start(qwen, "say <think> assistant\n"), ReasoningStart::kMark);
+  const ReasoningFormat& r1 = **find_reasoning_format("deepseek-r1", {});
+  EXPECT_EQ(reasoning_start(r1, "assistant\n"), ReasoningStart::kInside);
+}
+
+TEST(Reasoning, AGrammarBeginsAfterIt) {
+  const ReasoningFormat& qwen = **find_reasoning_format("qwen3", {});
+  const Json digit = {{"type", "regex"}, {"pattern", "[0-9]"}};
+  auto after = [&](ReasoningStart start) {
+    return grammar_of(grammar_after_reasoning(qwen, start, digit));
+  };
+  EXPECT_TRUE(after(ReasoningStart::kInside).matches("Hm, 5?</think>\n\n7"));
+  EXPECT_FALSE(after(ReasoningStart::kInside).matches("7"));
+  EXPECT_TRUE(after(ReasoningStart::kOutside).matches("7"));
+  EXPECT_FALSE(after(ReasoningStart::kOutside).matches_prefix("H"));
+  EXPECT_TRUE(after(ReasoningStart::kMark).matches("7"));
+  EXPECT_TRUE(after(ReasoningStart::kMark).matches("\n<think>Hm</think>7"));
+  EXPECT_FALSE(after(ReasoningStart::kMark).matches_prefix("Hm"));
+}
+
+TEST(Harmony, ChannelsAreReasoningContentAndCalls) {
+  MessageParserOptions options = with_tools("gpt-oss");
+  options.syntax.reasoning = find_reasoning_format("gpt-oss", {}).value();
+  std::string text =
+      "<|channel|>analysis<|message|>Hm. 1 < 2<|end|><|start|>assistant<|channel|>commentary"
+      "<|message|>I look.<|end|><|start|>assistant to=functions.now<|channel|>commentary json"
+      "<|message|>{}<|call|><|start|>assistant<|channel|>final<|message|>Hello<|return|>";
+  for (size_t bytes : {size_t{1}, size_t{6}, size_t{1000}}) {
+    Read got = read(options, text, bytes);
+    EXPECT_EQ(got.reasoning, "Hm. 1 < 2");
+    EXPECT_EQ(got.content, "I look.Hello");
+    ASSERT_EQ(got.calls.size(), 1u);
+    EXPECT_EQ(got.calls[0].name, "now");
+    EXPECT_EQ(got.calls[0].arguments, "{}");
+    EXPECT_EQ(read(options, "plain text", bytes).content, "plain text");
+  }
+  const ReasoningFormat& format = *options.syntax.reasoning;
+  Json answer = answer_grammar(format, {{"type", "regex"}, {"pattern", "[0-9]"}});
+  Grammar grammar = grammar_of(grammar_after_reasoning(format, ReasoningStart::kMark, answer));
+  EXPECT_TRUE(
+      grammar.matches("<|channel|>analysis<|message|>Hm<|end|><|start|>assistant"
+                      "<|channel|>final<|message|>7"));
+  EXPECT_TRUE(grammar.matches("<|channel|>final<|message|>7"));
+  EXPECT_FALSE(grammar.matches("7"));
+}
+
+TEST(StructuralFormat, HoldsEveryKindOfSource) {
+  using Kind = GrammarSource::Kind;
+  auto matches = [](Kind kind, std::string text, const std::string& what) {
+    auto format = structural_format({.kind = kind, .text = std::move(text)});
+    EXPECT_TRUE(format);
+    return grammar_of(*format).matches(what);
+  };
+  EXPECT_TRUE(matches(Kind::kRegex, "a+", "aa"));
+  EXPECT_TRUE(matches(Kind::kEbnf, "root ::= \"x\"", "x"));
+  EXPECT_TRUE(matches(Kind::kJsonObject, "", "{\"a\":1}"));
+  EXPECT_TRUE(matches(Kind::kJsonSchema, R"({"const":1})", "1"));
+  EXPECT_TRUE(matches(Kind::kChoices, R"(["p","q"])", "q"));
+  EXPECT_TRUE(matches(Kind::kStructuralTag,
+                      R"({"structures":[{"begin":"<f>","schema":{"const":1},"end":"</f>"}],
+                          "triggers":["<f"]})",
+                      "so <f>1</f>"));
+  EXPECT_FALSE(structural_format({.kind = Kind::kJsonSchema, .text = "{"}));
+  EXPECT_FALSE(structural_format({.kind = Kind::kChoices, .text = "[1]"}));
+}
+
+}  // namespace
+}  // namespace banyan
