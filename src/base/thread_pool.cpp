@@ -24,6 +24,23 @@ using std::chrono::steady_clock;
 constexpr auto kPollTime = std::chrono::microseconds(50);
 constexpr int kPollsPerClock = 64;  // between two looks at the clock: about a microsecond
 
+// Moves a driver that the system has put beside a worker to where none is, if it may go there, and
+// leaves it free to be moved again: a worker that is tied to its processor cannot go, and the
+// system may leave two threads on one for a second and more.
+template <class Places>
+void leave_workers(const Places& places) {
+  cpu_set_t allowed, free;
+  CPU_ZERO(&allowed);
+  if (::sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return;
+  free = allowed;
+  for (size_t worker = 1; worker < places.size(); ++worker) {
+    int processor = places[worker].processor.load(std::memory_order_relaxed);
+    if (processor >= 0 && processor < CPU_SETSIZE) CPU_CLR(processor, &free);
+  }
+  if (CPU_COUNT(&free) == 0 || ::sched_setaffinity(0, sizeof(free), &free) != 0) return;
+  ::sched_setaffinity(0, sizeof(allowed), &allowed);
+}
+
 }  // namespace
 
 int usable_processors() {
@@ -110,7 +127,15 @@ void ThreadPool::run(FunctionRef<void(int)> job) {
   uint32_t finished = finished_.value.load(std::memory_order_relaxed);
   running_.store(static_cast<int>(threads_.size()), std::memory_order_relaxed);
   jobs_.advance();
-  places_[0].processor.store(::sched_getcpu(), std::memory_order_relaxed);
+  // Only after a move: the workers' places lie in their caches.
+  int processor = ::sched_getcpu();
+  if (processor != places_[0].processor.load(std::memory_order_relaxed)) {
+    places_[0].processor.store(processor, std::memory_order_relaxed);
+    if (shares_processor()) {
+      leave_workers(places_);
+      places_[0].processor.store(::sched_getcpu(), std::memory_order_relaxed);
+    }
+  }
   job(0);
   wait_for_change(finished_, finished);
 }

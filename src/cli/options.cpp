@@ -63,6 +63,8 @@ void add_model_options(CLI::App& app, EngineConfig& config, const std::string& l
   app.add_option("--threads", config.threads, "Threads that compute; 0: one per processor")
       ->check(CLI::Range(0, 1024))
       ->type_name("N");
+  app.add_flag("!--no-pin-threads", config.pin_threads,
+               "Let the system move threads between processors, even where there is one for each");
   app.add_option("--kernels", config.kernels,
                  "Instruction set; auto: the best that this processor has")
       ->check(CLI::IsMember({"auto", "portable", "avx2", "avx512", "avx512_bf16", "amx"}))

@@ -20,8 +20,8 @@ class App;
 namespace banyan::cli {
 
 // --model, --gguf, --dtype, --quantization and its overrides, --threads, --kernels, --load-format,
-// --context-length and --log-level, with the names that other engines have for them. The last one
-// takes effect while parsing; `log_level` is what holds without it.
+// --no-pin-threads, --context-length and --log-level, with the names that other engines have for
+// them. The last one takes effect while parsing; `log_level` is what holds without it.
 void add_model_options(CLI::App& app, EngineConfig& config, const std::string& log_level = "warn");
 
 // --quantization-override, for the formats of single matrices.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/affinity.h"
 #include "base/error.h"
 #include "engine/memory_plan.h"
 #include "kernels/select.h"
@@ -51,6 +52,7 @@ Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
   std::unique_ptr<Runner> runner(new Runner);
   runner->kernels_ = TRY(select_kernels(config.kernels));
   runner->threads_ = std::make_unique<ThreadPool>(thread_count(config));
+  if (config.pin_threads) pin_workers(*runner->threads_);
   runner->model_ = TRY(load_model({.folder = config.model_path,
                                    .gguf = config.gguf_path,
                                    .dtype = config.dtype,
