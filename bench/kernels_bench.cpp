@@ -1,6 +1,6 @@
 // Kernels at the shapes of Qwen3-0.6B, next to what the machine can do: every result carries
-// `of_limit`, its fraction of the read bandwidth (one row) or of the fused multiply-add rate (512
-// rows) that plain loops reach in the same program on the same number of threads.
+// `of_limit`, its fraction of the read bandwidth (one row) or of the rate of its table's products
+// (more rows) that `banyan bench machine` measures, taken in the same program on as many threads.
 //
 //   kernels_bench --benchmark_filter='bf16.*/rows:1/threads:2'
 #include <benchmark/benchmark.h>
@@ -10,9 +10,11 @@
 #include <chrono>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <random>
 #include <vector>
 
+#include "base/affinity.h"
 #include "base/memory.h"
 #include "kernels/select.h"
 #include "quant/formats.h"
@@ -29,60 +31,27 @@ double seconds_of(const auto& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// The limits are the best of many short runs: other programs can only make a run slower.
-constexpr int kRuns = 200;
-
-// Several sequential streams side by side read faster than one.
-double read_bytes_per_second(ThreadPool& threads) {
-  constexpr int64_t kWords = int64_t{1} << 20;  // of a run, which no cache holds when it returns
-  constexpr int64_t kStreams = 4;
-  std::vector<uint64_t> memory(kBeyondCaches / sizeof(uint64_t), 1);
-  double best = 1e9;
-  for (int run = 0; run < kRuns; ++run) {
-    const uint64_t* words = memory.data() + run * kWords % std::ssize(memory);
-    auto read = [&](int64_t begin, int64_t end) {
-      uint64_t sums[kStreams] = {};
-      for (int64_t i = begin; i < end; i += 8) {
-        for (int64_t s = 0; s < kStreams; ++s) {
-          for (int64_t word = 0; word < 8; ++word)
-            sums[s] += words[s * kWords / kStreams + i + word];
-        }
-      }
-      benchmark::DoNotOptimize(sums);
-    };
-    best = std::min(best, seconds_of([&] { threads.parallel_for(kWords / kStreams, 8, read); }));
-  }
-  return static_cast<double>(kWords * sizeof(uint64_t)) / best;
-}
-
-double flops_per_second(ThreadPool& threads) {
-  constexpr int kChains = 12, kSteps = 50'000, kLanes = 16;
-  using Lanes = float __attribute__((vector_size(kLanes * sizeof(float))));
-  auto multiply = [&](int) {
-    Lanes sums[kChains] = {}, factor = Lanes{} + 0.5f, term = Lanes{} + 1.0f;
-    benchmark::DoNotOptimize(factor);
-    for (int step = 0; step < kSteps; ++step) {
-#pragma GCC unroll 12
-      for (Lanes& sum : sums) sum = sum * factor + term;
-    }
-    for (Lanes& sum : sums) benchmark::DoNotOptimize(sum);
-  };
-  double best = 1e9;
-  for (int run = 0; run < kRuns; ++run) {
-    best = std::min(best, seconds_of([&] { threads.run(multiply); }));
-  }
-  return 2.0 * kChains * kLanes * kSteps * threads.size() / best;
-}
-
 struct Machine {
-  explicit Machine(int workers) : threads(workers) {
-    bytes_per_second = read_bytes_per_second(threads);
-    flops = flops_per_second(threads);
-    fmt::print("{} threads: reads {:.1f} GB/s, multiplies and adds {:.0f} GFLOP/s\n", workers,
-               bytes_per_second / 1e9, flops / 1e9);
+  explicit Machine(int workers) : threads(workers) { pin_workers(threads); }
+
+  const MachineLimits& limits(const KernelTable& table) {
+    auto it = measured.find(&table);
+    if (it == measured.end()) {
+      constexpr double kSeconds = 0.1;
+      MachineLimits found = LimitMeter(threads, kSeconds).limits(limit_probes(table));
+      auto rate = [&](Operand operand) {
+        return found.operations_per_s[static_cast<size_t>(operand)] / 1e9;
+      };
+      fmt::print("{}, {} threads: reads {:.1f} GB/s, f32 {:.0f}, bf16 {:.0f}, int8 {:.0f} G/s\n",
+                 table.name, threads.size(), found.bytes_per_s / 1e9, rate(Operand::kF32),
+                 rate(Operand::kBF16), rate(Operand::kInt8));
+      it = measured.emplace(&table, found).first;
+    }
+    return it->second;
   }
+
   ThreadPool threads;
-  double bytes_per_second, flops;
+  std::map<const KernelTable*, MachineLimits> measured;
 };
 
 Machine& machine(int workers) {
@@ -98,33 +67,45 @@ std::vector<float> random_values(int64_t count) {
   return values;
 }
 
+// What a kernel costs, and which limit it is held against.
+struct Cost {
+  double bytes, flops;
+  std::optional<Operand> operand;  // of its products; none: it is bound by the bytes
+};
+
 // Runs the benchmark and reports the rates of its fastest iteration.
-void measure(benchmark::State& state, const Machine& limits, double bytes, double flops,
-             bool streams, const auto& iteration) {
+void measure(benchmark::State& state, const MachineLimits& limits, const Cost& cost,
+             const auto& iteration) {
   double best = 1e9;
   for (auto _ : state) best = std::min(best, seconds_of(iteration));
-  state.counters["GB/s"] = bytes / best / 1e9;
-  state.counters["GFLOP/s"] = flops / best / 1e9;
+  state.counters["GB/s"] = cost.bytes / best / 1e9;
+  state.counters["GFLOP/s"] = cost.flops / best / 1e9;
   state.counters["of_limit"] =
-      streams ? bytes / best / limits.bytes_per_second : flops / best / limits.flops;
+      cost.operand ? cost.flops / best / limits.operations_per_s[static_cast<size_t>(*cost.operand)]
+                   : cost.bytes / best / limits.bytes_per_s;
+}
+
+// One row is bound by the bytes.
+std::optional<Operand> products_of(int64_t rows, Operand operand) {
+  return rows == 1 ? std::nullopt : std::optional(operand);
 }
 
 void gemm(benchmark::State& state, const KernelTable* table, const WeightFormat* format, int64_t n,
           int64_t k) {
   int64_t rows = state.range(0);
-  Machine& limits = machine(static_cast<int>(state.range(1)));
+  Machine& m = machine(static_cast<int>(state.range(1)));
   const GemmKernel& kernel = table->*format->kernel;
   int64_t group = format->name.ends_with("4") ? 32 : (format->name == "fp8" ? 128 : k);
   // As many copies of the matrix as do not fit in the caches together, as a model's layers do not.
   size_t bytes = kernel.packed_bytes(n, k, group);
   size_t copies = rows <= 32 ? kBeyondCaches / bytes + 1 : 1;
   MemoryBlock packed(copies * bytes),
-      workspace(kernel.workspace_bytes(rows, 1, k, group, limits.threads.size()));
+      workspace(kernel.workspace_bytes(rows, 1, k, group, m.threads.size()));
   std::memset(packed.data(), 0x11, packed.size());  // pages that are never written are all one page
   auto x = random_values(rows * k);
   std::vector<float> y(rows * n);
   GemmPart part = {.row_count = static_cast<int32_t>(rows)};
-  GemmArgs args = {.launch = {.threads = &limits.threads},
+  GemmArgs args = {.launch = {.threads = &m.threads},
                    .x = x.data(),
                    .x_stride = k,
                    .x_rows = rows,
@@ -138,7 +119,8 @@ void gemm(benchmark::State& state, const KernelTable* table, const WeightFormat*
                    .workspace = workspace.data()};
   size_t copy = 0;
   auto products = static_cast<double>(rows * n * k);
-  measure(state, limits, static_cast<double>(bytes), 2 * products, rows == 1, [&] {
+  Cost cost = {static_cast<double>(bytes), 2 * products, products_of(rows, format->operand)};
+  measure(state, m.limits(*table), cost, [&] {
     part.weight = packed.data() + copy * bytes;
     copy = (copy + 1) % copies;
     kernel.run(args);
@@ -149,7 +131,7 @@ void gemm(benchmark::State& state, const KernelTable* table, const WeightFormat*
 void attention(benchmark::State& state, const KernelTable* table) {
   constexpr int64_t kHeads = 16, kKvHeads = 8, kDim = 128, kPage = 64;
   int64_t rows = state.range(0), context = state.range(2);
-  Machine& limits = machine(static_cast<int>(state.range(1)));
+  Machine& m = machine(static_cast<int>(state.range(1)));
   int64_t pages = (context + kPage - 1) / kPage;
   std::vector<int32_t> page_table(pages);
   for (int64_t p = 0; p < pages; ++p) page_table[p] = static_cast<int32_t>(pages - 1 - p);
@@ -161,7 +143,7 @@ void attention(benchmark::State& state, const KernelTable* table) {
   std::vector<float> out(q.size());
   SpanArgs span = {.row_count = static_cast<int32_t>(rows),
                    .first_position = static_cast<int32_t>(context - rows)};
-  AttentionArgs args = {.launch = {.threads = &limits.threads},
+  AttentionArgs args = {.launch = {.threads = &m.threads},
                         .q = q.data(),
                         .q_row_stride = kHeads * kDim,
                         .k_pool = k.data(),
@@ -179,15 +161,17 @@ void attention(benchmark::State& state, const KernelTable* table) {
   auto earlier = static_cast<double>(context - rows), own = static_cast<double>(rows + 1) / 2;
   double flops = 4 * static_cast<double>(rows * kHeads * kDim) * (earlier + own);
   auto bytes = static_cast<double>(context * kKvHeads * kDim * 2 * 2);
-  measure(state, limits, bytes, flops, rows == 1, [&] { table->attention(args); });
+  measure(state, m.limits(*table), {bytes, flops, products_of(rows, Operand::kBF16)},
+          [&] { table->attention(args); });
 }
 
 // The same over latents that 16 heads share, in the sizes of DeepSeek and Ling: of_limit is of the
-// rate of f32 throughout, since the work for one token and key is 34,816 operations on 1,152 bytes.
+// rate of products throughout, since the work for one token and key is 34,816 operations on 1,152
+// bytes.
 void latent_attention(benchmark::State& state, const KernelTable* table) {
   constexpr int64_t kHeads = 16, kWidth = 576, kRank = 512, kPage = 64;
   int64_t rows = state.range(0), context = state.range(2);
-  Machine& limits = machine(static_cast<int>(state.range(1)));
+  Machine& m = machine(static_cast<int>(state.range(1)));
   int64_t pages = (context + kPage - 1) / kPage;
   std::vector<int32_t> page_table(pages);
   for (int64_t p = 0; p < pages; ++p) page_table[p] = static_cast<int32_t>(pages - 1 - p);
@@ -197,7 +181,7 @@ void latent_attention(benchmark::State& state, const KernelTable* table) {
   std::vector<float> out(rows * kHeads * kRank);
   SpanArgs span = {.row_count = static_cast<int32_t>(rows),
                    .first_position = static_cast<int32_t>(context - rows)};
-  LatentAttentionArgs args = {.launch = {.threads = &limits.threads},
+  LatentAttentionArgs args = {.launch = {.threads = &m.threads},
                               .q = q.data(),
                               .q_row_stride = kHeads * kWidth,
                               .pool = pool.data(),
@@ -214,7 +198,8 @@ void latent_attention(benchmark::State& state, const KernelTable* table) {
   auto earlier = static_cast<double>(context - rows), own = static_cast<double>(rows + 1) / 2;
   double flops = 2 * static_cast<double>(rows * kHeads * (kWidth + kRank)) * (earlier + own);
   auto bytes = static_cast<double>(context * kWidth) * sizeof(BFloat16);
-  measure(state, limits, bytes, flops, false, [&] { table->latent_attention(args); });
+  measure(state, m.limits(*table), {bytes, flops, Operand::kBF16},
+          [&] { table->latent_attention(args); });
 }
 
 // Gate and up of the 256 experts of Ling-mini-2.0, `rows` tokens with eight of them each, spread
@@ -222,12 +207,12 @@ void latent_attention(benchmark::State& state, const KernelTable* table) {
 void experts(benchmark::State& state, const KernelTable* table, const WeightFormat* format) {
   constexpr int64_t kExperts = 256, kTopK = 8, kN = 1024, kK = 2048;
   int64_t rows = state.range(0);
-  Machine& limits = machine(static_cast<int>(state.range(1)));
+  Machine& m = machine(static_cast<int>(state.range(1)));
   const GemmKernel& kernel = table->*format->kernel;
   int64_t group = format->quantised ? 32 : kK;
   size_t bytes = kernel.packed_bytes(kN, kK, group);
   MemoryBlock packed(kExperts * bytes),
-      workspace(kernel.workspace_bytes(rows, 1, kK, group, limits.threads.size()));
+      workspace(kernel.workspace_bytes(rows, 1, kK, group, m.threads.size()));
   std::memset(packed.data(), 0x11, packed.size());
   auto x = random_values(rows * kK);
   std::vector<float> y(rows * kTopK * kN);
@@ -236,31 +221,32 @@ void experts(benchmark::State& state, const KernelTable* table, const WeightForm
   std::vector<int32_t> sources(rows * kTopK);
   for (int64_t i = 0; i < rows * kTopK; ++i) sources[i] = static_cast<int32_t>(i % rows);
   int64_t first = 0;
-  measure(state, limits, static_cast<double>(used * bytes),
-          2.0 * static_cast<double>(rows * kTopK * kN * kK), rows == 1, [&] {
-            for (int64_t e = 0; e < used; ++e) {
-              auto begin = static_cast<int32_t>(rows * kTopK * e / used);
-              auto end = static_cast<int32_t>(rows * kTopK * (e + 1) / used);
-              parts[e] = {.weight = packed.data() + (first + e) % kExperts * bytes,
-                          .row_begin = begin,
-                          .row_count = end - begin};
-            }
-            first += used;
-            kernel.run({.launch = {.threads = &limits.threads},
-                        .x = x.data(),
-                        .x_stride = kK,
-                        .x_rows = rows,
-                        .segment_stride = kK,
-                        .x_index = sources.data(),
-                        .parts = parts.data(),
-                        .part_count = std::ssize(parts),
-                        .y = y.data(),
-                        .y_stride = kN,
-                        .n = kN,
-                        .k = kK,
-                        .group = group,
-                        .workspace = workspace.data()});
-          });
+  Cost cost = {static_cast<double>(used * bytes), 2.0 * static_cast<double>(rows * kTopK * kN * kK),
+               products_of(rows, format->operand)};
+  measure(state, m.limits(*table), cost, [&] {
+    for (int64_t e = 0; e < used; ++e) {
+      auto begin = static_cast<int32_t>(rows * kTopK * e / used);
+      auto end = static_cast<int32_t>(rows * kTopK * (e + 1) / used);
+      parts[e] = {.weight = packed.data() + (first + e) % kExperts * bytes,
+                  .row_begin = begin,
+                  .row_count = end - begin};
+    }
+    first += used;
+    kernel.run({.launch = {.threads = &m.threads},
+                .x = x.data(),
+                .x_stride = kK,
+                .x_rows = rows,
+                .segment_stride = kK,
+                .x_index = sources.data(),
+                .parts = parts.data(),
+                .part_count = std::ssize(parts),
+                .y = y.data(),
+                .y_stride = kN,
+                .n = kN,
+                .k = kK,
+                .group = group,
+                .workspace = workspace.data()});
+  });
 }
 
 // A prompt of `rows` tokens, or one token of a sequence, through the recurrence of a layer with 16
@@ -270,7 +256,7 @@ void experts(benchmark::State& state, const KernelTable* table, const WeightForm
 void recurrence(benchmark::State& state, const KernelTable* table, bool delta) {
   constexpr int64_t kHeads = 16, kDim = 128, kWidth = kHeads * kDim;
   int64_t rows = state.range(0);
-  Machine& limits = machine(static_cast<int>(state.range(1)));
+  Machine& m = machine(static_cast<int>(state.range(1)));
   constexpr int64_t kStateFloats = kHeads * kDim * kDim;
   int64_t slots = rows == 1 ? kBeyondCaches / (kStateFloats * sizeof(float)) : 1;
   std::vector<float> states(slots * kStateFloats);
@@ -282,7 +268,7 @@ void recurrence(benchmark::State& state, const KernelTable* table, bool delta) {
   int32_t slot = 0, prompt = rows == 1 ? 0 : static_cast<int32_t>(rows);
   SpanArgs span = {.row_count = static_cast<int32_t>(rows), .first_position = rows == 1 ? 1 : 0};
   auto fill = [&](auto args) {
-    args.launch = {.threads = &limits.threads};
+    args.launch = {.threads = &m.threads};
     args.q = q.data();
     args.k = k.data();
     args.v = v.data();
@@ -296,7 +282,8 @@ void recurrence(benchmark::State& state, const KernelTable* table, bool delta) {
     return args;
   };
   auto flops = static_cast<double>((delta ? 6 : 4) * rows * kStateFloats);
-  measure(state, limits, 2.0 * kStateFloats * sizeof(float), flops, rows == 1, [&] {
+  Cost cost = {2.0 * kStateFloats * sizeof(float), flops, products_of(rows, Operand::kF32)};
+  measure(state, m.limits(*table), cost, [&] {
     if (delta) {
       table->delta_attention(fill(DeltaAttentionArgs{.decay = decay.data(), .beta = beta.data()}));
     } else {

@@ -30,7 +30,9 @@ struct WeightSummary {
   int64_t matrices = 0;  // in memory, where those in braces are one
   std::string stored;    // "bf16", "fp8, blocks of 128 x 128"
   std::string memory;    // "bf16", "int4, groups of 32"
+  std::string format;    // of memory, without the groups: "int4"
   bool exact = true;     // memory holds the numbers that are stored
+  double share = 1;      // of the tokens that pass through; 0: rows of it are only looked up
   int64_t parameters = 0;
   int64_t bytes = 0;  // in memory
 };
@@ -55,7 +57,9 @@ struct EngineInfo {
   int64_t attention_flops_per_key = 0;  // for one token, per earlier token it looks at
   int64_t state_bytes_per_token = 0;
   int64_t state_bytes_per_window_token = 0;  // of states that keep a window only
+  int64_t window_tokens = 0;                 // of the longest window; 0: no state has one
   int64_t state_bytes_per_sequence = 0;      // of recurrent state, and of each snapshot of it
+  std::string state_format;                  // of what grows with the tokens: "bf16"; "" if none
 
   std::string kernels;  // the table in use, "avx512"
   int threads = 0;

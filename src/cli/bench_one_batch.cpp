@@ -3,10 +3,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <memory>
+#include <optional>
 
+#include "base/affinity.h"
 #include "base/error.h"
 #include "base/quote.h"
+#include "base/thread_pool.h"
 #include "cli/batch_run.h"
 #include "cli/format.h"
 #include "cli/machine.h"
@@ -14,6 +18,8 @@
 #include "cli/progress.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
+#include "engine/work.h"
+#include "kernels/select.h"
 
 namespace banyan::cli {
 namespace {
@@ -28,14 +34,28 @@ struct Options {
   int64_t output_len = 64;
   int repeat = 1;
   uint64_t seed = 0;
+  bool no_limits = false;
   bool json = false;
+};
+
+// One kind of step: how fast it went, what a token costs, and the part of the machine's limit that
+// was reached.
+struct Rate {
+  double tokens_per_s = 0;
+  double bytes_per_token = 0, flops_per_token = 0;
+  std::optional<double> fraction;
+
+  double bytes_per_s() const { return tokens_per_s * bytes_per_token; }
+  double flops_per_s() const { return tokens_per_s * flops_per_token; }
 };
 
 struct Measurement {
   BatchShape shape;
-  double prefill_tokens_per_s = 0, prefill_flops_per_s = 0;
-  // Not there when output_len is 1.
-  std::optional<double> decode_tokens_per_s, decode_flops_per_s, decode_bytes_per_s;
+  Rate prefill;
+  std::optional<Rate> decode;  // not there when output_len is 1
+
+  double decode_tokens_per_s() const { return decode ? decode->tokens_per_s : 0; }
+  double prefill_tokens_per_s() const { return prefill.tokens_per_s; }
 };
 
 Result<std::vector<BatchShape>> read_shapes(const Options& o) {
@@ -49,9 +69,9 @@ Result<std::vector<BatchShape>> read_shapes(const Options& o) {
   return shapes;
 }
 
-// Loads an engine with room for the largest of `shapes`; sets the sizes in `config`.
-Result<std::unique_ptr<Engine>> load_engine(EngineConfig& config, const Options& o,
-                                            const std::vector<BatchShape>& shapes) {
+// Sets the sizes in `config` so that there is room for the largest of `shapes`.
+Result<EngineInfo> choose_sizes(EngineConfig& config, const Options& o,
+                                const std::vector<BatchShape>& shapes) {
   config.total_tokens_max = config.page_size_tokens;  // only the model's own limits matter here
   EngineInfo info = TRY(inspect_model(config));
   if (o.input_len + o.output_len > info.context_length_tokens) {
@@ -65,35 +85,42 @@ Result<std::unique_ptr<Engine>> load_engine(EngineConfig& config, const Options&
         std::max(config.total_tokens_max, batch_tokens(shape, config, info.context_length_tokens));
   }
   config.radix_cache = false;  // every run computes its prompts
+  return info;
+}
+
+Result<std::unique_ptr<Engine>> load_engine(const EngineConfig& config) {
   ProgressLine progress("loading");
   return Engine::load(config, progress.load_progress());
 }
 
-// Rates of one run. A token costs two flops per weight that it passes through, and attention over
-// the tokens before it; only the last prompt token passes through the output head. A decode step
-// reads the weights once and every sequence's states.
-Measurement rates(const EngineInfo& info, const BatchShape& shape, const BatchTiming& timing) {
-  auto batch = static_cast<double>(shape.batch_size);
-  auto input = static_cast<double>(shape.input_len);
-  auto steps = static_cast<double>(timing.decode_steps);
-  auto tokens = static_cast<double>(timing.decode_tokens);
-  double per_key = static_cast<double>(info.attention_flops_per_key);
-  double head = 2 * static_cast<double>(info.vocabulary) * static_cast<double>(info.hidden);
-  double token_flops = 2 * static_cast<double>(info.parameters_active);
+// The limit is whichever takes longer: reading the bytes or computing the products.
+Rate rate_of(const Work& work, double tokens, double seconds,
+             const std::optional<MachineLimits>& limits) {
+  Rate rate{.tokens_per_s = tokens / seconds,
+            .bytes_per_token = work.bytes / tokens,
+            .flops_per_token = work.all_operations() / tokens};
+  if (limits) {
+    double least =
+        std::max(work.bytes / limits->bytes_per_s, work.seconds(limits->operations_per_s));
+    rate.fraction = least / seconds;
+  }
+  return rate;
+}
 
-  Measurement m{.shape = shape};
-  m.prefill_tokens_per_s = batch * input / timing.prefill_s;
-  m.prefill_flops_per_s =
-      batch * (input * (token_flops - head) + head + per_key * input * (input + 1) / 2) /
-      timing.prefill_s;
+Measurement rates(const EngineInfo& info, const BatchShape& shape, const BatchTiming& timing,
+                  const std::optional<MachineLimits>& limits) {
+  Work prefill = prompt_work(info, shape.batch_size, shape.input_len);
+  auto prompt_tokens = static_cast<double>(shape.batch_size * shape.input_len);
+  Measurement m{.shape = shape,
+                .prefill = rate_of(prefill, prompt_tokens, timing.prefill_s, limits)};
   if (timing.decode_steps == 0) return m;
   // Over the steps a context grows from input + 1 to input + steps tokens.
-  double context = input + (steps + 1) / 2;
-  m.decode_tokens_per_s = tokens / timing.decode_s;
-  m.decode_flops_per_s = tokens * (token_flops + per_key * context) / timing.decode_s;
-  m.decode_bytes_per_s = (steps * static_cast<double>(info.weight_bytes_streamed) +
-                          tokens * context * static_cast<double>(info.state_bytes_per_token)) /
-                         timing.decode_s;
+  auto steps = static_cast<double>(timing.decode_steps);
+  double context = static_cast<double>(shape.input_len) + (steps + 1) / 2;
+  Work decode = decode_work(info, shape.batch_size, context);
+  // Of a batch whose prompts end one after another, some steps have fewer sequences.
+  double tokens_per_step = static_cast<double>(timing.decode_tokens) / steps;
+  m.decode = rate_of(decode, tokens_per_step, timing.decode_s / steps, limits);
   return m;
 }
 
@@ -103,13 +130,25 @@ Measurement median(std::vector<Measurement> runs) {
   std::ranges::nth_element(runs, middle, {}, &Measurement::decode_tokens_per_s);
   Measurement result = *middle;
   std::ranges::nth_element(runs, middle, {}, &Measurement::prefill_tokens_per_s);
-  result.prefill_tokens_per_s = middle->prefill_tokens_per_s;
-  result.prefill_flops_per_s = middle->prefill_flops_per_s;
+  result.prefill = middle->prefill;
   return result;
 }
 
+// About a second. Before the model is loaded, because it takes memory.
+Result<std::optional<MachineLimits>> measure_limits(const Options& o, const EngineInfo& info) {
+  constexpr double kSeconds = 0.04;
+  if (o.no_limits) return std::nullopt;
+  ProgressLine progress("measuring the machine");
+  progress.show("");
+  ThreadPool threads(info.threads);
+  if (o.config.pin_threads) pin_workers(threads);
+  const KernelTable* kernels = TRY(select_kernels(info.kernels));
+  return LimitMeter(threads, kSeconds).limits(limit_probes(*kernels));
+}
+
 Result<std::vector<Measurement>> measure(Engine& engine, const EngineConfig& config,
-                                         const std::vector<BatchShape>& shapes, const Options& o) {
+                                         const std::vector<BatchShape>& shapes, const Options& o,
+                                         const std::optional<MachineLimits>& limits) {
   ProgressLine progress("bench");
   progress.show("warming up");
   BatchShape warm_up{shapes[0].batch_size, std::min<int64_t>(o.input_len, 32),
@@ -121,7 +160,7 @@ Result<std::vector<Measurement>> measure(Engine& engine, const EngineConfig& con
     for (int i = 0; i < o.repeat; ++i) {
       progress.show(fmt::format("batch size {}, run {} of {}", shape.batch_size, i + 1, o.repeat));
       BatchTiming timing = TRY(run_batch(engine, config, shape, o.seed));
-      runs.push_back(rates(engine.info(), shape, timing));
+      runs.push_back(rates(engine.info(), shape, timing, limits));
     }
     results.push_back(median(std::move(runs)));
   }
@@ -132,21 +171,42 @@ Json optional_json(std::optional<double> value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-Json to_json(const EngineInfo& info, const Options& o, const std::vector<Measurement>& results) {
+// Null for what was not measured.
+Json rates_json(const Measurement& m) {
+  auto decode = [&](auto value) { return m.decode ? Json(value(*m.decode)) : Json(nullptr); };
+  return {{"batch_size", m.shape.batch_size},
+          {"input_len", m.shape.input_len},
+          {"output_len", m.shape.output_len},
+          {"prefill_tokens_per_s", m.prefill.tokens_per_s},
+          {"prefill_bytes_per_token", m.prefill.bytes_per_token},
+          {"prefill_flops_per_token", m.prefill.flops_per_token},
+          {"prefill_flops_per_s", m.prefill.flops_per_s()},
+          {"prefill_fraction", optional_json(m.prefill.fraction)},
+          {"decode_tokens_per_s", decode([](const Rate& r) { return r.tokens_per_s; })},
+          {"decode_bytes_per_token", decode([](const Rate& r) { return r.bytes_per_token; })},
+          {"decode_flops_per_token", decode([](const Rate& r) { return r.flops_per_token; })},
+          {"decode_bytes_per_s", decode([](const Rate& r) { return r.bytes_per_s(); })},
+          {"decode_flops_per_s", decode([](const Rate& r) { return r.flops_per_s(); })},
+          {"decode_fraction", decode([](const Rate& r) { return optional_json(r.fraction); })}};
+}
+
+Json limits_json(const std::optional<MachineLimits>& limits) {
+  if (!limits) return nullptr;
+  auto rate = [&](Operand operand) {
+    return limits->operations_per_s[static_cast<size_t>(operand)];
+  };
+  return {{"read_bytes_per_s", limits->bytes_per_s},
+          {"f32_flops_per_s", rate(Operand::kF32)},
+          {"bf16_flops_per_s", rate(Operand::kBF16)},
+          {"int8_ops_per_s", rate(Operand::kInt8)}};
+}
+
+Json to_json(const EngineInfo& info, const Options& o, const std::optional<MachineLimits>& limits,
+             const std::vector<Measurement>& results) {
   Json list = Json::array();
-  for (const Measurement& m : results) {
-    list.push_back({{"batch_size", m.shape.batch_size},
-                    {"input_len", m.shape.input_len},
-                    {"output_len", m.shape.output_len},
-                    {"prefill_tokens_per_s", m.prefill_tokens_per_s},
-                    {"decode_tokens_per_s", optional_json(m.decode_tokens_per_s)},
-                    {"prefill_flops_per_s", m.prefill_flops_per_s},
-                    {"decode_flops_per_s", optional_json(m.decode_flops_per_s)},
-                    {"decode_bytes_per_s", optional_json(m.decode_bytes_per_s)},
-                    {"prefill_fraction", nullptr},
-                    {"decode_fraction", nullptr}});
-  }
+  for (const Measurement& m : results) list.push_back(rates_json(m));
   return {{"machine", describe_machine(info)},
+          {"limits", limits_json(limits)},
           {"model",
            {{"path", o.config.model_path},
             {"family", info.architecture},
@@ -159,36 +219,58 @@ Json to_json(const EngineInfo& info, const Options& o, const std::vector<Measure
 }
 
 std::string table(const std::vector<Measurement>& results) {
-  auto cell = [](std::optional<double> value, double unit) {
-    return value ? fmt::format("{:.1f}", *value / unit) : std::string("-");
-  };
   auto row = [](auto&&... cells) {
-    return fmt::format("{:>10} {:>9} {:>10} | {:>14} {:>9} | {:>13} {:>8} {:>9}\n", cells...);
+    return fmt::format(
+        "{:>5} {:>6} {:>6} |{:>9} {:>12} {:>8} {:>6} |{:>9} {:>9} {:>12} {:>6} {:>6}\n", cells...);
   };
-  std::string text = row("batch size", "input len", "output len", "prefill tok/s", "GFLOP/s",
-                         "decode tok/s", "GB/s", "GFLOP/s");
+  auto cell = [](double value, double unit) {
+    double x = value / unit;
+    return fmt::format("{:.{}f}", x, x < 10 ? 3 : 1);
+  };
+  auto part = [](std::optional<double> fraction) {
+    return fraction ? fmt::format("{:.2f}", *fraction) : std::string("-");
+  };
+  std::string text = fmt::format("{:19} |{:^38} |{:^46}\n", "", "prefill", "decode");
+  text += row("batch", "input", "output", "tokens/s", "GFLOP/token", "GFLOP/s", "limit", "tokens/s",
+              "MB/token", "GFLOP/token", "GB/s", "limit");
   for (const Measurement& m : results) {
+    std::array<std::string, 5> decode;
+    decode.fill("-");
+    if (const auto& d = m.decode) {
+      decode = {cell(d->tokens_per_s, 1), cell(d->bytes_per_token, 1e6),
+                cell(d->flops_per_token, 1e9), cell(d->bytes_per_s(), 1e9), part(d->fraction)};
+    }
     text += row(m.shape.batch_size, m.shape.input_len, m.shape.output_len,
-                cell(m.prefill_tokens_per_s, 1), cell(m.prefill_flops_per_s, 1e9),
-                cell(m.decode_tokens_per_s, 1), cell(m.decode_bytes_per_s, 1e9),
-                cell(m.decode_flops_per_s, 1e9));
+                cell(m.prefill.tokens_per_s, 1), cell(m.prefill.flops_per_token, 1e9),
+                cell(m.prefill.flops_per_s(), 1e9), part(m.prefill.fraction), decode[0], decode[1],
+                decode[2], decode[3], decode[4]);
   }
   return text;
+}
+
+std::string describe(const MachineLimits& limits) {
+  return fmt::format(
+      "limits: reads {:.1f} GB/s; products of f32 {:.0f}, bf16 {:.0f}, int8 {:.0f} G/s",
+      limits.bytes_per_s / 1e9, limits.operations_per_s[0] / 1e9, limits.operations_per_s[1] / 1e9,
+      limits.operations_per_s[2] / 1e9);
 }
 
 Result<int> bench(const Options& o) {
   std::vector<BatchShape> shapes = TRY(read_shapes(o));
   EngineConfig config = o.config;
-  std::unique_ptr<Engine> engine = TRY(load_engine(config, o, shapes));
-  std::vector<Measurement> results = TRY(measure(*engine, config, shapes, o));
+  EngineInfo info = TRY(choose_sizes(config, o, shapes));
+  std::optional<MachineLimits> limits = TRY(measure_limits(o, info));
+  std::unique_ptr<Engine> engine = TRY(load_engine(config));
+  std::vector<Measurement> results = TRY(measure(*engine, config, shapes, o, limits));
   if (o.json) {
-    fmt::print("{}\n", dump_json(to_json(engine->info(), o, results)));
+    fmt::print("{}\n", dump_json(to_json(engine->info(), o, limits, results)));
     return kExitSuccess;
   }
   write_stdout(table(results));
   Json machine = describe_machine(engine->info());
-  fmt::print(stderr, "{}{}, {} threads, {} kernels{}\n", dim(), machine["cpu"].get<std::string>(),
-             engine->info().threads, engine->info().kernels, undim());
+  fmt::print(stderr, "{}{}, {} threads, {} kernels\n{}{}", dim(), machine["cpu"].get<std::string>(),
+             engine->info().threads, engine->info().kernels, limits ? describe(*limits) + "\n" : "",
+             undim());
   return kExitSuccess;
 }
 
@@ -206,7 +288,10 @@ VerbAction declare(CLI::App& app) {
       ->check(CLI::Range(1, 1000))
       ->type_name("N");
   app.add_option("--seed", o->seed, "Draws other prompts")->check(check_seed)->type_name("S");
-  app.add_flag("--json", o->json, "Print one JSON object: machine, model, results");
+  app.add_flag("--no-limits", o->no_limits,
+               "Leave the machine's limits unmeasured, which takes a second, and with them the "
+               "fractions of them");
+  app.add_flag("--json", o->json, "Print one JSON object: machine, limits, model, results");
   add_model_options(app, o->config);
   o->config.running_max = 1;
   return [o] { return bench(*o); };
@@ -220,9 +305,12 @@ const Verb kBenchOneBatchVerb = {
     "  banyan bench one-batch --model folder-with-config.json --load-format dummy --json\n"
     "\n"
     "Prefill is timed from submission until every sequence has its first token, decode over the\n"
-    "steps after that. GB/s counts the weights and states that decode reads. prefill_fraction and\n"
-    "decode_fraction in the JSON are parts of the machine's own limit; they are null until that\n"
-    "has been measured.\n",
+    "steps after that. What a token costs follows from the model's shapes: bytes are the weights\n"
+    "that a step reads, once for all its sequences, and the states; operations are the products\n"
+    "with weights and of attention. The limit is the time that these bytes or these products,\n"
+    "whichever take longer, would need at what `bench machine` measures; in the table and in\n"
+    "prefill_fraction and decode_fraction it stands as a part of the time they took: more than 1\n"
+    "for a model that the caches hold.\n",
     declare};
 
 }  // namespace banyan::cli

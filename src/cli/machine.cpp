@@ -24,13 +24,18 @@ std::string processor_name() {
 
 }  // namespace
 
-Json describe_machine(const EngineInfo& engine) {
+Json describe_machine() {
   int64_t memory_bytes = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
   return {{"cpu", processor_name()},
           {"processors", usable_processors()},
-          {"threads", engine.threads},
-          {"kernels", engine.kernels},
           {"memory_bytes", memory_bytes}};
+}
+
+Json describe_machine(const EngineInfo& engine) {
+  Json machine = describe_machine();
+  machine["threads"] = engine.threads;
+  machine["kernels"] = engine.kernels;
+  return machine;
 }
 
 void raise_descriptor_limit() {

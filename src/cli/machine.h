@@ -6,8 +6,9 @@
 
 namespace banyan::cli {
 
-// {cpu, processors, threads, kernels, memory_bytes}: the processor's name, how many this process
-// may use, and what `engine` uses of it.
+// {cpu, processors, memory_bytes}: the processor's name and how many this process may use.
+Json describe_machine();
+// The same with what `engine` uses of it: threads, kernels.
 Json describe_machine(const EngineInfo& engine);
 
 // Allows this process as many open files as it may have: a connection is one, and the usual soft

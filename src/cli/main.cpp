@@ -20,7 +20,7 @@
 namespace banyan::cli {
 namespace {
 
-constexpr std::array<const Verb*, 12> kVerbs = {
+constexpr std::array<const Verb*, 13> kVerbs = {
     &kRunVerb,            //
     &kServeVerb,          //
     &kGenerateVerb,       //
@@ -29,6 +29,7 @@ constexpr std::array<const Verb*, 12> kVerbs = {
     &kDetokenizeVerb,     //
     &kInspectVerb,        //
     &kQuantizeVerb,       //
+    &kBenchMachineVerb,   //
     &kBenchOneBatchVerb,  //
     &kBenchPrefixCacheVerb,
     &kBenchServingVerb,

@@ -27,8 +27,8 @@ struct Verb {
 };
 
 extern const Verb kRunVerb, kServeVerb, kGenerateVerb, kScoreVerb, kTokenizeVerb, kDetokenizeVerb,
-    kInspectVerb, kQuantizeVerb, kBenchOneBatchVerb, kBenchPrefixCacheVerb, kBenchServingVerb,
-    kEvalVerb;
+    kInspectVerb, kQuantizeVerb, kBenchMachineVerb, kBenchOneBatchVerb, kBenchPrefixCacheVerb,
+    kBenchServingVerb, kEvalVerb;
 
 constexpr int kExitSuccess = 0;
 constexpr int kExitFailure = 1;      // the model, the machine or the system refused

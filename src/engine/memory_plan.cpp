@@ -10,6 +10,7 @@
 #include "kernels/select.h"
 #include "ops/linear.h"
 #include "ops/rowwise.h"
+#include "quant/formats.h"
 
 namespace banyan {
 namespace {
@@ -141,7 +142,13 @@ Result<EngineInfo> plan_memory(const EngineConfig& config, const LoadedModel& mo
   info.state_bytes_per_sequence = static_cast<int64_t>(state_bytes_per_slot(model.states));
   info.state_bytes_per_window_token =
       static_cast<int64_t>(state_bytes_per_window_token(model.states));
+  for (const StateSpec& state : model.states) {
+    if (state.unit != StateUnit::kPage || !info.state_format.empty()) continue;
+    const WeightFormat* format = format_of(state.dtype);
+    if (format != nullptr) info.state_format = format->name;
+  }
   StateClasses classes = classify_states(model.states, config.page_size_tokens);
+  info.window_tokens = classes.window_tokens;
   int64_t alignment = classes.resume_alignment_tokens;
   info.prefill_rows_max = (config.chunked_prefill_tokens + alignment - 1) / alignment * alignment;
   if (info.prefill_rows_max != config.chunked_prefill_tokens) {

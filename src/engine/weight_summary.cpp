@@ -74,7 +74,9 @@ std::vector<WeightSummary> summarise_weights(std::span<const MatrixRecord> matri
                       .matrices = 1,
                       .stored = stored_as(record.parts),
                       .memory = in_memory(record),
+                      .format = std::string(record.form.format->name),
                       .exact = is_exact(record),
+                      .share = record.share,
                       .bytes = record.bytes};
     for (const MatrixRecord::Part& part : record.parts)
       one.parameters += part.rows * record.columns;

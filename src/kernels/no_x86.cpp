@@ -3,7 +3,7 @@
 
 namespace banyan::x86 {
 
-std::vector<const KernelTable*> runnable_tables() {
+std::vector<MeasuredTable> runnable_tables() {
   return {};
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/check.h"
 #include "base/error.h"
 #include "kernels/portable/portable.h"
 #include "kernels/x86/x86.h"
@@ -15,9 +16,9 @@ namespace {
 // Names that are a table on some machine: refused here with a better reason than "unknown".
 constexpr std::array<std::string_view, 4> kOtherMachines = {"avx2", "avx512", "avx512_bf16", "amx"};
 
-std::vector<const KernelTable*> tables() {
-  std::vector<const KernelTable*> all = {&portable::table()};
-  for (const KernelTable* table : x86::runnable_tables()) all.push_back(table);
+std::vector<MeasuredTable> tables() {
+  std::vector<MeasuredTable> all = {{&portable::table(), &portable::limit_probes()}};
+  for (const MeasuredTable& table : x86::runnable_tables()) all.push_back(table);
   return all;
 }
 
@@ -32,10 +33,10 @@ GemmKernel measuring_gemm(const GemmKernel& like) {
 }  // namespace
 
 Result<const KernelTable*> select_kernels(std::string_view name) {
-  std::vector<const KernelTable*> all = tables();
-  if (name == "auto") return all.back();
-  for (const KernelTable* table : all) {
-    if (table->name == name) return table;
+  std::vector<MeasuredTable> all = tables();
+  if (name == "auto") return all.back().table;
+  for (const MeasuredTable& one : all) {
+    if (one.table->name == name) return one.table;
   }
   std::string usable = fmt::format("auto, {}", fmt::join(available_kernels(), ", "));
   if (std::ranges::find(kOtherMachines, name) != kOtherMachines.end()) {
@@ -47,8 +48,15 @@ Result<const KernelTable*> select_kernels(std::string_view name) {
 
 std::vector<std::string> available_kernels() {
   std::vector<std::string> names;
-  for (const KernelTable* table : tables()) names.emplace_back(table->name);
+  for (const MeasuredTable& one : tables()) names.emplace_back(one.table->name);
   return names;
+}
+
+const LimitProbes& limit_probes(const KernelTable& table) {
+  std::vector<MeasuredTable> all = tables();
+  auto it = std::ranges::find(all, &table, &MeasuredTable::table);
+  CHECK(it != all.end(), "{}", table.name);
+  return *it->limits;
 }
 
 KernelTable measuring_kernels(const KernelTable& like) {

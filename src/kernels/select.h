@@ -7,6 +7,7 @@
 
 #include "banyan/status.h"
 #include "kernels/kernel_table.h"
+#include "kernels/limits.h"
 
 namespace banyan {
 
@@ -17,6 +18,9 @@ Result<const KernelTable*> select_kernels(std::string_view name);
 
 // The names that select_kernels accepts on this machine, slowest first, without "auto".
 std::vector<std::string> available_kernels();
+
+// What the instruction set of a table that select_kernels gave can reach at most.
+const LimitProbes& limit_probes(const KernelTable& table);
 
 // A table whose kernels do nothing, with the packed sizes of `like`: a forward pass over it
 // allocates what a real one would, which is how the step arena is sized.

@@ -15,18 +15,18 @@ constexpr RandomCodes kRandomMxfp4 = {.clear = 0xf0, .deviation = 2.93f};
 constexpr RandomCodes kRandomFp8 = {.clear = 0x40, .set = 0x30, .deviation = 1.16f};
 
 constexpr std::array kFormats = {
-    WeightFormat{"f32", DType::kF32, &KernelTable::gemm_f32},
-    WeightFormat{"bf16", DType::kBF16, &KernelTable::gemm_bf16},
-    WeightFormat{"f16", DType::kF16, &KernelTable::gemm_f16},
-    WeightFormat{"int8", DType::kI8, &KernelTable::gemm_int8, true, quantise_int8, 0, 1,
-                 kRandomInt8},
-    WeightFormat{"int4", DType::kU8, &KernelTable::gemm_int4, true, quantise_int4, 32, 1,
-                 kRandomInt4},
-    WeightFormat{"uint4", DType::kU8, &KernelTable::gemm_uint4, true},
-    WeightFormat{"mxfp4", DType::kU8, &KernelTable::gemm_mxfp4, true, quantise_mxfp4, 32, 1,
-                 kRandomMxfp4},
-    WeightFormat{"fp8", DType::kF8E4M3, &KernelTable::gemm_fp8, true, quantise_fp8, kFp8Block,
-                 kFp8Block, kRandomFp8},
+    WeightFormat{"f32", DType::kF32, &KernelTable::gemm_f32, Operand::kF32},
+    WeightFormat{"bf16", DType::kBF16, &KernelTable::gemm_bf16, Operand::kBF16},
+    WeightFormat{"f16", DType::kF16, &KernelTable::gemm_f16, Operand::kF32},
+    WeightFormat{"int8", DType::kI8, &KernelTable::gemm_int8, Operand::kInt8, true, quantise_int8,
+                 0, 1, kRandomInt8},
+    WeightFormat{"int4", DType::kU8, &KernelTable::gemm_int4, Operand::kInt8, true, quantise_int4,
+                 32, 1, kRandomInt4},
+    WeightFormat{"uint4", DType::kU8, &KernelTable::gemm_uint4, Operand::kInt8, true},
+    WeightFormat{"mxfp4", DType::kU8, &KernelTable::gemm_mxfp4, Operand::kInt8, true,
+                 quantise_mxfp4, 32, 1, kRandomMxfp4},
+    WeightFormat{"fp8", DType::kF8E4M3, &KernelTable::gemm_fp8, Operand::kBF16, true, quantise_fp8,
+                 kFp8Block, kFp8Block, kRandomFp8},
 };
 
 template <class Match>

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "kernels/kernel_table.h"
+#include "kernels/operand.h"
 #include "quant/codes.h"
 
 namespace banyan {
@@ -23,6 +24,7 @@ struct WeightFormat {
   std::string_view name;  // "bf16"
   DType element;          // of the rows that its kernel packs: elements, or codes of one byte each
   GemmKernel KernelTable::* kernel;
+  Operand operand;         // the narrowest that its kernels round activations and weights to
   bool quantised = false;  // whether groups of columns have scales
 
   // Makes its codes from f32 rows; null if only checkpoints have them.

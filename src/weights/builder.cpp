@@ -169,10 +169,12 @@ void WeightLoader::pack(std::span<MatrixSource> sources, PackedMatrix& matrix) {
   }
 }
 
-void WeightLoader::record(std::span<const MatrixSource> sources, const PackedMatrix& matrix) {
+void WeightLoader::record(std::span<const MatrixSource> sources, const PackedMatrix& matrix,
+                          double share) {
   MatrixRecord record{.form = {matrix.format, matrix.group},
                       .columns = matrix.columns,
-                      .bytes = static_cast<int64_t>(matrix.bytes)};
+                      .bytes = static_cast<int64_t>(matrix.bytes),
+                      .share = share};
   for (const MatrixSource& source : sources) {
     record.parts.push_back({.name = source.name,
                             .rows = source.rows,
@@ -243,7 +245,7 @@ PackedMatrix Builder::matrix(std::initializer_list<MatrixPart> parts, int64_t co
   matrix.bytes =
       (options.kernels->*matrix.format->kernel).packed_bytes(matrix.rows, columns, matrix.group);
   loader_->pack(sources, matrix);
-  loader_->record(sources, matrix);
+  loader_->record(sources, matrix, use == MatrixUse::kLookUp ? 0 : share_.mean);
   WeightCounts& counts = loader_->counts_;
   counts.parameters += matrix.rows * columns;
   counts.bytes += static_cast<int64_t>(matrix.bytes);

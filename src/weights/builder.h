@@ -77,6 +77,7 @@ struct MatrixRecord {
   MatrixForm form;
   int64_t columns = 0;
   int64_t bytes = 0;  // in memory
+  double share = 1;   // of the tokens that pass through it; 0: only looked up
 };
 
 struct LoadOptions {
@@ -120,7 +121,7 @@ class WeightLoader {
   std::optional<StoredMatrix> claim_matrix(const std::string& name, int64_t rows, int64_t columns);
   bool is_zero_bias(const TensorInfo& tensor) const;
   void pack(std::span<MatrixSource> sources, PackedMatrix& matrix);
-  void record(std::span<const MatrixSource> sources, const PackedMatrix& matrix);
+  void record(std::span<const MatrixSource> sources, const PackedMatrix& matrix, double share);
   void report_progress(int64_t bytes);
   // Counts a weight that `share` of the tokens pass through.
   void count_active(int64_t parameters, int64_t bytes, const TokenShare& share);

@@ -19,6 +19,7 @@ const std::vector<Words> kVerbs = {{"run"},
                                    {"tokenize"},
                                    {"detokenize"},
                                    {"inspect"},
+                                   {"bench", "machine"},
                                    {"bench", "one-batch"},
                                    {"bench", "prefix-cache"}};
 
@@ -30,7 +31,7 @@ TEST(Arguments, HelpOfEveryVerbShowsExamplesAndDefaults) {
     EXPECT_EQ(result.exit_code, 0) << name;
     EXPECT_EQ(result.err, "") << name;
     EXPECT_NE(result.out.find("Examples:\n  "), std::string::npos) << result.out;
-    if (name == "bench prefix-cache") continue;  // which needs no model
+    if (name == "bench prefix-cache" || name == "bench machine") continue;  // without a model
     EXPECT_NE(result.out.find("banyan " + name + " --model"), std::string::npos) << result.out;
     EXPECT_NE(result.out.find("=auto"), std::string::npos) << result.out;
     EXPECT_NE(result.out.find("--log-level"), std::string::npos) << result.out;

@@ -1,6 +1,7 @@
 // Every verb on models that work: what is on stdout, and that nothing else is.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "cli/program.h"
@@ -288,7 +289,7 @@ TEST(BenchOneBatch, JsonHasThePromisedFields) {
   Json json = parse_output(run_program(
       on_golden({"bench", "one-batch"}, {"--batch-size", "1,3", "--input-len", "20", "--output-len",
                                          "5", "--repeat", "2", "--json"})));
-  EXPECT_EQ(keys(json), (Words{"machine", "model", "repeat", "results"}));
+  EXPECT_EQ(keys(json), (Words{"machine", "limits", "model", "repeat", "results"}));
   EXPECT_EQ(json["machine"]["threads"], 1);
   ASSERT_EQ(json["results"].size(), 2u);
   for (const Json& result : json["results"]) {
@@ -296,20 +297,56 @@ TEST(BenchOneBatch, JsonHasThePromisedFields) {
     EXPECT_EQ(result["output_len"], 5);
     EXPECT_GT(result["prefill_tokens_per_s"], 0);
     EXPECT_GT(result["decode_tokens_per_s"], 0);
-    EXPECT_EQ(result["prefill_fraction"], nullptr);
-    EXPECT_EQ(result["decode_fraction"], nullptr);
+    for (const char* kind : {"prefill", "decode"}) {
+      SCOPED_TRACE(kind);
+      double rate = result[std::string(kind) + "_tokens_per_s"];
+      double flops = result[std::string(kind) + "_flops_per_token"];
+      EXPECT_GT(flops, 0);
+      EXPECT_NEAR(result[std::string(kind) + "_flops_per_s"], rate * flops, rate * flops * 1e-9);
+      EXPECT_GT(result[std::string(kind) + "_fraction"], 0);
+    }
+    EXPECT_GT(result["decode_bytes_per_token"], 0);
   }
+  EXPECT_GT(json["limits"]["read_bytes_per_s"], 1e8);
+  EXPECT_GT(json["limits"]["bf16_flops_per_s"], 1e8);
   EXPECT_EQ(json["results"][1]["batch_size"], 3);
 }
 
 TEST(BenchOneBatch, FillsTheContextAndLeavesOutDecode) {
-  ProgramResult full = run_program(on_golden(
-      {"bench", "one-batch"}, {"--batch-size", "4", "--input-len", "200", "--output-len", "56"}));
+  ProgramResult full =
+      run_program(on_golden({"bench", "one-batch"}, {"--batch-size", "4", "--input-len", "200",
+                                                     "--output-len", "56", "--no-limits"}));
   EXPECT_EQ(full.exit_code, 0) << full.err;
-  Json json = parse_output(
-      run_program(on_golden({"bench", "one-batch"}, {"--batch-size", "2", "--input-len", "9",
-                                                     "--output-len", "1", "--json"})));
+  Json json = parse_output(run_program(on_golden(
+      {"bench", "one-batch"},
+      {"--batch-size", "2", "--input-len", "9", "--output-len", "1", "--no-limits", "--json"})));
   EXPECT_EQ(json["results"][0]["decode_tokens_per_s"], nullptr);
+  EXPECT_EQ(json["results"][0]["prefill_fraction"], nullptr);
+  EXPECT_EQ(json["limits"], nullptr);
+}
+
+TEST(BenchMachine, MeasuresEveryLimitOnOneAndTwoThreads) {
+  Words words = {"bench", "machine", "--threads", "2", "--seconds", "0.001"};
+  ProgramResult text = run_program(words);
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  words.push_back("--json");
+  Json json = parse_output(run_program(words));
+  EXPECT_EQ(json["threads"], (Json{1, 2}));
+  Json names = Json::array();
+  for (const Json& limit : json["limits"]) {
+    std::string name = limit["name"];
+    EXPECT_NE(text.out.find(name), std::string::npos) << name;
+    names.push_back(name);
+    ASSERT_EQ(limit["values"].size(), 2u) << name;
+    if (name == "bytes ahead") continue;
+    for (double value : limit["values"]) EXPECT_GT(value, 0) << name;
+  }
+  EXPECT_EQ(names[0], "read, plain loop");
+  EXPECT_EQ(names.back(), "barrier");
+  ASSERT_FALSE(json["bounds"].empty());
+  for (const Json& bound : json["bounds"]) {
+    EXPECT_NE(std::ranges::find(names, bound["limit"]), names.end()) << bound;
+  }
 }
 
 TEST(BenchPrefixCache, ReplaysByPolicyAndCapacity) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/kernel_table.h"
+#include "kernels/limits.h"
 
 namespace banyan::portable {
 
@@ -39,5 +40,6 @@ void delta_gates(const DeltaGatesArgs& args);
 void short_conv(const ShortConvArgs& args);
 
 const KernelTable& table();
+const LimitProbes& limit_probes();
 
 }  // namespace banyan::portable

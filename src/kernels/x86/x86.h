@@ -4,16 +4,15 @@
 #include <vector>
 
 #include "kernels/kernel_table.h"
+#include "kernels/limits.h"
 
 namespace banyan::x86 {
 
 // To be used only where runnable_tables() has them.
-extern const KernelTable kAvx2;
-extern const KernelTable kAvx512;
-extern const KernelTable kAvx512Bf16;
-extern const KernelTable kAmx;
+extern const KernelTable kAvx2, kAvx512, kAvx512Bf16, kAmx;
+extern const LimitProbes kAvx2Limits, kAvx512Limits, kAvx512Bf16Limits, kAmxLimits;
 
 // The tables that this processor and operating system can run, slowest first.
-std::vector<const KernelTable*> runnable_tables();
+std::vector<MeasuredTable> runnable_tables();
 
 }  // namespace banyan::x86

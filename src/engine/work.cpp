@@ -1,0 +1,105 @@
+#include "engine/work.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "quant/formats.h"
+
+namespace banyan {
+namespace {
+
+double& operations_of(Work& work, const std::string& format_name) {
+  const WeightFormat* format = format_named(format_name);
+  Operand operand = format == nullptr ? Operand::kF32 : format->operand;
+  return work.operations[static_cast<size_t>(operand)];
+}
+
+// An output head is as large as the embedding that it may be tied to, and by itself.
+bool is_head(const EngineInfo& info, const WeightSummary& w) {
+  return w.matrices == 1 && w.share == 1 && w.parameters == info.vocabulary * info.hidden;
+}
+
+// Products of `rows` tokens with the weights, of which `head_rows` reach the output head.
+void add_products(const EngineInfo& info, double rows, double head_rows, Work& work) {
+  double counted = 0;
+  for (const WeightSummary& w : info.weights) {
+    double active = w.share * static_cast<double>(w.parameters);
+    counted += active;
+    operations_of(work, w.format) += 2 * active * (is_head(info, w) ? head_rows : rows);
+  }
+  // Vectors, and matrices that were derived while loading.
+  double rest = std::max(0.0, static_cast<double>(info.parameters_active) - counted);
+  operations_of(work, info.state_format) += 2 * rest * rows;
+}
+
+// The part of what looks back that does so within a window only; its layers are taken for alike.
+double windowed_part(const EngineInfo& info) {
+  auto all = static_cast<double>(info.state_bytes_per_token);
+  return all > 0 ? static_cast<double>(info.state_bytes_per_window_token) / all : 0;
+}
+
+// How many keys a token sees that has `context` tokens up to itself, on average over the layers.
+double keys_seen(const EngineInfo& info, double context) {
+  double windowed = windowed_part(info);
+  if (windowed == 0) return context;
+  double window = std::min(context, static_cast<double>(info.window_tokens));
+  return (1 - windowed) * context + windowed * window;
+}
+
+void add_attention(const EngineInfo& info, double keys, Work& work) {
+  operations_of(work, info.state_format) +=
+      static_cast<double>(info.attention_flops_per_key) * keys;
+}
+
+// The weights that a step of `rows` tokens reads: of experts those that any of the tokens meets.
+double weight_bytes_read(const EngineInfo& info, double rows) {
+  auto bytes = static_cast<double>(info.weight_bytes_streamed);
+  for (const WeightSummary& w : info.weights) {
+    if (w.share >= 1) continue;
+    bytes += static_cast<double>(w.bytes) * (1 - w.share - std::pow(1 - w.share, rows));
+  }
+  return bytes;
+}
+
+}  // namespace
+
+double Work::all_operations() const {
+  double sum = 0;
+  for (double count : operations) sum += count;
+  return sum;
+}
+
+double Work::seconds(const std::array<double, kOperands>& operations_per_s) const {
+  double sum = 0;
+  for (size_t i = 0; i < operations.size(); ++i) sum += operations[i] / operations_per_s[i];
+  return sum;
+}
+
+Work prompt_work(const EngineInfo& info, int64_t sequences, int64_t tokens) {
+  auto prompts = static_cast<double>(sequences), length = static_cast<double>(tokens);
+  Work work{.bytes = weight_bytes_read(info, prompts * length)};
+  add_products(info, prompts * length, prompts, work);
+  double keys = 0;
+  if (info.state_bytes_per_window_token == 0) {
+    keys = length * (length + 1) / 2;
+  } else {
+    for (int64_t position = 0; position < tokens; ++position) {
+      keys += keys_seen(info, static_cast<double>(position + 1));
+    }
+  }
+  add_attention(info, prompts * keys, work);
+  return work;
+}
+
+Work decode_work(const EngineInfo& info, int64_t sequences, double context) {
+  auto rows = static_cast<double>(sequences);
+  // A recurrent state is read and written.
+  double states = keys_seen(info, context) * static_cast<double>(info.state_bytes_per_token) +
+                  2 * static_cast<double>(info.state_bytes_per_sequence);
+  Work work{.bytes = weight_bytes_read(info, rows) + rows * states};
+  add_products(info, rows, rows, work);
+  add_attention(info, rows * keys_seen(info, context), work);
+  return work;
+}
+
+}  // namespace banyan
