@@ -24,6 +24,14 @@ using std::chrono::steady_clock;
 constexpr auto kPollTime = std::chrono::microseconds(50);
 constexpr int kPollsPerClock = 64;  // between two looks at the clock: about a microsecond
 
+// Writes only what has changed: the others read it at every job.
+void note_place(std::atomic<int>& place) {
+  int processor = ::sched_getcpu();
+  if (place.load(std::memory_order_relaxed) != processor) {
+    place.store(processor, std::memory_order_relaxed);
+  }
+}
+
 // Moves a driver that the system has put beside a worker to where none is, if it may go there, and
 // leaves it free to be moved again: a worker that is tied to its processor cannot go, and the
 // system may leave two threads on one for a second and more.
@@ -127,14 +135,10 @@ void ThreadPool::run(FunctionRef<void(int)> job) {
   uint32_t finished = finished_.value.load(std::memory_order_relaxed);
   running_.store(static_cast<int>(threads_.size()), std::memory_order_relaxed);
   jobs_.advance();
-  // Only after a move: the workers' places lie in their caches.
-  int processor = ::sched_getcpu();
-  if (processor != places_[0].processor.load(std::memory_order_relaxed)) {
-    places_[0].processor.store(processor, std::memory_order_relaxed);
-    if (shares_processor()) {
-      leave_workers(places_);
-      places_[0].processor.store(::sched_getcpu(), std::memory_order_relaxed);
-    }
+  note_place(places_[0].processor);
+  if (shares_processor()) {
+    leave_workers(places_);
+    note_place(places_[0].processor);
   }
   job(0);
   wait_for_change(finished_, finished);
@@ -144,7 +148,7 @@ void ThreadPool::work(int worker) {
   for (uint32_t seen = 0;; ++seen) {
     wait_for_change(jobs_, seen);
     if (stopping_.load(std::memory_order_relaxed)) return;
-    places_[worker].processor.store(::sched_getcpu(), std::memory_order_relaxed);
+    note_place(places_[worker].processor);
     (*job_)(worker);
     if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) finished_.advance();
   }
