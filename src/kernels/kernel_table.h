@@ -181,8 +181,9 @@ struct PageWriteArgs {
 // missing; with soft_cap > 0 a score x becomes soft_cap * tanh(x / soft_cap). The keys and values
 // of the span itself are already in the pools.
 //
-// The key axis is cut at absolute multiples of a fixed tile, so a row's result depends neither on
-// the span that it came in nor on the page size.
+// Keys are cut at absolute multiples of a tile: spans and page sizes change no bit. Tables that
+// have products of bf16 pairs round q and w to bf16 over a bf16 pool if head_dim is a multiple
+// of 32.
 struct AttentionArgs {
   Launch launch = {};
   const float* q = nullptr;  // [rows, q_heads, head_dim], heads dense inside a row

@@ -1,11 +1,11 @@
 // Attention over pages and the writing of pages; the formulas' sources are in
 // portable/attention.cpp.
 //
-// Up to kQueriesMax queries of one key-value head (rows of a span times the heads of its group) run
-// together, so that a tile of keys and values is read once for all of them. The key axis is cut at
-// absolute multiples of kTile, and sums start anew at absolute multiples of kPart: a query's parts
-// are merged in ascending order, whether one worker computed them or several. Within a tile a query
-// takes exactly its visible keys, in ascending order, so neither its neighbours nor unwritten
+// Up to Form::kQueries queries of one key-value head (rows of a span times the heads of its group)
+// run together, so that a tile of keys and values is read once for all of them. The key axis is cut
+// at absolute multiples of kTile, and sums start anew at absolute multiples of kPart: a query's
+// parts are merged in ascending order, whether one worker computed them or several. Within a tile a
+// query takes exactly its visible keys, in ascending order, so neither its neighbours nor unwritten
 // memory reach its result.
 #pragma once
 
@@ -36,14 +36,14 @@ struct AttentionItem {
 };
 
 // Calls body(item) for all items in order and returns the work of all.
-template <class Body>
+template <class Form, class Body>
 static inline int64_t for_items(const AttentionArgs& a, const Body& body) {
   int64_t group = a.q_heads / a.kv_heads, start = 0;
   for (int64_t s = 0; s < a.span_count; ++s) {
     const SpanArgs& span = a.spans[s];
     int64_t queries = span.row_count * group;
-    for (int64_t first = 0; first < queries; first += kQueriesMax) {
-      int64_t count = queries - first < kQueriesMax ? queries - first : kQueriesMax;
+    for (int64_t first = 0; first < queries; first += Form::kQueries) {
+      int64_t count = queries - first < Form::kQueries ? queries - first : Form::kQueries;
       int64_t position = span.first_position + first / group;
       int64_t first_key = a.window > 0 && position >= a.window ? position - a.window + 1 : 0;
       int64_t end_key = span.first_position + (first + count - 1) / group + 1;
@@ -84,7 +84,7 @@ struct PartialSums {
   static int64_t floats(int64_t count, int64_t width) { return count * (width + 2); }
 };
 
-template <class V, class S>
+template <class Form>
 inline void start_queries(const AttentionArgs& a, const AttentionItem& item, Queries& queries) {
   int64_t group = a.q_heads / a.kv_heads;
   queries.count = item.count;
@@ -93,16 +93,14 @@ inline void start_queries(const AttentionArgs& a, const AttentionItem& item, Que
     int64_t head = item.kv_head * group + (item.first + i) % group;
     int64_t position = item.span->first_position + row;
     const float* q = a.q + (item.span->row_begin + row) * a.q_row_stride + head * a.head_dim;
-    float* to = queries.q + i * queries.width;
-    for (int64_t c = a.head_dim; c < queries.width; ++c) to[working_place<V, S>(c)] = 0;
-    for (int64_t c = 0; c < a.head_dim; ++c) to[working_place<V, S>(c)] = q[c];
+    Form::start_query(q, a.head_dim, i, queries);
     queries.first_key[i] = a.window > 0 && position >= a.window ? position - a.window + 1 : 0;
     queries.end_key[i] = position + 1;
   }
 }
 
 // The rows of the keys of `range` in the tile that starts at position `start`.
-template <class V, class S>
+template <class S>
 inline void locate(const AttentionArgs& a, const AttentionItem& item, int64_t start, KeyRange range,
                    TileRows<S>& tile) {
   tile.range = range;
@@ -120,7 +118,7 @@ inline void locate(const AttentionArgs& a, const AttentionItem& item, int64_t st
 }
 
 // The sums of all queries over the keys of `part`.
-template <class V, class S>
+template <class Form>
 inline void attend_part(const AttentionArgs& a, const AttentionItem& item, int64_t part,
                         Queries& queries) {
   for (int64_t i = 0; i < queries.count; ++i) {
@@ -130,26 +128,19 @@ inline void attend_part(const AttentionArgs& a, const AttentionItem& item, int64
   for (int64_t c = 0; c < queries.count * queries.width; ++c) queries.sums[c] = 0;
   int64_t first_key = item.first_key > part * kPart ? item.first_key : part * kPart;
   int64_t end_key = item.end_key < (part + 1) * kPart ? item.end_key : (part + 1) * kPart;
-  TileRows<S> tiles[2];
-  auto locate_from = [&](int64_t start, TileRows<S>& tile) {
+  using Tile = TileRows<typename Form::Element>;
+  Tile tiles[2];
+  auto locate_from = [&](int64_t start, Tile& tile) {
     KeyRange range = {clamp_to_tile(first_key - start), clamp_to_tile(item.end_key - start)};
-    locate<V, S>(a, item, start, range, tile);
+    locate(a, item, start, range, tile);
   };
   int64_t start = first_key / kTile * kTile;
   locate_from(start, tiles[0]);
   for (int64_t t = 0; start < end_key; ++t, start += kTile) {
     // The next part's first tile too, to be fetched; nothing after the last one.
-    const TileRows<S>& tile = tiles[t % 2];
-    TileRows<S>& next = tiles[(t + 1) % 2];
+    Tile& next = tiles[(t + 1) % 2];
     locate_from(start + kTile, next);
-    score_keys<V, S>(tile, a.head_dim, queries);
-    for (int64_t i = 0; i < queries.count; ++i) {
-      KeyRange seen = visible(queries, i, start);
-      if (seen.begin < seen.end) weigh_keys<V>(a.scale, a.soft_cap, seen, i, queries);
-    }
-    for (int64_t i = 0; i < queries.count; i += V::kTileRows) {
-      add_visible_values<V, S>(i, tile, next, start, a.head_dim, queries);
-    }
+    Form::attend_tile(a, tiles[t % 2], next, start, queries);
   }
 }
 
@@ -181,7 +172,7 @@ inline void merge_part(const Queries& queries, int64_t part, const PartialSums& 
 
 // Divides the sums by the weights, to which a sink adds its own, and writes them in the pool's
 // order of columns.
-template <class V, class S>
+template <class V, class Form>
 inline void finish(const AttentionArgs& a, const AttentionItem& item, const PartialSums& total,
                    int64_t width) {
   int64_t group = a.q_heads / a.kv_heads;
@@ -203,12 +194,12 @@ inline void finish(const AttentionArgs& a, const AttentionItem& item, const Part
       V::store(sums + c, V::div(V::load(sums + c), weight));
     }
     float* out = a.out + (row * a.q_heads + head) * a.head_dim;
-    for (int64_t c = 0; c < a.head_dim; ++c) out[c] = sums[working_place<V, S>(c)];
+    for (int64_t c = 0; c < a.head_dim; ++c) out[c] = sums[Form::place(c)];
   }
 }
 
 // What a worker needs: queries, their sums over a part and over all parts so far.
-template <class V, class S>
+template <class V, class Form>
 struct AttentionWorker {
   const AttentionArgs& a;
   int64_t width;
@@ -216,17 +207,18 @@ struct AttentionWorker {
   float* total_memory;
   Queries queries;
 
-  explicit AttentionWorker(const AttentionArgs& args)
-      : a(args), width(working_width<V, S>(args.head_dim)) {
+  explicit AttentionWorker(const AttentionArgs& args) : a(args), width(Form::width(args.head_dim)) {
+    int64_t sums = PartialSums::floats(Form::kQueries, width);
     queries.width = width;
-    queries.q = worker_scratch(kQueriesMax * (3 * width + 2 * 2));
-    part_memory = queries.q + kQueriesMax * width;
-    total_memory = part_memory + PartialSums::floats(kQueriesMax, width);
+    queries.q = worker_scratch(Form::kQueries * width + 2 * sums + Form::scratch_floats(width));
+    part_memory = queries.q + Form::kQueries * width;
+    total_memory = part_memory + sums;
+    queries.scratch = total_memory + sums;
   }
 
   void attend(const AttentionItem& item, int64_t part, const PartialSums& to) {
     queries.sums = to.sums;
-    attend_part<V, S>(a, item, part, queries);
+    attend_part<Form>(a, item, part, queries);
     for (int64_t i = 0; i < item.count; ++i) {
       to.max[i] = queries.max[i];
       to.weight[i] = queries.weight[i];
@@ -235,13 +227,13 @@ struct AttentionWorker {
 
   // An item that is this worker's alone.
   void attend_whole(const AttentionItem& item) {
-    start_queries<V, S>(a, item, queries);
+    start_queries<Form>(a, item, queries);
     PartialSums sums(part_memory, item.count, width), total(total_memory, item.count, width);
     for (int64_t part = item.first_part(); part < item.end_part(); ++part) {
       attend(item, part, sums);
       merge_part<V>(queries, part, sums, total);
     }
-    finish<V, S>(a, item, total, width);
+    finish<V, Form>(a, item, total, width);
   }
 
   // This worker's parts of an item that several share, whose sums lie one after another at `sums`.
@@ -250,7 +242,7 @@ struct AttentionWorker {
     bool started = false;
     for (int64_t part = item.first_part(); part < item.end_part(); ++part) {
       if (shares.owner(item, part) == worker) {
-        if (!started) start_queries<V, S>(a, item, queries);
+        if (!started) start_queries<Form>(a, item, queries);
         started = true;
         attend(item, part, PartialSums(sums, item.count, width));
       }
@@ -259,13 +251,13 @@ struct AttentionWorker {
   }
 
   void merge_shared(const AttentionItem& item, float* sums) {
-    start_queries<V, S>(a, item, queries);
+    start_queries<Form>(a, item, queries);
     PartialSums total(total_memory, item.count, width);
     for (int64_t part = item.first_part(); part < item.end_part(); ++part) {
       merge_part<V>(queries, part, PartialSums(sums, item.count, width), total);
       sums += PartialSums::floats(item.count, width);
     }
-    finish<V, S>(a, item, total, width);
+    finish<V, Form>(a, item, total, width);
   }
 };
 
@@ -274,17 +266,17 @@ static inline int64_t shared_floats(const AttentionItem& item, int64_t width) {
 }
 
 // Runs every worker's share, and where workers share items, merges those when all are done.
-template <class V, class S>
+template <class V, class Form>
 void attend_shares(const AttentionArgs& a, const AttentionShares& shares) {
-  int64_t width = working_width<V, S>(a.head_dim), shared = 0;
-  for_items(a, [&](const AttentionItem& item) {
+  int64_t width = Form::width(a.head_dim), shared = 0;
+  for_items<Form>(a, [&](const AttentionItem& item) {
     if (shares.split(item)) shared += shared_floats(item, width);
   });
   float* memory = shared > 0 ? shared_scratch(shared) : nullptr;
   a.launch.threads->run([&](int worker) {
-    AttentionWorker<V, S> w(a);
+    AttentionWorker<V, Form> w(a);
     float* sums = memory;
-    for_items(a, [&](const AttentionItem& item) {
+    for_items<Form>(a, [&](const AttentionItem& item) {
       if (shares.split(item)) {
         w.attend_some(item, shares, worker, sums);
         sums += shared_floats(item, width);
@@ -296,7 +288,7 @@ void attend_shares(const AttentionArgs& a, const AttentionShares& shares) {
     a.launch.threads->barrier();
     int64_t next = 0;
     sums = memory;
-    for_items(a, [&](const AttentionItem& item) {
+    for_items<Form>(a, [&](const AttentionItem& item) {
       if (!shares.split(item)) return;
       if (next++ % shares.workers == worker) w.merge_shared(item, sums);
       sums += shared_floats(item, width);
@@ -304,24 +296,24 @@ void attend_shares(const AttentionArgs& a, const AttentionShares& shares) {
   });
 }
 
-template <class V, class S>
+template <class V, class Form>
 void attend_all(const AttentionArgs& a) {
-  int64_t work = for_items(a, [](const AttentionItem&) {});
+  int64_t work = for_items<Form>(a, [](const AttentionItem&) {});
   int64_t workers = a.launch.threads == nullptr ? 1 : a.launch.threads->size();
   // Less than this is done sooner than a worker wakes: some 4 us.
   constexpr int64_t kWorkMin = 4096;
   if (workers > 1 && work * a.head_dim >= kWorkMin) {
-    return attend_shares<V, S>(a, {work, workers});
+    return attend_shares<V, Form>(a, {work, workers});
   }
-  AttentionWorker<V, S> worker(a);
-  for_items(a, [&](const AttentionItem& item) { worker.attend_whole(item); });
+  AttentionWorker<V, Form> worker(a);
+  for_items<Form>(a, [&](const AttentionItem& item) { worker.attend_whole(item); });
 }
 
 template <class V>
 void attention(const AttentionArgs& a) {
-  if (a.pool_dtype == DType::kBF16) return attend_all<V, BFloat16>(a);
-  if (a.pool_dtype == DType::kF16) return attend_all<V, Float16>(a);
-  attend_all<V, float>(a);
+  if (a.pool_dtype == DType::kBF16) return attend_all<V, PlainForm<V, BFloat16>>(a);
+  if (a.pool_dtype == DType::kF16) return attend_all<V, PlainForm<V, Float16>>(a);
+  attend_all<V, PlainForm<V, float>>(a);
 }
 
 template <class V, class S>

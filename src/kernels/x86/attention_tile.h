@@ -5,13 +5,14 @@
 // those in even places, then those in odd ones, each of which takes one instruction to widen.
 #pragma once
 
+#include "kernels/kernel_table.h"
 #include "kernels/x86/vec_math.h"
 #include "tensor/float_types.h"
 
 namespace banyan::x86 {
 
 constexpr int64_t kTile = 64;
-constexpr int64_t kQueriesMax = 32;
+constexpr int64_t kQueriesMax = 64;    // of any form
 constexpr int64_t kWeightStride = 80;  // a tile's scores in whole cache lines, and what spills over
 constexpr int kPrefetchLevel2 = 2;
 constexpr float kLowest = -0x1.fffffep+127f;
@@ -68,6 +69,7 @@ struct Queries {
   int64_t count = 0;
   int64_t width = 0;                                      // of q and sums
   float* q = nullptr;                                     // [count, width]
+  float* scratch = nullptr;                               // of the form that is used
   float* sums = nullptr;                                  // [count, width]: of weighted values
   int64_t first_key[kQueriesMax], end_key[kQueriesMax];   // visible: [first_key, end_key)
   float max[kQueriesMax];                                 // of the scores so far
@@ -194,11 +196,24 @@ inline typename V::F soften(typename V::F x, float cap) {
   return V::copy_sign(bounded, x);
 }
 
-// Turns the tile's products of query i into scores, and those into weights exp(score - max), zero
-// for the keys that it does not see, and brings what was summed before to the new maximum.
+// Weights of f32: exp(score - max).
 template <class V>
+struct PlainWeights {
+  using Element = float;
+  static typename V::F of(typename V::F difference) { return exp<V>(difference); }
+  static typename V::F store(float* to, typename V::F weight) {
+    V::store(to, weight);
+    return weight;
+  }
+};
+
+// Turns the tile's products of query i into scores, and those into weights, zero for the keys that
+// it does not see, and brings what was summed before to the new maximum. Weights of another type
+// than float stand in the beginning of the row; what is summed is what was stored.
+template <class V, class Weights = PlainWeights<V>>
 inline void weigh_keys(float scale, float soft_cap, KeyRange range, int64_t i, Queries& queries) {
   float* weights = queries.weights[i];
+  auto* stored = reinterpret_cast<typename Weights::Element*>(weights);
   // Whole vectors around the visible keys; what lies further out would add nothing.
   int64_t begin = range.begin / V::kLanes * V::kLanes;
   int64_t end = (range.end + V::kLanes - 1) / V::kLanes * V::kLanes;
@@ -211,15 +226,16 @@ inline void weigh_keys(float scale, float soft_cap, KeyRange range, int64_t i, Q
   auto max = V::set(queries.max[i]);
   for (int64_t j = begin; j < end; j += V::kLanes) max = V::max(V::load(weights + j), max);
   max = V::set(V::largest(max));
-  auto correction = exp<V>(V::sub(V::set(queries.max[i]), max));
   auto sum = V::set(0);
   for (int64_t j = begin; j < end; j += V::kLanes) {
-    auto weight = exp<V>(V::sub(V::load(weights + j), max));
-    V::store(weights + j, weight);
-    sum = V::add(sum, weight);
+    auto weight = Weights::of(V::sub(V::load(weights + j), max));
+    sum = V::add(sum, Weights::store(stored + j, weight));
   }
+  auto correction = exp<V>(V::sub(V::set(queries.max[i]), max));
   queries.weight[i] = queries.weight[i] * V::lane0(correction) + V::sum(sum);
+  bool same = queries.max[i] == V::lane0(max);
   queries.max[i] = V::lane0(max);
+  if (same) return;  // the correction is 1
   float* sums = queries.sums + i * queries.width;
   for (int64_t c = 0; c < queries.width; c += V::kLanes) {
     V::store(sums + c, V::mul(V::load(sums + c), correction));
@@ -337,5 +353,35 @@ inline void add_visible_values(int64_t i, const TileRows<S>& tile, const TileRow
     return KeyRange{range.begin > common.end ? range.begin : common.end, range.end};
   });
 }
+
+// What a form of attention computes with: here products of f32. Its queries stand in q as f32.
+template <class V, class S>
+struct PlainForm {
+  using Element = S;  // of the pool
+  static constexpr int64_t kQueries = 32;
+
+  static int64_t width(int64_t head_dim) { return working_width<V, S>(head_dim); }
+  static int64_t place(int64_t c) { return working_place<V, S>(c); }
+  static int64_t scratch_floats(int64_t) { return 0; }
+
+  static void start_query(const float* q, int64_t head_dim, int64_t i, Queries& queries) {
+    float* to = queries.q + i * queries.width;
+    for (int64_t c = head_dim; c < queries.width; ++c) to[place(c)] = 0;
+    for (int64_t c = 0; c < head_dim; ++c) to[place(c)] = q[c];
+  }
+
+  // Adds the tile that starts at position `start` to the sums of all queries, and fetches `next`.
+  static void attend_tile(const AttentionArgs& a, const TileRows<S>& tile, const TileRows<S>& next,
+                          int64_t start, Queries& queries) {
+    score_keys<V, S>(tile, a.head_dim, queries);
+    for (int64_t i = 0; i < queries.count; ++i) {
+      KeyRange seen = visible(queries, i, start);
+      if (seen.begin < seen.end) weigh_keys<V>(a.scale, a.soft_cap, seen, i, queries);
+    }
+    for (int64_t i = 0; i < queries.count; i += V::kTileRows) {
+      add_visible_values<V, S>(i, tile, next, start, a.head_dim, queries);
+    }
+  }
+};
 
 }  // namespace banyan::x86

@@ -13,6 +13,17 @@ namespace banyan::x86 {
 
 constexpr int kTileOutputs = 4;
 
+// Calls body(first, rows) for groups of at most kRows queries, as even as can be: a tile of few
+// rows does little with what it loads.
+template <int kRows, class Body>
+inline void for_query_groups(int64_t count, const Body& body) {
+  int64_t groups = (count + kRows - 1) / kRows;
+  for (int64_t g = 0; g < groups; ++g) {
+    int64_t first = count * g / groups;
+    body(first, count * (g + 1) / groups - first);
+  }
+}
+
 // sums[r][j] = sum over c < k of x[r][c] * w[j][c], for r < R.
 template <class V, int R, class W>
 inline void dot_tile(const float* const* x, const W* const* w, int64_t k,

@@ -51,17 +51,6 @@ inline void locate_latents(const LatentAttentionArgs& a, const SpanArgs& span, i
   }
 }
 
-// Calls body(first, rows) for groups of at most kRows queries, as even as can be: a tile of few
-// rows does little with what it loads.
-template <int kRows, class Body>
-inline void for_query_groups(int64_t count, const Body& body) {
-  int64_t groups = (count + kRows - 1) / kRows;
-  for (int64_t g = 0; g < groups; ++g) {
-    int64_t first = count * g / groups;
-    body(first, count * (g + 1) / groups - first);
-  }
-}
-
 // weights[i][j] = scale * q_i . latent_j. On the way the next tile is fetched.
 template <class V, class S>
 inline void score_latents(const LatentAttentionArgs& a, const LatentTile<S>& tile,

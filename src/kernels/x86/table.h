@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/portable/portable.h"
-#include "kernels/x86/attention.h"
+#include "kernels/x86/attention_pairs.h"
 #include "kernels/x86/delta.h"
 #include "kernels/x86/gemm.h"
 #include "kernels/x86/latent_attention_pairs.h"
@@ -48,6 +48,7 @@ template <class V>
 constexpr KernelTable with_pair_products(KernelTable table) {
   table.gemm_bf16 = gemm_kernel<Bf16PairWeights<V>>();
   table.gemm_fp8 = gemm_kernel<Fp8PairWeights<V>>();
+  table.attention = attention_pairs<V>;
   table.latent_attention = latent_attention_pairs<V>;
   return table;
 }

@@ -28,6 +28,39 @@ struct Avx512Bf16 : Avx512 {
     const I order = _mm512_setr_epi32(8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31);
     return _mm512_permutex2var_ps(low, order, high);
   }
+  // Rounded to the nearest even; what is subnormal becomes zero, as dot2 would take it.
+  static void store_rounded(BFloat16* p, F x) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
+                        reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x)));
+  }
+  // x 2^n for integral n.
+  static F scale_by_power(F x, F n) { return _mm512_scalef_ps(x, n); }
+
+  // Dword j of rows[i] becomes dword i of rows[j].
+  static void transpose(I (&rows)[16]) {
+    I pairs[16], fours[16];
+    for (int i = 0; i < 16; i += 2) {
+      pairs[i] = _mm512_unpacklo_epi32(rows[i], rows[i + 1]);
+      pairs[i + 1] = _mm512_unpackhi_epi32(rows[i], rows[i + 1]);
+    }
+    for (int i = 0; i < 16; i += 4) {
+      fours[i] = _mm512_unpacklo_epi64(pairs[i], pairs[i + 2]);
+      fours[i + 1] = _mm512_unpackhi_epi64(pairs[i], pairs[i + 2]);
+      fours[i + 2] = _mm512_unpacklo_epi64(pairs[i + 1], pairs[i + 3]);
+      fours[i + 3] = _mm512_unpackhi_epi64(pairs[i + 1], pairs[i + 3]);
+    }
+    // Quarter q of fours[4 i + k] is column 4 q + k of rows 4 i to 4 i + 3.
+    for (int k = 0; k < 4; ++k) {
+      I even_low = _mm512_shuffle_i32x4(fours[k], fours[4 + k], 0x88);
+      I odd_low = _mm512_shuffle_i32x4(fours[k], fours[4 + k], 0xdd);
+      I even_high = _mm512_shuffle_i32x4(fours[8 + k], fours[12 + k], 0x88);
+      I odd_high = _mm512_shuffle_i32x4(fours[8 + k], fours[12 + k], 0xdd);
+      rows[k] = _mm512_shuffle_i32x4(even_low, even_high, 0x88);
+      rows[4 + k] = _mm512_shuffle_i32x4(odd_low, odd_high, 0x88);
+      rows[8 + k] = _mm512_shuffle_i32x4(even_low, even_high, 0xdd);
+      rows[12 + k] = _mm512_shuffle_i32x4(odd_low, odd_high, 0xdd);
+    }
+  }
   // Written out, because g++ 12 copies the sums of a tile around its intrinsic: twice the time.
   static I dot4(I sum, I a, I b) {
     asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
