@@ -43,8 +43,8 @@ struct EngineConfig {
   std::string schedule_policy = "lpm";
   int aging_period = 4;     // lpm: every so many admissions, whoever has waited longest goes first
   bool radix_cache = true;  // keep every computed prefix for later requests
-  int64_t snapshot_interval_tokens = 4096;  // between snapshots of recurrent state in long prompts
-  double snapshot_fraction = 0.3;           // of the states' memory, for those snapshots
+  int64_t snapshot_interval_tokens = 16384;  // between snapshots of recurrent state in long prompts
+  double snapshot_fraction = 0.3;            // of the states' memory, for those snapshots
   // Recurrent models: keep what generated tokens left behind, too. A chat's next turn then resumes
   // behind the last answer and not behind the last prompt, but no longer has the bits of a run
   // without the cache, which would have computed the answer in another form.

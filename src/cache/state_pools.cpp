@@ -103,15 +103,20 @@ void StatePools::copy_rows(StateReach reach, int32_t from, int32_t to, int64_t t
   }
 }
 
-void StatePools::copy_slot(int32_t from, int32_t to) {
+void StatePools::copy_slot(int32_t from, int32_t to, ThreadPool* threads) {
   CHECK(from != to && std::min(from, to) >= 0 && std::max(from, to) < sizes_.slots,
         "slot {} to {} of {}", from, to, sizes_.slots);
-  for (size_t i = 0; i < specs_.size(); ++i) {
-    if (specs_[i].unit != StateUnit::kSlot) continue;
-    size_t bytes = specs_[i].bytes();
-    std::memcpy(pools_[i].data() + bytes * static_cast<size_t>(to),
-                pools_[i].data() + bytes * static_cast<size_t>(from), bytes);
-  }
+  auto copy = [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      if (specs_[i].unit != StateUnit::kSlot) continue;
+      size_t bytes = specs_[i].bytes();
+      std::memcpy(pools_[i].data() + bytes * static_cast<size_t>(to),
+                  pools_[i].data() + bytes * static_cast<size_t>(from), bytes);
+    }
+  };
+  int64_t pools = std::ssize(specs_);
+  if (threads == nullptr) return copy(0, pools);
+  threads->parallel_for(pools, 1, copy);
 }
 
 }  // namespace banyan

@@ -13,6 +13,7 @@
 
 #include "banyan/status.h"
 #include "base/memory.h"
+#include "base/thread_pool.h"
 #include "cache/state_spec.h"
 
 namespace banyan {
@@ -40,8 +41,8 @@ class StatePools {
   // class.
   void copy_page(int32_t from, int32_t to, int64_t tokens);
   void copy_window_page(int32_t from, int32_t to, int64_t tokens);
-  // Copies one slot to another in every pool that has slots.
-  void copy_slot(int32_t from, int32_t to);
+  // Copies one slot to another in every pool that has slots; with `threads`, together.
+  void copy_slot(int32_t from, int32_t to, ThreadPool* threads = nullptr);
 
  private:
   StatePools() = default;

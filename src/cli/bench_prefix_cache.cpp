@@ -37,7 +37,7 @@ struct Options {
   double request_rate = 0;      // 0: all at once
   int64_t snapshot_tokens = 0;  // 0: no recurrent state
   double snapshot_ratio = 0.3;
-  int64_t snapshot_interval_tokens = 4096;
+  int64_t snapshot_interval_tokens = 16384;
   bool reuse_generated_state = false;
   SharedPrefixShape shape;
   uint64_t seed = 0;

@@ -15,12 +15,12 @@ std::vector<float> copy_out(Tensor x) {
   return {x.f32(), x.f32() + x.count()};
 }
 
-void copy_states(const Batch& batch, StatePools& pools) {
+void copy_states(const Batch& batch, StatePools& pools, ThreadPool& threads) {
   for (const PageCopy& copy : batch.page_copies) pools.copy_page(copy.from, copy.to, copy.tokens);
   for (const PageCopy& copy : batch.window_page_copies) {
     pools.copy_window_page(copy.from, copy.to, copy.tokens);
   }
-  for (const SlotCopy& copy : batch.slot_copies) pools.copy_slot(copy.from, copy.to);
+  for (const SlotCopy& copy : batch.slot_copies) pools.copy_slot(copy.from, copy.to, &threads);
 }
 
 int thread_count(const EngineConfig& config) {
@@ -90,7 +90,7 @@ Step Runner::make_step(Arena& arena, const Batch& batch, std::span<const int> au
 }
 
 void Runner::run(const Batch& batch, ConsumeLogits consume) {
-  copy_states(batch, *pools_);
+  copy_states(batch, *pools_, *threads_);
   arena_.rewind(0);
   Step step = make_step(arena_, batch, {});
   Outputs outputs = model_.model->forward(step);
@@ -107,7 +107,7 @@ void Runner::run(const Batch& batch, ConsumeLogits consume) {
 }
 
 Runner::Hidden Runner::run_hidden(const Batch& batch, std::span<const int> layers) {
-  copy_states(batch, *pools_);
+  copy_states(batch, *pools_, *threads_);
   Arena arena(measure_step_bytes(model_, *kernels_, batch.rows(), layers));
   Step step = make_step(arena, batch, layers);
   Outputs outputs = model_.model->forward(step);

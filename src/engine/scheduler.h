@@ -70,7 +70,7 @@ struct SchedulerConfig {
   int running_max = 1;
   int64_t prefill_rows_max = 1;  // of a step, beside one of each decoding sequence; a multiple of
                                  // the resume alignment
-  int64_t snapshot_interval_tokens = 4096;
+  int64_t snapshot_interval_tokens = 16384;
   StateClasses classes;
   PoolSizes units;
 };
