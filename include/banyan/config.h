@@ -49,6 +49,7 @@ struct EngineConfig {
   // behind the last answer and not behind the last prompt, but no longer has the bits of a run
   // without the cache, which would have computed the answer in another form.
   bool reuse_generated_state = false;
+  bool expert_counts = false;  // mixtures of experts: count how often each is chosen
 
   // Tokens that are proposed ahead of the model take rows of a step and are kept where the model,
   // asked for each, draws the same: they save steps and change no output.

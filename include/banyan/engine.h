@@ -93,6 +93,17 @@ struct EngineStats {
   int64_t retracted = 0;  // times that a running sequence went back to the queue for want of pages
 };
 
+// How often each expert of one layer was chosen.
+struct ExpertCounts {
+  std::string layer;                // "model.layers.3.mlp"
+  int64_t rows = 0;                 // tokens that the layer computed
+  std::vector<int64_t> experts;     // of those that compute, by number
+  std::vector<int64_t> identities;  // of those that return their input
+
+  // Experts that compute, for one token.
+  double active_mean() const;
+};
+
 class Engine {
  public:
   // Opens config.json and the weights (not the tokenizer) and reserves all memory.
@@ -115,6 +126,10 @@ class Engine {
 
   const EngineInfo& info() const;
   EngineStats stats() const;
+  // Of every layer that chooses experts, since the engine began; empty unless
+  // EngineConfig::expert_counts. A token counts once for each time that it is computed, whatever
+  // was in its step. Safe from every thread.
+  std::vector<ExpertCounts> expert_counts() const;
 
  private:
   friend struct EngineAssembly;  // src/engine/assemble.h

@@ -258,12 +258,17 @@ std::string describe(const MachineLimits& limits) {
 Result<int> bench(const Options& o) {
   std::vector<BatchShape> shapes = TRY(read_shapes(o));
   EngineConfig config = o.config;
+  if (config.expert_counts && !o.json) {
+    return invalid_argument("--expert-counts is shown by --json only; add it");
+  }
   EngineInfo info = TRY(choose_sizes(config, o, shapes));
   std::optional<MachineLimits> limits = TRY(measure_limits(o, info));
   std::unique_ptr<Engine> engine = TRY(load_engine(config));
   std::vector<Measurement> results = TRY(measure(*engine, config, shapes, o, limits));
   if (o.json) {
-    fmt::print("{}\n", dump_json(to_json(engine->info(), o, limits, results)));
+    Json json = to_json(engine->info(), o, limits, results);
+    if (config.expert_counts) json["expert_counts"] = expert_counts_json(engine->expert_counts());
+    fmt::print("{}\n", dump_json(json));
     return kExitSuccess;
   }
   write_stdout(table(results));
@@ -292,6 +297,8 @@ VerbAction declare(CLI::App& app) {
                "Leave the machine's limits unmeasured, which takes a second, and with them the "
                "fractions of them");
   app.add_flag("--json", o->json, "Print one JSON object: machine, limits, model, results");
+  app.add_flag("--expert-counts", o->config.expert_counts,
+               "How often each expert of each layer was chosen in all runs, with --json");
   add_model_options(app, o->config);
   o->config.running_max = 1;
   return [o] { return bench(*o); };

@@ -53,4 +53,16 @@ Json token_text(const Llm& llm, TokenId id) {
   return llm.tokenizer()->token_bytes(id);
 }
 
+Json expert_counts_json(const std::vector<ExpertCounts>& layers) {
+  Json list = Json::array();
+  for (const ExpertCounts& layer : layers) {
+    list.push_back({{"layer", layer.layer},
+                    {"tokens", layer.rows},
+                    {"active_mean", layer.active_mean()},
+                    {"experts", layer.experts},
+                    {"identities", layer.identities}});
+  }
+  return list;
+}
+
 }  // namespace banyan::cli

@@ -20,4 +20,7 @@ std::string dump_json(const Json& json);
 // character becomes U+FFFD. Null without a tokenizer.
 Json token_text(const Llm& llm, TokenId id);
 
+// Of every layer {layer, tokens, active_mean, experts, identities}.
+Json expert_counts_json(const std::vector<ExpertCounts>& layers);
+
 }  // namespace banyan::cli

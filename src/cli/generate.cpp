@@ -70,6 +70,9 @@ Result<TextRequest> make_request(const Options& o) {
   if (o.json && o.stream) {
     return invalid_argument("--json prints one object at the end; leave out --stream");
   }
+  if (o.config.expert_counts && !o.json) {
+    return invalid_argument("--expert-counts is shown by --json only; add it");
+  }
   if (o.top_logprobs > 0 && !o.json) {
     return invalid_argument("--top-logprobs {} is shown by --json only; add it", o.top_logprobs);
   }
@@ -110,7 +113,11 @@ Result<int> generate(const Options& o) {
   if (o.stream) sink = write_stdout;
   Generation g = TRY(llm->generate(request, sink, InterruptScope::raised));
   if (o.json) {
-    fmt::print("{}\n", dump_json(to_json(*llm, g, request)));
+    Json json = to_json(*llm, g, request);
+    if (o.config.expert_counts) {
+      json["expert_counts"] = expert_counts_json(llm->engine().expert_counts());
+    }
+    fmt::print("{}\n", dump_json(json));
   } else {
     print_plain(*llm, g, o.stream);
     for (const std::string& note : g.grammar_notes) fmt::print(stderr, "banyan: {}\n", note);
@@ -138,6 +145,8 @@ VerbAction declare(CLI::App& app) {
       ->check(CLI::Range(0, o->config.top_logprobs_max))
       ->type_name("N");
   app.add_flag("--json", o->json, "Print one JSON object with text, ids, logprobs and timings");
+  app.add_flag("--expert-counts", o->config.expert_counts,
+               "How often each expert of each layer was chosen, with --json");
   app.add_flag("--stream", o->stream, "Print the text as it comes");
   add_model_options(app, o->config);
   o->config.running_max = 1;

@@ -121,6 +121,8 @@ void add_network_options(CLI::App& app, Options& o) {
 }
 
 void add_log_options(CLI::App& app, Options& o) {
+  app.add_flag("--expert-counts", o.engine.config.expert_counts,
+               "Tell in /metrics how often each expert of each layer was chosen");
   app.add_option("--decode-log-interval", o.server.decode_log_interval,
                  "Steps between two lines about decoding; 0: none")
       ->check(CLI::NonNegativeNumber)

@@ -107,6 +107,7 @@ class Engine::Impl {
   bool step();  // must not be called from a sink
 
   const EngineInfo& info() const { return runner_->info(); }
+  std::vector<ExpertCounts> expert_counts() const { return runner_->expert_counts(); }
   EngineStats stats() const;
   const Scheduler& scheduler() const { return scheduler_; }
 
@@ -477,6 +478,9 @@ const EngineInfo& Engine::info() const {
 }
 EngineStats Engine::stats() const {
   return impl_->stats();
+}
+std::vector<ExpertCounts> Engine::expert_counts() const {
+  return impl_->expert_counts();
 }
 
 }  // namespace banyan

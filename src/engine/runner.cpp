@@ -1,6 +1,8 @@
 #include "engine/runner.h"
 
 #include <algorithm>
+#include <atomic>
+#include <numeric>
 
 #include "base/affinity.h"
 #include "base/error.h"
@@ -77,6 +79,11 @@ Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
   runner->pools_ = std::make_unique<StatePools>(
       TRY(StatePools::create(runner->model_.states, info.page_size_tokens, pool_sizes(info))));
   runner->arena_ = Arena(static_cast<size_t>(info.step_bytes));
+  if (config.expert_counts && !runner->model_.expert_layers.empty()) {
+    const ExpertLayer& last = runner->model_.expert_layers.back();
+    int64_t counts = last.counts_begin + last.experts + last.identity_experts;
+    runner->expert_counts_.resize(static_cast<size_t>(counts));
+  }
   return runner;
 }
 
@@ -86,7 +93,34 @@ Step Runner::make_step(Arena& arena, const Batch& batch, std::span<const int> au
           .arena = arena,
           .pools = *pools_,
           .batch = batch,
+          .expert_counts = expert_counts_.empty() ? nullptr : expert_counts_.data(),
           .auxiliary_layers = auxiliary_layers};
+}
+
+std::vector<ExpertCounts> Runner::expert_counts() const {
+  std::vector<ExpertCounts> all;
+  if (expert_counts_.empty()) return all;
+  for (const ExpertLayer& layer : model_.expert_layers) {
+    std::vector<int64_t> counts(static_cast<size_t>(layer.experts + layer.identity_experts));
+    for (size_t i = 0; i < counts.size(); ++i) {
+      // atomic_ref takes no const object before C++26; this only reads.
+      auto& count =
+          const_cast<int64_t&>(expert_counts_[static_cast<size_t>(layer.counts_begin) + i]);
+      counts[i] = std::atomic_ref(count).load(std::memory_order_relaxed);
+    }
+    int64_t chosen = std::accumulate(counts.begin(), counts.end(), int64_t{0});
+    auto middle = counts.begin() + layer.experts;
+    all.push_back({.layer = layer.name,
+                   .rows = chosen / layer.top_k,
+                   .experts = {counts.begin(), middle},
+                   .identities = {middle, counts.end()}});
+  }
+  return all;
+}
+
+double ExpertCounts::active_mean() const {
+  auto chosen = std::accumulate(experts.begin(), experts.end(), int64_t{0});
+  return rows > 0 ? static_cast<double>(chosen) / static_cast<double>(rows) : 0;
 }
 
 void Runner::run(const Batch& batch, ConsumeLogits consume) {

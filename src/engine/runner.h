@@ -39,6 +39,9 @@ class Runner {
   };
   Hidden run_hidden(const Batch& batch, std::span<const int> layers);
 
+  // See Engine::expert_counts().
+  std::vector<ExpertCounts> expert_counts() const;
+
   const EngineInfo& info() const { return info_; }
   StateClasses classes() const { return classify_states(model_.states, info_.page_size_tokens); }
 
@@ -49,6 +52,7 @@ class Runner {
   const KernelTable* kernels_ = nullptr;
   std::unique_ptr<ThreadPool> threads_;
   LoadedModel model_;
+  std::vector<int64_t> expert_counts_;  // empty: nobody asked
   std::unique_ptr<StatePools> pools_;
   Arena arena_;
   EngineInfo info_;

@@ -63,6 +63,7 @@ Result<LoadedModel> build(const Family& family, const ConfigFile& config,
   loaded.states = loader.take_states();
   loaded.counts = loader.counts();
   loaded.matrices = loader.take_matrices();
+  loaded.expert_layers = loader.take_expert_layers();
   return loaded;
 }
 

@@ -21,6 +21,7 @@ struct LoadedModel {
   std::vector<StateSpec> states;
   WeightCounts counts;
   std::vector<MatrixRecord> matrices;
+  std::vector<ExpertLayer> expert_layers;
 };
 
 struct ModelOptions {

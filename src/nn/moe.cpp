@@ -29,6 +29,7 @@ void require_one_form(Builder b, const std::vector<PackedMatrix>& experts) {
 Moe::Moe(Builder b, const MoeConfig& c) : shape_(c.router), limit_(c.limit) {
   int64_t choices = c.router.experts + c.router.identity_experts;
   router_ = b.derived("f32", choices, c.hidden, b.floats(c.router_name, choices, c.hidden));
+  shape_.counts_begin = b.expert_layer(c.router.experts, c.router.identity_experts, c.router.top_k);
   if (c.selection_bias) bias_ = b.vector({{"", choices}}, c.bias_name, 0);
   Builder experts = (b / "experts").with_share(share_of(c.router));
   for (int64_t e = 0; e < c.router.experts; ++e) {

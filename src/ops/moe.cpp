@@ -1,5 +1,7 @@
 #include "ops/moe.h"
 
+#include <atomic>
+
 #include "base/check.h"
 #include "ops/linear.h"
 
@@ -22,6 +24,13 @@ void sort_by_expert(Routing& r, int32_t* places, int32_t* sources, int32_t* begi
   }
   for (int64_t e = r.experts; e > 0; --e) begins[e] = begins[e - 1];
   begins[0] = 0;
+}
+
+void count_choices(const Routing& r, int64_t* counts) {
+  for (int64_t i = 0; i < r.rows * r.top_k; ++i) {
+    std::atomic_ref count(counts[r.ids[i]]);
+    count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
 }
 
 Tensor multiply_experts(Step& s, Tensor x, std::span<const PackedMatrix> experts, const Routing& r,
@@ -82,7 +91,9 @@ Routing route(Step& s, Tensor logits, Tensor bias, const RouterShape& shape) {
             .places = places,
             .sources = sources,
             .begins = begins};
-  if (!s.arena.measuring()) sort_by_expert(r, places, sources, begins);
+  if (s.arena.measuring()) return r;
+  sort_by_expert(r, places, sources, begins);
+  if (s.expert_counts != nullptr) count_choices(r, s.expert_counts + shape.counts_begin);
   return r;
 }
 

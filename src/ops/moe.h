@@ -27,6 +27,7 @@ struct RouterShape {
   GroupScore group_score = GroupScore::kTopTwoSum;
   bool normalise = false;
   float scale = 1;
+  int64_t counts_begin = 0;  // of its experts in Step::expert_counts
 };
 
 // Where the rows of a step go. The arrays lie in the arena. A choice of an expert that computes is

@@ -22,6 +22,10 @@ struct Step {
   const Batch& batch;
   Tape* tape = nullptr;  // null: inference. No op of this version records, so it must be null.
 
+  // How often each expert of each layer was chosen, counted up; null: not asked for. Written by one
+  // thread, read by any.
+  int64_t* expert_counts = nullptr;
+
   // Layers after which the model also hands out the hidden state, ascending; see Outputs.
   std::span<const int> auxiliary_layers;
 

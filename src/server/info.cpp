@@ -87,7 +87,7 @@ void metrics(Service& service, HttpRequest, ResponderPtr responder) {
   if (service.state() != Service::State::kLoading) {
     service.metrics().grammars(service.llm().grammar_stats());
   }
-  responder->respond(200, service.metrics().text(), kPrometheusText);
+  responder->respond(200, service.metrics().text(service.expert_counts()), kPrometheusText);
 }
 
 void list_models(Service& service, HttpRequest, ResponderPtr responder) {

@@ -10,6 +10,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <numeric>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -62,6 +63,43 @@ const Buckets& token_buckets() {
   static const Buckets kBuckets = {1,    2,    5,    10,    20,    50,    100,    200,    500,
                                    1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000, 500000};
   return kBuckets;
+}
+
+prometheus::MetricFamily family_of(const char* name, const char* help,
+                                   prometheus::MetricType type) {
+  prometheus::MetricFamily family;
+  family.name = name;
+  family.help = help;
+  family.type = type;
+  return family;
+}
+
+// One series for each expert that computes, and one for all that return their input.
+void add_experts(std::span<const ExpertCounts> layers, const prometheus::Labels& labels,
+                 std::vector<prometheus::MetricFamily>& families) {
+  if (layers.empty()) return;
+  auto tokens = family_of("banyan:expert_tokens_total", "Tokens that chose the expert",
+                          prometheus::MetricType::Counter);
+  auto active = family_of("banyan:active_experts_mean", "Experts that compute, for one token",
+                          prometheus::MetricType::Gauge);
+  for (const ExpertCounts& layer : layers) {
+    prometheus::ClientMetric metric;
+    for (const auto& [name, value] : labels) metric.label.push_back({name, value});
+    metric.label.push_back({"layer", layer.layer});
+    active.metric.push_back(metric);
+    active.metric.back().gauge.value = layer.active_mean();
+    metric.label.push_back({"expert", ""});
+    auto add = [&](std::string expert, int64_t count) {
+      metric.label.back().value = std::move(expert);
+      metric.counter.value = static_cast<double>(count);
+      tokens.metric.push_back(metric);
+    };
+    for (size_t i = 0; i < layer.experts.size(); ++i) add(std::to_string(i), layer.experts[i]);
+    if (layer.identities.empty()) continue;
+    add("identity", std::accumulate(layer.identities.begin(), layer.identities.end(), int64_t{0}));
+  }
+  families.push_back(std::move(tokens));
+  families.push_back(std::move(active));
 }
 
 }  // namespace
@@ -300,7 +338,7 @@ void Metrics::step(const StepReport& report) {
   impl_->last = now;
 }
 
-std::string Metrics::text() const {
+std::string Metrics::text(std::span<const ExpertCounts> experts) const {
   if (!impl_) return "";
   auto idle = std::chrono::duration<double>(SteadyClock::now() - impl_->last_step);
   if (idle.count() > 2 * kThroughputWindow_s) impl_->throughput.Set(0);
@@ -313,6 +351,7 @@ std::string Metrics::text() const {
       families.back().name = alias;
     }
   }
+  add_experts(experts, impl_->labels, families);
   return prometheus::TextSerializer().Serialize(families);
 }
 

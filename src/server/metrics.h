@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "banyan/engine.h"
@@ -44,7 +45,7 @@ class Metrics {
   void grammars(const GrammarStats& stats);
 
   // In Prometheus's text format.
-  std::string text() const;
+  std::string text(std::span<const ExpertCounts> experts = {}) const;
 
  private:
   struct Impl;

@@ -48,6 +48,10 @@ class Service {
   std::chrono::system_clock::time_point started_at() const { return started_at_; }
   // After the last step; may be a step old.
   const EngineStats& engine_stats() const { return last_report_.stats; }
+  // Empty unless they are counted.
+  std::vector<ExpertCounts> expert_counts() const {
+    return llm_ ? llm_->engine().expert_counts() : std::vector<ExpertCounts>();
+  }
   EngineThread& engine() { return *engine_; }
 
   // As EngineThread::submit, with metrics, and known by `rid` to abort() until all have ended.

@@ -301,6 +301,17 @@ StateId Builder::state(StateSpec spec) const {
   return static_cast<StateId>(loader_->states_.size()) - 1;
 }
 
+int64_t Builder::expert_layer(int64_t experts, int64_t identity_experts, int64_t top_k) const {
+  std::vector<ExpertLayer>& layers = loader_->expert_layers_;
+  int64_t begin = 0;
+  if (!layers.empty()) {
+    const ExpertLayer& last = layers.back();
+    begin = last.counts_begin + last.experts + last.identity_experts;
+  }
+  layers.push_back({scope_, experts, identity_experts, top_k, begin});
+  return begin;
+}
+
 DType Builder::state_dtype() const {
   return loader_->options_.dtype;
 }

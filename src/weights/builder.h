@@ -92,6 +92,13 @@ struct LoadOptions {
   LoadProgress progress;
 };
 
+// A layer that chooses among experts, and where its counts lie among those of all layers.
+struct ExpertLayer {
+  std::string name;  // "model.layers.3.mlp"
+  int64_t experts = 0, identity_experts = 0, top_k = 0;
+  int64_t counts_begin = 0;  // of experts + identity_experts
+};
+
 // One load in progress: what Builders share.
 class WeightLoader {
  public:
@@ -103,6 +110,7 @@ class WeightLoader {
   WeightStore take_store() { return std::move(store_); }
   std::vector<StateSpec> take_states() { return std::move(states_); }
   std::vector<MatrixRecord> take_matrices() { return std::move(matrices_); }
+  std::vector<ExpertLayer> take_expert_layers() { return std::move(expert_layers_); }
   const WeightCounts& counts() const { return counts_; }
 
  private:
@@ -130,6 +138,7 @@ class WeightLoader {
   WeightStore store_;
   std::vector<StateSpec> states_;
   std::vector<MatrixRecord> matrices_;
+  std::vector<ExpertLayer> expert_layers_;
   WeightCounts counts_;
   std::unordered_set<std::string> used_;
   std::vector<std::string> problems_;
@@ -168,6 +177,8 @@ class Builder {
                 float random_center) const;
 
   StateId state(StateSpec spec) const;
+  // Declares that this scope chooses `top_k` of so many experts; gives its counts_begin.
+  int64_t expert_layer(int64_t experts, int64_t identity_experts, int64_t top_k) const;
   // The element type that states are kept in.
   DType state_dtype() const;
 
