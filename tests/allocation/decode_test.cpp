@@ -30,23 +30,24 @@ void* counted(size_t bytes, size_t alignment) {
 
 }  // namespace
 
-// The other forms of new and delete are defined in terms of these.
-void* operator new(size_t bytes) {
+// The other forms of new and delete are defined in terms of these. Inlined on one side alone, g++
+// takes a pair for a mismatch.
+[[gnu::noinline]] void* operator new(size_t bytes) {
   return counted(bytes, 1);
 }
-void* operator new(size_t bytes, std::align_val_t alignment) {
+[[gnu::noinline]] void* operator new(size_t bytes, std::align_val_t alignment) {
   return counted(bytes, static_cast<size_t>(alignment));
 }
-void operator delete(void* data) noexcept {
+[[gnu::noinline]] void operator delete(void* data) noexcept {
   std::free(data);
 }
-void operator delete(void* data, size_t) noexcept {
+[[gnu::noinline]] void operator delete(void* data, size_t) noexcept {
   std::free(data);
 }
-void operator delete(void* data, std::align_val_t) noexcept {
+[[gnu::noinline]] void operator delete(void* data, std::align_val_t) noexcept {
   std::free(data);
 }
-void operator delete(void* data, size_t, std::align_val_t) noexcept {
+[[gnu::noinline]] void operator delete(void* data, size_t, std::align_val_t) noexcept {
   std::free(data);
 }
 
