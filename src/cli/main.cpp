@@ -41,7 +41,7 @@ std::string overview() {
       "Banyan runs language models from their Hugging Face folders.\n\n"
       "Usage: banyan VERB --model DIR [OPTIONS]\n\nVerbs:\n";
   for (const Verb* verb : kVerbs) {
-    text += fmt::format("  {:<17}{}\n", verb->name, verb->summary);
+    text += fmt::format("  {:<20}{}\n", verb->name, verb->summary);
   }
   text +=
       "\n`banyan VERB --help` lists a verb's options with examples; `banyan --version` the version."
