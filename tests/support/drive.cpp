@@ -1,7 +1,6 @@
 #include "support/drive.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/check.h"
 
@@ -113,7 +112,7 @@ std::vector<float> all_logits(Runner& runner, std::span<const TokenId> tokens, i
 }
 
 bool same_bits(std::span<const float> a, std::span<const float> b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+  return std::ranges::equal(std::as_bytes(a), std::as_bytes(b));
 }
 
 }  // namespace banyan::test

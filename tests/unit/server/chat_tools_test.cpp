@@ -89,7 +89,7 @@ TEST_F(ChatTools, AStreamedCallHasItsNameFirst) {
     arguments += call["function"]["arguments"];
   }
   EXPECT_GT(pieces, 2u);
-  EXPECT_EQ(arguments, whole["message"]["tool_calls"][0]["function"]["arguments"]);
+  EXPECT_EQ(Json(arguments), whole["message"]["tool_calls"][0]["function"]["arguments"]);
   EXPECT_EQ(events.back()["choices"][0]["finish_reason"], "tool_calls");
 }
 
