@@ -84,10 +84,10 @@ void health_generate(Service& service, HttpRequest request, ResponderPtr respond
 }
 
 void metrics(Service& service, HttpRequest, ResponderPtr responder) {
-  if (service.state() != Service::State::kLoading) {
-    service.metrics().grammars(service.llm().grammar_stats());
-  }
-  responder->respond(200, service.metrics().text(service.expert_counts()), kPrometheusText);
+  bool loading = service.state() == Service::State::kLoading;
+  GrammarStats grammars = loading ? GrammarStats() : service.llm().grammar_stats();
+  responder->respond(200, service.metrics().text(service.expert_counts(), grammars),
+                     kPrometheusText);
 }
 
 void list_models(Service& service, HttpRequest, ResponderPtr responder) {

@@ -102,6 +102,34 @@ void add_experts(std::span<const ExpertCounts> layers, const prometheus::Labels&
   families.push_back(std::move(active));
 }
 
+// The compiler counts for itself: its figures are told as they stand.
+void add_grammars(const GrammarStats& stats, const prometheus::Labels& labels,
+                  std::vector<prometheus::MetricFamily>& families) {
+  using Type = prometheus::MetricType;
+  auto add = [&](const char* name, const char* help, Type type) -> prometheus::ClientMetric& {
+    prometheus::MetricFamily& family = families.emplace_back(family_of(name, help, type));
+    prometheus::ClientMetric& metric = family.metric.emplace_back();
+    for (const auto& [key, value] : labels) metric.label.push_back({key, value});
+    return metric;
+  };
+  auto count = [&](const char* name, const char* help, uint64_t value) {
+    add(name, help, Type::Counter).counter.value = static_cast<double>(value);
+  };
+  count("sglang:num_grammar_cache_hit_total", "Grammars that were compiled already", stats.hits);
+  count("sglang:num_grammar_timeout_total", "Grammars that took too long to compile",
+        stats.timeouts);
+  count("banyan:num_grammar_failure_total", "Grammars that could not be compiled", stats.failures);
+  count("banyan:num_grammar_eviction_total", "Compiled grammars that were forgotten",
+        stats.evictions);
+  auto& time = add("sglang:grammar_compilation_time_seconds", "Time that compiling a grammar took",
+                   Type::Summary)
+                   .summary;
+  time.sample_count = stats.misses;
+  time.sample_sum = stats.compile_s;
+  add("banyan:grammar_cache_bytes", "Memory of compiled grammars and their masks", Type::Gauge)
+      .gauge.value = static_cast<double>(stats.bytes);
+}
+
 }  // namespace
 
 struct Metrics::Impl {
@@ -160,22 +188,6 @@ struct Metrics::Impl {
 
   prometheus::Counter& constrained =
       counter("sglang:num_grammar_total", "Requests whose output follows a grammar");
-  prometheus::Counter& grammar_hits =
-      counter("sglang:num_grammar_cache_hit_total", "Grammars that were compiled already");
-  prometheus::Counter& grammar_timeouts =
-      counter("sglang:num_grammar_timeout_total", "Grammars that took too long to compile");
-  prometheus::Counter& grammar_failures =
-      counter("banyan:num_grammar_failure_total", "Grammars that could not be compiled");
-  prometheus::Counter& grammar_evictions =
-      counter("banyan:num_grammar_eviction_total", "Compiled grammars that were forgotten");
-  // The two parts of a histogram that dashboards divide.
-  prometheus::Counter& grammar_compile_s =
-      counter("sglang:grammar_compilation_time_seconds_sum", "Time that compiling grammars took");
-  prometheus::Counter& grammar_compiled =
-      counter("sglang:grammar_compilation_time_seconds_count", "Grammars that were compiled");
-  prometheus::Gauge& grammar_bytes =
-      gauge("banyan:grammar_cache_bytes", "Memory of compiled grammars and their masks");
-  GrammarStats last_grammars;
 
   prometheus::Gauge& running = gauge("sglang:num_running_reqs", "Requests being computed");
   prometheus::Gauge& queued = gauge("sglang:num_queue_reqs", "Requests waiting");
@@ -284,22 +296,6 @@ void Metrics::constrained() {
   impl_->constrained.Increment();
 }
 
-void Metrics::grammars(const GrammarStats& stats) {
-  if (!impl_) return;
-  GrammarStats& last = impl_->last_grammars;
-  auto add = [](prometheus::Counter& counter, auto now, auto before) {
-    counter.Increment(static_cast<double>(now) - static_cast<double>(before));
-  };
-  add(impl_->grammar_hits, stats.hits, last.hits);
-  add(impl_->grammar_timeouts, stats.timeouts, last.timeouts);
-  add(impl_->grammar_failures, stats.failures, last.failures);
-  add(impl_->grammar_evictions, stats.evictions, last.evictions);
-  add(impl_->grammar_compile_s, stats.compile_s, last.compile_s);
-  add(impl_->grammar_compiled, stats.misses, last.misses);
-  impl_->grammar_bytes.Set(static_cast<double>(stats.bytes));
-  last = stats;
-}
-
 void Metrics::step(const StepReport& report) {
   const EngineStats& now = report.stats;
   const EngineStats& last = impl_->last;
@@ -338,7 +334,8 @@ void Metrics::step(const StepReport& report) {
   impl_->last = now;
 }
 
-std::string Metrics::text(std::span<const ExpertCounts> experts) const {
+std::string Metrics::text(std::span<const ExpertCounts> experts,
+                          const GrammarStats& grammars) const {
   if (!impl_) return "";
   auto idle = std::chrono::duration<double>(SteadyClock::now() - impl_->last_step);
   if (idle.count() > 2 * kThroughputWindow_s) impl_->throughput.Set(0);
@@ -352,6 +349,7 @@ std::string Metrics::text(std::span<const ExpertCounts> experts) const {
     }
   }
   add_experts(experts, impl_->labels, families);
+  add_grammars(grammars, impl_->labels, families);
   return prometheus::TextSerializer().Serialize(families);
 }
 

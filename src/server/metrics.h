@@ -41,11 +41,10 @@ class Metrics {
   void step(const StepReport& report);
   // A request came whose output follows a grammar.
   void constrained();
-  // How compiling has gone so far.
-  void grammars(const GrammarStats& stats);
 
-  // In Prometheus's text format.
-  std::string text(std::span<const ExpertCounts> experts = {}) const;
+  // In Prometheus's text format, with what others have counted themselves.
+  std::string text(std::span<const ExpertCounts> experts = {},
+                   const GrammarStats& grammars = {}) const;
 
  private:
   struct Impl;
