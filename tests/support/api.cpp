@@ -26,6 +26,8 @@ std::unique_ptr<Llm> tiny_llm(const std::string& chat_template, const TinyLlm& o
   if (!chat_template.empty()) config["chat_template"] = chat_template;
   folder.write("tokenizer_config.json", config.dump());
   EngineConfig engine{.model_path = folder.path(), .load_format = "dummy", .threads = 1};
+  engine.page_size_tokens = options.page_size;
+  engine.queued_max = options.queued_max;
   engine.radix_cache = options.radix_cache;
   return Llm::load(engine).value();
 }

@@ -16,6 +16,8 @@ struct TinyLlm {
   bool ends = false;         // </s> ends the output
   int vocabulary = 512;
   int context = 128;
+  int page_size = 64;
+  int queued_max = 256;
 };
 // A model with random weights and the given chat template.
 std::unique_ptr<Llm> tiny_llm(const std::string& chat_template = {}, const TinyLlm& options = {});

@@ -35,15 +35,16 @@ const std::map<std::string, Names>& layers_below() {
       {"server", {"llm"}},
       {"router", {"llm"}},
       {"client", {"base"}},
-      {"cli", {"server", "client"}},
+      {"program", {"llm", "client"}},
+      {"cli", {"server", "program"}},
   };
   return kBelow;
 }
 
 const std::map<std::string, std::string>& public_headers() {
   static const std::map<std::string, std::string> kLayers = {
-      {"status", "base"},   {"config", "base"}, {"request", "base"}, {"grammar", "grammar"},
-      {"engine", "engine"}, {"llm", "llm"},     {"program", "llm"},
+      {"status", "base"},   {"config", "base"}, {"request", "base"},    {"grammar", "grammar"},
+      {"engine", "engine"}, {"llm", "llm"},     {"program", "program"},
   };
   return kLayers;
 }

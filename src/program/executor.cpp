@@ -1,0 +1,108 @@
+#include "program/executor.h"
+
+#include <semaphore>
+#include <utility>
+
+#include "base/check.h"
+
+namespace banyan {
+namespace {
+
+thread_local Worker* current_worker = nullptr;
+
+// Not inlined, for the reason that Fiber::current() has.
+[[gnu::noinline]] Worker* worker_here() {
+  return current_worker;
+}
+
+}  // namespace
+
+Worker::Worker(size_t stack_bytes) : stacks_(stack_bytes), thread_([this] { loop(); }) {}
+
+Worker::~Worker() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+    wake_.notify_one();
+  }
+  thread_.join();
+}
+
+void Worker::post(Task task) {
+  std::lock_guard lock(mutex_);
+  tasks_.push_back(std::move(task));
+  if (tasks_.size() == 1) wake_.notify_one();
+}
+
+void Worker::start(std::move_only_function<void()> body, std::function<void()> failed) {
+  post([this, body = std::move(body), failed = std::move(failed)]() mutable {
+    Fiber* fiber = nullptr;
+    try {
+      fiber = new Fiber(stacks_, std::move(body));
+    } catch (const std::bad_alloc&) {
+      failed();
+      return;
+    }
+    resume(fiber);
+  });
+}
+
+void Worker::loop() {
+  current_worker = this;
+  std::vector<Task> taken;
+  while (true) {
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
+      if (tasks_.empty()) return;
+      taken.swap(tasks_);
+    }
+    for (Task& task : taken) {
+      task();
+      task = nullptr;  // what it holds may be the last of something
+    }
+    taken.clear();
+  }
+}
+
+void Worker::resume(Fiber* fiber) {
+  fiber->resume();
+  if (fiber->ended()) delete fiber;
+}
+
+// Lives on the waiting stack.
+struct Signal::Waiter {
+  Fiber* fiber = nullptr;
+  Worker* worker = nullptr;
+  std::binary_semaphore woken{0};  // of a thread
+};
+
+void Signal::wait(std::unique_lock<std::mutex>& lock) {
+  Waiter waiter;
+  waiter.fiber = Fiber::current();
+  waiter.worker = worker_here();
+  CHECK(waiter.fiber != nullptr || waiter.worker == nullptr,
+        "a worker's own stack must not wait for programs");
+  waiters_.push_back(&waiter);
+  lock.unlock();
+  if (waiter.fiber != nullptr) {
+    // Whoever wakes it posts to this worker, which is busy until the fiber has stopped.
+    waiter.fiber->suspend();
+  } else {
+    waiter.woken.acquire();
+  }
+  lock.lock();
+}
+
+void Signal::notify_all() {
+  for (Waiter* waiter : std::exchange(waiters_, {})) {
+    if (waiter->fiber == nullptr) {
+      waiter->woken.release();
+    } else {
+      waiter->worker->post(
+          [worker = waiter->worker, fiber = waiter->fiber] { worker->resume(fiber); });
+    }
+  }
+}
+
+}  // namespace banyan

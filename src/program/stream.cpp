@@ -1,0 +1,472 @@
+#include "program/stream.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "base/quote.h"
+#include "base/random.h"
+#include "program/choices.h"
+
+namespace banyan {
+namespace {
+
+// A shorter prefix costs the branches less than computing it first would.
+constexpr size_t kHintBytesMin = 64;
+
+uint64_t hash64(uint64_t value) {
+  auto words = philox(value, 0, 0);
+  return uint64_t{words[0]} << 32 | words[1];
+}
+
+Error cancelled_error() {
+  return {ErrorCode::kCancelled, "the program was cancelled"};
+}
+
+Error closed_error() {
+  return {ErrorCode::kCancelled, "the interpreter of this state is gone"};
+}
+
+// The name of the variable that a primitive makes; null for none.
+const std::string* variable_of(const Primitive& primitive) {
+  if (const auto* gen = std::get_if<GenPart>(&primitive.what)) return &gen->name;
+  if (const auto* select = std::get_if<SelectPart>(&primitive.what)) return &select->name;
+  if (const auto* score = std::get_if<ScorePart>(&primitive.what)) return &score->name;
+  return nullptr;
+}
+
+void add_usage(Usage& sum, const Usage& more) {
+  sum.calls += more.calls;
+  sum.prompt_tokens += more.prompt_tokens;
+  sum.cached_tokens += more.cached_tokens;
+  sum.completion_tokens += more.completion_tokens;
+  sum.calls_saved += more.calls_saved;
+  sum.prompt_tokens_saved += more.prompt_tokens_saved;
+}
+
+}  // namespace
+
+void Instance::watch_stop() {
+  if (!options.stop.stop_possible()) return;
+  stop_callback_.emplace(options.stop, [weak = weak_from_this()] {
+    if (auto instance = weak.lock()) instance->cancel();
+  });
+}
+
+void Instance::cancel() {
+  std::vector<Backend::Cancel> running;
+  {
+    std::lock_guard lock(mutex);
+    cancelled = true;
+    for (const auto& [stream, cancel] : calls) running.push_back(cancel);
+  }
+  for (const Backend::Cancel& cancel : running) cancel();
+}
+
+void Instance::end_busy() {
+  --busy;
+  if (!over()) return;
+  idle.notify_all();
+  if (on_over)
+    worker.post([self = shared_from_this(), end = std::exchange(on_over, {})] { end(); });
+}
+
+void Instance::end_body() {
+  body_over = true;
+  body = nullptr;
+  ++busy;
+  end_busy();
+}
+
+Stream::Stream(std::shared_ptr<Instance> instance)
+    : instance_(std::move(instance)), transcript_(instance_->backend) {}
+
+// --- what a program adds --------------------------------------------------------------------
+
+void Stream::add(const std::vector<std::shared_ptr<const Primitive>>& primitives) {
+  std::lock_guard lock(instance_->mutex);
+  for (const auto& primitive : primitives) {
+    const std::string* name = variable_of(*primitive);
+    push({primitive, name != nullptr ? declare(*name) : nullptr});
+  }
+}
+
+void Stream::set(std::string name, std::string value) {
+  std::lock_guard lock(instance_->mutex);
+  push({SetVariable{std::move(value)}, declare(name)});
+}
+
+std::vector<std::shared_ptr<Stream>> Stream::fork(int count) {
+  std::lock_guard lock(instance_->mutex);
+  std::vector<std::shared_ptr<Stream>> branches;
+  for (int i = 0; i < count; ++i) {
+    auto branch = std::make_shared<Stream>(instance_);
+    branch->variables_ = variables_;
+    uint64_t ordinal = forks_ << 32 | static_cast<uint32_t>(i + 1);
+    branch->place_ = hash64(place_ ^ ordinal);
+    branch->held_ = branch->busy_ = true;
+    instance_->begin_busy();
+    branches.push_back(std::move(branch));
+  }
+  ++forks_;
+  push({ForkPoint{branches}, nullptr});
+  return branches;
+}
+
+void Stream::join(const std::vector<std::shared_ptr<Stream>>& branches) {
+  std::lock_guard lock(instance_->mutex);
+  for (size_t i = 0; i < branches.size(); ++i) {
+    for (const auto& [name, variable] : branches[i]->variables_) {
+      auto own = variables_.find(name);
+      if (own != variables_.end() && own->second == variable) continue;  // from before the fork
+      variables_[fmt::format("{}[{}]", name, i)] = variable;
+    }
+  }
+}
+
+std::shared_ptr<Variable> Stream::declare(const std::string& name) {
+  return variables_[name] = std::make_shared<Variable>();
+}
+
+void Stream::push(Operation operation) {
+  if (instance_->closed) {
+    fail(closed_error());
+    drop(operation);
+    return;
+  }
+  pending_.push_back(std::move(operation));
+  if (busy_) return;
+  busy_ = true;
+  instance_->begin_busy();
+  schedule();
+}
+
+void Stream::schedule() {
+  instance_->worker.post([self = shared_from_this()] { self->turn(); });
+}
+
+// --- execution ------------------------------------------------------------------------------
+
+void Stream::turn() {
+  std::unique_lock lock(instance_->mutex);
+  while (!pending_.empty()) {
+    current_ = std::move(pending_.front());
+    pending_.pop_front();
+    if (instance_->cancelled) fail(cancelled_error());
+    if (error_) {
+      drop(current_);
+      continue;
+    }
+    lock.unlock();
+    Step step = Step::kNext;
+    Status status = guard([&] { return execute(step); });
+    if (status && step == Step::kCalling) return;
+    lock.lock();
+    if (status) continue;
+    fail(status.error());
+    drop(current_);
+  }
+  current_ = {};
+  busy_ = false;
+  idle_.notify_all();
+  instance_->end_busy();
+}
+
+// Tells that an operation will not be executed, with the mutex.
+void Stream::drop(const Operation& operation) {
+  if (operation.variable && !operation.variable->done) {
+    operation.variable->error = error_;
+    operation.variable->done = true;
+    operation.variable->changed.notify_all();
+  }
+  if (const auto* point = std::get_if<ForkPoint>(&operation.what)) release(*point);
+}
+
+void Stream::fail(Error error) {
+  if (!error_) error_ = std::move(error);
+}
+
+Status Stream::execute(Step& step) {
+  if (const auto* primitive = std::get_if<std::shared_ptr<const Primitive>>(&current_.what)) {
+    return execute_primitive(**primitive, step);
+  }
+  if (const auto* point = std::get_if<ForkPoint>(&current_.what)) return fork_at(*point, step);
+  if (const auto* value = std::get_if<SetVariable>(&current_.what)) {
+    finish(value->value, {});
+    return {};
+  }
+  finish(TRY(transcript_.text()), {});
+  return {};
+}
+
+Status Stream::execute_primitive(const Primitive& primitive, Step& step) {
+  if (const auto* text = std::get_if<TextPart>(&primitive.what)) {
+    return transcript_.append(text->text);
+  }
+  if (const auto* begin = std::get_if<RoleBegin>(&primitive.what)) {
+    return transcript_.begin(begin->role);
+  }
+  if (std::holds_alternative<RoleEnd>(primitive.what)) return transcript_.end();
+  if (const auto* media = std::get_if<MediaPart>(&primitive.what)) {
+    return unsupported("{} {}: programs take text only; no model here sees {}s yet", media->kind,
+                       quote(media->path), media->kind);
+  }
+  step = Step::kCalling;
+  if (const auto* gen = std::get_if<GenPart>(&primitive.what)) return call_gen(*gen);
+  if (const auto* select = std::get_if<SelectPart>(&primitive.what)) return call_select(*select);
+  return call_score(std::get<ScorePart>(primitive.what));
+}
+
+// Starts a call. What its end posts runs on this worker, so not before this returns.
+template <class Start>
+void Stream::begin_call(Start start) {
+  Backend::Cancel cancel = start();
+  std::unique_lock lock(instance_->mutex);
+  instance_->calls[this] = cancel;
+  bool late = instance_->cancelled;
+  lock.unlock();
+  if (late) cancel();
+}
+
+// What a backend is to call in the end: on the worker, `then` takes the result, and the turn goes
+// on.
+template <class T>
+Backend::Done<T> Stream::resuming(std::function<Status(T&)> then) {
+  return [self = shared_from_this(), then = std::move(then)](Result<T> result) {
+    self->instance_->worker.post([self, then, result = std::move(result)]() mutable {
+      std::unique_lock lock(self->instance_->mutex);
+      self->instance_->calls.erase(self.get());
+      if (self->instance_->cancelled) result = std::unexpected(cancelled_error());
+      lock.unlock();
+      Status status = result ? guard([&] { return then(*result); })
+                             : Status(std::unexpected(std::move(result).error()));
+      if (!status) {
+        lock.lock();
+        self->fail(status.error());
+        self->drop(self->current_);
+        lock.unlock();
+      }
+      self->turn();
+    });
+  };
+}
+
+SamplingParams Stream::seeded(SamplingParams sampling) const {
+  uint64_t place = place_ ^ instance_->options.sample;
+  if (place != 0) sampling.seed = hash64(sampling.seed ^ place);
+  return sampling;
+}
+
+Status Stream::call_gen(const GenPart& part) {
+  GenCall call{.prompt = TRY(transcript_.prompt()), .options = part.options};
+  std::optional<SamplingParams>& sampling = call.options.sampling;
+  if (!sampling) sampling = instance_->options.sampling;
+  if (!sampling) sampling = instance_->backend.default_sampling();
+  if (sampling) sampling = seeded(*sampling);
+  computed_bytes_ = transcript_.bytes();
+  Backend::PieceSink piece;
+  if (instance_->options.stream || instance_->options.on_text) {
+    piece = [self = shared_from_this(), &part](std::string_view text) {
+      self->grow(part.name, *self->current_.variable, text);
+    };
+  }
+  auto done = resuming<GenResult>([this, &part](GenResult& r) { return end_gen(part.name, r); });
+  begin_call([&] {
+    return instance_->backend.generate(std::move(call), std::move(piece), std::move(done));
+  });
+  return {};
+}
+
+Status Stream::end_gen(const std::string& name, GenResult& result) {
+  TRY(transcript_.append(result.text));
+  computed_bytes_ = transcript_.bytes();
+  Variable& variable = *current_.variable;
+  size_t shown = variable.text.size();  // nobody else makes it grow now
+  if (shown < result.text.size()) grow(name, variable, std::string_view(result.text).substr(shown));
+  finish(std::move(result.text), std::move(result.info));
+  return {};
+}
+
+Status Stream::call_select(const SelectPart& part) {
+  if (part.choices.empty()) {
+    return invalid_argument("select {}: there are no choices", quote(part.name));
+  }
+  for (const std::string& choice : part.choices) {
+    if (choice.empty()) return invalid_argument("select {}: a choice is empty", quote(part.name));
+  }
+  ScoreCall call{.prompt = TRY(transcript_.prompt()),
+                 .texts = part.choices,
+                 .unconditional = part.options.method == ChoiceMethod::kUnconditionalNormalized};
+  auto done = resuming<ScoreResult>([this, &part](ScoreResult& result) -> Status {
+    Decision decision = decide(result.texts, part.options.method);
+    CallInfo info{.finish = FinishReason::kStop, .usage = result.usage};
+    for (size_t i = 0; i < part.choices.size(); ++i) {
+      info.choices.push_back(
+          {part.choices[i], decision.weights[i], std::move(result.texts[i].tokens)});
+    }
+    const std::string& best = part.choices[decision.best];
+    TRY(transcript_.append(best));
+    computed_bytes_ = transcript_.bytes();
+    grow(part.name, *current_.variable, best);
+    finish(best, std::move(info));
+    return {};
+  });
+  begin_call([&] { return instance_->backend.score(std::move(call), std::move(done)); });
+  return {};
+}
+
+Status Stream::call_score(const ScorePart& part) {
+  if (part.text.empty()) return invalid_argument("score {}: the text is empty", quote(part.name));
+  ScoreCall call{.prompt = TRY(transcript_.prompt()), .texts = {part.text}};
+  auto done = resuming<ScoreResult>([this](ScoreResult& result) -> Status {
+    double sum = 0;
+    CallInfo info{.finish = FinishReason::kStop, .usage = result.usage};
+    for (const TokenLogprob& token : result.texts.front().tokens) {
+      sum += token.logprob;
+      info.logprobs.push_back({.token = token.token, .logprob = token.logprob, .top = {}});
+    }
+    finish(fmt::format("{}", sum), std::move(info));
+    return {};
+  });
+  begin_call([&] { return instance_->backend.score(std::move(call), std::move(done)); });
+  return {};
+}
+
+Status Stream::fork_at(const ForkPoint& point, Step& step) {
+  bool hint = instance_->fork_hints && point.branches.size() > 1 &&
+              instance_->backend.can_prefill() &&
+              transcript_.bytes() >= computed_bytes_ + kHintBytesMin;
+  // Between messages there is no prompt yet; what a branch adds first decides it.
+  Result<Prompt> prefix = hint ? transcript_.prefix() : Prompt{};
+  if (!hint || !prefix) {
+    std::lock_guard lock(instance_->mutex);
+    release(point);
+    return {};
+  }
+  step = Step::kCalling;
+  computed_bytes_ = transcript_.bytes();
+  auto then = [this, point](Usage& usage) -> Status {
+    std::lock_guard lock(instance_->mutex);
+    add_usage(instance_->usage, usage);
+    release(point);
+    return {};
+  };
+  auto done = resuming<Usage>(std::move(then));
+  begin_call([&] { return instance_->backend.prefill(*std::move(prefix), std::move(done)); });
+  return {};
+}
+
+// Lets the branches go on from here, with the mutex.
+void Stream::release(const ForkPoint& point) {
+  for (const auto& branch : point.branches) {
+    if (!branch->held_) continue;
+    branch->transcript_ = transcript_;
+    branch->computed_bytes_ = computed_bytes_;
+    branch->error_ = error_;
+    branch->held_ = false;
+    branch->schedule();
+  }
+}
+
+void Stream::grow(const std::string& name, Variable& variable, std::string_view piece) {
+  if (piece.empty()) return;
+  const auto& on_text = instance_->options.on_text;
+  if (on_text) {
+    std::lock_guard lock(instance_->text_mutex);
+    on_text(name, piece);
+  }
+  std::lock_guard lock(instance_->mutex);
+  variable.text += piece;
+  variable.changed.notify_all();
+}
+
+// Ends the current operation's variable.
+void Stream::finish(std::string text, CallInfo info) {
+  std::lock_guard lock(instance_->mutex);
+  add_usage(instance_->usage, info.usage);
+  Variable& variable = *current_.variable;
+  variable.text = std::move(text);
+  variable.info = std::move(info);
+  variable.done = true;
+  variable.changed.notify_all();
+}
+
+// --- reading --------------------------------------------------------------------------------
+
+Result<std::shared_ptr<Variable>> Stream::find(std::string_view name) const {
+  auto found = variables_.find(name);
+  if (found != variables_.end()) return found->second;
+  std::string names;
+  for (const auto& [known, variable] : variables_) names += (names.empty() ? "" : ", ") + known;
+  return not_found("no variable {}; this state has {}", quote(name),
+                   names.empty() ? "none" : names);
+}
+
+Result<std::string> Stream::get(std::string_view name) {
+  std::unique_lock lock(instance_->mutex);
+  std::shared_ptr<Variable> variable = TRY(find(name));
+  while (!variable->done) variable->changed.wait(lock);
+  if (variable->error) return std::unexpected(*variable->error);
+  return variable->text;
+}
+
+Result<CallInfo> Stream::info(std::string_view name) {
+  std::unique_lock lock(instance_->mutex);
+  std::shared_ptr<Variable> variable = TRY(find(name));
+  while (!variable->done) variable->changed.wait(lock);
+  if (variable->error) return std::unexpected(*variable->error);
+  return variable->info;
+}
+
+Result<std::string> Stream::read_more(std::string_view name, size_t* offset) {
+  std::unique_lock lock(instance_->mutex);
+  std::shared_ptr<Variable> variable = TRY(find(name));
+  while (!variable->done && variable->text.size() <= *offset) variable->changed.wait(lock);
+  if (variable->text.size() <= *offset) {
+    if (variable->error) return std::unexpected(*variable->error);
+    return std::string();
+  }
+  std::string more = variable->text.substr(*offset);
+  *offset = variable->text.size();
+  return more;
+}
+
+Status Stream::wait() {
+  std::unique_lock lock(instance_->mutex);
+  bool own_body = instance_->body != nullptr && instance_->body == Fiber::current();
+  while (true) {
+    if (busy_) {
+      idle_.wait(lock);
+    } else if (!own_body && !instance_->body_over) {
+      instance_->idle.wait(lock);
+    } else {
+      break;
+    }
+  }
+  if (error_) return std::unexpected(*error_);
+  return {};
+}
+
+Result<std::string> Stream::text() {
+  if (Fiber::current() == nullptr) {
+    TRY(wait());
+    std::lock_guard lock(instance_->mutex);
+    if (instance_->closed) return std::unexpected(closed_error());
+    return transcript_.text();
+  }
+  // A chat template may need more stack than a fiber has.
+  std::unique_lock lock(instance_->mutex);
+  auto variable = std::make_shared<Variable>();
+  push({ReadText{}, variable});
+  while (!variable->done) variable->changed.wait(lock);
+  if (variable->error) return std::unexpected(*variable->error);
+  return variable->text;
+}
+
+Result<std::vector<ChatMessage>> Stream::messages() {
+  TRY(wait());
+  std::lock_guard lock(instance_->mutex);
+  return transcript_.messages();
+}
+
+}  // namespace banyan
