@@ -20,7 +20,7 @@
 namespace banyan::cli {
 namespace {
 
-struct Options {
+struct BenchMachineOptions {
   int threads = 0;
   double seconds = 0.05;
   bool json = false;
@@ -154,7 +154,7 @@ std::string bounds_table() {
   return text;
 }
 
-Result<int> bench(const Options& o) {
+Result<int> bench(const BenchMachineOptions& o) {
   int threads = o.threads > 0 ? o.threads : usable_processors();
   Measured measured;
   {
@@ -173,8 +173,8 @@ Result<int> bench(const Options& o) {
   return kExitSuccess;
 }
 
-VerbAction declare(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+VerbAction declare_bench_machine(CLI::App& app) {
+  auto o = std::make_shared<BenchMachineOptions>();
   app.add_option("--threads", o->threads, "Measured beside one thread; 0: one per processor")
       ->check(CLI::Range(0, 1024))
       ->type_name("N");
@@ -196,6 +196,6 @@ const Verb kBenchMachineVerb = {
     "slower. Reads are of memory that no cache holds, on huge pages where the system gives them.\n"
     "The second table says which figure bounds a format's products on each kernel table; decoding\n"
     "one sequence is bounded by the reads.\n",
-    declare};
+    declare_bench_machine};
 
 }  // namespace banyan::cli

@@ -27,7 +27,7 @@ namespace {
 constexpr int kBatchSizeMax = 1024;
 constexpr int64_t kLengthMax = 1 << 20;
 
-struct Options {
+struct BenchOneBatchOptions {
   EngineConfig config;
   std::string batch_sizes = "1";
   int64_t input_len = 512;
@@ -58,7 +58,7 @@ struct Measurement {
   double prefill_tokens_per_s() const { return prefill.tokens_per_s; }
 };
 
-Result<std::vector<BatchShape>> read_shapes(const Options& o) {
+Result<std::vector<BatchShape>> read_shapes(const BenchOneBatchOptions& o) {
   std::vector<BatchShape> shapes;
   for (TokenId size : TRY(parse_numbers(o.batch_sizes, "--batch-size"))) {
     if (size < 1 || size > kBatchSizeMax) {
@@ -70,7 +70,7 @@ Result<std::vector<BatchShape>> read_shapes(const Options& o) {
 }
 
 // Sets the sizes in `config` so that there is room for the largest of `shapes`.
-Result<EngineInfo> choose_sizes(EngineConfig& config, const Options& o,
+Result<EngineInfo> choose_sizes(EngineConfig& config, const BenchOneBatchOptions& o,
                                 const std::vector<BatchShape>& shapes) {
   config.total_tokens_max = config.page_size_tokens;  // only the model's own limits matter here
   EngineInfo info = TRY(inspect_model(config));
@@ -135,7 +135,8 @@ Measurement median(std::vector<Measurement> runs) {
 }
 
 // About a second. Before the model is loaded, because it takes memory.
-Result<std::optional<MachineLimits>> measure_limits(const Options& o, const EngineInfo& info) {
+Result<std::optional<MachineLimits>> measure_limits(const BenchOneBatchOptions& o,
+                                                    const EngineInfo& info) {
   constexpr double kSeconds = 0.04;
   if (o.no_limits) return std::nullopt;
   ProgressLine progress("measuring the machine");
@@ -147,7 +148,8 @@ Result<std::optional<MachineLimits>> measure_limits(const Options& o, const Engi
 }
 
 Result<std::vector<Measurement>> measure(Engine& engine, const EngineConfig& config,
-                                         const std::vector<BatchShape>& shapes, const Options& o,
+                                         const std::vector<BatchShape>& shapes,
+                                         const BenchOneBatchOptions& o,
                                          const std::optional<MachineLimits>& limits) {
   ProgressLine progress("bench");
   progress.show("warming up");
@@ -201,8 +203,8 @@ Json limits_json(const std::optional<MachineLimits>& limits) {
           {"int8_ops_per_s", rate(Operand::kInt8)}};
 }
 
-Json to_json(const EngineInfo& info, const Options& o, const std::optional<MachineLimits>& limits,
-             const std::vector<Measurement>& results) {
+Json to_json(const EngineInfo& info, const BenchOneBatchOptions& o,
+             const std::optional<MachineLimits>& limits, const std::vector<Measurement>& results) {
   Json list = Json::array();
   for (const Measurement& m : results) list.push_back(rates_json(m));
   return {{"machine", describe_machine(info)},
@@ -255,7 +257,7 @@ std::string describe(const MachineLimits& limits) {
       limits.operations_per_s[2] / 1e9);
 }
 
-Result<int> bench(const Options& o) {
+Result<int> bench(const BenchOneBatchOptions& o) {
   std::vector<BatchShape> shapes = TRY(read_shapes(o));
   EngineConfig config = o.config;
   if (config.expert_counts && !o.json) {
@@ -279,8 +281,8 @@ Result<int> bench(const Options& o) {
   return kExitSuccess;
 }
 
-VerbAction declare(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+VerbAction declare_bench_one_batch(CLI::App& app) {
+  auto o = std::make_shared<BenchOneBatchOptions>();
   app.add_option("--batch-size", o->batch_sizes, "Sequences at once; a list is measured in turn")
       ->type_name("1,8,32");
   app.add_option("--input-len", o->input_len, "Tokens of each prompt, drawn at random")
@@ -318,6 +320,6 @@ const Verb kBenchOneBatchVerb = {
     "whichever take longer, would need at what `bench machine` measures; in the table and in\n"
     "prefill_fraction and decode_fraction it stands as a part of the time they took: more than 1\n"
     "for a model that the caches hold.\n",
-    declare};
+    declare_bench_one_batch};
 
 }  // namespace banyan::cli

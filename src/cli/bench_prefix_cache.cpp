@@ -25,7 +25,7 @@ constexpr int64_t kTraceTokensMax = int64_t{1} << 31;
 constexpr int64_t kPageSizeMax = 1024;
 constexpr int kChunkTokens = 64;  // of the recurrent mixers that there are
 
-struct Options {
+struct BenchPrefixCacheOptions {
   std::string trace;
   std::string capacities = "1000000";
   std::string policies = "lpm,fcfs";
@@ -51,7 +51,7 @@ struct Outcome {
   double lru_hit_rate = 0;  // in order of arrival, one at a time
 };
 
-Result<Trace> load_trace(const Options& o) {
+Result<Trace> load_trace(const BenchPrefixCacheOptions& o) {
   Trace trace;
   if (o.trace == kSharedPrefix) {
     SharedPrefixShape shape = o.shape;
@@ -71,7 +71,7 @@ Result<Trace> load_trace(const Options& o) {
   return trace;
 }
 
-Result<std::vector<int64_t>> read_capacities(const Options& o, const Trace& trace) {
+Result<std::vector<int64_t>> read_capacities(const BenchPrefixCacheOptions& o, const Trace& trace) {
   std::vector<int64_t> capacities;
   for (int32_t tokens : TRY(parse_numbers(o.capacities, "--capacity-tokens"))) {
     int64_t longest = trace.longest_tokens() + o.page_size_tokens;
@@ -87,7 +87,7 @@ Result<std::vector<int64_t>> read_capacities(const Options& o, const Trace& trac
   return capacities;
 }
 
-Result<std::vector<std::string>> read_policies(const Options& o) {
+Result<std::vector<std::string>> read_policies(const BenchPrefixCacheOptions& o) {
   std::vector<std::string> policies;
   std::istringstream list(o.policies);
   for (std::string policy; std::getline(list, policy, ',');) {
@@ -101,7 +101,8 @@ Result<std::vector<std::string>> read_policies(const Options& o) {
 }
 
 // Gives a part of the capacity to snapshots of recurrent state.
-void make_recurrent(const Options& o, int64_t capacity_tokens, SchedulerConfig& config) {
+void make_recurrent(const BenchPrefixCacheOptions& o, int64_t capacity_tokens,
+                    SchedulerConfig& config) {
   auto snapshots = static_cast<int64_t>(o.snapshot_ratio * static_cast<double>(capacity_tokens)) /
                    o.snapshot_tokens;
   StateSpec state{.unit = StateUnit::kSlot,
@@ -116,7 +117,7 @@ void make_recurrent(const Options& o, int64_t capacity_tokens, SchedulerConfig& 
   config.units.pages -= snapshots * o.snapshot_tokens / o.page_size_tokens;
 }
 
-ReplayConfig replay_config(const Options& o, int64_t capacity_tokens) {
+ReplayConfig replay_config(const BenchPrefixCacheOptions& o, int64_t capacity_tokens) {
   int64_t page = o.page_size_tokens;
   return {.scheduler = {.aging_period = o.aging_period,
                         .running_max = o.running_max,
@@ -130,7 +131,7 @@ ReplayConfig replay_config(const Options& o, int64_t capacity_tokens) {
 
 class Bench {
  public:
-  Bench(const Options& o, const Trace& trace) : o_(o), trace_(trace) {}
+  Bench(const BenchPrefixCacheOptions& o, const Trace& trace) : o_(o), trace_(trace) {}
 
   double unbounded() {
     int64_t pages = pages_for_all(trace_, o_.page_size_tokens);
@@ -167,7 +168,7 @@ class Bench {
     });
   }
 
-  const Options& o_;
+  const BenchPrefixCacheOptions& o_;
   const Trace& trace_;
   ProgressLine progress_{"bench"};
 };
@@ -255,7 +256,7 @@ std::string table(double unbounded, const std::vector<Outcome>& outcomes) {
   return text;
 }
 
-Result<int> bench(const Options& o) {
+Result<int> bench(const BenchPrefixCacheOptions& o) {
   if ((o.page_size_tokens & (o.page_size_tokens - 1)) != 0) {
     return invalid_argument("--page-size {} is not a power of two", o.page_size_tokens);
   }
@@ -280,7 +281,7 @@ Result<int> bench(const Options& o) {
   return kExitSuccess;
 }
 
-void declare_snapshots(CLI::App& app, Options& o) {
+void declare_snapshots(CLI::App& app, BenchPrefixCacheOptions& o) {
   app.add_option("--snapshot-tokens", o.snapshot_tokens,
                  "A recurrent model, a snapshot of whose state takes the memory of so many tokens; "
                  "0: none")
@@ -308,8 +309,8 @@ void declare_shape(CLI::App& app, SharedPrefixShape& shape) {
   count("--output-len", shape.output_tokens, 0, "Tokens of every answer, but in Mooncake traces");
 }
 
-VerbAction declare(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+VerbAction declare_bench_prefix_cache(CLI::App& app) {
+  auto o = std::make_shared<BenchPrefixCacheOptions>();
   app.add_option("--trace", o->trace,
                  "A Mooncake trace, chats as in MT-bench, or "
                  "generated-shared-prefix")
@@ -373,6 +374,6 @@ const Verb kBenchPrefixCacheVerb = {
     "p50, p99,\n"
     "admit: time of a decision in the tenth of steps with the most requests waiting, which are at\n"
     "least so many; the last is the median over those that admitted somebody, for each of them.\n",
-    declare};
+    declare_bench_prefix_cache};
 
 }  // namespace banyan::cli

@@ -27,7 +27,7 @@ namespace banyan::cli {
 namespace {
 
 constexpr int64_t kPromptsMax = 10'000'000;
-constexpr int64_t kLengthMax = 1 << 24;
+constexpr int64_t kTokensMax = 1 << 24;
 constexpr size_t kFailuresShown = 3;
 
 struct Backend {
@@ -47,7 +47,7 @@ constexpr std::array<Backend, 8> kBackends = {{
     {"vllm-chat", ServingApi::kChat},
 }};
 
-struct Options {
+struct BenchServingOptions {
   std::string base_url = "http://127.0.0.1:30000";
   std::string backend = "sglang";
   std::vector<std::string> dataset = {"random"};
@@ -73,7 +73,7 @@ ServingApi api_of(const std::string& name) {
   return ServingApi::kSglang;  // the option takes no other names
 }
 
-Result<std::string> dataset_file(const Options& o) {
+Result<std::string> dataset_file(const BenchServingOptions& o) {
   std::string path = o.dataset.size() > 1 ? o.dataset[1] : o.dataset_path;
   if (path.empty()) {
     return invalid_argument("--dataset {} needs a file: --dataset {} FILE", o.dataset[0],
@@ -82,7 +82,7 @@ Result<std::string> dataset_file(const Options& o) {
   return path;
 }
 
-Result<Dataset> make_dataset(const Options& o) {
+Result<Dataset> make_dataset(const BenchServingOptions& o) {
   const std::string& name = o.dataset[0];
   bool from_file = name == "mooncake" || name == "mt-bench";
   if (o.dataset.size() > 1 && !from_file) {
@@ -117,13 +117,13 @@ Result<ServerUrl> parse_base_url(const std::string& url) {
   return parsed;
 }
 
-HttpClient::Headers headers_of(const Options& o) {
+HttpClient::Headers headers_of(const BenchServingOptions& o) {
   HttpClient::Headers headers = {{"User-Agent", fmt::format("banyan/{}", BANYAN_VERSION)}};
   if (!o.api_key.empty()) headers.emplace_back("Authorization", "Bearer " + o.api_key);
   return headers;
 }
 
-Status check(const Options& o) {
+Status check(const BenchServingOptions& o) {
   if (o.api_key.find_first_of("\r\n") != o.api_key.npos) {
     return invalid_argument("--api-key has a line break in it");
   }
@@ -133,14 +133,14 @@ Status check(const Options& o) {
   return {};
 }
 
-Result<Json> extra_of(const Options& o) {
+Result<Json> extra_of(const BenchServingOptions& o) {
   if (o.extra_body.empty()) return Json::object();
   Json extra = TRY(parse_json(o.extra_body, "--extra-request-body"));
   if (!extra.is_object()) return invalid_argument("--extra-request-body is not a JSON object");
   return extra;
 }
 
-Result<RequestStyle> style_of(const Options& o, const ServerFacts& facts) {
+Result<RequestStyle> style_of(const BenchServingOptions& o, const ServerFacts& facts) {
   RequestStyle style{.api = api_of(o.backend),
                      .model = o.model.empty() ? facts.model : o.model,
                      .vocabulary = o.vocabulary > 0 ? o.vocabulary : facts.vocabulary,
@@ -156,7 +156,7 @@ Result<RequestStyle> style_of(const Options& o, const ServerFacts& facts) {
 
 // A few requests before the measurement, so that neither connections nor the server's first steps
 // are in it. One must succeed.
-Status warm_up(boost::asio::io_context& io, HttpClient& client, const Options& o,
+Status warm_up(boost::asio::io_context& io, HttpClient& client, const BenchServingOptions& o,
                const Dataset& dataset, BenchOptions load) {
   if (o.warmup_requests == 0) return {};
   Dataset first{.seed = dataset.seed};
@@ -213,7 +213,7 @@ Status append_line(const std::string& path, const std::string& line) {
   return {};
 }
 
-Result<int> report(const Options& o, const ServerFacts& facts, const BenchOptions& load,
+Result<int> report(const BenchServingOptions& o, const ServerFacts& facts, const BenchOptions& load,
                    const BenchResult& result) {
   BenchSetting setting{.backend = o.backend,
                        .dataset = o.dataset[0],
@@ -232,7 +232,7 @@ Result<int> report(const Options& o, const ServerFacts& facts, const BenchOption
   return figures.completed > 0 ? kExitSuccess : kExitFailure;
 }
 
-Result<int> bench(const Options& o) {
+Result<int> bench(const BenchServingOptions& o) {
   TRY(check(o));
   std::signal(SIGPIPE, SIG_IGN);
   raise_descriptor_limit();
@@ -272,7 +272,7 @@ Result<int> bench(const Options& o) {
   return report(o, facts, load, result);
 }
 
-void add_server_options(CLI::App& app, Options& o) {
+void add_server_options(CLI::App& app, BenchServingOptions& o) {
   std::vector<std::string> names;
   for (const Backend& backend : kBackends) names.push_back(backend.name);
   app.add_option("--base-url", o.base_url, "Where the server is")->type_name("URL");
@@ -298,9 +298,9 @@ void add_server_options(CLI::App& app, Options& o) {
   app.add_flag("--disable-ignore-eos", o.disable_ignore_eos, "Let the model end its answers");
 }
 
-void add_dataset_options(CLI::App& app, Options& o) {
+void add_dataset_options(CLI::App& app, BenchServingOptions& o) {
   auto length = [&](const char* name, int64_t& value, const char* what) {
-    app.add_option(name, value, what)->check(CLI::Range(int64_t{1}, kLengthMax))->type_name("N");
+    app.add_option(name, value, what)->check(CLI::Range(int64_t{1}, kTokensMax))->type_name("N");
   };
   app.add_option("--dataset,--dataset-name", o.dataset,
                  "random, generated-shared-prefix, mooncake FILE, mt-bench FILE")
@@ -330,7 +330,7 @@ void add_dataset_options(CLI::App& app, Options& o) {
       ->type_name("S");
 }
 
-void add_load_options(CLI::App& app, Options& o) {
+void add_load_options(CLI::App& app, BenchServingOptions& o) {
   app.add_option_function<double>(
          "--request-rate",
          [&o](double rate) {
@@ -354,8 +354,8 @@ void add_load_options(CLI::App& app, Options& o) {
   app.add_flag("--json", o.json, "Print that line instead of the table");
 }
 
-VerbAction declare(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+VerbAction declare_bench_serving(CLI::App& app) {
+  auto o = std::make_shared<BenchServingOptions>();
   add_server_options(app, *o);
   add_dataset_options(app, *o);
   add_load_options(app, *o);
@@ -375,6 +375,6 @@ const Verb kBenchServingVerb = {
     "Prompts are random token ids below the server's vocabulary size, so no tokenizer is needed;\n"
     "openai-chat gets as many words instead. Options and figures have the names of SGLang's\n"
     "bench_serving. Ctrl-C ends the load and prints what there is.\n",
-    declare};
+    declare_bench_serving};
 
 }  // namespace banyan::cli

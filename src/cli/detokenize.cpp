@@ -14,14 +14,14 @@
 namespace banyan::cli {
 namespace {
 
-struct Options {
+struct DetokenizeOptions {
   EngineConfig config;
   std::optional<std::string> ids, positional;
   bool skip_special_tokens = false;
   bool json = false;
 };
 
-Result<int> detokenize(const Options& o) {
+Result<int> detokenize(const DetokenizeOptions& o) {
   if (o.ids.has_value() == o.positional.has_value()) {
     return invalid_argument("give token ids once: --ids 1,2,3, or - to read stdin");
   }
@@ -42,8 +42,8 @@ Result<int> detokenize(const Options& o) {
   return kExitSuccess;
 }
 
-VerbAction declare(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+VerbAction declare_detokenize(CLI::App& app) {
+  auto o = std::make_shared<DetokenizeOptions>();
   app.add_option("ids", o->positional, "The same; - reads stdin")->type_name("1,2,3");
   app.add_option("--ids", o->ids, "Token ids")->type_name("1,2,3");
   app.add_flag("--skip-special-tokens", o->skip_special_tokens,
@@ -62,6 +62,6 @@ const Verb kDetokenizeVerb = {
     "    banyan detokenize --model models/stories260K --skip-special-tokens -\n"
     "\n"
     "The tokenizer files of a model suffice; options about weights have no effect.\n",
-    declare};
+    declare_detokenize};
 
 }  // namespace banyan::cli

@@ -23,7 +23,7 @@
 namespace banyan::cli {
 namespace {
 
-struct Options {
+struct EvalOptions {
   std::string task, data, shots_file, out;
   EngineOptions engine;
   SamplingOptions sampling;
@@ -39,7 +39,7 @@ struct Options {
   const EngineConfig& config() const { return engine.config; }
 };
 
-Result<EvalSource> read_source(const EvalTask& task, const Options& o) {
+Result<EvalSource> read_source(const EvalTask& task, const EvalOptions& o) {
   EvalSource source{.data = TRY(read_file(o.data)), .data_name = o.data};
   if (o.shots == 0) return source;
   source.shots_name = o.shots_file;
@@ -51,7 +51,7 @@ Result<EvalSource> read_source(const EvalTask& task, const Options& o) {
   return source;
 }
 
-void say_shots(const Options& o, const EvalSource& source, const EvalSet& set) {
+void say_shots(const EvalOptions& o, const EvalSource& source, const EvalSet& set) {
   std::string about;
   if (set.shots > 0 && set.shots_own) {
     about = fmt::format("examples: the first {} of each group of {}, which are not asked",
@@ -83,7 +83,7 @@ Json sampling_json(const TextRequest& request) {
 }
 
 // What makes two runs the same; predictions carry it.
-Json describe_run(const Options& o, const EvalSet& set, const EvalStyle& style,
+Json describe_run(const EvalOptions& o, const EvalSet& set, const EvalStyle& style,
                   const std::string& model) {
   Json run = {{"task", o.task},
               {"num_shots", set.shots},
@@ -103,7 +103,7 @@ Json describe_run(const Options& o, const EvalSet& set, const EvalStyle& style,
   return run;
 }
 
-Result<EvalStyle> make_style(const EvalTask& task, const Options& o) {
+Result<EvalStyle> make_style(const EvalTask& task, const EvalOptions& o) {
   EvalStyle style{.request = {}, .chat = o.chat, .parallel = o.config().running_max};
   style.request.sampling = TRY(sampling_params(o.sampling, {.temperature = 0}));
   TRY(apply_stops(o.sampling, style.request));
@@ -112,7 +112,7 @@ Result<EvalStyle> make_style(const EvalTask& task, const Options& o) {
   return style;
 }
 
-Status check(const Options& o) {
+Status check(const EvalOptions& o) {
   if (o.base_url.empty()) {
     if (o.config().model_path.empty()) {
       return invalid_argument("give --model DIR, or --base-url URL of a server");
@@ -134,7 +134,7 @@ Status check(const Options& o) {
   return {};
 }
 
-Result<EvalServer> server_of(const Options& o) {
+Result<EvalServer> server_of(const EvalOptions& o) {
   Result<ServerUrl> url = parse_server_url(o.base_url);
   if (!url) return invalid_argument("--base-url {}", url.error().message);
   // Clients of OpenAI's API write the version into the base; our paths have it.
@@ -171,7 +171,7 @@ int report(const EvalRun& run, const std::string& out) {
   return kExitSuccess;
 }
 
-Result<int> eval(Options o) {
+Result<int> eval(EvalOptions o) {
   TRY(check(o));
   if (o.base_url.empty()) TRY(o.engine.settle());
   const EvalTask& task = *eval_task_named(o.task);  // the option takes no other names
@@ -204,7 +204,7 @@ Result<int> eval(Options o) {
   return report(run, o.out);
 }
 
-void add_task_options(CLI::App& app, Options& o) {
+void add_task_options(CLI::App& app, EvalOptions& o) {
   std::vector<std::string> names;
   std::string about = "What is asked:";
   for (const EvalTask& task : eval_tasks()) {
@@ -241,7 +241,7 @@ void add_task_options(CLI::App& app, Options& o) {
   app.add_flag("--chat", o.chat, "Asks as a user's message, through the model's chat template");
 }
 
-void add_server_options(CLI::App& app, Options& o) {
+void add_server_options(CLI::App& app, EvalOptions& o) {
   app.add_option("--base-url", o.base_url,
                  "Asks an OpenAI-compatible server instead; --model is then a name [its first]")
       ->default_str("")
@@ -255,8 +255,8 @@ void add_server_options(CLI::App& app, Options& o) {
                   ->type_name("S");
 }
 
-VerbAction declare(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+VerbAction declare_eval(CLI::App& app) {
+  auto o = std::make_shared<EvalOptions>();
   o->engine.config.running_max = 64;
   add_task_options(app, *o);
   add_sampling_options(app, o->sampling, "0: the likeliest token");
@@ -299,6 +299,6 @@ const Verb kEvalVerb = {
     "that stands alone. The same command continues an --out that was cut off; one of another run\n"
     "is refused. A question that cannot be asked, such as one longer than the context, is wrong.\n"
     "The last line is the accuracy, once every question has a prediction.\n",
-    declare, respell};
+    declare_eval, respell};
 
 }  // namespace banyan::cli

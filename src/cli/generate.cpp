@@ -13,7 +13,7 @@
 namespace banyan::cli {
 namespace {
 
-struct Options {
+struct GenerateOptions {
   EngineConfig config;
   TextSource prompt;
   SamplingOptions sampling;
@@ -66,7 +66,7 @@ Json to_json(const Llm& llm, const Generation& g, const TextRequest& request) {
   return json;
 }
 
-Result<TextRequest> make_request(const Options& o) {
+Result<TextRequest> make_request(const GenerateOptions& o) {
   if (o.json && o.stream) {
     return invalid_argument("--json prints one object at the end; leave out --stream");
   }
@@ -105,7 +105,7 @@ void print_plain(const Llm& llm, const Generation& g, bool streamed) {
   }
 }
 
-Result<int> generate(const Options& o) {
+Result<int> generate(const GenerateOptions& o) {
   TextRequest request = TRY(make_request(o));
   std::unique_ptr<Llm> llm = TRY(load_llm(o.config));
   InterruptScope interrupt(InterruptScope::Second::kEndsProgram);
@@ -125,8 +125,8 @@ Result<int> generate(const Options& o) {
   return g.finish == FinishReason::kCancelled ? kExitInterrupt : kExitSuccess;
 }
 
-VerbAction declare(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+VerbAction declare_generate(CLI::App& app) {
+  auto o = std::make_shared<GenerateOptions>();
   app.add_option("--prompt", o->prompt.text, "The text to continue")->type_name("TEXT");
   app.add_option("--prompt-ids", o->prompt.ids, "The same as token ids")->type_name("1,2,3");
   app.add_option("--prompt-file", o->prompt.file, "The same from a file, byte for byte")
@@ -171,6 +171,6 @@ const Verb kGenerateVerb = {
     "the parts of a schema that --relaxed-schema left out. A `token` is the text that its bytes\n"
     "stand for, with U+FFFD for part of a character. Ctrl-C prints what there is so far.\n"
     "A grammar's output ends where the grammar does, or where --max-new-tokens cuts it.\n",
-    declare};
+    declare_generate};
 
 }  // namespace banyan::cli

@@ -15,7 +15,7 @@
 namespace banyan::cli {
 namespace {
 
-struct Options {
+struct InspectOptions {
   EngineConfig config;
   bool json = false;
 };
@@ -137,7 +137,7 @@ std::string describe(const EngineInfo& info, int sequences) {
   return text;
 }
 
-Result<int> inspect(const Options& o) {
+Result<int> inspect(const InspectOptions& o) {
   EngineInfo info = TRY(inspect_model(o.config));
   if (o.json) {
     fmt::print("{}\n", dump_json(to_json(info, o.config.running_max)));
@@ -147,8 +147,8 @@ Result<int> inspect(const Options& o) {
   return kExitSuccess;
 }
 
-VerbAction declare(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+VerbAction declare_inspect(CLI::App& app) {
+  auto o = std::make_shared<InspectOptions>();
   app.add_flag("--json", o->json, "Print one JSON object, with each layer's mixer and ffn");
   add_model_options(app, o->config);
   return [o] { return inspect(*o); };
@@ -162,6 +162,6 @@ const Verb kInspectVerb = {
     "  banyan inspect --model folder-with-config.json --load-format dummy --json\n"
     "\n"
     "The checkpoint is checked against its config.json as strictly as loading does.\n",
-    declare};
+    declare_inspect};
 
 }  // namespace banyan::cli

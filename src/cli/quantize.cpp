@@ -16,13 +16,13 @@
 namespace banyan::cli {
 namespace {
 
-struct Options {
+struct QuantizeOptions {
   QuantiseOptions quantise;
   int threads = 0;
   bool json = false;
 };
 
-Result<int> quantize(Options& o) {
+Result<int> quantize(QuantizeOptions& o) {
   ThreadPool threads(o.threads > 0 ? o.threads : usable_processors());
   QuantiseResult result;
   {
@@ -43,8 +43,8 @@ Result<int> quantize(Options& o) {
   return kExitSuccess;
 }
 
-VerbAction declare(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+VerbAction declare_quantize(CLI::App& app) {
+  auto o = std::make_shared<QuantizeOptions>();
   app.add_option("--model,-m,--model-path", o->quantise.folder,
                  "Model folder as Hugging Face publishes it, not quantised")
       ->required()
@@ -74,6 +74,6 @@ const Verb kQuantizeVerb = {
     "\n"
     "The copy computes the same as DIR loaded with --quantization, and loads faster. The folder\n"
     "appears when it is complete.\n",
-    declare};
+    declare_quantize};
 
 }  // namespace banyan::cli

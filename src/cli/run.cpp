@@ -21,7 +21,7 @@ constexpr std::string_view kPrompt = ">>> ";
 constexpr std::string_view kContinuation = "... ";
 constexpr std::string_view kFence = "\"\"\"";
 
-struct Options {
+struct RunOptions {
   EngineConfig config;
   SamplingOptions sampling;
   std::optional<int64_t> max_new_tokens;
@@ -29,7 +29,7 @@ struct Options {
   std::string template_variables;
 };
 
-Result<ChatSettings> make_settings(const Options& o, const SamplingParams& recommended) {
+Result<ChatSettings> make_settings(const RunOptions& o, const SamplingParams& recommended) {
   ChatSettings settings{.sampling = TRY(sampling_params(o.sampling, recommended)),
                         .seed = o.sampling.seed,
                         .max_new_tokens = o.max_new_tokens,
@@ -120,7 +120,7 @@ int talk(Chat& chat, LineReader& reader) {
   }
 }
 
-Result<int> run(const Options& o) {
+Result<int> run(const RunOptions& o) {
   TRY(make_settings(o, {}));  // wrong values are told before a long load
   std::unique_ptr<Llm> llm = TRY(load_llm(o.config));
   if (llm->tokenizer() == nullptr) {
@@ -143,8 +143,8 @@ Result<int> run(const Options& o) {
   return talk(chat, reader);
 }
 
-VerbAction declare(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+VerbAction declare_run(CLI::App& app) {
+  auto o = std::make_shared<RunOptions>();
   app.add_option("--system", o->system, "System message")->type_name("TEXT");
   app.add_option("--max-new-tokens", o->max_new_tokens,
                  "Length of a reply at most, in tokens [the rest of the context]")
@@ -169,6 +169,6 @@ const Verb kRunVerb = {
     "\n"
     "In the chat, /help lists commands, Ctrl-C stops a reply, Ctrl-D leaves. A model without a\n"
     "chat template continues the text so far.\n",
-    declare};
+    declare_run};
 
 }  // namespace banyan::cli

@@ -16,7 +16,7 @@
 namespace banyan::cli {
 namespace {
 
-struct Options {
+struct ScoreOptions {
   EngineConfig config;
   TextSource source;
   bool no_special_tokens = false;
@@ -25,7 +25,7 @@ struct Options {
 
 using Logprobs = std::vector<std::optional<float>>;
 
-Result<std::vector<TokenId>> token_ids(const Options& o, const Llm& llm, TextOrIds source) {
+Result<std::vector<TokenId>> token_ids(const ScoreOptions& o, const Llm& llm, TextOrIds source) {
   if (!source.ids.empty()) return std::move(source.ids);
   if (llm.tokenizer() == nullptr) {
     return invalid_argument("{} has no tokenizer files; give token ids with --ids",
@@ -50,7 +50,7 @@ void print_table(const Llm& llm, const std::vector<TokenId>& ids, const Logprobs
              std::exp(-total / static_cast<double>(ids.size() - 1)), ids.size() - 1, undim());
 }
 
-Result<int> score(const Options& o) {
+Result<int> score(const ScoreOptions& o) {
   TextOrIds source = TRY(read_source(o.source, "--ids 1,2,3, --text TEXT, --file FILE, -"));
   std::unique_ptr<Llm> llm = TRY(load_llm(o.config));
   std::vector<TokenId> ids = TRY(token_ids(o, *llm, std::move(source)));
@@ -66,8 +66,8 @@ Result<int> score(const Options& o) {
   return kExitSuccess;
 }
 
-VerbAction declare(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+VerbAction declare_score(CLI::App& app) {
+  auto o = std::make_shared<ScoreOptions>();
   app.add_option("--ids", o->source.ids, "Token ids, scored as they are; - reads stdin")
       ->type_name("1,2,3");
   app.add_option("--text", o->source.text, "A text")->type_name("TEXT");
@@ -90,6 +90,6 @@ const Verb kScoreVerb = {
     "\n"
     "Prints position, id, token and natural log-probability given the tokens before, separated by\n"
     "tabs; total and perplexity go to stderr.\n",
-    declare};
+    declare_score};
 
 }  // namespace banyan::cli

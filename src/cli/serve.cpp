@@ -23,7 +23,7 @@
 namespace banyan::cli {
 namespace {
 
-struct Options {
+struct ServeOptions {
   EngineOptions engine;
   ServerConfig server;
   std::string api_key_file;
@@ -43,7 +43,7 @@ Status read_api_keys(const std::string& file, std::vector<std::string>& keys) {
   return {};
 }
 
-Status settle(Options& o) {
+Status settle(ServeOptions& o) {
   if (!o.api_key_file.empty()) TRY(read_api_keys(o.api_key_file, o.server.api_keys));
   o.server.version = BANYAN_VERSION;
   TRY(o.engine.settle());
@@ -58,7 +58,7 @@ void warn_of_open_door(const ServerConfig& config) {
                config.host);
 }
 
-Result<int> serve(Options o) {
+Result<int> serve(ServeOptions o) {
   TRY(settle(o));
   std::signal(SIGPIPE, SIG_IGN);
   raise_descriptor_limit();
@@ -80,7 +80,7 @@ Result<int> serve(Options o) {
   return kExitSuccess;
 }
 
-void add_network_options(CLI::App& app, Options& o) {
+void add_network_options(CLI::App& app, ServeOptions& o) {
   ServerConfig& server = o.server;
   app.add_option("--host", server.host, "Address to listen on; 0.0.0.0 lets other machines in")
       ->type_name("ADDRESS");
@@ -120,7 +120,7 @@ void add_network_options(CLI::App& app, Options& o) {
       ->type_name("S");
 }
 
-void add_log_options(CLI::App& app, Options& o) {
+void add_log_options(CLI::App& app, ServeOptions& o) {
   app.add_flag("--expert-counts", o.engine.config.expert_counts,
                "Tell in /metrics how often each expert of each layer was chosen");
   app.add_option("--decode-log-interval", o.server.decode_log_interval,
@@ -131,8 +131,8 @@ void add_log_options(CLI::App& app, Options& o) {
                "Log what each request asks for and what it took");
 }
 
-VerbAction declare(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+VerbAction declare_serve(CLI::App& app) {
+  auto o = std::make_shared<ServeOptions>();
   o->engine.config.running_max = 256;
   o->engine.config.queued_max = 1024;
   spdlog::set_level(spdlog::level::info);
@@ -158,6 +158,6 @@ const Verb kServeVerb = {
     "\n"
     "Options have SGLang's names; vLLM's and llama-server's names for the same are understood.\n"
     "GET /health is 200 once the model is loaded. SIGTERM lets running requests finish.\n",
-    declare, respell_peer_option};
+    declare_serve, respell_peer_option};
 
 }  // namespace banyan::cli

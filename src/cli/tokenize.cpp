@@ -15,7 +15,7 @@
 namespace banyan::cli {
 namespace {
 
-struct Options {
+struct TokenizeOptions {
   EngineConfig config;
   TextSource source;
   bool no_special_tokens = false;
@@ -23,7 +23,7 @@ struct Options {
   bool json = false;
 };
 
-Result<int> tokenize(const Options& o) {
+Result<int> tokenize(const TokenizeOptions& o) {
   TextOrIds source = TRY(read_source(o.source, "TEXT, --text TEXT, --file FILE, -"));
   std::unique_ptr<Tokenizer> tokenizer = TRY(Tokenizer::load(o.config.model_path));
   std::vector<TokenId> ids =
@@ -40,8 +40,8 @@ Result<int> tokenize(const Options& o) {
   return kExitSuccess;
 }
 
-VerbAction declare(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+VerbAction declare_tokenize(CLI::App& app) {
+  auto o = std::make_shared<TokenizeOptions>();
   app.add_option("text", o->source.positional, "The text; - reads stdin");
   app.add_option("--text", o->source.text, "The text, whatever it begins with")->type_name("TEXT");
   app.add_option("--file", o->source.file, "The text in a file, byte for byte; - reads stdin")
@@ -64,6 +64,6 @@ const Verb kTokenizeVerb = {
     "\n"
     "Prints the ids as 1,2,3, which --prompt-ids, `score --ids` and `detokenize --ids` take. The\n"
     "tokenizer files of a model suffice; options about weights have no effect.\n",
-    declare};
+    declare_tokenize};
 
 }  // namespace banyan::cli

@@ -1,4 +1,5 @@
-// What a verb of the program is. The table of them is in main.cpp.
+// What a verb of the program is. The table of them is in main.cpp. The verb in score.cpp keeps its
+// options in ScoreOptions and declares them in declare_score: several verbs are compiled at once.
 #pragma once
 
 #include <functional>
