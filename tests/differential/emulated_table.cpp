@@ -8,7 +8,8 @@ namespace banyan::test {
 
 #ifdef BANYAN_X86
 const KernelTable* emulated_amx() {
-  return std::ranges::count(available_kernels(), "avx512_bf16") > 0 ? &kEmulatedAmx : nullptr;
+  static const KernelTable table = x86::with_tiles("emulated amx", kEmulatedProducts);
+  return std::ranges::count(available_kernels(), "avx512_bf16") > 0 ? &table : nullptr;
 }
 #else
 const KernelTable* emulated_amx() {

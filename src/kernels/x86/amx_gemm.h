@@ -7,6 +7,7 @@
 #pragma once
 
 #include "kernels/x86/gemm.h"
+#include "kernels/x86/x86.h"
 
 namespace banyan::x86 {
 
@@ -272,11 +273,10 @@ struct AmxMultiply {
 };
 
 template <class T, class V>
-constexpr KernelTable with_tile_products(KernelTable table) {
-  table.gemm_bf16 = gemm_kernel<AmxBf16Weights<V>, AmxMultiply<T, AmxBf16Weights<V>>>();
-  table.gemm_int8 = gemm_kernel<AmxInt8Weights<V>, AmxMultiply<T, AmxInt8Weights<V>>>();
-  table.gemm_fp8 = gemm_kernel<AmxFp8Weights<V>, AmxMultiply<T, AmxFp8Weights<V>>>();
-  return table;
+constexpr TileProducts tile_products() {
+  return {.bf16 = gemm_kernel<AmxBf16Weights<V>, AmxMultiply<T, AmxBf16Weights<V>>>(),
+          .int8 = gemm_kernel<AmxInt8Weights<V>, AmxMultiply<T, AmxInt8Weights<V>>>(),
+          .fp8 = gemm_kernel<AmxFp8Weights<V>, AmxMultiply<T, AmxFp8Weights<V>>>()};
 }
 
 }  // namespace banyan::x86

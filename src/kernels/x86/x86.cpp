@@ -21,9 +21,19 @@ bool has_amx() {
 
 }  // namespace
 
+KernelTable with_tiles(const char* name, const TileProducts& products) {
+  KernelTable table = kAvx512Bf16;
+  table.name = name;
+  table.gemm_bf16 = products.bf16;
+  table.gemm_int8 = products.int8;
+  table.gemm_fp8 = products.fp8;
+  return table;
+}
+
 // The compiler's run-time library reads cpuid, and xgetbv for the registers that the operating
 // system saves.
 std::vector<MeasuredTable> runnable_tables() {
+  static const KernelTable amx = with_tiles("amx", kAmxProducts);
   std::vector<MeasuredTable> tables;
   bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
               __builtin_cpu_supports("f16c");
@@ -34,7 +44,7 @@ std::vector<MeasuredTable> runnable_tables() {
   if (avx2) tables.push_back({&kAvx2, &kAvx2Limits});
   if (avx512) tables.push_back({&kAvx512, &kAvx512Limits});
   if (bf16) tables.push_back({&kAvx512Bf16, &kAvx512Bf16Limits});
-  if (bf16 && has_amx()) tables.push_back({&kAmx, &kAmxLimits});
+  if (bf16 && has_amx()) tables.push_back({&amx, &kAmxLimits});
   return tables;
 }
 

@@ -9,8 +9,15 @@
 namespace banyan::x86 {
 
 // To be used only where runnable_tables() has them.
-extern const KernelTable kAvx2, kAvx512, kAvx512Bf16, kAmx;
+extern const KernelTable kAvx2, kAvx512, kAvx512Bf16;
 extern const LimitProbes kAvx2Limits, kAvx512Limits, kAvx512Bf16Limits, kAmxLimits;
+
+// The products of a processor with tiles. Everything else is kAvx512Bf16's, compiled once.
+struct TileProducts {
+  GemmKernel bf16, int8, fp8;
+};
+extern const TileProducts kAmxProducts;
+KernelTable with_tiles(const char* name, const TileProducts& products);
 
 // The tables that this processor and operating system can run, slowest first.
 std::vector<MeasuredTable> runnable_tables();
