@@ -17,16 +17,13 @@
 #include "simulation/workload.h"
 #include "support/drive.h"
 #include "support/hybrid_model.h"
+#include "support/sanitized.h"
 
 namespace banyan::test {
 namespace {
 
 constexpr int64_t kShards = 4;
-#ifdef BANYAN_SANITIZED
-constexpr int64_t kSeedsByDefault = 400;
-#else
-constexpr int64_t kSeedsByDefault = 10000;
-#endif
+constexpr int64_t kSeedsByDefault = kSanitized ? 400 : 10000;
 constexpr int kStepsMax = 20000;
 
 int64_t number_from_environment(const char* name, int64_t fallback) {

@@ -7,6 +7,7 @@
 
 #include <random>
 
+#include "support/sanitized.h"
 #include "support/shared.h"
 #include "text/tokenizer.h"
 
@@ -102,7 +103,7 @@ TEST(Matcher, MasksAreTheDefinition) {
   std::mt19937_64 random(3);
   for (Result<Grammar>& grammar : grammars()) {
     auto compiled = compile(grammar, vocabulary);
-    for (int run = 0; run < 12; ++run) {
+    for (int run = 0; run < (test::kSanitized ? 3 : 12); ++run) {
       Matcher matcher(compiled);
       std::string text;
       for (int step = 0; step < 25 && !matcher.finished(); ++step) {
@@ -234,7 +235,7 @@ TEST(Matcher, MasksOfARealVocabularyAreTheDefinition) {
     auto compiled = compile(Grammar::from_json_schema(schema), vocabulary);
     Matcher matcher(compiled);
     std::string text;
-    for (int step = 0; step < 8 && !matcher.finished(); ++step) {
+    for (int step = 0; step < (test::kSanitized ? 3 : 8) && !matcher.finished(); ++step) {
       auto mask = mask_of(matcher, *vocabulary);
       Parser parser(compiled->grammar.shared_automaton());
       ParseState state = parser.start();
