@@ -376,23 +376,26 @@ class Emitter {
     return rules_.sequence({rules_.text("{"), space_, members, space_, rules_.text("}")});
   }
 
-  // From the last property to the first: what may follow when a member stands before (`after`), and
-  // when none does (`first`).
+  // From the last property to the first: `rest` is one member or more, of this property and those
+  // behind it, and `after` is what may follow a member. A comma stands once before all the members
+  // that it may lead to, so between two members there is one way to go on, not one for each.
   ExpressionId plain_members(const std::vector<Property>& properties, ExpressionId other) {
-    ExpressionId after = rules_.repeat(rules_.sequence({comma_, other}), 0, Rules::kUnbounded);
-    ExpressionId first = rules_.optional(rules_.sequence({other, after}));
+    bool needed = false;
+    ExpressionId rest = rules_.sequence(
+        {other, rules_.repeat(rules_.sequence({comma_, other}), 0, Rules::kUnbounded)});
     for (size_t i = properties.size(); i-- > 0;) {
       const Property& p = properties[i];
+      ExpressionId after = rules_.sequence({comma_, rest});
+      if (!needed) after = rules_.optional(after);
       ExpressionId here = rules_.sequence({p.member, after});
-      ExpressionId joined = rules_.sequence({comma_, p.member, after});
-      first = p.required ? here : rules_.choice({here, first});
-      after = p.required ? joined : rules_.choice({joined, after});
+      rest = p.required ? here : rules_.choice({here, rest});
+      needed = needed || p.required;
     }
-    return first;
+    return needed ? rest : rules_.optional(rest);
   }
 
-  // The same for each number of members so far. What is not named may repeat a name, so only the
-  // first such member is sure to count.
+  // What may come for each number of members so far. What is not named may repeat a name, so only
+  // the first such member is sure to count.
   Result<ExpressionId> counted_members(const Shape& s, const std::vector<Property>& properties,
                                        ExpressionId other, bool closed) {
     size_t n = properties.size();
