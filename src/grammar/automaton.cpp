@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <set>
 #include <unordered_map>
 
 #include "base/check.h"
 #include "base/quote.h"
-#include "grammar/token_vocabulary.h"
 
 namespace banyan {
 
@@ -176,6 +174,9 @@ class AutomatonBuilder {
 
   Result<uint32_t> build_dfa(const Rules::Expression& e, uint32_t next) {
     Terminal terminal{.dfa = e.dfa, .counts_characters = e.counts_characters};
+    std::shared_ptr<const DfaSlices>& slices = slices_[e.dfa.get()];
+    if (!slices) slices = std::make_shared<DfaSlices>(TRY(DfaSlices::of(*e.dfa, budget_)));
+    terminal.slices = slices;
     if (e.counts_characters) {
       terminal.min = e.min;
       terminal.max = e.max;
@@ -188,64 +189,9 @@ class AutomatonBuilder {
           terminal.counts.shortest[start] <= e.max && terminal.counts.longest[start] >= e.min;
       if (!possible) return add_never();
     }
-    find_slices(terminal);
     bool nullable = terminal.nullable();
     uint32_t node = add_terminal(std::move(terminal), next);
     return nullable ? add({NodeKind::kSplit, node, next}) : node;
-  }
-
-  static void find_slices(Terminal& terminal) {
-    const auto& slices = token_slices();
-    for (size_t i = slices.size(); i-- > 0;) {
-      mark_slice(terminal, *slices[i], static_cast<uint8_t>(i + 1));
-    }
-  }
-
-  // The greatest set of pairs (state of the terminal, state of the slice) such that every byte that
-  // goes on in the latter leads to such a pair again.
-  static void mark_slice(Terminal& terminal, const Dfa& texts, uint8_t slice) {
-    const Dfa& dfa = *terminal.dfa;
-    uint32_t n = dfa.states(), m = texts.states();
-    std::set<std::pair<uint8_t, uint8_t>> classes;
-    for (int b = 0; b < 256; ++b) {
-      auto byte = static_cast<uint8_t>(b);
-      if (texts.step(texts.start(), byte) != 0) {
-        classes.emplace(dfa.class_of(byte), texts.class_of(byte));
-      }
-    }
-    auto goes_on = [&](uint32_t s) {
-      return std::all_of(classes.begin(), classes.end(),
-                         [&](auto pair) { return dfa.step_class(s, pair.first) != Dfa::kDead; });
-    };
-    bool any = false;
-    for (uint32_t s = 1; s < n && !any; ++s) any = goes_on(s);
-    if (!any) return;
-    for (int b = 128; b < 256; ++b) {
-      auto byte = static_cast<uint8_t>(b);
-      classes.emplace(dfa.class_of(byte), texts.class_of(byte));
-    }
-    std::vector<bool> good(static_cast<size_t>(n) * m, true);
-    for (uint32_t p = 0; p < m; ++p) good[p] = false;
-    bool changed = true;
-    while (changed) {
-      changed = false;
-      for (uint32_t s = n; s-- > 1;) {
-        for (uint32_t p = 1; p < m; ++p) {
-          if (!good[size_t{s} * m + p]) continue;
-          for (auto [c, d] : classes) {
-            uint32_t to = texts.step_class(p, d);
-            if (to == 0 || good[size_t{dfa.step_class(s, c)} * m + to]) continue;
-            good[size_t{s} * m + p] = false;
-            changed = true;
-            break;
-          }
-        }
-      }
-    }
-    terminal.slice.resize(n, 0);
-    for (uint32_t s = 1; s < n; ++s) {
-      if (good[size_t{s} * m + texts.start()]) terminal.slice[s] = slice;
-    }
   }
 
   Result<uint32_t> build_repeat(const Rules::Expression& e, uint32_t next) {
@@ -393,6 +339,7 @@ class AutomatonBuilder {
   const Rules& rules_;
   Budget& budget_;
   std::unordered_map<uint64_t, uint32_t> built_;
+  std::unordered_map<const Dfa*, std::shared_ptr<const DfaSlices>> slices_;
   std::vector<uint32_t> seen_;
   uint32_t epoch_ = 0;
 };

@@ -17,6 +17,7 @@
 #include "banyan/status.h"
 #include "grammar/dfa.h"
 #include "grammar/rules.h"
+#include "grammar/token_slices.h"
 
 namespace banyan {
 
@@ -38,12 +39,16 @@ struct Terminal {
   std::shared_ptr<const Dfa> dfa;
   bool counts_characters = false;
   uint32_t min = 0, max = Rules::kUnbounded;
-  CharacterCounts counts;  // of a dfa that counts
-  // Per state of a dfa: the first of token_slices(), counted from 1, all of
-  // whose texts may come, as far as they go; 0: none. Empty when it is 0 everywhere.
-  std::vector<uint8_t> slice;
+  CharacterCounts counts;                   // of a dfa that counts
+  std::shared_ptr<const DfaSlices> slices;  // of a dfa
 
   bool nullable() const { return dfa && dfa->accepting(dfa->start()) && min == 0; }
+  // Of one that counts, in state `place` after `count` characters: a text of a length within the
+  // bounds can still come of it.
+  bool within_bounds(uint32_t place, uint64_t count) const {
+    return count + counts.shortest[place] <= max &&
+           (counts.longest[place] == UINT32_MAX || count + counts.longest[place] >= min);
+  }
 };
 
 enum class NodeKind : uint8_t { kReturn, kTerminal, kSplit, kCall, kLoop };

@@ -1,7 +1,5 @@
 #include "grammar/masks.h"
 
-#include <xxhash.h>
-
 #include <algorithm>
 #include <bit>
 #include <bitset>
@@ -11,12 +9,8 @@
 namespace banyan {
 namespace {
 
-constexpr int32_t kNowhere = -1, kUnknown = -2;
-
-template <class Body>
-void for_each_byte(const std::bitset<256>& bytes, const Body& body) {
-  for (size_t b = bytes._Find_first(); b < 256; b = bytes._Find_next(b)) body(b);
-}
+// Configurations of a state that are looked at one by one before the others are walked together.
+constexpr size_t kAloneMax = 8;
 
 // How many bits are set, if fewer than `limit`.
 size_t count_below(std::span<const uint32_t> mask, size_t limit) {
@@ -36,10 +30,12 @@ void unite(std::span<uint32_t> mask, std::span<const uint32_t> other) {
   for (size_t i = 0; i < mask.size(); ++i) mask[i] |= other[i];
 }
 
-uint64_t exact_hash(const ParseState& state) {
-  return XXH3_64bits_withSeed(state.configurations.data(),
-                              state.configurations.size() * sizeof(Configuration),
-                              state.complete ? 1 : 0);
+// Whether after `count` characters no text of `more` characters that the dfa allows breaks the
+// bounds of `t`.
+bool far_from_bounds(const Terminal& t, uint32_t count, size_t more) {
+  bool short_of_max =
+      t.max == Rules::kUnbounded || uint64_t{count} + more + t.counts.shortest_max <= t.max;
+  return short_of_max && (count >= t.min || t.counts.endless_everywhere);
 }
 
 }  // namespace
@@ -89,21 +85,31 @@ void MaskBuilder::build(Parser& parser, const ParseState& state, const TokenVoca
                         std::span<uint32_t> mask) {
   CHECK(mask.size() == vocabulary.mask_words(), "a mask of {} words", mask.size());
   std::fill(mask.begin(), mask.end(), 0);
+  parser_ = &parser;
+  vocabulary_ = &vocabulary;
   size_t mark = parser.stacks().mark();
-  work_ = 0;
+  walk_.begin(parser);
   // A token is allowed if one configuration allows it, so each may be treated in its best way.
-  ParseState rest;
+  rest_.clear();
   uint8_t slice = 0;
+  size_t alone = 0;
   for (const Configuration& c : state.configurations) {
-    if (string_part(parser, c, vocabulary, mask)) continue;
-    rest.configurations.push_back(c);
-    uint8_t own = slice_of(parser, c);
+    if (alone < kAloneMax && quoted(c, mask)) {
+      ++alone;
+      continue;
+    }
+    rest_.push_back(c);
+    uint8_t own = slice_of(c);
     if (own != 0 && (slice == 0 || own < slice)) slice = own;
   }
-  if (slice != 0) unite(mask, vocabulary.slice(slice - 1).mask);
-  if (!rest.configurations.empty()) {
-    walk(parser, rest, slice != 0 ? vocabulary.slice(slice - 1).others : vocabulary.trie(),
-         [&](uint32_t token) { set_bit(mask, token); });
+  auto found = [&](uint32_t token) { set_bit(mask, token); };
+  if (slice != 0) {
+    const TokenVocabulary::Slice& tokens = vocabulary.slice(slice - 1u);
+    unite(mask, tokens.mask);
+    walk_.run(rest_, tokens.long_texts, found);
+    for (const TokenTrie& others : tokens.others) walk_.run(rest_, others, found);
+  } else if (!rest_.empty()) {
+    walk_.run(rest_, vocabulary.trie(), found);
   }
   if (state.complete) {
     for (TokenId end : vocabulary.ends()) set_bit(mask, static_cast<uint32_t>(end));
@@ -111,112 +117,109 @@ void MaskBuilder::build(Parser& parser, const ParseState& state, const TokenVoca
   parser.stacks().rewind(mark);
 }
 
-// The slice (from 1) that may follow in `c` as a whole, its longest token included; 0: none.
-uint8_t MaskBuilder::slice_of(const Parser& parser, const Configuration& c) {
-  const Terminal& t = parser.automaton().terminal_of(parser.automaton().node(c.node));
-  if (t.slice.empty() || t.slice[c.place] == 0 || !t.counts_characters) {
-    return t.slice.empty() ? 0 : t.slice[c.place];
-  }
-  uint64_t most = uint64_t{c.count} + TokenVocabulary::kSliceCharactersMax + t.counts.shortest_max;
-  bool short_of_max = t.max == Rules::kUnbounded || most <= t.max;
-  bool above_min = c.count >= t.min || t.counts.endless_everywhere;
-  return short_of_max && above_min ? t.slice[c.place] : 0;
+// The slice (from 1) whose mask may follow in `c`; 0: none.
+uint8_t MaskBuilder::slice_of(const Configuration& c) const {
+  const Terminal& t = parser_->automaton().terminal_of(parser_->automaton().node(c.node));
+  if (!t.dfa || t.slices->by_state.empty()) return 0;
+  if (t.counts_characters && !far_from_bounds(t, c.count, kSliceBytesMax)) return 0;
+  return t.slices->by_state[c.place].number;
 }
 
-// Between the quotes of a string without a pattern, the tokens that stay within were listed once
-// and for all; those that leave it are walked from their quote on.
-bool MaskBuilder::string_part(Parser& parser, const Configuration& c,
-                              const TokenVocabulary& vocabulary, std::span<uint32_t> mask) {
-  const AutomatonNode& node = parser.automaton().node(c.node);
-  const Terminal& t = parser.automaton().terminal_of(node);
-  if (t.dfa != json_string_dfa() || !t.counts_characters) return false;
-  if (!t.dfa->character_end(c.place)) return false;
+// Where only a quote can follow a terminal, as in JSON's strings and keys, a token stays within the
+// terminal, for which a table walk suffices, or holds such a quote. False: it is not so.
+bool MaskBuilder::quoted(const Configuration& c, std::span<uint32_t> mask) {
+  const AutomatonNode& node = parser_->automaton().node(c.node);
+  const Terminal& t = parser_->automaton().terminal_of(node);
+  if (!t.dfa) return false;
+  int32_t end = walk_.end_of(c);
+  if (end == TokenWalk::kNowhere) return false;
+  std::bitset<256> others = walk_.bytes(end);
+  if (others.reset('"').any()) return false;
+  bool string = t.dfa == json_string_dfa() && t.counts_characters && t.dfa->character_end(c.place);
   uint32_t room = t.max == Rules::kUnbounded ? UINT32_MAX : t.max - c.count;
-  unite(mask, vocabulary.string_mask(room));
-  ParseState after = parser.after_terminal(c);
-  walk(parser, after, vocabulary.exit_trie(), [&](uint32_t index) {
-    const TokenVocabulary::StringExit& exit = vocabulary.exit(index);
-    uint64_t count = uint64_t{c.count} + exit.characters;
-    if (exit.characters <= room && count >= t.min) {
-      set_bit(mask, static_cast<uint32_t>(exit.token));
+  if (string) {
+    unite(mask, vocabulary_->string_mask(room));
+  } else {
+    inside(c, mask);
+  }
+  walk_.run(end, vocabulary_->exit_trie(), [&](uint32_t index) {
+    const TokenVocabulary::Exit& exit = vocabulary_->exit(index);
+    bool ends = false;
+    if (string) {
+      bool known = exit.characters != TokenVocabulary::Exit::kNoString;
+      ends = known && exit.characters <= room && uint64_t{c.count} + exit.characters >= t.min;
+    } else {
+      ends = ends_after(c, vocabulary_->bytes_of(exit.token).substr(0, exit.bytes));
     }
+    if (ends) set_bit(mask, static_cast<uint32_t>(exit.token));
   });
   return true;
 }
 
-template <class Found>
-void MaskBuilder::walk(Parser& parser, const ParseState& state, const TokenTrie& trie,
-                       Found found) {
-  used_ = 0;
-  index_.assign(64, kNowhere);
+// The tokens that stay within the terminal of `c`.
+void MaskBuilder::inside(const Configuration& c, std::span<uint32_t> mask) {
+  uint8_t slice = slice_of(c);
+  if (slice == 0) return walk_terminal(c, vocabulary_->trie(), mask);
+  const Terminal& t = parser_->automaton().terminal_of(parser_->automaton().node(c.node));
+  const TokenVocabulary::Slice& tokens = vocabulary_->slice(slice - 1u);
+  unite(mask, tokens.mask);
+  if (t.slices->by_state[c.place].endless && !t.counts_characters) {
+    for (uint32_t token : tokens.long_tokens) set_bit(mask, token);
+  } else {
+    walk_terminal(c, tokens.long_texts, mask);
+  }
+  for (size_t g = 0; g < kByteGroups; ++g) {
+    bool may = (t.slices->groups[slice - 1u] >> g & 1) != 0;
+    if (may) walk_terminal(c, tokens.others[g], mask);
+  }
+}
+
+void MaskBuilder::walk_terminal(const Configuration& c, const TokenTrie& trie,
+                                std::span<uint32_t> mask) {
+  const Terminal& t = parser_->automaton().terminal_of(parser_->automaton().node(c.node));
+  const Dfa& dfa = *t.dfa;
+  bool far = !t.counts_characters || far_from_bounds(t, c.count, trie.depth_max());
   path_.resize(trie.depth_max() + 1);
-  path_[0] = add(parser, state);
-  size_t size = trie.size();
-  for (size_t i = 0; i < size;) {
+  path_[0] = {c.place, c.count};
+  for (size_t i = 0; i < trie.size();) {
     const TokenTrie::Node& node = trie[i];
-    int32_t from = path_[node.depth - 1];
-    int32_t to = states_[from].next[node.byte];
-    if (to == kUnknown) to = step(parser, from, node.byte);
-    if (to == kNowhere) {
+    auto [place, count] = path_[node.depth - 1u];
+    place = dfa.step(place, node.byte);
+    bool alive = place != Dfa::kDead;
+    if (!far && alive) {
+      count += dfa.character_end(place) ? 1 : 0;
+      alive = t.within_bounds(place, count);
+    }
+    if (!alive) {
       i = node.end;
       continue;
     }
-    path_[node.depth] = to;
-    if (node.has_values) {
-      for (uint32_t value : trie.values(i)) found(value);
+    // Where a whole slice may follow and nothing else does, there is nothing to be walked.
+    uint8_t slice = far && !t.slices->by_state.empty() ? t.slices->by_state[place].number : 0;
+    if (slice != 0 && (node.marks >> slice & 1) != 0) {
+      for (uint32_t token : trie.subtree_values(i)) set_bit(mask, token);
+      i = node.end;
+      continue;
+    }
+    path_[node.depth] = {place, count};
+    if ((node.marks & TokenTrie::kHasValues) != 0) {
+      for (uint32_t token : trie.values(i)) set_bit(mask, token);
     }
     ++i;
   }
 }
 
-int32_t MaskBuilder::add(Parser& parser, const ParseState& state) {
-  if (2 * (used_ + 1) > index_.size()) grow_index();
-  uint64_t hash = exact_hash(state);
-  size_t slot = hash & (index_.size() - 1);
-  for (; index_[slot] >= 0; slot = (slot + 1) & (index_.size() - 1)) {
-    const WalkState& other = states_[index_[slot]];
-    if (other.hash == hash && other.state == state) return index_[slot];
+// Whether the terminal of `c` may end after `bytes`.
+bool MaskBuilder::ends_after(const Configuration& c, std::string_view bytes) const {
+  const Terminal& t = parser_->automaton().terminal_of(parser_->automaton().node(c.node));
+  const Dfa& dfa = *t.dfa;
+  uint32_t place = c.place, count = c.count;
+  for (char byte : bytes) {
+    place = dfa.step(place, static_cast<uint8_t>(byte));
+    if (place == Dfa::kDead) return false;
+    count += dfa.character_end(place) ? 1 : 0;
   }
-  if (used_ == states_.size()) {
-    states_.push_back({{}, 0, std::make_unique_for_overwrite<int32_t[]>(256)});
-  }
-  auto index = static_cast<int32_t>(used_++);
-  index_[slot] = index;
-  WalkState& added = states_[index];
-  added.state = state;
-  added.hash = hash;
-  std::bitset<256> bytes;
-  parser.next_bytes(state, bytes);
-  std::fill_n(added.next.get(), 256, kNowhere);
-  for_each_byte(bytes, [&](size_t b) { added.next[b] = kUnknown; });
-  return index;
-}
-
-void MaskBuilder::grow_index() {
-  index_.assign(std::max<size_t>(64, index_.size() * 2), kNowhere);
-  for (size_t i = 0; i < used_; ++i) {
-    size_t slot = states_[i].hash & (index_.size() - 1);
-    while (index_[slot] >= 0) slot = (slot + 1) & (index_.size() - 1);
-    index_[slot] = static_cast<int32_t>(i);
-  }
-}
-
-int32_t MaskBuilder::step(Parser& parser, int32_t from, uint8_t byte) {
-  work_ += states_[from].state.configurations.size();
-  if (work_ > kWorkMax) return kNowhere;
-  parser.step(states_[from].state, byte, scratch_);
-  work_ += scratch_.configurations.size();
-  int32_t to = scratch_.dead() ? kNowhere : add(parser, scratch_);
-  WalkState& state = states_[from];
-  state.next[byte] = to;
-  // What is one class of bytes to the only terminal there is need be found once.
-  if (state.state.configurations.size() != 1) return to;
-  const AutomatonNode& node = parser.automaton().node(state.state.configurations[0].node);
-  const Terminal& t = parser.automaton().terminal_of(node);
-  if (!t.dfa) return to;
-  for_each_byte(t.dfa->bytes_of_class(t.dfa->class_of(byte)),
-                [&](size_t b) { state.next[b] = to; });
-  return to;
+  return dfa.accepting(place) && (!t.counts_characters || (count >= t.min && count <= t.max));
 }
 
 }  // namespace banyan

@@ -10,6 +10,7 @@
 
 #include "grammar/parser.h"
 #include "grammar/token_vocabulary.h"
+#include "grammar/token_walk.h"
 
 namespace banyan {
 
@@ -36,39 +37,26 @@ class MaskCache {
   size_t bytes_ = 0;
 };
 
-// Walks the token trie against the automaton. Holds working memory: one per thread.
+// Finds masks. Holds working memory: one per thread.
 class MaskBuilder {
  public:
-  // Configurations that may be moved for one mask; what is not reached by then is not allowed. Only
-  // grammars that are ambiguous on purpose get there, and a mask of theirs takes no longer.
-  static constexpr size_t kWorkMax = 2'000'000;
-
   // Sets the bits of the tokens that may follow in `state`, which is the parser's; clears others.
   void build(Parser& parser, const ParseState& state, const TokenVocabulary& vocabulary,
              std::span<uint32_t> mask);
 
  private:
-  struct WalkState {
-    ParseState state;
-    uint64_t hash;
-    std::unique_ptr<int32_t[]> next;  // by byte: an index into states_, kDead or kUnknown
-  };
+  uint8_t slice_of(const Configuration& c) const;
+  bool quoted(const Configuration& c, std::span<uint32_t> mask);
+  void inside(const Configuration& c, std::span<uint32_t> mask);
+  void walk_terminal(const Configuration& c, const TokenTrie& trie, std::span<uint32_t> mask);
+  bool ends_after(const Configuration& c, std::string_view bytes) const;
 
-  static uint8_t slice_of(const Parser& parser, const Configuration& c);
-  bool string_part(Parser& parser, const Configuration& c, const TokenVocabulary& vocabulary,
-                   std::span<uint32_t> mask);
-  template <class Found>
-  void walk(Parser& parser, const ParseState& state, const TokenTrie& trie, Found found);
-  int32_t add(Parser& parser, const ParseState& state);
-  void grow_index();
-  int32_t step(Parser& parser, int32_t from, uint8_t byte);
-
-  std::vector<WalkState> states_;
-  size_t used_ = 0;
-  std::vector<int32_t> index_;  // of states_ by hash; a power of two, at most half full
-  std::vector<int32_t> path_;
-  ParseState scratch_;
-  size_t work_ = 0;
+  Parser* parser_ = nullptr;
+  const TokenVocabulary* vocabulary_ = nullptr;
+  TokenWalk walk_;
+  std::vector<Configuration> rest_;
+  // By depth in a trie: the state of a dfa and how many characters were read.
+  std::vector<std::pair<uint32_t, uint32_t>> path_;
 };
 
 }  // namespace banyan

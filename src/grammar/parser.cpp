@@ -41,10 +41,7 @@ bool Parser::advance(Configuration& c, uint8_t byte, bool& ends, bool& stays) co
   stays = t.dfa->only_byte(c.place) != Dfa::kNoByte;
   if (!t.counts_characters) return true;
   if (t.dfa->character_end(c.place)) ++c.count;
-  uint64_t count = c.count;
-  if (count + t.counts.shortest[c.place] > t.max) return false;
-  if (t.counts.longest[c.place] != UINT32_MAX && count + t.counts.longest[c.place] < t.min)
-    return false;
+  if (!t.within_bounds(c.place, c.count)) return false;
   ends = ends && c.count >= t.min;
   // Another character needs room; the rest of one that has begun was counted by `shortest`.
   stays = stays && (c.count < t.max || !t.dfa->character_end(c.place));
@@ -233,34 +230,38 @@ void Parser::emit(uint32_t node, StackId stack) {
   made_.push_back({node, t.dfa ? t.dfa->start() : 0, 0, stack});
 }
 
+void Parser::unite_alike(std::vector<Configuration>& configurations) {
+  if (configurations.size() <= 1) return;
+  auto place = [](const Configuration& c) { return std::pair(c.key(), c.count); };
+  auto before = [&](const Configuration& a, const Configuration& b) {
+    return std::pair(place(a), a.stack) < std::pair(place(b), b.stack);
+  };
+  // A chain of optional parts comes in order.
+  if (!std::is_sorted(configurations.begin(), configurations.end(), before)) {
+    std::sort(configurations.begin(), configurations.end(), before);
+  }
+  size_t kept = 0;
+  for (size_t i = 1; i < configurations.size(); ++i) {
+    if (place(configurations[i]) == place(configurations[kept])) {
+      configurations[kept].stack =
+          stacks_.unite(configurations[kept].stack, configurations[i].stack);
+    } else {
+      configurations[++kept] = configurations[i];
+    }
+  }
+  configurations.resize(std::min(kept + 1, kConfigurationsMax));
+}
+
 void Parser::finish(ParseState& to) {
   to.complete = complete_;
-  if (made_.size() > 1) {
-    auto place = [](const Configuration& c) { return std::pair(c.key(), c.count); };
-    auto before = [&](const Configuration& a, const Configuration& b) {
-      return std::pair(place(a), a.stack) < std::pair(place(b), b.stack);
-    };
-    // A chain of optional parts comes in order.
-    if (!std::is_sorted(made_.begin(), made_.end(), before)) {
-      std::sort(made_.begin(), made_.end(), before);
-    }
-    size_t kept = 0;
-    for (size_t i = 1; i < made_.size(); ++i) {
-      if (place(made_[i]) == place(made_[kept])) {
-        made_[kept].stack = stacks_.unite(made_[kept].stack, made_[i].stack);
-      } else {
-        made_[++kept] = made_[i];
-      }
-    }
-    made_.resize(std::min(kept + 1, kConfigurationsMax));
-  }
+  unite_alike(made_);
   to.configurations.assign(made_.begin(), made_.end());
 }
 
-ParseState Parser::after_terminal(const Configuration& c) {
+ParseState Parser::after(uint32_t next, StackId stack) {
   ParseState state;
   begin_closure();
-  complete_terminal(automaton_->node(c.node).next, c.stack);
+  complete_terminal(next, stack);
   run_pops();
   run_entries();
   finish(state);
@@ -279,15 +280,17 @@ bool Parser::run(ParseState& state, std::string_view bytes) {
 
 void Parser::next_bytes(const ParseState& state, std::bitset<256>& bytes) const {
   bytes.reset();
-  for (const Configuration& c : state.configurations) {
-    const Terminal& t = automaton_->terminal_of(automaton_->node(c.node));
-    if (!t.dfa) {
-      bytes.set(static_cast<uint8_t>(t.text[c.place]));
-      continue;
-    }
-    for (uint32_t i = 0; i < t.dfa->classes(); ++i) {
-      if (t.dfa->step_class(c.place, i) != Dfa::kDead) bytes |= t.dfa->bytes_of_class(i);
-    }
+  for (const Configuration& c : state.configurations) add_next_bytes(c, bytes);
+}
+
+void Parser::add_next_bytes(const Configuration& c, std::bitset<256>& bytes) const {
+  const Terminal& t = automaton_->terminal_of(automaton_->node(c.node));
+  if (!t.dfa) {
+    bytes.set(static_cast<uint8_t>(t.text[c.place]));
+    return;
+  }
+  for (uint32_t i = 0; i < t.dfa->classes(); ++i) {
+    if (t.dfa->step_class(c.place, i) != Dfa::kDead) bytes |= t.dfa->bytes_of_class(i);
   }
 }
 

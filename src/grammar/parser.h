@@ -55,11 +55,17 @@ class Parser {
   // False, leaving `state` anywhere, when the language holds no text that goes on so.
   bool run(ParseState& state, std::string_view bytes);
 
-  // What may follow when the terminal of `c` ends here.
-  ParseState after_terminal(const Configuration& c);
+  // What may follow where a terminal has led to node `next`.
+  ParseState after(uint32_t next, StackId stack);
+  // Moves `c` over `byte` within its terminal; `ends`: the terminal may end behind it, `stays`: it
+  // may go on. False if it cannot move.
+  bool advance(Configuration& c, uint8_t byte, bool& ends, bool& stays) const;
+  // Sorts, and makes those in the same place one, by uniting their stacks.
+  void unite_alike(std::vector<Configuration>& configurations);
 
   // The bytes with which step() may lead somewhere; with all others it does not.
   void next_bytes(const ParseState& state, std::bitset<256>& bytes) const;
+  void add_next_bytes(const Configuration& c, std::bitset<256>& bytes) const;
   // The byte that must follow; Dfa::kNoByte, or kManyBytes when there is a choice, of which ending
   // the text is one.
   int only_byte(const ParseState& state) const;
@@ -86,8 +92,6 @@ class Parser {
   void enter_node(const AutomatonNode& n, uint32_t index, StackId stack);
   void emit(uint32_t node, StackId stack);
   void finish(ParseState& to);
-  // Moves `c` over `byte` within its terminal. False if it cannot.
-  bool advance(Configuration& c, uint8_t byte, bool& ends, bool& stays) const;
   uint32_t clamp(uint32_t count, uint32_t min, uint32_t max) const;
 
   std::shared_ptr<const Automaton> automaton_;

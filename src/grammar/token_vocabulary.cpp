@@ -43,14 +43,6 @@ const std::shared_ptr<const Dfa>& json_string_dfa() {
   return kDfa;
 }
 
-const std::vector<std::shared_ptr<const Dfa>>& token_slices() {
-  // Without the line separators, which ECMAScript's dot leaves out.
-  static const std::vector<std::shared_ptr<const Dfa>> kSlices = {
-      std::make_shared<const Dfa>(must_compile(R"re([^\x00-\x1f"\\\x{2028}\x{2029}]*)re")),
-      std::make_shared<const Dfa>(must_compile("[a-zA-Z0-9]*"))};
-  return kSlices;
-}
-
 TokenTrie::TokenTrie(std::vector<std::pair<std::string, uint32_t>> texts) {
   std::sort(texts.begin(), texts.end());
   std::vector<uint32_t> path;  // nodes of the text before this
@@ -68,16 +60,36 @@ TokenTrie::TokenTrie(std::vector<std::pair<std::string, uint32_t>> texts) {
     path.resize(common);
     for (size_t i = common; i < text.size(); ++i) {
       path.push_back(static_cast<uint32_t>(nodes_.size()));
-      nodes_.push_back({static_cast<uint8_t>(text[i]), false, static_cast<uint16_t>(i + 1), 0});
+      nodes_.push_back({static_cast<uint8_t>(text[i]), 0, static_cast<uint16_t>(i + 1), 0});
       values_begin_.push_back(static_cast<uint32_t>(values_.size()));
     }
-    nodes_[path.back()].has_values = true;
+    nodes_[path.back()].marks = kHasValues;
     values_.push_back(value);
     values_begin_.back() = static_cast<uint32_t>(values_.size());
     depth_max_ = std::max(depth_max_, text.size());
     last = &text;
   }
   for (uint32_t node : path) nodes_[node].end = static_cast<uint32_t>(nodes_.size());
+}
+
+void TokenTrie::mark_within(int bit, const Dfa& texts) {
+  CHECK(texts.states() <= 32, "{} states", texts.states());
+  // By node, a bit for each state from which all below it can be read. Children come behind.
+  std::vector<uint32_t> readable(nodes_.size());
+  std::vector<uint32_t> height(nodes_.size(), 0);
+  for (size_t i = nodes_.size(); i-- > 0;) {
+    readable[i] = ~uint32_t{1};
+    for (uint32_t child = static_cast<uint32_t>(i) + 1; child < nodes_[i].end;
+         child = nodes_[child].end) {
+      for (uint32_t s = 1; s < texts.states(); ++s) {
+        uint32_t to = texts.step(s, nodes_[child].byte);
+        if ((readable[child] >> to & 1) == 0) readable[i] &= ~(1u << s);
+      }
+      height[i] = std::max(height[i], height[child] + 1);
+    }
+    bool within = (readable[i] >> texts.start() & 1) != 0 && height[i] <= kSliceBytesMax;
+    if (within) nodes_[i].marks |= static_cast<uint8_t>(1u << bit);
+  }
 }
 
 std::shared_ptr<const TokenVocabulary> TokenVocabulary::make(const Tokenizer& tokenizer,
@@ -128,19 +140,38 @@ void TokenVocabulary::build_slices() {
   for (const auto& texts : token_slices()) {
     Slice slice;
     slice.mask.assign(mask_words_, 0);
-    std::vector<std::pair<std::string, uint32_t>> others;
+    std::vector<std::pair<std::string, uint32_t>> longer;
+    std::array<std::vector<std::pair<std::string, uint32_t>>, kByteGroups> others;
     for (uint32_t id = 0; id < bytes_.size(); ++id) {
-      if (bytes_[id].empty() || bytes_[id].size() > UINT16_MAX) continue;
+      const std::string& bytes = bytes_[id];
+      if (bytes.empty() || bytes.size() > UINT16_MAX) continue;
       uint32_t s = texts->start();
-      for (char c : bytes_[id]) s = texts->step(s, static_cast<uint8_t>(c));
-      if (s != Dfa::kDead && bytes_[id].size() <= kSliceCharactersMax) {
+      size_t i = 0;
+      for (; i < bytes.size(); ++i) {
+        s = texts->step(s, static_cast<uint8_t>(bytes[i]));
+        if (s == Dfa::kDead) break;
+      }
+      if (i > kSliceBytesMax) longer.emplace_back(bytes, id);
+      if (i < bytes.size()) {
+        others[byte_group(static_cast<uint8_t>(bytes[i]))].emplace_back(bytes, id);
+      } else if (i <= kSliceBytesMax) {
         set_bit(slice.mask, 0, id);
       } else {
-        others.emplace_back(bytes_[id], id);
+        slice.long_tokens.push_back(id);
       }
     }
-    slice.others = TokenTrie(std::move(others));
+    slice.long_texts = TokenTrie(std::move(longer));
+    for (size_t g = 0; g < kByteGroups; ++g) slice.others[g] = TokenTrie(std::move(others[g]));
     slices_.push_back(std::move(slice));
+  }
+  std::vector<TokenTrie*> tries = {&trie_};
+  for (Slice& slice : slices_) {
+    for (TokenTrie& others : slice.others) tries.push_back(&others);
+  }
+  for (TokenTrie* trie : tries) {
+    for (size_t i = 0; i < slices_.size(); ++i) {
+      trie->mark_within(static_cast<int>(i) + 1, *token_slices()[i]);
+    }
   }
 }
 
@@ -152,21 +183,20 @@ void TokenVocabulary::build_string_tables() {
     std::string_view bytes = bytes_[id];
     if (bytes.empty() || bytes.size() > UINT16_MAX) continue;
     uint32_t s = dfa.start(), characters = 0;
-    size_t i = 0;
-    for (; i < bytes.size(); ++i) {
-      uint32_t to = dfa.step(s, static_cast<uint8_t>(bytes[i]));
-      if (to == Dfa::kDead) break;
-      s = to;
-      characters += dfa.character_end(s) ? 1 : 0;
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      if (bytes[i] == '"' && i > 0) {
+        rests.emplace_back(bytes.substr(i), static_cast<uint32_t>(exits_.size()));
+        bool ends = s != Dfa::kDead && dfa.character_end(s);
+        exits_.push_back({static_cast<TokenId>(id), static_cast<uint32_t>(i),
+                          ends ? characters : Exit::kNoString});
+      }
+      s = dfa.step(s, static_cast<uint8_t>(bytes[i]));
+      characters += s != Dfa::kDead && dfa.character_end(s) ? 1 : 0;
     }
-    if (i == bytes.size()) {
-      if (!dfa.character_end(s)) ++characters;
-      if (inner.size() <= characters) inner.resize(characters + 1);
-      inner[characters].push_back(id);
-    } else if (dfa.character_end(s) && bytes[i] == '"') {
-      rests.emplace_back(bytes.substr(i), static_cast<uint32_t>(exits_.size()));
-      exits_.push_back({static_cast<TokenId>(id), characters});
-    }
+    if (s == Dfa::kDead) continue;
+    if (!dfa.character_end(s)) ++characters;
+    if (inner.size() <= characters) inner.resize(characters + 1);
+    inner[characters].push_back(id);
   }
   exit_trie_ = TokenTrie(std::move(rests));
   if (inner.empty()) inner.resize(1);
@@ -204,9 +234,12 @@ TokenId TokenVocabulary::find_special(std::string_view name) const {
 
 size_t TokenVocabulary::bytes() const {
   size_t total = trie_.bytes() + exit_trie_.bytes();
-  for (const Slice& slice : slices_) total += slice.mask.size() * 4 + slice.others.bytes();
+  for (const Slice& slice : slices_) {
+    total += (slice.mask.size() + slice.long_tokens.size()) * 4 + slice.long_texts.bytes();
+    for (const TokenTrie& others : slice.others) total += others.bytes();
+  }
   for (const std::string& b : bytes_) total += sizeof b + (b.size() > 15 ? b.size() : 0);
-  return total + string_masks_.size() * 4 + exits_.size() * 8;
+  return total + string_masks_.size() * 4 + exits_.size() * sizeof(Exit);
 }
 
 }  // namespace banyan

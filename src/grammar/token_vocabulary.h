@@ -9,6 +9,7 @@
 // Immutable after make(); const use is thread-safe. Shared by all grammars of a tokenizer.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -18,6 +19,7 @@
 
 #include "banyan/request.h"
 #include "grammar/dfa.h"
+#include "grammar/token_slices.h"
 
 namespace banyan {
 
@@ -31,10 +33,12 @@ std::string special_token_text(std::string_view name);
 // [node, end). Texts may repeat.
 class TokenTrie {
  public:
+  static constexpr uint8_t kHasValues = 1;
+
   // Eight bytes: walking a trie is reading it from memory.
   struct Node {
     uint8_t byte = 0;
-    bool has_values = false;
+    uint8_t marks = 0;   // bit 0: it has values; others: see mark_within()
     uint16_t depth = 0;  // 1: a first byte
     uint32_t end = 0;    // one past the subtree
   };
@@ -47,6 +51,15 @@ class TokenTrie {
   std::span<const uint32_t> values(size_t node) const {
     return {values_.data() + values_begin_[node], values_begin_[node + 1] - values_begin_[node]};
   }
+  // Of the node and all below it.
+  std::span<const uint32_t> subtree_values(size_t node) const {
+    return {values_.data() + values_begin_[node],
+            values_begin_[nodes_[node].end] - values_begin_[node]};
+  }
+  // Sets bit `bit` of the nodes below which all that comes is a text of `texts`, as far as it goes,
+  // of at most kSliceBytesMax bytes.
+  void mark_within(int bit, const Dfa& texts);
+
   size_t depth_max() const { return depth_max_; }
   size_t bytes() const { return nodes_.size() * (sizeof(Node) + 4) + values_.size() * 4; }
 
@@ -59,8 +72,6 @@ class TokenTrie {
 
 class TokenVocabulary {
  public:
-  static constexpr uint32_t kSliceCharactersMax = 24;
-
   // `ends`: tokens that end an output; allowed where the text may end. Masks have `mask_tokens`
   // bits (a model's vocabulary may be padded); 0: as many as there are tokens.
   static std::shared_ptr<const TokenVocabulary> make(const Tokenizer& tokenizer,
@@ -83,24 +94,31 @@ class TokenVocabulary {
   size_t bytes() const;
 
   const TokenTrie& trie() const { return trie_; }
-  // The tokens of at most kSliceCharactersMax bytes that stay within token_slices()[i], and a trie
-  // of all others: where a whole slice may follow, only the others need be looked at.
+  // The tokens that stay within token_slices()[i], for where all of them may follow.
   struct Slice {
-    std::vector<uint32_t> mask;
-    TokenTrie others;
+    std::vector<uint32_t> mask;         // of at most kSliceBytesMax bytes
+    std::vector<uint32_t> long_tokens;  // the others
+    // All tokens that do so for longer than kSliceBytesMax.
+    TokenTrie long_texts;
+    // All tokens that leave the slice, by the byte_group() of the first byte that does.
+    std::array<TokenTrie, kByteGroups> others;
   };
   const Slice& slice(size_t i) const { return slices_[i]; }
 
   // Within the quotes of a JSON string without a pattern, where a character begins: tokens that
   // stay in the string and need no more than `characters` (the begun one included).
   std::span<const uint32_t> string_mask(uint32_t characters) const;
-  // Tokens that have a closing quote: the rest from that quote on, valued by index into these.
-  struct StringExit {
+  // Quotes within tokens, not at their beginning: the rests from there on, valued by index into
+  // these.
+  struct Exit {
+    static constexpr uint32_t kNoString = UINT32_MAX;
+
     TokenId token = 0;
-    uint32_t characters = 0;  // before the quote
+    uint32_t bytes = 0;               // before the quote
+    uint32_t characters = kNoString;  // the same, if a JSON string without a pattern may end there
   };
   const TokenTrie& exit_trie() const { return exit_trie_; }
-  const StringExit& exit(uint32_t index) const { return exits_[index]; }
+  const Exit& exit(uint32_t index) const { return exits_[index]; }
 
  private:
   TokenVocabulary() = default;
@@ -117,14 +135,11 @@ class TokenVocabulary {
   std::vector<Slice> slices_;
   std::vector<uint32_t>
       string_masks_;  // [characters + 1, words], each a superset of the one before
-  std::vector<StringExit> exits_;
+  std::vector<Exit> exits_;
 };
 
 // Any text between the quotes of a JSON string, every escape allowed, with kCharacterEnd. Surrogate
 // escapes come in pairs, and a pair is one character.
 const std::shared_ptr<const Dfa>& json_string_dfa();
-// Sets of texts that patterns often allow as a whole, the widest first: characters that stand for
-// themselves in a JSON string, and letters and digits.
-const std::vector<std::shared_ptr<const Dfa>>& token_slices();
 
 }  // namespace banyan

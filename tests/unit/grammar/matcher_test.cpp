@@ -70,6 +70,9 @@ const std::vector<std::string>& schemas() {
           "additionalProperties": false})",
       R"({"type": "string", "pattern": "^[a-cé]{2,70}$"})",
       R"({"type": "string", "pattern": "[^b]$", "maxLength": 6})",
+      R"({"type": "string", "pattern": "^(?:\\S+\\s+){0,3}\\S+$"})",
+      R"({"type": "string", "pattern": "^[0-9a-zA-Z_-]{1,40}$"})",
+      R"({"type": "string", "pattern": "^([^:]+:[a-f0-9]+|[a-f0-9]{32})$", "maxLength": 200})",
       R"({"$ref": "#/$defs/t", "$defs": {"t": {"anyOf": [{"type": "integer"}, {"type": "array",
           "items": {"$ref": "#/$defs/t"}, "maxItems": 2}]}}})"};
   return kSchemas;
@@ -79,7 +82,8 @@ std::vector<Result<Grammar>> grammars() {
   std::vector<Result<Grammar>> all;
   for (const std::string& schema : schemas()) all.push_back(Grammar::from_json_schema(schema));
   all.push_back(Grammar::from_json_schema(schemas()[6], {.flexible_whitespace = true}));
-  for (const char* pattern : {"a{3,500}b?", "(?:ab|a|é)*12", "[^\"]{2,9}\"?", "(?:a|b){90,100}"}) {
+  for (const char* pattern : {"a{3,500}b?", "(?:ab|a|é)*12", "[^\"]{2,9}\"?", "(?:a|b){90,100}",
+                              "(?:a[^b]*\"|\"a\"?)\"x*"}) {
     all.push_back(Grammar::from_regex(pattern));
   }
   all.push_back(Grammar::from_ebnf("root ::= \"a\" root \"b\" | \"a\" root \"c\" | \"1\""));
