@@ -225,6 +225,26 @@ std::string join_text(std::span<const State> branches, std::string_view name,
 // it.
 std::shared_ptr<Backend> in_process_backend(Llm& llm);
 
+enum class RemoteApi : uint8_t { kGenerate, kCompletions, kChat };
+
+struct ConnectOptions {
+  // kGenerate: /generate of Banyan and SGLang. kCompletions, kChat: any server with OpenAI's API.
+  RemoteApi api = RemoteApi::kGenerate;
+  std::string model = {};    // for OpenAI's; "": the first that the server lists
+  std::string api_key = {};  // "": none
+  // kGenerate, kCompletions: the model's folder on this machine, whose chat template turns messages
+  // into text. "": programs that write plain text only.
+  std::string template_path = {};
+  // kChat: the server knows `continue_final_message`, as Banyan, SGLang and vLLM do, so that text
+  // may stand before a gen within assistant(...).
+  bool continues_answers = false;
+};
+
+// A server at "http://host:port". Asks it for its model, unless that is named. A cancelled call
+// ends here at once, and on the server when it sees that nobody listens.
+Result<std::shared_ptr<Backend>> connect_backend(const std::string& url,
+                                                 ConnectOptions options = {});
+
 struct InterpreterOptions {
   int threads = 0;  // that bodies and streams run on; 0: up to 4, no more than processors
   size_t stack_bytes = 256 << 10;  // of a body; only what it touches takes memory

@@ -112,6 +112,7 @@ class HttpClient::Connection : public std::enable_shared_from_this<Connection> {
   ClientSinks sinks_;
   SteadyClock::time_point begun_at_;
   std::optional<ResponseReader> reader_;
+  uint64_t exchange_number_ = 0;
   bool active_ = true;    // has an exchange
   bool used_ = false;     // has had one before
   bool written_ = false;  // the request is sent
@@ -144,7 +145,7 @@ std::string HttpClient::request_text(const ClientRequest& request) const {
   return text;
 }
 
-void HttpClient::send(ClientRequest request, ClientSinks sinks) {
+uint64_t HttpClient::send(ClientRequest request, ClientSinks sinks) {
   std::shared_ptr<Connection> connection;
   if (idle_.empty()) {
     connection = std::make_shared<Connection>(*this);
@@ -153,8 +154,18 @@ void HttpClient::send(ClientRequest request, ClientSinks sinks) {
     idle_.pop_back();
   }
   connection->active_ = true;
+  connection->exchange_number_ = ++exchanges_;
   active_.insert(connection);
   connection->start(request_text(request), std::move(sinks));
+  return exchanges_;
+}
+
+void HttpClient::cancel(uint64_t exchange, const std::string& reason) {
+  for (const auto& connection : active_) {
+    if (connection->exchange_number_ != exchange) continue;
+    std::shared_ptr<Connection> ended = connection;
+    return ended->cancel(reason);
+  }
 }
 
 void HttpClient::keep(std::shared_ptr<Connection> connection) {

@@ -54,7 +54,10 @@ class HttpClient {
   // Looks the host up; blocks. To be called before send().
   Status resolve();
 
-  void send(ClientRequest request, ClientSinks sinks);
+  // The number is for cancel().
+  uint64_t send(ClientRequest request, ClientSinks sinks);
+  // Ends an exchange that has not ended with kCancelled, and its connection.
+  void cancel(uint64_t exchange, const std::string& reason);
   // Ends exchanges that began before `time` with kCancelled and `reason`.
   void cancel_older_than(std::chrono::steady_clock::time_point time, const std::string& reason);
 
@@ -78,6 +81,7 @@ class HttpClient {
   boost::asio::io_context& io_;
   ServerUrl url_;
   std::string header_lines_;
+  uint64_t exchanges_ = 0;
   boost::asio::ip::tcp::resolver::results_type endpoints_;
   std::unordered_set<std::shared_ptr<Connection>> active_;
   std::vector<std::shared_ptr<Connection>> idle_;

@@ -70,6 +70,8 @@ class Backend {
   virtual bool takes_messages() const { return false; }
   // Calls cost what their prompts cost: it pays to keep what was generated past a stop.
   virtual bool may_speculate() const { return false; }
+  // Whether a prompt may have an `answer`.
+  virtual bool continues_answers() const { return true; }
   // Of gens for which the program says nothing; none: the other side decides.
   virtual std::optional<SamplingParams> default_sampling() const { return std::nullopt; }
   // A conversation as its model's template writes it; `answer`: ready for an answer.
@@ -77,7 +79,7 @@ class Backend {
                                      bool answer) const = 0;
 
   // Called on a thread with a whole stack. Sinks are called from any thread, `done` exactly once
-  // and last, none of them from within these functions. `piece` may be empty: nobody wants pieces.
+  // and last, perhaps before the function returns. `piece` may be empty: nobody wants pieces.
   virtual Cancel generate(GenCall call, PieceSink piece, Done<GenResult> done) = 0;
   virtual Cancel score(ScoreCall call, Done<ScoreResult> done) = 0;
   // Computes the prompt, so that calls that begin with it find it; the usage is its price. Does
@@ -86,6 +88,13 @@ class Backend {
   // Whether prefill() does something.
   virtual bool can_prefill() const { return false; }
 };
+
+// A call that fails before it begins.
+template <class T>
+Backend::Cancel refuse(std::unexpected<Error> error, const std::function<void(Result<T>)>& done) {
+  done(std::move(error));
+  return [] {};
+}
 
 // What `options` say of the text; kInvalidArgument if they say two things.
 Result<std::optional<GrammarSource>> grammar_of(const GenOptions& options);

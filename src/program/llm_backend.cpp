@@ -112,15 +112,6 @@ class LlmBackend final : public Backend {
   void abandon(const Job& job);
   void end(const std::shared_ptr<Job>& job);
   void cancel(const std::shared_ptr<Job>& job);
-  // Tells of an error in the way that calls do: later, from another thread.
-  template <class T>
-  Cancel refuse(Error error, Done<T> done) {
-    delivery_.post([error = std::move(error), done = std::move(done)]() mutable {
-      done(std::unexpected(std::move(error)));
-    });
-    return [] {};
-  }
-
   Llm& llm_;
   const int in_flight_max_;
   std::mutex mutex_;
@@ -272,7 +263,7 @@ Result<std::shared_ptr<Job>> LlmBackend::gen_job(const GenCall& call, PieceSink 
 
 Backend::Cancel LlmBackend::generate(GenCall call, PieceSink piece, Done<GenResult> done) {
   auto job = guard([&] { return gen_job(call, std::move(piece), done); });
-  if (!job) return refuse(job.error(), std::move(done));
+  if (!job) return refuse(std::unexpected(job.error()), done);
   return start({*std::move(job)});
 }
 
@@ -280,7 +271,7 @@ Backend::Cancel LlmBackend::prefill(Prompt prompt, Done<Usage> done) {
   TextRequest request = text_request(prompt);
   request.max_new_tokens = 0;
   Result<GenerateRequest> tokens = llm_.to_tokens(request);
-  if (!tokens) return refuse(tokens.error(), std::move(done));
+  if (!tokens) return refuse(std::unexpected(tokens.error()), done);
   auto job = std::make_shared<Job>();
   job->request = *std::move(tokens);
   auto prompt_tokens = static_cast<int64_t>(job->request.prompt.size());
@@ -383,7 +374,7 @@ Result<LlmBackend::Jobs> LlmBackend::score_jobs(const ScoreCall& call, Done<Scor
 
 Backend::Cancel LlmBackend::score(ScoreCall call, Done<ScoreResult> done) {
   auto jobs = guard([&] { return score_jobs(call, done); });
-  if (!jobs) return refuse(jobs.error(), std::move(done));
+  if (!jobs) return refuse(std::unexpected(jobs.error()), done);
   return start(*std::move(jobs));
 }
 

@@ -201,9 +201,11 @@ Status Stream::execute(Step& step) {
 
 Status Stream::execute_primitive(const Primitive& primitive, Step& step) {
   if (const auto* text = std::get_if<TextPart>(&primitive.what)) {
+    speculation_.pass(text->text);
     return transcript_.append(text->text);
   }
   if (const auto* begin = std::get_if<RoleBegin>(&primitive.what)) {
+    speculation_.forget();
     return transcript_.begin(begin->role);
   }
   if (std::holds_alternative<RoleEnd>(primitive.what)) return transcript_.end();
@@ -212,12 +214,13 @@ Status Stream::execute_primitive(const Primitive& primitive, Step& step) {
                        quote(media->path), media->kind);
   }
   step = Step::kCalling;
-  if (const auto* gen = std::get_if<GenPart>(&primitive.what)) return call_gen(*gen);
+  if (const auto* gen = std::get_if<GenPart>(&primitive.what)) return call_gen(*gen, step);
   if (const auto* select = std::get_if<SelectPart>(&primitive.what)) return call_select(*select);
   return call_score(std::get<ScorePart>(primitive.what));
 }
 
-// Starts a call. What its end posts runs on this worker, so not before this returns.
+// Starts a call. What its end posts runs on this worker, so not before this returns, though the end
+// itself may.
 template <class Start>
 void Stream::begin_call(Start start) {
   Backend::Cancel cancel = start();
@@ -246,6 +249,7 @@ Backend::Done<T> Stream::resuming(std::function<Status(T&)> then) {
         self->drop(self->current_);
         lock.unlock();
       }
+      if (status && std::exchange(self->calling_again_, false)) return;
       self->turn();
     });
   };
@@ -257,24 +261,75 @@ SamplingParams Stream::seeded(SamplingParams sampling) const {
   return sampling;
 }
 
-Status Stream::call_gen(const GenPart& part) {
-  GenCall call{.prompt = TRY(transcript_.prompt()), .options = part.options};
+Status Stream::call_gen(const GenPart& part, Step& step) {
+  GenCall call{.prompt = {}, .options = part.options};
   std::optional<SamplingParams>& sampling = call.options.sampling;
   if (!sampling) sampling = instance_->options.sampling;
   if (!sampling) sampling = instance_->backend.default_sampling();
   if (sampling) sampling = seeded(*sampling);
+  bool further = instance_->options.speculation_tokens > 0 && instance_->backend.may_speculate() &&
+                 Speculation::fits(call.options);
+  if (further) {
+    if (std::optional<GenResult> served = speculation_.serve(call.options)) {
+      step = Step::kNext;
+      return end_gen(part.name, *served);
+    }
+  }
+  speculation_.forget();
+  call.prompt = TRY(transcript_.prompt());
   computed_bytes_ = transcript_.bytes();
+  if (further) return call_further(std::move(call), part);
+  generate(std::move(call), part, instance_->options.stream || instance_->options.on_text);
+  return {};
+}
+
+// Makes a call that runs past its stop. If its beginning is not what was asked for, another one
+// follows that is.
+Status Stream::call_further(GenCall call, const GenPart& part) {
+  GenCall longer{call.prompt,
+                 Speculation::longer(call.options, instance_->options.speculation_tokens)};
+  // An answer that has begun has to come again where it cannot be continued.
+  std::string begun;
+  if (!instance_->backend.continues_answers()) begun = std::exchange(longer.prompt.answer, {});
+  using Then = std::function<Status(GenResult&)>;
+  Then then = [this, call, &part, begun](GenResult& result) -> Status {
+    if (!result.text.starts_with(begun)) {
+      return unsupported(
+          "{} cannot continue an answer that has begun, and the model did not begin it with {}",
+          instance_->backend.name(), quote(begun));
+    }
+    CallInfo info = result.info;
+    info.logprobs.clear();
+    speculation_.keep(std::move(result), call.options, begun.size());
+    if (std::optional<GenResult> served = speculation_.serve(call.options)) {
+      info.finish = served->info.finish;
+      info.matched_stop = served->info.matched_stop;
+      served->info = std::move(info);
+      return end_gen(part.name, *served);
+    }
+    calling_again_ = true;
+    generate(call, part, false, info.usage);
+    return {};
+  };
+  auto done = resuming<GenResult>(std::move(then));
+  begin_call([&] { return instance_->backend.generate(std::move(longer), {}, std::move(done)); });
+  return {};
+}
+
+void Stream::generate(GenCall call, const GenPart& part, bool pieces, Usage before) {
   Backend::PieceSink piece;
-  if (instance_->options.stream || instance_->options.on_text) {
+  if (pieces) {
     piece = [self = shared_from_this(), &part](std::string_view text) {
       self->grow(part.name, *self->current_.variable, text);
     };
   }
-  auto done = resuming<GenResult>([this, &part](GenResult& r) { return end_gen(part.name, r); });
+  auto done = resuming<GenResult>([this, &part, before](GenResult& result) {
+    add_usage(result.info.usage, before);
+    return end_gen(part.name, result);
+  });
   begin_call([&] {
     return instance_->backend.generate(std::move(call), std::move(piece), std::move(done));
   });
-  return {};
 }
 
 Status Stream::end_gen(const std::string& name, GenResult& result) {
@@ -305,6 +360,7 @@ Status Stream::call_select(const SelectPart& part) {
           {part.choices[i], decision.weights[i], std::move(result.texts[i].tokens)});
     }
     const std::string& best = part.choices[decision.best];
+    speculation_.pass(best);
     TRY(transcript_.append(best));
     computed_bytes_ = transcript_.bytes();
     grow(part.name, *current_.variable, best);
@@ -361,6 +417,7 @@ void Stream::release(const ForkPoint& point) {
   for (const auto& branch : point.branches) {
     if (!branch->held_) continue;
     branch->transcript_ = transcript_;
+    branch->speculation_ = speculation_;
     branch->computed_bytes_ = computed_bytes_;
     branch->error_ = error_;
     branch->held_ = false;

@@ -20,6 +20,7 @@
 #include "program/backend.h"
 #include "program/executor.h"
 #include "program/primitive.h"
+#include "program/speculation.h"
 #include "program/transcript.h"
 
 namespace banyan {
@@ -120,7 +121,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void turn();
   Status execute(Step& step);
   Status execute_primitive(const Primitive& primitive, Step& step);
-  Status call_gen(const GenPart& part);
+  Status call_gen(const GenPart& part, Step& step);
+  Status call_further(GenCall call, const GenPart& part);
+  void generate(GenCall call, const GenPart& part, bool pieces, Usage before = {});
   Status call_select(const SelectPart& part);
   Status call_score(const ScorePart& part);
   Status fork_at(const ForkPoint& point, Step& step);
@@ -150,7 +153,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // Of the turn:
   Operation current_;  // until its call has ended
   Transcript transcript_;
-  size_t computed_bytes_ = 0;  // of the transcript, that a call has had as its prompt
+  Speculation speculation_;
+  bool calling_again_ = false;  // the end of a call began another for the same operation
+  size_t computed_bytes_ = 0;   // of the transcript, that a call has had as its prompt
 };
 
 }  // namespace banyan
