@@ -20,7 +20,7 @@
 namespace banyan::cli {
 namespace {
 
-constexpr std::array<const Verb*, 13> kVerbs = {
+constexpr std::array<const Verb*, 14> kVerbs = {
     &kRunVerb,            //
     &kServeVerb,          //
     &kGenerateVerb,       //
@@ -33,6 +33,7 @@ constexpr std::array<const Verb*, 13> kVerbs = {
     &kBenchOneBatchVerb,  //
     &kBenchPrefixCacheVerb,
     &kBenchServingVerb,
+    &kEvalNanoVerb,  // before the one that is its first word
     &kEvalVerb,
 };
 

@@ -1,0 +1,159 @@
+#include "cli/suite_run.h"
+
+#include <cmath>
+#include <memory>
+
+#include "base/error.h"
+#include "cli/terminal.h"
+#include "llm/chat_prompt.h"
+#include "llm/message_parser.h"
+#include "llm/text_stream.h"
+#include "text/tokenizer.h"
+
+namespace banyan::cli {
+namespace {
+
+struct Asked {
+  TextStream stream;
+  std::string text;
+  std::vector<TokenId> tokens;
+};
+
+Result<std::string> render(const Llm& llm, const SuiteCase& asked) {
+  ChatPrompt prompt{.messages = asked.messages, .tools = asked.tools, .documents = nullptr};
+  prompt.variables["enable_thinking"] = asked.think;
+  return render_chat(llm, std::move(prompt));
+}
+
+std::vector<Tool> tools_of(const Json& declared) {
+  std::vector<Tool> tools;
+  for (const Json& tool : declared) {
+    const Json& function = tool.contains("function") ? tool["function"] : tool;
+    if (!function.is_object() || !function.contains("name")) continue;
+    tools.push_back({.name = function.value("name", ""),
+                     .parameters = function.value("parameters", Json::object())});
+  }
+  return tools;
+}
+
+SuiteReply read_reply(const ChatSyntax& syntax, const SuiteCase& asked, const std::string& prompt,
+                      const std::string& text) {
+  MessageParserOptions options{.syntax = syntax, .tools = tools_of(asked.tools)};
+  if (syntax.reasoning != nullptr) options.start = reasoning_start(*syntax.reasoning, prompt);
+  MessageParser parser(options);
+  MessageDelta delta;
+  parser.push(text, delta);
+  parser.finish(delta);
+  SuiteReply reply{.content = std::move(delta.content), .call = nullptr};
+  std::string name, arguments;
+  for (const ToolCallDelta& call : delta.calls) {
+    if (call.index > 0) break;
+    name += call.name;
+    arguments += call.arguments;
+  }
+  if (delta.calls.empty()) return reply;
+  Result<Json> parsed = parse_json(arguments, "the arguments");
+  reply.call = {{"name", name}, {"arguments", parsed ? *std::move(parsed) : Json(arguments)}};
+  return reply;
+}
+
+class SuiteRun {
+ public:
+  SuiteRun(Llm& llm, const std::vector<SuiteCase>& cases, int64_t max_tokens, bool constrained)
+      : llm_(llm), cases_(cases), max_tokens_(max_tokens), constrained_(constrained) {}
+
+  Result<std::vector<SuiteAnswer>> run(const std::function<void(size_t)>& answered) {
+    TRY(llm_.chat_template());
+    syntax_ = TRY(find_chat_syntax("auto", "auto", llm_.tokenizer()->chat_template().value_or("")));
+    answers_.resize(cases_.size());
+    for (size_t i = 0; i < cases_.size(); ++i) TRY(ask(i));
+    while (done_ < cases_.size() && !InterruptScope::raised() && llm_.engine().step()) {
+      TRY(std::exchange(status_, {}));
+      answered(done_);
+    }
+    return std::move(answers_);
+  }
+
+ private:
+  Status ask(size_t index) {
+    std::string prompt = TRY(render(llm_, cases_[index]));
+    TextRequest request{.text = prompt, .add_special_tokens = false};
+    request.max_new_tokens = max_tokens_;
+    if (constrained_)
+      request.grammar =
+          GrammarSource{.kind = GrammarSource::Kind::kJsonSchema, .text = cases_[index].schema};
+    GenerateRequest tokens = TRY(llm_.to_tokens(request));
+    auto asked =
+        std::make_shared<Asked>(Asked{TextStream(llm_.tokenizer(), tokens.prompt, {}), "", {}});
+    auto take = [this, index, asked, prompt](const TokenEvent& event) {
+      if (event.has_token) asked->tokens.push_back(event.token);
+      asked->text += asked->stream.take(event).text;
+      if (event.finish != FinishReason::kNone) settle(index, prompt, *asked);
+    };
+    TRY(llm_.engine().submit(std::move(tokens), take));
+    return {};
+  }
+
+  void settle(size_t index, const std::string& prompt, Asked& asked) {
+    ++done_;
+    if (asked.stream.finish() == FinishReason::kError) {
+      status_ = std::unexpected(asked.stream.error());
+      return;
+    }
+    const SuiteCase& question = cases_[index];
+    SuiteAnswer& answer = answers_[index];
+    answer.tokens = std::move(asked.tokens);
+    answer.reply = read_reply(syntax_, question, prompt, asked.text);
+    answer.right = is_right(question, answer.reply);
+    if (question.schema.empty()) return;
+    Result<Grammar> grammar =
+        Grammar::from_json_schema(question.schema, {.flexible_whitespace = true});
+    if (!grammar) {
+      status_ = std::unexpected(grammar.error());
+      return;
+    }
+    answer.valid = grammar->matches(answer.reply.content);
+  }
+
+  Llm& llm_;
+  const std::vector<SuiteCase>& cases_;
+  int64_t max_tokens_;
+  bool constrained_;
+  ChatSyntax syntax_;
+  std::vector<SuiteAnswer> answers_;
+  size_t done_ = 0;
+  Status status_;
+};
+
+}  // namespace
+
+Result<std::vector<SuiteAnswer>> ask_suite(Llm& llm, const std::vector<SuiteCase>& cases,
+                                           int64_t max_tokens, bool constrained,
+                                           const std::function<void(size_t)>& answered) {
+  return SuiteRun(llm, cases, max_tokens, constrained).run(answered);
+}
+
+Result<std::vector<SuiteAnswer>> score_suite(Llm& llm, const std::vector<SuiteCase>& cases,
+                                             const std::function<void(size_t)>& answered) {
+  std::vector<SuiteAnswer> answers;
+  for (const SuiteCase& asked : cases) {
+    if (InterruptScope::raised()) break;
+    std::string prompt = TRY(render(llm, asked));
+    auto encode = [&](const std::string& text) {
+      return llm.tokenizer()->encode(text, {.add_special_tokens = false});
+    };
+    std::vector<TokenId> ids = TRY(encode(prompt));
+    size_t begin = ids.size();
+    for (TokenId id : TRY(encode(asked.answer.get<std::string>()))) ids.push_back(id);
+    SuiteAnswer answer;
+    std::vector<std::optional<float>> logprobs = TRY(llm.score(ids));
+    for (size_t i = begin; i < logprobs.size(); ++i) {
+      answer.bits -= static_cast<double>(logprobs[i].value_or(0)) / std::log(2.0);
+    }
+    answers.push_back(std::move(answer));
+    answered(answers.size());
+  }
+  return answers;
+}
+
+}  // namespace banyan::cli
