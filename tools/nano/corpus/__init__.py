@@ -1,0 +1,64 @@
+"""The corpus of banyan-nano. A document is a function of (seed, index): nothing is stored, and any
+machine makes the same stream. A new task is a function of a random generator in a file beside this
+one, and an entry below."""
+
+import random
+
+from corpus import arithmetic, calls, chat, extraction, order, recall, stories
+
+# task -> its share of the documents
+SHORT = {
+    stories.story: 8,
+    arithmetic.word_problem: 20,
+    arithmetic.sum_question: 6,
+    extraction.extraction: 14,
+    extraction.named_fields: 4,
+    calls.tool_call: 16,
+    recall.lookup: 14,
+    recall.short_needle: 6,
+    order.copy: 10,
+    order.backwards: 3,
+    order.sort: 5,
+    order.count: 1,
+    chat.talk: 2,
+    chat.fact: 3,
+}
+LONG = {recall.long_needle: 1}
+# what `banyan eval nano` measures: suite -> its makers
+SUITES = {
+    "arithmetic": [arithmetic.word_problem],
+    "needle": [recall.long_needle],
+    "extraction": [extraction.extraction],
+    "tools": [calls.tool_call],
+    "lookup": [recall.lookup],
+    "copy": [order.copy, order.backwards],
+    "sort": [order.sort],
+    "stories": [stories.story],
+    "chat": [chat.fact],
+}
+
+
+def instance(makers, rng, held_out=False):
+    """One of `makers` (a mapping to shares, or a list) that belongs to the split."""
+    shares = list(makers.values()) if isinstance(makers, dict) else None
+    while True:
+        made = rng.choices(list(makers), shares)[0](rng)
+        if made.is_held_out() == held_out:
+            return made
+
+
+def conversation(rng, makers=SHORT):
+    """One instance, or several that have no tools and no reasoning, as the turns of one chat."""
+    first = instance(makers, rng)
+    turns = rng.choice([1, 1, 1, 2, 3])
+    if turns == 1 or first.tools or first.think or first.task in ("needle", "extraction"):
+        return first
+    for _ in range(turns - 1):
+        more = instance(makers, rng)
+        if not more.tools and not more.think and more.task not in ("needle", "stories"):
+            first.messages = first.messages + more.messages
+    return first
+
+
+def document(seed, index, makers=SHORT):
+    return conversation(random.Random(f"{seed}/{index}"), makers)

@@ -1,0 +1,36 @@
+"""What every task of the corpus makes."""
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+
+HELD_OUT_ONE_IN = 32
+
+
+@dataclass
+class Instance:
+    """A conversation whose last message is the answer that the model should give."""
+
+    task: str
+    messages: list
+    tools: list = field(default_factory=list)
+    think: bool = False
+    schema: dict | None = None
+    about: dict = field(default_factory=dict)  # what a table is made by: depth, length, ...
+
+    def is_held_out(self):
+        """Whether it belongs to the test split: by its own text, so no seed can mix the splits."""
+        digest = hashlib.blake2b(json.dumps(self.messages).encode(), digest_size=8).digest()
+        return int.from_bytes(digest, "big") % HELD_OUT_ONE_IN == 0
+
+
+def user(content):
+    return {"role": "user", "content": content}
+
+
+def assistant(content, **more):
+    return {"role": "assistant", "content": content, **more}
+
+
+def ask(task, question, answer, **more):
+    return Instance(task, [user(question), assistant(answer)], **more)

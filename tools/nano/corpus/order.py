@@ -1,0 +1,64 @@
+"""Copying, turning round and sorting."""
+
+from corpus import words
+from corpus.instance import Instance, ask, assistant, user
+
+
+def some_words(rng, low, high):
+    return rng.sample(words.PLAIN + words.ANIMALS + words.FRUITS, rng.randint(low, high))
+
+
+def copy(rng):
+    text = (
+        rng.choice([" ", ", "]).join(some_words(rng, 3, 10))
+        if rng.random() < 0.7
+        else "".join(
+            rng.choice("abcdefghijklmnopqrstuvwxyz0123456789") for _ in range(rng.randint(4, 12))
+        )
+    )
+    form = rng.choice(["Repeat: {}", "Copy this: {}", "Say exactly: {}", "Repeat after me: {}"])
+    return ask("copy", form.format(text), text, about={"kind": "copy"})
+
+
+def backwards(rng):
+    chosen = some_words(rng, 3, 7)
+    form = rng.choice(["Say these words in reverse order: {}", "Reverse this list: {}"])
+    return ask(
+        "copy",
+        form.format(", ".join(chosen)),
+        ", ".join(reversed(chosen)),
+        about={"kind": "reverse"},
+    )
+
+
+def sort(rng):
+    if rng.random() < 0.6:
+        chosen = [str(n) for n in rng.sample(range(100), rng.randint(3, 8))]
+        ordered = sorted(chosen, key=int)
+        form = rng.choice(
+            [
+                "Sort these numbers: {}",
+                "Put these numbers in order: {}",
+                "Sort from small to large: {}",
+            ]
+        )
+    else:
+        chosen = some_words(rng, 3, 6)
+        ordered = sorted(chosen)
+        form = rng.choice(["Sort these words: {}", "Put these words in alphabetical order: {}"])
+    return ask(
+        "sort", form.format(", ".join(chosen)), ", ".join(ordered), about={"items": len(chosen)}
+    )
+
+
+def count(rng):
+    chosen = some_words(rng, 2, 9)
+    answer = str(len(chosen))
+    steps = "\n".join(f"{i}. {w}" for i, w in enumerate(chosen, 1))
+    question = f"How many words are in this list: {', '.join(chosen)}?"
+    return Instance(
+        "sort",
+        [user(question), assistant(answer, reasoning_content=steps)],
+        think=True,
+        about={"items": len(chosen)},
+    )

@@ -1,0 +1,70 @@
+"""Finding what was said before: key-value lookups, and a needle in a long text of stories."""
+
+from corpus import words
+from corpus.instance import ask
+from corpus.stories import plain_text
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def code(rng, digits):
+    return "".join(rng.choice("0123456789") for _ in range(digits))
+
+
+def random_word(rng):
+    return "".join(rng.choice(LETTERS) for _ in range(rng.randint(2, 4)))
+
+
+def lookup(rng):
+    """A list of pairs and a question for one of them."""
+    count = rng.randint(3, 12)
+    kind = rng.choice([words.COLOURS, words.NAMES, words.PLAIN, words.CITIES, None])
+    keys = (
+        {random_word(rng) for _ in range(count)}
+        if kind is None
+        else set(rng.sample(kind, min(count, len(kind))))
+    )
+    keys = sorted(keys)
+    rng.shuffle(keys)
+    values = {
+        k: code(rng, rng.randint(1, 4)) if rng.random() < 0.7 else rng.choice(words.PLAIN)
+        for k in keys
+    }
+    line = rng.choice(["{}: {}", "{} = {}", "{} is {}", "{} -> {}"])
+    between = rng.choice(["\n", ", ", "; "])
+    key = rng.choice(keys)
+    question = rng.choice(
+        ["What is {}?", "What is the value of {}?", "Which value belongs to {}?", "Look up {}."]
+    )
+    text = between.join(line.format(k, values[k]) for k in keys)
+    return ask("lookup", f"{text}\n{question.format(key)}", values[key], about={"pairs": len(keys)})
+
+
+def needle(rng, characters):
+    """A secret among stories. `characters`: the length of the whole text, about four to a token."""
+    n_secrets = rng.choice([1, 1, 2, 3])
+    owners = rng.sample(words.NAMES, n_secrets)
+    secrets = [(o, code(rng, 4)) for o in owners]
+    parts, length = [], 0
+    while length < characters:
+        parts.append(plain_text(rng))
+        length += len(parts[-1]) + 1
+    places = sorted(rng.random() for _ in secrets)
+    sentences = [f"The secret code of {o} is {c}." for o, c in secrets]
+    asked = rng.randrange(n_secrets)
+    whole = " ".join(parts)[:characters].rsplit(".", 1)[0] + "."
+    breaks = [i + 1 for i, ch in enumerate(whole[:-1]) if ch in ".!?" and whole[i + 1] == " "]
+    for share, sentence in sorted(zip(places, sentences), reverse=True):
+        at = breaks[int(share * len(breaks))] if breaks else 0
+        whole = f"{whole[:at]} {sentence}{whole[at:]}"
+    question = f"What is the secret code of {owners[asked]}?"
+    about = {"depth": round(places[asked], 2), "characters": characters}
+    return ask("needle", f"{whole.strip()}\n\n{question}", secrets[asked][1], about=about)
+
+
+def short_needle(rng):
+    return needle(rng, rng.randint(200, 1600))
+
+
+def long_needle(rng):
+    return needle(rng, rng.choice([2000, 4000, 8000, 15500]))
