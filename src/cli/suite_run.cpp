@@ -13,7 +13,7 @@
 namespace banyan::cli {
 namespace {
 
-struct Asked {
+struct AskedCase {
   TextStream stream;
   std::string text;
   std::vector<TokenId> tokens;
@@ -83,8 +83,8 @@ class SuiteRun {
       request.grammar =
           GrammarSource{.kind = GrammarSource::Kind::kJsonSchema, .text = cases_[index].schema};
     GenerateRequest tokens = TRY(llm_.to_tokens(request));
-    auto asked =
-        std::make_shared<Asked>(Asked{TextStream(llm_.tokenizer(), tokens.prompt, {}), "", {}});
+    auto asked = std::make_shared<AskedCase>(
+        AskedCase{TextStream(llm_.tokenizer(), tokens.prompt, {}), "", {}});
     auto take = [this, index, asked, prompt](const TokenEvent& event) {
       if (event.has_token) asked->tokens.push_back(event.token);
       asked->text += asked->stream.take(event).text;
@@ -94,7 +94,7 @@ class SuiteRun {
     return {};
   }
 
-  void settle(size_t index, const std::string& prompt, Asked& asked) {
+  void settle(size_t index, const std::string& prompt, AskedCase& asked) {
     ++done_;
     if (asked.stream.finish() == FinishReason::kError) {
       status_ = std::unexpected(asked.stream.error());
