@@ -8,9 +8,11 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/quote.h"
 #include "cli/options.h"
 #include "cli/terminal.h"
+#include "llm/chat_prompt.h"
 #include "text/tokenizer.h"
 
 namespace banyan::cli {
@@ -21,6 +23,11 @@ constexpr std::string_view kHelp =
     "/system TEXT       tell the model how to be; without TEXT: nothing\n"
     "/set NAME VALUE    temperature, top_p, top_k, min_p, frequency_penalty, presence_penalty,\n"
     "                   repetition_penalty, max_new_tokens, seed (a number, or `random`)\n"
+    "/json SCHEMA       replies are JSON that this schema calls valid: a file, or the schema\n"
+    "                   itself; without one any JSON object, `off`: any text\n"
+    "/tools FILE        the model may call these tools, a JSON list as OpenAI's clients write it;\n"
+    "                   your next message is then what the tool gives back; `off`: none\n"
+    "/think on|off      whether the model thinks first, if its template knows enable_thinking\n"
     "/show              settings, and how full the context is\n"
     "/quit              leave; so does Ctrl-D\n"
     "\n"
@@ -60,11 +67,48 @@ std::string_view take_word(std::string_view& text) {
   return word;
 }
 
+std::string_view trim(std::string_view text) {
+  size_t first = std::min(text.find_first_not_of(" \t\r\n"), text.size());
+  return text.substr(first);
+}
+
 void say(std::string_view text) {
   fmt::print(stderr, "{}{}{}\n", dim(), text, undim());
 }
 
+// The reply as the conversation keeps it, its calls apart from its text.
+Json assistant_message(MessageDelta delta, size_t turn) {
+  Json message = {{"role", "assistant"}, {"content", std::move(delta.content)}};
+  for (const ToolCallDelta& part : delta.calls) {
+    Json& calls = message["tool_calls"];
+    if (part.index >= calls.size()) {
+      calls.push_back({{"id", fmt::format("call_{}_{}", turn, part.index)},
+                       {"type", "function"},
+                       {"function", {{"name", ""}, {"arguments", ""}}}});
+    }
+    Json& function = calls[part.index]["function"];
+    function["name"] = function["name"].get<std::string>() + part.name;
+    function["arguments"] = function["arguments"].get<std::string>() + part.arguments;
+  }
+  return message;
+}
+
 }  // namespace
+
+Result<Json> read_tool_list(const std::string& text_or_file) {
+  bool in_place = trim(text_or_file).starts_with('[');
+  std::string text = in_place ? text_or_file : TRY(read_file(text_or_file));
+  Json tools = TRY(parse_json(text, in_place ? "the list of tools" : text_or_file));
+  if (!tools.is_array() || tools.empty()) {
+    return invalid_argument("{} is not a list of tools", in_place ? "this" : text_or_file);
+  }
+  return tools;
+}
+
+Chat::Chat(Llm& llm, ChatSettings settings) : llm_(llm), settings_(std::move(settings)) {
+  std::string form = llm.tokenizer()->chat_template().value_or("");
+  syntax_ = find_chat_syntax("auto", "auto", form).value();  // "auto" is always a name
+}
 
 Chat::Next Chat::command(std::string_view line) {
   std::string_view rest = line;
@@ -84,6 +128,11 @@ Chat::Next Chat::command(std::string_view line) {
     std::string_view setting = take_word(rest);
     Status done = set(setting, rest);
     say(done ? fmt::format("{} is now {}", setting, rest) : done.error().message);
+  } else if (name == "/json" || name == "/tools" || name == "/think") {
+    Status done = name == "/json"    ? set_json(rest)
+                  : name == "/tools" ? set_tools(rest)
+                                     : set_thinking(rest);
+    if (!done) say(done.error().message);
   } else {
     say(fmt::format("{} is not a command; /help lists them, // begins a message with /",
                     quote(name)));
@@ -91,21 +140,49 @@ Chat::Next Chat::command(std::string_view line) {
   return Next::kGoOn;
 }
 
-Result<std::vector<TokenId>> Chat::prompt_with(const std::string& message) const {
+Result<TextRequest> Chat::request_with(const Json& message) const {
   const Tokenizer& tokenizer = *llm_.tokenizer();
-  if (!llm_.has_chat_template()) return tokenizer.encode(text_ + message);
-  std::vector<ChatMessage> messages;
-  if (!settings_.system.empty()) messages.push_back({"system", settings_.system});
-  messages.insert(messages.end(), messages_.begin(), messages_.end());
-  messages.push_back({"user", message});
-  std::string text = TRY(llm_.apply_chat_template(messages, settings_.template_variables));
-  return tokenizer.encode(text, {.add_special_tokens = false});
+  TextRequest request;
+  request.grammar = settings_.grammar;
+  if (!llm_.has_chat_template()) {
+    request.ids = TRY(tokenizer.encode(text_ + message["content"].get<std::string>()));
+    return request;
+  }
+  ChatPrompt prompt{.messages = Json::array(),
+                    .tools = settings_.tools,
+                    .documents = nullptr,
+                    .variables = settings_.variables};
+  if (!settings_.system.empty()) {
+    prompt.messages.push_back({{"role", "system"}, {"content", settings_.system}});
+  }
+  for (const Json& said : messages_) prompt.messages.push_back(said);
+  prompt.messages.push_back(message);
+  request.text = TRY(render_chat(llm_, std::move(prompt)));
+  request.ids = TRY(tokenizer.encode(request.text, {.add_special_tokens = false}));
+  // A model that has begun to think follows the grammar once it has ended.
+  bool thinks = syntax_.reasoning != nullptr &&
+                reasoning_start(*syntax_.reasoning, request.text) == ReasoningStart::kInside;
+  if (request.grammar && thinks) request.grammar->after = syntax_.reasoning->end;
+  return request;
 }
 
 Status Chat::reply(const std::string& message) {
-  if (llm_.has_chat_template() && message.empty()) return {};
-  TextRequest request;
-  request.ids = TRY(prompt_with(message));
+  if (llm_.has_chat_template() && message.empty() && pending_.empty()) return {};
+  if (pending_.empty()) return answer({{"role", "user"}, {"content", message}});
+  const Json& call = pending_.front();
+  Json result = {{"role", "tool"},
+                 {"name", call["function"]["name"]},
+                 {"tool_call_id", call["id"]},
+                 {"content", message}};
+  if (pending_.size() == 1) return answer(result);
+  messages_.push_back(std::move(result));
+  pending_.erase(pending_.begin());
+  ask_for_result();
+  return {};
+}
+
+Status Chat::answer(const Json& message) {
+  TextRequest request = TRY(request_with(message));
   if (request.ids.empty()) return invalid_argument("that is no token at all; say something");
   auto prompt_tokens = static_cast<int64_t>(request.ids.size());
   int64_t room = context_tokens() - prompt_tokens;
@@ -123,15 +200,41 @@ Status Chat::reply(const std::string& message) {
   request.ignore_eos = settings_.ignore_eos;
   Generation g = TRY(llm_.generate(request, write_stdout, InterruptScope::raised));
   write_stdout("\n");
+  pending_.clear();
   if (llm_.has_chat_template()) {
-    messages_.push_back({"user", message});
-    messages_.push_back({"assistant", g.text});
+    messages_.push_back(message);
+    take_reply(request.text, g.text);
   } else {
-    text_ += message + g.text + "\n";
+    text_ += message["content"].get<std::string>() + g.text + "\n";
   }
   used_tokens_ = prompt_tokens + static_cast<int64_t>(g.output_ids.size());
   report(g);
   return {};
+}
+
+// Without tools the text is kept as it is: the template knows best what to do with its marks.
+void Chat::take_reply(const std::string& prompt, const std::string& text) {
+  if (settings_.tools.is_null() || syntax_.tool_calls == nullptr) {
+    messages_.push_back({{"role", "assistant"}, {"content", text}});
+    return;
+  }
+  MessageParserOptions options{.syntax = syntax_, .tools = {}};
+  if (syntax_.reasoning != nullptr) {
+    options.start = reasoning_start(*syntax_.reasoning, prompt);
+  }
+  MessageParser parser(options);
+  MessageDelta delta;
+  parser.push(text, delta);
+  parser.finish(delta);
+  messages_.push_back(assistant_message(std::move(delta), messages_.size()));
+  if (!messages_.back().contains("tool_calls")) return;
+  for (const Json& call : messages_.back()["tool_calls"]) pending_.push_back(call);
+  ask_for_result();
+}
+
+void Chat::ask_for_result() const {
+  std::string name = pending_.front()["function"]["name"].get<std::string>();
+  say(fmt::format("What does {} give back?", printable(name)));
 }
 
 void Chat::report(const Generation& g) const {
@@ -150,6 +253,7 @@ void Chat::report(const Generation& g) const {
 
 void Chat::reset() {
   messages_.clear();
+  pending_.clear();
   text_.clear();
   used_tokens_ = 0;
   say("The conversation starts over.");
@@ -193,6 +297,44 @@ Status Chat::set(std::string_view name, std::string_view value) {
   return {};
 }
 
+Status Chat::set_json(std::string_view schema) {
+  if (schema == "off") {
+    settings_.grammar.reset();
+    say("Replies are any text.");
+    return {};
+  }
+  GrammarOptions options;
+  options.json_object = schema.empty();
+  if (!schema.empty()) options.json_schema = std::string(schema);
+  std::optional<GrammarSource> grammar = TRY(grammar_source(options));
+  TRY(llm_.compile(*grammar));  // what is wrong with it is told now
+  settings_.grammar = std::move(grammar);
+  say(schema.empty() ? "Replies are JSON objects." : "Replies follow the schema.");
+  return {};
+}
+
+Status Chat::set_tools(std::string_view source) {
+  if (source == "off") {
+    settings_.tools = nullptr;
+    say("The model has no tools.");
+    return {};
+  }
+  if (source.empty()) return invalid_argument("/tools needs a file, or `off`");
+  if (syntax_.tool_calls == nullptr) {
+    return unsupported("this model's chat template has no calls of tools that are known here");
+  }
+  settings_.tools = TRY(read_tool_list(std::string(source)));
+  say(fmt::format("The model may call {} tools.", settings_.tools.size()));
+  return {};
+}
+
+Status Chat::set_thinking(std::string_view value) {
+  if (value != "on" && value != "off") return invalid_argument("/think takes on or off");
+  settings_.variables["enable_thinking"] = value == "on";
+  say(fmt::format("enable_thinking is now {}.", value));
+  return {};
+}
+
 void Chat::show() const {
   const SamplingParams& s = settings_.sampling;
   std::string text;
@@ -205,9 +347,11 @@ void Chat::show() const {
                                                : "the rest of the context");
   text += fmt::format("{:<20}{}\n", "seed",
                       settings_.seed ? fmt::format("{}", *settings_.seed) : "random");
+  text += fmt::format("{:<20}{}\n", "replies", settings_.grammar ? "by a grammar" : "any text");
   if (llm_.has_chat_template()) {
     text +=
         fmt::format("{:<20}{}\n", "system", settings_.system.empty() ? "(none)" : settings_.system);
+    text += fmt::format("{:<20}{}\n", "tools", settings_.tools.size());
     text += fmt::format("{:<20}{}\n", "messages", messages_.size());
   }
   text += fmt::format("{:<20}{} of {} tokens\n", "context", used_tokens_, context_tokens());

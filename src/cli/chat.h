@@ -12,6 +12,8 @@
 
 #include "banyan/llm.h"
 #include "banyan/status.h"
+#include "base/json.h"
+#include "llm/message_parser.h"
 
 namespace banyan::cli {
 
@@ -22,9 +24,14 @@ struct ChatSettings {
   std::vector<std::string> stop;
   std::vector<TokenId> stop_token_ids;
   bool ignore_eos = false;
-  std::string system;              // system message; empty: none
-  std::string template_variables;  // a JSON object; empty: none
+  std::optional<GrammarSource> grammar;  // that replies follow
+  std::string system;                    // system message; empty: none
+  Json tools;                            // that the model may call: a list, or null
+  Json variables = Json::object();       // for the chat template
 };
+
+// Tools as OpenAI's clients declare them: JSON in place or in a file.
+Result<Json> read_tool_list(const std::string& text_or_file);
 
 // A model without a chat template continues a text: every message is a line added to it, and what
 // the model says follows.
@@ -33,29 +40,38 @@ class Chat {
   enum class Next { kGoOn, kLeave };
 
   // `llm` has a tokenizer.
-  Chat(Llm& llm, ChatSettings settings) : llm_(llm), settings_(std::move(settings)) {}
+  Chat(Llm& llm, ChatSettings settings);
 
   // A /command.
   Next command(std::string_view line);
 
-  // Answers `message` on stdout; without a chat template an empty one lets the text go on. On an
-  // error the conversation is as before. Ctrl-C ends the reply, which stays as far as it came.
+  // Answers `message` on stdout; without a chat template an empty one lets the text go on. If the
+  // last reply called tools, `message` is what the first of them gave back. On an error the
+  // conversation is as before. Ctrl-C ends the reply, which stays as far as it came.
   Status reply(const std::string& message);
 
  private:
-  Result<std::vector<TokenId>> prompt_with(const std::string& message) const;
+  Result<TextRequest> request_with(const Json& message) const;
+  Status answer(const Json& message);
+  void take_reply(const std::string& prompt, const std::string& text);
+  void ask_for_result() const;
   void report(const Generation& g) const;
   void reset();
   void set_system(std::string_view text);
   Status set(std::string_view name, std::string_view value);
+  Status set_json(std::string_view schema);
+  Status set_tools(std::string_view source);
+  Status set_thinking(std::string_view value);
   void show() const;
   int64_t context_tokens() const;
 
   Llm& llm_;
   ChatSettings settings_;
-  std::vector<ChatMessage> messages_;  // without the system message
-  std::string text_;                   // in place of messages_ without a chat template
-  int64_t used_tokens_ = 0;            // of the context, up to the last reply
+  ChatSyntax syntax_;
+  Json messages_ = Json::array();  // without the system message
+  std::vector<Json> pending_;      // calls of tools that have not given anything back
+  std::string text_;               // in place of messages_ without a chat template
+  int64_t used_tokens_ = 0;        // of the context, up to the last reply
 };
 
 }  // namespace banyan::cli

@@ -25,16 +25,22 @@ struct RunOptions {
   EngineConfig config;
   SamplingOptions sampling;
   std::optional<int64_t> max_new_tokens;
+  GrammarOptions grammar;
   std::string system;
   std::string template_variables;
+  std::string tools;
 };
 
 Result<ChatSettings> make_settings(const RunOptions& o, const SamplingParams& recommended) {
   ChatSettings settings{.sampling = TRY(sampling_params(o.sampling, recommended)),
                         .seed = o.sampling.seed,
                         .max_new_tokens = o.max_new_tokens,
-                        .system = o.system,
-                        .template_variables = o.template_variables};
+                        .grammar = TRY(grammar_source(o.grammar)),
+                        .system = o.system};
+  if (!o.tools.empty()) settings.tools = TRY(read_tool_list(o.tools));
+  if (!o.template_variables.empty()) {
+    settings.variables = TRY(parse_json(o.template_variables, "--chat-template-kwargs"));
+  }
   TextRequest stops;
   TRY(apply_stops(o.sampling, stops));
   settings.stop = std::move(stops.stop);
@@ -129,9 +135,10 @@ Result<int> run(const RunOptions& o) {
         " --prompt-ids` takes token ids",
         o.config.model_path);
   }
-  if (!llm->has_chat_template() && !(o.system.empty() && o.template_variables.empty())) {
+  bool needs_template = !(o.system.empty() && o.template_variables.empty() && o.tools.empty());
+  if (!llm->has_chat_template() && needs_template) {
     return invalid_argument(
-        "--system and --chat-template-kwargs need a chat template, which {} does not have",
+        "--system, --tools and --chat-template-kwargs need a chat template, which {} does not have",
         o.config.model_path);
   }
   Chat chat(*llm, TRY(make_settings(o, llm->recommended_sampling())));
@@ -151,6 +158,10 @@ VerbAction declare_run(CLI::App& app) {
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
       ->type_name("N");
   add_sampling_options(app, o->sampling, "the model's generation_config.json");
+  add_grammar_options(app, o->grammar);
+  app.add_option("--tools", o->tools,
+                 "Tools that the model may call, a JSON list as OpenAI's clients write it")
+      ->type_name("FILE|JSON");
   app.add_option("--chat-template-kwargs", o->template_variables,
                  "Variables for the chat template, a JSON object")
       ->type_name("JSON");
@@ -165,6 +176,8 @@ const Verb kRunVerb = {
     "run", "Chat in the terminal",
     "  banyan run --model models/Qwen3-0.6B\n"
     "  banyan run --model models/Qwen3-0.6B --system \"Answer in one sentence.\" --temperature 0\n"
+    "  banyan run --model models/Qwen3-0.6B --json-schema person.json\n"
+    "  banyan run --model models/Qwen3-0.6B --tools tools.json\n"
     "  echo \"Why is the sky blue?\" | banyan run --model models/Qwen3-0.6B\n"
     "\n"
     "In the chat, /help lists commands, Ctrl-C stops a reply, Ctrl-D leaves. A model without a\n"

@@ -82,7 +82,7 @@ class TokenWalk {
     static constexpr uint16_t kMany = 256;
 
     std::vector<Configuration> all;
-    std::vector<uint16_t> only;    // by place: the one byte of a text, or kMany
+    std::vector<uint16_t> only;     // by place: the one byte of a text, or kMany
     std::bitset<256> texts, bytes;  // that texts go on with; that anything does
   };
   struct State {
