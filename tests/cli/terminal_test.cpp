@@ -233,6 +233,49 @@ TEST(Chat, AFullContextSaysHowToGoOn) {
   EXPECT_NE(chat.err.find("the context holds 16"), std::string::npos) << chat.err;
 }
 
+// The template writes what it is given, so the second prompt shows how a call is kept.
+TEST(Chat, RepliesFollowASchemaAndCallTools) {
+  REQUIRE_SHARED("models/stories260K");
+  TemporaryFolder folder;
+  std::string from = shared_path("models/stories260K");
+  for (const char* name :
+       {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}) {
+    std::filesystem::copy_file(from + "/" + name, folder.path() + "/" + name);
+  }
+  folder.write("chat_template.jinja",
+               "{% for m in messages %}{{ m.role[0] }}:{{ m.content }}\n{% endfor %}"
+               "{% if tools %}<tool_call></tool_call>{% endif %}");
+  std::string tools = folder.write("tools", R"([{"type": "function", "function": {"name": "f"}}])");
+  std::vector<std::string> run = {"run", "--model", folder.path(), "--temperature", "0"};
+  ProgramResult chat =
+      run_program(run, "/json {\"enum\": [[7]]}\none\n/json off\n/tools " + tools + "\n/show\n");
+  EXPECT_EQ(chat.exit_code, 0) << chat.err;
+  EXPECT_EQ(chat.out, "[7]\n");
+  EXPECT_NE(chat.err.find("The model may call 1 tools."), std::string::npos) << chat.err;
+  EXPECT_NE(chat.err.find("tools               1"), std::string::npos) << chat.err;
+
+  run.insert(run.end(), {"--tools", tools, "--regex",
+                         R"(<tool_call>\{"name": "f", "arguments": \{\}\}</tool_call>)"});
+  ProgramResult call = run_program(run, "one\n/show\ntwo\n");
+  EXPECT_EQ(call.exit_code, 0) << call.err;
+  size_t first = call.err.find("What does f give back?");
+  ASSERT_NE(first, std::string::npos) << call.err;
+  EXPECT_NE(call.err.find("What does f give back?", first + 1), std::string::npos) << call.err;
+}
+
+TEST(Chat, WrongCommandsAreTold) {
+  REQUIRE_SHARED("models/stories260K");
+  std::string model = shared_path("models/stories260K");
+  ProgramResult chat = run_program({"run", "--model", model, "--max-new-tokens", "2"},
+                                   "/json {\"type\": 1}\n/think maybe\n/tools /no/such\n");
+  for (const char* told : {"type", "/think takes on or off", "/tools"}) {
+    EXPECT_NE(chat.err.find(told), std::string::npos) << told << "\n" << chat.err;
+  }
+  ProgramResult tools = run_program({"run", "--model", model, "--tools", "[]"}, "Hi\n");
+  EXPECT_EQ(tools.exit_code, 2);
+  EXPECT_NE(tools.err.find("list of tools"), std::string::npos) << tools.err;
+}
+
 TEST(Chat, NeedsATokenizer) {
   ProgramResult chat = run_program({"run", "--model", test::golden_model()}, "hello\n");
   EXPECT_EQ(chat.exit_code, 1);
