@@ -1,4 +1,4 @@
-"""The `openai` package of npm, where node and the package can be had."""
+"""The `openai` package of npm, where node and the packages can be had."""
 
 import pathlib
 import shutil
@@ -6,17 +6,19 @@ import subprocess
 
 import pytest
 
-PACKAGE = "openai@6.49.0"
+OPENAI = "openai@6.49.0"
+ZOD = "zod@4.1.12"
 
 
-def test_npm_client(server, tmp_path):
+@pytest.mark.parametrize("script, packages", [("client.mjs", [OPENAI]), ("zod.mjs", [OPENAI, ZOD])])
+def test_npm_client(server, tmp_path, script, packages):
     if shutil.which("npm") is None:
         pytest.skip("npm is not there")
-    shutil.copy(pathlib.Path(__file__).parent / "client.mjs", tmp_path)
-    install = subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund", PACKAGE],
+    shutil.copy(pathlib.Path(__file__).parent / script, tmp_path)
+    install = subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund", *packages],
                              cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     if install.returncode != 0:
-        pytest.skip(f"npm cannot install {PACKAGE}: {install.stderr[-200:]}")
-    done = subprocess.run(["node", "client.mjs", server.url], cwd=tmp_path, capture_output=True,
+        pytest.skip(f"npm cannot install {packages}: {install.stderr[-200:]}")
+    done = subprocess.run(["node", script, server.url], cwd=tmp_path, capture_output=True,
                           text=True, timeout=60, check=False)
     assert done.stdout == "ok\n", done.stdout + done.stderr
