@@ -20,8 +20,8 @@ bool among(const std::array<std::string_view, N>& list, std::string_view key) {
 
 // Assertions and applicators that are not enforced.
 constexpr auto kRefused = std::to_array<std::string_view>(
-    {"not", "if", "contains", "dependentRequired", "dependentSchemas", "dependencies",
-     "unevaluatedItems", "unevaluatedProperties", "$dynamicRef", "$recursiveRef", "uniqueItems"});
+    {"if", "contains", "dependentRequired", "dependentSchemas", "dependencies", "unevaluatedItems",
+     "unevaluatedProperties", "$dynamicRef", "$recursiveRef", "uniqueItems"});
 // Those of them that `strict: false` leaves out.
 constexpr auto kRelaxed = std::to_array<std::string_view>(
     {"uniqueItems", "contains", "dependentRequired", "unevaluatedProperties", "unevaluatedItems"});
@@ -38,7 +38,6 @@ constexpr auto kCountKeys = std::to_array<std::string_view>(
 bool says_nothing(const Json& node, const std::string& key, const Json& value) {
   if (key == "uniqueItems") return value == false;
   if (key == "if") return !node.contains("then") && !node.contains("else");
-  if (key == "not") return value == false;
   if (key == "unevaluatedItems" || key == "unevaluatedProperties") return value == true;
   return value.is_object() && value.empty() && key != "contains" && !key.starts_with("$");
 }
@@ -172,6 +171,7 @@ Status Schemas::process(Partial partial, std::vector<Shape>& shapes, int depth) 
     TRY(absorb(*node, partial));
   }
   if (!partial.groups.empty()) return process_group(std::move(partial), shapes, depth);
+  TRY(apply_negations(partial));
   const Shape& s = partial.shape;
   bool none = !s.null && !s.boolean && !s.number && !s.string && !s.array && !s.object;
   if (none || (s.values && s.values->empty())) return {};
@@ -286,8 +286,21 @@ Status Schemas::absorb_keyword(const Json& node, const std::string& key, const J
     if (!value.is_object()) return wrong("an object of schemas");
   } else if (key == "prefixItems") {
     if (!value.is_array()) return wrong("a list of schemas");
+  } else if (key == "not") {
+    return absorb_not(node, value, p);
   } else if (among(kRefused, key) && !says_nothing(node, key, value)) {
     return refuse(node, key, among(kRelaxed, key));
+  }
+  return {};
+}
+
+// Looked at once it is known whether the values are listed. What is negated twice holds.
+Status Schemas::absorb_not(const Json& node, const Json& value, Partial& p) {
+  if (value == false) return {};
+  if (value.is_object() && value.size() == 1 && value.contains("not")) {
+    p.todo.push_back(&value["not"]);
+  } else {
+    p.negations.push_back({&node, &value});
   }
   return {};
 }
@@ -389,6 +402,8 @@ Status Schemas::absorb_format(const Json& node, const Json& value, Shape& shape)
   if (!value.is_string()) return invalid_argument("{}/format: must be a string", path(&node));
   std::string name = value;
   auto pattern = format_pattern(name);
+  // The patterns leave out what is rare, which a negation would let in.
+  if (pattern && negating_ > 0) return refuse(node, "format", false);
   if (!pattern) return is_hint_format(name) ? Status() : refuse(node, "format", true);
   std::shared_ptr<const Dfa>& dfa = formats_[name];
   if (!dfa)

@@ -76,10 +76,15 @@ class Schemas {
     const Json* node;  // the list of branches
     bool one_of;
   };
+  struct Negation {
+    const Json* node;  // that has it
+    const Json* schema;
+  };
   struct Partial {
     Shape shape;
     std::vector<const Json*> todo, seen;
     std::vector<Group> groups;
+    std::vector<Negation> negations;
   };
 
   Status index(const Json& node, const std::string& path, int depth);
@@ -88,6 +93,8 @@ class Schemas {
   Status absorb(const Json& node, Partial& partial);
   Status absorb_keyword(const Json& node, const std::string& key, const Json& value, Partial& p);
   Status absorb_type(const Json& node, const Json& value, Shape& shape);
+  Status absorb_not(const Json& node, const Json& value, Partial& p);
+  Status apply_negations(Partial& partial);
   Status absorb_number(const Json& node, const std::string& key, const Json& value, Shape& shape);
   Status absorb_string(const Json& node, const std::string& key, const Json& value, Shape& shape);
   Status absorb_format(const Json& node, const Json& value, Shape& shape);
@@ -108,6 +115,7 @@ class Schemas {
   std::vector<std::string> notes_;
   std::set<std::string> noted_;
   size_t shapes_made_ = 0;
+  int negating_ = 0;  // negations that are being asked
 };
 
 Shape merge(const Shape& a, const Shape& b);

@@ -15,6 +15,26 @@ std::string content(const std::string& text) {
   return quoted.substr(1, quoted.size() - 2);
 }
 
+// Whatever the order of an object's members is.
+bool same_value(const Json& a, const Json& b) {
+  if (a.is_structured() && a.size() != b.size()) return false;
+  if (a.is_object() && b.is_object()) {
+    for (const auto& [name, member] : a.items()) {
+      if (!b.contains(name) || !same_value(member, b[name])) return false;
+    }
+    return true;
+  }
+  if (a.is_array() && b.is_array()) {
+    return std::equal(a.begin(), a.end(), b.begin(), same_value);
+  }
+  return a == b;
+}
+
+bool among(const std::vector<Json>& values, const Json& value) {
+  return std::any_of(values.begin(), values.end(),
+                     [&](const Json& other) { return same_value(other, value); });
+}
+
 }  // namespace
 
 uint64_t characters_of(std::string_view text) {
@@ -28,9 +48,7 @@ void Shape::keep_only_values(const std::vector<Json>& others) {
     values = others;
     return;
   }
-  std::erase_if(*values, [&](const Json& value) {
-    return std::find(others.begin(), others.end(), value) == others.end();
-  });
+  std::erase_if(*values, [&](const Json& value) { return !among(others, value); });
 }
 
 Shape merge(const Shape& a, const Shape& b) {
@@ -183,9 +201,7 @@ Result<bool> Schemas::accepts(const Conjunction& nodes, const Json& value, int d
 }
 
 Result<bool> Schemas::accepts(const Shape& s, const Json& value, int depth) {
-  if (s.values) {
-    if (std::find(s.values->begin(), s.values->end(), value) == s.values->end()) return false;
-  }
+  if (s.values && !among(*s.values, value)) return false;
   if (value.is_null()) return s.null;
   if (value.is_boolean()) return s.boolean;
   if (value.is_number()) {
@@ -216,6 +232,26 @@ Result<bool> Schemas::accepts(const Shape& s, const Json& value, int depth) {
     if (!TRY(accepts(item(s, i), value[i], depth + 1))) return false;
   }
   return true;
+}
+
+// Keeps of the values that are listed those that no negated schema accepts. Without a list a
+// negation is refused.
+Status Schemas::apply_negations(Partial& partial) {
+  constexpr int kNegationsMax = 8;  // in one another
+  for (const Negation& negation : partial.negations) {
+    std::optional<std::vector<Json>>& values = partial.shape.values;
+    if (!values) return refuse(*negation.node, "not", false);
+    if (negating_ == kNegationsMax) return exhausted("too many negations in one another");
+    std::vector<Json> kept;
+    for (const Json& value : *values) {
+      ++negating_;
+      Result<bool> accepted = accepts(Conjunction{negation.schema}, value);
+      --negating_;
+      if (!TRY(std::move(accepted))) kept.push_back(value);
+    }
+    values = std::move(kept);
+  }
+  return {};
 }
 
 Result<bool> Schemas::accepts_object(const Shape& s, const Json& value, int depth) {
