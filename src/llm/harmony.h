@@ -8,6 +8,7 @@
 // belongs to one thread.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -20,6 +21,11 @@ class HarmonyParser {
   void push(std::string_view text, MessageDelta& out);
   void finish(MessageDelta& out);
   size_t calls() const { return calls_; }
+  // Whether the text is analysis, its end mark included; none in a header.
+  std::optional<bool> in_reasoning() const {
+    if (in_header_) return std::nullopt;
+    return channel_ == Channel::kReasoning;
+  }
 
  private:
   enum class Channel : uint8_t { kReasoning, kContent, kCall };

@@ -19,6 +19,8 @@ struct MessageDelta {
   std::string reasoning, content;
   std::vector<ToolCallDelta> calls;
 
+  // Puts what comes next to what there is: parts of a call become one.
+  void add(MessageDelta more);
   bool empty() const { return reasoning.empty() && content.empty() && calls.empty(); }
 };
 

@@ -10,7 +10,8 @@ Result<ChatSyntax> find_chat_syntax(std::string_view tool_calls, std::string_vie
                     .reasoning = TRY(find_reasoning_format(reasoning, chat_template))};
 }
 
-MessageParser::MessageParser(const MessageParserOptions& options) {
+MessageParser::MessageParser(const MessageParserOptions& options)
+    : keep_reasoning_(options.keep_reasoning) {
   const ChatSyntax& syntax = options.syntax;
   bool harmony = (syntax.tool_calls != nullptr &&
                   syntax.tool_calls->style == ToolCallFormat::Style::kHarmony) ||
@@ -34,8 +35,10 @@ MessageParser::MessageParser(const MessageParserOptions& options) {
 void MessageParser::push(std::string_view text, MessageDelta& out) {
   if (harmony_) return harmony_->push(text, out);
   if (!reasoning_) return push_content(text, out);
-  std::string content;
-  reasoning_->push(text, out.reasoning, content);
+  std::string reasoning, content;
+  reasoning_->push(text, reasoning, content);
+  if (keep_reasoning_) return push_content(text, out);
+  out.reasoning += reasoning;
   push_content(content, out);
 }
 
@@ -47,7 +50,7 @@ void MessageParser::push_content(std::string_view content, MessageDelta& out) {
 
 void MessageParser::finish(MessageDelta& out) {
   if (harmony_) return harmony_->finish(out);
-  if (reasoning_) {
+  if (reasoning_ && !keep_reasoning_) {
     std::string content;
     reasoning_->finish(out.reasoning, content);
     push_content(content, out);
@@ -58,6 +61,11 @@ void MessageParser::finish(MessageDelta& out) {
 size_t MessageParser::calls() const {
   if (harmony_) return harmony_->calls();
   return tool_calls_ ? tool_calls_->calls() : 0;
+}
+
+std::optional<bool> MessageParser::in_reasoning() const {
+  if (harmony_) return harmony_->in_reasoning();
+  return reasoning_ ? reasoning_->inside() : false;
 }
 
 }  // namespace banyan

@@ -32,6 +32,8 @@ struct MessageParserOptions {
   // A call ends reasoning that has no end mark, which some models write. Not where a grammar sees
   // to the mark: a call's mark in the reasoning is then part of it.
   bool calls_end_reasoning = true;
+  // Reasoning is followed but stays in the content, with its marks. Harmony's is always apart.
+  bool keep_reasoning = false;
 };
 
 class MessageParser {
@@ -43,12 +45,15 @@ class MessageParser {
   void finish(MessageDelta& out);
   // Calls that have begun.
   size_t calls() const;
+  // Whether the text is in the reasoning, its marks included; none: it may yet turn out to be.
+  std::optional<bool> in_reasoning() const;
 
  private:
   void push_content(std::string_view content, MessageDelta& out);
 
   std::optional<HarmonyParser> harmony_;
   std::optional<ReasoningParser> reasoning_;
+  bool keep_reasoning_ = false;
   std::optional<ToolCallParser> tool_calls_;
 };
 

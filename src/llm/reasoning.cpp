@@ -162,4 +162,10 @@ void ReasoningParser::finish(std::string& reasoning, std::string& content) {
   buffer_.clear();
 }
 
+std::optional<bool> ReasoningParser::inside() const {
+  if (state_ == State::kInside || (state_ == State::kStart && inside_)) return true;
+  if (state_ == State::kStart) return std::nullopt;
+  return false;
+}
+
 }  // namespace banyan

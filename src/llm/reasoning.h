@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,6 +49,8 @@ class ReasoningParser {
 
   void push(std::string_view text, std::string& reasoning, std::string& content);
   void finish(std::string& reasoning, std::string& content);
+  // Whether the text is in the reasoning, its marks included; none: it may yet turn out to be.
+  std::optional<bool> inside() const;
 
  private:
   enum class State : uint8_t { kStart, kInside, kAfter, kContent };

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -68,7 +69,9 @@ class ChatAnswer final : public Answer {
       append_logprob_entry(tokenizer_, event, state.logprobs);
     }
     MessageDelta message;
+    bool reasoned = state.parser.in_reasoning().value_or(false);
     if (!delta.text.empty()) state.parser.push(delta.text, message);
+    if (delta.counted) state.count_token(reasoned);
     if (choice.stream.done()) state.parser.finish(message);
     if (!options_.separate_reasoning) {
       message.content.insert(0, std::exchange(message.reasoning, {}));
@@ -76,12 +79,12 @@ class ChatAnswer final : public Answer {
     if (options_.stream) {
       stream(choice, std::move(message), state, frames);
     } else {
-      state.add(std::move(message));
+      state.message.add(std::move(message));
     }
   }
 
   void end(std::span<const Choice> choices, std::string& frames) override {
-    append_last_events(frames, head_, options_.usage, usage_of(choices, options_.samples));
+    append_last_events(frames, head_, options_.usage, usage(choices));
   }
 
   std::string whole(std::span<const Choice> choices) override {
@@ -97,7 +100,7 @@ class ChatAnswer final : public Answer {
       append_finish(body, choice.stream, state.parser.calls() > 0);
       body += '}';
     }
-    append_end(body, options_.usage, usage_of(choices, options_.samples));
+    append_end(body, options_.usage, usage(choices));
     return body;
   }
 
@@ -105,25 +108,33 @@ class ChatAnswer final : public Answer {
   struct State {
     explicit State(const MessageParserOptions& options) : parser(options) {}
 
-    // Puts a delta to what there is: parts of a call become one.
-    void add(MessageDelta delta) {
-      reasoning += delta.reasoning;
-      content += delta.content;
-      for (ToolCallDelta& call : delta.calls) {
-        if (call.index < calls.size()) {
-          calls[call.index].arguments += call.arguments;
-        } else {
-          calls.push_back(std::move(call));
-        }
-      }
+    // A token is reasoning's if some of its text is, marks included. Tokens of text that may yet be
+    // either wait for what it turns out to be.
+    void count_token(bool reasoned) {
+      ++undecided_tokens;
+      std::optional<bool> reasons = parser.in_reasoning();
+      if (!reasons && !reasoned) return;
+      if (reasoned || *reasons) reasoning_tokens += undecided_tokens;
+      undecided_tokens = 0;
     }
 
     MessageParser parser;
-    std::string reasoning, content;
-    std::vector<ToolCallDelta> calls;
+    int64_t reasoning_tokens = 0, undecided_tokens = 0;
+    MessageDelta message;  // so far, where it is not streamed
     std::string logprobs;  // entries, as JSON text
     bool begun = false;
   };
+
+  static Usage usage(const Choice& choice, const State& state) {
+    Usage one = usage_of(choice);
+    one.reasoning_tokens = state.reasoning_tokens;
+    return one;
+  }
+  Usage usage(std::span<const Choice> choices) const {
+    Usage total = usage_of(choices, options_.samples);
+    for (const State& state : states_) total.reasoning_tokens += state.reasoning_tokens;
+    return total;
+  }
 
   void stream(const Choice& choice, MessageDelta message, State& state, std::string& frames) {
     bool done = choice.stream.done();
@@ -131,8 +142,8 @@ class ChatAnswer final : public Answer {
       append_chunk(choice, R"({"role":"assistant","content":""})", state, false, frames);
     }
     if (!options_.stream_reasoning) {  // held until something else comes
-      state.reasoning += std::exchange(message.reasoning, {});
-      if (done || !message.empty()) message.reasoning = std::exchange(state.reasoning, {});
+      state.message.reasoning += std::exchange(message.reasoning, {});
+      if (done || !message.empty()) message.reasoning = std::exchange(state.message.reasoning, {});
     }
     if (!message.reasoning.empty()) {
       delta_ = "{";
@@ -197,25 +208,26 @@ class ChatAnswer final : public Answer {
   }
 
   void append_message(const Choice& choice, const State& state, std::string& out) const {
+    const MessageDelta& message = state.message;
     out += R"({"role":"assistant","content":)";
-    bool nothing = state.content.empty() && !(state.calls.empty() && state.reasoning.empty());
+    bool nothing = message.content.empty() && !(message.calls.empty() && message.reasoning.empty());
     if (nothing) {
       out += "null";
     } else {
-      append_string(out, state.content);
+      append_string(out, message.content);
     }
     out += ',';
-    if (state.reasoning.empty()) {
+    if (message.reasoning.empty()) {
       out += R"("reasoning_content":null,"reasoning":null)";
     } else {
-      append_reasoning(state.reasoning, out);
+      append_reasoning(message.reasoning, out);
     }
     out += R"(,"tool_calls":)";
-    if (state.calls.empty()) {
+    if (message.calls.empty()) {
       out += "null}";
       return;
     }
-    for (const ToolCallDelta& call : state.calls) {
+    for (const ToolCallDelta& call : message.calls) {
       out += call.index == 0 ? "[{" : ",{";
       out += R"("index":)";
       append_integer(out, static_cast<int64_t>(call.index));
@@ -261,7 +273,7 @@ class ChatAnswer final : public Answer {
     frames += "}]";
     if (options_.usage.continuous) {
       frames += R"(,"usage":)";
-      append_usage(frames, usage_of(choice));
+      append_usage(frames, usage(choice, state));
     }
     frames += "}\n\n";
   }
@@ -345,13 +357,13 @@ std::expected<void, RequestError> set_syntax(const ChatSyntax& model, std::strin
 
   bool harmony = syntax.reasoning != nullptr && syntax.reasoning->begin.empty();
   if (!tools.may_call()) syntax.tool_calls = nullptr;
-  if (!options.separate_reasoning && !harmony) syntax.reasoning = nullptr;
   bool marks_are_special = harmony || (syntax.tool_calls != nullptr && syntax.tool_calls->special);
   if (marks_are_special) request.text.skip_special_tokens = false;
   options.parser = {.syntax = syntax,
                     .start = start,
                     .tools = tools.tools,
-                    .calls_end_reasoning = !request.text.grammar};
+                    .calls_end_reasoning = !request.text.grammar,
+                    .keep_reasoning = !options.separate_reasoning};
   return {};
 }
 

@@ -29,7 +29,7 @@ void append_cached_details(std::string& out, const Usage& usage) {
 }  // namespace
 
 Usage usage_of(const Choice& choice) {
-  return {choice.prompt_tokens, choice.stream.output_tokens(), choice.stream.cached_tokens()};
+  return {choice.prompt_tokens, choice.stream.output_tokens(), choice.stream.cached_tokens(), 0};
 }
 
 Usage usage_of(std::span<const Choice> choices, size_t samples) {
@@ -44,12 +44,15 @@ Usage usage_of(std::span<const Choice> choices, size_t samples) {
   return total;
 }
 
+// Reasoning tokens go under OpenAI's name and under SGLang's.
 void append_usage(std::string& out, const Usage& usage) {
   fmt::format_to(std::back_inserter(out),
                  R"({{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{},)"
-                 R"("prompt_tokens_details":{{"cached_tokens":{}}}}})",
+                 R"("prompt_tokens_details":{{"cached_tokens":{}}},)"
+                 R"("completion_tokens_details":{{"reasoning_tokens":{}}},"reasoning_tokens":{}}})",
                  usage.prompt_tokens, usage.completion_tokens,
-                 usage.prompt_tokens + usage.completion_tokens, usage.cached_tokens);
+                 usage.prompt_tokens + usage.completion_tokens, usage.cached_tokens,
+                 usage.reasoning_tokens, usage.reasoning_tokens);
 }
 
 void append_finish(std::string& out, const TextStream& stream, bool calls) {

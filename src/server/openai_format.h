@@ -14,11 +14,12 @@ struct Usage {
   int64_t prompt_tokens = 0;  // of each prompt once, however many samples it has
   int64_t completion_tokens = 0;
   int64_t cached_tokens = 0;
+  int64_t reasoning_tokens = 0;  // of the completion's
 };
 
 Usage usage_of(std::span<const Choice> choices, size_t samples);
 Usage usage_of(const Choice& choice);
-// {"prompt_tokens": ..., ...}; cached_tokens are always there, 0 too.
+// {"prompt_tokens": ..., ...}; cached and reasoning tokens are always there, 0 too.
 void append_usage(std::string& out, const Usage& usage);
 
 // "finish_reason":...,"matched_stop":...  of a choice; nulls while it runs. `calls`: what stopped

@@ -294,6 +294,37 @@ TEST(Reasoning, IsTakenApartWhereverItBegins) {
   EXPECT_EQ(call.calls.size(), 1u);
 }
 
+// One letter for each piece: in the reasoning, or not, or not known yet.
+std::string places(const MessageParserOptions& options, const std::vector<std::string>& pieces) {
+  MessageParser parser(options);
+  MessageDelta delta;
+  std::string letters;
+  for (const std::string& piece : pieces) {
+    parser.push(piece, delta);
+    std::optional<bool> inside = parser.in_reasoning();
+    letters += !inside ? '.' : *inside ? 'r' : '-';
+  }
+  return letters;
+}
+
+TEST(Reasoning, SaysWhereTheTextIs) {
+  const std::vector<std::string> marked = {"<th", "ink>", "Hm.", "</", "think>", "\n\n", "Yes"};
+  EXPECT_EQ(places(thinking(ReasoningStart::kMark), marked), ".rrr---");
+  EXPECT_EQ(places(thinking(ReasoningStart::kMark), {"<th", "in>", "Yes"}), ".--");
+  EXPECT_EQ(places(thinking(ReasoningStart::kInside), {"Hm.", "</think>", "Yes"}), "r--");
+  EXPECT_EQ(places(thinking(ReasoningStart::kOutside), {"<think>", "Yes"}), "--");
+  MessageParserOptions kept = thinking(ReasoningStart::kMark);
+  kept.keep_reasoning = true;
+  EXPECT_EQ(places(kept, marked), ".rrr---");
+  Read all = read(kept, " <think>Hm.</think>\n\nYes", 3);
+  EXPECT_EQ(all.content, " <think>Hm.</think>\n\nYes");
+  EXPECT_EQ(all.reasoning, "");
+  MessageParserOptions harmony = with_tools("gpt-oss");
+  EXPECT_EQ(places(harmony, {"<|channel|>", "analysis", "<|message|>", "Hm.", "<|end|>",
+                             "<|start|>", "assistant<|channel|>final", "<|message|>", "Hello"}),
+            "..rr...--");
+}
+
 TEST(Reasoning, ThePromptSaysHowAnAnswerBegins) {
   const ReasoningFormat& qwen = **find_reasoning_format("qwen3", {});
   EXPECT_EQ(reasoning_start(qwen, "...assistant\n<think>\n"), ReasoningStart::kInside);

@@ -180,6 +180,37 @@ TEST_F(ChatTools, ReasoningIsStreamedUnderBothNamesOrInOnePiece) {
   EXPECT_EQ(one, 1u);
 }
 
+TEST_F(ChatTools, UsageCountsTheTokensOfReasoning) {
+  auto usage = [&](const std::string& think, const std::string& more) {
+    std::string answer = chat(R"("seed":1,"max_tokens":20,"chat_template_kwargs":{"think":")" +
+                              think + R"("})" + more);
+    Json last = answer.starts_with("data: ") ? events_of(answer).back() : Json::parse(answer);
+    EXPECT_EQ(last["usage"]["reasoning_tokens"],
+              last["usage"]["completion_tokens_details"]["reasoning_tokens"]);
+    return last["usage"];
+  };
+  const std::string stream = R"(,"stream":true,"stream_options":{"include_usage":true})";
+  for (const std::string& more : {std::string(), stream}) {
+    EXPECT_EQ(usage("open", more)["reasoning_tokens"], 20);
+    EXPECT_EQ(usage("open", R"(,"n":2)" + more)["reasoning_tokens"], 40);
+    EXPECT_EQ(usage("open", R"(,"separate_reasoning":false)" + more)["reasoning_tokens"], 20);
+    EXPECT_EQ(usage("closed", more)["reasoning_tokens"], 0);
+  }
+  // What the model wrote decides where neither template nor grammar does.
+  auto counted = [&](const std::vector<std::string>& pieces) {
+    Json body = Json::parse(R"({"messages":[{"role":"user","content":"Hi"}],
+        "chat_template_kwargs":{"think":"mark"}})");
+    GenerationPlan plan = plan_chat(test::context_for(*llm_), body).value();
+    std::string none;
+    for (const std::string& piece : pieces) {
+      plan.answer->take(plan.choices[0], TokenEvent{}, {.text = piece, .counted = true}, none);
+    }
+    return Json::parse(plan.answer->whole(plan.choices))["usage"]["reasoning_tokens"];
+  };
+  EXPECT_EQ(counted({"<th", "ink>", "Hm.", "", "</think>", "Yes", "!"}), 5);
+  EXPECT_EQ(counted({"<th", "in>", "Yes"}), 0);
+}
+
 TEST_F(ChatTools, MistakesAreNamed) {
   refused(R"("tools":7)", "tools: ");
   refused(R"("tools":[{"type":"custom"}])", "tools: tools[0] must be");
