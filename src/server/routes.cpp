@@ -32,6 +32,8 @@ constexpr auto kRoutes = std::to_array<Route>({
     {"POST", "/v1/tokenize", handle_tokenize},
     {"POST", "/detokenize", handle_detokenize},
     {"POST", "/v1/detokenize", handle_detokenize},
+    {"POST", "/parse_function_call", handle_parse_function_call},
+    {"POST", "/separate_reasoning", handle_separate_reasoning},
     {"POST", "/v1/score", handle_score},
     {"GET", "/get_model_info", model_info},
     {"GET", "/model_info", model_info},

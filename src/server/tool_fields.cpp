@@ -58,30 +58,6 @@ bool has_tool(const std::vector<Tool>& tools, const Json& name) {
   return std::ranges::any_of(tools, [&](const Tool& tool) { return name == tool.name; });
 }
 
-// The list, checked; what is wrong is remembered by `fields`.
-std::vector<Tool> read_tool_list(RequestFields& fields) {
-  std::vector<Tool> tools;
-  const Json* list = fields.find("tools");
-  if (list == nullptr) return tools;
-  if (!list->is_array() || list->size() > kToolsMax) {
-    fields.fail("tools", fmt::format(" is {}, it must be a list of at most {} tools", show(*list),
-                                     kToolsMax));
-    return tools;
-  }
-  for (size_t i = 0; i < list->size(); ++i) {
-    Result<Tool> tool = read_tool((*list)[i], fmt::format("[{}]", i));
-    if (tool && has_tool(tools, tool->name)) {
-      tool = invalid_argument("[{}].function.name: {} comes twice", i, quote(tool->name));
-    }
-    if (!tool) {
-      fields.fail("tools", tool.error().message);
-      return {};
-    }
-    tools.push_back(*std::move(tool));
-  }
-  return tools;
-}
-
 void read_choice(RequestFields& fields, ToolRequest& request) {
   using Choice = ToolRequest::Choice;
   const Json* choice = fields.find("tool_choice");
@@ -113,6 +89,30 @@ void read_choice(RequestFields& fields, ToolRequest& request) {
 }
 
 }  // namespace
+
+// The list, checked; what is wrong is remembered by `fields`.
+std::vector<Tool> read_tool_list(RequestFields& fields) {
+  std::vector<Tool> tools;
+  const Json* list = fields.find("tools");
+  if (list == nullptr) return tools;
+  if (!list->is_array() || list->size() > kToolsMax) {
+    fields.fail("tools", fmt::format(" is {}, it must be a list of at most {} tools", show(*list),
+                                     kToolsMax));
+    return tools;
+  }
+  for (size_t i = 0; i < list->size(); ++i) {
+    Result<Tool> tool = read_tool((*list)[i], fmt::format("[{}]", i));
+    if (tool && has_tool(tools, tool->name)) {
+      tool = invalid_argument("[{}].function.name: {} comes twice", i, quote(tool->name));
+    }
+    if (!tool) {
+      fields.fail("tools", tool.error().message);
+      return {};
+    }
+    tools.push_back(*std::move(tool));
+  }
+  return tools;
+}
 
 ToolRequest read_tools(RequestFields& fields) {
   ToolRequest request{.tools = read_tool_list(fields),

@@ -25,6 +25,8 @@ struct ToolRequest {
 };
 
 ToolRequest read_tools(RequestFields& fields);
+// `tools` alone.
+std::vector<Tool> read_tool_list(RequestFields& fields);
 
 // What an answer that begins at `start` must follow, if anything. `asked` is the request's own
 // constraint, if any.

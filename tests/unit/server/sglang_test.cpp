@@ -199,6 +199,47 @@ TEST_F(Sglang, TokenizesAndBack) {
   }
 }
 
+TEST_F(Sglang, CallsAreReadFromText) {
+  RequestContext context = test::context_for(*llm_);
+  auto parse = [&](const std::string& fields) {
+    return parse_function_call(context, Json::parse("{" + fields + "}"));
+  };
+  const std::string text = R"("text":"I look.\n<tool_call>\n{\"name\": \"add\", \"arguments\": )"
+                           R"({\"a\": 1}}\n</tool_call>")";
+  const std::string tools = R"("tools":[{"type":"function","function":{"name":"add"}}],)";
+  Json read = parse(tools + R"("tool_call_parser":"qwen25",)" + text).value();
+  EXPECT_EQ(read, Json::parse(R"({"normal_text":"I look.","calls":
+      [{"tool_index":0,"name":"add","parameters":"{\"a\": 1}"}]})"));
+  EXPECT_EQ(parse(R"("tool_call_parser":"llama3","text":"no call")").value(),
+            Json::parse(R"({"normal_text":"no call","calls":[]})"));
+  EXPECT_EQ(parse(text).error().param, "tool_call_parser") << "the template shows no format";
+  EXPECT_EQ(parse(R"("tool_call_parser":"none",)" + text).error().param, "tool_call_parser");
+  EXPECT_EQ(parse(R"("tool_call_parser":"x",)" + text).error().param, "tool_call_parser");
+  EXPECT_EQ(parse(R"("tool_call_parser":"qwen")").error().param, "text");
+  EXPECT_EQ(parse(R"("tools":7,"tool_call_parser":"qwen",)" + text).error().param, "tools");
+  context.syntax.tool_calls = find_tool_call_format("qwen", {}).value();
+  EXPECT_EQ(parse(tools + text).value(), read);
+}
+
+TEST_F(Sglang, ReasoningIsSeparatedFromText) {
+  RequestContext context = test::context_for(*llm_);
+  auto parse = [&](const std::string& fields) {
+    return separate_reasoning(context, Json::parse("{" + fields + "}"));
+  };
+  std::string thoughts(10000, 'x');  // more than a piece
+  EXPECT_EQ(
+      parse(R"("reasoning_parser":"qwen3","text":"<think>)" + thoughts + R"(</think>\n\nYes")")
+          .value(),
+      (Json{{"reasoning_text", thoughts}, {"text", "Yes"}}));
+  EXPECT_EQ(parse(R"("reasoning_parser":"qwen3","text":"Hm.</think>Yes")").value(),
+            Json::parse(R"({"reasoning_text":"","text":"Hm.</think>Yes"})"));
+  EXPECT_EQ(parse(R"("reasoning_parser":"deepseek-r1","text":"Hm.</think>Yes")").value(),
+            Json::parse(R"({"reasoning_text":"Hm.","text":"Yes"})"));
+  EXPECT_EQ(parse(R"("text":"Yes")").error().param, "reasoning_parser");
+  EXPECT_EQ(parse(R"("reasoning_parser":"x","text":"Yes")").error().param, "reasoning_parser");
+  EXPECT_EQ(parse(R"("reasoning_parser":"qwen3","text":7)").error().param, "text");
+}
+
 TEST_F(Sglang, ScoreRefusesWhatItCannotRead) {
   for (const char* bad :
        {"{}", R"({"items":["a"]})", R"({"items":[],"label_token_ids":[1]})",

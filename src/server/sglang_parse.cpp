@@ -1,0 +1,92 @@
+// Text that some model wrote, taken apart as a chat's answer would be.
+#include <utility>
+
+#include "base/error.h"
+#include "llm/message_parser.h"
+#include "server/json_endpoint.h"
+#include "server/sampling_fields.h"
+#include "server/sglang.h"
+#include "server/tool_fields.h"
+
+namespace banyan {
+namespace {
+
+std::string_view read_text(RequestFields& fields) {
+  const Json* text = fields.find("text");
+  if (text != nullptr && text->is_string()) return text->get_ref<const std::string&>();
+  fields.fail("text", text == nullptr ? " is missing" : " is " + show(*text) + ", not a string");
+  return {};
+}
+
+// The format that the field `name` names by `value`, or the model's own.
+template <class Format, class Find>
+Parsed<const Format*> choose(const char* name, const std::string& value, const Format* own,
+                             Find find) {
+  const Format* format = own;
+  if (!value.empty() && value != "auto") {
+    Result<const Format*> found = find(value, {});
+    if (!found) return std::unexpected(RequestError(found.error(), name));
+    format = *found;
+  }
+  if (format != nullptr) return format;
+  std::string message = std::string(name) + " must name a format: the model's template shows none";
+  return std::unexpected(RequestError({ErrorCode::kInvalidArgument, std::move(message)}, name));
+}
+
+MessageDelta parse(const MessageParserOptions& options, std::string_view text) {
+  constexpr size_t kPieceBytes = 4096;  // parsers hold a piece, and take time by how much they hold
+  MessageParser parser(options);
+  MessageDelta message;
+  for (size_t begin = 0; begin < text.size(); begin += kPieceBytes) {
+    MessageDelta delta;
+    parser.push(text.substr(begin, kPieceBytes), delta);
+    message.add(std::move(delta));
+  }
+  MessageDelta delta;
+  parser.finish(delta);
+  message.add(std::move(delta));
+  return message;
+}
+
+}  // namespace
+
+Parsed<Json> parse_function_call(const RequestContext& context, const Json& body) {
+  RequestFields fields(body);
+  std::string_view text = read_text(fields);
+  std::string name = fields.string("tool_call_parser", kNameBytesMax);
+  std::vector<Tool> tools = read_tool_list(fields);
+  TRY(fields.finish());
+  const ToolCallFormat* format =
+      TRY(choose("tool_call_parser", name, context.syntax.tool_calls, find_tool_call_format));
+  MessageDelta message = parse({.syntax = {.tool_calls = format}, .tools = std::move(tools)}, text);
+  Json calls = Json::array();
+  for (ToolCallDelta& call : message.calls) {
+    calls.push_back({{"tool_index", call.index},
+                     {"name", std::move(call.name)},
+                     {"parameters", std::move(call.arguments)}});
+  }
+  return Json{{"normal_text", std::move(message.content)}, {"calls", std::move(calls)}};
+}
+
+Parsed<Json> separate_reasoning(const RequestContext& context, const Json& body) {
+  RequestFields fields(body);
+  std::string_view text = read_text(fields);
+  std::string name = fields.string("reasoning_parser", kNameBytesMax);
+  TRY(fields.finish());
+  const ReasoningFormat* format =
+      TRY(choose("reasoning_parser", name, context.syntax.reasoning, find_reasoning_format));
+  MessageDelta message = parse(
+      {.syntax = {.reasoning = format}, .start = reasoning_start(*format, {}), .tools = {}}, text);
+  return Json{{"reasoning_text", std::move(message.reasoning)},
+              {"text", std::move(message.content)}};
+}
+
+void handle_parse_function_call(Service& service, HttpRequest request, ResponderPtr responder) {
+  answer_json(service, std::move(request), std::move(responder), parse_function_call);
+}
+
+void handle_separate_reasoning(Service& service, HttpRequest request, ResponderPtr responder) {
+  answer_json(service, std::move(request), std::move(responder), separate_reasoning);
+}
+
+}  // namespace banyan
