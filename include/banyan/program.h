@@ -43,6 +43,7 @@
 #include <utility>
 #include <vector>
 
+#include "banyan/async_llm.h"
 #include "banyan/grammar.h"
 #include "banyan/llm.h"
 #include "banyan/request.h"
@@ -224,6 +225,8 @@ std::string join_text(std::span<const State> branches, std::string_view name,
 // A model in this process. While the backend lives nobody else may drive `llm`, which must outlive
 // it.
 std::shared_ptr<Backend> in_process_backend(Llm& llm);
+// The same beside other requests of the model.
+std::shared_ptr<Backend> in_process_backend(std::shared_ptr<AsyncLlm> model);
 
 enum class RemoteApi : uint8_t { kGenerate, kCompletions, kChat };
 

@@ -2,7 +2,10 @@
 
 #include <CLI/CLI.hpp>
 
+#include "banyan/options.h"
 #include "base/error.h"
+#include "cli/options.h"
+#include "cli/peer_options.h"
 
 namespace banyan::cli {
 
@@ -10,6 +13,10 @@ Status EngineOptions::settle() {
   if (no_radix_cache) config.radix_cache = false;
   if (priority_scheduling) config.schedule_policy = "priority";
   return config.validate();
+}
+
+EngineOptions serving_options() {
+  return {.config = {.running_max = 256, .queued_max = 1024}};
 }
 
 void add_engine_options(CLI::App& app, EngineOptions& o) {
@@ -55,3 +62,23 @@ void add_engine_options(CLI::App& app, EngineOptions& o) {
 }
 
 }  // namespace banyan::cli
+
+namespace banyan {
+
+Result<EngineConfig> parse_engine_options(const std::vector<std::string>& arguments) {
+  CLI::App app;
+  app.set_help_flag();
+  cli::EngineOptions options = cli::serving_options();
+  cli::add_model_options(app, options.config);
+  cli::add_engine_options(app, options);
+  cli::add_peer_options(app);
+  try {
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::Error& error) {
+    return invalid_argument("{}", error.what());
+  }
+  TRY(options.settle());
+  return options.config;
+}
+
+}  // namespace banyan

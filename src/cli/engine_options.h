@@ -20,6 +20,9 @@ struct EngineOptions {
   Status settle();
 };
 
+// With limits for many clients.
+EngineOptions serving_options();
+
 void add_engine_options(CLI::App& app, EngineOptions& options);
 
 }  // namespace banyan::cli

@@ -24,7 +24,7 @@ namespace banyan::cli {
 namespace {
 
 struct ServeOptions {
-  EngineOptions engine;
+  EngineOptions engine = serving_options();
   ServerConfig server;
   std::string api_key_file;
 };
@@ -133,8 +133,6 @@ void add_log_options(CLI::App& app, ServeOptions& o) {
 
 VerbAction declare_serve(CLI::App& app) {
   auto o = std::make_shared<ServeOptions>();
-  o->engine.config.running_max = 256;
-  o->engine.config.queued_max = 1024;
   spdlog::set_level(spdlog::level::info);
   add_model_options(app, o->engine.config, "info");
   add_network_options(app, *o);

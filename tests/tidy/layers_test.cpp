@@ -43,8 +43,9 @@ const std::map<std::string, Names>& layers_below() {
 
 const std::map<std::string, std::string>& public_headers() {
   static const std::map<std::string, std::string> kLayers = {
-      {"status", "base"},   {"config", "base"}, {"request", "base"},    {"grammar", "grammar"},
-      {"engine", "engine"}, {"llm", "llm"},     {"program", "program"},
+      {"status", "base"},     {"config", "base"},       {"request", "base"},
+      {"grammar", "grammar"}, {"engine", "engine"},     {"llm", "llm"},
+      {"program", "program"}, {"async_llm", "program"}, {"options", "cli"},
   };
   return kLayers;
 }
@@ -98,6 +99,7 @@ Findings check_includes(const SourceFile& file) {
   for (size_t i = 0; i < code.size(); ++i) {
     std::string_view name = our_include(code[i], text[i]);
     if (name.empty()) continue;
+    if (bindings && name.find('/') == name.npos) continue;  // of the same folder
     std::string where = fmt::format("{}:{}: ", file.path, i + 1);
     std::string lower = layer_of(name);
     if (bindings && !name.starts_with("banyan/")) {

@@ -1,0 +1,321 @@
+"""The engine: a model in this process."""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import atexit
+import uuid
+import weakref
+from typing import Any, AsyncIterator, Iterator, Sequence
+
+from banyan import _native
+
+__all__ = ["Engine"]
+
+Result = dict[str, Any]
+_open_engines: weakref.WeakSet[Engine] = weakref.WeakSet()
+
+
+@atexit.register
+def _shutdown_all() -> None:
+    for engine in list(_open_engines):
+        engine.shutdown()
+
+
+def _as_arguments(options: dict[str, Any]) -> list[str]:
+    """The options as `banyan serve` takes them. None and False ask for nothing."""
+    arguments = []
+    for name, value in options.items():
+        flag = "--" + name.replace("_", "-")
+        if value is None or value is False:
+            continue
+        if value is True:
+            arguments.append(flag)
+        else:
+            values = value if isinstance(value, (list, tuple)) else [value]
+            arguments += [f"{flag}={one}" for one in values]
+    return arguments
+
+
+def _per_prompt(name: str, value: Any, count: int, is_list: bool) -> list[Any]:
+    if not is_list:
+        return [value] * count
+    if len(value) != count:
+        raise ValueError(f"{name} has {len(value)} entries for {count} prompts")
+    return list(value)
+
+
+class _Call:
+    """The sequences of one generate(): a sample each of one or more prompts."""
+
+    def __init__(self, engine: Engine, batch: bool, ids: list[str], notify: Any = None):
+        self.engine, self.batch, self.ids, self.notify = engine, batch, ids, notify
+        self.requests: list[_native.Request] = []
+
+    def result(self, index: int) -> Result:
+        result = self.requests[index].result(False)
+        meta = result["meta_info"]
+        meta["id"] = self.ids[index]
+        for side in ("input", "output"):
+            if f"{side}_logprobs" in meta:
+                meta[f"{side}_logprobs"] = array.array("f", meta[f"{side}_logprobs"])
+        return result
+
+    def results(self) -> Result | list[Result]:
+        results = [self.result(i) for i in range(len(self.requests))]
+        return results if self.batch or len(results) > 1 else results[0]
+
+    def cancel(self) -> None:
+        for request in self.requests:
+            request.cancel()
+
+    def indexed(self, index: int) -> Result:
+        result = self.result(index)
+        return {**result, "index": index} if len(self.requests) > 1 or self.batch else result
+
+
+class Engine:
+    """A model in this process, with the options of SGLang's ServerArgs that Banyan knows.
+
+    They are those of `banyan serve` (see its --help) with underscores: model_path, dtype,
+    quantization, context_length, mem_fraction_static, max_running_requests, max_total_tokens,
+    chunked_prefill_size, page_size, schedule_policy, disable_radix_cache, log_level, ... An option
+    that is not supported is a ValueError that names it.
+
+    Safe from every thread. `with Engine(...) as engine:` shuts it down in the end.
+    """
+
+    def __init__(self, model_path: str, **options: Any):
+        self._native = _native.Engine(_as_arguments({"model_path": model_path, **options}))
+        self._programs: _native.Programs | None = None
+        _open_engines.add(self)
+
+    def generate(
+        self,
+        prompt: str | Sequence[str] | None = None,
+        sampling_params: dict[str, Any] | Sequence[dict[str, Any]] | None = None,
+        input_ids: Sequence[int] | Sequence[Sequence[int]] | None = None,
+        return_logprob: bool | Sequence[bool] = False,
+        logprob_start_len: int | Sequence[int] | None = None,
+        top_logprobs_num: int | Sequence[int] | None = None,
+        token_ids_logprob: Sequence[int] | None = None,
+        stream: bool = False,
+        rid: str | Sequence[str] | None = None,
+        **unsupported: Any,
+    ) -> Result | list[Result] | Iterator[Result]:
+        """Continues one prompt or several, given as text or as token ids.
+
+        The result of a prompt is {"text", "output_ids", "meta_info"}; several prompts, or n > 1,
+        make a list. With `stream` it is an iterator of such results, each with all the text so far
+        (of several: with "index"). With `return_logprob`, meta_info has SGLang's lists of
+        (logprob, token id, None), and the logprobs alone as arrays of floats, which
+        numpy.asarray() takes without a copy: "output_logprobs" and "input_logprobs".
+        """
+        call = self._start(None, prompt, sampling_params, input_ids, return_logprob,
+                           logprob_start_len, top_logprobs_num, token_ids_logprob, rid,
+                           unsupported)
+        if stream:
+            return self._stream(call)
+        return self._finish(call)
+
+    async def async_generate(
+        self,
+        prompt: str | Sequence[str] | None = None,
+        sampling_params: dict[str, Any] | Sequence[dict[str, Any]] | None = None,
+        input_ids: Sequence[int] | Sequence[Sequence[int]] | None = None,
+        return_logprob: bool | Sequence[bool] = False,
+        logprob_start_len: int | Sequence[int] | None = None,
+        top_logprobs_num: int | Sequence[int] | None = None,
+        token_ids_logprob: Sequence[int] | None = None,
+        stream: bool = False,
+        rid: str | Sequence[str] | None = None,
+        **unsupported: Any,
+    ) -> Result | list[Result] | AsyncIterator[Result]:
+        """As generate(), for a coroutine; with `stream`, awaiting it gives an async iterator.
+
+        A cancelled task cancels its requests.
+        """
+        loop, changed = asyncio.get_running_loop(), asyncio.Event()
+
+        def notify() -> None:
+            try:
+                loop.call_soon_threadsafe(changed.set)
+            except RuntimeError:  # the loop is closed: nobody waits
+                pass
+
+        call = self._start(notify, prompt, sampling_params, input_ids, return_logprob,
+                           logprob_start_len, top_logprobs_num, token_ids_logprob, rid,
+                           unsupported)
+        if stream:
+            return self._async_stream(call, changed)
+        try:
+            while not all(request.done() for request in call.requests):
+                await changed.wait()
+                changed.clear()
+        except asyncio.CancelledError:
+            call.cancel()
+            raise
+        return call.results()
+
+    def score(
+        self,
+        query: str | Sequence[int] | None = None,
+        items: str | Sequence[str] | Sequence[Sequence[int]] | None = None,
+        label_token_ids: Sequence[int] | None = None,
+        apply_softmax: bool = False,
+        item_first: bool = False,
+    ) -> list[list[float]]:
+        """How likely each of `label_token_ids` is to follow the query with each item.
+
+        Probabilities over the vocabulary, or with `apply_softmax` over the labels.
+        """
+        import math
+
+        if items is None or not label_token_ids:
+            raise ValueError("score needs items and label_token_ids")
+        items = [items] if isinstance(items, str) else list(items)
+        empty: Any = "" if items and isinstance(items[0], str) else []
+        query = empty if query is None else query
+        pairs: list[Any] = []
+        for item in items:
+            if isinstance(item, str) != isinstance(query, str):
+                raise ValueError("query and items are to be both texts or both token ids")
+            first, second = (item, query) if item_first else (query, item)
+            pairs.append(first + second if isinstance(item, str) else [*first, *second])
+        given = {"prompt" if isinstance(pairs[0], str) else "input_ids": pairs} if pairs else {}
+        results = self.generate(
+            **given, sampling_params={"max_new_tokens": 1, "temperature": 0, "ignore_eos": True},
+            return_logprob=True, token_ids_logprob=list(label_token_ids))
+        scores = []
+        for result in results:
+            chosen = result["meta_info"]["output_token_ids_logprobs"][0]
+            values = [math.exp(logprob) for logprob, _, _ in chosen]
+            total = sum(values) if apply_softmax else 1.0
+            scores.append([value / total for value in values])
+        return scores
+
+    def encode(self, text: str) -> list[int]:
+        """The tokens of a prompt, with those that the model begins texts with."""
+        return self._native.encode(text)
+
+    def flush_cache(self) -> None:
+        """Forgets the cached prefixes that no running request uses."""
+        self._native.flush_cache()
+
+    def get_server_info(self) -> dict[str, Any]:
+        """The model, and what its memory holds."""
+        return self._native.info()
+
+    def shutdown(self) -> None:
+        """Cancels what runs, programs too. The engine takes nothing more."""
+        if self._programs is not None:
+            self._programs.close()
+        self._native.shutdown()
+        _open_engines.discard(self)
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self.shutdown()
+
+    def programs(self) -> _native.Programs:
+        """What banyan.lang runs programs on."""
+        if self._programs is None:
+            self._programs = _native.Programs(self._native.backend())
+        return self._programs
+
+    def _start(self, notify, prompt, sampling_params, input_ids, return_logprob,
+               logprob_start_len, top_logprobs_num, token_ids_logprob, rid, unsupported) -> _Call:
+        for name, value in unsupported.items():
+            if value is not None and value is not False:
+                raise ValueError(f"generate: {name} is not supported")
+        if (prompt is None) == (input_ids is None):
+            raise ValueError("generate takes one of prompt and input_ids")
+        if prompt is not None:
+            batch = not isinstance(prompt, str)
+            prompts = list(prompt) if batch else [prompt]
+        else:
+            batch = len(input_ids) > 0 and not isinstance(input_ids[0], int)
+            prompts = [list(ids) for ids in input_ids] if batch else [list(input_ids)]
+        count = len(prompts)
+
+        def spread(name: str, value: Any, default: Any = None) -> list[Any]:
+            value = default if value is None else value
+            return _per_prompt(name, value, count, isinstance(value, (list, tuple)))
+
+        params = spread("sampling_params", sampling_params, {})
+        wanted = spread("return_logprob", return_logprob, False)
+        begins = spread("logprob_start_len", logprob_start_len, -1)
+        tops = spread("top_logprobs_num", top_logprobs_num, 0)
+        rids = spread("rid", rid) if isinstance(rid, (list, tuple)) else None
+        call = _Call(self, batch, [], notify)
+        try:
+            for i, one in enumerate(prompts):
+                own = {k: v for k, v in (params[i] or {}).items() if k != "n"}
+                logprobs = {}
+                if wanted[i]:
+                    logprobs = {"top": tops[i], "ids": list(token_ids_logprob or []),
+                                "begin": begins[i]}
+                samples = (params[i] or {}).get("n")
+                samples = 1 if samples is None else samples
+                if not isinstance(samples, int) or samples < 1:
+                    raise ValueError(f"n is {samples!r}, it must be a whole number from 1 on")
+                if samples > 1 and own.get("sampling_seed") is None:
+                    own["sampling_seed"] = uuid.uuid4().int >> 96
+                for sample in range(samples):
+                    call.ids.append(rids[i] if rids else rid or uuid.uuid4().hex)
+                    call.requests.append(
+                        self._native.submit(one, own, logprobs, sample, notify))
+        except BaseException:
+            call.cancel()
+            raise
+        return call
+
+    @staticmethod
+    def _finish(call: _Call) -> Result | list[Result]:
+        try:
+            for request in call.requests:
+                while request.wait(1 << 60) != -1:
+                    pass
+        except BaseException:
+            call.cancel()
+            raise
+        return call.results()
+
+    @staticmethod
+    def _stream(call: _Call) -> Iterator[Result]:
+        seen = [0] * len(call.requests)
+        live = list(range(len(call.requests)))
+        try:
+            while live:
+                for index in list(live):
+                    seen[index] = call.requests[index].wait(seen[index])
+                    yield call.indexed(index)
+                    if seen[index] == -1:
+                        live.remove(index)
+        finally:
+            if live:
+                call.cancel()
+
+    @staticmethod
+    async def _async_stream(call: _Call, changed: asyncio.Event) -> AsyncIterator[Result]:
+        told = [-1] * len(call.requests)
+        live = list(range(len(call.requests)))
+        try:
+            while live:
+                await changed.wait()
+                changed.clear()
+                for index in list(live):
+                    done = call.requests[index].done()
+                    result = call.indexed(index)
+                    if done:
+                        live.remove(index)
+                    elif len(result["text"]) == told[index]:
+                        continue
+                    told[index] = len(result["text"])
+                    yield result
+        finally:
+            if live:
+                call.cancel()

@@ -1,0 +1,671 @@
+"""Programs: functions that call a model many times, with SGLang's names.
+
+    @sgl.function
+    def qa(s, question):
+        s += sgl.user(question)
+        s += sgl.assistant(sgl.gen("answer", max_tokens=64))
+
+    state = qa.run(question="What is the capital of France?", backend=engine)
+    print(state["answer"])
+
+A thin binding of include/banyan/program.h: a state is a stream of parts that the C++ interpreter
+executes; adding one returns at once, and only reading waits. Sampling parameters that nobody gives
+are the model's own. Equal programs give equal results: a gen's seed is `sampling_seed` (0 if it has
+none), branches and the runs of a batch draw from seeds of their own that follow from it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import functools
+import inspect
+import json
+import sys
+import threading
+import weakref
+from typing import Any, AsyncIterator, Callable, Iterator, Sequence
+
+from banyan import _native
+from banyan.backends import OpenAI, Runtime, RuntimeEndpoint
+
+__all__ = [
+    "OpenAI", "Runtime", "RuntimeEndpoint", "assistant", "assistant_begin", "assistant_end",
+    "flush_cache", "function", "gen", "gen_int", "gen_string", "get_server_info",
+    "greedy_token_selection", "image", "select", "set_default_backend", "system", "system_begin",
+    "system_end", "token_length_normalized", "unconditional_likelihood_normalized", "user",
+    "user_begin", "user_end", "video",
+]
+
+token_length_normalized = _native.ChoiceMethod.token_length_normalized
+greedy_token_selection = _native.ChoiceMethod.greedy_token_selection
+unconditional_likelihood_normalized = _native.ChoiceMethod.unconditional_likelihood_normalized
+
+_DTYPES = {
+    int: r"[-+]?[0-9]+",
+    float: r"[-+]?[0-9]*\.?[0-9]+",
+    bool: r"(True|False)",
+    str: r"\"[\w\d\s]*\"",
+}
+
+
+# --- what is added to a state -----------------------------------------------------------------
+
+
+class Expr:
+    """A part of a program's text, or several in order, which `+` makes."""
+
+    def __init__(self, *actions: Callable[[ProgramState], None]):
+        self.actions = actions
+
+    def __add__(self, other: str | Expr) -> Expr:
+        return Expr(*self.actions, *_as_expr(other).actions)
+
+    def __radd__(self, other: str | Expr) -> Expr:
+        return Expr(*_as_expr(other).actions, *self.actions)
+
+
+def _as_expr(value: Any) -> Expr:
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, str):
+        return Expr(lambda state: state._add_text(value))
+    raise TypeError(f"a state takes text and expressions, not {type(value).__name__}")
+
+
+def gen(
+    name: str | None = None,
+    max_tokens: int | None = None,
+    min_tokens: int | None = None,
+    n: int | None = None,
+    stop: str | Sequence[str] | None = None,
+    stop_token_ids: Sequence[int] | None = None,
+    temperature: float | None = None,
+    top_p: float | None = None,
+    top_k: int | None = None,
+    min_p: float | None = None,
+    frequency_penalty: float | None = None,
+    presence_penalty: float | None = None,
+    ignore_eos: bool | None = None,
+    return_logprob: bool | None = None,
+    logprob_start_len: int | None = None,
+    top_logprobs_num: int | None = None,
+    return_text_in_logprobs: bool | None = None,
+    dtype: type | str | None = None,
+    choices: Sequence[str] | None = None,
+    choices_method: _native.ChoiceMethod | None = None,
+    regex: str | None = None,
+    json_schema: str | dict[str, Any] | None = None,
+    **more: Any,
+) -> Expr:
+    """The model's continuation, as text and as the variable `name`.
+
+    What it may be: `regex`, `json_schema` (text or a dict), `ebnf`, `dtype` (int, float, bool, str)
+    or one of `choices`. Further parameters are those of Engine.generate.
+    """
+    if choices:
+        return select(name, choices, temperature or 0.0, choices_method or token_length_normalized)
+    for option, value in {"n": None if n == 1 else n, "logprob_start_len": logprob_start_len,
+                          "return_text_in_logprobs": return_text_in_logprobs}.items():
+        if value is not None and value is not False:
+            raise ValueError(f"gen: {option} is not supported")
+    if dtype is not None:
+        kind = {"int": int, "float": float, "bool": bool, "str": str}.get(dtype, dtype)
+        if kind not in _DTYPES or regex is not None:
+            raise ValueError(f"gen: dtype is {dtype!r}; it must be int, float, bool or str, and "
+                             "not beside a regex")
+        regex = _DTYPES[kind]
+    if isinstance(json_schema, dict):
+        json_schema = json.dumps(json_schema)
+    params = {
+        "max_new_tokens": max_tokens, "min_new_tokens": min_tokens, "stop": stop,
+        "stop_token_ids": stop_token_ids, "temperature": temperature, "top_p": top_p,
+        "top_k": top_k, "min_p": min_p, "frequency_penalty": frequency_penalty,
+        "presence_penalty": presence_penalty, "ignore_eos": ignore_eos, "regex": regex,
+        "json_schema": json_schema, **more,
+    }
+    logprobs = {"return_logprob": return_logprob, "top_logprobs_num": top_logprobs_num}
+    return Expr(lambda state: state._add_gen(name, params, logprobs))
+
+
+def gen_int(name: str | None = None, **params: Any) -> Expr:
+    """A whole number."""
+    return gen(name, dtype=int, **params)
+
+
+def gen_string(name: str | None = None, **params: Any) -> Expr:
+    """A text in quotes."""
+    return gen(name, dtype=str, **params)
+
+
+def select(
+    name: str | None = None,
+    choices: Sequence[str] | None = None,
+    temperature: float = 0.0,
+    choices_method: _native.ChoiceMethod = token_length_normalized,
+) -> Expr:
+    """The likeliest of `choices`, as text and as the variable `name`."""
+    if not choices:
+        raise ValueError("select needs choices")
+    if temperature > 1e-5:
+        raise ValueError(f"select: temperature is {temperature}; the likeliest choice is taken, "
+                         "so only 0 is supported")
+    return Expr(lambda state: state._add_select(name, list(choices), choices_method))
+
+
+def _role_begin(role: str) -> Expr:
+    return Expr(lambda state: state._role_begin(role))
+
+
+def _role_end() -> Expr:
+    return Expr(lambda state: state._role_end())
+
+
+def _message(role: str, content: str | Expr | None) -> Expr:
+    return _role_begin(role) + ("" if content is None else content) + _role_end()
+
+
+def system(content: str | Expr | None = None) -> Expr:
+    """A message, by the model's chat template."""
+    return _message("system", content)
+
+
+def user(content: str | Expr | None = None) -> Expr:
+    """A message, by the model's chat template."""
+    return _message("user", content)
+
+
+def assistant(content: str | Expr | None = None) -> Expr:
+    """A message, by the model's chat template; what a gen within it writes is the answer."""
+    return _message("assistant", content)
+
+
+def system_begin() -> Expr:
+    """Begins a message that is written in pieces."""
+    return _role_begin("system")
+
+
+def system_end() -> Expr:
+    """Ends it."""
+    return _role_end()
+
+
+def user_begin() -> Expr:
+    """Begins a message that is written in pieces."""
+    return _role_begin("user")
+
+
+def user_end() -> Expr:
+    """Ends it."""
+    return _role_end()
+
+
+def assistant_begin() -> Expr:
+    """Begins a message that is written in pieces."""
+    return _role_begin("assistant")
+
+
+def assistant_end() -> Expr:
+    """Ends it."""
+    return _role_end()
+
+
+def image(path: str) -> Expr:
+    """Not supported: the state that it is added to fails, naming the file."""
+    return Expr(lambda state: state._native.add_image(str(path)))
+
+
+def video(path: str, num_frames: int = 0) -> Expr:
+    """Not supported: the state that it is added to fails, naming the file."""
+    return Expr(lambda state: state._native.add_video(str(path)))
+
+
+# --- states -----------------------------------------------------------------------------------
+
+
+class _Log:
+    """What was added to a state, for those who read along: texts, and names of variables."""
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[str, str]] = []
+        self.ended = False
+        self.changed = threading.Condition()
+
+    def add(self, kind: str, value: str) -> None:
+        with self.changed:
+            self.entries.append((kind, value))
+            self.changed.notify_all()
+
+    def end(self) -> None:
+        with self.changed:
+            self.ended = True
+            self.changed.notify_all()
+
+    def entry(self, index: int) -> tuple[str, str] | None:
+        """Waits for it; None when there will be none."""
+        with self.changed:
+            self.changed.wait_for(lambda: self.ended or index < len(self.entries))
+            return self.entries[index] if index < len(self.entries) else None
+
+    def wait_for_name(self, has: Callable[[], bool]) -> None:
+        with self.changed:
+            self.changed.wait_for(lambda: self.ended or has())
+
+
+class ProgramState:
+    """What a program writes to and reads from. Reading waits until there is what is read."""
+
+    def __init__(self, native: _native.State, programs: _native.Programs,
+                 defaults: dict[str, Any], parent: ProgramState | None = None):
+        self._native, self._programs, self._defaults = native, programs, defaults
+        self._log = _Log()
+        self._values: dict[str, Any] = dict(parent._values) if parent else {}
+        self._unnamed = parent._unnamed if parent else 0
+        self._exception: BaseException | None = None
+        self._branches: list[weakref.ref[ProgramState]] = []
+        self.ret_value: Any = None
+
+    def __iadd__(self, other: str | Expr) -> ProgramState:
+        for action in _as_expr(other).actions:
+            action(self)
+        return self
+
+    # Reading.
+
+    def __getitem__(self, name: str) -> Any:
+        """The value of a variable: its text, or what the program has set. An error that keeps it
+        from coming is raised."""
+        return self._values[name] if name in self._values else self._native.get(name)
+
+    get_var = __getitem__
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values or self._native.has(name)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._values[name] = value
+
+    set_var = __setitem__
+
+    def get_meta_info(self, name: str) -> dict[str, Any]:
+        """How a variable came to be: finish_reason, tokens, logprobs, what choices weigh."""
+        return self._native.info(name)
+
+    def text(self) -> str:
+        """Everything so far, once it is there."""
+        return self._native.text()
+
+    def messages(self) -> list[dict[str, str]]:
+        """The messages so far."""
+        return self._native.messages()
+
+    def sync(self) -> None:
+        """Waits until all that was added is executed."""
+        try:
+            self._native.wait()
+        except (ValueError, LookupError, OSError, RuntimeError):
+            pass  # error() tells of it, and so does reading
+
+    def error(self) -> str | None:
+        """What went wrong in this state, if something has."""
+        return repr(self._exception) if self._exception else self._native.error()
+
+    def usage(self) -> dict[str, int]:
+        """Calls and tokens of the whole program so far."""
+        return self._native.usage()
+
+    def cancel(self) -> None:
+        """Ends the whole program: what is unfinished fails."""
+        self._native.cancel()
+
+    def text_iter(self, var_name: str | None = None) -> Iterator[str]:
+        """The pieces of a variable, or of all that the program adds, as they come.
+
+        They are as small as the model's tokens after run(stream=True), else each part comes whole.
+        Of all text, what a chat template writes around messages is left out.
+        """
+        if var_name is not None:
+            self._log.wait_for_name(lambda: self._native.has(var_name))
+            yield from self._pieces(var_name)
+            return
+        index = 0
+        while (entry := self._log.entry(index)) is not None:
+            kind, value = entry
+            index += 1
+            if kind == "text":
+                yield value
+            else:
+                yield from self._pieces(value)
+
+    async def text_async_iter(self, var_name: str | None = None) -> AsyncIterator[str]:
+        """As text_iter(), for a coroutine."""
+        pieces, end = self.text_iter(var_name), object()
+        loop = asyncio.get_running_loop()
+        with concurrent.futures.ThreadPoolExecutor(1) as thread:
+            while (piece := await loop.run_in_executor(thread, next, pieces, end)) is not end:
+                yield piece
+
+    def _pieces(self, name: str) -> Iterator[str]:
+        offset = 0
+        while True:
+            piece, offset = self._native.read_more(name, offset)
+            if not piece:
+                return
+            yield piece
+
+    # Branches.
+
+    def fork(self, size: int = 1, position_ids_offset: Sequence[int] | None = None
+             ) -> ProgramStateGroup:
+        """`size` states that go on from here; their common prefix is computed once."""
+        if position_ids_offset is not None:
+            raise ValueError("fork: position_ids_offset is not supported")
+        branches = [ProgramState(native, self._programs, self._defaults, self)
+                    for native in self._native.fork(size)]
+        self._branches += map(weakref.ref, branches)
+        return ProgramStateGroup(branches, self)
+
+    @contextlib.contextmanager
+    def copy(self) -> Iterator[ProgramState]:
+        """A branch whose variables come back to this state in the end."""
+        group = self.fork(1)
+        try:
+            yield group[0]
+        finally:
+            group.join()
+
+    def _end(self) -> None:
+        """Nothing more is added, here and to the branches."""
+        self._log.end()
+        for branch in self._branches:
+            if (state := branch()) is not None:
+                state._end()
+
+    # Messages and scopes.
+
+    @contextlib.contextmanager
+    def _within(self, role: str) -> Iterator[None]:
+        self._role_begin(role)
+        yield
+        self._role_end()
+
+    def _role(self, role: str, content: str | Expr | None) -> Any:
+        if content is None:
+            return self._within(role)
+        self.__iadd__(_message(role, content))
+        return None
+
+    def system(self, content: str | Expr | None = None) -> Any:
+        """Adds a message, or without content: `with s.system(): ...`."""
+        return self._role("system", content)
+
+    def user(self, content: str | Expr | None = None) -> Any:
+        """Adds a message, or without content: `with s.user(): ...`."""
+        return self._role("user", content)
+
+    def assistant(self, content: str | Expr | None = None) -> Any:
+        """Adds a message, or without content: `with s.assistant(): ...`."""
+        return self._role("assistant", content)
+
+    @contextlib.contextmanager
+    def var_scope(self, name: str) -> Iterator[None]:
+        """What is added within becomes a variable."""
+        begin = len(self.text())
+        yield
+        self._values[name] = self.text()[begin:]
+
+    # What expressions do.
+
+    def _name(self, name: str | None) -> str:
+        if name is not None:
+            self._values.pop(name, None)
+            return name
+        self._unnamed += 1
+        return f"_unnamed_{self._unnamed}"
+
+    def _add_text(self, text: str) -> None:
+        if text:
+            self._native.add_text(text)
+            self._log.add("text", text)
+
+    def _add_gen(self, name: str | None, params: dict[str, Any], logprobs: dict[str, Any]) -> None:
+        given = {key: value for key, value in params.items() if value is not None}
+        wanted = {**self._defaults, **{k: v for k, v in logprobs.items() if v is not None}}
+        merged = {**self._defaults, **given}
+        for key in logprobs:
+            merged.pop(key, None)
+        tops = wanted.get("top_logprobs_num") or 0
+        asked = {"top": tops} if wanted.get("return_logprob") else {}
+        name = self._name(name)
+        self._native.add_gen(self._programs, name, merged, asked)
+        self._log.add("variable", name)
+
+    def _add_select(self, name: str | None, choices: list[str],
+                    method: _native.ChoiceMethod) -> None:
+        name = self._name(name)
+        self._native.add_select(name, choices, method)
+        self._log.add("variable", name)
+
+    def _role_begin(self, role: str) -> None:
+        self._native.role_begin(role)
+
+    def _role_end(self) -> None:
+        self._native.role_end()
+
+
+class ProgramStateGroup:
+    """The branches of a fork."""
+
+    def __init__(self, states: list[ProgramState], source: ProgramState):
+        self.states, self.src_state = states, source
+        self._known = set(source._native.names()) | set(source._values)
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    def __getitem__(self, index: int) -> ProgramState:
+        return self.states[index]
+
+    def __iter__(self) -> Iterator[ProgramState]:
+        return iter(self.states)
+
+    def __iadd__(self, other: Any) -> ProgramStateGroup:
+        """Adds to every branch: one text or expression, one for each, or what a function of the
+        branch's number returns."""
+        for i, state in enumerate(self.states):
+            if callable(other):
+                state += other(i)
+            elif isinstance(other, (list, tuple)):
+                if len(other) != len(self.states):
+                    raise ValueError(f"{len(other)} parts are added to {len(self.states)} branches")
+                state += other[i]
+            else:
+                state += other
+        return self
+
+    def join(self, mode: str = "gather_variable") -> None:
+        """Waits for the branches and gives the state that they came from their new variables,
+        each as the list of the branches' values; with "concate_and_append" their texts instead."""
+        if mode == "concate_and_append":
+            begin = len(self.src_state.text())
+            for state in self.states:
+                self.src_state += state.text()[begin:]
+        elif mode == "gather_variable":
+            for state in self.states:
+                state.sync()
+                names = {n for n in state._native.names() if not n.startswith("_unnamed_")}
+                for name in sorted((names | set(state._values)) - self._known):
+                    self.src_state._values.setdefault(name, []).append(state[name])
+        else:
+            raise ValueError(f"join: mode is {mode!r}; it must be gather_variable or "
+                             "concate_and_append")
+        for state in self.states:
+            state._end()
+
+
+# --- functions --------------------------------------------------------------------------------
+
+_default_backend: Any = None
+
+
+def set_default_backend(backend: Any) -> None:
+    """Where programs run that are not told."""
+    global _default_backend
+    _default_backend = backend
+
+
+def _backend_or_default(backend: Any) -> Any:
+    backend = backend if backend is not None else _default_backend
+    if backend is None:
+        raise ValueError("there is no backend: give one, or call set_default_backend")
+    return backend
+
+
+def flush_cache(backend: Any = None) -> None:
+    """Makes the backend's model forget cached prefixes."""
+    _backend_or_default(backend).flush_cache()
+
+
+def get_server_info(backend: Any = None) -> dict[str, Any]:
+    """What the backend tells of itself."""
+    return _backend_or_default(backend).get_server_info()
+
+
+_RUN_PARAMS = {
+    "max_new_tokens", "stop", "stop_token_ids", "temperature", "top_p", "top_k", "min_p",
+    "frequency_penalty", "presence_penalty", "ignore_eos", "return_logprob", "top_logprobs_num",
+    "sampling_seed",
+}
+
+
+class Function:
+    """A program. run() and run_batch() take the sampling parameters of Engine.generate, for gens
+    without their own, beside the function's own arguments."""
+
+    def __init__(self, func: Callable[..., Any], num_api_spec_tokens: int | None = None,
+                 bound: dict[str, Any] | None = None):
+        self.func, self.num_api_spec_tokens = func, num_api_spec_tokens
+        self.bind_arguments = bound or {}
+        self.arg_names = list(inspect.signature(func).parameters)[1:]
+        if not inspect.signature(func).parameters:
+            raise TypeError(f"{func.__name__} takes no state; its first argument is one")
+        functools.update_wrapper(self, func)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """With a state first, a part of that state's program; else run()."""
+        if args and isinstance(args[0], ProgramState):
+            return self.func(*args, **{**self.bind_arguments, **kwargs})
+        return self.run(*args, **kwargs)
+
+    def bind(self, **kwargs: Any) -> Function:
+        """The same program with some of its arguments given."""
+        unknown = set(kwargs) - set(self.arg_names)
+        if unknown:
+            raise TypeError(f"{self.func.__name__} has no arguments {sorted(unknown)}")
+        return Function(self.func, self.num_api_spec_tokens, {**self.bind_arguments, **kwargs})
+
+    def run(self, *args: Any, backend: Any = None, stream: bool = False, use_thread: bool = True,
+            **kwargs: Any) -> ProgramState:
+        """Runs the program and waits for it; with `stream` in a thread of its own, for
+        text_iter(). An exception of the function is raised; what a call of the model came to is
+        told by error() and by whoever reads its variable."""
+        return self._run(args, kwargs, _backend_or_default(backend), stream, 0)
+
+    def run_batch(
+        self,
+        batch_kwargs: Sequence[dict[str, Any] | Sequence[Any]],
+        *,
+        backend: Any = None,
+        num_threads: str | int = "auto",
+        progress_bar: bool = False,
+        generator_style: bool = False,
+        **params: Any,
+    ) -> list[ProgramState] | Iterator[ProgramState]:
+        """Runs the program for each of many arguments, `num_threads` at a time. The states, in
+        order; with `generator_style` as they are asked for."""
+        backend = _backend_or_default(backend)
+        runs = [dict(one) if isinstance(one, dict) else
+                dict(zip(self.arg_names, one if isinstance(one, (list, tuple)) else [one]))
+                for one in batch_kwargs]
+        self._split(params)
+        results = self._run_all(runs, params, backend, num_threads, progress_bar)
+        return results if generator_style else list(results)
+
+    def _run_all(self, runs, params, backend, num_threads, progress_bar) -> Iterator[ProgramState]:
+        threads = 64 if num_threads == "auto" else int(num_threads)
+        if threads < 1:
+            raise ValueError(f"num_threads is {num_threads}, it must be at least 1")
+        done, lock = 0, threading.Lock()
+
+        def one(index: int) -> ProgramState:
+            nonlocal done
+            state = self._run((), {**params, **runs[index]}, backend, False, index)
+            with lock:
+                done += 1
+                if progress_bar:
+                    end = "\n" if done == len(runs) else ""
+                    print(f"\r{done} of {len(runs)}", end=end, file=sys.stderr, flush=True)
+            return state
+
+        if not runs:
+            return
+        with concurrent.futures.ThreadPoolExecutor(min(threads, len(runs))) as pool:
+            futures = [pool.submit(one, index) for index in range(len(runs))]
+            try:
+                for future in futures:
+                    yield future.result()
+            finally:
+                for future in futures:
+                    future.cancel()
+
+    def _split(self, kwargs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The function's arguments, and sampling parameters."""
+        own = {k: v for k, v in kwargs.items() if k in self.arg_names}
+        rest = {k: v for k, v in kwargs.items() if k not in self.arg_names}
+        for name in rest:
+            if name not in _RUN_PARAMS:
+                raise TypeError(f"{self.func.__name__} has no argument {name}, and it is no "
+                                "sampling parameter that run() takes")
+        return own, {k: v for k, v in rest.items() if v is not None}
+
+    def _run(self, args: Sequence[Any], kwargs: dict[str, Any], backend: Any, stream: bool,
+             sample: int) -> ProgramState:
+        own, defaults = self._split(kwargs)
+        programs = backend.programs()
+        native = programs.state(stream, sample, self.num_api_spec_tokens or 0)
+        state = ProgramState(native, programs, defaults)
+
+        def body() -> None:
+            try:
+                state.ret_value = self.func(state, *args, **{**self.bind_arguments, **own})
+            except BaseException as exception:
+                state._exception = exception
+                native.cancel()
+                raise
+            finally:
+                state._end()
+
+        if not stream:
+            body()
+            state.sync()
+            return state
+
+        def quiet_body() -> None:
+            with contextlib.suppress(Exception):  # state.error() tells of it
+                body()
+
+        threading.Thread(target=quiet_body, daemon=True).start()
+        return state
+
+
+def function(func: Callable[..., Any] | None = None,
+             num_api_spec_tokens: int | None = None) -> Any:
+    """Makes a program of a function whose first argument is the state.
+
+    `num_api_spec_tokens`: on endpoints that charge for prompts, a gen runs so many tokens past its
+    stop, and what follows of the program is matched against them.
+    """
+    if func is not None:
+        return Function(func)
+    return lambda f: Function(f, num_api_spec_tokens)

@@ -1,0 +1,266 @@
+#include "banyan/async_llm.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/error.h"
+#include "grammar/compiler.h"
+#include "llm/engine_thread.h"
+#include "llm/text_stream.h"
+
+namespace banyan {
+namespace {
+
+// The thread on which the engine's events are taken in.
+class Delivery {
+ public:
+  using Task = std::move_only_function<void()>;
+
+  Delivery() : thread_([this] { loop(); }) {}
+
+  // Runs what was posted, and ends the thread.
+  void stop() {
+    {
+      std::lock_guard lock(mutex_);
+      stopping_ = true;
+      wake_.notify_one();
+    }
+    thread_.join();
+  }
+
+  void post(Task task) {
+    std::lock_guard lock(mutex_);
+    tasks_.push_back(std::move(task));
+    wake_.notify_one();
+  }
+
+ private:
+  void loop() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      wake_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
+      if (tasks_.empty()) return;
+      Task task = std::move(tasks_.front());
+      tasks_.pop_front();
+      lock.unlock();
+      task();
+      task = nullptr;
+      lock.lock();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Task> tasks_;
+  bool stopping_ = false;
+  std::jthread thread_;
+};
+
+// One sequence for the engine.
+struct Job {
+  GenerateRequest request;
+  AsyncLlm::TokenSinks sinks;
+  // Under the mutex:
+  std::shared_ptr<Submission> submission;  // once the engine has it
+  bool waiting = true, cancelled = false;
+};
+
+// A text request on its way.
+struct TextRun {
+  TextStream stream;
+  Generation generation;
+  bool logprobs = false;
+  AsyncLlm::TextSinks sinks;
+
+  // True at its end.
+  bool take(const TokenEvent& event);
+};
+
+bool TextRun::take(const TokenEvent& event) {
+  TextDelta delta = stream.take(event);
+  generation.text += delta.text;
+  if (delta.counted) {
+    generation.output_ids.push_back(event.token);
+    if (logprobs) {
+      generation.logprobs.push_back(
+          {event.token, event.logprob, {event.top.begin(), event.top.end()}});
+    }
+  }
+  generation.cached_tokens = stream.cached_tokens();
+  if (sinks.event) sinks.event({event, delta.text, delta.counted});
+  if (!stream.done()) return false;
+  if (stream.finish() == FinishReason::kError) {
+    sinks.done(std::unexpected(stream.error()));
+    return true;
+  }
+  generation.finish = stream.finish();
+  generation.matched_stop_text = stream.matched_text();
+  generation.matched_stop_token = stream.matched_token();
+  sinks.done(std::move(generation));
+  return true;
+}
+
+}  // namespace
+
+class AsyncLlm::Impl {
+ public:
+  explicit Impl(Llm& llm)
+      : llm(llm),
+        in_flight_max_(std::max(llm.config().queued_max, 1)),
+        engine_(llm.engine(),
+                {.submissions_waiting_max = static_cast<size_t>(in_flight_max_) + 1,
+                 .post = [this](Delivery::Task task) { delivery_.post(std::move(task)); }}) {}
+  ~Impl() {
+    {
+      std::lock_guard lock(mutex_);
+      stopping_ = true;
+      for (const auto& job : waiting_) {
+        if (!job->cancelled) fail_cancelled(job);
+      }
+      waiting_.clear();
+    }
+    engine_.stop();
+    delivery_.stop();
+  }
+
+  Cancel start(std::shared_ptr<Job> job);
+  Result<std::shared_ptr<Job>> text_job(const TextRequest& request, const TextSinks& sinks);
+  void flush_cache() {
+    engine_.run([](Engine& engine) { engine.flush_cache(); });
+  }
+
+  Llm& llm;
+
+ private:
+  void pump();
+  void abandon(const Job& job);
+  void end(const std::shared_ptr<Job>& job);
+  void cancel(const std::shared_ptr<Job>& job);
+  void fail_cancelled(const std::shared_ptr<Job>& job);
+
+  const int in_flight_max_;
+  std::mutex mutex_;
+  std::deque<std::shared_ptr<Job>> waiting_;
+  int in_flight_ = 0;
+  bool stopping_ = false;
+  Delivery delivery_;
+  EngineThread engine_;
+};
+
+AsyncLlm::Cancel AsyncLlm::Impl::start(std::shared_ptr<Job> job) {
+  {
+    std::lock_guard lock(mutex_);
+    waiting_.push_back(job);
+  }
+  pump();
+  return [this, job = std::move(job)] { cancel(job); };
+}
+
+// Hands on what the engine has room for.
+void AsyncLlm::Impl::pump() {
+  std::lock_guard lock(mutex_);
+  while (in_flight_ < in_flight_max_ && !waiting_.empty() && !stopping_) {
+    std::shared_ptr<Job> job = std::move(waiting_.front());
+    waiting_.pop_front();
+    job->waiting = false;
+    if (job->cancelled) continue;  // was told
+    std::vector<GenerateRequest> requests;
+    requests.push_back(std::move(job->request));
+    auto event = [this, job](size_t, const TokenEvent& e) {
+      bool enough = job->sinks.event(e);
+      bool over = e.finish != FinishReason::kNone;
+      if (enough && !over) abandon(*job);
+      if (enough || over) end(job);
+    };
+    auto rejected = [this, job](const Error& error) {
+      job->sinks.failed(error);
+      end(job);
+    };
+    auto submission = engine_.submit(std::move(requests), {std::move(event), std::move(rejected)});
+    if (!submission) {
+      delivery_.post([job, error = submission.error()] { job->sinks.failed(error); });
+      continue;
+    }
+    job->submission = *submission;
+    ++in_flight_;
+  }
+}
+
+// Ends in the engine what has ended here.
+void AsyncLlm::Impl::abandon(const Job& job) {
+  std::lock_guard lock(mutex_);
+  engine_.abandon(job.submission);
+}
+
+void AsyncLlm::Impl::end(const std::shared_ptr<Job>& job) {
+  {
+    std::lock_guard lock(mutex_);
+    job->submission = nullptr;
+    --in_flight_;
+  }
+  pump();
+}
+
+void AsyncLlm::Impl::cancel(const std::shared_ptr<Job>& job) {
+  std::lock_guard lock(mutex_);
+  if (std::exchange(job->cancelled, true)) return;
+  if (job->submission) {
+    engine_.cancel(job->submission);
+  } else if (job->waiting) {
+    fail_cancelled(job);
+  }
+}
+
+void AsyncLlm::Impl::fail_cancelled(const std::shared_ptr<Job>& job) {
+  delivery_.post([job] { job->sinks.failed({ErrorCode::kCancelled, "the call was cancelled"}); });
+}
+
+Result<std::shared_ptr<Job>> AsyncLlm::Impl::text_job(const TextRequest& request,
+                                                      const TextSinks& sinks) {
+  std::shared_ptr<const CompiledGrammar> compiled;
+  if (request.grammar) compiled = TRY(llm.compile(*request.grammar));
+  GenerateRequest tokens = TRY(llm.to_tokens(request, compiled));
+  TextStreamOptions options{request.stop, request.skip_special_tokens, request.keep_stop};
+  auto run = std::make_shared<TextRun>(
+      TextRun{.stream = TextStream(llm.tokenizer(), tokens.prompt, std::move(options)),
+              .generation = {.prompt_ids = tokens.prompt},
+              .logprobs = request.logprobs || request.top_logprobs > 0,
+              .sinks = sinks});
+  if (compiled) run->generation.grammar_notes = compiled->grammar.notes();
+  auto job = std::make_shared<Job>();
+  job->request = std::move(tokens);
+  job->sinks = {.event = [run](const TokenEvent& event) { return run->take(event); },
+                .failed = [run](const Error& error) { run->sinks.done(std::unexpected(error)); }};
+  return job;
+}
+
+AsyncLlm::AsyncLlm(Llm& llm) : impl_(std::make_unique<Impl>(llm)) {}
+AsyncLlm::~AsyncLlm() = default;
+
+AsyncLlm::Cancel AsyncLlm::submit(GenerateRequest request, TokenSinks sinks) {
+  auto job = std::make_shared<Job>();
+  job->request = std::move(request);
+  job->sinks = std::move(sinks);
+  return impl_->start(std::move(job));
+}
+
+AsyncLlm::Cancel AsyncLlm::generate(const TextRequest& request, TextSinks sinks) {
+  auto job = guard([&] { return impl_->text_job(request, sinks); });
+  if (job) return impl_->start(*std::move(job));
+  sinks.done(std::unexpected(job.error()));
+  return [] {};
+}
+
+void AsyncLlm::flush_cache() {
+  impl_->flush_cache();
+}
+
+const Llm& AsyncLlm::llm() const {
+  return impl_->llm;
+}
+
+}  // namespace banyan

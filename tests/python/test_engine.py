@@ -1,0 +1,208 @@
+"""banyan.Engine, by SGLang's results."""
+
+import asyncio
+import json
+import math
+import threading
+
+import pytest
+
+import banyan
+
+GREEDY = {"temperature": 0, "max_new_tokens": 8}
+START = "Once upon a time"
+
+
+def test_result_has_sglangs_form(engine):
+    result = engine.generate(START, GREEDY)
+    assert result["text"].startswith(", there was a little girl")
+    assert len(result["output_ids"]) == 8
+    meta = result["meta_info"]
+    assert meta["finish_reason"] == {"type": "length", "length": 8}
+    assert meta["completion_tokens"] == 8
+    assert meta["prompt_tokens"] == len(engine.encode(START))
+    assert isinstance(meta["id"], str)
+
+
+def test_the_same_prompt_as_tokens(engine):
+    ids = engine.encode(START)
+    assert engine.generate(input_ids=ids, sampling_params=GREEDY)["text"] == \
+        engine.generate(START, GREEDY)["text"]
+    assert isinstance(engine.generate(input_ids=[ids], sampling_params=GREEDY), list)
+
+
+def test_cached_tokens(engine):
+    prompt = START + " there was a dragon who lived in a house. " * 12
+    engine.flush_cache()
+    first = engine.generate(prompt, GREEDY)
+    second = engine.generate(prompt, GREEDY)
+    assert first["meta_info"]["cached_tokens"] == 0
+    assert second["meta_info"]["cached_tokens"] > 0
+    assert first["text"] == second["text"]
+
+
+def test_lists_and_samples(engine):
+    results = engine.generate([START, "The dog"], [GREEDY, {**GREEDY, "max_new_tokens": 3}])
+    assert [r["meta_info"]["completion_tokens"] for r in results] == [8, 3]
+    samples = engine.generate(START, {"temperature": 1, "n": 3, "max_new_tokens": 12,
+                                      "sampling_seed": 7})
+    assert len({r["text"] for r in samples}) > 1
+    again = engine.generate(START, {"temperature": 1, "n": 3, "max_new_tokens": 12,
+                                    "sampling_seed": 7})
+    assert [r["text"] for r in samples] == [r["text"] for r in again]
+
+
+def test_stop_and_grammar(engine):
+    result = engine.generate(START, {**GREEDY, "max_new_tokens": 30, "stop": " girl"})
+    assert result["text"] == ", there was a little"
+    assert result["meta_info"]["finish_reason"] == {"type": "stop", "matched": " girl"}
+    schema = json.dumps({"type": "object", "properties": {"age": {"type": "integer",
+                                                                    "maximum": 99}},
+                         "required": ["age"], "additionalProperties": False})
+    made = engine.generate("Her age: ", {"temperature": 0, "max_new_tokens": 64,
+                                         "json_schema": schema})
+    assert json.loads(made["text"])["age"] <= 99
+
+
+def test_logprobs(engine):
+    result = engine.generate(START, GREEDY, return_logprob=True, logprob_start_len=0,
+                             top_logprobs_num=2)
+    meta = result["meta_info"]
+    assert len(meta["output_token_logprobs"]) == 8
+    assert [entry[1] for entry in meta["output_token_logprobs"]] == result["output_ids"]
+    assert all(len(top) == 2 for top in meta["output_top_logprobs"])
+    assert all(top[0][1] == entry[1] for top, entry in
+               zip(meta["output_top_logprobs"], meta["output_token_logprobs"]))
+    assert len(meta["input_token_logprobs"]) == meta["prompt_tokens"]
+    assert meta["input_token_logprobs"][0][0] is None
+    view = memoryview(meta["output_logprobs"])
+    assert view.format == "f" and len(view) == 8
+    numpy = pytest.importorskip("numpy")
+    values = numpy.asarray(meta["output_logprobs"])
+    assert values.dtype == numpy.float32 and (values <= 0).all()
+
+
+def test_stream_is_cumulative_and_ends_as_the_whole(engine):
+    params = {"temperature": 0, "max_new_tokens": 300, "ignore_eos": True}
+    whole = engine.generate(START, params)
+    pieces = list(engine.generate(START, params, stream=True))
+    assert len(pieces) > 1
+    assert all(b["text"].startswith(a["text"]) for a, b in zip(pieces, pieces[1:]))
+    assert pieces[-1]["text"] == whole["text"]
+    assert pieces[-1]["meta_info"]["finish_reason"] is not None
+    indexed = list(engine.generate([START, "The dog"], GREEDY, stream=True))
+    assert {r["index"] for r in indexed} == {0, 1}
+
+
+def test_a_stream_that_is_left_is_cancelled(engine):
+    for _ in engine.generate(START, {"temperature": 0, "max_new_tokens": 400,
+                                     "ignore_eos": True}, stream=True):
+        break
+    assert engine.generate(START, GREEDY)["text"]
+
+
+def test_async(engine):
+    async def all_of_them():
+        many = await asyncio.gather(*(engine.async_generate(f"Day {i}", GREEDY)
+                                      for i in range(40)))
+        pieces = [piece async for piece in
+                  await engine.async_generate(START, GREEDY, stream=True)]
+        return many, pieces
+
+    many, pieces = asyncio.run(all_of_them())
+    assert [r["text"] for r in many] == \
+        [r["text"] for r in engine.generate([f"Day {i}" for i in range(40)], GREEDY)]
+    assert pieces[-1]["text"] == engine.generate(START, GREEDY)["text"]
+
+
+def test_a_cancelled_task_raises(engine):
+    async def cancelled():
+        task = asyncio.create_task(engine.async_generate(
+            START, {"temperature": 0, "max_new_tokens": 480, "ignore_eos": True}))
+        await asyncio.sleep(0.01)
+        task.cancel()
+        await task
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cancelled())
+
+
+def test_the_gil_is_free_meanwhile(engine):
+    turns = 0
+    over = threading.Event()
+
+    def count():
+        nonlocal turns
+        while not over.wait(0.001):
+            turns += 1
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    engine.generate(START, {"temperature": 0, "max_new_tokens": 300, "ignore_eos": True})
+    over.set()
+    thread.join()
+    assert turns > 2
+
+
+def test_score(engine):
+    labels = [engine.encode(" girl")[-1], engine.encode(" boy")[-1]]
+    scores = engine.score(START + ", there was a little", [" ", ""], labels)
+    assert all(0 <= value <= 1 for row in scores for value in row)
+    softmax = engine.score(START, [" a"], labels, apply_softmax=True)
+    assert math.isclose(sum(softmax[0]), 1, rel_tol=1e-6)
+
+
+@pytest.mark.parametrize("params, word", [
+    ({"temprature": 0}, "temprature"),
+    ({"temperature": -1}, "temperature"),
+    ({"temperature": "hot"}, "temperature"),
+    ({"regex": "("}, "("),
+    ({"regex": "a", "ebnf": "root ::= \"a\""}, "exclude"),
+    ({"n": 0}, "n is 0"),
+])
+def test_wrong_parameters_are_named(engine, params, word):
+    with pytest.raises(ValueError) as raised:
+        engine.generate(START, params)
+    assert word in str(raised.value)
+
+
+def test_wrong_prompts(engine):
+    with pytest.raises(ValueError):
+        engine.generate()
+    with pytest.raises(ValueError):
+        engine.generate(START, input_ids=[1])
+    with pytest.raises(ValueError):
+        engine.generate(input_ids=[10**6], sampling_params=GREEDY)
+    with pytest.raises(ValueError, match="image_data"):
+        engine.generate(START, image_data="cat.png")
+    with pytest.raises(ValueError, match="3 entries for 2"):
+        engine.generate([START, START], [GREEDY] * 3)
+
+
+@pytest.mark.parametrize("options, word", [
+    ({"enable_lora": True}, "enable-lora"),
+    ({"tp_size": 2}, "tp-size"),
+    ({"no_such_option": 1}, "no-such-option"),
+    ({"page_size": 3}, "page"),
+    ({"schedule_policy": "random"}, "schedule-policy"),
+])
+def test_options_that_are_not_supported_are_named(model, options, word):
+    with pytest.raises(ValueError) as raised:
+        banyan.Engine(model_path=str(model), **options)
+    assert word in str(raised.value)
+
+
+def test_options_of_peers_that_mean_nothing(model):
+    engine = banyan.Engine(model_path=str(model), tp_size=1, trust_remote_code=True,
+                           disable_radix_cache=False, enable_lora=False, log_level="error",
+                           max_total_tokens=1024, quantization=None)
+    assert engine.get_server_info()["max_total_num_tokens"] <= 1024
+    engine.shutdown()
+    engine.shutdown()
+    with pytest.raises(RuntimeError, match="shut down"):
+        engine.generate(START)
+
+
+def test_a_model_that_is_not_there():
+    with pytest.raises((ValueError, LookupError, OSError), match="nowhere"):
+        banyan.Engine(model_path="/nowhere")
