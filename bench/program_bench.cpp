@@ -40,7 +40,7 @@ class Echo : public Backend {
     return [] {};
   }
   Cancel score(ScoreCall, Done<ScoreResult>) override { std::abort(); }
-  Cancel prefill(Prompt, Done<Usage>) override { std::abort(); }
+  Cancel prefill(Prompt, Done<CallUsage>) override { std::abort(); }
 
   void hold() { holding_ = true; }
   void wait_for(size_t count) {

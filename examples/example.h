@@ -38,7 +38,7 @@ class Example {
   static int show(const State& s) {
     Result<std::string> text = s.text();
     if (text) std::printf("%s\n", text->c_str());
-    Usage usage = s.usage();
+    CallUsage usage = s.usage();
     std::printf("-- %lld calls, %lld prompt tokens (%lld cached), %lld new tokens\n",
                 static_cast<long long>(usage.calls), static_cast<long long>(usage.prompt_tokens),
                 static_cast<long long>(usage.cached_tokens),

@@ -100,7 +100,7 @@ py::list messages(const State& state) {
 }
 
 py::dict usage(const State& state) {
-  Usage usage = state.usage();
+  CallUsage usage = state.usage();
   return py::dict(
       "calls"_a = usage.calls, "prompt_tokens"_a = usage.prompt_tokens,
       "cached_tokens"_a = usage.cached_tokens, "completion_tokens"_a = usage.completion_tokens,

@@ -128,7 +128,7 @@ Part role_end();
 Part image(std::string path);
 Part video(std::string path);
 
-struct Usage {
+struct CallUsage {
   int64_t calls = 0;  // requests that were made of the model; each choice of a select is one
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;  // of these, the ones that were in a cache
@@ -149,7 +149,7 @@ struct WeighedChoice {
 struct CallInfo {
   FinishReason finish = FinishReason::kNone;
   std::optional<std::string> matched_stop;
-  Usage usage;
+  CallUsage usage;
   std::vector<GeneratedToken> logprobs;  // of a gen that asked for them, or of a score
   std::vector<WeighedChoice> choices;    // of a select, in its order
   std::vector<std::string> notes;        // what of the grammar is not enforced
@@ -207,7 +207,7 @@ class State {
   // with kCancelled.
   void cancel() const;
   // Of the whole program so far.
-  Usage usage() const;
+  CallUsage usage() const;
 
  private:
   friend class Interpreter;
@@ -293,7 +293,7 @@ struct BatchResult {
   std::vector<std::pair<std::string, std::string>> variables;  // those that came, by name
   std::string text;
   std::optional<Error> error;
-  Usage usage;
+  CallUsage usage;
 
   // kNotFound when it did not come.
   Result<std::string> get(std::string_view name) const;

@@ -51,7 +51,7 @@ struct ScoredText {
 
 struct ScoreResult {
   std::vector<ScoredText> texts;
-  Usage usage;
+  CallUsage usage;
 };
 
 class Backend {
@@ -84,7 +84,7 @@ class Backend {
   virtual Cancel score(ScoreCall call, Done<ScoreResult> done) = 0;
   // Computes the prompt, so that calls that begin with it find it; the usage is its price. Does
   // nothing where that cannot be asked for.
-  virtual Cancel prefill(Prompt prompt, Done<Usage> done) = 0;
+  virtual Cancel prefill(Prompt prompt, Done<CallUsage> done) = 0;
   // Whether prefill() does something.
   virtual bool can_prefill() const { return false; }
 };

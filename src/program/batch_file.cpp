@@ -21,7 +21,7 @@ std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-Json usage_json(const Usage& usage) {
+Json usage_json(const CallUsage& usage) {
   return {{"calls", usage.calls},
           {"prompt_tokens", usage.prompt_tokens},
           {"cached_tokens", usage.cached_tokens},
@@ -30,7 +30,7 @@ Json usage_json(const Usage& usage) {
           {"prompt_tokens_saved", usage.prompt_tokens_saved}};
 }
 
-Usage read_usage(const Json& json) {
+CallUsage read_usage(const Json& json) {
   auto count = [&](const char* name) { return json.value(name, int64_t{0}); };
   return {.calls = count("calls"),
           .prompt_tokens = count("prompt_tokens"),

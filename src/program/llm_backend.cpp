@@ -30,7 +30,7 @@ class LlmBackend final : public Backend {
 
   Cancel generate(GenCall call, PieceSink piece, Done<GenResult> done) override;
   Cancel score(ScoreCall call, Done<ScoreResult> done) override;
-  Cancel prefill(Prompt prompt, Done<Usage> done) override;
+  Cancel prefill(Prompt prompt, Done<CallUsage> done) override;
 
  private:
   using ModelCalls = std::vector<ModelCall>;
@@ -103,7 +103,7 @@ Backend::Cancel LlmBackend::generate(GenCall call, PieceSink piece, Done<GenResu
   return model_->generate(*request, std::move(sinks));
 }
 
-Backend::Cancel LlmBackend::prefill(Prompt prompt, Done<Usage> done) {
+Backend::Cancel LlmBackend::prefill(Prompt prompt, Done<CallUsage> done) {
   TextRequest request = text_request(prompt);
   request.max_new_tokens = 0;
   Result<GenerateRequest> tokens = llm_.to_tokens(request);
@@ -116,7 +116,8 @@ Backend::Cancel LlmBackend::prefill(Prompt prompt, Done<Usage> done) {
     if (event.finish == FinishReason::kError) {
       done(std::unexpected(event.error));
     } else {
-      done(Usage{.calls = 1, .prompt_tokens = prompt_tokens, .cached_tokens = event.cached_tokens});
+      done(CallUsage{
+          .calls = 1, .prompt_tokens = prompt_tokens, .cached_tokens = event.cached_tokens});
     }
     return true;
   };
@@ -149,7 +150,7 @@ ModelCall score_job(std::vector<TokenId> ids, size_t begin, std::shared_ptr<Scor
   ModelCall job;
   job.request.max_new_tokens = 0;
   job.request.prompt_logprobs_begin = static_cast<int64_t>(begin);
-  Usage& usage = scores->result.usage;
+  CallUsage& usage = scores->result.usage;
   ++usage.calls;
   usage.prompt_tokens += static_cast<int64_t>(ids.size());
   ++scores->unfinished;

@@ -29,7 +29,7 @@ class RemoteBackend final : public Backend {
 
   Cancel generate(GenCall call, PieceSink piece, Done<GenResult> done) override;
   Cancel score(ScoreCall call, Done<ScoreResult> done) override;
-  Cancel prefill(Prompt prompt, Done<Usage> done) override;
+  Cancel prefill(Prompt prompt, Done<CallUsage> done) override;
 
  private:
   // A whole answer as JSON, or why there is none.
@@ -188,7 +188,7 @@ Backend::Cancel RemoteBackend::generate(GenCall call, PieceSink piece, Done<GenR
   });
 }
 
-Backend::Cancel RemoteBackend::prefill(Prompt prompt, Done<Usage> done) {
+Backend::Cancel RemoteBackend::prefill(Prompt prompt, Done<CallUsage> done) {
   return ask(prefill_body(prompt.text), [this, done = std::move(done)](Result<Json> answer) {
     if (!answer) return done(std::unexpected(answer.error()));
     Result<GenResult> result = read_gen(api(), *answer);

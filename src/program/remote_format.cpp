@@ -113,7 +113,7 @@ std::string text_at(const Json& json, const char* pointer) {
   return value.is_string() ? value.get<std::string>() : std::string();
 }
 
-Usage usage_of(ServingApi api, const Json& answer) {
+CallUsage usage_of(ServingApi api, const Json& answer) {
   if (api == ServingApi::kSglang) {
     return {.calls = 1,
             .prompt_tokens = count_at(answer, "/meta_info/prompt_tokens"),
@@ -252,7 +252,7 @@ Result<std::string> read_gen_event(ServingApi api, const Json& event, GenResult&
   if (result.info.finish == FinishReason::kError) {
     return make_error(ErrorCode::kCancelled, "the server aborted the call");
   }
-  Usage usage = usage_of(api, event);
+  CallUsage usage = usage_of(api, event);
   if (usage.prompt_tokens > 0) result.info.usage = usage;
   return piece;
 }

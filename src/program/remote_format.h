@@ -44,7 +44,7 @@ struct PromptToken {
 };
 struct ScoredPrompt {
   std::vector<PromptToken> tokens;
-  Usage usage;
+  CallUsage usage;
 };
 // One for each prompt. Errors: an answer without logprobs of the prompt.
 Result<std::vector<ScoredPrompt>> read_scores(ServingApi api, const Json& answer);

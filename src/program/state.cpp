@@ -76,7 +76,7 @@ void State::cancel() const {
   stream_->instance()->cancel();
 }
 
-Usage State::usage() const {
+CallUsage State::usage() const {
   std::lock_guard lock(stream_->instance()->mutex);
   return stream_->instance()->usage;
 }

@@ -35,7 +35,7 @@ const std::string* variable_of(const Primitive& primitive) {
   return nullptr;
 }
 
-void add_usage(Usage& sum, const Usage& more) {
+void add_usage(CallUsage& sum, const CallUsage& more) {
   sum.calls += more.calls;
   sum.prompt_tokens += more.prompt_tokens;
   sum.cached_tokens += more.cached_tokens;
@@ -316,7 +316,7 @@ Status Stream::call_further(GenCall call, const GenPart& part) {
   return {};
 }
 
-void Stream::generate(GenCall call, const GenPart& part, bool pieces, Usage before) {
+void Stream::generate(GenCall call, const GenPart& part, bool pieces, CallUsage before) {
   Backend::PieceSink piece;
   if (pieces) {
     piece = [self = shared_from_this(), &part](std::string_view text) {
@@ -401,13 +401,13 @@ Status Stream::fork_at(const ForkPoint& point, Step& step) {
   }
   step = Step::kCalling;
   computed_bytes_ = transcript_.bytes();
-  auto then = [this, point](Usage& usage) -> Status {
+  auto then = [this, point](CallUsage& usage) -> Status {
     std::lock_guard lock(instance_->mutex);
     add_usage(instance_->usage, usage);
     release(point);
     return {};
   };
-  auto done = resuming<Usage>(std::move(then));
+  auto done = resuming<CallUsage>(std::move(then));
   begin_call([&] { return instance_->backend.prefill(*std::move(prefix), std::move(done)); });
   return {};
 }

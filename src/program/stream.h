@@ -57,7 +57,7 @@ class Instance : public std::enable_shared_from_this<Instance> {
   const bool fork_hints;
 
   std::mutex mutex;
-  Usage usage;
+  CallUsage usage;
   bool cancelled = false;
   bool closed = false;  // the interpreter is gone
   bool body_over = true;
@@ -123,7 +123,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   Status execute_primitive(const Primitive& primitive, Step& step);
   Status call_gen(const GenPart& part, Step& step);
   Status call_further(GenCall call, const GenPart& part);
-  void generate(GenCall call, const GenPart& part, bool pieces, Usage before = {});
+  void generate(GenCall call, const GenPart& part, bool pieces, CallUsage before = {});
   Status call_select(const SelectPart& part);
   Status call_score(const ScorePart& part);
   Status fork_at(const ForkPoint& point, Step& step);

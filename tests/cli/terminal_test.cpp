@@ -268,7 +268,7 @@ TEST(Chat, WrongCommandsAreTold) {
   std::string model = shared_path("models/stories260K");
   ProgramResult chat = run_program({"run", "--model", model, "--max-new-tokens", "2"},
                                    "/json {\"type\": 1}\n/think maybe\n/tools /no/such\n");
-  for (const char* told : {"type", "/think takes on or off", "/tools"}) {
+  for (const char* told : {"#/type", "/think takes on or off", "no calls of tools"}) {
     EXPECT_NE(chat.err.find(told), std::string::npos) << told << "\n" << chat.err;
   }
   ProgramResult tools = run_program({"run", "--model", model, "--tools", "[]"}, "Hi\n");

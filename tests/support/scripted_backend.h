@@ -71,11 +71,11 @@ class ScriptedBackend : public Backend {
     });
   }
 
-  Cancel prefill(Prompt prompt, Done<Usage> done) override {
+  Cancel prefill(Prompt prompt, Done<CallUsage> done) override {
     return push([this, prompt = std::move(prompt), done](bool cancelled) {
       if (cancelled) return done(std::unexpected(Error{ErrorCode::kCancelled, "cancelled"}));
       note("prefill " + prompt.text);
-      done(Usage{.calls = 1});
+      done(CallUsage{.calls = 1});
     });
   }
 

@@ -135,7 +135,7 @@ TEST_F(LlmBackendTest, BranchesFindTheirPrefix) {
   ASSERT_FALSE(s.error()) << s.error()->message;
   int64_t tokens = static_cast<int64_t>(llm_->tokenizer()->encode(prefix, {})->size());
   for (int i = 0; i < 3; ++i) {
-    Usage usage = s.info("v[" + std::to_string(i) + "]")->usage;
+    CallUsage usage = s.info("v[" + std::to_string(i) + "]")->usage;
     EXPECT_GE(usage.cached_tokens, tokens - 16);  // all but a page that is not full
     EXPECT_EQ(s.get("v[" + std::to_string(i) + "]").value(),
               alone({.text = prefix + std::to_string(i), .max_new_tokens = 3}).text);
