@@ -1,0 +1,44 @@
+// The model of this repository, where it is: says to the first cases of its suites what the
+// training code says.
+#include <gtest/gtest.h>
+
+#include "cli/program.h"
+
+namespace banyan {
+namespace {
+
+using test::ProgramResult;
+using test::run_program;
+
+const std::string kModel = BANYAN_SOURCE_DIR "/models/banyan-nano";
+
+TEST(Nano, SaysWhatTheTrainingCodeSays) {
+  if (!file_exists(kModel + "/model.safetensors")) GTEST_SKIP() << kModel << " has no weights yet";
+  std::string text = read_file(BANYAN_SOURCE_DIR "/tests/golden/nano.json").value();
+  Json golden = parse_json(text, "nano.json").value();
+  ASSERT_GE(golden.size(), 5u);
+  std::string suites;
+  for (const auto& [suite, answers] : golden.items()) suites += (suites.empty() ? "" : ",") + suite;
+  std::string limit = std::to_string(golden.front().size());
+  ProgramResult result =
+      run_program({"eval", "nano", "--model", kModel, "--dtype", "f32", "--suite", suites,
+                   "--limit", limit, "--max-tokens", "48", "--json", "--answers"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  for (const Json& row : parse_json(result.out, "the table").value()) {
+    const Json& expected = golden[row["suite"].get<std::string>()];
+    ASSERT_EQ(row["answers"].size(), expected.size());
+    for (size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_EQ(row["answers"][i]["tokens"].dump(), expected[i].dump()) << row["suite"] << " " << i;
+    }
+  }
+}
+
+TEST(Nano, SaysWhatIsMissing) {
+  ProgramResult result = run_program({"eval", "nano", "--model", kModel, "--suite", "chess"});
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_NE(result.err.find("chess.jsonl"), std::string::npos) << result.err;
+  EXPECT_EQ(run_program({"eval", "nano", "--model", kModel, "--answers"}).exit_code, 2);
+}
+
+}  // namespace
+}  // namespace banyan
