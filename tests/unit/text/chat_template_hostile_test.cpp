@@ -1,28 +1,22 @@
 // Templates that want to crash the process, exhaust it or keep it busy. Each must end in an error
-// (where it does not do its harm within the budget, in text) within 100 ms of processor time.
+// (where it does not do its harm within the budget, in text) soon: what has no limit takes minutes.
 #include <gtest/gtest.h>
 
 #include <ctime>
 #include <string>
 
+#include "support/sanitized.h"
 #include "text/chat_template.h"
 #include "text/jinja/value.h"
 
 namespace banyan {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr double kLimitMs = 1000;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr double kLimitMs = 1000;
+// Of processor time, which others on the machine stretch.
+#ifdef NDEBUG
+constexpr double kLimitMs = test::kSanitized ? 5000 : 500;
 #else
-constexpr double kLimitMs = 100;
-#endif
-#elif !defined(NDEBUG)
-constexpr double kLimitMs = 1000;
-#else
-constexpr double kLimitMs = 100;
+constexpr double kLimitMs = 5000;
 #endif
 
 std::string repeat(std::string_view text, size_t count) {
