@@ -171,10 +171,11 @@ Status Schemas::process(Partial partial, std::vector<Shape>& shapes, int depth) 
     TRY(absorb(*node, partial));
   }
   if (!partial.groups.empty()) return process_group(std::move(partial), shapes, depth);
-  TRY(apply_negations(partial));
   const Shape& s = partial.shape;
   bool none = !s.null && !s.boolean && !s.number && !s.string && !s.array && !s.object;
-  if (none || (s.values && s.values->empty())) return {};
+  if (none) return {};  // whatever is negated
+  TRY(apply_negations(partial));
+  if (s.values && s.values->empty()) return {};
   TRY(Budget::fits("the schema (alternatives)", ++shapes_made_, kShapesMax));
   shapes.push_back(std::move(partial.shape));
   return {};
@@ -199,11 +200,18 @@ Status Schemas::process_group(Partial partial, std::vector<Shape>& shapes, int d
   return {};
 }
 
+// Each value of a list is compared with each of another.
+Status Schemas::fit_pairs(size_t a, size_t b) {
+  constexpr size_t kPairsMax = 10'000'000;
+  return Budget::fits("the lists of values (pairs of them)", pairs_ += a * b, kPairsMax);
+}
+
 Status Schemas::check_disjoint(const Json& node, const std::vector<std::vector<Shape>>& branches) {
   for (size_t i = 0; i < branches.size(); ++i) {
     for (size_t j = i + 1; j < branches.size(); ++j) {
       for (const Shape& a : branches[i]) {
         for (const Shape& b : branches[j]) {
+          if (a.values && b.values) TRY(fit_pairs(a.values->size(), b.values->size()));
           if (!TRY(satisfiable(merge(a, b)))) continue;
           std::string where = path(&node[i]);
           where.resize(std::min(where.rfind('/'), where.size()));
@@ -263,6 +271,8 @@ Status Schemas::absorb_keyword(const Json& node, const std::string& key, const J
     shape.keep_only_values({value});
   } else if (key == "enum") {
     if (!value.is_array()) return wrong("a list");
+    TRY(budget_.spend("reading the schema", value.size()));
+    if (shape.values) TRY(fit_pairs(shape.values->size(), value.size()));
     shape.keep_only_values(value.get<std::vector<Json>>());
   } else if (key == "type") {
     return absorb_type(node, value, shape);

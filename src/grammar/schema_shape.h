@@ -101,6 +101,7 @@ class Schemas {
   Status refuse(const Json& node, const std::string& key, bool relaxable);
   Result<const Json*> resolve(const Json& node, const std::string& reference);
   Result<uint64_t> count(const Json& node, const std::string& key, const Json& value) const;
+  Status fit_pairs(size_t a, size_t b);
   Status check_disjoint(const Json& node, const std::vector<std::vector<Shape>>& branches);
   Result<bool> accepts_object(const Shape& shape, const Json& value, int depth);
 
@@ -114,6 +115,7 @@ class Schemas {
   std::shared_ptr<const Dfa> all_texts_;
   std::vector<std::string> notes_;
   std::set<std::string> noted_;
+  size_t pairs_ = 0;  // of values that were compared
   size_t shapes_made_ = 0;
   int negating_ = 0;  // negations that are being asked
 };

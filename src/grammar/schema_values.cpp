@@ -20,7 +20,8 @@ bool same_value(const Json& a, const Json& b) {
   if (a.is_structured() && a.size() != b.size()) return false;
   if (a.is_object() && b.is_object()) {
     for (const auto& [name, member] : a.items()) {
-      if (!b.contains(name) || !same_value(member, b[name])) return false;
+      auto it = b.find(name);
+      if (it == b.end() || !same_value(member, *it)) return false;
     }
     return true;
   }
@@ -212,6 +213,10 @@ Result<bool> Schemas::accepts(const Shape& s, const Json& value, int depth) {
     if (low < 0 || (low == 0 && b.min_exclusive)) return false;
     if (high > 0 || (high == 0 && b.max_exclusive)) return false;
     if (!b.multiple_of) return true;
+    // The automaton reads only so many digits, and a negation would let in what it leaves out.
+    if (negating_ > 0 && number.whole.size() > size_t{kNumberDigitsMax}) {
+      return exhausted("a number under \"not\" has more than {} digits", kNumberDigitsMax);
+    }
     std::string text = (number.negative ? "-" : "") + number.whole;
     if (!number.fraction.empty()) text += "." + number.fraction;
     NumberBounds multiples{.multiple_of = b.multiple_of};

@@ -163,6 +163,7 @@ Result<DfaSlices> DfaSlices::of(const Dfa& dfa, Budget& budget) {
   found.by_state.resize(dfa.states());
   found.groups.resize(slices.size(), 0);
   for (size_t i = 0; i < slices.size(); ++i) {
+    TRY(budget.spend("looking for slices of tokens", size_t{slices[i]->states()} * 256));
     TRY(SliceFinder(dfa, *slices[i], budget).run(static_cast<uint8_t>(i + 1), found));
   }
   bool any = std::ranges::any_of(found.by_state, [](const Slice& s) { return s.number != 0; });

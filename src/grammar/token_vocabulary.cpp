@@ -151,7 +151,7 @@ void TokenVocabulary::build_slices() {
         s = texts->step(s, static_cast<uint8_t>(bytes[i]));
         if (s == Dfa::kDead) break;
       }
-      if (i > kSliceBytesMax) longer.emplace_back(bytes, id);
+      if (i >= kSliceBytesMax) longer.emplace_back(bytes, id);
       if (i < bytes.size()) {
         others[byte_group(static_cast<uint8_t>(bytes[i]))].emplace_back(bytes, id);
       } else if (i <= kSliceBytesMax) {

@@ -98,7 +98,7 @@ class TokenVocabulary {
   struct Slice {
     std::vector<uint32_t> mask;         // of at most kSliceBytesMax bytes
     std::vector<uint32_t> long_tokens;  // the others
-    // All tokens that do so for longer than kSliceBytesMax.
+    // All tokens that do so for kSliceBytesMax bytes or more, whatever follows then.
     TokenTrie long_texts;
     // All tokens that leave the slice, by the byte_group() of the first byte that does.
     std::array<TokenTrie, kByteGroups> others;

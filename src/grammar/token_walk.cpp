@@ -52,6 +52,7 @@ void TokenWalk::begin(Parser& parser) {
     states_ = {};
     next_ = {};
   }
+  if (ends_.size() > kStatesKept) ends_.clear();
   end_index_.clear();
   ends_used_ = 0;
   work_ = 0;
@@ -70,6 +71,7 @@ int32_t TokenWalk::end_of(uint32_t next, StackId stack) {
            ends_[static_cast<size_t>(i)]->stack == stack;
   });
   if (known != HashIndex::kNone) return ends_[static_cast<size_t>(known)]->dead ? kNowhere : known;
+  if (work_ > kWorkMax) return kNowhere;  // one step may come to many of them
   int32_t number = end_index_.add(hash);
   if (ends_used_ == ends_.size()) ends_.push_back(std::make_unique<End>());
   End& end = *ends_[ends_used_++];
@@ -78,7 +80,7 @@ int32_t TokenWalk::end_of(uint32_t next, StackId stack) {
   end.stack = stack;
   end.dead = state.dead();
   assign(end.places, state.configurations);
-  work_ += end.places.all.size();
+  work_ += end.places.all.size() + 1;
   return end.dead ? kNowhere : number;
 }
 

@@ -118,6 +118,12 @@ TEST(JsonSchema, NegationsFilterListedValuesAndUndoEachOther) {
   for (const char* text : {"1", "null", R"({"b":1,"c":2})"}) {
     EXPECT_FALSE(accepts(listed, text)) << text;
   }
+  EXPECT_TRUE(refusal(R"({"enum": [1e33, 1], "not": {"multipleOf": 2}})").contains("32 digits"));
+  // The branch that nothing can be needs no list of values.
+  const char* branches = R"({"type": "string", "anyOf": [{"type": "null"}, {"enum": ["a", "b"]}],
+    "not": {"const": "b"}})";
+  EXPECT_TRUE(accepts(branches, R"("a")"));
+  EXPECT_FALSE(accepts(branches, R"("b")"));
   const char* apart = R"({"allOf": [{"not": {"type": "null"}}, {"anyOf": [{"const": null},
     {"const": {}}]}]})";
   EXPECT_TRUE(accepts(apart, "{}"));
@@ -130,6 +136,17 @@ TEST(JsonSchema, NegationsFilterListedValuesAndUndoEachOther) {
             R"(#/not/format: the keyword "format" cannot be enforced)");
   EXPECT_EQ(refusal(R"({"enum": [1], "not": {"anyOf": [{"$ref": "#"}, {"const": 2}]}})"),
             "too many negations in one another");
+}
+
+TEST(JsonSchema, LongListsOfValuesAreNotComparedForEver) {
+  std::string a, b;
+  for (int i = 0; i < 5000; ++i) {
+    a += (i > 0 ? "," : "") + std::to_string(i);
+    b += (i > 0 ? "," : "") + std::to_string(-i - 1);
+  }
+  for (const char* all : {R"({"allOf": [{"enum": [)", R"({"oneOf": [{"enum": [)"}) {
+    EXPECT_TRUE(refusal(all + a + "]}, {\"enum\": [" + b + "]}]}").contains("lists of values"));
+  }
 }
 
 TEST(JsonSchema, RefusesQuotedRunsInPatterns) {

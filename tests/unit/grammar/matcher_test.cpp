@@ -29,6 +29,9 @@ std::shared_ptr<const TokenVocabulary> small_vocabulary() {
         "name",     "\"name\":", "10",   "0.5", "e+",    "-1"}) {
     bytes.push_back(piece);
   }
+  // As long as slices of the vocabulary look, and longer (grammar/token_slices.h).
+  std::string letters(24, 'k');
+  for (const char* end : {"", "-", "k", "\n", "\"", "k\""}) bytes.push_back(letters + end);
   return TokenVocabulary::make(bytes, {kEnd}, static_cast<int>(bytes.size()) + 7);
 }
 
@@ -82,8 +85,9 @@ std::vector<Result<Grammar>> grammars() {
   std::vector<Result<Grammar>> all;
   for (const std::string& schema : schemas()) all.push_back(Grammar::from_json_schema(schema));
   all.push_back(Grammar::from_json_schema(schemas()[6], {.flexible_whitespace = true}));
-  for (const char* pattern : {"a{3,500}b?", "(?:ab|a|é)*12", "[^\"]{2,9}\"?", "(?:a|b){90,100}",
-                              "(?:a[^b]*\"|\"a\"?)\"x*"}) {
+  for (const char* pattern :
+       {"a{3,500}b?", "(?:ab|a|é)*12", "[^\"]{2,9}\"?", "(?:a|b){90,100}", "[a-zA-Z0-9]{24}-",
+        "[^\n]{24}\n", "\"[a-zA-Z0-9]{24}-\"", "(?:a[^b]*\"|\"a\"?)\"x*"}) {
     all.push_back(Grammar::from_regex(pattern));
   }
   all.push_back(Grammar::from_ebnf("root ::= \"a\" root \"b\" | \"a\" root \"c\" | \"1\""));
@@ -124,6 +128,21 @@ TEST(Matcher, MasksAreTheDefinition) {
         text += vocabulary->bytes_of(token);
       }
     }
+  }
+}
+
+// Every byte may end each of many terminals, under each of the stacks that the last one made.
+TEST(Matcher, AmbiguityIsBounded) {
+  std::string rules = "root ::= \"a\"";
+  for (int i = 0; i < 300; ++i)
+    rules += fmt::format(" | [a\\u{:04X}] root [a\\u{:04X}]", 256 + i, 600 + i);
+  auto vocabulary = small_vocabulary();
+  auto compiled = compile(Grammar::from_ebnf(rules), vocabulary);
+  Matcher matcher(compiled);
+  for (int step = 0; step < 3; ++step) {
+    auto mask = mask_of(matcher, *vocabulary);
+    ASSERT_TRUE(allowed(mask, kFirstByte + 'a'));
+    matcher.accept(kFirstByte + 'a');
   }
 }
 
