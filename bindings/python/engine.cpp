@@ -66,11 +66,14 @@ class Request {
     AsyncLlm::Cancel cancel = model->generate(
         request, {.event = [self](const TextEvent& event) { self->take(event); },
                   .done = [self](Result<Generation> g) { self->end(std::move(g)); }});
-    std::lock_guard lock(self->mutex_);
-    // The function belongs to the model, which may be gone before this is.
-    self->cancel_ = [model = std::weak_ptr(model), cancel = std::move(cancel)] {
-      if (auto alive = model.lock()) cancel();
-    };
+    {
+      std::lock_guard lock(self->mutex_);
+      // The function belongs to the model, which may be gone before this is.
+      self->cancel_ = [model = std::weak_ptr(model), cancel = std::move(cancel)] {
+        if (auto alive = model.lock()) cancel();
+      };
+    }
+    model.reset();  // perhaps the last: its threads may want the GIL, and the mutex
     return self;
   }
 
@@ -243,6 +246,9 @@ class Engine {
     core_ = std::make_shared<Core>(value_or_raise(std::move(llm)));
   }
 
+  // Not left to the last request: its end is told on a thread that goes with the model.
+  ~Engine() { shutdown(); }
+
   std::shared_ptr<Request> submit(const py::object& prompt, const py::dict& params,
                                   const py::dict& logprobs, uint32_t sample, py::object notify) {
     TextRequest request;
@@ -268,7 +274,11 @@ class Engine {
   }
 
   std::vector<TokenId> encode(const std::string& text) const {
-    return value_or_raise(core_->llm().to_tokens({.text = text})).prompt;
+    auto tokens = [&] {
+      py::gil_scoped_release unlocked;
+      return core_->llm().to_tokens({.text = text});
+    }();
+    return value_or_raise(std::move(tokens)).prompt;
   }
 
   BackendHandle backend() {
@@ -282,7 +292,12 @@ class Engine {
     return {std::shared_ptr<Backend>(raw, std::move(drop)), core_->llm().recommended_sampling()};
   }
 
-  void flush_cache() { core_->model()->flush_cache(); }
+  void flush_cache() {
+    std::shared_ptr<AsyncLlm> model = core_->model();
+    py::gil_scoped_release unlocked;
+    model->flush_cache();
+    model.reset();  // as in Request::start
+  }
   void shutdown() {
     py::gil_scoped_release unlocked;
     core_->shutdown();
@@ -313,7 +328,7 @@ void define_engine(py::module_& module) {
   py::class_<Engine>(module, "Engine")
       .def(py::init<const std::vector<std::string>&>())
       .def("submit", &Engine::submit)
-      .def("encode", &Engine::encode, py::call_guard<py::gil_scoped_release>())
+      .def("encode", &Engine::encode)
       .def("backend", &Engine::backend)
       .def("flush_cache", &Engine::flush_cache)
       .def("shutdown", &Engine::shutdown)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import asyncio
 import atexit
+import threading
 import uuid
 import weakref
 from typing import Any, AsyncIterator, Iterator, Sequence
@@ -89,6 +90,7 @@ class Engine:
     def __init__(self, model_path: str, **options: Any):
         self._native = _native.Engine(_as_arguments({"model_path": model_path, **options}))
         self._programs: _native.Programs | None = None
+        self._programs_lock = threading.Lock()
         _open_engines.add(self)
 
     def generate(
@@ -175,7 +177,9 @@ class Engine:
         if items is None or not label_token_ids:
             raise ValueError("score needs items and label_token_ids")
         items = [items] if isinstance(items, str) else list(items)
-        empty: Any = "" if items and isinstance(items[0], str) else []
+        if not items:
+            return []
+        empty: Any = "" if isinstance(items[0], str) else []
         query = empty if query is None else query
         pairs: list[Any] = []
         for item in items:
@@ -183,7 +187,7 @@ class Engine:
                 raise ValueError("query and items are to be both texts or both token ids")
             first, second = (item, query) if item_first else (query, item)
             pairs.append(first + second if isinstance(item, str) else [*first, *second])
-        given = {"prompt" if isinstance(pairs[0], str) else "input_ids": pairs} if pairs else {}
+        given = {"prompt" if isinstance(pairs[0], str) else "input_ids": pairs}
         results = self.generate(
             **given, sampling_params={"max_new_tokens": 1, "temperature": 0, "ignore_eos": True},
             return_logprob=True, token_ids_logprob=list(label_token_ids))
@@ -209,8 +213,10 @@ class Engine:
 
     def shutdown(self) -> None:
         """Cancels what runs, programs too. The engine takes nothing more."""
-        if self._programs is not None:
-            self._programs.close()
+        with self._programs_lock:
+            programs = self._programs
+        if programs is not None:
+            programs.close()
         self._native.shutdown()
         _open_engines.discard(self)
 
@@ -222,9 +228,10 @@ class Engine:
 
     def programs(self) -> _native.Programs:
         """What banyan.lang runs programs on."""
-        if self._programs is None:
-            self._programs = _native.Programs(self._native.backend())
-        return self._programs
+        with self._programs_lock:
+            if self._programs is None:
+                self._programs = _native.Programs(self._native.backend())
+            return self._programs
 
     def _start(self, notify, prompt, sampling_params, input_ids, return_logprob,
                logprob_start_len, top_logprobs_num, token_ids_logprob, rid, unsupported) -> _Call:
@@ -292,9 +299,10 @@ class Engine:
             while live:
                 for index in list(live):
                     seen[index] = call.requests[index].wait(seen[index])
-                    yield call.indexed(index)
-                    if seen[index] == -1:
+                    result = call.indexed(index)  # may be further than what was waited for
+                    if result["meta_info"]["finish_reason"] is not None:
                         live.remove(index)
+                    yield result
         finally:
             if live:
                 call.cancel()
@@ -308,9 +316,8 @@ class Engine:
                 await changed.wait()
                 changed.clear()
                 for index in list(live):
-                    done = call.requests[index].done()
                     result = call.indexed(index)
-                    if done:
+                    if result["meta_info"]["finish_reason"] is not None:
                         live.remove(index)
                     elif len(result["text"]) == told[index]:
                         continue

@@ -104,7 +104,12 @@ def gen(
     What it may be: `regex`, `json_schema` (text or a dict), `ebnf`, `dtype` (int, float, bool, str)
     or one of `choices`. Further parameters are those of Engine.generate.
     """
-    if choices:
+    if choices is not None:
+        beside = {"regex": regex, "json_schema": json_schema, "dtype": dtype,
+                  "ebnf": more.get("ebnf")}
+        for option, value in beside.items():
+            if value is not None:
+                raise ValueError(f"gen: choices and {option} are both given")
         return select(name, choices, temperature or 0.0, choices_method or token_length_normalized)
     for option, value in {"n": None if n == 1 else n, "logprob_start_len": logprob_start_len,
                           "return_text_in_logprobs": return_text_in_logprobs}.items():
@@ -568,8 +573,9 @@ class Function:
     def run(self, *args: Any, backend: Any = None, stream: bool = False, use_thread: bool = True,
             **kwargs: Any) -> ProgramState:
         """Runs the program and waits for it; with `stream` in a thread of its own, for
-        text_iter(). An exception of the function is raised; what a call of the model came to is
-        told by error() and by whoever reads its variable."""
+        text_iter(), otherwise in the caller's, whatever `use_thread` says. An exception of the
+        function is raised; what a call of the model came to is told by error() and by whoever
+        reads its variable."""
         return self._run(args, kwargs, _backend_or_default(backend), stream, 0)
 
     def run_batch(
@@ -667,5 +673,5 @@ def function(func: Callable[..., Any] | None = None,
     stop, and what follows of the program is matched against them.
     """
     if func is not None:
-        return Function(func)
+        return Function(func, num_api_spec_tokens)
     return lambda f: Function(f, num_api_spec_tokens)

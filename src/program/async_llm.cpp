@@ -157,7 +157,10 @@ AsyncLlm::Cancel AsyncLlm::Impl::start(std::shared_ptr<Job> job) {
     waiting_.push_back(job);
   }
   pump();
-  return [this, job = std::move(job)] { cancel(job); };
+  // The sinks may hold what is returned: it must not hold them.
+  return [this, weak = std::weak_ptr(job)] {
+    if (auto alive = weak.lock()) cancel(alive);
+  };
 }
 
 // Hands on what the engine has room for.

@@ -168,6 +168,7 @@ Backend::Cancel RemoteBackend::generate(GenCall call, PieceSink piece, Done<GenR
                     name(), quote(call.prompt.answer)),
         done);
   }
+  if (call.options.logprobs) piece = nullptr;  // only whole answers tell them
   Result<std::string> body = gen_body(options_.style, call, static_cast<bool>(piece));
   if (!body) return refuse(std::unexpected(body.error()), done);
   auto check = [this, call = std::move(call), done = std::move(done)](Result<GenResult> result) {
@@ -278,7 +279,11 @@ Backend::Cancel RemoteBackend::score(ScoreCall call, Done<ScoreResult> done) {
       if (!answer) return run->done(std::unexpected(answer.error()));
       auto scored = read_scores(api(), *answer);
       if (!scored) return run->done(std::unexpected(scored.error()));
-      for (size_t i = 0; i < std::min(scored->size(), run->result.texts.size()); ++i) {
+      if (scored->size() != run->result.texts.size()) {
+        return run->done(corrupt("{}: {} prompts were scored, not {}", name(), scored->size(),
+                                 run->result.texts.size()));
+      }
+      for (size_t i = 0; i < scored->size(); ++i) {
         ScoredText& text = run->result.texts[i];
         text.unconditional.assign(text.tokens.size(), 0);
         const std::vector<PromptToken>& tokens = (*scored)[i].tokens;
@@ -334,10 +339,7 @@ Result<std::shared_ptr<Backend>> connect_backend(const std::string& url, Connect
   remote.name = url + path_of(remote.style.api);
   if (remote.style.model.empty() && options.api != RemoteApi::kGenerate) {
     boost::asio::io_context io;
-    HttpClient::Headers headers;
-    if (!options.api_key.empty())
-      headers.emplace_back("Authorization", "Bearer " + options.api_key);
-    HttpClient client(io, TRY(parse_server_url(url)), headers);
+    HttpClient client(io, TRY(parse_server_url(url)), TRY(auth_headers(options.api_key)));
     TRY(client.resolve());
     remote.style.model = TRY(ask_server(client, url)).model;
   }

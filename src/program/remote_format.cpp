@@ -242,7 +242,10 @@ Result<std::string> read_gen_event(ServingApi api, const Json& event, GenResult&
   std::string piece;
   if (api == ServingApi::kSglang) {
     std::string whole = text_at(event, "/text");
-    if (whole.starts_with(result.text)) piece = whole.substr(result.text.size());
+    if (!whole.empty() && !whole.starts_with(result.text)) {
+      return corrupt("an event's text does not go on from the one before it");
+    }
+    if (!whole.empty()) piece = whole.substr(result.text.size());
   } else {
     piece = text_at(
         event, api == ServingApi::kCompletions ? "/choices/0/text" : "/choices/0/delta/content");

@@ -58,9 +58,12 @@ void Instance::cancel() {
   {
     std::lock_guard lock(mutex);
     cancelled = true;
+    begin_busy();  // the backend stays until these have been called
     for (const auto& [stream, cancel] : calls) running.push_back(cancel);
   }
   for (const Backend::Cancel& cancel : running) cancel();
+  std::lock_guard lock(mutex);
+  end_busy();
 }
 
 void Instance::end_busy() {

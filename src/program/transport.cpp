@@ -48,14 +48,19 @@ class HttpThread {
 
 }  // namespace
 
-Result<Transport> http_transport(const std::string& url, const std::string& api_key) {
+Result<HttpClient::Headers> auth_headers(const std::string& api_key) {
+  for (char c : api_key) {
+    if (c < ' ' || c > '~') {
+      return invalid_argument("the API key has a character that no header may");
+    }
+  }
   HttpClient::Headers headers;
   if (!api_key.empty()) headers.emplace_back("Authorization", "Bearer " + api_key);
-  for (char c : api_key) {
-    if (c < ' ' || c > '~')
-      return invalid_argument("the API key has a character that no header may");
-  }
-  auto http = std::make_shared<HttpThread>(TRY(parse_server_url(url)), headers);
+  return headers;
+}
+
+Result<Transport> http_transport(const std::string& url, const std::string& api_key) {
+  auto http = std::make_shared<HttpThread>(TRY(parse_server_url(url)), TRY(auth_headers(api_key)));
   TRY(http->start());
   return [http](ClientRequest request, ClientSinks sinks) {
     return http->send(std::move(request), std::move(sinks));

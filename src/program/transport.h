@@ -14,6 +14,9 @@ namespace banyan {
 // function that it returns ends the exchange early.
 using Transport = std::function<Backend::Cancel(ClientRequest request, ClientSinks sinks)>;
 
+// What a server gets with each request; none without a key.
+Result<HttpClient::Headers> auth_headers(const std::string& api_key);
+
 // HTTP, on a thread of its own, which lives as long as the transport.
 Result<Transport> http_transport(const std::string& url, const std::string& api_key);
 

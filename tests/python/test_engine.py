@@ -1,6 +1,7 @@
 """banyan.Engine, by SGLang's results."""
 
 import asyncio
+import gc
 import json
 import math
 import threading
@@ -10,6 +11,7 @@ import pytest
 import banyan
 
 GREEDY = {"temperature": 0, "max_new_tokens": 8}
+LONG = {"temperature": 0, "max_new_tokens": 480, "ignore_eos": True}
 START = "Once upon a time"
 
 
@@ -94,11 +96,26 @@ def test_stream_is_cumulative_and_ends_as_the_whole(engine):
     assert {r["index"] for r in indexed} == {0, 1}
 
 
-def test_a_stream_that_is_left_is_cancelled(engine):
-    for _ in engine.generate(START, {"temperature": 0, "max_new_tokens": 400,
-                                     "ignore_eos": True}, stream=True):
-        break
-    assert engine.generate(START, GREEDY)["text"]
+def watch_calls(engine, monkeypatch):
+    """The calls that the engine starts from here on."""
+    calls, start = [], engine._start
+    monkeypatch.setattr(engine, "_start", lambda *given: calls.append(start(*given)) or calls[-1])
+    return calls
+
+
+def assert_aborted(call):
+    request = call.requests[0]
+    while request.wait(1 << 60) != -1:
+        pass
+    assert request.result(False)["meta_info"]["finish_reason"]["type"] == "abort"
+
+
+def test_a_stream_that_is_left_is_cancelled(engine, monkeypatch):
+    calls = watch_calls(engine, monkeypatch)
+    stream = engine.generate(START, LONG, stream=True)
+    next(stream)
+    stream.close()
+    assert_aborted(calls[0])
 
 
 def test_async(engine):
@@ -115,16 +132,28 @@ def test_async(engine):
     assert pieces[-1]["text"] == engine.generate(START, GREEDY)["text"]
 
 
-def test_a_cancelled_task_raises(engine):
+def test_a_cancelled_task_cancels_its_request(engine, monkeypatch):
+    calls = watch_calls(engine, monkeypatch)
+
     async def cancelled():
-        task = asyncio.create_task(engine.async_generate(
-            START, {"temperature": 0, "max_new_tokens": 480, "ignore_eos": True}))
+        task = asyncio.create_task(engine.async_generate(START, LONG))
         await asyncio.sleep(0.01)
         task.cancel()
         await task
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(cancelled())
+    assert_aborted(calls[0])
+
+
+def test_an_engine_may_go_while_its_requests_stay(model):
+    engine = banyan.Engine(model_path=str(model), max_total_tokens=4096, threads=1)
+    call = engine._start(None, START, LONG, None, False, None, None, None, None, {})
+    native = call.requests[0]
+    call.engine = None
+    del engine, call
+    gc.collect()
+    native.cancel()
 
 
 def test_the_gil_is_free_meanwhile(engine):

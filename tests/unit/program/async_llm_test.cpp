@@ -37,6 +37,21 @@ class AsyncLlmTest : public testing::Test {
   AsyncLlm::Cancel cancel_;
 };
 
+TEST_F(AsyncLlmTest, WhatIsKeptToCancelKeepsNothingAlive) {
+  auto held = std::make_shared<int>(7);
+  std::weak_ptr<int> watched = held;
+  {
+    AsyncLlm model(*llm_);
+    std::promise<void> over;
+    cancel_ = model.generate(
+        request(1), {.event = {}, .done = [held = std::move(held), &over](Result<Generation>) {
+                       over.set_value();
+                     }});
+    over.get_future().wait();
+  }
+  EXPECT_TRUE(watched.expired());
+}
+
 TEST_F(AsyncLlmTest, ManyAtOnceAreWhatEachIsAlone) {
   constexpr int kRequests = 20;
   std::vector<std::string> streamed(kRequests);
