@@ -1,23 +1,18 @@
 """A server for all tests of a session, on the tiny model stories260K with a chat template."""
 
-import json
 import os
 import pathlib
-import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 
 import pytest
 import requests
 
-MODEL = pathlib.Path(__file__).parents[2] / "../shared/models/stories260K"
-CHAT_TEMPLATE = (
-    "{% for m in messages %}{{ m.role | upper }}: {{ m.content }}\n{% endfor %}"
-    "{% if tools %}TOOLS: {{ tools | length }}\n{% endif %}"
-    "{% if add_generation_prompt %}ASSISTANT:{% endif %}"
-)
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
+from stories_model import copy_model  # noqa: E402: its folder is on the path from here on
 
 
 def free_port():
@@ -69,14 +64,7 @@ class Server:
 
 @pytest.fixture(scope="session")
 def model(tmp_path_factory):
-    if not MODEL.exists():
-        pytest.skip(f"{MODEL} is not there")
-    folder = tmp_path_factory.mktemp("model") / "stories260K"
-    shutil.copytree(MODEL, folder)
-    config = json.loads((folder / "tokenizer_config.json").read_text())
-    config["chat_template"] = CHAT_TEMPLATE
-    (folder / "tokenizer_config.json").write_text(json.dumps(config))
-    return folder
+    return copy_model(tmp_path_factory.mktemp("model") / "stories260K")
 
 
 @pytest.fixture(scope="session")
