@@ -1,6 +1,7 @@
 """Text to tokens: the chat template, the tokenizer's training, and documents with their weights."""
 
 import json
+import random
 from pathlib import Path
 
 import corpus
@@ -97,8 +98,6 @@ class Encoder:
         return weights
 
     def document(self, seed, index, makers):
-        import random
-
         rng = random.Random(f"plain/{seed}/{index}")
         if rng.random() < 0.04:
             ids = self.ids(START + stories.plain_text(rng) + END)
