@@ -6,13 +6,16 @@
 #include <array>
 #include <charconv>
 #include <cstdio>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
+#include "base/space.h"
 #include "cli/options.h"
 #include "cli/terminal.h"
 #include "llm/chat_prompt.h"
+#include "llm/tool_declarations.h"
 #include "text/tokenizer.h"
 
 namespace banyan::cli {
@@ -67,47 +70,43 @@ std::string_view take_word(std::string_view& text) {
   return word;
 }
 
-std::string_view trim(std::string_view text) {
-  size_t first = std::min(text.find_first_not_of(" \t\r\n"), text.size());
-  return text.substr(first);
-}
-
 void say(std::string_view text) {
   fmt::print(stderr, "{}{}{}\n", dim(), text, undim());
 }
 
 // The reply as the conversation keeps it, its calls apart from its text.
-Json assistant_message(MessageDelta delta, size_t turn) {
-  Json message = {{"role", "assistant"}, {"content", std::move(delta.content)}};
-  for (const ToolCallDelta& part : delta.calls) {
-    Json& calls = message["tool_calls"];
-    if (part.index >= calls.size()) {
-      calls.push_back({{"id", fmt::format("call_{}_{}", turn, part.index)},
-                       {"type", "function"},
-                       {"function", {{"name", ""}, {"arguments", ""}}}});
-    }
-    Json& function = calls[part.index]["function"];
-    function["name"] = function["name"].get<std::string>() + part.name;
-    function["arguments"] = function["arguments"].get<std::string>() + part.arguments;
+Json assistant_message(MessageDelta reply, size_t turn) {
+  Json message = {{"role", "assistant"}, {"content", std::move(reply.content)}};
+  for (ToolCallDelta& call : reply.calls) {
+    message["tool_calls"].push_back(
+        {{"id", fmt::format("call_{}_{}", turn, call.index)},
+         {"type", "function"},
+         {"function", {{"name", std::move(call.name)}, {"arguments", std::move(call.arguments)}}}});
   }
   return message;
 }
 
 }  // namespace
 
-Result<Json> read_tool_list(const std::string& text_or_file) {
-  bool in_place = trim(text_or_file).starts_with('[');
-  std::string text = in_place ? text_or_file : TRY(read_file(text_or_file));
-  Json tools = TRY(parse_json(text, in_place ? "the list of tools" : text_or_file));
-  if (!tools.is_array() || tools.empty()) {
-    return invalid_argument("{} is not a list of tools", in_place ? "this" : text_or_file);
-  }
+Result<ChatTools> read_chat_tools(const std::string& text_or_file) {
+  bool in_place = trim_space(text_or_file).starts_with('[');
+  std::string name = in_place ? "the list of tools" : text_or_file;
+  ChatTools tools{.json = TRY(parse_json(in_place ? text_or_file : TRY(read_file(name)), name))};
+  Result<std::vector<Tool>> declared = read_tool_declarations(tools.json);
+  if (!declared) return invalid_argument("{}{}", name, declared.error().message);
+  tools.declared = *std::move(declared);
+  if (tools.declared.empty()) return invalid_argument("{} has no tool in it", name);
   return tools;
 }
 
 Chat::Chat(Llm& llm, ChatSettings settings) : llm_(llm), settings_(std::move(settings)) {
   std::string form = llm.tokenizer()->chat_template().value_or("");
   syntax_ = find_chat_syntax("auto", "auto", form).value();  // "auto" is always a name
+}
+
+Status Chat::check_tools() const {
+  if (settings_.tools.declared.empty() || syntax_.tool_calls != nullptr) return {};
+  return unsupported("this model's chat template has no calls of tools that are known here");
 }
 
 Chat::Next Chat::command(std::string_view line) {
@@ -149,7 +148,7 @@ Result<TextRequest> Chat::request_with(const Json& message) const {
     return request;
   }
   ChatPrompt prompt{.messages = Json::array(),
-                    .tools = settings_.tools,
+                    .tools = settings_.tools.json,
                     .documents = nullptr,
                     .variables = settings_.variables};
   if (!settings_.system.empty()) {
@@ -159,6 +158,7 @@ Result<TextRequest> Chat::request_with(const Json& message) const {
   prompt.messages.push_back(message);
   request.text = TRY(render_chat(llm_, std::move(prompt)));
   request.ids = TRY(tokenizer.encode(request.text, {.add_special_tokens = false}));
+  request.skip_special_tokens = settings_.tools.declared.empty() || !syntax_.has_special_marks();
   // A model that has begun to think follows the grammar once it has ended.
   bool thinks = syntax_.reasoning != nullptr &&
                 reasoning_start(*syntax_.reasoning, request.text) == ReasoningStart::kInside;
@@ -214,19 +214,13 @@ Status Chat::answer(const Json& message) {
 
 // Without tools the text is kept as it is: the template knows best what to do with its marks.
 void Chat::take_reply(const std::string& prompt, const std::string& text) {
-  if (settings_.tools.is_null() || syntax_.tool_calls == nullptr) {
+  if (settings_.tools.declared.empty()) {
     messages_.push_back({{"role", "assistant"}, {"content", text}});
     return;
   }
-  MessageParserOptions options{.syntax = syntax_, .tools = {}};
-  if (syntax_.reasoning != nullptr) {
-    options.start = reasoning_start(*syntax_.reasoning, prompt);
-  }
-  MessageParser parser(options);
-  MessageDelta delta;
-  parser.push(text, delta);
-  parser.finish(delta);
-  messages_.push_back(assistant_message(std::move(delta), messages_.size()));
+  MessageParserOptions options{.syntax = syntax_, .tools = settings_.tools.declared};
+  if (syntax_.reasoning != nullptr) options.start = reasoning_start(*syntax_.reasoning, prompt);
+  messages_.push_back(assistant_message(parse_message(options, text), messages_.size()));
   if (!messages_.back().contains("tool_calls")) return;
   for (const Json& call : messages_.back()["tool_calls"]) pending_.push_back(call);
   ask_for_result();
@@ -315,16 +309,18 @@ Status Chat::set_json(std::string_view schema) {
 
 Status Chat::set_tools(std::string_view source) {
   if (source == "off") {
-    settings_.tools = nullptr;
+    settings_.tools = {};
     say("The model has no tools.");
     return {};
   }
   if (source.empty()) return invalid_argument("/tools needs a file, or `off`");
-  if (syntax_.tool_calls == nullptr) {
-    return unsupported("this model's chat template has no calls of tools that are known here");
+  ChatTools before = std::exchange(settings_.tools, TRY(read_chat_tools(std::string(source))));
+  if (Status known = check_tools(); !known) {
+    settings_.tools = std::move(before);
+    return known;
   }
-  settings_.tools = TRY(read_tool_list(std::string(source)));
-  say(fmt::format("The model may call {} tools.", settings_.tools.size()));
+  size_t count = settings_.tools.declared.size();
+  say(fmt::format("The model may call {} tool{}.", count, count == 1 ? "" : "s"));
   return {};
 }
 
@@ -351,7 +347,7 @@ void Chat::show() const {
   if (llm_.has_chat_template()) {
     text +=
         fmt::format("{:<20}{}\n", "system", settings_.system.empty() ? "(none)" : settings_.system);
-    text += fmt::format("{:<20}{}\n", "tools", settings_.tools.size());
+    text += fmt::format("{:<20}{}\n", "tools", settings_.tools.declared.size());
     text += fmt::format("{:<20}{}\n", "messages", messages_.size());
   }
   text += fmt::format("{:<20}{} of {} tokens\n", "context", used_tokens_, context_tokens());

@@ -17,6 +17,15 @@
 
 namespace banyan::cli {
 
+// Tools that the model may call.
+struct ChatTools {
+  Json json;  // as the template gets them; null: none
+  std::vector<Tool> declared = {};
+};
+
+// As OpenAI's clients declare them, one at least: JSON in place or in a file.
+Result<ChatTools> read_chat_tools(const std::string& text_or_file);
+
 struct ChatSettings {
   SamplingParams sampling;
   std::optional<uint64_t> seed;           // drawn anew for each reply if not given
@@ -26,12 +35,9 @@ struct ChatSettings {
   bool ignore_eos = false;
   std::optional<GrammarSource> grammar;  // that replies follow
   std::string system;                    // system message; empty: none
-  Json tools;                            // that the model may call: a list, or null
-  Json variables = Json::object();       // for the chat template
+  ChatTools tools = {};
+  Json variables = Json::object();  // for the chat template
 };
-
-// Tools as OpenAI's clients declare them: JSON in place or in a file.
-Result<Json> read_tool_list(const std::string& text_or_file);
 
 // A model without a chat template continues a text: every message is a line added to it, and what
 // the model says follows.
@@ -41,6 +47,9 @@ class Chat {
 
   // `llm` has a tokenizer.
   Chat(Llm& llm, ChatSettings settings);
+
+  // kUnsupported if there are tools, and nobody knows how the model calls them.
+  Status check_tools() const;
 
   // A /command.
   Next command(std::string_view line);

@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/quote.h"
+#include "base/space.h"
 #include "cli/progress.h"
 
 namespace banyan::cli {
@@ -24,14 +25,6 @@ constexpr size_t kInputBytesMax = 256 << 20;
 
 const std::vector<std::string> kLogLevels = {"trace", "debug",    "info", "warn",
                                              "error", "critical", "off"};
-
-std::string_view trim_left(std::string_view text) {
-  return text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
-}
-
-std::string_view trim(std::string_view text) {
-  return trim_left(text.substr(0, text.find_last_not_of(" \t\r\n") + 1));
-}
 
 }  // namespace
 
@@ -172,9 +165,9 @@ uint64_t random_seed() {
 
 Result<std::vector<int32_t>> parse_numbers(std::string_view text, std::string_view option) {
   std::vector<int32_t> numbers;
-  std::string_view rest = trim(text);
+  std::string_view rest = trim_space(text);
   if (rest.size() >= 2 && rest.starts_with('[') && rest.ends_with(']')) {
-    rest = trim(rest.substr(1, rest.size() - 2));
+    rest = trim_space(rest.substr(1, rest.size() - 2));
   }
   while (!rest.empty()) {
     std::string_view word = rest.substr(0, rest.find_first_of(", \t\r\n"));
@@ -185,8 +178,8 @@ Result<std::vector<int32_t>> parse_numbers(std::string_view text, std::string_vi
                               option, quote(word), std::numeric_limits<int32_t>::max());
     }
     numbers.push_back(number);
-    rest = trim_left(rest.substr(word.size()));
-    if (rest.starts_with(',')) rest = trim_left(rest.substr(1));
+    rest = trim_space(rest.substr(word.size()));
+    if (rest.starts_with(',')) rest = trim_space(rest.substr(1));
   }
   if (numbers.empty()) return invalid_argument("{} is empty; give a list as 1,2,3", option);
   return numbers;
@@ -285,7 +278,7 @@ Result<std::optional<GrammarSource>> grammar_source(const GrammarOptions& o) {
   if (given.empty()) return std::nullopt;
   GrammarSource source{
       .kind = kind, .json = {.strict = !o.relaxed, .flexible_whitespace = o.flexible_whitespace}};
-  bool in_place = o.json_schema && trim(*o.json_schema).starts_with('{');
+  bool in_place = o.json_schema && trim_space(*o.json_schema).starts_with('{');
   in_place |= o.ebnf && o.ebnf->find("::=") != std::string::npos;
   if (o.regex) source.text = *o.regex;
   if (o.json_schema) source.text = in_place ? *o.json_schema : TRY(read_named(*o.json_schema));

@@ -37,7 +37,7 @@ Result<ChatSettings> make_settings(const RunOptions& o, const SamplingParams& re
                         .max_new_tokens = o.max_new_tokens,
                         .grammar = TRY(grammar_source(o.grammar)),
                         .system = o.system};
-  if (!o.tools.empty()) settings.tools = TRY(read_tool_list(o.tools));
+  if (!o.tools.empty()) settings.tools = TRY(read_chat_tools(o.tools));
   if (!o.template_variables.empty()) {
     settings.variables = TRY(parse_json(o.template_variables, "--chat-template-kwargs"));
   }
@@ -142,6 +142,7 @@ Result<int> run(const RunOptions& o) {
         o.config.model_path);
   }
   Chat chat(*llm, TRY(make_settings(o, llm->recommended_sampling())));
+  TRY(chat.check_tools());
   bool interactive = stdin_is_terminal() && stderr_is_terminal();
   InterruptScope interrupt(interactive ? InterruptScope::Second::kRaisesFlag
                                        : InterruptScope::Second::kEndsProgram);

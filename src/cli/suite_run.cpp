@@ -8,6 +8,7 @@
 #include "llm/chat_prompt.h"
 #include "llm/message_parser.h"
 #include "llm/text_stream.h"
+#include "llm/tool_declarations.h"
 #include "text/tokenizer.h"
 
 namespace banyan::cli {
@@ -25,35 +26,18 @@ Result<std::string> render(const Llm& llm, const SuiteCase& asked) {
   return render_chat(llm, std::move(prompt));
 }
 
-std::vector<Tool> tools_of(const Json& declared) {
-  std::vector<Tool> tools;
-  for (const Json& tool : declared) {
-    const Json& function = tool.contains("function") ? tool["function"] : tool;
-    if (!function.is_object() || !function.contains("name")) continue;
-    tools.push_back({.name = function.value("name", ""),
-                     .parameters = function.value("parameters", Json::object())});
-  }
-  return tools;
-}
-
-SuiteReply read_reply(const ChatSyntax& syntax, const SuiteCase& asked, const std::string& prompt,
-                      const std::string& text) {
-  MessageParserOptions options{.syntax = syntax, .tools = tools_of(asked.tools)};
+Result<SuiteReply> read_reply(const ChatSyntax& syntax, const SuiteCase& asked,
+                              const std::string& prompt, const std::string& text) {
+  MessageParserOptions options{.syntax = syntax, .tools = {}};
+  if (!asked.tools.is_null()) options.tools = TRY(read_tool_declarations(asked.tools));
   if (syntax.reasoning != nullptr) options.start = reasoning_start(*syntax.reasoning, prompt);
-  MessageParser parser(options);
-  MessageDelta delta;
-  parser.push(text, delta);
-  parser.finish(delta);
-  SuiteReply reply{.content = std::move(delta.content), .call = nullptr};
-  std::string name, arguments;
-  for (const ToolCallDelta& call : delta.calls) {
-    if (call.index > 0) break;
-    name += call.name;
-    arguments += call.arguments;
-  }
-  if (delta.calls.empty()) return reply;
-  Result<Json> parsed = parse_json(arguments, "the arguments");
-  reply.call = {{"name", name}, {"arguments", parsed ? *std::move(parsed) : Json(arguments)}};
+  MessageDelta message = parse_message(options, text);
+  SuiteReply reply{.content = std::move(message.content), .call = nullptr};
+  if (message.calls.empty()) return reply;
+  const ToolCallDelta& call = message.calls[0];
+  Result<Json> arguments = parse_json(call.arguments, "the arguments");
+  reply.call = {{"name", call.name},
+                {"arguments", arguments ? *std::move(arguments) : Json(call.arguments)}};
   return reply;
 }
 
@@ -79,40 +63,44 @@ class SuiteRun {
     std::string prompt = TRY(render(llm_, cases_[index]));
     TextRequest request{.text = prompt, .add_special_tokens = false};
     request.max_new_tokens = max_tokens_;
+    request.skip_special_tokens = !syntax_.has_special_marks();
     if (constrained_)
       request.grammar =
           GrammarSource{.kind = GrammarSource::Kind::kJsonSchema, .text = cases_[index].schema};
     GenerateRequest tokens = TRY(llm_.to_tokens(request));
     auto asked = std::make_shared<AskedCase>(
-        AskedCase{TextStream(llm_.tokenizer(), tokens.prompt, {}), "", {}});
+        AskedCase{TextStream(llm_.tokenizer(), tokens.prompt,
+                             {.stop = {}, .skip_special_tokens = request.skip_special_tokens}),
+                  "",
+                  {}});
     auto take = [this, index, asked, prompt](const TokenEvent& event) {
       if (event.has_token) asked->tokens.push_back(event.token);
       asked->text += asked->stream.take(event).text;
-      if (event.finish != FinishReason::kNone) settle(index, prompt, *asked);
+      if (event.finish != FinishReason::kNone) finish(index, prompt, *asked);
     };
     TRY(llm_.engine().submit(std::move(tokens), take));
     return {};
   }
 
-  void settle(size_t index, const std::string& prompt, AskedCase& asked) {
+  void finish(size_t index, const std::string& prompt, AskedCase& asked) {
     ++done_;
+    Status settled = settle(cases_[index], prompt, asked, answers_[index]);
+    if (!settled) status_ = std::move(settled);
+  }
+
+  Status settle(const SuiteCase& question, const std::string& prompt, AskedCase& asked,
+                SuiteAnswer& answer) {
     if (asked.stream.finish() == FinishReason::kError) {
-      status_ = std::unexpected(asked.stream.error());
-      return;
+      return std::unexpected(asked.stream.error());
     }
-    const SuiteCase& question = cases_[index];
-    SuiteAnswer& answer = answers_[index];
     answer.tokens = std::move(asked.tokens);
-    answer.reply = read_reply(syntax_, question, prompt, asked.text);
+    answer.reply = TRY(read_reply(syntax_, question, prompt, asked.text));
     answer.right = is_right(question, answer.reply);
-    if (question.schema.empty()) return;
-    Result<Grammar> grammar =
-        Grammar::from_json_schema(question.schema, {.flexible_whitespace = true});
-    if (!grammar) {
-      status_ = std::unexpected(grammar.error());
-      return;
-    }
-    answer.valid = grammar->matches(answer.reply.content);
+    if (question.schema.empty()) return {};
+    Grammar grammar =
+        TRY(Grammar::from_json_schema(question.schema, {.flexible_whitespace = true}));
+    answer.valid = grammar.matches(answer.reply.content);
+    return {};
   }
 
   Llm& llm_;

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "base/space.h"
 #include "client/answers.h"
 
 namespace banyan {
@@ -114,7 +115,6 @@ Result<Questions> read_array(const EvalTask& task, std::string_view text, const 
 
 Result<Questions> read_questions(const EvalTask& task, std::string_view text,
                                  const std::string& name) {
-  constexpr std::string_view kSpace = " \t\r\n";
   size_t first = std::min(text.find_first_not_of(kSpace), text.size());
   if (text.substr(first).starts_with('[')) return read_array(task, text, name);
   Questions questions;

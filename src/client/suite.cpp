@@ -5,20 +5,14 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "base/space.h"
 #include "client/answers.h"
 
 namespace banyan {
 namespace {
 
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r\n";
-  size_t first = text.find_first_not_of(kSpace);
-  if (first == text.npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpace) + 1 - first);
-}
-
 bool same_text(const SuiteCase& asked, const SuiteReply& reply) {
-  return asked.answer.is_string() && trimmed(reply.content) == asked.answer.get<std::string>();
+  return asked.answer.is_string() && trim_space(reply.content) == asked.answer.get<std::string>();
 }
 
 bool same_number(const SuiteCase& asked, const SuiteReply& reply) {
@@ -88,7 +82,7 @@ Result<std::vector<SuiteCase>> read_suite(std::string_view text, const std::stri
   int64_t number = 0;
   for (size_t begin = 0; begin < text.size();) {
     size_t end = std::min(text.find('\n', begin), text.size());
-    std::string_view line = trimmed(text.substr(begin, end - begin));
+    std::string_view line = trim_space(text.substr(begin, end - begin));
     begin = end + 1;
     std::string where = fmt::format("{}:{}", name, ++number);
     if (line.empty()) continue;

@@ -8,15 +8,9 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "base/space.h"
 
 namespace banyan {
-
-constexpr std::string_view kSpace = " \t\r\n";
-
-inline std::string_view trim_space(std::string_view text) {
-  size_t begin = std::min(text.find_first_not_of(kSpace), text.size());
-  return text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin);
-}
 
 struct FoundMark {
   size_t at = std::string_view::npos;

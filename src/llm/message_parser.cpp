@@ -1,5 +1,7 @@
 #include "llm/message_parser.h"
 
+#include <utility>
+
 #include "base/error.h"
 
 namespace banyan {
@@ -10,13 +12,19 @@ Result<ChatSyntax> find_chat_syntax(std::string_view tool_calls, std::string_vie
                     .reasoning = TRY(find_reasoning_format(reasoning, chat_template))};
 }
 
+bool ChatSyntax::is_harmony() const {
+  return (tool_calls != nullptr && tool_calls->style == ToolCallFormat::Style::kHarmony) ||
+         (reasoning != nullptr && reasoning->begin.empty());
+}
+
+bool ChatSyntax::has_special_marks() const {
+  return is_harmony() || (tool_calls != nullptr && tool_calls->special);
+}
+
 MessageParser::MessageParser(const MessageParserOptions& options)
     : keep_reasoning_(options.keep_reasoning) {
   const ChatSyntax& syntax = options.syntax;
-  bool harmony = (syntax.tool_calls != nullptr &&
-                  syntax.tool_calls->style == ToolCallFormat::Style::kHarmony) ||
-                 (syntax.reasoning != nullptr && syntax.reasoning->begin.empty());
-  if (harmony) {
+  if (syntax.is_harmony()) {
     harmony_.emplace();
     return;
   }
@@ -66,6 +74,21 @@ size_t MessageParser::calls() const {
 std::optional<bool> MessageParser::in_reasoning() const {
   if (harmony_) return harmony_->in_reasoning();
   return reasoning_ ? reasoning_->inside() : false;
+}
+
+MessageDelta parse_message(const MessageParserOptions& options, std::string_view text) {
+  constexpr size_t kPieceBytes = 4096;  // parsers hold a piece, and take time by how much they hold
+  MessageParser parser(options);
+  MessageDelta message;
+  for (size_t begin = 0; begin < text.size(); begin += kPieceBytes) {
+    MessageDelta delta;
+    parser.push(text.substr(begin, kPieceBytes), delta);
+    message.add(std::move(delta));
+  }
+  MessageDelta delta;
+  parser.finish(delta);
+  message.add(std::move(delta));
+  return message;
 }
 
 }  // namespace banyan

@@ -20,6 +20,11 @@ namespace banyan {
 struct ChatSyntax {
   const ToolCallFormat* tool_calls = nullptr;
   const ReasoningFormat* reasoning = nullptr;
+
+  // Harmony is messages rather than marks.
+  bool is_harmony() const;
+  // Whether the marks are special tokens, which the text then has to have in it.
+  bool has_special_marks() const;
 };
 // By names of formats, or "auto" and "none".
 Result<ChatSyntax> find_chat_syntax(std::string_view tool_calls, std::string_view reasoning,
@@ -56,5 +61,8 @@ class MessageParser {
   bool keep_reasoning_ = false;
   std::optional<ToolCallParser> tool_calls_;
 };
+
+// The message that a whole output is.
+MessageDelta parse_message(const MessageParserOptions& options, std::string_view text);
 
 }  // namespace banyan

@@ -355,10 +355,8 @@ std::expected<void, RequestError> set_syntax(const ChatSyntax& model, std::strin
   request.text.grammar = *std::move(grammar);
   if (tools.may_call() && request.grammar_field.empty()) request.grammar_field = "tools";
 
-  bool harmony = syntax.reasoning != nullptr && syntax.reasoning->begin.empty();
   if (!tools.may_call()) syntax.tool_calls = nullptr;
-  bool marks_are_special = harmony || (syntax.tool_calls != nullptr && syntax.tool_calls->special);
-  if (marks_are_special) request.text.skip_special_tokens = false;
+  if (syntax.has_special_marks()) request.text.skip_special_tokens = false;
   options.parser = {.syntax = syntax,
                     .start = start,
                     .tools = tools.tools,

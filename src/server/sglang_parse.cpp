@@ -1,7 +1,10 @@
 // Text that some model wrote, taken apart as a chat's answer would be.
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "base/error.h"
+#include "base/quote.h"
 #include "llm/message_parser.h"
 #include "server/json_endpoint.h"
 #include "server/sampling_fields.h"
@@ -22,30 +25,17 @@ std::string_view read_text(RequestFields& fields) {
 template <class Format, class Find>
 Parsed<const Format*> choose(const char* name, const std::string& value, const Format* own,
                              Find find) {
+  bool named = !value.empty() && value != "auto";
   const Format* format = own;
-  if (!value.empty() && value != "auto") {
+  if (named) {
     Result<const Format*> found = find(value, {});
     if (!found) return std::unexpected(RequestError(found.error(), name));
     format = *found;
   }
   if (format != nullptr) return format;
-  std::string message = std::string(name) + " must name a format: the model's template shows none";
-  return std::unexpected(RequestError({ErrorCode::kInvalidArgument, std::move(message)}, name));
-}
-
-MessageDelta parse(const MessageParserOptions& options, std::string_view text) {
-  constexpr size_t kPieceBytes = 4096;  // parsers hold a piece, and take time by how much they hold
-  MessageParser parser(options);
-  MessageDelta message;
-  for (size_t begin = 0; begin < text.size(); begin += kPieceBytes) {
-    MessageDelta delta;
-    parser.push(text.substr(begin, kPieceBytes), delta);
-    message.add(std::move(delta));
-  }
-  MessageDelta delta;
-  parser.finish(delta);
-  message.add(std::move(delta));
-  return message;
+  std::string why = named ? fmt::format(" is {}, it must name a format", quote(value))
+                          : " must name a format: the model's template shows none";
+  return std::unexpected(RequestError({ErrorCode::kInvalidArgument, name + why}, name));
 }
 
 }  // namespace
@@ -58,7 +48,8 @@ Parsed<Json> parse_function_call(const RequestContext& context, const Json& body
   TRY(fields.finish());
   const ToolCallFormat* format =
       TRY(choose("tool_call_parser", name, context.syntax.tool_calls, find_tool_call_format));
-  MessageDelta message = parse({.syntax = {.tool_calls = format}, .tools = std::move(tools)}, text);
+  MessageDelta message =
+      parse_message({.syntax = {.tool_calls = format}, .tools = std::move(tools)}, text);
   Json calls = Json::array();
   for (ToolCallDelta& call : message.calls) {
     calls.push_back({{"tool_index", call.index},
@@ -75,7 +66,7 @@ Parsed<Json> separate_reasoning(const RequestContext& context, const Json& body)
   TRY(fields.finish());
   const ReasoningFormat* format =
       TRY(choose("reasoning_parser", name, context.syntax.reasoning, find_reasoning_format));
-  MessageDelta message = parse(
+  MessageDelta message = parse_message(
       {.syntax = {.reasoning = format}, .start = reasoning_start(*format, {}), .tools = {}}, text);
   return Json{{"reasoning_text", std::move(message.reasoning)},
               {"text", std::move(message.content)}};

@@ -8,51 +8,10 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "llm/structural.h"
+#include "llm/tool_declarations.h"
 
 namespace banyan {
 namespace {
-
-constexpr size_t kToolsMax = 1024;
-constexpr size_t kToolNameBytesMax = 128;
-constexpr std::string_view kNameCharacters =
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:/";
-
-// {"type": "function", "function": {"name", "parameters", "strict", ...}}
-Result<Tool> read_tool(const Json& entry, const std::string& place) {
-  if (!entry.is_object() || entry.value("type", Json("function")) != "function" ||
-      !entry.contains("function") || !entry["function"].is_object()) {
-    return invalid_argument(
-        R"({} must be {{"type": "function", "function": {{"name": ..., "parameters": ...}}}})",
-        place);
-  }
-  const Json& function = entry["function"];
-  Tool tool{.name = {}, .parameters = {{"type", "object"}}};
-  auto name = function.find("name");
-  if (name == function.end() || !name->is_string()) {
-    return invalid_argument("{}.function.name must be a string", place);
-  }
-  tool.name = *name;
-  if (tool.name.empty() || tool.name.size() > kToolNameBytesMax ||
-      tool.name.find_first_not_of(kNameCharacters) != std::string::npos) {
-    return invalid_argument("{}.function.name: {} is not 1 to {} letters, digits or _ - . : /",
-                            place, quote(tool.name), kToolNameBytesMax);
-  }
-  auto parameters = function.find("parameters");
-  if (parameters != function.end() && !parameters->is_null()) {
-    if (!parameters->is_object()) {
-      return invalid_argument("{}.function.parameters must be a JSON schema, an object", place);
-    }
-    if (!parameters->empty()) tool.parameters = *parameters;
-  }
-  auto strict = function.find("strict");
-  if (strict != function.end() && !strict->is_null()) {
-    if (!strict->is_boolean()) {
-      return invalid_argument("{}.function.strict must be true or false", place);
-    }
-    tool.strict = strict->get<bool>();
-  }
-  return tool;
-}
 
 bool has_tool(const std::vector<Tool>& tools, const Json& name) {
   return std::ranges::any_of(tools, [&](const Tool& tool) { return name == tool.name; });
@@ -92,26 +51,12 @@ void read_choice(RequestFields& fields, ToolRequest& request) {
 
 // The list, checked; what is wrong is remembered by `fields`.
 std::vector<Tool> read_tool_list(RequestFields& fields) {
-  std::vector<Tool> tools;
   const Json* list = fields.find("tools");
-  if (list == nullptr) return tools;
-  if (!list->is_array() || list->size() > kToolsMax) {
-    fields.fail("tools", fmt::format(" is {}, it must be a list of at most {} tools", show(*list),
-                                     kToolsMax));
-    return tools;
-  }
-  for (size_t i = 0; i < list->size(); ++i) {
-    Result<Tool> tool = read_tool((*list)[i], fmt::format("[{}]", i));
-    if (tool && has_tool(tools, tool->name)) {
-      tool = invalid_argument("[{}].function.name: {} comes twice", i, quote(tool->name));
-    }
-    if (!tool) {
-      fields.fail("tools", tool.error().message);
-      return {};
-    }
-    tools.push_back(*std::move(tool));
-  }
-  return tools;
+  if (list == nullptr) return {};
+  Result<std::vector<Tool>> read = read_tool_declarations(*list);
+  if (read) return *std::move(read);
+  fields.fail("tools", read.error().message);
+  return {};
 }
 
 ToolRequest read_tools(RequestFields& fields) {

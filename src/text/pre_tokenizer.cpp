@@ -14,8 +14,8 @@
 namespace banyan {
 namespace {
 
-using Step = PreTokenizer::Step;
-using Steps = std::vector<Step>;
+using SplitStep = PreTokenizer::Step;
+using Steps = std::vector<SplitStep>;
 
 Result<SplitBehavior> behavior_of(const JsonFields& fields) {
   constexpr std::pair<std::string_view, SplitBehavior> kNames[] = {
@@ -65,7 +65,7 @@ void cut(const Piece& piece, SplitBehavior behavior, PieceScratch& scratch) {
 
 // Cuts at characters that `matches` accepts, each a match of its own.
 template <class Matches>
-Step character_step(SplitBehavior behavior, Matches matches) {
+SplitStep character_step(SplitBehavior behavior, Matches matches) {
   return [=](const Piece& piece, PieceScratch& scratch) -> Status {
     scratch.spans.clear();
     uint32_t gap = 0, at = 0;
@@ -85,7 +85,7 @@ Step character_step(SplitBehavior behavior, Matches matches) {
   };
 }
 
-Step splitter_step(Splitter splitter, SplitBehavior behavior, bool invert) {
+SplitStep splitter_step(Splitter splitter, SplitBehavior behavior, bool invert) {
   return [=](const Piece& piece, PieceScratch& scratch) -> Status {
     scratch.spans.clear();
     splitter(piece.text, scratch.spans);
@@ -97,7 +97,7 @@ Step splitter_step(Splitter splitter, SplitBehavior behavior, bool invert) {
   };
 }
 
-Step regex_step(Pattern regex, SplitBehavior behavior, bool invert) {
+SplitStep regex_step(Pattern regex, SplitBehavior behavior, bool invert) {
   return [=, regex = std::move(regex)](const Piece& piece, PieceScratch& scratch) -> Status {
     scratch.spans.clear();
     TRY(regex.split(piece.text, scratch.regex, scratch.spans));
@@ -109,7 +109,7 @@ Step regex_step(Pattern regex, SplitBehavior behavior, bool invert) {
   };
 }
 
-Step string_step(std::string pattern, SplitBehavior behavior, bool invert) {
+SplitStep string_step(std::string pattern, SplitBehavior behavior, bool invert) {
   return [=](const Piece& piece, PieceScratch& scratch) -> Status {
     scratch.spans.clear();
     auto add = [&](size_t begin, size_t end, bool matched) {
@@ -130,12 +130,12 @@ Step string_step(std::string pattern, SplitBehavior behavior, bool invert) {
   };
 }
 
-Result<Step> pattern_step(std::string_view pattern, SplitBehavior behavior, bool invert) {
+Result<SplitStep> pattern_step(std::string_view pattern, SplitBehavior behavior, bool invert) {
   if (Splitter splitter = find_splitter(pattern)) return splitter_step(splitter, behavior, invert);
   return regex_step(TRY(Pattern::compile(pattern)), behavior, invert);
 }
 
-Step byte_alphabet_step() {
+SplitStep byte_alphabet_step() {
   return [](const Piece& piece, PieceScratch& scratch) -> Status {
     std::string& spelled = scratch.texts.emplace_back();
     byte_level::append_spelled(spelled, piece.text);
@@ -144,7 +144,7 @@ Step byte_alphabet_step() {
   };
 }
 
-Step prefix_space_step() {
+SplitStep prefix_space_step() {
   return [](const Piece& piece, PieceScratch& scratch) -> Status {
     if (piece.text.starts_with(' ')) {
       scratch.next.push_back(piece);
@@ -186,7 +186,7 @@ Status add_split(const JsonFields& fields, Steps& steps) {
 
 enum class PrependScheme { kFirst, kAlways, kNever };
 
-Step metaspace_step(std::string replacement, PrependScheme scheme) {
+SplitStep metaspace_step(std::string replacement, PrependScheme scheme) {
   return [=](const Piece& piece, PieceScratch& scratch) -> Status {
     std::string text;
     for (char c : piece.text) {
