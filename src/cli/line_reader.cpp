@@ -5,11 +5,13 @@
 #include <unistd.h>
 #include <utf8proc.h>
 
+#include <cerrno>
 #include <clocale>
 #include <cstdio>
 #include <cstdlib>
 #include <cwchar>
 #include <string_view>
+#include <utility>
 
 #include "base/check.h"
 #include "cli/terminal.h"
@@ -142,14 +144,26 @@ LineReader::LineReader(bool interactive) {
 LineReader::~LineReader() = default;
 
 LineRead LineReader::read(const std::string& prompt) {
-  if (editor_ != nullptr) return editor_->read(prompt);
-  std::string line;
-  int c = 0;
-  while ((c = std::getc(stdin)) != EOF && c != '\n') line += static_cast<char>(c);
-  if (c == EOF && InterruptScope::raised()) {
-    return {.kind = LineRead::Kind::kInterrupted, .text = std::move(line)};
+  return editor_ != nullptr ? editor_->read(prompt) : read_unprompted();
+}
+
+LineRead LineReader::read_unprompted() {
+  size_t end = unread_.find('\n');
+  while (end == std::string::npos) {
+    if (InterruptScope::wait_for_input(STDIN_FILENO) == InterruptScope::Wait::kInterrupted) {
+      return {.kind = LineRead::Kind::kInterrupted, .text = std::exchange(unread_, {})};
+    }
+    char bytes[4096];
+    ssize_t count = ::read(STDIN_FILENO, bytes, sizeof bytes);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) break;
+    size_t before = unread_.size();
+    unread_.append(bytes, static_cast<size_t>(count));
+    end = unread_.find('\n', before);
   }
-  if (c == EOF && line.empty()) return {.kind = LineRead::Kind::kEnd, .text = ""};
+  if (unread_.empty()) return {.kind = LineRead::Kind::kEnd, .text = ""};
+  std::string line = unread_.substr(0, end);
+  unread_.erase(0, end == std::string::npos ? end : end + 1);
   if (line.ends_with('\r')) line.pop_back();
   return {.kind = LineRead::Kind::kLine, .text = std::move(line)};
 }

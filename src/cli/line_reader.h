@@ -34,7 +34,10 @@ class LineReader {
 
  private:
   class Editor;
+  LineRead read_unprompted();
+
   std::unique_ptr<Editor> editor_;  // null for a pipe
+  std::string unread_;              // of a pipe: what has come and is not read yet
 };
 
 }  // namespace banyan::cli

@@ -96,8 +96,10 @@ InterruptScope::InterruptScope(Second second) {
   interrupt_event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   struct sigaction action = {};
   action.sa_handler = on_interrupt;
-  // No SA_RESTART: a read that waits for a person must return.
-  if (second == Second::kEndsProgram) action.sa_flags = static_cast<int>(SA_RESETHAND);
+  // Writes go on, or what a full terminal or pipe did not take yet would be lost. What waits for
+  // input uses wait_for_input().
+  action.sa_flags = SA_RESTART;
+  if (second == Second::kEndsProgram) action.sa_flags |= static_cast<int>(SA_RESETHAND);
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, &before_);
 }

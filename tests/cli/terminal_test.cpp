@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <pty.h>
+#include <sys/ioctl.h>
 
 #include <chrono>
 #include <filesystem>
@@ -157,6 +158,47 @@ TEST(Generate, InterruptPrintsWhatThereIs) {
   Result<Json> json = parse_json(read_file(out).value(), "stdout");
   ASSERT_TRUE(json.has_value());
   EXPECT_EQ((*json)["finish_reason"], "cancelled");
+}
+
+// An interrupt may come while the program waits for a reader in the middle of a write.
+TEST(Generate, InterruptLosesNothingOfAFullPipe) {
+  REQUIRE_SHARED("models/stories260K");
+  TemporaryFolder folder;
+  make_endless_model(folder);
+  std::string err = folder.write("err", "");
+  std::vector<std::string> words = endless("generate", folder);
+  words.insert(words.end(), {"--prompt", "Once", "--stream"});
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  int capacity = fcntl(ends[1], F_SETPIPE_SZ, 4096);
+  ASSERT_GT(capacity, 0);
+  pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDOUT_FILENO);
+    dup2(open(err.c_str(), O_WRONLY), STDERR_FILENO);
+    alarm(300);
+    test::become_program(words);
+  }
+  close(ends[1]);
+  int waiting = 0;
+  while (waiting < capacity / 2 && waitpid(child, nullptr, WNOHANG) == 0) {
+    ioctl(ends[0], FIONREAD, &waiting);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  for (int before = -1; before != waiting;) {  // a pipe is full before it holds its capacity
+    before = waiting;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    ioctl(ends[0], FIONREAD, &waiting);
+  }
+  kill(child, SIGINT);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  char bytes[4096];
+  while (read(ends[0], bytes, sizeof bytes) > 0) continue;
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(test::exit_code_of(status), 130);
+  EXPECT_EQ(read_file(err).value(), "");
 }
 
 TEST(Chat, ThroughAPipePrintsRepliesAlone) {
