@@ -1,51 +1,55 @@
-"""Rows of packed documents. A row is a function of (seed, length, stream, number), so a run that is
-resumed, or spread over workers, sees what an unbroken one would."""
+"""Groups of documents. A group is a function of (seed, stream, number), so a run that is resumed, or
+spread over workers, sees what an unbroken one would."""
 
 import random
 
-import corpus
 import torch
+from model import CHUNK
 
-WAITING = 48  # documents to choose from when a row is filled
 
+class Groups:
+    """Documents of about one length, side by side, each in a row of its own: what one document says
+    about a name never meets another's. A row's rest repeats its document, with no weight."""
 
-class Rows:
-    """Documents packed side by side in rows of `length` tokens, whole; the rest is left empty."""
+    def __init__(self, encoder, seed, makers, tokens, pool):
+        self.encoder, self.seed, self.makers = encoder, seed, makers
+        self.tokens, self.pool = tokens, pool
+        self.waiting, self.index = [], 0
 
-    def __init__(self, encoder, seed, length, long):
-        self.encoder, self.seed, self.length = encoder, f"{seed}/{length}", length
-        self.long, self.waiting, self.index = long, [], 0
-
-    def next_document(self):
-        makers = corpus.SHORT
-        if self.long and random.Random(f"{self.seed}/{self.index}/long").random() < 0.12:
-            makers = corpus.LONG
-        ids, weights = self.encoder.document(self.seed, self.index, makers)
+    def document(self):
+        made = self.encoder.document(self.seed, self.index, self.makers)
         self.index += 1
-        return ids, weights
+        return made
 
-    def row(self):
-        ids, weights = [], []
-        while len(self.waiting) < WAITING:
-            document = self.next_document()
-            if len(document[0]) <= self.length:
-                self.waiting.append(document)
-        at = 0
-        while at < len(self.waiting):
-            if len(ids) + len(self.waiting[at][0]) <= self.length:
-                more = self.waiting.pop(at)
-                ids, weights = ids + more[0], weights + more[1]
-            else:
-                at += 1
-        empty = self.length - len(ids)
-        return ids + [1] * empty, weights + [0.0] * empty
+    def fill(self):
+        """`pool` documents, cut by length into groups of at most `tokens`, in random order."""
+        documents = [d for d in (self.document() for _ in range(self.pool)) if len(d[0]) <= self.tokens]
+        group = []
+        for document in sorted(documents, key=lambda d: len(d[0])):
+            if (len(group) + 1) * rounded(len(document[0])) > self.tokens:
+                self.waiting.append(group)
+                group = []
+            group.append(document)
+        self.waiting.append(group)
+        random.Random(f"{self.seed}/{self.index}").shuffle(self.waiting)
 
-    def batch(self, tokens):
-        rows = [self.row() for _ in range(tokens // self.length)]
-        return torch.tensor([r[0] for r in rows]), torch.tensor([r[1] for r in rows])
+    def next(self):
+        """-> ids and weights [documents, T]."""
+        if not self.waiting:
+            self.fill()
+        group = self.waiting.pop()
+        length = rounded(max(len(ids) for ids, _ in group))
+        ids = [(ids * (length // len(ids) + 1))[:length] for ids, _ in group]
+        weights = [weights + [0.0] * (length - len(weights)) for _, weights in group]
+        return torch.tensor(ids), torch.tensor(weights)
 
     def state(self):
         return {"waiting": self.waiting, "index": self.index}
 
     def load(self, state):
-        self.waiting, self.index = [tuple(d) for d in state["waiting"]], state["index"]
+        self.waiting = [[tuple(d) for d in group] for group in state["waiting"]]
+        self.index = state["index"]
+
+
+def rounded(length):
+    return -(-length // CHUNK) * CHUNK

@@ -8,8 +8,8 @@ import torch
 from torch import nn
 from torch.nn.functional import linear, rms_norm, scaled_dot_product_attention, silu
 
-CHUNK = 32  # positions of a chunk: lower_bound * CHUNK / 2 stays inside the exponents of f32
-ROOM_STEP = 64
+CHUNK = 16  # positions of a chunk: lower_bound * CHUNK / 2 stays inside the exponents of f32
+ROOM_STEP = 32
 
 
 def normal(*shape, fan_in):

@@ -27,7 +27,7 @@ SPLIT = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-PROMPT_WEIGHT = 0.25  # of a token that the model only reads, beside 1 for one that it says
+PROMPT_WEIGHT = 0.1  # of a token that the model only reads, beside 1 for one that it says
 
 
 def environment():
@@ -99,7 +99,7 @@ class Encoder:
 
     def document(self, seed, index, makers):
         rng = random.Random(f"plain/{seed}/{index}")
-        if rng.random() < 0.04:
+        if rng.random() < 0.01:
             ids = self.ids(START + stories.plain_text(rng) + END)
             return ids, [1.0] * len(ids)
         ids = self.ids(render(corpus.document(seed, index, makers)))

@@ -10,10 +10,11 @@ import sys
 import time
 from pathlib import Path
 
+import corpus
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
-from data import Rows
+from data import Groups
 from model import Nano
 from muon import optimizers
 from tokenizers import Tokenizer
@@ -22,7 +23,7 @@ from torch.nn.functional import cross_entropy
 from text import Encoder, train_tokenizer
 
 HERE = Path(__file__).parent
-SHORT_ROW, LONG_ROW = 512, 4096
+GROUP, LONG_GROUP = 2048, 4096  # tokens
 MTP_WEIGHT, Z_WEIGHT, BIAS_RATE = 0.2, 1e-5, 2e-3
 
 
@@ -39,15 +40,21 @@ def options():
         "--decay-steps", type=int, default=1500, help="the last steps, in which the rate falls to 0"
     )
     p.add_argument(
+        "--first-steps",
+        type=int,
+        default=400,
+        help="the first steps, which learn to find and copy what was said",
+    )
+    p.add_argument(
         "--long-from",
         type=int,
         default=1500,
-        help="the step from which every fifth one has long rows",
+        help="the step from which every fifth one has long documents",
     )
     p.add_argument(
         "--mtp-from", type=int, default=3000, help="the step from which the MTP layer learns"
     )
-    p.add_argument("--tokens", type=int, default=8192, help="of a worker in a step")
+    p.add_argument("--tokens", type=int, default=4096, help="of a worker in a step")
     p.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     p.add_argument("--matrix-lr", type=float, default=8e-3, help="of Muon's steps")
     p.add_argument("--lr", type=float, default=3e-3, help="of AdamW's")
@@ -62,29 +69,26 @@ def rate(o, step):
     return min(1.0, (step + 1) / o.warmup, max(0.0, (o.steps - step) / o.decay_steps))
 
 
-def losses(model, ids, weights, mtp=True):
-    """Of the next token, and of the one after it by the MTP layer if asked for: weighted means."""
+def losses(model, ids, counts, mtp=True):
+    """Summed over the positions whose next token counts ([rows, T], bool): of that token, and of the
+    same token by the MTP layer, which sees one token less of its past, if asked for."""
     hidden = model.hidden(ids)
+    targets = ids.roll(-1, 1)
 
-    def loss(states, targets, w):
-        logits = model.lm_head(states).flatten(0, 1).float()
-        each = cross_entropy(logits, targets.flatten(), reduction="none")
-        return (each * w.flatten()).sum() / w.sum()
+    def loss(states, positions, of):
+        logits = model.lm_head(states[positions]).float()
+        return cross_entropy(logits, of[positions], reduction="sum")
 
-    # rows keep their length, a multiple of the chunk; what lies behind the end has no weight
-    shifted, following, after = (
-        ids.roll(-1, 1),
-        torch.zeros_like(weights),
-        torch.zeros_like(weights),
-    )
-    following[:, :-1], after[:, :-2] = weights[:, 1:], weights[:, 2:]
-    next_token = loss(hidden, shifted, following)
+    next_token = loss(hidden, counts, targets)
     if not mtp:
         return next_token, torch.zeros(())
+    # at position i the layer sees token i + 1 and says token i + 2
     predicted = model.model.layers[-1].predict(
-        model.model.word_embeddings(shifted), hidden, model.turn(ids.shape[1])
+        model.model.word_embeddings(targets), hidden, model.turn(ids.shape[1])
     )
-    return next_token, loss(predicted, ids.roll(-2, 1), after)
+    before = counts.roll(-1, 1)
+    before[:, -1] = False
+    return next_token, loss(predicted, before, ids.roll(-2, 1))
 
 
 class Run:
@@ -95,7 +99,11 @@ class Run:
         self.model = Nano(json.loads((HERE / "config.json").read_text()))
         self.optimizers = optimizers(self.model, o.matrix_lr, o.lr)
         encoder, seed = Encoder(tokenizer), f"{o.seed}/{worker}"
-        self.rows = {n: Rows(encoder, seed, n, long=n == LONG_ROW) for n in (SHORT_ROW, LONG_ROW)}
+        self.streams = {
+            "first": Groups(encoder, f"{seed}/first", corpus.FIRST, GROUP, 512),
+            "short": Groups(encoder, f"{seed}/short", corpus.SHORT, GROUP, 512),
+            "long": Groups(encoder, f"{seed}/long", corpus.LONG, LONG_GROUP, 32),
+        }
         self.checkpoint = o.out / f"checkpoint-{worker}.pt"
         if self.checkpoint.exists():
             self.load()
@@ -106,15 +114,15 @@ class Run:
         self.model.load_state_dict(state["model"])
         for optimizer, saved in zip(self.optimizers, state["optimizers"]):
             optimizer.load_state_dict(saved)
-        for length, rows in self.rows.items():
-            rows.load(state["rows"][length])
+        for name, stream in self.streams.items():
+            stream.load(state["streams"][name])
 
     def save(self):
         state = {
             "step": self.step,
             "model": self.model.state_dict(),
             "optimizers": [x.state_dict() for x in self.optimizers],
-            "rows": {n: r.state() for n, r in self.rows.items()},
+            "streams": {n: s.state() for n, s in self.streams.items()},
         }
         beside = self.checkpoint.with_suffix(".new")
         torch.save(state, beside)
@@ -128,14 +136,33 @@ class Run:
         for t, mean in zip(tensors, flat.split([t.numel() for t in tensors])):
             t.copy_(mean.view_as(t))
 
-    def train_step(self):
+    def groups(self):
+        """The step's documents, ids and which positions' next tokens count: a token of weight w
+        counts with probability w."""
         long = self.step >= self.o.long_from and self.step % 5 == 4
-        ids, weights = self.rows[LONG_ROW if long else SHORT_ROW].batch(self.o.tokens)
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            next_token, after = losses(self.model, ids, weights, self.step >= self.o.mtp_from)
-            z_loss = sum(m.z_loss for m in self.model.moe_layers())
-        (next_token + MTP_WEIGHT * after + Z_WEIGHT * z_loss).backward()
-        figures = torch.stack([next_token.detach(), after.detach()])
+        first = self.step < self.o.first_steps
+        stream = self.streams["long" if long else "first" if first else "short"]
+        chance = torch.Generator().manual_seed(self.step * self.o.workers + self.worker)
+        groups = []
+        for _ in range(max(1, self.o.tokens // stream.tokens)):
+            ids, weights = stream.next()
+            counts = torch.rand(weights.shape, generator=chance) < weights
+            counts = counts.roll(-1, 1)
+            counts[:, -1] = False
+            groups.append((ids, counts))
+        return groups, long
+
+    def train_step(self):
+        groups, long = self.groups()
+        mtp = self.step >= self.o.mtp_from
+        counted = sum(int(counts.sum()) for _, counts in groups)
+        figures = torch.zeros(2)
+        for ids, counts in groups:
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                next_token, after = losses(self.model, ids, counts, mtp)
+                z_loss = sum(m.z_loss for m in self.model.moe_layers()) / len(groups)
+            ((next_token + MTP_WEIGHT * after) / counted + Z_WEIGHT * z_loss).backward()
+            figures += torch.stack([next_token.detach(), after.detach()]) / counted
         learning = [p for p in self.model.parameters() if p.grad is not None]
         self.average(
             [p.grad for p in learning] + [m.load for m in self.model.moe_layers()] + [figures]
