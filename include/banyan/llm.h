@@ -79,7 +79,9 @@ struct Generation {
   std::optional<std::string> matched_stop_text;
   std::optional<TokenId> matched_stop_token;
   int64_t cached_tokens = 0;
-  std::vector<GeneratedToken> logprobs;    // one per output token, if asked for
+  std::vector<GeneratedToken> logprobs;  // one per output token, if asked for
+  // Of the prompt from prompt_logprobs_begin on; the first token of all has none.
+  std::vector<GeneratedToken> prompt_logprobs;
   std::vector<std::string> grammar_notes;  // what of the grammar is not enforced
 
   double ttft_s = 0;  // from submission to the first token

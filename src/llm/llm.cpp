@@ -11,89 +11,17 @@
 #include "base/json.h"
 #include "grammar/compiler.h"
 #include "llm/chat_prompt.h"
+#include "llm/generation_builder.h"
 #include "llm/generation_config.h"
-#include "llm/text_stream.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
 namespace banyan {
 namespace {
 
-using SteadyClock = std::chrono::steady_clock;
-
-double seconds_between(SteadyClock::time_point from, SteadyClock::time_point to) {
-  return std::chrono::duration<double>(to - from).count();
-}
-
 bool has_tokenizer_files(const std::string& folder) {
   return file_exists(folder + "/tokenizer.json") || file_exists(folder + "/tiktoken.model");
 }
-
-// Collects the events of one request into a Generation, feeding its text to the sink.
-class Collector {
- public:
-  Collector(const TextRequest& request, const Tokenizer* tokenizer, const TextSink& sink,
-            Generation& generation)
-      : sink_(sink),
-        generation_(generation),
-        logprobs_(request.logprobs),
-        stream_(tokenizer, generation.prompt_ids,
-                {request.stop, request.skip_special_tokens, request.keep_stop}),
-        started_(SteadyClock::now()) {}
-
-  // True when the request is over, be it that the engine does not know yet.
-  bool done() const { return stream_.done(); }
-
-  void take(const TokenEvent& event) {
-    TextDelta delta = stream_.take(event);
-    if (delta.counted) take_token(event);
-    emit(delta.text);
-  }
-
-  void cancel() { emit(stream_.cancel()); }
-
-  Status write_end() {
-    generation_.finish = stream_.finish();
-    generation_.matched_stop_text = stream_.matched_text();
-    generation_.matched_stop_token = stream_.matched_token();
-    generation_.cached_tokens = stream_.cached_tokens();
-    write_timings();
-    if (stream_.finish() == FinishReason::kError) return std::unexpected(stream_.error());
-    return {};
-  }
-
- private:
-  void take_token(const TokenEvent& event) {
-    last_token_ = SteadyClock::now();
-    if (generation_.output_ids.empty()) first_token_ = last_token_;
-    generation_.output_ids.push_back(event.token);
-    if (!logprobs_) return;
-    generation_.logprobs.push_back(
-        {event.token, event.logprob, {event.top.begin(), event.top.end()}});
-  }
-
-  void emit(const std::string& piece) {
-    if (piece.empty()) return;
-    generation_.text += piece;
-    if (sink_) sink_(piece);
-  }
-
-  void write_timings() {
-    auto tokens = static_cast<double>(generation_.output_ids.size());
-    if (tokens == 0) return;
-    generation_.ttft_s = seconds_between(started_, first_token_);
-    generation_.prefill_tokens_per_s =
-        static_cast<double>(generation_.prompt_ids.size()) / generation_.ttft_s;
-    double decode_s = seconds_between(first_token_, last_token_);
-    if (tokens > 1 && decode_s > 0) generation_.decode_tokens_per_s = (tokens - 1) / decode_s;
-  }
-
-  const TextSink& sink_;
-  Generation& generation_;
-  bool logprobs_ = false;
-  TextStream stream_;
-  SteadyClock::time_point started_, first_token_, last_token_;
-};
 
 }  // namespace
 
@@ -137,7 +65,7 @@ class Llm::Impl {
 
 Result<std::unique_ptr<Llm::Impl>> Llm::Impl::load(const EngineConfig& config,
                                                    const LoadProgress& progress) {
-  auto started = SteadyClock::now();
+  auto begin = std::chrono::steady_clock::now();
   auto impl = std::make_unique<Impl>();
   impl->config = config;
   const std::string& folder = config.model_path;
@@ -153,7 +81,7 @@ Result<std::unique_ptr<Llm::Impl>> Llm::Impl::load(const EngineConfig& config,
   }
   impl->recommended = TRY(read_recommended_sampling(folder));
   impl->engine = TRY(Engine::load(config, progress));
-  impl->load_s = seconds_between(started, SteadyClock::now());
+  impl->load_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return impl;
 }
 
@@ -274,19 +202,21 @@ Result<Generation> Llm::Impl::generate(const TextRequest& request, const TextSin
   }
   GenerateRequest tokens = TRY(to_tokens(request, std::move(compiled)));
   generation.prompt_ids = tokens.prompt;
-  Collector collector(request, tokenizer.get(), sink, generation);
+  GenerationBuilder builder(request, tokenizer.get(), std::move(generation));
+  auto emit = [&](const std::string& piece) {
+    if (sink && !piece.empty()) sink(piece);
+  };
   bool ended = false;  // in the engine, which a stop string or the caller may be ahead of
   SequenceId id = TRY(engine->submit(std::move(tokens), [&](const TokenEvent& event) {
-    collector.take(event);
+    emit(builder.take(event).text);
     ended = event.finish != FinishReason::kNone;
   }));
   while (!ended) {
     engine->step();
-    if (!collector.done() && cancelled && cancelled()) collector.cancel();
-    if (collector.done()) engine->cancel(id);
+    if (!builder.done() && cancelled && cancelled()) emit(builder.cancel());
+    if (builder.done()) engine->cancel(id);
   }
-  TRY(collector.write_end());
-  return generation;
+  return builder.finish();
 }
 
 Result<std::vector<std::optional<float>>> Llm::Impl::score(const std::vector<TokenId>& ids) {

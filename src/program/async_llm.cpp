@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "grammar/compiler.h"
 #include "llm/engine_thread.h"
-#include "llm/text_stream.h"
+#include "llm/generation_builder.h"
 
 namespace banyan {
 namespace {
@@ -71,38 +71,18 @@ struct Job {
 
 // A text request on its way.
 struct TextRun {
-  TextStream stream;
-  Generation generation;
-  bool logprobs = false;
+  GenerationBuilder builder;
   AsyncLlm::TextSinks sinks;
 
   // True at its end.
-  bool take(const TokenEvent& event);
-};
-
-bool TextRun::take(const TokenEvent& event) {
-  TextDelta delta = stream.take(event);
-  generation.text += delta.text;
-  if (delta.counted) {
-    generation.output_ids.push_back(event.token);
-    if (logprobs) {
-      generation.logprobs.push_back(
-          {event.token, event.logprob, {event.top.begin(), event.top.end()}});
-    }
-  }
-  generation.cached_tokens = stream.cached_tokens();
-  if (sinks.event) sinks.event({event, delta.text, delta.counted});
-  if (!stream.done()) return false;
-  if (stream.finish() == FinishReason::kError) {
-    sinks.done(std::unexpected(stream.error()));
+  bool take(const TokenEvent& event) {
+    TextDelta delta = builder.take(event);
+    if (sinks.event) sinks.event({event, delta.text, delta.counted});
+    if (!builder.done()) return false;
+    sinks.done(builder.finish());
     return true;
   }
-  generation.finish = stream.finish();
-  generation.matched_stop_text = stream.matched_text();
-  generation.matched_stop_token = stream.matched_token();
-  sinks.done(std::move(generation));
-  return true;
-}
+};
 
 }  // namespace
 
@@ -227,13 +207,10 @@ Result<std::shared_ptr<Job>> AsyncLlm::Impl::text_job(const TextRequest& request
   std::shared_ptr<const CompiledGrammar> compiled;
   if (request.grammar) compiled = TRY(llm.compile(*request.grammar));
   GenerateRequest tokens = TRY(llm.to_tokens(request, compiled));
-  TextStreamOptions options{request.stop, request.skip_special_tokens, request.keep_stop};
+  Generation begun{.prompt_ids = tokens.prompt};
+  if (compiled) begun.grammar_notes = compiled->grammar.notes();
   auto run = std::make_shared<TextRun>(
-      TextRun{.stream = TextStream(llm.tokenizer(), tokens.prompt, std::move(options)),
-              .generation = {.prompt_ids = tokens.prompt},
-              .logprobs = request.logprobs || request.top_logprobs > 0,
-              .sinks = sinks});
-  if (compiled) run->generation.grammar_notes = compiled->grammar.notes();
+      TextRun{GenerationBuilder(request, llm.tokenizer(), std::move(begun)), sinks});
   auto job = std::make_shared<Job>();
   job->request = std::move(tokens);
   job->sinks = {.event = [run](const TokenEvent& event) { return run->take(event); },

@@ -126,6 +126,7 @@ TEST_F(Stories, CancelKeepsWhatThereIs) {
 TEST_F(Stories, ScoresWhatItGenerates) {
   TextRequest request = greedy("Once upon a time", 12);
   request.logprobs = true;
+  request.prompt_logprobs_begin = 0;
   auto made = llm_->generate(request);
   ASSERT_TRUE(made);
   std::vector<TokenId> ids = made->prompt_ids;
@@ -136,6 +137,11 @@ TEST_F(Stories, ScoresWhatItGenerates) {
   EXPECT_FALSE((*scores)[0].has_value());
   for (size_t i = 0; i < made->logprobs.size(); ++i) {
     EXPECT_EQ(*(*scores)[made->prompt_ids.size() + i], made->logprobs[i].logprob) << i;
+  }
+  ASSERT_EQ(made->prompt_logprobs.size(), made->prompt_ids.size() - 1);
+  for (size_t i = 0; i < made->prompt_logprobs.size(); ++i) {
+    EXPECT_EQ(made->prompt_logprobs[i].token, ids[i + 1]);
+    EXPECT_EQ(*(*scores)[i + 1], made->prompt_logprobs[i].logprob) << i;
   }
 }
 
