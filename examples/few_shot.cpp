@@ -21,7 +21,8 @@ int main(int argc, char** argv) {
   std::vector<std::string> questions = {"Which is a fruit?\nA. Stone\nB. Apple\nC. Chair",
                                         "Which is cold?\nA. Ice\nB. Fire\nC. Steam",
                                         "Which can fly?\nA. Cow\nB. Fish\nC. Bird"};
-  auto results = example->run_batch(questions, examples::classify);
+  auto results =
+      example->run_batch(questions, examples::classify, {.progress = progress_line("questions")});
   if (!results) return 1;
   for (size_t i = 0; i < questions.size(); ++i) {
     const BatchResult& result = (*results)[i];

@@ -276,6 +276,10 @@ struct BatchProgress {
   size_t skipped = 0;  // of those done: found in the output file
 };
 
+// For BatchOptions::progress: "judge  12 of 64  3.1/s  17 s left" on stderr, rewritten in place and
+// erased in the end; nothing where stderr is no terminal.
+std::function<void(const BatchProgress&)> progress_line(std::string what);
+
 struct BatchOptions {
   RunOptions run = {};
   int parallelism = 64;  // programs at once

@@ -24,6 +24,7 @@ import inspect
 import json
 import sys
 import threading
+import time
 import weakref
 from typing import Any, AsyncIterator, Callable, Iterator, Sequence
 
@@ -602,16 +603,18 @@ class Function:
         threads = 64 if num_threads == "auto" else int(num_threads)
         if threads < 1:
             raise ValueError(f"num_threads is {num_threads}, it must be at least 1")
-        done, lock = 0, threading.Lock()
+        done, lock, begin = 0, threading.Lock(), time.monotonic()
 
         def one(index: int) -> ProgramState:
             nonlocal done
             state = self._run((), {**params, **runs[index]}, backend, False, index)
             with lock:
                 done += 1
-                if progress_bar:
-                    end = "\n" if done == len(runs) else ""
-                    print(f"\r{done} of {len(runs)}", end=end, file=sys.stderr, flush=True)
+                if progress_bar and sys.stderr.isatty():
+                    rate = done / (time.monotonic() - begin)
+                    left = (len(runs) - done) / rate
+                    print(f"\r\033[K{done} of {len(runs)}  {rate:.1f}/s  {left:.0f} s left",
+                          end="\n" if left == 0 else "", file=sys.stderr, flush=True)
             return state
 
         if not runs:

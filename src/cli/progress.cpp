@@ -2,25 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
-
 #include "cli/format.h"
-#include "cli/terminal.h"
 
 namespace banyan::cli {
 
-ProgressLine::ProgressLine(std::string what)
-    : what_(std::move(what)), terminal_(stderr_is_terminal()) {
+ProgressLine::ProgressLine(std::string what) : what_(std::move(what)) {
   show("");
-}
-
-ProgressLine::~ProgressLine() {
-  if (drawn_) fmt::print(stderr, "\r\033[K");
 }
 
 void ProgressLine::update(int64_t bytes_done, int64_t bytes_total) {
   constexpr auto kInterval = std::chrono::milliseconds(100);
-  if (!terminal_) return;
+  if (!line_.visible()) return;
   Clock::time_point now = Clock::now();
   if (now < next_) return;
   next_ = now + kInterval;
@@ -29,12 +21,7 @@ void ProgressLine::update(int64_t bytes_done, int64_t bytes_total) {
 }
 
 void ProgressLine::show(const std::string& state) {
-  if (!terminal_) return;
-  // A line that wraps could not be erased.
-  std::string line = fmt::format("{}  {}", what_, state).substr(0, stderr_columns() - 1);
-  fmt::print(stderr, "\r\033[K{}", line);
-  std::fflush(stderr);
-  drawn_ = true;
+  line_.show(fmt::format("{}  {}", what_, state));
 }
 
 LoadProgress ProgressLine::load_progress() {

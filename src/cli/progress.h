@@ -9,15 +9,13 @@
 #include <string>
 
 #include "banyan/config.h"
+#include "base/status_line.h"
 
 namespace banyan::cli {
 
 class ProgressLine {
  public:
   explicit ProgressLine(std::string what);
-  ~ProgressLine();
-  ProgressLine(const ProgressLine&) = delete;
-  ProgressLine& operator=(const ProgressLine&) = delete;
 
   // "loading  45%  1.2 GB of 2.7 GB  830 MB/s  2 s left"
   void update(int64_t bytes_done, int64_t bytes_total);
@@ -31,8 +29,7 @@ class ProgressLine {
   using Clock = std::chrono::steady_clock;
 
   std::string what_;
-  bool terminal_;
-  bool drawn_ = false;
+  StatusLine line_;
   Clock::time_point begin_ = Clock::now();
   Clock::time_point next_ = begin_;
 };

@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -48,12 +47,6 @@ bool stdout_is_terminal() {
 }
 bool stderr_is_terminal() {
   return isatty(STDERR_FILENO) == 1;
-}
-
-size_t stderr_columns() {
-  winsize size = {};
-  bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return known ? size.ws_col : 80;
 }
 
 std::string printable(std::string_view text) {

@@ -11,7 +11,6 @@ namespace banyan::cli {
 bool stdin_is_terminal();
 bool stdout_is_terminal();
 bool stderr_is_terminal();
-size_t stderr_columns();  // of the terminal; 80 if it does not say
 
 // `text` for a terminal's eyes: control characters other than newline and tab, which could drive
 // it, become U+FFFD.

@@ -61,12 +61,12 @@ Status take_line(std::string_view text, const std::string& where, const BatchFil
     return invalid_argument("{}: index {}, but this batch has {} inputs; name another output file",
                             where, index, results.size());
   }
-  if (key && line.value("input", std::string()) != key(index)) {
-    return invalid_argument("{}: index {} had another input; name another output file", where,
-                            index);
-  }
-  if (line.contains("error")) return {};
   try {
+    if (key && line.value("input", std::string()) != key(index)) {
+      return invalid_argument("{}: index {} had another input; name another output file", where,
+                              index);
+    }
+    if (line.contains("error")) return {};
     results[index] = read_result(line);
   } catch (const Json::exception& e) {
     return corrupt("{}: not a result of a batch: {}", where, e.what());

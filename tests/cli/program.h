@@ -8,6 +8,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,18 @@ inline ProgramResult run_program(const std::vector<std::string>& arguments,
   int status = 0;
   waitpid(child, &status, 0);
   return {exit_code_of(status), read_file(out).value(), read_file(err).value()};
+}
+
+// A model that talks nonsense for as long as it is let: random weights, the vocabulary of
+// stories260K and room for a million tokens.
+inline void make_endless_model(const TemporaryFolder& folder) {
+  std::string from = shared_path("models/stories260K");
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json"}) {
+    std::filesystem::copy_file(from + "/" + name, folder.path() + "/" + name);
+  }
+  Json config = parse_json(read_file(from + "/config.json").value(), "config").value();
+  config["max_position_embeddings"] = 1 << 20;
+  folder.write("config.json", config.dump());
 }
 
 // Parses the one line of JSON that a verb printed.

@@ -12,13 +12,16 @@ namespace banyan::test {
 // `banyan serve` on a port of its own until the end of the test.
 class ServingProgram {
  public:
-  explicit ServingProgram(const std::string& model) {
+  explicit ServingProgram(const std::string& model, std::vector<std::string> more = {}) {
     std::string err = folder_.write("err", "");
     child_ = fork();
     if (child_ == 0) {
       dup2(open(err.c_str(), O_WRONLY), STDERR_FILENO);
       alarm(300);
-      become_program({"serve", "--model", model, "--port", "0", "--threads", "1"});
+      std::vector<std::string> words = {"serve", "--model", model, "--port", "0"};
+      words.insert(words.end(), {"--threads", "1"});
+      words.insert(words.end(), more.begin(), more.end());
+      become_program(words);
     }
     const std::string ready = "banyan: ready on ";
     for (int i = 0; i < 2000 && url.empty(); ++i) {
@@ -29,9 +32,14 @@ class ServingProgram {
       url = said.substr(begin + ready.size(), end - begin - ready.size());
     }
   }
-  ~ServingProgram() {
-    kill(child_, SIGTERM);
+  ~ServingProgram() { end(SIGTERM); }
+
+  // Ends it the hard way, or by a signal that lets it finish what it has begun.
+  void end(int signal) {
+    if (child_ <= 0) return;
+    kill(child_, signal);
     waitpid(child_, nullptr, 0);
+    child_ = -1;
   }
 
   std::string url;

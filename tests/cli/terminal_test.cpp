@@ -19,18 +19,6 @@ using test::run_program;
 using test::shared_path;
 using test::TemporaryFolder;
 
-// A model that talks nonsense for as long as it is let: random weights, the vocabulary of
-// stories260K and room for a million tokens.
-void make_endless_model(const TemporaryFolder& folder) {
-  std::string from = shared_path("models/stories260K");
-  for (const char* name : {"tokenizer.json", "tokenizer_config.json"}) {
-    std::filesystem::copy_file(from + "/" + name, folder.path() + "/" + name);
-  }
-  Json config = parse_json(read_file(from + "/config.json").value(), "config").value();
-  config["max_position_embeddings"] = 1 << 20;
-  folder.write("config.json", config.dump());
-}
-
 std::vector<std::string> endless(const char* verb, const TemporaryFolder& folder) {
   return {verb,        "--model", folder.path(),  "--load-format",    "dummy",
           "--threads", "1",       "--ignore-eos", "--max-new-tokens", "1000000"};
@@ -104,7 +92,7 @@ TEST(Loading, ShowsProgressOnATerminalAndErasesIt) {
 TEST(Chat, InterruptStopsAReplyAndNotTheProgram) {
   REQUIRE_SHARED("models/stories260K");
   TemporaryFolder folder;
-  make_endless_model(folder);
+  test::make_endless_model(folder);
   TerminalProgram program(endless("run", folder));
   ASSERT_TRUE(program.shows("no chat template")) << program.screen();
   ASSERT_TRUE(program.shows(">>> ")) << program.screen();
@@ -138,7 +126,7 @@ bool catches_interrupts(pid_t process) {
 TEST(Generate, InterruptPrintsWhatThereIs) {
   REQUIRE_SHARED("models/stories260K");
   TemporaryFolder folder;
-  make_endless_model(folder);
+  test::make_endless_model(folder);
   std::string out = folder.write("out", "");
   std::vector<std::string> words = endless("generate", folder);
   words.insert(words.end(), {"--prompt", "Once", "--json"});
@@ -164,7 +152,7 @@ TEST(Generate, InterruptPrintsWhatThereIs) {
 TEST(Generate, InterruptLosesNothingOfAFullPipe) {
   REQUIRE_SHARED("models/stories260K");
   TemporaryFolder folder;
-  make_endless_model(folder);
+  test::make_endless_model(folder);
   std::string err = folder.write("err", "");
   std::vector<std::string> words = endless("generate", folder);
   words.insert(words.end(), {"--prompt", "Once", "--stream"});
