@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/percentile.h"
 #include "cache/state_classes.h"
 #include "cli/format.h"
 #include "cli/options.h"
@@ -173,12 +174,6 @@ class Bench {
   ProgressLine progress_{"bench"};
 };
 
-// The value that a part `rank` of all is below; 0 where there is none. Ascending.
-double quantile(const std::vector<double>& sorted, double rank) {
-  if (sorted.empty()) return 0;
-  return sorted[static_cast<size_t>(rank * static_cast<double>(sorted.size() - 1))];
-}
-
 struct DecisionTimes {
   int64_t waiting_min = 0;
   double p50_us = 0, p99_us = 0;
@@ -198,9 +193,9 @@ DecisionTimes busiest(std::vector<ReplayReport::Decision> decisions) {
   std::ranges::sort(all_us);
   std::ranges::sort(admission_us);
   return {.waiting_min = decisions.empty() ? 0 : decisions.back().waiting,
-          .p50_us = quantile(all_us, 0.5),
-          .p99_us = quantile(all_us, 0.99),
-          .admission_p50_us = quantile(admission_us, 0.5)};
+          .p50_us = percentile(all_us, 0.5),
+          .p99_us = percentile(all_us, 0.99),
+          .admission_p50_us = percentile(admission_us, 0.5)};
 }
 
 Json to_json(const Trace& trace, double unbounded, const std::vector<Outcome>& outcomes) {
@@ -214,9 +209,9 @@ Json to_json(const Trace& trace, double unbounded, const std::vector<Outcome>& o
                     {"cached_tokens", r.cached_tokens},
                     {"computed_rows", r.computed_rows},
                     {"cold_requests", r.cold_wait_s.size()},
-                    {"cold_wait_p50_s", quantile(r.cold_wait_s, 0.5)},
-                    {"cold_wait_p99_s", quantile(r.cold_wait_s, 0.99)},
-                    {"cold_wait_max_s", quantile(r.cold_wait_s, 1)},
+                    {"cold_wait_p50_s", percentile(r.cold_wait_s, 0.5)},
+                    {"cold_wait_p99_s", percentile(r.cold_wait_s, 0.99)},
+                    {"cold_wait_max_s", percentile(r.cold_wait_s, 1)},
                     {"cold_wait_bound_ratio", r.worst_wait_ratio},
                     {"retracted", r.retracted},
                     {"steps", r.steps},
@@ -248,8 +243,8 @@ std::string table(double unbounded, const std::vector<Outcome>& outcomes) {
     DecisionTimes times = busiest(r.decisions);
     text += row(
         format_digits(capacity), policy, percent(r.hit_rate()), percent(of_best(r.hit_rate())),
-        percent(of_best(lru)), one_decimal(quantile(r.cold_wait_s, 0.5)),
-        one_decimal(quantile(r.cold_wait_s, 0.99)), one_decimal(quantile(r.cold_wait_s, 1)),
+        percent(of_best(lru)), one_decimal(percentile(r.cold_wait_s, 0.5)),
+        one_decimal(percentile(r.cold_wait_s, 0.99)), one_decimal(percentile(r.cold_wait_s, 1)),
         fmt::format("{:.2f}", r.worst_wait_ratio), r.retracted, times.waiting_min,
         one_decimal(times.p50_us), one_decimal(times.p99_us), one_decimal(times.admission_p50_us));
   }

@@ -32,6 +32,7 @@ constexpr std::array<const Verb*, 14> kVerbs = {
     &kBenchMachineVerb,   //
     &kBenchOneBatchVerb,  //
     &kBenchPrefixCacheVerb,
+    &kBenchProgramsVerb,
     &kBenchServingVerb,
     &kEvalNanoVerb,  // before the one that is its first word
     &kEvalVerb,

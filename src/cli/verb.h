@@ -29,7 +29,7 @@ struct Verb {
 
 extern const Verb kRunVerb, kServeVerb, kGenerateVerb, kScoreVerb, kTokenizeVerb, kDetokenizeVerb,
     kInspectVerb, kQuantizeVerb, kBenchMachineVerb, kBenchOneBatchVerb, kBenchPrefixCacheVerb,
-    kBenchServingVerb, kEvalNanoVerb, kEvalVerb;
+    kBenchProgramsVerb, kBenchServingVerb, kEvalNanoVerb, kEvalVerb;
 
 constexpr int kExitSuccess = 0;
 constexpr int kExitFailure = 1;      // the model, the machine or the system refused

@@ -7,20 +7,12 @@
 #include <numeric>
 #include <string_view>
 
+#include "base/percentile.h"
+
 namespace banyan {
 namespace {
 
 constexpr size_t kTableColumns = 50;
-
-// Between the two samples nearest to the fraction, as numpy's default has it. `sorted` is not
-// empty.
-double percentile(const std::vector<double>& sorted, double fraction) {
-  double place = fraction * static_cast<double>(sorted.size() - 1);
-  auto below = static_cast<size_t>(place);
-  size_t above = std::min(below + 1, sorted.size() - 1);
-  double part = place - static_cast<double>(below);
-  return sorted[below] + (sorted[above] - sorted[below]) * part;
-}
 
 double rate(int64_t count, double seconds) {
   return seconds > 0 ? static_cast<double>(count) / seconds : 0;

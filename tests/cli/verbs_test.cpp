@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "cli/program.h"
 
@@ -401,6 +402,40 @@ TEST(BenchPrefixCache, NamesAWrongValue) {
   expect_usage_error({"--page-size", "48"}, "--page-size 48");
   expect_usage_error({"--gsp-num-groups", "1000000"}, "tokens, allowed are");
   EXPECT_EQ(run_program({"bench", "prefix-cache", "--trace", "/nowhere"}).exit_code, 1);
+}
+
+TEST(BenchPrograms, TellsWhatTheCacheAndTheHintsGive) {
+  REQUIRE_SHARED("models/stories260K");
+  test::TemporaryFolder folder;
+  test::make_endless_model(folder);
+  Words words = {"bench", "programs", "--model", folder.path(), "--load-format", "dummy"};
+  words.insert(words.end(), {"--instances", "3", "--parallelism", "3", "--threads", "1"});
+  Words some = words, wrong = words, peer = words;
+  some.insert(some.end(), {"--programs", "self_consistency,json_extraction", "--json"});
+  Json json = parse_output(run_program(some));
+  EXPECT_EQ(keys(json), (Words{"model", "instances", "parallelism", "repeat", "results"}));
+  ASSERT_EQ(json["results"].size(), 8u);
+  std::map<std::string, Json> rows;
+  for (const Json& row : json["results"]) {
+    ASSERT_FALSE(row.contains("error")) << row;
+    EXPECT_GT(row["programs_per_s"], 0);
+    EXPECT_LE(row["hit_rate"], row["optimal_hit_rate"]);
+    rows[row["workload"].get<std::string>() + "/" + row["setting"].get<std::string>()] = row;
+  }
+  EXPECT_EQ(rows["self_consistency/all"]["calls"], 3 * (5 * 2 + 1));  // and what comes before forks
+  EXPECT_GT(rows["self_consistency/all"]["hit_rate"], 0.6);
+  EXPECT_EQ(rows["self_consistency/no-radix-cache"]["hit_rate"], 0);
+  EXPECT_EQ(rows["self_consistency/unhinted-forks"]["calls"], 3 * 5 * 2);
+  EXPECT_GT(rows["json_extraction/no-jump-forward"]["steps"], rows["json_extraction/all"]["steps"]);
+
+  wrong.insert(wrong.end(), {"--programs", "few_shot,judgement"});
+  ProgramResult refused = run_program(wrong);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("\"judgement\" is not one of few_shot,"), std::string::npos)
+      << refused.err;
+  peer.insert(peer.end(),
+              {"--programs", "few_shot", "--settings", "all", "--peer-url", "http://127.0.0.1:1"});
+  EXPECT_EQ(run_program(peer).exit_code, 1);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include "banyan/llm.h"
 #include "banyan/program.h"
+#include "program/reuse_meter.h"
+#include "program/workloads.h"
 #include "support/api.h"
 #include "text/tokenizer.h"
 
@@ -175,6 +177,49 @@ TEST_F(LlmBackendTest, CancellingEndsWhatTheEngineRuns) {
   }
   for (State& s : states) s.cancel();
   for (State& s : states) EXPECT_EQ(s.wait().error().code, ErrorCode::kCancelled);
+}
+
+// What an endless cache would have had, token by token: the model's own cache has no more of it.
+TEST_F(LlmBackendTest, ReuseIsWhatStoodInPromptsAndAnswersBefore) {
+  const Tokenizer& tokenizer = *llm_->tokenizer();
+  auto tokens = [&](const std::string& text) { return std::ssize(tokenizer.encode(text).value()); };
+  int64_t begin = llm_->engine().stats().prompt_tokens;
+  auto meter = std::make_shared<ReuseMeter>(in_process_backend(*llm_));
+  std::string first, second;
+  {
+    Interpreter interpreter(meter, {.threads = 1});
+    State s = interpreter.run([&](State& s) {
+      s += "Once upon a time" + gen("a", {.max_new_tokens = 40, .ignore_eos = true});
+      first = "Once upon a time" + s["a"];
+      s += " and" + gen("b", {.max_new_tokens = 2});
+      second = first + " and" + s["b"];
+      s += select("c", {" yes!", " no!"});
+    });
+    ASSERT_FALSE(s.error()) << s.error()->message;
+  }
+  Reuse reuse = meter->reuse(tokenizer).value();
+  meter.reset();
+  int64_t computed = llm_->engine().stats().prompt_tokens - begin;
+  int64_t asked = tokens("Once upon a time") + tokens(first + " and") + tokens(second + " yes!") +
+                  tokens(second + " no!");
+  EXPECT_EQ(reuse.prompt_tokens, asked);
+  // The first prompt is new, each later one goes on from what stood before it.
+  EXPECT_GE(reuse.reusable_tokens, 3 * tokens(first) - 6);
+  EXPECT_LE(reuse.reusable_tokens, asked - tokens("Once upon a time") - 3);
+  EXPECT_LE(asked - computed, reuse.reusable_tokens);
+}
+
+TEST_F(LlmBackendTest, EveryWorkloadRunsWhateverTheModelSays) {
+  Interpreter interpreter(in_process_backend(*llm_), {.threads = 2});
+  for (const Workload& workload : workloads()) {
+    SCOPED_TRACE(workload.name);
+    auto results = interpreter.run_batch(2, workload.body).value();
+    for (const BatchResult& result : results) {
+      EXPECT_FALSE(result.error) << result.error->message;
+    }
+    EXPECT_NE(results[0].text, results[1].text);
+    EXPECT_EQ(results[0].usage.calls, results[1].usage.calls);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,63 @@
+// A Backend over another that notes the prompts of its calls, to tell afterwards how many of their
+// tokens an endless cache would have had.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "program/backend.h"
+
+namespace banyan {
+
+class Tokenizer;  // text/tokenizer.h
+
+struct Reuse {
+  int64_t prompt_tokens = 0;    // of gens and scores; what only computes a prefix is not asked for
+  int64_t reusable_tokens = 0;  // of them, what stood in prompts or answers before
+};
+
+class ReuseMeter final : public Backend {
+ public:
+  explicit ReuseMeter(std::shared_ptr<Backend> inner) : inner_(std::move(inner)) {}
+
+  std::string name() const override { return inner_->name(); }
+  bool takes_messages() const override { return inner_->takes_messages(); }
+  bool may_speculate() const override { return inner_->may_speculate(); }
+  bool continues_answers() const override { return inner_->continues_answers(); }
+  std::optional<SamplingParams> default_sampling() const override {
+    return inner_->default_sampling();
+  }
+  Result<std::string> render(const std::vector<ChatMessage>& messages, bool answer) const override {
+    return inner_->render(messages, answer);
+  }
+  bool can_prefill() const override { return inner_->can_prefill(); }
+
+  Cancel generate(GenCall call, PieceSink piece, Done<GenResult> done) override;
+  Cancel score(ScoreCall call, Done<ScoreResult> done) override;
+  Cancel prefill(Prompt prompt, Done<CallUsage> done) override {
+    return inner_->prefill(std::move(prompt), std::move(done));
+  }
+
+  // Of all calls so far, in the order in which they came: a prompt is reusable from the moment that
+  // it is asked for, an answer from its end. At least one token of each prompt is computed, and of
+  // a score those that it asks about.
+  Result<Reuse> reuse(const Tokenizer& tokenizer) const;
+
+ private:
+  struct Note {
+    std::string text;
+    bool special_tokens = false;  // the tokenizer adds its own
+    bool asked = false;           // a prompt; else a prompt with its answer
+    size_t computed_bytes = 0;    // at the prompt's end, whatever stood there before
+  };
+  void note(Note note);
+
+  const std::shared_ptr<Backend> inner_;
+  mutable std::mutex mutex_;
+  std::vector<Note> notes_;
+};
+
+}  // namespace banyan
