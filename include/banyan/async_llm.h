@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "banyan/llm.h"
 #include "banyan/request.h"
@@ -52,6 +53,11 @@ class AsyncLlm {
   Cancel generate(const TextRequest& request, TextSinks sinks);
   // Forgets the cached prefixes that nothing uses.
   void flush_cache();
+
+  // Asks the cache to keep this prefix while what it returns lives (Engine::hold), which may be
+  // longer than this.
+  using Hold = std::shared_ptr<const void>;
+  Hold hold(std::vector<TokenId> tokens);
 
   const Llm& llm() const;
 

@@ -121,6 +121,13 @@ class Engine {
   // Forgets every cached prefix that no running sequence uses.
   void flush_cache();
 
+  // Asks to keep what is cached of this prefix until release(): its pages are evicted after all
+  // those that nobody holds or waits for. Takes no memory from anyone and changes no result. `key`
+  // is the caller's to choose; an earlier hold of that key ends.
+  void hold(uint64_t key, std::vector<TokenId> tokens);
+  // Unknown keys are ignored.
+  void release(uint64_t key);
+
   // Runs one batch through the model and delivers its events. False when there was nothing to do.
   bool step();
 

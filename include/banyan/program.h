@@ -252,6 +252,8 @@ struct InterpreterOptions {
   int threads = 0;  // that bodies and streams run on; 0: up to 4, no more than processors
   size_t stack_bytes = 256 << 10;  // of a body; only what it touches takes memory
   bool fork_hints = true;          // computes a fork's prefix before its branches begin
+  // Asks the cache to keep what a state goes on from while the State lives; in process.
+  bool keep_prefixes = true;
 };
 
 struct RunOptions {

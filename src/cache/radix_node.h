@@ -31,12 +31,14 @@ inline int compare_tokens(std::span<const PrefixToken> a, std::span<const Prefix
 using SetHook = intrusive::avl_set_base_hook<>;
 using ListHook = intrusive::list_member_hook<>;
 
-// A request that waits for its turn, hanging on the deepest node that its prompt runs through.
+// A request that waits for its turn, or a prefix that is held, hanging on the deepest node that its
+// tokens run through.
 struct PrefixWaiter : SetHook {
   std::span<const PrefixToken> tokens;  // only these may be matched
   RadixNode* node = nullptr;
   std::span<const PrefixToken> next;  // the page after the node's end; empty if it is not whole
   int64_t resumable = 0;              // tokens that need not be computed if it were admitted now
+  bool tells = true;                  // wants to be known to take_changed()
   ListHook changed;
 };
 

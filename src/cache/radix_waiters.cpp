@@ -43,7 +43,7 @@ void RadixTree::update(PrefixWaiter& waiter) {
   int64_t resumable = resumable_at(waiter.node);
   if (resumable == waiter.resumable) return;
   waiter.resumable = resumable;
-  if (!waiter.changed.is_linked()) changed_.push_back(waiter);
+  if (waiter.tells && !waiter.changed.is_linked()) changed_.push_back(waiter);
 }
 
 void RadixTree::hang(PrefixWaiter& waiter, RadixNode* node) {

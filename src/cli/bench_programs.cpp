@@ -28,12 +28,13 @@ namespace {
 // What is switched on. THE LIST.
 struct ProgramSetting {
   std::string_view name;
-  bool radix_cache = true, fork_hints = true, jump_forward = true;
+  bool radix_cache = true, fork_hints = true, jump_forward = true, keep_prefixes = true;
 };
 constexpr std::array kProgramSettings = {
     ProgramSetting{.name = "all"},
     ProgramSetting{.name = "no-radix-cache", .radix_cache = false},
     ProgramSetting{.name = "unhinted-forks", .fork_hints = false},
+    ProgramSetting{.name = "unkept-prefixes", .keep_prefixes = false},
     ProgramSetting{.name = "no-jump-forward", .jump_forward = false},
 };
 constexpr std::string_view kPeer = "peer";
@@ -86,9 +87,9 @@ Result<std::vector<Entry>> chosen(std::span<const Entry> all, const std::string&
 
 // Runs all instances of a workload once.
 Result<ProgramFigures> run_workload(const Workload& workload, std::string_view setting,
-                                    std::shared_ptr<Backend> backend, bool fork_hints,
+                                    std::shared_ptr<Backend> backend, InterpreterOptions how,
                                     const BenchProgramsOptions& o) {
-  Interpreter interpreter(std::move(backend), {.fork_hints = fork_hints});
+  Interpreter interpreter(std::move(backend), how);
   std::vector<double> times(o.instances);
   BatchOptions batch{.parallelism = o.parallelism};
   batch.progress = progress_line(fmt::format("{}, {}", workload.name, setting));
@@ -123,7 +124,8 @@ Result<ProgramFigures> run_here(const Workload& workload, const ProgramSetting& 
   llm.engine().flush_cache();
   EngineStats before = llm.engine().stats();
   auto meter = std::make_shared<ReuseMeter>(in_process_backend(llm));
-  ProgramFigures figures = TRY(run_workload(workload, setting.name, meter, setting.fork_hints, o));
+  InterpreterOptions how{.fork_hints = setting.fork_hints, .keep_prefixes = setting.keep_prefixes};
+  ProgramFigures figures = TRY(run_workload(workload, setting.name, meter, how, o));
   Reuse reuse = TRY(meter->reuse(*llm.tokenizer()));
   meter.reset();  // lets go of the engine
   EngineStats after = llm.engine().stats();
@@ -140,7 +142,7 @@ Result<ProgramFigures> run_here(const Workload& workload, const ProgramSetting& 
 
 Result<ProgramFigures> run_there(const Workload& workload, const std::shared_ptr<Backend>& peer,
                                  const BenchProgramsOptions& o) {
-  ProgramFigures figures = TRY(run_workload(workload, kPeer, peer, true, o));
+  ProgramFigures figures = TRY(run_workload(workload, kPeer, peer, {}, o));
   figures.prompt_tokens = figures.usage.prompt_tokens;
   figures.hit_rate = static_cast<double>(figures.usage.cached_tokens) /
                      static_cast<double>(std::max<int64_t>(figures.prompt_tokens, 1));

@@ -104,6 +104,10 @@ class Engine::Impl {
   Result<SequenceId> submit(GenerateRequest request, TokenSink sink);
   void cancel(SequenceId id) { scheduler_.cancel(id); }
   void flush_cache() { scheduler_.tree().flush(); }
+  void hold(uint64_t key, std::vector<TokenId> tokens) {
+    scheduler_.hold(key, {.model_fingerprint = info().architecture}, std::move(tokens));
+  }
+  void release(uint64_t key) { scheduler_.release(key); }
   bool step();  // must not be called from a sink
 
   const EngineInfo& info() const { return runner_->info(); }
@@ -469,6 +473,12 @@ void Engine::cancel(SequenceId sequence) {
 }
 void Engine::flush_cache() {
   impl_->flush_cache();
+}
+void Engine::hold(uint64_t key, std::vector<TokenId> tokens) {
+  impl_->hold(key, std::move(tokens));
+}
+void Engine::release(uint64_t key) {
+  impl_->release(key);
 }
 bool Engine::step() {
   return impl_->step();

@@ -44,6 +44,7 @@ Scheduler::Scheduler(const SchedulerConfig& config)
 
 Scheduler::~Scheduler() {
   while (Sequence* s = any()) remove(s);
+  while (!holds_.empty()) release(holds_.begin()->first);
 }
 
 // ---- Coming and going --------------------------------------------------------------------------
@@ -64,6 +65,26 @@ void Scheduler::enqueue(std::unique_ptr<Sequence> sequence) {
 
 void Scheduler::cancel(SequenceId id) {
   if (sequences_.contains(id)) cancelled_.push_back(id);
+}
+
+void Scheduler::hold(uint64_t key, const PrefixNamespace& name_space,
+                     std::vector<PrefixToken> tokens) {
+  release(key);
+  if (!config_.radix_cache) return;
+  Hold& hold = holds_[key];
+  hold.tokens = std::move(tokens);
+  hold.root = tree_.open(name_space);
+  hold.waiter.tells = false;
+  hold.waiter.tokens = hold.tokens;
+  tree_.attach(hold.root, hold.waiter);
+}
+
+void Scheduler::release(uint64_t key) {
+  auto found = holds_.find(key);
+  if (found == holds_.end()) return;
+  tree_.detach(found->second.waiter);
+  tree_.close(found->second.root);
+  holds_.erase(found);
 }
 
 std::unique_ptr<Sequence> Scheduler::remove(Sequence* sequence) {

@@ -85,6 +85,11 @@ class Scheduler {
   bool fits_alone(int64_t tokens) const;
   void cancel(SequenceId id);
 
+  // Pages of this prefix are evicted after all that nobody holds or waits for, those included that
+  // come into the tree later. `key` is the caller's; an earlier hold of that key ends.
+  void hold(uint64_t key, const PrefixNamespace& name_space, std::vector<PrefixToken> tokens);
+  void release(uint64_t key);
+
   // Admits, retracts and fills `plan`, whose sequences stay valid until the next call.
   void plan(StepPlan& plan);
   // The plan was carried out: its positions are computed, its captures written, and spans say how
@@ -139,7 +144,14 @@ class Scheduler {
   void leave_running(Sequence& s);
 
   SchedulerConfig config_;
+  struct Hold {
+    std::vector<PrefixToken> tokens;
+    RadixNode* root = nullptr;
+    PrefixWaiter waiter;
+  };
+
   RadixTree tree_;
+  std::unordered_map<uint64_t, Hold> holds_;
   Holdings holdings_;
   WaitingQueue queue_;
 

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -60,6 +61,14 @@ class Delivery {
   std::jthread thread_;
 };
 
+// The prefixes that are held, until the engine's thread ends.
+struct Holds {
+  std::mutex mutex;
+  EngineThread* thread = nullptr;  // null once it has ended
+  std::set<uint64_t> keys;
+  uint64_t last = 0;
+};
+
 // One sequence for the engine.
 struct Job {
   GenerateRequest request;
@@ -105,6 +114,9 @@ class AsyncLlm::Impl {
     }
     engine_.stop();
     delivery_.stop();
+    std::lock_guard lock(holds_->mutex);
+    holds_->thread = nullptr;
+    for (uint64_t key : holds_->keys) llm.engine().release(key);
   }
 
   Cancel start(std::shared_ptr<Job> job);
@@ -112,6 +124,7 @@ class AsyncLlm::Impl {
   void flush_cache() {
     engine_.run([](Engine& engine) { engine.flush_cache(); });
   }
+  Hold hold(std::vector<TokenId> tokens);
 
   Llm& llm;
 
@@ -129,7 +142,24 @@ class AsyncLlm::Impl {
   bool stopping_ = false;
   Delivery delivery_;
   EngineThread engine_;
+  const std::shared_ptr<Holds> holds_ = std::make_shared<Holds>();
 };
+
+AsyncLlm::Hold AsyncLlm::Impl::hold(std::vector<TokenId> tokens) {
+  std::lock_guard lock(holds_->mutex);
+  holds_->thread = &engine_;
+  uint64_t key = ++holds_->last;
+  holds_->keys.insert(key);
+  engine_.run([key, tokens = std::move(tokens)](Engine& engine) mutable {
+    engine.hold(key, std::move(tokens));
+  });
+  auto end = [holds = holds_, key](const void*) {
+    std::lock_guard lock(holds->mutex);
+    if (holds->keys.erase(key) == 0 || holds->thread == nullptr) return;
+    holds->thread->run([key](Engine& engine) { engine.release(key); });
+  };
+  return {holds_.get(), std::move(end)};
+}
 
 AsyncLlm::Cancel AsyncLlm::Impl::start(std::shared_ptr<Job> job) {
   {
@@ -237,6 +267,10 @@ AsyncLlm::Cancel AsyncLlm::generate(const TextRequest& request, TextSinks sinks)
 
 void AsyncLlm::flush_cache() {
   impl_->flush_cache();
+}
+
+AsyncLlm::Hold AsyncLlm::hold(std::vector<TokenId> tokens) {
+  return impl_->hold(std::move(tokens));
 }
 
 const Llm& AsyncLlm::llm() const {

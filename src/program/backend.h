@@ -28,6 +28,7 @@ struct Prompt {
 struct GenCall {
   Prompt prompt;
   GenOptions options;  // its sampling is what is to be used; none: the backend's own
+  bool hold = false;   // GenResult::hold is of use
 };
 
 struct GenResult {
@@ -35,6 +36,8 @@ struct GenResult {
   CallInfo info;
   // Where in the text each of its tokens ends, if the backend tells; else empty.
   std::vector<size_t> token_ends;
+  // Keeps the prompt and the text in the backend's cache while it lives; null where it cannot.
+  std::shared_ptr<const void> hold = {};
 };
 
 struct ScoreCall {

@@ -85,8 +85,7 @@ class Interpreter::Impl {
 std::shared_ptr<Stream> Interpreter::Impl::open(RunOptions options) {
   std::lock_guard lock(mutex_);
   Worker& worker = *workers_[next_worker_++ % workers_.size()];
-  auto instance =
-      std::make_shared<Instance>(*backend_, worker, std::move(options), options_.fork_hints);
+  auto instance = std::make_shared<Instance>(*backend_, worker, std::move(options), options_);
   if (instances_.size() >= instances_checked_) {
     std::erase_if(instances_, [](const auto& i) { return i.expired(); });
     instances_checked_ = std::max<size_t>(64, 2 * instances_.size());

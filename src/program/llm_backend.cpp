@@ -96,9 +96,18 @@ Backend::Cancel LlmBackend::generate(GenCall call, PieceSink piece, Done<GenResu
       if (!event.text.empty()) piece(event.text);
     };
   }
-  sinks.done = [done = std::move(done)](Result<Generation> generation) {
+  // The model outlives its sinks.
+  AsyncLlm* holder = call.hold && can_prefill() ? model_.get() : nullptr;
+  sinks.done = [holder, done = std::move(done)](Result<Generation> generation) {
     if (!generation) return done(std::unexpected(generation.error()));
-    done(gen_result(*std::move(generation)));
+    std::vector<TokenId> ids;
+    if (holder != nullptr) {
+      ids = generation->prompt_ids;
+      ids.insert(ids.end(), generation->output_ids.begin(), generation->output_ids.end());
+    }
+    GenResult result = gen_result(*std::move(generation));
+    if (holder != nullptr) result.hold = holder->hold(std::move(ids));
+    done(std::move(result));
   };
   return model_->generate(*request, std::move(sinks));
 }

@@ -265,7 +265,7 @@ SamplingParams Stream::seeded(SamplingParams sampling) const {
 }
 
 Status Stream::call_gen(const GenPart& part, Step& step) {
-  GenCall call{.prompt = {}, .options = part.options};
+  GenCall call{.prompt = {}, .options = part.options, .hold = instance_->keep_prefixes};
   std::optional<SamplingParams>& sampling = call.options.sampling;
   if (!sampling) sampling = instance_->options.sampling;
   if (!sampling) sampling = instance_->backend.default_sampling();
@@ -338,6 +338,7 @@ void Stream::generate(GenCall call, const GenPart& part, bool pieces, CallUsage 
 Status Stream::end_gen(const std::string& name, GenResult& result) {
   TRY(transcript_.append(result.text));
   computed_bytes_ = transcript_.bytes();
+  if (result.hold) hold_ = std::move(result.hold);
   Variable& variable = *current_.variable;
   size_t shown = variable.text.size();  // nobody else makes it grow now
   if (shown < result.text.size()) grow(name, variable, std::string_view(result.text).substr(shown));
@@ -422,6 +423,7 @@ void Stream::release(const ForkPoint& point) {
     branch->transcript_ = transcript_;
     branch->speculation_ = speculation_;
     branch->computed_bytes_ = computed_bytes_;
+    branch->hold_ = hold_;
     branch->error_ = error_;
     branch->held_ = false;
     branch->schedule();

@@ -36,8 +36,12 @@ struct Variable {
 // The states of one program.
 class Instance : public std::enable_shared_from_this<Instance> {
  public:
-  Instance(Backend& backend, Worker& worker, RunOptions options, bool fork_hints)
-      : backend(backend), worker(worker), options(std::move(options)), fork_hints(fork_hints) {}
+  Instance(Backend& backend, Worker& worker, RunOptions options, const InterpreterOptions& how)
+      : backend(backend),
+        worker(worker),
+        options(std::move(options)),
+        fork_hints(how.fork_hints),
+        keep_prefixes(how.keep_prefixes) {}
 
   // Heeds options.stop.
   void watch_stop();
@@ -54,7 +58,7 @@ class Instance : public std::enable_shared_from_this<Instance> {
   Backend& backend;
   Worker& worker;
   const RunOptions options;
-  const bool fork_hints;
+  const bool fork_hints, keep_prefixes;
 
   std::mutex mutex;
   CallUsage usage;
@@ -154,8 +158,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   Operation current_;  // until its call has ended
   Transcript transcript_;
   Speculation speculation_;
-  bool calling_again_ = false;  // the end of a call began another for the same operation
-  size_t computed_bytes_ = 0;   // of the transcript, that a call has had as its prompt
+  bool calling_again_ = false;        // the end of a call began another for the same operation
+  size_t computed_bytes_ = 0;         // of the transcript, that a call has had as its prompt
+  std::shared_ptr<const void> hold_;  // of the prefix behind the last gen
 };
 
 }  // namespace banyan

@@ -414,7 +414,7 @@ TEST(BenchPrograms, TellsWhatTheCacheAndTheHintsGive) {
   some.insert(some.end(), {"--programs", "self_consistency,json_extraction", "--json"});
   Json json = parse_output(run_program(some));
   EXPECT_EQ(keys(json), (Words{"model", "instances", "parallelism", "repeat", "results"}));
-  ASSERT_EQ(json["results"].size(), 8u);
+  ASSERT_EQ(json["results"].size(), 10u);
   std::map<std::string, Json> rows;
   for (const Json& row : json["results"]) {
     ASSERT_FALSE(row.contains("error")) << row;

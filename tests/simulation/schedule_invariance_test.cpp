@@ -75,6 +75,7 @@ class Simulation {
       for (size_t i = 0; i < guests_.size(); ++i) {
         if (workload_.arrivals[i].cancel_step == step) cancel(i);
       }
+      hold_and_release(step);
       std::vector<size_t> doomed = cancelled_;
       bool worked = engine_->step();
       for (size_t i : doomed) ASSERT_EQ(guests_[i].heard.ends, 1) << "cancelled, yet not ended";
@@ -94,6 +95,7 @@ class Simulation {
     Heard heard;
     bool submitted = false;
     bool due_now = false;  // its predecessor has ended
+    bool held = false;
     SequenceId id = 0;
   };
 
@@ -141,6 +143,20 @@ class Simulation {
       if (arrival(next).after != static_cast<int>(i)) continue;
       guests_[next].due_now = true;
       submit(next);
+    }
+  }
+
+  // A prefix may be held that nobody has computed yet, and released that is not held.
+  void hold_and_release(int step) {
+    for (size_t i = 0; i < guests_.size(); ++i) {
+      Guest& guest = guests_[i];
+      if (arrival(i).holds && guest.heard.ends == 1 && !guest.held) {
+        guest.held = true;
+        std::vector<TokenId> tokens = guest.request.prompt;
+        for (TokenId token : guest.heard.output_ids()) tokens.push_back(token);
+        engine_->hold(i, std::move(tokens));
+      }
+      if (arrival(i).release_step == step) engine_->release(i);
     }
   }
 

@@ -136,6 +136,8 @@ Arrival random_arrival(Random& r, int index, const EngineConfig& config,
   if (r.chance(0.1)) request.logprob_token_ids = {r.below(kVocabulary), r.below(kVocabulary)};
   if (r.chance(0.15)) arrival.cancel_after_tokens = r.between(1, 10);
   if (r.chance(0.15)) arrival.cancel_step = r.below(50);
+  if (r.chance(0.3)) arrival.holds = true;
+  if (arrival.holds && r.chance(0.6)) arrival.release_step = r.below(80);
   return arrival;
 }
 

@@ -20,6 +20,8 @@ struct Arrival {
   bool continues = false;        // ... whose prompt and output come before its own prompt
   int cancel_after_tokens = -1;  // cancelled by its own sink
   int cancel_step = -1;          // cancelled before this step
+  bool holds = false;            // what it computed is held from its end...
+  int release_step = -1;         // ... until this step, or for ever
 
   // A constraint in its first state; null if there is none.
   std::shared_ptr<TokenConstraint> fresh_constraint() const;

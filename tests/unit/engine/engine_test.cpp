@@ -250,6 +250,40 @@ TEST_F(EngineLife, TellsHowMuchWasCached) {
   EXPECT_EQ(run_alone(*engine_, request).cached_tokens, 9) << "position 9 speaks of token 10";
 }
 
+// Twenty tokens that belong to nobody else.
+std::vector<TokenId> prompt_apart(int which) {
+  std::vector<TokenId> prompt = prompt_of(20);
+  prompt[0] = static_cast<TokenId>(which);
+  return prompt;
+}
+
+TEST_F(EngineLife, HeldPrefixesAreForgottenLast) {
+  auto fill = [&] {
+    for (int other : {10, 11, 12, 13}) run_alone(*engine_, greedy(prompt_apart(other), 1));
+  };
+  auto cached = [&] { return run_alone(*engine_, greedy(prompt_apart(5), 1)).cached_tokens; };
+  EXPECT_EQ(cached(), 0);
+  fill();
+  EXPECT_LT(cached(), 19) << "24 pages hold four such prompts and a part of the fifth";
+  engine_->hold(7, prompt_apart(5));
+  fill();
+  EXPECT_EQ(cached(), 19);
+  engine_->release(7);
+  engine_->release(8);  // nothing
+  fill();
+  EXPECT_LT(cached(), 19);
+
+  // Holds take room from nobody, not even all of them together.
+  for (int other : {10, 11, 12, 13}) {
+    engine_->hold(static_cast<uint64_t>(other), prompt_apart(other));
+    run_alone(*engine_, greedy(prompt_apart(other), 1));
+  }
+  Heard all = run_alone(*engine_, greedy(prompt_of(60), 100));
+  EXPECT_EQ(all.finish, FinishReason::kLength);
+  EXPECT_EQ(all.output.size(), 4u);
+  expect_all_free();
+}
+
 TEST_F(EngineLife, FirstComeFirstServed) {
   std::vector<SequenceId> order;
   for (int i = 0; i < 6; ++i) {

@@ -52,6 +52,20 @@ TEST_F(AsyncLlmTest, WhatIsKeptToCancelKeepsNothingAlive) {
   EXPECT_TRUE(watched.expired());
 }
 
+TEST_F(AsyncLlmTest, AHoldMayOutliveTheModelsThreads) {
+  std::vector<AsyncLlm::Hold> holds;
+  {
+    AsyncLlm model(*llm_);
+    Generation g = start(model, request(1)).get().value();
+    for (int i = 0; i < 3; ++i) holds.push_back(model.hold(g.prompt_ids));
+    holds.pop_back();
+  }
+  AsyncLlm again(*llm_);  // whose holds have the same names
+  holds.push_back(again.hold({1, 2, 3}));
+  holds.clear();
+  EXPECT_TRUE(start(again, request(2)).get());
+}
+
 TEST_F(AsyncLlmTest, ManyAtOnceAreWhatEachIsAlone) {
   constexpr int kRequests = 20;
   std::vector<std::string> streamed(kRequests);
