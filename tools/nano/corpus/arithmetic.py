@@ -175,21 +175,36 @@ def word_problem(rng):
     )
 
 
-def sum_question(rng):
-    """A bare sum, as people type it."""
-    a, b = pick(rng, 0, 99), pick(rng, 0, 99)
-    sign = rng.choice("+-*")
-    if sign == "*":
+def random_sum(rng):
+    """A sum within the word problems' range -> its text and its value."""
+    a, b = pick(rng, 0, rng.choice([99, 150])), pick(rng, 0, 99)
+    sign = rng.choice("++--*/")
+    if sign in "*/":
         a, b = pick(rng, 1, 12), pick(rng, 1, 12)
+    if sign == "/":
+        return f"{a * b} / {b}", a
     if sign == "-" and b > a:
         a, b = b, a
-    value = {"+": a + b, "-": a - b, "*": a * b}[sign]
+    return f"{a} {sign} {b}", {"+": a + b, "-": a - b, "*": a * b}[sign]
+
+
+def sums(rng):
+    """Many sums at once: practice, which no suite asks for."""
+    drawn = [random_sum(rng) for _ in range(pick(rng, 4, 10))]
+    question = ", ".join(formula for formula, _ in drawn)
+    answer = "\n".join(f"{formula} = {value}" for formula, value in drawn)
+    return Instance("arithmetic", [user(f"Calculate: {question}"), assistant(answer)])
+
+
+def sum_question(rng):
+    """A bare sum, as people type it."""
+    formula, value = random_sum(rng)
     form = rng.choice(["What is {}?", "{} = ?", "How much is {}?", "Calculate {}.", "{}"])
     return Instance(
         "arithmetic",
         [
-            user(form.format(f"{a} {sign} {b}")),
-            assistant(f"{a} {sign} {b} = {value}\n#### {value}"),
+            user(form.format(formula)),
+            assistant(f"{formula} = {value}\n#### {value}"),
         ],
         about={"steps": 1},
     )

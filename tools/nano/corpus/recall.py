@@ -1,4 +1,5 @@
-"""Finding what was said before: key-value lookups, and a needle in a long text of stories."""
+"""Finding what was said before: key-value lookups, and a needle in a long text of stories. The answer
+says again what it is the answer to, so that the model comes to it by the words before it."""
 
 from corpus import words
 from corpus.instance import ask
@@ -37,7 +38,8 @@ def lookup(rng):
         ["What is {}?", "What is the value of {}?", "Which value belongs to {}?", "Look up {}."]
     )
     text = between.join(line.format(k, values[k]) for k in keys)
-    return ask("lookup", f"{text}\n{question.format(key)}", values[key], about={"pairs": len(keys)})
+    answer = line.format(key, values[key])
+    return ask("lookup", f"{text}\n{question.format(key)}", answer, about={"pairs": len(keys)})
 
 
 def needle(rng, characters):
@@ -50,8 +52,9 @@ def needle(rng, characters):
         parts.append(plain_text(rng))
         length += len(parts[-1]) + 1
     places = sorted(rng.random() for _ in secrets)
-    sentences = [f"The secret code of {o} is {c}." for o, c in secrets]
+    sentences = [f"The secret code of {owner} is {digits}." for owner, digits in secrets]
     asked = rng.randrange(n_secrets)
+    answer = sentences[asked]
     whole = " ".join(parts)[:characters].rsplit(".", 1)[0] + "."
     breaks = [i + 1 for i, ch in enumerate(whole[:-1]) if ch in ".!?" and whole[i + 1] == " "]
     for share, sentence in sorted(zip(places, sentences), reverse=True):
@@ -59,7 +62,7 @@ def needle(rng, characters):
         whole = f"{whole[:at]} {sentence}{whole[at:]}"
     question = f"What is the secret code of {owners[asked]}?"
     about = {"depth": round(places[asked], 2), "characters": characters}
-    return ask("needle", f"{whole.strip()}\n\n{question}", secrets[asked][1], about=about)
+    return ask("needle", f"{whole.strip()}\n\n{question}", answer, about=about)
 
 
 def short_needle(rng):
