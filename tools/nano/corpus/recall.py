@@ -16,8 +16,8 @@ def random_word(rng):
     return "".join(rng.choice(LETTERS) for _ in range(rng.randint(2, 4)))
 
 
-def lookup(rng):
-    """A list of pairs and a question for one of them."""
+def pairs(rng):
+    """-> keys with their values, and how a pair and a list of them are written."""
     count = rng.randint(3, 12)
     kind = rng.choice([words.COLOURS, words.NAMES, words.PLAIN, words.CITIES, None])
     keys = (
@@ -33,13 +33,26 @@ def lookup(rng):
     }
     line = rng.choice(["{}: {}", "{} = {}", "{} is {}", "{} -> {}"])
     between = rng.choice(["\n", ", ", "; "])
-    key = rng.choice(keys)
+    return values, lambda some: between.join(line.format(k, values[k]) for k in some)
+
+
+def lookup(rng):
+    """A list of pairs and a question for one of them."""
+    values, write = pairs(rng)
+    key = rng.choice(list(values))
     question = rng.choice(
         ["What is {}?", "What is the value of {}?", "Which value belongs to {}?", "Look up {}."]
     )
-    text = between.join(line.format(k, values[k]) for k in keys)
-    answer = line.format(key, values[key])
-    return ask("lookup", f"{text}\n{question.format(key)}", answer, about={"pairs": len(keys)})
+    question = f"{write(values)}\n{question.format(key)}"
+    return ask("lookup", question, write([key]), about={"pairs": len(values)})
+
+
+def lookups(rng):
+    """The same for several of them: more to learn from one list."""
+    values, write = pairs(rng)
+    keys = rng.sample(list(values), rng.randint(2, len(values)))
+    question = rng.choice(["What are {}?", "Look up {}.", "Which values belong to {}?"])
+    return ask("lookup", f"{write(values)}\n{question.format(', '.join(keys))}", write(keys))
 
 
 def needle(rng, characters):
