@@ -20,7 +20,7 @@
 namespace banyan::cli {
 namespace {
 
-constexpr std::array<const Verb*, 14> kVerbs = {
+constexpr std::array kVerbs = {
     &kRunVerb,            //
     &kServeVerb,          //
     &kGenerateVerb,       //

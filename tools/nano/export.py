@@ -50,6 +50,7 @@ def main():
     o.out.mkdir(parents=True, exist_ok=True)
     state = torch.load(o.run / "checkpoint-0.pt", weights_only=True)
     save_file(tensors_of(state["model"]), o.out / "model.safetensors", {"format": "pt"})
+    (o.out / "model.safetensors").chmod(0o644)
     shutil.copy(HERE / "config.json", o.out)
     shutil.copy(HERE / "chat_template.jinja", o.out)
     shutil.copy(o.run / "tokenizer.json", o.out)

@@ -12,7 +12,7 @@ SHORT = {
     arithmetic.word_problem: 20,
     arithmetic.sum_question: 4,
     arithmetic.sums: 16,
-    extraction.extraction: 16,
+    extraction.extraction: 20,
     extraction.named_fields: 6,
     calls.tool_call: 24,
     recall.lookup: 10,
@@ -23,7 +23,7 @@ SHORT = {
     order.sort: 8,
     order.count: 2,
     chat.talk: 4,
-    chat.fact: 4,
+    chat.fact: 6,
 }
 LONG = {recall.long_needle: 1}
 # What a run begins with. To find and copy what was said is learned slowly beside everything else and

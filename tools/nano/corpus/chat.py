@@ -164,24 +164,33 @@ def fact(rng):
         k, v = rng.choice(sorted(OPPOSITES.items()))
         return ask(
             "chat",
-            rng.choice(["What is the opposite of {}?", "Opposite of {}?"]).format(k),
+            rng.choice(
+                ["What is the opposite of {}?", "Opposite of {}?", "Tell me the opposite of {}."]
+            ).format(k),
             f"The opposite of {k} is {v}.",
         )
     if kind == 2:
         k, v = rng.choice(sorted(SOUNDS.items()))
         return ask(
             "chat",
-            rng.choice(["What does {} say?", "What sound does {} make?"]).format(words.article(k)),
+            rng.choice(
+                ["What does {} say?", "What sound does {} make?", "How does {} sound?"]
+            ).format(words.article(k)),
             f"{words.article(k).capitalize()} says {v}.",
         )
     if kind == 3:
         k, v = rng.choice(sorted(COLOUR_OF.items()))
-        return ask("chat", f"What colour is {k}?", f"It is {v}.")
+        question = rng.choice(
+            ["What colour is {}?", "What is the colour of {}?", "Tell me the colour of {}."]
+        )
+        return ask("chat", question.format(k), f"It is {v}.")
     if kind == 4:
         k, v = rng.choice(sorted(LEGS.items()))
         return ask(
             "chat",
-            f"How many legs does {words.article(k)} have?",
+            rng.choice(
+                ["How many legs does {} have?", "How many legs has {}?", "Count the legs of {}."]
+            ).format(words.article(k)),
             f"{words.article(k).capitalize()} has {v} legs.",
         )
     row = words.DAYS if kind == 5 else words.MONTHS
@@ -196,6 +205,8 @@ def fact(rng):
     side = "after" if step == 1 else "before"
     return ask(
         "chat",
-        f"What comes {side} {row[at]}?",
+        rng.choice(["What comes {} {}?", "What is {} {}?", "Tell me what comes {} {}."]).format(
+            side, row[at]
+        ),
         f"{row[(at + step) % len(row)]} comes {side} {row[at]}.",
     )
