@@ -397,14 +397,21 @@ void Scheduler::withdraw(Sequence& s, int64_t page) {
   }
 }
 
+// Who is about to compute the next page, or, where there are pages that `s` cannot resume from, one
+// after them.
 Sequence* Scheduler::leader_for(const Sequence& s, const PrefixMatch& match) {
   if (computing_.empty()) return nullptr;
   auto page = static_cast<size_t>(config_.classes.page_size_tokens);
-  std::span<const TokenId> rest =
-      s.reusable(config_.classes.prompt_only).subspan(static_cast<size_t>(match.node->end));
-  if (rest.size() < page) return nullptr;
-  auto found = computing_.find(hash_page(match.node->hash, rest.first(page)));
-  return found == computing_.end() ? nullptr : found->second;
+  std::span<const TokenId> tokens = s.reusable(config_.classes.prompt_only);
+  PageHash hash = match.node->hash;
+  auto end = static_cast<size_t>(match.node->end);
+  while (end <= static_cast<size_t>(match.pages_end) && end + page <= tokens.size()) {
+    hash = hash_page(hash, tokens.subspan(end, page));
+    end += page;
+    auto found = computing_.find(hash);
+    if (found != computing_.end()) return found->second;
+  }
+  return nullptr;
 }
 
 bool Scheduler::follow(Sequence& s, const PrefixMatch& match) {

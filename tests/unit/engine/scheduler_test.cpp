@@ -130,6 +130,29 @@ TEST(Scheduler, ComputesAPrefixOnceForAllWhoWaitForIt) {
   }
 }
 
+// With recurrent state, also by one who comes when the first has computed pages, but no snapshot.
+TEST(Scheduler, FollowsOneWhoWillPassASnapshot) {
+  SchedulerConfig config = config_of(200, 8, 16);
+  config.classes = {.page_size_tokens = 4, .recurrent = true, .resume_alignment_tokens = 8};
+  config.units.slots = 16;
+  Scheduler scheduler(config);
+  StepPlan plan;
+  auto prompt = [](TokenId own) {
+    std::vector<TokenId> tokens = numbers(0, 42);
+    tokens.insert(tokens.end(), {own, own, own});
+    return tokens;
+  };
+  scheduler.enqueue(sequence_of(1, prompt(1001), 1));
+  scheduler.plan(plan);
+  finish_step(scheduler, plan);
+  EXPECT_EQ(plan.spans[0].count, 16) << "four of its eleven pages are there";
+  for (SequenceId id : {2, 3}) {
+    scheduler.enqueue(sequence_of(id, prompt(static_cast<TokenId>(1000 + id)), 1));
+  }
+  order_of_service(scheduler);
+  EXPECT_EQ(scheduler.cached_tokens(), 2 * 40) << "up to the last aligned position in common";
+}
+
 TEST(Scheduler, FollowersGoOnWhenTheirLeaderIsCancelled) {
   Scheduler scheduler(config_of(200, 8, 8));
   scheduler.enqueue(sequence_of(1, numbers(0, 40), 1));
