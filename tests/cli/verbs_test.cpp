@@ -409,7 +409,7 @@ TEST(BenchPrograms, TellsWhatTheCacheAndTheHintsGive) {
   test::TemporaryFolder folder;
   test::make_endless_model(folder);
   Words words = {"bench", "programs", "--model", folder.path(), "--load-format", "dummy"};
-  words.insert(words.end(), {"--instances", "3", "--parallelism", "3", "--threads", "1"});
+  words.insert(words.end(), {"--instances", "2", "--parallelism", "2", "--threads", "1"});
   Words some = words, wrong = words, peer = words;
   some.insert(some.end(), {"--programs", "self_consistency,json_extraction", "--json"});
   Json json = parse_output(run_program(some));
@@ -422,10 +422,10 @@ TEST(BenchPrograms, TellsWhatTheCacheAndTheHintsGive) {
     EXPECT_LE(row["hit_rate"], row["optimal_hit_rate"]);
     rows[row["workload"].get<std::string>() + "/" + row["setting"].get<std::string>()] = row;
   }
-  EXPECT_EQ(rows["self_consistency/all"]["calls"], 3 * (5 * 2 + 1));  // and what comes before forks
+  EXPECT_EQ(rows["self_consistency/all"]["calls"], 2 * (5 * 2 + 1));  // and what comes before forks
   EXPECT_GT(rows["self_consistency/all"]["hit_rate"], 0.6);
   EXPECT_EQ(rows["self_consistency/no-radix-cache"]["hit_rate"], 0);
-  EXPECT_EQ(rows["self_consistency/unhinted-forks"]["calls"], 3 * 5 * 2);
+  EXPECT_EQ(rows["self_consistency/unhinted-forks"]["calls"], 2 * 5 * 2);
   EXPECT_GT(rows["json_extraction/no-jump-forward"]["steps"], rows["json_extraction/all"]["steps"]);
 
   wrong.insert(wrong.end(), {"--programs", "few_shot,judgement"});

@@ -3,7 +3,7 @@ tools and parameters vary, so that they have to be read."""
 
 import json
 
-from corpus import words
+from corpus import chat, words
 from corpus.instance import Instance, assistant, user
 
 TEXT, NUMBER = "string", "integer"
@@ -171,12 +171,6 @@ CATALOGUE = [
         says="I found this book: {title}.",
     ),
 ]
-SMALL_TALK = [
-    ("Hello!", "Hello! How can I help you?"),
-    ("Thank you!", "You are welcome!"),
-    ("How are you?", "I am fine, thank you. How can I help you?"),
-    ("Hi there", "Hello! How can I help you?"),
-]
 
 
 def draw(rng, entry):
@@ -200,10 +194,8 @@ def tool_call(rng):
     tools = [d[0] for d in drawn]
     about = {"tools": len(tools)}
     if rng.random() < 0.12:
-        question, answer = rng.choice(SMALL_TALK)
-        return Instance(
-            "tools", [user(question), assistant(answer)], tools=tools, about=about | {"call": False}
-        )
+        messages = chat.talk(rng).messages
+        return Instance("tools", messages, tools=tools, about=about | {"call": False})
     at = rng.randrange(len(entries))
     entry, (declared, parameters) = entries[at], drawn[at]
     values = [make(rng) for _, _, make in parameters]
