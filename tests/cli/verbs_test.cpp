@@ -426,7 +426,9 @@ TEST(BenchPrograms, TellsWhatTheCacheAndTheHintsGive) {
   EXPECT_GT(rows["self_consistency/all"]["hit_rate"], 0.6);
   EXPECT_EQ(rows["self_consistency/no-radix-cache"]["hit_rate"], 0);
   EXPECT_EQ(rows["self_consistency/unhinted-forks"]["calls"], 2 * 5 * 2);
-  EXPECT_GT(rows["json_extraction/no-jump-forward"]["steps"], rows["json_extraction/all"]["steps"]);
+  const Json &jumps = rows["json_extraction/all"], &steps = rows["json_extraction/no-jump-forward"];
+  EXPECT_GE(steps["steps"], jumps["steps"]);  // the same where a model draws at random
+  EXPECT_EQ(steps["new_tokens"], jumps["new_tokens"]);
 
   wrong.insert(wrong.end(), {"--programs", "few_shot,judgement"});
   ProgramResult refused = run_program(wrong);
