@@ -62,6 +62,7 @@ class SuiteRun {
   Status ask(size_t index) {
     std::string prompt = TRY(render(llm_, cases_[index]));
     TextRequest request{.text = prompt, .add_special_tokens = false};
+    request.sampling.temperature = 0;
     request.max_new_tokens = max_tokens_;
     request.skip_special_tokens = !syntax_.has_special_marks();
     if (constrained_)

@@ -24,7 +24,9 @@ TEST(Nano, SaysWhatTheTrainingCodeSays) {
       run_program({"eval", "nano", "--model", kModel, "--dtype", "f32", "--suite", suites,
                    "--limit", limit, "--max-tokens", "48", "--json", "--answers"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  for (const Json& row : parse_json(result.out, "the table").value()) {
+  Json rows = parse_json(result.out, "the table").value();
+  EXPECT_EQ(rows.size(), golden.size());
+  for (const Json& row : rows) {
     const Json& expected = golden[row["suite"].get<std::string>()];
     ASSERT_EQ(row["answers"].size(), expected.size());
     for (size_t i = 0; i < expected.size(); ++i) {
