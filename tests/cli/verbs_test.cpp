@@ -412,7 +412,9 @@ TEST(BenchPrograms, TellsWhatTheCacheAndTheHintsGive) {
   words.insert(words.end(), {"--instances", "2", "--parallelism", "2", "--threads", "1"});
   Words some = words, wrong = words, peer = words;
   some.insert(some.end(), {"--programs", "self_consistency,json_extraction", "--json"});
-  Json json = parse_output(run_program(some));
+  ProgramResult result = run_program(some);  // a sanitizer warns of fibers on stderr
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  Json json = parse_json(result.out, "stdout").value();
   EXPECT_EQ(keys(json), (Words{"model", "instances", "parallelism", "repeat", "results"}));
   ASSERT_EQ(json["results"].size(), 10u);
   std::map<std::string, Json> rows;

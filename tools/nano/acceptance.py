@@ -1,6 +1,6 @@
-"""python acceptance.py [--model DIR]: what no suite tells. How often the MTP layer says the token that
-the model itself says next, over held-out answers of each task, and how much busier than even the
-busiest expert of each layer is."""
+"""python acceptance.py [--model DIR]: what no suite tells. How often the MTP layer says the token
+that the model itself says next, over held-out answers of each task, and how much busier than even
+the busiest expert of each layer is."""
 
 import argparse
 import random

@@ -1,5 +1,5 @@
-"""Groups of documents. A group is a function of (seed, stream, number), so a run that is resumed, or
-spread over workers, sees what an unbroken one would."""
+"""Groups of documents. A group is a function of (seed, stream, number), so a run that is resumed,
+or spread over workers, sees what an unbroken one would."""
 
 import random
 
@@ -23,7 +23,8 @@ class Groups:
 
     def fill(self):
         """`pool` documents, cut by length into groups of at most `tokens`, in random order."""
-        documents = [d for d in (self.document() for _ in range(self.pool)) if len(d[0]) <= self.tokens]
+        drawn = (self.document() for _ in range(self.pool))
+        documents = [d for d in drawn if len(d[0]) <= self.tokens]
         group = []
         for document in sorted(documents, key=lambda d: len(d[0])):
             if (len(group) + 1) * rounded(len(document[0])) > self.tokens:

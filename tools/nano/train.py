@@ -70,8 +70,8 @@ def rate(o, step):
 
 
 def losses(model, ids, counts, mtp=True):
-    """Summed over the positions whose next token counts ([rows, T], bool): of that token, and of the
-    same token by the MTP layer, which sees one token less of its past, if asked for."""
+    """Summed over the positions whose next token counts ([rows, T], bool): of that token, and of
+    the same token by the MTP layer, which sees one token less of its past, if asked for."""
     hidden = model.hidden(ids)
     targets = ids.roll(-1, 1)
 

@@ -1,7 +1,8 @@
-"""python make_model.py --shape tools/shapes/qwen3-0.6b --tokenizer DIR --out DIR: one model for both
-sides of a comparison with llama.cpp. DIR becomes a Hugging Face folder without weights (Banyan draws
-them with --load-format dummy) with a GGUF of the same shape and vocabulary beside it, whose weights
-are random too: speed does not depend on them. Needs numpy and gguf from PyPI; Qwen3 shapes only."""
+"""python make_model.py --shape tools/shapes/qwen3-0.6b --tokenizer DIR --out DIR: one model for
+both sides of a comparison with llama.cpp. DIR becomes a Hugging Face folder without weights (Banyan
+draws them with --load-format dummy) with a GGUF of the same shape and vocabulary beside it, whose
+weights are random too: speed does not depend on them. Needs numpy and gguf from PyPI; Qwen3 shapes
+only."""
 
 import argparse
 import json

@@ -1,5 +1,6 @@
-"""python serve.py MODEL.gguf [--port 8080] [--threads 2] [--parallel 16]: llama.cpp's own server, from
-the wheel of xllamacpp (PyPI), with its defaults but for what is named here. Ends with Ctrl-C."""
+"""python serve.py MODEL.gguf [--port 8080] [--threads 2] [--parallel 16]: llama.cpp's own server,
+from the wheel of xllamacpp (PyPI), with its defaults but for what is named here. Ends with
+Ctrl-C."""
 
 import argparse
 import signal

@@ -26,8 +26,8 @@ SHORT = {
     chat.fact: 6,
 }
 LONG = {recall.long_needle: 1}
-# What a run begins with. To find and copy what was said is learned slowly beside everything else and
-# fast alone, and most other tasks need it.
+# What a run begins with. To find and copy what was said is learned slowly beside everything else
+# and fast alone, and most other tasks need it.
 FIRST = {
     stories.story: 2,
     extraction.named_fields: 10,

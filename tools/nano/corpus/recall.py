@@ -1,5 +1,5 @@
-"""Finding what was said before: key-value lookups, and a needle in a long text of stories. The answer
-says again what it is the answer to, so that the model comes to it by the words before it."""
+"""Finding what was said before: key-value lookups, and a needle in a long text of stories. The
+answer says again what it is the answer to, so that the model comes to it by the words before it."""
 
 from corpus import words
 from corpus.instance import ask
