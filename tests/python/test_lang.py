@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import sys
 
 import pytest
 
@@ -141,10 +142,13 @@ def test_roles():
     assert state.text().startswith("SYSTEM: Tell a story.\nUSER: Once\nASSISTANT:")
 
 
-def test_run_batch(capsys):
+def test_run_batch(capsys, monkeypatch):
     inputs = [{"start": f"Day {i}"} for i in range(20)]
     states = story.run_batch(inputs, num_threads=8, progress_bar=True)
     assert states[7]["rest"] == story.run(start="Day 7")["rest"]
+    assert capsys.readouterr().err == ""  # quiet where there is no terminal
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    list(story.run_batch(inputs, num_threads=8, progress_bar=True))
     assert "20 of 20" in capsys.readouterr().err
     lazily = story.run_batch([["Day 1"], ["Day 2"]], generator_style=True)
     assert [s["rest"] for s in lazily] == [s["rest"] for s in states[1:3]]
