@@ -136,6 +136,8 @@ struct CallUsage {
   // By RunOptions::speculation_tokens: gens that needed no call, and their prompts' tokens.
   int64_t calls_saved = 0;
   int64_t prompt_tokens_saved = 0;
+
+  CallUsage& operator+=(const CallUsage& more);
 };
 
 // One choice of a select.

@@ -261,7 +261,7 @@ PrefixMatch RadixTree::match(RadixNode* root, std::span<const PrefixToken> token
     window_resident = node->window_page >= 0 ? window_resident + page : 0;
     if (resumable(*node, window_resident)) match.node = node;
   }
-  match.pages_end = node->end;
+  match.deepest = node;
   match.snapshot = match.node->snapshot;
   if (node != match.node || classes_.recurrent || node->end == limit) return match;
 

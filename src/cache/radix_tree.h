@@ -44,8 +44,8 @@ struct PrefixMatch {
   RadixNode* node = nullptr;     // its pages can be used as they are
   RadixNode* partial = nullptr;  // the first tokens of its page can be copied
   int64_t partial_tokens = 0;
-  int32_t snapshot = -1;  // recurrent state at the node's end
-  int64_t pages_end = 0;  // as far as pages go, resumable or not
+  int32_t snapshot = -1;         // recurrent state at the node's end
+  RadixNode* deepest = nullptr;  // as far as pages go, resumable or not
   // Tokens that need not be computed.
   int64_t position() const { return node->end + partial_tokens; }
 };

@@ -111,10 +111,7 @@ Result<ProgramFigures> run_workload(const Workload& workload, std::string_view s
   figures.p99_s = percentile(times, 0.99);
   for (const BatchResult& result : results) {
     if (result.error && !figures.error) figures.error = result.error;
-    figures.usage.calls += result.usage.calls;
-    figures.usage.prompt_tokens += result.usage.prompt_tokens;
-    figures.usage.cached_tokens += result.usage.cached_tokens;
-    figures.usage.completion_tokens += result.usage.completion_tokens;
+    figures.usage += result.usage;
   }
   return figures;
 }
@@ -168,7 +165,9 @@ Result<std::vector<ProgramRow>> measure_here(const std::vector<Workload>& progra
   if (llm->tokenizer() == nullptr) {
     return unsupported("{} has no tokenizer files, and programs are text", config.model_path);
   }
-  TRY(llm->generate({.text = "Once", .max_new_tokens = 8, .ignore_eos = true}));  // warms up
+  BenchProgramsOptions warm_up = o;
+  warm_up.instances = std::min<size_t>(o.instances, 2);
+  TRY(run_here(programs.front(), setting, *llm, warm_up));
   std::vector<ProgramRow> rows;
   for (const Workload& workload : programs) {
     auto run = [&] { return run_here(workload, setting, *llm, o); };
@@ -184,6 +183,9 @@ Result<std::vector<ProgramRow>> measure_there(const std::vector<Workload>& progr
       .model = o.peer_model,
       .api_key = o.peer_key};
   std::shared_ptr<Backend> peer = TRY(connect_backend(o.peer_url, connect));
+  BenchProgramsOptions warm_up = o;
+  warm_up.instances = 1;
+  TRY(run_there(programs.front(), peer, warm_up));
   std::vector<ProgramRow> rows;
   for (const Workload& workload : programs) {
     auto run = [&] { return run_there(workload, peer, o); };

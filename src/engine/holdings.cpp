@@ -8,7 +8,7 @@
 namespace banyan {
 
 PrefixMatch Holdings::match(const Sequence& s) const {
-  if (!share_) return {.node = s.root};
+  if (!share_) return {.node = s.root, .deepest = s.root};
   return tree_.match(s.root, s.reusable(classes_.prompt_only));
 }
 

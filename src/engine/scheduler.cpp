@@ -345,7 +345,7 @@ bool Scheduler::start(Sequence& s, const PrefixMatch& match, StepPlan& plan) {
   }
   // Pages beyond a snapshot that is missing: leave one there this time.
   int64_t alignment = config_.classes.resume_alignment_tokens;
-  int64_t missed = match.pages_end / alignment * alignment;
+  int64_t missed = match.deepest->end / alignment * alignment;
   if (config_.classes.recurrent && missed > s.computed) s.wanted.push_back(missed);
   announce(s);
   return add_span(s, plan);
@@ -397,18 +397,16 @@ void Scheduler::withdraw(Sequence& s, int64_t page) {
   }
 }
 
-// Who is about to compute the next page, or, where there are pages that `s` cannot resume from, one
-// after them.
+// Who is about to compute the next page behind what `s` can resume from, or behind all the pages
+// that there are.
 Sequence* Scheduler::leader_for(const Sequence& s, const PrefixMatch& match) {
   if (computing_.empty()) return nullptr;
   auto page = static_cast<size_t>(config_.classes.page_size_tokens);
   std::span<const TokenId> tokens = s.reusable(config_.classes.prompt_only);
-  PageHash hash = match.node->hash;
-  auto end = static_cast<size_t>(match.node->end);
-  while (end <= static_cast<size_t>(match.pages_end) && end + page <= tokens.size()) {
-    hash = hash_page(hash, tokens.subspan(end, page));
-    end += page;
-    auto found = computing_.find(hash);
+  for (const RadixNode* node : {match.node, match.deepest}) {
+    std::span<const TokenId> rest = tokens.subspan(static_cast<size_t>(node->end));
+    if (rest.size() < page) return nullptr;
+    auto found = computing_.find(hash_page(node->hash, rest.first(page)));
     if (found != computing_.end()) return found->second;
   }
   return nullptr;

@@ -4,7 +4,6 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <set>
 #include <thread>
 #include <utility>
 
@@ -61,12 +60,11 @@ class Delivery {
   std::jthread thread_;
 };
 
-// The prefixes that are held, until the engine's thread ends.
+// What holds of prefixes know of the model, which they may outlive.
 struct Holds {
   std::mutex mutex;
   EngineThread* thread = nullptr;  // null once it has ended
-  std::set<uint64_t> keys;
-  uint64_t last = 0;
+  uint64_t last = 0;               // key that was given out
 };
 
 // One sequence for the engine.
@@ -102,7 +100,9 @@ class AsyncLlm::Impl {
         in_flight_max_(std::max(llm.config().queued_max, 1)),
         engine_(llm.engine(),
                 {.submissions_waiting_max = static_cast<size_t>(in_flight_max_) + 1,
-                 .post = [this](Delivery::Task task) { delivery_.post(std::move(task)); }}) {}
+                 .post = [this](Delivery::Task task) { delivery_.post(std::move(task)); }}) {
+    holds_->thread = &engine_;
+  }
   ~Impl() {
     {
       std::lock_guard lock(mutex_);
@@ -116,7 +116,8 @@ class AsyncLlm::Impl {
     delivery_.stop();
     std::lock_guard lock(holds_->mutex);
     holds_->thread = nullptr;
-    for (uint64_t key : holds_->keys) llm.engine().release(key);
+    // Some were asked to be released when the thread did nothing more.
+    for (uint64_t key = 1; key <= holds_->last; ++key) llm.engine().release(key);
   }
 
   Cancel start(std::shared_ptr<Job> job);
@@ -147,16 +148,14 @@ class AsyncLlm::Impl {
 
 AsyncLlm::Hold AsyncLlm::Impl::hold(std::vector<TokenId> tokens) {
   std::lock_guard lock(holds_->mutex);
-  holds_->thread = &engine_;
   uint64_t key = ++holds_->last;
-  holds_->keys.insert(key);
   engine_.run([key, tokens = std::move(tokens)](Engine& engine) mutable {
     engine.hold(key, std::move(tokens));
   });
   auto end = [holds = holds_, key](const void*) {
     std::lock_guard lock(holds->mutex);
-    if (holds->keys.erase(key) == 0 || holds->thread == nullptr) return;
-    holds->thread->run([key](Engine& engine) { engine.release(key); });
+    if (holds->thread != nullptr)
+      holds->thread->run([key](Engine& engine) { engine.release(key); });
   };
   return {holds_.get(), std::move(end)};
 }

@@ -55,9 +55,9 @@ class ReuseMeter final : public Backend {
   };
   void note(Note note);
 
-  const std::shared_ptr<Backend> inner_;
   mutable std::mutex mutex_;
   std::vector<Note> notes_;
+  const std::shared_ptr<Backend> inner_;  // last: its calls may end while it goes
 };
 
 }  // namespace banyan

@@ -35,16 +35,17 @@ const std::string* variable_of(const Primitive& primitive) {
   return nullptr;
 }
 
-void add_usage(CallUsage& sum, const CallUsage& more) {
-  sum.calls += more.calls;
-  sum.prompt_tokens += more.prompt_tokens;
-  sum.cached_tokens += more.cached_tokens;
-  sum.completion_tokens += more.completion_tokens;
-  sum.calls_saved += more.calls_saved;
-  sum.prompt_tokens_saved += more.prompt_tokens_saved;
-}
-
 }  // namespace
+
+CallUsage& CallUsage::operator+=(const CallUsage& more) {
+  calls += more.calls;
+  prompt_tokens += more.prompt_tokens;
+  cached_tokens += more.cached_tokens;
+  completion_tokens += more.completion_tokens;
+  calls_saved += more.calls_saved;
+  prompt_tokens_saved += more.prompt_tokens_saved;
+  return *this;
+}
 
 void Instance::watch_stop() {
   if (!options.stop.stop_possible()) return;
@@ -327,7 +328,7 @@ void Stream::generate(GenCall call, const GenPart& part, bool pieces, CallUsage 
     };
   }
   auto done = resuming<GenResult>([this, &part, before](GenResult& result) {
-    add_usage(result.info.usage, before);
+    result.info.usage += before;
     return end_gen(part.name, result);
   });
   begin_call([&] {
@@ -407,7 +408,7 @@ Status Stream::fork_at(const ForkPoint& point, Step& step) {
   computed_bytes_ = transcript_.bytes();
   auto then = [this, point](CallUsage& usage) -> Status {
     std::lock_guard lock(instance_->mutex);
-    add_usage(instance_->usage, usage);
+    instance_->usage += usage;
     release(point);
     return {};
   };
@@ -445,7 +446,7 @@ void Stream::grow(const std::string& name, Variable& variable, std::string_view 
 // Ends the current operation's variable.
 void Stream::finish(std::string text, CallInfo info) {
   std::lock_guard lock(instance_->mutex);
-  add_usage(instance_->usage, info.usage);
+  instance_->usage += info.usage;
   Variable& variable = *current_.variable;
   variable.text = std::move(text);
   variable.info = std::move(info);

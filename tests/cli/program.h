@@ -38,20 +38,41 @@ inline int exit_code_of(int wait_status) {
   _exit(127);
 }
 
+// Starts the program with files for its standard streams, -1 for those that it shares with the
+// test; it lives five minutes at most.
+inline pid_t start_program(const std::vector<std::string>& arguments, int in, int out, int err) {
+  pid_t child = fork();
+  if (child != 0) return child;
+  if (in >= 0) dup2(in, STDIN_FILENO);
+  if (out >= 0) dup2(out, STDOUT_FILENO);
+  if (err >= 0) dup2(err, STDERR_FILENO);
+  alarm(300);
+  become_program(arguments);
+}
+
+// A file that the program reads or writes, closed at the end of the test's use of it.
+class OpenFile {
+ public:
+  OpenFile(const std::string& path, int flags)
+      : descriptor_(open(path.c_str(), flags | O_CLOEXEC)) {}
+  ~OpenFile() { close(descriptor_); }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  int descriptor() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
 // Runs `banyan ARGUMENTS` with `input` on stdin until it ends; five minutes at most.
 inline ProgramResult run_program(const std::vector<std::string>& arguments,
                                  const std::string& input = "") {
   TemporaryFolder folder;
   std::string in = folder.write("in", input), out = folder.write("out", ""),
               err = folder.write("err", "");
-  pid_t child = fork();
-  if (child == 0) {
-    dup2(open(in.c_str(), O_RDONLY), STDIN_FILENO);
-    dup2(open(out.c_str(), O_WRONLY), STDOUT_FILENO);
-    dup2(open(err.c_str(), O_WRONLY), STDERR_FILENO);
-    alarm(300);
-    become_program(arguments);
-  }
+  OpenFile stdin_file(in, O_RDONLY), stdout_file(out, O_WRONLY), stderr_file(err, O_WRONLY);
+  pid_t child = start_program(arguments, stdin_file.descriptor(), stdout_file.descriptor(),
+                              stderr_file.descriptor());
   int status = 0;
   waitpid(child, &status, 0);
   return {exit_code_of(status), read_file(out).value(), read_file(err).value()};

@@ -14,15 +14,10 @@ class ServingProgram {
  public:
   explicit ServingProgram(const std::string& model, std::vector<std::string> more = {}) {
     std::string err = folder_.write("err", "");
-    child_ = fork();
-    if (child_ == 0) {
-      dup2(open(err.c_str(), O_WRONLY), STDERR_FILENO);
-      alarm(300);
-      std::vector<std::string> words = {"serve", "--model", model, "--port", "0"};
-      words.insert(words.end(), {"--threads", "1"});
-      words.insert(words.end(), more.begin(), more.end());
-      become_program(words);
-    }
+    std::vector<std::string> words = {"serve", "--model", model, "--port", "0", "--threads", "1"};
+    words.insert(words.end(), more.begin(), more.end());
+    OpenFile stderr_file(err, O_WRONLY);
+    child_ = start_program(words, -1, -1, stderr_file.descriptor());
     const std::string ready = "banyan: ready on ";
     for (int i = 0; i < 2000 && url.empty(); ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));

@@ -130,12 +130,8 @@ TEST(Generate, InterruptPrintsWhatThereIs) {
   std::string out = folder.write("out", "");
   std::vector<std::string> words = endless("generate", folder);
   words.insert(words.end(), {"--prompt", "Once", "--json"});
-  pid_t child = fork();
-  if (child == 0) {
-    dup2(open(out.c_str(), O_WRONLY), STDOUT_FILENO);
-    alarm(300);
-    test::become_program(words);
-  }
+  test::OpenFile stdout_file(out, O_WRONLY);
+  pid_t child = test::start_program(words, -1, stdout_file.descriptor(), -1);
   while (!catches_interrupts(child) && waitpid(child, nullptr, WNOHANG) == 0) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
@@ -160,13 +156,8 @@ TEST(Generate, InterruptLosesNothingOfAFullPipe) {
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
   int capacity = fcntl(ends[1], F_SETPIPE_SZ, 4096);
   ASSERT_GT(capacity, 0);
-  pid_t child = fork();
-  if (child == 0) {
-    dup2(ends[1], STDOUT_FILENO);
-    dup2(open(err.c_str(), O_WRONLY), STDERR_FILENO);
-    alarm(300);
-    test::become_program(words);
-  }
+  test::OpenFile stderr_file(err, O_WRONLY);
+  pid_t child = test::start_program(words, -1, ends[1], stderr_file.descriptor());
   close(ends[1]);
   int waiting = 0;
   while (waiting < capacity / 2 && waitpid(child, nullptr, WNOHANG) == 0) {

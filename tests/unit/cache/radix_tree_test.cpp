@@ -145,7 +145,7 @@ TEST(RadixTree, ResumesRecurrentStateAtSnapshotsOnly) {
   run(tree, root, numbers(0, 12), kRecurrent);
   PrefixMatch match = tree.match(root, numbers(0, 12));
   EXPECT_EQ(match.position(), 0);
-  EXPECT_EQ(match.pages_end, 12);
+  EXPECT_EQ(match.deepest->end, 12);
   Lease lease = tree.lease(root);
   for (int first : {0, 4}) {
     tree.publish(lease, numbers(first, kPage), {tree.take_page(), -1});

@@ -16,6 +16,13 @@ SchedulerConfig config_of(int64_t pages, int running_max, int64_t rows) {
           .units = {.pages = pages}};
 }
 
+SchedulerConfig recurrent_config(int64_t pages, int running_max, int64_t slots) {
+  SchedulerConfig config = config_of(pages, running_max, 16);
+  config.classes = {.page_size_tokens = 4, .recurrent = true, .resume_alignment_tokens = 8};
+  config.units.slots = slots;
+  return config;
+}
+
 std::vector<TokenId> numbers(int first, int64_t count) {
   std::vector<TokenId> tokens;
   for (int i = 0; i < count; ++i) tokens.push_back(first + i);
@@ -132,10 +139,7 @@ TEST(Scheduler, ComputesAPrefixOnceForAllWhoWaitForIt) {
 
 // With recurrent state, also by one who comes when the first has computed pages, but no snapshot.
 TEST(Scheduler, FollowsOneWhoWillPassASnapshot) {
-  SchedulerConfig config = config_of(200, 8, 16);
-  config.classes = {.page_size_tokens = 4, .recurrent = true, .resume_alignment_tokens = 8};
-  config.units.slots = 16;
-  Scheduler scheduler(config);
+  Scheduler scheduler(recurrent_config(200, 8, 16));
   StepPlan plan;
   auto prompt = [](TokenId own) {
     std::vector<TokenId> tokens = numbers(0, 42);
@@ -208,10 +212,7 @@ TEST(Scheduler, ServesTheLongestPrefixFirstButNeverForgetsTheRest) {
 }
 
 TEST(Scheduler, LeavesSnapshotsWhereTheNextWillWantThem) {
-  SchedulerConfig config = config_of(100, 2, 16);
-  config.classes = {.page_size_tokens = 4, .recurrent = true, .resume_alignment_tokens = 8};
-  config.units.slots = 8;
-  Scheduler scheduler(config);
+  Scheduler scheduler(recurrent_config(100, 2, 8));
   StepPlan plan;
   scheduler.enqueue(sequence_of(1, numbers(0, 30), 1));
   scheduler.plan(plan);
