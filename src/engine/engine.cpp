@@ -93,7 +93,7 @@ class Engine::Impl {
         runner_(std::move(runner)),
         scheduler_(scheduler_config(config, *runner_)),
         sampler_(info().vocabulary),
-        speculator_(config, info().vocabulary),
+        speculator_(config, info().vocabulary, runner_->classes().recurrent),
         mask_(static_cast<size_t>((info().vocabulary + 31) / 32)) {
     // Page tables grow while sequences do; only prefixes that many share make them longer.
     auto pages = static_cast<size_t>(info().total_tokens_max / info().page_size_tokens);
@@ -230,7 +230,7 @@ Result<SequenceId> Engine::Impl::submit(GenerateRequest request, TokenSink sink)
   if (request.sampling.has_penalties()) s->counts = count_prompt(s->tokens, info().vocabulary);
   s->request = std::move(request);
   s->sink = std::move(sink);
-  speculator_.propose(*s);
+  speculator_.propose(*s, scheduler_.running() + 1);
   scheduler_.enqueue(std::move(s));
   return last_id_;
 }
@@ -345,7 +345,7 @@ std::optional<TokenId> Engine::Impl::sample(const Sequence& s, int64_t position,
 }
 
 void Engine::Impl::commit() {
-  for (PlannedSpan& span : plan_.spans) speculator_.settle(span);
+  for (PlannedSpan& span : plan_.spans) speculator_.settle(span, scheduler_.running());
   scheduler_.commit(plan_);
   for (const PlannedSpan& span : plan_.spans) {
     int64_t prompt_end = std::min(span.end(), span.sequence->prompt_tokens);

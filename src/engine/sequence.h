@@ -12,6 +12,21 @@
 
 namespace banyan {
 
+// How often a proposed token turns out to be what the model draws, where those before it did. Old
+// proposals count ever less.
+struct DraftSurvival {
+  double kept = 0, ended = 0;
+
+  void observe(int64_t kept_tokens, bool rejected, double memory) {
+    kept = kept * memory + static_cast<double>(kept_tokens);
+    ended = ended * memory + (rejected ? 1 : 0);
+  }
+  // With `prior` counted as `weight` tokens.
+  double rate(double prior, double weight) const {
+    return (kept + prior * weight) / (kept + ended + weight);
+  }
+};
+
 struct Sequence {
   enum class Place : uint8_t {
     kWaiting,    // in the queue
@@ -57,8 +72,9 @@ struct Sequence {
   // Proposed to follow `tokens`: engine/speculate.h.
   struct Draft {
     std::vector<TokenId> tokens;
-    int failures = 0;  // proposals in a row of which nothing was kept
-    int pause = 0;     // steps that go without one for that
+    DraftSurvival survival;
+    int pauses = 0;  // in a row, since drafts do not pay here
+    int pause = 0;   // steps of the present one that are left
   };
   Draft draft;
 

@@ -1,22 +1,35 @@
 #include "engine/speculate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace banyan {
 namespace {
 
-// After so many failures in a row, pauses grow no longer.
-constexpr int kFailuresMax = 7;
-
-// None after the first failure, then 1, 3, ... and 63 steps.
-int pause_after(int failures) {
-  return failures == 0 ? 0 : (1 << (failures - 1)) - 1;
-}
+// What a step costs beside its rows (weights that are read, layers that begin), in rows. Large
+// dense models are far above it on most machines, small ones below.
+constexpr double kStepRows = 8;
+// What the last draft of a sequence, and of all of them, leaves of those before it.
+constexpr double kSequenceMemory = 0.9, kCommonMemory = 0.98;
+constexpr double kPriorTokens = 2;
+// Pauses of 1, 3, ... and 63 steps.
+constexpr int kPausesMax = 6;
 
 }  // namespace
 
-void Speculator::propose(Sequence& s) {
+// The most tokens of which the last is still worth its row: a draft's n-th is kept with the n-th
+// power of the rate.
+int64_t Speculator::paying_tokens(const Sequence::Draft& draft, int64_t running) const {
+  double rate = draft.survival.rate(survival_.rate(1, 1), kPriorTokens);
+  double cost = rejected_rows_ * static_cast<double>(std::max<int64_t>(running, 1));
+  double least = cost / (cost + kStepRows);
+  // The rate before any rejection is 1.
+  double tokens = rate < 1 ? std::log(least) / std::log(rate) : static_cast<double>(INT32_MAX);
+  return static_cast<int64_t>(std::min<double>(tokens, INT32_MAX));
+}
+
+void Speculator::propose(Sequence& s, int64_t running) {
   Sequence::Draft& draft = s.draft;
   draft.tokens.clear();
   // The last token that fits is drawn, not drafted.
@@ -26,11 +39,25 @@ void Speculator::propose(Sequence& s) {
     --draft.pause;
     return;
   }
+  // Where none pays, one token finds out whether that is still so.
+  room = std::min(room, std::max<int64_t>(paying_tokens(draft, running), 1));
   for (TokenId token : s.request.constraint->draft_tokens()) {
     bool fits = std::ssize(draft.tokens) < room && token >= 0 && token < vocabulary_;
     if (!fits) break;
     draft.tokens.push_back(token);
   }
+}
+
+void Speculator::learn(Sequence& s, const PlannedSpan& span, int64_t running) {
+  ++drafts_;
+  draft_tokens_ += span.drafts;
+  accepted_tokens_ += span.kept;
+  bool rejected = span.kept < span.drafts && s.finish == FinishReason::kNone;
+  s.draft.survival.observe(span.kept, rejected, kSequenceMemory);
+  survival_.observe(span.kept, rejected, kCommonMemory);
+  bool pays = paying_tokens(s.draft, running) > 0;
+  s.draft.pauses = pays ? 0 : std::min(s.draft.pauses + 1, kPausesMax);
+  s.draft.pause = (1 << s.draft.pauses) - 1;
 }
 
 bool Speculator::speaks(const LogitRowUse& use) {
@@ -40,20 +67,16 @@ bool Speculator::speaks(const LogitRowUse& use) {
          s.tokens.back() == use.token;
 }
 
-void Speculator::settle(PlannedSpan& span) {
+void Speculator::settle(PlannedSpan& span, int64_t running) {
   Sequence& s = *span.sequence;
   int64_t drawn = std::exchange(s.drawn, 0);
   if (span.drafts > 0) {
     auto tokens = std::span(s.tokens).last(static_cast<size_t>(drawn));
     auto drafts = std::span(s.draft.tokens).first(static_cast<size_t>(span.drafts));
     span.kept = std::ranges::mismatch(tokens, drafts).in1 - tokens.begin();
-    ++drafts_;
-    draft_tokens_ += span.drafts;
-    accepted_tokens_ += span.kept;
-    s.draft.failures = span.kept > 0 ? 0 : std::min(s.draft.failures + 1, kFailuresMax);
-    s.draft.pause = pause_after(s.draft.failures);
+    learn(s, span, running);
   }
-  if (drawn > 0 && s.finish == FinishReason::kNone) propose(s);
+  if (drawn > 0 && s.finish == FinishReason::kNone) propose(s, running);
 }
 
 }  // namespace banyan

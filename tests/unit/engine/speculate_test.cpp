@@ -141,6 +141,33 @@ TEST(Speculate, WrongProposalsCostLittleAndChangeNothing) {
   }
 }
 
+// Tokens that are proposed to one of `running` sequences in 50 steps, where two of three are right.
+int64_t proposed(int64_t running, bool recurrent) {
+  Speculator speculator(small_config(), kVocabulary, recurrent);
+  Sequence s;
+  s.request.constraint = Follows::forced(numbers(100));
+  s.tokens_max = 1000;
+  speculator.propose(s, running);
+  for (int step = 0; step < 50; ++step) {
+    PlannedSpan span{.sequence = &s, .drafts = std::ssize(s.draft.tokens)};
+    for (TokenId token : s.draft.tokens) {
+      s.tokens.push_back(s.tokens.size() % 3 == 0 ? token + 1 : token);
+      ++s.drawn;
+      if (s.tokens.back() != token) break;
+    }
+    if (span.drafts == 0) s.drawn = 1;
+    speculator.settle(span, running);
+  }
+  return speculator.draft_tokens();
+}
+
+TEST(Speculate, AmongManySequencesOnlyWhatIsNearlyCertainIsProposed) {
+  EXPECT_GT(proposed(1, false), 100);
+  EXPECT_LT(proposed(4, false), proposed(1, false));
+  EXPECT_LT(proposed(64, false), 32 + 20) << "the first draft, and now and then one token";
+  EXPECT_LT(proposed(4, true), proposed(4, false)) << "a rejection costs more";
+}
+
 TEST(Speculate, AStopTokenAndAnEmptyMaskEndADraftWhereTheyAre) {
   auto make = [] { return Follows::forced(numbers(12)); };
   GenerateRequest request{.prompt = kPrompt, .max_new_tokens = 30};
