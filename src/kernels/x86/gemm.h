@@ -25,6 +25,9 @@ constexpr int64_t kPrefetchBytes = 4096;
 constexpr int64_t kPrefetchBlockMax = 128 << 10;
 constexpr int64_t kPrefetchTilesMax = 16;
 constexpr int kPrefetchLevel = 2;
+// From so many rows on, x passes by blocks of so many bytes that stay in the level-2 cache.
+constexpr int64_t kManyRows = 256;
+constexpr int64_t kKeptBytes = 256 << 10;
 // A part costs at least as much as so many rows: that of reading its weights.
 constexpr int64_t kRowsOfRead = 4;
 
@@ -102,7 +105,14 @@ template <class F, int R, int N>
     add_lines<F, R, N>(t, s, 0, sums);
     BANYAN_FOR_EACH_SUM V::store(t.y[r][n] + v * V::kLanes, sums[r][n][v]);
   } else {
-    std::memset(t.y, 0, sizeof(t.y));
+    // Short groups often end: their totals stay in registers, too, where both fit.
+    constexpr bool kInRegisters = 2 * R * N * F::kVectors <= V::kRegisters * 3 / 4;
+    typename V::F totals[R][N][F::kVectors];
+    if constexpr (kInRegisters) {
+      BANYAN_FOR_EACH_SUM totals[r][n][v] = V::set(0);
+    } else {
+      std::memset(t.y, 0, sizeof(t.y));
+    }
     for (int64_t g = 0; g < s.groups; ++g) {
       BANYAN_FOR_EACH_SUM sums[r][n][v] = F::start(t.x[r], t.block[n], s, g, v);
       add_lines<F, R, N>(t, s, g, sums);
@@ -113,10 +123,18 @@ template <class F, int R, int N>
         for (int v = 0; v < F::kVectors; ++v) scales[n][v] = F::scale(t.block[n], s, g, v);
       }
       BANYAN_FOR_EACH_SUM {
-        float* y = t.y[r][n] + v * V::kLanes;
         auto factor = V::mul(F::step(t.x[r], s, g), scales[n][v]);
-        V::store(y, V::fma(F::to_float(sums[r][n][v]), factor, V::load(y)));
+        auto sum = F::to_float(sums[r][n][v]);
+        if constexpr (kInRegisters) {
+          totals[r][n][v] = V::fma(sum, factor, totals[r][n][v]);
+        } else {
+          float* y = t.y[r][n] + v * V::kLanes;
+          V::store(y, V::fma(sum, factor, V::load(y)));
+        }
       }
+    }
+    if constexpr (kInRegisters) {
+      BANYAN_FOR_EACH_SUM V::store(t.y[r][n] + v * V::kLanes, totals[r][n][v]);
     }
   }
 }
@@ -175,7 +193,7 @@ void multiply_rows(const GemmArgs& a, const GemmShape& s, const GemmPart& part, 
 }
 
 // The same with the smallest tile that holds the rows.
-template <class F, int N, int R = F::kTileRows>
+template <class F, int N, int R>
 void multiply_rows_of(const GemmArgs& a, const GemmShape& s, const GemmPart& part,
                       const RowTile& tile, const BlockStreams& streams) {
   constexpr int kSmaller = R > 4 ? 4 : R / 2;
@@ -185,20 +203,47 @@ void multiply_rows_of(const GemmArgs& a, const GemmShape& s, const GemmPart& par
   multiply_rows<F, R, N>(a, s, part, tile, streams);
 }
 
+static inline int64_t tiles_of(const GemmPart& part, int64_t rows) {
+  return (part.row_count + rows - 1) / rows;
+}
+
+// The part's rows in tiles of `rows`, the last one of what is left.
+static inline RowTile row_tile(const GemmPart& part, int64_t t, int64_t rows) {
+  int64_t row = t * rows, left = part.row_count - row;
+  return {part.row_begin + row, left < rows ? left : rows, t, tiles_of(part, rows)};
+}
+
 // Blocks [begin, end) of a part, read as N streams side by side, each sequential from one
 // end to the other: several times faster from memory than neighbouring blocks together, whose short
 // runs the processor's prefetcher does not recognise. The streams' blocks stay in the level-2 cache
 // while all rows pass by.
-template <class F, int N>
-void multiply_blocks(const GemmArgs& a, const GemmShape& s, const GemmPart& part, int64_t begin,
-                     int64_t end) {
+template <class F, int N, int R>
+void stream_blocks(const GemmArgs& a, const GemmShape& s, const GemmPart& part, int64_t begin,
+                   int64_t end) {
   int64_t stride = (end - begin + N - 1) / N;
-  int64_t tiles = (part.row_count + F::kTileRows - 1) / F::kTileRows;
+  int64_t tiles = tiles_of(part, R);
   for (int64_t first = begin; first < begin + stride; ++first) {
     for (int64_t t = 0; t < tiles; ++t) {
-      int64_t row = part.row_count * t / tiles;
-      RowTile tile = {part.row_begin + row, part.row_count * (t + 1) / tiles - row, t, tiles};
-      multiply_rows_of<F, N>(a, s, part, tile, {first, stride, end});
+      multiply_rows_of<F, N, R>(a, s, part, row_tile(part, t, R), {first, stride, end});
+    }
+  }
+}
+
+// The same for many rows, which no cache keeps beside the weights: as many blocks as the level-2
+// cache holds meet one tile of rows after the other, which stays in the first.
+template <class F, int N, int R>
+void revisit_blocks(const GemmArgs& a, const GemmShape& s, const GemmPart& part, int64_t begin,
+                    int64_t end) {
+  int64_t groups = kKeptBytes / s.block_bytes / N;
+  int64_t kept = groups > 0 ? groups * N : N;
+  int64_t tiles = tiles_of(part, R);
+  for (int64_t first = begin; first < end; first += kept) {
+    int64_t last = first + kept < end ? first + kept : end;
+    for (int64_t t = 0; t < tiles; ++t) {
+      RowTile tile = row_tile(part, t, R);
+      for (int64_t block = first; block < last; block += N) {
+        multiply_rows_of<F, N, R>(a, s, part, tile, {block, 1, last});
+      }
     }
   }
 }
@@ -209,9 +254,11 @@ struct VectorMultiply {
   static void blocks(const GemmArgs& a, const GemmShape& s, const GemmPart& part, int64_t begin,
                      int64_t end, int /*worker*/) {
     if (part.row_count == 1) {
-      multiply_blocks<F, F::V::kGemmStreams>(a, s, part, begin, end);
+      stream_blocks<F, F::V::kGemmStreams, 1>(a, s, part, begin, end);
+    } else if (part.row_count < kManyRows) {
+      stream_blocks<F, F::V::kGemmBlocks, F::kTileRows>(a, s, part, begin, end);
     } else {
-      multiply_blocks<F, F::V::kGemmBlocks>(a, s, part, begin, end);
+      revisit_blocks<F, F::V::kGemmBlocks, F::kTileRows>(a, s, part, begin, end);
     }
   }
   static size_t workspace_bytes(int64_t rows, int64_t segments, int64_t k, int64_t group,

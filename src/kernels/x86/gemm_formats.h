@@ -284,7 +284,6 @@ struct IntegerOperands {
   using Line = typename V::I;
   using Operand = typename V::I;
   static constexpr int kVectors = static_cast<int>(kBlockOutputs / V::kLanes);
-  static constexpr int kTileRows = V::kGemmRowsOfIntegers;
   static constexpr bool kScaled = true, kQuantised = true;
   static constexpr int64_t kSourceBytes = 1, kLineMultiple = 1;
 
@@ -339,6 +338,7 @@ struct IntegerOperands {
 
 template <class V>
 struct Int8Weights : IntegerOperands<V>, FloatScales<V> {
+  static constexpr int kTileRows = V::kGemmRowsOfBytes;
   static constexpr int64_t kColumns = 4, kParts = 1;
   static constexpr int32_t kOffset = 128;
 
@@ -361,6 +361,7 @@ struct Int8Weights : IntegerOperands<V>, FloatScales<V> {
 // A dword of a line is eight columns: byte i holds column i below and column 4 + i above.
 template <class V>
 struct NibbleLayout : IntegerOperands<V> {
+  static constexpr int kTileRows = V::kGemmRowsOfNibbles;
   static constexpr int64_t kColumns = 8, kParts = 2;
 
   static auto multiply_add(typename V::I sum, typename V::I weight, typename V::I x) {

@@ -19,8 +19,10 @@ struct Avx2 {
   // 3 x 4 sums, 3 activations and a weight fill 16 registers.
   static constexpr int kTileRows = 3;
   // 5 x 2 sums, 2 weights, an activation, and what unpacking takes.
-  static constexpr int kGemmRows = 5, kGemmRowsOfIntegers = 4, kGemmRowsOfFp8 = 4;
+  static constexpr int kGemmRows = 5, kGemmRowsOfFp8 = 4;
+  static constexpr int kGemmRowsOfBytes = 4, kGemmRowsOfNibbles = 4;
   static constexpr int kGemmBlocks = 1, kGemmStreams = 2;
+  static constexpr int kRegisters = 16;
 
   static F set(float x) { return _mm256_set1_ps(x); }
 

@@ -21,11 +21,14 @@ struct Avx512 {
   // Rows of activations per register tile: 6 x 4 sums, 4 weights and an activation of 32
   // registers.
   static constexpr int kTileRows = 6;
-  // Register tiles of matrix products, in rows and blocks of 16 outputs: 4 x 4 sums hide the
-  // latency of a product; more rows where one unpacking serves them all. One row alone reads
-  // kGemmStreams blocks side by side.
-  static constexpr int kGemmRows = 4, kGemmRowsOfIntegers = 4, kGemmRowsOfFp8 = 6;
-  static constexpr int kGemmBlocks = 4, kGemmStreams = 4;
+  // Register tiles of matrix products, in rows and blocks of 16 outputs: 8 x 2 sums hide the
+  // latency of a product, need few bytes of weights from the level-2 cache and serve 8 rows with
+  // what is unpacked once; 6 x 2 leave room for as many totals. One row alone reads kGemmStreams
+  // blocks side by side.
+  static constexpr int kGemmRows = 8, kGemmRowsOfFp8 = 8;
+  static constexpr int kGemmRowsOfBytes = 8, kGemmRowsOfNibbles = 6;
+  static constexpr int kGemmBlocks = 2, kGemmStreams = 4;
+  static constexpr int kRegisters = 32;
 
   static F set(float x) { return _mm512_set1_ps(x); }
 
