@@ -4,7 +4,11 @@
 //   engine_bench build/release/bench/engine_bench
 #include <benchmark/benchmark.h>
 
+#include <cmath>
+
+#include "base/random.h"
 #include "engine/batch_builder.h"
+#include "engine/sampler.h"
 #include "engine/scheduler.h"
 
 namespace banyan {
@@ -82,6 +86,30 @@ void cold_prompt(benchmark::State& state) {
   }
 }
 BENCHMARK(cold_prompt)->Arg(1)->Arg(0)->ArgName("radix_cache")->Unit(benchmark::kMicrosecond);
+
+// One token of 151,936 drawn from logits such as a model's: most of them far below the best.
+void draw_token(benchmark::State& state, const SamplingParams& params, bool masked) {
+  constexpr size_t kVocabulary = 151936;
+  std::vector<float> logits(kVocabulary);
+  for (size_t t = 0; t < kVocabulary; ++t) {
+    logits[t] = static_cast<float>(12 * uniform(1, t, 0) * uniform(2, t, 0) +
+                                   12 * (uniform(3, t, 0) > 0.9995));
+  }
+  LogitRow row = {.logits = logits, .argmax = 0, .log_sum_exp = 25};
+  std::vector<uint32_t> mask;
+  if (masked) mask.assign(kVocabulary / 32, 0);
+  for (size_t i = 0; i < mask.size(); i += 97) mask[i] = 5;
+  Sampler sampler(kVocabulary);
+  int64_t position = 0;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(
+        sampler.draw(row, {.params = params, .mask = mask, .position = ++position}));
+  }
+}
+BENCHMARK_CAPTURE(draw_token, temperature, SamplingParams{}, false);
+BENCHMARK_CAPTURE(draw_token, top_p, SamplingParams{.top_p = 0.95f}, false);
+BENCHMARK_CAPTURE(draw_token, top_k, SamplingParams{.top_k = 20}, false);
+BENCHMARK_CAPTURE(draw_token, mask, SamplingParams{}, true);
 
 }  // namespace
 }  // namespace banyan

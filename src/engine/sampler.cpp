@@ -13,12 +13,6 @@ namespace {
 constexpr float kLargest = std::numeric_limits<float>::max();
 constexpr float kImpossible = -std::numeric_limits<float>::infinity();
 
-// Most likely first; lower ids first among equals, so that the order is total.
-template <class T>
-bool before(float a, T a_token, float b, T b_token) {
-  return a > b || (a == b && a_token < b_token);
-}
-
 void apply_penalties(std::span<float> logits, const SamplingParams& params,
                      const TokenCounts& counts) {
   for (size_t t = 0; t < logits.size(); ++t) {
@@ -32,15 +26,24 @@ void apply_penalties(std::span<float> logits, const SamplingParams& params,
   }
 }
 
-bool allowed(std::span<const uint32_t> mask, size_t token) {
-  return (mask[token / 32] >> (token % 32)) & 1u;
+// Tokens that the mask does not have cannot come.
+void apply_mask(std::span<float> logits, std::span<const uint32_t> mask) {
+  for (size_t begin = 0; begin < logits.size(); begin += 32) {
+    uint32_t word = mask[begin / 32];
+    if (word == ~0u) continue;
+    std::span<float> some = logits.subspan(begin, std::min<size_t>(32, logits.size() - begin));
+    for (size_t i = 0; i < some.size(); ++i) {
+      if (((word >> i) & 1u) == 0) some[i] = kImpossible;
+    }
+  }
 }
 
 }  // namespace
 
-Sampler::Sampler(int64_t vocabulary) : adjusted_(static_cast<size_t>(vocabulary)) {
-  candidates_.reserve(static_cast<size_t>(vocabulary));
+Sampler::Sampler(int64_t vocabulary)
+    : adjusted_(static_cast<size_t>(vocabulary)), weights_(static_cast<size_t>(vocabulary)) {
   top_.reserve(static_cast<size_t>(vocabulary));
+  top_logprobs_.reserve(static_cast<size_t>(vocabulary));
 }
 
 void Sampler::adjust(const LogitRow& row, const DrawContext& context) {
@@ -51,106 +54,101 @@ void Sampler::adjust(const LogitRow& row, const DrawContext& context) {
   // Damaged weights give logits that are infinite, or become so under a penalty. Such a token is as
   // unlikely or likely as can be, but not forbidden: some token must come next.
   for (float& x : adjusted_) x = std::clamp(x, -kLargest, kLargest);
-  if (context.mask.empty()) return;
-  for (size_t t = 0; t < adjusted_.size(); ++t) {
-    if (!allowed(context.mask, t)) adjusted_[t] = kImpossible;
-  }
+  if (!context.mask.empty()) apply_mask(adjusted_, context.mask);
 }
 
 TokenId Sampler::draw(const LogitRow& row, const DrawContext& context) {
   const SamplingParams& params = context.params;
   bool plain = !params.has_penalties() && params.logit_bias.empty() && context.mask.empty();
   if (params.temperature == 0 && plain) return row.argmax;
-  adjust(row, context);
+  if (!plain) adjust(row, context);
+  std::span<const float> logits = plain ? row.logits : adjusted_;
+  find_block_maxima(logits, maxima_);
+  CHECK(std::ranges::max(maxima_) > kImpossible, "no token may come next");
   if (params.temperature == 0) {
-    return static_cast<TokenId>(std::ranges::max_element(adjusted_) - adjusted_.begin());
+    find_top_logits(logits, maxima_, 1, scratch_, top_);
+    return top_.front().token;
   }
-
-  collect_candidates(params);
-  if (params.top_p < 1) keep_top_p(params.top_p);
-  double floor = params.min_p;  // the best candidate's weight is 1
-  std::erase_if(candidates_, [&](const Candidate& c) { return c.weight < floor; });
-
-  double total = 0;
-  for (const Candidate& c : candidates_) total += c.weight;
-  double target =
-      total * uniform(params.seed, static_cast<uint64_t>(context.position), params.sample_index);
-  for (const Candidate& c : candidates_) {
-    target -= c.weight;
-    if (target < 0) return c.token;
+  double share = uniform(params.seed, static_cast<uint64_t>(context.position), params.sample_index);
+  auto top_k = static_cast<size_t>(params.top_k);
+  if (top_k > 0 && top_k < logits.size()) {
+    find_top_weights(logits, top_k, params.temperature);
+    keep_top_p(params.top_p, total_of_top());
+    return draw_from_top(params.min_p, share);
   }
-  return candidates_.back().token;  // rounding left a rest
+  bool nucleus = params.top_p < 1;
+  double total = find_softmax_weights(logits, maxima_, params.temperature,
+                                      nucleus ? 0 : params.min_p, weights_, block_sums_);
+  if (!nucleus) return draw_from_all(total * share);
+  // Ever more of the most likely, until their weights suffice: a few tokens usually do.
+  for (size_t count = 64;; count *= 8) {
+    find_top_weights(logits, count, params.temperature);
+    if (keep_top_p(params.top_p, total) || top_.size() < count) break;
+  }
+  return draw_from_top(params.min_p, share);
 }
 
-void Sampler::collect_candidates(const SamplingParams& params) {
-  candidates_.clear();
-  for (size_t t = 0; t < adjusted_.size(); ++t) {
-    if (adjusted_[t] > kImpossible) {
-      candidates_.push_back({adjusted_[t], static_cast<TokenId>(t), 0});
-    }
-  }
-  CHECK(!candidates_.empty(), "no token may come next");
-  auto order = [](const Candidate& a, const Candidate& b) {
-    return before(a.logit, a.token, b.logit, b.token);
-  };
-  auto kept = static_cast<size_t>(params.top_k);
-  if (kept > 0 && kept < candidates_.size()) {
-    std::nth_element(candidates_.begin(), candidates_.begin() + params.top_k, candidates_.end(),
-                     order);
-    candidates_.resize(kept);
-  }
-  double best = std::ranges::min_element(candidates_, order)->logit;
-  for (Candidate& c : candidates_) {
-    c.weight = std::exp((static_cast<double>(c.logit) - best) / params.temperature);
-  }
+void Sampler::find_top_weights(std::span<const float> logits, size_t count, float temperature) {
+  find_top_logits(logits, maxima_, count, scratch_, top_);
+  float best = top_.front().logit;
+  for (TopLogit& t : top_) t.weight = softmax_weight(t.logit, best, temperature);
 }
 
-// Keeps the smallest set of most likely candidates whose weights reach top_p of the total: ever
-// longer prefixes are sorted until one suffices, since a few tokens usually do.
-void Sampler::keep_top_p(double top_p) {
+double Sampler::total_of_top() const {
   double total = 0;
-  for (const Candidate& c : candidates_) total += c.weight;
-  auto order = [](const Candidate& a, const Candidate& b) {
-    return before(a.logit, a.token, b.logit, b.token);
-  };
-  size_t sorted = 0;
+  for (const TopLogit& t : top_) total += t.weight;
+  return total;
+}
+
+// Keeps the smallest set of most likely tokens whose weights reach top_p of the total; all of them
+// and false where they do not.
+bool Sampler::keep_top_p(double top_p, double total) {
   double reached = 0;
-  for (size_t prefix = 64; sorted < candidates_.size(); prefix *= 8) {
-    size_t end = std::min(prefix, candidates_.size());
-    std::partial_sort(candidates_.begin() + static_cast<std::ptrdiff_t>(sorted),
-                      candidates_.begin() + static_cast<std::ptrdiff_t>(end), candidates_.end(),
-                      order);
-    for (; sorted < end; ++sorted) {
-      reached += candidates_[sorted].weight;
-      if (reached >= top_p * total) {
-        candidates_.resize(sorted + 1);
-        return;
-      }
-    }
+  for (size_t i = 0; i < top_.size() && top_p < 1; ++i) {
+    reached += top_[i].weight;
+    if (reached < top_p * total) continue;
+    top_.resize(i + 1);
+    return true;
   }
+  return false;
+}
+
+// Those of the top whose weights are not less than min_p, by their weights. The best has 1.
+TokenId Sampler::draw_from_top(float min_p, double share) {
+  std::erase_if(top_, [&](const TopLogit& t) { return t.weight < min_p; });
+  double target = total_of_top() * share;
+  for (const TopLogit& t : top_) {
+    target -= t.weight;
+    if (target < 0) return t.token;
+  }
+  return top_.back().token;  // rounding left a rest
+}
+
+TokenId Sampler::draw_from_all(double target) const {
+  size_t block = 0;
+  for (size_t b = 0; b < block_sums_.size(); ++b) {
+    if (block_sums_[b] == 0) continue;
+    block = b;  // the last one, where rounding leaves a rest
+    if (target < block_sums_[b]) break;
+    target -= block_sums_[b];
+  }
+  TokenId token = 0;
+  size_t end = std::min((block + 1) * kLogitBlock, weights_.size());
+  for (size_t t = block * kLogitBlock; t < end; ++t) {
+    if (weights_[t] == 0) continue;
+    token = static_cast<TokenId>(t);
+    target -= weights_[t];
+    if (target < 0) break;
+  }
+  return token;
 }
 
 std::span<const TokenLogprob> Sampler::top(const LogitRow& row, int count) {
-  top_.clear();
-  auto order = [](const TokenLogprob& a, const TokenLogprob& b) {
-    return before(a.logprob, a.token, b.logprob, b.token);
-  };
-  auto wanted = std::min(static_cast<size_t>(count), row.logits.size());
-  if (wanted == 0) return {};
-  // A heap of the best so far, worst on top: one comparison for most tokens.
-  for (size_t t = 0; t < row.logits.size(); ++t) {
-    TokenLogprob entry = {static_cast<TokenId>(t), row.logits[t] - row.log_sum_exp};
-    if (top_.size() < wanted) {
-      top_.push_back(entry);
-      std::ranges::push_heap(top_, order);
-    } else if (order(entry, top_.front())) {
-      std::ranges::pop_heap(top_, order);
-      top_.back() = entry;
-      std::ranges::push_heap(top_, order);
-    }
-  }
-  std::ranges::sort_heap(top_, order);
-  return top_;
+  find_block_maxima(row.logits, maxima_);
+  find_top_logits(row.logits, maxima_, static_cast<size_t>(count), scratch_, top_);
+  top_logprobs_.clear();
+  for (const TopLogit& t : top_) top_logprobs_.push_back({t.token, t.logit - row.log_sum_exp});
+  return top_logprobs_;
 }
 
 }  // namespace banyan

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "banyan/request.h"
+#include "engine/logit_scan.h"
 
 namespace banyan {
 
@@ -45,24 +46,24 @@ class Sampler {
     return row.logits[static_cast<size_t>(token)] - row.log_sum_exp;
   }
 
-  // The `count` most likely tokens, most likely first, lower ids first among equals. Valid until
-  // the next call.
+  // The `count` most likely tokens, most likely first, lower ids first among equals; less where the
+  // others are impossible. Valid until the next call.
   std::span<const TokenLogprob> top(const LogitRow& row, int count);
 
  private:
-  struct Candidate {
-    float logit;
-    TokenId token;
-    double weight;  // exp((logit - best) / temperature)
-  };
-
   void adjust(const LogitRow& row, const DrawContext& context);
-  void collect_candidates(const SamplingParams& params);
-  void keep_top_p(double top_p);
+  void find_top_weights(std::span<const float> logits, size_t count, float temperature);
+  double total_of_top() const;
+  bool keep_top_p(double top_p, double total);
+  TokenId draw_from_top(float min_p, double share);
+  TokenId draw_from_all(double target) const;
 
-  std::vector<float> adjusted_;  // logits after bias, penalties and mask
-  std::vector<Candidate> candidates_;
-  std::vector<TokenLogprob> top_;
+  std::vector<float> adjusted_;     // logits after bias, penalties and mask
+  std::vector<float> weights_;      // of all tokens, where those are what is drawn from
+  std::vector<double> block_sums_;  // of weights_
+  std::vector<float> maxima_, scratch_;
+  std::vector<TopLogit> top_;
+  std::vector<TokenLogprob> top_logprobs_;
 };
 
 }  // namespace banyan

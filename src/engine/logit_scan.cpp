@@ -1,0 +1,141 @@
+#include "engine/logit_scan.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <functional>
+#include <limits>
+
+namespace banyan {
+namespace {
+
+constexpr size_t kLanes = 16;  // sums or maxima side by side, a multiple of any vector's
+constexpr float kImpossible = -std::numeric_limits<float>::infinity();
+static_assert(kLogitBlock % kLanes == 0);
+
+bool before(const TopLogit& a, const TopLogit& b) {
+  return a.logit > b.logit || (a.logit == b.logit && a.token < b.token);
+}
+
+// At and below this, exp_of_negative is 0.
+constexpr float kLeastExponent = -88.0f;
+
+// exp(x) for kLeastExponent <= x <= 0. x = n ln 2 + r with |r| <= ln 2 / 2, and e^r by its Taylor
+// polynomial of degree 6. Below -87.7 the exponent's bits are 0, and so is the result.
+float exp_of_negative(float x) {
+  constexpr float kToInteger = 0x1.8p+23f;  // a number this large has no fraction
+  float n = (x * 0x1.715476p+0f + kToInteger) - kToInteger;
+  float r = x - n * 0x1.62e400p-1f;  // few bits, so that the product is exact
+  r -= n * 0x1.7f7d1cp-20f;
+  float p = 1.0f / 720;
+  p = p * r + 1.0f / 120;
+  p = p * r + 1.0f / 24;
+  p = p * r + 1.0f / 6;
+  p = p * r + 0.5f;
+  p = p * r + 1.0f;
+  p = p * r + 1.0f;
+  return p * std::bit_cast<float>((static_cast<int32_t>(n) + 127) << 23);
+}
+
+float exponent_of(float logit, float best, float temperature) {
+  float x = (logit - best) / temperature;
+  return x > kLeastExponent ? x : kLeastExponent;
+}
+
+// Turns a block of logits into their weights.
+void weigh_block(float* x, float best, float temperature, float floor) {
+  // A loop of its own: one that could leave all the rest out is no vector loop to the compiler.
+  for (size_t i = 0; i < kLogitBlock; ++i) x[i] = exponent_of(x[i], best, temperature);
+  for (size_t i = 0; i < kLogitBlock; ++i) x[i] = exp_of_negative(x[i]);
+  if (floor <= 0) return;
+  for (size_t i = 0; i < kLogitBlock; ++i) x[i] = x[i] < floor ? 0.0f : x[i];
+}
+
+float sum_of_block(const float* x) {
+  float lanes[kLanes] = {};
+  for (size_t first = 0; first < kLogitBlock; first += kLanes) {
+    for (size_t i = 0; i < kLanes; ++i) lanes[i] += x[first + i];
+  }
+  for (size_t half = kLanes / 2; half > 0; half /= 2) {
+    for (size_t i = 0; i < half; ++i) lanes[i] += lanes[half + i];
+  }
+  return lanes[0];
+}
+
+}  // namespace
+
+void find_block_maxima(std::span<const float> logits, std::vector<float>& maxima) {
+  size_t whole = logits.size() / kLogitBlock;
+  maxima.resize((logits.size() + kLogitBlock - 1) / kLogitBlock);
+  for (size_t block = 0; block < whole; ++block) {
+    const float* x = logits.data() + block * kLogitBlock;
+    float lanes[kLanes];
+    for (size_t i = 0; i < kLanes; ++i) lanes[i] = x[i];
+    for (size_t first = kLanes; first < kLogitBlock; first += kLanes) {
+      for (size_t i = 0; i < kLanes; ++i) {
+        lanes[i] = lanes[i] > x[first + i] ? lanes[i] : x[first + i];
+      }
+    }
+    for (size_t half = kLanes / 2; half > 0; half /= 2) {
+      for (size_t i = 0; i < half; ++i) {
+        lanes[i] = lanes[i] > lanes[half + i] ? lanes[i] : lanes[half + i];
+      }
+    }
+    maxima[block] = lanes[0];
+  }
+  if (whole < maxima.size()) maxima[whole] = std::ranges::max(logits.subspan(whole * kLogitBlock));
+}
+
+// The `count` largest maxima are of as many logits, so that none of the largest logits is less than
+// the last of them.
+void find_top_logits(std::span<const float> logits, std::span<const float> maxima, size_t count,
+                     std::vector<float>& scratch, std::vector<TopLogit>& top) {
+  top.clear();
+  count = std::min(count, logits.size());
+  if (count == 0) return;
+  float least = -std::numeric_limits<float>::max();
+  if (count < maxima.size()) {
+    scratch.assign(maxima.begin(), maxima.end());
+    auto last = scratch.begin() + static_cast<std::ptrdiff_t>(count - 1);
+    std::ranges::nth_element(scratch, last, std::greater<>());
+    least = std::max(least, *last);
+  }
+  for (size_t block = 0; block < maxima.size(); ++block) {
+    if (maxima[block] < least) continue;
+    size_t end = std::min((block + 1) * kLogitBlock, logits.size());
+    for (size_t t = block * kLogitBlock; t < end; ++t) {
+      if (logits[t] >= least) top.push_back({logits[t], static_cast<TokenId>(t)});
+    }
+  }
+  if (count < top.size()) {
+    std::ranges::nth_element(top, top.begin() + static_cast<std::ptrdiff_t>(count), before);
+    top.resize(count);
+  }
+  std::ranges::sort(top, before);
+}
+
+float softmax_weight(float logit, float best, float temperature) {
+  return exp_of_negative(exponent_of(logit, best, temperature));
+}
+
+double find_softmax_weights(std::span<const float> logits, std::span<const float> maxima,
+                            float temperature, float floor, std::span<float> weights,
+                            std::vector<double>& block_sums) {
+  float best = std::ranges::max(maxima);
+  block_sums.assign(maxima.size(), 0);
+  double total = 0;
+  for (size_t block = 0; block < maxima.size(); ++block) {
+    // Most blocks under a mask.
+    if (exponent_of(maxima[block], best, temperature) == kLeastExponent) continue;
+    size_t begin = block * kLogitBlock, count = std::min(kLogitBlock, logits.size() - begin);
+    float some[kLogitBlock];
+    std::fill(std::copy_n(logits.data() + begin, count, some), some + kLogitBlock, kImpossible);
+    weigh_block(some, best, temperature, floor);
+    std::copy_n(some, count, weights.data() + begin);
+    block_sums[block] = sum_of_block(some);
+    total += block_sums[block];
+  }
+  return total;
+}
+
+}  // namespace banyan

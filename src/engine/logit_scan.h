@@ -1,0 +1,39 @@
+// Passes over all logits of a vocabulary, in plain loops that compilers turn into vectors: what
+// sampling does for every one of 150,000 tokens. The rest of it looks at a few hundred.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "banyan/request.h"
+
+namespace banyan {
+
+inline constexpr size_t kLogitBlock = 64;  // logits that are summed up together
+
+// The largest logit of every block.
+void find_block_maxima(std::span<const float> logits, std::vector<float>& maxima);
+
+struct TopLogit {
+  float logit = 0;
+  TokenId token = 0;
+  float weight = 0;  // the caller's: softmax_weight
+};
+
+// The `count` largest logits, largest first, lower ids first among equals, by their block maxima;
+// -inf, which is never drawn, is none of them. `scratch` is overwritten.
+void find_top_logits(std::span<const float> logits, std::span<const float> maxima, size_t count,
+                     std::vector<float>& scratch, std::vector<TopLogit>& top);
+
+// exp((logit - best) / temperature) for logits up to `best`, within 2 units of the last place; 0
+// below 1e-38.
+float softmax_weight(float logit, float best, float temperature);
+
+// The same for all of them, 0 where it is less than `floor`, and their sum over every block;
+// returns the sum of all. Weights in blocks whose sum is 0 are not written.
+double find_softmax_weights(std::span<const float> logits, std::span<const float> maxima,
+                            float temperature, float floor, std::span<float> weights,
+                            std::vector<double>& block_sums);
+
+}  // namespace banyan
