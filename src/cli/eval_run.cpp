@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "cli/format.h"
 #include "cli/terminal.h"
 #include "client/http_client.h"
@@ -142,7 +143,7 @@ std::string request_body(const EvalServer& server, const EvalStyle& style,
   } else {
     body["prompt"] = prompt;
   }
-  return body.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return dump_json(body);
 }
 
 // Of a whole answer of either API.

@@ -44,10 +44,6 @@ std::string format_digits(int64_t count) {
   return text;
 }
 
-std::string dump_json(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 Json token_text(const Llm& llm, TokenId id) {
   if (llm.tokenizer() == nullptr) return nullptr;
   return llm.tokenizer()->token_bytes(id);

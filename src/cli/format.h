@@ -5,16 +5,13 @@
 #include <string>
 
 #include "banyan/llm.h"
-#include "base/json.h"
+#include "base/json_text.h"
 
 namespace banyan::cli {
 
 std::string format_bytes(int64_t bytes);   // "1.19 GB", powers of 1000
 std::string format_count(int64_t count);   // "596 M"
 std::string format_digits(int64_t count);  // "1,234,567"; not negative
-
-// One line. Text that is not UTF-8 becomes U+FFFD, numbers that JSON lacks become null.
-std::string dump_json(const Json& json);
 
 // The bytes a token stands for as text, whatever its spelling in the vocabulary; part of a
 // character becomes U+FFFD. Null without a tokenizer.

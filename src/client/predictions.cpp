@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_text.h"
 
 namespace banyan {
 namespace {
@@ -109,7 +110,7 @@ Status PredictionFile::append(const Prediction& p) {
                {"completion_tokens", p.completion_tokens},
                {"text", p.text}};
   if (!p.error.empty()) line["error"] = p.error;
-  std::string text = line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  std::string text = dump_json(line) + "\n";
   for (std::string_view rest = text; !rest.empty();) {
     ssize_t count = ::write(file_, rest.data(), rest.size());
     if (count < 0 && errno == EINTR) continue;

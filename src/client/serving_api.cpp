@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "base/quote.h"
 
 namespace banyan {
@@ -180,7 +181,7 @@ std::string request_body(const RequestStyle& style, const BenchPrompt& prompt, u
     body[native ? "text" : "prompt"] = transcript(said);
   }
   body.merge_patch(style.extra);
-  std::string text = body.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = dump_json(body);
   if (!by_ids) return text;
   // Ids go in as text: as JSON values they would cost more than all the rest.
   std::string with_ids = fmt::format(R"({{"{}":)", native ? "input_ids" : "prompt");

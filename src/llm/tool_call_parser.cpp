@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/json_text.h"
 #include "llm/marks.h"
 
 namespace banyan {
@@ -387,8 +388,7 @@ bool ToolCallParser::step_parameter_value(MessageDelta& out) {
   }
   bool own_line = format_.parameter.end.starts_with('\n');
   if (own_line && value.ends_with('\n')) value.remove_suffix(1);
-  std::string json = Json(key_).dump(-1, ' ', false, Json::error_handler_t::replace) + ": " +
-                     argument_json(key_, value);
+  std::string json = dump_json(Json(key_)) + ": " + argument_json(key_, value);
   consume(end + last.size());
   in_value_ = false;
   add_arguments((parameters_++ == 0 ? "{" : ", ") + json, out);
@@ -411,9 +411,9 @@ std::string ToolCallParser::argument_json(std::string_view key, std::string_view
   }
   if (!string) {
     Result<Json> parsed = parse_json(trim_space(value), "argument");
-    if (parsed) return parsed->dump(-1, ' ', false, Json::error_handler_t::replace);
+    if (parsed) return dump_json(*parsed);
   }
-  return Json(value).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return dump_json(Json(value));
 }
 
 void ToolCallParser::finish(MessageDelta& out) {

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json_text.h"
 #include "base/quote.h"
 
 namespace banyan {
@@ -15,11 +15,6 @@ namespace {
 
 constexpr std::string_view kLineBegin = "{\"index\":";
 constexpr size_t kBatchBytesMax = size_t{16} << 30;
-
-// Text that is not UTF-8 (a model may stop within a character) is written with U+FFFD.
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 Json usage_json(const CallUsage& usage) {
   return {{"calls", usage.calls},
@@ -116,7 +111,7 @@ Status BatchFile::write(size_t index, const BatchResult& result) {
     line["error"] = {{"code", to_string(result.error->code)}, {"message", result.error->message}};
   }
   line["usage"] = usage_json(result.usage);
-  std::string text = dump(line) + "\n";
+  std::string text = dump_json(line) + "\n";
   if (std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size() ||
       std::fflush(file_.get()) != 0) {
     return io_error("{}: {}", path_, std::strerror(errno));

@@ -4,15 +4,12 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/json_text.h"
 
 namespace banyan {
 namespace {
 
 using Kind = GrammarSource::Kind;
-
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 // What `sampling` says; nothing is sent that says nothing, so that a server need not know the name.
 void put_sampling(const SamplingParams& sampling, const char* seed, Json& out) {
@@ -218,7 +215,7 @@ Result<std::string> gen_body(const RemoteStyle& style, const GenCall& call, bool
     return unsupported("top_logprobs of a gen: only a model in the same process gives them");
   }
   if (stream) body["stream"] = true;
-  return dump(body);
+  return dump_json(body);
 }
 
 Result<GenResult> read_gen(ServingApi api, const Json& answer) {
@@ -263,28 +260,29 @@ Result<std::string> read_gen_event(ServingApi api, const Json& event, GenResult&
 std::string score_body(const RemoteStyle& style, const std::vector<std::string>& prompts,
                        int64_t logprob_start) {
   if (style.api == ServingApi::kSglang) {
-    return dump({{"text", prompts},
-                 {"sampling_params", {{"max_new_tokens", 0}, {"temperature", 0}}},
-                 {"return_logprob", true},
-                 {"logprob_start_len", logprob_start}});
+    return dump_json({{"text", prompts},
+                      {"sampling_params", {{"max_new_tokens", 0}, {"temperature", 0}}},
+                      {"return_logprob", true},
+                      {"logprob_start_len", logprob_start}});
   }
-  return dump({{"model", style.model},
-               {"prompt", prompts},
-               {"max_tokens", 0},
-               {"temperature", 0},
-               {"echo", true},
-               {"logprobs", 0}});
+  return dump_json({{"model", style.model},
+                    {"prompt", prompts},
+                    {"max_tokens", 0},
+                    {"temperature", 0},
+                    {"echo", true},
+                    {"logprobs", 0}});
 }
 
 std::string score_ids_body(const std::vector<std::vector<TokenId>>& prompts) {
-  return dump({{"input_ids", prompts},
-               {"sampling_params", {{"max_new_tokens", 0}, {"temperature", 0}}},
-               {"return_logprob", true},
-               {"logprob_start_len", 0}});
+  return dump_json({{"input_ids", prompts},
+                    {"sampling_params", {{"max_new_tokens", 0}, {"temperature", 0}}},
+                    {"return_logprob", true},
+                    {"logprob_start_len", 0}});
 }
 
 std::string prefill_body(const std::string& prompt) {
-  return dump({{"text", prompt}, {"sampling_params", {{"max_new_tokens", 0}, {"temperature", 0}}}});
+  return dump_json(
+      {{"text", prompt}, {"sampling_params", {{"max_new_tokens", 0}, {"temperature", 0}}}});
 }
 
 Result<std::vector<ScoredPrompt>> read_scores(ServingApi api, const Json& answer) {

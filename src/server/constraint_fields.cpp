@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "base/json_text.h"
 #include "base/quote.h"
 
 namespace banyan {
@@ -83,7 +84,8 @@ class ConstraintReader {
     if (!fits) {
       return fail(place, fmt::format(" is {}, it must be {}", show(*value), expected_value(kind)));
     }
-    if (kind != Kind::kJsonObject) source.text = is_text ? value->get<std::string>() : dump(*value);
+    if (kind != Kind::kJsonObject)
+      source.text = is_text ? value->get<std::string>() : dump_json(*value);
     add(place, std::move(source));
   }
 
@@ -124,7 +126,7 @@ class ConstraintReader {
     if (name == "text") return;
     if (name == "structural_tag") {
       return add("response_format",
-                 {.kind = Kind::kStructuralTag, .text = dump(*format), .json = json_});
+                 {.kind = Kind::kStructuralTag, .text = dump_json(*format), .json = json_});
     }
     // llama-server's spelling of both has the schema beside the type.
     if (name == "json_object") {
@@ -152,7 +154,7 @@ class ConstraintReader {
       if (!strict->is_boolean()) return fail(place + ".strict", " must be true or false");
       json.strict = strict->get<bool>();
     }
-    add(place, {.kind = Kind::kJsonSchema, .text = dump(object["schema"]), .json = json});
+    add(place, {.kind = Kind::kJsonSchema, .text = dump_json(object["schema"]), .json = json});
   }
 
   void add(const std::string& place, GrammarSource source) {
@@ -166,10 +168,6 @@ class ConstraintReader {
   void fail(const std::string& place, std::string message,
             ErrorCode code = ErrorCode::kInvalidArgument) {
     fields_.fail(place.c_str(), std::move(message), code);
-  }
-
-  static std::string dump(const Json& value) {
-    return value.dump(-1, ' ', false, Json::error_handler_t::replace);
   }
 
   RequestFields& fields_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/beast/core/string.hpp>
 
+#include "base/json_text.h"
 #include "server/connection.h"
 #include "server/error.h"
 
@@ -40,9 +41,7 @@ void Responder::respond(int status, std::string body, std::string_view content_t
 }
 
 void Responder::respond(int status, const Json& body, const HttpHeaders& more) {
-  // Text that is not UTF-8 must not throw.
-  constexpr auto kReplace = Json::error_handler_t::replace;
-  respond(status, body.dump(-1, ' ', false, kReplace), "application/json", more);
+  respond(status, dump_json(body), "application/json", more);
 }
 
 void Responder::respond_error(int status, std::string_view message, std::string_view param,

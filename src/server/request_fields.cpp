@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/json_text.h"
 
 namespace banyan {
 namespace {
@@ -39,7 +40,7 @@ std::string show(const Json& value) {
   if (value.is_structured()) {
     return fmt::format("{} of {}", value.is_array() ? "a list" : "an object", value.size());
   }
-  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = dump_json(value);
   if (text.size() > kBytesMax) text = text.substr(0, kBytesMax) + "...";
   return text;
 }

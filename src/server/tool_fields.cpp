@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "base/quote.h"
 #include "llm/structural.h"
 #include "llm/tool_declarations.h"
@@ -96,8 +97,7 @@ Result<std::optional<GrammarSource>> chat_grammar(const ChatSyntax& syntax, Reas
   if (syntax.reasoning != nullptr) {
     grammar = grammar_after_reasoning(*syntax.reasoning, start, std::move(grammar));
   }
-  source.text = Json{{"type", "structural_tag"}, {"format", std::move(grammar)}}.dump(
-      -1, ' ', false, Json::error_handler_t::replace);
+  source.text = dump_json({{"type", "structural_tag"}, {"format", std::move(grammar)}});
   return source;
 }
 

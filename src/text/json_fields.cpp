@@ -1,5 +1,6 @@
 #include "text/json_fields.h"
 
+#include "base/json_text.h"
 #include "base/quote.h"
 
 namespace banyan {
@@ -20,7 +21,7 @@ std::unexpected<Error> JsonFields::wrong(std::string_view key, std::string_view 
   if (value == nullptr)
     return corrupt("{}: \"{}\" is missing ({} is expected)", place_, key, expected);
   return corrupt("{}: \"{}\" is {} {} where {} is expected", place_, key, value->type_name(),
-                 quote(value->dump(-1, ' ', false, Json::error_handler_t::replace)), expected);
+                 quote(dump_json(*value)), expected);
 }
 
 Result<std::string> JsonFields::string(std::string_view key) const {
