@@ -1,64 +1,18 @@
 #include "banyan/async_llm.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 #include "base/error.h"
 #include "grammar/compiler.h"
 #include "llm/engine_thread.h"
 #include "llm/generation_builder.h"
+#include "program/executor.h"
 
 namespace banyan {
 namespace {
-
-// The thread on which the engine's events are taken in.
-class Delivery {
- public:
-  using Task = std::move_only_function<void()>;
-
-  Delivery() : thread_([this] { loop(); }) {}
-
-  // Runs what was posted, and ends the thread.
-  void stop() {
-    {
-      std::lock_guard lock(mutex_);
-      stopping_ = true;
-      wake_.notify_one();
-    }
-    thread_.join();
-  }
-
-  void post(Task task) {
-    std::lock_guard lock(mutex_);
-    tasks_.push_back(std::move(task));
-    wake_.notify_one();
-  }
-
- private:
-  void loop() {
-    std::unique_lock lock(mutex_);
-    while (true) {
-      wake_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
-      if (tasks_.empty()) return;
-      Task task = std::move(tasks_.front());
-      tasks_.pop_front();
-      lock.unlock();
-      task();
-      task = nullptr;
-      lock.lock();
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<Task> tasks_;
-  bool stopping_ = false;
-  std::jthread thread_;
-};
 
 // What holds of prefixes know of the model, which they may outlive.
 struct Holds {
@@ -100,7 +54,7 @@ class AsyncLlm::Impl {
         in_flight_max_(std::max(llm.config().queued_max, 1)),
         engine_(llm.engine(),
                 {.submissions_waiting_max = static_cast<size_t>(in_flight_max_) + 1,
-                 .post = [this](Delivery::Task task) { delivery_.post(std::move(task)); }}) {
+                 .post = [this](TaskThread::Task task) { delivery_.post(std::move(task)); }}) {
     holds_->thread = &engine_;
   }
   ~Impl() {
@@ -141,7 +95,7 @@ class AsyncLlm::Impl {
   std::deque<std::shared_ptr<Job>> waiting_;
   int in_flight_ = 0;
   bool stopping_ = false;
-  Delivery delivery_;
+  TaskThread delivery_;  // on which the engine's events are taken in
   EngineThread engine_;
   const std::shared_ptr<Holds> holds_ = std::make_shared<Holds>();
 };

@@ -17,38 +17,22 @@ thread_local Worker* current_worker = nullptr;
 
 }  // namespace
 
-Worker::Worker(size_t stack_bytes) : stacks_(stack_bytes), thread_([this] { loop(); }) {}
-
-Worker::~Worker() {
-  {
-    std::lock_guard lock(mutex_);
-    stopping_ = true;
-    wake_.notify_one();
-  }
-  thread_.join();
-}
-
-void Worker::post(Task task) {
+void TaskThread::post(Task task) {
   std::lock_guard lock(mutex_);
   tasks_.push_back(std::move(task));
   if (tasks_.size() == 1) wake_.notify_one();
 }
 
-void Worker::start(std::move_only_function<void()> body, std::function<void()> failed) {
-  post([this, body = std::move(body), failed = std::move(failed)]() mutable {
-    Fiber* fiber = nullptr;
-    try {
-      fiber = new Fiber(stacks_, std::move(body));
-    } catch (const std::bad_alloc&) {
-      failed();
-      return;
-    }
-    resume(fiber);
-  });
+void TaskThread::stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+    wake_.notify_one();
+  }
+  if (thread_.joinable()) thread_.join();
 }
 
-void Worker::loop() {
-  current_worker = this;
+void TaskThread::loop() {
   std::vector<Task> taken;
   while (true) {
     {
@@ -63,6 +47,23 @@ void Worker::loop() {
     }
     taken.clear();
   }
+}
+
+Worker::Worker(size_t stack_bytes) : stacks_(stack_bytes) {
+  post([this] { current_worker = this; });
+}
+
+void Worker::start(std::move_only_function<void()> body, std::function<void()> failed) {
+  post([this, body = std::move(body), failed = std::move(failed)]() mutable {
+    Fiber* fiber = nullptr;
+    try {
+      fiber = new Fiber(stacks_, std::move(body));
+    } catch (const std::bad_alloc&) {
+      failed();
+      return;
+    }
+    resume(fiber);
+  });
 }
 
 void Worker::resume(Fiber* fiber) {

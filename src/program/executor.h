@@ -10,38 +10,58 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "program/fiber.h"
 
 namespace banyan {
 
-class Worker {
+// A thread that runs what is posted to it, in order.
+class TaskThread {
  public:
   using Task = std::move_only_function<void()>;
 
+  TaskThread() : thread_([this] { loop(); }) {}
+  ~TaskThread() { stop(); }
+  TaskThread(const TaskThread&) = delete;
+  TaskThread& operator=(const TaskThread&) = delete;
+
+  void post(Task task);
+  // Runs what was posted, and ends the thread. Not from several threads.
+  void stop();
+
+ private:
+  void loop();
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::vector<Task> tasks_;
+  bool stopping_ = false;
+  std::jthread thread_;  // last: it uses all of the above
+};
+
+class Worker {
+ public:
+  using Task = TaskThread::Task;
+
   explicit Worker(size_t stack_bytes);
-  // Runs what was posted, and ends. All fibers must have ended.
-  ~Worker();
+  // All fibers must have ended, once what was posted is done.
+  ~Worker() = default;
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  void post(Task task);
+  void post(Task task) { thread_.post(std::move(task)); }
   // Runs `body` on a fiber; `body` must not throw. `failed` is called instead when memory runs out.
   void start(std::move_only_function<void()> body, std::function<void()> failed);
 
  private:
   friend class Signal;
 
-  void loop();
   void resume(Fiber* fiber);
 
-  StackPool stacks_;  // of the thread
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::vector<Task> tasks_;
-  bool stopping_ = false;
-  std::jthread thread_;  // last: it uses all of the above
+  StackPool stacks_;   // of the thread
+  TaskThread thread_;  // last: it uses the stacks
 };
 
 class Signal {
