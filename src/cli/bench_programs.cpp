@@ -10,6 +10,8 @@
 #include <memory>
 #include <optional>
 #include <ranges>
+#include <stop_token>
+#include <thread>
 
 #include "base/error.h"
 #include "base/percentile.h"
@@ -59,6 +61,9 @@ struct ProgramFigures {
   CallUsage usage;
   std::optional<int64_t> steps;
   std::optional<Error> error;
+
+  // Ctrl-C cut it off.
+  bool cut_off() const { return error && InterruptScope::raised(); }
 };
 
 struct ProgramRow {
@@ -85,13 +90,29 @@ Result<std::vector<Entry>> chosen(std::span<const Entry> all, const std::string&
   return some.empty() ? std::vector<Entry>(all.begin(), all.end()) : some;
 }
 
+// Tells programs of Ctrl-C.
+class InterruptWatch {
+ public:
+  std::stop_token token() const { return interrupted_.get_token(); }
+
+ private:
+  std::stop_source interrupted_;
+  std::jthread thread_{[this](const std::stop_token& over) {
+    while (!over.stop_requested()) {
+      if (InterruptScope::raised()) interrupted_.request_stop();
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  }};
+};
+
 // Runs all instances of a workload once.
 Result<ProgramFigures> run_workload(const Workload& workload, std::string_view setting,
                                     std::shared_ptr<Backend> backend, InterpreterOptions how,
                                     const BenchProgramsOptions& o) {
   Interpreter interpreter(std::move(backend), how);
   std::vector<double> times(o.instances);
-  BatchOptions batch{.parallelism = o.parallelism};
+  InterruptWatch watch;
+  BatchOptions batch{.run = {.stop = watch.token()}, .parallelism = o.parallelism};
   batch.progress = progress_line(fmt::format("{}, {}", workload.name, setting));
   auto now_s = [begin = std::chrono::steady_clock::now()] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -146,18 +167,34 @@ Result<ProgramFigures> run_there(const Workload& workload, const std::shared_ptr
   return figures;
 }
 
-// The run in the middle of several.
+// The run in the middle of several; all of them, or the one that was cut off.
 Result<ProgramFigures> median_of(int runs, const std::function<Result<ProgramFigures>()>& run) {
   std::vector<ProgramFigures> all;
-  for (int i = 0; i < runs; ++i) all.push_back(TRY(run()));
+  for (int i = 0; i < runs; ++i) {
+    all.push_back(TRY(run()));
+    if (all.back().cut_off()) return all.back();
+  }
   auto middle = all.begin() + std::ssize(all) / 2;
   std::ranges::nth_element(all, middle, {}, &ProgramFigures::seconds);
   return *middle;
 }
 
-Result<std::vector<ProgramRow>> measure_here(const std::vector<Workload>& programs,
-                                             const ProgramSetting& setting,
-                                             const BenchProgramsOptions& o) {
+using MeasureProgram = std::function<Result<ProgramFigures>(const Workload& workload)>;
+
+// Rows of all programs under one setting; fewer after Ctrl-C.
+Status measure_programs(const std::vector<Workload>& programs, std::string_view setting, int runs,
+                        const MeasureProgram& run, std::vector<ProgramRow>& rows) {
+  for (const Workload& workload : programs) {
+    if (InterruptScope::raised()) return {};
+    ProgramFigures figures = TRY(median_of(runs, [&] { return run(workload); }));
+    if (figures.cut_off()) return {};
+    rows.push_back({workload.name, setting, std::move(figures)});
+  }
+  return {};
+}
+
+Status measure_here(const std::vector<Workload>& programs, const ProgramSetting& setting,
+                    const BenchProgramsOptions& o, std::vector<ProgramRow>& rows) {
   EngineConfig config = o.engine.config;
   config.radix_cache = config.radix_cache && setting.radix_cache;
   config.jump_forward = config.jump_forward && setting.jump_forward;
@@ -168,16 +205,12 @@ Result<std::vector<ProgramRow>> measure_here(const std::vector<Workload>& progra
   BenchProgramsOptions warm_up = o;
   warm_up.instances = std::min<size_t>(o.instances, 2);
   TRY(run_here(programs.front(), setting, *llm, warm_up));
-  std::vector<ProgramRow> rows;
-  for (const Workload& workload : programs) {
-    auto run = [&] { return run_here(workload, setting, *llm, o); };
-    rows.push_back({workload.name, setting.name, TRY(median_of(o.repeat, run))});
-  }
-  return rows;
+  auto run = [&](const Workload& workload) { return run_here(workload, setting, *llm, o); };
+  return measure_programs(programs, setting.name, o.repeat, run, rows);
 }
 
-Result<std::vector<ProgramRow>> measure_there(const std::vector<Workload>& programs,
-                                              const BenchProgramsOptions& o) {
+Status measure_there(const std::vector<Workload>& programs, const BenchProgramsOptions& o,
+                     std::vector<ProgramRow>& rows) {
   ConnectOptions connect{
       .api = o.peer_api == "generate" ? RemoteApi::kGenerate : RemoteApi::kCompletions,
       .model = o.peer_model,
@@ -186,12 +219,8 @@ Result<std::vector<ProgramRow>> measure_there(const std::vector<Workload>& progr
   BenchProgramsOptions warm_up = o;
   warm_up.instances = 1;
   TRY(run_there(programs.front(), peer, warm_up));
-  std::vector<ProgramRow> rows;
-  for (const Workload& workload : programs) {
-    auto run = [&] { return run_there(workload, peer, o); };
-    rows.push_back({workload.name, kPeer, TRY(median_of(o.repeat, run))});
-  }
-  return rows;
+  auto run = [&](const Workload& workload) { return run_there(workload, peer, o); };
+  return measure_programs(programs, kPeer, o.repeat, run, rows);
 }
 
 // How many times longer `row` took than its workload under the first setting; none where either
@@ -271,33 +300,72 @@ Json program_json(const ProgramRow& row, const std::vector<ProgramRow>& rows, si
           {"time_ratio", optional(time_ratio(row, rows))}};
 }
 
+// What Ctrl-C has left out, as a line for each setting: "no-radix-cache: judge, retrieval".
+std::string left_out(const std::vector<ProgramRow>& rows, const std::vector<Workload>& programs,
+                     const std::vector<std::string_view>& settings) {
+  std::string text;
+  for (std::string_view setting : settings) {
+    std::vector<std::string_view> missing;
+    for (const Workload& workload : programs) {
+      auto measured = [&](const ProgramRow& row) {
+        return row.workload == workload.name && row.setting == setting;
+      };
+      if (std::ranges::none_of(rows, measured)) missing.push_back(workload.name);
+    }
+    bool all = missing.size() == programs.size() && missing.size() > 1;
+    if (all) missing = {"every program"};
+    if (!missing.empty()) text += fmt::format("  {}: {}\n", setting, fmt::join(missing, ", "));
+  }
+  return text;
+}
+
+void print_rows(const std::vector<ProgramRow>& rows, const BenchProgramsOptions& o) {
+  if (!o.json) {
+    if (!rows.empty()) write_stdout(program_table(rows, o.instances) + program_means(rows));
+    return;
+  }
+  Json list = Json::array();
+  for (const ProgramRow& row : rows) list.push_back(program_json(row, rows, o.instances));
+  write_stdout(dump_json({{"model", o.engine.config.model_path},
+                          {"instances", o.instances},
+                          {"parallelism", o.parallelism},
+                          {"repeat", o.repeat},
+                          {"results", std::move(list)}}) +
+               "\n");
+}
+
+Status measure_all(const std::vector<Workload>& programs,
+                   const std::vector<ProgramSetting>& settings, const BenchProgramsOptions& o,
+                   std::vector<ProgramRow>& rows) {
+  for (const ProgramSetting& setting : settings) {
+    if (!InterruptScope::raised()) TRY(measure_here(programs, setting, o, rows));
+  }
+  if (!o.peer_url.empty() && !InterruptScope::raised()) TRY(measure_there(programs, o, rows));
+  return {};
+}
+
 Result<int> bench(BenchProgramsOptions& o) {
   TRY(o.engine.settle());
   std::vector<Workload> programs = TRY(chosen(workloads(), o.programs, "--programs"));
   std::vector<ProgramSetting> settings =
       TRY(chosen(std::span<const ProgramSetting>(kProgramSettings), o.settings, "--settings"));
+  std::vector<std::string_view> names;
+  for (const ProgramSetting& setting : settings) names.push_back(setting.name);
+  if (!o.peer_url.empty()) names.push_back(kPeer);
+
+  InterruptScope interrupt(InterruptScope::Second::kEndsProgram);
   std::vector<ProgramRow> rows;
-  for (const ProgramSetting& setting : settings) {
-    std::ranges::move(TRY(measure_here(programs, setting, o)), std::back_inserter(rows));
-  }
-  if (!o.peer_url.empty()) {
-    std::ranges::move(TRY(measure_there(programs, o)), std::back_inserter(rows));
-  }
+  Status ended = measure_all(programs, settings, o, rows);
   auto place = [&](const ProgramRow& row) {
     return std::ranges::find(programs, row.workload, &Workload::name) - programs.begin();
   };
   std::ranges::stable_sort(rows, {}, place);
-  if (o.json) {
-    Json list = Json::array();
-    for (const ProgramRow& row : rows) list.push_back(program_json(row, rows, o.instances));
-    write_stdout(dump_json({{"model", o.engine.config.model_path},
-                            {"instances", o.instances},
-                            {"parallelism", o.parallelism},
-                            {"repeat", o.repeat},
-                            {"results", std::move(list)}}) +
-                 "\n");
-  } else {
-    write_stdout(program_table(rows, o.instances) + program_means(rows));
+  if (ended || !rows.empty()) print_rows(rows, o);
+  TRY(std::move(ended));
+  std::string missing = left_out(rows, programs, names);
+  if (!missing.empty()) {
+    fmt::print(stderr, "banyan: interrupted; not measured:\n{}", missing);
+    return kExitInterrupt;
   }
   bool failed = std::ranges::any_of(
       rows, [](const ProgramRow& row) { return row.figures.error && row.setting != kPeer; });
@@ -362,7 +430,7 @@ const Verb kBenchProgramsVerb = {
     "not computed; the optimum is what an endless cache would have had of the same prompts and\n"
     "answers, in the order in which they came. Time is a workload's under the first setting, and\n"
     "how many times that it took under another one. A peer should ignore ends of text when asked\n"
-    "(ignore_eos), or it has less to do.\n",
+    "(ignore_eos), or it has less to do. Ctrl-C prints what is measured so far.\n",
     declare_bench_programs};
 
 }  // namespace banyan::cli

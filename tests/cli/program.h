@@ -6,10 +6,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/file.h"
@@ -48,6 +51,26 @@ inline pid_t start_program(const std::vector<std::string>& arguments, int in, in
   if (err >= 0) dup2(err, STDERR_FILENO);
   alarm(300);
   become_program(arguments);
+}
+
+// Returns once `process` handles SIGINT itself, as the kernel says, or has ended.
+inline void wait_until_it_catches_interrupts(pid_t process) {
+  std::string path = "/proc/" + std::to_string(process) + "/status";
+  auto catches = [&] {
+    std::ifstream status(path);
+    for (std::string line; std::getline(status, line);) {
+      if (!line.starts_with("SigCgt:")) continue;
+      return ((std::stoull(line.substr(7), nullptr, 16) >> (SIGINT - 1)) & 1) != 0;
+    }
+    return false;
+  };
+  // Waits for it without taking its exit status.
+  siginfo_t ended{};
+  while (!catches() &&
+         waitid(P_PID, static_cast<id_t>(process), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         ended.si_pid == 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
 }
 
 // A file that the program reads or writes, closed at the end of the test's use of it.

@@ -1,5 +1,8 @@
 // Programs on a server that people run, through real sockets.
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 
@@ -91,6 +94,101 @@ TEST(ProgramsOverHttp, ABatchOutlivesItsServer) {
     EXPECT_FALSE(whole[i].error) << whole[i].error->message;
     EXPECT_EQ(whole[i].text, fresh[i].text);
   }
+}
+
+// A port that takes connections and says nothing, so that a test knows when somebody waits there.
+class SilentServer {
+ public:
+  SilentServer() {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto* any = reinterpret_cast<sockaddr*>(&address);
+    EXPECT_EQ(bind(socket_, any, size), 0);
+    EXPECT_EQ(listen(socket_, 8), 0);
+    EXPECT_EQ(getsockname(socket_, any, &size), 0);
+    url = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  }
+  ~SilentServer() { close(socket_); }
+  bool wait_for_client() const {
+    pollfd watched{socket_, POLLIN, 0};
+    return poll(&watched, 1, 60'000) == 1;
+  }
+
+  std::string url;
+
+ private:
+  int socket_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+};
+
+// What an interrupt leaves of a benchmark that waits for its peer.
+test::ProgramResult interrupted_bench(std::vector<std::string> more) {
+  SilentServer peer;
+  TemporaryFolder folder;
+  std::string out = folder.write("out", ""), err = folder.write("err", "");
+  std::vector<std::string> words = {
+      "bench",      "programs", "--model",      test::source_path("models/banyan-nano"),
+      "--threads",  "1",        "--instances",  "1",
+      "--peer-url", peer.url,   "--peer-model", "x"};
+  words.insert(words.end(), more.begin(), more.end());
+  test::OpenFile stdout_file(out, O_WRONLY), stderr_file(err, O_WRONLY);
+  pid_t child = test::start_program(words, -1, stdout_file.descriptor(), stderr_file.descriptor());
+  EXPECT_TRUE(peer.wait_for_client());
+  kill(child, SIGINT);
+  int status = 0;
+  waitpid(child, &status, 0);
+  return {test::exit_code_of(status), read_file(out).value(), read_file(err).value()};
+}
+
+TEST(BenchPrograms, InterruptPrintsWhatIsMeasured) {
+  test::ProgramResult table =
+      interrupted_bench({"--programs", "few_shot", "--settings", "all,no-radix-cache"});
+  EXPECT_EQ(table.exit_code, 130);
+  EXPECT_TRUE(table.out.contains("programs/s")) << table.out;
+  EXPECT_TRUE(table.out.contains("no-radix-cache: x")) << "the means: " << table.out;
+  EXPECT_EQ(table.err, "banyan: interrupted; not measured:\n  peer: few_shot\n");
+
+  test::ProgramResult json =
+      interrupted_bench({"--programs", "choices,few_shot", "--settings", "all", "--json"});
+  EXPECT_EQ(json.exit_code, 130);
+  EXPECT_EQ(json.err, "banyan: interrupted; not measured:\n  peer: every program\n");
+  Result<Json> parsed = parse_json(json.out, "stdout");
+  ASSERT_TRUE(parsed) << json.out;
+  std::vector<std::string> measured;
+  for (const Json& row : (*parsed)["results"]) {
+    EXPECT_FALSE(row.contains("error")) << row;
+    measured.push_back(row["workload"].get<std::string>());
+  }
+  EXPECT_EQ(measured, (std::vector<std::string>{"choices", "few_shot"}));
+}
+
+TEST(BenchPrograms, InterruptEndsWhatRuns) {
+  TemporaryFolder folder;
+  std::string out = folder.write("out", ""), err = folder.write("err", "");
+  test::OpenFile stdout_file(out, O_WRONLY), stderr_file(err, O_WRONLY);
+  pid_t child = test::start_program(
+      {"bench", "programs", "--model", test::source_path("models/banyan-nano"), "--threads", "1",
+       "--instances", "20000", "--programs", "judge", "--settings", "all"},
+      -1, stdout_file.descriptor(), stderr_file.descriptor());
+  test::wait_until_it_catches_interrupts(child);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the model is loaded
+  kill(child, SIGINT);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(test::exit_code_of(status), 130);
+  EXPECT_EQ(read_file(out).value(), "");
+  EXPECT_EQ(read_file(err).value(), "banyan: interrupted; not measured:\n  all: judge\n");
+}
+
+TEST(BenchPrograms, APeerThatIsNotThereLosesNothing) {
+  test::ProgramResult result =
+      test::run_program({"bench", "programs", "--model", test::source_path("models/banyan-nano"),
+                         "--threads", "1", "--instances", "1", "--programs", "few_shot",
+                         "--settings", "all", "--peer-url", "http://127.0.0.1:9"});
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_TRUE(result.out.contains("programs/s")) << result.out;
+  EXPECT_TRUE(result.err.contains("http://127.0.0.1:9")) << result.err;
 }
 
 }  // namespace

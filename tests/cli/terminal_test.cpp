@@ -6,7 +6,6 @@
 
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <thread>
 
 #include "cli/program.h"
@@ -112,17 +111,6 @@ TEST(Chat, InterruptStopsAReplyAndNotTheProgram) {
   EXPECT_EQ(program.wait(), 0);
 }
 
-// Whether `process` handles SIGINT itself, as the kernel says.
-bool catches_interrupts(pid_t process) {
-  std::ifstream status("/proc/" + std::to_string(process) + "/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("SigCgt:")) {
-      return (std::stoull(line.substr(7), nullptr, 16) >> (SIGINT - 1)) & 1;
-    }
-  }
-  return false;
-}
-
 TEST(Generate, InterruptPrintsWhatThereIs) {
   REQUIRE_SHARED("models/stories260K");
   TemporaryFolder folder;
@@ -132,9 +120,7 @@ TEST(Generate, InterruptPrintsWhatThereIs) {
   words.insert(words.end(), {"--prompt", "Once", "--json"});
   test::OpenFile stdout_file(out, O_WRONLY);
   pid_t child = test::start_program(words, -1, stdout_file.descriptor(), -1);
-  while (!catches_interrupts(child) && waitpid(child, nullptr, WNOHANG) == 0) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+  test::wait_until_it_catches_interrupts(child);
   kill(child, SIGINT);
   int status = 0;
   waitpid(child, &status, 0);
