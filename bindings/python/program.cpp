@@ -201,6 +201,7 @@ void define_state(py::module_& module) {
             return error ? std::optional(error->message) : std::nullopt;
           },
           Unlocked())
+      .def("release", &State::release, Unlocked())
       .def("cancel", &State::cancel, Unlocked())
       .def("usage", &usage);
 }

@@ -205,6 +205,9 @@ class State {
   Status wait() const;
   // The error so far.
   std::optional<Error> error() const;
+  // Nothing is expected to go on from here: ends InterpreterOptions::keep_prefixes for this state
+  // once all that was added is executed. What is added later begins it anew.
+  void release() const;
   // Ends the whole program that this state belongs to, its branches too: what is unfinished fails
   // with kCancelled.
   void cancel() const;

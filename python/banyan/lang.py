@@ -382,8 +382,10 @@ class ProgramState:
             group.join()
 
     def _end(self) -> None:
-        """Nothing more is added, here and to the branches."""
+        """Nothing more is added, here and to the branches: nobody reads along any more, and the
+        cache need not keep what they would have gone on from."""
         self._log.end()
+        self._native.release()
         for branch in self._branches:
             if (state := branch()) is not None:
                 state._end()

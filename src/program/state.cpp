@@ -72,6 +72,10 @@ std::optional<Error> State::error() const {
   return stream_->error();
 }
 
+void State::release() const {
+  stream_->release();
+}
+
 void State::cancel() const {
   stream_->instance()->cancel();
 }

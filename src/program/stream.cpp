@@ -89,6 +89,7 @@ Stream::Stream(std::shared_ptr<Instance> instance)
 
 void Stream::add(const std::vector<std::shared_ptr<const Primitive>>& primitives) {
   std::lock_guard lock(instance_->mutex);
+  keeps_prefix_ = true;
   for (const auto& primitive : primitives) {
     const std::string* name = variable_of(*primitive);
     push({primitive, name != nullptr ? declare(*name) : nullptr});
@@ -128,6 +129,13 @@ void Stream::join(const std::vector<std::shared_ptr<Stream>>& branches) {
   }
 }
 
+void Stream::release() {
+  std::shared_ptr<const void> hold;  // ends without the mutex
+  std::lock_guard lock(instance_->mutex);
+  keeps_prefix_ = false;
+  if (!busy_) hold = std::exchange(hold_, nullptr);
+}
+
 std::shared_ptr<Variable> Stream::declare(const std::string& name) {
   return variables_[name] = std::make_shared<Variable>();
 }
@@ -152,6 +160,7 @@ void Stream::schedule() {
 // --- execution ------------------------------------------------------------------------------
 
 void Stream::turn() {
+  std::shared_ptr<const void> hold;  // ends without the mutex
   std::unique_lock lock(instance_->mutex);
   while (!pending_.empty()) {
     current_ = std::move(pending_.front());
@@ -171,6 +180,7 @@ void Stream::turn() {
     drop(current_);
   }
   current_ = {};
+  if (!keeps_prefix_) hold = std::exchange(hold_, nullptr);
   busy_ = false;
   idle_.notify_all();
   instance_->end_busy();
@@ -183,7 +193,7 @@ void Stream::drop(const Operation& operation) {
     operation.variable->done = true;
     operation.variable->changed.notify_all();
   }
-  if (const auto* point = std::get_if<ForkPoint>(&operation.what)) release(*point);
+  if (const auto* point = std::get_if<ForkPoint>(&operation.what)) release_branches(*point);
 }
 
 void Stream::fail(Error error) {
@@ -401,7 +411,7 @@ Status Stream::fork_at(const ForkPoint& point, Step& step) {
   Result<Prompt> prefix = hint ? transcript_.prefix() : Prompt{};
   if (!hint || !prefix) {
     std::lock_guard lock(instance_->mutex);
-    release(point);
+    release_branches(point);
     return {};
   }
   step = Step::kCalling;
@@ -409,7 +419,7 @@ Status Stream::fork_at(const ForkPoint& point, Step& step) {
   auto then = [this, point](CallUsage& usage) -> Status {
     std::lock_guard lock(instance_->mutex);
     instance_->usage += usage;
-    release(point);
+    release_branches(point);
     return {};
   };
   auto done = resuming<CallUsage>(std::move(then));
@@ -418,7 +428,7 @@ Status Stream::fork_at(const ForkPoint& point, Step& step) {
 }
 
 // Lets the branches go on from here, with the mutex.
-void Stream::release(const ForkPoint& point) {
+void Stream::release_branches(const ForkPoint& point) {
   for (const auto& branch : point.branches) {
     if (!branch->held_) continue;
     branch->transcript_ = transcript_;

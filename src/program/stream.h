@@ -85,6 +85,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void set(std::string name, std::string value);
   std::vector<std::shared_ptr<Stream>> fork(int count);
   void join(const std::vector<std::shared_ptr<Stream>>& branches);
+  void release();
 
   // What State does, blocking.
   Result<std::string> get(std::string_view name);
@@ -131,7 +132,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   Status call_select(const SelectPart& part);
   Status call_score(const ScorePart& part);
   Status fork_at(const ForkPoint& point, Step& step);
-  void release(const ForkPoint& point);
+  void release_branches(const ForkPoint& point);
   template <class Start>
   void begin_call(Start start);
   template <class T>
@@ -148,8 +149,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   uint64_t place_ = 0;  // among the branches; 0 for the first
   uint64_t forks_ = 0;
   std::deque<Operation> pending_;
-  bool busy_ = false;  // a turn runs or is scheduled, a call is out, or it is held
-  bool held_ = false;  // until the state it branches from comes to that point
+  bool busy_ = false;         // a turn runs or is scheduled, a call is out, or it is held
+  bool held_ = false;         // until the state it branches from comes to that point
+  bool keeps_prefix_ = true;  // once not busy; while it is, hold_ is the turn's
   std::optional<Error> error_;
   std::map<std::string, std::shared_ptr<Variable>, std::less<>> variables_;
   Signal idle_;

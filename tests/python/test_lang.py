@@ -231,3 +231,48 @@ def test_what_is_refused():
         story.run(start="a", no_such=1)
     with pytest.raises(ValueError, match="temprature"):
         sgl.function(lambda s: s.__iadd__(sgl.gen("x", temprature=1))).run()
+
+
+# A prompt of 200 tokens that nothing else begins with.
+def long_prompt(who):
+    return f"{who}: " + "The harbour lay quiet in the morning and the boats were still out. " * 10
+
+
+@sgl.function
+def waiting(s, wait):
+    s += long_prompt("Waiting") + sgl.gen("plan", max_tokens=2, temperature=0)
+    s["plan"]
+    wait()
+    s += " Then" + sgl.gen("rest", max_tokens=2, temperature=0)
+
+
+@sgl.function
+def passing(s, who):
+    s += long_prompt(who) + sgl.gen("x", max_tokens=2, temperature=0)
+
+
+def test_a_running_program_finds_its_prefix_again(nano):
+    names = [{"who": f"Number {i}"} for i in range(30)]  # thrice what the pages hold
+    with sgl.Engine(model_path=nano, max_total_tokens=2048, threads=1) as engine:
+        def cached_after(wait):
+            engine.flush_cache()
+            return waiting.run(wait, backend=engine).get_meta_info("rest")["cached_tokens"]
+
+        def others():
+            for one in names:
+                engine.generate(long_prompt(one["who"]), {"max_new_tokens": 1})
+
+        whole = cached_after(lambda: None)
+        assert whole > 100
+        assert cached_after(others) == whole
+        # States that are kept do not keep the cache from those that run.
+        kept = []
+        assert cached_after(lambda: kept.extend(passing.run_batch(names, backend=engine))) == whole
+        assert cached_after(lambda: kept.extend(passing.run(**one, backend=engine)
+                                                for one in names)) == whole
+        assert len(kept) == 60
+        engine.flush_cache()
+        engine.generate(long_prompt("Waiting"), {"max_new_tokens": 2})
+        others()
+        forgotten = engine.generate(long_prompt("Waiting"), {"max_new_tokens": 1})
+        assert forgotten["meta_info"]["cached_tokens"] == 0, "the others did not fill the cache"

@@ -48,6 +48,7 @@ class ScriptedBackend : public Backend {
       GenResult result{.text = *answer, .info = {}, .token_ends = {}};
       result.info.finish = FinishReason::kStop;
       result.info.usage = {.calls = 1, .prompt_tokens = 10, .completion_tokens = 2};
+      if (call.hold) result.hold = hold_;
       done(std::move(result));
     });
   }
@@ -94,6 +95,8 @@ class ScriptedBackend : public Backend {
     std::unique_lock lock(mutex_);
     wake_.wait(lock, [&] { return calls_.size() >= count; });
   }
+  // How many states hold the prefix that they go on from.
+  long holds() const { return hold_.use_count() - 1; }
   std::vector<std::string> log() {
     std::lock_guard lock(mutex_);
     return log_;
@@ -149,6 +152,7 @@ class ScriptedBackend : public Backend {
   std::deque<std::shared_ptr<Call>> calls_;
   std::vector<std::string> log_;
   bool paused_ = false, stopping_ = false;
+  const std::shared_ptr<const int> hold_ = std::make_shared<const int>();
   std::jthread thread_{[this] { loop(); }};
 };
 

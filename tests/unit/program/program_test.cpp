@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <thread>
 
 #include "base/error.h"
@@ -133,6 +134,44 @@ TEST_F(ProgramTest, CallsOfBranchesAndProgramsRunAtTheSameTime) {
     EXPECT_TRUE(s.wait());
     EXPECT_EQ(s.get("all").value(), "0\n0\n0\n0\n0");
   }
+}
+
+TEST_F(ProgramTest, StatesHoldTheirPrefixUntilTheyAreReleased) {
+  // A worker lets go just after it has told that a state is idle.
+  auto holds_become = [&](long count) {
+    for (int i = 0; i < 5000 && backend_->holds() != count; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return backend_->holds() == count;
+  };
+  {
+    State s = interpreter_->state();
+    s += "a" + gen("x");
+    ASSERT_TRUE(s.wait());
+    EXPECT_EQ(backend_->holds(), 1);
+    std::vector<State> branches = s.fork(2);
+    for (State& branch : branches) branch += "b" + gen("y");
+    for (State& branch : branches) ASSERT_TRUE(branch.wait());
+    EXPECT_EQ(backend_->holds(), 3);
+    branches[0].release();  // idle
+    EXPECT_TRUE(holds_become(2));
+    branches.clear();
+    EXPECT_TRUE(holds_become(1));
+
+    backend_->pause();
+    s += gen("z");
+    s.release();  // with a call to come
+    backend_->resume();
+    ASSERT_TRUE(s.wait());
+    EXPECT_TRUE(holds_become(0));
+    s += gen("more");
+    ASSERT_TRUE(s.wait());
+    EXPECT_EQ(backend_->holds(), 1) << "what is added later is held again";
+  }
+  EXPECT_TRUE(holds_become(0));
+  script(count_bytes, {.threads = 2, .keep_prefixes = false});
+  State unkept = interpreter_->run([](State& s) { s += gen("x"); });
+  EXPECT_EQ(backend_->holds(), 0);
 }
 
 TEST_F(ProgramTest, SelectTakesTheLikeliestByEachMethod) {
