@@ -80,3 +80,16 @@ class OpenAI(_Remote):
                          "chat" if chat else "completions", model_name,
                          api_key or os.environ.get("OPENAI_API_KEY"), template_path,
                          continues_answers)
+        self.base_url = base_url
+
+    def _unsupported(self, what: str) -> ValueError:
+        return ValueError(f"{self.base_url}: OpenAI's API {what}; RuntimeEndpoint does, if the "
+                          "server is Banyan or SGLang")
+
+    def flush_cache(self) -> None:
+        """A ValueError: OpenAI's API cannot."""
+        raise self._unsupported("cannot forget cached prefixes")
+
+    def get_server_info(self) -> dict[str, Any]:
+        """A ValueError: OpenAI's API cannot."""
+        raise self._unsupported("does not tell what a server is")

@@ -259,6 +259,19 @@ class _Log:
             self.changed.wait_for(lambda: self.ended or has())
 
 
+@contextlib.contextmanager
+def _reading() -> Iterator[None]:
+    """Marks the errors of calls of the model, for run_batch(). A name that does not exist is the
+    program's own mistake."""
+    try:
+        yield
+    except KeyError:
+        raise
+    except (ValueError, LookupError, OSError, RuntimeError) as error:
+        error.of_a_call = True
+        raise
+
+
 class ProgramState:
     """What a program writes to and reads from. Reading waits until there is what is read."""
 
@@ -282,7 +295,10 @@ class ProgramState:
     def __getitem__(self, name: str) -> Any:
         """The value of a variable: its text, or what the program has set. An error that keeps it
         from coming is raised."""
-        return self._values[name] if name in self._values else self._native.get(name)
+        if name in self._values:
+            return self._values[name]
+        with _reading():
+            return self._native.get(name)
 
     get_var = __getitem__
 
@@ -296,15 +312,18 @@ class ProgramState:
 
     def get_meta_info(self, name: str) -> dict[str, Any]:
         """How a variable came to be: finish_reason, tokens, logprobs, what choices weigh."""
-        return self._native.info(name)
+        with _reading():
+            return self._native.info(name)
 
     def text(self) -> str:
         """Everything so far, once it is there."""
-        return self._native.text()
+        with _reading():
+            return self._native.text()
 
     def messages(self) -> list[dict[str, str]]:
         """The messages so far."""
-        return self._native.messages()
+        with _reading():
+            return self._native.messages()
 
     def sync(self) -> None:
         """Waits until all that was added is executed."""
@@ -315,7 +334,10 @@ class ProgramState:
 
     def error(self) -> str | None:
         """What went wrong in this state, if something has."""
-        return repr(self._exception) if self._exception else self._native.error()
+        if self._exception is None:
+            return self._native.error()
+        of_a_call = getattr(self._exception, "of_a_call", False)
+        return str(self._exception) if of_a_call else repr(self._exception)
 
     def usage(self) -> dict[str, int]:
         """Calls and tokens of the whole program so far."""
@@ -355,7 +377,8 @@ class ProgramState:
     def _pieces(self, name: str) -> Iterator[str]:
         offset = 0
         while True:
-            piece, offset = self._native.read_more(name, offset)
+            with _reading():
+                piece, offset = self._native.read_more(name, offset)
             if not piece:
                 return
             yield piece
@@ -592,7 +615,9 @@ class Function:
         **params: Any,
     ) -> list[ProgramState] | Iterator[ProgramState]:
         """Runs the program for each of many arguments, `num_threads` at a time. The states, in
-        order; with `generator_style` as they are asked for."""
+        order; with `generator_style` as they are asked for. A run that reads what a failed call of
+        the model should have made ends there, as its error() tells; the others go on. What else
+        the function raises is raised."""
         backend = _backend_or_default(backend)
         runs = [dict(one) if isinstance(one, dict) else
                 dict(zip(self.arg_names, one if isinstance(one, (list, tuple)) else [one]))
@@ -609,7 +634,7 @@ class Function:
 
         def one(index: int) -> ProgramState:
             nonlocal done
-            state = self._run((), {**params, **runs[index]}, backend, False, index)
+            state = self._run((), {**params, **runs[index]}, backend, False, index, True)
             with lock:
                 done += 1
                 if progress_bar and sys.stderr.isatty():
@@ -641,7 +666,7 @@ class Function:
         return own, {k: v for k, v in rest.items() if v is not None}
 
     def _run(self, args: Sequence[Any], kwargs: dict[str, Any], backend: Any, stream: bool,
-             sample: int) -> ProgramState:
+             sample: int, keep_errors: bool = False) -> ProgramState:
         own, defaults = self._split(kwargs)
         programs = backend.programs()
         native = programs.state(stream, sample, self.num_api_spec_tokens or 0)
@@ -658,7 +683,11 @@ class Function:
                 state._end()
 
         if not stream:
-            body()
+            try:
+                body()
+            except Exception as exception:
+                if not keep_errors or not getattr(exception, "of_a_call", False):
+                    raise
             state.sync()
             return state
 
