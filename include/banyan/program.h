@@ -288,7 +288,7 @@ struct BatchProgress {
 std::function<void(const BatchProgress&)> progress_line(std::string what);
 
 struct BatchOptions {
-  RunOptions run = {};
+  RunOptions run = {};   // its stop also keeps programs from beginning
   int parallelism = 64;  // programs at once
   // Called after each program, one call at a time.
   std::function<void(const BatchProgress&)> progress = {};

@@ -201,6 +201,12 @@ Result<std::vector<BatchResult>> Interpreter::run_batch(size_t count,
   for (size_t i = 0; i < count && written; ++i) {
     if (done[i]) continue;
     while (running >= std::max(options.parallelism, 1)) follow(lock);
+    if (options.run.stop.stop_requested()) {  // the file has no line of what never began
+      results[i].error = cancelled_error();
+      ++progress.failed;
+      ++progress.done;
+      continue;
+    }
     ++running;
     lock.unlock();
     RunOptions run = options.run;

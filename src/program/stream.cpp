@@ -19,10 +19,6 @@ uint64_t hash64(uint64_t value) {
   return uint64_t{words[0]} << 32 | words[1];
 }
 
-Error cancelled_error() {
-  return {ErrorCode::kCancelled, "the program was cancelled"};
-}
-
 Error closed_error() {
   return {ErrorCode::kCancelled, "the interpreter of this state is gone"};
 }
@@ -36,6 +32,10 @@ const std::string* variable_of(const Primitive& primitive) {
 }
 
 }  // namespace
+
+Error cancelled_error() {
+  return {ErrorCode::kCancelled, "the program was cancelled"};
+}
 
 CallUsage& CallUsage::operator+=(const CallUsage& more) {
   calls += more.calls;

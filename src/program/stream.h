@@ -33,6 +33,9 @@ struct Variable {
   Signal changed;
 };
 
+// What is left of a cancelled program fails with this.
+Error cancelled_error();
+
 // The states of one program.
 class Instance : public std::enable_shared_from_this<Instance> {
  public:

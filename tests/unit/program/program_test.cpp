@@ -419,6 +419,33 @@ TEST_F(BatchTest, GoesOnFromItsOutputFile) {
   EXPECT_EQ(calls_, 0);
 }
 
+TEST_F(BatchTest, NothingBeginsAfterAStop) {
+  std::stop_source stop;
+  std::atomic<int> begun = 0;
+  BatchProgress last;
+  BatchOptions options{.run = {.stop = stop.get_token()},
+                       .parallelism = 1,
+                       .progress = [&](const BatchProgress& p) { last = p; },
+                       .output_path = folder_.path() + "/out.jsonl"};
+  auto run_with = [&](const BatchOptions& with) {
+    auto body = [&](State& s, size_t i) {
+      ++begun;
+      s += std::string(i, 'x') + gen("n");
+      if (s["n"] == "2") stop.request_stop();
+    };
+    return interpreter_->run_batch(20, body, with).value();
+  };
+  auto results = run_with(options);
+  EXPECT_EQ(begun, 3);
+  EXPECT_EQ(results[2].get("n").value(), "2");
+  for (size_t i = 3; i < 20; ++i) EXPECT_EQ(results[i].error->code, ErrorCode::kCancelled);
+  EXPECT_EQ(last.done, 20u);
+  EXPECT_EQ(last.failed, 17u);
+  options.run.stop = {};
+  EXPECT_EQ(run_with(options)[19].get("n").value(), "19");
+  EXPECT_EQ(begun, 20) << "the three that were done are not run again";
+}
+
 TEST_F(BatchTest, RefusesAFileOfOtherInputs) {
   std::string path = folder_.path() + "/out.jsonl";
   auto nothing = [](State&, size_t) {};
