@@ -153,6 +153,7 @@ void attention(benchmark::State& state, const KernelTable* table) {
                         .q_heads = kHeads,
                         .kv_heads = kKvHeads,
                         .head_dim = kDim,
+                        .value_dim = kDim,
                         .page_size = kPage,
                         .scale = 0.088f,
                         .spans = &span,

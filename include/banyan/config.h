@@ -30,6 +30,11 @@ struct EngineConfig {
   // is found in; the last one that matches decides.
   std::vector<std::string> quantization_overrides;
 
+  // The form that latent attention (MLA) takes for a prompt's positions: absorbed, as it is for
+  // generated ones; or expanded, which takes fewer operations and more memory. The latter reuses no
+  // generated state, as recurrent models, and is refused where no layer is MLA.
+  std::string mla_prefill = "absorbed";
+
   int64_t context_length_tokens = 0;  // 0: the model's own
   int page_size_tokens = 64;          // a power of two from 1 to 1024
   int64_t total_tokens_max = 0;       // in all sequences together; 0: what the memory allows
@@ -45,9 +50,9 @@ struct EngineConfig {
   bool radix_cache = true;  // keep every computed prefix for later requests
   int64_t snapshot_interval_tokens = 16384;  // between snapshots of recurrent state in long prompts
   double snapshot_fraction = 0.3;            // of the states' memory, for those snapshots
-  // Recurrent models: keep what generated tokens left behind, too. A chat's next turn then resumes
-  // behind the last answer and not behind the last prompt, but no longer has the bits of a run
-  // without the cache, which would have computed the answer in another form.
+  // Recurrent models, and expanded prefill: keep what generated tokens left behind, too. A chat's
+  // next turn then resumes behind the last answer and not behind the last prompt, but no longer has
+  // the bits of a run without the cache, which would have computed the answer in another form.
   bool reuse_generated_state = false;
   bool expert_counts = false;  // mixtures of experts: count how often each is chosen
 

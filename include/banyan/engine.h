@@ -52,9 +52,10 @@ struct EngineInfo {
   // least and most where some experts compute nothing.
   int64_t parameters_active = 0;
   int64_t parameters_active_min = 0, parameters_active_max = 0;
-  int64_t weight_bytes = 0;             // in memory, as packed
-  int64_t weight_bytes_streamed = 0;    // read by a step of one token
-  int64_t attention_flops_per_key = 0;  // for one token, per earlier token it looks at
+  int64_t weight_bytes = 0;                    // in memory, as packed
+  int64_t weight_bytes_streamed = 0;           // read by a step of one token
+  int64_t attention_flops_per_key = 0;         // for one token, per earlier token it looks at
+  int64_t prompt_attention_flops_per_key = 0;  // of a prompt's tokens, where it differs; or 0
   int64_t state_bytes_per_token = 0;
   int64_t state_bytes_per_window_token = 0;  // of states that keep a window only
   int64_t window_tokens = 0;                 // of the longest window; 0: no state has one

@@ -54,7 +54,8 @@ void add_engine_options(CLI::App& app, EngineOptions& o) {
                  "Recurrent models: between snapshots in long prompts")
       ->type_name("N");
   app.add_flag("--reuse-generated-state", engine.reuse_generated_state,
-               "Recurrent models: resume behind answers too, at the price of exact repeatability");
+               "Recurrent models, expanded prefill: resume behind answers too, at the price of "
+               "exact repeatability");
   app.add_flag("--disable-radix-cache,--no-enable-prefix-caching,--no-cache-prompt",
                o.no_radix_cache, "Forget a request's prefix when it ends");
   app.add_flag("--enable-priority-scheduling", o.priority_scheduling,

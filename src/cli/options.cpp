@@ -66,6 +66,11 @@ void add_model_options(CLI::App& app, EngineConfig& config, const std::string& l
                  "dummy: seeded random weights, for which config.json is enough")
       ->check(CLI::IsMember({"auto", "dummy"}))
       ->type_name("NAME");
+  app.add_option("--mla-prefill", config.mla_prefill,
+                 "Latent attention (MLA) of prompts; expanded: less arithmetic for long ones, more "
+                 "memory, and generated text is not resumed behind; for MLA models alone")
+      ->check(CLI::IsMember({"absorbed", "expanded"}))
+      ->type_name("NAME");
   app.add_option("--context-length,-c,--ctx-size,--max-model-len", config.context_length_tokens,
                  "Prompt and output together, in tokens; 0: the model's own")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 31))

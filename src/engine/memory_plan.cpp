@@ -132,6 +132,7 @@ Result<EngineInfo> plan_memory(const EngineConfig& config, const LoadedModel& mo
                   .weight_bytes = model.counts.bytes,
                   .weight_bytes_streamed = model.counts.bytes_streamed,
                   .attention_flops_per_key = m.attention_flops_per_key,
+                  .prompt_attention_flops_per_key = m.prompt_attention_flops_per_key,
                   .kernels = kernels.name,
                   .threads = threads,
                   .page_size_tokens = config.page_size_tokens};

@@ -40,6 +40,7 @@ Result<EngineInfo> inspect_model(const EngineConfig& config) {
                                       .load_format = config.load_format,
                                       .quantization = config.quantization,
                                       .quantization_overrides = config.quantization_overrides,
+                                      .mla_prefill = config.mla_prefill,
                                       .kernels = kernels,
                                       .dry = true}));
   // The weights are not in memory yet.
@@ -61,6 +62,7 @@ Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
                                    .load_format = config.load_format,
                                    .quantization = config.quantization,
                                    .quantization_overrides = config.quantization_overrides,
+                                   .mla_prefill = config.mla_prefill,
                                    .kernels = runner->kernels_,
                                    .threads = runner->threads_.get(),
                                    .progress = progress,

@@ -46,9 +46,8 @@ double keys_seen(const EngineInfo& info, double context) {
   return (1 - windowed) * context + windowed * window;
 }
 
-void add_attention(const EngineInfo& info, double keys, Work& work) {
-  operations_of(work, info.state_format) +=
-      static_cast<double>(info.attention_flops_per_key) * keys;
+void add_attention(const EngineInfo& info, int64_t flops_per_key, double keys, Work& work) {
+  operations_of(work, info.state_format) += static_cast<double>(flops_per_key) * keys;
 }
 
 // The weights that a step of `rows` tokens reads: of experts those that any of the tokens meets.
@@ -87,7 +86,8 @@ Work prompt_work(const EngineInfo& info, int64_t sequences, int64_t tokens) {
       keys += keys_seen(info, static_cast<double>(position + 1));
     }
   }
-  add_attention(info, prompts * keys, work);
+  int64_t flops = info.prompt_attention_flops_per_key;
+  add_attention(info, flops > 0 ? flops : info.attention_flops_per_key, prompts * keys, work);
   return work;
 }
 
@@ -98,7 +98,7 @@ Work decode_work(const EngineInfo& info, int64_t sequences, double context) {
                   2 * static_cast<double>(info.state_bytes_per_sequence);
   Work work{.bytes = weight_bytes_read(info, rows) + rows * states};
   add_products(info, rows, rows, work);
-  add_attention(info, rows * keys_seen(info, context), work);
+  add_attention(info, info.attention_flops_per_key, rows * keys_seen(info, context), work);
   return work;
 }
 

@@ -175,6 +175,25 @@ struct PageWriteArgs {
   const int32_t* page_table = nullptr;
 };
 
+// The way back: row i of each span as f32 again.
+struct PageReadArgs {
+  Launch launch = {};
+  const void* pool = nullptr;
+  DType pool_dtype = DType::kF32;  // F32, BF16 or F16
+  float* x = nullptr;              // [rows, heads, width], heads dense inside a row
+  int64_t x_row_stride = 0;
+  int64_t heads = 0, width = 0, page_size = 0;
+  const SpanArgs* spans = nullptr;
+  int64_t span_count = 0;
+  const int32_t* page_table = nullptr;
+};
+
+// The keys [begin, end) of a span that a launch looks at; begin is a multiple of kAttentionBlock.
+struct KeyBlock {
+  int32_t begin = 0, end = 0;
+};
+inline constexpr int64_t kAttentionBlock = 512;
+
 // out[r, h] = sum_j w_j v[j, h / G] / (sum_j w_j + exp(sinks[h])) with w_j = exp(score_j) and
 // score_j = scale * q[r, h] . k[j, h / G], over the visible keys j <= position(r), and
 // j > position(r) - window when window > 0; G = q_heads / kv_heads. Without sinks their term is
@@ -182,8 +201,13 @@ struct PageWriteArgs {
 // of the span itself are already in the pools.
 //
 // Keys are cut at absolute multiples of a tile: spans and page sizes change no bit. Tables that
-// have products of bf16 pairs round q and w to bf16 over a bf16 pool if head_dim is a multiple
-// of 32.
+// have products of bf16 pairs round q and w to bf16 over a bf16 pool if head_dim and value_dim are
+// multiples of 32.
+//
+// With `blocks`, and then without a window, launches take the keys in turns, each span's in
+// ascending order and without a gap. Until the block that a row itself lies in, out, max and weight
+// carry what the launches have summed; that block's launch is the row's last. The bits are those of
+// one launch over all keys.
 struct AttentionArgs {
   Launch launch = {};
   const float* q = nullptr;  // [rows, q_heads, head_dim], heads dense inside a row
@@ -191,8 +215,10 @@ struct AttentionArgs {
   const void* k_pool = nullptr;
   const void* v_pool = nullptr;
   DType pool_dtype = DType::kF32;
-  float* out = nullptr;  // [rows, q_heads, head_dim] dense
-  int64_t q_heads = 0, kv_heads = 0, head_dim = 0, page_size = 0;
+  float* out = nullptr;  // [rows, q_heads, value_dim] dense
+  int64_t q_heads = 0, kv_heads = 0;
+  int64_t head_dim = 0, value_dim = 0;  // of queries and keys; of values
+  int64_t page_size = 0;
   float scale = 1;
   int64_t window = 0;            // 0: all earlier keys
   float soft_cap = 0;            // 0: none
@@ -200,6 +226,9 @@ struct AttentionArgs {
   const SpanArgs* spans = nullptr;
   int64_t span_count = 0;
   const int32_t* page_table = nullptr;
+  const KeyBlock* blocks = nullptr;  // [span_count], or null: all keys at once
+  float* max = nullptr;              // [rows, q_heads] with blocks: of the scores so far, and ...
+  float* weight = nullptr;           // ... the sum of exp(score - max)
 };
 
 // Attention whose heads all look at the same key of a position, its latent, and take the first
@@ -339,6 +368,7 @@ struct KernelTable {
   void (*route)(const RouteArgs&) = nullptr;
   void (*combine_experts)(const CombineExpertsArgs&) = nullptr;
   void (*page_write)(const PageWriteArgs&) = nullptr;
+  void (*page_read)(const PageReadArgs&) = nullptr;
   void (*attention)(const AttentionArgs&) = nullptr;
   void (*latent_attention)(const LatentAttentionArgs&) = nullptr;
   void (*linear_attention)(const LinearAttentionArgs&) = nullptr;

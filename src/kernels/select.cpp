@@ -79,6 +79,7 @@ KernelTable measuring_kernels(const KernelTable& like) {
           .route = [](const RouteArgs&) {},
           .combine_experts = [](const CombineExpertsArgs&) {},
           .page_write = [](const PageWriteArgs&) {},
+          .page_read = [](const PageReadArgs&) {},
           .attention = [](const AttentionArgs&) {},
           .latent_attention = [](const LatentAttentionArgs&) {},
           .linear_attention = [](const LinearAttentionArgs&) {},

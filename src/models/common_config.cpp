@@ -72,8 +72,9 @@ int64_t read_rotation(const ConfigFile& config, int64_t rotary_dim, int64_t cont
   return std::max(context, stretched_context_tokens(decoder.rope));
 }
 
-MlaConfig read_mla(const ConfigFile& config, const DecoderConfig& decoder) {
+MlaConfig read_mla(const ConfigFile& config, const Builder& b, const DecoderConfig& decoder) {
   MlaConfig a{.hidden = decoder.hidden};
+  a.expanded_prefill = b.expanded_prefill();
   a.heads = config.integer("num_attention_heads", 1, kHeadsMax);
   a.query_rank = config.maybe_integer("q_lora_rank", 1, kWidthMax).value_or(0);
   a.rank = config.integer("kv_lora_rank", 1, kWidthMax);
@@ -104,7 +105,8 @@ void check_router(const ConfigFile& config, const RouterShape& r) {
 
 std::string describe(const MlaConfig& c) {
   std::string gate = c.gate == MlaGate::kNone ? "" : ", gated";
-  return fmt::format("mla, rank {} + {}{}", c.rank, c.rope_dim, gate);
+  std::string prefill = c.expanded_prefill ? ", expanded prefill" : "";
+  return fmt::format("mla, rank {} + {}{}{}", c.rank, c.rope_dim, gate, prefill);
 }
 
 std::string describe(const MoeConfig& c) {
@@ -120,6 +122,10 @@ std::string describe(const MoeConfig& c) {
 
 int64_t mla_flops_per_key(const MlaConfig& c) {
   return 2 * c.heads * (2 * c.rank + c.rope_dim);
+}
+
+int64_t mla_prompt_flops_per_key(const MlaConfig& c) {
+  return c.expanded_prefill ? 2 * c.heads * (c.nope_dim + c.rope_dim + c.value_dim) : 0;
 }
 
 void skip_prediction_layers(const Builder& layers, int64_t first, int64_t count) {

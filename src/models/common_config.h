@@ -43,7 +43,7 @@ int64_t read_rotation(const ConfigFile& config, int64_t rotary_dim, int64_t cont
 
 // Multi-head latent attention in DeepSeek's words. The rotation is read before, since YaRN may ask
 // for another scale of the scores.
-MlaConfig read_mla(const ConfigFile& config, const DecoderConfig& decoder);
+MlaConfig read_mla(const ConfigFile& config, const Builder& b, const DecoderConfig& decoder);
 
 // The router's numbers make sense together.
 void check_router(const ConfigFile& config, const RouterShape& router);
@@ -54,6 +54,9 @@ std::string describe(const MoeConfig& c);
 
 // Multiplications and additions of absorbed latent attention, in one layer, for one token and key.
 int64_t mla_flops_per_key(const MlaConfig& c);
+// The same of expanded prefill, where that is the prompt's form; else 0. What expanding takes is
+// not in it: once for each position it is the product with kv_b_proj, as absorbing is.
+int64_t mla_prompt_flops_per_key(const MlaConfig& c);
 
 // Lets the tensors of the `count` layers that predict further tokens, which come after the others,
 // be there unused; which tensors these may be is a list in the source.

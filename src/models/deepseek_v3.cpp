@@ -30,7 +30,7 @@ Result<std::unique_ptr<Model>> load_deepseek_v3(const ConfigFile& config, Builde
   SparseConfig c{.decoder = read_decoder(config, b)};
   int64_t rope_dim = config.integer("qk_rope_head_dim", 2, kHeadDimMax);
   c.context_tokens = read_rotation(config, rope_dim, 4096, c.decoder);
-  MlaConfig attention = read_mla(config, c.decoder);
+  MlaConfig attention = read_mla(config, b, c.decoder);
   c.intermediate = config.integer("intermediate_size", 1, kWidthMax);
   c.moe = read_moe(config, c.decoder.hidden);
   int64_t dense = config.integer_or("first_k_dense_replace", 0, 0, kLayersMax);
@@ -41,7 +41,8 @@ Result<std::unique_ptr<Model>> load_deepseek_v3(const ConfigFile& config, Builde
   int64_t further = config.integer_or("num_nextn_predict_layers", 0, 0, kLayersMax);
   skip_prediction_layers(b / "model" / "layers", c.decoder.layers, further);
   return make_sparse<MlaAttention>(config, b, c, attention, describe(attention),
-                                   mla_flops_per_key(attention));
+                                   mla_flops_per_key(attention),
+                                   mla_prompt_flops_per_key(attention));
 }
 
 }  // namespace banyan

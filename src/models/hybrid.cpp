@@ -53,7 +53,10 @@ Result<std::unique_ptr<Model>> make_hybrid(const ConfigFile& config, Builder b,
                  .context_length_tokens = c.sparse.context_tokens};
   for (size_t i = 0; i < c.latent_layers.size(); ++i) {
     bool latent = c.latent_layers[i];
-    if (latent) info.attention_flops_per_key += mla_flops_per_key(c.mla);
+    if (latent) {
+      info.attention_flops_per_key += mla_flops_per_key(c.mla);
+      info.prompt_attention_flops_per_key += mla_prompt_flops_per_key(c.mla);
+    }
     info.layers.push_back({latent  ? "mla"
                            : c.kda ? "kda"
                                    : "lightning",

@@ -79,7 +79,7 @@ Result<std::unique_ptr<Model>> load_kimi_linear(const ConfigFile& config, Builde
   int64_t context = config.integer_or("model_max_length", 1 << 20, 1, kContextMax);
   int64_t rope_dim = config.integer("qk_rope_head_dim", 2, kHeadDimMax);
   sparse.context_tokens = read_rotation(config, rope_dim, context, sparse.decoder);
-  c.mla = read_mla(config, sparse.decoder);
+  c.mla = read_mla(config, b, sparse.decoder);
   c.mla.rotary = !config.flag_or("mla_use_nope", false);
   read_experts(config, sparse);
   config.only("num_nextn_predict_layers", {0});

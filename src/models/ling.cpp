@@ -37,7 +37,7 @@ HybridConfig read_ling_hybrid(const ConfigFile& config, Builder b) {
   int64_t rope_dim = config.integer("qk_rope_head_dim", 2, kHeadDimMax);
   int64_t context = config.integer_or("model_max_length", 32768, 1, kContextMax);
   sparse.context_tokens = read_rotation(config, rope_dim, context, sparse.decoder);
-  c.mla = read_mla(config, sparse.decoder);
+  c.mla = read_mla(config, b, sparse.decoder);
   c.mla.output_name = "dense";
   read_bailing_moe(config, sparse);
   c.limits = config.numbers("expert_swiglu_limit_list", 0, 1e6);

@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "base/error.h"
@@ -54,6 +55,7 @@ Result<LoadedModel> build(const Family& family, const ConfigFile& config,
                        .dtype = dtype,
                        .quant = quant,
                        .plan = &plan,
+                       .expanded_prefill = options.mla_prefill == "expanded",
                        .dry = dry,
                        .progress = options.progress});
   LoadedModel loaded;
@@ -65,6 +67,11 @@ Result<LoadedModel> build(const Family& family, const ConfigFile& config,
   loaded.matrices = loader.take_matrices();
   loaded.expert_layers = loader.take_expert_layers();
   return loaded;
+}
+
+// Of states in pages, latents alone have a second form.
+bool is_expanded(const StateSpec& state) {
+  return state.unit == StateUnit::kPage && state.two_forms;
 }
 
 }  // namespace
@@ -89,6 +96,12 @@ Result<LoadedModel> load_model(const ModelOptions& options) {
       TRY(QuantizationPlan::create(options.quantization, options.quantization_overrides));
   LoadedModel planned = TRY(build(*family, config, source, quant, plan, options, true));
   TRY(plan.check_overrides_matched());
+  if (options.mla_prefill == "expanded" && std::ranges::none_of(planned.states, is_expanded)) {
+    return unsupported(
+        "mla_prefill is \"expanded\", but {} has no latent attention (MLA) to expand; leave it at "
+        "\"absorbed\"",
+        quote(architecture));
+  }
   warn_unread(config, architecture);
   if (options.dry) return planned;
   if (planned.counts.bytes > available_memory_bytes()) {

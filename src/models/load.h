@@ -31,6 +31,7 @@ struct ModelOptions {
   std::string load_format = "auto";  // auto, dummy
   std::string quantization = "none";
   std::vector<std::string> quantization_overrides;
+  std::string mla_prefill = "absorbed";  // absorbed, expanded
   const KernelTable* kernels = nullptr;
   ThreadPool* threads = nullptr;
   bool dry = false;  // check the checkpoint and count, without reading weights

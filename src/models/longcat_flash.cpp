@@ -79,7 +79,7 @@ Result<std::unique_ptr<Model>> load_longcat_flash(const ConfigFile& config, Buil
   LongcatConfig c{.decoder = read_decoder(config, b, "num_layers")};
   int64_t rope_dim = config.integer("qk_rope_head_dim", 2, kHeadDimMax);
   int64_t context = read_rotation(config, rope_dim, 131072, c.decoder, 1e7);
-  c.attention = read_mla(config, c.decoder);
+  c.attention = read_mla(config, b, c.decoder);
   MlaConfig& a = c.attention;
   a.query_factor = scale_correction(config, "mla_scale_q_lora", a.hidden, a.query_rank);
   a.latent_factor = scale_correction(config, "mla_scale_kv_lora", a.hidden, a.rank);
@@ -92,11 +92,13 @@ Result<std::unique_ptr<Model>> load_longcat_flash(const ConfigFile& config, Buil
     (b / "model" / "mtp" / part).ignore_scope();
   }
   TRY(config.finish());
-  ModelInfo info{.architecture = TRY(config.architecture()),
-                 .vocabulary = c.decoder.vocabulary,
-                 .hidden = c.decoder.hidden,
-                 .context_length_tokens = context,
-                 .attention_flops_per_key = 2 * mla_flops_per_key(a) * c.decoder.layers};
+  ModelInfo info{
+      .architecture = TRY(config.architecture()),
+      .vocabulary = c.decoder.vocabulary,
+      .hidden = c.decoder.hidden,
+      .context_length_tokens = context,
+      .attention_flops_per_key = 2 * mla_flops_per_key(a) * c.decoder.layers,
+      .prompt_attention_flops_per_key = 2 * mla_prompt_flops_per_key(a) * c.decoder.layers};
   info.layers.assign(static_cast<size_t>(c.decoder.layers),
                      {"2 x " + describe(a), "2 x dense, " + describe(c.moe)});
   auto make_layer = [&c](Builder scope, int64_t) { return LongcatLayer(scope, c); };

@@ -24,6 +24,7 @@ struct ModelInfo {
   std::vector<LayerInfo> layers;
   // Multiplications and additions of attention for one token per earlier token that it looks at.
   int64_t attention_flops_per_key = 0;
+  int64_t prompt_attention_flops_per_key = 0;  // of a prompt's tokens, where it differs; or 0
 };
 
 // What a step computed, in its arena. Logits are a second call, because a step that scores a long

@@ -64,14 +64,16 @@ class SparseLayer {
 template <class Attention, class AttentionConfig>
 Result<std::unique_ptr<Model>> make_sparse(const ConfigFile& config, Builder b,
                                            const SparseConfig& c, const AttentionConfig& attention,
-                                           const std::string& mixer, int64_t flops_per_key) {
+                                           const std::string& mixer, int64_t flops_per_key,
+                                           int64_t prompt_flops_per_key = 0) {
   check_router(config, c.moe.router);
   TRY(config.finish());
   ModelInfo info{.architecture = TRY(config.architecture()),
                  .vocabulary = c.decoder.vocabulary,
                  .hidden = c.decoder.hidden,
                  .context_length_tokens = c.context_tokens,
-                 .attention_flops_per_key = flops_per_key * c.decoder.layers};
+                 .attention_flops_per_key = flops_per_key * c.decoder.layers,
+                 .prompt_attention_flops_per_key = prompt_flops_per_key * c.decoder.layers};
   for (bool moe : c.moe_layers) {
     info.layers.push_back({mixer, moe ? describe(c.moe) : std::string("dense")});
   }

@@ -43,7 +43,10 @@ MlaAttention::MlaAttention(Builder b, const MlaConfig& c)
       latent_norm_(scaled((b / "kv_a_layernorm").vector({{"", c.rank}}, "weight", 1), c.rank,
                           c.latent_factor)),
       output_(b, {{c.output_name, c.hidden}}, c.heads * c.value_dim, false),
-      latents_(b.state({.name = "latents", .dtype = b.state_dtype(), .width = shape_.width()})) {
+      latents_(b.state({.name = "latents",
+                        .dtype = b.state_dtype(),
+                        .width = shape_.width(),
+                        .two_forms = c.expanded_prefill})) {
   if (c.query_rank > 0) {
     query_norm_.emplace(b / "q_a_layernorm", c.query_rank, c.eps);
     query_.emplace(b, std::initializer_list<MatrixPart>{{"q_b_proj", c.heads * shape_.query_dim()}},
@@ -53,12 +56,12 @@ MlaAttention::MlaAttention(Builder b, const MlaConfig& c)
     int64_t gates = c.heads * (c.gate == MlaGate::kHeads ? 1 : c.value_dim);
     gate_.emplace(b, std::initializer_list<MatrixPart>{{"g_proj", gates}}, c.hidden, false);
   }
-  absorb(b);
+  derive(b, c.expanded_prefill);
 }
 
 // kv_b_proj [heads, nope_dim + value_dim, rank] makes keys and values of a latent. Transposed, its
 // part for keys takes a query to the latents instead.
-void MlaAttention::absorb(Builder b) {
+void MlaAttention::derive(Builder b, bool expanded) {
   const std::string_view format = format_of(b.state_dtype())->name;
   int64_t rows = shape_.nope_dim + shape_.value_dim;
   std::vector<float> both = b.floats("kv_b_proj", shape_.heads * rows, shape_.rank);
@@ -71,12 +74,41 @@ void MlaAttention::absorb(Builder b) {
       keys[i] = head[i % nope * rank + i / nope];
     }
     keys_.push_back(b.derived(format, shape_.rank, shape_.nope_dim, keys));
+    if (expanded) {
+      expanded_keys_.push_back(
+          b.derived(format, shape_.nope_dim, shape_.rank, head.first(keys.size())));
+    }
     auto values =
         head.empty()
             ? head
             : head.subspan(keys.size()).first(static_cast<size_t>(shape_.value_dim * shape_.rank));
     values_.push_back(b.derived(format, shape_.value_dim, shape_.rank, values));
   }
+}
+
+void MlaAttention::absorbed(Step& s, Tensor q, const Rotation& turn,
+                            std::span<const SpanArgs> spans, Tensor out) const {
+  size_t mark = s.arena.mark();
+  Tensor queries = latent_queries(s, q, keys_, turn, shape_, spans);
+  Tensor mixed = latent_attention(s, queries, latents_, shape_, spans);
+  latent_values(s, mixed, values_, shape_, spans, out);
+  s.arena.rewind(mark);
+}
+
+void MlaAttention::expanded(Step& s, Tensor q, const Rotation& turn,
+                            std::span<const SpanArgs> spans, Tensor out) const {
+  size_t mark = s.arena.mark();
+  Tensor queries = expanded_queries(s, q, turn, shape_, spans);
+  expanded_attention(s, queries, latents_, {expanded_keys_, values_}, shape_, spans, out);
+  s.arena.rewind(mark);
+}
+
+void MlaAttention::attend(Step& s, Tensor q, const Rotation& turn, Tensor out) const {
+  if (expanded_keys_.empty()) return absorbed(s, q, turn, s.batch.spans, out);
+  FormSpans forms = split_by_form(s);
+  bool all = s.arena.measuring();
+  if (all || !forms.prompt.empty()) expanded(s, q, turn, forms.prompt, out);
+  if (all || !forms.decode.empty()) absorbed(s, q, turn, forms.decode, out);
 }
 
 Tensor MlaAttention::operator()(Step& s, Tensor x, const Rotation& rotation) const {
@@ -87,8 +119,8 @@ Tensor MlaAttention::operator()(Step& s, Tensor x, const Rotation& rotation) con
   Tensor norm(const_cast<float*>(latent_norm_.data()), DType::kF32, {shape_.rank});
   Tensor latent = in.columns(in.dim(1) - shape_.width(), shape_.width());
   write_pages(s, latent_rows(s, latent, norm, eps_, turn, shape_), latents_);
-  Tensor mixed = latent_attention(s, latent_queries(s, q, keys_, turn, shape_), latents_, shape_);
-  Tensor out = latent_values(s, mixed, values_, shape_);
+  Tensor out = s.allocate({x.dim(0), shape_.heads * shape_.value_dim});
+  attend(s, q, turn, out);
   if (gate_) out = sigmoid_mul(s, (*gate_)(s, x), out);
   return output_(s, out);
 }

@@ -1,5 +1,8 @@
-// Multi-head latent attention (DeepSeek-AI 2024, arXiv:2405.04434), absorbed at every position: the
-// queries of all heads look at one latent row per token, and that row is all that is kept.
+// Multi-head latent attention (DeepSeek-AI 2024, arXiv:2405.04434): the queries of all heads look
+// at one latent row per token, and that row is all that is kept. Absorbed at every position, or
+// with the positions of a prompt expanded: each head's keys and values are made of the latents
+// again, which takes a third of the arithmetic in long prompts and a second copy of what makes the
+// keys.
 //
 // The families differ by configuration alone: a query of low rank or not, rotary positions or none
 // (Kimi-Linear), scale corrections (LongCat), a gate on what comes out (Ling 3).
@@ -35,6 +38,7 @@ struct MlaConfig {
   double latent_factor = 1;  // on the latent, of which keys and values are made
   MlaGate gate = MlaGate::kNone;
   std::string_view output_name = "o_proj";
+  bool expanded_prefill = false;  // the form of positions below prompt_tokens
 };
 
 class MlaAttention {
@@ -45,7 +49,13 @@ class MlaAttention {
   Tensor operator()(Step& s, Tensor x, const Rotation& rotation) const;
 
  private:
-  void absorb(Builder b);
+  void derive(Builder b, bool expanded);
+  void absorbed(Step& s, Tensor q, const Rotation& turn, std::span<const SpanArgs> spans,
+                Tensor out) const;
+  void expanded(Step& s, Tensor q, const Rotation& turn, std::span<const SpanArgs> spans,
+                Tensor out) const;
+  // Each row in the form of its position.
+  void attend(Step& s, Tensor q, const Rotation& turn, Tensor out) const;
 
   LatentShape shape_;
   bool rotary_;
@@ -55,6 +65,7 @@ class MlaAttention {
   std::optional<Linear> query_;
   std::vector<float> latent_norm_;
   std::vector<PackedMatrix> keys_, values_;  // of each head
+  std::vector<PackedMatrix> expanded_keys_;  // of each head; empty: absorbed at every position
   std::optional<Linear> gate_;
   Linear output_;
   StateId latents_;

@@ -45,6 +45,7 @@ Tensor attention(Step& s, Tensor q, StateId k, StateId v, const AttentionShape& 
                        .q_heads = shape.q_heads,
                        .kv_heads = shape.kv_heads,
                        .head_dim = shape.head_dim,
+                       .value_dim = shape.head_dim,
                        .page_size = s.pools.page_size_tokens(),
                        .scale = shape.scale,
                        .window = shape.window_tokens,

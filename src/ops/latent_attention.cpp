@@ -1,5 +1,9 @@
 #include "ops/latent_attention.h"
 
+#include <algorithm>
+#include <array>
+#include <numeric>
+
 #include "base/check.h"
 #include "ops/linear.h"
 
@@ -28,7 +32,25 @@ void rotate_into(Step& s, Tensor x, int64_t x_stride, Tensor y, int64_t y_stride
                   .layout = layout});
 }
 
-// Multiplies segment h of x with weights[h], to columns of y that are `y_stride` apart.
+// Calls body(first, count) for the rows of the spans, as few runs as there are; for all rows when
+// memory is measured, where there are no spans.
+template <class Body>
+void for_runs(const Step& s, int64_t rows, std::span<const SpanArgs> spans, const Body& body) {
+  if (s.arena.measuring()) return body(int64_t{0}, rows);
+  for (size_t i = 0; i < spans.size();) {
+    int64_t first = spans[i].row_begin, end = first;
+    for (; i < spans.size() && spans[i].row_begin == end; ++i) end += spans[i].row_count;
+    body(first, end - first);
+  }
+}
+
+Rotation rows_of(const Rotation& rotation, int64_t first, int64_t count) {
+  if (rotation.cos.empty()) return {};
+  return {rotation.cos.rows(first, count), rotation.sin.rows(first, count)};
+}
+
+// Multiplies segment h of x, or the only one where x_stride is 0, with weights[h], to columns of y
+// that are `y_stride` apart.
 void multiply_heads(Step& s, Tensor x, int64_t x_stride, std::span<const PackedMatrix> weights,
                     Tensor y, int64_t y_stride) {
   size_t mark = s.arena.mark();
@@ -37,12 +59,173 @@ void multiply_heads(Step& s, Tensor x, int64_t x_stride, std::span<const PackedM
   for (int64_t h = 0; h < heads && !s.arena.measuring(); ++h) {
     parts[h] = {.weight = weights[static_cast<size_t>(h)].data,
                 .row_count = static_cast<int32_t>(x.dim(0)),
-                .segment = static_cast<int32_t>(h),
+                .segment = static_cast<int32_t>(x_stride == 0 ? 0 : h),
                 .y_column = static_cast<int32_t>(h * y_stride)};
   }
   multiply_parts(s, x, weights[0], {parts, weights.size()},
-                 {.segments = heads, .segment_stride = x_stride}, y);
+                 {.segments = x_stride == 0 ? 1 : heads, .segment_stride = x_stride}, y);
   s.arena.rewind(mark);
+}
+
+// Keys and values that are there at a time, in pages of their own.
+constexpr int64_t kExpandedPage = 64;
+constexpr int64_t kExpandedPages = kAttentionBlock / kExpandedPage;
+
+// One or several spans' next block of keys, as many as fit.
+struct ExpansionRound {
+  int64_t count = 0;  // of spans
+  int64_t keys = 0, pages = 0;
+  SpanArgs latents[kExpandedPages];   // rows of keys, one after another, of the state's pages
+  SpanArgs pages_of[kExpandedPages];  // the same rows, of the pages here
+  SpanArgs queries[kExpandedPages];   // the rows that look at them, of the pages here
+  KeyBlock blocks[kExpandedPages];
+};
+
+// Goes through the blocks of keys that spans see, in ascending order for each.
+class ExpansionRounds {
+ public:
+  explicit ExpansionRounds(std::span<const SpanArgs> spans) : left_(spans) {}
+
+  bool next(ExpansionRound& round) {
+    round.count = round.keys = round.pages = 0;
+    while (!left_.empty()) {
+      int64_t end = left_[0].first_position + left_[0].row_count;
+      int64_t keys = std::min(end - begin_, kAttentionBlock);
+      int64_t pages = (keys + kExpandedPage - 1) / kExpandedPage;
+      if (round.pages + pages > kExpandedPages) break;
+      add(left_[0], keys, round);
+      round.pages += pages;
+      begin_ += keys;
+      if (begin_ < end) continue;
+      left_ = left_.subspan(1);
+      begin_ = 0;
+    }
+    return round.count > 0;
+  }
+
+ private:
+  void add(const SpanArgs& span, int64_t keys, ExpansionRound& round) const {
+    auto i = round.count++;
+    auto begin = static_cast<int32_t>(begin_), count = static_cast<int32_t>(keys);
+    // Position `begin` stands at the beginning of a page here.
+    auto page = static_cast<int32_t>(round.pages - begin_ / kExpandedPage);
+    round.latents[i] = {static_cast<int32_t>(round.keys), count, begin, span.page_begin};
+    round.pages_of[i] = {static_cast<int32_t>(round.keys), count, begin, page};
+    round.queries[i] = span;
+    round.queries[i].page_begin = page;
+    round.blocks[i] = {begin, begin + count};
+    round.keys += keys;
+  }
+
+  std::span<const SpanArgs> left_;
+  int64_t begin_ = 0;  // of the next block of left_[0]
+};
+
+constexpr std::array<int32_t, kExpandedPages> kExpandedTable = [] {
+  std::array<int32_t, kExpandedPages> table = {};
+  std::iota(table.begin(), table.end(), 0);
+  return table;
+}();
+
+// The keys and values of a round, in pages of the state's own type.
+class ExpandedPages {
+ public:
+  ExpandedPages(Step& s, StateId latents, const LatentExpansion& expansion,
+                const LatentShape& shape)
+      : s_(s), state_(latents), expansion_(expansion), shape_(shape), spec_(s.pools.spec(latents)) {
+    keys_ = allocate(shape.query_dim());
+    values_ = allocate(shape.value_dim);
+  }
+
+  void fill(const ExpansionRound& round) {
+    size_t mark = s_.arena.mark();
+    Tensor x = s_.allocate({kAttentionBlock, shape_.width()}).rows(0, rows_of(round));
+    s_.kernels.page_read({.launch = s_.launch,
+                          .pool = s_.pools.pool(state_),
+                          .pool_dtype = spec_.dtype,
+                          .x = x.f32(),
+                          .x_row_stride = x.stride(0),
+                          .heads = 1,
+                          .width = shape_.width(),
+                          .page_size = s_.pools.page_size_tokens(),
+                          .spans = round.latents,
+                          .span_count = round.count,
+                          .page_table = s_.batch.page_table.data()});
+    size_t mark_expanded = s_.arena.mark();
+    int64_t width = shape_.query_dim();
+    Tensor k = expand(x, expansion_.keys, width);
+    // The columns that turn are the same for all heads.
+    rotate_into(s_, x.columns(shape_.rank, shape_.rope_dim), 0,
+                k.columns(shape_.nope_dim, k.dim(1) - shape_.nope_dim), width, shape_.heads,
+                shape_.rope_dim, {}, shape_.layout);
+    write(round, k, width, keys_);
+    s_.arena.rewind(mark_expanded);
+    write(round, expand(x, expansion_.values, shape_.value_dim), shape_.value_dim, values_);
+    s_.arena.rewind(mark);
+  }
+
+  void attend(const ExpansionRound& round, Tensor q, Tensor max, Tensor weight, Tensor out) {
+    s_.kernels.attention({.launch = s_.launch,
+                          .q = q.f32(),
+                          .q_row_stride = q.stride(0),
+                          .k_pool = keys_,
+                          .v_pool = values_,
+                          .pool_dtype = spec_.dtype,
+                          .out = out.f32(),
+                          .q_heads = shape_.heads,
+                          .kv_heads = shape_.heads,
+                          .head_dim = shape_.query_dim(),
+                          .value_dim = shape_.value_dim,
+                          .page_size = kExpandedPage,
+                          .scale = shape_.scale,
+                          .spans = round.queries,
+                          .span_count = round.count,
+                          .page_table = kExpandedTable.data(),
+                          .blocks = round.blocks,
+                          .max = max.f32(),
+                          .weight = weight.f32()});
+  }
+
+ private:
+  void* allocate(int64_t width) {
+    int64_t elements = kAttentionBlock * shape_.heads * width;
+    return s_.arena.allocate(static_cast<size_t>(elements) * dtype_bytes(spec_.dtype));
+  }
+  // The latents x times the weights of each head, `width` columns apart.
+  Tensor expand(Tensor x, std::span<const PackedMatrix> weights, int64_t width) {
+    Tensor y = s_.allocate({x.dim(0), shape_.heads * width});
+    multiply_heads(s_, x.columns(0, shape_.rank), 0, weights, y, width);
+    return y;
+  }
+  int64_t rows_of(const ExpansionRound& round) const {
+    return s_.arena.measuring() ? kAttentionBlock : round.keys;
+  }
+  void write(const ExpansionRound& round, Tensor x, int64_t width, void* pages) {
+    s_.kernels.page_write({.launch = s_.launch,
+                           .x = x.f32(),
+                           .x_row_stride = x.stride(0),
+                           .pool = pages,
+                           .pool_dtype = spec_.dtype,
+                           .heads = shape_.heads,
+                           .width = width,
+                           .page_size = kExpandedPage,
+                           .spans = round.pages_of,
+                           .span_count = round.count,
+                           .page_table = kExpandedTable.data()});
+  }
+
+  Step& s_;
+  StateId state_;
+  const LatentExpansion& expansion_;
+  const LatentShape& shape_;
+  const StateSpec& spec_;
+  void* keys_;    // [pages, heads, page_size, nope_dim + rope_dim]
+  void* values_;  // [pages, heads, page_size, value_dim]
+};
+
+void check_latents(const StateSpec& spec, const LatentShape& shape) {
+  CHECK(spec.heads == 1 && spec.width == shape.width() && spec.reach == StateReach::kAll,
+        "{}: {} heads of {}", spec.name, spec.heads, spec.width);
 }
 
 }  // namespace
@@ -68,23 +251,27 @@ Tensor latent_rows(Step& s, Tensor x, Tensor norm, float eps, const Rotation& ro
 }
 
 Tensor latent_queries(Step& s, Tensor q, std::span<const PackedMatrix> keys,
-                      const Rotation& rotation, const LatentShape& shape) {
+                      const Rotation& rotation, const LatentShape& shape,
+                      std::span<const SpanArgs> spans) {
   q.check_matrix(shape.heads * shape.query_dim());
   CHECK(std::ssize(keys) == shape.heads && keys[0].rows == shape.rank &&
         keys[0].columns == shape.nope_dim);
   Tensor y = s.allocate({q.dim(0), shape.heads * shape.width()});
-  multiply_heads(s, q, shape.query_dim(), keys, y, shape.width());
-  rotate_into(s, q.columns(shape.nope_dim, q.dim(1) - shape.nope_dim), shape.query_dim(),
-              y.columns(shape.rank, y.dim(1) - shape.rank), shape.width(), shape.heads,
-              shape.rope_dim, rotation, shape.layout);
+  for_runs(s, q.dim(0), spans, [&](int64_t first, int64_t count) {
+    Tensor from = q.rows(first, count), to = y.rows(first, count);
+    multiply_heads(s, from, shape.query_dim(), keys, to, shape.width());
+    rotate_into(s, from.columns(shape.nope_dim, q.dim(1) - shape.nope_dim), shape.query_dim(),
+                to.columns(shape.rank, y.dim(1) - shape.rank), shape.width(), shape.heads,
+                shape.rope_dim, rows_of(rotation, first, count), shape.layout);
+  });
   return y;
 }
 
-Tensor latent_attention(Step& s, Tensor q, StateId latents, const LatentShape& shape) {
+Tensor latent_attention(Step& s, Tensor q, StateId latents, const LatentShape& shape,
+                        std::span<const SpanArgs> spans) {
   q.check_matrix(shape.heads * shape.width());
   const StateSpec& spec = s.pools.spec(latents);
-  CHECK(spec.heads == 1 && spec.width == shape.width() && spec.reach == StateReach::kAll,
-        "{}: {} heads of {}", spec.name, spec.heads, spec.width);
+  check_latents(spec, shape);
   Tensor out = s.allocate({q.dim(0), shape.heads * shape.rank});
   s.kernels.latent_attention({.launch = s.launch,
                               .q = q.f32(),
@@ -97,20 +284,73 @@ Tensor latent_attention(Step& s, Tensor q, StateId latents, const LatentShape& s
                               .rank = shape.rank,
                               .page_size = s.pools.page_size_tokens(),
                               .scale = shape.scale,
-                              .spans = s.batch.spans.data(),
-                              .span_count = std::ssize(s.batch.spans),
+                              .spans = spans.data(),
+                              .span_count = std::ssize(spans),
                               .page_table = s.batch.page_table.data()});
   return out;
 }
 
-Tensor latent_values(Step& s, Tensor x, std::span<const PackedMatrix> values,
-                     const LatentShape& shape) {
+void latent_values(Step& s, Tensor x, std::span<const PackedMatrix> values,
+                   const LatentShape& shape, std::span<const SpanArgs> spans, Tensor out) {
   x.check_matrix(shape.heads * shape.rank);
+  out.check_matrix(shape.heads * shape.value_dim);
   CHECK(std::ssize(values) == shape.heads && values[0].rows == shape.value_dim &&
         values[0].columns == shape.rank);
-  Tensor y = s.allocate({x.dim(0), shape.heads * shape.value_dim});
-  multiply_heads(s, x, shape.rank, values, y, shape.value_dim);
+  for_runs(s, x.dim(0), spans, [&](int64_t first, int64_t count) {
+    multiply_heads(s, x.rows(first, count), shape.rank, values, out.rows(first, count),
+                   shape.value_dim);
+  });
+}
+
+Tensor expanded_queries(Step& s, Tensor q, const Rotation& rotation, const LatentShape& shape,
+                        std::span<const SpanArgs> spans) {
+  int64_t width = shape.query_dim();
+  q.check_matrix(shape.heads * width);
+  Tensor y = s.allocate({q.dim(0), q.dim(1)});
+  for_runs(s, q.dim(0), spans, [&](int64_t first, int64_t count) {
+    Tensor from = q.rows(first, count), to = y.rows(first, count);
+    rotate_into(s, from, width, to, width, shape.heads, shape.nope_dim, {}, shape.layout);
+    int64_t columns = q.dim(1) - shape.nope_dim;
+    rotate_into(s, from.columns(shape.nope_dim, columns), width,
+                to.columns(shape.nope_dim, columns), width, shape.heads, shape.rope_dim,
+                rows_of(rotation, first, count), shape.layout);
+  });
   return y;
+}
+
+void expanded_attention(Step& s, Tensor q, StateId latents, const LatentExpansion& expansion,
+                        const LatentShape& shape, std::span<const SpanArgs> spans, Tensor out) {
+  q.check_matrix(shape.heads * shape.query_dim());
+  out.check_matrix(shape.heads * shape.value_dim);
+  CHECK(std::ssize(expansion.keys) == shape.heads && expansion.keys[0].rows == shape.nope_dim &&
+        expansion.keys[0].columns == shape.rank && std::ssize(expansion.values) == shape.heads &&
+        expansion.values[0].rows == shape.value_dim && expansion.values[0].columns == shape.rank);
+  check_latents(s.pools.spec(latents), shape);
+  Tensor max = s.allocate({q.dim(0), shape.heads}), weight = s.allocate({q.dim(0), shape.heads});
+  ExpandedPages pages(s, latents, expansion, shape);
+  ExpansionRound round;
+  if (s.arena.measuring()) pages.fill(round);
+  for (ExpansionRounds rounds(spans); rounds.next(round);) {
+    pages.fill(round);
+    pages.attend(round, q, max, weight, out);
+  }
+}
+
+FormSpans split_by_form(Step& s) {
+  const Batch& b = s.batch;
+  auto* prompt = s.arena.allocate_array<SpanArgs>(b.rows());
+  auto* decode = s.arena.allocate_array<SpanArgs>(b.rows());
+  size_t prompts = 0, decodes = 0;
+  for (size_t i = 0; i < b.spans.size(); ++i) {
+    SpanArgs first = b.spans[i], second = first;
+    first.row_count = std::clamp(b.prompt_tokens[i] - first.first_position, 0, first.row_count);
+    second.row_begin += first.row_count;
+    second.first_position += first.row_count;
+    second.row_count -= first.row_count;
+    if (first.row_count > 0) prompt[prompts++] = first;
+    if (second.row_count > 0) decode[decodes++] = second;
+  }
+  return {{prompt, prompts}, {decode, decodes}};
 }
 
 }  // namespace banyan

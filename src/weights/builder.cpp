@@ -316,6 +316,10 @@ DType Builder::state_dtype() const {
   return loader_->options_.dtype;
 }
 
+bool Builder::expanded_prefill() const {
+  return loader_->options_.expanded_prefill;
+}
+
 bool Builder::has(std::string_view name) const {
   const WeightSource* source = loader_->options_.source;
   if (source == nullptr) return false;

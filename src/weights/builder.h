@@ -88,6 +88,7 @@ struct LoadOptions {
   DType dtype = DType::kBF16;              // of states, and of random weights
   QuantConfig quant;                       // how the source's matrices are quantised
   const QuantizationPlan* plan = nullptr;  // what is asked for beside `format`, or null
+  bool expanded_prefill = false;           // of latent attention
   bool dry = false;                        // check and count, but read and reserve nothing
   LoadProgress progress;
 };
@@ -181,6 +182,8 @@ class Builder {
   int64_t expert_layer(int64_t experts, int64_t identity_experts, int64_t top_k) const;
   // The element type that states are kept in.
   DType state_dtype() const;
+  // Whether latent attention expands the positions of prompts.
+  bool expanded_prefill() const;
 
   // The same scope, for weights that only a share of the tokens passes through.
   Builder with_share(const TokenShare& share) const;

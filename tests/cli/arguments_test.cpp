@@ -89,6 +89,7 @@ TEST(Arguments, MistakesOfVerbsAreNamed) {
            {{"inspect", "--model", "x", "--dtype", "f16"}, "f16"},
            {{"inspect", "--model", "x", "--kernels", "sse9"}, "sse9"},
            {{"inspect", "--model", "x", "--load-format", "gguf"}, "gguf"},
+           {{"inspect", "--model", "x", "--mla-prefill", "both"}, "both"},
            {{"inspect", "--model", "x", "--threads", "-1"}, "-1"},
            {{"inspect", "--model", "x", "--threads", "many"}, "many"},
            {{"inspect", "--model", "x", "--threads", "99999999999999999999"}, "9999999999999"},

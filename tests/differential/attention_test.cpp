@@ -21,8 +21,11 @@ struct Shape {
   DType dtype = DType::kF32;
   float soft_cap = 0;
   std::vector<float> sinks = {};
+  int64_t value_dim = head_dim;
   int64_t q_width() const { return kv_heads * group * head_dim; }
-  int64_t kv_width() const { return kv_heads * head_dim; }
+  int64_t k_width() const { return kv_heads * head_dim; }
+  int64_t v_width() const { return kv_heads * value_dim; }
+  int64_t out_width() const { return kv_heads * group * value_dim; }
 };
 
 // Queries, keys and values of one sequence, rows dense.
@@ -30,8 +33,8 @@ struct Inputs {
   Inputs(const Shape& shape, int64_t length, Random& random, float scale = 1)
       : length(length),
         q(random.normals(length * shape.q_width(), scale)),
-        k(random.normals(length * shape.kv_width(), scale)),
-        v(random.normals(length * shape.kv_width())) {}
+        k(random.normals(length * shape.k_width(), scale)),
+        v(random.normals(length * shape.v_width())) {}
   int64_t length;
   std::vector<float> q, k, v;
 };
@@ -50,9 +53,10 @@ class Cache {
     page_table_.resize(pages);
     std::iota(page_table_.begin(), page_table_.end(), 0);
     std::shuffle(page_table_.begin(), page_table_.end(), std::mt19937_64(seed));
-    page_bytes_ = page_size * shape.kv_width() * dtype_bytes(shape.dtype);
-    k_.assign((1 + pages) * page_bytes_, char(0xff));
-    v_.assign((1 + pages) * page_bytes_, char(0xff));
+    k_page_bytes_ = page_size * shape.k_width() * dtype_bytes(shape.dtype);
+    v_page_bytes_ = page_size * shape.v_width() * dtype_bytes(shape.dtype);
+    k_.assign((1 + pages) * k_page_bytes_, char(0xff));
+    v_.assign((1 + pages) * v_page_bytes_, char(0xff));
   }
 
   // Writes keys and values of the spans (sequence, first position, rows) and attends to them.
@@ -76,47 +80,88 @@ class Cache {
                   from.begin() + (span.first + span.count) * width);
       };
       append(q, inputs[span.sequence]->q, shape_.q_width());
-      append(k, inputs[span.sequence]->k, shape_.kv_width());
-      append(v, inputs[span.sequence]->v, shape_.kv_width());
+      append(k, inputs[span.sequence]->k, shape_.k_width());
+      append(v, inputs[span.sequence]->v, shape_.v_width());
     }
-    write(table, args, k, k_, threads);
-    write(table, args, v, v_, threads);
+    write(table, args, k, shape_.head_dim, k_.data() + k_page_bytes_, threads);
+    write(table, args, v, shape_.value_dim, v_.data() + v_page_bytes_, threads);
     std::vector<int32_t> pages = visible_pages(spans);
-    std::vector<float> out(rows * shape_.q_width(), NAN);
-    table.attention({.launch = {.threads = threads},
-                     .q = q.data(),
-                     .q_row_stride = shape_.q_width(),
-                     .k_pool = k_.data() + page_bytes_,
-                     .v_pool = v_.data() + page_bytes_,
-                     .pool_dtype = shape_.dtype,
-                     .out = out.data(),
-                     .q_heads = shape_.kv_heads * shape_.group,
-                     .kv_heads = shape_.kv_heads,
-                     .head_dim = shape_.head_dim,
-                     .page_size = page_size_,
-                     .scale = scale(),
-                     .window = shape_.window,
-                     .soft_cap = shape_.soft_cap,
-                     .sinks = shape_.sinks.empty() ? nullptr : shape_.sinks.data(),
-                     .spans = args.data(),
-                     .span_count = std::ssize(args),
-                     .page_table = pages.data()});
+    std::vector<float> out(rows * shape_.out_width(), NAN);
+    AttentionArgs a = {.launch = {.threads = threads},
+                       .q = q.data(),
+                       .q_row_stride = shape_.q_width(),
+                       .k_pool = k_.data() + k_page_bytes_,
+                       .v_pool = v_.data() + v_page_bytes_,
+                       .pool_dtype = shape_.dtype,
+                       .out = out.data(),
+                       .q_heads = shape_.kv_heads * shape_.group,
+                       .kv_heads = shape_.kv_heads,
+                       .head_dim = shape_.head_dim,
+                       .value_dim = shape_.value_dim,
+                       .page_size = page_size_,
+                       .scale = scale(),
+                       .window = shape_.window,
+                       .soft_cap = shape_.soft_cap,
+                       .sinks = shape_.sinks.empty() ? nullptr : shape_.sinks.data(),
+                       .spans = args.data(),
+                       .span_count = std::ssize(args),
+                       .page_table = pages.data()};
+    block_keys_ > 0 ? attend_in_blocks(table, a, rows) : table.attention(a);
     return out;
+  }
+
+  // From here on launches take so many keys of each span, a multiple of kAttentionBlock, in turns.
+  void take_blocks_of(int64_t keys) { block_keys_ = keys; }
+
+  // The keys of the first sequence at positions [first, first + count), as a table reads them.
+  std::vector<float> read_keys(const KernelTable& table, int64_t first, int64_t count,
+                               ThreadPool* threads) const {
+    SpanArgs span = {.row_count = static_cast<int32_t>(count),
+                     .first_position = static_cast<int32_t>(first)};
+    std::vector<float> x(count * shape_.k_width(), NAN);
+    table.page_read({.launch = {.threads = threads},
+                     .pool = k_.data() + k_page_bytes_,
+                     .pool_dtype = shape_.dtype,
+                     .x = x.data(),
+                     .x_row_stride = shape_.k_width(),
+                     .heads = shape_.kv_heads,
+                     .width = shape_.head_dim,
+                     .page_size = page_size_,
+                     .spans = &span,
+                     .span_count = 1,
+                     .page_table = page_table_.data()});
+    return x;
   }
 
   float scale() const { return 1 / std::sqrt(static_cast<float>(shape_.head_dim)); }
   const std::vector<char>& key_bytes() const { return k_; }
 
  private:
+  void attend_in_blocks(const KernelTable& table, AttentionArgs a, int64_t rows) const {
+    std::vector<float> max(rows * a.q_heads, NAN), weight(rows * a.q_heads, NAN);
+    std::vector<KeyBlock> blocks(a.span_count);
+    a.max = max.data();
+    a.weight = weight.data();
+    a.blocks = blocks.data();
+    int32_t end = 0, keys = static_cast<int32_t>(block_keys_);
+    for (int64_t s = 0; s < a.span_count; ++s) {
+      end = std::max(end, a.spans[s].first_position + a.spans[s].row_count);
+    }
+    for (int32_t begin = 0; begin < end; begin += keys) {
+      std::ranges::fill(blocks, KeyBlock{begin, begin + keys});
+      table.attention(a);
+    }
+  }
+
   void write(const KernelTable& table, const std::vector<SpanArgs>& spans,
-             const std::vector<float>& x, std::vector<char>& pool, ThreadPool* threads) {
+             const std::vector<float>& x, int64_t width, void* pool, ThreadPool* threads) {
     table.page_write({.launch = {.threads = threads},
                       .x = x.data(),
-                      .x_row_stride = shape_.kv_width(),
-                      .pool = pool.data() + page_bytes_,
+                      .x_row_stride = shape_.kv_heads * width,
+                      .pool = pool,
                       .pool_dtype = shape_.dtype,
                       .heads = shape_.kv_heads,
-                      .width = shape_.head_dim,
+                      .width = width,
                       .page_size = page_size_,
                       .spans = spans.data(),
                       .span_count = std::ssize(spans),
@@ -139,7 +184,8 @@ class Cache {
   Shape shape_;
   int64_t page_size_;
   std::vector<int32_t> page_begin_, page_table_;
-  int64_t page_bytes_;
+  int64_t k_page_bytes_, v_page_bytes_;
+  int64_t block_keys_ = 0;   // 0: all keys at once
   std::vector<char> k_, v_;  // page 0 follows page -1
 };
 
@@ -147,7 +193,7 @@ class Cache {
 bool rounds(const KernelTable& table, const Shape& shape) {
   std::string_view name = table.name;
   return (name == "avx512_bf16" || name == "amx") && shape.dtype == DType::kBF16 &&
-         shape.head_dim % 32 == 0;
+         shape.head_dim % 32 == 0 && shape.value_dim % 32 == 0;
 }
 
 std::vector<float> attend_whole(const KernelTable& table, const Shape& shape, const Inputs& inputs,
@@ -170,13 +216,13 @@ void expect_near_exact(const KernelTable& table, const Shape& shape, Inputs inpu
   if (rounded) inputs.q = decode(encode(inputs.q, DType::kBF16), DType::kBF16);
   auto k = decode(encode(inputs.k, shape.dtype), shape.dtype);
   auto v = decode(encode(inputs.v, shape.dtype), shape.dtype);
-  int64_t heads = shape.kv_heads * shape.group, d = shape.head_dim;
+  int64_t heads = shape.kv_heads * shape.group, d = shape.head_dim, width = shape.value_dim;
   double scale = double{1 / std::sqrt(static_cast<float>(d))};
   double eps = double{kEpsilon};
   for (int64_t r = 0; r < inputs.length; ++r) {
     for (int64_t h = 0; h < heads; ++h) {
       int64_t first = shape.window > 0 ? std::max<int64_t>(0, r - shape.window + 1) : 0;
-      std::vector<double> scores, exact(d);
+      std::vector<double> scores, exact(width);
       double max = -INFINITY, min = INFINITY, delta = 0, v_max = 0, sum = 0;
       for (int64_t j = first; j <= r; ++j) {
         double score = 0, magnitude = 0;
@@ -199,8 +245,8 @@ void expect_near_exact(const KernelTable& table, const Shape& shape, Inputs inpu
       for (int64_t j = first; j <= r; ++j) {
         double weight = std::exp(scores[j - first] - max);
         sum += weight;
-        for (int64_t c = 0; c < d; ++c) {
-          double value = double{v[(j * shape.kv_heads + h / shape.group) * d + c]};
+        for (int64_t c = 0; c < width; ++c) {
+          double value = double{v[(j * shape.kv_heads + h / shape.group) * width + c]};
           exact[c] += weight * value;
           v_max = std::fmax(v_max, std::fabs(value));
         }
@@ -214,8 +260,8 @@ void expect_near_exact(const KernelTable& table, const Shape& shape, Inputs inpu
       double terms = static_cast<double>(r - first + 1);
       double relative = 2 * delta + (4 + (max - min) / 2 + 2 * terms) * eps;
       if (rounded) relative += 0x1p-9 + 3e-6;
-      for (int64_t c = 0; c < d; ++c) {
-        ASSERT_NEAR(out[(r * heads + h) * d + c], exact[c] / sum, 2 * relative * v_max)
+      for (int64_t c = 0; c < width; ++c) {
+        ASSERT_NEAR(out[(r * heads + h) * width + c], exact[c] / sum, 2 * relative * v_max)
             << "row " << r << " head " << h << " column " << c;
       }
     }
@@ -295,7 +341,7 @@ TEST(Attention, ALongContextIsSharedWithoutChangingABit) {
         Inputs inputs(shape, 1100, random);
         auto whole = attend_whole(*table, shape, inputs, 64);
         if (window == 0) expect_near_exact(*table, shape, inputs, whole);
-        std::vector<float> last(whole.end() - shape.q_width(), whole.end());
+        std::vector<float> last(whole.end() - shape.out_width(), whole.end());
         Cache cache(shape, 16, {1100});
         cache.step(*table, {&inputs}, {{0, 0, 1099}});
         for (int workers : {1, 2, 3, 5}) {
@@ -374,7 +420,7 @@ TEST(Attention, SpansAndNeighboursDoNotChangeABit) {
           auto out = cache.step(*table, inputs, spans, &threads);
           auto from = out.begin();
           for (const Cache::Span& span : spans) {
-            auto end = from + span.count * shape.q_width();
+            auto end = from + span.count * shape.out_width();
             actual[span.sequence].insert(actual[span.sequence].end(), from, end);
             from = end;
             done[span.sequence] += span.count;
@@ -401,11 +447,11 @@ TEST(Attention, NonFiniteValuesReachOnlyTheRowsThatSeeThem) {
                                  {-INFINITY, DType::kBF16}}) {
       Shape shape = {.kv_heads = 1, .group = 2, .head_dim = 32, .window = 20, .dtype = dtype};
       Inputs clean(shape, 90, random), poisoned = clean;
-      poisoned.v[40 * shape.kv_width() + 3] = poison;
-      poisoned.k[70 * shape.kv_width() + 5] = NAN;
+      poisoned.v[40 * shape.v_width() + 3] = poison;
+      poisoned.k[70 * shape.k_width() + 5] = NAN;
       auto a = attend_whole(*table, shape, clean), b = attend_whole(*table, shape, poisoned);
       for (int64_t i = 0; i < std::ssize(a); ++i) {
-        int64_t row = i / shape.q_width(), column = i % shape.head_dim;
+        int64_t row = i / shape.out_width(), column = i % shape.value_dim;
         bool touched = (row >= 40 && row < 60 && column == 3) || row >= 70;
         EXPECT_EQ(std::isfinite(b[i]), !touched) << table->name << " row " << row;
         if (!touched) {
@@ -430,6 +476,66 @@ TEST(Attention, InfiniteScores) {
       EXPECT_TRUE(std::isnan(out[c])) << table->name;
       EXPECT_NEAR(out[8 + c], inputs.v[8 + c], 1e-6f) << table->name;
       EXPECT_NEAR(out[16 + c], (inputs.v[8 + c] + inputs.v[16 + c]) / 2, 1e-6f) << table->name;
+    }
+  }
+}
+
+// Values narrower and wider than keys, in widths that pairs of bf16 take and others.
+TEST(Attention, ValuesHaveAWidthOfTheirOwn) {
+  Random random(22);
+  ThreadPool threads(3);
+  for (const KernelTable* table : tables()) {
+    for (auto [head_dim, value_dim] :
+         {std::pair{192, 128}, {64, 32}, {32, 96}, {20, 10}, {9, 33}}) {
+      for (DType dtype : kWeightTypes) {
+        Shape shape = {.kv_heads = 3, .head_dim = head_dim, .dtype = dtype, .value_dim = value_dim};
+        SCOPED_TRACE(
+            fmt::format("{} {} {} {}", table->name, head_dim, value_dim, dtype_name(dtype)));
+        Inputs inputs(shape, 70, random);
+        auto out = attend_whole(*table, shape, inputs);
+        expect_near_exact(*table, shape, inputs, out);
+        EXPECT_TRUE(same_bits(attend_whole(*table, shape, inputs, 4, &threads), out));
+      }
+    }
+  }
+}
+
+// Keys taken block by block: rows that begin, go on and end in each block, alone and beside others.
+TEST(Attention, BlocksOfKeysDoNotChangeABit) {
+  Random random(23);
+  ThreadPool threads(2);
+  for (const KernelTable* table : tables()) {
+    for (auto [head_dim, value_dim, dtype] :
+         {std::tuple{64, 32, DType::kBF16}, {20, 10, DType::kBF16}, {12, 17, DType::kF32}}) {
+      Shape shape = {.head_dim = head_dim, .dtype = dtype, .value_dim = value_dim};
+      Inputs a(shape, 1200, random), b(shape, 600, random), c(shape, 40, random);
+      std::vector<const Inputs*> inputs = {&a, &b, &c};
+      std::vector<Cache::Span> spans = {{0, 1000, 200}, {2, 0, 40}, {1, 480, 120}};
+      Cache cache(shape, 16, {1200, 600, 40});
+      cache.step(*table, inputs, {{0, 0, 1000}, {1, 0, 480}});
+      auto whole = cache.step(*table, inputs, spans);
+      cache.take_blocks_of(kAttentionBlock);
+      EXPECT_TRUE(same_bits(cache.step(*table, inputs, spans), whole)) << table->name;
+      EXPECT_TRUE(same_bits(cache.step(*table, inputs, spans, &threads), whole)) << table->name;
+      cache.take_blocks_of(2 * kAttentionBlock);
+      EXPECT_TRUE(same_bits(cache.step(*table, inputs, spans, &threads), whole)) << table->name;
+    }
+  }
+}
+
+TEST(PageRead, GivesBackWhatWasWritten) {
+  Random random(24);
+  ThreadPool threads(2);
+  for (const KernelTable* table : tables()) {
+    for (DType dtype : kWeightTypes) {
+      Shape shape = {.kv_heads = 3, .group = 1, .head_dim = 13, .dtype = dtype};
+      Inputs inputs(shape, 37, random);
+      Cache cache(shape, 8, {37});
+      cache.step(*table, {&inputs}, {{0, 0, 37}});
+      std::vector<float> stored = decode(encode(inputs.k, dtype), dtype);
+      std::vector<float> part(stored.begin() + 5 * shape.k_width(),
+                              stored.begin() + 30 * shape.k_width());
+      EXPECT_TRUE(same_bits(cache.read_keys(*table, 5, 25, &threads), part)) << table->name;
     }
   }
 }

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
+#include "base/file.h"
 #include "kernels/select.h"
 #include "support/drive.h"
 #include "support/golden.h"
@@ -37,11 +39,12 @@ double error_of(std::span<const float> ours, std::span<const float> reference) {
 
 // Small pools: the longest prompt and its continuation fit.
 EngineConfig config_of(const GoldenCase& golden, const std::string& dtype,
-                       const std::string& kernels) {
+                       const std::string& kernels, const std::string& mla_prefill = "absorbed") {
   return {.model_path = golden.folder(),
           .dtype = dtype,
           .kernels = kernels,
           .threads = 1,
+          .mla_prefill = mla_prefill,
           .page_size_tokens = 16,
           .total_tokens_max = 256,
           .running_max = 2,
@@ -111,39 +114,41 @@ class GoldenModels : public testing::TestWithParam<GoldenCase> {
     compare_greedy(*engine, {prompt[0]}, "single", logit_error_max, logprob_error_max);
   }
 
+  void compare_f32(const std::string& mla_prefill) {
+    GoldenErrors bounds{std::vector<double>(static_cast<size_t>(golden().layers) + 1, kErrorMaxF32),
+                        kErrorMaxF32, kErrorMaxF32};
+    for (const std::string& kernels : available_kernels()) {
+      SCOPED_TRACE(kernels);
+      EngineConfig config = config_of(golden(), "f32", kernels, mla_prefill);
+      compare_tensors(config, bounds);
+      compare_engine(config, kErrorMaxF32);
+    }
+  }
+
+  // The weights are rounded in the reference as well. Beside them we round keys, values and what a
+  // kernel table says it rounds of a product's operands; activations, norms, softmax and the
+  // residual stream stay f32. transformers in bf16 or f16 rounds all of these, so each of our
+  // roundings is one of its own, and its error against f32 bounds ours. What enters the first layer
+  // has no error.
+  void compare_rounded(const std::string& mla_prefill) {
+    for (const std::string& kernels : available_kernels()) {
+      SCOPED_TRACE(kernels);
+      EngineConfig config = config_of(golden(), "auto", kernels, mla_prefill);
+      compare_tensors(config, golden().error_native);
+      compare_engine(config, golden().error_native.logits);
+    }
+  }
+
+  void compare_cuts(const std::string& mla_prefill);
+
   GoldenReference reference_{GetParam()};
 };
 
-TEST_P(GoldenModels, F32MatchesTransformers) {
-  GoldenErrors bounds{std::vector<double>(static_cast<size_t>(golden().layers) + 1, kErrorMaxF32),
-                      kErrorMaxF32, kErrorMaxF32};
-  for (const std::string& kernels : available_kernels()) {
-    SCOPED_TRACE(kernels);
-    EngineConfig config = config_of(golden(), "f32", kernels);
-    compare_tensors(config, bounds);
-    compare_engine(config, kErrorMaxF32);
-  }
-}
-
-// The weights are rounded in the reference as well. Beside them we round keys, values and what a
-// kernel table says it rounds of a product's operands; activations, norms, softmax and the residual
-// stream stay f32. transformers in bf16 or f16 rounds all of these, so each of our roundings is one
-// of its own, and its error against f32 bounds ours. What enters the first layer has no error.
-using RoundedGoldenModels = GoldenModels;
-TEST_P(RoundedGoldenModels, AreNoWorseThanTransformers) {
-  for (const std::string& kernels : available_kernels()) {
-    SCOPED_TRACE(kernels);
-    EngineConfig config = config_of(golden(), "auto", kernels);
-    compare_tensors(config, golden().error_native);
-    compare_engine(config, golden().error_native.logits);
-  }
-}
-
 // Positions are cut differently into spans, pages and threads; the bits are the same.
-TEST_P(GoldenModels, LogitsAreTheSameForAnyCut) {
+void GoldenModels::compare_cuts(const std::string& mla_prefill) {
   std::vector<TokenId> prompt = reference_.ids("prompt_ids");
   for (const std::string& kernels : available_kernels()) {
-    EngineConfig config = config_of(golden(), "auto", kernels);
+    EngineConfig config = config_of(golden(), "auto", kernels, mla_prefill);
     std::vector<float> expected = all_logits(*load_runner(config), prompt, 256);
     config.chunked_prefill_tokens = 512;
     for (int page_size : {1, 4, 64}) {
@@ -163,9 +168,40 @@ TEST_P(GoldenModels, LogitsAreTheSameForAnyCut) {
   }
 }
 
-std::vector<GoldenCase> rounded_cases() {
+using RoundedGoldenModels = GoldenModels;
+using ExpandedGoldenModels = GoldenModels;
+using ExpandedRoundedGoldenModels = GoldenModels;
+TEST_P(GoldenModels, F32MatchesTransformers) {
+  compare_f32("absorbed");
+}
+TEST_P(GoldenModels, LogitsAreTheSameForAnyCut) {
+  compare_cuts("absorbed");
+}
+TEST_P(RoundedGoldenModels, AreNoWorseThanTransformers) {
+  compare_rounded("absorbed");
+}
+TEST_P(ExpandedGoldenModels, F32MatchesTransformers) {
+  compare_f32("expanded");
+}
+TEST_P(ExpandedGoldenModels, LogitsAreTheSameForAnyCut) {
+  compare_cuts("expanded");
+}
+TEST_P(ExpandedRoundedGoldenModels, AreNoWorseThanTransformers) {
+  compare_rounded("expanded");
+}
+
+bool is_rounded(const GoldenCase& golden) {
+  return golden.dtype != "float32";
+}
+
+bool has_latents(const GoldenCase& golden) {
+  return read_file(golden.folder() + "/config.json").value().find("kv_lora_rank") !=
+         std::string::npos;
+}
+
+std::vector<GoldenCase> cases_that(std::initializer_list<bool (*)(const GoldenCase&)> conditions) {
   std::vector<GoldenCase> cases = golden_cases();
-  std::erase_if(cases, [](const GoldenCase& golden) { return golden.dtype == "float32"; });
+  for (auto holds : conditions) std::erase_if(cases, std::not_fn(holds));
   return cases;
 }
 
@@ -176,7 +212,12 @@ std::string test_name(const testing::TestParamInfo<GoldenCase>& test) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GoldenModels, testing::ValuesIn(golden_cases()), test_name);
-INSTANTIATE_TEST_SUITE_P(All, RoundedGoldenModels, testing::ValuesIn(rounded_cases()), test_name);
+INSTANTIATE_TEST_SUITE_P(All, RoundedGoldenModels, testing::ValuesIn(cases_that({is_rounded})),
+                         test_name);
+INSTANTIATE_TEST_SUITE_P(All, ExpandedGoldenModels, testing::ValuesIn(cases_that({has_latents})),
+                         test_name);
+INSTANTIATE_TEST_SUITE_P(All, ExpandedRoundedGoldenModels,
+                         testing::ValuesIn(cases_that({has_latents, is_rounded})), test_name);
 
 }  // namespace
 }  // namespace banyan::test

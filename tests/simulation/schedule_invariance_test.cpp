@@ -39,12 +39,14 @@ std::unique_ptr<Engine> load(bool hybrid, const EngineConfig& config) {
 Engine& naive_engine(const Workload& workload) {
   const EngineConfig& config = workload.config;
   static std::map<std::string, std::unique_ptr<Engine>> engines;
-  std::unique_ptr<Engine>& engine = engines[config.model_path + config.kernels];
+  std::unique_ptr<Engine>& engine =
+      engines[config.model_path + config.kernels + config.mla_prefill];
   if (engine == nullptr) {
     engine = load(workload.hybrid, {.model_path = config.model_path,
                                     .kernels = config.kernels,
                                     .load_format = config.load_format,
                                     .threads = 1,
+                                    .mla_prefill = config.mla_prefill,
                                     .context_length_tokens = config.context_length_tokens,
                                     .total_tokens_max = 512,
                                     .running_max = 1,
@@ -57,7 +59,8 @@ Engine& naive_engine(const Workload& workload) {
 // What the workloads have made happen: a simulation that never meets a cached prefix proves
 // nothing.
 struct Coverage {
-  int64_t cached_tokens = 0, cached_recurrent_tokens = 0, retracted = 0, steps = 0;
+  int64_t cached_tokens = 0, cached_recurrent_tokens = 0, cached_expanded_tokens = 0;
+  int64_t retracted = 0, steps = 0;
   int64_t accepted_drafts = 0, rejected_drafts = 0;
   int64_t accepted_recurrent_drafts = 0, rejected_recurrent_drafts = 0;
 };
@@ -246,6 +249,9 @@ class Simulation {
       coverage_.accepted_recurrent_drafts += stats.accepted_draft_tokens;
       coverage_.rejected_recurrent_drafts += rejected;
     }
+    if (workload_.config.mla_prefill == "expanded") {
+      coverage_.cached_expanded_tokens += stats.cached_tokens;
+    }
     coverage_.retracted += stats.retracted;
     coverage_.steps += stats.steps;
   }
@@ -262,11 +268,11 @@ void run_seed(int64_t seed, Coverage& coverage) {
   Workload workload = random_workload(static_cast<uint64_t>(seed));
   const EngineConfig& c = workload.config;
   SCOPED_TRACE(testing::Message() << "replay with BANYAN_SEED=" << seed << "; " << c.model_path
-                                  << ", " << c.kernels << ", " << c.threads << " threads, pages of "
-                                  << c.page_size_tokens << ", " << c.total_tokens_max << " tokens, "
-                                  << c.running_max << " running, chunks of "
-                                  << c.chunked_prefill_tokens << ", " << c.schedule_policy
-                                  << (c.radix_cache ? "" : ", no cache")
+                                  << ", " << c.kernels << ", MLA " << c.mla_prefill << ", "
+                                  << c.threads << " threads, pages of " << c.page_size_tokens
+                                  << ", " << c.total_tokens_max << " tokens, " << c.running_max
+                                  << " running, chunks of " << c.chunked_prefill_tokens << ", "
+                                  << c.schedule_policy << (c.radix_cache ? "" : ", no cache")
                                   << (workload.hybrid ? ", hybrid" : ""));
   Simulation(workload, coverage).run();
 }
@@ -287,6 +293,7 @@ TEST_P(ScheduleInvariance, EveryRequestGetsItsNaiveRun) {
   }
   EXPECT_GT(coverage.cached_tokens, 10 * seeds);
   EXPECT_GT(coverage.cached_recurrent_tokens, seeds);
+  EXPECT_GT(coverage.cached_expanded_tokens, seeds);
   EXPECT_GT(coverage.retracted, 0);
   EXPECT_GT(coverage.accepted_drafts, seeds);
   EXPECT_GT(coverage.rejected_drafts, seeds);

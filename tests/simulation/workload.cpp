@@ -52,16 +52,24 @@ const std::string& hybrid_folder(int layers) {
   return folder->path();
 }
 
+void choose_golden(Random& r, EngineConfig& config) {
+  bool latent = r.chance(0.5);
+  std::string name =
+      latent ? r.one_of({"deepseek-v3", "longcat-flash", "ling3-tiny", "kimi-linear"})
+             : r.one_of({"llama2-mha", "mistral-window", "llama32-tied-sharded", "qwen3-tied"});
+  config.model_path = source_path("tests/golden/models/" + name);
+  if (latent) config.mla_prefill = r.one_of({"absorbed", "expanded"});
+}
+
 EngineConfig random_config(Random& r, bool hybrid) {
   std::vector<std::string> kernels = available_kernels();
   EngineConfig config;
-  config.model_path =
-      hybrid ? hybrid_folder(r.below(kLayerSets))
-             : source_path(
-                   std::string("tests/golden/models/") +
-                   r.one_of({"llama2-mha", "mistral-window", "llama32-tied-sharded", "qwen3-tied",
-                             "deepseek-v3", "longcat-flash", "ling3-tiny", "kimi-linear"}));
-  if (hybrid) config.load_format = "dummy";
+  if (hybrid) {
+    config.model_path = hybrid_folder(r.below(kLayerSets));
+    config.load_format = "dummy";
+  } else {
+    choose_golden(r, config);
+  }
   config.kernels = kernels[static_cast<size_t>(r.below(static_cast<int>(kernels.size())))];
   config.threads = r.chance(0.95) ? 1 : r.between(2, 3);
   config.context_length_tokens = kContextTokens;

@@ -26,6 +26,22 @@ void write_pages(const PageWriteArgs& a) {
   });
 }
 
+template <class S>
+void read_pages(const PageReadArgs& a) {
+  const S* pool = static_cast<const S*>(a.pool);
+  int64_t rows = span_rows(a.spans, a.span_count);
+  parallel_for(a.launch, rows, rows_per_job(a.heads * a.width), [&](int64_t begin, int64_t end) {
+    for_span_rows(a.spans, a.span_count, begin, end, [&](const SpanArgs& span, int64_t i) {
+      for (int64_t head = 0; head < a.heads; ++head) {
+        const S* from = pool + pool_offset(a.page_table, span, span.first_position + i, head,
+                                           a.heads, a.page_size, a.width);
+        float* x = a.x + (span.row_begin + i) * a.x_row_stride + head * a.width;
+        for (int64_t c = 0; c < a.width; ++c) x[c] = to_float(from[c]);
+      }
+    });
+  });
+}
+
 // One query of one head. The softmax runs online (Milakov and Gimelshein 2018, "Online normalizer
 // calculation for softmax"): key by key in ascending order, rescaling what was summed whenever a
 // larger score appears. The maximum starts at the lowest finite number, so that a score of -inf
@@ -34,38 +50,51 @@ template <class S>
 void attend(const AttentionArgs& a, const SpanArgs& span, int64_t i, int64_t head) {
   int64_t position = span.first_position + i;
   int64_t kv_head = head / (a.q_heads / a.kv_heads);
+  int64_t place = (span.row_begin + i) * a.q_heads + head;
   const float* q = a.q + (span.row_begin + i) * a.q_row_stride + head * a.head_dim;
-  float* out = a.out + ((span.row_begin + i) * a.q_heads + head) * a.head_dim;
-  for (int64_t c = 0; c < a.head_dim; ++c) out[c] = 0;
-  float max = std::numeric_limits<float>::lowest();
-  float sum = 0;
+  float* out = a.out + place * a.value_dim;
   int64_t first = a.window > 0 && position >= a.window ? position - a.window + 1 : 0;
-  for (int64_t j = first; j <= position; ++j) {
-    int64_t offset =
-        pool_offset(a.page_table, span, j, kv_head, a.kv_heads, a.page_size, a.head_dim);
-    const S* k = static_cast<const S*>(a.k_pool) + offset;
-    const S* v = static_cast<const S*>(a.v_pool) + offset;
+  int64_t end = position + 1;
+  if (a.blocks != nullptr) {
+    const KeyBlock& block = a.blocks[&span - a.spans];
+    if (position < block.begin) return;
+    first = block.begin;
+    end = std::min<int64_t>(end, block.end);
+  }
+  bool carried = a.blocks != nullptr && first > 0;
+  float max = carried ? a.max[place] : std::numeric_limits<float>::lowest();
+  float sum = carried ? a.weight[place] : 0;
+  for (int64_t c = 0; c < a.value_dim && !carried; ++c) out[c] = 0;
+  for (int64_t j = first; j < end; ++j) {
+    int64_t row = pool_offset(a.page_table, span, j, kv_head, a.kv_heads, a.page_size, 1);
+    const S* k = static_cast<const S*>(a.k_pool) + row * a.head_dim;
+    const S* v = static_cast<const S*>(a.v_pool) + row * a.value_dim;
     float score = 0;
     for (int64_t c = 0; c < a.head_dim; ++c) score += q[c] * to_float(k[c]);
     score *= a.scale;
     if (a.soft_cap > 0) score = a.soft_cap * std::tanh(score / a.soft_cap);
     if (score > max) {
       float correction = std::exp(max - score);
-      for (int64_t c = 0; c < a.head_dim; ++c) out[c] *= correction;
+      for (int64_t c = 0; c < a.value_dim; ++c) out[c] *= correction;
       sum *= correction;
       max = score;
     }
     float weight = std::exp(score - max);
-    for (int64_t c = 0; c < a.head_dim; ++c) out[c] += weight * to_float(v[c]);
+    for (int64_t c = 0; c < a.value_dim; ++c) out[c] += weight * to_float(v[c]);
     sum += weight;
+  }
+  if (end <= position) {
+    a.max[place] = max;
+    a.weight[place] = sum;
+    return;
   }
   if (a.sinks != nullptr) {
     float larger = std::max(max, a.sinks[head]);
     float correction = std::exp(max - larger);
-    for (int64_t c = 0; c < a.head_dim; ++c) out[c] *= correction;
+    for (int64_t c = 0; c < a.value_dim; ++c) out[c] *= correction;
     sum = sum * correction + std::exp(a.sinks[head] - larger);
   }
-  for (int64_t c = 0; c < a.head_dim; ++c) out[c] /= sum;
+  for (int64_t c = 0; c < a.value_dim; ++c) out[c] /= sum;
 }
 
 template <class S>
@@ -84,6 +113,12 @@ void page_write(const PageWriteArgs& a) {
   if (a.pool_dtype == DType::kBF16) return write_pages<BFloat16>(a);
   if (a.pool_dtype == DType::kF16) return write_pages<Float16>(a);
   write_pages<float>(a);
+}
+
+void page_read(const PageReadArgs& a) {
+  if (a.pool_dtype == DType::kBF16) return read_pages<BFloat16>(a);
+  if (a.pool_dtype == DType::kF16) return read_pages<Float16>(a);
+  read_pages<float>(a);
 }
 
 // Vaswani et al. 2017, "Attention Is All You Need", equation 1, with grouped heads (Ainslie et al.

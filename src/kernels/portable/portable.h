@@ -32,6 +32,7 @@ void logit_stats(const LogitStatsArgs& args);
 void route(const RouteArgs& args);
 void combine_experts(const CombineExpertsArgs& args);
 void page_write(const PageWriteArgs& args);
+void page_read(const PageReadArgs& args);
 void attention(const AttentionArgs& args);
 void latent_attention(const LatentAttentionArgs& args);
 void linear_attention(const LinearAttentionArgs& args);

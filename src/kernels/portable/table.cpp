@@ -23,6 +23,7 @@ const KernelTable& table() {
       .route = route,
       .combine_experts = combine_experts,
       .page_write = page_write,
+      .page_read = page_read,
       .attention = attention,
       .latent_attention = latent_attention,
       .linear_attention = linear_attention,

@@ -17,12 +17,14 @@ namespace banyan::x86 {
 
 constexpr int64_t kPart = 512;
 constexpr int64_t kTilesPerPart = kPart / kTile;
+static_assert(kAttentionBlock % kPart == 0);
 
 // A block of queries of one span and head, and its place in the launch's work.
 struct AttentionItem {
   const SpanArgs* span;
   int64_t kv_head, first, count;  // query first + i is row (first + i) / group of the span
-  int64_t first_key, end_key;     // visible to any of the queries
+  KeyBlock block;                 // what this launch looks at
+  int64_t first_key, end_key;     // of it, visible to any of the queries
   int64_t start, cost;            // the work of all items before it, and its own
 
   int64_t first_part() const { return first_key / kPart; }
@@ -41,15 +43,19 @@ static inline int64_t for_items(const AttentionArgs& a, const Body& body) {
   int64_t group = a.q_heads / a.kv_heads, start = 0;
   for (int64_t s = 0; s < a.span_count; ++s) {
     const SpanArgs& span = a.spans[s];
+    KeyBlock block = a.blocks != nullptr ? a.blocks[s] : KeyBlock{0, __INT32_MAX__};
     int64_t queries = span.row_count * group;
-    for (int64_t first = 0; first < queries; first += Form::kQueries) {
+    int64_t skipped = block.begin > span.first_position ? block.begin - span.first_position : 0;
+    for (int64_t first = skipped * group; first < queries; first += Form::kQueries) {
       int64_t count = queries - first < Form::kQueries ? queries - first : Form::kQueries;
       int64_t position = span.first_position + first / group;
-      int64_t first_key = a.window > 0 && position >= a.window ? position - a.window + 1 : 0;
+      int64_t window_begin = a.window > 0 && position >= a.window ? position - a.window + 1 : 0;
+      int64_t first_key = a.blocks != nullptr ? block.begin : window_begin;
       int64_t end_key = span.first_position + (first + count - 1) / group + 1;
+      if (end_key > block.end) end_key = block.end;
       int64_t tiles = (end_key + kTile - 1) / kTile - first_key / kTile;
       for (int64_t head = 0; head < a.kv_heads; ++head) {
-        AttentionItem item = {&span, head, first, count, first_key, end_key, start, 0};
+        AttentionItem item = {&span, head, first, count, block, first_key, end_key, start, 0};
         item.cost = tiles * item.tile_cost();
         body(item);
         start += item.cost;
@@ -95,7 +101,7 @@ inline void start_queries(const AttentionArgs& a, const AttentionItem& item, Que
     const float* q = a.q + (item.span->row_begin + row) * a.q_row_stride + head * a.head_dim;
     Form::start_query(q, a.head_dim, i, queries);
     queries.first_key[i] = a.window > 0 && position >= a.window ? position - a.window + 1 : 0;
-    queries.end_key[i] = position + 1;
+    queries.end_key[i] = position < item.block.end ? position + 1 : item.block.end;
   }
 }
 
@@ -108,11 +114,11 @@ inline void locate(const AttentionArgs& a, const AttentionItem& item, int64_t st
     // The rows of one page follow each other.
     int64_t in_page = a.page_size - (start + j) % a.page_size;
     int64_t end = range.end - j < in_page ? range.end : j + in_page;
-    int64_t offset = pool_offset(a.page_table, *item.span, start + j, item.kv_head, a.kv_heads,
-                                 a.page_size, a.head_dim);
-    for (; j < end; ++j, offset += a.head_dim) {
-      tile.keys[j] = static_cast<const S*>(a.k_pool) + offset;
-      tile.values[j] = static_cast<const S*>(a.v_pool) + offset;
+    int64_t row =
+        pool_offset(a.page_table, *item.span, start + j, item.kv_head, a.kv_heads, a.page_size, 1);
+    for (; j < end; ++j, ++row) {
+      tile.keys[j] = static_cast<const S*>(a.k_pool) + row * a.head_dim;
+      tile.values[j] = static_cast<const S*>(a.v_pool) + row * a.value_dim;
     }
   }
 }
@@ -125,7 +131,7 @@ inline void attend_part(const AttentionArgs& a, const AttentionItem& item, int64
     queries.max[i] = kLowest;
     queries.weight[i] = 0;
   }
-  for (int64_t c = 0; c < queries.count * queries.width; ++c) queries.sums[c] = 0;
+  for (int64_t c = 0; c < queries.count * queries.value_width; ++c) queries.sums[c] = 0;
   int64_t first_key = item.first_key > part * kPart ? item.first_key : part * kPart;
   int64_t end_key = item.end_key < (part + 1) * kPart ? item.end_key : (part + 1) * kPart;
   using Tile = TileRows<typename Form::Element>;
@@ -148,7 +154,7 @@ inline void attend_part(const AttentionArgs& a, const AttentionItem& item, int64
 template <class V>
 inline void merge_part(const Queries& queries, int64_t part, const PartialSums& from,
                        const PartialSums& to) {
-  int64_t width = queries.width;
+  int64_t width = queries.value_width;
   for (int64_t i = 0; i < queries.count; ++i) {
     if (queries.first_key[i] >= (part + 1) * kPart || queries.end_key[i] <= part * kPart) continue;
     const float* x = from.sums + i * width;
@@ -170,16 +176,45 @@ inline void merge_part(const Queries& queries, int64_t part, const PartialSums& 
   }
 }
 
+// Where query i of an item stands among [rows, q_heads].
+static inline int64_t place_of(const AttentionArgs& a, const AttentionItem& item, int64_t i) {
+  int64_t group = a.q_heads / a.kv_heads, row = item.span->row_begin + (item.first + i) / group;
+  return row * a.q_heads + item.kv_head * group + (item.first + i) % group;
+}
+
+// Takes up what the launches over the blocks before carried.
+template <class Form>
+inline void resume(const AttentionArgs& a, const AttentionItem& item, const PartialSums& total,
+                   int64_t width) {
+  if (item.block.begin == 0) return;
+  for (int64_t i = 0; i < item.count; ++i) {
+    int64_t place = place_of(a, item, i);
+    total.max[i] = a.max[place];
+    total.weight[i] = a.weight[place];
+    float* sums = total.sums + i * width;
+    for (int64_t c = a.value_dim; c < width; ++c) sums[Form::place(c)] = 0;
+    for (int64_t c = 0; c < a.value_dim; ++c) {
+      sums[Form::place(c)] = a.out[place * a.value_dim + c];
+    }
+  }
+}
+
 // Divides the sums by the weights, to which a sink adds its own, and writes them in the pool's
-// order of columns.
+// order of columns; or leaves them to the launch over the next block.
 template <class V, class Form>
 inline void finish(const AttentionArgs& a, const AttentionItem& item, const PartialSums& total,
                    int64_t width) {
   int64_t group = a.q_heads / a.kv_heads;
   for (int64_t i = 0; i < item.count; ++i) {
-    int64_t row = item.span->row_begin + (item.first + i) / group;
-    int64_t head = item.kv_head * group + (item.first + i) % group;
+    int64_t place = place_of(a, item, i), head = place % a.q_heads;
+    float* out = a.out + place * a.value_dim;
     float* sums = total.sums + i * width;
+    if (item.span->first_position + (item.first + i) / group >= item.block.end) {
+      a.max[place] = total.max[i];
+      a.weight[place] = total.weight[i];
+      for (int64_t c = 0; c < a.value_dim; ++c) out[c] = sums[Form::place(c)];
+      continue;
+    }
     auto weight = V::set(total.weight[i]);
     if (a.sinks != nullptr) {
       auto sink = V::set(a.sinks[head]), own = V::set(total.max[i]);
@@ -193,8 +228,7 @@ inline void finish(const AttentionArgs& a, const AttentionItem& item, const Part
     for (int64_t c = 0; c < width; c += V::kLanes) {
       V::store(sums + c, V::div(V::load(sums + c), weight));
     }
-    float* out = a.out + (row * a.q_heads + head) * a.head_dim;
-    for (int64_t c = 0; c < a.head_dim; ++c) out[c] = sums[Form::place(c)];
+    for (int64_t c = 0; c < a.value_dim; ++c) out[c] = sums[Form::place(c)];
   }
 }
 
@@ -202,16 +236,19 @@ inline void finish(const AttentionArgs& a, const AttentionItem& item, const Part
 template <class V, class Form>
 struct AttentionWorker {
   const AttentionArgs& a;
-  int64_t width;
+  int64_t width;  // of sums
   float* part_memory;
   float* total_memory;
   Queries queries;
 
-  explicit AttentionWorker(const AttentionArgs& args) : a(args), width(Form::width(args.head_dim)) {
+  explicit AttentionWorker(const AttentionArgs& args)
+      : a(args), width(Form::width(args.value_dim)) {
     int64_t sums = PartialSums::floats(Form::kQueries, width);
-    queries.width = width;
-    queries.q = worker_scratch(Form::kQueries * width + 2 * sums + Form::scratch_floats(width));
-    part_memory = queries.q + Form::kQueries * width;
+    int64_t q_width = Form::width(args.head_dim), q = Form::kQueries * q_width;
+    queries.width = q_width;
+    queries.value_width = width;
+    queries.q = worker_scratch(q + 2 * sums + Form::scratch_floats(q_width, width));
+    part_memory = queries.q + q;
     total_memory = part_memory + sums;
     queries.scratch = total_memory + sums;
   }
@@ -229,6 +266,7 @@ struct AttentionWorker {
   void attend_whole(const AttentionItem& item) {
     start_queries<Form>(a, item, queries);
     PartialSums sums(part_memory, item.count, width), total(total_memory, item.count, width);
+    resume<Form>(a, item, total, width);
     for (int64_t part = item.first_part(); part < item.end_part(); ++part) {
       attend(item, part, sums);
       merge_part<V>(queries, part, sums, total);
@@ -253,6 +291,7 @@ struct AttentionWorker {
   void merge_shared(const AttentionItem& item, float* sums) {
     start_queries<Form>(a, item, queries);
     PartialSums total(total_memory, item.count, width);
+    resume<Form>(a, item, total, width);
     for (int64_t part = item.first_part(); part < item.end_part(); ++part) {
       merge_part<V>(queries, part, PartialSums(sums, item.count, width), total);
       sums += PartialSums::floats(item.count, width);
@@ -268,7 +307,7 @@ static inline int64_t shared_floats(const AttentionItem& item, int64_t width) {
 // Runs every worker's share, and where workers share items, merges those when all are done.
 template <class V, class Form>
 void attend_shares(const AttentionArgs& a, const AttentionShares& shares) {
-  int64_t width = Form::width(a.head_dim), shared = 0;
+  int64_t width = Form::width(a.value_dim), shared = 0;
   for_items<Form>(a, [&](const AttentionItem& item) {
     if (shares.split(item)) shared += shared_floats(item, width);
   });

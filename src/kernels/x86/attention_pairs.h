@@ -24,16 +24,20 @@ struct PairValues {
 // processor's few places for lines on their way, and none for a while would leave them empty.
 struct PairRowsAhead {
   const TileRows<BFloat16>& tile;
-  int64_t width;
+  int64_t width, value_width;
   int64_t key, end;
   bool values = false;  // whether the key's value is next
 
-  PairRowsAhead(const TileRows<BFloat16>& next, int64_t row_width)
-      : tile(next), width(row_width), key(next.range.begin), end(next.range.end) {}
+  PairRowsAhead(const TileRows<BFloat16>& next, const Queries& queries)
+      : tile(next),
+        width(queries.width),
+        value_width(queries.value_width),
+        key(next.range.begin),
+        end(next.range.end) {}
 
   [[gnu::always_inline]] void fetch() {
     if (key >= end) return;
-    prefetch_row(values ? tile.values[key] : tile.keys[key], width);
+    prefetch_row(values ? tile.values[key] : tile.keys[key], values ? value_width : width);
     key += values;
     values = !values;
   }
@@ -87,8 +91,11 @@ struct PairForm {
     return c / kUnit * kUnit + in_unit / 4 % 2 * V::kLanes + in_unit / 8 * 4 + in_unit % 4;
   }
 
-  // Keys as [pairs of columns, kTile] of two bf16, values as [kTile / 2, width] of two bf16, zeros.
-  static int64_t scratch_floats(int64_t width) { return kTile * width + width / 2; }
+  // Keys as [pairs of columns, kTile] of two bf16, values as [kTile / 2, value_width] of two bf16,
+  // and the zeros of a value.
+  static int64_t scratch_floats(int64_t width, int64_t value_width) {
+    return kTile / 2 * (width + value_width) + value_width / 2;
+  }
   static std::byte* keys_of(const Queries& queries) {
     return reinterpret_cast<std::byte*>(queries.scratch);
   }
@@ -96,7 +103,8 @@ struct PairForm {
     return reinterpret_cast<std::byte*>(queries.scratch + kTile / 2 * queries.width);
   }
   static BFloat16* zeros_of(const Queries& queries) {
-    return reinterpret_cast<BFloat16*>(queries.scratch + kTile * queries.width);
+    int64_t columns = queries.width + queries.value_width;
+    return reinterpret_cast<BFloat16*>(queries.scratch + kTile / 2 * columns);
   }
   static BFloat16* query_of(const Queries& queries, int64_t i) {
     return reinterpret_cast<BFloat16*>(queries.q) + i * queries.width;
@@ -110,7 +118,7 @@ struct PairForm {
     for (int64_t c = 0; c < head_dim; c += V::kLanes) V::store(to + c, V::load(q + c));
     if (i > 0) return;
     BFloat16* zeros = zeros_of(queries);
-    for (int64_t c = 0; c < head_dim; c += V::kLanes) V::store(zeros + c, V::set(0));
+    for (int64_t c = 0; c < queries.value_width; c += V::kLanes) V::store(zeros + c, V::set(0));
   }
 
   // ---- Scores ----
@@ -199,8 +207,8 @@ struct PairForm {
     std::byte* to = values_of(queries);
     for (int64_t p = (tile.range.begin + 1) / 2; p < tile.range.end / 2; ++p) {
       const BFloat16 *a = tile.values[2 * p], *b = tile.values[2 * p + 1];
-      std::byte* line = to + p * queries.width * 4;
-      for (int64_t c = 0; c < queries.width; c += kUnit, line += 2 * kLine) {
+      std::byte* line = to + p * queries.value_width * 4;
+      for (int64_t c = 0; c < queries.value_width; c += kUnit, line += 2 * kLine) {
         I first = V::load_pairs(a + c), second = V::load_pairs(b + c);
         V::store_line(line, V::interleave_low(first, second));
         V::store_line(line + kLine, V::interleave_high(first, second));
@@ -251,7 +259,7 @@ struct PairForm {
     }
     if (values.pairs.begin >= values.pairs.end) return;
     constexpr int kUnits = R <= 2 ? 4 : 2;
-    int64_t width = queries.width, c = 0;
+    int64_t width = queries.value_width, c = 0;
     float* sums = queries.sums + i * width;
     const BFloat16* weights = weights_of(queries, i);
     for (; c + kUnits * kUnit <= width; c += kUnits * kUnit) {
@@ -309,7 +317,7 @@ struct PairForm {
 
   static void attend_tile(const AttentionArgs& a, const TileRows<BFloat16>& tile,
                           const TileRows<BFloat16>& next, int64_t start, Queries& queries) {
-    PairRowsAhead ahead(next, queries.width);
+    PairRowsAhead ahead(next, queries);
     transpose_keys(tile, ahead, queries);
     for_query_groups<kRows>(queries.count, [&](int64_t first, int64_t rows) {
       score_group(first, rows, start, ahead, queries);
@@ -333,7 +341,8 @@ struct PairForm {
 // Heads of other sizes, and other pools, take the plain form.
 template <class V>
 void attention_pairs(const AttentionArgs& a) {
-  if (a.pool_dtype != DType::kBF16 || !PairForm<V>::fits(a.head_dim)) return attention<V>(a);
+  bool fits = PairForm<V>::fits(a.head_dim) && PairForm<V>::fits(a.value_dim);
+  if (a.pool_dtype != DType::kBF16 || !fits) return attention<V>(a);
   attend_all<V, PairForm<V>>(a);
 }
 

@@ -67,10 +67,10 @@ static constexpr int64_t working_place(int64_t c) {
 // Queries of one key-value head, and the sums over the keys of one part.
 struct Queries {
   int64_t count = 0;
-  int64_t width = 0;                                      // of q and sums
+  int64_t width = 0, value_width = 0;                     // of q and of sums
   float* q = nullptr;                                     // [count, width]
   float* scratch = nullptr;                               // of the form that is used
-  float* sums = nullptr;                                  // [count, width]: of weighted values
+  float* sums = nullptr;                                  // [count, value_width]: weighted values
   int64_t first_key[kQueriesMax], end_key[kQueriesMax];   // visible: [first_key, end_key)
   float max[kQueriesMax];                                 // of the scores so far
   float weight[kQueriesMax];                              // the sum of exp(score - max)
@@ -236,8 +236,8 @@ inline void weigh_keys(float scale, float soft_cap, KeyRange range, int64_t i, Q
   bool same = queries.max[i] == V::lane0(max);
   queries.max[i] = V::lane0(max);
   if (same) return;  // the correction is 1
-  float* sums = queries.sums + i * queries.width;
-  for (int64_t c = 0; c < queries.width; c += V::kLanes) {
+  float* sums = queries.sums + i * queries.value_width;
+  for (int64_t c = 0; c < queries.value_width; c += V::kLanes) {
     V::store(sums + c, V::mul(V::load(sums + c), correction));
   }
 }
@@ -254,7 +254,7 @@ struct ValueRows {
 // sums[r][c] += sum over the keys j of the range, ascending, of weights[r][j] * values[j][c], for R
 // queries and N units of columns from c on, of which the last holds `left` columns.
 template <class V, class S, int R, int N>
-[[gnu::always_inline]] inline void add_columns(const ValueRows<S>& rows, int64_t head_dim,
+[[gnu::always_inline]] inline void add_columns(const ValueRows<S>& rows, int64_t value_dim,
                                                int64_t c, int64_t left, float* sums, int64_t width,
                                                const float* weights) {
   using C = Columns<V, S>;
@@ -271,7 +271,7 @@ template <class V, class S, int R, int N>
   }
   bool fetch = c == 0 && rows.ahead != nullptr;
   for (int64_t j = rows.range.begin; j < rows.range.end; ++j) {
-    if (fetch && j < rows.ahead_count) prefetch_row(rows.ahead[j], head_dim);
+    if (fetch && j < rows.ahead_count) prefetch_row(rows.ahead[j], value_dim);
     const S* row = rows.values[j] + c;
     typename V::F weight[R];
 #pragma GCC unroll 8
@@ -303,7 +303,7 @@ template <class V, class S, int R, int N>
 
 // The same over all columns, for `count` in [1, R] queries.
 template <class V, class S, int R = V::kTileRows>
-inline void add_values(int64_t count, const ValueRows<S>& rows, int64_t head_dim, float* sums,
+inline void add_values(int64_t count, const ValueRows<S>& rows, int64_t value_dim, float* sums,
                        int64_t width, const float* weights) {
   using C = Columns<V, S>;
   // Sums of a whole head of 128 where registers suffice: the weights are loaded once.
@@ -312,15 +312,15 @@ inline void add_values(int64_t count, const ValueRows<S>& rows, int64_t head_dim
   if (rows.range.begin >= rows.range.end) return;
   if constexpr (R > 1) {
     if (count < R) {
-      return add_values<V, S, R - 1>(count, rows, head_dim, sums, width, weights);
+      return add_values<V, S, R - 1>(count, rows, value_dim, sums, width, weights);
     }
   }
   int64_t c = 0;
-  for (; c + kUnits * C::kUnit <= head_dim; c += kUnits * C::kUnit) {
-    add_columns<V, S, R, kUnits>(rows, head_dim, c, C::kUnit, sums, width, weights);
+  for (; c + kUnits * C::kUnit <= value_dim; c += kUnits * C::kUnit) {
+    add_columns<V, S, R, kUnits>(rows, value_dim, c, C::kUnit, sums, width, weights);
   }
-  for (; c < head_dim; c += C::kUnit) {
-    add_columns<V, S, R, 1>(rows, head_dim, c, head_dim - c, sums, width, weights);
+  for (; c < value_dim; c += C::kUnit) {
+    add_columns<V, S, R, 1>(rows, value_dim, c, value_dim - c, sums, width, weights);
   }
 }
 
@@ -328,7 +328,7 @@ inline void add_values(int64_t count, const ValueRows<S>& rows, int64_t head_dim
 // key, one by one before and after. The first of them fetch the next tile's keys.
 template <class V, class S>
 inline void add_visible_values(int64_t i, const TileRows<S>& tile, const TileRows<S>& next,
-                               int64_t start, int64_t head_dim, Queries& queries) {
+                               int64_t start, int64_t value_dim, Queries& queries) {
   int64_t count = queries.count - i < V::kTileRows ? queries.count - i : V::kTileRows;
   KeyRange common = {0, kTile};
   for (int64_t r = 0; r < count; ++r) {
@@ -337,18 +337,19 @@ inline void add_visible_values(int64_t i, const TileRows<S>& tile, const TileRow
     if (range.end < common.end) common.end = range.end;
   }
   if (common.end < common.begin) common.end = common.begin;
-  auto row = [&](int64_t r) { return queries.sums + r * queries.width; };
+  int64_t width = queries.value_width;
+  auto row = [&](int64_t r) { return queries.sums + r * width; };
   auto each = [&](auto part) {
     for (int64_t r = i; r < i + count; ++r) {
       ValueRows<S> values = {tile.values, nullptr, part(visible(queries, r, start)), 0};
-      add_values<V, S, 1>(1, values, head_dim, row(r), queries.width, queries.weights[r]);
+      add_values<V, S, 1>(1, values, value_dim, row(r), width, queries.weights[r]);
     }
   };
   each([&](KeyRange range) {
     return KeyRange{range.begin, range.end < common.begin ? range.end : common.begin};
   });
   ValueRows<S> values = {tile.values, i == 0 ? next.keys : nullptr, common, next.range.end};
-  add_values<V, S>(count, values, head_dim, row(i), queries.width, queries.weights[i]);
+  add_values<V, S>(count, values, value_dim, row(i), width, queries.weights[i]);
   each([&](KeyRange range) {
     return KeyRange{range.begin > common.end ? range.begin : common.end, range.end};
   });
@@ -362,7 +363,7 @@ struct PlainForm {
 
   static int64_t width(int64_t head_dim) { return working_width<V, S>(head_dim); }
   static int64_t place(int64_t c) { return working_place<V, S>(c); }
-  static int64_t scratch_floats(int64_t) { return 0; }
+  static int64_t scratch_floats(int64_t, int64_t) { return 0; }
 
   static void start_query(const float* q, int64_t head_dim, int64_t i, Queries& queries) {
     float* to = queries.q + i * queries.width;
@@ -379,7 +380,7 @@ struct PlainForm {
       if (seen.begin < seen.end) weigh_keys<V>(a.scale, a.soft_cap, seen, i, queries);
     }
     for (int64_t i = 0; i < queries.count; i += V::kTileRows) {
-      add_visible_values<V, S>(i, tile, next, start, a.head_dim, queries);
+      add_visible_values<V, S>(i, tile, next, start, a.value_dim, queries);
     }
   }
 };

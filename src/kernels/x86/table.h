@@ -34,6 +34,7 @@ constexpr KernelTable make_table(const char* name) {
       .route = route<V>,
       .combine_experts = combine_experts<V>,
       .page_write = page_write<V>,
+      .page_read = portable::page_read,  // as fast as memory, and little of it
       .attention = attention<V>,
       .latent_attention = latent_attention<V>,
       .linear_attention = linear_attention<V>,

@@ -40,6 +40,8 @@ TEST(EngineConfig, NamesTheFirstValueOutOfRange) {
           {[](C& c) { c.model_path = ""; }, "model_path is empty"},
           {[](C& c) { c.dtype = "f8"; }, "dtype is \"f8\"; supported: auto, bf16, f32"},
           {[](C& c) { c.load_format = "pickle"; }, "load_format is \"pickle\""},
+          {[](C& c) { c.mla_prefill = "mixed"; },
+           "mla_prefill is \"mixed\"; supported: absorbed, expanded"},
           {[](C& c) { c.threads = -1; }, "threads is -1"},
           {[](C& c) { c.threads = 1025; }, "threads is 1025, allowed are 0 to 1024"},
           {[](C& c) { c.context_length_tokens = -1; }, "context_length_tokens is -1"},

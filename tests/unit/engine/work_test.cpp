@@ -31,6 +31,15 @@ TEST(Work, OnlyTheLastTokenOfAPromptReachesTheHead) {
   EXPECT_EQ(work.bytes, 488);
 }
 
+TEST(Work, APromptMayTakeAnotherFormOfAttention) {
+  EngineInfo info = dense();
+  info.prompt_attention_flops_per_key = 2;
+  double saved = (6 - 2) * (1 + 2 + 3 + 4 + 5);
+  EXPECT_EQ(prompt_work(info, 1, 5).operations[kBF16],
+            prompt_work(dense(), 1, 5).operations[kBF16] - saved);
+  EXPECT_EQ(decode_work(info, 3, 7).all_operations(), decode_work(dense(), 3, 7).all_operations());
+}
+
 TEST(Work, ADecodeStepReadsWeightsOnceAndStatesForEachSequence) {
   Work work = decode_work(dense(), 3, 7);
   EXPECT_EQ(work.bytes, 488 + 3 * 7 * 20);
