@@ -58,6 +58,7 @@ struct TextRequest {
 
   int priority = 0;
   double timeout_s = 0;  // 0: none
+  double age_s = 0;      // see GenerateRequest
   std::string cache_salt, extra_key;
 };
 

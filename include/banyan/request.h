@@ -107,6 +107,8 @@ struct GenerateRequest {
   std::shared_ptr<TokenConstraint> constraint;
   int priority = 0;        // higher runs first, under the policy "priority"
   double timeout_s = 0;    // from submission to the last token; 0: none
+  double age_s = 0;        // of the program that it belongs to: it queues as if it had come when
+                           // that began, so that programs end in the order of their beginning
   std::string cache_salt;  // prefixes are shared only among equal salts and extra keys
   std::string extra_key;
   std::string adapter;  // name of a LoRA adapter

@@ -22,7 +22,7 @@ namespace banyan {
 namespace {
 
 constexpr int64_t kNewTokensMax = int64_t{1} << 31;  // the context length ends it long before
-constexpr double kTimeoutMax_s = 1e9;
+constexpr double kSecondsMax = 1e9;
 
 Status check_tokens(std::span<const TokenId> tokens, int64_t vocabulary, std::string_view what) {
   for (TokenId token : tokens) {
@@ -183,9 +183,10 @@ Status Engine::Impl::check(const GenerateRequest& request) const {
   TRY(check_limit("logprob_token_ids", static_cast<int64_t>(request.logprob_token_ids.size()),
                   config_.top_logprobs_max));
   TRY(check_tokens(request.logprob_token_ids, info().vocabulary, "logprob_token_ids"));
-  if (!(request.timeout_s >= 0 && request.timeout_s <= kTimeoutMax_s)) {
-    return invalid_argument("timeout_s is {}, allowed are 0 to {}", request.timeout_s,
-                            kTimeoutMax_s);
+  for (auto [name, seconds] :
+       {std::pair("timeout_s", request.timeout_s), {"age_s", request.age_s}}) {
+    if (seconds >= 0 && seconds <= kSecondsMax) continue;
+    return invalid_argument("{} is {}, allowed are 0 to {}", name, seconds, kSecondsMax);
   }
   TRY(check_limit("logit_bias entries", static_cast<int64_t>(sampling.logit_bias.size()),
                   config_.logit_bias_max));
@@ -221,6 +222,7 @@ Result<SequenceId> Engine::Impl::submit(GenerateRequest request, TokenSink sink)
   s->id = ++last_id_;
   s->name_space = {info().architecture, request.adapter, request.cache_salt, request.extra_key};
   s->arrived_ns = now_ns();
+  s->queues_ns = s->arrived_ns - static_cast<int64_t>(request.age_s * 1e9);
   if (request.timeout_s > 0) {
     s->deadline_ns = s->arrived_ns + static_cast<int64_t>(request.timeout_s * 1e9);
   }

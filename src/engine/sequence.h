@@ -41,6 +41,7 @@ struct Sequence {
   Place place = Place::kWaiting;
   uint64_t arrival = 0;     // order of arrival, kept when it is retracted
   int64_t arrived_ns = 0;   // by the engine's clock
+  int64_t queues_ns = 0;    // when it, or the program that it belongs to, came
   int64_t deadline_ns = 0;  // 0: none
 
   std::vector<TokenId> tokens;  // the prompt, then what was generated

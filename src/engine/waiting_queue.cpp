@@ -33,13 +33,13 @@ void WaitingQueue::push(Sequence& s) {
     s.score = -s.waiter.resumable;
   }
   by_score_.insert(place(s));
-  by_arrival_.insert({s.arrival, &s});
+  by_arrival_.insert(arrival(s));
 }
 
 void WaitingQueue::remove(Sequence& s) {
   if (on_tree()) tree_.detach(s.waiter);
   by_score_.erase(place(s));
-  by_arrival_.erase({s.arrival, &s});
+  by_arrival_.erase(arrival(s));
 }
 
 void WaitingQueue::set_score(Sequence& s, int64_t score) {
@@ -55,7 +55,7 @@ Sequence* WaitingQueue::next() {
   }
   if (by_score_.empty()) return nullptr;
   bool aged = policy_ == SchedulePolicy::kLpm && overtaken_ + 1 >= aging_period_;
-  return aged ? by_arrival_.begin()->second : std::get<Sequence*>(*by_score_.begin());
+  return std::get<Sequence*>(aged ? *by_arrival_.begin() : by_score_.begin()->second);
 }
 
 bool WaitingQueue::correct(Sequence& s, int64_t resumable) {
@@ -66,7 +66,7 @@ bool WaitingQueue::correct(Sequence& s, int64_t resumable) {
 }
 
 void WaitingQueue::admit(Sequence& s) {
-  bool oldest = by_arrival_.begin()->second == &s;
+  bool oldest = std::get<Sequence*>(*by_arrival_.begin()) == &s;
   overtaken_ = oldest ? 0 : overtaken_ + 1;
   remove(s);
 }

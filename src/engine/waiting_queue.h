@@ -3,13 +3,15 @@
 // Policies: fcfs takes whoever arrived first. lpm takes whoever has the longest prefix in the radix
 // tree, at any length of the queue: each waiter hangs on the tree's node that its prompt reaches,
 // so its place changes when that node does and costs nothing otherwise. priority takes the highest
-// priority. Among equals the first to arrive goes first; a retracted sequence keeps its place.
+// priority. Among equals the first to arrive goes first; a retracted sequence keeps its place, and
+// one that belongs to a program takes the place of one that came when the program began.
 //
 // Aging bounds what lpm may do to a request without a cached prefix: of every `aging_period`
 // admissions one is whoever has waited longest. So a request that found n others waiting is
 // admitted as one of the next (n + 1) * aging_period at the latest, whatever arrives after it
 // (retracted sequences, which go back to their old places, count among the others; one that follows
-// a running sequence lets others pass meanwhile, but then it is not without a prefix).
+// a running sequence lets others pass meanwhile, but then it is not without a prefix; so do later
+// calls of programs that began before).
 //
 // Each call takes time logarithmic in the number of waiters (attaching also in the prompt's pages).
 // One thread; the tree and the sequences must outlive their stay.
@@ -52,18 +54,20 @@ class WaitingQueue {
   int64_t size() const { return static_cast<int64_t>(by_arrival_.size()); }
 
  private:
-  using Place = std::tuple<int64_t, uint64_t, Sequence*>;  // score (the least first), arrival
+  using Arrival = std::tuple<int64_t, uint64_t, Sequence*>;  // when, and in which order
+  using Place = std::pair<int64_t, Arrival>;                 // score, the least first
 
   bool on_tree() const { return policy_ == SchedulePolicy::kLpm; }
   void set_score(Sequence& s, int64_t score);
-  static Place place(Sequence& s) { return {s.score, s.arrival, &s}; }
+  static Arrival arrival(Sequence& s) { return {s.queues_ns, s.arrival, &s}; }
+  static Place place(Sequence& s) { return {s.score, arrival(s)}; }
 
   SchedulePolicy policy_;
   int aging_period_;
   RadixTree& tree_;
   bool prompt_only_;
   std::set<Place> by_score_;
-  std::set<std::pair<uint64_t, Sequence*>> by_arrival_;
+  std::set<Arrival> by_arrival_;
   int overtaken_ = 0;  // admissions in a row that passed over whoever had waited longest
 };
 

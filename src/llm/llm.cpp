@@ -125,6 +125,7 @@ Result<GenerateRequest> Llm::Impl::to_tokens(
                          .prompt_logprobs_begin = request.prompt_logprobs_begin,
                          .priority = request.priority,
                          .timeout_s = request.timeout_s,
+                         .age_s = request.age_s,
                          .cache_salt = request.cache_salt,
                          .extra_key = request.extra_key};
   if (request.grammar) {

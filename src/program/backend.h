@@ -23,6 +23,7 @@ struct Prompt {
   bool from_template = false;         // the text has the special tokens that it needs
   std::vector<ChatMessage> messages;  // if takes_messages()
   std::string answer;                 // how the assistant's message behind them begins
+  double age_s = 0;                   // of the program, for backends that order calls by it
 };
 
 struct GenCall {

@@ -42,7 +42,7 @@ class LlmBackend final : public Backend {
 };
 
 TextRequest text_request(const Prompt& prompt) {
-  return {.text = prompt.text, .add_special_tokens = !prompt.from_template};
+  return {.text = prompt.text, .add_special_tokens = !prompt.from_template, .age_s = prompt.age_s};
 }
 
 Result<std::string> LlmBackend::render(const std::vector<ChatMessage>& messages,
@@ -221,7 +221,10 @@ Backend::Cancel LlmBackend::score(ScoreCall call, Done<ScoreResult> done) {
   auto jobs = guard([&] { return score_jobs(call, done); });
   if (!jobs) return refuse(std::unexpected(jobs.error()), done);
   std::vector<Cancel> cancels;
-  for (ModelCall& job : *jobs) cancels.push_back(model_->submit(std::move(job.request), job.sinks));
+  for (ModelCall& job : *jobs) {
+    job.request.age_s = call.prompt.age_s;
+    cancels.push_back(model_->submit(std::move(job.request), job.sinks));
+  }
   return [cancels = std::move(cancels)] {
     for (const Cancel& cancel : cancels) cancel();
   };

@@ -67,6 +67,10 @@ void Instance::cancel() {
   end_busy();
 }
 
+double Instance::age_s() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+}
+
 void Instance::end_busy() {
   --busy;
   if (!over()) return;
@@ -290,7 +294,7 @@ Status Stream::call_gen(const GenPart& part, Step& step) {
     }
   }
   speculation_.forget();
-  call.prompt = TRY(transcript_.prompt());
+  call.prompt = TRY(prompt());
   computed_bytes_ = transcript_.bytes();
   if (further) return call_further(std::move(call), part);
   generate(std::move(call), part, instance_->options.stream || instance_->options.on_text);
@@ -357,6 +361,12 @@ Status Stream::end_gen(const std::string& name, GenResult& result) {
   return {};
 }
 
+Result<Prompt> Stream::prompt() {
+  Prompt prompt = TRY(transcript_.prompt());
+  prompt.age_s = instance_->age_s();
+  return prompt;
+}
+
 Status Stream::call_select(const SelectPart& part) {
   if (part.choices.empty()) {
     return invalid_argument("select {}: there are no choices", quote(part.name));
@@ -364,7 +374,7 @@ Status Stream::call_select(const SelectPart& part) {
   for (const std::string& choice : part.choices) {
     if (choice.empty()) return invalid_argument("select {}: a choice is empty", quote(part.name));
   }
-  ScoreCall call{.prompt = TRY(transcript_.prompt()),
+  ScoreCall call{.prompt = TRY(prompt()),
                  .texts = part.choices,
                  .unconditional = part.options.method == ChoiceMethod::kUnconditionalNormalized};
   auto done = resuming<ScoreResult>([this, &part](ScoreResult& result) -> Status {
@@ -388,7 +398,7 @@ Status Stream::call_select(const SelectPart& part) {
 
 Status Stream::call_score(const ScorePart& part) {
   if (part.text.empty()) return invalid_argument("score {}: the text is empty", quote(part.name));
-  ScoreCall call{.prompt = TRY(transcript_.prompt()), .texts = {part.text}};
+  ScoreCall call{.prompt = TRY(prompt()), .texts = {part.text}};
   auto done = resuming<ScoreResult>([this](ScoreResult& result) -> Status {
     double sum = 0;
     CallInfo info{.finish = FinishReason::kStop, .usage = result.usage};
@@ -409,6 +419,7 @@ Status Stream::fork_at(const ForkPoint& point, Step& step) {
               transcript_.bytes() >= computed_bytes_ + kHintBytesMin;
   // Between messages there is no prompt yet; what a branch adds first decides it.
   Result<Prompt> prefix = hint ? transcript_.prefix() : Prompt{};
+  if (prefix) prefix->age_s = instance_->age_s();
   if (!hint || !prefix) {
     std::lock_guard lock(instance_->mutex);
     release_branches(point);

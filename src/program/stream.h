@@ -6,6 +6,7 @@
 // touches the transcript. Calls of user code and of backends are made without the mutex.
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <map>
 #include <memory>
@@ -55,6 +56,8 @@ class Instance : public std::enable_shared_from_this<Instance> {
   void end_busy();
   void end_body();
   bool over() const { return busy == 0 && body_over; }
+  // Since the program began.
+  double age_s() const;
 
   // The interpreter's: not to be used once `closed`. An instance may be let go of on a thread of
   // the backend's, so it must not own that.
@@ -76,6 +79,7 @@ class Instance : public std::enable_shared_from_this<Instance> {
   std::mutex text_mutex;                                     // for options.on_text
 
  private:
+  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::optional<std::stop_callback<std::function<void()>>> stop_callback_;
 };
 
@@ -132,6 +136,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   Status call_gen(const GenPart& part, Step& step);
   Status call_further(GenCall call, const GenPart& part);
   void generate(GenCall call, const GenPart& part, bool pieces, CallUsage before = {});
+  Result<Prompt> prompt();
   Status call_select(const SelectPart& part);
   Status call_score(const ScorePart& part);
   Status fork_at(const ForkPoint& point, Step& step);

@@ -199,6 +199,10 @@ TEST_F(EngineLife, EndsWhenItsTimeIsOver) {
   request.timeout_s = 1e6;
   EXPECT_EQ(run_alone(*engine_, request).finish, FinishReason::kLength);
   expect_all_free();
+  request.age_s = -1;
+  Result<SequenceId> refused = engine_->submit(request, [](const TokenEvent&) {});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "age_s is -1, allowed are 0 to 1000000000");
 }
 
 TEST_F(EngineLife, DrawsNoStopTokenBeforeTheFewestTokens) {

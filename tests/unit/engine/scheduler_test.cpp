@@ -191,6 +191,20 @@ TEST(Scheduler, ServesTheHighestPriorityFirst) {
   EXPECT_EQ(order_of_service(scheduler), (std::vector<SequenceId>{3, 1, 2, 4}));
 }
 
+TEST(Scheduler, ServesProgramsInTheOrderOfTheirBeginning) {
+  for (SchedulePolicy policy : {SchedulePolicy::kFcfs, SchedulePolicy::kLpm}) {
+    SchedulerConfig config = config_of(100, 1, 64);
+    config.policy = policy;
+    Scheduler scheduler(config);
+    for (SequenceId id = 1; id <= 4; ++id) {
+      std::unique_ptr<Sequence> s = sequence_of(id, 9, 1);
+      s->queues_ns = id == 3 ? 5 : 10;  // the second call of a program that began before the others
+      scheduler.enqueue(std::move(s));
+    }
+    EXPECT_EQ(order_of_service(scheduler), (std::vector<SequenceId>{3, 1, 2, 4}));
+  }
+}
+
 TEST(Scheduler, ServesTheLongestPrefixFirstButNeverForgetsTheRest) {
   SchedulerConfig config = config_of(400, 1, 64);
   config.policy = SchedulePolicy::kLpm;

@@ -1,6 +1,7 @@
 // Programs over a scripted backend: order, concurrency, branches, errors, cancelling.
 #include "banyan/program.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -116,6 +117,22 @@ TEST_F(ProgramTest, BranchesDrawFromSeedsOfTheirOwn) {
   EXPECT_NE(s.get("v[0]").value(), s.get("v[1]").value());
   EXPECT_NE(s.get("v[0]").value(), "5");
   EXPECT_EQ(s.get("v[0]").value(), again.get("v[0]").value());
+}
+
+TEST_F(ProgramTest, CallsSayHowLongAgoTheirProgramBegan) {
+  script([](const GenCall& call) { return fmt::format("{}", call.prompt.age_s); });
+  State s = interpreter_->run([](State& s) {
+    s += gen("first");
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    for (State& b : s.fork(2)) b += gen("later");
+    State other = s.fork(1)[0];
+    other += gen("last");
+    s.set("last", other.get("last").value());
+  });
+  double first = std::stod(s.get("first").value()), last = std::stod(s.get("last").value());
+  EXPECT_GE(first, 0);
+  EXPECT_LT(first, 10);
+  EXPECT_GE(last, first + 0.02);
 }
 
 TEST_F(ProgramTest, CallsOfBranchesAndProgramsRunAtTheSameTime) {
