@@ -57,7 +57,8 @@ Result<std::unique_ptr<Model>> make_hybrid(const ConfigFile& config, Builder b,
       info.attention_flops_per_key += mla_flops_per_key(c.mla);
       info.prompt_attention_flops_per_key += mla_prompt_flops_per_key(c.mla);
     }
-    info.layers.push_back({latent  ? "mla"
+    const char* mla = c.mla.expanded_prefill ? "mla, expanded prefill" : "mla";
+    info.layers.push_back({latent  ? mla
                            : c.kda ? "kda"
                                    : "lightning",
                            c.sparse.moe_layers[i] ? describe(c.sparse.moe) : "dense"});
