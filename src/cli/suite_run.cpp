@@ -1,5 +1,6 @@
 #include "cli/suite_run.h"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 
@@ -50,15 +51,23 @@ class SuiteRun {
     TRY(llm_.chat_template());
     syntax_ = TRY(find_chat_syntax("auto", "auto", llm_.tokenizer()->chat_template().value_or("")));
     answers_.resize(cases_.size());
-    for (size_t i = 0; i < cases_.size(); ++i) TRY(ask(i));
+    TRY(ask_more());
     while (done_ < cases_.size() && !InterruptScope::raised() && llm_.engine().step()) {
       TRY(std::exchange(status_, {}));
+      TRY(ask_more());
       answered(done_);
     }
     return std::move(answers_);
   }
 
  private:
+  // As many as may wait.
+  Status ask_more() {
+    auto waiting_max = static_cast<size_t>(std::max(llm_.config().queued_max, 1));
+    while (asked_ < cases_.size() && asked_ - done_ < waiting_max) TRY(ask(asked_++));
+    return {};
+  }
+
   Status ask(size_t index) {
     std::string prompt = TRY(render(llm_, cases_[index]));
     TextRequest request{.text = prompt, .add_special_tokens = false};
@@ -110,7 +119,7 @@ class SuiteRun {
   bool constrained_;
   ChatSyntax syntax_;
   std::vector<SuiteAnswer> answers_;
-  size_t done_ = 0;
+  size_t asked_ = 0, done_ = 0;
   Status status_;
 };
 

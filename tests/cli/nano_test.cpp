@@ -35,6 +35,20 @@ TEST(Nano, SaysWhatTheTrainingCodeSays) {
   }
 }
 
+TEST(Nano, AsksMoreCasesThanMayWaitAtOnce) {
+  if (!file_exists(kModel + "/model.safetensors")) GTEST_SKIP() << kModel << " has no weights yet";
+  constexpr int kCases = 600;
+  std::string suite = read_file(kModel + "/eval/copy.jsonl").value();
+  std::string line = suite.substr(0, suite.find('\n') + 1), lines;
+  for (int i = 0; i < kCases; ++i) lines += line;
+  test::TemporaryFolder folder;
+  folder.write("copy.jsonl", lines);
+  ProgramResult result = run_program({"eval", "nano", "--model", kModel, "--data", folder.path(),
+                                      "--suite", "copy", "--max-tokens", "1", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(parse_json(result.out, "the table").value()[0]["cases"], kCases);
+}
+
 TEST(Nano, SaysWhatIsMissing) {
   ProgramResult result = run_program({"eval", "nano", "--model", kModel, "--suite", "chess"});
   EXPECT_NE(result.exit_code, 0);
