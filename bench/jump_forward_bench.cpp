@@ -63,7 +63,7 @@ class Bench {
       : tokenizer_(tokenizer),
         vocabulary_(std::move(vocabulary)),
         style_(style),
-        speculator_(EngineConfig{}, vocabulary_->mask_tokens()) {}
+        speculator_(EngineConfig{}, vocabulary_->mask_tokens(), false) {}
 
   void sample(const std::string& path) {
     Json document = Json::parse(*read_file(path));
@@ -120,7 +120,7 @@ class Bench {
     Sequence s;
     s.request.constraint = std::make_shared<Matcher>(compiled);
     s.tokens_max = static_cast<int64_t>(text.size());
-    speculator_.propose(s);
+    speculator_.propose(s, 1);
     while (s.length() < s.tokens_max) {
       PlannedSpan span{.sequence = &s, .drafts = std::ssize(s.draft.tokens)};
       std::vector<TokenId> drafts = s.draft.tokens;
@@ -133,7 +133,7 @@ class Bench {
         ++s.drawn;
         s.request.constraint->accept(drawn);
       }
-      speculator_.settle(span);
+      speculator_.settle(span, 1);
       ++steps_;
     }
     ++texts_;
