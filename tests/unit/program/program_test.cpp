@@ -123,6 +123,7 @@ TEST_F(ProgramTest, CallsSayHowLongAgoTheirProgramBegan) {
   script([](const GenCall& call) { return fmt::format("{}", call.prompt.age_s); });
   State s = interpreter_->run([](State& s) {
     s += gen("first");
+    EXPECT_TRUE(s.get("first"));  // the call has been made
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     for (State& b : s.fork(2)) b += gen("later");
     State other = s.fork(1)[0];
