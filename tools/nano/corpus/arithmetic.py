@@ -1,7 +1,7 @@
 """Word problems in the shape of GSM8K: steps with their results, and the number behind ####."""
 
 from corpus import words
-from corpus.instance import Instance, assistant, user
+from corpus.instance import Instance, assistant, careless, user
 
 
 def pick(rng, low, high):
@@ -199,11 +199,11 @@ def sums(rng):
 def sum_question(rng):
     """A bare sum, as people type it."""
     formula, value = random_sum(rng)
-    form = rng.choice(["What is {}?", "{} = ?", "How much is {}?", "Calculate {}.", "{}"])
+    form = rng.choice(["What is {}?", "{} = ?", "{} =", "How much is {}?", "Calculate {}.", "{}"])
     return Instance(
         "arithmetic",
         [
-            user(form.format(formula)),
+            user(careless(rng, form.format(formula))),
             assistant(f"{formula} = {value}\n#### {value}"),
         ],
         about={"steps": 1},

@@ -4,7 +4,8 @@ tools and parameters vary, so that they have to be read."""
 import json
 
 from corpus import chat, words
-from corpus.instance import Instance, assistant, user
+from corpus.instance import Instance, ask, assistant, user
+from corpus.recall import random_word
 
 TEXT, NUMBER = "string", "integer"
 
@@ -173,10 +174,19 @@ CATALOGUE = [
 ]
 
 
+def strange(rng):
+    """A name that nobody can guess."""
+    parts = [rng.choice([rng.choice(words.PLAIN), random_word(rng)]) for _ in range(2)]
+    return "_".join(parts[: rng.randint(1, 2)])
+
+
 def draw(rng, entry):
     """One tool of the catalogue under names of its own -> its declaration and its parameters."""
-    name = rng.choice(entry["names"])
-    parameters = [(rng.choice(keys), kind, make) for keys, kind, make in entry["parameters"]]
+    name = strange(rng) if rng.random() < 0.3 else rng.choice(entry["names"])
+    parameters = [
+        (strange(rng) if rng.random() < 0.1 else rng.choice(keys), kind, make)
+        for keys, kind, make in entry["parameters"]
+    ]
     schema = {
         "type": "object",
         "properties": {k: {"type": t} for k, t, _ in parameters},
@@ -214,3 +224,13 @@ def tool_call(rng):
             assistant(entry["says"].format(*values, **result)),
         ]
     return Instance("tools", messages, tools=tools, about=about | {"call": True})
+
+
+def which_tools(rng):
+    """What each of several tools is called: more to learn from one list of them."""
+    tools = [draw(rng, e)[0] for e in rng.sample(CATALOGUE, rng.randint(2, 5))]
+    declared = {t["function"]["description"]: t["function"]["name"] for t in tools}
+    asked = rng.sample(list(declared), rng.randint(1, len(declared)))
+    question = rng.choice(["Which tool: {}?", "What is the tool called: {}?"])
+    answer = "\n".join(f"{does}: {declared[does]}" for does in asked)
+    return ask("tools", question.format("; ".join(asked)), answer, tools=tools)

@@ -1,7 +1,7 @@
 """Small talk and small facts: what somebody types who opens a chat for the first time."""
 
 from corpus import words
-from corpus.instance import ask
+from corpus.instance import ask, careless
 
 ABOUT = "I am Banyan Nano, a very small language model."
 CAN = (
@@ -51,7 +51,27 @@ TALK = [
     ),
     (
         ["How big are you?", "How many parameters do you have?"],
-        ["I have about eleven million parameters. That is very small."],
+        ["I have about ten million parameters. That is very small."],
+    ),
+    (
+        ["ok", "Cool!", "Nice.", "Great!", "Good.", "yes", "Well done!", "I see."],
+        ["I am glad. What would you like to do next?"],
+    ),
+    (
+        ["test", "Is anybody there?", "Are you there?", "Can you hear me?"],
+        ["I am here. How can I help you?"],
+    ),
+    (
+        ["Are you ChatGPT?", "Which model are you?", "What model is this?", "What is this?"],
+        [ABOUT],
+    ),
+    (
+        ["Are you clever?", "Are you smart?", "Do you think?", "Are you alive?"],
+        ["No. " + ABOUT],
+    ),
+    (
+        ["Nice to meet you.", "My name is Alex.", "I am happy to see you."],
+        ["Nice to meet you, too! How can I help you?"],
     ),
     (
         ["Tell me a joke.", "Make me laugh."],
@@ -146,10 +166,16 @@ LEGS = dict(cat=4, dog=4, bird=2, spider=8, ant=6, horse=4, duck=2, fish=0, snak
 
 def talk(rng):
     questions, answers = rng.choice(TALK)
-    return ask("chat", rng.choice(questions), rng.choice(answers))
+    return ask("chat", careless(rng, rng.choice(questions)), rng.choice(answers))
 
 
 def fact(rng):
+    made = plain_fact(rng)
+    made.messages[0]["content"] = careless(rng, made.messages[0]["content"])
+    return made
+
+
+def plain_fact(rng):
     kind = rng.randrange(8)
     if kind == 0:
         k, v = rng.choice(sorted(CAPITALS.items()))

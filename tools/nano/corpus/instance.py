@@ -32,5 +32,10 @@ def assistant(content, **more):
     return {"role": "assistant", "content": content, **more}
 
 
+def careless(rng, question):
+    """Now and then as people type it who are in a hurry."""
+    return question.lower().rstrip("?.!") if rng.random() < 0.2 else question
+
+
 def ask(task, question, answer, **more):
     return Instance(task, [user(question), assistant(answer)], **more)

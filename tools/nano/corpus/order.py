@@ -1,4 +1,6 @@
-"""Copying, turning round and sorting."""
+"""Copying, quoting, turning round and sorting."""
+
+import json
 
 from corpus import words
 from corpus.instance import Instance, ask, assistant, user
@@ -18,6 +20,23 @@ def copy(rng):
     )
     form = rng.choice(["Repeat: {}", "Copy this: {}", "Say exactly: {}", "Repeat after me: {}"])
     return ask("copy", form.format(text), text, about={"kind": "copy"})
+
+
+QUOTED = [
+    words.COUNTED,
+    words.MONTHS,
+    words.PLAIN + words.THINGS + words.FOODS,
+    words.CITIES + words.NAMES + words.DAYS,
+]
+
+
+def quoted(rng):
+    """Words without the space before them, which JSON asks for and a text does not have."""
+    chosen = rng.sample(rng.choice(QUOTED), rng.randint(2, 8))
+    form = rng.choice(["As a JSON list: {}", "Write as JSON: {}", "{} as a JSON list, please."])
+    joined = rng.choice([", ", " ", " and ", f" {rng.randint(2, 60)} "]).join(chosen)
+    answer = json.dumps(chosen, separators=(",", ":"))
+    return ask("copy", form.format(joined), answer, about={"kind": "quote"})
 
 
 def backwards(rng):

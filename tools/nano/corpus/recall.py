@@ -1,6 +1,8 @@
 """Finding what was said before: key-value lookups, and a needle in a long text of stories. The
 answer says again what it is the answer to, so that the model comes to it by the words before it."""
 
+import json
+
 from corpus import words
 from corpus.instance import ask
 from corpus.stories import plain_text
@@ -27,9 +29,9 @@ def pairs(rng):
     )
     keys = sorted(keys)
     rng.shuffle(keys)
+    named = rng.choice([words.PLAIN, words.MONTHS, words.COUNTED])
     values = {
-        k: code(rng, rng.randint(1, 4)) if rng.random() < 0.7 else rng.choice(words.PLAIN)
-        for k in keys
+        k: code(rng, rng.randint(1, 4)) if rng.random() < 0.6 else rng.choice(named) for k in keys
     }
     line = rng.choice(["{}: {}", "{} = {}", "{} is {}", "{} -> {}"])
     between = rng.choice(["\n", ", ", "; "])
@@ -53,6 +55,15 @@ def lookups(rng):
     keys = rng.sample(list(values), rng.randint(2, len(values)))
     question = rng.choice(["What are {}?", "Look up {}.", "Which values belong to {}?"])
     return ask("lookup", f"{write(values)}\n{question.format(', '.join(keys))}", write(keys))
+
+
+def fields(rng):
+    """The same, answered in JSON."""
+    values, write = pairs(rng)
+    keys = rng.sample(list(values), rng.randint(1, len(values)))
+    question = rng.choice(["Give {} as JSON.", "Answer in JSON with the keys {}."])
+    answer = json.dumps({k: values[k] for k in keys}, separators=(",", ":"))
+    return ask("lookup", f"{write(values)}\n{question.format(', '.join(keys))}", answer)
 
 
 def needle(rng, characters):
