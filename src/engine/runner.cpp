@@ -73,10 +73,12 @@ Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
   const EngineInfo& info = runner->info_;
   if (info.total_tokens_max == 0) {
     return exhausted(
-        "{} bytes are available after the weights, too few for the states of {} tokens at {} bytes "
-        "each; free memory, ask for fewer tokens or raise the memory fraction of {}",
-        available, std::max<int64_t>(config.total_tokens_max, config.page_size_tokens),
-        info.state_bytes_per_token, config.memory_fraction);
+        "{} bytes are available after the weights; the part of {} that may be used, less {} for "
+        "the activations of a step, is too little for the states of {} tokens at {} bytes each; "
+        "free memory, ask for fewer tokens, prefill smaller chunks or raise the memory fraction",
+        available, config.memory_fraction, info.step_bytes,
+        std::max<int64_t>(config.total_tokens_max, config.page_size_tokens),
+        info.state_bytes_per_token);
   }
   runner->pools_ = std::make_unique<StatePools>(
       TRY(StatePools::create(runner->model_.states, info.page_size_tokens, pool_sizes(info))));
