@@ -55,13 +55,17 @@ def options():
         "--mtp-from", type=int, default=3000, help="the step from which the MTP layer learns"
     )
     p.add_argument("--tokens", type=int, default=4096, help="of a worker in a step")
+    p.add_argument("--device", default="cpu", help="of the workers: cpu, or cuda with --workers 1")
     p.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     p.add_argument("--matrix-lr", type=float, default=8e-3, help="of Muon's steps")
     p.add_argument("--lr", type=float, default=3e-3, help="of AdamW's")
     p.add_argument("--warmup", type=int, default=100)
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--save-minutes", type=float, default=5)
-    return p.parse_args()
+    o = p.parse_args()
+    if o.device != "cpu" and o.workers != 1:
+        p.error(f"--device {o.device} takes one worker: add --workers 1 --tokens 8192")
+    return o
 
 
 def rate(o, step):
@@ -109,7 +113,7 @@ class Run:
             self.load()
 
     def load(self):
-        state = torch.load(self.checkpoint, weights_only=True)
+        state = torch.load(self.checkpoint, weights_only=True, map_location=self.o.device)
         self.step = state["step"]
         self.model.load_state_dict(state["model"])
         for optimizer, saved in zip(self.optimizers, state["optimizers"]):
@@ -142,7 +146,8 @@ class Run:
         long = self.step >= self.o.long_from and self.step % 5 == 4
         first = self.step < self.o.first_steps
         stream = self.streams["long" if long else "first" if first else "short"]
-        chance = torch.Generator().manual_seed(self.step * self.o.workers + self.worker)
+        chance = torch.Generator(self.o.device)
+        chance.manual_seed(self.step * self.o.workers + self.worker)
         groups = []
         for _ in range(max(1, self.o.tokens // stream.tokens)):
             ids, weights = stream.next()
@@ -158,7 +163,7 @@ class Run:
         counted = sum(int(counts.sum()) for _, counts in groups)
         figures = torch.zeros(2)
         for ids, counts in groups:
-            with torch.autocast("cpu", dtype=torch.bfloat16):
+            with torch.autocast(self.o.device, dtype=torch.bfloat16):
                 next_token, after = losses(self.model, ids, counts, mtp)
                 z_loss = sum(m.z_loss for m in self.model.moe_layers()) / len(groups)
             ((next_token + MTP_WEIGHT * after) / counted + Z_WEIGHT * z_loss).backward()
@@ -212,6 +217,7 @@ def report(o, run, row, seconds):
 
 def work(worker, o):
     torch.set_num_threads(1)
+    torch.set_default_device(o.device)
     dist.init_process_group(
         "gloo",
         init_method=f"file://{(o.out / 'meeting').absolute()}",
