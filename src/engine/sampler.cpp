@@ -32,6 +32,10 @@ void apply_mask(std::span<float> logits, std::span<const uint32_t> mask) {
     uint32_t word = mask[begin / 32];
     if (word == ~0u) continue;
     std::span<float> some = logits.subspan(begin, std::min<size_t>(32, logits.size() - begin));
+    if (word == 0) {  // most of them where a grammar leaves little
+      std::ranges::fill(some, kImpossible);
+      continue;
+    }
     for (size_t i = 0; i < some.size(); ++i) {
       if (((word >> i) & 1u) == 0) some[i] = kImpossible;
     }
