@@ -43,7 +43,7 @@ static inline int64_t for_items(const AttentionArgs& a, const Body& body) {
   int64_t group = a.q_heads / a.kv_heads, start = 0;
   for (int64_t s = 0; s < a.span_count; ++s) {
     const SpanArgs& span = a.spans[s];
-    KeyBlock block = a.blocks != nullptr ? a.blocks[s] : KeyBlock{0, __INT32_MAX__};
+    KeyBlock block = a.blocks != nullptr ? a.blocks[s] : KeyBlock{0, INT32_MAX};
     int64_t queries = span.row_count * group;
     int64_t skipped = block.begin > span.first_position ? block.begin - span.first_position : 0;
     for (int64_t first = skipped * group; first < queries; first += Form::kQueries) {
