@@ -99,8 +99,7 @@ void gemm(benchmark::State& state, const KernelTable* table, const WeightFormat*
   // As many copies of the matrix as do not fit in the caches together, as a model's layers do not.
   size_t bytes = kernel.packed_bytes(n, k, group);
   size_t copies = rows <= 32 ? kBeyondCaches / bytes + 1 : 1;
-  MemoryBlock packed(copies * bytes),
-      workspace(kernel.workspace_bytes(rows, 1, k, group, m.threads.size()));
+  MemoryBlock packed(copies * bytes), workspace(kernel.workspace_bytes(rows, 1, k, group));
   std::memset(packed.data(), 0x11, packed.size());  // pages that are never written are all one page
   auto x = random_values(rows * k);
   std::vector<float> y(rows * n);
@@ -212,8 +211,7 @@ void experts(benchmark::State& state, const KernelTable* table, const WeightForm
   const GemmKernel& kernel = table->*format->kernel;
   int64_t group = format->quantised ? 32 : kK;
   size_t bytes = kernel.packed_bytes(kN, kK, group);
-  MemoryBlock packed(kExperts * bytes),
-      workspace(kernel.workspace_bytes(rows, 1, kK, group, m.threads.size()));
+  MemoryBlock packed(kExperts * bytes), workspace(kernel.workspace_bytes(rows, 1, kK, group));
   std::memset(packed.data(), 0x11, packed.size());
   auto x = random_values(rows * kK);
   std::vector<float> y(rows * kTopK * kN);

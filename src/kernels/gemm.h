@@ -95,8 +95,7 @@ struct GatherArgs {
 struct GemmKernel {
   size_t (*packed_bytes)(int64_t n, int64_t k, int64_t group) = nullptr;  // a multiple of 64
   // For `rows` rows of x with `segments` * k columns: where they are rounded or quantised.
-  size_t (*workspace_bytes)(int64_t rows, int64_t segments, int64_t k, int64_t group,
-                            int workers) = nullptr;
+  size_t (*workspace_bytes)(int64_t rows, int64_t segments, int64_t k, int64_t group) = nullptr;
   void (*pack)(const PackArgs&) = nullptr;
   void (*gather)(const GatherArgs&) = nullptr;
   void (*run)(const GemmArgs&) = nullptr;

@@ -35,9 +35,8 @@ void multiply_parts(Step& s, Tensor x, const PackedMatrix& like, std::span<const
                     const PartsLayout& layout, Tensor y) {
   const GemmKernel& kernel = s.kernels.*like.format->kernel;
   size_t mark = s.arena.mark();
-  int workers = s.launch.threads ? s.launch.threads->size() : 1;
-  void* workspace = s.arena.allocate(
-      kernel.workspace_bytes(x.dim(0), layout.segments, like.columns, like.group, workers));
+  void* workspace =
+      s.arena.allocate(kernel.workspace_bytes(x.dim(0), layout.segments, like.columns, like.group));
   kernel.run({.launch = s.launch,
               .x = x.f32(),
               .x_stride = x.stride(0),

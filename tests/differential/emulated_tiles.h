@@ -10,7 +10,10 @@
 namespace banyan::test {
 
 struct EmulatedTiles {
-  static void begin() { std::memset(tiles, 0x7f, sizeof(tiles)); }
+  static void begin(int operand_depth = 16) {
+    std::memset(tiles, 0x7f, sizeof(tiles));
+    depth = operand_depth;
+  }
   static void end() { std::memset(tiles, 0x7f, sizeof(tiles)); }
 
   template <int Tile>
@@ -19,8 +22,10 @@ struct EmulatedTiles {
   }
   template <int Tile>
   static void load(const void* from, int64_t stride) {
-    for (int row = 0; row < 16; ++row) {
-      std::memcpy(tiles[Tile][row], static_cast<const char*>(from) + row * stride, 64);
+    constexpr bool kIsA = Tile == 4 || Tile == 5, kIsB = Tile > 5;
+    for (int row = 0; row < (kIsB ? depth : 16); ++row) {
+      std::memcpy(tiles[Tile][row], static_cast<const char*>(from) + row * stride,
+                  kIsA ? 4 * depth : 64);
     }
   }
   template <int Tile>
@@ -33,12 +38,12 @@ struct EmulatedTiles {
   template <class Sum, class Element, class Factor, class Add>
   static void multiply(int c, int a, int b, const Add& add) {
     constexpr int kElements = 4 / sizeof(Element);
-    products += 16 * 16 * 16 * kElements;
+    products += 16 * 16 * depth * kElements;
     for (int m = 0; m < 16; ++m) {
       for (int n = 0; n < 16; ++n) {
         Sum sum;
         std::memcpy(&sum, tiles[c][m] + n * 4, 4);
-        for (int k = 0; k < 16; ++k) {
+        for (int k = 0; k < depth; ++k) {
           for (int e = 0; e < kElements; ++e) {
             Element x;
             Factor w;
@@ -63,8 +68,14 @@ struct EmulatedTiles {
     multiply<int32_t, int8_t, uint8_t>(
         C, A, B, [](int32_t sum, int8_t x, uint8_t w) { return sum + x * w; });
   }
+  template <int C, int A, int B>
+  static void dot_signed_bytes() {
+    multiply<int32_t, int8_t, int8_t>(C, A, B,
+                                      [](int32_t sum, int8_t x, int8_t w) { return sum + x * w; });
+  }
 
   static inline thread_local char tiles[8][16][64];
+  static inline thread_local int depth = 16;        // of A and B operands, in dwords
   static inline thread_local int64_t products = 0;  // so far
 };
 

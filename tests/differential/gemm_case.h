@@ -99,9 +99,8 @@ struct PackedWeights {
 
   // Runs `args`, of which the caller has set x, y and their layout.
   void run(GemmArgs args) const {
-    int workers = args.launch.threads ? args.launch.threads->size() : 1;
     AlignedBytes workspace(
-        kernel.workspace_bytes(args.x_rows, args.segments, weights.k, weights.group, workers));
+        kernel.workspace_bytes(args.x_rows, args.segments, weights.k, weights.group));
     args.n = weights.n;
     args.k = weights.k;
     args.group = weights.group;

@@ -119,6 +119,29 @@ TEST(Gemm, ARowHasTheSameBitsInEveryBatchAndOnEveryNumberOfThreads) {
   });
 }
 
+// Rows that are longer than what is multiplied in one go, in groups that end within and beyond it.
+TEST(Gemm, LongRowsAddUpFromPartToPart) {
+  constexpr int64_t kRows = 19;
+  Random random(9);
+  for_each_kernel([&](const KernelTable& table, const WeightFormat& format) {
+    for (int64_t k : {2112, 4224}) {
+      for (int64_t group : groups_for(format, k)) {
+        Weights weights(format, 5, k, group, random);
+        PackedWeights packed(table, weights);
+        std::vector<float> x = random.normals(kRows * k);
+        auto all = multiply(packed, x.data(), k, kRows, nullptr);
+        std::vector<float> rounded = x;
+        if (rounds_x(table, format)) {
+          for (float& value : rounded) value = to_float(from_float<BFloat16>(value));
+        }
+        expect_near_exact(weights, rounded, k, {}, all);
+        auto last = multiply(packed, x.data() + (kRows - 1) * k, k, 1, nullptr);
+        EXPECT_TRUE(same_bits(last, {all.end() - weights.n, all.end()})) << k << " " << group;
+      }
+    }
+  });
+}
+
 // Experts with the rows that were routed to them, some with none, and outputs side by side.
 TEST(Gemm, PartsAreTheProductsOfTheirOwn) {
   constexpr int64_t kRows = 40, kK = 64, kN = 50, kSegments = 2, kExperts = 5;

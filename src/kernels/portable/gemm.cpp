@@ -64,7 +64,7 @@ GemmKernel kernel() {
 
 }  // namespace
 
-size_t no_workspace(int64_t, int64_t, int64_t, int64_t, int) {
+size_t no_workspace(int64_t, int64_t, int64_t, int64_t) {
   return 0;
 }
 

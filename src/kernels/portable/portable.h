@@ -9,7 +9,7 @@
 namespace banyan::portable {
 
 // What GemmKernel::workspace_bytes is here: these products need none.
-size_t no_workspace(int64_t rows, int64_t segments, int64_t k, int64_t group, int workers);
+size_t no_workspace(int64_t rows, int64_t segments, int64_t k, int64_t group);
 
 // Plain weights (gemm.cpp), packed as the matrix is, row-major.
 GemmKernel gemm_f32();

@@ -1,11 +1,12 @@
-// Matrix products on AMX tiles, over the packed layout of gemm.h: sixteen lines of a block are the
-// B operand of a tile product, sixteen prepared rows of x the A operand.
+// Matrix products on AMX tiles, over the packed layout of gemm.h: sixteen lines of a block, or
+// eight, are the B operand of a tile product, sixteen prepared rows of x the A operand.
 //
 // Templates over the tile registers T, so that the loops are tested where there are none
 // (tests/differential/emulated_tiles.h). bf16 and fp8 weights take this path for any number of
 // rows; integers, whose sums are exact either way, for more than a few.
 #pragma once
 
+#include "kernels/scratch.h"
 #include "kernels/x86/gemm.h"
 #include "kernels/x86/x86.h"
 
@@ -13,20 +14,21 @@ namespace banyan::x86 {
 
 constexpr int64_t kTileLines = 16;  // of a B operand
 constexpr int64_t kTileRows = 16;   // of an A operand
+constexpr int64_t kPairRows = 2 * kTileRows;
 // Rows that pass while a few blocks stay in the caches.
 constexpr int64_t kAmxRowsMax = 256;
-// Operand lines of a block that are multiplied before the next rows are: two blocks take 32 KiB.
-constexpr int64_t kAmxChunkLines = 256;
-// Rows that integers leave to the vector code.
-constexpr int64_t kVectorRowsMax = 8;
+// Operand lines of a block that are multiplied before the next rows are: those of two blocks stay
+// in the level-2 cache, and few sums are put down in between.
+constexpr int64_t kAmxChunkLines = 1024;
 
 // ---- Formats ---------------------------------------------------------------------------------
 
 // An operand line is 64 bytes that go with a dword of x: kParts of them for each line of a block.
+// kVectorRowsMax rows are left to the vector code.
 
 template <class V>
 struct AmxBf16Weights : Bf16PairWeights<V> {
-  static constexpr int64_t kLineMultiple = kTileLines;
+  static constexpr int64_t kLineMultiple = kTileLines, kVectorRowsMax = 0;
   static constexpr bool kUnpacked = false;
   template <class T, int C, int A, int B>
   static void dot() {
@@ -36,7 +38,7 @@ struct AmxBf16Weights : Bf16PairWeights<V> {
 
 template <class V>
 struct AmxInt8Weights : Int8Weights<V> {
-  static constexpr int64_t kLineMultiple = kTileLines;
+  static constexpr int64_t kLineMultiple = kTileLines, kVectorRowsMax = 8;
   static constexpr bool kUnpacked = false;
   template <class T, int C, int A, int B>
   static void dot() {
@@ -44,20 +46,51 @@ struct AmxInt8Weights : Int8Weights<V> {
   }
   static auto sum_of(const float* raw, const std::byte* x, const GemmShape& s, int64_t g) {
     auto start = AmxInt8Weights::start(x, nullptr, s, g, 0);
-    return V::add_dwords(start, V::load_line(reinterpret_cast<const std::byte*>(raw), 0));
+    auto sum = V::load_line(reinterpret_cast<const std::byte*>(raw), 0);
+    return V::to_float(V::add_dwords(start, sum));
   }
 };
 
 template <class V>
 struct AmxFp8Weights : Fp8PairWeights<V> {
-  static constexpr int64_t kLineMultiple = kTileLines;
+  static constexpr int64_t kLineMultiple = kTileLines, kVectorRowsMax = 0;
   static constexpr bool kUnpacked = true;
   template <class T, int C, int A, int B>
   static void dot() {
     T::template dot_bf16<C, A, B>();
   }
+  static auto zero_of(const std::byte*, const GemmShape&, int64_t) { return V::set_dword(0); }
+  static auto operand(typename V::I line, int p, typename V::I) {
+    return AmxFp8Weights::part(line, p);
+  }
   static auto sum_of(const float* raw, const std::byte*, const GemmShape&, int64_t) {
     return V::load(raw);
+  }
+};
+
+// Fours of codes become signed bytes as they are unpacked, so that nothing is left to be added.
+template <class Nibbles>
+struct AmxNibbles : Nibbles {
+  using V = typename Nibbles::V;
+  static constexpr int64_t kLineMultiple = kTileLines / Nibbles::kParts, kVectorRowsMax = 4;
+  static constexpr bool kUnpacked = true;
+  template <class T, int C, int A, int B>
+  static void dot() {
+    T::template dot_signed_bytes<C, A, B>();
+  }
+  static auto zero_of(const std::byte* block, const GemmShape& s, int64_t g) {
+    if constexpr (!Nibbles::kZeros) {
+      return V::set_dword(Nibbles::kOffset * 0x01010101);
+    } else {
+      auto zeros = V::load_bytes(block + s.zeros_offset + g * kBlockOutputs);
+      return V::multiply_dwords(zeros, V::set_dword(0x01010101));
+    }
+  }
+  static auto operand(typename V::I line, int p, typename V::I zero) {
+    return V::subtract_bytes(Nibbles::part(line, p), zero);
+  }
+  static auto sum_of(const float* raw, const std::byte*, const GemmShape&, int64_t) {
+    return V::to_float(V::load_line(reinterpret_cast<const std::byte*>(raw), 0));
   }
 };
 
@@ -77,43 +110,48 @@ struct AmxBlocks {
   int64_t count;  // of blocks that are not stand-ins
 };
 
-// What the blocks accumulate for each row: raw tiles between chunks, and scaled sums.
-struct AmxSums {
-  alignas(64) float raw[kAmxRowsMax][4][kBlockOutputs];
-  alignas(64) float scaled[kAmxRowsMax][4][kBlockOutputs];
+// Operand lines [begin, begin + count) of the whole row, which are whole groups or part of one.
+struct AmxChunk {
+  int64_t begin, count;
+  int64_t group_lines;
 };
 
-// Adds the products of `count` operand lines with x, whose operands start `x_offset` bytes into a
-// row, to the raw sums of the rows from `row` on: 2 x 2 tiles, or 1 x 4 for up to 16 rows.
-template <class T, class F, int RowTiles>
-void multiply_tiles(const AmxRows& rows, int64_t row, const AmxBlocks& blocks, int64_t count,
-                    int64_t x_offset, bool from_zero, AmxSums& sums) {
-  constexpr int kBlockTiles = 4 / RowTiles;
-  constexpr int64_t kStride = sizeof(sums.raw[0]);
-  float* raw[4];
-  for (int i = 0; i < 4; ++i) raw[i] = sums.raw[row + i / kBlockTiles * kTileRows][i % kBlockTiles];
-  if (from_zero) {
-    T::template zero<0>(), T::template zero<1>();
-    T::template zero<2>(), T::template zero<3>();
-  } else {
-    T::template load<0>(raw[0], kStride), T::template load<1>(raw[1], kStride);
-    T::template load<2>(raw[2], kStride), T::template load<3>(raw[3], kStride);
+// What a row's outputs of four blocks add up to.
+using AmxRowSums = float[4][kBlockOutputs];
+
+// Sums of rows: of tiles where a group goes on in the next chunk, and scaled ones. What is not kept
+// from chunk to chunk stays in its first rows, in the first cache.
+struct AmxSums {
+  alignas(64) AmxRowSums raw[kAmxRowsMax];
+  alignas(64) AmxRowSums scaled[kAmxRowsMax];
+};
+
+// Fetches the lines of a tile product that comes later.
+static inline void prefetch_tile(const std::byte* line) {
+  for (int64_t ahead = 0; ahead < kTileLines * kLineBytes; ahead += kLineBytes) {
+    __builtin_prefetch(line + kPrefetchBytes + ahead);
   }
-  const std::byte* x = rows.x + row * rows.stride + x_offset;
-  for (int64_t l = 0; l < count; l += kTileLines, x += kTileLines * 4) {
+}
+
+// Adds the products of `count` operand lines, `begin` lines into what blocks.lines points at, with
+// x, whose operands are at x, to the raw sums: 2 x 2 tiles, or 1 x 4 for up to 16 rows.
+template <class T, class F, int RowTiles, int64_t Depth>
+[[gnu::always_inline]] inline void multiply_lines(const std::byte* x, int64_t x_stride,
+                                                  const AmxBlocks& blocks, int64_t begin,
+                                                  int64_t count, bool first_rows) {
+  constexpr int kBlockTiles = 4 / RowTiles;
+  for (int64_t l = begin; l < begin + count; l += Depth, x += Depth * 4) {
     int64_t offset = l * kLineBytes;
-    for (int b = 0; row == 0 && b < kBlockTiles; ++b) {
-      for (int64_t ahead = 0; ahead < kTileLines * kLineBytes; ahead += kLineBytes) {
-        __builtin_prefetch(blocks.lines[b] + offset + kPrefetchBytes + ahead);
-      }
+    if (!F::kUnpacked && first_rows) {
+      for (int b = 0; b < kBlockTiles; ++b) prefetch_tile(blocks.lines[b] + offset);
     }
-    T::template load<4>(x, rows.stride);
+    T::template load<4>(x, x_stride);
     T::template load<6>(blocks.lines[0] + offset, kLineBytes);
     T::template load<7>(blocks.lines[1] + offset, kLineBytes);
     F::template dot<T, 0, 4, 6>();
     F::template dot<T, 1, 4, 7>();
     if constexpr (RowTiles == 2) {
-      T::template load<5>(x + kTileRows * rows.stride, rows.stride);
+      T::template load<5>(x + kTileRows * x_stride, x_stride);
       F::template dot<T, 2, 5, 6>();
       F::template dot<T, 3, 5, 7>();
     } else {
@@ -123,72 +161,155 @@ void multiply_tiles(const AmxRows& rows, int64_t row, const AmxBlocks& blocks, i
       F::template dot<T, 3, 4, 7>();
     }
   }
-  T::template store<0>(raw[0], kStride), T::template store<1>(raw[1], kStride);
-  T::template store<2>(raw[2], kStride), T::template store<3>(raw[3], kStride);
 }
 
 // Adds the raw sums of group g, times what they are multiples of, to the scaled sums.
 template <class F>
-void scale_sums(const GemmShape& s, const AmxRows& rows, const AmxBlocks& blocks, int64_t g,
-                AmxSums& sums) {
+void scale_sums(const GemmShape& s, const std::byte* x, int64_t x_stride, int64_t count,
+                const AmxBlocks& blocks, int64_t g, const AmxRowSums* raw, AmxRowSums* scaled) {
   using V = typename F::V;
   for (int64_t b = 0; b < blocks.count; ++b) {
     auto scale = F::scale(blocks.block[b], s, g, 0);
-    for (int64_t r = 0; r < rows.count; ++r) {
-      const std::byte* x = rows.x + r * rows.stride;
-      auto sum = F::to_float(F::sum_of(sums.raw[r][b], x, s, g));
-      auto factor = V::mul(F::step(x, s, g), scale);
-      float* y = sums.scaled[r][b];
+    for (int64_t r = 0; r < count; ++r) {
+      auto sum = F::sum_of(raw[r][b], x + r * x_stride, s, g);
+      auto factor = V::mul(F::step(x + r * x_stride, s, g), scale);
+      float* y = scaled[r][b];
       V::store(y, V::fma(sum, factor, g == 0 ? V::set(0) : V::load(y)));
     }
   }
 }
 
-// Points blocks.lines at operand lines [begin, begin + count) of group g, unpacking them if need
-// be.
+// Adds the products of a chunk with the rows from `row` on to their sums.
+template <class T, class F, int RowTiles, int64_t Depth>
+void multiply_chunk(const GemmShape& s, const AmxRows& rows, int64_t row, const AmxBlocks& blocks,
+                    const AmxChunk& chunk, AmxSums& sums) {
+  constexpr int kBlockTiles = 4 / RowTiles;
+  constexpr int64_t kStride = sizeof(AmxRowSums);
+  int64_t left = rows.count - row, lines = s.groups * chunk.group_lines;
+  int64_t count = left < RowTiles * kTileRows ? left : RowTiles * kTileRows;
+  const std::byte* x = rows.x + row * rows.stride;
+  AmxRowSums* scaled = sums.scaled + (chunk.count == lines ? 0 : row);
+  // A group is scaled after the next one was summed: what a tile has just put down cannot be read
+  // for a while.
+  int64_t last = -1;
+  const AmxRowSums* last_raw = nullptr;
+  auto scale_last = [&] {
+    if constexpr (F::kScaled) {
+      if (last >= 0) scale_sums<F>(s, x, rows.stride, count, blocks, last, last_raw, scaled);
+    }
+  };
+  for (int64_t l = 0; l < chunk.count;) {
+    int64_t g = (chunk.begin + l) / chunk.group_lines;
+    int64_t in_group = chunk.begin + l - g * chunk.group_lines;
+    int64_t group_left = chunk.group_lines - in_group;
+    int64_t take = group_left < chunk.count - l ? group_left : chunk.count - l;
+    bool whole = take == chunk.group_lines;
+    // Whole groups take turns between two places.
+    AmxRowSums* raw = sums.raw + (whole ? g % 2 * kPairRows : row);
+    float* tile[4];
+    for (int i = 0; i < 4; ++i) tile[i] = raw[i / kBlockTiles * kTileRows][i % kBlockTiles];
+    if (in_group == 0) {
+      T::template zero<0>(), T::template zero<1>();
+      T::template zero<2>(), T::template zero<3>();
+    } else {
+      T::template load<0>(tile[0], kStride), T::template load<1>(tile[1], kStride);
+      T::template load<2>(tile[2], kStride), T::template load<3>(tile[3], kStride);
+    }
+    multiply_lines<T, F, RowTiles, Depth>(x + (chunk.begin + l) * 4, rows.stride, blocks, l, take,
+                                          row == 0);
+    T::template store<0>(tile[0], kStride), T::template store<1>(tile[1], kStride);
+    T::template store<2>(tile[2], kStride), T::template store<3>(tile[3], kStride);
+    scale_last();
+    last = take == group_left ? g : -1;
+    last_raw = raw;
+    l += take;
+  }
+  scale_last();
+}
+
+// Points blocks.lines at a chunk's operand lines, unpacking them if need be.
 template <class F>
-void locate_lines(const GemmShape& s, int64_t g, int64_t begin, int64_t count,
+void locate_lines(const GemmShape& s, const AmxChunk& chunk,
                   std::byte (*unpacked)[kAmxChunkLines * kLineBytes], AmxBlocks& blocks) {
   using V = typename F::V;
-  int64_t first = g * s.group_lines + begin / F::kParts;
   for (int64_t b = 0; b < blocks.count; ++b) {
-    const std::byte* line = blocks.block[b] + s.header_bytes + first * kLineBytes;
+    const std::byte* line = blocks.block[b] + s.header_bytes + chunk.begin / F::kParts * kLineBytes;
     blocks.lines[b] = line;
     if constexpr (F::kUnpacked) {
       blocks.lines[b] = unpacked[b];
-      for (int64_t l = 0; l < count; ++l) {
-        auto operand = F::part(F::load_line(line + l / F::kParts * kLineBytes, 0), l % F::kParts);
-        V::store_line(unpacked[b] + l * kLineBytes, operand);
+      for (int64_t l = 0; l < chunk.count;) {
+        int64_t g = (chunk.begin + l) / chunk.group_lines;
+        int64_t group_left = (g + 1) * chunk.group_lines - chunk.begin - l;
+        int64_t end = group_left < chunk.count - l ? l + group_left : chunk.count;
+        auto zero = F::zero_of(blocks.block[b], s, g);
+        for (; l < end; l += F::kParts, line += kLineBytes) {
+          __builtin_prefetch(line + kPrefetchBytes);
+          auto codes = F::load_line(line, 0);
+#pragma GCC unroll 2
+          for (int p = 0; p < F::kParts; ++p) {
+            V::store_line(unpacked[b] + (l + p) * kLineBytes, F::operand(codes, p, zero));
+          }
+        }
       }
     }
   }
   for (int64_t b = blocks.count; b < 4; ++b) blocks.lines[b] = blocks.lines[0];
 }
 
-// All products of the rows with the blocks.
-template <class T, class F, int RowTiles>
-void multiply_chunks(const GemmShape& s, const AmxRows& rows, AmxBlocks& blocks, AmxSums& sums) {
-  alignas(64) std::byte unpacked[F::kUnpacked ? 4 : 1][kAmxChunkLines * kLineBytes];
-  int64_t group_lines = s.group_lines * F::kParts;
-  for (int64_t g = 0; g < s.groups; ++g) {
-    for (int64_t begin = 0; begin < group_lines; begin += kAmxChunkLines) {
-      int64_t left = group_lines - begin;
-      int64_t count = left < kAmxChunkLines ? left : kAmxChunkLines;
-      locate_lines<F>(s, g, begin, count, unpacked, blocks);
-      for (int64_t row = 0; row < rows.count; row += RowTiles * kTileRows) {
-        multiply_tiles<T, F, RowTiles>(rows, row, blocks, count, (g * group_lines + begin) * 4,
-                                       begin == 0, sums);
-      }
+// Where the outputs of rows go: row `row` of the rows at hand is row y_row + row of y.
+struct AmxOutputs {
+  const GemmArgs& a;
+  const GemmPart& part;
+  int64_t y_row;
+  int64_t first_block, stride;  // block b of those at hand is first_block + b * stride
+};
+
+// Writes `count` rows' sums, with the bias, from row `row` on.
+template <class V>
+void write_outputs(const AmxOutputs& out, const AmxBlocks& blocks, const AmxRowSums* sums,
+                   int64_t row, int64_t count) {
+  const GemmArgs& a = out.a;
+  for (int64_t b = 0; b < blocks.count; ++b) {
+    int64_t j = (out.first_block + b * out.stride) * kBlockOutputs;
+    int64_t lanes = a.n - j < kBlockOutputs ? a.n - j : kBlockOutputs;
+    auto bias = a.bias ? load_up_to<V>(a.bias + j, lanes) : V::set(-0.0f);
+    float* y = a.y + (out.y_row + row) * a.y_stride + out.part.y_column + j;
+    for (int64_t r = 0; r < count; ++r) {
+      store_up_to<V>(y + r * a.y_stride, lanes, V::add(V::load(sums[r][b]), bias));
     }
-    if constexpr (F::kScaled) scale_sums<F>(s, rows, blocks, g, sums);
+  }
+}
+
+// All products of the rows with the blocks.
+template <class T, class F, int RowTiles, int64_t Depth>
+void multiply_rows_with_blocks(const GemmShape& s, const AmxRows& rows, AmxBlocks& blocks,
+                               const AmxOutputs& out, AmxSums& sums) {
+  constexpr int64_t kRows = RowTiles * kTileRows;
+  alignas(64) std::byte unpacked[F::kUnpacked ? 4 : 1][kAmxChunkLines * kLineBytes];
+  int64_t group_lines = s.group_lines * F::kParts, lines = s.groups * group_lines;
+  int64_t whole_groups = kAmxChunkLines / group_lines * group_lines;
+  for (int64_t begin = 0; begin < lines;) {
+    int64_t in_group = begin % group_lines, left = lines - begin;
+    int64_t most = whole_groups > 0 ? whole_groups : kAmxChunkLines;
+    if (whole_groups == 0 && group_lines - in_group < most) most = group_lines - in_group;
+    AmxChunk chunk = {begin, left < most ? left : most, group_lines};
+    locate_lines<F>(s, chunk, unpacked, blocks);
+    begin += chunk.count;
+    for (int64_t row = 0; row < rows.count; row += kRows) {
+      multiply_chunk<T, F, RowTiles, Depth>(s, rows, row, blocks, chunk, sums);
+      if (begin < lines) continue;
+      int64_t count = rows.count - row < kRows ? rows.count - row : kRows;
+      bool kept = chunk.count < (F::kScaled ? lines : group_lines);
+      const AmxRowSums* from = F::kScaled ? sums.scaled : sums.raw;
+      write_outputs<typename F::V>(out, blocks, from + (kept ? row : 0), row, count);
+    }
   }
 }
 
 // Rows that start at row `first` of the part, with blocks [begin, end).
-template <class T, class F, int RowTiles>
+template <class T, class F, int RowTiles, int64_t Depth>
 void multiply_amx_rows(const GemmArgs& a, const GemmShape& s, const GemmPart& part,
                        const AmxRows& rows, int64_t first, int64_t begin, int64_t end) {
-  using V = typename F::V;
   constexpr int64_t kBlocks = 4 / RowTiles;
   AmxSums sums;
   // One tile of rows is as fast as the blocks are read: in streams that go on, see gemm.h.
@@ -204,25 +325,15 @@ void multiply_amx_rows(const GemmArgs& a, const GemmShape& s, const GemmPart& pa
       blocks.block[b] =
           static_cast<const std::byte*>(part.weight) + (real ? block : at) * s.block_bytes;
     }
-    multiply_chunks<T, F, RowTiles>(s, rows, blocks, sums);
-    for (int64_t b = 0; b < blocks.count; ++b) {
-      int64_t j = (at + b * stride) * kBlockOutputs;
-      int64_t lanes = a.n - j < kBlockOutputs ? a.n - j : kBlockOutputs;
-      auto bias = a.bias ? load_up_to<V>(a.bias + j, lanes) : V::set(-0.0f);
-      for (int64_t r = 0; r < rows.count; ++r) {
-        const float* sum = F::kScaled ? sums.scaled[r][b] : sums.raw[r][b];
-        float* y = a.y + (part.row_begin + first + r) * a.y_stride + part.y_column + j;
-        store_up_to<V>(y, lanes, V::add(V::load(sum), bias));
-      }
-    }
+    AmxOutputs out = {a, part, part.row_begin + first, at, stride};
+    multiply_rows_with_blocks<T, F, RowTiles, Depth>(s, rows, blocks, out, sums);
   }
 }
 
 // The prepared rows [first, first + count) of a part side by side: where they are, or, when an
 // index scatters them, copied to the worker's scratch.
-template <class F>
-AmxRows place_rows(const GemmArgs& a, const GemmShape& s, const GemmPart& part, int64_t first,
-                   int64_t count, int worker) {
+static inline AmxRows place_rows(const GemmArgs& a, const GemmShape& s, const GemmPart& part,
+                                 int64_t first, int64_t count) {
   auto* workspace = static_cast<std::byte*>(a.workspace);
   int64_t row = part.row_begin + first;
   if (a.x_index == nullptr) {
@@ -230,9 +341,8 @@ AmxRows place_rows(const GemmArgs& a, const GemmShape& s, const GemmPart& part, 
             .stride = a.segments * s.prepared_bytes,
             .count = count};
   }
-  std::byte* scratch =
-      workspace + (a.x_rows * a.segments + 2 * kTileRows * a.segments + worker * 2 * kTileRows) *
-                      s.prepared_bytes;
+  size_t bytes = static_cast<size_t>(kPairRows * s.prepared_bytes);
+  auto* scratch = reinterpret_cast<std::byte*>(worker_scratch(bytes / sizeof(float)));
   for (int64_t r = 0; r < count; ++r) {
     int64_t source = a.x_index[row + r] * a.segments + part.segment;
     std::memcpy(scratch + r * s.prepared_bytes, workspace + source * s.prepared_bytes,
@@ -244,39 +354,55 @@ AmxRows place_rows(const GemmArgs& a, const GemmShape& s, const GemmPart& part, 
 template <class T, class F>
 struct AmxMultiply {
   static void blocks(const GemmArgs& a, const GemmShape& s, const GemmPart& part, int64_t begin,
-                     int64_t end, int worker) {
-    bool whole_tiles = s.group_lines * F::kParts % kTileLines == 0;
-    if (F::kQuantised && (part.row_count <= kVectorRowsMax || !whole_tiles)) {
-      return VectorMultiply<F>::blocks(a, s, part, begin, end, worker);
+                     int64_t end) {
+    if (part.row_count <= F::kVectorRowsMax) {
+      return VectorMultiply<F>::blocks(a, s, part, begin, end);
     }
-    T::begin();
-    int64_t rows_max = a.x_index ? 2 * kTileRows : kAmxRowsMax;
+    if (s.group_lines * F::kParts % kTileLines == 0) {
+      of_depth<kTileLines>(a, s, part, begin, end);
+    } else {
+      of_depth<kTileLines / 2>(a, s, part, begin, end);
+    }
+  }
+
+  // With operands of Depth lines.
+  template <int64_t Depth>
+  static void of_depth(const GemmArgs& a, const GemmShape& s, const GemmPart& part, int64_t begin,
+                       int64_t end) {
+    T::begin(Depth);
+    int64_t rows_max = a.x_index ? kPairRows : kAmxRowsMax;
     for (int64_t first = 0; first < part.row_count; first += rows_max) {
       int64_t left = part.row_count - first;
-      AmxRows rows = place_rows<F>(a, s, part, first, left < rows_max ? left : rows_max, worker);
+      AmxRows rows = place_rows(a, s, part, first, left < rows_max ? left : rows_max);
       if (rows.count <= kTileRows) {
-        multiply_amx_rows<T, F, 1>(a, s, part, rows, first, begin, end);
+        multiply_amx_rows<T, F, 1, Depth>(a, s, part, rows, first, begin, end);
       } else {
-        multiply_amx_rows<T, F, 2>(a, s, part, rows, first, begin, end);
+        multiply_amx_rows<T, F, 2, Depth>(a, s, part, rows, first, begin, end);
       }
     }
     T::end();
   }
 
-  // Behind the prepared rows, what a tile may read beyond the last one, and a scratch for each
-  // worker.
-  static size_t workspace_bytes(int64_t rows, int64_t segments, int64_t k, int64_t group,
-                                int workers) {
-    int64_t all = rows * segments + 2 * kTileRows * (segments + workers);
+  // Behind the prepared rows, what a tile may read beyond the last one.
+  static size_t workspace_bytes(int64_t rows, int64_t segments, int64_t k, int64_t group) {
+    int64_t all = (rows + kPairRows) * segments;
     return static_cast<size_t>(all) * shape_of<F>(k, group).prepared_bytes;
   }
 };
 
+template <class T, class F>
+constexpr GemmKernel tile_kernel() {
+  return gemm_kernel<F, AmxMultiply<T, F>>();
+}
+
 template <class T, class V>
 constexpr TileProducts tile_products() {
-  return {.bf16 = gemm_kernel<AmxBf16Weights<V>, AmxMultiply<T, AmxBf16Weights<V>>>(),
-          .int8 = gemm_kernel<AmxInt8Weights<V>, AmxMultiply<T, AmxInt8Weights<V>>>(),
-          .fp8 = gemm_kernel<AmxFp8Weights<V>, AmxMultiply<T, AmxFp8Weights<V>>>()};
+  return {.bf16 = tile_kernel<T, AmxBf16Weights<V>>(),
+          .int8 = tile_kernel<T, AmxInt8Weights<V>>(),
+          .int4 = tile_kernel<T, AmxNibbles<Int4Weights<V, false>>>(),
+          .uint4 = tile_kernel<T, AmxNibbles<Int4Weights<V, true>>>(),
+          .mxfp4 = tile_kernel<T, AmxNibbles<Mxfp4Weights<V>>>(),
+          .fp8 = tile_kernel<T, AmxFp8Weights<V>>()};
 }
 
 }  // namespace banyan::x86

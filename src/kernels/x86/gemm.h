@@ -252,7 +252,7 @@ void revisit_blocks(const GemmArgs& a, const GemmShape& s, const GemmPart& part,
 template <class F>
 struct VectorMultiply {
   static void blocks(const GemmArgs& a, const GemmShape& s, const GemmPart& part, int64_t begin,
-                     int64_t end, int /*worker*/) {
+                     int64_t end) {
     if (part.row_count == 1) {
       stream_blocks<F, F::V::kGemmStreams, 1>(a, s, part, begin, end);
     } else if (part.row_count < kManyRows) {
@@ -261,8 +261,7 @@ struct VectorMultiply {
       revisit_blocks<F, F::V::kGemmBlocks, F::kTileRows>(a, s, part, begin, end);
     }
   }
-  static size_t workspace_bytes(int64_t rows, int64_t segments, int64_t k, int64_t group,
-                                int /*workers*/) {
+  static size_t workspace_bytes(int64_t rows, int64_t segments, int64_t k, int64_t group) {
     return static_cast<size_t>(rows * segments) * shape_of<F>(k, group).prepared_bytes;
   }
 };
@@ -274,7 +273,7 @@ static inline int64_t cost_of_block(const GemmPart& part) {
 
 // The share [begin, end) of the cost of all parts' blocks.
 template <class Multiply>
-void multiply_share(const GemmArgs& a, const GemmShape& s, int64_t begin, int64_t end, int worker) {
+void multiply_share(const GemmArgs& a, const GemmShape& s, int64_t begin, int64_t end) {
   int64_t blocks = blocks_of(a.n), first = 0;
   for (const GemmPart* part = a.parts; part != a.parts + a.part_count && first < end; ++part) {
     int64_t cost = cost_of_block(*part);
@@ -284,7 +283,7 @@ void multiply_share(const GemmArgs& a, const GemmShape& s, int64_t begin, int64_
       return block < blocks ? block : blocks;
     };
     int64_t from = block_at(begin), to = block_at(end);
-    if (from < to) Multiply::blocks(a, s, *part, from, to, worker);
+    if (from < to) Multiply::blocks(a, s, *part, from, to);
     first += cost * blocks;
   }
 }
@@ -302,10 +301,10 @@ void gemm_run(const GemmArgs& a) {
   int64_t cost = 0;
   for (int64_t p = 0; p < a.part_count; ++p) cost += cost_of_block(a.parts[p]) * blocks_of(a.n);
   bool together = cost * kBlockOutputs * a.k > kInlineProducts;
-  if (!together || a.launch.threads == nullptr) return multiply_share<Multiply>(a, s, 0, cost, 0);
+  if (!together || a.launch.threads == nullptr) return multiply_share<Multiply>(a, s, 0, cost);
   int64_t workers = a.launch.threads->size();
   a.launch.threads->run([&](int worker) {
-    multiply_share<Multiply>(a, s, cost * worker / workers, cost * (worker + 1) / workers, worker);
+    multiply_share<Multiply>(a, s, cost * worker / workers, cost * (worker + 1) / workers);
   });
 }
 

@@ -55,6 +55,8 @@ GemmShape shape_of(int64_t k, int64_t group) {
   s.steps_offset = whole_lines(lines * F::kParts * 4);
   s.starts_offset = s.steps_offset + (F::kQuantised ? whole_lines(s.groups * 4) : 0);
   s.prepared_bytes = s.starts_offset + (F::kQuantised ? whole_lines(s.groups * 4) : 0);
+  // An odd number of lines: rows at a power of two would meet in few sets of a cache.
+  if (s.prepared_bytes / kLineBytes % 2 == 0) s.prepared_bytes += kLineBytes;
   return s;
 }
 

@@ -1,4 +1,5 @@
-// The tile registers of AMX: eight, of 16 rows of 64 bytes each.
+// The tile registers of AMX: eight, of up to 16 rows of 64 bytes each. Products are summed in
+// tiles 0 to 3, of operands in 4 and 5 (A) and in 6 and 7 (B).
 //
 // Written out: the compiler's intrinsics paste register numbers into text, so they cannot be
 // template arguments, and g++ 12's do not say that they read memory.
@@ -9,15 +10,17 @@
 namespace banyan::x86 {
 
 struct AmxTiles {
-  static void begin() {
+  // A and B operands (tiles 4 to 7) that are `depth` dwords of a row, or lines, deep.
+  static void begin(int depth = 16) {
     struct alignas(64) {
       uint8_t palette, start_row, reserved[14];
       uint16_t row_bytes[16];
       uint8_t rows[16];
     } config = {.palette = 1};
     for (int tile = 0; tile < 8; ++tile) {
-      config.row_bytes[tile] = 64;
-      config.rows[tile] = 16;
+      bool a = tile == 4 || tile == 5, b = tile > 5;
+      config.row_bytes[tile] = static_cast<uint16_t>(a ? 4 * depth : 64);
+      config.rows[tile] = static_cast<uint8_t>(b ? depth : 16);
     }
     asm volatile("ldtilecfg %0" ::"m"(config));
   }
@@ -44,6 +47,11 @@ struct AmxTiles {
   template <int C, int A, int B>
   static void dot_bytes() {
     asm volatile("tdpbsud %%tmm%c0, %%tmm%c1, %%tmm%c2" ::"i"(B), "i"(A), "i"(C));
+  }
+  // C += A B: fours of signed bytes, summed in dwords.
+  template <int C, int A, int B>
+  static void dot_signed_bytes() {
+    asm volatile("tdpbssd %%tmm%c0, %%tmm%c1, %%tmm%c2" ::"i"(B), "i"(A), "i"(C));
   }
 };
 

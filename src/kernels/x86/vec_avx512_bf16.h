@@ -66,6 +66,7 @@ struct Avx512Bf16 : Avx512 {
     asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
     return sum;
   }
+  static I subtract_bytes(I a, I b) { return _mm512_sub_epi8(a, b); }
   static I dot4_small(I sum, I a, I b) { return dot4(sum, a, b); }
 };
 

@@ -26,6 +26,9 @@ KernelTable with_tiles(const char* name, const TileProducts& products) {
   table.name = name;
   table.gemm_bf16 = products.bf16;
   table.gemm_int8 = products.int8;
+  table.gemm_int4 = products.int4;
+  table.gemm_uint4 = products.uint4;
+  table.gemm_mxfp4 = products.mxfp4;
   table.gemm_fp8 = products.fp8;
   return table;
 }

@@ -14,7 +14,7 @@ extern const LimitProbes kAvx2Limits, kAvx512Limits, kAvx512Bf16Limits, kAmxLimi
 
 // The products of a processor with tiles. Everything else is kAvx512Bf16's, compiled once.
 struct TileProducts {
-  GemmKernel bf16, int8, fp8;
+  GemmKernel bf16, int8, int4, uint4, mxfp4, fp8;
 };
 extern const TileProducts kAmxProducts;
 KernelTable with_tiles(const char* name, const TileProducts& products);
