@@ -170,7 +170,7 @@ class Kda(nn.Module):
         rate = self.A_log.exp()[:, None, None]
         log_decay = self.bound * torch.sigmoid(rate * split(self.f_proj(x) + self.dt_bias))
         beta = torch.sigmoid(self.b_proj(x).float()).mT[..., None]
-        with torch.autocast("cpu", enabled=False):
+        with torch.autocast(x.device.type, enabled=False):
             out = delta_rule(q, k, v, log_decay, beta)
         gate = torch.sigmoid(self.g_proj(x).float())
         return self.o_proj(self.o_norm(out.transpose(1, 2)).flatten(2) * gate)
@@ -262,7 +262,7 @@ class Moe(nn.Module):
 
     def forward(self, x):
         flat = x.flatten(0, 1)
-        with torch.autocast("cpu", enabled=False):
+        with torch.autocast(x.device.type, enabled=False):
             logits = linear(flat.float(), self.gate.weight.float())
         scores = torch.sigmoid(logits)
         with torch.no_grad():
