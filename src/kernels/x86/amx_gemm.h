@@ -116,15 +116,20 @@ struct AmxChunk {
   int64_t group_lines;
 };
 
-// What a row's outputs of four blocks add up to.
-using AmxRowSums = float[4][kBlockOutputs];
+// Sixteen rows of sixteen outputs, as a tile is put down.
+using AmxTile = float[kTileRows][kBlockOutputs];
 
-// Sums of rows: of tiles where a group goes on in the next chunk, and scaled ones. What is not kept
-// from chunk to chunk stays in its first rows, in the first cache.
+// Sums of rows, four tiles of one or two blocks of 16 rows at a time: what tiles put down for some
+// groups, or, where a group goes on in the next chunk, for all rows; and scaled sums that wait for
+// the next chunk.
 struct AmxSums {
-  alignas(64) AmxRowSums raw[kAmxRowsMax];
-  alignas(64) AmxRowSums scaled[kAmxRowsMax];
+  alignas(64) AmxTile raw[kAmxRowsMax / kPairRows][4];
+  alignas(64) AmxTile scaled[kAmxRowsMax / kPairRows][4];
 };
+// Groups that are scaled together, their sums in registers. What a tile has just put down cannot be
+// read for a while, either.
+constexpr int64_t kAmxGroups = 4;
+static_assert(kAmxGroups <= kAmxRowsMax / kPairRows);
 
 // Fetches the lines of a tile product that comes later.
 static inline void prefetch_tile(const std::byte* line) {
@@ -133,16 +138,23 @@ static inline void prefetch_tile(const std::byte* line) {
   }
 }
 
-// Adds the products of `count` operand lines, `begin` lines into what blocks.lines points at, with
-// x, whose operands are at x, to the raw sums: 2 x 2 tiles, or 1 x 4 for up to 16 rows.
+// Sums the products of `count` operand lines, `begin` lines into what blocks.lines points at, with
+// x, whose operands are at x: 2 x 2 tiles, or 1 x 4 for up to 16 rows. They start from zero or from
+// what `sums` holds and end there.
 template <class T, class F, int RowTiles, int64_t Depth>
-[[gnu::always_inline]] inline void multiply_lines(const std::byte* x, int64_t x_stride,
-                                                  const AmxBlocks& blocks, int64_t begin,
-                                                  int64_t count, bool first_rows) {
+void multiply_lines(const std::byte* x, int64_t x_stride, const AmxBlocks& blocks, int64_t begin,
+                    int64_t count, bool fetches, bool from_zero, AmxTile* sums) {
   constexpr int kBlockTiles = 4 / RowTiles;
+  if (from_zero) {
+    T::template zero<0>(), T::template zero<1>();
+    T::template zero<2>(), T::template zero<3>();
+  } else {
+    T::template load<0>(sums[0], kLineBytes), T::template load<1>(sums[1], kLineBytes);
+    T::template load<2>(sums[2], kLineBytes), T::template load<3>(sums[3], kLineBytes);
+  }
   for (int64_t l = begin; l < begin + count; l += Depth, x += Depth * 4) {
     int64_t offset = l * kLineBytes;
-    if (!F::kUnpacked && first_rows) {
+    if (!F::kUnpacked && fetches) {
       for (int b = 0; b < kBlockTiles; ++b) prefetch_tile(blocks.lines[b] + offset);
     }
     T::template load<4>(x, x_stride);
@@ -161,70 +173,73 @@ template <class T, class F, int RowTiles, int64_t Depth>
       F::template dot<T, 3, 4, 7>();
     }
   }
+  T::template store<0>(sums[0], kLineBytes), T::template store<1>(sums[1], kLineBytes);
+  T::template store<2>(sums[2], kLineBytes), T::template store<3>(sums[3], kLineBytes);
 }
 
-// Adds the raw sums of group g, times what they are multiples of, to the scaled sums.
+// Adds the sums that tile `tile` put down for the groups [begin, end), from raw[0] on, times what
+// they are multiples of, to `scaled`; those of group 0 begin it.
 template <class F>
-void scale_sums(const GemmShape& s, const std::byte* x, int64_t x_stride, int64_t count,
-                const AmxBlocks& blocks, int64_t g, const AmxRowSums* raw, AmxRowSums* scaled) {
+void scale_tile(const GemmShape& s, const std::byte* x, int64_t x_stride, const std::byte* block,
+                int64_t begin, int64_t end, const AmxTile (*raw)[4], int tile, AmxTile& scaled) {
   using V = typename F::V;
-  for (int64_t b = 0; b < blocks.count; ++b) {
-    auto scale = F::scale(blocks.block[b], s, g, 0);
-    for (int64_t r = 0; r < count; ++r) {
-      auto sum = F::sum_of(raw[r][b], x + r * x_stride, s, g);
-      auto factor = V::mul(F::step(x + r * x_stride, s, g), scale);
-      float* y = scaled[r][b];
-      V::store(y, V::fma(sum, factor, g == 0 ? V::set(0) : V::load(y)));
+  typename V::F sums[kTileRows];
+#pragma GCC unroll 16
+  for (int r = 0; r < kTileRows; ++r) sums[r] = begin == 0 ? V::set(0) : V::load(scaled[r]);
+  for (int64_t g = begin; g < end; ++g) {
+    auto scale = F::scale(block, s, g, 0);
+    const AmxTile& of_group = raw[g - begin][tile];
+#pragma GCC unroll 16
+    for (int r = 0; r < kTileRows; ++r) {
+      auto sum = F::sum_of(of_group[r], x + r * x_stride, s, g);
+      sums[r] = V::fma(sum, V::mul(F::step(x + r * x_stride, s, g), scale), sums[r]);
     }
   }
+#pragma GCC unroll 16
+  for (int r = 0; r < kTileRows; ++r) V::store(scaled[r], sums[r]);
 }
 
-// Adds the products of a chunk with the rows from `row` on to their sums.
+// Adds the products of a chunk with the rows at x to their sums, raw and scaled.
 template <class T, class F, int RowTiles, int64_t Depth>
 void multiply_chunk(const GemmShape& s, const AmxRows& rows, int64_t row, const AmxBlocks& blocks,
                     const AmxChunk& chunk, AmxSums& sums) {
   constexpr int kBlockTiles = 4 / RowTiles;
-  constexpr int64_t kStride = sizeof(AmxRowSums);
-  int64_t left = rows.count - row, lines = s.groups * chunk.group_lines;
-  int64_t count = left < RowTiles * kTileRows ? left : RowTiles * kTileRows;
   const std::byte* x = rows.x + row * rows.stride;
-  AmxRowSums* scaled = sums.scaled + (chunk.count == lines ? 0 : row);
-  // A group is scaled after the next one was summed: what a tile has just put down cannot be read
-  // for a while.
-  int64_t last = -1;
-  const AmxRowSums* last_raw = nullptr;
-  auto scale_last = [&] {
-    if constexpr (F::kScaled) {
-      if (last >= 0) scale_sums<F>(s, x, rows.stride, count, blocks, last, last_raw, scaled);
+  int64_t first = chunk.begin / chunk.group_lines;
+  auto multiply_groups = [&](int64_t begin, int64_t end) {
+    for (int64_t g = begin; g < end; ++g) {
+      int64_t line = (g - first) * chunk.group_lines;
+      multiply_lines<T, F, RowTiles, Depth>(x + g * chunk.group_lines * 4, rows.stride, blocks,
+                                            line, chunk.group_lines, row == 0, true,
+                                            sums.raw[g - begin]);
     }
   };
-  for (int64_t l = 0; l < chunk.count;) {
-    int64_t g = (chunk.begin + l) / chunk.group_lines;
-    int64_t in_group = chunk.begin + l - g * chunk.group_lines;
-    int64_t group_left = chunk.group_lines - in_group;
-    int64_t take = group_left < chunk.count - l ? group_left : chunk.count - l;
-    bool whole = take == chunk.group_lines;
-    // Whole groups take turns between two places.
-    AmxRowSums* raw = sums.raw + (whole ? g % 2 * kPairRows : row);
-    float* tile[4];
-    for (int i = 0; i < 4; ++i) tile[i] = raw[i / kBlockTiles * kTileRows][i % kBlockTiles];
-    if (in_group == 0) {
-      T::template zero<0>(), T::template zero<1>();
-      T::template zero<2>(), T::template zero<3>();
-    } else {
-      T::template load<0>(tile[0], kStride), T::template load<1>(tile[1], kStride);
-      T::template load<2>(tile[2], kStride), T::template load<3>(tile[3], kStride);
+  auto scale_groups = [&](int64_t begin, int64_t end, const AmxTile(*raw)[4]) {
+    if constexpr (F::kScaled) {
+      for (int i = 0; i < 4; ++i) {
+        if (i % kBlockTiles >= blocks.count || row + i / kBlockTiles * kTileRows >= rows.count) {
+          continue;
+        }
+        scale_tile<F>(s, x + i / kBlockTiles * kTileRows * rows.stride, rows.stride,
+                      blocks.block[i % kBlockTiles], begin, end, raw, i,
+                      sums.scaled[row / kPairRows][i]);
+      }
     }
-    multiply_lines<T, F, RowTiles, Depth>(x + (chunk.begin + l) * 4, rows.stride, blocks, l, take,
-                                          row == 0);
-    T::template store<0>(tile[0], kStride), T::template store<1>(tile[1], kStride);
-    T::template store<2>(tile[2], kStride), T::template store<3>(tile[3], kStride);
-    scale_last();
-    last = take == group_left ? g : -1;
-    last_raw = raw;
-    l += take;
+  };
+  if (chunk.count < chunk.group_lines) {
+    int64_t in_group = chunk.begin - first * chunk.group_lines;
+    AmxTile(*raw)[4] = sums.raw + row / kPairRows;
+    multiply_lines<T, F, RowTiles, Depth>(x + chunk.begin * 4, rows.stride, blocks, 0, chunk.count,
+                                          row == 0, in_group == 0, *raw);
+    if (in_group + chunk.count == chunk.group_lines) scale_groups(first, first + 1, raw);
+    return;
   }
-  scale_last();
+  int64_t last = first + chunk.count / chunk.group_lines;
+  for (int64_t g = first; g < last; g += kAmxGroups) {
+    int64_t end = g + kAmxGroups < last ? g + kAmxGroups : last;
+    multiply_groups(g, end);
+    scale_groups(g, end, sums.raw);
+  }
 }
 
 // Points blocks.lines at a chunk's operand lines, unpacking them if need be.
@@ -264,10 +279,11 @@ struct AmxOutputs {
   int64_t first_block, stride;  // block b of those at hand is first_block + b * stride
 };
 
-// Writes `count` rows' sums, with the bias, from row `row` on.
-template <class V>
-void write_outputs(const AmxOutputs& out, const AmxBlocks& blocks, const AmxRowSums* sums,
-                   int64_t row, int64_t count) {
+// Writes the sums of up to 32 rows, with the bias, from row `row` on.
+template <class V, int RowTiles>
+void write_outputs(const AmxOutputs& out, const AmxBlocks& blocks, const AmxTile* sums, int64_t row,
+                   int64_t count) {
+  constexpr int kBlockTiles = 4 / RowTiles;
   const GemmArgs& a = out.a;
   for (int64_t b = 0; b < blocks.count; ++b) {
     int64_t j = (out.first_block + b * out.stride) * kBlockOutputs;
@@ -275,7 +291,8 @@ void write_outputs(const AmxOutputs& out, const AmxBlocks& blocks, const AmxRowS
     auto bias = a.bias ? load_up_to<V>(a.bias + j, lanes) : V::set(-0.0f);
     float* y = a.y + (out.y_row + row) * a.y_stride + out.part.y_column + j;
     for (int64_t r = 0; r < count; ++r) {
-      store_up_to<V>(y + r * a.y_stride, lanes, V::add(V::load(sums[r][b]), bias));
+      const float* sum = sums[r / kTileRows * kBlockTiles + b][r % kTileRows];
+      store_up_to<V>(y + r * a.y_stride, lanes, V::add(V::load(sum), bias));
     }
   }
 }
@@ -299,9 +316,9 @@ void multiply_rows_with_blocks(const GemmShape& s, const AmxRows& rows, AmxBlock
       multiply_chunk<T, F, RowTiles, Depth>(s, rows, row, blocks, chunk, sums);
       if (begin < lines) continue;
       int64_t count = rows.count - row < kRows ? rows.count - row : kRows;
-      bool kept = chunk.count < (F::kScaled ? lines : group_lines);
-      const AmxRowSums* from = F::kScaled ? sums.scaled : sums.raw;
-      write_outputs<typename F::V>(out, blocks, from + (kept ? row : 0), row, count);
+      int64_t pair = F::kScaled || chunk.count < lines ? row / kPairRows : 0;
+      const AmxTile* from = F::kScaled ? sums.scaled[pair] : sums.raw[pair];
+      write_outputs<typename F::V, RowTiles>(out, blocks, from, row, count);
     }
   }
 }
