@@ -10,9 +10,10 @@
 namespace banyan::test {
 
 struct EmulatedTiles {
-  static void begin(int operand_depth = 16) {
+  static void begin(int operand_depth = 16, int tile_rows = 16) {
     std::memset(tiles, 0x7f, sizeof(tiles));
     depth = operand_depth;
+    rows = tile_rows;
   }
   static void end() { std::memset(tiles, 0x7f, sizeof(tiles)); }
 
@@ -23,14 +24,14 @@ struct EmulatedTiles {
   template <int Tile>
   static void load(const void* from, int64_t stride) {
     constexpr bool kIsA = Tile == 4 || Tile == 5, kIsB = Tile > 5;
-    for (int row = 0; row < (kIsB ? depth : 16); ++row) {
+    for (int row = 0; row < (kIsB ? depth : rows); ++row) {
       std::memcpy(tiles[Tile][row], static_cast<const char*>(from) + row * stride,
                   kIsA ? 4 * depth : 64);
     }
   }
   template <int Tile>
   static void store(void* to, int64_t stride) {
-    for (int row = 0; row < 16; ++row) {
+    for (int row = 0; row < rows; ++row) {
       std::memcpy(static_cast<char*>(to) + row * stride, tiles[Tile][row], 64);
     }
   }
@@ -38,8 +39,8 @@ struct EmulatedTiles {
   template <class Sum, class Element, class Factor, class Add>
   static void multiply(int c, int a, int b, const Add& add) {
     constexpr int kElements = 4 / sizeof(Element);
-    products += 16 * 16 * depth * kElements;
-    for (int m = 0; m < 16; ++m) {
+    products += rows * 16 * depth * kElements;
+    for (int m = 0; m < rows; ++m) {
       for (int n = 0; n < 16; ++n) {
         Sum sum;
         std::memcpy(&sum, tiles[c][m] + n * 4, 4);
@@ -75,6 +76,7 @@ struct EmulatedTiles {
   }
 
   static inline thread_local char tiles[8][16][64];
+  static inline thread_local int rows = 16;         // of A operands and sums
   static inline thread_local int depth = 16;        // of A and B operands, in dwords
   static inline thread_local int64_t products = 0;  // so far
 };

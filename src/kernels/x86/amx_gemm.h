@@ -15,8 +15,9 @@ namespace banyan::x86 {
 constexpr int64_t kTileLines = 16;  // of a B operand
 constexpr int64_t kTileRows = 16;   // of an A operand
 constexpr int64_t kPairRows = 2 * kTileRows;
-// Rows that pass while a few blocks stay in the caches.
-constexpr int64_t kAmxRowsMax = 256;
+// Rows that pass by while a few blocks stay in the caches, and bytes of them.
+constexpr int64_t kAmxRowsMax = 512;
+constexpr int64_t kAmxRowBytes = 1 << 20;
 // Operand lines of a block that are multiplied before the next rows are: those of two blocks stay
 // in the level-2 cache, and few sums are put down in between.
 constexpr int64_t kAmxChunkLines = 1024;
@@ -72,7 +73,7 @@ struct AmxFp8Weights : Fp8PairWeights<V> {
 template <class Nibbles>
 struct AmxNibbles : Nibbles {
   using V = typename Nibbles::V;
-  static constexpr int64_t kLineMultiple = kTileLines / Nibbles::kParts, kVectorRowsMax = 4;
+  static constexpr int64_t kLineMultiple = kTileLines / Nibbles::kParts, kVectorRowsMax = 16;
   static constexpr bool kUnpacked = true;
   template <class T, int C, int A, int B>
   static void dot() {
@@ -131,6 +132,14 @@ struct AmxSums {
 constexpr int64_t kAmxGroups = 4;
 static_assert(kAmxGroups <= kAmxRowsMax / kPairRows);
 
+// Where the outputs of rows go: row `row` of the rows at hand is row y_row + row of y.
+struct AmxOutputs {
+  const GemmArgs& a;
+  const GemmPart& part;
+  int64_t y_row;
+  int64_t first_block, stride;  // block b of those at hand is first_block + b * stride
+};
+
 // Fetches the lines of a tile product that comes later.
 static inline void prefetch_tile(const std::byte* line) {
   for (int64_t ahead = 0; ahead < kTileLines * kLineBytes; ahead += kLineBytes) {
@@ -138,12 +147,42 @@ static inline void prefetch_tile(const std::byte* line) {
   }
 }
 
+// Where four tiles of sums belong in y, whose rows are `stride` bytes apart.
+struct AmxPlace {
+  float* tile[4];
+  int64_t stride;
+};
+
+// What is asked of memory while tiles multiply, a little with every step: this pair of tiles' share
+// of the blocks that come next, and the lines that outputs will be written to. Written unasked,
+// they would be waited for one by one.
+struct AmxFetch {
+  const std::byte* weights = nullptr;
+  int64_t weight_lines = 0;  // of a step
+  float* y[4] = {};          // of each block
+  int64_t blocks = 0, y_stride = 0;
+  int64_t rows = 0, step_rows = 0;  // left, and of a step
+
+  [[gnu::always_inline]] void step() {
+    for (int64_t i = 0; i < weight_lines; ++i, weights += kLineBytes) {
+      __builtin_prefetch(weights, 0, kPrefetchLevel);
+    }
+    for (int64_t i = 0; i < step_rows && rows > 0; ++i, --rows) {
+      for (int64_t b = 0; b < blocks; ++b) {
+        __builtin_prefetch(y[b], 1);
+        y[b] += y_stride;
+      }
+    }
+  }
+};
+
 // Sums the products of `count` operand lines, `begin` lines into what blocks.lines points at, with
 // x, whose operands are at x: 2 x 2 tiles, or 1 x 4 for up to 16 rows. They start from zero or from
-// what `sums` holds and end there.
+// what `sums` holds and end there, or in y if there is one.
 template <class T, class F, int RowTiles, int64_t Depth>
 void multiply_lines(const std::byte* x, int64_t x_stride, const AmxBlocks& blocks, int64_t begin,
-                    int64_t count, bool fetches, bool from_zero, AmxTile* sums) {
+                    int64_t count, bool from_zero, AmxFetch& fetch, AmxTile* sums,
+                    const AmxPlace* y = nullptr) {
   constexpr int kBlockTiles = 4 / RowTiles;
   if (from_zero) {
     T::template zero<0>(), T::template zero<1>();
@@ -154,9 +193,10 @@ void multiply_lines(const std::byte* x, int64_t x_stride, const AmxBlocks& block
   }
   for (int64_t l = begin; l < begin + count; l += Depth, x += Depth * 4) {
     int64_t offset = l * kLineBytes;
-    if (!F::kUnpacked && fetches) {
+    if constexpr (RowTiles == 1 && !F::kUnpacked) {
       for (int b = 0; b < kBlockTiles; ++b) prefetch_tile(blocks.lines[b] + offset);
     }
+    fetch.step();
     T::template load<4>(x, x_stride);
     T::template load<6>(blocks.lines[0] + offset, kLineBytes);
     T::template load<7>(blocks.lines[1] + offset, kLineBytes);
@@ -173,36 +213,51 @@ void multiply_lines(const std::byte* x, int64_t x_stride, const AmxBlocks& block
       F::template dot<T, 3, 4, 7>();
     }
   }
-  T::template store<0>(sums[0], kLineBytes), T::template store<1>(sums[1], kLineBytes);
-  T::template store<2>(sums[2], kLineBytes), T::template store<3>(sums[3], kLineBytes);
+  if (y != nullptr) {
+    T::template store<0>(y->tile[0], y->stride), T::template store<1>(y->tile[1], y->stride);
+    T::template store<2>(y->tile[2], y->stride), T::template store<3>(y->tile[3], y->stride);
+  } else {
+    T::template store<0>(sums[0], kLineBytes), T::template store<1>(sums[1], kLineBytes);
+    T::template store<2>(sums[2], kLineBytes), T::template store<3>(sums[3], kLineBytes);
+  }
 }
 
 // Adds the sums that tile `tile` put down for the groups [begin, end), from raw[0] on, times what
-// they are multiples of, to `scaled`; those of group 0 begin it.
-template <class F>
-void scale_tile(const GemmShape& s, const std::byte* x, int64_t x_stride, const std::byte* block,
+// they are multiples of, to `scaled`; those of group 0 begin it. Of the first R rows.
+template <class F, int R>
+void scale_rows(const GemmShape& s, const std::byte* x, int64_t x_stride, const std::byte* block,
                 int64_t begin, int64_t end, const AmxTile (*raw)[4], int tile, AmxTile& scaled) {
   using V = typename F::V;
-  typename V::F sums[kTileRows];
+  typename V::F sums[R];
 #pragma GCC unroll 16
-  for (int r = 0; r < kTileRows; ++r) sums[r] = begin == 0 ? V::set(0) : V::load(scaled[r]);
+  for (int r = 0; r < R; ++r) sums[r] = begin == 0 ? V::set(0) : V::load(scaled[r]);
   for (int64_t g = begin; g < end; ++g) {
     auto scale = F::scale(block, s, g, 0);
     const AmxTile& of_group = raw[g - begin][tile];
 #pragma GCC unroll 16
-    for (int r = 0; r < kTileRows; ++r) {
+    for (int r = 0; r < R; ++r) {
       auto sum = F::sum_of(of_group[r], x + r * x_stride, s, g);
       sums[r] = V::fma(sum, V::mul(F::step(x + r * x_stride, s, g), scale), sums[r]);
     }
   }
 #pragma GCC unroll 16
-  for (int r = 0; r < kTileRows; ++r) V::store(scaled[r], sums[r]);
+  for (int r = 0; r < R; ++r) V::store(scaled[r], sums[r]);
+}
+
+// The same of the first `rows` rows or a few more.
+template <class F>
+void scale_tile(const GemmShape& s, int64_t rows, const std::byte* x, int64_t x_stride,
+                const std::byte* block, int64_t begin, int64_t end, const AmxTile (*raw)[4],
+                int tile, AmxTile& scaled) {
+  if (rows <= 1) return scale_rows<F, 1>(s, x, x_stride, block, begin, end, raw, tile, scaled);
+  if (rows <= 4) return scale_rows<F, 4>(s, x, x_stride, block, begin, end, raw, tile, scaled);
+  scale_rows<F, kTileRows>(s, x, x_stride, block, begin, end, raw, tile, scaled);
 }
 
 // Adds the products of a chunk with the rows at x to their sums, raw and scaled.
 template <class T, class F, int RowTiles, int64_t Depth>
 void multiply_chunk(const GemmShape& s, const AmxRows& rows, int64_t row, const AmxBlocks& blocks,
-                    const AmxChunk& chunk, AmxSums& sums) {
+                    const AmxChunk& chunk, const AmxPlace* y, AmxFetch& fetch, AmxSums& sums) {
   constexpr int kBlockTiles = 4 / RowTiles;
   const std::byte* x = rows.x + row * rows.stride;
   int64_t first = chunk.begin / chunk.group_lines;
@@ -210,17 +265,16 @@ void multiply_chunk(const GemmShape& s, const AmxRows& rows, int64_t row, const 
     for (int64_t g = begin; g < end; ++g) {
       int64_t line = (g - first) * chunk.group_lines;
       multiply_lines<T, F, RowTiles, Depth>(x + g * chunk.group_lines * 4, rows.stride, blocks,
-                                            line, chunk.group_lines, row == 0, true,
-                                            sums.raw[g - begin]);
+                                            line, chunk.group_lines, true, fetch,
+                                            sums.raw[g - begin], y);
     }
   };
   auto scale_groups = [&](int64_t begin, int64_t end, const AmxTile(*raw)[4]) {
     if constexpr (F::kScaled) {
       for (int i = 0; i < 4; ++i) {
-        if (i % kBlockTiles >= blocks.count || row + i / kBlockTiles * kTileRows >= rows.count) {
-          continue;
-        }
-        scale_tile<F>(s, x + i / kBlockTiles * kTileRows * rows.stride, rows.stride,
+        int64_t of_tile = i / kBlockTiles * kTileRows, left = rows.count - row - of_tile;
+        if (i % kBlockTiles >= blocks.count || left <= 0) continue;
+        scale_tile<F>(s, left, x + of_tile * rows.stride, rows.stride,
                       blocks.block[i % kBlockTiles], begin, end, raw, i,
                       sums.scaled[row / kPairRows][i]);
       }
@@ -230,7 +284,7 @@ void multiply_chunk(const GemmShape& s, const AmxRows& rows, int64_t row, const 
     int64_t in_group = chunk.begin - first * chunk.group_lines;
     AmxTile(*raw)[4] = sums.raw + row / kPairRows;
     multiply_lines<T, F, RowTiles, Depth>(x + chunk.begin * 4, rows.stride, blocks, 0, chunk.count,
-                                          row == 0, in_group == 0, *raw);
+                                          in_group == 0, fetch, *raw);
     if (in_group + chunk.count == chunk.group_lines) scale_groups(first, first + 1, raw);
     return;
   }
@@ -242,8 +296,9 @@ void multiply_chunk(const GemmShape& s, const AmxRows& rows, int64_t row, const 
   }
 }
 
-// Points blocks.lines at a chunk's operand lines, unpacking them if need be.
-template <class F>
+// Points blocks.lines at a chunk's operand lines, unpacking them if need be. Streams fetch what
+// comes later on the way.
+template <class F, bool kStreams>
 void locate_lines(const GemmShape& s, const AmxChunk& chunk,
                   std::byte (*unpacked)[kAmxChunkLines * kLineBytes], AmxBlocks& blocks) {
   using V = typename F::V;
@@ -258,7 +313,7 @@ void locate_lines(const GemmShape& s, const AmxChunk& chunk,
         int64_t end = group_left < chunk.count - l ? l + group_left : chunk.count;
         auto zero = F::zero_of(blocks.block[b], s, g);
         for (; l < end; l += F::kParts, line += kLineBytes) {
-          __builtin_prefetch(line + kPrefetchBytes);
+          if constexpr (kStreams) __builtin_prefetch(line + kPrefetchBytes);
           auto codes = F::load_line(line, 0);
 #pragma GCC unroll 2
           for (int p = 0; p < F::kParts; ++p) {
@@ -271,13 +326,24 @@ void locate_lines(const GemmShape& s, const AmxChunk& chunk,
   for (int64_t b = blocks.count; b < 4; ++b) blocks.lines[b] = blocks.lines[0];
 }
 
-// Where the outputs of rows go: row `row` of the rows at hand is row y_row + row of y.
-struct AmxOutputs {
-  const GemmArgs& a;
-  const GemmPart& part;
-  int64_t y_row;
-  int64_t first_block, stride;  // block b of those at hand is first_block + b * stride
-};
+// Whether tiles can be put down in y as they are: whole ones, without a bias.
+template <int RowTiles>
+bool place_tiles(const AmxBlocks& blocks, const AmxRows& rows, int64_t row, const AmxOutputs& out,
+                 AmxPlace& place) {
+  constexpr int kBlockTiles = 4 / RowTiles;
+  const GemmArgs& a = out.a;
+  int64_t last_block = out.first_block + (kBlockTiles - 1) * out.stride;
+  bool whole = blocks.count == kBlockTiles && (last_block + 1) * kBlockOutputs <= a.n &&
+               (RowTiles == 1 || rows.count - row >= kPairRows);
+  if (!whole || a.bias != nullptr) return false;
+  float* y = a.y + (out.y_row + row) * a.y_stride + out.part.y_column;
+  for (int64_t i = 0; i < 4; ++i) {
+    place.tile[i] = y + i / kBlockTiles * kTileRows * a.y_stride +
+                    (out.first_block + i % kBlockTiles * out.stride) * kBlockOutputs;
+  }
+  place.stride = a.y_stride * static_cast<int64_t>(sizeof(float));
+  return true;
+}
 
 // Writes the sums of up to 32 rows, with the bias, from row `row` on.
 template <class V, int RowTiles>
@@ -297,6 +363,33 @@ void write_outputs(const AmxOutputs& out, const AmxBlocks& blocks, const AmxTile
   }
 }
 
+// The share of the pair of tiles that starts at row `row`, over a chunk of `lines` operand lines.
+template <int RowTiles, int64_t Depth>
+AmxFetch fetch_of(const GemmShape& s, const AmxRows& rows, int64_t row, const AmxBlocks& blocks,
+                  const AmxChunk& chunk, int64_t lines, const AmxOutputs& out) {
+  constexpr int64_t kRows = RowTiles * kTileRows, kBlockTiles = 4 / RowTiles;
+  AmxFetch fetch;
+  int64_t steps = (chunk.count + Depth - 1) / Depth;
+  if constexpr (RowTiles == 2) {
+    int64_t pairs = (rows.count + kRows - 1) / kRows;
+    int64_t of_pair = kBlockTiles * s.block_bytes * chunk.count / lines / pairs;
+    fetch.weights = blocks.block[0] + kBlockTiles * s.block_bytes * (lines + chunk.begin) / lines +
+                    of_pair * (row / kRows);
+    fetch.weight_lines = (of_pair / kLineBytes + steps - 1) / steps;
+  }
+  if (chunk.begin + chunk.count < lines) return fetch;
+  const GemmArgs& a = out.a;
+  fetch.blocks = blocks.count;
+  fetch.y_stride = a.y_stride;
+  for (int64_t b = 0; b < blocks.count; ++b) {
+    fetch.y[b] = a.y + (out.y_row + row) * a.y_stride + out.part.y_column +
+                 (out.first_block + b * out.stride) * kBlockOutputs;
+  }
+  fetch.rows = rows.count - row < kRows ? rows.count - row : kRows;
+  fetch.step_rows = (kRows + steps - 1) / steps;
+  return fetch;
+}
+
 // All products of the rows with the blocks.
 template <class T, class F, int RowTiles, int64_t Depth>
 void multiply_rows_with_blocks(const GemmShape& s, const AmxRows& rows, AmxBlocks& blocks,
@@ -310,10 +403,16 @@ void multiply_rows_with_blocks(const GemmShape& s, const AmxRows& rows, AmxBlock
     int64_t most = whole_groups > 0 ? whole_groups : kAmxChunkLines;
     if (whole_groups == 0 && group_lines - in_group < most) most = group_lines - in_group;
     AmxChunk chunk = {begin, left < most ? left : most, group_lines};
-    locate_lines<F>(s, chunk, unpacked, blocks);
+    locate_lines<F, RowTiles == 1>(s, chunk, unpacked, blocks);
     begin += chunk.count;
     for (int64_t row = 0; row < rows.count; row += kRows) {
-      multiply_chunk<T, F, RowTiles, Depth>(s, rows, row, blocks, chunk, sums);
+      AmxFetch fetch = fetch_of<RowTiles, Depth>(s, rows, row, blocks, chunk, lines, out);
+      AmxPlace y;
+      bool direct =
+          !F::kScaled && chunk.count == lines && place_tiles<RowTiles>(blocks, rows, row, out, y);
+      multiply_chunk<T, F, RowTiles, Depth>(s, rows, row, blocks, chunk, direct ? &y : nullptr,
+                                            fetch, sums);
+      if (direct) continue;
       if (begin < lines) continue;
       int64_t count = rows.count - row < kRows ? rows.count - row : kRows;
       int64_t pair = F::kScaled || chunk.count < lines ? row / kPairRows : 0;
@@ -368,6 +467,11 @@ static inline AmxRows place_rows(const GemmArgs& a, const GemmShape& s, const Ge
   return {.x = scratch, .stride = s.prepared_bytes, .count = count};
 }
 
+static inline int64_t rows_that_pass(const GemmShape& s) {
+  int64_t rows = kAmxRowBytes / s.prepared_bytes / kPairRows * kPairRows;
+  return rows < kPairRows ? kPairRows : (rows < kAmxRowsMax ? rows : kAmxRowsMax);
+}
+
 template <class T, class F>
 struct AmxMultiply {
   static void blocks(const GemmArgs& a, const GemmShape& s, const GemmPart& part, int64_t begin,
@@ -386,11 +490,12 @@ struct AmxMultiply {
   template <int64_t Depth>
   static void of_depth(const GemmArgs& a, const GemmShape& s, const GemmPart& part, int64_t begin,
                        int64_t end) {
-    T::begin(Depth);
-    int64_t rows_max = a.x_index ? kPairRows : kAmxRowsMax;
+    int64_t rows_max = a.x_index ? kPairRows : rows_that_pass(s);
     for (int64_t first = 0; first < part.row_count; first += rows_max) {
       int64_t left = part.row_count - first;
       AmxRows rows = place_rows(a, s, part, first, left < rows_max ? left : rows_max);
+      // A product of tiles takes as long as it has rows.
+      T::begin(Depth, rows.count < kTileRows ? static_cast<int>(rows.count) : 16);
       if (rows.count <= kTileRows) {
         multiply_amx_rows<T, F, 1, Depth>(a, s, part, rows, first, begin, end);
       } else {

@@ -10,8 +10,9 @@
 namespace banyan::x86 {
 
 struct AmxTiles {
-  // A and B operands (tiles 4 to 7) that are `depth` dwords of a row, or lines, deep.
-  static void begin(int depth = 16) {
+  // A and B operands that are `depth` dwords of a row, or lines, deep; A operands and sums of
+  // `rows` rows.
+  static void begin(int depth = 16, int rows = 16) {
     struct alignas(64) {
       uint8_t palette, start_row, reserved[14];
       uint16_t row_bytes[16];
@@ -20,7 +21,7 @@ struct AmxTiles {
     for (int tile = 0; tile < 8; ++tile) {
       bool a = tile == 4 || tile == 5, b = tile > 5;
       config.row_bytes[tile] = static_cast<uint16_t>(a ? 4 * depth : 64);
-      config.rows[tile] = static_cast<uint8_t>(b ? depth : 16);
+      config.rows[tile] = static_cast<uint8_t>(b ? depth : rows);
     }
     asm volatile("ldtilecfg %0" ::"m"(config));
   }
