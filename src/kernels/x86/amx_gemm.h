@@ -21,6 +21,8 @@ constexpr int64_t kAmxRowBytes = 1 << 20;
 // Operand lines of a block that are multiplied before the next rows are: those of two blocks stay
 // in the level-2 cache, and few sums are put down in between.
 constexpr int64_t kAmxChunkLines = 1024;
+// The same of four blocks that are unpacked for one tile of rows: they stay in the first cache.
+constexpr int64_t kAmxUnpackedLines = 64;
 
 // ---- Formats ---------------------------------------------------------------------------------
 
@@ -298,9 +300,9 @@ void multiply_chunk(const GemmShape& s, const AmxRows& rows, int64_t row, const 
 
 // Points blocks.lines at a chunk's operand lines, unpacking them if need be. Streams fetch what
 // comes later on the way.
-template <class F, bool kStreams>
-void locate_lines(const GemmShape& s, const AmxChunk& chunk,
-                  std::byte (*unpacked)[kAmxChunkLines * kLineBytes], AmxBlocks& blocks) {
+template <class F, bool kStreams, size_t Bytes>
+void locate_lines(const GemmShape& s, const AmxChunk& chunk, std::byte (*unpacked)[Bytes],
+                  AmxBlocks& blocks) {
   using V = typename F::V;
   for (int64_t b = 0; b < blocks.count; ++b) {
     const std::byte* line = blocks.block[b] + s.header_bytes + chunk.begin / F::kParts * kLineBytes;
@@ -395,12 +397,13 @@ template <class T, class F, int RowTiles, int64_t Depth>
 void multiply_rows_with_blocks(const GemmShape& s, const AmxRows& rows, AmxBlocks& blocks,
                                const AmxOutputs& out, AmxSums& sums) {
   constexpr int64_t kRows = RowTiles * kTileRows;
-  alignas(64) std::byte unpacked[F::kUnpacked ? 4 : 1][kAmxChunkLines * kLineBytes];
+  constexpr int64_t kLines = F::kUnpacked && RowTiles == 1 ? kAmxUnpackedLines : kAmxChunkLines;
+  alignas(64) std::byte unpacked[F::kUnpacked ? 4 / RowTiles : 1][kLines * kLineBytes];
   int64_t group_lines = s.group_lines * F::kParts, lines = s.groups * group_lines;
-  int64_t whole_groups = kAmxChunkLines / group_lines * group_lines;
+  int64_t whole_groups = kLines / group_lines * group_lines;
   for (int64_t begin = 0; begin < lines;) {
     int64_t in_group = begin % group_lines, left = lines - begin;
-    int64_t most = whole_groups > 0 ? whole_groups : kAmxChunkLines;
+    int64_t most = whole_groups > 0 ? whole_groups : kLines;
     if (whole_groups == 0 && group_lines - in_group < most) most = group_lines - in_group;
     AmxChunk chunk = {begin, left < most ? left : most, group_lines};
     locate_lines<F, RowTiles == 1>(s, chunk, unpacked, blocks);
