@@ -470,9 +470,12 @@ static inline AmxRows place_rows(const GemmArgs& a, const GemmShape& s, const Ge
   return {.x = scratch, .stride = s.prepared_bytes, .count = count};
 }
 
-static inline int64_t rows_that_pass(const GemmShape& s) {
-  int64_t rows = kAmxRowBytes / s.prepared_bytes / kPairRows * kPairRows;
-  return rows < kPairRows ? kPairRows : (rows < kAmxRowsMax ? rows : kAmxRowsMax);
+// As many passes as the caches ask for, of about as many rows each.
+static inline int64_t rows_of_pass(const GemmShape& s, int64_t rows) {
+  int64_t most = kAmxRowBytes / s.prepared_bytes;
+  most = most < kPairRows ? kPairRows : (most < kAmxRowsMax ? most : kAmxRowsMax);
+  int64_t passes = (rows + most - 1) / most;
+  return ((rows + passes - 1) / passes + kPairRows - 1) / kPairRows * kPairRows;
 }
 
 template <class T, class F>
@@ -493,7 +496,7 @@ struct AmxMultiply {
   template <int64_t Depth>
   static void of_depth(const GemmArgs& a, const GemmShape& s, const GemmPart& part, int64_t begin,
                        int64_t end) {
-    int64_t rows_max = a.x_index ? kPairRows : rows_that_pass(s);
+    int64_t rows_max = a.x_index ? kPairRows : rows_of_pass(s, part.row_count);
     for (int64_t first = 0; first < part.row_count; first += rows_max) {
       int64_t left = part.row_count - first;
       AmxRows rows = place_rows(a, s, part, first, left < rows_max ? left : rows_max);
