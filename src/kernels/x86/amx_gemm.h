@@ -106,6 +106,11 @@ struct AmxRows {
   int64_t count;
 };
 
+// Rows of one pass are as fast as the blocks are read: in streams that go on, see gemm.h.
+static inline bool in_streams(const AmxRows& rows) {
+  return rows.count <= kPairRows;
+}
+
 // Blocks that are multiplied together, and where their operand lines are.
 struct AmxBlocks {
   const std::byte* block[4];
@@ -159,6 +164,7 @@ struct AmxPlace {
 // of the blocks that come next, and the lines that outputs will be written to. Written unasked,
 // they would be waited for one by one.
 struct AmxFetch {
+  bool streams = false;  // whether the blocks at hand are fetched as they are read
   const std::byte* weights = nullptr;
   int64_t weight_lines = 0;  // of a step
   float* y[4] = {};          // of each block
@@ -195,7 +201,7 @@ void multiply_lines(const std::byte* x, int64_t x_stride, const AmxBlocks& block
   }
   for (int64_t l = begin; l < begin + count; l += Depth, x += Depth * 4) {
     int64_t offset = l * kLineBytes;
-    if constexpr (RowTiles == 1 && !F::kUnpacked) {
+    if (!F::kUnpacked && fetch.streams) {
       for (int b = 0; b < kBlockTiles; ++b) prefetch_tile(blocks.lines[b] + offset);
     }
     fetch.step();
@@ -300,9 +306,9 @@ void multiply_chunk(const GemmShape& s, const AmxRows& rows, int64_t row, const 
 
 // Points blocks.lines at a chunk's operand lines, unpacking them if need be. Streams fetch what
 // comes later on the way.
-template <class F, bool kStreams, size_t Bytes>
-void locate_lines(const GemmShape& s, const AmxChunk& chunk, std::byte (*unpacked)[Bytes],
-                  AmxBlocks& blocks) {
+template <class F, size_t Bytes>
+void locate_lines(const GemmShape& s, const AmxChunk& chunk, bool streams,
+                  std::byte (*unpacked)[Bytes], AmxBlocks& blocks) {
   using V = typename F::V;
   for (int64_t b = 0; b < blocks.count; ++b) {
     const std::byte* line = blocks.block[b] + s.header_bytes + chunk.begin / F::kParts * kLineBytes;
@@ -315,7 +321,7 @@ void locate_lines(const GemmShape& s, const AmxChunk& chunk, std::byte (*unpacke
         int64_t end = group_left < chunk.count - l ? l + group_left : chunk.count;
         auto zero = F::zero_of(blocks.block[b], s, g);
         for (; l < end; l += F::kParts, line += kLineBytes) {
-          if constexpr (kStreams) __builtin_prefetch(line + kPrefetchBytes);
+          if (streams) __builtin_prefetch(line + kPrefetchBytes);
           auto codes = F::load_line(line, 0);
 #pragma GCC unroll 2
           for (int p = 0; p < F::kParts; ++p) {
@@ -372,7 +378,8 @@ AmxFetch fetch_of(const GemmShape& s, const AmxRows& rows, int64_t row, const Am
   constexpr int64_t kRows = RowTiles * kTileRows, kBlockTiles = 4 / RowTiles;
   AmxFetch fetch;
   int64_t steps = (chunk.count + Depth - 1) / Depth;
-  if constexpr (RowTiles == 2) {
+  fetch.streams = in_streams(rows);
+  if (!fetch.streams) {
     int64_t pairs = (rows.count + kRows - 1) / kRows;
     int64_t of_pair = kBlockTiles * s.block_bytes * chunk.count / lines / pairs;
     fetch.weights = blocks.block[0] + kBlockTiles * s.block_bytes * (lines + chunk.begin) / lines +
@@ -406,7 +413,7 @@ void multiply_rows_with_blocks(const GemmShape& s, const AmxRows& rows, AmxBlock
     int64_t most = whole_groups > 0 ? whole_groups : kLines;
     if (whole_groups == 0 && group_lines - in_group < most) most = group_lines - in_group;
     AmxChunk chunk = {begin, left < most ? left : most, group_lines};
-    locate_lines<F, RowTiles == 1>(s, chunk, unpacked, blocks);
+    locate_lines<F>(s, chunk, in_streams(rows), unpacked, blocks);
     begin += chunk.count;
     for (int64_t row = 0; row < rows.count; row += kRows) {
       AmxFetch fetch = fetch_of<RowTiles, Depth>(s, rows, row, blocks, chunk, lines, out);
@@ -431,10 +438,10 @@ void multiply_amx_rows(const GemmArgs& a, const GemmShape& s, const GemmPart& pa
                        const AmxRows& rows, int64_t first, int64_t begin, int64_t end) {
   constexpr int64_t kBlocks = 4 / RowTiles;
   AmxSums sums;
-  // One tile of rows is as fast as the blocks are read: in streams that go on, see gemm.h.
-  int64_t stride = RowTiles == 1 ? (end - begin + kBlocks - 1) / kBlocks : 1;
-  int64_t step = RowTiles == 1 ? 1 : kBlocks;
-  int64_t last = RowTiles == 1 ? begin + stride : end;
+  bool streams = in_streams(rows);
+  int64_t stride = streams ? (end - begin + kBlocks - 1) / kBlocks : 1;
+  int64_t step = streams ? 1 : kBlocks;
+  int64_t last = streams ? begin + stride : end;
   for (int64_t at = begin; at < last; at += step) {
     AmxBlocks blocks = {.count = 0};
     for (int64_t b = 0; b < 4; ++b) {
