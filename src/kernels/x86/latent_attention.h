@@ -162,17 +162,56 @@ inline void add_latents(int64_t rank, const LatentTile<S>& tile, LatentQueries& 
   }
 }
 
-// Heads [head, head + count) of row i of a span.
-struct LatentItem {
-  const SpanArgs* span;
-  int64_t i, head, count;
+// The parts of row i of a span.
+static inline int64_t latent_parts(const SpanArgs& span, int64_t i) {
+  return (span.first_position + i + kLatentPart) / kLatentPart;
+}
 
-  int64_t row() const { return span->row_begin + i; }
-  int64_t end_key() const { return span->first_position + i + 1; }
-  int64_t parts() const { return (end_key() + kLatentPart - 1) / kLatentPart; }
+// How many rows from some row on are taken together, and whether one worker takes them whole.
+struct LatentRows {
+  int64_t count;
+  bool whole;
 };
 
-// What the queries of an item sum up over a part or over several.
+// Heads [head, head + count) of rows [i, i + rows) of a span.
+struct LatentItem {
+  const SpanArgs* span;
+  int64_t i, rows;
+  int64_t head, count;
+  int64_t row_lanes;  // places for the sums of a row's heads, count or more
+  bool whole;
+
+  int64_t row() const { return span->row_begin + i; }
+  int64_t lanes() const { return rows * row_lanes; }
+  int64_t end_key() const { return span->first_position + i + rows; }
+  int64_t parts() const { return latent_parts(*span, i + rows - 1); }
+};
+
+// The work of an item, in parts of one row.
+static inline int64_t latent_cost(const LatentItem& item) {
+  if (!item.whole) return item.rows * item.parts();
+  int64_t sum = 0;
+  for (int64_t r = 0; r < item.rows; ++r) sum += latent_parts(*item.span, item.i + r);
+  return sum;
+}
+
+// How the parts of all items, one after another, are shared out: evenly, in one run for each
+// worker, which at most its first and its last item reach beyond.
+struct LatentShares {
+  int64_t cost, workers, runs;
+
+  // Of what lies at `place` in the sum of all items' costs; the first worker until that is known.
+  int64_t owner(int64_t place) const { return cost > 0 ? place * workers / cost : 0; }
+  // Of a part of an item, the items before which cost `first`.
+  int64_t owner(const LatentItem& item, int64_t first, int64_t part) const {
+    return owner(item.whole ? first : first + part * item.rows);
+  }
+  bool split(const LatentItem& item, int64_t first) const {
+    return owner(item, first, 0) != owner(item, first, item.parts() - 1);
+  }
+};
+
+// What the queries of an item, in its lanes, sum up over a part or over several.
 struct LatentSums {
   static constexpr int64_t kPad = 16;  // floats; vectors of every instruction set divide it
 
@@ -233,10 +272,71 @@ inline void for_latent_tiles(const LatentAttentionArgs& a, const LatentItem& ite
   }
 }
 
+// Adds the sums over a part to those over all parts before it.
+template <class V>
+inline void merge_latents(int64_t count, const LatentSums& from, const LatentSums& to) {
+  for (int64_t n = 0; n < count; ++n) {
+    const float* x = from.sums + n * from.stride;
+    float* y = to.sums + n * to.stride;
+    auto max = V::max(V::set(from.max[n]), V::set(to.max[n]));
+    auto old = exp<V>(V::sub(V::set(to.max[n]), max));
+    auto own = exp<V>(V::sub(V::set(from.max[n]), max));
+    for (int64_t c = 0; c < to.stride; c += V::kLanes) {
+      V::store(y + c, V::fma(V::load(y + c), old, V::mul(V::load(x + c), own)));
+    }
+    to.max[n] = V::lane0(max);
+    to.weight[n] = to.weight[n] * V::lane0(old) + from.weight[n] * V::lane0(own);
+  }
+}
+
+// Writes the results of an item, whose sums are complete.
+template <class Form>
+inline void write_latents(const LatentAttentionArgs& a, const LatentItem& item,
+                          const LatentSums& total) {
+  for (int64_t n = 0; n < item.lanes(); ++n) {
+    int64_t row = item.row() + n / item.row_lanes, lane = n % item.row_lanes;
+    if (lane >= item.count) continue;
+    Form::write(total.sums + n * total.stride, total.weight[n], a.rank,
+                a.out + (row * a.heads + item.head + lane) * a.rank);
+  }
+}
+
+// What the forms in vectors have in common: they take the rows one by one.
+template <class V>
+struct LatentVectors {
+  using Vec = V;
+  static constexpr int64_t kHeadUnit = 1;
+  static constexpr int64_t kHeadsMax = kLatentQueriesMax;
+  float *part_memory, *total_memory;
+
+  static int64_t scratch_floats(const LatentAttentionArgs& a) {
+    return 2 * LatentSums::floats(kLatentQueriesMax, a.rank);
+  }
+  LatentVectors(const LatentAttentionArgs& a, float* memory)
+      : part_memory(memory), total_memory(memory + LatentSums::floats(kLatentQueriesMax, a.rank)) {}
+
+  static LatentRows rows_at(const LatentAttentionArgs&, const LatentShares&, const SpanArgs&,
+                            int64_t, int64_t) {
+    return {.count = 1, .whole = false};
+  }
+  template <class Form>
+  static void attend_whole(Form& form, const LatentAttentionArgs& a, const LatentItem& item) {
+    form.start(a, item);
+    LatentSums total(form.total_memory, item.count, a.rank);
+    form.attend(a, item, 0, total);
+    LatentSums sums(form.part_memory, item.count, a.rank);
+    for (int64_t part = 1; part < item.parts(); ++part) {
+      form.attend(a, item, part, sums);
+      merge_latents<V>(item.count, sums, total);
+    }
+    write_latents<Form>(a, item, total);
+  }
+};
+
 // The arithmetic in f32, over latents of type S.
 template <class V, class S>
-struct LatentFloats {
-  using Vec = V;
+struct LatentFloats : LatentVectors<V> {
+  using LatentVectors<V>::LatentVectors;
   LatentQueries queries;
 
   void start(const LatentAttentionArgs& a, const LatentItem& item) {
@@ -258,66 +358,54 @@ struct LatentFloats {
   }
 };
 
-// Adds the sums over a part to those over all parts before it.
-template <class V>
-inline void merge_latents(int64_t count, const LatentSums& from, const LatentSums& to) {
-  for (int64_t n = 0; n < count; ++n) {
-    const float* x = from.sums + n * from.stride;
-    float* y = to.sums + n * to.stride;
-    auto max = V::max(V::set(from.max[n]), V::set(to.max[n]));
-    auto old = exp<V>(V::sub(V::set(to.max[n]), max));
-    auto own = exp<V>(V::sub(V::set(from.max[n]), max));
-    for (int64_t c = 0; c < to.stride; c += V::kLanes) {
-      V::store(y + c, V::fma(V::load(y + c), old, V::mul(V::load(x + c), own)));
-    }
-    to.max[n] = V::lane0(max);
-    to.weight[n] = to.weight[n] * V::lane0(old) + from.weight[n] * V::lane0(own);
-  }
-}
-
-// How the parts of all items, one after another, are shared out: evenly, in one run for each
-// worker, which at most its first and its last item reach beyond.
-struct LatentShares {
-  int64_t parts, workers, runs;
-
-  int64_t owner(int64_t part) const { return part * workers / parts; }
-};
-
-// Calls body(item, first) for all items, with the number of its first part; how many parts there
-// are.
-template <class Body>
-static inline int64_t for_latent_items(const LatentAttentionArgs& a, int64_t runs,
-                                       const Body& body) {
-  int64_t parts = 0;
-  for (int64_t s = 0; s < a.span_count; ++s) {
-    for (int64_t i = 0; i < a.spans[s].row_count; ++i) {
-      for (int64_t run = 0; run < runs; ++run) {
-        int64_t head = a.heads * run / runs;
-        LatentItem item = {&a.spans[s], i, head, a.heads * (run + 1) / runs - head};
-        body(item, parts);
-        parts += item.parts();
+// Calls body(item, first) for all items, with the cost of those before it; the cost of all.
+template <class Form, class Body>
+inline int64_t for_latent_items(const LatentAttentionArgs& a, const LatentShares& shares,
+                                const Body& body) {
+  constexpr int64_t kUnit = Form::kHeadUnit;
+  int64_t cost = 0, units = (a.heads + kUnit - 1) / kUnit;
+  for (const SpanArgs* span = a.spans; span < a.spans + a.span_count; ++span) {
+    for (int64_t i = 0; i < span->row_count;) {
+      LatentRows rows = Form::rows_at(a, shares, *span, i, cost);
+      for (int64_t run = 0; run < shares.runs; ++run) {
+        int64_t begin = units * run / shares.runs, end = units * (run + 1) / shares.runs;
+        int64_t head = begin * kUnit,
+                count = end * kUnit < a.heads ? (end - begin) * kUnit : a.heads - head;
+        LatentItem item = {.span = span,
+                           .i = i,
+                           .rows = rows.count,
+                           .head = head,
+                           .count = count,
+                           .row_lanes = (end - begin) * kUnit,
+                           .whole = rows.whole};
+        body(item, cost);
+        cost += latent_cost(item);
       }
+      i += rows.count;
     }
   }
-  return parts;
+  return cost;
 }
 
-static inline LatentShares share_latents(const LatentAttentionArgs& a) {
-  auto count_parts = [&](int64_t runs) {
-    return for_latent_items(a, runs, [](const LatentItem&, int64_t) {});
-  };
+template <class Form>
+inline LatentShares share_latents(const LatentAttentionArgs& a) {
+  constexpr int64_t kUnit = Form::kHeadUnit;
   LatentShares shares = {0, a.launch.threads ? a.launch.threads->size() : 1,
-                         (a.heads + kLatentQueriesMax - 1) / kLatentQueriesMax};
-  shares.parts = count_parts(shares.runs);
+                         (a.heads + Form::kHeadsMax - 1) / Form::kHeadsMax};
+  auto cost_of = [&](int64_t runs) {
+    LatentShares unknown = {0, shares.workers, runs};
+    return for_latent_items<Form>(a, unknown, [](const LatentItem&, int64_t) {});
+  };
+  shares.cost = cost_of(shares.runs);
   // Few parts divide badly; then a short context's heads are divided instead.
   constexpr int64_t kPartsMin = 4;  // for each worker
-  int64_t rows = span_rows(a.spans, a.span_count);
-  if (rows * shares.runs >= shares.workers || shares.parts >= kPartsMin * shares.workers) {
+  int64_t rows = span_rows(a.spans, a.span_count), units = (a.heads + kUnit - 1) / kUnit;
+  if (rows * shares.runs >= shares.workers || shares.cost >= kPartsMin * shares.workers) {
     return shares;
   }
   shares.runs = rows > 0 ? (shares.workers + rows - 1) / rows : shares.runs;
-  if (shares.runs > a.heads) shares.runs = a.heads;
-  shares.parts = count_parts(shares.runs);
+  if (shares.runs > units) shares.runs = units;
+  shares.cost = cost_of(shares.runs);
   return shares;
 }
 
@@ -325,37 +413,24 @@ static inline LatentShares share_latents(const LatentAttentionArgs& a) {
 template <class Form>
 class LatentWorker {
  public:
-  LatentWorker(const LatentAttentionArgs& a, const LatentShares& shares) : a_(a), shares_(shares) {
-    int64_t floats = LatentSums::floats(kLatentQueriesMax, a.rank);
-    part_memory_ = worker_scratch(static_cast<size_t>(2 * floats));
-    total_memory_ = part_memory_ + floats;
-  }
+  LatentWorker(const LatentAttentionArgs& a, const LatentShares& shares)
+      : a_(a),
+        shares_(shares),
+        form_(a, worker_scratch(static_cast<size_t>(Form::scratch_floats(a)))) {}
 
-  bool split(const LatentItem& item, int64_t first) const {
-    return shares_.owner(first) != shares_.owner(first + item.parts() - 1);
-  }
-  int64_t owner(int64_t part) const { return shares_.owner(part); }
   int64_t shared_floats(const LatentItem& item) const {
-    return item.parts() * LatentSums::floats(item.count, a_.rank);
+    return item.parts() * LatentSums::floats(item.lanes(), a_.rank);
   }
 
-  void attend_whole(const LatentItem& item) {
-    form_.start(a_, item);
-    LatentSums total(total_memory_, item.count, a_.rank);
-    form_.attend(a_, item, 0, total);
-    LatentSums sums(part_memory_, item.count, a_.rank);
-    for (int64_t part = 1; part < item.parts(); ++part) {
-      form_.attend(a_, item, part, sums);
-      merge_latents<typename Form::Vec>(item.count, sums, total);
-    }
-    write(item, total);
-  }
+  void attend_whole(const LatentItem& item) { Form::attend_whole(form_, a_, item); }
 
   // The worker's parts of an item, into their places at `memory`.
   void attend_some(const LatentItem& item, int64_t first, int64_t worker, float* memory) {
-    form_.start(a_, item);
+    bool started = false;
     for (int64_t part = 0; part < item.parts(); ++part) {
-      if (owner(first + part) != worker) continue;
+      if (shares_.owner(item, first, part) != worker) continue;
+      if (!started) form_.start(a_, item);
+      started = true;
       form_.attend(a_, item, part, sums_at(item, part, memory));
     }
   }
@@ -363,52 +438,45 @@ class LatentWorker {
   void merge_shared(const LatentItem& item, float* memory) {
     LatentSums total = sums_at(item, 0, memory);
     for (int64_t part = 1; part < item.parts(); ++part) {
-      merge_latents<typename Form::Vec>(item.count, sums_at(item, part, memory), total);
+      merge_latents<typename Form::Vec>(item.lanes(), sums_at(item, part, memory), total);
     }
-    write(item, total);
+    write_latents<Form>(a_, item, total);
   }
 
  private:
   LatentSums sums_at(const LatentItem& item, int64_t part, float* memory) const {
-    int64_t floats = LatentSums::floats(item.count, a_.rank);
-    return LatentSums(memory + part * floats, item.count, a_.rank);
-  }
-  void write(const LatentItem& item, const LatentSums& total) const {
-    for (int64_t n = 0; n < item.count; ++n) {
-      Form::write(total.sums + n * total.stride, total.weight[n], a_.rank,
-                  a_.out + (item.row() * a_.heads + item.head + n) * a_.rank);
-    }
+    int64_t floats = LatentSums::floats(item.lanes(), a_.rank);
+    return LatentSums(memory + part * floats, item.lanes(), a_.rank);
   }
 
   const LatentAttentionArgs& a_;
   const LatentShares& shares_;
-  float *part_memory_, *total_memory_;
   Form form_;
 };
 
 template <class Form>
 void attend_all_latents(const LatentAttentionArgs& a) {
-  LatentShares shares = share_latents(a);
+  LatentShares shares = share_latents<Form>(a);
   if (shares.workers == 1) {
     LatentWorker<Form> worker(a, shares);
-    for_latent_items(a, shares.runs,
-                     [&](const LatentItem& item, int64_t) { worker.attend_whole(item); });
+    for_latent_items<Form>(a, shares,
+                           [&](const LatentItem& item, int64_t) { worker.attend_whole(item); });
     return;
   }
   int64_t floats = 0;
-  for_latent_items(a, shares.runs, [&](const LatentItem& item, int64_t first) {
-    if (shares.owner(first) == shares.owner(first + item.parts() - 1)) return;
-    floats += item.parts() * LatentSums::floats(item.count, a.rank);
+  for_latent_items<Form>(a, shares, [&](const LatentItem& item, int64_t first) {
+    if (!shares.split(item, first)) return;
+    floats += item.parts() * LatentSums::floats(item.lanes(), a.rank);
   });
   float* memory = floats > 0 ? shared_scratch(static_cast<size_t>(floats)) : nullptr;
   a.launch.threads->run([&](int worker) {
     LatentWorker<Form> w(a, shares);
     float* place = memory;
-    for_latent_items(a, shares.runs, [&](const LatentItem& item, int64_t first) {
-      if (w.split(item, first)) {
+    for_latent_items<Form>(a, shares, [&](const LatentItem& item, int64_t first) {
+      if (shares.split(item, first)) {
         w.attend_some(item, first, worker, place);
         place += w.shared_floats(item);
-      } else if (w.owner(first) == worker) {
+      } else if (shares.owner(first) == worker) {
         w.attend_whole(item);
       }
     });
@@ -416,8 +484,8 @@ void attend_all_latents(const LatentAttentionArgs& a) {
     a.launch.threads->barrier();
     int64_t next = 0;
     place = memory;
-    for_latent_items(a, shares.runs, [&](const LatentItem& item, int64_t first) {
-      if (!w.split(item, first)) return;
+    for_latent_items<Form>(a, shares, [&](const LatentItem& item, int64_t first) {
+      if (!shares.split(item, first)) return;
       if (next++ % shares.workers == worker) w.merge_shared(item, place);
       place += w.shared_floats(item);
     });

@@ -171,8 +171,8 @@ inline void add_tile_pairs(int64_t rank, const LatentTile<BFloat16>& tile, PairQ
 
 // The arithmetic in pairs.
 template <class V>
-struct LatentPairs {
-  using Vec = V;
+struct LatentPairs : LatentVectors<V> {
+  using LatentVectors<V>::LatentVectors;
   PairQueries queries;
 
   void start(const LatentAttentionArgs& a, const LatentItem& item) {
