@@ -2,18 +2,20 @@
 
 #include <algorithm>
 
-#include "kernels/select.h"
+#include "differential/kernels.h"
 
 namespace banyan::test {
 
 #ifdef BANYAN_X86
-const KernelTable* emulated_amx() {
+std::vector<const KernelTable*> tables_and_emulated() {
   static const KernelTable table = x86::with_tiles("emulated amx", kEmulatedProducts);
-  return std::ranges::count(available_kernels(), "avx512_bf16") > 0 ? &table : nullptr;
+  std::vector<const KernelTable*> all = tables();
+  if (std::ranges::count(available_kernels(), "avx512_bf16") > 0) all.push_back(&table);
+  return all;
 }
 #else
-const KernelTable* emulated_amx() {
-  return nullptr;
+std::vector<const KernelTable*> tables_and_emulated() {
+  return tables();
 }
 #endif
 

@@ -1,6 +1,8 @@
 // The AMX table over emulated tile registers, for processors without them.
 #pragma once
 
+#include <vector>
+
 #include "kernels/kernel_table.h"
 #include "kernels/x86/x86.h"
 
@@ -8,7 +10,7 @@ namespace banyan::test {
 
 extern const x86::TileProducts kEmulatedProducts;  // not defined on other processors than x86-64
 
-// Null where the vector code of the table does not run either.
-const KernelTable* emulated_amx();
+// Every table that runs here, and AMX over emulated tiles where the rest of its table does.
+std::vector<const KernelTable*> tables_and_emulated();
 
 }  // namespace banyan::test

@@ -12,13 +12,6 @@
 
 namespace banyan::test {
 
-// Every table that runs here, and AMX over emulated tiles where the rest of its table does.
-inline std::vector<const KernelTable*> gemm_tables() {
-  std::vector<const KernelTable*> all = tables();
-  if (const KernelTable* amx = emulated_amx()) all.push_back(amx);
-  return all;
-}
-
 // Whether all tables compute the same bits.
 inline bool multiplies_integers(const WeightFormat& format) {
   return format.quantised && format.name != "fp8";

@@ -14,7 +14,7 @@ using namespace test;  // NOLINT
 
 // Calls body for every table and format.
 void for_each_kernel(const auto& body) {
-  for (const KernelTable* table : gemm_tables()) {
+  for (const KernelTable* table : tables_and_emulated()) {
     for (const WeightFormat& format : weight_formats()) {
       SCOPED_TRACE(fmt::format("{} {}", table->name, format.name));
       body(*table, format);

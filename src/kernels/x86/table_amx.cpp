@@ -1,10 +1,12 @@
 #include "kernels/x86/amx_gemm.h"
+#include "kernels/x86/amx_latent_attention.h"
 #include "kernels/x86/tiles_amx.h"
 #include "kernels/x86/vec_avx512_bf16.h"
 #include "kernels/x86/x86.h"
 
 namespace banyan::x86 {
 
-constinit const TileProducts kAmxProducts = tile_products<AmxTiles, Avx512Bf16>();
+constinit const TileProducts kAmxProducts =
+    with_latent_tiles<AmxTiles, Avx512Bf16>(tile_products<AmxTiles, Avx512Bf16>());
 
 }  // namespace banyan::x86

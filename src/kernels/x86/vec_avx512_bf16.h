@@ -33,6 +33,21 @@ struct Avx512Bf16 : Avx512 {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
                         reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x)));
   }
+  // Both rounded so, one behind the other.
+  static I round_columns(F first, F second) {
+    return reinterpret_cast<I>(_mm512_cvtne2ps_pbh(second, first));
+  }
+  // Each dword a lane of both, rounded so: low's below high's.
+  static I round_pairs(F low, F high) {
+    const I order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8,
+                                     23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    return _mm512_permutexvar_epi16(order, round_columns(low, high));
+  }
+  // Whether none of the bf16 is an infinity or NaN.
+  static bool finite(I pairs) {
+    const I exponent = _mm512_set1_epi16(0x7f80);
+    return _mm512_cmpeq_epi16_mask(_mm512_and_si512(pairs, exponent), exponent) == 0;
+  }
   // x 2^n for integral n.
   static F scale_by_power(F x, F n) { return _mm512_scalef_ps(x, n); }
 

@@ -12,9 +12,10 @@ namespace banyan::x86 {
 extern const KernelTable kAvx2, kAvx512, kAvx512Bf16;
 extern const LimitProbes kAvx2Limits, kAvx512Limits, kAvx512Bf16Limits, kAmxLimits;
 
-// The products of a processor with tiles. Everything else is kAvx512Bf16's, compiled once.
+// What a processor with tiles computes with them. Everything else is kAvx512Bf16's, compiled once.
 struct TileProducts {
   GemmKernel bf16, int8, int4, uint4, mxfp4, fp8;
+  void (*latent_attention)(const LatentAttentionArgs&) = nullptr;
 };
 extern const TileProducts kAmxProducts;
 KernelTable with_tiles(const char* name, const TileProducts& products);
