@@ -225,8 +225,9 @@ inline void finish(const AttentionArgs& a, const AttentionItem& item, const Part
         V::store(sums + c, V::mul(V::load(sums + c), correction));
       }
     }
+    auto inverse = V::div(V::set(1.0f), weight);
     for (int64_t c = 0; c < width; c += V::kLanes) {
-      V::store(sums + c, V::div(V::load(sums + c), weight));
+      V::store(sums + c, V::mul(V::load(sums + c), inverse));
     }
     for (int64_t c = 0; c < a.value_dim; ++c) out[c] = sums[Form::place(c)];
   }

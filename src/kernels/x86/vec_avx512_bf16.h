@@ -48,8 +48,12 @@ struct Avx512Bf16 : Avx512 {
     const I exponent = _mm512_set1_epi16(0x7f80);
     return _mm512_cmpeq_epi16_mask(_mm512_and_si512(pairs, exponent), exponent) == 0;
   }
-  // x 2^n for integral n.
-  static F scale_by_power(F x, F n) { return _mm512_scalef_ps(x, n); }
+  // y 2^n, where the last bits of `biased` are n + 127 with n in [-126, 127], and 0 where x <
+  // least. Not by scalef, for which a result that is not a normal number costs hundreds of cycles.
+  static F times_power_unless_below(F x, F least, F y, F biased) {
+    F power = _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(biased), 23));
+    return _mm512_maskz_mul_ps(_mm512_cmp_ps_mask(x, least, _CMP_NLT_UQ), y, power);
+  }
 
   // Dword j of rows[i] becomes dword i of rows[j].
   static void transpose(I (&rows)[16]) {
