@@ -8,6 +8,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "differential/emulated_table.h"
 #include "differential/kernels.h"
 
 namespace banyan {
@@ -22,6 +23,7 @@ struct Shape {
   float soft_cap = 0;
   std::vector<float> sinks = {};
   int64_t value_dim = head_dim;
+  float scale_sign = 1;
   int64_t q_width() const { return kv_heads * group * head_dim; }
   int64_t k_width() const { return kv_heads * head_dim; }
   int64_t v_width() const { return kv_heads * value_dim; }
@@ -133,7 +135,7 @@ class Cache {
     return x;
   }
 
-  float scale() const { return 1 / std::sqrt(static_cast<float>(shape_.head_dim)); }
+  float scale() const { return shape_.scale_sign / std::sqrt(static_cast<float>(shape_.head_dim)); }
   const std::vector<char>& key_bytes() const { return k_; }
 
  private:
@@ -192,7 +194,7 @@ class Cache {
 // Whether a table multiplies pairs of bf16 over such a pool, with q and weights rounded to them.
 bool rounds(const KernelTable& table, const Shape& shape) {
   std::string_view name = table.name;
-  return (name == "avx512_bf16" || name == "amx") && shape.dtype == DType::kBF16 &&
+  return (name == "avx512_bf16" || name.ends_with("amx")) && shape.dtype == DType::kBF16 &&
          shape.head_dim % 32 == 0 && shape.value_dim % 32 == 0;
 }
 
@@ -200,6 +202,17 @@ std::vector<float> attend_whole(const KernelTable& table, const Shape& shape, co
                                 int64_t page_size = 16, ThreadPool* threads = nullptr) {
   Cache cache(shape, page_size, {inputs.length});
   return cache.step(table, {&inputs}, {{0, 0, inputs.length}}, threads);
+}
+
+std::vector<float> attend_in_chunks(const KernelTable& table, const Shape& shape,
+                                    const Inputs& inputs, int64_t rows) {
+  Cache cache(shape, 16, {inputs.length});
+  std::vector<float> all;
+  for (int64_t first = 0; first < inputs.length; first += rows) {
+    auto out = cache.step(table, {&inputs}, {{0, first, std::min(rows, inputs.length - first)}});
+    all.insert(all.end(), out.begin(), out.end());
+  }
+  return all;
 }
 
 // Attention in f64 with the keys and values as the pool stores them, and the error bound of f32.
@@ -270,7 +283,7 @@ void expect_near_exact(const KernelTable& table, const Shape& shape, Inputs inpu
 
 TEST(Attention, EveryTableIsWithinItsErrorBoundForEveryHeadDim) {
   Random random(1);
-  for (const KernelTable* table : tables()) {
+  for (const KernelTable* table : tables_and_emulated()) {
     for (int64_t head_dim : {8, 13, 16, 24, 32, 40, 48, 64, 80, 96, 128, 256}) {
       for (DType dtype : kWeightTypes) {
         Shape shape = {.kv_heads = 2, .group = 3, .head_dim = head_dim, .dtype = dtype};
@@ -284,7 +297,7 @@ TEST(Attention, EveryTableIsWithinItsErrorBoundForEveryHeadDim) {
 
 TEST(Attention, EveryTableIsWithinItsErrorBoundForEveryGroupAndWindow) {
   Random random(2);
-  for (const KernelTable* table : tables()) {
+  for (const KernelTable* table : tables_and_emulated()) {
     for (int64_t group : {1, 2, 3, 4, 5, 6, 7, 8, 40}) {
       for (int64_t window : {0, 1, 7, 64, 65, 100}) {
         for (DType dtype : {DType::kF32, DType::kBF16}) {
@@ -306,7 +319,7 @@ TEST(Attention, EveryTableIsWithinItsErrorBoundForEveryGroupAndWindow) {
 
 TEST(Attention, SinksAndSoftCapsStayWithinTheBound) {
   Random random(20);
-  for (const KernelTable* table : tables()) {
+  for (const KernelTable* table : tables_and_emulated()) {
     for (float soft_cap : {0.0f, 2.0f, 50.0f}) {
       for (float sink_scale : {0.0f, 1.0f, 100.0f}) {
         for (int64_t head_dim : {32, 48}) {
@@ -327,7 +340,7 @@ TEST(Attention, SinksAndSoftCapsStayWithinTheBound) {
 // compute one row together.
 TEST(Attention, ALongContextIsSharedWithoutChangingABit) {
   Random random(21);
-  for (const KernelTable* table : tables()) {
+  for (const KernelTable* table : tables_and_emulated()) {
     for (int64_t window : {0, 700}) {
       for (int64_t head_dim : {8, 32}) {
         Shape shape = {.kv_heads = 1,
@@ -356,7 +369,7 @@ TEST(Attention, ALongContextIsSharedWithoutChangingABit) {
 
 TEST(Attention, SharpScoresStayWithinTheBound) {
   Random random(3);
-  for (const KernelTable* table : tables()) {
+  for (const KernelTable* table : tables_and_emulated()) {
     Shape shape = {.head_dim = 32};
     Inputs inputs(shape, 200, random, 30);  // scores of several thousand: one key takes it all
     expect_near_exact(*table, shape, inputs, attend_whole(*table, shape, inputs));
@@ -365,7 +378,7 @@ TEST(Attention, SharpScoresStayWithinTheBound) {
 
 TEST(Attention, PageSizeAndThreadsDoNotChangeABit) {
   Random random(4);
-  for (const KernelTable* table : tables()) {
+  for (const KernelTable* table : tables_and_emulated()) {
     for (int64_t window : {0, 50}) {
       for (DType dtype : kWeightTypes) {
         // Pairs of bf16 take whole registers.
@@ -392,7 +405,7 @@ TEST(Attention, PageSizeAndThreadsDoNotChangeABit) {
 TEST(Attention, SpansAndNeighboursDoNotChangeABit) {
   Random random(5);
   ThreadPool threads(2);
-  for (const KernelTable* table : tables()) {
+  for (const KernelTable* table : tables_and_emulated()) {
     for (int64_t group : {1, 4, 7, 40}) {
       for (int64_t window : {0, 33}) {
         bool pairs = group != 4;  // of bf16, in the tables that have them
@@ -438,7 +451,7 @@ TEST(Attention, SpansAndNeighboursDoNotChangeABit) {
 // A poisoned row poisons itself and the rows that see its key, in every table alike.
 TEST(Attention, NonFiniteValuesReachOnlyTheRowsThatSeeThem) {
   Random random(6);
-  for (const KernelTable* table : tables()) {
+  for (const KernelTable* table : tables_and_emulated()) {
     for (auto [poison, dtype] : {std::pair{NAN, DType::kF32},
                                  {NAN, DType::kBF16},
                                  {INFINITY, DType::kF32},
@@ -458,13 +471,18 @@ TEST(Attention, NonFiniteValuesReachOnlyTheRowsThatSeeThem) {
           EXPECT_EQ(a[i], b[i]) << table->name << " row " << row;
         }
       }
+      auto chunks = attend_in_chunks(*table, shape, poisoned, 6);
+      for (int64_t i = 0; i < std::ssize(b); ++i) {
+        EXPECT_TRUE(chunks[i] == b[i] || (std::isnan(chunks[i]) && std::isnan(b[i])))
+            << table->name << " row " << i / shape.out_width();
+      }
     }
   }
 }
 
 // A score of -infinity weighs nothing; only -infinities leave no number.
 TEST(Attention, InfiniteScores) {
-  for (const KernelTable* table : tables()) {
+  for (const KernelTable* table : tables_and_emulated()) {
     Shape shape = {.kv_heads = 1, .group = 1, .head_dim = 8};
     Random random(7);
     Inputs inputs(shape, 3, random);
@@ -480,11 +498,25 @@ TEST(Attention, InfiniteScores) {
   }
 }
 
+TEST(Attention, AScaleMayBeNegative) {
+  Random random(25);
+  for (const KernelTable* table : tables_and_emulated()) {
+    for (float soft_cap : {0.0f, 3.0f}) {
+      Shape shape = {.head_dim = 32, .dtype = DType::kBF16, .soft_cap = soft_cap};
+      Inputs inputs(shape, 40, random, 3);
+      auto out = attend_whole(*table, shape, inputs);
+      shape.scale_sign = -1;
+      for (float& q : inputs.q) q = -q;
+      EXPECT_TRUE(same_bits(attend_whole(*table, shape, inputs), out)) << table->name;
+    }
+  }
+}
+
 // Values narrower and wider than keys, in widths that pairs of bf16 take and others.
 TEST(Attention, ValuesHaveAWidthOfTheirOwn) {
   Random random(22);
   ThreadPool threads(3);
-  for (const KernelTable* table : tables()) {
+  for (const KernelTable* table : tables_and_emulated()) {
     for (auto [head_dim, value_dim] :
          {std::pair{192, 128}, {64, 32}, {32, 96}, {20, 10}, {9, 33}}) {
       for (DType dtype : kWeightTypes) {
@@ -495,6 +527,7 @@ TEST(Attention, ValuesHaveAWidthOfTheirOwn) {
         auto out = attend_whole(*table, shape, inputs);
         expect_near_exact(*table, shape, inputs, out);
         EXPECT_TRUE(same_bits(attend_whole(*table, shape, inputs, 4, &threads), out));
+        EXPECT_TRUE(same_bits(attend_in_chunks(*table, shape, inputs, 7), out));
       }
     }
   }
@@ -504,7 +537,7 @@ TEST(Attention, ValuesHaveAWidthOfTheirOwn) {
 TEST(Attention, BlocksOfKeysDoNotChangeABit) {
   Random random(23);
   ThreadPool threads(2);
-  for (const KernelTable* table : tables()) {
+  for (const KernelTable* table : tables_and_emulated()) {
     for (auto [head_dim, value_dim, dtype] :
          {std::tuple{64, 32, DType::kBF16}, {20, 10, DType::kBF16}, {12, 17, DType::kF32}}) {
       Shape shape = {.head_dim = head_dim, .dtype = dtype, .value_dim = value_dim};
@@ -526,7 +559,7 @@ TEST(Attention, BlocksOfKeysDoNotChangeABit) {
 TEST(PageRead, GivesBackWhatWasWritten) {
   Random random(24);
   ThreadPool threads(2);
-  for (const KernelTable* table : tables()) {
+  for (const KernelTable* table : tables_and_emulated()) {
     for (DType dtype : kWeightTypes) {
       Shape shape = {.kv_heads = 3, .group = 1, .head_dim = 13, .dtype = dtype};
       Inputs inputs(shape, 37, random);
@@ -543,7 +576,7 @@ TEST(PageRead, GivesBackWhatWasWritten) {
 TEST(PageWrite, StoresTheBitsOfPortable) {
   Random random(8);
   const KernelTable* portable = tables().front();
-  for (const KernelTable* table : tables()) {
+  for (const KernelTable* table : tables_and_emulated()) {
     for (DType dtype : kWeightTypes) {
       for (int64_t head_dim : {1, 8, 13, 16, 40, 64}) {
         Shape shape = {.kv_heads = 3, .group = 1, .head_dim = head_dim, .dtype = dtype};

@@ -193,22 +193,23 @@ struct LatentMax {
   typename V::F all() const { return V::max(V::max(max[0], max[1]), V::max(max[2], max[3])); }
 };
 
-// 2^x for x <= 0, within 7e-6: what is rounded to bf16. Written operation by operation, not number
+// 2^x for x <= 0, within 7e-6, and 0 below -126: what is rounded to bf16. Written operation by operation, not number
 // by number: a processor looks too few instructions ahead to do that itself beside other work.
 //
 // x = n + r with |r| <= 1/2; 2^r by the polynomial that is exact at 0 and at Chebyshev's four
 // points.
 template <class V, int N>
 [[gnu::always_inline]] inline void powers_of_two(typename V::F (&x)[N]) {
-  typename V::F n[N], p[N];
-  for (int i = 0; i < N; ++i) x[i] = V::max(V::set(-200.0f), x[i]);  // in this order NaN stays NaN
-  for (int i = 0; i < N; ++i) n[i] = V::round(x[i]);
-  for (int i = 0; i < N; ++i) x[i] = V::sub(x[i], n[i]);
-  for (int i = 0; i < N; ++i) p[i] = V::fma(x[i], V::set(0x1.3c6e5cp-7f), V::set(0x1.c96d5ep-5f));
-  for (int i = 0; i < N; ++i) p[i] = V::fma(x[i], p[i], V::set(0x1.ebfb3ep-3f));
-  for (int i = 0; i < N; ++i) p[i] = V::fma(x[i], p[i], V::set(0x1.62e2d2p-1f));
-  for (int i = 0; i < N; ++i) p[i] = V::fma(x[i], p[i], V::set(1.0f));
-  for (int i = 0; i < N; ++i) x[i] = V::scale_by_power(p[i], n[i]);
+  typename V::F biased[N], r[N], p[N];
+  auto bias = V::set(0x1.8p+23f + 127);  // n and an exponent's bias, in the last bits of the sum
+  for (int i = 0; i < N; ++i) biased[i] = V::add(x[i], bias);
+  for (int i = 0; i < N; ++i) r[i] = V::sub(x[i], V::sub(biased[i], bias));
+  for (int i = 0; i < N; ++i) p[i] = V::fma(r[i], V::set(0x1.3c6e5cp-7f), V::set(0x1.c96d5ep-5f));
+  for (int i = 0; i < N; ++i) p[i] = V::fma(r[i], p[i], V::set(0x1.ebfb3ep-3f));
+  for (int i = 0; i < N; ++i) p[i] = V::fma(r[i], p[i], V::set(0x1.62e2d2p-1f));
+  for (int i = 0; i < N; ++i) p[i] = V::fma(r[i], p[i], V::set(1.0f));
+  auto least = V::set(-126);
+  for (int i = 0; i < N; ++i) x[i] = V::times_power_unless_below(x[i], least, p[i], biased[i]);
 }
 
 // A group on its way from scores [key][head] to weights [head][key] in tiles of 32 keys.

@@ -25,29 +25,44 @@ struct AttentionItem {
   int64_t kv_head, first, count;  // query first + i is row (first + i) / group of the span
   KeyBlock block;                 // what this launch looks at
   int64_t first_key, end_key;     // of it, visible to any of the queries
-  int64_t start, cost;            // the work of all items before it, and its own
+  int64_t tile_cost;
+  int64_t start, cost;  // the work of all items before it, and its own
 
   int64_t first_part() const { return first_key / kPart; }
   int64_t end_part() const { return (end_key + kPart - 1) / kPart; }
-  // A tile costs its reading, and each query's arithmetic.
-  int64_t tile_cost() const { return 8 + count; }
   int64_t start_of(int64_t part) const {
     int64_t first_tile = first_key / kTile, tile = part * kTilesPerPart;
-    return start + (tile > first_tile ? tile - first_tile : 0) * tile_cost();
+    return start + (tile > first_tile ? tile - first_tile : 0) * tile_cost;
   }
 };
+
+// The queries of an item: as many as the form takes, or fewer where workers would have few items.
+template <class Form>
+inline int64_t queries_per_item(const AttentionArgs& a) {
+  constexpr int64_t kItems = 4;  // for each worker
+  int64_t workers = a.launch.threads == nullptr ? 1 : a.launch.threads->size();
+  int64_t queries = Form::kQueries;
+  for (; queries > Form::kQueriesMin && workers > 1; queries /= 2) {
+    int64_t items = 0;
+    for (int64_t s = 0; s < a.span_count; ++s) {
+      items += (a.spans[s].row_count * (a.q_heads / a.kv_heads) + queries - 1) / queries;
+    }
+    if (items * a.kv_heads >= workers * kItems) break;
+  }
+  return queries;
+}
 
 // Calls body(item) for all items in order and returns the work of all.
 template <class Form, class Body>
 static inline int64_t for_items(const AttentionArgs& a, const Body& body) {
-  int64_t group = a.q_heads / a.kv_heads, start = 0;
+  int64_t group = a.q_heads / a.kv_heads, start = 0, count_max = queries_per_item<Form>(a);
   for (int64_t s = 0; s < a.span_count; ++s) {
     const SpanArgs& span = a.spans[s];
     KeyBlock block = a.blocks != nullptr ? a.blocks[s] : KeyBlock{0, INT32_MAX};
     int64_t queries = span.row_count * group;
     int64_t skipped = block.begin > span.first_position ? block.begin - span.first_position : 0;
-    for (int64_t first = skipped * group; first < queries; first += Form::kQueries) {
-      int64_t count = queries - first < Form::kQueries ? queries - first : Form::kQueries;
+    for (int64_t first = skipped * group; first < queries; first += count_max) {
+      int64_t count = queries - first < count_max ? queries - first : count_max;
       int64_t position = span.first_position + first / group;
       int64_t window_begin = a.window > 0 && position >= a.window ? position - a.window + 1 : 0;
       int64_t first_key = a.blocks != nullptr ? block.begin : window_begin;
@@ -55,8 +70,9 @@ static inline int64_t for_items(const AttentionArgs& a, const Body& body) {
       if (end_key > block.end) end_key = block.end;
       int64_t tiles = (end_key + kTile - 1) / kTile - first_key / kTile;
       for (int64_t head = 0; head < a.kv_heads; ++head) {
-        AttentionItem item = {&span, head, first, count, block, first_key, end_key, start, 0};
-        item.cost = tiles * item.tile_cost();
+        int64_t cost = Form::tile_cost(count);
+        AttentionItem item = {&span,     head,    first, count, block,
+                              first_key, end_key, cost,  start, tiles * cost};
         body(item);
         start += item.cost;
       }
@@ -91,7 +107,8 @@ struct PartialSums {
 };
 
 template <class Form>
-inline void start_queries(const AttentionArgs& a, const AttentionItem& item, Queries& queries) {
+inline void start_queries(const AttentionArgs& a, const AttentionItem& item,
+                          typename Form::Queries& queries) {
   int64_t group = a.q_heads / a.kv_heads;
   queries.count = item.count;
   for (int64_t i = 0; i < item.count; ++i) {
@@ -105,10 +122,11 @@ inline void start_queries(const AttentionArgs& a, const AttentionItem& item, Que
   }
 }
 
-// The rows of the keys of `range` in the tile that starts at position `start`.
-template <class S>
+// The rows of the keys of `range` in the tile, or the part, that starts at position `start`.
+template <class Rows>
 inline void locate(const AttentionArgs& a, const AttentionItem& item, int64_t start, KeyRange range,
-                   TileRows<S>& tile) {
+                   Rows& tile) {
+  using S = typename Rows::Element;
   tile.range = range;
   for (int64_t j = range.begin; j < range.end;) {
     // The rows of one page follow each other.
@@ -151,7 +169,7 @@ inline void attend_part(const AttentionArgs& a, const AttentionItem& item, int64
 }
 
 // Adds the sums over `part` to those over all parts before it, for the queries that see some of it.
-template <class V>
+template <class V, class Queries>
 inline void merge_part(const Queries& queries, int64_t part, const PartialSums& from,
                        const PartialSums& to) {
   int64_t width = queries.value_width;
@@ -199,8 +217,8 @@ inline void resume(const AttentionArgs& a, const AttentionItem& item, const Part
   }
 }
 
-// Divides the sums by the weights, to which a sink adds its own, and writes them in the pool's
-// order of columns; or leaves them to the launch over the next block.
+// Divides the sums by the weights, to which a sink adds its own, and writes them; or leaves them to
+// the launch over the next block.
 template <class V, class Form>
 inline void finish(const AttentionArgs& a, const AttentionItem& item, const PartialSums& total,
                    int64_t width) {
@@ -212,7 +230,7 @@ inline void finish(const AttentionArgs& a, const AttentionItem& item, const Part
     if (item.span->first_position + (item.first + i) / group >= item.block.end) {
       a.max[place] = total.max[i];
       a.weight[place] = total.weight[i];
-      for (int64_t c = 0; c < a.value_dim; ++c) out[c] = sums[Form::place(c)];
+      Form::finish_query(sums, a.value_dim, out);
       continue;
     }
     auto weight = V::set(total.weight[i]);
@@ -229,7 +247,7 @@ inline void finish(const AttentionArgs& a, const AttentionItem& item, const Part
     for (int64_t c = 0; c < width; c += V::kLanes) {
       V::store(sums + c, V::mul(V::load(sums + c), inverse));
     }
-    for (int64_t c = 0; c < a.value_dim; ++c) out[c] = sums[Form::place(c)];
+    Form::finish_query(sums, a.value_dim, out);
   }
 }
 
@@ -240,7 +258,7 @@ struct AttentionWorker {
   int64_t width;  // of sums
   float* part_memory;
   float* total_memory;
-  Queries queries;
+  typename Form::Queries queries;
 
   explicit AttentionWorker(const AttentionArgs& args)
       : a(args), width(Form::width(args.value_dim)) {
@@ -252,11 +270,19 @@ struct AttentionWorker {
     part_memory = queries.q + q;
     total_memory = part_memory + sums;
     queries.scratch = total_memory + sums;
+    Form::begin();
   }
+  ~AttentionWorker() { Form::end(); }
+  AttentionWorker(const AttentionWorker&) = delete;
+  AttentionWorker& operator=(const AttentionWorker&) = delete;
 
   void attend(const AttentionItem& item, int64_t part, const PartialSums& to) {
     queries.sums = to.sums;
-    attend_part<Form>(a, item, part, queries);
+    if constexpr (Form::kWholeParts) {
+      Form::attend_part(a, item, part, queries);
+    } else {
+      attend_part<Form>(a, item, part, queries);
+    }
     for (int64_t i = 0; i < item.count; ++i) {
       to.max[i] = queries.max[i];
       to.weight[i] = queries.weight[i];

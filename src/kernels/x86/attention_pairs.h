@@ -68,13 +68,28 @@ struct RoundedWeights {
   }
 };
 
+// Interleaving takes four columns of every eight into the first register, four into the second.
+static constexpr int64_t interleaved_place(int64_t c) {
+  return c / 32 * 32 + c % 32 / 4 % 2 * 16 + c % 32 / 8 * 4 + c % 4;
+}
+
+// Puts whole units of 32 interleaved columns in order.
 template <class V>
-struct PairForm {
+inline void order_columns(const float* from, int64_t count, float* to) {
+  for (int64_t c = 0; c < count; c += 2 * V::kLanes) {
+    auto low = V::load(from + c), high = V::load(from + c + V::kLanes);
+    V::store(to + c, V::columns_low(low, high));
+    V::store(to + c + V::kLanes, V::columns_high(low, high));
+  }
+}
+
+template <class V>
+struct PairForm : TileForm {
   using Element = BFloat16;
   using F = typename V::F;
   using I = typename V::I;
 
-  static constexpr int64_t kQueries = 64;
+  static constexpr int64_t kQueries = 64, kQueriesMin = 64;
   static constexpr int kRows = 6;               // queries of a register tile
   static constexpr int64_t kUnit = 32;          // columns of a register
   static constexpr int64_t kBlock = V::kLanes;  // keys side by side
@@ -85,10 +100,9 @@ struct PairForm {
   static bool fits(int64_t head_dim) { return head_dim % kUnit == 0; }
 
   static int64_t width(int64_t head_dim) { return head_dim; }
-  // Interleaving takes four columns of every eight into the first register, four into the second.
-  static int64_t place(int64_t c) {
-    int64_t in_unit = c % kUnit;
-    return c / kUnit * kUnit + in_unit / 4 % 2 * V::kLanes + in_unit / 8 * 4 + in_unit % 4;
+  static int64_t place(int64_t c) { return interleaved_place(c); }
+  static void finish_query(const float* sums, int64_t value_dim, float* out) {
+    order_columns<V>(sums, value_dim, out);
   }
 
   // Keys as [pairs of columns, kTile] of two bf16, values as [kTile / 2, value_width] of two bf16,

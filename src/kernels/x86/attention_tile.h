@@ -12,7 +12,6 @@
 namespace banyan::x86 {
 
 constexpr int64_t kTile = 64;
-constexpr int64_t kQueriesMax = 64;    // of any form
 constexpr int64_t kWeightStride = 80;  // a tile's scores in whole cache lines, and what spills over
 constexpr int kPrefetchLevel2 = 2;
 constexpr float kLowest = -0x1.fffffep+127f;
@@ -64,16 +63,23 @@ static constexpr int64_t working_place(int64_t c) {
   return c / C::kUnit * C::kUnit + c % C::kPhases * V::kLanes + c % C::kUnit / C::kPhases;
 }
 
-// Queries of one key-value head, and the sums over the keys of one part.
-struct Queries {
+// Up to kMax queries of one key-value head, and the sums over the keys of one part.
+template <int64_t kMax>
+struct QueryBlock {
   int64_t count = 0;
-  int64_t width = 0, value_width = 0;                     // of q and of sums
-  float* q = nullptr;                                     // [count, width]
-  float* scratch = nullptr;                               // of the form that is used
-  float* sums = nullptr;                                  // [count, value_width]: weighted values
-  int64_t first_key[kQueriesMax], end_key[kQueriesMax];   // visible: [first_key, end_key)
-  float max[kQueriesMax];                                 // of the scores so far
-  float weight[kQueriesMax];                              // the sum of exp(score - max)
+  int64_t width = 0, value_width = 0;      // of q and of sums
+  float* q = nullptr;                      // [count, width]
+  float* scratch = nullptr;                // of the form that is used
+  float* sums = nullptr;                   // [count, value_width]: weighted values
+  int64_t first_key[kMax], end_key[kMax];  // visible: [first_key, end_key)
+  float max[kMax];                         // of the scores so far
+  float weight[kMax];                      // the sum of exp(score - max)
+};
+
+constexpr int64_t kQueriesMax = 64;
+
+// Queries of a form that takes keys tile by tile.
+struct Queries : QueryBlock<kQueriesMax> {
   alignas(64) float weights[kQueriesMax][kWeightStride];  // the tile's: first scores, then exp
 };
 
@@ -85,6 +91,7 @@ struct KeyRange {
 // Where the keys and values of a tile are.
 template <class S>
 struct TileRows {
+  using Element = S;
   KeyRange range;  // of the entries that are set
   const S* keys[kTile];
   const S* values[kTile];
@@ -355,11 +362,21 @@ inline void add_visible_values(int64_t i, const TileRows<S>& tile, const TileRow
   });
 }
 
+// What all forms that take keys tile by tile have in common.
+struct TileForm {
+  using Queries = x86::Queries;
+  static constexpr bool kWholeParts = false;
+  // A tile costs its reading, and each query's arithmetic.
+  static int64_t tile_cost(int64_t queries) { return 8 + queries; }
+  static void begin() {}  // on each worker, around its work
+  static void end() {}
+};
+
 // What a form of attention computes with: here products of f32. Its queries stand in q as f32.
 template <class V, class S>
-struct PlainForm {
-  using Element = S;  // of the pool
-  static constexpr int64_t kQueries = 32;
+struct PlainForm : TileForm {
+  using Element = S;                                         // of the pool
+  static constexpr int64_t kQueries = 32, kQueriesMin = 32;  // of an item
 
   static int64_t width(int64_t head_dim) { return working_width<V, S>(head_dim); }
   static int64_t place(int64_t c) { return working_place<V, S>(c); }
@@ -369,6 +386,11 @@ struct PlainForm {
     float* to = queries.q + i * queries.width;
     for (int64_t c = head_dim; c < queries.width; ++c) to[place(c)] = 0;
     for (int64_t c = 0; c < head_dim; ++c) to[place(c)] = q[c];
+  }
+
+  // Writes sums in the pool's order of columns.
+  static void finish_query(const float* sums, int64_t value_dim, float* out) {
+    for (int64_t c = 0; c < value_dim; ++c) out[c] = sums[place(c)];
   }
 
   // Adds the tile that starts at position `start` to the sums of all queries, and fetches `next`.

@@ -1,3 +1,4 @@
+#include "kernels/x86/amx_attention.h"
 #include "kernels/x86/amx_gemm.h"
 #include "kernels/x86/amx_latent_attention.h"
 #include "kernels/x86/tiles_amx.h"
@@ -7,6 +8,7 @@
 namespace banyan::x86 {
 
 constinit const TileProducts kAmxProducts =
-    with_latent_tiles<AmxTiles, Avx512Bf16>(tile_products<AmxTiles, Avx512Bf16>());
+    with_tile_attention<AmxTiles, Avx512Bf16>(
+        with_latent_tiles<AmxTiles, Avx512Bf16>(tile_products<AmxTiles, Avx512Bf16>()));
 
 }  // namespace banyan::x86

@@ -43,6 +43,9 @@ struct Avx512Bf16 : Avx512 {
                                      23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
     return _mm512_permutexvar_epi16(order, round_columns(low, high));
   }
+  static void store_rounded(BFloat16* p, F first, F second) {
+    _mm512_storeu_si512(p, round_columns(first, second));
+  }
   // Whether none of the bf16 is an infinity or NaN.
   static bool finite(I pairs) {
     const I exponent = _mm512_set1_epi16(0x7f80);

@@ -30,6 +30,7 @@ KernelTable with_tiles(const char* name, const TileProducts& products) {
   table.gemm_uint4 = products.uint4;
   table.gemm_mxfp4 = products.mxfp4;
   table.gemm_fp8 = products.fp8;
+  table.attention = products.attention;
   table.latent_attention = products.latent_attention;
   return table;
 }

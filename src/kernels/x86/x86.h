@@ -15,6 +15,7 @@ extern const LimitProbes kAvx2Limits, kAvx512Limits, kAvx512Bf16Limits, kAmxLimi
 // What a processor with tiles computes with them. Everything else is kAvx512Bf16's, compiled once.
 struct TileProducts {
   GemmKernel bf16, int8, int4, uint4, mxfp4, fp8;
+  void (*attention)(const AttentionArgs&) = nullptr;
   void (*latent_attention)(const LatentAttentionArgs&) = nullptr;
 };
 extern const TileProducts kAmxProducts;
