@@ -193,8 +193,9 @@ struct LatentMax {
   typename V::F all() const { return V::max(V::max(max[0], max[1]), V::max(max[2], max[3])); }
 };
 
-// 2^x for x <= 0, within 7e-6, and 0 below -126: what is rounded to bf16. Written operation by operation, not number
-// by number: a processor looks too few instructions ahead to do that itself beside other work.
+// 2^x for x <= 0, within 7e-6, and 0 below -126: what is rounded to bf16. Written operation by
+// operation, not number by number: a processor looks too few instructions ahead to do that itself
+// beside other work.
 //
 // x = n + r with |r| <= 1/2; 2^r by the polynomial that is exact at 0 and at Chebyshev's four
 // points.

@@ -7,8 +7,7 @@
 
 namespace banyan::x86 {
 
-constinit const TileProducts kAmxProducts =
-    with_tile_attention<AmxTiles, Avx512Bf16>(
-        with_latent_tiles<AmxTiles, Avx512Bf16>(tile_products<AmxTiles, Avx512Bf16>()));
+constinit const TileProducts kAmxProducts = with_tile_attention<AmxTiles, Avx512Bf16>(
+    with_latent_tiles<AmxTiles, Avx512Bf16>(tile_products<AmxTiles, Avx512Bf16>()));
 
 }  // namespace banyan::x86
