@@ -1,5 +1,5 @@
-// Attention over bf16 pages on AMX tiles, with the roundings of attention_pairs.h: queries and
-// weights are bf16; scores, sums and the softmax are f32.
+// Attention over bf16 pages on AMX tiles. Queries and weights are rounded to bf16; scores, sums and
+// the softmax are f32, and the sum of the weights takes them as they were before.
 //
 // Queries take the keys of a part in steps of 128 at absolute positions: scores, the largest of
 // them so far, weights, and their products with the values. A tile product takes 32 columns or
