@@ -5,8 +5,10 @@
 #include <benchmark/benchmark.h>
 
 #include <cmath>
+#include <cstring>
 
 #include "base/random.h"
+#include "cache/state_pools.h"
 #include "engine/batch_builder.h"
 #include "engine/sampler.h"
 #include "engine/scheduler.h"
@@ -86,6 +88,44 @@ void cold_prompt(benchmark::State& state) {
   }
 }
 BENCHMARK(cold_prompt)->Arg(1)->Arg(0)->ArgName("radix_cache")->Unit(benchmark::kMicrosecond);
+
+// The slots of Ling 3 Tiny: of 24 layers 18 are recurrent.
+std::vector<StateSpec> recurrent_states() {
+  std::vector<StateSpec> specs;
+  for (int layer = 0; layer < 18; ++layer) {
+    StateSpec slot = {.unit = StateUnit::kSlot, .reach = StateReach::kPoint};
+    slot.heads = 3, slot.width = 3 * 16 * 128;
+    specs.push_back(slot);  // convolution
+    slot.heads = 16, slot.width = 128 * 128;
+    specs.push_back(slot);
+  }
+  return specs;
+}
+
+// Resuming from a snapshot: one slot copied to another, of so many that no cache holds them. The
+// argument is the threads; bytes are those read and those written.
+void restore_snapshot(benchmark::State& state) {
+  constexpr int32_t kSlots = 64;
+  std::vector<StateSpec> specs = recurrent_states();
+  StatePools pools = *StatePools::create(specs, kPage, {.slots = kSlots});
+  for (StateId id = 0; id < std::ssize(specs); ++id) {
+    std::memset(pools.pool(id), 1, pools.spec(id).bytes() * kSlots);
+  }
+  ThreadPool threads(static_cast<int>(state.range(0)));
+  int32_t slot = 0;
+  for (auto _ : state) {
+    pools.copy_slot(slot, (slot + kSlots / 2) % kSlots, &threads);
+    slot = (slot + 1) % kSlots;
+  }
+  state.SetBytesProcessed(static_cast<int64_t>(2 * state_bytes_per_slot(specs)) *
+                          state.iterations());
+}
+BENCHMARK(restore_snapshot)
+    ->Arg(1)
+    ->Arg(2)
+    ->ArgName("threads")
+    ->UseRealTime()
+    ->Unit(benchmark::kMicrosecond);
 
 // One token of 151,936 drawn from logits such as a model's: most of them far below the best.
 void draw_token(benchmark::State& state, const SamplingParams& params, bool masked) {

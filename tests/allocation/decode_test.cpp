@@ -132,7 +132,8 @@ TEST(Allocation, IsCounted) {
 
 TEST(Allocation, DecodingTakesNoMemory) {
   for (const std::string& kernels : available_kernels()) {
-    for (const char* model : {"qwen3-tied", "mistral-window", "llama32-tied-sharded"}) {
+    for (const char* model :
+         {"qwen3-tied", "mistral-window", "llama32-tied-sharded", "ling3-tiny"}) {
       for (int threads : {1, 2}) {
         EXPECT_EQ(
             allocations_of_decoding({.model_path = source_path("tests/golden/models/") + model,
@@ -143,6 +144,47 @@ TEST(Allocation, DecodingTakesNoMemory) {
             0)
             << kernels << ", " << model << ", " << threads << " threads";
       }
+    }
+  }
+}
+
+// Runs `batch` and gives the logits of its one row; what that allocated is in `allocations`.
+void run_counted(Runner& runner, const Batch& batch, std::vector<float>& logits) {
+  allocations = 0;
+  counting = true;
+  runner.run(batch, [&](int64_t, Tensor rows, const LogitStats&) {
+    std::ranges::copy_n(rows.f32(), rows.count(), logits.begin());
+  });
+  counting = false;
+}
+
+// Slot 1 holds what 64 tokens left in slot 0; the 65th token runs on from there twice.
+TEST(Allocation, RestoringASnapshotTakesNoMemory) {
+  for (const char* model : {"ling3-tiny", "ling25", "kimi-linear"}) {
+    for (int threads : {1, 2}) {
+      std::unique_ptr<Runner> runner =
+          load_runner({.model_path = source_path("tests/golden/models/") + model,
+                       .threads = threads,
+                       .page_size_tokens = 128,
+                       .total_tokens_max = 2048});
+      std::vector<TokenId> tokens(65);
+      for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<TokenId>(i * 7 % 90);
+      std::vector<int32_t> pages = {0};
+      auto vocabulary = static_cast<size_t>(runner->info().vocabulary);
+      std::vector<float> first(vocabulary), restored(vocabulary), without(vocabulary);
+      Batch prompt = one_span(std::span(tokens).first(64), 0, 64, pages);
+      prompt.logit_rows = {63};
+      run_counted(*runner, prompt, first);
+      Batch next = one_span(tokens, 64, 1, pages);
+      next.slot_copies = {{.from = 0, .to = 1}};
+      run_counted(*runner, next, first);
+      next.slot_copies.clear();
+      run_counted(*runner, next, without);
+      next.slot_copies = {{.from = 1, .to = 0}};
+      run_counted(*runner, next, restored);
+      EXPECT_EQ(allocations, 0) << model << ", " << threads << " threads";
+      EXPECT_TRUE(same_bits(restored, first)) << model;
+      EXPECT_FALSE(same_bits(without, first)) << model;
     }
   }
 }

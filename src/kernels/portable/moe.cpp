@@ -1,8 +1,8 @@
 // Routing rows to experts, and summing what the experts made of them.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
-#include <vector>
 
 #include "kernels/launch.h"
 #include "kernels/portable/portable.h"
@@ -47,9 +47,9 @@ float score_group(const RouteArgs& a, const float* choices, int64_t count) {
 void mask_groups(const RouteArgs& a, float* choices) {
   if (a.top_groups >= a.groups) return;
   int64_t size = a.experts / a.groups;
-  std::vector<float> groups(static_cast<size_t>(a.groups));
+  std::array<float, kExpertsMax> groups;
   for (int64_t g = 0; g < a.groups; ++g) groups[g] = score_group(a, choices + g * size, size);
-  std::vector<char> kept(groups.size(), 0);
+  std::array<bool, kExpertsMax> kept = {};
   for (int64_t i = 0; i < a.top_groups; ++i) {
     int64_t g = best(groups.data(), a.groups);
     kept[g] = 1;
@@ -66,7 +66,7 @@ void mask_groups(const RouteArgs& a, float* choices) {
 // node-limited routing; and Shazeer et al. 2017, "Outrageously Large Neural Networks".
 void route(const RouteArgs& a) {
   parallel_for(a.launch, a.rows, 1, [&](int64_t begin, int64_t end) {
-    std::vector<float> scores(static_cast<size_t>(a.experts)), choices(scores.size());
+    std::array<float, kExpertsMax> scores, choices;
     for (int64_t r = begin; r < end; ++r) {
       score(a, a.logits + r * a.logits_row_stride, scores.data());
       for (int64_t e = 0; e < a.experts; ++e) {
