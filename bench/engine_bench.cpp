@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/affinity.h"
 #include "base/random.h"
 #include "cache/state_pools.h"
 #include "engine/batch_builder.h"
@@ -112,6 +113,7 @@ void restore_snapshot(benchmark::State& state) {
     std::memset(pools.pool(id), 1, pools.spec(id).bytes() * kSlots);
   }
   ThreadPool threads(static_cast<int>(state.range(0)));
+  pin_workers(threads);
   int32_t slot = 0;
   for (auto _ : state) {
     pools.copy_slot(slot, (slot + kSlots / 2) % kSlots, &threads);
