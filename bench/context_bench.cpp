@@ -1,7 +1,8 @@
 // What a token costs behind a long context beside a short one, and how many more bytes it reads.
 //
 //   cmake --preset release -DBANYAN_BENCH=ON && cmake --build --preset release --target
-//   context_bench build/release/bench/context_bench DIR QUANTIZATION [SAMPLES [KERNELS]]
+//   context_bench build/release/bench/context_bench DIR QUANTIZATION [SAMPLES [KERNELS
+//   [MLA_PREFILL]]]
 //
 // DIR holds the config.json of a model; its weights are random. Both prompts are read once; then
 // samples of the two take turns, each resumed from the cache, so that what else the machine does
@@ -72,7 +73,10 @@ int run(const EngineConfig& config, int samples) {
   std::array<std::vector<double>, 2> times;
   for (size_t i = 0; i < prompts.size(); ++i) {
     prompts[i] = random_tokens(kPrompts[i], info.vocabulary);
+    auto begin = Clock::now();
     step_s(**engine, prompts[i]);
+    fmt::print("{:6} tokens are read in {:.1f} s\n", kPrompts[i],
+               std::chrono::duration<double>(Clock::now() - begin).count());
   }
   fmt::print(stderr, "prompts are read\n");
   for (int sample = 0; sample < samples; ++sample) {
@@ -100,13 +104,14 @@ int run(const EngineConfig& config, int samples) {
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    fmt::print(stderr, "usage: context_bench DIR QUANTIZATION [SAMPLES [KERNELS]]\n");
+    fmt::print(stderr, "usage: context_bench DIR QUANTIZATION [SAMPLES [KERNELS [MLA_PREFILL]]]\n");
     return 2;
   }
   banyan::EngineConfig config = {.model_path = argv[1],
                                  .kernels = argc > 4 ? argv[4] : "auto",
                                  .load_format = "dummy",
                                  .quantization = argv[2],
+                                 .mla_prefill = argc > 5 ? argv[5] : "absorbed",
                                  .total_tokens_max = 65536,
                                  .running_max = 1};
   return banyan::run(config, argc > 3 ? std::max(1, std::atoi(argv[3])) : 15);

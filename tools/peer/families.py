@@ -6,7 +6,7 @@ from collections import namedtuple
 
 Family = namedtuple("Family", "architecture keys tensors")
 Matrix = namedtuple("Matrix", "shape")  # in the format that is asked for; [experts,] rows, columns
-Vector = namedtuple("Vector", "shape value", defaults=(1.0,))  # f32, or what else stays in f32
+Vector = namedtuple("Vector", "shape value", defaults=(1.0,))  # f32; None: drawn
 
 SIGMOID = 2  # expert_gating_func
 
@@ -64,8 +64,8 @@ def decoder(c, mixer):
     norms = {f"{name}_norm.weight": Vector((hidden,)) for name in ("attn", "ffn")}
     for i in range(c["num_hidden_layers"]):
         sparse = "num_experts" in c and i >= c["first_k_dense_replace"]
-        layer = {**norms, **mixer(c, i), **(experts(c) if sparse else mlp(c["intermediate_size"], c))}
-        for name, tensor in layer.items():
+        rest = experts(c) if sparse else mlp(c["intermediate_size"], c)
+        for name, tensor in {**norms, **mixer(c, i), **rest}.items():
             yield f"blk.{i}.{name}", tensor
 
 
