@@ -1,6 +1,6 @@
-"""The families that make_model.py knows: FAMILIES names llama.cpp's architecture for a config.json's
-model_type, the keys of its GGUF (without the architecture before them) and its tensors. A new one
-is an entry there."""
+"""The families that make_model.py knows. FAMILIES names, for a config.json's model_type,
+llama.cpp's architecture, the keys of its GGUF (without the architecture before them) and its
+tensors. A new one is an entry there."""
 
 from collections import namedtuple
 
