@@ -67,6 +67,21 @@ std::vector<float> random_values(int64_t count) {
   return values;
 }
 
+// Activations on huge pages, as the engine's are.
+class Floats {
+ public:
+  explicit Floats(int64_t count) : block_(count * sizeof(float)) {
+    std::memset(block_.data(), 0, block_.size());
+  }
+  explicit Floats(const std::vector<float>& values) : Floats(std::ssize(values)) {
+    std::memcpy(block_.data(), values.data(), values.size() * sizeof(float));
+  }
+  float* data() { return reinterpret_cast<float*>(block_.data()); }
+
+ private:
+  MemoryBlock block_;
+};
+
 // What a kernel costs, and which limit it is held against.
 struct Cost {
   double bytes, flops;
@@ -101,8 +116,7 @@ void gemm(benchmark::State& state, const KernelTable* table, const WeightFormat*
   size_t copies = rows <= 32 ? kBeyondCaches / bytes + 1 : 1;
   MemoryBlock packed(copies * bytes), workspace(kernel.workspace_bytes(rows, 1, k, group));
   std::memset(packed.data(), 0x11, packed.size());  // pages that are never written are all one page
-  auto x = random_values(rows * k);
-  std::vector<float> y(rows * n);
+  Floats x(random_values(rows * k)), y(rows * n);
   GemmPart part = {.row_count = static_cast<int32_t>(rows)};
   GemmArgs args = {.launch = {.threads = &m.threads},
                    .x = x.data(),
@@ -213,8 +227,7 @@ void experts(benchmark::State& state, const KernelTable* table, const WeightForm
   size_t bytes = kernel.packed_bytes(kN, kK, group);
   MemoryBlock packed(kExperts * bytes), workspace(kernel.workspace_bytes(rows, 1, kK, group));
   std::memset(packed.data(), 0x11, packed.size());
-  auto x = random_values(rows * kK);
-  std::vector<float> y(rows * kTopK * kN);
+  Floats x(random_values(rows * kK)), y(rows * kTopK * kN);
   int64_t used = std::min(kExperts, rows * kTopK);
   std::vector<GemmPart> parts(used);
   std::vector<int32_t> sources(rows * kTopK);
