@@ -85,7 +85,7 @@ struct AmxNibbles : Nibbles {
     if constexpr (!Nibbles::kZeros) {
       return V::set_dword(Nibbles::kOffset * 0x01010101);
     } else {
-      auto zeros = V::load_bytes(block + s.zeros_offset + g * kBlockOutputs);
+      auto zeros = V::load_bytes(block + zeros_at<Nibbles>(s, g));
       return V::multiply_dwords(zeros, V::set_dword(0x01010101));
     }
   }
@@ -311,14 +311,18 @@ void locate_lines(const GemmShape& s, const AmxChunk& chunk, bool streams,
                   std::byte (*unpacked)[Bytes], AmxBlocks& blocks) {
   using V = typename F::V;
   for (int64_t b = 0; b < blocks.count; ++b) {
-    const std::byte* line = blocks.block[b] + s.header_bytes + chunk.begin / F::kParts * kLineBytes;
-    blocks.lines[b] = line;
+    // Lines that are not unpacked follow one another: all their scales stand before them.
+    static_assert(F::kUnpacked || F::kUnitGroups == 0);
+    blocks.lines[b] = blocks.block[b] + lines_at<F>(s, 0) + chunk.begin / F::kParts * kLineBytes;
     if constexpr (F::kUnpacked) {
       blocks.lines[b] = unpacked[b];
       for (int64_t l = 0; l < chunk.count;) {
         int64_t g = (chunk.begin + l) / chunk.group_lines;
         int64_t group_left = (g + 1) * chunk.group_lines - chunk.begin - l;
         int64_t end = group_left < chunk.count - l ? l + group_left : chunk.count;
+        int64_t in_group = chunk.begin + l - g * chunk.group_lines;
+        const std::byte* line =
+            blocks.block[b] + lines_at<F>(s, g) + in_group / F::kParts * kLineBytes;
         auto zero = F::zero_of(blocks.block[b], s, g);
         for (; l < end; l += F::kParts, line += kLineBytes) {
           if (streams) __builtin_prefetch(line + kPrefetchBytes);

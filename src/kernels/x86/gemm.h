@@ -38,8 +38,8 @@ struct Tile {
   const std::byte* x[R];
   const std::byte* block[N];
   // Fetching from memory starts `ahead` bytes from each block's first line and moves on by
-  // ahead_bytes with every line.
-  int64_t ahead, ahead_bytes;
+  // ahead_bytes with every line; headers are fetched header_ahead bytes from where they are read.
+  int64_t ahead, ahead_bytes, header_ahead;
   float y[R][N][kBlockOutputs];
 };
 
@@ -52,7 +52,7 @@ template <class F, int R, int N>
   const std::byte* line[N];
   const std::byte* x[R];
 #pragma GCC unroll 8
-  for (int n = 0; n < N; ++n) line[n] = t.block[n] + s.header_bytes + first * kLineBytes;
+  for (int n = 0; n < N; ++n) line[n] = t.block[n] + lines_at<F>(s, g);
   int64_t ahead_step = t.ahead_bytes;
   int64_t ahead = t.ahead + first * (ahead_step - kLineBytes);
 #pragma GCC unroll 8
@@ -90,6 +90,18 @@ template <class F, int R, int N>
   }
 }
 
+// Fetches the headers that come some time after those of the unit that group g begins.
+template <class F, int R, int N>
+[[gnu::always_inline]] inline void fetch_headers(const Tile<F, R, N>& t, const GemmShape& s,
+                                                 int64_t g) {
+  for (int64_t b = 0; b < s.header_bytes; b += kLineBytes) {
+#pragma GCC unroll 8
+    for (int n = 0; n < N; ++n) {
+      __builtin_prefetch(t.block[n] + unit_at<F>(s, g) + b + t.header_ahead, 0, kPrefetchLevel);
+    }
+  }
+}
+
 // Calls body(r, n, v) for every sum of a tile, unrolled.
 #define BANYAN_FOR_EACH_SUM                               \
   _Pragma("GCC unroll 8") for (int r = 0; r < R; ++r)     \
@@ -114,6 +126,7 @@ template <class F, int R, int N>
       std::memset(t.y, 0, sizeof(t.y));
     }
     for (int64_t g = 0; g < s.groups; ++g) {
+      if (F::kUnitGroups > 0 && place_in_unit<F>(g) == 0) fetch_headers<F, R, N>(t, s, g);
       BANYAN_FOR_EACH_SUM sums[r][n][v] = F::start(t.x[r], t.block[n], s, g, v);
       add_lines<F, R, N>(t, s, g, sums);
       typename V::F scales[N][F::kVectors];
@@ -158,6 +171,7 @@ void place_blocks(Tile<F, R, N>& t, const GemmShape& s, const GemmPart& part, co
       rows.count > 1 && rows.count <= kPrefetchTilesMax && s.block_bytes <= kPrefetchBlockMax;
   t.ahead = shared ? s.block_bytes + s.block_bytes * rows.index / rows.count : kPrefetchBytes;
   t.ahead_bytes = shared ? kLineBytes / rows.count : kLineBytes;
+  t.header_ahead = shared ? s.block_bytes : kPrefetchBytes;
   for (int64_t n = 0; n < N; ++n) {
     int64_t block = streams.first + n * streams.stride;
     if (block >= streams.end) block = streams.first;
@@ -327,9 +341,10 @@ void gemm_pack(const PackArgs& a) {
     for (int64_t i = 0; i < lanes; ++i) F::pack_header(a, s, from + i, block, lane + i);
     const std::byte* rows = source + from * a.k * F::kSourceBytes;
     for (int64_t line = 0; line < s.groups * s.group_lines; ++line) {
+      std::byte* to =
+          block + lines_at<F>(s, line / s.group_lines) + line % s.group_lines * kLineBytes;
       for (int64_t i = 0; i < lanes; ++i) {
-        F::pack_line(rows + i * a.k * F::kSourceBytes, a.k, line,
-                     block + s.header_bytes + line * kLineBytes, lane + i);
+        F::pack_line(rows + i * a.k * F::kSourceBytes, a.k, line, to, lane + i);
       }
     }
     row += lanes;

@@ -5,6 +5,7 @@
 //   kSourceBytes          of one column of what is packed
 //   kLineMultiple         of lines, when one group is the whole row
 //   kColumns              columns of a line, in kParts operands, each for a dword of x
+//   kUnitGroups           groups whose scales and zeros stand together before their lines; 0: all
 //   prepare               one row of x, for broadcasting a dword to each part
 //   part, multiply_add    the operands of a line, and their product with x
 //   start, step, scale    of a group of quantised weights
@@ -26,13 +27,45 @@ static inline int64_t blocks_of(int64_t n) {
   return (n + kBlockOutputs - 1) / kBlockOutputs;
 }
 
-// Offsets and sizes of a packed block and of a prepared row of x.
+// Offsets and sizes of a packed block and of a prepared row of x. A block is a line of multipliers,
+// if there are any, and units: each a header, the scales of its groups and then their zeros, and
+// the lines of these groups. So a block is read from one end to the other, which is what memory is
+// fast at.
 struct GemmShape {
   int64_t k = 0, group = 0, groups = 0;
   int64_t group_lines = 0;
-  int64_t scales_offset = 0, zeros_offset = 0, header_bytes = 0, block_bytes = 0;  // of a block
-  int64_t steps_offset = 0, starts_offset = 0, prepared_bytes = 0;                 // of a row of x
+  int64_t unit_groups = 0, zeros_offset = 0, header_bytes = 0, unit_bytes = 0;  // of a unit
+  int64_t first_unit = 0, block_bytes = 0;                                      // of a block
+  int64_t steps_offset = 0, starts_offset = 0, prepared_bytes = 0;              // of a row of x
 };
+
+// Where group g's unit begins, and its place there. Of a format F, so that each file has its own.
+template <class F>
+int64_t unit_at(const GemmShape& s, int64_t g) {
+  if constexpr (F::kUnitGroups == 0) return s.first_unit;
+  constexpr int64_t kGroups = F::kUnitGroups == 0 ? 1 : F::kUnitGroups;
+  return s.first_unit + g / kGroups * s.unit_bytes;
+}
+template <class F>
+int64_t place_in_unit(int64_t g) {
+  if constexpr (F::kUnitGroups == 0) return g;
+  constexpr int64_t kGroups = F::kUnitGroups == 0 ? 1 : F::kUnitGroups;
+  return g % kGroups;
+}
+
+// Offsets of what a block has of group g.
+template <class F>
+int64_t scales_at(const GemmShape& s, int64_t g) {
+  return unit_at<F>(s, g) + place_in_unit<F>(g) * F::kScaleBytes * kBlockOutputs;
+}
+template <class F>
+int64_t zeros_at(const GemmShape& s, int64_t g) {
+  return unit_at<F>(s, g) + s.zeros_offset + place_in_unit<F>(g) * kBlockOutputs;
+}
+template <class F>
+int64_t lines_at(const GemmShape& s, int64_t g) {
+  return unit_at<F>(s, g) + s.header_bytes + place_in_unit<F>(g) * s.group_lines * kLineBytes;
+}
 
 static inline int64_t whole_lines(int64_t bytes) {
   return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
@@ -47,11 +80,13 @@ GemmShape shape_of(int64_t k, int64_t group) {
     s.group_lines = (s.group_lines + F::kLineMultiple - 1) / F::kLineMultiple * F::kLineMultiple;
   }
   int64_t lines = s.groups * s.group_lines;
-  s.scales_offset = F::kMultiplier ? kLineBytes : 0;
-  int64_t scales = F::kScaleBytes * kBlockOutputs * s.groups;
-  s.zeros_offset = s.scales_offset + whole_lines(scales);
-  s.header_bytes = s.zeros_offset + (F::kZeros ? whole_lines(kBlockOutputs * s.groups) : 0);
-  s.block_bytes = s.header_bytes + lines * kLineBytes;
+  s.unit_groups = F::kUnitGroups == 0 ? s.groups : F::kUnitGroups;
+  s.zeros_offset = whole_lines(F::kScaleBytes * kBlockOutputs * s.unit_groups);
+  s.header_bytes = s.zeros_offset + (F::kZeros ? whole_lines(kBlockOutputs * s.unit_groups) : 0);
+  s.unit_bytes = s.header_bytes + s.unit_groups * s.group_lines * kLineBytes;
+  s.first_unit = F::kMultiplier ? kLineBytes : 0;
+  int64_t units = (s.groups + s.unit_groups - 1) / s.unit_groups;
+  s.block_bytes = s.first_unit + units * s.header_bytes + lines * kLineBytes;
   s.steps_offset = whole_lines(lines * F::kParts * 4);
   s.starts_offset = s.steps_offset + (F::kQuantised ? whole_lines(s.groups * 4) : 0);
   s.prepared_bytes = s.starts_offset + (F::kQuantised ? whole_lines(s.groups * 4) : 0);
@@ -77,7 +112,7 @@ struct Unscaled {
   static constexpr int kVectors = static_cast<int>(kBlockOutputs / V::kLanes);
   static constexpr int kTileRows = V::kGemmRows;
   static constexpr bool kScaled = false, kQuantised = false, kMultiplier = false, kZeros = false;
-  static constexpr int64_t kScaleBytes = 0, kLineMultiple = 1;
+  static constexpr int64_t kScaleBytes = 0, kLineMultiple = 1, kUnitGroups = 0;
   static Sum zero() { return V::set(0); }
   static void pack_header(const PackArgs&, const GemmShape&, int64_t, std::byte*, int64_t) {}
 };
@@ -201,31 +236,39 @@ struct Bf16PairWeights : Bf16Layout<V>, PairOperands<V> {
   }
 };
 
-// An f32 scale for each group of an output, by group and then by output.
-template <class V>
+// An f32 scale for each group of an output, by group and then by output; in units of so many
+// groups.
+template <class V, int64_t UnitGroups>
 struct FloatScales {
   static constexpr bool kMultiplier = false, kZeros = false;
-  static constexpr int64_t kScaleBytes = 4;
-  static auto scale(const std::byte* block, const GemmShape&, int64_t g, int v) {
-    return V::load(reinterpret_cast<const float*>(block) + g * kBlockOutputs + v * V::kLanes);
+  static constexpr int64_t kScaleBytes = 4, kUnitGroups = UnitGroups;
+  static auto scale(const std::byte* block, const GemmShape& s, int64_t g, int v) {
+    const auto* scales = reinterpret_cast<const float*>(block + scales_at<FloatScales>(s, g));
+    return V::load(scales + v * V::kLanes);
   }
   static float scale_of(const std::byte* block, const GemmShape& s, int64_t c, int64_t lane) {
-    return read<float>(block + (c / s.group * kBlockOutputs + lane) * 4);
+    return read<float>(block + scales_at<FloatScales>(s, c / s.group) + lane * 4);
   }
   static void pack_header(const PackArgs& a, const GemmShape& s, int64_t r, std::byte* block,
                           int64_t lane) {
     for (int64_t g = 0; g < s.groups; ++g) {
-      std::memcpy(block + (g * kBlockOutputs + lane) * 4, a.scales + r * s.groups + g, 4);
+      std::memcpy(block + scales_at<FloatScales>(s, g) + lane * 4, a.scales + r * s.groups + g, 4);
     }
   }
 };
+
+// The line of column c of a format with groups.
+template <class F>
+const std::byte* line_of(const std::byte* block, const GemmShape& s, int64_t c) {
+  return block + lines_at<F>(s, c / s.group) + c % s.group / F::kColumns * kLineBytes;
+}
 
 // ---- fp8 -------------------------------------------------------------------------------------
 
 // The dword of an output holds four columns in the order 0, 2, 1, 3: its even bytes are the first
 // pair and its odd bytes the second.
 template <class Vec>
-struct Fp8Layout : FloatScales<Vec> {
+struct Fp8Layout : FloatScales<Vec, 1> {
   using V = Vec;
   using Sum = typename V::F;
   using Line = typename V::I;
@@ -247,7 +290,7 @@ struct Fp8Layout : FloatScales<Vec> {
     }
   }
   static float value(const std::byte* block, const GemmShape& s, int64_t c, int64_t lane) {
-    const std::byte* line = block + s.header_bytes + c / 4 * kLineBytes;
+    const std::byte* line = line_of<Fp8Layout>(block, s, c);
     Float8E4M3 code = {static_cast<uint8_t>(line[lane * 4 + byte_of(c)])};
     return banyan::to_float(code) * Fp8Layout::scale_of(block, s, c, lane);
   }
@@ -339,7 +382,7 @@ struct IntegerOperands {
 };
 
 template <class V>
-struct Int8Weights : IntegerOperands<V>, FloatScales<V> {
+struct Int8Weights : IntegerOperands<V>, FloatScales<V, 0> {
   static constexpr int kTileRows = V::kGemmRowsOfBytes;
   static constexpr int64_t kColumns = 4, kParts = 1;
   static constexpr int32_t kOffset = 128;
@@ -354,7 +397,7 @@ struct Int8Weights : IntegerOperands<V>, FloatScales<V> {
     }
   }
   static float value(const std::byte* block, const GemmShape& s, int64_t c, int64_t lane) {
-    const std::byte* line = block + s.header_bytes + c / 4 * kLineBytes;
+    const std::byte* line = line_of<Int8Weights>(block, s, c);
     auto code = static_cast<int8_t>(line[lane * 4 + c % 4] ^ std::byte{0x80});
     return static_cast<float>(code) * Int8Weights::scale_of(block, s, c, lane);
   }
@@ -364,7 +407,7 @@ struct Int8Weights : IntegerOperands<V>, FloatScales<V> {
 template <class V>
 struct NibbleLayout : IntegerOperands<V> {
   static constexpr int kTileRows = V::kGemmRowsOfNibbles;
-  static constexpr int64_t kColumns = 8, kParts = 2;
+  static constexpr int64_t kColumns = 8, kParts = 2, kUnitGroups = 4;
 
   static auto multiply_add(typename V::I sum, typename V::I weight, typename V::I x) {
     return V::dot4_small(sum, weight, x);
@@ -379,8 +422,8 @@ struct NibbleLayout : IntegerOperands<V> {
           (low < k ? row[low] : std::byte{0}) | (high < k ? row[high] : std::byte{0}) << 4;
     }
   }
-  static int code(const std::byte* block, const GemmShape& s, int64_t c, int64_t lane) {
-    const std::byte* line = block + s.header_bytes + c / 8 * kLineBytes;
+  // Of a column in a line.
+  static int code(const std::byte* line, int64_t c, int64_t lane) {
     auto byte = static_cast<int>(line[lane * 4 + c % 4]);
     return c % 8 < 4 ? byte & 15 : byte >> 4;
   }
@@ -398,12 +441,12 @@ struct Int4Weights : NibbleLayout<V> {
                     int v) {
     auto start = NibbleLayout<V>::start(x, block, s, g, v);
     if constexpr (!HasZeros) return start;
-    return V::multiply_dwords(
-        start, V::load_bytes(block + s.zeros_offset + g * kBlockOutputs + v * V::kLanes));
+    return V::multiply_dwords(start,
+                              V::load_bytes(block + zeros_at<Int4Weights>(s, g) + v * V::kLanes));
   }
   static auto scale(const std::byte* block, const GemmShape& s, int64_t g, int v) {
-    const auto* halves = reinterpret_cast<const Float16*>(block + s.scales_offset);
-    return V::mul(V::load(halves + g * kBlockOutputs + v * V::kLanes),
+    const auto* halves = reinterpret_cast<const Float16*>(block + scales_at<Int4Weights>(s, g));
+    return V::mul(V::load(halves + v * V::kLanes),
                   V::load(reinterpret_cast<const float*>(block) + v * V::kLanes));
   }
   static void prepare(const float* x, const GemmShape& s, std::byte* to) {
@@ -421,20 +464,21 @@ struct Int4Weights : NibbleLayout<V> {
       int64_t count = s.groups - g < kChunk ? s.groups - g : kChunk;
       encode_scales(scales + g, count, multiplier, halves);
       for (int64_t i = 0; i < count; ++i) {
-        int64_t place = (g + i) * kBlockOutputs + lane;
-        std::memcpy(block + s.scales_offset + place * 2, &halves[i], 2);
+        std::memcpy(block + scales_at<Int4Weights>(s, g + i) + lane * 2, &halves[i], 2);
         if constexpr (HasZeros) {
-          block[s.zeros_offset + place] = static_cast<std::byte>(a.zeros[r * s.groups + g + i]);
+          block[zeros_at<Int4Weights>(s, g + i) + lane] =
+              static_cast<std::byte>(a.zeros[r * s.groups + g + i]);
         }
       }
     }
   }
   static float value(const std::byte* block, const GemmShape& s, int64_t c, int64_t lane) {
-    int64_t place = c / s.group * kBlockOutputs + lane;
-    int zero = HasZeros ? static_cast<int>(block[s.zeros_offset + place]) : 8;
-    float scale = banyan::to_float(read<Float16>(block + s.scales_offset + place * 2)) *
-                  read<float>(block + lane * 4);
-    return static_cast<float>(Int4Weights::code(block, s, c, lane) - zero) * scale;
+    int64_t g = c / s.group;
+    int zero = HasZeros ? static_cast<int>(block[zeros_at<Int4Weights>(s, g) + lane]) : 8;
+    auto half = read<Float16>(block + scales_at<Int4Weights>(s, g) + lane * 2);
+    float scale = banyan::to_float(half) * read<float>(block + lane * 4);
+    int code = Int4Weights::code(line_of<Int4Weights>(block, s, c), c, lane);
+    return static_cast<float>(code - zero) * scale;
   }
 };
 
@@ -451,8 +495,8 @@ struct Mxfp4Weights : NibbleLayout<V> {
     return V::look_up(kCodes, Mxfp4Weights::nibbles(line, p));
   }
   // Half of 2^(exponent - 127).
-  static auto scale(const std::byte* block, const GemmShape&, int64_t g, int v) {
-    auto exponents = V::load_bytes(block + g * kBlockOutputs + v * V::kLanes);
+  static auto scale(const std::byte* block, const GemmShape& s, int64_t g, int v) {
+    auto exponents = V::load_bytes(block + scales_at<Mxfp4Weights>(s, g) + v * V::kLanes);
     return V::mul(V::power_from_bits(exponents), V::set(0.5f));
   }
   static void prepare(const float* x, const GemmShape& s, std::byte* to) {
@@ -462,14 +506,14 @@ struct Mxfp4Weights : NibbleLayout<V> {
                           int64_t lane) {
     for (int64_t g = 0; g < s.groups; ++g) {
       auto bits = read<uint32_t>(a.scales + r * s.groups + g);
-      block[g * kBlockOutputs + lane] = static_cast<std::byte>(bits >> 23);
+      block[scales_at<Mxfp4Weights>(s, g) + lane] = static_cast<std::byte>(bits >> 23);
     }
   }
   static float value(const std::byte* block, const GemmShape& s, int64_t c, int64_t lane) {
-    auto exponent = static_cast<uint32_t>(block[c / s.group * kBlockOutputs + lane]);
+    auto exponent = static_cast<uint32_t>(block[scales_at<Mxfp4Weights>(s, c / s.group) + lane]);
     uint32_t bits = exponent == 0 ? 0x400000u : exponent << 23;
-    return static_cast<float>(kCodes[Mxfp4Weights::code(block, s, c, lane)] - kOffset) *
-           (read<float>(&bits) * 0.5f);
+    int code = Mxfp4Weights::code(line_of<Mxfp4Weights>(block, s, c), c, lane);
+    return static_cast<float>(kCodes[code] - kOffset) * (read<float>(&bits) * 0.5f);
   }
 };
 
