@@ -268,7 +268,7 @@ struct VectorMultiply {
   static void blocks(const GemmArgs& a, const GemmShape& s, const GemmPart& part, int64_t begin,
                      int64_t end) {
     if (part.row_count == 1) {
-      stream_blocks<F, F::V::kGemmStreams, 1>(a, s, part, begin, end);
+      stream_blocks<F, F::kStreams, 1>(a, s, part, begin, end);
     } else if (part.row_count < kManyRows) {
       stream_blocks<F, F::V::kGemmBlocks, F::kTileRows>(a, s, part, begin, end);
     } else {

@@ -5,6 +5,7 @@
 //   kSourceBytes          of one column of what is packed
 //   kLineMultiple         of lines, when one group is the whole row
 //   kColumns              columns of a line, in kParts operands, each for a dword of x
+//   kStreams              blocks that one row reads side by side
 //   kUnitGroups           groups whose scales and zeros stand together before their lines; 0: all
 //   prepare               one row of x, for broadcasting a dword to each part
 //   part, multiply_add    the operands of a line, and their product with x
@@ -110,7 +111,7 @@ struct Unscaled {
   using V = Vec;
   using Sum = typename V::F;
   static constexpr int kVectors = static_cast<int>(kBlockOutputs / V::kLanes);
-  static constexpr int kTileRows = V::kGemmRows;
+  static constexpr int kTileRows = V::kGemmRows, kStreams = V::kGemmStreams;
   static constexpr bool kScaled = false, kQuantised = false, kMultiplier = false, kZeros = false;
   static constexpr int64_t kScaleBytes = 0, kLineMultiple = 1, kUnitGroups = 0;
   static Sum zero() { return V::set(0); }
@@ -273,7 +274,7 @@ struct Fp8Layout : FloatScales<Vec, 1> {
   using Sum = typename V::F;
   using Line = typename V::I;
   static constexpr int kVectors = static_cast<int>(kBlockOutputs / V::kLanes);
-  static constexpr int kTileRows = V::kGemmRowsOfFp8;
+  static constexpr int kTileRows = V::kGemmRowsOfFp8, kStreams = V::kGemmStreamsOfFp8;
   static constexpr bool kScaled = true, kQuantised = false;
   static constexpr int64_t kSourceBytes = 1, kColumns = 4, kLineMultiple = 1;
 
@@ -329,6 +330,7 @@ struct IntegerOperands {
   using Line = typename V::I;
   using Operand = typename V::I;
   static constexpr int kVectors = static_cast<int>(kBlockOutputs / V::kLanes);
+  static constexpr int kStreams = V::kGemmStreams;
   static constexpr bool kScaled = true, kQuantised = true;
   static constexpr int64_t kSourceBytes = 1, kLineMultiple = 1;
 

@@ -21,7 +21,7 @@ struct Avx2 {
   // 5 x 2 sums, 2 weights, an activation, and what unpacking takes.
   static constexpr int kGemmRows = 5, kGemmRowsOfFp8 = 4;
   static constexpr int kGemmRowsOfBytes = 4, kGemmRowsOfNibbles = 4;
-  static constexpr int kGemmBlocks = 1, kGemmStreams = 2;
+  static constexpr int kGemmBlocks = 1, kGemmStreams = 2, kGemmStreamsOfFp8 = 2;
   static constexpr int kRegisters = 16;
 
   static F set(float x) { return _mm256_set1_ps(x); }

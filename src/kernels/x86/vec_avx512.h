@@ -24,10 +24,10 @@ struct Avx512 {
   // Register tiles of matrix products, in rows and blocks of 16 outputs: 8 x 2 sums hide the
   // latency of a product, need few bytes of weights from the level-2 cache and serve 8 rows with
   // what is unpacked once; 6 x 2 leave room for as many totals. One row alone reads kGemmStreams
-  // blocks side by side.
+  // blocks side by side, of fp8 more, which takes long to unpack.
   static constexpr int kGemmRows = 8, kGemmRowsOfFp8 = 8;
   static constexpr int kGemmRowsOfBytes = 8, kGemmRowsOfNibbles = 6;
-  static constexpr int kGemmBlocks = 2, kGemmStreams = 4;
+  static constexpr int kGemmBlocks = 2, kGemmStreams = 2, kGemmStreamsOfFp8 = 4;
   static constexpr int kRegisters = 32;
 
   static F set(float x) { return _mm512_set1_ps(x); }
