@@ -1,11 +1,11 @@
 // Matrix products of every weight format, over weights that are interleaved by sixteen outputs.
 //
-// Packed layout: blocks of 16 outputs, each a header (scales and zeros, formats.h) and then lines
-// of 64 bytes. A line holds the next few columns of all sixteen outputs, a dword for each, so that
-// it is one register of AVX-512, two of AVX2 or one row of an AMX tile. Rows of x are first brought
-// into the operands that the format multiplies with (prepare), a dword for each part of a line, and
-// then broadcast dword by dword: a sum over k runs in one lane from beginning to end and depends
-// neither on the rows nor on the outputs beside it.
+// Packed layout: blocks of 16 outputs, each of units: a header (scales and zeros of some groups,
+// see gemm_formats.h) and then lines of 64 bytes. A line holds the next few columns of all sixteen
+// outputs, a dword for each, so that it is one register of AVX-512, two of AVX2 or one row of an
+// AMX tile. Rows of x are first brought into the operands that the format multiplies with
+// (prepare), a dword for each part of a line, and then broadcast dword by dword: a sum over k runs
+// in one lane from beginning to end and depends neither on the rows nor on the outputs beside it.
 #pragma once
 
 #include <cstring>
