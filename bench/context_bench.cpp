@@ -1,8 +1,9 @@
 // What a token costs behind a long context beside a short one, and how many more bytes it reads.
 //
-//   cmake --preset release -DBANYAN_BENCH=ON && cmake --build --preset release --target
-//   context_bench build/release/bench/context_bench DIR QUANTIZATION [SAMPLES [KERNELS
-//   [MLA_PREFILL]]]
+//   cmake --preset release -DBANYAN_BENCH=ON
+//   cmake --build --preset release --target context_bench
+//
+//   build/release/bench/context_bench DIR QUANTIZATION [SAMPLES [KERNELS [MLA_PREFILL]]]
 //
 // DIR holds the config.json of a model; its weights are random. Both prompts are read once; then
 // samples of the two take turns, each resumed from the cache, so that what else the machine does
@@ -18,8 +19,8 @@
 #include <vector>
 
 #include "banyan/engine.h"
-#include "base/random.h"
 #include "engine/work.h"
+#include "samples.h"
 
 namespace banyan {
 namespace {
@@ -32,15 +33,6 @@ constexpr int64_t kSteps = 32;  // that are timed, behind the first token
 [[noreturn]] void fail(const Error& error) {
   fmt::print(stderr, "context_bench: {}\n", error.message);
   std::exit(1);
-}
-
-std::vector<TokenId> random_tokens(int64_t count, int64_t vocabulary) {
-  std::vector<TokenId> tokens;
-  for (int64_t i = 0; i < count; ++i) {
-    double draw = uniform(static_cast<uint64_t>(count), static_cast<uint64_t>(i), 0);
-    tokens.push_back(static_cast<TokenId>(draw * static_cast<double>(vocabulary)));
-  }
-  return tokens;
 }
 
 // Seconds of a decode step.
@@ -60,11 +52,6 @@ double step_s(Engine& engine, const std::vector<TokenId>& prompt) {
   return std::chrono::duration<double>(last - first).count() / static_cast<double>(tokens - 1);
 }
 
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
-
 int run(const EngineConfig& config, int samples) {
   auto engine = Engine::load(config);
   if (!engine) fail(engine.error());
@@ -78,7 +65,6 @@ int run(const EngineConfig& config, int samples) {
     fmt::print("{:6} tokens are read in {:.1f} s\n", kPrompts[i],
                std::chrono::duration<double>(Clock::now() - begin).count());
   }
-  fmt::print(stderr, "prompts are read\n");
   for (int sample = 0; sample < samples; ++sample) {
     for (size_t i = 0; i < prompts.size(); ++i) {
       times[i].push_back(step_s(**engine, prompts[i]));

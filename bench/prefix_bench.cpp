@@ -1,8 +1,10 @@
 // What a cached prefix saves: the time to the first token of a prompt whose beginning is cached,
 // beside that of its rest alone, and of several requests that come at once with one beginning.
 //
-//   cmake --preset release -DBANYAN_BENCH=ON && cmake --build --preset release --target
-//   prefix_bench build/release/bench/prefix_bench DIR [RUNS]
+//   cmake --preset release -DBANYAN_BENCH=ON
+//   cmake --build --preset release --target prefix_bench
+//
+//   build/release/bench/prefix_bench DIR [RUNS]
 //
 // DIR holds the config.json of a model; its weights are random.
 #include <fmt/format.h>
@@ -13,22 +15,12 @@
 #include <vector>
 
 #include "banyan/engine.h"
-#include "base/random.h"
+#include "samples.h"
 
 namespace banyan {
 namespace {
 
 constexpr int64_t kPrefix = 1024, kSuffix = 256;
-
-std::vector<TokenId> random_tokens(int64_t count, int64_t vocabulary) {
-  static uint64_t draws = 0;
-  std::vector<TokenId> tokens;
-  for (int64_t i = 0; i < count; ++i) {
-    tokens.push_back(
-        static_cast<TokenId>(uniform(7, draws++, 0) * static_cast<double>(vocabulary)));
-  }
-  return tokens;
-}
 
 std::vector<TokenId> joined(std::vector<TokenId> a, const std::vector<TokenId>& b) {
   a.insert(a.end(), b.begin(), b.end());
@@ -49,11 +41,6 @@ double time_of(Engine& engine, const std::vector<std::vector<TokenId>>& prompts)
   while (engine.step()) {
   }
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
 }
 
 int run(const std::string& folder, int runs) {
