@@ -35,23 +35,27 @@ static inline int64_t blocks_of(int64_t n) {
 struct GemmShape {
   int64_t k = 0, group = 0, groups = 0;
   int64_t group_lines = 0;
-  int64_t unit_groups = 0, zeros_offset = 0, header_bytes = 0, unit_bytes = 0;  // of a unit
-  int64_t first_unit = 0, block_bytes = 0;                                      // of a block
-  int64_t steps_offset = 0, starts_offset = 0, prepared_bytes = 0;              // of a row of x
+  int64_t zeros_offset = 0, header_bytes = 0, unit_bytes = 0;       // of a unit
+  int64_t first_unit = 0, block_bytes = 0;                          // of a block
+  int64_t steps_offset = 0, starts_offset = 0, prepared_bytes = 0;  // of a row of x
 };
 
 // Where group g's unit begins, and its place there. Of a format F, so that each file has its own.
 template <class F>
 int64_t unit_at(const GemmShape& s, int64_t g) {
-  if constexpr (F::kUnitGroups == 0) return s.first_unit;
-  constexpr int64_t kGroups = F::kUnitGroups == 0 ? 1 : F::kUnitGroups;
-  return s.first_unit + g / kGroups * s.unit_bytes;
+  if constexpr (F::kUnitGroups == 0) {
+    return s.first_unit;
+  } else {
+    return s.first_unit + g / F::kUnitGroups * s.unit_bytes;
+  }
 }
 template <class F>
 int64_t place_in_unit(int64_t g) {
-  if constexpr (F::kUnitGroups == 0) return g;
-  constexpr int64_t kGroups = F::kUnitGroups == 0 ? 1 : F::kUnitGroups;
-  return g % kGroups;
+  if constexpr (F::kUnitGroups == 0) {
+    return g;
+  } else {
+    return g % F::kUnitGroups;
+  }
 }
 
 // Offsets of what a block has of group g.
@@ -81,12 +85,12 @@ GemmShape shape_of(int64_t k, int64_t group) {
     s.group_lines = (s.group_lines + F::kLineMultiple - 1) / F::kLineMultiple * F::kLineMultiple;
   }
   int64_t lines = s.groups * s.group_lines;
-  s.unit_groups = F::kUnitGroups == 0 ? s.groups : F::kUnitGroups;
-  s.zeros_offset = whole_lines(F::kScaleBytes * kBlockOutputs * s.unit_groups);
-  s.header_bytes = s.zeros_offset + (F::kZeros ? whole_lines(kBlockOutputs * s.unit_groups) : 0);
-  s.unit_bytes = s.header_bytes + s.unit_groups * s.group_lines * kLineBytes;
+  int64_t unit_groups = F::kUnitGroups == 0 ? s.groups : F::kUnitGroups;
+  s.zeros_offset = whole_lines(F::kScaleBytes * kBlockOutputs * unit_groups);
+  s.header_bytes = s.zeros_offset + (F::kZeros ? whole_lines(kBlockOutputs * unit_groups) : 0);
+  s.unit_bytes = s.header_bytes + unit_groups * s.group_lines * kLineBytes;
   s.first_unit = F::kMultiplier ? kLineBytes : 0;
-  int64_t units = (s.groups + s.unit_groups - 1) / s.unit_groups;
+  int64_t units = (s.groups + unit_groups - 1) / unit_groups;
   s.block_bytes = s.first_unit + units * s.header_bytes + lines * kLineBytes;
   s.steps_offset = whole_lines(lines * F::kParts * 4);
   s.starts_offset = s.steps_offset + (F::kQuantised ? whole_lines(s.groups * 4) : 0);
