@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/task_thread.h"
 #include "grammar/compiler.h"
 #include "llm/engine_thread.h"
 #include "llm/generation_builder.h"
-#include "program/executor.h"
 
 namespace banyan {
 namespace {

@@ -4,42 +4,16 @@
 // variable for both: a fiber that waits is suspended, a thread sleeps.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <functional>
-#include <memory>
 #include <mutex>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/task_thread.h"
 #include "program/fiber.h"
 
 namespace banyan {
-
-// A thread that runs what is posted to it, in order.
-class TaskThread {
- public:
-  using Task = std::move_only_function<void()>;
-
-  TaskThread() : thread_([this] { loop(); }) {}
-  ~TaskThread() { stop(); }
-  TaskThread(const TaskThread&) = delete;
-  TaskThread& operator=(const TaskThread&) = delete;
-
-  void post(Task task);
-  // Runs what was posted, and ends the thread. Not from several threads.
-  void stop();
-
- private:
-  void loop();
-
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::vector<Task> tasks_;
-  bool stopping_ = false;
-  std::jthread thread_;  // last: it uses all of the above
-};
 
 class Worker {
  public:

@@ -1,0 +1,35 @@
+// A thread that runs what is posted to it, in order.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace banyan {
+
+class TaskThread {
+ public:
+  using Task = std::move_only_function<void()>;
+
+  TaskThread() : thread_([this] { loop(); }) {}
+  ~TaskThread() { stop(); }
+  TaskThread(const TaskThread&) = delete;
+  TaskThread& operator=(const TaskThread&) = delete;
+
+  void post(Task task);
+  // Runs what was posted, and ends the thread. Not from several threads.
+  void stop();
+
+ private:
+  void loop();
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::vector<Task> tasks_;
+  bool stopping_ = false;
+  std::jthread thread_;  // last: it uses all of the above
+};
+
+}  // namespace banyan
