@@ -68,6 +68,19 @@ HttpHeaders preflight_headers(const HttpRequest& request) {
 
 }  // namespace
 
+void ConnectionHub::begin_exchange(Exchange& exchange) {
+  exchange.number = ++exchanges_begun;
+  exchange.begun = SteadyClock::now();
+  exchange.awaited = !draining_;
+  ++exchanges_open;
+  exchanges_awaited += exchange.awaited ? 1 : 0;
+}
+
+void ConnectionHub::end_exchange(const Exchange& exchange) {
+  --exchanges_open;
+  exchanges_awaited -= exchange.awaited ? 1 : 0;
+}
+
 void ConnectionHub::flush_soon(std::shared_ptr<Connection> connection) {
   if (std::exchange(connection->flush_asked_, true)) return;
   to_flush_.push_back(std::move(connection));
@@ -201,10 +214,8 @@ void Connection::account_body() {
 void Connection::begin_exchange() {
   HttpRequest& request = reader_->request();
   std::string_view id = request.header("x-request-id").value_or("");
-  exchange_.emplace();
-  ++hub_.exchanges_open;
-  exchange_->number = ++hub_.exchanges_begun;
-  exchange_->begun = body_begun_ = SteadyClock::now();
+  hub_.begin_exchange(exchange_.emplace());
+  body_begun_ = exchange_->begun;
   exchange_->method = request.method;
   exchange_->path = request.path;
   exchange_->origin = request.header("origin").value_or("");
@@ -266,10 +277,7 @@ void Connection::handle() {
 // Answers what cannot be read to its end; the connection closes after it.
 void Connection::refuse(const Refusal& refusal, const HttpHeaders& more) {
   if (!exchange_) {
-    exchange_.emplace();
-    ++hub_.exchanges_open;
-    exchange_->number = ++hub_.exchanges_begun;
-    exchange_->begun = SteadyClock::now();
+    hub_.begin_exchange(exchange_.emplace());
   }
   phase_ = Phase::kAnswer;
   deadline_ = SteadyTime::max();
@@ -435,8 +443,8 @@ void Connection::wait_write() {
 void Connection::end_exchange() {
   log_exchange("");
   bool keep_alive = exchange_->keep_alive;
+  hub_.end_exchange(*exchange_);
   exchange_.reset();
-  --hub_.exchanges_open;
   reader_.reset();
   hub_.body_bytes -= std::exchange(body_bytes_counted_, 0);
   if (output_.capacity() > kKeptBufferBytes) output_ = {};
@@ -482,8 +490,8 @@ void Connection::cut(std::string_view reason) {
     if (exchange_->status == 0) exchange_->status = 499;
     log_exchange(reason);
     if (exchange_->on_disconnect) asio::post(hub_.io, std::move(exchange_->on_disconnect));
+    hub_.end_exchange(*exchange_);
     exchange_.reset();
-    --hub_.exchanges_open;
   }
   close();
 }

@@ -34,6 +34,8 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 using Socket =
     boost::asio::basic_stream_socket<boost::asio::ip::tcp, boost::asio::io_context::executor_type>;
 
+struct Exchange;
+
 // What all connections share; outlives them.
 struct ConnectionHub {
   ConnectionHub(boost::asio::io_context& the_io, Service& the_service,
@@ -47,14 +49,20 @@ struct ConnectionHub {
   int64_t body_bytes = 0;  // of the requests in all exchanges
   uint64_t exchanges_begun = 0;
   int64_t exchanges_open = 0;
-  uint64_t request_id_key = 0;  // makes request ids differ between processes
+  int64_t exchanges_awaited = 0;  // those that a drain waits for: begun before it
+  uint64_t request_id_key = 0;    // makes request ids differ between processes
   std::array<char, 64 << 10> scratch;
+
+  void begin_exchange(Exchange& exchange);
+  void end_exchange(const Exchange& exchange);
+  void begin_drain() { draining_ = true; }
 
   // Has connection->flush() called soon, once for all that is sent until then.
   void flush_soon(std::shared_ptr<Connection> connection);
 
  private:
   std::vector<std::shared_ptr<Connection>> to_flush_;
+  bool draining_ = false;
 };
 
 // A request and its answer.
@@ -65,6 +73,7 @@ struct Exchange {
   std::string method = "-", path = "-", id, origin;
   bool chunks_allowed = true;  // in the answer
   bool keep_alive = false;
+  bool awaited = true;  // by a drain
   Answer answer = Answer::kNone;
   int status = 0;
   int64_t bytes_sent = 0;

@@ -11,10 +11,24 @@ std::string_view error_type(int status) {
       return "permission_error";
     case 404:
       return "not_found_error";
+    case 405:
+      return "method_not_allowed_error";
+    case 408:
+      return "timeout_error";
+    case 413:
+      return "request_too_large_error";
+    case 417:
+      return "expectation_failed_error";
     case 429:
       return "rate_limit_error";
+    case 431:
+      return "headers_too_large_error";
+    case 499:
+      return "client_closed_error";
     case 503:
       return "unavailable_error";
+    case 505:
+      return "http_version_error";
     default:
       return status < 500 ? "invalid_request_error" : "internal_error";
   }

@@ -60,7 +60,7 @@ Refusal refusal_of(const error_code& ec, const RequestLimits& limits) {
     return {413, fmt::format("the request's body has more than {} bytes, which is the limit",
                              limits.body_bytes_max)};
   }
-  if (ec == http::error::bad_version) return {505, "only HTTP/1.0 and HTTP/1.1 are spoken here"};
+  if (ec == http::error::bad_version) return {505, "only HTTP/1.0 and HTTP/1.1 are supported"};
   return {400, fmt::format("this is not an HTTP/1 request: {}", ec.message())};
 }
 

@@ -165,7 +165,7 @@ void Server::Impl::wait_signal() {
     if (ec) return;
     bool loading = service_.state() == Service::State::kLoading;
     if (draining_ || loading) std::_Exit(128 + signal);
-    spdlog::warn("signal {}: no new clients, {} requests may finish; a second one ends at once",
+    spdlog::warn("signal {}: no new work, {} requests may finish; a second one ends at once",
                  signal, hub_.exchanges_open);
     wait_signal();  // first: an idle server ends within drain(), and then nothing may wait
     drain();
@@ -176,7 +176,7 @@ void Server::Impl::wait_signal() {
 
 void Server::Impl::accept() {
   acceptor_.async_accept(io_, [this](error_code ec, Socket socket) {
-    if (draining_ || ended_) return;
+    if (ended_) return;
     try {
       on_accept(ec, std::move(socket));
     } catch (const std::exception& e) {  // no memory for this client; there may be for the next
@@ -192,7 +192,7 @@ void Server::Impl::on_accept(error_code ec, Socket socket) {
     spdlog::warn("cannot take a client: {}; trying again in 100 ms", ec.message());
     accept_timer_.expires_after(kAcceptPause);
     return accept_timer_.async_wait([this](error_code) {
-      if (!draining_ && !ended_) accept();
+      if (!ended_) accept();
     });
   }
   if (!ec) {
@@ -214,7 +214,7 @@ void Server::Impl::tick() {
   if (draining_) {
     if (drained() || (cancelled_ && now >= end_at_)) return end();
     if (!cancelled_ && now >= cancel_at_) {
-      spdlog::warn("{} requests did not finish in time and are cancelled", hub_.exchanges_open);
+      spdlog::warn("{} requests did not finish in time and are cancelled", hub_.exchanges_awaited);
       service_.abort_all();
       cancelled_ = true;
       end_at_ = now + duration_of(std::min(kCancelGrace_s, service_.config().drain_timeout_s));
@@ -233,15 +233,14 @@ void Server::Impl::drain() {
   if (draining_ || ended_) return;
   draining_ = true;
   service_.drain();
-  error_code ignored;
-  acceptor_.close(ignored);
-  accept_timer_.cancel();
+  // Clients may still connect: what runs holds up the end, and meanwhile probes are to see 503.
+  hub_.begin_drain();
   if (drained()) return end();
   cancel_at_ = SteadyClock::now() + duration_of(service_.config().drain_timeout_s);
 }
 
 bool Server::Impl::drained() const {
-  return hub_.exchanges_open == 0;
+  return hub_.exchanges_awaited == 0;
 }
 
 void Server::Impl::end() {

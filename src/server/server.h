@@ -44,8 +44,9 @@ class Server {
   // a second one ends the process at once.
   Status run(bool handle_signals = false);
 
-  // Takes no more clients, lets those finish who are being answered, for
-  // ServerConfig::drain_timeout_s; then cancels them. From any thread.
+  // Takes no more work: new requests are answered with 503, so that probes and balancers see it.
+  // Those that are being answered may finish for ServerConfig::drain_timeout_s and are then
+  // cancelled. From any thread.
   void drain();
 
   // For tests, from any thread while run() runs.

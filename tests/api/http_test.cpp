@@ -1,8 +1,11 @@
 // The protocol: what a well-meant client may do, and what a confused one is told.
 #include <fmt/format.h>
 
+#include <set>
+
 #include "api/server_fixture.h"
 #include "base/json.h"
+#include "server/error.h"
 
 namespace banyan {
 namespace {
@@ -145,7 +148,23 @@ TEST_F(Http, RefusesOtherProtocols) {
   EXPECT_EQ(tls.response().status, 400);
   Client two = client();
   two.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
-  EXPECT_EQ(two.response().status, 505);
+  Response refused = two.response();
+  EXPECT_EQ(refused.status, 505);
+  EXPECT_NE(refused.body.find("\"http_version_error\""), refused.body.npos) << refused.body;
+}
+
+// Issue 17: a 505 said internal_error. Every status that is sent here has a type of its own; only
+// 400 and 500 have the general ones.
+TEST(ErrorTypes, EveryStatusHasATypeOfItsOwn) {
+  std::set<std::string> types;
+  const std::vector<int> statuses = {400, 401, 403, 404, 405, 408, 413,
+                                     417, 429, 431, 499, 500, 503, 505};
+  for (int status : statuses) {
+    Json error = error_json(status, "why");
+    EXPECT_EQ(error["type"], error["error"]["type"]);
+    types.insert(error["type"].get<std::string>());
+  }
+  EXPECT_EQ(types.size(), statuses.size());
 }
 
 TEST_F(Http, EveryAnswerCarriesTheRequestsId) {

@@ -330,17 +330,39 @@ TEST_F(Robustness, ACancelStormLeavesNothing) {
 
 class Drain : public ServerTest {};
 
-TEST_F(Drain, RunningStreamsFinishAndNewOnesAreRefused) {
+// Issue 17: probes could not see the documented 503, since nobody accepted them.
+TEST_F(Drain, RunningStreamsFinishAndNewConnectionsAreAnswered503) {
   start();
   Client running = client(), idle = client();
   EXPECT_EQ(idle.get("/health").status, 200);
-  running.send("GET /stream?tokens=3000 HTTP/1.1\r\nHost: h\r\n\r\n");
+  running.send("GET /stream?tokens=8000 HTTP/1.1\r\nHost: h\r\n\r\n");
   ASSERT_TRUE(eventually(runs));
   server().drain();
   Response health = idle.get("/health");
   EXPECT_EQ(health.status, 503);
   EXPECT_TRUE(health.has("Connection: close"));
-  EXPECT_EQ(get("/health").status, 0);  // nobody listens
+  for (const char* target : {"/health", "/ping", "/count?tokens=5", "/v1/models"}) {
+    Response refused = get(target);
+    EXPECT_EQ(refused.status, 503) << target;
+    EXPECT_TRUE(refused.has("Retry-After: 1\r\n")) << target;
+    EXPECT_TRUE(refused.has("Connection: close")) << target;
+    EXPECT_NE(refused.body.find("shutting down"), refused.body.npos) << refused.body;
+  }
+  EXPECT_EQ(get("/metrics").status, 200);
+  EXPECT_TRUE(running.response().body.ends_with("data: length\n\n"));
+  stop();
+}
+
+TEST_F(Drain, WhatComesLateDoesNotHoldItUp) {
+  config.drain_timeout_s = config.body_timeout_s = 3600;
+  start();
+  Client running = client();
+  running.send("GET /stream?tokens=8000 HTTP/1.1\r\nHost: h\r\n\r\n");
+  ASSERT_TRUE(eventually(runs));
+  server().drain();
+  Client half = client();
+  half.send("POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nabc");
+  ASSERT_TRUE(eventually([](const auto& c) { return c.exchanges == 2; }));
   EXPECT_TRUE(running.response().body.ends_with("data: length\n\n"));
   stop();
 }
