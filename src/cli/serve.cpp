@@ -2,9 +2,11 @@
 #include "server/server.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <memory>
@@ -12,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "cli/engine_options.h"
 #include "cli/machine.h"
 #include "cli/options.h"
@@ -43,7 +46,19 @@ Status read_api_keys(const std::string& file, std::vector<std::string>& keys) {
   return {};
 }
 
+// vLLM takes its origins as a list of JSON, which the commas have cut.
+Status unpack_json_list(const char* option, std::vector<std::string>& values) {
+  if (values.empty() || !values.front().starts_with("[\"")) return {};
+  Result<Json> list = parse_json(fmt::format("{}", fmt::join(values, ",")), option);
+  bool texts = list && list->is_array() &&
+               std::ranges::all_of(*list, [](const Json& value) { return value.is_string(); });
+  if (!texts) return invalid_argument("{} takes a,b or [\"a\",\"b\"]", option);
+  values = list->get<std::vector<std::string>>();
+  return {};
+}
+
 Status settle(ServeOptions& o) {
+  TRY(unpack_json_list("--allowed-origins", o.server.allowed_origins));
   if (!o.api_key_file.empty()) TRY(read_api_keys(o.api_key_file, o.server.api_keys));
   o.server.version = BANYAN_VERSION;
   TRY(o.engine.settle());
@@ -107,8 +122,15 @@ void add_network_options(CLI::App& app, ServeOptions& o) {
   app.add_option("--api-key-file", o.api_key_file, "Keys, one a line, hidden from `ps`")
       ->default_str("")
       ->type_name("FILE");
-  app.add_option("--cors-allow-origins,--allowed-origins", server.cors_allow_origins,
-                 "Web pages that may use the server, as https://host; * is all")
+  app.add_option("--allowed-hosts", server.allowed_hosts,
+                 "Names besides its own that the server answers to, as a.example or .example; * is "
+                 "all [all where --host is not a loopback address]")
+      ->delimiter(',')
+      ->default_str("")
+      ->type_name("NAME");
+  app.add_option("--allowed-origins,--cors-allow-origins", server.allowed_origins,
+                 "Web pages that may use the server, as https://host; * is all [those of this "
+                 "machine, on a loopback address]")
       ->delimiter(',')
       ->default_str("")
       ->type_name("ORIGIN");

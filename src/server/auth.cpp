@@ -40,13 +40,4 @@ bool is_authorized(const ServerConfig& config, const HttpRequest& request) {
   return known;
 }
 
-std::string allowed_origin(const ServerConfig& config, std::string_view origin) {
-  if (origin.empty()) return "";
-  for (const std::string& allowed : config.cors_allow_origins) {
-    if (allowed == "*") return "*";
-    if (allowed == origin) return allowed;
-  }
-  return "";
-}
-
 }  // namespace banyan

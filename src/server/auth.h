@@ -11,7 +11,4 @@ namespace banyan {
 // else is exempt. Takes the same time for every wrong key of one length.
 bool is_authorized(const ServerConfig& config, const HttpRequest& request);
 
-// The value for Access-Control-Allow-Origin, empty if pages from there may not read the answer.
-std::string allowed_origin(const ServerConfig& config, std::string_view origin);
-
 }  // namespace banyan

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "llm/message_parser.h"
+#include "server/origin.h"
 
 namespace banyan {
 namespace {
@@ -33,8 +34,17 @@ Status ServerConfig::validate() const {
   for (const std::string& key : api_keys) {
     if (!is_header_text(key)) return invalid_argument("an API key is empty or not plain ASCII");
   }
-  for (const std::string& origin : cors_allow_origins) {
-    if (!is_header_text(origin)) return invalid_argument("{} is not an origin", quote(origin));
+  for (const std::string& name : allowed_hosts) {
+    if (is_host_pattern(name)) continue;
+    return invalid_argument(
+        "--allowed-hosts {}: give a name as a.example without scheme or port, "
+        ".a.example for all below it, or *",
+        quote(name));
+  }
+  for (const std::string& origin : allowed_origins) {
+    if (is_origin(origin) && is_header_text(origin)) continue;
+    return invalid_argument("--allowed-origins {}: give an origin as https://a.example, null or *",
+                            quote(origin));
   }
   TRY(check_at_least("decode_log_interval", decode_log_interval, 0));
   TRY(check_range("header_bytes_max", static_cast<double>(header_bytes_max), 256, 1 << 20));

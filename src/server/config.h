@@ -14,13 +14,15 @@ struct ServerConfig {
   int port = 30000;                   // 0: any that is free
   std::string served_model_name;      // what /v1/models calls the model; empty: the model path
   std::vector<std::string> api_keys;  // one of these is needed; empty: none is
-  std::vector<std::string> cors_allow_origins;  // "*" allows every web page; empty: none
-  std::string version;                          // of the program, for /server_info
-  bool log_requests = false;                    // beside each access, what was asked for
-  int decode_log_interval = 40;                 // steps between two lines about decoding; 0: none
-  bool json_flexible_whitespace = false;        // in constrained JSON, where a request is silent
-  std::string tool_call_parser = "auto";        // a format's name; auto: by the chat template; none
-  std::string reasoning_parser = "auto";        // the same
+  // Beyond what server/origin.h always allows: names that requests may come under, and pages that
+  // may send some; "*" is all.
+  std::vector<std::string> allowed_hosts, allowed_origins;
+  std::string version;                    // of the program, for /server_info
+  bool log_requests = false;              // beside each access, what was asked for
+  int decode_log_interval = 40;           // steps between two lines about decoding; 0: none
+  bool json_flexible_whitespace = false;  // in constrained JSON, where a request is silent
+  std::string tool_call_parser = "auto";  // a format's name; auto: by the chat template; none
+  std::string reasoning_parser = "auto";  // the same
 
   int64_t header_bytes_max = 16 << 10;  // request line and headers together
   int64_t body_bytes_max = 64 << 20;

@@ -60,10 +60,15 @@ bool is_preflight(const HttpRequest& request) {
 }
 
 HttpHeaders preflight_headers(const HttpRequest& request) {
-  return {{"Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS"},
-          {"Access-Control-Allow-Headers",
-           std::string(request.header("access-control-request-headers").value_or("*"))},
-          {"Access-Control-Max-Age", "86400"}};
+  HttpHeaders headers = {
+      {"Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, OPTIONS"},
+      {"Access-Control-Allow-Headers",
+       std::string(request.header("access-control-request-headers").value_or("*"))},
+      {"Access-Control-Max-Age", "86400"}};
+  if (request.header("access-control-request-private-network") == "true") {
+    headers.emplace_back("Access-Control-Allow-Private-Network", "true");
+  }
+  return headers;
 }
 
 }  // namespace
@@ -218,7 +223,7 @@ void Connection::begin_exchange() {
   body_begun_ = exchange_->begun;
   exchange_->method = request.method;
   exchange_->path = request.path;
-  exchange_->origin = request.header("origin").value_or("");
+  exchange_->readable_by = hub_.origins->readable_by(request);
   exchange_->chunks_allowed = reader_->chunks_allowed();
   exchange_->keep_alive = reader_->keep_alive();
   auto random = philox(hub_.request_id_key, exchange_->number, 0);
@@ -238,8 +243,12 @@ bool Connection::admit() {
         {{"Retry-After", "1"}});
     return false;
   }
-  bool asks_for_a_page = is_preflight(request) && !config.cors_allow_origins.empty() &&
-                         reader_->state() == RequestReader::State::kDone;
+  if (std::optional<Refusal> foreign = hub_.origins->check(request)) {
+    refuse(*foreign);
+    return false;
+  }
+  // Browsers send no key with a preflight.
+  bool asks_for_a_page = is_preflight(request) && reader_->state() == RequestReader::State::kDone;
   if (!asks_for_a_page && !is_authorized(config, request)) {
     refuse({401, "an API key is needed, as Authorization: Bearer KEY"},
            {{"WWW-Authenticate", "Bearer"}});
@@ -260,7 +269,7 @@ void Connection::handle() {
   deadline_ = SteadyTime::max();
   HttpRequest request = std::move(reader_->request());
   uint64_t number = exchange_->number;
-  if (is_preflight(request) && !hub_.service.config().cors_allow_origins.empty()) {
+  if (is_preflight(request)) {
     return respond(number, 204, "", "text/plain", preflight_headers(request));
   }
   auto responder = std::make_shared<Responder>(shared_from_this(), number);
@@ -344,11 +353,11 @@ void Connection::write_head(int status, std::string_view content_type,
   }
   fmt::format_to(to, "Connection: {}\r\n", exchange.keep_alive ? "keep-alive" : "close");
   if (!exchange.id.empty()) fmt::format_to(to, "X-Request-Id: {}\r\n", exchange.id);
-  if (auto origin = allowed_origin(hub_.service.config(), exchange.origin); !origin.empty()) {
+  if (!exchange.readable_by.empty()) {
     fmt::format_to(to,
                    "Access-Control-Allow-Origin: {}\r\nVary: Origin\r\n"
-                   "Access-Control-Expose-Headers: X-Request-Id\r\n",
-                   origin);
+                   "Access-Control-Expose-Headers: X-Request-Id, Retry-After\r\n",
+                   exchange.readable_by);
   }
   for (const auto& [name, value] : more) fmt::format_to(to, "{}: {}\r\n", name, value);
   output_ += "\r\n";

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "server/http.h"
+#include "server/origin.h"
 #include "server/request_reader.h"
 #include "server/routes.h"
 #include "server/service.h"
@@ -45,6 +46,7 @@ struct ConnectionHub {
   boost::asio::io_context& io;
   Service& service;
   std::span<const Route> routes;
+  std::optional<OriginRules> origins;  // once an address is bound
   std::unordered_set<std::shared_ptr<Connection>> open;
   int64_t body_bytes = 0;  // of the requests in all exchanges
   uint64_t exchanges_begun = 0;
@@ -70,7 +72,8 @@ struct Exchange {
   enum class Answer { kNone, kStream, kComplete };
 
   uint64_t number = 0;
-  std::string method = "-", path = "-", id, origin;
+  std::string method = "-", path = "-", id;
+  std::string readable_by;     // Access-Control-Allow-Origin
   bool chunks_allowed = true;  // in the answer
   bool keep_alive = false;
   bool awaited = true;  // by a drain

@@ -118,7 +118,9 @@ Status Server::Impl::listen() {
   if (!ec) acceptor_.non_blocking(true, ec);
   if (ec)
     return io_error("cannot listen on {} port {}: {}", config.host, config.port, ec.message());
-  port_ = acceptor_.local_endpoint(ec).port();
+  tcp::endpoint bound = acceptor_.local_endpoint(ec);
+  port_ = bound.port();
+  hub_.origins.emplace(config.host, bound.address(), config.allowed_hosts, config.allowed_origins);
   return {};
 }
 

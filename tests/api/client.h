@@ -99,7 +99,8 @@ class Client {
   }
 
   Response get(std::string_view target, std::string_view headers = "") {
-    send("GET " + std::string(target) + " HTTP/1.1\r\nHost: h\r\n" + std::string(headers) + "\r\n");
+    send("GET " + std::string(target) + " HTTP/1.1\r\nHost: localhost\r\n" + std::string(headers) +
+         "\r\n");
     return response();
   }
 

@@ -17,7 +17,7 @@ using test::ServerTest;
 class Http : public ServerTest {};
 
 std::string post(std::string_view target, std::string_view headers, std::string_view body) {
-  return fmt::format("POST {} HTTP/1.1\r\nHost: h\r\n{}\r\n{}", target, headers, body);
+  return fmt::format("POST {} HTTP/1.1\r\nHost: localhost\r\n{}\r\n{}", target, headers, body);
 }
 
 TEST_F(Http, AnswersWhileTheModelLoads) {
@@ -52,9 +52,9 @@ TEST_F(Http, OneConnectionServesManyRequestsInOrder) {
   start();
   Client client = this->client();
   client.send(post("/echo", "Content-Length: 3\r\n", "abc") +
-              "GET /stream?tokens=50 HTTP/1.1\r\nHost: h\r\n\r\n" +
+              "GET /stream?tokens=50 HTTP/1.1\r\nHost: localhost\r\n\r\n" +
               post("/echo", "Content-Length: 4\r\n", "abcd") +
-              "GET /health HTTP/1.1\r\nHost: h\r\n\r\n");
+              "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
   EXPECT_EQ(client.response().body, "3");
   EXPECT_TRUE(client.response().body.ends_with("data: length\n\n"));
   EXPECT_EQ(client.response().body, "4");
@@ -75,7 +75,7 @@ TEST_F(Http, SpeaksToOldClients) {
 TEST_F(Http, HeadHasNoBody) {
   start();
   Client client = this->client();
-  client.send("HEAD /health HTTP/1.1\r\nHost: h\r\n\r\n");
+  client.send("HEAD /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
   Response head = client.response(false);
   EXPECT_EQ(head.status, 200);
   EXPECT_TRUE(head.has("Content-Length: 15"));
@@ -129,7 +129,7 @@ TEST_F(Http, RefusesALargeBodyBeforeItComes) {
 
 TEST_F(Http, RefusesRequestsThatCouldBeReadInTwoWays) {
   start();
-  const std::string hidden = "GET /health HTTP/1.1\r\nHost: h\r\n\r\n";
+  const std::string hidden = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
   for (const char* headers :
        {"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
         "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", "Transfer-Encoding: xchunked\r\n",
@@ -175,12 +175,12 @@ TEST_F(Http, EveryAnswerCarriesTheRequestsId) {
   EXPECT_FALSE(made.has("a b"));
 }
 
-TEST_F(Http, PagesOfOtherOriginsReadOnlyWhenAllowed) {
-  config.cors_allow_origins = {"https://a.example"};
+TEST_F(Http, PagesOfOtherOriginsAreComputedOnlyWhenAllowed) {
+  config.allowed_origins = {"https://a.example"};
   config.api_keys = {"key"};
   start();
   std::string preflight =
-      "OPTIONS /v1/models HTTP/1.1\r\nHost: h\r\nOrigin: https://a.example\r\n"
+      "OPTIONS /v1/models HTTP/1.1\r\nHost: localhost\r\nOrigin: https://a.example\r\n"
       "Access-Control-Request-Method: GET\r\nAccess-Control-Request-Headers: authorization\r\n\r\n";
   Client client = this->client();
   client.send(preflight);
@@ -190,18 +190,52 @@ TEST_F(Http, PagesOfOtherOriginsReadOnlyWhenAllowed) {
   EXPECT_TRUE(allowed.has("Access-Control-Allow-Headers: authorization\r\n"));
   const char* key = "Authorization: Bearer key\r\nOrigin: https://a.example\r\n";
   EXPECT_TRUE(client.get("/v1/models", key).has("Access-Control-Allow-Origin: https://a.example"));
+  Response unknown = client.get("/nothing", "Origin: https://a.example\r\n");
+  EXPECT_EQ(unknown.status, 401);  // which the page may read
+  EXPECT_TRUE(unknown.has("Access-Control-Allow-Origin: https://a.example\r\n"));
   const char* other = "Authorization: Bearer key\r\nOrigin: https://b.example\r\n";
-  EXPECT_FALSE(client.get("/v1/models", other).has("Access-Control"));
+  Response refused = get("/v1/models", other);
+  EXPECT_EQ(refused.status, 403);
+  EXPECT_FALSE(refused.has("Access-Control"));
+  EXPECT_NE(refused.body.find("\"permission_error\""), refused.body.npos) << refused.body;
 }
 
-TEST_F(Http, WithoutOriginsThereIsNoPreflight) {
+TEST_F(Http, StreamsSayWhichPagesMayReadThem) {
+  start();
+  Response stream = get("/stream?tokens=3", "Origin: http://localhost:3000\r\n");
+  EXPECT_EQ(stream.status, 200);
+  EXPECT_TRUE(stream.has("Access-Control-Allow-Origin: http://localhost:3000\r\n"));
+  EXPECT_TRUE(stream.has("Vary: Origin\r\n"));
+}
+
+// Issue 17: DNS rebinding. Nothing of a foreign name is looked at, whatever it asks for.
+TEST_F(Http, AForeignHostOrOriginIsRefusedOnEveryRoute) {
+  start();
+  for (const Route& route : test::test_routes()) {
+    for (const char* headers :
+         {"Host: evil.example:30000\r\n", "Host: localhost\r\nOrigin: http://evil.example\r\n",
+          "Host: evil.example\r\nOrigin: http://evil.example\r\n",
+          "Host: localhost\r\nOrigin: null\r\n"}) {
+      Client client = this->client();
+      client.send(fmt::format("{} {} HTTP/1.1\r\n{}Content-Length: 0\r\n\r\n", route.method,
+                              route.path, headers));
+      EXPECT_EQ(client.response().status, 403) << route.path << " " << headers;
+    }
+  }
+  EXPECT_EQ(counts().engine.prompt_tokens, 0);
+  EXPECT_EQ(get("/count?tokens=2").body, "2 length");
+}
+
+TEST_F(Http, OtherPagesGetNoPreflight) {
   config.api_keys = {"key"};
   start();
   Client client = this->client();
   client.send(
-      "OPTIONS /v1/models HTTP/1.1\r\nHost: h\r\nOrigin: https://a.example\r\n"
+      "OPTIONS /v1/models HTTP/1.1\r\nHost: localhost\r\nOrigin: https://a.example\r\n"
       "Access-Control-Request-Method: GET\r\n\r\n");
-  EXPECT_EQ(client.response().status, 401);
+  Response refused = client.response();
+  EXPECT_EQ(refused.status, 403);
+  EXPECT_FALSE(refused.has("Access-Control"));
 }
 
 TEST_F(Http, NoRouteIsOpenWithoutAKey) {
@@ -215,8 +249,8 @@ TEST_F(Http, NoRouteIsOpenWithoutAKey) {
     if (path == "/health") continue;
     auto status = [&](const std::string& headers) {
       Client client = this->client();
-      client.send(fmt::format("{} {} HTTP/1.1\r\nHost: h\r\n{}Content-Length: 0\r\n\r\n", method,
-                              path, headers));
+      client.send(fmt::format("{} {} HTTP/1.1\r\nHost: localhost\r\n{}Content-Length: 0\r\n\r\n",
+                              method, path, headers));
       return client.response().status;
     };
     EXPECT_EQ(status(""), 401) << path;

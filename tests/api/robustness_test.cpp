@@ -16,12 +16,13 @@ using test::ServerTest;
 
 class Robustness : public ServerTest {};
 
-constexpr const char* kEndless = "GET /stream?tokens=200000 HTTP/1.1\r\nHost: h\r\n\r\n";
-constexpr const char* kEndlessSilence = "GET /count?tokens=200000 HTTP/1.1\r\nHost: h\r\n\r\n";
+constexpr const char* kEndless = "GET /stream?tokens=200000 HTTP/1.1\r\nHost: localhost\r\n\r\n";
+constexpr const char* kEndlessSilence =
+    "GET /count?tokens=200000 HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 // Each event is so large that the buffers between server and client are soon full.
 constexpr const char* kEndlessFlood =
-    "GET /stream?tokens=200000&pad=10000 HTTP/1.1\r\nHost: h\r\n\r\n";
+    "GET /stream?tokens=200000&pad=10000 HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 bool runs(const Server::Counts& c) {
   return c.engine.running > 0;
@@ -35,7 +36,7 @@ TEST_F(Robustness, SlowHeadersAreCutHoweverTheyTrickle) {
   config.header_timeout_s = config.linger_timeout_s = 0.1;
   start();
   Client silent = client(), trickling = client();
-  silent.send("GET /health HTTP/1.1\r\nHost: h\r\n");
+  silent.send("GET /health HTTP/1.1\r\nHost: localhost\r\n");
   trickling.send("G");
   while (trickling.send("E")) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   EXPECT_EQ(silent.response().status, 408);
@@ -50,7 +51,7 @@ TEST_F(Robustness, SlowBodiesAreCutHoweverTheyTrickle) {
   config.body_bytes_per_s_min = 1 << 20;
   start();
   Client client = this->client();
-  client.send("POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000\r\n\r\n");
+  client.send("POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n");
   std::thread trickle([&] {
     while (client.send("x")) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   });
@@ -70,7 +71,7 @@ TEST_F(Robustness, HeaderFloodsAreRefusedWhileTheyCome) {
   }
   EXPECT_EQ(endless.response().status, 431);
   Client many = client();
-  many.send("GET / HTTP/1.1\r\nHost: h\r\n");
+  many.send("GET / HTTP/1.1\r\nHost: localhost\r\n");
   std::string fields;
   for (int i = 0; i < 100; ++i) fields += "X-Field: value\r\n";
   for (int i = 0; i < 1000 && many.send(fields); ++i) {
@@ -84,7 +85,8 @@ TEST_F(Robustness, HeaderFloodsAreRefusedWhileTheyCome) {
 TEST_F(Robustness, ChunksAreCountedAndTheirSizesChecked) {
   config.body_chunks_max = 1000;
   start();
-  const std::string head = "POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
+  const std::string head =
+      "POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
   auto status = [&](const std::string& body) {
     Client client = this->client();
     client.send(head);
@@ -108,11 +110,11 @@ TEST_F(Robustness, AllBodiesTogetherAreLimited) {
   config.bodies_bytes_max = 1500;
   start();
   Client first = client();
-  first.send("POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n" +
+  first.send("POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n" +
              std::string(999, 'x'));
   ASSERT_TRUE(eventually([](const auto& c) { return c.body_bytes == 999; }));
   Client second = client();
-  second.send("POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 600\r\n\r\n" +
+  second.send("POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 600\r\n\r\n" +
               std::string(600, 'x'));
   EXPECT_EQ(second.response().status, 503);
   first.send("x");
@@ -149,7 +151,7 @@ TEST_F(Robustness, AClosedClientIsNoticedWhileItsPromptIsRead) {
   engine.chunked_prefill_tokens = 64;
   start();
   Client client = this->client();
-  client.send("GET /count?tokens=1&prompt=200000 HTTP/1.1\r\nHost: h\r\n\r\n");
+  client.send("GET /count?tokens=1&prompt=200000 HTTP/1.1\r\nHost: localhost\r\n\r\n");
   ASSERT_TRUE(eventually(runs));
   client.close();
   ASSERT_TRUE(back_to_base());
@@ -174,12 +176,12 @@ TEST_F(Robustness, AClosedClientIsNoticedWhileItWaitsForItsTurn) {
 TEST_F(Robustness, HalfAConnectionIsAnsweredWithWhatIsKnown) {
   start();
   Client quick = client();
-  quick.send("GET /health HTTP/1.1\r\nHost: h\r\n\r\n");
+  quick.send("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
   quick.shutdown_send();
   EXPECT_EQ(quick.response().status, 200);
   EXPECT_TRUE(quick.is_closed());
   Client cut_off = client();
-  cut_off.send("POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nabc");
+  cut_off.send("POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nabc");
   cut_off.shutdown_send();
   EXPECT_EQ(cut_off.response().status, 400);
   Client gone = client();
@@ -219,7 +221,7 @@ TEST_F(Robustness, AReaderThatNeverReadsIsCut) {
   Client lazy(port(), false);
   lazy.shrink_receive_buffer();
   ASSERT_TRUE(lazy.connect());
-  lazy.send("GET /pour?bytes=100000000 HTTP/1.1\r\nHost: h\r\n\r\n");
+  lazy.send("GET /pour?bytes=100000000 HTTP/1.1\r\nHost: localhost\r\n\r\n");
   EXPECT_TRUE(eventually([](const auto& c) { return c.connections == 0; }));
   Client endless(port(), false);
   endless.shrink_receive_buffer();
@@ -335,7 +337,7 @@ TEST_F(Drain, RunningStreamsFinishAndNewConnectionsAreAnswered503) {
   start();
   Client running = client(), idle = client();
   EXPECT_EQ(idle.get("/health").status, 200);
-  running.send("GET /stream?tokens=8000 HTTP/1.1\r\nHost: h\r\n\r\n");
+  running.send("GET /stream?tokens=8000 HTTP/1.1\r\nHost: localhost\r\n\r\n");
   ASSERT_TRUE(eventually(runs));
   server().drain();
   Response health = idle.get("/health");
@@ -357,11 +359,11 @@ TEST_F(Drain, WhatComesLateDoesNotHoldItUp) {
   config.drain_timeout_s = config.body_timeout_s = 3600;
   start();
   Client running = client();
-  running.send("GET /stream?tokens=8000 HTTP/1.1\r\nHost: h\r\n\r\n");
+  running.send("GET /stream?tokens=8000 HTTP/1.1\r\nHost: localhost\r\n\r\n");
   ASSERT_TRUE(eventually(runs));
   server().drain();
   Client half = client();
-  half.send("POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nabc");
+  half.send("POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nabc");
   ASSERT_TRUE(eventually([](const auto& c) { return c.exchanges == 2; }));
   EXPECT_TRUE(running.response().body.ends_with("data: length\n\n"));
   stop();
@@ -387,7 +389,7 @@ TEST_F(Drain, StalledClientsDoNotHoldItUp) {
   lazy.send(kEndlessFlood);
   ASSERT_TRUE(eventually(has_run));
   Client half = client();
-  half.send("POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nabc");
+  half.send("POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nabc");
   stop();
 }
 

@@ -71,7 +71,7 @@ class Serving {
 std::string stream_of(int tokens) {
   std::string body = fmt::format(
       R"({{"input_ids":[1,2,3],"stream":true,"sampling_params":{{"max_new_tokens":{}}}}})", tokens);
-  return fmt::format("POST /generate HTTP/1.1\r\nHost: h\r\nContent-Length: {}\r\n\r\n{}",
+  return fmt::format("POST /generate HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{}",
                      body.size(), body);
 }
 

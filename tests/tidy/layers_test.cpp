@@ -43,8 +43,8 @@ const std::map<std::string, Names>& layers_below() {
 
 const std::map<std::string, std::string>& public_headers() {
   static const std::map<std::string, std::string> kLayers = {
-      {"status", "base"},     {"config", "base"},       {"request", "base"},
-      {"grammar", "grammar"}, {"engine", "engine"},     {"llm", "llm"},
+      {"status", "base"},     {"config", "base"},   {"request", "base"},
+      {"grammar", "grammar"}, {"engine", "engine"}, {"llm", "llm"},
       {"program", "program"}, {"async_llm", "llm"}, {"options", "cli"},
   };
   return kLayers;
