@@ -95,8 +95,8 @@ bool is_x86_file(std::string_view path) {
 }
 
 bool is_cuda_file(std::string_view path) {
-  return path.starts_with("src/kernels/cuda/") || path.starts_with("src/tensor/device_cuda") ||
-         path.starts_with("src/dist/comm_nccl");
+  return path.starts_with("src/kernels/cuda/") || path.starts_with("tools/gpu/") ||
+         path.starts_with("src/tensor/device_cuda") || path.starts_with("src/dist/comm_nccl");
 }
 
 // Whether a preprocessor line asks for a device or includes its headers.

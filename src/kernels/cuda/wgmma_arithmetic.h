@@ -1,0 +1,112 @@
+// What a Hopper tensor core computes in one wgmma of bf16, in integers on the host: the
+// oracle of the products in this folder.
+//
+// The model (MMA-Sim, arXiv 2511.10909): one step takes sixteen exact products and the accumulator,
+// aligns them to the largest exponent among them, cuts each off after kFractionBits bits, adds the
+// integers and rounds the sum toward zero to f32. Nothing depends on the place of a row, on n or on
+// which operand is called A. tools/gpu/probe.cu checks this on a card.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <limits>
+
+namespace banyan::cuda {
+
+inline constexpr int kWgmmaDepth = 16;    // products of one step
+inline constexpr int kFractionBits = 25;  // kept after the largest exponent
+
+// significand * 2^exponent, where the format's leading bit has the weight 2^top.
+struct Term {
+  int64_t significand = 0;  // with its sign
+  int exponent = 0;
+  int top = 0;
+};
+
+// Whether an f32 is an infinity or a NaN.
+constexpr bool is_special(uint32_t bits) {
+  return (bits & 0x7f800000u) == 0x7f800000u;
+}
+
+constexpr float f32_of_bf16(uint16_t bits) {
+  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+}
+
+constexpr Term term_of_f32(float x, int fraction_bits = 23) {
+  auto bits = std::bit_cast<uint32_t>(x);
+  int field = static_cast<int>(bits >> 23 & 0xff);
+  int64_t fraction = bits & 0x7fffff;
+  int64_t significand = field == 0 ? fraction : fraction | 0x800000;
+  int top = (field == 0 ? 1 : field) - 127;
+  significand >>= 23 - fraction_bits;
+  return {bits >> 31 != 0 ? -significand : significand, top - fraction_bits, top};
+}
+
+// Exact: the significands of bf16 have 8 bits.
+constexpr Term product_term(uint16_t a, uint16_t b) {
+  Term x = term_of_f32(f32_of_bf16(a), 7), y = term_of_f32(f32_of_bf16(b), 7);
+  return {x.significand * y.significand, x.exponent + y.exponent, x.top + y.top};
+}
+
+// The term in units of 2^unit, cut off toward zero.
+constexpr int64_t align(const Term& term, int unit) {
+  int shift = unit - term.exponent;
+  int64_t magnitude = term.significand < 0 ? -term.significand : term.significand;
+  magnitude = shift <= 0 ? magnitude << -shift : shift < 63 ? magnitude >> shift : 0;
+  return term.significand < 0 ? -magnitude : magnitude;
+}
+
+// sum * 2^unit as f32, rounded toward zero; beyond the largest finite value it is infinite.
+constexpr float round_toward_zero(int64_t sum, int unit) {
+  if (sum == 0) return 0;
+  uint64_t magnitude = static_cast<uint64_t>(sum < 0 ? -sum : sum);
+  int top = 63 - std::countl_zero(magnitude) + unit;  // exponent of the leading bit
+  int last = (top < -126 ? -126 : top) - 23;          // weight of the last bit of an f32
+  uint32_t sign = sum < 0 ? 0x80000000u : 0;
+  if (top > 127) return std::bit_cast<float>(sign | 0x7f800000u);
+  int shift = last - unit;
+  uint64_t significand = shift <= 0 ? magnitude << -shift : shift < 64 ? magnitude >> shift : 0;
+  uint32_t field = top < -126 ? 0 : static_cast<uint32_t>(top + 127);
+  return std::bit_cast<float>(sign | field << 23 |
+                              (static_cast<uint32_t>(significand) & 0x7fffffu));
+}
+
+// Infinite or NaN where an operand is, else 0.
+constexpr float special_sum(float accumulator, const uint16_t* a, const uint16_t* b) {
+  float sum = is_special(std::bit_cast<uint32_t>(accumulator)) ? accumulator : 0;
+  for (int i = 0; i < kWgmmaDepth; ++i) {
+    float x = f32_of_bf16(a[i]), y = f32_of_bf16(b[i]);
+    if (is_special(std::bit_cast<uint32_t>(x)) || is_special(std::bit_cast<uint32_t>(y))) {
+      sum += x * y;
+    }
+  }
+  return sum != sum ? std::bit_cast<float>(0x7fffffffu) : sum;
+}
+
+// accumulator + the sum over i < kWgmmaDepth of a[i] * b[i], as one wgmma computes it. Terms that
+// are zero have no say in the largest exponent.
+constexpr float wgmma_step(float accumulator, const uint16_t* a, const uint16_t* b,
+                           int fraction_bits = kFractionBits) {
+  float special = special_sum(accumulator, a, b);
+  if (special != 0) return special;
+  Term terms[kWgmmaDepth + 1];
+  int top = std::numeric_limits<int>::min();
+  for (int i = 0; i <= kWgmmaDepth; ++i) {
+    terms[i] = i < kWgmmaDepth ? product_term(a[i], b[i]) : term_of_f32(accumulator);
+    if (terms[i].significand != 0 && terms[i].top > top) top = terms[i].top;
+  }
+  int64_t sum = 0;
+  for (const Term& term : terms) {
+    if (term.significand != 0) sum += align(term, top - fraction_bits);
+  }
+  return sum == 0 ? 0 : round_toward_zero(sum, top - fraction_bits);
+}
+
+// The sum over `k` columns from zero, sixteen after sixteen; k is a multiple of 16.
+constexpr float wgmma_sum(const uint16_t* a, const uint16_t* b, int64_t k) {
+  float sum = 0;
+  for (int64_t i = 0; i < k; i += kWgmmaDepth) sum = wgmma_step(sum, a + i, b + i);
+  return sum;
+}
+
+}  // namespace banyan::cuda

@@ -1,0 +1,88 @@
+// What the programs here share: errors of the runtime end them, device memory, times.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+namespace banyan::gpu {
+
+inline void check(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return;
+  std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(error));
+  std::exit(1);
+}
+#define CHECK_CUDA(call) ::banyan::gpu::check((call), #call)
+
+// Ends the program where there is no card of compute capability 9.0; prints which one there is.
+inline cudaDeviceProp require_hopper() {
+  int count = 0;
+  cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess || count == 0) {
+    std::fprintf(stderr, "no CUDA device: %s\n", cudaGetErrorString(error));
+    std::exit(1);
+  }
+  cudaDeviceProp card;
+  CHECK_CUDA(cudaGetDeviceProperties(&card, 0));
+  std::printf("card: %s, %d multiprocessors, compute capability %d.%d\n", card.name,
+              card.multiProcessorCount, card.major, card.minor);
+  if (card.major == 9) return card;
+  std::fprintf(stderr, "these programs need compute capability 9.0\n");
+  std::exit(1);
+}
+
+// Elements in device memory. Not copied.
+template <class T>
+class DeviceArray {
+ public:
+  explicit DeviceArray(size_t count) : count_(count) {
+    CHECK_CUDA(cudaMalloc(&data_, count * sizeof(T)));
+  }
+  explicit DeviceArray(const std::vector<T>& host) : DeviceArray(host.size()) { upload(host); }
+  DeviceArray(const DeviceArray&) = delete;
+  DeviceArray& operator=(const DeviceArray&) = delete;
+  ~DeviceArray() { cudaFree(data_); }
+
+  void upload(const std::vector<T>& host) {
+    CHECK_CUDA(cudaMemcpy(data_, host.data(), count_ * sizeof(T), cudaMemcpyHostToDevice));
+  }
+  std::vector<T> download() const {
+    std::vector<T> host(count_);
+    CHECK_CUDA(cudaMemcpy(host.data(), data_, count_ * sizeof(T), cudaMemcpyDeviceToHost));
+    return host;
+  }
+  T* data() const { return data_; }
+  size_t size() const { return count_; }
+
+ private:
+  size_t count_ = 0;
+  T* data_ = nullptr;
+};
+
+// The median of `runs` times of body(), in milliseconds, after one that is not counted.
+template <class Body>
+float median_ms(int runs, const Body& body) {
+  cudaEvent_t begin, end;
+  CHECK_CUDA(cudaEventCreate(&begin));
+  CHECK_CUDA(cudaEventCreate(&end));
+  std::vector<float> times;
+  for (int run = 0; run <= runs; ++run) {
+    CHECK_CUDA(cudaEventRecord(begin));
+    body();
+    CHECK_CUDA(cudaEventRecord(end));
+    CHECK_CUDA(cudaEventSynchronize(end));
+    CHECK_CUDA(cudaGetLastError());
+    float ms = 0;
+    CHECK_CUDA(cudaEventElapsedTime(&ms, begin, end));
+    if (run > 0) times.push_back(ms);
+  }
+  CHECK_CUDA(cudaEventDestroy(begin));
+  CHECK_CUDA(cudaEventDestroy(end));
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+}  // namespace banyan::gpu

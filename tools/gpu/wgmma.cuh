@@ -1,0 +1,48 @@
+// wgmma with its fences, and where the fragments of a warpgroup lie.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cuda/shared_layout.h"
+
+namespace banyan::gpu {
+
+// d = a b^T + (keep ? d : 0) for a [64, 16] and b [n, 16]; d holds n / 2 values a thread.
+template <int n>
+struct Wgmma;
+
+}  // namespace banyan::gpu
+
+namespace banyan::gpu {
+#include "wgmma_forms.cuh"
+}  // namespace banyan::gpu
+
+namespace banyan::gpu {
+
+__device__ inline void wgmma_fence() {
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+__device__ inline void wgmma_commit() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+__device__ inline void wgmma_wait() {
+  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+}
+// Plain stores to shared memory become visible to the tensor cores.
+__device__ inline void fence_shared() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+__device__ inline uint32_t shared_address(const void* p) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(p));
+}
+
+// Row and column in [64, n] of accumulator i of this thread.
+__device__ inline int accumulator_row(int i) {
+  return static_cast<int>(threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4) + (i / 2 % 2) * 8;
+}
+__device__ inline int accumulator_column(int i) {
+  return i / 4 * 8 + static_cast<int>(threadIdx.x % 4) * 2 + i % 2;
+}
+
+}  // namespace banyan::gpu
