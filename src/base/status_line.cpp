@@ -4,7 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <cstdio>
+#include "base/standard_error.h"
 
 namespace banyan {
 namespace {
@@ -20,14 +20,13 @@ size_t stderr_columns() {
 StatusLine::StatusLine() : terminal_(isatty(STDERR_FILENO) == 1) {}
 
 StatusLine::~StatusLine() {
-  if (drawn_) fmt::print(stderr, "\r\033[K");
+  if (drawn_) write_stderr("\r\033[K");
 }
 
 void StatusLine::show(std::string_view text) {
   if (!terminal_) return;
   // A line that wraps could not be erased.
-  fmt::print(stderr, "\r\033[K{}", text.substr(0, stderr_columns() - 1));
-  std::fflush(stderr);
+  write_stderr(fmt::format("\r\033[K{}", text.substr(0, stderr_columns() - 1)));
   drawn_ = true;
 }
 

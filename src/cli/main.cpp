@@ -1,6 +1,5 @@
 // The program: finds the verb, parses its options, runs it, reports its error.
 #include <fmt/format.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "base/quote.h"
+#include "base/standard_error.h"
 #include "cli/verb.h"
 
 namespace banyan::cli {
@@ -67,7 +67,7 @@ size_t words_matched(std::string_view name, std::span<const std::string> words) 
 }
 
 int usage_error(std::string_view message, std::string_view help) {
-  fmt::print(stderr, "banyan: {}\nSee `{} --help`.\n", message, help);
+  write_stderr(fmt::format("banyan: {}\nSee `{} --help`.\n", message, help));
   return kExitUsage;
 }
 
@@ -86,7 +86,7 @@ int unknown_verb(std::span<const std::string> words) {
 }
 
 int report(const Error& error) {
-  fmt::print(stderr, "banyan: {}\n", error.message);
+  write_stderr(fmt::format("banyan: {}\n", error.message));
   return error.code == ErrorCode::kInvalidArgument ? kExitUsage : kExitFailure;
 }
 
@@ -114,7 +114,7 @@ int parse_and_run(const Verb& verb, std::span<const std::string> words) {
 
 int run(std::span<const std::string> words) {
   if (words.empty()) {
-    fmt::print(stderr, "{}", overview());
+    write_stderr(overview());
     return kExitUsage;
   }
   if (words[0] == "help" && words.size() > 1) {
@@ -141,7 +141,7 @@ int run(std::span<const std::string> words) {
 // A full disk must not pass for success.
 int flush_results(int code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
-  fmt::print(stderr, "banyan: cannot write the results: {}\n", std::strerror(errno));
+  write_stderr(fmt::format("banyan: cannot write the results: {}\n", std::strerror(errno)));
   return code == kExitSuccess ? kExitFailure : code;
 }
 
@@ -149,14 +149,17 @@ int flush_results(int code) {
 }  // namespace banyan::cli
 
 int main(int argc, char** argv) {
-  spdlog::set_default_logger(spdlog::stderr_color_mt("banyan"));
+  banyan::occupy_standard_streams();
+  banyan::log_to_stderr();
   spdlog::set_level(spdlog::level::warn);
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  int code = banyan::cli::kExitFailure;
   // What the standard library throws when memory runs out or an output is closed.
   try {
-    return banyan::cli::flush_results(banyan::cli::run(words));
+    code = banyan::cli::flush_results(banyan::cli::run(words));
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "banyan: %s\n", e.what());
-    return banyan::cli::kExitFailure;
+    banyan::write_stderr(fmt::format("banyan: {}\n", e.what()));
   }
+  banyan::flush_stderr();
+  return code;
 }

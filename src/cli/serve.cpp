@@ -8,13 +8,13 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
-#include <cstdio>
 #include <memory>
 #include <thread>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/standard_error.h"
 #include "cli/engine_options.h"
 #include "cli/machine.h"
 #include "cli/options.h"
@@ -80,12 +80,9 @@ Result<int> serve(ServeOptions o) {
   warn_of_open_door(o.server);
   Server server(o.server);
   TRY(server.listen());
-  fmt::print(stderr, "banyan: listening on {}, loading {}\n", server.address(),
-             o.engine.config.model_path);
-  server.on_ready([&] {
-    fmt::print(stderr, "banyan: ready on {}\n", server.address());
-    std::fflush(stderr);
-  });
+  write_stderr(fmt::format("banyan: listening on {}, loading {}\n", server.address(),
+                           o.engine.config.model_path));
+  server.on_ready([&] { write_stderr(fmt::format("banyan: ready on {}\n", server.address())); });
   std::jthread loader([&] {
     ProgressLine progress("loading");
     const EngineConfig& config = o.engine.config;
@@ -154,6 +151,7 @@ void add_log_options(CLI::App& app, ServeOptions& o) {
 }
 
 VerbAction declare_serve(CLI::App& app) {
+  write_stderr_in_background();  // reading options logs too
   auto o = std::make_shared<ServeOptions>();
   spdlog::set_level(spdlog::level::info);
   add_model_options(app, o->engine.config, "info");

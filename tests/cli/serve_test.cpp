@@ -18,19 +18,17 @@ using test::run_program;
 class Serving {
  public:
   explicit Serving(std::vector<std::string> arguments = {}) {
-    test::tiny_model(model_);
-    std::vector<std::string> words = {"serve", "--model-path", model_.path(), "--load-format",
-                                      "dummy", "--threads",    "1",           "--port",
-                                      "0"};
-    words.insert(words.end(), arguments.begin(), arguments.end());
     log_ = model_.write("log", "");
-    child_ = fork();
-    if (child_ == 0) {
-      dup2(open(log_.c_str(), O_WRONLY), STDERR_FILENO);
-      alarm(60);
-      test::become_program(words);
-    }
+    test::OpenFile log(log_, O_WRONLY);
+    start(std::move(arguments), 0, log.descriptor());
     port_ = std::atoi(after("banyan: ready on http://127.0.0.1:").c_str());
+  }
+  // One that says what it says to `stderr_descriptor`, -1 for none, and is ready on return.
+  Serving(std::vector<std::string> arguments, int stderr_descriptor) : port_(free_port()) {
+    start(std::move(arguments), port_, stderr_descriptor);
+    for (int i = 0; i < test::kPatienceMs && client().get("/health").status != 200; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
   }
   ~Serving() {
     if (child_ <= 0) return;
@@ -62,6 +60,35 @@ class Serving {
   }
 
  private:
+  void start(std::vector<std::string> arguments, int port, int stderr_descriptor) {
+    test::tiny_model(model_);
+    std::vector<std::string> words = {
+        "serve", "--model-path", model_.path(),       "--load-format", "dummy", "--threads",
+        "1",     "--port",       std::to_string(port)};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    child_ = fork();
+    if (child_ != 0) return;
+    if (stderr_descriptor < 0) {
+      close(STDERR_FILENO);
+    } else {
+      dup2(stderr_descriptor, STDERR_FILENO);
+    }
+    alarm(60);
+    test::become_program(words);
+  }
+
+  static int free_port() {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t bytes = sizeof address;
+    int probe = socket(AF_INET, SOCK_STREAM, 0);
+    bind(probe, reinterpret_cast<sockaddr*>(&address), bytes);
+    getsockname(probe, reinterpret_cast<sockaddr*>(&address), &bytes);
+    close(probe);
+    return ntohs(address.sin_port);
+  }
+
   test::TemporaryFolder model_;
   std::string log_;
   pid_t child_ = -1;
@@ -104,6 +131,42 @@ TEST(Serve, ASecondSignalEndsAtOnce) {
   EXPECT_NE(server.after("a second one ends at once"), "");
   server.kill(SIGINT);
   EXPECT_EQ(server.wait(), 130);
+}
+
+// Issue 17: a stderr pipe that nobody reads hung requests, /health and SIGTERM; a closed or full
+// stderr ended the server at its start.
+void expect_service(std::string_view what, int stderr_descriptor) {
+  Serving server({"--log-requests", "--decode-log-interval", "1", "--enable-metrics"},
+                 stderr_descriptor);
+  for (int i = 0; i < 3; ++i) {
+    Client client = server.client();
+    client.send(stream_of(100));
+    EXPECT_TRUE(client.read_until("data: [DONE]\n\n").ends_with("data: [DONE]\n\n")) << what;
+  }
+  EXPECT_EQ(server.client().get("/health").status, 200) << what;
+  server.kill(SIGTERM);
+  EXPECT_EQ(server.wait(), 0) << what;
+}
+
+TEST(Serve, AStderrPipeThatNobodyReadsHoldsNothingUp) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  int writable = fcntl(ends[1], F_GETFL);
+  fcntl(ends[1], F_SETFL, writable | O_NONBLOCK);
+  while (write(ends[1], "x", 1) == 1) {
+  }
+  fcntl(ends[1], F_SETFL, writable);
+  expect_service("a full pipe", ends[1]);
+  EXPECT_EQ(fcntl(ends[1], F_GETFL), writable);  // other processes share it
+  close(ends[0]);
+  expect_service("a pipe without a reader", ends[1]);
+  close(ends[1]);
+}
+
+TEST(Serve, AFullOrClosedStderrIsNotTheEnd) {
+  test::OpenFile full("/dev/full", O_WRONLY);
+  expect_service("a full disk", full.descriptor());
+  expect_service("no stderr at all", -1);
 }
 
 TEST(Serve, ReadsAConfigurationFileThatTheCommandLineOverrules) {
