@@ -36,6 +36,8 @@ constexpr std::array kVerbs = {
     &kBenchServingVerb,
     &kEvalNanoVerb,  // before the one that is its first word
     &kEvalVerb,
+    &kCompletionVerb,
+    &kManualVerb,
 };
 
 std::string overview() {
@@ -146,6 +148,11 @@ int flush_results(int code) {
 }
 
 }  // namespace
+
+std::span<const Verb* const> verbs() {
+  return kVerbs;
+}
+
 }  // namespace banyan::cli
 
 int main(int argc, char** argv) {

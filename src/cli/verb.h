@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 
 #include "banyan/status.h"
@@ -29,7 +30,10 @@ struct Verb {
 
 extern const Verb kRunVerb, kServeVerb, kGenerateVerb, kScoreVerb, kTokenizeVerb, kDetokenizeVerb,
     kInspectVerb, kQuantizeVerb, kBenchMachineVerb, kBenchOneBatchVerb, kBenchPrefixCacheVerb,
-    kBenchProgramsVerb, kBenchServingVerb, kEvalNanoVerb, kEvalVerb;
+    kBenchProgramsVerb, kBenchServingVerb, kEvalNanoVerb, kEvalVerb, kCompletionVerb, kManualVerb;
+
+// All of them, in the order of `banyan --help`.
+std::span<const Verb* const> verbs();
 
 constexpr int kExitSuccess = 0;
 constexpr int kExitFailure = 1;      // the model, the machine or the system refused
