@@ -30,7 +30,7 @@ class DecoderModel final : public Model {
   DecoderModel(Builder b, ModelInfo info, const DecoderConfig& c, MakeLayer make_layer)
       : Model(std::move(info)),
         tokens_(b / "model", c.embedding, b, c.vocabulary, c.hidden, c.tied),
-        rope_(c.rope),
+        rope_(b, c.rope),
         norm_(b / "model" / "norm", c.hidden, c.eps) {
     layers_.reserve(static_cast<size_t>(c.layers));
     for (int64_t i = 0; i < c.layers; ++i) {

@@ -8,23 +8,28 @@ namespace {
 constexpr float kUnitEps = 1e-6f;  // on the sum of squares of a key or query
 
 // The weights [channels, taps] of three convolutions as one [taps, 3 channels], so that
-// neighbouring channels lie side by side. Empty in a dry load.
-std::vector<float> stack_convolutions(Builder b, int64_t channels, int64_t taps) {
+// neighbouring channels lie side by side.
+Tensor stack_convolutions(Builder b, int64_t channels, int64_t taps) {
   std::vector<float> stacked;
   int64_t first = 0;
   for (const char* name : {"q_conv1d", "k_conv1d", "v_conv1d"}) {
     // Around the mean of the inputs, so that random weights do not make zeros of them.
     float center = 1 / static_cast<float>(taps);
-    Tensor weight = (b / name).values("weight", {channels, taps}, center);
-    if (weight.data() == nullptr) continue;
+    std::vector<float> weight = (b / name).host_values("weight", {channels, taps}, center);
+    if (weight.empty()) continue;
     stacked.resize(static_cast<size_t>(3 * channels * taps));
     for (int64_t i = 0; i < channels * taps; ++i) {
       int64_t to = i % taps * 3 * channels + first + i / taps;
-      stacked[static_cast<size_t>(to)] = weight.f32()[i];
+      stacked[static_cast<size_t>(to)] = weight[static_cast<size_t>(i)];
     }
     first += channels;
   }
-  return stacked;
+  return b.constant({taps, 3 * channels}, stacked);
+}
+
+Tensor unit_norm(Builder b, int64_t dim) {
+  return b.constant(
+      {dim}, std::vector<float>(static_cast<size_t>(dim), 1 / std::sqrt(static_cast<float>(dim))));
 }
 
 Linear make_gates(Builder b, const KdaConfig& c) {
@@ -65,7 +70,7 @@ KdaAttention::KdaAttention(Builder b, const KdaConfig& c)
       log_rate_(b.values("A_log", {c.heads}, 0)),
       decay_bias_(b.values("dt_bias", {c.heads * c.head_dim}, 0)),
       conv_(stack_convolutions(b, c.heads * c.head_dim, c.taps)),
-      unit_(static_cast<size_t>(c.head_dim), 1 / std::sqrt(static_cast<float>(c.head_dim))),
+      unit_(unit_norm(b, c.head_dim)),
       output_norm_(b / "o_norm", c.head_dim, c.eps),
       output_(b, {{"o_proj", c.hidden}}, c.heads * c.head_dim, false) {
   int64_t width = c.heads * c.head_dim;
@@ -82,13 +87,10 @@ KdaAttention::KdaAttention(Builder b, const KdaConfig& c)
 
 Tensor KdaAttention::operator()(Step& s, Tensor x) const {
   int64_t width = shape_.heads * shape_.key_dim;
-  auto taps = s.pools.spec(conv_state_).heads + 1;
-  Tensor conv(const_cast<float*>(conv_.data()), DType::kF32, {taps, 3 * width});
-  Tensor qkv = short_conv(s, qkv_(s, x), conv, conv_state_);  // [T, 3 width]
+  Tensor qkv = short_conv(s, qkv_(s, x), conv_, conv_state_);  // [T, 3 width]
   // x / sqrt(sum(x^2) + eps) is the root-mean-square norm with another eps and constant weights.
-  Tensor unit(const_cast<float*>(unit_.data()), DType::kF32, {shape_.key_dim});
   Tensor qk =
-      rms_norm(s, qkv.columns(0, 2 * width), unit, kUnitEps / static_cast<float>(shape_.key_dim));
+      rms_norm(s, qkv.columns(0, 2 * width), unit_, kUnitEps / static_cast<float>(shape_.key_dim));
 
   Tensor gates = gates_(s, x);
   int64_t half = gates.dim(1) / 2;

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "nn/basic.h"
 #include "nn/linear.h"
@@ -40,8 +39,8 @@ class KdaAttention {
   std::optional<Linear> decay_, gate_;  // ... what these make them from
   Linear beta_;
   Tensor log_rate_, decay_bias_;
-  std::vector<float> conv_;  // [taps, 3 heads * head_dim], of q, k and v
-  std::vector<float> unit_;  // [head_dim]: the norm with these weights gives length 1
+  Tensor conv_;  // [taps, 3 heads * head_dim], of q, k and v
+  Tensor unit_;  // [head_dim]: the norm with these weights gives length 1
   RmsNorm output_norm_;
   Linear output_;
   StateId conv_state_, state_;

@@ -39,7 +39,7 @@ LightningAttention::LightningAttention(Builder b, const LightningConfig& c)
       k_norm_(b / "key_layernorm", c.head_dim, c.eps),
       output_norm_(b / "g_norm", c.heads * c.head_dim, c.norm_groups, c.eps),
       output_(b, {{"dense", c.hidden}}, c.heads * c.head_dim, false),
-      log_decays_(lightning_log_decays(c.heads, c.layer, c.layers)),
+      log_decays_(b.constant({c.heads}, lightning_log_decays(c.heads, c.layer, c.layers))),
       state_(b.state({.name = "recurrent",
                       .unit = StateUnit::kSlot,
                       .reach = StateReach::kPoint,
@@ -55,9 +55,8 @@ Tensor LightningAttention::operator()(Step& s, Tensor x, const Rotation& rotatio
   Tensor k = k_norm_(s, qkv_gate.columns(width, width));
   q = rope(s, q, shape_.key_dim, rotation, RopeLayout::kHalves);
   k = rope(s, k, shape_.key_dim, rotation, RopeLayout::kHalves);
-  Tensor log_decays(const_cast<float*>(log_decays_.data()), DType::kF32, {shape_.heads});
   Tensor out =
-      linear_attention(s, q, k, qkv_gate.columns(2 * width, width), log_decays, state_, shape_);
+      linear_attention(s, q, k, qkv_gate.columns(2 * width, width), log_decays_, state_, shape_);
   return output_(s, sigmoid_mul(s, qkv_gate.columns(3 * width, width), output_norm_(s, out)));
 }
 

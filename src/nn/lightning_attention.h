@@ -38,7 +38,7 @@ class LightningAttention {
   RmsNorm q_norm_, k_norm_;
   GroupRmsNorm output_norm_;
   Linear output_;
-  std::vector<float> log_decays_;
+  Tensor log_decays_;  // [heads]
   StateId state_;
 };
 

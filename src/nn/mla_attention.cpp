@@ -24,13 +24,10 @@ Linear input_of(Builder b, const MlaConfig& c) {
                 c.hidden, false);
 }
 
-std::vector<float> scaled(Tensor weight, int64_t count, double factor) {
-  std::vector<float> values(static_cast<size_t>(count));
-  if (weight.empty() || weight.data() == nullptr) return values;
-  for (size_t i = 0; i < values.size(); ++i) {
-    values[i] = static_cast<float>(weight.f32()[i] * factor);
-  }
-  return values;
+Tensor latent_norm_of(Builder b, const MlaConfig& c) {
+  std::vector<float> weights = (b / "kv_a_layernorm").host_values("weight", {c.rank}, 1);
+  for (float& weight : weights) weight = static_cast<float>(weight * c.latent_factor);
+  return b.constant({c.rank}, weights);
 }
 
 }  // namespace
@@ -40,8 +37,7 @@ MlaAttention::MlaAttention(Builder b, const MlaConfig& c)
       rotary_(c.rotary),
       eps_(c.eps),
       input_(input_of(b, c)),
-      latent_norm_(scaled((b / "kv_a_layernorm").vector({{"", c.rank}}, "weight", 1), c.rank,
-                          c.latent_factor)),
+      latent_norm_(latent_norm_of(b, c)),
       output_(b, {{c.output_name, c.hidden}}, c.heads * c.value_dim, false),
       latents_(b.state({.name = "latents",
                         .dtype = b.state_dtype(),
@@ -116,9 +112,8 @@ Tensor MlaAttention::operator()(Step& s, Tensor x, const Rotation& rotation) con
   Tensor in = input_(s, x);
   Tensor q = in.columns(0, in.dim(1) - shape_.width());
   if (query_) q = (*query_)(s, (*query_norm_)(s, q));
-  Tensor norm(const_cast<float*>(latent_norm_.data()), DType::kF32, {shape_.rank});
   Tensor latent = in.columns(in.dim(1) - shape_.width(), shape_.width());
-  write_pages(s, latent_rows(s, latent, norm, eps_, turn, shape_), latents_);
+  write_pages(s, latent_rows(s, latent, latent_norm_, eps_, turn, shape_), latents_);
   Tensor out = s.allocate({x.dim(0), shape_.heads * shape_.value_dim});
   attend(s, q, turn, out);
   if (gate_) out = sigmoid_mul(s, (*gate_)(s, x), out);

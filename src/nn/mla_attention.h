@@ -63,7 +63,7 @@ class MlaAttention {
   Linear input_;  // the query, or what it is made from; then the latent row
   std::optional<RmsNorm> query_norm_;
   std::optional<Linear> query_;
-  std::vector<float> latent_norm_;
+  Tensor latent_norm_;                       // [rank]
   std::vector<PackedMatrix> keys_, values_;  // of each head
   std::vector<PackedMatrix> expanded_keys_;  // of each head; empty: absorbed at every position
   std::optional<Linear> gate_;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ops/rowwise.h"
+#include "weights/builder.h"
 
 namespace banyan {
 
@@ -38,19 +39,17 @@ double yarn_attention_factor(double factor, double mscale = 1);
 
 class Rope {
  public:
-  explicit Rope(const RopeConfig& config)
-      : inverse_frequencies_(inverse_frequencies(config)),
+  Rope(Builder b, const RopeConfig& config)
+      : inverse_frequencies_(b.constant({config.rotary_dim / 2}, inverse_frequencies(config))),
         attention_factor_(static_cast<float>(config.attention_factor)) {}
 
   // The rotation of this step's rows; layers of one kind share it.
   Rotation operator()(Step& s) const {
-    auto pairs = static_cast<int64_t>(inverse_frequencies_.size());
-    auto* data = const_cast<float*>(inverse_frequencies_.data());
-    return rope_angles(s, Tensor(data, DType::kF32, {pairs}), attention_factor_);
+    return rope_angles(s, inverse_frequencies_, attention_factor_);
   }
 
  private:
-  std::vector<float> inverse_frequencies_;
+  Tensor inverse_frequencies_;  // [pairs]
   float attention_factor_;
 };
 

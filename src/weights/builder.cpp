@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 #include <ranges>
 
+#include "base/check.h"
 #include "base/error.h"
 #include "weights/convert.h"
 #include "weights/random_weights.h"
@@ -16,6 +18,10 @@ constexpr size_t kProblemsShown = 8;
 
 std::string shape_text(std::span<const int64_t> shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+int64_t element_count(std::initializer_list<int64_t> shape) {
+  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
 }
 
 // The dimensions that are not 1.
@@ -186,11 +192,23 @@ void WeightLoader::record(std::span<const MatrixSource> sources, const PackedMat
 
 float* WeightLoader::allocate_values(int64_t count, const TokenShare& share) {
   int64_t bytes = count * static_cast<int64_t>(sizeof(float));
-  counts_.parameters += count;
   counts_.bytes += bytes;
-  count_active(count, bytes, share);
+  count_active(0, bytes, share);
   if (options_.dry) return nullptr;
   return reinterpret_cast<float*>(store_.allocate(static_cast<size_t>(bytes)));
+}
+
+void WeightLoader::count_parameters(int64_t count, const TokenShare& share) {
+  counts_.parameters += count;
+  count_active(count, 0, share);
+}
+
+bool WeightLoader::claim_values(const std::string& name, std::initializer_list<int64_t> shape,
+                                const TokenShare& share, const TensorInfo*& tensor) {
+  tensor = options_.source != nullptr ? claim(name, shape, true) : nullptr;
+  if (tensor == nullptr && options_.source != nullptr) return false;
+  count_parameters(element_count(shape), share);
+  return true;
 }
 
 void WeightLoader::fill(const TensorInfo* tensor, const std::string& name, int64_t count,
@@ -271,6 +289,7 @@ Tensor Builder::vector(std::initializer_list<MatrixPart> parts, std::string_view
   }
   if (!complete) return {};
 
+  loader_->count_parameters(size, share_);
   float* data = loader_->allocate_values(size, share_);
   if (data == nullptr) return Tensor(nullptr, DType::kF32, {size});
   float* to = data;
@@ -285,13 +304,32 @@ Tensor Builder::vector(std::initializer_list<MatrixPart> parts, std::string_view
 
 Tensor Builder::values(std::string_view name, std::initializer_list<int64_t> shape,
                        float random_center) const {
-  const WeightSource* source = loader_->options_.source;
   std::string full = full_name(name);
-  const TensorInfo* tensor = source ? loader_->claim(full, shape, true) : nullptr;
-  if (source != nullptr && tensor == nullptr) return {};
-  Tensor values(nullptr, DType::kF32, shape);
-  float* data = loader_->allocate_values(values.count(), share_);
-  if (data != nullptr) loader_->fill(tensor, full, values.count(), random_center, data);
+  const TensorInfo* tensor = nullptr;
+  if (!loader_->claim_values(full, shape, share_, tensor)) return {};
+  int64_t count = element_count(shape);
+  float* data = loader_->allocate_values(count, share_);
+  if (data != nullptr) loader_->fill(tensor, full, count, random_center, data);
+  return Tensor(data, DType::kF32, shape);
+}
+
+std::vector<float> Builder::host_values(std::string_view name, std::initializer_list<int64_t> shape,
+                                        float random_center) const {
+  std::string full = full_name(name);
+  const TensorInfo* tensor = nullptr;
+  if (!loader_->claim_values(full, shape, share_, tensor) || loader_->options_.dry) return {};
+  std::vector<float> values(static_cast<size_t>(element_count(shape)));
+  loader_->fill(tensor, full, std::ssize(values), random_center, values.data());
+  return values;
+}
+
+Tensor Builder::constant(std::initializer_list<int64_t> shape,
+                         std::span<const float> values) const {
+  int64_t count = element_count(shape);
+  float* data = loader_->allocate_values(count, share_);
+  if (data == nullptr || values.empty()) return Tensor(nullptr, DType::kF32, shape);
+  CHECK(std::ssize(values) == count, "{} values of {}", values.size(), count);
+  std::ranges::copy(values, data);
   return Tensor(data, DType::kF32, shape);
 }
 

@@ -121,6 +121,11 @@ class WeightLoader {
   // dimensions of 1 may be there or not.
   const TensorInfo* claim(const std::string& name, std::initializer_list<int64_t> shape,
                           bool loosely = false);
+  void count_parameters(int64_t count, const TokenShare& share);
+  // Claims a tensor as Builder::values() wants it and counts its parameters, of which a token reads
+  // `share`; false with the problem noted.
+  bool claim_values(const std::string& name, std::initializer_list<int64_t> shape,
+                    const TokenShare& share, const TensorInfo*& tensor);
   // Counts and reserves values that every token reads whole; null in a dry load.
   float* allocate_values(int64_t count, const TokenShare& share);
   // Reads all elements of a tensor, or makes random ones where it is null, as f32.
@@ -176,6 +181,13 @@ class Builder {
   // taps] is [channels, taps].
   Tensor values(std::string_view name, std::initializer_list<int64_t> shape,
                 float random_center) const;
+  // The same in host memory, to derive constants from. Nothing on a problem, and when nothing is
+  // read.
+  std::vector<float> host_values(std::string_view name, std::initializer_list<int64_t> shape,
+                                 float random_center) const;
+  // What no checkpoint stores: numbers that follow from the config, or from host_values(); none
+  // where there were none of those. `values` fill `shape` and are copied.
+  Tensor constant(std::initializer_list<int64_t> shape, std::span<const float> values) const;
 
   StateId state(StateSpec spec) const;
   // Declares that this scope chooses `top_k` of so many experts; gives its counts_begin.

@@ -227,6 +227,33 @@ TEST_F(BuilderTest, KnowsWhatTheCheckpointHas) {
   EXPECT_FALSE((Builder(*load) / "a" / "z").has("bias"));
 }
 
+TEST(BuilderConstant, LiesAmongTheWeightsAndIsCounted) {
+  ThreadPool threads(1);
+  const std::vector<float> values = {3, 1, 4, 1, 5, 9};
+  for (bool dry : {true, false}) {
+    WeightLoader loader({.kernels = *select_kernels("portable"), .threads = &threads, .dry = dry});
+    Tensor constant = Builder(loader).constant({2, 3}, values);
+    EXPECT_EQ(constant.dim(0), 2);
+    EXPECT_EQ(constant.dim(1), 3);
+    EXPECT_EQ(loader.counts().bytes, 24);
+    EXPECT_EQ(loader.counts().bytes_streamed, 24);
+    EXPECT_EQ(loader.counts().parameters, 0);
+    EXPECT_EQ(constant.data() == nullptr, dry);
+    if (dry) continue;
+    EXPECT_NE(constant.data(), values.data());
+    EXPECT_TRUE(std::equal(values.begin(), values.end(), constant.f32()));
+  }
+}
+
+TEST(BuilderConstant, MayFollowFromValuesOfTheCheckpoint) {
+  ThreadPool threads(1);
+  WeightLoader loader({.kernels = *select_kernels("portable"), .threads = &threads});
+  std::vector<float> values = Builder(loader).host_values("scale", {4, 1}, 1);
+  ASSERT_EQ(values.size(), 4u);
+  EXPECT_EQ(loader.counts().parameters, 4);
+  EXPECT_EQ(loader.counts().bytes, 0) << "only what is derived stays in memory";
+}
+
 TEST(WeightStoreTest, WeightsLieSideBySide) {
   WeightStore store;
   std::vector<std::pair<std::byte*, size_t>> places;
