@@ -1,7 +1,6 @@
 #include "base/arena.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/check.h"
 
@@ -15,13 +14,6 @@ void* Arena::allocate(size_t bytes) {
   if (measuring_) return reinterpret_cast<void*>(begin + kAlignment);
   CHECK(used_ <= block_.size(), "step arena: {} of {} bytes", used_, block_.size());
   return block_.data() + begin;
-}
-
-void* Arena::rewind_keeping(size_t mark, const void* data, size_t bytes) {
-  rewind(mark);
-  void* kept = allocate(bytes);
-  if (!measuring_) std::memmove(kept, data, bytes);
-  return kept;
 }
 
 }  // namespace banyan

@@ -29,10 +29,6 @@ class Arena {
   size_t mark() const { return used_; }
   void rewind(size_t mark) { used_ = mark; }
 
-  // Releases everything since `mark` but the block [data, data + bytes), which was allocated since
-  // and is moved to the mark. Returns its new address.
-  void* rewind_keeping(size_t mark, const void* data, size_t bytes);
-
   size_t high_water_bytes() const { return high_water_; }
   bool measuring() const { return measuring_; }
 

@@ -150,6 +150,32 @@ struct CombineExpertsArgs {
   int64_t rows = 0, dim = 0, top_k = 0;
 };
 
+// The choices of all rows by expert. A choice of one of the first `experts` is an assignment; those
+// are sorted by expert, and those of an expert stay in the order of the choices. An id from
+// `experts` on computes nothing.
+struct SortExpertsArgs {
+  Launch launch = {};
+  const int32_t* ids = nullptr;  // [rows, top_k]
+  int64_t rows = 0, top_k = 0, experts = 0;
+  int32_t* begins = nullptr;   // [experts + 1] the first assignment of each expert
+  int32_t* places = nullptr;   // [rows, top_k] the number of the assignment, -1: none
+  int32_t* sources = nullptr;  // [begins[experts]] the row; room for rows * top_k
+  int64_t* counts = nullptr;   // of every id, counted up; or null
+};
+
+// ---- Copies ----------------------------------------------------------------------------------
+
+// y[i] = x[index[i]], or x[i] without an index. x and y do not overlap.
+struct CopyRowsArgs {
+  Launch launch = {};
+  const float* x = nullptr;  // [any, dim]
+  int64_t x_row_stride = 0;
+  const int32_t* index = nullptr;  // [rows] or null
+  float* y = nullptr;              // [rows, dim]
+  int64_t y_row_stride = 0;
+  int64_t rows = 0, dim = 0;
+};
+
 // ---- Attention over pages --------------------------------------------------------------------
 
 // A run of consecutive positions of one sequence in the batch. Position p of the sequence lies in
@@ -366,7 +392,9 @@ struct KernelTable {
   void (*add)(const AddArgs&) = nullptr;
   void (*logit_stats)(const LogitStatsArgs&) = nullptr;
   void (*route)(const RouteArgs&) = nullptr;
+  void (*sort_experts)(const SortExpertsArgs&) = nullptr;
   void (*combine_experts)(const CombineExpertsArgs&) = nullptr;
+  void (*copy_rows)(const CopyRowsArgs&) = nullptr;
   void (*page_write)(const PageWriteArgs&) = nullptr;
   void (*page_read)(const PageReadArgs&) = nullptr;
   void (*attention)(const AttentionArgs&) = nullptr;

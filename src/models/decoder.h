@@ -3,7 +3,6 @@
 // residual stream.
 #pragma once
 
-#include <cstring>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -44,11 +43,14 @@ class DecoderModel final : public Model {
       outputs.auxiliary.push_back(s.allocate({s.batch.rows(), info().hidden}));
     }
     Rotation rotation = rope_(s);
-    size_t mark = s.arena.mark();
+    // The residual stream crosses each layer in the same place, so a step needs the memory of one
+    // layer, not of all.
     Tensor x = tokens_.embed(s, s.batch.tokens);
+    size_t mark = s.arena.mark();
     for (size_t i = 0; i < layers_.size(); ++i) {
       hand_out(s, static_cast<int>(i), x, outputs);
-      x = s.keep_only(mark, layers_[i](s, x, rotation));
+      s.copy(layers_[i](s, x, rotation), x);
+      s.arena.rewind(mark);
     }
     hand_out(s, static_cast<int>(layers_.size()), x, outputs);
     outputs.hidden = norm_(s, x);
@@ -61,8 +63,7 @@ class DecoderModel final : public Model {
   // Copies x, the residual stream entering layer `index`, if the step asks for it.
   static void hand_out(const Step& s, int index, Tensor x, Outputs& outputs) {
     for (size_t i = 0; i < s.auxiliary_layers.size(); ++i) {
-      if (s.auxiliary_layers[i] != index || s.arena.measuring()) continue;
-      std::memcpy(outputs.auxiliary[i].data(), x.data(), x.bytes());
+      if (s.auxiliary_layers[i] == index) s.copy(x, outputs.auxiliary[i]);
     }
   }
 

@@ -1,7 +1,5 @@
 #include "ops/linear.h"
 
-#include <cstring>
-
 #include "base/check.h"
 
 namespace banyan {
@@ -23,11 +21,14 @@ Tensor gather_rows(Step& s, const PackedMatrix& table, std::span<const int32_t> 
 
 Tensor select_rows(Step& s, Tensor x, std::span<const int32_t> rows) {
   Tensor y = s.allocate({static_cast<int64_t>(rows.size()), x.dim(1)});
-  if (s.arena.measuring()) return y;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    Tensor source = x.rows(rows[i], 1);
-    std::memcpy(y.rows(static_cast<int64_t>(i), 1).data(), source.data(), source.bytes());
-  }
+  s.kernels.copy_rows({.launch = s.launch,
+                       .x = x.f32(),
+                       .x_row_stride = x.stride(0),
+                       .index = rows.data(),
+                       .y = y.f32(),
+                       .y_row_stride = y.stride(0),
+                       .rows = y.dim(0),
+                       .dim = y.dim(1)});
   return y;
 }
 

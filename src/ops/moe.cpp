@@ -1,44 +1,17 @@
 #include "ops/moe.h"
 
-#include <atomic>
-
 #include "base/check.h"
 #include "ops/linear.h"
 
 namespace banyan {
 namespace {
 
-// Sorts the choices by expert: counts, sums of counts, and one pass that hands out places.
-void sort_by_expert(Routing& r, int32_t* places, int32_t* sources, int32_t* begins) {
-  int64_t choices = r.rows * r.top_k;
-  for (int64_t e = 0; e <= r.experts; ++e) begins[e] = 0;
-  for (int64_t i = 0; i < choices; ++i) {
-    if (r.ids[i] < r.experts) ++begins[r.ids[i] + 1];
-  }
-  for (int64_t e = 0; e < r.experts; ++e) begins[e + 1] += begins[e];
-  r.assignments = begins[r.experts];
-  // begins[e] moves to the end of e, which is where e + 1 begins, and is put back afterwards.
-  for (int64_t i = 0; i < choices; ++i) {
-    places[i] = r.ids[i] < r.experts ? begins[r.ids[i]]++ : -1;
-    if (places[i] >= 0) sources[places[i]] = static_cast<int32_t>(i / r.top_k);
-  }
-  for (int64_t e = r.experts; e > 0; --e) begins[e] = begins[e - 1];
-  begins[0] = 0;
-}
-
-void count_choices(const Routing& r, int64_t* counts) {
-  for (int64_t i = 0; i < r.rows * r.top_k; ++i) {
-    std::atomic_ref count(counts[r.ids[i]]);
-    count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  }
-}
-
 Tensor multiply_experts(Step& s, Tensor x, std::span<const PackedMatrix> experts, const Routing& r,
                         const int32_t* x_index) {
   const PackedMatrix& like = experts[0];
   CHECK(std::ssize(experts) == r.experts, "{} experts of {}", experts.size(), r.experts);
   x.check_matrix(like.columns);
-  Tensor y = s.allocate({r.assignments, like.rows});
+  Tensor y = s.allocate({r.assignments_max, like.rows});
   size_t mark = s.arena.mark();
   auto* parts = s.arena.allocate_array<GemmPart>(r.experts);
   size_t count = 0;
@@ -82,19 +55,25 @@ Routing route(Step& s, Tensor logits, Tensor bias, const RouterShape& shape) {
                    .group_score = shape.group_score,
                    .normalise = shape.normalise,
                    .scale = shape.scale});
-  Routing r{.rows = logits.dim(0),
-            .top_k = shape.top_k,
-            .experts = shape.experts,
-            .assignments = choices,  // at most, for an arena that measures
-            .ids = ids,
-            .weights = weights,
-            .places = places,
-            .sources = sources,
-            .begins = begins};
-  if (s.arena.measuring()) return r;
-  sort_by_expert(r, places, sources, begins);
-  if (s.expert_counts != nullptr) count_choices(r, s.expert_counts + shape.counts_begin);
-  return r;
+  s.kernels.sort_experts(
+      {.launch = s.launch,
+       .ids = ids,
+       .rows = logits.dim(0),
+       .top_k = shape.top_k,
+       .experts = shape.experts,
+       .begins = begins,
+       .places = places,
+       .sources = sources,
+       .counts = s.expert_counts == nullptr ? nullptr : s.expert_counts + shape.counts_begin});
+  return {.rows = logits.dim(0),
+          .top_k = shape.top_k,
+          .experts = shape.experts,
+          .assignments_max = choices,
+          .ids = ids,
+          .weights = weights,
+          .places = places,
+          .sources = sources,
+          .begins = begins};
 }
 
 Tensor linear_of_rows(Step& s, Tensor x, std::span<const PackedMatrix> experts, const Routing& r) {
@@ -104,13 +83,13 @@ Tensor linear_of_rows(Step& s, Tensor x, std::span<const PackedMatrix> experts, 
 
 Tensor linear_of_sorted(Step& s, Tensor x, std::span<const PackedMatrix> experts,
                         const Routing& r) {
-  CHECK(x.dim(0) == r.assignments, "{} rows of {}", x.dim(0), r.assignments);
+  CHECK(x.dim(0) == r.assignments_max, "{} rows of {}", x.dim(0), r.assignments_max);
   return multiply_experts(s, x, experts, r, nullptr);
 }
 
 Tensor combine_experts(Step& s, Tensor x, Tensor expert_rows, const Routing& r, Tensor shared) {
   expert_rows.check_matrix(x.dim(1));
-  CHECK(x.dim(0) == r.rows && expert_rows.dim(0) == r.assignments);
+  CHECK(x.dim(0) == r.rows && expert_rows.dim(0) == r.assignments_max);
   if (!shared.empty()) shared.check_matrix(x.dim(1));
   Tensor y = s.allocate({x.dim(0), x.dim(1)});
   s.kernels.combine_experts({.launch = s.launch,

@@ -30,15 +30,16 @@ struct RouterShape {
   int64_t counts_begin = 0;  // of its experts in Step::expert_counts
 };
 
-// Where the rows of a step go. The arrays lie in the arena. A choice of an expert that computes is
-// an assignment; those are sorted by expert, and those of an expert by row.
+// Where the rows of a step go. The arrays lie in the arena, where kernels alone read them: how many
+// choices are assignments (see SortExpertsArgs) is known to kernels only, so tensors have room for
+// all of them, and their last rows may be unwritten.
 struct Routing {
   int64_t rows = 0, top_k = 0, experts = 0;
-  int64_t assignments = 0;
+  int64_t assignments_max = 0;       // rows * top_k
   const int32_t* ids = nullptr;      // [rows, top_k] best first
   const float* weights = nullptr;    // [rows, top_k]
   const int32_t* places = nullptr;   // [rows, top_k] number of the assignment, -1: none
-  const int32_t* sources = nullptr;  // [assignments] the row
+  const int32_t* sources = nullptr;  // [assignments_max] the row
   const int32_t* begins = nullptr;   // [experts + 1] the first assignment of each expert
 };
 
@@ -46,13 +47,15 @@ struct Routing {
 // many.
 Routing route(Step& s, Tensor logits, Tensor bias, const RouterShape& shape);
 
-// The rows of x [T, columns] times their experts' weights [rows, columns] -> [assignments, rows].
+// The rows of x [T, columns] times their experts' weights [rows, columns] -> [assignments_max,
+// rows].
 Tensor linear_of_rows(Step& s, Tensor x, std::span<const PackedMatrix> experts, const Routing& r);
-// The same for an x [assignments, columns] that is sorted already.
+// The same for an x [assignments_max, columns] that is sorted already.
 Tensor linear_of_sorted(Step& s, Tensor x, std::span<const PackedMatrix> experts, const Routing& r);
 
-// The weighted sum of what a row's experts made of it, expert_rows [assignments, D], an identity
-// expert giving the row of x [T, D] itself; plus `shared` [T, D] unless it is empty -> [T, D].
+// The weighted sum of what a row's experts made of it, expert_rows [assignments_max, D], an
+// identity expert giving the row of x [T, D] itself; plus `shared` [T, D] unless it is empty -> [T,
+// D].
 Tensor combine_experts(Step& s, Tensor x, Tensor expert_rows, const Routing& r, Tensor shared);
 
 }  // namespace banyan

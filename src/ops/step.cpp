@@ -8,10 +8,16 @@ Tensor Step::allocate(std::initializer_list<int64_t> shape) {
   return Tensor(arena.allocate(bytes), DType::kF32, shape);
 }
 
-Tensor Step::keep_only(size_t mark, Tensor x) {
-  CHECK(x.rank() == 2 && x.stride(0) == x.dim(1), "only dense matrices are kept");
-  void* data = arena.rewind_keeping(mark, x.data(), x.bytes());
-  return Tensor(data, x.dtype(), {x.dim(0), x.dim(1)});
+void Step::copy(Tensor x, Tensor to) const {
+  to.check_matrix(x.dim(1));
+  CHECK(x.dim(0) == to.dim(0), "{} rows to {}", x.dim(0), to.dim(0));
+  kernels.copy_rows({.launch = launch,
+                     .x = x.f32(),
+                     .x_row_stride = x.stride(0),
+                     .y = to.f32(),
+                     .y_row_stride = to.stride(0),
+                     .rows = x.dim(0),
+                     .dim = x.dim(1)});
 }
 
 }  // namespace banyan

@@ -32,9 +32,8 @@ struct Step {
   // A new f32 tensor in the arena, uninitialised.
   Tensor allocate(std::initializer_list<int64_t> shape);
 
-  // Releases every tensor made since `mark` but `x`, which is returned at its new place. The
-  // residual stream crosses a layer this way, so a step needs the memory of one layer, not of all.
-  Tensor keep_only(size_t mark, Tensor x);
+  // Copies x to a tensor of its shape that does not overlap it.
+  void copy(Tensor x, Tensor to) const;
 };
 
 }  // namespace banyan

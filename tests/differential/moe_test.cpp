@@ -193,5 +193,44 @@ TEST(CombineExperts, SumsInTheOrderOfTheChoices) {
   }
 }
 
+// Every choice of an expert that computes has a place of its own, those of one expert together and
+// in the order of the choices.
+TEST(SortExperts, IsStableAndCountsWhatWasChosen) {
+  constexpr int64_t kExperts = 5, kIdentities = 2;
+  Random random(9);
+  for (const KernelTable* table : tables()) {
+    SCOPED_TRACE(table->name);
+    for (int64_t rows : {0, 1, 7, 60}) {
+      for (int64_t top_k : {1, 3}) {
+        std::vector<int32_t> ids(rows * top_k), places(ids.size(), -7), sources(ids.size(), -7);
+        for (int32_t& id : ids) id = static_cast<int32_t>(random.below(kExperts + kIdentities));
+        std::vector<int32_t> begins(kExperts + 1, -7);
+        std::vector<int64_t> counts(kExperts + kIdentities, 100);
+        table->sort_experts({.ids = ids.data(),
+                             .rows = rows,
+                             .top_k = top_k,
+                             .experts = kExperts,
+                             .begins = begins.data(),
+                             .places = places.data(),
+                             .sources = sources.data(),
+                             .counts = counts.data()});
+        int32_t place = 0;
+        for (int32_t e = 0; e < kExperts + kIdentities; ++e) {
+          if (e <= kExperts) {
+            EXPECT_EQ(begins[e], place) << e;
+          }
+          EXPECT_EQ(counts[e], 100 + std::ranges::count(ids, e));
+          for (size_t i = 0; i < ids.size(); ++i) {
+            if (ids[i] != e) continue;
+            EXPECT_EQ(places[i], e < kExperts ? place : -1);
+            if (e >= kExperts) continue;
+            EXPECT_EQ(sources[place++], static_cast<int64_t>(i) / top_k);
+          }
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace banyan

@@ -413,5 +413,32 @@ TEST(LogitStats, TiesNaNsAndInfinitiesAreTheSameInEveryTable) {
   }
 }
 
+TEST(CopyRows, TakesEachRowOfAnIndexOrAllInOrder) {
+  constexpr int64_t kDim = 9, kXStride = 13, kYStride = 11;
+  Random random(21);
+  std::vector<float> x = random.normals(8 * kXStride);
+  const std::vector<int32_t> index = {5, 0, 5, 7, 2};
+  for (const KernelTable* table : tables()) {
+    SCOPED_TRACE(table->name);
+    for (bool indexed : {false, true}) {
+      std::vector<float> y(5 * kYStride, -77), expected = y;
+      for (int64_t r = 0; r < 5; ++r) {
+        auto from = x.begin() + (indexed ? index[r] : r) * kXStride;
+        std::copy(from, from + kDim, expected.begin() + r * kYStride);
+      }
+      ThreadPool threads(2);
+      table->copy_rows({.launch = {.threads = &threads},
+                        .x = x.data(),
+                        .x_row_stride = kXStride,
+                        .index = indexed ? index.data() : nullptr,
+                        .y = y.data(),
+                        .y_row_stride = kYStride,
+                        .rows = 5,
+                        .dim = kDim});
+      EXPECT_EQ(y, expected);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace banyan

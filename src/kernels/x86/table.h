@@ -32,7 +32,9 @@ constexpr KernelTable make_table(const char* name) {
       .add = add<V>,
       .logit_stats = logit_stats<V>,
       .route = route<V>,
+      .sort_experts = portable::sort_experts,
       .combine_experts = combine_experts<V>,
+      .copy_rows = portable::copy_rows,
       .page_write = page_write<V>,
       .page_read = portable::page_read,  // as fast as memory, and little of it
       .attention = attention<V>,

@@ -1,0 +1,50 @@
+// What moves numbers and computes none: sorting choices, copying rows. Bound by memory, so every
+// CPU table has these.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "kernels/launch.h"
+#include "kernels/portable/portable.h"
+
+namespace banyan::portable {
+namespace {
+
+void count_choices(const SortExpertsArgs& a) {
+  for (int64_t i = 0; i < a.rows * a.top_k; ++i) {
+    std::atomic_ref count(a.counts[a.ids[i]]);  // others may read
+    count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+}
+
+}  // namespace
+
+// Counts, sums of counts, and one pass that gives out places.
+void sort_experts(const SortExpertsArgs& a) {
+  int64_t choices = a.rows * a.top_k;
+  std::fill_n(a.begins, a.experts + 1, 0);
+  for (int64_t i = 0; i < choices; ++i) {
+    if (a.ids[i] < a.experts) ++a.begins[a.ids[i] + 1];
+  }
+  for (int64_t e = 0; e < a.experts; ++e) a.begins[e + 1] += a.begins[e];
+  // begins[e] moves to the end of e, which is where e + 1 begins, and is put back afterwards.
+  for (int64_t i = 0; i < choices; ++i) {
+    a.places[i] = a.ids[i] < a.experts ? a.begins[a.ids[i]]++ : -1;
+    if (a.places[i] >= 0) a.sources[a.places[i]] = static_cast<int32_t>(i / a.top_k);
+  }
+  for (int64_t e = a.experts; e > 0; --e) a.begins[e] = a.begins[e - 1];
+  a.begins[0] = 0;
+  if (a.counts != nullptr) count_choices(a);
+}
+
+void copy_rows(const CopyRowsArgs& a) {
+  parallel_for(a.launch, a.rows, rows_per_job(a.dim), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      int64_t source = a.index != nullptr ? a.index[r] : r;
+      std::memcpy(a.y + r * a.y_row_stride, a.x + source * a.x_row_stride,
+                  static_cast<size_t>(a.dim) * sizeof(float));
+    }
+  });
+}
+
+}  // namespace banyan::portable
