@@ -117,13 +117,10 @@ void gemm(benchmark::State& state, const KernelTable* table, const WeightFormat*
   MemoryBlock packed(copies * bytes), workspace(kernel.workspace_bytes(rows, 1, k, group));
   std::memset(packed.data(), 0x11, packed.size());  // pages that are never written are all one page
   Floats x(random_values(rows * k)), y(rows * n);
-  GemmPart part = {.row_count = static_cast<int32_t>(rows)};
   GemmArgs args = {.launch = {.threads = &m.threads},
                    .x = x.data(),
                    .x_stride = k,
                    .x_rows = rows,
-                   .parts = &part,
-                   .part_count = 1,
                    .y = y.data(),
                    .y_stride = n,
                    .n = n,
@@ -134,7 +131,7 @@ void gemm(benchmark::State& state, const KernelTable* table, const WeightFormat*
   auto products = static_cast<double>(rows * n * k);
   Cost cost = {static_cast<double>(bytes), 2 * products, products_of(rows, format->operand)};
   measure(state, m.limits(*table), cost, [&] {
-    part.weight = packed.data() + copy * bytes;
+    args.weights.weight = packed.data() + copy * bytes;
     copy = (copy + 1) % copies;
     kernel.run(args);
   });
@@ -229,20 +226,17 @@ void experts(benchmark::State& state, const KernelTable* table, const WeightForm
   std::memset(packed.data(), 0x11, packed.size());
   Floats x(random_values(rows * kK)), y(rows * kTopK * kN);
   int64_t used = std::min(kExperts, rows * kTopK);
-  std::vector<GemmPart> parts(used);
-  std::vector<int32_t> sources(rows * kTopK);
+  std::vector<int32_t> sources(rows * kTopK), begins(used + 1);
   for (int64_t i = 0; i < rows * kTopK; ++i) sources[i] = static_cast<int32_t>(i % rows);
+  for (int64_t e = 0; e <= used; ++e) {
+    begins[e] = static_cast<int32_t>(rows * kTopK * e / used);
+  }
   int64_t first = 0;
   Cost cost = {static_cast<double>(used * bytes), 2.0 * static_cast<double>(rows * kTopK * kN * kK),
                products_of(rows, format->operand)};
   measure(state, m.limits(*table), cost, [&] {
-    for (int64_t e = 0; e < used; ++e) {
-      auto begin = static_cast<int32_t>(rows * kTopK * e / used);
-      auto end = static_cast<int32_t>(rows * kTopK * (e + 1) / used);
-      parts[e] = {.weight = packed.data() + (first + e) % kExperts * bytes,
-                  .row_begin = begin,
-                  .row_count = end - begin};
-    }
+    if (first + used > kExperts) first = 0;
+    const std::byte* weight = packed.data() + static_cast<size_t>(first) * bytes;
     first += used;
     kernel.run({.launch = {.threads = &m.threads},
                 .x = x.data(),
@@ -250,8 +244,10 @@ void experts(benchmark::State& state, const KernelTable* table, const WeightForm
                 .x_rows = rows,
                 .segment_stride = kK,
                 .x_index = sources.data(),
-                .parts = parts.data(),
-                .part_count = std::ssize(parts),
+                .weights = {.weight = weight,
+                            .weight_stride = static_cast<int64_t>(bytes),
+                            .count = used,
+                            .begins = begins.data()},
                 .y = y.data(),
                 .y_stride = kN,
                 .n = kN,

@@ -38,20 +38,21 @@ struct Launch {
 
 inline constexpr float kQuantisedMin = 1e-30f;
 
-// One weight and the rows that are multiplied with it. A product of many parts serves the experts
-// of a layer, each with the rows that were routed to it, or the heads of an absorbed projection.
-struct GemmPart {
-  const void* weight = nullptr;  // packed [n, k]
-  int32_t row_begin = 0;         // rows [row_begin, row_begin + row_count) of y
-  int32_t row_count = 0;
-  int32_t segment = 0;   // which of a row's segments of x
-  int32_t y_column = 0;  // where its n outputs start in a row of y
+// Like matrices at one stride, and which rows meet each: the experts of a layer, each with the rows
+// that were routed to it, the heads of an absorbed projection, or a single matrix.
+struct GemmGroup {
+  const void* weight = nullptr;  // packed [n, k], the first
+  int64_t weight_stride = 0;     // bytes from one to the next
+  int64_t count = 1;
+  // [count + 1] Matrix i takes rows [begins[i], begins[i + 1]) of y. Null: each takes x_rows rows.
+  const int32_t* begins = nullptr;
+  int64_t segment_step = 0;     // matrix i takes segment i * segment_step of a row of x: 0 or 1
+  int64_t y_column_stride = 0;  // columns of y from one's n outputs to the next's
 };
 
-// For every part and each of its rows r:
-//   y[r, y_column + j] = sum_c x[source(r), segment, c] * weight[j, c] (+ bias[j]),
-// accumulated in f32, where source(r) is r, or x_index[r] if there is one. Parts do not overlap
-// in y.
+// For every matrix i of `weights` and each of its rows r:
+//   y[r, i * y_column_stride + j] = sum_c x[source(r), i * segment_step, c] * weight_i[j, c]
+// (+ bias[j]), accumulated in f32, where source(r) is r, or x_index[r] if there is one.
 struct GemmArgs {
   Launch launch = {};
   const float* x = nullptr;  // [x_rows, segments, k]
@@ -60,8 +61,7 @@ struct GemmArgs {
   int64_t segments = 1;
   int64_t segment_stride = 0;        // from one segment of a row to the next, k or more
   const int32_t* x_index = nullptr;  // [rows of y] or null
-  const GemmPart* parts = nullptr;
-  int64_t part_count = 0;
+  GemmGroup weights = {};
   const float* bias = nullptr;  // [n] or null
   float* y = nullptr;
   int64_t y_stride = 0;

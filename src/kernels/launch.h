@@ -6,6 +6,7 @@
 // external linkage (see x86/vec_avx512.h).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "base/function_ref.h"
@@ -45,15 +46,35 @@ static inline void for_span_rows(const SpanArgs* spans, int64_t span_count, int6
   }
 }
 
+// One matrix of a product and its rows.
+struct GemmPart {
+  const std::byte* weight;       // packed [n, k]
+  int64_t row_begin, row_count;  // of y
+  int64_t segment, y_column;
+};
+
+static inline GemmPart gemm_part(const GemmArgs& a, int64_t i) {
+  const GemmGroup& w = a.weights;
+  int64_t begin = w.begins ? w.begins[i] : 0, end = w.begins ? w.begins[i + 1] : a.x_rows;
+  return {static_cast<const std::byte*>(w.weight) + i * w.weight_stride, begin, end - begin,
+          i * w.segment_step, i * w.y_column_stride};
+}
+
+// Rows of x that the product reads: behind the last one there may be room that nobody wrote.
+static inline int64_t gemm_x_rows(const GemmArgs& a) {
+  return a.weights.begins && !a.x_index ? a.weights.begins[a.weights.count] : a.x_rows;
+}
+
 // Calls body(part, x, y) for every row of every part, with the k columns of x that the row reads
 // and its place in y.
 template <class Body>
 static inline void for_part_rows(const GemmArgs& a, const Body& body) {
-  for (const GemmPart* part = a.parts; part != a.parts + a.part_count; ++part) {
-    for (int64_t r = part->row_begin; r < part->row_begin + part->row_count; ++r) {
+  for (int64_t i = 0; i < a.weights.count; ++i) {
+    GemmPart part = gemm_part(a, i);
+    for (int64_t r = part.row_begin; r < part.row_begin + part.row_count; ++r) {
       int64_t source = a.x_index ? a.x_index[r] : r;
-      body(*part, a.x + source * a.x_stride + part->segment * a.segment_stride,
-           a.y + r * a.y_stride + part->y_column);
+      body(part, a.x + source * a.x_stride + part.segment * a.segment_stride,
+           a.y + r * a.y_stride + part.y_column);
     }
   }
 }

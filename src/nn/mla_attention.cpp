@@ -61,25 +61,23 @@ void MlaAttention::derive(Builder b, bool expanded) {
   const std::string_view format = format_of(b.state_dtype())->name;
   int64_t rows = shape_.nope_dim + shape_.value_dim;
   std::vector<float> both = b.floats("kv_b_proj", shape_.heads * rows, shape_.rank);
-  std::vector<float> keys(both.empty() ? 0 : static_cast<size_t>(shape_.rank * shape_.nope_dim));
-  for (int64_t h = 0; h < shape_.heads; ++h) {
-    auto head = std::span<const float>(both).subspan(
-        both.empty() ? 0 : static_cast<size_t>(h * rows * shape_.rank));
-    for (size_t i = 0; i < keys.size(); ++i) {
-      auto rank = static_cast<size_t>(shape_.rank), nope = static_cast<size_t>(shape_.nope_dim);
-      keys[i] = head[i % nope * rank + i / nope];
+  std::vector<float> keys, transposed, values;
+  transposed.reserve(
+      both.empty() ? 0 : static_cast<size_t>(shape_.heads * shape_.nope_dim * shape_.rank));
+  for (int64_t h = 0; h < shape_.heads && !both.empty(); ++h) {
+    auto head = both.begin() + h * rows * shape_.rank;
+    auto middle = head + shape_.nope_dim * shape_.rank;
+    for (int64_t i = 0; i < shape_.rank * shape_.nope_dim; ++i) {
+      transposed.push_back(head[i % shape_.nope_dim * shape_.rank + i / shape_.nope_dim]);
     }
-    keys_.push_back(b.derived(format, shape_.rank, shape_.nope_dim, keys));
-    if (expanded) {
-      expanded_keys_.push_back(
-          b.derived(format, shape_.nope_dim, shape_.rank, head.first(keys.size())));
-    }
-    auto values =
-        head.empty()
-            ? head
-            : head.subspan(keys.size()).first(static_cast<size_t>(shape_.value_dim * shape_.rank));
-    values_.push_back(b.derived(format, shape_.value_dim, shape_.rank, values));
+    if (expanded) keys.insert(keys.end(), head, middle);
+    values.insert(values.end(), middle, head + rows * shape_.rank);
   }
+  keys_ = b.derived(format, shape_.heads, shape_.rank, shape_.nope_dim, transposed);
+  if (expanded) {
+    expanded_keys_ = b.derived(format, shape_.heads, shape_.nope_dim, shape_.rank, keys);
+  }
+  values_ = b.derived(format, shape_.heads, shape_.value_dim, shape_.rank, values);
 }
 
 void MlaAttention::absorbed(Step& s, Tensor q, const Rotation& turn,

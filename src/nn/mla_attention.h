@@ -10,7 +10,6 @@
 
 #include <optional>
 #include <string_view>
-#include <vector>
 
 #include "nn/basic.h"
 #include "nn/linear.h"
@@ -63,9 +62,9 @@ class MlaAttention {
   Linear input_;  // the query, or what it is made from; then the latent row
   std::optional<RmsNorm> query_norm_;
   std::optional<Linear> query_;
-  Tensor latent_norm_;                       // [rank]
-  std::vector<PackedMatrix> keys_, values_;  // of each head
-  std::vector<PackedMatrix> expanded_keys_;  // of each head; empty: absorbed at every position
+  Tensor latent_norm_;          // [rank]
+  PackedMatrix keys_, values_;  // of each head
+  PackedMatrix expanded_keys_;  // of each head; empty: absorbed at every position
   std::optional<Linear> gate_;
   Linear output_;
   StateId latents_;

@@ -16,30 +16,18 @@ TokenShare share_of(const RouterShape& r) {
   return {.mean = chosen / all, .min = min, .max = max};
 }
 
-// One product goes over all experts, so they are stored alike.
-void require_one_form(Builder b, const std::vector<PackedMatrix>& experts) {
-  for (const PackedMatrix& expert : experts) {
-    if (expert.format == experts[0].format && expert.group == experts[0].group) continue;
-    return b.reject("are stored in different formats, which is not supported");
-  }
-}
-
 }  // namespace
 
 Moe::Moe(Builder b, const MoeConfig& c) : shape_(c.router), limit_(c.limit) {
   int64_t choices = c.router.experts + c.router.identity_experts;
-  router_ = b.derived("f32", choices, c.hidden, b.floats(c.router_name, choices, c.hidden));
+  router_ = b.derived("f32", 1, choices, c.hidden, b.floats(c.router_name, choices, c.hidden));
   shape_.counts_begin = b.expert_layer(c.router.experts, c.router.identity_experts, c.router.top_k);
   if (c.selection_bias) bias_ = b.vector({{"", choices}}, c.bias_name, 0);
   Builder experts = (b / "experts").with_share(share_of(c.router));
-  for (int64_t e = 0; e < c.router.experts; ++e) {
-    const GatedMlpNames& names = c.expert_names;
-    gate_up_.push_back(
-        (experts / e).matrix({{names.gate, c.intermediate}, {names.up, c.intermediate}}, c.hidden));
-    down_.push_back((experts / e).matrix({{names.down, c.hidden}}, c.intermediate));
-  }
-  require_one_form(experts, gate_up_);
-  require_one_form(experts, down_);
+  const GatedMlpNames& names = c.expert_names;
+  gate_up_ = experts.matrices(c.router.experts,
+                              {{names.gate, c.intermediate}, {names.up, c.intermediate}}, c.hidden);
+  down_ = experts.matrices(c.router.experts, {{names.down, c.hidden}}, c.intermediate);
   if (c.shared_intermediate > 0) {
     shared_.emplace(b / c.shared_name, c.hidden, c.shared_intermediate, false, c.shared_limit);
   }

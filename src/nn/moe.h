@@ -7,7 +7,6 @@
 
 #include <optional>
 #include <string_view>
-#include <vector>
 
 #include "nn/mlp.h"
 #include "ops/moe.h"
@@ -40,7 +39,7 @@ class Moe {
   float limit_;
   PackedMatrix router_;
   Tensor bias_;
-  std::vector<PackedMatrix> gate_up_, down_;
+  PackedMatrix gate_up_, down_;  // of each expert
   std::optional<GatedMlp> shared_;
 };
 

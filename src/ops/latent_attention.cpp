@@ -49,22 +49,15 @@ Rotation rows_of(const Rotation& rotation, int64_t first, int64_t count) {
   return {rotation.cos.rows(first, count), rotation.sin.rows(first, count)};
 }
 
-// Multiplies segment h of x, or the only one where x_stride is 0, with weights[h], to columns of y
-// that are `y_stride` apart.
-void multiply_heads(Step& s, Tensor x, int64_t x_stride, std::span<const PackedMatrix> weights,
-                    Tensor y, int64_t y_stride) {
-  size_t mark = s.arena.mark();
-  auto heads = std::ssize(weights);
-  auto* parts = s.arena.allocate_array<GemmPart>(heads);
-  for (int64_t h = 0; h < heads && !s.arena.measuring(); ++h) {
-    parts[h] = {.weight = weights[static_cast<size_t>(h)].data,
-                .row_count = static_cast<int32_t>(x.dim(0)),
-                .segment = static_cast<int32_t>(x_stride == 0 ? 0 : h),
-                .y_column = static_cast<int32_t>(h * y_stride)};
-  }
-  multiply_parts(s, x, weights[0], {parts, weights.size()},
-                 {.segments = x_stride == 0 ? 1 : heads, .segment_stride = x_stride}, y);
-  s.arena.rewind(mark);
+// Multiplies segment h of x, or the only one where x_stride is 0, with matrix h of `weights`, to
+// columns of y that are `y_stride` apart.
+void multiply_heads(Step& s, Tensor x, int64_t x_stride, const PackedMatrix& weights, Tensor y,
+                    int64_t y_stride) {
+  multiply_group(s, x, weights,
+                 {.segments = x_stride == 0 ? 1 : weights.count,
+                  .segment_stride = x_stride,
+                  .y_column_stride = y_stride},
+                 y);
 }
 
 // Keys and values that are there at a time, in pages of their own.
@@ -192,7 +185,7 @@ class ExpandedPages {
     return s_.arena.allocate(static_cast<size_t>(elements) * dtype_bytes(spec_.dtype));
   }
   // The latents x times the weights of each head, `width` columns apart.
-  Tensor expand(Tensor x, std::span<const PackedMatrix> weights, int64_t width) {
+  Tensor expand(Tensor x, const PackedMatrix& weights, int64_t width) {
     Tensor y = s_.allocate({x.dim(0), shape_.heads * width});
     multiply_heads(s_, x.columns(0, shape_.rank), 0, weights, y, width);
     return y;
@@ -250,12 +243,10 @@ Tensor latent_rows(Step& s, Tensor x, Tensor norm, float eps, const Rotation& ro
   return y;
 }
 
-Tensor latent_queries(Step& s, Tensor q, std::span<const PackedMatrix> keys,
-                      const Rotation& rotation, const LatentShape& shape,
-                      std::span<const SpanArgs> spans) {
+Tensor latent_queries(Step& s, Tensor q, const PackedMatrix& keys, const Rotation& rotation,
+                      const LatentShape& shape, std::span<const SpanArgs> spans) {
   q.check_matrix(shape.heads * shape.query_dim());
-  CHECK(std::ssize(keys) == shape.heads && keys[0].rows == shape.rank &&
-        keys[0].columns == shape.nope_dim);
+  CHECK(keys.count == shape.heads && keys.rows == shape.rank && keys.columns == shape.nope_dim);
   Tensor y = s.allocate({q.dim(0), shape.heads * shape.width()});
   for_runs(s, q.dim(0), spans, [&](int64_t first, int64_t count) {
     Tensor from = q.rows(first, count), to = y.rows(first, count);
@@ -290,12 +281,12 @@ Tensor latent_attention(Step& s, Tensor q, StateId latents, const LatentShape& s
   return out;
 }
 
-void latent_values(Step& s, Tensor x, std::span<const PackedMatrix> values,
-                   const LatentShape& shape, std::span<const SpanArgs> spans, Tensor out) {
+void latent_values(Step& s, Tensor x, const PackedMatrix& values, const LatentShape& shape,
+                   std::span<const SpanArgs> spans, Tensor out) {
   x.check_matrix(shape.heads * shape.rank);
   out.check_matrix(shape.heads * shape.value_dim);
-  CHECK(std::ssize(values) == shape.heads && values[0].rows == shape.value_dim &&
-        values[0].columns == shape.rank);
+  CHECK(values.count == shape.heads && values.rows == shape.value_dim &&
+        values.columns == shape.rank);
   for_runs(s, x.dim(0), spans, [&](int64_t first, int64_t count) {
     multiply_heads(s, x.rows(first, count), shape.rank, values, out.rows(first, count),
                    shape.value_dim);
@@ -322,9 +313,9 @@ void expanded_attention(Step& s, Tensor q, StateId latents, const LatentExpansio
                         const LatentShape& shape, std::span<const SpanArgs> spans, Tensor out) {
   q.check_matrix(shape.heads * shape.query_dim());
   out.check_matrix(shape.heads * shape.value_dim);
-  CHECK(std::ssize(expansion.keys) == shape.heads && expansion.keys[0].rows == shape.nope_dim &&
-        expansion.keys[0].columns == shape.rank && std::ssize(expansion.values) == shape.heads &&
-        expansion.values[0].rows == shape.value_dim && expansion.values[0].columns == shape.rank);
+  CHECK(expansion.keys.count == shape.heads && expansion.keys.rows == shape.nope_dim &&
+        expansion.keys.columns == shape.rank && expansion.values.count == shape.heads &&
+        expansion.values.rows == shape.value_dim && expansion.values.columns == shape.rank);
   check_latents(s.pools.spec(latents), shape);
   Tensor max = s.allocate({q.dim(0), shape.heads}), weight = s.allocate({q.dim(0), shape.heads});
   ExpandedPages pages(s, latents, expansion, shape);

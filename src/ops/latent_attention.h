@@ -36,9 +36,8 @@ Tensor latent_rows(Step& s, Tensor x, Tensor norm, float eps, const Rotation& ro
 
 // Of each head of q [T, heads * (nope_dim + rope_dim)]: its first part times `keys` [rank,
 // nope_dim] of the head, and its second rotated -> [T, heads * (rank + rope_dim)].
-Tensor latent_queries(Step& s, Tensor q, std::span<const PackedMatrix> keys,
-                      const Rotation& rotation, const LatentShape& shape,
-                      std::span<const SpanArgs> spans);
+Tensor latent_queries(Step& s, Tensor q, const PackedMatrix& keys, const Rotation& rotation,
+                      const LatentShape& shape, std::span<const SpanArgs> spans);
 
 // Attention of those queries over the state's latents -> [T, heads * rank].
 Tensor latent_attention(Step& s, Tensor q, StateId latents, const LatentShape& shape,
@@ -46,8 +45,8 @@ Tensor latent_attention(Step& s, Tensor q, StateId latents, const LatentShape& s
 
 // Each head of x [T, heads * rank] times `values` [value_dim, rank] of the head
 // -> out [T, heads * value_dim].
-void latent_values(Step& s, Tensor x, std::span<const PackedMatrix> values,
-                   const LatentShape& shape, std::span<const SpanArgs> spans, Tensor out);
+void latent_values(Step& s, Tensor x, const PackedMatrix& values, const LatentShape& shape,
+                   std::span<const SpanArgs> spans, Tensor out);
 
 // q [T, heads * (nope_dim + rope_dim)] with the second part of each head rotated -> the same shape.
 Tensor expanded_queries(Step& s, Tensor q, const Rotation& rotation, const LatentShape& shape,
@@ -55,8 +54,8 @@ Tensor expanded_queries(Step& s, Tensor q, const Rotation& rotation, const Laten
 
 // What makes keys and values of latents, of each head.
 struct LatentExpansion {
-  std::span<const PackedMatrix> keys;    // [nope_dim, rank]
-  std::span<const PackedMatrix> values;  // [value_dim, rank]
+  const PackedMatrix& keys;    // [nope_dim, rank]
+  const PackedMatrix& values;  // [value_dim, rank]
 };
 // Attention of those queries over keys and values that are made of the state's latents, as many at
 // a time as one block of them has -> out [T, heads * value_dim].

@@ -32,12 +32,14 @@ Tensor select_rows(Step& s, Tensor x, std::span<const int32_t> rows) {
   return y;
 }
 
-void multiply_parts(Step& s, Tensor x, const PackedMatrix& like, std::span<const GemmPart> parts,
-                    const PartsLayout& layout, Tensor y) {
-  const GemmKernel& kernel = s.kernels.*like.format->kernel;
+void multiply_group(Step& s, Tensor x, const PackedMatrix& weights, const GroupLayout& layout,
+                    Tensor y) {
+  CHECK(layout.segments == 1 || layout.segments == weights.count, "{} segments, {} matrices",
+        layout.segments, weights.count);
+  const GemmKernel& kernel = s.kernels.*weights.format->kernel;
   size_t mark = s.arena.mark();
-  void* workspace =
-      s.arena.allocate(kernel.workspace_bytes(x.dim(0), layout.segments, like.columns, like.group));
+  void* workspace = s.arena.allocate(
+      kernel.workspace_bytes(x.dim(0), layout.segments, weights.columns, weights.group));
   kernel.run({.launch = s.launch,
               .x = x.f32(),
               .x_stride = x.stride(0),
@@ -45,24 +47,28 @@ void multiply_parts(Step& s, Tensor x, const PackedMatrix& like, std::span<const
               .segments = layout.segments,
               .segment_stride = layout.segment_stride,
               .x_index = layout.x_index,
-              .parts = parts.data(),
-              .part_count = std::ssize(parts),
+              .weights = {.weight = weights.data,
+                          .weight_stride = static_cast<int64_t>(weights.bytes),
+                          .count = weights.count,
+                          .begins = layout.begins,
+                          .segment_step = layout.segments > 1 ? 1 : 0,
+                          .y_column_stride = layout.y_column_stride},
               .bias = layout.bias,
               .y = y.f32(),
               .y_stride = y.stride(0),
-              .n = like.rows,
-              .k = like.columns,
-              .group = like.group,
+              .n = weights.rows,
+              .k = weights.columns,
+              .group = weights.group,
               .workspace = workspace});
   s.arena.rewind(mark);
 }
 
 Tensor linear(Step& s, Tensor x, const PackedMatrix& weight, Tensor bias) {
   x.check_matrix(weight.columns);
+  CHECK(weight.count == 1, "{} matrices", weight.count);
   CHECK(bias.empty() || bias.count() == weight.rows, "bias of {}", bias.count());
-  GemmPart part = {.weight = weight.data, .row_count = static_cast<int32_t>(x.dim(0))};
   Tensor y = s.allocate({x.dim(0), weight.rows});
-  multiply_parts(s, x, weight, {&part, 1}, {.bias = bias.empty() ? nullptr : bias.f32()}, y);
+  multiply_group(s, x, weight, {.bias = bias.empty() ? nullptr : bias.f32()}, y);
   return y;
 }
 

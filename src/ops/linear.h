@@ -24,17 +24,18 @@ Tensor select_rows(Step& s, Tensor x, std::span<const int32_t> rows);
 // -> [T, rows].
 Tensor linear(Step& s, Tensor x, const PackedMatrix& weight, Tensor bias);
 
-// How the rows of x meet many weights.
-struct PartsLayout {
-  int64_t segments = 1;              // of a row of x
-  int64_t segment_stride = 0;        // columns from one segment to the next
+// How the rows of x meet many weights; see GemmGroup.
+struct GroupLayout {
+  const int32_t* begins = nullptr;   // the first row of y of each matrix; null: all take all
   const int32_t* x_index = nullptr;  // the row of x for each row of y; null: the same
-  const float* bias = nullptr;       // for each output of every weight, or null
+  int64_t segments = 1;         // of a row of x, one for each matrix, if there is more than one
+  int64_t segment_stride = 0;   // columns from one segment to the next
+  int64_t y_column_stride = 0;  // columns of y from one matrix's outputs to the next's
+  const float* bias = nullptr;  // for each output of every matrix, or null
 };
-// What ops with many weights are made of: the products of x [T, segments * segment_stride] with the
-// weights of `parts`, all shaped and stored like `like`, go to the rows and columns of y that the
-// parts name.
-void multiply_parts(Step& s, Tensor x, const PackedMatrix& like, std::span<const GemmPart> parts,
-                    const PartsLayout& layout, Tensor y);
+// What ops with many weights are made of: the products of x [T, segments * segment_stride] with
+// the matrices of `weights`, to y.
+void multiply_group(Step& s, Tensor x, const PackedMatrix& weights, const GroupLayout& layout,
+                    Tensor y);
 
 }  // namespace banyan

@@ -6,23 +6,12 @@
 namespace banyan {
 namespace {
 
-Tensor multiply_experts(Step& s, Tensor x, std::span<const PackedMatrix> experts, const Routing& r,
+Tensor multiply_experts(Step& s, Tensor x, const PackedMatrix& experts, const Routing& r,
                         const int32_t* x_index) {
-  const PackedMatrix& like = experts[0];
-  CHECK(std::ssize(experts) == r.experts, "{} experts of {}", experts.size(), r.experts);
-  x.check_matrix(like.columns);
-  Tensor y = s.allocate({r.assignments_max, like.rows});
-  size_t mark = s.arena.mark();
-  auto* parts = s.arena.allocate_array<GemmPart>(r.experts);
-  size_t count = 0;
-  for (int64_t e = 0; e < r.experts && !s.arena.measuring(); ++e) {
-    if (r.begins[e] == r.begins[e + 1]) continue;
-    parts[count++] = {.weight = experts[static_cast<size_t>(e)].data,
-                      .row_begin = r.begins[e],
-                      .row_count = r.begins[e + 1] - r.begins[e]};
-  }
-  multiply_parts(s, x, like, {parts, count}, {.x_index = x_index}, y);
-  s.arena.rewind(mark);
+  CHECK(experts.count == r.experts, "{} experts of {}", experts.count, r.experts);
+  x.check_matrix(experts.columns);
+  Tensor y = s.allocate({r.assignments_max, experts.rows});
+  multiply_group(s, x, experts, {.begins = r.begins, .x_index = x_index}, y);
   return y;
 }
 
@@ -76,13 +65,12 @@ Routing route(Step& s, Tensor logits, Tensor bias, const RouterShape& shape) {
           .begins = begins};
 }
 
-Tensor linear_of_rows(Step& s, Tensor x, std::span<const PackedMatrix> experts, const Routing& r) {
+Tensor linear_of_rows(Step& s, Tensor x, const PackedMatrix& experts, const Routing& r) {
   CHECK(x.dim(0) == r.rows, "{} rows of {}", x.dim(0), r.rows);
   return multiply_experts(s, x, experts, r, r.sources);
 }
 
-Tensor linear_of_sorted(Step& s, Tensor x, std::span<const PackedMatrix> experts,
-                        const Routing& r) {
+Tensor linear_of_sorted(Step& s, Tensor x, const PackedMatrix& experts, const Routing& r) {
   CHECK(x.dim(0) == r.assignments_max, "{} rows of {}", x.dim(0), r.assignments_max);
   return multiply_experts(s, x, experts, r, nullptr);
 }

@@ -11,7 +11,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "ops/step.h"
 #include "quant/formats.h"
@@ -49,9 +48,9 @@ Routing route(Step& s, Tensor logits, Tensor bias, const RouterShape& shape);
 
 // The rows of x [T, columns] times their experts' weights [rows, columns] -> [assignments_max,
 // rows].
-Tensor linear_of_rows(Step& s, Tensor x, std::span<const PackedMatrix> experts, const Routing& r);
+Tensor linear_of_rows(Step& s, Tensor x, const PackedMatrix& experts, const Routing& r);
 // The same for an x [assignments_max, columns] that is sorted already.
-Tensor linear_of_sorted(Step& s, Tensor x, std::span<const PackedMatrix> experts, const Routing& r);
+Tensor linear_of_sorted(Step& s, Tensor x, const PackedMatrix& experts, const Routing& r);
 
 // The weighted sum of what a row's experts made of it, expert_rows [assignments_max, D], an
 // identity expert giving the row of x [T, D] itself; plus `shared` [T, D] unless it is empty -> [T,

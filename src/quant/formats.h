@@ -45,16 +45,19 @@ std::span<const WeightFormat> weight_formats();
 const WeightFormat* format_of(DType dtype);
 const WeightFormat* format_named(std::string_view name);
 
-// A packed [rows, columns] matrix. A view: the weights of a loaded model own the bytes.
+// A packed [rows, columns] matrix, or `count` like ones, one after the other. A view: the weights
+// of a loaded model own the bytes.
 struct PackedMatrix {
   const WeightFormat* format = nullptr;
   void* data = nullptr;
-  size_t bytes = 0;
+  size_t bytes = 0;  // of one
+  int64_t count = 1;
   int64_t rows = 0;     // output features
   int64_t columns = 0;  // input features
   int64_t group = 0;    // columns that share a scale; all of them when the format has no scales
 
   bool empty() const { return format == nullptr; }
+  size_t total_bytes() const { return bytes * static_cast<size_t>(count); }
 };
 
 }  // namespace banyan

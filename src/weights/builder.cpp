@@ -157,13 +157,25 @@ bool WeightLoader::is_zero_bias(const TensorInfo& tensor) const {
          std::ranges::all_of(raw, [](std::byte b) { return b == std::byte{0}; });
 }
 
-void WeightLoader::pack(std::span<MatrixSource> sources, PackedMatrix& matrix) {
+void WeightLoader::allocate(PackedMatrix& matrix) {
+  if (!options_.dry) matrix.data = store_.allocate(matrix.total_bytes());
+}
+
+void WeightLoader::pack(std::span<MatrixSource> sources, const PackedMatrix& matrix, int64_t index,
+                        MatrixUse use, const TokenShare& share) {
+  record(sources, matrix, use == MatrixUse::kLookUp ? 0 : share.mean);
+  counts_.parameters += matrix.rows * matrix.columns;
+  counts_.bytes += static_cast<int64_t>(matrix.bytes);
+  if (use != MatrixUse::kLookUp) {
+    count_active(matrix.rows * matrix.columns, static_cast<int64_t>(matrix.bytes), share);
+  }
   if (options_.dry) return;
-  matrix.data = store_.allocate(matrix.bytes);
+  PackedMatrix one = matrix;
+  one.data = static_cast<std::byte*>(matrix.data) + static_cast<size_t>(index) * matrix.bytes;
   int64_t row = 0;
   for (MatrixSource& source : sources) {
     Status status =
-        pack_rows(source, matrix, row, options_.kernels->*matrix.format->kernel, *options_.threads);
+        pack_rows(source, one, row, options_.kernels->*matrix.format->kernel, *options_.threads);
     if (!status) problems_.push_back(status.error().message);
     row += source.rows;
     int64_t bytes = source.rows * matrix.columns * static_cast<int64_t>(sizeof(float));
@@ -238,39 +250,67 @@ std::string Builder::full_name(std::string_view name) const {
   return scope_.empty() ? std::string(name) : fmt::format("{}.{}", scope_, name);
 }
 
-PackedMatrix Builder::matrix(std::initializer_list<MatrixPart> parts, int64_t columns,
-                             MatrixUse use) const {
-  LoadOptions& options = loader_->options_;
+std::vector<MatrixSource> Builder::sources_of(std::initializer_list<MatrixPart> parts,
+                                              int64_t columns, MatrixUse use) const {
+  const LoadOptions& options = loader_->options_;
   std::vector<MatrixSource> sources;
-  PackedMatrix matrix{.columns = columns};
   bool complete = true;
   for (const MatrixPart& part : parts) {
     MatrixSource source{.name = full_name(part.name), .rows = part.rows};
     if (options.source) source.stored = loader_->claim_matrix(source.name, part.rows, columns);
     complete = complete && (source.stored || options.source == nullptr);
     if (options.plan != nullptr) source.choice = options.plan->choose(source.name, use);
-    matrix.rows += part.rows;
     sources.push_back(std::move(source));
   }
-  if (!complete) return {};
+  if (!complete) sources.clear();
+  return sources;
+}
+
+PackedMatrix Builder::form_of(std::span<const MatrixSource> sources, int64_t columns) const {
+  if (sources.empty()) return {};
+  const LoadOptions& options = loader_->options_;
   auto form = choose_form(sources, columns, options.format, options.dtype);
   if (!form) {
     loader_->problems_.push_back(form.error().message);
     return {};
   }
-  matrix.format = form->format;
-  matrix.group = form->group;
+  PackedMatrix matrix{.format = form->format, .columns = columns, .group = form->group};
+  for (const MatrixSource& source : sources) matrix.rows += source.rows;
   matrix.bytes =
       (options.kernels->*matrix.format->kernel).packed_bytes(matrix.rows, columns, matrix.group);
-  loader_->pack(sources, matrix);
-  loader_->record(sources, matrix, use == MatrixUse::kLookUp ? 0 : share_.mean);
-  WeightCounts& counts = loader_->counts_;
-  counts.parameters += matrix.rows * columns;
-  counts.bytes += static_cast<int64_t>(matrix.bytes);
-  if (use != MatrixUse::kLookUp) {
-    loader_->count_active(matrix.rows * columns, static_cast<int64_t>(matrix.bytes), share_);
-  }
   return matrix;
+}
+
+PackedMatrix Builder::matrix(std::initializer_list<MatrixPart> parts, int64_t columns,
+                             MatrixUse use) const {
+  std::vector<MatrixSource> sources = sources_of(parts, columns, use);
+  PackedMatrix matrix = form_of(sources, columns);
+  if (matrix.empty()) return matrix;
+  loader_->allocate(matrix);
+  loader_->pack(sources, matrix, 0, use, share_);
+  return matrix;
+}
+
+PackedMatrix Builder::matrices(int64_t count, std::initializer_list<MatrixPart> parts,
+                               int64_t columns) const {
+  constexpr MatrixUse kUse = MatrixUse::kMultiply;
+  PackedMatrix all;
+  bool alike = true;
+  for (int64_t i = 0; i < count; ++i) {
+    Builder scope = *this / i;
+    std::vector<MatrixSource> sources = scope.sources_of(parts, columns, kUse);
+    PackedMatrix matrix = scope.form_of(sources, columns);
+    if (matrix.empty()) continue;
+    if (all.empty()) {
+      all = matrix;
+      all.count = count;
+      loader_->allocate(all);
+    }
+    alike = alike && matrix.format == all.format && matrix.group == all.group;
+    if (alike) loader_->pack(sources, all, i, kUse, share_);
+  }
+  if (!alike) reject("are stored in different formats, which is not supported");
+  return all;
 }
 
 Tensor Builder::vector(std::initializer_list<MatrixPart> parts, std::string_view leaf,

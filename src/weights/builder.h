@@ -134,7 +134,11 @@ class WeightLoader {
   // The checkpoint's matrix of that name and shape, if it has one; else the problem is noted.
   std::optional<StoredMatrix> claim_matrix(const std::string& name, int64_t rows, int64_t columns);
   bool is_zero_bias(const TensorInfo& tensor) const;
-  void pack(std::span<MatrixSource> sources, PackedMatrix& matrix);
+  // Gives `matrix` its memory.
+  void allocate(PackedMatrix& matrix);
+  // Packs matrix `index` of `matrix`, which has its memory unless the load is dry, and counts it.
+  void pack(std::span<MatrixSource> sources, const PackedMatrix& matrix, int64_t index,
+            MatrixUse use, const TokenShare& share);
   void record(std::span<const MatrixSource> sources, const PackedMatrix& matrix, double share);
   void report_progress(int64_t bytes);
   // Counts a weight that `share` of the tokens pass through.
@@ -172,6 +176,11 @@ class Builder {
   PackedMatrix matrix(std::initializer_list<MatrixPart> parts, int64_t columns,
                       MatrixUse use = MatrixUse::kMultiply) const;
 
+  // The matrices of the scopes below, `<scope>.0` to `<scope>.<count - 1>`, which one product goes
+  // over: packed alike, one after the other. Stored in different forms, they fail the load.
+  PackedMatrix matrices(int64_t count, std::initializer_list<MatrixPart> parts,
+                        int64_t columns) const;
+
   // `<scope>.<part>.<leaf>` [size] of each part one after the other, as f32. Random weights vary
   // around `random_center`: 1 for norms, 0 for biases.
   Tensor vector(std::initializer_list<MatrixPart> parts, std::string_view leaf,
@@ -203,9 +212,9 @@ class Builder {
   // `<scope>.<name>.weight` [rows, columns], be it quantised, as f32, to derive weights from.
   // Nothing on a problem, and when nothing is read.
   std::vector<float> floats(std::string_view name, int64_t rows, int64_t columns) const;
-  // A matrix [rows, columns] of `format`, packed from elements that floats() gave in any order; no
-  // elements where there were none.
-  PackedMatrix derived(std::string_view format, int64_t rows, int64_t columns,
+  // `count` matrices [rows, columns] of `format`, packed from elements that floats() gave in any
+  // order; no elements where there were none.
+  PackedMatrix derived(std::string_view format, int64_t count, int64_t rows, int64_t columns,
                        std::span<const float> elements) const;
 
   // Whether the checkpoint has `<scope>.<name>`, be it quantised; false for random weights.
@@ -221,6 +230,11 @@ class Builder {
   Builder(WeightLoader* loader, std::string scope, const TokenShare& share)
       : loader_(loader), scope_(std::move(scope)), share_(share) {}
   std::string full_name(std::string_view name) const;
+  // What `parts` stacked are in the checkpoint; none with the problem noted.
+  std::vector<MatrixSource> sources_of(std::initializer_list<MatrixPart> parts, int64_t columns,
+                                       MatrixUse use) const;
+  // The form that they take in memory; empty with the problem noted.
+  PackedMatrix form_of(std::span<const MatrixSource> sources, int64_t columns) const;
 
   WeightLoader* loader_;
   std::string scope_;

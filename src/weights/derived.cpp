@@ -29,29 +29,35 @@ std::vector<float> Builder::floats(std::string_view name, int64_t rows, int64_t 
   return elements;
 }
 
-PackedMatrix Builder::derived(std::string_view format, int64_t rows, int64_t columns,
+PackedMatrix Builder::derived(std::string_view format, int64_t count, int64_t rows, int64_t columns,
                               std::span<const float> elements) const {
   const LoadOptions& options = loader_->options_;
-  PackedMatrix matrix{
-      .format = format_named(format), .rows = rows, .columns = columns, .group = columns};
+  PackedMatrix matrix{.format = format_named(format),
+                      .count = count,
+                      .rows = rows,
+                      .columns = columns,
+                      .group = columns};
   CHECK(matrix.format != nullptr && !matrix.format->quantised, "{}", format);
   const GemmKernel& kernel = options.kernels->*matrix.format->kernel;
   matrix.bytes = kernel.packed_bytes(rows, columns, matrix.group);
-  auto bytes = static_cast<int64_t>(matrix.bytes);
+  auto bytes = static_cast<int64_t>(matrix.total_bytes());
   loader_->counts_.bytes += bytes;
   loader_->count_active(0, bytes, share_);
   if (elements.empty()) return matrix;
-  CHECK(std::ssize(elements) == rows * columns, "{} elements", elements.size());
-  matrix.data = loader_->store_.allocate(matrix.bytes);
-  std::vector<std::byte> converted(elements.size() * dtype_bytes(matrix.format->element));
+  CHECK(std::ssize(elements) == count * rows * columns, "{} elements", elements.size());
+  loader_->allocate(matrix);
+  size_t element_bytes = dtype_bytes(matrix.format->element);
+  std::vector<std::byte> converted(elements.size() * element_bytes);
   convert_elements(elements.data(), DType::kF32, converted.data(), matrix.format->element,
-                   rows * columns);
-  kernel.pack({.source = converted.data(),
-               .packed = matrix.data,
-               .n = rows,
-               .k = columns,
-               .group = matrix.group,
-               .row_count = rows});
+                   std::ssize(elements));
+  for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+    kernel.pack({.source = converted.data() + i * (converted.size() / static_cast<size_t>(count)),
+                 .packed = static_cast<std::byte*>(matrix.data) + i * matrix.bytes,
+                 .n = rows,
+                 .k = columns,
+                 .group = matrix.group,
+                 .row_count = rows});
+  }
   return matrix;
 }
 

@@ -112,13 +112,11 @@ inline std::vector<float> multiply(const PackedWeights& w, const float* x, int64
                                    int64_t rows, const float* bias, ThreadPool* threads = nullptr) {
   int64_t n = w.weights.n, y_stride = n + 3;
   std::vector<float> y(rows * y_stride, -77.0f), dense;
-  GemmPart part = {.weight = w.packed.data(), .row_count = static_cast<int32_t>(rows)};
   w.run({.launch = {.threads = threads},
          .x = x,
          .x_stride = x_stride,
          .x_rows = rows,
-         .parts = &part,
-         .part_count = 1,
+         .weights = {.weight = w.packed.data()},
          .bias = bias,
          .y = y.data(),
          .y_stride = y_stride});

@@ -142,54 +142,105 @@ TEST(Gemm, LongRowsAddUpFromPartToPart) {
   });
 }
 
-// Experts with the rows that were routed to them, some with none, and outputs side by side.
-TEST(Gemm, PartsAreTheProductsOfTheirOwn) {
-  constexpr int64_t kRows = 40, kK = 64, kN = 50, kSegments = 2, kExperts = 5;
-  constexpr int64_t kStride = kK + 5;  // from segment to segment
-  Random random(8);
-  std::vector<int32_t> index(kRows);
-  for (int32_t& source : index) source = static_cast<int32_t>(random.below(7));
-  std::vector<float> x = random.normals(7 * kSegments * kStride);
-  for_each_kernel([&](const KernelTable& table, const WeightFormat& format) {
-    std::vector<Weights> weights;
-    std::vector<PackedWeights> experts;
-    weights.reserve(kExperts);
-    experts.reserve(kExperts);
-    std::vector<GemmPart> parts;
-    int32_t begins[] = {0, 1, 1, 14, 20, 40};
-    for (int32_t e = 0; e < kExperts; ++e) {
+// Like matrices at one stride, as one group.
+struct PackedGroup {
+  static constexpr int64_t kCount = 5, kN = 50, kK = 64, kGap = 128;
+
+  PackedGroup(const KernelTable& table, const WeightFormat& format, Random& random) {
+    members.reserve(kCount);
+    weights.reserve(kCount);
+    for (int64_t i = 0; i < kCount; ++i) {
       weights.emplace_back(format, kN, kK, format.quantised ? 32 : kK, random);
-      experts.emplace_back(table, weights.back());
-      for (int32_t side = 0; side < 2; ++side) {
-        parts.push_back({.weight = experts.back().packed.data(),
-                         .row_begin = begins[e],
-                         .row_count = begins[e + 1] - begins[e],
-                         .segment = side,
-                         .y_column = side * static_cast<int32_t>(kN)});
+      members.emplace_back(table, weights.back());
+    }
+    stride = static_cast<int64_t>(members[0].bytes) + kGap;
+    packed = std::make_unique<AlignedBytes>(kCount * stride);
+    for (int64_t i = 0; i < kCount; ++i) {
+      std::memcpy(packed->data() + i * stride, members[i].packed.data(), members[i].bytes);
+    }
+  }
+
+  // Row `row` of x times matrix i alone.
+  std::vector<float> alone(int64_t i, const float* row) const {
+    return multiply(members[i], row, kK, 1, nullptr);
+  }
+
+  std::vector<Weights> weights;
+  std::vector<PackedWeights> members;
+  int64_t stride;
+  std::unique_ptr<AlignedBytes> packed;
+};
+
+// Runs `args` over the group without and with threads, and expects row r of matrix i to be the
+// product of what source(r, i) gives.
+template <class Source>
+void expect_group(const PackedGroup& group, GemmArgs args, int64_t y_rows, const Source& source) {
+  constexpr int64_t kN = PackedGroup::kN;
+  args.weights.weight = group.packed->data();
+  args.weights.weight_stride = group.stride;
+  args.weights.count = PackedGroup::kCount;
+  args.y_stride = args.weights.y_column_stride > 0 ? PackedGroup::kCount * kN : kN;
+  ThreadPool threads(3);
+  for (ThreadPool* pool : {static_cast<ThreadPool*>(nullptr), &threads}) {
+    std::vector<float> y(y_rows * args.y_stride, -77.0f);
+    args.launch.threads = pool;
+    args.y = y.data();
+    group.members.front().run(args);
+    for (int64_t i = 0; i < PackedGroup::kCount; ++i) {
+      int64_t begin = args.weights.begins ? args.weights.begins[i] : 0;
+      int64_t end = args.weights.begins ? args.weights.begins[i + 1] : y_rows;
+      for (int64_t r = begin; r < end; ++r) {
+        const float* of_row = y.data() + r * args.y_stride + i * args.weights.y_column_stride;
+        ASSERT_TRUE(same_bits(group.alone(i, source(r, i)), {of_row, of_row + kN}))
+            << i << " " << r;
       }
     }
-    ThreadPool threads(3);
-    for (ThreadPool* pool : {static_cast<ThreadPool*>(nullptr), &threads}) {
-      std::vector<float> y(kRows * 2 * kN);
-      experts.front().run({.launch = {.threads = pool},
-                           .x = x.data(),
-                           .x_stride = kSegments * kStride,
-                           .x_rows = 7,
-                           .segments = kSegments,
-                           .segment_stride = kStride,
-                           .x_index = index.data(),
-                           .parts = parts.data(),
-                           .part_count = std::ssize(parts),
-                           .y = y.data(),
-                           .y_stride = 2 * kN});
-      for (int32_t i = 0; i < std::ssize(parts); ++i) {
-        for (int32_t r = parts[i].row_begin; r < parts[i].row_begin + parts[i].row_count; ++r) {
-          const float* row = x.data() + (index[r] * kSegments + parts[i].segment) * kStride;
-          auto alone = multiply(experts[i / 2], row, kK, 1, nullptr);
-          const float* of_row = y.data() + r * 2 * kN + parts[i].y_column;
-          ASSERT_TRUE(same_bits(alone, std::vector<float>(of_row, of_row + kN))) << i << " " << r;
-        }
-      }
+  }
+}
+
+// Experts with the rows that were routed to them, some with none; then their own rows, behind which
+// x has some that nobody wrote.
+TEST(Gemm, AGroupOfExpertsTakesTheRowsOfEach) {
+  constexpr int64_t kK = PackedGroup::kK, kRows = 40;
+  Random random(8);
+  std::vector<int32_t> index(kRows);
+  for (int32_t& row : index) row = static_cast<int32_t>(random.below(7));
+  const int32_t begins[] = {0, 1, 1, 14, 20, kRows};
+  std::vector<float> x = random.normals(7 * kK), sorted = random.normals((kRows + 3) * kK);
+  std::fill(sorted.begin() + kRows * kK, sorted.end(), NAN);
+  for_each_kernel([&](const KernelTable& table, const WeightFormat& format) {
+    PackedGroup group(table, format, random);
+    GemmArgs args = {.x = x.data(),
+                     .x_stride = kK,
+                     .x_rows = 7,
+                     .x_index = index.data(),
+                     .weights = {.begins = begins}};
+    expect_group(group, args, kRows, [&](int64_t r, int64_t) { return x.data() + index[r] * kK; });
+    args.x = sorted.data();
+    args.x_rows = kRows + 3;
+    args.x_index = nullptr;
+    expect_group(group, args, kRows, [&](int64_t r, int64_t) { return sorted.data() + r * kK; });
+  });
+}
+
+// Heads that have a segment of each row of their own, or share one, and columns of their own.
+TEST(Gemm, AGroupOfHeadsTakesTheSegmentsOfEachRow) {
+  constexpr int64_t kK = PackedGroup::kK, kRows = 21, kHeads = PackedGroup::kCount;
+  constexpr int64_t kStride = kK + 5;  // from segment to segment
+  Random random(12);
+  std::vector<float> x = random.normals(kRows * kHeads * kStride);
+  for_each_kernel([&](const KernelTable& table, const WeightFormat& format) {
+    PackedGroup group(table, format, random);
+    for (int64_t step : {0, 1}) {
+      GemmArgs args = {.x = x.data(),
+                       .x_stride = kHeads * kStride,
+                       .x_rows = kRows,
+                       .segments = step == 0 ? 1 : kHeads,
+                       .segment_stride = kStride,
+                       .weights = {.segment_step = step, .y_column_stride = PackedGroup::kN}};
+      expect_group(group, args, kRows, [&](int64_t r, int64_t head) {
+        return x.data() + (r * kHeads + step * head) * kStride;
+      });
     }
   });
 }

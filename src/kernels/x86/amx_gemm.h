@@ -452,8 +452,7 @@ void multiply_amx_rows(const GemmArgs& a, const GemmShape& s, const GemmPart& pa
       int64_t block = at + b * stride;
       bool real = b < kBlocks && block < end;
       blocks.count += real ? 1 : 0;
-      blocks.block[b] =
-          static_cast<const std::byte*>(part.weight) + (real ? block : at) * s.block_bytes;
+      blocks.block[b] = part.weight + (real ? block : at) * s.block_bytes;
     }
     AmxOutputs out = {a, part, part.row_begin + first, at, stride};
     multiply_rows_with_blocks<T, F, RowTiles, Depth>(s, rows, blocks, out, sums);

@@ -175,7 +175,7 @@ void place_blocks(Tile<F, R, N>& t, const GemmShape& s, const GemmPart& part, co
   for (int64_t n = 0; n < N; ++n) {
     int64_t block = streams.first + n * streams.stride;
     if (block >= streams.end) block = streams.first;
-    t.block[n] = static_cast<const std::byte*>(part.weight) + block * s.block_bytes;
+    t.block[n] = part.weight + block * s.block_bytes;
   }
 }
 
@@ -289,15 +289,16 @@ static inline int64_t cost_of_block(const GemmPart& part) {
 template <class Multiply>
 void multiply_share(const GemmArgs& a, const GemmShape& s, int64_t begin, int64_t end) {
   int64_t blocks = blocks_of(a.n), first = 0;
-  for (const GemmPart* part = a.parts; part != a.parts + a.part_count && first < end; ++part) {
-    int64_t cost = cost_of_block(*part);
+  for (int64_t i = 0; i < a.weights.count && first < end; ++i) {
+    GemmPart part = gemm_part(a, i);
+    int64_t cost = cost_of_block(part);
     if (cost == 0) continue;
     auto block_at = [&](int64_t at) {  // the first block that does not start before `at`
       int64_t block = at <= first ? 0 : (at - first + cost - 1) / cost;
       return block < blocks ? block : blocks;
     };
     int64_t from = block_at(begin), to = block_at(end);
-    if (from < to) Multiply::blocks(a, s, *part, from, to);
+    if (from < to) Multiply::blocks(a, s, part, from, to);
     first += cost * blocks;
   }
 }
@@ -305,7 +306,7 @@ void multiply_share(const GemmArgs& a, const GemmShape& s, int64_t begin, int64_
 template <class F, class Multiply>
 void gemm_run(const GemmArgs& a) {
   GemmShape s = shape_of<F>(a.k, a.group);
-  int64_t x_parts = a.x_rows * a.segments;
+  int64_t x_parts = gemm_x_rows(a) * a.segments;
   parallel_for(a.launch, x_parts, rows_per_job(a.k), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       F::prepare(a.x + i / a.segments * a.x_stride + i % a.segments * a.segment_stride, s,
@@ -313,7 +314,9 @@ void gemm_run(const GemmArgs& a) {
     }
   });
   int64_t cost = 0;
-  for (int64_t p = 0; p < a.part_count; ++p) cost += cost_of_block(a.parts[p]) * blocks_of(a.n);
+  for (int64_t i = 0; i < a.weights.count; ++i) {
+    cost += cost_of_block(gemm_part(a, i)) * blocks_of(a.n);
+  }
   bool together = cost * kBlockOutputs * a.k > kInlineProducts;
   if (!together || a.launch.threads == nullptr) return multiply_share<Multiply>(a, s, 0, cost);
   int64_t workers = a.launch.threads->size();

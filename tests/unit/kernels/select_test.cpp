@@ -67,7 +67,7 @@ TEST(MeasuringKernels, HaveTheSizesOfTheOriginalAndWriteNothing) {
   KernelTable measuring = measuring_kernels(real);
   EXPECT_EQ(measuring.gemm_bf16.packed_bytes(100, 33, 33),
             real.gemm_bf16.packed_bytes(100, 33, 33));
-  measuring.gemm_f32.run({.part_count = 1 << 20, .n = 1 << 20, .k = 1 << 20});
+  measuring.gemm_f32.run({.weights = {.count = 1 << 20}, .n = 1 << 20, .k = 1 << 20});
   measuring.attention(
       {.q_heads = 1, .kv_heads = 1, .head_dim = 64, .value_dim = 64, .span_count = 9});
   measuring.add({.count = 1 << 20});

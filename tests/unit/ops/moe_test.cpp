@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "kernels/select.h"
@@ -20,19 +21,23 @@ class MoeOps : public testing::Test {
     return t;
   }
 
-  // An expert that multiplies by `factor`.
-  PackedMatrix scaling(float factor) {
+  // Experts that multiply by `factors`.
+  PackedMatrix scaling(const std::array<float, kExperts>& factors) {
     const WeightFormat* format = format_named("f32");
-    PackedMatrix m{.format = format, .rows = kDim, .columns = kDim, .group = kDim};
+    PackedMatrix m{
+        .format = format, .count = kExperts, .rows = kDim, .columns = kDim, .group = kDim};
     const GemmKernel& kernel = step_.kernels.*format->kernel;
-    m.data = arena_.allocate(kernel.packed_bytes(kDim, kDim, kDim));
-    float elements[] = {factor, 0, 0, factor};
-    kernel.pack({.source = elements,
-                 .packed = m.data,
-                 .n = kDim,
-                 .k = kDim,
-                 .group = kDim,
-                 .row_count = 2});
+    m.bytes = kernel.packed_bytes(kDim, kDim, kDim);
+    m.data = arena_.allocate(m.total_bytes());
+    for (size_t e = 0; e < kExperts; ++e) {
+      float elements[] = {factors[e], 0, 0, factors[e]};
+      kernel.pack({.source = elements,
+                   .packed = static_cast<std::byte*>(m.data) + e * m.bytes,
+                   .n = kDim,
+                   .k = kDim,
+                   .group = kDim,
+                   .row_count = 2});
+    }
     return m;
   }
 
@@ -64,7 +69,7 @@ TEST_F(MoeOps, RowsGoToTheirExpertsAndBack) {
             (std::vector<int32_t>{0, 3, -1, 6, 4, 1, 2, -1, 5, 7}));
 
   Tensor x = tensor({kRows, kDim}, {1, 1, 2, 2, 3, 3, 4, 4, 5, 5});
-  std::vector<PackedMatrix> tens = {scaling(1), scaling(10), scaling(100)}, twice(3, scaling(2));
+  PackedMatrix tens = scaling({1, 10, 100}), twice = scaling({2, 2, 2});
   Tensor rows = linear_of_sorted(step_, linear_of_rows(step_, x, tens, r), twice, r);
   Tensor y = combine_experts(step_, x, rows, r, x);
   auto expect_row = [&](int64_t row, double first, double second) {
@@ -86,7 +91,7 @@ TEST_F(MoeOps, AStepMayChooseNoExpertThatComputes) {
       route(step_, logits, Tensor(), {.experts = kExperts, .identity_experts = 1, .top_k = 1});
   EXPECT_EQ(r.begins[kExperts], 0);
   Tensor x = tensor({1, kDim}, {3, 4});
-  std::vector<PackedMatrix> experts(3, scaling(7));
+  PackedMatrix experts = scaling({7, 7, 7});
   Tensor y = combine_experts(step_, x, linear_of_rows(step_, x, experts, r), r, Tensor());
   EXPECT_NEAR(y.f32()[1], 4 * r.weights[0], 1e-6);
 }
