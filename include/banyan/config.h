@@ -55,6 +55,9 @@ struct EngineConfig {
   // the bits of a run without the cache, which would have computed the answer in another form.
   bool reuse_generated_state = false;
   bool expert_counts = false;  // mixtures of experts: count how often each is chosen
+  // Fill in EngineInfo::state_digest, for which all weights are read once and hashed; hashes are
+  // kept in the user's cache folder until a file changes.
+  bool state_digest = false;
 
   // Tokens that are proposed ahead of the model take rows of a step and are kept where the model,
   // asked for each, draws the same: they save steps and change no output.

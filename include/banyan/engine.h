@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "banyan/config.h"
@@ -72,6 +73,12 @@ struct EngineInfo {
   int64_t state_bytes_max = 0;    // when every page and slot is in use
   int64_t prefill_rows_max = 0;   // of one step, beside one for each sequence that decodes
   int64_t step_bytes = 0;         // activations of the largest step
+
+  // With EngineConfig::state_digest: SHA-256, in hexadecimal, over all that can change a bit of
+  // what layers remember, and the parts that it is made of. Engines with equal digests may exchange
+  // states.
+  std::string state_digest;
+  std::vector<std::pair<std::string, std::string>> state_digest_parts;  // name and value
 };
 
 struct EngineStats {
@@ -147,7 +154,8 @@ class Engine {
 };
 
 // What Engine::load would load and reserve, without reading the weights. Checks the checkpoint
-// against its config.json as strictly as loading does.
-Result<EngineInfo> inspect_model(const EngineConfig& config);
+// against its config.json as strictly as loading does. `progress` is of hashing the weights, with
+// EngineConfig::state_digest.
+Result<EngineInfo> inspect_model(const EngineConfig& config, const LoadProgress& progress = {});
 
 }  // namespace banyan

@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "base/check.h"
@@ -36,6 +38,26 @@ Result<OpenFile> open_regular(const std::string& path) {
   return OpenFile{descriptor, static_cast<size_t>(info.st_size)};
 }
 
+int64_t nanoseconds(const struct timespec& time) {
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+Status write_all(int descriptor, const std::string& path, std::string_view bytes) {
+  while (!bytes.empty()) {
+    ssize_t count = ::write(descriptor, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return io_error("{}: {}", path, std::strerror(errno));
+    bytes.remove_prefix(static_cast<size_t>(count));
+  }
+  return {};
+}
+
+// The value of an environment variable that is an absolute path, or "".
+std::string absolute_path_in(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && value[0] == '/' ? value : "";
+}
+
 std::unexpected<Error> shrunk(const std::string& path) {
   return io_error("{}: the file became shorter after it was opened", path);
 }
@@ -45,6 +67,27 @@ std::unexpected<Error> shrunk(const std::string& path) {
 bool file_exists(const std::string& path) {
   struct stat info{};
   return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
+}
+
+Status replace_file(const std::string& path, std::string_view bytes) {
+  std::error_code code;
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), code);
+  std::string temporary = path + ".XXXXXX";
+  int descriptor = ::mkostemp(temporary.data(), O_CLOEXEC);
+  if (descriptor < 0) return io_error("{}: {}", temporary, std::strerror(errno));
+  Status written = write_all(descriptor, temporary, bytes);
+  ::close(descriptor);
+  if (written && ::rename(temporary.c_str(), path.c_str()) != 0) {
+    written = io_error("{}: {}", path, std::strerror(errno));
+  }
+  if (!written) ::unlink(temporary.c_str());
+  return written;
+}
+
+std::string user_cache_folder() {
+  if (std::string base = absolute_path_in("XDG_CACHE_HOME"); !base.empty()) return base + "/banyan";
+  std::string home = absolute_path_in("HOME");
+  return home.empty() ? "" : home + "/.cache/banyan";
 }
 
 Result<std::string> read_file(const std::string& path, size_t bytes_max) {
@@ -108,6 +151,15 @@ Status MappedFile::read(size_t offset, std::span<std::byte> to) const {
     to = to.subspan(static_cast<size_t>(count));
   }
   return {};
+}
+
+Result<FileIdentity> MappedFile::identity() const {
+  struct stat info{};
+  if (::fstat(descriptor_, &info) != 0) return io_error("{}: {}", path_, std::strerror(errno));
+  return FileIdentity{.inode = info.st_ino,
+                      .bytes = static_cast<uint64_t>(info.st_size),
+                      .modified_ns = nanoseconds(info.st_mtim),
+                      .changed_ns = nanoseconds(info.st_ctim)};
 }
 
 Status MappedFile::unchanged() const {

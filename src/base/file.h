@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +15,22 @@ namespace banyan {
 Result<std::string> read_file(const std::string& path, size_t bytes_max = 256 << 20);
 
 bool file_exists(const std::string& path);
+
+// Writes a file that appears whole or not at all, readable by its owner alone. Makes its folder.
+Status replace_file(const std::string& path, std::string_view bytes);
+
+// Where this program may keep what it can make again: $XDG_CACHE_HOME/banyan or
+// $HOME/.cache/banyan; "" when neither is set to an absolute path.
+std::string user_cache_folder();
+
+// What changes when a file's bytes do, short of somebody who means to deceive.
+struct FileIdentity {
+  uint64_t inode = 0, bytes = 0;
+  int64_t modified_ns = 0;  // since the epoch
+  int64_t changed_ns = 0;   // its inode: also when the time above was set by hand
+
+  bool operator==(const FileIdentity&) const = default;
+};
 
 // A read-only private map of a regular file; empty files map to an empty span.
 //
@@ -34,6 +51,8 @@ class MappedFile {
   // Copies `to.size()` bytes from `offset`, through a read of the file and not through the map.
   Status read(size_t offset, std::span<std::byte> to) const;
   Status unchanged() const;
+  // Of the file that is mapped, whatever the path leads to by now.
+  Result<FileIdentity> identity() const;
 
  private:
   MappedFile() = default;

@@ -13,8 +13,7 @@ PageHash to_page_hash(XXH128_hash_t hash) {
 
 PageHash hash_namespace(const PrefixNamespace& name_space) {
   std::string bytes;  // every part behind its length, so that no two namespaces are spelled alike
-  for (const std::string* part : {&name_space.model_fingerprint, &name_space.adapter,
-                                  &name_space.salt, &name_space.extra_key}) {
+  for (const std::string* part : {&name_space.adapter, &name_space.salt, &name_space.extra_key}) {
     bytes += std::to_string(part->size()) + ":" + *part;
   }
   return to_page_hash(XXH3_128bits(bytes.data(), bytes.size()));

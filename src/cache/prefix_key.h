@@ -1,6 +1,8 @@
-// What makes two prefixes the same: a namespace (whatever changes a state without being a token:
-// the model, an adapter, a tenant's salt) and one key per position. A token's key is its id;
+// What makes two prefixes the same to one model: a namespace (whatever changes a state without
+// being a token: an adapter, a tenant's salt) and one key per position. A token's key is its id;
 // negative keys are for what stands in a token's place, such as a part of an image.
+//
+// The model is not in it: a tree belongs to one. Outside the process it must be; see page_key.h.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +14,6 @@
 namespace banyan {
 
 struct PrefixNamespace {
-  std::string model_fingerprint;
   std::string adapter;
   std::string salt;
   std::string extra_key;
@@ -21,8 +22,8 @@ struct PrefixNamespace {
 
 using PrefixToken = TokenId;
 
-// A page with all that comes before it: two pages hold the same states iff their hashes are equal,
-// within this process and between machines of one byte order.
+// A page with all that comes before it, within one tree: quick to make, and compared with tokens at
+// hand. It must not leave the process: collisions can be made, and no model is in it.
 struct PageHash {
   uint64_t low = 0, high = 0;
   bool operator==(const PageHash&) const = default;

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "cli/format.h"
 #include "cli/options.h"
+#include "cli/progress.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
 
@@ -39,32 +40,38 @@ Json to_json(const EngineInfo& info, int sequences) {
                        {"parameters", w.parameters},
                        {"bytes", w.bytes}});
   }
-  return {{"family", info.architecture},
-          {"layers", std::move(layers)},
-          {"weights", std::move(weights)},
-          {"vocabulary", info.vocabulary},
-          {"context_length_tokens", info.context_length_tokens},
-          {"tensors", info.tensors},
-          {"parameters_total", info.parameters_total},
-          {"parameters_active", info.parameters_active},
-          {"parameters_active_min", info.parameters_active_min},
-          {"parameters_active_max", info.parameters_active_max},
-          {"weight_bytes", info.weight_bytes},
-          {"state_bytes_per_token", info.state_bytes_per_token},
-          {"state_bytes_per_window_token", info.state_bytes_per_window_token},
-          {"state_bytes_per_sequence", info.state_bytes_per_sequence},
-          {"memory",
-           {{"weight_bytes", info.weight_bytes},
-            {"state_bytes_max", info.state_bytes_max},
-            {"step_bytes", info.step_bytes},
-            {"total_bytes", total_bytes(info)},
-            {"sequences_max", sequences},
-            {"total_tokens_max", info.total_tokens_max},
-            {"window_tokens_max", info.window_tokens_max},
-            {"slots", info.slots},
-            {"page_size_tokens", info.page_size_tokens}}},
-          {"kernels", info.kernels},
-          {"threads", info.threads}};
+  Json json = {{"family", info.architecture},
+               {"layers", std::move(layers)},
+               {"weights", std::move(weights)},
+               {"vocabulary", info.vocabulary},
+               {"context_length_tokens", info.context_length_tokens},
+               {"tensors", info.tensors},
+               {"parameters_total", info.parameters_total},
+               {"parameters_active", info.parameters_active},
+               {"parameters_active_min", info.parameters_active_min},
+               {"parameters_active_max", info.parameters_active_max},
+               {"weight_bytes", info.weight_bytes},
+               {"state_bytes_per_token", info.state_bytes_per_token},
+               {"state_bytes_per_window_token", info.state_bytes_per_window_token},
+               {"state_bytes_per_sequence", info.state_bytes_per_sequence},
+               {"memory",
+                {{"weight_bytes", info.weight_bytes},
+                 {"state_bytes_max", info.state_bytes_max},
+                 {"step_bytes", info.step_bytes},
+                 {"total_bytes", total_bytes(info)},
+                 {"sequences_max", sequences},
+                 {"total_tokens_max", info.total_tokens_max},
+                 {"window_tokens_max", info.window_tokens_max},
+                 {"slots", info.slots},
+                 {"page_size_tokens", info.page_size_tokens}}},
+               {"kernels", info.kernels},
+               {"threads", info.threads}};
+  if (info.state_digest.empty()) return json;
+  json["state_digest"] = info.state_digest;
+  for (const auto& [name, value] : info.state_digest_parts) {
+    json["state_digest_parts"][name] = value;
+  }
+  return json;
 }
 
 // "28 x gqa + dense", one line per run of equal layers.
@@ -134,11 +141,17 @@ std::string describe(const EngineInfo& info, int sequences) {
   text += line("  step", format_bytes(info.step_bytes));
   text += line("  total", format_bytes(total_bytes(info)));
   text += line("kernels", fmt::format("{}, {} threads", info.kernels, info.threads));
+  if (info.state_digest.empty()) return text;
+  text += "\n" + line("state digest", info.state_digest);
+  for (const auto& [name, value] : info.state_digest_parts) text += line("  " + name, value);
   return text;
 }
 
 Result<int> inspect(const InspectOptions& o) {
-  EngineInfo info = TRY(inspect_model(o.config));
+  EngineInfo info = TRY([&] {
+    ProgressLine progress("hashing");
+    return inspect_model(o.config, progress.load_progress());
+  }());
   if (o.json) {
     fmt::print("{}\n", dump_json(to_json(info, o.config.running_max)));
   } else {
@@ -150,6 +163,9 @@ Result<int> inspect(const InspectOptions& o) {
 VerbAction declare_inspect(CLI::App& app) {
   auto o = std::make_shared<InspectOptions>();
   app.add_flag("--json", o->json, "Print one JSON object, with each layer's mixer and ffn");
+  app.add_flag("--digest", o->config.state_digest,
+               "Hash the weights and show what identifies the states of this model: those of "
+               "engines with equal digests are equal, bit for bit");
   add_model_options(app, o->config);
   return [o] { return inspect(*o); };
 }
@@ -160,6 +176,7 @@ const Verb kInspectVerb = {
     "inspect", "Layers, parameters and memory of a model, without loading it",
     "  banyan inspect --model models/Qwen3-0.6B\n"
     "  banyan inspect --model folder-with-config.json --load-format dummy --json\n"
+    "  banyan inspect --model models/Qwen3-0.6B --digest\n"
     "\n"
     "The checkpoint is checked against its config.json as strictly as loading does.\n",
     declare_inspect};

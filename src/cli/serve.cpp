@@ -142,6 +142,9 @@ void add_network_options(CLI::App& app, ServeOptions& o) {
 void add_log_options(CLI::App& app, ServeOptions& o) {
   app.add_flag("--expert-counts", o.engine.config.expert_counts,
                "Tell in /metrics how often each expert of each layer was chosen");
+  app.add_flag("--state-digest", o.engine.config.state_digest,
+               "Hash the weights while loading and tell in /server_info what identifies the states "
+               "of this model");
   app.add_option("--decode-log-interval", o.server.decode_log_interval,
                  "Steps between two lines about decoding; 0: none")
       ->check(CLI::NonNegativeNumber)

@@ -105,7 +105,7 @@ class Engine::Impl {
   void cancel(SequenceId id) { scheduler_.cancel(id); }
   void flush_cache() { scheduler_.tree().flush(); }
   void hold(uint64_t key, std::vector<TokenId> tokens) {
-    scheduler_.hold(key, {.model_fingerprint = info().architecture}, std::move(tokens));
+    scheduler_.hold(key, {}, std::move(tokens));
   }
   void release(uint64_t key) { scheduler_.release(key); }
   bool step();  // must not be called from a sink
@@ -220,7 +220,7 @@ Result<SequenceId> Engine::Impl::submit(GenerateRequest request, TokenSink sink)
     return exhausted("{} requests are waiting, which is the limit", scheduler_.waiting());
   }
   s->id = ++last_id_;
-  s->name_space = {info().architecture, request.adapter, request.cache_salt, request.extra_key};
+  s->name_space = {request.adapter, request.cache_salt, request.extra_key};
   s->arrived_ns = now_ns();
   s->queues_ns = s->arrived_ns - static_cast<int64_t>(request.age_s * 1e9);
   if (request.timeout_s > 0) {

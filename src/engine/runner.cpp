@@ -7,6 +7,7 @@
 #include "base/affinity.h"
 #include "base/error.h"
 #include "engine/memory_plan.h"
+#include "engine/state_identity.h"
 #include "kernels/select.h"
 #include "ops/linear.h"
 
@@ -29,10 +30,19 @@ int thread_count(const EngineConfig& config) {
   return config.threads > 0 ? config.threads : usable_processors();
 }
 
+void add_identity(const EngineConfig& config, const LoadedModel& model, const KernelTable& kernels,
+                  EngineInfo& info) {
+  if (!config.state_digest) return;
+  StateIdentity identity = identify_states(config, model, kernels);
+  info.state_digest = identity.digest().value().hex();
+  info.state_digest_parts = std::move(identity.parts);
+}
+
 }  // namespace
 
-Result<EngineInfo> inspect_model(const EngineConfig& config) {
+Result<EngineInfo> inspect_model(const EngineConfig& config, const LoadProgress& progress) {
   TRY(config.validate());
+  ThreadPool threads(config.state_digest ? thread_count(config) : 1);
   const KernelTable* kernels = TRY(select_kernels(config.kernels));
   LoadedModel model = TRY(load_model({.folder = config.model_path,
                                       .gguf = config.gguf_path,
@@ -42,10 +52,15 @@ Result<EngineInfo> inspect_model(const EngineConfig& config) {
                                       .quantization_overrides = config.quantization_overrides,
                                       .mla_prefill = config.mla_prefill,
                                       .kernels = kernels,
-                                      .dry = true}));
+                                      .threads = &threads,
+                                      .dry = true,
+                                      .digest = config.state_digest,
+                                      .progress = progress}));
   // The weights are not in memory yet.
   int64_t available = available_memory_bytes() - model.counts.bytes;
-  return plan_memory(config, model, *kernels, thread_count(config), available);
+  EngineInfo info = TRY(plan_memory(config, model, *kernels, thread_count(config), available));
+  add_identity(config, model, *kernels, info);
+  return info;
 }
 
 Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
@@ -65,11 +80,13 @@ Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
                                    .mla_prefill = config.mla_prefill,
                                    .kernels = runner->kernels_,
                                    .threads = runner->threads_.get(),
+                                   .digest = config.state_digest,
                                    .progress = progress,
                                    .families = families}));
   int64_t available = available_memory_bytes();
   runner->info_ =
       TRY(plan_memory(config, runner->model_, *runner->kernels_, thread_count(config), available));
+  add_identity(config, runner->model_, *runner->kernels_, runner->info_);
   const EngineInfo& info = runner->info_;
   if (info.total_tokens_max == 0) {
     return exhausted(

@@ -372,6 +372,10 @@ struct ShortConvArgs {
 
 // ----------------------------------------------------------------------------------------------
 
+// Raised whenever any table, or an op over one, changes a bit of a result: states that were stored
+// or sent before are then no longer taken for those of today.
+inline constexpr int kArithmeticRevision = 1;
+
 struct KernelTable {
   const char* name = "";  // "portable", "avx2", "avx512", ...
 

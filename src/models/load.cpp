@@ -6,8 +6,10 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/quote.h"
+#include "weights/block_hashes.h"
 #include "weights/checkpoint.h"
 #include "weights/config_file.h"
 #include "weights/convert.h"
@@ -69,6 +71,16 @@ Result<LoadedModel> build(const Family& family, const ConfigFile& config,
   return loaded;
 }
 
+// `loaded` with what identifies it.
+Result<LoadedModel> identified(LoadedModel loaded, const ConfigFile& config,
+                               const WeightSource* source, const ModelOptions& options) {
+  loaded.config_values = config.values();
+  if (!options.digest || source == nullptr) return loaded;
+  loaded.weights_digest =
+      TRY(weights_digest(*source, user_cache_folder(), *options.threads, options.progress));
+  return loaded;
+}
+
 // Of states in pages, latents alone have a second form.
 bool is_expanded(const StateSpec& state) {
   return state.unit == StateUnit::kPage && state.two_forms;
@@ -103,12 +115,13 @@ Result<LoadedModel> load_model(const ModelOptions& options) {
         quote(architecture));
   }
   warn_unread(config, architecture);
-  if (options.dry) return planned;
+  if (options.dry) return identified(std::move(planned), config, source, options);
   if (planned.counts.bytes > available_memory_bytes()) {
     return exhausted("{}: the weights take {} bytes, {} are available", options.folder,
                      planned.counts.bytes, available_memory_bytes());
   }
-  return build(*family, config, source, quant, plan, options, false);
+  LoadedModel loaded = TRY(build(*family, config, source, quant, plan, options, false));
+  return identified(std::move(loaded), config, source, options);
 }
 
 }  // namespace banyan

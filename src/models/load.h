@@ -2,13 +2,16 @@
 // weights, the checkpoint fills them.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "banyan/config.h"
 #include "banyan/status.h"
+#include "base/digest.h"
 #include "models/model.h"
 #include "models/registry.h"
 #include "weights/builder.h"
@@ -22,6 +25,8 @@ struct LoadedModel {
   WeightCounts counts;
   std::vector<MatrixRecord> matrices;
   std::vector<ExpertLayer> expert_layers;
+  std::map<std::string, std::string> config_values;  // that the family read: ConfigFile::values()
+  std::optional<Digest> weights_digest;  // with ModelOptions::digest, unless weights are random
 };
 
 struct ModelOptions {
@@ -34,7 +39,8 @@ struct ModelOptions {
   std::string mla_prefill = "absorbed";  // absorbed, expanded
   const KernelTable* kernels = nullptr;
   ThreadPool* threads = nullptr;
-  bool dry = false;  // check the checkpoint and count, without reading weights
+  bool dry = false;     // check the checkpoint and count, without reading weights
+  bool digest = false;  // hash the weights, which `threads` read whole, even in a dry load
   LoadProgress progress;
   std::span<const Family> families = registered_families();
 };

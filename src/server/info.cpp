@@ -25,6 +25,11 @@ Json model_json(const Service& service) {
           {"max_model_len", service.engine_info().context_length_tokens}};
 }
 
+// Null unless asked for: it takes reading all weights.
+Json digest_json(const EngineInfo& info) {
+  return info.state_digest.empty() ? Json() : Json(info.state_digest);
+}
+
 Json state_json(const Service& service) {
   const EngineStats& stats = service.engine_stats();
   double accept_length = 1 + static_cast<double>(stats.accepted_draft_tokens) /
@@ -138,6 +143,7 @@ void server_info(Service& service, HttpRequest, ResponderPtr responder) {
                                {"disable_radix_cache", !engine.radix_cache},
                                {"disable_jump_forward", !engine.jump_forward},
                                {"version", config.version},
+                               {"state_digest", digest_json(info)},
                                {"internal_states", Json::array({state_json(service)})}});
 }
 

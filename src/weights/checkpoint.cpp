@@ -218,10 +218,18 @@ std::vector<const TensorInfo*> Checkpoint::tensors() const {
   return tensors;
 }
 
-Status Checkpoint::read(const TensorInfo& tensor, size_t offset, std::span<std::byte> to) const {
+const SafetensorsFile& Checkpoint::file_with(const TensorInfo& tensor) const {
   const Entry* entry = find_entry(tensor.name);
   CHECK(entry != nullptr && entry->tensor == &tensor, "{} is not ours", tensor.name);
-  return files_[entry->file].read(tensor, offset, to);
+  return files_[entry->file];
+}
+
+Status Checkpoint::read(const TensorInfo& tensor, size_t offset, std::span<std::byte> to) const {
+  return file_with(tensor).read(tensor, offset, to);
+}
+
+const MappedFile* Checkpoint::file_of(const TensorInfo& tensor) const {
+  return &file_with(tensor).map();
 }
 
 }  // namespace banyan

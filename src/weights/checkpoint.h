@@ -30,6 +30,8 @@ class WeightSource {
   // Copies `to.size()` bytes of `tensor`, one of ours, from its byte `offset` on. Loaders use this
   // and not `tensor.bytes`: a file that is truncated meanwhile is then an error and no SIGBUS.
   virtual Status read(const TensorInfo& tensor, size_t offset, std::span<std::byte> to) const = 0;
+  // The file that `tensor`, one of ours, lies in; null for one that lies in none.
+  virtual const MappedFile* file_of(const TensorInfo&) const { return nullptr; }
 };
 
 // The index of a sharded checkpoint: tensor name and the name of the file that has it, sorted by
@@ -46,6 +48,7 @@ class Checkpoint final : public WeightSource {
   const TensorInfo* find(std::string_view name) const override;
   std::vector<const TensorInfo*> tensors() const override;
   Status read(const TensorInfo& tensor, size_t offset, std::span<std::byte> to) const override;
+  const MappedFile* file_of(const TensorInfo& tensor) const override;
 
   std::span<const SafetensorsFile> files() const { return files_; }  // sorted by path
 
@@ -62,6 +65,7 @@ class Checkpoint final : public WeightSource {
   static Result<Checkpoint> open_shards(const std::string& folder);
   Status check_against(const ShardIndex& index, const std::string& index_path) const;
   const Entry* find_entry(std::string_view name) const;
+  const SafetensorsFile& file_with(const TensorInfo& tensor) const;
 
   std::vector<SafetensorsFile> files_;
   std::vector<Entry> entries_;  // sorted by name

@@ -1,6 +1,7 @@
 #include "weights/config_file.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -47,7 +48,26 @@ struct ConfigFile::Shared {
   std::optional<Error> error;
   std::set<std::string> read;
   std::set<std::string> opened;
+  std::map<std::string, std::string> values;
 };
+
+template <class T>
+T ConfigFile::give(std::string_view key, T value) const {
+  shared_->values[prefix_ + std::string(key)] =
+      Json(value).dump(-1, ' ', true, Json::error_handler_t::replace);
+  return value;
+}
+
+template <class T>
+std::optional<T> ConfigFile::give(std::string_view key, std::optional<T> value) const {
+  if (value) return give(key, *std::move(value));
+  shared_->values[prefix_ + std::string(key)] = "null";
+  return value;
+}
+
+std::map<std::string, std::string> ConfigFile::values() const {
+  return shared_->values;
+}
 
 Result<ConfigFile> ConfigFile::load(const std::string& folder) {
   std::string path = folder + "/config.json";
@@ -75,7 +95,7 @@ Result<std::string> ConfigFile::architecture() const {
   if (!list->is_array() || list->empty() || !list->front().is_string()) {
     return corrupt("{}: architectures = {} is not a list of names", shared_->path, shown(*list));
   }
-  return list->front().get<std::string>();
+  return give("architectures", list->front().get<std::string>());
 }
 
 bool ConfigFile::has(std::string_view key) const {
@@ -90,14 +110,14 @@ bool ConfigFile::is_null(std::string_view key) const {
 
 int64_t ConfigFile::integer(std::string_view key, int64_t min, int64_t max) const {
   const Json* value = demand(key);
-  return value == nullptr ? min : as_integer(key, *value, min, max).value_or(min);
+  return give(key, value == nullptr ? min : as_integer(key, *value, min, max).value_or(min));
 }
 
 int64_t ConfigFile::integer_or(std::string_view key, int64_t fallback, int64_t min,
                                int64_t max) const {
   const Json* value = look_up(key);
-  if (value != nullptr) return as_integer(key, *value, min, max).value_or(min);
-  if (fallback >= min && fallback <= max) return fallback;
+  if (value != nullptr) return give(key, as_integer(key, *value, min, max).value_or(min));
+  if (fallback >= min && fallback <= max) return give(key, fallback);
   fail(ErrorCode::kCorrupt, fmt::format("no {}{}, and {} would be no integer from {} to {}",
                                         prefix_, key, fallback, min, max));
   return min;
@@ -106,18 +126,18 @@ int64_t ConfigFile::integer_or(std::string_view key, int64_t fallback, int64_t m
 std::optional<int64_t> ConfigFile::maybe_integer(std::string_view key, int64_t min,
                                                  int64_t max) const {
   const Json* value = look_up(key);
-  return value == nullptr ? std::nullopt : as_integer(key, *value, min, max);
+  return give(key, value == nullptr ? std::nullopt : as_integer(key, *value, min, max));
 }
 
 double ConfigFile::number(std::string_view key, double min, double max) const {
   const Json* value = demand(key);
-  return value == nullptr ? min : as_number(key, *value, min, max).value_or(min);
+  return give(key, value == nullptr ? min : as_number(key, *value, min, max).value_or(min));
 }
 
 double ConfigFile::number_or(std::string_view key, double fallback, double min, double max) const {
   const Json* value = look_up(key);
-  if (value != nullptr) return as_number(key, *value, min, max).value_or(min);
-  if (fallback >= min && fallback <= max) return fallback;
+  if (value != nullptr) return give(key, as_number(key, *value, min, max).value_or(min));
+  if (fallback >= min && fallback <= max) return give(key, fallback);
   fail(ErrorCode::kCorrupt, fmt::format("no {}{}, and {} would be no number from {} to {}", prefix_,
                                         key, fallback, min, max));
   return min;
@@ -125,61 +145,61 @@ double ConfigFile::number_or(std::string_view key, double fallback, double min, 
 
 std::optional<double> ConfigFile::maybe_number(std::string_view key, double min, double max) const {
   const Json* value = look_up(key);
-  return value == nullptr ? std::nullopt : as_number(key, *value, min, max);
+  return give(key, value == nullptr ? std::nullopt : as_number(key, *value, min, max));
 }
 
 bool ConfigFile::flag(std::string_view key) const {
   const Json* value = demand(key);
-  return value != nullptr && as_flag(key, *value).value_or(false);
+  return give(key, value != nullptr && as_flag(key, *value).value_or(false));
 }
 
 bool ConfigFile::flag_or(std::string_view key, bool fallback) const {
   const Json* value = look_up(key);
-  return value == nullptr ? fallback : as_flag(key, *value).value_or(fallback);
+  return give(key, value == nullptr ? fallback : as_flag(key, *value).value_or(fallback));
 }
 
 std::string ConfigFile::text(std::string_view key) const {
   const Json* value = demand(key);
-  return value == nullptr ? "" : as_text(key, *value).value_or("");
+  return give(key, value == nullptr ? std::string() : as_text(key, *value).value_or(""));
 }
 
 std::string ConfigFile::text_or(std::string_view key, std::string_view fallback) const {
-  return maybe_text(key).value_or(std::string(fallback));
+  return give(key, maybe_text(key).value_or(std::string(fallback)));
 }
 
 std::optional<std::string> ConfigFile::maybe_text(std::string_view key) const {
   const Json* value = look_up(key);
-  return value == nullptr ? std::nullopt : as_text(key, *value);
+  return give(key, value == nullptr ? std::nullopt : as_text(key, *value));
 }
 
 std::vector<int64_t> ConfigFile::integers(std::string_view key, int64_t min, int64_t max) const {
   std::vector<int64_t> list;
   const Json* value = look_up(key);
-  if (value == nullptr) return list;
+  if (value == nullptr) return give(key, list);
   auto add = [&](const Json& item) {
     if (auto integer = as_integer(key, item, min, max)) list.push_back(*integer);
   };
   if (!value->is_array()) add(*value);
   if (value->is_array()) std::ranges::for_each(*value, add);
-  return list;
+  return give(key, list);
 }
 
 std::vector<double> ConfigFile::numbers(std::string_view key, double min, double max) const {
   std::vector<double> list;
   const Json* value = look_up(key);
-  if (value == nullptr) return list;
+  if (value == nullptr) return give(key, list);
   auto add = [&](const Json& item) {
     if (auto number = as_number(key, item, min, max)) list.push_back(*number);
   };
   if (!value->is_array()) add(*value);
   if (value->is_array()) std::ranges::for_each(*value, add);
-  return list;
+  return give(key, list);
 }
 
 std::vector<std::string> ConfigFile::texts(std::string_view key) const {
   std::vector<std::string> list;
   const Json* value = look_up(key);
-  if (value == nullptr) return list;
+  if (value == nullptr) return give(key, list);
   if (!value->is_array()) {
     wrong(key, *value, "a list of strings");
     return list;
@@ -187,7 +207,7 @@ std::vector<std::string> ConfigFile::texts(std::string_view key) const {
   for (const Json& item : *value) {
     if (auto text = as_text(key, item)) list.push_back(*std::move(text));
   }
-  return list;
+  return give(key, list);
 }
 
 ConfigFile ConfigFile::object(std::string_view key) const {

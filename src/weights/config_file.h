@@ -20,6 +20,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -84,6 +85,10 @@ class ConfigFile {
   // Counts the object under `key` as read, with all that is in it.
   void ignore_object(std::string_view key) const;
 
+  // Every value that a getter gave, as JSON, by "key" or "object.key": defaults stand for what is
+  // absent. What only() allows is not among them: its values mean one computation.
+  std::map<std::string, std::string> values() const;
+
   Status finish() const;                    // the first error, if there was one
   std::vector<std::string> unread() const;  // "key" or "object.key"; not null
 
@@ -101,6 +106,11 @@ class ConfigFile {
                                   double max) const;
   std::optional<bool> as_flag(std::string_view key, const Json& value) const;
   std::optional<std::string> as_text(std::string_view key, const Json& value) const;
+  // Records what a getter gives, and gives it.
+  template <class T>
+  T give(std::string_view key, T value) const;
+  template <class T>
+  std::optional<T> give(std::string_view key, std::optional<T> value) const;
   void fail(ErrorCode code, const std::string& message) const;
   void wrong(std::string_view key, const Json& value, std::string_view demanded) const;
 

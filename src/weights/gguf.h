@@ -52,6 +52,7 @@ class GgufFile final : public WeightSource {
   const TensorInfo* find(std::string_view name) const override;
   std::vector<const TensorInfo*> tensors() const override;
   Status read(const TensorInfo& tensor, size_t offset, std::span<std::byte> to) const override;
+  const MappedFile* file_of(const TensorInfo&) const override { return &map_; }
 
  private:
   struct Entry {

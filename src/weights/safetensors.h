@@ -64,6 +64,7 @@ class SafetensorsFile {
   static Result<SafetensorsFile> open(const std::string& path);
 
   const std::string& path() const { return map_.path(); }
+  const MappedFile& map() const { return map_; }
   std::span<const TensorInfo> tensors() const { return header_.tensors; }  // sorted by name
   const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
   // nullptr when there is no tensor of that name.

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "api/client.h"
+#include "base/json.h"
 #include "cli/program.h"
 #include "support/tiny_model.h"
 
@@ -227,6 +228,22 @@ TEST(Serve, TakesTheNamesOfOtherEngines) {
         "\"served_model_name\":\"tiny\"", "\"disable_radix_cache\":true"}) {
     EXPECT_NE(info.find(part), info.npos) << part << info;
   }
+}
+
+TEST(Serve, ShowsTheStateDigestThatInspectShows) {
+  auto inspected = [](const std::string& model) {
+    auto result =
+        run_program({"inspect", "--model", model, "--load-format", "dummy", "--digest", "--json"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return Json::parse(result.out)["state_digest"].get<std::string>();
+  };
+  Serving without;
+  Json info = Json::parse(without.client().get("/server_info").body);
+  EXPECT_TRUE(info["state_digest"].is_null()) << info;
+  Serving server({"--state-digest"});
+  ASSERT_NE(server.port(), 0) << server.log();
+  info = Json::parse(server.client().get("/server_info").body);
+  EXPECT_EQ(info["state_digest"], inspected(server.model()));
 }
 
 TEST(Serve, TellsWhyItCannotStart) {

@@ -48,7 +48,7 @@ int64_t run(RadixTree& tree, RadixNode* root, const std::vector<TokenId>& tokens
 
 TEST(RadixTree, FindsWhatWasPublishedToTheToken) {
   RadixTree tree(kPlain, {.pages = 20});
-  RadixNode* root = tree.open({.model_fingerprint = "m"});
+  RadixNode* root = tree.open({});
   EXPECT_EQ(run(tree, root, numbers(0, 10)), 0);
   EXPECT_EQ(run(tree, root, numbers(0, 10)), 9) << "never the last token";
   EXPECT_EQ(run(tree, root, numbers(0, 14)), 10) << "two pages and half of an open one";
@@ -62,16 +62,15 @@ TEST(RadixTree, FindsWhatWasPublishedToTheToken) {
 
 TEST(RadixTree, KeepsNamespacesApart) {
   RadixTree tree(kPlain, {.pages = 20});
-  RadixNode* a = tree.open({.model_fingerprint = "m", .salt = "x"});
-  RadixNode* b = tree.open({.model_fingerprint = "m", .extra_key = "x"});
+  RadixNode* a = tree.open({.salt = "x"});
+  RadixNode* b = tree.open({.extra_key = "x"});
   ASSERT_NE(a, b);
   run(tree, a, numbers(0, 9));
   EXPECT_EQ(tree.match(b, numbers(0, 8)).position(), 0);
   EXPECT_NE(a->hash, b->hash);
   tree.close(a);
   tree.close(b);
-  EXPECT_EQ(
-      tree.match(tree.open({.model_fingerprint = "m", .salt = "x"}), numbers(0, 8)).position(), 8)
+  EXPECT_EQ(tree.match(tree.open({.salt = "x"}), numbers(0, 8)).position(), 8)
       << "a namespace outlives its requests";
 }
 
