@@ -563,6 +563,53 @@ def get_server_info(backend: Any = None) -> dict[str, Any]:
     return _backend_or_default(backend).get_server_info()
 
 
+class _Batch:
+    """The programs that run for one run_batch(), those that their functions run among them: what
+    is left of them is cancelled when the batch is left early."""
+
+    _of_thread = threading.local()
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: set[Any] = set()
+        self._cancelled = False
+
+    @staticmethod
+    def current() -> _Batch | None:
+        """The batch that the calling thread works for."""
+        return getattr(_Batch._of_thread, "batch", None)
+
+    @contextlib.contextmanager
+    def on_this_thread(self) -> Iterator[None]:
+        before = _Batch.current()
+        _Batch._of_thread.batch = self
+        try:
+            yield
+        finally:
+            _Batch._of_thread.batch = before
+
+    @contextlib.contextmanager
+    def running(self, what: Any) -> Iterator[None]:
+        """`what` has a cancel(), which is called when this batch is cancelled, or has been."""
+        with self._lock:
+            self._running.add(what)
+            late = self._cancelled
+        if late:
+            what.cancel()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._running.discard(what)
+
+    def cancel(self) -> None:
+        with self._lock:
+            self._cancelled = True
+            running = list(self._running)
+        for what in running:
+            what.cancel()
+
+
 _RUN_PARAMS = {
     "max_new_tokens", "stop", "stop_token_ids", "temperature", "top_p", "top_k", "min_p",
     "frequency_penalty", "presence_penalty", "ignore_eos", "return_logprob", "top_logprobs_num",
@@ -634,7 +681,8 @@ class Function:
 
         def one(index: int) -> ProgramState:
             nonlocal done
-            state = self._run((), {**params, **runs[index]}, backend, False, index, True)
+            with batch.on_this_thread():
+                state = self._run((), {**params, **runs[index]}, backend, False, index, True)
             with lock:
                 done += 1
                 if progress_bar and sys.stderr.isatty():
@@ -646,14 +694,17 @@ class Function:
 
         if not runs:
             return
-        with concurrent.futures.ThreadPoolExecutor(min(threads, len(runs))) as pool:
+        outer, batch = _Batch.current(), _Batch()
+        within = outer.running(batch) if outer else contextlib.nullcontext()
+        with within, concurrent.futures.ThreadPoolExecutor(min(threads, len(runs))) as pool:
             futures = [pool.submit(one, index) for index in range(len(runs))]
             try:
                 for future in futures:
                     yield future.result()
-            finally:
+            finally:  # of Ctrl-C, of a function that raised, of a caller that wants no more
                 for future in futures:
                     future.cancel()
+                batch.cancel()
 
     def _split(self, kwargs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """The function's arguments, and sampling parameters."""
@@ -671,10 +722,12 @@ class Function:
         programs = backend.programs()
         native = programs.state(stream, sample, self.num_api_spec_tokens or 0)
         state = ProgramState(native, programs, defaults)
+        batch = _Batch.current() or _Batch()
 
         def body() -> None:
             try:
-                state.ret_value = self.func(state, *args, **{**self.bind_arguments, **own})
+                with batch.on_this_thread(), batch.running(native):
+                    state.ret_value = self.func(state, *args, **{**self.bind_arguments, **own})
             except BaseException as exception:
                 state._exception = exception
                 native.cancel()

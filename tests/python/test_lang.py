@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import json
+import os
+import signal
 import sys
 
 import pytest
@@ -163,6 +165,51 @@ def test_runs_of_a_batch_draw_different_seeds():
     first = [s["x"] for s in program.run_batch([{}] * 4)]
     assert len(set(first)) > 1
     assert first == [s["x"] for s in program.run_batch([{}] * 4)]
+
+
+def one_gen(s):
+    s += "Once" + sgl.gen("x", max_tokens=20, ignore_eos=True)
+    s["x"]
+
+
+@pytest.mark.parametrize("kind", ["branches", "programs", "batches"])
+def test_ctrl_c_ends_the_running_programs_of_a_batch(nano_engine, kind):
+    inner, calls = sgl.function(one_gen), []
+
+    @sgl.function
+    def program(s):
+        for _ in range(100):
+            if kind == "branches":
+                one_gen(s.fork(1)[0])
+            elif kind == "programs":
+                if (error := inner.run(backend=nano_engine).error()) is not None:
+                    raise ValueError(error)
+            else:
+                inner.run_batch([{}], backend=nano_engine)[0]["x"]
+            calls.append(None)
+            if len(calls) == 6:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        program.run_batch([{}] * 8, backend=nano_engine, num_threads=4)
+    assert 6 <= len(calls) < 60  # of 800
+    assert story.run("Once", backend=nano_engine)["rest"]
+
+
+def test_a_batch_that_is_left_makes_no_more_calls(nano_engine):
+    calls = []
+
+    @sgl.function
+    def program(s, count):
+        for _ in range(count):
+            one_gen(s.fork(1)[0])
+            calls.append(None)
+        if count == 1:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        program.run_batch([[1], [100], [100]], backend=nano_engine)
+    assert len(calls) < 60
 
 
 def test_stream():
