@@ -11,7 +11,6 @@ namespace {
 
 using test::ProgramResult;
 using test::run_program;
-using test::shared_path;
 using test::TemporaryFolder;
 
 std::string data(int questions) {
@@ -47,10 +46,9 @@ std::vector<Json> predictions(const TemporaryFolder& folder, const char* out) {
 }
 
 TEST(Eval, AsksAnEngineOrAServerAlike) {
-  REQUIRE_SHARED("models/stories260K");
   TemporaryFolder folder;
   folder.write("data", data(6));
-  std::vector<std::string> here = {"--model", shared_path("models/stories260K"), "--threads", "1"};
+  std::vector<std::string> here = {"--model", test::nano_model(), "--threads", "1"};
   ProgramResult first = run_program(eval(folder, "a", [&] {
     std::vector<std::string> words = here;
     for (const char* word : {"--limit", "3", "--parallel", "2"}) words.push_back(word);
@@ -70,7 +68,7 @@ TEST(Eval, AsksAnEngineOrAServerAlike) {
   EXPECT_EQ(lines[4]["index"], 4);
   EXPECT_GT(lines[4]["completion_tokens"], 0);
 
-  test::ServingProgram server(shared_path("models/stories260K"));
+  test::ServingProgram server(test::nano_model());
   ASSERT_NE(server.url, "");
   ProgramResult served =
       run_program(eval(folder, "b", {"--base-url", server.url + "/v1", "--parallel", "2"}));
@@ -80,10 +78,9 @@ TEST(Eval, AsksAnEngineOrAServerAlike) {
 }
 
 TEST(Eval, TakesTheOptionsOfTheDesignAndSaysWhatIsWrong) {
-  REQUIRE_SHARED("models/stories260K");
   TemporaryFolder folder;
   folder.write("data", data(2));
-  std::string model = shared_path("models/stories260K");
+  std::string model = test::nano_model();
   ProgramResult named = run_program(eval(folder, "a",
                                          {"--model",
                                           model,

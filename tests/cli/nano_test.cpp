@@ -10,7 +10,7 @@ namespace {
 using test::ProgramResult;
 using test::run_program;
 
-const std::string kModel = BANYAN_SOURCE_DIR "/models/banyan-nano";
+const std::string kModel = test::nano_model();
 
 TEST(Nano, SaysWhatTheTrainingCodeSays) {
   if (!file_exists(kModel + "/model.safetensors")) GTEST_SKIP() << kModel << " has no weights yet";

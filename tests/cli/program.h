@@ -101,16 +101,30 @@ inline ProgramResult run_program(const std::vector<std::string>& arguments,
   return {exit_code_of(status), read_file(out).value(), read_file(err).value()};
 }
 
-// A model that talks nonsense for as long as it is let: random weights, the vocabulary of
-// stories260K and room for a million tokens.
-inline void make_endless_model(const TemporaryFolder& folder) {
-  std::string from = shared_path("models/stories260K");
-  for (const char* name : {"tokenizer.json", "tokenizer_config.json"}) {
-    std::filesystem::copy_file(from + "/" + name, folder.path() + "/" + name);
+inline void copy_files(const std::string& from, const TemporaryFolder& to,
+                       const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    std::filesystem::copy_file(from + "/" + name, to.path() + "/" + name);
   }
-  Json config = parse_json(read_file(from + "/config.json").value(), "config").value();
-  config["max_position_embeddings"] = 1 << 20;
-  folder.write("config.json", config.dump());
+}
+
+// A model that talks nonsense for as long as it is let: random weights, a small vocabulary and room
+// for a million tokens. Without a chat template.
+inline void make_endless_model(const TemporaryFolder& folder) {
+  copy_files(source_path("tests/golden/tokenizer/tiny_metaspace"), folder,
+             {"tokenizer.json", "tokenizer_config.json"});
+  folder.write("config.json", R"({
+      "architectures": ["LlamaForCausalLM"], "vocab_size": 800, "hidden_size": 64,
+      "intermediate_size": 172, "num_hidden_layers": 5, "num_attention_heads": 8,
+      "num_key_value_heads": 4, "max_position_embeddings": 1048576, "bos_token_id": 1,
+      "eos_token_id": 2})");
+}
+
+// banyan-nano with another chat template, or with none.
+inline void make_story_model(const TemporaryFolder& folder, const std::string& chat_template = "") {
+  copy_files(nano_model(), folder,
+             {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"});
+  if (!chat_template.empty()) folder.write("chat_template.jinja", chat_template);
 }
 
 // Parses the one line of JSON that a verb printed.

@@ -13,7 +13,6 @@ namespace banyan {
 namespace {
 
 using test::ServingProgram;
-using test::shared_path;
 using test::TemporaryFolder;
 
 RunOptions greedy() {
@@ -30,8 +29,7 @@ void branches(State& s) {
 }
 
 TEST(ProgramsOverHttp, TheServersApisGiveWhatTheModelGives) {
-  REQUIRE_SHARED("models/stories260K");
-  std::string model = shared_path("models/stories260K");
+  std::string model = test::nano_model();
   std::string here;
   {
     auto llm = Llm::load({.model_path = model, .threads = 1}).value();
@@ -49,7 +47,6 @@ TEST(ProgramsOverHttp, TheServersApisGiveWhatTheModelGives) {
 // A batch whose server is killed in the middle keeps what came, says of the rest what happened, and
 // goes on from its file on another server.
 TEST(ProgramsOverHttp, ABatchOutlivesItsServer) {
-  REQUIRE_SHARED("models/stories260K");
   TemporaryFolder folder;
   test::make_endless_model(folder);
   constexpr size_t kCount = 12;

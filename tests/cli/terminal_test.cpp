@@ -15,7 +15,6 @@ namespace {
 
 using test::ProgramResult;
 using test::run_program;
-using test::shared_path;
 using test::TemporaryFolder;
 
 std::vector<std::string> endless(const char* verb, const TemporaryFolder& folder) {
@@ -89,7 +88,6 @@ TEST(Loading, ShowsProgressOnATerminalAndErasesIt) {
 }
 
 TEST(Chat, InterruptStopsAReplyAndNotTheProgram) {
-  REQUIRE_SHARED("models/stories260K");
   TemporaryFolder folder;
   test::make_endless_model(folder);
   TerminalProgram program(endless("run", folder));
@@ -112,7 +110,6 @@ TEST(Chat, InterruptStopsAReplyAndNotTheProgram) {
 }
 
 TEST(Generate, InterruptPrintsWhatThereIs) {
-  REQUIRE_SHARED("models/stories260K");
   TemporaryFolder folder;
   test::make_endless_model(folder);
   std::string out = folder.write("out", "");
@@ -132,7 +129,6 @@ TEST(Generate, InterruptPrintsWhatThereIs) {
 
 // An interrupt may come while the program waits for a reader in the middle of a write.
 TEST(Generate, InterruptLosesNothingOfAFullPipe) {
-  REQUIRE_SHARED("models/stories260K");
   TemporaryFolder folder;
   test::make_endless_model(folder);
   std::string err = folder.write("err", "");
@@ -167,8 +163,9 @@ TEST(Generate, InterruptLosesNothingOfAFullPipe) {
 }
 
 TEST(Chat, ThroughAPipePrintsRepliesAlone) {
-  REQUIRE_SHARED("models/stories260K");
-  std::string model = shared_path("models/stories260K");
+  TemporaryFolder folder;
+  test::make_story_model(folder);
+  const std::string& model = folder.path();
   std::vector<std::string> greedy = {"--model",          model, "--temperature", "0",
                                      "--max-new-tokens", "20"};
   std::vector<std::string> run = {"run"}, generate = {"generate", "--prompt", "Once upon a time"};
@@ -180,22 +177,11 @@ TEST(Chat, ThroughAPipePrintsRepliesAlone) {
   EXPECT_NE(chat.err.find("top_k is now 3"), std::string::npos) << chat.err;
 }
 
-// The tiny model of stories with a chat template.
-void write_stories_model(const TemporaryFolder& folder, const std::string& chat_template) {
-  std::string from = shared_path("models/stories260K");
-  for (const char* name :
-       {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}) {
-    std::filesystem::copy_file(from + "/" + name, folder.path() + "/" + name);
-  }
-  folder.write("chat_template.jinja", chat_template);
-}
-
 // Every turn goes through the template with all turns before it.
 TEST(Chat, TemplateGetsTheHistoryAndTheSystemMessage) {
-  REQUIRE_SHARED("models/stories260K");
   TemporaryFolder folder;
-  write_stories_model(folder,
-                      "{% for m in messages %}{{ m.role[0] }}:{{ m.content }}\n{% endfor %}");
+  test::make_story_model(folder,
+                         "{% for m in messages %}{{ m.role[0] }}:{{ m.content }}\n{% endfor %}");
   std::vector<std::string> options = {"--model", folder.path(),      "--temperature",
                                       "0",       "--max-new-tokens", "8"};
   std::vector<std::string> run = {"run", "--system", "Sun"};
@@ -215,8 +201,9 @@ TEST(Chat, TemplateGetsTheHistoryAndTheSystemMessage) {
 }
 
 TEST(Chat, TheEndOfAPipeEndsAMessageToo) {
-  REQUIRE_SHARED("models/stories260K");
-  std::string model = shared_path("models/stories260K");
+  TemporaryFolder folder;
+  test::make_story_model(folder);
+  const std::string& model = folder.path();
   std::vector<std::string> run = {"run", "--model",          model, "--temperature",
                                   "0",   "--max-new-tokens", "4"};
   std::string whole = run_program(run, "Once upon\n").out;
@@ -225,18 +212,19 @@ TEST(Chat, TheEndOfAPipeEndsAMessageToo) {
 }
 
 TEST(Chat, OptionsOfATemplateNeedOne) {
-  REQUIRE_SHARED("models/stories260K");
-  std::string model = shared_path("models/stories260K");
+  TemporaryFolder folder;
+  test::make_story_model(folder);
+  const std::string& model = folder.path();
   ProgramResult chat = run_program({"run", "--model", model, "--system", "Be brief."}, "Hi\n");
   EXPECT_EQ(chat.exit_code, 2);
   EXPECT_NE(chat.err.find("need a chat template"), std::string::npos) << chat.err;
 }
 
 TEST(Chat, AFullContextSaysHowToGoOn) {
-  REQUIRE_SHARED("models/stories260K");
-  std::vector<std::string> run = {
-      "run", "--model",     shared_path("models/stories260K"), "--context-length",
-      "16",  "--ignore-eos"};
+  TemporaryFolder folder;
+  test::make_story_model(folder);
+  std::vector<std::string> run = {"run", "--model",     folder.path(), "--context-length",
+                                  "16",  "--ignore-eos"};
   ProgramResult chat = run_program(run, "Once upon a time\nmore\n/reset\nOnce\n");
   EXPECT_EQ(chat.exit_code, 1) << "a message went unanswered";
   EXPECT_NE(chat.err.find("The context of 16 tokens is full; /reset starts over."),
@@ -247,11 +235,10 @@ TEST(Chat, AFullContextSaysHowToGoOn) {
 
 // The template writes what it is given, so the second prompt shows how a call is kept.
 TEST(Chat, RepliesFollowASchemaAndCallTools) {
-  REQUIRE_SHARED("models/stories260K");
   TemporaryFolder folder;
-  write_stories_model(folder,
-                      "{% for m in messages %}{{ m.role[0] }}:{{ m.content }}\n{% endfor %}"
-                      "{% if tools %}<tool_call></tool_call>{% endif %}");
+  test::make_story_model(folder,
+                         "{% for m in messages %}{{ m.role[0] }}:{{ m.content }}\n{% endfor %}"
+                         "{% if tools %}<tool_call></tool_call>{% endif %}");
   std::string tools = folder.write("tools", R"([{"type": "function", "function": {"name": "f"}}])");
   std::vector<std::string> run = {"run", "--model", folder.path(), "--temperature", "0"};
   ProgramResult chat =
@@ -271,8 +258,9 @@ TEST(Chat, RepliesFollowASchemaAndCallTools) {
 }
 
 TEST(Chat, WrongCommandsAreTold) {
-  REQUIRE_SHARED("models/stories260K");
-  std::string model = shared_path("models/stories260K");
+  TemporaryFolder folder;
+  test::make_story_model(folder);
+  const std::string& model = folder.path();
   ProgramResult chat = run_program({"run", "--model", model, "--max-new-tokens", "2"},
                                    "/json {\"type\": 1}\n/think maybe\n/tools /no/such\n");
   for (const char* told : {"#/type", "/think takes on or off", "/no/such"}) {

@@ -15,7 +15,6 @@ using test::keys;
 using test::parse_output;
 using test::ProgramResult;
 using test::run_program;
-using test::shared_path;
 
 using Words = std::vector<std::string>;
 
@@ -25,12 +24,8 @@ Words on_golden(Words words, const Words& more) {
   return words;
 }
 
-std::string stories() {
-  return shared_path("models/stories260K");
-}
-
-Words on_stories(Words words, const Words& more) {
-  words.insert(words.end(), {"--model", stories(), "--threads", "1"});
+Words on_nano(Words words, const Words& more) {
+  words.insert(words.end(), {"--model", test::nano_model(), "--threads", "1"});
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }
@@ -101,26 +96,24 @@ TEST(Generate, SeedIsReportedAndRepeatsTheRun) {
 }
 
 TEST(Generate, WaysToGiveAPromptAgree) {
-  REQUIRE_SHARED("models/stories260K");
   const std::string prompt = "Once upon a time";
-  ProgramResult text = run_program(on_stories({"generate"}, {"--prompt", prompt}));
+  ProgramResult text = run_program(on_nano({"generate"}, {"--prompt", prompt}));
   EXPECT_EQ(text.exit_code, 0) << text.err;
   EXPECT_EQ(text.err, "");
   EXPECT_GT(text.out.size(), 100u);
   EXPECT_TRUE(text.out.ends_with("\n"));
-  EXPECT_EQ(run_program(on_stories({"generate"}, {"-"}), prompt).out, text.out);
-  EXPECT_EQ(run_program(on_stories({"generate"}, {"--prompt", prompt, "--stream"})).out, text.out);
+  EXPECT_EQ(run_program(on_nano({"generate"}, {"-"}), prompt).out, text.out);
+  EXPECT_EQ(run_program(on_nano({"generate"}, {"--prompt", prompt, "--stream"})).out, text.out);
   test::TemporaryFolder folder;
   std::string file = folder.write("prompt", prompt);
-  EXPECT_EQ(run_program(on_stories({"generate"}, {"--prompt-file", file})).out, text.out);
-  std::string ids = run_program(on_stories({"tokenize"}, {prompt})).out;
-  EXPECT_EQ(run_program(on_stories({"generate"}, {"--prompt-ids", ids})).out, text.out);
+  EXPECT_EQ(run_program(on_nano({"generate"}, {"--prompt-file", file})).out, text.out);
+  std::string ids = run_program(on_nano({"tokenize"}, {prompt})).out;
+  EXPECT_EQ(run_program(on_nano({"generate"}, {"--prompt-ids", ids})).out, text.out);
 }
 
 TEST(Generate, StopStringIsNotInTheText) {
-  REQUIRE_SHARED("models/stories260K");
   Json json = parse_output(run_program(
-      on_stories({"generate"}, {"--prompt", "Once upon a time", "--json", "--stop", "."})));
+      on_nano({"generate"}, {"--prompt", "Once upon a time", "--json", "--stop", "."})));
   EXPECT_EQ(json["finish_reason"], "stop");
   EXPECT_EQ(json["matched_stop"], ".");
   EXPECT_EQ(json["text"].get<std::string>().find('.'), std::string::npos);
@@ -232,24 +225,22 @@ TEST(Score, JsonAndTableAgree) {
 }
 
 TEST(Score, TextIsTokenizedFirst) {
-  REQUIRE_SHARED("models/stories260K");
   Json json =
-      parse_output(run_program(on_stories({"score"}, {"--text", "Once upon a time", "--json"})));
-  Json ids = parse_output(run_program(on_stories({"tokenize"}, {"Once upon a time", "--json"})));
+      parse_output(run_program(on_nano({"score"}, {"--text", "Once upon a time", "--json"})));
+  Json ids = parse_output(run_program(on_nano({"tokenize"}, {"Once upon a time", "--json"})));
   EXPECT_EQ(json["ids"], ids["ids"]);
 }
 
 TEST(Tokenize, RoundTrip) {
-  REQUIRE_SHARED("models/stories260K");
-  Json json = parse_output(run_program(on_stories({"tokenize"}, {"Once upon a time", "--json"})));
+  Json json = parse_output(run_program(on_nano({"tokenize"}, {"Once upon a time", "--json"})));
   EXPECT_EQ(keys(json), (Words{"ids", "tokens"}));
-  EXPECT_EQ(json["ids"][0], 1);
-  EXPECT_EQ(json["tokens"][0], "<s>");
+  EXPECT_EQ(json["ids"][0], 0);
+  EXPECT_EQ(json["tokens"][0], "<|startoftext|>");
   ProgramResult ids =
-      run_program(on_stories({"tokenize"}, {"--no-special-tokens", "-"}), "Once upon a time");
-  EXPECT_EQ("1," + ids.out, run_program(on_stories({"tokenize"}, {"Once upon a time"})).out);
-  EXPECT_EQ(run_program(on_stories({"detokenize"}, {"--ids", ids.out})).out, "Once upon a time\n");
-  Json text = parse_output(run_program(on_stories({"detokenize"}, {"-", "--json"}), ids.out));
+      run_program(on_nano({"tokenize"}, {"--no-special-tokens", "-"}), "Once upon a time");
+  EXPECT_EQ("0," + ids.out, run_program(on_nano({"tokenize"}, {"Once upon a time"})).out);
+  EXPECT_EQ(run_program(on_nano({"detokenize"}, {"--ids", ids.out})).out, "Once upon a time\n");
+  Json text = parse_output(run_program(on_nano({"detokenize"}, {"-", "--json"}), ids.out));
   EXPECT_EQ(keys(text), Words{"text"});
   EXPECT_EQ(text["text"], "Once upon a time");
 }
@@ -405,7 +396,6 @@ TEST(BenchPrefixCache, NamesAWrongValue) {
 }
 
 TEST(BenchPrograms, TellsWhatTheCacheAndTheHintsGive) {
-  REQUIRE_SHARED("models/stories260K");
   test::TemporaryFolder folder;
   test::make_endless_model(folder);
   Words words = {"bench", "programs", "--model", folder.path(), "--load-format", "dummy"};

@@ -10,6 +10,10 @@ std::string source_path(const std::string& relative) {
   return std::string(BANYAN_SOURCE_DIR) + "/" + relative;
 }
 
+std::string nano_model() {
+  return source_path("models/banyan-nano");
+}
+
 std::string shared_path(const std::string& relative) {
   return std::string(BANYAN_SOURCE_DIR) + "/../shared/" + relative;
 }

@@ -10,8 +10,12 @@ namespace banyan::test {
 // A file or folder of the repository, for example source_path("tests/golden/llama").
 std::string source_path(const std::string& relative);
 
-// Data that lies beside the repository and need not be there, for example
-// shared_path("models/stories260K").
+// The trained model that comes with the repository: ten million parameters and a chat template.
+std::string nano_model();
+
+// Published data that lies next to the repository and need not be there, for example
+// shared_path("models/stories260K"). Only for what must be real: what a test can make itself, or
+// read in the repository, it does.
 std::string shared_path(const std::string& relative);
 bool shared_exists(const std::string& relative);
 
@@ -34,9 +38,10 @@ class TemporaryFolder {
 }  // namespace banyan::test
 
 // Skips the test, naming what is absent.
-#define REQUIRE_SHARED(relative)                                                \
-  do {                                                                          \
-    if (!::banyan::test::shared_exists(relative)) {                             \
-      GTEST_SKIP() << ::banyan::test::shared_path(relative) << " is not there"; \
-    }                                                                           \
+#define REQUIRE_SHARED(relative)                                             \
+  do {                                                                       \
+    if (!::banyan::test::shared_exists(relative)) {                          \
+      GTEST_SKIP() << "needs published data that is not in the repository: " \
+                   << ::banyan::test::shared_path(relative);                 \
+    }                                                                        \
   } while (false)

@@ -1,4 +1,4 @@
-// The text interface, on a real trained model where one is at hand and on random weights elsewhere.
+// The text interface, on the trained model of this repository and on random weights.
 #include "banyan/llm.h"
 
 #include <gtest/gtest.h>
@@ -7,6 +7,8 @@
 #include <memory>
 #include <string>
 
+#include "base/file.h"
+#include "base/json.h"
 #include "support/shared.h"
 #include "text/tokenizer.h"
 
@@ -14,8 +16,6 @@ namespace banyan {
 namespace {
 
 using test::TemporaryFolder;
-
-constexpr const char* kStories = "models/stories260K";
 
 std::unique_ptr<Llm> load(const std::string& folder, const std::string& format = "auto") {
   auto llm = Llm::load({.model_path = folder, .load_format = format, .threads = 1});
@@ -30,8 +30,7 @@ TextRequest greedy(std::string text, int64_t tokens) {
 class Stories : public testing::Test {
  protected:
   void SetUp() override {
-    REQUIRE_SHARED(kStories);
-    llm_ = load(test::shared_path(kStories));
+    llm_ = load(test::nano_model());
     ASSERT_NE(llm_, nullptr);
   }
   std::unique_ptr<Llm> llm_;
@@ -42,21 +41,11 @@ TEST_F(Stories, TellsAStoryAndStreamsTheSameText) {
   auto result = llm_->generate(greedy("Once upon a time", 40),
                                [&](std::string_view piece) { streamed += piece; });
   ASSERT_TRUE(result) << result.error().message;
-  EXPECT_EQ(result->text.substr(0, 42), ", there was a little girl named Lily. She ");
+  EXPECT_EQ(result->text.substr(0, 39), ", there was a lazy girl named Lucy. Luc");
   EXPECT_EQ(streamed, result->text);
   EXPECT_EQ(result->output_ids.size(), 40u);
   EXPECT_EQ(result->finish, FinishReason::kLength);
   EXPECT_GT(result->ttft_s, 0);
-}
-
-// A SentencePiece decoder drops the space that a text begins with; an output is not a beginning.
-TEST_F(Stories, OutputKeepsTheSpaceThatItsFirstTokenBeginsWith) {
-  auto result = llm_->generate(greedy("Once", 6));
-  ASSERT_TRUE(result) << result.error().message;
-  EXPECT_EQ(result->text.substr(0, 12), " upon a time");
-  result = llm_->generate(greedy("", 6));  // after nothing but <s>
-  ASSERT_TRUE(result) << result.error().message;
-  EXPECT_EQ(result->text.substr(0, 9), "Once upon");
 }
 
 TEST_F(Stories, StopsStayInTheTextWhenAskedTo) {
@@ -65,13 +54,13 @@ TEST_F(Stories, StopsStayInTheTextWhenAskedTo) {
   request.keep_stop = true;
   auto result = llm_->generate(request);
   ASSERT_TRUE(result);
-  EXPECT_EQ(result->text, ", there was a little girl named");
+  EXPECT_EQ(result->text, ", there was a lazy girl named");
   EXPECT_EQ(result->matched_stop_text, " girl named");
   request.stop.clear();
   request.stop_token_ids = {result->output_ids.back()};
   result = llm_->generate(request);
   ASSERT_TRUE(result);
-  EXPECT_EQ(result->text, ", there was a little girl named");
+  EXPECT_EQ(result->text, ", there was a lazy girl named");
 }
 
 TEST_F(Stories, StopStringEndsTextTokensAndTheRequest) {
@@ -79,7 +68,7 @@ TEST_F(Stories, StopStringEndsTextTokensAndTheRequest) {
   request.stop = {"zzz", " girl named"};
   auto result = llm_->generate(request);
   ASSERT_TRUE(result);
-  EXPECT_EQ(result->text, ", there was a little");
+  EXPECT_EQ(result->text, ", there was a lazy");
   EXPECT_EQ(result->finish, FinishReason::kStop);
   EXPECT_EQ(result->matched_stop_text, " girl named");
   std::string all = *llm_->tokenizer()->decode(result->output_ids);
@@ -88,17 +77,6 @@ TEST_F(Stories, StopStringEndsTextTokensAndTheRequest) {
   EXPECT_EQ(llm_->engine().stats().running, 0);
   EngineStats stats = llm_->engine().stats();
   EXPECT_EQ(stats.pages_free + stats.pages_cached, stats.pages_total);
-}
-
-// Token 58 is the byte-fallback newline, which the decoder holds until it knows what follows.
-TEST_F(Stories, StopStringInTheLastTokenIsReported) {
-  TextRequest request = greedy("Once upon a time", 58);
-  request.stop = {"\n"};
-  auto result = llm_->generate(request);
-  ASSERT_TRUE(result);
-  EXPECT_EQ(result->finish, FinishReason::kStop);
-  EXPECT_EQ(result->matched_stop_text, "\n");
-  EXPECT_EQ(result->text.find('\n'), std::string::npos);
 }
 
 TEST_F(Stories, StopTokenIsReportedAndLeftOutOfTheText) {
@@ -157,17 +135,62 @@ TEST_F(Stories, SamplingRepeatsWithItsSeed) {
   EXPECT_NE(first->output_ids, other->output_ids);
 }
 
-TEST_F(Stories, HasNoChatTemplateAndSaysSo) {
+constexpr const char* kTinyConfig = R"({
+  "architectures": ["LlamaForCausalLM"], "vocab_size": 300, "hidden_size": 32,
+  "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
+  "num_key_value_heads": 2, "max_position_embeddings": 64, "eos_token_id": 1})";
+
+// Random weights and a small vocabulary in the manner of SentencePiece, without a chat template. A
+// bias decides what is said.
+class Pieces : public testing::Test {
+ protected:
+  void SetUp() override {
+    Json config = Json::parse(kTinyConfig);
+    config["vocab_size"] = 800;
+    folder_.write("config.json", config.dump());
+    std::string from = test::source_path("tests/golden/tokenizer/tiny_metaspace/");
+    for (const char* name : {"tokenizer.json", "tokenizer_config.json"}) {
+      folder_.write(name, read_file(from + name).value());
+    }
+    llm_ = load(folder_.path(), "dummy");
+    ASSERT_NE(llm_, nullptr);
+  }
+
+  TokenId token(const std::string& piece) { return llm_->tokenizer()->find(piece).value(); }
+
+  TemporaryFolder folder_;
+  std::unique_ptr<Llm> llm_;
+};
+
+// A SentencePiece decoder drops the space that a text begins with; an output is not a beginning.
+TEST_F(Pieces, OutputKeepsTheSpaceThatItsFirstTokenBeginsWith) {
+  for (const auto& [prompt, text] : {std::pair("Once", "  "), {"", " "}}) {  // "": after <s> alone
+    TextRequest request = greedy(prompt, 2);
+    request.sampling.logit_bias = {{token("\u2581"), 100.0f}};
+    auto result = llm_->generate(request);
+    ASSERT_TRUE(result) << result.error().message;
+    EXPECT_EQ(result->text, text) << prompt;
+  }
+}
+
+// A newline by byte fallback is one that the decoder holds until it knows what follows.
+TEST_F(Pieces, StopStringInTheLastTokenIsReported) {
+  TextRequest request = greedy("Once", 1);
+  request.sampling.logit_bias = {{token("<0x0A>"), 100.0f}};
+  request.stop = {"\n"};
+  auto result = llm_->generate(request);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->finish, FinishReason::kStop);
+  EXPECT_EQ(result->matched_stop_text, "\n");
+  EXPECT_EQ(result->text, "");
+}
+
+TEST_F(Pieces, HasNoChatTemplateAndSaysSo) {
   EXPECT_FALSE(llm_->has_chat_template());
   auto text = llm_->apply_chat_template({{"user", "Hi"}});
   ASSERT_FALSE(text);
   EXPECT_NE(text.error().message.find("no chat template"), std::string::npos);
 }
-
-constexpr const char* kTinyConfig = R"({
-  "architectures": ["LlamaForCausalLM"], "vocab_size": 300, "hidden_size": 32,
-  "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
-  "num_key_value_heads": 2, "max_position_embeddings": 64, "eos_token_id": 1})";
 
 TEST(LlmWithoutTokenizer, RunsOnTokenIdsAlone) {
   TemporaryFolder folder;
