@@ -50,13 +50,17 @@ int64_t cgroup_file_bytes(const std::string& folder, const std::string& prefix) 
 
 }  // namespace
 
-MemoryBlock::MemoryBlock(size_t bytes) : size_(bytes) {
-  if (bytes == 0) return;
+std::byte* reserve_memory(size_t bytes) {
+  if (bytes == 0) return nullptr;
   void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   CHECK(data != MAP_FAILED, "cannot reserve {} bytes", bytes);
   if (bytes >= kHugePageBytes) ::madvise(data, bytes, MADV_HUGEPAGE);
-  data_ = static_cast<std::byte*>(data);
+  return static_cast<std::byte*>(data);
+}
+
+void release_memory(std::byte* data, size_t bytes) {
+  if (data != nullptr) ::munmap(data, bytes);
 }
 
 MemoryBlock::MemoryBlock(MemoryBlock&& other) noexcept {
@@ -70,7 +74,7 @@ MemoryBlock& MemoryBlock::operator=(MemoryBlock&& other) noexcept {
 }
 
 MemoryBlock::~MemoryBlock() {
-  if (data_ != nullptr) ::munmap(data_, size_);
+  release_memory(data_, size_);
 }
 
 int64_t cgroup_available_bytes(const std::string& folder) {

@@ -8,12 +8,15 @@
 
 namespace banyan {
 
+// Reserves `bytes` of zeros; null for none. Aborts when the address space itself is exhausted.
+std::byte* reserve_memory(size_t bytes);
+void release_memory(std::byte* data, size_t bytes);
+
 // Owns one block. Reserving more than the machine has is allowed; touching it is not.
 class MemoryBlock {
  public:
   MemoryBlock() = default;
-  // Aborts when the address space itself is exhausted.
-  explicit MemoryBlock(size_t bytes);
+  explicit MemoryBlock(size_t bytes) : data_(reserve_memory(bytes)), size_(bytes) {}
   MemoryBlock(MemoryBlock&& other) noexcept;
   MemoryBlock& operator=(MemoryBlock&& other) noexcept;
   ~MemoryBlock();

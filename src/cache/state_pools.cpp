@@ -61,14 +61,14 @@ size_t state_bytes_per_slot(std::span<const StateSpec> specs) {
 }
 
 Result<StatePools> StatePools::create(std::vector<StateSpec> specs, int page_size_tokens,
-                                      const PoolSizes& sizes) {
+                                      const PoolSizes& sizes, const DeviceQueue& queue) {
   StatePools pools;
   pools.page_size_tokens_ = page_size_tokens;
   pools.sizes_ = sizes;
   for (const StateSpec& spec : specs) {
     TRY(check_kept(spec));
     auto entries = static_cast<size_t>(tokens_kept(spec, page_size_tokens, sizes));
-    pools.pools_.emplace_back(spec.bytes() * entries);
+    pools.pools_.emplace_back(queue, spec.bytes() * entries);
   }
   pools.specs_ = std::move(specs);
   return pools;

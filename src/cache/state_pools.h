@@ -3,8 +3,9 @@
 // of that class: one id space each, so a sequence has one page table, one window page table and one
 // slot however many layers it passes through.
 //
-// Pools are reserved up front and committed by the operating system when first touched. Owned by
-// the Runner; who holds which unit is the engine's business (UnitList).
+// Pools lie on the queue's device, reserved up front: on the host, the operating system commits
+// them when they are first touched. Owned by the Runner; who holds which unit is the engine's
+// business (UnitList).
 #pragma once
 
 #include <cstdint>
@@ -12,9 +13,9 @@
 #include <vector>
 
 #include "banyan/status.h"
-#include "base/memory.h"
 #include "base/thread_pool.h"
 #include "cache/state_spec.h"
+#include "tensor/device.h"
 
 namespace banyan {
 
@@ -30,7 +31,7 @@ class StatePools {
   // Refuses what this version does not keep yet: units and reaches that make no class, entries that
   // look ahead, and slots of anything but f32.
   static Result<StatePools> create(std::vector<StateSpec> specs, int page_size_tokens,
-                                   const PoolSizes& sizes);
+                                   const PoolSizes& sizes, const DeviceQueue& queue = host_queue());
 
   const StateSpec& spec(StateId id) const { return specs_[id]; }
   void* pool(StateId id) const { return pools_[id].data(); }
@@ -49,7 +50,7 @@ class StatePools {
   void copy_rows(StateReach reach, int32_t from, int32_t to, int64_t tokens);
 
   std::vector<StateSpec> specs_;
-  std::vector<MemoryBlock> pools_;
+  std::vector<DeviceBlock> pools_;
   int page_size_tokens_ = 0;
   PoolSizes sizes_;
 };

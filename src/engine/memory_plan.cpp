@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.h"
 #include "cache/radix_tree.h"
@@ -93,20 +94,36 @@ size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, 
                           std::span<const int> auxiliary_layers) {
   KernelTable measuring = measuring_kernels(kernels);
   Arena arena;
-  auto pools = StatePools::create(model.states, 1, {});
+  auto pools = StatePools::create(model.states, 1, {.slots = 1});
   CHECK(pools.has_value(), "{}", pools.error().message);
+  // A span that comes after whole chunks and a block of keys, all prompt and then all answer: what
+  // takes memory in some form of a layer is then measured with as many rows as there can be.
+  int64_t first = kAttentionBlock;
+  for (const StateSpec& state : model.states) {
+    first = std::lcm(first, int64_t{state.alignment_tokens});
+  }
   Batch batch;
   batch.tokens.resize(static_cast<size_t>(rows));
   batch.positions.resize(static_cast<size_t>(rows));
-  Step step{.kernels = measuring,
-            .launch = {},
-            .arena = arena,
-            .pools = *pools,
-            .batch = batch,
-            .auxiliary_layers = auxiliary_layers};
-  Outputs outputs = model.model->forward(step);
-  std::vector<int32_t> logit_rows(static_cast<size_t>(std::min(rows, kLogitRowsMax)));
-  logit_stats(step, model.model->logits(step, select_rows(step, outputs.hidden, logit_rows)));
+  batch.spans = {
+      {.row_count = static_cast<int32_t>(rows), .first_position = static_cast<int32_t>(first)}};
+  batch.slots = {0};
+  StepImage image(host_queue());
+  for (int64_t prompt : {first + rows, int64_t{0}}) {
+    batch.prompt_tokens = {static_cast<int32_t>(prompt)};
+    arena.rewind(0);
+    Step step{.kernels = measuring,
+              .launch = {},
+              .arena = arena,
+              .pools = *pools,
+              .batch = batch,
+              .inputs = image.load(batch),
+              .auxiliary_layers = auxiliary_layers};
+    Outputs outputs = model.model->forward(step);
+    int64_t logit_rows = std::min(rows, kLogitRowsMax);
+    Tensor hidden = select_rows(step, outputs.hidden, nullptr, logit_rows);
+    logit_stats(step, model.model->logits(step, hidden));
+  }
   return arena.high_water_bytes();
 }
 

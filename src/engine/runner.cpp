@@ -14,8 +14,10 @@
 namespace banyan {
 namespace {
 
-std::vector<float> copy_out(Tensor x) {
-  return {x.f32(), x.f32() + x.count()};
+std::vector<float> copy_out(const DeviceQueue& queue, Tensor x) {
+  HostView view(queue, x.f32(), x.bytes());
+  queue.synchronise();
+  return {view.as<float>(), view.as<float>() + x.count()};
 }
 
 void copy_states(const Batch& batch, StatePools& pools, ThreadPool& threads) {
@@ -57,7 +59,8 @@ Result<EngineInfo> inspect_model(const EngineConfig& config, const LoadProgress&
                                       .digest = config.state_digest,
                                       .progress = progress}));
   // The weights are not in memory yet.
-  int64_t available = available_memory_bytes() - model.counts.bytes;
+  DeviceQueue queue(*kernels->device);
+  int64_t available = queue.available_bytes() - model.counts.bytes;
   EngineInfo info = TRY(plan_memory(config, model, *kernels, thread_count(config), available));
   add_identity(config, model, *kernels, info);
   return info;
@@ -69,6 +72,7 @@ Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
   TRY(config.validate());
   std::unique_ptr<Runner> runner(new Runner);
   runner->kernels_ = TRY(select_kernels(config.kernels));
+  runner->queue_ = std::make_unique<DeviceQueue>(*runner->kernels_->device);
   runner->threads_ = std::make_unique<ThreadPool>(thread_count(config));
   if (config.pin_threads) pin_workers(*runner->threads_);
   runner->model_ = TRY(load_model({.folder = config.model_path,
@@ -79,11 +83,12 @@ Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
                                    .quantization_overrides = config.quantization_overrides,
                                    .mla_prefill = config.mla_prefill,
                                    .kernels = runner->kernels_,
+                                   .queue = runner->queue_.get(),
                                    .threads = runner->threads_.get(),
                                    .digest = config.state_digest,
                                    .progress = progress,
                                    .families = families}));
-  int64_t available = available_memory_bytes();
+  int64_t available = runner->queue_->available_bytes();
   runner->info_ =
       TRY(plan_memory(config, runner->model_, *runner->kernels_, thread_count(config), available));
   add_identity(config, runner->model_, *runner->kernels_, runner->info_);
@@ -97,24 +102,28 @@ Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
         std::max<int64_t>(config.total_tokens_max, config.page_size_tokens),
         info.state_bytes_per_token);
   }
-  runner->pools_ = std::make_unique<StatePools>(
-      TRY(StatePools::create(runner->model_.states, info.page_size_tokens, pool_sizes(info))));
-  runner->arena_ = Arena(static_cast<size_t>(info.step_bytes));
+  runner->pools_ = std::make_unique<StatePools>(TRY(StatePools::create(
+      runner->model_.states, info.page_size_tokens, pool_sizes(info), *runner->queue_)));
+  runner->inputs_ = std::make_unique<StepImage>(*runner->queue_);
+  runner->arena_ = Arena(static_cast<size_t>(info.step_bytes), *runner->queue_);
   if (config.expert_counts && !runner->model_.expert_layers.empty()) {
     const ExpertLayer& last = runner->model_.expert_layers.back();
     int64_t counts = last.counts_begin + last.experts + last.identity_experts;
     runner->expert_counts_.resize(static_cast<size_t>(counts));
+    runner->device_expert_counts_ =
+        DeviceBlock(*runner->queue_, static_cast<size_t>(counts) * sizeof(int64_t));
   }
   return runner;
 }
 
 Step Runner::make_step(Arena& arena, const Batch& batch, std::span<const int> auxiliary_layers) {
   return {.kernels = *kernels_,
-          .launch = {.threads = threads_.get()},
+          .launch = {.queue = queue_->handle(), .threads = threads_.get()},
           .arena = arena,
           .pools = *pools_,
           .batch = batch,
-          .expert_counts = expert_counts_.empty() ? nullptr : expert_counts_.data(),
+          .inputs = inputs_->load(batch),
+          .expert_counts = reinterpret_cast<int64_t*>(device_expert_counts_.data()),
           .auxiliary_layers = auxiliary_layers};
 }
 
@@ -152,23 +161,43 @@ void Runner::run(const Batch& batch, ConsumeLogits consume) {
   auto count = static_cast<int64_t>(batch.logit_rows.size());
   size_t mark = arena_.mark();
   for (int64_t first = 0; first < count; first += kLogitRowsMax) {
-    auto rows = std::span(batch.logit_rows)
-                    .subspan(static_cast<size_t>(first),
-                             static_cast<size_t>(std::min(kLogitRowsMax, count - first)));
-    Tensor logits = model_.model->logits(step, select_rows(step, outputs.hidden, rows));
-    consume(first, logits, logit_stats(step, logits));
+    int64_t rows = std::min(kLogitRowsMax, count - first);
+    Tensor hidden = select_rows(step, outputs.hidden, step.inputs.logit_rows + first, rows);
+    Tensor logits = model_.model->logits(step, hidden);
+    consume_on_host(first, logits, logit_stats(step, logits), consume);
     arena_.rewind(mark);
+  }
+  publish_expert_counts();
+}
+
+void Runner::consume_on_host(int64_t first, Tensor logits, const LogitStats& stats,
+                             ConsumeLogits consume) {
+  auto rows = static_cast<size_t>(logits.dim(0));
+  HostView all(*queue_, logits.data(), logits.bytes());
+  HostView argmax(*queue_, stats.argmax, rows * sizeof(int32_t));
+  HostView log_sum_exp(*queue_, stats.log_sum_exp, rows * sizeof(float));
+  queue_->synchronise();
+  Tensor on_host(const_cast<float*>(all.as<float>()), DType::kF32, {logits.dim(0), logits.dim(1)});
+  consume(first, on_host, {argmax.as<int32_t>(), log_sum_exp.as<float>()});
+}
+
+void Runner::publish_expert_counts() {
+  if (expert_counts_.empty()) return;
+  HostView counts(*queue_, device_expert_counts_.data(), device_expert_counts_.size());
+  queue_->synchronise();
+  for (size_t i = 0; i < expert_counts_.size(); ++i) {
+    std::atomic_ref(expert_counts_[i]).store(counts.as<int64_t>()[i], std::memory_order_relaxed);
   }
 }
 
 Runner::Hidden Runner::run_hidden(const Batch& batch, std::span<const int> layers) {
   copy_states(batch, *pools_, *threads_);
-  Arena arena(measure_step_bytes(model_, *kernels_, batch.rows(), layers));
+  Arena arena(measure_step_bytes(model_, *kernels_, batch.rows(), layers), *queue_);
   Step step = make_step(arena, batch, layers);
   Outputs outputs = model_.model->forward(step);
   Hidden hidden;
-  for (Tensor x : outputs.auxiliary) hidden.layers.push_back(copy_out(x));
-  hidden.final = copy_out(outputs.hidden);
+  for (Tensor x : outputs.auxiliary) hidden.layers.push_back(copy_out(*queue_, x));
+  hidden.final = copy_out(*queue_, outputs.hidden);
   return hidden;
 }
 

@@ -8,7 +8,6 @@
 
 #include "banyan/config.h"
 #include "banyan/engine.h"
-#include "base/arena.h"
 #include "base/function_ref.h"
 #include "base/thread_pool.h"
 #include "cache/state_classes.h"
@@ -16,6 +15,7 @@
 #include "models/load.h"
 #include "ops/batch.h"
 #include "ops/rowwise.h"
+#include "ops/step_inputs.h"
 
 namespace banyan {
 
@@ -47,13 +47,20 @@ class Runner {
 
  private:
   Runner() = default;
+  // Hands logits out where the host can read them.
+  void consume_on_host(int64_t first, Tensor logits, const LogitStats& stats,
+                       ConsumeLogits consume);
+  void publish_expert_counts();
   Step make_step(Arena& arena, const Batch& batch, std::span<const int> auxiliary_layers);
 
   const KernelTable* kernels_ = nullptr;
+  std::unique_ptr<DeviceQueue> queue_;  // of the kernels' device; outlives all that lies there
   std::unique_ptr<ThreadPool> threads_;
   LoadedModel model_;
-  std::vector<int64_t> expert_counts_;  // empty: nobody asked
+  DeviceBlock device_expert_counts_;    // counted up by kernels, ...
+  std::vector<int64_t> expert_counts_;  // ... and as of the last step; empty: nobody asked
   std::unique_ptr<StatePools> pools_;
+  std::unique_ptr<StepImage> inputs_;
   Arena arena_;
   EngineInfo info_;
 };

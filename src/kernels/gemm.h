@@ -30,7 +30,8 @@
 
 namespace banyan {
 
-// Where a kernel runs: a device stream (null on a CPU) and the workers that share its rows.
+// Where a kernel runs: a queue of its table's device (null on a CPU) and the workers that share its
+// rows.
 struct Launch {
   void* queue = nullptr;
   ThreadPool* threads = nullptr;
@@ -71,7 +72,8 @@ struct GemmArgs {
 };
 
 // Writes `row_count` rows, from `row_begin` on, of a packed [n, k] matrix. Any row range may be
-// packed in any order, from several threads at once; rows never packed read as undefined.
+// packed in any order, from several threads at once; rows never packed read as undefined. All of it
+// is host memory, on every device.
 struct PackArgs {
   const void* source = nullptr;    // [row_count, k] dense: elements, or codes of one byte each
   const float* scales = nullptr;   // [row_count, k / group] of quantised formats

@@ -7,7 +7,13 @@
 // - A row's result depends on that row's data and absolute position alone: the same arithmetic
 //   (order over k, operand rounding) for 1 row and for 512, for any number of threads and any
 //   grouping of rows into spans.
-// - A kernel returns when its work is done (CPU) or enqueued on launch.queue (device).
+// - A kernel returns when its work is done (CPU) or on launch.queue (device). It keeps a copy of
+// its
+//   argument struct if it needs one, and of nothing that the struct points to.
+// - Every pointer in an argument struct is to memory of the table's device, and stays valid until
+//   the queue has passed the call: inputs of the batch, weights, activations and states alike. Two
+//   exceptions are the host's: `launch.threads`, and all of PackArgs, since matrices are packed in
+//   host memory and uploaded (see Staging).
 // - Activations are f32. Strides are in elements; the last axis is dense.
 #pragma once
 
@@ -15,6 +21,7 @@
 #include <cstdint>
 
 #include "kernels/gemm.h"
+#include "tensor/device.h"
 #include "tensor/dtype.h"
 
 namespace banyan {
@@ -377,7 +384,8 @@ struct ShortConvArgs {
 inline constexpr int kArithmeticRevision = 1;
 
 struct KernelTable {
-  const char* name = "";  // "portable", "avx2", "avx512", ...
+  const char* name = "";              // "portable", "avx2", "avx512", ...
+  const DeviceOps* device = nullptr;  // whose memory the kernels read and write
 
   GemmKernel gemm_f32 = {};
   GemmKernel gemm_bf16 = {};

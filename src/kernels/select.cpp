@@ -22,6 +22,12 @@ std::vector<MeasuredTable> tables() {
   return all;
 }
 
+// For passes over an arena without memory.
+constinit const DeviceOps kMeasuringDevice = {
+    .name = "measuring",
+    .upload = [](void*, void*, const void*, size_t) {},
+};
+
 GemmKernel measuring_gemm(const GemmKernel& like) {
   return {.packed_bytes = like.packed_bytes,
           .workspace_bytes = like.workspace_bytes,
@@ -61,6 +67,7 @@ const LimitProbes& limit_probes(const KernelTable& table) {
 
 KernelTable measuring_kernels(const KernelTable& like) {
   return {.name = "measuring",
+          .device = &kMeasuringDevice,
           .gemm_f32 = measuring_gemm(like.gemm_f32),
           .gemm_bf16 = measuring_gemm(like.gemm_bf16),
           .gemm_f16 = measuring_gemm(like.gemm_f16),

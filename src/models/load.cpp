@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/memory.h"
 #include "base/quote.h"
 #include "weights/block_hashes.h"
 #include "weights/checkpoint.h"
@@ -52,6 +51,7 @@ Result<LoadedModel> build(const Family& family, const ConfigFile& config,
   DType dtype = format ? format->element : TRY(stored_dtype(config, source));
   WeightLoader loader({.source = source,
                        .kernels = options.kernels,
+                       .queue = options.queue,
                        .threads = options.threads,
                        .format = format,
                        .dtype = dtype,
@@ -116,11 +116,13 @@ Result<LoadedModel> load_model(const ModelOptions& options) {
   }
   warn_unread(config, architecture);
   if (options.dry) return identified(std::move(planned), config, source, options);
-  if (planned.counts.bytes > available_memory_bytes()) {
+  int64_t available = options.queue->available_bytes();
+  if (planned.counts.bytes > available) {
     return exhausted("{}: the weights take {} bytes, {} are available", options.folder,
-                     planned.counts.bytes, available_memory_bytes());
+                     planned.counts.bytes, available);
   }
   LoadedModel loaded = TRY(build(*family, config, source, quant, plan, options, false));
+  options.queue->synchronise();
   return identified(std::move(loaded), config, source, options);
 }
 

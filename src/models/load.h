@@ -38,6 +38,7 @@ struct ModelOptions {
   std::vector<std::string> quantization_overrides;
   std::string mla_prefill = "absorbed";  // absorbed, expanded
   const KernelTable* kernels = nullptr;
+  const DeviceQueue* queue = &host_queue();  // of the kernels' device, unless the load is dry
   ThreadPool* threads = nullptr;
   bool dry = false;     // check the checkpoint and count, without reading weights
   bool digest = false;  // hash the weights, which `threads` read whole, even in a dry load

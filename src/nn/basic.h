@@ -49,8 +49,8 @@ class TokenEmbedding {
                                   tied ? MatrixUse::kBoth : MatrixUse::kLookUp)),
         head_(tied ? embed_ : head_scope.matrix({{"lm_head", vocabulary}}, dim)) {}
 
-  Tensor embed(Step& s, std::span<const TokenId> tokens) const {  // -> [tokens, dim]
-    return gather_rows(s, embed_, tokens);
+  Tensor embed(Step& s, const TokenId* tokens) const {  // of the step's rows -> [T, dim]
+    return gather_rows(s, embed_, tokens, s.batch.rows());
   }
   Tensor logits(Step& s, Tensor hidden) const {  // [rows, dim] -> [rows, vocabulary]
     return linear(s, hidden, head_, Tensor());

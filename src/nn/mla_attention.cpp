@@ -80,8 +80,8 @@ void MlaAttention::derive(Builder b, bool expanded) {
   values_ = b.derived(format, shape_.heads, shape_.value_dim, shape_.rank, values);
 }
 
-void MlaAttention::absorbed(Step& s, Tensor q, const Rotation& turn,
-                            std::span<const SpanArgs> spans, Tensor out) const {
+void MlaAttention::absorbed(Step& s, Tensor q, const Rotation& turn, const SpanList& spans,
+                            Tensor out) const {
   size_t mark = s.arena.mark();
   Tensor queries = latent_queries(s, q, keys_, turn, shape_, spans);
   Tensor mixed = latent_attention(s, queries, latents_, shape_, spans);
@@ -89,8 +89,8 @@ void MlaAttention::absorbed(Step& s, Tensor q, const Rotation& turn,
   s.arena.rewind(mark);
 }
 
-void MlaAttention::expanded(Step& s, Tensor q, const Rotation& turn,
-                            std::span<const SpanArgs> spans, Tensor out) const {
+void MlaAttention::expanded(Step& s, Tensor q, const Rotation& turn, const SpanList& spans,
+                            Tensor out) const {
   size_t mark = s.arena.mark();
   Tensor queries = expanded_queries(s, q, turn, shape_, spans);
   expanded_attention(s, queries, latents_, {expanded_keys_, values_}, shape_, spans, out);
@@ -98,11 +98,9 @@ void MlaAttention::expanded(Step& s, Tensor q, const Rotation& turn,
 }
 
 void MlaAttention::attend(Step& s, Tensor q, const Rotation& turn, Tensor out) const {
-  if (expanded_keys_.empty()) return absorbed(s, q, turn, s.batch.spans, out);
-  FormSpans forms = split_by_form(s);
-  bool all = s.arena.measuring();
-  if (all || !forms.prompt.empty()) expanded(s, q, turn, forms.prompt, out);
-  if (all || !forms.decode.empty()) absorbed(s, q, turn, forms.decode, out);
+  if (expanded_keys_.empty()) return absorbed(s, q, turn, s.inputs.spans, out);
+  if (!s.inputs.prompt.empty()) expanded(s, q, turn, s.inputs.prompt, out);
+  if (!s.inputs.decode.empty()) absorbed(s, q, turn, s.inputs.decode, out);
 }
 
 Tensor MlaAttention::operator()(Step& s, Tensor x, const Rotation& rotation) const {

@@ -49,10 +49,8 @@ class MlaAttention {
 
  private:
   void derive(Builder b, bool expanded);
-  void absorbed(Step& s, Tensor q, const Rotation& turn, std::span<const SpanArgs> spans,
-                Tensor out) const;
-  void expanded(Step& s, Tensor q, const Rotation& turn, std::span<const SpanArgs> spans,
-                Tensor out) const;
+  void absorbed(Step& s, Tensor q, const Rotation& turn, const SpanList& spans, Tensor out) const;
+  void expanded(Step& s, Tensor q, const Rotation& turn, const SpanList& spans, Tensor out) const;
   // Each row in the form of its position.
   void attend(Step& s, Tensor q, const Rotation& turn, Tensor out) const;
 

@@ -7,7 +7,7 @@ namespace {
 
 const int32_t* page_table_of(const Step& s, const StateSpec& spec) {
   bool window = spec.reach == StateReach::kWindow;
-  return (window ? s.batch.window_page_table : s.batch.page_table).data();
+  return window ? s.inputs.window_page_table : s.inputs.page_table;
 }
 
 }  // namespace
@@ -23,8 +23,8 @@ void write_pages(Step& s, Tensor x, StateId state) {
                         .heads = spec.heads,
                         .width = spec.width,
                         .page_size = s.pools.page_size_tokens(),
-                        .spans = s.batch.spans.data(),
-                        .span_count = static_cast<int64_t>(s.batch.spans.size()),
+                        .spans = s.inputs.spans.device,
+                        .span_count = s.inputs.spans.count(),
                         .page_table = page_table_of(s, spec)});
 }
 
@@ -51,8 +51,8 @@ Tensor attention(Step& s, Tensor q, StateId k, StateId v, const AttentionShape& 
                        .window = shape.window_tokens,
                        .soft_cap = shape.soft_cap,
                        .sinks = shape.sinks,
-                       .spans = s.batch.spans.data(),
-                       .span_count = static_cast<int64_t>(s.batch.spans.size()),
+                       .spans = s.inputs.spans.device,
+                       .span_count = s.inputs.spans.count(),
                        .page_table = page_table_of(s, spec)});
   return out;
 }

@@ -32,11 +32,9 @@ void rotate_into(Step& s, Tensor x, int64_t x_stride, Tensor y, int64_t y_stride
                   .layout = layout});
 }
 
-// Calls body(first, count) for the rows of the spans, as few runs as there are; for all rows when
-// memory is measured, where there are no spans.
+// Calls body(first, count) for the rows of the spans, as few runs as there are.
 template <class Body>
-void for_runs(const Step& s, int64_t rows, std::span<const SpanArgs> spans, const Body& body) {
-  if (s.arena.measuring()) return body(int64_t{0}, rows);
+void for_runs(std::span<const SpanArgs> spans, const Body& body) {
   for (size_t i = 0; i < spans.size();) {
     int64_t first = spans[i].row_begin, end = first;
     for (; i < spans.size() && spans[i].row_begin == end; ++i) end += spans[i].row_count;
@@ -120,6 +118,23 @@ constexpr std::array<int32_t, kExpandedPages> kExpandedTable = [] {
   return table;
 }();
 
+// The arrays of a round where kernels read them.
+struct RoundInputs {
+  RoundInputs(Step& s, const ExpansionRound& round)
+      : latents(copy(s, round.latents, round.count)),
+        pages_of(copy(s, round.pages_of, round.count)),
+        queries(copy(s, round.queries, round.count)),
+        blocks(copy(s, round.blocks, round.count)) {}
+
+  template <class T>
+  static const T* copy(Step& s, const T* array, int64_t count) {
+    return s.upload(std::span(array, static_cast<size_t>(count)));
+  }
+
+  const SpanArgs *latents, *pages_of, *queries;
+  const KeyBlock* blocks;
+};
+
 // The keys and values of a round, in pages of the state's own type.
 class ExpandedPages {
  public:
@@ -128,11 +143,12 @@ class ExpandedPages {
       : s_(s), state_(latents), expansion_(expansion), shape_(shape), spec_(s.pools.spec(latents)) {
     keys_ = allocate(shape.query_dim());
     values_ = allocate(shape.value_dim);
+    table_ = s.upload(std::span<const int32_t>(kExpandedTable));
   }
 
-  void fill(const ExpansionRound& round) {
+  void fill(const ExpansionRound& round, const RoundInputs& inputs) {
     size_t mark = s_.arena.mark();
-    Tensor x = s_.allocate({kAttentionBlock, shape_.width()}).rows(0, rows_of(round));
+    Tensor x = s_.allocate({kAttentionBlock, shape_.width()}).rows(0, round.keys);
     s_.kernels.page_read({.launch = s_.launch,
                           .pool = s_.pools.pool(state_),
                           .pool_dtype = spec_.dtype,
@@ -141,9 +157,9 @@ class ExpandedPages {
                           .heads = 1,
                           .width = shape_.width(),
                           .page_size = s_.pools.page_size_tokens(),
-                          .spans = round.latents,
+                          .spans = inputs.latents,
                           .span_count = round.count,
-                          .page_table = s_.batch.page_table.data()});
+                          .page_table = s_.inputs.page_table});
     size_t mark_expanded = s_.arena.mark();
     int64_t width = shape_.query_dim();
     Tensor k = expand(x, expansion_.keys, width);
@@ -151,13 +167,15 @@ class ExpandedPages {
     rotate_into(s_, x.columns(shape_.rank, shape_.rope_dim), 0,
                 k.columns(shape_.nope_dim, k.dim(1) - shape_.nope_dim), width, shape_.heads,
                 shape_.rope_dim, {}, shape_.layout);
-    write(round, k, width, keys_);
+    write(round, inputs, k, width, keys_);
     s_.arena.rewind(mark_expanded);
-    write(round, expand(x, expansion_.values, shape_.value_dim), shape_.value_dim, values_);
+    Tensor v = expand(x, expansion_.values, shape_.value_dim);
+    write(round, inputs, v, shape_.value_dim, values_);
     s_.arena.rewind(mark);
   }
 
-  void attend(const ExpansionRound& round, Tensor q, Tensor max, Tensor weight, Tensor out) {
+  void attend(const ExpansionRound& round, const RoundInputs& inputs, Tensor q, Tensor max,
+              Tensor weight, Tensor out) {
     s_.kernels.attention({.launch = s_.launch,
                           .q = q.f32(),
                           .q_row_stride = q.stride(0),
@@ -171,10 +189,10 @@ class ExpandedPages {
                           .value_dim = shape_.value_dim,
                           .page_size = kExpandedPage,
                           .scale = shape_.scale,
-                          .spans = round.queries,
+                          .spans = inputs.queries,
                           .span_count = round.count,
-                          .page_table = kExpandedTable.data(),
-                          .blocks = round.blocks,
+                          .page_table = table_,
+                          .blocks = inputs.blocks,
                           .max = max.f32(),
                           .weight = weight.f32()});
   }
@@ -190,10 +208,8 @@ class ExpandedPages {
     multiply_heads(s_, x.columns(0, shape_.rank), 0, weights, y, width);
     return y;
   }
-  int64_t rows_of(const ExpansionRound& round) const {
-    return s_.arena.measuring() ? kAttentionBlock : round.keys;
-  }
-  void write(const ExpansionRound& round, Tensor x, int64_t width, void* pages) {
+  void write(const ExpansionRound& round, const RoundInputs& inputs, Tensor x, int64_t width,
+             void* pages) {
     s_.kernels.page_write({.launch = s_.launch,
                            .x = x.f32(),
                            .x_row_stride = x.stride(0),
@@ -202,9 +218,9 @@ class ExpandedPages {
                            .heads = shape_.heads,
                            .width = width,
                            .page_size = kExpandedPage,
-                           .spans = round.pages_of,
+                           .spans = inputs.pages_of,
                            .span_count = round.count,
-                           .page_table = kExpandedTable.data()});
+                           .page_table = table_});
   }
 
   Step& s_;
@@ -214,6 +230,7 @@ class ExpandedPages {
   const StateSpec& spec_;
   void* keys_;    // [pages, heads, page_size, nope_dim + rope_dim]
   void* values_;  // [pages, heads, page_size, value_dim]
+  const int32_t* table_;
 };
 
 void check_latents(const StateSpec& spec, const LatentShape& shape) {
@@ -244,11 +261,11 @@ Tensor latent_rows(Step& s, Tensor x, Tensor norm, float eps, const Rotation& ro
 }
 
 Tensor latent_queries(Step& s, Tensor q, const PackedMatrix& keys, const Rotation& rotation,
-                      const LatentShape& shape, std::span<const SpanArgs> spans) {
+                      const LatentShape& shape, const SpanList& spans) {
   q.check_matrix(shape.heads * shape.query_dim());
   CHECK(keys.count == shape.heads && keys.rows == shape.rank && keys.columns == shape.nope_dim);
   Tensor y = s.allocate({q.dim(0), shape.heads * shape.width()});
-  for_runs(s, q.dim(0), spans, [&](int64_t first, int64_t count) {
+  for_runs(spans.host, [&](int64_t first, int64_t count) {
     Tensor from = q.rows(first, count), to = y.rows(first, count);
     multiply_heads(s, from, shape.query_dim(), keys, to, shape.width());
     rotate_into(s, from.columns(shape.nope_dim, q.dim(1) - shape.nope_dim), shape.query_dim(),
@@ -259,7 +276,7 @@ Tensor latent_queries(Step& s, Tensor q, const PackedMatrix& keys, const Rotatio
 }
 
 Tensor latent_attention(Step& s, Tensor q, StateId latents, const LatentShape& shape,
-                        std::span<const SpanArgs> spans) {
+                        const SpanList& spans) {
   q.check_matrix(shape.heads * shape.width());
   const StateSpec& spec = s.pools.spec(latents);
   check_latents(spec, shape);
@@ -275,30 +292,30 @@ Tensor latent_attention(Step& s, Tensor q, StateId latents, const LatentShape& s
                               .rank = shape.rank,
                               .page_size = s.pools.page_size_tokens(),
                               .scale = shape.scale,
-                              .spans = spans.data(),
-                              .span_count = std::ssize(spans),
-                              .page_table = s.batch.page_table.data()});
+                              .spans = spans.device,
+                              .span_count = spans.count(),
+                              .page_table = s.inputs.page_table});
   return out;
 }
 
 void latent_values(Step& s, Tensor x, const PackedMatrix& values, const LatentShape& shape,
-                   std::span<const SpanArgs> spans, Tensor out) {
+                   const SpanList& spans, Tensor out) {
   x.check_matrix(shape.heads * shape.rank);
   out.check_matrix(shape.heads * shape.value_dim);
   CHECK(values.count == shape.heads && values.rows == shape.value_dim &&
         values.columns == shape.rank);
-  for_runs(s, x.dim(0), spans, [&](int64_t first, int64_t count) {
+  for_runs(spans.host, [&](int64_t first, int64_t count) {
     multiply_heads(s, x.rows(first, count), shape.rank, values, out.rows(first, count),
                    shape.value_dim);
   });
 }
 
 Tensor expanded_queries(Step& s, Tensor q, const Rotation& rotation, const LatentShape& shape,
-                        std::span<const SpanArgs> spans) {
+                        const SpanList& spans) {
   int64_t width = shape.query_dim();
   q.check_matrix(shape.heads * width);
   Tensor y = s.allocate({q.dim(0), q.dim(1)});
-  for_runs(s, q.dim(0), spans, [&](int64_t first, int64_t count) {
+  for_runs(spans.host, [&](int64_t first, int64_t count) {
     Tensor from = q.rows(first, count), to = y.rows(first, count);
     rotate_into(s, from, width, to, width, shape.heads, shape.nope_dim, {}, shape.layout);
     int64_t columns = q.dim(1) - shape.nope_dim;
@@ -310,7 +327,7 @@ Tensor expanded_queries(Step& s, Tensor q, const Rotation& rotation, const Laten
 }
 
 void expanded_attention(Step& s, Tensor q, StateId latents, const LatentExpansion& expansion,
-                        const LatentShape& shape, std::span<const SpanArgs> spans, Tensor out) {
+                        const LatentShape& shape, const SpanList& spans, Tensor out) {
   q.check_matrix(shape.heads * shape.query_dim());
   out.check_matrix(shape.heads * shape.value_dim);
   CHECK(expansion.keys.count == shape.heads && expansion.keys.rows == shape.nope_dim &&
@@ -320,28 +337,13 @@ void expanded_attention(Step& s, Tensor q, StateId latents, const LatentExpansio
   Tensor max = s.allocate({q.dim(0), shape.heads}), weight = s.allocate({q.dim(0), shape.heads});
   ExpandedPages pages(s, latents, expansion, shape);
   ExpansionRound round;
-  if (s.arena.measuring()) pages.fill(round);
-  for (ExpansionRounds rounds(spans); rounds.next(round);) {
-    pages.fill(round);
-    pages.attend(round, q, max, weight, out);
+  for (ExpansionRounds rounds(spans.host); rounds.next(round);) {
+    size_t mark = s.arena.mark();
+    RoundInputs inputs(s, round);
+    pages.fill(round, inputs);
+    pages.attend(round, inputs, q, max, weight, out);
+    s.arena.rewind(mark);
   }
-}
-
-FormSpans split_by_form(Step& s) {
-  const Batch& b = s.batch;
-  auto* prompt = s.arena.allocate_array<SpanArgs>(b.rows());
-  auto* decode = s.arena.allocate_array<SpanArgs>(b.rows());
-  size_t prompts = 0, decodes = 0;
-  for (size_t i = 0; i < b.spans.size(); ++i) {
-    SpanArgs first = b.spans[i], second = first;
-    first.row_count = std::clamp(b.prompt_tokens[i] - first.first_position, 0, first.row_count);
-    second.row_begin += first.row_count;
-    second.first_position += first.row_count;
-    second.row_count -= first.row_count;
-    if (first.row_count > 0) prompt[prompts++] = first;
-    if (second.row_count > 0) decode[decodes++] = second;
-  }
-  return {{prompt, prompts}, {decode, decodes}};
 }
 
 }  // namespace banyan

@@ -10,7 +10,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "cache/state_spec.h"
 #include "ops/rowwise.h"
@@ -37,20 +36,20 @@ Tensor latent_rows(Step& s, Tensor x, Tensor norm, float eps, const Rotation& ro
 // Of each head of q [T, heads * (nope_dim + rope_dim)]: its first part times `keys` [rank,
 // nope_dim] of the head, and its second rotated -> [T, heads * (rank + rope_dim)].
 Tensor latent_queries(Step& s, Tensor q, const PackedMatrix& keys, const Rotation& rotation,
-                      const LatentShape& shape, std::span<const SpanArgs> spans);
+                      const LatentShape& shape, const SpanList& spans);
 
 // Attention of those queries over the state's latents -> [T, heads * rank].
 Tensor latent_attention(Step& s, Tensor q, StateId latents, const LatentShape& shape,
-                        std::span<const SpanArgs> spans);
+                        const SpanList& spans);
 
 // Each head of x [T, heads * rank] times `values` [value_dim, rank] of the head
 // -> out [T, heads * value_dim].
 void latent_values(Step& s, Tensor x, const PackedMatrix& values, const LatentShape& shape,
-                   std::span<const SpanArgs> spans, Tensor out);
+                   const SpanList& spans, Tensor out);
 
 // q [T, heads * (nope_dim + rope_dim)] with the second part of each head rotated -> the same shape.
 Tensor expanded_queries(Step& s, Tensor q, const Rotation& rotation, const LatentShape& shape,
-                        std::span<const SpanArgs> spans);
+                        const SpanList& spans);
 
 // What makes keys and values of latents, of each head.
 struct LatentExpansion {
@@ -66,12 +65,6 @@ struct LatentExpansion {
 // 2 heads (nope_dim + rope_dim + value_dim) in place of 2 heads (2 rank + rope_dim): with the
 // sizes of DeepSeek 640 in place of 2176, which pays for 262144 of expansion from some 170 rows on.
 void expanded_attention(Step& s, Tensor q, StateId latents, const LatentExpansion& expansion,
-                        const LatentShape& shape, std::span<const SpanArgs> spans, Tensor out);
-
-// The step's rows, cut where a sequence's prompt ends. In the arena.
-struct FormSpans {
-  std::span<const SpanArgs> prompt, decode;
-};
-FormSpans split_by_form(Step& s);
+                        const LatentShape& shape, const SpanList& spans, Tensor out);
 
 }  // namespace banyan

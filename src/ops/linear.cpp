@@ -4,27 +4,26 @@
 
 namespace banyan {
 
-Tensor gather_rows(Step& s, const PackedMatrix& table, std::span<const int32_t> ids) {
-  auto rows = static_cast<int64_t>(ids.size());
-  Tensor y = s.allocate({rows, table.columns});
+Tensor gather_rows(Step& s, const PackedMatrix& table, const int32_t* ids, int64_t count) {
+  Tensor y = s.allocate({count, table.columns});
   (s.kernels.*table.format->kernel)
       .gather({.launch = s.launch,
                .weight = table.data,
-               .ids = ids.data(),
+               .ids = ids,
                .y = y.f32(),
-               .rows = rows,
+               .rows = count,
                .n = table.rows,
                .k = table.columns,
                .group = table.group});
   return y;
 }
 
-Tensor select_rows(Step& s, Tensor x, std::span<const int32_t> rows) {
-  Tensor y = s.allocate({static_cast<int64_t>(rows.size()), x.dim(1)});
+Tensor select_rows(Step& s, Tensor x, const int32_t* rows, int64_t count) {
+  Tensor y = s.allocate({count, x.dim(1)});
   s.kernels.copy_rows({.launch = s.launch,
                        .x = x.f32(),
                        .x_row_stride = x.stride(0),
-                       .index = rows.data(),
+                       .index = rows,
                        .y = y.f32(),
                        .y_row_stride = y.stride(0),
                        .rows = y.dim(0),

@@ -14,11 +14,11 @@
 
 namespace banyan {
 
-// Rows `ids` of `table` -> [ids, columns].
-Tensor gather_rows(Step& s, const PackedMatrix& table, std::span<const int32_t> ids);
+// Rows ids[0], .., ids[count - 1] of `table` -> [count, columns]. Kernels read `ids`.
+Tensor gather_rows(Step& s, const PackedMatrix& table, const int32_t* ids, int64_t count);
 
-// The rows of x that `rows` names -> [rows, D].
-Tensor select_rows(Step& s, Tensor x, std::span<const int32_t> rows);
+// Rows rows[0], .., rows[count - 1] of x -> [count, D]. Kernels read `rows`.
+Tensor select_rows(Step& s, Tensor x, const int32_t* rows, int64_t count);
 
 // x [T, columns] times weight [rows, columns] transposed, plus bias [rows] if there is one
 // -> [T, rows].

@@ -26,11 +26,11 @@ void check_slots(const Step& s, int64_t chunk) {
 }
 
 SlotSpans slot_spans(const Step& s) {
-  return {.spans = s.batch.spans.data(),
-          .count = std::ssize(s.batch.spans),
-          .slots = s.batch.slots.data(),
-          .prompt_tokens = s.batch.prompt_tokens.data(),
-          .captures = s.batch.captures.data(),
+  return {.spans = s.inputs.spans.device,
+          .count = s.inputs.spans.count(),
+          .slots = s.inputs.slots,
+          .prompt_tokens = s.inputs.prompt_tokens,
+          .captures = s.inputs.captures,
           .capture_count = std::ssize(s.batch.captures)};
 }
 

@@ -76,7 +76,7 @@ Rotation rope_angles(Step& s, Tensor inverse_frequency, float scale) {
   int64_t rows = s.batch.rows(), pairs = inverse_frequency.dim(0);
   Rotation rotation = {s.allocate({rows, pairs}), s.allocate({rows, pairs})};
   s.kernels.rope_angles({.launch = s.launch,
-                         .positions = s.batch.positions.data(),
+                         .positions = s.inputs.positions,
                          .inverse_frequency = inverse_frequency.f32(),
                          .scale = scale,
                          .cos = rotation.cos.f32(),

@@ -4,10 +4,11 @@
 
 #include <span>
 
-#include "base/arena.h"
 #include "cache/state_pools.h"
 #include "kernels/kernel_table.h"
 #include "ops/batch.h"
+#include "ops/step_inputs.h"
+#include "tensor/arena.h"
 #include "tensor/tensor.h"
 
 namespace banyan {
@@ -20,10 +21,10 @@ struct Step {
   Arena& arena;
   StatePools& pools;
   const Batch& batch;
-  Tape* tape = nullptr;  // null: inference. No op of this version records, so it must be null.
+  const StepInputs& inputs;  // of the batch
+  Tape* tape = nullptr;      // null: inference. No op of this version records, so it must be null.
 
-  // How often each expert of each layer was chosen, counted up; null: not asked for. Written by one
-  // thread, read by any.
+  // How often each expert of each layer was chosen, counted up by kernels; null: not asked for.
   int64_t* expert_counts = nullptr;
 
   // Layers after which the model also hands out the hidden state, ascending; see Outputs.
@@ -31,6 +32,14 @@ struct Step {
 
   // A new f32 tensor in the arena, uninitialised.
   Tensor allocate(std::initializer_list<int64_t> shape);
+
+  // A copy in the arena of an array of the host, for kernels to read.
+  template <class T>
+  const T* upload(std::span<const T> array) const {
+    T* to = arena.allocate_array<T>(std::ssize(array));
+    kernels.device->upload(launch.queue, to, array.data(), array.size_bytes());
+    return to;
+  }
 
   // Copies x to a tensor of its shape that does not overlap it.
   void copy(Tensor x, Tensor to) const;

@@ -12,8 +12,6 @@
 
 namespace banyan {
 
-enum class Device : uint8_t { kCpu };
-
 class Tensor {
  public:
   static constexpr int kRankMax = 4;
@@ -21,9 +19,8 @@ class Tensor {
   Tensor() = default;
 
   // A dense row-major view of `data`.
-  Tensor(void* data, DType dtype, std::initializer_list<int64_t> shape,
-         Device device = Device::kCpu)
-      : data_(data), dtype_(dtype), device_(device), rank_(static_cast<int>(shape.size())) {
+  Tensor(void* data, DType dtype, std::initializer_list<int64_t> shape)
+      : data_(data), dtype_(dtype), rank_(static_cast<int>(shape.size())) {
     CHECK(rank_ <= kRankMax, "rank {}", rank_);
     int axis = 0;
     for (int64_t extent : shape) shape_[axis++] = extent;
@@ -39,7 +36,6 @@ class Tensor {
   int64_t dim(int axis) const { return shape_[axis < 0 ? axis + rank_ : axis]; }
   int64_t stride(int axis) const { return strides_[axis < 0 ? axis + rank_ : axis]; }  // elements
   DType dtype() const { return dtype_; }
-  Device device() const { return device_; }
   void* data() const { return data_; }
 
   float* f32() const {
@@ -80,7 +76,6 @@ class Tensor {
 
   void* data_ = nullptr;
   DType dtype_ = DType::kF32;
-  Device device_ = Device::kCpu;
   int rank_ = 0;
   std::array<int64_t, kRankMax> shape_ = {};
   std::array<int64_t, kRankMax> strides_ = {};

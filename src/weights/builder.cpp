@@ -55,7 +55,7 @@ std::byte* WeightStore::allocate(size_t bytes) {
   if (blocks_.empty() || blocks_.back().size() - used_ < bytes) {
     // As much as there is already, so that small models stay small.
     size_t block = std::max(bytes, std::clamp(reserved_, kBlockMin, kBlockMax));
-    blocks_.emplace_back(block);
+    blocks_.emplace_back(*queue_, block);
     reserved_ += block;
     used_ = 0;
   }
@@ -64,7 +64,10 @@ std::byte* WeightStore::allocate(size_t bytes) {
   return place;
 }
 
-WeightLoader::WeightLoader(LoadOptions options) : options_(std::move(options)) {
+WeightLoader::WeightLoader(LoadOptions options)
+    : options_(std::move(options)), store_(*options_.queue) {
+  CHECK(options_.dry || options_.kernels->device == &options_.queue->ops(), "{} kernels on {}",
+        options_.kernels->name, options_.queue->ops().name);
   if (options_.source == nullptr) return;
   for (const TensorInfo* tensor : options_.source->tensors()) {
     bytes_total_ += static_cast<int64_t>(tensor->bytes.size());
@@ -171,7 +174,10 @@ void WeightLoader::pack(std::span<MatrixSource> sources, const PackedMatrix& mat
   }
   if (options_.dry) return;
   PackedMatrix one = matrix;
-  one.data = static_cast<std::byte*>(matrix.data) + static_cast<size_t>(index) * matrix.bytes;
+  Staging stage(*options_.queue,
+                static_cast<std::byte*>(matrix.data) + static_cast<size_t>(index) * matrix.bytes,
+                matrix.bytes);
+  one.data = stage.data();
   int64_t row = 0;
   for (MatrixSource& source : sources) {
     Status status =
@@ -185,6 +191,7 @@ void WeightLoader::pack(std::span<MatrixSource> sources, const PackedMatrix& mat
     }
     report_progress(bytes);
   }
+  stage.upload();
 }
 
 void WeightLoader::record(std::span<const MatrixSource> sources, const PackedMatrix& matrix,
@@ -332,13 +339,15 @@ Tensor Builder::vector(std::initializer_list<MatrixPart> parts, std::string_view
   loader_->count_parameters(size, share_);
   float* data = loader_->allocate_values(size, share_);
   if (data == nullptr) return Tensor(nullptr, DType::kF32, {size});
-  float* to = data;
+  Staging stage(*loader_->options_.queue, data, static_cast<size_t>(size) * sizeof(float));
+  auto* to = stage.as<float>();
   size_t index = 0;
   for (const MatrixPart& part : parts) {
     loader_->fill(tensors[index], names[index], part.rows, random_center, to);
     to += part.rows;
     ++index;
   }
+  stage.upload();
   return Tensor(data, DType::kF32, {size});
 }
 
@@ -349,7 +358,10 @@ Tensor Builder::values(std::string_view name, std::initializer_list<int64_t> sha
   if (!loader_->claim_values(full, shape, share_, tensor)) return {};
   int64_t count = element_count(shape);
   float* data = loader_->allocate_values(count, share_);
-  if (data != nullptr) loader_->fill(tensor, full, count, random_center, data);
+  if (data == nullptr) return Tensor(nullptr, DType::kF32, shape);
+  Staging stage(*loader_->options_.queue, data, static_cast<size_t>(count) * sizeof(float));
+  loader_->fill(tensor, full, count, random_center, stage.as<float>());
+  stage.upload();
   return Tensor(data, DType::kF32, shape);
 }
 
@@ -369,7 +381,7 @@ Tensor Builder::constant(std::initializer_list<int64_t> shape,
   float* data = loader_->allocate_values(count, share_);
   if (data == nullptr || values.empty()) return Tensor(nullptr, DType::kF32, shape);
   CHECK(std::ssize(values) == count, "{} values of {}", values.size(), count);
-  std::ranges::copy(values, data);
+  loader_->options_.queue->upload(data, values.data(), values.size_bytes());
   return Tensor(data, DType::kF32, shape);
 }
 

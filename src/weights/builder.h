@@ -20,10 +20,10 @@
 
 #include "banyan/config.h"
 #include "banyan/status.h"
-#include "base/memory.h"
 #include "base/thread_pool.h"
 #include "cache/state_spec.h"
 #include "quant/formats.h"
+#include "tensor/device.h"
 #include "tensor/tensor.h"
 #include "weights/checkpoint.h"
 #include "weights/matrix_packer.h"
@@ -39,11 +39,15 @@ namespace banyan {
 // than one, and a step reads another part of them each time.
 class WeightStore {
  public:
+  // Of the device of `queue`, which must outlive the store.
+  explicit WeightStore(const DeviceQueue& queue = host_queue()) : queue_(&queue) {}
+
   // From a cache line's beginning; zeros.
   std::byte* allocate(size_t bytes);
 
  private:
-  std::vector<MemoryBlock> blocks_;
+  const DeviceQueue* queue_;
+  std::vector<DeviceBlock> blocks_;
   size_t reserved_ = 0;  // by all blocks
   size_t used_ = 0;      // of the last one
 };
@@ -83,6 +87,7 @@ struct MatrixRecord {
 struct LoadOptions {
   const WeightSource* source = nullptr;  // null: seeded random weights of the declared shapes
   const KernelTable* kernels = nullptr;
+  const DeviceQueue* queue = &host_queue();  // of the kernels' device, unless the load is dry
   ThreadPool* threads = nullptr;
   const WeightFormat* format = nullptr;    // of every matrix; null: as each is stored
   DType dtype = DType::kBF16;              // of states, and of random weights

@@ -51,12 +51,15 @@ PackedMatrix Builder::derived(std::string_view format, int64_t count, int64_t ro
   convert_elements(elements.data(), DType::kF32, converted.data(), matrix.format->element,
                    std::ssize(elements));
   for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+    Staging stage(*options.queue, static_cast<std::byte*>(matrix.data) + i * matrix.bytes,
+                  matrix.bytes);
     kernel.pack({.source = converted.data() + i * (converted.size() / static_cast<size_t>(count)),
-                 .packed = static_cast<std::byte*>(matrix.data) + i * matrix.bytes,
+                 .packed = stage.data(),
                  .n = rows,
                  .k = columns,
                  .group = matrix.group,
                  .row_count = rows});
+    stage.upload();
   }
   return matrix;
 }

@@ -13,7 +13,7 @@ namespace {
 using Names = std::set<std::string>;
 
 // A layer and those directly below it; it may include these, what is below them, and itself. A
-// layer is a folder of src/, save that `dtype` is two files of src/tensor.
+// layer is a folder of src/, save that `dtype` is what of src/tensor knows no tensor.
 const std::map<std::string, Names>& layers_below() {
   static const std::map<std::string, Names> kBelow = {
       {"base", {}},
@@ -22,7 +22,7 @@ const std::map<std::string, Names>& layers_below() {
       {"quant", {"kernels"}},
       {"tensor", {"dtype"}},
       {"dist", {"tensor"}},
-      {"cache", {"tensor"}},
+      {"cache", {"tensor", "kernels"}},
       {"weights", {"tensor", "quant", "dist", "cache"}},
       {"ops", {"kernels", "quant", "dist", "cache"}},
       {"nn", {"weights", "ops"}},
@@ -52,8 +52,8 @@ const std::map<std::string, std::string>& public_headers() {
 
 // The layer of a header as it is included ("tensor/dtype.h", "banyan/llm.h"); "" when unknown.
 std::string layer_of(std::string_view include) {
-  if (include.starts_with("tensor/dtype.") || include.starts_with("tensor/float_types.")) {
-    return "dtype";
+  for (std::string_view name : {"tensor/dtype.", "tensor/float_types.", "tensor/device."}) {
+    if (include.starts_with(name)) return "dtype";
   }
   std::string folder(include.substr(0, std::min(include.find('/'), include.size())));
   if (folder == "banyan") {

@@ -1,24 +1,12 @@
 // What moves numbers and computes none: sorting choices, copying rows. Bound by memory, so every
 // CPU table has these.
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 
 #include "kernels/launch.h"
 #include "kernels/portable/portable.h"
 
 namespace banyan::portable {
-namespace {
-
-void count_choices(const SortExpertsArgs& a) {
-  for (int64_t i = 0; i < a.rows * a.top_k; ++i) {
-    std::atomic_ref count(a.counts[a.ids[i]]);  // others may read
-    count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  }
-}
-
-}  // namespace
-
 // Counts, sums of counts, and one pass that gives out places.
 void sort_experts(const SortExpertsArgs& a) {
   int64_t choices = a.rows * a.top_k;
@@ -34,7 +22,7 @@ void sort_experts(const SortExpertsArgs& a) {
   }
   for (int64_t e = a.experts; e > 0; --e) a.begins[e] = a.begins[e - 1];
   a.begins[0] = 0;
-  if (a.counts != nullptr) count_choices(a);
+  for (int64_t i = 0; i < choices && a.counts != nullptr; ++i) ++a.counts[a.ids[i]];
 }
 
 void copy_rows(const CopyRowsArgs& a) {

@@ -5,6 +5,7 @@ namespace banyan::portable {
 const KernelTable& table() {
   static const KernelTable kTable = {
       .name = "portable",
+      .device = &kHostDevice,
       .gemm_f32 = gemm_f32(),
       .gemm_bf16 = gemm_bf16(),
       .gemm_f16 = gemm_f16(),

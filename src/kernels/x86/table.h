@@ -16,6 +16,7 @@ template <class V>
 constexpr KernelTable make_table(const char* name) {
   return {
       .name = name,
+      .device = &kHostDevice,
       .gemm_f32 = gemm_kernel<F32Weights<V>>(),
       .gemm_bf16 = gemm_kernel<Bf16Weights<V>>(),
       .gemm_f16 = gemm_kernel<F16Weights<V>>(),

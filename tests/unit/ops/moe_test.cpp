@@ -44,11 +44,13 @@ class MoeOps : public testing::Test {
   Arena arena_{1 << 16};
   StatePools pools_ = *StatePools::create({}, 4, {});
   Batch batch_;
+  StepInputs inputs_;
   Step step_{.kernels = **select_kernels("portable"),
              .launch = {},
              .arena = arena_,
              .pools = pools_,
              .batch = batch_,
+             .inputs = inputs_,
              .auxiliary_layers = {}};
 };
 

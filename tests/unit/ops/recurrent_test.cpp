@@ -28,11 +28,13 @@ void run(int first, int rows, int prompt, const std::function<void(Batch&)>& cha
   batch.prompt_tokens = {prompt};
   if (change) change(batch);
   Arena arena(1 << 16);
+  StepImage image(host_queue());
   Step s{.kernels = **select_kernels("portable"),
          .launch = {},
          .arena = arena,
          .pools = pools,
          .batch = batch,
+         .inputs = image.load(batch),
          .auxiliary_layers = {}};
   Tensor q = s.allocate({rows, 6}), v = s.allocate({rows, 10}), log_decay = s.allocate({2});
   std::fill_n(q.f32(), q.count(), 1.0f);

@@ -1,4 +1,4 @@
-#include "base/arena.h"
+#include "tensor/arena.h"
 
 #include <algorithm>
 

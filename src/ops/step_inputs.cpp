@@ -1,0 +1,83 @@
+#include "ops/step_inputs.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "base/check.h"
+
+namespace banyan {
+namespace {
+
+constexpr size_t kAlignment = 64;
+
+template <class T>
+size_t bytes_of(const std::vector<T>& array) {
+  return array.size() * sizeof(T);
+}
+
+}  // namespace
+
+void StepImage::split_by_form(const Batch& b) {
+  prompt_.clear();
+  decode_.clear();
+  for (size_t i = 0; i < b.spans.size(); ++i) {
+    SpanArgs first = b.spans[i], second = first;
+    first.row_count = std::clamp(b.prompt_tokens[i] - first.first_position, 0, first.row_count);
+    second.row_begin += first.row_count;
+    second.first_position += first.row_count;
+    second.row_count -= first.row_count;
+    if (first.row_count > 0) prompt_.push_back(first);
+    if (second.row_count > 0) decode_.push_back(second);
+  }
+}
+
+template <class Body>
+void StepImage::for_arrays(const Batch& b, const Body& body) {
+  size_t index = 0;
+  auto each = [&](const auto& array, auto*& pointer) { body(index++, array, pointer); };
+  each(b.tokens, inputs_.tokens);
+  each(b.positions, inputs_.positions);
+  each(b.spans, inputs_.spans.device);
+  each(prompt_, inputs_.prompt.device);
+  each(decode_, inputs_.decode.device);
+  each(b.slots, inputs_.slots);
+  each(b.prompt_tokens, inputs_.prompt_tokens);
+  each(b.logit_rows, inputs_.logit_rows);
+  each(b.captures, inputs_.captures);
+  each(b.page_table, inputs_.page_table);
+  each(b.window_page_table, inputs_.window_page_table);
+  CHECK(index <= kArraysMax, "{} arrays", index);
+}
+
+const StepInputs& StepImage::load(const Batch& batch) {
+  split_by_form(batch);
+  bool grown = false;
+  for_arrays(batch, [&](size_t index, const auto& array, auto*&) {
+    if (bytes_of(array) <= rooms_[index]) return;
+    size_t room = std::max(bytes_of(array), 2 * rooms_[index]);
+    rooms_[index] = (room + kAlignment - 1) / kAlignment * kAlignment;
+    grown = true;
+  });
+  if (grown) block_ = DeviceBlock(queue_, std::accumulate(rooms_.begin(), rooms_.end(), size_t{0}));
+
+  size_t used = 0, place = 0;  // the last arrays are the long ones
+  for_arrays(batch, [&](size_t index, const auto& array, auto*&) {
+    if (!array.empty()) used = place + bytes_of(array);
+    place += rooms_[index];
+  });
+  Staging stage(queue_, block_.data(), used);
+  place = 0;
+  for_arrays(batch, [&](size_t index, const auto& array, auto*& pointer) {
+    pointer = reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(block_.data() + place);
+    if (!array.empty()) std::memcpy(stage.data() + place, array.data(), bytes_of(array));
+    place += rooms_[index];
+  });
+  stage.upload();
+  inputs_.spans.host = batch.spans;
+  inputs_.prompt.host = prompt_;
+  inputs_.decode.host = decode_;
+  return inputs_;
+}
+
+}  // namespace banyan
