@@ -76,11 +76,18 @@ Result<std::unique_ptr<Model>> load_kimi_linear(const ConfigFile& config, Builde
   ConfigFile linear = config.object("linear_attn_config");
   c.latent_layers = latent_layers_of_lists(linear, sparse.decoder.layers);
   c.kda = read_kda(linear, sparse.decoder);
-  int64_t context = config.integer_or("model_max_length", 1 << 20, 1, kContextMax);
-  int64_t rope_dim = config.integer("qk_rope_head_dim", 2, kHeadDimMax);
-  sparse.context_tokens = read_rotation(config, rope_dim, context, sparse.decoder);
+  std::string_view context =
+      config.has("model_max_length") ? "model_max_length" : "max_position_embeddings";
+  sparse.context_tokens = config.integer_or(context, 1 << 20, 1, kContextMax);
   c.mla = read_mla(config, b, sparse.decoder);
-  c.mla.rotary = !config.flag_or("mla_use_nope", false);
+  // No layer turns its queries and keys, in the authors' code and in transformers alike, so what
+  // the file says of a rotation is of no consequence.
+  config.only("mla_use_nope", {true});
+  c.mla.rotary = false;
+  sparse.decoder.rope.rotary_dim = c.mla.rope_dim;
+  config.ignore({"rope_theta", "rope_interleave"});
+  config.ignore_object("rope_scaling");
+  config.ignore_object("rope_parameters");
   read_experts(config, sparse);
   config.only("num_nextn_predict_layers", {0});
   return make_hybrid(config, b, c);

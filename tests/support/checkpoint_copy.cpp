@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "support/drive.h"
 #include "weights/safetensors.h"
 
 namespace banyan::test {
@@ -34,6 +35,10 @@ void CheckpointCopy::erase(const std::string& name) {
   std::erase_if(tensors, [&](const TestTensor& t) { return t.name == name; });
 }
 
+void CheckpointCopy::rename(const std::string& name, const std::string& to) {
+  tensor(name).name = to;
+}
+
 void CheckpointCopy::set(const std::string& name, size_t index, float value) {
   TestTensor& to = tensor(name);
   CHECK(to.dtype == "F32" && (index + 1) * sizeof(float) <= to.bytes.size(), "{}", name);
@@ -43,6 +48,16 @@ void CheckpointCopy::set(const std::string& name, size_t index, float value) {
 void CheckpointCopy::save(const TemporaryFolder& folder) const {
   folder.write("config.json", config.dump());
   folder.write("model.safetensors", safetensors_file(tensors));
+}
+
+std::vector<float> logits_of(const std::string& golden,
+                             const std::function<void(CheckpointCopy&)>& change) {
+  CheckpointCopy copy(golden);
+  change(copy);
+  TemporaryFolder folder;
+  copy.save(folder);
+  auto runner = load_runner({.model_path = folder.path(), .threads = 1, .total_tokens_max = 256});
+  return all_logits(*runner, std::vector<TokenId>{1, 2, 3, 50}, 64);
 }
 
 }  // namespace banyan::test

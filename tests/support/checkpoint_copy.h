@@ -1,6 +1,7 @@
 // Golden checkpoints with something changed.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct CheckpointCopy {
 
   TestTensor& tensor(const std::string& name);  // aborts when there is none
   void erase(const std::string& name);
+  void rename(const std::string& name, const std::string& to);
   // Writes `value` to element `index` of an F32 tensor.
   void set(const std::string& name, size_t index, float value);
   // Writes config.json and model.safetensors.
@@ -24,5 +26,9 @@ struct CheckpointCopy {
   Json config;
   std::vector<TestTensor> tensors;
 };
+
+// The logits of a few tokens, as a changed golden checkpoint computes them.
+std::vector<float> logits_of(
+    const std::string& golden, const std::function<void(CheckpointCopy&)>& change = [](auto&) {});
 
 }  // namespace banyan::test

@@ -116,6 +116,21 @@ TEST(KimiLinearConfig, ListsEachLayerOnce) {
                  [](auto& c) { c.config["linear_attn_config"]["kda_layers"] = {0, 1, 2, 3, 5}; });
 }
 
+// Neither the authors' code nor transformers turns anything, whatever the file says or leaves out.
+TEST(KimiLinearConfig, NeverRotates) {
+  std::vector<float> logits = logits_of("kimi-linear");
+  auto computes_the_same = [&](const char* key, const Json& value) {
+    auto change = [&](CheckpointCopy& c) { c.config[key] = value; };
+    EXPECT_EQ(logits_of("kimi-linear", change), logits) << key << " = " << value;
+  };
+  EXPECT_EQ(logits_of("kimi-linear", [](auto& c) { c.config.erase("mla_use_nope"); }), logits);
+  computes_the_same("mla_use_nope", nullptr);
+  computes_the_same("rope_theta", 2.0);
+  computes_the_same("rope_scaling", {{"type", "yarn"}, {"factor", 4}, {"mscale_all_dim", 1}});
+  expect_problem("kimi-linear", "mla_use_nope = false is not supported",
+                 [](auto& c) { c.config["mla_use_nope"] = false; });
+}
+
 // The numbers of a published config, without its weights.
 EngineInfo published(const Json& config) {
   TemporaryFolder folder;

@@ -71,17 +71,6 @@ TEST(LoadCheckpoint, ReportsAllProblemsTogether) {
   }
 }
 
-// The logits of a changed checkpoint.
-std::vector<float> logits_of(const std::string& golden,
-                             const std::function<void(CheckpointCopy&)>& change) {
-  CheckpointCopy copy(golden);
-  change(copy);
-  TemporaryFolder folder;
-  copy.save(folder);
-  auto runner = load_runner({.model_path = folder.path(), .threads = 1, .total_tokens_max = 256});
-  return all_logits(*runner, std::vector<TokenId>{1, 2, 3, 50}, 64);
-}
-
 TEST(LoadCheckpoint, TiesTheHeadAsTheConfigAndTheTensorsSay) {
   auto copy_head = [](CheckpointCopy& c) {
     TestTensor head = c.tensor("model.embed_tokens.weight");
