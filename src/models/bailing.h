@@ -5,8 +5,17 @@
 
 namespace banyan {
 
+// What a config.json that leaves it out means, or does not say.
+struct BailingMoeDefaults {
+  int64_t groups = 1, top_groups = 1;
+  double scale = 1;
+  int64_t dense_layers = 0;
+  bool normalises_one = false;  // a single chosen expert's weight becomes the scale itself
+};
+
 // moe, moe_layers, intermediate; the layers' attention is called "attention". Marks the keys that
 // none of the families computes with as read. Problems stick to `config`.
-void read_bailing_moe(const ConfigFile& config, SparseConfig& c);
+void read_bailing_moe(const ConfigFile& config, SparseConfig& c,
+                      const BailingMoeDefaults& defaults = {});
 
 }  // namespace banyan

@@ -1,15 +1,15 @@
-// Ling 3: Kimi Delta Attention with gates of full rank, MLA with a gate behind it, experts in
-// groups. The config is the authors', or the one that transformers writes, where head_dim is
-// another.
+// Ling 3: Kimi Delta Attention with gates of full rank, MLA with a gate after it, experts in
+// groups. The config is the authors' (BailingMoeV3), or the one that transformers writes
+// (BailingHybrid), where head_dim is another and each head's gate goes without saying.
 #include "models/ling.h"
 #include "models/registry.h"
 
 namespace banyan {
 namespace {
 
-MlaGate read_gate(const ConfigFile& config) {
+MlaGate read_gate(const ConfigFile& config, std::string_view fallback) {
   constexpr std::string_view kKey = "gated_attention_proj_granularity_type";
-  std::string granularity = config.text_or(kKey, "");
+  std::string granularity = config.text_or(kKey, fallback);
   config.expect(granularity.empty() || granularity == "head_wise" || granularity == "element_wise",
                 "{} \"{}\" is not supported", kKey, granularity);
   if (granularity.empty()) return MlaGate::kNone;
@@ -22,23 +22,35 @@ KdaConfig read_kda(const ConfigFile& config, const HybridConfig& c) {
   KdaConfig kda{.hidden = c.sparse.decoder.hidden, .eps = c.sparse.decoder.eps};
   kda.heads = config.integer_or("linear_num_heads", c.mla.heads, 1, kHeadsMax);
   kda.head_dim = config.integer(rewritten ? "linear_head_dim" : "head_dim", 1, kHeadDimMax);
-  kda.taps = config.integer_or("short_conv_kernel_size", 4, 2, 64);
+  kda.taps = config.integer_or(config.name_of({"short_conv_kernel_size", "linear_conv_kernel_dim"}),
+                               4, 2, 64);
   kda.low_rank_gates = !config.flag_or("no_kda_lora", true);
   double bound = config.number_or("kda_lower_bound", -5, -1e3, -1e-6);
   if (config.flag_or("kda_safe_gate", true)) kda.lower_bound = static_cast<float>(bound);
   // The convolutions' SiLU, keys of length 1, a norm for each head: KDA has them always.
-  config.ignore({"linear_silu", "use_qk_norm", "group_norm_size", "linear_conv_kernel_dim"});
+  config.ignore({"linear_silu", "use_qk_norm", "group_norm_size"});
   config.only("mtp_use_kda", {false});
   return kda;
+}
+
+Result<std::unique_ptr<Model>> load(const ConfigFile& config, Builder b,
+                                    const LingDefaults& defaults, std::string_view gate) {
+  HybridConfig c = read_ling_hybrid(config, b, defaults);
+  c.mla.gate = read_gate(config, gate);
+  c.kda = read_kda(config, c);
+  return make_hybrid(config, b, c);
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Model>> load_bailing_v3(const ConfigFile& config, Builder b) {
-  HybridConfig c = read_ling_hybrid(config, b);
-  c.mla.gate = read_gate(config);
-  c.kda = read_kda(config, c);
-  return make_hybrid(config, b, c);
+  return load(config, b, {.theta = 6e6}, "");
+}
+
+Result<std::unique_ptr<Model>> load_bailing_hybrid(const ConfigFile& config, Builder b) {
+  constexpr BailingMoeDefaults kMoe = {
+      .groups = 8, .top_groups = 4, .scale = 2.5, .dense_layers = 2, .normalises_one = true};
+  return load(config, b, {.theta = 6e6, .moe = kMoe}, "head_wise");
 }
 
 }  // namespace banyan

@@ -6,7 +6,7 @@
 namespace banyan {
 
 Result<std::unique_ptr<Model>> load_bailing_v2(const ConfigFile& config, Builder b) {
-  SparseConfig c{.decoder = read_decoder(config, b, "num_hidden_layers", "word_embeddings")};
+  SparseConfig c{.decoder = read_decoder(config, b, {.embedding = "word_embeddings"})};
   GqaConfig attention = read_gqa(config, c.decoder, {});
   attention.head_norms = true;
   attention.names = {.qkv = "query_key_value",

@@ -10,12 +10,28 @@ namespace {
 
 constexpr int64_t kVocabularyMax = 1 << 24;
 
-// Tied unless the checkpoint has a head of its own; without the key, whatever the tensors say.
+// Tied unless the checkpoint has a head of its own; without the key, whatever the tensors say. Of
+// tied ones some keep the one matrix under the head's name alone.
 bool read_tied(const ConfigFile& config, const Builder& b, std::string_view embedding) {
   bool has_head = b.has("lm_head.weight");
   bool has_embedding = (b / "model" / embedding).has("weight");
   if (!config.has("tie_word_embeddings")) return has_embedding && !has_head;
-  return config.flag("tie_word_embeddings") && !has_head;
+  return config.flag("tie_word_embeddings") && !(has_head && has_embedding);
+}
+
+// Which entries of a list of layer types are `type`; all others must be `other`.
+std::vector<bool> layers_of_type(const ConfigFile& config, std::string_view key,
+                                 std::string_view type, std::string_view other, int64_t layers) {
+  std::vector<std::string> types = config.texts(key);
+  config.expect(std::ssize(types) == layers, "{} has {} entries for {} layers", key, types.size(),
+                layers);
+  types.resize(static_cast<size_t>(layers), std::string(other));
+  std::vector<bool> of_type;
+  for (const std::string& entry : types) {
+    config.expect(entry == type || entry == other, "{}: \"{}\" is not supported", key, entry);
+    of_type.push_back(entry == type);
+  }
+  return of_type;
 }
 
 void ignore_common(const ConfigFile& config) {
@@ -33,15 +49,15 @@ void ignore_common(const ConfigFile& config) {
 
 }  // namespace
 
-DecoderConfig read_decoder(const ConfigFile& config, const Builder& b, std::string_view layers_key,
-                           std::string_view embedding) {
+DecoderConfig read_decoder(const ConfigFile& config, const Builder& b,
+                           const DecoderDefaults& defaults) {
   DecoderConfig c;
   c.vocabulary = config.integer("vocab_size", 1, kVocabularyMax);
   c.hidden = config.integer("hidden_size", 1, kWidthMax);
-  c.layers = config.integer(layers_key, 1, kLayersMax);
-  c.eps = static_cast<float>(config.number_or("rms_norm_eps", 1e-6, 1e-12, 1));
-  c.tied = read_tied(config, b, embedding);
-  c.embedding = embedding;
+  c.layers = config.integer(defaults.layers_key, 1, kLayersMax);
+  c.eps = static_cast<float>(config.number_or("rms_norm_eps", defaults.eps, 1e-12, 1));
+  c.tied = read_tied(config, b, defaults.embedding);
+  c.embedding = defaults.embedding;
   config.only("hidden_act", {"silu", "swish"});
   ignore_common(config);
   return c;
@@ -86,10 +102,25 @@ MlaConfig read_mla(const ConfigFile& config, const Builder& b, const DecoderConf
   a.layout = interleaved ? RopeLayout::kInterleaved : RopeLayout::kHalves;
   config.expect(a.rope_dim % 2 == 0, "qk_rope_head_dim {} is odd, which no rotation pairs up",
                 a.rope_dim);
-  config.only("attention_bias", {false});
+  a.bias = config.flag_or("attention_bias", false);
   // What a cache of whole heads would have.
   config.ignore({"num_key_value_heads", "head_dim", "qk_head_dim"});
   return a;
+}
+
+std::vector<bool> read_moe_layers(const ConfigFile& config, int64_t layers, int64_t dense_default,
+                                  int64_t every) {
+  int64_t dense = config.integer_or("first_k_dense_replace", dense_default, 0, kLayersMax);
+  if (config.has("mlp_layer_types")) {
+    return layers_of_type(config, "mlp_layer_types", "sparse", "dense", layers);
+  }
+  std::vector<bool> moe_layers;
+  for (int64_t i = 0; i < layers; ++i) moe_layers.push_back(i >= dense && i % every == 0);
+  return moe_layers;
+}
+
+std::vector<bool> latent_layers_of_types(const ConfigFile& config, int64_t layers) {
+  return layers_of_type(config, "layer_types", "full_attention", "linear_attention", layers);
 }
 
 void check_router(const ConfigFile& config, const RouterShape& r) {

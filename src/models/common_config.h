@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "models/decoder.h"
 #include "nn/gqa_attention.h"
@@ -22,11 +23,16 @@ inline constexpr int64_t kHeadsMax = 1 << 12;
 inline constexpr int64_t kHeadDimMax = 1 << 10;
 inline constexpr int64_t kContextMax = int64_t{1} << 30;
 
+// Where families differ. A value that config.json leaves out is the one that transformers takes.
+struct DecoderDefaults {
+  std::string_view layers_key = "num_hidden_layers";
+  std::string_view embedding = "embed_tokens";  // the table's name below `model`
+  double eps = 1e-6;
+};
 // Vocabulary, width, depth, eps and whether the embedding is the head too; marks what no family
-// computes with as read. `embedding` is the name of the table below `model`.
+// computes with as read.
 DecoderConfig read_decoder(const ConfigFile& config, const Builder& b,
-                           std::string_view layers_key = "num_hidden_layers",
-                           std::string_view embedding = "embed_tokens");
+                           const DecoderDefaults& defaults = {});
 
 // Where families differ on a key that config.json leaves out.
 struct GqaDefaults {
@@ -44,6 +50,13 @@ int64_t read_rotation(const ConfigFile& config, int64_t rotary_dim, int64_t cont
 // Multi-head latent attention in DeepSeek's words. The rotation is read before, since YaRN may ask
 // for another scale of the scores.
 MlaConfig read_mla(const ConfigFile& config, const Builder& b, const DecoderConfig& decoder);
+
+// The layers with experts: by `mlp_layer_types`, or of those after the first few every `every`th.
+std::vector<bool> read_moe_layers(const ConfigFile& config, int64_t layers, int64_t dense_default,
+                                  int64_t every = 1);
+
+// Of the `layer_types` of a hybrid, which are full_attention and not linear_attention.
+std::vector<bool> latent_layers_of_types(const ConfigFile& config, int64_t layers);
 
 // The router's numbers make sense together.
 void check_router(const ConfigFile& config, const RouterShape& router);

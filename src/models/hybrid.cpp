@@ -16,7 +16,9 @@ SparseMlp make_mlp(Builder b, const HybridConfig& c, int64_t index) {
   SparseConfig sparse = c.sparse;
   sparse.moe.limit = limit_of(c.limits, i);
   sparse.moe.shared_limit = limit_of(c.shared_limits, i);
-  return SparseMlp(b / (sparse.moe_layers[i] ? c.moe_scope : "mlp"), sparse, index);
+  // transformers saves dense blocks under the name of those with experts.
+  bool renamed = (b / c.moe_scope / "gate_proj").has("weight");
+  return SparseMlp(b / (sparse.moe_layers[i] || renamed ? c.moe_scope : "mlp"), sparse, index);
 }
 
 }  // namespace

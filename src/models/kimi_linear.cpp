@@ -1,5 +1,6 @@
 // Kimi-Linear: Kimi Delta Attention with gates of low rank, MLA without rotation, experts
-// (Kimi Team 2025, arXiv:2510.26692).
+// (Kimi Team 2025, arXiv:2510.26692). The config is the authors', or the one that transformers
+// writes, which has a list of layer types and flat keys in place of linear_attn_config.
 #include <algorithm>
 
 #include "models/hybrid.h"
@@ -8,7 +9,7 @@
 namespace banyan {
 namespace {
 
-// Layers are counted from 1, and each is in one of the two lists.
+// Of the authors' two lists: layers are counted from 1, and each is in one of them.
 std::vector<bool> latent_layers_of_lists(const ConfigFile& lists, int64_t layers) {
   std::vector<int> kinds(static_cast<size_t>(layers));
   auto mark = [&](std::string_view key, int kind) {
@@ -29,11 +30,28 @@ std::vector<bool> latent_layers_of_lists(const ConfigFile& lists, int64_t layers
   return latent;
 }
 
-KdaConfig read_kda(const ConfigFile& linear, const DecoderConfig& decoder) {
+std::vector<bool> read_latent_layers(const ConfigFile& config, const ConfigFile& linear,
+                                     int64_t layers) {
+  if (config.texts("layer_types").empty()) return latent_layers_of_lists(linear, layers);
+  return latent_layers_of_types(config, layers);
+}
+
+// Where the numbers stand, in the words of one config or the other.
+struct KdaKeys {
+  ConfigFile file;
+  std::string_view heads, head_dim, taps;
+};
+
+KdaConfig read_kda(const ConfigFile& config, const ConfigFile& linear,
+                   const DecoderConfig& decoder) {
   KdaConfig kda{.hidden = decoder.hidden, .low_rank_gates = true, .eps = decoder.eps};
-  kda.heads = linear.integer("num_heads", 1, kHeadsMax);
-  kda.head_dim = linear.integer("head_dim", 1, kHeadDimMax);
-  kda.taps = linear.integer_or("short_conv_kernel_size", 4, 2, 64);
+  KdaKeys keys =
+      linear.has("num_heads")
+          ? KdaKeys{linear, "num_heads", "head_dim", "short_conv_kernel_size"}
+          : KdaKeys{config, "linear_num_heads", "linear_head_dim", "linear_conv_kernel_dim"};
+  kda.heads = keys.file.integer(keys.heads, 1, kHeadsMax);
+  kda.head_dim = keys.file.integer(keys.head_dim, 1, kHeadDimMax);
+  kda.taps = keys.file.integer_or(keys.taps, 4, 2, 64);
   std::optional<double> bound = linear.maybe_number("gate_lower_bound", -1e3, -1e-6);
   if (bound) kda.lower_bound = static_cast<float>(*bound);
   linear.only("use_full_rank_gate", {false});
@@ -41,30 +59,31 @@ KdaConfig read_kda(const ConfigFile& linear, const DecoderConfig& decoder) {
   return kda;
 }
 
-void read_experts(const ConfigFile& config, SparseConfig& c) {
+// The authors' names come first, transformers' second.
+void read_experts(const ConfigFile& config, const Builder& layers, SparseConfig& c) {
   c.intermediate = config.integer("intermediate_size", 1, kWidthMax);
   c.moe.hidden = c.decoder.hidden;
   c.moe.intermediate = config.integer("moe_intermediate_size", 1, kWidthMax);
   c.moe.shared_intermediate =
-      c.moe.intermediate * config.integer_or("num_shared_experts", 0, 0, 64);
+      c.moe.intermediate *
+      config.integer_or(config.name_of({"num_shared_experts", "n_shared_experts"}), 1, 0, 64);
   c.moe.selection_bias = true;
   c.moe.expert_names = {.gate = "w1", .up = "w3", .down = "w2"};
   RouterShape& r = c.moe.router;
-  r.experts = config.integer("num_experts", 1, kExpertsMax);
-  std::string_view top_k =
-      config.has("num_experts_per_tok") ? "num_experts_per_tok" : "num_experts_per_token";
-  r.top_k = config.integer(top_k, 1, kExpertsMax);
-  r.groups = config.integer_or("num_expert_group", 1, 1, kExpertsMax);
+  r.experts = config.integer(config.name_of({"num_experts", "num_local_experts"}), 1, kExpertsMax);
+  r.top_k = config.integer(config.name_of({"num_experts_per_token", "num_experts_per_tok"}), 1,
+                           kExpertsMax);
+  r.groups = config.integer_or(config.name_of({"num_expert_group", "n_group"}), 1, 1, kExpertsMax);
   r.top_groups = config.integer_or("topk_group", 1, 1, kExpertsMax);
   if (!config.flag_or("use_grouped_topk", true)) r.groups = r.top_groups = 1;
   r.score = RouterScore::kSigmoid;
-  r.normalise = config.flag_or("moe_renormalize", true);
-  r.scale = static_cast<float>(config.number_or("routed_scaling_factor", 1, 1e-6, 1e6));
+  r.normalise = config.flag_or(config.name_of({"moe_renormalize", "norm_topk_prob"}), true);
+  r.scale = static_cast<float>(config.number_or("routed_scaling_factor", 2.446, 1e-6, 1e6));
   config.only("moe_router_activation_func", {"sigmoid"});
-  int64_t first = config.integer_or("first_k_dense_replace", 0, 0, kLayersMax);
+  // The authors' code and transformers disagree on what a file without the key means.
+  bool experts_first = (layers / 0 / "block_sparse_moe" / "gate").has("weight");
   int64_t every = config.integer_or("moe_layer_freq", 1, 1, kLayersMax);
-  for (int64_t i = 0; i < c.decoder.layers; ++i)
-    c.moe_layers.push_back(i >= first && i % every == 0);
+  c.moe_layers = read_moe_layers(config, c.decoder.layers, experts_first ? 0 : 1, every);
 }
 
 }  // namespace
@@ -72,13 +91,12 @@ void read_experts(const ConfigFile& config, SparseConfig& c) {
 Result<std::unique_ptr<Model>> load_kimi_linear(const ConfigFile& config, Builder b) {
   HybridConfig c{.moe_scope = "block_sparse_moe"};
   SparseConfig& sparse = c.sparse;
-  sparse.decoder = read_decoder(config, b);
+  sparse.decoder = read_decoder(config, b, {.eps = 1e-5});
   ConfigFile linear = config.object("linear_attn_config");
-  c.latent_layers = latent_layers_of_lists(linear, sparse.decoder.layers);
-  c.kda = read_kda(linear, sparse.decoder);
-  std::string_view context =
-      config.has("model_max_length") ? "model_max_length" : "max_position_embeddings";
-  sparse.context_tokens = config.integer_or(context, 1 << 20, 1, kContextMax);
+  c.latent_layers = read_latent_layers(config, linear, sparse.decoder.layers);
+  c.kda = read_kda(config, linear, sparse.decoder);
+  sparse.context_tokens = config.integer_or(
+      config.name_of({"model_max_length", "max_position_embeddings"}), 1 << 20, 1, kContextMax);
   c.mla = read_mla(config, b, sparse.decoder);
   // No layer turns its queries and keys, in the authors' code and in transformers alike, so what
   // the file says of a rotation is of no consequence.
@@ -88,7 +106,7 @@ Result<std::unique_ptr<Model>> load_kimi_linear(const ConfigFile& config, Builde
   config.ignore({"rope_theta", "rope_interleave"});
   config.ignore_object("rope_scaling");
   config.ignore_object("rope_parameters");
-  read_experts(config, sparse);
+  read_experts(config, b / "model" / "layers", sparse);
   config.only("num_nextn_predict_layers", {0});
   return make_hybrid(config, b, c);
 }

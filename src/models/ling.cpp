@@ -1,45 +1,34 @@
 #include "models/ling.h"
 
-#include <string>
-
-#include "models/bailing.h"
-
 namespace banyan {
 namespace {
 
 // MLA by `layer_types`, or in the last layer of every group and in all that are left over.
 std::vector<bool> read_latent_layers(const ConfigFile& config, int64_t layers) {
-  std::vector<std::string> types = config.texts("layer_types");
-  config.expect(types.empty() || std::ssize(types) == layers,
-                "layer_types has {} entries for {} layers", types.size(), layers);
-  int64_t group = types.empty() ? config.integer("layer_group_size", 1, kLayersMax)
-                                : config.integer_or("layer_group_size", 1, 1, kLayersMax);
+  if (config.has("layer_types")) {
+    config.ignore({"layer_group_size"});
+    return latent_layers_of_types(config, layers);
+  }
+  int64_t group = config.integer("layer_group_size", 1, kLayersMax);
   std::vector<bool> latent;
   for (int64_t i = 0; i < layers; ++i) {
-    bool last = (i + 1) % group == 0 || i >= layers / group * group;
-    if (i < std::ssize(types)) {
-      const std::string& type = types[static_cast<size_t>(i)];
-      last = type == "full_attention";
-      config.expect(last || type == "linear_attention", "layer_types: \"{}\" is not supported",
-                    type);
-    }
-    latent.push_back(last);
+    latent.push_back((i + 1) % group == 0 || i >= layers / group * group);
   }
   return latent;
 }
 
 }  // namespace
 
-HybridConfig read_ling_hybrid(const ConfigFile& config, Builder b) {
+HybridConfig read_ling_hybrid(const ConfigFile& config, Builder b, const LingDefaults& defaults) {
   HybridConfig c;
   SparseConfig& sparse = c.sparse;
-  sparse.decoder = read_decoder(config, b, "num_hidden_layers", "word_embeddings");
+  sparse.decoder = read_decoder(config, b, {.embedding = "word_embeddings"});
   int64_t rope_dim = config.integer("qk_rope_head_dim", 2, kHeadDimMax);
   int64_t context = config.integer_or("model_max_length", 32768, 1, kContextMax);
-  sparse.context_tokens = read_rotation(config, rope_dim, context, sparse.decoder);
+  sparse.context_tokens = read_rotation(config, rope_dim, context, sparse.decoder, defaults.theta);
   c.mla = read_mla(config, b, sparse.decoder);
   c.mla.output_name = "dense";
-  read_bailing_moe(config, sparse);
+  read_bailing_moe(config, sparse, defaults.moe);
   c.limits = config.numbers("expert_swiglu_limit_list", 0, 1e6);
   c.shared_limits = config.numbers("share_expert_swiglu_limit_list", 0, 1e6);
   c.latent_layers = read_latent_layers(config, sparse.decoder.layers);
@@ -47,8 +36,7 @@ HybridConfig read_ling_hybrid(const ConfigFile& config, Builder b) {
   config.object("rope_parameters").ignore({"partial_rotary_factor"});
   config.ignore({"partial_rotary_factor", "rotary_dim", "mtp_loss_scaling_factor"});
   config.only("use_mla_nope", {false});
-  std::string_view key =
-      config.has("num_mtp_layers") ? "num_mtp_layers" : "num_nextn_predict_layers";
+  std::string_view key = config.name_of({"num_nextn_predict_layers", "num_mtp_layers"});
   skip_prediction_layers(b / "model" / "layers", sparse.decoder.layers,
                          config.integer_or(key, 0, 0, kLayersMax));
   return c;

@@ -64,7 +64,7 @@ MoeConfig read_shortcut_moe(const ConfigFile& config, int64_t hidden) {
   c.router.experts = config.integer("n_routed_experts", 1, kExpertsMax);
   c.router.identity_experts = config.integer_or("zero_expert_num", 0, 0, kExpertsMax);
   c.router.top_k = config.integer("moe_topk", 1, kExpertsMax);
-  c.router.scale = static_cast<float>(config.number_or("routed_scaling_factor", 1, 1e-6, 1e6));
+  c.router.scale = static_cast<float>(config.number_or("routed_scaling_factor", 6, 1e-6, 1e6));
   config.only("zero_expert_type", {"identity"});
   config.only("router_bias", {false});
   config.only("norm_topk_prob", {false});
@@ -76,7 +76,7 @@ MoeConfig read_shortcut_moe(const ConfigFile& config, int64_t hidden) {
 }  // namespace
 
 Result<std::unique_ptr<Model>> load_longcat_flash(const ConfigFile& config, Builder b) {
-  LongcatConfig c{.decoder = read_decoder(config, b, "num_layers")};
+  LongcatConfig c{.decoder = read_decoder(config, b, {.layers_key = "num_layers", .eps = 1e-5})};
   int64_t rope_dim = config.integer("qk_rope_head_dim", 2, kHeadDimMax);
   int64_t context = read_rotation(config, rope_dim, 131072, c.decoder, 1e7);
   c.attention = read_mla(config, b, c.decoder);

@@ -6,6 +6,19 @@
 #include "models/sparse.h"
 
 namespace banyan {
+namespace {
+
+// As in transformers, the window is in every layer, whatever max_window_layers says.
+int64_t read_window(const ConfigFile& config) {
+  bool sliding = config.flag_or("use_sliding_window", false);
+  int64_t window = config.is_null("sliding_window")
+                       ? 0
+                       : config.integer_or("sliding_window", 4096, 1, kContextMax);
+  config.ignore({"max_window_layers"});
+  return sliding ? window : 0;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Model>> load_qwen3_moe(const ConfigFile& config, Builder b) {
   SparseConfig c{.decoder = read_decoder(config, b)};
@@ -13,15 +26,12 @@ Result<std::unique_ptr<Model>> load_qwen3_moe(const ConfigFile& config, Builder 
   attention.qkv_bias = attention.output_bias = config.flag_or("attention_bias", false);
   attention.head_norms = true;
   c.context_tokens = read_rotation(config, attention.head_dim, 32768, c.decoder);
-  config.only("use_sliding_window", {false});
-  config.ignore({"sliding_window", "max_window_layers"});
+  attention.window_tokens = read_window(config);
 
   c.moe.hidden = c.decoder.hidden;
   c.moe.intermediate = config.integer("moe_intermediate_size", 1, kWidthMax);
   RouterShape& r = c.moe.router;
-  r.experts = config.has("num_local_experts") ? config.integer("num_local_experts", 1, kExpertsMax)
-                                              : config.integer("num_experts", 1, kExpertsMax);
-  config.ignore({"num_experts"});  // the same number, where both are given
+  r.experts = config.integer(config.name_of({"num_experts", "num_local_experts"}), 1, kExpertsMax);
   r.top_k = config.integer_or("num_experts_per_tok", 8, 1, kExpertsMax);
   r.normalise = config.flag_or("norm_topk_prob", false);
 
@@ -31,7 +41,9 @@ Result<std::unique_ptr<Model>> load_qwen3_moe(const ConfigFile& config, Builder 
   for (int64_t i = 0; i < c.decoder.layers; ++i) {
     c.moe_layers.push_back((i + 1) % every == 0 && std::ranges::find(dense, i) == dense.end());
   }
-  return make_sparse<GqaAttention>(config, b, c, attention, "gqa",
+  int64_t window = attention.window_tokens;
+  std::string mixer = window > 0 ? fmt::format("gqa, window {}", window) : "gqa";
+  return make_sparse<GqaAttention>(config, b, c, attention, mixer,
                                    4 * attention.q_heads * attention.head_dim);
 }
 

@@ -11,6 +11,7 @@ namespace banyan {
 namespace {
 
 constexpr std::array kFamilies = {
+    Family{"BailingHybridForCausalLM", load_bailing_hybrid},
     Family{"BailingMoeV2ForCausalLM", load_bailing_v2},
     Family{"BailingMoeV2_5ForCausalLM", load_bailing_v2_5},
     Family{"BailingMoeV3ForCausalLM", load_bailing_v3},

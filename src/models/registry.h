@@ -24,7 +24,8 @@ std::span<const Family> registered_families();
 Result<const Family*> find_family(std::string_view architecture,
                                   std::span<const Family> families = registered_families());
 
-// One per family file.
+// One per family and spelling of its config.
+Result<std::unique_ptr<Model>> load_bailing_hybrid(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_bailing_v2(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_bailing_v2_5(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_bailing_v3(const ConfigFile& config, Builder b);

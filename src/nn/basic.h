@@ -42,11 +42,12 @@ class GroupRmsNorm {
 // The token embedding and the output head, which may be one matrix.
 class TokenEmbedding {
  public:
-  // The matrix `embedding` below `embed_scope`, and `lm_head` below `head_scope`.
+  // The matrix `embedding` below `embed_scope`, and `lm_head` below `head_scope`. One matrix for
+  // both may have either name.
   TokenEmbedding(Builder embed_scope, std::string_view embedding, Builder head_scope,
                  int64_t vocabulary, int64_t dim, bool tied)
-      : embed_(embed_scope.matrix({{embedding, vocabulary}}, dim,
-                                  tied ? MatrixUse::kBoth : MatrixUse::kLookUp)),
+      : embed_(tied ? make_tied(embed_scope, embedding, head_scope, vocabulary, dim)
+                    : embed_scope.matrix({{embedding, vocabulary}}, dim, MatrixUse::kLookUp)),
         head_(tied ? embed_ : head_scope.matrix({{"lm_head", vocabulary}}, dim)) {}
 
   Tensor embed(Step& s, const TokenId* tokens) const {  // of the step's rows -> [T, dim]
@@ -57,6 +58,13 @@ class TokenEmbedding {
   }
 
  private:
+  static PackedMatrix make_tied(Builder embed_scope, std::string_view embedding, Builder head_scope,
+                                int64_t vocabulary, int64_t dim) {
+    bool head_alone = head_scope.has("lm_head.weight");
+    return head_alone ? head_scope.matrix({{"lm_head", vocabulary}}, dim, MatrixUse::kBoth)
+                      : embed_scope.matrix({{embedding, vocabulary}}, dim, MatrixUse::kBoth);
+  }
+
   PackedMatrix embed_;
   PackedMatrix head_;
 };

@@ -44,6 +44,12 @@ Linear make_gates(Builder b, const KdaConfig& c) {
   return Linear(b, {{decay, width}, {gate, width}}, c.hidden, false);
 }
 
+// transformers saves the output under the name that it has in layers of latent attention.
+Linear make_output(Builder b, const KdaConfig& c) {
+  std::string_view name = b.has("dense.weight") ? "dense" : "o_proj";
+  return Linear(b, {{name, c.hidden}}, c.heads * c.head_dim, false);
+}
+
 StateSpec slot_state(std::string name, int64_t heads, int64_t width) {
   return {.name = std::move(name),
           .unit = StateUnit::kSlot,
@@ -72,7 +78,7 @@ KdaAttention::KdaAttention(Builder b, const KdaConfig& c)
       conv_(stack_convolutions(b, c.heads * c.head_dim, c.taps)),
       unit_(unit_norm(b, c.head_dim)),
       output_norm_(b / "o_norm", c.head_dim, c.eps),
-      output_(b, {{"o_proj", c.hidden}}, c.heads * c.head_dim, false) {
+      output_(make_output(b, c)) {
   int64_t width = c.heads * c.head_dim;
   if (c.low_rank_gates) {
     decay_.emplace(b, std::initializer_list<MatrixPart>{{"f_b_proj", width}}, c.head_dim, false);

@@ -19,9 +19,9 @@ LatentShape shape_of(const MlaConfig& c) {
 Linear input_of(Builder b, const MlaConfig& c) {
   int64_t queries = c.query_rank > 0 ? c.query_rank : c.heads * (c.nope_dim + c.rope_dim);
   return Linear(b,
-                {{c.query_rank > 0 ? "q_a_proj" : "q_proj", queries},
+                {{c.query_rank > 0 ? "q_a_proj" : "q_proj", queries, c.query_rank > 0},
                  {"kv_a_proj_with_mqa", c.rank + c.rope_dim}},
-                c.hidden, false);
+                c.hidden, c.bias);
 }
 
 Tensor latent_norm_of(Builder b, const MlaConfig& c) {
@@ -38,7 +38,7 @@ MlaAttention::MlaAttention(Builder b, const MlaConfig& c)
       eps_(c.eps),
       input_(input_of(b, c)),
       latent_norm_(latent_norm_of(b, c)),
-      output_(b, {{c.output_name, c.hidden}}, c.heads * c.value_dim, false),
+      output_(b, {{c.output_name, c.hidden}}, c.heads * c.value_dim, c.bias),
       latents_(b.state({.name = "latents",
                         .dtype = b.state_dtype(),
                         .width = shape_.width(),

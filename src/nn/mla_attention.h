@@ -36,6 +36,7 @@ struct MlaConfig {
   double query_factor = 1;   // on the query
   double latent_factor = 1;  // on the latent, of which keys and values are made
   MlaGate gate = MlaGate::kNone;
+  bool bias = false;  // of the low-rank query, the latent row and the output
   std::string_view output_name = "o_proj";
   bool expanded_prefill = false;  // the form of positions below prompt_tokens
 };

@@ -28,6 +28,10 @@ Moe::Moe(Builder b, const MoeConfig& c) : shape_(c.router), limit_(c.limit) {
   gate_up_ = experts.matrices(c.router.experts,
                               {{names.gate, c.intermediate}, {names.up, c.intermediate}}, c.hidden);
   down_ = experts.matrices(c.router.experts, {{names.down, c.hidden}}, c.intermediate);
+  // transformers saves the room that it keeps for experts that return their input.
+  for (int64_t e = c.router.experts; e < choices; ++e) {
+    for (std::string_view name : {names.gate, names.up}) (experts / e / name).ignore("weight");
+  }
   if (c.shared_intermediate > 0) {
     shared_.emplace(b / c.shared_name, c.hidden, c.shared_intermediate, false, c.shared_limit);
   }

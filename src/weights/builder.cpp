@@ -330,8 +330,9 @@ Tensor Builder::vector(std::initializer_list<MatrixPart> parts, std::string_view
   for (const MatrixPart& part : parts) {
     Builder scope = part.name.empty() ? *this : *this / part.name;
     names.push_back(scope.full_name(leaf));
-    tensors.push_back(source ? loader_->claim(names.back(), {part.rows}) : nullptr);
-    complete = complete && (tensors.back() != nullptr || source == nullptr);
+    bool stored = source != nullptr && part.has_vector;
+    tensors.push_back(stored ? loader_->claim(names.back(), {part.rows}) : nullptr);
+    complete = complete && (tensors.back() != nullptr || !stored);
     size += part.rows;
   }
   if (!complete) return {};
@@ -343,7 +344,9 @@ Tensor Builder::vector(std::initializer_list<MatrixPart> parts, std::string_view
   auto* to = stage.as<float>();
   size_t index = 0;
   for (const MatrixPart& part : parts) {
-    loader_->fill(tensors[index], names[index], part.rows, random_center, to);
+    if (part.has_vector) {
+      loader_->fill(tensors[index], names[index], part.rows, random_center, to);
+    }
     to += part.rows;
     ++index;
   }

@@ -165,6 +165,7 @@ class WeightLoader {
 struct MatrixPart {
   std::string_view name;
   int64_t rows;
+  bool has_vector = true;  // false: it has no bias where the others have one
 };
 
 // A scope of names. Cheap to copy; valid while its WeightLoader lives.
@@ -187,7 +188,7 @@ class Builder {
                         int64_t columns) const;
 
   // `<scope>.<part>.<leaf>` [size] of each part one after the other, as f32. Random weights vary
-  // around `random_center`: 1 for norms, 0 for biases.
+  // around `random_center`: 1 for norms, 0 for biases. Zeros for a part that has none.
   Tensor vector(std::initializer_list<MatrixPart> parts, std::string_view leaf,
                 float random_center) const;
 

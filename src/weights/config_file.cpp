@@ -210,6 +210,23 @@ std::vector<std::string> ConfigFile::texts(std::string_view key) const {
   return give(key, list);
 }
 
+std::string_view ConfigFile::name_of(std::initializer_list<std::string_view> names) const {
+  std::string_view used;
+  const Json* value = nullptr;
+  for (std::string_view name : names) {
+    const Json* other = look_up(name);
+    if (other == nullptr) continue;
+    if (value == nullptr) {
+      used = name;
+      value = other;
+    } else if (*other != *value) {
+      fail(ErrorCode::kCorrupt, fmt::format("{}{} = {}, but {} = {}, which is the same thing",
+                                            prefix_, used, shown(*value), name, shown(*other)));
+    }
+  }
+  return value == nullptr ? *names.begin() : used;
+}
+
 ConfigFile ConfigFile::object(std::string_view key) const {
   const Json* value = look_up(key);
   if (value != nullptr && !value->is_object()) {

@@ -67,6 +67,10 @@ class ConfigFile {
   std::vector<double> numbers(std::string_view key, double min, double max) const;
   std::vector<std::string> texts(std::string_view key) const;
 
+  // Which of several names for the same thing the file uses, or the first of them. Where it uses
+  // more than one, their values must be the same.
+  std::string_view name_of(std::initializer_list<std::string_view> names) const;
+
   // The object under `key`; one without keys when it is absent.
   ConfigFile object(std::string_view key) const;
   // The keys of this object, in the order of the file.

@@ -17,5 +17,7 @@ class Case:
     embedding_deviation: float = 0.5
     extra_tensors: dict = field(default_factory=dict)  # name -> shape; a loader must ignore them
     eos: object = 2  # an id or a list of ids, for generation_config.json
+    # The folder is what transformers' own save_pretrained writes, its names and its config.
+    saved: bool = False
     # transformers does not have all of it: goldens/hybrid.py alone is the reference.
     by_formula: bool = False

@@ -84,9 +84,23 @@ def own_shapes(folder):
     return sparse.published_shapes(shapes, config)
 
 
+@torch.no_grad()
+def save_model(case, folder):
+    """Has transformers save a model of the case, all of whose tensors are random."""
+    config = AutoConfig.for_model(**case.config)
+    model = AutoModelForCausalLM.from_config(config, dtype=TORCH_DTYPES[case.dtype])
+    for name, tensor in model.state_dict().items():
+        tensor.copy_(random_weight(case, name, tuple(tensor.shape)))
+    model.save_pretrained(folder)
+
+
 def write_checkpoint(case, folder):
     """Writes the folder; names and shapes are those of the published checkpoints."""
     folder.mkdir(parents=True)
+    if case.saved:
+        save_model(case, folder)
+        write_json(folder / "generation_config.json", {"bos_token_id": 1, "eos_token_id": case.eos})
+        return
     write_json(folder / "config.json", case.config)
     write_json(folder / "generation_config.json", {"bos_token_id": 1, "eos_token_id": case.eos})
     shapes = hybrid.shapes_of(case.config) if hybrid.knows(case.config) else own_shapes(folder)

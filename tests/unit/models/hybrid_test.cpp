@@ -131,6 +131,40 @@ TEST(KimiLinearConfig, NeverRotates) {
                  [](auto& c) { c.config["mla_use_nope"] = false; });
 }
 
+TEST(KimiLinearConfig, TakesEitherNameOfADenseBlockAndOfEachKey) {
+  auto rewrite = [](CheckpointCopy& c) {
+    for (const char* part : {"gate_proj", "up_proj", "down_proj"}) {
+      c.rename(fmt::format("model.layers.0.mlp.{}.weight", part),
+               fmt::format("model.layers.0.block_sparse_moe.{}.weight", part));
+    }
+    for (auto [ours, theirs] : {std::pair{"num_experts", "num_local_experts"},
+                                std::pair{"num_experts_per_token", "num_experts_per_tok"},
+                                std::pair{"num_expert_group", "n_group"},
+                                std::pair{"num_shared_experts", "n_shared_experts"},
+                                std::pair{"moe_renormalize", "norm_topk_prob"},
+                                std::pair{"model_max_length", "max_position_embeddings"}}) {
+      c.config[theirs] = c.config[ours];
+      c.config.erase(ours);
+    }
+    c.config.erase("first_k_dense_replace");  // as the tensors say
+  };
+  EXPECT_EQ(logits_of("kimi-linear", rewrite), logits_of("kimi-linear"));
+  expect_problem("kimi-linear", "num_experts = 9, but num_local_experts = 8",
+                 [](auto& c) { c.config["num_local_experts"] = 8; });
+}
+
+TEST(KimiLinearConfig, ListsOneTypeForEachLayer) {
+  auto types = [](Json list) {
+    return [list](CheckpointCopy& c) { c.config["layer_types"] = list; };
+  };
+  expect_problem("kimi-linear-saved", "layer_types has 1 entries for 3 layers",
+                 types({"full_attention"}));
+  expect_problem("kimi-linear-saved", "layer_types: \"mamba\" is not supported",
+                 types({"mamba", "full_attention", "full_attention"}));
+  expect_problem("kimi-linear-saved", "mlp_layer_types: \"wide\" is not supported",
+                 [](auto& c) { c.config["mlp_layer_types"] = {"wide", "sparse", "sparse"}; });
+}
+
 // The numbers of a published config, without its weights.
 EngineInfo published(const Json& config) {
   TemporaryFolder folder;

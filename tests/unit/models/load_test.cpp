@@ -100,6 +100,19 @@ TEST(LoadCheckpoint, TiesTheHeadAsTheConfigAndTheTensorsSay) {
                ErrorCode::kCorrupt, "lm_head.weight [131, 48] is missing");
 }
 
+// As transformers, which saves the one matrix under either name.
+TEST(LoadCheckpoint, TakesATiedMatrixThatIsStoredAsTheHeadAlone) {
+  auto as_head = [](CheckpointCopy& c) { c.rename("model.embed_tokens.weight", "lm_head.weight"); };
+  EXPECT_EQ(logits_of("qwen3-tied", as_head), logits_of("qwen3-tied"));
+  for (Json value : {Json(false), Json(nullptr)}) {
+    Error error = load_error("qwen3-tied", [&](auto& c) {
+      as_head(c);
+      c.config["tie_word_embeddings"] = value;
+    });
+    expect_error(error, ErrorCode::kCorrupt, "model.embed_tokens.weight [131, 48] is missing");
+  }
+}
+
 TEST(LoadConfig, RefusesUnsupportedValuesByName) {
   auto refuses = [](const std::string& golden, const char* key, const Json& value,
                     const std::string& words) {

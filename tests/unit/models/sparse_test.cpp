@@ -66,7 +66,8 @@ TEST(SparseFamilies, RefuseRoutersThatMakeNoSense) {
   expect_refused("deepseek-v3", "7 experts are to be chosen from 2 groups of 3",
                  with("num_experts_per_tok", 7));
   expect_refused("deepseek-v3", "scoring_func", with("scoring_func", "softmax"));
-  expect_refused("deepseek-v3", "attention_bias", with("attention_bias", true));
+  expect_refused("deepseek-v3", "self_attn.kv_a_proj_with_mqa.bias [28] is missing",
+                 with("attention_bias", true));
   expect_refused("deepseek-v3", "n_routed_experts", with("n_routed_experts", 100000));
   expect_refused("longcat-flash", "zero_expert_type", with("zero_expert_type", "drop"));
   expect_refused("longcat-flash", "4099 experts; at most 4096", with("zero_expert_num", 4090));
