@@ -273,7 +273,7 @@ struct RunOptions {
   uint64_t sample = 0;
   // For endpoints that charge for prompts: a gen runs so many tokens past its stop, and what came
   // is kept. Where the program's next texts and gens turn out to be what the model wrote, they need
-  // no call. 0: off.
+  // no call. An interpreter leaves it out while it costs more than it saves. 0: off.
   int64_t speculation_tokens = 0;
 };
 

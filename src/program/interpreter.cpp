@@ -74,6 +74,7 @@ class Interpreter::Impl {
 
   std::shared_ptr<Backend> backend_;
   InterpreterOptions options_;
+  const std::shared_ptr<SpeculationLedger> ledger_ = std::make_shared<SpeculationLedger>();
   std::vector<std::unique_ptr<Worker>> workers_;
 
   std::mutex mutex_;
@@ -85,7 +86,8 @@ class Interpreter::Impl {
 std::shared_ptr<Stream> Interpreter::Impl::open(RunOptions options) {
   std::lock_guard lock(mutex_);
   Worker& worker = *workers_[next_worker_++ % workers_.size()];
-  auto instance = std::make_shared<Instance>(*backend_, worker, std::move(options), options_);
+  auto instance =
+      std::make_shared<Instance>(*backend_, worker, ledger_, std::move(options), options_);
   if (instances_.size() >= instances_checked_) {
     std::erase_if(instances_, [](const auto& i) { return i.expired(); });
     instances_checked_ = std::max<size_t>(64, 2 * instances_.size());

@@ -137,7 +137,9 @@ void Stream::release() {
   std::shared_ptr<const void> hold;  // ends without the mutex
   std::lock_guard lock(instance_->mutex);
   keeps_prefix_ = false;
-  if (!busy_) hold = std::exchange(hold_, nullptr);
+  if (busy_) return;
+  hold = std::exchange(hold_, nullptr);
+  speculation_.forget();
 }
 
 std::shared_ptr<Variable> Stream::declare(const std::string& name) {
@@ -184,7 +186,10 @@ void Stream::turn() {
     drop(current_);
   }
   current_ = {};
-  if (!keeps_prefix_) hold = std::exchange(hold_, nullptr);
+  if (!keeps_prefix_) {
+    hold = std::exchange(hold_, nullptr);
+    speculation_.forget();
+  }
   busy_ = false;
   idle_.notify_all();
   instance_->end_busy();
@@ -285,9 +290,9 @@ Status Stream::call_gen(const GenPart& part, Step& step) {
   if (!sampling) sampling = instance_->options.sampling;
   if (!sampling) sampling = instance_->backend.default_sampling();
   if (sampling) sampling = seeded(*sampling);
-  bool further = instance_->options.speculation_tokens > 0 && instance_->backend.may_speculate() &&
-                 Speculation::fits(call.options);
-  if (further) {
+  int64_t further = instance_->options.speculation_tokens;
+  if (!instance_->backend.may_speculate() || !Speculation::fits(call.options)) further = 0;
+  if (further > 0) {
     if (std::optional<GenResult> served = speculation_.serve(call.options)) {
       step = Step::kNext;
       return end_gen(part.name, *served);
@@ -296,7 +301,11 @@ Status Stream::call_gen(const GenPart& part, Step& step) {
   speculation_.forget();
   call.prompt = TRY(prompt());
   computed_bytes_ = transcript_.bytes();
-  if (further) return call_further(std::move(call), part);
+  // An answer that has begun and cannot be continued leaves no other way.
+  bool begun = !call.prompt.answer.empty() && !instance_->backend.continues_answers();
+  if (further > 0 && (instance_->ledger->allows(further) || begun)) {
+    return call_further(std::move(call), part);
+  }
   generate(std::move(call), part, instance_->options.stream || instance_->options.on_text);
   return {};
 }
@@ -320,12 +329,14 @@ Status Stream::call_further(GenCall call, const GenPart& part) {
     info.logprobs.clear();
     speculation_.keep(std::move(result), call.options, begun.size());
     if (std::optional<GenResult> served = speculation_.serve(call.options)) {
+      speculation_.enter(instance_->ledger);
       info.finish = served->info.finish;
       info.matched_stop = served->info.matched_stop;
       served->info = std::move(info);
       return end_gen(part.name, *served);
     }
     calling_again_ = true;
+    instance_->ledger->in_vain(info.usage);
     generate(call, part, false, info.usage);
     return {};
   };

@@ -40,9 +40,11 @@ Error cancelled_error();
 // The states of one program.
 class Instance : public std::enable_shared_from_this<Instance> {
  public:
-  Instance(Backend& backend, Worker& worker, RunOptions options, const InterpreterOptions& how)
+  Instance(Backend& backend, Worker& worker, std::shared_ptr<SpeculationLedger> ledger,
+           RunOptions options, const InterpreterOptions& how)
       : backend(backend),
         worker(worker),
+        ledger(std::move(ledger)),
         options(std::move(options)),
         fork_hints(how.fork_hints),
         keep_prefixes(how.keep_prefixes) {}
@@ -63,6 +65,7 @@ class Instance : public std::enable_shared_from_this<Instance> {
   // the backend's, so it must not own that.
   Backend& backend;
   Worker& worker;
+  const std::shared_ptr<SpeculationLedger> ledger;  // of all of the interpreter's programs
   const RunOptions options;
   const bool fork_hints, keep_prefixes;
 

@@ -209,24 +209,28 @@ class SpeculationTest : public testing::Test {
         break;
       }
       ++calls_;
+      if (!body.contains("stop")) ++longer_calls_;
       prompt_bytes_ += prompt.size();
       Json choice = {{"text", text}, {"finish_reason", finish}};
       if (logprobs) choice["logprobs"] = {{"tokens", tokens}, {"token_logprobs", values}};
-      Json answer = {{"choices", {choice}},
-                     {"usage", {{"prompt_tokens", prompt.size() / 4}, {"completion_tokens", 1}}}};
+      Json answer = {
+          {"choices", {choice}},
+          {"usage", {{"prompt_tokens", prompt.size() / 4}, {"completion_tokens", tokens.size()}}}};
       sinks.body(200, answer.dump());
       sinks.end(200, {});
       return [] {};
     };
   }
 
-  State run(const Interpreter::Body& body, int64_t tokens, bool logprobs = true) {
-    calls_ = prompt_bytes_ = 0;
+  // The last of `times` runs, one after another.
+  State run(const Interpreter::Body& body, int64_t tokens, bool logprobs = true, int times = 1) {
+    calls_ = longer_calls_ = prompt_bytes_ = 0;
     RemoteOptions remote{.name = "the story",
                          .style = {.api = ServingApi::kCompletions, .model = "m"},
                          .chat_template = {},
                          .special = {}};
     Interpreter interpreter(remote_backend(story(logprobs), std::move(remote)), {.threads = 1});
+    for (int i = 1; i < times; ++i) interpreter.run(body, {.speculation_tokens = tokens});
     State state = interpreter.run(body, {.speculation_tokens = tokens});
     text_ = state.text().value_or(state.error() ? state.error()->message : "");
     return state;
@@ -234,7 +238,7 @@ class SpeculationTest : public testing::Test {
 
   static GenOptions line(int64_t most = 8) { return {.max_new_tokens = most, .stop = {"\n"}}; }
 
-  size_t calls_ = 0, prompt_bytes_ = 0;
+  size_t calls_ = 0, longer_calls_ = 0, prompt_bytes_ = 0;
   std::string text_;
 };
 
@@ -257,6 +261,56 @@ TEST_F(SpeculationTest, OneCallServesTheGensThatItWrote) {
   EXPECT_EQ(s.usage().calls_saved, 2);
   EXPECT_GT(s.usage().prompt_tokens_saved, 2 * s.usage().prompt_tokens);
   EXPECT_GE(bytes, 3 * prompt_bytes_);
+}
+
+// Without logprobs, too: then what the model wrote in between is estimated.
+TEST_F(SpeculationTest, TokensSavedAreThoseOfThePromptsThatWereNotSent) {
+  auto program = [](State& s) {
+    s += "Hero?\nName:" + gen("name", line()) + "\nJob:" + gen("job", line(30)) +
+         "\nAge:" + gen("age", line());
+  };
+  auto plain = static_cast<double>(run(program, 0).usage().prompt_tokens);
+  for (bool logprobs : {true, false}) {
+    CallUsage usage = run(program, 40, logprobs).usage();
+    EXPECT_EQ(usage.calls_saved, 2);
+    auto both = static_cast<double>(usage.prompt_tokens + usage.prompt_tokens_saved);
+    // Tokens of what is written are words here, of prompts four bytes.
+    EXPECT_NEAR(both, plain, 0.25 * plain) << logprobs;
+  }
+}
+
+TEST_F(SpeculationTest, GoesOnWhereItSavesCalls) {
+  auto program = [](State& s) {
+    s += "Hero?\nName:" + gen("name", line()) + "\nJob:" + gen("job", line()) +
+         "\nAge:" + gen("age", line());
+  };
+  run(program, 40, true, 30);
+  EXPECT_EQ(calls_, 30u);
+  EXPECT_EQ(longer_calls_, 30u);
+}
+
+// Nobody knows that " I am lost" has three tokens, so the call that ran further is made again.
+TEST_F(SpeculationTest, StopsWhereCallsHaveToBeMadeAgain) {
+  auto program = [](State& s) {
+    for (int i = 0; i < 6; ++i) s += "Question " + std::to_string(i) + ":" + gen("a", line(3));
+  };
+  run(program, 0, false);
+  EXPECT_EQ(calls_, 6u);
+  std::string text = text_;
+  run(program, 40, false);
+  EXPECT_EQ(calls_, 7u);
+  EXPECT_EQ(text_, text);
+  run(program, 40, false, 20);  // 120 gens: tries again after 16, 32 and 64
+  EXPECT_EQ(longer_calls_, 4u);
+  EXPECT_EQ(calls_, 124u);
+}
+
+TEST_F(SpeculationTest, StopsWhereNothingIsUsedOfWhatCame) {
+  auto program = [](State& s) { s += "Hero?\nName:" + gen("name", line()); };
+  run(program, 40, true, 19);
+  EXPECT_EQ(longer_calls_, 3u);
+  EXPECT_EQ(calls_, 19u);
+  EXPECT_EQ(text_, "Hero?\nName: Ada");
 }
 
 TEST_F(SpeculationTest, OtherTextMeansAnotherCall) {
@@ -286,6 +340,7 @@ TEST_F(SpeculationTest, AGensOwnLimitsHold) {
       for (const char* name : {"name", "job", "rest"}) {
         EXPECT_EQ(s.info(name)->finish, plain.info(name)->finish) << name << " " << most;
       }
+      EXPECT_LE(calls_, logprobs ? 3u : 4u) << most;
     }
   }
 }
