@@ -40,7 +40,7 @@ double step_s(Engine& engine, const std::vector<TokenId>& prompt) {
   Clock::time_point first, last;
   int64_t tokens = 0;
   auto id = engine.submit(
-      {.prompt = prompt, .sampling = {.temperature = 0}, .max_new_tokens = kSteps + 1},
+      {.prompt = prompt, .sampling = {.temperature = 0}, .options = {.max_new_tokens = kSteps + 1}},
       [&](const TokenEvent& event) {
         if (!event.has_token) return;
         last = Clock::now();

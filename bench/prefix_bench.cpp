@@ -31,8 +31,9 @@ std::vector<TokenId> joined(std::vector<TokenId> a, const std::vector<TokenId>& 
 double time_of(Engine& engine, const std::vector<std::vector<TokenId>>& prompts) {
   auto started = std::chrono::steady_clock::now();
   for (const std::vector<TokenId>& prompt : prompts) {
-    auto id = engine.submit({.prompt = prompt, .sampling = {.temperature = 0}, .max_new_tokens = 1},
-                            [](const TokenEvent&) {});
+    auto id = engine.submit(
+        {.prompt = prompt, .sampling = {.temperature = 0}, .options = {.max_new_tokens = 1}},
+        [](const TokenEvent&) {});
     if (!id) {
       fmt::print(stderr, "prefix_bench: {}\n", id.error().message);
       std::exit(1);

@@ -16,7 +16,7 @@ constexpr const char* kSchema = R"({
 
 void extract(State& s) {
   s += "Text: Ada is 36 years old and lives with her husband in London.\nThe person as JSON: ";
-  s += gen("person", {.max_new_tokens = 80, .json_schema = kSchema});
+  s += gen("person", {.max_new_tokens = 80, .grammar = GrammarSource::json_schema(kSchema)});
 }
 
 }  // namespace banyan::examples

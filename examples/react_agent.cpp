@@ -27,7 +27,7 @@ void agent(State& s) {
     s += "Thought:" + gen("thought", {.max_new_tokens = 24, .stop = {"\n"}});
     s += "\nAction:" + select("action", {" calculate", " finish"});
     if (s["action"] == " finish") break;
-    s += "\nInput: " + gen("input", {.regex = "[0-9]{1,4}[-+*][0-9]{1,4}"});
+    s += "\nInput: " + gen("input", {.grammar = GrammarSource::regex("[0-9]{1,4}[-+*][0-9]{1,4}")});
     s += "\nObservation: " + calculate(s["input"]) + "\n";
   }
   s += "\nAnswer:" + gen("answer", {.max_new_tokens = 16, .stop = {"\n"}});

@@ -9,10 +9,9 @@ void vote(State& s) {
   s += "Question: A box has 3 rows of 4 eggs. Two break. How many are whole?\n";
   std::vector<State> branches = s.fork(5);
   for (State& branch : branches) {
-    branch += "Thought:" + gen("thought", {.max_new_tokens = 32,
-                                           .stop = {"\n"},
-                                           .sampling = SamplingParams{.temperature = 0.8F}});
-    branch += "\nThe number is " + gen("number", {.regex = "[0-9]{1,3}"});
+    branch += "Thought:" + gen("thought", {.max_new_tokens = 32, .stop = {"\n"}},
+                               SamplingParams{.temperature = 0.8F});
+    branch += "\nThe number is " + gen("number", {.grammar = GrammarSource::regex("[0-9]{1,3}")});
   }
   std::map<std::string, int> votes;
   for (const State& branch : branches) ++votes[branch["number"]];

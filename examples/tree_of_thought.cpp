@@ -20,9 +20,8 @@ void solve(State& s) {
     std::vector<State> next;
     for (State& state : front) {
       for (State& step : state.fork(kWidth)) {
-        step += "Step:" + gen("step", {.max_new_tokens = 24,
-                                       .stop = {"\n"},
-                                       .sampling = SamplingParams{.temperature = 0.8F}});
+        step += "Step:" + gen("step", {.max_new_tokens = 24, .stop = {"\n"}},
+                              SamplingParams{.temperature = 0.8F});
         step += "\nCan 24 still be reached?" + select("verdict", {" sure", " impossible"}) + "\n";
         next.push_back(step);
       }

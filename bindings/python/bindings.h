@@ -29,11 +29,15 @@ inline void value_or_raise(const Status& status) {
   if (!status) raise(status.error());
 }
 
-// Sampling parameters by SGLang's names into a request. None leaves a field as it is; an unknown
-// name is a ValueError.
-void read_params(const py::dict& params, TextRequest& request);
-// The same for a gen, which has its own sampling if one of its parameters is given.
-GenOptions read_gen(const py::dict& params, const SamplingParams& defaults);
+struct Params {
+  GenerationOptions options;
+  SamplingParams sampling;
+  bool sampled = false;  // a parameter of `sampling` was given
+};
+
+// Sampling parameters by SGLang's names. None leaves a field as it is; an unknown name is a
+// ValueError.
+Params read_params(const py::dict& given, const SamplingParams& defaults);
 
 // {"type": "stop", "matched": ...} and the like; None while it runs. `matched` may be None.
 py::object finish_reason(FinishReason finish, py::object matched, int64_t tokens);

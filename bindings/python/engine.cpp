@@ -46,10 +46,10 @@ class Core {
 class Request {
  public:
   Request(std::shared_ptr<Core> core, const TextRequest& request) : core_(std::move(core)) {
-    want_logprobs_ = request.logprobs;
-    want_prompt_logprobs_ = request.prompt_logprobs_begin.has_value();
-    want_top_ = request.top_logprobs > 0;
-    want_chosen_ = !request.logprob_token_ids.empty();
+    want_logprobs_ = request.options.logprobs;
+    want_prompt_logprobs_ = request.options.prompt_logprobs_begin.has_value();
+    want_top_ = request.options.top_logprobs > 0;
+    want_chosen_ = !request.options.logprob_token_ids.empty();
   }
   ~Request() {
     if (!notify_) return;
@@ -258,17 +258,19 @@ class Engine {
       request.ids = prompt.cast<std::vector<TokenId>>();
       if (request.ids.empty()) throw py::value_error("input_ids has a prompt without tokens");
     }
-    request.sampling = core_->llm().recommended_sampling();
-    request.sampling.seed = std::random_device{}();
-    read_params(params, request);
+    SamplingParams defaults = core_->llm().recommended_sampling();
+    defaults.seed = std::random_device{}();
+    Params read = read_params(params, defaults);
+    request.options = std::move(read.options);
+    request.sampling = std::move(read.sampling);
     request.sampling.sample_index = sample;
     if (!logprobs.empty()) {
-      request.logprobs = true;
-      request.top_logprobs = logprobs["top"].cast<int>();
-      request.logprob_token_ids = logprobs["ids"].cast<std::vector<TokenId>>();
+      request.options.logprobs = true;
+      request.options.top_logprobs = logprobs["top"].cast<int>();
+      request.options.logprob_token_ids = logprobs["ids"].cast<std::vector<TokenId>>();
       int64_t begin = logprobs["begin"].cast<int64_t>();
-      if (begin < 0 && request.max_new_tokens == 0) begin = 0;
-      if (begin >= 0) request.prompt_logprobs_begin = begin;
+      if (begin < 0 && request.options.max_new_tokens == 0) begin = 0;
+      if (begin >= 0) request.options.prompt_logprobs_begin = begin;
     }
     return Request::start(core_, request, std::move(notify));
   }
@@ -276,9 +278,9 @@ class Engine {
   std::vector<TokenId> encode(const std::string& text) const {
     auto tokens = [&] {
       py::gil_scoped_release unlocked;
-      return core_->llm().to_tokens({.text = text});
+      return core_->llm().encode(text);
     }();
-    return value_or_raise(std::move(tokens)).prompt;
+    return value_or_raise(std::move(tokens));
   }
 
   BackendHandle backend() {

@@ -139,13 +139,15 @@ class Programs {
 
 void add_gen(State& state, const Programs& programs, const std::string& name,
              const py::dict& params, const py::dict& logprobs) {
-  GenOptions options = read_gen(params, programs.sampling());
+  Params read = read_params(params, programs.sampling());
   if (!logprobs.empty()) {
-    options.logprobs = true;
-    options.top_logprobs = logprobs["top"].cast<int>();
+    read.options.logprobs = true;
+    read.options.top_logprobs = logprobs["top"].cast<int>();
   }
+  std::optional<SamplingParams> sampling;
+  if (read.sampled) sampling = std::move(read.sampling);
   py::gil_scoped_release unlocked;
-  state += gen(name, std::move(options));
+  state += gen(name, std::move(read.options), std::move(sampling));
 }
 
 void define_state(py::module_& module) {

@@ -7,16 +7,15 @@
 // A Grammar is a cheap handle to something immutable: copies share it, any thread may use it.
 #pragma once
 
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
+#include "banyan/grammar_source.h"
 #include "banyan/status.h"
 
 namespace banyan {
@@ -30,15 +29,6 @@ struct GrammarLimits {
   size_t dfa_states_max = 32'768;  // of one pattern, made deterministic
   size_t nodes_max = 1'000'000;    // of a pattern before that, and of the whole grammar
   double compile_s = 1;
-};
-
-struct JsonSchemaOptions {
-  // An assertion that cannot be enforced, or an unknown `format`, is an error. Otherwise those that
-  // `relaxed` in json_schema.cpp lists are left out, and Grammar::notes() says which.
-  bool strict = true;
-  // Allows a space, or a line break with indentation, where JSON allows whitespace. Otherwise
-  // separators are compact: {"a":1,"b":[2,3]}.
-  bool flexible_whitespace = false;
 };
 
 class Grammar {
@@ -62,6 +52,8 @@ class Grammar {
   static Result<Grammar> from_structural_tag(std::string_view description,
                                              JsonSchemaOptions options = {},
                                              const GrammarLimits& limits = {});
+  // What a request asks for.
+  static Result<Grammar> from_source(const GrammarSource& source, const GrammarLimits& limits = {});
   // Free text up to and including `end_tag` (a reasoning part's), then this grammar.
   Result<Grammar> after(std::string_view end_tag) const;
 
@@ -79,25 +71,6 @@ class Grammar {
 
  private:
   std::shared_ptr<const Automaton> automaton_;
-};
-
-// A grammar as a request asks for it (TextRequest::grammar in banyan/llm.h): text, to be compiled.
-struct GrammarSource {
-  enum class Kind : uint8_t { kRegex, kJsonSchema, kJsonObject, kEbnf, kChoices, kStructuralTag };
-
-  Kind kind = Kind::kJsonObject;
-  std::string text;  // kJsonObject: empty; kChoices: a JSON list of texts
-  JsonSchemaOptions json = {};
-  std::string after = {};  // when not empty: free text up to this tag comes first
-
-  Result<Grammar> compile(const GrammarLimits& limits) const;
-  auto operator<=>(const GrammarSource& other) const { return key() <=> other.key(); }
-  bool operator==(const GrammarSource& other) const { return key() == other.key(); }
-
- private:
-  std::tuple<Kind, bool, bool, const std::string&, const std::string&> key() const {
-    return {kind, json.strict, json.flexible_whitespace, after, text};
-  }
 };
 
 // Of all compilations for one model.

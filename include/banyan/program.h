@@ -75,28 +75,6 @@ class Part {
   std::vector<std::shared_ptr<const Primitive>> primitives_;
 };
 
-struct GenOptions {
-  int64_t max_new_tokens = 128;
-  int64_t min_new_tokens = 0;
-  std::vector<std::string> stop = {};  // the text ends before the first of these
-  std::vector<TokenId> stop_token_ids = {};
-  bool ignore_eos = false;
-  bool skip_special_tokens = true;
-  // None: RunOptions::sampling. The seed is the program's: each branch draws from one of its own,
-  // which follows from this one and the branch's place.
-  std::optional<SamplingParams> sampling = {};
-
-  // What the text may be; at most one of these.
-  std::string regex = {};
-  std::string json_schema = {};
-  std::string ebnf = {};
-  std::optional<GrammarSource> grammar = {};  // any kind
-
-  bool logprobs = false;  // of the text's tokens, in CallInfo
-  int top_logprobs = 0;   // alternatives beside each
-  double timeout_s = 0;   // of this call; 0: none
-};
-
 // How `select` weighs its choices, by the logprobs of their tokens behind the state's text.
 enum class ChoiceMethod : uint8_t {
   kTokenLengthNormalized,    // the mean over a choice's tokens
@@ -107,8 +85,11 @@ struct SelectOptions {
   ChoiceMethod method = ChoiceMethod::kTokenLengthNormalized;
 };
 
-// The model's continuation, as the variable `name` and as text of the state.
-Part gen(std::string name, GenOptions options = {});
+// The model's continuation, as the variable `name` and as text of the state. Without `sampling`
+// RunOptions::sampling counts. The seed is the program's: each branch draws from one of its own,
+// which follows from this one and the branch's place. `options.age_s` is the program's.
+Part gen(std::string name, GenerationOptions options = {},
+         std::optional<SamplingParams> sampling = {});
 // The likeliest of `choices`, the same way.
 Part select(std::string name, std::vector<std::string> choices, SelectOptions options = {});
 // How likely `text` is here, which does not become part of the state: the variable is the sum of

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "banyan/grammar_source.h"
 #include "banyan/status.h"
 
 namespace banyan {
@@ -92,26 +93,46 @@ struct TokenEvent {
 // Called on the engine's thread, in order, until an event with finish != kNone.
 using TokenSink = std::function<void(const TokenEvent&)>;
 
+// What a request asks for next to its prompt and the way its tokens are drawn: the same for tokens
+// (GenerateRequest), for text (TextRequest in banyan/llm.h) and for the gens of programs.
+struct GenerationOptions {
+  // 0: only score the prompt. More than the context and the memory hold ends with kLength there.
+  int64_t max_new_tokens = 128;
+  int64_t min_new_tokens = 0;  // no stop token is drawn before this many tokens
+  // The one that matches is the sequence's last. Llm adds the model's own end-of-text tokens.
+  std::vector<TokenId> stop_token_ids = {};
+
+  // Of text, which an Engine does not see: it refuses stop strings and grammars, and the flags mean
+  // nothing to it.
+  std::vector<std::string> stop = {};  // the output ends before the first of these
+  bool ignore_eos = false;             // goes on past the model's own end-of-text tokens
+  bool skip_special_tokens = true;     // leaves special tokens out of the output's text
+  bool keep_stop = false;              // leaves the stop string or token that matched in it
+  // What the output may be. It ends with an end-of-text token where the grammar allows the text to
+  // end, whatever ignore_eos says; that and min_new_tokens only keep it from ending as long as the
+  // grammar lets it go on. A stop string, a stop token or the length may cut it short.
+  std::optional<GrammarSource> grammar = {};
+
+  bool logprobs = false;                        // keep those of the tokens in the result
+  int top_logprobs = 0;                         // alternatives to report with each token
+  std::vector<TokenId> logprob_token_ids = {};  // tokens to report with each token, likely or not
+  // From which prompt position on to report prompt tokens' logprobs; position 0 has none.
+  std::optional<int64_t> prompt_logprobs_begin = {};
+
+  int priority = 0;             // higher runs first, under the policy "priority"
+  double timeout_s = 0;         // from submission to the last token; 0: none
+  double age_s = 0;             // of the program that it belongs to: it queues as if it had come
+                                // when that began, so that programs end in the order they began
+  std::string cache_salt = {};  // prefixes are shared only among equal salts and extra keys
+  std::string extra_key = {};
+  std::string adapter = {};  // name of a LoRA adapter; not supported yet
+};
+
 struct GenerateRequest {
   std::vector<TokenId> prompt;  // at least one token
-  SamplingParams sampling;
-  int64_t max_new_tokens = 128;         // 0: only score the prompt
-  int64_t min_new_tokens = 0;           // no stop token is drawn before this many tokens
-  std::vector<TokenId> stop_token_ids;  // the token that matches is the sequence's last
-
-  int top_logprobs = 0;                    // how many alternatives to report beside each token
-  std::vector<TokenId> logprob_token_ids;  // tokens to report beside each token, likely or not
-  // From which prompt position on to report prompt tokens' logprobs; position 0 has none.
-  std::optional<int64_t> prompt_logprobs_begin;
-
-  std::shared_ptr<TokenConstraint> constraint;
-  int priority = 0;        // higher runs first, under the policy "priority"
-  double timeout_s = 0;    // from submission to the last token; 0: none
-  double age_s = 0;        // of the program that it belongs to: it queues as if it had come when
-                           // that began, so that programs end in the order of their beginning
-  std::string cache_salt;  // prefixes are shared only among equal salts and extra keys
-  std::string extra_key;
-  std::string adapter;  // name of a LoRA adapter
+  SamplingParams sampling = {};
+  GenerationOptions options = {};
+  std::shared_ptr<TokenConstraint> constraint = {};
 };
 
 }  // namespace banyan

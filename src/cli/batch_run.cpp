@@ -69,7 +69,7 @@ Result<BatchTiming> run_batch(Engine& engine, const EngineConfig& config, const 
     GenerateRequest request{
         .prompt = random_prompt(shape.input_len, info.vocabulary, seed, static_cast<uint64_t>(i)),
         .sampling = {.temperature = 0}};
-    request.max_new_tokens = new_tokens_max(shape, config, info.context_length_tokens);
+    request.options.max_new_tokens = new_tokens_max(shape, config, info.context_length_tokens);
     ids.push_back(TRY(engine.submit(std::move(request), sink)));
   }
   while (!received.error && received.sequences < shape.batch_size && engine.step()) continue;

@@ -21,6 +21,7 @@
 #include "cli/options.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
+#include "llm/llm_parts.h"
 #include "program/reuse_meter.h"
 #include "program/workloads.h"
 
@@ -144,7 +145,7 @@ Result<ProgramFigures> run_here(const Workload& workload, const ProgramSetting& 
   auto meter = std::make_shared<ReuseMeter>(in_process_backend(llm));
   InterpreterOptions how{.fork_hints = setting.fork_hints, .keep_prefixes = setting.keep_prefixes};
   ProgramFigures figures = TRY(run_workload(workload, setting.name, meter, how, o));
-  Reuse reuse = TRY(meter->reuse(*llm.tokenizer()));
+  Reuse reuse = TRY(meter->reuse(*tokenizer_of(llm)));
   meter.reset();  // lets go of the engine
   EngineStats after = llm.engine().stats();
   auto part = [&](int64_t tokens) {
@@ -199,7 +200,7 @@ Status measure_here(const std::vector<Workload>& programs, const ProgramSetting&
   config.radix_cache = config.radix_cache && setting.radix_cache;
   config.jump_forward = config.jump_forward && setting.jump_forward;
   std::unique_ptr<Llm> llm = TRY(load_llm(config));
-  if (llm->tokenizer() == nullptr) {
+  if (!llm->has_tokenizer()) {
     return unsupported("{} has no tokenizer files, and programs are text", config.model_path);
   }
   BenchProgramsOptions warm_up = o;

@@ -15,6 +15,7 @@
 #include "cli/options.h"
 #include "cli/terminal.h"
 #include "llm/chat_prompt.h"
+#include "llm/llm_parts.h"
 #include "llm/tool_declarations.h"
 #include "text/tokenizer.h"
 
@@ -100,7 +101,7 @@ Result<ChatTools> read_chat_tools(const std::string& text_or_file) {
 }
 
 Chat::Chat(Llm& llm, ChatSettings settings) : llm_(llm), settings_(std::move(settings)) {
-  std::string form = llm.tokenizer()->chat_template().value_or("");
+  std::string form = tokenizer_of(llm)->chat_template().value_or("");
   syntax_ = find_chat_syntax("auto", "auto", form).value();  // "auto" is always a name
 }
 
@@ -140,9 +141,9 @@ Chat::Next Chat::command(std::string_view line) {
 }
 
 Result<TextRequest> Chat::request_with(const Json& message) const {
-  const Tokenizer& tokenizer = *llm_.tokenizer();
+  const Tokenizer& tokenizer = *tokenizer_of(llm_);
   TextRequest request;
-  request.grammar = settings_.grammar;
+  request.options = settings_.options;
   if (!llm_.has_chat_template()) {
     request.ids = TRY(tokenizer.encode(text_ + message["content"].get<std::string>()));
     return request;
@@ -158,11 +159,12 @@ Result<TextRequest> Chat::request_with(const Json& message) const {
   prompt.messages.push_back(message);
   request.text = TRY(render_chat(llm_, std::move(prompt)));
   request.ids = TRY(tokenizer.encode(request.text, {.add_special_tokens = false}));
-  request.skip_special_tokens = settings_.tools.declared.empty() || !syntax_.has_special_marks();
+  request.options.skip_special_tokens =
+      settings_.tools.declared.empty() || !syntax_.has_special_marks();
   // A model that has begun to think follows the grammar once it has ended.
   bool thinks = syntax_.reasoning != nullptr &&
                 reasoning_start(*syntax_.reasoning, request.text) == ReasoningStart::kInside;
-  if (request.grammar && thinks) request.grammar->after = syntax_.reasoning->end;
+  if (request.options.grammar && thinks) request.options.grammar->after = syntax_.reasoning->end;
   return request;
 }
 
@@ -192,12 +194,9 @@ Status Chat::answer(const Json& message) {
         "/reset starts over, a shorter message may fit",
         prompt_tokens, context_tokens());
   }
-  request.max_new_tokens = std::min(room, settings_.max_new_tokens.value_or(room));
+  request.options.max_new_tokens = std::min(room, settings_.max_new_tokens.value_or(room));
   request.sampling = settings_.sampling;
   request.sampling.seed = settings_.seed.value_or(random_seed());
-  request.stop = settings_.stop;
-  request.stop_token_ids = settings_.stop_token_ids;
-  request.ignore_eos = settings_.ignore_eos;
   Generation g = TRY(llm_.generate(request, write_stdout, InterruptScope::raised));
   write_stdout("\n");
   pending_.clear();
@@ -293,7 +292,7 @@ Status Chat::set(std::string_view name, std::string_view value) {
 
 Status Chat::set_json(std::string_view schema) {
   if (schema == "off") {
-    settings_.grammar.reset();
+    settings_.options.grammar.reset();
     say("Replies are any text.");
     return {};
   }
@@ -301,8 +300,8 @@ Status Chat::set_json(std::string_view schema) {
   options.json_object = schema.empty();
   if (!schema.empty()) options.json_schema = std::string(schema);
   std::optional<GrammarSource> grammar = TRY(grammar_source(options));
-  TRY(llm_.compile(*grammar));  // what is wrong with it is told now
-  settings_.grammar = std::move(grammar);
+  TRY(compile_grammar(llm_, *grammar));  // what is wrong with it is told now
+  settings_.options.grammar = std::move(grammar);
   say(schema.empty() ? "Replies are JSON objects." : "Replies follow the schema.");
   return {};
 }
@@ -343,7 +342,8 @@ void Chat::show() const {
                                                : "the rest of the context");
   text += fmt::format("{:<20}{}\n", "seed",
                       settings_.seed ? fmt::format("{}", *settings_.seed) : "random");
-  text += fmt::format("{:<20}{}\n", "replies", settings_.grammar ? "by a grammar" : "any text");
+  text +=
+      fmt::format("{:<20}{}\n", "replies", settings_.options.grammar ? "by a grammar" : "any text");
   if (llm_.has_chat_template()) {
     text +=
         fmt::format("{:<20}{}\n", "system", settings_.system.empty() ? "(none)" : settings_.system);

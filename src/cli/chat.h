@@ -30,11 +30,8 @@ struct ChatSettings {
   SamplingParams sampling;
   std::optional<uint64_t> seed;           // drawn anew for each reply if not given
   std::optional<int64_t> max_new_tokens;  // the rest of the context if not given
-  std::vector<std::string> stop;
-  std::vector<TokenId> stop_token_ids;
-  bool ignore_eos = false;
-  std::optional<GrammarSource> grammar;  // that replies follow
-  std::string system;                    // system message; empty: none
+  GenerationOptions options;              // its max_new_tokens is the one above
+  std::string system;                     // system message; empty: none
   ChatTools tools = {};
   Json variables = Json::object();  // for the chat template
 };

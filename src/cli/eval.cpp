@@ -76,9 +76,10 @@ Json sampling_json(const TextRequest& request) {
   if (p.has_penalties()) {
     json["penalties"] = {p.frequency_penalty, p.presence_penalty, p.repetition_penalty};
   }
-  json["stop"] = request.stop;
-  if (!request.stop_token_ids.empty()) json["stop_token_ids"] = request.stop_token_ids;
-  if (request.ignore_eos) json["ignore_eos"] = true;
+  const GenerationOptions& options = request.options;
+  json["stop"] = options.stop;
+  if (!options.stop_token_ids.empty()) json["stop_token_ids"] = options.stop_token_ids;
+  if (options.ignore_eos) json["ignore_eos"] = true;
   return json;
 }
 
@@ -106,9 +107,9 @@ Json describe_run(const EvalOptions& o, const EvalSet& set, const EvalStyle& sty
 Result<EvalStyle> make_style(const EvalTask& task, const EvalOptions& o) {
   EvalStyle style{.request = {}, .chat = o.chat, .parallel = o.config().running_max};
   style.request.sampling = TRY(sampling_params(o.sampling, {.temperature = 0}));
-  TRY(apply_stops(o.sampling, style.request));
-  if (!o.chat) style.request.stop.push_back(task.stop);
-  style.request.max_new_tokens = o.max_tokens;
+  style.request.options = TRY(generation_options(o.sampling));
+  if (!o.chat) style.request.options.stop.push_back(task.stop);
+  style.request.options.max_new_tokens = o.max_tokens;
   return style;
 }
 
@@ -193,7 +194,7 @@ Result<int> eval(EvalOptions o) {
   PredictionFile file = TRY(PredictionFile::open(o.out, identity, set.items.size()));
   std::unique_ptr<Llm> llm;
   if (!remote) llm = TRY(load_llm(o.config()));
-  if (llm && llm->tokenizer() == nullptr) {
+  if (llm && !llm->has_tokenizer()) {
     return invalid_argument("{} has no tokenizer files", o.config().model_path);
   }
   InterruptScope interrupt(InterruptScope::Second::kEndsProgram);

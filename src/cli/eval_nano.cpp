@@ -168,7 +168,7 @@ Result<int> eval_nano(const EvalNanoOptions& o) {
     }
   }
   std::unique_ptr<Llm> llm = TRY(load_llm(o.config));
-  if (llm->tokenizer() == nullptr) {
+  if (!llm->has_tokenizer()) {
     return invalid_argument("{} has no tokenizer files", o.config.model_path);
   }
   InterruptScope interrupt(InterruptScope::Second::kEndsProgram);

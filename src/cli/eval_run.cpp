@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -10,11 +11,11 @@
 
 #include "base/error.h"
 #include "base/json_text.h"
+#include "cli/ask_many.h"
 #include "cli/format.h"
 #include "cli/terminal.h"
 #include "client/http_client.h"
 #include "client/serving_api.h"
-#include "llm/text_stream.h"
 
 namespace banyan::cli {
 namespace {
@@ -28,15 +29,6 @@ std::string time_left(double seconds) {
   return fmt::format("{:.1f} h left", seconds / 3600);
 }
 
-// One question in the engine.
-struct Asked {
-  size_t index = 0;
-  int64_t prompt_tokens = 0;
-  TextStream stream;
-  std::string text;
-  bool recorded = false;
-};
-
 Result<TextRequest> request_for(const Llm& llm, const EvalStyle& style, const std::string& prompt) {
   TextRequest request = style.request;
   request.text = prompt;
@@ -47,88 +39,29 @@ Result<TextRequest> request_for(const Llm& llm, const EvalStyle& style, const st
   return request;
 }
 
-// Questions in flight in an engine.
-class EngineRun {
- public:
-  EngineRun(Llm& llm, const EvalStyle& style, EvalRun& run) : llm_(llm), style_(style), run_(run) {}
-
-  Status run() {
-    while (!InterruptScope::raised()) {
-      TRY(fill());
-      if (in_flight_ == 0) return {};
-      llm_.engine().step();
-      TRY(std::exchange(status_, {}));
-      run_.show();
+// A question that will never be answered, such as one that is longer than the context, counts.
+Result<EvalAnswer> answer_of(Result<Generation> generation) {
+  if (!generation) {
+    if (generation.error().code != ErrorCode::kInvalidArgument) {
+      return std::unexpected(generation.error());
     }
-    return {};
+    return EvalAnswer{.finish_reason = "error", .error = generation.error().message};
   }
-
- private:
-  Status fill() {
-    while (in_flight_ < style_.parallel) {
-      std::optional<size_t> index = run_.next();
-      if (!index) return {};
-      Status asked = ask(*index);
-      if (asked) continue;
-      if (asked.error().code != ErrorCode::kInvalidArgument) return asked;
-      TRY(run_.record(*index, {.finish_reason = "error", .error = asked.error().message}));
-    }
-    return {};
-  }
-
-  Status ask(size_t index) {
-    TextRequest request = TRY(request_for(llm_, style_, run_.item(index).prompt));
-    GenerateRequest tokens = TRY(llm_.to_tokens(request));
-    auto asked = std::make_shared<Asked>(
-        Asked{.index = index,
-              .prompt_tokens = std::ssize(tokens.prompt),
-              .stream = TextStream(llm_.tokenizer(), tokens.prompt,
-                                   {request.stop, request.skip_special_tokens, request.keep_stop}),
-              .text = ""});
-    TRY(llm_.engine().submit(std::move(tokens),
-                             [this, asked](const TokenEvent& event) { take(*asked, event); }));
-    ++in_flight_;
-    return {};
-  }
-
-  void take(Asked& asked, const TokenEvent& event) {
-    bool ended = event.finish != FinishReason::kNone;
-    if (!asked.recorded) asked.text += asked.stream.take(event).text;
-    if (asked.stream.done() && !asked.recorded) {
-      asked.recorded = true;
-      if (!ended) llm_.engine().cancel(event.sequence);
-      record(asked);
-    }
-    if (ended) --in_flight_;
-  }
-
-  void record(const Asked& asked) {
-    if (asked.stream.finish() == FinishReason::kError) {
-      status_ = std::unexpected(asked.stream.error());
-      return;
-    }
-    Status recorded = run_.record(asked.index, {.text = asked.text,
-                                                .finish_reason = to_string(asked.stream.finish()),
-                                                .prompt_tokens = asked.prompt_tokens,
-                                                .completion_tokens = asked.stream.output_tokens()});
-    if (!recorded) status_ = recorded;
-  }
-
-  Llm& llm_;
-  const EvalStyle& style_;
-  EvalRun& run_;
-  int in_flight_ = 0;
-  Status status_;
-};
+  return EvalAnswer{.text = std::move(generation->text),
+                    .finish_reason = to_string(generation->finish),
+                    .prompt_tokens = std::ssize(generation->prompt_ids),
+                    .completion_tokens = std::ssize(generation->output_ids)};
+}
 
 // A request of OpenAI's completions or chats.
 std::string request_body(const EvalServer& server, const EvalStyle& style,
                          const std::string& prompt) {
   const SamplingParams& p = style.request.sampling;
+  const GenerationOptions& options = style.request.options;
   Json body = {{"model", server.model},
-               {"max_tokens", style.request.max_new_tokens},
+               {"max_tokens", options.max_new_tokens},
                {"temperature", p.temperature}};
-  if (!style.request.stop.empty()) body["stop"] = style.request.stop;
+  if (!options.stop.empty()) body["stop"] = options.stop;
   if (p.top_p != 1) body["top_p"] = p.top_p;
   if (p.top_k != 0) body["top_k"] = p.top_k;
   if (p.min_p != 0) body["min_p"] = p.min_p;
@@ -136,8 +69,8 @@ std::string request_body(const EvalServer& server, const EvalStyle& style,
   if (p.frequency_penalty != 0) body["frequency_penalty"] = p.frequency_penalty;
   if (p.presence_penalty != 0) body["presence_penalty"] = p.presence_penalty;
   if (p.repetition_penalty != 1) body["repetition_penalty"] = p.repetition_penalty;
-  if (!style.request.stop_token_ids.empty()) body["stop_token_ids"] = style.request.stop_token_ids;
-  if (style.request.ignore_eos) body["ignore_eos"] = true;
+  if (!options.stop_token_ids.empty()) body["stop_token_ids"] = options.stop_token_ids;
+  if (options.ignore_eos) body["ignore_eos"] = true;
   if (style.chat) {
     body["messages"] = Json::array({{{"role", "user"}, {"content", prompt}}});
   } else {
@@ -323,7 +256,18 @@ void EvalRun::show() {
 }
 
 Status run_in_engine(Llm& llm, const EvalStyle& style, EvalRun& run) {
-  return EngineRun(llm, style, run).run();
+  ManyAsked asked{.at_once = static_cast<size_t>(std::max(style.parallel, 1))};
+  asked.next = [&]() -> Result<std::optional<ManyAsked::Request>> {
+    std::optional<size_t> index = run.next();
+    if (!index) return std::nullopt;
+    return ManyAsked::Request{*index, TRY(request_for(llm, style, run.item(*index).prompt))};
+  };
+  asked.take = [&](size_t index, Result<Generation> generation) -> Status {
+    TRY(run.record(index, TRY(answer_of(std::move(generation)))));
+    run.show();
+    return {};
+  };
+  return ask_many(llm, asked);
 }
 
 Status run_on_server(const EvalServer& server, const EvalStyle& style, EvalRun& run) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "llm/llm_parts.h"
 #include "text/tokenizer.h"
 
 namespace banyan::cli {
@@ -45,8 +46,8 @@ std::string format_digits(int64_t count) {
 }
 
 Json token_text(const Llm& llm, TokenId id) {
-  if (llm.tokenizer() == nullptr) return nullptr;
-  return llm.tokenizer()->token_bytes(id);
+  if (!llm.has_tokenizer()) return nullptr;
+  return tokenizer_of(llm)->token_bytes(id);
 }
 
 Json expert_counts_json(const std::vector<ExpertCounts>& layers) {

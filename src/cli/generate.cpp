@@ -62,7 +62,7 @@ Json to_json(const Llm& llm, const Generation& g, const TextRequest& request) {
                  {"prefill_tokens_per_s", g.prefill_tokens_per_s},
                  {"decode_tokens_per_s", g.decode_tokens_per_s}}},
                {"seed", sampling.temperature > 0 ? Json(sampling.seed) : Json(nullptr)}};
-  if (request.grammar) json["not_enforced"] = g.grammar_notes;
+  if (request.options.grammar) json["not_enforced"] = g.grammar_notes;
   return json;
 }
 
@@ -82,12 +82,12 @@ Result<TextRequest> make_request(const GenerateOptions& o) {
   }
   TextRequest request;
   request.sampling = TRY(sampling_params(o.sampling, {.temperature = 0}));
-  TRY(apply_stops(o.sampling, request));
-  request.grammar = TRY(grammar_source(o.grammar));
-  request.max_new_tokens = o.max_new_tokens;
+  request.options = TRY(generation_options(o.sampling));
+  request.options.grammar = TRY(grammar_source(o.grammar));
+  request.options.max_new_tokens = o.max_new_tokens;
   request.add_special_tokens = !o.no_special_tokens;
-  request.logprobs = o.json;
-  request.top_logprobs = o.top_logprobs;
+  request.options.logprobs = o.json;
+  request.options.top_logprobs = o.top_logprobs;
   TextOrIds prompt =
       TRY(read_source(o.prompt, "--prompt TEXT, --prompt-ids 1,2,3, --prompt-file FILE, -"));
   request.text = std::move(prompt.text);
@@ -96,7 +96,7 @@ Result<TextRequest> make_request(const GenerateOptions& o) {
 }
 
 void print_plain(const Llm& llm, const Generation& g, bool streamed) {
-  if (llm.tokenizer() == nullptr) {  // there is no text; the ids are all that can be shown
+  if (!llm.has_tokenizer()) {  // there is no text; the ids are all that can be shown
     write_stdout(fmt::format("{}\n", fmt::join(g.output_ids, ",")));
   } else if (streamed) {
     write_stdout("\n");

@@ -123,6 +123,8 @@ void add_sampling_options(CLI::App& app, SamplingOptions& options, std::string_v
                  "Tokens that end the output, beside the model's own")
       ->type_name("1,2,3");
   app.add_flag("--ignore-eos", options.ignore_eos, "Go on past the model's own end of text");
+  app.add_option("--adapter", options.adapter, "Name of a LoRA adapter; none is supported yet")
+      ->type_name("NAME");
 }
 
 Result<SamplingParams> sampling_params(const SamplingOptions& options, SamplingParams defaults) {
@@ -144,16 +146,16 @@ Result<SamplingParams> sampling_params(const SamplingOptions& options, SamplingP
   return params;
 }
 
-Status apply_stops(const SamplingOptions& options, TextRequest& request) {
+Result<GenerationOptions> generation_options(const SamplingOptions& options) {
   for (const std::string& stop : options.stop) {
     if (stop.empty()) return invalid_argument("--stop is empty; give the text to stop at");
   }
-  request.stop = options.stop;
+  GenerationOptions generation{
+      .stop = options.stop, .ignore_eos = options.ignore_eos, .adapter = options.adapter};
   if (!options.stop_token_ids.empty()) {
-    request.stop_token_ids = TRY(parse_numbers(options.stop_token_ids, "--stop-token-ids"));
+    generation.stop_token_ids = TRY(parse_numbers(options.stop_token_ids, "--stop-token-ids"));
   }
-  request.ignore_eos = options.ignore_eos;
-  return {};
+  return generation;
 }
 
 std::string check_seed(const std::string& text) {

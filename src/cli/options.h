@@ -36,6 +36,7 @@ struct SamplingOptions {
   std::vector<std::string> stop;
   std::string stop_token_ids;
   bool ignore_eos = false;
+  std::string adapter;
 };
 
 // `defaults_of` says in --help where values come from that are not given.
@@ -45,8 +46,8 @@ void add_sampling_options(CLI::App& app, SamplingOptions& options, std::string_v
 // checked.
 Result<SamplingParams> sampling_params(const SamplingOptions& options, SamplingParams defaults);
 
-// Stop strings, stop ids and ignore_eos into `request`.
-Status apply_stops(const SamplingOptions& options, TextRequest& request);
+// Stop strings, stop ids, ignore_eos and the adapter.
+Result<GenerationOptions> generation_options(const SamplingOptions& options);
 
 // What the output may be; at most one of these may be given.
 struct GrammarOptions {

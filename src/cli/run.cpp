@@ -35,17 +35,13 @@ Result<ChatSettings> make_settings(const RunOptions& o, const SamplingParams& re
   ChatSettings settings{.sampling = TRY(sampling_params(o.sampling, recommended)),
                         .seed = o.sampling.seed,
                         .max_new_tokens = o.max_new_tokens,
-                        .grammar = TRY(grammar_source(o.grammar)),
+                        .options = TRY(generation_options(o.sampling)),
                         .system = o.system};
+  settings.options.grammar = TRY(grammar_source(o.grammar));
   if (!o.tools.empty()) settings.tools = TRY(read_chat_tools(o.tools));
   if (!o.template_variables.empty()) {
     settings.variables = TRY(parse_json(o.template_variables, "--chat-template-kwargs"));
   }
-  TextRequest stops;
-  TRY(apply_stops(o.sampling, stops));
-  settings.stop = std::move(stops.stop);
-  settings.stop_token_ids = std::move(stops.stop_token_ids);
-  settings.ignore_eos = stops.ignore_eos;
   return settings;
 }
 
@@ -129,7 +125,7 @@ int talk(Chat& chat, LineReader& reader) {
 Result<int> run(const RunOptions& o) {
   TRY(make_settings(o, {}));  // wrong values are told before a long load
   std::unique_ptr<Llm> llm = TRY(load_llm(o.config));
-  if (llm->tokenizer() == nullptr) {
+  if (!llm->has_tokenizer()) {
     return unsupported(
         "{} has no tokenizer files, so there is no text to talk in; `banyan generate"
         " --prompt-ids` takes token ids",

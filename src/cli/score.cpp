@@ -11,6 +11,7 @@
 #include "cli/options.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
+#include "llm/llm_parts.h"
 #include "text/tokenizer.h"
 
 namespace banyan::cli {
@@ -27,19 +28,18 @@ using Logprobs = std::vector<std::optional<float>>;
 
 Result<std::vector<TokenId>> token_ids(const ScoreOptions& o, const Llm& llm, TextOrIds source) {
   if (!source.ids.empty()) return std::move(source.ids);
-  if (llm.tokenizer() == nullptr) {
+  if (!llm.has_tokenizer()) {
     return invalid_argument("{} has no tokenizer files; give token ids with --ids",
                             o.config.model_path);
   }
-  return llm.tokenizer()->encode(source.text, {.add_special_tokens = !o.no_special_tokens});
+  return tokenizer_of(llm)->encode(source.text, {.add_special_tokens = !o.no_special_tokens});
 }
 
 void print_table(const Llm& llm, const std::vector<TokenId>& ids, const Logprobs& logprobs) {
   double total = 0;
   std::string lines;
   for (size_t i = 0; i < ids.size(); ++i) {
-    std::string token =
-        llm.tokenizer() == nullptr ? "-" : quote(llm.tokenizer()->token_bytes(ids[i]));
+    std::string token = !llm.has_tokenizer() ? "-" : quote(tokenizer_of(llm)->token_bytes(ids[i]));
     std::string logprob = logprobs[i] ? fmt::format("{:.6f}", *logprobs[i]) : "-";
     lines += fmt::format("{}\t{}\t{}\t{}\n", i, ids[i], token, logprob);
     total += logprobs[i].value_or(0);

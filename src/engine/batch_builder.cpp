@@ -9,7 +9,7 @@ void add_rows(const PlannedSpan& span, Batch& batch, std::vector<LogitRowUse>& u
     int64_t ahead = position - s.length();  // from 0 on: a draft
     TokenId token = ahead < 0 ? s.tokens[static_cast<size_t>(position)]
                               : s.draft.tokens[static_cast<size_t>(ahead)];
-    bool samples = ahead >= -1 && s.request.max_new_tokens > 0;
+    bool samples = ahead >= -1 && s.request.options.max_new_tokens > 0;
     if (samples || s.scores_prompt_at(position)) {
       batch.logit_rows.push_back(static_cast<int32_t>(batch.rows()));
       uses.push_back({&s, position, token, samples});

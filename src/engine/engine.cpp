@@ -39,12 +39,16 @@ Status check_limit(std::string_view what, int64_t value, int64_t max) {
   return invalid_argument("{} is {}, allowed are 0 to {}", what, value, max);
 }
 
-Status check_supported(const GenerateRequest& request, const EngineConfig& config) {
-  if (!request.adapter.empty()) {
-    return unsupported("adapter \"{}\": adapters are not supported yet", request.adapter);
+Status check_supported(const GenerationOptions& options, const EngineConfig& config) {
+  if (!options.stop.empty() || options.grammar) {
+    return invalid_argument("{}: an Engine sees no text; ask an Llm",
+                            options.grammar ? "a grammar" : "stop strings");
   }
-  if (request.priority != 0 && config.schedule_policy != "priority") {
-    return unsupported("priority {}: the schedule policy is {}, not priority", request.priority,
+  if (!options.adapter.empty()) {
+    return unsupported("adapter \"{}\": adapters are not supported yet", options.adapter);
+  }
+  if (options.priority != 0 && config.schedule_policy != "priority") {
+    return unsupported("priority {}: the schedule policy is {}, not priority", options.priority,
                        config.schedule_policy);
   }
   return {};
@@ -168,23 +172,24 @@ class Engine::Impl {
 
 Status Engine::Impl::check(const GenerateRequest& request) const {
   const SamplingParams& sampling = request.sampling;
+  const GenerationOptions& options = request.options;
   TRY(sampling.validate());
-  TRY(check_supported(request, config_));
+  TRY(check_supported(options, config_));
   if (request.prompt.empty()) return invalid_argument("the prompt has no tokens");
   auto prompt_tokens = static_cast<int64_t>(request.prompt.size());
   TRY(check_limit("prompt tokens", prompt_tokens, config_.prompt_tokens_max));
   TRY(check_tokens(request.prompt, info().vocabulary, "prompt"));
-  TRY(check_limit("max_new_tokens", request.max_new_tokens, kNewTokensMax));
-  TRY(check_limit("top_logprobs", request.top_logprobs, config_.top_logprobs_max));
-  TRY(check_limit("stop_token_ids", static_cast<int64_t>(request.stop_token_ids.size()),
+  TRY(check_limit("max_new_tokens", options.max_new_tokens, kNewTokensMax));
+  TRY(check_limit("top_logprobs", options.top_logprobs, config_.top_logprobs_max));
+  TRY(check_limit("stop_token_ids", static_cast<int64_t>(options.stop_token_ids.size()),
                   config_.stop_token_ids_max));
-  TRY(check_tokens(request.stop_token_ids, info().vocabulary, "stop_token_ids"));
-  TRY(check_limit("min_new_tokens", request.min_new_tokens, request.max_new_tokens));
-  TRY(check_limit("logprob_token_ids", static_cast<int64_t>(request.logprob_token_ids.size()),
+  TRY(check_tokens(options.stop_token_ids, info().vocabulary, "stop_token_ids"));
+  TRY(check_limit("min_new_tokens", options.min_new_tokens, options.max_new_tokens));
+  TRY(check_limit("logprob_token_ids", static_cast<int64_t>(options.logprob_token_ids.size()),
                   config_.top_logprobs_max));
-  TRY(check_tokens(request.logprob_token_ids, info().vocabulary, "logprob_token_ids"));
+  TRY(check_tokens(options.logprob_token_ids, info().vocabulary, "logprob_token_ids"));
   for (auto [name, seconds] :
-       {std::pair("timeout_s", request.timeout_s), {"age_s", request.age_s}}) {
+       {std::pair("timeout_s", options.timeout_s), {"age_s", options.age_s}}) {
     if (seconds >= 0 && seconds <= kSecondsMax) continue;
     return invalid_argument("{} is {}, allowed are 0 to {}", name, seconds, kSecondsMax);
   }
@@ -193,10 +198,10 @@ Status Engine::Impl::check(const GenerateRequest& request) const {
   for (auto [token, bias] : sampling.logit_bias) {
     TRY(check_tokens(std::span(&token, 1), info().vocabulary, "logit_bias"));
   }
-  if (request.prompt_logprobs_begin) {
-    TRY(check_limit("prompt_logprobs_begin", *request.prompt_logprobs_begin, prompt_tokens));
+  if (options.prompt_logprobs_begin) {
+    TRY(check_limit("prompt_logprobs_begin", *options.prompt_logprobs_begin, prompt_tokens));
   }
-  int64_t room = info().context_length_tokens - (request.max_new_tokens > 0 ? 1 : 0);
+  int64_t room = info().context_length_tokens - (options.max_new_tokens > 0 ? 1 : 0);
   if (prompt_tokens > room) {
     return invalid_argument("the prompt has {} tokens, the context length is {}", prompt_tokens,
                             info().context_length_tokens);
@@ -206,10 +211,11 @@ Status Engine::Impl::check(const GenerateRequest& request) const {
 
 Result<SequenceId> Engine::Impl::submit(GenerateRequest request, TokenSink sink) {
   TRY(check(request));
+  const GenerationOptions& options = request.options;
   if (!sink) return invalid_argument("the request has no sink to tell of its tokens");
   auto s = std::make_unique<Sequence>();
   s->prompt_tokens = static_cast<int64_t>(request.prompt.size());
-  s->tokens_max = std::min(s->prompt_tokens + request.max_new_tokens, info().context_length_tokens);
+  s->tokens_max = std::min(s->prompt_tokens + options.max_new_tokens, info().context_length_tokens);
   if (!scheduler_.fits_alone(s->tokens_max)) {
     return invalid_argument(
         "{} tokens of prompt and output do not fit into the {} tokens of memory; ask "
@@ -220,13 +226,13 @@ Result<SequenceId> Engine::Impl::submit(GenerateRequest request, TokenSink sink)
     return exhausted("{} requests are waiting, which is the limit", scheduler_.waiting());
   }
   s->id = ++last_id_;
-  s->name_space = {request.adapter, request.cache_salt, request.extra_key};
+  s->name_space = {options.adapter, options.cache_salt, options.extra_key};
   s->arrived_ns = now_ns();
-  s->queues_ns = s->arrived_ns - static_cast<int64_t>(request.age_s * 1e9);
-  if (request.timeout_s > 0) {
-    s->deadline_ns = s->arrived_ns + static_cast<int64_t>(request.timeout_s * 1e9);
+  s->queues_ns = s->arrived_ns - static_cast<int64_t>(options.age_s * 1e9);
+  if (options.timeout_s > 0) {
+    s->deadline_ns = s->arrived_ns + static_cast<int64_t>(options.timeout_s * 1e9);
   }
-  if (request.prompt_logprobs_begin) s->prompt_logprobs_next = *request.prompt_logprobs_begin;
+  if (options.prompt_logprobs_begin) s->prompt_logprobs_next = *options.prompt_logprobs_begin;
   s->tokens.reserve(static_cast<size_t>(s->tokens_max));
   s->tokens = request.prompt;
   if (request.sampling.has_penalties()) s->counts = count_prompt(s->tokens, info().vocabulary);
@@ -305,12 +311,13 @@ Engine::Impl::RowResult Engine::Impl::read_row(const LogitRowUse& use, const Log
   if (!token) return {.problem = "the constraint allows no token"};
   result.token = *token;
   result.logprob = Sampler::logprob(row, result.token);
-  std::span<const TokenLogprob> top = sampler_.top(row, s.request.top_logprobs);
+  std::span<const TokenLogprob> top = sampler_.top(row, s.request.options.top_logprobs);
   result.top_begin = tops_.size();
   result.top_count = top.size();
   tops_.insert(tops_.end(), top.begin(), top.end());
-  result.chosen_count = s.request.logprob_token_ids.size();
-  for (TokenId id : s.request.logprob_token_ids) tops_.push_back({id, Sampler::logprob(row, id)});
+  result.chosen_count = s.request.options.logprob_token_ids.size();
+  for (TokenId id : s.request.options.logprob_token_ids)
+    tops_.push_back({id, Sampler::logprob(row, id)});
   if (use.samples) add_token(s, result.token);
   return result;
 }
@@ -329,14 +336,14 @@ std::optional<TokenId> Engine::Impl::sample(const Sequence& s, int64_t position,
                                             const LogitRow& row) {
   DrawContext context{
       .params = s.request.sampling, .counts = &s.counts, .mask = {}, .position = position};
-  bool may_stop = s.length() - s.prompt_tokens >= s.request.min_new_tokens;
-  if (!s.request.constraint && (may_stop || s.request.stop_token_ids.empty())) {
+  bool may_stop = s.length() - s.prompt_tokens >= s.request.options.min_new_tokens;
+  if (!s.request.constraint && (may_stop || s.request.options.stop_token_ids.empty())) {
     return sampler_.draw(row, context);
   }
   std::ranges::fill(mask_, s.request.constraint ? 0 : ~0u);
   if (s.request.constraint) s.request.constraint->fill_mask(mask_);
   if (!may_stop) {
-    for (TokenId stop : s.request.stop_token_ids) {
+    for (TokenId stop : s.request.options.stop_token_ids) {
       mask_[static_cast<size_t>(stop) / 32] &= ~(1u << (stop % 32));
     }
   }
@@ -369,7 +376,7 @@ void Engine::Impl::commit() {
     }
   }
   for (const PlannedSpan& span : plan_.spans) {
-    if (span.sequence != nullptr && span.sequence->request.max_new_tokens == 0 &&
+    if (span.sequence != nullptr && span.sequence->request.options.max_new_tokens == 0 &&
         span.sequence->pending() == 0) {
       end(*span.sequence, {.finish = FinishReason::kLength});
     }
@@ -406,8 +413,8 @@ void Engine::Impl::report_token(const LogitRowUse& use, const RowResult& result)
 }
 
 FinishReason Engine::Impl::finish_reason(const Sequence& s, TokenId token) const {
-  if (std::ranges::find(s.request.stop_token_ids, token) != s.request.stop_token_ids.end())
-    return FinishReason::kStop;
+  const std::vector<TokenId>& stops = s.request.options.stop_token_ids;
+  if (std::ranges::find(stops, token) != stops.end()) return FinishReason::kStop;
   bool full = static_cast<int64_t>(s.tokens.size()) >= s.tokens_max;
   return full ? FinishReason::kLength : FinishReason::kNone;
 }

@@ -90,7 +90,7 @@ void Replay::let_arrive() {
     const TraceRequest& request = trace_.requests[i];
     auto s = std::make_unique<Sequence>();
     s->id = i;
-    s->request.priority = -static_cast<int>(i);
+    s->request.options.priority = -static_cast<int>(i);
     s->prompt_tokens = request.prompt_tokens;
     s->tokens_max = request.tokens();
     s->tokens = trace_.prompt_of(request);

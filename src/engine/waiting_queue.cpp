@@ -26,7 +26,7 @@ SchedulePolicy without_tree(SchedulePolicy policy) {
 
 void WaitingQueue::push(Sequence& s) {
   s.place = Sequence::Place::kWaiting;
-  s.score = policy_ == SchedulePolicy::kPriority ? -int64_t{s.request.priority} : 0;
+  s.score = policy_ == SchedulePolicy::kPriority ? -int64_t{s.request.options.priority} : 0;
   if (on_tree()) {
     s.waiter.tokens = s.reusable(prompt_only_);
     tree_.attach(s.root, s.waiter);

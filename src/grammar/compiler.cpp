@@ -52,7 +52,7 @@ Result<std::shared_ptr<const CompiledGrammar>> GrammarCompiler::compile(
 
 Result<std::shared_ptr<const CompiledGrammar>> GrammarCompiler::compile_new(
     const GrammarSource& source) {
-  Grammar grammar = TRY(source.compile(options_.limits));
+  Grammar grammar = TRY(Grammar::from_source(source, options_.limits));
   return std::make_shared<const CompiledGrammar>(std::move(grammar), vocabulary_, tokenize_);
 }
 

@@ -110,34 +110,36 @@ Result<Grammar> Grammar::after(std::string_view end_tag) const {
   });
 }
 
-Result<Grammar> GrammarSource::compile(const GrammarLimits& limits) const {
+Result<Grammar> Grammar::from_source(const GrammarSource& source, const GrammarLimits& limits) {
+  using Kind = GrammarSource::Kind;
   auto own = [&]() -> Result<Grammar> {
-    switch (kind) {
+    switch (source.kind) {
       case Kind::kRegex:
-        return Grammar::from_regex(text, limits);
+        return from_regex(source.text, limits);
       case Kind::kJsonSchema:
-        return Grammar::from_json_schema(text, json, limits);
+        return from_json_schema(source.text, source.json, limits);
       case Kind::kJsonObject:
-        return Grammar::from_json_object(json);
+        return from_json_object(source.json);
       case Kind::kEbnf:
-        return Grammar::from_ebnf(text, "root", limits);
+        return from_ebnf(source.text, "root", limits);
       case Kind::kStructuralTag:
-        return Grammar::from_structural_tag(text, json, limits);
+        return from_structural_tag(source.text, source.json, limits);
       case Kind::kChoices:
         break;
     }
-    Json list = TRY(parse_source(text, "the choices", {.bytes_max = limits.source_bytes_max}));
+    Json list =
+        TRY(parse_source(source.text, "the choices", {.bytes_max = limits.source_bytes_max}));
     std::vector<std::string> choices;
     if (!list.is_array()) return invalid_argument("the choices must be a list of texts");
     for (const Json& choice : list) {
       if (!choice.is_string()) return invalid_argument("the choices must be a list of texts");
       choices.push_back(choice);
     }
-    return Grammar::from_choices(choices, limits);
+    return from_choices(choices, limits);
   };
   Grammar grammar = TRY(own());
-  if (after.empty()) return grammar;
-  return grammar.after(after);
+  if (source.after.empty()) return grammar;
+  return grammar.after(source.after);
 }
 
 bool Grammar::matches(std::string_view text) const {

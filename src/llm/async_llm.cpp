@@ -7,9 +7,9 @@
 
 #include "base/error.h"
 #include "base/task_thread.h"
-#include "grammar/compiler.h"
 #include "llm/engine_thread.h"
 #include "llm/generation_builder.h"
+#include "llm/llm_parts.h"
 
 namespace banyan {
 namespace {
@@ -187,13 +187,13 @@ void AsyncLlm::Impl::fail_cancelled(const std::shared_ptr<Job>& job) {
 
 Result<std::shared_ptr<Job>> AsyncLlm::Impl::text_job(const TextRequest& request,
                                                       const TextSinks& sinks) {
-  std::shared_ptr<const CompiledGrammar> compiled;
-  if (request.grammar) compiled = TRY(llm.compile(*request.grammar));
-  GenerateRequest tokens = TRY(llm.to_tokens(request, compiled));
+  CompiledGrammarPtr compiled;
+  if (request.options.grammar) compiled = TRY(compile_grammar(llm, *request.options.grammar));
+  GenerateRequest tokens = TRY(to_tokens(llm, request, compiled));
   Generation begun{.prompt_ids = tokens.prompt};
   if (compiled) begun.grammar_notes = compiled->grammar.notes();
   auto run = std::make_shared<TextRun>(
-      TextRun{GenerationBuilder(request, llm.tokenizer(), std::move(begun)), sinks});
+      TextRun{GenerationBuilder(request.options, tokenizer_of(llm), std::move(begun)), sinks});
   auto job = std::make_shared<Job>();
   job->request = std::move(tokens);
   job->sinks = {.event = [run](const TokenEvent& event) { return run->take(event); },

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "llm/llm_parts.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -142,8 +143,8 @@ Result<std::string> take_final_message(Json& messages) {
 }  // namespace
 
 Result<std::string> render_chat(const Llm& llm, ChatPrompt prompt) {
-  const ChatTemplate* chat_template = TRY(llm.chat_template());
-  const auto& source = llm.tokenizer()->chat_template();
+  const ChatTemplate* chat_template = TRY(chat_template_of(llm));
+  const auto& source = tokenizer_of(llm)->chat_template();
   bool knows_developer = source && source->find("developer") != std::string::npos;
   TRY(check_messages(prompt.messages, knows_developer));
   TRY(check_list(prompt.tools, "tools"));
@@ -152,7 +153,7 @@ Result<std::string> render_chat(const Llm& llm, ChatPrompt prompt) {
   if (prompt.continue_final_message) continued = TRY(take_final_message(prompt.messages));
 
   Json variables = Json::object();
-  for (const auto& [name, text] : llm.tokenizer()->special().named) variables[name] = text;
+  for (const auto& [name, text] : tokenizer_of(llm)->special().named) variables[name] = text;
   TRY(add_variables(prompt.variables, variables));
   bool no_tools = prompt.tools.is_array() && prompt.tools.empty();
   variables["tools"] = no_tools ? Json() : std::move(prompt.tools);

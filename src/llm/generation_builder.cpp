@@ -6,17 +6,19 @@ namespace banyan {
 namespace {
 
 GeneratedToken generated_token(const TokenEvent& event) {
-  return {event.token, event.logprob, {event.top.begin(), event.top.end()}};
+  return {event.token,
+          event.logprob,
+          {event.top.begin(), event.top.end()},
+          {event.chosen.begin(), event.chosen.end()}};
 }
 
 }  // namespace
 
-GenerationBuilder::GenerationBuilder(const TextRequest& request, const Tokenizer* tokenizer,
+GenerationBuilder::GenerationBuilder(const GenerationOptions& options, const Tokenizer* tokenizer,
                                      Generation begun)
     : generation_(std::move(begun)),
-      logprobs_(request.logprobs || request.top_logprobs > 0 || !request.logprob_token_ids.empty()),
-      stream_(tokenizer, generation_.prompt_ids,
-              {request.stop, request.skip_special_tokens, request.keep_stop}) {}
+      logprobs_(options.logprobs || options.top_logprobs > 0 || !options.logprob_token_ids.empty()),
+      stream_(tokenizer, generation_.prompt_ids, options) {}
 
 TextDelta GenerationBuilder::take(const TokenEvent& event) {
   TextDelta delta = stream_.take(event);

@@ -13,7 +13,7 @@ class GenerationBuilder {
  public:
   // `begun` has the prompt's ids and the grammar's notes. Its times run from here on. The tokenizer
   // must outlive it; null means no text.
-  GenerationBuilder(const TextRequest& request, const Tokenizer* tokenizer, Generation begun);
+  GenerationBuilder(const GenerationOptions& options, const Tokenizer* tokenizer, Generation begun);
 
   // What the event added. When done() the request is over, be it that the engine does not know yet.
   TextDelta take(const TokenEvent& event);

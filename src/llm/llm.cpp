@@ -13,8 +13,7 @@
 #include "llm/chat_prompt.h"
 #include "llm/generation_builder.h"
 #include "llm/generation_config.h"
-#include "text/chat_template.h"
-#include "text/tokenizer.h"
+#include "llm/llm_parts.h"
 
 namespace banyan {
 namespace {
@@ -33,12 +32,12 @@ class Llm::Impl {
   Result<Generation> generate(const TextRequest& request, const TextSink& sink,
                               const std::function<bool()>& cancelled);
   Result<std::vector<std::optional<float>>> score(const std::vector<TokenId>& ids);
-  Result<GenerateRequest> to_tokens(const TextRequest& request,
-                                    std::shared_ptr<const CompiledGrammar> compiled) const;
+  Result<GenerateRequest> to_tokens(const TextRequest& request, CompiledGrammarPtr compiled) const;
+  Result<std::vector<TokenId>> encode(std::string_view text, bool add_special_tokens) const;
   Result<const ChatTemplate*> find_chat_template() const;
-  Result<std::shared_ptr<const CompiledGrammar>> compile(const GrammarSource& grammar) const;
-  std::shared_ptr<TokenConstraint> constraint(const TextRequest& request,
-                                              std::shared_ptr<const CompiledGrammar> grammar) const;
+  Result<CompiledGrammarPtr> compile(const GrammarSource& grammar) const;
+  std::shared_ptr<TokenConstraint> constraint(const GenerationOptions& options,
+                                              CompiledGrammarPtr grammar) const;
   GrammarStats grammar_stats() const;
 
   EngineConfig config;
@@ -50,9 +49,7 @@ class Llm::Impl {
   double load_s = 0;
 
  private:
-  Status check(const TextRequest& request) const;
-  Result<std::vector<TokenId>> prompt_ids(const TextRequest& request) const;
-
+  Status check(const GenerationOptions& options) const;
   std::vector<TokenId> end_tokens() const;
   GrammarCompiler& compiler() const;
 
@@ -85,57 +82,51 @@ Result<std::unique_ptr<Llm::Impl>> Llm::Impl::load(const EngineConfig& config,
   return impl;
 }
 
-Status Llm::Impl::check(const TextRequest& request) const {
-  if (static_cast<int>(request.stop.size()) > config.stop_strings_max) {
-    return invalid_argument("{} stop strings, the limit is {}", request.stop.size(),
+Status Llm::Impl::check(const GenerationOptions& options) const {
+  if (static_cast<int>(options.stop.size()) > config.stop_strings_max) {
+    return invalid_argument("{} stop strings, the limit is {}", options.stop.size(),
                             config.stop_strings_max);
   }
-  for (const std::string& stop : request.stop) {
+  for (const std::string& stop : options.stop) {
     if (stop.empty()) return invalid_argument("a stop string is empty");
     if (static_cast<int>(stop.size()) > config.stop_string_bytes_max) {
       return invalid_argument("a stop string has {} bytes, the limit is {}", stop.size(),
                               config.stop_string_bytes_max);
     }
   }
-  if (tokenizer == nullptr && !request.stop.empty()) {
+  if (tokenizer == nullptr && !options.stop.empty()) {
     return unsupported("stop strings need a tokenizer; {} has none", config.model_path);
   }
   return {};
 }
 
-Result<std::vector<TokenId>> Llm::Impl::prompt_ids(const TextRequest& request) const {
-  if (!request.ids.empty()) return request.ids;
+Result<std::vector<TokenId>> Llm::Impl::encode(std::string_view text,
+                                               bool add_special_tokens) const {
   if (tokenizer == nullptr) {
     return unsupported("{} has no tokenizer.json or tiktoken.model; give the prompt as token ids",
                        config.model_path);
   }
-  return tokenizer->encode(request.text, {.add_special_tokens = request.add_special_tokens});
+  return tokenizer->encode(text, {.add_special_tokens = add_special_tokens});
 }
 
-Result<GenerateRequest> Llm::Impl::to_tokens(
-    const TextRequest& request, std::shared_ptr<const CompiledGrammar> compiled) const {
-  TRY(check(request));
-  GenerateRequest tokens{.prompt = TRY(prompt_ids(request)),
-                         .sampling = request.sampling,
-                         .max_new_tokens = request.max_new_tokens,
-                         .min_new_tokens = request.min_new_tokens,
-                         .stop_token_ids = request.stop_token_ids,
-                         .top_logprobs = request.top_logprobs,
-                         .logprob_token_ids = request.logprob_token_ids,
-                         .prompt_logprobs_begin = request.prompt_logprobs_begin,
-                         .priority = request.priority,
-                         .timeout_s = request.timeout_s,
-                         .age_s = request.age_s,
-                         .cache_salt = request.cache_salt,
-                         .extra_key = request.extra_key};
-  if (request.grammar) {
-    if (!compiled) compiled = TRY(compile(*request.grammar));
-    tokens.constraint = constraint(request, std::move(compiled));
-    tokens.min_new_tokens = 0;  // the constraint's business
-  } else if (request.ignore_eos) {
+Result<GenerateRequest> Llm::Impl::to_tokens(const TextRequest& request,
+                                             CompiledGrammarPtr compiled) const {
+  TRY(check(request.options));
+  GenerateRequest tokens{
+      .prompt = request.ids, .sampling = request.sampling, .options = request.options};
+  if (tokens.prompt.empty()) {
+    tokens.prompt = TRY(encode(request.text, request.add_special_tokens));
+  }
+  GenerationOptions& options = tokens.options;
+  options.stop.clear();  // a TextStream's business
+  if (std::exchange(options.grammar, std::nullopt)) {
+    if (!compiled) compiled = TRY(compile(*request.options.grammar));
+    tokens.constraint = constraint(request.options, std::move(compiled));
+    options.min_new_tokens = 0;  // the constraint's business
+  } else if (options.ignore_eos) {
     return tokens;
   }
-  for (TokenId end : end_tokens()) tokens.stop_token_ids.push_back(end);
+  for (TokenId end : end_tokens()) options.stop_token_ids.push_back(end);
   return tokens;
 }
 
@@ -147,8 +138,7 @@ std::vector<TokenId> Llm::Impl::end_tokens() const {
   return ends;
 }
 
-Result<std::shared_ptr<const CompiledGrammar>> Llm::Impl::compile(
-    const GrammarSource& grammar) const {
+Result<CompiledGrammarPtr> Llm::Impl::compile(const GrammarSource& grammar) const {
   if (tokenizer == nullptr) {
     return unsupported("a grammar needs a tokenizer; {} has no tokenizer.json or tiktoken.model",
                        config.model_path);
@@ -175,13 +165,13 @@ GrammarCompiler& Llm::Impl::compiler() const {
   return *compiler_;
 }
 
-std::shared_ptr<TokenConstraint> Llm::Impl::constraint(
-    const TextRequest& request, std::shared_ptr<const CompiledGrammar> grammar) const {
-  EarlyStops early{.tokens_min = request.min_new_tokens, .stops = end_tokens()};
-  if (request.ignore_eos) {
+std::shared_ptr<TokenConstraint> Llm::Impl::constraint(const GenerationOptions& options,
+                                                       CompiledGrammarPtr grammar) const {
+  EarlyStops early{.tokens_min = options.min_new_tokens, .stops = end_tokens()};
+  if (options.ignore_eos) {
     early.tokens_min = std::numeric_limits<int64_t>::max();
   } else {
-    for (TokenId stop : request.stop_token_ids) {
+    for (TokenId stop : options.stop_token_ids) {
       if (stop >= 0 && stop < engine->info().vocabulary) early.stops.push_back(stop);
     }
   }
@@ -196,14 +186,14 @@ GrammarStats Llm::Impl::grammar_stats() const {
 Result<Generation> Llm::Impl::generate(const TextRequest& request, const TextSink& sink,
                                        const std::function<bool()>& cancelled) {
   Generation generation;
-  std::shared_ptr<const CompiledGrammar> compiled;
-  if (request.grammar) {
-    compiled = TRY(compile(*request.grammar));
+  CompiledGrammarPtr compiled;
+  if (request.options.grammar) {
+    compiled = TRY(compile(*request.options.grammar));
     generation.grammar_notes = compiled->grammar.notes();
   }
   GenerateRequest tokens = TRY(to_tokens(request, std::move(compiled)));
   generation.prompt_ids = tokens.prompt;
-  GenerationBuilder builder(request, tokenizer.get(), std::move(generation));
+  GenerationBuilder builder(request.options, tokenizer.get(), std::move(generation));
   auto emit = [&](const std::string& piece) {
     if (sink && !piece.empty()) sink(piece);
   };
@@ -224,7 +214,7 @@ Result<std::vector<std::optional<float>>> Llm::Impl::score(const std::vector<Tok
   std::vector<std::optional<float>> logprobs(ids.size());
   std::optional<Error> error;
   bool done = false;
-  TRY(engine->submit({.prompt = ids, .max_new_tokens = 0, .prompt_logprobs_begin = 0},
+  TRY(engine->submit({.prompt = ids, .options = {.max_new_tokens = 0, .prompt_logprobs_begin = 0}},
                      [&](const TokenEvent& event) {
                        if (event.has_token) {
                          logprobs[static_cast<size_t>(event.position)] = event.logprob;
@@ -267,9 +257,15 @@ Result<std::vector<std::optional<float>>> Llm::score(const std::vector<TokenId>&
   return impl_->score(ids);
 }
 
-Result<GenerateRequest> Llm::to_tokens(const TextRequest& request,
-                                       std::shared_ptr<const CompiledGrammar> compiled) const {
-  return guard([&] { return impl_->to_tokens(request, std::move(compiled)); });
+Result<GenerateRequest> Llm::to_tokens(const TextRequest& request) const {
+  return guard([&] { return impl_->to_tokens(request, nullptr); });
+}
+
+bool Llm::has_tokenizer() const {
+  return impl_->tokenizer != nullptr;
+}
+Result<std::vector<TokenId>> Llm::encode(std::string_view text, bool add_special_tokens) const {
+  return guard([&] { return impl_->encode(text, add_special_tokens); });
 }
 
 Result<std::string> Llm::apply_chat_template(const std::vector<ChatMessage>& messages,
@@ -284,14 +280,8 @@ Result<std::string> Llm::apply_chat_template(const std::vector<ChatMessage>& mes
   return render_chat(*this, std::move(prompt));
 }
 
-Result<const ChatTemplate*> Llm::chat_template() const {
-  return impl_->find_chat_template();
-}
 bool Llm::has_chat_template() const {
   return impl_->chat_template.has_value();
-}
-const Tokenizer* Llm::tokenizer() const {
-  return impl_->tokenizer.get();
 }
 const SamplingParams& Llm::recommended_sampling() const {
   return impl_->recommended;
@@ -305,18 +295,33 @@ Engine& Llm::engine() {
 const EngineInfo& Llm::info() const {
   return impl_->engine->info();
 }
-Result<std::shared_ptr<const CompiledGrammar>> Llm::compile(const GrammarSource& grammar) const {
-  return guard([&] { return impl_->compile(grammar); });
-}
-std::shared_ptr<TokenConstraint> Llm::constraint(
-    const TextRequest& request, std::shared_ptr<const CompiledGrammar> compiled) const {
-  return impl_->constraint(request, std::move(compiled));
-}
 GrammarStats Llm::grammar_stats() const {
   return impl_->grammar_stats();
 }
 double Llm::load_s() const {
   return impl_->load_s;
+}
+
+struct LlmAccess {
+  static const Llm::Impl& impl(const Llm& llm) { return *llm.impl_; }
+};
+
+const Tokenizer* tokenizer_of(const Llm& llm) {
+  return LlmAccess::impl(llm).tokenizer.get();
+}
+Result<const ChatTemplate*> chat_template_of(const Llm& llm) {
+  return LlmAccess::impl(llm).find_chat_template();
+}
+Result<CompiledGrammarPtr> compile_grammar(const Llm& llm, const GrammarSource& grammar) {
+  return guard([&] { return LlmAccess::impl(llm).compile(grammar); });
+}
+std::shared_ptr<TokenConstraint> constraint_of(const Llm& llm, const GenerationOptions& options,
+                                               CompiledGrammarPtr compiled) {
+  return LlmAccess::impl(llm).constraint(options, std::move(compiled));
+}
+Result<GenerateRequest> to_tokens(const Llm& llm, const TextRequest& request,
+                                  CompiledGrammarPtr compiled) {
+  return guard([&] { return LlmAccess::impl(llm).to_tokens(request, std::move(compiled)); });
 }
 
 }  // namespace banyan

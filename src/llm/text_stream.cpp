@@ -6,10 +6,10 @@
 namespace banyan {
 
 TextStream::TextStream(const Tokenizer* tokenizer, std::span<const TokenId> prompt,
-                       TextStreamOptions options)
+                       const GenerationOptions& options)
     : keep_stop_(options.keep_stop) {
   if (tokenizer == nullptr) return;
-  decoder_.emplace(*tokenizer, options.skip_special_tokens, std::move(options.stop));
+  decoder_.emplace(*tokenizer, options.skip_special_tokens, options.stop);
   decoder_->follow(prompt);
 }
 

@@ -19,12 +19,6 @@
 
 namespace banyan {
 
-struct TextStreamOptions {
-  std::vector<std::string> stop;
-  bool skip_special_tokens = true;
-  bool keep_stop = false;  // leaves the stop string or token that matched in the text
-};
-
 // What one event added.
 struct TextDelta {
   std::string text;
@@ -33,8 +27,9 @@ struct TextDelta {
 
 class TextStream {
  public:
+  // Of `options`: stop, skip_special_tokens, keep_stop.
   TextStream(const Tokenizer* tokenizer, std::span<const TokenId> prompt,
-             TextStreamOptions options);
+             const GenerationOptions& options);
 
   // Events of prompt tokens add nothing.
   TextDelta take(const TokenEvent& event);

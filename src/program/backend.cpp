@@ -4,23 +4,15 @@
 
 namespace banyan {
 
-Result<std::optional<GrammarSource>> grammar_of(const GenOptions& options) {
-  using Kind = GrammarSource::Kind;
-  std::optional<GrammarSource> source = options.grammar;
-  int given = source ? 1 : 0;
-  auto take = [&](Kind kind, const std::string& text) {
-    if (text.empty()) return;
-    source = GrammarSource{.kind = kind, .text = text};
-    ++given;
-  };
-  take(Kind::kRegex, options.regex);
-  take(Kind::kJsonSchema, options.json_schema);
-  take(Kind::kEbnf, options.ebnf);
-  if (given > 1) {
-    return invalid_argument("a gen has {} of regex, json_schema, ebnf and grammar; give one",
-                            given);
+Status check_gen(const GenerationOptions& options) {
+  if (options.prompt_logprobs_begin) {
+    return invalid_argument("prompt_logprobs_begin of a gen: score() has those of a text");
   }
-  return source;
+  if (options.age_s != 0) {
+    return invalid_argument("age_s of a gen is {}; a program's calls have the program's age",
+                            options.age_s);
+  }
+  return {};
 }
 
 }  // namespace banyan

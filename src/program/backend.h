@@ -28,8 +28,9 @@ struct Prompt {
 
 struct GenCall {
   Prompt prompt;
-  GenOptions options;  // its sampling is what is to be used; none: the backend's own
-  bool hold = false;   // GenResult::hold is of use
+  GenerationOptions options;
+  std::optional<SamplingParams> sampling;  // none: the backend's own
+  bool hold = false;                       // GenResult::hold is of use
 };
 
 struct GenResult {
@@ -100,7 +101,7 @@ Backend::Cancel refuse(std::unexpected<Error> error, const std::function<void(Re
   return [] {};
 }
 
-// What `options` say of the text; kInvalidArgument if they say two things.
-Result<std::optional<GrammarSource>> grammar_of(const GenOptions& options);
+// Names the first option that no gen has.
+Status check_gen(const GenerationOptions& options);
 
 }  // namespace banyan

@@ -42,7 +42,9 @@ class LlmBackend final : public Backend {
 };
 
 TextRequest text_request(const Prompt& prompt) {
-  return {.text = prompt.text, .add_special_tokens = !prompt.from_template, .age_s = prompt.age_s};
+  return {.text = prompt.text,
+          .add_special_tokens = !prompt.from_template,
+          .options = {.age_s = prompt.age_s}};
 }
 
 Result<std::string> LlmBackend::render(const std::vector<ChatMessage>& messages,
@@ -56,20 +58,11 @@ Result<std::string> LlmBackend::render(const std::vector<ChatMessage>& messages,
 
 // --- generate -------------------------------------------------------------------------------
 
-Result<TextRequest> gen_request(const GenCall& call, const SamplingParams& sampling) {
-  const GenOptions& options = call.options;
+TextRequest gen_request(const GenCall& call, const SamplingParams& sampling) {
   TextRequest request = text_request(call.prompt);
-  request.sampling = options.sampling.value_or(sampling);
-  request.max_new_tokens = options.max_new_tokens;
-  request.min_new_tokens = options.min_new_tokens;
-  request.stop = options.stop;
-  request.stop_token_ids = options.stop_token_ids;
-  request.ignore_eos = options.ignore_eos;
-  request.skip_special_tokens = options.skip_special_tokens;
-  request.grammar = TRY(grammar_of(options));
-  request.logprobs = options.logprobs;
-  request.top_logprobs = options.top_logprobs;
-  request.timeout_s = options.timeout_s;
+  request.sampling = call.sampling.value_or(sampling);
+  request.options = call.options;
+  request.options.age_s = call.prompt.age_s;
   return request;
 }
 
@@ -88,8 +81,7 @@ GenResult gen_result(Generation generation) {
 }
 
 Backend::Cancel LlmBackend::generate(GenCall call, PieceSink piece, Done<GenResult> done) {
-  Result<TextRequest> request = gen_request(call, llm_.recommended_sampling());
-  if (!request) return refuse(std::unexpected(request.error()), done);
+  TextRequest request = gen_request(call, llm_.recommended_sampling());
   AsyncLlm::TextSinks sinks;
   if (piece) {
     sinks.event = [piece = std::move(piece)](const TextEvent& event) {
@@ -109,12 +101,12 @@ Backend::Cancel LlmBackend::generate(GenCall call, PieceSink piece, Done<GenResu
     if (holder != nullptr) result.hold = holder->hold(std::move(ids));
     done(std::move(result));
   };
-  return model_->generate(*request, std::move(sinks));
+  return model_->generate(request, std::move(sinks));
 }
 
 Backend::Cancel LlmBackend::prefill(Prompt prompt, Done<CallUsage> done) {
   TextRequest request = text_request(prompt);
-  request.max_new_tokens = 0;
+  request.options.max_new_tokens = 0;
   Result<GenerateRequest> tokens = llm_.to_tokens(request);
   if (!tokens) return refuse(std::unexpected(tokens.error()), done);
   auto prompt_tokens = std::ssize(tokens->prompt);
@@ -157,8 +149,8 @@ struct Scores {
 ModelCall score_job(std::vector<TokenId> ids, size_t begin, std::shared_ptr<Scores> scores,
                     std::function<void(size_t, float)> take) {
   ModelCall job;
-  job.request.max_new_tokens = 0;
-  job.request.prompt_logprobs_begin = static_cast<int64_t>(begin);
+  job.request.options.max_new_tokens = 0;
+  job.request.options.prompt_logprobs_begin = static_cast<int64_t>(begin);
   CallUsage& usage = scores->result.usage;
   ++usage.calls;
   usage.prompt_tokens += static_cast<int64_t>(ids.size());
@@ -222,7 +214,7 @@ Backend::Cancel LlmBackend::score(ScoreCall call, Done<ScoreResult> done) {
   if (!jobs) return refuse(std::unexpected(jobs.error()), done);
   std::vector<Cancel> cancels;
   for (ModelCall& job : *jobs) {
-    job.request.age_s = call.prompt.age_s;
+    job.request.options.age_s = call.prompt.age_s;
     cancels.push_back(model_->submit(std::move(job.request), job.sinks));
   }
   return [cancels = std::move(cancels)] {

@@ -6,8 +6,8 @@ Part::Part(std::string text) : Part(PartMaker::make(TextPart{std::move(text)})) 
 Part::Part(std::string_view text) : Part(std::string(text)) {}
 Part::Part(const char* text) : Part(std::string(text)) {}
 
-Part gen(std::string name, GenOptions options) {
-  return PartMaker::make(GenPart{std::move(name), std::move(options)});
+Part gen(std::string name, GenerationOptions options, std::optional<SamplingParams> sampling) {
+  return PartMaker::make(GenPart{std::move(name), std::move(options), std::move(sampling)});
 }
 
 Part select(std::string name, std::vector<std::string> choices, SelectOptions options) {

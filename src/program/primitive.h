@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -20,7 +21,8 @@ struct RoleBegin {
 struct RoleEnd {};
 struct GenPart {
   std::string name;
-  GenOptions options;
+  GenerationOptions options;
+  std::optional<SamplingParams> sampling;
 };
 struct SelectPart {
   std::string name;

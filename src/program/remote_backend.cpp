@@ -146,9 +146,9 @@ Backend::Cancel RemoteBackend::stream(std::string body, PieceSink piece, Done<Ge
 
 // A server that does not know a field may leave it out in silence; what came is then wrong.
 Status check_grammar(const GenCall& call, const GenResult& result, const std::string& name) {
-  std::optional<GrammarSource> source = TRY(grammar_of(call.options));
+  const std::optional<GrammarSource>& source = call.options.grammar;
   if (!source) return {};
-  Grammar grammar = TRY(source->compile({}));
+  Grammar grammar = TRY(Grammar::from_source(*source));
   bool ended = result.info.finish == FinishReason::kStop && !result.info.matched_stop;
   bool follows = ended ? grammar.matches(result.text) : grammar.matches_prefix(result.text);
   // Whitespace is the server's choice; anything else is not.

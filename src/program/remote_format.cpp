@@ -27,13 +27,39 @@ void put_sampling(const SamplingParams& sampling, const char* seed, Json& out) {
   if (sampling.temperature > 0) out[seed] = sampling.seed & 0x7fffffffffffffff;
 }
 
-void put_options(const GenOptions& options, const char* most, const char* least, Json& out) {
-  out[most] = options.max_new_tokens;
-  if (options.min_new_tokens > 0) out[least] = options.min_new_tokens;
+// Names of options that differ between /generate and OpenAI's APIs.
+struct OptionNames {
+  const char *most, *least, *keep_stop;
+};
+constexpr OptionNames kNativeNames = {"max_new_tokens", "min_new_tokens", "no_stop_trim"};
+constexpr OptionNames kOpenAiNames = {"max_tokens", "min_tokens", "include_stop_str_in_output"};
+
+// What says how the text goes on and ends. Nothing is sent that asks for nothing, as above.
+void put_options(const GenerationOptions& options, const OptionNames& names, Json& out) {
+  out[names.most] = options.max_new_tokens;
+  if (options.min_new_tokens > 0) out[names.least] = options.min_new_tokens;
   if (!options.stop.empty()) out["stop"] = options.stop;
   if (!options.stop_token_ids.empty()) out["stop_token_ids"] = options.stop_token_ids;
   if (options.ignore_eos) out["ignore_eos"] = true;
   if (!options.skip_special_tokens) out["skip_special_tokens"] = false;
+  if (options.keep_stop) out[names.keep_stop] = true;
+}
+
+// What says how the request as a whole is treated.
+void put_scheduling(const GenerationOptions& options, Json& out) {
+  if (options.priority != 0) out["priority"] = options.priority;
+  if (!options.cache_salt.empty()) out["cache_salt"] = options.cache_salt;
+  if (!options.extra_key.empty()) out["extra_key"] = options.extra_key;
+  if (!options.adapter.empty()) out["lora_path"] = options.adapter;
+}
+
+Status check_remote(const GenerationOptions& options) {
+  const char* name = options.top_logprobs > 0             ? "top_logprobs"
+                     : !options.logprob_token_ids.empty() ? "logprob_token_ids"
+                     : options.timeout_s > 0              ? "timeout_s"
+                                                          : nullptr;
+  if (name == nullptr) return {};
+  return unsupported("{} of a gen: only a model in the same process has it", name);
 }
 
 // A grammar by the names that SGLang has in sampling_params.
@@ -180,13 +206,14 @@ const char* text_place(ServingApi api) {
 }  // namespace
 
 Result<std::string> gen_body(const RemoteStyle& style, const GenCall& call, bool stream) {
-  const GenOptions& options = call.options;
-  std::optional<GrammarSource> grammar = TRY(grammar_of(options));
+  const GenerationOptions& options = call.options;
+  const std::optional<GrammarSource>& grammar = options.grammar;
+  TRY(check_remote(options));
   Json body = Json::object();
   if (style.api == ServingApi::kSglang) {
     Json sampling = Json::object();
-    put_options(options, "max_new_tokens", "min_new_tokens", sampling);
-    if (options.sampling) put_sampling(*options.sampling, "sampling_seed", sampling);
+    put_options(options, kNativeNames, sampling);
+    if (call.sampling) put_sampling(*call.sampling, "sampling_seed", sampling);
     if (grammar) {
       auto [name, value] = TRY(native_grammar(*grammar));
       sampling[name] = std::move(value);
@@ -195,8 +222,8 @@ Result<std::string> gen_body(const RemoteStyle& style, const GenCall& call, bool
     if (options.logprobs) body["return_logprob"] = true;
   } else {
     body["model"] = style.model;
-    put_options(options, "max_tokens", "min_tokens", body);
-    if (options.sampling) put_sampling(*options.sampling, "seed", body);
+    put_options(options, kOpenAiNames, body);
+    if (call.sampling) put_sampling(*call.sampling, "seed", body);
     if (grammar) TRY(put_openai_grammar(*grammar, body));
     if (style.api == ServingApi::kCompletions) {
       body["prompt"] = call.prompt.text;
@@ -211,9 +238,7 @@ Result<std::string> gen_body(const RemoteStyle& style, const GenCall& call, bool
     }
     if (stream) body["stream_options"] = {{"include_usage", true}};
   }
-  if (options.top_logprobs > 0) {
-    return unsupported("top_logprobs of a gen: only a model in the same process gives them");
-  }
+  put_scheduling(options, body);
   if (stream) body["stream"] = true;
   return dump_json(body);
 }

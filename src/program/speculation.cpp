@@ -46,24 +46,25 @@ Stop find_stop(const std::string& text, size_t from, const std::vector<std::stri
 }  // namespace
 
 // Penalties look at the output so far, which would be another's.
-bool Speculation::fits(const GenOptions& options) {
-  bool constrained = !options.regex.empty() || !options.json_schema.empty() ||
-                     !options.ebnf.empty() || options.grammar;
-  bool plain = !options.sampling ||
-               (!options.sampling->has_penalties() && options.sampling->logit_bias.empty());
-  return plain && !constrained && !options.logprobs && options.top_logprobs == 0 &&
-         options.min_new_tokens == 0 && options.stop_token_ids.empty() && !options.ignore_eos;
+bool Speculation::fits(const GenCall& call) {
+  const GenerationOptions& options = call.options;
+  bool plain =
+      !call.sampling || (!call.sampling->has_penalties() && call.sampling->logit_bias.empty());
+  return plain && !options.grammar && !options.logprobs && options.top_logprobs == 0 &&
+         options.min_new_tokens == 0 && options.stop_token_ids.empty() && !options.ignore_eos &&
+         !options.keep_stop;
 }
 
-GenOptions Speculation::longer(GenOptions options, int64_t tokens) {
-  options.stop.clear();
-  options.max_new_tokens += tokens;
-  options.logprobs = true;  // they tell where tokens end
-  return options;
+GenCall Speculation::longer(GenCall call, int64_t tokens) {
+  call.options.stop.clear();
+  call.options.max_new_tokens += tokens;
+  call.options.logprobs = true;  // they tell where tokens end
+  call.hold = false;
+  return call;
 }
 
-void Speculation::keep(GenResult result, const GenOptions& options, size_t behind) {
-  kept_ = Kept{std::move(result), options.sampling.value_or(SamplingParams()), behind};
+void Speculation::keep(GenResult result, const GenCall& call, size_t behind) {
+  kept_ = Kept{std::move(result), call.sampling.value_or(SamplingParams()), behind};
 }
 
 void Speculation::pass(std::string_view text) {
@@ -108,7 +109,7 @@ void Speculation::enter(std::shared_ptr<SpeculationLedger> ledger) {
   if (kept_) kept_->account = std::make_shared<Account>(std::move(ledger), 0, -unused());
 }
 
-std::optional<Speculation::Cut> Speculation::cut(const GenOptions& options) const {
+std::optional<Speculation::Cut> Speculation::cut(const GenerationOptions& options) const {
   const GenResult& whole = kept_->result;
   auto most = static_cast<size_t>(std::max<int64_t>(options.max_new_tokens, 0));
   Stop stop = find_stop(whole.text, kept_->at, options.stop);
@@ -131,10 +132,10 @@ std::optional<Speculation::Cut> Speculation::cut(const GenOptions& options) cons
   return Cut{end, FinishReason::kLength, std::nullopt};
 }
 
-std::optional<GenResult> Speculation::serve(const GenOptions& options) {
-  if (!kept_ || !fits(options)) return std::nullopt;
-  bool same = same_sampling(options.sampling.value_or(SamplingParams()), kept_->sampling);
-  std::optional<Cut> found = same ? cut(options) : std::nullopt;
+std::optional<GenResult> Speculation::serve(const GenCall& call) {
+  if (!kept_ || !fits(call)) return std::nullopt;
+  bool same = same_sampling(call.sampling.value_or(SamplingParams()), kept_->sampling);
+  std::optional<Cut> found = same ? cut(call.options) : std::nullopt;
   if (!found) {
     forget();
     return std::nullopt;

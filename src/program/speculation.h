@@ -44,18 +44,18 @@ class SpeculationLedger {
 
 class Speculation {
  public:
-  // Whether a gen of these options can be made longer, and be served.
-  static bool fits(const GenOptions& options);
-  // The options of a call that runs `tokens` further.
-  static GenOptions longer(GenOptions options, int64_t tokens);
+  // Whether a gen can be made longer, and be served.
+  static bool fits(const GenCall& call);
+  // The call that runs `tokens` further.
+  static GenCall longer(GenCall call, int64_t tokens);
 
-  // What a call by longer(options) gave; `behind` is how much of it the state has already.
-  void keep(GenResult result, const GenOptions& options, size_t behind);
+  // What a call by longer(call) gave; `behind` is how much of it the state has already.
+  void keep(GenResult result, const GenCall& call, size_t behind);
   void forget() { kept_.reset(); }
   // The program's next text: what is kept goes on behind it, or is forgotten.
   void pass(std::string_view text);
   // The gen's result, if it is there. What is kept then goes on after its text.
-  std::optional<GenResult> serve(const GenOptions& options);
+  std::optional<GenResult> serve(const GenCall& call);
   // The call that gave what is kept was worth making for its gen alone; the rest is put to `ledger`
   // once nothing more can be taken from it.
   void enter(std::shared_ptr<SpeculationLedger> ledger);
@@ -80,7 +80,7 @@ class Speculation {
     FinishReason finish = FinishReason::kLength;
     std::optional<std::string> matched_stop;
   };
-  std::optional<Cut> cut(const GenOptions& options) const;
+  std::optional<Cut> cut(const GenerationOptions& options) const;
   // Tokens from `at` on that reach into what lies before `end`. Where nothing says where tokens
   // end, at most so many.
   size_t tokens_until(size_t end) const;

@@ -285,15 +285,19 @@ SamplingParams Stream::seeded(SamplingParams sampling) const {
 }
 
 Status Stream::call_gen(const GenPart& part, Step& step) {
-  GenCall call{.prompt = {}, .options = part.options, .hold = instance_->keep_prefixes};
-  std::optional<SamplingParams>& sampling = call.options.sampling;
+  TRY(check_gen(part.options));
+  GenCall call{.prompt = {},
+               .options = part.options,
+               .sampling = part.sampling,
+               .hold = instance_->keep_prefixes};
+  std::optional<SamplingParams>& sampling = call.sampling;
   if (!sampling) sampling = instance_->options.sampling;
   if (!sampling) sampling = instance_->backend.default_sampling();
   if (sampling) sampling = seeded(*sampling);
   int64_t further = instance_->options.speculation_tokens;
-  if (!instance_->backend.may_speculate() || !Speculation::fits(call.options)) further = 0;
+  if (!instance_->backend.may_speculate() || !Speculation::fits(call)) further = 0;
   if (further > 0) {
-    if (std::optional<GenResult> served = speculation_.serve(call.options)) {
+    if (std::optional<GenResult> served = speculation_.serve(call)) {
       step = Step::kNext;
       return end_gen(part.name, *served);
     }
@@ -313,8 +317,7 @@ Status Stream::call_gen(const GenPart& part, Step& step) {
 // Makes a call that runs past its stop. If its beginning is not what was asked for, another one
 // follows that is.
 Status Stream::call_further(GenCall call, const GenPart& part) {
-  GenCall longer{call.prompt,
-                 Speculation::longer(call.options, instance_->options.speculation_tokens)};
+  GenCall longer = Speculation::longer(call, instance_->options.speculation_tokens);
   // An answer that has begun has to come again where it cannot be continued.
   std::string begun;
   if (!instance_->backend.continues_answers()) begun = std::exchange(longer.prompt.answer, {});
@@ -327,8 +330,8 @@ Status Stream::call_further(GenCall call, const GenPart& part) {
     }
     CallInfo info = result.info;
     info.logprobs.clear();
-    speculation_.keep(std::move(result), call.options, begun.size());
-    if (std::optional<GenResult> served = speculation_.serve(call.options)) {
+    speculation_.keep(std::move(result), call, begun.size());
+    if (std::optional<GenResult> served = speculation_.serve(call)) {
       speculation_.enter(instance_->ledger);
       info.finish = served->info.finish;
       info.matched_stop = served->info.matched_stop;

@@ -143,7 +143,7 @@ void json_extraction(State& s, size_t index) {
                  "speaks_other_languages"], "additionalProperties": false})";
   s += "Extract the person as JSON. " + words(100, kJson, kShared) + "\n";
   s += "Text: " + words(100, kJson, index) + "\nJSON: ";
-  s += gen("person", {.max_new_tokens = 96, .json_schema = schema});
+  s += gen("person", {.max_new_tokens = 96, .grammar = GrammarSource::json_schema(schema)});
 }
 
 // Three of eight passages, in the order of the collection, so that some prompts begin alike.
@@ -162,9 +162,8 @@ void self_consistency(State& s, size_t index) {
   s += "Problem: " + words(80, kVotes, index) + "\n";
   std::vector<State> branches = s.fork(5);
   for (State& branch : branches) {
-    branch += "Thought:" + gen("thought", {.max_new_tokens = 32,
-                                           .ignore_eos = true,
-                                           .sampling = SamplingParams{.temperature = 0.8F}});
+    branch += "Thought:" + gen("thought", {.max_new_tokens = 32, .ignore_eos = true},
+                               SamplingParams{.temperature = 0.8F});
     branch += "\nAnswer:" + gen_tokens("number", 3);
   }
   s += "Answers:" + join_text(branches, "number") + "\n";

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "grammar/matcher.h"
+#include "llm/llm_parts.h"
 #include "server/error.h"
 
 namespace banyan {
@@ -118,10 +118,10 @@ void GenerationRun::abandon(FinishReason reason) {
 }
 
 // Null if the prompt has none.
-Parsed<std::shared_ptr<const CompiledGrammar>> compile_grammar(const Llm& llm,
-                                                               const PromptRequest& prompt) {
-  if (!prompt.text.grammar) return nullptr;
-  auto compiled = llm.compile(*prompt.text.grammar);
+Parsed<CompiledGrammarPtr> grammar_of(const Llm& llm, const PromptRequest& prompt) {
+  const std::optional<GrammarSource>& source = prompt.text.options.grammar;
+  if (!source) return nullptr;
+  auto compiled = compile_grammar(llm, *source);
   if (!compiled) return std::unexpected(RequestError(compiled.error(), prompt.grammar_field));
   return *std::move(compiled);
 }
@@ -139,21 +139,20 @@ std::expected<void, RequestError> GenerationPlan::add_prompt(const Llm& llm,
                                   sequences_max)},
                      "n"));
   }
-  std::shared_ptr<const CompiledGrammar> grammar = TRY(compile_grammar(llm, prompt));
+  CompiledGrammarPtr grammar = TRY(grammar_of(llm, prompt));
   if (grammar && warnings.empty()) warnings = grammar->grammar.notes();
   GenerateRequest tokens = TRY(to_engine(llm, prompt, grammar));
   size_t prompt_index = choices.size() / samples;
   for (size_t sample = 0; sample < samples; ++sample) {
-    TextStreamOptions options{prompt.text.stop, prompt.text.skip_special_tokens,
-                              prompt.text.keep_stop};
     choices.push_back({.index = choices.size(),
                        .prompt = prompt_index,
                        .prompt_tokens = static_cast<int64_t>(tokens.prompt.size()),
-                       .max_new_tokens = tokens.max_new_tokens,
-                       .stream = {llm.tokenizer(), tokens.prompt, std::move(options)}});
+                       .max_new_tokens = tokens.options.max_new_tokens,
+                       .stream = {tokenizer_of(llm), tokens.prompt, prompt.text.options}});
     requests.push_back(tokens);
     requests.back().sampling.sample_index = static_cast<uint32_t>(sample);
-    if (sample > 0 && grammar) requests.back().constraint = llm.constraint(prompt.text, grammar);
+    if (sample > 0 && grammar)
+      requests.back().constraint = constraint_of(llm, prompt.text.options, grammar);
   }
   return {};
 }

@@ -79,7 +79,7 @@ void health_generate(Service& service, HttpRequest request, ResponderPtr respond
   };
   std::vector<GenerateRequest> requests(1);
   requests[0].prompt = {0};
-  requests[0].max_new_tokens = 1;
+  requests[0].options.max_new_tokens = 1;
   requests[0].sampling.temperature = 0;
   auto submission = service.submit(request.id, std::move(requests), std::move(sinks));
   if (!submission) return responder->respond_error(503, submission.error().message);

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "llm/chat_prompt.h"
+#include "llm/llm_parts.h"
 #include "llm/message_parser.h"
 #include "server/generation.h"
 #include "server/json_text.h"
@@ -323,16 +324,16 @@ PromptRequest read_options(RequestFields& fields, const RequestContext& context,
   if (request.max_new_tokens == 0) {
     fields.fail(is_new ? "max_completion_tokens" : "max_tokens", " is 0, it must be 1 or more");
   }
-  read_scheduling(fields, request.text);
+  read_scheduling(fields, request.text.options);
   options.samples = static_cast<size_t>(request.samples);
   options.stream = fields.flag("stream", false);
   options.usage = read_usage_options(fields, options.stream);
   options.logprobs = fields.flag("logprobs", false);
   options.separate_reasoning = fields.flag("separate_reasoning", true);
   options.stream_reasoning = fields.flag("stream_reasoning", true);
-  request.text.top_logprobs =
+  request.text.options.top_logprobs =
       static_cast<int>(fields.integer("top_logprobs", 0, 0, limits.top_logprobs_max));
-  if (request.text.top_logprobs > 0 && !options.logprobs) {
+  if (request.text.options.top_logprobs > 0 && !options.logprobs) {
     fields.fail("top_logprobs", " needs logprobs to be true");
   }
   return request;
@@ -350,17 +351,17 @@ std::expected<void, RequestError> set_syntax(const ChatSyntax& model, std::strin
   }
   ReasoningStart start = ReasoningStart::kOutside;
   if (syntax.reasoning != nullptr) start = reasoning_start(*syntax.reasoning, prompt);
-  auto grammar = chat_grammar(syntax, start, tools, request.text.grammar);
+  auto grammar = chat_grammar(syntax, start, tools, request.text.options.grammar);
   if (!grammar) return std::unexpected(RequestError(grammar.error(), "tools"));
-  request.text.grammar = *std::move(grammar);
+  request.text.options.grammar = *std::move(grammar);
   if (tools.may_call() && request.grammar_field.empty()) request.grammar_field = "tools";
 
   if (!tools.may_call()) syntax.tool_calls = nullptr;
-  if (syntax.has_special_marks()) request.text.skip_special_tokens = false;
+  if (syntax.has_special_marks()) request.text.options.skip_special_tokens = false;
   options.parser = {.syntax = syntax,
                     .start = start,
                     .tools = tools.tools,
-                    .calls_end_reasoning = !request.text.grammar,
+                    .calls_end_reasoning = !request.text.options.grammar,
                     .keep_reasoning = !options.separate_reasoning};
   return {};
 }
@@ -395,7 +396,8 @@ Parsed<GenerationPlan> plan_chat(const RequestContext& context, const Json& body
                             .object = options.stream ? "chat.completion.chunk" : "chat.completion",
                             .model = model,
                             .warnings = plan.warnings});
-  plan.answer = std::make_unique<ChatAnswer>(std::move(head), std::move(options), llm.tokenizer());
+  plan.answer =
+      std::make_unique<ChatAnswer>(std::move(head), std::move(options), tokenizer_of(llm));
   return plan;
 }
 

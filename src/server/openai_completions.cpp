@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "llm/llm_parts.h"
 #include "server/generation.h"
 #include "server/json_text.h"
 #include "server/openai.h"
@@ -239,14 +240,14 @@ Parsed<GenerationPlan> plan_completion(const RequestContext& context, const Json
       read_sampling(fields, kOpenAiNames, llm.recommended_sampling(), limits, context.json);
   prompt.max_new_tokens_default = kMaxTokensDefault;
   prompt.text.add_special_tokens = fields.flag("add_special_tokens", true);
-  read_scheduling(fields, prompt.text);
+  read_scheduling(fields, prompt.text.options);
   CompletionOptions options{.echo = fields.flag("echo", false),
-                            .skip_special_tokens = prompt.text.skip_special_tokens,
+                            .skip_special_tokens = prompt.text.options.skip_special_tokens,
                             .stream = fields.flag("stream", false),
                             .samples = static_cast<size_t>(prompt.samples)};
   if (auto top = fields.integer_if("logprobs", 0, limits.top_logprobs_max)) {
-    options.logprobs = prompt.text.top_logprobs = static_cast<int>(*top);
-    if (options.echo) prompt.text.prompt_logprobs_begin = 0;
+    options.logprobs = prompt.text.options.top_logprobs = static_cast<int>(*top);
+    if (options.echo) prompt.text.options.prompt_logprobs_begin = 0;
   }
   options.usage = read_usage_options(fields, options.stream);
   check_best_of(fields, prompt.samples);
@@ -262,7 +263,7 @@ Parsed<GenerationPlan> plan_completion(const RequestContext& context, const Json
   std::vector<EchoedPrompt> echoed;
   for (const PromptRequest& one : prompts) {
     TRY(plan.add_prompt(llm, one));
-    echoed.push_back({.text = options.echo ? echoed_text(one, llm.tokenizer()) : std::string(),
+    echoed.push_back({.text = options.echo ? echoed_text(one, tokenizer_of(llm)) : std::string(),
                       .first_token = plan.requests.back().prompt.front()});
   }
   TRY(plan.check_rids());
@@ -270,7 +271,7 @@ Parsed<GenerationPlan> plan_completion(const RequestContext& context, const Json
                                            .object = "text_completion",
                                            .model = model,
                                            .warnings = plan.warnings});
-  auto answer = std::make_unique<CompletionAnswer>(std::move(head), options, llm.tokenizer());
+  auto answer = std::make_unique<CompletionAnswer>(std::move(head), options, tokenizer_of(llm));
   for (EchoedPrompt& one : echoed) answer->add_prompt(std::move(one));
   plan.answer = std::move(answer);
   return plan;

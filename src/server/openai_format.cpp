@@ -124,7 +124,6 @@ void append_last_events(std::string& out, const std::string& head, const UsageOp
 
 void refuse_openai_fields(RequestFields& fields) {
   fields.refuse({"suffix",
-                 "lora_path",
                  "session_params",
                  "session_id",
                  "return_hidden_states",

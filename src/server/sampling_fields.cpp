@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "llm/llm_parts.h"
 #include "server/constraint_fields.h"
 
 namespace banyan {
@@ -84,21 +85,21 @@ PromptRequest read_sampling(RequestFields& fields, const SamplingNames& names,
                             const SamplingParams& defaults, const EngineConfig& limits,
                             const JsonSchemaOptions& json) {
   PromptRequest request;
-  TextRequest& text = request.text;
-  text.sampling = read_params(fields, names, defaults, limits);
+  request.text.sampling = read_params(fields, names, defaults, limits);
   request.samples = fields.integer("n", 1, 1, kSamplesMax);
   request.max_new_tokens = fields.integer_if(names.max_new_tokens, 0, kNewTokensMax);
-  text.min_new_tokens = fields.integer(names.min_new_tokens, 0, 0, kNewTokensMax);
-  text.stop = fields.strings("stop", static_cast<size_t>(limits.stop_strings_max),
-                             static_cast<size_t>(limits.stop_string_bytes_max));
-  text.stop_token_ids =
+  GenerationOptions& options = request.text.options;
+  options.min_new_tokens = fields.integer(names.min_new_tokens, 0, 0, kNewTokensMax);
+  options.stop = fields.strings("stop", static_cast<size_t>(limits.stop_strings_max),
+                                static_cast<size_t>(limits.stop_string_bytes_max));
+  options.stop_token_ids =
       fields.token_ids("stop_token_ids", static_cast<size_t>(limits.stop_token_ids_max));
-  text.ignore_eos = fields.flag("ignore_eos", false);
-  text.skip_special_tokens = fields.flag("skip_special_tokens", true);
-  text.keep_stop =
+  options.ignore_eos = fields.flag("ignore_eos", false);
+  options.skip_special_tokens = fields.flag("skip_special_tokens", true);
+  options.keep_stop =
       fields.flag("no_stop_trim", false) || fields.flag("include_stop_str_in_output", false);
   if (std::optional<Constraint> constraint = read_constraint(fields, json)) {
-    text.grammar = std::move(constraint->grammar);
+    options.grammar = std::move(constraint->grammar);
     request.grammar_field = std::move(constraint->field);
   }
   // The rest that would change the output.
@@ -107,18 +108,17 @@ PromptRequest read_sampling(RequestFields& fields, const SamplingNames& names,
   return request;
 }
 
-void read_scheduling(RequestFields& fields, TextRequest& request) {
+void read_scheduling(RequestFields& fields, GenerationOptions& options) {
   constexpr int64_t kPriorityMax = int64_t{1} << 30;
-  request.priority = static_cast<int>(fields.integer("priority", 0, -kPriorityMax, kPriorityMax));
-  request.cache_salt = fields.string("cache_salt", kNameBytesMax);
-  request.extra_key = fields.string("extra_key", kNameBytesMax);
+  options.priority = static_cast<int>(fields.integer("priority", 0, -kPriorityMax, kPriorityMax));
+  options.cache_salt = fields.string("cache_salt", kNameBytesMax);
+  options.extra_key = fields.string("extra_key", kNameBytesMax);
+  options.adapter = fields.string("lora_path", kNameBytesMax);
 }
 
 Parsed<GenerateRequest> to_engine(const Llm& llm, const PromptRequest& request,
                                   std::shared_ptr<const CompiledGrammar> compiled) {
-  TextRequest text = request.text;
-  text.max_new_tokens = 0;
-  GenerateRequest tokens = TRY(llm.to_tokens(text, std::move(compiled)));
+  GenerateRequest tokens = TRY(to_tokens(llm, request.text, std::move(compiled)));
   const EngineInfo& info = llm.info();
   int64_t context = std::min(info.context_length_tokens, info.total_tokens_max);
   if (tokens.prompt.empty()) {
@@ -138,7 +138,7 @@ Parsed<GenerateRequest> to_engine(const Llm& llm, const PromptRequest& request,
                                 prompt, *request.max_new_tokens, context));
   }
   int64_t room = context - prompt;
-  tokens.max_new_tokens = request.max_new_tokens.value_or(
+  tokens.options.max_new_tokens = request.max_new_tokens.value_or(
       std::min(room, request.max_new_tokens_default.value_or(room)));
   return tokens;
 }

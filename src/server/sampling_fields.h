@@ -14,6 +14,8 @@
 
 namespace banyan {
 
+struct CompiledGrammar;
+
 constexpr int64_t kSamplesMax = 128;     // n
 constexpr int64_t kSequencesMax = 4096;  // prompts times n, of one request
 constexpr size_t kNameBytesMax = 512;    // model, rid, user, cache_salt, extra_key
@@ -42,13 +44,13 @@ PromptRequest read_sampling(RequestFields& fields, const SamplingNames& names,
                             const SamplingParams& defaults, const EngineConfig& limits,
                             const JsonSchemaOptions& json = {});
 
-// Of a request as a whole: priority, cache_salt, extra_key.
-void read_scheduling(RequestFields& fields, TextRequest& request);
+// Of a request as a whole: priority, cache_salt, extra_key, lora_path.
+void read_scheduling(RequestFields& fields, GenerationOptions& options);
 
 // What the engine is asked. Refuses prompts that leave no room in the context or in the memory for
 // states, by OpenAI's code "context_length_exceeded"; a default for max_new_tokens is cut to fit.
 // `compiled` is the request's grammar.
 Parsed<GenerateRequest> to_engine(const Llm& llm, const PromptRequest& request,
-                                  std::shared_ptr<const CompiledGrammar> compiled = nullptr);
+                                  std::shared_ptr<const CompiledGrammar> compiled);
 
 }  // namespace banyan

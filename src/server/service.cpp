@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/thread_pool.h"
+#include "llm/llm_parts.h"
 #include "text/tokenizer.h"
 
 namespace banyan {
@@ -91,7 +92,7 @@ void Service::attach(std::unique_ptr<Llm> llm, const EngineConfig& config) {
 }
 
 void Service::find_syntax() {
-  const Tokenizer* tokenizer = llm_->tokenizer();
+  const Tokenizer* tokenizer = tokenizer_of(*llm_);
   std::string source;
   if (tokenizer != nullptr) source = tokenizer->chat_template().value_or("");
   // The names were checked with the rest of the configuration.
@@ -120,7 +121,7 @@ Result<std::shared_ptr<Submission>> Service::submit(std::string rid,
   for (const GenerateRequest& request : requests) {
     if (request.constraint) metrics_.constrained();
     live->requests.push_back({.times = {.prompt_tokens = std::ssize(request.prompt),
-                                        .new_tokens_max = request.max_new_tokens}});
+                                        .new_tokens_max = request.options.max_new_tokens}});
   }
   if (config_.log_requests) log_request(*live, requests);
   SubmissionSinks measured;
@@ -186,8 +187,8 @@ void Service::log_request(const Live& live, std::span<const GenerateRequest> req
     spdlog::info(
         "{} [{}] asks: prompt_tokens={} max_new_tokens={} temperature={} top_p={} top_k={} seed={} "
         "priority={}",
-        live.rid, i, request.prompt.size(), request.max_new_tokens, sampling.temperature,
-        sampling.top_p, sampling.top_k, sampling.seed, request.priority);
+        live.rid, i, request.prompt.size(), request.options.max_new_tokens, sampling.temperature,
+        sampling.top_p, sampling.top_k, sampling.seed, request.options.priority);
   }
 }
 

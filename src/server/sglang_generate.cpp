@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "llm/llm_parts.h"
 #include "server/generation.h"
 #include "server/json_text.h"
 #include "server/sglang.h"
@@ -129,7 +130,7 @@ class GenerateAnswer final : public Answer {
       : ids_(std::move(ids)),
         options_(std::move(options)),
         stream_(stream),
-        tokenizer_(context.llm.tokenizer()),
+        tokenizer_(tokenizer_of(context.llm)),
         received_(context.received),
         states_(options_.size() * samples) {}
 
@@ -355,7 +356,7 @@ Parsed<std::pair<PromptRequest, LogprobOptions>> Reader::read_prompt(size_t prom
   if (!unlimited) request.max_new_tokens_default = kMaxNewTokensDefault;
   request.text.text = std::move(prompts_[prompt].text);
   request.text.ids = std::move(prompts_[prompt].ids);
-  read_scheduling(fields_, request.text);
+  read_scheduling(fields_, request.text.options);
 
   RequestFields fields(share.options);
   LogprobOptions options{.wanted = fields.flag("return_logprob", false),
@@ -368,11 +369,11 @@ Parsed<std::pair<PromptRequest, LogprobOptions>> Reader::read_prompt(size_t prom
   if (options.wanted) {
     options.top = top > 0;
     options.chosen = !chosen.empty();
-    request.text.top_logprobs = static_cast<int>(top);
-    request.text.logprob_token_ids = std::move(chosen);
+    request.text.options.top_logprobs = static_cast<int>(top);
+    request.text.options.logprob_token_ids = std::move(chosen);
     // Without new tokens it can only be the prompt's that are wanted.
     if (begin < 0 && request.max_new_tokens == 0) begin = 0;
-    if (begin >= 0) request.text.prompt_logprobs_begin = begin;
+    if (begin >= 0) request.text.options.prompt_logprobs_begin = begin;
   }
   return std::pair(std::move(request), options);
 }
@@ -395,8 +396,8 @@ Parsed<GenerationPlan> Reader::read() {
   plan.stream = fields_.flag("stream", false);
   plan.rids = fields_.strings("rid", static_cast<size_t>(kSequencesMax), kNameBytesMax);
   if (plan.rids.empty()) plan.rids = {context_.request_id};
-  fields_.refuse({"input_embeds", "image_data", "audio_data", "video_data", "lora_path",
-                  "session_params", "session_id", "custom_logit_processor", "return_hidden_states",
+  fields_.refuse({"input_embeds", "image_data", "audio_data", "video_data", "session_params",
+                  "session_id", "custom_logit_processor", "return_hidden_states",
                   "return_routed_experts", "return_sampling_mask", "return_flat_raw_top_logprobs",
                   "return_flat_raw_output_top_logprobs"});
   read_prompts();
@@ -416,7 +417,7 @@ Parsed<GenerationPlan> Reader::read() {
     }
     TRY(fields_.finish());
     TRY(plan.add_prompt(context_.llm, request));
-    if (request.text.prompt_logprobs_begin == 0) {
+    if (request.text.options.prompt_logprobs_begin == 0) {
       logprobs.first_token = plan.requests.back().prompt.front();
     }
     options.push_back(logprobs);

@@ -143,8 +143,8 @@ Parsed<GenerationPlan> plan_score(const RequestContext& context, const Json& bod
   for (size_t i = 0; i < sequences.size(); ++i) {
     PromptRequest prompt{.text = std::move(sequences[i]), .max_new_tokens = 1};
     prompt.text.sampling.temperature = 0;
-    prompt.text.ignore_eos = true;
-    prompt.text.logprob_token_ids = std::move(labels[i]);
+    prompt.text.options.ignore_eos = true;
+    prompt.text.options.logprob_token_ids = std::move(labels[i]);
     TRY(plan.add_prompt(llm, prompt));
   }
   plan.answer =

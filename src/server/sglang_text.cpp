@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "llm/chat_prompt.h"
+#include "llm/llm_parts.h"
 #include "server/json_endpoint.h"
 #include "server/sampling_fields.h"
 #include "server/sglang.h"
@@ -13,8 +14,8 @@
 namespace banyan {
 namespace {
 
-Result<const Tokenizer*> tokenizer_of(const Llm& llm) {
-  if (llm.tokenizer() != nullptr) return llm.tokenizer();
+Result<const Tokenizer*> find_tokenizer(const Llm& llm) {
+  if (const Tokenizer* tokenizer = tokenizer_of(llm)) return tokenizer;
   return unsupported("the model has no tokenizer");
 }
 
@@ -28,7 +29,7 @@ Parsed<Json> tokenize_chat(const RequestContext& context, RequestFields& fields)
   bool special = fields.flag("add_special_tokens", false);
   TRY(fields.finish());
   std::string text = TRY(render_chat(context.llm, std::move(chat)));
-  return Json(TRY(context.llm.tokenizer()->encode(text, {.add_special_tokens = special})));
+  return Json(TRY(tokenizer_of(context.llm)->encode(text, {.add_special_tokens = special})));
 }
 
 struct AbortRequest {
@@ -49,7 +50,7 @@ Parsed<AbortRequest> read_abort(const RequestContext&, const Json& body) {
 
 // {prompt} as SGLang and vLLM have it, {content} as llama.cpp has it; a list gives lists.
 Parsed<Json> tokenize(const RequestContext& context, const Json& body) {
-  const Tokenizer* tokenizer = TRY(tokenizer_of(context.llm));
+  const Tokenizer* tokenizer = TRY(find_tokenizer(context.llm));
   RequestFields fields(body);
   Json tokens = Json::array(), count;
   bool is_prompt = fields.find("prompt") != nullptr;
@@ -84,7 +85,7 @@ Parsed<Json> tokenize(const RequestContext& context, const Json& body) {
 
 // The text goes by the names that SGLang, vLLM and llama.cpp give it.
 Parsed<Json> detokenize(const RequestContext& context, const Json& body) {
-  const Tokenizer* tokenizer = TRY(tokenizer_of(context.llm));
+  const Tokenizer* tokenizer = TRY(find_tokenizer(context.llm));
   RequestFields fields(body);
   bool skip = fields.flag("skip_special_tokens", true);
   const Json* tokens = fields.find("tokens");

@@ -87,13 +87,13 @@ std::vector<GenerateRequest> mixed_requests() {
   std::vector<GenerateRequest> requests(7);
   for (GenerateRequest& request : requests) {
     request.prompt = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13};
-    request.max_new_tokens = 230;
+    request.options.max_new_tokens = 230;
   }
   requests[0].sampling.temperature = 0;
   requests[1].sampling = {.temperature = 0.8f, .top_p = 0.9f, .top_k = 50, .min_p = 0.01f};
   requests[2].sampling = {.frequency_penalty = 0.5f, .repetition_penalty = 1.1f};
   requests[3].sampling.logit_bias = {{3, 1.f}};
-  requests[4].top_logprobs = 20;
+  requests[4].options.top_logprobs = 20;
   requests[5].constraint = std::make_shared<EvenTokens>();
   requests[6].constraint = std::make_shared<Counts>();
   return requests;

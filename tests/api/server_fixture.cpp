@@ -17,7 +17,7 @@ int64_t number(const HttpRequest& request, std::string_view name, int64_t otherw
 void generate(Service& service, const HttpRequest& request, ResponderPtr responder, bool streams) {
   std::vector<GenerateRequest> requests(1);
   requests[0].prompt.assign(static_cast<size_t>(number(request, "prompt", 3)), 1);
-  requests[0].max_new_tokens = number(request, "tokens", 10);
+  requests[0].options.max_new_tokens = number(request, "tokens", 10);
   auto count = std::make_shared<int64_t>(0);
   SubmissionSinks sinks;
   std::string pad(static_cast<size_t>(number(request, "pad", 0)), 'x');

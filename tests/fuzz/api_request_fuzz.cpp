@@ -47,7 +47,8 @@ void check_plan(const banyan::Llm& llm, const banyan::Parsed<banyan::GenerationP
   CHECK(std::ssize(plan->requests) <= llm.config().queued_max);
   for (const banyan::GenerateRequest& request : plan->requests) {
     CHECK(request.sampling.validate());
-    CHECK(std::ssize(request.prompt) + request.max_new_tokens <= llm.info().context_length_tokens);
+    CHECK(std::ssize(request.prompt) + request.options.max_new_tokens <=
+          llm.info().context_length_tokens);
   }
   CHECK(plan->answer != nullptr);
 }

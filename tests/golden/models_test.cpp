@@ -84,9 +84,10 @@ class GoldenModels : public testing::TestWithParam<GoldenCase> {
     std::vector<TokenId> ids = reference_.ids(run + "_ids");
     std::vector<float> logprobs = reference_.floats(run + "_logprobs");
     std::vector<float> margins = reference_.floats(run + "_margins");
-    Heard heard = run_alone(engine, {.prompt = std::move(prompt),
-                                     .sampling = {.temperature = 0},
-                                     .max_new_tokens = static_cast<int64_t>(ids.size())});
+    Heard heard =
+        run_alone(engine, {.prompt = std::move(prompt),
+                           .sampling = {.temperature = 0},
+                           .options = {.max_new_tokens = static_cast<int64_t>(ids.size())}});
     ASSERT_EQ(heard.output.size(), ids.size());
     EXPECT_EQ(heard.finish, FinishReason::kLength);
     for (size_t i = 0; i < ids.size(); ++i) {
@@ -102,8 +103,8 @@ class GoldenModels : public testing::TestWithParam<GoldenCase> {
     double logit_error_max = logits_bound * largest(reference_.floats("logits"));
     // A log-probability is a logit less a log of a sum of exponentials, each off by the same.
     double logprob_error_max = std::max(kLogprobErrorMaxF32, 2 * logit_error_max);
-    Heard scored =
-        run_alone(*engine, {.prompt = prompt, .max_new_tokens = 0, .prompt_logprobs_begin = 0});
+    Heard scored = run_alone(
+        *engine, {.prompt = prompt, .options = {.max_new_tokens = 0, .prompt_logprobs_begin = 0}});
     std::vector<float> ours = scored.prompt_logprobs();
     std::vector<float> expected = reference_.floats("prompt_logprobs");
     ASSERT_EQ(ours.size(), expected.size());

@@ -81,9 +81,9 @@ TEST_P(TrainedModels, TeacherForcedLogprobsMatch) {
   for (const Json& result : results_) {
     SCOPED_TRACE(result.at("prompt"));
     const Json& expected = result.at("prompt_logprobs");
-    Heard heard = run_alone(
-        *engine,
-        {.prompt = result.at("prompt_token_ids"), .max_new_tokens = 0, .prompt_logprobs_begin = 0});
+    Heard heard =
+        run_alone(*engine, {.prompt = result.at("prompt_token_ids"),
+                            .options = {.max_new_tokens = 0, .prompt_logprobs_begin = 0}});
     ASSERT_EQ(heard.prompt.size() + 1, expected.size());
     for (size_t i = 1; i < expected.size(); ++i) {
       EXPECT_NEAR(heard.prompt[i - 1].logprob, expected.at(i).get<double>(), kErrorMax) << i;
@@ -96,9 +96,10 @@ TEST_P(TrainedModels, GreedyTokensMatch) {
   for (const Json& result : results_) {
     SCOPED_TRACE(result.at("prompt"));
     std::vector<TokenId> expected = result.at("greedy_next_64");
-    Heard heard = run_alone(*engine, {.prompt = result.at("prompt_token_ids"),
-                                      .sampling = {.temperature = 0},
-                                      .max_new_tokens = static_cast<int64_t>(expected.size())});
+    Heard heard =
+        run_alone(*engine, {.prompt = result.at("prompt_token_ids"),
+                            .sampling = {.temperature = 0},
+                            .options = {.max_new_tokens = static_cast<int64_t>(expected.size())}});
     std::vector<TokenId> ids = heard.output_ids();
     // Where two tokens are closer than both their errors, either continuation is right.
     if (result.at("min_top1_top2_margin").get<double>() <= 2 * kErrorMax) {

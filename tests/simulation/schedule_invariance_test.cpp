@@ -179,9 +179,9 @@ class Simulation {
     prompt.insert(prompt.end(), request.prompt.begin(), request.prompt.end());
     prompt.resize(std::min(prompt.size(), size_t{80}));
     request.prompt = std::move(prompt);
-    if (request.prompt_logprobs_begin) {
-      request.prompt_logprobs_begin =
-          std::min(*request.prompt_logprobs_begin, static_cast<int64_t>(request.prompt.size()));
+    if (request.options.prompt_logprobs_begin) {
+      request.options.prompt_logprobs_begin = std::min(*request.options.prompt_logprobs_begin,
+                                                       static_cast<int64_t>(request.prompt.size()));
     }
     return request;
   }
@@ -190,7 +190,7 @@ class Simulation {
     const GenerateRequest& request = guests_[i].request;
     auto prompt = static_cast<int64_t>(request.prompt.size());
     int64_t tokens =
-        std::min(prompt + request.max_new_tokens, engine_->info().context_length_tokens);
+        std::min(prompt + request.options.max_new_tokens, engine_->info().context_length_tokens);
     int64_t page = workload_.config.page_size_tokens;
     return (tokens + page - 1) / page;
   }
@@ -210,7 +210,7 @@ class Simulation {
       const Heard& heard = guests_[i].heard;
       GenerateRequest request = guests_[i].request;
       request.constraint = arrival(i).fresh_constraint();
-      request.priority = 0;
+      request.options.priority = 0;
       Heard naive = run_alone(naive_engine(workload_), request);
       if (heard.finish == FinishReason::kCancelled) {  // heard a beginning
         ASSERT_LE(heard.prompt.size(), naive.prompt.size());

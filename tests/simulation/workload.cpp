@@ -119,11 +119,11 @@ Arrival random_arrival(Random& r, int index, const EngineConfig& config,
   GenerateRequest& request = arrival.request;
   request.prompt = random_prompt(r, text);
   request.sampling = random_sampling(r);
-  request.max_new_tokens = r.chance(0.1) ? 0 : r.chance(0.1) ? 1000 : r.between(1, 24);
-  if (r.chance(0.2)) request.stop_token_ids = {r.below(kVocabulary), r.below(kVocabulary)};
-  if (r.chance(0.3)) request.top_logprobs = r.between(1, 6);
+  request.options.max_new_tokens = r.chance(0.1) ? 0 : r.chance(0.1) ? 1000 : r.between(1, 24);
+  if (r.chance(0.2)) request.options.stop_token_ids = {r.below(kVocabulary), r.below(kVocabulary)};
+  if (r.chance(0.3)) request.options.top_logprobs = r.between(1, 6);
   if (r.chance(0.2)) {
-    request.prompt_logprobs_begin = r.between(0, static_cast<int>(request.prompt.size()));
+    request.options.prompt_logprobs_begin = r.between(0, static_cast<int>(request.prompt.size()));
   }
   if (r.chance(0.1)) {
     arrival.constraint_modulus = r.between(2, 9);
@@ -135,13 +135,14 @@ Arrival random_arrival(Random& r, int index, const EngineConfig& config,
     arrival.after = r.below(index);
     arrival.continues = r.chance(0.6);
   }
-  if (config.schedule_policy == "priority") request.priority = r.between(-2, 2);
-  if (r.chance(0.1)) request.cache_salt = "salt";
-  if (r.chance(0.1)) request.extra_key = "key";
+  if (config.schedule_policy == "priority") request.options.priority = r.between(-2, 2);
+  if (r.chance(0.1)) request.options.cache_salt = "salt";
+  if (r.chance(0.1)) request.options.extra_key = "key";
   if (r.chance(0.1))
-    request.min_new_tokens =
-        r.between(0, static_cast<int>(std::min<int64_t>(request.max_new_tokens, 12)));
-  if (r.chance(0.1)) request.logprob_token_ids = {r.below(kVocabulary), r.below(kVocabulary)};
+    request.options.min_new_tokens =
+        r.between(0, static_cast<int>(std::min<int64_t>(request.options.max_new_tokens, 12)));
+  if (r.chance(0.1))
+    request.options.logprob_token_ids = {r.below(kVocabulary), r.below(kVocabulary)};
   if (r.chance(0.15)) arrival.cancel_after_tokens = r.between(1, 10);
   if (r.chance(0.15)) arrival.cancel_step = r.below(50);
   if (r.chance(0.3)) arrival.holds = true;

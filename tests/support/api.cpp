@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
+#include "llm/llm_parts.h"
 #include "support/shared.h"
-#include "text/tokenizer.h"
 
 namespace banyan::test {
 
@@ -34,7 +34,7 @@ std::unique_ptr<Llm> tiny_llm(const std::string& chat_template, const TinyLlm& o
 
 RequestContext context_for(const Llm& llm) {
   std::string source;
-  if (llm.tokenizer() != nullptr) source = llm.tokenizer()->chat_template().value_or("");
+  if (tokenizer_of(llm) != nullptr) source = tokenizer_of(llm)->chat_template().value_or("");
   return {.llm = llm,
           .model_name = "tiny",
           .request_id = "0123",

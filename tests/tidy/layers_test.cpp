@@ -43,9 +43,10 @@ const std::map<std::string, Names>& layers_below() {
 
 const std::map<std::string, std::string>& public_headers() {
   static const std::map<std::string, std::string> kLayers = {
-      {"status", "base"},     {"config", "base"},   {"request", "base"},
-      {"grammar", "grammar"}, {"engine", "engine"}, {"llm", "llm"},
-      {"program", "program"}, {"async_llm", "llm"}, {"options", "cli"},
+      {"status", "base"},         {"config", "base"},   {"request", "base"},
+      {"grammar", "grammar"},     {"engine", "engine"}, {"llm", "llm"},
+      {"program", "program"},     {"async_llm", "llm"}, {"options", "cli"},
+      {"grammar_source", "base"},
   };
   return kLayers;
 }

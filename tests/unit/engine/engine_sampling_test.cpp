@@ -58,15 +58,14 @@ class EngineSampling : public testing::Test {
 
 TEST_F(EngineSampling, LogprobsAreTheLogSoftmaxOfTheModel) {
   // Strong sampling changes must not show in what is reported.
-  GenerateRequest request{.prompt = kPrompt,
-                          .sampling = {.temperature = 2,
-                                       .top_k = 40,
-                                       .repetition_penalty = 3,
-                                       .logit_bias = {{3, 5.f}},
-                                       .seed = 11},
-                          .max_new_tokens = 12,
-                          .top_logprobs = 7,
-                          .prompt_logprobs_begin = 2};
+  GenerateRequest request{
+      .prompt = kPrompt,
+      .sampling = {.temperature = 2,
+                   .top_k = 40,
+                   .repetition_penalty = 3,
+                   .logit_bias = {{3, 5.f}},
+                   .seed = 11},
+      .options = {.max_new_tokens = 12, .top_logprobs = 7, .prompt_logprobs_begin = 2}};
   Heard heard = run_alone(*engine_, request);
   ASSERT_EQ(heard.prompt.size(), kPrompt.size() - 2);
   ASSERT_EQ(heard.output.size(), 12u);
@@ -95,8 +94,8 @@ TEST_F(EngineSampling, PenaltiesAndBiasFollowTheirFormulas) {
                           .presence_penalty = 0.75f,
                           .repetition_penalty = 1.6f,
                           .logit_bias = {{42, 3.f}, {7, -2.f}, {42, 1.f}}};
-  Heard heard =
-      run_alone(*engine_, {.prompt = kPrompt, .sampling = sampling, .max_new_tokens = 40});
+  Heard heard = run_alone(
+      *engine_, {.prompt = kPrompt, .sampling = sampling, .options = {.max_new_tokens = 40}});
   std::vector<TokenId> tokens = kPrompt;
   for (const Heard::Token& said : heard.output) {
     std::vector<float> logits = naive_.next_logits(tokens);
@@ -115,7 +114,8 @@ TEST_F(EngineSampling, PenaltiesAndBiasFollowTheirFormulas) {
 }
 
 TEST_F(EngineSampling, PenaltiesOfOneRequestDoNotReachAnother) {
-  GenerateRequest plain{.prompt = kPrompt, .sampling = {.temperature = 0}, .max_new_tokens = 20};
+  GenerateRequest plain{
+      .prompt = kPrompt, .sampling = {.temperature = 0}, .options = {.max_new_tokens = 20}};
   GenerateRequest harsh = plain;
   harsh.sampling.frequency_penalty = 2;
   Heard plain_alone = run_alone(*engine_, plain), harsh_alone = run_alone(*engine_, harsh);
@@ -131,7 +131,7 @@ TEST_F(EngineSampling, PenaltiesOfOneRequestDoNotReachAnother) {
 
 TEST_F(EngineSampling, SeedAndSampleIndexDecideTheDraws) {
   GenerateRequest request{.prompt = kPrompt, .sampling = {.temperature = 1.5f, .seed = 3}};
-  request.max_new_tokens = 16;
+  request.options.max_new_tokens = 16;
   std::vector<TokenId> first = run_alone(*engine_, request).output_ids();
   EXPECT_EQ(run_alone(*engine_, request).output_ids(), first);
   request.sampling.sample_index = 1;
@@ -147,10 +147,11 @@ TEST_F(EngineSampling, ConstraintsAreObeyed) {
       Heard heard, free;
       ASSERT_TRUE(engine_->submit({.prompt = kPrompt,
                                    .sampling = {.temperature = temperature, .seed = 1},
-                                   .max_new_tokens = 20,
+                                   .options = {.max_new_tokens = 20},
                                    .constraint = constraint},
                                   hear_into(heard)));
-      ASSERT_TRUE(engine_->submit({.prompt = kPrompt, .max_new_tokens = 20}, hear_into(free)));
+      ASSERT_TRUE(
+          engine_->submit({.prompt = kPrompt, .options = {.max_new_tokens = 20}}, hear_into(free)));
       while (engine_->step()) {
       }
       ASSERT_EQ(heard.output.size(), 20u);
@@ -175,10 +176,11 @@ TEST_F(EngineSampling, AConstraintThatAllowsNothingEndsItsRequestAlone) {
     Heard heard, free;
     ASSERT_TRUE(engine_->submit({.prompt = kPrompt,
                                  .sampling = {.temperature = temperature},
-                                 .max_new_tokens = 5,
+                                 .options = {.max_new_tokens = 5},
                                  .constraint = std::make_shared<AllowsNothing>()},
                                 hear_into(heard)));
-    ASSERT_TRUE(engine_->submit({.prompt = kPrompt, .max_new_tokens = 5}, hear_into(free)));
+    ASSERT_TRUE(
+        engine_->submit({.prompt = kPrompt, .options = {.max_new_tokens = 5}}, hear_into(free)));
     while (engine_->step()) {
     }
     EXPECT_EQ(heard.finish, FinishReason::kError);
@@ -191,7 +193,7 @@ TEST_F(EngineSampling, GreedyUnderAConstraintIsTheBestAllowedToken) {
   auto constraint = std::make_shared<Stripes>(5);
   Heard heard = run_alone(*engine_, {.prompt = kPrompt,
                                      .sampling = {.temperature = 0},
-                                     .max_new_tokens = 15,
+                                     .options = {.max_new_tokens = 15},
                                      .constraint = constraint});
   std::vector<TokenId> tokens = kPrompt;
   for (size_t i = 0; i < heard.output.size(); ++i) {

@@ -32,7 +32,7 @@ class EngineSubmit : public testing::Test {
   // Expects `change`d to be refused with `code` and a message that has `words`.
   void refuses(const std::function<void(GenerateRequest&)>& change, ErrorCode code,
                const std::string& words) {
-    GenerateRequest request{.prompt = {1, 2, 3}, .max_new_tokens = 4};
+    GenerateRequest request{.prompt = {1, 2, 3}, .options = {.max_new_tokens = 4}};
     change(request);
     auto id = engine_->submit(request, [](const TokenEvent&) { FAIL() << "it was refused"; });
     ASSERT_FALSE(id.has_value()) << words;
@@ -64,18 +64,19 @@ TEST_F(EngineSubmit, RefusesBadPrompts) {
 TEST_F(EngineSubmit, RefusesBadLimits) {
   using R = GenerateRequest;
   auto wrong = ErrorCode::kInvalidArgument;
-  refuses([](R& r) { r.max_new_tokens = -1; }, wrong, "max_new_tokens is -1");
-  refuses([](R& r) { r.max_new_tokens = int64_t{1} << 62; }, wrong, "max_new_tokens is 46116860");
-  refuses([](R& r) { r.top_logprobs = 6; }, wrong, "top_logprobs is 6, allowed are 0 to 5");
-  refuses([](R& r) { r.top_logprobs = -1; }, wrong, "top_logprobs is -1");
-  refuses([](R& r) { r.stop_token_ids.assign(5, 1); }, wrong, "stop_token_ids is 5");
+  refuses([](R& r) { r.options.max_new_tokens = -1; }, wrong, "max_new_tokens is -1");
+  refuses([](R& r) { r.options.max_new_tokens = int64_t{1} << 62; }, wrong,
+          "max_new_tokens is 46116860");
+  refuses([](R& r) { r.options.top_logprobs = 6; }, wrong, "top_logprobs is 6, allowed are 0 to 5");
+  refuses([](R& r) { r.options.top_logprobs = -1; }, wrong, "top_logprobs is -1");
+  refuses([](R& r) { r.options.stop_token_ids.assign(5, 1); }, wrong, "stop_token_ids is 5");
   refuses([](R& r) { r.sampling.logit_bias.assign(3, {1, 1.f}); }, wrong,
           "logit_bias entries is 3");
   refuses([](R& r) { r.sampling.logit_bias = {{kVocabulary, 1.f}}; }, wrong,
           "logit_bias: token 131");
   refuses([](R& r) { r.sampling.logit_bias = {{-5, 1.f}}; }, wrong, "logit_bias: token -5");
-  refuses([](R& r) { r.prompt_logprobs_begin = -1; }, wrong, "prompt_logprobs_begin is -1");
-  refuses([](R& r) { r.prompt_logprobs_begin = 4; }, wrong, "prompt_logprobs_begin is 4");
+  refuses([](R& r) { r.options.prompt_logprobs_begin = -1; }, wrong, "prompt_logprobs_begin is -1");
+  refuses([](R& r) { r.options.prompt_logprobs_begin = 4; }, wrong, "prompt_logprobs_begin is 4");
 }
 
 TEST_F(EngineSubmit, RefusesBadSampling) {
@@ -90,8 +91,16 @@ TEST_F(EngineSubmit, RefusesBadSampling) {
 TEST_F(EngineSubmit, RefusesWhatIsNotSupportedYet) {
   using R = GenerateRequest;
   auto unsupported = ErrorCode::kUnsupported;
-  refuses([](R& r) { r.adapter = "poet"; }, unsupported, "adapter \"poet\"");
-  refuses([](R& r) { r.priority = 7; }, unsupported, "priority 7");
+  refuses([](R& r) { r.options.adapter = "poet"; }, unsupported, "adapter \"poet\"");
+  refuses([](R& r) { r.options.priority = 7; }, unsupported, "priority 7");
+}
+
+TEST_F(EngineSubmit, RefusesOptionsOfText) {
+  using R = GenerateRequest;
+  auto wrong = ErrorCode::kInvalidArgument;
+  refuses([](R& r) { r.options.stop = {"."}; }, wrong, "stop strings: an Engine sees no text");
+  refuses([](R& r) { r.options.grammar = GrammarSource::regex("a"); }, wrong,
+          "a grammar: an Engine sees no text");
 }
 
 TEST_F(EngineSubmit, RefusesARequestWithoutASink) {
@@ -107,14 +116,14 @@ TEST_F(EngineSubmit, RefusesWhatMemoryCanNeverHold) {
   refuses(
       [](GenerateRequest& r) {
         r.prompt.assign(20, 1);
-        r.max_new_tokens = 30;
+        r.options.max_new_tokens = 30;
       },
       ErrorCode::kInvalidArgument, "50 tokens of prompt and output do not fit into the 32 tokens");
 }
 
 TEST_F(EngineSubmit, RefusesWhenTheQueueIsFull) {
   std::vector<Heard> heard(4);
-  GenerateRequest request{.prompt = {1, 2, 3}, .max_new_tokens = 2};
+  GenerateRequest request{.prompt = {1, 2, 3}, .options = {.max_new_tokens = 2}};
   for (size_t i = 0; i < 3; ++i) ASSERT_TRUE(engine_->submit(request, hear_into(heard[i])));
   auto fourth = engine_->submit(request, hear_into(heard[3]));
   ASSERT_FALSE(fourth.has_value());
@@ -128,13 +137,13 @@ TEST_F(EngineSubmit, RefusesWhenTheQueueIsFull) {
 }
 
 TEST_F(EngineSubmit, TakesTheLargestThatFits) {
-  Heard scored = run_alone(*engine_, {.prompt = std::vector<TokenId>(kContext, 5),
-                                      .max_new_tokens = 0,
-                                      .prompt_logprobs_begin = kContext});
+  Heard scored =
+      run_alone(*engine_, {.prompt = std::vector<TokenId>(kContext, 5),
+                           .options = {.max_new_tokens = 0, .prompt_logprobs_begin = kContext}});
   EXPECT_EQ(scored.finish, FinishReason::kLength);
   EXPECT_TRUE(scored.prompt.empty());
-  Heard one = run_alone(
-      *engine_, {.prompt = std::vector<TokenId>(kContext - 1, 5), .max_new_tokens = 1 << 20});
+  Heard one = run_alone(*engine_, {.prompt = std::vector<TokenId>(kContext - 1, 5),
+                                   .options = {.max_new_tokens = 1 << 20}});
   EXPECT_EQ(one.output.size(), 1u);
   EXPECT_EQ(one.finish, FinishReason::kLength);
 }

@@ -27,7 +27,9 @@ std::vector<TokenId> prompt_of(int64_t tokens) {
 }
 
 GenerateRequest greedy(std::vector<TokenId> prompt, int64_t tokens) {
-  return {.prompt = std::move(prompt), .sampling = {.temperature = 0}, .max_new_tokens = tokens};
+  return {.prompt = std::move(prompt),
+          .sampling = {.temperature = 0},
+          .options = {.max_new_tokens = tokens}};
 }
 
 class EngineLife : public testing::Test {
@@ -66,7 +68,7 @@ TEST_F(EngineLife, FinishesByLengthAndByContext) {
 TEST_F(EngineLife, StopsAtAStopToken) {
   GenerateRequest request = greedy(prompt_of(20), 10);
   std::vector<TokenId> ids = run_alone(*engine_, request).output_ids();
-  request.stop_token_ids = {130, ids[4], ids[7]};
+  request.options.stop_token_ids = {130, ids[4], ids[7]};
   size_t first =
       std::min(std::ranges::find(ids, ids[4]), std::ranges::find(ids, ids[7])) - ids.begin();
   Heard stopped = run_alone(*engine_, request);
@@ -74,14 +76,14 @@ TEST_F(EngineLife, StopsAtAStopToken) {
   EXPECT_EQ(stopped.matched_stop, ids[first]);
   EXPECT_EQ(stopped.output.size(), first + 1) << "the stop token is the last";
   // On the last token that is allowed, the reason is still the stop token.
-  request.max_new_tokens = static_cast<int64_t>(first) + 1;
+  request.options.max_new_tokens = static_cast<int64_t>(first) + 1;
   EXPECT_EQ(run_alone(*engine_, request).finish, FinishReason::kStop);
 }
 
 TEST_F(EngineLife, ScoresWithoutGenerating) {
   std::vector<TokenId> prompt = prompt_of(20);
-  Heard scored =
-      run_alone(*engine_, {.prompt = prompt, .max_new_tokens = 0, .prompt_logprobs_begin = 0});
+  Heard scored = run_alone(
+      *engine_, {.prompt = prompt, .options = {.max_new_tokens = 0, .prompt_logprobs_begin = 0}});
   ASSERT_EQ(scored.prompt.size(), 19u) << "position 0 has none";
   for (size_t i = 0; i < scored.prompt.size(); ++i) {
     EXPECT_EQ(scored.prompt[i].position, static_cast<int64_t>(i) + 1);
@@ -92,15 +94,16 @@ TEST_F(EngineLife, ScoresWithoutGenerating) {
   EXPECT_EQ(scored.finish, FinishReason::kLength);
   expect_all_free();
   for (int64_t begin : {1, 2, 8, 9, 19, 20}) {
-    Heard part = run_alone(*engine_,
-                           {.prompt = prompt, .max_new_tokens = 2, .prompt_logprobs_begin = begin});
+    Heard part = run_alone(
+        *engine_,
+        {.prompt = prompt, .options = {.max_new_tokens = 2, .prompt_logprobs_begin = begin}});
     ASSERT_EQ(part.prompt.size(), static_cast<size_t>(20 - begin));
     for (const Heard::Token& token : part.prompt) {
       EXPECT_EQ(token.logprob, scored.prompt[static_cast<size_t>(token.position) - 1].logprob);
     }
     EXPECT_EQ(part.output.size(), 2u);
   }
-  Heard none = run_alone(*engine_, {.prompt = {7}, .max_new_tokens = 0});
+  Heard none = run_alone(*engine_, {.prompt = {7}, .options = {.max_new_tokens = 0}});
   EXPECT_EQ(none.finish, FinishReason::kLength);
 }
 
@@ -192,14 +195,14 @@ TEST_F(EngineLife, ACancelledSinkMaySubmit) {
 
 TEST_F(EngineLife, EndsWhenItsTimeIsOver) {
   GenerateRequest request = greedy(prompt_of(24), 30);
-  request.timeout_s = 1e-9;
+  request.options.timeout_s = 1e-9;
   Heard late = run_alone(*engine_, request);
   EXPECT_EQ(late.finish, FinishReason::kTimeout);
   EXPECT_TRUE(late.output.empty());
-  request.timeout_s = 1e6;
+  request.options.timeout_s = 1e6;
   EXPECT_EQ(run_alone(*engine_, request).finish, FinishReason::kLength);
   expect_all_free();
-  request.age_s = -1;
+  request.options.age_s = -1;
   Result<SequenceId> refused = engine_->submit(request, [](const TokenEvent&) {});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message, "age_s is -1, allowed are 0 to 1000000000");
@@ -208,9 +211,9 @@ TEST_F(EngineLife, EndsWhenItsTimeIsOver) {
 TEST_F(EngineLife, DrawsNoStopTokenBeforeTheFewestTokens) {
   GenerateRequest request = greedy(prompt_of(20), 12);
   std::vector<TokenId> ids = run_alone(*engine_, request).output_ids();
-  request.stop_token_ids = {ids[0], ids[5]};
+  request.options.stop_token_ids = {ids[0], ids[5]};
   EXPECT_EQ(run_alone(*engine_, request).output.size(), 1u);
-  request.min_new_tokens = 4;
+  request.options.min_new_tokens = 4;
   Heard longer = run_alone(*engine_, request);
   EXPECT_GE(longer.output.size(), 5u);
   for (size_t i = 0; i < 4; ++i) {
@@ -221,11 +224,11 @@ TEST_F(EngineLife, DrawsNoStopTokenBeforeTheFewestTokens) {
 
 TEST_F(EngineLife, ReportsTheTokensThatWereNamed) {
   GenerateRequest request = greedy(prompt_of(6), 3);
-  request.prompt_logprobs_begin = 1;
-  request.top_logprobs = 131;
-  request.logprob_token_ids = {130, 0, 77};
+  request.options.prompt_logprobs_begin = 1;
+  request.options.top_logprobs = 131;
+  request.options.logprob_token_ids = {130, 0, 77};
   EXPECT_FALSE(engine_->submit(request, [](const TokenEvent&) {})) << "128 at most";
-  request.top_logprobs = 128;
+  request.options.top_logprobs = 128;
   Heard heard = run_alone(*engine_, request);
   ASSERT_EQ(heard.prompt.size() + heard.output.size(), 8u);
   for (const auto& tokens : {heard.prompt, heard.output}) {
@@ -245,12 +248,12 @@ TEST_F(EngineLife, TellsHowMuchWasCached) {
   EXPECT_EQ(run_alone(*engine_, request).cached_tokens, 0);
   Heard again = run_alone(*engine_, request);
   EXPECT_EQ(again.cached_tokens, 23) << "all but the last, whose logits are needed";
-  request.cache_salt = "another tenant";
+  request.options.cache_salt = "another tenant";
   EXPECT_EQ(run_alone(*engine_, request).cached_tokens, 0);
-  request.cache_salt.clear();
+  request.options.cache_salt.clear();
   engine_->flush_cache();
   EXPECT_EQ(run_alone(*engine_, request).cached_tokens, 0);
-  request.prompt_logprobs_begin = 10;
+  request.options.prompt_logprobs_begin = 10;
   EXPECT_EQ(run_alone(*engine_, request).cached_tokens, 9) << "position 9 speaks of token 10";
 }
 
@@ -315,7 +318,8 @@ TEST(EngineDamage, ARequestThatMeetsNaNEndsAloneWithAnError) {
     copy.set("model.embed_tokens.weight", kPoison * width + i, std::nanf(""));
   }
   copy.save(folder);
-  GenerateRequest good{.prompt = prompt_of(30), .max_new_tokens = 20, .prompt_logprobs_begin = 0};
+  GenerateRequest good{.prompt = prompt_of(30),
+                       .options = {.max_new_tokens = 20, .prompt_logprobs_begin = 0}};
   for (TokenId& token : good.prompt) token = token == kPoison ? 1 : token % 90;
   good.sampling.logit_bias = {{kPoison, -100}};
   GenerateRequest bad = good;

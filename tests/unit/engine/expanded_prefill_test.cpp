@@ -79,7 +79,7 @@ TEST(ExpandedPrefill, RequestsBesideEachOtherGetTheirNaiveRuns) {
   for (int64_t length : {20, 700, 30, 520, 1}) {
     requests.push_back({.prompt = tokens_from(static_cast<TokenId>(length % 3), length),
                         .sampling = {.temperature = 0},
-                        .max_new_tokens = 12});
+                        .options = {.max_new_tokens = 12}});
   }
   std::vector<Heard> heard(requests.size());
   for (size_t i = 0; i < requests.size(); ++i) {
@@ -100,8 +100,9 @@ int64_t resumed_behind(const std::string& mla_prefill, bool reuse_generated_stat
   EngineConfig config = latent_model(folder, "float32", mla_prefill);
   config.reuse_generated_state = reuse_generated_state;
   std::unique_ptr<Engine> engine = load_engine(config);
-  GenerateRequest request{
-      .prompt = tokens_from(1, 20), .sampling = {.temperature = 0}, .max_new_tokens = 30};
+  GenerateRequest request{.prompt = tokens_from(1, 20),
+                          .sampling = {.temperature = 0},
+                          .options = {.max_new_tokens = 30}};
   Heard first = run_alone(*engine, request);
   for (TokenId token : first.output_ids()) request.prompt.push_back(token);
   request.prompt.push_back(3);

@@ -20,7 +20,7 @@ EngineConfig longcat(bool counts) {
 }
 
 GenerateRequest request(TokenId first) {
-  GenerateRequest request{.sampling = {.temperature = 0}, .max_new_tokens = 5};
+  GenerateRequest request{.sampling = {.temperature = 0}, .options = {.max_new_tokens = 5}};
   for (TokenId i = 0; i < 11; ++i) request.prompt.push_back((first * 7 + i * 5) % 97);
   return request;
 }

@@ -24,12 +24,13 @@ Conversation converse(bool reuse, bool radix_cache = true) {
   config.total_tokens_max = 512;
   std::unique_ptr<Engine> engine = load_hybrid_engine(config);
   Conversation c;
-  GenerateRequest request{.sampling = {.temperature = 0}, .max_new_tokens = kAnswerTokens};
+  GenerateRequest request{.sampling = {.temperature = 0},
+                          .options = {.max_new_tokens = kAnswerTokens}};
   for (TokenId i = 0; i < 20; ++i) request.prompt.push_back(i * 7 % 97);
   c.first = run_alone(*engine, request);
   for (TokenId token : c.first.output_ids()) request.prompt.push_back(token);
   for (TokenId token : {3, 1, 4}) request.prompt.push_back(token);
-  request.max_new_tokens = 8;
+  request.options.max_new_tokens = 8;
   c.second = run_alone(*engine, request);
   c.snapshots = engine->stats().slots_cached;
   return c;

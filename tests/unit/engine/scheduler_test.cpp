@@ -33,7 +33,7 @@ std::unique_ptr<Sequence> sequence_of(SequenceId id, std::vector<TokenId> prompt
                                       int64_t new_tokens, int priority = 0) {
   auto s = std::make_unique<Sequence>();
   s->id = id;
-  s->request.priority = priority;
+  s->request.options.priority = priority;
   s->prompt_tokens = static_cast<int64_t>(prompt.size());
   s->tokens_max = s->prompt_tokens + new_tokens;
   s->tokens.reserve(static_cast<size_t>(s->tokens_max));

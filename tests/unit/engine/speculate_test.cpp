@@ -87,7 +87,7 @@ Outcome run(EngineConfig config, GenerateRequest request, bool jump_forward) {
 }
 
 TEST(Speculate, ForcedTokensTakeOneStepBesideThePrompt) {
-  GenerateRequest request{.prompt = kPrompt, .max_new_tokens = 20};
+  GenerateRequest request{.prompt = kPrompt, .options = {.max_new_tokens = 20}};
   request.constraint = Follows::forced(numbers(20));
   Outcome with = run(small_config(), request, true);
   request.constraint = Follows::forced(numbers(20));
@@ -104,7 +104,7 @@ TEST(Speculate, ForcedTokensTakeOneStepBesideThePrompt) {
 }
 
 TEST(Speculate, DraftsAreAsLongAsIsAskedForAndAsRowsAreThere) {
-  GenerateRequest request{.prompt = kPrompt, .max_new_tokens = 25};
+  GenerateRequest request{.prompt = kPrompt, .options = {.max_new_tokens = 25}};
   EngineConfig config = small_config();
   config.draft_tokens_max = 4;
   request.constraint = Follows::forced(numbers(25));
@@ -130,7 +130,7 @@ TEST(Speculate, WrongProposalsCostLittleAndChangeNothing) {
   for (float temperature : {0.f, 1.f}) {
     GenerateRequest request{.prompt = kPrompt,
                             .sampling = {.temperature = temperature, .seed = 5},
-                            .max_new_tokens = 100};
+                            .options = {.max_new_tokens = 100}};
     request.constraint = std::make_shared<Follows>(places);
     Outcome with = run(small_config(), request, true);
     request.constraint = std::make_shared<Follows>(places);
@@ -170,8 +170,8 @@ TEST(Speculate, AmongManySequencesOnlyWhatIsNearlyCertainIsProposed) {
 
 TEST(Speculate, AStopTokenAndAnEmptyMaskEndADraftWhereTheyAre) {
   auto make = [] { return Follows::forced(numbers(12)); };
-  GenerateRequest request{.prompt = kPrompt, .max_new_tokens = 30};
-  request.stop_token_ids = {numbers(12)[6]};
+  GenerateRequest request{.prompt = kPrompt, .options = {.max_new_tokens = 30}};
+  request.options.stop_token_ids = {numbers(12)[6]};
   request.constraint = make();
   Outcome with = run(small_config(), request, true);
   request.constraint = make();
@@ -181,7 +181,7 @@ TEST(Speculate, AStopTokenAndAnEmptyMaskEndADraftWhereTheyAre) {
   EXPECT_EQ(with.stats.steps, 1);
 
   // Where the only token that is allowed would stop too early, nothing is.
-  request.min_new_tokens = 10;
+  request.options.min_new_tokens = 10;
   request.constraint = make();
   with = run(small_config(), request, true);
   request.constraint = make();
@@ -207,7 +207,7 @@ TEST(Speculate, RecurrentStateGoesBackToTheLastKeptToken) {
     for (uint64_t seed = 1; seed < 30; ++seed) {
       GenerateRequest request{.prompt = kPrompt,
                               .sampling = {.frequency_penalty = 0.5f, .seed = seed},
-                              .max_new_tokens = 60};
+                              .options = {.max_new_tokens = 60}};
       request.constraint = std::make_shared<Chance>(seed, 97);
       Heard with = run_alone(*drafting, request);
       request.constraint = std::make_shared<Chance>(seed, 97);
@@ -269,8 +269,7 @@ TEST(Speculate, AJsonSchemaJumpsForwardAndWritesTheSame) {
   for (uint64_t seed = 1; seed < 20; ++seed) {
     GenerateRequest request{.prompt = kPrompt,
                             .sampling = {.temperature = seed % 2 == 0 ? 0.f : 1.f, .seed = seed},
-                            .max_new_tokens = 200,
-                            .stop_token_ids = {0}};
+                            .options = {.max_new_tokens = 200, .stop_token_ids = {0}}};
     request.prompt.push_back(static_cast<TokenId>(seed));
     request.constraint = std::make_shared<Matcher>(grammar);
     Heard with = run_alone(*drafting, request);

@@ -28,7 +28,9 @@ class AsyncLlmTest : public testing::Test {
   }
 
   static TextRequest request(int i) {
-    return {.text = "Day " + std::to_string(i), .sampling = {.temperature = 0}, .logprobs = true};
+    return {.text = "Day " + std::to_string(i),
+            .sampling = {.temperature = 0},
+            .options = {.logprobs = true}};
   }
 
   // With a queue that is smaller than what the tests ask for.
@@ -103,8 +105,8 @@ TEST_F(AsyncLlmTest, EveryRequestEndsWithTheModel) {
     AsyncLlm model(*llm_);
     for (int i = 0; i < 12; ++i) {
       TextRequest longer = request(i);
-      longer.max_new_tokens = 3000;
-      longer.ignore_eos = true;
+      longer.options.max_new_tokens = 3000;
+      longer.options.ignore_eos = true;
       outcomes.push_back(start(model, longer));
     }
     cancel_();  // the last, which still waits

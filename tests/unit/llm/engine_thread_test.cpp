@@ -60,7 +60,7 @@ class EngineThreadTest : public testing::Test {
   static std::vector<GenerateRequest> requests(size_t count, int64_t tokens) {
     GenerateRequest one;
     one.prompt = {1, 2, 3};
-    one.max_new_tokens = tokens;
+    one.options.max_new_tokens = tokens;
     return std::vector<GenerateRequest>(count, one);
   }
 
@@ -117,8 +117,8 @@ TEST_F(EngineThreadTest, DeliversEveryEventInOrder) {
 TEST_F(EngineThreadTest, SpansOfAnEventAreItsOwn) {
   start();
   std::vector<GenerateRequest> asked = requests(2, 5);
-  asked[0].top_logprobs = 3;
-  asked[1].top_logprobs = 5;
+  asked[0].options.top_logprobs = 3;
+  asked[1].options.top_logprobs = 5;
   int finished = 0;
   auto submission = thread_->submit(
       std::move(asked), {.event =

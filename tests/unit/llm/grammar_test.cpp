@@ -3,6 +3,7 @@
 
 #include "banyan/llm.h"
 #include "grammar/matcher.h"
+#include "llm/llm_parts.h"
 #include "support/api.h"
 #include "text/tokenizer.h"
 
@@ -14,9 +15,9 @@ using Kind = GrammarSource::Kind;
 class ConstrainedText : public testing::Test {
  protected:
   TextRequest request(Kind kind, std::string text) {
-    TextRequest request{.text = "Hello", .max_new_tokens = 40};
+    TextRequest request{.text = "Hello", .options = {.max_new_tokens = 40}};
     request.sampling.seed = 1;
-    request.grammar = GrammarSource{.kind = kind, .text = std::move(text)};
+    request.options.grammar = GrammarSource{.kind = kind, .text = std::move(text)};
     return request;
   }
   Generation generate(const TextRequest& request) {
@@ -51,15 +52,15 @@ TEST_F(ConstrainedText, EveryKindEndsValidOrAtTheLength) {
       {Kind::kChoices, R"(["red","green"])"},
       {Kind::kStructuralTag, R"({"structures":[{"begin":"<f>","schema":{"type":"integer"},
                                 "end":"</f>"}],"triggers":["<f"]})"}};
-  ASSERT_GT(llm_->info().vocabulary, llm_->tokenizer()->vocab_size());
+  ASSERT_GT(llm_->info().vocabulary, tokenizer_of(*llm_)->vocab_size());
   int ended = 0;
   for (const auto& [kind, text] : sources) {
     for (uint64_t seed = 0; seed < 12; ++seed) {
       TextRequest asked = request(kind, text);
       asked.sampling.seed = seed;
-      asked.skip_special_tokens = false;
+      asked.options.skip_special_tokens = false;
       Generation g = generate(asked);
-      Grammar grammar = *asked.grammar->compile({});
+      Grammar grammar = *Grammar::from_source(*asked.options.grammar);
       if (g.finish == FinishReason::kStop) {
         EXPECT_TRUE(grammar.matches(g.text)) << g.text;
         ++ended;
@@ -67,7 +68,7 @@ TEST_F(ConstrainedText, EveryKindEndsValidOrAtTheLength) {
         EXPECT_EQ(g.finish, FinishReason::kLength);
         EXPECT_EQ(g.output_ids.size(), 40u);
       }
-      for (TokenId id : g.output_ids) EXPECT_LT(id, llm_->tokenizer()->vocab_size());
+      for (TokenId id : g.output_ids) EXPECT_LT(id, tokenizer_of(*llm_)->vocab_size());
     }
   }
   EXPECT_GT(ended, 20);
@@ -75,18 +76,18 @@ TEST_F(ConstrainedText, EveryKindEndsValidOrAtTheLength) {
 
 TEST_F(ConstrainedText, IgnoreEosAndMinNewTokensHoldAsFarAsTheGrammarGoes) {
   TextRequest asked = request(Kind::kRegex, "a{1,7}");
-  asked.ignore_eos = true;
+  asked.options.ignore_eos = true;
   EXPECT_EQ(generate(asked).text, "aaaaaaa");
-  asked.ignore_eos = false;
-  asked.min_new_tokens = 39;
+  asked.options.ignore_eos = false;
+  asked.options.min_new_tokens = 39;
   EXPECT_EQ(generate(asked).text, "aaaaaaa");
-  asked.grammar->text = "a*";
-  asked.ignore_eos = true;
+  asked.options.grammar->text = "a*";
+  asked.options.ignore_eos = true;
   Generation g = generate(asked);
   EXPECT_EQ(g.finish, FinishReason::kLength);
   EXPECT_EQ(g.output_ids.size(), 40u);
   asked = request(Kind::kRegex, "(a|b)*");
-  asked.min_new_tokens = 10;
+  asked.options.min_new_tokens = 10;
   for (uint64_t seed = 0; seed < 8; ++seed) {
     asked.sampling.seed = seed;
     EXPECT_GE(generate(asked).output_ids.size(), 10u);
@@ -95,18 +96,18 @@ TEST_F(ConstrainedText, IgnoreEosAndMinNewTokensHoldAsFarAsTheGrammarGoes) {
 
 TEST_F(ConstrainedText, StopStringsAndStopTokensMayCutItShort) {
   TextRequest asked = request(Kind::kRegex, "xy\\{z\\}");
-  asked.stop = {"{"};
+  asked.options.stop = {"{"};
   Generation g = generate(asked);
   EXPECT_EQ(g.text, "xy");
   EXPECT_EQ(g.finish, FinishReason::kStop);
   EXPECT_EQ(g.matched_stop_text, "{");
   asked = request(Kind::kRegex, "xyz");
   Generation whole = generate(asked);
-  asked.stop_token_ids = {whole.output_ids[0]};
+  asked.options.stop_token_ids = {whole.output_ids[0]};
   g = generate(asked);
   EXPECT_EQ(g.matched_stop_token, whole.output_ids[0]);
   EXPECT_EQ(g.output_ids.size(), 1u);
-  asked.min_new_tokens = 2;  // another way to begin is taken, or none is left
+  asked.options.min_new_tokens = 2;  // another way to begin is taken, or none is left
   g = generate(asked);
   EXPECT_TRUE(g.text == "xyz" || g.output_ids.size() == 1) << g.text;
 }
@@ -115,7 +116,7 @@ TEST_F(ConstrainedText, RelaxedSchemasSayWhatIsNotEnforced) {
   TextRequest asked = request(Kind::kJsonSchema, R"({"type":"array","items":{"type":"integer",
       "maximum":9,"minimum":0},"maxItems":2,"uniqueItems":true})");
   EXPECT_NE(error(asked).find("uniqueItems"), std::string::npos) << error(asked);
-  asked.grammar->json.strict = false;
+  asked.options.grammar->json.strict = false;
   Generation g = generate(asked);
   ASSERT_EQ(g.grammar_notes.size(), 1u);
   EXPECT_NE(g.grammar_notes[0].find("uniqueItems"), std::string::npos);
@@ -123,12 +124,13 @@ TEST_F(ConstrainedText, RelaxedSchemasSayWhatIsNotEnforced) {
 
 TEST_F(ConstrainedText, SamplesHaveConstraintsOfTheirOwn) {
   TextRequest asked = request(Kind::kChoices, R"(["left","right"])");
-  auto compiled = llm_->compile(*asked.grammar);
+  auto compiled = compile_grammar(*llm_, *asked.options.grammar);
   ASSERT_TRUE(compiled);
-  auto first = llm_->constraint(asked, *compiled), second = llm_->constraint(asked, *compiled);
+  auto first = constraint_of(*llm_, asked.options, *compiled),
+       second = constraint_of(*llm_, asked.options, *compiled);
   std::vector<uint32_t> before(800 / 32), after(800 / 32);
   second->fill_mask(before);
-  first->accept(llm_->tokenizer()->encode("l", {.add_special_tokens = false})->front());
+  first->accept(tokenizer_of(*llm_)->encode("l", {.add_special_tokens = false})->front());
   second->fill_mask(after);
   EXPECT_EQ(before, after);
   EXPECT_EQ(llm_->grammar_stats().misses, 1u);
@@ -141,15 +143,15 @@ TEST_F(ConstrainedText, MistakesAreTheCallersToMend) {
   EXPECT_NE(error(request(Kind::kEbnf, "root ::= other")).find("other"), std::string::npos);
   EXPECT_NE(error(request(Kind::kChoices, "[]")).find("choice"), std::string::npos);
   EXPECT_EQ(llm_->grammar_stats().failures, 3u);
-  auto broken = llm_->compile({Kind::kJsonSchema, "{"});
+  auto broken = compile_grammar(*llm_, {Kind::kJsonSchema, "{"});
   ASSERT_FALSE(broken);
   EXPECT_EQ(broken.error().code, ErrorCode::kInvalidArgument);
   auto bare = test::tiny_llm({}, {.tokenizer = false});
-  auto compiled = bare->compile({Kind::kRegex, "a"});
+  auto compiled = compile_grammar(*bare, {Kind::kRegex, "a"});
   ASSERT_FALSE(compiled);
   EXPECT_NE(compiled.error().message.find("needs a tokenizer"), std::string::npos);
   auto endless = test::tiny_llm({}, {.ends = false});
-  compiled = endless->compile({Kind::kRegex, "a"});
+  compiled = compile_grammar(*endless, {Kind::kRegex, "a"});
   ASSERT_FALSE(compiled);
   EXPECT_NE(compiled.error().message.find("eos_token_id"), std::string::npos);
 }

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "llm/llm_parts.h"
 #include "support/shared.h"
 #include "text/tokenizer.h"
 
@@ -24,7 +25,9 @@ std::unique_ptr<Llm> load(const std::string& folder, const std::string& format =
 }
 
 TextRequest greedy(std::string text, int64_t tokens) {
-  return {.text = std::move(text), .sampling = {.temperature = 0}, .max_new_tokens = tokens};
+  return {.text = std::move(text),
+          .sampling = {.temperature = 0},
+          .options = {.max_new_tokens = tokens}};
 }
 
 class Stories : public testing::Test {
@@ -50,14 +53,14 @@ TEST_F(Stories, TellsAStoryAndStreamsTheSameText) {
 
 TEST_F(Stories, StopsStayInTheTextWhenAskedTo) {
   TextRequest request = greedy("Once upon a time", 40);
-  request.stop = {" girl named"};
-  request.keep_stop = true;
+  request.options.stop = {" girl named"};
+  request.options.keep_stop = true;
   auto result = llm_->generate(request);
   ASSERT_TRUE(result);
   EXPECT_EQ(result->text, ", there was a lazy girl named");
   EXPECT_EQ(result->matched_stop_text, " girl named");
-  request.stop.clear();
-  request.stop_token_ids = {result->output_ids.back()};
+  request.options.stop.clear();
+  request.options.stop_token_ids = {result->output_ids.back()};
   result = llm_->generate(request);
   ASSERT_TRUE(result);
   EXPECT_EQ(result->text, ", there was a lazy girl named");
@@ -65,13 +68,13 @@ TEST_F(Stories, StopsStayInTheTextWhenAskedTo) {
 
 TEST_F(Stories, StopStringEndsTextTokensAndTheRequest) {
   TextRequest request = greedy("Once upon a time", 40);
-  request.stop = {"zzz", " girl named"};
+  request.options.stop = {"zzz", " girl named"};
   auto result = llm_->generate(request);
   ASSERT_TRUE(result);
   EXPECT_EQ(result->text, ", there was a lazy");
   EXPECT_EQ(result->finish, FinishReason::kStop);
   EXPECT_EQ(result->matched_stop_text, " girl named");
-  std::string all = *llm_->tokenizer()->decode(result->output_ids);
+  std::string all = *tokenizer_of(*llm_)->decode(result->output_ids);
   EXPECT_NE(all.find(" girl named"), std::string::npos);
   EXPECT_LT(result->output_ids.size(), 40u);
   EXPECT_EQ(llm_->engine().stats().running, 0);
@@ -83,7 +86,7 @@ TEST_F(Stories, StopTokenIsReportedAndLeftOutOfTheText) {
   auto plain = llm_->generate(greedy("Once upon a time", 10));
   ASSERT_TRUE(plain);
   TextRequest request = greedy("Once upon a time", 10);
-  request.stop_token_ids = {plain->output_ids[3]};
+  request.options.stop_token_ids = {plain->output_ids[3]};
   auto result = llm_->generate(request);
   ASSERT_TRUE(result);
   EXPECT_EQ(result->matched_stop_token, plain->output_ids[3]);
@@ -103,8 +106,8 @@ TEST_F(Stories, CancelKeepsWhatThereIs) {
 
 TEST_F(Stories, ScoresWhatItGenerates) {
   TextRequest request = greedy("Once upon a time", 12);
-  request.logprobs = true;
-  request.prompt_logprobs_begin = 0;
+  request.options.logprobs = true;
+  request.options.prompt_logprobs_begin = 0;
   auto made = llm_->generate(request);
   ASSERT_TRUE(made);
   std::vector<TokenId> ids = made->prompt_ids;
@@ -156,7 +159,7 @@ class Pieces : public testing::Test {
     ASSERT_NE(llm_, nullptr);
   }
 
-  TokenId token(const std::string& piece) { return llm_->tokenizer()->find(piece).value(); }
+  TokenId token(const std::string& piece) { return tokenizer_of(*llm_)->find(piece).value(); }
 
   TemporaryFolder folder_;
   std::unique_ptr<Llm> llm_;
@@ -177,7 +180,7 @@ TEST_F(Pieces, OutputKeepsTheSpaceThatItsFirstTokenBeginsWith) {
 TEST_F(Pieces, StopStringInTheLastTokenIsReported) {
   TextRequest request = greedy("Once", 1);
   request.sampling.logit_bias = {{token("<0x0A>"), 100.0f}};
-  request.stop = {"\n"};
+  request.options.stop = {"\n"};
   auto result = llm_->generate(request);
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_EQ(result->finish, FinishReason::kStop);
@@ -197,8 +200,9 @@ TEST(LlmWithoutTokenizer, RunsOnTokenIdsAlone) {
   folder.write("config.json", kTinyConfig);
   auto llm = load(folder.path(), "dummy");
   ASSERT_NE(llm, nullptr);
-  TextRequest request{.ids = {5, 6, 7}, .sampling = {.temperature = 0}, .max_new_tokens = 5};
-  request.ignore_eos = true;
+  TextRequest request{
+      .ids = {5, 6, 7}, .sampling = {.temperature = 0}, .options = {.max_new_tokens = 5}};
+  request.options.ignore_eos = true;
   auto result = llm->generate(request);
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_EQ(result->output_ids.size(), 5u);
@@ -207,7 +211,7 @@ TEST(LlmWithoutTokenizer, RunsOnTokenIdsAlone) {
   auto text = llm->generate({.text = "hello"});
   ASSERT_FALSE(text);
   EXPECT_NE(text.error().message.find("no tokenizer"), std::string::npos);
-  request.stop = {"x"};
+  request.options.stop = {"x"};
   EXPECT_FALSE(llm->generate(request));
 }
 
@@ -220,7 +224,7 @@ TEST(LlmRequests, RefuseEmptyLongAndTooManyStopStrings) {
   for (const auto& stops : {std::vector<std::string>{""},
                             {std::string(5000, 'x')},
                             std::vector<std::string>(65, "x")}) {
-    request.stop = stops;
+    request.options.stop = stops;
     auto result = llm->generate(request);
     ASSERT_FALSE(result);
     EXPECT_NE(result.error().message.find("stop string"), std::string::npos);

@@ -3,6 +3,7 @@
 
 #include "banyan/llm.h"
 #include "banyan/program.h"
+#include "llm/llm_parts.h"
 #include "program/reuse_meter.h"
 #include "program/workloads.h"
 #include "support/api.h"
@@ -48,9 +49,10 @@ TEST_F(LlmBackendTest, GensAreWhatTheModelGivesToTheSamePrompts) {
       },
       {.on_text = [&](std::string_view, std::string_view piece) { streamed += piece; }});
   ASSERT_FALSE(s.error()) << s.error()->message;
-  Generation a = alone({.text = "Once", .max_new_tokens = 12});
+  Generation a = alone({.text = "Once", .options = {.max_new_tokens = 12}});
   EXPECT_EQ(s.get("a").value(), a.text);
-  Generation b = alone({.text = "Once" + a.text + ".", .max_new_tokens = 5, .logprobs = true});
+  Generation b =
+      alone({.text = "Once" + a.text + ".", .options = {.max_new_tokens = 5, .logprobs = true}});
   EXPECT_EQ(s.get("b").value(), b.text);
   EXPECT_EQ(streamed, a.text + b.text);
   CallInfo info = s.info("b").value();
@@ -70,19 +72,21 @@ TEST_F(LlmBackendTest, MessagesAreTheTemplates) {
   });
   ASSERT_FALSE(s.error()) << s.error()->message;
   std::string prompt = llm_->apply_chat_template({{"system", "Be brief"}, {"user", "Hi"}}).value();
-  Generation a = alone({.text = prompt, .add_special_tokens = false, .max_new_tokens = 4});
+  Generation a =
+      alone({.text = prompt, .add_special_tokens = false, .options = {.max_new_tokens = 4}});
   EXPECT_EQ(s.get("a").value(), a.text);
   EXPECT_EQ(text_, prompt + a.text + ";");
 }
 
 TEST_F(LlmBackendTest, StopsAndGrammarsHold) {
-  Generation free = alone({.text = "Once", .max_new_tokens = 12});
+  Generation free = alone({.text = "Once", .options = {.max_new_tokens = 12}});
   ASSERT_GT(free.text.size(), 4u);
   std::string stop = free.text.substr(3, 1);
   State s = run([&](State& s) {
     s += "Once" + gen("a", {.max_new_tokens = 12, .stop = {stop}});
-    s += "\nIs it?" + gen("b", {.regex = "yes|no"});
-    s += gen("c", {.json_schema = R"({"type": "integer", "minimum": 5, "maximum": 5})"});
+    s += "\nIs it?" + gen("b", {.grammar = GrammarSource::regex("yes|no")});
+    s += gen("c", {.grammar = GrammarSource::json_schema(
+                       R"({"type": "integer", "minimum": 5, "maximum": 5})")});
   });
   ASSERT_FALSE(s.error()) << s.error()->message;
   EXPECT_EQ(s.get("a").value(), free.text.substr(0, free.text.find(stop)));
@@ -99,8 +103,8 @@ TEST_F(LlmBackendTest, SelectWeighsByTheModelsLogprobs) {
   });
   ASSERT_FALSE(s.error()) << s.error()->message;
   auto sum_behind = [&](const std::string& prompt, const std::string& text, size_t* tokens) {
-    auto before = llm_->tokenizer()->encode(prompt, {}).value();
-    auto ids = llm_->tokenizer()->encode(prompt + text, {}).value();
+    auto before = tokenizer_of(*llm_)->encode(prompt, {}).value();
+    auto ids = tokenizer_of(*llm_)->encode(prompt + text, {}).value();
     auto logprobs = llm_->score(ids).value();
     size_t common = 0;
     while (common < before.size() && before[common] == ids[common]) ++common;
@@ -135,12 +139,12 @@ TEST_F(LlmBackendTest, BranchesFindTheirPrefix) {
     s.join(branches);
   });
   ASSERT_FALSE(s.error()) << s.error()->message;
-  int64_t tokens = static_cast<int64_t>(llm_->tokenizer()->encode(prefix, {})->size());
+  int64_t tokens = static_cast<int64_t>(tokenizer_of(*llm_)->encode(prefix, {})->size());
   for (int i = 0; i < 3; ++i) {
     CallUsage usage = s.info("v[" + std::to_string(i) + "]")->usage;
     EXPECT_GE(usage.cached_tokens, tokens - 16);  // all but a page that is not full
     EXPECT_EQ(s.get("v[" + std::to_string(i) + "]").value(),
-              alone({.text = prefix + std::to_string(i), .max_new_tokens = 3}).text);
+              alone({.text = prefix + std::to_string(i), .options = {.max_new_tokens = 3}}).text);
   }
 }
 
@@ -160,10 +164,34 @@ TEST_F(LlmBackendTest, MoreProgramsThanTheQueueHoldsWait) {
   }
 }
 
+TEST_F(LlmBackendTest, AllOptionsOfAGenReachTheEngine) {
+  State adapter = run([](State& s) { s += "x" + gen("a", {.adapter = "poet"}); });
+  EXPECT_EQ(adapter.error()->message, "adapter \"poet\": adapters are not supported yet");
+  State priority = run([](State& s) { s += "x" + gen("a", {.priority = 3}); });
+  EXPECT_TRUE(priority.error()->message.contains("priority 3: the schedule policy is lpm"));
+  Generation free = alone({.text = "Once", .options = {.max_new_tokens = 12}});
+  std::string stop = free.text.substr(2, 3);
+  State kept = run([&](State& s) {
+    s += "Once" + gen("a", {.max_new_tokens = 12, .stop = {stop}, .keep_stop = true});
+  });
+  EXPECT_TRUE(kept["a"].ends_with(stop)) << kept["a"];
+  State chosen = run([](State& s) {
+    s += "Once" + gen("a", {.max_new_tokens = 2, .logprobs = true, .logprob_token_ids = {7, 9}});
+  });
+  for (const GeneratedToken& token : chosen.info("a")->logprobs) {
+    ASSERT_EQ(token.chosen.size(), 2u);
+    EXPECT_EQ(token.chosen[0].token, 7);
+    EXPECT_LT(token.chosen[0].logprob, 0);
+  }
+}
+
 TEST_F(LlmBackendTest, MistakesAreTheCallers) {
-  EXPECT_NE(run([](State& s) { s += gen("a", {.regex = "("}); }).error(), std::nullopt);
-  State two = run([](State& s) { s += gen("a", {.regex = "a", .ebnf = "root ::= \"b\""}); });
-  EXPECT_EQ(two.error()->message, "a gen has 2 of regex, json_schema, ebnf and grammar; give one");
+  EXPECT_NE(run([](State& s) { s += gen("a", {.grammar = GrammarSource::regex("(")}); }).error(),
+            std::nullopt);
+  State scored = run([](State& s) { s += "x" + gen("a", {.prompt_logprobs_begin = 0}); });
+  EXPECT_EQ(scored.error()->message, "prompt_logprobs_begin of a gen: score() has those of a text");
+  State aged = run([](State& s) { s += "x" + gen("a", {.age_s = 2}); });
+  EXPECT_TRUE(aged.error()->message.contains("age_s of a gen is 2"));
   State none = run([](State& s) { s += "x" + gen("a", {.max_new_tokens = -1}); });
   EXPECT_EQ(none.error()->code, ErrorCode::kInvalidArgument);
 }
@@ -181,7 +209,7 @@ TEST_F(LlmBackendTest, CancellingEndsWhatTheEngineRuns) {
 
 // What an endless cache would have had, token by token: the model's own cache has no more of it.
 TEST_F(LlmBackendTest, ReuseIsWhatStoodInPromptsAndAnswersBefore) {
-  const Tokenizer& tokenizer = *llm_->tokenizer();
+  const Tokenizer& tokenizer = *tokenizer_of(*llm_);
   auto tokens = [&](const std::string& text) { return std::ssize(tokenizer.encode(text).value()); };
   int64_t begin = llm_->engine().stats().prompt_tokens;
   auto meter = std::make_shared<ReuseMeter>(in_process_backend(*llm_));

@@ -105,11 +105,11 @@ TEST_F(ProgramTest, ForksWithoutHintsComputeNothingFirst) {
 }
 
 TEST_F(ProgramTest, BranchesDrawFromSeedsOfTheirOwn) {
-  script([](const GenCall& call) { return std::to_string(call.options.sampling->seed); });
+  script([](const GenCall& call) { return std::to_string(call.sampling->seed); });
   auto program = [](State& s) {
-    s += gen("root", {.sampling = SamplingParams{.seed = 5}});
+    s += gen("root", {}, SamplingParams{.seed = 5});
     auto branches = s.fork(2);
-    for (State& b : branches) b += gen("v", {.sampling = SamplingParams{.seed = 5}});
+    for (State& b : branches) b += gen("v", {}, SamplingParams{.seed = 5});
     s.join(branches);
   };
   State s = interpreter_->run(program), again = interpreter_->run(program);
@@ -481,7 +481,7 @@ TEST_F(BatchTest, RefusesAFileOfOtherInputs) {
 }
 
 TEST_F(BatchTest, InputsOfAnyTypeAndSeedsOfTheirOwn) {
-  script([](const GenCall& call) { return std::to_string(call.options.sampling->seed); });
+  script([](const GenCall& call) { return std::to_string(call.sampling->seed); });
   std::vector<std::string> inputs = {"a", "a", "b"};
   auto results = interpreter_->run_batch(
       inputs, [](State& s, const std::string& input) { s += input + gen("seed"); },

@@ -67,7 +67,7 @@ TEST_F(RemoteBackendTest, PlainTextIsTheSameOnEveryApiThatTakesIt) {
     s += "Once" + gen("a", {.max_new_tokens = 6});
     auto branches = s.fork(2);
     branches[0] += " one" + gen("b", {.max_new_tokens = 4, .stop = {"q"}, .logprobs = true});
-    branches[1] += " two" + gen("b", {.regex = "yes|no"});
+    branches[1] += " two" + gen("b", {.grammar = GrammarSource::regex("yes|no")});
     s.join(branches);
     s += select("c", {" x", " yz", " w"});
     s += score("p", " end");
@@ -165,6 +165,8 @@ TEST_F(RemoteBackendTest, WhatABackendCannotDoIsNamed) {
                   .contains("cannot continue an answer that has begun with \"Well\""));
   EXPECT_TRUE(error_of(chat, user("x" + gen("a"))).contains("answers as the assistant only"));
   EXPECT_TRUE(error_of(native, "x" + gen("a", {.top_logprobs = 2})).contains("top_logprobs"));
+  EXPECT_TRUE(error_of(native, "x" + gen("a", {.timeout_s = 2})).contains("timeout_s"));
+  EXPECT_TRUE(error_of(native, "x" + gen("a", {.adapter = "poet"})).contains("poet"));
   std::string refused = error_of(native, "x" + gen("a", {.max_new_tokens = -7}));
   EXPECT_TRUE(refused.starts_with("the server answers 400: ")) << refused;
   EXPECT_TRUE(refused.contains("-7")) << refused;
@@ -236,7 +238,9 @@ class SpeculationTest : public testing::Test {
     return state;
   }
 
-  static GenOptions line(int64_t most = 8) { return {.max_new_tokens = most, .stop = {"\n"}}; }
+  static GenerationOptions line(int64_t most = 8) {
+    return {.max_new_tokens = most, .stop = {"\n"}};
+  }
 
   size_t calls_ = 0, longer_calls_ = 0, prompt_bytes_ = 0;
   std::string text_;
@@ -346,7 +350,7 @@ TEST_F(SpeculationTest, AGensOwnLimitsHold) {
 }
 
 TEST_F(SpeculationTest, GrammarsAndLogprobsAreCallsOfTheirOwn) {
-  GenOptions logprobs = line();
+  GenerationOptions logprobs = line();
   logprobs.logprobs = true;
   State s = run(
       [&](State& s) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "llm/llm_parts.h"
+#include "server/sglang.h"
 #include "support/api.h"
 #include "text/tokenizer.h"
 
@@ -67,10 +69,18 @@ TEST_F(OpenAi, MaxTokensIsSixteenUnlessSaidAndIsCutToTheContext) {
             std::string::npos);
 }
 
+TEST_F(OpenAi, AnAdapterReachesTheEngineWhichRefusesItByName) {
+  std::string fields = R"("lora_path":"poet","max_tokens":2)";
+  std::string said = "adapter \"poet\": adapters are not supported yet";
+  EXPECT_TRUE(complete(R"("prompt":"Hello",)" + fields).contains(said));
+  EXPECT_TRUE(chat(fields).contains(said));
+  EXPECT_TRUE(ask(*llm_, plan_generate, R"({"text":"Hello","lora_path":"poet"})").contains(said));
+}
+
 TEST_F(OpenAi, APromptOfNoTokensIsRefused) {
   RequestContext context = test::context_for(*llm_);
   PromptRequest prompt{.text = {.text = "", .add_special_tokens = false}};
-  auto tokens = to_engine(context.llm, prompt);
+  auto tokens = to_engine(context.llm, prompt, nullptr);
   ASSERT_FALSE(tokens);
   EXPECT_EQ(tokens.error().param, "prompt");
 }
@@ -184,7 +194,7 @@ TEST_F(OpenAi, EchoScoresThePromptEvenWithoutNewTokens) {
   Json answer = complete_json(R"("prompt":"Hello","max_tokens":0,"echo":true,"logprobs":1)");
   EXPECT_EQ(text_of(answer), "Hello");
   const Json& logprobs = answer["choices"][0]["logprobs"];
-  auto ids = llm_->tokenizer()->encode("Hello").value();
+  auto ids = tokenizer_of(*llm_)->encode("Hello").value();
   ASSERT_EQ(logprobs["tokens"].size(), ids.size());
   EXPECT_TRUE(logprobs["token_logprobs"][0].is_null());
   EXPECT_TRUE(logprobs["top_logprobs"][0].is_null());
@@ -195,7 +205,7 @@ TEST_F(OpenAi, EchoScoresThePromptEvenWithoutNewTokens) {
       EXPECT_FLOAT_EQ(logprobs["token_logprobs"][i], *scores[i]);
     }
     EXPECT_EQ(logprobs["text_offset"][i], joined.size());
-    if (!llm_->tokenizer()->is_special(ids[i])) joined += logprobs["tokens"][i];
+    if (!tokenizer_of(*llm_)->is_special(ids[i])) joined += logprobs["tokens"][i];
   }
   EXPECT_EQ(joined, "Hello");
 
@@ -213,8 +223,8 @@ TEST_F(OpenAi, ChatHasTheShapeThatClientsRead) {
   EXPECT_EQ(answer["choices"][1]["message"]["role"], "assistant");
   EXPECT_EQ(answer["choices"][1]["message"]["content"], answer["choices"][0]["message"]["content"]);
   EXPECT_EQ(answer["choices"][0]["finish_reason"], "length");
-  int64_t prompt =
-      std::ssize(*llm_->tokenizer()->encode("<user>Hi<assistant>", {.add_special_tokens = false}));
+  int64_t prompt = std::ssize(
+      *tokenizer_of(*llm_)->encode("<user>Hi<assistant>", {.add_special_tokens = false}));
   EXPECT_EQ(answer["usage"]["prompt_tokens"], prompt);
   EXPECT_EQ(answer["usage"]["completion_tokens"], 10);
 }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "llm/llm_parts.h"
 #include "support/api.h"
 #include "text/tokenizer.h"
 
@@ -103,7 +104,7 @@ TEST_F(Sglang, NewTokensAreUpTo128OrWithNullTheWholeContext) {
 }
 
 TEST_F(Sglang, ScoresPromptsWithoutNewTokens) {
-  auto ids = llm_->tokenizer()->encode("Hello you").value();
+  auto ids = tokenizer_of(*llm_)->encode("Hello you").value();
   auto scores = llm_->score(ids).value();
   Json answer = generate_json(R"("text":"Hello you","return_logprob":true,"logprob_start_len":0,
       "top_logprobs_num":2,"return_text_in_logprobs":true,"sampling_params":{"max_new_tokens":0})");
@@ -175,7 +176,7 @@ TEST_F(Sglang, RefusesByNameAndParam) {
 
 TEST_F(Sglang, TokenizesAndBack) {
   RequestContext context = test::context_for(*llm_);
-  auto ids = llm_->tokenizer()->encode("Hello you").value();
+  auto ids = tokenizer_of(*llm_)->encode("Hello you").value();
   Json tokens = *tokenize(context, Json::parse(R"({"prompt":"Hello you"})"));
   EXPECT_EQ(tokens["tokens"], ids);
   EXPECT_EQ(tokens["count"], ids.size());

@@ -1,0 +1,44 @@
+// A grammar as a request asks for it: text, to be compiled (banyan/grammar.h).
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <utility>
+
+namespace banyan {
+
+struct JsonSchemaOptions {
+  // An assertion that cannot be enforced, or an unknown `format`, is an error. Otherwise those that
+  // `relaxed` in json_schema.cpp lists are left out, and Grammar::notes() says which.
+  bool strict = true;
+  // Allows a space, or a line break with indentation, where JSON allows whitespace. Otherwise
+  // separators are compact: {"a":1,"b":[2,3]}.
+  bool flexible_whitespace = false;
+};
+
+struct GrammarSource {
+  enum class Kind : uint8_t { kRegex, kJsonSchema, kJsonObject, kEbnf, kChoices, kStructuralTag };
+
+  Kind kind = Kind::kJsonObject;
+  std::string text;  // kJsonObject: empty; kChoices: a JSON list of texts
+  JsonSchemaOptions json = {};
+  std::string after = {};  // when not empty: free text up to this tag comes first
+
+  static GrammarSource regex(std::string text) { return {Kind::kRegex, std::move(text)}; }
+  static GrammarSource json_schema(std::string text) {
+    return {Kind::kJsonSchema, std::move(text)};
+  }
+  static GrammarSource ebnf(std::string text) { return {Kind::kEbnf, std::move(text)}; }
+
+  auto operator<=>(const GrammarSource& other) const { return key() <=> other.key(); }
+  bool operator==(const GrammarSource& other) const { return key() == other.key(); }
+
+ private:
+  std::tuple<Kind, bool, bool, const std::string&, const std::string&> key() const {
+    return {kind, json.strict, json.flexible_whitespace, after, text};
+  }
+};
+
+}  // namespace banyan
