@@ -109,6 +109,7 @@ size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, 
       {.row_count = static_cast<int32_t>(rows), .first_position = static_cast<int32_t>(first)}};
   batch.slots = {0};
   StepImage image(host_queue());
+  Comm comm(model.rank);  // which exchanges nothing
   for (int64_t prompt : {first + rows, int64_t{0}}) {
     batch.prompt_tokens = {static_cast<int32_t>(prompt)};
     arena.rewind(0);
@@ -118,6 +119,7 @@ size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, 
               .pools = *pools,
               .batch = batch,
               .inputs = image.load(batch),
+              .comm = comm,
               .auxiliary_layers = auxiliary_layers};
     Outputs outputs = model.model->forward(step);
     int64_t logit_rows = std::min(rows, kLogitRowsMax);

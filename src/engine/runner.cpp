@@ -68,9 +68,10 @@ Result<EngineInfo> inspect_model(const EngineConfig& config, const LoadProgress&
 
 Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
                                              const LoadProgress& progress,
-                                             std::span<const Family> families) {
+                                             std::span<const Family> families, Comm& comm) {
   TRY(config.validate());
   std::unique_ptr<Runner> runner(new Runner);
+  runner->comm_ = &comm;
   runner->kernels_ = TRY(select_kernels(config.kernels));
   runner->queue_ = std::make_unique<DeviceQueue>(*runner->kernels_->device);
   runner->threads_ = std::make_unique<ThreadPool>(thread_count(config));
@@ -85,6 +86,7 @@ Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
                                    .kernels = runner->kernels_,
                                    .queue = runner->queue_.get(),
                                    .threads = runner->threads_.get(),
+                                   .rank = comm.rank(),
                                    .digest = config.state_digest,
                                    .progress = progress,
                                    .families = families}));
@@ -123,6 +125,7 @@ Step Runner::make_step(Arena& arena, const Batch& batch, std::span<const int> au
           .pools = *pools_,
           .batch = batch,
           .inputs = inputs_->load(batch),
+          .comm = *comm_,
           .expert_counts = reinterpret_cast<int64_t*>(device_expert_counts_.data()),
           .auxiliary_layers = auxiliary_layers};
 }

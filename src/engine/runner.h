@@ -21,9 +21,11 @@ namespace banyan {
 
 class Runner {
  public:
+  // With `comm`, which outlives the runner, one of the ranks that run the model together: all of
+  // them run the same batches, in step.
   static Result<std::unique_ptr<Runner>> load(
       const EngineConfig& config, const LoadProgress& progress,
-      std::span<const Family> families = registered_families());
+      std::span<const Family> families = registered_families(), Comm& comm = lone_rank());
 
   // Does the copies that `batch` asks for, runs it, then hands out the logits of batch.logit_rows
   // in blocks: `first` is the index in logit_rows of the block's first row. The tensors are valid
@@ -43,6 +45,7 @@ class Runner {
   std::vector<ExpertCounts> expert_counts() const;
 
   const EngineInfo& info() const { return info_; }
+  std::span<const MatrixRecord> matrices() const { return model_.matrices; }
   StateClasses classes() const { return classify_states(model_.states, info_.page_size_tokens); }
 
  private:
@@ -55,6 +58,7 @@ class Runner {
 
   const KernelTable* kernels_ = nullptr;
   std::unique_ptr<DeviceQueue> queue_;  // of the kernels' device; outlives all that lies there
+  Comm* comm_ = nullptr;
   std::unique_ptr<ThreadPool> threads_;
   LoadedModel model_;
   DeviceBlock device_expert_counts_;    // counted up by kernels, ...

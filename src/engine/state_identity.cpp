@@ -24,8 +24,8 @@ std::string weights_part(const LoadedModel& model) {
 std::string matrices_part(const LoadedModel& model) {
   Hasher hasher;
   for (const MatrixRecord& record : model.matrices) {
-    hasher.text(record.form.format->name).number(static_cast<uint64_t>(record.form.group));
-    hasher.number(static_cast<uint64_t>(record.columns)).number(record.parts.size());
+    hasher.text(record.form().format->name).number(static_cast<uint64_t>(record.form().group));
+    hasher.number(static_cast<uint64_t>(record.matrix.columns)).number(record.parts.size());
     for (const MatrixRecord::Part& part : record.parts) {
       hasher.text(part.name).number(static_cast<uint64_t>(part.rows));
     }

@@ -51,16 +51,16 @@ std::string stored_as(const std::vector<MatrixRecord::Part>& parts) {
 }
 
 std::string in_memory(const MatrixRecord& record) {
-  std::string name(record.form.format->name);
-  if (!record.form.format->quantised) return name;
-  if (record.form.group == record.columns) return name + ", a scale for each row";
-  return name + fmt::format(", groups of {}", record.form.group);
+  std::string name(record.form().format->name);
+  if (!record.form().format->quantised) return name;
+  if (record.form().group == record.matrix.columns) return name + ", a scale for each row";
+  return name + fmt::format(", groups of {}", record.form().group);
 }
 
 bool is_exact(const MatrixRecord& record) {
   return std::ranges::all_of(record.parts, [&](const MatrixRecord::Part& part) {
-    return part.keeps_codes || part.stored == record.form.format->name ||
-           (record.form.format->name == "f32");
+    return part.keeps_codes || part.stored == record.form().format->name ||
+           (record.form().format->name == "f32");
   });
 }
 
@@ -74,12 +74,12 @@ std::vector<WeightSummary> summarise_weights(std::span<const MatrixRecord> matri
                       .matrices = 1,
                       .stored = stored_as(record.parts),
                       .memory = in_memory(record),
-                      .format = std::string(record.form.format->name),
+                      .format = std::string(record.form().format->name),
                       .exact = is_exact(record),
                       .share = record.share,
-                      .bytes = record.bytes};
+                      .bytes = static_cast<int64_t>(record.matrix.bytes)};
     for (const MatrixRecord::Part& part : record.parts)
-      one.parameters += part.rows * record.columns;
+      one.parameters += part.rows * record.matrix.columns;
     std::string key = one.names + '\n' + one.stored + '\n' + one.memory;
     auto [it, added] = index.emplace(std::move(key), summaries.size());
     if (added) {

@@ -58,6 +58,7 @@ Result<LoadedModel> build(const Family& family, const ConfigFile& config,
                        .quant = quant,
                        .plan = &plan,
                        .expanded_prefill = options.mla_prefill == "expanded",
+                       .rank = options.rank,
                        .dry = dry,
                        .progress = options.progress});
   LoadedModel loaded;
@@ -68,6 +69,7 @@ Result<LoadedModel> build(const Family& family, const ConfigFile& config,
   loaded.counts = loader.counts();
   loaded.matrices = loader.take_matrices();
   loaded.expert_layers = loader.take_expert_layers();
+  loaded.rank = options.rank;
   return loaded;
 }
 

@@ -25,6 +25,7 @@ struct LoadedModel {
   WeightCounts counts;
   std::vector<MatrixRecord> matrices;
   std::vector<ExpertLayer> expert_layers;
+  Rank rank;                                         // whose part it is
   std::map<std::string, std::string> config_values;  // that the family read: ConfigFile::values()
   std::optional<Digest> weights_digest;  // with ModelOptions::digest, unless weights are random
 };
@@ -41,6 +42,7 @@ struct ModelOptions {
   const DeviceQueue* queue = &host_queue();  // of the kernels' device, unless the load is dry
   ThreadPool* threads = nullptr;
   bool dry = false;     // check the checkpoint and count, without reading weights
+  Rank rank;            // whose part is loaded
   bool digest = false;  // hash the weights, which `threads` read whole, even in a dry load
   LoadProgress progress;
   std::span<const Family> families = registered_families();

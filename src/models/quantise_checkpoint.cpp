@@ -196,10 +196,10 @@ class Job {
   void list_items(const LoadedModel& model) {
     for (const MatrixRecord& record : model.matrices) {
       for (const MatrixRecord::Part& part : record.parts) {
-        if (!record.form.format->quantised) left_.push_back(part.name);
-        if (part.stored == record.form.format->name) continue;
+        if (!record.form().format->quantised) left_.push_back(part.name);
+        if (part.stored == record.form().format->name) continue;
         items_.emplace(part.name + ".weight",
-                       Item{part.name, part.rows, record.columns, record.form});
+                       Item{part.name, part.rows, record.matrix.columns, record.form()});
       }
     }
   }

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "ops/linear.h"
+#include "ops/ranks.h"
 #include "ops/rowwise.h"
 #include "weights/builder.h"
 
@@ -39,32 +40,40 @@ class GroupRmsNorm {
   float eps_;
 };
 
-// The token embedding and the output head, which may be one matrix.
+// The token embedding and the output head, which may be one matrix. Ranks divide the vocabulary.
 class TokenEmbedding {
  public:
   // The matrix `embedding` below `embed_scope`, and `lm_head` below `head_scope`. One matrix for
   // both may have either name.
   TokenEmbedding(Builder embed_scope, std::string_view embedding, Builder head_scope,
                  int64_t vocabulary, int64_t dim, bool tied)
-      : embed_(tied ? make_tied(embed_scope, embedding, head_scope, vocabulary, dim)
-                    : embed_scope.matrix({{embedding, vocabulary}}, dim, MatrixUse::kLookUp)),
-        head_(tied ? embed_ : head_scope.matrix({{"lm_head", vocabulary}}, dim)) {}
+      : vocabulary_(vocabulary),
+        units_(units_of_width(vocabulary, embed_scope.rank())),
+        embed_(tied ? tied_matrix(embed_scope, embedding, head_scope, dim)
+                    : embed_scope.matrix({{embedding, vocabulary, Shard::rows(units_)}}, dim,
+                                         MatrixUse::kLookUp)),
+        head_(tied ? embed_
+                   : head_scope.matrix({{"lm_head", vocabulary, Shard::rows(units_)}}, dim)) {}
 
-  Tensor embed(Step& s, const TokenId* tokens) const {  // of the step's rows -> [T, dim]
-    return gather_rows(s, embed_, tokens, s.batch.rows());
+  Tensor embed(Step& s) const {  // of the step's tokens -> [T, dim]
+    if (s.comm.rank().alone()) return gather_rows(s, embed_, s.inputs.tokens, s.batch.rows());
+    return gather_rows_of_ranks(s, embed_, s.batch.tokens, vocabulary_, units_);
   }
   Tensor logits(Step& s, Tensor hidden) const {  // [rows, dim] -> [rows, vocabulary]
-    return linear(s, hidden, head_, Tensor());
+    return gather_columns(s, linear(s, hidden, head_, Tensor()), units_);
   }
 
  private:
-  static PackedMatrix make_tied(Builder embed_scope, std::string_view embedding, Builder head_scope,
-                                int64_t vocabulary, int64_t dim) {
+  PackedMatrix tied_matrix(Builder embed_scope, std::string_view embedding, Builder head_scope,
+                           int64_t dim) const {
     bool head_alone = head_scope.has("lm_head.weight");
-    return head_alone ? head_scope.matrix({{"lm_head", vocabulary}}, dim, MatrixUse::kBoth)
-                      : embed_scope.matrix({{embedding, vocabulary}}, dim, MatrixUse::kBoth);
+    Builder scope = head_alone ? head_scope : embed_scope;
+    std::string_view name = head_alone ? "lm_head" : embedding;
+    return scope.matrix({{name, vocabulary_, Shard::rows(units_)}}, dim, MatrixUse::kBoth);
   }
 
+  int64_t vocabulary_;
+  int64_t units_;  // of it, that ranks divide
   PackedMatrix embed_;
   PackedMatrix head_;
 };

@@ -7,20 +7,26 @@ namespace {
 
 Linear qkv_of(Builder b, const GqaConfig& c) {
   int64_t q = c.q_heads * c.head_dim, kv = c.kv_heads * c.head_dim;
-  if (!c.names.qkv.empty()) return Linear(b, {{c.names.qkv, q + 2 * kv}}, c.hidden, c.qkv_bias);
-  return Linear(b, {{"q_proj", q}, {"k_proj", kv}, {"v_proj", kv}}, c.hidden, c.qkv_bias);
+  if (!c.names.qkv.empty()) {
+    Shard shard = Shard::rows(c.kv_heads, {q, kv, kv});
+    return Linear(b, {{c.names.qkv, q + 2 * kv, shard}}, c.hidden, c.qkv_bias);
+  }
+  Shard shard = Shard::rows(c.kv_heads);
+  return Linear(b, {{"q_proj", q, shard}, {"k_proj", kv, shard}, {"v_proj", kv, shard}}, c.hidden,
+                c.qkv_bias);
 }
 
 }  // namespace
 
 GqaAttention::GqaAttention(Builder b, const GqaConfig& c)
-    : shape_{.q_heads = c.q_heads,
-             .kv_heads = c.kv_heads,
+    : shape_{.q_heads = b.part(c.kv_heads).count * (c.q_heads / c.kv_heads),
+             .kv_heads = b.part(c.kv_heads).count,
              .head_dim = c.head_dim,
              .scale = 1 / std::sqrt(static_cast<float>(c.head_dim)),
              .window_tokens = c.window_tokens},
       qkv_(qkv_of(b, c)),
-      output_(b, {{c.names.output, c.hidden}}, c.q_heads * c.head_dim, c.output_bias) {
+      output_(b, {{c.names.output, c.hidden, Shard::columns(c.kv_heads)}}, c.q_heads * c.head_dim,
+              c.output_bias) {
   if (c.head_norms) {
     q_norm_.emplace(b / c.names.q_norm, c.head_dim, c.eps);
     k_norm_.emplace(b / c.names.k_norm, c.head_dim, c.eps);
@@ -28,7 +34,7 @@ GqaAttention::GqaAttention(Builder b, const GqaConfig& c)
   StateSpec spec{.reach = c.window_tokens > 0 ? StateReach::kWindow : StateReach::kAll,
                  .window_tokens = c.window_tokens,
                  .dtype = b.state_dtype(),
-                 .heads = c.kv_heads,
+                 .heads = shape_.kv_heads,
                  .width = c.head_dim};
   spec.name = "keys";
   keys_ = b.state(spec);

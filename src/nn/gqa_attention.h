@@ -1,5 +1,6 @@
 // Grouped-query attention with rotary positions: q, k and v in one product, keys and values in
-// pages, optionally a norm on every head of q and k before they turn (Qwen3).
+// pages, optionally a norm on every head of q and k before they turn (Qwen3). Ranks divide the
+// heads of keys and values, each with its queries.
 #pragma once
 
 #include <optional>

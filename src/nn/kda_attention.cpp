@@ -7,20 +7,22 @@ namespace {
 
 constexpr float kUnitEps = 1e-6f;  // on the sum of squares of a key or query
 
-// The weights [channels, taps] of three convolutions as one [taps, 3 channels], so that
-// neighbouring channels lie side by side.
-Tensor stack_convolutions(Builder b, int64_t channels, int64_t taps) {
+// The weights [channels, taps] of three convolutions as one [taps, 3 channels] of this rank's
+// channels, so that neighbouring channels lie side by side.
+Tensor stack_convolutions(Builder b, const KdaConfig& c) {
   std::vector<float> stacked;
-  int64_t first = 0;
+  UnitRange own = b.part(c.heads);
+  int64_t taps = c.taps, whole = c.heads * c.head_dim, channels = own.count * c.head_dim;
+  int64_t skipped = own.begin * c.head_dim * taps, first = 0;
   for (const char* name : {"q_conv1d", "k_conv1d", "v_conv1d"}) {
     // Around the mean of the inputs, so that random weights do not make zeros of them.
     float center = 1 / static_cast<float>(taps);
-    std::vector<float> weight = (b / name).host_values("weight", {channels, taps}, center);
+    std::vector<float> weight = (b / name).host_values("weight", {whole, taps}, center);
     if (weight.empty()) continue;
     stacked.resize(static_cast<size_t>(3 * channels * taps));
     for (int64_t i = 0; i < channels * taps; ++i) {
       int64_t to = i % taps * 3 * channels + first + i / taps;
-      stacked[static_cast<size_t>(to)] = weight[static_cast<size_t>(i)];
+      stacked[static_cast<size_t>(to)] = weight[static_cast<size_t>(skipped + i)];
     }
     first += channels;
   }
@@ -41,13 +43,14 @@ Linear make_gates(Builder b, const KdaConfig& c) {
   bool old_names = b.has("f_a_proj.weight");
   std::string_view decay = old_names ? "f_a_proj" : "f_proj";
   std::string_view gate = old_names ? "g_a_proj" : "g_proj";
-  return Linear(b, {{decay, width}, {gate, width}}, c.hidden, false);
+  Shard shard = Shard::rows(c.heads);
+  return Linear(b, {{decay, width, shard}, {gate, width, shard}}, c.hidden, false);
 }
 
 // transformers saves the output under the name that it has in layers of latent attention.
 Linear make_output(Builder b, const KdaConfig& c) {
   std::string_view name = b.has("dense.weight") ? "dense" : "o_proj";
-  return Linear(b, {{name, c.hidden}}, c.heads * c.head_dim, false);
+  return Linear(b, {{name, c.hidden, Shard::columns(c.heads)}}, c.heads * c.head_dim, false);
 }
 
 StateSpec slot_state(std::string name, int64_t heads, int64_t width) {
@@ -61,31 +64,33 @@ StateSpec slot_state(std::string name, int64_t heads, int64_t width) {
 }  // namespace
 
 KdaAttention::KdaAttention(Builder b, const KdaConfig& c)
-    : shape_{.heads = c.heads,
+    : shape_{.heads = b.part(c.heads).count,
              .key_dim = c.head_dim,
              .value_dim = c.head_dim,
              .scale = 1 / std::sqrt(static_cast<float>(c.head_dim))},
       lower_bound_(c.lower_bound),
       qkv_(b,
-           {{"q_proj", c.heads * c.head_dim},
-            {"k_proj", c.heads * c.head_dim},
-            {"v_proj", c.heads * c.head_dim}},
+           {{"q_proj", c.heads * c.head_dim, Shard::rows(c.heads)},
+            {"k_proj", c.heads * c.head_dim, Shard::rows(c.heads)},
+            {"v_proj", c.heads * c.head_dim, Shard::rows(c.heads)}},
            c.hidden, false),
       gates_(make_gates(b, c)),
-      beta_(b, {{"b_proj", c.heads}}, c.hidden, false),
-      log_rate_(b.values("A_log", {c.heads}, 0)),
-      decay_bias_(b.values("dt_bias", {c.heads * c.head_dim}, 0)),
-      conv_(stack_convolutions(b, c.heads * c.head_dim, c.taps)),
+      beta_(b, {{"b_proj", c.heads, Shard::rows(c.heads)}}, c.hidden, false),
+      log_rate_(b.values("A_log", {c.heads}, 0, Shard::rows(c.heads))),
+      decay_bias_(b.values("dt_bias", {c.heads * c.head_dim}, 0, Shard::rows(c.heads))),
+      conv_(stack_convolutions(b, c)),
       unit_(unit_norm(b, c.head_dim)),
       output_norm_(b / "o_norm", c.head_dim, c.eps),
       output_(make_output(b, c)) {
-  int64_t width = c.heads * c.head_dim;
   if (c.low_rank_gates) {
-    decay_.emplace(b, std::initializer_list<MatrixPart>{{"f_b_proj", width}}, c.head_dim, false);
-    gate_.emplace(b, std::initializer_list<MatrixPart>{{"g_b_proj", width}}, c.head_dim, false);
+    using Parts = std::initializer_list<MatrixPart>;
+    Shard shard = Shard::rows(c.heads);
+    decay_.emplace(b, Parts{{"f_b_proj", c.heads * c.head_dim, shard}}, c.head_dim, false);
+    gate_.emplace(b, Parts{{"g_b_proj", c.heads * c.head_dim, shard}}, c.head_dim, false);
   }
+  int64_t width = shape_.heads * c.head_dim;
   conv_state_ = b.state(slot_state("convolution", c.taps - 1, 3 * width));
-  StateSpec recurrent = slot_state("recurrent", c.heads, c.head_dim * c.head_dim);
+  StateSpec recurrent = slot_state("recurrent", shape_.heads, c.head_dim * c.head_dim);
   recurrent.alignment_tokens = c.chunk_tokens;
   recurrent.two_forms = true;
   state_ = b.state(recurrent);

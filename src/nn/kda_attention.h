@@ -1,6 +1,7 @@
 // Kimi Delta Attention: q, k and v through short convolutions, keys and queries of length 1, the
 // delta rule with a decay of each channel, and a norm on every head of what comes out, gated. No
 // rotation: the decays and convolutions tell positions apart (Kimi Team 2025, arXiv:2510.26692).
+// Ranks divide the heads.
 #pragma once
 
 #include <cstdint>

@@ -16,6 +16,23 @@ double alibi_slope(int64_t head, int64_t heads) {
   return std::exp2(-8 * exponent);
 }
 
+// Of this rank's heads.
+Tensor log_decays_of(Builder b, const LightningConfig& c) {
+  UnitRange own = b.part(c.heads);
+  std::vector<float> all = lightning_log_decays(c.heads, c.layer, c.layers);
+  return b.constant({own.count},
+                    std::span<const float>(all).subspan(static_cast<size_t>(own.begin),
+                                                        static_cast<size_t>(own.count)));
+}
+
+Linear qkv_gate_of(Builder b, const LightningConfig& c) {
+  int64_t width = c.heads * c.head_dim;
+  return Linear(b,
+                {{"query_key_value", 3 * width, Shard::rows(c.heads, {width, width, width})},
+                 {"g_proj", width, Shard::rows(c.heads)}},
+                c.hidden, false);
+}
+
 }  // namespace
 
 std::vector<float> lightning_log_decays(int64_t heads, int64_t layer, int64_t layers) {
@@ -28,22 +45,22 @@ std::vector<float> lightning_log_decays(int64_t heads, int64_t layer, int64_t la
 }
 
 LightningAttention::LightningAttention(Builder b, const LightningConfig& c)
-    : shape_{.heads = c.heads,
+    : shape_{.heads = b.part(c.heads).count,
              .key_dim = c.head_dim,
              .value_dim = c.head_dim,
              .scale = 1 / std::sqrt(static_cast<float>(c.head_dim))},
-      qkv_gate_(b,
-                {{"query_key_value", 3 * c.heads * c.head_dim}, {"g_proj", c.heads * c.head_dim}},
-                c.hidden, false),
+      heads_(c.heads),
+      first_head_(b.part(c.heads).begin),
+      qkv_gate_(qkv_gate_of(b, c)),
       q_norm_(b / "query_layernorm", c.head_dim, c.eps),
       k_norm_(b / "key_layernorm", c.head_dim, c.eps),
       output_norm_(b / "g_norm", c.heads * c.head_dim, c.norm_groups, c.eps),
-      output_(b, {{"dense", c.hidden}}, c.heads * c.head_dim, false),
-      log_decays_(b.constant({c.heads}, lightning_log_decays(c.heads, c.layer, c.layers))),
+      output_(b, {{"dense", c.hidden, Shard::columns(c.heads)}}, c.heads * c.head_dim, false),
+      log_decays_(log_decays_of(b, c)),
       state_(b.state({.name = "recurrent",
                       .unit = StateUnit::kSlot,
                       .reach = StateReach::kPoint,
-                      .heads = c.heads,
+                      .heads = shape_.heads,
                       .width = c.head_dim * c.head_dim,
                       .alignment_tokens = c.chunk_tokens,
                       .two_forms = true})) {}
@@ -57,7 +74,10 @@ Tensor LightningAttention::operator()(Step& s, Tensor x, const Rotation& rotatio
   k = rope(s, k, shape_.key_dim, rotation, RopeLayout::kHalves);
   Tensor out =
       linear_attention(s, q, k, qkv_gate.columns(2 * width, width), log_decays_, state_, shape_);
-  return output_(s, sigmoid_mul(s, qkv_gate.columns(3 * width, width), output_norm_(s, out)));
+  // The norm's groups are of all heads' columns.
+  Tensor normed = output_norm_(s, gather_columns(s, out, heads_));
+  return output_(s, sigmoid_mul(s, qkv_gate.columns(3 * width, width),
+                                normed.columns(first_head_ * shape_.value_dim, width)));
 }
 
 }  // namespace banyan

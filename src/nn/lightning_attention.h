@@ -34,6 +34,8 @@ class LightningAttention {
 
  private:
   LinearAttentionShape shape_;
+  int64_t heads_;       // of all ranks
+  int64_t first_head_;  // of this one
   Linear qkv_gate_;
   RmsNorm q_norm_, k_norm_;
   GroupRmsNorm output_norm_;

@@ -5,9 +5,9 @@
 namespace banyan {
 namespace {
 
-LatentShape shape_of(const MlaConfig& c) {
+LatentShape shape_of(Builder b, const MlaConfig& c) {
   double query_dim = static_cast<double>(c.nope_dim + c.rope_dim);
-  return {.heads = c.heads,
+  return {.heads = b.part(c.heads).count,
           .rank = c.rank,
           .nope_dim = c.nope_dim,
           .rope_dim = c.rope_dim,
@@ -18,8 +18,9 @@ LatentShape shape_of(const MlaConfig& c) {
 
 Linear input_of(Builder b, const MlaConfig& c) {
   int64_t queries = c.query_rank > 0 ? c.query_rank : c.heads * (c.nope_dim + c.rope_dim);
+  Shard shard = c.query_rank > 0 ? Shard() : Shard::rows(c.heads);
   return Linear(b,
-                {{c.query_rank > 0 ? "q_a_proj" : "q_proj", queries, c.query_rank > 0},
+                {{c.query_rank > 0 ? "q_a_proj" : "q_proj", queries, shard, c.query_rank > 0},
                  {"kv_a_proj_with_mqa", c.rank + c.rope_dim}},
                 c.hidden, c.bias);
 }
@@ -33,48 +34,52 @@ Tensor latent_norm_of(Builder b, const MlaConfig& c) {
 }  // namespace
 
 MlaAttention::MlaAttention(Builder b, const MlaConfig& c)
-    : shape_(shape_of(c)),
+    : shape_(shape_of(b, c)),
       rotary_(c.rotary),
       eps_(c.eps),
       input_(input_of(b, c)),
       latent_norm_(latent_norm_of(b, c)),
-      output_(b, {{c.output_name, c.hidden}}, c.heads * c.value_dim, c.bias),
+      output_(b, {{c.output_name, c.hidden, Shard::columns(c.heads)}}, c.heads * c.value_dim,
+              c.bias),
       latents_(b.state({.name = "latents",
                         .dtype = b.state_dtype(),
                         .width = shape_.width(),
                         .two_forms = c.expanded_prefill})) {
+  using Parts = std::initializer_list<MatrixPart>;
+  Shard shard = Shard::rows(c.heads);
   if (c.query_rank > 0) {
     query_norm_.emplace(b / "q_a_layernorm", c.query_rank, c.eps);
-    query_.emplace(b, std::initializer_list<MatrixPart>{{"q_b_proj", c.heads * shape_.query_dim()}},
-                   c.query_rank, false);
+    query_.emplace(b, Parts{{"q_b_proj", c.heads * shape_.query_dim(), shard}}, c.query_rank,
+                   false);
   }
   if (c.gate != MlaGate::kNone) {
     int64_t gates = c.heads * (c.gate == MlaGate::kHeads ? 1 : c.value_dim);
-    gate_.emplace(b, std::initializer_list<MatrixPart>{{"g_proj", gates}}, c.hidden, false);
+    gate_.emplace(b, Parts{{"g_proj", gates, shard}}, c.hidden, false);
   }
-  derive(b, c.expanded_prefill);
+  derive(b, c);
 }
 
 // kv_b_proj [heads, nope_dim + value_dim, rank] makes keys and values of a latent. Transposed, its
 // part for keys takes a query to the latents instead.
-void MlaAttention::derive(Builder b, bool expanded) {
+void MlaAttention::derive(Builder b, const MlaConfig& c) {
   const std::string_view format = format_of(b.state_dtype())->name;
   int64_t rows = shape_.nope_dim + shape_.value_dim;
-  std::vector<float> both = b.floats("kv_b_proj", shape_.heads * rows, shape_.rank);
+  std::vector<float> both = b.floats("kv_b_proj", c.heads * rows, shape_.rank);
   std::vector<float> keys, transposed, values;
   transposed.reserve(
       both.empty() ? 0 : static_cast<size_t>(shape_.heads * shape_.nope_dim * shape_.rank));
-  for (int64_t h = 0; h < shape_.heads && !both.empty(); ++h) {
+  UnitRange own = b.part(c.heads);
+  for (int64_t h = own.begin; h < own.end() && !both.empty(); ++h) {
     auto head = both.begin() + h * rows * shape_.rank;
     auto middle = head + shape_.nope_dim * shape_.rank;
     for (int64_t i = 0; i < shape_.rank * shape_.nope_dim; ++i) {
       transposed.push_back(head[i % shape_.nope_dim * shape_.rank + i / shape_.nope_dim]);
     }
-    if (expanded) keys.insert(keys.end(), head, middle);
+    if (c.expanded_prefill) keys.insert(keys.end(), head, middle);
     values.insert(values.end(), middle, head + rows * shape_.rank);
   }
   keys_ = b.derived(format, shape_.heads, shape_.rank, shape_.nope_dim, transposed);
-  if (expanded) {
+  if (c.expanded_prefill) {
     expanded_keys_ = b.derived(format, shape_.heads, shape_.nope_dim, shape_.rank, keys);
   }
   values_ = b.derived(format, shape_.heads, shape_.value_dim, shape_.rank, values);

@@ -4,6 +4,8 @@
 // again, which takes a third of the arithmetic in long prompts and a second copy of what makes the
 // keys.
 //
+// Ranks divide the heads; each keeps the latents of all positions.
+//
 // The families differ by configuration alone: a query of low rank or not, rotary positions or none
 // (Kimi-Linear), scale corrections (LongCat), a gate on what comes out (Ling 3).
 #pragma once
@@ -49,7 +51,7 @@ class MlaAttention {
   Tensor operator()(Step& s, Tensor x, const Rotation& rotation) const;
 
  private:
-  void derive(Builder b, bool expanded);
+  void derive(Builder b, const MlaConfig& c);
   void absorbed(Step& s, Tensor q, const Rotation& turn, const SpanList& spans, Tensor out) const;
   void expanded(Step& s, Tensor q, const Rotation& turn, const SpanList& spans, Tensor out) const;
   // Each row in the form of its position.

@@ -25,6 +25,7 @@ Moe::Moe(Builder b, const MoeConfig& c) : shape_(c.router), limit_(c.limit) {
   if (c.selection_bias) bias_ = b.vector({{"", choices}}, c.bias_name, 0);
   Builder experts = (b / "experts").with_share(share_of(c.router));
   const GatedMlpNames& names = c.expert_names;
+  own_ = b.part(c.router.experts);
   gate_up_ = experts.matrices(c.router.experts,
                               {{names.gate, c.intermediate}, {names.up, c.intermediate}}, c.hidden);
   down_ = experts.matrices(c.router.experts, {{names.down, c.hidden}}, c.intermediate);
@@ -40,8 +41,10 @@ Moe::Moe(Builder b, const MoeConfig& c) : shape_(c.router), limit_(c.limit) {
 Tensor Moe::operator()(Step& s, Tensor x) const {
   Tensor logits = linear(s, x, router_, Tensor());
   Routing routing = route(s, logits, bias_, shape_);
+  routing.own = own_;
   Tensor inner = silu_mul(s, linear_of_rows(s, x, gate_up_, routing), limit_);
   Tensor expert_rows = linear_of_sorted(s, inner, down_, routing);
+  share_expert_rows(s, expert_rows, routing);
   Tensor shared = shared_ ? (*shared_)(s, x) : Tensor();
   return combine_experts(s, x, expert_rows, routing, shared);
 }

@@ -1,5 +1,7 @@
 // A mixture of experts: a router in f32 chooses some experts for each row, the experts are gated
-// feed-forward blocks, and one that all rows share may stand beside them.
+// feed-forward blocks, and one that all rows share may stand beside them. Ranks divide the experts,
+// whole ones, and hand each other the rows that theirs computed: a row's sum is made of them in the
+// same order on every rank, so it has the bits of one rank that has all.
 //
 // Routers of all families are one class with other numbers: how logits become scores, whether a
 // bias helps to choose, groups, what is done to the weights, experts that return their input.
@@ -39,7 +41,8 @@ class Moe {
   float limit_;
   PackedMatrix router_;
   Tensor bias_;
-  PackedMatrix gate_up_, down_;  // of each expert
+  UnitRange own_;                // the experts that this rank has
+  PackedMatrix gate_up_, down_;  // of each of them
   std::optional<GatedMlp> shared_;
 };
 

@@ -1,5 +1,7 @@
 #include "ops/moe.h"
 
+#include <vector>
+
 #include "base/check.h"
 #include "ops/linear.h"
 
@@ -8,10 +10,11 @@ namespace {
 
 Tensor multiply_experts(Step& s, Tensor x, const PackedMatrix& experts, const Routing& r,
                         const int32_t* x_index) {
-  CHECK(experts.count == r.experts, "{} experts of {}", experts.count, r.experts);
+  CHECK(experts.count == r.own.count && r.own.end() <= r.experts, "{} experts of {}", experts.count,
+        r.experts);
   x.check_matrix(experts.columns);
   Tensor y = s.allocate({r.assignments_max, experts.rows});
-  multiply_group(s, x, experts, {.begins = r.begins, .x_index = x_index}, y);
+  multiply_group(s, x, experts, {.begins = r.begins + r.own.begin, .x_index = x_index}, y);
   return y;
 }
 
@@ -62,7 +65,8 @@ Routing route(Step& s, Tensor logits, Tensor bias, const RouterShape& shape) {
           .weights = weights,
           .places = places,
           .sources = sources,
-          .begins = begins};
+          .begins = begins,
+          .own = {0, shape.experts}};
 }
 
 Tensor linear_of_rows(Step& s, Tensor x, const PackedMatrix& experts, const Routing& r) {
@@ -73,6 +77,17 @@ Tensor linear_of_rows(Step& s, Tensor x, const PackedMatrix& experts, const Rout
 Tensor linear_of_sorted(Step& s, Tensor x, const PackedMatrix& experts, const Routing& r) {
   CHECK(x.dim(0) == r.assignments_max, "{} rows of {}", x.dim(0), r.assignments_max);
   return multiply_experts(s, x, experts, r, nullptr);
+}
+
+void share_expert_rows(Step& s, Tensor x, const Routing& r) {
+  Rank rank = s.comm.rank();
+  if (!s.comm.exchanges()) return;
+  std::vector<int64_t> sizes;
+  for (int other = 0; other < rank.count; ++other) {
+    UnitRange experts = units_of(r.experts, {other, rank.count});
+    sizes.push_back((r.begins[experts.end()] - r.begins[experts.begin]) * x.dim(1));
+  }
+  s.comm.all_gather(sizes, x.f32());
 }
 
 Tensor combine_experts(Step& s, Tensor x, Tensor expert_rows, const Routing& r, Tensor shared) {

@@ -40,6 +40,7 @@ struct Routing {
   const int32_t* places = nullptr;   // [rows, top_k] number of the assignment, -1: none
   const int32_t* sources = nullptr;  // [assignments_max] the row
   const int32_t* begins = nullptr;   // [experts + 1] the first assignment of each expert
+  UnitRange own;                     // the experts that this rank has: all, unless it is changed
 };
 
 // By logits [T, experts + identity_experts] and the bias of their choice, if there is one, of as
@@ -51,6 +52,9 @@ Routing route(Step& s, Tensor logits, Tensor bias, const RouterShape& shape);
 Tensor linear_of_rows(Step& s, Tensor x, const PackedMatrix& experts, const Routing& r);
 // The same for an x [assignments_max, columns] that is sorted already.
 Tensor linear_of_sorted(Step& s, Tensor x, const PackedMatrix& experts, const Routing& r);
+
+// Fills in the rows of x [assignments, D] of experts that other ranks have.
+void share_expert_rows(Step& s, Tensor x, const Routing& r);
 
 // The weighted sum of what a row's experts made of it, expert_rows [assignments_max, D], an
 // identity expert giving the row of x [T, D] itself; plus `shared` [T, D] unless it is empty -> [T,

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "cache/state_pools.h"
+#include "dist/comm.h"
 #include "kernels/kernel_table.h"
 #include "ops/batch.h"
 #include "ops/step_inputs.h"
@@ -22,6 +23,7 @@ struct Step {
   StatePools& pools;
   const Batch& batch;
   const StepInputs& inputs;  // of the batch
+  Comm& comm = lone_rank();  // with the other ranks that run this step
   Tape* tape = nullptr;      // null: inference. No op of this version records, so it must be null.
 
   // How often each expert of each layer was chosen, counted up by kernels; null: not asked for.

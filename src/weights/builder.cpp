@@ -24,6 +24,12 @@ int64_t element_count(std::initializer_list<int64_t> shape) {
   return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
 }
 
+int64_t row_count(std::span<const RowRange> ranges) {
+  int64_t count = 0;
+  for (RowRange range : ranges) count += range.count;
+  return count;
+}
+
 // The dimensions that are not 1.
 auto beyond_one(const auto& shape) {
   return shape | std::views::filter([](int64_t extent) { return extent != 1; });
@@ -164,49 +170,57 @@ void WeightLoader::allocate(PackedMatrix& matrix) {
   if (!options_.dry) matrix.data = store_.allocate(matrix.total_bytes());
 }
 
-void WeightLoader::pack(std::span<MatrixSource> sources, const PackedMatrix& matrix, int64_t index,
-                        MatrixUse use, const TokenShare& share) {
-  record(sources, matrix, use == MatrixUse::kLookUp ? 0 : share.mean);
+void WeightLoader::pack(RankPart& part, const PackedMatrix& matrix, int64_t index, MatrixUse use,
+                        const TokenShare& share) {
+  PackedMatrix one = matrix;
+  one.count = 1;
+  if (!options_.dry) {
+    one.data = static_cast<std::byte*>(matrix.data) + static_cast<size_t>(index) * matrix.bytes;
+  }
+  record(part, one, use == MatrixUse::kLookUp ? 0 : share.mean);
   counts_.parameters += matrix.rows * matrix.columns;
   counts_.bytes += static_cast<int64_t>(matrix.bytes);
   if (use != MatrixUse::kLookUp) {
     count_active(matrix.rows * matrix.columns, static_cast<int64_t>(matrix.bytes), share);
   }
   if (options_.dry) return;
-  PackedMatrix one = matrix;
-  Staging stage(*options_.queue,
-                static_cast<std::byte*>(matrix.data) + static_cast<size_t>(index) * matrix.bytes,
-                matrix.bytes);
+  Staging stage(*options_.queue, one.data, matrix.bytes);
   one.data = stage.data();
   int64_t row = 0;
-  for (MatrixSource& source : sources) {
-    Status status =
-        pack_rows(source, one, row, options_.kernels->*matrix.format->kernel, *options_.threads);
+  for (MatrixSource& source : part.sources) {
+    Status status = pack_rows(source, one, row, part.columns,
+                              options_.kernels->*matrix.format->kernel, *options_.threads);
     if (!status) problems_.push_back(status.error().message);
     row += source.rows;
     int64_t bytes = source.rows * matrix.columns * static_cast<int64_t>(sizeof(float));
     if (source.stored) {
       bytes = 0;
       for (const TensorInfo* t : source.stored->tensors()) bytes += std::ssize(t->bytes);
+      bytes = bytes / source.whole_rows * source.rows;
     }
     report_progress(bytes);
   }
   stage.upload();
 }
 
-void WeightLoader::record(std::span<const MatrixSource> sources, const PackedMatrix& matrix,
-                          double share) {
-  MatrixRecord record{.form = {matrix.format, matrix.group},
-                      .columns = matrix.columns,
-                      .bytes = static_cast<int64_t>(matrix.bytes),
-                      .share = share};
-  for (const MatrixSource& source : sources) {
+void WeightLoader::record(const RankPart& part, const PackedMatrix& matrix, double share) {
+  MatrixRecord record{.matrix = matrix, .column_begin = part.columns.begin, .share = share};
+  for (const MatrixSource& source : part.sources) {
     record.parts.push_back({.name = source.name,
                             .rows = source.rows,
+                            .first_row = source.first_row,
                             .stored = source.stored ? source.stored->describe() : "random numbers",
-                            .keeps_codes = keeps_codes(source, record.form)});
+                            .keeps_codes = keeps_codes(source, record.form())});
   }
   matrices_.push_back(std::move(record));
+}
+
+std::vector<RowRange> WeightLoader::rows_of(std::string_view name, int64_t rows,
+                                            const Shard& shard) {
+  auto ranges = rows_of_rank(name, rows, shard, options_.rank);
+  if (ranges) return *std::move(ranges);
+  problems_.push_back(ranges.error().message);
+  return {};
 }
 
 float* WeightLoader::allocate_values(int64_t count, const TokenShare& share) {
@@ -241,6 +255,17 @@ void WeightLoader::fill(const TensorInfo* tensor, const std::string& name, int64
   report_progress(static_cast<int64_t>(raw.size()));
 }
 
+void WeightLoader::fill_rows(const TensorInfo* tensor, const std::string& name, int64_t rows,
+                             std::span<const RowRange> ranges, float random_center, float* to) {
+  if (row_count(ranges) == rows) return fill(tensor, name, rows, random_center, to);
+  std::vector<float> whole(static_cast<size_t>(rows));
+  fill(tensor, name, rows, random_center, whole.data());
+  for (RowRange range : ranges) {
+    auto from = whole.begin() + range.first;
+    to = std::copy(from, from + range.count, to);
+  }
+}
+
 Builder Builder::operator/(std::string_view name) const {
   return Builder(loader_, full_name(name), share_);
 }
@@ -263,7 +288,10 @@ std::vector<MatrixSource> Builder::sources_of(std::initializer_list<MatrixPart> 
   std::vector<MatrixSource> sources;
   bool complete = true;
   for (const MatrixPart& part : parts) {
-    MatrixSource source{.name = full_name(part.name), .rows = part.rows};
+    MatrixSource source{.name = full_name(part.name),
+                        .rows = part.rows,
+                        .whole_rows = part.rows,
+                        .shard = part.shard};
     if (options.source) source.stored = loader_->claim_matrix(source.name, part.rows, columns);
     complete = complete && (source.stored || options.source == nullptr);
     if (options.plan != nullptr) source.choice = options.plan->choose(source.name, use);
@@ -273,48 +301,60 @@ std::vector<MatrixSource> Builder::sources_of(std::initializer_list<MatrixPart> 
   return sources;
 }
 
-PackedMatrix Builder::form_of(std::span<const MatrixSource> sources, int64_t columns) const {
-  if (sources.empty()) return {};
+std::optional<RankPart> Builder::part_of(std::span<const MatrixSource> sources,
+                                         int64_t columns) const {
+  if (sources.empty()) return std::nullopt;
   const LoadOptions& options = loader_->options_;
   auto form = choose_form(sources, columns, options.format, options.dtype);
   if (!form) {
     loader_->problems_.push_back(form.error().message);
-    return {};
+    return std::nullopt;
   }
-  PackedMatrix matrix{.format = form->format, .columns = columns, .group = form->group};
-  for (const MatrixSource& source : sources) matrix.rows += source.rows;
-  matrix.bytes =
-      (options.kernels->*matrix.format->kernel).packed_bytes(matrix.rows, columns, matrix.group);
+  auto part = part_of_rank(sources, columns, *form, options.rank);
+  if (part) return *std::move(part);
+  loader_->problems_.push_back(part.error().message);
+  return std::nullopt;
+}
+
+PackedMatrix Builder::shape_of(const RankPart& part) const {
+  PackedMatrix matrix{.format = part.form.format,
+                      .rows = part.rows,
+                      .columns = part.columns.count,
+                      .group = part.form.group};
+  const GemmKernel& kernel = loader_->options_.kernels->*matrix.format->kernel;
+  matrix.bytes = kernel.packed_bytes(matrix.rows, matrix.columns, matrix.group);
   return matrix;
 }
 
 PackedMatrix Builder::matrix(std::initializer_list<MatrixPart> parts, int64_t columns,
                              MatrixUse use) const {
-  std::vector<MatrixSource> sources = sources_of(parts, columns, use);
-  PackedMatrix matrix = form_of(sources, columns);
-  if (matrix.empty()) return matrix;
+  std::optional<RankPart> part = part_of(sources_of(parts, columns, use), columns);
+  if (!part) return {};
+  PackedMatrix matrix = shape_of(*part);
   loader_->allocate(matrix);
-  loader_->pack(sources, matrix, 0, use, share_);
+  loader_->pack(*part, matrix, 0, use, share_);
   return matrix;
 }
 
 PackedMatrix Builder::matrices(int64_t count, std::initializer_list<MatrixPart> parts,
                                int64_t columns) const {
   constexpr MatrixUse kUse = MatrixUse::kMultiply;
+  loader_->rows_of(scope_, count, Shard::rows(count));  // refuses too many ranks
+  UnitRange own = part(count);
   PackedMatrix all;
   bool alike = true;
   for (int64_t i = 0; i < count; ++i) {
     Builder scope = *this / i;
-    std::vector<MatrixSource> sources = scope.sources_of(parts, columns, kUse);
-    PackedMatrix matrix = scope.form_of(sources, columns);
-    if (matrix.empty()) continue;
+    std::optional<RankPart> one = scope.part_of(scope.sources_of(parts, columns, kUse), columns);
+    if (!one) continue;
+    PackedMatrix matrix = shape_of(*one);
     if (all.empty()) {
       all = matrix;
-      all.count = count;
+      all.count = own.count;
       loader_->allocate(all);
     }
     alike = alike && matrix.format == all.format && matrix.group == all.group;
-    if (alike) loader_->pack(sources, all, i, kUse, share_);
+    if (alike && own.has(i)) loader_->pack(*one, all, i - own.begin, kUse, share_);
   }
   if (!alike) reject("are stored in different formats, which is not supported");
   return all;
@@ -325,15 +365,22 @@ Tensor Builder::vector(std::initializer_list<MatrixPart> parts, std::string_view
   const WeightSource* source = loader_->options_.source;
   int64_t size = 0;
   bool complete = true;
-  std::vector<std::string> names;
-  std::vector<const TensorInfo*> tensors;
+  struct Claimed {
+    std::string name;
+    const TensorInfo* tensor = nullptr;
+    int64_t rows = 0;
+    bool stored = true;
+    std::vector<RowRange> ranges = {};
+  };
+  std::vector<Claimed> claimed;
   for (const MatrixPart& part : parts) {
     Builder scope = part.name.empty() ? *this : *this / part.name;
-    names.push_back(scope.full_name(leaf));
-    bool stored = source != nullptr && part.has_vector;
-    tensors.push_back(stored ? loader_->claim(names.back(), {part.rows}) : nullptr);
-    complete = complete && (tensors.back() != nullptr || !stored);
-    size += part.rows;
+    Claimed one{.name = scope.full_name(leaf), .rows = part.rows, .stored = part.has_vector};
+    if (source != nullptr && one.stored) one.tensor = loader_->claim(one.name, {part.rows});
+    complete = complete && (one.tensor != nullptr || source == nullptr || !one.stored);
+    one.ranges = loader_->rows_of(one.name, part.rows, part.shard);
+    size += row_count(one.ranges);
+    claimed.push_back(std::move(one));
   }
   if (!complete) return {};
 
@@ -342,30 +389,37 @@ Tensor Builder::vector(std::initializer_list<MatrixPart> parts, std::string_view
   if (data == nullptr) return Tensor(nullptr, DType::kF32, {size});
   Staging stage(*loader_->options_.queue, data, static_cast<size_t>(size) * sizeof(float));
   auto* to = stage.as<float>();
-  size_t index = 0;
-  for (const MatrixPart& part : parts) {
-    if (part.has_vector) {
-      loader_->fill(tensors[index], names[index], part.rows, random_center, to);
+  for (const Claimed& one : claimed) {
+    if (one.stored) {
+      loader_->fill_rows(one.tensor, one.name, one.rows, one.ranges, random_center, to);
     }
-    to += part.rows;
-    ++index;
+    to += row_count(one.ranges);
   }
   stage.upload();
   return Tensor(data, DType::kF32, {size});
 }
 
 Tensor Builder::values(std::string_view name, std::initializer_list<int64_t> shape,
-                       float random_center) const {
+                       float random_center, const Shard& shard) const {
+  CHECK(shape.size() == 1 || shard.cut == Shard::Cut::kNone, "{} is cut", name);
   std::string full = full_name(name);
   const TensorInfo* tensor = nullptr;
   if (!loader_->claim_values(full, shape, share_, tensor)) return {};
-  int64_t count = element_count(shape);
+  int64_t rows = *shape.begin();
+  std::vector<RowRange> ranges = {{0, rows}};
+  if (shape.size() == 1) ranges = loader_->rows_of(full, rows, shard);
+  int64_t count = element_count(shape) / rows * row_count(ranges);
   float* data = loader_->allocate_values(count, share_);
-  if (data == nullptr) return Tensor(nullptr, DType::kF32, shape);
-  Staging stage(*loader_->options_.queue, data, static_cast<size_t>(count) * sizeof(float));
-  loader_->fill(tensor, full, count, random_center, stage.as<float>());
-  stage.upload();
-  return Tensor(data, DType::kF32, shape);
+  if (data != nullptr) {
+    Staging stage(*loader_->options_.queue, data, static_cast<size_t>(count) * sizeof(float));
+    if (shape.size() == 1) {
+      loader_->fill_rows(tensor, full, rows, ranges, random_center, stage.as<float>());
+    } else {
+      loader_->fill(tensor, full, count, random_center, stage.as<float>());
+    }
+    stage.upload();
+  }
+  return shape.size() == 1 ? Tensor(data, DType::kF32, {count}) : Tensor(data, DType::kF32, shape);
 }
 
 std::vector<float> Builder::host_values(std::string_view name, std::initializer_list<int64_t> shape,
@@ -403,6 +457,16 @@ int64_t Builder::expert_layer(int64_t experts, int64_t identity_experts, int64_t
   }
   layers.push_back({scope_, experts, identity_experts, top_k, begin});
   return begin;
+}
+
+Rank Builder::rank() const {
+  return loader_->options_.rank;
+}
+
+// At least one unit: where there are too few, declaring what is cut by them fails the load.
+UnitRange Builder::part(int64_t units) const {
+  UnitRange own = units_of(units, rank());
+  return {own.begin, std::max<int64_t>(own.count, 1)};
 }
 
 DType Builder::state_dtype() const {

@@ -22,6 +22,7 @@
 #include "banyan/status.h"
 #include "base/thread_pool.h"
 #include "cache/state_spec.h"
+#include "dist/shard.h"
 #include "quant/formats.h"
 #include "tensor/device.h"
 #include "tensor/tensor.h"
@@ -29,6 +30,7 @@
 #include "weights/matrix_packer.h"
 #include "weights/quant_config.h"
 #include "weights/quantization_plan.h"
+#include "weights/rank_part.h"
 #include "weights/stored_matrix.h"
 
 namespace banyan {
@@ -74,14 +76,16 @@ struct MatrixRecord {
   struct Part {
     std::string name;  // "model.layers.0.self_attn.q_proj"
     int64_t rows = 0;
+    int64_t first_row = 0;     // of the stored matrix, where a rank takes a part of it
     std::string stored;        // "bf16", "fp8, blocks of 128 x 128"
     bool keeps_codes = false;  // its codes are taken as they are
   };
-  std::vector<Part> parts;  // stacked
-  MatrixForm form;
-  int64_t columns = 0;
-  int64_t bytes = 0;  // in memory
-  double share = 1;   // of the tokens that pass through it; 0: only looked up
+  std::vector<Part> parts;   // stacked
+  PackedMatrix matrix;       // without data in a dry load
+  int64_t column_begin = 0;  // of the stored columns, where a rank takes a part of them
+  double share = 1;          // of the tokens that pass through it; 0: only looked up
+
+  MatrixForm form() const { return {matrix.format, matrix.group}; }
 };
 
 struct LoadOptions {
@@ -94,6 +98,7 @@ struct LoadOptions {
   QuantConfig quant;                       // how the source's matrices are quantised
   const QuantizationPlan* plan = nullptr;  // what is asked for beside `format`, or null
   bool expanded_prefill = false;           // of latent attention
+  Rank rank;                               // whose part of the weights is read
   bool dry = false;                        // check and count, but read and reserve nothing
   LoadProgress progress;
 };
@@ -139,12 +144,17 @@ class WeightLoader {
   // The checkpoint's matrix of that name and shape, if it has one; else the problem is noted.
   std::optional<StoredMatrix> claim_matrix(const std::string& name, int64_t rows, int64_t columns);
   bool is_zero_bias(const TensorInfo& tensor) const;
+  // The rows that this rank takes of `rows`, or none with the problem noted.
+  std::vector<RowRange> rows_of(std::string_view name, int64_t rows, const Shard& shard);
+  // fill() of a vector of `rows`, of which only those in `ranges` are taken.
+  void fill_rows(const TensorInfo* tensor, const std::string& name, int64_t rows,
+                 std::span<const RowRange> ranges, float random_center, float* to);
   // Gives `matrix` its memory.
   void allocate(PackedMatrix& matrix);
   // Packs matrix `index` of `matrix`, which has its memory unless the load is dry, and counts it.
-  void pack(std::span<MatrixSource> sources, const PackedMatrix& matrix, int64_t index,
-            MatrixUse use, const TokenShare& share);
-  void record(std::span<const MatrixSource> sources, const PackedMatrix& matrix, double share);
+  void pack(RankPart& part, const PackedMatrix& matrix, int64_t index, MatrixUse use,
+            const TokenShare& share);
+  void record(const RankPart& part, const PackedMatrix& matrix, double share);
   void report_progress(int64_t bytes);
   // Counts a weight that `share` of the tokens pass through.
   void count_active(int64_t parameters, int64_t bytes, const TokenShare& share);
@@ -161,10 +171,11 @@ class WeightLoader {
   int64_t bytes_total_ = 0;
 };
 
-// Part of a fused matrix: the rows of `<name>.weight`.
+// Part of a fused matrix: the rows of `<name>.weight`, and how ranks divide them.
 struct MatrixPart {
   std::string_view name;
   int64_t rows;
+  Shard shard = {};
   bool has_vector = true;  // false: it has no bias where the others have one
 };
 
@@ -178,24 +189,27 @@ class Builder {
   Builder operator/(int64_t index) const;
 
   // Packs `<scope>.<part>.weight` [rows, columns], or what stands for it in a quantised checkpoint,
-  // of each part one under the other.
+  // of each part one under the other. All sizes are those of the checkpoint: what this rank has of
+  // them follows from the shards.
   PackedMatrix matrix(std::initializer_list<MatrixPart> parts, int64_t columns,
                       MatrixUse use = MatrixUse::kMultiply) const;
 
   // The matrices of the scopes below, `<scope>.0` to `<scope>.<count - 1>`, which one product goes
-  // over: packed alike, one after the other. Stored in different forms, they fail the load.
+  // over: packed alike, one after the other. Stored in different forms, they fail the load. Ranks
+  // divide them, whole ones: those of part(count) are packed.
   PackedMatrix matrices(int64_t count, std::initializer_list<MatrixPart> parts,
                         int64_t columns) const;
 
-  // `<scope>.<part>.<leaf>` [size] of each part one after the other, as f32. Random weights vary
-  // around `random_center`: 1 for norms, 0 for biases. Zeros for a part that has none.
+  // `<scope>.<part>.<leaf>` [size] of each part one after the other, as f32, cut as the rows of a
+  // matrix with those shards. Random weights vary around `random_center`: 1 for norms, 0 for
+  // biases. Zeros for a part that has none.
   Tensor vector(std::initializer_list<MatrixPart> parts, std::string_view leaf,
                 float random_center) const;
 
   // `<scope>.<name>` of `shape` as dense f32. Dimensions of 1 count for nothing: [channels, 1,
-  // taps] is [channels, taps].
-  Tensor values(std::string_view name, std::initializer_list<int64_t> shape,
-                float random_center) const;
+  // taps] is [channels, taps]. Only vectors can be cut.
+  Tensor values(std::string_view name, std::initializer_list<int64_t> shape, float random_center,
+                const Shard& shard = {}) const;
   // The same in host memory, to derive constants from. Nothing on a problem, and when nothing is
   // read.
   std::vector<float> host_values(std::string_view name, std::initializer_list<int64_t> shape,
@@ -207,6 +221,9 @@ class Builder {
   StateId state(StateSpec spec) const;
   // Declares that this scope chooses `top_k` of so many experts; gives its counts_begin.
   int64_t expert_layer(int64_t experts, int64_t identity_experts, int64_t top_k) const;
+  // Which of the ranks that run this model is loaded, and those of `units` that it has.
+  Rank rank() const;
+  UnitRange part(int64_t units) const;
   // The element type that states are kept in.
   DType state_dtype() const;
   // Whether latent attention expands the positions of prompts.
@@ -239,8 +256,10 @@ class Builder {
   // What `parts` stacked are in the checkpoint; none with the problem noted.
   std::vector<MatrixSource> sources_of(std::initializer_list<MatrixPart> parts, int64_t columns,
                                        MatrixUse use) const;
-  // The form that they take in memory; empty with the problem noted.
-  PackedMatrix form_of(std::span<const MatrixSource> sources, int64_t columns) const;
+  // What this rank takes of them, and in which form; none with the problem noted.
+  std::optional<RankPart> part_of(std::span<const MatrixSource> sources, int64_t columns) const;
+  // A matrix for that, without its memory.
+  PackedMatrix shape_of(const RankPart& part) const;
 
   WeightLoader* loader_;
   std::string scope_;

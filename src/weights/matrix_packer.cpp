@@ -14,6 +14,10 @@ namespace {
 
 constexpr int64_t kPackNumbers = 1 << 18;  // read, converted and packed at a time by one worker
 
+int64_t divide_up(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
 const WeightFormat* wider(const WeightFormat* a, const WeightFormat* b) {
   if (a == nullptr || a == b) return b;
   return b == nullptr ? a : format_of(DType::kF32);
@@ -83,52 +87,93 @@ Status check_finite(const MatrixSource& part, const float* x, int64_t count) {
   return corrupt("{}.weight has a number that is not finite, which cannot be quantised", part.name);
 }
 
+// Keeps of rows of `stride` items those from `lead` on, and of each the `count` items from `begin`.
+template <class T>
+void cut_rows(std::vector<T>& items, int64_t lead, int64_t rows, int64_t stride, int64_t begin,
+              int64_t count) {
+  if (lead == 0 && count == stride) return;
+  for (int64_t r = 0; r < rows; ++r) {
+    T* from = items.data() + (lead + r) * stride + begin;
+    std::copy(from, from + count, items.data() + r * count);
+  }
+}
+
 // Rows of one worker on their way.
 class RowPacker {
  public:
   RowPacker(const MatrixSource& part, const PackedMatrix& matrix, int64_t row_begin,
-            const GemmKernel& kernel)
-      : part_(part), matrix_(matrix), row_begin_(row_begin), kernel_(kernel) {}
+            const ColumnCut& cut, const GemmKernel& kernel)
+      : part_(part), matrix_(matrix), row_begin_(row_begin), cut_(cut), kernel_(kernel) {}
 
   Status pack(int64_t begin, int64_t end) {
-    int64_t count = (end - begin) * matrix_.columns;
-    bytes_.resize(static_cast<size_t>(count) * dtype_bytes(matrix_.format->element));
-    PackArgs args{.source = bytes_.data(),
-                  .packed = matrix_.data,
+    // Rows that share scales are made together, even if this rank takes only some of them.
+    int64_t grain = matrix_.format->quantise_rows;
+    int64_t first = part_.first_row + begin, lead = first % grain;
+    int64_t last = std::min(part_.whole_rows, divide_up(part_.first_row + end, grain) * grain);
+    PackArgs args{.packed = matrix_.data,
                   .n = matrix_.rows,
                   .k = matrix_.columns,
                   .group = matrix_.group,
                   .row_begin = row_begin_ + begin,
                   .row_count = end - begin};
+    TRY(read(first - lead, last));
+    auto element = static_cast<int64_t>(dtype_bytes(matrix_.format->element));
+    cut_rows(bytes_, lead, end - begin, cut_.whole * element, cut_.begin * element,
+             cut_.count * element);
+    args.source = bytes_.data();
     if (matrix_.format->quantised) {
-      TRY(make(begin, end));
+      cut_scales(lead, end - begin);
       args.scales = scales_.data();
       args.zeros = zeros_.data();
-    } else if (part_.stored && part_.stored->is_plain() &&
-               part_.stored->element() == matrix_.format->element) {
-      TRY(part_.stored->read_elements(begin, end, bytes_.data()));
-    } else {
-      floats_.resize(static_cast<size_t>(count));
-      TRY(read_rows(part_, matrix_.columns, begin, end, floats_.data()));
-      convert_elements(floats_.data(), DType::kF32, bytes_.data(), matrix_.format->element, count);
     }
     kernel_.pack(args);
     return {};
   }
 
  private:
+  // Whole rows of the stored matrix, as elements or codes.
+  Status read(int64_t begin, int64_t end) {
+    int64_t count = (end - begin) * cut_.whole;
+    DType element = matrix_.format->element;
+    bytes_.resize(static_cast<size_t>(count) * dtype_bytes(element));
+    if (matrix_.format->quantised) return make(begin, end);
+    if (part_.stored && part_.stored->is_plain() && part_.stored->element() == element) {
+      return part_.stored->read_elements(begin, end, bytes_.data());
+    }
+    floats_.resize(static_cast<size_t>(count));
+    TRY(read_rows(part_, cut_.whole, begin, end, floats_.data()));
+    convert_elements(floats_.data(), DType::kF32, bytes_.data(), element, count);
+    return {};
+  }
+
   Status make(int64_t begin, int64_t end) {
-    auto groups = static_cast<size_t>((end - begin) * (matrix_.columns / matrix_.group));
+    auto groups = static_cast<size_t>((end - begin) * (cut_.whole / cut_.group));
     scales_.resize(groups);
     zeros_.resize(groups);
     QuantisedRows to{reinterpret_cast<uint8_t*>(bytes_.data()), scales_.data(), zeros_.data()};
-    return make_codes(part_, {matrix_.format, matrix_.group}, matrix_.columns, begin, end, floats_,
-                      to);
+    return make_codes(part_, {matrix_.format, cut_.group}, cut_.whole, begin, end, floats_, to);
+  }
+
+  // The scales of what is taken, whose groups may be parts of those of whole rows.
+  void cut_scales(int64_t lead, int64_t rows) {
+    if (lead == 0 && cut_.count == cut_.whole) return;
+    std::vector<float> scales;
+    std::vector<uint8_t> zeros;
+    for (int64_t r = lead; r < lead + rows; ++r) {
+      for (int64_t c = cut_.begin; c < cut_.begin + cut_.count; c += matrix_.group) {
+        auto from = static_cast<size_t>(r * (cut_.whole / cut_.group) + c / cut_.group);
+        scales.push_back(scales_[from]);
+        zeros.push_back(zeros_[from]);
+      }
+    }
+    scales_ = std::move(scales);
+    zeros_ = std::move(zeros);
   }
 
   const MatrixSource& part_;
   const PackedMatrix& matrix_;
   int64_t row_begin_;
+  const ColumnCut& cut_;
   const GemmKernel& kernel_;
   std::vector<std::byte> bytes_;  // elements or codes
   std::vector<float> floats_, scales_;
@@ -180,15 +225,15 @@ Status make_codes(const MatrixSource& part, const MatrixForm& form, int64_t colu
 }
 
 Status pack_rows(MatrixSource& part, const PackedMatrix& matrix, int64_t row_begin,
-                 const GemmKernel& kernel, ThreadPool& threads) {
+                 const ColumnCut& cut, const GemmKernel& kernel, ThreadPool& threads) {
   if (part.stored) TRY(part.stored->load());
   int64_t grain = matrix.format->quantise_rows;
-  int64_t chunk = std::clamp<int64_t>(kPackNumbers / matrix.columns, 1, part.rows);
-  chunk = (chunk + grain - 1) / grain * grain;
+  int64_t chunk = std::clamp<int64_t>(kPackNumbers / cut.whole, 1, part.rows);
+  chunk = divide_up(chunk, grain) * grain;
   std::mutex mutex;
   Status status;
   threads.parallel_for(part.rows, chunk, [&](int64_t begin, int64_t end) {
-    RowPacker packer(part, matrix, row_begin, kernel);
+    RowPacker packer(part, matrix, row_begin, cut, kernel);
     for (int64_t row = begin; row < end; row += chunk) {
       if (Status packed = packer.pack(row, std::min(end, row + chunk)); !packed) {
         std::lock_guard lock(mutex);

@@ -1,0 +1,78 @@
+#include "weights/rank_part.h"
+
+#include <numeric>
+
+#include "base/check.h"
+#include "base/error.h"
+
+namespace banyan {
+namespace {
+
+Result<UnitRange> range_of(std::string_view name, const Shard& shard, Rank rank) {
+  if (shard.units < rank.count) {
+    return unsupported("{} has {} parts (heads, experts or blocks of columns) for {} ranks", name,
+                       shard.units, rank.count);
+  }
+  return units_of(shard.units, rank);
+}
+
+// The columns that share a scale in the part that is taken: the group of the whole, unless a cut
+// falls into it and both pieces can have scales of their own.
+Result<int64_t> group_of_cut(std::string_view name, const MatrixForm& form, const ColumnCut& cut,
+                             int64_t count) {
+  constexpr int64_t kGroupMultiple = 32;  // kernels/gemm.h
+  if (!form.format->quantised || form.group == cut.whole) return count;
+  int64_t group = std::gcd(std::gcd(form.group, cut.begin), count);
+  if (group == form.group || group % kGroupMultiple == 0) return group;
+  return unsupported("{}: columns {} to {} of {} begin or end within a group of {}", name,
+                     cut.begin, cut.begin + count, cut.whole, form.group);
+}
+
+}  // namespace
+
+Result<std::vector<RowRange>> rows_of_rank(std::string_view name, int64_t rows, const Shard& shard,
+                                           Rank rank) {
+  std::vector<RowRange> ranges;
+  if (rank.alone() || shard.cut == Shard::Cut::kNone || shard.cut == Shard::Cut::kColumns) {
+    ranges.push_back({0, rows});
+    return ranges;
+  }
+  UnitRange own = TRY(range_of(name, shard, rank));
+  int64_t first = 0;
+  for (int64_t block : shard.blocks) {
+    if (first == 0 && block == 0) block = rows;
+    CHECK(block % shard.units == 0, "{}: {} rows of {} units", name, block, shard.units);
+    int64_t unit = block / shard.units;
+    if (block > 0) ranges.push_back({first + own.begin * unit, own.count * unit});
+    first += block;
+    if (first == rows) break;
+  }
+  CHECK(first == rows, "{}: blocks of {} rows in {}", name, first, rows);
+  return ranges;
+}
+
+Result<RankPart> part_of_rank(std::span<const MatrixSource> whole, int64_t columns,
+                              const MatrixForm& form, Rank rank) {
+  RankPart part{.columns = {.whole = columns, .group = form.group}, .form = form};
+  for (const MatrixSource& all : whole) {
+    for (RowRange rows : TRY(rows_of_rank(all.name, all.rows, all.shard, rank))) {
+      MatrixSource source = all;
+      source.first_row = rows.first;
+      source.rows = rows.count;
+      part.rows += rows.count;
+      part.sources.push_back(std::move(source));
+    }
+  }
+  const Shard& shard = whole[0].shard;
+  part.columns.count = columns;
+  if (rank.alone() || shard.cut != Shard::Cut::kColumns) return part;
+  CHECK(columns % shard.units == 0, "{}: {} columns of {} units", whole[0].name, columns,
+        shard.units);
+  UnitRange own = TRY(range_of(whole[0].name, shard, rank));
+  part.columns.begin = own.begin * (columns / shard.units);
+  part.columns.count = own.count * (columns / shard.units);
+  part.form.group = TRY(group_of_cut(whole[0].name, form, part.columns, part.columns.count));
+  return part;
+}
+
+}  // namespace banyan
