@@ -11,8 +11,9 @@
 #include "base/random.h"
 #include "cache/state_pools.h"
 #include "engine/batch_builder.h"
-#include "engine/sampler.h"
+#include "engine/draw_builder.h"
 #include "engine/scheduler.h"
+#include "kernels/select.h"
 
 namespace banyan {
 namespace {
@@ -137,15 +138,26 @@ void draw_token(benchmark::State& state, const SamplingParams& params, bool mask
     logits[t] = static_cast<float>(12 * uniform(1, t, 0) * uniform(2, t, 0) +
                                    12 * (uniform(3, t, 0) > 0.9995));
   }
-  LogitRow row = {.logits = logits, .argmax = 0, .log_sum_exp = 25};
   std::vector<uint32_t> mask;
   if (masked) mask.assign(kVocabulary / 32, 0);
   for (size_t i = 0; i < mask.size(); i += 97) mask[i] = 5;
-  Sampler sampler(kVocabulary);
-  int64_t position = 0;
+  DrawRow draw = draw_row(params, 0);
+  draw.mask = masked ? 0 : -1;
+  int32_t argmax = 0;
+  float log_sum_exp = 25;
+  DrawResult result;
+  const KernelTable& kernels = **select_kernels("auto");
   for (auto _ : state) {
-    benchmark::DoNotOptimize(
-        sampler.draw(row, {.params = params, .mask = mask, .position = ++position}));
+    ++draw.noise.position;
+    kernels.draw({.logits = logits.data(),
+                  .argmax = &argmax,
+                  .log_sum_exp = &log_sum_exp,
+                  .rows = 1,
+                  .vocabulary = kVocabulary,
+                  .draws = &draw,
+                  .masks = mask.data(),
+                  .results = &result});
+    benchmark::DoNotOptimize(result);
   }
 }
 BENCHMARK_CAPTURE(draw_token, temperature, SamplingParams{}, false);

@@ -12,11 +12,16 @@
 
 #include "banyan/grammar_source.h"
 #include "banyan/status.h"
+#include "banyan/token.h"
 
 namespace banyan {
 
-using TokenId = int32_t;
 using SequenceId = uint64_t;
+
+// Changes whenever a seed draws other tokens than before. 1 was the inverse of the cumulative
+// distribution, 2 is an exponential race. Processes that share or compare texts by their seeds, or
+// states that follow from them, must agree in it.
+inline constexpr int kDrawRevision = 2;
 
 // How a token is drawn from the model's distribution. Filters apply in the order temperature,
 // top_k, top_p, min_p, each to what the one before has left, as Hugging Face's `generate` does.
@@ -40,7 +45,9 @@ struct SamplingParams {
   Status validate() const;
 };
 
-// Restricts what may come next, in tokens. One per sequence; driven by the engine's thread.
+// Restricts what may come next, in tokens. One per sequence; driven by the engine's thread. To know
+// the masks of a draft, the engine accepts its tokens as far as the masks allow them, and takes
+// them back before it accepts what was drawn.
 class TokenConstraint {
  public:
   virtual ~TokenConstraint() = default;
@@ -67,11 +74,6 @@ enum class FinishReason : uint8_t {
 };
 
 const char* to_string(FinishReason reason);  // "stop", "length", ...
-
-struct TokenLogprob {
-  TokenId token = 0;
-  float logprob = 0;  // natural log, of the model's own distribution before any sampling change
-};
 
 struct TokenEvent {
   SequenceId sequence = 0;

@@ -5,16 +5,15 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <optional>
 #include <utility>
 
 #include "base/check.h"
 #include "base/error.h"
 #include "engine/assemble.h"
 #include "engine/batch_builder.h"
+#include "engine/draw_builder.h"
 #include "engine/memory_plan.h"
 #include "engine/runner.h"
-#include "engine/sampler.h"
 #include "engine/scheduler.h"
 #include "engine/speculate.h"
 
@@ -78,27 +77,29 @@ SchedulerConfig scheduler_config(const EngineConfig& config, const Runner& runne
           .units = pool_sizes(runner.info())};
 }
 
-TokenCounts count_prompt(const std::vector<TokenId>& prompt, int64_t vocabulary) {
-  TokenCounts counts;
-  counts.in_output.assign(static_cast<size_t>(vocabulary), 0);
-  counts.in_prompt.assign(static_cast<size_t>(vocabulary), 0);
-  for (TokenId token : prompt) counts.in_prompt[static_cast<size_t>(token)] = 1;
-  return counts;
+// Why a row that was to draw has no token; null if it has.
+const char* problem_of(const DrawResult& result) {
+  if (!std::isfinite(result.log_sum_exp)) {
+    return "the model's output is not a number; its weights are damaged or overflow this dtype";
+  }
+  return result.token < 0 ? "the constraint allows no token" : nullptr;
 }
 
 }  // namespace
 
-// step() is plan, launch and commit in a row. Sinks run in commit and in the delivery of
-// cancellations, and may submit and cancel: neither moves a Sequence.
+// step() is plan, launch, collect and commit in a row. Until commit nothing of what is drawn
+// reaches a sequence, and launch reads only arrays: so a device may be given the step and left
+// alone.
+//
+// Sinks run in commit and in the delivery of cancellations, and may submit and cancel: neither
+// moves a Sequence.
 class Engine::Impl {
  public:
   Impl(const EngineConfig& config, std::unique_ptr<Runner> runner)
       : config_(config),
         runner_(std::move(runner)),
         scheduler_(scheduler_config(config, *runner_)),
-        sampler_(info().vocabulary),
-        speculator_(config, info().vocabulary, runner_->classes().recurrent),
-        mask_(static_cast<size_t>((info().vocabulary + 31) / 32)) {
+        speculator_(config, info().vocabulary, runner_->classes().recurrent) {
     // Page tables grow while sequences do; only prefixes that many share make them longer.
     auto pages = static_cast<size_t>(info().total_tokens_max / info().page_size_tokens);
     batch_.page_table.reserve(pages);
@@ -120,43 +121,24 @@ class Engine::Impl {
   const Scheduler& scheduler() const { return scheduler_; }
 
  private:
-  // What the model said in one row that was asked for: about a prompt token, or a new one.
-  struct RowResult {
-    TokenId token = 0;
-    float logprob = 0;
-    // In tops_: the most likely tokens, and behind them those that the request names.
-    size_t top_begin = 0, top_count = 0, chosen_count = 0;
-    const char* problem = nullptr;  // why there is no token
-    bool speaks = true;             // or nothing of this counts: the row is a rejected draft's
-  };
-
   bool step_once();
   Status check(const GenerateRequest& request) const;
   void deliver_removed();
   void deliver(std::unique_ptr<Sequence> s, FinishReason reason);
 
-  void plan();    // queued requests -> plan_, batch_, uses_
-  void launch();  // batch_ -> results_, one per use
-  void commit();  // results_ -> sequences and events
+  void plan();                              // queued requests -> plan_, batch_, uses_, draws_
+  void launch();                            // batch_, draws_ -> a step in flight
+  void commit(const DrawResults& results);  // -> sequences and events
 
-  RowResult read_row(const LogitRowUse& use, const LogitRow& row);
+  void accept(const DrawResults& results);
   void add_token(Sequence& s, TokenId token);
-  std::optional<TokenId> sample(const Sequence& s, int64_t position, const LogitRow& row);
-  void report_prompt_token(const LogitRowUse& use, const RowResult& result);
-  void report_token(const LogitRowUse& use, const RowResult& result);
+  void report(size_t row, const DrawResults& results);
   FinishReason finish_reason(const Sequence& s, TokenId token) const;
   void end(Sequence& s, TokenEvent event);
-  std::span<const TokenLogprob> top_of(const RowResult& result) const {
-    return std::span(tops_).subspan(result.top_begin, result.top_count);
-  }
-  std::span<const TokenLogprob> chosen_of(const RowResult& result) const {
-    return std::span(tops_).subspan(result.top_begin + result.top_count, result.chosen_count);
-  }
 
   EngineConfig config_;
   std::unique_ptr<Runner> runner_;
   Scheduler scheduler_;
-  Sampler sampler_;
   Speculator speculator_;
   SequenceId last_id_ = 0;
   EngineStats totals_;
@@ -164,9 +146,8 @@ class Engine::Impl {
   StepPlan plan_;
   Batch batch_;
   std::vector<LogitRowUse> uses_;
-  std::vector<RowResult> results_;
-  std::vector<TokenLogprob> tops_;
-  std::vector<uint32_t> mask_;
+  DrawBatch draws_;
+  std::vector<uint8_t> on_path_;  // of each use; 0: a rejected draft's, which counts for nothing
   bool stepping_ = false;
 };
 
@@ -235,7 +216,9 @@ Result<SequenceId> Engine::Impl::submit(GenerateRequest request, TokenSink sink)
   if (options.prompt_logprobs_begin) s->prompt_logprobs_next = *options.prompt_logprobs_begin;
   s->tokens.reserve(static_cast<size_t>(s->tokens_max));
   s->tokens = request.prompt;
-  if (request.sampling.has_penalties()) s->counts = count_prompt(s->tokens, info().vocabulary);
+  if (request.sampling.has_penalties()) {
+    s->counts.start(s->tokens, s->tokens_max, info().vocabulary);
+  }
   s->request = std::move(request);
   s->sink = std::move(sink);
   speculator_.propose(*s, scheduler_.running() + 1);
@@ -256,7 +239,7 @@ bool Engine::Impl::step_once() {
   plan();
   if (plan_.spans.empty()) return false;
   launch();
-  commit();
+  commit(runner_->collect());
   ++totals_.steps;
   return true;
 }
@@ -279,81 +262,36 @@ void Engine::Impl::plan() {
     if (s.queued_s == 0) s.queued_s = static_cast<double>(now_ns() - s.arrived_ns) * 1e-9;
   }
   build_batch(plan_, batch_, uses_);
+  build_draws(uses_, info().vocabulary, draws_);
 }
 
 void Engine::Impl::launch() {
   Status valid = batch_.validate(info().vocabulary);
   CHECK(valid.has_value(), "{}", valid.error().message);
-  results_.clear();
-  tops_.clear();
-  runner_->run(batch_, [this](int64_t first, Tensor logits, const LogitStats& stats) {
-    for (int64_t i = 0; i < logits.dim(0); ++i) {
-      Tensor row = logits.rows(i, 1);
-      results_.push_back(read_row(uses_[static_cast<size_t>(first + i)],
-                                  {.logits = {row.f32(), static_cast<size_t>(row.count())},
-                                   .argmax = stats.argmax[i],
-                                   .log_sum_exp = stats.log_sum_exp[i]}));
-    }
-  });
+  runner_->launch(batch_, draws_);
 }
 
-Engine::Impl::RowResult Engine::Impl::read_row(const LogitRowUse& use, const LogitRow& row) {
-  if (!Speculator::speaks(use)) return {.speaks = false};
-  if (!std::isfinite(row.log_sum_exp)) {
-    return {.problem =
-                "the model's output is not a number; its weights are damaged or overflow "
-                "this dtype"};
+// Tokens first, events later: what a sink does must not depend on where its row is in the step.
+void Engine::Impl::accept(const DrawResults& results) {
+  on_path_.resize(uses_.size());
+  for (size_t i = 0; i < uses_.size(); ++i) {
+    on_path_[i] = Speculator::on_path(uses_[i]);
+    bool drawn = on_path_[i] && uses_[i].samples && problem_of(results.rows[i]) == nullptr;
+    if (drawn) add_token(*uses_[i].sequence, results.rows[i].token);
   }
-  Sequence& s = *use.sequence;
-  auto next = static_cast<size_t>(use.position + 1);
-  RowResult result;
-  std::optional<TokenId> token = use.samples ? sample(s, use.position + 1, row) : s.tokens[next];
-  if (!token) return {.problem = "the constraint allows no token"};
-  result.token = *token;
-  result.logprob = Sampler::logprob(row, result.token);
-  std::span<const TokenLogprob> top = sampler_.top(row, s.request.options.top_logprobs);
-  result.top_begin = tops_.size();
-  result.top_count = top.size();
-  tops_.insert(tops_.end(), top.begin(), top.end());
-  result.chosen_count = s.request.options.logprob_token_ids.size();
-  for (TokenId id : s.request.options.logprob_token_ids)
-    tops_.push_back({id, Sampler::logprob(row, id)});
-  if (use.samples) add_token(s, result.token);
-  return result;
 }
 
-// The next row of the step may be about what follows.
 void Engine::Impl::add_token(Sequence& s, TokenId token) {
   s.tokens.push_back(token);
   ++s.drawn;
   ++totals_.generated_tokens;
-  if (s.request.sampling.has_penalties()) ++s.counts.in_output[static_cast<size_t>(token)];
+  if (s.request.sampling.has_penalties()) s.counts.add(token);
   if (s.request.constraint) s.request.constraint->accept(token);
   s.finish = finish_reason(s, token);
 }
 
-std::optional<TokenId> Engine::Impl::sample(const Sequence& s, int64_t position,
-                                            const LogitRow& row) {
-  DrawContext context{
-      .params = s.request.sampling, .counts = &s.counts, .mask = {}, .position = position};
-  bool may_stop = s.length() - s.prompt_tokens >= s.request.options.min_new_tokens;
-  if (!s.request.constraint && (may_stop || s.request.options.stop_token_ids.empty())) {
-    return sampler_.draw(row, context);
-  }
-  std::ranges::fill(mask_, s.request.constraint ? 0 : ~0u);
-  if (s.request.constraint) s.request.constraint->fill_mask(mask_);
-  if (!may_stop) {
-    for (TokenId stop : s.request.options.stop_token_ids) {
-      mask_[static_cast<size_t>(stop) / 32] &= ~(1u << (stop % 32));
-    }
-  }
-  if (auto tail = info().vocabulary % 32; tail > 0) mask_.back() &= (1u << tail) - 1;
-  if (std::ranges::all_of(mask_, [](uint32_t word) { return word == 0; })) return std::nullopt;
-  context.mask = mask_;
-  return sampler_.draw(row, context);
-}
-
-void Engine::Impl::commit() {
+void Engine::Impl::commit(const DrawResults& results) {
+  accept(results);
   for (PlannedSpan& span : plan_.spans) speculator_.settle(span, scheduler_.running());
   scheduler_.commit(plan_);
   for (const PlannedSpan& span : plan_.spans) {
@@ -361,18 +299,16 @@ void Engine::Impl::commit() {
     totals_.prompt_tokens += std::max<int64_t>(0, prompt_end - span.first);
   }
   for (size_t i = 0; i < uses_.size(); ++i) {
-    if (!results_[i].speaks) continue;
+    if (!on_path_[i]) continue;
     Sequence& s = *uses_[i].sequence;
-    if (results_[i].problem != nullptr) {
+    if (const char* problem = problem_of(results.rows[i])) {
       end(s, {.finish = FinishReason::kError,
-              .error = {ErrorCode::kCorrupt, fmt::format("position {}: {}", uses_[i].position + 1,
-                                                         results_[i].problem)}});
+              .error = {ErrorCode::kCorrupt,
+                        fmt::format("position {}: {}", uses_[i].position + 1, problem)}});
       // Later rows of the same sequence have nobody to report to.
       while (i + 1 < uses_.size() && uses_[i + 1].sequence == &s) ++i;
-    } else if (uses_[i].samples) {
-      report_token(uses_[i], results_[i]);
     } else {
-      report_prompt_token(uses_[i], results_[i]);
+      report(i, results);
     }
   }
   for (const PlannedSpan& span : plan_.spans) {
@@ -383,29 +319,27 @@ void Engine::Impl::commit() {
   }
 }
 
-void Engine::Impl::report_prompt_token(const LogitRowUse& use, const RowResult& result) {
-  use.sequence->prompt_logprobs_next = use.position + 2;
-  use.sequence->sink({.sequence = use.sequence->id,
-                      .position = use.position + 1,
-                      .has_token = true,
-                      .from_prompt = true,
-                      .token = result.token,
-                      .logprob = result.logprob,
-                      .top = top_of(result),
-                      .chosen = chosen_of(result)});
-}
-
-void Engine::Impl::report_token(const LogitRowUse& use, const RowResult& result) {
+void Engine::Impl::report(size_t row, const DrawResults& results) {
+  const LogitRowUse& use = uses_[row];
+  const DrawResult& result = results.rows[row];
+  const DrawRow& drawn = draws_.rows[row];
   Sequence& s = *use.sequence;
+  auto tops = std::span(results.tops).subspan(static_cast<size_t>(drawn.tops_begin));
   TokenEvent event{.sequence = s.id,
                    .position = use.position + 1,
                    .has_token = true,
+                   .from_prompt = !use.samples,
                    .token = result.token,
                    .logprob = result.logprob,
-                   .top = top_of(result),
-                   .chosen = chosen_of(result),
-                   .cached_tokens = s.cached_tokens,
-                   .queued_s = s.queued_s};
+                   .top = tops.first(static_cast<size_t>(result.top_count)),
+                   .chosen = tops.subspan(static_cast<size_t>(drawn.top_count),
+                                          static_cast<size_t>(drawn.chosen.count))};
+  if (event.from_prompt) {
+    s.prompt_logprobs_next = use.position + 2;
+    return s.sink(event);
+  }
+  event.cached_tokens = s.cached_tokens;
+  event.queued_s = s.queued_s;
   if (event.position + 1 == s.length()) event.finish = s.finish;
   if (event.finish == FinishReason::kStop) event.matched_stop = result.token;
   if (event.finish == FinishReason::kNone) return s.sink(event);

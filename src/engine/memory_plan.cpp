@@ -110,6 +110,7 @@ size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, 
   batch.slots = {0};
   StepImage image(host_queue());
   Comm comm(model.rank);  // which exchanges nothing
+  DrawResult drawn;  // tokens of a step in flight take room
   for (int64_t prompt : {first + rows, int64_t{0}}) {
     batch.prompt_tokens = {static_cast<int32_t>(prompt)};
     arena.rewind(0);
@@ -120,6 +121,7 @@ size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, 
               .batch = batch,
               .inputs = image.load(batch),
               .comm = comm,
+              .drawn = &drawn,
               .auxiliary_layers = auxiliary_layers};
     Outputs outputs = model.model->forward(step);
     int64_t logit_rows = std::min(rows, kLogitRowsMax);

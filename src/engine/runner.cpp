@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/affinity.h"
+#include "base/check.h"
 #include "base/error.h"
 #include "engine/memory_plan.h"
 #include "engine/state_identity.h"
@@ -107,6 +108,9 @@ Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
   runner->pools_ = std::make_unique<StatePools>(TRY(StatePools::create(
       runner->model_.states, info.page_size_tokens, pool_sizes(info), *runner->queue_)));
   runner->inputs_ = std::make_unique<StepImage>(*runner->queue_);
+  for (Flight& flight : runner->flights_) {
+    flight.image = std::make_unique<DrawImage>(*runner->queue_);
+  }
   runner->arena_ = Arena(static_cast<size_t>(info.step_bytes), *runner->queue_);
   if (config.expert_counts && !runner->model_.expert_layers.empty()) {
     const ExpertLayer& last = runner->model_.expert_layers.back();
@@ -156,10 +160,37 @@ double ExpertCounts::active_mean() const {
   return rows > 0 ? static_cast<double>(chosen) / static_cast<double>(rows) : 0;
 }
 
+void Runner::launch(const Batch& batch, const DrawBatch& draws) {
+  CHECK(in_flight() < 2 && draws.rows.size() == batch.logit_rows.size());
+  const DrawResult* drawn = nullptr;
+  if (in_flight() > 0) drawn = flights_[(launched_ - 1) % 2].image->drawn();
+  Flight& flight = flights_[launched_++ % 2];
+  const DrawArgs& args = flight.image->load(draws, flight.results);
+  run_step(batch, drawn, [&](Step& s, int64_t first, Tensor logits, const LogitStats& stats) {
+    draw(s, logits, stats, args, first);
+  });
+  flight.image->download(flight.results);
+}
+
+const DrawResults& Runner::collect() {
+  CHECK(in_flight() > 0);
+  queue_->synchronise();
+  publish_expert_counts();
+  return flights_[collected_++ % 2].results;
+}
+
 void Runner::run(const Batch& batch, ConsumeLogits consume) {
+  run_step(batch, nullptr, [&](Step&, int64_t first, Tensor logits, const LogitStats& stats) {
+    consume_on_host(first, logits, stats, consume);
+  });
+  publish_expert_counts();
+}
+
+void Runner::run_step(const Batch& batch, const DrawResult* drawn, ConsumeStepLogits consume) {
   copy_states(batch, *pools_, *threads_);
   arena_.rewind(0);
   Step step = make_step(arena_, batch, {});
+  step.drawn = drawn;
   Outputs outputs = model_.model->forward(step);
   auto count = static_cast<int64_t>(batch.logit_rows.size());
   size_t mark = arena_.mark();
@@ -167,10 +198,9 @@ void Runner::run(const Batch& batch, ConsumeLogits consume) {
     int64_t rows = std::min(kLogitRowsMax, count - first);
     Tensor hidden = select_rows(step, outputs.hidden, step.inputs.logit_rows + first, rows);
     Tensor logits = model_.model->logits(step, hidden);
-    consume_on_host(first, logits, logit_stats(step, logits), consume);
+    consume(step, first, logits, logit_stats(step, logits));
     arena_.rewind(mark);
   }
-  publish_expert_counts();
 }
 
 void Runner::consume_on_host(int64_t first, Tensor logits, const LogitStats& stats,

@@ -14,7 +14,7 @@
 #include "cache/state_pools.h"
 #include "models/load.h"
 #include "ops/batch.h"
-#include "ops/rowwise.h"
+#include "ops/draw.h"
 #include "ops/step_inputs.h"
 
 namespace banyan {
@@ -27,8 +27,20 @@ class Runner {
       const EngineConfig& config, const LoadProgress& progress,
       std::span<const Family> families = registered_families(), Comm& comm = lone_rank());
 
-  // Does the copies that `batch` asks for, runs it, then hands out the logits of batch.logit_rows
-  // in blocks: `first` is the index in logit_rows of the block's first row. The tensors are valid
+  // Enqueues the copies that `batch` asks for, its forward pass and its draws, one row of `draws`
+  // for each of batch.logit_rows. One step may be in flight meanwhile; tokens of `batch` may then
+  // stand for what that step draws (Batch::kSampleOfRow). Both must live until this step is
+  // collected.
+  void launch(const Batch& batch, const DrawBatch& draws);
+
+  // Waits for the step that was launched first of those in flight. Valid until another has been
+  // launched after the next one.
+  const DrawResults& collect();
+
+  int64_t in_flight() const { return launched_ - collected_; }
+
+  // Runs `batch` at once and hands out the logits of batch.logit_rows in blocks, for whom draws are
+  // not enough: `first` is the index in logit_rows of the block's first row. The tensors are valid
   // during the call.
   using ConsumeLogits = FunctionRef<void(int64_t first, Tensor logits, const LogitStats& stats)>;
   void run(const Batch& batch, ConsumeLogits consume);
@@ -50,6 +62,9 @@ class Runner {
 
  private:
   Runner() = default;
+  using ConsumeStepLogits =
+      FunctionRef<void(Step& step, int64_t first, Tensor logits, const LogitStats& stats)>;
+  void run_step(const Batch& batch, const DrawResult* drawn, ConsumeStepLogits consume);
   // Hands logits out where the host can read them.
   void consume_on_host(int64_t first, Tensor logits, const LogitStats& stats,
                        ConsumeLogits consume);
@@ -67,6 +82,13 @@ class Runner {
   std::unique_ptr<StepImage> inputs_;
   Arena arena_;
   EngineInfo info_;
+
+  struct Flight {
+    std::unique_ptr<DrawImage> image;
+    DrawResults results;
+  };
+  Flight flights_[2];  // of the steps with even and with odd numbers
+  int64_t launched_ = 0, collected_ = 0;
 };
 
 }  // namespace banyan

@@ -8,7 +8,7 @@
 
 #include "banyan/request.h"
 #include "cache/radix_tree.h"
-#include "engine/sampler.h"
+#include "engine/token_counts.h"
 
 namespace banyan {
 

@@ -60,7 +60,7 @@ void Speculator::learn(Sequence& s, const PlannedSpan& span, int64_t running) {
   s.draft.pause = (1 << s.draft.pauses) - 1;
 }
 
-bool Speculator::speaks(const LogitRowUse& use) {
+bool Speculator::on_path(const LogitRowUse& use) {
   const Sequence& s = *use.sequence;
   if (!use.samples) return true;
   return s.finish == FinishReason::kNone && s.length() == use.position + 1 &&

@@ -2,9 +2,9 @@
 // better left without.
 //
 // A step computes the last known token of a sequence and its draft in one span, every row with
-// logits. Verification is equality: rows are read in order, each draws the token after it as it
-// would in a step of its own (the mask, penalties and counter of randomness of its position), and a
-// row speaks as long as its own token is what was drawn before it. So a draft changes how many
+// logits. Verification is equality: each row draws the token after it as it would in a step of its
+// own (the mask, penalties and counter of randomness of its position), rows are read in order, and
+// one counts as long as its own token is what was drawn before it. So a draft changes how many
 // steps a text takes, and nothing else. What rejected rows left behind is the Scheduler's to undo.
 //
 // How long a draft may be: a token that is kept saves its sequence a step, which is worth the
@@ -38,7 +38,7 @@ class Speculator {
   void propose(Sequence& s, int64_t running);
 
   // Whether the row's token is the sequence's last, so that its logits are about the next one.
-  static bool speaks(const LogitRowUse& use);
+  static bool on_path(const LogitRowUse& use);
 
   // All rows of the span have been read: says how many drafts it keeps, and proposes new ones if
   // tokens were drawn.

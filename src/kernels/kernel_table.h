@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "banyan/token.h"
 #include "kernels/gemm.h"
 #include "tensor/device.h"
 #include "tensor/dtype.h"
@@ -377,6 +378,82 @@ struct ShortConvArgs {
   SlotSpans spans = {};
 };
 
+// ---- Drawing tokens --------------------------------------------------------------------------
+
+// Which random words a row draws with: kernels/race.h.
+struct DrawNoise {
+  uint64_t seed = 0;
+  int64_t position = 0;  // absolute, of the token to draw
+  uint32_t sample_index = 0;
+};
+
+// A token that a sequence has seen, and how often in its output: 0 if in the prompt alone.
+struct TokenCount {
+  TokenId token = 0;
+  int32_t in_output = 0;
+};
+
+struct TokenBias {
+  TokenId token = 0;
+  float bias = 0;
+};
+
+// Entries of an array that all rows of a launch share.
+struct ArrayPart {
+  int32_t begin = 0;
+  int32_t count = 0;
+};
+
+// What one row of logits is asked for; the fields of SamplingParams mean what they do there.
+struct DrawRow {
+  DrawNoise noise = {};
+  float temperature = 1, top_p = 1, min_p = 0;
+  int32_t top_k = 0;
+  float frequency_penalty = 0, presence_penalty = 0, repetition_penalty = 1;
+  TokenId known = -1;      // nothing is drawn: only this token's log-probability is asked for
+  int32_t mask = -1;       // in DrawArgs::masks; -1: every token may come
+  ArrayPart counts = {};   // each token once; empty without penalties
+  ArrayPart biases = {};   // added in their order
+  int32_t top_count = 0;   // how many of the most likely tokens to report, ...
+  ArrayPart chosen = {};   // ... tokens to report, likely or not, ...
+  int32_t tops_begin = 0;  // ... and where in DrawArgs::tops: first those, then these
+};
+
+struct DrawResult {
+  TokenId token = -1;  // -1: the mask allows none, or the logits are not numbers
+  float logprob = 0;   // of the token, before sampling parameters, as all that are reported
+  float log_sum_exp = 0;
+  int32_t top_count = 0;  // less than were asked for where the others are impossible
+};
+
+// Of every row of logits the next token: a function of the row and its DrawRow alone, and the same
+// bits in every table (kernels/race.h). Masks have a bit for every token of the vocabulary, and
+// zeros after the last.
+struct DrawArgs {
+  Launch launch = {};
+  const float* logits = nullptr;       // [rows, vocabulary]
+  const int32_t* argmax = nullptr;     // [rows], as logit_stats finds them
+  const float* log_sum_exp = nullptr;  // [rows]
+  int64_t rows = 0, vocabulary = 0;
+  const DrawRow* draws = nullptr;   // [rows]
+  const uint32_t* masks = nullptr;  // [..., (vocabulary + 31) / 32]
+  const TokenCount* counts = nullptr;
+  const TokenBias* biases = nullptr;
+  const TokenId* chosen = nullptr;
+  DrawResult* results = nullptr;  // [rows]
+  TokenLogprob* tops = nullptr;
+};
+
+// The tokens of a step's rows where some are what the step before drew: a token t below 0 stands
+// for that of drawn[-1 - t], or 0 if none was drawn there.
+struct ResolveTokensArgs {
+  Launch launch = {};
+  const TokenId* tokens = nullptr;  // [rows]
+  const DrawResult* drawn = nullptr;
+  TokenId* out = nullptr;  // [rows]
+  int64_t rows = 0;
+};
+
 // ----------------------------------------------------------------------------------------------
 
 // Raised whenever any table, or an op over one, changes a bit of a result: states that were stored
@@ -415,6 +492,8 @@ struct KernelTable {
   void (*delta_attention)(const DeltaAttentionArgs&) = nullptr;
   void (*delta_gates)(const DeltaGatesArgs&) = nullptr;
   void (*short_conv)(const ShortConvArgs&) = nullptr;
+  void (*draw)(const DrawArgs&) = nullptr;
+  void (*resolve_tokens)(const ResolveTokensArgs&) = nullptr;
 };
 
 }  // namespace banyan

@@ -94,7 +94,9 @@ KernelTable measuring_kernels(const KernelTable& like) {
           .linear_attention = [](const LinearAttentionArgs&) {},
           .delta_attention = [](const DeltaAttentionArgs&) {},
           .delta_gates = [](const DeltaGatesArgs&) {},
-          .short_conv = [](const ShortConvArgs&) {}};
+          .short_conv = [](const ShortConvArgs&) {},
+          .draw = [](const DrawArgs&) {},
+          .resolve_tokens = [](const ResolveTokensArgs&) {}};
 }
 
 }  // namespace banyan

@@ -10,6 +10,7 @@
 #include "models/model.h"
 #include "nn/basic.h"
 #include "nn/rope.h"
+#include "ops/draw.h"
 
 namespace banyan {
 
@@ -45,7 +46,7 @@ class DecoderModel final : public Model {
     Rotation rotation = rope_(s);
     // The residual stream crosses each layer in the same place, so a step needs the memory of one
     // layer, not of all.
-    Tensor x = tokens_.embed(s);
+    Tensor x = tokens_.embed(s, known_tokens(s));
     size_t mark = s.arena.mark();
     for (size_t i = 0; i < layers_.size(); ++i) {
       hand_out(s, static_cast<int>(i), x, outputs);

@@ -55,8 +55,9 @@ class TokenEmbedding {
         head_(tied ? embed_
                    : head_scope.matrix({{"lm_head", vocabulary, Shard::rows(units_)}}, dim)) {}
 
-  Tensor embed(Step& s) const {  // of the step's tokens -> [T, dim]
-    if (s.comm.rank().alone()) return gather_rows(s, embed_, s.inputs.tokens, s.batch.rows());
+  // Of the step's rows; `tokens` is theirs on the device -> [T, dim].
+  Tensor embed(Step& s, const TokenId* tokens) const {
+    if (s.comm.rank().alone()) return gather_rows(s, embed_, tokens, s.batch.rows());
     return gather_rows_of_ranks(s, embed_, s.batch.tokens, vocabulary_, units_);
   }
   Tensor logits(Step& s, Tensor hidden) const {  // [rows, dim] -> [rows, vocabulary]

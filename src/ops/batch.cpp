@@ -73,14 +73,17 @@ void Batch::clear() {
   captures.clear();
 }
 
-Status Batch::validate(int64_t vocabulary) const {
+Status Batch::validate(int64_t vocabulary, int64_t drawn) const {
   auto used = [](int32_t id) { return id >= 0; };
   if (position_axes != 1) return unsupported("batch: {} position axes", position_axes);
   if (!row_parents.empty()) return unsupported("batch: draft trees");
   if (!embedding_rows.empty()) return unsupported("batch: embedding rows");
   if (std::ranges::any_of(adapters, used)) return unsupported("batch: adapters");
   for (TokenId token : tokens) {
-    if (token <= kSampleOfRow) return unsupported("batch: tokens of a step in flight");
+    if (token < 0 && kSampleOfRow - token >= drawn) {
+      return invalid_argument("batch: the token of logit row {}, of {} in flight",
+                              kSampleOfRow - token, drawn);
+    }
     if (token >= vocabulary) {
       return invalid_argument("token {} is not in the vocabulary of {}", token, vocabulary);
     }

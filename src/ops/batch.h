@@ -30,8 +30,8 @@ struct SlotCopy {
 };
 
 struct Batch {
-  // A token value <= kSampleOfRow means "what the previous step sampled at its logit row
-  // kSampleOfRow - value", for steps that are launched before the one before is read.
+  // A token value <= kSampleOfRow means "what the step before drew at its logit row kSampleOfRow -
+  // value", in steps that are launched before the one before is read.
   static constexpr TokenId kSampleOfRow = -1;
 
   // [rows]
@@ -64,10 +64,10 @@ struct Batch {
   int64_t rows() const { return static_cast<int64_t>(tokens.size()); }
   void clear();
 
-  // Refuses the fields that no kernel of this version understands, tokens outside the vocabulary,
-  // and arrays that do not fit each other. Units are checked against their pools where they are
-  // used.
-  Status validate(int64_t vocabulary) const;
+  // Refuses the fields that no kernel of this version understands, tokens outside the vocabulary or
+  // beyond the `drawn` logit rows of a step in flight, and arrays that do not fit each other. Units
+  // are checked against their pools where they are used.
+  Status validate(int64_t vocabulary, int64_t drawn = 0) const;
 };
 
 }  // namespace banyan

@@ -14,8 +14,6 @@
 
 namespace banyan {
 
-class Tape;  // records ops for the backward pass of training
-
 struct Step {
   const KernelTable& kernels;
   Launch launch;
@@ -24,7 +22,10 @@ struct Step {
   const Batch& batch;
   const StepInputs& inputs;  // of the batch
   Comm& comm = lone_rank();  // with the other ranks that run this step
-  Tape* tape = nullptr;      // null: inference. No op of this version records, so it must be null.
+
+  // On the device: what the step before drew, where tokens of the batch stand for it
+  // (Batch::kSampleOfRow); null: none do.
+  const DrawResult* drawn = nullptr;
 
   // How often each expert of each layer was chosen, counted up by kernels; null: not asked for.
   int64_t* expert_counts = nullptr;

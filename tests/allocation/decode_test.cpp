@@ -75,7 +75,7 @@ class Counts final : public TokenConstraint {
   std::span<const TokenId> draft_tokens() override {
     return next_ == 0 ? std::span<const TokenId>(kDrafts) : std::span<const TokenId>();
   }
-  void rollback(int) override {}
+  void rollback(int tokens) override { next_ = (next_ + 8 * tokens - tokens) % 8; }
 
  private:
   static constexpr std::array<TokenId, 3> kDrafts = {1, 2, 30};

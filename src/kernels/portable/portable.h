@@ -41,6 +41,8 @@ void linear_attention(const LinearAttentionArgs& args);
 void delta_attention(const DeltaAttentionArgs& args);
 void delta_gates(const DeltaGatesArgs& args);
 void short_conv(const ShortConvArgs& args);
+void draw(const DrawArgs& args);
+void resolve_tokens(const ResolveTokensArgs& args);
 
 const KernelTable& table();
 const LimitProbes& limit_probes();

@@ -33,6 +33,8 @@ const KernelTable& table() {
       .delta_attention = delta_attention,
       .delta_gates = delta_gates,
       .short_conv = short_conv,
+      .draw = draw,
+      .resolve_tokens = resolve_tokens,
   };
   return kTable;
 }

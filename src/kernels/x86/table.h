@@ -4,6 +4,7 @@
 #include "kernels/portable/portable.h"
 #include "kernels/x86/attention_pairs.h"
 #include "kernels/x86/delta.h"
+#include "kernels/x86/draw.h"
 #include "kernels/x86/gemm.h"
 #include "kernels/x86/latent_attention_pairs.h"
 #include "kernels/x86/moe.h"
@@ -44,6 +45,8 @@ constexpr KernelTable make_table(const char* name) {
       .delta_attention = delta_attention<V>,
       .delta_gates = delta_gates<V>,
       .short_conv = short_conv<V>,
+      .draw = draw<V>,
+      .resolve_tokens = portable::resolve_tokens,  // a few hundred bytes
   };
 }
 

@@ -96,6 +96,21 @@ struct Avx2 {
   static I load_bytes(const std::byte* p) {
     return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
   }
+  static I add_dwords(I a, I b) { return _mm256_add_epi32(a, b); }
+  static I dword_numbers() { return _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7); }
+  static void store_dwords(uint32_t* p, I a) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a);
+  }
+  static uint32_t dwords_from(I a, I least) {
+    return static_cast<uint32_t>(
+        _mm256_movemask_epi8(_mm256_cmpeq_epi32(_mm256_max_epu32(a, least), a)));
+  }
+  static I bit_xor(I a, I b) { return _mm256_xor_si256(a, b); }
+  static I multiply_even_dwords(I a, I b) { return _mm256_mul_epu32(a, b); }
+  static I odd_dwords(I a) { return _mm256_srli_epi64(a, 32); }
+  static I join_dwords(I even, I odd) {
+    return _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa);
+  }
   static I multiply_dwords(I a, I b) { return _mm256_mullo_epi32(a, b); }
   static F to_float(I a) { return _mm256_cvtepi32_ps(a); }
   static int32_t store_bytes(int8_t* p, F x) {

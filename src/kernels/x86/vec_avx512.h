@@ -111,6 +111,20 @@ struct Avx512 {
     return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   }
   static I add_dwords(I a, I b) { return _mm512_add_epi32(a, b); }
+  static I dword_numbers() {
+    return _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  }
+  static void store_dwords(uint32_t* p, I a) { _mm512_storeu_si512(p, a); }
+  // Of each unsigned dword a bit, or several alike: whether it is at least that of `least`.
+  static uint32_t dwords_from(I a, I least) { return _mm512_cmpge_epu32_mask(a, least); }
+  static I bit_xor(I a, I b) { return _mm512_xor_si512(a, b); }
+  // Unsigned products of the even dwords, each in two dwords; the odd dwords in the places of the
+  // even ones; the even dwords of `even`, each followed by the one of `odd`.
+  static I multiply_even_dwords(I a, I b) { return _mm512_mul_epu32(a, b); }
+  static I odd_dwords(I a) { return _mm512_srli_epi64(a, 32); }
+  static I join_dwords(I even, I odd) {
+    return _mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32));
+  }
   static I multiply_dwords(I a, I b) { return _mm512_mullo_epi32(a, b); }
   static F to_float(I a) { return _mm512_cvtepi32_ps(a); }
   // Stores the nearest integers, ties to even, as bytes, and returns their sum. |x| < 128.

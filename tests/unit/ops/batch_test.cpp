@@ -33,8 +33,8 @@ TEST(Batch, RefusesWhatNoKernelUnderstandsYet) {
   EXPECT_EQ(refusal([](Batch& b) { b.row_parents = {0, 0}; }), "batch: draft trees");
   EXPECT_EQ(refusal([](Batch& b) { b.embedding_rows = {1}; }), "batch: embedding rows");
   EXPECT_EQ(refusal([](Batch& b) { b.adapters = {0}; }), "batch: adapters");
-  EXPECT_EQ(refusal([](Batch& b) { b.tokens[1] = Batch::kSampleOfRow; }),
-            "batch: tokens of a step in flight");
+  EXPECT_EQ(refusal([](Batch& b) { b.tokens[1] = Batch::kSampleOfRow - 2; }),
+            "batch: the token of logit row 2, of 0 in flight");
   EXPECT_EQ(refusal([](Batch& b) { b.tokens[1] = 10; }), "token 10 is not in the vocabulary of 10");
 }
 

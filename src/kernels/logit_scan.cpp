@@ -1,4 +1,4 @@
-#include "engine/logit_scan.h"
+#include "kernels/logit_scan.h"
 
 #include <algorithm>
 #include <bit>
@@ -10,7 +10,6 @@ namespace banyan {
 namespace {
 
 constexpr size_t kLanes = 16;  // sums or maxima side by side, a multiple of any vector's
-constexpr float kImpossible = -std::numeric_limits<float>::infinity();
 static_assert(kLogitBlock % kLanes == 0);
 
 bool before(const TopLogit& a, const TopLogit& b) {
@@ -42,13 +41,12 @@ float exponent_of(float logit, float best, float temperature) {
   return x > kLeastExponent ? x : kLeastExponent;
 }
 
-// Turns a block of logits into their weights.
-void weigh_block(float* x, float best, float temperature, float floor) {
-  // A loop of its own: one that could leave all the rest out is no vector loop to the compiler.
-  for (size_t i = 0; i < kLogitBlock; ++i) x[i] = exponent_of(x[i], best, temperature);
-  for (size_t i = 0; i < kLogitBlock; ++i) x[i] = exp_of_negative(x[i]);
-  if (floor <= 0) return;
-  for (size_t i = 0; i < kLogitBlock; ++i) x[i] = x[i] < floor ? 0.0f : x[i];
+// Leaves the sum in lanes[0].
+template <class T>
+void add_lanes(T* lanes) {
+  for (size_t half = kLanes / 2; half > 0; half /= 2) {
+    for (size_t i = 0; i < half; ++i) lanes[i] += lanes[half + i];
+  }
 }
 
 float sum_of_block(const float* x) {
@@ -56,9 +54,7 @@ float sum_of_block(const float* x) {
   for (size_t first = 0; first < kLogitBlock; first += kLanes) {
     for (size_t i = 0; i < kLanes; ++i) lanes[i] += x[first + i];
   }
-  for (size_t half = kLanes / 2; half > 0; half /= 2) {
-    for (size_t i = 0; i < half; ++i) lanes[i] += lanes[half + i];
-  }
+  add_lanes(lanes);
   return lanes[0];
 }
 
@@ -118,24 +114,27 @@ float softmax_weight(float logit, float best, float temperature) {
   return exp_of_negative(exponent_of(logit, best, temperature));
 }
 
-double find_softmax_weights(std::span<const float> logits, std::span<const float> maxima,
-                            float temperature, float floor, std::span<float> weights,
-                            std::vector<double>& block_sums) {
+void find_softmax_weights(std::span<const float> logits, float best, float temperature,
+                          std::span<float> weights) {
+  // Two loops, since each is one of vectors to the compiler and both in one are not.
+  for (size_t i = 0; i < logits.size(); ++i) weights[i] = exponent_of(logits[i], best, temperature);
+  for (size_t i = 0; i < logits.size(); ++i) weights[i] = exp_of_negative(weights[i]);
+}
+
+double softmax_total(std::span<const float> logits, std::span<const float> maxima,
+                     float temperature) {
   float best = std::ranges::max(maxima);
-  block_sums.assign(maxima.size(), 0);
-  double total = 0;
+  double lanes[kLanes] = {};
   for (size_t block = 0; block < maxima.size(); ++block) {
     // Most blocks under a mask.
     if (exponent_of(maxima[block], best, temperature) == kLeastExponent) continue;
     size_t begin = block * kLogitBlock, count = std::min(kLogitBlock, logits.size() - begin);
-    float some[kLogitBlock];
-    std::fill(std::copy_n(logits.data() + begin, count, some), some + kLogitBlock, kImpossible);
-    weigh_block(some, best, temperature, floor);
-    std::copy_n(some, count, weights.data() + begin);
-    block_sums[block] = sum_of_block(some);
-    total += block_sums[block];
+    float some[kLogitBlock] = {};
+    find_softmax_weights(logits.subspan(begin, count), best, temperature, some);
+    lanes[block % kLanes] += sum_of_block(some);
   }
-  return total;
+  add_lanes(lanes);
+  return lanes[0];
 }
 
 }  // namespace banyan

@@ -1,5 +1,4 @@
-#include "engine/sampler.h"
-
+// The draw slot of the fastest table; tests/differential/draw_test.cpp compares the others with it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,11 +9,20 @@
 #include <set>
 
 #include "base/random.h"
+#include "engine/draw_builder.h"
+#include "engine/token_counts.h"
+#include "kernels/select.h"
 
 namespace banyan {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+struct LogitRow {
+  std::span<const float> logits;
+  TokenId argmax = 0;
+  float log_sum_exp = 0;
+};
 
 // A row as the logit_stats kernel would describe it.
 struct Row {
@@ -29,6 +37,57 @@ struct Row {
   LogitRow row;
 };
 
+struct DrawContext {
+  const SamplingParams& params;
+  const TokenCounts* counts = nullptr;
+  std::span<const uint32_t> mask;  // empty: all tokens may come
+  int64_t position = 0;
+};
+
+// One row at a time.
+class Sampler {
+ public:
+  TokenId draw(const LogitRow& row, const DrawContext& context) {
+    DrawRow draw = draw_row(context.params, context.position);
+    if (!context.mask.empty()) draw.mask = 0;
+    std::span<const TokenCount> seen;
+    if (context.counts != nullptr) seen = context.counts->seen();
+    draw.counts.count = static_cast<int32_t>(seen.size());
+    std::vector<TokenBias> biases;
+    for (auto [token, bias] : context.params.logit_bias) biases.push_back({token, bias});
+    draw.biases.count = static_cast<int32_t>(biases.size());
+    return run(row, draw,
+               {.masks = context.mask.data(), .counts = seen.data(), .biases = biases.data()})
+        .token;
+  }
+
+  std::span<const TokenLogprob> top(const LogitRow& row, int count) {
+    tops_.resize(static_cast<size_t>(count));
+    DrawResult result = run(row, {.known = 0, .top_count = count}, {.tops = tops_.data()});
+    return std::span(tops_).first(static_cast<size_t>(result.top_count));
+  }
+
+  static float logprob(const LogitRow& row, TokenId token) {
+    return run(row, {.known = token}, {}).logprob;
+  }
+
+ private:
+  static DrawResult run(const LogitRow& row, const DrawRow& draw, DrawArgs args) {
+    DrawResult result;
+    args.logits = row.logits.data();
+    args.argmax = &row.argmax;
+    args.log_sum_exp = &row.log_sum_exp;
+    args.rows = 1;
+    args.vocabulary = std::ssize(row.logits);
+    args.draws = &draw;
+    args.results = &result;
+    (*select_kernels("auto"))->draw(args);
+    return result;
+  }
+
+  std::vector<TokenLogprob> tops_;
+};
+
 Row random_row(size_t size, uint64_t seed, float scale) {
   std::vector<float> logits(size);
   for (size_t i = 0; i < size; ++i) {
@@ -39,7 +98,7 @@ Row random_row(size_t size, uint64_t seed, float scale) {
 
 TokenId draw(const Row& row, const SamplingParams& params, int64_t position = 0,
              const TokenCounts* counts = nullptr, std::span<const uint32_t> mask = {}) {
-  Sampler sampler(static_cast<int64_t>(row.logits.size()));
+  Sampler sampler;
   return sampler.draw(row.row,
                       {.params = params, .counts = counts, .mask = mask, .position = position});
 }
@@ -126,10 +185,22 @@ TEST(SamplerFilters, TopPReachesFarIntoAFlatDistribution) {
   EXPECT_GT(seen.size(), expected.size() - 15);
 }
 
-// Draws over seeds, over positions and over sample indices all follow the softmax.
+double chi_square(const std::map<TokenId, double>& expected, const std::map<TokenId, int>& seen,
+                  int draws) {
+  double sum = 0;
+  for (auto [token, p] : expected) {
+    double wanted = p * draws, got = seen.contains(token) ? seen.at(token) : 0;
+    sum += (got - wanted) * (got - wanted) / wanted;
+  }
+  return sum;
+}
+
+// Draws over seeds, over positions and over sample indices all follow the softmax, a million in
+// all.
 TEST(SamplerDraws, FollowTheDistribution) {
-  constexpr int kDraws = 30000;
+  constexpr int kDraws = 333334;
   Row row = random_row(12, 3, 1.5f);
+  Sampler sampler;
   std::map<TokenId, double> expected = expected_distribution(row.logits, {.temperature = 0.7f});
   for (int axis = 0; axis < 3; ++axis) {
     std::map<TokenId, int> seen;
@@ -137,21 +208,55 @@ TEST(SamplerDraws, FollowTheDistribution) {
       SamplingParams params{.temperature = 0.7f,
                             .seed = axis == 0 ? static_cast<uint64_t>(i) : 5,
                             .sample_index = axis == 1 ? static_cast<uint32_t>(i) : 0};
-      ++seen[draw(row, params, axis == 2 ? i : 17)];
+      ++seen[sampler.draw(row.row, {.params = params, .mask = {}, .position = axis == 2 ? i : 17})];
     }
-    double chi_square = 0;
-    for (auto [token, p] : expected) {
-      double wanted = p * kDraws;
-      chi_square += (seen[token] - wanted) * (seen[token] - wanted) / wanted;
-    }
-    EXPECT_LT(chi_square, 44) << axis;  // 11 degrees of freedom: passed by chance with p = 1e-5
+    // 11 degrees of freedom: passed by chance with p = 1e-5.
+    EXPECT_LT(chi_square(expected, seen, kDraws), 44) << axis;
   }
+}
+
+// The filters leave hundreds of the tokens of many blocks; these are counted by their last digits.
+TEST(SamplerDraws, FollowTheDistributionOverManyBlocks) {
+  constexpr int kDraws = 10000, kBins = 50;
+  Row row = random_row(6000, 12, 6);
+  Sampler sampler;
+  for (const SamplingParams& params :
+       {SamplingParams{}, SamplingParams{.top_p = 0.9f}, SamplingParams{.min_p = 0.02f},
+        SamplingParams{.temperature = 1.5f, .top_p = 0.95f, .top_k = 900, .min_p = 0.01f}}) {
+    std::map<TokenId, double> bins;
+    for (auto [token, p] : expected_distribution(row.logits, params)) bins[token % kBins] += p;
+    std::map<TokenId, int> seen;
+    for (int i = 0; i < kDraws; ++i) {
+      ++seen[sampler.draw(row.row, {.params = params, .mask = {}, .position = i}) % kBins];
+    }
+    // 49 degrees of freedom: passed by chance with p = 1e-5.
+    EXPECT_LT(chi_square(bins, seen, kDraws), 104);
+  }
+}
+
+// What a mask forbids takes no part in the race: the others' noise is the same without it.
+TEST(SamplerDraws, DoNotDependOnWhatTheMaskForbidsIfTheWinnerIsAllowed) {
+  constexpr size_t kVocabulary = 500;
+  Sampler sampler;
+  int allowed = 0;
+  for (uint64_t i = 0; i < 3000; ++i) {
+    Row row = random_row(kVocabulary, 100 + i, 4);
+    SamplingParams params{.temperature = 0.8f, .seed = i};
+    TokenId free = sampler.draw(row.row, {.params = params, .mask = {}, .position = 9});
+    std::vector<uint32_t> mask(kVocabulary / 32 + 1);
+    for (size_t w = 0; w < mask.size(); ++w) mask[w] = philox(i, w, 3)[0];
+    mask.back() &= (1u << kVocabulary % 32) - 1;
+    if (((mask[static_cast<size_t>(free) / 32] >> (free % 32)) & 1) == 0) continue;
+    ++allowed;
+    EXPECT_EQ(sampler.draw(row.row, {.params = params, .mask = mask, .position = 9}), free);
+  }
+  EXPECT_GT(allowed, 1000);
 }
 
 TEST(SamplerDraws, DependOnSeedSampleIndexAndPositionAlone) {
   Row row = random_row(50, 4, 1);
   Row other = random_row(50, 5, 1);
-  Sampler sampler(50);
+  Sampler sampler;
   auto at = [&](uint64_t seed, uint32_t sample, int64_t position) {
     SamplingParams params{.seed = seed, .sample_index = sample};
     return sampler.draw(row.row, {.params = params, .mask = {}, .position = position});
@@ -212,7 +317,7 @@ TEST(SamplerDraws, FollowTheDistributionOfALargeVocabulary) {
     for (size_t t = 0; t < left.size(); ++t) {
       if (left[t] > -kInfinity) expected[static_cast<TokenId>(t)] = std::exp(left[t]) / total;
     }
-    Sampler sampler(30000);
+    Sampler sampler;
     std::map<TokenId, int> seen;
     for (int i = 0; i < kDraws; ++i) {
       ++seen[sampler.draw(row.row, {.params = params, .mask = mask, .position = i})];
@@ -226,7 +331,9 @@ TEST(SamplerDraws, FollowTheDistributionOfALargeVocabulary) {
 
 TEST(SamplerPenalties, AreTheFormulasOfTheirNames) {
   Row row({2, -1, 0.5f, -2, 3});
-  TokenCounts counts{.in_output = {0, 2, 1, 0, 0}, .in_prompt = {1, 0, 1, 1, 0}};
+  TokenCounts counts;
+  counts.start(std::vector<TokenId>{0, 3, 2, 3}, 10, 5);
+  for (TokenId token : {1, 2, 1}) counts.add(token);
   SamplingParams params{.temperature = 0,
                         .frequency_penalty = 0.5f,
                         .presence_penalty = 0.25f,
@@ -247,7 +354,9 @@ TEST(SamplerPenalties, AreTheFormulasOfTheirNames) {
 // Damaged weights can make logits that are huge or -inf without being NaN; penalties push them over
 // the edge. Some token must come out all the same.
 TEST(SamplerDraws, SurviveLogitsWithoutEnd) {
-  TokenCounts counts{.in_output = {1, 1, 1}, .in_prompt = {1, 1, 1}};
+  TokenCounts counts;
+  counts.start(std::vector<TokenId>{0, 1, 2}, 10, 3);
+  for (TokenId token : {0, 1, 2}) counts.add(token);
   SamplingParams harsh{.repetition_penalty = 100};
   EXPECT_GE(draw(Row({-1e38f, -2e38f, -3e38f}), harsh, 0, &counts), 0);
   SamplingParams soft{.repetition_penalty = 0.01f};
@@ -258,10 +367,36 @@ TEST(SamplerDraws, SurviveLogitsWithoutEnd) {
   EXPECT_EQ(draw(row, {.temperature = 0}, 0, nullptr, {&mask, 1}), 1);
 }
 
+TEST(SamplerDraws, AreNoTokenWhereTheMaskAllowsNoneOrTheLogitsAreNoNumbers) {
+  std::vector<uint32_t> mask(1);
+  for (float temperature : {0.f, 1.f}) {
+    EXPECT_EQ(draw(Row({1, 2, 3}), {.temperature = temperature}, 0, nullptr, mask), -1);
+    EXPECT_EQ(draw(Row({1, NAN, 3}), {.temperature = temperature}), -1);
+  }
+}
+
+TEST(TokenCounts, TakeBackWhatWasAddedLast) {
+  TokenCounts counts;
+  counts.start(std::vector<TokenId>{4, 4, 1}, 8, 6);
+  auto list = [&] {
+    std::vector<std::pair<TokenId, int32_t>> all;
+    for (auto [token, times] : counts.seen()) all.emplace_back(token, times);
+    return all;
+  };
+  using List = std::vector<std::pair<TokenId, int32_t>>;
+  counts.add(2);
+  counts.add(4);
+  EXPECT_EQ(list(), (List{{4, 1}, {1, 0}, {2, 1}}));
+  for (TokenId token : {2, 5, 1, 5}) counts.add(token);
+  EXPECT_EQ(list(), (List{{4, 1}, {1, 1}, {2, 2}, {5, 2}}));
+  for (TokenId token : {5, 1, 5, 2}) counts.remove(token);
+  EXPECT_EQ(list(), (List{{4, 1}, {1, 0}, {2, 1}}));
+}
+
 TEST(SamplerTop, IsTheSortedHeadOfTheLogSoftmax) {
   Row row = random_row(300, 8, 4);
   row.logits[17] = row.logits[200];
-  Sampler sampler(300);
+  Sampler sampler;
   std::vector<TokenId> order(300);
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order,

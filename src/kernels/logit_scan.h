@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "banyan/request.h"
+#include "banyan/token.h"
 
 namespace banyan {
 
@@ -30,10 +30,12 @@ void find_top_logits(std::span<const float> logits, std::span<const float> maxim
 // below 1e-38.
 float softmax_weight(float logit, float best, float temperature);
 
-// The same for all of them, 0 where it is less than `floor`, and their sum over every block;
-// returns the sum of all. Weights in blocks whose sum is 0 are not written.
-double find_softmax_weights(std::span<const float> logits, std::span<const float> maxima,
-                            float temperature, float floor, std::span<float> weights,
-                            std::vector<double>& block_sums);
+// The same for each of `logits`.
+void find_softmax_weights(std::span<const float> logits, float best, float temperature,
+                          std::span<float> weights);
+
+// The sum of all weights, in an order that depends on the vocabulary alone.
+double softmax_total(std::span<const float> logits, std::span<const float> maxima,
+                     float temperature);
 
 }  // namespace banyan

@@ -1,0 +1,150 @@
+#include "engine/draw_builder.h"
+
+#include <algorithm>
+
+namespace banyan {
+namespace {
+
+bool has_bit(std::span<const uint32_t> mask, TokenId token) {
+  auto t = static_cast<size_t>(token);
+  return ((mask[t / 32] >> (t % 32)) & 1u) != 0;
+}
+
+bool is_stop(const Sequence& s, TokenId token) {
+  return std::ranges::find(s.request.options.stop_token_ids, token) != s.request.options.stop_token_ids.end();
+}
+
+// The rows of one sequence, in their order.
+class SequenceDraws {
+ public:
+  SequenceDraws(Sequence& s, int64_t vocabulary, DrawBatch& draws)
+      : s_(s), vocabulary_(vocabulary), words_((vocabulary + 31) / 32), draws_(draws) {
+    for (auto [token, bias] : s.request.sampling.logit_bias) draws.biases.push_back({token, bias});
+    biases_ = part_at_end(draws.biases, s.request.sampling.logit_bias.size());
+    const std::vector<TokenId>& chosen = s.request.options.logprob_token_ids;
+    draws.chosen.insert(draws.chosen.end(), chosen.begin(), chosen.end());
+    chosen_ = part_at_end(draws.chosen, chosen.size());
+  }
+  SequenceDraws(const SequenceDraws&) = delete;
+  SequenceDraws& operator=(const SequenceDraws&) = delete;
+  ~SequenceDraws() {
+    if (s_.request.constraint) s_.request.constraint->rollback(static_cast<int>(walked_));
+    if (!s_.request.sampling.has_penalties()) return;
+    for (int64_t i = walked_; i > 0; --i) {
+      s_.counts.remove(s_.draft.tokens[static_cast<size_t>(i - 1)]);
+    }
+  }
+
+  const Sequence& sequence() const { return s_; }
+
+  void add(const LogitRowUse& use) {
+    DrawRow row = draw_row(s_.request.sampling, use.position + 1);
+    if (use.samples && !reach(use)) {
+      row.known = 0;  // not asked for by anyone
+      draws_.rows.push_back(row);
+      return;
+    }
+    if (use.samples) {
+      row.mask = add_mask(use);
+      row.biases = biases_;
+      if (s_.request.sampling.has_penalties()) row.counts = add_counts();
+    } else {
+      row.known = s_.tokens[static_cast<size_t>(use.position + 1)];
+    }
+    row.top_count = s_.request.options.top_logprobs;
+    row.chosen = chosen_;
+    row.tops_begin = static_cast<int32_t>(draws_.tops);
+    draws_.tops += row.top_count + chosen_.count;
+    draws_.rows.push_back(row);
+  }
+
+ private:
+  template <class T>
+  static ArrayPart part_at_end(const std::vector<T>& array, size_t count) {
+    return {.begin = static_cast<int32_t>(array.size() - count),
+            .count = static_cast<int32_t>(count)};
+  }
+
+  // Walks on to after the row's token; false if it cannot be what is drawn before it.
+  bool reach(const LogitRowUse& use) {
+    if (use.position < s_.length()) return true;
+    const DrawRow& before = draws_.rows.back();
+    auto words = static_cast<size_t>(words_);
+    bool forbidden =
+        before.mask >= 0 && !has_bit(std::span(draws_.masks)
+                                         .subspan(static_cast<size_t>(before.mask) * words, words),
+                                     use.token);
+    lost_ = lost_ || forbidden || is_stop(s_, use.token);
+    if (lost_) return false;
+    if (s_.request.constraint) s_.request.constraint->accept(use.token);
+    if (s_.request.sampling.has_penalties()) s_.counts.add(use.token);
+    ++walked_;
+    return true;
+  }
+
+  // The index of the new mask; -1 if every token may come.
+  int32_t add_mask(const LogitRowUse& use) {
+    const GenerateRequest& request = s_.request;
+    bool may_stop = use.position + 1 - s_.prompt_tokens >= request.options.min_new_tokens;
+    if (!request.constraint && (may_stop || request.options.stop_token_ids.empty())) return -1;
+    size_t begin = draws_.masks.size(), words = static_cast<size_t>(words_);
+    draws_.masks.resize(begin + words, request.constraint ? 0 : ~0u);
+    std::span<uint32_t> mask = std::span(draws_.masks).subspan(begin);
+    if (request.constraint) request.constraint->fill_mask(mask);
+    if (!may_stop) {
+      for (TokenId stop : request.options.stop_token_ids) {
+        mask[static_cast<size_t>(stop) / 32] &= ~(1u << (stop % 32));
+      }
+    }
+    if (auto tail = vocabulary_ % 32; tail > 0) mask.back() &= (1u << tail) - 1;
+    return static_cast<int32_t>(begin / words);
+  }
+
+  ArrayPart add_counts() {
+    std::span<const TokenCount> seen = s_.counts.seen();
+    draws_.counts.insert(draws_.counts.end(), seen.begin(), seen.end());
+    return part_at_end(draws_.counts, seen.size());
+  }
+
+  Sequence& s_;
+  const int64_t vocabulary_, words_;
+  DrawBatch& draws_;
+  ArrayPart biases_, chosen_;
+  int64_t walked_ = 0;  // tokens of the draft
+  bool lost_ = false;
+};
+
+// As much as these sequences will ever need, so that later steps take no memory.
+void reserve_counts(std::span<const LogitRowUse> uses, DrawBatch& draws) {
+  size_t tokens = 0;
+  for (const LogitRowUse& use : uses) {
+    if (use.samples) tokens += use.sequence->counts.seen_max();
+  }
+  draws.counts.reserve(tokens);
+}
+
+}  // namespace
+
+DrawRow draw_row(const SamplingParams& params, int64_t position) {
+  return {.noise = {.seed = params.seed,
+                    .position = position,
+                    .sample_index = params.sample_index},
+          .temperature = params.temperature,
+          .top_p = params.top_p,
+          .min_p = params.min_p,
+          .top_k = params.top_k,
+          .frequency_penalty = params.frequency_penalty,
+          .presence_penalty = params.presence_penalty,
+          .repetition_penalty = params.repetition_penalty};
+}
+
+void build_draws(std::span<const LogitRowUse> uses, int64_t vocabulary, DrawBatch& draws) {
+  draws.clear();
+  reserve_counts(uses, draws);
+  for (size_t i = 0; i < uses.size();) {
+    SequenceDraws rows(*uses[i].sequence, vocabulary, draws);
+    for (; i < uses.size() && uses[i].sequence == &rows.sequence(); ++i) rows.add(uses[i]);
+  }
+}
+
+}  // namespace banyan

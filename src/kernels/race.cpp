@@ -1,0 +1,120 @@
+#include "kernels/race.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "base/check.h"
+
+namespace banyan {
+namespace {
+
+static_assert(kLogitBlock == 4 * kNoiseQuads);
+
+// Room for rounding wherever a token is left out without its score, far above what f32 weights and
+// f64 scores may be off.
+constexpr double kSlack = 1.000001;
+
+class Race {
+ public:
+  Race(std::span<const float> logits, std::span<const float> maxima, const RaceField& field,
+       const DrawNoise& noise, NoiseKernel words_of, std::vector<float>& most)
+      : logits_(logits),
+        maxima_(maxima),
+        field_(field),
+        noise_(noise),
+        words_of_(words_of),
+        most_(most) {}
+
+  TokenId run() {
+    // The block of the most likely token first: its score rules out most of the others.
+    auto first = static_cast<size_t>(std::ranges::max_element(maxima_) - maxima_.begin());
+    best_logit_ = maxima_[first];
+    CHECK(best_logit_ >= std::numeric_limits<float>::lowest(), "no token may come next");
+    bool bounded = field_.last.logit > RaceField().last.logit;
+    most_.resize(bounded ? 0 : maxima_.size());
+    if (!bounded) find_softmax_weights(maxima_, best_logit_, field_.temperature, most_);
+    run_block(first);
+    for (size_t block = 0; block < maxima_.size(); ++block) {
+      if (maxima_[block] >= field_.last.logit && block != first) run_block(block);
+    }
+    return winner_;
+  }
+
+ private:
+  // The least word with which a token of this weight can win; above 2^32 - 1 if none can.
+  double least_word(float weight) const {
+    return 0x1p32 - 0.501 - 0x1p32 * kSlack * static_cast<double>(weight) / best_score_;
+  }
+
+  void run_block(size_t block) {
+    float most = most_.empty()
+                     ? softmax_weight(maxima_[block], best_logit_, field_.temperature)
+                     : most_[block];
+    if (most == 0 || most * kSlack < field_.min_p) return;
+    double least = best_score_ > 0 ? std::max(0.0, least_word(most)) : 0;
+    if (least > 0xffffffffp0) return;
+    auto least_whole = static_cast<uint32_t>(least);
+    uint32_t words[4][kNoiseQuads];
+    bool some = words_of_({.noise = noise_,
+                           .first_quad = static_cast<uint32_t>(block * kNoiseQuads),
+                           .least = least_whole,
+                           .words = words[0]});
+    if (!some) return;
+    size_t begin = block * kLogitBlock, count = std::min(kLogitBlock, logits_.size() - begin);
+    for (size_t i = 0; i < count; ++i) {
+      uint32_t word = words[i % 4][i / 4];
+      if (word >= least_whole) enter(static_cast<TokenId>(begin + i), word);
+    }
+  }
+
+  void enter(TokenId token, uint32_t word) {
+    float logit = logits_[static_cast<size_t>(token)];
+    const TopLogit& last = field_.last;
+    if (logit < last.logit || (logit == last.logit && token > last.token)) return;
+    float weight = softmax_weight(logit, best_logit_, field_.temperature);
+    if (weight == 0 || weight < field_.min_p) return;
+    double score = static_cast<double>(weight) / race_time(word);
+    if (score < best_score_ || (score == best_score_ && token > winner_)) return;
+    best_score_ = score;
+    winner_ = token;
+  }
+
+  std::span<const float> logits_, maxima_;
+  const RaceField& field_;
+  const DrawNoise& noise_;
+  NoiseKernel words_of_;
+  std::vector<float>& most_;  // the largest weight of every block, where many take part
+  float best_logit_ = 0;
+  double best_score_ = 0;
+  TokenId winner_ = 0;
+};
+
+}  // namespace
+
+// With 2 word + 1 = x 2^n and x in [1/sqrt(2), sqrt(2)), ln x = 2 atanh(s) for
+// s = (x - 1) / (x + 1), by the series of atanh: |s| < 0.1716, and the first term left out is below
+// 2^-62 of the sum. x - 1 is exact, so that times near 0, of which winners have most, keep their
+// digits.
+double race_time(uint32_t word) {
+  constexpr double kLn2 = 0x1.62e42fefa39efp-1;
+  uint64_t odd = 2 * uint64_t{word} + 1;
+  int exponent = std::bit_width(odd) - 1;
+  double x = static_cast<double>(odd) / static_cast<double>(uint64_t{1} << exponent);
+  if (x >= 0x1.6a09e667f3bcdp+0) {
+    x *= 0.5;
+    ++exponent;
+  }
+  double s = (x - 1) / (x + 1), square = s * s;
+  double sum = 0;
+  for (int term = 21; term >= 3; term -= 2) sum = (sum + 1.0 / term) * square;
+  return (33 - exponent) * kLn2 - 2 * (s + s * sum);
+}
+
+TokenId run_race(std::span<const float> logits, std::span<const float> maxima,
+                 const RaceField& field, const DrawNoise& noise, NoiseKernel words_of,
+                 std::vector<float>& scratch) {
+  return Race(logits, maxima, field, noise, words_of, scratch).run();
+}
+
+}  // namespace banyan
