@@ -54,6 +54,9 @@ struct EngineConfig {
   // next turn then resumes behind the last answer and not behind the last prompt, but no longer has
   // the bits of a run without the cache, which would have computed the answer in another form.
   bool reuse_generated_state = false;
+  // Launch a step before the one before is read, where no request waits for the tokens themselves
+  // (a constraint, a penalty): a device then never waits for the host. Changes no result.
+  bool overlap_schedule = false;
   bool expert_counts = false;  // mixtures of experts: count how often each is chosen
   // Fill in EngineInfo::state_digest, for which all weights are read once and hashed; hashes are
   // kept in the user's cache folder until a file changes.

@@ -136,7 +136,8 @@ class Engine {
   // Unknown keys are ignored.
   void release(uint64_t key);
 
-  // Runs one batch through the model and delivers its events. False when there was nothing to do.
+  // Runs one batch through the model and delivers its events; with overlap_schedule, launches one
+  // and delivers those of the batch before. False when there was nothing to do.
   bool step();
 
   const EngineInfo& info() const;

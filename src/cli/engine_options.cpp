@@ -58,6 +58,12 @@ void add_engine_options(CLI::App& app, EngineOptions& o) {
                "exact repeatability");
   app.add_flag("--disable-radix-cache,--no-enable-prefix-caching,--no-cache-prompt",
                o.no_radix_cache, "Forget a request's prefix when it ends");
+  app.add_flag(
+      "--enable-overlap-schedule,--async-scheduling,!--disable-overlap-schedule,"
+      "!--no-async-scheduling",
+      engine.overlap_schedule,
+      "Launch a step before the tokens of the one before are read; the output is the same, "
+      "and only devices gain");
   app.add_flag("--enable-priority-scheduling", o.priority_scheduling,
                "As --schedule-policy priority");
 }

@@ -27,7 +27,6 @@ constexpr std::array kAlways = std::to_array<Explained>({
     {"--enable-deterministic-inference", "results never depend on the batch"},
     {"--skip-server-warmup,--no-warmup", "there is no warm-up"},
     {"--enforce-eager,--disable-cuda-graph", "there are no graphs to capture"},
-    {"--disable-overlap-schedule", "steps do not overlap yet"},
     {"--jinja", "chat templates are always Jinja"},
     {"--constrained-json-disable-any-whitespace",
      "constrained JSON is compact unless --json-flexible-whitespace"},

@@ -20,6 +20,8 @@ struct EngineAssembly {
 
   // For tests that check invariants between steps.
   static const Scheduler& scheduler(const Engine& engine);
+  // Steps that were launched while another was in flight.
+  static int64_t overlapped_steps(const Engine& engine);
 };
 
 }  // namespace banyan

@@ -71,9 +71,9 @@ class SequenceDraws {
     const DrawRow& before = draws_.rows.back();
     auto words = static_cast<size_t>(words_);
     bool forbidden =
-        before.mask >= 0 && !has_bit(std::span(draws_.masks)
-                                         .subspan(static_cast<size_t>(before.mask) * words, words),
-                                     use.token);
+        before.mask >= 0 &&
+        !has_bit(std::span(draws_.masks).subspan(static_cast<size_t>(before.mask) * words, words),
+                 use.token);
     lost_ = lost_ || forbidden || is_stop(s_, use.token);
     if (lost_) return false;
     if (s_.request.constraint) s_.request.constraint->accept(use.token);
@@ -126,9 +126,7 @@ void reserve_counts(std::span<const LogitRowUse> uses, DrawBatch& draws) {
 }  // namespace
 
 DrawRow draw_row(const SamplingParams& params, int64_t position) {
-  return {.noise = {.seed = params.seed,
-                    .position = position,
-                    .sample_index = params.sample_index},
+  return {.noise = {.seed = params.seed, .position = position, .sample_index = params.sample_index},
           .temperature = params.temperature,
           .top_p = params.top_p,
           .min_p = params.min_p,

@@ -1,5 +1,5 @@
-// From the rows that are asked for logits to what the draw of each depends on, so that it depends on
-// nothing else: parameters, noise, and masks and counts as they are at the row's position.
+// From the rows that are asked for logits to what the draw of each depends on, so that it depends
+// on nothing else: parameters, noise, and masks and counts as they are at the row's position.
 //
 // Rows of a draft follow tokens that nobody has drawn yet. For their masks the constraint walks
 // along the draft and back again, as far as its masks allow the tokens. A row after a token that

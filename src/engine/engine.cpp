@@ -91,6 +91,13 @@ const char* problem_of(const DrawResult& result) {
 // reaches a sequence, and launch reads only arrays: so a device may be given the step and left
 // alone.
 //
+// With overlap_schedule the next step is planned and launched before this one is collected. Then
+// `advance` has brought sequences to where the step in flight leaves them, with tokens that stand
+// for what it draws (Batch::kSampleOfRow). A sequence that this step turns out to end is reported,
+// its rows in the next step count for nothing, and it keeps its units until that one is collected.
+// Steps whose tokens a constraint or a penalty waits for, and those before a cancelled request is
+// delivered, are collected first.
+//
 // Sinks run in commit and in the delivery of cancellations, and may submit and cancel: neither
 // moves a Sequence.
 class Engine::Impl {
@@ -102,8 +109,10 @@ class Engine::Impl {
         speculator_(config, info().vocabulary, runner_->classes().recurrent) {
     // Page tables grow while sequences do; only prefixes that many share make them longer.
     auto pages = static_cast<size_t>(info().total_tokens_max / info().page_size_tokens);
-    batch_.page_table.reserve(pages);
-    batch_.window_page_table.reserve(pages);
+    for (PlannedStep& step : steps_) {
+      step.batch.page_table.reserve(pages);
+      step.batch.window_page_table.reserve(pages);
+    }
   }
 
   Result<SequenceId> submit(GenerateRequest request, TokenSink sink);
@@ -119,6 +128,7 @@ class Engine::Impl {
   std::vector<ExpertCounts> expert_counts() const { return runner_->expert_counts(); }
   EngineStats stats() const;
   const Scheduler& scheduler() const { return scheduler_; }
+  int64_t overlapped_steps() const { return overlapped_steps_; }
 
  private:
   bool step_once();
@@ -126,15 +136,29 @@ class Engine::Impl {
   void deliver_removed();
   void deliver(std::unique_ptr<Sequence> s, FinishReason reason);
 
-  void plan();                              // queued requests -> plan_, batch_, uses_, draws_
-  void launch();                            // batch_, draws_ -> a step in flight
-  void commit(const DrawResults& results);  // -> sequences and events
+  // A step's arrays, reused.
+  struct PlannedStep {
+    StepPlan plan;  // sequence null: it has ended
+    Batch batch;
+    std::vector<LogitRowUse> uses;  // sequence null: it has ended
+    DrawBatch draws;
+    bool launched = false, advanced = false;
+  };
+
+  void plan(PlannedStep& step);     // queued requests -> step
+  void launch(PlannedStep& step);   // step -> in flight
+  bool may_launch_ahead() const;    // while steps_[0] is in flight
+  void advance(PlannedStep& step);  // sequences -> as commit leaves them, but for its tokens
+  void collect();                   // waits for steps_[0], and lets the next take its place
+  void commit(const DrawResults& results);  // of steps_[0] -> sequences and events
 
   void accept(const DrawResults& results);
   void add_token(Sequence& s, TokenId token);
+  static void know_tokens(PlannedStep& next, const DrawResults& results);
   void report(size_t row, const DrawResults& results);
   FinishReason finish_reason(const Sequence& s, TokenId token) const;
   void end(Sequence& s, TokenEvent event);
+  static bool forget(PlannedStep& step, const Sequence& s);
 
   EngineConfig config_;
   std::unique_ptr<Runner> runner_;
@@ -142,12 +166,11 @@ class Engine::Impl {
   Speculator speculator_;
   SequenceId last_id_ = 0;
   EngineStats totals_;
+  int64_t overlapped_steps_ = 0;
 
-  StepPlan plan_;
-  Batch batch_;
-  std::vector<LogitRowUse> uses_;
-  DrawBatch draws_;
+  PlannedStep steps_[2];          // the one that is collected next, and the one after it
   std::vector<uint8_t> on_path_;  // of each use; 0: a rejected draft's, which counts for nothing
+  std::vector<Sequence*> ended_;  // reported, with rows in the step that is in flight
   bool stepping_ = false;
 };
 
@@ -235,13 +258,31 @@ bool Engine::Impl::step() {
 }
 
 bool Engine::Impl::step_once() {
-  deliver_removed();
-  plan();
-  if (plan_.spans.empty()) return false;
-  launch();
-  commit(runner_->collect());
-  ++totals_.steps;
+  PlannedStep &now = steps_[0], &next = steps_[1];
+  bool removes = now.launched && scheduler_.removal_due(now_ns());
+  if (removes) collect();
+  if (!now.launched) {
+    deliver_removed();
+    plan(now);
+    if (now.plan.spans.empty()) return removes;
+    launch(now);
+  }
+  if (config_.overlap_schedule && may_launch_ahead()) {
+    advance(now);
+    plan(next);
+    if (!next.plan.spans.empty()) launch(next);
+    overlapped_steps_ += next.launched ? 1 : 0;
+  }
+  collect();
   return true;
+}
+
+void Engine::Impl::collect() {
+  PlannedStep &now = steps_[0], &next = steps_[1];
+  commit(runner_->collect());
+  now.launched = now.advanced = false;
+  if (next.launched) std::swap(now, next);
+  ++totals_.steps;
 }
 
 void Engine::Impl::deliver_removed() {
@@ -255,29 +296,60 @@ void Engine::Impl::deliver(std::unique_ptr<Sequence> s, FinishReason reason) {
   s->sink({.sequence = s->id, .position = s->length(), .finish = reason});
 }
 
-void Engine::Impl::plan() {
-  scheduler_.plan(plan_);
-  for (const PlannedSpan& span : plan_.spans) {
+void Engine::Impl::plan(PlannedStep& step) {
+  scheduler_.plan(step.plan);
+  for (const PlannedSpan& span : step.plan.spans) {
     Sequence& s = *span.sequence;
     if (s.queued_s == 0) s.queued_s = static_cast<double>(now_ns() - s.arrived_ns) * 1e-9;
   }
-  build_batch(plan_, batch_, uses_);
-  build_draws(uses_, info().vocabulary, draws_);
+  build_batch(step.plan, step.batch, step.uses);
+  build_draws(step.uses, info().vocabulary, step.draws);
 }
 
-void Engine::Impl::launch() {
-  Status valid = batch_.validate(info().vocabulary);
+void Engine::Impl::launch(PlannedStep& step) {
+  int64_t drawn = runner_->in_flight() > 0 ? std::ssize(steps_[0].uses) : 0;
+  Status valid = step.batch.validate(info().vocabulary, drawn);
   CHECK(valid.has_value(), "{}", valid.error().message);
-  runner_->launch(batch_, draws_);
+  runner_->launch(step.batch, step.draws);
+  step.launched = true;
+}
+
+// What a draw of the next step depends on besides logits must be known before it is planned.
+bool Engine::Impl::may_launch_ahead() const {
+  return std::ranges::all_of(steps_[0].uses, [](const LogitRowUse& use) {
+    if (use.sequence == nullptr || !use.samples) return true;
+    const GenerateRequest& request = use.sequence->request;
+    return request.constraint == nullptr && !request.sampling.has_penalties();
+  });
+}
+
+void Engine::Impl::advance(PlannedStep& step) {
+  for (size_t i = 0; i < step.uses.size(); ++i) {
+    const LogitRowUse& use = step.uses[i];
+    if (use.sequence == nullptr) continue;
+    Sequence& s = *use.sequence;
+    if (!use.samples) {
+      s.prompt_logprobs_next = use.position + 2;
+      continue;
+    }
+    s.tokens.push_back(Batch::kSampleOfRow - static_cast<TokenId>(i));
+    if (s.length() >= s.tokens_max) s.finish = FinishReason::kLength;
+  }
+  scheduler_.commit(step.plan);
+  step.advanced = true;
 }
 
 // Tokens first, events later: what a sink does must not depend on where its row is in the step.
 void Engine::Impl::accept(const DrawResults& results) {
-  on_path_.resize(uses_.size());
-  for (size_t i = 0; i < uses_.size(); ++i) {
-    on_path_[i] = Speculator::on_path(uses_[i]);
-    bool drawn = on_path_[i] && uses_[i].samples && problem_of(results.rows[i]) == nullptr;
-    if (drawn) add_token(*uses_[i].sequence, results.rows[i].token);
+  const PlannedStep& step = steps_[0];
+  on_path_.resize(step.uses.size());
+  for (size_t i = 0; i < step.uses.size(); ++i) {
+    const LogitRowUse& use = step.uses[i];
+    on_path_[i] = use.sequence != nullptr && (step.advanced || Speculator::on_path(use));
+    if (!on_path_[i] || !use.samples) continue;
+    Sequence& s = *use.sequence;
+    if (step.advanced) s.tokens.pop_back();  // what stood for the token
+    if (problem_of(results.rows[i]) == nullptr) add_token(s, results.rows[i].token);
   }
 }
 
@@ -290,28 +362,42 @@ void Engine::Impl::add_token(Sequence& s, TokenId token) {
   s.finish = finish_reason(s, token);
 }
 
+// The rows of a step that was launched before their tokens were known.
+void Engine::Impl::know_tokens(PlannedStep& next, const DrawResults& results) {
+  for (LogitRowUse& use : next.uses) {
+    if (use.token < 0) {
+      use.token = results.rows[static_cast<size_t>(Batch::kSampleOfRow - use.token)].token;
+    }
+  }
+}
+
 void Engine::Impl::commit(const DrawResults& results) {
+  PlannedStep& step = steps_[0];
+  for (Sequence* s : ended_) scheduler_.remove(s);
+  ended_.clear();
   accept(results);
-  for (PlannedSpan& span : plan_.spans) speculator_.settle(span, scheduler_.running());
-  scheduler_.commit(plan_);
-  for (const PlannedSpan& span : plan_.spans) {
+  if (steps_[1].launched) know_tokens(steps_[1], results);
+  for (PlannedSpan& span : step.plan.spans) {
+    if (span.sequence != nullptr) speculator_.settle(span, scheduler_.running());
+  }
+  if (!step.advanced) scheduler_.commit(step.plan);
+  for (const PlannedSpan& span : step.plan.spans) {
+    if (span.sequence == nullptr) continue;
     int64_t prompt_end = std::min(span.end(), span.sequence->prompt_tokens);
     totals_.prompt_tokens += std::max<int64_t>(0, prompt_end - span.first);
   }
-  for (size_t i = 0; i < uses_.size(); ++i) {
-    if (!on_path_[i]) continue;
-    Sequence& s = *uses_[i].sequence;
+  for (size_t i = 0; i < step.uses.size(); ++i) {
+    if (!on_path_[i] || step.uses[i].sequence == nullptr) continue;
+    Sequence& s = *step.uses[i].sequence;
     if (const char* problem = problem_of(results.rows[i])) {
       end(s, {.finish = FinishReason::kError,
               .error = {ErrorCode::kCorrupt,
-                        fmt::format("position {}: {}", uses_[i].position + 1, problem)}});
-      // Later rows of the same sequence have nobody to report to.
-      while (i + 1 < uses_.size() && uses_[i + 1].sequence == &s) ++i;
+                        fmt::format("position {}: {}", step.uses[i].position + 1, problem)}});
     } else {
       report(i, results);
     }
   }
-  for (const PlannedSpan& span : plan_.spans) {
+  for (const PlannedSpan& span : step.plan.spans) {
     if (span.sequence != nullptr && span.sequence->request.options.max_new_tokens == 0 &&
         span.sequence->pending() == 0) {
       end(*span.sequence, {.finish = FinishReason::kLength});
@@ -320,9 +406,9 @@ void Engine::Impl::commit(const DrawResults& results) {
 }
 
 void Engine::Impl::report(size_t row, const DrawResults& results) {
-  const LogitRowUse& use = uses_[row];
+  const LogitRowUse& use = steps_[0].uses[row];
   const DrawResult& result = results.rows[row];
-  const DrawRow& drawn = draws_.rows[row];
+  const DrawRow& drawn = steps_[0].draws.rows[row];
   Sequence& s = *use.sequence;
   auto tops = std::span(results.tops).subspan(static_cast<size_t>(drawn.tops_begin));
   TokenEvent event{.sequence = s.id,
@@ -335,7 +421,7 @@ void Engine::Impl::report(size_t row, const DrawResults& results) {
                    .chosen = tops.subspan(static_cast<size_t>(drawn.top_count),
                                           static_cast<size_t>(drawn.chosen.count))};
   if (event.from_prompt) {
-    s.prompt_logprobs_next = use.position + 2;
+    s.prompt_logprobs_next = std::max(s.prompt_logprobs_next, use.position + 2);
     return s.sink(event);
   }
   event.cached_tokens = s.cached_tokens;
@@ -353,22 +439,42 @@ FinishReason Engine::Impl::finish_reason(const Sequence& s, TokenId token) const
   return full ? FinishReason::kLength : FinishReason::kNone;
 }
 
-// The sequence's last event; its pages are free before the sink hears of it.
+// The sequence's last event. Its pages are free before the sink hears of it, unless the step in
+// flight has rows of it.
 void Engine::Impl::end(Sequence& s, TokenEvent event) {
-  for (PlannedSpan& span : plan_.spans) {
-    if (span.sequence == &s) span.sequence = nullptr;
-  }
+  bool in_flight = forget(steps_[1], s);
+  forget(steps_[0], s);
   event.sequence = s.id;
   event.cached_tokens = s.cached_tokens;
   event.queued_s = s.queued_s;
   if (!event.has_token) event.position = static_cast<int64_t>(s.tokens.size());
-  std::unique_ptr<Sequence> ended = scheduler_.remove(&s);
-  ended->sink(event);
+  if (!in_flight) {
+    std::unique_ptr<Sequence> ended = scheduler_.remove(&s);
+    return ended->sink(event);
+  }
+  s.finish = event.finish;
+  ended_.push_back(&s);
+  s.sink(event);
+}
+
+// Whether the step, if it was launched, had rows of the sequence. It has none now.
+bool Engine::Impl::forget(PlannedStep& step, const Sequence& s) {
+  if (!step.launched) return false;
+  for (LogitRowUse& use : step.uses) {
+    if (use.sequence == &s) use.sequence = nullptr;
+  }
+  bool found = false;
+  for (PlannedSpan& span : step.plan.spans) {
+    if (span.sequence != &s) continue;
+    span.sequence = nullptr;
+    found = true;
+  }
+  return found;
 }
 
 EngineStats Engine::Impl::stats() const {
   EngineStats stats = totals_;
-  stats.running = scheduler_.running();
+  stats.running = scheduler_.running() - std::ssize(ended_);
   stats.queued = scheduler_.waiting();
   RadixTree::Use pages = scheduler_.tree().pages();
   stats.pages_free = pages.free;
@@ -396,6 +502,10 @@ Result<std::unique_ptr<Engine>> Engine::load(const EngineConfig& config,
 
 const Scheduler& EngineAssembly::scheduler(const Engine& engine) {
   return engine.impl_->scheduler();
+}
+
+int64_t EngineAssembly::overlapped_steps(const Engine& engine) {
+  return engine.impl_->overlapped_steps();
 }
 
 Result<std::unique_ptr<Engine>> EngineAssembly::load(const EngineConfig& config,

@@ -141,7 +141,8 @@ void Scheduler::plan(StepPlan& plan) {
 // list from its end.
 void Scheduler::run_on(StepPlan& plan, bool decode) {
   for (size_t i = 0; i < running_.size(); ++i) {
-    if (running_[i]->decodes() == decode) add_span(*running_[i], plan);
+    Sequence& s = *running_[i];
+    if (s.decodes() == decode && s.finish == FinishReason::kNone) add_span(s, plan);
   }
 }
 
@@ -158,7 +159,7 @@ bool Scheduler::add_span(Sequence& s, StepPlan& plan) {
   if (end <= s.computed) return false;
   while (!holdings_.reserve(s, end)) {
     CHECK(running_.size() > 1, "sequence {} does not fit alone", s.id);
-    Sequence& last = *running_.back();
+    Sequence& last = last_admitted();
     take_span(last, plan);
     retract(last);
     if (&last == &s) return false;
@@ -166,6 +167,14 @@ bool Scheduler::add_span(Sequence& s, StepPlan& plan) {
   rows_left_ -= budget_rows(s, end - s.computed);
   plan.spans.push_back({.sequence = &s, .first = s.computed, .count = end - s.computed});
   return true;
+}
+
+// Of those that go on.
+Sequence& Scheduler::last_admitted() const {
+  size_t i = running_.size();
+  while (i > 0 && running_[i - 1]->finish != FinishReason::kNone) --i;
+  CHECK(i > 0);
+  return *running_[i - 1];
 }
 
 void Scheduler::take_span(Sequence& s, StepPlan& plan) {
@@ -212,6 +221,7 @@ void Scheduler::save_slots(StepPlan& plan) {
     int32_t slot = spare ? tree_.take_slot() : -1;
     if (slot >= 0) {
       plan.before_drafts.push_back({static_cast<int64_t>(i), span.end() - span.drafts - 1, slot});
+      ++slots_in_flight_;
     } else {
       span.count -= std::exchange(span.drafts, 0);
     }
@@ -231,6 +241,7 @@ void Scheduler::plan_captures(StepPlan& plan) {
       int32_t slot = tree_.take_slot();
       if (slot < 0) return;
       plan.captures.push_back({static_cast<int64_t>(i), p - 1, slot});
+      ++slots_in_flight_;
     }
   }
 }
@@ -249,6 +260,7 @@ bool Scheduler::wants_snapshot(const Sequence& s, int64_t position) const {
 // and a slot that is of no use.
 void Scheduler::go_back(const StepPlan& plan) {
   for (const PlannedSpan& span : plan.spans) {
+    if (span.sequence == nullptr) continue;
     span.sequence->computed = span.end() - (span.drafts - span.kept);
     span.sequence->repeats = false;
   }
@@ -267,14 +279,20 @@ void Scheduler::go_back(const StepPlan& plan) {
 
 void Scheduler::commit(const StepPlan& plan) {
   int64_t page = config_.classes.page_size_tokens;
+  slots_in_flight_ -= std::ssize(plan.captures) + std::ssize(plan.before_drafts);
   go_back(plan);
   for (const PlannedSpan& span : plan.spans) {
+    if (span.sequence == nullptr) continue;
     Sequence& s = *span.sequence;
     bool prompt_read = span.first < s.prompt_tokens && s.computed >= s.prompt_tokens;
     holdings_.publish(s, prompt_read);
     withdraw(s, s.lease.end() / page);
   }
   for (const PlannedCapture& capture : plan.captures) {
+    if (plan.spans[static_cast<size_t>(capture.span)].sequence == nullptr) {
+      tree_.give_back_slot(capture.slot);
+      continue;
+    }
     Sequence& s = *plan.spans[static_cast<size_t>(capture.span)].sequence;
     int64_t end = capture.position + 1;
     tree_.add_snapshot(RadixTree::node_ending_at(s.lease, end), capture.slot);
@@ -284,7 +302,9 @@ void Scheduler::commit(const StepPlan& plan) {
     }
     s.last_snapshot = end;
   }
-  for (const PlannedSpan& span : plan.spans) release_followers(*span.sequence, false);
+  for (const PlannedSpan& span : plan.spans) {
+    if (span.sequence != nullptr) release_followers(*span.sequence, false);
+  }
 }
 
 // ---- Admission ---------------------------------------------------------------------------------
@@ -449,6 +469,7 @@ void Scheduler::release_followers(Sequence& leader, bool all) {
 
 void Scheduler::check() const {
   PoolSizes held = tree_.check();
+  held.slots += slots_in_flight_;
   for (const Sequence* s : running_) {
     CHECK(s->computed <= static_cast<int64_t>(s->pages.size()) * config_.classes.page_size_tokens);
     CHECK(s->pages.size() == s->window_pages.size());

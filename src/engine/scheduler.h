@@ -90,10 +90,11 @@ class Scheduler {
   void hold(uint64_t key, const PrefixNamespace& name_space, std::vector<PrefixToken> tokens);
   void release(uint64_t key);
 
-  // Admits, retracts and fills `plan`, whose sequences stay valid until the next call.
+  // Admits, retracts and fills `plan`, whose sequences stay valid until they are removed. Sequences
+  // whose `finish` is set take no part and keep what they hold.
   void plan(StepPlan& plan);
-  // The plan was carried out: its positions are computed, its captures written, and spans say how
-  // many drafts they keep.
+  // The plan was carried out, or will be before any other: its positions are computed, its captures
+  // written, and spans say how many drafts they keep. Spans without a sequence are left out.
   void commit(const StepPlan& plan);
 
   // Takes the sequence out; its units are free or cached.
@@ -105,6 +106,9 @@ class Scheduler {
   std::unique_ptr<Sequence> remove_cancelled();
   std::unique_ptr<Sequence> remove_expired(int64_t now_ns);
   bool has_deadlines() const { return !deadlines_.empty(); }
+  bool removal_due(int64_t now_ns) const {
+    return !cancelled_.empty() || (has_deadlines() && deadlines_.begin()->first <= now_ns);
+  }
 
   int64_t running() const { return static_cast<int64_t>(running_.size()); }
   int64_t waiting() const { return static_cast<int64_t>(sequences_.size()) - running(); }
@@ -121,6 +125,7 @@ class Scheduler {
   bool add_span(Sequence& s, StepPlan& plan);
   int64_t span_end(const Sequence& s) const;
   void take_span(Sequence& s, StepPlan& plan);
+  Sequence& last_admitted() const;
   int64_t draft_rows(const StepPlan& plan) const;
   void add_drafts(StepPlan& plan, int64_t rows);
   void save_slots(StepPlan& plan);
@@ -161,6 +166,7 @@ class Scheduler {
   std::set<std::pair<int64_t, Sequence*>> deadlines_;
   std::vector<SequenceId> cancelled_;
   uint64_t arrivals_ = 0;
+  int64_t slots_in_flight_ = 0;  // taken for captures of steps that are not committed
   int64_t rows_left_ = 0;        // of the step that is being planned
   double expected_share_ = 0.4;  // of the output that running sequences may still make
   int64_t admitted_ = 0;

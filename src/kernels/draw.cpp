@@ -16,8 +16,8 @@ constexpr float kLargestLogit = std::numeric_limits<float>::max();
 constexpr float kImpossibleLogit = -std::numeric_limits<float>::infinity();
 
 bool has_penalties(const DrawRow& row) {
-  return row.counts.count > 0 && (row.frequency_penalty != 0 || row.presence_penalty != 0 ||
-                                  row.repetition_penalty != 1);
+  return row.counts.count > 0 &&
+         (row.frequency_penalty != 0 || row.presence_penalty != 0 || row.repetition_penalty != 1);
 }
 
 // Nothing changes the logits before a token is drawn from them.

@@ -48,9 +48,8 @@ class Race {
   }
 
   void run_block(size_t block) {
-    float most = most_.empty()
-                     ? softmax_weight(maxima_[block], best_logit_, field_.temperature)
-                     : most_[block];
+    float most = most_.empty() ? softmax_weight(maxima_[block], best_logit_, field_.temperature)
+                               : most_[block];
     if (most == 0 || most * kSlack < field_.min_p) return;
     double least = best_score_ > 0 ? std::max(0.0, least_word(most)) : 0;
     if (least > 0xffffffffp0) return;

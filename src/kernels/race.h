@@ -1,7 +1,8 @@
 // The draw of a token by an exponential race (the Gumbel-max trick, with one division in place of
 // two logarithms): of all tokens that may come, the one whose weight / E is largest, where the E
 // are independent exponential variables. A token wins with its probability. E is -ln U, and U of
-// token i is (h + 0.5) / 2^32, where h is word i % 4 of philox(seed; position, sample index, i / 4).
+// token i is (h + 0.5) / 2^32, where h is word i % 4 of philox(seed; position, sample index, i /
+// 4).
 //
 // The noise of a token does not depend on the distribution. So two models that draw the same
 // position with the same noise mostly draw the same token, which a cumulative sum over the

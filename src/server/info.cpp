@@ -142,6 +142,7 @@ void server_info(Service& service, HttpRequest, ResponderPtr responder) {
                                {"schedule_policy", engine.schedule_policy},
                                {"disable_radix_cache", !engine.radix_cache},
                                {"disable_jump_forward", !engine.jump_forward},
+                               {"disable_overlap_schedule", !engine.overlap_schedule},
                                {"draw_revision", kDrawRevision},
                                {"version", config.version},
                                {"state_digest", digest_json(info)},

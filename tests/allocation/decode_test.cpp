@@ -130,6 +130,31 @@ TEST(Allocation, IsCounted) {
   EXPECT_GE(allocations, 5);
 }
 
+TEST(Allocation, OverlappedDecodingTakesNoMemory) {
+  std::unique_ptr<Engine> engine = load_engine({
+      .model_path = source_path("tests/golden/models/qwen3-tied"),
+      .threads = 1,
+      .page_size_tokens = 4,
+      .total_tokens_max = 2048,
+      .overlap_schedule = true,
+  });
+  int64_t tokens = 0;
+  std::vector<GenerateRequest> requests = mixed_requests();
+  for (size_t i : {0, 1, 3, 4}) {  // those that wait for no token
+    auto id = engine->submit(std::move(requests[i]),
+                             [&](const TokenEvent& event) { tokens += event.has_token ? 1 : 0; });
+    CHECK(id.has_value(), "{}", id.error().message);
+  }
+  for (int i = 0; i < kWarmSteps; ++i) engine->step();
+  tokens = 0;
+  allocations = 0;
+  counting = true;
+  for (int i = 0; i < kCountedSteps; ++i) engine->step();
+  counting = false;
+  EXPECT_EQ(tokens, 4 * kCountedSteps);
+  EXPECT_EQ(allocations, 0);
+}
+
 TEST(Allocation, DecodingTakesNoMemory) {
   for (const std::string& kernels : available_kernels()) {
     for (const char* model :

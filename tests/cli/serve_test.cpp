@@ -220,12 +220,14 @@ TEST(Serve, RefusesWhatItKnowsOfOtherEnginesByName) {
 
 TEST(Serve, TakesTheNamesOfOtherEngines) {
   Serving server({"-tp", "1", "--trust-remote-code", "-np", "5", "--max-model-len", "128",
-                  "--block-size", "32", "--alias", "tiny", "--no-enable-prefix-caching"});
+                  "--block-size", "32", "--alias", "tiny", "--no-enable-prefix-caching",
+                  "--async-scheduling"});
   ASSERT_NE(server.port(), 0) << server.log();
   std::string info = server.client().get("/server_info").body;
   for (const char* part :
        {"\"max_running_requests\":5", "\"context_length\":128", "\"page_size\":32",
-        "\"served_model_name\":\"tiny\"", "\"disable_radix_cache\":true"}) {
+        "\"served_model_name\":\"tiny\"", "\"disable_radix_cache\":true",
+        "\"disable_overlap_schedule\":false", "\"draw_revision\":2"}) {
     EXPECT_NE(info.find(part), info.npos) << part << info;
   }
 }

@@ -63,6 +63,7 @@ struct Coverage {
   int64_t retracted = 0, steps = 0;
   int64_t accepted_drafts = 0, rejected_drafts = 0;
   int64_t accepted_recurrent_drafts = 0, rejected_recurrent_drafts = 0;
+  int64_t overlapped_steps = 0;
 };
 
 class Simulation {
@@ -254,6 +255,7 @@ class Simulation {
     }
     coverage_.retracted += stats.retracted;
     coverage_.steps += stats.steps;
+    coverage_.overlapped_steps += EngineAssembly::overlapped_steps(*engine_);
   }
 
   const Workload& workload_;
@@ -273,6 +275,7 @@ void run_seed(int64_t seed, Coverage& coverage) {
                                   << ", " << c.total_tokens_max << " tokens, " << c.running_max
                                   << " running, chunks of " << c.chunked_prefill_tokens << ", "
                                   << c.schedule_policy << (c.radix_cache ? "" : ", no cache")
+                                  << (c.overlap_schedule ? ", overlap" : "")
                                   << (workload.hybrid ? ", hybrid" : ""));
   Simulation(workload, coverage).run();
 }
@@ -299,6 +302,7 @@ TEST_P(ScheduleInvariance, EveryRequestGetsItsNaiveRun) {
   EXPECT_GT(coverage.rejected_drafts, seeds);
   EXPECT_GT(coverage.accepted_recurrent_drafts, seeds / 4);
   EXPECT_GT(coverage.rejected_recurrent_drafts, seeds / 4);
+  EXPECT_GT(coverage.overlapped_steps, seeds);
   RecordProperty("steps", coverage.steps);
 }
 

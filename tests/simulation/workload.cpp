@@ -162,6 +162,7 @@ Workload random_workload(uint64_t seed) {
   Random r(seed);
   Workload workload{.config = {}, .hybrid = r.chance(0.5), .arrivals = {}};
   workload.config = random_config(r, workload.hybrid);
+  workload.config.overlap_schedule = uniform(seed, 0, 1) < 0.5;
   std::vector<TokenId> text;
   for (int i = 0; i < 40; ++i) text.push_back(r.below(kVocabulary));
   for (int i = r.between(2, 14); i > 0; --i) {

@@ -1,6 +1,6 @@
 // The random words of a draw: Philox (base/random.h) with a counter in every other dword, since a
-// product takes the even dwords of its operands and fills both dwords of each. What stands in an odd
-// dword between the rounds is never read.
+// product takes the even dwords of its operands and fills both dwords of each. What stands in an
+// odd dword between the rounds is never read.
 #pragma once
 
 #include "kernels/draw.h"
