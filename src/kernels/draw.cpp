@@ -20,6 +20,9 @@ bool has_penalties(const DrawRow& row) {
          (row.frequency_penalty != 0 || row.presence_penalty != 0 || row.repetition_penalty != 1);
 }
 
+// More tokens than these are found faster by their blocks.
+constexpr size_t kFewTokens = 128;
+
 // Nothing changes the logits before a token is drawn from them.
 bool draws_from_logits(const DrawRow& row) {
   return !has_penalties(row) && row.biases.count == 0 && row.mask < 0;
@@ -142,13 +145,14 @@ TokenId RowDrawer::draw(const DrawArgs& args, const DrawRow& row, std::span<cons
     find_top_logits(logits, maxima_, 1, scratch_, top_);
     return top_.front().token;
   }
-  return run_race(
-      logits, maxima_,
-      {.temperature = row.temperature, .last = last_kept(logits, row), .min_p = row.min_p},
-      row.noise, noise, scratch_);
+  RaceField field = {
+      .temperature = row.temperature, .last = last_kept(logits, row), .min_p = row.min_p};
+  if (!top_.empty() && top_.size() <= kFewTokens) return run_race(top_, row.min_p, row.noise);
+  return run_race(logits, maxima_, field, row.noise, noise, scratch_);
 }
 
-// The least likely token that top_k and top_p keep.
+// The least likely token that top_k and top_p keep. Leaves those that they keep in top_; none where
+// they keep all.
 TopLogit RowDrawer::last_kept(std::span<const float> logits, const DrawRow& row) {
   auto top_k = static_cast<size_t>(row.top_k);
   if (top_k > 0 && top_k < logits.size()) {
@@ -156,6 +160,7 @@ TopLogit RowDrawer::last_kept(std::span<const float> logits, const DrawRow& row)
     keep_top_p(static_cast<double>(row.top_p), total_of_top());
     return top_.back();
   }
+  top_.clear();
   if (row.top_p >= 1) return RaceField().last;
   double total = softmax_total(logits, maxima_, row.temperature);
   // Ever more of the most likely, until their weights suffice: a few tokens usually do.

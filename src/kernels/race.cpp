@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "base/random.h"
 
 namespace banyan {
 namespace {
@@ -14,6 +15,29 @@ static_assert(kLogitBlock == 4 * kNoiseQuads);
 // Room for rounding wherever a token is left out without its score, far above what f32 weights and
 // f64 scores may be off.
 constexpr double kSlack = 1.000001;
+
+// Who leads so far.
+class Leader {
+ public:
+  TokenId token() const { return token_; }
+
+  // The least word with which a token of this weight can win; above 2^32 - 1 if none can.
+  double least_word(float weight) const {
+    if (score_ == 0) return 0;
+    return std::max(0.0, 0x1p32 - 0.501 - 0x1p32 * kSlack * static_cast<double>(weight) / score_);
+  }
+
+  void enter(TokenId token, float weight, uint32_t word) {
+    double score = static_cast<double>(weight) / race_time(word);
+    if (score < score_ || (score == score_ && token > token_)) return;
+    score_ = score;
+    token_ = token;
+  }
+
+ private:
+  double score_ = 0;
+  TokenId token_ = 0;
+};
 
 class Race {
  public:
@@ -38,20 +62,15 @@ class Race {
     for (size_t block = 0; block < maxima_.size(); ++block) {
       if (maxima_[block] >= field_.last.logit && block != first) run_block(block);
     }
-    return winner_;
+    return leader_.token();
   }
 
  private:
-  // The least word with which a token of this weight can win; above 2^32 - 1 if none can.
-  double least_word(float weight) const {
-    return 0x1p32 - 0.501 - 0x1p32 * kSlack * static_cast<double>(weight) / best_score_;
-  }
-
   void run_block(size_t block) {
     float most = most_.empty() ? softmax_weight(maxima_[block], best_logit_, field_.temperature)
                                : most_[block];
     if (most == 0 || most * kSlack < field_.min_p) return;
-    double least = best_score_ > 0 ? std::max(0.0, least_word(most)) : 0;
+    double least = leader_.least_word(most);
     if (least > 0xffffffffp0) return;
     auto least_whole = static_cast<uint32_t>(least);
     uint32_t words[4][kNoiseQuads];
@@ -72,11 +91,7 @@ class Race {
     const TopLogit& last = field_.last;
     if (logit < last.logit || (logit == last.logit && token > last.token)) return;
     float weight = softmax_weight(logit, best_logit_, field_.temperature);
-    if (weight == 0 || weight < field_.min_p) return;
-    double score = static_cast<double>(weight) / race_time(word);
-    if (score < best_score_ || (score == best_score_ && token > winner_)) return;
-    best_score_ = score;
-    winner_ = token;
+    if (weight > 0 && weight >= field_.min_p) leader_.enter(token, weight, word);
   }
 
   std::span<const float> logits_, maxima_;
@@ -85,8 +100,7 @@ class Race {
   NoiseKernel words_of_;
   std::vector<float>& most_;  // the largest weight of every block, where many take part
   float best_logit_ = 0;
-  double best_score_ = 0;
-  TokenId winner_ = 0;
+  Leader leader_;
 };
 
 }  // namespace
@@ -114,6 +128,18 @@ TokenId run_race(std::span<const float> logits, std::span<const float> maxima,
                  const RaceField& field, const DrawNoise& noise, NoiseKernel words_of,
                  std::vector<float>& scratch) {
   return Race(logits, maxima, field, noise, words_of, scratch).run();
+}
+
+TokenId run_race(std::span<const TopLogit> kept, float min_p, const DrawNoise& noise) {
+  Leader leader;
+  for (const TopLogit& t : kept) {
+    if (t.weight == 0 || t.weight < min_p) continue;
+    auto token = static_cast<uint64_t>(t.token);
+    uint32_t word = philox(noise.seed, static_cast<uint64_t>(noise.position),
+                           token / 4 << 32 | noise.sample_index)[token % 4];
+    if (word >= leader.least_word(t.weight)) leader.enter(t.token, t.weight, word);
+  }
+  return leader.token();
 }
 
 }  // namespace banyan

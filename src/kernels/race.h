@@ -41,4 +41,7 @@ TokenId run_race(std::span<const float> logits, std::span<const float> maxima,
                  const RaceField& field, const DrawNoise& noise, NoiseKernel words_of,
                  std::vector<float>& scratch);
 
+// The winner among `kept`, by their weights: the same for few tokens.
+TokenId run_race(std::span<const TopLogit> kept, float min_p, const DrawNoise& noise);
+
 }  // namespace banyan

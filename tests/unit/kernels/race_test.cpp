@@ -111,7 +111,16 @@ TEST(Race, HasTheWinnerOfAllScores) {
     DrawNoise noise = {.seed = philox(13, i, 0)[0],
                        .position = static_cast<int64_t>(i) << (i % 40),
                        .sample_index = static_cast<uint32_t>(i % 3)};
-    ASSERT_EQ(run(logits, field, noise), naive_winner(logits, field, noise)) << i;
+    TokenId winner = run(logits, field, noise);
+    ASSERT_EQ(winner, naive_winner(logits, field, noise)) << i;
+    std::vector<TopLogit> kept;
+    for (size_t t = 0; t < logits.size(); ++t) {
+      bool in = logits[t] > field.last.logit ||
+                (logits[t] == field.last.logit && static_cast<TokenId>(t) <= field.last.token);
+      float weight = softmax_weight(logits[t], std::ranges::max(logits), field.temperature);
+      if (in) kept.push_back({logits[t], static_cast<TokenId>(t), weight});
+    }
+    ASSERT_EQ(run_race(kept, field.min_p, noise), winner) << i;
   }
 }
 
