@@ -115,9 +115,11 @@ void restore_snapshot(benchmark::State& state) {
   }
   ThreadPool threads(static_cast<int>(state.range(0)));
   pin_workers(threads);
+  const KernelTable& kernels = **select_kernels("auto");
   int32_t slot = 0;
   for (auto _ : state) {
-    pools.copy_slot(slot, (slot + kSlots / 2) % kSlots, &threads);
+    UnitCopy copy = {banyan::kSlots, slot, (slot + kSlots / 2) % kSlots};
+    pools.copy(kernels, {.threads = &threads}, {&copy, 1}, &copy);
     slot = (slot + 1) % kSlots;
   }
   state.SetBytesProcessed(static_cast<int64_t>(2 * state_bytes_per_slot(specs)) *

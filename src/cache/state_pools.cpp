@@ -1,7 +1,6 @@
 #include "cache/state_pools.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -46,6 +45,20 @@ int64_t tokens_kept(const StateSpec& spec, int page_size_tokens, const PoolSizes
   return (all ? sizes.pages : sizes.window_pages) * page_size_tokens;
 }
 
+UnitPool unit_pool(const StateSpec& spec, int64_t page_size_tokens, std::byte* data) {
+  if (spec.unit == StateUnit::kSlot) {
+    auto bytes = static_cast<int64_t>(spec.bytes());
+    return {.data = data, .unit_class = kSlots, .part_bytes = bytes};
+  }
+  int64_t row_bytes = spec.width * static_cast<int64_t>(dtype_bytes(spec.dtype));
+  return {.data = data,
+          .unit_class = spec.reach == StateReach::kWindow ? kWindowPages : kPages,
+          .tokens_per_row = 1,
+          .parts = spec.heads,
+          .part_bytes = row_bytes * page_size_tokens,
+          .row_bytes = row_bytes};
+}
+
 }  // namespace
 
 size_t state_bytes_per_token(std::span<const StateSpec> specs) {
@@ -70,53 +83,35 @@ Result<StatePools> StatePools::create(std::vector<StateSpec> specs, int page_siz
     auto entries = static_cast<size_t>(tokens_kept(spec, page_size_tokens, sizes));
     pools.pools_.emplace_back(queue, spec.bytes() * entries);
   }
+  std::vector<UnitPool> table;
+  for (size_t i = 0; i < specs.size(); ++i) {
+    table.push_back(unit_pool(specs[i], page_size_tokens, pools.pools_[i].data()));
+  }
+  pools.unit_pools_ = DeviceBlock(queue, table.size() * sizeof(UnitPool));
+  queue.upload(pools.unit_pools_.data(), table.data(), pools.unit_pools_.size());
   pools.specs_ = std::move(specs);
   return pools;
 }
 
-void StatePools::copy_page(int32_t from, int32_t to, int64_t tokens) {
-  CHECK(std::min(from, to) >= 0 && std::max(from, to) < sizes_.pages, "{} to {}", from, to);
-  copy_rows(StateReach::kAll, from, to, tokens);
+void StatePools::check(const UnitCopy& copy) const {
+  const int64_t units[] = {sizes_.pages, sizes_.window_pages, sizes_.slots};
+  CHECK(copy.unit_class >= 0 && copy.unit_class < std::ssize(units), "{}", copy.unit_class);
+  int64_t count = units[copy.unit_class];
+  CHECK(copy.from != copy.to && std::min(copy.from, copy.to) >= 0 &&
+            std::max(copy.from, copy.to) < count,
+        "unit {} to {} of {}", copy.from, copy.to, count);
+  CHECK(copy.tokens >= 0 && copy.tokens <= page_size_tokens_, "{} tokens of a page", copy.tokens);
 }
 
-void StatePools::copy_window_page(int32_t from, int32_t to, int64_t tokens) {
-  CHECK(std::min(from, to) >= 0 && std::max(from, to) < sizes_.window_pages, "{} to {}", from, to);
-  copy_rows(StateReach::kWindow, from, to, tokens);
-}
-
-void StatePools::copy_rows(StateReach reach, int32_t from, int32_t to, int64_t tokens) {
-  CHECK(from != to && tokens >= 0 && tokens <= page_size_tokens_, "{} rows of page {} to {}",
-        tokens, from, to);
-  for (size_t i = 0; i < specs_.size(); ++i) {
-    const StateSpec& spec = specs_[i];
-    if (!in_class(spec, StateUnit::kPage, reach)) continue;
-    size_t row_bytes = static_cast<size_t>(spec.width) * dtype_bytes(spec.dtype);
-    size_t head_bytes = row_bytes * static_cast<size_t>(page_size_tokens_);
-    size_t page_bytes = head_bytes * static_cast<size_t>(spec.heads);
-    std::byte* target = pools_[i].data() + page_bytes * static_cast<size_t>(to);
-    const std::byte* source = pools_[i].data() + page_bytes * static_cast<size_t>(from);
-    for (int64_t head = 0; head < spec.heads; ++head) {
-      std::memcpy(target, source, row_bytes * static_cast<size_t>(tokens));
-      target += head_bytes;
-      source += head_bytes;
-    }
-  }
-}
-
-void StatePools::copy_slot(int32_t from, int32_t to, ThreadPool* threads) {
-  CHECK(from != to && std::min(from, to) >= 0 && std::max(from, to) < sizes_.slots,
-        "slot {} to {} of {}", from, to, sizes_.slots);
-  auto copy = [&](int64_t begin, int64_t end) {
-    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-      if (specs_[i].unit != StateUnit::kSlot) continue;
-      size_t bytes = specs_[i].bytes();
-      std::memcpy(pools_[i].data() + bytes * static_cast<size_t>(to),
-                  pools_[i].data() + bytes * static_cast<size_t>(from), bytes);
-    }
-  };
-  int64_t pools = std::ssize(specs_);
-  if (threads == nullptr) return copy(0, pools);
-  threads->parallel_for(pools, 1, copy);
+void StatePools::copy(const KernelTable& kernels, const Launch& launch,
+                      std::span<const UnitCopy> copies, const UnitCopy* device) const {
+  if (copies.empty()) return;
+  for (const UnitCopy& copy : copies) check(copy);
+  kernels.copy_units({.launch = launch,
+                      .pools = reinterpret_cast<const UnitPool*>(unit_pools_.data()),
+                      .pool_count = std::ssize(pools_),
+                      .copies = device,
+                      .copy_count = std::ssize(copies)});
 }
 
 }  // namespace banyan

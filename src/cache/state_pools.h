@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "banyan/status.h"
-#include "base/thread_pool.h"
 #include "cache/state_spec.h"
+#include "kernels/kernel_table.h"
 #include "tensor/device.h"
 
 namespace banyan {
@@ -25,6 +25,9 @@ struct PoolSizes {
   int64_t window_pages = 0;
   int64_t slots = 0;
 };
+
+// Classes of units, as UnitCopy names them.
+inline constexpr int32_t kPages = 0, kWindowPages = 1, kSlots = 2;
 
 class StatePools {
  public:
@@ -38,19 +41,17 @@ class StatePools {
   int page_size_tokens() const { return page_size_tokens_; }
   const PoolSizes& sizes() const { return sizes_; }
 
-  // Copies the first `tokens` rows of every head of one page to another, in every pool of the
-  // class.
-  void copy_page(int32_t from, int32_t to, int64_t tokens);
-  void copy_window_page(int32_t from, int32_t to, int64_t tokens);
-  // Copies one slot to another in every pool that has slots; with `threads`, together.
-  void copy_slot(int32_t from, int32_t to, ThreadPool* threads = nullptr);
+  // Makes the copies, in their order, by a kernel that reads them at `device`.
+  void copy(const KernelTable& kernels, const Launch& launch, std::span<const UnitCopy> copies,
+            const UnitCopy* device) const;
 
  private:
   StatePools() = default;
-  void copy_rows(StateReach reach, int32_t from, int32_t to, int64_t tokens);
+  void check(const UnitCopy& copy) const;
 
   std::vector<StateSpec> specs_;
   std::vector<DeviceBlock> pools_;
+  DeviceBlock unit_pools_;  // a UnitPool of each, for kernels
   int page_size_tokens_ = 0;
   PoolSizes sizes_;
 };

@@ -21,12 +21,8 @@ std::vector<float> copy_out(const DeviceQueue& queue, Tensor x) {
   return {view.as<float>(), view.as<float>() + x.count()};
 }
 
-void copy_states(const Batch& batch, StatePools& pools, ThreadPool& threads) {
-  for (const PageCopy& copy : batch.page_copies) pools.copy_page(copy.from, copy.to, copy.tokens);
-  for (const PageCopy& copy : batch.window_page_copies) {
-    pools.copy_window_page(copy.from, copy.to, copy.tokens);
-  }
-  for (const SlotCopy& copy : batch.slot_copies) pools.copy_slot(copy.from, copy.to, &threads);
+void copy_states(const Step& s) {
+  s.pools.copy(s.kernels, s.launch, s.inputs.copies_host, s.inputs.copies);
 }
 
 int thread_count(const EngineConfig& config) {
@@ -187,10 +183,10 @@ void Runner::run(const Batch& batch, ConsumeLogits consume) {
 }
 
 void Runner::run_step(const Batch& batch, const DrawResult* drawn, ConsumeStepLogits consume) {
-  copy_states(batch, *pools_, *threads_);
   arena_.rewind(0);
   Step step = make_step(arena_, batch, {});
   step.drawn = drawn;
+  copy_states(step);
   Outputs outputs = model_.model->forward(step);
   auto count = static_cast<int64_t>(batch.logit_rows.size());
   size_t mark = arena_.mark();
@@ -224,9 +220,9 @@ void Runner::publish_expert_counts() {
 }
 
 Runner::Hidden Runner::run_hidden(const Batch& batch, std::span<const int> layers) {
-  copy_states(batch, *pools_, *threads_);
   Arena arena(measure_step_bytes(model_, *kernels_, batch.rows(), layers), *queue_);
   Step step = make_step(arena, batch, layers);
+  copy_states(step);
   Outputs outputs = model_.model->forward(step);
   Hidden hidden;
   for (Tensor x : outputs.auxiliary) hidden.layers.push_back(copy_out(*queue_, x));

@@ -33,6 +33,8 @@ struct StepInputs {
   const int32_t* window_page_table = nullptr;
   const int32_t* logit_rows = nullptr;
   const Capture* captures = nullptr;
+  std::span<const UnitCopy> copies_host;  // within the pools, before the step
+  const UnitCopy* copies = nullptr;
 };
 
 // One block of device memory with all of them, sent in one piece. Arrays keep their addresses until
@@ -48,6 +50,7 @@ class StepImage {
   static constexpr size_t kArraysMax = 16;
 
   void split_by_form(const Batch& batch);
+  void list_copies(const Batch& batch);
   // Calls body(index, array, pointer) for every array and the pointer that is to lead to it.
   template <class Body>
   void for_arrays(const Batch& batch, const Body& body);
@@ -56,6 +59,7 @@ class StepImage {
   DeviceBlock block_;
   std::array<size_t, kArraysMax> rooms_ = {};  // bytes of each array
   std::vector<SpanArgs> prompt_, decode_;
+  std::vector<UnitCopy> copies_;
   StepInputs inputs_;
 };
 

@@ -4,8 +4,8 @@
 #include <array>
 
 #include "base/random.h"
-#include "kernels/select.h"
 #include "support/chance.h"
+#include "support/drive.h"
 #include "support/hybrid_model.h"
 #include "support/shared.h"
 #include "support/stripes.h"
@@ -62,7 +62,7 @@ void choose_golden(Random& r, EngineConfig& config) {
 }
 
 EngineConfig random_config(Random& r, bool hybrid) {
-  std::vector<std::string> kernels = available_kernels();
+  std::vector<std::string> kernels = all_kernels();
   EngineConfig config;
   if (hybrid) {
     config.model_path = hybrid_folder(r.below(kLayerSets));

@@ -6,6 +6,8 @@
 #include <span>
 #include <string>
 
+#include "kernels/select.h"
+
 namespace banyan {
 namespace {
 
@@ -38,6 +40,11 @@ void fill(const StatePools& pools) {
     std::span<char> bytes = bytes_of(pools, id);
     for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 7 + i / 251);
   }
+}
+
+// One copy on the host, where the list is the device's too.
+void copy(const StatePools& pools, const UnitCopy& one) {
+  pools.copy(**select_kernels("portable"), {}, {&one, 1}, &one);
 }
 
 std::vector<std::string> snapshot(const StatePools& pools) {
@@ -88,10 +95,10 @@ TEST(StatePools, CopyTheFirstRowsOfEveryHeadOfAPage) {
     fill(pools);
     std::vector<std::string> expected = snapshot(pools);
     copy_rows(kKeys, 7, 2, tokens, expected[0]);
-    pools.copy_page(7, 2, tokens);
+    copy(pools, {kPages, 7, 2, tokens});
     EXPECT_EQ(snapshot(pools), expected) << tokens;
     copy_rows(kWindow, 0, 2, tokens, expected[1]);
-    pools.copy_window_page(0, 2, tokens);
+    copy(pools, {kWindowPages, 0, 2, tokens});
     EXPECT_EQ(snapshot(pools), expected) << tokens;
   }
 }
@@ -101,16 +108,16 @@ TEST(StatePools, CopySlots) {
   fill(pools);
   std::vector<std::string> expected = snapshot(pools);
   expected[2] = expected[2].substr(48) + expected[2].substr(48);
-  pools.copy_slot(1, 0);
+  copy(pools, {kSlots, 1, 0});
   EXPECT_EQ(snapshot(pools), expected);
 }
 
 TEST(StatePoolsDeathTest, CopiesStayInsideTheirPools) {
   StatePools pools = pools_of_all_classes();
-  EXPECT_DEATH(pools.copy_page(0, 10, 1), "CHECK failed");
-  EXPECT_DEATH(pools.copy_page(0, 1, 5), "CHECK failed");
-  EXPECT_DEATH(pools.copy_window_page(-1, 0, 1), "CHECK failed");
-  EXPECT_DEATH(pools.copy_slot(2, 0), "CHECK failed");
+  EXPECT_DEATH(copy(pools, {kPages, 0, 10, 1}), "CHECK failed");
+  EXPECT_DEATH(copy(pools, {kPages, 0, 1, 5}), "CHECK failed");
+  EXPECT_DEATH(copy(pools, {kWindowPages, -1, 0, 1}), "CHECK failed");
+  EXPECT_DEATH(copy(pools, {kSlots, 2, 0}), "CHECK failed");
 }
 
 TEST(StatePools, RefuseWhatIsNotKeptYetByName) {
