@@ -25,10 +25,11 @@ class Automaton;
 // What compiling a grammar may cost. Beyond a limit it fails, naming what was too large.
 struct GrammarLimits {
   size_t source_bytes_max = 4 << 20;
-  int depth_max = 128;             // nesting of groups, schemas, rules' expressions
-  size_t dfa_states_max = 32'768;  // of one pattern, made deterministic
-  size_t nodes_max = 1'000'000;    // of a pattern before that, and of the whole grammar
-  double compile_s = 1;
+  int depth_max = 128;                 // nesting of groups, schemas, rules' expressions
+  size_t dfa_states_max = 32'768;      // of one pattern, made deterministic
+  size_t transitions_max = 8'000'000;  // of such an automaton: states times classes of bytes
+  size_t nodes_max = 1'000'000;        // of a pattern before that, and of the whole grammar
+  double compile_s = 1;                // of the thread's own time, whichever way it is spent
 };
 
 class Grammar {
@@ -55,7 +56,7 @@ class Grammar {
   // What a request asks for.
   static Result<Grammar> from_source(const GrammarSource& source, const GrammarLimits& limits = {});
   // Free text up to and including `end_tag` (a reasoning part's), then this grammar.
-  Result<Grammar> after(std::string_view end_tag) const;
+  Result<Grammar> after(std::string_view end_tag, const GrammarLimits& limits = {}) const;
 
   // Whether `text` is in the language, and whether it begins a text that is.
   bool matches(std::string_view text) const;

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -9,40 +10,94 @@
 namespace banyan {
 namespace {
 
-// Thrown through nlohmann's parser and caught in parse_json; never leaves this file.
-struct LimitExceeded {
-  std::string message;
-};
-
-// Sees every value as it is parsed and stops the parse at the first thing that is not allowed.
-class Guard {
+// Builds the document as it is parsed and stops at the first thing that is not allowed. nlohmann's
+// own parser with a callback looks at all members of a parent whenever an object ends, and at all
+// keys of an object for each that is added: a list of a million objects would take hours.
+class Builder : public nlohmann::json_sax<Json> {
  public:
-  explicit Guard(const JsonLimits& limits) : limits_(limits) {}
+  explicit Builder(const JsonLimits& limits) : limits_(limits) {}
 
-  bool operator()(int depth, Json::parse_event_t event, Json& value) {
-    using Event = Json::parse_event_t;
-    if (depth > limits_.depth_max) {
-      throw LimitExceeded{fmt::format("nested deeper than {} levels", limits_.depth_max)};
-    }
-    if (event == Event::object_start) keys_.emplace_back();
-    if (event == Event::object_end) keys_.pop_back();
-    if (event == Event::key) add_key(value.get_ref<const std::string&>());
+  const std::string& error() const { return error_; }
+  Json take() { return std::move(root_); }
+
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(number_integer_t value) override { return add(value); }
+  bool number_unsigned(number_unsigned_t value) override { return add(value); }
+  bool number_float(number_float_t value, const string_t&) override { return add(value); }
+  bool string(string_t& value) override { return add(std::move(value)); }
+  bool binary(binary_t& value) override { return add(std::move(value)); }
+
+  bool start_object(size_t) override {
+    if (!open(Json::object())) return false;
+    keys_.emplace_back();
     return true;
+  }
+  bool key(string_t& key) override {
+    if (!keys_.back().insert(key).second) {
+      return fail(fmt::format("the key \"{}\" appears twice in one object", key));
+    }
+    if (keys_.back().size() > limits_.keys_per_object_max) {
+      return fail(fmt::format("an object has more than {} keys", limits_.keys_per_object_max));
+    }
+    key_ = std::move(key);
+    return true;
+  }
+  bool end_object() override {
+    keys_.pop_back();
+    open_.pop_back();
+    return true;
+  }
+  bool start_array(size_t) override { return open(Json::array()); }
+  bool end_array() override {
+    open_.pop_back();
+    return true;
+  }
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& e) override {
+    return fail(fmt::format("not valid JSON: {}", e.what()));
   }
 
  private:
-  void add_key(const std::string& key) {
-    if (!keys_.back().insert(key).second) {
-      throw LimitExceeded{fmt::format("the key \"{}\" appears twice in one object", key)};
+  bool fail(std::string message) {
+    error_ = std::move(message);
+    return false;
+  }
+
+  bool add(Json value) { return place(std::move(value)) != nullptr; }
+
+  // A container, which takes what comes until it ends. It stays where it is as long: its parent
+  // does not grow meanwhile.
+  bool open(Json container) {
+    Json* place_of_it = place(std::move(container));
+    if (place_of_it == nullptr) return false;
+    open_.push_back(place_of_it);
+    return true;
+  }
+
+  Json* place(Json value) {
+    if (std::ssize(open_) > limits_.depth_max) {
+      fail(fmt::format("nested deeper than {} levels", limits_.depth_max));
+      return nullptr;
     }
-    if (keys_.back().size() > limits_.keys_per_object_max) {
-      throw LimitExceeded{
-          fmt::format("an object has more than {} keys", limits_.keys_per_object_max)};
+    if (open_.empty()) {
+      root_ = std::move(value);
+      return &root_;
     }
+    Json& parent = *open_.back();
+    if (parent.is_array()) {
+      return &parent.get_ref<Json::array_t&>().emplace_back(std::move(value));
+    }
+    auto& members = parent.get_ref<Json::object_t&>();
+    // Not ordered_map's emplace(), which looks for the key: it is new.
+    return &members.emplace_back(std::move(key_), std::move(value)).second;
   }
 
   const JsonLimits& limits_;
-  std::vector<std::unordered_set<std::string>> keys_;
+  Json root_;
+  std::vector<Json*> open_;
+  string_t key_;
+  std::vector<std::unordered_set<std::string>> keys_;  // by open object
+  std::string error_;
 };
 
 }  // namespace
@@ -51,13 +106,11 @@ Result<Json> parse_json(std::string_view text, std::string_view what, JsonLimits
   if (text.size() > limits.bytes_max) {
     return exhausted("{}: {} bytes of JSON, the limit is {}", what, text.size(), limits.bytes_max);
   }
-  try {
-    return Json::parse(text.begin(), text.end(), Guard(limits));
-  } catch (const LimitExceeded& limit) {
-    return corrupt("{}: {}", what, limit.message);
-  } catch (const Json::exception& e) {
-    return corrupt("{}: not valid JSON: {}", what, e.what());
+  Builder builder(limits);
+  if (!Json::sax_parse(text.begin(), text.end(), &builder)) {
+    return corrupt("{}: {}", what, builder.error());
   }
+  return builder.take();
 }
 
 }  // namespace banyan

@@ -11,7 +11,12 @@ namespace banyan {
 
 namespace {
 
-std::vector<uint32_t> shortest_of(const Dfa& dfa) {
+// The cost of one pass over a dfa, of which the two below may make as many as it has states.
+Status spend_pass(const Dfa& dfa, Budget& budget) {
+  return budget.spend("counting the characters of a pattern", size_t{dfa.states()} * dfa.classes());
+}
+
+Result<std::vector<uint32_t>> shortest_of(const Dfa& dfa, Budget& budget) {
   std::vector<uint32_t> shortest(dfa.states(), UINT32_MAX);
   for (uint32_t s = 1; s < dfa.states(); ++s) {
     if (dfa.accepting(s)) shortest[s] = 0;
@@ -19,6 +24,7 @@ std::vector<uint32_t> shortest_of(const Dfa& dfa) {
   bool changed = true;
   while (changed) {
     changed = false;
+    TRY(spend_pass(dfa, budget));
     for (uint32_t s = dfa.states(); s-- > 1;) {
       for (uint32_t c = 0; c < dfa.classes(); ++c) {
         uint32_t to = dfa.step_class(s, c);
@@ -34,12 +40,13 @@ std::vector<uint32_t> shortest_of(const Dfa& dfa) {
 }
 
 // What grows beyond the number of states is on a cycle.
-std::vector<uint32_t> longest_of(const Dfa& dfa) {
+Result<std::vector<uint32_t>> longest_of(const Dfa& dfa, Budget& budget) {
   uint32_t n = dfa.states();
   std::vector<uint32_t> longest(n, 0);
   bool changed = true;
   while (changed) {
     changed = false;
+    TRY(spend_pass(dfa, budget));
     for (uint32_t s = n; s-- > 1;) {
       for (uint32_t c = 0; c < dfa.classes(); ++c) {
         uint32_t to = dfa.step_class(s, c);
@@ -57,8 +64,10 @@ std::vector<uint32_t> longest_of(const Dfa& dfa) {
 
 }  // namespace
 
-CharacterCounts CharacterCounts::of(const Dfa& dfa) {
-  CharacterCounts counts{.shortest = shortest_of(dfa), .longest = longest_of(dfa)};
+Result<CharacterCounts> CharacterCounts::of(const Dfa& dfa, Budget& budget) {
+  CharacterCounts counts{.shortest = TRY(shortest_of(dfa, budget)),
+                         .longest = TRY(longest_of(dfa, budget))};
+  TRY(spend_pass(dfa, budget));
   for (uint32_t s = 1; s < dfa.states(); ++s) {
     counts.shortest_max = std::max(counts.shortest_max, counts.shortest[s]);
     counts.endless_everywhere &= counts.longest[s] == UINT32_MAX;
@@ -180,7 +189,7 @@ class AutomatonBuilder {
     if (e.counts_characters) {
       terminal.min = e.min;
       terminal.max = e.max;
-      terminal.counts = CharacterCounts::of(*e.dfa);
+      terminal.counts = TRY(CharacterCounts::of(*e.dfa, budget_));
       if (!terminal.counts.no_gaps) {
         return exhausted("a pattern together with a length of {} to {} is too large", e.min, e.max);
       }
@@ -219,7 +228,8 @@ class AutomatonBuilder {
   // Visits the nodes that are reached from `entry` without reading, given which routines may be
   // passed; `visit(node)` is told each of them.
   template <class Visit>
-  void walk(uint32_t entry, Visit visit) {
+  Status walk(uint32_t entry, Visit visit) {
+    size_t visited = 0;
     seen_.resize(out_.nodes_.size(), 0);
     ++epoch_;
     std::vector<uint32_t> stack = {entry};
@@ -234,12 +244,14 @@ class AutomatonBuilder {
       stack.pop_back();
       const AutomatonNode& n = out_.nodes_[i];
       visit(n);
+      ++visited;
       bool passes = n.kind == NodeKind::kSplit ||
                     (n.kind == NodeKind::kCall && out_.routines_[n.index].nullable) ||
                     (n.kind == NodeKind::kLoop && out_.skippable(out_.loops_[n.index]));
       if (passes) push(n.next);
       if (n.kind == NodeKind::kSplit) push(n.index);
     }
+    return budget_.spend("following the rules", visited);
   }
 
   Status find_nullable() {
@@ -249,8 +261,8 @@ class AutomatonBuilder {
       for (size_t r = out_.routines_.size(); r-- > 0;) {
         if (out_.routines_[r].nullable) continue;
         bool nullable = false;
-        walk(out_.routines_[r].entry,
-             [&](const AutomatonNode& n) { nullable |= n.kind == NodeKind::kReturn; });
+        TRY(walk(out_.routines_[r].entry,
+                 [&](const AutomatonNode& n) { nullable |= n.kind == NodeKind::kReturn; }));
         if (!nullable) continue;
         out_.routines_[r].nullable = true;
         changed = true;
@@ -266,10 +278,10 @@ class AutomatonBuilder {
     std::vector<std::vector<uint32_t>> calls(count);
     std::vector<uint32_t> callers(count, 0);
     for (size_t r = 0; r < count; ++r) {
-      walk(out_.routines_[r].entry, [&](const AutomatonNode& n) {
+      TRY(walk(out_.routines_[r].entry, [&](const AutomatonNode& n) {
         if (n.kind == NodeKind::kCall) calls[r].push_back(n.index);
         if (n.kind == NodeKind::kLoop) calls[r].push_back(out_.loops_[n.index].routine);
-      });
+      }));
       TRY(budget_.spend("ordering the rules", calls[r].size() + 1));
       for (uint32_t callee : calls[r]) ++callers[callee];
     }
@@ -355,8 +367,13 @@ Result<std::shared_ptr<const Automaton>> Automaton::build(Rules rules, Budget& b
   for (const Terminal& t : automaton->terminals_) {
     bytes += sizeof t + t.text.size() + t.counts.shortest.size() * 8;
     if (t.dfa) bytes += t.dfa->bytes();
+    if (t.slices) bytes += t.slices->by_state.size() * sizeof(DfaSlices::Slice);
   }
-  bytes += automaton->rules_.size() * sizeof(Rules::Expression);
+  for (ExpressionId i = 0; i < automaton->rules_.size(); ++i) {
+    const Rules::Expression& e = automaton->rules_[i];
+    bytes += sizeof e + e.text.capacity() + e.children.capacity() * sizeof(ExpressionId);
+  }
+  bytes += automaton->routines_.size() * (sizeof(Routine) + sizeof(std::string));
   automaton->bytes_ = bytes;
   return automaton;
 }

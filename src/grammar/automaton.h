@@ -31,7 +31,7 @@ struct CharacterCounts {
   uint32_t shortest_max = 0;       // of all states
   bool endless_everywhere = true;  // no state has a longest
 
-  static CharacterCounts of(const Dfa& dfa);
+  static Result<CharacterCounts> of(const Dfa& dfa, Budget& budget);
 };
 
 struct Terminal {

@@ -65,7 +65,9 @@ void trim(DfaTable& t) {
 // states of a block to its front.
 class Partition {
  public:
-  explicit Partition(const DfaTable& t) : t_(t), n_(t.states()), k_(t.classes) {
+  explicit Partition(const DfaTable& t) : t_(t), n_(t.states()), k_(t.classes) {}
+
+  Status run(Budget& budget) {
     invert();
     states_.resize(n_);
     place_.resize(n_);
@@ -74,7 +76,7 @@ class Partition {
     blocks_.push_back({0, n_, 0});
     for (uint8_t label : {uint8_t{kAccepts}, uint8_t{kCharacterEnd}}) {
       for (uint32_t s = 0; s < n_; ++s) {
-        if ((t.accepting[s] & label) != 0) mark(s);
+        if ((t_.accepting[s] & label) != 0) mark(s);
       }
       split_touched();
     }
@@ -84,7 +86,9 @@ class Partition {
       work_.pop_back();
       waiting_[static_cast<size_t>(block) * k_ + c] = 0;
       refine(block, c);
+      TRY(budget.spend("minimizing a pattern", sources_.size() + 1));
     }
+    return {};
   }
   uint32_t block_of(uint32_t s) const { return block_of_[s]; }
   uint32_t blocks() const { return static_cast<uint32_t>(blocks_.size()); }
@@ -225,12 +229,20 @@ Dfa::Dfa() {
   class_bytes_[0].set();
 }
 
-Dfa Dfa::make(DfaTable table) {
+Result<Dfa> Dfa::make(DfaTable table, Budget& budget) {
   CHECK(!table.accepting.empty() && !table.accepting[0]);
+  const char* what = "minimizing a pattern";
+  TRY(Budget::fits("the pattern (automaton transitions)", table.next.size(),
+                   budget.limits().transitions_max));
   trim(table);
-  if (table.start == kDead) return {};
-  DfaTable small = quotient(table, Partition(table));
+  if (table.start == kDead) return Dfa();
+  TRY(budget.spend(what, table.next.size()));
+  Partition partition(table);
+  TRY(partition.run(budget));
+  DfaTable small = quotient(table, partition);
+  TRY(budget.spend(what, table.next.size()));
   merge_classes(small);
+  TRY(budget.spend(what, table.next.size()));
   trim(small);  // numbers the states canonically
   Dfa dfa;
   dfa.table_ = std::move(small);
@@ -265,7 +277,8 @@ Dfa Dfa::of_bytes(const std::array<bool, 256>& bytes) {
   t.next = {0, 0, 0, 2, 0, 0};
   t.accepting = {0, 0, 1};
   t.start = 1;
-  return make(std::move(t));
+  Budget enough({.compile_s = 1e6});
+  return make(std::move(t), enough).value();
 }
 
 bool Dfa::matches(std::string_view text) const {
@@ -311,7 +324,7 @@ Result<Dfa> product(const Dfa& a, const Dfa& b, Label label, Dead dead, Budget& 
                      budget.limits().dfa_states_max));
     TRY(budget.spend("combining patterns", t.classes));
   }
-  return Dfa::make(std::move(t));
+  return Dfa::make(std::move(t), budget);
 }
 
 }  // namespace
@@ -346,22 +359,25 @@ namespace {
 // is final once the next text is known, and is then shared with what has been seen.
 class TextsBuilder {
  public:
+  explicit TextsBuilder(Budget& budget)
+      : budget_(budget), states_max_(budget.limits().dfa_states_max * 4) {}
+
   // Texts come in ascending order, each once.
-  void add(const std::string& text) {
+  Status add(const std::string& text) {
     size_t common = 0;
     while (common < last_.size() && common < text.size() && text[common] == last_[common]) ++common;
-    settle(common);
+    TRY(settle(common));
+    TRY(Budget::fits("a choice of texts (states)", text.size(), states_max_));
     path_.resize(text.size() + 1);
     for (size_t i = common; i < text.size(); ++i) path_[i + 1] = {};
     path_[text.size()].accepts = true;
     last_ = text;
+    return {};
   }
 
-  size_t states() const { return states_.size(); }
-
-  Dfa finish() {
-    settle(0);
-    uint32_t start = intern(path_[0]);
+  Result<Dfa> finish() {
+    TRY(settle(0));
+    uint32_t start = TRY(intern(path_[0]));
     DfaTable t;
     std::array<bool, 256> used{};
     for (const State& s : states_) {
@@ -372,14 +388,17 @@ class TextsBuilder {
     for (int b = 0; b < 256; ++b) {
       t.class_of[b] = used[b] ? static_cast<uint8_t>(t.classes++) : uint8_t{0};
     }
-    t.next.assign((states_.size() + 1) * t.classes, 0);
+    size_t transitions = (states_.size() + 1) * t.classes;
+    TRY(Budget::fits("a choice of texts (automaton transitions)", transitions,
+                     budget_.limits().transitions_max));
+    t.next.assign(transitions, 0);
     t.accepting.push_back(0);
     for (size_t i = 0; i < states_.size(); ++i) {
       t.accepting.push_back(states_[i].accepts ? kAccepts : 0);
       for (auto [byte, to] : states_[i].edges) t.next[(i + 1) * t.classes + t.class_of[byte]] = to;
     }
     t.start = start;
-    return Dfa::make(std::move(t));
+    return Dfa::make(std::move(t), budget_);
   }
 
  private:
@@ -391,18 +410,25 @@ class TextsBuilder {
     }
   };
 
-  uint32_t intern(const State& state) {
+  Result<uint32_t> intern(const State& state) {
+    // A state is compared with some twenty others.
+    TRY(budget_.spend("a choice of texts", 20 + state.edges.size()));
     auto [it, fresh] = index_.emplace(state, static_cast<uint32_t>(states_.size() + 1));
     if (fresh) states_.push_back(state);
+    TRY(Budget::fits("a choice of texts (states)", states_.size(), states_max_));
     return it->second;
   }
 
-  void settle(size_t common) {
+  Status settle(size_t common) {
     for (size_t i = last_.size(); i > common; --i) {
-      path_[i - 1].edges.emplace_back(static_cast<uint8_t>(last_[i - 1]), intern(path_[i]));
+      uint32_t to = TRY(intern(path_[i]));
+      path_[i - 1].edges.emplace_back(static_cast<uint8_t>(last_[i - 1]), to);
     }
+    return {};
   }
 
+  Budget& budget_;
+  const size_t states_max_;
   std::vector<State> path_ = {{}};
   std::string last_;
   std::vector<State> states_;
@@ -415,13 +441,8 @@ Result<Dfa> dfa_of_texts(std::vector<std::string> texts, Budget& budget) {
   std::sort(texts.begin(), texts.end());
   texts.erase(std::unique(texts.begin(), texts.end()), texts.end());
   if (texts.empty()) return Dfa();
-  TextsBuilder builder;
-  for (const std::string& text : texts) {
-    builder.add(text);
-    TRY(Budget::fits("a choice of texts (states)", builder.states(),
-                     budget.limits().dfa_states_max * 4));
-    TRY(budget.spend("a choice of texts", text.size() * 4 + 1));
-  }
+  TextsBuilder builder(budget);
+  for (const std::string& text : texts) TRY(builder.add(text));
   return builder.finish();
 }
 

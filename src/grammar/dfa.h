@@ -41,8 +41,8 @@ class Dfa {
   static constexpr int kManyBytes = -2;  // more than one byte may follow
 
   Dfa();  // accepts nothing
-  // Minimizes `table`. Costs states x classes x log(states).
-  static Dfa make(DfaTable table);
+  // Minimizes `table`. Costs states x classes x log(states), and memory for some copies of it.
+  static Result<Dfa> make(DfaTable table, Budget& budget);
   static Dfa of_bytes(const std::array<bool, 256>& bytes);  // strings of one byte
 
   uint32_t start() const { return table_.start; }
@@ -93,7 +93,8 @@ Result<Dfa> combine(const Dfa& a, const Dfa& b, DfaOperation operation, Budget& 
 // them, and whose accepting states are where one ends), with kCharacterEnd set.
 Result<Dfa> mark_character_ends(const Dfa& dfa, const Dfa& characters, Budget& budget);
 
-// Accepts exactly `texts`, which need not be sorted or distinct. Costs their total length.
+// Accepts exactly `texts`, which need not be sorted or distinct. Costs their total length, and no
+// more memory than the budget's states and transitions take, however long they are.
 Result<Dfa> dfa_of_texts(std::vector<std::string> texts, Budget& budget);
 
 // Some shortest text that is accepted; the automaton is not empty.

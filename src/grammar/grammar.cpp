@@ -1,5 +1,7 @@
 #include "banyan/grammar.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "base/json.h"
 #include "base/quote.h"
@@ -13,6 +15,9 @@
 
 namespace banyan {
 namespace {
+
+constexpr double kFirstState_s = 0.25;
+constexpr std::string_view kAnyObject = R"({"type": "object"})";
 
 JsonLimits json_limits(const GrammarLimits& limits) {
   return {.bytes_max = limits.source_bytes_max,
@@ -31,10 +36,69 @@ Result<Json> parse_source(std::string_view text, std::string_view what, const Js
 
 Result<Grammar> finish(Rules rules, Budget& budget) {
   auto automaton = TRY(Automaton::build(std::move(rules), budget));
-  if (Parser(automaton).start().dead()) {
+  // Each request that follows the grammar pays for its first state, and the engine for others.
+  GrammarLimits first_limits = budget.limits();
+  first_limits.compile_s = std::min(first_limits.compile_s, kFirstState_s);
+  Budget first(first_limits);
+  bool dead = Parser(automaton).start().dead();
+  TRY(first.spend("the first state", automaton->nodes()));
+  if (dead) {
     return invalid_argument("the grammar accepts no text at all");
   }
   return Grammar(std::move(automaton));
+}
+
+Result<Rules> rules_of_regex(std::string_view pattern, Budget& budget) {
+  Regex regex = TRY(parse_regex(pattern, RegexDialect::kRe2, budget));
+  Rules rules;
+  RuleId root = rules.add_rule("the pattern");
+  rules.set_body(root, TRY(add_regex(rules, regex, budget)));
+  return rules;
+}
+
+Result<Rules> rules_of_schema_text(std::string_view schema, const JsonSchemaOptions& options,
+                                   Budget& budget) {
+  Json json = TRY(parse_source(schema, "the JSON schema", json_limits(budget.limits())));
+  return rules_of_json_schema(json, options, budget);
+}
+
+Result<Rules> rules_of_tag_text(std::string_view description, const JsonSchemaOptions& options,
+                                Budget& budget) {
+  Json json = TRY(parse_source(description, "the structural tag", json_limits(budget.limits())));
+  return rules_of_structural_tag(json, options, budget);
+}
+
+Result<Rules> rules_of_choices(std::vector<std::string> choices, Budget& budget) {
+  if (choices.empty()) return invalid_argument("a choice of no texts");
+  for (const std::string& choice : choices) {
+    if (choice.empty()) return invalid_argument("a choice that is the empty text");
+  }
+  Rules rules;
+  RuleId root = rules.add_rule("the choice");
+  Dfa dfa = TRY(dfa_of_texts(std::move(choices), budget));
+  rules.set_body(root, rules.dfa(std::move(dfa)));
+  return rules;
+}
+
+Result<Rules> rules_of_choice_list(std::string_view text, Budget& budget) {
+  JsonLimits limits = {.bytes_max = budget.limits().source_bytes_max};
+  Json list = TRY(parse_source(text, "the choices", limits));
+  std::vector<std::string> choices;
+  if (!list.is_array()) return invalid_argument("the choices must be a list of texts");
+  for (Json& choice : list) {
+    if (!choice.is_string()) return invalid_argument("the choices must be a list of texts");
+    choices.push_back(std::move(choice.get_ref<std::string&>()));
+  }
+  return rules_of_choices(std::move(choices), budget);
+}
+
+// The root becomes free text up to and including `end_tag`, then what it was.
+Status put_free_text_first(Rules& rules, std::string_view end_tag, Budget& budget) {
+  ExpressionId own = rules.call(rules.root);
+  ExpressionId free = TRY(free_text_until(rules, {std::string(end_tag)}, 0, budget));
+  rules.root = rules.add_rule("text, then a grammar");
+  rules.set_body(rules.root, rules.sequence({free, own}));
+  return {};
 }
 
 }  // namespace
@@ -42,11 +106,7 @@ Result<Grammar> finish(Rules rules, Budget& budget) {
 Result<Grammar> Grammar::from_regex(std::string_view pattern, const GrammarLimits& limits) {
   return guard([&]() -> Result<Grammar> {
     Budget budget(limits);
-    Regex regex = TRY(parse_regex(pattern, RegexDialect::kRe2, budget));
-    Rules rules;
-    RuleId root = rules.add_rule("the pattern");
-    rules.set_body(root, TRY(add_regex(rules, regex, budget)));
-    return finish(std::move(rules), budget);
+    return finish(TRY(rules_of_regex(pattern, budget)), budget);
   });
 }
 
@@ -54,13 +114,12 @@ Result<Grammar> Grammar::from_json_schema(std::string_view schema, JsonSchemaOpt
                                           const GrammarLimits& limits) {
   return guard([&]() -> Result<Grammar> {
     Budget budget(limits);
-    Json json = TRY(parse_source(schema, "the JSON schema", json_limits(limits)));
-    return finish(TRY(rules_of_json_schema(json, options, budget)), budget);
+    return finish(TRY(rules_of_schema_text(schema, options, budget)), budget);
   });
 }
 
 Result<Grammar> Grammar::from_json_object(JsonSchemaOptions options) {
-  return from_json_schema(R"({"type": "object"})", options);
+  return from_json_schema(kAnyObject, options);
 }
 
 Result<Grammar> Grammar::from_ebnf(std::string_view source, std::string_view root,
@@ -75,15 +134,7 @@ Result<Grammar> Grammar::from_choices(std::span<const std::string> choices,
                                       const GrammarLimits& limits) {
   return guard([&]() -> Result<Grammar> {
     Budget budget(limits);
-    if (choices.empty()) return invalid_argument("a choice of no texts");
-    for (const std::string& choice : choices) {
-      if (choice.empty()) return invalid_argument("a choice that is the empty text");
-    }
-    Rules rules;
-    RuleId root = rules.add_rule("the choice");
-    Dfa dfa = TRY(dfa_of_texts({choices.begin(), choices.end()}, budget));
-    rules.set_body(root, rules.dfa(std::move(dfa)));
-    return finish(std::move(rules), budget);
+    return finish(TRY(rules_of_choices({choices.begin(), choices.end()}, budget)), budget);
   });
 }
 
@@ -92,54 +143,45 @@ Result<Grammar> Grammar::from_structural_tag(std::string_view description,
                                              const GrammarLimits& limits) {
   return guard([&]() -> Result<Grammar> {
     Budget budget(limits);
-    Json json = TRY(parse_source(description, "the structural tag", json_limits(limits)));
-    return finish(TRY(rules_of_structural_tag(json, options, budget)), budget);
+    return finish(TRY(rules_of_tag_text(description, options, budget)), budget);
   });
 }
 
-Result<Grammar> Grammar::after(std::string_view end_tag) const {
+Result<Grammar> Grammar::after(std::string_view end_tag, const GrammarLimits& limits) const {
   return guard([&]() -> Result<Grammar> {
-    Budget budget;
+    Budget budget(limits);
     if (end_tag.empty()) return invalid_argument("an empty end tag");
     Rules rules = automaton_->rules();
-    ExpressionId own = rules.call(rules.root);
-    ExpressionId free = TRY(free_text_until(rules, {std::string(end_tag)}, 0, budget));
-    rules.root = rules.add_rule("text, then a grammar");
-    rules.set_body(rules.root, rules.sequence({free, own}));
+    TRY(put_free_text_first(rules, end_tag, budget));
     return finish(std::move(rules), budget);
   });
 }
 
 Result<Grammar> Grammar::from_source(const GrammarSource& source, const GrammarLimits& limits) {
   using Kind = GrammarSource::Kind;
-  auto own = [&]() -> Result<Grammar> {
-    switch (source.kind) {
-      case Kind::kRegex:
-        return from_regex(source.text, limits);
-      case Kind::kJsonSchema:
-        return from_json_schema(source.text, source.json, limits);
-      case Kind::kJsonObject:
-        return from_json_object(source.json);
-      case Kind::kEbnf:
-        return from_ebnf(source.text, "root", limits);
-      case Kind::kStructuralTag:
-        return from_structural_tag(source.text, source.json, limits);
-      case Kind::kChoices:
-        break;
-    }
-    Json list =
-        TRY(parse_source(source.text, "the choices", {.bytes_max = limits.source_bytes_max}));
-    std::vector<std::string> choices;
-    if (!list.is_array()) return invalid_argument("the choices must be a list of texts");
-    for (const Json& choice : list) {
-      if (!choice.is_string()) return invalid_argument("the choices must be a list of texts");
-      choices.push_back(choice);
-    }
-    return from_choices(choices, limits);
-  };
-  Grammar grammar = TRY(own());
-  if (source.after.empty()) return grammar;
-  return grammar.after(source.after);
+  return guard([&]() -> Result<Grammar> {
+    Budget budget(limits);  // one for all of it
+    auto read = [&]() -> Result<Rules> {
+      switch (source.kind) {
+        case Kind::kRegex:
+          return rules_of_regex(source.text, budget);
+        case Kind::kJsonSchema:
+          return rules_of_schema_text(source.text, source.json, budget);
+        case Kind::kJsonObject:
+          return rules_of_schema_text(kAnyObject, source.json, budget);
+        case Kind::kEbnf:
+          return rules_of_ebnf(source.text, "root", budget);
+        case Kind::kStructuralTag:
+          return rules_of_tag_text(source.text, source.json, budget);
+        case Kind::kChoices:
+          break;
+      }
+      return rules_of_choice_list(source.text, budget);
+    };
+    Rules rules = TRY(read());
+    if (!source.after.empty()) TRY(put_free_text_first(rules, source.after, budget));
+    return finish(std::move(rules), budget);
+  });
 }
 
 bool Grammar::matches(std::string_view text) const {

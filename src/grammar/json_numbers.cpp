@@ -104,7 +104,7 @@ Result<Dfa> magnitudes(const std::optional<Decimal>& low, bool low_exclusive,
 }
 
 // `dfa` with a minus sign in front.
-Dfa negated(const Dfa& dfa) {
+Result<Dfa> negated(const Dfa& dfa, Budget& budget) {
   DfaTable t;
   t.classes = dfa.classes() + 1;
   for (int b = 0; b < 256; ++b) t.class_of[b] = dfa.class_of(static_cast<uint8_t>(b));
@@ -118,7 +118,7 @@ Dfa negated(const Dfa& dfa) {
   t.accepting.push_back(0);
   t.next.resize(t.next.size() + t.classes, 0);
   t.next.back() = dfa.start();
-  return Dfa::make(std::move(t));
+  return Dfa::make(std::move(t), budget);
 }
 
 Decimal opposite(Decimal d) {
@@ -143,12 +143,12 @@ Result<Dfa> within(const NumberBounds& b, Budget& budget) {
   std::optional<Decimal> high;
   if (b.min) high = opposite(*b.min);
   Dfa below = TRY(magnitudes(low, exclusive, high, b.min_exclusive, budget));
-  return combine(result, negated(below), DfaOperation::kUnion, budget);
+  return combine(result, TRY(negated(below, budget)), DfaOperation::kUnion, budget);
 }
 
 // Numbers whose digits, shifted by `places`, are a multiple of `m`. States: dead, start, after the
 // sign, then (fraction digits read + 1, or 0 before the point; remainder; a digit has been read).
-Dfa multiples(uint64_t m, size_t places) {
+Result<Dfa> multiples(uint64_t m, size_t places, Budget& budget) {
   DfaTable t;
   for (int b = 0; b < 256; ++b) t.class_of[b] = 0;
   for (int d = 0; d < 10; ++d) t.class_of['0' + d] = static_cast<uint8_t>(1 + d);
@@ -187,7 +187,7 @@ Dfa multiples(uint64_t m, size_t places) {
       }
     }
   }
-  return Dfa::make(std::move(t));
+  return Dfa::make(std::move(t), budget);
 }
 
 }  // namespace
@@ -260,7 +260,8 @@ Result<Dfa> number_dfa(const NumberBounds& b, Budget& budget) {
   size_t places = b.multiple_of->fraction.size();
   uint64_t m = std::stoull(scaled);
   TRY(Budget::fits("multipleOf (states)", m * (places + 2), budget.limits().dfa_states_max));
-  return combine(dfa, multiples(m, places), DfaOperation::kIntersection, budget);
+  Dfa of_m = TRY(multiples(m, places, budget));
+  return combine(dfa, of_m, DfaOperation::kIntersection, budget);
 }
 
 }  // namespace banyan

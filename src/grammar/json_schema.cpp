@@ -180,7 +180,7 @@ class Emitter {
   // Counted while matching where that is exact, otherwise as part of the automaton.
   Result<ExpressionId> counted_pattern(const Dfa& dfa, uint32_t min, uint32_t max) {
     Dfa marked = TRY(mark_character_ends(dfa, *schemas_.all_texts(), budget_));
-    auto counts = CharacterCounts::of(marked);
+    CharacterCounts counts = TRY(CharacterCounts::of(marked, budget_));
     uint32_t shortest = counts.shortest[marked.start()], longest = counts.longest[marked.start()];
     if (shortest >= min && longest <= max) return rules_.dfa(dfa);
     if (counts.no_gaps) {

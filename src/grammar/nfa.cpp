@@ -189,7 +189,7 @@ class Determinizer {
       TRY(Budget::fits("the pattern (automaton)", nodes_total_,
                        nfa_.budget_.limits().nodes_max * 16));
     }
-    return Dfa::make(std::move(table_));
+    return Dfa::make(std::move(table_), nfa_.budget_);
   }
 
  private:

@@ -13,7 +13,7 @@ Parser::Parser(std::shared_ptr<const Automaton> automaton, uint32_t horizon)
     : automaton_(std::move(automaton)),
       horizon_(horizon),
       first_stack_(automaton_->nodes(), {0, 0}),
-      entry_stack_(automaton_->routines()),
+      entry_(automaton_->routines()),
       entered_(automaton_->routines(), 0),
       seen_nodes_(automaton_->nodes(), 0) {}
 
@@ -67,6 +67,7 @@ void Parser::step(const ParseState& from, uint8_t byte, ParseState& to) {
       work_.clear();
       more_stacks_.clear();
       pending_.clear();
+      entries_.clear();
     }
     complete_terminal(automaton_->node(c.node).next, c.stack);
   }
@@ -83,6 +84,7 @@ void Parser::begin_closure() {
   work_.clear();
   more_stacks_.clear();
   pending_.clear();
+  entries_.clear();
   complete_ = false;
 }
 
@@ -170,14 +172,32 @@ void Parser::enter_node(const AutomatonNode& n, uint32_t index, StackId stack) {
 }
 
 void Parser::enter(uint32_t routine, StackId stack) {
-  if (entered_[routine] == epoch_) {
-    entry_stack_[routine] = stacks_.unite(entry_stack_[routine], stack);
-    return;
-  }
+  constexpr uint32_t kLast = UINT32_MAX;
+  bool again = entered_[routine] == epoch_;
+  entries_.emplace_back(stack, again ? entry_[routine] : kLast);
+  entry_[routine] = static_cast<uint32_t>(entries_.size() - 1);
+  if (again) return;
   entered_[routine] = epoch_;
-  entry_stack_[routine] = stack;
   pending_.emplace_back(automaton_->routine(routine).rank, routine);
   std::push_heap(pending_.begin(), pending_.end(), std::greater<>());
+}
+
+// All stacks with which the routine was entered. Halves are united, not one stack after the other:
+// thousands of callers would take memory and time by the square of their number.
+StackId Parser::entry_stack(uint32_t routine) {
+  uniting_.clear();
+  for (uint32_t i = entry_[routine]; i != UINT32_MAX; i = entries_[i].second) {
+    uniting_.push_back(entries_[i].first);
+  }
+  while (uniting_.size() > 1) {
+    size_t kept = 0;
+    for (size_t i = 0; i + 1 < uniting_.size(); i += 2) {
+      uniting_[kept++] = stacks_.unite(uniting_[i], uniting_[i + 1]);
+    }
+    if (uniting_.size() % 2 == 1) uniting_[kept++] = uniting_.back();
+    uniting_.resize(kept);
+  }
+  return uniting_[0];
 }
 
 // In the order of ranks: when a routine is expanded, all that call it have been.
@@ -186,7 +206,7 @@ void Parser::run_entries() {
     std::pop_heap(pending_.begin(), pending_.end(), std::greater<>());
     uint32_t routine = pending_.back().second;
     pending_.pop_back();
-    expand(automaton_->routine(routine).entry, entry_stack_[routine]);
+    expand(automaton_->routine(routine).entry, entry_stack(routine));
   }
 }
 

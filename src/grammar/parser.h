@@ -87,6 +87,7 @@ class Parser {
   void pop(StackId stack);
   void run_pops();
   void enter(uint32_t routine, StackId stack);
+  StackId entry_stack(uint32_t routine);
   void run_entries();
   void expand(uint32_t entry, StackId stack);
   void enter_node(const AutomatonNode& n, uint32_t index, StackId stack);
@@ -104,9 +105,12 @@ class Parser {
   std::vector<std::pair<uint32_t, StackId>> first_stack_;  // by node: epoch, stack
   std::vector<Item> more_stacks_;
   std::vector<std::pair<uint32_t, uint32_t>> pending_;  // heap of (rank, routine)
-  std::vector<StackId> entry_stack_;                    // by routine
-  std::vector<uint32_t> entered_;                       // by routine: epoch
-  std::vector<uint32_t> seen_nodes_;                    // by node: epoch of expand()
+  // The stacks with which routines are entered: by routine the first, each with the next.
+  std::vector<uint32_t> entry_;
+  std::vector<std::pair<StackId, uint32_t>> entries_;
+  std::vector<StackId> uniting_;
+  std::vector<uint32_t> entered_;     // by routine: epoch
+  std::vector<uint32_t> seen_nodes_;  // by node: epoch of expand()
   std::vector<uint32_t> node_stack_;
   uint32_t epoch_ = 0, expand_epoch_ = 0;
   std::vector<Configuration> made_;

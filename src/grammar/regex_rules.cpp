@@ -13,12 +13,6 @@ constexpr size_t kSmallStates = 4096;     // of the deterministic one
 constexpr double kNestedCountsMax = 1e5;  // product of the bounds of counters in one another
 constexpr uint32_t kWrittenOutMax = 64;   // repetitions up to here are part of an automaton
 
-Budget small_budget(Budget& budget) {
-  GrammarLimits limits = budget.limits();
-  limits.dfa_states_max = std::min(limits.dfa_states_max, kSmallStates);
-  return Budget(limits);
-}
-
 class Decomposer {
  public:
   Decomposer(Rules& rules, const Regex& regex, Budget& budget)
@@ -47,7 +41,7 @@ class Decomposer {
     const Regex::Node& n = regex_.nodes[root];
     if (n.kind == Regex::Kind::kEmpty) return rules_.empty();
     if (n.kind == Regex::Kind::kSet || size(root) < kSmallNodes) {
-      Budget small = small_budget(budget_);
+      Budget small = budget_.with_states_max(kSmallStates);
       auto dfa = compile_regex_part(regex_, root, CharacterCoding::kUtf8, small);
       if (dfa) return rules_.dfa(*std::move(dfa));
       if (n.kind == Regex::Kind::kSet) return std::unexpected(dfa.error());
@@ -137,6 +131,7 @@ class Compactor {
   Result<uint32_t> build(Nfa& nfa, ExpressionId id, uint32_t next) {
     const Rules::Expression& e = from_[id];
     TRY(Budget::fits("a part of the grammar (nodes)", nfa.size(), kSmallNodes));
+    TRY(budget_.spend("making a grammar compact", 16));
     switch (e.kind) {
       case Rules::Kind::kEmpty:
         return next;
@@ -193,7 +188,7 @@ class Compactor {
     const Rules::Expression& e = from_[id];
     bool atom = e.kind == Rules::Kind::kText || e.kind == Rules::Kind::kDfa;
     if (!atom && regular(id, depth)) {
-      Budget small = small_budget(budget_);
+      Budget small = budget_.with_states_max(kSmallStates);
       Nfa nfa(CharacterCoding::kUtf8, small);
       auto start = build(nfa, id, nfa.accept());
       if (start) {
@@ -237,7 +232,7 @@ Result<ExpressionId> add_regex(Rules& rules, const Regex& regex, Budget& budget)
   Decomposer decomposer(rules, regex, budget);
   bool anchored = decomposer.has_anchor(regex.root);
   if (anchored || decomposer.size(regex.root) < kSmallNodes) {
-    Budget small = small_budget(budget);
+    Budget small = budget.with_states_max(kSmallStates);
     auto dfa =
         compile_regex(regex, RegexMatch::kFull, CharacterCoding::kUtf8, anchored ? budget : small);
     if (dfa) return rules.dfa(*std::move(dfa));

@@ -107,6 +107,11 @@ Status Schemas::refuse(const Json& node, const std::string& key, bool relaxable)
   return {};
 }
 
+// What looking for a member costs: objects keep the order of their keys and nothing else.
+Status Schemas::spend_search(const Json& object) {
+  return budget_.spend("reading the schema", object.size() + 1);
+}
+
 Result<const Json*> Schemas::resolve(const Json& node, const std::string& reference) {
   if (auto it = ids_.find(reference); it != ids_.end()) return it->second;
   std::string pointer = reference;
@@ -138,6 +143,7 @@ Result<const Json*> Schemas::resolve(const Json& node, const std::string& refere
     bool digits =
         !part.empty() && part.size() < 9 && part.find_first_not_of("0123456789") == part.npos;
     const Json* next = nullptr;
+    TRY(spend_search(*at));
     if (decoded[begin] == '/' && at->is_object() && at->contains(part)) next = &(*at)[part];
     if (decoded[begin] == '/' && at->is_array() && digits && std::stoul(part) < at->size()) {
       next = &(*at)[std::stoul(part)];
@@ -164,6 +170,7 @@ Status Schemas::process(Partial partial, std::vector<Shape>& shapes, int depth) 
   while (!partial.todo.empty()) {
     const Json* node = partial.todo.back();
     partial.todo.pop_back();
+    TRY(budget_.spend("reading the schema", partial.seen.size()));
     if (std::find(partial.seen.begin(), partial.seen.end(), node) != partial.seen.end()) continue;
     partial.seen.push_back(node);
     TRY(budget_.spend("reading the schema", 16));
@@ -186,6 +193,11 @@ Status Schemas::process_group(Partial partial, std::vector<Shape>& shapes, int d
   partial.groups.erase(partial.groups.begin());
   std::vector<std::vector<Shape>> branches;
   for (const Json& branch : *group.node) {
+    // A copy of all that is known so far.
+    const Shape& s = partial.shape;
+    size_t values = s.values ? s.values->size() * 8 : 0;
+    TRY(budget_.spend("reading the schema", partial.seen.size() + partial.todo.size() + values +
+                                                s.required.size() * 4 + s.objects.size()));
     Partial with = partial;
     with.todo.push_back(&branch);
     // A branch that was required already as such constrains again when it is chosen.
@@ -212,6 +224,9 @@ Status Schemas::check_disjoint(const Json& node, const std::vector<std::vector<S
       for (const Shape& a : branches[i]) {
         for (const Shape& b : branches[j]) {
           if (a.values && b.values) TRY(fit_pairs(a.values->size(), b.values->size()));
+          size_t copied = a.required.size() + b.required.size() + a.objects.size() +
+                          (a.values ? a.values->size() : 0);
+          TRY(budget_.spend("comparing alternatives", 64 + copied * 4));
           if (!TRY(satisfiable(merge(a, b)))) continue;
           std::string where = path(&node[i]);
           where.resize(std::min(where.rfind('/'), where.size()));
@@ -285,6 +300,7 @@ Status Schemas::absorb_keyword(const Json& node, const std::string& key, const J
     if (!value.is_array()) return wrong("a list of names");
     for (const Json& name : value) {
       if (!name.is_string()) return wrong("a list of names");
+      TRY(budget_.spend("reading the schema", shape.required.size() + 1));
       auto text = name.get<std::string>();
       if (std::find(shape.required.begin(), shape.required.end(), text) == shape.required.end()) {
         shape.required.push_back(text);

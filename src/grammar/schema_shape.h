@@ -99,6 +99,7 @@ class Schemas {
   Status absorb_string(const Json& node, const std::string& key, const Json& value, Shape& shape);
   Status absorb_format(const Json& node, const Json& value, Shape& shape);
   Status refuse(const Json& node, const std::string& key, bool relaxable);
+  Status spend_search(const Json& object);
   Result<const Json*> resolve(const Json& node, const std::string& reference);
   Result<uint64_t> count(const Json& node, const std::string& key, const Json& value) const;
   Status fit_pairs(size_t a, size_t b);

@@ -102,6 +102,7 @@ Result<Conjunction> Schemas::property(const Shape& shape, const std::string& nam
   Conjunction nodes;
   for (const Json* node : shape.objects) {
     bool matched = false;
+    if (node->contains("properties")) TRY(spend_search((*node)["properties"]));
     if (node->contains("properties") && (*node)["properties"].contains(name)) {
       nodes.push_back(&(*node)["properties"][name]);
       matched = true;
@@ -109,6 +110,7 @@ Result<Conjunction> Schemas::property(const Shape& shape, const std::string& nam
     if (node->contains("patternProperties")) {
       for (const auto& [pattern, schema] : (*node)["patternProperties"].items()) {
         auto dfa = TRY(pattern_dfa(pattern));
+        TRY(budget_.spend("matching names", name.size() + 8));
         if (!dfa->matches(content(name))) continue;
         nodes.push_back(&schema);
         matched = true;
@@ -202,6 +204,7 @@ Result<bool> Schemas::accepts(const Conjunction& nodes, const Json& value, int d
 }
 
 Result<bool> Schemas::accepts(const Shape& s, const Json& value, int depth) {
+  TRY(budget_.spend("comparing values", s.values ? 4 * s.values->size() : 16));
   if (s.values && !among(*s.values, value)) return false;
   if (value.is_null()) return s.null;
   if (value.is_boolean()) return s.boolean;
@@ -264,6 +267,7 @@ Result<bool> Schemas::accepts_object(const Shape& s, const Json& value, int dept
     return false;
   }
   for (const std::string& name : s.required) {
+    TRY(spend_search(value));
     if (!value.contains(name)) return false;
   }
   for (const auto& [name, member] : value.items()) {

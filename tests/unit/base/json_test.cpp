@@ -44,5 +44,16 @@ TEST(Json, RefusesTooManyKeysAndBytes) {
   EXPECT_FALSE(parse_json("[1,2,3]", "doc", {.bytes_max = 4}));
 }
 
+// Issue 17: nlohmann's parser with a callback takes time by the square of a list's length, so that
+// a body of a megabyte held a worker for minutes.
+TEST(Json, ReadsLongListsOfObjectsInTimeByTheirLength) {
+  std::string text = "[";
+  for (int i = 0; i < 300'000; ++i) text += R"({"a":[]},)";
+  Result<Json> json = parse_json(text + "{}]", "a list");
+  ASSERT_TRUE(json) << json.error().message;
+  EXPECT_EQ(json->size(), 300'001U);
+  EXPECT_EQ(json->front().dump(), R"({"a":[]})");
+}
+
 }  // namespace
 }  // namespace banyan
