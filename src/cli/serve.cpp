@@ -22,6 +22,7 @@
 #include "cli/progress.h"
 #include "cli/verb.h"
 #include "cli/yaml_config.h"
+#include "server/memory_use.h"
 
 namespace banyan::cli {
 namespace {
@@ -58,6 +59,7 @@ Status unpack_json_list(const char* option, std::vector<std::string>& values) {
 }
 
 Status settle(ServeOptions& o) {
+  o.server.bodies_bytes_max = std::max(o.server.bodies_bytes_max, o.server.body_bytes_max);
   TRY(unpack_json_list("--allowed-origins", o.server.allowed_origins));
   if (!o.api_key_file.empty()) TRY(read_api_keys(o.api_key_file, o.server.api_keys));
   o.server.version = BANYAN_VERSION;
@@ -134,6 +136,9 @@ void add_network_options(CLI::App& app, ServeOptions& o) {
   app.add_option("--max-connections", server.connections_max, "Clients at once")->type_name("N");
   app.add_option("--max-request-bytes", server.body_bytes_max, "Size of a request")
       ->type_name("BYTES");
+  app.add_option("--grammar-timeout", server.grammar_timeout_s,
+                 "How long a request may wait for its grammar to be compiled, in seconds")
+      ->type_name("S");
   app.add_option("--drain-timeout", server.drain_timeout_s,
                  "How long what runs may go on after SIGTERM, in seconds")
       ->type_name("S");
@@ -154,6 +159,7 @@ void add_log_options(CLI::App& app, ServeOptions& o) {
 }
 
 VerbAction declare_serve(CLI::App& app) {
+  configure_allocator();
   write_stderr_in_background();  // reading options logs too
   auto o = std::make_shared<ServeOptions>();
   spdlog::set_level(spdlog::level::info);

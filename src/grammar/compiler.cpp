@@ -50,6 +50,15 @@ Result<std::shared_ptr<const CompiledGrammar>> GrammarCompiler::compile(
   return entry->compiled;
 }
 
+std::shared_ptr<const CompiledGrammar> GrammarCompiler::find(const GrammarSource& source) {
+  std::lock_guard lock(mutex_);
+  auto it = entries_.find(source);
+  if (it == entries_.end() || !it->second->compiled) return nullptr;
+  ++counters_.hits;
+  by_use_.splice(by_use_.begin(), by_use_, it->second->used);
+  return it->second->compiled;
+}
+
 Result<std::shared_ptr<const CompiledGrammar>> GrammarCompiler::compile_new(
     const GrammarSource& source) {
   Grammar grammar = TRY(Grammar::from_source(source, options_.limits));

@@ -32,6 +32,8 @@ class GrammarCompiler {
                   Options options);
 
   Result<std::shared_ptr<const CompiledGrammar>> compile(const GrammarSource& source);
+  // If it has been compiled and is remembered; null otherwise, also while it is being compiled.
+  std::shared_ptr<const CompiledGrammar> find(const GrammarSource& source);
   Counters counters() const;
 
  private:

@@ -36,6 +36,7 @@ class Llm::Impl {
   Result<std::vector<TokenId>> encode(std::string_view text, bool add_special_tokens) const;
   Result<const ChatTemplate*> find_chat_template() const;
   Result<CompiledGrammarPtr> compile(const GrammarSource& grammar) const;
+  CompiledGrammarPtr compiled(const GrammarSource& grammar) const;
   std::shared_ptr<TokenConstraint> constraint(const GenerationOptions& options,
                                               CompiledGrammarPtr grammar) const;
   GrammarStats grammar_stats() const;
@@ -57,7 +58,7 @@ class Llm::Impl {
   // Made for the first grammar: a table over the vocabulary that most programs never need.
   mutable std::mutex compiler_mutex_;
   mutable std::unique_ptr<GrammarCompiler> compiler_;
-  mutable std::atomic<const GrammarCompiler*> made_compiler_ = nullptr;
+  mutable std::atomic<GrammarCompiler*> made_compiler_ = nullptr;
 };
 
 Result<std::unique_ptr<Llm::Impl>> Llm::Impl::load(const EngineConfig& config,
@@ -148,6 +149,11 @@ Result<CompiledGrammarPtr> Llm::Impl::compile(const GrammarSource& grammar) cons
                        config.model_path);
   }
   return compiler().compile(grammar);
+}
+
+CompiledGrammarPtr Llm::Impl::compiled(const GrammarSource& grammar) const {
+  GrammarCompiler* made = made_compiler_;
+  return made != nullptr ? made->find(grammar) : nullptr;
 }
 
 GrammarCompiler& Llm::Impl::compiler() const {
@@ -314,6 +320,9 @@ Result<const ChatTemplate*> chat_template_of(const Llm& llm) {
 }
 Result<CompiledGrammarPtr> compile_grammar(const Llm& llm, const GrammarSource& grammar) {
   return guard([&] { return LlmAccess::impl(llm).compile(grammar); });
+}
+CompiledGrammarPtr find_compiled(const Llm& llm, const GrammarSource& grammar) {
+  return LlmAccess::impl(llm).compiled(grammar);
 }
 std::shared_ptr<TokenConstraint> constraint_of(const Llm& llm, const GenerationOptions& options,
                                                CompiledGrammarPtr compiled) {

@@ -22,6 +22,8 @@ using CompiledGrammarPtr = std::shared_ptr<const CompiledGrammar>;
 // kExhausted names what was too large. kUnsupported without a tokenizer, or if the model has no
 // end-of-text token that could end an output.
 Result<CompiledGrammarPtr> compile_grammar(const Llm& llm, const GrammarSource& grammar);
+// The same if it is remembered, else null: never waits.
+CompiledGrammarPtr find_compiled(const Llm& llm, const GrammarSource& grammar);
 // A constraint of a request of these options by that grammar: each sample needs its own.
 std::shared_ptr<TokenConstraint> constraint_of(const Llm& llm, const GenerationOptions& options,
                                                CompiledGrammarPtr compiled);

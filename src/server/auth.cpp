@@ -40,4 +40,11 @@ bool is_authorized(const ServerConfig& config, const HttpRequest& request) {
   return known;
 }
 
+std::string client_of(const ServerConfig& config, const HttpRequest& request,
+                      const std::string& address) {
+  if (config.api_keys.empty()) return address;
+  std::string_view bearer = bearer_token(request.header("authorization").value_or(""));
+  return std::string(bearer.empty() ? request.header("x-api-key").value_or("") : bearer);
+}
+
 }  // namespace banyan

@@ -11,4 +11,8 @@ namespace banyan {
 // else is exempt. Takes the same time for every wrong key of one length.
 bool is_authorized(const ServerConfig& config, const HttpRequest& request);
 
+// Who asks, for queues that are fair: by the key, where one is needed, else by the address.
+std::string client_of(const ServerConfig& config, const HttpRequest& request,
+                      const std::string& address);
+
 }  // namespace banyan

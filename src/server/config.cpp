@@ -55,13 +55,16 @@ Status ServerConfig::validate() const {
   TRY(check_at_least("send_buffer_bytes_max", send_buffer_bytes_max, 1));
   TRY(check_range("workers", workers, 0, 256));
   TRY(check_at_least("work_queued_max", work_queued_max, 1));
+  TRY(check_range("grammar_workers", grammar_workers, 0, 256));
+  TRY(check_at_least("grammars_queued_max", grammars_queued_max, 1));
   TRY(check_at_least("body_bytes_per_s_min", body_bytes_per_s_min, 1));
   TRY(find_chat_syntax(tool_call_parser, reasoning_parser, {}));
   for (auto [name, value] : {std::pair("header_timeout_s", header_timeout_s),
                              {"body_timeout_s", body_timeout_s},
                              {"idle_timeout_s", idle_timeout_s},
                              {"write_timeout_s", write_timeout_s},
-                             {"linger_timeout_s", linger_timeout_s}}) {
+                             {"linger_timeout_s", linger_timeout_s},
+                             {"grammar_timeout_s", grammar_timeout_s}}) {
     TRY(check_range(name, value, 0.001, kDay));
   }
   return check_range("drain_timeout_s", drain_timeout_s, 0, kDay);

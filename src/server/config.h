@@ -26,20 +26,23 @@ struct ServerConfig {
 
   int64_t header_bytes_max = 16 << 10;  // request line and headers together
   int64_t body_bytes_max = 64 << 20;
-  int64_t bodies_bytes_max = int64_t{1} << 30;  // of all requests that are being read
-  int body_chunks_max = 65536;                  // of a body in chunked encoding
+  int64_t bodies_bytes_max = 256 << 20;  // of all requests that are being answered
+  int body_chunks_max = 65536;           // of a body in chunked encoding
   int connections_max = 4096;
   int64_t send_buffer_bytes_max = 1 << 20;  // of a stream whose reader is slow
   int workers = 0;                          // that parse, render and tokenize; 0: by processors
-  int work_queued_max = 1024;               // requests that wait for a worker
+  int work_queued_max = 1024;               // requests of one client that wait for a worker
+  int grammar_workers = 0;                  // that compile grammars; 0: by processors
+  int grammars_queued_max = 1024;           // of one client, that wait to be compiled
 
   double header_timeout_s = 10;  // from the first byte of a request to its last header
   double body_timeout_s = 20;    // and this much beside what body_bytes_per_s_min allows
   int64_t body_bytes_per_s_min = 16 << 10;
-  double idle_timeout_s = 300;  // between the requests of one connection
-  double write_timeout_s = 30;  // without any progress
-  double linger_timeout_s = 2;  // for a refused client to take its answer
-  double drain_timeout_s = 30;  // for what runs when the server is told to end
+  double idle_timeout_s = 300;    // between the requests of one connection
+  double write_timeout_s = 30;    // without any progress
+  double linger_timeout_s = 2;    // for a refused client to take its answer
+  double grammar_timeout_s = 60;  // for a request's grammars to be compiled, waiting included
+  double drain_timeout_s = 30;    // for what runs when the server is told to end
 
   Status validate() const;
 };

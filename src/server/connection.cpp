@@ -54,6 +54,11 @@ std::string_view http_date() {
   return text;
 }
 
+// Assigning {} would keep the memory.
+void release(std::string& buffer) {
+  std::string().swap(buffer);
+}
+
 bool is_preflight(const HttpRequest& request) {
   return request.method == "OPTIONS" && request.header("origin") &&
          request.header("access-control-request-method");
@@ -86,6 +91,12 @@ void ConnectionHub::end_exchange(const Exchange& exchange) {
   exchanges_awaited -= exchange.awaited ? 1 : 0;
 }
 
+int64_t ConnectionHub::buffer_bytes() const {
+  size_t bytes = sizeof scratch;
+  for (const auto& connection : open) bytes += connection->buffer_bytes();
+  return static_cast<int64_t>(bytes);
+}
+
 void ConnectionHub::flush_soon(std::shared_ptr<Connection> connection) {
   if (std::exchange(connection->flush_asked_, true)) return;
   to_flush_.push_back(std::move(connection));
@@ -103,6 +114,7 @@ Connection::Connection(ConnectionHub& hub, Socket socket, bool refused)
 
 void Connection::start() {
   error_code ignored;
+  address_ = socket_.remote_endpoint(ignored).address().to_string();
   socket_.non_blocking(true, ignored);
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
   socket_.set_option(asio::socket_base::keep_alive(true), ignored);
@@ -268,6 +280,7 @@ void Connection::handle() {
   phase_ = Phase::kAnswer;
   deadline_ = SteadyTime::max();
   HttpRequest request = std::move(reader_->request());
+  request.client = client_of(hub_.service.config(), request, address_);
   uint64_t number = exchange_->number;
   if (is_preflight(request)) {
     return respond(number, 204, "", "text/plain", preflight_headers(request));
@@ -456,7 +469,7 @@ void Connection::end_exchange() {
   exchange_.reset();
   reader_.reset();
   hub_.body_bytes -= std::exchange(body_bytes_counted_, 0);
-  if (output_.capacity() > kKeptBufferBytes) output_ = {};
+  if (output_.capacity() > kKeptBufferBytes) release(output_);
   if (!keep_alive) return linger();
   phase_ = Phase::kIdle;
   set_deadline(hub_.service.config().idle_timeout_s);
@@ -469,7 +482,7 @@ void Connection::end_exchange() {
 // the connection and could take the answer from under the client's eyes.
 void Connection::linger() {
   phase_ = Phase::kLinger;
-  input_ = {};
+  release(input_);
   error_code ec;
   socket_.shutdown(Socket::shutdown_send, ec);
   if (ec) return close();
@@ -511,8 +524,8 @@ void Connection::close() {
   hub_.body_bytes -= std::exchange(body_bytes_counted_, 0);
   error_code ignored;
   socket_.close(ignored);
-  input_ = {};
-  output_ = {};
+  release(input_);
+  release(output_);
   output_sent_ = 0;
   hub_.open.erase(shared_from_this());
 }

@@ -58,6 +58,7 @@ struct ConnectionHub {
   void begin_exchange(Exchange& exchange);
   void end_exchange(const Exchange& exchange);
   void begin_drain() { draining_ = true; }
+  int64_t buffer_bytes() const;  // of all connections
 
   // Has connection->flush() called soon, once for all that is sent until then.
   void flush_soon(std::shared_ptr<Connection> connection);
@@ -93,6 +94,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   void start();
   void check_deadline(SteadyTime now);
+  size_t buffer_bytes() const { return input_.capacity() + output_.capacity(); }
   // Closes at once; an exchange's handler is told.
   void cut(std::string_view reason);
   void flush();
@@ -138,6 +140,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   ConnectionHub& hub_;
   Socket socket_;
   const bool refused_;
+  std::string address_;  // of the client
   Phase phase_ = Phase::kIdle;
   SteadyTime deadline_ = SteadyTime::max();
   SteadyTime body_begun_;

@@ -117,14 +117,73 @@ void GenerationRun::abandon(FinishReason reason) {
   for (const auto& submission : submissions) service_.abandon(submission, reason);
 }
 
-// Null if the prompt has none.
-Parsed<CompiledGrammarPtr> grammar_of(const Llm& llm, const PromptRequest& prompt) {
-  const std::optional<GrammarSource>& source = prompt.text.options.grammar;
-  if (!source) return nullptr;
-  auto compiled = compile_grammar(llm, *source);
-  if (!compiled) return std::unexpected(RequestError(compiled.error(), prompt.grammar_field));
-  return *std::move(compiled);
-}
+// A request from its body to its plan.
+class Planning : public std::enable_shared_from_this<Planning> {
+ public:
+  Planning(Service& service, HttpRequest request, ResponderPtr responder, Planner planner)
+      : service_(service),
+        context_(context_of(service, request)),
+        client_(std::move(request.client)),
+        body_(std::make_shared<const std::string>(std::move(request.body))),
+        responder_(std::move(responder)),
+        planner_(planner) {}
+
+  void read() {
+    read_on_worker<GenerationPlan>(
+        service_, client_, context_, body_, responder_, planner_,
+        [self = shared_from_this()](GenerationPlan plan) { self->use(std::move(plan)); });
+  }
+
+ private:
+  using End = GrammarQueue::End;
+
+  void use(GenerationPlan plan) {
+    if (!responder_->alive()) return;
+    if (!plan.missing.empty()) return compile(std::move(plan.missing));
+    std::make_shared<GenerationRun>(service_, responder_, std::move(plan))->start();
+  }
+
+  void compile(std::map<GrammarSource, std::string> missing) {
+    std::vector<MissingGrammar> grammars;
+    for (auto& [source, field] : missing) grammars.push_back({source, std::move(field)});
+    std::string field = grammars[0].field;
+    auto wait = service_.grammars().compile(
+        service_.llm(), client_, std::move(grammars), context_.received + timeout(),
+        [self = shared_from_this(), field](End end, CompiledGrammars compiled,
+                                           const RequestError* error) {
+          self->compiled(end, std::move(compiled), error, field);
+        });
+    if (!wait) return responder_->respond_error(503, "too many grammars wait to be compiled");
+    responder_->on_disconnect([&service = service_, wait] { service.grammars().cancel(wait); });
+  }
+
+  void compiled(End end, CompiledGrammars compiled, const RequestError* error,
+                const std::string& field) {
+    if (end == End::kFailed) return respond_error(*responder_, *error);
+    if (end == End::kTooLate) {
+      return responder_->respond_error(
+          408,
+          fmt::format("compiling the grammar, with those before it, took more than {} s, which is "
+                      "--grammar-timeout",
+                      service_.config().grammar_timeout_s),
+          field, "grammar_timeout");
+    }
+    context_.compiled = std::make_shared<const CompiledGrammars>(std::move(compiled));
+    read();
+  }
+
+  std::chrono::steady_clock::duration timeout() const {
+    return std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+        std::chrono::duration<double>(service_.config().grammar_timeout_s));
+  }
+
+  Service& service_;
+  RequestContext context_;
+  std::string client_;
+  std::shared_ptr<const std::string> body_;
+  ResponderPtr responder_;
+  Planner planner_;
+};
 
 }  // namespace
 
@@ -139,8 +198,31 @@ std::expected<void, RequestError> GenerationPlan::add_prompt(const Llm& llm,
                                   sequences_max)},
                      "n"));
   }
-  CompiledGrammarPtr grammar = TRY(grammar_of(llm, prompt));
+  std::shared_ptr<const CompiledGrammar> grammar = find_grammar(llm, prompt);
+  if (prompt.text.options.grammar && !grammar) {
+    missing.emplace(*prompt.text.options.grammar, prompt.grammar_field);
+    PromptRequest without = prompt;  // what else is wrong with it is said now
+    without.text.options.grammar.reset();
+    return add_samples(llm, without, nullptr);
+  }
   if (grammar && warnings.empty()) warnings = grammar->grammar.notes();
+  return add_samples(llm, prompt, grammar);
+}
+
+// Null if it has none, or none that is compiled.
+std::shared_ptr<const CompiledGrammar> GenerationPlan::find_grammar(
+    const Llm& llm, const PromptRequest& prompt) const {
+  if (!prompt.text.options.grammar) return nullptr;
+  if (compiled) {
+    auto found = compiled->find(*prompt.text.options.grammar);
+    if (found != compiled->end()) return found->second;
+  }
+  return find_compiled(llm, *prompt.text.options.grammar);
+}
+
+std::expected<void, RequestError> GenerationPlan::add_samples(
+    const Llm& llm, const PromptRequest& prompt,
+    const std::shared_ptr<const CompiledGrammar>& grammar) {
   GenerateRequest tokens = TRY(to_engine(llm, prompt, grammar));
   size_t prompt_index = choices.size() / samples;
   for (size_t sample = 0; sample < samples; ++sample) {
@@ -165,11 +247,7 @@ std::expected<void, RequestError> GenerationPlan::check_rids() const {
 }
 
 void generate(Service& service, HttpRequest request, ResponderPtr responder, Planner planner) {
-  read_on_worker<GenerationPlan>(
-      service, std::move(request), responder, planner, [&service, responder](GenerationPlan plan) {
-        if (!responder->alive()) return;
-        std::make_shared<GenerationRun>(service, responder, std::move(plan))->start();
-      });
+  std::make_shared<Planning>(service, std::move(request), std::move(responder), planner)->read();
 }
 
 }  // namespace banyan

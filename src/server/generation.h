@@ -1,12 +1,14 @@
-// How a generating endpoint works, whatever its protocol: a body becomes a plan on a worker, the
-// plan's sequences run in the engine, and their text goes to the client through the protocol's
-// Answer, at once or in the end.
+// How a generating endpoint works, whatever its protocol: a body becomes a plan on a worker, what
+// it asks for of grammars is compiled unless it is known (server/grammar_queue.h), the plan's
+// sequences run in the engine, and their text goes to the client through the protocol's Answer, at
+// once or in the end.
 //
 // A client that goes takes all its sequences with it. A stop string ends its sequence in the engine
 // as soon as it is seen.
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -55,6 +57,9 @@ class Answer {
 
 // What a request asks, ready for the engine.
 struct GenerationPlan {
+  explicit GenerationPlan(std::shared_ptr<const CompiledGrammars> known = {})
+      : compiled(std::move(known)) {}
+
   std::vector<GenerateRequest> requests;  // one per choice
   std::vector<Choice> choices;
   size_t samples = 1;             // choices per prompt
@@ -62,12 +67,23 @@ struct GenerationPlan {
   bool stream = false;
   std::vector<std::string> warnings;  // what of the grammars is not enforced; the answer says it
   std::unique_ptr<Answer> answer;
+  // Grammars that the request has waited for, and those that it has to wait for: then nothing of
+  // the plan may be used, and the request is read again once they are compiled.
+  std::shared_ptr<const CompiledGrammars> compiled = {};
+  std::map<GrammarSource, std::string> missing = {};  // with the fields that ask for them
 
   // Adds the samples of one prompt, tokenized here. All prompts have the same number of samples,
   // and there may be as many sequences as the engine's queue holds.
   std::expected<void, RequestError> add_prompt(const Llm& llm, const PromptRequest& prompt);
   // That there is one rid, or one for each prompt.
   std::expected<void, RequestError> check_rids() const;
+
+ private:
+  std::shared_ptr<const CompiledGrammar> find_grammar(const Llm& llm,
+                                                      const PromptRequest& prompt) const;
+  std::expected<void, RequestError> add_samples(
+      const Llm& llm, const PromptRequest& prompt,
+      const std::shared_ptr<const CompiledGrammar>& grammar);
 };
 
 // Reads a request's body. Runs on a worker; RequestErrors become 4xx answers.

@@ -28,6 +28,7 @@ struct HttpRequest {
   std::string body;
   std::string id;             // X-Request-Id if the client sent a usable one, else made here
   std::string path_argument;  // what {name} at the end of a route stands for
+  std::string client;         // who asks, for queues that are fair: the API key, else the address
 
   // The first of that name, whatever its case; nothing if there is none.
   std::optional<std::string_view> header(std::string_view name) const;

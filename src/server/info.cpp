@@ -89,10 +89,11 @@ void health_generate(Service& service, HttpRequest request, ResponderPtr respond
 }
 
 void metrics(Service& service, HttpRequest, ResponderPtr responder) {
-  bool loading = service.state() == Service::State::kLoading;
-  GrammarStats grammars = loading ? GrammarStats() : service.llm().grammar_stats();
-  responder->respond(200, service.metrics().text(service.expert_counts(), grammars),
-                     kPrometheusText);
+  Metrics::Others others = {.experts = service.expert_counts(),
+                            .grammars_waiting = service.grammars_waiting(),
+                            .memory = service.memory_use()};
+  if (service.state() != Service::State::kLoading) others.grammars = service.llm().grammar_stats();
+  responder->respond(200, service.metrics().text(others), kPrometheusText);
 }
 
 void list_models(Service& service, HttpRequest, ResponderPtr responder) {

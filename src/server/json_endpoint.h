@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -24,6 +25,7 @@ struct RequestContext {
   std::chrono::steady_clock::time_point received;
   JsonSchemaOptions json = {};  // how constrained JSON is written
   ChatSyntax syntax = {};       // how the model writes calls and reasoning
+  std::shared_ptr<const CompiledGrammars> compiled = {};  // that this request has waited for
 };
 
 RequestContext context_of(const Service& service, const HttpRequest& request);
@@ -36,12 +38,13 @@ void respond_error(Responder& responder, const RequestError& error);
 
 // Runs read(context, body) -> Parsed<T> on a worker, then use(T) on the I/O thread.
 template <class T, class Read, class Use>
-void read_on_worker(Service& service, HttpRequest request, ResponderPtr responder, Read read,
+void read_on_worker(Service& service, const std::string& client, RequestContext context,
+                    std::shared_ptr<const std::string> body, ResponderPtr responder, Read read,
                     Use use) {
-  RequestContext context = context_of(service, request);
   bool queued = service.run_on_worker(
-      [context = std::move(context), body = std::move(request.body), read]() -> Result<Parsed<T>> {
-        Parsed<Json> json = parse_body(body);
+      client,
+      [context = std::move(context), body = std::move(body), read]() -> Result<Parsed<T>> {
+        Parsed<Json> json = parse_body(*body);
         if (!json) return Parsed<T>(std::unexpected(std::move(json).error()));
         Parsed<T> made = read(context, *json);
         if (!made && made.error().error.code == ErrorCode::kExhausted) {
@@ -55,6 +58,14 @@ void read_on_worker(Service& service, HttpRequest request, ResponderPtr responde
         use(std::move(**made));
       });
   if (!queued) responder->respond_error(503, "too many requests wait to be read; try again");
+}
+
+template <class T, class Read, class Use>
+void read_on_worker(Service& service, HttpRequest request, ResponderPtr responder, Read read,
+                    Use use) {
+  auto body = std::make_shared<const std::string>(std::move(request.body));
+  read_on_worker<T>(service, request.client, context_of(service, request), std::move(body),
+                    std::move(responder), std::move(read), std::move(use));
 }
 
 // The whole of an endpoint whose answer is a JSON object that the worker makes.

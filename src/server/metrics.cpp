@@ -103,7 +103,7 @@ void add_experts(std::span<const ExpertCounts> layers, const prometheus::Labels&
 }
 
 // The compiler counts for itself: its figures are told as they stand.
-void add_grammars(const GrammarStats& stats, const prometheus::Labels& labels,
+void add_grammars(const GrammarStats& stats, size_t waiting, const prometheus::Labels& labels,
                   std::vector<prometheus::MetricFamily>& families) {
   using Type = prometheus::MetricType;
   auto add = [&](const char* name, const char* help, Type type) -> prometheus::ClientMetric& {
@@ -126,8 +126,32 @@ void add_grammars(const GrammarStats& stats, const prometheus::Labels& labels,
                    .summary;
   time.sample_count = stats.misses;
   time.sample_sum = stats.compile_s;
+  add("sglang:num_grammar_queue_reqs", "Requests whose grammars wait to be compiled, or are",
+      Type::Gauge)
+      .gauge.value = static_cast<double>(waiting);
   add("banyan:grammar_cache_bytes", "Memory of compiled grammars and their masks", Type::Gauge)
       .gauge.value = static_cast<double>(stats.bytes);
+}
+
+void add_memory(const MemoryUse& use, const prometheus::Labels& labels,
+                std::vector<prometheus::MetricFamily>& families) {
+  auto family = family_of("banyan:memory_bytes", "Memory by part; heap and resident hold others",
+                          prometheus::MetricType::Gauge);
+  for (auto [part, bytes] : {std::pair("weights", use.weights),
+                             {"pools", use.pools},
+                             {"step", use.step},
+                             {"grammars", use.grammars},
+                             {"request_bodies", use.request_bodies},
+                             {"connection_buffers", use.connection_buffers},
+                             {"heap_used", use.heap_used},
+                             {"heap_free", use.heap_free},
+                             {"resident", use.resident}}) {
+    prometheus::ClientMetric& metric = family.metric.emplace_back();
+    for (const auto& [key, value] : labels) metric.label.push_back({key, value});
+    metric.label.push_back({"part", part});
+    metric.gauge.value = static_cast<double>(bytes);
+  }
+  families.push_back(std::move(family));
 }
 
 }  // namespace
@@ -334,8 +358,7 @@ void Metrics::step(const StepReport& report) {
   impl_->last = now;
 }
 
-std::string Metrics::text(std::span<const ExpertCounts> experts,
-                          const GrammarStats& grammars) const {
+std::string Metrics::text(const Others& others) const {
   if (!impl_) return "";
   auto idle = std::chrono::duration<double>(SteadyClock::now() - impl_->last_step);
   if (idle.count() > 2 * kThroughputWindow_s) impl_->throughput.Set(0);
@@ -348,8 +371,9 @@ std::string Metrics::text(std::span<const ExpertCounts> experts,
       families.back().name = alias;
     }
   }
-  add_experts(experts, impl_->labels, families);
-  add_grammars(grammars, impl_->labels, families);
+  add_experts(others.experts, impl_->labels, families);
+  add_grammars(others.grammars, others.grammars_waiting, impl_->labels, families);
+  add_memory(others.memory, impl_->labels, families);
   return prometheus::TextSerializer().Serialize(families);
 }
 

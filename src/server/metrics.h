@@ -5,12 +5,13 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
+#include <vector>
 
 #include "banyan/engine.h"
 #include "banyan/grammar.h"
 #include "llm/engine_thread.h"
+#include "server/memory_use.h"
 
 namespace banyan {
 
@@ -42,9 +43,15 @@ class Metrics {
   // A request came whose output follows a grammar.
   void constrained();
 
-  // In Prometheus's text format, with what others have counted themselves.
-  std::string text(std::span<const ExpertCounts> experts = {},
-                   const GrammarStats& grammars = {}) const;
+  // What others have counted themselves.
+  struct Others {
+    std::vector<ExpertCounts> experts;
+    GrammarStats grammars;
+    size_t grammars_waiting = 0;
+    MemoryUse memory;
+  };
+  // In Prometheus's text format.
+  std::string text(const Others& others) const;
 
  private:
   struct Impl;

@@ -378,7 +378,7 @@ Parsed<GenerationPlan> plan_chat(const RequestContext& context, const Json& body
   refuse_openai_fields(fields);
   fields.refuse({"echo"});
   std::string model = answered_model(fields, context);
-  GenerationPlan plan;
+  GenerationPlan plan(context.compiled);
   plan.rids = read_rids(fields, "chatcmpl-" + context.request_id);
   plan.stream = options.stream;
   TRY(fields.finish());

@@ -254,7 +254,7 @@ Parsed<GenerationPlan> plan_completion(const RequestContext& context, const Json
   refuse_openai_fields(fields);
   std::string model = answered_model(fields, context);
   std::string id = "cmpl-" + context.request_id;
-  GenerationPlan plan;
+  GenerationPlan plan(context.compiled);
   plan.rids = read_rids(fields, id);
   plan.stream = options.stream;
   std::vector<PromptRequest> prompts = read_prompts(fields, prompt, limits);

@@ -59,9 +59,13 @@ class Server::Impl {
                  [this](std::move_only_function<void()> f) { post(std::move(f)); }),
         hub_(io_, service_, routes) {
     hub_.request_id_key = std::random_device{}();
+    service_.on_connection_use([this]() -> Service::ConnectionUse {
+      return {.body_bytes = hub_.body_bytes, .buffer_bytes = hub_.buffer_bytes()};
+    });
     const ServerConfig& c = service_.config();
-    double shortest_s = std::min({c.header_timeout_s, c.body_timeout_s, c.idle_timeout_s,
-                                  c.write_timeout_s, c.linger_timeout_s, c.drain_timeout_s});
+    double shortest_s =
+        std::min({c.header_timeout_s, c.body_timeout_s, c.idle_timeout_s, c.write_timeout_s,
+                  c.linger_timeout_s, c.drain_timeout_s, c.grammar_timeout_s});
     tick_ = duration_of(std::clamp(shortest_s / 4, 0.01, 0.5));
   }
 
@@ -213,6 +217,7 @@ void Server::Impl::tick() {
   SteadyTime now = SteadyClock::now();
   std::vector<std::shared_ptr<Connection>> all(hub_.open.begin(), hub_.open.end());
   for (const auto& connection : all) connection->check_deadline(now);
+  service_.tick(now);
   if (draining_) {
     if (drained() || (cancelled_ && now >= end_at_)) return end();
     if (!cancelled_ && now >= cancel_at_) {
@@ -261,8 +266,8 @@ void Server::Impl::end() {
 Server::Counts Server::Impl::counts() {
   std::promise<Counts> promise;
   post([&] {
-    promise.set_value(
-        {std::ssize(hub_.open), hub_.exchanges_open, hub_.body_bytes, service_.engine_stats()});
+    promise.set_value({std::ssize(hub_.open), hub_.exchanges_open, hub_.body_bytes,
+                       static_cast<int64_t>(service_.grammars_waiting()), service_.engine_stats()});
   });
   return promise.get_future().get();
 }

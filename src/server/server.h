@@ -54,6 +54,7 @@ class Server {
     int64_t connections = 0;
     int64_t exchanges = 0;
     int64_t body_bytes = 0;
+    int64_t grammars_waiting = 0;  // requests whose grammars are compiled, or wait for it
     EngineStats engine;
   };
   Counts counts();

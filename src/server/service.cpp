@@ -14,6 +14,9 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
+constexpr int kCompilingNiceness = 10;
+constexpr auto kGiveBackInterval = std::chrono::seconds(5);
+
 double seconds_since(SteadyClock::time_point from) {
   return std::chrono::duration<double>(SteadyClock::now() - from).count();
 }
@@ -67,7 +70,17 @@ Service::Service(ServerConfig config, Post post)
       post_(std::move(post)),
       started_at_(std::chrono::system_clock::now()) {
   int threads = config_.workers > 0 ? config_.workers : std::clamp(usable_processors(), 2, 8);
-  workers_ = std::make_unique<Workers>(threads, config_.work_queued_max);
+  workers_ = std::make_unique<Workers>(
+      Workers::Options{.threads = threads, .queued_max = config_.work_queued_max});
+  // A fourth of the processors at most, and of those a tenth while the engine wants them: one
+  // that has to wait for a neighbour holds up all of its step.
+  int compiling = config_.grammar_workers > 0 ? config_.grammar_workers
+                                              : std::clamp(usable_processors() / 4, 1, 8);
+  grammars_ =
+      std::make_unique<GrammarQueue>(Workers::Options{.threads = compiling,
+                                                      .queued_max = config_.grammars_queued_max,
+                                                      .niceness = kCompilingNiceness},
+                                     post_);
 }
 
 Service::~Service() {
@@ -105,11 +118,36 @@ void Service::find_syntax() {
 
 void Service::stop() {
   workers_.reset();
+  grammars_.reset();
   if (engine_) engine_->stop();
 }
 
-bool Service::enqueue_work(std::move_only_function<void()> work) {
-  return workers_ && workers_->enqueue(std::move(work));
+MemoryUse Service::memory_use() const {
+  MemoryUse use;
+  measure_memory(use);
+  if (connection_use_) {
+    ConnectionUse connections = connection_use_();
+    use.request_bodies = connections.body_bytes;
+    use.connection_buffers = connections.buffer_bytes;
+  }
+  if (!llm_) return use;
+  use.weights = engine_info().weight_bytes;
+  use.pools = engine_info().state_bytes_max;
+  use.step = engine_info().step_bytes;
+  use.grammars = static_cast<int64_t>(llm_->grammar_stats().bytes);
+  return use;
+}
+
+void Service::tick(SteadyClock::time_point now) {
+  if (grammars_) grammars_->check_deadlines(now);
+  if (now < next_give_back_) return;
+  next_give_back_ = now + kGiveBackInterval;
+  // Takes the allocator's locks for some milliseconds, so not on the I/O thread.
+  (void)enqueue_work("", [] { give_back_memory(); });
+}
+
+bool Service::enqueue_work(const std::string& client, std::move_only_function<void()> work) {
+  return workers_ && workers_->enqueue(client, std::move(work));
 }
 
 Result<std::shared_ptr<Submission>> Service::submit(std::string rid,

@@ -19,6 +19,8 @@
 #include "llm/engine_thread.h"
 #include "llm/message_parser.h"
 #include "server/config.h"
+#include "server/grammar_queue.h"
+#include "server/memory_use.h"
 #include "server/metrics.h"
 #include "server/workers.h"
 
@@ -65,11 +67,12 @@ class Service {
   size_t abort(const std::string& rid);
   void abort_all();
 
-  // Runs `work` on a worker and `then` with its Result on the I/O thread. False when too much work
+  // Runs `work` on a worker, when it is the client's turn, and `then` with its Result on the I/O
+  // thread. False when too much work
   // waits, and then neither runs. An exception in `work` becomes kExhausted.
   template <class Work, class Then>
-  bool run_on_worker(Work work, Then then) {
-    return enqueue_work([this, work = std::move(work), then = std::move(then)]() mutable {
+  bool run_on_worker(const std::string& client, Work work, Then then) {
+    return enqueue_work(client, [this, work = std::move(work), then = std::move(then)]() mutable {
       auto result = guard(std::move(work));
       post_([then = std::move(then), result = std::move(result)]() mutable {
         then(std::move(result));
@@ -77,7 +80,23 @@ class Service {
     });
   }
 
+  // By part; the system is asked.
+  MemoryUse memory_use() const;
+  // What the connections hold, of which the server knows.
+  struct ConnectionUse {
+    int64_t body_bytes = 0, buffer_bytes = 0;
+  };
+  void on_connection_use(std::function<ConnectionUse()> measure) {
+    connection_use_ = std::move(measure);
+  }
+
+  // Compiles grammars on threads of its own. Not after stop().
+  GrammarQueue& grammars() { return *grammars_; }
+  size_t grammars_waiting() const { return grammars_ ? grammars_->waiting() : 0; }
+
   // The server's own:
+  // Ends what has waited too long, and now and then gives back memory that a load has left.
+  void tick(std::chrono::steady_clock::time_point now);
   // The model is there: starts the engine thread and turns kReady.
   void attach(std::unique_ptr<Llm> llm, const EngineConfig& config);
   void drain() { state_ = State::kDraining; }
@@ -87,7 +106,7 @@ class Service {
  private:
   struct Live;
 
-  bool enqueue_work(std::move_only_function<void()> work);
+  bool enqueue_work(const std::string& client, std::move_only_function<void()> work);
   void find_syntax();
   void on_step(const StepReport& report);
   void log_steps(const StepReport& report);
@@ -97,6 +116,8 @@ class Service {
   ServerConfig config_;
   Post post_;
   State state_ = State::kLoading;
+  std::function<ConnectionUse()> connection_use_;
+  std::chrono::steady_clock::time_point next_give_back_;
   Metrics metrics_;
   std::chrono::system_clock::time_point started_at_;
 
@@ -110,6 +131,7 @@ class Service {
   std::unordered_map<const Submission*, std::shared_ptr<Live>> live_;
   std::unique_ptr<EngineThread> engine_;  // after what it uses
   std::unique_ptr<Workers> workers_;
+  std::unique_ptr<GrammarQueue> grammars_;
 };
 
 }  // namespace banyan

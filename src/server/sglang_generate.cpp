@@ -392,7 +392,7 @@ std::vector<std::string> Reader::answer_ids(const GenerationPlan& plan) const {
 }
 
 Parsed<GenerationPlan> Reader::read() {
-  GenerationPlan plan;
+  GenerationPlan plan(context_.compiled);
   plan.stream = fields_.flag("stream", false);
   plan.rids = fields_.strings("rid", static_cast<size_t>(kSequencesMax), kNameBytesMax);
   if (plan.rids.empty()) plan.rids = {context_.request_id};

@@ -137,7 +137,7 @@ Parsed<GenerationPlan> plan_score(const RequestContext& context, const Json& bod
   fields.refuse({"embed_override_token_id", "query_embed_overrides", "item_embed_overrides",
                  "score_extraction_token", "return_pooled_hidden_states", "return_token_logprobs"});
   std::string model = answered_model(fields, context);
-  GenerationPlan plan;
+  GenerationPlan plan(context.compiled);
   plan.rids = {context.request_id};
   TRY(fields.finish());
   for (size_t i = 0; i < sequences.size(); ++i) {

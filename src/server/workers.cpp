@@ -1,11 +1,16 @@
 #include "server/workers.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <utility>
 
 namespace banyan {
 
-Workers::Workers(int threads, int queued_max) : queued_max_(static_cast<size_t>(queued_max)) {
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { loop(); });
+Workers::Workers(const Options& options) : queue_(static_cast<size_t>(options.queued_max)) {
+  for (int i = 0; i < options.threads; ++i) {
+    threads_.emplace_back([this, niceness = options.niceness] { loop(niceness); });
+  }
 }
 
 Workers::~Workers() {
@@ -17,23 +22,29 @@ Workers::~Workers() {
   threads_.clear();  // joins
 }
 
-bool Workers::enqueue(std::move_only_function<void()> work) {
+bool Workers::enqueue(const std::string& client, std::move_only_function<void()> work,
+                      size_t cost) {
   {
     std::lock_guard lock(mutex_);
-    if (queue_.size() >= queued_max_) return false;
-    queue_.push_back(std::move(work));
+    if (!queue_.push(client, cost, std::move(work))) return false;
   }
   wake_.notify_one();
   return true;
 }
 
-void Workers::loop() {
+size_t Workers::waiting() const {
+  std::lock_guard lock(mutex_);
+  return queue_.size();
+}
+
+void Workers::loop(int niceness) {
+  // Of Linux's threads each has its own. Being less nice than asked for is no reason to fail.
+  if (niceness != 0) (void)setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), niceness);
   std::unique_lock lock(mutex_);
   while (true) {
     wake_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
     if (stopping_) return;
-    auto work = std::move(queue_.front());
-    queue_.pop_front();
+    auto work = *queue_.pop();
     lock.unlock();
     work();
     work = nullptr;  // what it holds goes before the lock is taken

@@ -53,11 +53,17 @@ void count(Service& service, HttpRequest request, ResponderPtr responder) {
 
 void echo(Service& service, HttpRequest request, ResponderPtr responder) {
   bool taken = service.run_on_worker(
-      [body = std::move(request.body)]() -> Result<size_t> { return body.size(); },
+      request.client, [body = std::move(request.body)]() -> Result<size_t> { return body.size(); },
       [responder](Result<size_t> size) {
         responder->respond(200, std::to_string(*size), "text/plain");
       });
   if (!taken) responder->respond_error(503, "busy");
+}
+
+// Holds up the thread that compiles grammars until the test lets it go.
+void hold_grammars(Service& service, HttpRequest, ResponderPtr responder) {
+  service.grammars().run([] { grammars_held().acquire(); });
+  responder->respond(200, "", "text/plain");
 }
 
 void silent(Service&, HttpRequest, ResponderPtr) {}
@@ -77,6 +83,11 @@ void pour(Service&, HttpRequest request, ResponderPtr responder) {
 
 }  // namespace
 
+std::binary_semaphore& grammars_held() {
+  static std::binary_semaphore held(0);
+  return held;
+}
+
 std::span<const Route> test_routes() {
   static const std::vector<Route> kRoutes = [] {
     std::vector<Route> routes(all_routes().begin(), all_routes().end());
@@ -84,6 +95,7 @@ std::span<const Route> test_routes() {
     routes.push_back({"GET", "/count", count});
     routes.push_back({"POST", "/echo", echo});
     routes.push_back({"GET", "/silent", silent});
+    routes.push_back({"GET", "/hold_grammars", hold_grammars});
     routes.push_back({"GET", "/throw", throws});
     routes.push_back({"GET", "/pour", pour});
     return routes;

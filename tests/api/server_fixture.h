@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <semaphore>
 #include <thread>
 #include <vector>
 
@@ -22,7 +23,9 @@ namespace banyan::test {
 //   POST /echo                      the body's length
 //   GET /silent, /throw             handlers that forget to answer, that run out of memory
 //   GET /pour?bytes=N               a stream of N bytes, as fast as it may
+//   GET /hold_grammars              nothing is compiled until grammars_held() is released
 std::span<const Route> test_routes();
+std::binary_semaphore& grammars_held();
 
 class ServerTest : public testing::Test {
   TemporaryFolder folder_;

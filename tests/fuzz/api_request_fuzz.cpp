@@ -51,6 +51,7 @@ void check_plan(const banyan::Llm& llm, const banyan::Parsed<banyan::GenerationP
           llm.info().context_length_tokens);
   }
   CHECK(plan->answer != nullptr);
+  for (const auto& [source, field] : plan->missing) (void)compile_grammar(llm, source);
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 
 namespace banyan::test {
 
-std::unique_ptr<Llm> tiny_llm(const std::string& chat_template, const TinyLlm& options) {
-  TemporaryFolder folder;
+EngineConfig tiny_text_model(const TemporaryFolder& folder, const std::string& chat_template,
+                             const TinyLlm& options) {
   Json model = {{"architectures", {"LlamaForCausalLM"}},
                 {"vocab_size", options.vocabulary},
                 {"hidden_size", 32},
@@ -29,7 +29,12 @@ std::unique_ptr<Llm> tiny_llm(const std::string& chat_template, const TinyLlm& o
   engine.page_size_tokens = options.page_size;
   engine.queued_max = options.queued_max;
   engine.radix_cache = options.radix_cache;
-  return Llm::load(engine).value();
+  return engine;
+}
+
+std::unique_ptr<Llm> tiny_llm(const std::string& chat_template, const TinyLlm& options) {
+  TemporaryFolder folder;
+  return Llm::load(tiny_text_model(folder, chat_template, options)).value();
 }
 
 RequestContext context_for(const Llm& llm) {
@@ -49,7 +54,18 @@ std::string ask(Llm& llm, Planner planner, const std::string& body) {
   };
   Parsed<Json> json = parse_body(body);
   if (!json) return refused(json.error());
-  Parsed<GenerationPlan> plan = planner(context_for(llm), *json);
+  RequestContext context = context_for(llm);
+  Parsed<GenerationPlan> plan = planner(context, *json);
+  if (plan && !plan->missing.empty()) {
+    CompiledGrammars compiled;
+    for (const auto& [source, field] : plan->missing) {
+      auto grammar = compile_grammar(llm, source);
+      if (!grammar) return refused(RequestError(grammar.error(), field));
+      compiled.emplace(source, *std::move(grammar));
+    }
+    context.compiled = std::make_shared<const CompiledGrammars>(std::move(compiled));
+    plan = planner(context, *json);
+  }
   if (!plan) return refused(plan.error());
   std::string stream;
   for (size_t i = 0; i < plan->requests.size(); ++i) {

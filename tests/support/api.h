@@ -7,6 +7,7 @@
 #include "banyan/llm.h"
 #include "base/json.h"
 #include "server/generation.h"
+#include "support/shared.h"
 
 namespace banyan::test {
 
@@ -19,6 +20,9 @@ struct TinyLlm {
   int page_size = 64;
   int queued_max = 256;
 };
+// Its folder, with the given chat template; the weights are drawn at random.
+EngineConfig tiny_text_model(const TemporaryFolder& folder, const std::string& chat_template = {},
+                             const TinyLlm& options = {});
 // A model with random weights and the given chat template.
 std::unique_ptr<Llm> tiny_llm(const std::string& chat_template = {}, const TinyLlm& options = {});
 

@@ -72,10 +72,10 @@ TEST(ExpertCounts, AreThereWhenAskedForOnly) {
 TEST(ExpertCounts, AreMetrics) {
   Metrics metrics;
   metrics.begin("m", {}, 1);
-  EXPECT_EQ(metrics.text().find("expert"), std::string::npos);
+  EXPECT_EQ(metrics.text({}).find("expert"), std::string::npos);
   std::vector<ExpertCounts> layers = {
       {.layer = "a", .rows = 4, .experts = {3, 5}, .identities = {1, 3}}};
-  std::string text = metrics.text(layers);
+  std::string text = metrics.text({.experts = layers});
   for (const char* line :
        {"# TYPE banyan:expert_tokens_total counter",
         "banyan:expert_tokens_total{model_name=\"m\",layer=\"a\",expert=\"1\"} 5",

@@ -1,0 +1,45 @@
+#include "server/memory_use.h"
+
+#include <malloc.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+
+namespace banyan {
+namespace {
+
+constexpr size_t kFreeBytesMax = 16 << 20;  // that stay with the allocator
+constexpr int kMappedBytesMin = 256 << 10;  // blocks from here on are the system's
+constexpr int kArenasMax = 4;
+
+int64_t resident_bytes() {
+  std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen("/proc/self/statm", "re"), std::fclose);
+  long long total = 0, resident = 0;
+  if (!file || std::fscanf(file.get(), "%lld %lld", &total, &resident) != 2) return 0;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+}  // namespace
+
+void measure_memory(MemoryUse& use) {
+  struct mallinfo2 heap = mallinfo2();
+  use.heap_used = static_cast<int64_t>(heap.uordblks + heap.hblkhd);
+  use.heap_free = static_cast<int64_t>(heap.fordblks);
+  use.resident = resident_bytes();
+}
+
+void configure_allocator() {
+  // Left alone the threshold grows to 32 MB with the first large block that is freed, and such
+  // blocks then leave holes between small ones that live on.
+  (void)mallopt(M_MMAP_THRESHOLD, kMappedBytesMin);
+  (void)mallopt(M_TRIM_THRESHOLD, kFreeBytesMax);
+  (void)mallopt(M_ARENA_MAX, kArenasMax);
+}
+
+bool give_back_memory() {
+  if (mallinfo2().fordblks < kFreeBytesMax) return false;
+  return malloc_trim(kFreeBytesMax / 4) == 1;
+}
+
+}  // namespace banyan
