@@ -4,6 +4,34 @@
 #include "server/error.h"
 
 namespace banyan {
+namespace {
+
+constexpr size_t kValuesMax = 4'000'000;
+
+// How many numbers' room the values of a document take. A list or a text takes that of some,
+// however short it is: "[[],[],[]" becomes twenty times as large as it was.
+size_t count_values(std::string_view json) {
+  constexpr size_t kTextOrContainer = 4;
+  size_t count = 1;
+  bool in_text = false;
+  for (size_t i = 0; i < json.size(); ++i) {
+    char c = json[i];
+    if (in_text) {
+      if (c == '\\') ++i;
+      if (c == '"') in_text = false;
+    } else if (c == '"') {
+      in_text = true;
+      count += kTextOrContainer;
+    } else if (c == '[' || c == '{') {
+      count += kTextOrContainer;
+    } else if (c == ',') {
+      ++count;
+    }
+  }
+  return count;
+}
+
+}  // namespace
 
 RequestContext context_of(const Service& service, const HttpRequest& request) {
   using std::chrono::duration_cast, std::chrono::seconds, std::chrono::system_clock;
@@ -18,6 +46,12 @@ RequestContext context_of(const Service& service, const HttpRequest& request) {
 }
 
 Parsed<Json> parse_body(const std::string& body) {
+  if (count_values(body) > kValuesMax) {
+    return invalid_argument(
+        "the body has too many values: more than {} numbers, where a list, an "
+        "object or a text counts as 4",
+        kValuesMax);
+  }
   Result<Json> json = parse_json(body, "the body", {.bytes_max = body.size()});
   if (!json) return invalid_argument("{}", json.error().message);
   return std::move(*json);

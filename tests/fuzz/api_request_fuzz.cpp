@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "llm/llm_parts.h"
 #include "server/openai.h"
 #include "server/sglang.h"
 
