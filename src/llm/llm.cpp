@@ -51,7 +51,6 @@ class Llm::Impl {
 
  private:
   Status check(const GenerationOptions& options) const;
-  std::vector<TokenId> end_tokens() const;
   GrammarCompiler& compiler() const;
 
   std::vector<TokenId> eos_ids_;
@@ -79,6 +78,15 @@ Result<std::unique_ptr<Llm::Impl>> Llm::Impl::load(const EngineConfig& config,
   }
   impl->recommended = TRY(read_recommended_sampling(folder));
   impl->engine = TRY(Engine::load(config, progress));
+  for (TokenId eos : impl->eos_ids_) {
+    int64_t vocabulary = impl->engine->info().vocabulary;
+    if (eos >= 0 && eos < vocabulary) continue;
+    return corrupt(
+        "{}: the end of sequence {} is outside the vocabulary of {} tokens, so no answer would "
+        "end; "
+        "correct eos_token_id in config.json, generation_config.json or tokenizer_config.json",
+        folder, eos, vocabulary);
+  }
   impl->load_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return impl;
 }
@@ -127,16 +135,8 @@ Result<GenerateRequest> Llm::Impl::to_tokens(const TextRequest& request,
   } else if (options.ignore_eos) {
     return tokens;
   }
-  for (TokenId end : end_tokens()) options.stop_token_ids.push_back(end);
+  for (TokenId end : eos_ids_) options.stop_token_ids.push_back(end);
   return tokens;
-}
-
-std::vector<TokenId> Llm::Impl::end_tokens() const {
-  std::vector<TokenId> ends;
-  for (TokenId eos : eos_ids_) {  // a checkpoint may name ids that its vocabulary lacks
-    if (eos >= 0 && eos < engine->info().vocabulary) ends.push_back(eos);
-  }
-  return ends;
 }
 
 Result<CompiledGrammarPtr> Llm::Impl::compile(const GrammarSource& grammar) const {
@@ -144,7 +144,7 @@ Result<CompiledGrammarPtr> Llm::Impl::compile(const GrammarSource& grammar) cons
     return unsupported("a grammar needs a tokenizer; {} has no tokenizer.json or tiktoken.model",
                        config.model_path);
   }
-  if (end_tokens().empty()) {
+  if (eos_ids_.empty()) {
     return unsupported("a grammar needs a token that ends the output; {} names no eos_token_id",
                        config.model_path);
   }
@@ -164,7 +164,7 @@ GrammarCompiler& Llm::Impl::compiler() const {
     return ids ? *std::move(ids) : std::vector<TokenId>();
   };
   auto vocabulary =
-      TokenVocabulary::make(*tokenizer, end_tokens(), static_cast<int>(engine->info().vocabulary));
+      TokenVocabulary::make(*tokenizer, eos_ids_, static_cast<int>(engine->info().vocabulary));
   compiler_ = std::make_unique<GrammarCompiler>(std::move(vocabulary), std::move(tokenize),
                                                 GrammarCompiler::Options{});
   made_compiler_ = compiler_.get();
@@ -173,7 +173,7 @@ GrammarCompiler& Llm::Impl::compiler() const {
 
 std::shared_ptr<TokenConstraint> Llm::Impl::constraint(const GenerationOptions& options,
                                                        CompiledGrammarPtr grammar) const {
-  EarlyStops early{.tokens_min = options.min_new_tokens, .stops = end_tokens()};
+  EarlyStops early{.tokens_min = options.min_new_tokens, .stops = eos_ids_};
   if (options.ignore_eos) {
     early.tokens_min = std::numeric_limits<int64_t>::max();
   } else {

@@ -35,7 +35,7 @@ void read_bailing_moe(const ConfigFile& config, SparseConfig& c,
                           "value_norm", "up_proj_norm", "scale_router_input"}) {
     config.only(key, {false});
   }
-  config.ignore({"max_window_layers", "embedding_dropout", "output_dropout", "rope_interleave"});
+  config.ignore({"max_window_layers", "sliding_window", "rope_interleave"});
 }
 
 }  // namespace banyan

@@ -1,6 +1,7 @@
 // Ling 2.5 and 2.6: lightning attention and MLA, experts in groups.
 #include "models/ling.h"
 #include "models/registry.h"
+#include "models/rope_config.h"
 
 namespace banyan {
 
@@ -15,7 +16,7 @@ Result<std::unique_ptr<Model>> load_bailing_v2_5(const ConfigFile& config, Build
   config.expect(l.heads * l.head_dim % l.norm_groups == 0, "group_norm_size {} does not divide {}",
                 l.norm_groups, l.heads * l.head_dim);
   // Both mixers turn by the same angles.
-  double part = config.number_or("partial_rotary_factor", 1, 0, 1);
+  double part = read_partial_rotary_factor(config);
   auto rotary_dim = static_cast<int64_t>(part * static_cast<double>(l.head_dim));
   config.expect(rotary_dim == c.mla.rope_dim,
                 "{} of {} elements of a head turn, but qk_rope_head_dim is {}", rotary_dim,

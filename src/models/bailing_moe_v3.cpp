@@ -28,7 +28,8 @@ KdaConfig read_kda(const ConfigFile& config, const HybridConfig& c) {
   double bound = config.number_or("kda_lower_bound", -5, -1e3, -1e-6);
   if (config.flag_or("kda_safe_gate", true)) kda.lower_bound = static_cast<float>(bound);
   // The convolutions' SiLU, keys of length 1, a norm for each head: KDA has them always.
-  config.ignore({"linear_silu", "use_qk_norm", "group_norm_size"});
+  config.ignore({"linear_silu", "group_norm_size"});
+  config.only("use_qk_norm", {true});
   config.only("mtp_use_kda", {false});
   return kda;
 }

@@ -2,6 +2,7 @@
 // in groups with a bias that only helps to choose (Ling Team 2025, arXiv:2510.22115).
 #include "models/bailing.h"
 #include "models/registry.h"
+#include "models/rope_config.h"
 
 namespace banyan {
 
@@ -14,12 +15,14 @@ Result<std::unique_ptr<Model>> load_bailing_v2(const ConfigFile& config, Builder
                      .q_norm = "query_layernorm",
                      .k_norm = "key_layernorm"};
   config.only("use_qk_norm", {true});
-  double inner = config.object("rope_parameters").number_or("partial_rotary_factor", 1, 0, 1);
-  double part = config.number_or("partial_rotary_factor", inner, 0, 1);
+  double part = read_partial_rotary_factor(config);
   auto rotary_dim = static_cast<int64_t>(static_cast<double>(attention.head_dim) * part);
   config.expect(rotary_dim >= 2 && rotary_dim % 2 == 0,
                 "partial_rotary_factor {} leaves {} elements of a head to turn", part, rotary_dim);
-  c.context_tokens = read_rotation(config, rotary_dim, 32768, c.decoder, 600000);
+  int64_t said = config.integer_or("rotary_dim", rotary_dim, 1, kHeadDimMax);
+  config.expect(said == rotary_dim, "rotary_dim is {}, but partial_rotary_factor makes it {}", said,
+                rotary_dim);
+  c.context_tokens = read_rotation(config, rotary_dim, {32768, 600000, true}, c.decoder);
   read_bailing_moe(config, c);
   int64_t further = config.integer_or("num_nextn_predict_layers", 0, 0, kLayersMax);
   skip_prediction_layers(b / "model" / "layers", c.decoder.layers, further);

@@ -34,19 +34,6 @@ std::vector<bool> layers_of_type(const ConfigFile& config, std::string_view key,
   return of_type;
 }
 
-void ignore_common(const ConfigFile& config) {
-  config.ignore(
-      {"model_type", "transformers_version", "_name_or_path", "auto_map", "dtype", "torch_dtype",
-       "bos_token_id", "eos_token_id", "pad_token_id", "unk_token_id", "initializer_range",
-       "use_cache", "attention_dropout", "pretraining_tp", "return_dict", "output_hidden_states",
-       "output_attentions", "is_encoder_decoder", "id2label", "label2id", "problem_type",
-       "num_labels", "torchscript", "chunk_size_feed_forward", "task_specific_params", "max_length",
-       "do_sample", "temperature", "top_p", "top_k", "repetition_penalty", "resid_pdrop",
-       "embd_pdrop", "classifier_dropout",
-       // Of training mixtures of experts.
-       "aux_loss_alpha", "seq_aux", "router_aux_loss_coef", "output_router_logits", "ep_size"});
-}
-
 }  // namespace
 
 DecoderConfig read_decoder(const ConfigFile& config, const Builder& b,
@@ -59,7 +46,6 @@ DecoderConfig read_decoder(const ConfigFile& config, const Builder& b,
   c.tied = read_tied(config, b, defaults.embedding);
   c.embedding = defaults.embedding;
   config.only("hidden_act", {"silu", "swish"});
-  ignore_common(config);
   return c;
 }
 
@@ -81,10 +67,15 @@ GqaConfig read_gqa(const ConfigFile& config, const DecoderConfig& decoder,
   return a;
 }
 
-int64_t read_rotation(const ConfigFile& config, int64_t rotary_dim, int64_t context_default,
-                      DecoderConfig& decoder, double theta_default) {
-  int64_t context = config.integer_or("max_position_embeddings", context_default, 1, kContextMax);
-  decoder.rope = read_rope(config, rotary_dim, context, theta_default);
+int64_t read_rotation(const ConfigFile& config, int64_t rotary_dim,
+                      const RotationDefaults& defaults, DecoderConfig& decoder) {
+  int64_t context =
+      config.integer_or("max_position_embeddings", defaults.context_tokens, 1, kContextMax);
+  decoder.rope = read_rope(config, rotary_dim, context, defaults.theta);
+  double part = read_partial_rotary_factor(config);
+  config.expect(defaults.partial || part == 1,
+                "partial_rotary_factor = {} is not supported by this architecture; supported: 1",
+                part);
   return std::max(context, stretched_context_tokens(decoder.rope));
 }
 

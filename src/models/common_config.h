@@ -29,8 +29,7 @@ struct DecoderDefaults {
   std::string_view embedding = "embed_tokens";  // the table's name below `model`
   double eps = 1e-6;
 };
-// Vocabulary, width, depth, eps and whether the embedding is the head too; marks what no family
-// computes with as read.
+// Vocabulary, width, depth, eps and whether the embedding is the head too.
 DecoderConfig read_decoder(const ConfigFile& config, const Builder& b,
                            const DecoderDefaults& defaults = {});
 
@@ -42,10 +41,15 @@ struct GqaDefaults {
 GqaConfig read_gqa(const ConfigFile& config, const DecoderConfig& decoder,
                    const GqaDefaults& defaults);
 
+struct RotationDefaults {
+  int64_t context_tokens = 0;
+  double theta = 10000;
+  bool partial = false;  // the family knows what partial_rotary_factor means to it
+};
 // max_position_embeddings, or what YaRN stretches it to, and the rotation over `rotary_dim`
 // elements of a head.
-int64_t read_rotation(const ConfigFile& config, int64_t rotary_dim, int64_t context_default,
-                      DecoderConfig& decoder, double theta_default = 10000);
+int64_t read_rotation(const ConfigFile& config, int64_t rotary_dim,
+                      const RotationDefaults& defaults, DecoderConfig& decoder);
 
 // Multi-head latent attention in DeepSeek's words. The rotation is read before, since YaRN may ask
 // for another scale of the scores.

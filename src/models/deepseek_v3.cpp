@@ -30,7 +30,7 @@ MoeConfig read_moe(const ConfigFile& config, int64_t hidden) {
 Result<std::unique_ptr<Model>> load_deepseek_v3(const ConfigFile& config, Builder b) {
   SparseConfig c{.decoder = read_decoder(config, b)};
   int64_t rope_dim = config.integer("qk_rope_head_dim", 2, kHeadDimMax);
-  c.context_tokens = read_rotation(config, rope_dim, 4096, c.decoder);
+  c.context_tokens = read_rotation(config, rope_dim, {4096}, c.decoder);
   MlaConfig attention = read_mla(config, b, c.decoder);
   c.intermediate = config.integer("intermediate_size", 1, kWidthMax);
   c.moe = read_moe(config, c.decoder.hidden);

@@ -6,29 +6,14 @@
 #include "base/error.h"
 
 namespace banyan {
-namespace {
-
-// Keys that change the computation of look-alike families, which none of these computes.
-void refuse_variants(const ConfigFile& config) {
-  config.only("partial_rotary_factor", {1});
-  for (const char* key : {"per_layer_config", "logit_scale", "logits_scaling", "scale_emb",
-                          "embedding_multiplier", "residual_multiplier", "attention_multiplier",
-                          "attn_logit_softcapping", "final_logit_softcapping", "clip_qkv",
-                          "query_pre_attn_scalar", "num_experts", "num_local_experts"}) {
-    config.expect(!config.has(key), "{} is not supported by this architecture", key);
-  }
-}
-
-}  // namespace
 
 DenseConfig read_dense(const ConfigFile& config, const Builder& b, const DenseDefaults& defaults) {
   DenseConfig c{.decoder = read_decoder(config, b)};
   c.intermediate = config.integer("intermediate_size", 1, kWidthMax);
   c.attention = read_gqa(config, c.decoder, defaults.attention);
   c.context_tokens =
-      read_rotation(config, c.attention.head_dim, defaults.context_tokens, c.decoder);
+      read_rotation(config, c.attention.head_dim, {defaults.context_tokens}, c.decoder);
   c.window_tokens.assign(static_cast<size_t>(c.decoder.layers), 0);
-  refuse_variants(config);
   return c;
 }
 

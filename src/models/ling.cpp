@@ -25,7 +25,8 @@ HybridConfig read_ling_hybrid(const ConfigFile& config, Builder b, const LingDef
   sparse.decoder = read_decoder(config, b, {.embedding = "word_embeddings"});
   int64_t rope_dim = config.integer("qk_rope_head_dim", 2, kHeadDimMax);
   int64_t context = config.integer_or("model_max_length", 32768, 1, kContextMax);
-  sparse.context_tokens = read_rotation(config, rope_dim, context, sparse.decoder, defaults.theta);
+  sparse.context_tokens =
+      read_rotation(config, rope_dim, {context, defaults.theta, true}, sparse.decoder);
   c.mla = read_mla(config, b, sparse.decoder);
   c.mla.output_name = "dense";
   read_bailing_moe(config, sparse, defaults.moe);
@@ -33,8 +34,7 @@ HybridConfig read_ling_hybrid(const ConfigFile& config, Builder b, const LingDef
   c.shared_limits = config.numbers("share_expert_swiglu_limit_list", 0, 1e6);
   c.latent_layers = read_latent_layers(config, sparse.decoder.layers);
   // MLA's part that turns is qk_rope_head_dim already.
-  config.object("rope_parameters").ignore({"partial_rotary_factor"});
-  config.ignore({"partial_rotary_factor", "rotary_dim", "mtp_loss_scaling_factor"});
+  config.ignore({"rotary_dim", "mtp_loss_scaling_factor"});
   config.only("use_mla_nope", {false});
   std::string_view key = config.name_of({"num_nextn_predict_layers", "num_mtp_layers"});
   skip_prediction_layers(b / "model" / "layers", sparse.decoder.layers,

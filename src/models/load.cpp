@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
+#include "models/config_keys.h"
 #include "weights/block_hashes.h"
 #include "weights/checkpoint.h"
 #include "weights/config_file.h"
@@ -36,8 +37,8 @@ Result<DType> stored_dtype(const ConfigFile& config, const WeightSource* source)
   return DType::kBF16;
 }
 
-void warn_unread(const ConfigFile& config, std::string_view architecture) {
-  for (const std::string& key : config.unread()) {
+void warn_unknown(const ConfigFile& config, std::string_view architecture) {
+  for (const std::string& key : unknown_keys(config)) {
     spdlog::warn("config.json: {} is not known to {} and has no effect", quote(key),
                  quote(architecture));
   }
@@ -63,6 +64,8 @@ Result<LoadedModel> build(const Family& family, const ConfigFile& config,
                        .progress = options.progress});
   LoadedModel loaded;
   loaded.model = TRY(family.load(config, Builder(loader)));
+  refuse_variants(config);
+  TRY(config.finish());
   TRY(loader.finish());
   loaded.weights = loader.take_store();
   loaded.states = loader.take_states();
@@ -116,7 +119,7 @@ Result<LoadedModel> load_model(const ModelOptions& options) {
         "\"absorbed\"",
         quote(architecture));
   }
-  warn_unread(config, architecture);
+  warn_unknown(config, architecture);
   if (options.dry) return identified(std::move(planned), config, source, options);
   int64_t available = options.queue->available_bytes();
   if (planned.counts.bytes > available) {

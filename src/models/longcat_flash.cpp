@@ -60,10 +60,13 @@ MoeConfig read_shortcut_moe(const ConfigFile& config, int64_t hidden) {
               .selection_bias = true,
               .router_name = "router.classifier",
               .bias_name = "router.e_score_correction_bias"};
-  c.intermediate = config.integer("expert_ffn_hidden_size", 1, kWidthMax);
-  c.router.experts = config.integer("n_routed_experts", 1, kExpertsMax);
+  c.intermediate = config.integer(
+      config.name_of({"expert_ffn_hidden_size", "moe_intermediate_size"}), 1, kWidthMax);
+  c.router.experts =
+      config.integer(config.name_of({"n_routed_experts", "num_local_experts"}), 1, kExpertsMax);
   c.router.identity_experts = config.integer_or("zero_expert_num", 0, 0, kExpertsMax);
-  c.router.top_k = config.integer("moe_topk", 1, kExpertsMax);
+  c.router.top_k =
+      config.integer(config.name_of({"moe_topk", "num_experts_per_tok"}), 1, kExpertsMax);
   c.router.scale = static_cast<float>(config.number_or("routed_scaling_factor", 6, 1e-6, 1e6));
   config.only("zero_expert_type", {"identity"});
   config.only("router_bias", {false});
@@ -78,13 +81,14 @@ MoeConfig read_shortcut_moe(const ConfigFile& config, int64_t hidden) {
 Result<std::unique_ptr<Model>> load_longcat_flash(const ConfigFile& config, Builder b) {
   LongcatConfig c{.decoder = read_decoder(config, b, {.layers_key = "num_layers", .eps = 1e-5})};
   int64_t rope_dim = config.integer("qk_rope_head_dim", 2, kHeadDimMax);
-  int64_t context = read_rotation(config, rope_dim, 131072, c.decoder, 1e7);
+  int64_t context = read_rotation(config, rope_dim, {131072, 1e7}, c.decoder);
   c.attention = read_mla(config, b, c.decoder);
   MlaConfig& a = c.attention;
   a.query_factor = scale_correction(config, "mla_scale_q_lora", a.hidden, a.query_rank);
   a.latent_factor = scale_correction(config, "mla_scale_kv_lora", a.hidden, a.rank);
   config.only("attention_method", {"MLA"});
-  c.intermediate = config.integer("ffn_hidden_size", 1, kWidthMax);
+  c.intermediate =
+      config.integer(config.name_of({"ffn_hidden_size", "intermediate_size"}), 1, kWidthMax);
   c.moe = read_shortcut_moe(config, c.decoder.hidden);
   // Twice the layers in some files, and of the layer that predicts a further token.
   config.ignore({"num_hidden_layers", "num_nextn_predict_layers", "nextn_use_scmoe"});

@@ -8,6 +8,7 @@ Result<std::unique_ptr<Model>> load_qwen2(const ConfigFile& config, Builder b) {
   DenseConfig c = read_dense(config, b, {.attention = {.kv_heads = 32}});
   c.attention.qkv_bias = true;
   config.only("attention_bias", {true});
+  config.only("qkv_bias", {true});
   config.only("mlp_bias", {false});
   config.only("use_mrope", {false});
   c.window_tokens = read_qwen_windows(config, c.decoder.layers);

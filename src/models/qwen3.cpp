@@ -10,6 +10,7 @@ Result<std::unique_ptr<Model>> load_qwen3(const ConfigFile& config, Builder b) {
   c.attention.qkv_bias = c.attention.output_bias = config.flag_or("attention_bias", false);
   c.attention.head_norms = true;
   config.only("mlp_bias", {false});
+  config.only("use_qk_norm", {true});
   c.window_tokens = read_qwen_windows(config, c.decoder.layers);
   return make_dense(config, b, c);
 }

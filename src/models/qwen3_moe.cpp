@@ -25,8 +25,10 @@ Result<std::unique_ptr<Model>> load_qwen3_moe(const ConfigFile& config, Builder 
   GqaConfig attention = read_gqa(config, c.decoder, {.kv_heads = 4});
   attention.qkv_bias = attention.output_bias = config.flag_or("attention_bias", false);
   attention.head_norms = true;
-  c.context_tokens = read_rotation(config, attention.head_dim, 32768, c.decoder);
+  c.context_tokens = read_rotation(config, attention.head_dim, {32768}, c.decoder);
   attention.window_tokens = read_window(config);
+  config.only("use_qk_norm", {true});
+  config.only("scoring_func", {"softmax"});
 
   c.moe.hidden = c.decoder.hidden;
   c.moe.intermediate = config.integer("moe_intermediate_size", 1, kWidthMax);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace banyan {
 namespace {
@@ -25,6 +26,9 @@ void read_llama3(const ConfigFile& p, RopeConfig& rope) {
   p.expect(rope.high_frequency_factor > rope.low_frequency_factor,
            "rope high_freq_factor {} must be above low_freq_factor {}", rope.high_frequency_factor,
            rope.low_frequency_factor);
+  p.only_keys({"rope_type", "type", "rope_theta", "partial_rotary_factor",
+               "original_max_position_embeddings", "factor", "low_freq_factor",
+               "high_freq_factor"});
 }
 
 void read_yarn(const ConfigFile& p, double context_tokens, RopeConfig& rope) {
@@ -46,45 +50,100 @@ void read_yarn(const ConfigFile& p, double context_tokens, RopeConfig& rope) {
     rope.score_factor = m * m;
   }
   rope.attention_factor = p.number_or("attention_factor", derived, 0, kFactorMax);
+  p.ignore({"finetuned"});
+  p.only_keys({"rope_type", "type", "rope_theta", "partial_rotary_factor",
+               "original_max_position_embeddings", "factor", "beta_fast", "beta_slow", "truncate",
+               "mscale", "mscale_all_dim", "attention_factor", "finetuned"});
 }
 
-}  // namespace
+constexpr std::string_view kOriginal = "original_max_position_embeddings";
 
-RopeConfig read_rope(const ConfigFile& config, int64_t rotary_dim, int64_t context_tokens,
-                     double theta_default) {
-  // rope_scaling replaces rope_parameters whole where both are given.
-  bool scaled = config.has("rope_scaling");
-  ConfigFile p = config.object(scaled ? "rope_scaling" : "rope_parameters");
-  config.expect(!(scaled && config.has("rope_parameters")),
-                "both rope_scaling and rope_parameters are given; keep one");
+std::string_view rope_key(const ConfigFile& config) {
+  return config.has("rope_scaling") ? "rope_scaling" : "rope_parameters";
+}
 
-  RopeConfig rope{.rotary_dim = rotary_dim};
-  double outer_theta = config.number_or("rope_theta", theta_default, kThetaMin, kThetaMax);
-  rope.theta = p.number_or("rope_theta", outer_theta, kThetaMin, kThetaMax);
-  auto context = static_cast<double>(context_tokens);
-  constexpr std::string_view kOriginal = "original_max_position_embeddings";
-  double inner = p.number_or(kOriginal, context, 1, kOriginalContextMax);
-  rope.original_context_tokens = config.number_or(kOriginal, inner, 1, kOriginalContextMax);
+ConfigFile rope_object(const ConfigFile& config) {
+  return config.object(rope_key(config));
+}
 
+// One set of parameters over what stands next to it. Every key must be one of its type's: what asks
+// for something else is not to be computed as if it were not there.
+RopeConfig read_parameters(const ConfigFile& p, int64_t context_tokens, bool outer_original,
+                           RopeConfig rope) {
+  rope.theta = p.number_or("rope_theta", rope.theta, kThetaMin, kThetaMax);
+  double original = p.number_or(kOriginal, rope.original_context_tokens, 1, kOriginalContextMax);
+  if (!outer_original) rope.original_context_tokens = original;
   std::string old_name = p.text_or("type", "default");
   std::string type = p.text_or("rope_type", old_name);
   if (type == "linear") {
     rope.type = RopeType::kLinear;
     rope.factor = p.number("factor", kFactorMin, kFactorMax);
+    p.only_keys({"rope_type", "type", "rope_theta", "partial_rotary_factor", kOriginal, "factor"});
   } else if (type == "llama3") {
     read_llama3(p, rope);
   } else if (type == "yarn") {
-    read_yarn(p, context, rope);
+    read_yarn(p, static_cast<double>(context_tokens), rope);
   } else if (type == "dynamic") {
     // Differs from the default only beyond max_position_embeddings, where no sequence goes.
     p.ignore({"factor"});
+    p.only_keys({"rope_type", "type", "rope_theta", "partial_rotary_factor", kOriginal, "factor"});
   } else {
-    config.expect(type == "default",
-                  "rope type \"{}\" is not supported; supported: default, linear, llama3, yarn, "
-                  "dynamic (up to max_position_embeddings)",
-                  type);
+    p.expect(type == "default",
+             "rope type \"{}\" is not supported; supported: default, linear, llama3, yarn, "
+             "dynamic (up to max_position_embeddings)",
+             type);
+    if (!p.holds("factor", {1, 1.0})) {
+      p.expect(!p.has("factor"), "a rope factor of {} needs a rope type: linear, llama3, yarn",
+               p.shown("factor"));
+    }
+    p.ignore({"factor"});
+    p.only_keys({"rope_type", "type", "rope_theta", "partial_rotary_factor", kOriginal, "factor"});
   }
   return rope;
+}
+
+}  // namespace
+
+double read_partial_rotary_factor(const ConfigFile& config) {
+  ConfigFile p = rope_object(config);
+  double outer = config.number_or("partial_rotary_factor", 1, 0, 1);
+  double part = p.number_or("partial_rotary_factor", outer, 0, 1);
+  config.expect(!config.has("partial_rotary_factor") || part == outer,
+                "partial_rotary_factor is {} and, in {}, {}; keep one", outer, rope_key(config),
+                part);
+  for (const std::string& type : p.keys()) {
+    if (p.is_object(type)) part = p.object(type).number_or("partial_rotary_factor", part, 0, 1);
+  }
+  return part;
+}
+
+RopeConfig read_rope(const ConfigFile& config, int64_t rotary_dim, int64_t context_tokens,
+                     double theta_default) {
+  // rope_scaling replaces rope_parameters whole where both are given.
+  bool both = config.has("rope_scaling") && config.has("rope_parameters");
+  config.expect(!both, "both rope_scaling and rope_parameters are given; keep one");
+  ConfigFile p = rope_object(config);
+  double theta = config.number_or("rope_theta", theta_default, kThetaMin, kThetaMax);
+  RopeConfig rope{.rotary_dim = rotary_dim, .theta = theta};
+  rope.original_context_tokens =
+      config.number_or(kOriginal, static_cast<double>(context_tokens), 1, kOriginalContextMax);
+  bool outer_original = config.has(kOriginal);
+
+  std::vector<std::string> types = p.keys();
+  bool nested = std::ranges::any_of(types, [&](const auto& key) { return p.is_object(key); });
+  if (!nested) return read_parameters(p, context_tokens, outer_original, rope);
+  std::optional<RopeConfig> first;
+  for (const std::string& type : types) {
+    config.expect(p.is_object(type), "{}: {} = {} stands among rotations of types of layers, {}",
+                  rope_key(config), type, p.shown(type), "which is not supported");
+    if (!p.is_object(type)) continue;
+    RopeConfig of_type = read_parameters(p.object(type), context_tokens, outer_original, rope);
+    config.expect(!first || of_type == *first,
+                  "{}: {} and {} turn differently, which is not supported", rope_key(config),
+                  types[0], type);
+    first = of_type;
+  }
+  return *first;
 }
 
 int64_t stretched_context_tokens(const RopeConfig& rope) {

@@ -29,6 +29,8 @@ struct RopeConfig {
   bool truncate = true;
   double attention_factor = 1;  // on cos and sin both
   double score_factor = 1;      // what YaRN's mscale_all_dim makes of attention scores, in MLA
+
+  bool operator==(const RopeConfig&) const = default;
 };
 
 // One frequency per pair, in the order of Hugging Face's `inv_freq`.

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kShownBytesMax = 60;
 
-std::string shown(const Json& value) {
+std::string text_of(const Json& value) {
   if (value.is_string()) return quote(value.get_ref<const std::string&>(), kShownBytesMax);
   std::string text = value.dump(-1, ' ', true);  // ASCII, so it may be cut anywhere
   return text.size() <= kShownBytesMax ? text : text.substr(0, kShownBytesMax) + "...";
@@ -79,7 +79,7 @@ Result<ConfigFile> ConfigFile::load(const std::string& folder) {
 
 Result<ConfigFile> ConfigFile::parse(std::string_view text, const std::string& path) {
   Json root = TRY(parse_json(text, path));
-  if (!root.is_object()) return corrupt("{}: {} is not a JSON object", path, shown(root));
+  if (!root.is_object()) return corrupt("{}: {} is not a JSON object", path, text_of(root));
   auto shared = std::make_shared<Shared>();
   shared->path = path;
   shared->root = std::move(root);
@@ -93,7 +93,7 @@ Result<std::string> ConfigFile::architecture() const {
   const Json* list = look_up("architectures");
   if (list == nullptr) return corrupt("{}: no architectures", shared_->path);
   if (!list->is_array() || list->empty() || !list->front().is_string()) {
-    return corrupt("{}: architectures = {} is not a list of names", shared_->path, shown(*list));
+    return corrupt("{}: architectures = {} is not a list of names", shared_->path, text_of(*list));
   }
   return give("architectures", list->front().get<std::string>());
 }
@@ -210,6 +210,29 @@ std::vector<std::string> ConfigFile::texts(std::string_view key) const {
   return give(key, list);
 }
 
+bool ConfigFile::is_off(std::string_view key) const {
+  auto found = object_->find(key);
+  if (found == object_->end() || found->is_null()) return true;
+  if (found->is_string()) return found->get_ref<const std::string&>().empty();
+  if (found->is_structured()) return found->empty();
+  return *found == false || *found == 0;
+}
+
+bool ConfigFile::holds(std::string_view key, std::initializer_list<Json> values) const {
+  auto found = object_->find(key);
+  return found != object_->end() && std::ranges::find(values, *found) != values.end();
+}
+
+bool ConfigFile::is_object(std::string_view key) const {
+  auto found = object_->find(key);
+  return found != object_->end() && found->is_object();
+}
+
+std::string ConfigFile::shown(std::string_view key) const {
+  auto found = object_->find(key);
+  return found == object_->end() ? "absent" : text_of(*found);
+}
+
 std::string_view ConfigFile::name_of(std::initializer_list<std::string_view> names) const {
   std::string_view used;
   const Json* value = nullptr;
@@ -221,7 +244,7 @@ std::string_view ConfigFile::name_of(std::initializer_list<std::string_view> nam
       value = other;
     } else if (*other != *value) {
       fail(ErrorCode::kCorrupt, fmt::format("{}{} = {}, but {} = {}, which is the same thing",
-                                            prefix_, used, shown(*value), name, shown(*other)));
+                                            prefix_, used, text_of(*value), name, text_of(*other)));
     }
   }
   return value == nullptr ? *names.begin() : used;
@@ -248,12 +271,21 @@ void ConfigFile::only(std::string_view key, std::initializer_list<Json> supporte
   const Json* value = look_up(key);
   if (value == nullptr || std::ranges::find(supported, *value) != supported.end()) return;
   std::string list;
-  for (const Json& item : supported) list += (list.empty() ? "" : ", ") + shown(item);
+  for (const Json& item : supported) list += (list.empty() ? "" : ", ") + text_of(item);
   if (list.empty()) list = "only its absence";
   auto family = ConfigFile(shared_, &shared_->root, "").architecture();
   fail(ErrorCode::kUnsupported,
-       fmt::format("{}{} = {} is not supported by {}; supported: {}", prefix_, key, shown(*value),
+       fmt::format("{}{} = {} is not supported by {}; supported: {}", prefix_, key, text_of(*value),
                    family ? *family : "this build", list));
+}
+
+void ConfigFile::only_keys(std::initializer_list<std::string_view> known) const {
+  for (const auto& [key, value] : object_->items()) {
+    if (value.is_null() || std::ranges::find(known, key) != known.end()) continue;
+    fail(ErrorCode::kUnsupported,
+         fmt::format("{}{} = {} is not supported here; supported: {}", prefix_, key, text_of(value),
+                     fmt::join(known, ", ")));
+  }
 }
 
 void ConfigFile::ignore(std::initializer_list<std::string_view> keys) const {
@@ -325,7 +357,7 @@ std::optional<std::string> ConfigFile::as_text(std::string_view key, const Json&
 
 void ConfigFile::wrong(std::string_view key, const Json& value, std::string_view demanded) const {
   fail(ErrorCode::kCorrupt,
-       fmt::format("{}{} = {} is not {}", prefix_, key, shown(value), demanded));
+       fmt::format("{}{} = {} is not {}", prefix_, key, text_of(value), demanded));
 }
 
 void ConfigFile::fail(ErrorCode code, const std::string& message) const {

@@ -67,6 +67,13 @@ class ConfigFile {
   std::vector<double> numbers(std::string_view key, double min, double max) const;
   std::vector<std::string> texts(std::string_view key) const;
 
+  // Of values that nobody may have read. Whether one asks for nothing: absent, null, false, 0 or
+  // empty; whether it is one of these; whether it is an object; and as text, for messages.
+  bool is_off(std::string_view key) const;
+  bool holds(std::string_view key, std::initializer_list<Json> values) const;
+  bool is_object(std::string_view key) const;
+  std::string shown(std::string_view key) const;
+
   // Which of several names for the same thing the file uses, or the first of them. Where it uses
   // more than one, their values must be the same.
   std::string_view name_of(std::initializer_list<std::string_view> names) const;
@@ -84,6 +91,8 @@ class ConfigFile {
   void expect(bool holds, fmt::format_string<Args...> format, Args&&... args) const {
     if (!holds) fail(ErrorCode::kUnsupported, fmt::format(format, std::forward<Args>(args)...));
   }
+  // Refuses (kUnsupported) every key of this object but these, unless it is null.
+  void only_keys(std::initializer_list<std::string_view> known) const;
   // Counts keys that do not change what the model computes as read.
   void ignore(std::initializer_list<std::string_view> keys) const;
   // Counts the object under `key` as read, with all that is in it.

@@ -231,6 +231,20 @@ TEST(LlmRequests, RefuseEmptyLongAndTooManyStopStrings) {
   }
 }
 
+// No answer would end by itself.
+TEST(GenerationConfig, OfAnEndOutsideTheVocabularyIsRefused) {
+  TemporaryFolder folder;
+  folder.write("config.json", kTinyConfig);
+  for (const char* ids : {"300", "[2, 100000]"}) {
+    folder.write("generation_config.json", fmt::format(R"({{"eos_token_id": {}}})", ids));
+    auto llm = Llm::load({.model_path = folder.path(), .load_format = "dummy"});
+    ASSERT_FALSE(llm) << ids;
+    EXPECT_NE(llm.error().message.find("outside the vocabulary of 300"), std::string::npos);
+  }
+  folder.write("generation_config.json", R"({"eos_token_id": [299, -1]})");
+  EXPECT_NE(load(folder.path(), "dummy"), nullptr);
+}
+
 TEST(GenerationConfig, IsReadAndChecked) {
   TemporaryFolder folder;
   folder.write("config.json", kTinyConfig);

@@ -177,15 +177,12 @@ TEST(LoadConfig, WarnsOfUnknownKeysOnceAndOfNothingElse) {
   for (const GoldenCase& golden : golden_cases()) EXPECT_EQ(log_of(golden.folder()), "") << golden;
   CheckpointCopy copy("llama31-gqa");
   copy.config["brand_new"] = 1;
-  copy.config["rope_scaling"]["wobble"] = 2;
   TemporaryFolder folder;
   copy.save(folder);
   std::string log = log_of(folder.path());
-  for (const char* key : {"brand_new", "rope_scaling.wobble"}) {
-    size_t first = log.find(key);
-    ASSERT_NE(first, std::string::npos) << log;
-    EXPECT_EQ(log.find(key, first + 1), std::string::npos) << log;
-  }
+  size_t first = log.find("brand_new");
+  ASSERT_NE(first, std::string::npos) << log;
+  EXPECT_EQ(log.find("brand_new", first + 1), std::string::npos) << log;
 }
 
 TEST(LoadDummy, NeedsOnlyTheConfigAndIsTheSameEveryTime) {

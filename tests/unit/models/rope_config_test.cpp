@@ -77,14 +77,53 @@ TEST(RopeConfig, YarnWithMscale) {
   EXPECT_NEAR(rope.attention_factor, 1.0569662567531275, 1e-12);
 }
 
+// Why read_rope refuses a config; "" if it does not.
+std::string refusal(const std::string& json) {
+  auto config = ConfigFile::parse(json, "config.json");
+  read_rope(*config, 16, 4096);
+  Status status = config->finish();
+  return status ? std::string() : status.error().message;
+}
+
+// As transformers 5 saves models whose layers may turn differently.
+TEST(RopeConfig, ReadsParametersOfTypesOfLayersThatAreTheSame) {
+  std::string linear = R"({"rope_type": "linear", "factor": 4.0, "rope_theta": 500.0})";
+  RopeConfig flat = read(R"({"rope_parameters": )" + linear + "}", 8, 256);
+  RopeConfig nested = read(R"({"rope_parameters": {"full_attention": )" + linear +
+                               R"(, "sliding_attention": )" + linear + "}}",
+                           8, 256);
+  EXPECT_EQ(nested, flat);
+  EXPECT_EQ(nested.theta, 500);
+  EXPECT_NE(refusal(R"({"rope_parameters": {"full_attention": )" + linear +
+                    R"(, "sliding_attention": {"rope_theta": 500.0}}})")
+                .find("full_attention and sliding_attention turn differently"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"({"rope_parameters": {"full_attention": )" + linear +
+                    R"(, "sliding_attention": null}})")
+                .find("sliding_attention = null"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"({"rope_parameters": {"rope_theta": 10, "full_attention": {}}})")
+                .find("rope_theta = 10"),
+            std::string::npos);
+}
+
+// It would be computed as if it were not there.
+TEST(RopeConfig, RefusesWhatItsTypeDoesNotHave) {
+  for (const char* type :
+       {R"("type": null, )", R"("rope_type": null, )", "", R"("rope_type": "default", )"}) {
+    std::string json = std::string(R"({"rope_scaling": {)") + type + R"("factor": 4.0}})";
+    EXPECT_NE(refusal(json).find("factor"), std::string::npos) << json;
+  }
+  EXPECT_EQ(refusal(R"({"rope_scaling": {"factor": 1.0}})"), "");
+  for (const char* key : {"mrope_section", "long_factor", "mscale", "wobble"}) {
+    std::string json = std::string(R"({"rope_scaling": {"type": "linear", "factor": 2, ")") + key +
+                       R"(": [1, 2]}})";
+    EXPECT_NE(refusal(json).find(key), std::string::npos) << json;
+  }
+}
+
 // What read_rope refuses, by name.
 TEST(RopeConfig, RefusesWhatItDoesNotKnow) {
-  auto refusal = [](const std::string& json) {
-    auto config = ConfigFile::parse(json, "config.json");
-    read_rope(*config, 16, 4096);
-    Status status = config->finish();
-    return status ? std::string() : status.error().message;
-  };
   EXPECT_EQ(refusal("{}"), "");
   EXPECT_EQ(refusal(R"({"rope_scaling": null})"), "");
   EXPECT_NE(refusal(R"({"rope_scaling": {"type": "longrope"}})").find("\"longrope\""),
