@@ -24,10 +24,11 @@ struct EngineConfig {
   int threads = 0;                   // 0: the processors that this process may use
   bool pin_threads = true;           // tie them to processors, where that helps (base/affinity.h)
 
-  // What weights become while they are read: none (as stored), int8, int4, fp8, mxfp4, int4:64.
+  // What weights become while they are read: none (as stored), weight-only (as stored, with
+  // activations of 16 bits or more), int8, int4, fp8, mxfp4, int4:64.
   std::string quantization = "none";
-  // "REGEX=FORMAT": another format, or none, bf16, f16, f32, for the matrices whose names the regex
-  // is found in; the last one that matches decides.
+  // "REGEX=FORMAT": another format, or none, weight-only, bf16, f16, f32, for the matrices whose
+  // names the regex is found in; the last one that matches decides.
   std::vector<std::string> quantization_overrides;
 
   // The form that latent attention (MLA) takes for a prompt's positions: absorbed, as it is for

@@ -33,8 +33,9 @@ Status EngineConfig::validate() const {
   TRY(one_of("dtype", dtype, std::array<std::string_view, 3>{"auto", "bf16", "f32"}));
   TRY(one_of("load_format", load_format, std::array<std::string_view, 2>{"auto", "dummy"}));
   std::string_view format = std::string_view(quantization).substr(0, quantization.find(':'));
-  TRY(one_of("quantization", format,
-             std::array<std::string_view, 5>{"none", "int8", "int4", "fp8", "mxfp4"}));
+  TRY(one_of(
+      "quantization", format,
+      std::array<std::string_view, 6>{"none", "weight-only", "int8", "int4", "fp8", "mxfp4"}));
   TRY(one_of("mla_prefill", mla_prefill, std::array<std::string_view, 2>{"absorbed", "expanded"}));
   TRY(in_range<size_t>("quantization_overrides", quantization_overrides.size(), 0, 1024));
   TRY(in_range("threads", threads, 0, 1024));

@@ -48,9 +48,13 @@ void add_model_options(CLI::App& app, EngineConfig& config, const std::string& l
   app.add_option("--dtype", config.dtype, "Weights in memory; auto: as they are stored")
       ->check(CLI::IsMember({"auto", "bf16", "f32"}, CLI::ignore_case))
       ->type_name("NAME");
-  app.add_option("--quantization,-q", config.quantization,
-                 "Quantise the weights while they are read: none (as they are stored), int8, int4, "
-                 "fp8, mxfp4; int8 and int4 with the columns that share a scale: int4:64")
+  app.add_option(
+         "--quantization,-q", config.quantization,
+         "Quantise the weights while they are read: none (as they are stored), int8, int4, "
+         "fp8, mxfp4; int8 and int4 with the columns that share a scale: int4:64. Products "
+         "with integers round activations to 8 bits; weight-only: as they are stored, but "
+         "activations keep 16 bits (W4A16, W8A16), for a byte for each weight of 4 bits and "
+         "the model's own dtype for one of 8")
       ->type_name("NAME");
   add_quantization_overrides(app, config.quantization_overrides);
   app.add_option("--threads", config.threads, "Threads that compute; 0: one per processor")

@@ -1,6 +1,7 @@
 #include "weights/matrix_packer.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <mutex>
 #include <numeric>
 
@@ -47,12 +48,46 @@ std::optional<MatrixForm> exact_form(std::span<const MatrixSource> parts, int64_
   return form;
 }
 
+// Of e4m3: the integers from 0 to 15, and the values of e2m1 (its sign is moved from bit 3 to 7).
+constexpr uint8_t kFp8OfInteger[16] = {0x00, 0x38, 0x40, 0x44, 0x48, 0x4a, 0x4c, 0x4e,
+                                       0x50, 0x51, 0x52, 0x53, 0x54, 0x55, 0x56, 0x57};
+constexpr uint8_t kFp8OfE2m1[8] = {0x00, 0x30, 0x38, 0x3c, 0x40, 0x44, 0x48, 0x4c};
+
+uint8_t fp8_of(std::string_view format, uint8_t code, uint8_t zero) {
+  if (format == "mxfp4") {
+    return static_cast<uint8_t>(kFp8OfE2m1[code & 7] | ((code & 8) != 0 ? 0x80 : 0));
+  }
+  int value = int{code} - (format == "int4" ? 8 : int{zero});
+  return static_cast<uint8_t>(kFp8OfInteger[std::abs(value)] | (value < 0 ? 0x80 : 0));
+}
+
+// Codes of four bits, and their zero points, as the fp8 codes of the same values.
+void recode_as_fp8(std::string_view format, const RowsShape& shape, const QuantisedRows& rows) {
+  for (int64_t g = 0; g < shape.rows * shape.groups(); ++g) {
+    uint8_t* codes = rows.codes + g * shape.group;
+    for (int64_t i = 0; i < shape.group; ++i) codes[i] = fp8_of(format, codes[i], rows.zeros[g]);
+  }
+}
+
+// Whether `part` is to be recoded.
+bool becomes_fp8(const MatrixSource& part, const WeightFormat& to) {
+  return part.choice.weight_only && to.name == "fp8" && part.stored->format() != "fp8" &&
+         part.stored->format() != "int8";
+}
+
+MatrixForm weight_only_form(const MatrixForm& form, int64_t columns, DType element) {
+  if (form.format->operand != Operand::kInt8) return form;
+  if (form.format->name == "int8") return {format_of(element), columns};
+  return {format_named("fp8"), form.group};
+}
+
 Result<QuantizationPlan::Choice> common_choice(std::span<const MatrixSource> parts) {
   QuantizationPlan::Choice choice = parts[0].choice;
   for (const MatrixSource& part : parts) {
     if (part.choice == choice) continue;
     auto name = [](const QuantizationPlan::Choice& c) {
-      std::string text(c.format == nullptr ? "as stored" : c.format->name);
+      std::string_view stored = c.weight_only ? "weight-only" : "as stored";
+      std::string text(c.format == nullptr ? stored : c.format->name);
       return c.group == 0 ? text : fmt::format("{}:{}", text, c.group);
     };
     return invalid_argument(
@@ -189,7 +224,9 @@ Result<MatrixForm> choose_form(std::span<const MatrixSource> parts, int64_t colu
     return quantised_form(parts, choice, columns);
   }
   if (dtype_format != nullptr && !choice.made) return MatrixForm{dtype_format, columns};
-  if (std::optional<MatrixForm> exact = exact_form(parts, columns)) return *exact;
+  if (std::optional<MatrixForm> exact = exact_form(parts, columns)) {
+    return choice.weight_only ? weight_only_form(*exact, columns, element) : *exact;
+  }
   const WeightFormat* plain = nullptr;
   for (const MatrixSource& part : parts) {
     bool as_stored = part.stored && part.stored->is_plain();
@@ -201,12 +238,18 @@ Result<MatrixForm> choose_form(std::span<const MatrixSource> parts, int64_t colu
 bool keeps_codes(const MatrixSource& part, const MatrixForm& form) {
   if (!form.format->quantised || !part.stored || part.stored->is_plain()) return false;
   if (part.stored->format().empty() || part.stored->group() % form.group != 0) return false;
+  if (becomes_fp8(part, *form.format)) return true;
   return common_format(format_named(part.stored->format()), form.format) == form.format;
 }
 
 Status make_codes(const MatrixSource& part, const MatrixForm& form, int64_t columns, int64_t begin,
                   int64_t end, std::vector<float>& rows, const QuantisedRows& to) {
-  if (keeps_codes(part, form)) return part.stored->read_codes(begin, end, form.group, to);
+  if (keeps_codes(part, form)) {
+    TRY(part.stored->read_codes(begin, end, form.group, to));
+    RowsShape shape{.rows = end - begin, .columns = columns, .group = form.group};
+    if (becomes_fp8(part, *form.format)) recode_as_fp8(part.stored->format(), shape, to);
+    return {};
+  }
   if (!part.stored) {
     const RandomCodes& random = form.format->random;
     CHECK(random.deviation > 0, "{} as {}", part.name, form.format->name);

@@ -43,6 +43,9 @@ struct MatrixForm {
 // but f32 arithmetic can bring together, such as weights with groups in any order, take `element`
 // or a wider type. Rows that do not divide into a format's groups become int8 instead. The parts
 // must ask for the same format (kInvalidArgument).
+//
+// Weight-only: codes of four bits become fp8 codes, which hold every one of them exactly, with the
+// same scales; int8, which it does not hold, becomes `element`. Neither quantises activations.
 Result<MatrixForm> choose_form(std::span<const MatrixSource> parts, int64_t columns,
                                const WeightFormat* dtype_format, DType element);
 

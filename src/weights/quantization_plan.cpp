@@ -28,6 +28,7 @@ std::string format_names() {
 // "int4:64"; `extra` formats are those that are not quantised. Nothing if it is no format.
 std::optional<QuantizationPlan::Choice> parse_format(std::string_view text, bool extra) {
   if (text == "none") return QuantizationPlan::Choice{.made = extra};
+  if (text == "weight-only") return QuantizationPlan::Choice{.made = extra, .weight_only = true};
   size_t colon = std::min(text.find(':'), text.size());
   QuantizationPlan::Choice choice{.made = true, .format = format_named(text.substr(0, colon))};
   if (choice.format == nullptr) return {};
@@ -81,7 +82,8 @@ Result<QuantizationPlan> QuantizationPlan::create(std::string_view format,
   QuantizationPlan plan;
   std::optional<Choice> choice = parse_format(format, false);
   if (!choice) {
-    return invalid_argument("quantization is {}; supported: none{}", quote(format), format_names());
+    return invalid_argument("quantization is {}; supported: none, weight-only{}", quote(format),
+                            format_names());
   }
   plan.choice_ = *choice;
   for (const std::string& text : overrides) {
@@ -95,7 +97,8 @@ Result<QuantizationPlan> QuantizationPlan::create(std::string_view format,
     std::optional<Choice> wanted = parse_format(name, true);
     if (!wanted) {
       return invalid_argument(
-          "quantization override {}: {} is not a format; supported: none, bf16, f16, f32{}",
+          "quantization override {}: {} is not a format; supported: none, weight-only, bf16, f16, "
+          "f32{}",
           quote(text), quote(name), format_names());
     }
     made->choice = *wanted;

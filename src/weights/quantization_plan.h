@@ -27,10 +27,10 @@ class QuantizationPlan {
  public:
   // Leaves everything as it is stored.
   QuantizationPlan() = default;
-  // `format`: "none" or a format that rows can be quantised to. An override is "REGEX=FORMAT",
-  // where FORMAT may also be bf16, f16 or f32, and REGEX is looked for anywhere in the name of a
-  // matrix, as in "layers\.0\.", "down_proj$" or "lm_head". The last one that matches decides.
-  // kInvalidArgument names what is wrong.
+  // `format`: "none", "weight-only" or a format that rows can be quantised to. An override is
+  // "REGEX=FORMAT", where FORMAT may also be bf16, f16 or f32, and REGEX is looked for anywhere in
+  // the name of a matrix, as in "layers\.0\.", "down_proj$" or "lm_head". The last one that matches
+  // decides. kInvalidArgument names what is wrong.
   static Result<QuantizationPlan> create(std::string_view format,
                                          const std::vector<std::string>& overrides);
 
@@ -38,6 +38,7 @@ class QuantizationPlan {
     bool made = false;                     // false: nothing was asked for
     const WeightFormat* format = nullptr;  // null: as stored
     int64_t group = 0;                     // 0: the format's own
+    bool weight_only = false;              // as stored, but activations are not quantised
 
     bool operator==(const Choice&) const = default;
   };

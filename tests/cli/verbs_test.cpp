@@ -266,6 +266,20 @@ TEST(Inspect, GroupsEqualLayers) {
   EXPECT_EQ(result.err, "");
 }
 
+TEST(Inspect, SaysWhatIntegerProductsRoundAndHowToAvoidIt) {
+  std::string folder = test::source_path("tests/golden/quantised/w4a16");
+  ProgramResult result = run_program({"inspect", "--model", folder});
+  EXPECT_NE(result.out.find("Products with int4 round activations to 8 bits"), std::string::npos);
+  EXPECT_NE(result.out.find("--quantization weight-only"), std::string::npos) << result.out;
+  Json json = parse_output(run_program({"inspect", "--model", folder, "--json"}));
+  std::string activations;
+  for (const Json& w : json["weights"]) activations += w["activations"].get<std::string>();
+  EXPECT_EQ(activations, "int8int8int8int8");
+  result = run_program({"inspect", "--model", folder, "-q", "weight-only"});
+  EXPECT_EQ(result.out.find("8 bits"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("=  fp8, groups of 32"), std::string::npos) << result.out;
+}
+
 TEST(Inspect, DummyNeedsTheConfigAlone) {
   test::TemporaryFolder folder;
   folder.write("config.json", read_file(golden_model() + "/config.json").value());

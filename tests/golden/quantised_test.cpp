@@ -112,6 +112,30 @@ TEST_P(QuantisedModels, CodesAreMultipliedAsTheyAre) {
   }
 }
 
+// Codes of four bits as fp8, which holds them exactly, and int8 as the checkpoint's own f32: what
+// is left is the rounding of activations to bf16, where a table does that.
+TEST_P(QuantisedModels, WeightOnlyKeepsActivationsIn16Bits) {
+  std::string memory = GetParam().memory;
+  if (memory.find("int4") != memory.npos || memory.find("mxfp4") != memory.npos) {
+    memory = "fp8" + memory.substr(memory.find(','));
+  } else if (memory.starts_with("int8")) {
+    memory = "f32";
+  }
+  for (const std::string& kernels : available_kernels()) {
+    EngineConfig c = config("auto", kernels);
+    c.quantization = "weight-only";
+    bool pairs = kernels == "avx512_bf16" || kernels == "amx";
+    EXPECT_LE(error(c), pairs ? kErrorMaxBF16 : kErrorMaxF32) << kernels;
+    auto info = inspect_model(c);
+    ASSERT_TRUE(info.has_value()) << info.error().message;
+    for (const WeightSummary& w : info->weights) {
+      if (w.names.find("down_proj") == w.names.npos) continue;
+      EXPECT_EQ(w.memory, memory);
+      EXPECT_TRUE(w.exact);
+    }
+  }
+}
+
 TEST_P(QuantisedModels, InspectSaysWhatIsStoredAndWhatItBecomes) {
   auto info = inspect_model(config("auto", "portable"));
   ASSERT_TRUE(info.has_value()) << info.error().message;

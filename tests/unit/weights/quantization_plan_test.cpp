@@ -45,11 +45,12 @@ TEST(QuantizationPlan, TheLastOverrideThatMatchesDecides) {
 }
 
 TEST(QuantizationPlan, RefusesByName) {
-  EXPECT_NE(
-      error_of("int3", {}).find("quantization is \"int3\"; supported: none, int8, int4, mxfp4"),
-      std::string::npos);
+  EXPECT_NE(error_of("int3", {})
+                .find("quantization is \"int3\"; supported: none, weight-only, "
+                      "int8, int4, mxfp4"),
+            std::string::npos);
   for (const char* wrong :
-       {"int4:", "int4:33", "fp8:128", "mxfp4:32", "none:32", ":", "int4:64:1"}) {
+       {"int4:", "int4:33", "fp8:128", "mxfp4:32", "none:32", "weight-only:32", ":", "int4:64:1"}) {
     EXPECT_NE(error_of(wrong, {}), "") << wrong;
   }
   EXPECT_NE(error_of("uint4", {}), "");  // only checkpoints have it
@@ -58,6 +59,16 @@ TEST(QuantizationPlan, RefusesByName) {
   EXPECT_NE(error_of("none", {"=int8"}).find("is not REGEX=FORMAT"), std::string::npos);
   EXPECT_NE(error_of("none", {"x=int5"}).find("\"int5\" is not a format"), std::string::npos);
   EXPECT_NE(error_of("none", {"(x=int8"}).find("the regex is wrong at"), std::string::npos);
+}
+
+TEST(QuantizationPlan, WeightOnlyLeavesMatricesAsTheyAreStored) {
+  auto plan =
+      QuantizationPlan::create("weight-only", {"lm_head=none", "o_proj=weight-only"}).value();
+  QuantizationPlan::Choice all = plan.choose("x", MatrixUse::kMultiply);
+  EXPECT_TRUE(all.weight_only && !all.made && all.format == nullptr);
+  EXPECT_FALSE(plan.choose("x", MatrixUse::kLookUp).weight_only);
+  EXPECT_FALSE(plan.choose("lm_head", MatrixUse::kMultiply).weight_only);
+  EXPECT_TRUE(plan.choose("o_proj", MatrixUse::kMultiply).weight_only);
 }
 
 TEST(QuantizationPlan, GroupsMayBeChosen) {
