@@ -253,10 +253,15 @@ bool Engine::Impl::step() {
 
 bool Engine::Impl::step_once() {
   deliver_removed();
+  int64_t began_ns = now_ns(), generated = totals_.generated_tokens;
   plan();
   if (plan_.spans.empty()) return false;
   launch();
+  DraftGain::Step step = speculator_.shape(plan_);
   commit();
+  step.tokens = totals_.generated_tokens - generated;
+  step.time_s = static_cast<double>(now_ns() - began_ns) * 1e-9;
+  speculator_.observe(step);
   ++totals_.steps;
   return true;
 }
