@@ -67,6 +67,9 @@ struct EngineConfig {
   // asked for each, draws the same: they save steps and change no output.
   bool jump_forward = true;   // propose the text that a constraint leaves no choice about
   int draft_tokens_max = 32;  // of a sequence in one step; 0: none are proposed
+  // Propose by the times of steps: nothing while drafts gain no time here. Which steps there are
+  // then depends on the clock; what they draw does not.
+  bool measure_drafts = true;
 
   int64_t prompt_tokens_max = int64_t{1} << 20;
   int top_logprobs_max = 128;

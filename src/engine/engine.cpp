@@ -258,6 +258,7 @@ bool Engine::Impl::step() {
 }
 
 bool Engine::Impl::step_once() {
+  int64_t began_ns = now_ns(), generated = totals_.generated_tokens;
   PlannedStep &now = steps_[0], &next = steps_[1];
   bool removes = now.launched && scheduler_.removal_due(now_ns());
   if (removes) collect();
@@ -273,7 +274,12 @@ bool Engine::Impl::step_once() {
     if (!next.plan.spans.empty()) launch(next);
     overlapped_steps_ += next.launched ? 1 : 0;
   }
+  DraftGain::Step step = speculator_.shape(now.plan);
   collect();
+  if (config_.overlap_schedule) return true;  // what such a step takes is not its own time
+  step.tokens = totals_.generated_tokens - generated;
+  step.time_s = static_cast<double>(now_ns() - began_ns) * 1e-9;
+  speculator_.observe(step);
   return true;
 }
 

@@ -7,9 +7,6 @@
 namespace banyan {
 namespace {
 
-// What a step costs beside its rows (weights that are read, layers that begin), in rows. Large
-// dense models are far above it on most machines, small ones below.
-constexpr double kStepRows = 8;
 // What the last draft of a sequence, and of all of them, leaves of those before it.
 constexpr double kSequenceMemory = 0.9, kCommonMemory = 0.98;
 constexpr double kPriorTokens = 2;
@@ -22,8 +19,9 @@ constexpr int kPausesMax = 6;
 // power of the rate.
 int64_t Speculator::paying_tokens(const Sequence::Draft& draft, int64_t running) const {
   double rate = draft.survival.rate(survival_.rate(1, 1), kPriorTokens);
-  double cost = rejected_rows_ * static_cast<double>(std::max<int64_t>(running, 1));
-  double least = cost / (cost + kStepRows);
+  running = std::max<int64_t>(running, 1);
+  double cost = rejected_rows_ * static_cast<double>(running);
+  double least = cost / (cost + gain_.step_rows(running));
   // The rate before any rejection is 1.
   double tokens = rate < 1 ? std::log(least) / std::log(rate) : static_cast<double>(INT32_MAX);
   return static_cast<int64_t>(std::min<double>(tokens, INT32_MAX));
@@ -34,7 +32,7 @@ void Speculator::propose(Sequence& s, int64_t running) {
   draft.tokens.clear();
   // The last token that fits is drawn, not drafted.
   int64_t room = std::min(draft_tokens_max_, s.tokens_max - s.length() - 1);
-  if (!jump_forward_ || !s.request.constraint || room <= 0) return;
+  if (!jump_forward_ || !s.request.constraint || room <= 0 || !gain_.allows()) return;
   if (draft.pause > 0) {
     --draft.pause;
     return;
@@ -58,6 +56,20 @@ void Speculator::learn(Sequence& s, const PlannedSpan& span, int64_t running) {
   bool pays = paying_tokens(s.draft, running) > 0;
   s.draft.pauses = pays ? 0 : std::min(s.draft.pauses + 1, kPausesMax);
   s.draft.pause = (1 << s.draft.pauses) - 1;
+}
+
+DraftGain::Step Speculator::shape(const StepPlan& plan) const {
+  DraftGain::Step step;
+  bool constrained = false;
+  for (const PlannedSpan& span : plan.spans) {
+    const Sequence* s = span.sequence;
+    if (s == nullptr || span.first < s->prompt_tokens) return {};
+    constrained |= s->request.constraint != nullptr;
+    ++step.sequences;
+    step.rows += span.count;
+  }
+  if (!constrained || !measures_ || !jump_forward_) return {};
+  return step;
 }
 
 bool Speculator::on_path(const LogitRowUse& use) {

@@ -11,7 +11,8 @@
 // sequence's part of what a step costs beside its rows; one that is rejected costs a row, and
 // where state is recurrent, a row for one that was kept before it. So among many sequences only
 // what is nearly certain pays. How likely tokens are kept is known from the sequence's drafts
-// before, and from all others' where there are few.
+// before, and from all others' where there are few; what a step costs besides its rows, and whether
+// drafts gain time at all, from the steps before (engine/draft_gain.h).
 //
 // One thread.
 #pragma once
@@ -20,6 +21,7 @@
 
 #include "banyan/config.h"
 #include "engine/batch_builder.h"
+#include "engine/draft_gain.h"
 #include "engine/scheduler.h"
 #include "engine/sequence.h"
 
@@ -30,6 +32,7 @@ class Speculator {
   // `recurrent`: the model has recurrent state.
   Speculator(const EngineConfig& config, int64_t vocabulary, bool recurrent)
       : jump_forward_(config.jump_forward),
+        measures_(config.measure_drafts),
         draft_tokens_max_(config.draft_tokens_max),
         vocabulary_(vocabulary),
         rejected_rows_(recurrent ? 2 : 1) {}
@@ -44,6 +47,10 @@ class Speculator {
   // tokens were drawn.
   void settle(PlannedSpan& span, int64_t running);
 
+  // What the step is to be compared by, before its sequences end; its tokens and time are to come.
+  DraftGain::Step shape(const StepPlan& plan) const;
+  void observe(const DraftGain::Step& step) { gain_.observe(step); }
+
   int64_t drafts() const { return drafts_; }
   int64_t draft_tokens() const { return draft_tokens_; }
   int64_t accepted_tokens() const { return accepted_tokens_; }
@@ -52,10 +59,11 @@ class Speculator {
   void learn(Sequence& s, const PlannedSpan& span, int64_t running);
   int64_t paying_tokens(const Sequence::Draft& draft, int64_t running) const;
 
-  const bool jump_forward_;
+  const bool jump_forward_, measures_;
   const int64_t draft_tokens_max_, vocabulary_;
   const double rejected_rows_;  // that a rejected token costs
   DraftSurvival survival_;      // of all sequences
+  DraftGain gain_;
   int64_t drafts_ = 0, draft_tokens_ = 0, accepted_tokens_ = 0;
 };
 

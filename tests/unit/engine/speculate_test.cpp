@@ -22,7 +22,8 @@ EngineConfig small_config() {
           .page_size_tokens = 4,
           .total_tokens_max = 128,
           .running_max = 2,
-          .chunked_prefill_tokens = 64};
+          .chunked_prefill_tokens = 64,
+          .measure_drafts = false};  // or the clock would decide how many steps there are
 }
 
 // Allows the tokens of a text and proposes others, or the same.
@@ -142,8 +143,15 @@ TEST(Speculate, WrongProposalsCostLittleAndChangeNothing) {
 }
 
 // Tokens that are proposed to one of `running` sequences in 50 steps, where two of three are right.
-int64_t proposed(int64_t running, bool recurrent) {
+int64_t proposed(int64_t running, bool recurrent, double row_s = 0) {
   Speculator speculator(small_config(), kVocabulary, recurrent);
+  for (int i = 0; row_s > 0 && i < 100; ++i) {
+    speculator.observe({.sequences = running, .rows = running, .tokens = running, .time_s = 1});
+    speculator.observe({.sequences = running,
+                        .rows = running + 4,
+                        .tokens = running + running * 4,
+                        .time_s = 1 + 4 * row_s});
+  }
   Sequence s;
   s.request.constraint = Follows::forced(numbers(100));
   s.tokens_max = 1000;
@@ -166,6 +174,30 @@ TEST(Speculate, AmongManySequencesOnlyWhatIsNearlyCertainIsProposed) {
   EXPECT_LT(proposed(4, false), proposed(1, false));
   EXPECT_LT(proposed(64, false), 32 + 20) << "the first draft, and now and then one token";
   EXPECT_LT(proposed(4, true), proposed(4, false)) << "a rejection costs more";
+}
+
+TEST(Speculate, RowsThatAreMeasuredToCostMoreMakeDraftsShorter) {
+  EXPECT_GT(proposed(1, false, 0.01), proposed(1, false, 0.5));
+  EXPECT_GT(proposed(4, false, 0.01), proposed(4, false, 0.2));
+}
+
+// Whatever the clock decides, the output is that without drafts.
+TEST(Speculate, MeasuredDraftsChangeNothing) {
+  EngineConfig config = small_config();
+  config.total_tokens_max = 512;
+  config.measure_drafts = true;
+  auto drafting = load_engine(config);
+  config.jump_forward = false;
+  auto plain = load_engine(config);
+  for (uint64_t seed = 1; seed < 20; ++seed) {
+    GenerateRequest request{
+        .prompt = kPrompt, .sampling = {.seed = seed}, .options = {.max_new_tokens = 60}};
+    request.constraint = std::make_shared<Chance>(seed, kVocabulary);
+    Heard with = run_alone(*drafting, request);
+    request.constraint = std::make_shared<Chance>(seed, kVocabulary);
+    expect_same(with, run_alone(*plain, request));
+  }
+  EXPECT_GT(drafting->stats().drafts, 0);
 }
 
 TEST(Speculate, AStopTokenAndAnEmptyMaskEndADraftWhereTheyAre) {
@@ -197,6 +229,7 @@ TEST(Speculate, RecurrentStateGoesBackToTheLastKeptToken) {
   TemporaryFolder folder;
   EngineConfig config = hybrid_config(folder);
   config.total_tokens_max = 256;
+  config.measure_drafts = false;
   int64_t kept = 0, rejected = 0;
   for (bool radix_cache : {true, false}) {
     config.radix_cache = radix_cache;
@@ -260,6 +293,7 @@ TEST(Speculate, AJsonSchemaJumpsForwardAndWritesTheSame) {
   TemporaryFolder folder;
   EngineConfig config = hybrid_config(folder, {.context_tokens = 512});
   config.total_tokens_max = 1024;
+  config.measure_drafts = false;
   auto drafting = load_hybrid_engine(config);
   config.jump_forward = false;
   auto plain = load_hybrid_engine(config);
