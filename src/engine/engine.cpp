@@ -75,7 +75,7 @@ SchedulerConfig scheduler_config(const EngineConfig& config, const Runner& runne
           .prefill_rows_max = runner.info().prefill_rows_max,
           .snapshot_interval_tokens = config.snapshot_interval_tokens,
           .classes = classes,
-          .units = pool_sizes(runner.info())};
+          .units = unit_counts(runner.info())};
 }
 
 TokenCounts count_prompt(const std::vector<TokenId>& prompt, int64_t vocabulary) {
@@ -97,12 +97,14 @@ class Engine::Impl {
         runner_(std::move(runner)),
         scheduler_(scheduler_config(config, *runner_)),
         sampler_(info().vocabulary),
-        speculator_(config, info().vocabulary, runner_->classes().recurrent),
+        speculator_(config, info().vocabulary, runner_->classes().needs_snapshots()),
         mask_(static_cast<size_t>((info().vocabulary + 31) / 32)) {
     // Page tables grow while sequences do; only prefixes that many share make them longer.
     auto pages = static_cast<size_t>(info().total_tokens_max / info().page_size_tokens);
-    batch_.page_table.reserve(pages);
-    batch_.window_page_table.reserve(pages);
+    for (int c = 0; c < runner_->classes().count; ++c) {
+      if (!runner_->classes()[c].paged()) continue;
+      batch_.tables[static_cast<size_t>(c)].units.reserve(pages);
+    }
   }
 
   Result<SequenceId> submit(GenerateRequest request, TokenSink sink);
@@ -283,11 +285,11 @@ void Engine::Impl::plan() {
     Sequence& s = *span.sequence;
     if (s.queued_s == 0) s.queued_s = static_cast<double>(now_ns() - s.arrived_ns) * 1e-9;
   }
-  build_batch(plan_, batch_, uses_);
+  build_batch(plan_, runner_->classes(), batch_, uses_);
 }
 
 void Engine::Impl::launch() {
-  Status valid = batch_.validate(info().vocabulary);
+  Status valid = batch_.validate(info().vocabulary, runner_->classes());
   CHECK(valid.has_value(), "{}", valid.error().message);
   results_.clear();
   tops_.clear();
@@ -441,14 +443,19 @@ EngineStats Engine::Impl::stats() const {
   EngineStats stats = totals_;
   stats.running = scheduler_.running();
   stats.queued = scheduler_.waiting();
-  RadixTree::Use pages = scheduler_.tree().pages();
-  stats.pages_free = pages.free;
-  stats.pages_cached = pages.cached;
-  stats.pages_total = pages.total;
-  RadixTree::Use slots = scheduler_.tree().slots();
-  stats.slots_free = slots.free;
-  stats.slots_cached = slots.cached;
-  stats.slots_total = slots.total;
+  const StateClasses& classes = runner_->classes();
+  for (int c = 0; c < classes.count; ++c) {
+    RadixTree::Use use = scheduler_.tree().use(c);
+    if (c == kPathClass) {
+      stats.pages_free = use.free;
+      stats.pages_cached = use.cached;
+      stats.pages_total = use.total;
+    } else if (classes[c].snapshots() && classes[c].decides()) {
+      stats.slots_free = use.free;
+      stats.slots_cached = use.cached;
+      stats.slots_total = use.total;
+    }
+  }
   stats.cached_tokens = scheduler_.cached_tokens();
   stats.retracted = scheduler_.retracted();
   stats.drafts = speculator_.drafts();

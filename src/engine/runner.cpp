@@ -21,11 +21,7 @@ std::vector<float> copy_out(const DeviceQueue& queue, Tensor x) {
 }
 
 void copy_states(const Batch& batch, StatePools& pools, ThreadPool& threads) {
-  for (const PageCopy& copy : batch.page_copies) pools.copy_page(copy.from, copy.to, copy.tokens);
-  for (const PageCopy& copy : batch.window_page_copies) {
-    pools.copy_window_page(copy.from, copy.to, copy.tokens);
-  }
-  for (const SlotCopy& copy : batch.slot_copies) pools.copy_slot(copy.from, copy.to, &threads);
+  for (const UnitCopy& copy : batch.copies) pools.copy(copy, &threads);
 }
 
 int thread_count(const EngineConfig& config) {
@@ -105,7 +101,7 @@ Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
         info.state_bytes_per_token);
   }
   runner->pools_ = std::make_unique<StatePools>(TRY(StatePools::create(
-      runner->model_.states, info.page_size_tokens, pool_sizes(info), *runner->queue_)));
+      runner->model_.states, info.page_size_tokens, unit_counts(info), *runner->queue_)));
   runner->inputs_ = std::make_unique<StepImage>(*runner->queue_);
   runner->arena_ = Arena(static_cast<size_t>(info.step_bytes), *runner->queue_);
   if (config.expert_counts && !runner->model_.expert_layers.empty()) {

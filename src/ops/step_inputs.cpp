@@ -41,12 +41,12 @@ void StepImage::for_arrays(const Batch& b, const Body& body) {
   each(b.spans, inputs_.spans.device);
   each(prompt_, inputs_.prompt.device);
   each(decode_, inputs_.decode.device);
-  each(b.slots, inputs_.slots);
   each(b.prompt_tokens, inputs_.prompt_tokens);
   each(b.logit_rows, inputs_.logit_rows);
-  each(b.captures, inputs_.captures);
-  each(b.page_table, inputs_.page_table);
-  each(b.window_page_table, inputs_.window_page_table);
+  for (size_t c = 0; c < b.tables.size(); ++c) {
+    each(b.tables[c].captures, inputs_.tables[c].captures);
+  }
+  for (size_t c = 0; c < b.tables.size(); ++c) each(b.tables[c].units, inputs_.tables[c].units);
   CHECK(index <= kArraysMax, "{} arrays", index);
 }
 
