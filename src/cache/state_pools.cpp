@@ -18,8 +18,8 @@ Result<StatePools> StatePools::create(std::vector<StateSpec> specs, int page_siz
     int c = find_class(pools.classes_, spec);
     int64_t entries = pools.units(c) + (pools.classes_[c].has_blank() ? 1 : 0);
     pools.class_of_.push_back(c);
-    pools.pools_.emplace_back(
-        queue, spec.unit_bytes(page_size_tokens) * static_cast<size_t>(entries));
+    pools.pools_.emplace_back(queue,
+                              spec.unit_bytes(page_size_tokens) * static_cast<size_t>(entries));
   }
   pools.specs_ = std::move(specs);
   return pools;
