@@ -38,6 +38,13 @@ struct WeightSummary {
   int64_t bytes = 0;  // in memory
 };
 
+// Memory for layer states that are kept alike: src/cache/state_classes.h.
+struct StateClassSummary {
+  std::string name;        // "pages", "pages of a window of 512 tokens", "slots"
+  int64_t unit_bytes = 0;  // of one page or slot, in all layers
+  int64_t units = 0;
+};
+
 // A model and the plan for its memory, in numbers.
 struct EngineInfo {
   std::string architecture;  // "LlamaForCausalLM"
@@ -58,16 +65,17 @@ struct EngineInfo {
   int64_t attention_flops_per_key = 0;         // for one token, per earlier token it looks at
   int64_t prompt_attention_flops_per_key = 0;  // of a prompt's tokens, where it differs; or 0
   int64_t state_bytes_per_token = 0;
-  int64_t state_bytes_per_window_token = 0;  // of states that keep a window only
-  int64_t window_tokens = 0;                 // of the longest window; 0: no state has one
-  int64_t state_bytes_per_sequence = 0;      // of recurrent state, and of each snapshot of it
-  std::string state_format;                  // of what grows with the tokens: "bf16"; "" if none
+  std::vector<StateClassSummary> state_classes;  // what the next figures are about, one by one
+  int64_t state_bytes_per_window_token = 0;      // of states that keep a window only
+  int64_t window_tokens = 0;                     // of the longest window; 0: no state has one
+  int64_t state_bytes_per_sequence = 0;          // of recurrent state, and of each snapshot of it
+  std::string state_format;  // of what grows with the tokens: "bf16"; "" if none
 
   std::string kernels;  // the table in use, "avx512"
   int threads = 0;
   int page_size_tokens = 0;
   int64_t total_tokens_max = 0;   // that the pages hold
-  int64_t window_tokens_max = 0;  // that the window pages hold
+  int64_t window_tokens_max = 0;  // that the pages of the longest window hold
   int64_t slots = 0;              // of recurrent state: one for each sequence, the rest snapshots
                                   // and states that rejected drafts go back to
   int64_t state_bytes_max = 0;    // when every page and slot is in use

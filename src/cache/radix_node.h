@@ -10,6 +10,7 @@
 #include <span>
 
 #include "cache/prefix_key.h"
+#include "cache/state_classes.h"
 
 namespace banyan {
 
@@ -54,6 +55,19 @@ struct NextPageOrder {
   }
 };
 
+// What a node has of one class of units: of pages, those of its positions; of slots, the state
+// exactly at its end.
+struct NodeUnit {
+  RadixNode* node = nullptr;
+  int32_t unit = -1;  // -1: not resident
+  int32_t pins = 0;   // leases within whose reach it is, resident or not; of a root's path the
+                      // open() calls
+  ListHook use;       // its place in the list of what may be evicted
+};
+
+using UseList =
+    intrusive::list<NodeUnit, intrusive::member_hook<NodeUnit, ListHook, &NodeUnit::use>>;
+
 // One page of a prefix. A node whose page is not full is a leaf.
 struct RadixNode : SetHook {
   struct Order {
@@ -79,21 +93,13 @@ struct RadixNode : SetHook {
   int64_t end = 0;                // position after its last token
   PageHash hash;                  // of full pages and roots
 
-  int32_t page = -1;
-  int32_t window_page = -1;  // -1: not resident
-  int32_t snapshot = -1;     // slot with the recurrent state exactly at `end`; -1: none
-  int32_t pins = 0;          // leases that run through here; of a root: open() calls
-  int32_t window_pins = 0;   // those that need the window page
+  NodeUnit* units = nullptr;  // [classes]
 
   Waiters waiters;
   int64_t waiters_below = 0;  // here and further down
 
-  ListHook page_use, window_use, snapshot_use;  // places in the lists of what may be evicted
-
   int64_t begin() const { return end - static_cast<int64_t>(tokens.size()); }
+  NodeUnit& path() const { return units[kPathClass]; }
 };
-
-template <ListHook RadixNode::* Hook>
-using UseList = intrusive::list<RadixNode, intrusive::member_hook<RadixNode, ListHook, Hook>>;
 
 }  // namespace banyan

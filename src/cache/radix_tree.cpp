@@ -13,14 +13,14 @@ namespace banyan {
 Lease::Lease(Lease&& other) noexcept
     : tree_(std::exchange(other.tree_, nullptr)),
       node_(std::exchange(other.node_, nullptr)),
-      window_begin_(std::exchange(other.window_begin_, 0)) {}
+      begins_(std::exchange(other.begins_, {})) {}
 
 Lease& Lease::operator=(Lease&& other) noexcept {
   if (this == &other) return *this;
   release();
   tree_ = std::exchange(other.tree_, nullptr);
   node_ = std::exchange(other.node_, nullptr);
-  window_begin_ = std::exchange(other.window_begin_, 0);
+  begins_ = std::exchange(other.begins_, {});
   return *this;
 }
 
@@ -28,29 +28,40 @@ void Lease::release() {
   if (tree_ != nullptr) tree_->release(*this);
 }
 
-// Pages go into the list deepest first: whatever the order of releases, a page was used no later
-// than the one before it. Window pages the other way round, since the last are of most use.
+// Pages of the path go into the list deepest first: whatever the order of releases, a page was used
+// no later than the one before it. Those of windows the other way round, since the last are of most
+// use.
 void RadixTree::release(Lease& lease) {
-  auto before = window_use_.end();
-  for (RadixNode* node = lease.node_; node->parent != nullptr; node = node->parent) {
-    if (node->begin() >= lease.window_begin_ && node->window_page >= 0 &&
-        --node->window_pins == 0) {
-      before = window_use_.insert(before, *node);
+  for (int c = 0; c < classes_.count; ++c) {
+    if (!classes_[c].paged()) continue;
+    auto before = units_of(c).use.end();
+    int64_t begin = lease.begin(c);
+    for (RadixNode* n = lease.node_; n->parent != nullptr && n->begin() >= begin; n = n->parent) {
+      NodeUnit& unit = n->units[c];
+      if (--unit.pins > 0 || unit.unit < 0) continue;
+      if (c == kPathClass) {
+        uses_of(c, *n).push_back(unit);
+      } else {
+        before = units_of(c).use.insert(before, unit);
+      }
     }
-    if (--node->pins == 0) page_uses(*node).push_back(*node);
   }
   lease.tree_ = nullptr;
   lease.node_ = nullptr;
-  lease.window_begin_ = 0;
+  lease.begins_ = {};
+}
+
+void RadixTree::unlink(int unit_class, NodeUnit& unit) {
+  if (!unit.use.is_linked()) return;
+  UseList& uses = uses_of(unit_class, *unit.node);
+  uses.erase(uses.iterator_to(unit));
 }
 
 void RadixTree::pin(Lease& lease, RadixNode* node) {
-  if (node->pins++ == 0 && node->page_use.is_linked()) {
-    page_uses(*node).erase(page_uses(*node).iterator_to(*node));
-  }
-  if (node->begin() < lease.window_begin_ || node->window_page < 0) return;
-  if (node->window_pins++ == 0 && node->window_use.is_linked()) {
-    window_use_.erase(window_use_.iterator_to(*node));
+  for (int c = 0; c < classes_.count; ++c) {
+    NodeUnit& unit = node->units[c];
+    bool needed = classes_[c].paged() && node->begin() >= lease.begin(c);
+    if (needed && unit.pins++ == 0) unlink(c, unit);
   }
 }
 
@@ -59,22 +70,27 @@ Lease RadixTree::lease(RadixNode* node) {
   lease.tree_ = this;
   lease.node_ = node;
   int64_t page = classes_.page_size_tokens;
-  lease.window_begin_ = reach_begin(node->end) / page * page;
+  for (int c = 0; c < classes_.count; ++c) {
+    lease.begins_[static_cast<size_t>(c)] = classes_[c].reach_begin(node->end) / page * page;
+  }
   for (RadixNode* n = node; n->parent != nullptr; n = n->parent) pin(lease, n);
   return lease;
 }
 
-void RadixTree::units(const Lease& lease, std::vector<int32_t>& pages,
-                      std::vector<int32_t>& window_pages) const {
-  int64_t page = classes_.page_size_tokens;
-  auto count = static_cast<size_t>((lease.end() + page - 1) / page);
-  pages.assign(count, -1);
-  window_pages.assign(count, -1);
-  for (const RadixNode* n = lease.node(); n != nullptr && n->parent != nullptr; n = n->parent) {
-    auto i = static_cast<size_t>(n->begin() / page);
-    pages[i] = n->page;
-    if (n->begin() >= lease.window_begin()) window_pages[i] = n->window_page;
+void RadixTree::units(const Lease& lease, int unit_class, std::vector<int32_t>& units) const {
+  int64_t page = classes_.page_size_tokens, begin = lease.begin(unit_class);
+  units.assign(static_cast<size_t>((lease.end() + page - 1) / page), -1);
+  const RadixNode* n = lease.node();
+  for (; n != nullptr && n->parent != nullptr && n->begin() >= begin; n = n->parent) {
+    int32_t unit = n->units[unit_class].unit;
+    units[static_cast<size_t>(n->begin() / page)] = unit < 0 ? blank(unit_class) : unit;
   }
+}
+
+UnitSet RadixTree::units(const RadixNode& node) const {
+  UnitSet units;
+  for (int c = 0; c < classes_.count; ++c) units[c] = node.units[c].unit;
+  return units;
 }
 
 RadixNode* RadixTree::node_ending_at(const Lease& lease, int64_t position) {
@@ -84,68 +100,65 @@ RadixNode* RadixTree::node_ending_at(const Lease& lease, int64_t position) {
   return node;
 }
 
-void RadixTree::advance_window(Lease& lease, int64_t begin) {
+void RadixTree::advance(Lease& lease, int unit_class, int64_t begin) {
   int64_t page = classes_.page_size_tokens;
   int64_t aligned = begin / page * page;
-  if (aligned <= lease.window_begin_) return;
-  for (RadixNode* n = lease.node_; n->parent != nullptr && n->begin() >= lease.window_begin_;
-       n = n->parent) {
-    if (n->begin() >= aligned || n->window_page < 0) continue;
-    if (--n->window_pins == 0) window_use_.push_back(*n);
+  int64_t& old = lease.begins_[static_cast<size_t>(unit_class)];
+  if (aligned <= old) return;
+  for (RadixNode* n = lease.node_; n->parent != nullptr && n->begin() >= old; n = n->parent) {
+    NodeUnit& unit = n->units[unit_class];
+    if (n->begin() >= aligned) continue;
+    if (--unit.pins == 0 && unit.unit >= 0) units_of(unit_class).use.push_back(unit);
   }
-  lease.window_begin_ = aligned;
+  old = aligned;
 }
 
 // ---- Units -------------------------------------------------------------------------------------
 
-RadixTree::RadixTree(const StateClasses& classes, const PoolSizes& counts)
+int64_t RadixTree::node_bytes(const StateClasses& classes) {
+  return static_cast<int64_t>(sizeof(RadixNode)) +
+         classes.count * static_cast<int64_t>(sizeof(NodeUnit)) +
+         classes.page_size_tokens * static_cast<int64_t>(sizeof(PrefixToken));
+}
+
+RadixTree::RadixTree(const StateClasses& classes, const UnitCounts& counts)
     : classes_(classes),
-      pages_(counts.pages),
-      window_pages_(counts.window_pages),
-      slots_(counts.slots),
-      node_memory_(static_cast<size_t>(counts.pages) * sizeof(RadixNode)),
-      token_memory_(static_cast<size_t>(counts.pages * classes.page_size_tokens) *
-                    sizeof(PrefixToken)) {}
+      node_memory_(static_cast<size_t>(counts[kPathClass]) *
+                   (sizeof(RadixNode) + static_cast<size_t>(classes.count) * sizeof(NodeUnit))),
+      token_memory_(static_cast<size_t>(counts[kPathClass] * classes.page_size_tokens) *
+                    sizeof(PrefixToken)) {
+  units_.reserve(static_cast<size_t>(classes.count));
+  for (int c = 0; c < classes.count; ++c) units_.emplace_back(counts[static_cast<size_t>(c)]);
+}
 
-int32_t RadixTree::take_page() {
-  if (pages_.free_count() == 0) {
-    if (!evict_page()) return -1;
+int32_t RadixTree::take(int unit_class) {
+  Units& units = units_of(unit_class);
+  if (units.list.free_count() == 0) {
+    if (unit_class == kPathClass) {
+      if (!evict_leaf()) return -1;
+    } else {
+      if (units.use.empty()) return -1;
+      drop_unit(unit_class, units.use.front());
+    }
   }
-  return pages_.take();
+  return units.list.take();
 }
 
-int32_t RadixTree::take_window_page() {
-  if (window_pages_.free_count() == 0) {
-    if (window_use_.empty()) return -1;
-    RadixNode& node = window_use_.front();
-    window_use_.pop_front();
-    give_back_window_page(std::exchange(node.window_page, -1));
+void RadixTree::give_back(const UnitSet& units) {
+  for (int c = 0; c < classes_.count; ++c) {
+    if (units[c] >= 0) give_back(c, units[c]);
   }
-  return window_pages_.take();
 }
 
-int32_t RadixTree::take_slot() {
-  if (slots_.free_count() == 0) {
-    if (snapshot_use_.empty()) return -1;
-    RadixNode& node = snapshot_use_.front();
-    snapshot_use_.pop_front();
-    give_back_slot(std::exchange(node.snapshot, -1));
-  }
-  return slots_.take();
+int32_t RadixTree::blank(int unit_class) const {
+  bool has_blank = classes_[unit_class].has_blank();
+  return has_blank ? static_cast<int32_t>(units_of(unit_class).list.total()) : -1;
 }
 
-RadixTree::Use RadixTree::pages() const {
-  return {pages_.free_count(), static_cast<int64_t>(page_use_.size() + awaited_page_use_.size()),
-          pages_.total()};
-}
-
-RadixTree::Use RadixTree::window_pages() const {
-  return {window_pages_.free_count(), static_cast<int64_t>(window_use_.size()),
-          window_pages_.total()};
-}
-
-RadixTree::Use RadixTree::slots() const {
-  return {slots_.free_count(), static_cast<int64_t>(snapshot_use_.size()), slots_.total()};
+RadixTree::Use RadixTree::use(int unit_class) const {
+  const Units& units = units_of(unit_class);
+  size_t cached = units.use.size() + (unit_class == kPathClass ? awaited_.size() : 0);
+  return {units.list.free_count(), static_cast<int64_t>(cached), units.list.total()};
 }
 
 RadixNode* RadixTree::new_node() {
@@ -155,10 +168,15 @@ RadixNode* RadixTree::new_node() {
     node->parent = nullptr;
     return node;
   }
-  // A node holds a page, so there are no more nodes than pages.
+  // A node holds a page of the path, so there are no more nodes than those.
   auto index = static_cast<size_t>(nodes_made_++);
-  CHECK((index + 1) * sizeof(RadixNode) <= node_memory_.size());
-  auto* node = new (node_memory_.data() + index * sizeof(RadixNode)) RadixNode;
+  auto classes = static_cast<size_t>(classes_.count);
+  size_t bytes = sizeof(RadixNode) + classes * sizeof(NodeUnit);
+  CHECK((index + 1) * bytes <= node_memory_.size());
+  std::byte* place = node_memory_.data() + index * bytes;
+  auto* node = new (place) RadixNode;
+  node->units = reinterpret_cast<NodeUnit*>(place + sizeof(RadixNode));
+  for (size_t c = 0; c < classes; ++c) new (node->units + c) NodeUnit{.node = node};
   auto page = static_cast<size_t>(classes_.page_size_tokens);
   node->tokens = {reinterpret_cast<PrefixToken*>(token_memory_.data()) + index * page, 0};
   return node;
@@ -167,26 +185,24 @@ RadixNode* RadixTree::new_node() {
 // The node is in no list, has no children, no waiters and no units.
 void RadixTree::drop_node(RadixNode* node) {
   PrefixToken* tokens = node->tokens.data();
+  NodeUnit* units = node->units;
   node->~RadixNode();
   new (node) RadixNode;
   node->tokens = {tokens, 0};
+  node->units = units;
   node->parent = std::exchange(free_nodes_, node);
   --nodes_used_;
 }
 
-void RadixTree::free_units(RadixNode& node) {
-  if (node.page_use.is_linked()) page_uses(node).erase(page_uses(node).iterator_to(node));
-  if (node.window_use.is_linked()) window_use_.erase(window_use_.iterator_to(node));
-  if (node.snapshot_use.is_linked()) snapshot_use_.erase(snapshot_use_.iterator_to(node));
-  give_back_page(std::exchange(node.page, -1));
-  if (node.window_page >= 0) give_back_window_page(std::exchange(node.window_page, -1));
-  if (node.snapshot >= 0) give_back_slot(std::exchange(node.snapshot, -1));
+void RadixTree::drop_unit(int unit_class, NodeUnit& unit) {
+  unlink(unit_class, unit);
+  if (unit.unit >= 0) give_back(unit_class, std::exchange(unit.unit, -1));
 }
 
 void RadixTree::evict(RadixNode* leaf) {
-  CHECK(leaf->children.empty() && leaf->pins == 0);
+  CHECK(leaf->children.empty() && leaf->path().pins == 0);
   RadixNode* parent = leaf->parent;
-  free_units(*leaf);
+  for (int c = 0; c < classes_.count; ++c) drop_unit(c, leaf->units[c]);
   lift_waiters(leaf);
   parent->children.erase(parent->children.iterator_to(*leaf));
   drop_node(leaf);
@@ -195,15 +211,16 @@ void RadixTree::evict(RadixNode* leaf) {
 
 // While a page that is not awaited is left, no awaited one is evicted, so that the first of a list
 // is a leaf.
-bool RadixTree::evict_page() {
-  PageUses& uses = page_use_.empty() ? awaited_page_use_ : page_use_;
+bool RadixTree::evict_leaf() {
+  UseList& path = units_of(kPathClass).use;
+  UseList& uses = path.empty() ? awaited_ : path;
   if (uses.empty()) return false;
-  evict(&uses.front());
+  evict(uses.front().node);
   return true;
 }
 
 void RadixTree::flush() {
-  while (evict_page()) {
+  while (evict_leaf()) {
   }
 }
 
@@ -212,22 +229,25 @@ void RadixTree::flush() {
 RadixNode* RadixTree::open(const PrefixNamespace& name_space) {
   auto [found, is_new] = roots_.try_emplace(name_space);
   if (is_new) {
-    found->second = std::make_unique<RadixNode>();
-    found->second->hash = hash_namespace(name_space);
-    found->second->name_space = &found->first;
+    found->second = std::make_unique<Root>();
+    RadixNode& node = found->second->node;
+    node.units = found->second->units.data();
+    node.hash = hash_namespace(name_space);
+    node.name_space = &found->first;
   }
-  ++found->second->pins;
-  return found->second.get();
+  RadixNode& root = found->second->node;
+  ++root.path().pins;
+  return &root;
 }
 
 void RadixTree::close(RadixNode* root) {
-  CHECK(root->parent == nullptr && root->pins > 0);
-  --root->pins;
+  CHECK(root->parent == nullptr && root->path().pins > 0);
+  --root->path().pins;
   drop_root_if_unused(root);
 }
 
 void RadixTree::drop_root_if_unused(RadixNode* root) {
-  if (root->pins > 0 || !root->children.empty()) return;
+  if (root->path().pins > 0 || !root->children.empty()) return;
   roots_.erase(roots_.find(*root->name_space));
 }
 
@@ -236,15 +256,18 @@ RadixNode* RadixTree::child_of(RadixNode* parent, std::span<const PrefixToken> p
   return found == parent->children.end() ? nullptr : &*found;
 }
 
-// The first position whose window keys a token at `position` still looks at.
-int64_t RadixTree::reach_begin(int64_t position) const {
-  if (classes_.window_tokens == 0) return position;
-  return std::max<int64_t>(0, position - (classes_.window_tokens - 1));
-}
-
-bool RadixTree::resumable(const RadixNode& node, int64_t window_resident) const {
-  if (node.end - window_resident > reach_begin(node.end)) return false;
-  return !classes_.recurrent || node.end == 0 || node.snapshot >= 0;
+// `resident`: of each class of pages, the tokens before the node's end whose units are there, as
+// far back as none is missing.
+bool RadixTree::resumable(const RadixNode& node, const UnitCounts& resident) const {
+  for (int c = 0; c < classes_.count; ++c) {
+    const UnitClass& unit_class = classes_[c];
+    if (c == kPathClass || !unit_class.decides()) continue;
+    bool there = unit_class.paged() ? node.end - resident[static_cast<size_t>(c)] <=
+                                          unit_class.reach_begin(node.end)
+                                    : node.end == 0 || node.units[c].unit >= 0;
+    if (!there) return false;
+  }
+  return true;
 }
 
 PrefixMatch RadixTree::match(RadixNode* root, std::span<const PrefixToken> tokens) const {
@@ -252,37 +275,45 @@ PrefixMatch RadixTree::match(RadixNode* root, std::span<const PrefixToken> token
   auto limit = static_cast<int64_t>(tokens.size());
   PrefixMatch match{.node = root};
   RadixNode* node = root;
-  int64_t window_resident = 0;  // tokens before the node's end whose window pages are there
+  UnitCounts resident = {};
   while (node->end + page <= limit) {
     RadixNode* child =
         child_of(node, tokens.subspan(static_cast<size_t>(node->end), static_cast<size_t>(page)));
     if (child == nullptr) break;
     node = child;
-    window_resident = node->window_page >= 0 ? window_resident + page : 0;
-    if (resumable(*node, window_resident)) match.node = node;
+    for (int c = 1; c < classes_.count; ++c) {
+      int64_t& count = resident[static_cast<size_t>(c)];
+      count = node->units[c].unit >= 0 ? count + page : 0;
+    }
+    if (resumable(*node, resident)) match.node = node;
   }
   match.deepest = node;
-  match.snapshot = match.node->snapshot;
-  if (node != match.node || classes_.recurrent || node->end == limit) return match;
+  if (node == match.node && !classes_.needs_snapshots() && node->end < limit) {
+    match_part(tokens.subspan(static_cast<size_t>(node->end)), match);
+  }
+  return match;
+}
 
-  // The longest common beginning is with a neighbour of where the rest would stand.
-  std::span<const PrefixToken> rest = tokens.subspan(static_cast<size_t>(node->end));
+// The longest common beginning is with a neighbour of where the rest would stand.
+void RadixTree::match_part(std::span<const PrefixToken> rest, PrefixMatch& match) const {
+  RadixNode& node = *match.node;
   auto consider = [&](RadixNode& child) {
-    if (classes_.window_tokens > 0 && child.window_page < 0) return;
+    for (int c = 0; c < classes_.count; ++c) {
+      if (classes_[c].paged() && classes_[c].decides() && child.units[c].unit < 0) return;
+    }
     auto [end, unused] = std::ranges::mismatch(rest, child.tokens);
     if (end - rest.begin() <= match.partial_tokens) return;
     match.partial_tokens = end - rest.begin();
     match.partial = &child;
   };
-  auto after = node->children.lower_bound(rest, RadixNode::Order{});
-  if (after != node->children.end()) consider(*after);
-  if (after != node->children.begin()) consider(*--after);
-  return match;
+  auto after = node.children.lower_bound(rest, RadixNode::Order{});
+  if (after != node.children.end()) consider(*after);
+  if (after != node.children.begin()) consider(*--after);
 }
 
 int64_t RadixTree::unpinned_pages(const RadixNode* node) const {
   int64_t count = 0;
-  for (; node->parent != nullptr && node->pins == 0; node = node->parent) ++count;
+  for (; node->parent != nullptr && node->path().pins == 0; node = node->parent) ++count;
   return count;
 }
 
@@ -310,45 +341,72 @@ void RadixTree::evict_covered_by(RadixNode* node) {
   auto here = siblings.iterator_to(*node);
   if (here == siblings.begin()) return;
   RadixNode& before = *--here;
-  bool covered = before.pins == 0 && before.tokens.size() < node->tokens.size() &&
+  bool covered = before.path().pins == 0 && before.tokens.size() < node->tokens.size() &&
                  std::ranges::equal(before.tokens, node->tokens.first(before.tokens.size()));
   if (covered) evict(&before);
 }
 
-// The lease goes on to a node that holds the same states as `units`, which are given back.
-PageUnits RadixTree::extend_to(Lease& lease, RadixNode* existing, PageUnits units) {
-  give_back_page(units.page);
-  if (units.window_page >= 0) {
-    if (existing->window_page < 0) {
-      existing->window_page = units.window_page;
-      window_use_.push_back(*existing);
-      refresh_below(existing);
-    } else {
-      give_back_window_page(units.window_page);
+// The lease goes on to a node that holds the same states as `units`, which are given back or fill
+// what the node lacks.
+UnitSet RadixTree::extend_to(Lease& lease, RadixNode* existing, const UnitSet& units) {
+  for (int c = 0; c < classes_.count; ++c) {
+    if (units[c] < 0) continue;
+    NodeUnit& unit = existing->units[c];
+    if (unit.unit >= 0) {
+      give_back(c, units[c]);
+      continue;
     }
+    unit.unit = units[c];
+    if (unit.pins == 0) units_of(c).use.push_back(unit);
+    refresh_below(existing);
   }
   lease.node_ = existing;
   pin(lease, existing);
-  bool needs_window = existing->begin() >= lease.window_begin_;
-  return {existing->page, needs_window ? existing->window_page : -1};
+  UnitSet held;
+  for (int c = 0; c < classes_.count; ++c) {
+    bool needed = classes_[c].paged() && existing->begin() >= lease.begin(c);
+    if (needed) held[c] = existing->units[c].unit;
+  }
+  return held;
 }
 
-// Takes the lease's open page out of the tree, units and all, so that it can be added anew.
+// Takes the lease's open page out of the tree, so that it can be added again. Its units stay with
+// the sequence.
 void RadixTree::close_open_page(Lease& lease) {
   RadixNode* node = lease.node_;
-  CHECK(node->pins == 1 && node->children.empty() && node->waiters.empty());
+  CHECK(node->path().pins == 1 && node->children.empty() && node->waiters.empty());
   node->parent->children.erase(node->parent->children.iterator_to(*node));
   lease.node_ = node->parent;
-  node->page = node->window_page = -1;
+  for (int c = 0; c < classes_.count; ++c) {
+    unlink(c, node->units[c]);
+    node->units[c].unit = -1;
+    node->units[c].pins = 0;
+  }
   drop_node(node);
 }
 
-PageUnits RadixTree::publish(Lease& lease, std::span<const PrefixToken> tokens, PageUnits units) {
+// The new node at the lease's end gets `units`, of which those stay that the lease needs.
+void RadixTree::set_units(Lease& lease, RadixNode* node, UnitSet& units) {
+  for (int c = 0; c < classes_.count; ++c) {
+    if (!classes_[c].paged()) continue;
+    NodeUnit& unit = node->units[c];
+    unit.unit = units[c];
+    if (node->begin() >= lease.begin(c)) {
+      unit.pins = 1;
+    } else if (unit.unit >= 0) {
+      units_of(c).use.push_back(unit);
+      units[c] = -1;
+    }
+  }
+}
+
+UnitSet RadixTree::publish(Lease& lease, std::span<const PrefixToken> tokens,
+                           const UnitSet& units) {
   CHECK(static_cast<int64_t>(tokens.size()) == classes_.page_size_tokens);
   bool open = lease.node_->parent != nullptr &&
               static_cast<int64_t>(lease.node_->tokens.size()) < classes_.page_size_tokens;
   if (open) {
-    CHECK(lease.node_->page == units.page);
+    CHECK(lease.node_->path().unit == units[kPathClass]);
     close_open_page(lease);
   }
   if (RadixNode* existing = child_of(lease.node_, tokens)) {
@@ -357,20 +415,17 @@ PageUnits RadixTree::publish(Lease& lease, std::span<const PrefixToken> tokens, 
   RadixNode* node = new_node();
   node->end = lease.node_->end;
   set_tokens(node, tokens);
-  node->page = units.page;
-  node->window_page = units.window_page;
-  node->pins = 1;
   RadixNode* parent = std::exchange(lease.node_, node);
-  bool needs_window = node->begin() >= lease.window_begin_;
-  if (node->window_page >= 0 && needs_window) node->window_pins = 1;
-  if (node->window_page >= 0 && !needs_window) window_use_.push_back(*node);
+  UnitSet held = units;
+  set_units(lease, node, held);
   insert(parent, node);
-  return {node->page, needs_window ? node->window_page : -1};
+  return held;
 }
 
-bool RadixTree::publish_open(Lease& lease, std::span<const PrefixToken> tokens, PageUnits units) {
+bool RadixTree::publish_open(Lease& lease, std::span<const PrefixToken> tokens,
+                             const UnitSet& units) {
   CHECK(!tokens.empty() && static_cast<int64_t>(tokens.size()) < classes_.page_size_tokens);
-  bool open = lease.node_->parent != nullptr && lease.node_->page == units.page;
+  bool open = lease.node_->parent != nullptr && lease.node_->path().unit == units[kPathClass];
   if (open) close_open_page(lease);
   RadixNode* parent = lease.node_;
   auto after = parent->children.lower_bound(tokens, RadixNode::Order{});
@@ -381,34 +436,43 @@ bool RadixTree::publish_open(Lease& lease, std::span<const PrefixToken> tokens, 
   RadixNode* node = new_node();
   node->end = parent->end;
   set_tokens(node, tokens);
-  node->page = units.page;
-  node->window_page = units.window_page;
-  node->pins = 1;
-  if (node->window_page >= 0) node->window_pins = 1;
   lease.node_ = node;
+  UnitSet held = units;
+  set_units(lease, node, held);
+  CHECK(held == units, "an open page that is behind a window");
   insert(parent, node);
   return true;
 }
 
-void RadixTree::add_snapshot(RadixNode* node, int32_t slot) {
-  if (node->snapshot >= 0) {
-    give_back_slot(slot);
-    return touch_snapshot(node);
+void RadixTree::add_snapshots(RadixNode* node, const UnitSet& slots) {
+  touch_snapshots(node);
+  bool gained = false;
+  for (int c = 0; c < classes_.count; ++c) {
+    if (slots[c] < 0) continue;
+    NodeUnit& unit = node->units[c];
+    if (unit.unit >= 0) {
+      give_back(c, slots[c]);
+      continue;
+    }
+    unit.unit = slots[c];
+    units_of(c).use.push_back(unit);
+    gained = true;
   }
-  node->snapshot = slot;
-  snapshot_use_.push_back(*node);
-  refresh_below(node);
+  if (gained) refresh_below(node);
 }
 
-void RadixTree::drop_snapshot(RadixNode* node) {
-  if (node->snapshot < 0) return;
-  snapshot_use_.erase(snapshot_use_.iterator_to(*node));
-  give_back_slot(std::exchange(node->snapshot, -1));
+void RadixTree::drop_snapshots(RadixNode* node) {
+  for (int c = 0; c < classes_.count; ++c) {
+    if (classes_[c].snapshots()) drop_unit(c, node->units[c]);
+  }
 }
 
-void RadixTree::touch_snapshot(RadixNode* node) {
-  if (node->snapshot < 0) return;
-  snapshot_use_.splice(snapshot_use_.end(), snapshot_use_, snapshot_use_.iterator_to(*node));
+void RadixTree::touch_snapshots(RadixNode* node) {
+  for (int c = 0; c < classes_.count; ++c) {
+    if (!classes_[c].snapshots() || node->units[c].unit < 0) continue;
+    UseList& uses = units_of(c).use;
+    uses.splice(uses.end(), uses, uses.iterator_to(node->units[c]));
+  }
 }
 
 }  // namespace banyan

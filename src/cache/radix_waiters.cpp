@@ -25,14 +25,23 @@ RadixNode* next_with_waiters(RadixNode* top, RadixNode* node) {
 
 }  // namespace
 
+// Within reach, tokens before the node's end whose pages of the class are there.
+int64_t RadixTree::resident_before_end(const RadixNode& node, int unit_class) const {
+  int64_t begin = classes_[unit_class].reach_begin(node.end), first = node.end;
+  for (const RadixNode* n = &node; n->parent != nullptr && first > begin; n = n->parent) {
+    if (n->units[unit_class].unit < 0) break;
+    first = n->begin();
+  }
+  return node.end - first;
+}
+
 // Deepest resumable position on the path to `node`.
 int64_t RadixTree::resumable_at(const RadixNode* node) const {
-  if (classes_.window_tokens == 0 && !classes_.recurrent) return node->end;
   for (; node->parent != nullptr; node = node->parent) {
-    int64_t resident = 0;
-    for (const RadixNode* n = node; n->parent != nullptr && n->window_page >= 0; n = n->parent) {
-      resident = node->end - n->begin();
-      if (n->begin() <= reach_begin(node->end)) break;
+    UnitCounts resident = {};
+    for (int c = 1; c < classes_.count; ++c) {
+      bool counts = classes_[c].paged() && classes_[c].decides();
+      if (counts) resident[static_cast<size_t>(c)] = resident_before_end(*node, c);
     }
     if (resumable(*node, resident)) return node->end;
   }
@@ -58,10 +67,10 @@ void RadixTree::hang(PrefixWaiter& waiter, RadixNode* node) {
 // their lists deepest first, as in release().
 void RadixTree::count_waiter(RadixNode* node, int64_t change) {
   for (; node != nullptr; node = node->parent) {
-    bool evictable = node->page_use.is_linked();
-    if (evictable) page_uses(*node).erase(page_uses(*node).iterator_to(*node));
+    bool evictable = node->path().use.is_linked();
+    unlink(kPathClass, node->path());
     node->waiters_below += change;
-    if (evictable) page_uses(*node).push_back(*node);
+    if (evictable) uses_of(kPathClass, *node).push_back(node->path());
   }
 }
 
@@ -130,23 +139,39 @@ void RadixTree::refresh_below(RadixNode* node) {
 
 void RadixTree::check_node(const RadixNode& node) const {
   bool full = static_cast<int64_t>(node.tokens.size()) == classes_.page_size_tokens;
-  CHECK(node.page >= 0 && !node.tokens.empty() && (full || node.children.empty()));
+  CHECK(node.path().unit >= 0 && !node.tokens.empty() && (full || node.children.empty()));
   CHECK(node.end == node.parent->end + static_cast<int64_t>(node.tokens.size()));
-  CHECK(node.page_use.is_linked() == (node.pins == 0));
-  CHECK(node.window_use.is_linked() == (node.window_page >= 0 && node.window_pins == 0));
-  CHECK(node.snapshot_use.is_linked() == (node.snapshot >= 0));
-  CHECK(node.snapshot < 0 || node.end % classes_.resume_alignment_tokens == 0);
+  for (int c = 0; c < classes_.count; ++c) {
+    const NodeUnit& unit = node.units[c];
+    CHECK(unit.node == &node && unit.pins >= 0);
+    CHECK(unit.unit < units_of(c).list.total(), "{} of {}", unit.unit, describe(classes_[c]));
+    CHECK(unit.use.is_linked() == (unit.unit >= 0 && unit.pins == 0));
+    bool aligned = node.end % classes_.snapshot_alignment_tokens == 0;
+    CHECK(unit.unit < 0 || classes_[c].paged() || (classes_[c].snapshots() && aligned));
+  }
   int32_t pins_below = 0;
-  for (const RadixNode& child : node.children) pins_below += child.pins;
-  CHECK(node.pins >= pins_below, "a leased page whose beginning is not");
+  for (const RadixNode& child : node.children) pins_below += child.path().pins;
+  CHECK(node.path().pins >= pins_below, "a leased page whose beginning is not");
 }
 
-PoolSizes RadixTree::check() const {
-  int64_t nodes = 0, pinned = 0, windows = 0, snapshots = 0, waiters = 0, waiters_of_roots = 0;
+void RadixTree::check_order() const {
+  for (const UseList* uses : {&units_of(kPathClass).use, &awaited_}) {
+    std::unordered_set<const RadixNode*> earlier;
+    for (const NodeUnit& unit : *uses) {
+      CHECK((unit.node->waiters_below > 0) == (uses == &awaited_));
+      CHECK(!earlier.contains(unit.node->parent), "a page would be evicted before what follows it");
+      earlier.insert(unit.node);
+    }
+  }
+}
+
+UnitCounts RadixTree::check() const {
+  int64_t nodes = 0, waiters = 0, waiters_of_roots = 0;
+  UnitCounts held = {}, pinned = {};
   std::vector<const RadixNode*> to_visit;
   for (const auto& [name, root] : roots_) {
-    to_visit.push_back(root.get());
-    waiters_of_roots += root->waiters_below;
+    to_visit.push_back(&root->node);
+    waiters_of_roots += root->node.waiters_below;
   }
   while (!to_visit.empty()) {
     const RadixNode* node = to_visit.back();
@@ -156,24 +181,20 @@ PoolSizes RadixTree::check() const {
     if (node->parent == nullptr) continue;
     check_node(*node);
     ++nodes;
-    pinned += node->pins > 0;
-    windows += node->window_page >= 0;
-    snapshots += node->snapshot >= 0;
-  }
-  CHECK(nodes == nodes_used_ && waiters == waiters_of_roots);
-  CHECK(nodes == pinned + pages().cached);
-  CHECK(nodes + pages().free <= pages().total);
-  CHECK(windows + window_pages().free <= window_pages().total);
-  CHECK(snapshots == slots().cached && snapshots + slots().free <= slots().total);
-  for (const PageUses* uses : {&page_use_, &awaited_page_use_}) {
-    std::unordered_set<const RadixNode*> earlier;
-    for (const RadixNode& node : *uses) {
-      CHECK((node.waiters_below > 0) == (uses == &awaited_page_use_));
-      CHECK(!earlier.contains(node.parent), "a page would be evicted before what follows it");
-      earlier.insert(&node);
+    for (int c = 0; c < classes_.count; ++c) {
+      held[static_cast<size_t>(c)] += node->units[c].unit >= 0;
+      pinned[static_cast<size_t>(c)] += node->units[c].unit >= 0 && node->units[c].pins > 0;
     }
   }
-  return {.pages = nodes, .window_pages = windows, .slots = snapshots};
+  CHECK(nodes == nodes_used_ && nodes == held[kPathClass] && waiters == waiters_of_roots);
+  for (int c = 0; c < classes_.count; ++c) {
+    auto i = static_cast<size_t>(c);
+    Use now = use(c);
+    CHECK(held[i] == pinned[i] + now.cached && held[i] + now.free <= now.total, "{}: {} of {}",
+          describe(classes_[c]), held[i], now.total);
+  }
+  check_order();
+  return held;
 }
 
 }  // namespace banyan

@@ -1,28 +1,126 @@
 #include "cache/state_classes.h"
 
-#include <algorithm>
+#include <fmt/format.h>
+
 #include <numeric>
 
 #include "base/check.h"
+#include "base/error.h"
 
 namespace banyan {
+namespace {
 
-StateClasses classify_states(std::span<const StateSpec> specs, int page_size_tokens) {
+Status check_page(const StateSpec& spec, int page_size_tokens) {
+  int tokens = spec.tokens_per_row;
+  CHECK(tokens > 0, "{}: {} tokens a row", spec.name, tokens);
+  if (page_size_tokens % tokens == 0 || tokens % page_size_tokens == 0) return {};
+  return invalid_argument(
+      "{} has a row for every {} tokens, which neither divides the page size of {} nor is a "
+      "multiple of it; choose another page size",
+      spec.name, tokens, page_size_tokens);
+}
+
+Status check_slot(const StateSpec& spec) {
+  if (spec.dtype != DType::kF32) {
+    return unsupported("{}: slots of {} are not kept yet, only of F32", spec.name,
+                       dtype_name(spec.dtype));
+  }
+  if (spec.advisory && (spec.alignment_tokens != 1 || spec.two_forms)) {
+    return unsupported("{}: an advisory state must be resumable anywhere", spec.name);
+  }
+  CHECK(spec.tokens_per_row == 1 && spec.alignment_tokens > 0, "{}", spec.name);
+  return {};
+}
+
+Status check_kept(const StateSpec& spec, int page_size_tokens) {
+  bool looks_back = spec.reach == StateReach::kAll || spec.reach == StateReach::kWindow;
+  if (looks_back != (spec.unit == StateUnit::kPage)) {
+    return unsupported("{}: states of this unit and reach are not kept yet", spec.name);
+  }
+  if (spec.lookahead_tokens != 0) {
+    return unsupported("{}: states that look {} tokens ahead are not kept yet", spec.name,
+                       spec.lookahead_tokens);
+  }
+  CHECK(spec.reach != StateReach::kWindow || spec.window_tokens > 0, "{}", spec.name);
+  return looks_back ? check_page(spec, page_size_tokens) : check_slot(spec);
+}
+
+}  // namespace
+
+std::string describe(const UnitClass& unit_class) {
+  std::string text = unit_class.advisory ? "advisory " : "";
+  text += unit_class.paged() ? "pages" : "slots";
+  if (unit_class.windowed()) {
+    text += fmt::format(" of a window of {} tokens", unit_class.window_tokens);
+  }
+  if (unit_class.reach == StateReach::kNone) text += " of a sequence";
+  return text;
+}
+
+bool StateClasses::keeps_snapshots() const {
+  for (int c = 0; c < count; ++c) {
+    if (classes[static_cast<size_t>(c)].snapshots()) return true;
+  }
+  return false;
+}
+
+bool StateClasses::needs_snapshots() const {
+  for (int c = 0; c < count; ++c) {
+    const UnitClass& unit_class = classes[static_cast<size_t>(c)];
+    if (unit_class.snapshots() && unit_class.decides()) return true;
+  }
+  return false;
+}
+
+// A page that reaches all the way back is there wherever its prefix is, so its states need no
+// class of their own to be advisory; nor do those that are never shared.
+UnitClass class_of(const StateSpec& spec) {
+  bool windowed = spec.reach == StateReach::kWindow;
+  bool can_miss = windowed || spec.reach == StateReach::kPoint;
+  return {.unit = spec.unit,
+          .reach = spec.reach,
+          .window_tokens = windowed ? spec.window_tokens : 0,
+          .advisory = can_miss && spec.advisory};
+}
+
+int find_class(const StateClasses& classes, const StateSpec& spec) {
+  UnitClass wanted = class_of(spec);
+  for (int c = 0; c < classes.count; ++c) {
+    if (classes[c] == wanted) return c;
+  }
+  CHECK(false, "{}: no such class", spec.name);
+}
+
+Result<StateClasses> classify_states(std::span<const StateSpec> specs, int page_size_tokens) {
   StateClasses classes{.page_size_tokens = page_size_tokens};
   int alignment = page_size_tokens;
   for (const StateSpec& spec : specs) {
-    CHECK(spec.alignment_tokens > 0, "{}: alignment of {}", spec.name, spec.alignment_tokens);
-    if (spec.reach == StateReach::kWindow) {
-      classes.window_tokens = std::max<int64_t>(classes.window_tokens, spec.window_tokens);
+    TRY(check_kept(spec, page_size_tokens));
+    UnitClass wanted = class_of(spec);
+    auto known = std::span(classes.classes).first(static_cast<size_t>(classes.count));
+    if (std::ranges::find(known, wanted) == known.end()) {
+      if (classes.count == kUnitClassesMax) {
+        return unsupported("{}: states of more than {} kinds ({} of them windows) are not kept yet",
+                           spec.name, kUnitClassesMax,
+                           std::ranges::count_if(known, &UnitClass::windowed));
+      }
+      classes.classes[static_cast<size_t>(classes.count++)] = wanted;
     }
-    if (spec.unit == StateUnit::kSlot) {
-      classes.recurrent = true;
-      alignment = std::lcm(alignment, spec.alignment_tokens);
-    }
+    if (wanted.snapshots()) alignment = std::lcm(alignment, spec.alignment_tokens);
     classes.prompt_only |= spec.two_forms;
   }
-  if (classes.recurrent) classes.resume_alignment_tokens = alignment;
+  classes.snapshot_alignment_tokens = alignment;
+  if (classes.needs_snapshots()) classes.resume_alignment_tokens = alignment;
   return classes;
+}
+
+UnitCounts unit_bytes(std::span<const StateSpec> specs, const StateClasses& classes) {
+  UnitCounts bytes = {};
+  for (const StateSpec& spec : specs) {
+    bytes[static_cast<size_t>(find_class(classes, spec))] +=
+        static_cast<int64_t>(spec.unit_bytes(classes.page_size_tokens));
+  }
+  return bytes;
 }
 
 }  // namespace banyan

@@ -3,6 +3,7 @@
 // position p, how far back must it be present?).
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -12,14 +13,15 @@
 namespace banyan {
 
 enum class StateUnit : uint8_t {
-  kPage,  // page_size_tokens rows at a time
+  kPage,  // page_size_tokens positions at a time
   kSlot,  // one fixed block per sequence
 };
 
 enum class StateReach : uint8_t {
   kAll,     // every position before p
-  kWindow,  // the window_tokens - 1 positions before p: what p sees beside itself
+  kWindow,  // the window_tokens - 1 positions before p: what p sees besides itself
   kPoint,   // only the state exactly at p
+  kNone,    // nothing: it belongs to a sequence, starts as zeros and is never shared
 };
 
 struct StateSpec {
@@ -29,8 +31,18 @@ struct StateSpec {
   int64_t window_tokens = 0;  // with kWindow
   int lookahead_tokens = 0;   // tokens beyond a position that its entry depends on
   DType dtype = DType::kF32;
-  int64_t heads = 1;  // kPage: [pages, heads, page_size, width]; kSlot: [slots, heads, width]
+  int64_t heads = 1;  // kPage: [pages, heads, rows_per_page, width]; kSlot: [slots, heads, width]
   int64_t width = 0;
+
+  // kPage: one row for so many tokens, which divides the page size or is a multiple of it. Where it
+  // is more than a page, a page still has a row of its own. A copy of a page's first tokens copies
+  // whole rows only, and rejected drafts may have changed the row that they ended in. So a layer
+  // trusts no row that its span begins inside: it makes that row again from states that have a row
+  // for every token.
+  int tokens_per_row = 1;
+  // Never decides where a sequence can be resumed: what is missing then reads as zeros, so no token
+  // may depend on it. (A draft layer's states; what they are worth is speed.)
+  bool advisory = false;
 
   // kSlot: a sequence resumes from a copy of it only at multiples of this, which is the chunk of
   // its mixer's prefill form.
@@ -39,8 +51,22 @@ struct StateSpec {
   // is never resumed from.
   bool two_forms = false;
 
-  // kPage: of one token; kSlot: of one sequence.
-  size_t bytes() const { return static_cast<size_t>(heads * width) * dtype_bytes(dtype); }
+  // Tokens of a page that share a row.
+  int64_t tokens_of_row(int64_t page_size_tokens) const {
+    return std::min<int64_t>(tokens_per_row, page_size_tokens);
+  }
+  int64_t rows_per_page(int64_t page_size_tokens) const {
+    return page_size_tokens / tokens_of_row(page_size_tokens);
+  }
+  size_t row_bytes() const { return static_cast<size_t>(width) * dtype_bytes(dtype); }
+  // Of one head of one unit.
+  size_t head_bytes(int64_t page_size_tokens) const {
+    int64_t rows = unit == StateUnit::kPage ? rows_per_page(page_size_tokens) : 1;
+    return row_bytes() * static_cast<size_t>(rows);
+  }
+  size_t unit_bytes(int64_t page_size_tokens) const {
+    return head_bytes(page_size_tokens) * static_cast<size_t>(heads);
+  }
 };
 
 // Index of a state in the model's list and of its pool in StatePools.

@@ -110,12 +110,15 @@ void make_recurrent(const BenchPrefixCacheOptions& o, int64_t capacity_tokens,
                   .reach = StateReach::kPoint,
                   .alignment_tokens = kChunkTokens,
                   .two_forms = !o.reuse_generated_state};
-  config.classes = classify_states(std::span(&state, 1), o.page_size_tokens);
+  config.classes = *classify_states(std::span(&state, 1), o.page_size_tokens);
   config.snapshot_interval_tokens = o.snapshot_interval_tokens;
   int64_t alignment = config.classes.resume_alignment_tokens;
   config.prefill_rows_max = (config.prefill_rows_max + alignment - 1) / alignment * alignment;
-  config.units.slots = o.running_max + std::max<int64_t>(1, snapshots);
-  config.units.pages -= snapshots * o.snapshot_tokens / o.page_size_tokens;
+  for (int c = 0; c < config.classes.count; ++c) {
+    if (!config.classes[c].snapshots()) continue;
+    config.units[static_cast<size_t>(c)] = o.running_max + std::max<int64_t>(1, snapshots);
+  }
+  config.units[kPathClass] -= snapshots * o.snapshot_tokens / o.page_size_tokens;
 }
 
 ReplayConfig replay_config(const BenchPrefixCacheOptions& o, int64_t capacity_tokens) {
@@ -124,7 +127,7 @@ ReplayConfig replay_config(const BenchPrefixCacheOptions& o, int64_t capacity_to
                         .running_max = o.running_max,
                         .prefill_rows_max = o.chunked_prefill_tokens,
                         .classes = {.page_size_tokens = o.page_size_tokens},
-                        .units = {.pages = capacity_tokens / page}},
+                        .units = {capacity_tokens / page}},
           .step_s = o.step_ms / 1000,
           .row_s = o.row_us / 1e6,
           .speedup = o.speedup};

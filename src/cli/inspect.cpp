@@ -49,6 +49,11 @@ Json to_json(const EngineInfo& info, int sequences) {
                        {"parameters", w.parameters},
                        {"bytes", w.bytes}});
   }
+  Json states = Json::array();
+  for (const StateClassSummary& state : info.state_classes) {
+    states.push_back(
+        {{"name", state.name}, {"unit_bytes", state.unit_bytes}, {"units", state.units}});
+  }
   Json json = {{"family", info.architecture},
                {"layers", std::move(layers)},
                {"weights", std::move(weights)},
@@ -63,6 +68,7 @@ Json to_json(const EngineInfo& info, int sequences) {
                {"state_bytes_per_token", info.state_bytes_per_token},
                {"state_bytes_per_window_token", info.state_bytes_per_window_token},
                {"state_bytes_per_sequence", info.state_bytes_per_sequence},
+               {"state_classes", std::move(states)},
                {"memory",
                 {{"weight_bytes", info.weight_bytes},
                  {"state_bytes_max", info.state_bytes_max},

@@ -19,35 +19,48 @@ void add_rows(const PlannedSpan& span, Batch& batch, std::vector<LogitRowUse>& u
   }
 }
 
+void add_units(const Sequence& s, const StateClasses& classes, Batch& batch) {
+  for (int c = 0; c < classes.count; ++c) {
+    const std::vector<int32_t>& units = s.held(c).units;
+    std::vector<int32_t>& table = batch.tables[static_cast<size_t>(c)].units;
+    table.insert(table.end(), units.begin(), units.end());
+  }
+}
+
+void add_captures(std::span<const PlannedCapture> captures, const StateClasses& classes,
+                  Batch& batch) {
+  for (const PlannedCapture& capture : captures) {
+    for (int c = 0; c < classes.count; ++c) {
+      if (capture.slots[c] < 0) continue;
+      batch.tables[static_cast<size_t>(c)].captures.push_back(
+          {.span = static_cast<int32_t>(capture.span),
+           .position = static_cast<int32_t>(capture.position),
+           .slot = capture.slots[c]});
+    }
+  }
+}
+
 }  // namespace
 
-void build_batch(const StepPlan& plan, Batch& batch, std::vector<LogitRowUse>& uses) {
+void build_batch(const StepPlan& plan, const StateClasses& classes, Batch& batch,
+                 std::vector<LogitRowUse>& uses) {
   batch.clear();
   uses.clear();
   for (const PlannedSpan& span : plan.spans) {
     const Sequence& s = *span.sequence;
+    auto pages = batch.tables[kPathClass].units.size();
     batch.spans.push_back({.row_begin = static_cast<int32_t>(batch.rows()),
                            .row_count = static_cast<int32_t>(span.count),
                            .first_position = static_cast<int32_t>(span.first),
-                           .page_begin = static_cast<int32_t>(batch.page_table.size())});
-    batch.slots.push_back(s.slot);
+                           .page_begin = static_cast<int32_t>(pages)});
     batch.adapters.push_back(-1);
     batch.prompt_tokens.push_back(static_cast<int32_t>(s.prompt_tokens));
-    batch.page_table.insert(batch.page_table.end(), s.pages.begin(), s.pages.end());
-    batch.window_page_table.insert(batch.window_page_table.end(), s.window_pages.begin(),
-                                   s.window_pages.end());
+    add_units(s, classes, batch);
     add_rows(span, batch, uses);
   }
-  for (const auto* captures : {&plan.captures, &plan.before_drafts}) {
-    for (const PlannedCapture& capture : *captures) {
-      batch.captures.push_back({.span = static_cast<int32_t>(capture.span),
-                                .position = static_cast<int32_t>(capture.position),
-                                .slot = capture.slot});
-    }
-  }
-  batch.page_copies = plan.copies.pages;
-  batch.window_page_copies = plan.copies.window_pages;
-  batch.slot_copies = plan.copies.slots;
+  add_captures(plan.captures, classes, batch);
+  add_captures(plan.before_drafts, classes, batch);
+  batch.copies = plan.copies;
 }
 
 }  // namespace banyan

@@ -17,6 +17,7 @@ struct LogitRowUse {
 };
 
 // Fills `batch` and `uses` (one entry per batch.logit_rows) from `plan`.
-void build_batch(const StepPlan& plan, Batch& batch, std::vector<LogitRowUse>& uses);
+void build_batch(const StepPlan& plan, const StateClasses& classes, Batch& batch,
+                 std::vector<LogitRowUse>& uses);
 
 }  // namespace banyan

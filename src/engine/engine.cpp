@@ -74,7 +74,7 @@ SchedulerConfig scheduler_config(const EngineConfig& config, const Runner& runne
           .prefill_rows_max = runner.info().prefill_rows_max,
           .snapshot_interval_tokens = config.snapshot_interval_tokens,
           .classes = classes,
-          .units = pool_sizes(runner.info())};
+          .units = unit_counts(runner.info())};
 }
 
 // Why a row that was to draw has no token; null if it has.
@@ -106,12 +106,14 @@ class Engine::Impl {
       : config_(config),
         runner_(std::move(runner)),
         scheduler_(scheduler_config(config, *runner_)),
-        speculator_(config, info().vocabulary, runner_->classes().recurrent) {
+        speculator_(config, info().vocabulary, runner_->classes().needs_snapshots()) {
     // Page tables grow while sequences do; only prefixes that many share make them longer.
     auto pages = static_cast<size_t>(info().total_tokens_max / info().page_size_tokens);
     for (PlannedStep& step : steps_) {
-      step.batch.page_table.reserve(pages);
-      step.batch.window_page_table.reserve(pages);
+      for (int c = 0; c < runner_->classes().count; ++c) {
+        if (!runner_->classes()[c].paged()) continue;
+        step.batch.tables[static_cast<size_t>(c)].units.reserve(pages);
+      }
     }
   }
 
@@ -308,13 +310,13 @@ void Engine::Impl::plan(PlannedStep& step) {
     Sequence& s = *span.sequence;
     if (s.queued_s == 0) s.queued_s = static_cast<double>(now_ns() - s.arrived_ns) * 1e-9;
   }
-  build_batch(step.plan, step.batch, step.uses);
+  build_batch(step.plan, runner_->classes(), step.batch, step.uses);
   build_draws(step.uses, info().vocabulary, step.draws);
 }
 
 void Engine::Impl::launch(PlannedStep& step) {
   int64_t drawn = runner_->in_flight() > 0 ? std::ssize(steps_[0].uses) : 0;
-  Status valid = step.batch.validate(info().vocabulary, drawn);
+  Status valid = step.batch.validate(info().vocabulary, runner_->classes(), drawn);
   CHECK(valid.has_value(), "{}", valid.error().message);
   runner_->launch(step.batch, step.draws);
   step.launched = true;
@@ -482,14 +484,19 @@ EngineStats Engine::Impl::stats() const {
   EngineStats stats = totals_;
   stats.running = scheduler_.running() - std::ssize(ended_);
   stats.queued = scheduler_.waiting();
-  RadixTree::Use pages = scheduler_.tree().pages();
-  stats.pages_free = pages.free;
-  stats.pages_cached = pages.cached;
-  stats.pages_total = pages.total;
-  RadixTree::Use slots = scheduler_.tree().slots();
-  stats.slots_free = slots.free;
-  stats.slots_cached = slots.cached;
-  stats.slots_total = slots.total;
+  const StateClasses& classes = runner_->classes();
+  for (int c = 0; c < classes.count; ++c) {
+    RadixTree::Use use = scheduler_.tree().use(c);
+    if (c == kPathClass) {
+      stats.pages_free = use.free;
+      stats.pages_cached = use.cached;
+      stats.pages_total = use.total;
+    } else if (classes[c].snapshots() && classes[c].decides()) {
+      stats.slots_free = use.free;
+      stats.slots_cached = use.cached;
+      stats.slots_total = use.total;
+    }
+  }
   stats.cached_tokens = scheduler_.cached_tokens();
   stats.retracted = scheduler_.retracted();
   stats.drafts = speculator_.drafts();

@@ -12,74 +12,89 @@ PrefixMatch Holdings::match(const Sequence& s) const {
   return tree_.match(s.root, s.reusable(classes_.prompt_only));
 }
 
-bool Holdings::start(Sequence& s, const PrefixMatch& match, StateCopies& copies) {
+bool Holdings::start(Sequence& s, const PrefixMatch& match, std::vector<UnitCopy>& copies) {
   s.lease = tree_.lease(match.node);
   s.computed = match.node->end;
-  tree_.units(s.lease, s.pages, s.window_pages);
-  s.window_first = s.lease.window_begin() / classes_.page_size_tokens;
-  if (classes_.recurrent) {
-    tree_.touch_snapshot(match.node);
-    s.slot = tree_.take_slot();
-    // Taking the slot may have cost the very snapshot; its bytes are there until the copy is done.
-    if (s.slot >= 0 && match.snapshot >= 0 && s.slot != match.snapshot) {
-      copies.slots.push_back({.from = match.snapshot, .to = s.slot});
-    }
+  for (int c = 0; c < classes_.count; ++c) {
+    if (!classes_[c].paged()) continue;
+    tree_.units(s.lease, c, s.held(c).units);
+    s.held(c).first = s.lease.begin(c) / classes_.page_size_tokens;
   }
-  bool complete = !classes_.recurrent || s.slot >= 0;
-  if (complete && match.partial != nullptr) {
-    // As above: taking a page may evict the partial one, whose bytes stay until the copy.
-    PageUnits from = {match.partial->page, match.partial->window_page};
-    complete = add_page(s);
-    if (complete && from.page != s.pages.back()) {
-      copies.pages.push_back(
-          {from.page, s.pages.back(), static_cast<int32_t>(match.partial_tokens)});
-    }
-    if (complete && classes_.window_tokens > 0 && from.window_page != s.window_pages.back()) {
-      copies.window_pages.push_back(
-          {from.window_page, s.window_pages.back(), static_cast<int32_t>(match.partial_tokens)});
-    }
-    s.computed += match.partial_tokens;
-  }
+  bool complete = take_slots(s, match, copies) && copy_part(s, match, copies);
   if (!complete) drop(s);
   return complete;
 }
 
-bool Holdings::add_page(Sequence& s) {
-  int32_t page = tree_.take_page();
-  if (page < 0) return false;
-  int32_t window_page = -1;
-  if (classes_.window_tokens > 0) {
-    window_page = tree_.take_window_page();
-    if (window_page < 0) {
-      tree_.give_back_page(page);
-      return false;
-    }
+// A slot starts as the snapshot that was matched, as zeros where a class starts so or has none, or
+// else as it is: then the sequence's first position overwrites it.
+bool Holdings::take_slots(Sequence& s, const PrefixMatch& match, std::vector<UnitCopy>& copies) {
+  tree_.touch_snapshots(match.node);
+  // Taking a slot may cost the very snapshot; its bytes are there until the copy is done.
+  UnitSet snapshots;
+  if (match.partial == nullptr) snapshots = tree_.units(*match.node);
+  for (int c = 0; c < classes_.count; ++c) {
+    if (classes_[c].paged()) continue;
+    int32_t slot = tree_.take(c);
+    if (slot < 0) return false;
+    s.held(c).units.assign(1, slot);
+    int32_t from = snapshots[c] >= 0 ? snapshots[c] : tree_.blank(c);
+    if (from >= 0 && from != slot) copies.push_back({.unit_class = c, .from = from, .to = slot});
   }
-  s.pages.push_back(page);
-  s.window_pages.push_back(window_page);
+  return true;
+}
+
+// The first tokens of a page that somebody else holds.
+bool Holdings::copy_part(Sequence& s, const PrefixMatch& match, std::vector<UnitCopy>& copies) {
+  if (match.partial == nullptr) return true;
+  // As above: taking a page may evict the partial one, whose bytes stay until the copy.
+  UnitSet part = tree_.units(*match.partial);
+  if (!add_page(s)) return false;
+  for (int c = 0; c < classes_.count; ++c) {
+    if (!classes_[c].paged()) continue;
+    int32_t from = part[c] >= 0 ? part[c] : tree_.blank(c), to = s.held(c).units.back();
+    if (from != to) copies.push_back({c, from, to, static_cast<int32_t>(match.partial_tokens)});
+  }
+  s.computed += match.partial_tokens;
+  return true;
+}
+
+bool Holdings::add_page(Sequence& s) {
+  UnitSet units;
+  for (int c = 0; c < classes_.count; ++c) {
+    if (!classes_[c].paged()) continue;
+    units[c] = tree_.take(c);
+    if (units[c] >= 0) continue;
+    tree_.give_back(units);
+    return false;
+  }
+  for (int c = 0; c < classes_.count; ++c) {
+    if (classes_[c].paged()) s.held(c).units.push_back(units[c]);
+  }
   return true;
 }
 
 bool Holdings::reserve(Sequence& s, int64_t end) {
-  leave_window(s);
-  int64_t pages = pages_for(end);
-  while (static_cast<int64_t>(s.pages.size()) < pages) {
+  leave_behind(s);
+  for (int64_t pages = pages_for(end); s.pages() < pages;) {
     if (!add_page(s)) return false;
   }
   return true;
 }
 
-void Holdings::leave_window(Sequence& s) {
-  if (classes_.window_tokens == 0) return;
-  int64_t begin = std::max<int64_t>(0, s.computed - (classes_.window_tokens - 1));
-  int64_t first = begin / classes_.page_size_tokens;
-  int64_t leased = leased_pages(s);
-  for (; s.window_first < first; ++s.window_first) {
-    int32_t& page = s.window_pages[static_cast<size_t>(s.window_first)];
-    if (s.window_first >= leased && page >= 0) tree_.give_back_window_page(page);
-    page = -1;
+// Pages that ended before what the next position looks at.
+void Holdings::leave_behind(Sequence& s) {
+  for (int c = 0; c < classes_.count; ++c) {
+    if (!classes_[c].windowed()) continue;
+    Sequence::Held& held = s.held(c);
+    int64_t begin = classes_[c].reach_begin(s.computed);
+    int64_t first = begin / classes_.page_size_tokens, leased = leased_pages(s);
+    for (; held.first < first; ++held.first) {
+      int32_t& unit = held.units[static_cast<size_t>(held.first)];
+      if (held.first >= leased && unit >= 0) tree_.give_back(c, unit);
+      unit = -1;
+    }
+    tree_.advance(s.lease, c, begin);
   }
-  tree_.advance_window(s.lease, begin);
 }
 
 void Holdings::publish(Sequence& s, bool with_rest) {
@@ -89,30 +104,72 @@ void Holdings::publish(Sequence& s, bool with_rest) {
   auto tokens = [&](int64_t first, int64_t count) {
     return std::span(s.tokens).subspan(static_cast<size_t>(first), static_cast<size_t>(count));
   };
+  auto units_at = [&](int64_t first) {
+    UnitSet units;
+    for (int c = 0; c < classes_.count; ++c) {
+      if (classes_[c].paged()) units[c] = s.held(c).units[static_cast<size_t>(first / page)];
+    }
+    return units;
+  };
   int64_t first = s.lease.end() / page * page;
   for (; first + page <= end; first += page) {
-    auto i = static_cast<size_t>(first / page);
-    PageUnits units = tree_.publish(s.lease, tokens(first, page), {s.pages[i], s.window_pages[i]});
-    s.pages[i] = units.page;
-    s.window_pages[i] = units.window_page;
+    UnitSet units = tree_.publish(s.lease, tokens(first, page), units_at(first));
+    for (int c = 0; c < classes_.count; ++c) {
+      if (classes_[c].paged()) s.held(c).units[static_cast<size_t>(first / page)] = units[c];
+    }
   }
-  bool rest = with_rest && !classes_.recurrent && end > std::max(first, s.lease.end());
-  if (!rest) return;
-  auto i = static_cast<size_t>(first / page);
-  tree_.publish_open(s.lease, tokens(first, end - first), {s.pages[i], s.window_pages[i]});
+  bool rest = with_rest && !classes_.needs_snapshots() && end > std::max(first, s.lease.end());
+  if (rest) tree_.publish_open(s.lease, tokens(first, end - first), units_at(first));
+}
+
+UnitSet Holdings::take_snapshots(int64_t spare) {
+  UnitSet slots;
+  for (int c = 0; c < classes_.count; ++c) {
+    if (!classes_[c].snapshots()) continue;
+    if (tree_.use(c).available() > spare) slots[c] = tree_.take(c);
+    if (slots[c] >= 0 || !classes_[c].decides()) continue;
+    tree_.give_back(slots);
+    return {};
+  }
+  return slots;
+}
+
+void Holdings::restore(Sequence& s, const UnitSet& snapshots) {
+  for (int c = 0; c < classes_.count; ++c) {
+    if (snapshots[c] < 0) continue;
+    tree_.give_back(c, std::exchange(s.held(c).units.front(), snapshots[c]));
+  }
 }
 
 void Holdings::drop(Sequence& s) {
-  for (auto i = static_cast<size_t>(leased_pages(s)); i < s.pages.size(); ++i) {
-    tree_.give_back_page(s.pages[i]);
-    if (s.window_pages[i] >= 0) tree_.give_back_window_page(s.window_pages[i]);
+  int64_t leased = leased_pages(s);
+  for (int c = 0; c < classes_.count; ++c) {
+    Sequence::Held& held = s.held(c);
+    auto own = static_cast<size_t>(classes_[c].paged() ? leased : 0);
+    for (size_t i = own; i < held.units.size(); ++i) {
+      if (held.units[i] >= 0) tree_.give_back(c, held.units[i]);
+    }
+    held.units.clear();
+    held.first = 0;
   }
-  s.pages.clear();
-  s.window_pages.clear();
-  s.window_first = 0;
   s.lease.release();
-  if (s.slot >= 0) tree_.give_back_slot(std::exchange(s.slot, -1));
   s.computed = 0;
+}
+
+void Holdings::check(const Sequence& s, UnitCounts& held) const {
+  CHECK(s.computed <= s.pages() * classes_.page_size_tokens);
+  for (int c = 0; c < classes_.count; ++c) {
+    const Sequence::Held& of_class = s.held(c);
+    bool paged = classes_[c].paged();
+    CHECK(std::ssize(of_class.units) == (paged ? s.pages() : 1));
+    int64_t own = paged ? leased_pages(s) : 0;
+    for (int64_t i = 0; i < std::ssize(of_class.units); ++i) {
+      int32_t unit = of_class.units[static_cast<size_t>(i)];
+      CHECK(i < of_class.first || unit >= 0, "{}: none at {}", describe(classes_[c]), i);
+      CHECK(unit < tree_.use(c).total || (i < own && unit == tree_.blank(c)));
+      held[static_cast<size_t>(c)] += i >= own && unit >= 0;
+    }
+  }
 }
 
 }  // namespace banyan

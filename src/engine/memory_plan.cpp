@@ -22,60 +22,116 @@ constexpr int64_t kCachedTokens = int64_t{1} << 18;
 // Of all pages, those whose windowed states are kept, if that suffices for a sequence.
 constexpr int64_t kPagesPerWindowPage = 4;
 
-// Pages within reach while a chunk of a prompt is read.
-int64_t window_pages_min(const EngineInfo& info, const StateClasses& classes) {
-  int64_t tokens = classes.window_tokens + info.prefill_rows_max;
-  return (tokens + info.page_size_tokens - 1) / info.page_size_tokens + 1;
+// Divides what is for states between the classes of units.
+class PoolPlan {
+ public:
+  PoolPlan(const EngineConfig& config, const StateClasses& classes,
+           std::span<const StateSpec> states, const EngineInfo& info)
+      : config_(config), classes_(classes), info_(info), unit_bytes_(unit_bytes(states, classes)) {}
+
+  // Slots for each sequence, a share for snapshots, the rest for pages, as many as were asked for
+  // or else as can be of use. No pages when it does not suffice.
+  void choose(int64_t bytes);
+  void report(EngineInfo& info) const;
+
+ private:
+  void choose_slots(int64_t share, int64_t snapshots_max);
+  int64_t pages_of(const UnitClass& unit_class, int64_t path_pages) const;
+  int64_t bytes_of_pages(int64_t path_pages) const;
+  int64_t pages_within(int64_t bytes, int64_t pages_max) const;
+  int64_t bytes_of(int unit_class, int64_t units) const {
+    return unit_bytes_[static_cast<size_t>(unit_class)] *
+           (units + (classes_[unit_class].has_blank() ? 1 : 0));
+  }
+  int64_t pages_for(int64_t tokens) const {
+    return (tokens + info_.page_size_tokens - 1) / info_.page_size_tokens;
+  }
+
+  const EngineConfig& config_;
+  const StateClasses& classes_;
+  const EngineInfo& info_;
+  UnitCounts unit_bytes_;
+  UnitCounts units_ = {};
+  int64_t bytes_ = 0;
+};
+
+// Of windows at least what is within reach while a chunk of a prompt is read.
+int64_t PoolPlan::pages_of(const UnitClass& unit_class, int64_t path_pages) const {
+  if (!unit_class.windowed()) return path_pages;
+  int64_t least = pages_for(unit_class.window_tokens + info_.prefill_rows_max) + 1;
+  return std::min(path_pages, std::max(path_pages / kPagesPerWindowPage, least));
 }
 
-int64_t window_pages_for(int64_t pages, const EngineInfo& info, const StateClasses& classes) {
-  if (classes.window_tokens == 0) return 0;
-  return std::min(pages, std::max(pages / kPagesPerWindowPage, window_pages_min(info, classes)));
-}
-
-// A page in the radix tree, and its tokens.
-int64_t bytes_of_pages(int64_t pages, const EngineInfo& info, const StateClasses& classes) {
-  int64_t token = info.state_bytes_per_token + static_cast<int64_t>(sizeof(PrefixToken));
-  int64_t page = token * info.page_size_tokens + static_cast<int64_t>(sizeof(RadixNode));
-  int64_t window_page = info.state_bytes_per_window_token * info.page_size_tokens;
-  return pages * page + window_pages_for(pages, info, classes) * window_page;
+int64_t PoolPlan::bytes_of_pages(int64_t path_pages) const {
+  int64_t bytes = path_pages * RadixTree::node_bytes(classes_);
+  for (int c = 0; c < classes_.count; ++c) {
+    if (classes_[c].paged()) bytes += bytes_of(c, pages_of(classes_[c], path_pages));
+  }
+  return bytes;
 }
 
 // The most pages that take `bytes` or less.
-int64_t pages_within(int64_t bytes, int64_t pages_max, const EngineInfo& info,
-                     const StateClasses& classes) {
+int64_t PoolPlan::pages_within(int64_t bytes, int64_t pages_max) const {
   int64_t fits = 0, too_many = pages_max + 1;
   while (too_many - fits > 1) {
     int64_t pages = fits + (too_many - fits) / 2;
-    (bytes_of_pages(pages, info, classes) <= bytes ? fits : too_many) = pages;
+    (bytes_of_pages(pages) <= bytes ? fits : too_many) = pages;
   }
   return fits;
 }
 
-// Divides what is for states: a slot for each sequence, a share for snapshots, the rest for pages,
-// as many as were asked for or else as can be of use. No pages when it does not suffice.
-void choose_pools(const EngineConfig& config, const StateClasses& classes, int64_t bytes,
-                  EngineInfo& info) {
-  int64_t page = config.page_size_tokens;
-  int64_t all_sequences = (info.context_length_tokens + page - 1) / page * config.running_max;
-  int64_t wanted = std::max(all_sequences, config.radix_cache ? kCachedTokens / page : 1);
-  if (config.total_tokens_max > 0) wanted = std::max<int64_t>(1, config.total_tokens_max / page);
-  if (classes.recurrent) {
-    int64_t slot = info.state_bytes_per_sequence;
-    auto share = static_cast<int64_t>(config.snapshot_fraction * static_cast<double>(bytes));
-    // Beside one for each sequence: snapshots, and states before drafts.
-    int64_t snapshots = config.radix_cache ? std::clamp<int64_t>(share / slot, 1, wanted) : 0;
-    int64_t saved =
-        std::min<int64_t>(share / slot, config.draft_tokens_max > 0 ? config.running_max : 0);
-    info.slots = config.running_max + std::max(snapshots, saved);
-    bytes -= info.slots * slot;
+// One for each sequence; of states that are kept at points also as many snapshots, and states from
+// before drafts, as `share` bytes hold.
+void PoolPlan::choose_slots(int64_t share, int64_t snapshots_max) {
+  int64_t snapshot_bytes = 0;
+  for (int c = 0; c < classes_.count; ++c) {
+    if (classes_[c].snapshots()) snapshot_bytes += unit_bytes_[static_cast<size_t>(c)];
   }
-  int64_t pages = pages_within(bytes, wanted, info, classes);
-  if (config.total_tokens_max > 0 && pages < wanted) pages = 0;
-  info.total_tokens_max = pages * page;
-  info.window_tokens_max = window_pages_for(pages, info, classes) * page;
-  info.state_bytes_max =
-      bytes_of_pages(pages, info, classes) + info.slots * info.state_bytes_per_sequence;
+  int64_t fit = snapshot_bytes > 0 ? share / snapshot_bytes : 0;
+  int64_t kept = config_.radix_cache ? std::clamp<int64_t>(fit, 1, snapshots_max) : 0;
+  int64_t saved = std::min<int64_t>(fit, config_.draft_tokens_max > 0 ? config_.running_max : 0);
+  for (int c = 0; c < classes_.count; ++c) {
+    if (classes_[c].paged()) continue;
+    int64_t extra = classes_[c].snapshots() ? std::max(kept, saved) : 0;
+    units_[static_cast<size_t>(c)] = config_.running_max + extra;
+    bytes_ += bytes_of(c, config_.running_max + extra);
+  }
+}
+
+void PoolPlan::choose(int64_t bytes) {
+  int64_t page = info_.page_size_tokens;
+  int64_t all_sequences = pages_for(info_.context_length_tokens) * config_.running_max;
+  int64_t wanted = std::max(all_sequences, config_.radix_cache ? kCachedTokens / page : 1);
+  if (config_.total_tokens_max > 0) wanted = std::max<int64_t>(1, config_.total_tokens_max / page);
+  choose_slots(static_cast<int64_t>(config_.snapshot_fraction * static_cast<double>(bytes)),
+               wanted);
+  int64_t pages = pages_within(bytes - bytes_, wanted);
+  if (config_.total_tokens_max > 0 && pages < wanted) pages = 0;
+  for (int c = 0; c < classes_.count; ++c) {
+    if (classes_[c].paged()) units_[static_cast<size_t>(c)] = pages_of(classes_[c], pages);
+  }
+  bytes_ += bytes_of_pages(pages);
+}
+
+void PoolPlan::report(EngineInfo& info) const {
+  int64_t page = info.page_size_tokens, path_bytes = 0, window_bytes = 0;
+  for (int c = 0; c < classes_.count; ++c) {
+    int64_t units = units_[static_cast<size_t>(c)], bytes = unit_bytes_[static_cast<size_t>(c)];
+    info.state_classes.push_back({describe(classes_[c]), bytes, units});
+    (classes_[c].windowed() ? window_bytes : path_bytes) += classes_[c].paged() ? bytes : 0;
+    if (classes_[c].windowed() && classes_[c].window_tokens > info.window_tokens) {
+      info.window_tokens = classes_[c].window_tokens;
+      info.window_tokens_max = units * page;
+    }
+    if (classes_[c].snapshots() && classes_[c].decides()) {
+      info.slots = units;
+      info.state_bytes_per_sequence = bytes;
+    }
+  }
+  info.state_bytes_per_token = (path_bytes + window_bytes + page - 1) / page;
+  info.state_bytes_per_window_token = (window_bytes + page - 1) / page;
+  info.total_tokens_max = units_[kPathClass] * page;
+  info.state_bytes_max = bytes_;
 }
 
 }  // namespace
@@ -84,17 +140,19 @@ int64_t step_rows_max(const EngineConfig& config, const EngineInfo& info) {
   return info.prefill_rows_max + config.running_max;
 }
 
-PoolSizes pool_sizes(const EngineInfo& info) {
-  return {.pages = info.total_tokens_max / info.page_size_tokens,
-          .window_pages = info.window_tokens_max / info.page_size_tokens,
-          .slots = info.slots};
+UnitCounts unit_counts(const EngineInfo& info) {
+  UnitCounts counts = {};
+  std::ranges::transform(info.state_classes, counts.begin(), &StateClassSummary::units);
+  return counts;
 }
 
 size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, int64_t rows,
                           std::span<const int> auxiliary_layers) {
   KernelTable measuring = measuring_kernels(kernels);
   Arena arena;
-  auto pools = StatePools::create(model.states, 1, {.slots = 1});
+  UnitCounts units;
+  units.fill(1);
+  auto pools = StatePools::create(model.states, 1, units);
   CHECK(pools.has_value(), "{}", pools.error().message);
   // A span that comes after whole chunks and a block of keys, all prompt and then all answer: what
   // takes memory in some form of a layer is then measured with as many rows as there can be.
@@ -107,7 +165,9 @@ size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, 
   batch.positions.resize(static_cast<size_t>(rows));
   batch.spans = {
       {.row_count = static_cast<int32_t>(rows), .first_position = static_cast<int32_t>(first)}};
-  batch.slots = {0};
+  for (int c = 0; c < pools->classes().count; ++c) {
+    if (!pools->classes()[c].paged()) batch.tables[static_cast<size_t>(c)].units = {0};
+  }
   StepImage image(host_queue());
   Comm comm(model.rank);  // which exchanges nothing
   DrawResult drawn;  // tokens of a step in flight take room
@@ -133,7 +193,7 @@ size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, 
 
 Result<EngineInfo> plan_memory(const EngineConfig& config, const LoadedModel& model,
                                const KernelTable& kernels, int threads, int64_t available_bytes) {
-  TRY(StatePools::create(model.states, config.page_size_tokens, {}));  // refuses unknown states
+  StateClasses classes = TRY(classify_states(model.states, config.page_size_tokens));
   const ModelInfo& m = model.model->info();
   if (config.context_length_tokens > m.context_length_tokens) {
     return invalid_argument("context_length {} is beyond the {} tokens that the model was made for",
@@ -159,18 +219,11 @@ Result<EngineInfo> plan_memory(const EngineConfig& config, const LoadedModel& mo
                   .page_size_tokens = config.page_size_tokens};
   for (const LayerInfo& layer : m.layers) info.layers.push_back({layer.mixer, layer.ffn});
   info.weights = summarise_weights(model.matrices);
-  info.state_bytes_per_token = static_cast<int64_t>(state_bytes_per_token(model.states) +
-                                                    state_bytes_per_window_token(model.states));
-  info.state_bytes_per_sequence = static_cast<int64_t>(state_bytes_per_slot(model.states));
-  info.state_bytes_per_window_token =
-      static_cast<int64_t>(state_bytes_per_window_token(model.states));
   for (const StateSpec& state : model.states) {
     if (state.unit != StateUnit::kPage || !info.state_format.empty()) continue;
     const WeightFormat* format = format_of(state.dtype);
     if (format != nullptr) info.state_format = format->name;
   }
-  StateClasses classes = classify_states(model.states, config.page_size_tokens);
-  info.window_tokens = classes.window_tokens;
   int64_t alignment = classes.resume_alignment_tokens;
   info.prefill_rows_max = (config.chunked_prefill_tokens + alignment - 1) / alignment * alignment;
   if (info.prefill_rows_max != config.chunked_prefill_tokens) {
@@ -180,7 +233,9 @@ Result<EngineInfo> plan_memory(const EngineConfig& config, const LoadedModel& mo
   info.step_bytes =
       static_cast<int64_t>(measure_step_bytes(model, kernels, step_rows_max(config, info), {}));
   auto share = static_cast<int64_t>(config.memory_fraction * static_cast<double>(available_bytes));
-  choose_pools(config, classes, share - info.step_bytes, info);
+  PoolPlan pools(config, classes, model.states, info);
+  pools.choose(share - info.step_bytes);
+  pools.report(info);
   return info;
 }
 

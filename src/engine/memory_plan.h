@@ -4,6 +4,7 @@
 #include "banyan/config.h"
 #include "banyan/engine.h"
 #include "base/thread_pool.h"
+#include "cache/state_classes.h"
 #include "kernels/kernel_table.h"
 #include "models/load.h"
 
@@ -16,7 +17,7 @@ constexpr int64_t kLogitRowsMax = 64;
 int64_t step_rows_max(const EngineConfig& config, const EngineInfo& info);
 
 // How many units of each class the pools have.
-PoolSizes pool_sizes(const EngineInfo& info);
+UnitCounts unit_counts(const EngineInfo& info);
 
 // Bytes of step arena that `rows` rows need when the residual stream entering each of
 // `auxiliary_layers` layers is handed out: found by running a step over kernels that do nothing.

@@ -102,7 +102,7 @@ Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
         info.state_bytes_per_token);
   }
   runner->pools_ = std::make_unique<StatePools>(TRY(StatePools::create(
-      runner->model_.states, info.page_size_tokens, pool_sizes(info), *runner->queue_)));
+      runner->model_.states, info.page_size_tokens, unit_counts(info), *runner->queue_)));
   runner->inputs_ = std::make_unique<StepImage>(*runner->queue_);
   for (Flight& flight : runner->flights_) {
     flight.image = std::make_unique<DrawImage>(*runner->queue_);

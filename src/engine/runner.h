@@ -58,7 +58,7 @@ class Runner {
 
   const EngineInfo& info() const { return info_; }
   std::span<const MatrixRecord> matrices() const { return model_.matrices; }
-  StateClasses classes() const { return classify_states(model_.states, info_.page_size_tokens); }
+  const StateClasses& classes() const { return pools_->classes(); }
 
  private:
   Runner() = default;

@@ -27,9 +27,7 @@ void StepPlan::clear() {
   spans.clear();
   captures.clear();
   before_drafts.clear();
-  copies.pages.clear();
-  copies.window_pages.clear();
-  copies.slots.clear();
+  copies.clear();
 }
 
 Scheduler::Scheduler(const SchedulerConfig& config)
@@ -50,7 +48,7 @@ Scheduler::~Scheduler() {
 // ---- Coming and going --------------------------------------------------------------------------
 
 bool Scheduler::fits_alone(int64_t tokens) const {
-  return holdings_.pages_for(tokens) <= config_.units.pages;
+  return holdings_.pages_for(tokens) <= config_.units[kPathClass];
 }
 
 void Scheduler::enqueue(std::unique_ptr<Sequence> sequence) {
@@ -134,7 +132,7 @@ void Scheduler::plan(StepPlan& plan) {
   if (rows_left_ >= config_.classes.resume_alignment_tokens) for_drafts += rows_left_;
   add_drafts(plan, for_drafts);
   plan_captures(plan);
-  save_slots(plan);
+  save_states(plan);
 }
 
 // Spans of the running sequences that are, or are not, one token behind. Retracting shortens the
@@ -202,7 +200,7 @@ void Scheduler::add_drafts(StepPlan& plan, int64_t rows) {
     if (s.draft.tokens.empty() || span.end() != s.length()) continue;
     int64_t drafts = std::min(rows, std::ssize(s.draft.tokens));
     if (!holdings_.reserve(s, span.end() + drafts)) {
-      int64_t room = std::ssize(s.pages) * config_.classes.page_size_tokens - span.end();
+      int64_t room = s.pages() * config_.classes.page_size_tokens - span.end();
       drafts = std::min(drafts, room);
     }
     span.drafts = drafts;
@@ -212,25 +210,30 @@ void Scheduler::add_drafts(StepPlan& plan, int64_t rows) {
 }
 
 // Where the state cannot be saved, nothing is drafted. Slots for sequences to come stay available.
-void Scheduler::save_slots(StepPlan& plan) {
-  if (!config_.classes.recurrent) return;
+void Scheduler::save_states(StepPlan& plan) {
+  if (!config_.classes.needs_snapshots()) return;
   for (size_t i = 0; i < plan.spans.size(); ++i) {
     PlannedSpan& span = plan.spans[i];
     if (span.drafts == 0) continue;
-    bool spare = tree_.slots().available() > config_.running_max - running();
-    int32_t slot = spare ? tree_.take_slot() : -1;
-    if (slot >= 0) {
-      plan.before_drafts.push_back({static_cast<int64_t>(i), span.end() - span.drafts - 1, slot});
-      ++slots_in_flight_;
+    UnitSet slots = holdings_.take_snapshots(config_.running_max - running());
+    if (slots != UnitSet()) {
+      plan.before_drafts.push_back({static_cast<int64_t>(i), span.end() - span.drafts - 1, slots});
+      count_in_flight(slots, 1);
     } else {
       span.count -= std::exchange(span.drafts, 0);
     }
   }
 }
 
+void Scheduler::count_in_flight(const UnitSet& units, int64_t change) {
+  for (int c = 0; c < config_.classes.count; ++c) {
+    if (units[c] >= 0) in_flight_[static_cast<size_t>(c)] += change;
+  }
+}
+
 void Scheduler::plan_captures(StepPlan& plan) {
-  if (!config_.classes.recurrent || !config_.radix_cache) return;
-  int64_t alignment = config_.classes.resume_alignment_tokens;
+  if (!config_.classes.keeps_snapshots() || !config_.radix_cache) return;
+  int64_t alignment = config_.classes.snapshot_alignment_tokens;
   for (size_t i = 0; i < plan.spans.size(); ++i) {
     const PlannedSpan& span = plan.spans[i];
     const Sequence& s = *span.sequence;
@@ -238,10 +241,10 @@ void Scheduler::plan_captures(StepPlan& plan) {
     if (config_.classes.prompt_only) end = std::min(end, s.prompt_tokens);
     for (int64_t p = span.first / alignment * alignment + alignment; p <= end; p += alignment) {
       if (!wants_snapshot(s, p)) continue;
-      int32_t slot = tree_.take_slot();
-      if (slot < 0) return;
-      plan.captures.push_back({static_cast<int64_t>(i), p - 1, slot});
-      ++slots_in_flight_;
+      UnitSet slots = holdings_.take_snapshots(0);
+      if (slots == UnitSet()) return;
+      plan.captures.push_back({static_cast<int64_t>(i), p - 1, slots});
+      count_in_flight(slots, 1);
     }
   }
 }
@@ -249,7 +252,7 @@ void Scheduler::plan_captures(StepPlan& plan) {
 // Before the prompt's end, where somebody missed one, and at intervals; and wherever the output can
 // be resumed from, where only the last one is kept.
 bool Scheduler::wants_snapshot(const Sequence& s, int64_t position) const {
-  int64_t alignment = config_.classes.resume_alignment_tokens;
+  int64_t alignment = config_.classes.snapshot_alignment_tokens;
   int64_t interval = std::max<int64_t>(1, config_.snapshot_interval_tokens / alignment) * alignment;
   if (position > s.prompt_tokens) return true;
   return position == (s.prompt_tokens - 1) / alignment * alignment || position % interval == 0 ||
@@ -257,7 +260,7 @@ bool Scheduler::wants_snapshot(const Sequence& s, int64_t position) const {
 }
 
 // Sets how far sequences are computed. Rejected drafts leave pages behind that are written again,
-// and a slot that is of no use.
+// and slots that are of no use.
 void Scheduler::go_back(const StepPlan& plan) {
   for (const PlannedSpan& span : plan.spans) {
     if (span.sequence == nullptr) continue;
@@ -268,10 +271,10 @@ void Scheduler::go_back(const StepPlan& plan) {
     const PlannedSpan& span = plan.spans[static_cast<size_t>(saved.span)];
     Sequence& s = *span.sequence;
     if (span.kept == span.drafts) {
-      tree_.give_back_slot(saved.slot);
+      tree_.give_back(saved.slots);
       continue;
     }
-    tree_.give_back_slot(std::exchange(s.slot, saved.slot));
+    holdings_.restore(s, saved.slots);
     s.computed = saved.position + 1;
     s.repeats = span.kept > 0;
   }
@@ -279,7 +282,8 @@ void Scheduler::go_back(const StepPlan& plan) {
 
 void Scheduler::commit(const StepPlan& plan) {
   int64_t page = config_.classes.page_size_tokens;
-  slots_in_flight_ -= std::ssize(plan.captures) + std::ssize(plan.before_drafts);
+  for (const PlannedCapture& capture : plan.captures) count_in_flight(capture.slots, -1);
+  for (const PlannedCapture& saved : plan.before_drafts) count_in_flight(saved.slots, -1);
   go_back(plan);
   for (const PlannedSpan& span : plan.spans) {
     if (span.sequence == nullptr) continue;
@@ -290,15 +294,15 @@ void Scheduler::commit(const StepPlan& plan) {
   }
   for (const PlannedCapture& capture : plan.captures) {
     if (plan.spans[static_cast<size_t>(capture.span)].sequence == nullptr) {
-      tree_.give_back_slot(capture.slot);
+      tree_.give_back(capture.slots);
       continue;
     }
     Sequence& s = *plan.spans[static_cast<size_t>(capture.span)].sequence;
     int64_t end = capture.position + 1;
-    tree_.add_snapshot(RadixTree::node_ending_at(s.lease, end), capture.slot);
+    tree_.add_snapshots(RadixTree::node_ending_at(s.lease, end), capture.slots);
     if (end <= s.prompt_tokens) continue;
     if (s.last_snapshot > 0) {
-      tree_.drop_snapshot(RadixTree::node_ending_at(s.lease, s.last_snapshot));
+      tree_.drop_snapshots(RadixTree::node_ending_at(s.lease, s.last_snapshot));
     }
     s.last_snapshot = end;
   }
@@ -325,24 +329,34 @@ int64_t Scheduler::pages_expected(const Sequence& s) const {
   return holdings_.pages_for(s.length() + static_cast<int64_t>(expected_share_ * output));
 }
 
-// Pages within the window while a chunk of the prompt is read.
-int64_t Scheduler::window_pages_expected(const Sequence& s) const {
-  if (config_.classes.window_tokens == 0) return 0;
-  int64_t in_reach = config_.classes.window_tokens + std::min(s.length(), config_.prefill_rows_max);
-  return std::min(pages_expected(s), holdings_.pages_for(in_reach) + 1);
+// What it may come to hold at once: of pages that reach back a part of the way, those within reach
+// while a chunk of the prompt is read.
+int64_t Scheduler::units_expected(const Sequence& s, int unit_class) const {
+  const UnitClass& c = config_.classes[unit_class];
+  int64_t pages = pages_expected(s);
+  if (!c.windowed()) return pages;
+  int64_t in_reach = c.window_tokens + std::min(s.length(), config_.prefill_rows_max);
+  return std::min(pages, holdings_.pages_for(in_reach) + 1);
+}
+
+// Of that, what it does not hold yet.
+int64_t Scheduler::units_missing(const Sequence& s, int unit_class) const {
+  int64_t held = std::ssize(s.held(unit_class).units) - s.held(unit_class).first;
+  return std::max<int64_t>(0, units_expected(s, unit_class) - held);
 }
 
 bool Scheduler::has_room(const Sequence& s, const PrefixMatch& match) const {
-  int64_t pages = tree_.pages().available() - tree_.unpinned_pages(match.node);
-  int64_t window_pages = tree_.window_pages().available();
-  for (const Sequence* r : running_) {
-    auto held = static_cast<int64_t>(r->pages.size());
-    pages -= std::max<int64_t>(0, pages_expected(*r) - held);
-    int64_t window_held = held - r->window_first;
-    window_pages -= std::max<int64_t>(0, window_pages_expected(*r) - window_held);
+  for (int c = 0; c < config_.classes.count; ++c) {
+    if (!config_.classes[c].paged()) continue;  // slots are enough for all that run
+    int64_t units = tree_.use(c).available(), wanted = units_expected(s, c);
+    if (c == kPathClass) {
+      units -= tree_.unpinned_pages(match.node);
+      wanted -= match.node->end / config_.classes.page_size_tokens;
+    }
+    for (const Sequence* r : running_) units -= units_missing(*r, c);
+    if (wanted > units) return false;
   }
-  int64_t wanted = pages_expected(s) - match.node->end / config_.classes.page_size_tokens;
-  return wanted <= pages && window_pages_expected(s) <= window_pages;
+  return true;
 }
 
 bool Scheduler::start(Sequence& s, const PrefixMatch& match, StepPlan& plan) {
@@ -354,8 +368,9 @@ bool Scheduler::start(Sequence& s, const PrefixMatch& match, StepPlan& plan) {
   }
   s.place = Sequence::Place::kRunning;
   auto pages = static_cast<size_t>(holdings_.pages_for(s.tokens_max));
-  s.pages.reserve(pages);
-  s.window_pages.reserve(pages);
+  for (int c = 0; c < config_.classes.count; ++c) {
+    if (config_.classes[c].paged()) s.held(c).units.reserve(pages);
+  }
   running_.push_back(&s);
   ++admitted_;
   if (s.cached_tokens < 0) {
@@ -366,7 +381,7 @@ bool Scheduler::start(Sequence& s, const PrefixMatch& match, StepPlan& plan) {
   // Pages beyond a snapshot that is missing: leave one there this time.
   int64_t alignment = config_.classes.resume_alignment_tokens;
   int64_t missed = match.deepest->end / alignment * alignment;
-  if (config_.classes.recurrent && missed > s.computed) s.wanted.push_back(missed);
+  if (config_.classes.needs_snapshots() && missed > s.computed) s.wanted.push_back(missed);
   announce(s);
   return add_span(s, plan);
 }
@@ -438,7 +453,7 @@ bool Scheduler::follow(Sequence& s, const PrefixMatch& match) {
   auto mine = s.reusable(config_.classes.prompt_only);
   auto theirs = std::span(leader->tokens).first(static_cast<size_t>(leader->prompt_tokens));
   int64_t common = std::ranges::mismatch(mine, theirs).in1 - mine.begin();
-  if (config_.classes.recurrent) {
+  if (config_.classes.needs_snapshots()) {
     // Only a snapshot is of use, and only if the leader has yet to pass there.
     int64_t alignment = config_.classes.resume_alignment_tokens;
     common = common / alignment * alignment;
@@ -468,24 +483,15 @@ void Scheduler::release_followers(Sequence& leader, bool all) {
 // ---- Invariants --------------------------------------------------------------------------------
 
 void Scheduler::check() const {
-  PoolSizes held = tree_.check();
-  held.slots += slots_in_flight_;
-  for (const Sequence* s : running_) {
-    CHECK(s->computed <= static_cast<int64_t>(s->pages.size()) * config_.classes.page_size_tokens);
-    CHECK(s->pages.size() == s->window_pages.size());
-    auto leased = static_cast<size_t>(holdings_.pages_for(s->lease.end()));
-    held.pages += static_cast<int64_t>(s->pages.size() - leased);
-    for (size_t i = leased; i < s->pages.size(); ++i) held.window_pages += s->window_pages[i] >= 0;
-    for (size_t i = 0; i < s->window_pages.size(); ++i) {
-      bool needed = static_cast<int64_t>(i) >= s->window_first;
-      CHECK(config_.classes.window_tokens == 0 || !needed || s->window_pages[i] >= 0);
-    }
-    held.slots += s->slot >= 0;
-    CHECK(!config_.classes.recurrent || s->slot >= 0);
+  UnitCounts held = tree_.check();
+  for (const Sequence* s : running_) holdings_.check(*s, held);
+  for (int c = 0; c < config_.classes.count; ++c) {
+    auto i = static_cast<size_t>(c);
+    int64_t all = held[i] + in_flight_[i];
+    RadixTree::Use use = tree_.use(c);
+    CHECK(all + use.free == use.total, "{}: {} held, {} free of {}", describe(config_.classes[c]),
+          all, use.free, use.total);
   }
-  CHECK(held.pages + tree_.pages().free == tree_.pages().total);
-  CHECK(held.window_pages + tree_.window_pages().free == tree_.window_pages().total);
-  CHECK(held.slots + tree_.slots().free == tree_.slots().total);
 }
 
 }  // namespace banyan

@@ -2,8 +2,8 @@
 //
 // Continuous batching: a step has one row for each sequence that is one token behind (decode), and
 // beside them a chunk of rows for prompts: first those that are being read, in order of admission,
-// then those whose turn it is (engine/waiting_queue.h), as long as there is room. Where the model
-// has recurrent state, spans of a prompt end at multiples of its alignment.
+// then those whose turn it is (engine/waiting_queue.h), as long as there is room. Where a model can
+// only be resumed from snapshots, spans of a prompt end at multiples of its alignment.
 //
 // Prefixes: an admitted sequence starts behind the longest prefix in the radix tree that it can
 // resume from. One whose next page a running sequence is about to compute follows that one instead
@@ -12,8 +12,8 @@
 // Drafts (engine/speculate.h): behind the last known token of a sequence, proposed ones may run in
 // the same step, in rows that prompts leave over and, beside prompts, in half of theirs at most.
 // They never cost another sequence its pages. What rejected rows wrote is forgotten: pages by
-// length, and recurrent state by a capture of what it was behind the last known token. Then
-// accepted drafts are computed again, beside the next token.
+// length, and a state that is overwritten in place by a capture of what it was after the last known
+// token. Then accepted drafts are computed again, beside the next token.
 //
 // Room: a sequence is admitted when the pages that are free or merely cached suffice for its prompt
 // and a share of the output of all that run. When they do not after all, the sequence admitted last
@@ -48,18 +48,18 @@ struct PlannedSpan {
   int64_t end() const { return first + count; }
 };
 
-// A state to be saved: of the state after `position` of spans[span].
+// States to be saved: those after `position` of spans[span].
 struct PlannedCapture {
   int64_t span = 0;
   int64_t position = 0;
-  int32_t slot = 0;
+  UnitSet slots;
 };
 
 struct StepPlan {
   std::vector<PlannedSpan> spans;
   std::vector<PlannedCapture> captures;       // snapshots
   std::vector<PlannedCapture> before_drafts;  // states to go back to where drafts are rejected
-  StateCopies copies;
+  std::vector<UnitCopy> copies;               // made before the step, in this order
   void clear();
 };
 
@@ -72,7 +72,7 @@ struct SchedulerConfig {
                                  // the resume alignment
   int64_t snapshot_interval_tokens = 16384;
   StateClasses classes;
-  PoolSizes units;
+  UnitCounts units = {};
 };
 
 class Scheduler {
@@ -128,15 +128,17 @@ class Scheduler {
   Sequence& last_admitted() const;
   int64_t draft_rows(const StepPlan& plan) const;
   void add_drafts(StepPlan& plan, int64_t rows);
-  void save_slots(StepPlan& plan);
+  void save_states(StepPlan& plan);
   void go_back(const StepPlan& plan);
   void plan_captures(StepPlan& plan);
+  void count_in_flight(const UnitSet& units, int64_t change);
   bool wants_snapshot(const Sequence& s, int64_t position) const;
 
   void admit(StepPlan& plan);
   bool has_room(const Sequence& s, const PrefixMatch& match) const;
   int64_t pages_expected(const Sequence& s) const;
-  int64_t window_pages_expected(const Sequence& s) const;
+  int64_t units_expected(const Sequence& s, int unit_class) const;
+  int64_t units_missing(const Sequence& s, int unit_class) const;
   bool start(Sequence& s, const PrefixMatch& match, StepPlan& plan);
 
   Sequence* leader_for(const Sequence& s, const PrefixMatch& match);
@@ -166,7 +168,7 @@ class Scheduler {
   std::set<std::pair<int64_t, Sequence*>> deadlines_;
   std::vector<SequenceId> cancelled_;
   uint64_t arrivals_ = 0;
-  int64_t slots_in_flight_ = 0;  // taken for captures of steps that are not committed
+  UnitCounts in_flight_ = {};  // taken for captures of steps that are not committed
   int64_t rows_left_ = 0;        // of the step that is being planned
   double expected_share_ = 0.4;  // of the output that running sequences may still make
   int64_t admitted_ = 0;

@@ -57,13 +57,14 @@ struct Sequence {
 
   // What it holds: engine/holdings.h.
   RadixNode* root = nullptr;
-  Lease lease;                        // the beginning of its pages that is in the tree
-  std::vector<int32_t> pages;         // of positions [0, pages * page size)
-  std::vector<int32_t> window_pages;  // as many; -1 behind the window
-  int64_t window_first = 0;           // window_pages before this index are -1
-  int32_t slot = -1;                  // of recurrent state
-  int64_t computed = 0;               // positions whose state is there
-  bool repeats = false;  // accepted drafts are computed again, behind a slot that was put back
+  Lease lease;  // the beginning of its pages that is in the tree
+  struct Held {
+    std::vector<int32_t> units;  // of positions [0, units * page size), or one slot
+    int64_t first = 0;           // units before this index are -1: they are out of reach
+  };
+  PerClass<Held> held_units;
+  int64_t computed = 0;  // positions whose state is there
+  bool repeats = false;  // accepted drafts are computed again, after a state that was put back
   std::vector<int64_t> wanted;       // positions to leave a snapshot at
   int64_t last_snapshot = 0;         // behind the prompt; 0: none
   std::vector<PageHash> computing;   // pages of its prompt that it is about to publish...
@@ -95,6 +96,10 @@ struct Sequence {
   int64_t admission = 0;       // which one that was of all of the Scheduler's
   double queued_s = 0;
 
+  Held& held(int unit_class) { return held_units[static_cast<size_t>(unit_class)]; }
+  const Held& held(int unit_class) const { return held_units[static_cast<size_t>(unit_class)]; }
+  // Pages that its units cover.
+  int64_t pages() const { return std::ssize(held(kPathClass).units); }
   int64_t length() const { return static_cast<int64_t>(tokens.size()); }
   // Tokens that are known but not computed: more than one while the prompt is being read.
   int64_t pending() const { return length() - computed; }

@@ -1,11 +1,11 @@
 #include "engine/state_identity.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <string_view>
 
 #include "base/check.h"
-#include "cache/state_classes.h"
 
 namespace banyan {
 namespace {
@@ -37,9 +37,10 @@ std::string states_part(const LoadedModel& model) {
   Hasher hasher;
   for (const StateSpec& s : model.states) {
     hasher.text(s.name).text(dtype_name(s.dtype));
-    for (int64_t field : {static_cast<int64_t>(s.unit), static_cast<int64_t>(s.reach),
-                          s.window_tokens, int64_t{s.lookahead_tokens}, s.heads, s.width,
-                          int64_t{s.alignment_tokens}, int64_t{s.two_forms}}) {
+    for (int64_t field :
+         {static_cast<int64_t>(s.unit), static_cast<int64_t>(s.reach), s.window_tokens,
+          int64_t{s.lookahead_tokens}, s.heads, s.width, int64_t{s.tokens_per_row},
+          int64_t{s.advisory}, int64_t{s.alignment_tokens}, int64_t{s.two_forms}}) {
       hasher.number(static_cast<uint64_t>(field));
     }
   }
@@ -80,7 +81,7 @@ StateDigest StateIdentity::digest() const {
 
 StateIdentity identify_states(const EngineConfig& config, const LoadedModel& model,
                               const KernelTable& kernels) {
-  bool two_forms = classify_states(model.states, config.page_size_tokens).prompt_only;
+  bool two_forms = std::ranges::any_of(model.states, &StateSpec::two_forms);
   auto arithmetic = [&] {
     return fmt::format("{}, revision {}", kernels.name, kArithmeticRevision);
   };

@@ -3,18 +3,10 @@
 #include "base/check.h"
 
 namespace banyan {
-namespace {
-
-const int32_t* page_table_of(const Step& s, const StateSpec& spec) {
-  bool window = spec.reach == StateReach::kWindow;
-  return window ? s.inputs.window_page_table : s.inputs.page_table;
-}
-
-}  // namespace
-
 void write_pages(Step& s, Tensor x, StateId state) {
   const StateSpec& spec = s.pools.spec(state);
   x.check_matrix(spec.heads * spec.width);
+  CHECK(spec.tokens_per_row == 1, "{}: {} tokens a row", spec.name, spec.tokens_per_row);
   s.kernels.page_write({.launch = s.launch,
                         .x = x.f32(),
                         .x_row_stride = x.stride(0),
@@ -25,7 +17,7 @@ void write_pages(Step& s, Tensor x, StateId state) {
                         .page_size = s.pools.page_size_tokens(),
                         .spans = s.inputs.spans.device,
                         .span_count = s.inputs.spans.count(),
-                        .page_table = page_table_of(s, spec)});
+                        .page_table = s.table_inputs(state).units});
 }
 
 Tensor attention(Step& s, Tensor q, StateId k, StateId v, const AttentionShape& shape) {
@@ -53,7 +45,7 @@ Tensor attention(Step& s, Tensor q, StateId k, StateId v, const AttentionShape& 
                        .sinks = shape.sinks,
                        .spans = s.inputs.spans.device,
                        .span_count = s.inputs.spans.count(),
-                       .page_table = page_table_of(s, spec)});
+                       .page_table = s.table_inputs(k).units});
   return out;
 }
 

@@ -9,13 +9,9 @@ namespace {
 
 Status check_spans(const Batch& b) {
   auto spans = b.spans.size();
-  if (b.slots.size() != spans || b.prompt_tokens.size() != spans || b.adapters.size() != spans) {
-    return invalid_argument("batch: {} spans, {} slots, {} prompt lengths, {} adapters", spans,
-                            b.slots.size(), b.prompt_tokens.size(), b.adapters.size());
-  }
-  if (b.window_page_table.size() != b.page_table.size()) {
-    return invalid_argument("batch: {} pages, {} window pages", b.page_table.size(),
-                            b.window_page_table.size());
+  if (b.prompt_tokens.size() != spans || b.adapters.size() != spans) {
+    return invalid_argument("batch: {} spans, {} prompt lengths, {} adapters", spans,
+                            b.prompt_tokens.size(), b.adapters.size());
   }
   int64_t rows = 0;
   for (const SpanArgs& span : b.spans) {
@@ -32,23 +28,34 @@ Status check_spans(const Batch& b) {
   return {};
 }
 
-Status check_captures(const Batch& b) {
-  for (const Capture& capture : b.captures) {
-    if (capture.span < 0 || capture.span >= std::ssize(b.spans)) {
-      return invalid_argument("batch: a capture of span {} of {}", capture.span, b.spans.size());
-    }
-    auto index = static_cast<size_t>(capture.span);
-    const SpanArgs& span = b.spans[index];
-    if (capture.position < span.first_position ||
-        capture.position - span.first_position >= span.row_count) {
-      return invalid_argument("batch: a capture after position {} of a span of {} from {}",
-                              capture.position, span.row_count, span.first_position);
-    }
-    if (b.slots[index] < 0 || capture.slot < 0 || capture.slot == b.slots[index]) {
-      return invalid_argument("batch: a capture of slot {} in slot {}", b.slots[index],
-                              capture.slot);
-    }
+Status check_capture(const Batch& b, const UnitTable& slots, const Capture& capture) {
+  if (capture.span < 0 || capture.span >= std::ssize(b.spans)) {
+    return invalid_argument("batch: a capture of span {} of {}", capture.span, b.spans.size());
   }
+  auto index = static_cast<size_t>(capture.span);
+  const SpanArgs& span = b.spans[index];
+  if (capture.position < span.first_position ||
+      capture.position - span.first_position >= span.row_count) {
+    return invalid_argument("batch: a capture after position {} of a span of {} from {}",
+                            capture.position, span.row_count, span.first_position);
+  }
+  int32_t slot = slots.units[index];
+  if (slot < 0 || capture.slot < 0 || capture.slot == slot) {
+    return invalid_argument("batch: a capture of slot {} in slot {}", slot, capture.slot);
+  }
+  return {};
+}
+
+Status check_table(const Batch& b, const UnitTable& table, const UnitClass& c) {
+  size_t expected = c.paged() ? b.tables[kPathClass].units.size() : b.spans.size();
+  if (table.units.size() != expected) {
+    return invalid_argument("batch: {} {}, where there should be {}", table.units.size(),
+                            describe(c), expected);
+  }
+  if (c.paged() && !table.captures.empty()) {
+    return invalid_argument("batch: {} captures of {}", table.captures.size(), describe(c));
+  }
+  for (const Capture& capture : table.captures) TRY(check_capture(b, table, capture));
   return {};
 }
 
@@ -61,19 +68,17 @@ void Batch::clear() {
   row_parents.clear();
   embedding_rows.clear();
   spans.clear();
-  slots.clear();
   prompt_tokens.clear();
   adapters.clear();
-  page_table.clear();
-  window_page_table.clear();
+  for (UnitTable& table : tables) {
+    table.units.clear();
+    table.captures.clear();
+  }
+  copies.clear();
   logit_rows.clear();
-  page_copies.clear();
-  window_page_copies.clear();
-  slot_copies.clear();
-  captures.clear();
 }
 
-Status Batch::validate(int64_t vocabulary, int64_t drawn) const {
+Status Batch::validate(int64_t vocabulary, const StateClasses& classes, int64_t drawn) const {
   auto used = [](int32_t id) { return id >= 0; };
   if (position_axes != 1) return unsupported("batch: {} position axes", position_axes);
   if (!row_parents.empty()) return unsupported("batch: draft trees");
@@ -89,7 +94,10 @@ Status Batch::validate(int64_t vocabulary, int64_t drawn) const {
     }
   }
   TRY(check_spans(*this));
-  return check_captures(*this);
+  for (int c = 0; c < classes.count; ++c) {
+    TRY(check_table(*this, tables[static_cast<size_t>(c)], classes[c]));
+  }
+  return {};
 }
 
 }  // namespace banyan

@@ -11,22 +11,18 @@
 
 #include "banyan/request.h"
 #include "banyan/status.h"
+#include "cache/state_pools.h"
 #include "kernels/kernel_table.h"
 
 namespace banyan {
 
-// Before the step: the first `tokens` rows of page `from` go to page `to`, in every state of their
-// class.
-struct PageCopy {
-  int32_t from = 0;
-  int32_t to = 0;
-  int32_t tokens = 0;
-};
-
-// Before the step: the states of slot `from` go to slot `to`.
-struct SlotCopy {
-  int32_t from = 0;
-  int32_t to = 0;
+// Where the states of one class are.
+struct UnitTable {
+  // Pages: those of all spans' sequences, one after the other, at the places that SpanArgs names. A
+  // page that ends before the window of the span's first row may be -1: it is never read. Slots:
+  // one for each span.
+  std::vector<int32_t> units;
+  std::vector<Capture> captures;  // slots: copies made during the step; no span is cut for them
 };
 
 struct Batch {
@@ -44,22 +40,13 @@ struct Batch {
 
   // [spans]
   std::vector<SpanArgs> spans;
-  std::vector<int32_t> slots;          // of the span's sequence, -1: none
   std::vector<int32_t> prompt_tokens;  // positions below take a mixer's prefill form
   std::vector<int32_t> adapters;       // -1: none
 
-  std::vector<int32_t> page_table;  // pages of all sequences, one after the other
-  // Of windowed states, in the places of page_table. A page that ends before the window of the
-  // span's first row may be -1, as may every page where the model has no windowed state: it is
-  // never read.
-  std::vector<int32_t> window_page_table;
-  std::vector<int32_t> logit_rows;  // ascending
+  PerClass<UnitTable> tables;    // by the model's StateClasses; those beyond its count are empty
+  std::vector<UnitCopy> copies;  // made before the step, in this order
 
-  // What is copied within the pools: before the step, each list in its order, ...
-  std::vector<PageCopy> page_copies;
-  std::vector<PageCopy> window_page_copies;
-  std::vector<SlotCopy> slot_copies;
-  std::vector<Capture> captures;  // ... and during it; spans are not cut for them
+  std::vector<int32_t> logit_rows;  // ascending
 
   int64_t rows() const { return static_cast<int64_t>(tokens.size()); }
   void clear();
@@ -67,7 +54,7 @@ struct Batch {
   // Refuses the fields that no kernel of this version understands, tokens outside the vocabulary or
   // beyond the `drawn` logit rows of a step in flight, and arrays that do not fit each other. Units
   // are checked against their pools where they are used.
-  Status validate(int64_t vocabulary, int64_t drawn = 0) const;
+  Status validate(int64_t vocabulary, const StateClasses& classes, int64_t drawn = 0) const;
 };
 
 }  // namespace banyan

@@ -159,7 +159,7 @@ class ExpandedPages {
                           .page_size = s_.pools.page_size_tokens(),
                           .spans = inputs.latents,
                           .span_count = round.count,
-                          .page_table = s_.inputs.page_table});
+                          .page_table = s_.table_inputs(state_).units});
     size_t mark_expanded = s_.arena.mark();
     int64_t width = shape_.query_dim();
     Tensor k = expand(x, expansion_.keys, width);
@@ -294,7 +294,7 @@ Tensor latent_attention(Step& s, Tensor q, StateId latents, const LatentShape& s
                               .scale = shape.scale,
                               .spans = spans.device,
                               .span_count = spans.count(),
-                              .page_table = s.inputs.page_table});
+                              .page_table = s.table_inputs(latents).units});
   return out;
 }
 

@@ -6,32 +6,35 @@ namespace banyan {
 namespace {
 
 // Spans and captures at which the prefill form of a state with `chunk` can start and end.
-void check_slots(const Step& s, int64_t chunk) {
+void check_slots(const Step& s, StateId state, int64_t chunk) {
   const Batch& b = s.batch;
-  auto in_pools = [&](int32_t slot) { return slot >= 0 && slot < s.pools.sizes().slots; };
+  const UnitTable& table = s.table(state);
+  int64_t count = s.pools.units(s.pools.class_of(state));
+  auto in_pools = [&](int32_t slot) { return slot >= 0 && slot < count; };
   for (size_t i = 0; i < b.spans.size(); ++i) {
     int64_t first = b.spans[i].first_position, end = first + b.spans[i].row_count;
     int64_t prompt = b.prompt_tokens[i];
-    CHECK(in_pools(b.slots[i]), "slot {} of {}", b.slots[i], s.pools.sizes().slots);
+    CHECK(in_pools(table.units[i]), "slot {} of {}", table.units[i], count);
     CHECK((first >= prompt || first % chunk == 0) && (end >= prompt || end % chunk == 0),
           "positions {} to {} of a prompt of {} in chunks of {}", first, end, prompt, chunk);
   }
-  for (const Capture& capture : b.captures) {
+  for (const Capture& capture : table.captures) {
     int64_t end = int64_t{capture.position} + 1;
     int64_t prompt = b.prompt_tokens[static_cast<size_t>(capture.span)];
-    CHECK(in_pools(capture.slot), "slot {} of {}", capture.slot, s.pools.sizes().slots);
+    CHECK(in_pools(capture.slot), "slot {} of {}", capture.slot, count);
     CHECK(end >= prompt || end % chunk == 0, "{} positions of a prompt of {} in chunks of {}", end,
           prompt, chunk);
   }
 }
 
-SlotSpans slot_spans(const Step& s) {
+SlotSpans slot_spans(const Step& s, StateId state) {
+  const UnitInputs& inputs = s.table_inputs(state);
   return {.spans = s.inputs.spans.device,
           .count = s.inputs.spans.count(),
-          .slots = s.inputs.slots,
+          .slots = inputs.units,
           .prompt_tokens = s.inputs.prompt_tokens,
-          .captures = s.inputs.captures,
-          .capture_count = std::ssize(s.batch.captures)};
+          .captures = inputs.captures,
+          .capture_count = std::ssize(s.table(state).captures)};
 }
 
 // What both recurrences read and write, in kernel arguments of either kind.
@@ -45,7 +48,7 @@ Args recurrence(Step& s, Tensor q, Tensor k, Tensor v, StateId state,
   CHECK(spec.reach == StateReach::kPoint && spec.heads == shape.heads &&
             spec.width == shape.key_dim * shape.value_dim,
         "{}: {} heads of {}", spec.name, spec.heads, spec.width);
-  check_slots(s, spec.alignment_tokens);
+  check_slots(s, state, spec.alignment_tokens);
   Args args;
   args.launch = s.launch;
   args.q = q.f32();
@@ -61,7 +64,7 @@ Args recurrence(Step& s, Tensor q, Tensor k, Tensor v, StateId state,
   args.value_dim = shape.value_dim;
   args.chunk = spec.alignment_tokens;
   args.scale = shape.scale;
-  args.spans = slot_spans(s);
+  args.spans = slot_spans(s, state);
   return args;
 }
 
@@ -119,7 +122,7 @@ Tensor short_conv(Step& s, Tensor x, Tensor weight, StateId state) {
   const StateSpec& spec = s.pools.spec(state);
   CHECK(spec.reach == StateReach::kPoint && spec.heads == taps - 1 && spec.width == channels,
         "{}: {} inputs of {}", spec.name, spec.heads, spec.width);
-  check_slots(s, 1);
+  check_slots(s, state, 1);
   Tensor y = s.allocate({x.dim(0), channels});
   s.kernels.short_conv({.launch = s.launch,
                         .x = x.f32(),
@@ -129,7 +132,7 @@ Tensor short_conv(Step& s, Tensor x, Tensor weight, StateId state) {
                         .y = y.f32(),
                         .channels = channels,
                         .taps = taps,
-                        .spans = slot_spans(s)});
+                        .spans = slot_spans(s, state)});
   return y;
 }
 

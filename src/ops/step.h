@@ -33,6 +33,14 @@ struct Step {
   // Layers after which the model also hands out the hidden state, ascending; see Outputs.
   std::span<const int> auxiliary_layers;
 
+  // Where the units of a state's class are.
+  const UnitTable& table(StateId state) const {
+    return batch.tables[static_cast<size_t>(pools.class_of(state))];
+  }
+  const UnitInputs& table_inputs(StateId state) const {
+    return inputs.tables[static_cast<size_t>(pools.class_of(state))];
+  }
+
   // A new f32 tensor in the arena, uninitialised.
   Tensor allocate(std::initializer_list<int64_t> shape);
 

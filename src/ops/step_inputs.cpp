@@ -33,15 +33,6 @@ void StepImage::split_by_form(const Batch& b) {
   }
 }
 
-void StepImage::list_copies(const Batch& b) {
-  copies_.clear();
-  for (const PageCopy& c : b.page_copies) copies_.push_back({kPages, c.from, c.to, c.tokens});
-  for (const PageCopy& c : b.window_page_copies) {
-    copies_.push_back({kWindowPages, c.from, c.to, c.tokens});
-  }
-  for (const SlotCopy& c : b.slot_copies) copies_.push_back({kSlots, c.from, c.to, 0});
-}
-
 template <class Body>
 void StepImage::for_arrays(const Batch& b, const Body& body) {
   size_t index = 0;
@@ -51,19 +42,18 @@ void StepImage::for_arrays(const Batch& b, const Body& body) {
   each(b.spans, inputs_.spans.device);
   each(prompt_, inputs_.prompt.device);
   each(decode_, inputs_.decode.device);
-  each(b.slots, inputs_.slots);
   each(b.prompt_tokens, inputs_.prompt_tokens);
   each(b.logit_rows, inputs_.logit_rows);
-  each(b.captures, inputs_.captures);
-  each(copies_, inputs_.copies);
-  each(b.page_table, inputs_.page_table);
-  each(b.window_page_table, inputs_.window_page_table);
+  each(b.copies, inputs_.copies);
+  for (size_t c = 0; c < b.tables.size(); ++c) {
+    each(b.tables[c].captures, inputs_.tables[c].captures);
+  }
+  for (size_t c = 0; c < b.tables.size(); ++c) each(b.tables[c].units, inputs_.tables[c].units);
   CHECK(index <= kArraysMax, "{} arrays", index);
 }
 
 const StepInputs& StepImage::load(const Batch& batch) {
   split_by_form(batch);
-  list_copies(batch);
   bool grown = false;
   for_arrays(batch, [&](size_t index, const auto& array, auto*&) {
     if (bytes_of(array) <= rooms_[index]) return;
@@ -87,7 +77,7 @@ const StepInputs& StepImage::load(const Batch& batch) {
   });
   stage.upload();
   inputs_.spans.host = batch.spans;
-  inputs_.copies_host = copies_;
+  inputs_.copies_host = batch.copies;
   inputs_.prompt.host = prompt_;
   inputs_.decode.host = decode_;
   return inputs_;

@@ -21,20 +21,23 @@ struct SpanList {
   bool empty() const { return host.empty(); }
 };
 
+// Of one class.
+struct UnitInputs {
+  const int32_t* units = nullptr;
+  const Capture* captures = nullptr;
+};
+
 struct StepInputs {
   const TokenId* tokens = nullptr;     // [rows]
   const int32_t* positions = nullptr;  // [rows]
   SpanList spans;
   // The same rows, cut where a sequence's prompt ends: for layers that have two forms.
   SpanList prompt, decode;
-  const int32_t* slots = nullptr;          // [spans]
   const int32_t* prompt_tokens = nullptr;  // [spans]
-  const int32_t* page_table = nullptr;
-  const int32_t* window_page_table = nullptr;
   const int32_t* logit_rows = nullptr;
-  const Capture* captures = nullptr;
   std::span<const UnitCopy> copies_host;  // within the pools, before the step
   const UnitCopy* copies = nullptr;
+  PerClass<UnitInputs> tables;
 };
 
 // One block of device memory with all of them, sent in one piece. Arrays keep their addresses until
@@ -47,10 +50,9 @@ class StepImage {
   const StepInputs& load(const Batch& batch);
 
  private:
-  static constexpr size_t kArraysMax = 16;
+  static constexpr size_t kArraysMax = 8 + 2 * kUnitClassesMax;
 
   void split_by_form(const Batch& batch);
-  void list_copies(const Batch& batch);
   // Calls body(index, array, pointer) for every array and the pointer that is to lead to it.
   template <class Body>
   void for_arrays(const Batch& batch, const Body& body);
@@ -59,7 +61,6 @@ class StepImage {
   DeviceBlock block_;
   std::array<size_t, kArraysMax> rooms_ = {};  // bytes of each array
   std::vector<SpanArgs> prompt_, decode_;
-  std::vector<UnitCopy> copies_;
   StepInputs inputs_;
 };
 

@@ -192,20 +192,22 @@ TEST(Allocation, RestoringASnapshotTakesNoMemory) {
                        .threads = threads,
                        .page_size_tokens = 128,
                        .total_tokens_max = 2048});
+      const StateClasses& classes = runner->classes();
+      ASSERT_EQ(describe(classes[1]), "slots");
       std::vector<TokenId> tokens(65);
       for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<TokenId>(i * 7 % 90);
       std::vector<int32_t> pages = {0};
       auto vocabulary = static_cast<size_t>(runner->info().vocabulary);
       std::vector<float> first(vocabulary), restored(vocabulary), without(vocabulary);
-      Batch prompt = one_span(std::span(tokens).first(64), 0, 64, pages);
+      Batch prompt = one_span(classes, std::span(tokens).first(64), 0, 64, pages);
       prompt.logit_rows = {63};
       run_counted(*runner, prompt, first);
-      Batch next = one_span(tokens, 64, 1, pages);
-      next.slot_copies = {{.from = 0, .to = 1}};
+      Batch next = one_span(classes, tokens, 64, 1, pages);
+      next.copies = {{.unit_class = 1, .from = 0, .to = 1}};
       run_counted(*runner, next, first);
-      next.slot_copies.clear();
+      next.copies.clear();
       run_counted(*runner, next, without);
-      next.slot_copies = {{.from = 1, .to = 0}};
+      next.copies = {{.unit_class = 1, .from = 1, .to = 0}};
       run_counted(*runner, next, restored);
       EXPECT_EQ(allocations, 0) << model << ", " << threads << " threads";
       EXPECT_TRUE(same_bits(restored, first)) << model;

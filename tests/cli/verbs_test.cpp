@@ -255,6 +255,8 @@ TEST(Inspect, JsonHasThePromisedFields) {
   ASSERT_EQ(json["layers"].size(), 2u);
   EXPECT_EQ(json["layers"][1], Json({{"index", 1}, {"mixer", "gqa"}, {"ffn", "dense"}}));
   EXPECT_EQ(json["state_bytes_per_token"], 2 * 2 * 2 * 24 * 4);  // layers, K and V, heads, f32
+  ASSERT_EQ(json["state_classes"].size(), 1u);
+  EXPECT_EQ(json["state_classes"][0]["name"], "pages");
   // Embedding, attention with its norms, mlp, layer norms, final norm; the head is tied.
   int64_t layer = 48 * (144 + 48 + 48 + 144) + 2 * 24 + 3 * 48 * 52 + 2 * 48;
   EXPECT_EQ(json["parameters_total"], 131 * 48 + 2 * layer + 48);

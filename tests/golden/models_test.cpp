@@ -61,7 +61,8 @@ class GoldenModels : public testing::TestWithParam<GoldenCase> {
     std::vector<TokenId> prompt = reference_.ids("prompt_ids");
     std::vector<int32_t> pages(16);
     std::iota(pages.begin(), pages.end(), 0);
-    Batch batch = one_span(prompt, 0, static_cast<int64_t>(prompt.size()), pages);
+    Batch batch =
+        one_span(runner->classes(), prompt, 0, static_cast<int64_t>(prompt.size()), pages);
     std::vector<int> layers(static_cast<size_t>(golden().layers) + 1);
     std::iota(layers.begin(), layers.end(), 0);
 

@@ -64,7 +64,8 @@ TEST_P(TrainedModels, HiddenStatesMatch) {
     std::vector<int> layers(runner->info().layers.size() + 1);
     std::iota(layers.begin(), layers.end(), 0);
     auto rows = static_cast<int64_t>(prompt.size());
-    Runner::Hidden hidden = runner->run_hidden(one_span(prompt, 0, rows, pages), layers);
+    Runner::Hidden hidden =
+        runner->run_hidden(one_span(runner->classes(), prompt, 0, rows, pages), layers);
     ASSERT_EQ(expected.size(), layers.size());
     for (size_t layer = 0; layer < layers.size(); ++layer) {
       size_t width = hidden.layers[layer].size() / prompt.size();

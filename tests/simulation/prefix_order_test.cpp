@@ -36,7 +36,7 @@ ReplayReport serve(const Trace& trace, SchedulePolicy policy) {
                                       .aging_period = kNever,
                                       .running_max = 1,
                                       .prefill_rows_max = 64,
-                                      .units = {.pages = trace.longest_tokens()}}});
+                                      .units = {trace.longest_tokens()}}});
 }
 
 // Depth first means: when a subtree is left, none of its prompts is still to come.

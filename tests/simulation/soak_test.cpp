@@ -11,12 +11,15 @@
 #include "base/random.h"
 #include "engine/scheduler.h"
 #include "support/sanitized.h"
+#include "support/states.h"
 
 namespace banyan {
 namespace {
 
 constexpr int kParts = test::kSanitized ? 4 : 1;  // of the day, of which one is run
 constexpr double kEnd_s = 24 * 3600 / kParts, kStep_s = 0.05, kRestart_s = 3 * 3600;
+const StateClasses kClasses = test::classes_of({test::window_state(100), test::slot_state(64)}, 16);
+constexpr UnitCounts kUnits = {800, 500, 40};
 // Requests per second, in turns of ten minutes.
 double arrival_rate(double now_s) {
   return std::fmod(now_s, 1200) < 600 ? 0.4 : 2.4;
@@ -58,16 +61,12 @@ class Soak {
   // Everything that runs or waits is let go, as by a process that ends.
   void restart() {
     finish();
-    scheduler_ = std::make_unique<Scheduler>(
-        SchedulerConfig{.policy = SchedulePolicy::kLpm,
-                        .running_max = 24,
-                        .prefill_rows_max = 512,
-                        .snapshot_interval_tokens = 256,
-                        .classes = {.page_size_tokens = 16,
-                                    .window_tokens = 100,
-                                    .recurrent = true,
-                                    .resume_alignment_tokens = 64},
-                        .units = {.pages = 800, .window_pages = 500, .slots = 40}});
+    scheduler_ = std::make_unique<Scheduler>(SchedulerConfig{.policy = SchedulePolicy::kLpm,
+                                                             .running_max = 24,
+                                                             .prefill_rows_max = 512,
+                                                             .snapshot_interval_tokens = 256,
+                                                             .classes = kClasses,
+                                                             .units = kUnits});
   }
 
   void finish() {
@@ -77,15 +76,15 @@ class Soak {
     while (Sequence* s = scheduler_->any()) end(scheduler_->remove(s));
     scheduler_->check();
     scheduler_->tree().flush();
-    EXPECT_EQ(scheduler_->tree().pages().free, 800);
-    EXPECT_EQ(scheduler_->tree().window_pages().free, 500);
-    EXPECT_EQ(scheduler_->tree().slots().free, 40);
+    for (int c = 0; c < kClasses.count; ++c) {
+      EXPECT_EQ(scheduler_->tree().use(c).free, kUnits[static_cast<size_t>(c)]);
+    }
     scheduler_.reset();
   }
 
   void end(std::unique_ptr<Sequence> s) {
     ASSERT_NE(s, nullptr);
-    ASSERT_TRUE(s->pages.empty() && s->window_pages.empty() && s->slot < 0);
+    for (const Sequence::Held& held : s->held_units) ASSERT_TRUE(held.units.empty());
     ++ended_;
   }
 

@@ -36,17 +36,19 @@ class Random {
 
 constexpr int kLayerSets = 15;  // of four kinds, not none
 
-// A folder with the config of a hybrid; the bits of `layers` + 1 say which kinds of layers it has.
-const std::string& hybrid_folder(int layers) {
-  static std::array<std::unique_ptr<TemporaryFolder>, kLayerSets> folders;
-  std::unique_ptr<TemporaryFolder>& folder = folders[static_cast<size_t>(layers)];
+// A folder with the config of a hybrid; the bits of `kinds` say which kinds of layers it has.
+const std::string& hybrid_folder(int kinds) {
+  static std::array<std::unique_ptr<TemporaryFolder>, 128> folders;
+  std::unique_ptr<TemporaryFolder>& folder = folders[static_cast<size_t>(kinds)];
   if (folder == nullptr) {
     folder = std::make_unique<TemporaryFolder>();
-    int kinds = layers + 1;
     hybrid_config(*folder, {.full = (kinds & 1) != 0,
                             .window = (kinds & 2) != 0,
                             .lightning = (kinds & 4) != 0,
                             .delta = (kinds & 8) != 0,
+                            .near = (kinds & 16) != 0,
+                            .block_means = (kinds & 32) != 0,
+                            .notes = (kinds & 64) != 0,
                             .context_tokens = kContextTokens});
   }
   return folder->path();
@@ -61,11 +63,14 @@ void choose_golden(Random& r, EngineConfig& config) {
   if (latent) config.mla_prefill = r.one_of({"absorbed", "expanded"});
 }
 
-EngineConfig random_config(Random& r, bool hybrid) {
+EngineConfig random_config(Random& r, bool hybrid, bool made_up) {
   std::vector<std::string> kernels = all_kernels();
   EngineConfig config;
-  if (hybrid) {
-    config.model_path = hybrid_folder(r.below(kLayerSets));
+  if (made_up) {
+    config.model_path = hybrid_folder(r.one_of({1, 2, 3, 7, 9, 15}) + 16 * r.one_of({7, 6, 1}));
+    config.load_format = "dummy";
+  } else if (hybrid) {
+    config.model_path = hybrid_folder(1 + r.below(kLayerSets));
     config.load_format = "dummy";
   } else {
     choose_golden(r, config);
@@ -159,10 +164,10 @@ std::shared_ptr<TokenConstraint> Arrival::fresh_constraint() const {
   return nullptr;
 }
 
-Workload random_workload(uint64_t seed) {
+Workload random_workload(uint64_t seed, bool made_up) {
   Random r(seed);
-  Workload workload{.config = {}, .hybrid = r.chance(0.5), .arrivals = {}};
-  workload.config = random_config(r, workload.hybrid);
+  Workload workload{.config = {}, .hybrid = r.chance(0.5) || made_up, .arrivals = {}};
+  workload.config = random_config(r, workload.hybrid, made_up);
   workload.config.overlap_schedule = uniform(seed, 0, 1) < 0.5;
   std::vector<TokenId> text;
   for (int i = 0; i < 40; ++i) text.push_back(r.below(kVocabulary));

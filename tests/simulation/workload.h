@@ -35,7 +35,7 @@ struct Workload {
 
 // A workload for one of a few golden checkpoints or a hybrid of states of every class: sequences of
 // mixed lengths with common prefixes, small pools and queues, any kernel table, chunk size and
-// number of threads.
-Workload random_workload(uint64_t seed);
+// number of threads. With `made_up`, for a hybrid that also has states of kinds that no family has.
+Workload random_workload(uint64_t seed, bool made_up = false);
 
 }  // namespace banyan::test

@@ -73,18 +73,19 @@ Heard run_alone(Engine& engine, const GenerateRequest& request) {
   return heard;
 }
 
-Batch one_span(std::span<const TokenId> tokens, int64_t first, int64_t count,
-               std::span<const int32_t> pages) {
+Batch one_span(const StateClasses& classes, std::span<const TokenId> tokens, int64_t first,
+               int64_t count, std::span<const int32_t> pages) {
   Batch batch;
   batch.spans.push_back({.row_begin = 0,
                          .row_count = static_cast<int32_t>(count),
                          .first_position = static_cast<int32_t>(first),
                          .page_begin = 0});
-  batch.slots = {0};
   batch.adapters = {-1};
   batch.prompt_tokens = {static_cast<int32_t>(tokens.size())};
-  batch.page_table.assign(pages.begin(), pages.end());
-  batch.window_page_table = batch.page_table;
+  for (int c = 0; c < classes.count; ++c) {
+    std::vector<int32_t>& units = batch.tables[static_cast<size_t>(c)].units;
+    units = classes[c].paged() ? std::vector(pages.begin(), pages.end()) : std::vector{0};
+  }
   for (int64_t i = 0; i < count; ++i) {
     batch.tokens.push_back(tokens[static_cast<size_t>(first + i)]);
     batch.positions.push_back(static_cast<int32_t>(first + i));
@@ -104,7 +105,7 @@ std::vector<float> all_logits(Runner& runner, std::span<const TokenId> tokens, i
   std::vector<float> all;
   auto length = static_cast<int64_t>(tokens.size());
   for (int64_t first = 0; first < length; first += chunk) {
-    Batch batch = one_span(tokens, first, std::min(chunk, length - first), pages);
+    Batch batch = one_span(runner.classes(), tokens, first, std::min(chunk, length - first), pages);
     runner.run(batch, [&](int64_t, Tensor logits, const LogitStats&) {
       all.insert(all.end(), logits.f32(), logits.f32() + logits.count());
     });

@@ -41,10 +41,10 @@ std::unique_ptr<Runner> load_runner(const EngineConfig& config);
 // Runs one request to its end. The engine must be idle.
 Heard run_alone(Engine& engine, const GenerateRequest& request);
 
-// Positions [first, first + count) of a sequence that holds `pages` and slot 0, with logits of
-// every row.
-Batch one_span(std::span<const TokenId> tokens, int64_t first, int64_t count,
-               std::span<const int32_t> pages);
+// Positions [first, first + count) of a sequence that holds `pages` and slot 0 of every class, with
+// logits of every row.
+Batch one_span(const StateClasses& classes, std::span<const TokenId> tokens, int64_t first,
+               int64_t count, std::span<const int32_t> pages);
 
 // The logits of every position of `tokens`, computed in spans of at most `chunk` tokens, or the
 // next multiple of the resume alignment: [tokens, vocabulary]. The pages are used in descending

@@ -10,6 +10,7 @@
 #include "nn/lightning_attention.h"
 #include "nn/mlp.h"
 #include "nn/rope.h"
+#include "support/made_up_mixers.h"
 #include "support/value_or_abort.h"
 
 namespace banyan::test {
@@ -63,8 +64,13 @@ class HybridLayer {
                                               .lower_bound = -5,
                                               .eps = kEps,
                                               .chunk_tokens = static_cast<int>(c.chunk_tokens)});
+    } else if (type == "block_means") {
+      block_means_.emplace(b / "blocks", c.decoder.hidden, 4);
+    } else if (type == "notes") {
+      notes_.emplace(b / "notes", c.decoder.hidden);
     } else {
       int64_t window = type == "sliding_attention" ? c.window_tokens : 0;
+      if (type == "near_attention") window = c.window_tokens / 2;
       gqa_.emplace(b / "self_attn", GqaConfig{.hidden = c.decoder.hidden,
                                               .q_heads = 4,
                                               .kv_heads = 2,
@@ -82,6 +88,8 @@ class HybridLayer {
  private:
   Tensor mix(Step& s, Tensor x, const Rotation& rotation) const {
     if (gqa_) return (*gqa_)(s, x, rotation);
+    if (block_means_) return (*block_means_)(s, x);
+    if (notes_) return (*notes_)(s, x);
     return lightning_ ? (*lightning_)(s, x, rotation) : (*kda_)(s, x);
   }
 
@@ -89,6 +97,8 @@ class HybridLayer {
   std::optional<GqaAttention> gqa_;
   std::optional<LightningAttention> lightning_;
   std::optional<KdaAttention> kda_;
+  std::optional<BlockMeans> block_means_;
+  std::optional<Notes> notes_;
   GatedMlp mlp_;
 };
 
@@ -118,6 +128,9 @@ EngineConfig hybrid_config(const TemporaryFolder& folder, const HybridLayers& la
   if (layers.window) types.push_back("sliding_attention");
   if (layers.lightning) types.push_back("linear_attention");
   if (layers.delta) types.push_back("delta_attention");
+  if (layers.near) types.push_back("near_attention");
+  if (layers.block_means) types.push_back("block_means");
+  if (layers.notes) types.push_back("notes");
   Json config = {{"architectures", {kArchitecture}},
                  {"dtype", "float32"},
                  {"vocab_size", 97},

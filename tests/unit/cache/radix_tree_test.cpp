@@ -6,15 +6,26 @@
 #include <map>
 
 #include "base/random.h"
+#include "support/states.h"
 
 namespace banyan {
 namespace {
 
 constexpr int kPage = 4;
-constexpr StateClasses kPlain{.page_size_tokens = kPage};
-constexpr StateClasses kRecurrent{
-    .page_size_tokens = kPage, .recurrent = true, .resume_alignment_tokens = kPage};
-constexpr StateClasses kWindow{.page_size_tokens = kPage, .window_tokens = 6};
+const StateClasses kPlain = test::classes_of({}, kPage);
+const StateClasses kRecurrent = test::classes_of({test::slot_state()}, kPage);
+const StateClasses kWindow = test::classes_of({test::window_state(6)}, kPage);
+constexpr int kSecond = 1;  // the slots, or the pages of the window
+
+UnitSet page_alone(int32_t page) {
+  UnitSet units;
+  units[kPathClass] = page;
+  return units;
+}
+
+int32_t take_page(RadixTree& tree) {
+  return tree.take(kPathClass);
+}
 
 std::vector<TokenId> numbers(int first, int count) {
   std::vector<TokenId> tokens;
@@ -29,25 +40,28 @@ int64_t run(RadixTree& tree, RadixNode* root, const std::vector<TokenId>& tokens
   PrefixMatch match = tree.match(root, std::span(tokens).first(tokens.size() - 1));
   Lease lease = tree.lease(match.node);
   auto units = [&] {
-    return PageUnits{tree.take_page(), classes.window_tokens > 0 ? tree.take_window_page() : -1};
+    UnitSet units;
+    for (int c = 0; c < classes.count; ++c) {
+      if (classes[c].paged()) units[c] = tree.take(c);
+    }
+    return units;
   };
   auto end = static_cast<int64_t>(tokens.size());
   int64_t first = match.node->end;
   for (; first + kPage <= end; first += kPage) {
     tree.publish(lease, std::span(tokens).subspan(static_cast<size_t>(first), kPage), units());
   }
-  if (first < end && !classes.recurrent) {
-    PageUnits rest = units();
+  if (first < end && !classes.needs_snapshots()) {
+    UnitSet rest = units();
     if (!tree.publish_open(lease, std::span(tokens).subspan(static_cast<size_t>(first)), rest)) {
-      tree.give_back_page(rest.page);
-      if (rest.window_page >= 0) tree.give_back_window_page(rest.window_page);
+      tree.give_back(rest);
     }
   }
   return match.position();
 }
 
 TEST(RadixTree, FindsWhatWasPublishedToTheToken) {
-  RadixTree tree(kPlain, {.pages = 20});
+  RadixTree tree(kPlain, {20});
   RadixNode* root = tree.open({});
   EXPECT_EQ(run(tree, root, numbers(0, 10)), 0);
   EXPECT_EQ(run(tree, root, numbers(0, 10)), 9) << "never the last token";
@@ -61,7 +75,7 @@ TEST(RadixTree, FindsWhatWasPublishedToTheToken) {
 }
 
 TEST(RadixTree, KeepsNamespacesApart) {
-  RadixTree tree(kPlain, {.pages = 20});
+  RadixTree tree(kPlain, {20});
   RadixNode* a = tree.open({.salt = "x"});
   RadixNode* b = tree.open({.extra_key = "x"});
   ASSERT_NE(a, b);
@@ -75,7 +89,7 @@ TEST(RadixTree, KeepsNamespacesApart) {
 }
 
 TEST(RadixTree, EvictsLeavesThatWereUsedLongestAgo) {
-  RadixTree tree(kPlain, {.pages = 6});
+  RadixTree tree(kPlain, {6});
   RadixNode* root = tree.open({});
   std::vector<TokenId> a = numbers(0, 9), b = numbers(100, 9), c = numbers(200, 9);
   run(tree, root, a);  // two pages and an open one
@@ -88,58 +102,58 @@ TEST(RadixTree, EvictsLeavesThatWereUsedLongestAgo) {
   EXPECT_GE(tree.match(root, c).position(), 8);
   tree.flush();
   tree.check();
-  EXPECT_EQ(tree.pages().free, 6);
+  EXPECT_EQ(tree.use(kPathClass).free, 6);
   tree.close(root);
 }
 
 TEST(RadixTree, NeverEvictsWhatIsLeased) {
-  RadixTree tree(kPlain, {.pages = 3});
+  RadixTree tree(kPlain, {3});
   RadixNode* root = tree.open({});
   run(tree, root, numbers(0, 8));
   Lease lease = tree.lease(tree.match(root, numbers(0, 8)).node);
   EXPECT_EQ(lease.end(), 8);
-  int32_t last = tree.take_page();
+  int32_t last = take_page(tree);
   EXPECT_GE(last, 0);
-  EXPECT_EQ(tree.take_page(), -1);
+  EXPECT_EQ(take_page(tree), -1);
   tree.flush();
   EXPECT_EQ(tree.match(root, numbers(0, 8)).position(), 8);
   lease.release();
-  EXPECT_GE(tree.take_page(), 0) << "the deeper page";
+  EXPECT_GE(take_page(tree), 0) << "the deeper page";
   EXPECT_EQ(tree.match(root, numbers(0, 8)).position(), 4);
   tree.check();
 }
 
 TEST(RadixTree, GivesBackAPageThatSomebodyElseComputedFirst) {
-  RadixTree tree(kPlain, {.pages = 4});
+  RadixTree tree(kPlain, {4});
   RadixNode* root = tree.open({});
   Lease first = tree.lease(root), second = tree.lease(root);
-  int32_t a = tree.take_page(), b = tree.take_page();
-  EXPECT_EQ(tree.publish(first, numbers(0, kPage), {a, -1}).page, a);
-  EXPECT_EQ(tree.publish(second, numbers(0, kPage), {b, -1}).page, a);
-  EXPECT_EQ(tree.pages().free, 3);
+  int32_t a = take_page(tree), b = take_page(tree);
+  EXPECT_EQ(tree.publish(first, numbers(0, kPage), page_alone(a))[kPathClass], a);
+  EXPECT_EQ(tree.publish(second, numbers(0, kPage), page_alone(b))[kPathClass], a);
+  EXPECT_EQ(tree.use(kPathClass).free, 3);
   EXPECT_EQ(second.node(), first.node());
   tree.check();
 }
 
 TEST(RadixTree, CompletesAnOpenPageInPlaceAndDropsWhatItCovers) {
-  RadixTree tree(kPlain, {.pages = 8});
+  RadixTree tree(kPlain, {8});
   RadixNode* root = tree.open({});
   run(tree, root, numbers(0, 2));  // an open page of two tokens, left behind
   Lease lease = tree.lease(root);
-  int32_t page = tree.take_page();
-  EXPECT_TRUE(tree.publish_open(lease, numbers(0, 3), {page, -1}));
-  EXPECT_EQ(tree.pages().free, 7) << "the page of two tokens went";
-  EXPECT_EQ(tree.publish(lease, numbers(0, 4), {page, -1}).page, page);
+  int32_t page = take_page(tree);
+  EXPECT_TRUE(tree.publish_open(lease, numbers(0, 3), page_alone(page)));
+  EXPECT_EQ(tree.use(kPathClass).free, 7) << "the page of two tokens went";
+  EXPECT_EQ(tree.publish(lease, numbers(0, 4), page_alone(page))[kPathClass], page);
   EXPECT_EQ(lease.end(), 4);
-  int32_t again = tree.take_page();
+  int32_t again = take_page(tree);
   Lease other = tree.lease(root);
-  EXPECT_FALSE(tree.publish_open(other, numbers(0, 3), {again, -1})) << "there already";
-  tree.give_back_page(again);
+  EXPECT_FALSE(tree.publish_open(other, numbers(0, 3), page_alone(again))) << "there already";
+  tree.give_back(kPathClass, again);
   tree.check();
 }
 
 TEST(RadixTree, ResumesRecurrentStateAtSnapshotsOnly) {
-  RadixTree tree(kRecurrent, {.pages = 20, .slots = 2});
+  RadixTree tree(kRecurrent, {20, 2});
   RadixNode* root = tree.open({});
   run(tree, root, numbers(0, 12), kRecurrent);
   PrefixMatch match = tree.match(root, numbers(0, 12));
@@ -147,39 +161,41 @@ TEST(RadixTree, ResumesRecurrentStateAtSnapshotsOnly) {
   EXPECT_EQ(match.deepest->end, 12);
   Lease lease = tree.lease(root);
   for (int first : {0, 4}) {
-    tree.publish(lease, numbers(first, kPage), {tree.take_page(), -1});
+    tree.publish(lease, numbers(first, kPage), page_alone(take_page(tree)));
   }
-  tree.add_snapshot(lease.node(), tree.take_slot());
+  UnitSet snapshot;
+  snapshot[kSecond] = tree.take(kSecond);
+  tree.add_snapshots(lease.node(), snapshot);
   EXPECT_EQ(tree.match(root, numbers(0, 12)).position(), 8);
   EXPECT_EQ(tree.match(root, numbers(0, 7)).position(), 0);
   tree.check();
   lease.release();
-  EXPECT_GE(tree.take_slot(), 0);
-  EXPECT_GE(tree.take_slot(), 0) << "the snapshot's";
+  EXPECT_GE(tree.take(kSecond), 0);
+  EXPECT_GE(tree.take(kSecond), 0) << "the snapshot's";
   EXPECT_EQ(tree.match(root, numbers(0, 12)).position(), 0);
 }
 
 TEST(RadixTree, ResumesWindowsWhereTheirReachIsResident) {
-  RadixTree tree(kWindow, {.pages = 20, .window_pages = 5});
+  RadixTree tree(kWindow, {20, 5});
   RadixNode* root = tree.open({});
   run(tree, root, numbers(0, 12), kWindow);
   EXPECT_EQ(tree.match(root, numbers(0, 12)).position(), 12);
-  for (int i = 0; i < 3; ++i) EXPECT_GE(tree.take_window_page(), 0);
-  EXPECT_EQ(tree.window_pages().cached, 2) << "the first page went";
+  for (int i = 0; i < 3; ++i) EXPECT_GE(tree.take(kSecond), 0);
+  EXPECT_EQ(tree.use(kSecond).cached, 2) << "the first page went";
   PrefixMatch match = tree.match(root, numbers(0, 12));
   EXPECT_EQ(match.position(), 12) << "the last five positions are in the other two";
   EXPECT_EQ(tree.match(root, numbers(0, 9)).position(), 0) << "position 8 would look at 3 and on";
   Lease lease = tree.lease(match.node);
-  EXPECT_EQ(lease.window_begin(), 4);
-  EXPECT_EQ(tree.take_window_page(), -1) << "pinned";
-  tree.advance_window(lease, 8);
-  EXPECT_GE(tree.take_window_page(), 0);
+  EXPECT_EQ(lease.begin(kSecond), 4);
+  EXPECT_EQ(tree.take(kSecond), -1) << "pinned";
+  tree.advance(lease, kSecond, 8);
+  EXPECT_GE(tree.take(kSecond), 0);
   lease.release();
   tree.check();
 }
 
 TEST(RadixTree, TellsWaitersOfWhatTheyGainAndLose) {
-  RadixTree tree(kPlain, {.pages = 3});
+  RadixTree tree(kPlain, {3});
   RadixNode* root = tree.open({});
   std::vector<TokenId> long_prompt = numbers(0, 11), other = numbers(50, 9);
   PrefixWaiter a, b;
@@ -206,7 +222,7 @@ TEST(RadixTree, TellsWaitersOfWhatTheyGainAndLose) {
 }
 
 TEST(RadixTree, EvictsLastWhatAWaiterWillUse) {
-  RadixTree tree(kPlain, {.pages = 4});
+  RadixTree tree(kPlain, {4});
   RadixNode* root = tree.open({});
   std::vector<TokenId> prompt = numbers(0, 9);
   PrefixWaiter waiter;
@@ -237,7 +253,7 @@ TEST(RadixTree, WaitersKnowWhatTheyWouldFind) {
       tokens.resize(tokens.size() - static_cast<size_t>(below(kPage)));
       return tokens;
     };
-    RadixTree tree(kPlain, {.pages = 10});
+    RadixTree tree(kPlain, {10});
     RadixNode* root = tree.open({});
     std::vector<std::vector<TokenId>> prompts(12);
     std::vector<PrefixWaiter> waiters(prompts.size());
@@ -269,7 +285,7 @@ TEST(RadixTree, AgreesWithAListOfAllPrompts) {
   for (uint64_t seed = 0; seed < 40; ++seed) {
     uint64_t draws = 0;
     auto below = [&](int end) { return static_cast<int>(uniform(seed, draws++, 0) * end); };
-    RadixTree tree(kPlain, {.pages = 4000});
+    RadixTree tree(kPlain, {4000});
     RadixNode* root = tree.open({});
     std::vector<std::vector<TokenId>> seen;
     for (int i = 0; i < 60; ++i) {

@@ -77,14 +77,25 @@ struct Part {
 };
 
 // All pages of the sequence; where a span has no business, -1.
-void add_pages(const Part& part, Batch& batch) {
+void add_pages(const Part& part, const UnitClass& unit_class, std::vector<int32_t>& table) {
   const Sequence& s = *part.sequence;
+  const std::vector<int32_t>& pages = unit_class.windowed() ? s.window_pages : s.pages;
   for (size_t i = 0; i < s.pages.size(); ++i) {
     int64_t begin = static_cast<int64_t>(i) * s.page_size, end = begin + s.page_size;
     bool ahead = begin >= part.end;
-    bool behind = end <= part.first - kWindow + 1;
-    batch.page_table.push_back(ahead ? -1 : s.pages[i]);
-    batch.window_page_table.push_back(ahead || behind ? -1 : s.window_pages[i]);
+    bool behind = end <= unit_class.reach_begin(part.first);
+    table.push_back(ahead || behind ? -1 : pages[i]);
+  }
+}
+
+void add_units(const Part& part, const StateClasses& classes, Batch& batch) {
+  for (int c = 0; c < classes.count; ++c) {
+    std::vector<int32_t>& table = batch.tables[static_cast<size_t>(c)].units;
+    if (classes[c].paged()) {
+      add_pages(part, classes[c], table);
+    } else {
+      table.push_back(part.sequence->slot);
+    }
   }
 }
 
@@ -93,14 +104,14 @@ void run(Runner& runner, const std::vector<Part>& parts, Batch batch = {}) {
   std::vector<Sequence*> owners;
   for (const Part& part : parts) {
     const Sequence& s = *part.sequence;
-    batch.spans.push_back({.row_begin = static_cast<int32_t>(batch.rows()),
-                           .row_count = static_cast<int32_t>(part.end - part.first),
-                           .first_position = static_cast<int32_t>(part.first),
-                           .page_begin = static_cast<int32_t>(batch.page_table.size())});
-    batch.slots.push_back(s.slot);
+    batch.spans.push_back(
+        {.row_begin = static_cast<int32_t>(batch.rows()),
+         .row_count = static_cast<int32_t>(part.end - part.first),
+         .first_position = static_cast<int32_t>(part.first),
+         .page_begin = static_cast<int32_t>(batch.tables[kPathClass].units.size())});
     batch.adapters.push_back(-1);
     batch.prompt_tokens.push_back(static_cast<int32_t>(s.prompt));
-    add_pages(part, batch);
+    add_units(part, runner.classes(), batch);
     for (int64_t position = part.first; position < part.end; ++position) {
       batch.logit_rows.push_back(static_cast<int32_t>(batch.rows()));
       batch.tokens.push_back(s.tokens[static_cast<size_t>(position)]);
@@ -108,7 +119,7 @@ void run(Runner& runner, const std::vector<Part>& parts, Batch batch = {}) {
       owners.push_back(part.sequence);
     }
   }
-  Status valid = batch.validate(kVocabulary);
+  Status valid = batch.validate(kVocabulary, runner.classes());
   ASSERT_TRUE(valid.has_value()) << valid.error().message;
   runner.run(batch, [&](int64_t first, Tensor logits, const LogitStats&) {
     for (int64_t i = 0; i < logits.dim(0); ++i) {
@@ -138,13 +149,14 @@ std::vector<float> in_chunks(Runner& runner, Sequence s, int64_t chunk) {
 TEST(HybridRunner, ClassifiesItsStates) {
   auto classes = [](const HybridLayers& layers) { return runner_of(layers)->classes(); };
   StateClasses all = classes({});
-  EXPECT_EQ(all.window_tokens, kWindow);
+  ASSERT_EQ(all.count, 3);
+  EXPECT_EQ(all[1].window_tokens, kWindow);
   EXPECT_EQ(all.resume_alignment_tokens, kChunk);
-  EXPECT_TRUE(all.recurrent && all.prompt_only);
+  EXPECT_TRUE(all.needs_snapshots() && all.prompt_only);
   StateClasses paged = classes({.lightning = false, .delta = false});
   EXPECT_EQ(paged.resume_alignment_tokens, 1);
-  EXPECT_FALSE(paged.recurrent || paged.prompt_only);
-  EXPECT_EQ(classes({.window = false}).window_tokens, 0);
+  EXPECT_FALSE(paged.needs_snapshots() || paged.prompt_only);
+  EXPECT_EQ(classes({.window = false}).count, 2);
 }
 
 TEST(HybridRunner, ChunksDoNotChangeABit) {
@@ -230,7 +242,12 @@ TEST(HybridRunner, ResumingFromCopiesDoesNotChangeABit) {
       Sequence from(*runner, 1, 0), to(*runner, 2, 0);
       auto at = static_cast<int32_t>(position);
       Batch captures;
-      if (layers.recurrent()) captures.captures = {{0, 7, 6}, {0, at - 1, 5}, {0, 15, 7}};
+      const StateClasses& classes = runner->classes();
+      int slots = classes.count - 1;
+      if (layers.recurrent()) {
+        captures.tables[static_cast<size_t>(slots)].captures = {
+            {0, 7, 6}, {0, at - 1, 5}, {0, 15, 7}};
+      }
       run(*runner, {{&from, 0, kTokens}}, captures);
       Sequence other(*runner, 2, 1);  // leaves its own states where the sequence will be resumed
       run(*runner, {{&other, 0, kTokens}});
@@ -239,14 +256,15 @@ TEST(HybridRunner, ResumingFromCopiesDoesNotChangeABit) {
       for (int32_t i = 0; i * 4 < at; ++i) {
         auto page = static_cast<size_t>(i);
         int32_t rows = std::min(4, at - i * 4);
-        copies.page_copies.push_back({from.pages[page], to.pages[page], rows});
-        if ((i + 1) * 4 <= at - kWindow + 1) continue;
-        if (layers.window) {
-          copies.window_page_copies.push_back(
-              {from.window_pages[page], to.window_pages[page], rows});
+        copies.copies.push_back({kPathClass, from.pages[page], to.pages[page], rows});
+        if (layers.window && (i + 1) * 4 > at - kWindow + 1) {
+          copies.copies.push_back({1, from.window_pages[page], to.window_pages[page], rows});
         }
       }
-      if (layers.recurrent()) copies.slot_copies = {{6, 3}, {5, to.slot}};
+      if (layers.recurrent()) {
+        copies.copies.push_back({slots, 6, 3});
+        copies.copies.push_back({slots, 5, to.slot});
+      }
       run(*runner, {{&to, position, kTokens}}, copies);
       std::vector<float> rest(expected.begin() + position * kVocabulary, expected.end());
       EXPECT_TRUE(same_bits(to.logits, rest)) << "from " << position;

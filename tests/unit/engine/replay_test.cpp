@@ -14,7 +14,7 @@ ReplayConfig config_of(int64_t pages, int running_max = 1) {
   return {.scheduler = {.running_max = running_max,
                         .prefill_rows_max = 64,
                         .classes = {.page_size_tokens = kPage},
-                        .units = {.pages = pages}},
+                        .units = {pages}},
           .check = true};
 }
 
@@ -131,7 +131,7 @@ TEST(Replay, WaitsKeepTheirBoundAndRoomMakesOrdersEqual) {
     EXPECT_EQ(report.order.size(), 200u);
 
     ReplayConfig roomy = one_at_a_time(config);
-    roomy.scheduler.units.pages = pages_for_all(trace, kPage);
+    roomy.scheduler.units[kPathClass] = pages_for_all(trace, kPage);
     int64_t best = replay(trace, roomy).cached_tokens;
     EXPECT_EQ(replay(in_dfs_order(trace), roomy).cached_tokens, best) << "seed " << seed;
     EXPECT_GE(best, report.cached_tokens);

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "base/random.h"
+#include "support/states.h"
 
 namespace banyan {
 namespace {
@@ -13,13 +15,13 @@ SchedulerConfig config_of(int64_t pages, int running_max, int64_t rows) {
   return {.running_max = running_max,
           .prefill_rows_max = rows,
           .classes = {.page_size_tokens = 4},
-          .units = {.pages = pages}};
+          .units = {pages}};
 }
 
 SchedulerConfig recurrent_config(int64_t pages, int running_max, int64_t slots) {
   SchedulerConfig config = config_of(pages, running_max, 16);
-  config.classes = {.page_size_tokens = 4, .recurrent = true, .resume_alignment_tokens = 8};
-  config.units.slots = slots;
+  config.classes = test::classes_of({test::slot_state(8)}, 4);
+  config.units[1] = slots;
   return config;
 }
 
@@ -111,8 +113,9 @@ TEST(Scheduler, StartsBehindAPrefixThatIsThere) {
   scheduler.plan(plan);
   ASSERT_EQ(plan.spans.size(), 1u);
   EXPECT_EQ(plan.spans[0].first, 21) << "five pages, and a token of the sixth by copy";
-  ASSERT_EQ(plan.copies.pages.size(), 1u);
-  EXPECT_EQ(plan.copies.pages[0].tokens, 1);
+  ASSERT_EQ(plan.copies.size(), 1u);
+  EXPECT_EQ(plan.copies[0].unit_class, kPathClass);
+  EXPECT_EQ(plan.copies[0].tokens, 1);
   EXPECT_EQ(plan.spans[0].sequence->cached_tokens, 21);
 }
 
@@ -252,7 +255,24 @@ TEST(Scheduler, LeavesSnapshotsWhereTheNextWillWantThem) {
   scheduler.enqueue(sequence_of(3, other, 1));
   scheduler.plan(plan);
   EXPECT_EQ(plan.spans[0].first, 16);
-  EXPECT_EQ(plan.copies.slots.size(), 1u);
+  ASSERT_EQ(plan.copies.size(), 1u);
+  EXPECT_EQ(plan.copies[0].unit_class, 1);
+}
+
+// Each of the classes that there are, or not.
+void add_random_classes(SchedulerConfig& config, const std::function<int(int)>& below) {
+  std::vector<StateSpec> specs;
+  if (below(2) == 0) specs.push_back(test::window_state(1 + below(12)));
+  if (below(2) == 0) specs.push_back(test::slot_state(8, below(2) == 0));
+  if (below(4) == 0) specs.push_back(test::window_state(20));
+  if (below(4) == 0) specs.push_back(test::window_state(1 + below(12), true));
+  if (below(4) == 0) specs.push_back(test::advisory_slot_state());
+  if (below(4) == 0) specs.push_back(test::own_slot_state());
+  config.classes = test::classes_of(specs, 4);
+  for (int c = 1; c < config.classes.count; ++c) {
+    int64_t slots = config.running_max + (config.classes[c].snapshots() ? below(4) : 0);
+    config.units[static_cast<size_t>(c)] = config.classes[c].paged() ? 10 + below(8) : slots;
+  }
 }
 
 // Random arrivals, ends, cancellations and classes of state: every unit is in exactly one place
@@ -266,16 +286,7 @@ TEST(Scheduler, KeepsAccountOfEveryUnit) {
     config.aging_period = 1 + below(4);
     config.radix_cache = below(5) > 0;
     config.snapshot_interval_tokens = 1 + below(30);
-    if (below(2) == 0) {
-      config.classes.window_tokens = 1 + below(12);
-      config.units.window_pages = 10 + below(8);
-    }
-    if (below(2) == 0) {
-      config.classes.recurrent = true;
-      config.classes.resume_alignment_tokens = 8;
-      config.classes.prompt_only = below(2) == 0;
-      config.units.slots = config.running_max + below(4);
-    }
+    add_random_classes(config, below);
     Scheduler scheduler(config);
     StepPlan plan;
     auto step = [&] {
@@ -304,9 +315,10 @@ TEST(Scheduler, KeepsAccountOfEveryUnit) {
       ASSERT_FALSE(HasFatalFailure()) << "seed " << seed;
     }
     scheduler.tree().flush();
-    EXPECT_EQ(scheduler.tree().pages().free, config.units.pages) << "seed " << seed;
-    EXPECT_EQ(scheduler.tree().window_pages().free, config.units.window_pages);
-    EXPECT_EQ(scheduler.tree().slots().free, config.units.slots);
+    for (int c = 0; c < config.classes.count; ++c) {
+      EXPECT_EQ(scheduler.tree().use(c).free, config.units[static_cast<size_t>(c)])
+          << "seed " << seed << ", " << describe(config.classes[c]);
+    }
   }
 }
 

@@ -4,18 +4,24 @@
 
 #include <functional>
 
+#include "support/states.h"
+
 namespace banyan {
 namespace {
+
+const StateClasses kClasses = test::classes_of({test::window_state(4), test::slot_state()}, 4);
+constexpr size_t kPages = kPathClass, kWindow = 1, kSlots = 2;  // classes
 
 Batch plain_batch() {
   Batch batch;
   batch.tokens = {1, 2};
   batch.positions = {0, 1};
   batch.spans = {{.row_begin = 0, .row_count = 2, .first_position = 0, .page_begin = 0}};
-  batch.slots = batch.adapters = {-1};
+  batch.adapters = {-1};
   batch.prompt_tokens = {2};
-  batch.page_table = {0};
-  batch.window_page_table = {-1};
+  batch.tables[kPages].units = {0};
+  batch.tables[kWindow].units = {-1};
+  batch.tables[kSlots].units = {-1};
   batch.logit_rows = {1};
   return batch;
 }
@@ -23,7 +29,7 @@ Batch plain_batch() {
 std::string refusal(const std::function<void(Batch&)>& change) {
   Batch batch = plain_batch();
   change(batch);
-  Status status = batch.validate(10);
+  Status status = batch.validate(10, kClasses);
   return status ? std::string() : status.error().message;
 }
 
@@ -39,9 +45,14 @@ TEST(Batch, RefusesWhatNoKernelUnderstandsYet) {
 }
 
 TEST(Batch, RefusesArraysThatDoNotFitEachOther) {
-  EXPECT_EQ(refusal([](Batch& b) { b.slots = {}; }),
-            "batch: 1 spans, 0 slots, 1 prompt lengths, 1 adapters");
-  EXPECT_EQ(refusal([](Batch& b) { b.window_page_table = {}; }), "batch: 1 pages, 0 window pages");
+  EXPECT_EQ(refusal([](Batch& b) { b.prompt_tokens = {}; }),
+            "batch: 1 spans, 0 prompt lengths, 1 adapters");
+  EXPECT_EQ(refusal([](Batch& b) { b.tables[kSlots].units = {}; }),
+            "batch: 0 slots, where there should be 1");
+  EXPECT_EQ(refusal([](Batch& b) { b.tables[kWindow].units = {}; }),
+            "batch: 0 pages of a window of 4 tokens, where there should be 1");
+  EXPECT_EQ(refusal([](Batch& b) { b.tables[kWindow].captures = {{0, 1, 0}}; }),
+            "batch: 1 captures of pages of a window of 4 tokens");
   EXPECT_EQ(refusal([](Batch& b) { b.spans[0].row_begin = 1; }),
             "batch: a span of 2 rows from row 1 and position 0 after 0 rows");
   EXPECT_EQ(refusal([](Batch& b) { b.spans[0].row_count = 1; }),
@@ -51,8 +62,8 @@ TEST(Batch, RefusesArraysThatDoNotFitEachOther) {
 TEST(Batch, RefusesCapturesOutsideTheirSpans) {
   auto of = [](Capture capture) {
     return refusal([capture](Batch& b) {
-      b.slots = {3};
-      b.captures = {capture};
+      b.tables[kSlots].units = {3};
+      b.tables[kSlots].captures = {capture};
     });
   };
   EXPECT_EQ(of({0, 1, 0}), "");
@@ -60,26 +71,26 @@ TEST(Batch, RefusesCapturesOutsideTheirSpans) {
   EXPECT_EQ(of({0, 2, 0}), "batch: a capture after position 2 of a span of 2 from 0");
   EXPECT_EQ(of({0, 1, 3}), "batch: a capture of slot 3 in slot 3");
   EXPECT_EQ(of({0, 1, -1}), "batch: a capture of slot 3 in slot -1");
-  EXPECT_EQ(refusal([](Batch& b) { b.captures = {{0, 1, 0}}; }),
+  EXPECT_EQ(refusal([](Batch& b) { b.tables[kSlots].captures = {{0, 1, 0}}; }),
             "batch: a capture of slot -1 in slot 0");
 }
 
 TEST(Batch, ClearsEveryField) {
   Batch batch = plain_batch();
   batch.row_parents = batch.embedding_rows = {1};
-  batch.captures = {{0, 1, 0}};
-  batch.page_copies = batch.window_page_copies = {{0, 1, 2}};
-  batch.slot_copies = {{0, 1}};
+  batch.tables[kSlots].captures = {{0, 1, 0}};
+  batch.copies = {{kPathClass, 0, 1, 2}};
   batch.position_axes = 3;
   batch.clear();
   EXPECT_EQ(batch.rows(), 0);
   EXPECT_EQ(batch.position_axes, 1);
-  EXPECT_TRUE(batch.positions.empty() && batch.spans.empty() && batch.slots.empty());
-  EXPECT_TRUE(batch.prompt_tokens.empty() && batch.adapters.empty() && batch.page_table.empty());
-  EXPECT_TRUE(batch.logit_rows.empty() && batch.captures.empty() && batch.row_parents.empty());
-  EXPECT_TRUE(batch.embedding_rows.empty() && batch.window_page_table.empty());
-  EXPECT_TRUE(batch.page_copies.empty() && batch.window_page_copies.empty());
-  EXPECT_TRUE(batch.slot_copies.empty());
+  EXPECT_TRUE(batch.positions.empty() && batch.spans.empty() && batch.copies.empty());
+  EXPECT_TRUE(batch.prompt_tokens.empty() && batch.adapters.empty());
+  EXPECT_TRUE(batch.logit_rows.empty() && batch.row_parents.empty());
+  EXPECT_TRUE(batch.embedding_rows.empty());
+  for (const UnitTable& table : batch.tables) {
+    EXPECT_TRUE(table.units.empty() && table.captures.empty());
+  }
 }
 
 }  // namespace

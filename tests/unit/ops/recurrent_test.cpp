@@ -9,6 +9,7 @@
 namespace banyan {
 namespace {
 
+constexpr size_t kSlots = 1;  // their class
 constexpr LinearAttentionShape kShape = {.heads = 2, .key_dim = 3, .value_dim = 5};
 
 // Runs the op over `rows` rows from position `first` of a prompt of `prompt`, in chunks of 4 and
@@ -20,11 +21,11 @@ void run(int first, int rows, int prompt, const std::function<void(Batch&)>& cha
                  .heads = 2,
                  .width = 15,
                  .alignment_tokens = 4};
-  StatePools pools = *StatePools::create({spec}, 4, {.slots = 2});
+  StatePools pools = *StatePools::create({spec}, 4, {0, 2});
   Batch batch;
   batch.tokens.resize(static_cast<size_t>(rows));
   batch.spans = {{.row_begin = 0, .row_count = rows, .first_position = first}};
-  batch.slots = {1};
+  batch.tables[kSlots].units = {1};
   batch.prompt_tokens = {prompt};
   if (change) change(batch);
   Arena arena(1 << 16);
@@ -51,8 +52,8 @@ TEST(LinearAttentionOp, TakesSpansWhoseFormsBeginAndEndWhereTheyMay) {
   run(0, 9, 9);
   run(0, 11, 9);
   run(0, 7, 0);
-  run(0, 8, 8, [](Batch& b) { b.captures = {{0, 3, 0}, {0, 7, 0}}; });
-  run(0, 8, 4, [](Batch& b) { b.captures = {{0, 3, 0}, {0, 5, 0}}; });
+  run(0, 8, 8, [](Batch& b) { b.tables[kSlots].captures = {{0, 3, 0}, {0, 7, 0}}; });
+  run(0, 8, 4, [](Batch& b) { b.tables[kSlots].captures = {{0, 3, 0}, {0, 5, 0}}; });
 }
 
 TEST(LinearAttentionOpDeathTest, RefusesSpansThatCutAChunkOfThePrompt) {
@@ -61,13 +62,15 @@ TEST(LinearAttentionOpDeathTest, RefusesSpansThatCutAChunkOfThePrompt) {
 }
 
 TEST(LinearAttentionOpDeathTest, RefusesSlotsThatAreNotThere) {
-  EXPECT_DEATH(run(0, 4, 4, [](Batch& b) { b.slots = {-1}; }), "slot -1 of 2");
-  EXPECT_DEATH(run(0, 4, 4, [](Batch& b) { b.slots = {2}; }), "slot 2 of 2");
-  EXPECT_DEATH(run(0, 4, 4, [](Batch& b) { b.captures = {{0, 3, 2}}; }), "slot 2 of 2");
+  EXPECT_DEATH(run(0, 4, 4, [](Batch& b) { b.tables[kSlots].units = {-1}; }), "slot -1 of 2");
+  EXPECT_DEATH(run(0, 4, 4, [](Batch& b) { b.tables[kSlots].units = {2}; }), "slot 2 of 2");
+  EXPECT_DEATH(run(0, 4, 4, [](Batch& b) { b.tables[kSlots].captures = {{0, 3, 2}}; }),
+               "slot 2 of 2");
 }
 
 TEST(LinearAttentionOpDeathTest, RefusesCapturesThatCutAChunkOfThePrompt) {
-  EXPECT_DEATH(run(0, 8, 8, [](Batch& b) { b.captures = {{0, 4, 0}}; }), "5 positions");
+  EXPECT_DEATH(run(0, 8, 8, [](Batch& b) { b.tables[kSlots].captures = {{0, 4, 0}}; }),
+               "5 positions");
 }
 
 }  // namespace

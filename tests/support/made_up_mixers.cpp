@@ -1,0 +1,171 @@
+#include "support/made_up_mixers.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "ops/attention.h"
+
+namespace banyan::test {
+namespace {
+
+constexpr int64_t kKeyWidth = 3;
+constexpr int64_t kNoteWidth = 2;  // position + 1, token
+constexpr int64_t kNotedTokens = 7;
+
+// Of a page's state with one head.
+float* row_of(const Step& s, StateId state, const SpanArgs& span, int64_t position) {
+  const StateSpec& spec = s.pools.spec(state);
+  int64_t page_size = s.pools.page_size_tokens();
+  int64_t index = span.page_begin + position / page_size;
+  int32_t page = s.table(state).units[static_cast<size_t>(index)];
+  CHECK(page >= 0 && page <= s.pools.units(s.pools.class_of(state)), "page {}", page);
+  int64_t row = position % page_size / spec.tokens_of_row(page_size);
+  return static_cast<float*>(s.pools.pool(state)) +
+         (page * spec.rows_per_page(page_size) + row) * spec.width;
+}
+
+int64_t end_of(const SpanArgs& span) {
+  return int64_t{span.first_position} + span.row_count;
+}
+
+// Aborts where a position that `position` can still see has notes of another one.
+void check_notes(const Step& s, const SpanArgs& span, int64_t position, StateId notes,
+                 StateId truth) {
+  for (int64_t p = std::max<int64_t>(0, position - kNotedTokens + 1); p <= position; ++p) {
+    const float* note = row_of(s, notes, span, p);
+    if (std::equal(note, note + kNoteWidth, row_of(s, truth, span, p))) continue;
+    CHECK(note[0] == 0 && note[1] == 0, "position {} has a note of {}", p, note[0] - 1);
+    ++Notes::missing_pages;
+  }
+}
+
+// What a slot says of the positions before a span: nothing, or that they are noted, to their end or
+// to that of drafts which were rejected.
+void check_slot(const float* slot, const SpanArgs& span) {
+  auto first = static_cast<float>(span.first_position);
+  CHECK(slot[0] == 0 || (first > 0 && slot[0] >= first), "noted to {} before {}", slot[0], first);
+  if (slot[0] == 0 && first > 0) ++Notes::missing_slots;
+}
+
+void note_in_slots(const Step& s, StateId state) {
+  const UnitTable& table = s.table(state);
+  auto slot_of = [&](int32_t unit) {
+    CHECK(unit >= 0 && unit < s.pools.units(s.pools.class_of(state)), "slot {}", unit);
+    return static_cast<float*>(s.pools.pool(state)) + unit * kNoteWidth;
+  };
+  for (size_t i = 0; i < s.batch.spans.size(); ++i) {
+    const SpanArgs& span = s.batch.spans[i];
+    float* slot = slot_of(table.units[i]);
+    check_slot(slot, span);
+    for (int64_t row = 0; row < span.row_count; ++row) {
+      int64_t position = span.first_position + row;
+      slot[0] = static_cast<float>(position + 1);
+      slot[1] = static_cast<float>(s.batch.tokens[static_cast<size_t>(span.row_begin + row)]);
+      for (const Capture& capture : table.captures) {
+        if (capture.span != static_cast<int64_t>(i) || capture.position != position) continue;
+        std::copy_n(slot, kNoteWidth, slot_of(capture.slot));
+      }
+    }
+  }
+}
+
+// Not in a pass that only measures.
+bool has_memory(const Step& s) {
+  return s.kernels.device->host_memory;
+}
+
+Tensor zeros(Step& s, Tensor x, int64_t hidden) {
+  Tensor y = s.allocate({x.dim(0), hidden});
+  if (has_memory(s)) std::fill_n(y.f32(), y.count(), 0.0f);
+  return y;
+}
+
+}  // namespace
+
+BlockMeans::BlockMeans(Builder b, int64_t hidden, int block_tokens)
+    : hidden_(hidden),
+      keys_(b.state({.name = "keys", .width = kKeyWidth})),
+      sums_(b.state({.name = "sums", .width = kKeyWidth, .tokens_per_row = block_tokens})) {}
+
+// The row that the span begins inside is made again from the keys: it may be of other tokens. Where
+// a block is longer than a page, each page's row goes on from the one before.
+void BlockMeans::sum_blocks(Step& s, const SpanArgs& span) const {
+  const StateSpec& spec = s.pools.spec(sums_);
+  int64_t step = spec.tokens_of_row(s.pools.page_size_tokens()), end = end_of(span);
+  for (int64_t begin = span.first_position / step * step; begin < end; begin += step) {
+    float* sum = row_of(s, sums_, span, begin);
+    if (begin % spec.tokens_per_row == 0) {
+      std::fill_n(sum, kKeyWidth, 0.0f);
+    } else {
+      std::copy_n(row_of(s, sums_, span, begin - 1), kKeyWidth, sum);
+    }
+    for (int64_t p = begin; p < std::min(begin + step, end); ++p) {
+      const float* key = row_of(s, keys_, span, p);
+      for (int64_t i = 0; i < kKeyWidth; ++i) sum[i] += key[i];
+    }
+  }
+}
+
+Tensor BlockMeans::operator()(Step& s, Tensor x) const {
+  Tensor y = zeros(s, x, hidden_);
+  write_pages(s, x.columns(0, kKeyWidth), keys_);
+  if (!has_memory(s)) return y;
+  int64_t block = s.pools.spec(sums_).tokens_per_row;
+  for (const SpanArgs& span : s.batch.spans) {
+    sum_blocks(s, span);
+    for (int64_t position = span.first_position; position < end_of(span); ++position) {
+      int64_t blocks = (position + 1) / block;
+      float* out = y.f32() + (span.row_begin + position - span.first_position) * hidden_;
+      for (int64_t b = 0; b < blocks; ++b) {
+        const float* sum = row_of(s, sums_, span, (b + 1) * block - 1);
+        for (int64_t i = 0; i < kKeyWidth; ++i) {
+          out[i] += sum[i] / static_cast<float>(block * blocks);
+        }
+      }
+    }
+  }
+  return y;
+}
+
+Notes::Notes(Builder b, int64_t hidden)
+    : hidden_(hidden),
+      truth_(b.state({.name = "truth", .width = kNoteWidth})),
+      notes_(b.state({.name = "notes",
+                      .reach = StateReach::kWindow,
+                      .window_tokens = kNotedTokens,
+                      .width = kNoteWidth,
+                      .advisory = true})),
+      slot_(b.state({.name = "slot",
+                     .unit = StateUnit::kSlot,
+                     .reach = StateReach::kPoint,
+                     .width = kNoteWidth,
+                     .advisory = true})),
+      own_(b.state({.name = "own",
+                    .unit = StateUnit::kSlot,
+                    .reach = StateReach::kNone,
+                    .width = kNoteWidth})) {}
+
+Tensor Notes::operator()(Step& s, Tensor x) const {
+  Tensor y = zeros(s, x, hidden_);
+  Tensor notes = s.allocate({x.dim(0), kNoteWidth});
+  if (!has_memory(s)) return y;
+  for (const SpanArgs& span : s.batch.spans) {
+    for (int64_t row = span.row_begin; row < span.row_begin + span.row_count; ++row) {
+      auto i = static_cast<size_t>(row);
+      notes.f32()[row * kNoteWidth] = static_cast<float>(s.batch.positions[i] + 1);
+      notes.f32()[row * kNoteWidth + 1] = static_cast<float>(s.batch.tokens[i]);
+    }
+  }
+  write_pages(s, notes, truth_);
+  write_pages(s, notes, notes_);
+  for (const SpanArgs& span : s.batch.spans) {
+    for (int64_t position = span.first_position; position < end_of(span); ++position) {
+      check_notes(s, span, position, notes_, truth_);
+    }
+  }
+  note_in_slots(s, slot_);
+  note_in_slots(s, own_);
+  return y;
+}
+
+}  // namespace banyan::test
