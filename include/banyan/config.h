@@ -19,7 +19,7 @@ struct EngineConfig {
   std::string gguf_path;   // a GGUF file whose weights stand in for the folder's; empty: none
 
   std::string dtype = "auto";        // auto (as stored), bf16, f32
-  std::string kernels = "auto";      // auto, portable, avx2, avx512, amx
+  std::string kernels = "auto";      // auto, portable, avx2, avx512, amx; fenced: to debug
   std::string load_format = "auto";  // auto (safetensors), dummy (seeded random numbers)
   int threads = 0;                   // 0: the processors that this process may use
   bool pin_threads = true;           // tie them to processors, where that helps (base/affinity.h)

@@ -12,6 +12,7 @@
 
 #include "banyan/status.h"
 #include "cache/state_spec.h"
+#include "kernels/kernel_table.h"
 
 namespace banyan {
 
@@ -58,16 +59,6 @@ struct UnitSet {
   int32_t& operator[](int unit_class) { return units[static_cast<size_t>(unit_class)]; }
   int32_t operator[](int unit_class) const { return units[static_cast<size_t>(unit_class)]; }
   bool operator==(const UnitSet&) const = default;
-};
-
-// Of a page, the rows of its first `tokens` positions in every state of the class: whole rows, so a
-// row that holds a later token too stays behind. A slot is copied whole.
-struct UnitCopy {
-  int32_t unit_class = 0;
-  int32_t from = 0;
-  int32_t to = 0;
-  int32_t tokens = 0;  // pages only
-  bool operator==(const UnitCopy&) const = default;
 };
 
 struct StateClasses {

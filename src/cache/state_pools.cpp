@@ -1,7 +1,5 @@
 #include "cache/state_pools.h"
 
-#include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "base/check.h"
@@ -22,40 +20,45 @@ Result<StatePools> StatePools::create(std::vector<StateSpec> specs, int page_siz
                               spec.unit_bytes(page_size_tokens) * static_cast<size_t>(entries));
   }
   pools.specs_ = std::move(specs);
+  std::vector<UnitPool> table;
+  for (StateId id = 0; id < std::ssize(pools.specs_); ++id) table.push_back(pools.unit_pool(id));
+  pools.unit_pools_ = DeviceBlock(queue, table.size() * sizeof(UnitPool));
+  queue.upload(pools.unit_pools_.data(), table.data(), pools.unit_pools_.size());
   return pools;
 }
 
-void StatePools::copy_state(StateId id, const UnitCopy& copy) {
+UnitPool StatePools::unit_pool(StateId id) const {
   const StateSpec& spec = specs_[id];
+  bool paged = spec.unit == StateUnit::kPage;
   int64_t page = page_size_tokens();
-  int64_t rows = classes_[copy.unit_class].paged() ? copy.tokens / spec.tokens_of_row(page) : 1;
-  size_t head_bytes = spec.head_bytes(page), unit_bytes = spec.unit_bytes(page);
-  std::byte* target = pools_[id].data() + unit_bytes * static_cast<size_t>(copy.to);
-  const std::byte* source = pools_[id].data() + unit_bytes * static_cast<size_t>(copy.from);
-  for (int64_t head = 0; head < spec.heads; ++head) {
-    std::memcpy(target, source, spec.row_bytes() * static_cast<size_t>(rows));
-    target += head_bytes;
-    source += head_bytes;
-  }
+  return {.data = pools_[id].data(),
+          .unit_class = class_of_[id],
+          .tokens_per_row = paged ? static_cast<int32_t>(spec.tokens_of_row(page)) : 0,
+          .parts = spec.heads,
+          .part_bytes = static_cast<int64_t>(spec.head_bytes(page)),
+          .row_bytes = static_cast<int64_t>(spec.row_bytes())};
 }
 
-void StatePools::copy(const UnitCopy& copy, ThreadPool* threads) {
+void StatePools::check(const UnitCopy& copy) const {
   CHECK(copy.unit_class >= 0 && copy.unit_class < classes_.count, "class {}", copy.unit_class);
   const UnitClass& c = classes_[copy.unit_class];
-  int64_t units = units_[static_cast<size_t>(copy.unit_class)];
-  int64_t sources = units + (c.has_blank() ? 1 : 0);
+  int64_t count = units(copy.unit_class);
+  int64_t sources = count + (c.has_blank() ? 1 : 0);
   CHECK(copy.from != copy.to && copy.from >= 0 && copy.from < sources && copy.to >= 0 &&
-            copy.to < units,
-        "{} of {}: {} to {}", describe(c), units, copy.from, copy.to);
+            copy.to < count,
+        "{} of {}: {} to {}", describe(c), count, copy.from, copy.to);
   CHECK(copy.tokens >= 0 && copy.tokens <= page_size_tokens(), "{} tokens of a page", copy.tokens);
-  auto states = [&](int64_t begin, int64_t end) {
-    for (auto id = static_cast<StateId>(begin); id < end; ++id) {
-      if (class_of_[id] == copy.unit_class) copy_state(id, copy);
-    }
-  };
-  int64_t count = std::ssize(specs_);
-  if (threads == nullptr || c.paged()) return states(0, count);
-  threads->parallel_for(count, 1, states);
+}
+
+void StatePools::copy(const KernelTable& kernels, const Launch& launch,
+                      std::span<const UnitCopy> copies, const UnitCopy* device) const {
+  if (copies.empty()) return;
+  for (const UnitCopy& copy : copies) check(copy);
+  kernels.copy_units({.launch = launch,
+                      .pools = reinterpret_cast<const UnitPool*>(unit_pools_.data()),
+                      .pool_count = std::ssize(pools_),
+                      .copies = device,
+                      .copy_count = std::ssize(copies)});
 }
 
 }  // namespace banyan

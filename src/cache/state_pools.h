@@ -2,17 +2,19 @@
 // every state of that class. One id space each, so a sequence has one list of units per class
 // however many layers it passes through.
 //
-// Pools are reserved up front and committed by the operating system when first touched. Owned by
-// the Runner; who holds which unit is the engine's business (UnitList).
+// Pools lie on the queue's device, reserved up front: on the host, the operating system commits
+// them when they are first touched. Owned by the Runner; who holds which unit is the engine's
+// business (UnitList).
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "banyan/status.h"
-#include "base/thread_pool.h"
 #include "cache/state_classes.h"
 #include "cache/state_spec.h"
+#include "kernels/kernel_table.h"
 #include "tensor/device.h"
 
 namespace banyan {
@@ -32,16 +34,19 @@ class StatePools {
   int class_of(StateId id) const { return class_of_[id]; }
   int64_t units(int unit_class) const { return units_[static_cast<size_t>(unit_class)]; }
 
-  // With `threads`, the states of a slot are copied together.
-  void copy(const UnitCopy& copy, ThreadPool* threads = nullptr);
+  // Makes the copies, in their order, by a kernel that reads them at `device`.
+  void copy(const KernelTable& kernels, const Launch& launch, std::span<const UnitCopy> copies,
+            const UnitCopy* device) const;
 
  private:
   StatePools() = default;
-  void copy_state(StateId id, const UnitCopy& copy);
+  UnitPool unit_pool(StateId id) const;
+  void check(const UnitCopy& copy) const;
 
   std::vector<StateSpec> specs_;
   std::vector<int> class_of_;  // of each state
   std::vector<DeviceBlock> pools_;
+  DeviceBlock unit_pools_;  // a UnitPool of each, for kernels
   StateClasses classes_;
   UnitCounts units_ = {};  // besides a blank one
 };

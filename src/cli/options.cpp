@@ -58,9 +58,11 @@ void add_model_options(CLI::App& app, EngineConfig& config, const std::string& l
       ->type_name("N");
   app.add_flag("!--no-pin-threads", config.pin_threads,
                "Let the system move threads between processors, even where there is one for each");
-  app.add_option("--kernels", config.kernels,
-                 "Instruction set; auto: the best that this processor has")
-      ->check(CLI::IsMember({"auto", "portable", "avx2", "avx512", "avx512_bf16", "amx"}))
+  app.add_option(
+         "--kernels", config.kernels,
+         "Instruction set; auto: the best that this processor has; fenced: slow, to debug the "
+         "engine's use of device memory")
+      ->check(CLI::IsMember({"auto", "portable", "avx2", "avx512", "avx512_bf16", "amx", "fenced"}))
       ->type_name("NAME");
   app.add_option("--load-format", config.load_format,
                  "dummy: seeded random weights, for which config.json is enough")

@@ -20,8 +20,8 @@ std::vector<float> copy_out(const DeviceQueue& queue, Tensor x) {
   return {view.as<float>(), view.as<float>() + x.count()};
 }
 
-void copy_states(const Batch& batch, StatePools& pools, ThreadPool& threads) {
-  for (const UnitCopy& copy : batch.copies) pools.copy(copy, &threads);
+void copy_states(const Step& s) {
+  s.pools.copy(s.kernels, s.launch, s.batch.copies, s.inputs.copies);
 }
 
 int thread_count(const EngineConfig& config) {
@@ -153,9 +153,9 @@ double ExpertCounts::active_mean() const {
 }
 
 void Runner::run(const Batch& batch, ConsumeLogits consume) {
-  copy_states(batch, *pools_, *threads_);
   arena_.rewind(0);
   Step step = make_step(arena_, batch, {});
+  copy_states(step);
   Outputs outputs = model_.model->forward(step);
   auto count = static_cast<int64_t>(batch.logit_rows.size());
   size_t mark = arena_.mark();
@@ -190,9 +190,9 @@ void Runner::publish_expert_counts() {
 }
 
 Runner::Hidden Runner::run_hidden(const Batch& batch, std::span<const int> layers) {
-  copy_states(batch, *pools_, *threads_);
   Arena arena(measure_step_bytes(model_, *kernels_, batch.rows(), layers), *queue_);
   Step step = make_step(arena, batch, layers);
+  copy_states(step);
   Outputs outputs = model_.model->forward(step);
   Hidden hidden;
   for (Tensor x : outputs.auxiliary) hidden.layers.push_back(copy_out(*queue_, x));

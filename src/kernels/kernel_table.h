@@ -183,6 +183,35 @@ struct CopyRowsArgs {
   int64_t rows = 0, dim = 0;
 };
 
+// A copy between two units of a class (cache/state_classes.h): of a page the rows of its first
+// `tokens` positions, whole rows only; of a slot all of it.
+struct UnitCopy {
+  int32_t unit_class = 0;
+  int32_t from = 0;
+  int32_t to = 0;
+  int32_t tokens = 0;  // pages only
+  bool operator==(const UnitCopy&) const = default;
+};
+
+// The memory of one state. A unit of it is `parts` parts of `part_bytes`, and a part is rows of
+// `row_bytes`: the heads of a page, each with its rows, or all of a slot.
+struct UnitPool {
+  std::byte* data = nullptr;
+  int32_t unit_class = 0;
+  int32_t tokens_per_row = 0;  // 0: of slots
+  int64_t parts = 1;
+  int64_t part_bytes = 0, row_bytes = 0;
+};
+
+// Makes the copies, in their order, in every pool of their class.
+struct CopyUnitsArgs {
+  Launch launch = {};
+  const UnitPool* pools = nullptr;
+  int64_t pool_count = 0;
+  const UnitCopy* copies = nullptr;
+  int64_t copy_count = 0;
+};
+
 // ---- Attention over pages --------------------------------------------------------------------
 
 // A run of consecutive positions of one sequence in the batch. Position p of the sequence lies in
@@ -407,6 +436,7 @@ struct KernelTable {
   void (*sort_experts)(const SortExpertsArgs&) = nullptr;
   void (*combine_experts)(const CombineExpertsArgs&) = nullptr;
   void (*copy_rows)(const CopyRowsArgs&) = nullptr;
+  void (*copy_units)(const CopyUnitsArgs&) = nullptr;
   void (*page_write)(const PageWriteArgs&) = nullptr;
   void (*page_read)(const PageReadArgs&) = nullptr;
   void (*attention)(const AttentionArgs&) = nullptr;

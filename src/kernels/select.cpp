@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "kernels/fenced/fenced.h"
 #include "kernels/portable/portable.h"
 #include "kernels/x86/x86.h"
 
@@ -44,6 +45,7 @@ Result<const KernelTable*> select_kernels(std::string_view name) {
   for (const MeasuredTable& one : all) {
     if (one.table->name == name) return one.table;
   }
+  if (name == fenced::table().name) return &fenced::table();
   std::string usable = fmt::format("auto, {}", fmt::join(available_kernels(), ", "));
   if (std::ranges::find(kOtherMachines, name) != kOtherMachines.end()) {
     return unsupported("this processor cannot run the \"{}\" kernels; use one of: {}", name,
@@ -59,6 +61,7 @@ std::vector<std::string> available_kernels() {
 }
 
 const LimitProbes& limit_probes(const KernelTable& table) {
+  if (&table == &fenced::table()) return portable::limit_probes();
   std::vector<MeasuredTable> all = tables();
   auto it = std::ranges::find(all, &table, &MeasuredTable::table);
   CHECK(it != all.end(), "{}", table.name);
@@ -87,6 +90,7 @@ KernelTable measuring_kernels(const KernelTable& like) {
           .sort_experts = [](const SortExpertsArgs&) {},
           .combine_experts = [](const CombineExpertsArgs&) {},
           .copy_rows = [](const CopyRowsArgs&) {},
+          .copy_units = [](const CopyUnitsArgs&) {},
           .page_write = [](const PageWriteArgs&) {},
           .page_read = [](const PageReadArgs&) {},
           .attention = [](const AttentionArgs&) {},

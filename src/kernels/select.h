@@ -11,12 +11,14 @@
 
 namespace banyan {
 
-// `name` is "auto" (the best that runs here), "portable", "avx2", "avx512" or "amx". An unknown
-// name, a table that this processor cannot run, and one that this version does not have yet are
-// errors that say which names would work. The table lives as long as the program.
+// `name` is "auto" (the best that runs here), "portable", "avx2", "avx512" or "amx"; or "fenced",
+// to debug what runs kernels (fenced/fenced.h). An unknown name, a table that this processor cannot
+// run, and one that this version does not have yet are errors that say which names would work. The
+// table lives as long as the program.
 Result<const KernelTable*> select_kernels(std::string_view name);
 
-// The names that select_kernels accepts on this machine, slowest first, without "auto".
+// The names that select_kernels accepts on this machine, slowest first, without "auto" and tables
+// for debugging.
 std::vector<std::string> available_kernels();
 
 // What the instruction set of a table that select_kernels gave can reach at most.

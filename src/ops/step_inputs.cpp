@@ -43,6 +43,7 @@ void StepImage::for_arrays(const Batch& b, const Body& body) {
   each(decode_, inputs_.decode.device);
   each(b.prompt_tokens, inputs_.prompt_tokens);
   each(b.logit_rows, inputs_.logit_rows);
+  each(b.copies, inputs_.copies);
   for (size_t c = 0; c < b.tables.size(); ++c) {
     each(b.tables[c].captures, inputs_.tables[c].captures);
   }

@@ -119,7 +119,7 @@ class GoldenModels : public testing::TestWithParam<GoldenCase> {
   void compare_f32(const std::string& mla_prefill) {
     GoldenErrors bounds{std::vector<double>(static_cast<size_t>(golden().layers) + 1, kErrorMaxF32),
                         kErrorMaxF32, kErrorMaxF32};
-    for (const std::string& kernels : available_kernels()) {
+    for (const std::string& kernels : all_kernels()) {
       SCOPED_TRACE(kernels);
       EngineConfig config = config_of(golden(), "f32", kernels, mla_prefill);
       compare_tensors(config, bounds);
@@ -133,7 +133,7 @@ class GoldenModels : public testing::TestWithParam<GoldenCase> {
   // roundings is one of its own, and its error against f32 bounds ours. What enters the first layer
   // has no error.
   void compare_rounded(const std::string& mla_prefill) {
-    for (const std::string& kernels : available_kernels()) {
+    for (const std::string& kernels : all_kernels()) {
       SCOPED_TRACE(kernels);
       EngineConfig config = config_of(golden(), "auto", kernels, mla_prefill);
       compare_tensors(config, golden().error_native);
@@ -149,7 +149,7 @@ class GoldenModels : public testing::TestWithParam<GoldenCase> {
 // Positions are cut differently into spans, pages and threads; the bits are the same.
 void GoldenModels::compare_cuts(const std::string& mla_prefill) {
   std::vector<TokenId> prompt = reference_.ids("prompt_ids");
-  for (const std::string& kernels : available_kernels()) {
+  for (const std::string& kernels : all_kernels()) {
     EngineConfig config = config_of(golden(), "auto", kernels, mla_prefill);
     std::vector<float> expected = all_logits(*load_runner(config), prompt, 256);
     config.chunked_prefill_tokens = 512;

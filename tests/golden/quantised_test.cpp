@@ -107,7 +107,7 @@ TEST_P(QuantisedModels, WeightsAreWhatTheCodesStandFor) {
 }
 
 TEST_P(QuantisedModels, CodesAreMultipliedAsTheyAre) {
-  for (const std::string& kernels : available_kernels()) {
+  for (const std::string& kernels : all_kernels()) {
     EXPECT_LE(error(config("auto", kernels)), GetParam().error_max) << kernels;
   }
 }
@@ -132,7 +132,7 @@ TEST(GgufGolden, IsReadAsItsOwnPackageDoes) {
   EngineConfig config = config_of(folder, "f32", "auto");
   config.gguf_path = folder + "/model.gguf";
   EXPECT_LE(logits_error(config, folder + "/reference.safetensors"), kErrorMaxF32);
-  for (const std::string& kernels : available_kernels()) {
+  for (const std::string& kernels : all_kernels()) {
     config.dtype = "auto";
     config.kernels = kernels;
     EXPECT_LE(logits_error(config, folder + "/reference.safetensors"), kErrorMaxInt8) << kernels;

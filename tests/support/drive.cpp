@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "kernels/select.h"
 
 namespace banyan::test {
 namespace {
@@ -114,6 +115,12 @@ std::vector<float> all_logits(Runner& runner, std::span<const TokenId> tokens, i
 
 bool same_bits(std::span<const float> a, std::span<const float> b) {
   return std::ranges::equal(std::as_bytes(a), std::as_bytes(b));
+}
+
+std::vector<std::string> all_kernels() {
+  std::vector<std::string> names = available_kernels();
+  names.emplace_back("fenced");
+  return names;
 }
 
 }  // namespace banyan::test

@@ -53,4 +53,7 @@ std::vector<float> all_logits(Runner& runner, std::span<const TokenId> tokens, i
 
 bool same_bits(std::span<const float> a, std::span<const float> b);
 
+// Every kernel table of this machine, and the one that is for debugging.
+std::vector<std::string> all_kernels();
+
 }  // namespace banyan::test

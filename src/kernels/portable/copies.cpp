@@ -1,5 +1,5 @@
-// What moves numbers and computes none: sorting choices, copying rows. Bound by memory, so every
-// CPU table has these.
+// What moves numbers and computes none: sorting choices, copying rows and units. Bound by memory,
+// so every CPU table has these.
 #include <algorithm>
 #include <cstring>
 
@@ -7,6 +7,22 @@
 #include "kernels/portable/portable.h"
 
 namespace banyan::portable {
+namespace {
+
+void copy_unit(const UnitPool& pool, const UnitCopy& copy) {
+  int64_t unit_bytes = pool.parts * pool.part_bytes;
+  int64_t bytes = pool.tokens_per_row > 0 ? copy.tokens / pool.tokens_per_row * pool.row_bytes
+                                          : pool.part_bytes;
+  std::byte* to = pool.data + copy.to * unit_bytes;
+  const std::byte* from = pool.data + copy.from * unit_bytes;
+  for (int64_t part = 0; part < pool.parts; ++part) {
+    std::memcpy(to + part * pool.part_bytes, from + part * pool.part_bytes,
+                static_cast<size_t>(bytes));
+  }
+}
+
+}  // namespace
+
 // Counts, sums of counts, and one pass that gives out places.
 void sort_experts(const SortExpertsArgs& a) {
   int64_t choices = a.rows * a.top_k;
@@ -31,6 +47,18 @@ void copy_rows(const CopyRowsArgs& a) {
       int64_t source = a.index != nullptr ? a.index[r] : r;
       std::memcpy(a.y + r * a.y_row_stride, a.x + source * a.x_row_stride,
                   static_cast<size_t>(a.dim) * sizeof(float));
+    }
+  });
+}
+
+void copy_units(const CopyUnitsArgs& a) {
+  parallel_for(a.launch, a.pool_count, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t pool = begin; pool < end; ++pool) {
+      for (int64_t i = 0; i < a.copy_count; ++i) {
+        if (a.copies[i].unit_class == a.pools[pool].unit_class) {
+          copy_unit(a.pools[pool], a.copies[i]);
+        }
+      }
     }
   });
 }

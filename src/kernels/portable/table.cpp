@@ -25,6 +25,7 @@ const KernelTable& table() {
       .sort_experts = sort_experts,
       .combine_experts = combine_experts,
       .copy_rows = copy_rows,
+      .copy_units = copy_units,
       .page_write = page_write,
       .page_read = page_read,
       .attention = attention,

@@ -36,6 +36,7 @@ constexpr KernelTable make_table(const char* name) {
       .sort_experts = portable::sort_experts,
       .combine_experts = combine_experts<V>,
       .copy_rows = portable::copy_rows,
+      .copy_units = portable::copy_units,
       .page_write = page_write<V>,
       .page_read = portable::page_read,  // as fast as memory, and little of it
       .attention = attention<V>,

@@ -6,6 +6,8 @@
 #include <span>
 #include <string>
 
+#include "kernels/select.h"
+
 namespace banyan {
 namespace {
 
@@ -38,6 +40,11 @@ void fill(const StatePools& pools) {
     std::span<char> bytes = bytes_of(pools, id);
     for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 7 + i / 251);
   }
+}
+
+// One copy on the host, where the list is the device's too.
+void copy(const StatePools& pools, const UnitCopy& one) {
+  pools.copy(**select_kernels("portable"), {}, {&one, 1}, &one);
 }
 
 std::vector<std::string> snapshot(const StatePools& pools) {
@@ -83,10 +90,10 @@ TEST(StatePools, CopyTheFirstWholeRowsOfEveryHeadOfAPage) {
     std::vector<std::string> expected = snapshot(pools);
     copy_rows(kKeys, 7, 2, tokens, expected[0]);
     copy_rows(kSums, 7, 2, tokens / 2, expected[3]);
-    pools.copy({kPathClass, 7, 2, tokens});
+    copy(pools, {kPathClass, 7, 2, tokens});
     EXPECT_EQ(snapshot(pools), expected) << tokens;
     copy_rows(kWindow, 0, 2, tokens, expected[1]);
-    pools.copy({kWindowClass, 0, 2, tokens});
+    copy(pools, {kWindowClass, 0, 2, tokens});
     EXPECT_EQ(snapshot(pools), expected) << tokens;
   }
 }
@@ -96,7 +103,7 @@ TEST(StatePools, CopySlots) {
   fill(pools);
   std::vector<std::string> expected = snapshot(pools);
   expected[2] = expected[2].substr(48) + expected[2].substr(48);
-  pools.copy({.unit_class = kSlotClass, .from = 1, .to = 0});
+  copy(pools, {.unit_class = kSlotClass, .from = 1, .to = 0});
   EXPECT_EQ(snapshot(pools), expected);
 }
 
@@ -107,20 +114,20 @@ TEST(StatePools, KeepABlankUnitOfWhatMayBeMissing) {
   StatePools pools = *StatePools::create({advisory}, kPageSize, {0, 2});
   std::span<char> bytes = bytes_of(pools, 0);
   std::ranges::fill(bytes, 'x');
-  pools.copy({.unit_class = 1, .from = 2, .to = 0, .tokens = kPageSize});
+  copy(pools, {.unit_class = 1, .from = 2, .to = 0, .tokens = kPageSize});
   auto zeros = static_cast<size_t>(std::ranges::count(bytes, '\0'));
   EXPECT_EQ(zeros, bytes.size() / 2);
-  EXPECT_DEATH(pools.copy({.unit_class = 1, .from = 0, .to = 2}), "CHECK failed");
+  EXPECT_DEATH(copy(pools, {.unit_class = 1, .from = 0, .to = 2}), "CHECK failed");
 }
 
 TEST(StatePoolsDeathTest, CopiesStayInsideTheirPools) {
   StatePools pools = pools_of_all_classes();
-  EXPECT_DEATH(pools.copy({kPathClass, 0, 10, 1}), "CHECK failed");
-  EXPECT_DEATH(pools.copy({kPathClass, 0, 1, 5}), "CHECK failed");
-  EXPECT_DEATH(pools.copy({kWindowClass, -1, 0, 1}), "CHECK failed");
-  EXPECT_DEATH(pools.copy({kWindowClass, 3, 0, 1}), "CHECK failed") << "there is no blank one";
-  EXPECT_DEATH(pools.copy({.unit_class = kSlotClass, .from = 2, .to = 0}), "CHECK failed");
-  EXPECT_DEATH(pools.copy({.unit_class = 3, .from = 1, .to = 0}), "CHECK failed");
+  EXPECT_DEATH(copy(pools, {kPathClass, 0, 10, 1}), "CHECK failed");
+  EXPECT_DEATH(copy(pools, {kPathClass, 0, 1, 5}), "CHECK failed");
+  EXPECT_DEATH(copy(pools, {kWindowClass, -1, 0, 1}), "CHECK failed");
+  EXPECT_DEATH(copy(pools, {kWindowClass, 3, 0, 1}), "CHECK failed") << "there is no blank one";
+  EXPECT_DEATH(copy(pools, {.unit_class = kSlotClass, .from = 2, .to = 0}), "CHECK failed");
+  EXPECT_DEATH(copy(pools, {.unit_class = 3, .from = 1, .to = 0}), "CHECK failed");
 }
 
 }  // namespace

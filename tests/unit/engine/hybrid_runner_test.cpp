@@ -161,7 +161,7 @@ TEST(HybridRunner, ClassifiesItsStates) {
 
 TEST(HybridRunner, ChunksDoNotChangeABit) {
   for (const HybridLayers& layers : layer_sets()) {
-    for (const std::string& kernels : available_kernels()) {
+    for (const std::string& kernels : all_kernels()) {
       auto runner = runner_of(layers, 4, 1, kernels);
       std::vector<float> expected = naive(*runner);
       std::vector<int64_t> chunks = {8, 16, 24, kTokens};

@@ -1,0 +1,185 @@
+#include "kernels/fenced/fenced.h"
+
+#include <sys/mman.h>
+
+#include <cstring>
+#include <new>
+#include <vector>
+
+#include "base/check.h"
+#include "base/memory.h"
+#include "kernels/portable/portable.h"
+
+namespace banyan::fenced {
+namespace {
+
+// The largest of all argument structs.
+constexpr size_t kArgsBytes = 256;
+
+struct Call {
+  void (*run)(const Call& call) = nullptr;
+  alignas(16) std::byte args[kArgsBytes];
+  std::vector<std::byte> bytes;  // of an upload
+};
+
+struct Block {
+  std::byte* data;
+  size_t size;
+};
+
+void protect(const Block& block, int protection) {
+  CHECK(::mprotect(block.data, block.size, protection) == 0, "{} bytes", block.size);
+}
+
+struct Queue {
+  std::vector<Call> calls;
+  std::vector<Block> blocks;
+};
+
+Queue& queue_of(void* queue) {
+  CHECK(queue != nullptr, "a kernel of the fenced table without its queue");
+  return *static_cast<Queue*>(queue);
+}
+
+// Queues `run` with a copy of `args`.
+template <class Args>
+Call& push(void* queue, const Args& args, void (*run)(const Call& call)) {
+  static_assert(sizeof(Args) <= kArgsBytes && std::is_trivially_copyable_v<Args>);
+  Call& call = queue_of(queue).calls.emplace_back();
+  call.run = run;
+  std::memcpy(call.args, &args, sizeof(Args));
+  return call;
+}
+
+template <class Args>
+const Args& args_of(const Call& call) {
+  return *std::launder(reinterpret_cast<const Args*>(call.args));
+}
+
+struct CopyArgs {
+  void* to;
+  const void* from;
+  size_t bytes;
+};
+
+void upload(void* queue, void* to, const void* from, size_t bytes) {
+  Call& call = push(queue, CopyArgs{to, nullptr, bytes}, [](const Call& c) {
+    if (!c.bytes.empty()) std::memcpy(args_of<CopyArgs>(c).to, c.bytes.data(), c.bytes.size());
+  });
+  const auto* data = static_cast<const std::byte*>(from);
+  if (bytes > 0) call.bytes.assign(data, data + bytes);
+}
+
+void download(void* queue, void* to, const void* from, size_t bytes) {
+  push(queue, CopyArgs{to, from, bytes}, [](const Call& c) {
+    const CopyArgs& copy = args_of<CopyArgs>(c);
+    if (copy.bytes > 0) std::memcpy(copy.to, copy.from, copy.bytes);
+  });
+}
+
+void synchronise(void* handle) {
+  Queue& queue = queue_of(handle);
+  if (queue.calls.empty()) return;
+  for (const Block& block : queue.blocks) protect(block, PROT_READ | PROT_WRITE);
+  for (const Call& call : queue.calls) call.run(call);
+  for (const Block& block : queue.blocks) protect(block, PROT_NONE);
+  queue.calls.clear();
+}
+
+std::byte* allocate(void* queue, size_t bytes) {
+  Block block = {reserve_memory(bytes), bytes};
+  protect(block, PROT_NONE);
+  queue_of(queue).blocks.push_back(block);
+  return block.data;
+}
+
+// What still waits may need the block.
+void release(void* handle, std::byte* data, size_t bytes) {
+  Queue& queue = queue_of(handle);
+  synchronise(handle);
+  std::erase_if(queue.blocks, [&](const Block& block) { return block.data == data; });
+  release_memory(data, bytes);
+}
+
+constinit const DeviceOps kDevice = {
+    .name = "fenced",
+    .open_queue = []() -> void* { return new Queue; },
+    .close_queue =
+        [](void* handle) {
+          synchronise(handle);
+          CHECK(queue_of(handle).blocks.empty(), "blocks outlive their queue");
+          delete static_cast<Queue*>(handle);
+        },
+    .allocate = allocate,
+    .release = release,
+    .upload = upload,
+    .download = download,
+    .synchronise = synchronise,
+    .available_bytes = [](void*) { return available_memory_bytes(); },
+};
+
+// The kernel in a slot of the portable table, queued.
+template <auto Slot>
+struct Queued;
+template <class Args, void (*KernelTable::*Slot)(const Args&)>
+struct Queued<Slot> {
+  static void run(const Args& args) {
+    push(args.launch.queue, args,
+         [](const Call& call) { (portable::table().*Slot)(args_of<Args>(call)); });
+  }
+};
+
+template <GemmKernel KernelTable::* Format>
+GemmKernel queued_gemm() {
+  GemmKernel kernel = portable::table().*Format;
+  kernel.gather = [](const GatherArgs& args) {
+    push(args.launch.queue, args,
+         [](const Call& call) { (portable::table().*Format).gather(args_of<GatherArgs>(call)); });
+  };
+  kernel.run = [](const GemmArgs& args) {
+    push(args.launch.queue, args,
+         [](const Call& call) { (portable::table().*Format).run(args_of<GemmArgs>(call)); });
+  };
+  return kernel;
+}
+
+}  // namespace
+
+const KernelTable& table() {
+  using T = KernelTable;
+  static const KernelTable kTable = {
+      .name = "fenced",
+      .device = &kDevice,
+      .gemm_f32 = queued_gemm<&T::gemm_f32>(),
+      .gemm_bf16 = queued_gemm<&T::gemm_bf16>(),
+      .gemm_f16 = queued_gemm<&T::gemm_f16>(),
+      .gemm_int8 = queued_gemm<&T::gemm_int8>(),
+      .gemm_int4 = queued_gemm<&T::gemm_int4>(),
+      .gemm_uint4 = queued_gemm<&T::gemm_uint4>(),
+      .gemm_mxfp4 = queued_gemm<&T::gemm_mxfp4>(),
+      .gemm_fp8 = queued_gemm<&T::gemm_fp8>(),
+      .rms_norm = Queued<&T::rms_norm>::run,
+      .rope_angles = Queued<&T::rope_angles>::run,
+      .rope = Queued<&T::rope>::run,
+      .silu_mul = Queued<&T::silu_mul>::run,
+      .sigmoid_mul = Queued<&T::sigmoid_mul>::run,
+      .add = Queued<&T::add>::run,
+      .logit_stats = Queued<&T::logit_stats>::run,
+      .route = Queued<&T::route>::run,
+      .sort_experts = Queued<&T::sort_experts>::run,
+      .combine_experts = Queued<&T::combine_experts>::run,
+      .copy_rows = Queued<&T::copy_rows>::run,
+      .copy_units = Queued<&T::copy_units>::run,
+      .page_write = Queued<&T::page_write>::run,
+      .page_read = Queued<&T::page_read>::run,
+      .attention = Queued<&T::attention>::run,
+      .latent_attention = Queued<&T::latent_attention>::run,
+      .linear_attention = Queued<&T::linear_attention>::run,
+      .delta_attention = Queued<&T::delta_attention>::run,
+      .delta_gates = Queued<&T::delta_gates>::run,
+      .short_conv = Queued<&T::short_conv>::run,
+  };
+  return kTable;
+}
+
+}  // namespace banyan::fenced
