@@ -39,15 +39,15 @@ SchedulerConfig config_of(int64_t sequences, bool radix_cache) {
           .running_max = static_cast<int>(sequences),
           .prefill_rows_max = kPrompt,
           .classes = {.page_size_tokens = kPage},
-          .units = {.pages = sequences * (kPrompt + kOutput) / kPage}};
+          .units = {sequences * (kPrompt + kOutput) / kPage}};
 }
 
 struct Steps {
-  explicit Steps(const SchedulerConfig& config) : scheduler(config) {}
+  explicit Steps(const SchedulerConfig& config) : classes(config.classes), scheduler(config) {}
 
   void run() {
     scheduler.plan(plan);
-    build_batch(plan, batch, uses);
+    build_batch(plan, classes, batch, uses);
     benchmark::DoNotOptimize(batch.tokens.data());
     scheduler.commit(plan);
     for (const PlannedSpan& span : plan.spans) {
@@ -55,6 +55,7 @@ struct Steps {
     }
   }
 
+  StateClasses classes;
   Scheduler scheduler;
   StepPlan plan;
   Batch batch;
@@ -109,21 +110,22 @@ std::vector<StateSpec> recurrent_states() {
 void restore_snapshot(benchmark::State& state) {
   constexpr int32_t kSlots = 64;
   std::vector<StateSpec> specs = recurrent_states();
-  StatePools pools = *StatePools::create(specs, kPage, {.slots = kSlots});
+  constexpr int kSlotClass = 1;  // after the path's pages, of which there are none
+  StatePools pools = *StatePools::create(specs, kPage, {0, kSlots});
   for (StateId id = 0; id < std::ssize(specs); ++id) {
-    std::memset(pools.pool(id), 1, pools.spec(id).bytes() * kSlots);
+    std::memset(pools.pool(id), 1, pools.spec(id).unit_bytes(kPage) * kSlots);
   }
   ThreadPool threads(static_cast<int>(state.range(0)));
   pin_workers(threads);
   const KernelTable& kernels = **select_kernels("auto");
   int32_t slot = 0;
   for (auto _ : state) {
-    UnitCopy copy = {banyan::kSlots, slot, (slot + kSlots / 2) % kSlots};
+    UnitCopy copy = {.unit_class = kSlotClass, .from = slot, .to = (slot + kSlots / 2) % kSlots};
     pools.copy(kernels, {.threads = &threads}, {&copy, 1}, &copy);
     slot = (slot + 1) % kSlots;
   }
-  state.SetBytesProcessed(static_cast<int64_t>(2 * state_bytes_per_slot(specs)) *
-                          state.iterations());
+  int64_t slot_bytes = unit_bytes(specs, pools.classes())[kSlotClass];
+  state.SetBytesProcessed(2 * slot_bytes * state.iterations());
 }
 BENCHMARK(restore_snapshot)
     ->Arg(1)

@@ -12,6 +12,7 @@
 
 #include "banyan/status.h"
 #include "cache/state_spec.h"
+#include "kernels/kernel_table.h"
 
 namespace banyan {
 

@@ -1,24 +1,11 @@
 #include "cache/state_pools.h"
 
-#include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "base/error.h"
 
 namespace banyan {
-namespace {
-
-UnitPool unit_pool(const StateSpec& spec, int unit_class, int64_t page_size, std::byte* data) {
-  bool paged = spec.unit == StateUnit::kPage;
-  return {.data = data,
-          .unit_class = unit_class,
-          .tokens_per_row = paged ? static_cast<int32_t>(spec.tokens_of_row(page_size)) : 0,
-          .parts = spec.heads,
-          .part_bytes = static_cast<int64_t>(spec.head_bytes(page_size)),
-          .row_bytes = static_cast<int64_t>(spec.row_bytes())};
-}
-
-}  // namespace
 
 Result<StatePools> StatePools::create(std::vector<StateSpec> specs, int page_size_tokens,
                                       const UnitCounts& units, const DeviceQueue& queue) {
@@ -32,15 +19,24 @@ Result<StatePools> StatePools::create(std::vector<StateSpec> specs, int page_siz
     pools.pools_.emplace_back(queue,
                               spec.unit_bytes(page_size_tokens) * static_cast<size_t>(entries));
   }
+  pools.specs_ = std::move(specs);
   std::vector<UnitPool> table;
-  for (size_t i = 0; i < specs.size(); ++i) {
-    table.push_back(
-        unit_pool(specs[i], pools.class_of_[i], page_size_tokens, pools.pools_[i].data()));
-  }
+  for (StateId id = 0; id < std::ssize(pools.specs_); ++id) table.push_back(pools.unit_pool(id));
   pools.unit_pools_ = DeviceBlock(queue, table.size() * sizeof(UnitPool));
   queue.upload(pools.unit_pools_.data(), table.data(), pools.unit_pools_.size());
-  pools.specs_ = std::move(specs);
   return pools;
+}
+
+UnitPool StatePools::unit_pool(StateId id) const {
+  const StateSpec& spec = specs_[id];
+  bool paged = spec.unit == StateUnit::kPage;
+  int64_t page = page_size_tokens();
+  return {.data = pools_[id].data(),
+          .unit_class = class_of_[id],
+          .tokens_per_row = paged ? static_cast<int32_t>(spec.tokens_of_row(page)) : 0,
+          .parts = spec.heads,
+          .part_bytes = static_cast<int64_t>(spec.head_bytes(page)),
+          .row_bytes = static_cast<int64_t>(spec.row_bytes())};
 }
 
 void StatePools::check(const UnitCopy& copy) const {

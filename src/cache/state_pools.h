@@ -2,11 +2,13 @@
 // every state of that class. One id space each, so a sequence has one list of units per class
 // however many layers it passes through.
 //
-// Pools are reserved up front and committed by the operating system when first touched. Owned by
-// the Runner; who holds which unit is the engine's business (UnitList).
+// Pools lie on the queue's device, reserved up front: on the host, the operating system commits
+// them when they are first touched. Owned by the Runner; who holds which unit is the engine's
+// business (UnitList).
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "banyan/status.h"
@@ -38,6 +40,7 @@ class StatePools {
 
  private:
   StatePools() = default;
+  UnitPool unit_pool(StateId id) const;
   void check(const UnitCopy& copy) const;
 
   std::vector<StateSpec> specs_;

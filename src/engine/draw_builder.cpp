@@ -11,7 +11,8 @@ bool has_bit(std::span<const uint32_t> mask, TokenId token) {
 }
 
 bool is_stop(const Sequence& s, TokenId token) {
-  return std::ranges::find(s.request.options.stop_token_ids, token) != s.request.options.stop_token_ids.end();
+  return std::ranges::find(s.request.options.stop_token_ids, token) !=
+         s.request.options.stop_token_ids.end();
 }
 
 // The rows of one sequence, in their order.

@@ -22,7 +22,7 @@ std::vector<float> copy_out(const DeviceQueue& queue, Tensor x) {
 }
 
 void copy_states(const Step& s) {
-  s.pools.copy(s.kernels, s.launch, s.inputs.copies_host, s.inputs.copies);
+  s.pools.copy(s.kernels, s.launch, s.batch.copies, s.inputs.copies);
 }
 
 int thread_count(const EngineConfig& config) {

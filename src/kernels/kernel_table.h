@@ -184,7 +184,7 @@ struct CopyRowsArgs {
   int64_t rows = 0, dim = 0;
 };
 
-// A copy between two units of a class (cache/state_pools.h): of a page the rows of its first
+// A copy between two units of a class (cache/state_classes.h): of a page the rows of its first
 // `tokens` positions, whole rows only; of a slot all of it.
 struct UnitCopy {
   int32_t unit_class = 0;

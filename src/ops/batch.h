@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "banyan/request.h"
 #include "banyan/status.h"
+#include "banyan/token.h"
 #include "cache/state_pools.h"
 #include "kernels/kernel_table.h"
 

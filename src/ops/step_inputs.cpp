@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "base/check.h"
-#include "cache/state_pools.h"
 
 namespace banyan {
 namespace {
@@ -77,7 +76,6 @@ const StepInputs& StepImage::load(const Batch& batch) {
   });
   stage.upload();
   inputs_.spans.host = batch.spans;
-  inputs_.copies_host = batch.copies;
   inputs_.prompt.host = prompt_;
   inputs_.decode.host = decode_;
   return inputs_;

@@ -35,7 +35,6 @@ struct StepInputs {
   SpanList prompt, decode;
   const int32_t* prompt_tokens = nullptr;  // [spans]
   const int32_t* logit_rows = nullptr;
-  std::span<const UnitCopy> copies_host;  // within the pools, before the step
   const UnitCopy* copies = nullptr;
   PerClass<UnitInputs> tables;
 };
@@ -50,7 +49,7 @@ class StepImage {
   const StepInputs& load(const Batch& batch);
 
  private:
-  static constexpr size_t kArraysMax = 8 + 2 * kUnitClassesMax;
+  static constexpr size_t kArraysMax = 9 + 2 * kUnitClassesMax;
 
   void split_by_form(const Batch& batch);
   // Calls body(index, array, pointer) for every array and the pointer that is to lead to it.

@@ -14,7 +14,7 @@ const std::string kModel = test::nano_model();
 
 TEST(Nano, SaysWhatTheTrainingCodeSays) {
   if (!file_exists(kModel + "/model.safetensors")) GTEST_SKIP() << kModel << " has no weights yet";
-  std::string text = read_file(BANYAN_SOURCE_DIR "/tests/golden/nano.json").value();
+  std::string text = read_file(test::source_path("tests/golden/nano.json")).value();
   Json golden = parse_json(text, "nano.json").value();
   ASSERT_GE(golden.size(), 5u);
   std::string suites;

@@ -37,7 +37,7 @@ inline int exit_code_of(int wait_status) {
   for (const std::string& argument : arguments)
     words.push_back(const_cast<char*>(argument.c_str()));
   words.push_back(nullptr);
-  execv(BANYAN_PROGRAM, words.data());
+  execv(program_path().c_str(), words.data());
   _exit(127);
 }
 

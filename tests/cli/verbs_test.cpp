@@ -205,8 +205,7 @@ TEST_F(ConstrainedGenerate, MistakesAreNamed) {
 
 TEST(Generate, AFullDiskIsAFailure) {
   if (access("/dev/full", W_OK) != 0) GTEST_SKIP() << "/dev/full is not there";
-  int status =
-      std::system((std::string(BANYAN_PROGRAM) + " --help >/dev/full 2>/dev/null").c_str());
+  int status = std::system((test::program_path() + " --help >/dev/full 2>/dev/null").c_str());
   EXPECT_EQ(test::exit_code_of(status), 1);
 }
 

@@ -18,6 +18,10 @@ std::string shared_path(const std::string& relative) {
   return std::string(BANYAN_SOURCE_DIR) + "/../shared/" + relative;
 }
 
+std::string program_path() {
+  return BANYAN_PROGRAM;
+}
+
 bool shared_exists(const std::string& relative) {
   return std::filesystem::exists(shared_path(relative));
 }

@@ -19,6 +19,9 @@ std::string nano_model();
 std::string shared_path(const std::string& relative);
 bool shared_exists(const std::string& relative);
 
+// The program that was built with the tests.
+std::string program_path();
+
 // A fresh empty folder, removed when the object goes.
 class TemporaryFolder {
  public:

@@ -27,11 +27,11 @@ struct LogitRow {
 // A row as the logit_stats kernel would describe it.
 struct Row {
   explicit Row(std::vector<float> values) : logits(std::move(values)) {
-    double sum = 0;
-    for (float x : logits) sum += std::exp(static_cast<double>(x));
+    double max = std::ranges::max(logits), sum = 0;
+    for (float x : logits) sum += std::exp(static_cast<double>(x) - max);
     row = {.logits = logits,
            .argmax = static_cast<TokenId>(std::ranges::max_element(logits) - logits.begin()),
-           .log_sum_exp = static_cast<float>(std::log(sum))};
+           .log_sum_exp = static_cast<float>(max + std::log(sum))};
   }
   std::vector<float> logits;
   LogitRow row;

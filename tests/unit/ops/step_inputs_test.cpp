@@ -18,11 +18,11 @@ Batch batch_of(size_t pages) {
   b.positions = {4, 5, 6, 7, 8, 30};
   b.spans = {{.row_begin = 0, .row_count = 5, .first_position = 4},
              {.row_begin = 5, .row_count = 1, .first_position = 30, .page_begin = 2}};
-  b.slots = {3, 1};
   b.prompt_tokens = {6, 20};
-  b.page_table.resize(pages, 7);
+  b.tables[kPathClass].units.resize(pages, 7);
+  b.tables[1].units = {3, 1};  // slots
   b.logit_rows = {4, 5};
-  b.slot_copies = {{.from = 2, .to = 3}};
+  b.copies = {{.unit_class = 1, .from = 2, .to = 3}};
   return b;
 }
 
@@ -42,11 +42,13 @@ TEST(StepImage, HasTheArraysOfTheBatchWhereKernelsReadThem) {
     const StepInputs& inputs = image.load(batch);
     EXPECT_EQ(on_host(queue, inputs.tokens, 6), batch.tokens);
     EXPECT_EQ(on_host(queue, inputs.positions, 6), batch.positions);
-    EXPECT_EQ(on_host(queue, inputs.slots, 2), batch.slots);
-    EXPECT_EQ(on_host(queue, inputs.page_table, 3), batch.page_table);
+    for (size_t c : {0, 1}) {
+      const std::vector<int32_t>& units = batch.tables[c].units;
+      EXPECT_EQ(on_host(queue, inputs.tables[c].units, units.size()), units);
+    }
     EXPECT_EQ(on_host(queue, inputs.logit_rows, 2), batch.logit_rows);
     EXPECT_EQ(on_host(queue, inputs.spans.device, 2)[1].first_position, 30);
-    EXPECT_EQ(on_host(queue, inputs.copies, 1)[0], (UnitCopy{kSlots, 2, 3}));
+    EXPECT_EQ(on_host(queue, inputs.copies, 1)[0], batch.copies[0]);
   }
 }
 
@@ -67,11 +69,11 @@ TEST(StepImage, CutsSpansWhereAPromptEnds) {
 TEST(StepImage, KeepsItsAddressesUntilAnArrayOutgrowsItsRoom) {
   StepImage image(host_queue());
   Batch longer = batch_of(100), shorter = batch_of(3), longest = batch_of(300);
-  const int32_t* table = image.load(longer).page_table;
-  EXPECT_EQ(image.load(shorter).page_table, table);
-  EXPECT_EQ(image.load(longer).page_table, table);
+  const int32_t* table = image.load(longer).tables[kPathClass].units;
+  EXPECT_EQ(image.load(shorter).tables[kPathClass].units, table);
+  EXPECT_EQ(image.load(longer).tables[kPathClass].units, table);
   EXPECT_EQ(table[99], 7);
-  EXPECT_EQ(image.load(longest).page_table[299], 7);
+  EXPECT_EQ(image.load(longest).tables[kPathClass].units[299], 7);
 }
 
 }  // namespace
