@@ -6,7 +6,10 @@ namespace banyan {
 
 GrammarCompiler::GrammarCompiler(std::shared_ptr<const TokenVocabulary> vocabulary,
                                  TokenizeText tokenize, Options options)
-    : vocabulary_(std::move(vocabulary)), tokenize_(std::move(tokenize)), options_(options) {}
+    : vocabulary_(std::move(vocabulary)),
+      tokenize_(std::move(tokenize)),
+      options_(options),
+      spelling_(vocabulary_) {}
 
 Result<std::shared_ptr<const CompiledGrammar>> GrammarCompiler::compile(
     const GrammarSource& source) {
@@ -62,6 +65,7 @@ std::shared_ptr<const CompiledGrammar> GrammarCompiler::find(const GrammarSource
 Result<std::shared_ptr<const CompiledGrammar>> GrammarCompiler::compile_new(
     const GrammarSource& source) {
   Grammar grammar = TRY(Grammar::from_source(source, options_.limits));
+  TRY(spelling_.check(grammar.shared_automaton()));
   return std::make_shared<const CompiledGrammar>(std::move(grammar), vocabulary_, tokenize_);
 }
 

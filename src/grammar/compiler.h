@@ -16,6 +16,7 @@
 
 #include "banyan/grammar.h"
 #include "grammar/matcher.h"
+#include "grammar/spelling.h"
 
 namespace banyan {
 
@@ -51,6 +52,7 @@ class GrammarCompiler {
   const std::shared_ptr<const TokenVocabulary> vocabulary_;
   const TokenizeText tokenize_;
   const Options options_;
+  const Spelling spelling_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<GrammarSource, std::shared_ptr<Entry>> entries_;
