@@ -221,12 +221,14 @@ Result<SequenceId> Engine::Impl::submit(GenerateRequest request, TokenSink sink)
   if (!sink) return invalid_argument("the request has no sink to tell of its tokens");
   auto s = std::make_unique<Sequence>();
   s->prompt_tokens = static_cast<int64_t>(request.prompt.size());
-  s->tokens_max = std::min(s->prompt_tokens + options.max_new_tokens, info().context_length_tokens);
+  // What is more than the context and the memory hold ends there. One new token must fit.
+  int64_t most = std::max(info().total_tokens_max, s->prompt_tokens + 1);
+  s->tokens_max =
+      std::min({s->prompt_tokens + options.max_new_tokens, info().context_length_tokens, most});
   if (!scheduler_.fits_alone(s->tokens_max)) {
     return invalid_argument(
-        "{} tokens of prompt and output do not fit into the {} tokens of memory; ask "
-        "for fewer new tokens",
-        s->tokens_max, info().total_tokens_max);
+        "{} tokens of prompt and output do not fit into the {} tokens of memory", s->tokens_max,
+        info().total_tokens_max);
   }
   if (scheduler_.waiting() >= config_.queued_max) {
     return exhausted("{} requests are waiting, which is the limit", scheduler_.waiting());

@@ -140,12 +140,23 @@ Result<std::string> take_final_message(Json& messages) {
   return text;
 }
 
+Result<std::shared_ptr<const ChatTemplate>> find_given(const Llm& llm, const std::string& source) {
+  if (!llm.has_tokenizer()) return unsupported("a chat template needs a model with a tokenizer");
+  auto found = request_template(llm, source);
+  if (found) return found;
+  // It came with the request, whatever is wrong with it.
+  return invalid_argument("chat_template: {}", found.error().message);
+}
+
 }  // namespace
 
 Result<std::string> render_chat(const Llm& llm, ChatPrompt prompt) {
-  const ChatTemplate* chat_template = TRY(chat_template_of(llm));
-  const auto& source = tokenizer_of(llm)->chat_template();
-  bool knows_developer = source && source->find("developer") != std::string::npos;
+  std::shared_ptr<const ChatTemplate> given;
+  if (!prompt.chat_template.empty()) given = TRY(find_given(llm, prompt.chat_template));
+  const ChatTemplate* chat_template = given ? given.get() : TRY(chat_template_of(llm));
+  const Tokenizer& tokenizer = *tokenizer_of(llm);
+  std::string source = given ? prompt.chat_template : tokenizer.chat_template().value_or("");
+  bool knows_developer = source.find("developer") != std::string::npos;
   TRY(check_messages(prompt.messages, knows_developer));
   TRY(check_list(prompt.tools, "tools"));
   TRY(check_list(prompt.documents, "documents"));
@@ -153,7 +164,7 @@ Result<std::string> render_chat(const Llm& llm, ChatPrompt prompt) {
   if (prompt.continue_final_message) continued = TRY(take_final_message(prompt.messages));
 
   Json variables = Json::object();
-  for (const auto& [name, text] : tokenizer_of(llm)->special().named) variables[name] = text;
+  for (const auto& [name, text] : tokenizer.special().named) variables[name] = text;
   TRY(add_variables(prompt.variables, variables));
   bool no_tools = prompt.tools.is_array() && prompt.tools.empty();
   variables["tools"] = no_tools ? Json() : std::move(prompt.tools);

@@ -22,6 +22,7 @@ struct ChatPrompt {
   Json tools;                       // a list of objects, or null
   Json documents;                   // the same
   Json variables = Json::object();  // more for the template: enable_thinking, ...
+  std::string chat_template = {};   // in place of the model's; "": the model's
   bool add_generation_prompt = true;
   // The last message, an assistant's, is the beginning of the answer: its text comes last.
   bool continue_final_message = false;

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "grammar/compiler.h"
 #include "llm/chat_prompt.h"
+#include "llm/chat_template_cache.h"
 #include "llm/generation_builder.h"
 #include "llm/generation_config.h"
 #include "llm/llm_parts.h"
@@ -35,6 +36,9 @@ class Llm::Impl {
   Result<GenerateRequest> to_tokens(const TextRequest& request, CompiledGrammarPtr compiled) const;
   Result<std::vector<TokenId>> encode(std::string_view text, bool add_special_tokens) const;
   Result<const ChatTemplate*> find_chat_template() const;
+  Result<std::shared_ptr<const ChatTemplate>> request_template(const std::string& source) const {
+    return chat_templates_.find(source);
+  }
   Result<CompiledGrammarPtr> compile(const GrammarSource& grammar) const;
   CompiledGrammarPtr compiled(const GrammarSource& grammar) const;
   std::shared_ptr<TokenConstraint> constraint(const GenerationOptions& options,
@@ -58,6 +62,7 @@ class Llm::Impl {
   mutable std::mutex compiler_mutex_;
   mutable std::unique_ptr<GrammarCompiler> compiler_;
   mutable std::atomic<GrammarCompiler*> made_compiler_ = nullptr;
+  mutable ChatTemplateCache chat_templates_;
 };
 
 Result<std::unique_ptr<Llm::Impl>> Llm::Impl::load(const EngineConfig& config,
@@ -317,6 +322,10 @@ const Tokenizer* tokenizer_of(const Llm& llm) {
 }
 Result<const ChatTemplate*> chat_template_of(const Llm& llm) {
   return LlmAccess::impl(llm).find_chat_template();
+}
+Result<std::shared_ptr<const ChatTemplate>> request_template(const Llm& llm,
+                                                             const std::string& source) {
+  return guard([&] { return LlmAccess::impl(llm).request_template(source); });
 }
 Result<CompiledGrammarPtr> compile_grammar(const Llm& llm, const GrammarSource& grammar) {
   return guard([&] { return LlmAccess::impl(llm).compile(grammar); });

@@ -16,6 +16,11 @@ const Tokenizer* tokenizer_of(const Llm& llm);  // null without tokenizer files
 // kUnsupported when there is none, kCorrupt when it cannot be read.
 Result<const ChatTemplate*> chat_template_of(const Llm& llm);
 
+// One that comes with a request, parsed and remembered. kInvalidArgument: it cannot be read;
+// kExhausted: it is too long.
+Result<std::shared_ptr<const ChatTemplate>> request_template(const Llm& llm,
+                                                             const std::string& source);
+
 using CompiledGrammarPtr = std::shared_ptr<const CompiledGrammar>;
 
 // A request's grammar over this model's vocabulary, compiled on the caller's thread and remembered;

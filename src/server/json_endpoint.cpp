@@ -38,6 +38,7 @@ RequestContext context_of(const Service& service, const HttpRequest& request) {
   auto now = duration_cast<seconds>(system_clock::now().time_since_epoch());
   return {service.llm(),
           service.model_name(),
+          !service.config().served_model_name.empty(),
           request.id,
           now.count(),
           std::chrono::steady_clock::now(),

@@ -19,7 +19,8 @@ namespace banyan {
 // What the reader of a body may look at; safe on a worker.
 struct RequestContext {
   const Llm& llm;
-  std::string model_name;  // as served
+  std::string model_name;      // as served
+  bool only_its_name = false;  // requests may call it nothing else
   std::string request_id;
   int64_t created_s = 0;  // Unix time
   std::chrono::steady_clock::time_point received;

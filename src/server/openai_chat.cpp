@@ -309,20 +309,20 @@ ChatPrompt read_chat(RequestFields& fields, const ToolRequest& tools) {
   copy("documents", chat.documents);
   copy("chat_template_kwargs", chat.variables);
   read_reasoning(fields, chat.variables);
-  chat.add_generation_prompt = fields.flag("add_generation_prompt", true);
-  chat.continue_final_message = fields.flag("continue_final_message", false);
+  read_chat_style(fields, chat);
   return chat;
 }
 
 PromptRequest read_options(RequestFields& fields, const RequestContext& context,
                            ChatOptions& options) {
-  constexpr SamplingNames kNew = {"max_completion_tokens", "min_tokens", "seed"};
   bool is_new = fields.find("max_completion_tokens") != nullptr;
+  const SamplingNames names = {is_new ? "max_completion_tokens" : "max_tokens", "min_tokens",
+                               "seed", kNewTokensMax};
   const EngineConfig& limits = context.llm.config();
-  PromptRequest request = read_sampling(fields, is_new ? kNew : kOpenAiNames,
-                                        context.llm.recommended_sampling(), limits, context.json);
-  if (request.max_new_tokens == 0) {
-    fields.fail(is_new ? "max_completion_tokens" : "max_tokens", " is 0, it must be 1 or more");
+  PromptRequest request =
+      read_sampling(fields, names, context.llm.recommended_sampling(), limits, context.json);
+  if (request.text.options.max_new_tokens == 0) {
+    fields.fail(names.max_new_tokens, " is 0, it must be 1 or more");
   }
   read_scheduling(fields, request.text.options);
   options.samples = static_cast<size_t>(request.samples);

@@ -232,13 +232,11 @@ std::string echoed_text(const PromptRequest& prompt, const Tokenizer* tokenizer)
 }  // namespace
 
 Parsed<GenerationPlan> plan_completion(const RequestContext& context, const Json& body) {
-  constexpr int64_t kMaxTokensDefault = 16;
   const Llm& llm = context.llm;
   const EngineConfig& limits = llm.config();
   RequestFields fields(body);
   PromptRequest prompt =
       read_sampling(fields, kOpenAiNames, llm.recommended_sampling(), limits, context.json);
-  prompt.max_new_tokens_default = kMaxTokensDefault;
   prompt.text.add_special_tokens = fields.flag("add_special_tokens", true);
   read_scheduling(fields, prompt.text.options);
   CompletionOptions options{.echo = fields.flag("echo", false),

@@ -4,7 +4,9 @@
 
 #include <iterator>
 
+#include "base/quote.h"
 #include "server/json_text.h"
+#include "text/chat_template.h"
 
 namespace banyan {
 namespace {
@@ -123,33 +125,42 @@ void append_last_events(std::string& out, const std::string& head, const UsageOp
 }
 
 void refuse_openai_fields(RequestFields& fields) {
-  fields.refuse({"suffix",
-                 "session_params",
-                 "session_id",
-                 "return_hidden_states",
-                 "return_routed_experts",
-                 "input_embeds",
-                 "prompt_embeds",
-                 "prompt_logprobs",
-                 "truncate_prompt_tokens",
-                 "kv_transfer_params",
-                 "modalities",
-                 "audio",
-                 "prediction",
-                 "functions",
-                 "function_call",
-                 "web_search_options",
-                 "mm_processor_kwargs",
-                 "return_sampling_mask",
-                 "return_token_ids",
-                 "return_prompt_token_ids",
-                 "return_tokens_as_token_ids",
-                 "return_meta_info"});
+  fields.refuse({"suffix", "session_params", "session_id", "return_hidden_states",
+                 "return_routed_experts", "input_embeds", "prompt_embeds", "prompt_logprobs",
+                 "truncate_prompt_tokens", "kv_transfer_params", "audio", "prediction", "functions",
+                 "mm_processor_kwargs", "return_sampling_mask", "return_token_ids",
+                 "return_prompt_token_ids", "return_tokens_as_token_ids", "return_meta_info"});
+  // Those that have words for asking for nothing. An empty web_search_options asks for a search.
+  fields.accept_only({{"modalities", R"([["text"]])"},
+                      {"service_tier", R"(["auto","default"])"},
+                      {"store", "[false]"},
+                      {"verbosity", R"(["medium"])"},
+                      {"function_call", R"(["none","auto"])"},
+                      {"web_search_options", "[]"},
+                      {"include_reasoning", "[true]"}});
+}
+
+void read_chat_style(RequestFields& fields, ChatPrompt& chat) {
+  chat.chat_template = fields.string("chat_template", TemplateLimits().source_bytes_max);
+  const Json* begins = fields.find("add_generation_prompt");
+  chat.add_generation_prompt = fields.flag("add_generation_prompt", true);
+  chat.continue_final_message = fields.flag("continue_final_message", false);
+  if (chat.continue_final_message && begins != nullptr && chat.add_generation_prompt) {
+    fields.fail("continue_final_message",
+                " and add_generation_prompt are both true: an answer either goes on or begins");
+  }
 }
 
 std::string answered_model(RequestFields& fields, const RequestContext& context) {
   std::string model = fields.string("model", kNameBytesMax);
-  return model.empty() ? context.model_name : model;
+  if (model.empty() || model == context.model_name) return context.model_name;
+  if (context.only_its_name) {
+    fields.fail_as("model_not_found", "model",
+                   fmt::format(": the model {} does not exist; this server has {}", quote(model),
+                               quote(context.model_name)),
+                   ErrorCode::kNotFound);
+  }
+  return model;
 }
 
 std::vector<std::string> read_rids(RequestFields& fields, const std::string& fallback) {

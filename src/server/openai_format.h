@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "llm/chat_prompt.h"
 #include "server/generation.h"
 #include "server/request_fields.h"
 
@@ -49,10 +50,13 @@ void append_end(std::string& out, const UsageOptions& options, const Usage& usag
 void append_last_events(std::string& out, const std::string& head, const UsageOptions& options,
                         const Usage& usage);
 
-// Fields of OpenAI's endpoints that are known and not supported.
+// Fields of OpenAI's endpoints that are known and not supported, unless they ask for nothing.
 void refuse_openai_fields(RequestFields& fields);
+// chat_template, add_generation_prompt and continue_final_message.
+void read_chat_style(RequestFields& fields, ChatPrompt& chat);
 
-// The name that the answer gives the model: what the request called it, or as it is served.
+// The name that the answer gives the model: what the request called it, or as it is served. Refuses
+// other names where the model has been given one.
 std::string answered_model(RequestFields& fields, const RequestContext& context);
 
 // A request's names for /abort_request: `rid`, a string or one for each prompt; else `fallback`.

@@ -79,9 +79,14 @@ const Json* RequestFields::find(const char* name) const {
 }
 
 void RequestFields::fail(const char* name, std::string message, ErrorCode code) {
+  fail_as("", name, std::move(message), code);
+}
+
+void RequestFields::fail_as(const char* error_name, const char* name, std::string message,
+                            ErrorCode code) {
   if (error_) return;
   Error error = make_error(code, place_ + name + std::move(message)).error();
-  error_.emplace(std::move(error), place_ + name);
+  error_.emplace(std::move(error), place_ + name, error_name);
 }
 
 std::expected<void, RequestError> RequestFields::finish() {
@@ -193,6 +198,21 @@ void RequestFields::refuse(std::initializer_list<const char*> names) {
     if (value != nullptr && !is_neutral(*value)) {
       fail(name, " is not supported yet; leave it out", ErrorCode::kUnsupported);
     }
+  }
+}
+
+void RequestFields::accept_only(std::initializer_list<Accepted> fields) {
+  for (const Accepted& field : fields) {
+    const Json* value = find(field.name);
+    if (value == nullptr) continue;
+    Json accepted = Json::parse(field.values);
+    if (std::ranges::find(accepted, *value) != accepted.end()) continue;
+    std::string known;
+    for (const Json& one : accepted) known += (known.empty() ? "only " : " or ") + dump_json(one);
+    fail(field.name,
+         fmt::format(" is {}, which is not supported; {}{}leave it out", show(*value), known,
+                     known.empty() ? "" : " is; "),
+         ErrorCode::kUnsupported);
   }
 }
 

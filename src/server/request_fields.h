@@ -58,7 +58,17 @@ class RequestFields {
 
   // Refuses the request when one of these fields says more than null, false, "", [] or {}.
   void refuse(std::initializer_list<const char*> names);
+  // Refuses the request when one of these fields has a value that is not on its list, which is
+  // JSON. Null is on each.
+  struct Accepted {
+    const char* name;
+    const char* values;
+  };
+  void accept_only(std::initializer_list<Accepted> fields);
   void fail(const char* name, std::string message, ErrorCode code = ErrorCode::kInvalidArgument);
+
+  // With a name that programs look for.
+  void fail_as(const char* error_name, const char* name, std::string message, ErrorCode code);
 
   std::expected<void, RequestError> finish();
   const std::string& place() const { return place_; }

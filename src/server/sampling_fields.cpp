@@ -15,7 +15,6 @@
 namespace banyan {
 namespace {
 
-constexpr int64_t kNewTokensMax = int64_t{1} << 31;
 constexpr float kBiasMax = 100;
 
 uint64_t random_seed() {
@@ -74,8 +73,8 @@ SamplingParams read_params(RequestFields& fields, const SamplingNames& names,
   return s;
 }
 
-std::unexpected<RequestError> too_long(const char* param, std::string message) {
-  return std::unexpected(RequestError({ErrorCode::kInvalidArgument, std::move(message)}, param,
+std::unexpected<RequestError> too_long(std::string message) {
+  return std::unexpected(RequestError({ErrorCode::kInvalidArgument, std::move(message)}, "prompt",
                                       "context_length_exceeded"));
 }
 
@@ -87,8 +86,9 @@ PromptRequest read_sampling(RequestFields& fields, const SamplingNames& names,
   PromptRequest request;
   request.text.sampling = read_params(fields, names, defaults, limits);
   request.samples = fields.integer("n", 1, 1, kSamplesMax);
-  request.max_new_tokens = fields.integer_if(names.max_new_tokens, 0, kNewTokensMax);
   GenerationOptions& options = request.text.options;
+  options.max_new_tokens =
+      fields.integer(names.max_new_tokens, names.max_new_tokens_default, 0, kNewTokensMax);
   options.min_new_tokens = fields.integer(names.min_new_tokens, 0, 0, kNewTokensMax);
   options.stop = fields.strings("stop", static_cast<size_t>(limits.stop_strings_max),
                                 static_cast<size_t>(limits.stop_string_bytes_max));
@@ -104,7 +104,19 @@ PromptRequest read_sampling(RequestFields& fields, const SamplingNames& names,
   }
   // The rest that would change the output.
   fields.refuse({"stop_regex", "custom_params", "custom_logit_processor", "bad_words",
-                 "allowed_token_ids", "use_beam_search", "watermark", "thinking_token_budget"});
+                 "allowed_token_ids", "use_beam_search", "watermark", "thinking_token_budget",
+                 "samplers", "adaptive_target"});
+  // llama.cpp's samplers that are not here, and what says that they are off.
+  fields.accept_only({{"mirostat", "[0]"},
+                      {"dry_multiplier", "[0]"},
+                      {"xtc_probability", "[0]"},
+                      {"typical_p", "[1]"},
+                      {"dynatemp_range", "[0]"},
+                      {"top_n_sigma", "[-1, 0]"},
+                      {"repeat_penalty", "[1]"},
+                      {"length_penalty", "[1]"},
+                      {"early_stopping", "[false]"},
+                      {"spaces_between_special_tokens", "[true]"}});
   return request;
 }
 
@@ -126,20 +138,17 @@ Parsed<GenerateRequest> to_engine(const Llm& llm, const PromptRequest& request,
         RequestError({ErrorCode::kInvalidArgument, "the prompt has no tokens"}, "prompt"));
   }
   auto prompt = static_cast<int64_t>(tokens.prompt.size());
-  bool generates = request.max_new_tokens.value_or(1) > 0;
-  if (prompt + (generates ? 1 : 0) > context) {
-    return too_long("prompt", fmt::format("the prompt has {} tokens, the context length is {}",
-                                          prompt, context));
+  GenerationOptions& options = tokens.options;
+  if (prompt + std::min<int64_t>(options.max_new_tokens, 1) > context) {
+    return too_long(
+        fmt::format("the prompt has {} tokens, the context length is {}", prompt, context));
   }
-  if (prompt + request.max_new_tokens.value_or(0) > context) {
-    return too_long("max_tokens",
-                    fmt::format("the prompt has {} tokens and {} new ones are asked for, the "
-                                "context length is {}",
-                                prompt, *request.max_new_tokens, context));
-  }
+  // What does not fit ends there, as in a process of one's own.
   int64_t room = context - prompt;
-  tokens.options.max_new_tokens = request.max_new_tokens.value_or(
-      std::min(room, request.max_new_tokens_default.value_or(room)));
+  if (options.min_new_tokens <= options.max_new_tokens) {
+    options.min_new_tokens = std::min(options.min_new_tokens, room);
+  }
+  options.max_new_tokens = std::min(options.max_new_tokens, room);
   return tokens;
 }
 

@@ -20,20 +20,21 @@ constexpr int64_t kSamplesMax = 128;     // n
 constexpr int64_t kSequencesMax = 4096;  // prompts times n, of one request
 constexpr size_t kNameBytesMax = 512;    // model, rid, user, cache_salt, extra_key
 
-// The names in which protocols differ.
+constexpr int64_t kNewTokensMax = int64_t{1} << 31;  // the context ends an output long before
+
+// In what protocols differ.
 struct SamplingNames {
   const char* max_new_tokens;
   const char* min_new_tokens;
   const char* seed;
+  int64_t max_new_tokens_default;
 };
-constexpr SamplingNames kOpenAiNames = {"max_tokens", "min_tokens", "seed"};
-constexpr SamplingNames kSglangNames = {"max_new_tokens", "min_new_tokens", "sampling_seed"};
+constexpr SamplingNames kOpenAiNames = {"max_tokens", "min_tokens", "seed", 16};
+constexpr SamplingNames kSglangNames = {"max_new_tokens", "min_new_tokens", "sampling_seed", 128};
 
 // One prompt with its options; the prompt itself is filled in by the endpoint.
 struct PromptRequest {
   TextRequest text;
-  std::optional<int64_t> max_new_tokens;  // none: max_new_tokens_default, or what the context holds
-  std::optional<int64_t> max_new_tokens_default;
   int64_t samples = 1;        // n
   std::string grammar_field;  // that text.grammar came from, for errors
 };
@@ -48,8 +49,8 @@ PromptRequest read_sampling(RequestFields& fields, const SamplingNames& names,
 void read_scheduling(RequestFields& fields, GenerationOptions& options);
 
 // What the engine is asked. Refuses prompts that leave no room in the context or in the memory for
-// states, by OpenAI's code "context_length_exceeded"; a default for max_new_tokens is cut to fit.
-// `compiled` is the request's grammar.
+// states, by OpenAI's code "context_length_exceeded"; max_new_tokens is cut to what is left of
+// both. `compiled` is the request's grammar.
 Parsed<GenerateRequest> to_engine(const Llm& llm, const PromptRequest& request,
                                   std::shared_ptr<const CompiledGrammar> compiled);
 

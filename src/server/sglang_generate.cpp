@@ -344,16 +344,17 @@ PromptFields Reader::share_of(size_t prompt) {
 }
 
 Parsed<std::pair<PromptRequest, LogprobOptions>> Reader::read_prompt(size_t prompt) {
-  constexpr int64_t kMaxNewTokensDefault = 128;
   const EngineConfig& limits = context_.llm.config();
   PromptFields share = share_of(prompt);
   TRY(fields_.finish());
   RequestFields sampling(share.sampling, "sampling_params.");
-  PromptRequest request = read_sampling(sampling, kSglangNames, {}, limits, context_.json);
-  TRY(sampling.finish());
+  SamplingNames names = kSglangNames;
   // Null means as many as the context holds.
-  bool unlimited = share.sampling.value("max_new_tokens", Json(0)).is_null();
-  if (!unlimited) request.max_new_tokens_default = kMaxNewTokensDefault;
+  bool unlimited =
+      share.sampling.is_object() && share.sampling.value("max_new_tokens", Json(0)).is_null();
+  if (unlimited) names.max_new_tokens_default = kNewTokensMax;
+  PromptRequest request = read_sampling(sampling, names, {}, limits, context_.json);
+  TRY(sampling.finish());
   request.text.text = std::move(prompts_[prompt].text);
   request.text.ids = std::move(prompts_[prompt].ids);
   read_scheduling(fields_, request.text.options);
@@ -372,7 +373,7 @@ Parsed<std::pair<PromptRequest, LogprobOptions>> Reader::read_prompt(size_t prom
     request.text.options.top_logprobs = static_cast<int>(top);
     request.text.options.logprob_token_ids = std::move(chosen);
     // Without new tokens it can only be the prompt's that are wanted.
-    if (begin < 0 && request.max_new_tokens == 0) begin = 0;
+    if (begin < 0 && request.text.options.max_new_tokens == 0) begin = 0;
     if (begin >= 0) request.text.options.prompt_logprobs_begin = begin;
   }
   return std::pair(std::move(request), options);

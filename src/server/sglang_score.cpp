@@ -141,7 +141,8 @@ Parsed<GenerationPlan> plan_score(const RequestContext& context, const Json& bod
   plan.rids = {context.request_id};
   TRY(fields.finish());
   for (size_t i = 0; i < sequences.size(); ++i) {
-    PromptRequest prompt{.text = std::move(sequences[i]), .max_new_tokens = 1};
+    PromptRequest prompt{.text = std::move(sequences[i])};
+    prompt.text.options.max_new_tokens = 1;
     prompt.text.sampling.temperature = 0;
     prompt.text.options.ignore_eos = true;
     prompt.text.options.logprob_token_ids = std::move(labels[i]);

@@ -7,6 +7,7 @@
 #include "llm/chat_prompt.h"
 #include "llm/llm_parts.h"
 #include "server/json_endpoint.h"
+#include "server/openai_format.h"
 #include "server/sampling_fields.h"
 #include "server/sglang.h"
 #include "text/tokenizer.h"
@@ -24,8 +25,7 @@ Parsed<Json> tokenize_chat(const RequestContext& context, RequestFields& fields)
   ChatPrompt chat{.messages = *fields.find("messages")};
   if (const Json* tools = fields.find("tools")) chat.tools = *tools;
   if (const Json* variables = fields.find("chat_template_kwargs")) chat.variables = *variables;
-  chat.add_generation_prompt = fields.flag("add_generation_prompt", true);
-  chat.continue_final_message = fields.flag("continue_final_message", false);
+  read_chat_style(fields, chat);
   bool special = fields.flag("add_special_tokens", false);
   TRY(fields.finish());
   std::string text = TRY(render_chat(context.llm, std::move(chat)));

@@ -63,7 +63,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string body(reinterpret_cast<const char*>(data) + 1, size - 1);
   auto json = banyan::parse_body(body);
   if (!json) return 0;
-  const banyan::RequestContext context = {*llm, "model", "id", 0, {}};
+  const banyan::RequestContext context = {*llm, "model", false, "id", 0, {}};
   switch (data[0] % 6) {
     case 0:
       check_plan(*llm, banyan::plan_completion(context, *json));

@@ -113,12 +113,18 @@ TEST_F(EngineSubmit, RefusesWhatMemoryCanNeverHold) {
   EngineConfig config = small_config();
   config.total_tokens_max = 32;
   engine_ = load_engine(config);
-  refuses(
-      [](GenerateRequest& r) {
-        r.prompt.assign(20, 1);
-        r.options.max_new_tokens = 30;
-      },
-      ErrorCode::kInvalidArgument, "50 tokens of prompt and output do not fit into the 32 tokens");
+  refuses([](GenerateRequest& r) { r.prompt.assign(32, 1); }, ErrorCode::kInvalidArgument,
+          "33 tokens of prompt and output do not fit into the 32 tokens");
+}
+
+TEST_F(EngineSubmit, EndsAtTheMemorysEndWhateverIsAskedFor) {
+  EngineConfig config = small_config();
+  config.total_tokens_max = 32;
+  engine_ = load_engine(config);
+  Heard heard = run_alone(
+      *engine_, {.prompt = std::vector<TokenId>(20, 1), .options = {.max_new_tokens = 1'000'000}});
+  EXPECT_EQ(heard.output.size(), 12u);
+  EXPECT_EQ(heard.finish, FinishReason::kLength);
 }
 
 TEST_F(EngineSubmit, RefusesWhenTheQueueIsFull) {
