@@ -170,7 +170,7 @@ size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, 
   }
   StepImage image(host_queue());
   Comm comm(model.rank);  // which exchanges nothing
-  DrawResult drawn;  // tokens of a step in flight take room
+  DrawResult drawn;       // tokens of a step in flight take room
   for (int64_t prompt : {first + rows, int64_t{0}}) {
     batch.prompt_tokens = {static_cast<int32_t>(prompt)};
     arena.rewind(0);

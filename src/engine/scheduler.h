@@ -168,7 +168,7 @@ class Scheduler {
   std::set<std::pair<int64_t, Sequence*>> deadlines_;
   std::vector<SequenceId> cancelled_;
   uint64_t arrivals_ = 0;
-  UnitCounts in_flight_ = {};  // taken for captures of steps that are not committed
+  UnitCounts in_flight_ = {};    // taken for captures of steps that are not committed
   int64_t rows_left_ = 0;        // of the step that is being planned
   double expected_share_ = 0.4;  // of the output that running sequences may still make
   int64_t admitted_ = 0;

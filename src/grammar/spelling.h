@@ -41,11 +41,11 @@ class Spelling {
   void add_characters(std::string_view token);
 
   const std::shared_ptr<const TokenVocabulary> vocabulary_;
-  std::bitset<256> alone_;                       // bytes that are tokens
-  std::bitset<256> within_;                      // that some token has
-  std::bitset<256> pieces_;                      // in characters that tokens have in part
+  std::bitset<256> alone_;                      // bytes that are tokens
+  std::bitset<256> within_;                     // that some token has
+  std::bitset<256> pieces_;                     // in characters that tokens have in part
   std::unordered_set<std::string> characters_;  // that some token has whole
-  bool all_bytes_ = false;                       // of UTF-8 are tokens
+  bool all_bytes_ = false;                      // of UTF-8 are tokens
 };
 
 }  // namespace banyan

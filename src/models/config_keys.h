@@ -1,6 +1,6 @@
 // The keys of config.json that no family reads: some change nothing that is computed here, others
-// ask for a computation that there is not. Which is which is a list in the source, of what published
-// configs and transformers' own have.
+// ask for a computation that there is not. Which is which is a list in the source, of what
+// published configs and transformers' own have.
 #pragma once
 
 #include <string>

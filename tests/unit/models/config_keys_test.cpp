@@ -1,6 +1,6 @@
-// Every key of published configs: which are read, which change nothing, and which are refused unless
-// they say what is computed anyway. tests/unit/models/published_configs.json has the configs, and of
-// each the keys that are "harmless" and "refused"; the rest is read.
+// Every key of published configs: which are read, which change nothing, and which are refused
+// unless they say what is computed anyway. tests/unit/models/published_configs.json has the
+// configs, and of each the keys that are "harmless" and "refused"; the rest is read.
 #include <gtest/gtest.h>
 #include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>
@@ -86,9 +86,9 @@ std::string error_with(const std::string& golden, const std::string& key, const 
 }
 
 TEST(ConfigKeys, ThatAskForAnotherComputationAreRefused) {
-  for (const char* golden : {"llama2-mha", "mistral-window", "qwen3-bf16", "qwen3-moe",
-                             "deepseek-v3", "kimi-linear", "longcat-flash", "ling2", "ling25",
-                             "ling3-tiny"}) {
+  for (const char* golden :
+       {"llama2-mha", "mistral-window", "qwen3-bf16", "qwen3-moe", "deepseek-v3", "kimi-linear",
+        "longcat-flash", "ling2", "ling25", "ling3-tiny"}) {
     for (const char* key : {"qkv_bias", "rope_interleaved", "shared_expert_intermediate_size",
                             "attn_logit_softcapping", "use_nGPT", "alibi", "vision_config"}) {
       Json on = std::string(key) == "vision_config" ? Json{{"hidden_size", 8}} : Json(1);
