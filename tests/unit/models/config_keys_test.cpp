@@ -58,7 +58,8 @@ TEST(PublishedConfigKeys, LoadWithoutAWord) {
 }
 
 TEST(PublishedConfigKeys, AreReadHarmlessOrRefused) {
-  for (const auto& [name, model] : published_configs().items()) {
+  Json configs = published_configs();
+  for (const auto& [name, model] : configs.items()) {
     Json harmless = model["config"];
     for (const auto& [key, value] : model["config"].items()) {
       if (lists(model["harmless"], key)) {

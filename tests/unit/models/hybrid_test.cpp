@@ -1,5 +1,6 @@
 // Families of recurrent layers and MLA: checkpoints that do not fit, and what published configs
 // say.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <functional>

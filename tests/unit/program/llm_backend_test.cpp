@@ -178,7 +178,8 @@ TEST_F(LlmBackendTest, AllOptionsOfAGenReachTheEngine) {
   State chosen = run([](State& s) {
     s += "Once" + gen("a", {.max_new_tokens = 2, .logprobs = true, .logprob_token_ids = {7, 9}});
   });
-  for (const GeneratedToken& token : chosen.info("a")->logprobs) {
+  std::vector<GeneratedToken> tokens = chosen.info("a")->logprobs;
+  for (const GeneratedToken& token : tokens) {
     ASSERT_EQ(token.chosen.size(), 2u);
     EXPECT_EQ(token.chosen[0].token, 7);
     EXPECT_LT(token.chosen[0].logprob, 0);
