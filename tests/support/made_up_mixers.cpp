@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "ops/attention.h"
+#include "ops/draw.h"
 
 namespace banyan::test {
 namespace {
@@ -47,7 +48,7 @@ void check_slot(const float* slot, const SpanArgs& span) {
   if (slot[0] == 0 && first > 0) ++Notes::missing_slots;
 }
 
-void note_in_slots(const Step& s, StateId state) {
+void note_in_slots(const Step& s, StateId state, const TokenId* tokens) {
   const UnitTable& table = s.table(state);
   auto slot_of = [&](int32_t unit) {
     CHECK(unit >= 0 && unit < s.pools.units(s.pools.class_of(state)), "slot {}", unit);
@@ -60,7 +61,7 @@ void note_in_slots(const Step& s, StateId state) {
     for (int64_t row = 0; row < span.row_count; ++row) {
       int64_t position = span.first_position + row;
       slot[0] = static_cast<float>(position + 1);
-      slot[1] = static_cast<float>(s.batch.tokens[static_cast<size_t>(span.row_begin + row)]);
+      slot[1] = static_cast<float>(tokens[span.row_begin + row]);
       for (const Capture& capture : table.captures) {
         if (capture.span != static_cast<int64_t>(i) || capture.position != position) continue;
         std::copy_n(slot, kNoteWidth, slot_of(capture.slot));
@@ -148,12 +149,13 @@ Notes::Notes(Builder b, int64_t hidden)
 Tensor Notes::operator()(Step& s, Tensor x) const {
   Tensor y = zeros(s, x, hidden_);
   Tensor notes = s.allocate({x.dim(0), kNoteWidth});
+  const TokenId* tokens = known_tokens(s);
   if (!has_memory(s)) return y;
   for (const SpanArgs& span : s.batch.spans) {
     for (int64_t row = span.row_begin; row < span.row_begin + span.row_count; ++row) {
       auto i = static_cast<size_t>(row);
       notes.f32()[row * kNoteWidth] = static_cast<float>(s.batch.positions[i] + 1);
-      notes.f32()[row * kNoteWidth + 1] = static_cast<float>(s.batch.tokens[i]);
+      notes.f32()[row * kNoteWidth + 1] = static_cast<float>(tokens[i]);
     }
   }
   write_pages(s, notes, truth_);
@@ -163,8 +165,8 @@ Tensor Notes::operator()(Step& s, Tensor x) const {
       check_notes(s, span, position, notes_, truth_);
     }
   }
-  note_in_slots(s, slot_);
-  note_in_slots(s, own_);
+  note_in_slots(s, slot_, tokens);
+  note_in_slots(s, own_, tokens);
   return y;
 }
 

@@ -55,7 +55,7 @@ TEST(FairQueue, AFullClientLeavesRoomForOthers) {
 
 TEST(Workers, RunWhatWaitsInTurns) {
   Workers workers({.threads = 1, .queued_max = 10, .niceness = 10});
-  std::promise<void> begun, go, done;
+  std::promise<void> begun, go, done, end;
   std::string order;
   ASSERT_TRUE(workers.enqueue("a", [&] {
     begun.set_value();
@@ -66,10 +66,14 @@ TEST(Workers, RunWhatWaitsInTurns) {
     ASSERT_TRUE(workers.enqueue(name, [&order, name] { order += name; }));
   }
   EXPECT_EQ(workers.waiting(), 4U);
-  ASSERT_TRUE(workers.enqueue("c", [&] { done.set_value(); }));
+  ASSERT_TRUE(workers.enqueue("c", [&] {
+    done.set_value();
+    end.get_future().wait();  // the rest comes after this look
+  }));
   go.set_value();
   done.get_future().wait();
   EXPECT_EQ(order, "ab");
+  end.set_value();
 }
 
 }  // namespace
