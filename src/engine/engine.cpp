@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
@@ -77,12 +78,23 @@ SchedulerConfig scheduler_config(const EngineConfig& config, const Runner& runne
           .units = unit_counts(runner.info())};
 }
 
-// Why a row that was to draw has no token; null if it has.
-const char* problem_of(const DrawResult& result) {
+bool has_token(const DrawResult& result) {
+  return std::isfinite(result.log_sum_exp) && result.token >= 0;
+}
+
+// Why a row that was to draw the token of `position` has none; nothing if it has. Damaged weights
+// are ours to answer for, a constraint that the vocabulary cannot write is the request's.
+std::optional<Error> problem_of(const DrawResult& result, int64_t position) {
   if (!std::isfinite(result.log_sum_exp)) {
-    return "the model's output is not a number; its weights are damaged or overflow this dtype";
+    return Error{ErrorCode::kCorrupt,
+                 fmt::format("position {}: the model's output is not a number; its weights are "
+                             "damaged or overflow this dtype",
+                             position)};
   }
-  return result.token < 0 ? "the constraint allows no token" : nullptr;
+  if (has_token(result)) return std::nullopt;
+  return Error{ErrorCode::kUnsupported,
+               fmt::format("position {}: the constraint allows no token of this model's vocabulary",
+                           position)};
 }
 
 }  // namespace
@@ -359,7 +371,7 @@ void Engine::Impl::accept(const DrawResults& results) {
     if (!on_path_[i] || !use.samples) continue;
     Sequence& s = *use.sequence;
     if (step.advanced) s.tokens.pop_back();  // what stood for the token
-    if (problem_of(results.rows[i]) == nullptr) add_token(s, results.rows[i].token);
+    if (has_token(results.rows[i])) add_token(s, results.rows[i].token);
   }
 }
 
@@ -399,10 +411,8 @@ void Engine::Impl::commit(const DrawResults& results) {
   for (size_t i = 0; i < step.uses.size(); ++i) {
     if (!on_path_[i] || step.uses[i].sequence == nullptr) continue;
     Sequence& s = *step.uses[i].sequence;
-    if (const char* problem = problem_of(results.rows[i])) {
-      end(s, {.finish = FinishReason::kError,
-              .error = {ErrorCode::kCorrupt,
-                        fmt::format("position {}: {}", step.uses[i].position + 1, problem)}});
+    if (auto problem = problem_of(results.rows[i], step.uses[i].position + 1)) {
+      end(s, {.finish = FinishReason::kError, .error = *problem});
     } else {
       report(i, results);
     }

@@ -220,6 +220,7 @@ TEST(Speculate, AStopTokenAndAnEmptyMaskEndADraftWhereTheyAre) {
   expect_same(with.heard, run(small_config(), request, false).heard);
   EXPECT_EQ(with.heard.finish, FinishReason::kError);
   EXPECT_EQ(with.heard.output.size(), 6u);
+  EXPECT_EQ(with.heard.error.code, ErrorCode::kUnsupported) << "the request's, not ours";
   EXPECT_NE(with.heard.error.message.find("position 14: the constraint allows no token"),
             std::string::npos)
       << with.heard.error.message;
