@@ -54,9 +54,9 @@ TEST(FairQueue, AFullClientLeavesRoomForOthers) {
 }
 
 TEST(Workers, RunWhatWaitsInTurns) {
-  Workers workers({.threads = 1, .queued_max = 10, .niceness = 10});
   std::promise<void> begun, go, done, end;
   std::string order;
+  Workers workers({.threads = 1, .queued_max = 10, .niceness = 10});  // ends before these
   ASSERT_TRUE(workers.enqueue("a", [&] {
     begun.set_value();
     go.get_future().wait();
