@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "base/affinity.h"
+#include "base/os/affinity.h"
 #include "base/random.h"
 #include "cache/state_pools.h"
 #include "engine/batch_builder.h"

@@ -16,8 +16,8 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "grammar/compiler.h"
-#include "grammar/matcher.h"
-#include "text/tokenizer.h"
+#include "grammar/run/matcher.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace {
 

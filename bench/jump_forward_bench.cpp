@@ -18,8 +18,8 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "engine/speculate.h"
-#include "grammar/matcher.h"
-#include "text/tokenizer.h"
+#include "grammar/run/matcher.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace banyan {
 namespace {

@@ -14,8 +14,8 @@
 #include <random>
 #include <vector>
 
-#include "base/affinity.h"
-#include "base/memory.h"
+#include "base/os/affinity.h"
+#include "base/os/memory.h"
 #include "kernels/select.h"
 #include "quant/formats.h"
 #include "tensor/float_types.h"

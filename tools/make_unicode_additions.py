@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the rows of src/text/unicode_additions.cpp.
+"""Prints the rows of src/unicode/unicode_additions.cpp.
 
 A row is a range of code points whose general category in Unicode 16 (what the `tokenizers` package
 classifies by) is not the one of Unicode 14 (what PCRE2 10.42 and this Python classify by).

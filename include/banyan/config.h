@@ -22,7 +22,7 @@ struct EngineConfig {
   std::string kernels = "auto";      // auto, portable, avx2, avx512, amx; fenced: to debug
   std::string load_format = "auto";  // auto (safetensors), dummy (seeded random numbers)
   int threads = 0;                   // 0: the processors that this process may use
-  bool pin_threads = true;           // tie them to processors, where that helps (base/affinity.h)
+  bool pin_threads = true;  // tie them to processors, where that helps (base/os/affinity.h)
 
   // What weights become while they are read: none (as stored), weight-only (as stored, with
   // activations of 16 bits or more), int8, int4, fp8, mxfp4, int4:64.

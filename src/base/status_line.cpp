@@ -4,7 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "base/standard_error.h"
+#include "base/os/standard_error.h"
 
 namespace banyan {
 namespace {

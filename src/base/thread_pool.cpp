@@ -10,8 +10,8 @@
 #include <climits>
 #include <string>
 
-#include "base/cgroup.h"
 #include "base/check.h"
+#include "base/os/cgroup.h"
 #include "base/pause.h"
 
 namespace banyan {

@@ -29,7 +29,7 @@
 #include <span>
 #include <vector>
 
-#include "base/memory.h"
+#include "base/os/memory.h"
 #include "cache/prefix_key.h"
 #include "cache/radix_node.h"
 #include "cache/state_classes.h"

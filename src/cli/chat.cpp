@@ -12,12 +12,12 @@
 #include "base/file.h"
 #include "base/quote.h"
 #include "base/space.h"
-#include "cli/options.h"
+#include "cli/options/options.h"
 #include "cli/terminal.h"
 #include "llm/chat_prompt.h"
 #include "llm/llm_parts.h"
-#include "llm/tool_declarations.h"
-#include "text/tokenizer.h"
+#include "llm/messages/tool_declarations.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace banyan::cli {
 namespace {

@@ -13,7 +13,7 @@
 #include "banyan/llm.h"
 #include "banyan/status.h"
 #include "base/json.h"
-#include "llm/message_parser.h"
+#include "llm/messages/message_parser.h"
 
 namespace banyan::cli {
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <set>
 
-#include "cli/option_table.h"
+#include "cli/options/option_table.h"
 #include "cli/verb.h"
 
 namespace banyan::cli {

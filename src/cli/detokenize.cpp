@@ -6,10 +6,10 @@
 
 #include "base/error.h"
 #include "cli/format.h"
-#include "cli/options.h"
+#include "cli/options/options.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace banyan::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "llm/llm_parts.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace banyan::cli {
 namespace {

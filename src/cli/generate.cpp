@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "cli/format.h"
-#include "cli/options.h"
+#include "cli/options/options.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
 

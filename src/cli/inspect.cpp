@@ -8,7 +8,7 @@
 #include "banyan/engine.h"
 #include "base/error.h"
 #include "cli/format.h"
-#include "cli/options.h"
+#include "cli/options/options.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"

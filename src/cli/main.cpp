@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "base/os/standard_error.h"
 #include "base/quote.h"
-#include "base/standard_error.h"
 #include "cli/verb.h"
 
 namespace banyan::cli {

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/quote.h"
-#include "cli/option_table.h"
+#include "cli/options/option_table.h"
 #include "cli/verb.h"
 
 namespace banyan::cli {

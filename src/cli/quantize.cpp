@@ -7,11 +7,11 @@
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "cli/format.h"
-#include "cli/options.h"
+#include "cli/options/options.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
-#include "models/quantise_checkpoint.h"
+#include "quantize/quantise_checkpoint.h"
 
 namespace banyan::cli {
 namespace {

@@ -10,7 +10,7 @@
 #include "cli/chat.h"
 #include "cli/format.h"
 #include "cli/line_reader.h"
-#include "cli/options.h"
+#include "cli/options/options.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
 

@@ -8,11 +8,11 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "cli/format.h"
-#include "cli/options.h"
+#include "cli/options/options.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
 #include "llm/llm_parts.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace banyan::cli {
 namespace {

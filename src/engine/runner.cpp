@@ -4,9 +4,9 @@
 #include <atomic>
 #include <numeric>
 
-#include "base/affinity.h"
 #include "base/check.h"
 #include "base/error.h"
+#include "base/os/affinity.h"
 #include "engine/memory_plan.h"
 #include "engine/state_identity.h"
 #include "kernels/select.h"

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "banyan/status.h"
-#include "grammar/dfa.h"
+#include "grammar/regex/dfa.h"
 #include "grammar/rules.h"
-#include "grammar/token_slices.h"
+#include "grammar/run/token_slices.h"
 
 namespace banyan {
 

@@ -15,7 +15,7 @@
 #include <string>
 
 #include "banyan/grammar.h"
-#include "grammar/matcher.h"
+#include "grammar/run/matcher.h"
 #include "grammar/spelling.h"
 
 namespace banyan {

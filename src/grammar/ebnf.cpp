@@ -5,11 +5,11 @@
 #include <optional>
 
 #include "base/quote.h"
-#include "grammar/codepoints.h"
-#include "grammar/nfa.h"
-#include "grammar/regex_rules.h"
-#include "grammar/token_vocabulary.h"
-#include "text/unicode.h"
+#include "grammar/regex/codepoints.h"
+#include "grammar/regex/nfa.h"
+#include "grammar/regex/rules.h"
+#include "grammar/run/token_vocabulary.h"
+#include "unicode/unicode.h"
 
 namespace banyan {
 namespace {

@@ -7,10 +7,10 @@
 #include "base/quote.h"
 #include "grammar/automaton.h"
 #include "grammar/ebnf.h"
-#include "grammar/json_schema.h"
-#include "grammar/parser.h"
-#include "grammar/regex.h"
-#include "grammar/regex_rules.h"
+#include "grammar/regex/regex.h"
+#include "grammar/regex/rules.h"
+#include "grammar/run/parser.h"
+#include "grammar/schema/json_schema.h"
 #include "grammar/structural_tag.h"
 
 namespace banyan {

@@ -13,7 +13,7 @@
 
 #include "banyan/status.h"
 #include "grammar/budget.h"
-#include "grammar/dfa.h"
+#include "grammar/regex/dfa.h"
 
 namespace banyan {
 

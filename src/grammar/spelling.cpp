@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/quote.h"
-#include "grammar/parser.h"
+#include "grammar/run/parser.h"
 
 namespace banyan {
 namespace {

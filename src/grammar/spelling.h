@@ -21,7 +21,7 @@
 
 #include "banyan/status.h"
 #include "grammar/automaton.h"
-#include "grammar/token_vocabulary.h"
+#include "grammar/run/token_vocabulary.h"
 
 namespace banyan {
 

@@ -4,11 +4,11 @@
 
 #include "base/quote.h"
 #include "grammar/ebnf.h"
-#include "grammar/json_schema.h"
-#include "grammar/nfa.h"
-#include "grammar/regex.h"
-#include "grammar/regex_rules.h"
-#include "grammar/token_vocabulary.h"
+#include "grammar/regex/nfa.h"
+#include "grammar/regex/regex.h"
+#include "grammar/regex/rules.h"
+#include "grammar/run/token_vocabulary.h"
+#include "grammar/schema/json_schema.h"
 
 namespace banyan {
 namespace {

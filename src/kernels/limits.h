@@ -10,7 +10,7 @@
 #include <span>
 
 #include "base/function_ref.h"
-#include "base/memory.h"
+#include "base/os/memory.h"
 #include "base/thread_pool.h"
 #include "kernels/operand.h"
 

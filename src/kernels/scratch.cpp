@@ -1,6 +1,6 @@
 #include "kernels/scratch.h"
 
-#include "base/memory.h"
+#include "base/os/memory.h"
 
 namespace banyan {
 namespace {

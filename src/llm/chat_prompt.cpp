@@ -9,7 +9,7 @@
 #include "base/quote.h"
 #include "llm/llm_parts.h"
 #include "text/chat_template.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace banyan {
 namespace {

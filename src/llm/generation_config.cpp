@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "weights/config_file.h"
+#include "weights/files/config_file.h"
 
 namespace banyan {
 

@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "banyan/llm.h"
-#include "grammar/matcher.h"
+#include "grammar/run/matcher.h"
 #include "text/chat_template.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace banyan {
 

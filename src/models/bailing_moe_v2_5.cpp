@@ -1,7 +1,7 @@
 // Ling 2.5 and 2.6: lightning attention and MLA, experts in groups.
+#include "models/config/rope.h"
 #include "models/ling.h"
 #include "models/registry.h"
-#include "models/rope_config.h"
 
 namespace banyan {
 

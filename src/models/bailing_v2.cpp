@@ -1,8 +1,8 @@
 // Ling 2.0 and Ring 2.0: grouped-query attention that turns half of each head, and experts chosen
 // in groups with a bias that only helps to choose (Ling Team 2025, arXiv:2510.22115).
 #include "models/bailing.h"
+#include "models/config/rope.h"
 #include "models/registry.h"
-#include "models/rope_config.h"
 
 namespace banyan {
 

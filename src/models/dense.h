@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "models/common_config.h"
+#include "models/config/common.h"
 #include "nn/mlp.h"
-#include "weights/config_file.h"
+#include "weights/files/config_file.h"
 
 namespace banyan {
 

@@ -8,12 +8,12 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
-#include "models/config_keys.h"
+#include "models/config/keys.h"
 #include "weights/block_hashes.h"
-#include "weights/checkpoint.h"
-#include "weights/config_file.h"
 #include "weights/convert.h"
-#include "weights/gguf.h"
+#include "weights/files/checkpoint.h"
+#include "weights/files/config_file.h"
+#include "weights/files/gguf.h"
 
 namespace banyan {
 namespace {

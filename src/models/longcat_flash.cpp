@@ -3,7 +3,7 @@
 // nothing (Meituan LongCat Team 2025, arXiv:2509.01322).
 #include <cmath>
 
-#include "models/common_config.h"
+#include "models/config/common.h"
 #include "models/registry.h"
 
 namespace banyan {

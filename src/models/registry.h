@@ -8,7 +8,7 @@
 #include "banyan/status.h"
 #include "models/model.h"
 #include "weights/builder.h"
-#include "weights/config_file.h"
+#include "weights/files/config_file.h"
 
 namespace banyan {
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/common_config.h"
+#include "models/config/common.h"
 
 namespace banyan {
 

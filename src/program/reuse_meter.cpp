@@ -4,7 +4,7 @@
 #include <map>
 
 #include "base/error.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace banyan {
 namespace {

@@ -12,7 +12,7 @@
 
 namespace banyan {
 
-class Tokenizer;  // text/tokenizer.h
+class Tokenizer;  // text/tokenizer/tokenizer.h
 
 struct Reuse {
   int64_t prompt_tokens = 0;    // of gens and scores; what only computes a prefix is not asked for

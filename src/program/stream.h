@@ -21,7 +21,7 @@
 #include "program/backend.h"
 #include "program/executor.h"
 #include "program/primitive.h"
-#include "program/speculation.h"
+#include "program/remote/speculation.h"
 #include "program/transcript.h"
 
 namespace banyan {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "server/config.h"
-#include "server/http.h"
+#include "server/http/http.h"
 
 namespace banyan {
 

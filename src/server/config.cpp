@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/quote.h"
-#include "llm/message_parser.h"
-#include "server/origin.h"
+#include "llm/messages/message_parser.h"
+#include "server/http/origin.h"
 
 namespace banyan {
 namespace {

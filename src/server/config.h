@@ -14,8 +14,8 @@ struct ServerConfig {
   int port = 30000;                   // 0: any that is free
   std::string served_model_name;      // what /v1/models calls the model; empty: the model path
   std::vector<std::string> api_keys;  // one of these is needed; empty: none is
-  // Beyond what server/origin.h always allows: names that requests may come under, and pages that
-  // may send some; "*" is all.
+  // Beyond what server/http/origin.h always allows: names that requests may come under, and pages
+  // that may send some; "*" is all.
   std::vector<std::string> allowed_hosts, allowed_origins;
   std::string version;                    // of the program, for /server_info
   bool log_requests = false;              // beside each access, what was asked for

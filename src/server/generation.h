@@ -17,10 +17,10 @@
 
 #include "banyan/llm.h"
 #include "llm/text_stream.h"
-#include "server/http.h"
+#include "server/fields/request.h"
+#include "server/fields/sampling.h"
+#include "server/http/http.h"
 #include "server/json_endpoint.h"
-#include "server/request_fields.h"
-#include "server/sampling_fields.h"
 #include "server/service.h"
 
 namespace banyan {

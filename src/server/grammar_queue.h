@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "llm/llm_parts.h"
-#include "server/request_fields.h"
-#include "server/workers.h"
+#include "server/fields/request.h"
+#include "server/http/workers.h"
 
 namespace banyan {
 

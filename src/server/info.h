@@ -1,7 +1,7 @@
 // Endpoints that tell of the server itself: health, models, figures.
 #pragma once
 
-#include "server/http.h"
+#include "server/http/http.h"
 #include "server/service.h"
 
 namespace banyan {

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "banyan/llm.h"
-#include "llm/message_parser.h"
-#include "server/http.h"
-#include "server/request_fields.h"
+#include "llm/messages/message_parser.h"
+#include "server/fields/request.h"
+#include "server/http/http.h"
 #include "server/service.h"
 
 namespace banyan {

@@ -7,8 +7,8 @@
 
 #include "server/error.h"
 #include "server/info.h"
-#include "server/openai.h"
-#include "server/sglang.h"
+#include "server/openai/endpoints.h"
+#include "server/sglang/endpoints.h"
 
 namespace banyan {
 namespace {

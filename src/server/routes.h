@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "server/http.h"
+#include "server/http/http.h"
 #include "server/service.h"
 
 namespace banyan {

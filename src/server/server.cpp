@@ -14,7 +14,7 @@
 #include <random>
 
 #include "base/error.h"
-#include "server/connection.h"
+#include "server/http/connection.h"
 #include "server/service.h"
 
 namespace banyan {

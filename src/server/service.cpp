@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "base/thread_pool.h"
 #include "llm/llm_parts.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace banyan {
 namespace {

@@ -17,12 +17,12 @@
 #include "banyan/llm.h"
 #include "base/error.h"
 #include "llm/engine_thread.h"
-#include "llm/message_parser.h"
+#include "llm/messages/message_parser.h"
 #include "server/config.h"
 #include "server/grammar_queue.h"
+#include "server/http/workers.h"
 #include "server/memory_use.h"
 #include "server/metrics.h"
-#include "server/workers.h"
 
 namespace banyan {
 

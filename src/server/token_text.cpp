@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "text/unicode.h"
+#include "unicode/unicode.h"
 
 namespace banyan {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "banyan/request.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace banyan {
 

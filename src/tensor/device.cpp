@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "base/memory.h"
+#include "base/os/memory.h"
 
 namespace banyan {
 namespace {

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "text/jinja/ast.h"
-#include "text/jinja/interpreter.h"
+#include "jinja/ast.h"
+#include "jinja/interpreter.h"
 
 namespace banyan {
 namespace {

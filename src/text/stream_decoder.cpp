@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "text/unicode.h"
+#include "unicode/unicode.h"
 
 namespace banyan {
 namespace {

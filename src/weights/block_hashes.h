@@ -13,7 +13,7 @@
 #include "banyan/status.h"
 #include "base/digest.h"
 #include "base/thread_pool.h"
-#include "weights/checkpoint.h"
+#include "weights/files/checkpoint.h"
 
 namespace banyan {
 

@@ -26,7 +26,7 @@
 #include "quant/formats.h"
 #include "tensor/device.h"
 #include "tensor/tensor.h"
-#include "weights/checkpoint.h"
+#include "weights/files/checkpoint.h"
 #include "weights/matrix_packer.h"
 #include "weights/quant_config.h"
 #include "weights/quantization_plan.h"

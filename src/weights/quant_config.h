@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "banyan/status.h"
-#include "weights/config_file.h"
+#include "weights/files/config_file.h"
 
 namespace banyan {
 

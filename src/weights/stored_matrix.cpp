@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "weights/convert.h"
-#include "weights/gguf_blocks.h"
+#include "weights/files/gguf_blocks.h"
 
 namespace banyan {
 namespace {

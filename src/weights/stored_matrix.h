@@ -23,7 +23,7 @@
 
 #include "banyan/status.h"
 #include "quant/codes.h"
-#include "weights/checkpoint.h"
+#include "weights/files/checkpoint.h"
 #include "weights/quant_config.h"
 
 namespace banyan {

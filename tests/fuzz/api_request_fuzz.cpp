@@ -9,8 +9,8 @@
 
 #include "base/check.h"
 #include "llm/llm_parts.h"
-#include "server/openai.h"
-#include "server/sglang.h"
+#include "server/openai/endpoints.h"
+#include "server/sglang/endpoints.h"
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "models/registry.h"
 #include "weights/builder.h"
-#include "weights/config_file.h"
+#include "weights/files/config_file.h"
 
 namespace {
 

@@ -5,9 +5,9 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "client/answers.h"
-#include "client/eval_task.h"
-#include "client/predictions.h"
+#include "eval/answers.h"
+#include "eval/predictions.h"
+#include "eval/task.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string text(reinterpret_cast<const char*>(data), size);

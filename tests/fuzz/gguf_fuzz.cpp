@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include "base/check.h"
-#include "weights/gguf.h"
-#include "weights/gguf_blocks.h"
+#include "weights/files/gguf.h"
+#include "weights/files/gguf_blocks.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::span<const std::byte> file = std::as_bytes(std::span(data, size));

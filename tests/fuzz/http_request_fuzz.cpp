@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/check.h"
-#include "server/request_reader.h"
+#include "server/fields/reader.h"
 
 namespace banyan {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "text/chat_template.h"
-#include "text/unicode.h"
+#include "unicode/unicode.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 
 #include "banyan/grammar.h"
 #include "base/check.h"
-#include "grammar/parser.h"
+#include "grammar/run/parser.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "grammar/matcher.h"
+#include "grammar/run/matcher.h"
 
 namespace {
 

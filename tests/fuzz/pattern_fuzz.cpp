@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/check.h"
-#include "text/pattern.h"
-#include "text/unicode.h"
+#include "unicode/pattern.h"
+#include "unicode/unicode.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view input(reinterpret_cast<const char*>(data), size);

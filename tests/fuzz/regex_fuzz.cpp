@@ -6,7 +6,7 @@
 
 #include "banyan/grammar.h"
 #include "base/check.h"
-#include "grammar/regex.h"
+#include "grammar/regex/regex.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view pattern(reinterpret_cast<const char*>(data), size);

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "program/remote_format.h"
+#include "program/remote/format.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using banyan::ServingApi;

@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "base/checked_math.h"
-#include "weights/safetensors.h"
+#include "weights/files/safetensors.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::span<const std::byte> file = std::as_bytes(std::span(data, size));

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "weights/checkpoint.h"
+#include "weights/files/checkpoint.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   auto index = banyan::parse_shard_index({reinterpret_cast<const char*>(data), size}, "fuzz");

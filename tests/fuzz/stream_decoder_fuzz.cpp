@@ -11,7 +11,7 @@
 
 #include "base/check.h"
 #include "text/stream_decoder.h"
-#include "text/unicode.h"
+#include "unicode/unicode.h"
 
 namespace {
 

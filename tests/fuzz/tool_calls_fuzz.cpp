@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "llm/message_parser.h"
+#include "llm/messages/message_parser.h"
 
 using namespace banyan;
 

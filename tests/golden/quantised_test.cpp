@@ -12,7 +12,7 @@
 #include "kernels/select.h"
 #include "support/drive.h"
 #include "support/shared.h"
-#include "weights/safetensors.h"
+#include "weights/files/safetensors.h"
 
 namespace banyan::test {
 namespace {

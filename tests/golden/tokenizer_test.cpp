@@ -1,6 +1,6 @@
 // Banyan's tokenizer against what the `tokenizers` and `tiktoken` packages gave for the same texts
 // (tools/make_tokenizer_goldens.py). The texts are generated here as they were there.
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include "base/json.h"
 #include "support/shared.h"
 #include "text/json_fields.h"
-#include "text/unicode.h"
+#include "unicode/unicode.h"
 
 namespace banyan {
 namespace {

@@ -13,7 +13,7 @@
 #include <set>
 
 #include "base/random.h"
-#include "engine/replay.h"
+#include "replay/replay.h"
 
 namespace banyan {
 namespace {

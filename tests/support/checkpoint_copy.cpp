@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "support/drive.h"
-#include "weights/safetensors.h"
+#include "weights/files/safetensors.h"
 
 namespace banyan::test {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "banyan/request.h"
-#include "weights/safetensors.h"
+#include "weights/files/safetensors.h"
 
 namespace banyan::test {
 

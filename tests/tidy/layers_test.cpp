@@ -28,15 +28,20 @@ const std::map<std::string, Names>& layers_below() {
       {"nn", {"weights", "ops"}},
       {"models", {"nn"}},
       {"engine", {"models"}},
+      {"quantize", {"models"}},
+      {"replay", {"engine"}},
       {"train", {"models"}},
-      {"text", {"base"}},
+      {"unicode", {"base"}},
+      {"jinja", {"unicode"}},
+      {"text", {"jinja"}},
       {"grammar", {"text"}},
       {"llm", {"engine", "text", "grammar"}},
       {"server", {"llm"}},
       {"router", {"llm"}},
       {"client", {"base"}},
+      {"eval", {"client"}},
       {"program", {"llm", "client"}},
-      {"cli", {"server", "program"}},
+      {"cli", {"server", "program", "eval", "quantize", "replay"}},
   };
   return kBelow;
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/memory.h"
+#include "base/os/memory.h"
 #include "kernels/portable/portable.h"
 
 namespace banyan::fenced {

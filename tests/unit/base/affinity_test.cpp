@@ -1,4 +1,4 @@
-#include "base/affinity.h"
+#include "base/os/affinity.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
 // Issue 17: a stderr pipe that nobody reads hung the server.
-#include "base/background_writer.h"
+#include "base/os/background_writer.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "base/cgroup.h"
+#include "base/os/cgroup.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/memory.h"
+#include "base/os/memory.h"
 
 namespace banyan {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "grammar/matcher.h"
+#include "grammar/run/matcher.h"
 #include "support/chance.h"
 #include "support/drive.h"
 #include "support/hybrid_model.h"

@@ -1,6 +1,6 @@
 // Masks against the definition (a token is allowed when its bytes lead to a text that can be
 // completed), rollback, drafts, and the ends of outputs.
-#include "grammar/matcher.h"
+#include "grammar/run/matcher.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 #include "support/sanitized.h"
 #include "support/shared.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace banyan {
 namespace {
@@ -29,7 +29,7 @@ std::shared_ptr<const TokenVocabulary> small_vocabulary() {
         "name",     "\"name\":", "10",   "0.5", "e+",    "-1"}) {
     bytes.push_back(piece);
   }
-  // As long as slices of the vocabulary look, and longer (grammar/token_slices.h).
+  // As long as slices of the vocabulary look, and longer (grammar/run/token_slices.h).
   std::string letters(24, 'k');
   for (const char* end : {"", "-", "k", "\n", "\"", "k\""}) bytes.push_back(letters + end);
   return TokenVocabulary::make(bytes, {kEnd}, static_cast<int>(bytes.size()) + 7);

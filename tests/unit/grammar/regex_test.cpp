@@ -12,10 +12,10 @@
 
 #include "banyan/grammar.h"
 #include "base/file.h"
-#include "grammar/dfa.h"
-#include "grammar/regex.h"
+#include "grammar/regex/dfa.h"
+#include "grammar/regex/regex.h"
 #include "support/shared.h"
-#include "text/unicode.h"
+#include "unicode/unicode.h"
 
 namespace banyan {
 namespace {

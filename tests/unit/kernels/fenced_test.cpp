@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/memory.h"
+#include "base/os/memory.h"
 #include "kernels/select.h"
 
 namespace banyan {

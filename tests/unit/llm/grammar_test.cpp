@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "banyan/llm.h"
-#include "grammar/matcher.h"
+#include "grammar/run/matcher.h"
 #include "llm/llm_parts.h"
 #include "support/api.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace banyan {
 namespace {

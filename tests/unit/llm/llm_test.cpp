@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "llm/llm_parts.h"
 #include "support/shared.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace banyan {
 namespace {

@@ -1,5 +1,5 @@
 // The registry of tool-call and reasoning formats: what each writes, reads back and forces.
-#include "llm/tool_calls.h"
+#include "llm/messages/tool_calls.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "banyan/grammar.h"
 #include "base/file.h"
-#include "llm/message_parser.h"
+#include "llm/messages/message_parser.h"
 #include "support/shared.h"
 
 namespace banyan {

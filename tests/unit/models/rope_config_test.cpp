@@ -5,7 +5,7 @@
 //   c = LlamaConfig(hidden_size=2 * dim, num_attention_heads=2, head_dim=dim,
 //                   max_position_embeddings=context, rope_parameters={"rope_theta": theta, ...})
 //   print(ROPE_INIT_FUNCTIONS[c.rope_parameters["rope_type"]](c, "cpu"))
-#include "models/rope_config.h"
+#include "models/config/rope.h"
 
 #include <gtest/gtest.h>
 

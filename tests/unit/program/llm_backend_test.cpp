@@ -7,7 +7,7 @@
 #include "program/reuse_meter.h"
 #include "program/workloads.h"
 #include "support/api.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace banyan {
 namespace {

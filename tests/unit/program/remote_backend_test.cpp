@@ -1,11 +1,11 @@
 // Programs through the endpoints of a server, without sockets: the answers are the real endpoints'.
-#include "program/remote_backend.h"
+#include "program/remote/backend.h"
 
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "server/openai.h"
-#include "server/sglang.h"
+#include "server/openai/endpoints.h"
+#include "server/sglang/endpoints.h"
 #include "support/api.h"
 
 namespace banyan {

@@ -2,8 +2,8 @@
 // its answers have in common is what the grammar forces.
 #include <gtest/gtest.h>
 
-#include "server/openai.h"
-#include "server/tool_fields.h"
+#include "server/fields/tools.h"
+#include "server/openai/endpoints.h"
 #include "support/api.h"
 
 namespace banyan {

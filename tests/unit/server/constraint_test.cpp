@@ -1,9 +1,9 @@
 // The fields that constrain an output, under every name that clients have for them.
 #include <gtest/gtest.h>
 
-#include "server/constraint_fields.h"
-#include "server/openai.h"
-#include "server/sglang.h"
+#include "server/fields/constraint.h"
+#include "server/openai/endpoints.h"
+#include "server/sglang/endpoints.h"
 #include "support/api.h"
 
 namespace banyan {

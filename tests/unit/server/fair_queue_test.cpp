@@ -1,11 +1,11 @@
 // Issue 17: next to many slow grammars of one client others waited for all of them.
-#include "server/fair_queue.h"
+#include "server/http/fair_queue.h"
 
 #include <gtest/gtest.h>
 
 #include <future>
 
-#include "server/workers.h"
+#include "server/http/workers.h"
 
 namespace banyan {
 namespace {

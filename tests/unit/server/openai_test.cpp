@@ -1,13 +1,13 @@
 // The answers of OpenAI's endpoints, from the body to the bytes, without HTTP.
-#include "server/openai.h"
+#include "server/openai/endpoints.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "llm/llm_parts.h"
-#include "server/sglang.h"
+#include "server/sglang/endpoints.h"
 #include "support/api.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace banyan {
 namespace {

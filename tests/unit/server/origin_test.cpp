@@ -1,5 +1,5 @@
 // Issue 17: a server on loopback computed what pages sent under a foreign Host or Origin.
-#include "server/origin.h"
+#include "server/http/origin.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "server/request_fields.h"
+#include "server/fields/request.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "server/request_reader.h"
+#include "server/fields/reader.h"
 
 #include <gtest/gtest.h>
 

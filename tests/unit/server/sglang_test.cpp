@@ -1,11 +1,11 @@
 // The answers of SGLang's endpoints, from the body to the bytes, without HTTP.
-#include "server/sglang.h"
+#include "server/sglang/endpoints.h"
 
 #include <gtest/gtest.h>
 
 #include "llm/llm_parts.h"
 #include "support/api.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace banyan {
 namespace {

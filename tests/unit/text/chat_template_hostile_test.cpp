@@ -5,9 +5,9 @@
 #include <ctime>
 #include <string>
 
+#include "jinja/value.h"
 #include "support/sanitized.h"
 #include "text/chat_template.h"
-#include "text/jinja/value.h"
 
 namespace banyan {
 namespace {

@@ -1,4 +1,4 @@
-#include "text/normalization_form.h"
+#include "unicode/normalization_form.h"
 
 #include <gtest/gtest.h>
 

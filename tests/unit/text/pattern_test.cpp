@@ -1,4 +1,4 @@
-#include "text/pattern.h"
+#include "unicode/pattern.h"
 
 #include <gtest/gtest.h>
 

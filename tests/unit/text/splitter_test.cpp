@@ -1,13 +1,13 @@
 // The hand-written splitters against PCRE2 with the same pattern.
-#include "text/splitter.h"
+#include "text/tokenizer/splitter.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 #include <string>
 
-#include "text/pattern.h"
-#include "text/unicode.h"
+#include "unicode/pattern.h"
+#include "unicode/unicode.h"
 
 namespace banyan {
 namespace {

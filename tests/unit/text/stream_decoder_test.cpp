@@ -7,8 +7,8 @@
 #include <string>
 
 #include "support/shared.h"
-#include "text/byte_level.h"
-#include "text/unicode.h"
+#include "text/tokenizer/byte_level.h"
+#include "unicode/unicode.h"
 
 namespace banyan {
 namespace {

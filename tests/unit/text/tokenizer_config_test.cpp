@@ -1,10 +1,10 @@
-#include "text/tokenizer_config.h"
+#include "text/tokenizer/tokenizer_config.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "support/shared.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace banyan {
 namespace {

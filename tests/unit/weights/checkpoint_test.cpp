@@ -1,4 +1,4 @@
-#include "weights/checkpoint.h"
+#include "weights/files/checkpoint.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

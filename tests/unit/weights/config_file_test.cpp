@@ -1,4 +1,4 @@
-#include "weights/config_file.h"
+#include "weights/files/config_file.h"
 
 #include <gtest/gtest.h>
 

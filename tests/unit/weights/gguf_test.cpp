@@ -1,4 +1,4 @@
-#include "weights/gguf.h"
+#include "weights/files/gguf.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "weights/safetensors.h"
+#include "weights/files/safetensors.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,59 @@
+#include "base/os/affinity.h"
+
+#include <sched.h>
+
+#include <atomic>
+#include <charconv>
+#include <fstream>
+#include <vector>
+
+namespace banyan {
+namespace {
+
+// The processors that this thread may use, its present one first.
+std::vector<int> allowed_processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof(set), &set) != 0) return {};
+  std::vector<int> processors = {::sched_getcpu()};
+  for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
+    if (CPU_ISSET(processor, &set) && processor != processors[0]) processors.push_back(processor);
+  }
+  return processors;
+}
+
+bool is_oversubscribed(int processors) {
+  std::string line;
+  std::ifstream file("/proc/loadavg");
+  std::getline(file, line);
+  return runnable_threads(line) > processors;
+}
+
+}  // namespace
+
+int runnable_threads(const std::string& loadavg) {
+  size_t slash = loadavg.find('/');  // "0.20 0.18 0.12 1/80 11206"
+  if (slash == std::string::npos) return -1;
+  size_t begin = loadavg.rfind(' ', slash) + 1;
+  int count = -1;
+  auto [end, error] = std::from_chars(loadavg.data() + begin, loadavg.data() + slash, count);
+  return error == std::errc() && end == loadavg.data() + slash ? count : -1;
+}
+
+bool pin_workers(ThreadPool& pool) {
+  std::vector<int> processors = allowed_processors();
+  auto count = static_cast<int>(processors.size());
+  if (pool.size() == 1 || pool.size() != count || usable_processors() < count) return false;
+  if (is_oversubscribed(count)) return false;
+  std::atomic<bool> pinned = true;
+  pool.run([&](int worker) {
+    if (worker == 0) return;
+    cpu_set_t own;
+    CPU_ZERO(&own);
+    CPU_SET(processors[static_cast<size_t>(worker)], &own);
+    if (::sched_setaffinity(0, sizeof(own), &own) != 0) pinned = false;
+  });
+  return pinned;
+}
+
+}  // namespace banyan

@@ -1,0 +1,117 @@
+#include "base/os/background_writer.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <condition_variable>
+#include <csignal>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace banyan {
+namespace {
+
+constexpr int kAgain_ms = 20;  // after a write that says that it would block though poll did not
+
+// Writes `text`, however long it takes. False when the descriptor takes no more of it.
+bool write_all(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    pollfd waiting = {.fd = descriptor, .events = POLLOUT, .revents = 0};
+    if (poll(&waiting, 1, -1) < 0 && errno != EINTR) return false;
+    // A pipe that has room takes as much at once without blocking.
+    ssize_t count = ::write(descriptor, text.data(), std::min<size_t>(text.size(), PIPE_BUF));
+    if (count >= 0) {
+      text.remove_prefix(static_cast<size_t>(count));
+    } else if (errno == EAGAIN) {
+      poll(nullptr, 0, kAgain_ms);
+    } else if (errno != EINTR) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+struct BackgroundWriter::Queue {
+  Queue(int the_descriptor, size_t the_bytes_max)
+      : descriptor(the_descriptor), bytes_max(the_bytes_max) {}
+
+  void run();
+
+  const int descriptor;
+  const size_t bytes_max;
+  std::mutex mutex;
+  std::condition_variable work, idle;
+  std::string text;    // not yet taken by the thread
+  size_t lost = 0;     // texts, of which the reader has yet to hear
+  bool busy = false;   // the thread has some
+  bool works = true;   // the last write did
+  bool ended = false;  // the object is gone
+};
+
+void BackgroundWriter::Queue::run() {
+  // A reader that has gone is an error of write() and not the end of the process.
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  std::string taken;
+  std::unique_lock lock(mutex);
+  while (true) {
+    auto has_work = [&] { return !text.empty() || (lost > 0 && works); };
+    work.wait(lock, [&] { return ended || has_work(); });
+    if (!has_work()) return;
+    taken.clear();
+    taken.swap(text);
+    size_t dropped = std::exchange(lost, 0);
+    busy = true;
+    lock.unlock();
+    if (dropped > 0) {
+      taken +=
+          fmt::format("banyan: {} lines of the log are lost: it was not read in time\n", dropped);
+    }
+    bool written = write_all(descriptor, taken);
+    lock.lock();
+    busy = false;
+    works = written;
+    if (!written) lost += dropped + 1;
+    if (text.empty()) idle.notify_all();
+  }
+}
+
+BackgroundWriter::BackgroundWriter(int descriptor, size_t bytes_max)
+    : queue_(std::make_shared<Queue>(descriptor, bytes_max)) {
+  std::thread([queue = queue_] { queue->run(); }).detach();
+}
+
+BackgroundWriter::~BackgroundWriter() {
+  flush();
+  std::lock_guard lock(queue_->mutex);
+  queue_->ended = true;
+  queue_->work.notify_all();
+}
+
+void BackgroundWriter::write(std::string_view text) {
+  std::lock_guard lock(queue_->mutex);
+  if (queue_->text.size() + text.size() > queue_->bytes_max) {
+    ++queue_->lost;
+    return;
+  }
+  queue_->text += text;
+  queue_->work.notify_one();
+}
+
+bool BackgroundWriter::flush(std::chrono::milliseconds patience) {
+  std::unique_lock lock(queue_->mutex);
+  return queue_->idle.wait_for(lock, patience,
+                               [&] { return queue_->text.empty() && !queue_->busy; });
+}
+
+}  // namespace banyan

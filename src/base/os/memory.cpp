@@ -1,0 +1,99 @@
+#include "base/os/memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+#include "base/os/cgroup.h"
+
+namespace banyan {
+namespace {
+
+constexpr size_t kHugePageBytes = size_t{2} << 20;
+
+// Stands for no limit, and leaves room for arithmetic.
+constexpr int64_t kUnlimited = int64_t{1} << 62;
+
+// The number in a cgroup file; `fallback` where there is none or it says "max".
+int64_t read_number(const std::string& path, int64_t fallback) {
+  std::ifstream file(path);
+  int64_t value = 0;
+  return file >> value ? value : fallback;
+}
+
+int64_t machine_available_bytes() {
+  std::ifstream file("/proc/meminfo");
+  std::string key, unit;
+  int64_t kibibytes = 0;
+  while (file >> key >> kibibytes >> unit) {
+    if (key == "MemAvailable:") return kibibytes * 1024;
+  }
+  return kUnlimited;
+}
+
+// Cached pages of files: a cgroup counts them as used, but they go before memory is refused. A
+// checkpoint that was just read would otherwise leave no memory for its own weights. Version 1 has
+// numbers of the group alone too; `prefix` chooses those that count the groups within.
+int64_t cgroup_file_bytes(const std::string& folder, const std::string& prefix) {
+  std::ifstream file(folder + "/memory.stat");
+  std::string key;
+  int64_t value = 0, sum = 0;
+  while (file >> key >> value) {
+    if (key == prefix + "active_file" || key == prefix + "inactive_file") sum += value;
+  }
+  return sum;
+}
+
+}  // namespace
+
+std::byte* reserve_memory(size_t bytes) {
+  if (bytes == 0) return nullptr;
+  void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  CHECK(data != MAP_FAILED, "cannot reserve {} bytes", bytes);
+  if (bytes >= kHugePageBytes) ::madvise(data, bytes, MADV_HUGEPAGE);
+  return static_cast<std::byte*>(data);
+}
+
+void release_memory(std::byte* data, size_t bytes) {
+  if (data != nullptr) ::munmap(data, bytes);
+}
+
+MemoryBlock::MemoryBlock(MemoryBlock&& other) noexcept {
+  *this = std::move(other);
+}
+
+MemoryBlock& MemoryBlock::operator=(MemoryBlock&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+MemoryBlock::~MemoryBlock() {
+  release_memory(data_, size_);
+}
+
+int64_t cgroup_available_bytes(const std::string& folder) {
+  bool version1 = std::ifstream(folder + "/memory.limit_in_bytes").good();
+  std::string limit_file = version1 ? "/memory.limit_in_bytes" : "/memory.max";
+  std::string used_file = version1 ? "/memory.usage_in_bytes" : "/memory.current";
+  int64_t limit = read_number(folder + limit_file, kUnlimited);
+  if (limit >= kUnlimited) return kUnlimited;
+  int64_t used = read_number(folder + used_file, 0);
+  used -= cgroup_file_bytes(folder, version1 ? "total_" : "");
+  return std::clamp<int64_t>(limit - used, 0, limit);
+}
+
+int64_t available_memory_bytes() {
+  int64_t available = machine_available_bytes();
+  for (const std::string& folder : cgroup_folders("memory")) {
+    available = std::min(available, cgroup_available_bytes(folder));
+  }
+  return available;
+}
+
+}  // namespace banyan

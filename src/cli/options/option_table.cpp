@@ -1,0 +1,56 @@
+#include "cli/options/option_table.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+namespace banyan::cli {
+namespace {
+
+// "NAME:{auto,bf16}" is the name of a value and its choices; "N:INT in [0 - 8]" a name and a check.
+void read_type(const std::string& type, OptionRow& row) {
+  size_t colon = std::min(type.find(':'), type.size());
+  row.value = type.substr(0, colon);
+  size_t open = type.find('{'), close = type.rfind('}');
+  if (open == type.npos || close == type.npos || close < open) return;
+  row.choices = CLI::detail::split(type.substr(open + 1, close - open - 1), ',');
+}
+
+// Flags with a value are listed as "--no-pin-threads{false}".
+std::string plain_name(const std::string& name) {
+  return name.substr(0, name.find('{'));
+}
+
+OptionRow row_of(const CLI::Option& option) {
+  OptionRow row;
+  for (const std::string& name : option.get_snames()) row.names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) {
+    row.names.push_back("--" + plain_name(name));
+  }
+  if (row.names.empty()) row.names.push_back(option.get_name());
+  row.description = option.get_description();
+  row.required = option.get_required();
+  if (option.get_items_expected_max() == 0) return row;  // a flag
+  row.repeats = option.get_items_expected_max() > 1;
+  row.default_value = option.get_default_str();
+  read_type(option.get_type_name(), row);
+  return row;
+}
+
+}  // namespace
+
+std::vector<OptionRow> option_rows(const Verb& verb) {
+  CLI::App app{std::string(verb.summary), verb.name};
+  app.option_defaults()->always_capture_default();
+  VerbAction action = verb.declare(app);  // keeps alive what the options are read into
+  std::vector<OptionRow> rows;
+  for (const CLI::Option* option : app.get_options()) {
+    if (!option->get_group().empty()) rows.push_back(row_of(*option));
+  }
+  return rows;
+}
+
+std::string first_sentence(const std::string& text) {
+  return text.substr(0, std::min({text.find(';'), text.find(". "), text.find(": ")}));
+}
+
+}  // namespace banyan::cli

@@ -1,0 +1,308 @@
+#include "cli/options/options.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <random>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/quote.h"
+#include "base/space.h"
+#include "cli/progress.h"
+
+namespace banyan::cli {
+namespace {
+
+constexpr size_t kInputBytesMax = 256 << 20;
+
+const std::vector<std::string> kLogLevels = {"trace", "debug",    "info", "warn",
+                                             "error", "critical", "off"};
+
+}  // namespace
+
+void add_quantization_overrides(CLI::App& app, std::vector<std::string>& overrides) {
+  app.add_option("--quantization-override", overrides,
+                 "Another format, or none, bf16, f16, f32, for matrices with REGEX in their name; "
+                 "may be repeated, the last that matches decides")
+      ->allow_extra_args(false)
+      ->default_str("")
+      ->type_name("REGEX=NAME");
+}
+
+void add_model_options(CLI::App& app, EngineConfig& config, const std::string& log_level) {
+  app.add_option("--model,-m,--model-path", config.model_path,
+                 "Model folder as Hugging Face publishes it")
+      ->required()
+      ->type_name("DIR");
+  app.add_option("--gguf", config.gguf_path,
+                 "Takes the weights from this GGUF file, config and tokenizer from the folder")
+      ->type_name("FILE");
+  app.add_option("--dtype", config.dtype, "Weights in memory; auto: as they are stored")
+      ->check(CLI::IsMember({"auto", "bf16", "f32"}, CLI::ignore_case))
+      ->type_name("NAME");
+  app.add_option(
+         "--quantization,-q", config.quantization,
+         "Quantise the weights while they are read: none (as they are stored), int8, int4, "
+         "fp8, mxfp4; int8 and int4 with the columns that share a scale: int4:64. Products "
+         "with integers round activations to 8 bits; weight-only: as they are stored, but "
+         "activations keep 16 bits (W4A16, W8A16), for a byte for each weight of 4 bits and "
+         "the model's own dtype for one of 8")
+      ->type_name("NAME");
+  add_quantization_overrides(app, config.quantization_overrides);
+  app.add_option("--threads", config.threads, "Threads that compute; 0: one per processor")
+      ->check(CLI::Range(0, 1024))
+      ->type_name("N");
+  app.add_flag("!--no-pin-threads", config.pin_threads,
+               "Let the system move threads between processors, even where there is one for each");
+  app.add_option(
+         "--kernels", config.kernels,
+         "Instruction set; auto: the best that this processor has; fenced: slow, to debug the "
+         "engine's use of device memory")
+      ->check(CLI::IsMember({"auto", "portable", "avx2", "avx512", "avx512_bf16", "amx", "fenced"}))
+      ->type_name("NAME");
+  app.add_option("--load-format", config.load_format,
+                 "dummy: seeded random weights, for which config.json is enough")
+      ->check(CLI::IsMember({"auto", "dummy"}))
+      ->type_name("NAME");
+  app.add_option("--mla-prefill", config.mla_prefill,
+                 "Latent attention (MLA) of prompts; expanded: less arithmetic for long ones, more "
+                 "memory, and generated text is not resumed behind; for MLA models alone")
+      ->check(CLI::IsMember({"absorbed", "expanded"}))
+      ->type_name("NAME");
+  app.add_option("--context-length,-c,--ctx-size,--max-model-len", config.context_length_tokens,
+                 "Prompt and output together, in tokens; 0: the model's own")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 31))
+      ->type_name("N");
+  app.add_flag_callback(
+      "--disable-jump-forward", [&config] { config.jump_forward = false; },
+      "Take a step for every token even where a grammar leaves no choice; the output is the same");
+  app.add_option("--draft-max,--spec-draft-n-max", config.draft_tokens_max,
+                 "Tokens of a sequence computed ahead in one step; 0: none")
+      ->check(CLI::Range(0, 1024))
+      ->type_name("N");
+  app.add_option_function<std::string>(
+         "--log-level",
+         [](const std::string& level) { spdlog::set_level(spdlog::level::from_str(level)); },
+         "Which messages appear on stderr")
+      ->check(CLI::IsMember(kLogLevels))
+      ->default_str(log_level)
+      ->type_name("NAME");
+}
+
+void add_sampling_options(CLI::App& app, SamplingOptions& options, std::string_view defaults_of) {
+  std::string from = fmt::format(" [{}]", defaults_of);
+  app.add_option("--temperature", options.temperature,
+                 "0 takes the likeliest token; higher is more random" + from)
+      ->type_name("T");
+  app.add_option("--top-p", options.top_p, "Draw from the likeliest tokens that make up P [1]")
+      ->type_name("P");
+  app.add_option("--top-k", options.top_k, "Draw from the K likeliest tokens; 0 or -1: all [0]")
+      ->type_name("K");
+  app.add_option("--min-p", options.min_p,
+                 "Draw from tokens at least P times as likely as the best [0]")
+      ->type_name("P");
+  app.add_option("--seed", options.seed, "Repeats a random run [random]")
+      ->check(check_seed)
+      ->type_name("S");
+  app.add_option("--frequency-penalty", options.frequency_penalty,
+                 "Lowers tokens by each time they appeared, -2 to 2 [0]")
+      ->type_name("F");
+  app.add_option("--presence-penalty", options.presence_penalty,
+                 "Lowers tokens that appeared, -2 to 2 [0]")
+      ->type_name("P");
+  app.add_option("--repetition-penalty", options.repetition_penalty,
+                 "Divides the logits of tokens seen [1]")
+      ->type_name("R");
+  app.add_option("--stop", options.stop, "Ends the output before STR; may be repeated")
+      ->allow_extra_args(false)
+      ->default_str("")
+      ->type_name("STR");
+  app.add_option("--stop-token-ids", options.stop_token_ids,
+                 "Tokens that end the output, beside the model's own")
+      ->type_name("1,2,3");
+  app.add_flag("--ignore-eos", options.ignore_eos, "Go on past the model's own end of text");
+  app.add_option("--adapter", options.adapter, "Name of a LoRA adapter; none is supported yet")
+      ->type_name("NAME");
+}
+
+Result<SamplingParams> sampling_params(const SamplingOptions& options, SamplingParams defaults) {
+  SamplingParams params = std::move(defaults);
+  params.temperature = options.temperature.value_or(params.temperature);
+  params.top_p = options.top_p.value_or(params.top_p);
+  params.top_k = options.top_k.value_or(params.top_k);
+  if (params.top_k == -1) params.top_k = 0;  // the other spelling of "all"
+  params.min_p = options.min_p.value_or(params.min_p);
+  params.frequency_penalty = options.frequency_penalty.value_or(params.frequency_penalty);
+  params.presence_penalty = options.presence_penalty.value_or(params.presence_penalty);
+  params.repetition_penalty = options.repetition_penalty.value_or(params.repetition_penalty);
+  if (options.seed) {
+    params.seed = *options.seed;
+  } else if (params.temperature > 0) {
+    params.seed = random_seed();
+  }
+  TRY(params.validate());
+  return params;
+}
+
+Result<GenerationOptions> generation_options(const SamplingOptions& options) {
+  for (const std::string& stop : options.stop) {
+    if (stop.empty()) return invalid_argument("--stop is empty; give the text to stop at");
+  }
+  GenerationOptions generation{
+      .stop = options.stop, .ignore_eos = options.ignore_eos, .adapter = options.adapter};
+  if (!options.stop_token_ids.empty()) {
+    generation.stop_token_ids = TRY(parse_numbers(options.stop_token_ids, "--stop-token-ids"));
+  }
+  return generation;
+}
+
+std::string check_seed(const std::string& text) {
+  uint64_t seed = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  if (error == std::errc() && end == text.data() + text.size()) return "";
+  return fmt::format("{} is not a whole number from 0 to {}", quote(text),
+                     std::numeric_limits<uint64_t>::max());
+}
+
+uint64_t random_seed() {
+  return std::random_device{}();
+}
+
+Result<std::vector<int32_t>> parse_numbers(std::string_view text, std::string_view option) {
+  std::vector<int32_t> numbers;
+  std::string_view rest = trim_space(text);
+  if (rest.size() >= 2 && rest.starts_with('[') && rest.ends_with(']')) {
+    rest = trim_space(rest.substr(1, rest.size() - 2));
+  }
+  while (!rest.empty()) {
+    std::string_view word = rest.substr(0, rest.find_first_of(", \t\r\n"));
+    int32_t number = 0;
+    auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+    if (error != std::errc() || end != word.data() + word.size() || number < 0) {
+      return invalid_argument("{}: {} is not a whole number from 0 to {}; give a list as 1,2,3",
+                              option, quote(word), std::numeric_limits<int32_t>::max());
+    }
+    numbers.push_back(number);
+    rest = trim_space(rest.substr(word.size()));
+    if (rest.starts_with(',')) rest = trim_space(rest.substr(1));
+  }
+  if (numbers.empty()) return invalid_argument("{} is empty; give a list as 1,2,3", option);
+  return numbers;
+}
+
+namespace {
+
+// All of an open stream, be it a file, a pipe or a terminal.
+Result<std::string> read_stream(std::FILE* stream, std::string_view name) {
+  std::string text;
+  char buffer[1 << 16];
+  while (size_t count = std::fread(buffer, 1, sizeof buffer, stream)) {
+    text.append(buffer, count);
+    if (text.size() > kInputBytesMax) {
+      return exhausted("{} has more than {} bytes, which is the limit", name, kInputBytesMax);
+    }
+  }
+  if (std::ferror(stream)) return io_error("{}: {}", name, std::strerror(errno));
+  return text;
+}
+
+Result<std::string> read_named(const std::string& name) {
+  std::FILE* stream = std::fopen(name.c_str(), "rb");
+  if (stream == nullptr) return io_error("{}: {}", name, std::strerror(errno));
+  Result<std::string> text = read_stream(stream, name);
+  std::fclose(stream);
+  return text;
+}
+
+}  // namespace
+
+Result<std::string> read_stdin() {
+  return read_stream(stdin, "stdin");
+}
+
+Result<TextOrIds> read_source(const TextSource& source, std::string_view choices) {
+  int given = source.text.has_value() + source.ids.has_value() + source.file.has_value() +
+              source.positional.has_value();
+  if (given != 1) {
+    return invalid_argument("{}; give one of {}",
+                            given == 0 ? "there is nothing to work on" : "too much is given",
+                            choices);
+  }
+  if (source.ids) {
+    std::string text = *source.ids == "-" ? TRY(read_stdin()) : *source.ids;
+    return TextOrIds{.text = "", .ids = TRY(parse_numbers(text, "ids"))};
+  }
+  if (source.text) return TextOrIds{.text = *source.text, .ids = {}};
+  const std::string& name = source.file ? *source.file : *source.positional;
+  if (name == "-") return TextOrIds{.text = TRY(read_stdin()), .ids = {}};
+  if (source.file) return TextOrIds{.text = TRY(read_named(name)), .ids = {}};
+  return TextOrIds{.text = name, .ids = {}};
+}
+
+void add_grammar_options(CLI::App& app, GrammarOptions& options) {
+  app.add_option("--regex", options.regex, "The whole output matches this regular expression")
+      ->type_name("REGEX");
+  app.add_option("--json-schema", options.json_schema,
+                 "The output is JSON that this schema calls valid: a file, or the schema itself")
+      ->type_name("FILE|JSON");
+  app.add_flag("--json-object", options.json_object, "The output is a JSON object");
+  app.add_option("--grammar", options.ebnf,
+                 "The output follows this GBNF grammar, from its rule `root`: a file, or the rules")
+      ->type_name("FILE|RULES");
+  app.add_option("--choice", options.choices, "The output is one of these; may be repeated")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->default_str("")
+      ->type_name("A,B,...");
+  app.add_flag("--relaxed-schema", options.relaxed,
+               "With --json-schema: say what cannot be enforced, and go on without it");
+  app.add_flag("--json-flexible-whitespace", options.flexible_whitespace,
+               "JSON may have spaces and line breaks between its parts");
+}
+
+Result<std::optional<GrammarSource>> grammar_source(const GrammarOptions& o) {
+  using Kind = GrammarSource::Kind;
+  std::vector<std::pair<const char*, Kind>> given;
+  if (o.regex) given.emplace_back("--regex", Kind::kRegex);
+  if (o.json_schema) given.emplace_back("--json-schema", Kind::kJsonSchema);
+  if (o.json_object) given.emplace_back("--json-object", Kind::kJsonObject);
+  if (o.ebnf) given.emplace_back("--grammar", Kind::kEbnf);
+  if (!o.choices.empty()) given.emplace_back("--choice", Kind::kChoices);
+  if (given.size() > 1) {
+    return invalid_argument("{} and {} are both given; an output follows one of them",
+                            given[0].first, given[1].first);
+  }
+  Kind kind = given.empty() ? Kind::kRegex : given[0].second;
+  if (o.relaxed && kind != Kind::kJsonSchema) {
+    return invalid_argument("--relaxed-schema is about --json-schema, which is not given");
+  }
+  if (o.flexible_whitespace && kind != Kind::kJsonSchema && kind != Kind::kJsonObject) {
+    return invalid_argument(
+        "--json-flexible-whitespace is about --json-schema and --json-object; neither is given");
+  }
+  if (given.empty()) return std::nullopt;
+  GrammarSource source{
+      .kind = kind, .json = {.strict = !o.relaxed, .flexible_whitespace = o.flexible_whitespace}};
+  bool in_place = o.json_schema && trim_space(*o.json_schema).starts_with('{');
+  in_place |= o.ebnf && o.ebnf->find("::=") != std::string::npos;
+  if (o.regex) source.text = *o.regex;
+  if (o.json_schema) source.text = in_place ? *o.json_schema : TRY(read_named(*o.json_schema));
+  if (o.ebnf) source.text = in_place ? *o.ebnf : TRY(read_named(*o.ebnf));
+  if (kind == Kind::kChoices) source.text = Json(o.choices).dump();
+  return source;
+}
+
+Result<std::unique_ptr<Llm>> load_llm(const EngineConfig& config) {
+  ProgressLine progress("loading");
+  return Llm::load(config, progress.load_progress());
+}
+
+}  // namespace banyan::cli

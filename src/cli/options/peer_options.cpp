@@ -1,0 +1,149 @@
+#include "cli/options/peer_options.h"
+
+#include <spdlog/spdlog.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace banyan::cli {
+namespace {
+
+struct Explained {
+  const char* names;
+  const char* why;
+};
+
+// Flags that ask for what is always so, or for nothing that is here.
+constexpr std::array kAlways = std::to_array<Explained>({
+    {"--trust-remote-code", "code of a model folder is never run"},
+    {"--enable-metrics,--metrics", "metrics are always on"},
+    {"--enable-cache-report,--enable-prompt-tokens-details", "cached tokens are always reported"},
+    {"--enable-mixed-chunk,--enable-chunked-prefill", "prefill and decode always share steps"},
+    {"--cont-batching", "batching is always continuous"},
+    {"--enable-prefix-caching,--cache-prompt", "prefixes are cached unless --disable-radix-cache"},
+    {"--enable-deterministic-inference", "results never depend on the batch"},
+    {"--skip-server-warmup,--no-warmup", "there is no warm-up"},
+    {"--enforce-eager,--disable-cuda-graph", "there are no graphs to capture"},
+    {"--jinja", "chat templates are always Jinja"},
+    {"--constrained-json-disable-any-whitespace",
+     "constrained JSON is compact unless --json-flexible-whitespace"},
+    {"--enable-auto-tool-choice", "tools may be called unless tool_choice says none"},
+    {"--disable-log-stats,--no-webui", "there is nothing to switch off"},
+});
+
+// One machine, one copy: 1 is what is done.
+constexpr std::array kOnlyOne = std::to_array<const char*>({
+    "--tp-size,--tp,--tensor-parallel-size",
+    "--dp-size,--dp,--data-parallel-size",
+    "--pp-size,--pp,--pipeline-parallel-size",
+    "--ep-size,--ep,--expert-parallel-size",
+    "--nnodes",
+});
+
+constexpr std::array kRefused = std::to_array<const char*>({
+    "--tokenizer-path,--tokenizer",
+    "--revision",
+    "--download-dir",
+    "--hf-repo",
+    "--json-model-override-args,--hf-overrides",
+    "--kv-cache-dtype,--cache-type-k,--cache-type-v",
+    "--n-gpu-layers,--gpu-layers",
+    "--cpu-offload-gb",
+    "--max-prefill-tokens",
+    "--prefill-max-requests",
+    "--schedule-conservativeness",
+    "--radix-eviction-policy",
+    "--enable-hierarchical-cache,--hicache-ratio,--hicache-size,--hicache-storage-backend",
+    "--kv-transfer-config,--kv-offloading-size",
+    "--slot-save-path",
+    "--enable-dp-attention,--moe-a2a-backend,--enable-eplb",
+    "--speculative-algorithm,--speculative-config,--speculative-draft-model-path,--model-draft",
+    "--speculative-num-steps,--speculative-eagle-topk,--speculative-num-draft-tokens",
+    "--disaggregation-mode,--disaggregation-transfer-backend,--disaggregation-bootstrap-port",
+    "--constrained-json-whitespace-pattern,--structured-outputs-config",
+    "--reasoning-format,--reasoning-budget",
+    "--chat-template,--chat-template-file",
+    "--enable-lora,--lora-paths,--lora-modules,--lora,--max-loras-per-batch,--max-lora-rank",
+    "--admin-api-key",
+    "--ssl-keyfile,--ssl-certfile,--ssl-key-file,--ssl-cert-file",
+    "--is-embedding,--embedding,--embeddings,--reranking,--runner",
+    "--random-seed",
+    "--stream-interval",
+    "--enable-trace",
+    "--crash-dump-folder",
+    "--watchdog-timeout",
+});
+
+constexpr std::array kShortNames = std::to_array<std::pair<std::string_view, const char*>>({
+    {"-np", "--parallel"},
+    {"-tp", "--tp-size"},
+    {"-pp", "--pp-size"},
+    {"-dp", "--dp-size"},
+    {"-cb", "--cont-batching"},
+    {"-hf", "--hf-repo"},
+    {"-ngl", "--n-gpu-layers"},
+    {"-ctk", "--cache-type-k"},
+    {"-ctv", "--cache-type-v"},
+    {"-md", "--model-draft"},
+});
+
+[[noreturn]] void refuse(const std::string& names, const std::string& why) {
+  throw CLI::ValidationError(names.substr(0, names.find(',')), why);
+}
+
+}  // namespace
+
+void add_peer_options(CLI::App& app) {
+  for (const Explained& option : kAlways) {
+    app.add_flag_callback(
+           option.names,
+           [option] { spdlog::info("{} changes nothing: {}", option.names, option.why); }, "")
+        ->group("");
+  }
+  app.add_option_function<std::vector<std::string>>(
+         "--precompile-token-paddings,--precompile-bs-paddings",
+         [](const std::vector<std::string>&) {
+           spdlog::info("--precompile-token-paddings changes nothing: no shape is compiled");
+         },
+         "")
+      ->default_str("")
+      ->group("");
+  for (const char* names : kOnlyOne) {
+    app.add_option_function<std::string>(
+           names,
+           [names](const std::string& value) {
+             if (value != "1")
+               refuse(names,
+                      value + " needs several ranks, which are not supported yet; only 1 is");
+           },
+           "")
+        ->group("");
+  }
+  app.add_option_function<std::string>(
+         "--grammar-backend,--guided-decoding-backend",
+         [](const std::string& name) {
+           if (name == "none") refuse("--grammar-backend", "none: grammars cannot be switched off");
+           spdlog::info("--grammar-backend {} changes nothing: grammars are Banyan's own", name);
+         },
+         "")
+      ->group("");
+  for (const char* names : kRefused) {
+    app.add_option_function<std::string>(
+           names, [names](const std::string&) { refuse(names, "is not supported yet"); }, "")
+        ->expected(0, 1)
+        ->default_str("")
+        ->group("");
+  }
+}
+
+std::string respell_peer_option(const std::string& word) {
+  for (auto [short_name, name] : kShortNames) {
+    if (word == short_name) return name;
+  }
+  return word;
+}
+
+}  // namespace banyan::cli

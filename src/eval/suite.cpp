@@ -1,0 +1,112 @@
+#include "eval/suite.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "base/quote.h"
+#include "base/space.h"
+#include "eval/answers.h"
+
+namespace banyan {
+namespace {
+
+bool same_text(const SuiteCase& asked, const SuiteReply& reply) {
+  return asked.answer.is_string() && trim_space(reply.content) == asked.answer.get<std::string>();
+}
+
+bool same_number(const SuiteCase& asked, const SuiteReply& reply) {
+  std::string answer =
+      asked.answer.is_string() ? asked.answer.get<std::string>() : asked.answer.dump();
+  std::optional<std::string> number = last_number(reply.content);
+  return number && number == last_number(answer);
+}
+
+// Whatever the order of keys.
+bool same_json(const Json& a, const Json& b) {
+  return nlohmann::json(a) == nlohmann::json(b);
+}
+
+bool same_value(const SuiteCase& asked, const SuiteReply& reply) {
+  Result<Json> value = parse_json(reply.content, "the answer");
+  return value && same_json(*value, asked.answer);
+}
+
+bool same_call(const SuiteCase& asked, const SuiteReply& reply) {
+  return same_json(reply.call, asked.answer);
+}
+
+// A suite that is not listed compares texts.
+struct Judge {
+  std::string_view suite;
+  bool (*is_right)(const SuiteCase&, const SuiteReply&);
+};
+constexpr auto kJudges = std::to_array<Judge>({
+    {"arithmetic", same_number},
+    {"extraction", same_value},
+    {"tools", same_call},
+});
+
+Result<SuiteCase> read_case(const Json& line, const std::string& where) {
+  auto field = [&](const char* name) { return line.contains(name) ? line[name] : Json(); };
+  SuiteCase made{.messages = field("messages"),
+                 .tools = field("tools"),
+                 .answer = field("answer"),
+                 .about = field("about")};
+  if (!field("suite").is_string()) return corrupt("{}: suite is not a text", where);
+  made.suite = field("suite").get<std::string>();
+  if (!made.messages.is_array() || made.messages.empty()) {
+    return corrupt("{}: messages is not a list of messages", where);
+  }
+  if (!made.tools.is_null() && !made.tools.is_array()) {
+    return corrupt("{}: tools is not a list", where);
+  }
+  Json think = field("think");
+  if (!think.is_null() && !think.is_boolean()) return corrupt("{}: think is not a flag", where);
+  made.think = think == true;
+  if (!line.contains("answer")) return corrupt("{}: answer is missing", where);
+  if (is_scored(made.suite) && !made.answer.is_string()) {
+    return corrupt("{}: answer is not a text", where);
+  }
+  if (Json schema = field("schema"); !schema.is_null()) {
+    if (!schema.is_object()) return corrupt("{}: schema is not an object", where);
+    made.schema = schema.dump();
+  }
+  return made;
+}
+
+}  // namespace
+
+Result<std::vector<SuiteCase>> read_suite(std::string_view text, const std::string& name) {
+  std::vector<SuiteCase> cases;
+  int64_t number = 0;
+  for (size_t begin = 0; begin < text.size();) {
+    size_t end = std::min(text.find('\n', begin), text.size());
+    std::string_view line = trim_space(text.substr(begin, end - begin));
+    begin = end + 1;
+    std::string where = fmt::format("{}:{}", name, ++number);
+    if (line.empty()) continue;
+    Json object = TRY(parse_json(line, where));
+    if (!object.is_object()) return corrupt("{}: the line is not an object", where);
+    cases.push_back(TRY(read_case(object, where)));
+    if (cases.back().suite != cases.front().suite) {
+      return corrupt("{}: suite is {}, before it was {}", where, quote(cases.back().suite),
+                     quote(cases.front().suite));
+    }
+  }
+  if (cases.empty()) return corrupt("{}: there is no case in it", name);
+  return cases;
+}
+
+bool is_right(const SuiteCase& asked, const SuiteReply& reply) {
+  for (const Judge& judge : kJudges) {
+    if (judge.suite == asked.suite) return judge.is_right(asked, reply);
+  }
+  return same_text(asked, reply);
+}
+
+bool is_scored(std::string_view suite) {
+  return suite == "stories";
+}
+
+}  // namespace banyan

@@ -1,0 +1,170 @@
+#include "models/config/common.h"
+
+#include <algorithm>
+#include <array>
+
+#include "models/config/rope.h"
+
+namespace banyan {
+namespace {
+
+constexpr int64_t kVocabularyMax = 1 << 24;
+
+// Tied unless the checkpoint has a head of its own; without the key, whatever the tensors say. Of
+// tied ones some keep the one matrix under the head's name alone.
+bool read_tied(const ConfigFile& config, const Builder& b, std::string_view embedding) {
+  bool has_head = b.has("lm_head.weight");
+  bool has_embedding = (b / "model" / embedding).has("weight");
+  if (!config.has("tie_word_embeddings")) return has_embedding && !has_head;
+  return config.flag("tie_word_embeddings") && !(has_head && has_embedding);
+}
+
+// Which entries of a list of layer types are `type`; all others must be `other`.
+std::vector<bool> layers_of_type(const ConfigFile& config, std::string_view key,
+                                 std::string_view type, std::string_view other, int64_t layers) {
+  std::vector<std::string> types = config.texts(key);
+  config.expect(std::ssize(types) == layers, "{} has {} entries for {} layers", key, types.size(),
+                layers);
+  types.resize(static_cast<size_t>(layers), std::string(other));
+  std::vector<bool> of_type;
+  for (const std::string& entry : types) {
+    config.expect(entry == type || entry == other, "{}: \"{}\" is not supported", key, entry);
+    of_type.push_back(entry == type);
+  }
+  return of_type;
+}
+
+}  // namespace
+
+DecoderConfig read_decoder(const ConfigFile& config, const Builder& b,
+                           const DecoderDefaults& defaults) {
+  DecoderConfig c;
+  c.vocabulary = config.integer("vocab_size", 1, kVocabularyMax);
+  c.hidden = config.integer("hidden_size", 1, kWidthMax);
+  c.layers = config.integer(defaults.layers_key, 1, kLayersMax);
+  c.eps = static_cast<float>(config.number_or("rms_norm_eps", defaults.eps, 1e-12, 1));
+  c.tied = read_tied(config, b, defaults.embedding);
+  c.embedding = defaults.embedding;
+  config.only("hidden_act", {"silu", "swish"});
+  return c;
+}
+
+GqaConfig read_gqa(const ConfigFile& config, const DecoderConfig& decoder,
+                   const GqaDefaults& defaults) {
+  GqaConfig a{.hidden = decoder.hidden, .eps = decoder.eps};
+  a.q_heads = config.integer("num_attention_heads", 1, kHeadsMax);
+  int64_t kv_default = defaults.kv_heads > 0 ? defaults.kv_heads : a.q_heads;
+  a.kv_heads = config.integer_or("num_key_value_heads", kv_default, 1, kHeadsMax);
+  config.expect(a.q_heads % a.kv_heads == 0,
+                "num_attention_heads {} is not a multiple of num_key_value_heads {}", a.q_heads,
+                a.kv_heads);
+  int64_t split_dim = a.hidden / a.q_heads;
+  config.expect(config.has("head_dim") || defaults.head_dim > 0 || a.hidden % a.q_heads == 0,
+                "hidden_size {} is not a multiple of num_attention_heads {}", a.hidden, a.q_heads);
+  int64_t dim_default = defaults.head_dim > 0 ? defaults.head_dim : split_dim;
+  a.head_dim = config.integer_or("head_dim", dim_default, 1, kHeadDimMax);
+  config.expect(a.head_dim % 2 == 0, "head_dim {} is odd, which no rotation pairs up", a.head_dim);
+  return a;
+}
+
+int64_t read_rotation(const ConfigFile& config, int64_t rotary_dim,
+                      const RotationDefaults& defaults, DecoderConfig& decoder) {
+  int64_t context =
+      config.integer_or("max_position_embeddings", defaults.context_tokens, 1, kContextMax);
+  decoder.rope = read_rope(config, rotary_dim, context, defaults.theta);
+  double part = read_partial_rotary_factor(config);
+  config.expect(defaults.partial || part == 1,
+                "partial_rotary_factor = {} is not supported by this architecture; supported: 1",
+                part);
+  return std::max(context, stretched_context_tokens(decoder.rope));
+}
+
+MlaConfig read_mla(const ConfigFile& config, const Builder& b, const DecoderConfig& decoder) {
+  MlaConfig a{.hidden = decoder.hidden};
+  a.expanded_prefill = b.expanded_prefill();
+  a.heads = config.integer("num_attention_heads", 1, kHeadsMax);
+  a.query_rank = config.maybe_integer("q_lora_rank", 1, kWidthMax).value_or(0);
+  a.rank = config.integer("kv_lora_rank", 1, kWidthMax);
+  a.nope_dim = config.integer("qk_nope_head_dim", 1, kHeadDimMax);
+  a.rope_dim = config.integer("qk_rope_head_dim", 2, kHeadDimMax);
+  a.value_dim = config.integer("v_head_dim", 1, kHeadDimMax);
+  a.score_factor = decoder.rope.score_factor;
+  bool interleaved = config.flag_or("rope_interleave", true);
+  a.layout = interleaved ? RopeLayout::kInterleaved : RopeLayout::kHalves;
+  config.expect(a.rope_dim % 2 == 0, "qk_rope_head_dim {} is odd, which no rotation pairs up",
+                a.rope_dim);
+  a.bias = config.flag_or("attention_bias", false);
+  // What a cache of whole heads would have.
+  config.ignore({"num_key_value_heads", "head_dim", "qk_head_dim"});
+  return a;
+}
+
+std::vector<bool> read_moe_layers(const ConfigFile& config, int64_t layers, int64_t dense_default,
+                                  int64_t every) {
+  int64_t dense = config.integer_or("first_k_dense_replace", dense_default, 0, kLayersMax);
+  if (config.has("mlp_layer_types")) {
+    return layers_of_type(config, "mlp_layer_types", "sparse", "dense", layers);
+  }
+  std::vector<bool> moe_layers;
+  for (int64_t i = 0; i < layers; ++i) moe_layers.push_back(i >= dense && i % every == 0);
+  return moe_layers;
+}
+
+std::vector<bool> latent_layers_of_types(const ConfigFile& config, int64_t layers) {
+  return layers_of_type(config, "layer_types", "full_attention", "linear_attention", layers);
+}
+
+void check_router(const ConfigFile& config, const RouterShape& r) {
+  int64_t all = r.experts + r.identity_experts;
+  config.expect(all <= kExpertsMax, "{} experts; at most {} are supported", all, kExpertsMax);
+  config.expect(all % r.groups == 0, "{} experts do not divide into {} groups", all, r.groups);
+  config.expect(r.top_groups <= r.groups, "{} of {} groups are to be chosen", r.top_groups,
+                r.groups);
+  config.expect(r.top_k <= all / r.groups * r.top_groups,
+                "{} experts are to be chosen from {} groups of {}", r.top_k, r.top_groups,
+                all / r.groups);
+}
+
+std::string describe(const MlaConfig& c) {
+  std::string gate = c.gate == MlaGate::kNone ? "" : ", gated";
+  std::string prefill = c.expanded_prefill ? ", expanded prefill" : "";
+  return fmt::format("mla, rank {} + {}{}{}", c.rank, c.rope_dim, gate, prefill);
+}
+
+std::string describe(const MoeConfig& c) {
+  std::string identity, shared;
+  if (c.router.identity_experts > 0) {
+    identity = fmt::format(" + {} that return their input", c.router.identity_experts);
+  }
+  if (c.shared_intermediate > 0) {
+    shared = fmt::format(", shared {}", c.shared_intermediate);
+  }
+  return fmt::format("moe, {} of {}{}{}", c.router.top_k, c.router.experts, identity, shared);
+}
+
+int64_t mla_flops_per_key(const MlaConfig& c) {
+  return 2 * c.heads * (2 * c.rank + c.rope_dim);
+}
+
+int64_t mla_prompt_flops_per_key(const MlaConfig& c) {
+  return c.expanded_prefill ? 2 * c.heads * (c.nope_dim + c.rope_dim + c.value_dim) : 0;
+}
+
+void skip_prediction_layers(const Builder& layers, int64_t first, int64_t count) {
+  constexpr std::array<std::string_view, 11> kParts = {"enorm",
+                                                       "hnorm",
+                                                       "eh_proj",
+                                                       "embed_tokens",
+                                                       "shared_head",
+                                                       "self_attn",
+                                                       "attention",
+                                                       "mlp",
+                                                       "input_layernorm",
+                                                       "final_layernorm",
+                                                       "post_attention_layernorm"};
+  for (int64_t i = first; i < first + count; ++i) {
+    for (std::string_view part : kParts) (layers / i / part).ignore_scope();
+  }
+}
+
+}  // namespace banyan

@@ -1,0 +1,82 @@
+// What config.json says in the same words for many families: sizes, and the parts of attention and
+// of mixtures of experts. Each family file reads its own differences and says so.
+//
+// Problems stick to the ConfigFile that is read.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/decoder.h"
+#include "nn/gqa_attention.h"
+#include "nn/mla_attention.h"
+#include "nn/moe.h"
+#include "weights/files/config_file.h"
+
+namespace banyan {
+
+inline constexpr int64_t kWidthMax = 1 << 20;
+inline constexpr int64_t kLayersMax = 1 << 10;
+inline constexpr int64_t kHeadsMax = 1 << 12;
+inline constexpr int64_t kHeadDimMax = 1 << 10;
+inline constexpr int64_t kContextMax = int64_t{1} << 30;
+
+// Where families differ. A value that config.json leaves out is the one that transformers takes.
+struct DecoderDefaults {
+  std::string_view layers_key = "num_hidden_layers";
+  std::string_view embedding = "embed_tokens";  // the table's name below `model`
+  double eps = 1e-6;
+};
+// Vocabulary, width, depth, eps and whether the embedding is the head too.
+DecoderConfig read_decoder(const ConfigFile& config, const Builder& b,
+                           const DecoderDefaults& defaults = {});
+
+// Where families differ on a key that config.json leaves out.
+struct GqaDefaults {
+  int64_t kv_heads = 0;  // 0: as many as query heads
+  int64_t head_dim = 0;  // 0: hidden_size / num_attention_heads
+};
+GqaConfig read_gqa(const ConfigFile& config, const DecoderConfig& decoder,
+                   const GqaDefaults& defaults);
+
+struct RotationDefaults {
+  int64_t context_tokens = 0;
+  double theta = 10000;
+  bool partial = false;  // the family knows what partial_rotary_factor means to it
+};
+// max_position_embeddings, or what YaRN stretches it to, and the rotation over `rotary_dim`
+// elements of a head.
+int64_t read_rotation(const ConfigFile& config, int64_t rotary_dim,
+                      const RotationDefaults& defaults, DecoderConfig& decoder);
+
+// Multi-head latent attention in DeepSeek's words. The rotation is read before, since YaRN may ask
+// for another scale of the scores.
+MlaConfig read_mla(const ConfigFile& config, const Builder& b, const DecoderConfig& decoder);
+
+// The layers with experts: by `mlp_layer_types`, or of those after the first few every `every`th.
+std::vector<bool> read_moe_layers(const ConfigFile& config, int64_t layers, int64_t dense_default,
+                                  int64_t every = 1);
+
+// Of the `layer_types` of a hybrid, which are full_attention and not linear_attention.
+std::vector<bool> latent_layers_of_types(const ConfigFile& config, int64_t layers);
+
+// The router's numbers make sense together.
+void check_router(const ConfigFile& config, const RouterShape& router);
+
+// For people: "mla, rank 512" and "moe, 8 of 256, 1 shared".
+std::string describe(const MlaConfig& c);
+std::string describe(const MoeConfig& c);
+
+// Multiplications and additions of absorbed latent attention, in one layer, for one token and key.
+int64_t mla_flops_per_key(const MlaConfig& c);
+// The same of expanded prefill, where that is the prompt's form; else 0. What expanding takes is
+// not in it: once for each position it is the product with kv_b_proj, as absorbing is.
+int64_t mla_prompt_flops_per_key(const MlaConfig& c);
+
+// Lets the tensors of the `count` layers that predict further tokens, which come after the others,
+// be there unused; which tensors these may be is a list in the source.
+void skip_prediction_layers(const Builder& layers, int64_t first, int64_t count);
+
+}  // namespace banyan

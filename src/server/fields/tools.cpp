@@ -1,0 +1,104 @@
+#include "server/fields/tools.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "base/json_text.h"
+#include "base/quote.h"
+#include "llm/messages/tool_declarations.h"
+#include "llm/structural.h"
+
+namespace banyan {
+namespace {
+
+bool has_tool(const std::vector<Tool>& tools, const Json& name) {
+  return std::ranges::any_of(tools, [&](const Tool& tool) { return name == tool.name; });
+}
+
+void read_choice(RequestFields& fields, ToolRequest& request) {
+  using Choice = ToolRequest::Choice;
+  const Json* choice = fields.find("tool_choice");
+  request.choice = request.tools.empty() ? Choice::kNone : Choice::kAuto;
+  if (choice == nullptr || *choice == "auto") return;
+  if (*choice == "none") {
+    request.choice = Choice::kNone;
+    return;
+  }
+  bool named = choice->is_object() && choice->value("type", Json()) == "function" &&
+               choice->contains("function") && (*choice)["function"].is_object() &&
+               (*choice)["function"].contains("name");
+  if (*choice != "required" && !named) {
+    return fields.fail("tool_choice",
+                       fmt::format(R"( is {}, it must be none, auto, required or )"
+                                   R"({{"type": "function", "function": {{"name": ...}}}})",
+                                   show(*choice)));
+  }
+  request.choice = Choice::kRequired;
+  if (request.tools.empty()) return fields.fail("tool_choice", " asks for a call without tools");
+  if (!named) return;
+  const Json& name = (*choice)["function"]["name"];
+  if (!has_tool(request.tools, name)) {
+    return fields.fail("tool_choice",
+                       fmt::format(" names {}, which is none of the tools", show(name)));
+  }
+  std::erase_if(request.tools, [&](const Tool& tool) { return name != tool.name; });
+  request.parallel = false;
+}
+
+}  // namespace
+
+// The list, checked; what is wrong is remembered by `fields`.
+std::vector<Tool> read_tool_list(RequestFields& fields) {
+  const Json* list = fields.find("tools");
+  if (list == nullptr) return {};
+  Result<std::vector<Tool>> read = read_tool_declarations(*list);
+  if (read) return *std::move(read);
+  fields.fail("tools", read.error().message);
+  return {};
+}
+
+ToolRequest read_tools(RequestFields& fields) {
+  ToolRequest request{.tools = read_tool_list(fields),
+                      .parallel = fields.flag("parallel_tool_calls", true)};
+  read_choice(fields, request);
+  return request;
+}
+
+Result<std::optional<GrammarSource>> chat_grammar(const ChatSyntax& syntax, ReasoningStart start,
+                                                  const ToolRequest& tools,
+                                                  const std::optional<GrammarSource>& asked) {
+  bool strict = std::ranges::any_of(tools.tools, [](const Tool& tool) { return tool.strict; });
+  bool required = tools.choice == ToolRequest::Choice::kRequired;
+  bool calls = required || (tools.choice == ToolRequest::Choice::kAuto &&
+                            syntax.tool_calls != nullptr && (strict || asked));
+  bool reasons = syntax.reasoning != nullptr && start != ReasoningStart::kOutside;
+  if (!calls && (!asked || !reasons)) return asked;
+
+  Json grammar;
+  GrammarSource source{.kind = GrammarSource::Kind::kStructuralTag};
+  if (asked) source.json = asked->json;
+  if (calls) {
+    // Arguments are written with the spaces that models are used to.
+    source.json.flexible_whitespace = true;
+    source.json.strict = strict || (asked && !required && asked->json.strict);
+    grammar = TRY(tool_call_grammar(*syntax.tool_calls, tools.tools,
+                                    {.required = required || asked, .parallel = tools.parallel}));
+  }
+  if (asked && !required) {
+    Json content = TRY(structural_format(*asked));
+    if (syntax.reasoning != nullptr)
+      content = answer_grammar(*syntax.reasoning, std::move(content));
+    grammar =
+        calls ? structural::either({std::move(content), std::move(grammar)}) : std::move(content);
+  }
+  if (syntax.reasoning != nullptr) {
+    grammar = grammar_after_reasoning(*syntax.reasoning, start, std::move(grammar));
+  }
+  source.text = dump_json({{"type", "structural_tag"}, {"format", std::move(grammar)}});
+  return source;
+}
+
+}  // namespace banyan

@@ -1,0 +1,541 @@
+#include "server/http/connection.h"
+
+#include <fmt/chrono.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <boost/beast/http/status.hpp>
+#include <ctime>
+#include <exception>
+#include <utility>
+
+#include "base/quote.h"
+#include "base/random.h"
+#include "server/auth.h"
+#include "server/error.h"
+
+namespace banyan {
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr size_t kInputBytesMax = 64 << 10;  // of requests that come before their turn
+constexpr size_t kRequestIdBytesMax = 128;
+constexpr int kUnsentBytesMax = 128 << 10;     // in the system's buffer
+constexpr size_t kKeptBufferBytes = 16 << 10;  // what an idle connection may hold on to
+
+bool is_usable_id(std::string_view id) {
+  return !id.empty() && id.size() <= kRequestIdBytesMax && std::ranges::all_of(id, [](char c) {
+    return c > 0x20 && c < 0x7f && c != '"' && c != '\\';
+  });
+}
+
+RequestLimits limits_of(const ServerConfig& config) {
+  return {.header_bytes_max = config.header_bytes_max,
+          .body_bytes_max = config.body_bytes_max,
+          .body_chunks_max = config.body_chunks_max};
+}
+
+// As HTTP wants it, "Sat, 21 Nov 2026 05:00:00 GMT"; made once a second.
+std::string_view http_date() {
+  static std::time_t made_at = 0;
+  static std::string text;
+  std::time_t now = std::time(nullptr);
+  if (now != made_at) {
+    made_at = now;
+    text = fmt::format("{:%a, %d %b %Y %H:%M:%S} GMT", fmt::gmtime(now));
+  }
+  return text;
+}
+
+// Assigning {} would keep the memory.
+void release(std::string& buffer) {
+  std::string().swap(buffer);
+}
+
+bool is_preflight(const HttpRequest& request) {
+  return request.method == "OPTIONS" && request.header("origin") &&
+         request.header("access-control-request-method");
+}
+
+HttpHeaders preflight_headers(const HttpRequest& request) {
+  HttpHeaders headers = {
+      {"Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, OPTIONS"},
+      {"Access-Control-Allow-Headers",
+       std::string(request.header("access-control-request-headers").value_or("*"))},
+      {"Access-Control-Max-Age", "86400"}};
+  if (request.header("access-control-request-private-network") == "true") {
+    headers.emplace_back("Access-Control-Allow-Private-Network", "true");
+  }
+  return headers;
+}
+
+}  // namespace
+
+void ConnectionHub::begin_exchange(Exchange& exchange) {
+  exchange.number = ++exchanges_begun;
+  exchange.begun = SteadyClock::now();
+  exchange.awaited = !draining_;
+  ++exchanges_open;
+  exchanges_awaited += exchange.awaited ? 1 : 0;
+}
+
+void ConnectionHub::end_exchange(const Exchange& exchange) {
+  --exchanges_open;
+  exchanges_awaited -= exchange.awaited ? 1 : 0;
+}
+
+int64_t ConnectionHub::buffer_bytes() const {
+  size_t bytes = sizeof scratch;
+  for (const auto& connection : open) bytes += connection->buffer_bytes();
+  return static_cast<int64_t>(bytes);
+}
+
+void ConnectionHub::flush_soon(std::shared_ptr<Connection> connection) {
+  if (std::exchange(connection->flush_asked_, true)) return;
+  to_flush_.push_back(std::move(connection));
+  if (to_flush_.size() > 1) return;
+  asio::post(io, [this] {
+    for (auto& one : std::exchange(to_flush_, {})) {
+      one->flush_asked_ = false;
+      one->flush();
+    }
+  });
+}
+
+Connection::Connection(ConnectionHub& hub, Socket socket, bool refused)
+    : hub_(hub), socket_(std::move(socket)), refused_(refused) {}
+
+void Connection::start() {
+  error_code ignored;
+  address_ = socket_.remote_endpoint(ignored).address().to_string();
+  socket_.non_blocking(true, ignored);
+  socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+  socket_.set_option(asio::socket_base::keep_alive(true), ignored);
+  // What a slow reader leaves unsent waits in our buffer, which is counted, not in the system's.
+  int bytes = kUnsentBytesMax;
+  setsockopt(socket_.native_handle(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
+  set_deadline(refused_ ? 1 : hub_.service.config().idle_timeout_s);
+  wait_read();
+}
+
+void Connection::set_deadline(double seconds) {
+  deadline_ = SteadyClock::now() + std::chrono::duration_cast<SteadyClock::duration>(
+                                       std::chrono::duration<double>(seconds));
+}
+
+// --- requests ---
+
+void Connection::wait_read() {
+  if (waiting_read_ || phase_ == Phase::kClosed) return;
+  if (phase_ == Phase::kAnswer && input_.size() >= kInputBytesMax) return;
+  waiting_read_ = true;
+  socket_.async_wait(Socket::wait_read, [self = shared_from_this()](error_code ec) {
+    self->waiting_read_ = false;
+    if (self->phase_ == Phase::kClosed) return;
+    if (ec) return self->on_end(false);
+    self->on_readable();
+  });
+}
+
+void Connection::on_readable() {
+  error_code ec;
+  size_t bytes = socket_.read_some(asio::buffer(hub_.scratch), ec);
+  if (ec == asio::error::would_block || ec == asio::error::try_again) return wait_read();
+  if (ec) return on_end(ec == asio::error::eof);
+  take({hub_.scratch.data(), bytes});
+  wait_read();
+}
+
+// The client has closed its side, or has gone altogether.
+void Connection::on_end(bool clean) {
+  if (!clean) return cut("the client reset the connection");
+  switch (phase_) {
+    case Phase::kHeader:
+    case Phase::kBody:
+      return refuse({400, "the connection was closed in the middle of a request"});
+    case Phase::kAnswer:
+      break;
+    default:
+      return close();
+  }
+  exchange_->keep_alive = false;
+  if (exchange_->answer == Answer::kComplete) return;  // it may still read
+  if (exchange_->answer == Answer::kStream) return cut("the client closed the connection");
+  // Nobody closes half of a connection and waits for the other, save by hand: those learn why.
+  if (exchange_->on_disconnect) asio::post(hub_.io, std::exchange(exchange_->on_disconnect, {}));
+  refuse({499, "the client closed the connection before the answer"});
+}
+
+void Connection::take(std::string_view bytes) {
+  if (phase_ == Phase::kLinger) return;
+  if (phase_ == Phase::kAnswer) {
+    input_.append(bytes);
+    return;
+  }
+  if (input_.empty()) {
+    bytes = advance(bytes);
+    if (phase_ != Phase::kClosed) input_.assign(bytes);
+    return;
+  }
+  input_.append(bytes);
+  std::string all = std::exchange(input_, {});
+  input_.assign(advance(all));
+}
+
+// Reads requests until one is to be answered; returns what is left over.
+std::string_view Connection::advance(std::string_view bytes) {
+  while (!bytes.empty()) {
+    if (phase_ == Phase::kIdle) {
+      phase_ = Phase::kHeader;
+      reader_.emplace(limits_of(hub_.service.config()));
+      set_deadline(hub_.service.config().header_timeout_s);
+    }
+    if (phase_ != Phase::kHeader && phase_ != Phase::kBody) return bytes;
+    RequestReader::State before = reader_->state();
+    auto used = reader_->feed(bytes);
+    if (!used) {
+      refuse(used.error());
+      return {};
+    }
+    bytes.remove_prefix(*used);
+    account_body();
+    if (phase_ == Phase::kHeader && reader_->state() != RequestReader::State::kHeader) {
+      phase_ = Phase::kBody;
+      begin_exchange();
+      if (!admit()) return {};
+    }
+    if (reader_->state() == RequestReader::State::kDone) {
+      handle();
+    } else if (reader_->state() == before) {
+      return bytes;
+    }
+    if (phase_ == Phase::kClosed) return {};
+  }
+  return bytes;
+}
+
+// What is held of bodies is limited over all connections; a slow one must get on.
+void Connection::account_body() {
+  int64_t bytes = reader_->body_bytes();
+  hub_.body_bytes += bytes - body_bytes_counted_;
+  body_bytes_counted_ = bytes;
+}
+
+void Connection::begin_exchange() {
+  HttpRequest& request = reader_->request();
+  std::string_view id = request.header("x-request-id").value_or("");
+  hub_.begin_exchange(exchange_.emplace());
+  body_begun_ = exchange_->begun;
+  exchange_->method = request.method;
+  exchange_->path = request.path;
+  exchange_->readable_by = hub_.origins->readable_by(request);
+  exchange_->chunks_allowed = reader_->chunks_allowed();
+  exchange_->keep_alive = reader_->keep_alive();
+  auto random = philox(hub_.request_id_key, exchange_->number, 0);
+  request.id = is_usable_id(id)
+                   ? std::string(id)
+                   : fmt::format("{:08x}{:08x}{:08x}", random[0], random[1], random[2]);
+  exchange_->id = request.id;
+}
+
+// What can be said of a request by its header. False when it was refused.
+bool Connection::admit() {
+  const HttpRequest& request = reader_->request();
+  const ServerConfig& config = hub_.service.config();
+  if (refused_) {
+    refuse(
+        {503, fmt::format("{} connections are open, which is the limit", config.connections_max)},
+        {{"Retry-After", "1"}});
+    return false;
+  }
+  if (std::optional<Refusal> foreign = hub_.origins->check(request)) {
+    refuse(*foreign);
+    return false;
+  }
+  // Browsers send no key with a preflight.
+  bool asks_for_a_page = is_preflight(request) && reader_->state() == RequestReader::State::kDone;
+  if (!asks_for_a_page && !is_authorized(config, request)) {
+    refuse({401, "an API key is needed, as Authorization: Bearer KEY"},
+           {{"WWW-Authenticate", "Bearer"}});
+    return false;
+  }
+  if (reader_->expects_continue() && reader_->state() == RequestReader::State::kBody) {
+    output_ += "HTTP/1.1 100 Continue\r\n\r\n";
+    hub_.flush_soon(shared_from_this());
+  }
+  return true;
+}
+
+void Connection::handle() {
+  if (hub_.body_bytes > hub_.service.config().bodies_bytes_max) {
+    return refuse({503, "too many large requests at once"}, {{"Retry-After", "1"}});
+  }
+  phase_ = Phase::kAnswer;
+  deadline_ = SteadyTime::max();
+  HttpRequest request = std::move(reader_->request());
+  request.client = client_of(hub_.service.config(), request, address_);
+  uint64_t number = exchange_->number;
+  if (is_preflight(request)) {
+    return respond(number, 204, "", "text/plain", preflight_headers(request));
+  }
+  auto responder = std::make_shared<Responder>(shared_from_this(), number);
+  try {
+    dispatch(hub_.routes, hub_.service, std::move(request), responder);
+  } catch (const std::exception& e) {
+    spdlog::error("{} failed: {}", exchange_ ? exchange_->id : "a request", e.what());
+    responder->respond_error(500, "the server ran out of memory");
+  }
+}
+
+// --- answers ---
+
+// Answers what cannot be read to its end; the connection closes after it.
+void Connection::refuse(const Refusal& refusal, const HttpHeaders& more) {
+  if (!exchange_) {
+    hub_.begin_exchange(exchange_.emplace());
+  }
+  phase_ = Phase::kAnswer;
+  deadline_ = SteadyTime::max();
+  exchange_->keep_alive = false;
+  std::string body = error_json(refusal.status, refusal.message).dump();
+  respond(exchange_->number, refusal.status, body, "application/json", more);
+}
+
+Exchange* Connection::find(uint64_t number) {
+  bool same = exchange_ && exchange_->number == number;
+  return same && exchange_->answer != Answer::kComplete ? &*exchange_ : nullptr;
+}
+
+bool Connection::is_open(uint64_t number) const {
+  return const_cast<Connection*>(this)->find(number) != nullptr;
+}
+
+bool Connection::is_started(uint64_t number) const {
+  return !exchange_ || exchange_->number != number || exchange_->answer != Answer::kNone;
+}
+
+size_t Connection::unsent_bytes(uint64_t number) const {
+  return is_open(number) ? unsent_bytes() : 0;
+}
+
+void Connection::respond(uint64_t number, int status, std::string_view body,
+                         std::string_view content_type, const HttpHeaders& more) {
+  Exchange* exchange = find(number);
+  if (exchange == nullptr || exchange->answer != Answer::kNone) return;
+  exchange->answer = Answer::kComplete;
+  write_head(status, content_type, body.size(), more);
+  if (exchange->method != "HEAD" && status != 204) {
+    output_.append(body);
+    exchange->bytes_sent += std::ssize(body);
+  }
+  hub_.flush_soon(shared_from_this());
+}
+
+void Connection::begin_stream(uint64_t number, std::string_view content_type) {
+  Exchange* exchange = find(number);
+  if (exchange == nullptr || exchange->answer != Answer::kNone) return;
+  exchange->answer = Answer::kStream;
+  exchange->keep_alive = exchange->keep_alive && exchange->chunks_allowed;
+  write_head(200, content_type, std::nullopt,
+             {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}});
+  hub_.flush_soon(shared_from_this());
+}
+
+void Connection::write_head(int status, std::string_view content_type,
+                            std::optional<size_t> body_bytes, const HttpHeaders& more) {
+  Exchange& exchange = *exchange_;
+  exchange.status = status;
+  exchange.keep_alive = exchange.keep_alive && hub_.service.state() != Service::State::kDraining;
+  auto to = std::back_inserter(output_);
+  std::string_view reason = status == 499 ? "Client Closed Request"
+                                          : std::string_view(boost::beast::http::obsolete_reason(
+                                                static_cast<boost::beast::http::status>(status)));
+  fmt::format_to(to, "HTTP/1.1 {} {}\r\nDate: {}\r\n", status, reason, http_date());
+  if (status != 204) fmt::format_to(to, "Content-Type: {}\r\n", content_type);
+  if (body_bytes && status != 204) {
+    fmt::format_to(to, "Content-Length: {}\r\n", *body_bytes);
+  } else if (!body_bytes && exchange.chunks_allowed) {
+    output_ += "Transfer-Encoding: chunked\r\n";
+  }
+  fmt::format_to(to, "Connection: {}\r\n", exchange.keep_alive ? "keep-alive" : "close");
+  if (!exchange.id.empty()) fmt::format_to(to, "X-Request-Id: {}\r\n", exchange.id);
+  if (!exchange.readable_by.empty()) {
+    fmt::format_to(to,
+                   "Access-Control-Allow-Origin: {}\r\nVary: Origin\r\n"
+                   "Access-Control-Expose-Headers: X-Request-Id, Retry-After\r\n",
+                   exchange.readable_by);
+  }
+  for (const auto& [name, value] : more) fmt::format_to(to, "{}: {}\r\n", name, value);
+  output_ += "\r\n";
+}
+
+bool Connection::send(uint64_t number, std::string_view data) {
+  Exchange* exchange = find(number);
+  if (exchange == nullptr || exchange->answer != Answer::kStream) return false;
+  exchange->largest_bytes = std::max(exchange->largest_bytes, data.size());
+  // A piece that is larger than the buffer takes its time even with a reader that is not slow.
+  size_t limit = std::max(static_cast<size_t>(hub_.service.config().send_buffer_bytes_max),
+                          2 * exchange->largest_bytes);
+  if (unsent_bytes() + data.size() > limit) flush();
+  if (phase_ == Phase::kClosed) return false;
+  if (unsent_bytes() + data.size() > limit) {
+    cut(fmt::format("the client leaves {} bytes unread", unsent_bytes()));
+    return false;
+  }
+  if (data.empty() || exchange->method == "HEAD") return true;
+  auto to = std::back_inserter(output_);
+  if (exchange->chunks_allowed) fmt::format_to(to, "{:x}\r\n", data.size());
+  output_.append(data);
+  if (exchange->chunks_allowed) output_ += "\r\n";
+  exchange->bytes_sent += std::ssize(data);
+  hub_.flush_soon(shared_from_this());
+  return true;
+}
+
+void Connection::finish(uint64_t number) {
+  Exchange* exchange = find(number);
+  if (exchange == nullptr) return;
+  if (exchange->answer == Answer::kNone) begin_stream(number, "text/event-stream");
+  exchange->answer = Answer::kComplete;
+  if (exchange->chunks_allowed && exchange->method != "HEAD") output_ += "0\r\n\r\n";
+  hub_.flush_soon(shared_from_this());
+}
+
+void Connection::let_go(uint64_t number) {
+  Exchange* exchange = find(number);
+  if (exchange == nullptr) return;
+  if (exchange->answer == Answer::kStream) return cut("the stream was left unfinished");
+  spdlog::error("{} {} was left without an answer", exchange->id, quote(exchange->path));
+  respond(number, 500, error_json(500, "the server has no answer").dump(), "application/json", {});
+}
+
+void Connection::on_disconnect(uint64_t number, std::function<void()> callback) {
+  if (Exchange* exchange = find(number)) {
+    exchange->on_disconnect = std::move(callback);
+  } else if (!exchange_ || exchange_->number != number) {
+    asio::post(hub_.io, std::move(callback));
+  }
+}
+
+void Connection::note(uint64_t number, std::string_view name, std::string_view value) {
+  if (!exchange_ || exchange_->number != number) return;
+  fmt::format_to(std::back_inserter(exchange_->notes), " {}={}", name, value);
+}
+
+// --- the socket ---
+
+void Connection::flush() {
+  while (phase_ != Phase::kClosed && !waiting_write_ && output_sent_ < output_.size()) {
+    error_code ec;
+    size_t sent = socket_.write_some(
+        asio::buffer(output_.data() + output_sent_, output_.size() - output_sent_), ec);
+    if (ec == asio::error::would_block || ec == asio::error::try_again) return wait_write();
+    if (ec) return cut("the client has gone");
+    output_sent_ += sent;
+  }
+  if (phase_ == Phase::kClosed || waiting_write_) return;
+  output_sent_ = 0;
+  output_.clear();
+  if (phase_ == Phase::kAnswer) deadline_ = SteadyTime::max();
+  if (exchange_ && exchange_->answer == Answer::kComplete) end_exchange();
+}
+
+void Connection::wait_write() {
+  waiting_write_ = true;
+  if (phase_ == Phase::kAnswer) set_deadline(hub_.service.config().write_timeout_s);
+  // What has been sent need not be kept, once it is more than what is copied for it.
+  if (output_sent_ > output_.size() / 2) {
+    output_.erase(0, std::exchange(output_sent_, 0));
+  }
+  socket_.async_wait(Socket::wait_write, [self = shared_from_this()](error_code ec) {
+    self->waiting_write_ = false;
+    if (self->phase_ == Phase::kClosed) return;
+    if (ec) return self->cut("the client has gone");
+    self->flush();
+  });
+}
+
+void Connection::end_exchange() {
+  log_exchange("");
+  bool keep_alive = exchange_->keep_alive;
+  hub_.end_exchange(*exchange_);
+  exchange_.reset();
+  reader_.reset();
+  hub_.body_bytes -= std::exchange(body_bytes_counted_, 0);
+  if (output_.capacity() > kKeptBufferBytes) release(output_);
+  if (!keep_alive) return linger();
+  phase_ = Phase::kIdle;
+  set_deadline(hub_.service.config().idle_timeout_s);
+  std::string waiting = std::exchange(input_, {});
+  input_.assign(advance(waiting));
+  wait_read();
+}
+
+// Ends our side and reads away what the client still sends: closing with unread bytes would reset
+// the connection and could take the answer from under the client's eyes.
+void Connection::linger() {
+  phase_ = Phase::kLinger;
+  release(input_);
+  error_code ec;
+  socket_.shutdown(Socket::shutdown_send, ec);
+  if (ec) return close();
+  set_deadline(hub_.service.config().linger_timeout_s);
+  wait_read();
+}
+
+void Connection::check_deadline(SteadyTime now) {
+  if (phase_ == Phase::kBody) {
+    double allowed_s = hub_.service.config().body_timeout_s +
+                       static_cast<double>(body_bytes_counted_) /
+                           static_cast<double>(hub_.service.config().body_bytes_per_s_min);
+    if (std::chrono::duration<double>(now - body_begun_).count() > allowed_s) {
+      refuse({408, "the request's body came too slowly"});
+    }
+    return;
+  }
+  if (now < deadline_) return;
+  if (phase_ == Phase::kHeader) return refuse({408, "the request's headers came too slowly"});
+  if (phase_ == Phase::kAnswer) return cut("the client reads nothing");
+  close();
+}
+
+void Connection::cut(std::string_view reason) {
+  if (phase_ == Phase::kClosed) return;
+  if (exchange_) {
+    if (exchange_->status == 0) exchange_->status = 499;
+    log_exchange(reason);
+    if (exchange_->on_disconnect) asio::post(hub_.io, std::move(exchange_->on_disconnect));
+    hub_.end_exchange(*exchange_);
+    exchange_.reset();
+  }
+  close();
+}
+
+void Connection::close() {
+  if (phase_ == Phase::kClosed) return;
+  phase_ = Phase::kClosed;
+  hub_.body_bytes -= std::exchange(body_bytes_counted_, 0);
+  error_code ignored;
+  socket_.close(ignored);
+  release(input_);
+  release(output_);
+  output_sent_ = 0;
+  hub_.open.erase(shared_from_this());
+}
+
+void Connection::log_exchange(std::string_view outcome) const {
+  const Exchange& e = *exchange_;
+  double ms = std::chrono::duration<double, std::milli>(SteadyClock::now() - e.begun).count();
+  spdlog::info("{} {} {} {} {} bytes {:.1f} ms{}{}{}", e.id.empty() ? "-" : e.id, e.method,
+               quote(e.path), e.status, e.bytes_sent, ms, e.notes, outcome.empty() ? "" : ": ",
+               outcome);
+}
+
+}  // namespace banyan

@@ -1,0 +1,158 @@
+// One client's connection: requests in, answers out, one exchange after the other.
+//
+// A state machine over a non-blocking socket, on the I/O thread alone. It waits for readiness, not
+// for bytes, so that an idle connection owns no buffer; all of them read into one scratch buffer.
+// Deadlines are looked at by the server's clock (check_deadline), not by a timer for each.
+//
+// Invariants: an exchange is there from the end of a header (or a refusal) until its answer is in
+// the socket; answers go out in the order of the requests; after close() nothing is called back and
+// the hub has forgotten the connection.
+#pragma once
+
+#include <array>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "server/fields/reader.h"
+#include "server/http/http.h"
+#include "server/http/origin.h"
+#include "server/routes.h"
+#include "server/service.h"
+
+namespace banyan {
+
+class Connection;
+
+using SteadyTime = std::chrono::steady_clock::time_point;
+using Socket =
+    boost::asio::basic_stream_socket<boost::asio::ip::tcp, boost::asio::io_context::executor_type>;
+
+struct Exchange;
+
+// What all connections share; outlives them.
+struct ConnectionHub {
+  ConnectionHub(boost::asio::io_context& the_io, Service& the_service,
+                std::span<const Route> the_routes)
+      : io(the_io), service(the_service), routes(the_routes) {}
+
+  boost::asio::io_context& io;
+  Service& service;
+  std::span<const Route> routes;
+  std::optional<OriginRules> origins;  // once an address is bound
+  std::unordered_set<std::shared_ptr<Connection>> open;
+  int64_t body_bytes = 0;  // of the requests in all exchanges
+  uint64_t exchanges_begun = 0;
+  int64_t exchanges_open = 0;
+  int64_t exchanges_awaited = 0;  // those that a drain waits for: begun before it
+  uint64_t request_id_key = 0;    // makes request ids differ between processes
+  std::array<char, 64 << 10> scratch;
+
+  void begin_exchange(Exchange& exchange);
+  void end_exchange(const Exchange& exchange);
+  void begin_drain() { draining_ = true; }
+  int64_t buffer_bytes() const;  // of all connections
+
+  // Has connection->flush() called soon, once for all that is sent until then.
+  void flush_soon(std::shared_ptr<Connection> connection);
+
+ private:
+  std::vector<std::shared_ptr<Connection>> to_flush_;
+  bool draining_ = false;
+};
+
+// A request and its answer.
+struct Exchange {
+  enum class Answer { kNone, kStream, kComplete };
+
+  uint64_t number = 0;
+  std::string method = "-", path = "-", id;
+  std::string readable_by;     // Access-Control-Allow-Origin
+  bool chunks_allowed = true;  // in the answer
+  bool keep_alive = false;
+  bool awaited = true;  // by a drain
+  Answer answer = Answer::kNone;
+  int status = 0;
+  int64_t bytes_sent = 0;
+  size_t largest_bytes = 0;  // of what was sent in one piece
+  SteadyTime begun;
+  std::string notes;  // " name=value ..."
+  std::function<void()> on_disconnect;
+};
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  // `refused`: one too many; its first request is answered with 503.
+  Connection(ConnectionHub& hub, Socket socket, bool refused);
+
+  void start();
+  void check_deadline(SteadyTime now);
+  size_t buffer_bytes() const { return input_.capacity() + output_.capacity(); }
+  // Closes at once; an exchange's handler is told.
+  void cut(std::string_view reason);
+  void flush();
+
+  // For Responder; `number` is its exchange. When that is over they do nothing.
+  void respond(uint64_t number, int status, std::string_view body, std::string_view content_type,
+               const HttpHeaders& more);
+  void begin_stream(uint64_t number, std::string_view content_type);
+  bool send(uint64_t number, std::string_view data);
+  void finish(uint64_t number);
+  void let_go(uint64_t number);  // the responder is gone
+  bool is_open(uint64_t number) const;
+  bool is_started(uint64_t number) const;
+  size_t unsent_bytes(uint64_t number) const;
+  void on_disconnect(uint64_t number, std::function<void()> callback);
+  void note(uint64_t number, std::string_view name, std::string_view value);
+
+ private:
+  using Answer = Exchange::Answer;
+  enum class Phase { kIdle, kHeader, kBody, kAnswer, kLinger, kClosed };
+
+  void wait_read();
+  void on_readable();
+  void on_end(bool clean);
+  void take(std::string_view bytes);
+  std::string_view advance(std::string_view bytes);
+  void begin_exchange();
+  bool admit();
+  void handle();
+  void refuse(const Refusal& refusal, const HttpHeaders& more = {});
+  void write_head(int status, std::string_view content_type, std::optional<size_t> body_bytes,
+                  const HttpHeaders& more);
+  void wait_write();
+  size_t unsent_bytes() const { return output_.size() - output_sent_; }
+  void end_exchange();
+  void linger();
+  void close();
+  void log_exchange(std::string_view outcome) const;
+  Exchange* find(uint64_t number);
+  void set_deadline(double seconds);
+  void account_body();
+
+  ConnectionHub& hub_;
+  Socket socket_;
+  const bool refused_;
+  std::string address_;  // of the client
+  Phase phase_ = Phase::kIdle;
+  SteadyTime deadline_ = SteadyTime::max();
+  SteadyTime body_begun_;
+  bool waiting_read_ = false, waiting_write_ = false, flush_asked_ = false;
+  std::string input_;   // came, but is not used yet
+  std::string output_;  // to be sent, from output_sent_ on
+  size_t output_sent_ = 0;
+  std::optional<RequestReader> reader_;
+  std::optional<Exchange> exchange_;
+  int64_t body_bytes_counted_ = 0;  // in hub_.body_bytes
+
+  friend struct ConnectionHub;
+};
+
+}  // namespace banyan

@@ -1,0 +1,55 @@
+#include "server/http/workers.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <utility>
+
+namespace banyan {
+
+Workers::Workers(const Options& options) : queue_(static_cast<size_t>(options.queued_max)) {
+  for (int i = 0; i < options.threads; ++i) {
+    threads_.emplace_back([this, niceness = options.niceness] { loop(niceness); });
+  }
+}
+
+Workers::~Workers() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  threads_.clear();  // joins
+}
+
+bool Workers::enqueue(const std::string& client, std::move_only_function<void()> work,
+                      size_t cost) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!queue_.push(client, cost, std::move(work))) return false;
+  }
+  wake_.notify_one();
+  return true;
+}
+
+size_t Workers::waiting() const {
+  std::lock_guard lock(mutex_);
+  return queue_.size();
+}
+
+void Workers::loop(int niceness) {
+  // Of Linux's threads each has its own. Being less nice than asked for is no reason to fail.
+  if (niceness != 0) (void)setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), niceness);
+  std::unique_lock lock(mutex_);
+  while (true) {
+    wake_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
+    if (stopping_) return;
+    auto work = *queue_.pop();
+    lock.unlock();
+    work();
+    work = nullptr;  // what it holds goes before the lock is taken
+    lock.lock();
+  }
+}
+
+}  // namespace banyan

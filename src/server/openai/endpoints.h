@@ -1,0 +1,17 @@
+// OpenAI's endpoints that generate text; see routes.cpp for their paths.
+#pragma once
+
+#include "server/generation.h"
+#include "server/http/http.h"
+#include "server/service.h"
+
+namespace banyan {
+
+// The readers of their bodies; see Planner.
+Parsed<GenerationPlan> plan_completion(const RequestContext& context, const Json& body);
+Parsed<GenerationPlan> plan_chat(const RequestContext& context, const Json& body);
+
+void handle_completions(Service& service, HttpRequest request, ResponderPtr responder);
+void handle_chat_completions(Service& service, HttpRequest request, ResponderPtr responder);
+
+}  // namespace banyan

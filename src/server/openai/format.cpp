@@ -1,0 +1,173 @@
+#include "server/openai/format.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "base/quote.h"
+#include "server/json_text.h"
+#include "text/chat_template.h"
+
+namespace banyan {
+namespace {
+
+const char* finish_name(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kLength:
+      return "length";
+    default:  // by /abort_request, by its deadline, by the server's end
+      return "abort";
+  }
+}
+
+void append_cached_details(std::string& out, const Usage& usage) {
+  fmt::format_to(std::back_inserter(out),
+                 R"(,"sglext":{{"cached_tokens_details":{{"device":{},"host":0}}}})",
+                 usage.cached_tokens);
+}
+
+}  // namespace
+
+Usage usage_of(const Choice& choice) {
+  return {choice.prompt_tokens, choice.stream.output_tokens(), choice.stream.cached_tokens(), 0};
+}
+
+Usage usage_of(std::span<const Choice> choices, size_t samples) {
+  Usage total;
+  for (const Choice& choice : choices) {
+    Usage one = usage_of(choice);
+    total.completion_tokens += one.completion_tokens;
+    if (choice.index % samples != 0) continue;
+    total.prompt_tokens += one.prompt_tokens;
+    total.cached_tokens += one.cached_tokens;
+  }
+  return total;
+}
+
+// Reasoning tokens go under OpenAI's name and under SGLang's.
+void append_usage(std::string& out, const Usage& usage) {
+  fmt::format_to(std::back_inserter(out),
+                 R"({{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{},)"
+                 R"("prompt_tokens_details":{{"cached_tokens":{}}},)"
+                 R"("completion_tokens_details":{{"reasoning_tokens":{}}},"reasoning_tokens":{}}})",
+                 usage.prompt_tokens, usage.completion_tokens,
+                 usage.prompt_tokens + usage.completion_tokens, usage.cached_tokens,
+                 usage.reasoning_tokens, usage.reasoning_tokens);
+}
+
+void append_finish(std::string& out, const TextStream& stream, bool calls) {
+  if (!stream.done()) {
+    out += R"("finish_reason":null,"matched_stop":null)";
+    return;
+  }
+  out += R"("finish_reason":")";
+  bool called = calls && stream.finish() == FinishReason::kStop;
+  out += called ? "tool_calls" : finish_name(stream.finish());
+  out += R"(","matched_stop":)";
+  if (stream.matched_text()) {
+    append_string(out, *stream.matched_text());
+  } else if (stream.matched_token()) {
+    append_integer(out, *stream.matched_token());
+  } else {
+    out += "null";
+  }
+}
+
+UsageOptions read_usage_options(RequestFields& fields, bool stream) {
+  UsageOptions read{.cached_details = fields.flag("return_cached_tokens_details", false)};
+  const Json* json = fields.find("stream_options");
+  if (json == nullptr) return read;
+  if (!stream) {
+    fields.fail("stream_options", " needs stream to be true");
+    return read;
+  }
+  RequestFields options(*json, "stream_options.");
+  read.in_stream = options.flag("include_usage", false);
+  read.continuous = options.flag("continuous_usage_stats", false);
+  if (auto done = options.finish(); !done) {
+    fields.fail("stream_options", ": " + done.error().error.message);
+  }
+  return read;
+}
+
+std::string answer_head(const RequestContext& context, const AnswerHead& head) {
+  std::string out = R"({"id":)";
+  append_string(out, head.id);
+  fmt::format_to(std::back_inserter(out), R"(,"object":"{}","created":{},"model":)", head.object,
+                 context.created_s);
+  append_string(out, head.model);
+  if (!head.warnings.empty()) out += R"(,"warnings":)" + Json(head.warnings).dump();
+  return out + R"(,"choices":[)";
+}
+
+void append_end(std::string& out, const UsageOptions& options, const Usage& usage) {
+  out += R"(],"usage":)";
+  append_usage(out, usage);
+  if (options.cached_details) append_cached_details(out, usage);
+  out += '}';
+}
+
+void append_last_events(std::string& out, const std::string& head, const UsageOptions& options,
+                        const Usage& usage) {
+  if (options.cached_details) {
+    out += "data: " + head + "]";
+    append_cached_details(out, usage);
+    out += "}\n\n";
+  }
+  if (options.in_stream) {
+    out += "data: " + head + R"(],"usage":)";
+    append_usage(out, usage);
+    out += "}\n\n";
+  }
+  out += "data: [DONE]\n\n";
+}
+
+void refuse_openai_fields(RequestFields& fields) {
+  fields.refuse({"suffix", "session_params", "session_id", "return_hidden_states",
+                 "return_routed_experts", "input_embeds", "prompt_embeds", "prompt_logprobs",
+                 "truncate_prompt_tokens", "kv_transfer_params", "audio", "prediction", "functions",
+                 "mm_processor_kwargs", "return_sampling_mask", "return_token_ids",
+                 "return_prompt_token_ids", "return_tokens_as_token_ids", "return_meta_info"});
+  // Those that have words for asking for nothing. An empty web_search_options asks for a search.
+  fields.accept_only({{"modalities", R"([["text"]])"},
+                      {"service_tier", R"(["auto","default"])"},
+                      {"store", "[false]"},
+                      {"verbosity", R"(["medium"])"},
+                      {"function_call", R"(["none","auto"])"},
+                      {"web_search_options", "[]"},
+                      {"include_reasoning", "[true]"}});
+}
+
+void read_chat_style(RequestFields& fields, ChatPrompt& chat) {
+  chat.chat_template = fields.string("chat_template", TemplateLimits().source_bytes_max);
+  const Json* begins = fields.find("add_generation_prompt");
+  chat.add_generation_prompt = fields.flag("add_generation_prompt", true);
+  chat.continue_final_message = fields.flag("continue_final_message", false);
+  if (chat.continue_final_message && begins != nullptr && chat.add_generation_prompt) {
+    fields.fail("continue_final_message",
+                " and add_generation_prompt are both true: an answer either goes on or begins");
+  }
+}
+
+std::string answered_model(RequestFields& fields, const RequestContext& context) {
+  std::string model = fields.string("model", kNameBytesMax);
+  if (model.empty() || model == context.model_name) return context.model_name;
+  if (context.only_its_name) {
+    fields.fail_as("model_not_found", "model",
+                   fmt::format(": the model {} does not exist; this server has {}", quote(model),
+                               quote(context.model_name)),
+                   ErrorCode::kNotFound);
+  }
+  return model;
+}
+
+std::vector<std::string> read_rids(RequestFields& fields, const std::string& fallback) {
+  std::vector<std::string> rids =
+      fields.strings("rid", static_cast<size_t>(kSequencesMax), kNameBytesMax);
+  if (rids.empty()) rids = {fallback};
+  return rids;
+}
+
+}  // namespace banyan

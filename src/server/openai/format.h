@@ -1,0 +1,65 @@
+// What the answers of OpenAI's endpoints have in common, as JSON text.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "llm/chat_prompt.h"
+#include "server/fields/request.h"
+#include "server/generation.h"
+
+namespace banyan {
+
+struct Usage {
+  int64_t prompt_tokens = 0;  // of each prompt once, however many samples it has
+  int64_t completion_tokens = 0;
+  int64_t cached_tokens = 0;
+  int64_t reasoning_tokens = 0;  // of the completion's
+};
+
+Usage usage_of(std::span<const Choice> choices, size_t samples);
+Usage usage_of(const Choice& choice);
+// {"prompt_tokens": ..., ...}; cached and reasoning tokens are always there, 0 too.
+void append_usage(std::string& out, const Usage& usage);
+
+// "finish_reason":...,"matched_stop":...  of a choice; nulls while it runs. `calls`: what stopped
+// is an answer with calls of tools.
+void append_finish(std::string& out, const TextStream& stream, bool calls = false);
+
+// What a client asks to be told of usage.
+struct UsageOptions {
+  bool in_stream = false;       // in a stream's last chunk, for all choices; a whole answer has it
+  bool continuous = false;      // in each chunk of a stream, for its choice so far
+  bool cached_details = false;  // SGLang's "sglext", which says where cached tokens were found
+};
+UsageOptions read_usage_options(RequestFields& fields, bool stream);
+
+// All of an answer, or of a stream's event, up to its first choice.
+struct AnswerHead {
+  const std::string& id;
+  const char* object;
+  const std::string& model;
+  const std::vector<std::string>& warnings;  // said when there are any
+};
+std::string answer_head(const RequestContext& context, const AnswerHead& head);
+
+// The end of a whole answer, after its last choice.
+void append_end(std::string& out, const UsageOptions& options, const Usage& usage);
+// The last events of a stream. `head` is all that comes before a chunk's choices.
+void append_last_events(std::string& out, const std::string& head, const UsageOptions& options,
+                        const Usage& usage);
+
+// Fields of OpenAI's endpoints that are known and not supported, unless they ask for nothing.
+void refuse_openai_fields(RequestFields& fields);
+// chat_template, add_generation_prompt and continue_final_message.
+void read_chat_style(RequestFields& fields, ChatPrompt& chat);
+
+// The name that the answer gives the model: what the request called it, or as it is served. Refuses
+// other names where the model has been given one.
+std::string answered_model(RequestFields& fields, const RequestContext& context);
+
+// A request's names for /abort_request: `rid`, a string or one for each prompt; else `fallback`.
+std::vector<std::string> read_rids(RequestFields& fields, const std::string& fallback);
+
+}  // namespace banyan

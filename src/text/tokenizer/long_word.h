@@ -1,0 +1,13 @@
+// Merging of long words in n log n time, whatever the merges.
+#pragma once
+
+#include <vector>
+
+#include "text/tokenizer/bpe.h"
+
+namespace banyan {
+
+// Applies `merges` to `symbols` in place: lowest rank first, leftmost first among equals.
+void merge_long_word(const MergeTable& merges, std::vector<TokenId>& symbols);
+
+}  // namespace banyan
