@@ -35,7 +35,8 @@ Scheduler::Scheduler(const SchedulerConfig& config)
       tree_(config.classes, config.units),
       holdings_(config.classes, tree_, config.radix_cache),
       queue_(config.radix_cache ? config.policy : without_tree(config.policy), config.aging_period,
-             tree_, config.classes.prompt_only) {
+             tree_, config.classes.prompt_only),
+      followers_(config_.classes, queue_) {
   CHECK(config.prefill_rows_max % config.classes.resume_alignment_tokens == 0);
   running_.reserve(static_cast<size_t>(config.running_max));
 }
@@ -94,7 +95,7 @@ std::unique_ptr<Sequence> Scheduler::remove(Sequence* sequence) {
   } else if (s.place == Sequence::Place::kWaiting) {
     queue_.remove(s);
   } else {
-    std::erase_if(s.leader->followers, [&](const auto& f) { return f.sequence == &s; });
+    followers_.remove(s);
   }
   tree_.close(s.root);
   deadlines_.erase({s.deadline_ns, &s});
@@ -290,7 +291,7 @@ void Scheduler::commit(const StepPlan& plan) {
     Sequence& s = *span.sequence;
     bool prompt_read = span.first < s.prompt_tokens && s.computed >= s.prompt_tokens;
     holdings_.publish(s, prompt_read);
-    withdraw(s, s.lease.end() / page);
+    followers_.withdraw(s, s.lease.end() / page);
   }
   for (const PlannedCapture& capture : plan.captures) {
     if (plan.spans[static_cast<size_t>(capture.span)].sequence == nullptr) {
@@ -307,7 +308,7 @@ void Scheduler::commit(const StepPlan& plan) {
     s.last_snapshot = end;
   }
   for (const PlannedSpan& span : plan.spans) {
-    if (span.sequence != nullptr) release_followers(*span.sequence, false);
+    if (span.sequence != nullptr) followers_.release_reached(*span.sequence);
   }
 }
 
@@ -318,7 +319,7 @@ void Scheduler::admit(StepPlan& plan) {
     Sequence* s = queue_.next();
     if (s == nullptr) return;
     PrefixMatch match = holdings_.match(*s);
-    if (queue_.correct(*s, match.node->end) || follow(*s, match)) continue;
+    if (queue_.correct(*s, match.node->end) || followers_.follow(*s, match)) continue;
     if (!running_.empty() && !has_room(*s, match)) return;
     if (!start(*s, match, plan)) return;
   }
@@ -382,7 +383,7 @@ bool Scheduler::start(Sequence& s, const PrefixMatch& match, StepPlan& plan) {
   int64_t alignment = config_.classes.resume_alignment_tokens;
   int64_t missed = match.deepest->end / alignment * alignment;
   if (config_.classes.needs_snapshots() && missed > s.computed) s.wanted.push_back(missed);
-  announce(s);
+  if (config_.radix_cache) followers_.announce(s);
   return add_span(s, plan);
 }
 
@@ -396,88 +397,11 @@ void Scheduler::retract(Sequence& s) {
 }
 
 void Scheduler::leave_running(Sequence& s) {
-  withdraw(s, INT64_MAX);
-  s.computing.clear();
   s.wanted.clear();
   s.last_snapshot = 0;
   s.repeats = false;
-  release_followers(s, true);
+  followers_.release_all(s);
   std::erase(running_, &s);
-}
-
-// ---- One computes, others follow ---------------------------------------------------------------
-
-// Tells others which pages of its prompt `s` will publish.
-void Scheduler::announce(Sequence& s) {
-  if (!config_.radix_cache) return;
-  int64_t page = config_.classes.page_size_tokens;
-  PageHash hash = s.lease.node()->hash;
-  s.computing_first_page = s.lease.end() / page;
-  s.withdrawn = 0;
-  for (int64_t end = s.lease.end() + page; end <= s.prompt_tokens; end += page) {
-    hash = hash_page(hash, std::span(s.tokens).subspan(static_cast<size_t>(end - page),
-                                                       static_cast<size_t>(page)));
-    s.computing.push_back(hash);
-    computing_.try_emplace(hash, &s);
-  }
-}
-
-// Pages before `page` are published, or will never be.
-void Scheduler::withdraw(Sequence& s, int64_t page) {
-  for (; s.withdrawn < s.computing.size() &&
-         s.computing_first_page + static_cast<int64_t>(s.withdrawn) < page;
-       ++s.withdrawn) {
-    auto found = computing_.find(s.computing[s.withdrawn]);
-    if (found != computing_.end() && found->second == &s) computing_.erase(found);
-  }
-}
-
-// Who is about to compute the next page behind what `s` can resume from, or behind all the pages
-// that there are.
-Sequence* Scheduler::leader_for(const Sequence& s, const PrefixMatch& match) {
-  if (computing_.empty()) return nullptr;
-  auto page = static_cast<size_t>(config_.classes.page_size_tokens);
-  std::span<const TokenId> tokens = s.reusable(config_.classes.prompt_only);
-  for (const RadixNode* node : {match.node, match.deepest}) {
-    std::span<const TokenId> rest = tokens.subspan(static_cast<size_t>(node->end));
-    if (rest.size() < page) return nullptr;
-    auto found = computing_.find(hash_page(node->hash, rest.first(page)));
-    if (found != computing_.end()) return found->second;
-  }
-  return nullptr;
-}
-
-bool Scheduler::follow(Sequence& s, const PrefixMatch& match) {
-  Sequence* leader = leader_for(s, match);
-  if (leader == nullptr) return false;
-  auto mine = s.reusable(config_.classes.prompt_only);
-  auto theirs = std::span(leader->tokens).first(static_cast<size_t>(leader->prompt_tokens));
-  int64_t common = std::ranges::mismatch(mine, theirs).in1 - mine.begin();
-  if (config_.classes.needs_snapshots()) {
-    // Only a snapshot is of use, and only if the leader has yet to pass there.
-    int64_t alignment = config_.classes.resume_alignment_tokens;
-    common = common / alignment * alignment;
-    if (common <= std::max(match.position(), leader->computed)) return false;
-    leader->wanted.push_back(common);
-  } else {
-    int64_t page = config_.classes.page_size_tokens;
-    common = std::min((common + page - 1) / page * page, leader->prompt_tokens);
-  }
-  queue_.remove(s);
-  s.place = Sequence::Place::kFollowing;
-  s.leader = leader;
-  s.followed = true;
-  leader->followers.push_back({&s, common});
-  return true;
-}
-
-void Scheduler::release_followers(Sequence& leader, bool all) {
-  std::erase_if(leader.followers, [&](const Sequence::Follower& follower) {
-    if (!all && follower.computed > leader.computed) return false;
-    follower.sequence->leader = nullptr;
-    queue_.push(*follower.sequence);
-    return true;
-  });
 }
 
 // ---- Invariants --------------------------------------------------------------------------------

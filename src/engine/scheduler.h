@@ -6,8 +6,8 @@
 // only be resumed from snapshots, spans of a prompt end at multiples of its alignment.
 //
 // Prefixes: an admitted sequence starts behind the longest prefix in the radix tree that it can
-// resume from. One whose next page a running sequence is about to compute follows that one instead
-// of computing it again. Pages go into the tree as soon as they are complete.
+// resume from, or follows one that is computing that prefix (engine/followers.h). Pages go into the
+// tree as soon as they are complete.
 //
 // Drafts (engine/speculate.h): behind the last known token of a sequence, proposed ones may run in
 // the same step, in rows that prompts leave over and, beside prompts, in half of theirs at most.
@@ -32,6 +32,7 @@
 #include <vector>
 
 #include "cache/radix_tree.h"
+#include "engine/followers.h"
 #include "engine/holdings.h"
 #include "engine/sequence.h"
 #include "engine/waiting_queue.h"
@@ -141,12 +142,6 @@ class Scheduler {
   int64_t units_missing(const Sequence& s, int unit_class) const;
   bool start(Sequence& s, const PrefixMatch& match, StepPlan& plan);
 
-  Sequence* leader_for(const Sequence& s, const PrefixMatch& match);
-  bool follow(Sequence& s, const PrefixMatch& match);
-  void announce(Sequence& s);
-  void withdraw(Sequence& s, int64_t pages);
-  void release_followers(Sequence& leader, bool all);
-
   void retract(Sequence& s);
   void leave_running(Sequence& s);
 
@@ -161,10 +156,10 @@ class Scheduler {
   std::unordered_map<uint64_t, Hold> holds_;
   Holdings holdings_;
   WaitingQueue queue_;
+  Followers followers_;
 
   std::unordered_map<SequenceId, std::unique_ptr<Sequence>> sequences_;
-  std::vector<Sequence*> running_;                     // in order of admission
-  std::unordered_map<PageHash, Sequence*> computing_;  // who is about to publish a page
+  std::vector<Sequence*> running_;  // in order of admission
   std::set<std::pair<int64_t, Sequence*>> deadlines_;
   std::vector<SequenceId> cancelled_;
   uint64_t arrivals_ = 0;
