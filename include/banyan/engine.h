@@ -15,15 +15,11 @@
 #include <vector>
 
 #include "banyan/config.h"
+#include "banyan/model_info.h"
 #include "banyan/request.h"
 #include "banyan/status.h"
 
 namespace banyan {
-
-struct LayerSummary {
-  std::string mixer;  // "gqa", "gqa, window 4096"
-  std::string ffn;    // "dense"
-};
 
 // Weight matrices that are alike.
 struct WeightSummary {
@@ -46,24 +42,8 @@ struct StateClassSummary {
 };
 
 // A model and the plan for its memory, in numbers.
-struct EngineInfo {
-  std::string architecture;  // "LlamaForCausalLM"
-  std::vector<LayerSummary> layers;
+struct EngineInfo : ModelInfo, WeightCounts {
   std::vector<WeightSummary> weights;
-  int64_t vocabulary = 0;
-  int64_t hidden = 0;  // width of the residual stream
-  int64_t context_length_tokens = 0;
-
-  int64_t tensors = 0;           // in the checkpoint
-  int64_t parameters_total = 0;  // a tied output head counts once
-  // That one token passes through, embedding rows left out: on average under even routing, and the
-  // least and most where some experts compute nothing.
-  int64_t parameters_active = 0;
-  int64_t parameters_active_min = 0, parameters_active_max = 0;
-  int64_t weight_bytes = 0;                    // in memory, as packed
-  int64_t weight_bytes_streamed = 0;           // read by a step of one token
-  int64_t attention_flops_per_key = 0;         // for one token, per earlier token it looks at
-  int64_t prompt_attention_flops_per_key = 0;  // of a prompt's tokens, where it differs; or 0
   int64_t state_bytes_per_token = 0;
   std::vector<StateClassSummary> state_classes;  // what the next figures are about, one by one
   int64_t state_bytes_per_window_token = 0;      // of states that keep a window only

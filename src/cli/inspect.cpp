@@ -90,7 +90,7 @@ Json to_json(const EngineInfo& info, int sequences) {
 }
 
 // "28 x gqa + dense", one line per run of equal layers.
-std::string describe_layers(const std::vector<LayerSummary>& layers) {
+std::string describe_layers(const std::vector<LayerInfo>& layers) {
   std::string text;
   for (size_t begin = 0; begin < layers.size();) {
     size_t end = begin + 1;

@@ -199,25 +199,13 @@ Result<EngineInfo> plan_memory(const EngineConfig& config, const LoadedModel& mo
     return invalid_argument("context_length {} is beyond the {} tokens that the model was made for",
                             config.context_length_tokens, m.context_length_tokens);
   }
-  EngineInfo info{.architecture = m.architecture,
-                  .vocabulary = m.vocabulary,
-                  .hidden = m.hidden,
-                  .context_length_tokens = config.context_length_tokens > 0
-                                               ? config.context_length_tokens
-                                               : m.context_length_tokens,
-                  .tensors = model.counts.tensors,
-                  .parameters_total = model.counts.parameters,
-                  .parameters_active = model.counts.parameters_active,
-                  .parameters_active_min = model.counts.parameters_active_min,
-                  .parameters_active_max = model.counts.parameters_active_max,
-                  .weight_bytes = model.counts.bytes,
-                  .weight_bytes_streamed = model.counts.bytes_streamed,
-                  .attention_flops_per_key = m.attention_flops_per_key,
-                  .prompt_attention_flops_per_key = m.prompt_attention_flops_per_key,
-                  .kernels = kernels.name,
-                  .threads = threads,
-                  .page_size_tokens = config.page_size_tokens};
-  for (const LayerInfo& layer : m.layers) info.layers.push_back({layer.mixer, layer.ffn});
+  EngineInfo info;
+  static_cast<ModelInfo&>(info) = m;
+  static_cast<WeightCounts&>(info) = model.counts;
+  if (config.context_length_tokens > 0) info.context_length_tokens = config.context_length_tokens;
+  info.kernels = kernels.name;
+  info.threads = threads;
+  info.page_size_tokens = config.page_size_tokens;
   info.weights = summarise_weights(model.matrices);
   for (const StateSpec& state : model.states) {
     if (state.unit != StateUnit::kPage || !info.state_format.empty()) continue;

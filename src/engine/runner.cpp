@@ -43,21 +43,11 @@ Result<EngineInfo> inspect_model(const EngineConfig& config, const LoadProgress&
   TRY(config.validate());
   ThreadPool threads(config.state_digest ? thread_count(config) : 1);
   const KernelTable* kernels = TRY(select_kernels(config.kernels));
-  LoadedModel model = TRY(load_model({.folder = config.model_path,
-                                      .gguf = config.gguf_path,
-                                      .dtype = config.dtype,
-                                      .load_format = config.load_format,
-                                      .quantization = config.quantization,
-                                      .quantization_overrides = config.quantization_overrides,
-                                      .mla_prefill = config.mla_prefill,
-                                      .kernels = kernels,
-                                      .threads = &threads,
-                                      .dry = true,
-                                      .digest = config.state_digest,
-                                      .progress = progress}));
+  LoadedModel model = TRY(load_model(
+      config, {.kernels = kernels, .threads = &threads, .dry = true, .progress = progress}));
   // The weights are not in memory yet.
   DeviceQueue queue(*kernels->device);
-  int64_t available = queue.available_bytes() - model.counts.bytes;
+  int64_t available = queue.available_bytes() - model.counts.weight_bytes;
   EngineInfo info = TRY(plan_memory(config, model, *kernels, thread_count(config), available));
   add_identity(config, model, *kernels, info);
   return info;
@@ -73,20 +63,12 @@ Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
   runner->queue_ = std::make_unique<DeviceQueue>(*runner->kernels_->device);
   runner->threads_ = std::make_unique<ThreadPool>(thread_count(config));
   if (config.pin_threads) pin_workers(*runner->threads_);
-  runner->model_ = TRY(load_model({.folder = config.model_path,
-                                   .gguf = config.gguf_path,
-                                   .dtype = config.dtype,
-                                   .load_format = config.load_format,
-                                   .quantization = config.quantization,
-                                   .quantization_overrides = config.quantization_overrides,
-                                   .mla_prefill = config.mla_prefill,
-                                   .kernels = runner->kernels_,
-                                   .queue = runner->queue_.get(),
-                                   .threads = runner->threads_.get(),
-                                   .rank = comm.rank(),
-                                   .digest = config.state_digest,
-                                   .progress = progress,
-                                   .families = families}));
+  runner->model_ = TRY(load_model(config, {.kernels = runner->kernels_,
+                                           .queue = runner->queue_.get(),
+                                           .threads = runner->threads_.get(),
+                                           .rank = comm.rank(),
+                                           .progress = progress,
+                                           .families = families}));
   int64_t available = runner->queue_->available_bytes();
   runner->info_ =
       TRY(plan_memory(config, runner->model_, *runner->kernels_, thread_count(config), available));

@@ -20,7 +20,7 @@ struct StateIdentity {
   StateDigest digest() const;
 };
 
-// Of a model that was loaded, or planned, with ModelOptions::digest.
+// Of a model that was loaded, or planned, with EngineConfig::state_digest.
 StateIdentity identify_states(const EngineConfig& config, const LoadedModel& model,
                               const KernelTable& kernels);
 

@@ -44,45 +44,53 @@ void warn_unknown(const ConfigFile& config, std::string_view architecture) {
   }
 }
 
+// What one load reads from, and what it was asked for.
+struct Load {
+  const EngineConfig& config;
+  const LoadContext& context;
+  const ConfigFile& file;
+  const WeightSource* source;  // null: random weights
+};
+
 // Declares the family's weights; `dry` only checks and counts them.
-Result<LoadedModel> build(const Family& family, const ConfigFile& config,
-                          const WeightSource* source, const QuantConfig& quant,
-                          const QuantizationPlan& plan, const ModelOptions& options, bool dry) {
-  const WeightFormat* format = format_named(options.dtype);  // null for auto
-  DType dtype = format ? format->element : TRY(stored_dtype(config, source));
+Result<LoadedModel> build(const Load& load, const Family& family, const QuantConfig& quant,
+                          const QuantizationPlan& plan, bool dry) {
+  const auto& [config, context, file, source] = load;
+  const WeightFormat* format = format_named(config.dtype);  // null for auto
+  DType dtype = format ? format->element : TRY(stored_dtype(file, source));
   WeightLoader loader({.source = source,
-                       .kernels = options.kernels,
-                       .queue = options.queue,
-                       .threads = options.threads,
+                       .kernels = context.kernels,
+                       .queue = context.queue,
+                       .threads = context.threads,
                        .format = format,
                        .dtype = dtype,
                        .quant = quant,
                        .plan = &plan,
-                       .expanded_prefill = options.mla_prefill == "expanded",
-                       .rank = options.rank,
+                       .expanded_prefill = config.mla_prefill == "expanded",
+                       .rank = context.rank,
                        .dry = dry,
-                       .progress = options.progress});
+                       .progress = context.progress});
   LoadedModel loaded;
-  loaded.model = TRY(family.load(config, Builder(loader)));
-  refuse_variants(config);
-  TRY(config.finish());
+  loaded.model = TRY(family.load(file, Builder(loader)));
+  refuse_variants(file);
+  TRY(file.finish());
   TRY(loader.finish());
   loaded.weights = loader.take_store();
   loaded.states = loader.take_states();
   loaded.counts = loader.counts();
   loaded.matrices = loader.take_matrices();
   loaded.expert_layers = loader.take_expert_layers();
-  loaded.rank = options.rank;
+  loaded.rank = context.rank;
   return loaded;
 }
 
 // `loaded` with what identifies it.
-Result<LoadedModel> identified(LoadedModel loaded, const ConfigFile& config,
-                               const WeightSource* source, const ModelOptions& options) {
-  loaded.config_values = config.values();
-  if (!options.digest || source == nullptr) return loaded;
+Result<LoadedModel> identified(const Load& load, LoadedModel loaded) {
+  const auto& [config, context, file, source] = load;
+  loaded.config_values = file.values();
+  if (!config.state_digest || source == nullptr) return loaded;
   loaded.weights_digest =
-      TRY(weights_digest(*source, user_cache_folder(), *options.threads, options.progress));
+      TRY(weights_digest(*source, user_cache_folder(), *context.threads, context.progress));
   return loaded;
 }
 
@@ -93,42 +101,43 @@ bool is_expanded(const StateSpec& state) {
 
 }  // namespace
 
-Result<LoadedModel> load_model(const ModelOptions& options) {
-  ConfigFile config = TRY(ConfigFile::load(options.folder));
-  std::string architecture = TRY(config.architecture());
-  const Family* family = TRY(find_family(architecture, options.families));
+Result<LoadedModel> load_model(const EngineConfig& config, const LoadContext& context) {
+  ConfigFile file = TRY(ConfigFile::load(config.model_path));
+  std::string architecture = TRY(file.architecture());
+  const Family* family = TRY(find_family(architecture, context.families));
 
   std::optional<Checkpoint> checkpoint;
   std::optional<GgufFile> gguf;
   const WeightSource* source = nullptr;
-  if (options.load_format != "dummy" && options.gguf.empty()) {
-    source = &checkpoint.emplace(TRY(Checkpoint::open(options.folder)));
-  } else if (options.load_format != "dummy") {
-    source = &gguf.emplace(TRY(GgufFile::open(options.gguf)));
+  if (config.load_format != "dummy" && config.gguf_path.empty()) {
+    source = &checkpoint.emplace(TRY(Checkpoint::open(config.model_path)));
+  } else if (config.load_format != "dummy") {
+    source = &gguf.emplace(TRY(GgufFile::open(config.gguf_path)));
   }
 
+  Load load{config, context, file, source};
   // Whatever is wrong is found before the first of perhaps many gigabytes is read.
-  QuantConfig quant = TRY(read_quant_config(config));
+  QuantConfig quant = TRY(read_quant_config(file));
   QuantizationPlan plan =
-      TRY(QuantizationPlan::create(options.quantization, options.quantization_overrides));
-  LoadedModel planned = TRY(build(*family, config, source, quant, plan, options, true));
+      TRY(QuantizationPlan::create(config.quantization, config.quantization_overrides));
+  LoadedModel planned = TRY(build(load, *family, quant, plan, true));
   TRY(plan.check_overrides_matched());
-  if (options.mla_prefill == "expanded" && std::ranges::none_of(planned.states, is_expanded)) {
+  if (config.mla_prefill == "expanded" && std::ranges::none_of(planned.states, is_expanded)) {
     return unsupported(
         "mla_prefill is \"expanded\", but {} has no latent attention (MLA) to expand; leave it at "
         "\"absorbed\"",
         quote(architecture));
   }
-  warn_unknown(config, architecture);
-  if (options.dry) return identified(std::move(planned), config, source, options);
-  int64_t available = options.queue->available_bytes();
-  if (planned.counts.bytes > available) {
-    return exhausted("{}: the weights take {} bytes, {} are available", options.folder,
-                     planned.counts.bytes, available);
+  warn_unknown(file, architecture);
+  if (context.dry) return identified(load, std::move(planned));
+  int64_t available = context.queue->available_bytes();
+  if (planned.counts.weight_bytes > available) {
+    return exhausted("{}: the weights take {} bytes, {} are available", config.model_path,
+                     planned.counts.weight_bytes, available);
   }
-  LoadedModel loaded = TRY(build(*family, config, source, quant, plan, options, false));
-  options.queue->synchronise();
-  return identified(std::move(loaded), config, source, options);
+  LoadedModel loaded = TRY(build(load, *family, quant, plan, false));
+  context.queue->synchronise();
+  return identified(load, std::move(loaded));
 }
 
 }  // namespace banyan

@@ -27,27 +27,23 @@ struct LoadedModel {
   std::vector<ExpertLayer> expert_layers;
   Rank rank;                                         // whose part it is
   std::map<std::string, std::string> config_values;  // that the family read: ConfigFile::values()
-  std::optional<Digest> weights_digest;  // with ModelOptions::digest, unless weights are random
+  std::optional<Digest>
+      weights_digest;  // with EngineConfig::state_digest, unless weights are random
 };
 
-struct ModelOptions {
-  std::string folder;
-  std::string gguf;                  // a file whose weights stand in for the folder's; empty: none
-  std::string dtype = "auto";        // auto, bf16, f32
-  std::string load_format = "auto";  // auto, dummy
-  std::string quantization = "none";
-  std::vector<std::string> quantization_overrides;
-  std::string mla_prefill = "absorbed";  // absorbed, expanded
+// What a load runs on, and how far it goes.
+struct LoadContext {
   const KernelTable* kernels = nullptr;
   const DeviceQueue* queue = &host_queue();  // of the kernels' device, unless the load is dry
   ThreadPool* threads = nullptr;
-  bool dry = false;     // check the checkpoint and count, without reading weights
-  Rank rank;            // whose part is loaded
-  bool digest = false;  // hash the weights, which `threads` read whole, even in a dry load
+  bool dry = false;  // check the checkpoint and count, without reading weights
+  Rank rank;         // whose part is loaded
   LoadProgress progress;
   std::span<const Family> families = registered_families();
 };
 
-Result<LoadedModel> load_model(const ModelOptions& options);
+// Of `config`, what says which model it is and how it is kept in memory. With state_digest, weights
+// are hashed, even in a dry load, for which the threads read them whole.
+Result<LoadedModel> load_model(const EngineConfig& config, const LoadContext& context);
 
 }  // namespace banyan

@@ -2,30 +2,13 @@
 // loaded; owns no sequence, no pool and no thread.
 #pragma once
 
-#include <cstdint>
-#include <string>
 #include <vector>
 
+#include "banyan/model_info.h"
 #include "ops/step.h"
 #include "tensor/tensor.h"
 
 namespace banyan {
-
-struct LayerInfo {
-  std::string mixer;  // "gqa", "gqa, window 4096"
-  std::string ffn;    // "dense"
-};
-
-struct ModelInfo {
-  std::string architecture;  // "LlamaForCausalLM"
-  int64_t vocabulary = 0;
-  int64_t hidden = 0;
-  int64_t context_length_tokens = 0;
-  std::vector<LayerInfo> layers;
-  // Multiplications and additions of attention for one token per earlier token that it looks at.
-  int64_t attention_flops_per_key = 0;
-  int64_t prompt_attention_flops_per_key = 0;  // of a prompt's tokens, where it differs; or 0
-};
 
 // What a step computed, in its arena. Logits are a second call, because a step that scores a long
 // prompt runs its output head in blocks of rows: 4,096 rows of 152k f32 logits would be 2.5 GB.

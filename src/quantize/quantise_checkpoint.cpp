@@ -184,12 +184,12 @@ class Job {
                            options_.folder, key);
       }
     }
-    return load_model({.folder = options_.folder,
-                       .quantization = options_.format,
-                       .quantization_overrides = options_.overrides,
-                       .kernels = TRY(select_kernels("portable")),
-                       .threads = options_.threads,
-                       .dry = true});
+    EngineConfig config{.model_path = options_.folder,
+                        .quantization = options_.format,
+                        .quantization_overrides = options_.overrides};
+    return load_model(
+        config,
+        {.kernels = TRY(select_kernels("portable")), .threads = options_.threads, .dry = true});
   }
 
   // Matrices whose form is not that of the file are made anew; every other tensor is copied.

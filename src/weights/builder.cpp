@@ -136,7 +136,7 @@ void WeightLoader::count_active(int64_t parameters, int64_t bytes, const TokenSh
   counts_.parameters_active += part(parameters, share.mean);
   counts_.parameters_active_min += part(parameters, share.min);
   counts_.parameters_active_max += part(parameters, share.max);
-  counts_.bytes_streamed += part(bytes, share.mean);
+  counts_.weight_bytes_streamed += part(bytes, share.mean);
 }
 
 std::optional<StoredMatrix> WeightLoader::claim_matrix(const std::string& name, int64_t rows,
@@ -178,8 +178,8 @@ void WeightLoader::pack(RankPart& part, const PackedMatrix& matrix, int64_t inde
     one.data = static_cast<std::byte*>(matrix.data) + static_cast<size_t>(index) * matrix.bytes;
   }
   record(part, one, use == MatrixUse::kLookUp ? 0 : share.mean);
-  counts_.parameters += matrix.rows * matrix.columns;
-  counts_.bytes += static_cast<int64_t>(matrix.bytes);
+  counts_.parameters_total += matrix.rows * matrix.columns;
+  counts_.weight_bytes += static_cast<int64_t>(matrix.bytes);
   if (use != MatrixUse::kLookUp) {
     count_active(matrix.rows * matrix.columns, static_cast<int64_t>(matrix.bytes), share);
   }
@@ -225,14 +225,14 @@ std::vector<RowRange> WeightLoader::rows_of(std::string_view name, int64_t rows,
 
 float* WeightLoader::allocate_values(int64_t count, const TokenShare& share) {
   int64_t bytes = count * static_cast<int64_t>(sizeof(float));
-  counts_.bytes += bytes;
+  counts_.weight_bytes += bytes;
   count_active(0, bytes, share);
   if (options_.dry) return nullptr;
   return reinterpret_cast<float*>(store_.allocate(static_cast<size_t>(bytes)));
 }
 
 void WeightLoader::count_parameters(int64_t count, const TokenShare& share) {
-  counts_.parameters += count;
+  counts_.parameters_total += count;
   count_active(count, 0, share);
 }
 

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "banyan/config.h"
+#include "banyan/model_info.h"
 #include "banyan/status.h"
 #include "base/thread_pool.h"
 #include "cache/state_spec.h"
@@ -55,16 +56,6 @@ class WeightStore {
 };
 
 // What was loaded, in numbers.
-struct WeightCounts {
-  int64_t tensors = 0;     // of the checkpoint
-  int64_t parameters = 0;  // elements; a tied head counts once
-  // That one token passes through, embedding rows left out: on average, and at least and most.
-  int64_t parameters_active = 0;
-  int64_t parameters_active_min = 0, parameters_active_max = 0;
-  int64_t bytes = 0;           // in memory
-  int64_t bytes_streamed = 0;  // read by a step of one token, on average
-};
-
 // The part of the tokens that pass through a weight: on average, and the least and most that one
 // token may have to do with. Of the experts of a layer it is those that the router chooses.
 struct TokenShare {

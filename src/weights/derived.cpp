@@ -12,7 +12,7 @@ std::vector<float> Builder::floats(std::string_view name, int64_t rows, int64_t 
   std::optional<StoredMatrix> stored;
   if (options.source != nullptr) stored = loader_->claim_matrix(full, rows, columns);
   if (!stored && options.source != nullptr) return {};
-  loader_->counts_.parameters += rows * columns;
+  loader_->counts_.parameters_total += rows * columns;
   loader_->count_active(rows * columns, 0, share_);
   if (options.dry) return {};
   std::vector<float> elements(static_cast<size_t>(rows * columns));
@@ -41,7 +41,7 @@ PackedMatrix Builder::derived(std::string_view format, int64_t count, int64_t ro
   const GemmKernel& kernel = options.kernels->*matrix.format->kernel;
   matrix.bytes = kernel.packed_bytes(rows, columns, matrix.group);
   auto bytes = static_cast<int64_t>(matrix.total_bytes());
-  loader_->counts_.bytes += bytes;
+  loader_->counts_.weight_bytes += bytes;
   loader_->count_active(0, bytes, share_);
   if (elements.empty()) return matrix;
   CHECK(std::ssize(elements) == count * rows * columns, "{} elements", elements.size());

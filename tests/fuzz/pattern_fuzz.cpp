@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "unicode/pattern.h"
+#include "text/tokenizer/pattern.h"
 #include "unicode/unicode.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

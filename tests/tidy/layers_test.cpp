@@ -51,7 +51,7 @@ const std::map<std::string, std::string>& public_headers() {
       {"status", "base"},         {"config", "base"},   {"request", "base"},
       {"grammar", "grammar"},     {"engine", "engine"}, {"llm", "llm"},
       {"program", "program"},     {"async_llm", "llm"}, {"options", "cli"},
-      {"grammar_source", "base"}, {"token", "base"},
+      {"grammar_source", "base"}, {"token", "base"},    {"model_info", "base"},
   };
   return kLayers;
 }

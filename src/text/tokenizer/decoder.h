@@ -17,7 +17,7 @@
 
 #include "banyan/status.h"
 #include "base/json.h"
-#include "unicode/pattern.h"
+#include "text/tokenizer/pattern.h"
 
 namespace banyan {
 

@@ -5,8 +5,8 @@
 #include "base/quote.h"
 #include "text/json_fields.h"
 #include "text/tokenizer/byte_level.h"
+#include "text/tokenizer/pattern.h"
 #include "unicode/normalization_form.h"
-#include "unicode/pattern.h"
 #include "unicode/unicode.h"
 
 namespace banyan {

@@ -14,8 +14,8 @@
 
 #include "banyan/status.h"
 #include "base/json.h"
+#include "text/tokenizer/pattern.h"
 #include "text/tokenizer/splitter.h"
-#include "unicode/pattern.h"
 
 namespace banyan {
 

@@ -11,7 +11,10 @@ constexpr auto kInt8 = static_cast<size_t>(Operand::kInt8);
 
 // A head and an embedding of 10 x 8 in bf16, layers of int4 with 500 parameters, and 12 values.
 EngineInfo dense() {
-  EngineInfo info{.vocabulary = 10, .hidden = 8, .parameters_active = 80 + 500 + 12};
+  EngineInfo info;
+  info.vocabulary = 10;
+  info.hidden = 8;
+  info.parameters_active = 80 + 500 + 12;
   info.weights = {{.matrices = 1, .format = "bf16", .share = 0, .parameters = 80, .bytes = 160},
                   {.matrices = 4, .format = "int4", .parameters = 500, .bytes = 280},
                   {.matrices = 1, .format = "bf16", .parameters = 80, .bytes = 160}};

@@ -40,8 +40,8 @@ TEST(KdaAttention, CountsTheWeightsOfBothKindsOfGates) {
   constexpr int64_t kShared = 3 * 24 * 24 + 3 * 24 + 3 + 24 + 3 * 24 * 4 + 8 + 24 * 24;
   KdaConfig low_rank = kConfig;
   low_rank.low_rank_gates = true;
-  EXPECT_EQ(declared(kConfig).second.parameters, kShared + 2 * 24 * 24);
-  EXPECT_EQ(declared(low_rank).second.parameters, kShared + 2 * (8 * 24 + 24 * 8));
+  EXPECT_EQ(declared(kConfig).second.parameters_total, kShared + 2 * 24 * 24);
+  EXPECT_EQ(declared(low_rank).second.parameters_total, kShared + 2 * (8 * 24 + 24 * 8));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "unicode/pattern.h"
+#include "text/tokenizer/pattern.h"
 
 #include <gtest/gtest.h>
 

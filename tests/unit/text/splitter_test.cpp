@@ -6,7 +6,7 @@
 #include <random>
 #include <string>
 
-#include "unicode/pattern.h"
+#include "text/tokenizer/pattern.h"
 #include "unicode/unicode.h"
 
 namespace banyan {

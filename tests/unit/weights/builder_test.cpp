@@ -112,15 +112,15 @@ TEST_F(BuilderTest, CountsWhatItLoads) {
     declare_all(Builder(*load));
     ASSERT_TRUE(load->finish().has_value());
     EXPECT_EQ(load->counts().tensors, 5);
-    EXPECT_EQ(load->counts().parameters, 9 + 3 + 3);
+    EXPECT_EQ(load->counts().parameters_total, 9 + 3 + 3);
     EXPECT_EQ(load->counts().parameters_active, 15);
-    EXPECT_EQ(load->counts().bytes, load->counts().bytes_streamed);
+    EXPECT_EQ(load->counts().weight_bytes, load->counts().weight_bytes_streamed);
   }
   auto load = loader();
   (Builder(*load) / "a").matrix({{"x", 2}}, 3, MatrixUse::kLookUp);
-  EXPECT_EQ(load->counts().parameters, 6);
+  EXPECT_EQ(load->counts().parameters_total, 6);
   EXPECT_EQ(load->counts().parameters_active, 0);
-  EXPECT_EQ(load->counts().bytes_streamed, 0);
+  EXPECT_EQ(load->counts().weight_bytes_streamed, 0);
 }
 
 TEST_F(BuilderTest, ReportsProgressUpToTheTotal) {
@@ -200,7 +200,7 @@ TEST_F(BuilderTest, ReadsValuesWhoseOnesDoNotCount) {
   EXPECT_EQ(std::vector<float>(rate.f32(), rate.f32() + 4), iota(4, 5));
   EXPECT_EQ(conv.dim(1), 3);
   EXPECT_EQ(std::vector<float>(conv.f32(), conv.f32() + 6), iota(6, 0));
-  EXPECT_EQ(load->counts().parameters, 15 + 4 + 6);
+  EXPECT_EQ(load->counts().parameters_total, 15 + 4 + 6);
   source_.info("a.rate").shape = {2, 2};
   auto declare = [](Builder b) {
     declare_all(b);
@@ -235,9 +235,9 @@ TEST(BuilderConstant, LiesAmongTheWeightsAndIsCounted) {
     Tensor constant = Builder(loader).constant({2, 3}, values);
     EXPECT_EQ(constant.dim(0), 2);
     EXPECT_EQ(constant.dim(1), 3);
-    EXPECT_EQ(loader.counts().bytes, 24);
-    EXPECT_EQ(loader.counts().bytes_streamed, 24);
-    EXPECT_EQ(loader.counts().parameters, 0);
+    EXPECT_EQ(loader.counts().weight_bytes, 24);
+    EXPECT_EQ(loader.counts().weight_bytes_streamed, 24);
+    EXPECT_EQ(loader.counts().parameters_total, 0);
     EXPECT_EQ(constant.data() == nullptr, dry);
     if (dry) continue;
     EXPECT_NE(constant.data(), values.data());
@@ -250,8 +250,8 @@ TEST(BuilderConstant, MayFollowFromValuesOfTheCheckpoint) {
   WeightLoader loader({.kernels = *select_kernels("portable"), .threads = &threads});
   std::vector<float> values = Builder(loader).host_values("scale", {4, 1}, 1);
   ASSERT_EQ(values.size(), 4u);
-  EXPECT_EQ(loader.counts().parameters, 4);
-  EXPECT_EQ(loader.counts().bytes, 0) << "only what is derived stays in memory";
+  EXPECT_EQ(loader.counts().parameters_total, 4);
+  EXPECT_EQ(loader.counts().weight_bytes, 0) << "only what is derived stays in memory";
 }
 
 TEST(WeightStoreTest, WeightsLieSideBySide) {

@@ -1,4 +1,4 @@
-#include "unicode/pattern.h"
+#include "text/tokenizer/pattern.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>

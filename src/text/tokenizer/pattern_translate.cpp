@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/quote.h"
-#include "unicode/pattern.h"
+#include "text/tokenizer/pattern.h"
 #include "unicode/unicode.h"
 
 namespace banyan {
