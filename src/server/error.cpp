@@ -1,7 +1,10 @@
 #include "server/error.h"
 
+#include <array>
+
+#include "server/anthropic/format.h"
+
 namespace banyan {
-namespace {
 
 std::string_view error_type(int status) {
   switch (status) {
@@ -34,9 +37,20 @@ std::string_view error_type(int status) {
   }
 }
 
+namespace {
+
 Json string_or_null(std::string_view text) {
   return text.empty() ? Json(nullptr) : Json(text);
 }
+
+// Protocols that write errors in their own way, by the beginning of their paths.
+struct ErrorShape {
+  std::string_view paths;
+  Json (*write)(int status, std::string_view message, std::string_view code);
+};
+constexpr auto kShapes = std::to_array<ErrorShape>({
+    {"/v1/messages", anthropic_error},
+});
 
 }  // namespace
 
@@ -57,8 +71,11 @@ int http_status(ErrorCode code) {
   return 500;
 }
 
-Json error_json(int status, std::string_view message, std::string_view param,
-                std::string_view code) {
+Json error_json(int status, std::string_view message, std::string_view param, std::string_view code,
+                std::string_view path) {
+  for (const ErrorShape& shape : kShapes) {
+    if (path.starts_with(shape.paths)) return shape.write(status, message, code);
+  }
   std::string_view type = error_type(status);
   return {{"error",
            {{"message", message},

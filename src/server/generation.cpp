@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "llm/llm_parts.h"
 #include "server/error.h"
 
@@ -64,6 +65,7 @@ void GenerationRun::start() {
     submissions_.push_back(std::move(*submission));
   }
   requests.clear();
+  if (unfinished_ == 0 && !over_) end();  // a plan without prompts
 }
 
 void GenerationRun::take(size_t index, const TokenEvent& event) {
@@ -87,7 +89,7 @@ void GenerationRun::take(size_t index, const TokenEvent& event) {
 }
 
 void GenerationRun::send() {
-  if (!responder_->started()) responder_->begin_stream();
+  if (!responder_->started()) responder_->begin_stream(plan_.answer->stream_type());
   if (!frames_.empty()) responder_->send(frames_);
 }
 
@@ -104,9 +106,9 @@ void GenerationRun::fail(const RequestError& error) {
   if (over_) return;
   abandon(FinishReason::kError);
   if (!responder_->started()) return respond_error(*responder_, error);
-  int status = http_status(error.error.code);
-  Json body = error_json(status, error.error.message, error.param, error.code);
-  responder_->send(fmt::format("data: {}\n\ndata: [DONE]\n\n", body.dump()));
+  frames_.clear();
+  plan_.answer->fail(error, frames_);
+  responder_->send(frames_);
   responder_->finish();
 }
 
@@ -187,6 +189,12 @@ class Planning : public std::enable_shared_from_this<Planning> {
 
 }  // namespace
 
+void Answer::fail(const RequestError& error, std::string& frames) {
+  int status = http_status(error.error.code);
+  Json body = error_json(status, error.error.message, error.param, error.code);
+  frames += fmt::format("data: {}\n\ndata: [DONE]\n\n", dump_json(body));
+}
+
 std::expected<void, RequestError> GenerationPlan::add_prompt(const Llm& llm,
                                                              const PromptRequest& prompt) {
   samples = static_cast<size_t>(prompt.samples);
@@ -224,6 +232,17 @@ std::expected<void, RequestError> GenerationPlan::add_samples(
     const Llm& llm, const PromptRequest& prompt,
     const std::shared_ptr<const CompiledGrammar>& grammar) {
   GenerateRequest tokens = TRY(to_engine(llm, prompt, grammar));
+  std::shared_ptr<const TokenRules> rules;
+  int64_t vocabulary = llm.info().vocabulary;
+  if (!prompt.tokens.empty()) {
+    if (prompt.text.options.grammar || grammar) {
+      std::string message = fmt::format("allowed_token_ids and bad_words cannot be given with {}",
+                                        prompt.grammar_field);
+      return std::unexpected(
+          RequestError({ErrorCode::kUnsupported, std::move(message)}, "allowed_token_ids"));
+    }
+    rules = TRY(token_rules(prompt.tokens, tokenizer_of(llm), vocabulary));
+  }
   size_t prompt_index = choices.size() / samples;
   for (size_t sample = 0; sample < samples; ++sample) {
     choices.push_back({.index = choices.size(),
@@ -235,6 +254,7 @@ std::expected<void, RequestError> GenerationPlan::add_samples(
     requests.back().sampling.sample_index = static_cast<uint32_t>(sample);
     if (sample > 0 && grammar)
       requests.back().constraint = constraint_of(llm, prompt.text.options, grammar);
+    if (rules) requests.back().constraint = std::make_shared<TokenFilter>(rules, vocabulary);
   }
   return {};
 }

@@ -39,7 +39,7 @@ struct Choice {
 
 // How a protocol writes an answer. Its objects belong to the I/O thread once they are made.
 //
-// Virtual although interfaces are few: three wire formats, each streamed and whole, over one way of
+// Virtual although interfaces are few: many wire formats, each streamed and whole, over one way of
 // running, cancelling and failing.
 class Answer {
  public:
@@ -53,6 +53,12 @@ class Answer {
   virtual void end(std::span<const Choice> choices, std::string& frames) = 0;
   // The answer that is not streamed.
   virtual std::string whole(std::span<const Choice> choices) = 0;
+
+  // What a stream is sent as.
+  virtual std::string_view stream_type() const { return "text/event-stream"; }
+  // The last frames of a stream that fails after it has begun: unless a format has its own, the
+  // error as OpenAI's and SGLang's servers send it.
+  virtual void fail(const RequestError& error, std::string& frames);
 };
 
 // What a request asks, ready for the engine.

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "llm/engine_thread.h"
 #include "server/error.h"
+#include "server/timestamp.h"
 
 namespace banyan {
 namespace {
@@ -15,9 +16,15 @@ int64_t seconds_since_epoch(std::chrono::system_clock::time_point time) {
   return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
 }
 
+// OpenAI's, and what Anthropic's clients read of a model.
 Json model_json(const Service& service) {
   return {{"id", service.model_name()},
           {"object", "model"},
+          {"type", "model"},
+          {"display_name", service.model_name()},
+          {"created_at", rfc3339(service.started_at())},
+          {"lifecycle", "active"},
+          {"max_input_tokens", service.engine_info().context_length_tokens},
           {"created", seconds_since_epoch(service.started_at())},
           {"owned_by", "banyan"},
           {"root", service.engine_config().model_path},
@@ -97,7 +104,11 @@ void metrics(Service& service, HttpRequest, ResponderPtr responder) {
 }
 
 void list_models(Service& service, HttpRequest, ResponderPtr responder) {
-  responder->respond(200, Json{{"object", "list"}, {"data", Json::array({model_json(service)})}});
+  responder->respond(200, Json{{"object", "list"},
+                               {"data", Json::array({model_json(service)})},
+                               {"has_more", false},
+                               {"first_id", service.model_name()},
+                               {"last_id", service.model_name()}});
 }
 
 void show_model(Service& service, HttpRequest request, ResponderPtr responder) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "server/anthropic/endpoints.h"
 #include "server/error.h"
 #include "server/info.h"
 #include "server/openai/endpoints.h"
@@ -25,6 +26,8 @@ constexpr auto kRoutes = std::to_array<Route>({
     {"GET", "/v1/models/{id}", show_model},
     {"POST", "/v1/completions", handle_completions},
     {"POST", "/v1/chat/completions", handle_chat_completions},
+    {"POST", "/v1/messages", handle_messages},
+    {"POST", "/v1/messages/count_tokens", handle_count_tokens},
     {"POST", "/generate", handle_generate},
     {"PUT", "/generate", handle_generate},
     {"POST", "/abort_request", handle_abort_request},
@@ -64,7 +67,7 @@ void not_found(const HttpRequest& request, Responder& responder, std::string all
   }
   HttpHeaders more = {{"Allow", allowed}};
   std::string message = request.path + " takes " + allowed + ", not " + request.method;
-  responder.respond(405, error_json(405, message, {}, "method_not_allowed"), more);
+  responder.respond(405, error_json(405, message, {}, "method_not_allowed", request.path), more);
 }
 
 }  // namespace

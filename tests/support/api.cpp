@@ -48,10 +48,36 @@ RequestContext context_for(const Llm& llm) {
           .syntax = find_chat_syntax("auto", "auto", source).value()};
 }
 
+namespace {
+
+std::string refused(const RequestError& error) {
+  return "error " + error.param + ": " + error.error.message;
+}
+
+}  // namespace
+
+std::string run_plan(Llm& llm, GenerationPlan& plan) {
+  std::string stream;
+  for (size_t i = 0; i < plan.requests.size(); ++i) {
+    SequenceId id = 0;
+    auto submitted = llm.engine().submit(plan.requests[i], [&, i](const TokenEvent& event) {
+      Choice& choice = plan.choices[i];
+      if (choice.stream.done()) return;
+      TextDelta delta = choice.stream.take(event);
+      plan.answer->take(choice, event, std::move(delta), stream);
+      if (choice.stream.done()) llm.engine().cancel(id);
+    });
+    if (!submitted) return refused(submitted.error());
+    id = *submitted;
+    while (llm.engine().step()) {
+    }
+  }
+  if (!plan.stream) return plan.answer->whole(plan.choices);
+  plan.answer->end(plan.choices, stream);
+  return stream;
+}
+
 std::string ask(Llm& llm, Planner planner, const std::string& body) {
-  auto refused = [](const RequestError& error) {
-    return "error " + error.param + ": " + error.error.message;
-  };
   Parsed<Json> json = parse_body(body);
   if (!json) return refused(json.error());
   RequestContext context = context_for(llm);
@@ -67,24 +93,7 @@ std::string ask(Llm& llm, Planner planner, const std::string& body) {
     plan = planner(context, *json);
   }
   if (!plan) return refused(plan.error());
-  std::string stream;
-  for (size_t i = 0; i < plan->requests.size(); ++i) {
-    SequenceId id = 0;
-    auto submitted = llm.engine().submit(plan->requests[i], [&, i](const TokenEvent& event) {
-      Choice& choice = plan->choices[i];
-      if (choice.stream.done()) return;
-      TextDelta delta = choice.stream.take(event);
-      plan->answer->take(choice, event, std::move(delta), stream);
-      if (choice.stream.done()) llm.engine().cancel(id);
-    });
-    if (!submitted) return refused(submitted.error());
-    id = *submitted;
-    while (llm.engine().step()) {
-    }
-  }
-  if (!plan->stream) return plan->answer->whole(plan->choices);
-  plan->answer->end(plan->choices, stream);
-  return stream;
+  return run_plan(llm, *plan);
 }
 
 Json ask_json(Llm& llm, Planner planner, const std::string& body) {
@@ -109,6 +118,22 @@ std::vector<Json> events_of(const std::string& stream) {
   }
   EXPECT_EQ(at, stream.size());
   EXPECT_TRUE(stream.ends_with("data: [DONE]\n\n"));
+  return events;
+}
+
+std::vector<Json> typed_events_of(const std::string& stream) {
+  std::vector<Json> events;
+  size_t at = 0;
+  while (at < stream.size()) {
+    size_t end = stream.find("\n\n", at), line = stream.find("\ndata: ", at);
+    EXPECT_NE(end, std::string::npos) << stream;
+    EXPECT_LT(line, end) << stream;
+    if (end == stream.npos || line > end) break;
+    events.push_back(Json::parse(stream.substr(line + 7, end - line - 7), nullptr, false));
+    EXPECT_FALSE(events.back().is_discarded()) << stream.substr(at, end - at);
+    EXPECT_EQ(stream.substr(at, line - at), "event: " + events.back().value("type", ""));
+    at = end + 2;
+  }
   return events;
 }
 

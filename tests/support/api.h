@@ -31,9 +31,13 @@ RequestContext context_for(const Llm& llm);
 // What a client gets: the body of a whole answer, or the bytes of a stream; "error PARAM: MESSAGE"
 // when the request is refused, by its reader or by the engine.
 std::string ask(Llm& llm, Planner planner, const std::string& body);
+// The same for a plan that waits for no grammar.
+std::string run_plan(Llm& llm, GenerationPlan& plan);
 Json ask_json(Llm& llm, Planner planner, const std::string& body);
 
 // The JSON of each "data:" line but the last, which is [DONE].
 std::vector<Json> events_of(const std::string& stream);
+// The same of a stream whose events are named by their "type" (server/json_writer.h).
+std::vector<Json> typed_events_of(const std::string& stream);
 
 }  // namespace banyan::test

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <random>
+#include <string_view>
 #include <utility>
 
 #include "base/error.h"
@@ -22,11 +23,27 @@ uint64_t random_seed() {
   return uint64_t{device()} << 32 | device();
 }
 
-// {"50256": -100}: token ids as OpenAI's clients write them.
+void add_logit_bias(RequestFields& fields, const std::string& name, const Json& value,
+                    SamplingParams& sampling) {
+  TokenId id = 0;
+  auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
+  if (error != std::errc() || end != name.data() + name.size() || id < 0) {
+    return fields.fail("logit_bias", fmt::format(": {} is not a token id", quote(name)));
+  }
+  double number = value.is_number() ? value.get<double>() : kBiasMax * 2;
+  if (number < -kBiasMax || number > kBiasMax) {
+    return fields.fail("logit_bias", fmt::format(" of {} is {}, it must be a number from {} to {}",
+                                                 id, show(value), -kBiasMax, kBiasMax));
+  }
+  sampling.logit_bias.emplace_back(id, static_cast<float>(number));
+}
+
+// {"50256": -100}: token ids as OpenAI's clients write them; or llama.cpp's [[50256, -100]], where
+// false stands for the least.
 void read_logit_bias(RequestFields& fields, const EngineConfig& limits, SamplingParams& sampling) {
   const Json* bias = fields.find("logit_bias");
   if (bias == nullptr) return;
-  if (!bias->is_object()) {
+  if (!bias->is_structured()) {
     return fields.fail("logit_bias", fmt::format(" is {}, it must be an object of token ids and "
                                                  "numbers",
                                                  show(*bias)));
@@ -35,19 +52,16 @@ void read_logit_bias(RequestFields& fields, const EngineConfig& limits, Sampling
     return fields.fail("logit_bias", fmt::format(" has {} entries, the limit is {}", bias->size(),
                                                  limits.logit_bias_max));
   }
-  for (const auto& [name, value] : bias->items()) {
-    TokenId id = 0;
-    auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
-    if (error != std::errc() || end != name.data() + name.size() || id < 0) {
-      return fields.fail("logit_bias", fmt::format(": {} is not a token id", quote(name)));
+  if (bias->is_object()) {
+    for (const auto& [name, value] : bias->items()) add_logit_bias(fields, name, value, sampling);
+    return;
+  }
+  for (const Json& pair : *bias) {
+    if (!pair.is_array() || pair.size() != 2) {
+      return fields.fail("logit_bias", fmt::format(": {} is not [token id, number]", show(pair)));
     }
-    double number = value.is_number() ? value.get<double>() : kBiasMax * 2;
-    if (number < -kBiasMax || number > kBiasMax) {
-      return fields.fail("logit_bias",
-                         fmt::format(" of {} is {}, it must be a number from {} to {}", id,
-                                     show(value), -kBiasMax, kBiasMax));
-    }
-    sampling.logit_bias.emplace_back(id, static_cast<float>(number));
+    const Json& value = pair[1] == false ? Json(-kBiasMax) : pair[1];
+    add_logit_bias(fields, pair[0].dump(), value, sampling);
   }
 }
 
@@ -66,10 +80,11 @@ SamplingParams read_params(RequestFields& fields, const SamplingNames& names,
   s.presence_penalty =
       fields.number("presence_penalty", s.presence_penalty, -kPenaltyMax, kPenaltyMax);
   s.repetition_penalty =
-      fields.number("repetition_penalty", s.repetition_penalty, kRepetitionMin, kRepetitionMax);
+      fields.number(names.repetition_penalty, s.repetition_penalty, kRepetitionMin, kRepetitionMax);
   read_logit_bias(fields, limits, s);
   std::optional<uint64_t> seed = fields.bits_if(names.seed);
-  s.seed = seed ? *seed : random_seed();
+  bool given = seed && !(names.llama_numbers && *seed == ~uint64_t{0});
+  s.seed = given ? *seed : random_seed();
   return s;
 }
 
@@ -87,10 +102,11 @@ PromptRequest read_sampling(RequestFields& fields, const SamplingNames& names,
   request.text.sampling = read_params(fields, names, defaults, limits);
   request.samples = fields.integer("n", 1, 1, kSamplesMax);
   GenerationOptions& options = request.text.options;
-  options.max_new_tokens =
-      fields.integer(names.max_new_tokens, names.max_new_tokens_default, 0, kNewTokensMax);
+  options.max_new_tokens = fields.integer(names.max_new_tokens, names.max_new_tokens_default,
+                                          names.llama_numbers ? -2 : 0, kNewTokensMax);
+  if (options.max_new_tokens < 0) options.max_new_tokens = kNewTokensMax;
   options.min_new_tokens = fields.integer(names.min_new_tokens, 0, 0, kNewTokensMax);
-  options.stop = fields.strings("stop", static_cast<size_t>(limits.stop_strings_max),
+  options.stop = fields.strings(names.stop, static_cast<size_t>(limits.stop_strings_max),
                                 static_cast<size_t>(limits.stop_string_bytes_max));
   options.stop_token_ids =
       fields.token_ids("stop_token_ids", static_cast<size_t>(limits.stop_token_ids_max));
@@ -102,10 +118,10 @@ PromptRequest read_sampling(RequestFields& fields, const SamplingNames& names,
     options.grammar = std::move(constraint->grammar);
     request.grammar_field = std::move(constraint->field);
   }
+  request.tokens = read_token_wishes(fields);
   // The rest that would change the output.
-  fields.refuse({"stop_regex", "custom_params", "custom_logit_processor", "bad_words",
-                 "allowed_token_ids", "use_beam_search", "watermark", "thinking_token_budget",
-                 "samplers", "adaptive_target"});
+  fields.refuse({"stop_regex", "custom_params", "custom_logit_processor", "use_beam_search",
+                 "watermark", "thinking_token_budget", "samplers", "adaptive_target"});
   // llama.cpp's samplers that are not here, and what says that they are off.
   fields.accept_only({{"mirostat", "[0]"},
                       {"dry_multiplier", "[0]"},
@@ -113,11 +129,29 @@ PromptRequest read_sampling(RequestFields& fields, const SamplingNames& names,
                       {"typical_p", "[1]"},
                       {"dynatemp_range", "[0]"},
                       {"top_n_sigma", "[-1, 0]"},
-                      {"repeat_penalty", "[1]"},
                       {"length_penalty", "[1]"},
                       {"early_stopping", "[false]"},
                       {"spaces_between_special_tokens", "[true]"}});
+  // llama.cpp's name for repetition_penalty, which some protocols read here.
+  if (names.repetition_penalty != std::string_view("repeat_penalty")) {
+    fields.accept_only({{"repeat_penalty", "[1]"}});
+  }
   return request;
+}
+
+void read_penalty_window(RequestFields& fields, SamplingParams& sampling) {
+  std::optional<int64_t> window = fields.integer_if("repeat_last_n", -1, kNewTokensMax);
+  if (!window || !sampling.has_penalties() || *window == -1) return;
+  if (*window == 0) {
+    sampling.repetition_penalty = 1;
+    sampling.frequency_penalty = sampling.presence_penalty = 0;
+    return;
+  }
+  fields.fail("repeat_last_n",
+              fmt::format(" is {}, which is not supported with penalties: they look at the whole "
+                          "text; give -1 or leave it out",
+                          *window),
+              ErrorCode::kUnsupported);
 }
 
 void read_scheduling(RequestFields& fields, GenerationOptions& options) {

@@ -11,6 +11,7 @@
 #include "banyan/config.h"
 #include "banyan/llm.h"
 #include "server/fields/request.h"
+#include "server/fields/token_filter.h"
 
 namespace banyan {
 
@@ -28,6 +29,11 @@ struct SamplingNames {
   const char* min_new_tokens;
   const char* seed;
   int64_t max_new_tokens_default;
+  const char* stop = "stop";
+  const char* repetition_penalty = "repetition_penalty";
+  // llama.cpp's and Ollama's: a negative length is as much as the context holds, and a seed of -1
+  // is none.
+  bool llama_numbers = false;
 };
 constexpr SamplingNames kOpenAiNames = {"max_tokens", "min_tokens", "seed", 16};
 constexpr SamplingNames kSglangNames = {"max_new_tokens", "min_new_tokens", "sampling_seed", 128};
@@ -37,6 +43,7 @@ struct PromptRequest {
   TextRequest text;
   int64_t samples = 1;        // n
   std::string grammar_field;  // that text.grammar came from, for errors
+  TokenWishes tokens = {};    // which it may draw; not with a grammar
 };
 
 // Starts from `defaults`. A request without a seed gets one by chance. `json` is how constrained
@@ -44,6 +51,9 @@ struct PromptRequest {
 PromptRequest read_sampling(RequestFields& fields, const SamplingNames& names,
                             const SamplingParams& defaults, const EngineConfig& limits,
                             const JsonSchemaOptions& json = {});
+
+// llama.cpp's repeat_last_n. Penalties look at the whole text here, which is -1; 0 turns them off.
+void read_penalty_window(RequestFields& fields, SamplingParams& sampling);
 
 // Of a request as a whole: priority, cache_salt, extra_key, lora_path.
 void read_scheduling(RequestFields& fields, GenerationOptions& options);

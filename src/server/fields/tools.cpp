@@ -18,6 +18,39 @@ bool has_tool(const std::vector<Tool>& tools, const Json& name) {
   return std::ranges::any_of(tools, [&](const Tool& tool) { return name == tool.name; });
 }
 
+bool is_named(const Json& choice) {
+  return choice.is_object() && choice.value("type", Json()) == "function" &&
+         choice.contains("function") && choice["function"].is_object() &&
+         choice["function"].contains("name");
+}
+
+// {"type": "allowed_tools", "allowed_tools": {"mode": "auto" | "required", "tools": [...]}}: the
+// template shows all tools, which keeps prompts alike, and only these may be called.
+void read_allowed(const Json& choice, RequestFields& fields, ToolRequest& request) {
+  auto fail = [&](std::string message) { fields.fail("tool_choice", std::move(message)); };
+  Json allowed = choice.value("allowed_tools", Json());
+  Json mode = allowed.is_object() ? allowed.value("mode", Json()) : Json();
+  Json list = allowed.is_object() ? allowed.value("tools", Json()) : Json();
+  if ((mode != "auto" && mode != "required") || !list.is_array() || list.empty()) {
+    return fail(
+        R"( of type allowed_tools must have {"mode": "auto" or "required", "tools": [...]})");
+  }
+  std::vector<Tool> kept;
+  for (const Json& one : list) {
+    if (!is_named(one)) return fail(fmt::format(".allowed_tools: {} names no function", show(one)));
+    const Json& name = one["function"]["name"];
+    auto found =
+        std::ranges::find_if(request.tools, [&](const Tool& tool) { return name == tool.name; });
+    if (found == request.tools.end()) {
+      return fail(fmt::format(" names {}, which is none of the tools", show(name)));
+    }
+    kept.push_back(*found);
+  }
+  request.limited = kept.size() < request.tools.size();
+  request.tools = std::move(kept);
+  request.choice = mode == "auto" ? ToolRequest::Choice::kAuto : ToolRequest::Choice::kRequired;
+}
+
 void read_choice(RequestFields& fields, ToolRequest& request) {
   using Choice = ToolRequest::Choice;
   const Json* choice = fields.find("tool_choice");
@@ -27,12 +60,13 @@ void read_choice(RequestFields& fields, ToolRequest& request) {
     request.choice = Choice::kNone;
     return;
   }
-  bool named = choice->is_object() && choice->value("type", Json()) == "function" &&
-               choice->contains("function") && (*choice)["function"].is_object() &&
-               (*choice)["function"].contains("name");
+  if (choice->is_object() && choice->value("type", Json()) == "allowed_tools") {
+    return read_allowed(*choice, fields, request);
+  }
+  bool named = is_named(*choice);
   if (*choice != "required" && !named) {
     return fields.fail("tool_choice",
-                       fmt::format(R"( is {}, it must be none, auto, required or )"
+                       fmt::format(R"( is {}, it must be none, auto, required, allowed_tools or )"
                                    R"({{"type": "function", "function": {{"name": ...}}}})",
                                    show(*choice)));
   }
@@ -73,7 +107,7 @@ Result<std::optional<GrammarSource>> chat_grammar(const ChatSyntax& syntax, Reas
   bool strict = std::ranges::any_of(tools.tools, [](const Tool& tool) { return tool.strict; });
   bool required = tools.choice == ToolRequest::Choice::kRequired;
   bool calls = required || (tools.choice == ToolRequest::Choice::kAuto &&
-                            syntax.tool_calls != nullptr && (strict || asked));
+                            syntax.tool_calls != nullptr && (strict || asked || tools.limited));
   bool reasons = syntax.reasoning != nullptr && start != ReasoningStart::kOutside;
   if (!calls && (!asked || !reasons)) return asked;
 

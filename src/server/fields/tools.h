@@ -20,6 +20,7 @@ struct ToolRequest {
   std::vector<Tool> tools;  // those that may be called
   Choice choice = Choice::kNone;
   bool parallel = true;
+  bool limited = false;  // to some of those that the template shows
 
   bool may_call() const { return choice != Choice::kNone; }
 };

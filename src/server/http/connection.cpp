@@ -304,7 +304,7 @@ void Connection::refuse(const Refusal& refusal, const HttpHeaders& more) {
   phase_ = Phase::kAnswer;
   deadline_ = SteadyTime::max();
   exchange_->keep_alive = false;
-  std::string body = error_json(refusal.status, refusal.message).dump();
+  std::string body = error_json(refusal.status, refusal.message, {}, {}, exchange_->path).dump();
   respond(exchange_->number, refusal.status, body, "application/json", more);
 }
 
@@ -319,6 +319,10 @@ bool Connection::is_open(uint64_t number) const {
 
 bool Connection::is_started(uint64_t number) const {
   return !exchange_ || exchange_->number != number || exchange_->answer != Answer::kNone;
+}
+
+std::string_view Connection::path(uint64_t number) const {
+  return exchange_ && exchange_->number == number ? std::string_view(exchange_->path) : "";
 }
 
 size_t Connection::unsent_bytes(uint64_t number) const {
@@ -413,7 +417,8 @@ void Connection::let_go(uint64_t number) {
   if (exchange == nullptr) return;
   if (exchange->answer == Answer::kStream) return cut("the stream was left unfinished");
   spdlog::error("{} {} was left without an answer", exchange->id, quote(exchange->path));
-  respond(number, 500, error_json(500, "the server has no answer").dump(), "application/json", {});
+  respond(number, 500, error_json(500, "the server has no answer", {}, {}, exchange->path).dump(),
+          "application/json", {});
 }
 
 void Connection::on_disconnect(uint64_t number, std::function<void()> callback) {

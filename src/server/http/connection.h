@@ -109,6 +109,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool is_open(uint64_t number) const;
   bool is_started(uint64_t number) const;
   size_t unsent_bytes(uint64_t number) const;
+  std::string_view path(uint64_t number) const;
   void on_disconnect(uint64_t number, std::function<void()> callback);
   void note(uint64_t number, std::string_view name, std::string_view value);
 

@@ -48,7 +48,7 @@ void Responder::respond_error(int status, std::string_view message, std::string_
                               std::string_view code) {
   HttpHeaders more;
   if (status == 503 || status == 429) more.emplace_back("Retry-After", "1");
-  respond(status, error_json(status, message, param, code), more);
+  respond(status, error_json(status, message, param, code, connection_->path(exchange_)), more);
 }
 
 void Responder::begin_stream(std::string_view content_type) {

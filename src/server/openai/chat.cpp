@@ -1,15 +1,14 @@
 // POST /v1/chat/completions: a conversation through the model's chat template.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <iterator>
-#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "base/error.h"
-#include "llm/chat_prompt.h"
 #include "llm/llm_parts.h"
-#include "llm/messages/message_parser.h"
-#include "server/fields/tools.h"
+#include "server/chat.h"
 #include "server/generation.h"
 #include "server/json_text.h"
 #include "server/openai/endpoints.h"
@@ -22,10 +21,12 @@ namespace {
 struct ChatOptions {
   bool logprobs = false;
   bool stream = false;
-  bool separate_reasoning = true;  // from the content
-  bool stream_reasoning = true;    // as it comes; else in one piece
+  bool stream_reasoning = true;  // as it comes; else in one piece
   MessageParserOptions parser;
-  std::string call_ids;  // how the ids of calls begin
+  std::string call_ids;       // how the ids of calls begin
+  bool legacy_calls = false;  // as function_call, which tool_calls have replaced
+  bool token_ids = false;     // of the prompt and the outputs
+  std::string prompt_ids;     // as JSON text
   UsageOptions usage;
   size_t samples = 1;
 };
@@ -69,12 +70,12 @@ class ChatAnswer final : public Answer {
       if (!state.logprobs.empty()) state.logprobs += ',';
       append_logprob_entry(tokenizer_, event, state.logprobs);
     }
-    MessageDelta message;
-    bool reasoned = state.parser.in_reasoning().value_or(false);
-    if (!delta.text.empty()) state.parser.push(delta.text, message);
-    if (delta.counted) state.count_token(reasoned);
-    if (choice.stream.done()) state.parser.finish(message);
-    if (!options_.separate_reasoning) {
+    if (options_.token_ids && delta.counted) {
+      if (!state.ids.empty()) state.ids += ',';
+      append_integer(state.ids, event.token);
+    }
+    MessageDelta message = state.parser.take(choice, delta);
+    if (options_.parser.keep_reasoning) {  // harmony's comes apart all the same
       message.content.insert(0, std::exchange(message.reasoning, {}));
     }
     if (options_.stream) {
@@ -97,8 +98,9 @@ class ChatAnswer final : public Answer {
       append_message(choice, state, body);
       body += R"(,"logprobs":)";
       append_logprobs(state.logprobs, body);
+      if (options_.token_ids) body += R"(,"token_ids":[)" + state.ids + "]";
       body += ',';
-      append_finish(body, choice.stream, state.parser.calls() > 0);
+      append_finish(body, choice.stream, called(state));
       body += '}';
     }
     append_end(body, options_.usage, usage(choices));
@@ -109,31 +111,27 @@ class ChatAnswer final : public Answer {
   struct State {
     explicit State(const MessageParserOptions& options) : parser(options) {}
 
-    // A token is reasoning's if some of its text is, marks included. Tokens of text that may yet be
-    // either wait for what it turns out to be.
-    void count_token(bool reasoned) {
-      ++undecided_tokens;
-      std::optional<bool> reasons = parser.in_reasoning();
-      if (!reasons && !reasoned) return;
-      if (reasoned || *reasons) reasoning_tokens += undecided_tokens;
-      undecided_tokens = 0;
-    }
-
-    MessageParser parser;
-    int64_t reasoning_tokens = 0, undecided_tokens = 0;
+    MessageStream parser;
     MessageDelta message;  // so far, where it is not streamed
     std::string logprobs;  // entries, as JSON text
+    std::string ids;       // the same
     bool begun = false;
   };
 
+  // What such an answer is said to have ended with.
+  const char* called(const State& state) const {
+    if (state.parser.calls() == 0) return nullptr;
+    return options_.legacy_calls ? "function_call" : "tool_calls";
+  }
+
   static Usage usage(const Choice& choice, const State& state) {
     Usage one = usage_of(choice);
-    one.reasoning_tokens = state.reasoning_tokens;
+    one.reasoning_tokens = state.parser.reasoning_tokens();
     return one;
   }
   Usage usage(std::span<const Choice> choices) const {
     Usage total = usage_of(choices, options_.samples);
-    for (const State& state : states_) total.reasoning_tokens += state.reasoning_tokens;
+    for (const State& state : states_) total.reasoning_tokens += state.parser.reasoning_tokens();
     return total;
   }
 
@@ -166,6 +164,7 @@ class ChatAnswer final : public Answer {
   // The name and the arguments go out apart, as OpenAI sends them.
   void stream_call(const Choice& choice, const ToolCallDelta& call, State& state,
                    std::string& frames) {
+    if (options_.legacy_calls) return stream_legacy_call(choice, call, state, frames);
     auto send = [&](const auto& append_fields) {
       delta_ = R"({"tool_calls":[{"index":)";
       append_integer(delta_, static_cast<int64_t>(call.index));
@@ -187,17 +186,35 @@ class ChatAnswer final : public Answer {
     });
   }
 
+  void stream_legacy_call(const Choice& choice, const ToolCallDelta& call, State& state,
+                          std::string& frames) {
+    delta_ = R"({"function_call":)";
+    append_function(call, delta_, !call.name.empty());
+    delta_ += '}';
+    append_chunk(choice, delta_, state, false, frames);
+  }
+
+  // {"name":...,"arguments":...}
+  static void append_function(const ToolCallDelta& call, std::string& out, bool named = true) {
+    out += '{';
+    if (named) {
+      out += R"("name":)";
+      append_string(out, call.name);
+      out += ',';
+    }
+    out += R"("arguments":)";
+    append_string(out, call.arguments);
+    out += '}';
+  }
+
   // "id":...,"type":"function","function":{...}
   void append_call(const Choice& choice, const ToolCallDelta& call, std::string& out) const {
     std::string id = call.id;
     if (id.empty()) id = fmt::format("{}{}_{}", options_.call_ids, choice.index, call.index);
     out += R"("id":)";
     append_string(out, id);
-    out += R"(,"type":"function","function":{"name":)";
-    append_string(out, call.name);
-    out += R"(,"arguments":)";
-    append_string(out, call.arguments);
-    out += '}';
+    out += R"(,"type":"function","function":)";
+    append_function(call, out);
   }
 
   // Under SGLang's name, which llama-server shares, and under vLLM's.
@@ -223,8 +240,12 @@ class ChatAnswer final : public Answer {
     } else {
       append_reasoning(message.reasoning, out);
     }
+    if (options_.legacy_calls && !message.calls.empty()) {
+      out += R"(,"function_call":)";
+      append_function(message.calls.front(), out);
+    }
     out += R"(,"tool_calls":)";
-    if (message.calls.empty()) {
+    if (message.calls.empty() || options_.legacy_calls) {
       out += "null}";
       return;
     }
@@ -265,13 +286,19 @@ class ChatAnswer final : public Answer {
     } else {
       append_logprobs(std::exchange(state.logprobs, {}), frames);
     }
+    if (options_.token_ids) {
+      frames += R"(,"token_ids":[)" + (opens ? "" : std::exchange(state.ids, {})) + "]";
+    }
     frames += ',';
     if (last) {
-      append_finish(frames, choice.stream, state.parser.calls() > 0);
+      append_finish(frames, choice.stream, called(state));
     } else {
       frames += R"("finish_reason":null,"matched_stop":null)";
     }
     frames += "}]";
+    if (opens && options_.token_ids) {
+      frames += R"(,"prompt_token_ids":[)" + options_.prompt_ids + "]";
+    }
     if (options_.usage.continuous) {
       frames += R"(,"usage":)";
       append_usage(frames, usage(choice, state));
@@ -286,31 +313,47 @@ class ChatAnswer final : public Answer {
   std::string delta_;
 };
 
-// reasoning_effort says whether to think at all, to templates that ask; an explicit variable wins.
-void read_reasoning(RequestFields& fields, Json& variables) {
-  std::string effort = fields.string("reasoning_effort", kNameBytesMax);
-  if (effort.empty() || !variables.is_object()) return;
-  auto set_default = [&](const char* name, Json value) {
-    if (!variables.contains(name)) variables[name] = std::move(value);
-  };
-  set_default("reasoning_effort", effort);
-  set_default("enable_thinking", effort != "none");
-  set_default("thinking", effort != "none");
+// An older client's functions and function_call, as tools and tool_choice.
+void read_functions(RequestFields& fields, ChatRequest& chat) {
+  const Json& functions = *fields.find("functions");
+  if (!functions.is_array()) {
+    return fields.fail("functions", fmt::format(" is {}, not a list", show(functions)));
+  }
+  if (fields.find("tools") != nullptr) {
+    return fields.fail("functions", " and tools are both given; tools have replaced functions");
+  }
+  Json tools = {{"tools", Json::array()}, {"parallel_tool_calls", false}};
+  for (const Json& function : functions) {
+    tools["tools"].push_back({{"type", "function"}, {"function", function}});
+  }
+  if (const Json* choice = fields.find("function_call")) {
+    tools["tool_choice"] = *choice;
+    if (choice->is_object()) {
+      tools["tool_choice"] = {{"type", "function"}, {"function", *choice}};
+    }
+  }
+  RequestFields converted(tools);
+  chat.tools = read_tools(converted);
+  if (auto done = converted.finish(); !done) {
+    bool choice = done.error().param.starts_with("tool_choice");
+    fields.fail(choice ? "function_call" : "functions", ": " + done.error().error.message,
+                done.error().error.code);
+  }
+  if (chat.tools.may_call()) chat.prompt.tools = tools["tools"];
 }
 
-ChatPrompt read_chat(RequestFields& fields, const ToolRequest& tools) {
-  ChatPrompt chat;
-  auto copy = [&](const char* name, Json& to) {
-    if (const Json* value = fields.find(name)) to = *value;
-  };
-  if (fields.find("messages") == nullptr) fields.fail("messages", " is missing");
-  copy("messages", chat.messages);
-  if (tools.may_call()) copy("tools", chat.tools);
-  copy("documents", chat.documents);
-  copy("chat_template_kwargs", chat.variables);
-  read_reasoning(fields, chat.variables);
-  read_chat_style(fields, chat);
-  return chat;
+// What such clients say of calls, as templates know it.
+void convert_function_messages(Json& messages) {
+  if (!messages.is_array()) return;
+  for (Json& message : messages) {
+    if (!message.is_object()) continue;
+    if (message.value("role", Json()) == "function") message["role"] = "tool";
+    auto call = message.find("function_call");
+    if (call == message.end() || !call->is_object()) continue;
+    Json converted = {{"id", "call_0"}, {"type", "function"}, {"function", *call}};
+    message.erase("function_call");
+    message["tool_calls"] = Json::array({std::move(converted)});
+  }
 }
 
 PromptRequest read_options(RequestFields& fields, const RequestContext& context,
@@ -329,7 +372,6 @@ PromptRequest read_options(RequestFields& fields, const RequestContext& context,
   options.stream = fields.flag("stream", false);
   options.usage = read_usage_options(fields, options.stream);
   options.logprobs = fields.flag("logprobs", false);
-  options.separate_reasoning = fields.flag("separate_reasoning", true);
   options.stream_reasoning = fields.flag("stream_reasoning", true);
   request.text.options.top_logprobs =
       static_cast<int>(fields.integer("top_logprobs", 0, 0, limits.top_logprobs_max));
@@ -339,65 +381,49 @@ PromptRequest read_options(RequestFields& fields, const RequestContext& context,
   return request;
 }
 
-// What is looked for in the answer to `prompt`, and what it must follow.
-std::expected<void, RequestError> set_syntax(const ChatSyntax& model, std::string_view prompt,
-                                             const ToolRequest& tools, ChatOptions& options,
-                                             PromptRequest& request) {
-  ChatSyntax syntax = model;
-  bool required = tools.choice == ToolRequest::Choice::kRequired;
-  // A call that is forced needs no agreement with the model: any format will do.
-  if (required && syntax.tool_calls == nullptr) {
-    syntax.tool_calls = find_tool_call_format("hermes", {}).value();
-  }
-  ReasoningStart start = ReasoningStart::kOutside;
-  if (syntax.reasoning != nullptr) start = reasoning_start(*syntax.reasoning, prompt);
-  auto grammar = chat_grammar(syntax, start, tools, request.text.options.grammar);
-  if (!grammar) return std::unexpected(RequestError(grammar.error(), "tools"));
-  request.text.options.grammar = *std::move(grammar);
-  if (tools.may_call() && request.grammar_field.empty()) request.grammar_field = "tools";
-
-  if (!tools.may_call()) syntax.tool_calls = nullptr;
-  if (syntax.has_special_marks()) request.text.options.skip_special_tokens = false;
-  options.parser = {.syntax = syntax,
-                    .start = start,
-                    .tools = tools.tools,
-                    .calls_end_reasoning = !request.text.options.grammar,
-                    .keep_reasoning = !options.separate_reasoning};
-  return {};
-}
-
 }  // namespace
 
 Parsed<GenerationPlan> plan_chat(const RequestContext& context, const Json& body) {
-  const Llm& llm = context.llm;
   RequestFields fields(body);
   ChatOptions options;
-  PromptRequest request = read_options(fields, context, options);
-  ToolRequest tools = read_tools(fields);
-  ChatPrompt chat = read_chat(fields, tools);
+  ChatRequest chat;
+  chat.options = read_options(fields, context, options);
+  chat.tools = read_tools(fields);
+  chat.prompt = read_openai_chat(fields, chat.tools);
+  const Json* functions = fields.find("functions");
+  options.legacy_calls = functions != nullptr && !functions->empty();
+  if (options.legacy_calls) {
+    read_functions(fields, chat);
+    convert_function_messages(chat.prompt.messages);
+  } else {
+    fields.accept_only({{"function_call", R"(["none","auto"])"}});
+  }
+  options.token_ids = fields.flag("return_token_ids", false);
+  chat.separate_reasoning = fields.flag("separate_reasoning", true);
   refuse_openai_fields(fields);
-  fields.refuse({"echo"});
+  fields.refuse({"echo", "suffix", "prompt_logprobs"});
   std::string model = answered_model(fields, context);
   GenerationPlan plan(context.compiled);
   plan.rids = read_rids(fields, "chatcmpl-" + context.request_id);
   plan.stream = options.stream;
   TRY(fields.finish());
-
-  auto text = render_chat(llm, std::move(chat));
-  if (!text) return std::unexpected(RequestError(text.error(), "messages"));
-  request.text.text = std::move(*text);
-  request.text.add_special_tokens = false;
-  TRY(set_syntax(context.syntax, request.text.text, tools, options, request));
+  options.parser = TRY(plan_messages(context, std::move(chat), plan));
+  if (options.token_ids && !plan.requests.empty()) {
+    options.prompt_ids = fmt::format("{}", fmt::join(plan.requests[0].prompt, ","));
+  }
   options.call_ids = "call_" + context.request_id + "_";
-  TRY(plan.add_prompt(llm, request));
-  TRY(plan.check_rids());
   std::string head =
       answer_head(context, {.id = plan.rids[0],
                             .object = options.stream ? "chat.completion.chunk" : "chat.completion",
                             .model = model,
                             .warnings = plan.warnings});
+  if (options.token_ids && !options.stream) {  // before the choices
+    std::string_view choices = R"(,"choices":[)";
+    head.insert(head.size() - choices.size(),
+                R"(,"prompt_token_ids":[)" + options.prompt_ids + "]");
+  }
   plan.answer =
-      std::make_unique<ChatAnswer>(std::move(head), std::move(options), tokenizer_of(llm));
+      std::make_unique<ChatAnswer>(std::move(head), std::move(options), tokenizer_of(context.llm));
   return plan;
 }
 

@@ -1,13 +1,17 @@
 // POST /v1/completions: prompts as text or token ids, one or many.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
 #include "base/error.h"
 #include "llm/llm_parts.h"
+#include "server/fields/infill.h"
 #include "server/generation.h"
 #include "server/json_text.h"
+#include "server/json_writer.h"
 #include "server/openai/endpoints.h"
 #include "server/openai/format.h"
 #include "server/token_text.h"
@@ -71,14 +75,43 @@ struct CompletionOptions {
   std::optional<int> logprobs;  // how many alternatives
   bool skip_special_tokens = true;
   bool stream = false;
+  bool token_ids = false;              // of prompts and outputs
+  std::optional<int> prompt_logprobs;  // vLLM's: how many alternatives for each prompt token
   UsageOptions usage;
-  size_t samples = 1;
+  size_t samples = 1;   // of each prompt
+  size_t returned = 1;  // of them: fewer with best_of, those that are likeliest by token
 };
 
 struct EchoedPrompt {
   std::string text;
   TokenId first_token = 0;  // the engine has no log-probability of it
+  std::string ids;          // as JSON text, where they are asked for
 };
+
+// vLLM's prompt_logprobs: for each token what it and the likeliest were, by their ids.
+void append_prompt_logprob(const Tokenizer* tokenizer, const TokenEvent& event, int top,
+                           std::string& out) {
+  JsonWriter writer(out);
+  writer.begin_object();
+  auto add = [&](TokenId id, float logprob, std::optional<size_t> rank) {
+    writer.key(std::to_string(id)).begin_object().key("logprob").logprob(logprob).key("rank");
+    rank ? writer.number(static_cast<int64_t>(*rank)) : writer.null();
+    writer.field("decoded_token", token_text(tokenizer, id)).end_object();
+  };
+  std::optional<size_t> own_rank;
+  for (size_t i = 0; i < event.top.size(); ++i) {
+    if (event.top[i].token == event.token) own_rank = i + 1;
+  }
+  add(event.token, event.logprob, own_rank);
+  for (size_t i = 0; i < std::min(event.top.size(), static_cast<size_t>(top)); ++i) {
+    if (event.top[i].token != event.token) add(event.top[i].token, event.top[i].logprob, i + 1);
+  }
+  writer.end_object();
+}
+
+std::string ids_text(std::span<const TokenId> ids) {
+  return fmt::format("[{}]", fmt::join(ids, ","));
+}
 
 class CompletionAnswer final : public Answer {
  public:
@@ -95,7 +128,17 @@ class CompletionAnswer final : public Answer {
             std::string& frames) override {
     State& state = states_[choice.index];
     if (!std::exchange(state.begun, true)) begin(choice, state);
-    if (options_.logprobs && (delta.counted || event.from_prompt)) {
+    if (delta.counted) {
+      state.logprob_sum += event.logprob;
+      ++state.tokens;
+      if (options_.token_ids) state.ids.push_back(event.token);
+    }
+    if (options_.prompt_logprobs && event.from_prompt) {
+      state.prompt_logprobs += state.prompt_logprobs.empty() ? "null," : ",";
+      append_prompt_logprob(tokenizer_, event, *options_.prompt_logprobs, state.prompt_logprobs);
+    }
+    bool shown = delta.counted || (event.from_prompt && options_.echo);
+    if (options_.logprobs && shown) {
       state.logprobs.add(tokenizer_, event, state.offset);
       state.offset += width(event.token, state);
     }
@@ -105,7 +148,7 @@ class CompletionAnswer final : public Answer {
     if (!says_something) return;
     frames += "data: ";
     frames += head_;
-    append_choice(choice, state, frames);
+    append_choice(choice, choice.index, state, frames);
     frames += ']';
     if (options_.usage.continuous) {
       frames += R"(,"usage":)";
@@ -121,9 +164,12 @@ class CompletionAnswer final : public Answer {
 
   std::string whole(std::span<const Choice> choices) override {
     std::string body = head_;
-    for (const Choice& choice : choices) {
-      if (choice.index > 0) body += ',';
-      append_choice(choice, states_[choice.index], body);
+    size_t index = 0;
+    for (size_t first = 0; first < choices.size(); first += options_.samples) {
+      for (size_t chosen : best(first)) {
+        if (index > 0) body += ',';
+        append_choice(choices[chosen], index++, states_[chosen], body);
+      }
     }
     append_end(body, options_.usage, usage_of(choices, options_.samples));
     return body;
@@ -134,7 +180,11 @@ class CompletionAnswer final : public Answer {
     std::string text;
     ParallelLogprobs logprobs;
     int64_t offset = 0;  // in the choice's text, in characters
-    bool begun = false;
+    double logprob_sum = 0;
+    int64_t tokens = 0;
+    std::vector<TokenId> ids;     // not yet sent
+    std::string prompt_logprobs;  // entries, as JSON text
+    bool begun = false, prompt_shown = false;
     bool at_start = true;  // of the text: the first token's space may be dropped there
   };
 
@@ -159,9 +209,23 @@ class CompletionAnswer final : public Answer {
     return text ? characters_begun(*text) : 0;
   }
 
-  void append_choice(const Choice& choice, State& state, std::string& out) const {
+  // Which samples of a prompt are returned: all, or the likeliest by token.
+  std::vector<size_t> best(size_t first) const {
+    std::vector<size_t> order(options_.samples);
+    for (size_t i = 0; i < order.size(); ++i) order[i] = first + i;
+    if (options_.returned == options_.samples) return order;
+    auto mean = [&](size_t i) {
+      auto tokens = static_cast<double>(std::max<int64_t>(1, states_[i].tokens));
+      return states_[i].logprob_sum / tokens;
+    };
+    std::ranges::stable_sort(order, [&](size_t a, size_t b) { return mean(a) > mean(b); });
+    order.resize(options_.returned);
+    return order;
+  }
+
+  void append_choice(const Choice& choice, size_t index, State& state, std::string& out) const {
     out += R"({"index":)";
-    append_integer(out, static_cast<int64_t>(choice.index));
+    append_integer(out, static_cast<int64_t>(index));
     out += R"(,"text":)";
     append_string(out, state.text);
     out += R"(,"logprobs":)";
@@ -170,9 +234,22 @@ class CompletionAnswer final : public Answer {
     } else {
       out += "null";
     }
+    if (options_.token_ids) append_ids(choice, state, out);
+    if (!state.prompt_logprobs.empty()) {
+      out += R"(,"prompt_logprobs":[)" + state.prompt_logprobs + "]";
+    }
     out += ',';
     append_finish(out, choice.stream);
     out += '}';
+  }
+
+  // Those since the last event, and in the first the prompt's.
+  void append_ids(const Choice& choice, State& state, std::string& out) const {
+    if (!std::exchange(state.prompt_shown, true)) {
+      out += R"(,"prompt_token_ids":)" + prompts_[choice.prompt].ids;
+    }
+    out += R"(,"token_ids":)" + ids_text(state.ids);
+    state.ids.clear();
   }
 
   const std::string head_;  // all up to the first choice
@@ -217,11 +294,48 @@ std::vector<PromptRequest> read_prompts(RequestFields& fields, const PromptReque
   return prompts;
 }
 
-void check_best_of(RequestFields& fields, int64_t samples) {
+// best_of: how many samples are made, of which n are returned.
+void read_best_of(RequestFields& fields, PromptRequest& prompt, CompletionOptions& options) {
   std::optional<int64_t> best_of = fields.integer_if("best_of", 1, kSamplesMax);
-  if (best_of.value_or(samples) == samples) return;
-  fields.fail("best_of", fmt::format(" other than n = {} is not supported", samples),
-              ErrorCode::kUnsupported);
+  options.returned = static_cast<size_t>(prompt.samples);
+  if (best_of.value_or(prompt.samples) < prompt.samples) {
+    fields.fail("best_of", fmt::format(" is {}, less than n = {}", *best_of, prompt.samples));
+  }
+  if (best_of && *best_of > prompt.samples && options.stream) {
+    fields.fail("best_of", " beyond n cannot be streamed: the best is known in the end");
+  }
+  prompt.samples = best_of.value_or(prompt.samples);
+  options.samples = static_cast<size_t>(prompt.samples);
+}
+
+void read_logprob_options(RequestFields& fields, const EngineConfig& limits,
+                          GenerationOptions& generation, CompletionOptions& options) {
+  if (auto top = fields.integer_if("logprobs", 0, limits.top_logprobs_max)) {
+    options.logprobs = generation.top_logprobs = static_cast<int>(*top);
+    if (options.echo) generation.prompt_logprobs_begin = 0;
+  }
+  if (auto top = fields.integer_if("prompt_logprobs", 0, limits.top_logprobs_max)) {
+    if (options.stream) fields.fail("prompt_logprobs", " cannot be streamed");
+    options.prompt_logprobs = static_cast<int>(*top);
+    generation.top_logprobs = std::max(generation.top_logprobs, *options.prompt_logprobs);
+    generation.prompt_logprobs_begin = 0;
+    if (options.logprobs && *options.logprobs < generation.top_logprobs) {
+      fields.fail("prompt_logprobs",
+                  fmt::format(" is {}, which is not supported to be more than "
+                              "logprobs = {}",
+                              *top, *options.logprobs),
+                  ErrorCode::kUnsupported);
+    }
+  }
+}
+
+// suffix: what the text is to lead up to, for models of code.
+Status fill_in(const Llm& llm, std::string_view suffix, std::vector<PromptRequest>& prompts) {
+  for (PromptRequest& prompt : prompts) {
+    if (!prompt.text.ids.empty()) return invalid_argument("suffix needs a prompt that is a text");
+    prompt.text.ids = TRY(infill_prompt(tokenizer_of(llm), prompt.text.text, suffix));
+  }
+  return {};
 }
 
 std::string echoed_text(const PromptRequest& prompt, const Tokenizer* tokenizer) {
@@ -242,13 +356,12 @@ Parsed<GenerationPlan> plan_completion(const RequestContext& context, const Json
   CompletionOptions options{.echo = fields.flag("echo", false),
                             .skip_special_tokens = prompt.text.options.skip_special_tokens,
                             .stream = fields.flag("stream", false),
-                            .samples = static_cast<size_t>(prompt.samples)};
-  if (auto top = fields.integer_if("logprobs", 0, limits.top_logprobs_max)) {
-    options.logprobs = prompt.text.options.top_logprobs = static_cast<int>(*top);
-    if (options.echo) prompt.text.options.prompt_logprobs_begin = 0;
-  }
+                            .token_ids = fields.flag("return_token_ids", false)};
+  read_logprob_options(fields, limits, prompt.text.options, options);
   options.usage = read_usage_options(fields, options.stream);
-  check_best_of(fields, prompt.samples);
+  read_best_of(fields, prompt, options);
+  std::string suffix = fields.string("suffix", static_cast<size_t>(kNewTokensMax));
+  if (!suffix.empty() && options.echo) fields.fail("suffix", " and echo are both given");
   refuse_openai_fields(fields);
   std::string model = answered_model(fields, context);
   std::string id = "cmpl-" + context.request_id;
@@ -257,12 +370,18 @@ Parsed<GenerationPlan> plan_completion(const RequestContext& context, const Json
   plan.stream = options.stream;
   std::vector<PromptRequest> prompts = read_prompts(fields, prompt, limits);
   TRY(fields.finish());
+  if (!suffix.empty()) {
+    if (Status filled = fill_in(llm, suffix, prompts); !filled) {
+      return std::unexpected(RequestError(filled.error(), "suffix"));
+    }
+  }
 
   std::vector<EchoedPrompt> echoed;
   for (const PromptRequest& one : prompts) {
     TRY(plan.add_prompt(llm, one));
     echoed.push_back({.text = options.echo ? echoed_text(one, tokenizer_of(llm)) : std::string(),
-                      .first_token = plan.requests.back().prompt.front()});
+                      .first_token = plan.requests.back().prompt.front(),
+                      .ids = options.token_ids ? ids_text(plan.requests.back().prompt) : ""});
   }
   TRY(plan.check_rids());
   std::string head = answer_head(context, {.id = plan.rids.size() == 1 ? plan.rids[0] : id,

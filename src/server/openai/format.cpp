@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "base/quote.h"
+#include "server/chat.h"
 #include "server/json_text.h"
 #include "text/chat_template.h"
 
@@ -57,14 +58,14 @@ void append_usage(std::string& out, const Usage& usage) {
                  usage.reasoning_tokens, usage.reasoning_tokens);
 }
 
-void append_finish(std::string& out, const TextStream& stream, bool calls) {
+void append_finish(std::string& out, const TextStream& stream, const char* called) {
   if (!stream.done()) {
     out += R"("finish_reason":null,"matched_stop":null)";
     return;
   }
   out += R"("finish_reason":")";
-  bool called = calls && stream.finish() == FinishReason::kStop;
-  out += called ? "tool_calls" : finish_name(stream.finish());
+  bool calls = called != nullptr && stream.finish() == FinishReason::kStop;
+  out += calls ? called : finish_name(stream.finish());
   out += R"(","matched_stop":)";
   if (stream.matched_text()) {
     append_string(out, *stream.matched_text());
@@ -125,17 +126,15 @@ void append_last_events(std::string& out, const std::string& head, const UsageOp
 }
 
 void refuse_openai_fields(RequestFields& fields) {
-  fields.refuse({"suffix", "session_params", "session_id", "return_hidden_states",
-                 "return_routed_experts", "input_embeds", "prompt_embeds", "prompt_logprobs",
-                 "truncate_prompt_tokens", "kv_transfer_params", "audio", "prediction", "functions",
-                 "mm_processor_kwargs", "return_sampling_mask", "return_token_ids",
+  fields.refuse({"session_params", "session_id", "return_hidden_states", "return_routed_experts",
+                 "input_embeds", "prompt_embeds", "truncate_prompt_tokens", "kv_transfer_params",
+                 "audio", "prediction", "mm_processor_kwargs", "return_sampling_mask",
                  "return_prompt_token_ids", "return_tokens_as_token_ids", "return_meta_info"});
   // Those that have words for asking for nothing. An empty web_search_options asks for a search.
   fields.accept_only({{"modalities", R"([["text"]])"},
                       {"service_tier", R"(["auto","default"])"},
                       {"store", "[false]"},
                       {"verbosity", R"(["medium"])"},
-                      {"function_call", R"(["none","auto"])"},
                       {"web_search_options", "[]"},
                       {"include_reasoning", "[true]"}});
 }
@@ -149,6 +148,21 @@ void read_chat_style(RequestFields& fields, ChatPrompt& chat) {
     fields.fail("continue_final_message",
                 " and add_generation_prompt are both true: an answer either goes on or begins");
   }
+}
+
+ChatPrompt read_openai_chat(RequestFields& fields, const ToolRequest& tools) {
+  ChatPrompt chat;
+  auto copy = [&](const char* name, Json& to) {
+    if (const Json* value = fields.find(name)) to = *value;
+  };
+  if (fields.find("messages") == nullptr) fields.fail("messages", " is missing");
+  copy("messages", chat.messages);
+  if (tools.may_call()) copy("tools", chat.tools);
+  copy("documents", chat.documents);
+  copy("chat_template_kwargs", chat.variables);
+  set_reasoning_effort(chat.variables, fields.string("reasoning_effort", kNameBytesMax));
+  read_chat_style(fields, chat);
+  return chat;
 }
 
 std::string answered_model(RequestFields& fields, const RequestContext& context) {

@@ -7,6 +7,7 @@
 
 #include "llm/chat_prompt.h"
 #include "server/fields/request.h"
+#include "server/fields/tools.h"
 #include "server/generation.h"
 
 namespace banyan {
@@ -23,9 +24,9 @@ Usage usage_of(const Choice& choice);
 // {"prompt_tokens": ..., ...}; cached and reasoning tokens are always there, 0 too.
 void append_usage(std::string& out, const Usage& usage);
 
-// "finish_reason":...,"matched_stop":...  of a choice; nulls while it runs. `calls`: what stopped
-// is an answer with calls of tools.
-void append_finish(std::string& out, const TextStream& stream, bool calls = false);
+// "finish_reason":...,"matched_stop":...  of a choice; nulls while it runs. `called`: the reason
+// for an answer that stopped with calls of tools, if it has any.
+void append_finish(std::string& out, const TextStream& stream, const char* called = nullptr);
 
 // What a client asks to be told of usage.
 struct UsageOptions {
@@ -54,6 +55,9 @@ void append_last_events(std::string& out, const std::string& head, const UsageOp
 void refuse_openai_fields(RequestFields& fields);
 // chat_template, add_generation_prompt and continue_final_message.
 void read_chat_style(RequestFields& fields, ChatPrompt& chat);
+
+// messages, tools, documents, chat_template_kwargs, reasoning_effort and those above.
+ChatPrompt read_openai_chat(RequestFields& fields, const ToolRequest& tools);
 
 // The name that the answer gives the model: what the request called it, or as it is served. Refuses
 // other names where the model has been given one.

@@ -211,6 +211,40 @@ TEST_F(ChatTools, UsageCountsTheTokensOfReasoning) {
   EXPECT_EQ(counted({"<th", "in>", "Yes"}), 0);
 }
 
+TEST_F(ChatTools, OnlyAllowedToolsAreCalled) {
+  std::string fields = kTools + std::string(R"(,"tool_choice":{"type":"allowed_tools",
+      "allowed_tools":{"mode":"required","tools":[{"type":"function","function":{"name":"now"}}]}},
+      "seed":)");
+  for (int seed = 0; seed < 3; ++seed) {
+    for (const Json& call : choice(fields + std::to_string(seed))["message"]["tool_calls"]) {
+      EXPECT_EQ(call["function"]["name"], "now");
+    }
+  }
+  refused(kTools + std::string(R"(,"tool_choice":{"type":"allowed_tools","allowed_tools":
+      {"mode":"auto","tools":[{"type":"function","function":{"name":"never"}}]}})"),
+          "tool_choice: tool_choice names");
+  refused(kTools + std::string(R"(,"tool_choice":{"type":"allowed_tools"})"), "tool_choice: ");
+}
+
+TEST_F(ChatTools, FunctionsAreCalledTheOldWay) {
+  std::string fields = R"("functions":[{"name":"add","parameters":{"type":"object","properties":
+      {"a":{"enum":[1,2]}},"required":["a"],"additionalProperties":false}}],
+      "function_call":{"name":"add"},"seed":1)";
+  Json answer = choice(fields);
+  EXPECT_EQ(answer["finish_reason"], "function_call") << answer;
+  EXPECT_EQ(answer["message"]["function_call"]["name"], "add");
+  EXPECT_TRUE(answer["message"]["tool_calls"].is_null());
+  std::string name, arguments;
+  for (const Json& event : events_of(chat(fields + R"(,"stream":true)"))) {
+    Json call = event["choices"][0]["delta"].value("function_call", Json::object());
+    name += call.value("name", "");
+    arguments += call.value("arguments", "");
+  }
+  EXPECT_EQ(name, "add");
+  EXPECT_EQ(Json(arguments), answer["message"]["function_call"]["arguments"]);
+  refused(fields + R"(,"tools":[])", "functions: ");
+}
+
 TEST_F(ChatTools, MistakesAreNamed) {
   refused(R"("tools":7)", "tools: ");
   refused(R"("tools":[{"type":"custom"}])", "tools: tools[0] must be");

@@ -398,7 +398,10 @@ TEST_F(OpenAi, RefusesByNameAndParam) {
   refused(R"("prompt":"a","logit_bias":[5])", "logit_bias");
   refused(R"("prompt":"a","stream_options":{"include_usage":true})", "stream_options");
   refused(R"("prompt":"a","suffix":"b")", "suffix");
-  refused(R"("prompt":"a","best_of":2)", "best_of");
+  refused(R"("prompt":"a","n":2,"best_of":1)", "best_of");
+  refused(R"("prompt":"a","best_of":2,"stream":true)", "best_of");
+  refused(R"("prompt":"a","prompt_logprobs":1,"stream":true)", "prompt_logprobs");
+  refused(R"("prompt":"a","allowed_token_ids":[])", "allowed_token_ids");
   refused(R"("prompt":"a","stop_regex":"a+")", "stop_regex");
   refused(R"("prompt":"a","rid":["a","b"])", "rid");
   refused(R"("prompt":["a","b","c"],"n":100)", "n");
@@ -412,6 +415,87 @@ TEST_F(OpenAi, NeutralValuesOfWhatIsNotSupportedAreFine) {
       "response_format":{"type":"text"},"user":"me","lora_path":null,"unknown":{"deep":[1]},
       "stop":[""],"logit_bias":{},"tool_choice":"none","top_k":-1)");
   EXPECT_EQ(answer["choices"].size(), 1u);
+}
+
+TEST_F(OpenAi, TheBestSamplesAreThoseLikeliestByToken) {
+  std::string fields = R"("prompt":"Hello","max_tokens":4,"seed":1,"logprobs":0,)";
+  auto mean = [](const Json& choice) {
+    double sum = 0;
+    for (const Json& logprob : choice["logprobs"]["token_logprobs"]) sum += logprob.get<double>();
+    return sum / static_cast<double>(choice["logprobs"]["token_logprobs"].size());
+  };
+  Json all = complete_json(fields + R"("n":5)");
+  double best = -1e9;
+  for (const Json& choice : all["choices"]) best = std::max(best, mean(choice));
+  Json answer = complete_json(fields + R"("n":2,"best_of":5)");
+  ASSERT_EQ(answer["choices"].size(), 2u);
+  EXPECT_EQ(answer["choices"][1]["index"], 1);
+  EXPECT_FLOAT_EQ(static_cast<float>(mean(answer["choices"][0])), static_cast<float>(best));
+  EXPECT_GE(mean(answer["choices"][0]), mean(answer["choices"][1]));
+  EXPECT_EQ(answer["usage"]["completion_tokens"], 20);
+}
+
+TEST_F(OpenAi, TokenIdsAreReturnedWhereAskedFor) {
+  std::string fields = R"("max_tokens":5,"temperature":0,"return_token_ids":true)";
+  Json choice = complete_json(R"("prompt":[5,6,7],)" + fields)["choices"][0];
+  EXPECT_EQ(choice["prompt_token_ids"], Json({5, 6, 7}));
+  ASSERT_EQ(choice["token_ids"].size(), 5u);
+  Json streamed = Json::array();
+  for (const Json& event : events_of(complete(R"("prompt":[5,6,7],"stream":true,)" + fields))) {
+    for (const Json& id : event["choices"][0]["token_ids"]) streamed.push_back(id);
+  }
+  EXPECT_EQ(streamed, choice["token_ids"]);
+
+  Json whole = chat_json(fields);
+  EXPECT_EQ(whole["prompt_token_ids"].size(), whole["usage"]["prompt_tokens"]);
+  EXPECT_EQ(whole["choices"][0]["token_ids"].size(), 5u);
+  streamed = Json::array();
+  auto events = events_of(chat(fields + R"(,"stream":true)"));
+  EXPECT_EQ(events[0]["prompt_token_ids"], whole["prompt_token_ids"]);
+  for (const Json& event : events) {
+    for (const Json& id : event["choices"][0]["token_ids"]) streamed.push_back(id);
+  }
+  EXPECT_EQ(streamed, whole["choices"][0]["token_ids"]);
+}
+
+TEST_F(OpenAi, PromptLogprobsAreThoseOfAScore) {
+  Json answer = complete_json(R"("prompt":[5,6,7],"max_tokens":1,"prompt_logprobs":2)");
+  const Json& list = answer["choices"][0]["prompt_logprobs"];
+  ASSERT_EQ(list.size(), 3u);
+  EXPECT_TRUE(list[0].is_null());
+  auto scores = llm_->score({5, 6, 7}).value();
+  EXPECT_FLOAT_EQ(list[1]["6"]["logprob"].get<float>(), *scores[1]);
+  EXPECT_FLOAT_EQ(list[2]["7"]["logprob"].get<float>(), *scores[2]);
+  EXPECT_GE(list[1].size(), 2u);
+}
+
+TEST_F(OpenAi, OnlyAllowedTokensAreDrawnAndBadWordsAreNot) {
+  auto ids_of = [&](const std::string& fields) {
+    return complete_json(R"("prompt":"Hello","max_tokens":6,"seed":2,"n":2,"ignore_eos":true,)"
+                         R"("return_token_ids":true,)" +
+                         fields)["choices"];
+  };
+  for (const Json& choice : ids_of(R"("allowed_token_ids":[300,301])")) {
+    for (const Json& id : choice["token_ids"]) EXPECT_TRUE(id == 300 || id == 301) << id;
+  }
+  // Of two tokens that alternate freely one pair is banned.
+  std::string pair = tokenizer_of(*llm_)->decode(std::vector<TokenId>{75, 79}).value();
+  std::vector<TokenId> spelled =
+      tokenizer_of(*llm_)->encode(pair, {.add_special_tokens = false}).value();
+  ASSERT_FALSE(spelled.empty());
+  Json allowed = spelled;
+  allowed.push_back(300);
+  std::string both = R"("temperature":2,"bad_words":[)" + Json(pair).dump() +
+                     R"(],"allowed_token_ids":)" + allowed.dump();
+  for (const Json& choice : ids_of(both)) {
+    std::string text =
+        tokenizer_of(*llm_)->decode(choice["token_ids"].get<std::vector<TokenId>>()).value();
+    EXPECT_FALSE(text.contains(pair)) << text;
+  }
+  EXPECT_TRUE(complete(R"("prompt":"a","allowed_token_ids":[99999])").contains("vocabulary"));
+  auto ends = test::tiny_llm({}, {.ends = true});
+  std::string both_ways = R"({"prompt":"a","bad_words":["b"],"regex":"a+"})";
+  EXPECT_TRUE(ask(*ends, plan_completion, both_ways).contains("cannot be given with regex"));
 }
 
 TEST_F(OpenAi, ChatRefusesWhatItsTemplateCannotTake) {

@@ -1,0 +1,18 @@
+// Anthropic's Messages API; see routes.cpp for its paths.
+#pragma once
+
+#include "server/generation.h"
+#include "server/http/http.h"
+#include "server/json_endpoint.h"
+#include "server/service.h"
+
+namespace banyan {
+
+// The readers of bodies; see Planner and JsonEndpoint.
+Parsed<GenerationPlan> plan_message(const RequestContext& context, const Json& body);
+Parsed<Json> count_message_tokens(const RequestContext& context, const Json& body);
+
+void handle_messages(Service& service, HttpRequest request, ResponderPtr responder);
+void handle_count_tokens(Service& service, HttpRequest request, ResponderPtr responder);
+
+}  // namespace banyan

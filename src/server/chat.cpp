@@ -1,0 +1,88 @@
+#include "server/chat.h"
+
+#include <string_view>
+#include <utility>
+
+#include "base/error.h"
+
+namespace banyan {
+namespace {
+
+void set_default(Json& variables, const char* name, Json value) {
+  if (!variables.contains(name)) variables[name] = std::move(value);
+}
+
+// What is looked for in the answer to `prompt`, and what it must follow.
+Parsed<MessageParserOptions> set_syntax(const ChatSyntax& model, std::string_view prompt,
+                                        const ToolRequest& tools, bool separate_reasoning,
+                                        PromptRequest& request) {
+  ChatSyntax syntax = model;
+  bool required = tools.choice == ToolRequest::Choice::kRequired;
+  // A call that is forced needs no agreement with the model: any format will do.
+  if (required && syntax.tool_calls == nullptr) {
+    syntax.tool_calls = find_tool_call_format("hermes", {}).value();
+  }
+  ReasoningStart start = ReasoningStart::kOutside;
+  if (syntax.reasoning != nullptr) start = reasoning_start(*syntax.reasoning, prompt);
+  auto grammar = chat_grammar(syntax, start, tools, request.text.options.grammar);
+  if (!grammar) return std::unexpected(RequestError(grammar.error(), "tools"));
+  request.text.options.grammar = *std::move(grammar);
+  if (tools.may_call() && request.grammar_field.empty()) request.grammar_field = "tools";
+
+  if (!tools.may_call()) syntax.tool_calls = nullptr;
+  if (syntax.has_special_marks()) request.text.options.skip_special_tokens = false;
+  return MessageParserOptions{.syntax = syntax,
+                              .start = start,
+                              .tools = tools.tools,
+                              .calls_end_reasoning = !request.text.options.grammar,
+                              .keep_reasoning = !separate_reasoning};
+}
+
+}  // namespace
+
+void set_thinking(Json& variables, bool thinks) {
+  if (!variables.is_object()) return;  // which is refused where the template is rendered
+  set_default(variables, "enable_thinking", thinks);
+  set_default(variables, "thinking", thinks);
+}
+
+void set_reasoning_effort(Json& variables, const std::string& effort) {
+  if (effort.empty() || !variables.is_object()) return;
+  set_default(variables, "reasoning_effort", effort);
+  set_thinking(variables, effort != "none");
+}
+
+Parsed<MessageParserOptions> plan_messages(const RequestContext& context, ChatRequest chat,
+                                           GenerationPlan& plan) {
+  auto text = render_chat(context.llm, std::move(chat.prompt));
+  if (!text) return std::unexpected(RequestError(text.error(), "messages"));
+  PromptRequest& request = chat.options;
+  request.text.text = std::move(*text);
+  request.text.add_special_tokens = false;
+  MessageParserOptions options = TRY(
+      set_syntax(context.syntax, request.text.text, chat.tools, chat.separate_reasoning, request));
+  TRY(plan.add_prompt(context.llm, request));
+  TRY(plan.check_rids());
+  return options;
+}
+
+MessageDelta MessageStream::take(const Choice& choice, const TextDelta& delta) {
+  MessageDelta message;
+  bool reasoned = parser_.in_reasoning().value_or(false);
+  if (!delta.text.empty()) parser_.push(delta.text, message);
+  if (delta.counted) count_token(reasoned);
+  if (choice.stream.done()) parser_.finish(message);
+  return message;
+}
+
+// A token is reasoning's if some of its text is, marks included. Tokens of text that may yet be
+// either wait for what it turns out to be.
+void MessageStream::count_token(bool reasoned) {
+  ++undecided_tokens_;
+  std::optional<bool> reasons = parser_.in_reasoning();
+  if (!reasons && !reasoned) return;
+  if (reasoned || *reasons) reasoning_tokens_ += undecided_tokens_;
+  undecided_tokens_ = 0;
+}
+
+}  // namespace banyan

@@ -1,0 +1,54 @@
+// allowed_token_ids and bad_words: which tokens an output may have, without a grammar.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "banyan/request.h"
+#include "server/fields/request.h"
+#include "text/tokenizer/tokenizer.h"
+
+namespace banyan {
+
+// As a request says it.
+struct TokenWishes {
+  std::vector<TokenId> allowed_token_ids;  // empty: all
+  std::vector<std::string> bad_words;
+
+  bool empty() const { return allowed_token_ids.empty() && bad_words.empty(); }
+};
+TokenWishes read_token_wishes(RequestFields& fields);
+
+// The same in tokens. Immutable; shared by the samples of a request.
+struct TokenRules {
+  std::vector<TokenId> allowed;              // empty: all
+  std::vector<std::vector<TokenId>> banned;  // sequences of which the last token is not drawn
+};
+// A word is banned as a text begins with it and after a space, as vLLM does. kInvalidArgument: ids
+// beyond the vocabulary; kUnsupported: words without a tokenizer.
+Result<std::shared_ptr<const TokenRules>> token_rules(const TokenWishes& wishes,
+                                                      const Tokenizer* tokenizer,
+                                                      int64_t vocabulary);
+
+// Keeps one output to the rules. A ban that would leave nothing to draw is not enforced there.
+// Driven by the engine's thread.
+class TokenFilter final : public TokenConstraint {
+ public:
+  TokenFilter(std::shared_ptr<const TokenRules> rules, int64_t vocabulary)
+      : rules_(std::move(rules)), vocabulary_(vocabulary) {}
+
+  void fill_mask(std::span<uint32_t> mask) override;
+  void accept(TokenId token) override { written_.push_back(token); }
+  std::span<const TokenId> draft_tokens() override { return {}; }
+  void rollback(int tokens) override;
+
+ private:
+  void fill_allowed(std::span<uint32_t> mask) const;
+
+  const std::shared_ptr<const TokenRules> rules_;
+  const int64_t vocabulary_;
+  std::vector<TokenId> written_;
+};
+
+}  // namespace banyan
