@@ -3,6 +3,7 @@
 #include <array>
 
 #include "server/anthropic/format.h"
+#include "server/ollama/format.h"
 
 namespace banyan {
 

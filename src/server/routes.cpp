@@ -8,6 +8,7 @@
 #include "server/anthropic/endpoints.h"
 #include "server/error.h"
 #include "server/info.h"
+#include "server/ollama/endpoints.h"
 #include "server/openai/endpoints.h"
 #include "server/sglang/endpoints.h"
 
@@ -28,6 +29,19 @@ constexpr auto kRoutes = std::to_array<Route>({
     {"POST", "/v1/chat/completions", handle_chat_completions},
     {"POST", "/v1/messages", handle_messages},
     {"POST", "/v1/messages/count_tokens", handle_count_tokens},
+    {"POST", "/api/chat", handle_ollama_chat},
+    {"POST", "/api/generate", handle_ollama_generate},
+    {"GET", "/api/tags", ollama_tags},
+    {"POST", "/api/show", handle_ollama_show},
+    {"GET", "/api/ps", ollama_ps},
+    {"GET", "/api/version", ollama_version},
+    {"POST", "/api/embed", ollama_unsupported},
+    {"POST", "/api/embeddings", ollama_unsupported},
+    {"POST", "/api/pull", ollama_unsupported},
+    {"POST", "/api/push", ollama_unsupported},
+    {"POST", "/api/create", ollama_unsupported},
+    {"POST", "/api/copy", ollama_unsupported},
+    {"DELETE", "/api/delete", ollama_unsupported},
     {"POST", "/generate", handle_generate},
     {"PUT", "/generate", handle_generate},
     {"POST", "/abort_request", handle_abort_request},

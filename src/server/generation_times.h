@@ -1,0 +1,41 @@
+// How long the parts of one choice took, for protocols that tell it.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+
+#include "banyan/request.h"
+
+namespace banyan {
+
+class GenerationTimes {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  explicit GenerationTimes(Clock::time_point received) : received_(received) {}
+
+  void take(const TokenEvent& event) {
+    auto now = Clock::now();
+    queued_s_ = std::max(queued_s_, event.queued_s);
+    bool generated = event.has_token && !event.from_prompt;
+    if (first_ == Clock::time_point()) first_ = now;
+    if (generated || event.finish != FinishReason::kNone) last_ = now;
+  }
+
+  // From when the request came to its last token.
+  double total_s() const { return std::max(0.0, seconds(last_ - received_)); }
+  // Until the first token, without the time that it waited for its turn.
+  double prompt_s() const { return std::max(0.0, seconds(first_ - received_) - queued_s_); }
+  // From the first token to the last.
+  double predicted_s() const { return std::max(0.0, seconds(last_ - first_)); }
+
+ private:
+  static double seconds(Clock::duration duration) {
+    return std::chrono::duration<double>(duration).count();
+  }
+
+  Clock::time_point received_, first_, last_;
+  double queued_s_ = 0;
+};
+
+}  // namespace banyan
