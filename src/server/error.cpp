@@ -3,6 +3,7 @@
 #include <array>
 
 #include "server/anthropic/format.h"
+#include "server/llamacpp/format.h"
 #include "server/ollama/format.h"
 
 namespace banyan {
@@ -51,6 +52,12 @@ struct ErrorShape {
 };
 constexpr auto kShapes = std::to_array<ErrorShape>({
     {"/v1/messages", anthropic_error},
+    {"/api/", ollama_error},
+    {"/completion", llama_error},
+    {"/infill", llama_error},
+    {"/props", llama_error},
+    {"/slots", llama_error},
+    {"/apply-template", llama_error},
 });
 
 }  // namespace

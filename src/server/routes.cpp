@@ -8,6 +8,7 @@
 #include "server/anthropic/endpoints.h"
 #include "server/error.h"
 #include "server/info.h"
+#include "server/llamacpp/endpoints.h"
 #include "server/ollama/endpoints.h"
 #include "server/openai/endpoints.h"
 #include "server/sglang/endpoints.h"
@@ -42,6 +43,15 @@ constexpr auto kRoutes = std::to_array<Route>({
     {"POST", "/api/create", ollama_unsupported},
     {"POST", "/api/copy", ollama_unsupported},
     {"DELETE", "/api/delete", ollama_unsupported},
+    {"POST", "/completion", handle_llama_completion},
+    {"POST", "/completions", handle_llama_completion},
+    {"POST", "/infill", handle_infill},
+    {"POST", "/apply-template", handle_apply_template},
+    {"GET", "/props", llama_props},
+    {"GET", "/slots", llama_slots},
+    {"POST", "/chat/completions", handle_chat_completions},
+    {"GET", "/models", list_models},
+    {"GET", "/v1/health", health, kWithoutModel},
     {"POST", "/generate", handle_generate},
     {"PUT", "/generate", handle_generate},
     {"POST", "/abort_request", handle_abort_request},

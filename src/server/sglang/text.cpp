@@ -10,6 +10,7 @@
 #include "server/json_endpoint.h"
 #include "server/openai/format.h"
 #include "server/sglang/endpoints.h"
+#include "server/token_text.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace banyan {
@@ -30,6 +31,22 @@ Parsed<Json> tokenize_chat(const RequestContext& context, RequestFields& fields)
   TRY(fields.finish());
   std::string text = TRY(render_chat(context.llm, std::move(chat)));
   return Json(TRY(tokenizer_of(context.llm)->encode(text, {.add_special_tokens = special})));
+}
+
+// llama.cpp's with_pieces: tokens with what they spell, as a list of bytes where that is part of a
+// character.
+Json with_pieces(const Tokenizer& tokenizer, const Json& tokens) {
+  Json list = Json::array();
+  for (const Json& id : tokens) {
+    std::string bytes = tokenizer.token_bytes(id.get<TokenId>());
+    Json piece = bytes;
+    if (valid_text(bytes) != bytes) {
+      piece = Json::array();
+      for (unsigned char byte : bytes) piece.push_back(byte);
+    }
+    list.push_back({{"id", id}, {"piece", std::move(piece)}});
+  }
+  return list;
 }
 
 struct AbortRequest {
@@ -60,12 +77,15 @@ Parsed<Json> tokenize(const RequestContext& context, const Json& body) {
     count = tokens.size();
   } else {
     EncodeOptions options{.add_special_tokens = is_prompt ? fields.flag("add_special_tokens", true)
-                                                          : fields.flag("add_special", false)};
+                                                          : fields.flag("add_special", false),
+                          .parse_special = fields.flag("parse_special", true)};
+    bool pieces = fields.flag("with_pieces", false);
     if (text == nullptr) fields.fail("prompt", " is missing");
     TRY(fields.finish());
-    auto encode = [&](const Json& one) -> Result<std::vector<TokenId>> {
+    auto encode = [&](const Json& one) -> Result<Json> {
       if (!one.is_string()) return invalid_argument("prompt is {}, not a string", show(one));
-      return tokenizer->encode(one.get_ref<const std::string&>(), options);
+      Json ids = TRY(tokenizer->encode(one.get_ref<const std::string&>(), options));
+      return pieces ? with_pieces(*tokenizer, ids) : ids;
     };
     if (text->is_array()) {
       count = Json::array();

@@ -1,0 +1,332 @@
+// POST /completion (and /completions) and /infill: llama.cpp's own form of a generation.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/json_text.h"
+#include "llm/llm_parts.h"
+#include "server/error.h"
+#include "server/fields/infill.h"
+#include "server/generation_times.h"
+#include "server/json_writer.h"
+#include "server/llamacpp/endpoints.h"
+#include "server/llamacpp/format.h"
+#include "server/openai/format.h"
+#include "server/token_text.h"
+
+namespace banyan {
+namespace {
+
+struct LlamaOptions {
+  std::string model;
+  bool stream = false;
+  bool return_tokens = false;
+  bool timings_per_token = false;
+  bool many = false;  // prompts or samples: a whole answer is then a list
+  Json settings;
+  std::vector<std::string> prompts;  // as text
+  Json warnings;                     // what of a schema is not enforced; null: nothing
+};
+
+const char* stop_type(const TextStream& stream) {
+  if (stream.finish() == FinishReason::kLength) return "limit";
+  if (stream.finish() != FinishReason::kStop) return "none";
+  return stream.matched_text() ? "word" : "eos";
+}
+
+void write_rates(JsonWriter& writer, const char* name, int64_t tokens, double seconds) {
+  std::string prefix = std::string(name) + "_";
+  double ms = seconds * 1e3;
+  writer.field(prefix + "n", tokens).field(prefix + "ms", ms);
+  auto count = static_cast<double>(tokens);
+  writer.field(prefix + "per_token_ms", tokens > 0 ? ms / count : 0);
+  writer.field(prefix + "per_second", seconds > 0 ? count / seconds : 0);
+}
+
+void write_timings(JsonWriter& writer, const Choice& choice, const GenerationTimes& times) {
+  int64_t cached = choice.stream.cached_tokens();
+  writer.key("timings").begin_object().field("cache_n", cached);
+  write_rates(writer, "prompt", choice.prompt_tokens - cached, times.prompt_s());
+  write_rates(writer, "predicted", choice.stream.output_tokens(), times.predicted_s());
+  writer.end_object();
+}
+
+class LlamaAnswer final : public Answer {
+ public:
+  LlamaAnswer(LlamaOptions options, size_t choices, const RequestContext& context)
+      : options_(std::move(options)),
+        tokenizer_(tokenizer_of(context.llm)),
+        states_(choices, State(context.received)) {}
+
+  void take(const Choice& choice, const TokenEvent& event, TextDelta delta,
+            std::string& frames) override {
+    State& state = states_[choice.index];
+    state.times.take(event);
+    state.text += delta.text;
+    state.has_new_line |= delta.text.find('\n') != delta.text.npos;
+    if (delta.counted) {
+      state.tokens.push_back(event.token);
+      if (with_probabilities()) add_probability(event, state);
+    }
+    if (!options_.stream) return;
+    bool says = !state.text.empty() || !state.probabilities.empty();
+    if (says) {
+      append_event(frames, [&](JsonWriter& writer) { write_part(writer, choice, state); });
+    }
+    if (choice.stream.done()) {
+      append_event(frames, [&](JsonWriter& writer) { write_last(writer, choice, state); });
+    }
+  }
+
+  void end(std::span<const Choice>, std::string&) override {}  // the last event said it
+
+  std::string whole(std::span<const Choice> choices) override {
+    std::string body;
+    JsonWriter writer(body);
+    if (options_.many) writer.begin_list();
+    for (const Choice& choice : choices) {
+      writer.begin_object();
+      write_last(writer, choice, states_[choice.index]);
+      writer.end_object();
+    }
+    if (options_.many) writer.end_list();
+    return body;
+  }
+
+  void fail(const RequestError& error, std::string& frames) override {
+    int status = http_status(error.error.code);
+    frames += "data: " + dump_json(llama_error(status, error.error.message, error.code)) + "\n\n";
+  }
+
+ private:
+  struct State {
+    explicit State(std::chrono::steady_clock::time_point received) : times(received) {}
+
+    std::string text;  // that has not been sent
+    std::vector<TokenId> tokens;
+    std::string probabilities;  // entries, as JSON text
+    bool has_new_line = false;
+    GenerationTimes times;
+  };
+
+  bool with_probabilities() const { return options_.settings["n_probs"] != 0; }
+
+  template <class Fill>
+  static void append_event(std::string& frames, Fill fill) {
+    frames += "data: ";
+    JsonWriter writer(frames);
+    writer.begin_object();
+    fill(writer);
+    writer.end_object();
+    frames += "\n\n";
+  }
+
+  void write_token(JsonWriter& writer, TokenId id, float logprob) const {
+    std::string bytes = tokenizer_ == nullptr ? std::string() : tokenizer_->token_bytes(id);
+    writer.begin_object().field("id", id).field("token", valid_text(bytes));
+    writer.key("bytes").begin_list();
+    for (unsigned char byte : bytes) writer.number(int64_t{byte});
+    writer.end_list().key("logprob").logprob(logprob);
+  }
+
+  void add_probability(const TokenEvent& event, State& state) const {
+    if (!state.probabilities.empty()) state.probabilities += ',';
+    std::string entry;
+    JsonWriter writer(entry);
+    write_token(writer, event.token, event.logprob);
+    writer.key("top_logprobs").begin_list();
+    for (const TokenLogprob& top : event.top) {
+      write_token(writer, top.token, top.logprob);
+      writer.end_object();
+    }
+    writer.end_list().end_object();
+    state.probabilities += entry;
+  }
+
+  // What both kinds of event and the whole answer begin with. Empties what was held.
+  void write_content(JsonWriter& writer, const Choice& choice, State& state,
+                     bool with_tokens) const {
+    writer.field("index", choice.index).field("content", std::exchange(state.text, {}));
+    writer.key("tokens").begin_list();
+    if (with_tokens) {
+      for (TokenId id : state.tokens) writer.number(int64_t{id});
+    }
+    writer.end_list();
+    if (options_.stream) state.tokens.clear();
+    writer.field("id_slot", -1);
+    writer.field("tokens_predicted", choice.stream.output_tokens());
+    writer.field("tokens_evaluated", choice.prompt_tokens);
+    if (state.probabilities.empty()) return;
+    writer.key("completion_probabilities").raw("[" + std::exchange(state.probabilities, {}) + "]");
+  }
+
+  void write_part(JsonWriter& writer, const Choice& choice, State& state) const {
+    write_content(writer, choice, state, true);
+    writer.field("stop", false);
+    if (options_.timings_per_token) write_timings(writer, choice, state.times);
+  }
+
+  void write_last(JsonWriter& writer, const Choice& choice, State& state) const {
+    const TextStream& stream = choice.stream;
+    write_content(writer, choice, state, options_.return_tokens || options_.stream);
+    writer.field("stop", true).field("model", options_.model);
+    if (!options_.warnings.is_null()) writer.field("warnings", options_.warnings);
+    writer.field("generation_settings", options_.settings);
+    writer.field("prompt", options_.prompts[choice.prompt]);
+    writer.field("has_new_line", state.has_new_line).field("truncated", false);
+    writer.field("stop_type", stop_type(stream));
+    writer.field("stopping_word", stream.matched_text().value_or(""));
+    int64_t computed = std::max<int64_t>(0, stream.output_tokens() - 1);  // the last one is not
+    writer.field("tokens_cached", choice.prompt_tokens + computed);
+    write_timings(writer, choice, state.times);
+  }
+
+  const LlamaOptions options_;
+  const Tokenizer* tokenizer_;
+  std::vector<State> states_;
+};
+
+// One prompt: a text, token ids, or both in one list, where only the first text gets what the model
+// wants in front.
+Result<TextRequest> read_prompt(const Json& prompt, const RequestContext& context) {
+  TextRequest read;
+  if (prompt.is_string()) {
+    read.text = prompt;
+    return read;
+  }
+  if (prompt.is_object())
+    return unsupported("prompt: an object with images; only text is supported");
+  if (!prompt.is_array() || prompt.empty()) {
+    return invalid_argument("prompt is {}, it must be a text or a list of token ids and texts",
+                            show(prompt));
+  }
+  auto tokens_max = static_cast<size_t>(context.llm.config().prompt_tokens_max);
+  if (prompt.size() > tokens_max) {
+    return invalid_argument("prompt has {} entries, the limit is {}", prompt.size(), tokens_max);
+  }
+  for (size_t i = 0; i < prompt.size(); ++i) {
+    std::vector<TokenId> ids;
+    if (prompt[i].is_string()) {
+      const auto& text = prompt[i].get_ref<const std::string&>();
+      ids = TRY(context.llm.encode(text, i == 0));
+    } else {
+      ids = TRY(read_token_ids(Json::array({prompt[i]}), "prompt", 1));
+    }
+    read.ids.insert(read.ids.end(), ids.begin(), ids.end());
+  }
+  return read;
+}
+
+// A list of ids, or of ids and texts, is one prompt; any other list has one in each entry.
+bool is_one_prompt(const Json& prompt) {
+  return !prompt.is_array() ||
+         std::ranges::any_of(prompt, [](const Json& part) { return part.is_number(); });
+}
+
+// Everything but the prompt.
+PromptRequest read_llama_options(RequestFields& fields, const RequestContext& context,
+                                 LlamaOptions& options) {
+  bool aliased = fields.find("n_predict") == nullptr && fields.find("max_tokens") != nullptr;
+  SamplingNames names = {.max_new_tokens = aliased ? "max_tokens" : "n_predict",
+                         .min_new_tokens = "min_tokens",
+                         .seed = "seed",
+                         .max_new_tokens_default = -1,
+                         .repetition_penalty = "repeat_penalty",
+                         .llama_numbers = true};
+  const EngineConfig& limits = context.llm.config();
+  PromptRequest request = read_sampling(fields, names, llama_sampling(), limits, context.json);
+  if (auto samples = fields.integer_if("n_cmpl", 1, kSamplesMax)) request.samples = *samples;
+  read_penalty_window(fields, request.text.sampling);
+  read_scheduling(fields, request.text.options);
+  request.text.options.top_logprobs =
+      static_cast<int>(fields.integer("n_probs", 0, 0, limits.top_logprobs_max));
+  // Neither reads nor leaves anything that another request could use.
+  if (!fields.flag("cache_prompt", true)) request.text.options.extra_key = context.request_id;
+  options.model = answered_model(fields, context);
+  options.stream = fields.flag("stream", false);
+  options.return_tokens = fields.flag("return_tokens", false);
+  options.timings_per_token = fields.flag("timings_per_token", false);
+  fields.refuse({"response_fields", "return_progress", "post_sampling_probs", "lora",
+                 "grammar_lazy", "grammar_triggers"});
+  fields.accept_only({{"n_indent", "[0]"}, {"min_keep", "[0]"}, {"t_max_predict_ms", "[-1, 0]"}});
+  return request;
+}
+
+Parsed<GenerationPlan> plan_prompts(const RequestContext& context, RequestFields& fields,
+                                    PromptRequest request, std::vector<TextRequest> prompts,
+                                    LlamaOptions options) {
+  GenerationPlan plan(context.compiled);
+  plan.rids = read_rids(fields, context.request_id);
+  plan.stream = options.stream;
+  TRY(fields.finish());
+  options.settings = llama_settings(request.text.sampling, request.text.options);
+  options.settings["stream"] = options.stream;
+  const Tokenizer* tokenizer = tokenizer_of(context.llm);
+  for (TextRequest& prompt : prompts) {
+    request.text.text = std::move(prompt.text);
+    request.text.ids = std::move(prompt.ids);
+    TRY(plan.add_prompt(context.llm, request));
+    bool spelled = request.text.ids.empty() || tokenizer == nullptr;
+    options.prompts.push_back(spelled ? std::move(request.text.text)
+                                      : tokenizer->decode(request.text.ids).value_or(""));
+  }
+  TRY(plan.check_rids());
+  if (!plan.warnings.empty()) options.warnings = plan.warnings;
+  plan.answer = std::make_unique<LlamaAnswer>(std::move(options), plan.choices.size(), context);
+  return plan;
+}
+
+}  // namespace
+
+Parsed<GenerationPlan> plan_llama_completion(const RequestContext& context, const Json& body) {
+  RequestFields fields(body);
+  LlamaOptions options;
+  PromptRequest request = read_llama_options(fields, context, options);
+  const Json* prompt = fields.find("prompt");
+  if (prompt == nullptr) fields.fail("prompt", " is missing");
+  TRY(fields.finish());
+  std::vector<TextRequest> prompts;
+  bool one = is_one_prompt(*prompt);
+  if (!one && (prompt->empty() || static_cast<int64_t>(prompt->size()) > kSequencesMax)) {
+    return std::unexpected(RequestError(
+        {ErrorCode::kInvalidArgument,
+         fmt::format("prompt has {} entries, it must have 1 to {}", prompt->size(), kSequencesMax)},
+        "prompt"));
+  }
+  if (one) prompts.push_back(TRY(read_prompt(*prompt, context)));
+  for (size_t i = 0; !one && i < prompt->size(); ++i) {
+    prompts.push_back(TRY(read_prompt((*prompt)[i], context)));
+  }
+  options.many = !one || request.samples > 1;
+  return plan_prompts(context, fields, std::move(request), std::move(prompts), std::move(options));
+}
+
+Parsed<GenerationPlan> plan_infill(const RequestContext& context, const Json& body) {
+  RequestFields fields(body);
+  LlamaOptions options;
+  PromptRequest request = read_llama_options(fields, context, options);
+  fields.refuse({"input_extra"});
+  auto bytes_max = static_cast<size_t>(kNewTokensMax);
+  std::string prefix = fields.string("input_prefix", bytes_max);
+  std::string suffix = fields.string("input_suffix", bytes_max);
+  prefix += fields.string("prompt", bytes_max);
+  TRY(fields.finish());
+  std::vector<TextRequest> prompts(1);
+  prompts[0].ids = TRY(infill_prompt(tokenizer_of(context.llm), prefix, suffix));
+  options.many = request.samples > 1;
+  return plan_prompts(context, fields, std::move(request), std::move(prompts), std::move(options));
+}
+
+void handle_llama_completion(Service& service, HttpRequest request, ResponderPtr responder) {
+  generate(service, std::move(request), std::move(responder), plan_llama_completion);
+}
+
+void handle_infill(Service& service, HttpRequest request, ResponderPtr responder) {
+  generate(service, std::move(request), std::move(responder), plan_infill);
+}
+
+}  // namespace banyan

@@ -1,0 +1,72 @@
+// What llama.cpp's server tells of itself, and its reader of chat templates.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "llm/chat_prompt.h"
+#include "llm/llm_parts.h"
+#include "server/fields/tools.h"
+#include "server/json_endpoint.h"
+#include "server/llamacpp/endpoints.h"
+#include "server/llamacpp/format.h"
+#include "server/openai/format.h"
+
+namespace banyan {
+namespace {
+
+std::string special_text(const std::optional<SpecialToken>& token) {
+  return token ? token->text : "";
+}
+
+}  // namespace
+
+Parsed<Json> apply_template(const RequestContext& context, const Json& body) {
+  RequestFields fields(body);
+  ToolRequest tools = read_tools(fields);
+  ChatPrompt chat = read_openai_chat(fields, tools);
+  TRY(fields.finish());
+  auto text = render_chat(context.llm, std::move(chat));
+  if (!text) return std::unexpected(RequestError(text.error(), "messages"));
+  return Json{{"prompt", *std::move(text)}};
+}
+
+void handle_apply_template(Service& service, HttpRequest request, ResponderPtr responder) {
+  answer_json(service, std::move(request), std::move(responder), apply_template);
+}
+
+void llama_props(Service& service, HttpRequest, ResponderPtr responder) {
+  const EngineConfig& engine = service.engine_config();
+  const Tokenizer* tokenizer = tokenizer_of(service.llm());
+  Json settings = {{"id", 0},
+                   {"n_ctx", service.engine_info().context_length_tokens},
+                   {"params", llama_settings(llama_sampling(), {.max_new_tokens = kNewTokensMax})}};
+  Json props = {{"default_generation_settings", std::move(settings)},
+                {"total_slots", engine.running_max},
+                {"model_alias", service.model_name()},
+                {"model_path", engine.model_path},
+                {"modalities", {{"vision", false}, {"audio", false}}},
+                {"build_info", "banyan " + service.config().version},
+                {"is_sleeping", false}};
+  if (tokenizer != nullptr) {
+    props["chat_template"] = tokenizer->chat_template().value_or("");
+    props["bos_token"] = special_text(tokenizer->special().bos);
+    props["eos_token"] = special_text(tokenizer->special().eos);
+  }
+  responder->respond(200, props);
+}
+
+// A slot is room for a sequence: as many of them are at work as sequences run.
+void llama_slots(Service& service, HttpRequest, ResponderPtr responder) {
+  int64_t running = service.engine_stats().running;
+  Json slots = Json::array();
+  for (int64_t id = 0; id < std::max<int64_t>(running, service.engine_config().running_max); ++id) {
+    slots.push_back({{"id", id},
+                     {"n_ctx", service.engine_info().context_length_tokens},
+                     {"speculative", service.engine_config().jump_forward},
+                     {"is_processing", id < running}});
+  }
+  responder->respond(200, slots);
+}
+
+}  // namespace banyan

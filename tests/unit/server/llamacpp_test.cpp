@@ -1,0 +1,210 @@
+// The paths of llama.cpp's server, from the body to the bytes, without HTTP.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "llm/llm_parts.h"
+#include "server/error.h"
+#include "server/fields/infill.h"
+#include "server/llamacpp/endpoints.h"
+#include "server/sglang/endpoints.h"
+#include "support/api.h"
+
+namespace banyan {
+namespace {
+
+using test::ask;
+using test::ask_json;
+
+class LlamaCpp : public testing::Test {
+ protected:
+  std::string complete(const std::string& fields) {
+    std::string prompt = fields.find("\"prompt\"") == fields.npos ? R"("prompt":"Hello",)" : "";
+    return ask(*llm_, plan_llama_completion, "{" + prompt + fields + "}");
+  }
+  Json complete_json(const std::string& fields) {
+    Json json = Json::parse(complete(fields), nullptr, false);
+    EXPECT_FALSE(json.is_discarded()) << complete(fields);
+    return json;
+  }
+  static std::vector<Json> events_of(const std::string& stream) {
+    return test::events_of(stream + "data: [DONE]\n\n");  // which llama.cpp does not send
+  }
+
+  std::unique_ptr<Llm> llm_ =
+      test::tiny_llm("{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<a>",
+                     {.ends = true, .vocabulary = 800});
+};
+
+TEST_F(LlamaCpp, ACompletionHasTheShapeThatClientsRead) {
+  Json answer = complete_json(R"("n_predict":6,"temperature":0,"seed":42)");
+  EXPECT_EQ(answer["index"], 0);
+  EXPECT_EQ(answer["stop"], true);
+  EXPECT_EQ(answer["stop_type"], "limit");
+  EXPECT_EQ(answer["stopping_word"], "");
+  EXPECT_EQ(answer["tokens_predicted"], 6);
+  auto prompt = std::ssize(*tokenizer_of(*llm_)->encode("Hello"));
+  EXPECT_EQ(answer["tokens_evaluated"], prompt);
+  EXPECT_EQ(answer["truncated"], false);
+  EXPECT_EQ(answer["prompt"], "Hello");
+  EXPECT_EQ(answer["generation_settings"]["seed"], 42);
+  EXPECT_EQ(answer["generation_settings"]["n_predict"], 6);
+  EXPECT_EQ(answer["timings"]["prompt_n"], prompt);
+  EXPECT_EQ(answer["timings"]["predicted_n"], 6);
+  EXPECT_GT(answer["timings"]["predicted_per_second"], 0);
+  EXPECT_TRUE(answer["tokens"].empty());
+  EXPECT_EQ(complete_json(R"("n_predict":6,"return_tokens":true)")["tokens"].size(), 6u);
+}
+
+TEST_F(LlamaCpp, TheStreamSaysWhatTheAnswerSays) {
+  std::string fields = R"("n_predict":8,"temperature":0)";
+  Json whole = complete_json(fields + R"(,"return_tokens":true)");
+  std::string text;
+  Json tokens = Json::array();
+  std::vector<Json> events =
+      events_of(complete(fields + R"(,"stream":true,"timings_per_token":true)"));
+  for (const Json& event : events) {
+    bool last = &event == &events.back();
+    EXPECT_EQ(event["stop"], last);
+    EXPECT_TRUE(event.contains("timings"));
+    text += event["content"];
+    for (const Json& token : event["tokens"]) tokens.push_back(token);
+    EXPECT_EQ(event.contains("generation_settings"), last);
+  }
+  EXPECT_EQ(Json(text), whole["content"]);
+  EXPECT_EQ(tokens, whole["tokens"]);
+}
+
+TEST_F(LlamaCpp, PromptsMayBeTextsTokensAndBoth) {
+  auto prompt_of = [&](const char* prompt) {
+    return complete_json(R"("n_predict":1,"prompt":)" + std::string(prompt));
+  };
+  EXPECT_EQ(prompt_of("[5,6,7]")["tokens_evaluated"], 3);
+  int64_t text = std::ssize(*tokenizer_of(*llm_)->encode("Hello"));
+  EXPECT_EQ(prompt_of(R"(["Hello",5,6])")["tokens_evaluated"], text + 2);
+  Json many = prompt_of(R"(["Hello",[5,6],["Hello",7]])");
+  ASSERT_EQ(many.size(), 3u);
+  EXPECT_EQ(many[1]["tokens_evaluated"], 2);
+  EXPECT_EQ(many[2]["index"], 2);
+  EXPECT_EQ(complete_json(R"("n_predict":1,"n_cmpl":2)").size(), 2u);
+}
+
+TEST_F(LlamaCpp, WhatEndedTheTextIsNamed) {
+  std::string text = complete_json(R"("n_predict":12,"temperature":0)")["content"];
+  ASSERT_GT(text.size(), 3u);
+  size_t end = 1;
+  while ((text[end] & 0xc0) == 0x80) ++end;
+  Json word = text.substr(0, end);
+  Json stopped =
+      complete_json(R"("n_predict":12,"temperature":0,"stop":["zz",)" + word.dump() + "]");
+  EXPECT_EQ(stopped["stop_type"], "word");
+  EXPECT_EQ(stopped["stopping_word"], word);
+  EXPECT_EQ(stopped["content"], "");
+  Json ended = complete_json(R"("grammar":"root ::= \"a\" | \"b\"")");
+  EXPECT_EQ(ended["stop_type"], "eos");
+  EXPECT_EQ(ended["content"].get<std::string>().size(), 1u);
+  Json schema = complete_json(R"("json_schema":{"const":[1,2]})");
+  EXPECT_EQ(schema["content"], "[1,2]");
+}
+
+TEST_F(LlamaCpp, ProbabilitiesAreListedByToken) {
+  Json answer = complete_json(R"("n_predict":3,"temperature":0,"n_probs":2)");
+  const Json& list = answer["completion_probabilities"];
+  ASSERT_EQ(list.size(), 3u);
+  for (const Json& entry : list) {
+    EXPECT_TRUE(entry["id"].is_number_integer());
+    EXPECT_LE(entry["logprob"], 0);
+    ASSERT_EQ(entry["top_logprobs"].size(), 2u);
+    EXPECT_EQ(entry["top_logprobs"][0]["id"], entry["id"]);  // greedy
+  }
+  size_t streamed = 0;
+  for (const Json& event :
+       events_of(complete(R"("n_predict":3,"temperature":0,"n_probs":2,"stream":true)"))) {
+    streamed += event.value("completion_probabilities", Json::array()).size();
+  }
+  EXPECT_EQ(streamed, 3u);
+}
+
+TEST_F(LlamaCpp, FieldsReachTheEngine) {
+  auto plan = [&](const std::string& fields) {
+    return plan_llama_completion(test::context_for(*llm_),
+                                 Json::parse(R"({"prompt":"a",)" + fields + "}"))
+        ->requests[0];
+  };
+  GenerateRequest silent = plan(R"("n_predict":-1,"seed":-1)");
+  EXPECT_FLOAT_EQ(silent.sampling.temperature, 0.8f);
+  EXPECT_EQ(silent.sampling.top_k, 40);
+  EXPECT_GT(silent.options.max_new_tokens, 100);
+  EXPECT_NE(silent.sampling.seed, plan(R"("seed":-1)").sampling.seed);
+  EXPECT_FLOAT_EQ(plan(R"("repeat_penalty":1.5)").sampling.repetition_penalty, 1.5f);
+  using Biases = std::vector<std::pair<TokenId, float>>;
+  EXPECT_EQ(plan(R"("logit_bias":[[5,1.5],[6,false]])").sampling.logit_bias,
+            (Biases{{5, 1.5f}, {6, -100.0f}}));
+  EXPECT_EQ(plan(R"("max_tokens":3)").options.max_new_tokens, 3);
+  EXPECT_EQ(plan(R"("cache_prompt":true)").options.extra_key, "");
+  EXPECT_NE(plan(R"("cache_prompt":false)").options.extra_key, "");
+}
+
+TEST_F(LlamaCpp, MistakesAreNamed) {
+  auto refused = [&](const std::string& fields, const std::string& beginning) {
+    std::string answer = complete(fields);
+    EXPECT_TRUE(answer.starts_with("error " + beginning)) << answer;
+  };
+  refused(R"("prompt":null)", "prompt: prompt is missing");
+  refused(R"("prompt":[])", "prompt: ");
+  refused(R"("prompt":{"prompt_string":"a","multimodal_data":[]})", ": prompt: an object");
+  refused(R"("n_predict":-3)", "n_predict: ");
+  refused(R"("repeat_penalty":1.2,"repeat_last_n":64)", "repeat_last_n: ");
+  refused(R"("mirostat":2)", "mirostat: ");
+  refused(R"("post_sampling_probs":true)", "post_sampling_probs: ");
+  refused(R"("grammar":"root ::= nothing")", "grammar: ");
+  Json error = error_json(400, "long", {}, "context_length_exceeded", "/completion")["error"];
+  EXPECT_EQ(error["code"], 400);
+  EXPECT_EQ(error["type"], "exceed_context_size_error");
+}
+
+TEST_F(LlamaCpp, TemplatesAreAppliedAndTextsTakenApart) {
+  RequestContext context = test::context_for(*llm_);
+  Json messages = Json::parse(R"({"messages":[{"role":"user","content":"Hi"}]})");
+  EXPECT_EQ(apply_template(context, messages).value()["prompt"], "<user>Hi<a>");
+  Json tokens = tokenize(context, {{"content", "Hé"}, {"with_pieces", true}}).value()["tokens"];
+  std::string bytes;
+  for (const Json& token : tokens) {
+    EXPECT_TRUE(token["id"].is_number_integer());
+    if (token["piece"].is_string()) {
+      bytes += token["piece"];
+    } else {
+      for (const Json& byte : token["piece"]) bytes += static_cast<char>(byte.get<int>());
+    }
+  }
+  EXPECT_EQ(bytes, "Hé");
+}
+
+TEST_F(LlamaCpp, InfillNeedsAModelThatHasItsTokens) {
+  std::string refused = ask(*llm_, plan_infill, R"({"input_prefix":"a","input_suffix":"b"})");
+  EXPECT_TRUE(refused.contains("no tokens that mark a text to be filled in")) << refused;
+}
+
+TEST(Infill, PutsTheMarksOfTheVocabularyAroundBothTexts) {
+  test::TemporaryFolder folder;
+  std::string path = test::source_path("tests/golden/tokenizer/tiny_byte_level/tokenizer.json");
+  Json json = Json::parse(read_file(path, 1 << 20).value());
+  Json added = json["added_tokens"].back();
+  for (const char* name : {"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"}) {
+    added["id"] = added["id"].get<int>() + 1;
+    added["content"] = name;
+    json["added_tokens"].push_back(added);
+  }
+  folder.write("tokenizer.json", json.dump());
+  auto tokenizer = Tokenizer::load(folder.path());
+  ASSERT_TRUE(tokenizer) << tokenizer.error().message;
+  auto ids = infill_prompt(tokenizer->get(), "a</s>", "b");
+  ASSERT_TRUE(ids) << ids.error().message;
+  // What spells a special token stays text.
+  EXPECT_EQ((*tokenizer)->decode(*ids).value(), "<|fim_prefix|>a</s><|fim_suffix|>b<|fim_middle|>");
+  EXPECT_EQ(std::ranges::count(*ids, (*tokenizer)->find("</s>").value()), 0);
+}
+
+}  // namespace
+}  // namespace banyan
