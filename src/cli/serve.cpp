@@ -139,6 +139,11 @@ void add_network_options(CLI::App& app, ServeOptions& o) {
   app.add_option("--grammar-timeout", server.grammar_timeout_s,
                  "How long a request may wait for its grammar to be compiled, in seconds")
       ->type_name("S");
+  app.add_option("--max-stored-responses", server.responses_max,
+                 "Answers of /v1/responses that are kept; 0: none")
+      ->type_name("N");
+  app.add_option("--response-ttl", server.response_ttl_s, "How long they are kept, in seconds")
+      ->type_name("S");
   app.add_option("--drain-timeout", server.drain_timeout_s,
                  "How long what runs may go on after SIGTERM, in seconds")
       ->type_name("S");

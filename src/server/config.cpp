@@ -57,6 +57,9 @@ Status ServerConfig::validate() const {
   TRY(check_at_least("work_queued_max", work_queued_max, 1));
   TRY(check_range("grammar_workers", grammar_workers, 0, 256));
   TRY(check_at_least("grammars_queued_max", grammars_queued_max, 1));
+  TRY(check_at_least("responses_max", responses_max, 0));
+  TRY(check_at_least("responses_bytes_max", responses_bytes_max, 0));
+  TRY(check_range("response_ttl_s", response_ttl_s, 1, 366 * kDay));
   TRY(check_at_least("body_bytes_per_s_min", body_bytes_per_s_min, 1));
   TRY(find_chat_syntax(tool_call_parser, reasoning_parser, {}));
   for (auto [name, value] : {std::pair("header_timeout_s", header_timeout_s),

@@ -35,8 +35,12 @@ struct ServerConfig {
   int grammar_workers = 0;                  // that compile grammars; 0: by processors
   int grammars_queued_max = 1024;           // of one client, that wait to be compiled
 
-  double header_timeout_s = 10;  // from the first byte of a request to its last header
-  double body_timeout_s = 20;    // and this much beside what body_bytes_per_s_min allows
+  int64_t responses_max = 1024;            // of /v1/responses, that are kept; 0: none
+  int64_t responses_bytes_max = 64 << 20;  // of them together
+
+  double response_ttl_s = 86400;  // how long they are kept
+  double header_timeout_s = 10;   // from the first byte of a request to its last header
+  double body_timeout_s = 20;     // and this much beside what body_bytes_per_s_min allows
   int64_t body_bytes_per_s_min = 16 << 10;
   double idle_timeout_s = 300;    // between the requests of one connection
   double write_timeout_s = 30;    // without any progress

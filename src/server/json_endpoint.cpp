@@ -43,7 +43,10 @@ RequestContext context_of(const Service& service, const HttpRequest& request) {
           now.count(),
           std::chrono::steady_clock::now(),
           {.flexible_whitespace = service.config().json_flexible_whitespace},
-          service.chat_syntax()};
+          service.chat_syntax(),
+          {},
+          service.responses(),
+          service.owner_of(request)};
 }
 
 Parsed<Json> parse_body(const std::string& body) {

@@ -12,6 +12,7 @@
 #include "llm/messages/message_parser.h"
 #include "server/fields/request.h"
 #include "server/http/http.h"
+#include "server/openai/responses/store.h"
 #include "server/service.h"
 
 namespace banyan {
@@ -27,6 +28,8 @@ struct RequestContext {
   JsonSchemaOptions json = {};  // how constrained JSON is written
   ChatSyntax syntax = {};       // how the model writes calls and reasoning
   std::shared_ptr<const CompiledGrammars> compiled = {};  // that this request has waited for
+  std::shared_ptr<ResponseStore> responses = {};          // null: none are kept
+  std::string owner = {};                                 // of what the request stores
 };
 
 RequestContext context_of(const Service& service, const HttpRequest& request);

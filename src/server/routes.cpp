@@ -11,6 +11,7 @@
 #include "server/llamacpp/endpoints.h"
 #include "server/ollama/endpoints.h"
 #include "server/openai/endpoints.h"
+#include "server/openai/responses/endpoints.h"
 #include "server/sglang/endpoints.h"
 
 namespace banyan {
@@ -28,6 +29,10 @@ constexpr auto kRoutes = std::to_array<Route>({
     {"GET", "/v1/models/{id}", show_model},
     {"POST", "/v1/completions", handle_completions},
     {"POST", "/v1/chat/completions", handle_chat_completions},
+    {"POST", "/v1/responses", handle_responses},
+    {"GET", "/v1/responses/{id}", show_response},
+    {"DELETE", "/v1/responses/{id}", delete_response},
+    {"POST", "/v1/responses/{id}", cancel_response},
     {"POST", "/v1/messages", handle_messages},
     {"POST", "/v1/messages/count_tokens", handle_count_tokens},
     {"POST", "/api/chat", handle_ollama_chat},

@@ -81,6 +81,11 @@ Service::Service(ServerConfig config, Post post)
                                                       .queued_max = config_.grammars_queued_max,
                                                       .niceness = kCompilingNiceness},
                                      post_);
+  std::chrono::duration<double> age(config_.response_ttl_s);
+  responses_ = std::make_shared<ResponseStore>(ResponseStore::Limits{
+      .count_max = static_cast<size_t>(config_.responses_max),
+      .bytes_max = static_cast<size_t>(config_.responses_bytes_max),
+      .age_max = std::chrono::duration_cast<ResponseStore::Clock::duration>(age)});
 }
 
 Service::~Service() {

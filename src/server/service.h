@@ -20,9 +20,11 @@
 #include "llm/messages/message_parser.h"
 #include "server/config.h"
 #include "server/grammar_queue.h"
+#include "server/http/http.h"
 #include "server/http/workers.h"
 #include "server/memory_use.h"
 #include "server/metrics.h"
+#include "server/openai/responses/store.h"
 
 namespace banyan {
 
@@ -55,6 +57,12 @@ class Service {
     return llm_ ? llm_->engine().expert_counts() : std::vector<ExpertCounts>();
   }
   EngineThread& engine() { return *engine_; }
+  // Safe from every thread.
+  const std::shared_ptr<ResponseStore>& responses() const { return responses_; }
+  // Whose what a request stores is: its key's, where one is needed, else everybody's.
+  std::string owner_of(const HttpRequest& request) const {
+    return config_.api_keys.empty() ? std::string() : request.client;
+  }
 
   // As EngineThread::submit, with metrics, and known by `rid` to abort() until all have ended.
   Result<std::shared_ptr<Submission>> submit(std::string rid, std::vector<GenerateRequest> requests,
@@ -132,6 +140,7 @@ class Service {
   std::unique_ptr<EngineThread> engine_;  // after what it uses
   std::unique_ptr<Workers> workers_;
   std::unique_ptr<GrammarQueue> grammars_;
+  std::shared_ptr<ResponseStore> responses_;
 };
 
 }  // namespace banyan

@@ -9,7 +9,11 @@
 
 #include "base/check.h"
 #include "llm/llm_parts.h"
+#include "server/anthropic/endpoints.h"
+#include "server/llamacpp/endpoints.h"
+#include "server/ollama/endpoints.h"
 #include "server/openai/endpoints.h"
+#include "server/openai/responses/endpoints.h"
 #include "server/sglang/endpoints.h"
 
 namespace {
@@ -39,12 +43,13 @@ std::unique_ptr<banyan::Llm> load() {
   return std::move(*llm);
 }
 
-void check_plan(const banyan::Llm& llm, const banyan::Parsed<banyan::GenerationPlan>& plan) {
+void check_plan(const banyan::Llm& llm, const banyan::Parsed<banyan::GenerationPlan>& plan,
+                bool may_be_empty = false) {
   if (!plan) {
     CHECK(!plan.error().error.message.empty());
     return;
   }
-  CHECK(!plan->requests.empty() && plan->requests.size() == plan->choices.size());
+  CHECK((may_be_empty || !plan->requests.empty()) && plan->requests.size() == plan->choices.size());
   CHECK(std::ssize(plan->requests) <= llm.config().queued_max);
   for (const banyan::GenerateRequest& request : plan->requests) {
     CHECK(request.sampling.validate());
@@ -64,7 +69,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   auto json = banyan::parse_body(body);
   if (!json) return 0;
   const banyan::RequestContext context = {*llm, "model", false, "id", 0, {}};
-  switch (data[0] % 6) {
+  switch (data[0] % 16) {
     case 0:
       check_plan(*llm, banyan::plan_completion(context, *json));
       break;
@@ -82,6 +87,35 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     case 5:
       (void)banyan::detokenize(context, *json);
+      break;
+    case 6:
+      check_plan(*llm, banyan::plan_message(context, *json));
+      break;
+    case 7:
+      (void)banyan::count_message_tokens(context, *json);
+      break;
+    case 8:
+      check_plan(*llm, banyan::plan_ollama_chat(context, *json), true);
+      break;
+    case 9:
+      check_plan(*llm, banyan::plan_ollama_generate(context, *json), true);
+      break;
+    case 10:
+      check_plan(*llm, banyan::plan_llama_completion(context, *json));
+      break;
+    case 11:
+      check_plan(*llm, banyan::plan_response(context, *json));
+      break;
+    case 12:
+      check_plan(*llm, banyan::plan_infill(context, *json));
+      break;
+    case 13:
+      (void)banyan::apply_template(context, *json);
+      break;
+    case 14:
+      (void)banyan::show_ollama_model(context, *json);
+      break;
+    default:
       break;
   }
   return 0;
