@@ -88,15 +88,17 @@ class Bench {
   }
 
   void report(const char* what) const {
+    EngineStats stats;
+    speculator_.report(stats);
     auto tokens = static_cast<double>(tokens_);
     fmt::print(
         "{:<9} {} texts ({} left out), {} tokens, {} steps: {:.1f}% saved; {:.1f}% of {} drafted "
         "tokens kept\n",
         what, texts_, left_out_, tokens_, steps_,
         100.0 - 100.0 * static_cast<double>(steps_) / tokens,
-        100.0 * static_cast<double>(speculator_.accepted_tokens()) /
-            static_cast<double>(speculator_.draft_tokens()),
-        speculator_.draft_tokens());
+        100.0 * static_cast<double>(stats.accepted_draft_tokens) /
+            static_cast<double>(stats.draft_tokens),
+        stats.draft_tokens);
   }
 
   void show_rejected() const {
@@ -120,9 +122,10 @@ class Bench {
     Sequence s;
     s.request.constraint = std::make_shared<Matcher>(compiled);
     s.tokens_max = static_cast<int64_t>(text.size());
-    speculator_.propose(s, 1);
+    speculator_.start(s, 1);
+    StepPlan plan;
     while (s.length() < s.tokens_max) {
-      PlannedSpan span{.sequence = &s, .drafts = std::ssize(s.draft.tokens)};
+      plan.spans = {{.sequence = &s, .drafts = std::ssize(s.draft.tokens)}};
       std::vector<TokenId> drafts = s.draft.tokens;
       bool stands = true;
       for (size_t i = 0; i <= drafts.size() && stands; ++i) {
@@ -133,7 +136,7 @@ class Bench {
         ++s.drawn;
         s.request.constraint->accept(drawn);
       }
-      speculator_.settle(span, 1);
+      speculator_.settle(plan, 1);
       ++steps_;
     }
     ++texts_;

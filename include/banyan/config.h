@@ -67,6 +67,13 @@ struct EngineConfig {
   // asked for each, draws the same: they save steps and change no output.
   bool jump_forward = true;   // propose the text that a constraint leaves no choice about
   int draft_tokens_max = 32;  // of a sequence in one step; 0: none are proposed
+  int draft_tokens_min = 1;   // fewer than this are not proposed, unless a constraint forces them
+  // Who proposes besides: ngram (what followed the last tokens earlier in the same text), suffix
+  // (that, and recent texts of the same namespace). Of several, the one that promises most does.
+  // With none, ngram still serves requests that predict their output.
+  std::vector<std::string> drafters;
+  int ngram_tokens_min = 2;   // ngram: so many last tokens must agree
+  int ngram_tokens_max = 32;  // ngram: of longer matches the latest is taken, not the longest
   // Propose by the times of steps: nothing while drafts gain no time here. Which steps there are
   // then depends on the clock; what they draw does not.
   bool measure_drafts = true;

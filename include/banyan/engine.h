@@ -8,9 +8,11 @@
 // on it inside step(). A sink may submit and cancel.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -69,7 +71,19 @@ struct EngineInfo : ModelInfo, WeightCounts {
   std::vector<std::pair<std::string, std::string>> state_digest_parts;  // name and value
 };
 
+// What came of the tokens that one of the ways to propose them proposed.
+struct DrafterStats {
+  std::string_view name;        // "forced" by a constraint, "ngram"; empty: none
+  int64_t drafts = 0;           // times that it proposed tokens which were computed
+  int64_t draft_tokens = 0;     // of those, ...
+  int64_t accepted_tokens = 0;  // ... and how many were kept
+  double time_s = 0;            // spent on proposing
+};
+
 struct EngineStats {
+  static constexpr size_t kDraftersMax = 6;
+  static constexpr size_t kDraftPositions = 8;
+
   int64_t running = 0;
   int64_t queued = 0;
   int64_t pages_free = 0;    // hold nothing
@@ -86,6 +100,9 @@ struct EngineStats {
   int64_t drafts = 0;        // times that tokens were proposed ahead of the model for a sequence
   int64_t draft_tokens = 0;  // that were proposed and computed
   int64_t accepted_draft_tokens = 0;  // of them kept: each a step that its sequence did not need
+  std::array<DrafterStats, kDraftersMax> drafters;
+  // Accepted tokens by their place in a draft; those beyond the last are left out.
+  std::array<int64_t, kDraftPositions> accepted_at = {};
   int64_t retracted = 0;  // times that a running sequence went back to the queue for want of pages
 };
 

@@ -89,6 +89,9 @@ struct TokenEvent {
   TokenId matched_stop = -1;  // the stop token that ended the sequence
   int64_t cached_tokens = 0;  // prompt tokens whose state was not computed for this request
   double queued_s = 0;        // from submission to the first step that computed something for it
+  bool drafted = false;       // the token had been proposed: it took no step of its own
+  int64_t drafts = 0;         // steps so far that had proposed tokens of the sequence, ...
+  int64_t draft_tokens = 0;   // ... and how many of them
   Error error;                // with FinishReason::kError
 };
 
@@ -104,8 +107,8 @@ struct GenerationOptions {
   // The one that matches is the sequence's last. Llm adds the model's own end-of-text tokens.
   std::vector<TokenId> stop_token_ids = {};
 
-  // Of text, which an Engine does not see: it refuses stop strings and grammars, and the flags mean
-  // nothing to it.
+  // Of text, which an Engine does not see: it refuses stop strings, grammars and predictions, and
+  // the flags mean nothing to it.
   std::vector<std::string> stop = {};  // the output ends before the first of these
   bool ignore_eos = false;             // goes on past the model's own end-of-text tokens
   bool skip_special_tokens = true;     // leaves special tokens out of the output's text
@@ -120,6 +123,12 @@ struct GenerationOptions {
   std::vector<TokenId> logprob_token_ids = {};  // tokens to report with each token, likely or not
   // From which prompt position on to report prompt tokens' logprobs; position 0 has none.
   std::optional<int64_t> prompt_logprobs_begin = {};
+
+  // What the output will largely repeat, such as a file that is to be edited: tokens are proposed
+  // from it. Changes no output. Llm makes tokens of the text.
+  std::string prediction = {};
+  std::vector<TokenId> prediction_token_ids = {};
+  std::optional<int> draft_tokens_max = {};  // proposed in one step; the engine's at most
 
   int priority = 0;             // higher runs first, under the policy "priority"
   double timeout_s = 0;         // from submission to the last token; 0: none

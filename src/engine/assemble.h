@@ -4,8 +4,10 @@
 
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "banyan/engine.h"
+#include "engine/drafters/drafter.h"
 #include "models/registry.h"
 
 namespace banyan {
@@ -13,10 +15,12 @@ namespace banyan {
 class Scheduler;
 
 struct EngineAssembly {
-  // Engine::load, where config.json names one of `families`.
+  // Engine::load, where config.json names one of `families`. `drafters` are asked before those that
+  // the config names.
   static Result<std::unique_ptr<Engine>> load(const EngineConfig& config,
                                               std::span<const Family> families,
-                                              const LoadProgress& progress = {});
+                                              const LoadProgress& progress = {},
+                                              std::vector<NamedDrafter> drafters = {});
 
   // For tests that check invariants between steps.
   static const Scheduler& scheduler(const Engine& engine);

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "engine/assemble.h"
 #include "engine/batch_builder.h"
+#include "engine/drafters/registry.h"
 #include "engine/draw_builder.h"
 #include "engine/memory_plan.h"
 #include "engine/runner.h"
@@ -40,9 +41,11 @@ Status check_limit(std::string_view what, int64_t value, int64_t max) {
 }
 
 Status check_supported(const GenerationOptions& options, const EngineConfig& config) {
-  if (!options.stop.empty() || options.grammar) {
-    return invalid_argument("{}: an Engine sees no text; ask an Llm",
-                            options.grammar ? "a grammar" : "stop strings");
+  if (!options.stop.empty() || options.grammar || !options.prediction.empty()) {
+    return invalid_argument("{}: an Engine sees no text; ask an Llm", options.grammar ? "a grammar"
+                                                                      : !options.stop.empty()
+                                                                          ? "stop strings"
+                                                                          : "a prediction");
   }
   if (!options.adapter.empty()) {
     return unsupported("adapter \"{}\": adapters are not supported yet", options.adapter);
@@ -114,11 +117,13 @@ std::optional<Error> problem_of(const DrawResult& result, int64_t position) {
 // moves a Sequence.
 class Engine::Impl {
  public:
-  Impl(const EngineConfig& config, std::unique_ptr<Runner> runner)
+  Impl(const EngineConfig& config, std::unique_ptr<Runner> runner,
+       std::vector<NamedDrafter> drafters)
       : config_(config),
         runner_(std::move(runner)),
         scheduler_(scheduler_config(config, *runner_)),
-        speculator_(config, info().vocabulary, runner_->classes().needs_snapshots()) {
+        speculator_(config, info().vocabulary, runner_->classes().needs_snapshots(),
+                    std::move(drafters)) {
     // Page tables grow while sequences do; only prefixes that many share make them longer.
     auto pages = static_cast<size_t>(info().total_tokens_max / info().page_size_tokens);
     for (PlannedStep& step : steps_) {
@@ -171,6 +176,7 @@ class Engine::Impl {
   static void know_tokens(PlannedStep& next, const DrawResults& results);
   void report(size_t row, const DrawResults& results);
   FinishReason finish_reason(const Sequence& s, TokenId token) const;
+  static void tell_usage(const Sequence& s, TokenEvent& event);
   void end(Sequence& s, TokenEvent event);
   static bool forget(PlannedStep& step, const Sequence& s);
 
@@ -206,6 +212,10 @@ Status Engine::Impl::check(const GenerateRequest& request) const {
   TRY(check_limit("logprob_token_ids", static_cast<int64_t>(options.logprob_token_ids.size()),
                   config_.top_logprobs_max));
   TRY(check_tokens(options.logprob_token_ids, info().vocabulary, "logprob_token_ids"));
+  TRY(check_limit("prediction tokens", std::ssize(options.prediction_token_ids),
+                  config_.prompt_tokens_max));
+  TRY(check_tokens(options.prediction_token_ids, info().vocabulary, "prediction"));
+  TRY(check_limit("draft_tokens_max", options.draft_tokens_max.value_or(0), 1024));
   for (auto [name, seconds] :
        {std::pair("timeout_s", options.timeout_s), {"age_s", options.age_s}}) {
     if (seconds >= 0 && seconds <= kSecondsMax) continue;
@@ -260,7 +270,7 @@ Result<SequenceId> Engine::Impl::submit(GenerateRequest request, TokenSink sink)
   }
   s->request = std::move(request);
   s->sink = std::move(sink);
-  speculator_.propose(*s, scheduler_.running() + 1);
+  speculator_.start(*s, scheduler_.running() + 1);
   scheduler_.enqueue(std::move(s));
   return last_id_;
 }
@@ -276,7 +286,7 @@ bool Engine::Impl::step() {
 bool Engine::Impl::step_once() {
   int64_t began_ns = now_ns(), generated = totals_.generated_tokens;
   PlannedStep &now = steps_[0], &next = steps_[1];
-  bool removes = now.launched && scheduler_.removal_due(now_ns());
+  bool overlaps = now.launched, removes = now.launched && scheduler_.removal_due(now_ns());
   if (removes) collect();
   if (!now.launched) {
     deliver_removed();
@@ -290,9 +300,10 @@ bool Engine::Impl::step_once() {
     if (!next.plan.spans.empty()) launch(next);
     overlapped_steps_ += next.launched ? 1 : 0;
   }
+  overlaps = overlaps || next.launched;
   DraftGain::Step step = speculator_.shape(now.plan);
   collect();
-  if (config_.overlap_schedule) return true;  // what such a step takes is not its own time
+  if (overlaps) return true;  // what such a step takes is not its own time
   step.tokens = totals_.generated_tokens - generated;
   step.time_s = static_cast<double>(now_ns() - began_ns) * 1e-9;
   speculator_.observe(step);
@@ -315,6 +326,7 @@ void Engine::Impl::deliver_removed() {
 }
 
 void Engine::Impl::deliver(std::unique_ptr<Sequence> s, FinishReason reason) {
+  speculator_.end(*s);
   s->sink({.sequence = s->id, .position = s->length(), .finish = reason});
 }
 
@@ -338,10 +350,11 @@ void Engine::Impl::launch(PlannedStep& step) {
 
 // What a draw of the next step depends on besides logits must be known before it is planned.
 bool Engine::Impl::may_launch_ahead() const {
-  return std::ranges::all_of(steps_[0].uses, [](const LogitRowUse& use) {
+  return std::ranges::all_of(steps_[0].uses, [this](const LogitRowUse& use) {
     if (use.sequence == nullptr || !use.samples) return true;
     const GenerateRequest& request = use.sequence->request;
-    return request.constraint == nullptr && !request.sampling.has_penalties();
+    return request.constraint == nullptr && !request.sampling.has_penalties() &&
+           !speculator_.may_draft(*use.sequence);
   });
 }
 
@@ -399,9 +412,7 @@ void Engine::Impl::commit(const DrawResults& results) {
   ended_.clear();
   accept(results);
   if (steps_[1].launched) know_tokens(steps_[1], results);
-  for (PlannedSpan& span : step.plan.spans) {
-    if (span.sequence != nullptr) speculator_.settle(span, scheduler_.running());
-  }
+  speculator_.settle(step.plan, scheduler_.running());
   if (!step.advanced) scheduler_.commit(step.plan);
   for (const PlannedSpan& span : step.plan.spans) {
     if (span.sequence == nullptr) continue;
@@ -444,8 +455,8 @@ void Engine::Impl::report(size_t row, const DrawResults& results) {
     s.prompt_logprobs_next = std::max(s.prompt_logprobs_next, use.position + 2);
     return s.sink(event);
   }
-  event.cached_tokens = s.cached_tokens;
-  event.queued_s = s.queued_s;
+  event.drafted = event.position < s.draft.accepted_end;
+  tell_usage(s, event);
   if (event.position + 1 == s.length()) event.finish = s.finish;
   if (event.finish == FinishReason::kStop) event.matched_stop = result.token;
   if (event.finish == FinishReason::kNone) return s.sink(event);
@@ -459,14 +470,21 @@ FinishReason Engine::Impl::finish_reason(const Sequence& s, TokenId token) const
   return full ? FinishReason::kLength : FinishReason::kNone;
 }
 
+void Engine::Impl::tell_usage(const Sequence& s, TokenEvent& event) {
+  event.cached_tokens = s.cached_tokens;
+  event.queued_s = s.queued_s;
+  event.drafts = s.draft.drafts;
+  event.draft_tokens = s.draft.proposed;
+}
+
 // The sequence's last event. Its pages are free before the sink hears of it, unless the step in
 // flight has rows of it.
 void Engine::Impl::end(Sequence& s, TokenEvent event) {
   bool in_flight = forget(steps_[1], s);
   forget(steps_[0], s);
   event.sequence = s.id;
-  event.cached_tokens = s.cached_tokens;
-  event.queued_s = s.queued_s;
+  tell_usage(s, event);
+  speculator_.end(s);
   if (!event.has_token) event.position = static_cast<int64_t>(s.tokens.size());
   if (!in_flight) {
     std::unique_ptr<Sequence> ended = scheduler_.remove(&s);
@@ -511,9 +529,7 @@ EngineStats Engine::Impl::stats() const {
   }
   stats.cached_tokens = scheduler_.cached_tokens();
   stats.retracted = scheduler_.retracted();
-  stats.drafts = speculator_.drafts();
-  stats.draft_tokens = speculator_.draft_tokens();
-  stats.accepted_draft_tokens = speculator_.accepted_tokens();
+  speculator_.report(stats);
   return stats;
 }
 
@@ -535,11 +551,14 @@ int64_t EngineAssembly::overlapped_steps(const Engine& engine) {
 
 Result<std::unique_ptr<Engine>> EngineAssembly::load(const EngineConfig& config,
                                                      std::span<const Family> families,
-                                                     const LoadProgress& progress) {
+                                                     const LoadProgress& progress,
+                                                     std::vector<NamedDrafter> drafters) {
   return guard([&]() -> Result<std::unique_ptr<Engine>> {
+    TRY(check_drafters(config.drafters));
     auto runner = TRY(Runner::load(config, progress, families));
+    for (NamedDrafter& drafter : make_drafters(config)) drafters.push_back(std::move(drafter));
     return std::unique_ptr<Engine>(
-        new Engine(std::make_unique<Engine::Impl>(config, std::move(runner))));
+        new Engine(std::make_unique<Engine::Impl>(config, std::move(runner), std::move(drafters))));
   });
 }
 

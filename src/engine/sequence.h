@@ -2,12 +2,16 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "banyan/engine.h"
 #include "banyan/request.h"
 #include "cache/radix_tree.h"
+#include "engine/drafters/text_index.h"
 #include "engine/token_counts.h"
 
 namespace banyan {
@@ -74,9 +78,18 @@ struct Sequence {
   // Proposed to follow `tokens`: engine/speculate.h.
   struct Draft {
     std::vector<TokenId> tokens;
-    DraftSurvival survival;
-    int pauses = 0;  // in a row, since drafts do not pay here
-    int pause = 0;   // steps of the present one that are left
+    int64_t forced = 0;  // the first so many are a constraint's, ...
+    int source = 0;      // ... the others of this source
+    // What is known of each source: the constraint first, then the engine's drafters.
+    struct Source {
+      DraftSurvival survival;
+      int pauses = 0;  // in a row, since drafts do not pay here
+      int pause = 0;   // steps of the present one that are left
+    };
+    std::array<Source, EngineStats::kDraftersMax> sources;
+    std::unique_ptr<TextIndex> text;  // of its own tokens, for drafters/own_text.h; ...
+    int64_t indexed = 0;              // ... the first so many are in it
+    int64_t drafts = 0, proposed = 0, accepted_end = 0;  // for TokenEvent
   };
   Draft draft;
 

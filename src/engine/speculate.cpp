@@ -1,8 +1,11 @@
 #include "engine/speculate.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <utility>
+
+#include "base/check.h"
 
 namespace banyan {
 namespace {
@@ -13,64 +16,256 @@ constexpr double kPriorTokens = 2;
 // Pauses of 1, 3, ... and 63 steps.
 constexpr int kPausesMax = 6;
 
+double now_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+bool ends_text(const Sequence& s, TokenId token) {
+  const std::vector<TokenId>& stops = s.request.options.stop_token_ids;
+  return std::ranges::find(stops, token) != stops.end();
+}
+
+// Tokens that a draft of so many is expected to keep.
+double expected_tokens(double rate, int64_t tokens) {
+  double kept = 1, all = 0;
+  for (int64_t j = 0; j < tokens; ++j) all += kept *= rate;
+  return all;
+}
+
 }  // namespace
+
+Speculator::Speculator(const EngineConfig& config, int64_t vocabulary, bool recurrent,
+                       std::vector<NamedDrafter> drafters)
+    : jump_forward_(config.jump_forward),
+      measures_(config.measure_drafts),
+      draft_tokens_max_(config.draft_tokens_max),
+      draft_tokens_min_(config.draft_tokens_min),
+      vocabulary_(vocabulary),
+      rejected_rows_(recurrent ? 2 : 1),
+      drafters_(std::move(drafters)),
+      mask_(static_cast<size_t>((vocabulary + 31) / 32)) {
+  CHECK(drafters_.size() < kSourcesMax);
+  stats_[kForced].name = "forced";
+  for (size_t d = 0; d < drafters_.size(); ++d) stats_[d + 1].name = drafters_[d].name;
+}
+
+// ---- What pays
+// -----------------------------------------------------------------------------------
+
+double Speculator::rate(const Sequence& s, int source) const {
+  auto i = static_cast<size_t>(source);
+  return s.draft.sources[i].survival.rate(survival_[i].rate(1, 1), kPriorTokens);
+}
 
 // The most tokens of which the last is still worth its row: a draft's n-th is kept with the n-th
 // power of the rate.
-int64_t Speculator::paying_tokens(const Sequence::Draft& draft, int64_t running) const {
-  double rate = draft.survival.rate(survival_.rate(1, 1), kPriorTokens);
+int64_t Speculator::paying_tokens(const Sequence& s, int source, int64_t running) const {
   running = std::max<int64_t>(running, 1);
   double cost = rejected_rows_ * static_cast<double>(running);
-  double least = cost / (cost + gain_.step_rows(running));
+  double least = cost / (cost + gain_.step_rows(running)), kept = rate(s, source);
   // The rate before any rejection is 1.
-  double tokens = rate < 1 ? std::log(least) / std::log(rate) : static_cast<double>(INT32_MAX);
+  double tokens = kept < 1 ? std::log(least) / std::log(kept) : static_cast<double>(INT32_MAX);
   return static_cast<int64_t>(std::min<double>(tokens, INT32_MAX));
 }
 
-void Speculator::propose(Sequence& s, int64_t running) {
-  Sequence::Draft& draft = s.draft;
-  draft.tokens.clear();
-  // The last token that fits is drawn, not drafted.
-  int64_t room = std::min(draft_tokens_max_, s.tokens_max - s.length() - 1);
-  if (!jump_forward_ || !s.request.constraint || room <= 0 || !gain_.allows()) return;
-  if (draft.pause > 0) {
-    --draft.pause;
-    return;
-  }
-  // Where none pays, one token finds out whether that is still so.
-  room = std::min(room, std::max<int64_t>(paying_tokens(draft, running), 1));
-  for (TokenId token : s.request.constraint->draft_tokens()) {
-    bool fits = std::ssize(draft.tokens) < room && token >= 0 && token < vocabulary_;
-    if (!fits) break;
-    draft.tokens.push_back(token);
-  }
+// Counts the step against a pause of the source.
+bool Speculator::pauses(Sequence& s, int source) {
+  int& pause = s.draft.sources[static_cast<size_t>(source)].pause;
+  if (pause == 0) return false;
+  --pause;
+  return true;
 }
 
 void Speculator::learn(Sequence& s, const PlannedSpan& span, int64_t running) {
   ++drafts_;
   draft_tokens_ += span.drafts;
   accepted_tokens_ += span.kept;
+  ++s.draft.drafts;
+  s.draft.proposed += span.drafts;
+  s.draft.accepted_end = span.end() - span.drafts + span.kept;
+  for (size_t j = 0; j < accepted_at_.size() && static_cast<int64_t>(j) < span.kept; ++j) {
+    ++accepted_at_[j];
+  }
   bool rejected = span.kept < span.drafts && s.finish == FinishReason::kNone;
-  s.draft.survival.observe(span.kept, rejected, kSequenceMemory);
-  survival_.observe(span.kept, rejected, kCommonMemory);
-  bool pays = paying_tokens(s.draft, running) > 0;
-  s.draft.pauses = pays ? 0 : std::min(s.draft.pauses + 1, kPausesMax);
-  s.draft.pause = (1 << s.draft.pauses) - 1;
+  int64_t forced = std::min(span.drafts, s.draft.forced);
+  int64_t forced_kept = std::min(span.kept, forced);
+  if (forced > 0) {
+    learn(s, kForced, forced, forced_kept, rejected && forced_kept < forced, running);
+  }
+  // What comes behind a rejected token says nothing about its source.
+  if (span.drafts == forced || forced_kept < forced) return;
+  learn(s, s.draft.source, span.drafts - forced, span.kept - forced, rejected, running);
+}
+
+void Speculator::learn(Sequence& s, int source, int64_t drafts, int64_t kept, bool rejected,
+                       int64_t running) {
+  auto i = static_cast<size_t>(source);
+  ++stats_[i].drafts;
+  stats_[i].draft_tokens += drafts;
+  stats_[i].accepted_tokens += kept;
+  Sequence::Draft::Source& own = s.draft.sources[i];
+  own.survival.observe(kept, rejected, kSequenceMemory);
+  survival_[i].observe(kept, rejected, kCommonMemory);
+  bool pays = paying_tokens(s, source, running) > 0;
+  own.pauses = pays ? 0 : std::min(own.pauses + 1, kPausesMax);
+  own.pause = (1 << own.pauses) - 1;
 }
 
 DraftGain::Step Speculator::shape(const StepPlan& plan) const {
   DraftGain::Step step;
-  bool constrained = false;
+  bool drafting = false;
   for (const PlannedSpan& span : plan.spans) {
     const Sequence* s = span.sequence;
     if (s == nullptr || span.first < s->prompt_tokens) return {};
-    constrained |= s->request.constraint != nullptr;
+    drafting |= may_draft(*s);
     ++step.sequences;
     step.rows += span.count;
   }
-  if (!constrained || !measures_ || !jump_forward_) return {};
+  if (!drafting || !measures_) return {};
   return step;
 }
+
+// ---- Proposing
+// -----------------------------------------------------------------------------------
+
+int64_t Speculator::tokens_max(const Sequence& s) const {
+  return std::min<int64_t>(draft_tokens_max_,
+                           s.request.options.draft_tokens_max.value_or(draft_tokens_max_));
+}
+
+bool Speculator::serves(int source, const Sequence& s) const {
+  const NamedDrafter& drafter = drafters_[static_cast<size_t>(source - 1)];
+  return drafter.for_all ||
+         (drafter.name == kPredictionDrafter && !s.request.options.prediction_token_ids.empty());
+}
+
+bool Speculator::may_draft(const Sequence& s) const {
+  if (tokens_max(s) == 0) return false;
+  if (s.request.constraint && jump_forward_) return true;
+  for (int source = 1; source <= std::ssize(drafters_); ++source) {
+    if (serves(source, s)) return true;
+  }
+  return false;
+}
+
+// Returns how many tokens may follow those that are forced.
+int64_t Speculator::propose_forced(Sequence& s, int64_t running) {
+  Sequence::Draft& draft = s.draft;
+  draft.tokens.clear();
+  draft.forced = 0;
+  draft.source = kForced;
+  // The last token that fits is drawn, not drafted.
+  int64_t room = std::min(tokens_max(s), s.tokens_max - s.length() - 1);
+  if (room <= 0 || !gain_.allows()) return 0;
+  if (!jump_forward_ || !s.request.constraint || pauses(s, kForced)) return room;
+  // Where none pays, one token finds out whether that is still so.
+  int64_t pays = std::max<int64_t>(paying_tokens(s, kForced, running), 1);
+  std::span<const TokenId> forced = s.request.constraint->draft_tokens();
+  for (TokenId token : forced) {
+    bool fits = draft.forced < std::min(room, pays) && token >= 0 && token < vocabulary_;
+    if (!fits) break;
+    draft.tokens.push_back(token);
+    ++draft.forced;
+  }
+  return draft.forced == std::ssize(forced) ? room - draft.forced : 0;
+}
+
+void Speculator::start(Sequence& s, int64_t running) {
+  propose_forced(s, running);
+}
+
+void Speculator::propose(std::span<Sequence* const> sequences, int64_t running) {
+  if (offers_.size() < sequences.size()) offers_.resize(sequences.size());
+  size_t count = 0;
+  for (Sequence* s : sequences) {
+    int64_t room = propose_forced(*s, running);
+    if (room == 0 || drafters_.empty()) continue;
+    Offer& offer = offers_[count++];
+    offer.sequence = s;
+    offer.room = room;
+    offer.promise = 0;
+    offer.tokens.clear();
+  }
+  std::span<Offer> offers = std::span(offers_).first(count);
+  for (int source = 1; source <= std::ssize(drafters_); ++source) ask(source, offers, running);
+  for (Offer& offer : offers) take(offer);
+}
+
+// Whether the drafter could promise more than is offered.
+bool Speculator::asks(int source, Offer& offer, int64_t running) const {
+  Sequence& s = *offer.sequence;
+  if (!serves(source, s) || pauses(s, source)) return false;
+  DraftTask& task = offer.task;
+  int64_t pays = std::max<int64_t>(paying_tokens(s, source, running), 1);
+  task.sequence = &s;
+  task.forced = s.draft.tokens;
+  task.tokens_max = std::min(offer.room, pays);
+  task.tokens.clear();
+  task.odds.clear();
+  return expected_tokens(rate(s, source), task.tokens_max) > offer.promise;
+}
+
+void Speculator::ask(int source, std::span<Offer> offers, int64_t running) {
+  tasks_.clear();
+  for (Offer& offer : offers) {
+    if (asks(source, offer, running)) tasks_.push_back(&offer.task);
+  }
+  if (tasks_.empty()) return;
+  double began_s = now_s();
+  drafters_[static_cast<size_t>(source - 1)].drafter->propose(tasks_);
+  stats_[static_cast<size_t>(source)].time_s += now_s() - began_s;
+  for (Offer& offer : offers) {
+    if (!offer.task.tokens.empty()) weigh(source, offer);
+    offer.task.tokens.clear();
+  }
+}
+
+// Keeps the task's answer if it promises more than what is offered. A token that ends the text is
+// drawn, not drafted: nothing comes behind it.
+void Speculator::weigh(int source, Offer& offer) const {
+  DraftTask& task = offer.task;
+  double by_rate = 1, promise = 0, kept = rate(*offer.sequence, source);
+  int64_t count = 0;
+  for (; count < std::min(task.tokens_max, std::ssize(task.tokens)); ++count) {
+    auto j = static_cast<size_t>(count);
+    TokenId token = task.tokens[j];
+    if (token < 0 || token >= vocabulary_ || ends_text(*offer.sequence, token)) break;
+    by_rate *= kept;
+    promise += std::min<double>(by_rate, task.odds[j]);
+  }
+  if (count < std::max<int64_t>(draft_tokens_min_, 1) || promise <= offer.promise) return;
+  task.tokens.resize(static_cast<size_t>(count));
+  offer.tokens.swap(task.tokens);
+  offer.promise = promise;
+  offer.source = source;
+}
+
+void Speculator::take(Offer& offer) {
+  if (offer.tokens.empty()) return;
+  Sequence& s = *offer.sequence;
+  s.draft.source = offer.source;
+  s.draft.tokens.insert(s.draft.tokens.end(), offer.tokens.begin(), offer.tokens.end());
+  if (s.request.constraint) cut_forbidden(s);
+}
+
+// Rows behind a token that the constraint forbids are of no use. What is forced stays as it is.
+void Speculator::cut_forbidden(Sequence& s) {
+  std::vector<TokenId>& tokens = s.draft.tokens;
+  TokenConstraint& constraint = *s.request.constraint;
+  int walked = 0;
+  for (; walked < std::ssize(tokens); ++walked) {
+    std::ranges::fill(mask_, 0u);
+    constraint.fill_mask(mask_);
+    auto token = static_cast<size_t>(tokens[static_cast<size_t>(walked)]);
+    if (((mask_[token / 32] >> (token % 32)) & 1u) == 0) break;
+    constraint.accept(static_cast<TokenId>(token));
+  }
+  constraint.rollback(walked);
+  tokens.resize(static_cast<size_t>(std::max<int64_t>(walked, s.draft.forced)));
+}
+
+// ---- A step
+// --------------------------------------------------------------------------------------
 
 bool Speculator::on_path(const LogitRowUse& use) {
   const Sequence& s = *use.sequence;
@@ -79,16 +274,34 @@ bool Speculator::on_path(const LogitRowUse& use) {
          s.tokens.back() == use.token;
 }
 
-void Speculator::settle(PlannedSpan& span, int64_t running) {
-  Sequence& s = *span.sequence;
-  int64_t drawn = std::exchange(s.drawn, 0);
-  if (span.drafts > 0) {
-    auto tokens = std::span(s.tokens).last(static_cast<size_t>(drawn));
-    auto drafts = std::span(s.draft.tokens).first(static_cast<size_t>(span.drafts));
-    span.kept = std::ranges::mismatch(tokens, drafts).in1 - tokens.begin();
-    learn(s, span, running);
+void Speculator::settle(StepPlan& plan, int64_t running) {
+  drafting_.clear();
+  for (PlannedSpan& span : plan.spans) {
+    if (span.sequence == nullptr) continue;
+    Sequence& s = *span.sequence;
+    int64_t drawn = std::exchange(s.drawn, 0);
+    if (span.drafts > 0) {
+      auto tokens = std::span(s.tokens).last(static_cast<size_t>(drawn));
+      auto drafts = std::span(s.draft.tokens).first(static_cast<size_t>(span.drafts));
+      span.kept = std::ranges::mismatch(tokens, drafts).in1 - tokens.begin();
+      learn(s, span, running);
+    }
+    if (drawn > 0 && s.finish == FinishReason::kNone) drafting_.push_back(&s);
   }
-  if (drawn > 0 && s.finish == FinishReason::kNone) propose(s, running);
+  for (const NamedDrafter& drafter : drafters_) drafter.drafter->observe(plan);
+  propose(drafting_, running);
+}
+
+void Speculator::end(const Sequence& s) {
+  for (const NamedDrafter& drafter : drafters_) drafter.drafter->end(s);
+}
+
+void Speculator::report(EngineStats& stats) const {
+  stats.drafts = drafts_;
+  stats.draft_tokens = draft_tokens_;
+  stats.accepted_draft_tokens = accepted_tokens_;
+  stats.drafters = stats_;
+  stats.accepted_at = accepted_at_;
 }
 
 }  // namespace banyan

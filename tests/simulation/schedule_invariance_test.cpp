@@ -11,14 +11,17 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <optional>
 
 #include "engine/assemble.h"
 #include "engine/scheduler.h"
 #include "simulation/workload.h"
 #include "support/drive.h"
 #include "support/hybrid_model.h"
+#include "support/liar.h"
 #include "support/made_up_mixers.h"
 #include "support/sanitized.h"
+#include "support/value_or_abort.h"
 
 namespace banyan::test {
 namespace {
@@ -32,8 +35,10 @@ int64_t number_from_environment(const char* name, int64_t fallback) {
   return text == nullptr ? fallback : std::atoll(text);
 }
 
-std::unique_ptr<Engine> load(bool hybrid, const EngineConfig& config) {
-  return hybrid ? load_hybrid_engine(config) : load_engine(config);
+std::unique_ptr<Engine> load(bool hybrid, const EngineConfig& config,
+                             std::vector<NamedDrafter> drafters = {}) {
+  std::span<const Family> families = hybrid ? hybrid_families() : registered_families();
+  return value_or_abort(EngineAssembly::load(config, families, {}, std::move(drafters)));
 }
 
 // The engine of naive runs on the same model and kernel table: everything fits at once.
@@ -64,14 +69,18 @@ struct Coverage {
   int64_t retracted = 0, steps = 0;
   int64_t accepted_drafts = 0, rejected_drafts = 0;
   int64_t accepted_recurrent_drafts = 0, rejected_recurrent_drafts = 0;
+  int64_t accepted_lies = 0, rejected_lies = 0, accepted_lookups = 0, rejected_lookups = 0;
   int64_t overlapped_steps = 0;
 };
 
 class Simulation {
  public:
   Simulation(const Workload& workload, Coverage& coverage)
-      : workload_(workload), coverage_(coverage), engine_(load(workload.hybrid, workload.config)) {
+      : workload_(workload), coverage_(coverage) {
     guests_.resize(workload.arrivals.size());
+    std::vector<NamedDrafter> drafters;
+    if (workload.liar) drafters.push_back({"liar", make_liar()});
+    engine_ = load(workload.hybrid, workload.config, std::move(drafters));
   }
 
   void run() {
@@ -98,6 +107,7 @@ class Simulation {
   struct Guest {
     GenerateRequest request;  // as it is submitted, without its constraint
     Heard heard;
+    std::optional<Heard> naive;
     bool submitted = false;
     bool due_now = false;  // its predecessor has ended
     bool held = false;
@@ -105,6 +115,27 @@ class Simulation {
   };
 
   const Arrival& arrival(size_t i) const { return workload_.arrivals[i]; }
+
+  std::unique_ptr<Drafter> make_liar() {
+    return std::make_unique<Liar>(workload_.arrivals.size(), kWorkloadVocabulary,
+                                  [this](const Sequence& s) {
+                                    auto guest = std::ranges::find(guests_, s.id, &Guest::id);
+                                    CHECK(guest != guests_.end());
+                                    return naive(guest - guests_.begin()).output_ids();
+                                  });
+  }
+
+  // The naive run of a request that was submitted.
+  const Heard& naive(size_t i) {
+    Guest& guest = guests_[i];
+    if (guest.naive) return *guest.naive;
+    GenerateRequest request = guest.request;
+    request.constraint = arrival(i).fresh_constraint();
+    request.options.priority = 0;
+    request.options.prediction_token_ids.clear();
+    guest.naive = run_alone(naive_engine(workload_), request);
+    return *guest.naive;
+  }
 
   void submit_due(int step) {
     for (size_t i = 0; i < guests_.size(); ++i) {
@@ -210,10 +241,7 @@ class Simulation {
     for (size_t i : order_) {
       SCOPED_TRACE(testing::Message() << "request " << i);
       const Heard& heard = guests_[i].heard;
-      GenerateRequest request = guests_[i].request;
-      request.constraint = arrival(i).fresh_constraint();
-      request.options.priority = 0;
-      Heard naive = run_alone(naive_engine(workload_), request);
+      Heard naive = this->naive(i);
       if (heard.finish == FinishReason::kCancelled) {  // heard a beginning
         ASSERT_LE(heard.prompt.size(), naive.prompt.size());
         ASSERT_LE(heard.output.size(), naive.output.size());
@@ -246,6 +274,16 @@ class Simulation {
     int64_t rejected = stats.draft_tokens - stats.accepted_draft_tokens;
     coverage_.accepted_drafts += stats.accepted_draft_tokens;
     coverage_.rejected_drafts += rejected;
+    for (const DrafterStats& drafter : stats.drafters) {
+      int64_t wrong = drafter.draft_tokens - drafter.accepted_tokens;
+      if (drafter.name == "liar") {
+        coverage_.accepted_lies += drafter.accepted_tokens;
+        coverage_.rejected_lies += wrong;
+      } else if (drafter.name != "forced") {
+        coverage_.accepted_lookups += drafter.accepted_tokens;
+        coverage_.rejected_lookups += wrong;
+      }
+    }
     if (engine_->info().slots > 0) {
       coverage_.cached_recurrent_tokens += stats.cached_tokens;
       coverage_.accepted_recurrent_drafts += stats.accepted_draft_tokens;
@@ -277,6 +315,8 @@ void run_seed(int64_t seed, bool made_up, Coverage& coverage) {
                                   << " running, chunks of " << c.chunked_prefill_tokens << ", "
                                   << c.schedule_policy << (c.radix_cache ? "" : ", no cache")
                                   << (c.overlap_schedule ? ", overlap" : "")
+                                  << (workload.liar ? ", a drafter that lies" : "")
+                                  << fmt::format("{}", fmt::join(c.drafters, ", "))
                                   << (workload.hybrid ? ", hybrid" : ""));
   Simulation(workload, coverage).run();
 }
@@ -312,7 +352,11 @@ TEST_P(ScheduleInvariance, EveryRequestGetsItsNaiveRun) {
   EXPECT_GT(coverage.rejected_drafts, seeds);
   EXPECT_GT(coverage.accepted_recurrent_drafts, seeds / 4);
   EXPECT_GT(coverage.rejected_recurrent_drafts, seeds / 4);
-  EXPECT_GT(coverage.overlapped_steps, seeds);
+  EXPECT_GT(coverage.accepted_lies, 10 * seeds);
+  EXPECT_GT(coverage.rejected_lies, seeds);
+  EXPECT_GT(coverage.accepted_lookups, seeds);
+  EXPECT_GT(coverage.rejected_lookups, seeds / 2);
+  EXPECT_GT(coverage.overlapped_steps, seeds / 2);
   RecordProperty("steps", coverage.steps);
 }
 

@@ -14,7 +14,7 @@
 namespace banyan::test {
 namespace {
 
-constexpr int kVocabulary = 97;  // the smallest of the checkpoints'
+constexpr int kVocabulary = kWorkloadVocabulary;
 constexpr int kContextTokens = 96;
 
 class Random {
@@ -166,6 +166,30 @@ std::shared_ptr<TokenConstraint> Arrival::fresh_constraint() const {
   return nullptr;
 }
 
+namespace {
+
+// Drawn apart from all else.
+void add_drafters(uint64_t seed, Workload& workload) {
+  double choice = uniform(seed, 1, 1);
+  EngineConfig& config = workload.config;
+  workload.liar = choice < 0.4;
+  if (choice < 0.05 || (choice > 0.4 && choice < 0.7)) config.drafters.emplace_back("ngram");
+  if (choice > 0.6 && choice < 0.8) config.drafters.emplace_back("suffix");
+  config.draft_tokens_min = choice > 0.75 ? 2 : 1;
+  config.ngram_tokens_max = choice > 0.5 ? 32 : 2;
+  uint64_t i = 0;
+  for (Arrival& arrival : workload.arrivals) {
+    GenerationOptions& options = arrival.request.options;
+    if (uniform(seed, ++i, 2) < 0.1) options.draft_tokens_max = static_cast<int>(i % 4);
+    if (uniform(seed, i, 3) > 0.1) continue;
+    for (uint64_t j = 0; j < i * 3; ++j) {
+      options.prediction_token_ids.push_back(static_cast<TokenId>(kVocabulary * uniform(i, j, 4)));
+    }
+  }
+}
+
+}  // namespace
+
 Workload random_workload(uint64_t seed, bool made_up) {
   Random r(seed);
   Workload workload{.config = {}, .hybrid = r.chance(0.5) || made_up, .arrivals = {}};
@@ -182,6 +206,7 @@ Workload random_workload(uint64_t seed, bool made_up) {
     }
     arrivals.push_back(random_arrival(r, static_cast<int>(arrivals.size()), workload.config, text));
   }
+  add_drafters(seed, workload);
   return workload;
 }
 

@@ -27,9 +27,12 @@ struct Arrival {
   std::shared_ptr<TokenConstraint> fresh_constraint() const;
 };
 
+inline constexpr int kWorkloadVocabulary = 97;  // the smallest of the checkpoints'
+
 struct Workload {
   EngineConfig config;
   bool hybrid = false;  // the model is support/hybrid_model.h's
+  bool liar = false;    // support/liar.h proposes tokens
   std::vector<Arrival> arrivals;
 };
 

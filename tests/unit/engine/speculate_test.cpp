@@ -155,18 +155,21 @@ int64_t proposed(int64_t running, bool recurrent, double row_s = 0) {
   Sequence s;
   s.request.constraint = Follows::forced(numbers(100));
   s.tokens_max = 1000;
-  speculator.propose(s, running);
+  speculator.start(s, running);
   for (int step = 0; step < 50; ++step) {
-    PlannedSpan span{.sequence = &s, .drafts = std::ssize(s.draft.tokens)};
+    StepPlan plan;
+    plan.spans = {{.sequence = &s, .drafts = std::ssize(s.draft.tokens)}};
     for (TokenId token : s.draft.tokens) {
       s.tokens.push_back(s.tokens.size() % 3 == 0 ? token + 1 : token);
       ++s.drawn;
       if (s.tokens.back() != token) break;
     }
-    if (span.drafts == 0) s.drawn = 1;
-    speculator.settle(span, running);
+    if (plan.spans[0].drafts == 0) s.drawn = 1;
+    speculator.settle(plan, running);
   }
-  return speculator.draft_tokens();
+  EngineStats stats;
+  speculator.report(stats);
+  return stats.draft_tokens;
 }
 
 TEST(Speculate, AmongManySequencesOnlyWhatIsNearlyCertainIsProposed) {

@@ -1,0 +1,210 @@
+// How many steps drafts save, by who proposes them.
+//
+//   cmake --preset release -DBANYAN_BENCH=ON && cmake --build --preset release --target
+//   speculation_bench
+//   build/release/bench/speculation_bench follow TOKENIZER_DIR PROMPT_FILE ANSWER_FILE DRAFTER...
+//   build/release/bench/speculation_bench suites MODEL_DIR CASES DRAFTER...
+//
+// `follow`: the steps that a sequence takes whose model writes the answer's text after the prompt's
+// as the tokenizer spells them, with the engine's own drafters and pauses, and what proposing
+// costs; no model runs. `suites`: the conversations of MODEL_DIR/eval, greedily, each with and
+// without drafts in turns. A drafter is one of the names of EngineConfig::drafters, or several with
+// commas.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "banyan/llm.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "engine/drafters/registry.h"
+#include "engine/speculate.h"
+#include "text/tokenizer/tokenizer.h"
+
+namespace banyan {
+namespace {
+
+template <class T>
+T value_or_exit(Result<T> result) {
+  if (result) return *std::move(result);
+  fmt::print(stderr, "{}\n", result.error().message);
+  std::exit(1);
+}
+
+std::vector<std::string> split(std::string_view names) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin < names.size();) {
+    size_t end = std::min(names.find(',', begin), names.size());
+    parts.emplace_back(names.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+double now_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// ---- A text that is known
+// ------------------------------------------------------------------------
+
+void follow(const std::vector<TokenId>& prompt, const std::vector<TokenId>& answer,
+            int64_t vocabulary, const std::string& drafters) {
+  EngineConfig config{.drafters = split(drafters)};
+  Speculator speculator(config, vocabulary, false, make_drafters(config));
+  Sequence s;
+  s.tokens = prompt;
+  s.prompt_tokens = s.length();
+  s.tokens_max = s.length() + std::ssize(answer) + 1;
+  int64_t steps = 0;
+  StepPlan plan;
+  for (size_t written = 0; written < answer.size(); ++steps) {
+    plan.spans = {{.sequence = &s,
+                   .first = s.length() - 1,
+                   .count = 1 + std::ssize(s.draft.tokens),
+                   .drafts = std::ssize(s.draft.tokens)}};
+    std::vector<TokenId> drafts = s.draft.tokens;
+    bool stands = true;
+    for (size_t i = 0; i <= drafts.size() && stands && written < answer.size(); ++i) {
+      TokenId drawn = answer[written++];
+      stands = i < drafts.size() && drawn == drafts[i];
+      s.tokens.push_back(drawn);
+      ++s.drawn;
+    }
+    speculator.settle(plan, 1);
+  }
+  EngineStats stats;
+  speculator.report(stats);
+  double proposing_s = 0;
+  for (const DrafterStats& drafter : stats.drafters) proposing_s += drafter.time_s;
+  auto tokens = static_cast<double>(answer.size());
+  fmt::print(
+      "{:<13} {} tokens, {} steps: {:.1f}% saved, {:.2f} tokens a step; {:.1f}% of {} drafted "
+      "tokens kept; {:.1f} us a step to propose\n",
+      drafters, answer.size(), steps, 100 - 100 * static_cast<double>(steps) / tokens,
+      tokens / static_cast<double>(steps),
+      100 * static_cast<double>(stats.accepted_draft_tokens) /
+          static_cast<double>(std::max<int64_t>(stats.draft_tokens, 1)),
+      stats.draft_tokens, 1e6 * proposing_s / static_cast<double>(steps));
+}
+
+int follow_files(int count, char** arguments) {
+  auto tokenizer = value_or_exit(Tokenizer::load(arguments[0]));
+  auto encode = [&](const char* path) {
+    std::string text = value_or_exit(read_file(path));
+    return value_or_exit(
+        tokenizer->encode(text, {.add_special_tokens = false, .parse_special = false}));
+  };
+  std::vector<TokenId> prompt = encode(arguments[1]), answer = encode(arguments[2]);
+  for (int i = 3; i < count; ++i) follow(prompt, answer, INT32_MAX / 64, arguments[i]);
+  return 0;
+}
+
+// ---- A model that writes
+// -------------------------------------------------------------------------
+
+struct Run {
+  std::vector<TokenId> tokens;
+  int64_t steps = 0;
+  double time_s = 0;
+};
+
+Run generate(Llm& llm, const GenerateRequest& request) {
+  Run run;
+  int64_t steps = llm.engine().stats().steps;
+  double began_s = now_s();
+  value_or_exit(llm.engine().submit(request, [&](const TokenEvent& event) {
+    if (event.has_token) run.tokens.push_back(event.token);
+  }));
+  while (llm.engine().step()) {
+  }
+  run.time_s = now_s() - began_s;
+  run.steps = llm.engine().stats().steps - steps;
+  return run;
+}
+
+struct Sum {
+  int64_t tokens = 0, steps = 0;
+  double time_s = 0;
+  void add(const Run& run) {
+    tokens += std::ssize(run.tokens);
+    steps += run.steps;
+    time_s += run.time_s;
+  }
+  double rate() const { return static_cast<double>(tokens) / time_s; }
+};
+
+void print(const std::string& suite, const std::string& drafters, const Sum& plain,
+           const Sum& drafted, bool same) {
+  fmt::print(
+      "{:<12} {:<13} {} tokens, {} steps instead of {} ({:.1f}% saved); {:.0f} tokens/s, {:.0f} "
+      "without ({:.2f}x){}\n",
+      suite, drafters, drafted.tokens, drafted.steps, plain.steps,
+      100 - 100 * static_cast<double>(drafted.steps) / static_cast<double>(plain.steps),
+      drafted.rate(), plain.rate(), drafted.rate() / plain.rate(),
+      same ? "" : "; THE TOKENS DIFFER");
+}
+
+int suites(int count, char** arguments) {
+  std::string folder = arguments[0];
+  int cases = std::stoi(arguments[1]);
+  auto load = [&](std::vector<std::string> drafters) {
+    return value_or_exit(Llm::load({.model_path = folder,
+                                    .running_max = 1,
+                                    .radix_cache = false,
+                                    .drafters = std::move(drafters)}));
+  };
+  auto plain = load({});
+  for (int d = 2; d < count; ++d) {
+    auto drafting = load(split(arguments[d]));
+    Sum all_plain, all_drafted;
+    for (const auto& file : std::filesystem::directory_iterator(folder + "/eval")) {
+      std::string text = value_or_exit(read_file(file.path().string()));
+      Sum sum_plain, sum_drafted;
+      bool same = true;
+      size_t begin = 0;
+      for (int i = 0; i < cases && begin < text.size(); ++i) {
+        size_t end = std::min(text.find('\n', begin), text.size());
+        Json json = Json::parse(text.substr(begin, end - begin), nullptr, false);
+        begin = end + 1;
+        std::vector<ChatMessage> messages;
+        for (const Json& m : json.value("messages", Json::array())) {
+          messages.push_back({m.value("role", ""), m.value("content", "")});
+        }
+        if (messages.empty()) continue;
+        TextRequest request{.text = value_or_exit(plain->apply_chat_template(messages)),
+                            .add_special_tokens = false,
+                            .sampling = {.temperature = 0},
+                            .options = {.max_new_tokens = 256}};
+        GenerateRequest tokens = value_or_exit(plain->to_tokens(request));
+        Run a = generate(*plain, tokens), b = generate(*drafting, tokens);
+        same = same && a.tokens == b.tokens;
+        for (Sum* sum : {&sum_plain, &all_plain}) sum->add(a);
+        for (Sum* sum : {&sum_drafted, &all_drafted}) sum->add(b);
+      }
+      if (sum_plain.steps > 0) {
+        print(file.path().stem().string(), arguments[d], sum_plain, sum_drafted, same);
+      }
+    }
+    print("all", arguments[d], all_plain, all_drafted, true);
+  }
+  return 0;
+}
+
+int run(int count, char** arguments) {
+  std::string mode = count > 1 ? arguments[1] : "";
+  if (mode == "follow" && count > 5) return follow_files(count - 2, arguments + 2);
+  if (mode == "suites" && count > 4) return suites(count - 2, arguments + 2);
+  fmt::print(stderr, "see the first lines of bench/speculation_bench.cpp\n");
+  return 2;
+}
+
+}  // namespace
+}  // namespace banyan
+
+int main(int count, char** arguments) {
+  return banyan::run(count, arguments);
+}

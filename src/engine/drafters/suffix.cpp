@@ -1,0 +1,194 @@
+#include "engine/drafters/suffix.h"
+
+#include <algorithm>
+#include <array>
+#include <list>
+#include <utility>
+
+#include "engine/drafters/own_text.h"
+#include "engine/sequence.h"
+
+namespace banyan {
+namespace {
+
+constexpr int64_t kHalfTokens = int64_t{1} << 15;  // of a namespace's recent texts
+constexpr size_t kNamespacesMax = 16;
+// A continuation ends where its estimate falls below this.
+constexpr float kOddsMin = 0.1f;
+// Match lengths that are tried, from the longest on.
+constexpr int kLengthsMax = 4;
+
+// What ended sequences of one namespace wrote and were asked.
+class RecentTexts {
+ public:
+  explicit RecentTexts(PrefixNamespace name) : name_(std::move(name)) {}
+
+  const PrefixNamespace& name() const { return name_; }
+  const TextIndex& newer() const { return newer_; }
+  const TextIndex& older() const { return older_; }
+
+  void add(std::span<const TokenId> tokens) {
+    tokens = tokens.last(std::min<size_t>(tokens.size(), kHalfTokens - 1));
+    if (newer_.size() + std::ssize(tokens) >= kHalfTokens) {
+      older_ = std::move(newer_);
+      newer_ = TextIndex(kHalfTokens);
+    }
+    newer_.append(tokens);
+    TokenId separator = TextIndex::kSeparator;
+    newer_.append({&separator, 1});
+  }
+
+ private:
+  PrefixNamespace name_;
+  TextIndex newer_{kHalfTokens}, older_{0};
+};
+
+// Where a continuation may come from.
+struct Candidate {
+  const TextIndex* text = nullptr;
+  bool own = false;
+  TextIndex::Match match;
+  bool agrees = false;  // with the continuation so far
+  TokenId next = 0;     // what it says comes then
+};
+
+class Candidates {
+ public:
+  void add(const TextIndex& text, bool own, std::span<const TextIndex::Match> matches) {
+    for (const TextIndex::Match& match : matches) all_[count_++] = {&text, own, match};
+  }
+  // Longest first; among equals in the order of adding, which is the newest first.
+  void sort() {
+    std::ranges::stable_sort(used(), [](const Candidate& a, const Candidate& b) {
+      return a.match.length > b.match.length;
+    });
+  }
+  std::span<Candidate> used() { return std::span(all_).first(count_); }
+
+ private:
+  std::array<Candidate, 3 * TextIndex::kMatchesMax> all_;
+  size_t count_ = 0;
+};
+
+TokenId token_of(const Candidate& c, const DraftTask& task, int64_t ahead) {
+  if (c.own) return own_token(*c.text, task, c.match.end, ahead);
+  int64_t i = c.match.end + ahead;
+  return i < c.text->size() ? (*c.text)[i] : TextIndex::kSeparator;
+}
+
+// The most frequent next token among those that agree so far, the first candidate's among equals,
+// and its share of them; the separator where there is none.
+std::pair<TokenId, float> vote(std::span<const Candidate> candidates) {
+  TokenId best = TextIndex::kSeparator;
+  int64_t most = 0, voters = 0;
+  for (const Candidate& c : candidates) {
+    if (!c.agrees) continue;
+    ++voters;
+    if (c.next == TextIndex::kSeparator || c.next == best) continue;
+    int64_t votes = std::ranges::count_if(
+        candidates, [&](const Candidate& other) { return other.agrees && other.next == c.next; });
+    if (votes <= most) continue;
+    most = votes;
+    best = c.next;
+  }
+  return {best, voters > 0 ? static_cast<float>(most) / static_cast<float>(voters) : 0};
+}
+
+// Continues what the candidates agree on; returns the tokens that it promises.
+float extend(std::span<Candidate> candidates, int64_t count, DraftTask& task) {
+  for (Candidate& c : candidates) c.agrees = true;
+  float odds = 1, promised = 0;
+  for (int64_t j = 0; j < count; ++j) {
+    for (Candidate& c : candidates) {
+      if (c.agrees) c.next = token_of(c, task, j);
+    }
+    auto [token, share] = vote(candidates);
+    odds *= share;
+    if (token == TextIndex::kSeparator || odds < kOddsMin) break;
+    for (Candidate& c : candidates) c.agrees = c.agrees && c.next == token;
+    task.add(token, odds);
+    promised += odds;
+  }
+  return promised;
+}
+
+class SuffixDrafter final : public Drafter {
+ public:
+  void propose(std::span<DraftTask* const> tasks) override {
+    for (DraftTask* task : tasks) propose(*task);
+  }
+
+  void end(const Sequence& s) override {
+    if (s.cached_tokens < 0) return;  // it never ran
+    auto known = static_cast<size_t>(std::min(s.cached_tokens, s.length()));
+    texts_of(s.name_space, true)->add(std::span(s.tokens).subspan(known));
+  }
+
+ private:
+  RecentTexts* texts_of(const PrefixNamespace& name, bool make) {
+    auto found = std::ranges::find(texts_, name, &RecentTexts::name);
+    if (found == texts_.end()) {
+      if (!make) return nullptr;
+      if (texts_.size() == kNamespacesMax) texts_.pop_back();
+      texts_.emplace_front(name);
+    } else if (make) {
+      texts_.splice(texts_.begin(), texts_, found);
+    } else {
+      return &*found;
+    }
+    return &texts_.front();
+  }
+
+  Candidates candidates_for(const DraftTask& task) {
+    Candidates candidates;
+    DraftContext context(task);
+    std::array<TextIndex::Match, TextIndex::kMatchesMax> found;
+    const TextIndex& own = own_text(*task.sequence);
+    int64_t self = task.forced.empty() ? own.size() : -1;
+    candidates.add(own, true, own.find(context.tokens(), self, found));
+    if (const RecentTexts* texts = texts_of(task.sequence->name_space, false)) {
+      for (const TextIndex* text : {&texts->newer(), &texts->older()}) {
+        candidates.add(*text, false, text->find(context.tokens(), text->size(), found));
+      }
+    }
+    candidates.sort();
+    return candidates;
+  }
+
+  // A longer match is surer, a shorter one has more voters: the best promise wins.
+  void propose(DraftTask& task) {
+    Candidates candidates = candidates_for(task);
+    std::span<Candidate> all = candidates.used();
+    float best = 0;
+    size_t voters = 0;
+    for (int i = 0; i < kLengthsMax && voters < all.size(); ++i) {
+      int64_t length = all[voters].match.length;
+      while (voters < all.size() && all[voters].match.length == length) ++voters;
+      bool whole = length == TextIndex::kContextMax;
+      int64_t count = whole ? task.tokens_max : std::min(task.tokens_max, length + 1);
+      task.tokens.swap(tokens_);
+      task.odds.swap(odds_);
+      task.tokens.clear();
+      task.odds.clear();
+      float promised = extend(all.first(voters), count, task);
+      if (promised > best) {
+        best = promised;
+      } else {
+        task.tokens.swap(tokens_);
+        task.odds.swap(odds_);
+      }
+    }
+  }
+
+  std::list<RecentTexts> texts_;  // the last used first
+  std::vector<TokenId> tokens_;   // of the attempt that is not kept
+  std::vector<float> odds_;
+};
+
+}  // namespace
+
+std::unique_ptr<Drafter> make_suffix_drafter() {
+  return std::make_unique<SuffixDrafter>();
+}
+
+}  // namespace banyan

@@ -1,0 +1,275 @@
+// Who proposes what; and that the steps that it saves change no output.
+#include <gtest/gtest.h>
+
+#include "engine/drafters/ngram.h"
+#include "engine/drafters/registry.h"
+#include "engine/drafters/suffix.h"
+#include "engine/drafters/text_index.h"
+#include "engine/sequence.h"
+#include "engine/speculate.h"
+#include "support/chance.h"
+#include "support/drive.h"
+#include "support/shared.h"
+
+namespace banyan::test {
+namespace {
+
+using Tokens = std::vector<TokenId>;
+
+TEST(TextIndex, FindsTheNewestOfTheLongestOccurrences) {
+  TextIndex text(64);
+  text.append(Tokens{1, 2, 3, 4, 50, 9, 2, 3, 4, 60, 8, 1, 2, 3, 4, 70, 7, 3, 4, 80});
+  std::array<TextIndex::Match, TextIndex::kMatchesMax> out;
+  auto found = text.find(Tokens{6, 1, 2, 3, 4}, -1, out);
+  ASSERT_EQ(found.size(), 2u) << "four agree in two places; those with fewer are left out";
+  EXPECT_EQ(found[0].end, 15);
+  EXPECT_EQ(found[0].length, 4);
+  EXPECT_EQ(found[1].end, 4);
+  found = text.find(Tokens{5, 3, 4}, -1, out);
+  ASSERT_EQ(found.size(), 4u);
+  EXPECT_EQ(found[0].end, 19);
+  EXPECT_EQ(found[0].length, 2);
+  EXPECT_EQ(text.find(Tokens{5, 3, 4}, 19, out).size(), 3u);
+  EXPECT_TRUE(text.find(Tokens{4}, -1, out).empty());
+  EXPECT_TRUE(text.find(Tokens{4, 3}, -1, out).empty());
+}
+
+TEST(TextIndex, MatchesNothingAcrossASeparator) {
+  TextIndex text(64);
+  text.append(Tokens{1, 2, TextIndex::kSeparator, 3, 4, 5});
+  std::array<TextIndex::Match, TextIndex::kMatchesMax> out;
+  auto found = text.find(Tokens{1, 2, TextIndex::kSeparator, 3, 4}, -1, out);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].length, 2);
+}
+
+// What the drafter proposes for a sequence of this prompt.
+Tokens propose(Drafter& drafter, Sequence& s, int64_t tokens_max = 8, const Tokens& forced = {}) {
+  DraftTask task{.sequence = &s, .forced = forced, .tokens_max = tokens_max};
+  DraftTask* tasks[] = {&task};
+  drafter.propose(tasks);
+  EXPECT_EQ(task.tokens.size(), task.odds.size());
+  return task.tokens;
+}
+
+Sequence sequence(Tokens prompt, std::string salt = "") {
+  Sequence s;
+  s.prompt_tokens = std::ssize(prompt);
+  s.tokens_max = s.prompt_tokens + 100;
+  s.tokens = std::move(prompt);
+  s.name_space.salt = std::move(salt);
+  s.cached_tokens = 0;
+  return s;
+}
+
+EngineConfig drafting(const std::string& drafter) {
+  return {.model_path = source_path("tests/golden/models/qwen3-tied"),
+          .threads = 1,
+          .page_size_tokens = 4,
+          .total_tokens_max = 512,
+          .running_max = 4,
+          .chunked_prefill_tokens = 64,
+          .drafters = drafter.empty() ? std::vector<std::string>() : std::vector{drafter},
+          .measure_drafts = false};
+}
+
+TEST(NgramDrafter, ProposesWhatFollowedTheLastTokens) {
+  auto drafter = make_ngram_drafter({});
+  Sequence s = sequence({1, 2, 3, 10, 11, 12, 13, 5, 2, 3});
+  EXPECT_EQ(propose(*drafter, s), (Tokens{10, 11, 12})) << "one more than agree";
+  EXPECT_EQ(propose(*drafter, s, 2), (Tokens{10, 11}));
+  s.tokens.push_back(10);
+  EXPECT_EQ(propose(*drafter, s), (Tokens{11, 12, 13, 5}));
+  EXPECT_EQ(propose(*drafter, s, 8, {11}), (Tokens{12, 13, 5, 2, 3})) << "behind what is forced";
+  s.tokens.push_back(77);
+  EXPECT_TRUE(propose(*drafter, s).empty());
+}
+
+TEST(NgramDrafter, RepeatsAPeriodBeyondTheEndOfTheText) {
+  auto drafter = make_ngram_drafter({});
+  Sequence s = sequence({9, 4, 5, 4, 5, 4, 5});
+  EXPECT_EQ(propose(*drafter, s), (Tokens{4, 5, 4, 5, 4}));
+  EXPECT_EQ(propose(*drafter, s, 8, {4}), (Tokens{5, 4, 5, 4, 5, 4}));
+}
+
+TEST(NgramDrafter, KeepsToItsBoundsOnMatches) {
+  Sequence s = sequence({1, 2, 3, 4, 50, 9, 2, 3, 4, 60, 2, 1, 2, 3, 4});
+  auto longest = make_ngram_drafter({});
+  EXPECT_EQ(propose(*longest, s, 1), (Tokens{50}));
+  auto latest = make_ngram_drafter({.ngram_tokens_max = 3});
+  EXPECT_EQ(propose(*latest, s, 1), (Tokens{50})) << "of four alone is looked up first";
+  auto strict = make_ngram_drafter({.ngram_tokens_min = 5});
+  EXPECT_TRUE(propose(*strict, s, 1).empty());
+}
+
+TEST(NgramDrafter, FollowsAPredictedOutputFromItsFirstTokenOn) {
+  auto drafter = make_ngram_drafter({});
+  Sequence s = sequence({7, 8, 9});
+  s.request.options.prediction_token_ids = {20, 21, 22, 23, 24, 25};
+  EXPECT_EQ(propose(*drafter, s, 3), (Tokens{20, 21, 22}));
+  s.tokens.insert(s.tokens.end(), {20, 21});
+  EXPECT_EQ(propose(*drafter, s), (Tokens{22, 23, 24, 25}));
+  s.tokens.push_back(50);  // an edit
+  EXPECT_TRUE(propose(*drafter, s).empty());
+  s.tokens.insert(s.tokens.end(), {23, 24});
+  EXPECT_EQ(propose(*drafter, s), (Tokens{25}));
+}
+
+TEST(SuffixDrafter, TakesTheMostFrequentContinuation) {
+  auto drafter = make_suffix_drafter();
+  Sequence s = sequence({1, 2, 50, 51, 9, 1, 2, 60, 9, 1, 2, 50, 51, 9, 8, 1, 2});
+  EXPECT_EQ(propose(*drafter, s), (Tokens{50, 51, 9}));
+}
+
+TEST(SuffixDrafter, KnowsRecentTextsOfTheNamespaceAndOfNoOther) {
+  auto drafter = make_suffix_drafter();
+  Sequence earlier = sequence({1, 2, 3, 4, 5, 6, 7, 8}, "a");
+  drafter->end(earlier);
+  Sequence same = sequence({90, 2, 3, 4}, "a"), other = sequence({90, 2, 3, 4}, "b");
+  EXPECT_EQ(propose(*drafter, same), (Tokens{5, 6, 7, 8}));
+  EXPECT_TRUE(propose(*drafter, other).empty());
+  Sequence cached = sequence({30, 31, 32, 33, 34}, "b");
+  cached.cached_tokens = 2;  // which is known already, and not told again
+  drafter->end(cached);
+  Sequence next = sequence({30, 31}, "b");
+  EXPECT_TRUE(propose(*drafter, next).empty());
+}
+
+TEST(SuffixDrafter, ForgetsTheOldestNamespacesAndTexts) {
+  auto drafter = make_suffix_drafter();
+  drafter->end(sequence({1, 2, 3, 4, 5, 6}, "first"));
+  for (int i = 0; i < 16; ++i) drafter->end(sequence({1, 2, 3}, std::to_string(i)));
+  Sequence s = sequence({1, 2, 3, 4}, "first");
+  EXPECT_TRUE(propose(*drafter, s).empty());
+  Tokens filler(20000, 9);
+  drafter->end(sequence({1, 2, 3, 4, 5, 6}, "first"));
+  drafter->end(sequence(filler, "first"));
+  drafter->end(sequence(filler, "first"));
+  Sequence again = sequence({1, 2, 3, 4}, "first");
+  EXPECT_EQ(propose(*drafter, again), (Tokens{5, 6}));
+  drafter->end(sequence(filler, "first"));
+  drafter->end(sequence(filler, "first"));
+  EXPECT_TRUE(propose(*drafter, again).empty());
+}
+
+TEST(Drafters, UnknownNamesAreRefusedWithThoseThatAreKnown) {
+  auto engine = Engine::load(drafting("medusa"));
+  ASSERT_FALSE(engine.has_value());
+  EXPECT_EQ(engine.error().code, ErrorCode::kUnsupported);
+  EXPECT_NE(engine.error().message.find("\"medusa\""), std::string::npos);
+  EXPECT_NE(engine.error().message.find("ngram, suffix"), std::string::npos);
+}
+
+struct Outcome {
+  Heard heard;
+  EngineStats stats;
+};
+
+Outcome run(const EngineConfig& config, const GenerateRequest& request) {
+  std::unique_ptr<Engine> engine = load_engine(config);
+  Outcome outcome{.heard = run_alone(*engine, request), .stats = {}};
+  outcome.stats = engine->stats();
+  return outcome;
+}
+
+void expect_same(const Heard& a, const Heard& b) {
+  EXPECT_EQ(a.output_ids(), b.output_ids());
+  EXPECT_TRUE(same_bits(a.output_logprobs(), b.output_logprobs()));
+  EXPECT_EQ(a.finish, b.finish);
+}
+
+// Text of random weights loops at temperature 0.
+TEST(Drafters, SaveStepsOnTextThatRepeatsItselfAndChangeNoToken) {
+  GenerateRequest request{.prompt = {5, 9, 77, 5, 30, 0, 42, 42},
+                          .sampling = {.temperature = 0},
+                          .options = {.max_new_tokens = 120}};
+  Outcome plain = run(drafting(""), request);
+  EXPECT_EQ(plain.stats.drafts, 0);
+  EXPECT_EQ(plain.stats.steps, 120);
+  for (const char* name : {"ngram", "suffix"}) {
+    Outcome drafted = run(drafting(name), request);
+    expect_same(drafted.heard, plain.heard);
+    EXPECT_LT(drafted.stats.steps, 90) << name;
+    EXPECT_EQ(drafted.stats.steps + drafted.stats.accepted_draft_tokens, 120);
+    const auto* drafter = std::ranges::find(drafted.stats.drafters, name, &DrafterStats::name);
+    ASSERT_NE(drafter, drafted.stats.drafters.end());
+    EXPECT_EQ(drafter->accepted_tokens, drafted.stats.accepted_draft_tokens);
+    EXPECT_GE(drafted.stats.accepted_at[0], drafted.stats.accepted_at[1]);
+    EXPECT_GT(drafted.stats.accepted_at[1], 0);
+  }
+}
+
+TEST(Drafters, ARequestSaysWhatItsOutputWillBeAndHowManyTokensToPropose) {
+  GenerateRequest request{.prompt = {5, 9, 77, 5, 30, 0, 42, 42},
+                          .sampling = {.temperature = 1, .seed = 3},
+                          .options = {.max_new_tokens = 60}};
+  Outcome plain = run(drafting(""), request);
+  request.options.prediction_token_ids = plain.heard.output_ids();
+  request.options.prediction_token_ids[30] ^= 1;
+  Outcome predicted = run(drafting(""), request);
+  expect_same(predicted.heard, plain.heard);
+  EXPECT_LT(predicted.stats.steps, 20) << "no drafter was asked for: the request's own prediction";
+  request.options.draft_tokens_max = 1;
+  Outcome few = run(drafting(""), request);
+  expect_same(few.heard, plain.heard);
+  EXPECT_GE(few.stats.steps, 30);
+  EXPECT_LT(few.stats.steps, 40);
+  request.options.draft_tokens_max = 0;
+  EXPECT_EQ(run(drafting(""), request).stats.steps, 60);
+  request.options.prediction = "text";
+  auto engine = load_engine(drafting(""));
+  EXPECT_FALSE(engine->submit(request, [](const TokenEvent&) {}).has_value());
+}
+
+TEST(Drafters, EventsSayWhichTokensWereDrafted) {
+  GenerateRequest request{.prompt = {5, 9, 77, 5, 30, 0, 42, 42},
+                          .sampling = {.temperature = 0},
+                          .options = {.max_new_tokens = 100}};
+  auto engine = load_engine(drafting("ngram"));
+  int64_t drafted = 0, proposed = 0, drafts = 0;
+  ASSERT_TRUE(engine
+                  ->submit(request,
+                           [&](const TokenEvent& event) {
+                             drafted += event.drafted;
+                             proposed = event.draft_tokens;
+                             drafts = event.drafts;
+                           })
+                  .has_value());
+  while (engine->step()) {
+  }
+  EXPECT_GT(drafted, 0);
+  EXPECT_EQ(drafted, engine->stats().accepted_draft_tokens);
+  EXPECT_EQ(proposed, engine->stats().draft_tokens);
+  EXPECT_EQ(drafts, engine->stats().drafts);
+}
+
+// What a constraint forces comes first; drafters continue it, and what the constraint forbids of
+// theirs takes no row.
+TEST(Drafters, ContinueWhatAConstraintForces) {
+  int64_t forced = 0, further = 0;
+  EngineConfig config = drafting("suffix");
+  auto drafting_engine = load_engine(config);
+  config.drafters.clear();
+  config.jump_forward = false;
+  auto plain = load_engine(config);
+  for (uint64_t seed = 1; seed < 12; ++seed) {
+    GenerateRequest request{.prompt = {5, 9, 77, 5, 30, 0, 42, 42},
+                            .sampling = {.temperature = 0.3f, .seed = seed},
+                            .options = {.max_new_tokens = 60}};
+    for (int repeat = 0; repeat < 2; ++repeat) {  // the second time the text is known
+      request.constraint = std::make_shared<Chance>(seed, 131);
+      Heard with = run_alone(*drafting_engine, request);
+      request.constraint = std::make_shared<Chance>(seed, 131);
+      expect_same(with, run_alone(*plain, request));
+    }
+  }
+  for (const DrafterStats& drafter : drafting_engine->stats().drafters) {
+    (drafter.name == "forced" ? forced : further) += drafter.accepted_tokens;
+  }
+  EXPECT_GT(forced, 50);
+  EXPECT_GT(further, 50);
+  EXPECT_LT(drafting_engine->stats().steps, plain->stats().steps / 2);
+}
+
+}  // namespace
+}  // namespace banyan::test
