@@ -133,6 +133,13 @@ Result<GenerateRequest> Llm::Impl::to_tokens(const TextRequest& request,
   }
   GenerationOptions& options = tokens.options;
   options.stop.clear();  // a TextStream's business
+  if (std::string prediction = std::exchange(options.prediction, {}); !prediction.empty()) {
+    if (tokenizer == nullptr) {
+      return unsupported("a prediction needs a tokenizer; {} has none", config.model_path);
+    }
+    options.prediction_token_ids =
+        TRY(tokenizer->encode(prediction, {.add_special_tokens = false, .parse_special = false}));
+  }
   if (std::exchange(options.grammar, std::nullopt)) {
     if (!compiled) compiled = TRY(compile(*request.options.grammar));
     tokens.constraint = constraint(request.options, std::move(compiled));

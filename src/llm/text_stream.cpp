@@ -20,6 +20,9 @@ TextDelta TextStream::take(const TokenEvent& event) {
   if (event.has_token && !event.from_prompt) {
     delta.counted = true;
     ++output_tokens_;
+    accepted_draft_tokens_ += event.drafted ? 1 : 0;
+    drafts_ = event.drafts;
+    draft_tokens_ = event.draft_tokens;
     // A stop token ends the text before itself.
     bool in_text = event.finish != FinishReason::kStop || keep_stop_;
     if (decoder_ && in_text) take_delta(decoder_->push(event.token), delta.text);

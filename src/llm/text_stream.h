@@ -44,6 +44,11 @@ class TextStream {
 
   int64_t output_tokens() const { return output_tokens_; }  // a stop token counts
   int64_t cached_tokens() const { return cached_tokens_; }  // of the prompt
+  // Steps in which tokens were proposed ahead, how many tokens, and how many of them are in the
+  // output.
+  int64_t drafts() const { return drafts_; }
+  int64_t draft_tokens() const { return draft_tokens_; }
+  int64_t accepted_draft_tokens() const { return accepted_draft_tokens_; }
 
  private:
   void take_delta(StreamDecoder::Delta delta, std::string& text);
@@ -52,6 +57,7 @@ class TextStream {
   std::optional<StreamDecoder> decoder_;
   bool keep_stop_ = false;
   int64_t output_tokens_ = 0, cached_tokens_ = 0;
+  int64_t drafts_ = 0, draft_tokens_ = 0, accepted_draft_tokens_ = 0;
   FinishReason finish_ = FinishReason::kNone;
   std::optional<std::string> matched_text_;
   std::optional<TokenId> matched_token_;

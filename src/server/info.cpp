@@ -1,5 +1,8 @@
 #include "server/info.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "base/json.h"
@@ -37,6 +40,19 @@ Json digest_json(const EngineInfo& info) {
   return info.state_digest.empty() ? Json() : Json(info.state_digest);
 }
 
+Json drafters_json(const EngineStats& stats) {
+  Json all = Json::array();
+  for (const DrafterStats& drafter : stats.drafters) {
+    if (drafter.name.empty()) continue;
+    all.push_back({{"name", drafter.name},
+                   {"drafts", drafter.drafts},
+                   {"draft_tokens", drafter.draft_tokens},
+                   {"accepted_tokens", drafter.accepted_tokens},
+                   {"time_s", drafter.time_s}});
+  }
+  return all;
+}
+
 Json state_json(const Service& service) {
   const EngineStats& stats = service.engine_stats();
   double accept_length = 1 + static_cast<double>(stats.accepted_draft_tokens) /
@@ -54,7 +70,14 @@ Json state_json(const Service& service) {
           {"generated_tokens", stats.generated_tokens},
           {"num_retracted_reqs", stats.retracted},
           {"max_total_num_tokens", service.engine_info().total_tokens_max},
-          {"avg_spec_accept_length", accept_length}};
+          {"avg_spec_accept_length", accept_length},
+          {"drafters", drafters_json(stats)}};
+}
+
+// As --speculative-algorithm is given; null: nothing but what grammars force.
+Json algorithm_json(const EngineConfig& config) {
+  return config.drafters.empty() ? Json()
+                                 : Json(fmt::format("{}", fmt::join(config.drafters, ",")));
 }
 
 }  // namespace
@@ -154,6 +177,8 @@ void server_info(Service& service, HttpRequest, ResponderPtr responder) {
                                {"schedule_policy", engine.schedule_policy},
                                {"disable_radix_cache", !engine.radix_cache},
                                {"disable_jump_forward", !engine.jump_forward},
+                               {"speculative_algorithm", algorithm_json(engine)},
+                               {"speculative_num_draft_tokens", engine.draft_tokens_max},
                                {"disable_overlap_schedule", !engine.overlap_schedule},
                                {"draw_revision", kDrawRevision},
                                {"version", config.version},

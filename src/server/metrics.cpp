@@ -40,7 +40,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kAliases
     {"sglang:time_per_output_token_seconds", "vllm:time_per_output_token_seconds"},
     {"sglang:e2e_request_latency_seconds", "vllm:e2e_request_latency_seconds"},
     {"sglang:queue_time_seconds", "vllm:request_queue_time_seconds"},
-    {"banyan:forced_tokens_total", "vllm:spec_decode_num_draft_tokens_total"},
+    {"banyan:draft_tokens_total", "vllm:spec_decode_num_draft_tokens_total"},
     {"banyan:steps_saved_total", "vllm:spec_decode_num_accepted_tokens_total"},
     {"vllm:request_inference_time_seconds", "sglang:request_inference_time_seconds"},
 }};
@@ -203,12 +203,33 @@ struct Metrics::Impl {
       counter("sglang:num_retracted_requests_total", "Times that a request gave its pages back");
   prometheus::Counter& drafts =
       counter("vllm:spec_decode_num_drafts_total", "Times that tokens were computed ahead");
-  prometheus::Counter& forced_tokens =
-      counter("banyan:forced_tokens_total",
-              "Tokens computed ahead, where a grammar left no choice of text");
+  prometheus::Counter& draft_tokens = counter("banyan:draft_tokens_total", "Tokens computed ahead");
   prometheus::Counter& steps_saved = counter(
       "banyan:steps_saved_total",
       "Of those, the ones that the model chose: each is a step that its request did not take");
+
+  // By who proposed them: "forced" where a grammar left no choice of text.
+  void count_drafters(const EngineStats& now) {
+    auto count = [this](const char* name, const char* help, const char* label, std::string value,
+                        double more) {
+      if (more > 0) counter(name, help, {{label, std::move(value)}}).Increment(more);
+    };
+    for (size_t i = 0; i < now.drafters.size(); ++i) {
+      const DrafterStats &drafter = now.drafters[i], &before = last.drafters[i];
+      std::string name(drafter.name);
+      count("banyan:drafter_tokens_total", "Tokens computed ahead, by who proposed them", "drafter",
+            name, static_cast<double>(drafter.draft_tokens - before.draft_tokens));
+      count("banyan:drafter_accepted_tokens_total", "Of those, the ones that the model chose",
+            "drafter", name, static_cast<double>(drafter.accepted_tokens - before.accepted_tokens));
+      count("banyan:drafter_seconds_total", "Time spent on proposing tokens", "drafter", name,
+            drafter.time_s - before.time_s);
+    }
+    for (size_t i = 0; i < now.accepted_at.size(); ++i) {
+      count("vllm:spec_decode_num_accepted_tokens_per_pos_total",
+            "Tokens computed ahead that the model chose, by their place in a draft", "position",
+            std::to_string(i), static_cast<double>(now.accepted_at[i] - last.accepted_at[i]));
+    }
+  }
 
   prometheus::Counter& constrained =
       counter("sglang:num_grammar_total", "Requests whose output follows a grammar");
@@ -332,7 +353,8 @@ void Metrics::step(const StepReport& report) {
   impl_->retracted.Increment(count(now.retracted - last.retracted));
   impl_->retracted_now.Set(count(now.retracted - last.retracted));
   impl_->drafts.Increment(count(now.drafts - last.drafts));
-  impl_->forced_tokens.Increment(count(now.draft_tokens - last.draft_tokens));
+  impl_->draft_tokens.Increment(count(now.draft_tokens - last.draft_tokens));
+  impl_->count_drafters(now);
   impl_->steps_saved.Increment(count(now.accepted_draft_tokens - last.accepted_draft_tokens));
   if (now.drafts > 0) {
     impl_->accept_length.Set(1 + count(now.accepted_draft_tokens) / count(now.drafts));

@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "base/quote.h"
 #include "base/space.h"
+#include "cli/options/speculation_options.h"
 #include "cli/progress.h"
 
 namespace banyan::cli {
@@ -81,13 +82,7 @@ void add_model_options(CLI::App& app, EngineConfig& config, const std::string& l
                  "Prompt and output together, in tokens; 0: the model's own")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 31))
       ->type_name("N");
-  app.add_flag_callback(
-      "--disable-jump-forward", [&config] { config.jump_forward = false; },
-      "Take a step for every token even where a grammar leaves no choice; the output is the same");
-  app.add_option("--draft-max,--spec-draft-n-max", config.draft_tokens_max,
-                 "Tokens of a sequence computed ahead in one step; 0: none")
-      ->check(CLI::Range(0, 1024))
-      ->type_name("N");
+  add_speculation_options(app, config);
   app.add_option_function<std::string>(
          "--log-level",
          [](const std::string& level) { spdlog::set_level(spdlog::level::from_str(level)); },

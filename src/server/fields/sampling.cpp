@@ -155,11 +155,15 @@ void read_penalty_window(RequestFields& fields, SamplingParams& sampling) {
 }
 
 void read_scheduling(RequestFields& fields, GenerationOptions& options) {
-  constexpr int64_t kPriorityMax = int64_t{1} << 30;
+  constexpr int64_t kPriorityMax = int64_t{1} << 30, kDraftTokensMax = 1024;
   options.priority = static_cast<int>(fields.integer("priority", 0, -kPriorityMax, kPriorityMax));
   options.cache_salt = fields.string("cache_salt", kNameBytesMax);
   options.extra_key = fields.string("extra_key", kNameBytesMax);
   options.adapter = fields.string("lora_path", kNameBytesMax);
+  // llama.cpp's name, which is one key.
+  if (auto drafts = fields.integer_if("speculative.n_max", 0, kDraftTokensMax)) {
+    options.draft_tokens_max = static_cast<int>(*drafts);
+  }
 }
 
 Parsed<GenerateRequest> to_engine(const Llm& llm, const PromptRequest& request,

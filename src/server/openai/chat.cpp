@@ -368,6 +368,7 @@ PromptRequest read_options(RequestFields& fields, const RequestContext& context,
     fields.fail(names.max_new_tokens, " is 0, it must be 1 or more");
   }
   read_scheduling(fields, request.text.options);
+  request.text.options.prediction = read_prediction(fields);
   options.samples = static_cast<size_t>(request.samples);
   options.stream = fields.flag("stream", false);
   options.usage = read_usage_options(fields, options.stream);

@@ -353,6 +353,7 @@ Parsed<GenerationPlan> plan_completion(const RequestContext& context, const Json
       read_sampling(fields, kOpenAiNames, llm.recommended_sampling(), limits, context.json);
   prompt.text.add_special_tokens = fields.flag("add_special_tokens", true);
   read_scheduling(fields, prompt.text.options);
+  prompt.text.options.prediction = read_prediction(fields);
   CompletionOptions options{.echo = fields.flag("echo", false),
                             .skip_special_tokens = prompt.text.options.skip_special_tokens,
                             .stream = fields.flag("stream", false),

@@ -32,7 +32,13 @@ void append_cached_details(std::string& out, const Usage& usage) {
 }  // namespace
 
 Usage usage_of(const Choice& choice) {
-  return {choice.prompt_tokens, choice.stream.output_tokens(), choice.stream.cached_tokens(), 0};
+  const TextStream& stream = choice.stream;
+  int64_t accepted = stream.accepted_draft_tokens();
+  return {.prompt_tokens = choice.prompt_tokens,
+          .completion_tokens = stream.output_tokens(),
+          .cached_tokens = stream.cached_tokens(),
+          .accepted_prediction_tokens = accepted,
+          .rejected_prediction_tokens = stream.draft_tokens() - accepted};
 }
 
 Usage usage_of(std::span<const Choice> choices, size_t samples) {
@@ -40,6 +46,8 @@ Usage usage_of(std::span<const Choice> choices, size_t samples) {
   for (const Choice& choice : choices) {
     Usage one = usage_of(choice);
     total.completion_tokens += one.completion_tokens;
+    total.accepted_prediction_tokens += one.accepted_prediction_tokens;
+    total.rejected_prediction_tokens += one.rejected_prediction_tokens;
     if (choice.index % samples != 0) continue;
     total.prompt_tokens += one.prompt_tokens;
     total.cached_tokens += one.cached_tokens;
@@ -52,10 +60,13 @@ void append_usage(std::string& out, const Usage& usage) {
   fmt::format_to(std::back_inserter(out),
                  R"({{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{},)"
                  R"("prompt_tokens_details":{{"cached_tokens":{}}},)"
-                 R"("completion_tokens_details":{{"reasoning_tokens":{}}},"reasoning_tokens":{}}})",
+                 R"("completion_tokens_details":{{"reasoning_tokens":{},)"
+                 R"("accepted_prediction_tokens":{},"rejected_prediction_tokens":{}}},)"
+                 R"("reasoning_tokens":{}}})",
                  usage.prompt_tokens, usage.completion_tokens,
                  usage.prompt_tokens + usage.completion_tokens, usage.cached_tokens,
-                 usage.reasoning_tokens, usage.reasoning_tokens);
+                 usage.reasoning_tokens, usage.accepted_prediction_tokens,
+                 usage.rejected_prediction_tokens, usage.reasoning_tokens);
 }
 
 void append_finish(std::string& out, const TextStream& stream, const char* called) {
@@ -93,6 +104,34 @@ UsageOptions read_usage_options(RequestFields& fields, bool stream) {
   return read;
 }
 
+std::string read_prediction(RequestFields& fields) {
+  const Json* json = fields.find("prediction");
+  if (json == nullptr) return {};
+  RequestFields prediction(*json, "prediction.");
+  prediction.accept_only({{"type", R"(["content"])"}});
+  const Json* content = prediction.find("content");
+  std::string text;
+  auto take = [&](const Json& part) {
+    bool is_text = part.is_object() && part.value("type", Json()) == "text" &&
+                   part.contains("text") && part["text"].is_string();
+    if (!is_text) {
+      return prediction.fail("content", ": a part must be {\"type\": \"text\", \"text\": ...}");
+    }
+    text += part["text"].get_ref<const std::string&>();
+  };
+  if (content != nullptr && content->is_array()) {
+    for (const Json& part : *content) take(part);
+  } else if (content != nullptr && content->is_string()) {
+    text = content->get<std::string>();
+  } else {
+    prediction.fail("content", " must be a text or a list of parts");
+  }
+  if (auto done = prediction.finish(); !done) {
+    fields.fail("prediction", ": " + done.error().error.message);
+  }
+  return text;
+}
+
 std::string answer_head(const RequestContext& context, const AnswerHead& head) {
   std::string out = R"({"id":)";
   append_string(out, head.id);
@@ -128,7 +167,7 @@ void append_last_events(std::string& out, const std::string& head, const UsageOp
 void refuse_openai_fields(RequestFields& fields) {
   fields.refuse({"session_params", "session_id", "return_hidden_states", "return_routed_experts",
                  "input_embeds", "prompt_embeds", "truncate_prompt_tokens", "kv_transfer_params",
-                 "audio", "prediction", "mm_processor_kwargs", "return_sampling_mask",
+                 "audio", "mm_processor_kwargs", "return_sampling_mask",
                  "return_prompt_token_ids", "return_tokens_as_token_ids", "return_meta_info"});
   // Those that have words for asking for nothing. An empty web_search_options asks for a search.
   fields.accept_only({{"modalities", R"([["text"]])"},

@@ -17,11 +17,14 @@ struct Usage {
   int64_t completion_tokens = 0;
   int64_t cached_tokens = 0;
   int64_t reasoning_tokens = 0;  // of the completion's
+  // Of what was proposed ahead, by a prediction in the request or else: tokens that the completion
+  // has, and those that were computed in vain.
+  int64_t accepted_prediction_tokens = 0, rejected_prediction_tokens = 0;
 };
 
 Usage usage_of(std::span<const Choice> choices, size_t samples);
 Usage usage_of(const Choice& choice);
-// {"prompt_tokens": ..., ...}; cached and reasoning tokens are always there, 0 too.
+// {"prompt_tokens": ..., ...}; all details are always there, 0 too.
 void append_usage(std::string& out, const Usage& usage);
 
 // "finish_reason":...,"matched_stop":...  of a choice; nulls while it runs. `called`: the reason
@@ -35,6 +38,9 @@ struct UsageOptions {
   bool cached_details = false;  // SGLang's "sglext", which says where cached tokens were found
 };
 UsageOptions read_usage_options(RequestFields& fields, bool stream);
+
+// OpenAI's `prediction`: {"type": "content", "content": text or parts of text}.
+std::string read_prediction(RequestFields& fields);
 
 // All of an answer, or of a stream's event, up to its first choice.
 struct AnswerHead {

@@ -216,6 +216,7 @@ class GenerateAnswer final : public Answer {
                    R"("completion_tokens":{},"cached_tokens":{})",
                    choice.prompt_tokens, choice.stream.output_tokens(),
                    choice.stream.cached_tokens());
+    append_speculation(choice.stream, out);
     out += warnings_;
     if (options.wanted) {
       state.input.append("input", options, out);
@@ -232,6 +233,19 @@ class GenerateAnswer final : public Answer {
       append_integer(out, static_cast<int64_t>(choice.index));
     }
     out += '}';
+  }
+
+  // Under SGLang's names; nothing where no tokens were proposed.
+  static void append_speculation(const TextStream& stream, std::string& out) {
+    if (stream.drafts() == 0) return;
+    auto drafts = static_cast<double>(stream.drafts());
+    auto proposed = static_cast<double>(stream.draft_tokens());
+    auto accepted = static_cast<double>(stream.accepted_draft_tokens());
+    fmt::format_to(std::back_inserter(out),
+                   R"(,"spec_verify_ct":{},"spec_draft_token_num":{},"spec_accept_token_num":{},)"
+                   R"("spec_accept_rate":{:.4f},"spec_accept_length":{:.4f})",
+                   stream.drafts(), stream.draft_tokens(), stream.accepted_draft_tokens(),
+                   accepted / proposed, 1 + accepted / drafts);
   }
 
   const std::vector<std::string> ids_;         // one, or one per choice

@@ -108,6 +108,27 @@ TEST_F(OpenAi, FieldsThatAskForNothingAreAccepted) {
   }
 }
 
+TEST_F(OpenAi, APredictionSavesStepsAndChangesNoToken) {
+  std::string fields = R"("max_tokens":40,"temperature":0,"ignore_eos":true)";
+  Json plain = chat_json(fields);
+  std::string text = plain["choices"][0]["message"]["content"];
+  Json none = plain["usage"]["completion_tokens_details"];
+  EXPECT_EQ(none["accepted_prediction_tokens"], 0);
+  EXPECT_EQ(none["rejected_prediction_tokens"], 0);
+  for (const Json& content : {Json(text), Json{{{"type", "text"}, {"text", text}}}}) {
+    Json prediction = {{"type", "content"}, {"content", content}};
+    Json answer = chat_json(fields + R"(,"prediction":)" + prediction.dump());
+    EXPECT_EQ(answer["choices"][0]["message"]["content"], text);
+    EXPECT_EQ(answer["usage"]["completion_tokens"], 40);
+    EXPECT_GT(answer["usage"]["completion_tokens_details"]["accepted_prediction_tokens"], 5);
+  }
+  for (const char* wrong : {R"({"type":"content"})", R"({"type":"image","content":"a"})",
+                            R"({"type":"content","content":[{"type":"image_url"}]})", "[]"}) {
+    std::string answer = chat(fields + R"(,"prediction":)" + wrong);
+    EXPECT_TRUE(answer.starts_with("error prediction: ")) << wrong << answer;
+  }
+}
+
 TEST_F(OpenAi, FieldsThatAskForWhatIsNotThereAreRefusedByName) {
   using Case = std::pair<const char*, const char*>;
   for (auto [name, value] : {Case{"modalities", R"(["text","audio"])"},

@@ -1,0 +1,132 @@
+#include "cli/options/speculation_options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/json.h"
+#include "base/quote.h"
+
+namespace banyan::cli {
+namespace {
+
+// What engines call a way to propose tokens, in small letters, and its name here; "": none.
+constexpr std::array kMethods = std::to_array<std::pair<std::string_view, std::string_view>>({
+    {"none", ""},
+    {"ngram", "ngram"},
+    {"ngram-simple", "ngram"},
+    {"prompt_lookup", "ngram"},
+    {"suffix", "suffix"},
+});
+constexpr std::string_view kSupported = "NGRAM, SUFFIX, or several with commas";
+
+std::string in_small_letters(std::string_view text) {
+  std::string small(text);
+  std::ranges::transform(small, small.begin(), [](unsigned char c) { return std::tolower(c); });
+  return small;
+}
+
+std::optional<std::string_view> find_method(std::string_view name) {
+  std::string small = in_small_letters(name);
+  for (auto [method, drafter] : kMethods) {
+    if (method == small) return drafter;
+  }
+  return std::nullopt;
+}
+
+void set_methods(const char* option, const std::string& names, EngineConfig& config) {
+  config.drafters.clear();
+  for (size_t begin = 0; begin <= names.size();) {
+    size_t end = std::min(names.find(',', begin), names.size());
+    std::string name = names.substr(begin, end - begin);
+    auto drafter = find_method(name);
+    if (!drafter) {
+      throw CLI::ValidationError(
+          option, fmt::format("{} is not supported; supported: {}", quote(name), kSupported));
+    }
+    if (!drafter->empty()) config.drafters.emplace_back(*drafter);
+    begin = end + 1;
+  }
+}
+
+// {"method": "ngram", "num_speculative_tokens": 5, "prompt_lookup_max": 4}
+void read_speculative_config(const std::string& text, EngineConfig& config) {
+  const char* option = "--speculative-config";
+  auto fail = [&](std::string why) { throw CLI::ValidationError(option, std::move(why)); };
+  Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) fail("it must be a JSON object, like {\"method\": \"ngram\"}");
+  auto count = [&](const std::string& key, const Json& value) {
+    bool fits = value.is_number_integer() && value >= 0 && value <= 1024;
+    if (!fits) fail(fmt::format("{} must be an integer from 0 to 1024", key));
+    return value.get<int>();
+  };
+  if (!json.contains("method")) fail("\"method\" is missing");
+  for (const auto& [key, value] : json.items()) {
+    if (key == "method") {
+      if (!value.is_string()) fail("method must be a text");
+      set_methods(option, value.get<std::string>(), config);
+    } else if (key == "num_speculative_tokens") {
+      config.draft_tokens_max = count(key, value);
+    } else if (key == "prompt_lookup_max") {
+      config.ngram_tokens_max = count(key, value);
+    } else if (key == "prompt_lookup_min") {
+      config.ngram_tokens_min = count(key, value);
+    } else {
+      fail(
+          fmt::format("{} is not supported; supported: method, num_speculative_tokens, "
+                      "prompt_lookup_min, prompt_lookup_max",
+                      quote(key)));
+    }
+  }
+}
+
+}  // namespace
+
+void add_speculation_options(CLI::App& app, EngineConfig& config) {
+  app.add_flag_callback(
+      "--disable-jump-forward", [&config] { config.jump_forward = false; },
+      "Take a step for every token even where a grammar leaves no choice; the output is the same");
+  for (const char* name : {"--speculative-algorithm", "--spec-type"}) {
+    auto* option = app.add_option_function<std::string>(
+        name, [name, &config](const std::string& value) { set_methods(name, value, config); },
+        fmt::format("Compute tokens ahead of the model and keep those that it draws, which changes "
+                    "no output: {}. NGRAM takes what followed the last tokens earlier in the text, "
+                    "SUFFIX also what followed them in recent texts",
+                    kSupported));
+    option->default_str("")->type_name("NAME");
+    if (std::string_view(name) == "--spec-type") option->group("");
+  }
+  app.add_option_function<std::string>(
+         "--speculative-config",
+         [&config](const std::string& text) { read_speculative_config(text, config); },
+         "The same as JSON, with vLLM's names: method, num_speculative_tokens, prompt_lookup_min, "
+         "prompt_lookup_max")
+      ->default_str("")
+      ->type_name("JSON");
+  app.add_option("--draft-max,--spec-draft-n-max,--draft-n,--speculative-num-draft-tokens",
+                 config.draft_tokens_max,
+                 "Tokens of a sequence computed ahead in one step; 0: none")
+      ->check(CLI::Range(0, 1024))
+      ->type_name("N");
+  app.add_option("--draft-min,--spec-draft-n-min,--draft-n-min", config.draft_tokens_min,
+                 "Compute fewer tokens than this ahead only where a grammar forces them")
+      ->check(CLI::Range(0, 1024))
+      ->type_name("N");
+  app.add_option("--speculative-ngram-min-match-window-size", config.ngram_tokens_min,
+                 "NGRAM: last tokens that must agree, from 2 on")
+      ->check(CLI::Range(2, 32))
+      ->type_name("N");
+  app.add_option("--speculative-ngram-max-match-window-size", config.ngram_tokens_max,
+                 "NGRAM: of matches at least so long the latest is taken")
+      ->check(CLI::Range(2, 32))
+      ->type_name("N");
+}
+
+}  // namespace banyan::cli
