@@ -53,7 +53,7 @@ struct GemmGroup {
 
 // For every matrix i of `weights` and each of its rows r:
 //   y[r, i * y_column_stride + j] = sum_c x[source(r), i * segment_step, c] * weight_i[j, c]
-// (+ bias[j]), accumulated in f32, where source(r) is r, or x_index[r] if there is one.
+// (+ bias_i[j]), accumulated in f32, where source(r) is r, or x_index[r] if there is one.
 struct GemmArgs {
   Launch launch = {};
   const float* x = nullptr;  // [x_rows, segments, k]
@@ -63,7 +63,8 @@ struct GemmArgs {
   int64_t segment_stride = 0;        // from one segment of a row to the next, k or more
   const int32_t* x_index = nullptr;  // [rows of y] or null
   GemmGroup weights = {};
-  const float* bias = nullptr;  // [n] or null
+  const float* bias = nullptr;  // [n] of the first matrix, or null
+  int64_t bias_stride = 0;      // from one matrix's to the next's; 0: all share one
   float* y = nullptr;
   int64_t y_stride = 0;
   int64_t n = 0, k = 0;

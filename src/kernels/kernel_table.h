@@ -71,8 +71,19 @@ struct RopeArgs {
   RopeLayout layout = RopeLayout::kHalves;
 };
 
-// y[r, i] = silu(gate[r, i]) * up[r, i]; with a limit, min(silu(gate), limit) * clamp(up, -limit,
-// limit).
+// Constants of the activations below: sqrt(2 / pi), and those of their papers.
+inline constexpr float kGeluFactor = 0.7978845608028654f;
+inline constexpr float kGeluCube = 0.044715f;
+inline constexpr float kSwigluAlpha = 1.702f;
+
+// What becomes of gate g and up u in a gated feed-forward block.
+enum class GluForm : uint8_t {
+  kSilu,      // silu(g) u; with a limit, min(silu(g), limit) clamp(u, -limit, limit)
+  kGeluTanh,  // gelu(g) u, by the approximation with tanh
+  kSwigluOai  // g sigmoid(1.702 g) (u + 1) with g = min(g, limit), u = clamp(u, -limit, limit)
+};
+
+// y[r, i] = gate[r, i] and up[r, i] in one of these forms.
 struct SiluMulArgs {
   Launch launch = {};
   const float* gate = nullptr;
@@ -81,6 +92,22 @@ struct SiluMulArgs {
   float* y = nullptr;        // [rows, dim] dense
   int64_t rows = 0, dim = 0;
   float limit = 0;  // 0: none
+  GluForm form = GluForm::kSilu;
+};
+
+// y[r, i] = cap(factor(r) * scale * x[r, i]), where cap(z) is z, or soft_cap * tanh(z / soft_cap),
+// and factor(r) is 1, or with `positions` 1 + position_beta * ln(1 + floor((position(r) +
+// position_offset) / position_period)): what Llama 4 and its like do to queries.
+struct ScaleArgs {
+  Launch launch = {};
+  const float* x = nullptr;
+  int64_t x_row_stride = 0;
+  float* y = nullptr;  // [rows, dim] dense; may be x where that is dense
+  int64_t rows = 0, dim = 0;
+  float scale = 1;
+  float soft_cap = 0;                  // 0: none
+  const int32_t* positions = nullptr;  // [rows] or null
+  float position_beta = 0, position_period = 1, position_offset = 0;
 };
 
 // y[r, i] = sigmoid(gate[r, i / gate_columns]) * x[r, i].
@@ -506,6 +533,7 @@ struct KernelTable {
   void (*rope_angles)(const RopeAnglesArgs&) = nullptr;
   void (*rope)(const RopeArgs&) = nullptr;
   void (*silu_mul)(const SiluMulArgs&) = nullptr;
+  void (*scale)(const ScaleArgs&) = nullptr;
   void (*sigmoid_mul)(const SigmoidMulArgs&) = nullptr;
   void (*add)(const AddArgs&) = nullptr;
   void (*logit_stats)(const LogitStatsArgs&) = nullptr;

@@ -51,13 +51,18 @@ struct GemmPart {
   const std::byte* weight;       // packed [n, k]
   int64_t row_begin, row_count;  // of y
   int64_t segment, y_column;
+  const float* bias;  // [n] or null
 };
 
 static inline GemmPart gemm_part(const GemmArgs& a, int64_t i) {
   const GemmGroup& w = a.weights;
   int64_t begin = w.begins ? w.begins[i] : 0, end = w.begins ? w.begins[i + 1] : a.x_rows;
-  return {static_cast<const std::byte*>(w.weight) + i * w.weight_stride, begin, end - begin,
-          i * w.segment_step, i * w.y_column_stride};
+  return {static_cast<const std::byte*>(w.weight) + i * w.weight_stride,
+          begin,
+          end - begin,
+          i * w.segment_step,
+          i * w.y_column_stride,
+          a.bias ? a.bias + i * a.bias_stride : nullptr};
 }
 
 // Rows of x that the product reads: behind the last one there may be room that nobody wrote.

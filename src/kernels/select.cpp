@@ -83,6 +83,7 @@ KernelTable measuring_kernels(const KernelTable& like) {
           .rope_angles = [](const RopeAnglesArgs&) {},
           .rope = [](const RopeArgs&) {},
           .silu_mul = [](const SiluMulArgs&) {},
+          .scale = [](const ScaleArgs&) {},
           .sigmoid_mul = [](const SigmoidMulArgs&) {},
           .add = [](const AddArgs&) {},
           .logit_stats = [](const LogitStatsArgs&) {},

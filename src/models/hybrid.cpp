@@ -14,8 +14,8 @@ float limit_of(const std::vector<double>& limits, size_t layer) {
 SparseMlp make_mlp(Builder b, const HybridConfig& c, int64_t index) {
   auto i = static_cast<size_t>(index);
   SparseConfig sparse = c.sparse;
-  sparse.moe.limit = limit_of(c.limits, i);
-  sparse.moe.shared_limit = limit_of(c.shared_limits, i);
+  sparse.moe.glu.limit = limit_of(c.limits, i);
+  sparse.moe.shared_glu.limit = limit_of(c.shared_limits, i);
   // transformers saves dense blocks under the name of those with experts.
   bool renamed = (b / c.moe_scope / "gate_proj").has("weight");
   return SparseMlp(b / (sparse.moe_layers[i] || renamed ? c.moe_scope : "mlp"), sparse, index);

@@ -1,8 +1,10 @@
 // The small layers that every family uses: norm, embedding and output head.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "ops/linear.h"
 #include "ops/ranks.h"
@@ -11,15 +13,30 @@
 
 namespace banyan {
 
+// How a checkpoint stores the weight of a norm.
+enum class NormWeight : uint8_t {
+  kPlain,
+  kLessOne,  // the factor less one (Gemma)
+  kNone,     // there is none: the factor is 1
+};
+
 class RmsNorm {
  public:
   // Over groups of `dim` columns: the whole row, or each head of it.
-  RmsNorm(Builder b, int64_t dim, float eps)
-      : weight_(b.vector({{"", dim}}, "weight", 1)), eps_(eps) {}
+  RmsNorm(Builder b, int64_t dim, float eps, NormWeight weight = NormWeight::kPlain)
+      : weight_(weight_of(b, {"", dim}, weight)), eps_(eps) {}
 
   Tensor operator()(Step& s, Tensor x) const { return rms_norm(s, x, weight_, eps_); }
 
  private:
+  static Tensor weight_of(const Builder& b, const MatrixPart& part, NormWeight weight) {
+    if (weight == NormWeight::kNone) {
+      return b.constant({part.rows}, std::vector<float>(static_cast<size_t>(part.rows), 1.0f));
+    }
+    bool less_one = weight == NormWeight::kLessOne;
+    return b.vector({part}, "weight", less_one ? 0 : 1, less_one ? 1 : 0);
+  }
+
   Tensor weight_;
   float eps_;
 };

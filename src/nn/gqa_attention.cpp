@@ -22,14 +22,28 @@ GqaAttention::GqaAttention(Builder b, const GqaConfig& c)
     : shape_{.q_heads = b.part(c.kv_heads).count * (c.q_heads / c.kv_heads),
              .kv_heads = b.part(c.kv_heads).count,
              .head_dim = c.head_dim,
-             .scale = 1 / std::sqrt(static_cast<float>(c.head_dim)),
-             .window_tokens = c.window_tokens},
+             .scale = c.scale > 0 ? static_cast<float>(c.scale)
+                                  : 1 / std::sqrt(static_cast<float>(c.head_dim)),
+             .window_tokens = c.window_tokens,
+             .soft_cap = c.soft_cap},
+      kv_heads_whole_(c.kv_heads),
+      row_norms_(c.row_norms),
+      norm_after_turn_(c.norm_after_turn),
+      rotary_(c.rotary),
+      layout_(c.layout),
+      query_scale_(c.query_scale),
       qkv_(qkv_of(b, c)),
       output_(b, {{c.names.output, c.hidden, Shard::columns(c.kv_heads)}}, c.q_heads * c.head_dim,
               c.output_bias) {
-  if (c.head_norms) {
-    q_norm_.emplace(b / c.names.q_norm, c.head_dim, c.eps);
-    k_norm_.emplace(b / c.names.k_norm, c.head_dim, c.eps);
+  if (c.head_norms || c.row_norms) {
+    int64_t q_dim = c.head_dim * (c.row_norms ? c.q_heads : 1);
+    int64_t k_dim = c.head_dim * (c.row_norms ? c.kv_heads : 1);
+    q_norm_.emplace(b / c.names.q_norm, q_dim, c.eps, c.norm_weight);
+    k_norm_.emplace(b / c.names.k_norm, k_dim, c.eps, c.norm_weight);
+  }
+  if (c.sinks) {
+    sinks_ = b.vector({{"", c.q_heads, Shard::rows(c.kv_heads)}}, "sinks", 0);
+    shape_.sinks = sinks_.empty() ? nullptr : sinks_.f32();
   }
   StateSpec spec{.reach = c.window_tokens > 0 ? StateReach::kWindow : StateReach::kAll,
                  .window_tokens = c.window_tokens,
@@ -42,19 +56,30 @@ GqaAttention::GqaAttention(Builder b, const GqaConfig& c)
   values_ = b.state(spec);
 }
 
+// A norm over all heads needs those of other ranks.
+Tensor GqaAttention::normed(Step& s, Tensor x, const RmsNorm& norm) const {
+  if (!row_norms_ || s.comm.rank().alone()) return norm(s, x);
+  int64_t width = x.dim(1) / shape_.kv_heads;
+  Tensor all = norm(s, gather_columns(s, x, kv_heads_whole_));
+  UnitRange own = units_of(kv_heads_whole_, s.comm.rank());
+  return all.columns(own.begin * width, own.count * width);
+}
+
+Tensor GqaAttention::place(Step& s, Tensor x, const std::optional<RmsNorm>& norm,
+                           const Rotation& rotation) const {
+  if (norm && !norm_after_turn_) x = normed(s, x, *norm);
+  if (rotary_) x = rope(s, x, shape_.head_dim, rotation, layout_);
+  return norm && norm_after_turn_ ? normed(s, x, *norm) : x;
+}
+
 Tensor GqaAttention::operator()(Step& s, Tensor x, const Rotation& rotation) const {
   int64_t q_width = shape_.q_heads * shape_.head_dim;
   int64_t kv_width = shape_.kv_heads * shape_.head_dim;
   Tensor qkv = qkv_(s, x);  // [T, q_width + 2 kv_width]
-  Tensor q = qkv.columns(0, q_width);
-  Tensor k = qkv.columns(q_width, kv_width);
+  Tensor q = place(s, qkv.columns(0, q_width), q_norm_, rotation);
+  Tensor k = place(s, qkv.columns(q_width, kv_width), k_norm_, rotation);
   Tensor v = qkv.columns(q_width + kv_width, kv_width);
-  if (q_norm_) {
-    q = (*q_norm_)(s, q);
-    k = (*k_norm_)(s, k);
-  }
-  q = rope(s, q, shape_.head_dim, rotation, RopeLayout::kHalves);
-  k = rope(s, k, shape_.head_dim, rotation, RopeLayout::kHalves);
+  if (query_scale_.beta != 0) q = scale(s, q, 1, query_scale_);
   write_pages(s, k, keys_);
   write_pages(s, v, values_);
   return output_(s, attention(s, q, keys_, values_, shape_));

@@ -1,6 +1,8 @@
 // Grouped-query attention with rotary positions: q, k and v in one product, keys and values in
-// pages, optionally a norm on every head of q and k before they turn (Qwen3). Ranks divide the
-// heads of keys and values, each with its queries.
+// pages. Ranks divide the heads of keys and values, each with its queries.
+//
+// The families differ by configuration alone: biases, norms on q and k, before they turn or after,
+// windows, sinks, caps, layers without rotation, queries that grow with the position.
 #pragma once
 
 #include <optional>
@@ -24,8 +26,17 @@ struct GqaConfig {
   int64_t q_heads = 0, kv_heads = 0, head_dim = 0;
   int64_t window_tokens = 0;  // 0: all earlier positions
   bool qkv_bias = false, output_bias = false;
-  bool head_norms = false;  // q_norm and k_norm
-  float eps = 0;            // of the head norms
+  bool head_norms = false;                      // q_norm and k_norm, of each head
+  bool row_norms = false;                       // the same over all heads together
+  NormWeight norm_weight = NormWeight::kPlain;  // of these
+  bool norm_after_turn = false;
+  float eps = 0;  // of the norms
+  bool rotary = true;
+  RopeLayout layout = RopeLayout::kHalves;
+  double scale = 0;           // of the scores; 0: 1 / sqrt(head_dim)
+  PositionScale query_scale;  // of queries, after they turn
+  float soft_cap = 0;         // of the scores; 0: none
+  bool sinks = false;         // a logit of no key, in each head's softmax
   GqaNames names = {};
 };
 
@@ -37,10 +48,20 @@ class GqaAttention {
   Tensor operator()(Step& s, Tensor x, const Rotation& rotation) const;
 
  private:
+  // Queries or keys [T, heads * head_dim], normed and turned; `norm` may be missing.
+  Tensor place(Step& s, Tensor x, const std::optional<RmsNorm>& norm,
+               const Rotation& rotation) const;
+  Tensor normed(Step& s, Tensor x, const RmsNorm& norm) const;
+
   AttentionShape shape_;
+  int64_t kv_heads_whole_;  // of all ranks
+  bool row_norms_, norm_after_turn_, rotary_;
+  RopeLayout layout_;
+  PositionScale query_scale_;
   Linear qkv_;
   Linear output_;
   std::optional<RmsNorm> q_norm_, k_norm_;
+  Tensor sinks_;
   StateId keys_, values_;
 };
 

@@ -1,4 +1,4 @@
-// The gated feed-forward block: down(silu(gate(x)) * up(x)).
+// The gated feed-forward block: down(f(gate(x)) * up(x)), where f is silu unless it is said.
 #pragma once
 
 #include <string_view>
@@ -10,31 +10,48 @@ namespace banyan {
 
 struct GatedMlpNames {
   std::string_view gate = "gate_proj", up = "up_proj", down = "down_proj";
+  std::string_view gate_up = "";  // where gate and up are one matrix, one below the other: its name
+};
+
+// What becomes of gates and ups; see SiluMulArgs.
+struct Glu {
+  GluForm form = GluForm::kSilu;
+  float limit = 0;  // 0: none
 };
 
 class GatedMlp {
  public:
-  // `limit`: of SwiGLU, see SiluMulArgs; 0: none.
-  GatedMlp(Builder b, int64_t hidden, int64_t intermediate, bool bias, float limit = 0)
-      : GatedMlp(b, hidden, intermediate, bias, limit, units_of_width(intermediate, b.rank())) {}
+  GatedMlp(Builder b, int64_t hidden, int64_t intermediate, bool bias, const Glu& glu = {},
+           const GatedMlpNames& names = {})
+      : GatedMlp(b, hidden, intermediate, bias, glu, names,
+                 units_of_width(intermediate, b.rank())) {}
 
   Tensor operator()(Step& s, Tensor x) const {
-    return down_(s, silu_mul(s, gate_up_(s, x), limit_));
+    return down_(s, silu_mul(s, gate_up_(s, x), glu_.limit, glu_.form));
   }
 
  private:
   // `units`: of the intermediate width, which ranks divide.
-  GatedMlp(Builder b, int64_t hidden, int64_t intermediate, bool bias, float limit, int64_t units)
-      : gate_up_(b,
-                 {{"gate_proj", intermediate, Shard::rows(units)},
-                  {"up_proj", intermediate, Shard::rows(units)}},
-                 hidden, bias),
-        down_(b, {{"down_proj", hidden, Shard::columns(units)}}, intermediate, bias),
-        limit_(limit) {}
+  GatedMlp(Builder b, int64_t hidden, int64_t intermediate, bool bias, const Glu& glu,
+           const GatedMlpNames& names, int64_t units)
+      : gate_up_(gate_up_of(b, hidden, intermediate, bias, names, units)),
+        down_(b, {{names.down, hidden, Shard::columns(units)}}, intermediate, bias),
+        glu_(glu) {}
+
+  static Linear gate_up_of(Builder b, int64_t hidden, int64_t intermediate, bool bias,
+                           const GatedMlpNames& names, int64_t units) {
+    if (!names.gate_up.empty()) {
+      Shard halves = Shard::rows(units, {intermediate, intermediate});
+      return Linear(b, {{names.gate_up, 2 * intermediate, halves}}, hidden, bias);
+    }
+    Shard shard = Shard::rows(units);
+    return Linear(b, {{names.gate, intermediate, shard}, {names.up, intermediate, shard}}, hidden,
+                  bias);
+  }
 
   Linear gate_up_;
   Linear down_;
-  float limit_;
+  Glu glu_;
 };
 
 }  // namespace banyan

@@ -1,6 +1,7 @@
 #include "nn/moe.h"
 
 #include <algorithm>
+#include <string>
 
 namespace banyan {
 namespace {
@@ -16,34 +17,71 @@ TokenShare share_of(const RouterShape& r) {
   return {.mean = chosen / all, .min = min, .max = max};
 }
 
+// Lets tensors that hold a matrix or a bias of every expert be read expert by expert: plain ones,
+// and the codes and scales of gpt-oss.
+void split_stacks(const Builder& experts, const MoeConfig& c) {
+  struct Leaf {
+    const char* stack;
+    const char* leaf;
+    int64_t divisor;  // of the columns: 0 for vectors
+  };
+  constexpr Leaf kLeaves[] = {{"", ".weight", 1},
+                              {"_blocks", ".weight", 2},
+                              {"_scales", ".weight_scale", 32},
+                              {"_bias", ".bias", 0}};
+  int64_t inner = c.intermediate;
+  for (const Leaf& leaf : kLeaves) {
+    auto name = [&leaf](std::string_view matrix) { return std::string(matrix) + leaf.leaf; };
+    auto shape = [&](int64_t rows, int64_t columns) {
+      bool transposed = c.transposed && leaf.divisor == 1;
+      return StackShape{c.router.experts, rows, leaf.divisor == 0 ? 0 : columns / leaf.divisor,
+                        transposed};
+    };
+    std::string gate = name(c.expert_names.gate), up = name(c.expert_names.up);
+    std::string down = name(c.expert_names.down), stack = leaf.stack;
+    int64_t step = c.interleaved ? 2 : 1;
+    experts.split("gate_up_proj" + stack, shape(2 * inner, c.hidden),
+                  {{gate, inner, 0, step}, {up, inner, c.interleaved ? 1 : inner, step}});
+    experts.split("down_proj" + stack, shape(c.hidden, inner), {{down, c.hidden}});
+  }
+}
+
 }  // namespace
 
-Moe::Moe(Builder b, const MoeConfig& c) : shape_(c.router), limit_(c.limit) {
+Moe::Moe(Builder b, const MoeConfig& c) : shape_(c.router), glu_(c.glu) {
   int64_t choices = c.router.experts + c.router.identity_experts;
   router_ = b.derived("f32", 1, choices, c.hidden, b.floats(c.router_name, choices, c.hidden));
   shape_.counts_begin = b.expert_layer(c.router.experts, c.router.identity_experts, c.router.top_k);
+  if (c.router_bias) router_bias_ = b.vector({{c.router_name, choices}}, "bias", 0);
   if (c.selection_bias) bias_ = b.vector({{"", choices}}, c.bias_name, 0);
   Builder experts = (b / "experts").with_share(share_of(c.router));
+  split_stacks(experts, c);
   const GatedMlpNames& names = c.expert_names;
   own_ = b.part(c.router.experts);
   gate_up_ = experts.matrices(c.router.experts,
                               {{names.gate, c.intermediate}, {names.up, c.intermediate}}, c.hidden);
   down_ = experts.matrices(c.router.experts, {{names.down, c.hidden}}, c.intermediate);
+  if (c.expert_bias) {
+    gate_up_bias_ = experts.vectors(
+        c.router.experts, {{names.gate, c.intermediate}, {names.up, c.intermediate}}, "bias", 0);
+    down_bias_ = experts.vectors(c.router.experts, {{names.down, c.hidden}}, "bias", 0);
+  }
   // transformers saves the room that it keeps for experts that return their input.
   for (int64_t e = c.router.experts; e < choices; ++e) {
     for (std::string_view name : {names.gate, names.up}) (experts / e / name).ignore("weight");
   }
   if (c.shared_intermediate > 0) {
-    shared_.emplace(b / c.shared_name, c.hidden, c.shared_intermediate, false, c.shared_limit);
+    shared_.emplace(b / c.shared_name, c.hidden, c.shared_intermediate, false, c.shared_glu);
   }
 }
 
 Tensor Moe::operator()(Step& s, Tensor x) const {
-  Tensor logits = linear(s, x, router_, Tensor());
+  Tensor logits = linear(s, x, router_, router_bias_);
   Routing routing = route(s, logits, bias_, shape_);
   routing.own = own_;
-  Tensor inner = silu_mul(s, linear_of_rows(s, x, gate_up_, routing), limit_);
-  Tensor expert_rows = linear_of_sorted(s, inner, down_, routing);
+  Tensor gates = linear_of_rows(s, x, gate_up_, routing, gate_up_bias_);
+  Tensor inner = silu_mul(s, gates, glu_.limit, glu_.form);
+  Tensor expert_rows = linear_of_sorted(s, inner, down_, routing, down_bias_);
   share_expert_rows(s, expert_rows, routing);
   Tensor shared = shared_ ? (*shared_)(s, x) : Tensor();
   return combine_experts(s, x, expert_rows, routing, shared);

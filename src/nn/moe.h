@@ -21,7 +21,12 @@ struct MoeConfig {
   int64_t shared_intermediate = 0;  // 0: no shared expert
   RouterShape router;
   bool selection_bias = false;
-  float limit = 0, shared_limit = 0;  // of SwiGLU, see SiluMulArgs; 0: none
+  bool router_bias = false;  // of the router's logits
+  bool expert_bias = false;
+  Glu glu, shared_glu;
+  // Of checkpoints that have the matrices of all experts in one tensor, `experts.gate_up_proj`:
+  // gates and ups in turns, and [experts, columns, rows].
+  bool interleaved = false, transposed = false;
   // Names below the scope: the router's matrix, its bias, a projection of `experts.<i>`.
   std::string_view router_name = "gate";
   std::string_view bias_name = "gate.e_score_correction_bias";
@@ -38,11 +43,13 @@ class Moe {
 
  private:
   RouterShape shape_;
-  float limit_;
+  Glu glu_;
   PackedMatrix router_;
-  Tensor bias_;
+  Tensor router_bias_;
+  Tensor bias_;                  // of the choice
   UnitRange own_;                // the experts that this rank has
   PackedMatrix gate_up_, down_;  // of each of them
+  Tensor gate_up_bias_, down_bias_;
   std::optional<GatedMlp> shared_;
 };
 

@@ -28,6 +28,7 @@ struct RopeConfig {
   double beta_slow = 1;
   bool truncate = true;
   double attention_factor = 1;  // on cos and sin both
+  double query_beta = 0;        // of queries by position, see PositionScale; Llama 4's
   double score_factor = 1;      // what YaRN's mscale_all_dim makes of attention scores, in MLA
 
   bool operator==(const RopeConfig&) const = default;

@@ -53,6 +53,7 @@ void multiply_group(Step& s, Tensor x, const PackedMatrix& weights, const GroupL
                           .segment_step = layout.segments > 1 ? 1 : 0,
                           .y_column_stride = layout.y_column_stride},
               .bias = layout.bias,
+              .bias_stride = layout.bias_stride,
               .y = y.f32(),
               .y_stride = y.stride(0),
               .n = weights.rows,

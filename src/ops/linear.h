@@ -31,7 +31,8 @@ struct GroupLayout {
   int64_t segments = 1;         // of a row of x, one for each matrix, if there is more than one
   int64_t segment_stride = 0;   // columns from one segment to the next
   int64_t y_column_stride = 0;  // columns of y from one matrix's outputs to the next's
-  const float* bias = nullptr;  // for each output of every matrix, or null
+  const float* bias = nullptr;  // of the first matrix's outputs, or null
+  int64_t bias_stride = 0;      // from one matrix's to the next's; 0: all share one
 };
 // What ops with many weights are made of: the products of x [T, segments * segment_stride] with
 // the matrices of `weights`, to y.

@@ -9,12 +9,18 @@ namespace banyan {
 namespace {
 
 Tensor multiply_experts(Step& s, Tensor x, const PackedMatrix& experts, const Routing& r,
-                        const int32_t* x_index) {
+                        const int32_t* x_index, Tensor bias) {
   CHECK(experts.count == r.own.count && r.own.end() <= r.experts, "{} experts of {}", experts.count,
         r.experts);
   x.check_matrix(experts.columns);
   Tensor y = s.allocate({r.assignments_max, experts.rows});
-  multiply_group(s, x, experts, {.begins = r.begins + r.own.begin, .x_index = x_index}, y);
+  GroupLayout layout{.begins = r.begins + r.own.begin, .x_index = x_index};
+  if (!bias.empty()) {
+    CHECK(bias.count() == experts.count * experts.rows, "biases of {}", bias.count());
+    layout.bias = bias.f32();
+    layout.bias_stride = experts.rows;
+  }
+  multiply_group(s, x, experts, layout, y);
   return y;
 }
 
@@ -69,14 +75,16 @@ Routing route(Step& s, Tensor logits, Tensor bias, const RouterShape& shape) {
           .own = {0, shape.experts}};
 }
 
-Tensor linear_of_rows(Step& s, Tensor x, const PackedMatrix& experts, const Routing& r) {
+Tensor linear_of_rows(Step& s, Tensor x, const PackedMatrix& experts, const Routing& r,
+                      Tensor bias) {
   CHECK(x.dim(0) == r.rows, "{} rows of {}", x.dim(0), r.rows);
-  return multiply_experts(s, x, experts, r, r.sources);
+  return multiply_experts(s, x, experts, r, r.sources, bias);
 }
 
-Tensor linear_of_sorted(Step& s, Tensor x, const PackedMatrix& experts, const Routing& r) {
+Tensor linear_of_sorted(Step& s, Tensor x, const PackedMatrix& experts, const Routing& r,
+                        Tensor bias) {
   CHECK(x.dim(0) == r.assignments_max, "{} rows of {}", x.dim(0), r.assignments_max);
-  return multiply_experts(s, x, experts, r, nullptr);
+  return multiply_experts(s, x, experts, r, nullptr, bias);
 }
 
 void share_expert_rows(Step& s, Tensor x, const Routing& r) {

@@ -48,10 +48,12 @@ struct Routing {
 Routing route(Step& s, Tensor logits, Tensor bias, const RouterShape& shape);
 
 // The rows of x [T, columns] times their experts' weights [rows, columns] -> [assignments_max,
-// rows].
-Tensor linear_of_rows(Step& s, Tensor x, const PackedMatrix& experts, const Routing& r);
+// rows]. `bias` [experts of this rank, rows], or empty.
+Tensor linear_of_rows(Step& s, Tensor x, const PackedMatrix& experts, const Routing& r,
+                      Tensor bias = {});
 // The same for an x [assignments_max, columns] that is sorted already.
-Tensor linear_of_sorted(Step& s, Tensor x, const PackedMatrix& experts, const Routing& r);
+Tensor linear_of_sorted(Step& s, Tensor x, const PackedMatrix& experts, const Routing& r,
+                        Tensor bias = {});
 
 // Fills in the rows of x [assignments, D] of experts that other ranks have.
 void share_expert_rows(Step& s, Tensor x, const Routing& r);

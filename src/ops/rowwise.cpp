@@ -42,7 +42,7 @@ Tensor add(Step& s, Tensor a, Tensor b) {
   return y;
 }
 
-Tensor silu_mul(Step& s, Tensor x, float limit) {
+Tensor silu_mul(Step& s, Tensor x, float limit, GluForm form) {
   int64_t dim = x.dim(1) / 2;
   Tensor y = s.allocate({x.dim(0), dim});
   s.kernels.silu_mul({.launch = s.launch,
@@ -52,7 +52,39 @@ Tensor silu_mul(Step& s, Tensor x, float limit) {
                       .y = y.f32(),
                       .rows = x.dim(0),
                       .dim = dim,
-                      .limit = limit});
+                      .limit = limit,
+                      .form = form});
+  return y;
+}
+
+Tensor scale(Step& s, Tensor x, float factor, const PositionScale& positions) {
+  bool by_position = positions.beta != 0;
+  CHECK(!by_position || x.dim(0) == s.batch.rows(), "{} rows", x.dim(0));
+  Tensor y = s.allocate({x.dim(0), x.dim(1)});
+  s.kernels.scale({.launch = s.launch,
+                   .x = x.f32(),
+                   .x_row_stride = x.stride(0),
+                   .y = y.f32(),
+                   .rows = x.dim(0),
+                   .dim = x.dim(1),
+                   .scale = factor,
+                   .positions = by_position ? s.inputs.positions : nullptr,
+                   .position_beta = static_cast<float>(positions.beta),
+                   .position_period = static_cast<float>(positions.period),
+                   .position_offset = static_cast<float>(positions.offset)});
+  return y;
+}
+
+Tensor soft_cap(Step& s, Tensor x, float cap, float scale) {
+  Tensor y = s.allocate({x.dim(0), x.dim(1)});
+  s.kernels.scale({.launch = s.launch,
+                   .x = x.f32(),
+                   .x_row_stride = x.stride(0),
+                   .y = y.f32(),
+                   .rows = x.dim(0),
+                   .dim = x.dim(1),
+                   .scale = scale,
+                   .soft_cap = cap});
   return y;
 }
 

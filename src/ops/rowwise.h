@@ -23,7 +23,16 @@ Tensor add(Step& s, Tensor a, Tensor b);
 
 // silu(first half of the columns) * second half; x [T, 2 D] -> [T, D]. With a limit,
 // min(silu(a), limit) * clamp(b, -limit, limit): what some mixtures of experts are trained with.
-Tensor silu_mul(Step& s, Tensor x, float limit = 0);
+Tensor silu_mul(Step& s, Tensor x, float limit = 0, GluForm form = GluForm::kSilu);
+
+// Of queries: 1 + beta * ln(1 + floor((position + offset) / period)); beta 0: none.
+struct PositionScale {
+  double beta = 0, period = 1, offset = 0;
+};
+// scale * x [T, D], times what the row's position asks for -> [T, D].
+Tensor scale(Step& s, Tensor x, float factor, const PositionScale& positions = {});
+// cap * tanh(scale * x / cap) of x [any, D] -> the same shape; without a cap scale * x.
+Tensor soft_cap(Step& s, Tensor x, float cap, float scale = 1);
 
 // sigmoid(gate) * x; x [T, D], gate [T, D], or [T, G] each for D / G columns -> [T, D].
 Tensor sigmoid_mul(Step& s, Tensor gate, Tensor x);

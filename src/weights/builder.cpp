@@ -75,6 +75,7 @@ WeightLoader::WeightLoader(LoadOptions options)
   CHECK(options_.dry || options_.kernels->device == &options_.queue->ops(), "{} kernels on {}",
         options_.kernels->name, options_.queue->ops().name);
   if (options_.source == nullptr) return;
+  options_.source = &stacked_.emplace(*options_.source);
   for (const TensorInfo* tensor : options_.source->tensors()) {
     bytes_total_ += static_cast<int64_t>(tensor->bytes.size());
     ++counts_.tensors;
@@ -361,7 +362,7 @@ PackedMatrix Builder::matrices(int64_t count, std::initializer_list<MatrixPart> 
 }
 
 Tensor Builder::vector(std::initializer_list<MatrixPart> parts, std::string_view leaf,
-                       float random_center) const {
+                       float random_center, float offset) const {
   const WeightSource* source = loader_->options_.source;
   int64_t size = 0;
   bool complete = true;
@@ -395,8 +396,50 @@ Tensor Builder::vector(std::initializer_list<MatrixPart> parts, std::string_view
     }
     to += row_count(one.ranges);
   }
+  for (auto* value = stage.as<float>(); value < to; ++value) *value += offset;
   stage.upload();
   return Tensor(data, DType::kF32, {size});
+}
+
+Tensor Builder::vectors(int64_t count, std::initializer_list<MatrixPart> parts,
+                        std::string_view leaf, float random_center) const {
+  UnitRange own = part(count);
+  int64_t size = 0;
+  for (const MatrixPart& part : parts) size += part.rows;
+  loader_->count_parameters(own.count * size, share_);
+  float* data = loader_->allocate_values(own.count * size, share_);
+  std::vector<float> all;
+  for (int64_t i = 0; i < count; ++i) {
+    for (const MatrixPart& part : parts) {
+      std::string name = (*this / i / part.name).full_name(leaf);
+      const TensorInfo* tensor = nullptr;
+      if (loader_->options_.source != nullptr) {
+        tensor = loader_->claim(name, {part.rows});
+        if (tensor == nullptr) return {};
+      }
+      if (data == nullptr || !own.has(i)) continue;
+      all.resize(all.size() + static_cast<size_t>(part.rows));
+      loader_->fill(tensor, name, part.rows, random_center, all.data() + all.size() - part.rows);
+    }
+  }
+  if (data != nullptr) {
+    loader_->options_.queue->upload(data, all.data(), all.size() * sizeof(float));
+  }
+  return Tensor(data, DType::kF32, {own.count, size});
+}
+
+void Builder::split(std::string_view name, const StackShape& shape,
+                    std::initializer_list<StackPart> parts) const {
+  if (loader_->options_.source == nullptr) return;
+  const TensorInfo* tensor = loader_->options_.source->find(full_name(name));
+  if (tensor == nullptr) return;
+  loader_->used_.insert(tensor->name);
+  for (const StackPart& part : parts) {
+    if (Status status = loader_->stacked_->split(*tensor, scope_, shape, part); !status) {
+      loader_->problems_.push_back(status.error().message);
+      return;
+    }
+  }
 }
 
 Tensor Builder::values(std::string_view name, std::initializer_list<int64_t> shape,

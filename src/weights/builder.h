@@ -32,6 +32,7 @@
 #include "weights/quant_config.h"
 #include "weights/quantization_plan.h"
 #include "weights/rank_part.h"
+#include "weights/stacked_source.h"
 #include "weights/stored_matrix.h"
 
 namespace banyan {
@@ -105,6 +106,8 @@ struct ExpertLayer {
 class WeightLoader {
  public:
   explicit WeightLoader(LoadOptions options);
+  WeightLoader(const WeightLoader&) = delete;
+  WeightLoader& operator=(const WeightLoader&) = delete;
 
   // The errors so far, or OK. Unused tensors are an error too.
   Status finish();
@@ -151,6 +154,7 @@ class WeightLoader {
   void count_active(int64_t parameters, int64_t bytes, const TokenShare& share);
 
   LoadOptions options_;
+  std::optional<StackedSource> stacked_;  // what options_.source is, if there is one
   WeightStore store_;
   std::vector<StateSpec> states_;
   std::vector<MatrixRecord> matrices_;
@@ -193,9 +197,9 @@ class Builder {
 
   // `<scope>.<part>.<leaf>` [size] of each part one after the other, as f32, cut as the rows of a
   // matrix with those shards. Random weights vary around `random_center`: 1 for norms, 0 for
-  // biases. Zeros for a part that has none.
-  Tensor vector(std::initializer_list<MatrixPart> parts, std::string_view leaf,
-                float random_center) const;
+  // biases. Zeros for a part that has none. `offset` is added to what is stored.
+  Tensor vector(std::initializer_list<MatrixPart> parts, std::string_view leaf, float random_center,
+                float offset = 0) const;
 
   // `<scope>.<name>` of `shape` as dense f32. Dimensions of 1 count for nothing: [channels, 1,
   // taps] is [channels, taps]. Only vectors can be cut.
@@ -205,6 +209,16 @@ class Builder {
   // read.
   std::vector<float> host_values(std::string_view name, std::initializer_list<int64_t> shape,
                                  float random_center) const;
+  // The same of the scopes below, `<scope>.0` to `<scope>.<count - 1>`, those of part(count)
+  // -> [experts of this rank, sizes of the parts].
+  Tensor vectors(int64_t count, std::initializer_list<MatrixPart> parts, std::string_view leaf,
+                 float random_center) const;
+
+  // Lets the parts of `<scope>.<name>`, one tensor of so many matrices or vectors, be read as
+  // tensors of the scopes below. Does nothing where there is no such tensor.
+  void split(std::string_view name, const StackShape& shape,
+             std::initializer_list<StackPart> parts) const;
+
   // What no checkpoint stores: numbers that follow from the config, or from host_values(); none
   // where there were none of those. `values` fill `shape` and are copied.
   Tensor constant(std::initializer_list<int64_t> shape, std::span<const float> values) const;

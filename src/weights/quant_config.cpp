@@ -24,7 +24,7 @@ int64_t read_group(const ConfigFile& c, std::string_view key) {
 
 // DeepSeek's and its like: weight_scale_inv in blocks, or a scale of the whole matrix.
 void read_fp8(const ConfigFile& c, QuantConfig& quant) {
-  c.only("fmt", {"e4m3"});
+  c.only("fmt", {"e4m3", "float8_e4m3fn"});
   c.only("activation_scheme", {"dynamic", "static"});
   read_block(c, "weight_block_size", quant);
 }
@@ -72,6 +72,9 @@ void read_modelopt(const ConfigFile& c, QuantConfig& quant) {
   quant.blocks = {};
 }
 
+// gpt-oss: codes and scales alone say what is quantised.
+void read_mxfp4(const ConfigFile&, QuantConfig&) {}
+
 struct Method {
   std::string_view name;
   QuantMethod method;
@@ -84,6 +87,7 @@ constexpr std::array kMethods = {
     Method{"awq", QuantMethod::kAwq, read_awq},
     Method{"gptq", QuantMethod::kGptq, read_gptq},
     Method{"modelopt", QuantMethod::kModelopt, read_modelopt},
+    Method{"mxfp4", QuantMethod::kMxfp4, read_mxfp4},
 };
 
 }  // namespace

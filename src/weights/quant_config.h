@@ -16,7 +16,15 @@
 
 namespace banyan {
 
-enum class QuantMethod : uint8_t { kNone, kFp8, kCompressedTensors, kAwq, kGptq, kModelopt };
+enum class QuantMethod : uint8_t {
+  kNone,
+  kFp8,
+  kCompressedTensors,
+  kAwq,
+  kGptq,
+  kModelopt,
+  kMxfp4
+};
 
 struct QuantBlock {
   int64_t rows = 0, columns = 0;

@@ -161,8 +161,9 @@ struct PackedGroup {
   }
 
   // Row `row` of x times matrix i alone.
-  std::vector<float> alone(int64_t i, const float* row) const {
-    return multiply(members[i], row, kK, 1, nullptr);
+  std::vector<float> alone(int64_t i, const float* row, const GemmArgs& args) const {
+    const float* bias = args.bias ? args.bias + i * args.bias_stride : nullptr;
+    return multiply(members[i], row, kK, 1, bias);
   }
 
   std::vector<Weights> weights;
@@ -191,7 +192,7 @@ void expect_group(const PackedGroup& group, GemmArgs args, int64_t y_rows, const
       int64_t end = args.weights.begins ? args.weights.begins[i + 1] : y_rows;
       for (int64_t r = begin; r < end; ++r) {
         const float* of_row = y.data() + r * args.y_stride + i * args.weights.y_column_stride;
-        ASSERT_TRUE(same_bits(group.alone(i, source(r, i)), {of_row, of_row + kN}))
+        ASSERT_TRUE(same_bits(group.alone(i, source(r, i), args), {of_row, of_row + kN}))
             << i << " " << r;
       }
     }
@@ -199,7 +200,7 @@ void expect_group(const PackedGroup& group, GemmArgs args, int64_t y_rows, const
 }
 
 // Experts with the rows that were routed to them, some with none; then their own rows, behind which
-// x has some that nobody wrote.
+// x has some that nobody wrote. They share a bias, or each has its own.
 TEST(Gemm, AGroupOfExpertsTakesTheRowsOfEach) {
   constexpr int64_t kK = PackedGroup::kK, kRows = 40;
   Random random(8);
@@ -208,6 +209,7 @@ TEST(Gemm, AGroupOfExpertsTakesTheRowsOfEach) {
   const int32_t begins[] = {0, 1, 1, 14, 20, kRows};
   std::vector<float> x = random.normals(7 * kK), sorted = random.normals((kRows + 3) * kK);
   std::fill(sorted.begin() + kRows * kK, sorted.end(), NAN);
+  std::vector<float> biases = random.normals(PackedGroup::kCount * (PackedGroup::kN + 3));
   for_each_kernel([&](const KernelTable& table, const WeightFormat& format) {
     PackedGroup group(table, format, random);
     GemmArgs args = {.x = x.data(),
@@ -220,6 +222,11 @@ TEST(Gemm, AGroupOfExpertsTakesTheRowsOfEach) {
     args.x_rows = kRows + 3;
     args.x_index = nullptr;
     expect_group(group, args, kRows, [&](int64_t r, int64_t) { return sorted.data() + r * kK; });
+    for (int64_t stride : {int64_t{0}, PackedGroup::kN + 3}) {
+      args.bias = biases.data();
+      args.bias_stride = stride;
+      expect_group(group, args, kRows, [&](int64_t r, int64_t) { return sorted.data() + r * kK; });
+    }
   });
 }
 

@@ -256,6 +256,75 @@ TEST(SiluMul, ClampsBothFactorsAtALimit) {
   }
 }
 
+// The exponent of gelu grows with the cube of the gate, and its error with the exponent.
+TEST(SiluMul, OtherFormsFollowTheirFormulas) {
+  std::vector<float> gate, up;
+  for (float x = -12; x < 12; x += 0.0078125f) {
+    gate.push_back(x * 1.001f);
+    up.push_back(3 - x * 0.7f);
+  }
+  gate.insert(gate.end(), {-90, 90, 0, NAN, 1});
+  up.insert(up.end(), {1, 1, 1, 1, NAN});
+  for (const KernelTable* table : tables()) {
+    for (GluForm form : {GluForm::kGeluTanh, GluForm::kSwigluOai}) {
+      std::vector<float> y(gate.size());
+      table->silu_mul({.gate = gate.data(),
+                       .up = up.data(),
+                       .y = y.data(),
+                       .rows = 1,
+                       .dim = std::ssize(gate),
+                       .limit = 2.5f,
+                       .form = form});
+      for (size_t i = 0; i + 2 < gate.size(); ++i) {
+        double g = gate[i], u = up[i], exact;
+        if (form == GluForm::kGeluTanh) {
+          double z = 0.7978845608028654 * (g + 0.044715 * g * g * g);
+          exact = g / (1 + std::exp(-2 * z)) * u;
+        } else {
+          g = std::min(g, 2.5);
+          exact = g / (1 + std::exp(-1.702 * g)) * (std::clamp(u, -2.5, 2.5) + 1);
+        }
+        EXPECT_NEAR(y[i], exact, 3e-6 * std::max(1.0, std::abs(exact)))
+            << table->name << ' ' << gate[i] << ' ' << up[i];
+      }
+      EXPECT_TRUE(std::isnan(y[y.size() - 2]) && std::isnan(y.back())) << table->name;
+    }
+  }
+}
+
+TEST(Scale, TakesFactorsCapsAndPositions) {
+  Random random(10);
+  const std::vector<int32_t> positions = {0, 15, 16, 700};
+  for (const KernelTable* table : tables()) {
+    for (int64_t dim : kDims) {
+      auto x = random.normals(4 * (dim + 2), 9);
+      std::vector<float> y(4 * dim);
+      for (float cap : {0.0f, 5.0f}) {
+        for (const int32_t* at : {static_cast<const int32_t*>(nullptr), positions.data()}) {
+          ThreadPool threads(2);
+          table->scale({.launch = {.threads = &threads},
+                        .x = x.data(),
+                        .x_row_stride = dim + 2,
+                        .y = y.data(),
+                        .rows = 4,
+                        .dim = dim,
+                        .scale = 0.3f,
+                        .soft_cap = cap,
+                        .positions = at,
+                        .position_beta = 0.1f,
+                        .position_period = 16});
+          for (int64_t i = 0; i < 4 * dim; ++i) {
+            double factor = at ? 1 + 0.1 * std::log1p(std::floor(at[i / dim] / 16.0)) : 1;
+            double exact = factor * 0.3 * double{x[i / dim * (dim + 2) + i % dim]};
+            if (cap > 0) exact = 5 * std::tanh(exact / 5);
+            EXPECT_NEAR(y[i], exact, 1e-6 * std::max(1.0, std::abs(exact))) << table->name;
+          }
+        }
+      }
+    }
+  }
+}
+
 // One rounding each: every table gives the same bits.
 TEST(Add, IsExactInEveryTable) {
   Random random(4);

@@ -162,6 +162,7 @@ const KernelTable& table() {
       .rope_angles = Queued<&T::rope_angles>::run,
       .rope = Queued<&T::rope>::run,
       .silu_mul = Queued<&T::silu_mul>::run,
+      .scale = Queued<&T::scale>::run,
       .sigmoid_mul = Queued<&T::sigmoid_mul>::run,
       .add = Queued<&T::add>::run,
       .logit_stats = Queued<&T::logit_stats>::run,

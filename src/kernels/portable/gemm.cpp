@@ -50,7 +50,7 @@ void run(const GemmArgs& a) {
   parallel_for(a.launch, a.n, kBlock, [&](int64_t begin, int64_t end) {
     for_part_rows(a, [&](const GemmPart& part, const float* x, float* y) {
       for (int64_t j = begin; j < end; j += kBlock) {
-        dot_block(x, reinterpret_cast<const W*>(part.weight), a.bias, y, j,
+        dot_block(x, reinterpret_cast<const W*>(part.weight), part.bias, y, j,
                   std::min(kBlock, end - j), a.k);
       }
     });

@@ -26,6 +26,8 @@ void rms_norm(const RmsNormArgs& args);
 void rope_angles(const RopeAnglesArgs& args);
 void rope(const RopeArgs& args);
 void silu_mul(const SiluMulArgs& args);
+void scale(const ScaleArgs& args);
+float row_scale(const ScaleArgs& args, int64_t row);  // of ScaleArgs, for every CPU table
 void sigmoid_mul(const SigmoidMulArgs& args);
 void add(const AddArgs& args);
 void logit_stats(const LogitStatsArgs& args);

@@ -144,7 +144,7 @@ void run(const GemmArgs& a) {
       }
       for (int64_t j = begin; j < end; ++j) {
         float sum = dot<C>(a, w, j, x, codes.data(), steps.data());
-        y[j] = a.bias ? sum + a.bias[j] : sum;
+        y[j] = part.bias ? sum + part.bias[j] : sum;
       }
     });
   });

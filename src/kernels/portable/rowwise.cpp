@@ -59,20 +59,64 @@ void rope(const RopeArgs& a) {
   });
 }
 
+namespace {
+
+// These keep NaN, as min and clamp may not.
+float at_most(float x, float limit) {
+  return x > limit ? limit : x;
+}
+
+float clamped(float x, float limit) {
+  return x < -limit ? -limit : at_most(x, limit);
+}
+
 // silu(x) = x / (1 + exp(-x)): Shazeer 2020, "GLU Variants Improve Transformer" (SwiGLU, beta 1).
+// gelu's approximation: Hendrycks and Gimpel 2016, "Gaussian Error Linear Units", where
+// 1 + tanh(z) = 2 / (1 + exp(-2 z)).
+float glu(const SiluMulArgs& a, float gate, float up) {
+  switch (a.form) {
+    case GluForm::kSilu:
+      break;
+    case GluForm::kGeluTanh: {
+      float inner = 2 * kGeluFactor * (gate + kGeluCube * gate * gate * gate);
+      return gate / (1.0f + std::exp(-inner)) * up;
+    }
+    case GluForm::kSwigluOai:
+      gate = at_most(gate, a.limit);
+      return gate / (1.0f + std::exp(-kSwigluAlpha * gate)) * (clamped(up, a.limit) + 1);
+  }
+  float silu = gate / (1.0f + std::exp(-gate));
+  return a.limit > 0 ? at_most(silu, a.limit) * clamped(up, a.limit) : silu * up;
+}
+
+}  // namespace
+
 void silu_mul(const SiluMulArgs& a) {
   parallel_for(a.launch, a.rows, 1, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const float* gate = a.gate + r * a.x_row_stride;
       const float* up = a.up + r * a.x_row_stride;
       float* y = a.y + r * a.dim;
+      for (int64_t c = 0; c < a.dim; ++c) y[c] = glu(a, gate[c], up[c]);
+    }
+  });
+}
+
+float row_scale(const ScaleArgs& a, int64_t row) {
+  if (a.positions == nullptr) return a.scale;
+  float position = static_cast<float>(a.positions[row]) + a.position_offset;
+  return a.scale * (1 + a.position_beta * std::log1p(std::floor(position / a.position_period)));
+}
+
+void scale(const ScaleArgs& a) {
+  parallel_for(a.launch, a.rows, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const float* x = a.x + r * a.x_row_stride;
+      float* y = a.y + r * a.dim;
+      float factor = row_scale(a, r);
       for (int64_t c = 0; c < a.dim; ++c) {
-        float silu = gate[c] / (1.0f + std::exp(-gate[c])), factor = up[c];
-        if (a.limit > 0) {
-          silu = silu > a.limit ? a.limit : silu;  // these keep NaN, as min and clamp may not
-          factor = factor > a.limit ? a.limit : factor < -a.limit ? -a.limit : factor;
-        }
-        y[c] = silu * factor;
+        float scaled = factor * x[c];
+        y[c] = a.soft_cap > 0 ? a.soft_cap * std::tanh(scaled / a.soft_cap) : scaled;
       }
     }
   });

@@ -18,6 +18,7 @@ const KernelTable& table() {
       .rope_angles = rope_angles,
       .rope = rope,
       .silu_mul = silu_mul,
+      .scale = scale,
       .sigmoid_mul = sigmoid_mul,
       .add = add,
       .logit_stats = logit_stats,

@@ -366,7 +366,7 @@ void write_outputs(const AmxOutputs& out, const AmxBlocks& blocks, const AmxTile
   for (int64_t b = 0; b < blocks.count; ++b) {
     int64_t j = (out.first_block + b * out.stride) * kBlockOutputs;
     int64_t lanes = a.n - j < kBlockOutputs ? a.n - j : kBlockOutputs;
-    auto bias = a.bias ? load_up_to<V>(a.bias + j, lanes) : V::set(-0.0f);
+    auto bias = out.part.bias ? load_up_to<V>(out.part.bias + j, lanes) : V::set(-0.0f);
     float* y = a.y + (out.y_row + row) * a.y_stride + out.part.y_column + j;
     for (int64_t r = 0; r < count; ++r) {
       const float* sum = sums[r / kTileRows * kBlockTiles + b][r % kTileRows];

@@ -194,15 +194,6 @@ inline void score_keys(const TileRows<S>& tile, int64_t head_dim, Queries& queri
   }
 }
 
-// cap * tanh(x / cap), within 2 units in the last place of `cap`.
-template <class V>
-inline typename V::F soften(typename V::F x, float cap) {
-  auto one = V::set(1.0f);
-  auto e = exp<V>(V::mul(V::abs(x), V::set(-2 / cap)));
-  auto bounded = V::mul(V::div(V::sub(one, e), V::add(one, e)), V::set(cap));
-  return V::copy_sign(bounded, x);
-}
-
 // Weights of f32: exp(score - max).
 template <class V>
 struct PlainWeights {

@@ -197,7 +197,7 @@ void multiply_rows(const GemmArgs& a, const GemmShape& s, const GemmPart& part, 
     int64_t count = a.n - j < kBlockOutputs ? a.n - j : kBlockOutputs;
     for (int64_t c = 0; c < count; c += V::kLanes) {
       int64_t lanes = count - c < V::kLanes ? count - c : V::kLanes;
-      auto bias = a.bias ? load_up_to<V>(a.bias + j + c, lanes) : V::set(-0.0f);
+      auto bias = part.bias ? load_up_to<V>(part.bias + j + c, lanes) : V::set(-0.0f);
       for (int64_t r = 0; r < tile.rows; ++r) {
         float* y = a.y + (tile.row + r) * a.y_stride + part.y_column + j + c;
         store_up_to<V>(y, lanes, V::add(V::load(t.y[r][n] + c), bias));

@@ -74,20 +74,66 @@ void rope(const RopeArgs& a) {
   });
 }
 
+// x / (1 + exp(-z)).
 template <class V>
-void silu_mul(const SiluMulArgs& a) {
-  // The operand order of min and max keeps NaN.
+inline typename V::F times_sigmoid(typename V::F x, typename V::F z) {
+  return V::div(x, V::add(V::set(1), exp<V>(V::sub(V::set(0), z))));
+}
+
+template <class V>
+inline typename V::F gelu_tanh(typename V::F x) {
+  auto cube = V::mul(V::mul(x, x), V::mul(x, V::set(kGeluCube)));
+  return times_sigmoid<V>(x, V::mul(V::add(x, cube), V::set(2 * kGeluFactor)));
+}
+
+// The operand order of min and max keeps NaN.
+template <class V, GluForm kForm>
+inline typename V::F glu(typename V::F gate, typename V::F up, typename V::F most) {
+  if constexpr (kForm == GluForm::kGeluTanh) return V::mul(gelu_tanh<V>(gate), up);
+  up = V::max(V::sub(V::set(0), most), V::min(most, up));
+  if constexpr (kForm == GluForm::kSilu) {
+    return V::mul(V::min(most, times_sigmoid<V>(gate, gate)), up);
+  }
+  gate = V::min(most, gate);
+  auto swish = times_sigmoid<V>(gate, V::mul(gate, V::set(kSwigluAlpha)));
+  return V::mul(swish, V::add(up, V::set(1)));
+}
+
+template <class V, GluForm kForm>
+void glu_rows(const SiluMulArgs& a) {
   auto most = V::set(a.limit > 0 ? a.limit : __builtin_inff());
-  auto least = V::sub(V::set(0), most);
   parallel_for(a.launch, a.rows, rows_per_job(a.dim), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       for (int64_t c = 0; c < a.dim; c += V::kLanes) {
         auto gate = load_up_to<V>(a.gate + r * a.x_row_stride + c, a.dim - c);
         auto up = load_up_to<V>(a.up + r * a.x_row_stride + c, a.dim - c);
-        auto divisor = V::add(V::set(1), exp<V>(V::sub(V::set(0), gate)));
-        auto silu = V::min(most, V::div(gate, divisor));
-        up = V::max(least, V::min(most, up));
-        store_up_to<V>(a.y + r * a.dim + c, a.dim - c, V::mul(silu, up));
+        store_up_to<V>(a.y + r * a.dim + c, a.dim - c, glu<V, kForm>(gate, up, most));
+      }
+    }
+  });
+}
+
+template <class V>
+void silu_mul(const SiluMulArgs& a) {
+  switch (a.form) {
+    case GluForm::kSilu:
+      return glu_rows<V, GluForm::kSilu>(a);
+    case GluForm::kGeluTanh:
+      return glu_rows<V, GluForm::kGeluTanh>(a);
+    case GluForm::kSwigluOai:
+      return glu_rows<V, GluForm::kSwigluOai>(a);
+  }
+}
+
+template <class V>
+void scale(const ScaleArgs& a) {
+  parallel_for(a.launch, a.rows, rows_per_job(a.dim), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      auto factor = V::set(portable::row_scale(a, r));
+      for (int64_t c = 0; c < a.dim; c += V::kLanes) {
+        auto y = V::mul(factor, load_up_to<V>(a.x + r * a.x_row_stride + c, a.dim - c));
+        if (a.soft_cap > 0) y = soften<V>(y, a.soft_cap);
+        store_up_to<V>(a.y + r * a.dim + c, a.dim - c, y);
       }
     }
   });

@@ -30,6 +30,7 @@ constexpr KernelTable make_table(const char* name) {
       .rope_angles = portable::rope_angles,  // far angles need libm's range reduction
       .rope = rope<V>,
       .silu_mul = silu_mul<V>,
+      .scale = scale<V>,
       .sigmoid_mul = sigmoid_mul<V>,
       .add = add<V>,
       .logit_stats = logit_stats<V>,

@@ -42,4 +42,13 @@ inline void store_up_to(T* y, int64_t n, typename V::F x) {
   }
 }
 
+// cap * tanh(x / cap), within 2 units in the last place of `cap`.
+template <class V>
+inline typename V::F soften(typename V::F x, float cap) {
+  auto one = V::set(1.0f);
+  auto e = exp<V>(V::mul(V::abs(x), V::set(-2 / cap)));
+  auto bounded = V::mul(V::div(V::sub(one, e), V::add(one, e)), V::set(cap));
+  return V::copy_sign(bounded, x);
+}
+
 }  // namespace banyan::x86
