@@ -6,12 +6,13 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "support/drive.h"
+#include "support/grown_checkpoint.h"
 #include "weights/files/safetensors.h"
 
 namespace banyan::test {
 
 CheckpointCopy::CheckpointCopy(const std::string& golden) {
-  std::string folder = source_path("tests/golden/models/" + golden);
+  std::string folder = golden_folder(golden);
   auto text = read_file(folder + "/config.json");
   CHECK(text.has_value(), "{}", text.error().message);
   config = Json::parse(*text);

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "support/grown_checkpoint.h"
 #include "support/shared.h"
 #include "support/value_or_abort.h"
 
@@ -26,7 +27,7 @@ std::vector<T> elements(const SafetensorsFile& file, const std::string& name, DT
 }  // namespace
 
 std::string GoldenCase::folder() const {
-  return source_path(kFolder + name);
+  return golden_folder(name);
 }
 
 std::ostream& operator<<(std::ostream& out, const GoldenCase& golden) {
@@ -53,7 +54,8 @@ std::vector<GoldenCase> golden_cases() {
 }
 
 GoldenReference::GoldenReference(const GoldenCase& golden)
-    : file_(value_or_abort(SafetensorsFile::open(golden.folder() + ".reference.safetensors"))) {}
+    : file_(value_or_abort(
+          SafetensorsFile::open(source_path(kFolder + golden.name + ".reference.safetensors")))) {}
 
 std::vector<float> GoldenReference::floats(const std::string& name) const {
   return elements<float>(file_, name, DType::kF32);

@@ -21,3 +21,8 @@ class Case:
     saved: bool = False
     # transformers does not have all of it: goldens/hybrid.py alone is the reference.
     by_formula: bool = False
+    # Kept as a recipe (goldens/grown.py), with the last rows of the reference alone.
+    grown: bool = False
+    norm_center: float = 1  # of norms' weights
+    transposed: bool = False  # matrices of all experts are [experts, columns, rows]
+    mxfp4: bool = False  # and these are stored as blocks and scales

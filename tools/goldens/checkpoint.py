@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import save_file
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from goldens import hybrid, sparse
+from goldens import grown, hybrid, sparse
 
 TORCH_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -103,6 +103,9 @@ def write_checkpoint(case, folder):
         return
     write_json(folder / "config.json", case.config)
     write_json(folder / "generation_config.json", {"bos_token_id": 1, "eos_token_id": case.eos})
+    if case.grown:
+        grown.write_weights(case, folder)
+        return
     shapes = hybrid.shapes_of(case.config) if hybrid.knows(case.config) else own_shapes(folder)
     shapes |= case.extra_tensors
     dtype = TORCH_DTYPES[case.dtype]

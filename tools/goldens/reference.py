@@ -39,10 +39,10 @@ def run(model, ids):
     """
     stream, final = [], []
     base = model.model
-    watched = [(base.embed_tokens, stream), *((layer, stream) for layer in base.layers)]
-    hooks = [
+    hooks = [base.layers[0].register_forward_pre_hook(lambda _, inputs: stream.append(inputs[0]))]
+    hooks += [
         module.register_forward_hook(lambda _, __, output, sink=sink: sink.append(output))
-        for module, sink in [*watched, (base.norm, final)]
+        for module, sink in [*((layer, stream) for layer in base.layers), (base.norm, final)]
     ]
     logits = model(torch.tensor([ids]), use_cache=False).logits[0]
     for hook in hooks:

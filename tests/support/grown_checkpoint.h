@@ -1,0 +1,20 @@
+// Golden checkpoints that are kept as a recipe: `weights.txt` has the shape and the spread of every
+// tensor, and their elements follow from a hash of name and index (tools/goldens/grown.py, which
+// makes the same ones for the reference).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "support/safetensors.h"
+
+namespace banyan::test {
+
+// The folder of golden checkpoint `name`: the one in the tree, or where it has but a recipe, one
+// with the weights made up, which lasts until the process ends.
+std::string golden_folder(const std::string& name);
+
+// The tensors of a recipe. Aborts on a line that is wrong.
+std::vector<TestTensor> grow_tensors(const std::string& recipe);
+
+}  // namespace banyan::test
