@@ -3,6 +3,7 @@
 // residual stream.
 #pragma once
 
+#include <array>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -19,19 +20,31 @@ struct DecoderConfig {
   float eps = 0;
   bool tied = false;
   std::string_view embedding = "embed_tokens";  // its name below `model`
+  NormWeight norm_weight = NormWeight::kPlain;
   RopeConfig rope;
+  std::vector<RopeConfig> other_ropes;   // where layers turn in several ways
+  float embedding_scale = 1;             // of what enters the first layer
+  float logit_scale = 1, logit_cap = 0;  // of logits, then their soft cap; 0: none
 };
 
 template <class Layer>
 class DecoderModel final : public Model {
  public:
-  // `make_layer(scope, index)` builds each layer under `model.layers.<index>`.
+  // `make_layer(scope, index)` builds each layer under `model.layers.<index>`. `layer_ropes`: of
+  // each layer, 0 for `c.rope`, i for the ith of `c.other_ropes`; empty: 0 for all.
   template <class MakeLayer>
-  DecoderModel(Builder b, ModelInfo info, const DecoderConfig& c, MakeLayer make_layer)
+  DecoderModel(Builder b, ModelInfo info, const DecoderConfig& c, MakeLayer make_layer,
+               std::vector<int> layer_ropes = {})
       : Model(std::move(info)),
         tokens_(b / "model", c.embedding, b, c.vocabulary, c.hidden, c.tied),
-        rope_(b, c.rope),
-        norm_(b / "model" / "norm", c.hidden, c.eps) {
+        ropes_(1, Rope(b, c.rope)),
+        layer_ropes_(std::move(layer_ropes)),
+        norm_(b / "model" / "norm", c.hidden, c.eps, c.norm_weight),
+        embedding_scale_(c.embedding_scale),
+        logit_scale_(c.logit_scale),
+        logit_cap_(c.logit_cap) {
+    for (const RopeConfig& rope : c.other_ropes) ropes_.emplace_back(b, rope);
+    layer_ropes_.resize(static_cast<size_t>(c.layers));
     layers_.reserve(static_cast<size_t>(c.layers));
     for (int64_t i = 0; i < c.layers; ++i) {
       layers_.push_back(make_layer(b / "model" / "layers" / i, i));
@@ -43,14 +56,16 @@ class DecoderModel final : public Model {
     for (size_t i = 0; i < s.auxiliary_layers.size(); ++i) {
       outputs.auxiliary.push_back(s.allocate({s.batch.rows(), info().hidden}));
     }
-    Rotation rotation = rope_(s);
+    std::array<Rotation, kRopesMax> rotations;
+    for (size_t i = 0; i < ropes_.size(); ++i) rotations[i] = ropes_[i](s);
     // The residual stream crosses each layer in the same place, so a step needs the memory of one
     // layer, not of all.
     Tensor x = tokens_.embed(s, known_tokens(s));
+    if (embedding_scale_ != 1) x = scale(s, x, embedding_scale_);
     size_t mark = s.arena.mark();
     for (size_t i = 0; i < layers_.size(); ++i) {
       hand_out(s, static_cast<int>(i), x, outputs);
-      s.copy(layers_[i](s, x, rotation), x);
+      s.copy(layers_[i](s, x, rotations[static_cast<size_t>(layer_ropes_[i])]), x);
       s.arena.rewind(mark);
     }
     hand_out(s, static_cast<int>(layers_.size()), x, outputs);
@@ -58,9 +73,15 @@ class DecoderModel final : public Model {
     return outputs;
   }
 
-  Tensor logits(Step& s, Tensor hidden) const override { return tokens_.logits(s, hidden); }
+  Tensor logits(Step& s, Tensor hidden) const override {
+    Tensor y = tokens_.logits(s, hidden);
+    if (logit_cap_ > 0) return soft_cap(s, y, logit_cap_, logit_scale_);
+    return logit_scale_ == 1 ? y : scale(s, y, logit_scale_);
+  }
 
  private:
+  static constexpr size_t kRopesMax = 3;
+
   // Copies x, the residual stream entering layer `index`, if the step asks for it.
   static void hand_out(const Step& s, int index, Tensor x, Outputs& outputs) {
     for (size_t i = 0; i < s.auxiliary_layers.size(); ++i) {
@@ -69,9 +90,11 @@ class DecoderModel final : public Model {
   }
 
   TokenEmbedding tokens_;
-  Rope rope_;
+  std::vector<Rope> ropes_;
+  std::vector<int> layer_ropes_;
   std::vector<Layer> layers_;
   RmsNorm norm_;
+  float embedding_scale_, logit_scale_, logit_cap_;
 };
 
 }  // namespace banyan

@@ -1,6 +1,7 @@
 // Mistral 7B and NeMo: Llama with a sliding window in every layer, unless it is switched off by
-// `sliding_window: null` (Jiang et al., arXiv:2310.06825).
-#include "models/dense.h"
+// `sliding_window: null` (Jiang et al., arXiv:2310.06825). Ministral 3: no window, and queries that
+// grow with the position.
+#include "models/gqa_decoder.h"
 #include "models/registry.h"
 
 namespace banyan {
@@ -11,16 +12,32 @@ constexpr int64_t kWindowDefault = 4096;
 
 }  // namespace
 
+Result<std::unique_ptr<Model>> load_ministral3(const ConfigFile& config, Builder b) {
+  GqaDecoderConfig c = read_gqa_decoder(config, b,
+                                        {.attention = {.kv_heads = 8, .head_dim = 128},
+                                         .context_tokens = 262144,
+                                         .eps = 1e-5,
+                                         .query_scale = true});
+  config.expect(config.has("rope_scaling") || config.has("rope_parameters"),
+                "rope_parameters is missing, without which positions are not known");
+  config.only("attention_bias", {false});
+  config.only("mlp_bias", {false});
+  int64_t window = config.maybe_integer("sliding_window", 1, kContextMax).value_or(0);
+  for (GqaLayerShape& layer : c.layers) layer.window_tokens = window;
+  return make_gqa_decoder(config, b, c);
+}
+
 Result<std::unique_ptr<Model>> load_mistral(const ConfigFile& config, Builder b) {
-  DenseConfig c = read_dense(config, b, {.attention = {.kv_heads = 8}, .context_tokens = 131072});
+  GqaDecoderConfig c =
+      read_gqa_decoder(config, b, {.attention = {.kv_heads = 8}, .context_tokens = 131072});
   config.only("attention_bias", {false});
   config.only("mlp_bias", {false});
   int64_t window = config.is_null("sliding_window")
                        ? 0
                        : config.integer_or("sliding_window", kWindowDefault, 1, int64_t{1} << 30);
-  c.window_tokens.assign(c.window_tokens.size(), window);
+  for (GqaLayerShape& layer : c.layers) layer.window_tokens = window;
   config.ignore({"layer_types", "use_sliding_window"});  // the window is in every layer
-  return make_dense(config, b, c);
+  return make_gqa_decoder(config, b, c);
 }
 
 }  // namespace banyan

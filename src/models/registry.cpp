@@ -11,18 +11,95 @@ namespace banyan {
 namespace {
 
 constexpr std::array kFamilies = {
-    Family{"BailingHybridForCausalLM", load_bailing_hybrid},
-    Family{"BailingMoeV2ForCausalLM", load_bailing_v2},
-    Family{"BailingMoeV2_5ForCausalLM", load_bailing_v2_5},
-    Family{"BailingMoeV3ForCausalLM", load_bailing_v3},
-    Family{"DeepseekV3ForCausalLM", load_deepseek_v3},
-    Family{"KimiLinearForCausalLM", load_kimi_linear},
-    Family{"LlamaForCausalLM", load_llama},
-    Family{"LongcatFlashForCausalLM", load_longcat_flash},
-    Family{"MistralForCausalLM", load_mistral},
-    Family{"Qwen2ForCausalLM", load_qwen2},
-    Family{"Qwen3ForCausalLM", load_qwen3},
-    Family{"Qwen3MoeForCausalLM", load_qwen3_moe},
+    Family{"BailingHybridForCausalLM",
+           load_bailing_hybrid,
+           {"KDA + MLA", "dense, experts", "Ling 3.0 Flash", "as transformers saves it"}},
+    Family{"BailingMoeV2ForCausalLM",
+           load_bailing_v2,
+           {"GQA", "dense, experts", "Ling-mini-2.0, Ring 2.0", ""}},
+    Family{"BailingMoeV2_5ForCausalLM",
+           load_bailing_v2_5,
+           {"lightning + MLA", "dense, experts", "Ling 2.5", ""}},
+    Family{"BailingMoeV3ForCausalLM",
+           load_bailing_v3,
+           {"KDA + MLA", "dense, experts", "Ling-3.0-tiny", ""}},
+    Family{"DeepseekV3ForCausalLM",
+           load_deepseek_v3,
+           {"MLA", "dense, experts", "DeepSeek-V3, R1, V3.1; Kimi K2; Moonlight",
+            "layers that predict further tokens are left out"}},
+    Family{"Ernie4_5ForCausalLM", load_ernie4_5, {"GQA", "dense", "ERNIE-4.5-0.3B", ""}},
+    Family{
+        "Exaone4ForCausalLM", load_exaone4, {"GQA, windows", "dense", "EXAONE-4.0-1.2B, 32B", ""}},
+    Family{"Gemma2ForCausalLM",
+           load_gemma2,
+           {"GQA, windows, capped", "dense", "gemma-2-2b, 9b, 27b", ""}},
+    Family{"Gemma3ForCausalLM", load_gemma3, {"GQA, windows", "dense", "gemma-3-1b", ""}},
+    Family{"Glm4ForCausalLM", load_glm4, {"GQA", "dense", "GLM-4-9B-0414, 32B", ""}},
+    Family{"Glm4MoeForCausalLM",
+           load_glm4_moe,
+           {"GQA", "dense, experts", "GLM-4.5, 4.5-Air, 4.6, 4.7",
+            "layers that predict further tokens are left out"}},
+    Family{"Glm4MoeLiteForCausalLM",
+           load_glm4_moe_lite,
+           {"MLA", "dense, experts", "GLM-4.7-Flash",
+            "layers that predict further tokens are left out"}},
+    Family{"GptOssForCausalLM",
+           load_gpt_oss,
+           {"GQA, windows, sinks", "experts", "gpt-oss-20b, 120b", "experts MXFP4 or plain"}},
+    Family{"GraniteForCausalLM", load_granite, {"GQA", "dense", "granite-3.3-2b, 8b", ""}},
+    Family{"HunYuanDenseV1ForCausalLM",
+           load_hunyuan_dense,
+           {"GQA", "dense", "Hunyuan-0.5B to 7B", ""}},
+    Family{"KimiLinearForCausalLM",
+           load_kimi_linear,
+           {"KDA + MLA", "dense, experts", "Kimi-Linear-48B-A3B", ""}},
+    Family{"LlamaForCausalLM",
+           load_llama,
+           {"GQA", "dense", "Llama 2 and 3, and what has their layers", ""}},
+    Family{"LongcatFlashForCausalLM",
+           load_longcat_flash,
+           {"MLA, two a layer", "dense, experts", "LongCat-Flash", ""}},
+    Family{"MiniMaxM2ForCausalLM",
+           load_minimax_m2,
+           {"GQA", "experts", "MiniMax-M2, M2.1, M2.5, M2.7", ""}},
+    Family{"Ministral3ForCausalLM",
+           load_ministral3,
+           {"GQA", "dense", "Ministral 3 (its text model alone)", ""}},
+    Family{"MistralForCausalLM",
+           load_mistral,
+           {"GQA, windows", "dense", "Mistral 7B, NeMo, Small", ""}},
+    Family{
+        "MixtralForCausalLM", load_mixtral, {"GQA, windows", "experts", "Mixtral-8x7B, 8x22B", ""}},
+    Family{"Olmo2ForCausalLM", load_olmo2, {"GQA", "dense", "OLMo-2-7B, 13B, 32B", ""}},
+    Family{"Olmo3ForCausalLM", load_olmo3, {"GQA, windows", "dense", "Olmo-3-7B, 32B", ""}},
+    Family{"Phi3ForCausalLM",
+           load_phi3,
+           {"GQA, windows", "dense", "Phi-3-4k, phi-4", "a rotation of type longrope is refused"}},
+    Family{"Qwen2ForCausalLM", load_qwen2, {"GQA, windows", "dense", "Qwen2, Qwen2.5, QwQ", ""}},
+    Family{"Qwen3ForCausalLM", load_qwen3, {"GQA, windows", "dense", "Qwen3-0.6B to 32B", ""}},
+    Family{"Qwen3MoeForCausalLM",
+           load_qwen3_moe,
+           {"GQA, windows", "dense, experts", "Qwen3-30B-A3B, 235B-A22B", ""}},
+    Family{"SeedOssForCausalLM", load_seed_oss, {"GQA", "dense", "Seed-OSS-36B", ""}},
+    Family{"SmolLM3ForCausalLM", load_smollm3, {"GQA, windows", "dense", "SmolLM3-3B", ""}},
+};
+
+// Known, and not run: why.
+constexpr std::array kRefused = {
+    RefusedFamily{"DeepseekV32ForCausalLM", "an index chooses which keys a query sees (DSA)"},
+    RefusedFamily{"DeepseekV4ForCausalLM", "compressed keys and several residual streams"},
+    RefusedFamily{"Gemma3nForConditionalGeneration",
+                  "an embedding for each layer, and keys that layers share"},
+    RefusedFamily{"Gemma4ForConditionalGeneration",
+                  "two sizes of heads, keys that layers share, an embedding for each layer"},
+    RefusedFamily{"GlmMoeDsaForCausalLM", "an index chooses which keys a query sees (DSA)"},
+    RefusedFamily{"Llama4ForConditionalGeneration",
+                  "attention in chunks, and weights on what enters an expert"},
+    RefusedFamily{"MiniMaxM3SparseForConditionalGeneration",
+                  "an index chooses which blocks a query sees"},
+    RefusedFamily{"Mistral4ForCausalLM", "latent attention whose queries grow with the position"},
+    RefusedFamily{"Qwen4ExpForConditionalGeneration",
+                  "several residual streams and an index of keys"},
 };
 
 }  // namespace
@@ -31,9 +108,18 @@ std::span<const Family> registered_families() {
   return kFamilies;
 }
 
+std::span<const RefusedFamily> refused_families() {
+  return kRefused;
+}
+
 Result<const Family*> find_family(std::string_view architecture, std::span<const Family> families) {
   auto it = std::ranges::find(families, architecture, &Family::architecture);
   if (it != families.end()) return &*it;
+  auto refused = std::ranges::find(kRefused, architecture, &RefusedFamily::architecture);
+  if (refused != kRefused.end()) {
+    return unsupported("config.json: architecture \"{}\" is not supported yet: {}", architecture,
+                       refused->why);
+  }
   std::vector<std::string_view> names;
   for (const Family& family : families) names.push_back(family.architecture);
   return unsupported("config.json: architecture \"{}\" is not supported; supported: {}",

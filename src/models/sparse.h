@@ -17,6 +17,7 @@ struct SparseConfig {
   DecoderConfig decoder;
   int64_t context_tokens = 0;
   int64_t intermediate = 0;      // of the dense layers
+  Glu glu = {};                  // of these
   std::vector<bool> moe_layers;  // per layer
   MoeConfig moe;
   std::string_view attention = "self_attn";  // its name in a layer
@@ -29,7 +30,7 @@ class SparseMlp {
     if (c.moe_layers[static_cast<size_t>(layer)]) {
       moe_.emplace(b, c.moe);
     } else {
-      dense_.emplace(b, c.decoder.hidden, c.intermediate, false);
+      dense_.emplace(b, c.decoder.hidden, c.intermediate, false, c.glu);
     }
   }
   Tensor operator()(Step& s, Tensor x) const { return moe_ ? (*moe_)(s, x) : (*dense_)(s, x); }

@@ -7,6 +7,7 @@
 #include "kernels/select.h"
 #include "support/chance.h"
 #include "support/drive.h"
+#include "support/grown_checkpoint.h"
 #include "support/hybrid_model.h"
 #include "support/shared.h"
 #include "support/stripes.h"
@@ -57,10 +58,11 @@ const std::string& hybrid_folder(int kinds) {
 
 void choose_golden(Random& r, EngineConfig& config) {
   bool latent = r.chance(0.5);
-  std::string name =
-      latent ? r.one_of({"deepseek-v3", "longcat-flash", "ling3-tiny", "kimi-linear"})
-             : r.one_of({"llama2-mha", "mistral-window", "llama32-tied-sharded", "qwen3-tied"});
-  config.model_path = source_path("tests/golden/models/" + name);
+  std::string name = latent
+                         ? r.one_of({"deepseek-v3", "longcat-flash", "ling3-tiny", "kimi-linear"})
+                         : r.one_of({"llama2-mha", "mistral-window", "llama32-tied-sharded",
+                                     "qwen3-tied", "gpt-oss", "gemma3", "minimax-m2"});
+  config.model_path = golden_folder(name);
   if (latent) config.mla_prefill = r.one_of({"absorbed", "expanded"});
 }
 

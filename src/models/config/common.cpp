@@ -19,21 +19,6 @@ bool read_tied(const ConfigFile& config, const Builder& b, std::string_view embe
   return config.flag("tie_word_embeddings") && !(has_head && has_embedding);
 }
 
-// Which entries of a list of layer types are `type`; all others must be `other`.
-std::vector<bool> layers_of_type(const ConfigFile& config, std::string_view key,
-                                 std::string_view type, std::string_view other, int64_t layers) {
-  std::vector<std::string> types = config.texts(key);
-  config.expect(std::ssize(types) == layers, "{} has {} entries for {} layers", key, types.size(),
-                layers);
-  types.resize(static_cast<size_t>(layers), std::string(other));
-  std::vector<bool> of_type;
-  for (const std::string& entry : types) {
-    config.expect(entry == type || entry == other, "{}: \"{}\" is not supported", key, entry);
-    of_type.push_back(entry == type);
-  }
-  return of_type;
-}
-
 }  // namespace
 
 DecoderConfig read_decoder(const ConfigFile& config, const Builder& b,
@@ -45,7 +30,12 @@ DecoderConfig read_decoder(const ConfigFile& config, const Builder& b,
   c.eps = static_cast<float>(config.number_or("rms_norm_eps", defaults.eps, 1e-12, 1));
   c.tied = read_tied(config, b, defaults.embedding);
   c.embedding = defaults.embedding;
-  config.only("hidden_act", {"silu", "swish"});
+  if (defaults.gelu) {
+    config.only("hidden_act", {"gelu_pytorch_tanh"});
+    config.only("hidden_activation", {"gelu_pytorch_tanh"});
+  } else {
+    config.only("hidden_act", {"silu", "swish"});
+  }
   return c;
 }
 
@@ -76,6 +66,9 @@ int64_t read_rotation(const ConfigFile& config, int64_t rotary_dim,
   config.expect(defaults.partial || part == 1,
                 "partial_rotary_factor = {} is not supported by this architecture; supported: 1",
                 part);
+  config.expect(defaults.query_scale || decoder.rope.query_beta == 0,
+                "llama_4_scaling_beta = {} is not supported by this architecture",
+                decoder.rope.query_beta);
   return std::max(context, stretched_context_tokens(decoder.rope));
 }
 
@@ -99,6 +92,20 @@ MlaConfig read_mla(const ConfigFile& config, const Builder& b, const DecoderConf
   return a;
 }
 
+std::vector<bool> layers_of_type(const ConfigFile& config, std::string_view key,
+                                 std::string_view type, std::string_view other, int64_t layers) {
+  std::vector<std::string> types = config.texts(key);
+  config.expect(std::ssize(types) == layers, "{} has {} entries for {} layers", key, types.size(),
+                layers);
+  types.resize(static_cast<size_t>(layers), std::string(other));
+  std::vector<bool> of_type;
+  for (const std::string& entry : types) {
+    config.expect(entry == type || entry == other, "{}: \"{}\" is not supported", key, entry);
+    of_type.push_back(entry == type);
+  }
+  return of_type;
+}
+
 std::vector<bool> read_moe_layers(const ConfigFile& config, int64_t layers, int64_t dense_default,
                                   int64_t every) {
   int64_t dense = config.integer_or("first_k_dense_replace", dense_default, 0, kLayersMax);
@@ -112,6 +119,29 @@ std::vector<bool> read_moe_layers(const ConfigFile& config, int64_t layers, int6
 
 std::vector<bool> latent_layers_of_types(const ConfigFile& config, int64_t layers) {
   return layers_of_type(config, "layer_types", "full_attention", "linear_attention", layers);
+}
+
+MoeConfig read_noaux_moe(const ConfigFile& config, int64_t hidden, const NoauxDefaults& defaults) {
+  MoeConfig c{.hidden = hidden, .selection_bias = true};
+  c.intermediate = config.integer("moe_intermediate_size", 1, kWidthMax);
+  int64_t shared = config.integer_or("n_shared_experts", 1, 0, 64);
+  c.shared_intermediate = shared * c.intermediate;
+  auto count = [&config](std::string_view key, int64_t fallback) {
+    return fallback > 0 ? config.integer_or(key, fallback, 1, kExpertsMax)
+                        : config.integer(key, 1, kExpertsMax);
+  };
+  RouterShape& r = c.router;
+  r.experts = count(config.name_of({"n_routed_experts", "num_local_experts"}), defaults.experts);
+  r.top_k = count("num_experts_per_tok", defaults.top_k);
+  r.groups = config.integer_or("n_group", defaults.groups, 1, kExpertsMax);
+  r.top_groups = config.integer_or("topk_group", defaults.top_groups, 1, kExpertsMax);
+  r.score = RouterScore::kSigmoid;
+  r.normalise = config.flag_or("norm_topk_prob", true);
+  r.scale =
+      static_cast<float>(config.number_or("routed_scaling_factor", defaults.scale, 1e-6, 1e6));
+  config.only("scoring_func", {"sigmoid"});
+  config.only("topk_method", {"noaux_tc"});
+  return c;
 }
 
 void check_router(const ConfigFile& config, const RouterShape& r) {
@@ -148,6 +178,12 @@ int64_t mla_flops_per_key(const MlaConfig& c) {
 
 int64_t mla_prompt_flops_per_key(const MlaConfig& c) {
   return c.expanded_prefill ? 2 * c.heads * (c.nope_dim + c.rope_dim + c.value_dim) : 0;
+}
+
+void read_prediction_layers(const ConfigFile& config, const Builder& b, int64_t layers) {
+  std::string_view key = config.name_of({"num_nextn_predict_layers", "num_mtp_layers"});
+  int64_t further = config.integer_or(key, 0, 0, kLayersMax);
+  skip_prediction_layers(b / "model" / "layers", layers, further);
 }
 
 void skip_prediction_layers(const Builder& layers, int64_t first, int64_t count) {

@@ -28,6 +28,7 @@ struct DecoderDefaults {
   std::string_view layers_key = "num_hidden_layers";
   std::string_view embedding = "embed_tokens";  // the table's name below `model`
   double eps = 1e-6;
+  bool gelu = false;  // the activation is gelu's approximation with tanh, not silu
 };
 // Vocabulary, width, depth, eps and whether the embedding is the head too.
 DecoderConfig read_decoder(const ConfigFile& config, const Builder& b,
@@ -44,7 +45,8 @@ GqaConfig read_gqa(const ConfigFile& config, const DecoderConfig& decoder,
 struct RotationDefaults {
   int64_t context_tokens = 0;
   double theta = 10000;
-  bool partial = false;  // the family knows what partial_rotary_factor means to it
+  bool partial = false;      // the family knows what partial_rotary_factor means to it
+  bool query_scale = false;  // and what llama_4_scaling_beta does
 };
 // max_position_embeddings, or what YaRN stretches it to, and the rotation over `rotary_dim`
 // elements of a head.
@@ -59,8 +61,22 @@ MlaConfig read_mla(const ConfigFile& config, const Builder& b, const DecoderConf
 std::vector<bool> read_moe_layers(const ConfigFile& config, int64_t layers, int64_t dense_default,
                                   int64_t every = 1);
 
+// Which entries of the list of layer types under `key` are `type`; all others must be `other`.
+std::vector<bool> layers_of_type(const ConfigFile& config, std::string_view key,
+                                 std::string_view type, std::string_view other, int64_t layers);
+
 // Of the `layer_types` of a hybrid, which are full_attention and not linear_attention.
 std::vector<bool> latent_layers_of_types(const ConfigFile& config, int64_t layers);
+
+// Where families differ on a key that config.json leaves out.
+struct NoauxDefaults {
+  int64_t experts = 0, top_k = 0;  // 0: the key must be there
+  int64_t groups = 8, top_groups = 4;
+  double scale = 2.5;
+};
+// DeepSeek-V3's mixture of experts: sigmoids, groups, a bias that only helps to choose, shared
+// experts.
+MoeConfig read_noaux_moe(const ConfigFile& config, int64_t hidden, const NoauxDefaults& defaults);
 
 // The router's numbers make sense together.
 void check_router(const ConfigFile& config, const RouterShape& router);
@@ -78,5 +94,7 @@ int64_t mla_prompt_flops_per_key(const MlaConfig& c);
 // Lets the tensors of the `count` layers that predict further tokens, which come after the others,
 // be there unused; which tensors these may be is a list in the source.
 void skip_prediction_layers(const Builder& layers, int64_t first, int64_t count);
+// The same of the `model.layers` of `b`, as many as num_nextn_predict_layers says.
+void read_prediction_layers(const ConfigFile& config, const Builder& b, int64_t layers);
 
 }  // namespace banyan

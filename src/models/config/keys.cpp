@@ -53,6 +53,7 @@ constexpr auto kHarmless = std::to_array<std::string_view>({
     // Ids of tokens, of which the tokenizer's configuration reads what matters.
     "bos_token_id",
     "eos_token_id",
+    "eod_token_id",
     "pad_token_id",
     "unk_token_id",
     "sep_token_id",

@@ -1,6 +1,7 @@
 #include "models/config/rope.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
@@ -50,10 +51,30 @@ void read_yarn(const ConfigFile& p, double context_tokens, RopeConfig& rope) {
     rope.score_factor = m * m;
   }
   rope.attention_factor = p.number_or("attention_factor", derived, 0, kFactorMax);
-  p.ignore({"finetuned"});
+  rope.query_beta = p.number_or("llama_4_scaling_beta", 0, 0, kFactorMax);
+  p.ignore({"finetuned", "max_position_embeddings"});
   p.only_keys({"rope_type", "type", "rope_theta", "partial_rotary_factor",
                "original_max_position_embeddings", "factor", "beta_fast", "beta_slow", "truncate",
-               "mscale", "mscale_all_dim", "attention_factor", "finetuned"});
+               "mscale", "mscale_all_dim", "attention_factor", "finetuned", "llama_4_scaling_beta",
+               "max_position_embeddings"});
+}
+
+// Differs from the default only beyond max_position_embeddings, where no sequence goes; but with
+// `alpha` another theta is fixed (Hunyuan), and what stands beside it says nothing.
+void read_dynamic(const ConfigFile& p, RopeConfig& rope) {
+  double alpha = p.number_or("alpha", 0, 0, kFactorMax);
+  auto dim = static_cast<double>(rope.rotary_dim);
+  if (alpha > 0 && dim > 2) rope.theta *= std::pow(alpha, dim / (dim - 2));
+  p.ignore({"factor"});
+  if (alpha > 0) {
+    p.ignore({"beta_fast", "beta_slow", "mscale", "mscale_all_dim"});
+    p.only_keys({"rope_type", "type", "rope_theta", "partial_rotary_factor",
+                 "original_max_position_embeddings", "factor", "alpha", "beta_fast", "beta_slow",
+                 "mscale", "mscale_all_dim"});
+  } else {
+    p.only_keys({"rope_type", "type", "rope_theta", "partial_rotary_factor",
+                 "original_max_position_embeddings", "factor", "alpha"});
+  }
 }
 
 constexpr std::string_view kOriginal = "original_max_position_embeddings";
@@ -84,9 +105,7 @@ RopeConfig read_parameters(const ConfigFile& p, int64_t context_tokens, bool out
   } else if (type == "yarn") {
     read_yarn(p, static_cast<double>(context_tokens), rope);
   } else if (type == "dynamic") {
-    // Differs from the default only beyond max_position_embeddings, where no sequence goes.
-    p.ignore({"factor"});
-    p.only_keys({"rope_type", "type", "rope_theta", "partial_rotary_factor", kOriginal, "factor"});
+    read_dynamic(p, rope);
   } else {
     p.expect(type == "default",
              "rope type \"{}\" is not supported; supported: default, linear, llama3, yarn, "
@@ -104,9 +123,9 @@ RopeConfig read_parameters(const ConfigFile& p, int64_t context_tokens, bool out
 
 }  // namespace
 
-double read_partial_rotary_factor(const ConfigFile& config) {
+double read_partial_rotary_factor(const ConfigFile& config, double fallback) {
   ConfigFile p = rope_object(config);
-  double outer = config.number_or("partial_rotary_factor", 1, 0, 1);
+  double outer = config.number_or("partial_rotary_factor", fallback, 0, 1);
   double part = p.number_or("partial_rotary_factor", outer, 0, 1);
   config.expect(!config.has("partial_rotary_factor") || part == outer,
                 "partial_rotary_factor is {} and, in {}, {}; keep one", outer, rope_key(config),
@@ -144,6 +163,18 @@ RopeConfig read_rope(const ConfigFile& config, int64_t rotary_dim, int64_t conte
     first = of_type;
   }
   return *first;
+}
+
+RopeConfig read_rope_of_type(const ConfigFile& config, std::string_view type, int64_t rotary_dim,
+                             int64_t context_tokens, double theta_default) {
+  RopeConfig rope{.rotary_dim = rotary_dim, .theta = theta_default};
+  rope.original_context_tokens = static_cast<double>(context_tokens);
+  ConfigFile p = rope_object(config);
+  if (p.is_object("full_attention") || p.is_object("sliding_attention")) {
+    p.only_keys({"full_attention", "sliding_attention"});
+    return read_parameters(p.object(type), context_tokens, false, rope);
+  }
+  return type == "full_attention" ? read_parameters(p, context_tokens, false, rope) : rope;
 }
 
 int64_t stretched_context_tokens(const RopeConfig& rope) {

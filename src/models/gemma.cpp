@@ -1,0 +1,65 @@
+// Gemma 2 and 3: norms around each block whose weights are stored less one, gelu gates, an
+// embedding that is scaled, windows in most layers. Gemma 2 caps scores and logits (Gemma Team
+// 2024, arXiv:2408.00118); in Gemma 3 heads are normed and layers with windows turn faster (Gemma
+// Team 2025, arXiv:2503.19786).
+#include <cmath>
+
+#include "models/gqa_decoder.h"
+#include "models/registry.h"
+
+namespace banyan {
+namespace {
+
+GqaDecoderConfig read_gemma(const ConfigFile& config, const Builder& b,
+                            GqaDecoderDefaults defaults) {
+  defaults.attention = {.kv_heads = 4, .head_dim = 256};
+  defaults.gelu = true;
+  GqaDecoderConfig c = read_gqa_decoder(config, b, defaults);
+  c.decoder().norm_weight = c.attention.norm_weight = NormWeight::kLessOne;
+  c.decoder().embedding_scale = std::sqrt(static_cast<float>(c.decoder().hidden));
+  c.norms = {.attention_out = "post_attention_layernorm",
+             .mlp_in = "pre_feedforward_layernorm",
+             .mlp_out = "post_feedforward_layernorm"};
+  c.attention.qkv_bias = c.attention.output_bias = config.flag_or("attention_bias", false);
+  double per_query = config.number_or("query_pre_attn_scalar", 256, 1e-3, 1e6);
+  c.attention.scale = 1 / std::sqrt(per_query);
+  config.only("use_bidirectional_attention", {false});
+  return c;
+}
+
+// A cap that is null or 0 is none.
+float read_cap(const ConfigFile& config, std::string_view key, double absent) {
+  double fallback = config.is_null(key) ? 0 : absent;
+  return static_cast<float>(config.number_or(key, fallback, 0, 1e6));
+}
+
+int64_t read_window(const ConfigFile& config) {
+  if (config.is_null("sliding_window")) return 0;
+  return config.integer_or("sliding_window", 4096, 1, kContextMax);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Model>> load_gemma2(const ConfigFile& config, Builder b) {
+  GqaDecoderConfig c = read_gemma(config, b, {.context_tokens = 8192});
+  c.attention.soft_cap = read_cap(config, "attn_logit_softcapping", 50);
+  c.decoder().logit_cap = read_cap(config, "final_logit_softcapping", 30);
+  set_windows(c, read_sliding_layers(config, c.decoder().layers, 2), read_window(config));
+  config.ignore({"sliding_window_size"});  // what sliding_window says too
+  return make_gqa_decoder(config, b, c);
+}
+
+Result<std::unique_ptr<Model>> load_gemma3(const ConfigFile& config, Builder b) {
+  GqaDecoderConfig c = read_gemma(
+      config, b,
+      {.context_tokens = 131072, .theta = 1e6, .local_theta_key = "rope_local_base_freq"});
+  c.attention.head_norms = true;
+  c.attention.soft_cap = read_cap(config, "attn_logit_softcapping", 0);
+  c.decoder().logit_cap = read_cap(config, "final_logit_softcapping", 0);
+  int64_t every = config.integer_or(
+      config.name_of({"sliding_window_pattern", "_sliding_window_pattern"}), 6, 0, kLayersMax);
+  set_windows(c, read_sliding_layers(config, c.decoder().layers, every), read_window(config));
+  return make_gqa_decoder(config, b, c);
+}
+
+}  // namespace banyan

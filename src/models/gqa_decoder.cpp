@@ -1,0 +1,164 @@
+#include "models/gqa_decoder.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/error.h"
+#include "models/config/rope.h"
+
+namespace banyan {
+namespace {
+
+std::optional<RmsNorm> norm_of(const Builder& b, std::string_view name, const DecoderConfig& c) {
+  if (name.empty()) return std::nullopt;
+  return RmsNorm(b / name, c.hidden, c.eps, c.norm_weight);
+}
+
+bool is_sparse(const GqaDecoderConfig& c, int64_t layer) {
+  auto i = static_cast<size_t>(layer);
+  return i < c.sparse.moe_layers.size() && c.sparse.moe_layers[i];
+}
+
+GqaConfig attention_of(const GqaDecoderConfig& c, int64_t layer) {
+  const GqaLayerShape& shape = c.layers[static_cast<size_t>(layer)];
+  GqaConfig attention = c.attention;
+  attention.window_tokens = shape.window_tokens;
+  attention.rotary = shape.rotary;
+  return attention;
+}
+
+// "gqa, window 128, sinks, no rotation"
+std::string describe(const GqaConfig& c) {
+  std::string text = "gqa";
+  if (c.window_tokens > 0) text += fmt::format(", window {}", c.window_tokens);
+  if (c.sinks) text += ", sinks";
+  return c.rotary ? text : text + ", no rotation";
+}
+
+// Of layers with and without windows.
+int64_t read_rotations(const ConfigFile& config, int64_t rotary, const GqaDecoderDefaults& defaults,
+                       DecoderConfig& decoder) {
+  int64_t context =
+      config.integer_or("max_position_embeddings", defaults.context_tokens, 1, kContextMax);
+  double theta = config.number_or("rope_theta", defaults.theta, 1.000001, 1e15);
+  double local =
+      defaults.local_theta_key == "rope_theta"
+          ? theta
+          : config.number_or(defaults.local_theta_key, defaults.local_theta, 1.000001, 1e15);
+  decoder.rope = read_rope_of_type(config, "full_attention", rotary, context, theta);
+  decoder.other_ropes = {read_rope_of_type(config, "sliding_attention", rotary, context, local)};
+  return std::max(context, stretched_context_tokens(decoder.rope));
+}
+
+}  // namespace
+
+GqaDecoderConfig read_gqa_decoder(const ConfigFile& config, const Builder& b,
+                                  const GqaDecoderDefaults& defaults) {
+  GqaDecoderConfig c;
+  c.decoder() = read_decoder(config, b, {.eps = defaults.eps, .gelu = defaults.gelu});
+  if (defaults.gelu) c.sparse.glu.form = GluForm::kGeluTanh;
+  c.sparse.intermediate = config.integer("intermediate_size", 1, kWidthMax);
+  c.attention = read_gqa(config, c.decoder(), defaults.attention);
+  bool partial = defaults.partial_rotary || defaults.partial != 1;
+  double part = partial ? read_partial_rotary_factor(config, defaults.partial) : 1;
+  auto rotary = static_cast<int64_t>(static_cast<double>(c.attention.head_dim) * part);
+  config.expect(rotary >= 2 && rotary % 2 == 0,
+                "partial_rotary_factor {} leaves {} elements of a head to turn", part, rotary);
+  if (defaults.local_theta_key.empty()) {
+    c.sparse.context_tokens = read_rotation(
+        config, rotary, {defaults.context_tokens, defaults.theta, partial, defaults.query_scale},
+        c.decoder());
+  } else {
+    c.sparse.context_tokens = read_rotations(config, rotary, defaults, c.decoder());
+  }
+  double beta = c.decoder().rope.query_beta;
+  c.attention.query_scale = {beta, c.decoder().rope.original_context_tokens};
+  c.layers.resize(static_cast<size_t>(c.decoder().layers));
+  return c;
+}
+
+void set_windows(GqaDecoderConfig& c, const std::vector<int64_t>& windows) {
+  for (size_t i = 0; i < c.layers.size(); ++i) c.layers[i].window_tokens = windows[i];
+}
+
+void set_windows(GqaDecoderConfig& c, const std::vector<bool>& sliding, int64_t window) {
+  for (size_t i = 0; i < c.layers.size(); ++i) {
+    c.layers[i].window_tokens = sliding[i] ? window : 0;
+    c.layers[i].rope = sliding[i] && !c.decoder().other_ropes.empty() ? 1 : 0;
+  }
+}
+
+std::vector<bool> read_sliding_layers(const ConfigFile& config, int64_t layers, int64_t every) {
+  if (config.has("layer_types")) {
+    return layers_of_type(config, "layer_types", "sliding_attention", "full_attention", layers);
+  }
+  std::vector<bool> sliding;
+  for (int64_t i = 0; i < layers; ++i) sliding.push_back(every > 0 && (i + 1) % every != 0);
+  return sliding;
+}
+
+std::vector<int64_t> read_qwen_windows(const ConfigFile& config, int64_t layers) {
+  std::vector<int64_t> windows(static_cast<size_t>(layers), 0);
+  bool sliding = config.flag_or("use_sliding_window", false);
+  // Absent means 4096, null means none.
+  int64_t window = config.is_null("sliding_window")
+                       ? 0
+                       : config.integer_or("sliding_window", 4096, 1, kContextMax);
+  int64_t first = config.integer_or("max_window_layers", 28, 0, kContextMax);
+  std::vector<std::string> types = config.texts("layer_types");
+  config.expect(types.empty() || static_cast<int64_t>(types.size()) == layers,
+                "layer_types has {} entries for {} layers", types.size(), layers);
+  for (size_t i = 0; i < windows.size(); ++i) {
+    bool slides = static_cast<int64_t>(i) >= first;
+    if (i < types.size()) {
+      slides = types[i] == "sliding_attention";
+      config.expect(slides || types[i] == "full_attention" || types[i] == "attention",
+                    "layer_types: \"{}\" is not supported", types[i]);
+      config.expect(!slides || sliding,
+                    "layer_types has sliding_attention, but use_sliding_window "
+                    "is false");
+    }
+    if (slides && sliding) windows[i] = window;
+  }
+  return windows;
+}
+
+GqaDecoderLayer::GqaDecoderLayer(Builder b, const GqaDecoderConfig& c, int64_t index)
+    : attention_in_(norm_of(b, c.norms.attention_in, c.sparse.decoder)),
+      attention_out_(norm_of(b, c.norms.attention_out, c.sparse.decoder)),
+      mlp_in_(norm_of(b, c.norms.mlp_in, c.sparse.decoder)),
+      mlp_out_(norm_of(b, c.norms.mlp_out, c.sparse.decoder)),
+      attention_(b / c.sparse.attention, attention_of(c, index)),
+      residual_scale_(c.residual_scale) {
+  if (is_sparse(c, index)) {
+    moe_.emplace(b / c.moe_scope, c.sparse.moe);
+  } else {
+    dense_.emplace(b / "mlp", c.sparse.decoder.hidden, c.sparse.intermediate, c.mlp_bias,
+                   c.sparse.glu, c.mlp_names);
+  }
+  (b / c.sparse.attention / "rotary_emb").ignore("inv_freq");  // old Llama 2 files carry it
+}
+
+Result<std::unique_ptr<Model>> make_gqa_decoder(const ConfigFile& config, Builder b,
+                                                const GqaDecoderConfig& c) {
+  if (!c.sparse.moe_layers.empty()) check_router(config, c.sparse.moe.router);
+  TRY(config.finish());
+  const DecoderConfig& decoder = c.sparse.decoder;
+  ModelInfo info{.architecture = TRY(config.architecture()),
+                 .vocabulary = decoder.vocabulary,
+                 .hidden = decoder.hidden,
+                 .context_length_tokens = c.sparse.context_tokens};
+  for (int64_t i = 0; i < decoder.layers; ++i) {
+    info.layers.push_back(
+        {describe(attention_of(c, i)), is_sparse(c, i) ? describe(c.sparse.moe) : "dense"});
+  }
+  // A key costs head_dim multiply-adds for its score and as many for its value, in every head.
+  info.attention_flops_per_key = 4 * c.attention.q_heads * c.attention.head_dim * decoder.layers;
+  auto make_layer = [&c](Builder scope, int64_t i) { return GqaDecoderLayer(scope, c, i); };
+  std::vector<int> ropes;
+  for (const GqaLayerShape& layer : c.layers) ropes.push_back(layer.rope);
+  return std::make_unique<DecoderModel<GqaDecoderLayer>>(b, std::move(info), decoder, make_layer,
+                                                         std::move(ropes));
+}
+
+}  // namespace banyan

@@ -1,0 +1,105 @@
+// What decoders with grouped-query attention have in common: the layer with its switches, and the
+// config keys that mean the same in all of them. Each family file reads its own differences and
+// says so.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "models/config/common.h"
+#include "models/sparse.h"
+#include "weights/files/config_file.h"
+
+namespace banyan {
+
+// Where families differ on a key that config.json leaves out.
+struct GqaDecoderDefaults {
+  GqaDefaults attention = {};
+  int64_t context_tokens = 32768;
+  double theta = 10000;
+  double eps = 1e-6;
+  bool gelu = false;            // of the gates, see DecoderDefaults
+  double partial = 1;           // the part of a head that turns; another than 1: the config ...
+  bool partial_rotary = false;  // ... may say it, as it may here
+  bool query_scale = false;     // queries may grow with the position
+  // Where layers with windows turn in their own way, DecoderConfig::other_ropes[0]: the key of its
+  // theta and what that is without the key.
+  std::string_view local_theta_key = "";
+  double local_theta = 10000;
+};
+
+// How layers differ from each other.
+struct GqaLayerShape {
+  int64_t window_tokens = 0;  // 0: no window
+  bool rotary = true;
+  int rope = 0;  // 0: DecoderConfig::rope, i: the ith of other_ropes
+};
+
+// What norms are called; "": there is none.
+struct LayerNorms {
+  std::string_view attention_in = "input_layernorm", attention_out = "";
+  std::string_view mlp_in = "post_attention_layernorm", mlp_out = "";
+};
+
+struct GqaDecoderConfig {
+  SparseConfig sparse;  // moe_layers is empty in dense models
+  GqaConfig attention;
+  bool mlp_bias = false;
+  GatedMlpNames mlp_names = {};
+  std::string_view moe_scope = "mlp";
+  std::vector<GqaLayerShape> layers;  // one for each
+  LayerNorms norms = {};
+  float residual_scale = 1;  // of what a block adds
+
+  DecoderConfig& decoder() { return sparse.decoder; }
+};
+
+// The common keys. Problems stick to `config`.
+GqaDecoderConfig read_gqa_decoder(const ConfigFile& config, const Builder& b,
+                                  const GqaDecoderDefaults& defaults);
+
+void set_windows(GqaDecoderConfig& c, const std::vector<int64_t>& windows);
+// The same window in each layer that slides, which then turns as other_ropes say, if they do.
+void set_windows(GqaDecoderConfig& c, const std::vector<bool>& sliding, int64_t window);
+
+// Which layers slide: by `layer_types`, of which every entry is full_attention or
+// sliding_attention; without the key every `every`th is full, none where `every` is 0.
+std::vector<bool> read_sliding_layers(const ConfigFile& config, int64_t layers, int64_t every);
+
+// The windows of Qwen2 and Qwen3: off unless use_sliding_window, then by layer_types, or from
+// max_window_layers on.
+std::vector<int64_t> read_qwen_windows(const ConfigFile& config, int64_t layers);
+
+// Checks that reading went well and builds the model.
+Result<std::unique_ptr<Model>> make_gqa_decoder(const ConfigFile& config, Builder b,
+                                                const GqaDecoderConfig& c);
+
+class GqaDecoderLayer {
+ public:
+  GqaDecoderLayer(Builder b, const GqaDecoderConfig& c, int64_t index);
+
+  Tensor operator()(Step& s, Tensor x, const Rotation& rotation) const {
+    x = add_block(s, x, attention_out_, attention_(s, normed(s, attention_in_, x), rotation));
+    Tensor inner = normed(s, mlp_in_, x);
+    return add_block(s, x, mlp_out_, moe_ ? (*moe_)(s, inner) : (*dense_)(s, inner));
+  }
+
+ private:
+  static Tensor normed(Step& s, const std::optional<RmsNorm>& norm, Tensor x) {
+    return norm ? (*norm)(s, x) : x;
+  }
+  Tensor add_block(Step& s, Tensor x, const std::optional<RmsNorm>& norm, Tensor y) const {
+    y = normed(s, norm, y);
+    return add(s, x, residual_scale_ == 1 ? y : scale(s, y, residual_scale_));
+  }
+
+  std::optional<RmsNorm> attention_in_, attention_out_, mlp_in_, mlp_out_;
+  GqaAttention attention_;
+  std::optional<Moe> moe_;
+  std::optional<GatedMlp> dense_;
+  float residual_scale_;
+};
+
+}  // namespace banyan

@@ -1,0 +1,44 @@
+// MiniMax-M2 to M2.7: norms over all heads of q and k together, half of each head turns, and
+// experts are chosen by sigmoids and a bias that only helps to choose.
+#include "models/gqa_decoder.h"
+#include "models/registry.h"
+
+namespace banyan {
+
+Result<std::unique_ptr<Model>> load_minimax_m2(const ConfigFile& config, Builder b) {
+  int64_t head_dim = config.integer_or("head_dim", 128, 2, kHeadDimMax);
+  int64_t rotary = config.integer_or("rotary_dim", head_dim, 2, head_dim);
+  GqaDecoderConfig c =
+      read_gqa_decoder(config, b,
+                       {.attention = {.kv_heads = 8, .head_dim = 128},
+                        .context_tokens = 196608,
+                        .theta = 5e6,
+                        .partial = static_cast<double>(rotary) / static_cast<double>(head_dim)});
+  c.attention.row_norms = true;
+  config.only("use_qk_norm", {true});
+  config.only("qk_norm_type", {"per_layer"});
+  config.only("attention_bias", {false});
+  for (int64_t type : config.integers("attn_type_list", 0, 1)) {
+    config.expect(type == 1, "attn_type_list: {} is not supported, 1 is", type);
+  }
+  c.moe_scope = "block_sparse_moe";
+  MoeConfig& moe = c.sparse.moe;
+  moe = {.hidden = c.decoder().hidden,
+         .intermediate = c.sparse.intermediate,
+         .selection_bias = true,
+         .bias_name = "e_score_correction_bias",
+         .expert_names = {"w1", "w3", "w2"}};
+  RouterShape& r = moe.router;
+  r.experts = config.integer(config.name_of({"num_local_experts", "num_experts"}), 1, kExpertsMax);
+  r.top_k = config.integer_or("num_experts_per_tok", 8, 1, kExpertsMax);
+  r.score = RouterScore::kSigmoid;
+  r.normalise = true;
+  config.only("scoring_func", {"sigmoid"});
+  config.only("use_routing_bias", {true});
+  c.sparse.moe_layers.assign(c.layers.size(), true);
+  // Without tensors of layers that predict further tokens these say nothing.
+  config.ignore({"use_mtp", "num_mtp_modules", "mtp_transformer_layers"});
+  return make_gqa_decoder(config, b, c);
+}
+
+}  // namespace banyan

@@ -1,0 +1,40 @@
+// OLMo 2 and 3: norms after each block alone, over all heads of q and k together; OLMo 3 has
+// windows in three of four layers, whose rotation is not stretched (OLMo Team, arXiv:2501.00656,
+// 2512.13961).
+#include "models/gqa_decoder.h"
+#include "models/registry.h"
+
+namespace banyan {
+
+namespace {
+
+GqaDecoderConfig read_olmo(const ConfigFile& config, const Builder& b,
+                           GqaDecoderDefaults defaults) {
+  defaults.context_tokens = 2048;
+  defaults.eps = 1e-5;
+  GqaDecoderConfig c = read_gqa_decoder(config, b, defaults);
+  c.attention.qkv_bias = c.attention.output_bias = config.flag_or("attention_bias", false);
+  c.attention.row_norms = true;
+  c.norms = {.attention_in = "",
+             .attention_out = "post_attention_layernorm",
+             .mlp_in = "",
+             .mlp_out = "post_feedforward_layernorm"};
+  return c;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Model>> load_olmo2(const ConfigFile& config, Builder b) {
+  return make_gqa_decoder(config, b, read_olmo(config, b, {}));
+}
+
+Result<std::unique_ptr<Model>> load_olmo3(const ConfigFile& config, Builder b) {
+  GqaDecoderConfig c = read_olmo(config, b, {.theta = 500000, .local_theta_key = "rope_theta"});
+  int64_t window = config.is_null("sliding_window")
+                       ? 0
+                       : config.integer_or("sliding_window", 4096, 1, kContextMax);
+  set_windows(c, read_sliding_layers(config, c.decoder().layers, 4), window);
+  return make_gqa_decoder(config, b, c);
+}
+
+}  // namespace banyan

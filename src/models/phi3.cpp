@@ -1,0 +1,20 @@
+// Phi-3 and Phi-4: Llama with one matrix for q, k and v, and one for gate and up (Abdin et al.,
+// arXiv:2404.14219). Those with a rotation of type longrope are refused by that name.
+#include "models/gqa_decoder.h"
+#include "models/registry.h"
+
+namespace banyan {
+
+Result<std::unique_ptr<Model>> load_phi3(const ConfigFile& config, Builder b) {
+  GqaDecoderConfig c =
+      read_gqa_decoder(config, b, {.context_tokens = 4096, .eps = 1e-5, .partial_rotary = true});
+  c.attention.names.qkv = "qkv_proj";
+  c.mlp_names.gate_up = "gate_up_proj";
+  config.only("attention_bias", {false});
+  int64_t window = config.maybe_integer("sliding_window", 1, kContextMax).value_or(0);
+  for (GqaLayerShape& layer : c.layers) layer.window_tokens = window;
+  config.ignore({"original_max_position_embeddings"});  // of longrope
+  return make_gqa_decoder(config, b, c);
+}
+
+}  // namespace banyan
