@@ -28,6 +28,7 @@ constexpr std::array kVerbs = {
     &kTokenizeVerb,       //
     &kDetokenizeVerb,     //
     &kInspectVerb,        //
+    &kModelsVerb,         //
     &kQuantizeVerb,       //
     &kBenchMachineVerb,   //
     &kBenchOneBatchVerb,  //

@@ -29,8 +29,9 @@ struct Verb {
 };
 
 extern const Verb kRunVerb, kServeVerb, kGenerateVerb, kScoreVerb, kTokenizeVerb, kDetokenizeVerb,
-    kInspectVerb, kQuantizeVerb, kBenchMachineVerb, kBenchOneBatchVerb, kBenchPrefixCacheVerb,
-    kBenchProgramsVerb, kBenchServingVerb, kEvalNanoVerb, kEvalVerb, kCompletionVerb, kManualVerb;
+    kInspectVerb, kModelsVerb, kQuantizeVerb, kBenchMachineVerb, kBenchOneBatchVerb,
+    kBenchPrefixCacheVerb, kBenchProgramsVerb, kBenchServingVerb, kEvalNanoVerb, kEvalVerb,
+    kCompletionVerb, kManualVerb;
 
 // All of them, in the order of `banyan --help`.
 std::span<const Verb* const> verbs();

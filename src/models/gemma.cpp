@@ -15,6 +15,9 @@ GqaDecoderConfig read_gemma(const ConfigFile& config, const Builder& b,
   defaults.attention = {.kv_heads = 4, .head_dim = 256};
   defaults.gelu = true;
   GqaDecoderConfig c = read_gqa_decoder(config, b, defaults);
+  // Published configs leave it to the class, which ties them; without weights nothing else says so.
+  bool silent = !config.has("tie_word_embeddings") && !b.has("model.embed_tokens.weight");
+  c.decoder().tied = c.decoder().tied || (silent && !b.has("lm_head.weight"));
   c.decoder().norm_weight = c.attention.norm_weight = NormWeight::kLessOne;
   c.decoder().embedding_scale = std::sqrt(static_cast<float>(c.decoder().hidden));
   c.norms = {.attention_out = "post_attention_layernorm",

@@ -146,6 +146,7 @@ class Job {
     LoadedModel model = TRY(plan());
     source_.emplace(TRY(Checkpoint::open(options_.folder)));
     list_items(model);
+    TRY(check_items());
     temporary_ = options_.out;
     while (temporary_.ends_with('/')) temporary_.pop_back();
     temporary_ += ".partial.XXXXXX";
@@ -202,6 +203,18 @@ class Job {
                        Item{part.name, part.rows, record.matrix.columns, record.form()});
       }
     }
+  }
+
+  // What is read as a part of a larger tensor has no place in the files.
+  Status check_items() const {
+    for (const auto& [name, item] : items_) {
+      if (source_->find(name) != nullptr) continue;
+      return unsupported(
+          "{}: {} is a part of one tensor for all experts, which is not written again; load the "
+          "checkpoint with --quantization instead",
+          options_.folder, name);
+    }
+    return {};
   }
 
   Result<QuantiseResult> write_all() {

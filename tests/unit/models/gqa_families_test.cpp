@@ -1,0 +1,142 @@
+// Families of grouped-query attention with switches: tensors that do not fit, configs that ask for
+// what is not computed, experts in one tensor, and what is said of families that are refused.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "banyan/engine.h"
+#include "base/thread_pool.h"
+#include "models/registry.h"
+#include "quantize/quantise_checkpoint.h"
+#include "support/checkpoint_copy.h"
+
+namespace banyan::test {
+namespace {
+
+Result<EngineInfo> inspect_changed(
+    const std::string& golden, const std::function<void(CheckpointCopy&)>& change = [](auto&) {}) {
+  CheckpointCopy copy(golden);
+  change(copy);
+  TemporaryFolder folder;
+  copy.save(folder);
+  return inspect_model({.model_path = folder.path(), .threads = 1, .total_tokens_max = 256});
+}
+
+void expect_refused(const std::string& golden, const std::string& words,
+                    const std::function<void(CheckpointCopy&)>& change) {
+  auto info = inspect_changed(golden, change);
+  ASSERT_FALSE(info.has_value()) << words;
+  EXPECT_NE(info.error().message.find(words), std::string::npos)
+      << info.error().message << "\n  does not say: " << words;
+}
+
+TEST(GqaFamilies, NameTensorsThatDoNotFit) {
+  const std::string experts = "model.layers.0.mlp.experts.";
+  expect_refused("gpt-oss", experts + "0.gate_proj.weight [10, 24] is missing",
+                 [&](auto& c) { c.erase(experts + "gate_up_proj"); });
+  expect_refused("gpt-oss", experts + "gate_up_proj has shape [5, 20, 24]",
+                 [&](auto& c) { c.tensor(experts + "gate_up_proj").shape = {5, 20, 24}; });
+  expect_refused("gpt-oss", experts + "down_proj_bias has shape [24, 5]",
+                 [&](auto& c) { c.tensor(experts + "down_proj_bias").shape = {24, 5}; });
+  expect_refused("gpt-oss", experts + "0.down_proj.bias [24] is missing",
+                 [&](auto& c) { c.erase(experts + "down_proj_bias"); });
+  expect_refused("gpt-oss", "model.layers.1.self_attn.sinks [6] is missing",
+                 [](auto& c) { c.erase("model.layers.1.self_attn.sinks"); });
+  expect_refused("gpt-oss-mxfp4", experts + "gate_up_proj_blocks has shape [5, 32, 64]",
+                 [&](auto& c) { c.tensor(experts + "gate_up_proj_blocks").shape = {5, 32, 64}; });
+  expect_refused("gpt-oss-mxfp4", experts + "0.down_proj.weight_scale is missing",
+                 [&](auto& c) { c.erase(experts + "down_proj_scales"); });
+  expect_refused("gemma3", "model.layers.0.pre_feedforward_layernorm.weight [32] is missing",
+                 [](auto& c) { c.erase("model.layers.0.pre_feedforward_layernorm.weight"); });
+  expect_refused("minimax-m2", "model.layers.0.self_attn.k_norm.weight has shape [8]", [](auto& c) {
+    auto& tensor = c.tensor("model.layers.0.self_attn.k_norm.weight");
+    tensor.shape = {8};
+    tensor.bytes.resize(8 * 4);
+  });
+  expect_refused("glm4-moe", "gate.e_score_correction_bias [6] is missing",
+                 [](auto& c) { c.erase("model.layers.1.mlp.gate.e_score_correction_bias"); });
+  expect_refused("phi3", "qkv_proj.weight [64, 32] is missing",
+                 [](auto& c) { c.erase("model.layers.0.self_attn.qkv_proj.weight"); });
+}
+
+TEST(GqaFamilies, RefuseConfigsThatAskForSomethingElse) {
+  struct Wrong {
+    const char* golden;
+    const char* key;
+    Json value;
+  };
+  const Wrong kWrong[] = {
+      {"gpt-oss", "swiglu_alpha", 1.5},
+      {"gpt-oss", "rope_scaling", nullptr},
+      {"gpt-oss", "layer_types", {"sliding_attention", "chunked_attention", "full_attention"}},
+      {"gemma2", "hidden_activation", "silu"},
+      {"gemma3", "use_bidirectional_attention", true},
+      {"glm4", "partial_rotary_factor", 0.1},
+      {"minimax-m2", "attn_type_list", {1, 0}},
+      {"minimax-m2", "scoring_func", "softmax"},
+      {"mixtral", "attention_bias", true},
+      {"smollm3", "no_rope_layers", {1, 0}},
+      {"phi3", "rope_scaling", {{"type", "longrope"}, {"long_factor", {1.0}}}},
+      {"seed-oss", "attention_multiplier", 0.5},
+      {"llama2-mha",
+       "rope_scaling",
+       {{"type", "yarn"},
+        {"factor", 2.0},
+        {"original_max_position_embeddings", 64},
+        {"llama_4_scaling_beta", 0.1}}},
+  };
+  for (const Wrong& wrong : kWrong) {
+    std::string words =
+        wrong.key == std::string("rope_scaling") && wrong.golden == std::string("llama2-mha")
+            ? "llama_4_scaling_beta"
+        : wrong.golden == std::string("phi3") ? "longrope"
+                                              : wrong.key;
+    expect_refused(wrong.golden, words, [&](auto& c) { c.config[wrong.key] = wrong.value; });
+  }
+}
+
+TEST(GqaFamilies, KeepTheCodesOfGptOss) {
+  auto info = inspect_changed("gpt-oss-mxfp4");
+  ASSERT_TRUE(info.has_value()) << info.error().message;
+  EXPECT_EQ(info->layers[0].mixer, "gqa, window 7, sinks");
+  EXPECT_EQ(info->layers[1].mixer, "gqa, sinks");
+  EXPECT_EQ(info->layers[0].ffn, "moe, 3 of 5");
+  int64_t experts = 0;
+  for (const WeightSummary& w : info->weights) {
+    if (w.names.find("experts") == std::string::npos) continue;
+    EXPECT_EQ(w.format, "mxfp4") << w.names;
+    EXPECT_TRUE(w.exact) << w.names;
+    experts += w.matrices;
+  }
+  EXPECT_EQ(experts, 2 * 2 * 5) << "gates and ups are one matrix";
+}
+
+TEST(GqaFamilies, AreNotQuantisedInPartWhereExpertsLieInOneTensor) {
+  CheckpointCopy copy("gpt-oss");
+  TemporaryFolder folder, out;
+  copy.save(folder);
+  ThreadPool threads(1);
+  auto result = quantise_checkpoint(
+      {.folder = folder.path(), .out = out.path() + "/new", .format = "int8", .threads = &threads});
+  ASSERT_FALSE(result.has_value());
+  EXPECT_NE(result.error().message.find("one tensor for all experts"), std::string::npos)
+      << result.error().message;
+}
+
+TEST(GqaFamilies, SayWhyKnownOnesAreRefused) {
+  for (const RefusedFamily& refused : refused_families()) {
+    auto family = find_family(refused.architecture);
+    ASSERT_FALSE(family.has_value()) << refused.architecture << " runs: take it off the list";
+    EXPECT_NE(family.error().message.find(refused.why), std::string::npos);
+  }
+  for (const Family& family : registered_families()) {
+    EXPECT_FALSE(family.notes.mixers.empty()) << family.architecture;
+    EXPECT_FALSE(family.notes.ffn.empty()) << family.architecture;
+    EXPECT_FALSE(family.notes.checkpoints.empty()) << family.architecture;
+  }
+  EXPECT_TRUE(std::ranges::is_sorted(registered_families(), {}, &Family::architecture));
+}
+
+}  // namespace
+}  // namespace banyan::test
