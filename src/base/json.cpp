@@ -1,6 +1,8 @@
 #include "base/json.h"
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -9,6 +11,18 @@
 
 namespace banyan {
 namespace {
+
+// "line 1, column 7: unexpected end of input" of nlohmann's "[json.exception.parse_error.101] parse
+// error at line 1, column 7: syntax error while parsing value - unexpected end of input; ...".
+std::string in_plain_words(std::string_view text) {
+  constexpr std::string_view kAt = "parse error at ", kReason = " - ";
+  size_t at = text.find(kAt);
+  if (at == text.npos) return std::string(text.substr(std::min(text.find("] ") + 2, text.size())));
+  text.remove_prefix(at + kAt.size());
+  size_t colon = text.find(": "), reason = text.find(kReason);
+  if (colon == text.npos || reason == text.npos || reason < colon) return std::string(text);
+  return fmt::format("{}: {}", text.substr(0, colon), text.substr(reason + kReason.size()));
+}
 
 // Builds the document as it is parsed and stops at the first thing that is not allowed. nlohmann's
 // own parser with a callback looks at all members of a parent whenever an object ends, and at all
@@ -54,7 +68,7 @@ class Builder : public nlohmann::json_sax<Json> {
     return true;
   }
   bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& e) override {
-    return fail(fmt::format("not valid JSON: {}", e.what()));
+    return fail(fmt::format("not valid JSON: {}", in_plain_words(e.what())));
   }
 
  private:

@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 
+#include "cli/options/checks.h"
 #include "cli/options/option_table.h"
 #include "cli/verb.h"
 
@@ -202,7 +203,7 @@ VerbAction declare_completion(CLI::App& app) {
   app.add_option("shell", *shell, "The shell that is to complete")
       ->required()
       ->type_name("SHELL")
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+      ->check(one_of({"bash", "zsh", "fish"}));
   return [shell] { return run_completion(*shell); };
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "cli/format.h"
+#include "cli/options/model_options.h"
 #include "cli/options/options.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
@@ -15,7 +16,7 @@ namespace banyan::cli {
 namespace {
 
 struct DetokenizeOptions {
-  EngineConfig config;
+  std::string model;
   std::optional<std::string> ids, positional;
   bool skip_special_tokens = false;
   bool json = false;
@@ -26,7 +27,7 @@ Result<int> detokenize(const DetokenizeOptions& o) {
     return invalid_argument("give token ids once: --ids 1,2,3, or - to read stdin");
   }
   TextOrIds source = TRY(read_source({.ids = o.ids ? o.ids : o.positional}, "--ids 1,2,3, -"));
-  std::unique_ptr<Tokenizer> tokenizer = TRY(Tokenizer::load(o.config.model_path));
+  std::unique_ptr<Tokenizer> tokenizer = TRY(Tokenizer::load(o.model));
   for (TokenId id : source.ids) {
     if (id >= tokenizer->vocab_size()) {
       return invalid_argument("token {} is not in the tokenizer's vocabulary of {}", id,
@@ -44,24 +45,23 @@ Result<int> detokenize(const DetokenizeOptions& o) {
 
 VerbAction declare_detokenize(CLI::App& app) {
   auto o = std::make_shared<DetokenizeOptions>();
-  app.add_option("ids", o->positional, "The same; - reads stdin")->type_name("1,2,3");
-  app.add_option("--ids", o->ids, "Token ids")->type_name("1,2,3");
+  add_model_argument(app, o->model, NextWord{"IDS", "1,2,3; - reads stdin", &o->positional});
+  app.add_option("--ids", o->ids, "The same as IDS")->type_name("1,2,3");
   app.add_flag("--skip-special-tokens", o->skip_special_tokens,
                "Leave out tokens such as the beginning of text");
   app.add_flag("--json", o->json, "Print one JSON object: text");
-  add_model_options(app, o->config);
+  add_log_level(app);
   return [o] { return detokenize(*o); };
 }
 
 }  // namespace
 
-const Verb kDetokenizeVerb = {
-    "detokenize", "Token ids to text",
-    "  banyan detokenize --model models/stories260K --ids 1,403,407\n"
-    "  banyan tokenize --model models/stories260K \"Hello\" |\n"
-    "    banyan detokenize --model models/stories260K --skip-special-tokens -\n"
-    "\n"
-    "The tokenizer files of a model suffice; options about weights have no effect.\n",
-    declare_detokenize};
+const Verb kDetokenizeVerb = {"detokenize", "Token ids to text",
+                              "  banyan detokenize models/banyan-nano 1,403,407\n"
+                              "  banyan tokenize models/banyan-nano \"Hello\" |\n"
+                              "    banyan detokenize models/banyan-nano --skip-special-tokens -\n"
+                              "\n"
+                              "The tokenizer files of a model are enough.\n",
+                              declare_detokenize};
 
 }  // namespace banyan::cli

@@ -6,11 +6,10 @@
 
 #include "banyan/llm.h"
 #include "base/json_text.h"
+#include "base/units.h"
 
 namespace banyan::cli {
 
-std::string format_bytes(int64_t bytes);   // "1.19 GB", powers of 1000
-std::string format_count(int64_t count);   // "596 M"
 std::string format_digits(int64_t count);  // "1,234,567"; not negative
 
 // The bytes a token stands for as text, whatever its spelling in the vocabulary; part of a

@@ -6,7 +6,10 @@
 
 #include "base/error.h"
 #include "cli/format.h"
+#include "cli/options/checks.h"
+#include "cli/options/model_options.h"
 #include "cli/options/options.h"
+#include "cli/options/peer_options.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
 
@@ -21,6 +24,7 @@ struct GenerateOptions {
   int64_t max_new_tokens = 128;
   bool no_special_tokens = false;
   int top_logprobs = 0;
+  bool chat = false;
   bool json = false;
   bool stream = false;
 };
@@ -76,20 +80,20 @@ Result<TextRequest> make_request(const GenerateOptions& o) {
   if (o.top_logprobs > 0 && !o.json) {
     return invalid_argument("--top-logprobs {} is shown by --json only; add it", o.top_logprobs);
   }
-  if (o.prompt.positional.value_or("-") != "-") {
-    return invalid_argument("what is {}? Give a prompt as --prompt TEXT, or - to read stdin",
-                            *o.prompt.positional);
+  if (o.chat && o.prompt.ids) {
+    return invalid_argument("--chat asks a text as a user's message; --prompt-ids has none");
   }
   TextRequest request;
   request.sampling = TRY(sampling_params(o.sampling, {.temperature = 0}));
   request.options = TRY(generation_options(o.sampling));
   request.options.grammar = TRY(grammar_source(o.grammar));
-  request.options.max_new_tokens = o.max_new_tokens;
+  constexpr int64_t kAllThatFits = int64_t{1} << 31;  // cut at the end of the context
+  request.options.max_new_tokens = o.max_new_tokens > 0 ? o.max_new_tokens : kAllThatFits;
   request.add_special_tokens = !o.no_special_tokens;
   request.options.logprobs = o.json;
   request.options.top_logprobs = o.top_logprobs;
   TextOrIds prompt =
-      TRY(read_source(o.prompt, "--prompt TEXT, --prompt-ids 1,2,3, --prompt-file FILE, -"));
+      TRY(read_source(o.prompt, "PROMPT, --prompt-ids 1,2,3, --prompt-file FILE, - for stdin"));
   request.text = std::move(prompt.text);
   request.ids = std::move(prompt.ids);
   return request;
@@ -105,9 +109,31 @@ void print_plain(const Llm& llm, const Generation& g, bool streamed) {
   }
 }
 
+// The prompt as the user's message in the model's chat template.
+Status ask_in_chat(const Llm& llm, const GenerateOptions& o, TextRequest& request) {
+  if (!llm.has_chat_template()) {
+    return invalid_argument("{} has no chat template; leave out --chat", o.config.model_path);
+  }
+  request.text = TRY(llm.apply_chat_template({{.role = "user", .content = request.text}}));
+  request.add_special_tokens = false;
+  return {};
+}
+
+// Chat models often answer a bare text with nothing at all.
+void note_bare_prompt(const Llm& llm, const GenerateOptions& o, const Generation& g) {
+  bool bare = llm.has_chat_template() && !o.chat && !o.prompt.ids && !o.no_special_tokens;
+  bool blank = g.text.find_first_not_of(" \n\t") == std::string::npos;
+  if (!bare || !(blank || stderr_is_terminal())) return;
+  fmt::print(stderr,
+             "{}banyan: this model is made for chats, and {} the bare prompt{}; --chat asks it as "
+             "a message{}\n",
+             dim(), blank ? "wrote nothing after" : "continued", blank ? "" : " as text", undim());
+}
+
 Result<int> generate(const GenerateOptions& o) {
   TextRequest request = TRY(make_request(o));
   std::unique_ptr<Llm> llm = TRY(load_llm(o.config));
+  if (o.chat) TRY(ask_in_chat(*llm, o, request));
   InterruptScope interrupt(InterruptScope::Second::kEndsProgram);
   TextSink sink;
   if (o.stream) sink = write_stdout;
@@ -122,33 +148,37 @@ Result<int> generate(const GenerateOptions& o) {
     print_plain(*llm, g, o.stream);
     for (const std::string& note : g.grammar_notes) fmt::print(stderr, "banyan: {}\n", note);
   }
+  note_bare_prompt(*llm, o, g);
   return g.finish == FinishReason::kCancelled ? kExitInterrupt : kExitSuccess;
 }
 
 VerbAction declare_generate(CLI::App& app) {
   auto o = std::make_shared<GenerateOptions>();
-  app.add_option("--prompt", o->prompt.text, "The text to continue")->type_name("TEXT");
-  app.add_option("--prompt-ids", o->prompt.ids, "The same as token ids")->type_name("1,2,3");
-  app.add_option("--prompt-file", o->prompt.file, "The same from a file, byte for byte")
+  NextWord prompt{"PROMPT", "The text to continue; - reads it from stdin, byte for byte",
+                  &o->prompt.positional};
+  add_model_options(app, o->config, {.next = prompt});
+  app.add_option("--prompt,-p", o->prompt.text, "The same as PROMPT")->type_name("TEXT");
+  app.add_option("--prompt-file,-f,--file", o->prompt.file,
+                 "The prompt is this file, byte for byte")
       ->type_name("FILE");
-  app.add_option("stdin", o->prompt.positional, "- reads the prompt from stdin, byte for byte")
-      ->type_name("-");
-  app.add_option("--max-new-tokens", o->max_new_tokens, "Length of the output at most, in tokens")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
-      ->type_name("N");
+  app.add_option("--prompt-ids", o->prompt.ids, "The prompt as token ids")->type_name("1,2,3");
+  app.add_flag("--chat", o->chat, "Ask PROMPT as a message, through the model's chat template");
+  add_length_option(app, o->max_new_tokens,
+                    "Length of the output at most, in tokens; -1: the rest of the context");
   add_sampling_options(app, o->sampling, "0: the same output every time");
   add_grammar_options(app, o->grammar);
+  app.add_flag("--stream", o->stream, "Print the text as it comes");
+  app.add_flag("--json", o->json, "Print one JSON object with text, ids, logprobs and timings");
+  OptionGroup group(app, "Tokens");
   app.add_flag("--no-special-tokens", o->no_special_tokens,
                "Do not put the beginning-of-text token in front");
   app.add_option("--top-logprobs", o->top_logprobs,
-                 "Alternatives to list beside each token, with --json")
-      ->check(CLI::Range(0, o->config.top_logprobs_max))
+                 "With --json: alternatives to list for each token")
+      ->check(between(0, o->config.top_logprobs_max))
       ->type_name("N");
-  app.add_flag("--json", o->json, "Print one JSON object with text, ids, logprobs and timings");
   app.add_flag("--expert-counts", o->config.expert_counts,
-               "How often each expert of each layer was chosen, with --json");
-  app.add_flag("--stream", o->stream, "Print the text as it comes");
-  add_model_options(app, o->config);
+               "With --json: how often each expert of each layer was chosen");
+  add_peer_options(app);
   o->config.running_max = 1;
   return [o] { return generate(*o); };
 }
@@ -157,20 +187,18 @@ VerbAction declare_generate(CLI::App& app) {
 
 const Verb kGenerateVerb = {
     "generate", "Continue a text",
-    "  banyan generate --model models/stories260K --prompt \"Once upon a time\" --stream\n"
-    "  banyan generate --model models/stories260K --prompt-ids 1,403,407 --json --top-logprobs 5\n"
-    "  cat prompt.txt | banyan generate --model models/Qwen3-0.6B --temperature 0.7 --seed 1 -\n"
-    "  banyan generate --model models/Qwen3-0.6B --prompt \"Paris is in\" --choice France,Spain\n"
-    "  banyan generate --model models/Qwen3-0.6B --prompt \"A user: \" --json-schema user.json\n"
-    "  banyan generate --model models/Qwen3-0.6B --prompt \"Born in\" --regex \" "
-    "(19|20)[0-9]{2}\"\n"
+    "  banyan generate models/Qwen3-0.6B \"Once upon a time\" --stream -n 200\n"
+    "  banyan generate models/Qwen3-0.6B \"Why is the sky blue?\" --chat\n"
+    "  cat prompt.txt | banyan generate models/Qwen3-0.6B --temp 0.7 --seed 1 -\n"
+    "  banyan generate models/Qwen3-0.6B \"Paris is in\" --choice France,Spain\n"
+    "  banyan generate models/Qwen3-0.6B \"A user: \" --json-schema user.json\n"
     "\n"
     "The JSON object has prompt_ids, output_ids, text, finish_reason (stop, length, cancelled),\n"
     "matched_stop (the token id or string), prompt_tokens, completion_tokens, cached_tokens,\n"
     "logprobs [{id, token, logprob, top}], timings, the seed, and with a grammar not_enforced,\n"
     "the parts of a schema that --relaxed-schema left out. A `token` is the text that its bytes\n"
     "stand for, with U+FFFD for part of a character. Ctrl-C prints what there is so far.\n"
-    "A grammar's output ends where the grammar does, or where --max-new-tokens cuts it.\n",
-    declare_generate};
+    "A grammar's output ends where the grammar does, or where --max-tokens cuts it.\n",
+    declare_generate, respell_peer_option};
 
 }  // namespace banyan::cli

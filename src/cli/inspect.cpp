@@ -8,6 +8,7 @@
 #include "banyan/engine.h"
 #include "base/error.h"
 #include "cli/format.h"
+#include "cli/options/model_options.h"
 #include "cli/options/options.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
@@ -197,20 +198,21 @@ Result<int> inspect(const InspectOptions& o) {
 VerbAction declare_inspect(CLI::App& app) {
   auto o = std::make_shared<InspectOptions>();
   app.add_flag("--json", o->json, "Print one JSON object, with each layer's mixer and ffn");
-  app.add_flag("--digest", o->config.state_digest,
-               "Hash the weights and show what identifies the states of this model: those of "
-               "engines with equal digests are equal, bit for bit");
-  add_model_options(app, o->config);
+  app.add_flag(
+      "--digest", o->config.state_digest,
+      "Hash the weights and show the state digest: engines with equal digests compute equal "
+      "states, bit for bit");
+  add_model_options(app, o->config, {.generates = false, .computes = false});
   return [o] { return inspect(*o); };
 }
 
 }  // namespace
 
 const Verb kInspectVerb = {
-    "inspect", "Layers, parameters and memory of a model, without loading it",
-    "  banyan inspect --model models/Qwen3-0.6B\n"
-    "  banyan inspect --model folder-with-config.json --load-format dummy --json\n"
-    "  banyan inspect --model models/Qwen3-0.6B --digest\n"
+    "inspect", "Show the layers, parameters and memory of a model, without loading it",
+    "  banyan inspect models/Qwen3-0.6B\n"
+    "  banyan inspect folder-with-config.json --load-format dummy --json\n"
+    "  banyan inspect models/Qwen3-0.6B --digest\n"
     "\n"
     "The checkpoint is checked against its config.json as strictly as loading does.\n",
     declare_inspect};

@@ -9,12 +9,17 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/os/standard_error.h"
 #include "base/quote.h"
+#include "cli/options/checks.h"
+#include "cli/options/help.h"
+#include "cli/options/option_table.h"
+#include "cli/options/parse_errors.h"
 #include "cli/verb.h"
 
 namespace banyan::cli {
@@ -44,15 +49,16 @@ constexpr std::array kVerbs = {
 std::string overview() {
   std::string text =
       "Banyan runs language models from their Hugging Face folders.\n\n"
-      "Usage: banyan VERB --model DIR [OPTIONS]\n\nVerbs:\n";
+      "Usage: banyan VERB [MODEL] [OPTIONS]\n\nVerbs:\n";
   for (const Verb* verb : kVerbs) {
     text += fmt::format("  {:<20}{}\n", verb->name, verb->summary);
   }
   text +=
-      "\n`banyan VERB --help` lists a verb's options with examples; `banyan --version` the version."
+      "\n`banyan VERB --help` shows a verb's options and examples, `banyan --version` the version."
       "\n\nExamples:\n"
-      "  banyan run --model models/Qwen3-0.6B\n"
-      "  banyan generate --model models/stories260K --prompt \"Once upon a time\"\n"
+      "  banyan run models/Qwen3-0.6B\n"
+      "  banyan run models/Qwen3-0.6B \"Why is the sky blue?\"\n"
+      "  banyan serve models/Qwen3-0.6B --port 8000\n"
       "\nResults go to stdout, everything else to stderr. Exit codes: 0 done, 1 failed, 2 a wrong\n"
       "value on the command line, 130 interrupted.\n";
   return text;
@@ -74,18 +80,77 @@ int usage_error(std::string_view message, std::string_view help) {
   return kExitUsage;
 }
 
-int unknown_verb(std::span<const std::string> words) {
-  std::string prefix = words[0] + " ";
-  std::string found;
+// The verbs that begin with the word `first`, one a line; empty if `first` is none's first word of
+// several.
+std::string group_overview(std::string_view first) {
+  std::string text;
   for (const Verb* verb : kVerbs) {
-    if (std::string_view(verb->name).starts_with(prefix)) {
-      found += fmt::format("{}{}", found.empty() ? "" : ", ", verb->name + prefix.size());
+    std::string_view name = verb->name;
+    if (!name.starts_with(first) || name.size() <= first.size() || name[first.size()] != ' ') {
+      continue;
     }
+    text += fmt::format("  {:<28}{}\n", fmt::format("banyan {}", name), verb->summary);
   }
-  if (found.empty()) return usage_error(quote(words[0]) + " is not a verb", "banyan");
-  if (words.size() == 1) return usage_error(words[0] + " needs one of: " + found, "banyan");
-  return usage_error(fmt::format("{} is not one of {}'s: {}", quote(words[1]), words[0], found),
-                     "banyan");
+  return text;
+}
+
+// What people type who come from other programs.
+constexpr std::array kForeignVerbs = std::to_array<std::pair<const char*, const char*>>({
+    {"chat", "run"},
+    {"ask", "run"},
+    {"complete", "generate"},
+    {"start", "serve"},
+    {"launch", "serve"},
+    {"launch-server", "serve"},
+    {"launch_server", "serve"},
+    {"show", "inspect"},
+    {"info", "inspect"},
+    {"convert", "quantize"},
+    {"quantise", "quantize"},
+    {"completions", "completion"},
+    {"encode", "tokenize"},
+    {"decode", "detokenize"},
+    {"ls", "list"},
+    {"download", "pull"},
+    {"delete", "rm"},
+    {"remove", "rm"},
+});
+
+// The verb that `word` probably means, or nothing.
+std::string near_verb(const std::string& word) {
+  std::vector<std::string> firsts;
+  for (const Verb* verb : kVerbs) {
+    std::string_view name = verb->name;
+    firsts.emplace_back(name.substr(0, name.find(' ')));
+  }
+  for (auto [foreign, ours] : kForeignVerbs) {
+    if (word == foreign && std::ranges::find(firsts, ours) != firsts.end()) return ours;
+  }
+  return nearest(word, firsts);
+}
+
+int unknown_verb(std::span<const std::string> words) {
+  std::string found = group_overview(words[0]);
+  if (!found.empty() && words.size() == 1) {
+    write_stderr(fmt::format("banyan: {} needs a second word:\n\n{}", words[0], found));
+    return kExitUsage;
+  }
+  if (!found.empty()) {
+    write_stderr(
+        fmt::format("banyan: there is no `{} {}`:\n\n{}", words[0], quote(words[1]), found));
+    return kExitUsage;
+  }
+  if (words[0].starts_with('-')) {
+    return usage_error(quote(words[0]) + " comes before the verb, as `run` in `banyan run MODEL`",
+                       "banyan");
+  }
+  std::string near = near_verb(words[0]);
+  std::string message = quote(words[0]) + " is not a verb";
+  if (!near.empty()) message += fmt::format("; did you mean `banyan {}`?", near);
+  if (near.empty() && std::filesystem::is_directory(words[0])) {
+    message += fmt::format(", but a folder; `banyan run {}` chats with it", words[0]);
+  }
+  return usage_error(message, "banyan");
 }
 
 int report(const Error& error) {
@@ -97,22 +162,27 @@ int report(const Error& error) {
 int parse_and_run(const Verb& verb, std::span<const std::string> words) {
   std::string command = fmt::format("banyan {}", verb.name);
   CLI::App app{std::string(verb.summary), command};
-  app.option_defaults()->always_capture_default();
-  app.get_formatter()->column_width(32);
-  app.footer(fmt::format("Examples:\n{}", verb.examples));
+  prepare(app);
   VerbAction action = verb.declare(app);
   std::vector<std::string> reversed(words.rbegin(), words.rend());
   if (verb.respell != nullptr) std::ranges::transform(reversed, reversed.begin(), verb.respell);
   try {
     app.parse(std::move(reversed));
   } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
+    fmt::print("{}", help_of(verb, false));
+    return kExitSuccess;
+  } catch (const CLI::CallForAllHelp&) {
+    fmt::print("{}", help_of(verb, true));
     return kExitSuccess;
   } catch (const CLI::ParseError& e) {
-    return usage_error(e.what(), command);
+    return usage_error(explain(e, app), command);
   }
   Result<int> code = action();
   return code ? *code : report(code.error());
+}
+
+bool asks_for_help(const std::string& word) {
+  return word == "--help" || word == "-h" || word == "--help-all" || word == "help";
 }
 
 int run(std::span<const std::string> words) {
@@ -125,11 +195,11 @@ int run(std::span<const std::string> words) {
     verb_help.push_back("--help");
     return run(verb_help);
   }
-  if (words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
+  if (asks_for_help(words[0])) {
     fmt::print("{}", overview());
     return kExitSuccess;
   }
-  if (words[0] == "--version") {
+  if (words[0] == "--version" || words[0] == "version") {
     fmt::print("banyan {}\n", BANYAN_VERSION);
     return kExitSuccess;
   }
@@ -137,6 +207,11 @@ int run(std::span<const std::string> words) {
     if (size_t count = words_matched(verb->name, words)) {
       return parse_and_run(*verb, words.subspan(count));
     }
+  }
+  std::string group = group_overview(words[0]);
+  if (!group.empty() && words.size() == 2 && asks_for_help(words[1])) {
+    fmt::print("{}\n`banyan {} WORD --help` shows the options of each.\n", group, words[0]);
+    return kExitSuccess;
   }
   return unknown_verb(words);
 }

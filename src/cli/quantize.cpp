@@ -7,6 +7,8 @@
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "cli/format.h"
+#include "cli/options/checks.h"
+#include "cli/options/model_options.h"
 #include "cli/options/options.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
@@ -45,22 +47,16 @@ Result<int> quantize(QuantizeOptions& o) {
 
 VerbAction declare_quantize(CLI::App& app) {
   auto o = std::make_shared<QuantizeOptions>();
-  app.add_option("--model,-m,--model-path", o->quantise.folder,
-                 "Model folder as Hugging Face publishes it, not quantised")
-      ->required()
-      ->type_name("DIR");
+  add_model_argument(app, o->quantise.folder);
   app.add_option("--to", o->quantise.format,
-                 "What weights become: int8, int4, fp8, mxfp4; int8 and int4 with the columns that "
-                 "share a scale: int4:64")
+                 "Format: int8, int4, fp8, mxfp4; int4:64 sets the group size")
       ->required()
       ->type_name("NAME");
-  app.add_option("--out", o->quantise.out, "Folder to make; if it is there it must be empty")
+  app.add_option("--out", o->quantise.out, "Folder to write; new or empty")
       ->required()
       ->type_name("DIR");
   add_quantization_overrides(app, o->quantise.overrides);
-  app.add_option("--threads", o->threads, "Threads that compute; 0: one per processor")
-      ->check(CLI::Range(0, 1024))
-      ->type_name("N");
+  add_threads_option(app, o->threads, "Threads that compute; 0: one per processor");
   app.add_flag("--json", o->json, "Print one JSON object: out, format, bytes_read, bytes_written");
   return [o] { return quantize(*o); };
 }
@@ -69,8 +65,8 @@ VerbAction declare_quantize(CLI::App& app) {
 
 const Verb kQuantizeVerb = {
     "quantize", "Write a quantised copy of a model",
-    "  banyan quantize --model models/Qwen3-0.6B --to int4 --out models/Qwen3-0.6B-int4\n"
-    "  banyan quantize --model DIR --to int4 --quantization-override lm_head=int8 --out DIR-int4\n"
+    "  banyan quantize models/Qwen3-0.6B --to int4 --out models/Qwen3-0.6B-int4\n"
+    "  banyan quantize DIR --to int4 --quantization-override lm_head=int8 --out DIR-int4\n"
     "\n"
     "The copy computes the same as DIR loaded with --quantization, and loads faster. The folder\n"
     "appears when it is complete.\n",

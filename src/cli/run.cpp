@@ -10,7 +10,10 @@
 #include "cli/chat.h"
 #include "cli/format.h"
 #include "cli/line_reader.h"
+#include "cli/options/checks.h"
+#include "cli/options/model_options.h"
 #include "cli/options/options.h"
+#include "cli/options/peer_options.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
 
@@ -24,7 +27,8 @@ constexpr std::string_view kFence = "\"\"\"";
 struct RunOptions {
   EngineConfig config;
   SamplingOptions sampling;
-  std::optional<int64_t> max_new_tokens;
+  std::optional<std::string> question;  // instead of a chat
+  int64_t max_new_tokens = -1;          // of a reply; -1: the rest of the context
   GrammarOptions grammar;
   std::string system;
   std::string template_variables;
@@ -34,9 +38,9 @@ struct RunOptions {
 Result<ChatSettings> make_settings(const RunOptions& o, const SamplingParams& recommended) {
   ChatSettings settings{.sampling = TRY(sampling_params(o.sampling, recommended)),
                         .seed = o.sampling.seed,
-                        .max_new_tokens = o.max_new_tokens,
                         .options = TRY(generation_options(o.sampling)),
                         .system = o.system};
+  if (o.max_new_tokens > 0) settings.max_new_tokens = o.max_new_tokens;
   settings.options.grammar = TRY(grammar_source(o.grammar));
   if (!o.tools.empty()) settings.tools = TRY(read_chat_tools(o.tools));
   if (!o.template_variables.empty()) {
@@ -122,6 +126,16 @@ int talk(Chat& chat, LineReader& reader) {
   }
 }
 
+// One question and its answer, which may be in a pipe.
+Result<int> ask(Chat& chat, const std::string& question) {
+  std::string message = question == "-" ? TRY(read_stdin()) : question;
+  while (message.ends_with('\n')) message.pop_back();
+  if (message.empty()) return invalid_argument("the question is empty");
+  InterruptScope interrupt(InterruptScope::Second::kEndsProgram);
+  TRY(chat.reply(message));
+  return InterruptScope::raised() ? kExitInterrupt : kExitSuccess;
+}
+
 Result<int> run(const RunOptions& o) {
   TRY(make_settings(o, {}));  // wrong values are told before a long load
   std::unique_ptr<Llm> llm = TRY(load_llm(o.config));
@@ -139,6 +153,7 @@ Result<int> run(const RunOptions& o) {
   }
   Chat chat(*llm, TRY(make_settings(o, llm->recommended_sampling())));
   TRY(chat.check_tools());
+  if (o.question) return ask(chat, *o.question);
   bool interactive = stdin_is_terminal() && stderr_is_terminal();
   InterruptScope interrupt(interactive ? InterruptScope::Second::kRaisesFlag
                                        : InterruptScope::Second::kEndsProgram);
@@ -149,20 +164,22 @@ Result<int> run(const RunOptions& o) {
 
 VerbAction declare_run(CLI::App& app) {
   auto o = std::make_shared<RunOptions>();
-  app.add_option("--system", o->system, "System message")->type_name("TEXT");
-  app.add_option("--max-new-tokens", o->max_new_tokens,
-                 "Length of a reply at most, in tokens [the rest of the context]")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
-      ->type_name("N");
+  NextWord question{"QUESTION", "Answer this and end; - reads it from stdin", &o->question};
+  add_model_options(app, o->config, {.next = question});
+  app.add_option("--prompt,-p", o->question, "The same as QUESTION")->type_name("TEXT");
+  app.add_option("--system,--system-prompt", o->system, "System message")->type_name("TEXT");
+  add_length_option(app, o->max_new_tokens,
+                    "Length of a reply at most, in tokens; -1: the rest of the context");
   add_sampling_options(app, o->sampling, "the model's generation_config.json");
   add_grammar_options(app, o->grammar);
   app.add_option("--tools", o->tools,
                  "Tools that the model may call, a JSON list as OpenAI's clients write it")
       ->type_name("FILE|JSON");
+  OptionGroup group(app, "Chat");
   app.add_option("--chat-template-kwargs", o->template_variables,
                  "Variables for the chat template, a JSON object")
       ->type_name("JSON");
-  add_model_options(app, o->config);
+  add_peer_options(app);
   o->config.running_max = 1;
   return [o] { return run(*o); };
 }
@@ -170,15 +187,15 @@ VerbAction declare_run(CLI::App& app) {
 }  // namespace
 
 const Verb kRunVerb = {
-    "run", "Chat in the terminal",
-    "  banyan run --model models/Qwen3-0.6B\n"
-    "  banyan run --model models/Qwen3-0.6B --system \"Answer in one sentence.\" --temperature 0\n"
-    "  banyan run --model models/Qwen3-0.6B --json-schema person.json\n"
-    "  banyan run --model models/Qwen3-0.6B --tools tools.json\n"
-    "  echo \"Why is the sky blue?\" | banyan run --model models/Qwen3-0.6B\n"
+    "run", "Chat in the terminal, or answer one question",
+    "  banyan run models/Qwen3-0.6B\n"
+    "  banyan run models/Qwen3-0.6B \"Why is the sky blue?\"\n"
+    "  banyan run models/Qwen3-0.6B --system \"Answer in one sentence.\" --temp 0\n"
+    "  banyan run models/Qwen3-0.6B --tools tools.json\n"
+    "  cat letter.txt | banyan run models/Qwen3-0.6B --system \"Summarize this.\" -\n"
     "\n"
     "In the chat, /help lists commands, Ctrl-C stops a reply, Ctrl-D leaves. A model without a\n"
     "chat template continues the text so far.\n",
-    declare_run};
+    declare_run, respell_peer_option};
 
 }  // namespace banyan::cli

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "cli/format.h"
+#include "cli/options/model_options.h"
 #include "cli/options/options.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
@@ -68,15 +69,16 @@ Result<int> score(const ScoreOptions& o) {
 
 VerbAction declare_score(CLI::App& app) {
   auto o = std::make_shared<ScoreOptions>();
+  NextWord text{"TEXT", "A text; - reads stdin", &o->source.positional};
   app.add_option("--ids", o->source.ids, "Token ids, scored as they are; - reads stdin")
       ->type_name("1,2,3");
-  app.add_option("--text", o->source.text, "A text")->type_name("TEXT");
-  app.add_option("--file", o->source.file, "The text in a file; - reads stdin")->type_name("FILE");
-  app.add_option("text", o->source.positional, "A text; - reads stdin");
+  app.add_option("--text,-p,--prompt", o->source.text, "The same as TEXT")->type_name("TEXT");
+  app.add_option("--file,-f", o->source.file, "The text in a file; - reads stdin")
+      ->type_name("FILE");
   app.add_flag("--no-special-tokens", o->no_special_tokens,
                "Do not put the beginning-of-text token in front");
   app.add_flag("--json", o->json, "Print one JSON object: ids, logprobs (the first is null)");
-  add_model_options(app, o->config);
+  add_model_options(app, o->config, {.next = text, .generates = false});
   o->config.running_max = 1;
   return [o] { return score(*o); };
 }
@@ -85,8 +87,8 @@ VerbAction declare_score(CLI::App& app) {
 
 const Verb kScoreVerb = {
     "score", "Log-probability of every token of a text",
-    "  banyan score --model models/stories260K --text \"Once upon a time\"\n"
-    "  banyan score --model models/stories260K --ids 1,403,407 --json\n"
+    "  banyan score models/banyan-nano \"Once upon a time\"\n"
+    "  banyan score models/banyan-nano --ids 1,403,407 --json\n"
     "\n"
     "Prints position, id, token and natural log-probability given the tokens before, separated by\n"
     "tabs; total and perplexity go to stderr.\n",

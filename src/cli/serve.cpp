@@ -16,7 +16,9 @@
 #include "base/json.h"
 #include "base/os/standard_error.h"
 #include "cli/machine.h"
+#include "cli/options/checks.h"
 #include "cli/options/engine_options.h"
+#include "cli/options/model_options.h"
 #include "cli/options/options.h"
 #include "cli/options/peer_options.h"
 #include "cli/options/yaml_config.h"
@@ -99,8 +101,17 @@ void add_network_options(CLI::App& app, ServeOptions& o) {
   app.add_option("--host", server.host, "Address to listen on; 0.0.0.0 lets other machines in")
       ->type_name("ADDRESS");
   app.add_option("--port", server.port, "0: any that is free, which is printed")
-      ->check(CLI::Range(0, 65535))
+      ->check(between(0, 65535))
       ->type_name("N");
+  app.add_option("--api-key", server.api_keys, "Ask clients for this key; may be repeated")
+      ->allow_extra_args(false)
+      ->default_str("")
+      ->type_name("KEY");
+  app.add_option("--served-model-name,-a,--alias", server.served_model_name,
+                 "Name of the model for clients [its path]")
+      ->default_str("")
+      ->type_name("NAME");
+  OptionGroup group(app, "Clients");
   app.add_flag("--json-flexible-whitespace", server.json_flexible_whitespace,
                "Constrained JSON may have spaces and line breaks between its parts");
   app.add_option("--tool-call-parser", server.tool_call_parser,
@@ -108,16 +119,8 @@ void add_network_options(CLI::App& app, ServeOptions& o) {
                  "chat template shows; none")
       ->type_name("NAME");
   app.add_option("--reasoning-parser", server.reasoning_parser,
-                 "How the model marks its reasoning; the same")
+                 "How the model marks its reasoning, by the same rules")
       ->type_name("NAME");
-  app.add_option("--served-model-name,-a,--alias", server.served_model_name,
-                 "Name of the model for clients [its path]")
-      ->default_str("")
-      ->type_name("NAME");
-  app.add_option("--api-key", server.api_keys, "Ask clients for this key; may be repeated")
-      ->allow_extra_args(false)
-      ->default_str("")
-      ->type_name("KEY");
   app.add_option("--api-key-file", o.api_key_file, "Keys, one a line, hidden from `ps`")
       ->default_str("")
       ->type_name("FILE");
@@ -145,22 +148,22 @@ void add_network_options(CLI::App& app, ServeOptions& o) {
   app.add_option("--response-ttl", server.response_ttl_s, "How long they are kept, in seconds")
       ->type_name("S");
   app.add_option("--drain-timeout", server.drain_timeout_s,
-                 "How long what runs may go on after SIGTERM, in seconds")
+                 "How long running requests may continue after SIGTERM, in seconds")
       ->type_name("S");
 }
 
 void add_log_options(CLI::App& app, ServeOptions& o) {
+  OptionGroup group(app, "Messages");
   app.add_flag("--expert-counts", o.engine.config.expert_counts,
-               "Tell in /metrics how often each expert of each layer was chosen");
+               "Report in /metrics how often each expert of each layer was chosen");
   app.add_flag("--state-digest", o.engine.config.state_digest,
-               "Hash the weights while loading and tell in /server_info what identifies the states "
-               "of this model");
+               "Hash the weights while loading and report the state digest in /server_info");
   app.add_option("--decode-log-interval", o.server.decode_log_interval,
                  "Steps between two lines about decoding; 0: none")
-      ->check(CLI::NonNegativeNumber)
+      ->check(between(0, 1 << 30))
       ->type_name("N");
   app.add_flag("--log-requests,--enable-log-requests", o.server.log_requests,
-               "Log what each request asks for and what it took");
+               "Log each request and what it took");
 }
 
 VerbAction declare_serve(CLI::App& app) {
@@ -168,7 +171,7 @@ VerbAction declare_serve(CLI::App& app) {
   write_stderr_in_background();  // reading options logs too
   auto o = std::make_shared<ServeOptions>();
   spdlog::set_level(spdlog::level::info);
-  add_model_options(app, o->engine.config, "info");
+  add_model_options(app, o->engine.config, {.log_level = "info"});
   add_network_options(app, *o);
   add_engine_options(app, o->engine);
   add_log_options(app, *o);
@@ -184,8 +187,8 @@ VerbAction declare_serve(CLI::App& app) {
 
 const Verb kServeVerb = {
     "serve", "Serve a model over HTTP",
-    "  banyan serve --model-path models/Qwen3-0.6B\n"
-    "  banyan serve --model-path models/stories260K --port 8000 --api-key secret\n"
+    "  banyan serve models/Qwen3-0.6B\n"
+    "  banyan serve models/banyan-nano --port 8000 --api-key secret\n"
     "  curl http://127.0.0.1:30000/v1/completions -d '{\"prompt\": \"Once\", \"max_tokens\": 9}'\n"
     "\n"
     "Options have SGLang's names; vLLM's and llama-server's names for the same are understood.\n"

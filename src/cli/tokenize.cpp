@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "cli/format.h"
+#include "cli/options/model_options.h"
 #include "cli/options/options.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
@@ -16,7 +17,7 @@ namespace banyan::cli {
 namespace {
 
 struct TokenizeOptions {
-  EngineConfig config;
+  std::string model;
   TextSource source;
   bool no_special_tokens = false;
   bool tokens = false;
@@ -25,7 +26,7 @@ struct TokenizeOptions {
 
 Result<int> tokenize(const TokenizeOptions& o) {
   TextOrIds source = TRY(read_source(o.source, "TEXT, --text TEXT, --file FILE, -"));
-  std::unique_ptr<Tokenizer> tokenizer = TRY(Tokenizer::load(o.config.model_path));
+  std::unique_ptr<Tokenizer> tokenizer = TRY(Tokenizer::load(o.model));
   std::vector<TokenId> ids =
       TRY(tokenizer->encode(source.text, {.add_special_tokens = !o.no_special_tokens}));
   if (o.json) {
@@ -42,16 +43,18 @@ Result<int> tokenize(const TokenizeOptions& o) {
 
 VerbAction declare_tokenize(CLI::App& app) {
   auto o = std::make_shared<TokenizeOptions>();
-  app.add_option("text", o->source.positional, "The text; - reads stdin");
-  app.add_option("--text", o->source.text, "The text, whatever it begins with")->type_name("TEXT");
-  app.add_option("--file", o->source.file, "The text in a file, byte for byte; - reads stdin")
+  add_model_argument(app, o->model,
+                     NextWord{"TEXT", "The text; - reads stdin", &o->source.positional});
+  app.add_option("--text,-p,--prompt", o->source.text, "The text, whatever it begins with")
+      ->type_name("TEXT");
+  app.add_option("--file,-f", o->source.file, "The text in a file, byte for byte; - reads stdin")
       ->type_name("FILE");
   app.add_flag("--no-special-tokens", o->no_special_tokens,
                "Leave out the tokens that the model wants around a text");
   app.add_flag("--tokens", o->tokens, "Print one token a line: id and spelling");
   app.add_flag("--json", o->json,
                "Print one JSON object: ids, tokens (as the vocabulary spells them)");
-  add_model_options(app, o->config);
+  add_log_level(app);
   return [o] { return tokenize(*o); };
 }
 
@@ -59,11 +62,11 @@ VerbAction declare_tokenize(CLI::App& app) {
 
 const Verb kTokenizeVerb = {
     "tokenize", "Text to token ids",
-    "  banyan tokenize --model models/stories260K \"Once upon a time\"\n"
-    "  banyan tokenize --model models/stories260K --file story.txt --json\n"
+    "  banyan tokenize models/banyan-nano \"Once upon a time\"\n"
+    "  banyan tokenize models/banyan-nano --file story.txt --json\n"
     "\n"
     "Prints the ids as 1,2,3, which --prompt-ids, `score --ids` and `detokenize --ids` take. The\n"
-    "tokenizer files of a model suffice; options about weights have no effect.\n",
+    "tokenizer files of a model are enough.\n",
     declare_tokenize};
 
 }  // namespace banyan::cli

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/os/affinity.h"
+#include "base/units.h"
 #include "engine/memory_plan.h"
 #include "engine/state_identity.h"
 #include "kernels/select.h"
@@ -76,12 +77,13 @@ Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
   const EngineInfo& info = runner->info_;
   if (info.total_tokens_max == 0) {
     return exhausted(
-        "{} bytes are available after the weights; the part of {} that may be used, less {} for "
-        "the activations of a step, is too little for the states of {} tokens at {} bytes each; "
-        "free memory, ask for fewer tokens, prefill smaller chunks or raise the memory fraction",
-        available, config.memory_fraction, info.step_bytes,
+        "{} of memory are left after the weights; {:.0f}% of it, less {} for the activations of a "
+        "step, is too little for the states of {} tokens at {} each; free memory, try "
+        "--quantization int4, ask for fewer tokens, prefill smaller chunks "
+        "(--chunked-prefill-size) or raise --mem-fraction-static",
+        format_bytes(available), 100 * config.memory_fraction, format_bytes(info.step_bytes),
         std::max<int64_t>(config.total_tokens_max, config.page_size_tokens),
-        info.state_bytes_per_token);
+        format_bytes(info.state_bytes_per_token));
   }
   runner->pools_ = std::make_unique<StatePools>(TRY(StatePools::create(
       runner->model_.states, info.page_size_tokens, unit_counts(info), *runner->queue_)));

@@ -8,12 +8,14 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
+#include "base/units.h"
 #include "models/config/keys.h"
 #include "weights/block_hashes.h"
 #include "weights/convert.h"
 #include "weights/files/checkpoint.h"
 #include "weights/files/config_file.h"
 #include "weights/files/gguf.h"
+#include "weights/files/model_folder.h"
 
 namespace banyan {
 namespace {
@@ -102,6 +104,7 @@ bool is_expanded(const StateSpec& state) {
 }  // namespace
 
 Result<LoadedModel> load_model(const EngineConfig& config, const LoadContext& context) {
+  TRY(check_model_folder(config.model_path));
   ConfigFile file = TRY(ConfigFile::load(config.model_path));
   std::string architecture = TRY(file.architecture());
   const Family* family = TRY(find_family(architecture, context.families));
@@ -132,8 +135,10 @@ Result<LoadedModel> load_model(const EngineConfig& config, const LoadContext& co
   if (context.dry) return identified(load, std::move(planned));
   int64_t available = context.queue->available_bytes();
   if (planned.counts.weight_bytes > available) {
-    return exhausted("{}: the weights take {} bytes, {} are available", config.model_path,
-                     planned.counts.weight_bytes, available);
+    std::string_view way_out = config.quantization == "none" ? "try --quantization int4, or int8"
+                                                             : "a smaller model or format may fit";
+    return exhausted("{}: the weights take {} of memory, {} are available; {}", config.model_path,
+                     format_bytes(planned.counts.weight_bytes), format_bytes(available), way_out);
   }
   LoadedModel loaded = TRY(build(load, *family, quant, plan, false));
   context.queue->synchronise();

@@ -45,7 +45,8 @@ TEST(BrokenModels, EmptyFolder) {
 
 TEST(BrokenModels, FileInPlaceOfAFolder) {
   TemporaryFolder folder;
-  expect_unusable(folder.write("model", ""), folder.path());
+  expect_unusable(folder.write("model", ""), "a file of 0 B that is no model");
+  expect_unusable(folder.write("x.gguf", "GGUF...."), "--gguf " + folder.path() + "/x.gguf");
 }
 
 TEST(BrokenModels, UnknownArchitectureListsTheSupported) {

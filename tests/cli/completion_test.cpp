@@ -65,11 +65,12 @@ TEST(Completion, EveryShellHasAScriptAndOthersAreRefused) {
 TEST(Manual, PagesNameEveryOptionOfTheHelp) {
   std::string page = run_program({"man", "bench-serving"}).out;
   EXPECT_TRUE(page.starts_with(".TH \"banyan\\-bench\\-serving\" 1")) << page.substr(0, 80);
-  std::istringstream help(run_program({"bench", "serving", "--help"}).out);
+  std::istringstream help(run_program({"bench", "serving", "--help-all"}).out);
   int options = 0;
   for (std::string line; std::getline(help, line);) {
-    if (!line.starts_with("  --")) continue;
-    std::string name = line.substr(4, line.find_first_of(" ,{", 4) - 4), escaped;
+    size_t begin = line.find("--");
+    if (!line.starts_with("  ") || begin > 6 || begin == line.npos) continue;
+    std::string name = line.substr(begin, line.find_first_of(" ,", begin) - begin), escaped;
     for (char c : name) escaped += c == '-' ? "\\-" : std::string(1, c);
     EXPECT_TRUE(page.contains(escaped)) << name;
     ++options;

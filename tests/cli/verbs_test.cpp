@@ -25,7 +25,8 @@ Words on_golden(Words words, const Words& more) {
 }
 
 Words on_nano(Words words, const Words& more) {
-  words.insert(words.end(), {"--model", test::nano_model(), "--threads", "1"});
+  words.insert(words.end(), {"--model", test::nano_model()});
+  if (!words[0].ends_with("tokenize")) words.insert(words.end(), {"--threads", "1"});
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }

@@ -11,6 +11,8 @@
 #include "base/thread_pool.h"
 #include "cli/format.h"
 #include "cli/machine.h"
+#include "cli/options/checks.h"
+#include "cli/options/model_options.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
@@ -175,11 +177,9 @@ Result<int> bench(const BenchMachineOptions& o) {
 
 VerbAction declare_bench_machine(CLI::App& app) {
   auto o = std::make_shared<BenchMachineOptions>();
-  app.add_option("--threads", o->threads, "Measured beside one thread; 0: one per processor")
-      ->check(CLI::Range(0, 1024))
-      ->type_name("N");
-  app.add_option("--seconds", o->seconds, "For each figure, the best run of which counts")
-      ->check(CLI::Range(1e-3, 60.0))
+  add_threads_option(app, o->threads, "Measured besides one thread; 0: one per processor");
+  app.add_option("--seconds", o->seconds, "Time for each figure, of which the best run counts")
+      ->check(between(1e-3, 60.0))
       ->type_name("S");
   app.add_flag("--json", o->json, "Print one JSON object: machine, threads, limits, bounds");
   return [o] { return bench(*o); };

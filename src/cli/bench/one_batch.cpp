@@ -14,6 +14,8 @@
 #include "cli/batch_run.h"
 #include "cli/format.h"
 #include "cli/machine.h"
+#include "cli/options/checks.h"
+#include "cli/options/model_options.h"
 #include "cli/options/options.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
@@ -286,22 +288,21 @@ VerbAction declare_bench_one_batch(CLI::App& app) {
   app.add_option("--batch-size", o->batch_sizes, "Sequences at once; a list is measured in turn")
       ->type_name("1,8,32");
   app.add_option("--input-len", o->input_len, "Tokens of each prompt, drawn at random")
-      ->check(CLI::Range(int64_t{1}, kLengthMax))
+      ->check(between(int64_t{1}, kLengthMax))
       ->type_name("N");
   app.add_option("--output-len", o->output_len, "Tokens made for each; 1 leaves out decode")
-      ->check(CLI::Range(int64_t{1}, kLengthMax))
+      ->check(between(int64_t{1}, kLengthMax))
       ->type_name("N");
   app.add_option("--repeat", o->repeat, "Runs of each batch size; the median is reported")
-      ->check(CLI::Range(1, 1000))
+      ->check(between(1, 1000))
       ->type_name("N");
-  app.add_option("--seed", o->seed, "Draws other prompts")->check(check_seed)->type_name("S");
+  app.add_option("--seed", o->seed, "Draw other prompts")->check(check_seed)->type_name("S");
   app.add_flag("--no-limits", o->no_limits,
-               "Leave the machine's limits unmeasured, which takes a second, and with them the "
-               "fractions of them");
+               "Do not measure the machine's limits (saves a second), nor print fractions of them");
   app.add_flag("--json", o->json, "Print one JSON object: machine, limits, model, results");
   app.add_flag("--expert-counts", o->config.expert_counts,
-               "How often each expert of each layer was chosen in all runs, with --json");
-  add_model_options(app, o->config);
+               "With --json: how often each expert of each layer was chosen in all runs");
+  add_model_options(app, o->config, {.generates = false});
   o->config.running_max = 1;
   return [o] { return bench(*o); };
 }
@@ -310,8 +311,8 @@ VerbAction declare_bench_one_batch(CLI::App& app) {
 
 const Verb kBenchOneBatchVerb = {
     "bench one-batch", "Speed of one batch: prefill and decode tokens/s",
-    "  banyan bench one-batch --model models/Qwen3-0.6B --batch-size 1,8,32\n"
-    "  banyan bench one-batch --model folder-with-config.json --load-format dummy --json\n"
+    "  banyan bench one-batch models/Qwen3-0.6B --batch-size 1,8,32\n"
+    "  banyan bench one-batch folder-with-config.json --load-format dummy --json\n"
     "\n"
     "Prefill is timed from submission until every sequence has its first token, decode over the\n"
     "steps after that. What a token costs follows from the model's shapes: bytes are the weights\n"

@@ -12,6 +12,7 @@
 #include "base/percentile.h"
 #include "cache/state_classes.h"
 #include "cli/format.h"
+#include "cli/options/checks.h"
 #include "cli/options/options.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
@@ -283,22 +284,22 @@ void declare_snapshots(CLI::App& app, BenchPrefixCacheOptions& o) {
   app.add_option("--snapshot-tokens", o.snapshot_tokens,
                  "A recurrent model, a snapshot of whose state takes the memory of so many tokens; "
                  "0: none")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 24))
+      ->check(between(int64_t{0}, int64_t{1} << 24))
       ->type_name("N");
   app.add_option("--recurrent-state-memory-ratio", o.snapshot_ratio,
                  "Part of the capacity that keeps snapshots")
-      ->check(CLI::Range(0.0, 0.9))
+      ->check(between(0.0, 0.9))
       ->type_name("F");
   app.add_option("--snapshot-interval-tokens", o.snapshot_interval_tokens,
                  "Between snapshots in long prompts")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 31))
+      ->check(between(int64_t{1}, int64_t{1} << 31))
       ->type_name("N");
   app.add_flag("--reuse-generated-state", o.reuse_generated_state, "Resume behind answers too");
 }
 
 void declare_shape(CLI::App& app, SharedPrefixShape& shape) {
   auto count = [&](const char* name, int64_t& value, int64_t min, const char* text) {
-    app.add_option(name, value, text)->check(CLI::Range(min, int64_t{1} << 24))->type_name("N");
+    app.add_option(name, value, text)->check(between(min, int64_t{1} << 24))->type_name("N");
   };
   count("--gsp-num-groups", shape.groups, 1, "generated-shared-prefix: system prompts");
   count("--gsp-prompts-per-group", shape.prompts_per_group, 1, "Requests with each");
@@ -319,35 +320,35 @@ VerbAction declare_bench_prefix_cache(CLI::App& app) {
   app.add_option("--policy", o->policies, "fcfs, lpm; dfs: all at once, in the best order")
       ->type_name("P,P");
   app.add_option("--page-size", o->page_size_tokens, "Tokens in a page, a power of two")
-      ->check(CLI::Range(int64_t{1}, kPageSizeMax))
+      ->check(between(int64_t{1}, kPageSizeMax))
       ->type_name("N");
   app.add_option("--max-running-requests", o->running_max, "Requests in a step")
-      ->check(CLI::Range(1, 1 << 16))
+      ->check(between(1, 1 << 16))
       ->type_name("N");
   app.add_option("--chunked-prefill-size", o->chunked_prefill_tokens,
-                 "Prompt tokens in a step, beside one of each request")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 24))
+                 "Prompt tokens in a step, in addition to one of each request")
+      ->check(between(int64_t{1}, int64_t{1} << 24))
       ->type_name("N");
   app.add_option("--aging-period", o->aging_period,
-                 "lpm: of so many admissions one is whoever waited longest")
-      ->check(CLI::Range(1, 1 << 20))
+                 "lpm: one admission in N goes to the request that has waited longest")
+      ->check(between(1, 1 << 20))
       ->type_name("N");
-  app.add_option("--speedup", o->speedup, "Arrivals come so much faster than recorded")
-      ->check(CLI::Range(1e-6, 1e9))
+  app.add_option("--speedup", o->speedup, "Replay arrivals X times as fast as recorded")
+      ->check(between(1e-6, 1e9))
       ->type_name("X");
   app.add_option("--request-rate", o->request_rate,
                  "Poisson arrivals a second, instead of the recorded; 0: as recorded")
-      ->check(CLI::Range(0.0, 1e9))
+      ->check(between(0.0, 1e9))
       ->type_name("R");
   app.add_option("--step-ms", o->step_ms, "Simulated time of a step...")
-      ->check(CLI::Range(0.0, 1e6))
+      ->check(between(0.0, 1e6))
       ->type_name("T");
   app.add_option("--row-us", o->row_us, "... and of each row in it")
-      ->check(CLI::Range(0.0, 1e6))
+      ->check(between(0.0, 1e6))
       ->type_name("T");
   declare_shape(app, o->shape);
   declare_snapshots(app, *o);
-  app.add_option("--seed", o->seed, "Draws other arrivals and another order")
+  app.add_option("--seed", o->seed, "Draw other arrivals and another order")
       ->check(check_seed)
       ->type_name("S");
   app.add_flag("--json", o->json, "Print one JSON object");
@@ -365,7 +366,7 @@ const Verb kBenchPrefixCacheVerb = {
     "The trace runs through the real scheduler and radix tree, without a model, on a simulated\n"
     "clock. hits: the part of prompt tokens found in the cache; of best: of what an unbounded\n"
     "cache has; LRU's: the same for one request at a time in order of arrival. cold: seconds that\n"
-    "requests waited which found a tenth of their prompt at most; bound: the worst wait, in\n"
+    "requests waited that found at most a tenth of their prompt; bound: the worst wait, in\n"
     "admissions, by its bound of (n + 1) * aging period behind n others, of all requests that\n"
     "did not wait for another to compute their prefix. With --snapshot-tokens only positions can\n"
     "be resumed from that have a snapshot, and of best is of what pages alone could do. waiting, "

@@ -17,7 +17,9 @@
 #include "base/percentile.h"
 #include "base/quote.h"
 #include "cli/format.h"
+#include "cli/options/checks.h"
 #include "cli/options/engine_options.h"
+#include "cli/options/model_options.h"
 #include "cli/options/options.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
@@ -389,19 +391,19 @@ VerbAction declare_bench_programs(CLI::App& app) {
       ->default_str("")
       ->type_name("A,B");
   app.add_option("--instances", o->instances, "Programs of each workload")
-      ->check(CLI::Range(1, 1 << 20))
+      ->check(between(1, 1 << 20))
       ->type_name("N");
   app.add_option("--parallelism", o->parallelism, "Programs at the same time")
-      ->check(CLI::Range(1, 1 << 16))
+      ->check(between(1, 1 << 16))
       ->type_name("N");
   app.add_option("--repeat", o->repeat, "Runs of each; the median is reported")
-      ->check(CLI::Range(1, 1000))
+      ->check(between(1, 1000))
       ->type_name("N");
   app.add_option("--peer-url", o->peer_url, "Runs them through this server, too")
       ->default_str("")
       ->type_name("URL");
   app.add_option("--peer-api", o->peer_api, "What it speaks: completions is OpenAI's")
-      ->check(CLI::IsMember({"completions", "generate"}))
+      ->check(one_of({"completions", "generate"}))
       ->type_name("NAME");
   app.add_option("--peer-model", o->peer_model, "Name of its model [its first]")
       ->default_str("")
@@ -420,9 +422,9 @@ VerbAction declare_bench_programs(CLI::App& app) {
 
 const Verb kBenchProgramsVerb = {
     "bench programs", "Programs with branches: what the prefix cache and the hints give them",
-    "  banyan bench programs --model models/banyan-nano\n"
-    "  banyan bench programs --model models/Qwen3-0.6B --programs judge,tree_of_thought\n"
-    "  banyan bench programs --model folder-with-config.json --load-format dummy --settings all "
+    "  banyan bench programs models/banyan-nano\n"
+    "  banyan bench programs models/Qwen3-0.6B --programs judge,tree_of_thought\n"
+    "  banyan bench programs folder-with-config.json --load-format dummy --settings all "
     "\\\n"
     "      --peer-url http://127.0.0.1:8080\n"
     "\n"

@@ -14,6 +14,7 @@
 #include "base/quote.h"
 #include "cli/format.h"
 #include "cli/machine.h"
+#include "cli/options/checks.h"
 #include "cli/options/options.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
@@ -278,7 +279,7 @@ void add_server_options(CLI::App& app, BenchServingOptions& o) {
   app.add_option("--base-url", o.base_url, "Where the server is")->type_name("URL");
   app.add_option("--backend", o.backend,
                  "What it speaks: sglang is /generate; openai-completions, openai-chat")
-      ->check(CLI::IsMember(names))
+      ->check(one_of(names))
       ->type_name("NAME");
   app.add_option("--model,--served-model-name", o.model,
                  "Name of the model in requests [the server's first]")
@@ -292,7 +293,7 @@ void add_server_options(CLI::App& app, BenchServingOptions& o) {
       ->default_str("")
       ->type_name("JSON");
   app.add_option("--vocab-size", o.vocabulary, "Token ids to draw from; 0: as the server says")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 30))
+      ->check(between(int64_t{0}, int64_t{1} << 30))
       ->type_name("N");
   app.add_flag("--flush-cache", o.flush_cache, "Empty the server's prefix cache before");
   app.add_flag("--disable-ignore-eos", o.disable_ignore_eos, "Let the model end its answers");
@@ -300,7 +301,7 @@ void add_server_options(CLI::App& app, BenchServingOptions& o) {
 
 void add_dataset_options(CLI::App& app, BenchServingOptions& o) {
   auto length = [&](const char* name, int64_t& value, const char* what) {
-    app.add_option(name, value, what)->check(CLI::Range(int64_t{1}, kTokensMax))->type_name("N");
+    app.add_option(name, value, what)->check(between(int64_t{1}, kTokensMax))->type_name("N");
   };
   app.add_option("--dataset,--dataset-name", o.dataset,
                  "random, generated-shared-prefix, mooncake FILE, mt-bench FILE")
@@ -311,14 +312,14 @@ void add_dataset_options(CLI::App& app, BenchServingOptions& o) {
       ->default_str("")
       ->type_name("FILE");
   app.add_option("--num-prompts", o.prompts, "Requests; of mt-bench, conversations")
-      ->check(CLI::Range(int64_t{1}, kPromptsMax))
+      ->check(between(int64_t{1}, kPromptsMax))
       ->type_name("N");
   length("--random-input-len,--random-input", o.random.input_len, "Tokens of each random prompt");
   length("--random-output-len,--random-output", o.random.output_len,
          "Tokens made for each random prompt, and for each turn of mt-bench");
   app.add_option("--random-range-ratio", o.random.range_ratio,
                  "Lengths are drawn from this part of them up to all; 1: all the same")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(between(0.0, 1.0))
       ->type_name("F");
   length("--gsp-num-groups", o.grouped.groups, "generated-shared-prefix: groups");
   length("--gsp-prompts-per-group", o.grouped.prompts_per_group, "Prompts with one prefix");
@@ -340,13 +341,13 @@ void add_load_options(CLI::App& app, BenchServingOptions& o) {
          "Requests a second, at random times; inf: all at once [inf; mooncake: as recorded]")
       ->type_name("F");
   app.add_option("--max-concurrency", o.concurrency_max, "Requests in flight at most; 0: no limit")
-      ->check(CLI::Range(int64_t{0}, kPromptsMax))
+      ->check(between(int64_t{0}, kPromptsMax))
       ->type_name("N");
   app.add_option("--warmup-requests", o.warmup_requests, "Requests before the measurement")
-      ->check(CLI::Range(int64_t{0}, int64_t{10'000}))
+      ->check(between(int64_t{0}, int64_t{10'000}))
       ->type_name("N");
   app.add_option("--timeout", o.timeout_s, "Seconds after which a request has failed")
-      ->check(CLI::Range(0.001, 1e9))
+      ->check(between(0.001, 1e9))
       ->type_name("S");
   app.add_option("--output-file", o.output_file, "Append the figures to it as a line of JSON")
       ->default_str("")

@@ -14,7 +14,9 @@
 #include "cli/eval/run.h"
 #include "cli/format.h"
 #include "cli/machine.h"
+#include "cli/options/checks.h"
 #include "cli/options/engine_options.h"
+#include "cli/options/model_options.h"
 #include "cli/options/options.h"
 #include "cli/options/peer_options.h"
 #include "cli/terminal.h"
@@ -215,36 +217,36 @@ void add_task_options(CLI::App& app, EvalOptions& o) {
   app.add_option("task", o.task, about)
       ->required()
       ->default_str("")
-      ->check(CLI::IsMember(names))
+      ->check(one_of(names))
       ->type_name("NAME");
   app.add_option("--data", o.data, "The questions, as their authors publish them")
       ->required()
       ->default_str("")
       ->type_name("FILE");
-  app.add_option("--out", o.out, "Predictions, a line of JSON each; goes on where it ends")
+  app.add_option("--out", o.out, "Predictions, a line of JSON each; continued where it ends")
       ->required()
       ->default_str("")
       ->type_name("FILE");
   app.add_option("--num-shots", o.shots, "Worked examples in front of each question")
-      ->check(CLI::Range(int64_t{0}, int64_t{1000}))
+      ->check(between(int64_t{0}, int64_t{1000}))
       ->type_name("N");
   app.add_option("--shots", o.shots_file,
-                 "Where they are from [the published file beside the data, else the data's first "
+                 "Where they are from [the published file next to the data, else the data's first "
                  "questions, which are then not asked]")
       ->default_str("")
       ->type_name("FILE");
-  app.add_option("--max-tokens,--max-new-tokens", o.max_tokens, "Length of an answer at most")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+  app.add_option("--max-tokens,-n,--max-new-tokens", o.max_tokens, "Length of an answer at most")
+      ->check(between(int64_t{1}, int64_t{1} << 20))
       ->type_name("N");
-  app.add_option("--limit", o.limit, "Asks the first N questions only; 0: all")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 30))
+  app.add_option("--limit", o.limit, "Ask the first N questions only; 0: all")
+      ->check(between(int64_t{0}, int64_t{1} << 30))
       ->type_name("N");
-  app.add_flag("--chat", o.chat, "Asks as a user's message, through the model's chat template");
+  app.add_flag("--chat", o.chat, "Ask as a user's message, through the model's chat template");
 }
 
 void add_server_options(CLI::App& app, EvalOptions& o) {
   app.add_option("--base-url", o.base_url,
-                 "Asks an OpenAI-compatible server instead; --model is then a name [its first]")
+                 "Ask an OpenAI-compatible server instead; --model is then a name [its first]")
       ->default_str("")
       ->type_name("URL");
   app.add_option("--api-key", o.api_key, "Key to send to it")
@@ -252,7 +254,7 @@ void add_server_options(CLI::App& app, EvalOptions& o) {
       ->default_str("")
       ->type_name("KEY");
   o.timeout = app.add_option("--timeout", o.timeout_s, "Seconds after which its answer has failed")
-                  ->check(CLI::Range(0.001, 1e9))
+                  ->check(between(0.001, 1e9))
                   ->type_name("S");
 }
 
@@ -262,7 +264,7 @@ VerbAction declare_eval(CLI::App& app) {
   add_task_options(app, *o);
   add_sampling_options(app, o->sampling, "0: the likeliest token");
   auto before = std::ssize(app.get_options());
-  add_model_options(app, o->engine.config);
+  add_model_options(app, o->engine.config, {.word = false});
   add_engine_options(app, o->engine);
   std::vector<CLI::Option*> options = app.get_options();
   for (CLI::Option* option : std::span(options).subspan(static_cast<size_t>(before))) {
@@ -270,7 +272,6 @@ VerbAction declare_eval(CLI::App& app) {
     if (name == "--model" || name == "--log-level" || name == "--max-running-requests") continue;
     o->engine_only.push_back(option);
   }
-  app.get_option("--model")->required(false);
   add_server_options(app, *o);
   add_peer_options(app);
   return [o] { return eval(*o); };

@@ -12,6 +12,8 @@
 #include "base/quote.h"
 #include "cli/eval/suite.h"
 #include "cli/format.h"
+#include "cli/options/checks.h"
+#include "cli/options/model_options.h"
 #include "cli/options/options.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
@@ -198,13 +200,13 @@ VerbAction declare_eval_nano(CLI::App& app) {
       ->delimiter(',')
       ->type_name("NAME,...");
   app.add_option("--limit", o->limit, "The first N cases of each suite; 0: all")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 30))
+      ->check(between(int64_t{0}, int64_t{1} << 30))
       ->type_name("N");
-  app.add_option("--max-tokens,--max-new-tokens", o->max_tokens, "Length of an answer at most")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+  app.add_option("--max-tokens,-n,--max-new-tokens", o->max_tokens, "Length of an answer at most")
+      ->check(between(int64_t{1}, int64_t{1} << 20))
       ->type_name("N");
   app.add_flag("--json", o->json, "Print one JSON list, an object for each suite");
-  app.add_flag("--answers", o->answers, "What the model said to each case, with --json");
+  app.add_flag("--answers", o->answers, "With --json: what the model said to each case");
   add_model_options(app, o->config);
   o->config.running_max = 32;
   return [o]() -> Result<int> {
@@ -218,15 +220,15 @@ VerbAction declare_eval_nano(CLI::App& app) {
 }  // namespace
 
 const Verb kEvalNanoVerb = {
-    "eval nano", "What the default model can do, suite by suite",
-    "  banyan eval nano --model models/banyan-nano\n"
-    "  banyan eval nano --model models/banyan-nano --quantization int4 --json\n"
-    "  banyan eval nano --model models/banyan-nano --suite needle,tools --limit 20\n"
+    "eval nano", "Grade banyan-nano, suite by suite",
+    "  banyan eval nano models/banyan-nano\n"
+    "  banyan eval nano models/banyan-nano --quantization int4 --json\n"
+    "  banyan eval nano models/banyan-nano --suite needle,tools --limit 20\n"
     "\n"
     "A suite is a file of JSON lines: {suite, messages, tools, think, answer, schema, about}.\n"
-    "SuiteAnswers are greedy. They are right if the text is the answer's; for arithmetic if the "
-    "last\n"
-    "number is; for extraction and tools if the JSON is. Stories are scored: bits that the model\n"
+    "Answers are greedy. They are right if the text is the expected one; for arithmetic if the\n"
+    "last number is; for extraction and tools if the JSON is. Stories are scored: bits that the "
+    "model\n"
     "takes for a character of them. Suites with a schema are asked without it and under it.\n",
     declare_eval_nano};
 

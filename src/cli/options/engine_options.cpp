@@ -4,7 +4,10 @@
 
 #include "banyan/options.h"
 #include "base/error.h"
+#include "cli/options/checks.h"
+#include "cli/options/model_options.h"
 #include "cli/options/options.h"
+#include "cli/options/parse_errors.h"
 #include "cli/options/peer_options.h"
 
 namespace banyan::cli {
@@ -24,46 +27,47 @@ void add_engine_options(CLI::App& app, EngineOptions& o) {
   app.add_option("--max-running-requests,--max-num-seqs,--parallel", engine.running_max,
                  "Requests computed at once")
       ->type_name("N");
-  app.add_option("--max-queued-requests", engine.queued_max,
-                 "Requests that wait; more are answered with 503")
-      ->type_name("N");
+  app.add_option("--mem-fraction-static,--gpu-memory-utilization", engine.memory_fraction,
+                 "Part of the memory left after the weights that the cache may take")
+      ->type_name("F");
+  OptionGroup group(app, "Scheduling and cache");
   app.add_option("--chunked-prefill-size,--max-num-batched-tokens,--batch-size",
                  engine.chunked_prefill_tokens,
-                 "Tokens of prompts in one step, beside one for each request that decodes")
+                 "Prompt tokens in one step, in addition to one for each request that decodes")
       ->type_name("N");
   app.add_option("--page-size,--block-size", engine.page_size_tokens,
                  "Tokens in a page of the cache, a power of two")
       ->type_name("N");
-  app.add_option("--mem-fraction-static,--gpu-memory-utilization", engine.memory_fraction,
-                 "Part of the memory left after the weights that the cache may take")
-      ->type_name("F");
+  app.add_option("--max-queued-requests", engine.queued_max,
+                 "Requests that wait; more are answered with 503")
+      ->type_name("N");
   app.add_option("--max-total-tokens", engine.total_tokens_max,
                  "Tokens in the cache; 0: what the memory allows")
       ->type_name("N");
   app.add_option("--schedule-policy,--scheduling-policy", engine.schedule_policy,
                  "lpm: longest cached prefix first; fcfs: in order; priority")
-      ->check(CLI::IsMember({"lpm", "fcfs", "priority"}))
+      ->check(one_of({"lpm", "fcfs", "priority"}))
       ->type_name("NAME");
   app.add_option("--aging-period", engine.aging_period,
-                 "lpm: of so many admissions, one is whoever has waited longest")
+                 "lpm: one admission in N goes to the request that has waited longest")
       ->type_name("N");
   app.add_option("--recurrent-state-memory-ratio", engine.snapshot_fraction,
-                 "Recurrent models: part of the cache's memory that keeps snapshots of their state")
+                 "Recurrent models: part of the cache that holds snapshots of their state")
       ->type_name("F");
   app.add_option("--snapshot-interval-tokens", engine.snapshot_interval_tokens,
-                 "Recurrent models: between snapshots in long prompts")
+                 "Recurrent models: tokens between snapshots in long prompts")
       ->type_name("N");
   app.add_flag("--reuse-generated-state", engine.reuse_generated_state,
-               "Recurrent models, expanded prefill: resume behind answers too, at the price of "
-               "exact repeatability");
+               "Recurrent models, expanded prefill: cache generated tokens too; results are then "
+               "no longer exactly repeatable");
   app.add_flag("--disable-radix-cache,--no-enable-prefix-caching,--no-cache-prompt",
-               o.no_radix_cache, "Forget a request's prefix when it ends");
+               o.no_radix_cache, "Do not keep prefixes for later requests");
   app.add_flag(
       "--enable-overlap-schedule,--async-scheduling,!--disable-overlap-schedule,"
       "!--no-async-scheduling",
       engine.overlap_schedule,
-      "Launch a step before the tokens of the one before are read; the output is the same, "
-      "and only devices gain");
+      "Launch a step before the previous one's tokens are read; same output, faster on devices "
+      "only");
   app.add_flag("--enable-priority-scheduling", o.priority_scheduling,
                "As --schedule-policy priority");
 }
@@ -73,17 +77,18 @@ void add_engine_options(CLI::App& app, EngineOptions& o) {
 namespace banyan {
 
 Result<EngineConfig> parse_engine_options(const std::vector<std::string>& arguments) {
-  CLI::App app;
+  CLI::App app{"", "banyan serve"};
   app.set_help_flag();
   cli::EngineOptions options = cli::serving_options();
-  cli::add_model_options(app, options.config);
+  cli::add_model_options(app, options.config, {.word = false});
   cli::add_engine_options(app, options);
   cli::add_peer_options(app);
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-  } catch (const CLI::Error& error) {
-    return invalid_argument("{}", error.what());
+  } catch (const CLI::ParseError& error) {
+    return invalid_argument("{}", cli::explain(error, app));
   }
+  if (options.config.model_path.empty()) return invalid_argument("--model is missing");
   TRY(options.settle());
   return options.config;
 }

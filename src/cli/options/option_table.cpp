@@ -28,6 +28,7 @@ OptionRow row_of(const CLI::Option& option) {
   }
   if (row.names.empty()) row.names.push_back(option.get_name());
   row.description = option.get_description();
+  row.group = option.get_group();
   row.required = option.get_required();
   if (option.get_items_expected_max() == 0) return row;  // a flag
   row.repeats = option.get_items_expected_max() > 1;
@@ -38,9 +39,15 @@ OptionRow row_of(const CLI::Option& option) {
 
 }  // namespace
 
+void prepare(CLI::App& app) {
+  app.option_defaults()->always_capture_default();
+  app.set_help_flag("-h,--help", "Show the common options");
+  app.set_help_all_flag("--help-all", "Show all options and notes");
+}
+
 std::vector<OptionRow> option_rows(const Verb& verb) {
   CLI::App app{std::string(verb.summary), verb.name};
-  app.option_defaults()->always_capture_default();
+  prepare(app);
   VerbAction action = verb.declare(app);  // keeps alive what the options are read into
   std::vector<OptionRow> rows;
   for (const CLI::Option* option : app.get_options()) {

@@ -15,13 +15,17 @@ struct OptionRow {
   std::vector<std::string> choices;  // all values that it takes, where they are few
   std::string default_value;
   std::string description;
+  std::string group;  // "Options": the common ones
   bool required = false;
   bool repeats = false;
 
   bool is_positional() const { return !names.front().starts_with('-'); }
-  bool takes_folder() const { return value == "DIR"; }
+  bool takes_folder() const { return value == "DIR" || value == "MODEL"; }
   bool takes_file() const { return value.starts_with("FILE"); }
 };
+
+// What holds for the options of every verb; before they are declared.
+void prepare(CLI::App& app);
 
 // In the order of --help; options that it hides are left out.
 std::vector<OptionRow> option_rows(const Verb& verb);

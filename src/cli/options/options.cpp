@@ -16,7 +16,7 @@
 #include "base/json.h"
 #include "base/quote.h"
 #include "base/space.h"
-#include "cli/options/speculation_options.h"
+#include "cli/options/checks.h"
 #include "cli/progress.h"
 
 namespace banyan::cli {
@@ -24,79 +24,23 @@ namespace {
 
 constexpr size_t kInputBytesMax = 256 << 20;
 
-const std::vector<std::string> kLogLevels = {"trace", "debug",    "info", "warn",
-                                             "error", "critical", "off"};
-
 }  // namespace
 
-void add_quantization_overrides(CLI::App& app, std::vector<std::string>& overrides) {
-  app.add_option("--quantization-override", overrides,
-                 "Another format, or none, bf16, f16, f32, for matrices with REGEX in their name; "
-                 "may be repeated, the last that matches decides")
-      ->allow_extra_args(false)
-      ->default_str("")
-      ->type_name("REGEX=NAME");
-}
-
-void add_model_options(CLI::App& app, EngineConfig& config, const std::string& log_level) {
-  app.add_option("--model,-m,--model-path", config.model_path,
-                 "Model folder as Hugging Face publishes it")
-      ->required()
-      ->type_name("DIR");
-  app.add_option("--gguf", config.gguf_path,
-                 "Takes the weights from this GGUF file, config and tokenizer from the folder")
-      ->type_name("FILE");
-  app.add_option("--dtype", config.dtype, "Weights in memory; auto: as they are stored")
-      ->check(CLI::IsMember({"auto", "bf16", "f32"}, CLI::ignore_case))
-      ->type_name("NAME");
-  app.add_option(
-         "--quantization,-q", config.quantization,
-         "Quantise the weights while they are read: none (as they are stored), int8, int4, "
-         "fp8, mxfp4; int8 and int4 with the columns that share a scale: int4:64. Products "
-         "with integers round activations to 8 bits; weight-only: as they are stored, but "
-         "activations keep 16 bits (W4A16, W8A16), for a byte for each weight of 4 bits and "
-         "the model's own dtype for one of 8")
-      ->type_name("NAME");
-  add_quantization_overrides(app, config.quantization_overrides);
-  app.add_option("--threads", config.threads, "Threads that compute; 0: one per processor")
-      ->check(CLI::Range(0, 1024))
+void add_length_option(CLI::App& app, int64_t& tokens, const std::string& text) {
+  app.add_option("--max-tokens,-n,--max-new-tokens,--n-predict,--predict", tokens, text)
+      ->check(count_or_rest())
       ->type_name("N");
-  app.add_flag("!--no-pin-threads", config.pin_threads,
-               "Let the system move threads between processors, even where there is one for each");
-  app.add_option(
-         "--kernels", config.kernels,
-         "Instruction set; auto: the best that this processor has; fenced: slow, to debug the "
-         "engine's use of device memory")
-      ->check(CLI::IsMember({"auto", "portable", "avx2", "avx512", "avx512_bf16", "amx", "fenced"}))
-      ->type_name("NAME");
-  app.add_option("--load-format", config.load_format,
-                 "dummy: seeded random weights, for which config.json is enough")
-      ->check(CLI::IsMember({"auto", "dummy"}))
-      ->type_name("NAME");
-  app.add_option("--mla-prefill", config.mla_prefill,
-                 "Latent attention (MLA) of prompts; expanded: less arithmetic for long ones, more "
-                 "memory, and generated text is not resumed behind; for MLA models alone")
-      ->check(CLI::IsMember({"absorbed", "expanded"}))
-      ->type_name("NAME");
-  app.add_option("--context-length,-c,--ctx-size,--max-model-len", config.context_length_tokens,
-                 "Prompt and output together, in tokens; 0: the model's own")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 31))
-      ->type_name("N");
-  add_speculation_options(app, config);
-  app.add_option_function<std::string>(
-         "--log-level",
-         [](const std::string& level) { spdlog::set_level(spdlog::level::from_str(level)); },
-         "Which messages appear on stderr")
-      ->check(CLI::IsMember(kLogLevels))
-      ->default_str(log_level)
-      ->type_name("NAME");
 }
 
 void add_sampling_options(CLI::App& app, SamplingOptions& options, std::string_view defaults_of) {
   std::string from = fmt::format(" [{}]", defaults_of);
-  app.add_option("--temperature", options.temperature,
+  app.add_option("--temperature,--temp", options.temperature,
                  "0 takes the likeliest token; higher is more random" + from)
       ->type_name("T");
+  app.add_option("--seed,-s", options.seed, "Repeats a random run [random]")
+      ->check(check_seed)
+      ->type_name("S");
+  OptionGroup group(app, "Sampling");
   app.add_option("--top-p", options.top_p, "Draw from the likeliest tokens that make up P [1]")
       ->type_name("P");
   app.add_option("--top-k", options.top_k, "Draw from the K likeliest tokens; 0 or -1: all [0]")
@@ -104,27 +48,26 @@ void add_sampling_options(CLI::App& app, SamplingOptions& options, std::string_v
   app.add_option("--min-p", options.min_p,
                  "Draw from tokens at least P times as likely as the best [0]")
       ->type_name("P");
-  app.add_option("--seed", options.seed, "Repeats a random run [random]")
-      ->check(check_seed)
-      ->type_name("S");
   app.add_option("--frequency-penalty", options.frequency_penalty,
-                 "Lowers tokens by each time they appeared, -2 to 2 [0]")
+                 "Lower tokens by each time they appeared, -2 to 2 [0]")
       ->type_name("F");
   app.add_option("--presence-penalty", options.presence_penalty,
-                 "Lowers tokens that appeared, -2 to 2 [0]")
+                 "Lower tokens that appeared, -2 to 2 [0]")
       ->type_name("P");
-  app.add_option("--repetition-penalty", options.repetition_penalty,
-                 "Divides the logits of tokens seen [1]")
+  app.add_option("--repetition-penalty,--repeat-penalty", options.repetition_penalty,
+                 "Divide the logits of tokens seen [1]")
       ->type_name("R");
-  app.add_option("--stop", options.stop, "Ends the output before STR; may be repeated")
+  app.add_option("--stop,-r,--reverse-prompt", options.stop,
+                 "End the output before STR; may be repeated")
       ->allow_extra_args(false)
       ->default_str("")
       ->type_name("STR");
   app.add_option("--stop-token-ids", options.stop_token_ids,
-                 "Tokens that end the output, beside the model's own")
+                 "Tokens that end the output, besides the model's own")
       ->type_name("1,2,3");
-  app.add_flag("--ignore-eos", options.ignore_eos, "Go on past the model's own end of text");
-  app.add_option("--adapter", options.adapter, "Name of a LoRA adapter; none is supported yet")
+  app.add_flag("--ignore-eos", options.ignore_eos, "Continue past the model's end of text");
+  app.add_option("--adapter", options.adapter, "Refused by name: LoRA is not supported yet")
+      ->group("")
       ->type_name("NAME");
 }
 
@@ -243,13 +186,14 @@ Result<TextOrIds> read_source(const TextSource& source, std::string_view choices
 }
 
 void add_grammar_options(CLI::App& app, GrammarOptions& options) {
-  app.add_option("--regex", options.regex, "The whole output matches this regular expression")
-      ->type_name("REGEX");
-  app.add_option("--json-schema", options.json_schema,
-                 "The output is JSON that this schema calls valid: a file, or the schema itself")
+  OptionGroup group(app, "Constrained output");
+  app.add_option("--json-schema,-j", options.json_schema,
+                 "The output is JSON that is valid for this schema: a file, or the schema itself")
       ->type_name("FILE|JSON");
   app.add_flag("--json-object", options.json_object, "The output is a JSON object");
-  app.add_option("--grammar", options.ebnf,
+  app.add_option("--regex", options.regex, "The whole output matches this regular expression")
+      ->type_name("REGEX");
+  app.add_option("--grammar,--grammar-file", options.ebnf,
                  "The output follows this GBNF grammar, from its rule `root`: a file, or the rules")
       ->type_name("FILE|RULES");
   app.add_option("--choice", options.choices, "The output is one of these; may be repeated")
@@ -258,7 +202,7 @@ void add_grammar_options(CLI::App& app, GrammarOptions& options) {
       ->default_str("")
       ->type_name("A,B,...");
   app.add_flag("--relaxed-schema", options.relaxed,
-               "With --json-schema: say what cannot be enforced, and go on without it");
+               "With --json-schema: leave out what cannot be enforced, and say what it is");
   app.add_flag("--json-flexible-whitespace", options.flexible_whitespace,
                "JSON may have spaces and line breaks between its parts");
 }

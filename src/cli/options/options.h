@@ -19,14 +19,6 @@ class App;
 
 namespace banyan::cli {
 
-// --model, --gguf, --dtype, --quantization and its overrides, --threads, --kernels, --load-format,
-// --no-pin-threads, --context-length and --log-level, with the names that other engines have for
-// them. The last one takes effect while parsing; `log_level` is what holds without it.
-void add_model_options(CLI::App& app, EngineConfig& config, const std::string& log_level = "warn");
-
-// --quantization-override, for the formats of single matrices.
-void add_quantization_overrides(CLI::App& app, std::vector<std::string>& overrides);
-
 // How to draw tokens and when to stop; what is not given is left to the verb.
 struct SamplingOptions {
   std::optional<float> temperature, top_p, min_p;
@@ -38,6 +30,9 @@ struct SamplingOptions {
   bool ignore_eos = false;
   std::string adapter;
 };
+
+// --max-tokens and what other programs call it; -1 is all that fits into the context.
+void add_length_option(CLI::App& app, int64_t& tokens, const std::string& text);
 
 // `defaults_of` says in --help where values come from that are not given.
 void add_sampling_options(CLI::App& app, SamplingOptions& options, std::string_view defaults_of);

@@ -13,6 +13,7 @@
 
 #include "base/json.h"
 #include "base/quote.h"
+#include "cli/options/checks.h"
 
 namespace banyan::cli {
 namespace {
@@ -113,19 +114,19 @@ void add_speculation_options(CLI::App& app, EngineConfig& config) {
   app.add_option("--draft-max,--spec-draft-n-max,--draft-n,--speculative-num-draft-tokens",
                  config.draft_tokens_max,
                  "Tokens of a sequence computed ahead in one step; 0: none")
-      ->check(CLI::Range(0, 1024))
+      ->check(between(0, 1024))
       ->type_name("N");
   app.add_option("--draft-min,--spec-draft-n-min,--draft-n-min", config.draft_tokens_min,
                  "Compute fewer tokens than this ahead only where a grammar forces them")
-      ->check(CLI::Range(0, 1024))
+      ->check(between(0, 1024))
       ->type_name("N");
   app.add_option("--speculative-ngram-min-match-window-size", config.ngram_tokens_min,
                  "NGRAM: last tokens that must agree, from 2 on")
-      ->check(CLI::Range(2, 32))
+      ->check(between(2, 32))
       ->type_name("N");
   app.add_option("--speculative-ngram-max-match-window-size", config.ngram_tokens_max,
                  "NGRAM: of matches at least so long the latest is taken")
-      ->check(CLI::Range(2, 32))
+      ->check(between(2, 32))
       ->type_name("N");
 }
 

@@ -46,7 +46,8 @@ std::vector<CLI::ConfigItem> YamlConfig::from_config(std::istream& input) const 
       if (!item.inputs.empty()) items.push_back(std::move(item));
     }
   } catch (const YAML::Exception& e) {
-    fail(e.what());
+    fail(fmt::format("not YAML at line {}, column {}: {}", e.mark.line + 1, e.mark.column + 1,
+                     e.msg));
   }
   return items;
 }

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
+#include "weights/files/model_folder.h"
 
 namespace banyan {
 namespace {
@@ -58,25 +59,6 @@ std::unexpected<Error> nothing_to_read(const std::string& folder) {
                        quote(gguf), folder, gguf);
   }
   return not_found("{}", missing);
-}
-
-Status check_folder(const std::string& folder) {
-  std::error_code code;
-  auto status = std::filesystem::status(folder, code);
-  if (status.type() == std::filesystem::file_type::not_found) {
-    return not_found("{}: no such folder", folder);
-  }
-  if (code) return io_error("{}: {}", folder, code.message());
-  if (std::filesystem::is_directory(status)) return {};
-  if (folder.ends_with(".gguf")) {
-    return unsupported(
-        "{}: a GGUF file alone is not enough: give the Hugging Face folder that has its "
-        "config.json "
-        "and tokenizer, and this file beside it with --gguf",
-        folder);
-  }
-  return invalid_argument("{}: a file; give the folder that has config.json and {}", folder,
-                          kSingleFile);
 }
 
 // The files that `index` names, each once, sorted.
@@ -135,7 +117,7 @@ Result<ShardIndex> parse_shard_index(std::string_view text, std::string_view pat
 }
 
 Result<Checkpoint> Checkpoint::open(const std::string& folder) {
-  TRY(check_folder(folder));
+  TRY(check_model_folder(folder));
   std::string single = folder + "/" + kSingleFile;
   if (file_exists(single)) {
     std::vector<SafetensorsFile> files;

@@ -196,13 +196,13 @@ TEST(CheckpointRefuses, Gguf) {
   TemporaryFolder folder;
   std::string path = folder.write("m.gguf", "GGUF");
   EXPECT_TRUE(refused(folder.path(), ErrorCode::kUnsupported, {"m.gguf", "with --gguf"}));
-  EXPECT_TRUE(refused(path, ErrorCode::kUnsupported, {"m.gguf", "with --gguf"}));
+  EXPECT_TRUE(refused(path, ErrorCode::kUnsupported, {"m.gguf", "a GGUF file", "--gguf"}));
 }
 
 TEST(CheckpointRefuses, AFileInPlaceOfTheFolder) {
   TemporaryFolder folder;
   std::string path = folder.write("model.safetensors", u8_file({"a"}));
-  EXPECT_TRUE(refused(path, ErrorCode::kInvalidArgument, {path, "give the folder"}));
+  EXPECT_TRUE(refused(path, ErrorCode::kUnsupported, {path, "give its folder"}));
 }
 
 }  // namespace

@@ -1,0 +1,119 @@
+#include "cli/options/checks.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <limits>
+
+#include "base/quote.h"
+
+namespace banyan::cli {
+namespace {
+
+template <class T>
+bool parse_whole(const std::string& text, T& value) {
+  const char* end_of_text = text.data() + text.size();
+  auto [end, error] = std::from_chars(text.data(), end_of_text, value);
+  return error == std::errc() && end == end_of_text;
+}
+
+std::string plain(std::string_view word) {
+  std::string text(word.substr(std::min(word.find_first_not_of('-'), word.size())));
+  std::ranges::transform(text, text.begin(), [](unsigned char c) {
+    return c == '_' ? '-' : static_cast<char>(std::tolower(c));
+  });
+  return text;
+}
+
+// Letters to change, add, leave out or swap with their neighbour to make one word of the other.
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
+  for (size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
+  for (size_t j = 0; j <= b.size(); ++j) d[0][j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    for (size_t j = 1; j <= b.size(); ++j) {
+      size_t changed = d[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, changed});
+      bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+    }
+  }
+  return d[a.size()][b.size()];
+}
+
+}  // namespace
+
+CLI::Validator whole_between(int64_t min, int64_t max) {
+  return {[min, max](std::string& text) -> std::string {
+            int64_t value = 0;
+            if (parse_whole(text, value) && value >= min && value <= max) return "";
+            return fmt::format("{} is not a whole number from {} to {}", quote(text), min, max);
+          },
+          ""};
+}
+
+CLI::Validator number_between(double min, double max) {
+  return {[min, max](std::string& text) -> std::string {
+            double value = 0;
+            if (parse_whole(text, value) && value >= min && value <= max) return "";
+            return fmt::format("{} is not a number from {} to {}", quote(text), min, max);
+          },
+          ""};
+}
+
+CLI::Validator count_or_rest() {
+  return {[](std::string& text) -> std::string {
+            int64_t value = 0;
+            if (parse_whole(text, value) && (value == -1 || value > 0) && value <= 1 << 20) {
+              return "";
+            }
+            return fmt::format("{} is not a whole number from 1 to {}, nor -1 for all that fits",
+                               quote(text), 1 << 20);
+          },
+          ""};
+}
+
+CLI::Validator one_of(std::vector<std::string> names) {
+  std::string description = fmt::format("{{{}}}", fmt::join(names, ","));
+  return {[names = std::move(names)](std::string& text) -> std::string {
+            std::string lower = text;
+            std::ranges::transform(lower, lower.begin(), [](unsigned char c) {
+              return static_cast<char>(std::tolower(c));
+            });
+            for (const std::string& name : names) {
+              if (text != name && lower != name) continue;
+              text = name;
+              return "";
+            }
+            return fmt::format("{} is not one of {}", quote(text), fmt::join(names, ", "));
+          },
+          description};
+}
+
+std::string nearest(std::string_view word, const std::vector<std::string>& names) {
+  constexpr size_t kWordMax = 64;  // longer ones are no slip of a finger
+  std::string wanted = plain(word);
+  if (wanted.size() < 2 || wanted.size() > kWordMax) return "";
+  std::string best;
+  size_t best_distance =
+      wanted.size() / 4 + 1;  // of 2 to 3 letters one may be wrong, of 4 to 7 two
+  for (const std::string& name : names) {
+    std::string candidate = plain(name);
+    if (candidate.size() < 2) continue;
+    size_t distance = edit_distance(wanted, candidate);
+    if (distance > best_distance || (distance == best_distance && !best.empty())) continue;
+    best_distance = distance;
+    best = name;
+  }
+  return best;
+}
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& names) {
+  std::string name = nearest(word, names);
+  return name.empty() ? "" : fmt::format("; did you mean {}?", name);
+}
+
+}  // namespace banyan::cli

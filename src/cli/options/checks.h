@@ -1,0 +1,56 @@
+// Checks of values on the command line whose messages are ours, and the nearest name to a mistyped
+// one.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace banyan::cli {
+
+CLI::Validator whole_between(int64_t min, int64_t max);
+CLI::Validator number_between(double min, double max);
+
+// A number from `min` to `max`; whole if they are.
+template <class T>
+CLI::Validator between(T min, T max) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return number_between(min, max);
+  } else {
+    return whole_between(min, max);
+  }
+}
+
+// A count of tokens of 1 or more, or -1.
+CLI::Validator count_or_rest();
+
+// One of `names`; help, manual pages and completions list them.
+CLI::Validator one_of(std::vector<std::string> names);
+
+// The one of `names` that `word` was probably meant to be: equal but for case, '_' for '-' and few
+// letters that are wrong, missing, added or swapped. Empty if none is near.
+std::string nearest(std::string_view word, const std::vector<std::string>& names);
+
+// "; did you mean NAME?", or nothing if no name is near.
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& names);
+
+// Options added while this lives are listed under `name` by --help-all, and not by --help.
+class OptionGroup {
+ public:
+  OptionGroup(CLI::App& app, const std::string& name)
+      : app_(app), before_(app.option_defaults()->get_group()) {
+    app_.option_defaults()->group(name);
+  }
+  ~OptionGroup() { app_.option_defaults()->group(before_); }
+  OptionGroup(const OptionGroup&) = delete;
+  OptionGroup& operator=(const OptionGroup&) = delete;
+
+ private:
+  CLI::App& app_;
+  std::string before_;
+};
+
+}  // namespace banyan::cli

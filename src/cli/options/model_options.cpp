@@ -1,0 +1,144 @@
+#include "cli/options/model_options.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/quote.h"
+#include "cli/options/checks.h"
+#include "cli/options/speculation_options.h"
+
+namespace banyan::cli {
+namespace {
+
+const std::vector<std::string> kLogLevels = {"trace", "debug",    "info", "warn",
+                                             "error", "critical", "off"};
+
+constexpr const char* kModelText = "Folder of a model, as Hugging Face publishes it";
+
+using Word = std::optional<std::string>;
+
+// Words without a dash, shared between MODEL and what follows it. --model leaves the first of them
+// to the latter.
+void settle_words(const CLI::App& app, std::string& model, Word first, Word second,
+                  const std::optional<NextWord>& next) {
+  const CLI::Option* config = app.get_config_ptr();  // MODEL wins over a file's `model`
+  bool from_option = !model.empty() && !(first && config != nullptr && config->count() > 0);
+  if (!from_option && first) model = *std::exchange(first, std::nullopt);
+  if (model.empty()) {
+    throw CLI::ValidationError(
+        fmt::format("no model is given: name one as `{} MODEL` or with --model", app.get_name()));
+  }
+  if (!second) second = std::exchange(first, std::nullopt);
+  if (first) {
+    throw CLI::ValidationError(fmt::format("{} is one word too many, since --model {} is given",
+                                           quote(*first), quote(model)));
+  }
+  if (!second) return;
+  if (!next) {
+    throw CLI::ValidationError(fmt::format("what is {}? The model is {}", quote(*second), model));
+  }
+  *next->value = std::move(second);
+}
+
+void add_weight_options(CLI::App& app, EngineConfig& config) {
+  app.add_option("--quantization,-q", config.quantization,
+                 "Round the weights while they load: int8, int4, fp8, mxfp4; int4:64 sets the "
+                 "group size. weight-only keeps stored integer weights and 16-bit activations")
+      ->type_name("NAME");
+  OptionGroup group(app, "Weights");
+  add_quantization_overrides(app, config.quantization_overrides);
+  app.add_option("--dtype", config.dtype, "Weights in memory; auto: as they are stored")
+      ->check(one_of({"auto", "bf16", "f32"}))
+      ->type_name("NAME");
+  app.add_option("--gguf", config.gguf_path,
+                 "Take the weights from this GGUF file, config and tokenizer from the folder")
+      ->type_name("FILE");
+  app.add_option("--load-format", config.load_format,
+                 "dummy: seeded random weights, for which config.json is enough")
+      ->check(one_of({"auto", "dummy"}))
+      ->type_name("NAME");
+}
+
+void add_compute_options(CLI::App& app, EngineConfig& config, const ModelUse& use) {
+  add_threads_option(app, config.threads, "Threads that compute; 0: one per processor");
+  OptionGroup group(app, "Computing");
+  if (use.computes) {
+    app.add_flag("!--no-pin-threads", config.pin_threads,
+                 "Let the system move threads between processors");
+  }
+  app.add_option("--kernels", config.kernels,
+                 "Instruction set; auto: the best of this processor; fenced: slow, to debug the "
+                 "engine's use of device memory")
+      ->check(one_of({"auto", "portable", "avx2", "avx512", "avx512_bf16", "amx", "fenced"}))
+      ->type_name("NAME");
+  app.add_option("--mla-prefill", config.mla_prefill,
+                 "How MLA models compute prompts; expanded: less arithmetic for long ones, more "
+                 "memory, and generated text is not reused from the cache")
+      ->check(one_of({"absorbed", "expanded"}))
+      ->type_name("NAME");
+  if (!use.generates) return;
+  add_speculation_options(app, config);
+}
+
+}  // namespace
+
+void add_model_argument(CLI::App& app, std::string& model, std::optional<NextWord> next) {
+  auto first = std::make_shared<Word>(), second = std::make_shared<Word>();
+  app.add_option_function<std::string>(
+         "MODEL", [first](const std::string& word) { *first = word; }, kModelText)
+      ->type_name("MODEL");
+  if (next) {
+    app.add_option_function<std::string>(
+           next->name, [second](const std::string& word) { *second = word; }, next->description)
+        ->type_name(next->name);
+  }
+  app.add_option("--model,-m,--model-path", model, "The same as MODEL")->type_name("MODEL");
+  app.parse_complete_callback(
+      [&app, &model, first, second, next] { settle_words(app, model, *first, *second, next); });
+}
+
+void add_log_level(CLI::App& app, const std::string& level) {
+  OptionGroup group(app, "Messages");
+  app.add_option_function<std::string>(
+         "--log-level",
+         [](const std::string& name) { spdlog::set_level(spdlog::level::from_str(name)); },
+         "Which messages appear on stderr")
+      ->check(one_of(kLogLevels))
+      ->default_str(level)
+      ->type_name("LEVEL");
+}
+
+void add_threads_option(CLI::App& app, int& threads, const char* description) {
+  app.add_option("--threads,-t", threads, description)->check(between(0, 1024))->type_name("N");
+}
+
+void add_quantization_overrides(CLI::App& app, std::vector<std::string>& overrides) {
+  app.add_option("--quantization-override", overrides,
+                 "Another format (or none, bf16, f16, f32) for matrices with REGEX in their name; "
+                 "may be repeated, the last match decides")
+      ->allow_extra_args(false)
+      ->default_str("")
+      ->type_name("REGEX=NAME");
+}
+
+void add_model_options(CLI::App& app, EngineConfig& config, const ModelUse& use) {
+  if (use.word) {
+    add_model_argument(app, config.model_path, use.next);
+  } else {
+    app.add_option("--model,-m,--model-path", config.model_path, kModelText)->type_name("MODEL");
+  }
+  add_weight_options(app, config);
+  app.add_option("--context-length,-c,--ctx-size,--max-model-len", config.context_length_tokens,
+                 "Prompt and output together, in tokens; 0: the model's own")
+      ->check(between(int64_t{0}, int64_t{1} << 31))
+      ->type_name("N");
+  add_compute_options(app, config, use);
+  add_log_level(app, use.log_level);
+}
+
+}  // namespace banyan::cli

@@ -1,0 +1,56 @@
+#include "weights/files/model_folder.h"
+
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/units.h"
+
+namespace banyan {
+namespace {
+
+// What a file is that was given in place of a folder, and what to give instead.
+std::string describe_file(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  char bytes[64] = {};
+  stream.read(bytes, sizeof bytes);
+  std::string_view head(bytes, static_cast<size_t>(stream.gcount()));
+  std::string parent = std::filesystem::path(path).parent_path().string();
+  std::string advice = fmt::format("give its folder, {}", parent.empty() ? "." : parent);
+  if (head.starts_with("version https://git-lfs")) {
+    return "a Git LFS pointer, not the file itself; `git lfs pull` fetches it";
+  }
+  if (head.starts_with("GGUF")) {
+    return fmt::format("a GGUF file; give the Hugging Face folder of its model, and --gguf {}",
+                       path);
+  }
+  if (head.starts_with("PK\x03\x04")) {
+    return "a zip archive, as PyTorch writes weights; only safetensors is read, in a folder with "
+           "config.json";
+  }
+  if (head.size() > 8 && head[8] == '{') return "one file of safetensors; " + advice;
+  if (head.starts_with('{')) return "a JSON file; " + advice;
+  std::error_code ignored;
+  return fmt::format(
+      "a file of {} that is no model; give the folder that has config.json and the weights",
+      format_bytes(static_cast<int64_t>(std::filesystem::file_size(path, ignored))));
+}
+
+}  // namespace
+
+Status check_model_folder(const std::string& folder) {
+  std::error_code code;
+  auto status = std::filesystem::status(folder, code);
+  if (status.type() == std::filesystem::file_type::not_found) {
+    return not_found("{}: no such folder", folder);
+  }
+  if (code) return io_error("{}: {}", folder, code.message());
+  if (std::filesystem::is_directory(status)) return {};
+  if (!std::filesystem::is_regular_file(status)) {
+    return unsupported("{}: neither a file nor a folder", folder);
+  }
+  return unsupported("{}: {}", folder, describe_file(folder));
+}
+
+}  // namespace banyan
