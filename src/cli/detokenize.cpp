@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "cli/format.h"
+#include "cli/model_source.h"
 #include "cli/options/model_options.h"
 #include "cli/options/options.h"
 #include "cli/terminal.h"
@@ -27,7 +28,7 @@ Result<int> detokenize(const DetokenizeOptions& o) {
     return invalid_argument("give token ids once: --ids 1,2,3, or - to read stdin");
   }
   TextOrIds source = TRY(read_source({.ids = o.ids ? o.ids : o.positional}, "--ids 1,2,3, -"));
-  std::unique_ptr<Tokenizer> tokenizer = TRY(Tokenizer::load(o.model));
+  std::unique_ptr<Tokenizer> tokenizer = TRY(Tokenizer::load(TRY(locate_model(o.model))));
   for (TokenId id : source.ids) {
     if (id >= tokenizer->vocab_size()) {
       return invalid_argument("token {} is not in the tokenizer's vocabulary of {}", id,

@@ -8,6 +8,7 @@
 #include "banyan/engine.h"
 #include "base/error.h"
 #include "cli/format.h"
+#include "cli/model_source.h"
 #include "cli/options/model_options.h"
 #include "cli/options/options.h"
 #include "cli/progress.h"
@@ -182,7 +183,8 @@ std::string describe(const EngineInfo& info, int sequences) {
   return text;
 }
 
-Result<int> inspect(const InspectOptions& o) {
+Result<int> inspect(InspectOptions o) {
+  o.config.model_path = TRY(locate_model(o.config.model_path));
   EngineInfo info = TRY([&] {
     ProgressLine progress("hashing");
     return inspect_model(o.config, progress.load_progress());

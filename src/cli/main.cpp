@@ -16,6 +16,7 @@
 
 #include "base/os/standard_error.h"
 #include "base/quote.h"
+#include "cli/hub.h"
 #include "cli/options/checks.h"
 #include "cli/options/help.h"
 #include "cli/options/option_table.h"
@@ -42,6 +43,9 @@ constexpr std::array kVerbs = {
     &kBenchServingVerb,
     &kEvalNanoVerb,  // before the one that is its first word
     &kEvalVerb,
+    &kPullVerb,
+    &kListVerb,
+    &kRemoveVerb,
     &kCompletionVerb,
     &kManualVerb,
 };

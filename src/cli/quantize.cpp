@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "cli/format.h"
+#include "cli/model_source.h"
 #include "cli/options/checks.h"
 #include "cli/options/model_options.h"
 #include "cli/options/options.h"
@@ -25,6 +26,7 @@ struct QuantizeOptions {
 };
 
 Result<int> quantize(QuantizeOptions& o) {
+  o.quantise.folder = TRY(locate_model(o.quantise.folder));
   ThreadPool threads(o.threads > 0 ? o.threads : usable_processors());
   QuantiseResult result;
   {

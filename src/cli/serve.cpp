@@ -16,13 +16,13 @@
 #include "base/json.h"
 #include "base/os/standard_error.h"
 #include "cli/machine.h"
+#include "cli/model_source.h"
 #include "cli/options/checks.h"
 #include "cli/options/engine_options.h"
 #include "cli/options/model_options.h"
 #include "cli/options/options.h"
 #include "cli/options/peer_options.h"
 #include "cli/options/yaml_config.h"
-#include "cli/progress.h"
 #include "cli/verb.h"
 #include "server/memory_use.h"
 
@@ -88,9 +88,8 @@ Result<int> serve(ServeOptions o) {
                            o.engine.config.model_path));
   server.on_ready([&] { write_stderr(fmt::format("banyan: ready on {}\n", server.address())); });
   std::jthread loader([&] {
-    ProgressLine progress("loading");
     const EngineConfig& config = o.engine.config;
-    server.attach(Llm::load(config, progress.load_progress()), config);
+    server.attach(load_llm(config), config);
   });
   TRY(server.run(true));
   return kExitSuccess;

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "cli/format.h"
+#include "cli/model_source.h"
 #include "cli/options/model_options.h"
 #include "cli/options/options.h"
 #include "cli/terminal.h"
@@ -26,7 +27,7 @@ struct TokenizeOptions {
 
 Result<int> tokenize(const TokenizeOptions& o) {
   TextOrIds source = TRY(read_source(o.source, "TEXT, --text TEXT, --file FILE, -"));
-  std::unique_ptr<Tokenizer> tokenizer = TRY(Tokenizer::load(o.model));
+  std::unique_ptr<Tokenizer> tokenizer = TRY(Tokenizer::load(TRY(locate_model(o.model))));
   std::vector<TokenId> ids =
       TRY(tokenizer->encode(source.text, {.add_special_tokens = !o.no_special_tokens}));
   if (o.json) {

@@ -38,8 +38,9 @@ const std::map<std::string, Names>& layers_below() {
       {"server", {"llm"}},
       {"client", {"base"}},
       {"eval", {"client"}},
+      {"hub", {"base"}},
       {"program", {"llm", "client"}},
-      {"cli", {"server", "program", "eval", "quantize", "replay"}},
+      {"cli", {"server", "program", "eval", "quantize", "replay", "hub"}},
   };
   return kBelow;
 }

@@ -14,6 +14,7 @@
 #include "cli/batch_run.h"
 #include "cli/format.h"
 #include "cli/machine.h"
+#include "cli/model_source.h"
 #include "cli/options/checks.h"
 #include "cli/options/model_options.h"
 #include "cli/options/options.h"
@@ -262,6 +263,7 @@ std::string describe(const MachineLimits& limits) {
 Result<int> bench(const BenchOneBatchOptions& o) {
   std::vector<BatchShape> shapes = TRY(read_shapes(o));
   EngineConfig config = o.config;
+  config.model_path = TRY(locate_model(o.config.model_path));
   if (config.expert_counts && !o.json) {
     return invalid_argument("--expert-counts is shown by --json only; add it");
   }

@@ -18,7 +18,7 @@ namespace {
 const std::vector<std::string> kLogLevels = {"trace", "debug",    "info", "warn",
                                              "error", "critical", "off"};
 
-constexpr const char* kModelText = "Folder of a model, as Hugging Face publishes it";
+constexpr const char* kModelText = "Folder of a model, or OWNER/NAME on a Hugging Face hub";
 
 using Word = std::optional<std::string>;
 
@@ -98,8 +98,15 @@ void add_model_argument(CLI::App& app, std::string& model, std::optional<NextWor
         ->type_name(next->name);
   }
   app.add_option("--model,-m,--model-path", model, "The same as MODEL")->type_name("MODEL");
-  app.parse_complete_callback(
-      [&app, &model, first, second, next] { settle_words(app, model, *first, *second, next); });
+  auto revision = std::make_shared<std::string>();
+  OptionGroup group(app, "Download");
+  app.add_option("--revision", *revision, "Branch, tag or commit of a model on a hub [main]")
+      ->default_str("")
+      ->type_name("NAME");
+  app.parse_complete_callback([&app, &model, first, second, next, revision] {
+    settle_words(app, model, *first, *second, next);
+    if (!revision->empty()) model += "@" + *revision;
+  });
 }
 
 void add_log_level(CLI::App& app, const std::string& level) {

@@ -1,7 +1,6 @@
 #include "cli/options/options.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
@@ -17,7 +16,6 @@
 #include "base/quote.h"
 #include "base/space.h"
 #include "cli/options/checks.h"
-#include "cli/progress.h"
 
 namespace banyan::cli {
 namespace {
@@ -237,11 +235,6 @@ Result<std::optional<GrammarSource>> grammar_source(const GrammarOptions& o) {
   if (o.ebnf) source.text = in_place ? *o.ebnf : TRY(read_named(*o.ebnf));
   if (kind == Kind::kChoices) source.text = Json(o.choices).dump();
   return source;
-}
-
-Result<std::unique_ptr<Llm>> load_llm(const EngineConfig& config) {
-  ProgressLine progress("loading");
-  return Llm::load(config, progress.load_progress());
 }
 
 }  // namespace banyan::cli

@@ -45,9 +45,7 @@ constexpr std::array kOnlyOne = std::to_array<const char*>({
 
 constexpr std::array kRefused = std::to_array<const char*>({
     "--tokenizer-path,--tokenizer",
-    "--revision",
     "--download-dir",
-    "--hf-repo",
     "--json-model-override-args,--hf-overrides",
     "--kv-cache-dtype,--cache-type-k,--cache-type-v",
     "--n-gpu-layers,--gpu-layers",
@@ -85,7 +83,7 @@ constexpr std::array kShortNames = std::to_array<std::pair<std::string_view, con
     {"-pp", "--pp-size"},
     {"-dp", "--dp-size"},
     {"-cb", "--cont-batching"},
-    {"-hf", "--hf-repo"},
+    {"-hf", "--model"},
     {"-ngl", "--n-gpu-layers"},
     {"-ctk", "--cache-type-k"},
     {"-ctv", "--cache-type-v"},

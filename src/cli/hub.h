@@ -1,0 +1,10 @@
+// banyan pull, list, rm: the models that came from a hub.
+#pragma once
+
+#include "cli/verb.h"
+
+namespace banyan::cli {
+
+extern const Verb kPullVerb, kListVerb, kRemoveVerb;
+
+}  // namespace banyan::cli

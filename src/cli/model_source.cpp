@@ -1,0 +1,60 @@
+#include "cli/model_source.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "base/error.h"
+#include "base/os/standard_error.h"
+#include "cli/options/options.h"
+#include "cli/progress.h"
+#include "hub/cache.h"
+#include "hub/download.h"
+#include "weights/files/model_folder.h"
+
+namespace banyan::cli {
+
+Result<std::string> pull_model(const HubModel& model) {
+  ProgressLine progress("downloading");
+  auto notice = [&](const std::string& text) {
+    write_stderr(fmt::format("banyan: {}: {}\n", model.repository(), text));
+  };
+  return download_model(hub_settings(), model, notice, progress.load_progress());
+}
+
+Result<std::string> locate_model(const std::string& name) {
+  std::error_code ignored;
+  if (std::filesystem::exists(name, ignored)) {
+    TRY(check_model_folder(name));
+    return name;
+  }
+  bool has_slash = name.find('/') != name.npos;
+  Result<HubModel> model = HubModel::parse(name);
+  if (!model) {
+    return not_found("{}: no such folder{}", name,
+                     has_slash ? "" : ", nor OWNER/NAME of a model on a hub");
+  }
+  if (std::filesystem::exists(model->owner, ignored)) {
+    return not_found(
+        "{}: no such folder; the hub is not asked, since {} is a folder here: `banyan pull {}` "
+        "asks it",
+        name, model->owner, name);
+  }
+  HubSettings settings = hub_settings();
+  if (std::string folder = cached_snapshot(settings, *model); !folder.empty()) return folder;
+  if (!settings.offline) {
+    write_stderr(fmt::format("banyan: there is no folder {} here; asking {} for that model\n",
+                             model->repository(), settings.endpoint));
+  }
+  return pull_model(*model);
+}
+
+Result<std::unique_ptr<Llm>> load_llm(const EngineConfig& config) {
+  EngineConfig located = config;
+  located.model_path = TRY(locate_model(config.model_path));
+  ProgressLine progress("loading");
+  return Llm::load(located, progress.load_progress());
+}
+
+}  // namespace banyan::cli

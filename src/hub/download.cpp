@@ -1,0 +1,297 @@
+#include "hub/download.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/quote.h"
+#include "base/units.h"
+#include "hub/blob.h"
+#include "hub/cache.h"
+#include "hub/http.h"
+
+namespace banyan {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Whatever of these a model has; the weights follow.
+constexpr std::array kSmallFiles = {
+    "config.json",        "generation_config.json", "tokenizer.json",
+    "tiktoken.model",     "tokenizer_config.json",  "special_tokens_map.json",
+    "chat_template.json", "chat_template.jinja",    "model.safetensors.index.json",
+};
+constexpr const char* kIndex = "model.safetensors.index.json";
+constexpr const char* kWeights = "model.safetensors";
+constexpr int64_t kFileBytesMax = int64_t{1} << 43;
+constexpr int kTriesMax = 4;
+
+bool is_plain(std::string_view name) {
+  return !name.empty() && name.size() <= 255 && !name.starts_with('.') &&
+         std::ranges::all_of(name, [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  c == '-' || c == '_' || c == '.';
+         });
+}
+
+// While it lives, other programs that download this model wait.
+class RepositoryLock {
+ public:
+  static Result<RepositoryLock> take(const HubSettings& settings, const HubModel& model) {
+    std::string folder = settings.cache + "/.locks/" +
+                         fs::path(repository_folder(settings, model)).filename().string();
+    std::error_code code;
+    fs::create_directories(folder, code);
+    std::string path = folder + "/banyan.lock";
+    int descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (descriptor < 0) return io_error("{}: {}", path, std::strerror(errno));
+    while (flock(descriptor, LOCK_EX) != 0 && errno == EINTR) continue;
+    return RepositoryLock(descriptor);
+  }
+  RepositoryLock(RepositoryLock&& other) noexcept
+      : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  RepositoryLock& operator=(RepositoryLock&&) = delete;
+  ~RepositoryLock() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+
+ private:
+  explicit RepositoryLock(int descriptor) : descriptor_(descriptor) {}
+  int descriptor_;
+};
+
+class Fetch {
+ public:
+  Fetch(const HubSettings& settings, const HubModel& model, const HubNotice& notice,
+        const LoadProgress& progress)
+      : settings_(settings),
+        model_(model),
+        notice_(notice),
+        progress_(progress),
+        folder_(repository_folder(settings, model)) {}
+
+  Result<std::string> run() {
+    TRY(read_listing());
+    std::error_code code;
+    fs::create_directories(folder_ + "/blobs", code);
+    fs::create_directories(snapshot(), code);
+    if (code) return io_error("{}: {}", folder_, code.message());
+    TRY(plan_files());
+    TRY(check_room());
+    if (notice_) notice_(fmt::format("{} files, {}", files_.size(), format_bytes(total_)));
+    sink_ = [this](int64_t bytes) {
+      done_ += bytes;
+      if (progress_) progress_(std::min(done_, total_), total_);
+    };
+    for (const HubFile& file : files_) TRY(fetch(file));
+    TRY(replace_file(folder_ + "/refs/" + model_.revision, commit_));
+    return snapshot();
+  }
+
+ private:
+  std::string snapshot() const { return folder_ + "/snapshots/" + commit_; }
+
+  // GET, again where the hub is busy.
+  Result<HubReply> ask(HubRequest request) {
+    request.token = settings_.token;
+    for (int tries = 1;; ++tries) {
+      Result<HubReply> reply = send_to_hub(request);
+      bool busy = !reply || reply->status >= 500 || reply->status == 429;
+      if (!busy || tries == kTriesMax) return reply;
+      std::this_thread::sleep_for(std::chrono::milliseconds(100 << tries));
+    }
+  }
+
+  std::unexpected<Error> refusal(const HubReply& reply) const {
+    std::string code = reply.header("x-error-code");
+    std::string page = settings_.endpoint + "/" + model_.repository();
+    if (code == "GatedRepo" || reply.status == 403) {
+      return not_found(
+          "{} asks its users to agree to terms: do so at {} and set HF_TOKEN to a token of your "
+          "account",
+          model_.repository(), page);
+    }
+    if (code == "RevisionNotFound") {
+      return not_found("{} has no revision {}", model_.repository(), quote(model_.revision));
+    }
+    if (reply.status == 401) {
+      return not_found(
+          "{} is unknown to {}, or private; {}", model_.repository(), settings_.endpoint,
+          settings_.token.empty() ? "HF_TOKEN, a token of your account, is not set"
+                                  : "the token in HF_TOKEN is refused or may not read it");
+    }
+    if (reply.status == 404 || code == "RepoNotFound") {
+      return not_found("{} has no model {}, or none of revision {}", settings_.endpoint,
+                       model_.repository(), quote(model_.revision));
+    }
+    return io_error("{} answers {} when asked for {}", settings_.endpoint, reply.status,
+                    model_.repository());
+  }
+
+  // The commit and the names of its files.
+  Status read_listing() {
+    std::string revision = model_.revision;
+    for (size_t at = 0; (at = revision.find('/', at)) != revision.npos;) {
+      revision.replace(at, 1, "%2F");
+    }
+    std::string url = fmt::format("{}/api/models/{}/revision/{}", settings_.endpoint,
+                                  model_.repository(), revision);
+    HubReply reply = TRY(ask({.url = url}));
+    if (reply.status != 200) return refusal(reply);
+    Json info = TRY(parse_json(reply.body, url));
+    bool known = info.is_object() && info.contains("sha") && info["sha"].is_string() &&
+                 info.contains("siblings") && info["siblings"].is_array();
+    if (!known) return corrupt("{}: not what a hub answers: no \"sha\" and \"siblings\"", url);
+    commit_ = info["sha"].get<std::string>();
+    if (commit_.size() != 40 || !is_plain(commit_)) {
+      return corrupt("{}: {} is no commit", url, quote(commit_));
+    }
+    for (const Json& file : info["siblings"]) {
+      bool named = file.is_object() && file.contains("rfilename") && file["rfilename"].is_string();
+      if (named) names_.insert(file["rfilename"].get<std::string>());
+    }
+    return {};
+  }
+
+  Status plan_files() {
+    if (!names_.contains("config.json")) {
+      return unsupported("{} has no config.json: it is no model in Hugging Face's layout",
+                         model_.repository());
+    }
+    bool sharded = names_.contains(kIndex);
+    if (!sharded && !names_.contains(kWeights)) return no_weights();
+    for (const char* name : kSmallFiles) {
+      if (names_.contains(name)) TRY(plan(name));
+    }
+    if (!sharded) return plan(kWeights);
+    TRY(fetch(files_.back()));  // the index, which names the others
+    std::string text = TRY(read_file(snapshot() + "/" + kIndex, 100'000'000));
+    Json index = TRY(parse_json(text, kIndex));
+    if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
+      return corrupt("{}: {} has no \"weight_map\"", model_.repository(), kIndex);
+    }
+    std::set<std::string> shards;
+    for (const Json& shard : index["weight_map"]) {
+      std::string name = shard.is_string() ? shard.get<std::string>() : "";
+      if (!is_plain(name) || !name.ends_with(".safetensors")) {
+        return corrupt("{}: {} names {}, which is not a plain *.safetensors name",
+                       model_.repository(), kIndex, quote(name));
+      }
+      shards.insert(std::move(name));
+    }
+    for (const std::string& name : shards) TRY(plan(name));
+    return {};
+  }
+
+  std::unexpected<Error> no_weights() const {
+    std::string other;
+    for (const std::string& name : names_) {
+      if (name.ends_with(".gguf") || name.ends_with(".bin") || name.ends_with(".pth")) other = name;
+    }
+    return unsupported("{} has no safetensors{}; its base model may", model_.repository(),
+                       other.empty() ? "" : fmt::format(", only files such as {}", quote(other)));
+  }
+
+  // Asks for what a file is, without its bytes.
+  Status plan(const std::string& name) {
+    std::string url =
+        fmt::format("{}/{}/resolve/{}/{}", settings_.endpoint, model_.repository(), commit_, name);
+    std::string place = url;
+    HubReply reply;
+    for (int hops = 0; hops < 5; ++hops) {
+      reply = TRY(ask({.url = place, .head = true, .follow = false}));
+      std::string to = reply.header("location");
+      bool moved = reply.status / 100 == 3 && reply.header("x-linked-etag").empty();
+      if (!moved || !to.starts_with('/')) break;  // another host has no etag of the hub's
+      place = settings_.endpoint + to;
+    }
+    if (reply.status / 100 != 2 && reply.status / 100 != 3) return refusal(reply);
+    HubFile file{.name = name, .url = url, .token = settings_.token};
+    file.etag = reply.header("x-linked-etag");
+    if (file.etag.empty()) file.etag = reply.header("etag");
+    if (file.etag.starts_with("W/")) file.etag.erase(0, 2);
+    std::erase(file.etag, '"');
+    if (!is_plain(file.etag)) {
+      return corrupt("{}: {} is no name of a blob", url, quote(file.etag));
+    }
+    std::string size = reply.header("x-linked-size");
+    if (size.empty()) size = reply.header("content-length");
+    auto [end, error] = std::from_chars(size.data(), size.data() + size.size(), file.bytes);
+    bool whole = error == std::errc() && end == size.data() + size.size();
+    if (!whole || file.bytes < 0 || file.bytes > kFileBytesMax) {
+      return corrupt("{}: {} is no size of a file", url, quote(size));
+    }
+    total_ += file.bytes;
+    files_.push_back(std::move(file));
+    return {};
+  }
+
+  Status check_room() const {
+    std::error_code code;
+    fs::space_info space = fs::space(folder_, code);
+    int64_t needed = 0;
+    for (const HubFile& file : files_) {
+      if (!file_exists(folder_ + "/blobs/" + file.etag)) needed += file.bytes;
+    }
+    if (code || needed <= static_cast<int64_t>(space.available)) return {};
+    return exhausted("{} takes {}, {} are free in {}; HF_HUB_CACHE may name another disk",
+                     model_.repository(), format_bytes(needed),
+                     format_bytes(static_cast<int64_t>(space.available)), settings_.cache);
+  }
+
+  // The blob, and the name in the snapshot that leads to it.
+  Status fetch(const HubFile& file) {
+    std::string path = snapshot() + "/" + file.name;
+    TRY(fetch_blob(file, folder_ + "/blobs", sink_));
+    std::error_code code;
+    std::string made = path + ".banyan-link";
+    fs::remove(made, code);
+    fs::create_symlink("../../blobs/" + file.etag, made, code);
+    if (!code) fs::rename(made, path, code);
+    if (code) return io_error("{}: {}", path, code.message());
+    return {};
+  }
+
+  const HubSettings& settings_;
+  const HubModel& model_;
+  const HubNotice& notice_;
+  const LoadProgress& progress_;
+  const std::string folder_;
+  std::string commit_;
+  std::set<std::string> names_;
+  std::vector<HubFile> files_;
+  BytesSink sink_;
+  int64_t total_ = 0, done_ = 0;
+};
+
+}  // namespace
+
+Result<std::string> download_model(const HubSettings& settings, const HubModel& model,
+                                   const HubNotice& notice, const LoadProgress& progress) {
+  if (settings.cache.empty()) {
+    return invalid_argument("there is no place for models: set HF_HOME or HOME");
+  }
+  if (settings.offline) {
+    return not_found("{} is not in {}, and HF_HUB_OFFLINE forbids to ask for it",
+                     model.repository(), settings.cache);
+  }
+  RepositoryLock lock = TRY(RepositoryLock::take(settings, model));
+  return Fetch(settings, model, notice, progress).run();
+}
+
+}  // namespace banyan
