@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -96,6 +98,24 @@ Result<LoadedModel> identified(const Load& load, LoadedModel loaded) {
   return loaded;
 }
 
+// Weight-only changes nothing where no integers are stored: refused, as all that has no effect.
+Status check_weight_only(std::span<const MatrixRecord> matrices) {
+  std::vector<std::string_view> stored;
+  for (const MatrixRecord& record : matrices) {
+    for (const MatrixRecord::Part& part : record.parts) {
+      if (!part.weight_only) continue;
+      if (part.integers) return {};
+      if (std::ranges::find(stored, part.stored) == stored.end()) stored.push_back(part.stored);
+    }
+  }
+  if (stored.empty()) return {};
+  return invalid_argument(
+      "quantization weight-only has no effect here: it is for weights that are stored as integers "
+      "or mxfp4, and these are stored as {}, whose products round no activations to 8 bits; leave "
+      "it out, or ask for a format to quantise to",
+      fmt::join(stored, " and "));
+}
+
 // Of states in pages, latents alone have a second form.
 bool is_expanded(const StateSpec& state) {
   return state.unit == StateUnit::kPage && state.two_forms;
@@ -125,6 +145,7 @@ Result<LoadedModel> load_model(const EngineConfig& config, const LoadContext& co
       TRY(QuantizationPlan::create(config.quantization, config.quantization_overrides));
   LoadedModel planned = TRY(build(load, *family, quant, plan, true));
   TRY(plan.check_overrides_matched());
+  TRY(check_weight_only(planned.matrices));
   if (config.mla_prefill == "expanded" && std::ranges::none_of(planned.states, is_expanded)) {
     return unsupported(
         "mla_prefill is \"expanded\", but {} has no latent attention (MLA) to expand; leave it at "

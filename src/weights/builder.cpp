@@ -53,6 +53,11 @@ constexpr std::array<std::string_view, 14> kMatrixLeaves = {
     "weight_g_idx", "weight_shape",  "weight_scale_2", "weight_global_scale", "qweight",
     "qzeros",       "scales",        "g_idx",          "input_scale"};
 
+// Codes of 4 or 8 bits, even where no kernel takes them as they are; fp8 is floating point.
+bool stores_integers(const StoredMatrix& stored) {
+  return !stored.is_plain() && stored.format() != "fp8";
+}
+
 }  // namespace
 
 std::byte* WeightStore::allocate(size_t bytes) {
@@ -211,7 +216,9 @@ void WeightLoader::record(const RankPart& part, const PackedMatrix& matrix, doub
                             .rows = source.rows,
                             .first_row = source.first_row,
                             .stored = source.stored ? source.stored->describe() : "random numbers",
-                            .keeps_codes = keeps_codes(source, record.form())});
+                            .keeps_codes = keeps_codes(source, record.form()),
+                            .weight_only = source.choice.weight_only,
+                            .integers = source.stored && stores_integers(*source.stored)});
   }
   matrices_.push_back(std::move(record));
 }

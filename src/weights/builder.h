@@ -71,6 +71,8 @@ struct MatrixRecord {
     int64_t first_row = 0;     // of the stored matrix, where a rank takes a part of it
     std::string stored;        // "bf16", "fp8, blocks of 128 x 128"
     bool keeps_codes = false;  // its codes are taken as they are
+    bool weight_only = false;  // was asked for
+    bool integers = false;     // are stored: codes that are neither floating point nor fp8
   };
   std::vector<Part> parts;   // stacked
   PackedMatrix matrix;       // without data in a dry load

@@ -282,6 +282,16 @@ TEST(Inspect, SaysWhatIntegerProductsRoundAndHowToAvoidIt) {
   EXPECT_NE(result.out.find("=  fp8, groups of 32"), std::string::npos) << result.out;
 }
 
+TEST(Inspect, RefusesWeightOnlyWhereNoIntegersAreStored) {
+  for (const Words& choice :
+       {Words{"-q", "weight-only"}, Words{"--quantization-override", "o_proj=weight-only"}}) {
+    ProgramResult result = run_program(on_golden({"inspect"}, choice));
+    EXPECT_EQ(result.exit_code, 2) << result.out;
+    EXPECT_NE(result.err.find("weight-only"), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find("stored as f32"), std::string::npos) << result.err;
+  }
+}
+
 TEST(Inspect, DummyNeedsTheConfigAlone) {
   test::TemporaryFolder folder;
   folder.write("config.json", read_file(golden_model() + "/config.json").value());
