@@ -10,6 +10,7 @@
 #include "grammar/regex/regex.h"
 #include "grammar/regex/rules.h"
 #include "grammar/run/parser.h"
+#include "grammar/run/ways.h"
 #include "grammar/schema/json_schema.h"
 #include "grammar/structural_tag.h"
 
@@ -36,6 +37,7 @@ Result<Json> parse_source(std::string_view text, std::string_view what, const Js
 
 Result<Grammar> finish(Rules rules, Budget& budget) {
   auto automaton = TRY(Automaton::build(std::move(rules), budget));
+  TRY(check_ways(*automaton, budget));
   // Each request that follows the grammar pays for its first state, and the engine for others.
   GrammarLimits first_limits = budget.limits();
   first_limits.compile_s = std::min(first_limits.compile_s, kFirstState_s);

@@ -39,7 +39,9 @@ struct ParseState {
 
 class Parser {
  public:
-  // Ways beyond these are given up: a part of the language is then not accepted, but nothing else.
+  // Grammars that lead to more at one place are refused (run/ways.h). Where many places are reached
+  // at once, ways beyond these are given up: a part of the language is then not accepted, but
+  // nothing else.
   static constexpr size_t kConfigurationsMax = 4096;
 
   // Hashes do not tell states apart that differ only in counts that are more than `horizon` steps

@@ -71,6 +71,29 @@ TEST(HostileGrammar, ARegexOfManyAlternativesEnds) {
   EXPECT_TRUE(ended(outcome(Kind::kRegex, letters(1 << 20, 1))));
 }
 
+// A parser holds so many ways at once and loses the others, so that a part of the language was not
+// accepted.
+TEST(HostileGrammar, MoreWaysToGoOnThanAParserHoldsAreRefused) {
+  auto part = [](int i) { return fmt::format("\"{:05}\" z", 7919 * i % 100000); };
+  for (const char* form :
+       {"root ::= {}", "root ::= \"x\" r? \"y\"\nr ::= {}", "root ::= \"x\" ({}){{2,5}}"}) {
+    for (int count : {4'000, 4'200}) {
+      std::string text = fmt::format(fmt::runtime(form), repeated(count, part, " | "));
+      text += "\nz ::= \"q\" | \"r\" z\n";
+      Result<Grammar> grammar = Grammar::from_ebnf(text, "root", {.compile_s = 20});
+      ASSERT_EQ(grammar.has_value(), count == 4'000) << form;
+      if (grammar) continue;
+      EXPECT_EQ(grammar.error().code, ErrorCode::kExhausted);
+      EXPECT_TRUE(grammar.error().message.contains("4096")) << grammar.error().message;
+    }
+  }
+  std::string held = "root ::= " + repeated(4'000, part, " | ") + "\nz ::= \"q\" | \"r\" z\n";
+  Grammar grammar = *Grammar::from_ebnf(held, "root", {.compile_s = 20});
+  for (int i = 0; i < 4'000; i += 13) {
+    EXPECT_TRUE(grammar.matches(fmt::format("{:05}q", 7919 * i % 100000))) << i;
+  }
+}
+
 TEST(HostileGrammar, RulesThatDoubleEnd) {
   auto twice = [](int i) { return fmt::format("r{} ::= r{} r{}\n", i, i + 1, i + 1); };
   EXPECT_TRUE(ended(outcome(Kind::kEbnf, repeated(60, twice) + "r60 ::= \"\"\nroot ::= r0 \"a\"")));
