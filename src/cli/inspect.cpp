@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "cli/format.h"
 #include "cli/model_source.h"
+#include "cli/options/engine_options.h"
 #include "cli/options/model_options.h"
 #include "cli/options/options.h"
 #include "cli/progress.h"
@@ -205,6 +206,7 @@ VerbAction declare_inspect(CLI::App& app) {
       "Hash the weights and show the state digest: engines with equal digests compute equal "
       "states, bit for bit");
   add_model_options(app, o->config, {.generates = false, .computes = false});
+  add_state_options(app, o->config);
   return [o] { return inspect(*o); };
 }
 

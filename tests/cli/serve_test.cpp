@@ -233,19 +233,20 @@ TEST(Serve, TakesTheNamesOfOtherEngines) {
 }
 
 TEST(Serve, ShowsTheStateDigestThatInspectShows) {
-  auto inspected = [](const std::string& model) {
-    auto result =
-        run_program({"inspect", "--model", model, "--load-format", "dummy", "--digest", "--json"});
+  auto inspected = [](const std::string& model, const std::string& page_size) {
+    auto result = run_program({"inspect", "--model", model, "--load-format", "dummy", "--digest",
+                               "--json", "--page-size", page_size});
     EXPECT_EQ(result.exit_code, 0) << result.err;
     return Json::parse(result.out)["state_digest"].get<std::string>();
   };
   Serving without;
   Json info = Json::parse(without.client().get("/server_info").body);
   EXPECT_TRUE(info["state_digest"].is_null()) << info;
-  Serving server({"--state-digest"});
+  Serving server({"--state-digest", "--page-size", "8"});
   ASSERT_NE(server.port(), 0) << server.log();
   info = Json::parse(server.client().get("/server_info").body);
-  EXPECT_EQ(info["state_digest"], inspected(server.model()));
+  EXPECT_EQ(info["state_digest"], inspected(server.model(), "8"));
+  EXPECT_NE(info["state_digest"], inspected(server.model(), "16"));
 }
 
 TEST(Serve, TellsWhyItCannotStart) {

@@ -22,6 +22,15 @@ EngineOptions serving_options() {
   return {.config = {.running_max = 256, .queued_max = 1024}};
 }
 
+void add_state_options(CLI::App& app, EngineConfig& engine) {
+  app.add_option("--page-size,--block-size", engine.page_size_tokens,
+                 "Tokens in a page of the cache, a power of two")
+      ->type_name("N");
+  app.add_flag("--reuse-generated-state", engine.reuse_generated_state,
+               "Recurrent models, expanded prefill: cache generated tokens too; results are then "
+               "no longer exactly repeatable");
+}
+
 void add_engine_options(CLI::App& app, EngineOptions& o) {
   EngineConfig& engine = o.config;
   app.add_option("--max-running-requests,--max-num-seqs,--parallel", engine.running_max,
@@ -31,12 +40,10 @@ void add_engine_options(CLI::App& app, EngineOptions& o) {
                  "Part of the memory left after the weights that the cache may take")
       ->type_name("F");
   OptionGroup group(app, "Scheduling and cache");
+  add_state_options(app, engine);
   app.add_option("--chunked-prefill-size,--max-num-batched-tokens,--batch-size",
                  engine.chunked_prefill_tokens,
                  "Prompt tokens in one step, in addition to one for each request that decodes")
-      ->type_name("N");
-  app.add_option("--page-size,--block-size", engine.page_size_tokens,
-                 "Tokens in a page of the cache, a power of two")
       ->type_name("N");
   app.add_option("--max-queued-requests", engine.queued_max,
                  "Requests that wait; more are answered with 503")
@@ -57,9 +64,6 @@ void add_engine_options(CLI::App& app, EngineOptions& o) {
   app.add_option("--snapshot-interval-tokens", engine.snapshot_interval_tokens,
                  "Recurrent models: tokens between snapshots in long prompts")
       ->type_name("N");
-  app.add_flag("--reuse-generated-state", engine.reuse_generated_state,
-               "Recurrent models, expanded prefill: cache generated tokens too; results are then "
-               "no longer exactly repeatable");
   app.add_flag("--disable-radix-cache,--no-enable-prefix-caching,--no-cache-prompt",
                o.no_radix_cache, "Do not keep prefixes for later requests");
   app.add_flag(

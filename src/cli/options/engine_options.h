@@ -23,6 +23,11 @@ struct EngineOptions {
 // With limits for many clients.
 EngineOptions serving_options();
 
+// The options, besides the model's, that cached states depend on: --page-size and
+// --reuse-generated-state. Engines that differ in them have other state digests.
+void add_state_options(CLI::App& app, EngineConfig& config);
+
+// All, with those.
 void add_engine_options(CLI::App& app, EngineOptions& options);
 
 }  // namespace banyan::cli
