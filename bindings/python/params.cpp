@@ -52,6 +52,11 @@ void set_stop(Params& params, py::handle value) {
   }
 }
 
+void set_dry_sequence_breakers(Params& params, py::handle value) {
+  params.sampling.dry_sequence_breakers = value.cast<std::vector<std::string>>();
+  params.sampled = true;
+}
+
 void set_logit_bias(Params& params, py::handle value) {
   params.sampling.logit_bias.clear();
   for (auto [token, bias] : value.cast<py::dict>()) {
@@ -70,9 +75,17 @@ const std::map<std::string, Setter, std::less<>>& setters() {
       {"top_p", sampling(&S::top_p)},
       {"top_k", set_top_k},
       {"min_p", sampling(&S::min_p)},
+      {"typical_p", sampling(&S::typical_p)},
+      {"xtc_probability", sampling(&S::xtc_probability)},
+      {"xtc_threshold", sampling(&S::xtc_threshold)},
       {"frequency_penalty", sampling(&S::frequency_penalty)},
       {"presence_penalty", sampling(&S::presence_penalty)},
       {"repetition_penalty", sampling(&S::repetition_penalty)},
+      {"dry_multiplier", sampling(&S::dry_multiplier)},
+      {"dry_base", sampling(&S::dry_base)},
+      {"dry_allowed_length", sampling(&S::dry_allowed_length)},
+      {"dry_penalty_last_n", sampling(&S::dry_penalty_last_n)},
+      {"dry_sequence_breakers", set_dry_sequence_breakers},
       {"sampling_seed", sampling(&S::seed)},
       {"logit_bias", set_logit_bias},
       {"max_new_tokens", option(&G::max_new_tokens)},

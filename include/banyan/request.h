@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -23,24 +24,52 @@ using SequenceId = uint64_t;
 // states that follow from them, must agree in it.
 inline constexpr int kDrawRevision = 2;
 
+// The token sequences at which DRY's repetitions end, by first token: each entry is what must
+// follow it, which is nothing for a token that ends them by itself.
+using DryBreakers = std::unordered_map<TokenId, std::vector<std::vector<TokenId>>>;
+
 // How a token is drawn from the model's distribution. Filters apply in the order temperature,
-// top_k, top_p, min_p, each to what the one before has left, as Hugging Face's `generate` does.
+// top_k, typical_p, top_p, min_p, XTC, each to what the one before has left: llama.cpp's order, but
+// for the temperature, which comes first as in Hugging Face's `generate`.
 // The draw depends on (seed, sample_index, position) alone: never on what else is being served.
 struct SamplingParams {
-  float temperature = 1;         // >= 0; 0 takes the most likely token, the lowest id among equals
-  float top_p = 1;               // (0, 1]
-  int top_k = 0;                 // 0: all
-  float min_p = 0;               // [0, 1]: keep tokens at least this fraction as likely as the best
+  float temperature = 1;  // >= 0; 0 takes the most likely token, the lowest id among equals
+  float top_p = 1;        // (0, 1]
+  int top_k = 0;          // 0: all
+  float min_p = 0;        // [0, 1]: keep tokens at least this fraction as likely as the best
+  // (0, 1]: keep the tokens whose information is nearest to the entropy, until they are more likely
+  // than this together; with them all that are as near as the last. 1: all.
+  float typical_p = 1;
+  // XTC ("exclude top choices"): with this probability, in [0, 1], a position loses all tokens that
+  // are at least xtc_threshold likely, but for the least likely of these. Thresholds are in [0, 1];
+  // above 0.5 nothing is lost. Greedy draws lose nothing.
+  float xtc_probability = 0, xtc_threshold = 0.1f;
   float frequency_penalty = 0;   // [-2, 2], per earlier appearance in the output
   float presence_penalty = 0;    // [-2, 2], once for tokens that appeared in the output
   float repetition_penalty = 1;  // > 0, divides (or multiplies, below 0) logits of seen tokens
-  std::vector<std::pair<TokenId, float>> logit_bias;  // added to logits
+  // DRY ("don't repeat yourself"): a token that would make a repetition of n >= dry_allowed_length
+  // tokens one longer loses dry_multiplier * dry_base^(n - dry_allowed_length) of its logit. A
+  // repetition is text at the end of prompt and output that is there before. It never reaches over
+  // a breaker.
+  float dry_multiplier = 0;     // [0, 100]; 0: off
+  float dry_base = 1.75f;       // [1, 100]
+  int dry_allowed_length = 2;   // tokens, >= 0
+  int dry_penalty_last_n = -1;  // looks at so many of the last tokens; -1: all, 0: off
+  // Of text, which an Engine does not see: it refuses them, and Llm makes dry_breakers of them.
+  // Absent: newline, colon, quotation mark and asterisk, if there is a tokenizer.
+  std::optional<std::vector<std::string>> dry_sequence_breakers = {};
+  std::shared_ptr<const DryBreakers> dry_breakers = {};  // null: none
+
+  std::vector<std::pair<TokenId, float>> logit_bias = {};  // added to logits
   uint64_t seed = 0;
   uint32_t sample_index = 0;  // distinguishes the samples of one request with n > 1
 
   bool has_penalties() const {
     return frequency_penalty != 0 || presence_penalty != 0 || repetition_penalty != 1;
   }
+  bool has_dry() const { return dry_multiplier != 0 && dry_penalty_last_n != 0; }
+  // Whether a draw depends on the tokens before it, beyond what the model makes of them.
+  bool reads_tokens() const { return has_penalties() || has_dry(); }
   // Names the first field that is out of range.
   Status validate() const;
 };

@@ -68,17 +68,27 @@ Status EngineConfig::validate() const {
 }
 
 Status SamplingParams::validate() const {
+  constexpr int kDryTokensMax = 1 << 30;
   constexpr float kTemperatureMax = 100, kPenaltyMax = 2, kRepetitionMin = 0.01f,
-                  kRepetitionMax = 100, kBiasMax = 100;
+                  kRepetitionMax = 100, kBiasMax = 100, kDryMultiplierMax = 100, kDryBaseMax = 100;
   TRY(in_range("temperature", temperature, 0.0f, kTemperatureMax));
   if (!(top_p > 0 && top_p <= 1)) {
     return invalid_argument("top_p is {}, allowed are above 0 to 1", top_p);
   }
   TRY(in_range("top_k", top_k, 0, 1 << 30));
   TRY(in_range("min_p", min_p, 0.0f, 1.0f));
+  if (!(typical_p > 0 && typical_p <= 1)) {
+    return invalid_argument("typical_p is {}, allowed are above 0 to 1", typical_p);
+  }
+  TRY(in_range("xtc_probability", xtc_probability, 0.0f, 1.0f));
+  TRY(in_range("xtc_threshold", xtc_threshold, 0.0f, 1.0f));
   TRY(in_range("frequency_penalty", frequency_penalty, -kPenaltyMax, kPenaltyMax));
   TRY(in_range("presence_penalty", presence_penalty, -kPenaltyMax, kPenaltyMax));
   TRY(in_range("repetition_penalty", repetition_penalty, kRepetitionMin, kRepetitionMax));
+  TRY(in_range("dry_multiplier", dry_multiplier, 0.0f, kDryMultiplierMax));
+  TRY(in_range("dry_base", dry_base, 1.0f, kDryBaseMax));
+  TRY(in_range("dry_allowed_length", dry_allowed_length, 0, kDryTokensMax));
+  TRY(in_range("dry_penalty_last_n", dry_penalty_last_n, -1, kDryTokensMax));
   for (auto [token, bias] : logit_bias) TRY(in_range("logit_bias", bias, -kBiasMax, kBiasMax));
   return {};
 }

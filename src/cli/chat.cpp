@@ -25,8 +25,10 @@ namespace {
 constexpr std::string_view kHelp =
     "/reset             start over\n"
     "/system TEXT       tell the model how to be; without TEXT: nothing\n"
-    "/set NAME VALUE    temperature, top_p, top_k, min_p, frequency_penalty, presence_penalty,\n"
-    "                   repetition_penalty, max_new_tokens, seed (a number, or `random`)\n"
+    "/set NAME VALUE    temperature, top_p, top_k, min_p, typical_p, xtc_probability,\n"
+    "                   xtc_threshold, frequency_penalty, presence_penalty,\n"
+    "                   repetition_penalty, dry_multiplier, dry_base, dry_allowed_length,\n"
+    "                   dry_penalty_last_n, max_new_tokens, seed (a number, or `random`)\n"
     "/json SCHEMA       replies are JSON that this schema calls valid: a file, or the schema\n"
     "                   itself; without one any JSON object, `off`: any text\n"
     "/tools FILE        the model may call these tools, a JSON list as OpenAI's clients write it;\n"
@@ -39,18 +41,31 @@ constexpr std::string_view kHelp =
     "message\n"
     "that begins with / is written with two of them. Ctrl-C stops a reply.\n";
 
-struct FloatSetting {
+template <class T>
+struct Setting {
   std::string_view name;
-  float SamplingParams::* member;
+  T SamplingParams::* member;
 };
+using FloatSetting = Setting<float>;
+using IntSetting = Setting<int>;
 
 constexpr std::array kFloatSettings = {
     FloatSetting{"temperature", &SamplingParams::temperature},
     FloatSetting{"top_p", &SamplingParams::top_p},
     FloatSetting{"min_p", &SamplingParams::min_p},
+    FloatSetting{"typical_p", &SamplingParams::typical_p},
+    FloatSetting{"xtc_probability", &SamplingParams::xtc_probability},
+    FloatSetting{"xtc_threshold", &SamplingParams::xtc_threshold},
     FloatSetting{"frequency_penalty", &SamplingParams::frequency_penalty},
     FloatSetting{"presence_penalty", &SamplingParams::presence_penalty},
     FloatSetting{"repetition_penalty", &SamplingParams::repetition_penalty},
+    FloatSetting{"dry_multiplier", &SamplingParams::dry_multiplier},
+    FloatSetting{"dry_base", &SamplingParams::dry_base},
+};
+constexpr std::array kIntSettings = {
+    IntSetting{"top_k", &SamplingParams::top_k},
+    IntSetting{"dry_allowed_length", &SamplingParams::dry_allowed_length},
+    IntSetting{"dry_penalty_last_n", &SamplingParams::dry_penalty_last_n},
 };
 
 template <class T>
@@ -277,11 +292,12 @@ Status Chat::set(std::string_view name, std::string_view value) {
     settings_.max_new_tokens = tokens;
     return {};
   }
-  auto is_named = [&](const FloatSetting& setting) { return setting.name == name; };
-  if (auto it = std::ranges::find_if(kFloatSettings, is_named); it != kFloatSettings.end()) {
-    sampling.*it->member = TRY(parse_number<float>(name, value));
-  } else if (name == "top_k") {
-    sampling.top_k = TRY(parse_number<int>(name, value));
+  auto number = std::ranges::find(kFloatSettings, name, &FloatSetting::name);
+  auto integer = std::ranges::find(kIntSettings, name, &IntSetting::name);
+  if (number != kFloatSettings.end()) {
+    sampling.*number->member = TRY(parse_number<float>(name, value));
+  } else if (integer != kIntSettings.end()) {
+    sampling.*integer->member = TRY(parse_number<int>(name, value));
   } else {
     return invalid_argument("{} is not a setting; /help lists them", quote(name));
   }

@@ -20,7 +20,7 @@ class SequenceDraws {
  public:
   SequenceDraws(Sequence& s, int64_t vocabulary, DrawBatch& draws)
       : s_(s), vocabulary_(vocabulary), words_((vocabulary + 31) / 32), draws_(draws) {
-    for (auto [token, bias] : s.request.sampling.logit_bias) draws.biases.push_back({token, bias});
+    add_logit_bias();
     biases_ = part_at_end(draws.biases, s.request.sampling.logit_bias.size());
     const std::vector<TokenId>& chosen = s.request.options.logprob_token_ids;
     draws.chosen.insert(draws.chosen.end(), chosen.begin(), chosen.end());
@@ -47,7 +47,7 @@ class SequenceDraws {
     }
     if (use.samples) {
       row.mask = add_mask(use);
-      row.biases = biases_;
+      row.biases = s_.request.sampling.has_dry() ? add_dry() : biases_;
       if (s_.request.sampling.has_penalties()) row.counts = add_counts();
     } else {
       row.known = s_.tokens[static_cast<size_t>(use.position + 1)];
@@ -107,6 +107,21 @@ class SequenceDraws {
     return part_at_end(draws_.counts, seen.size());
   }
 
+  void add_logit_bias() {
+    for (auto [token, bias] : s_.request.sampling.logit_bias) {
+      draws_.biases.push_back({token, bias});
+    }
+  }
+
+  // The request's biases, and what this row's tokens lose for repeating.
+  ArrayPart add_dry() {
+    size_t begin = draws_.biases.size();
+    add_logit_bias();
+    auto draft = std::span(s_.draft.tokens).first(static_cast<size_t>(walked_));
+    s_.dry.append(s_.request.sampling, s_.tokens, draft, draws_.biases);
+    return part_at_end(draws_.biases, draws_.biases.size() - begin);
+  }
+
   Sequence& s_;
   const int64_t vocabulary_, words_;
   DrawBatch& draws_;
@@ -116,12 +131,16 @@ class SequenceDraws {
 };
 
 // As much as these sequences will ever need, so that later steps take no memory.
-void reserve_counts(std::span<const LogitRowUse> uses, DrawBatch& draws) {
-  size_t tokens = 0;
+void reserve(std::span<const LogitRowUse> uses, DrawBatch& draws) {
+  size_t seen = 0, biases = 0;
   for (const LogitRowUse& use : uses) {
-    if (use.samples) tokens += use.sequence->counts.seen_max();
+    if (!use.samples) continue;
+    seen += use.sequence->counts.seen_max();
+    biases +=
+        2 * use.sequence->request.sampling.logit_bias.size() + use.sequence->dry.penalised_max();
   }
-  draws.counts.reserve(tokens);
+  draws.counts.reserve(seen);
+  draws.biases.reserve(biases);
 }
 
 }  // namespace
@@ -131,6 +150,9 @@ DrawRow draw_row(const SamplingParams& params, int64_t position) {
           .temperature = params.temperature,
           .top_p = params.top_p,
           .min_p = params.min_p,
+          .typical_p = params.typical_p,
+          .xtc_probability = params.xtc_probability,
+          .xtc_threshold = params.xtc_threshold,
           .top_k = params.top_k,
           .frequency_penalty = params.frequency_penalty,
           .presence_penalty = params.presence_penalty,
@@ -139,7 +161,7 @@ DrawRow draw_row(const SamplingParams& params, int64_t position) {
 
 void build_draws(std::span<const LogitRowUse> uses, int64_t vocabulary, DrawBatch& draws) {
   draws.clear();
-  reserve_counts(uses, draws);
+  reserve(uses, draws);
   for (size_t i = 0; i < uses.size();) {
     SequenceDraws rows(*uses[i].sequence, vocabulary, draws);
     for (; i < uses.size() && uses[i].sequence == &rows.sequence(); ++i) rows.add(uses[i]);

@@ -199,6 +199,9 @@ Status Engine::Impl::check(const GenerateRequest& request) const {
   const GenerationOptions& options = request.options;
   TRY(sampling.validate());
   TRY(check_supported(options, config_));
+  if (sampling.dry_sequence_breakers) {
+    return invalid_argument("dry_sequence_breakers: an Engine sees no text; ask an Llm");
+  }
   if (request.prompt.empty()) return invalid_argument("the prompt has no tokens");
   auto prompt_tokens = static_cast<int64_t>(request.prompt.size());
   TRY(check_limit("prompt tokens", prompt_tokens, config_.prompt_tokens_max));
@@ -268,6 +271,7 @@ Result<SequenceId> Engine::Impl::submit(GenerateRequest request, TokenSink sink)
   if (request.sampling.has_penalties()) {
     s->counts.start(s->tokens, s->tokens_max, info().vocabulary);
   }
+  if (request.sampling.has_dry()) s->dry.start(request.sampling, s->tokens_max);
   s->request = std::move(request);
   s->sink = std::move(sink);
   speculator_.start(*s, scheduler_.running() + 1);
@@ -353,7 +357,7 @@ bool Engine::Impl::may_launch_ahead() const {
   return std::ranges::all_of(steps_[0].uses, [this](const LogitRowUse& use) {
     if (use.sequence == nullptr || !use.samples) return true;
     const GenerateRequest& request = use.sequence->request;
-    return request.constraint == nullptr && !request.sampling.has_penalties() &&
+    return request.constraint == nullptr && !request.sampling.reads_tokens() &&
            !speculator_.may_draft(*use.sequence);
   });
 }

@@ -12,6 +12,7 @@
 #include "banyan/request.h"
 #include "cache/radix_tree.h"
 #include "engine/drafters/text_index.h"
+#include "engine/dry.h"
 #include "engine/token_counts.h"
 
 namespace banyan {
@@ -54,6 +55,7 @@ struct Sequence {
   // The next prompt position whose log-probability is to be reported; beyond the prompt: none.
   int64_t prompt_logprobs_next = INT64_MAX;
   TokenCounts counts;  // filled when the request has penalties
+  DryPenalties dry;    // ready when it has those
   // Of the step that is being read: tokens that it added, and whether the last one ended the text.
   int64_t drawn = 0;
   FinishReason finish = FinishReason::kNone;

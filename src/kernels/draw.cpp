@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "base/random.h"
 #include "kernels/launch.h"
 #include "kernels/logit_scan.h"
 #include "kernels/race.h"
@@ -66,6 +69,47 @@ void apply_mask(std::span<float> logits, const uint32_t* mask) {
   }
 }
 
+// Whether XTC applies to the row. Its chance is a word that no token of the race has: their
+// counters end with a quarter of their ids.
+bool excludes_top_choices(const DrawRow& row) {
+  constexpr uint64_t kStream = 0xffffffff;
+  if (row.xtc_probability <= 0) return false;
+  uint32_t word = philox(row.noise.seed, static_cast<uint64_t>(row.noise.position),
+                         kStream << 32 | row.noise.sample_index)[0];
+  return (static_cast<double>(word) + 0.5) * 0x1p-32 < static_cast<double>(row.xtc_probability);
+}
+
+// The beginning and end of the tokens that typical_p keeps of `top`; nothing if more than these
+// must be known, which cannot be if they are `all`.
+//
+// A token's information is further from the entropy by as much as its softmax_exponent is from the
+// mean of them all. So what is kept lies side by side, around the mean.
+std::optional<std::pair<size_t, size_t>> typical_range(std::span<const TopLogit> top, bool all,
+                                                       const DrawRow& row,
+                                                       const SoftmaxMoments& moments) {
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  float best = top.front().logit;
+  auto above_mean = [&](size_t i) {
+    return softmax_exponent(top[i].logit, best, row.temperature) - moments.mean;
+  };
+  auto middle = std::ranges::partition_point(top, [&](const TopLogit& t) {
+    return softmax_exponent(t.logit, best, row.temperature) >= moments.mean;
+  });
+  auto begin = static_cast<size_t>(middle - top.begin()), end = begin;
+  double wanted = static_cast<double>(row.typical_p) * moments.total, reached = 0, furthest = 0;
+  for (;;) {
+    if (end == top.size() && !all) return std::nullopt;
+    double up = begin > 0 ? above_mean(begin - 1) : kNone;
+    double down = end < top.size() ? -above_mean(end) : kNone;
+    double next = std::min(up, down);
+    bool enough = reached > wanted && next > furthest;
+    if (enough || (begin == 0 && end == top.size())) return std::pair(begin, end);
+    furthest = next;
+    bool upwards = begin > 0 && up <= down;
+    reached += static_cast<double>(top[upwards ? --begin : end++].weight);
+  }
+}
+
 // One worker's memory, and what it does with a row. It takes memory for a vocabulary once.
 class RowDrawer {
  public:
@@ -77,9 +121,15 @@ class RowDrawer {
                                 std::span<const float> logits);
   TokenId draw(const DrawArgs& args, const DrawRow& row, std::span<const float> logits,
                NoiseKernel noise);
+  RaceField filter(std::span<const float> logits, const DrawRow& row);
   TopLogit last_kept(std::span<const float> logits, const DrawRow& row);
+  void keep_typical(std::span<const float> logits, const DrawRow& row);
+  RaceField exclude_top(std::span<const float> logits, const DrawRow& row, RaceField field);
+  template <class Enough>
+  void grow_top(std::span<const float> logits, float temperature, Enough enough);
   void find_top_weights(std::span<const float> logits, size_t count, float temperature);
   double total_of_top() const;
+  SoftmaxMoments moments_of_top(float temperature) const;
   bool keep_top_p(double top_p, double total);
   int32_t report_top(std::span<const float> logits, int32_t count, float log_sum_exp,
                      TokenLogprob* to);
@@ -145,10 +195,88 @@ TokenId RowDrawer::draw(const DrawArgs& args, const DrawRow& row, std::span<cons
     find_top_logits(logits, maxima_, 1, scratch_, top_);
     return top_.front().token;
   }
-  RaceField field = {
-      .temperature = row.temperature, .last = last_kept(logits, row), .min_p = row.min_p};
-  if (!top_.empty() && top_.size() <= kFewTokens) return run_race(top_, row.min_p, row.noise);
+  RaceField field = filter(logits, row);
+  if (!top_.empty() && top_.size() <= kFewTokens) return run_race(top_, field.min_p, row.noise);
   return run_race(logits, maxima_, field, row.noise, noise, scratch_);
+}
+
+// What the filters keep. Leaves it in top_ where they leave a part, and nothing where that is all
+// from field.first on.
+RaceField RowDrawer::filter(std::span<const float> logits, const DrawRow& row) {
+  RaceField field = {.temperature = row.temperature, .min_p = row.min_p};
+  bool typical = row.typical_p < 1, excludes = excludes_top_choices(row);
+  if (typical) {
+    keep_typical(logits, row);
+    keep_top_p(static_cast<double>(row.top_p), total_of_top());
+  } else {
+    field.last = last_kept(logits, row);
+    if (!excludes) return field;
+    if (top_.empty() && row.min_p > 0) {
+      grow_top(logits, row.temperature, [&] { return top_.back().weight < row.min_p; });
+    }
+  }
+  if (!top_.empty()) {
+    float least = row.min_p * top_.front().weight;
+    std::erase_if(top_, [&](const TopLogit& t) { return t.weight < least || t.weight == 0; });
+    field.min_p = 0;
+  }
+  if (excludes) field = exclude_top(logits, row, field);
+  if (!top_.empty()) {
+    field.first = top_.front();
+    field.last = top_.back();
+  }
+  return field;
+}
+
+// Of the tokens in top_, or of all if there are none. llama.cpp's XTC: of those that are likely
+// enough, only the least likely stays.
+RaceField RowDrawer::exclude_top(std::span<const float> logits, const DrawRow& row,
+                                 RaceField field) {
+  bool of_all = top_.empty();
+  double total = of_all ? softmax_total(logits, maxima_, row.temperature) : total_of_top();
+  double least = static_cast<double>(row.xtc_threshold) * total;
+  auto likely = [&](const TopLogit& t) {
+    return t.weight > 0 && static_cast<double>(t.weight) >= least;
+  };
+  if (of_all) grow_top(logits, row.temperature, [&] { return !likely(top_.back()); });
+  auto end = std::ranges::partition_point(top_, likely);
+  if (end - top_.begin() > 1) {
+    field.first = *(end - 1);
+    top_.erase(top_.begin(), end - 1);
+  }
+  if (of_all) top_.clear();
+  return field;
+}
+
+void RowDrawer::keep_typical(std::span<const float> logits, const DrawRow& row) {
+  auto top_k = static_cast<size_t>(row.top_k);
+  SoftmaxMoments moments;
+  std::optional<std::pair<size_t, size_t>> range;
+  if (top_k > 0 && top_k < logits.size()) {
+    find_top_weights(logits, top_k, row.temperature);
+    moments = moments_of_top(row.temperature);
+    range = typical_range(top_, true, row, moments);
+  } else {
+    moments = softmax_moments(logits, maxima_, row.temperature);
+    grow_top(logits, row.temperature, [&] {
+      range = typical_range(top_, false, row, moments);
+      return range.has_value();
+    });
+    if (!range) range = typical_range(top_, true, row, moments);
+  }
+  auto [begin, end] = *range;
+  top_.resize(end);
+  top_.erase(top_.begin(), top_.begin() + static_cast<std::ptrdiff_t>(begin));
+}
+
+// Leaves ever more of the most likely tokens in top_, until they are enough or all: a few usually
+// are.
+template <class Enough>
+void RowDrawer::grow_top(std::span<const float> logits, float temperature, Enough enough) {
+  for (size_t count = 64;; count *= 8) {
+    find_top_weights(logits, count, temperature);
+    if (enough() || top_.size() < count) return;
+  }
 }
 
 // The least likely token that top_k and top_p keep. Leaves those that they keep in top_; none where
@@ -163,13 +291,9 @@ TopLogit RowDrawer::last_kept(std::span<const float> logits, const DrawRow& row)
   top_.clear();
   if (row.top_p >= 1) return RaceField().last;
   double total = softmax_total(logits, maxima_, row.temperature);
-  // Ever more of the most likely, until their weights suffice: a few tokens usually do.
-  for (size_t count = 64;; count *= 8) {
-    find_top_weights(logits, count, row.temperature);
-    if (keep_top_p(static_cast<double>(row.top_p), total) || top_.size() < count) {
-      return top_.back();
-    }
-  }
+  grow_top(logits, row.temperature,
+           [&] { return keep_top_p(static_cast<double>(row.top_p), total); });
+  return top_.back();
 }
 
 void RowDrawer::find_top_weights(std::span<const float> logits, size_t count, float temperature) {
@@ -182,6 +306,17 @@ double RowDrawer::total_of_top() const {
   double total = 0;
   for (const TopLogit& t : top_) total += static_cast<double>(t.weight);
   return total;
+}
+
+SoftmaxMoments RowDrawer::moments_of_top(float temperature) const {
+  double total = 0, sum = 0;
+  for (const TopLogit& t : top_) {
+    auto weight = static_cast<double>(t.weight);
+    if (weight == 0) continue;
+    total += weight;
+    sum += weight * softmax_exponent(t.logit, top_.front().logit, temperature);
+  }
+  return {.total = total, .mean = sum / total};
 }
 
 // Keeps the smallest set of most likely tokens whose weights reach top_p of the total; all of them

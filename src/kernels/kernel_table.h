@@ -463,7 +463,8 @@ struct ArrayPart {
 // What one row of logits is asked for; the fields of SamplingParams mean what they do there.
 struct DrawRow {
   DrawNoise noise = {};
-  float temperature = 1, top_p = 1, min_p = 0;
+  float temperature = 1, top_p = 1, min_p = 0, typical_p = 1;
+  float xtc_probability = 0, xtc_threshold = 0.1f;
   int32_t top_k = 0;
   float frequency_penalty = 0, presence_penalty = 0, repetition_penalty = 1;
   TokenId known = -1;      // nothing is drawn: only this token's log-probability is asked for

@@ -137,4 +137,30 @@ double softmax_total(std::span<const float> logits, std::span<const float> maxim
   return lanes[0];
 }
 
+double softmax_exponent(float logit, float best, float temperature) {
+  return (static_cast<double>(logit) - static_cast<double>(best)) /
+         static_cast<double>(temperature);
+}
+
+SoftmaxMoments softmax_moments(std::span<const float> logits, std::span<const float> maxima,
+                               float temperature) {
+  float best = std::ranges::max(maxima);
+  double totals[kLanes] = {}, sums[kLanes] = {};
+  for (size_t block = 0; block < maxima.size(); ++block) {
+    if (exponent_of(maxima[block], best, temperature) == kLeastExponent) continue;
+    size_t begin = block * kLogitBlock, count = std::min(kLogitBlock, logits.size() - begin);
+    float weights[kLogitBlock] = {};
+    find_softmax_weights(logits.subspan(begin, count), best, temperature, weights);
+    for (size_t i = 0; i < count; ++i) {
+      auto weight = static_cast<double>(weights[i]);
+      if (weight == 0) continue;
+      totals[i % kLanes] += weight;
+      sums[i % kLanes] += weight * softmax_exponent(logits[begin + i], best, temperature);
+    }
+  }
+  add_lanes(totals);
+  add_lanes(sums);
+  return {.total = totals[0], .mean = sums[0] / totals[0]};
+}
+
 }  // namespace banyan

@@ -38,4 +38,15 @@ void find_softmax_weights(std::span<const float> logits, float best, float tempe
 double softmax_total(std::span<const float> logits, std::span<const float> maxima,
                      float temperature);
 
+// (logit - best) / temperature: the logarithm of softmax_weight.
+double softmax_exponent(float logit, float best, float temperature);
+
+// The sum of all weights, and the mean of softmax_exponent under them. The logarithm of the sum,
+// less the mean, is the entropy.
+struct SoftmaxMoments {
+  double total = 0, mean = 0;
+};
+SoftmaxMoments softmax_moments(std::span<const float> logits, std::span<const float> maxima,
+                               float temperature);
+
 }  // namespace banyan

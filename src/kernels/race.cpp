@@ -88,7 +88,8 @@ class Race {
 
   void enter(TokenId token, uint32_t word) {
     float logit = logits_[static_cast<size_t>(token)];
-    const TopLogit& last = field_.last;
+    const TopLogit &first = field_.first, &last = field_.last;
+    if (logit > first.logit || (logit == first.logit && token < first.token)) return;
     if (logit < last.logit || (logit == last.logit && token > last.token)) return;
     float weight = softmax_weight(logit, best_logit_, field_.temperature);
     if (weight > 0 && weight >= field_.min_p) leader_.enter(token, weight, word);

@@ -26,10 +26,11 @@ namespace banyan {
 // -ln((word + 0.5) / 2^32), within 2 units of the last place of f64.
 double race_time(uint32_t word);
 
-// Who takes part: tokens down to `last` in the order of find_top_logits, whose weight is at least
-// min_p.
+// Who takes part: tokens from `first` down to `last` in the order of find_top_logits, whose weight
+// is at least min_p.
 struct RaceField {
   float temperature = 1;
+  TopLogit first = {.logit = std::numeric_limits<float>::max(), .token = 0};
   TopLogit last = {.logit = std::numeric_limits<float>::lowest(),
                    .token = std::numeric_limits<TokenId>::max()};
   float min_p = 0;

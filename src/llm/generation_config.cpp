@@ -19,6 +19,7 @@ Result<SamplingParams> read_recommended_sampling(const std::string& folder) {
   int64_t top_k = file.integer_or("top_k", 0, -1, kTopKMax);
   sampling.top_k = static_cast<int>(std::max<int64_t>(0, top_k));  // -1 also means all
   sampling.min_p = static_cast<float>(file.number_or("min_p", 0, 0, 1));
+  sampling.typical_p = static_cast<float>(file.number_or("typical_p", 1, 1e-6, 1));
   sampling.repetition_penalty =
       static_cast<float>(file.number_or("repetition_penalty", 1, 0.01, 100));
   if (!file.flag_or("do_sample", true)) sampling.temperature = 0;

@@ -12,6 +12,7 @@
 #include "grammar/compiler.h"
 #include "llm/chat_prompt.h"
 #include "llm/chat_template_cache.h"
+#include "llm/dry_breakers.h"
 #include "llm/generation_builder.h"
 #include "llm/generation_config.h"
 #include "llm/llm_parts.h"
@@ -55,6 +56,8 @@ class Llm::Impl {
 
  private:
   Status check(const GenerationOptions& options) const;
+  Status check_dry(const SamplingParams& sampling) const;
+  void resolve_dry(SamplingParams& sampling) const;
   GrammarCompiler& compiler() const;
 
   std::vector<TokenId> eos_ids_;
@@ -63,6 +66,7 @@ class Llm::Impl {
   mutable std::unique_ptr<GrammarCompiler> compiler_;
   mutable std::atomic<GrammarCompiler*> made_compiler_ = nullptr;
   mutable ChatTemplateCache chat_templates_;
+  mutable DryBreakerCache dry_breakers_;
 };
 
 Result<std::unique_ptr<Llm::Impl>> Llm::Impl::load(const EngineConfig& config,
@@ -114,6 +118,32 @@ Status Llm::Impl::check(const GenerationOptions& options) const {
   return {};
 }
 
+Status Llm::Impl::check_dry(const SamplingParams& sampling) const {
+  if (!sampling.dry_sequence_breakers) return {};
+  const std::vector<std::string>& breakers = *sampling.dry_sequence_breakers;
+  if (static_cast<int>(breakers.size()) > config.stop_strings_max) {
+    return invalid_argument("dry_sequence_breakers has {} strings, the limit is {}",
+                            breakers.size(), config.stop_strings_max);
+  }
+  for (const std::string& breaker : breakers) {
+    if (!breaker.empty() && breaker.size() <= kDryBreakerBytesMax) continue;
+    return invalid_argument("dry_sequence_breakers: one has {} bytes, allowed are 1 to {}",
+                            breaker.size(), kDryBreakerBytesMax);
+  }
+  if (tokenizer == nullptr && !breakers.empty()) {
+    return unsupported("dry_sequence_breakers need a tokenizer; {} has none", config.model_path);
+  }
+  return {};
+}
+
+// Strings become tokens, which is what an engine takes.
+void Llm::Impl::resolve_dry(SamplingParams& sampling) const {
+  auto strings = std::exchange(sampling.dry_sequence_breakers, std::nullopt);
+  if (!sampling.has_dry() || tokenizer == nullptr || sampling.dry_breakers) return;
+  sampling.dry_breakers =
+      dry_breakers_.find(*tokenizer, strings ? *strings : default_dry_breakers());
+}
+
 Result<std::vector<TokenId>> Llm::Impl::encode(std::string_view text,
                                                bool add_special_tokens) const {
   if (tokenizer == nullptr) {
@@ -126,8 +156,10 @@ Result<std::vector<TokenId>> Llm::Impl::encode(std::string_view text,
 Result<GenerateRequest> Llm::Impl::to_tokens(const TextRequest& request,
                                              CompiledGrammarPtr compiled) const {
   TRY(check(request.options));
+  TRY(check_dry(request.sampling));
   GenerateRequest tokens{
       .prompt = request.ids, .sampling = request.sampling, .options = request.options};
+  resolve_dry(tokens.sampling);
   if (tokens.prompt.empty()) {
     tokens.prompt = TRY(encode(request.text, request.add_special_tokens));
   }

@@ -84,7 +84,7 @@ class Counts final : public TokenConstraint {
 
 // One request of every kind of sampling.
 std::vector<GenerateRequest> mixed_requests() {
-  std::vector<GenerateRequest> requests(7);
+  std::vector<GenerateRequest> requests(8);
   for (GenerateRequest& request : requests) {
     request.prompt = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13};
     request.options.max_new_tokens = 230;
@@ -96,6 +96,12 @@ std::vector<GenerateRequest> mixed_requests() {
   requests[4].options.top_logprobs = 20;
   requests[5].constraint = std::make_shared<EvenTokens>();
   requests[6].constraint = std::make_shared<Counts>();
+  requests[7].sampling = {.typical_p = 0.9f,
+                          .xtc_probability = 0.5f,
+                          .xtc_threshold = 0.01f,
+                          .dry_multiplier = 0.5f,
+                          .dry_allowed_length = 0,
+                          .logit_bias = {{5, 1.f}}};
   return requests;
 }
 
@@ -115,8 +121,8 @@ int64_t allocations_of_decoding(const EngineConfig& config) {
   counting = true;
   for (int i = 0; i < kCountedSteps; ++i) engine->step();
   counting = false;
-  EXPECT_GE(tokens, 6 * kCountedSteps + kCountedSteps / 6 * 8);
-  EXPECT_LE(tokens, 6 * kCountedSteps + (kCountedSteps / 6 + 1) * 8);
+  EXPECT_GE(tokens, 7 * kCountedSteps + kCountedSteps / 6 * 8);
+  EXPECT_LE(tokens, 7 * kCountedSteps + (kCountedSteps / 6 + 1) * 8);
   EXPECT_EQ(ends, 0);
   return allocations;
 }

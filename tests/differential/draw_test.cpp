@@ -45,6 +45,8 @@ struct Case {
     if (row % 3 == 1) draw.top_p = 0.9f;
     if (row % 4 == 1) draw.top_k = 30;
     if (row % 7 == 1) draw.min_p = 0.05f;
+    if (row % 11 < 3) draw.typical_p = 0.4f;
+    if (row % 9 < 3) draw.xtc_probability = 0.7f;
     if (row % 2 == 1) {
       draw.frequency_penalty = 0.5f;
       draw.repetition_penalty = 1.2f;

@@ -54,6 +54,28 @@ def test_lists_and_samples(engine):
     assert [r["text"] for r in samples] == [r["text"] for r in again]
 
 
+def test_samplers_of_llama_cpp(engine):
+    """Each changes what a seed draws, samples included, and a run repeats."""
+    params = {"temperature": 0.8, "max_new_tokens": 60, "sampling_seed": 3, "n": 2}
+    prompt = "The dog saw the dog and the dog saw the dog and the"
+
+    def texts(**more):
+        return [r["text"] for r in engine.generate(prompt, {**params, **more})]
+
+    plain = texts()
+    dry = {"dry_multiplier": 4, "dry_base": 2, "dry_allowed_length": 1}
+    for more in ({"typical_p": 0.3}, {"xtc_probability": 1, "xtc_threshold": 0.05}, dry):
+        assert texts(**more) != plain
+        assert texts(**more) == texts(**more)
+    assert texts(**dry, dry_sequence_breakers=["e"]) != texts(**dry, dry_sequence_breakers=[])
+    assert texts(**dry, dry_penalty_last_n=0) == plain
+    for name, value in {"typical_p": 0, "xtc_probability": 2, "xtc_threshold": -1,
+                        "dry_multiplier": -1, "dry_base": 0.5, "dry_allowed_length": -1,
+                        "dry_penalty_last_n": -2, "dry_sequence_breakers": "e"}.items():
+        with pytest.raises(ValueError, match=name):
+            texts(**{name: value})
+
+
 def test_stop_and_grammar(engine):
     result = engine.generate(START, {**GREEDY, "max_new_tokens": 30, "stop": " girl"})
     assert result["text"] == ", there was a little"

@@ -99,6 +99,16 @@ EngineConfig random_config(Random& r, bool hybrid, bool made_up) {
   return config;
 }
 
+void add_dry(Random& r, SamplingParams& p) {
+  p.dry_multiplier = static_cast<float>(4 * r.real());
+  p.dry_allowed_length = r.below(3);
+  if (r.chance(0.3)) p.dry_penalty_last_n = r.below(30);
+  DryBreakers breakers;
+  for (int i = r.below(6); i > 0; --i) breakers[r.below(kVocabulary)].push_back({});
+  if (r.chance(0.3)) breakers[r.below(kVocabulary)].push_back({r.below(kVocabulary)});
+  p.dry_breakers = std::make_shared<DryBreakers>(std::move(breakers));
+}
+
 SamplingParams random_sampling(Random& r) {
   SamplingParams p;
   p.temperature = r.chance(0.3) ? 0 : static_cast<float>(0.2 + 2 * r.real());
@@ -108,6 +118,12 @@ SamplingParams random_sampling(Random& r) {
   if (r.chance(0.2)) p.frequency_penalty = static_cast<float>(4 * r.real() - 2);
   if (r.chance(0.2)) p.presence_penalty = static_cast<float>(4 * r.real() - 2);
   if (r.chance(0.2)) p.repetition_penalty = static_cast<float>(0.5 + r.real());
+  if (r.chance(0.1)) p.typical_p = static_cast<float>(0.2 + 0.8 * r.real());
+  if (r.chance(0.1)) {
+    p.xtc_probability = static_cast<float>(r.real());
+    p.xtc_threshold = static_cast<float>(0.2 * r.real());
+  }
+  if (r.chance(0.2)) add_dry(r, p);
   if (r.chance(0.1)) p.logit_bias = {{r.below(kVocabulary), static_cast<float>(9 * r.real())}};
   p.seed = static_cast<uint64_t>(r.below(3));
   p.sample_index = static_cast<uint32_t>(r.below(2));

@@ -74,9 +74,15 @@ Json sampling_json(const TextRequest& request) {
     json["top_p"] = p.top_p;
     json["top_k"] = p.top_k;
     json["min_p"] = p.min_p;
+    if (p.typical_p != 1) json["typical_p"] = p.typical_p;
+    if (p.xtc_probability > 0) json["xtc"] = {p.xtc_probability, p.xtc_threshold};
   }
   if (p.has_penalties()) {
     json["penalties"] = {p.frequency_penalty, p.presence_penalty, p.repetition_penalty};
+  }
+  if (p.has_dry()) {
+    json["dry"] = {p.dry_multiplier, p.dry_base, p.dry_allowed_length, p.dry_penalty_last_n};
+    if (p.dry_sequence_breakers) json["dry_sequence_breakers"] = *p.dry_sequence_breakers;
   }
   const GenerationOptions& options = request.options;
   json["stop"] = options.stop;

@@ -16,6 +16,7 @@
 #include "cli/terminal.h"
 #include "client/http_client.h"
 #include "client/serving_api.h"
+#include "program/remote/sampling_json.h"
 
 namespace banyan::cli {
 namespace {
@@ -56,19 +57,10 @@ Result<EvalAnswer> answer_of(Result<Generation> generation) {
 // A request of OpenAI's completions or chats.
 std::string request_body(const EvalServer& server, const EvalStyle& style,
                          const std::string& prompt) {
-  const SamplingParams& p = style.request.sampling;
   const GenerationOptions& options = style.request.options;
-  Json body = {{"model", server.model},
-               {"max_tokens", options.max_new_tokens},
-               {"temperature", p.temperature}};
+  Json body = {{"model", server.model}, {"max_tokens", options.max_new_tokens}};
+  put_sampling(style.request.sampling, "seed", body);
   if (!options.stop.empty()) body["stop"] = options.stop;
-  if (p.top_p != 1) body["top_p"] = p.top_p;
-  if (p.top_k != 0) body["top_k"] = p.top_k;
-  if (p.min_p != 0) body["min_p"] = p.min_p;
-  if (p.temperature > 0) body["seed"] = p.seed;
-  if (p.frequency_penalty != 0) body["frequency_penalty"] = p.frequency_penalty;
-  if (p.presence_penalty != 0) body["presence_penalty"] = p.presence_penalty;
-  if (p.repetition_penalty != 1) body["repetition_penalty"] = p.repetition_penalty;
   if (!options.stop_token_ids.empty()) body["stop_token_ids"] = options.stop_token_ids;
   if (options.ignore_eos) body["ignore_eos"] = true;
   if (style.chat) {

@@ -30,6 +30,53 @@ void add_length_option(CLI::App& app, int64_t& tokens, const std::string& text) 
       ->type_name("N");
 }
 
+namespace {
+
+void add_dry_options(CLI::App& app, SamplingOptions& options) {
+  app.add_option("--dry-multiplier", options.dry_multiplier,
+                 "Lowers tokens that would prolong a repetition (DRY), by M * B^(length - N) [0]")
+      ->type_name("M");
+  app.add_option("--dry-base", options.dry_base, "DRY's base, from 1 on [1.75]")->type_name("B");
+  app.add_option("--dry-allowed-length", options.dry_allowed_length,
+                 "Shorter repetitions cost nothing, in tokens [2]")
+      ->type_name("N");
+  app.add_option("--dry-penalty-last-n", options.dry_penalty_last_n,
+                 "Tokens in which DRY looks for repetitions; -1: all, 0: off [-1]")
+      ->type_name("N");
+  app.add_option("--dry-sequence-breaker", options.dry_sequence_breakers,
+                 "No repetition reaches over STR, with escapes as in \\n; may be repeated; none: "
+                 "there are no such [\\n : \" *]")
+      ->allow_extra_args(false)
+      ->default_str("")
+      ->type_name("STR");
+}
+
+// "\n" and the like, as they are written on a command line.
+std::string without_escapes(std::string_view text) {
+  constexpr std::string_view kNames = "ntr\\\"'", kMeanings = "\n\t\r\\\"'";
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    size_t name = text[i] == '\\' && i + 1 < text.size() ? kNames.find(text[i + 1]) : kNames.npos;
+    out += name == kNames.npos ? text[i] : kMeanings[name];
+    if (name != kNames.npos) ++i;
+  }
+  return out;
+}
+
+void set_dry(const SamplingOptions& options, SamplingParams& params) {
+  params.dry_multiplier = options.dry_multiplier.value_or(params.dry_multiplier);
+  params.dry_base = options.dry_base.value_or(params.dry_base);
+  params.dry_allowed_length = options.dry_allowed_length.value_or(params.dry_allowed_length);
+  params.dry_penalty_last_n = options.dry_penalty_last_n.value_or(params.dry_penalty_last_n);
+  if (options.dry_sequence_breakers.empty()) return;
+  std::vector<std::string>& breakers = params.dry_sequence_breakers.emplace();
+  for (const std::string& text : options.dry_sequence_breakers) {
+    if (text != "none") breakers.push_back(without_escapes(text));
+  }
+}
+
+}  // namespace
+
 void add_sampling_options(CLI::App& app, SamplingOptions& options, std::string_view defaults_of) {
   std::string from = fmt::format(" [{}]", defaults_of);
   app.add_option("--temperature,--temp", options.temperature,
@@ -46,6 +93,15 @@ void add_sampling_options(CLI::App& app, SamplingOptions& options, std::string_v
   app.add_option("--min-p", options.min_p,
                  "Draw from tokens at least P times as likely as the best [0]")
       ->type_name("P");
+  app.add_option("--typical,--typical-p", options.typical_p,
+                 "Draw from the tokens nearest to the entropy that make up P [1]")
+      ->type_name("P");
+  app.add_option("--xtc-probability", options.xtc_probability,
+                 "Leave out the top choices at so many of the positions (XTC), 0 to 1 [0]")
+      ->type_name("P");
+  app.add_option("--xtc-threshold", options.xtc_threshold,
+                 "Top choices are all that are as likely as this, but for the last [0.1]")
+      ->type_name("P");
   app.add_option("--frequency-penalty", options.frequency_penalty,
                  "Lower tokens by each time they appeared, -2 to 2 [0]")
       ->type_name("F");
@@ -55,6 +111,7 @@ void add_sampling_options(CLI::App& app, SamplingOptions& options, std::string_v
   app.add_option("--repetition-penalty,--repeat-penalty", options.repetition_penalty,
                  "Divide the logits of tokens seen [1]")
       ->type_name("R");
+  add_dry_options(app, options);
   app.add_option("--stop,-r,--reverse-prompt", options.stop,
                  "End the output before STR; may be repeated")
       ->allow_extra_args(false)
@@ -76,9 +133,13 @@ Result<SamplingParams> sampling_params(const SamplingOptions& options, SamplingP
   params.top_k = options.top_k.value_or(params.top_k);
   if (params.top_k == -1) params.top_k = 0;  // the other spelling of "all"
   params.min_p = options.min_p.value_or(params.min_p);
+  params.typical_p = options.typical_p.value_or(params.typical_p);
+  params.xtc_probability = options.xtc_probability.value_or(params.xtc_probability);
+  params.xtc_threshold = options.xtc_threshold.value_or(params.xtc_threshold);
   params.frequency_penalty = options.frequency_penalty.value_or(params.frequency_penalty);
   params.presence_penalty = options.presence_penalty.value_or(params.presence_penalty);
   params.repetition_penalty = options.repetition_penalty.value_or(params.repetition_penalty);
+  set_dry(options, params);
   if (options.seed) {
     params.seed = *options.seed;
   } else if (params.temperature > 0) {

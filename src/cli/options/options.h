@@ -21,9 +21,11 @@ namespace banyan::cli {
 
 // How to draw tokens and when to stop; what is not given is left to the verb.
 struct SamplingOptions {
-  std::optional<float> temperature, top_p, min_p;
+  std::optional<float> temperature, top_p, min_p, typical_p, xtc_probability, xtc_threshold;
   std::optional<float> frequency_penalty, presence_penalty, repetition_penalty;
-  std::optional<int> top_k;
+  std::optional<float> dry_multiplier, dry_base;
+  std::optional<int> top_k, dry_allowed_length, dry_penalty_last_n;
+  std::vector<std::string> dry_sequence_breakers;  // with escapes; "none" alone: none
   std::optional<uint64_t> seed;
   std::vector<std::string> stop;
   std::string stop_token_ids;

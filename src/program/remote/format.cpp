@@ -5,27 +5,12 @@
 
 #include "base/error.h"
 #include "base/json_text.h"
+#include "program/remote/sampling_json.h"
 
 namespace banyan {
 namespace {
 
 using Kind = GrammarSource::Kind;
-
-// What `sampling` says; nothing is sent that says nothing, so that a server need not know the name.
-void put_sampling(const SamplingParams& sampling, const char* seed, Json& out) {
-  out["temperature"] = sampling.temperature;
-  if (sampling.top_p != 1) out["top_p"] = sampling.top_p;
-  if (sampling.top_k != 0) out["top_k"] = sampling.top_k;
-  if (sampling.min_p != 0) out["min_p"] = sampling.min_p;
-  if (sampling.frequency_penalty != 0) out["frequency_penalty"] = sampling.frequency_penalty;
-  if (sampling.presence_penalty != 0) out["presence_penalty"] = sampling.presence_penalty;
-  if (sampling.repetition_penalty != 1) out["repetition_penalty"] = sampling.repetition_penalty;
-  for (const auto& [token, bias] : sampling.logit_bias) {
-    out["logit_bias"][std::to_string(token)] = bias;
-  }
-  // Servers read seeds as signed numbers.
-  if (sampling.temperature > 0) out[seed] = sampling.seed & 0x7fffffffffffffff;
-}
 
 // Names of options that differ between /generate and OpenAI's APIs.
 struct OptionNames {

@@ -18,7 +18,8 @@ constexpr int kPausesMax = 6;
 
 bool same_sampling(const SamplingParams& a, const SamplingParams& b) {
   auto key = [](const SamplingParams& s) {
-    return std::tie(s.temperature, s.top_p, s.top_k, s.min_p, s.seed);
+    return std::tie(s.temperature, s.top_p, s.top_k, s.min_p, s.typical_p, s.xtc_probability,
+                    s.xtc_threshold, s.seed);
   };
   return key(a) == key(b);
 }
@@ -49,7 +50,7 @@ Stop find_stop(const std::string& text, size_t from, const std::vector<std::stri
 bool Speculation::fits(const GenCall& call) {
   const GenerationOptions& options = call.options;
   bool plain =
-      !call.sampling || (!call.sampling->has_penalties() && call.sampling->logit_bias.empty());
+      !call.sampling || (!call.sampling->reads_tokens() && call.sampling->logit_bias.empty());
   return plain && !options.grammar && !options.logprobs && options.top_logprobs == 0 &&
          options.min_new_tokens == 0 && options.stop_token_ids.empty() && !options.ignore_eos &&
          !options.keep_stop;

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "llm/dry_breakers.h"
 #include "llm/llm_parts.h"
 #include "server/fields/constraint.h"
 
@@ -65,6 +66,21 @@ void read_logit_bias(RequestFields& fields, const EngineConfig& limits, Sampling
   }
 }
 
+// llama.cpp's DRY, by its names.
+void read_dry(RequestFields& fields, const EngineConfig& limits, SamplingParams& s) {
+  constexpr float kMultiplierMax = 100, kBaseMax = 100;
+  constexpr int64_t kTokensMax = 1 << 30;
+  s.dry_multiplier = fields.number("dry_multiplier", s.dry_multiplier, 0, kMultiplierMax);
+  s.dry_base = fields.number("dry_base", s.dry_base, 1, kBaseMax);
+  s.dry_allowed_length =
+      static_cast<int>(fields.integer("dry_allowed_length", s.dry_allowed_length, 0, kTokensMax));
+  s.dry_penalty_last_n =
+      static_cast<int>(fields.integer("dry_penalty_last_n", s.dry_penalty_last_n, -1, kTokensMax));
+  if (fields.find("dry_sequence_breakers") == nullptr) return;
+  s.dry_sequence_breakers = fields.strings(
+      "dry_sequence_breakers", static_cast<size_t>(limits.stop_strings_max), kDryBreakerBytesMax);
+}
+
 SamplingParams read_params(RequestFields& fields, const SamplingNames& names,
                            const SamplingParams& defaults, const EngineConfig& limits) {
   constexpr float kTemperatureMax = 100, kTopPMin = 1e-6f, kPenaltyMax = 2, kRepetitionMin = 0.01f,
@@ -75,12 +91,16 @@ SamplingParams read_params(RequestFields& fields, const SamplingNames& names,
   int64_t top_k = fields.integer("top_k", s.top_k, -1, 1 << 30);
   s.top_k = static_cast<int>(std::max<int64_t>(top_k, 0));  // -1 also means all
   s.min_p = fields.number("min_p", s.min_p, 0, 1);
+  s.typical_p = fields.number("typical_p", s.typical_p, kTopPMin, 1);
+  s.xtc_probability = fields.number("xtc_probability", s.xtc_probability, 0, 1);
+  s.xtc_threshold = fields.number("xtc_threshold", s.xtc_threshold, 0, 1);
   s.frequency_penalty =
       fields.number("frequency_penalty", s.frequency_penalty, -kPenaltyMax, kPenaltyMax);
   s.presence_penalty =
       fields.number("presence_penalty", s.presence_penalty, -kPenaltyMax, kPenaltyMax);
   s.repetition_penalty =
       fields.number(names.repetition_penalty, s.repetition_penalty, kRepetitionMin, kRepetitionMax);
+  read_dry(fields, limits, s);
   read_logit_bias(fields, limits, s);
   std::optional<uint64_t> seed = fields.bits_if(names.seed);
   bool given = seed && !(names.llama_numbers && *seed == ~uint64_t{0});
@@ -124,9 +144,6 @@ PromptRequest read_sampling(RequestFields& fields, const SamplingNames& names,
                  "watermark", "thinking_token_budget", "samplers", "adaptive_target"});
   // llama.cpp's samplers that are not here, and what says that they are off.
   fields.accept_only({{"mirostat", "[0]"},
-                      {"dry_multiplier", "[0]"},
-                      {"xtc_probability", "[0]"},
-                      {"typical_p", "[1]"},
                       {"dynatemp_range", "[0]"},
                       {"top_n_sigma", "[-1, 0]"},
                       {"length_penalty", "[1]"},

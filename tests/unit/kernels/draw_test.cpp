@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -103,6 +104,33 @@ TokenId draw(const Row& row, const SamplingParams& params, int64_t position = 0,
                       {.params = params, .counts = counts, .mask = mask, .position = position});
 }
 
+// llama.cpp's typical_p, with all that are as near to the entropy as the last.
+void keep_typical(std::vector<TokenId>& order, const std::function<double(TokenId)>& weight,
+                  double typical_p) {
+  double total = 0, entropy = 0, reached = 0, last = 0;
+  for (TokenId t : order) total += weight(t);
+  for (TokenId t : order) entropy -= weight(t) / total * std::log(weight(t) / total);
+  auto distance = [&](TokenId t) { return std::abs(-std::log(weight(t) / total) - entropy); };
+  std::vector<TokenId> nearest = order;
+  std::ranges::stable_sort(nearest, {}, distance);
+  for (TokenId t : nearest) {
+    if (reached > typical_p * total && distance(t) > last) break;
+    reached += weight(t);
+    last = distance(t);
+  }
+  std::erase_if(order, [&](TokenId t) { return distance(t) > last; });
+}
+
+// llama.cpp's XTC where it applies.
+void exclude_top(std::vector<TokenId>& order, const std::function<double(TokenId)>& weight,
+                 double threshold) {
+  double total = 0;
+  for (TokenId t : order) total += weight(t);
+  size_t likely = 0;
+  while (likely < order.size() && weight(order[likely]) / total >= threshold) ++likely;
+  if (likely > 1) order.erase(order.begin(), order.begin() + static_cast<int>(likely) - 1);
+}
+
 // The probabilities that the filters leave, worked out the long way.
 std::map<TokenId, double> expected_distribution(const std::vector<float>& logits,
                                                 const SamplingParams& params) {
@@ -110,9 +138,11 @@ std::map<TokenId, double> expected_distribution(const std::vector<float>& logits
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, [&](TokenId a, TokenId b) { return logits[a] > logits[b]; });
   if (params.top_k > 0 && params.top_k < static_cast<int>(order.size())) order.resize(params.top_k);
+  double best = logits[order[0]];
   auto weight = [&](TokenId t) {
-    return std::exp((static_cast<double>(logits[t]) - logits[order[0]]) / params.temperature);
+    return std::exp((static_cast<double>(logits[t]) - best) / params.temperature);
   };
+  if (params.typical_p < 1) keep_typical(order, weight, params.typical_p);
   double total = 0;
   for (TokenId t : order) total += weight(t);
   double reached = 0;
@@ -121,10 +151,12 @@ std::map<TokenId, double> expected_distribution(const std::vector<float>& logits
     reached += weight(order[kept++]);
   }
   order.resize(kept);
+  double least = params.min_p * weight(order[0]);
+  std::erase_if(order, [&](TokenId t) { return weight(t) < least; });
+  if (params.xtc_probability == 1) exclude_top(order, weight, params.xtc_threshold);
   std::map<TokenId, double> distribution;
   double sum = 0;
   for (TokenId t : order) {
-    if (weight(t) < params.min_p) continue;
     distribution[t] = weight(t);
     sum += weight(t);
   }
@@ -158,6 +190,9 @@ TEST(SamplerFilters, KeepExactlyTheRightTokens) {
                           .top_p = random(1) < 0.5 ? 1 : static_cast<float>(0.1 + 0.9 * random(2)),
                           .top_k = random(3) < 0.5 ? 0 : static_cast<int>(1 + 14 * random(4)),
                           .min_p = random(5) < 0.5 ? 0 : static_cast<float>(random(6)),
+                          .typical_p = random(7) < 0.6 ? 1 : static_cast<float>(0.1 + random(8)),
+                          .xtc_probability = random(9) < 0.6 ? 0.f : 1.f,
+                          .xtc_threshold = static_cast<float>(0.4 * random(10)),
                           .seed = static_cast<uint64_t>(i)};
     std::map<TokenId, double> expected = expected_distribution(row.logits, params);
     std::map<TokenId, int> seen;
@@ -217,20 +252,26 @@ TEST(SamplerDraws, FollowTheDistribution) {
 
 // The filters leave hundreds of the tokens of many blocks; these are counted by their last digits.
 TEST(SamplerDraws, FollowTheDistributionOverManyBlocks) {
-  constexpr int kDraws = 10000, kBins = 50;
+  constexpr int kBins = 50;
   Row row = random_row(6000, 12, 6);
   Sampler sampler;
   for (const SamplingParams& params :
        {SamplingParams{}, SamplingParams{.top_p = 0.9f}, SamplingParams{.min_p = 0.02f},
-        SamplingParams{.temperature = 1.5f, .top_p = 0.95f, .top_k = 900, .min_p = 0.01f}}) {
+        SamplingParams{.temperature = 1.5f, .top_p = 0.95f, .top_k = 900, .min_p = 0.01f},
+        SamplingParams{.typical_p = 0.6f}, SamplingParams{.top_p = 0.9f, .typical_p = 0.9f},
+        SamplingParams{.xtc_probability = 1, .xtc_threshold = 0.0005f},
+        SamplingParams{.min_p = 0.02f, .xtc_probability = 1, .xtc_threshold = 0.001f},
+        SamplingParams{.top_k = 900, .typical_p = 0.9f, .xtc_probability = 1}}) {
     std::map<TokenId, double> bins;
     for (auto [token, p] : expected_distribution(row.logits, params)) bins[token % kBins] += p;
+    // Lists of thousands of tokens take their time.
+    int draws = params.typical_p < 1 || params.xtc_probability > 0 ? 1500 : 10000;
     std::map<TokenId, int> seen;
-    for (int i = 0; i < kDraws; ++i) {
+    for (int i = 0; i < draws; ++i) {
       ++seen[sampler.draw(row.row, {.params = params, .mask = {}, .position = i}) % kBins];
     }
     // 49 degrees of freedom: passed by chance with p = 1e-5.
-    EXPECT_LT(chi_square(bins, seen, kDraws), 104);
+    EXPECT_LT(chi_square(bins, seen, draws), 104);
   }
 }
 
@@ -288,6 +329,49 @@ TEST(SamplerDraws, TakeExtremesOfTemperature) {
   std::set<TokenId> seen;
   for (int64_t p = 0; p < 200; ++p) seen.insert(draw(row, {.temperature = 100}, p));
   EXPECT_EQ(seen.size(), 4u);
+}
+
+// At how many positions XTC applies, and that it is a chance of its own: of the two likely tokens
+// the first is left where it does not.
+TEST(SamplerFilters, XtcAppliesAtItsShareOfThePositions) {
+  constexpr int kDraws = 20000;
+  Row row({3, 2.9f, -20, -20});
+  SamplingParams params{.xtc_probability = 0.3f, .xtc_threshold = 0.2f, .seed = 3};
+  SamplingParams always = params, never = params;
+  always.xtc_probability = 1;
+  never.xtc_probability = 0;
+  double first = std::exp(3) / (std::exp(3) + std::exp(2.9));
+  int firsts = 0;
+  for (int64_t position = 0; position < kDraws; ++position) {
+    TokenId token = draw(row, params, position), without = draw(row, never, position);
+    EXPECT_EQ(draw(row, always, position), 1);
+    EXPECT_TRUE(token == 1 || token == without);
+    firsts += token == 0 ? 1 : 0;
+  }
+  double expected = 0.7 * first * kDraws;
+  EXPECT_NEAR(firsts, expected, 6 * std::sqrt(expected));
+  std::set<TokenId> greedy;
+  params.temperature = 0;
+  for (int64_t position = 0; position < 100; ++position) greedy.insert(draw(row, params, position));
+  EXPECT_EQ(greedy, (std::set<TokenId>{0}));
+}
+
+TEST(SamplerFilters, TypicalAndXtcTakeExtremes) {
+  constexpr float kLeast = std::numeric_limits<float>::denorm_min();
+  Row flat(std::vector<float>(300, 1)), steep({-3, 90, 89, 2}), row = random_row(1000, 5, 3);
+  for (int64_t p = 0; p < 100; ++p) {
+    EXPECT_LT(draw(flat, {.typical_p = 0.1f}, p), 300);
+    EXPECT_EQ(draw(steep, {.temperature = kLeast, .typical_p = 0.5f}, p), 1);
+    EXPECT_EQ(draw(steep, {.temperature = kLeast, .xtc_probability = 1, .xtc_threshold = 0}, p), 1);
+    // Only the least likely of all is left.
+    EXPECT_EQ(draw(row, {.xtc_probability = 1, .xtc_threshold = 0}, p),
+              std::ranges::min_element(row.logits) - row.logits.begin());
+    std::vector<uint32_t> mask(32);
+    mask[3] = 1u << 5;
+    EXPECT_EQ(draw(row, {.typical_p = kLeast, .xtc_probability = 1, .xtc_threshold = 0}, p, nullptr,
+                   mask),
+              101);
+  }
 }
 
 TEST(SamplerDraws, NeverTakeWhatTheMaskForbids) {

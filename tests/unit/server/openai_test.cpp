@@ -139,9 +139,6 @@ TEST_F(OpenAi, FieldsThatAskForWhatIsNotThereAreRefusedByName) {
                              {"function_call", R"({"name":"f"})"},
                              {"mirostat", "2"},
                              {"samplers", R"(["top_k"])"},
-                             {"dry_multiplier", "0.8"},
-                             {"xtc_probability", "0.5"},
-                             {"typical_p", "0.9"},
                              {"top_n_sigma", "1.5"},
                              {"repeat_penalty", "1.1"},
                              {"dynatemp_range", "0.5"},
@@ -404,8 +401,10 @@ TEST_F(OpenAi, RefusesByNameAndParam) {
   refused(R"("prompt":[1,"a"])", "prompt");
   refused(R"("prompt":[-1])", "prompt");
   for (const char* field :
-       {"temperature", "top_p", "top_k", "min_p", "n", "logprobs", "max_tokens", "presence_penalty",
-        "frequency_penalty", "repetition_penalty", "min_tokens", "best_of"}) {
+       {"temperature", "top_p", "top_k", "min_p", "typical_p", "xtc_probability", "xtc_threshold",
+        "dry_multiplier", "dry_base", "dry_allowed_length", "dry_penalty_last_n", "n", "logprobs",
+        "max_tokens", "presence_penalty", "frequency_penalty", "repetition_penalty", "min_tokens",
+        "best_of"}) {
     for (const char* value :
          {"\"1\"", "-1000", "2147483648", "9223372036854775808", "1e300", "true"}) {
       // These take a large integer: 2^31 new tokens are cut by the context instead.
@@ -429,6 +428,42 @@ TEST_F(OpenAi, RefusesByNameAndParam) {
   std::string many = "\"a\"";
   for (int i = 0; i < 5000; ++i) many += ",\"a\"";
   refused("\"prompt\":[" + many + "]", "prompt");
+}
+
+// By every way to ask: the same seed and samplers give the same text.
+TEST_F(OpenAi, TakesTheSamplersOfLlamaCpp) {
+  const std::string samplers =
+      R"("temperature":0.7,"typical_p":0.6,"xtc_probability":0.4,"xtc_threshold":0.1,
+         "dry_multiplier":1,"dry_base":4,"dry_allowed_length":1,"dry_penalty_last_n":50,)";
+  const std::string breakers = R"("dry_sequence_breakers":["e","\n"],)";
+  // Of few tokens, so that they repeat.
+  std::string few;
+  for (const char* letter : {"a", "b", "c", "e"}) {
+    few += fmt::format(R"({}"{}":20)", few.empty() ? "" : ",", *tokenizer_of(*llm_)->find(letter));
+  }
+  few = R"("logit_bias":{)" + few + "},";
+  auto text = [&](std::string fields) {
+    fields += few;
+    return text_of(complete_json(fields + R"("prompt":"a b a b a","max_tokens":110,"seed":3)"));
+  };
+  std::string all = text(samplers + breakers);
+  EXPECT_NE(all, text(samplers));
+  for (const char* less : {R"("typical_p":1,)", R"("xtc_probability":0,)", R"("dry_multiplier":0,)",
+                           R"("xtc_threshold":0.5,)", R"("dry_base":1,)",
+                           R"("dry_allowed_length":2,)", R"("dry_penalty_last_n":3,)"}) {
+    std::string name = std::string(less).substr(0, std::string(less).find(':') + 1);
+    std::string changed = samplers + breakers;
+    size_t at = changed.find(name);
+    changed.replace(at, changed.find(',', at) + 1 - at, less);
+    EXPECT_NE(text(changed), all) << less;
+  }
+  Json native = ask_json(*llm_, plan_generate,
+                         R"({"text":"a b a b a","sampling_params":{)" + samplers + breakers + few +
+                             R"("max_new_tokens":110,"sampling_seed":3}})");
+  EXPECT_EQ(native["text"], all);
+  std::string many =
+      complete(R"("prompt":"a","dry_sequence_breakers":[")" + std::string(41, 'x') + R"("])");
+  EXPECT_TRUE(many.starts_with("error dry_sequence_breakers: ")) << many;
 }
 
 TEST_F(OpenAi, NeutralValuesOfWhatIsNotSupportedAreFine) {
