@@ -293,7 +293,8 @@ void recurrence(benchmark::State& state, const KernelTable* table, bool delta) {
   Cost cost = {2.0 * kStateFloats * sizeof(float), flops, products_of(rows, Operand::kF32)};
   measure(state, m.limits(*table), cost, [&] {
     if (delta) {
-      table->delta_attention(fill(DeltaAttentionArgs{.decay = decay.data(), .beta = beta.data()}));
+      table->delta_attention(
+          fill(DeltaAttentionArgs{.decay = decay.data(), .beta = beta.data(), .decay_dim = kDim}));
     } else {
       table->linear_attention(fill(LinearAttentionArgs{.log_decay = log_decay.data()}));
     }

@@ -31,6 +31,8 @@ constexpr UnitRange units_of(int64_t units, Rank rank) {
 }
 
 struct Shard {
+  static constexpr size_t kBlocksMax = 5;
+
   enum class Cut : uint8_t {
     kNone,     // every rank has all of it
     kRows,     // outputs: each rank computes some
@@ -40,11 +42,18 @@ struct Shard {
   int64_t units = 1;
   // Sizes of the blocks of rows that are cut by themselves, such as q, k and v in one matrix; 0
   // beyond the last. All 0: the rows are one block.
-  std::array<int64_t, 3> blocks = {};
+  std::array<int64_t, kBlocksMax> blocks = {};
+  // The stored rows are so many equal runs, each with its part of every block: the query and the
+  // gate of one head, then those of the next. They are taken block by block. A multiple of `units`.
+  int64_t runs = 1;
 
   static constexpr Shard rows(int64_t units) { return {.cut = Cut::kRows, .units = units}; }
-  static constexpr Shard rows(int64_t units, std::array<int64_t, 3> blocks) {
+  static constexpr Shard rows(int64_t units, std::array<int64_t, kBlocksMax> blocks) {
     return {.cut = Cut::kRows, .units = units, .blocks = blocks};
+  }
+  static constexpr Shard rows_of_runs(int64_t units, int64_t runs,
+                                      std::array<int64_t, kBlocksMax> blocks) {
+    return {.cut = Cut::kRows, .units = units, .blocks = blocks, .runs = runs};
   }
   static constexpr Shard columns(int64_t units) { return {.cut = Cut::kColumns, .units = units}; }
 };

@@ -110,8 +110,11 @@ struct ScaleArgs {
   float position_beta = 0, position_period = 1, position_offset = 0;
 };
 
-// y[r, i] = sigmoid(gate[r, i / gate_columns]) * x[r, i].
-struct SigmoidMulArgs {
+enum class GateFunction : uint8_t { kSigmoid, kSilu, kRelu, kIdentity };
+
+// y[r, i] = f(gate[r, i / gate_columns]) * x[r, i]. With a gate_row_stride of 0 all rows have the
+// same gates; relu of x itself as the gate is its square where it is positive.
+struct GateMulArgs {
   Launch launch = {};
   const float* gate = nullptr;
   const float* x = nullptr;
@@ -119,6 +122,7 @@ struct SigmoidMulArgs {
   float* y = nullptr;  // [rows, dim] dense
   int64_t rows = 0, dim = 0;
   int64_t gate_columns = 1;  // that share a gate
+  GateFunction function = GateFunction::kSigmoid;
 };
 
 // y = a + b, dense.
@@ -380,12 +384,50 @@ struct LinearAttentionArgs {
   float* states = nullptr;           // [slots, heads, key_dim, value_dim]
   float* out = nullptr;              // [rows, heads, value_dim] dense
   int64_t heads = 0, key_dim = 0, value_dim = 0;
+  int64_t group = 1;  // heads that share a query and a key: q and k have heads / group
   int64_t chunk = 1;
   float scale = 1;
   SlotSpans spans = {};
 };
 
-// The delta rule with a decay of each key channel (Kimi Delta Attention). With D_t = Diag(decay_t),
+// A state space that is selective by its gates (Mamba 2): linear attention whose decay, and what it
+// adds, are numbers of the row and head, with a way past the state for the values:
+//   S_t = decay_t S_{t-1} + step_t k_t^T v_t,   o_t = q_t S_t + skip v_t.
+// In Mamba's words q is C, k is B, v is x, step is dt and skip is D.
+struct StateSpaceArgs {
+  Launch launch = {};
+  const float* q = nullptr;  // [rows, heads / group, key_dim], heads dense inside a row
+  const float* k = nullptr;  // [rows, heads / group, key_dim]
+  const float* v = nullptr;  // [rows, heads, value_dim]
+  int64_t q_row_stride = 0, k_row_stride = 0, v_row_stride = 0;
+  const float* decay = nullptr;  // [rows, heads] dense, in [0, 1]
+  const float* step = nullptr;   // [rows, heads] dense
+  const float* skip = nullptr;   // [heads]
+  float* states = nullptr;       // [slots, heads, key_dim, value_dim]
+  float* out = nullptr;          // [rows, heads, value_dim] dense
+  int64_t heads = 0, key_dim = 0, value_dim = 0;
+  int64_t group = 1;
+  int64_t chunk = 1;
+  SlotSpans spans = {};
+};
+
+// What a state space is gated by:
+//   step = min(max(softplus(step_logits[r, h] + bias[h]), step_min), step_max);
+//   decay = exp(-exp(log_rate[h]) step).
+struct StateSpaceGatesArgs {
+  Launch launch = {};
+  const float* step_logits = nullptr;  // [rows, heads]
+  int64_t logits_row_stride = 0;
+  const float* bias = nullptr;      // [heads]
+  const float* log_rate = nullptr;  // [heads]
+  float step_min = 0, step_max = 0;
+  float* step = nullptr;   // [rows, heads] dense
+  float* decay = nullptr;  // [rows, heads] dense
+  int64_t rows = 0, heads = 0;
+};
+
+// The delta rule with a decay of each key channel (Kimi Delta Attention), or of each head (Gated
+// DeltaNet). With D_t = Diag(decay_t),
 //   S_t = D_t S_{t-1} + beta_t k_t^T (v_t - k_t D_t S_{t-1}),   o_t = scale q_t S_t.
 // Keys of length 1 at most and beta in [0, 1] keep the state from growing.
 struct DeltaAttentionArgs {
@@ -394,11 +436,13 @@ struct DeltaAttentionArgs {
   const float* k = nullptr;  // [rows, heads, key_dim]
   const float* v = nullptr;  // [rows, heads, value_dim]
   int64_t q_row_stride = 0, k_row_stride = 0, v_row_stride = 0;
-  const float* decay = nullptr;  // [rows, heads, key_dim] dense, in [0, 1]
+  const float* decay = nullptr;  // [rows, heads, decay_dim] dense, in [0, 1]
   const float* beta = nullptr;   // [rows, heads] dense
   float* states = nullptr;       // [slots, heads, key_dim, value_dim]
   float* out = nullptr;          // [rows, heads, value_dim] dense
   int64_t heads = 0, key_dim = 0, value_dim = 0;
+  int64_t decay_dim = 0;  // key_dim, or 1: the channels of a head decay alike
+  int64_t group = 1;      // heads that share a query and a key: q and k have heads / group
   int64_t chunk = 1;
   float scale = 1;
   SlotSpans spans = {};
@@ -421,15 +465,18 @@ struct DeltaGatesArgs {
   int64_t rows = 0, heads = 0, key_dim = 0;
 };
 
-// A causal convolution along each channel: y[t, c] = silu(sum_j weight[j, c] x[t - taps + 1 + j,
-// c]). The state is the last taps - 1 inputs, oldest first. It has one form.
+// A causal convolution along each channel, then f, which is silu or nothing:
+//   y[t, c] = f(bias[c] + sum_j weight[j, c] x[t - taps + 1 + j, c]).
+// The state is the last taps - 1 inputs, oldest first. It has one form.
 struct ShortConvArgs {
   Launch launch = {};
   const float* x = nullptr;  // [rows, channels]
   int64_t x_row_stride = 0;
   const float* weight = nullptr;  // [taps, channels]
+  const float* bias = nullptr;    // [channels] or null
   float* states = nullptr;        // [slots, taps - 1, channels]
   float* y = nullptr;             // [rows, channels] dense
+  bool silu = true;
   int64_t channels = 0, taps = 0;
   SlotSpans spans = {};
 };
@@ -535,7 +582,7 @@ struct KernelTable {
   void (*rope)(const RopeArgs&) = nullptr;
   void (*silu_mul)(const SiluMulArgs&) = nullptr;
   void (*scale)(const ScaleArgs&) = nullptr;
-  void (*sigmoid_mul)(const SigmoidMulArgs&) = nullptr;
+  void (*gate_mul)(const GateMulArgs&) = nullptr;
   void (*add)(const AddArgs&) = nullptr;
   void (*logit_stats)(const LogitStatsArgs&) = nullptr;
   void (*route)(const RouteArgs&) = nullptr;
@@ -550,6 +597,8 @@ struct KernelTable {
   void (*linear_attention)(const LinearAttentionArgs&) = nullptr;
   void (*delta_attention)(const DeltaAttentionArgs&) = nullptr;
   void (*delta_gates)(const DeltaGatesArgs&) = nullptr;
+  void (*state_space)(const StateSpaceArgs&) = nullptr;
+  void (*state_space_gates)(const StateSpaceGatesArgs&) = nullptr;
   void (*short_conv)(const ShortConvArgs&) = nullptr;
   void (*draw)(const DrawArgs&) = nullptr;
   void (*resolve_tokens)(const ResolveTokensArgs&) = nullptr;

@@ -84,7 +84,7 @@ KernelTable measuring_kernels(const KernelTable& like) {
           .rope = [](const RopeArgs&) {},
           .silu_mul = [](const SiluMulArgs&) {},
           .scale = [](const ScaleArgs&) {},
-          .sigmoid_mul = [](const SigmoidMulArgs&) {},
+          .gate_mul = [](const GateMulArgs&) {},
           .add = [](const AddArgs&) {},
           .logit_stats = [](const LogitStatsArgs&) {},
           .route = [](const RouteArgs&) {},
@@ -99,6 +99,8 @@ KernelTable measuring_kernels(const KernelTable& like) {
           .linear_attention = [](const LinearAttentionArgs&) {},
           .delta_attention = [](const DeltaAttentionArgs&) {},
           .delta_gates = [](const DeltaGatesArgs&) {},
+          .state_space = [](const StateSpaceArgs&) {},
+          .state_space_gates = [](const StateSpaceGatesArgs&) {},
           .short_conv = [](const ShortConvArgs&) {},
           .draw = [](const DrawArgs&) {},
           .resolve_tokens = [](const ResolveTokensArgs&) {}};

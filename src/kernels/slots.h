@@ -11,8 +11,8 @@
 
 namespace banyan {
 
-// One head of one span of LinearAttentionArgs or DeltaAttentionArgs: its rows, from the span's
-// first on, and its state.
+// One head of one span of LinearAttentionArgs, DeltaAttentionArgs or StateSpaceArgs: its rows, from
+// the span's first on, and its state.
 template <class Isa, class Args>
 struct SlotHead {
   SlotHead(const Args& a, int64_t span, int64_t head)
@@ -22,10 +22,10 @@ struct SlotHead {
         state(state_in(a.spans.slots[span])) {}
 
   const float* q(int64_t i) const {
-    return args.q + (first_row + i) * args.q_row_stride + head * args.key_dim;
+    return args.q + (first_row + i) * args.q_row_stride + head / args.group * args.key_dim;
   }
   const float* k(int64_t i) const {
-    return args.k + (first_row + i) * args.k_row_stride + head * args.key_dim;
+    return args.k + (first_row + i) * args.k_row_stride + head / args.group * args.key_dim;
   }
   const float* v(int64_t i) const {
     return args.v + (first_row + i) * args.v_row_stride + head * args.value_dim;

@@ -9,6 +9,7 @@
 
 #include "nn/basic.h"
 #include "nn/linear.h"
+#include "nn/short_conv.h"
 #include "ops/recurrent.h"
 
 namespace banyan {
@@ -40,11 +41,11 @@ class KdaAttention {
   std::optional<Linear> decay_, gate_;  // ... what these make them from
   Linear beta_;
   Tensor log_rate_, decay_bias_;
-  Tensor conv_;  // [taps, 3 heads * head_dim], of q, k and v
-  Tensor unit_;  // [head_dim]: the norm with these weights gives length 1
+  ShortConv conv_;  // of q, k and v
+  UnitNorm unit_;
   RmsNorm output_norm_;
   Linear output_;
-  StateId conv_state_, state_;
+  StateId state_;
 };
 
 }  // namespace banyan

@@ -76,8 +76,8 @@ Tensor LightningAttention::operator()(Step& s, Tensor x, const Rotation& rotatio
       linear_attention(s, q, k, qkv_gate.columns(2 * width, width), log_decays_, state_, shape_);
   // The norm's groups are of all heads' columns.
   Tensor normed = output_norm_(s, gather_columns(s, out, heads_));
-  return output_(s, sigmoid_mul(s, qkv_gate.columns(3 * width, width),
-                                normed.columns(first_head_ * shape_.value_dim, width)));
+  return output_(s, gate_mul(s, GateFunction::kSigmoid, qkv_gate.columns(3 * width, width),
+                             normed.columns(first_head_ * shape_.value_dim, width)));
 }
 
 }  // namespace banyan

@@ -117,7 +117,7 @@ Tensor MlaAttention::operator()(Step& s, Tensor x, const Rotation& rotation) con
   write_pages(s, latent_rows(s, latent, latent_norm_, eps_, turn, shape_), latents_);
   Tensor out = s.allocate({x.dim(0), shape_.heads * shape_.value_dim});
   attend(s, q, turn, out);
-  if (gate_) out = sigmoid_mul(s, (*gate_)(s, x), out);
+  if (gate_) out = gate_mul(s, GateFunction::kSigmoid, (*gate_)(s, x), out);
   return output_(s, out);
 }
 

@@ -37,13 +37,14 @@ SlotSpans slot_spans(const Step& s, StateId state) {
           .capture_count = std::ssize(s.table(state).captures)};
 }
 
-// What both recurrences read and write, in kernel arguments of either kind.
+// What all recurrences read and write, in kernel arguments of any kind.
 template <class Args>
 Args recurrence(Step& s, Tensor q, Tensor k, Tensor v, StateId state,
                 const LinearAttentionShape& shape, Tensor out) {
-  q.check_matrix(shape.heads * shape.key_dim);
-  k.check_matrix(shape.heads * shape.key_dim);
-  v.check_matrix(shape.heads * shape.value_dim);
+  CHECK(shape.heads % shape.group == 0, "{} heads in groups of {}", shape.heads, shape.group);
+  q.check_matrix(shape.key_width());
+  k.check_matrix(shape.key_width());
+  v.check_matrix(shape.value_width());
   const StateSpec& spec = s.pools.spec(state);
   CHECK(spec.reach == StateReach::kPoint && spec.heads == shape.heads &&
             spec.width == shape.key_dim * shape.value_dim,
@@ -62,8 +63,8 @@ Args recurrence(Step& s, Tensor q, Tensor k, Tensor v, StateId state,
   args.heads = shape.heads;
   args.key_dim = shape.key_dim;
   args.value_dim = shape.value_dim;
+  args.group = shape.group;
   args.chunk = spec.alignment_tokens;
-  args.scale = shape.scale;
   args.spans = slot_spans(s, state);
   return args;
 }
@@ -76,6 +77,7 @@ Tensor linear_attention(Step& s, Tensor q, Tensor k, Tensor v, Tensor log_decay,
   auto args = recurrence<LinearAttentionArgs>(s, q, k, v, state, shape, out);
   CHECK(log_decay.count() == shape.heads, "{} decays", log_decay.count());
   args.log_decay = log_decay.f32();
+  args.scale = shape.scale;
   s.kernels.linear_attention(args);
   return out;
 }
@@ -108,15 +110,51 @@ Tensor delta_attention(Step& s, Tensor q, Tensor k, Tensor v, const DeltaGates& 
                        StateId state, const LinearAttentionShape& shape) {
   Tensor out = s.allocate({q.dim(0), v.dim(1)});
   auto args = recurrence<DeltaAttentionArgs>(s, q, k, v, state, shape, out);
-  gates.decay.check_matrix(shape.heads * shape.key_dim);
+  args.decay_dim = gates.decay.dim(1) / shape.heads;
+  CHECK(args.decay_dim == shape.key_dim || args.decay_dim == 1, "{} decays of {} heads",
+        gates.decay.dim(1), shape.heads);
   gates.beta.check_matrix(shape.heads);
   args.decay = gates.decay.f32();
   args.beta = gates.beta.f32();
+  args.scale = shape.scale;
   s.kernels.delta_attention(args);
   return out;
 }
 
-Tensor short_conv(Step& s, Tensor x, Tensor weight, StateId state) {
+StateSpaceGates state_space_gates(Step& s, Tensor step_logits, Tensor bias, Tensor log_rate,
+                                  const StepLimits& limits) {
+  int64_t rows = step_logits.dim(0), heads = log_rate.dim(0);
+  step_logits.check_matrix(heads);
+  CHECK(bias.dim(0) == heads, "{} biases of {} heads", bias.dim(0), heads);
+  StateSpaceGates gates = {s.allocate({rows, heads}), s.allocate({rows, heads})};
+  s.kernels.state_space_gates({.launch = s.launch,
+                               .step_logits = step_logits.f32(),
+                               .logits_row_stride = step_logits.stride(0),
+                               .bias = bias.f32(),
+                               .log_rate = log_rate.f32(),
+                               .step_min = limits.min,
+                               .step_max = limits.max,
+                               .step = gates.step.f32(),
+                               .decay = gates.decay.f32(),
+                               .rows = rows,
+                               .heads = heads});
+  return gates;
+}
+
+Tensor state_space(Step& s, Tensor q, Tensor k, Tensor v, const StateSpaceGates& gates, Tensor skip,
+                   StateId state, const LinearAttentionShape& shape) {
+  Tensor out = s.allocate({q.dim(0), v.dim(1)});
+  auto args = recurrence<StateSpaceArgs>(s, q, k, v, state, shape, out);
+  CHECK(skip.dim(0) == shape.heads, "{} ways past {} heads", skip.dim(0), shape.heads);
+  args.decay = gates.decay.f32();
+  args.step = gates.step.f32();
+  args.skip = skip.f32();
+  s.kernels.state_space(args);
+  return out;
+}
+
+Tensor short_conv(Step& s, Tensor x, const Convolution& convolution, StateId state) {
+  const Tensor& weight = convolution.weight;
   int64_t channels = weight.dim(1), taps = weight.dim(0);
   x.check_matrix(channels);
   const StateSpec& spec = s.pools.spec(state);
@@ -128,8 +166,10 @@ Tensor short_conv(Step& s, Tensor x, Tensor weight, StateId state) {
                         .x = x.f32(),
                         .x_row_stride = x.stride(0),
                         .weight = weight.f32(),
+                        .bias = convolution.bias.empty() ? nullptr : convolution.bias.f32(),
                         .states = static_cast<float*>(s.pools.pool(state)),
                         .y = y.f32(),
+                        .silu = convolution.silu,
                         .channels = channels,
                         .taps = taps,
                         .spans = slot_spans(s, state)});

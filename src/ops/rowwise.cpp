@@ -88,19 +88,21 @@ Tensor soft_cap(Step& s, Tensor x, float cap, float scale) {
   return y;
 }
 
-Tensor sigmoid_mul(Step& s, Tensor gate, Tensor x) {
-  CHECK(gate.rank() == 2 && gate.dim(0) == x.dim(0) && x.dim(1) % gate.dim(1) == 0,
+Tensor gate_mul(Step& s, GateFunction f, Tensor gate, Tensor x) {
+  bool of_all_rows = gate.dim(0) == 1;
+  CHECK(gate.rank() == 2 && (of_all_rows || gate.dim(0) == x.dim(0)) && x.dim(1) % gate.dim(1) == 0,
         "[{}, {}] gates [{}, {}]", gate.dim(0), gate.dim(1), x.dim(0), x.dim(1));
   Tensor y = s.allocate({x.dim(0), x.dim(1)});
-  s.kernels.sigmoid_mul({.launch = s.launch,
-                         .gate = gate.f32(),
-                         .x = x.f32(),
-                         .gate_row_stride = gate.stride(0),
-                         .x_row_stride = x.stride(0),
-                         .y = y.f32(),
-                         .rows = x.dim(0),
-                         .dim = x.dim(1),
-                         .gate_columns = x.dim(1) / gate.dim(1)});
+  s.kernels.gate_mul({.launch = s.launch,
+                      .gate = gate.f32(),
+                      .x = x.f32(),
+                      .gate_row_stride = of_all_rows ? 0 : gate.stride(0),
+                      .x_row_stride = x.stride(0),
+                      .y = y.f32(),
+                      .rows = x.dim(0),
+                      .dim = x.dim(1),
+                      .gate_columns = x.dim(1) / gate.dim(1),
+                      .function = f});
   return y;
 }
 

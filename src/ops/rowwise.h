@@ -34,8 +34,9 @@ Tensor scale(Step& s, Tensor x, float factor, const PositionScale& positions = {
 // cap * tanh(scale * x / cap) of x [any, D] -> the same shape; without a cap scale * x.
 Tensor soft_cap(Step& s, Tensor x, float cap, float scale = 1);
 
-// sigmoid(gate) * x; x [T, D], gate [T, D], or [T, G] each for D / G columns -> [T, D].
-Tensor sigmoid_mul(Step& s, Tensor gate, Tensor x);
+// f(gate) * x; x [T, D], gate [T, D], or [T, G] each for D / G columns, or [1, G] for all rows
+// -> [T, D].
+Tensor gate_mul(Step& s, GateFunction f, Tensor gate, Tensor x);
 
 // The cosines and sines by which the rows of this step are rotated, each [T, pairs].
 struct Rotation {

@@ -265,7 +265,9 @@ void WeightLoader::fill(const TensorInfo* tensor, const std::string& name, int64
 
 void WeightLoader::fill_rows(const TensorInfo* tensor, const std::string& name, int64_t rows,
                              std::span<const RowRange> ranges, float random_center, float* to) {
-  if (row_count(ranges) == rows) return fill(tensor, name, rows, random_center, to);
+  if (ranges.size() == 1 && ranges[0].count == rows) {
+    return fill(tensor, name, rows, random_center, to);
+  }
   std::vector<float> whole(static_cast<size_t>(rows));
   fill(tensor, name, rows, random_center, whole.data());
   for (RowRange range : ranges) {
@@ -473,13 +475,18 @@ Tensor Builder::values(std::string_view name, std::initializer_list<int64_t> sha
 }
 
 std::vector<float> Builder::host_values(std::string_view name, std::initializer_list<int64_t> shape,
-                                        float random_center) const {
+                                        float random_center, const Shard& shard) const {
   std::string full = full_name(name);
   const TensorInfo* tensor = nullptr;
   if (!loader_->claim_values(full, shape, share_, tensor) || loader_->options_.dry) return {};
-  std::vector<float> values(static_cast<size_t>(element_count(shape)));
-  loader_->fill(tensor, full, std::ssize(values), random_center, values.data());
-  return values;
+  int64_t rows = *shape.begin(), width = element_count(shape) / rows;
+  std::vector<float> whole(static_cast<size_t>(rows * width)), taken;
+  loader_->fill(tensor, full, std::ssize(whole), random_center, whole.data());
+  for (RowRange range : loader_->rows_of(full, rows, shard)) {
+    auto from = whole.begin() + range.first * width;
+    taken.insert(taken.end(), from, from + range.count * width);
+  }
+  return taken;
 }
 
 Tensor Builder::constant(std::initializer_list<int64_t> shape,

@@ -207,10 +207,10 @@ class Builder {
   // taps] is [channels, taps]. Only vectors can be cut.
   Tensor values(std::string_view name, std::initializer_list<int64_t> shape, float random_center,
                 const Shard& shard = {}) const;
-  // The same in host memory, to derive constants from. Nothing on a problem, and when nothing is
-  // read.
+  // The same in host memory, to derive constants from; of a matrix the rows of its first dimension
+  // can be cut. Nothing on a problem, and when nothing is read.
   std::vector<float> host_values(std::string_view name, std::initializer_list<int64_t> shape,
-                                 float random_center) const;
+                                 float random_center, const Shard& shard = {}) const;
   // The same of the scopes below, `<scope>.0` to `<scope>.<count - 1>`, those of part(count)
   // -> [experts of this rank, sizes of the parts].
   Tensor vectors(int64_t count, std::initializer_list<MatrixPart> parts, std::string_view leaf,

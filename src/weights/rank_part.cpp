@@ -28,12 +28,26 @@ Result<int64_t> group_of_cut(std::string_view name, const MatrixForm& form, cons
                      cut.begin, cut.begin + count, cut.whole, form.group);
 }
 
+// What the runs of `own` have of the block at [first, first + block) of the rows, were they in
+// order of blocks.
+void append_runs(int64_t rows, const Shard& shard, UnitRange own, int64_t first, int64_t block,
+                 std::vector<RowRange>& ranges) {
+  CHECK(shard.runs % shard.units == 0 && block % shard.runs == 0 && rows % shard.runs == 0,
+        "{} rows, {} of a block, of {} runs for {} units", rows, block, shard.runs, shard.units);
+  int64_t runs_of_unit = shard.runs / shard.units;
+  for (int64_t run = own.begin * runs_of_unit; run < own.end() * runs_of_unit; ++run) {
+    ranges.push_back({run * (rows / shard.runs) + first / shard.runs, block / shard.runs});
+  }
+}
+
 }  // namespace
 
 Result<std::vector<RowRange>> rows_of_rank(std::string_view name, int64_t rows, const Shard& shard,
                                            Rank rank) {
   std::vector<RowRange> ranges;
-  if (rank.alone() || shard.cut == Shard::Cut::kNone || shard.cut == Shard::Cut::kColumns) {
+  bool in_order = shard.runs == 1;
+  if ((rank.alone() && in_order) || shard.cut == Shard::Cut::kNone ||
+      shard.cut == Shard::Cut::kColumns) {
     ranges.push_back({0, rows});
     return ranges;
   }
@@ -43,7 +57,8 @@ Result<std::vector<RowRange>> rows_of_rank(std::string_view name, int64_t rows, 
     if (first == 0 && block == 0) block = rows;
     CHECK(block % shard.units == 0, "{}: {} rows of {} units", name, block, shard.units);
     int64_t unit = block / shard.units;
-    if (block > 0) ranges.push_back({first + own.begin * unit, own.count * unit});
+    if (block > 0 && in_order) ranges.push_back({first + own.begin * unit, own.count * unit});
+    if (!in_order) append_runs(rows, shard, own, first, block, ranges);
     first += block;
     if (first == rows) break;
   }

@@ -64,5 +64,38 @@ TEST(DeltaGates, FollowTheFormulasOverTheWholeRange) {
   }
 }
 
+TEST(StateSpaceGates, FollowTheFormulasOverTheWholeRange) {
+  Random random(2);
+  constexpr int64_t kManyHeads = 19, kStride = kManyHeads + 2;
+  for (const KernelTable* table : tables()) {
+    auto logits = random.normals(kRows * kStride, 15), bias = random.normals(kManyHeads, 3);
+    auto log_rate = random.normals(kManyHeads);
+    std::vector<float> step(kRows * kManyHeads, NAN), decay = step;
+    ThreadPool threads(2);
+    table->state_space_gates({.launch = {.threads = &threads},
+                              .step_logits = logits.data(),
+                              .logits_row_stride = kStride,
+                              .bias = bias.data(),
+                              .log_rate = log_rate.data(),
+                              .step_min = 0.01f,
+                              .step_max = 8,
+                              .step = step.data(),
+                              .decay = decay.data(),
+                              .rows = kRows,
+                              .heads = kManyHeads});
+    for (int64_t i = 0; i < kRows * kManyHeads; ++i) {
+      int64_t r = i / kManyHeads, h = i % kManyHeads;
+      double z = double{logits[r * kStride + h]} + double{bias[h]};
+      double softplus = z > 30 ? z : std::log1p(std::exp(z));
+      double exact = std::fmin(std::fmax(softplus, double{0.01f}), 8);
+      ASSERT_NEAR(step[i], exact, 1e-6 * (1 + std::fabs(z)) * exact) << table->name << " z " << z;
+      double log_decay = -std::exp(double{log_rate[h]}) * double{step[i]};
+      ASSERT_NEAR(decay[i], std::exp(log_decay),
+                  (4 + 4 * std::fabs(log_decay)) * double{kEpsilon} * std::exp(log_decay) + 1e-37)
+          << table->name;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace banyan

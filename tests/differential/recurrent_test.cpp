@@ -1,5 +1,6 @@
-// The recurrences of every table (linear attention and the delta rule): against f64, and against
-// themselves bit for bit in other spans, batches and numbers of threads, and from captured states.
+// The recurrences of every table (linear attention, the delta rule with a decay of each channel or
+// head, selective state spaces): against f64, and against themselves bit for bit in other spans,
+// batches and numbers of threads, and from captured states.
 //
 // Slots start as NaN, so a state that was not made here shows.
 #include <gtest/gtest.h>
@@ -13,12 +14,14 @@ namespace {
 
 using namespace test;  // NOLINT
 
-enum class Rule : uint8_t { kLinear, kDelta };
+enum class Rule : uint8_t { kLinear, kDelta, kHeadDelta, kStateSpace };
 
 struct Shape {
   Rule rule = Rule::kLinear;
   int64_t heads = 2, key_dim = 8, value_dim = 12, chunk = 8;
-  int64_t key_width() const { return heads * key_dim; }
+  int64_t group = 1;
+  int64_t key_width() const { return heads / group * key_dim; }
+  int64_t decay_dim() const { return rule == Rule::kDelta ? key_dim : 1; }
   int64_t value_width() const { return heads * value_dim; }
   int64_t state_size() const { return heads * key_dim * value_dim; }
   float scale() const { return 1 / std::sqrt(static_cast<float>(key_dim)); }
@@ -30,8 +33,11 @@ struct Shape {
   }
 };
 
+const std::vector<float> kSkip = {0.5f, -1.25f, 0, 2, 1, -3};  // of state spaces, of each head
+
 // Queries, keys and values of one sequence, rows dense. For the delta rule keys are of length 1 at
-// most; decays go from none to a channel that forgets all, and strengths from 0 to 1.
+// most; decays go from none to a channel that forgets all, and strengths (of a state space its
+// steps) from 0 to 1.
 struct Inputs {
   Inputs(const Shape& shape, int64_t length, int64_t prompt, Random& random)
       : length(length),
@@ -40,12 +46,14 @@ struct Inputs {
         k(random.normals(length * shape.key_width())),
         v(random.normals(length * shape.value_width())) {
     if (shape.rule == Rule::kLinear) return;
-    for (int64_t i = 0; i < length * shape.heads; ++i) {
+    for (int64_t i = 0; i < length * shape.heads / shape.group; ++i) {
       float* key = k.data() + i * shape.key_dim;
       float squares = 0;
       for (int64_t c = 0; c < shape.key_dim; ++c) squares += key[c] * key[c];
-      for (int64_t c = 0; c < shape.key_dim; ++c) {
-        key[c] /= std::sqrt(squares + 1e-6f);
+      for (int64_t c = 0; c < shape.key_dim; ++c) key[c] /= std::sqrt(squares + 1e-6f);
+    }
+    for (int64_t i = 0; i < length * shape.heads; ++i) {
+      for (int64_t c = 0; c < shape.decay_dim(); ++c) {
         float step = i % 5 == 0 ? 40 * std::fabs(random.normal()) : random.below(3) == 0 ? 0 : 0.2f;
         decay.push_back(random.below(200) == 0 ? 0 : std::exp(-step * std::fabs(random.normal())));
       }
@@ -88,7 +96,7 @@ class Slots {
         append(span.inputs->k, i, shape_.key_width(), rows);
         append(span.inputs->v, i, shape_.value_width(), rows);
         if (shape_.rule == Rule::kLinear) continue;
-        append(span.inputs->decay, i, shape_.key_width(), decay);
+        append(span.inputs->decay, i, shape_.heads * shape_.decay_dim(), decay);
         append(span.inputs->beta, i, shape_.heads, beta);
       }
     }
@@ -111,16 +119,24 @@ class Slots {
       kernel_args.heads = shape_.heads;
       kernel_args.key_dim = shape_.key_dim;
       kernel_args.value_dim = shape_.value_dim;
+      kernel_args.group = shape_.group;
       kernel_args.chunk = shape_.chunk;
-      kernel_args.scale = shape_.scale();
       kernel_args.spans = slot_spans;
       return kernel_args;
     };
     if (shape_.rule == Rule::kLinear) {
       std::vector<float> log_decay = shape_.log_decay();
-      table.linear_attention(common(LinearAttentionArgs{.log_decay = log_decay.data()}));
+      LinearAttentionArgs linear = {.log_decay = log_decay.data(), .scale = shape_.scale()};
+      table.linear_attention(common(linear));
+    } else if (shape_.rule == Rule::kStateSpace) {
+      std::vector<float> skip = kSkip;
+      table.state_space(
+          common(StateSpaceArgs{.decay = decay.data(), .step = beta.data(), .skip = skip.data()}));
     } else {
-      table.delta_attention(common(DeltaAttentionArgs{.decay = decay.data(), .beta = beta.data()}));
+      table.delta_attention(common(DeltaAttentionArgs{.decay = decay.data(),
+                                                      .beta = beta.data(),
+                                                      .decay_dim = shape_.decay_dim(),
+                                                      .scale = shape_.scale()}));
     }
     return out;
   }
@@ -186,9 +202,10 @@ void expect_near_exact_delta(const Shape& shape, const Inputs& inputs,
     std::vector<double> state(shape.key_dim * shape.value_dim);
     double largest = 0;
     for (int64_t i = 0; i < inputs.length; ++i) {
-      const float* q = inputs.q.data() + i * shape.key_width() + h * shape.key_dim;
-      const float* k = inputs.k.data() + i * shape.key_width() + h * shape.key_dim;
-      const float* decay = inputs.decay.data() + i * shape.key_width() + h * shape.key_dim;
+      int64_t key_head = h / shape.group, decays = shape.decay_dim();
+      const float* q = inputs.q.data() + i * shape.key_width() + key_head * shape.key_dim;
+      const float* k = inputs.k.data() + i * shape.key_width() + key_head * shape.key_dim;
+      const float* decay = inputs.decay.data() + (i * shape.heads + h) * decays;
       const float* v = inputs.v.data() + i * shape.value_width() + h * shape.value_dim;
       double q_squares = 0;
       for (int64_t c = 0; c < shape.key_dim; ++c) q_squares += double{q[c]} * double{q[c]};
@@ -196,7 +213,7 @@ void expect_near_exact_delta(const Shape& shape, const Inputs& inputs,
         double read = 0, exact = 0, squares = 0;
         for (int64_t c = 0; c < shape.key_dim; ++c) {
           double& s = state[c * shape.value_dim + d];
-          s *= double{decay[c]};
+          s *= double{decay[decays == 1 ? 0 : c]};
           read += double{k[c]} * s;
         }
         double update = double{inputs.beta[i * shape.heads + h]} * (double{v[d]} - read);
@@ -212,6 +229,56 @@ void expect_near_exact_delta(const Shape& shape, const Inputs& inputs,
             out[i * shape.value_width() + h * shape.value_dim + d], exact,
             roundings * double{kEpsilon} * largest * std::sqrt(q_squares) * double{shape.scale()})
             << "row " << i << " head " << h << " column " << d;
+      }
+    }
+  }
+}
+
+// The plain scan of a state space in f64, with the bound of linear attention; a step is one more
+// factor.
+void expect_near_exact_state_space(const Shape& shape, const Inputs& inputs,
+                                   const std::vector<float>& out) {
+  for (int64_t h = 0; h < shape.heads; ++h) {
+    std::vector<double> state(shape.key_dim * shape.value_dim), magnitude = state;
+    for (int64_t i = 0; i < inputs.length; ++i) {
+      int64_t key = i * shape.key_width() + h / shape.group * shape.key_dim;
+      const float *q = inputs.q.data() + key, *k = inputs.k.data() + key;
+      const float* v = inputs.v.data() + i * shape.value_width() + h * shape.value_dim;
+      double decay = inputs.decay[i * shape.heads + h], step = inputs.beta[i * shape.heads + h];
+      for (int64_t d = 0; d < shape.value_dim; ++d) {
+        double exact = double{kSkip[h]} * double{v[d]}, error = std::fabs(exact);
+        for (int64_t c = 0; c < shape.key_dim; ++c) {
+          double& s = state[c * shape.value_dim + d];
+          double& m = magnitude[c * shape.value_dim + d];
+          s = decay * s + step * double{k[c]} * double{v[d]};
+          m = decay * m + step * std::fabs(double{k[c]} * double{v[d]});
+          exact += double{q[c]} * s;
+          error += std::fabs(double{q[c]}) * m;
+        }
+        auto roundings = static_cast<double>(2 * i + shape.chunk + shape.key_dim + 92);
+        ASSERT_NEAR(out[i * shape.value_width() + h * shape.value_dim + d], exact,
+                    roundings * double{kEpsilon} * error + 1e-30)
+            << "row " << i << " head " << h << " column " << d;
+      }
+    }
+  }
+}
+
+// Heads in groups, with numbers of each head.
+TEST(RecurrenceOfHeads, BothFormsOfEveryTableAreWithinTheirErrorBound) {
+  Random random(8);
+  for (const KernelTable* table : tables()) {
+    for (int64_t chunk : {5, 64}) {
+      for (int64_t key_dim : {1, 13, 128}) {
+        for (int64_t prompt : {0, 40, 100}) {
+          Shape delta = {Rule::kHeadDelta, 6, key_dim, 9, chunk, 2};
+          Shape space = {Rule::kStateSpace, 6, key_dim, 70, chunk, 3};
+          SCOPED_TRACE(
+              fmt::format("{} chunk {} key_dim {} prompt {}", table->name, chunk, key_dim, prompt));
+          Inputs a(delta, 100, prompt, random), b(space, 100, prompt, random);
+          expect_near_exact_delta(delta, a, run_whole(*table, delta, a));
+          expect_near_exact_state_space(space, b, run_whole(*table, space, b));
+        }
       }
     }
   }
@@ -241,7 +308,9 @@ TEST(RecurrenceKernels, TakeHeadsOfAnySize) {
   Random random(7);
   for (const KernelTable* table : tables()) {
     Shape linear = {Rule::kLinear, 1, 300, 300, 8}, delta = {Rule::kDelta, 1, 300, 300, 8};
-    Inputs a(linear, 20, 16, random), b(delta, 20, 16, random);
+    Shape space = {Rule::kStateSpace, 1, 300, 300, 8};
+    Inputs a(linear, 20, 16, random), b(delta, 20, 16, random), c(space, 20, 16, random);
+    expect_near_exact_state_space(space, c, run_whole(*table, space, c));
     expect_near_exact(linear, a, run_whole(*table, linear, a));
     expect_near_exact_delta(delta, b, run_whole(*table, delta, b));
   }
@@ -271,7 +340,7 @@ TEST_P(Recurrence, SpansNeighboursAndThreadsDoNotChangeABit) {
   Random random(2);
   for (const KernelTable* table : tables()) {
     for (int64_t chunk : {4, 32}) {
-      Shape shape = {GetParam(), 3, 20, 70, chunk};
+      Shape shape = {GetParam(), 3, 20, 70, chunk, GetParam() == Rule::kHeadDelta ? 3 : 1};
       ThreadPool threads(chunk == 4 ? 2 : 3);
       Inputs a(shape, 120, 77, random), b(shape, 90, 64, random), c(shape, 40, 3, random);
       std::vector<const Inputs*> inputs = {&a, &b, &c};
@@ -373,10 +442,15 @@ TEST_P(Recurrence, ASpanFromTheStartForgetsTheSlot) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Rules, Recurrence, testing::Values(Rule::kLinear, Rule::kDelta),
-                         [](auto& test) {
-                           return test.param == Rule::kDelta ? "Delta" : "Linear";
-                         });
+std::string rule_name(const testing::TestParamInfo<Rule>& test) {
+  constexpr const char* kNames[] = {"Linear", "Delta", "HeadDelta", "StateSpace"};
+  return kNames[static_cast<size_t>(test.param)];
+}
+
+INSTANTIATE_TEST_SUITE_P(Rules, Recurrence,
+                         testing::Values(Rule::kLinear, Rule::kDelta, Rule::kHeadDelta,
+                                         Rule::kStateSpace),
+                         rule_name);
 
 }  // namespace
 }  // namespace banyan

@@ -169,19 +169,19 @@ TEST(SiluMul, TakesStridedRowsOfAnyWidth) {
 }
 
 // As silu_mul: exp, the sum and the quotient.
-TEST(SigmoidMul, FollowsTheFormulaOverTheWholeRange) {
+TEST(GateMul, FollowsTheFormulaOverTheWholeRange) {
   for (const KernelTable* table : tables()) {
     std::vector<float> gate;
     for (float x = -86; x < 120; x += 0.00390625f) gate.push_back(x * 1.0001f);
     std::vector<float> x(gate.size(), -3.0f), y(gate.size());
-    table->sigmoid_mul(
+    table->gate_mul(
         {.gate = gate.data(), .x = x.data(), .y = y.data(), .rows = 1, .dim = std::ssize(gate)});
     for (size_t i = 0; i < gate.size(); ++i) {
       expect_ulps(y[i], -3 / (1 + std::exp(-double{gate[i]})), 3,
                   fmt::format("{} sigmoid({})", table->name, gate[i]));
     }
     float special[] = {INFINITY, -INFINITY, NAN, -200}, ones[] = {1, 1, 1, 1}, out[4];
-    table->sigmoid_mul({.gate = special, .x = ones, .y = out, .rows = 1, .dim = 4});
+    table->gate_mul({.gate = special, .x = ones, .y = out, .rows = 1, .dim = 4});
     EXPECT_EQ(out[0], 1);
     EXPECT_EQ(out[1], 0);
     EXPECT_TRUE(std::isnan(out[2]));
@@ -189,7 +189,7 @@ TEST(SigmoidMul, FollowsTheFormulaOverTheWholeRange) {
   }
 }
 
-TEST(SigmoidMul, TakesStridedRowsOfAnyWidth) {
+TEST(GateMul, TakesStridedRowsOfAnyWidth) {
   Random random(9);
   const KernelTable* portable = tables().front();
   for (const KernelTable* table : tables()) {
@@ -198,17 +198,17 @@ TEST(SigmoidMul, TakesStridedRowsOfAnyWidth) {
       auto gate = random.normals(rows * (dim + 1)), x = random.normals(rows * (dim + 2));
       std::vector<float> y(rows * dim), expected(rows * dim);
       ThreadPool threads(2);
-      SigmoidMulArgs args = {.launch = {.threads = &threads},
-                             .gate = gate.data(),
-                             .x = x.data(),
-                             .gate_row_stride = dim + 1,
-                             .x_row_stride = dim + 2,
-                             .y = y.data(),
-                             .rows = rows,
-                             .dim = dim};
-      table->sigmoid_mul(args);
+      GateMulArgs args = {.launch = {.threads = &threads},
+                          .gate = gate.data(),
+                          .x = x.data(),
+                          .gate_row_stride = dim + 1,
+                          .x_row_stride = dim + 2,
+                          .y = y.data(),
+                          .rows = rows,
+                          .dim = dim};
+      table->gate_mul(args);
       args.y = expected.data();
-      portable->sigmoid_mul(args);
+      portable->gate_mul(args);
       for (int64_t i = 0; i < rows * dim; ++i) {
         expect_ulps(y[i], expected[i], 6, fmt::format("{} dim {} {}", table->name, dim, i));
       }
@@ -216,25 +216,53 @@ TEST(SigmoidMul, TakesStridedRowsOfAnyWidth) {
   }
 }
 
-TEST(SigmoidMul, OneGateMayStandForManyColumns) {
+TEST(GateMul, OneGateMayStandForManyColumns) {
   Random random(10);
   constexpr int64_t kRows = 5, kGates = 3;
   for (const KernelTable* table : tables()) {
     for (int64_t columns : {2, 16, 21, 48}) {
       auto gate = random.normals(kRows * kGates), x = random.normals(kRows * kGates * columns);
       std::vector<float> y(x.size());
-      table->sigmoid_mul({.gate = gate.data(),
-                          .x = x.data(),
-                          .gate_row_stride = kGates,
-                          .x_row_stride = kGates * columns,
-                          .y = y.data(),
-                          .rows = kRows,
-                          .dim = kGates * columns,
-                          .gate_columns = columns});
+      table->gate_mul({.gate = gate.data(),
+                       .x = x.data(),
+                       .gate_row_stride = kGates,
+                       .x_row_stride = kGates * columns,
+                       .y = y.data(),
+                       .rows = kRows,
+                       .dim = kGates * columns,
+                       .gate_columns = columns});
       for (size_t i = 0; i < y.size(); ++i) {
         double exact = x[i] / (1 + std::exp(-double{gate[i / columns]}));
         expect_ulps(y[i], exact, 3, fmt::format("{} {} of {}", table->name, i, columns));
       }
+    }
+  }
+}
+
+TEST(GateMul, HasEveryFunctionAndOneRowOfGatesForAll) {
+  Random random(11);
+  constexpr int64_t kRows = 4, kDim = 21;
+  auto gate = random.normals(kDim), x = random.normals(kRows * kDim);
+  for (const KernelTable* table : tables()) {
+    auto run = [&](GateFunction function) {
+      std::vector<float> y(x.size(), NAN);
+      table->gate_mul({.gate = gate.data(),
+                       .x = x.data(),
+                       .gate_row_stride = 0,
+                       .x_row_stride = kDim,
+                       .y = y.data(),
+                       .rows = kRows,
+                       .dim = kDim,
+                       .function = function});
+      return y;
+    };
+    auto silu = run(GateFunction::kSilu), relu = run(GateFunction::kRelu);
+    auto identity = run(GateFunction::kIdentity);
+    for (int64_t i = 0; i < kRows * kDim; ++i) {
+      float g = gate[i % kDim];
+      expect_ulps(silu[i], double{g} / (1 + std::exp(-double{g})) * x[i], 4, table->name);
+      EXPECT_EQ(relu[i], std::max(g, 0.0f) * x[i]) << table->name;
+      EXPECT_EQ(identity[i], g * x[i]) << table->name;
     }
   }
 }

@@ -2,6 +2,7 @@
 // spans, with other numbers of threads and from captured states.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 
 #include "differential/kernels.h"
@@ -14,8 +15,8 @@ using namespace test;  // NOLINT
 // One layer of convolutions and its slots, which start as NaN.
 class Convolutions {
  public:
-  Convolutions(int64_t channels, int64_t taps, std::vector<float> weight)
-      : channels_(channels), taps_(taps), weight_(std::move(weight)) {
+  Convolutions(int64_t channels, int64_t taps, std::vector<float> weight, std::vector<float> bias)
+      : channels_(channels), taps_(taps), weight_(std::move(weight)), bias_(std::move(bias)) {
     states_.assign(3 * channels * (taps - 1), NAN);
   }
 
@@ -31,8 +32,10 @@ class Convolutions {
                       .x = x.data() + first * (channels_ + 2),
                       .x_row_stride = channels_ + 2,
                       .weight = weight_.data(),
+                      .bias = bias_.empty() ? nullptr : bias_.data(),
                       .states = states_.data(),
                       .y = y.data(),
+                      .silu = bias_.empty(),
                       .channels = channels_,
                       .taps = taps_,
                       .spans = {.spans = &span,
@@ -46,34 +49,36 @@ class Convolutions {
 
  private:
   int64_t channels_, taps_;
-  std::vector<float> weight_, states_;
+  std::vector<float> weight_, bias_, states_;
 };
 
 class ShortConv : public testing::Test {
  protected:
-  void make(int64_t new_channels, int64_t new_taps) {
+  // With a bias there is no silu.
+  void make(int64_t new_channels, int64_t new_taps, bool biased = false) {
     channels = new_channels;
     taps = new_taps;
     x = random.normals(kRows * (channels + 2), 3);
     weight = random.normals(channels * taps);
+    bias = random.normals(biased ? channels : 0);
   }
-  Convolutions fresh() const { return {channels, taps, weight}; }
+  Convolutions fresh() const { return {channels, taps, weight, bias}; }
 
   static constexpr int64_t kRows = 30;
   Random random{1};
   int64_t channels = 0, taps = 0;
-  std::vector<float> x, weight;
+  std::vector<float> x, weight, bias;
 };
 
 TEST_F(ShortConv, IsWithinTheRoundingErrorOfTheSum) {
   for (const KernelTable* table : tables()) {
     for (int64_t width : {1, 7, 16, 45}) {
-      for (int64_t tap_count : {1, 2, 4}) {
-        make(width, tap_count);
+      for (int64_t kind = 0; kind < 6; ++kind) {
+        make(width, std::array{1, 2, 4}[kind % 3], kind >= 3);
         std::vector<float> y = fresh().step(*table, x, 0, kRows, 1);
         for (int64_t i = 0; i < kRows * channels; ++i) {
           int64_t t = i / channels, c = i % channels;
-          double sum = 0, magnitude = 0;
+          double sum = bias.empty() ? 0 : double{bias[c]}, magnitude = std::fabs(sum);
           for (int64_t j = 0; j < taps; ++j) {
             int64_t from = t - taps + 1 + j;
             if (from < 0) continue;
@@ -82,7 +87,7 @@ TEST_F(ShortConv, IsWithinTheRoundingErrorOfTheSum) {
             magnitude += std::fabs(term);
           }
           // silu is at most 1.1 times as steep as its argument.
-          ASSERT_NEAR(y[i], sum / (1 + std::exp(-sum)),
+          ASSERT_NEAR(y[i], bias.empty() ? sum / (1 + std::exp(-sum)) : sum,
                       (1.1 * static_cast<double>(taps) + 4) * double{kEpsilon} * magnitude)
               << table->name << " row " << t << " channel " << c;
         }

@@ -1,4 +1,4 @@
-// The delta rule with a decay of each channel, and its gates.
+// The delta rule with a decay of each channel or head, and its gates.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -14,8 +14,9 @@ struct Portable {};
 struct DeltaHead : SlotHead<Portable, DeltaAttentionArgs> {
   using SlotHead::SlotHead;
 
-  const float* decay(int64_t i) const {
-    return args.decay + ((first_row + i) * args.heads + head) * args.key_dim;
+  float decay(int64_t i, int64_t c) const {
+    const float* of_row = args.decay + ((first_row + i) * args.heads + head) * args.decay_dim;
+    return of_row[args.decay_dim == 1 ? 0 : c];
   }
   float beta(int64_t i) const { return args.beta[(first_row + i) * args.heads + head]; }
 
@@ -55,11 +56,12 @@ struct DeltaHead : SlotHead<Portable, DeltaAttentionArgs> {
       return row.data();
     };
     for (int64_t i = 0; i < n; ++i) {
-      const float *q = this->q(first + i), *k = this->k(first + i), *e = decay(first + i);
+      const float *q = this->q(first + i), *k = this->k(first + i);
       float *u = updates.data() + i * value_dim, *out = this->out(first + i);
       for (int64_t c = 0; c < key_dim; ++c) {
-        total[c] *= e[c];
-        for (int64_t j = 0; j < i; ++j) keys[j * key_dim + c] *= e[c];
+        float e = decay(first + i, c);
+        total[c] *= e;
+        for (int64_t j = 0; j < i; ++j) keys[j * key_dim + c] *= e;
         keys[i * key_dim + c] = k[c];
       }
       std::copy_n(v(first + i), value_dim, u);
@@ -85,7 +87,7 @@ struct DeltaHead : SlotHead<Portable, DeltaAttentionArgs> {
   void decode_form(int64_t i) const {
     for (int64_t c = 0; c < args.key_dim; ++c) {
       float* s = state + c * args.value_dim;
-      for (int64_t d = 0; d < args.value_dim; ++d) s[d] *= decay(i)[c];
+      for (int64_t d = 0; d < args.value_dim; ++d) s[d] *= decay(i, c);
     }
     float* u = out(i);  // the update first, then the output
     std::copy_n(v(i), args.value_dim, u);
@@ -110,7 +112,8 @@ float sigmoid(float z) {
 }  // namespace
 
 // Kimi Team 2025, "Kimi Linear", arXiv:2510.26692, section 3: equation 1, and the chunked form of
-// section 3.1 with the triangular system solved row by row.
+// section 3.1 with the triangular system solved row by row. With a decay of each head: Yang et al.
+// 2024, "Gated Delta Networks", arXiv:2412.06464, equation 10.
 void delta_attention(const DeltaAttentionArgs& a) {
   run_heads<DeltaHead>(a);
 }

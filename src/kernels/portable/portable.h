@@ -28,7 +28,7 @@ void rope(const RopeArgs& args);
 void silu_mul(const SiluMulArgs& args);
 void scale(const ScaleArgs& args);
 float row_scale(const ScaleArgs& args, int64_t row);  // of ScaleArgs, for every CPU table
-void sigmoid_mul(const SigmoidMulArgs& args);
+void gate_mul(const GateMulArgs& args);
 void add(const AddArgs& args);
 void logit_stats(const LogitStatsArgs& args);
 void route(const RouteArgs& args);
@@ -43,6 +43,8 @@ void latent_attention(const LatentAttentionArgs& args);
 void linear_attention(const LinearAttentionArgs& args);
 void delta_attention(const DeltaAttentionArgs& args);
 void delta_gates(const DeltaGatesArgs& args);
+void state_space(const StateSpaceArgs& args);
+void state_space_gates(const StateSpaceGatesArgs& args);
 void short_conv(const ShortConvArgs& args);
 void draw(const DrawArgs& args);
 void resolve_tokens(const ResolveTokensArgs& args);

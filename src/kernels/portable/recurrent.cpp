@@ -98,11 +98,11 @@ void short_conv(const ShortConvArgs& a) {
     for (int64_t i = 0; i < span.row_count; ++i) {
       float* y = a.y + (span.row_begin + i) * a.channels;
       for (int64_t c = 0; c < a.channels; ++c) {
-        float sum = 0;
+        float sum = a.bias != nullptr ? a.bias[c] : 0;
         for (int64_t j = 0; j < a.taps; ++j) {
           sum += a.weight[j * a.channels + c] * input(i - past + j)[c];
         }
-        y[c] = sum / (1.0f + std::exp(-sum));
+        y[c] = a.silu ? sum / (1.0f + std::exp(-sum)) : sum;
       }
       for_captures(a.spans, s, span.first_position + i,
                    [&](int64_t slot) { save(i + 1, a.states + slot * past * a.channels); });

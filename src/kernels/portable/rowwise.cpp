@@ -122,15 +122,33 @@ void scale(const ScaleArgs& a) {
   });
 }
 
-// sigmoid(x) = 1 / (1 + exp(-x)).
-void sigmoid_mul(const SigmoidMulArgs& a) {
+namespace {
+
+// sigmoid(x) = 1 / (1 + exp(-x)), silu(x) = x sigmoid(x).
+float gated(GateFunction function, float gate, float x) {
+  switch (function) {
+    case GateFunction::kSigmoid:
+      return x / (1.0f + std::exp(-gate));
+    case GateFunction::kSilu:
+      return gate / (1.0f + std::exp(-gate)) * x;
+    case GateFunction::kRelu:
+      return (gate < 0 ? 0.0f : gate) * x;
+    case GateFunction::kIdentity:
+      return gate * x;
+  }
+  return 0;
+}
+
+}  // namespace
+
+void gate_mul(const GateMulArgs& a) {
   parallel_for(a.launch, a.rows, 1, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const float* gate = a.gate + r * a.gate_row_stride;
       const float* x = a.x + r * a.x_row_stride;
       float* y = a.y + r * a.dim;
       for (int64_t c = 0; c < a.dim; ++c) {
-        y[c] = x[c] / (1.0f + std::exp(-gate[c / a.gate_columns]));
+        y[c] = gated(a.function, gate[c / a.gate_columns], x[c]);
       }
     }
   });

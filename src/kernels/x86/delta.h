@@ -1,9 +1,10 @@
-// The delta rule with a decay of each channel, and its gates; the formulas' sources are in
+// The delta rule with a decay of each channel or head, and its gates; the formulas' sources are in
 // portable/delta.cpp.
 //
 // A block of the prefill form is five steps: products of decays along its rows, scores between its
 // rows, a read of the state for all keys and queries at once, the triangular system, and one update
-// of the state. The first two and the fourth cost a fifth of the whole at 128 x 128.
+// of the state. The first two and the fourth cost a fifth of the whole at 128 x 128. Where the
+// channels of a head decay alike, scores are plain products times a number for each pair of rows.
 #pragma once
 
 #include "kernels/x86/recurrent.h"
@@ -28,8 +29,10 @@ struct DeltaHead : SlotHead<V, DeltaAttentionArgs> {
   using SlotHead<V, DeltaAttentionArgs>::SlotHead;
 
   const float* decay(int64_t i) const {
-    return this->args.decay + ((this->first_row + i) * this->args.heads + this->head) * key_dim();
+    return this->args.decay + ((this->first_row + i) * this->args.heads + this->head) * decay_dim();
   }
+  int64_t decay_dim() const { return this->args.decay_dim; }
+  bool decays_alike() const { return decay_dim() == 1; }
   float beta(int64_t i) const {
     return this->args.beta[(this->first_row + i) * this->args.heads + this->head];
   }
@@ -43,7 +46,8 @@ struct DeltaHead : SlotHead<V, DeltaAttentionArgs> {
       int64_t lanes = key_dim() - c;
       auto product = V::set(1);
       for (int64_t i = 0; i < n; ++i) {
-        product = V::mul(product, load_up_to<V>(decay(first + i) + c, lanes));
+        const float* e = decay(first + i);
+        product = V::mul(product, decays_alike() ? V::set(*e) : load_up_to<V>(e + c, lanes));
         auto k = load_up_to<V>(this->k(first + i) + c, lanes);
         auto q = load_up_to<V>(this->q(first + i) + c, lanes);
         V::store(block.reads + i * block.stride + c, V::mul(product, k));
@@ -91,7 +95,36 @@ struct DeltaHead : SlotHead<V, DeltaAttentionArgs> {
     block.scores[i][i] = V::sum(sum);
   }
 
+  // The same where the channels decay alike.
+  void score_alike(int64_t first, int64_t n, DeltaBlock& block) const {
+    float kept[kBlock][kBlock];  // d(i, j)
+    for (int64_t i = 0; i < n; ++i) {
+      for (int64_t j = 0; j < i; ++j) kept[i][j] = *decay(first + i) * kept[i - 1][j];
+      kept[i][i] = 1;
+    }
+    for_scores<V>(*this, first, n, [&](int64_t i, int64_t j, float product) {
+      block.scores[i][j] = kept[i][j] * product;
+    });
+    for (int64_t i = 1; i < n; ++i) {
+      const float* key[] = {this->k(first + i)};
+      for (int64_t j = 0; j < i; j += kTileOutputs) {
+        const float* keys[kTileOutputs];
+        float sums[1][kTileOutputs];
+        for (int64_t b = 0; b < kTileOutputs; ++b)
+          keys[b] = this->k(first + (j + b < n ? j + b : j));
+        dot_tile<V, 1>(key, keys, key_dim(), sums);
+        for (int64_t b = 0; b < kTileOutputs && j + b < i; ++b) {
+          block.corrections[i][j + b] = -beta(first + i) * kept[i][j + b] * sums[0][b];
+        }
+      }
+    }
+    for (int64_t j = 0; j < n; ++j) {
+      scale<V>(kept[n - 1][j], this->k(first + j), block.keys + j * block.stride, key_dim());
+    }
+  }
+
   void score(int64_t first, int64_t n, DeltaBlock& block) const {
+    if (decays_alike()) return score_alike(first, n, block);
     for (int64_t i = 0; i < n; ++i) {
       int64_t j = 0;
       for (; j + 4 <= i; j += 4) score_keys<4>(first, i, j, block);
@@ -158,10 +191,12 @@ struct DeltaHead : SlotHead<V, DeltaAttentionArgs> {
 
   void decode_form(int64_t i) {
     const DeltaAttentionArgs& a = this->args;
+    float decays[kHeadDimMax];
+    for (int64_t c = 0; c < a.key_dim; ++c) decays[c] = decay(i)[decays_alike() ? 0 : c];
     DecodeRow row = {.q = this->q(i),
                      .k = this->k(i),
                      .v = this->v(i),
-                     .decay = decay(i),
+                     .decay = decays,
                      .state = this->state,
                      .out = this->out(i),
                      .key_dim = a.key_dim,

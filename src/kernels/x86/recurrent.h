@@ -61,6 +61,27 @@ inline void decode_panel(const DecodeRow& row, int64_t column, int64_t lanes,
   out.store(row.out + column, lanes);
 }
 
+// score(i, j, q_i . k_j) for every j <= i < n, of rows counted from `first`.
+template <class V, class Head, class Score>
+inline void for_scores(const Head& head, int64_t first, int64_t n, const Score& score) {
+  for (int64_t i = 0; i < n; i += V::kTileRows) {
+    int64_t rows = n - i < V::kTileRows ? n - i : V::kTileRows;
+    const float* queries[V::kTileRows];
+    for (int64_t r = 0; r < rows; ++r) queries[r] = head.q(first + i + r);
+    for (int64_t j = 0; j < i + rows; j += kTileOutputs) {
+      const float* keys[kTileOutputs];
+      float sums[V::kTileRows][kTileOutputs];
+      for (int64_t b = 0; b < kTileOutputs; ++b) keys[b] = head.k(first + (j + b < n ? j + b : j));
+      dot_tile_of<V>(rows, queries, keys, head.args.key_dim, sums);
+      for (int64_t r = 0; r < rows; ++r) {
+        for (int64_t b = 0; b < kTileOutputs && j + b <= i + r; ++b) {
+          score(i + r, j + b, sums[r][b]);
+        }
+      }
+    }
+  }
+}
+
 template <class V>
 struct LinearHead : SlotHead<V, LinearAttentionArgs> {
   LinearHead(const LinearAttentionArgs& a, int64_t span, int64_t head)
@@ -93,24 +114,9 @@ struct LinearHead : SlotHead<V, LinearAttentionArgs> {
 
   // scores[i][j] = d^(i-j) q_i . k_j for j <= i; the rest is not written.
   void score(int64_t first, int64_t n, float (*scores)[kBlock]) const {
-    for (int64_t i = 0; i < n; i += V::kTileRows) {
-      int64_t rows = n - i < V::kTileRows ? n - i : V::kTileRows;
-      const float* queries[V::kTileRows];
-      for (int64_t r = 0; r < rows; ++r) queries[r] = this->q(first + i + r);
-      for (int64_t j = 0; j < i + rows; j += kTileOutputs) {
-        const float* keys[kTileOutputs];
-        float sums[V::kTileRows][kTileOutputs];
-        for (int64_t b = 0; b < kTileOutputs; ++b) {
-          keys[b] = this->k(first + (j + b < n ? j + b : j));
-        }
-        dot_tile_of<V>(rows, queries, keys, this->args.key_dim, sums);
-        for (int64_t r = 0; r < rows; ++r) {
-          for (int64_t b = 0; b < kTileOutputs && j + b <= i + r; ++b) {
-            scores[i + r][j + b] = decay[i + r - j - b] * sums[r][b];
-          }
-        }
-      }
-    }
+    for_scores<V>(*this, first, n, [&](int64_t i, int64_t j, float product) {
+      scores[i][j] = decay[i - j] * product;
+    });
   }
 
   // out_i = scale (d^(i+1) q_i S + sum_{j <= i} scores_ij v_j), where `out` has q_i S.
@@ -198,13 +204,13 @@ void short_conv(const ShortConvArgs& a) {
     for (int64_t i = 0; i < span.row_count; ++i) {
       float* y = a.y + (span.row_begin + i) * a.channels;
       for (int64_t c = begin; c < end; c += V::kLanes) {
-        auto sum = V::set(0);
+        auto sum = a.bias != nullptr ? load_up_to<V>(a.bias + c, end - c) : V::set(0);
         for (int64_t j = 0; j < a.taps; ++j) {
           auto x = load_up_to<V>(input(i - past + j) + c, end - c);
           sum = V::fma(load_up_to<V>(a.weight + j * a.channels + c, end - c), x, sum);
         }
-        auto divisor = V::add(V::set(1), exp<V>(V::sub(V::set(0), sum)));
-        store_up_to<V>(y + c, end - c, V::div(sum, divisor));
+        if (a.silu) sum = V::div(sum, V::add(V::set(1), exp<V>(V::sub(V::set(0), sum))));
+        store_up_to<V>(y + c, end - c, sum);
       }
       for_captures(a.spans, s, span.first_position + i,
                    [&](int64_t slot) { save(i + 1, a.states + slot * past * a.channels); });

@@ -139,36 +139,55 @@ void scale(const ScaleArgs& a) {
   });
 }
 
-template <class V>
-inline void sigmoid_mul_each(const float* gate, const float* x, float* y, int64_t n) {
-  for (int64_t c = 0; c < n; c += V::kLanes) {
-    auto divisor = V::add(V::set(1), exp<V>(V::sub(V::set(0), load_up_to<V>(gate + c, n - c))));
-    store_up_to<V>(y + c, n - c, V::div(load_up_to<V>(x + c, n - c), divisor));
-  }
+template <class V, GateFunction kFunction>
+inline typename V::F gated(typename V::F gate, typename V::F x) {
+  if constexpr (kFunction == GateFunction::kIdentity) return V::mul(gate, x);
+  // In this order a gate that is no number stays none.
+  if constexpr (kFunction == GateFunction::kRelu) return V::mul(V::max(V::set(0), gate), x);
+  auto divisor = V::add(V::set(1), exp<V>(V::sub(V::set(0), gate)));
+  if constexpr (kFunction == GateFunction::kSilu) return V::mul(V::div(gate, divisor), x);
+  return V::div(x, divisor);
 }
 
-template <class V>
-inline void sigmoid_mul_groups(const float* gate, const float* x, float* y, int64_t n,
-                               int64_t gate_columns) {
-  for (int64_t g = 0; g < n / gate_columns; ++g) {
-    auto divisor = V::add(V::set(1), exp<V>(V::sub(V::set(0), V::set(gate[g]))));
-    for (int64_t c = g * gate_columns; c < (g + 1) * gate_columns; c += V::kLanes) {
-      int64_t left = (g + 1) * gate_columns - c;
-      store_up_to<V>(y + c, left, V::div(load_up_to<V>(x + c, left), divisor));
+template <class V, GateFunction kFunction>
+inline void gate_row(const GateMulArgs& a, int64_t r) {
+  const float* gate = a.gate + r * a.gate_row_stride;
+  const float* x = a.x + r * a.x_row_stride;
+  float* y = a.y + r * a.dim;
+  if (a.gate_columns == 1) {
+    for (int64_t c = 0; c < a.dim; c += V::kLanes) {
+      int64_t left = a.dim - c;
+      auto gates = load_up_to<V>(gate + c, left);
+      store_up_to<V>(y + c, left, gated<V, kFunction>(gates, load_up_to<V>(x + c, left)));
+    }
+    return;
+  }
+  for (int64_t begin = 0; begin < a.dim; begin += a.gate_columns) {
+    auto one = V::set(*gate++);
+    for (int64_t c = begin; c < begin + a.gate_columns; c += V::kLanes) {
+      int64_t left = begin + a.gate_columns - c;
+      store_up_to<V>(y + c, left, gated<V, kFunction>(one, load_up_to<V>(x + c, left)));
     }
   }
 }
 
 template <class V>
-void sigmoid_mul(const SigmoidMulArgs& a) {
+void gate_mul(const GateMulArgs& a) {
   parallel_for(a.launch, a.rows, rows_per_job(a.dim), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
-      const float* gate = a.gate + r * a.gate_row_stride;
-      const float* x = a.x + r * a.x_row_stride;
-      if (a.gate_columns == 1) {
-        sigmoid_mul_each<V>(gate, x, a.y + r * a.dim, a.dim);
-      } else {
-        sigmoid_mul_groups<V>(gate, x, a.y + r * a.dim, a.dim, a.gate_columns);
+      switch (a.function) {
+        case GateFunction::kSigmoid:
+          gate_row<V, GateFunction::kSigmoid>(a, r);
+          break;
+        case GateFunction::kSilu:
+          gate_row<V, GateFunction::kSilu>(a, r);
+          break;
+        case GateFunction::kRelu:
+          gate_row<V, GateFunction::kRelu>(a, r);
+          break;
+        case GateFunction::kIdentity:
+          gate_row<V, GateFunction::kIdentity>(a, r);
+          break;
       }
     }
   });

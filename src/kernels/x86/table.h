@@ -9,6 +9,7 @@
 #include "kernels/x86/latent_attention_pairs.h"
 #include "kernels/x86/moe.h"
 #include "kernels/x86/rowwise.h"
+#include "kernels/x86/state_space.h"
 
 namespace banyan::x86 {
 
@@ -31,7 +32,7 @@ constexpr KernelTable make_table(const char* name) {
       .rope = rope<V>,
       .silu_mul = silu_mul<V>,
       .scale = scale<V>,
-      .sigmoid_mul = sigmoid_mul<V>,
+      .gate_mul = gate_mul<V>,
       .add = add<V>,
       .logit_stats = logit_stats<V>,
       .route = route<V>,
@@ -46,6 +47,8 @@ constexpr KernelTable make_table(const char* name) {
       .linear_attention = linear_attention<V>,
       .delta_attention = delta_attention<V>,
       .delta_gates = delta_gates<V>,
+      .state_space = state_space<V>,
+      .state_space_gates = state_space_gates<V>,
       .short_conv = short_conv<V>,
       .draw = draw<V>,
       .resolve_tokens = portable::resolve_tokens,  // a few hundred bytes

@@ -1,6 +1,9 @@
 #include "weights/rank_part.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <string>
 
 namespace banyan {
 namespace {
@@ -39,6 +42,20 @@ TEST(RowsOfRank, BlocksAreCutByThemselves) {
   EXPECT_EQ((*rows)[1].first, 10);
   EXPECT_EQ((*rows)[2].first, 14);
   EXPECT_EQ((*rows)[2].count, 2);
+}
+
+// Four heads, each two rows of a query and one of a gate, for two heads of keys.
+TEST(RowsOfRank, RunsAreTakenBlockByBlock) {
+  Shard shard = Shard::rows_of_runs(2, 4, {8, 4});
+  auto text = [&](Rank rank) {
+    std::string all;
+    auto ranges = rows_of_rank("q_proj", 12, shard, rank);
+    if (!ranges) return ranges.error().message;
+    for (RowRange r : *ranges) all += fmt::format("{}+{} ", r.first, r.count);
+    return all;
+  };
+  EXPECT_EQ(text({0, 1}), "0+2 3+2 6+2 9+2 2+1 5+1 8+1 11+1 ");
+  EXPECT_EQ(text({1, 2}), "6+2 9+2 8+1 11+1 ");
 }
 
 TEST(RowsOfRank, RefusesMoreRanksThanParts) {

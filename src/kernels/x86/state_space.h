@@ -1,0 +1,133 @@
+// State spaces that are selective by their gates, and those gates; the formulas' sources are in
+// portable/state_space.cpp.
+//
+// A block of the prefill form reads the state for all queries at once, adds the values of the block
+// by scores between its rows, and updates the state once.
+#pragma once
+
+#include "kernels/x86/delta.h"
+
+namespace banyan::x86 {
+
+template <class V>
+struct StateSpaceHead : SlotHead<V, StateSpaceArgs> {
+  using SlotHead<V, StateSpaceArgs>::SlotHead;
+
+  float decay(int64_t i) const {
+    return this->args.decay[(this->first_row + i) * this->args.heads + this->head];
+  }
+  float step(int64_t i) const {
+    return this->args.step[(this->first_row + i) * this->args.heads + this->head];
+  }
+  float skip() const { return this->args.skip[this->head]; }
+
+  void prefill_form(int64_t first, int64_t n) { for_blocks(*this, first, n); }
+
+  // out_i = totals_i q_i S + sum_{j <= i} scores_ij v_j + skip v_i, where `out` has q_i S.
+  void finish_outputs(int64_t first, int64_t n, const float* totals,
+                      const float (*scores)[kBlock]) const {
+    for_panels<V>(this->args.value_dim, [&]<int N>(int64_t column, int64_t lanes) {
+      for (int64_t i = 0; i < n; ++i) {
+        float* at = this->out(first + i) + column;
+        auto out = Panel<V, N>::load(at, lanes);
+        out.scale(totals[i]);
+        for (int64_t j = 0; j <= i; ++j) {
+          out.add(scores[i][j], Panel<V, N>::load(this->v(first + j) + column, lanes));
+        }
+        out.add(skip(), Panel<V, N>::load(this->v(first + i) + column, lanes));
+        out.store(at, lanes);
+      }
+    });
+  }
+
+  void run_block(int64_t first, int64_t n) {
+    const StateSpaceArgs& a = this->args;
+    float totals[kBlock], factors[kBlock][kBlock], scores[kBlock][kBlock], kept[kHeadDimMax];
+    alignas(64) float keys[kBlock * kHeadDimMax];  // decayed to the block's end
+    for (int64_t i = 0; i < n; ++i) {
+      totals[i] = i == 0 ? decay(first) : totals[i - 1] * decay(first + i);
+      for (int64_t j = 0; j < i; ++j) factors[i][j] = factors[i - 1][j] * decay(first + i);
+      factors[i][i] = step(first + i);
+    }
+    for_scores<V>(*this, first, n, [&](int64_t i, int64_t j, float product) {
+      scores[i][j] = factors[i][j] * product;
+    });
+    multiply<V>({.a = this->q(first),
+                 .a_row_stride = a.q_row_stride,
+                 .a_column_stride = 1,
+                 .b = this->state,
+                 .b_row_stride = a.value_dim,
+                 .c = this->out(first),
+                 .c_row_stride = a.heads * a.value_dim,
+                 .kept = nullptr,
+                 .rows = n,
+                 .depth = a.key_dim,
+                 .columns = a.value_dim});
+    finish_outputs(first, n, totals, scores);
+    for (int64_t j = 0; j < n; ++j) {
+      scale<V>(factors[n - 1][j], this->k(first + j), keys + j * a.key_dim, a.key_dim);
+    }
+    for (int64_t c = 0; c < a.key_dim; ++c) kept[c] = totals[n - 1];
+    multiply<V>({.a = keys,
+                 .a_row_stride = 1,
+                 .a_column_stride = a.key_dim,
+                 .b = this->v(first),
+                 .b_row_stride = a.v_row_stride,
+                 .c = this->state,
+                 .c_row_stride = a.value_dim,
+                 .kept = kept,
+                 .rows = a.key_dim,
+                 .depth = n,
+                 .columns = a.value_dim});
+  }
+
+  void decode_form(int64_t i) {
+    const StateSpaceArgs& a = this->args;
+    float decays[kHeadDimMax], keys[kHeadDimMax];
+    for (int64_t c = 0; c < a.key_dim; ++c) {
+      decays[c] = decay(i);
+      keys[c] = step(i) * this->k(i)[c];
+    }
+    DecodeRow row = {.q = this->q(i),
+                     .k = keys,
+                     .v = this->v(i),
+                     .decay = decays,
+                     .state = this->state,
+                     .out = this->out(i),
+                     .key_dim = a.key_dim,
+                     .value_dim = a.value_dim,
+                     .scale = 1};
+    for_panels<V>(a.value_dim, [&]<int N>(int64_t column, int64_t lanes) {
+      auto value = Panel<V, N>::load(row.v + column, lanes);
+      decode_panel<V, N>(row, column, lanes, value);
+      auto out = Panel<V, N>::load(row.out + column, lanes);
+      out.add(skip(), value);
+      out.store(row.out + column, lanes);
+    });
+  }
+};
+
+template <class V>
+void state_space(const StateSpaceArgs& a) {
+  if (a.key_dim > kHeadDimMax) return portable::state_space(a);
+  run_heads<StateSpaceHead<V>>(a);
+}
+
+template <class V>
+void state_space_gates(const StateSpaceGatesArgs& a) {
+  parallel_for(a.launch, a.rows, rows_per_job(a.heads), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      for (int64_t h = 0; h < a.heads; h += V::kLanes) {
+        int64_t n = a.heads - h;
+        auto logits = load_up_to<V>(a.step_logits + r * a.logits_row_stride + h, n);
+        auto step = softplus<V>(V::add(logits, load_up_to<V>(a.bias + h, n)));
+        step = V::min(V::set(a.step_max), V::max(V::set(a.step_min), step));
+        auto rate = exp<V>(load_up_to<V>(a.log_rate + h, n));
+        store_up_to<V>(a.step + r * a.heads + h, n, step);
+        store_up_to<V>(a.decay + r * a.heads + h, n, exp<V>(V::mul(V::sub(V::set(0), rate), step)));
+      }
+    }
+  });
+}
+
+}  // namespace banyan::x86

@@ -1,0 +1,66 @@
+#include "nn/short_conv.h"
+
+#include <cmath>
+#include <vector>
+
+namespace banyan {
+namespace {
+
+// Of those of all ranks.
+int64_t own_rows(Builder b, const MatrixPart& part) {
+  if (part.shard.cut != Shard::Cut::kRows) return part.rows;
+  return part.rows / part.shard.units * b.part(part.shard.units).count;
+}
+
+// The weights [channels, taps] of all parts as one [taps, channels] of this rank's channels, so
+// that neighbouring channels lie side by side.
+Tensor stack_weights(Builder b, std::initializer_list<MatrixPart> parts, int64_t taps) {
+  std::vector<float> rows;  // [channels, taps]
+  int64_t channels = 0;
+  bool complete = true;
+  for (const MatrixPart& part : parts) {
+    // Around the mean of the inputs, so that random weights do not make zeros of them.
+    float center = 1 / static_cast<float>(taps);
+    std::vector<float> own =
+        (b / part.name).host_values("weight", {part.rows, taps}, center, part.shard);
+    complete = complete && !own.empty();
+    rows.insert(rows.end(), own.begin(), own.end());
+    channels += own_rows(b, part);
+  }
+  if (!complete) return b.constant({taps, channels}, {});
+  std::vector<float> stacked(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    auto at = static_cast<int64_t>(i);
+    stacked[static_cast<size_t>(at % taps * channels + at / taps)] = rows[i];
+  }
+  return b.constant({taps, channels}, stacked);
+}
+
+}  // namespace
+
+ShortConv::ShortConv(Builder b, std::initializer_list<MatrixPart> parts, const ShortConvConfig& c)
+    : convolution_{.weight = stack_weights(b, parts, c.taps), .silu = c.silu},
+      state_(b.state({.name = "convolution",
+                      .unit = StateUnit::kSlot,
+                      .reach = StateReach::kPoint,
+                      .heads = c.taps - 1,
+                      .width = convolution_.weight.dim(1)})) {
+  if (c.bias) convolution_.bias = b.vector(parts, "bias", 0);
+}
+
+UnitNorm::UnitNorm(Builder b, int64_t dim)
+    : weight_(b.constant({dim}, std::vector<float>(static_cast<size_t>(dim),
+                                                   1 / std::sqrt(static_cast<float>(dim))))),
+      eps_(1e-6f / static_cast<float>(dim)) {}
+
+StateSpec recurrent_state(const LinearAttentionShape& shape, int chunk_tokens) {
+  return {.name = "recurrent",
+          .unit = StateUnit::kSlot,
+          .reach = StateReach::kPoint,
+          .heads = shape.heads,
+          .width = shape.key_dim * shape.value_dim,
+          .alignment_tokens = chunk_tokens,
+          .two_forms = true};
+}
+
+}  // namespace banyan
