@@ -7,8 +7,9 @@ namespace banyan {
 
 Result<std::unique_ptr<Model>> load_bailing_v2_5(const ConfigFile& config, Builder b) {
   HybridConfig c = read_ling_hybrid(config, b);
+  const MlaConfig& mla = std::get<MlaConfig>(c.attention);
   LightningConfig l{.hidden = c.sparse.decoder.hidden,
-                    .heads = c.mla.heads,
+                    .heads = mla.heads,
                     .layers = c.sparse.decoder.layers,
                     .eps = c.sparse.decoder.eps};
   l.head_dim = config.integer_or("head_dim", 128, 1, kHeadDimMax);
@@ -18,14 +19,14 @@ Result<std::unique_ptr<Model>> load_bailing_v2_5(const ConfigFile& config, Build
   // Both mixers turn by the same angles.
   double part = read_partial_rotary_factor(config);
   auto rotary_dim = static_cast<int64_t>(part * static_cast<double>(l.head_dim));
-  config.expect(rotary_dim == c.mla.rope_dim,
+  config.expect(rotary_dim == mla.rope_dim,
                 "{} of {} elements of a head turn, but qk_rope_head_dim is {}", rotary_dim,
-                l.head_dim, c.mla.rope_dim);
+                l.head_dim, mla.rope_dim);
   config.only("linear_silu", {false});
   config.only("linear_rope", {true});
   config.only("use_qk_norm", {true});
   config.only("full_attention_type", {"mla"});
-  c.lightning = l;
+  c.recurrence = l;
   return make_hybrid(config, b, c);
 }
 

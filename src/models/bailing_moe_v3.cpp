@@ -20,7 +20,8 @@ KdaConfig read_kda(const ConfigFile& config, const HybridConfig& c) {
   // transformers writes MLA's rotary width as head_dim, and KDA's numbers beside it.
   bool rewritten = config.has("linear_head_dim");
   KdaConfig kda{.hidden = c.sparse.decoder.hidden, .eps = c.sparse.decoder.eps};
-  kda.heads = config.integer_or("linear_num_heads", c.mla.heads, 1, kHeadsMax);
+  kda.heads =
+      config.integer_or("linear_num_heads", std::get<MlaConfig>(c.attention).heads, 1, kHeadsMax);
   kda.head_dim = config.integer(rewritten ? "linear_head_dim" : "head_dim", 1, kHeadDimMax);
   kda.taps = config.integer_or(config.name_of({"short_conv_kernel_size", "linear_conv_kernel_dim"}),
                                4, 2, 64);
@@ -37,8 +38,8 @@ KdaConfig read_kda(const ConfigFile& config, const HybridConfig& c) {
 Result<std::unique_ptr<Model>> load(const ConfigFile& config, Builder b,
                                     const LingDefaults& defaults, std::string_view gate) {
   HybridConfig c = read_ling_hybrid(config, b, defaults);
-  c.mla.gate = read_gate(config, gate);
-  c.kda = read_kda(config, c);
+  std::get<MlaConfig>(c.attention).gate = read_gate(config, gate);
+  c.recurrence = read_kda(config, c);
   return make_hybrid(config, b, c);
 }
 

@@ -19,7 +19,9 @@ struct DecoderConfig {
   int64_t vocabulary = 0, hidden = 0, layers = 0;
   float eps = 0;
   bool tied = false;
-  std::string_view embedding = "embed_tokens";  // its name below `model`
+  std::string_view scope = "model";             // of all but the head
+  std::string_view embedding = "embed_tokens";  // its name in that scope
+  std::string_view norm = "norm";               // the last norm's name
   NormWeight norm_weight = NormWeight::kPlain;
   RopeConfig rope;
   std::vector<RopeConfig> other_ropes;   // where layers turn in several ways
@@ -30,16 +32,16 @@ struct DecoderConfig {
 template <class Layer>
 class DecoderModel final : public Model {
  public:
-  // `make_layer(scope, index)` builds each layer under `model.layers.<index>`. `layer_ropes`: of
+  // `make_layer(scope, index)` builds each layer under `<scope>.layers.<index>`. `layer_ropes`: of
   // each layer, 0 for `c.rope`, i for the ith of `c.other_ropes`; empty: 0 for all.
   template <class MakeLayer>
   DecoderModel(Builder b, ModelInfo info, const DecoderConfig& c, MakeLayer make_layer,
                std::vector<int> layer_ropes = {})
       : Model(std::move(info)),
-        tokens_(b / "model", c.embedding, b, c.vocabulary, c.hidden, c.tied),
+        tokens_(b / c.scope, c.embedding, b, c.vocabulary, c.hidden, c.tied),
         ropes_(1, Rope(b, c.rope)),
         layer_ropes_(std::move(layer_ropes)),
-        norm_(b / "model" / "norm", c.hidden, c.eps, c.norm_weight),
+        norm_(b / c.scope / c.norm, c.hidden, c.eps, c.norm_weight),
         embedding_scale_(c.embedding_scale),
         logit_scale_(c.logit_scale),
         logit_cap_(c.logit_cap) {
@@ -47,7 +49,7 @@ class DecoderModel final : public Model {
     layer_ropes_.resize(static_cast<size_t>(c.layers));
     layers_.reserve(static_cast<size_t>(c.layers));
     for (int64_t i = 0; i < c.layers; ++i) {
-      layers_.push_back(make_layer(b / "model" / "layers" / i, i));
+      layers_.push_back(make_layer(b / c.scope / "layers" / i, i));
     }
   }
 

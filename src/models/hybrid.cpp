@@ -1,6 +1,7 @@
 #include "models/hybrid.h"
 
 #include <string>
+#include <variant>
 
 #include "base/error.h"
 
@@ -17,32 +18,35 @@ SparseMlp make_mlp(Builder b, const HybridConfig& c, int64_t index) {
   sparse.moe.glu.limit = limit_of(c.limits, i);
   sparse.moe.shared_glu.limit = limit_of(c.shared_limits, i);
   // transformers saves dense blocks under the name of those with experts.
-  bool renamed = (b / c.moe_scope / "gate_proj").has("weight");
-  return SparseMlp(b / (sparse.moe_layers[i] || renamed ? c.moe_scope : "mlp"), sparse, index);
+  bool renamed = !c.moe_scope.empty() && (b / c.moe_scope / "gate_proj").has("weight");
+  std::string_view scope = sparse.moe_layers[i] || renamed ? c.moe_scope : c.dense_scope;
+  return SparseMlp(scope.empty() ? b : b / scope, sparse, index);
+}
+
+MixerConfig mixer_of(const HybridConfig& c, int64_t layer) {
+  if (c.attention_layers[static_cast<size_t>(layer)]) return c.attention;
+  MixerConfig mixer = c.recurrence;
+  if (auto* lightning = std::get_if<LightningConfig>(&mixer)) lightning->layer = layer;
+  return mixer;
+}
+
+std::string_view scope_of(const HybridConfig& c, int64_t layer) {
+  bool attends = c.attention_layers[static_cast<size_t>(layer)] || c.recurrence_scope.empty();
+  return attends ? c.sparse.attention : c.recurrence_scope;
+}
+
+RmsNorm norm_of(Builder b, const DecoderConfig& c) {
+  return RmsNorm(b, c.hidden, c.eps, c.norm_weight);
 }
 
 }  // namespace
 
 HybridLayer::HybridLayer(Builder b, const HybridConfig& c, int64_t index)
-    : mixer_norm_(b / "input_layernorm", c.sparse.decoder.hidden, c.sparse.decoder.eps),
-      mlp_norm_(b / "post_attention_layernorm", c.sparse.decoder.hidden, c.sparse.decoder.eps),
-      mlp_(make_mlp(b, c, index)) {
-  Builder scope = b / c.sparse.attention;
-  if (c.latent_layers[static_cast<size_t>(index)]) {
-    mla_.emplace(scope, c.mla);
-  } else if (c.kda) {
-    kda_.emplace(scope, *c.kda);
-  } else {
-    LightningConfig lightning = *c.lightning;
-    lightning.layer = index;
-    lightning_.emplace(scope, lightning);
-  }
-}
-
-Tensor HybridLayer::mix(Step& s, Tensor x, const Rotation& rotation) const {
-  if (mla_) return (*mla_)(s, x, rotation);
-  return kda_ ? (*kda_)(s, x) : (*lightning_)(s, x, rotation);
-}
+    : residual_scale_(c.residual_scale),
+      mixer_norm_(norm_of(b / c.mixer_norm, c.sparse.decoder)),
+      mlp_norm_(norm_of(b / c.mlp_norm, c.sparse.decoder)),
+      mixer_(b / scope_of(c, index), mixer_of(c, index)),
+      mlp_(make_mlp(b, c, index)) {}
 
 Result<std::unique_ptr<Model>> make_hybrid(const ConfigFile& config, Builder b,
                                            const HybridConfig& c) {
@@ -53,17 +57,11 @@ Result<std::unique_ptr<Model>> make_hybrid(const ConfigFile& config, Builder b,
                  .vocabulary = decoder.vocabulary,
                  .hidden = decoder.hidden,
                  .context_length_tokens = c.sparse.context_tokens};
-  for (size_t i = 0; i < c.latent_layers.size(); ++i) {
-    bool latent = c.latent_layers[i];
-    if (latent) {
-      info.attention_flops_per_key += mla_flops_per_key(c.mla);
-      info.prompt_attention_flops_per_key += mla_prompt_flops_per_key(c.mla);
-    }
-    const char* mla = c.mla.expanded_prefill ? "mla, expanded prefill" : "mla";
-    info.layers.push_back({latent  ? mla
-                           : c.kda ? "kda"
-                                   : "lightning",
-                           c.sparse.moe_layers[i] ? describe(c.sparse.moe) : "dense"});
+  for (size_t i = 0; i < c.attention_layers.size(); ++i) {
+    MixerInfo mixer = describe(mixer_of(c, static_cast<int64_t>(i)));
+    info.attention_flops_per_key += mixer.flops_per_key;
+    info.prompt_attention_flops_per_key += mixer.prompt_flops_per_key;
+    info.layers.push_back({mixer.name, c.sparse.moe_layers[i] ? describe(c.sparse.moe) : "dense"});
   }
   auto make_layer = [&c](Builder scope, int64_t i) { return HybridLayer(scope, c, i); };
   return std::make_unique<DecoderModel<HybridLayer>>(b, std::move(info), decoder, make_layer);

@@ -93,16 +93,17 @@ Result<std::unique_ptr<Model>> load_kimi_linear(const ConfigFile& config, Builde
   SparseConfig& sparse = c.sparse;
   sparse.decoder = read_decoder(config, b, {.eps = 1e-5});
   ConfigFile linear = config.object("linear_attn_config");
-  c.latent_layers = read_latent_layers(config, linear, sparse.decoder.layers);
-  c.kda = read_kda(config, linear, sparse.decoder);
+  c.attention_layers = read_latent_layers(config, linear, sparse.decoder.layers);
+  c.recurrence = read_kda(config, linear, sparse.decoder);
   sparse.context_tokens = config.integer_or(
       config.name_of({"model_max_length", "max_position_embeddings"}), 1 << 20, 1, kContextMax);
-  c.mla = read_mla(config, b, sparse.decoder);
+  MlaConfig mla = read_mla(config, b, sparse.decoder);
   // No layer turns its queries and keys, in the authors' code and in transformers alike, so what
   // the file says of a rotation is of no consequence.
   config.only("mla_use_nope", {true});
-  c.mla.rotary = false;
-  sparse.decoder.rope.rotary_dim = c.mla.rope_dim;
+  mla.rotary = false;
+  c.attention = mla;
+  sparse.decoder.rope.rotary_dim = mla.rope_dim;
   config.ignore({"rope_theta", "rope_interleave"});
   config.ignore_object("rope_scaling");
   config.ignore_object("rope_parameters");

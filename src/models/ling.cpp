@@ -27,12 +27,13 @@ HybridConfig read_ling_hybrid(const ConfigFile& config, Builder b, const LingDef
   int64_t context = config.integer_or("model_max_length", 32768, 1, kContextMax);
   sparse.context_tokens =
       read_rotation(config, rope_dim, {context, defaults.theta, true}, sparse.decoder);
-  c.mla = read_mla(config, b, sparse.decoder);
-  c.mla.output_name = "dense";
+  MlaConfig mla = read_mla(config, b, sparse.decoder);
+  mla.output_name = "dense";
+  c.attention = mla;
   read_bailing_moe(config, sparse, defaults.moe);
   c.limits = config.numbers("expert_swiglu_limit_list", 0, 1e6);
   c.shared_limits = config.numbers("share_expert_swiglu_limit_list", 0, 1e6);
-  c.latent_layers = read_latent_layers(config, sparse.decoder.layers);
+  c.attention_layers = read_latent_layers(config, sparse.decoder.layers);
   // MLA's part that turns is qk_rope_head_dim already.
   config.ignore({"rotary_dim", "mtp_loss_scaling_factor"});
   config.only("use_mla_nope", {false});

@@ -55,20 +55,27 @@ Result<std::unique_ptr<Model>> load_glm4_moe(const ConfigFile& config, Builder b
 Result<std::unique_ptr<Model>> load_glm4_moe_lite(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_gpt_oss(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_granite(const ConfigFile& config, Builder b);
+Result<std::unique_ptr<Model>> load_granite_hybrid(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_hunyuan_dense(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_kimi_linear(const ConfigFile& config, Builder b);
+Result<std::unique_ptr<Model>> load_lfm2(const ConfigFile& config, Builder b);
+Result<std::unique_ptr<Model>> load_lfm2_moe(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_llama(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_longcat_flash(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_minimax_m2(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_ministral3(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_mistral(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_mixtral(const ConfigFile& config, Builder b);
+Result<std::unique_ptr<Model>> load_nemotron_h(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_olmo2(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_olmo3(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_phi3(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_qwen2(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_qwen3(const ConfigFile& config, Builder b);
+Result<std::unique_ptr<Model>> load_qwen3_5(const ConfigFile& config, Builder b);
+Result<std::unique_ptr<Model>> load_qwen3_5_moe(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_qwen3_moe(const ConfigFile& config, Builder b);
+Result<std::unique_ptr<Model>> load_qwen3_next(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_seed_oss(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_smollm3(const ConfigFile& config, Builder b);
 

@@ -16,8 +16,9 @@ namespace banyan {
 struct SparseConfig {
   DecoderConfig decoder;
   int64_t context_tokens = 0;
-  int64_t intermediate = 0;      // of the dense layers
-  Glu glu = {};                  // of these
+  int64_t intermediate = 0;  // of the dense layers
+  Glu glu = {};              // of these
+  GatedMlpNames dense_names = {};
   std::vector<bool> moe_layers;  // per layer
   MoeConfig moe;
   std::string_view attention = "self_attn";  // its name in a layer
@@ -30,7 +31,7 @@ class SparseMlp {
     if (c.moe_layers[static_cast<size_t>(layer)]) {
       moe_.emplace(b, c.moe);
     } else {
-      dense_.emplace(b, c.decoder.hidden, c.intermediate, false, c.glu);
+      dense_.emplace(b, c.decoder.hidden, c.intermediate, false, c.glu, c.dense_names);
     }
   }
   Tensor operator()(Step& s, Tensor x) const { return moe_ ? (*moe_)(s, x) : (*dense_)(s, x); }

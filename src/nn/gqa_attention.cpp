@@ -12,6 +12,11 @@ Linear qkv_of(Builder b, const GqaConfig& c) {
     return Linear(b, {{c.names.qkv, q + 2 * kv, shard}}, c.hidden, c.qkv_bias);
   }
   Shard shard = Shard::rows(c.kv_heads);
+  if (c.gated) {
+    Shard of_q = Shard::rows_of_runs(c.kv_heads, c.q_heads, {q, q});
+    return Linear(b, {{"q_proj", 2 * q, of_q}, {"k_proj", kv, shard}, {"v_proj", kv, shard}},
+                  c.hidden, c.qkv_bias);
+  }
   return Linear(b, {{"q_proj", q, shard}, {"k_proj", kv, shard}, {"v_proj", kv, shard}}, c.hidden,
                 c.qkv_bias);
 }
@@ -30,6 +35,7 @@ GqaAttention::GqaAttention(Builder b, const GqaConfig& c)
       row_norms_(c.row_norms),
       norm_after_turn_(c.norm_after_turn),
       rotary_(c.rotary),
+      gated_(c.gated),
       layout_(c.layout),
       query_scale_(c.query_scale),
       qkv_(qkv_of(b, c)),
@@ -75,14 +81,17 @@ Tensor GqaAttention::place(Step& s, Tensor x, const std::optional<RmsNorm>& norm
 Tensor GqaAttention::operator()(Step& s, Tensor x, const Rotation& rotation) const {
   int64_t q_width = shape_.q_heads * shape_.head_dim;
   int64_t kv_width = shape_.kv_heads * shape_.head_dim;
-  Tensor qkv = qkv_(s, x);  // [T, q_width + 2 kv_width]
+  int64_t k_begin = gated_ ? 2 * q_width : q_width;
+  Tensor qkv = qkv_(s, x);  // [T, k_begin + 2 kv_width]
   Tensor q = place(s, qkv.columns(0, q_width), q_norm_, rotation);
-  Tensor k = place(s, qkv.columns(q_width, kv_width), k_norm_, rotation);
-  Tensor v = qkv.columns(q_width + kv_width, kv_width);
+  Tensor k = place(s, qkv.columns(k_begin, kv_width), k_norm_, rotation);
+  Tensor v = qkv.columns(k_begin + kv_width, kv_width);
   if (query_scale_.beta != 0) q = scale(s, q, 1, query_scale_);
   write_pages(s, k, keys_);
   write_pages(s, v, values_);
-  return output_(s, attention(s, q, keys_, values_, shape_));
+  Tensor out = attention(s, q, keys_, values_, shape_);
+  if (gated_) out = gate_mul(s, GateFunction::kSigmoid, qkv.columns(q_width, q_width), out);
+  return output_(s, out);
 }
 
 }  // namespace banyan

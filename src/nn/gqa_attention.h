@@ -2,7 +2,8 @@
 // pages. Ranks divide the heads of keys and values, each with its queries.
 //
 // The families differ by configuration alone: biases, norms on q and k, before they turn or after,
-// windows, sinks, caps, layers without rotation, queries that grow with the position.
+// windows, sinks, caps, layers without rotation, queries that grow with the position, a gate on
+// what comes out.
 #pragma once
 
 #include <optional>
@@ -37,6 +38,9 @@ struct GqaConfig {
   PositionScale query_scale;  // of queries, after they turn
   float soft_cap = 0;         // of the scores; 0: none
   bool sinks = false;         // a logit of no key, in each head's softmax
+  // What comes out is multiplied by the sigmoid of a gate: q_proj has the query of one head, then
+  // its gate, then those of the next (Qwen3-Next).
+  bool gated = false;
   GqaNames names = {};
 };
 
@@ -55,10 +59,10 @@ class GqaAttention {
 
   AttentionShape shape_;
   int64_t kv_heads_whole_;  // of all ranks
-  bool row_norms_, norm_after_turn_, rotary_;
+  bool row_norms_, norm_after_turn_, rotary_, gated_;
   RopeLayout layout_;
   PositionScale query_scale_;
-  Linear qkv_;
+  Linear qkv_;  // queries, their gates if there are any, keys and values
   Linear output_;
   std::optional<RmsNorm> q_norm_, k_norm_;
   Tensor sinks_;

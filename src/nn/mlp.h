@@ -1,4 +1,5 @@
-// The gated feed-forward block: down(f(gate(x)) * up(x)), where f is silu unless it is said.
+// The feed-forward blocks. The gated one: down(f(gate(x)) * up(x)), where f is silu unless it is
+// said.
 #pragma once
 
 #include <string_view>
@@ -52,6 +53,27 @@ class GatedMlp {
   Linear gate_up_;
   Linear down_;
   Glu glu_;
+};
+
+// The square of what is positive in x, of every element.
+inline Tensor square_relu(Step& s, Tensor x) {
+  return gate_mul(s, GateFunction::kRelu, x, x);
+}
+
+// The block without a gate: down(square_relu(up(x))).
+class SquareReluMlp {
+ public:
+  SquareReluMlp(Builder b, int64_t hidden, int64_t intermediate, bool bias)
+      : SquareReluMlp(b, hidden, intermediate, bias, units_of_width(intermediate, b.rank())) {}
+
+  Tensor operator()(Step& s, Tensor x) const { return down_(s, square_relu(s, up_(s, x))); }
+
+ private:
+  SquareReluMlp(Builder b, int64_t hidden, int64_t intermediate, bool bias, int64_t units)
+      : up_(b, {{"up_proj", intermediate, Shard::rows(units)}}, hidden, bias),
+        down_(b, {{"down_proj", hidden, Shard::columns(units)}}, intermediate, bias) {}
+
+  Linear up_, down_;
 };
 
 }  // namespace banyan

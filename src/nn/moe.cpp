@@ -40,26 +40,27 @@ void split_stacks(const Builder& experts, const MoeConfig& c) {
     std::string gate = name(c.expert_names.gate), up = name(c.expert_names.up);
     std::string down = name(c.expert_names.down), stack = leaf.stack;
     int64_t step = c.interleaved ? 2 : 1;
-    experts.split("gate_up_proj" + stack, shape(2 * inner, c.hidden),
+    experts.split(std::string(c.gate_up_stack) + stack, shape(2 * inner, c.hidden),
                   {{gate, inner, 0, step}, {up, inner, c.interleaved ? 1 : inner, step}});
-    experts.split("down_proj" + stack, shape(c.hidden, inner), {{down, c.hidden}});
+    experts.split(std::string(c.down_stack) + stack, shape(c.hidden, inner), {{down, c.hidden}});
   }
 }
 
 }  // namespace
 
-Moe::Moe(Builder b, const MoeConfig& c) : shape_(c.router), glu_(c.glu) {
+Moe::Moe(Builder b, const MoeConfig& c) : shape_(c.router), gated_(c.gated), glu_(c.glu) {
   int64_t choices = c.router.experts + c.router.identity_experts;
   router_ = b.derived("f32", 1, choices, c.hidden, b.floats(c.router_name, choices, c.hidden));
   shape_.counts_begin = b.expert_layer(c.router.experts, c.router.identity_experts, c.router.top_k);
   if (c.router_bias) router_bias_ = b.vector({{c.router_name, choices}}, "bias", 0);
   if (c.selection_bias) bias_ = b.vector({{"", choices}}, c.bias_name, 0);
-  Builder experts = (b / "experts").with_share(share_of(c.router));
+  Builder experts = (b / c.experts_name).with_share(share_of(c.router));
   split_stacks(experts, c);
   const GatedMlpNames& names = c.expert_names;
   own_ = b.part(c.router.experts);
-  gate_up_ = experts.matrices(c.router.experts,
-                              {{names.gate, c.intermediate}, {names.up, c.intermediate}}, c.hidden);
+  MatrixPart gate = {names.gate, c.intermediate}, up = {names.up, c.intermediate};
+  gate_up_ = c.gated ? experts.matrices(c.router.experts, {gate, up}, c.hidden)
+                     : experts.matrices(c.router.experts, {up}, c.hidden);
   down_ = experts.matrices(c.router.experts, {{names.down, c.hidden}}, c.intermediate);
   if (c.expert_bias) {
     gate_up_bias_ = experts.vectors(
@@ -70,8 +71,14 @@ Moe::Moe(Builder b, const MoeConfig& c) : shape_(c.router), glu_(c.glu) {
   for (int64_t e = c.router.experts; e < choices; ++e) {
     for (std::string_view name : {names.gate, names.up}) (experts / e / name).ignore("weight");
   }
-  if (c.shared_intermediate > 0) {
-    shared_.emplace(b / c.shared_name, c.hidden, c.shared_intermediate, false, c.shared_glu);
+  if (c.shared_intermediate > 0 && !c.gated) {
+    ungated_shared_.emplace(b / c.shared_name, c.hidden, c.shared_intermediate, false);
+  } else if (c.shared_intermediate > 0) {
+    shared_.emplace(b / c.shared_name, c.hidden, c.shared_intermediate, false, c.shared_glu,
+                    c.shared_names);
+  }
+  if (!c.shared_gate_name.empty()) {
+    shared_gate_ = b.derived("f32", 1, 1, c.hidden, b.floats(c.shared_gate_name, 1, c.hidden));
   }
 }
 
@@ -80,10 +87,14 @@ Tensor Moe::operator()(Step& s, Tensor x) const {
   Routing routing = route(s, logits, bias_, shape_);
   routing.own = own_;
   Tensor gates = linear_of_rows(s, x, gate_up_, routing, gate_up_bias_);
-  Tensor inner = silu_mul(s, gates, glu_.limit, glu_.form);
+  Tensor inner = gated_ ? silu_mul(s, gates, glu_.limit, glu_.form) : square_relu(s, gates);
   Tensor expert_rows = linear_of_sorted(s, inner, down_, routing, down_bias_);
   share_expert_rows(s, expert_rows, routing);
   Tensor shared = shared_ ? (*shared_)(s, x) : Tensor();
+  if (ungated_shared_) shared = (*ungated_shared_)(s, x);
+  if (!shared_gate_.empty()) {
+    shared = gate_mul(s, GateFunction::kSigmoid, linear(s, x, shared_gate_, Tensor()), shared);
+  }
   return combine_experts(s, x, expert_rows, routing, shared);
 }
 

@@ -23,6 +23,7 @@ struct MoeConfig {
   bool selection_bias = false;
   bool router_bias = false;  // of the router's logits
   bool expert_bias = false;
+  bool gated = true;  // false: experts, and the shared one, are blocks without a gate
   Glu glu, shared_glu;
   // Of checkpoints that have the matrices of all experts in one tensor, `experts.gate_up_proj`:
   // gates and ups in turns, and [experts, columns, rows].
@@ -32,6 +33,11 @@ struct MoeConfig {
   std::string_view bias_name = "gate.e_score_correction_bias";
   GatedMlpNames expert_names = {};
   std::string_view shared_name = "shared_experts";
+  GatedMlpNames shared_names = {};
+  // The scope of experts, and below it the tensors that hold the matrices of all of them.
+  std::string_view experts_name = "experts";
+  std::string_view gate_up_stack = "gate_up_proj", down_stack = "down_proj";
+  std::string_view shared_gate_name = "";  // of what the shared expert's output is gated by
 };
 
 class Moe {
@@ -43,14 +49,17 @@ class Moe {
 
  private:
   RouterShape shape_;
+  bool gated_;
   Glu glu_;
   PackedMatrix router_;
   Tensor router_bias_;
   Tensor bias_;                  // of the choice
   UnitRange own_;                // the experts that this rank has
-  PackedMatrix gate_up_, down_;  // of each of them
+  PackedMatrix gate_up_, down_;  // of each of them; without gates its ups
   Tensor gate_up_bias_, down_bias_;
   std::optional<GatedMlp> shared_;
+  std::optional<SquareReluMlp> ungated_shared_;
+  PackedMatrix shared_gate_;  // [1, hidden], or none
 };
 
 }  // namespace banyan

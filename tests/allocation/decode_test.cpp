@@ -192,7 +192,8 @@ void run_counted(Runner& runner, const Batch& batch, std::vector<float>& logits)
 
 // Slot 1 holds what 64 tokens left in slot 0; the 65th token runs on from there twice.
 TEST(Allocation, RestoringASnapshotTakesNoMemory) {
-  for (const char* model : {"ling3-tiny", "ling25", "kimi-linear"}) {
+  for (const char* model :
+       {"ling3-tiny", "ling25", "kimi-linear", "qwen3-next", "lfm2", "granite-hybrid"}) {
     for (int threads : {1, 2}) {
       std::unique_ptr<Runner> runner =
           load_runner({.model_path = source_path("tests/golden/models/") + model,

@@ -91,12 +91,15 @@ void for_each_element(const Runner& runner, const auto& see) {
 
 Matrices matrices_of(const Runner& runner) {
   Matrices all;
-  for_each_element(runner, [&](const MatrixRecord& record, const MatrixRecord::Part& part, int64_t,
-                               int64_t, float element) {
+  for_each_element(runner, [&](const MatrixRecord& record, const MatrixRecord::Part& part,
+                               int64_t row, int64_t column, float element) {
     Whole& whole = all[part.name];
     whole.columns = record.matrix.columns;
     whole.form = record.matrix.format->name;
-    whole.elements.push_back(element);
+    // Not in order where runs of rows are taken block by block.
+    auto at = static_cast<size_t>(row * whole.columns + column);
+    if (whole.elements.size() <= at) whole.elements.resize(at + 1);
+    whole.elements[at] = element;
   });
   for (auto& [name, whole] : all) whole.seen.resize(whole.elements.size());
   return all;
@@ -159,10 +162,13 @@ int64_t heads_of(const std::string& folder) {
   if (config.contains("linear_attn_config")) {
     heads = std::min(heads, config["linear_attn_config"]["num_heads"].get<int64_t>());
   }
-  heads = std::min(heads, config.value("linear_num_heads", heads));
+  for (const char* key :
+       {"linear_num_heads", "linear_num_key_heads", "mamba_n_groups", "n_groups"}) {
+    heads = std::min(heads, config.value(key, heads));
+  }
   if (config.contains("kv_lora_rank")) return heads;
   bool mistral = config["architectures"][0] == "MistralForCausalLM";
-  return config.value("num_key_value_heads", mistral ? int64_t{8} : heads);
+  return std::min(heads, config.value("num_key_value_heads", mistral ? int64_t{8} : heads));
 }
 
 class Ranks : public testing::TestWithParam<GoldenCase> {};

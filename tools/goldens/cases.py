@@ -7,6 +7,7 @@ one formula, default or layout moves some layer of some case by far more than th
 from goldens.case import Case
 from goldens.grown_cases import GROWN_CASES
 from goldens.hybrid_cases import HYBRID_CASES
+from goldens.recurrent_cases import RECURRENT_CASES
 from goldens.sparse_cases import SPARSE_CASES
 
 
@@ -380,4 +381,4 @@ QWEN3_CASES = [
 ]
 
 CASES = LLAMA_CASES + MISTRAL_CASES + QWEN2_CASES + QWEN3_CASES + HYBRID_CASES + SPARSE_CASES
-CASES += GROWN_CASES
+CASES += GROWN_CASES + RECURRENT_CASES

@@ -59,6 +59,8 @@ def tensors_of(recipe):
 
 def spread(case, name, shape):
     """Center and deviation that fit a tensor's place."""
+    if name.endswith("linear_attn.norm.weight"):
+        return 1, 0.3
     if name.endswith("norm.weight"):
         return case.norm_center, 0.3
     if name.endswith(("score_correction_bias", "expert_bias")):

@@ -12,9 +12,9 @@ constexpr int64_t kVocabularyMax = 1 << 24;
 
 // Tied unless the checkpoint has a head of its own; without the key, whatever the tensors say. Of
 // tied ones some keep the one matrix under the head's name alone.
-bool read_tied(const ConfigFile& config, const Builder& b, std::string_view embedding) {
+bool read_tied(const ConfigFile& config, const Builder& b, const DecoderDefaults& defaults) {
   bool has_head = b.has("lm_head.weight");
-  bool has_embedding = (b / "model" / embedding).has("weight");
+  bool has_embedding = (b / defaults.scope / defaults.embedding).has("weight");
   if (!config.has("tie_word_embeddings")) return has_embedding && !has_head;
   return config.flag("tie_word_embeddings") && !(has_head && has_embedding);
 }
@@ -27,8 +27,9 @@ DecoderConfig read_decoder(const ConfigFile& config, const Builder& b,
   c.vocabulary = config.integer("vocab_size", 1, kVocabularyMax);
   c.hidden = config.integer("hidden_size", 1, kWidthMax);
   c.layers = config.integer(defaults.layers_key, 1, kLayersMax);
-  c.eps = static_cast<float>(config.number_or("rms_norm_eps", defaults.eps, 1e-12, 1));
-  c.tied = read_tied(config, b, defaults.embedding);
+  c.eps = static_cast<float>(config.number_or(defaults.eps_key, defaults.eps, 1e-12, 1));
+  c.tied = read_tied(config, b, defaults);
+  c.scope = defaults.scope;
   c.embedding = defaults.embedding;
   if (defaults.gelu) {
     config.only("hidden_act", {"gelu_pytorch_tanh"});
@@ -167,7 +168,8 @@ std::string describe(const MoeConfig& c) {
     identity = fmt::format(" + {} that return their input", c.router.identity_experts);
   }
   if (c.shared_intermediate > 0) {
-    shared = fmt::format(", shared {}", c.shared_intermediate);
+    const char* gated = c.shared_gate_name.empty() ? "" : " gated";
+    shared = fmt::format(", shared {}{}", c.shared_intermediate, gated);
   }
   return fmt::format("moe, {} of {}{}{}", c.router.top_k, c.router.experts, identity, shared);
 }

@@ -26,7 +26,9 @@ inline constexpr int64_t kContextMax = int64_t{1} << 30;
 // Where families differ. A value that config.json leaves out is the one that transformers takes.
 struct DecoderDefaults {
   std::string_view layers_key = "num_hidden_layers";
-  std::string_view embedding = "embed_tokens";  // the table's name below `model`
+  std::string_view scope = "model";             // of all but the head
+  std::string_view embedding = "embed_tokens";  // the table's name in that scope
+  std::string_view eps_key = "rms_norm_eps";
   double eps = 1e-6;
   bool gelu = false;  // the activation is gelu's approximation with tanh, not silu
 };

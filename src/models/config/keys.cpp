@@ -472,6 +472,14 @@ constexpr auto kFactors = std::to_array<std::string_view>({
 constexpr auto kAlwaysOn = std::to_array<std::string_view>(
     {"use_rmsnorm", "use_rms_norm", "causal", "is_causal", "use_rotary"});
 
+// A key of the language model of a checkpoint that has others too means what it means elsewhere.
+constexpr std::string_view kTextConfig = "text_config";
+
+std::string_view key_of(std::string_view name) {
+  bool of_text = name.starts_with(kTextConfig) && name.substr(kTextConfig.size()).starts_with('.');
+  return of_text ? name.substr(kTextConfig.size() + 1) : name;
+}
+
 template <class List>
 bool contains(const List& list, std::string_view key) {
   return std::ranges::find(list, key) != list.end();
@@ -491,17 +499,22 @@ bool asks_for_something(const ConfigFile& config, std::string_view key) {
 
 void refuse_variants(const ConfigFile& config) {
   auto architecture = config.architecture();
-  for (const std::string& key : config.unread()) {
-    if (!is_variant(key) || !asks_for_something(config, key)) continue;
-    config.expect(false, "{} = {} would change what {} computes, and is not supported", key,
-                  config.shown(key), architecture ? *architecture : "the model");
+  for (const std::string& name : config.unread()) {
+    std::string_view key = key_of(name);
+    bool of_text = key.size() < name.size();
+    ConfigFile of = of_text ? config.object(kTextConfig) : config;
+    if (!is_variant(key) || !asks_for_something(of, key)) continue;
+    config.expect(false, "{} = {} would change what {} computes, and is not supported", name,
+                  of.shown(key), architecture ? *architecture : "the model");
   }
 }
 
 std::vector<std::string> unknown_keys(const ConfigFile& config) {
   std::vector<std::string> unknown = config.unread();
-  std::erase_if(unknown,
-                [](const std::string& key) { return contains(kHarmless, key) || is_variant(key); });
+  std::erase_if(unknown, [](const std::string& name) {
+    std::string_view key = key_of(name);
+    return contains(kHarmless, key) || is_variant(key);
+  });
   return unknown;
 }
 

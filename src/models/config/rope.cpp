@@ -55,8 +55,8 @@ void read_yarn(const ConfigFile& p, double context_tokens, RopeConfig& rope) {
   p.ignore({"finetuned", "max_position_embeddings"});
   p.only_keys({"rope_type", "type", "rope_theta", "partial_rotary_factor",
                "original_max_position_embeddings", "factor", "beta_fast", "beta_slow", "truncate",
-               "mscale", "mscale_all_dim", "attention_factor", "finetuned", "llama_4_scaling_beta",
-               "max_position_embeddings"});
+               "mscale", "mscale_all_dim", "attention_factor", "finetuned", "mrope_section",
+               "mrope_interleaved", "llama_4_scaling_beta", "max_position_embeddings"});
 }
 
 // Differs from the default only beyond max_position_embeddings, where no sequence goes; but with
@@ -116,8 +116,11 @@ RopeConfig read_parameters(const ConfigFile& p, int64_t context_tokens, bool out
                p.shown("factor"));
     }
     p.ignore({"factor"});
-    p.only_keys({"rope_type", "type", "rope_theta", "partial_rotary_factor", kOriginal, "factor"});
+    p.only_keys({"rope_type", "type", "rope_theta", "partial_rotary_factor", kOriginal, "factor",
+                 "mrope_section", "mrope_interleaved"});
   }
+  // Which of an image's coordinates turns which pair: a text has one position for all.
+  p.ignore({"mrope_section", "mrope_interleaved"});
   return rope;
 }
 

@@ -90,6 +90,7 @@ ConfigFile::ConfigFile(std::shared_ptr<Shared> shared, const Json* object, std::
     : shared_(std::move(shared)), object_(object), prefix_(std::move(prefix)) {}
 
 Result<std::string> ConfigFile::architecture() const {
+  if (!prefix_.empty()) return ConfigFile(shared_, &shared_->root, "").architecture();
   const Json* list = look_up("architectures");
   if (list == nullptr) return corrupt("{}: no architectures", shared_->path);
   if (!list->is_array() || list->empty() || !list->front().is_string()) {

@@ -40,7 +40,7 @@ class ConfigFile {
   // Messages begin with `path`. kCorrupt: not one JSON object within the limits of base/json.h.
   static Result<ConfigFile> parse(std::string_view text, const std::string& path);
 
-  // The class that the checkpoint was saved from: the first of "architectures".
+  // The class that the checkpoint was saved from: the first of the file's "architectures".
   Result<std::string> architecture() const;
 
   bool has(std::string_view key) const;  // present and not null; does not count as reading it

@@ -166,6 +166,126 @@ TEST(KimiLinearConfig, ListsOneTypeForEachLayer) {
                  [](auto& c) { c.config["mlp_layer_types"] = {"wide", "sparse", "sparse"}; });
 }
 
+constexpr const char* kDelta = "model.layers.0.linear_attn.";
+
+TEST(QwenHybridCheckpoint, MustHaveEveryTensorOfItsLayers) {
+  EXPECT_EQ(problem("qwen3-next", [](auto&) {}), "");
+  for (const char* name : {"in_proj_qkvz.weight", "in_proj_ba.weight", "conv1d.weight", "A_log",
+                           "dt_bias", "norm.weight", "out_proj.weight"}) {
+    expect_problem("qwen3-next", std::string(kDelta) + name,
+                   [&](auto& c) { c.erase(std::string(kDelta) + name); });
+  }
+  expect_problem("qwen3-next", "mlp.shared_expert_gate.weight",
+                 [](auto& c) { c.erase("model.layers.0.mlp.shared_expert_gate.weight"); });
+  expect_problem("qwen3-5", "layers.0.linear_attn.in_proj_z.weight",
+                 [](auto& c) { c.erase("model.layers.0.linear_attn.in_proj_z.weight"); });
+  expect_problem("qwen3-next", "q_proj.weight has shape [144, 24] where [120, 24] is expected",
+                 [](auto& c) { c.config["head_dim"] = 10; });
+}
+
+TEST(QwenHybridCheckpoint, RefusesWhatItDoesNotCompute) {
+  expect_problem("qwen3-next", "linear_num_value_heads 6 is not a multiple",
+                 [](auto& c) { c.config["linear_num_key_heads"] = 4; });
+  expect_problem("qwen3-next", "elements of a head turn",
+                 [](auto& c) { c.config["partial_rotary_factor"] = 0.1; });
+  expect_problem("qwen3-5", "attn_output_gate",
+                 [](auto& c) { c.config["attn_output_gate"] = false; });
+  expect_problem("qwen3-5", "layer_types: \"mamba\" is not supported",
+                 [](auto& c) { c.config["layer_types"][0] = "mamba"; });
+}
+
+// As it is published: beside a model that sees, under a scope and a config of its own.
+void wrap(CheckpointCopy& c, const std::string& architecture) {
+  Json text = c.config;
+  text.erase("architectures");
+  c.config = {{"architectures", {architecture}},
+              {"model_type", "qwen3_5"},
+              {"image_token_id", 90},
+              {"text_config", text},
+              {"vision_config", {{"depth", 2}}}};
+  for (TestTensor& tensor : c.tensors) {
+    if (tensor.name.starts_with("model.")) tensor.name.insert(6, "language_model.");
+  }
+  c.tensors.push_back({"model.visual.merger.norm.weight", "F32", {1}, "1234"});
+  c.tensors.push_back({"mtp.norm.weight", "F32", {1}, "1234"});
+}
+
+TEST(QwenHybridCheckpoint, OfAModelThatSeesGivesItsText) {
+  for (auto [golden, architecture] :
+       {std::pair{"qwen3-5", "Qwen3_5ForConditionalGeneration"},
+        std::pair{"qwen3-5-moe", "Qwen3_5MoeForConditionalGeneration"}}) {
+    auto wrapped = [&](CheckpointCopy& c) { wrap(c, architecture); };
+    EXPECT_EQ(logits_of(golden, wrapped), logits_of(golden)) << golden;
+    expect_problem(golden, "text_config.alibi", [&](CheckpointCopy& c) {
+      wrap(c, architecture);
+      c.config["text_config"]["alibi"] = true;
+    });
+    expect_problem(golden, "model.audio.weight", [&](CheckpointCopy& c) {
+      wrap(c, architecture);
+      c.tensors.push_back({"model.audio.weight", "F32", {1}, "1234"});
+    });
+  }
+}
+
+TEST(Lfm2Checkpoint, MustFitItsConfig) {
+  EXPECT_EQ(problem("lfm2", [](auto&) {}), "");
+  for (const char* name : {"conv.conv.weight", "conv.conv.bias", "conv.in_proj.weight",
+                           "conv.out_proj.bias", "operator_norm.weight"}) {
+    std::string full = std::string("model.layers.0.") + name;
+    expect_problem("lfm2", full, [&](auto& c) { c.erase(full); });
+  }
+  expect_problem("lfm2", "w1.weight has shape",
+                 [](auto& c) { c.config["block_auto_adjust_ff_dim"] = false; });
+  expect_problem("lfm2-moe", "feed_forward.expert_bias",
+                 [](auto& c) { c.erase("model.layers.1.feed_forward.expert_bias"); });
+  expect_problem("lfm2-moe", "layer_types: \"mamba\" is not supported",
+                 [](auto& c) { c.config["layer_types"][0] = "mamba"; });
+}
+
+TEST(GraniteHybridCheckpoint, MustFitItsConfig) {
+  EXPECT_EQ(problem("granite-hybrid", [](auto&) {}), "");
+  for (const char* name :
+       {"mamba.in_proj.weight", "mamba.conv1d.weight", "mamba.conv1d.bias", "mamba.A_log",
+        "mamba.dt_bias", "mamba.D", "mamba.norm.weight", "shared_mlp.input_linear.weight"}) {
+    std::string full = std::string("model.layers.0.") + name;
+    expect_problem("granite-hybrid", full, [&](auto& c) { c.erase(full); });
+  }
+  auto with = [](const char* key, const Json& value) {
+    return [=](CheckpointCopy& c) { c.config[key] = value; };
+  };
+  expect_problem("granite-hybrid", "mamba_d_head 9", with("mamba_d_head", 9));
+  expect_problem("granite-hybrid", "mamba_n_heads 6 is not a multiple", with("mamba_n_groups", 4));
+  expect_problem("granite-hybrid", "time_step_limit", with("time_step_limit", {2, 1}));
+  expect_problem("granite-hybrid", "position_embedding_type",
+                 with("position_embedding_type", "alibi"));
+  expect_problem("granite-hybrid", "\"conv\" is not supported",
+                 with("layer_types", {"conv", "mamba", "mamba"}));
+}
+
+TEST(NemotronCheckpoint, MustFitItsConfig) {
+  EXPECT_EQ(problem("nemotron-h", [](auto&) {}), "");
+  for (const char* name :
+       {"0.mixer.A_log", "0.mixer.conv1d.bias", "0.norm.weight", "1.mixer.experts.3.up_proj.weight",
+        "1.mixer.shared_experts.down_proj.weight", "3.mixer.up_proj.weight"}) {
+    std::string full = std::string("backbone.layers.") + name;
+    expect_problem("nemotron-h", full, [&](auto& c) { c.erase(full); });
+  }
+  auto with = [](const char* key, const Json& value) {
+    return [=](CheckpointCopy& c) { c.config[key] = value; };
+  };
+  expect_problem("nemotron-h", "4 blocks are named for 5 layers",
+                 with("hybrid_override_pattern", "ME*-"));
+  expect_problem("nemotron-h", "\"ME*-X\"", with("hybrid_override_pattern", "ME*-X"));
+  expect_problem("nemotron-h", "moe_latent_size", with("moe_latent_size", 8));
+  expect_problem("nemotron-h", "mlp_hidden_act", with("mlp_hidden_act", "silu"));
+  expect_problem("nemotron-h", "mamba_num_heads 6 is not a multiple", with("n_groups", 4));
+  auto rewrite = [](CheckpointCopy& c) {
+    c.config.erase("hybrid_override_pattern");
+    c.config["layers_block_type"] = {"mamba", "moe", "attention", "mlp", "linear_attention"};
+  };
+  EXPECT_EQ(logits_of("nemotron-h", rewrite), logits_of("nemotron-h"));
+}
+
 // The numbers of a published config, without its weights.
 EngineInfo published(const Json& config) {
   TemporaryFolder folder;

@@ -1,0 +1,110 @@
+// Granite 4 hybrid: Mamba 2 in most layers, attention (mostly without rotation) in the others, a
+// gated block in every layer, beside experts or alone, and Granite's factors.
+#include <algorithm>
+#include <limits>
+
+#include "models/hybrid.h"
+#include "models/registry.h"
+
+namespace banyan {
+namespace {
+
+Mamba2Config read_mamba(const ConfigFile& config, const DecoderConfig& decoder) {
+  Mamba2Config c{.hidden = decoder.hidden, .eps = decoder.eps};
+  c.heads = config.integer_or("mamba_n_heads", 128, 1, kHeadsMax);
+  c.groups = config.integer_or("mamba_n_groups", 1, 1, kHeadsMax);
+  c.state_dim = config.integer_or("mamba_d_state", 256, 1, kHeadDimMax);
+  int64_t inner = config.integer_or("mamba_expand", 2, 1, 64) * c.hidden;
+  config.expect(inner % c.heads == 0, "mamba_n_heads {} does not divide {} columns", c.heads,
+                inner);
+  bool automatic = config.holds("mamba_d_head", {"auto"});
+  if (automatic) config.ignore({"mamba_d_head"});
+  int64_t split = std::max<int64_t>(inner / c.heads, 1);
+  c.head_dim = automatic ? split : config.integer_or("mamba_d_head", split, 1, kHeadDimMax);
+  config.expect(c.head_dim * c.heads == inner, "mamba_d_head {} of {} heads is not {} columns",
+                c.head_dim, c.heads, inner);
+  config.expect(c.heads % c.groups == 0, "mamba_n_heads {} is not a multiple of mamba_n_groups {}",
+                c.heads, c.groups);
+  c.groups = c.heads % c.groups == 0 ? c.groups : 1;
+  c.taps = config.integer_or("mamba_d_conv", 4, 2, 64);
+  c.conv_bias = config.flag_or("mamba_conv_bias", true);
+  c.proj_bias = config.flag_or("mamba_proj_bias", false);
+  c.step.max = std::numeric_limits<float>::infinity();
+  if (config.has("time_step_limit")) {
+    std::vector<double> limits = config.numbers("time_step_limit", 0, 1e30);
+    config.expect(limits.size() == 2 && limits[0] <= limits[1],
+                  "time_step_limit is not a least and a largest step");
+    limits.resize(2, 0);
+    c.step = {static_cast<float>(limits[0]), static_cast<float>(limits[1])};
+  }
+  // A prompt's chunks give the same sums whatever their length.
+  config.ignore({"mamba_chunk_size", "init_method"});
+  return c;
+}
+
+void read_blocks(const ConfigFile& config, HybridConfig& c) {
+  SparseConfig& sparse = c.sparse;
+  c.moe_scope = "";
+  c.dense_scope = "shared_mlp";
+  sparse.dense_names = {.down = "output_linear", .gate_up = "input_linear"};
+  sparse.intermediate = config.integer_or("shared_intermediate_size", 1024, 1, kWidthMax);
+  MoeConfig& moe = sparse.moe;
+  moe.hidden = sparse.decoder.hidden;
+  moe.intermediate = config.integer_or("intermediate_size", 11008, 1, kWidthMax);
+  moe.shared_intermediate = sparse.intermediate;
+  moe.shared_names = sparse.dense_names;
+  moe.shared_name = c.dense_scope;
+  moe.router_name = "block_sparse_moe.router.layer";
+  moe.experts_name = "block_sparse_moe";
+  moe.gate_up_stack = "input_linear.weight";
+  moe.down_stack = "output_linear.weight";
+  int64_t experts = config.integer_or("num_local_experts", 8, 0, kExpertsMax);
+  moe.router.experts = std::max<int64_t>(experts, 1);
+  moe.router.top_k = config.integer_or("num_experts_per_tok", 2, experts > 0 ? 1 : 0, kExpertsMax);
+  if (experts == 0) moe.router.top_k = 1;
+  moe.router.normalise = true;  // the softmax is over the chosen alone
+  sparse.moe_layers.assign(static_cast<size_t>(sparse.decoder.layers), experts > 0);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Model>> load_granite_hybrid(const ConfigFile& config, Builder b) {
+  HybridConfig c{.recurrence_scope = "mamba"};
+  DecoderConfig& decoder = c.sparse.decoder;
+  decoder = read_decoder(config, b);
+  auto factor = [&config](std::string_view key) { return config.number_or(key, 1, 1e-6, 1e6); };
+  decoder.embedding_scale = static_cast<float>(factor("embedding_multiplier"));
+  decoder.logit_scale = static_cast<float>(1 / factor("logits_scaling"));
+  c.residual_scale = static_cast<float>(factor("residual_multiplier"));
+
+  GqaConfig attention = read_gqa(config, decoder, {});
+  attention.qkv_bias = attention.output_bias = config.flag_or("attention_bias", false);
+  attention.scale = factor("attention_multiplier");
+  std::string positions = config.text_or("position_embedding_type", "nope");
+  config.expect(positions == "rope" || positions == "nope",
+                "position_embedding_type \"{}\" is not supported; supported: rope, nope",
+                positions);
+  attention.rotary = positions == "rope";
+  c.sparse.context_tokens = read_rotation(config, attention.head_dim, {2048}, decoder);
+  c.attention = attention;
+  c.recurrence = read_mamba(config, decoder);
+  std::string_view types = config.name_of({"layer_types", "layers_block_type"});
+  c.attention_layers.assign(static_cast<size_t>(decoder.layers), false);
+  if (config.has(types)) {
+    std::vector<std::string> names = config.texts(types);
+    config.expect(std::ssize(names) == decoder.layers, "{} has {} entries for {} layers", types,
+                  names.size(), decoder.layers);
+    names.resize(static_cast<size_t>(decoder.layers));
+    for (size_t i = 0; i < names.size(); ++i) {
+      bool attends = names[i] == "attention" || names[i] == "full_attention";
+      config.expect(attends || names[i] == "mamba" || names[i] == "linear_attention",
+                    "{}: \"{}\" is not supported", types, names[i]);
+      c.attention_layers[i] = attends;
+    }
+  }
+  read_blocks(config, c);
+  config.only("normalization_function", {"rmsnorm"});
+  return make_hybrid(config, b, c);
+}
+
+}  // namespace banyan

@@ -1,0 +1,96 @@
+// LFM2: gated short convolutions in most layers, attention with norms on q and k in the others, and
+// dense blocks, or beyond the first few layers experts chosen by sigmoids and a bias.
+#include <algorithm>
+
+#include "models/hybrid.h"
+#include "models/registry.h"
+
+namespace banyan {
+namespace {
+
+// `layer_types`, or the list of layers that attend, or all of them.
+std::vector<bool> read_attention_layers(const ConfigFile& config, int64_t layers) {
+  if (config.has("layer_types")) {
+    config.ignore({"full_attn_idxs"});
+    return layers_of_type(config, "layer_types", "full_attention", "conv", layers);
+  }
+  std::vector<bool> attention(static_cast<size_t>(layers), !config.has("full_attn_idxs"));
+  for (int64_t i : config.integers("full_attn_idxs", 0, layers - 1)) {
+    attention[static_cast<size_t>(i)] = true;
+  }
+  return attention;
+}
+
+// The width that is given may be that of a block without a gate: then two thirds, and rounded up.
+int64_t read_intermediate(const ConfigFile& config) {
+  int64_t width =
+      config.integer_or(config.name_of({"block_ff_dim", "intermediate_size"}), 12288, 1, kWidthMax);
+  double factor = config.number_or("block_ffn_dim_multiplier", 1, 1e-3, 1e3);
+  int64_t multiple = config.integer_or("block_multiple_of", 256, 1, kWidthMax);
+  if (!config.flag_or("block_auto_adjust_ff_dim", true)) return width;
+  width = static_cast<int64_t>(factor * static_cast<double>(2 * width / 3));
+  return std::max<int64_t>((width + multiple - 1) / multiple, 1) * multiple;
+}
+
+HybridConfig read_common(const ConfigFile& config, const Builder& b) {
+  HybridConfig c{.mixer_norm = "operator_norm",
+                 .mlp_norm = "ffn_norm",
+                 .moe_scope = "feed_forward",
+                 .dense_scope = "feed_forward",
+                 .recurrence_scope = "conv"};
+  SparseConfig& sparse = c.sparse;
+  sparse.decoder = read_decoder(config, b, {.eps_key = "norm_eps", .eps = 1e-5});
+  sparse.decoder.norm = "embedding_norm";
+  sparse.dense_names = {.gate = "w1", .up = "w3", .down = "w2"};
+  sparse.moe_layers.assign(static_cast<size_t>(sparse.decoder.layers), false);
+  GqaConfig attention = read_gqa(config, sparse.decoder, {.kv_heads = 8});
+  attention.head_norms = true;
+  attention.names = {.output = "out_proj", .q_norm = "q_layernorm", .k_norm = "k_layernorm"};
+  sparse.context_tokens = read_rotation(config, attention.head_dim, {128000, 1e6}, sparse.decoder);
+  c.attention = attention;
+  GatedConvConfig conv{.hidden = sparse.decoder.hidden};
+  conv.taps = config.integer_or("conv_L_cache", 3, 2, 64);
+  conv.bias = config.flag_or("conv_bias", false);
+  c.recurrence = conv;
+  c.attention_layers = read_attention_layers(config, sparse.decoder.layers);
+  // What the tensors say, and what the widths of published configs repeat.
+  config.only("block_use_swiglu", {true});
+  config.only("use_pos_enc", {true});
+  config.ignore({"tie_embedding", "conv_dim", "conv_dim_out", "conv_use_xavier_init", "block_dim",
+                 "block_mlp_init_scale", "block_norm_eps", "block_out_init_scale",
+                 "block_use_xavier_init", "num_heads", "theta"});
+  return c;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Model>> load_lfm2(const ConfigFile& config, Builder b) {
+  HybridConfig c = read_common(config, b);
+  c.sparse.intermediate = read_intermediate(config);
+  return make_hybrid(config, b, c);
+}
+
+Result<std::unique_ptr<Model>> load_lfm2_moe(const ConfigFile& config, Builder b) {
+  HybridConfig c = read_common(config, b);
+  SparseConfig& sparse = c.sparse;
+  sparse.intermediate = config.integer_or("intermediate_size", 7168, 1, kWidthMax);
+  sparse.moe.hidden = sparse.decoder.hidden;
+  sparse.moe.intermediate = config.integer_or("moe_intermediate_size", 1792, 1, kWidthMax);
+  sparse.moe.selection_bias = config.flag_or("use_expert_bias", true);
+  sparse.moe.bias_name = "expert_bias";
+  sparse.moe.expert_names = sparse.dense_names;
+  RouterShape& r = sparse.moe.router;
+  r.experts =
+      config.integer_or(config.name_of({"num_experts", "num_local_experts"}), 32, 1, kExpertsMax);
+  r.top_k = config.integer_or("num_experts_per_tok", 4, 1, kExpertsMax);
+  r.score = RouterScore::kSigmoid;
+  r.normalise = config.flag_or("norm_topk_prob", true);
+  r.scale = static_cast<float>(config.number_or("routed_scaling_factor", 1, 1e-6, 1e6));
+  int64_t dense = config.integer_or("num_dense_layers", 2, 0, kLayersMax);
+  for (int64_t i = 0; i < sparse.decoder.layers; ++i) {
+    sparse.moe_layers[static_cast<size_t>(i)] = i >= dense;
+  }
+  return make_hybrid(config, b, c);
+}
+
+}  // namespace banyan

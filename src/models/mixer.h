@@ -1,0 +1,43 @@
+// What mixes positions in a layer of a hybrid: one of the mixers of nn/, chosen by its config.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include "nn/gated_conv.h"
+#include "nn/gated_delta.h"
+#include "nn/gqa_attention.h"
+#include "nn/kda_attention.h"
+#include "nn/lightning_attention.h"
+#include "nn/mamba2.h"
+#include "nn/mla_attention.h"
+
+namespace banyan {
+
+// Another mixer is an alternative here and in Mixer, and what is said of it in mixer.cpp.
+using MixerConfig = std::variant<GqaConfig, MlaConfig, KdaConfig, LightningConfig, GatedDeltaConfig,
+                                 GatedConvConfig, Mamba2Config>;
+
+class Mixer {
+ public:
+  Mixer(Builder b, const MixerConfig& c);
+
+  // x [T, hidden] -> [T, hidden]
+  Tensor operator()(Step& s, Tensor x, const Rotation& rotation) const;
+
+ private:
+  std::variant<GqaAttention, MlaAttention, KdaAttention, LightningAttention, GatedDelta, GatedConv,
+               Mamba2>
+      mixer_;
+};
+
+// What is known of a mixer before it is loaded.
+struct MixerInfo {
+  std::string name;           // for people: "kda"
+  int64_t flops_per_key = 0;  // multiplications and additions for one token and key
+  int64_t prompt_flops_per_key = 0;
+};
+MixerInfo describe(const MixerConfig& c);
+
+}  // namespace banyan

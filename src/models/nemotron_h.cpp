@@ -1,0 +1,149 @@
+// Nemotron-H and Nemotron 3: layers of one block each, which is Mamba 2, attention without
+// rotation, a block without a gate, or experts that are such blocks.
+#include <limits>
+#include <variant>
+
+#include "models/mixer.h"
+#include "models/registry.h"
+#include "models/sparse.h"
+
+namespace banyan {
+namespace {
+
+struct NemotronConfig {
+  DecoderConfig decoder;
+  std::string blocks;  // of each layer: M, *, - or E
+  Mamba2Config mamba;
+  GqaConfig attention;
+  int64_t intermediate = 0;
+  bool mlp_bias = false;
+  MoeConfig moe;
+};
+
+class NemotronLayer {
+ public:
+  NemotronLayer(Builder b, const NemotronConfig& c, int64_t index)
+      : norm_(b / "norm", c.decoder.hidden, c.decoder.eps),
+        block_(make_block(b / "mixer", c, c.blocks[static_cast<size_t>(index)])) {}
+
+  Tensor operator()(Step& s, Tensor x, const Rotation& rotation) const {
+    Tensor normed = norm_(s, x);
+    if (const auto* mixer = std::get_if<Mixer>(&block_)) {
+      return add(s, x, (*mixer)(s, normed, rotation));
+    }
+    if (const auto* moe = std::get_if<Moe>(&block_)) return add(s, x, (*moe)(s, normed));
+    return add(s, x, std::get<SquareReluMlp>(block_)(s, normed));
+  }
+
+ private:
+  using Block = std::variant<Mixer, Moe, SquareReluMlp>;
+
+  static Block make_block(Builder b, const NemotronConfig& c, char kind) {
+    if (kind == 'M') return Mixer(b, c.mamba);
+    if (kind == '*') return Mixer(b, c.attention);
+    if (kind == 'E') return Moe(b, c.moe);
+    return SquareReluMlp(b, c.decoder.hidden, c.intermediate, c.mlp_bias);
+  }
+
+  RmsNorm norm_;
+  Block block_;
+};
+
+std::string read_blocks(const ConfigFile& config, int64_t layers) {
+  std::string blocks = config.text_or("hybrid_override_pattern", "");
+  std::string_view key = config.name_of({"layers_block_type", "layer_types"});
+  for (const std::string& type : config.texts(key)) {
+    bool mamba = type == "mamba" || type == "linear_attention";
+    bool attention = type == "attention" || type == "full_attention";
+    blocks += mamba ? 'M' : attention ? '*' : type == "moe" ? 'E' : type == "mlp" ? '-' : '?';
+  }
+  config.expect(std::ssize(blocks) == layers, "{} blocks are named for {} layers", blocks.size(),
+                layers);
+  config.expect(blocks.find_first_not_of("M*E-") == std::string::npos,
+                "blocks \"{}\" are not all M (mamba), * (attention), E (experts) or - (mlp)",
+                blocks);
+  blocks.resize(static_cast<size_t>(layers), '-');
+  return blocks;
+}
+
+Mamba2Config read_mamba(const ConfigFile& config, const DecoderConfig& decoder) {
+  Mamba2Config c{.hidden = decoder.hidden, .eps = decoder.eps};
+  c.heads = config.integer_or("mamba_num_heads", 128, 1, kHeadsMax);
+  c.head_dim = config.integer_or("mamba_head_dim", 64, 1, kHeadDimMax);
+  c.groups = config.integer_or("n_groups", 8, 1, kHeadsMax);
+  config.expect(c.heads % c.groups == 0, "mamba_num_heads {} is not a multiple of n_groups {}",
+                c.heads, c.groups);
+  c.groups = c.heads % c.groups == 0 ? c.groups : 1;
+  c.state_dim = config.integer_or("ssm_state_size", 128, 1, kHeadDimMax);
+  c.taps = config.integer_or("conv_kernel", 4, 2, 64);
+  c.conv_bias = config.flag_or("use_conv_bias", true);
+  c.proj_bias = config.flag_or("use_bias", false);
+  c.step = {static_cast<float>(config.number_or("time_step_min", 0.001, 0, 1e6)),
+            std::numeric_limits<float>::infinity()};
+  config.only("mamba_hidden_act", {"silu"});
+  config.only("mamba_proj_bias", {c.proj_bias});
+  // Chunks give the same sums whatever their length; the others are for the first weights.
+  config.ignore({"chunk_size", "expand", "time_step_floor", "time_step_max", "time_step_limit",
+                 "rescale_prenorm_residual", "mamba_ssm_cache_dtype", "use_mamba_kernels"});
+  return c;
+}
+
+void read_feed_forward(const ConfigFile& config, NemotronConfig& c) {
+  c.intermediate = config.integer_or("intermediate_size", 21504, 1, kWidthMax);
+  c.mlp_bias = config.flag_or("mlp_bias", false);
+  config.only("mlp_hidden_act", {"relu2"});
+  if (c.blocks.find('E') == std::string::npos) {
+    config.ignore({"n_routed_experts", "n_shared_experts", "moe_intermediate_size",
+                   "num_experts_per_tok", "norm_topk_prob", "moe_shared_expert_intermediate_size"});
+    return;
+  }
+  c.moe = read_noaux_moe(config, c.decoder.hidden,
+                         {.experts = 8, .top_k = 2, .groups = 1, .top_groups = 1, .scale = 1});
+  c.moe.shared_intermediate =
+      config.integer_or("moe_shared_expert_intermediate_size", 7688, 1, kWidthMax);
+  c.moe.gated = false;
+  config.expect(!c.mlp_bias, "mlp_bias = true is not supported beside experts");
+  config.ignore({"moe_shared_expert_overlap"});
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Model>> load_nemotron_h(const ConfigFile& config, Builder b) {
+  NemotronConfig c;
+  c.decoder = read_decoder(config, b,
+                           {.scope = "backbone",
+                            .embedding = "embeddings",
+                            .eps_key = "layer_norm_epsilon",
+                            .eps = 1e-5});
+  c.decoder.norm = "norm_f";
+  c.blocks = read_blocks(config, c.decoder.layers);
+  c.mamba = read_mamba(config, c.decoder);
+  c.attention = read_gqa(config, c.decoder, {.kv_heads = 8, .head_dim = 128});
+  c.attention.rotary = false;
+  c.decoder.rope.rotary_dim = 2;  // nobody turns by it
+  read_feed_forward(config, c);
+  config.ignore({"norm_eps", "rms_norm_eps", "rope_theta", "partial_rotary_factor",
+                 "num_nextn_predict_layers", "mtp_hybrid_override_pattern",
+                 "mtp_layers_block_type"});
+  (b / "mtp").ignore_scope();
+  if (c.blocks.find('E') != std::string::npos) check_router(config, c.moe.router);
+  int64_t context = config.integer_or("max_position_embeddings", 4096, 1, kContextMax);
+  TRY(config.finish());
+  ModelInfo info{.architecture = TRY(config.architecture()),
+                 .vocabulary = c.decoder.vocabulary,
+                 .hidden = c.decoder.hidden,
+                 .context_length_tokens = context};
+  for (char kind : c.blocks) {
+    MixerInfo mixer = kind == 'M'   ? describe(MixerConfig(c.mamba))
+                      : kind == '*' ? describe(MixerConfig(c.attention))
+                                    : MixerInfo{"none"};
+    info.attention_flops_per_key += mixer.flops_per_key;
+    info.layers.push_back({mixer.name, kind == 'E'   ? describe(c.moe)
+                                       : kind == '-' ? "dense, no gate"
+                                                     : "none"});
+  }
+  auto make_layer = [&c](Builder scope, int64_t i) { return NemotronLayer(scope, c, i); };
+  return std::make_unique<DecoderModel<NemotronLayer>>(b, std::move(info), c.decoder, make_layer);
+}
+
+}  // namespace banyan

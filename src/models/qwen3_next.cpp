@@ -1,0 +1,115 @@
+// Qwen3-Next and Qwen3.5: Gated DeltaNet in most layers, gated attention that turns a quarter of
+// each head in the others, norms whose weights are stored less 1, and dense blocks or experts
+// beside a gated one that all rows share. Qwen3.5 has other names for the projections of Gated
+// DeltaNet, and may be part of a checkpoint that sees; Qwen3.6 is Qwen3.5 with other numbers.
+#include <algorithm>
+
+#include "models/config/language_part.h"
+#include "models/config/rope.h"
+#include "models/hybrid.h"
+#include "models/registry.h"
+
+namespace banyan {
+namespace {
+
+std::vector<bool> read_attention_layers(const ConfigFile& config, int64_t layers) {
+  if (config.has("layer_types")) {
+    config.ignore({"full_attention_interval"});
+    return latent_layers_of_types(config, layers);
+  }
+  int64_t interval = config.integer_or("full_attention_interval", 4, 1, kLayersMax);
+  std::vector<bool> attention;
+  for (int64_t i = 0; i < layers; ++i) attention.push_back((i + 1) % interval == 0);
+  return attention;
+}
+
+GqaConfig read_attention(const ConfigFile& config, SparseConfig& c, int64_t kv_heads) {
+  GqaConfig attention = read_gqa(config, c.decoder, {.kv_heads = kv_heads, .head_dim = 256});
+  attention.qkv_bias = attention.output_bias = config.flag_or("attention_bias", false);
+  attention.head_norms = attention.gated = true;
+  attention.norm_weight = c.decoder.norm_weight;
+  double part = read_partial_rotary_factor(config, 0.25);
+  auto rotary_dim = static_cast<int64_t>(part * static_cast<double>(attention.head_dim));
+  config.expect(rotary_dim >= 2 && rotary_dim % 2 == 0,
+                "{} of {} elements of a head turn, which do not pair up", rotary_dim,
+                attention.head_dim);
+  c.context_tokens = read_rotation(config, std::max<int64_t>(rotary_dim / 2 * 2, 2),
+                                   {.context_tokens = 32768, .partial = true}, c.decoder);
+  config.only("attn_output_gate", {true});
+  return attention;
+}
+
+GatedDeltaConfig read_recurrence(const ConfigFile& config, const DecoderConfig& decoder) {
+  GatedDeltaConfig c{.hidden = decoder.hidden, .eps = decoder.eps};
+  c.key_heads = config.integer_or("linear_num_key_heads", 16, 1, kHeadsMax);
+  c.value_heads = config.integer_or("linear_num_value_heads", 32, 1, kHeadsMax);
+  c.key_dim = config.integer_or("linear_key_head_dim", 128, 1, kHeadDimMax);
+  c.value_dim = config.integer_or("linear_value_head_dim", 128, 1, kHeadDimMax);
+  c.taps = config.integer_or("linear_conv_kernel_dim", 4, 2, 64);
+  config.expect(c.value_heads % c.key_heads == 0,
+                "linear_num_value_heads {} is not a multiple of linear_num_key_heads {}",
+                c.value_heads, c.key_heads);
+  c.value_heads = std::max(c.value_heads / c.key_heads, int64_t{1}) * c.key_heads;
+  config.only("mamba_ssm_dtype", {"float32"});
+  return c;
+}
+
+void read_experts(const ConfigFile& config, SparseConfig& c, int64_t experts, int64_t top_k) {
+  c.moe.hidden = c.decoder.hidden;
+  c.moe.intermediate = config.integer_or("moe_intermediate_size", 512, 1, kWidthMax);
+  c.moe.shared_intermediate =
+      config.integer_or("shared_expert_intermediate_size", 512, 1, kWidthMax);
+  c.moe.shared_name = "shared_expert";
+  c.moe.shared_gate_name = "shared_expert_gate";
+  c.moe.router.experts = config.integer_or(config.name_of({"num_experts", "num_local_experts"}),
+                                           experts, 1, kExpertsMax);
+  c.moe.router.top_k = config.integer_or("num_experts_per_tok", top_k, 1, kExpertsMax);
+  c.moe.router.normalise = config.flag_or("norm_topk_prob", true);
+  int64_t every = config.integer_or("decoder_sparse_step", 1, 1, kLayersMax);
+  std::vector<int64_t> dense = config.integers("mlp_only_layers", 0, kLayersMax);
+  for (int64_t i = 0; i < c.decoder.layers; ++i) {
+    c.moe_layers.push_back((i + 1) % every == 0 && std::ranges::find(dense, i) == dense.end());
+  }
+}
+
+HybridConfig read_common(const ConfigFile& config, const Builder& b, std::string_view scope,
+                         int64_t kv_heads) {
+  HybridConfig c{.recurrence_scope = "linear_attn"};
+  c.sparse.decoder = read_decoder(config, b, {.scope = scope});
+  c.sparse.decoder.norm_weight = NormWeight::kLessOne;
+  c.attention = read_attention(config, c.sparse, kv_heads);
+  c.recurrence = read_recurrence(config, c.sparse.decoder);
+  c.attention_layers = read_attention_layers(config, c.sparse.decoder.layers);
+  // The layers that predict a further token.
+  config.ignore(
+      {"mtp_num_hidden_layers", "mtp_use_dedicated_embeddings", "num_nextn_predict_layers"});
+  (b / "mtp").ignore_scope();
+  return c;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Model>> load_qwen3_next(const ConfigFile& config, Builder b) {
+  HybridConfig c = read_common(config, b, "model", 2);
+  std::get<GatedDeltaConfig>(c.recurrence).fused_by_head = true;
+  c.sparse.intermediate = config.integer_or("intermediate_size", 5632, 1, kWidthMax);
+  read_experts(config, c.sparse, 512, 10);
+  return make_hybrid(config, b, c);
+}
+
+Result<std::unique_ptr<Model>> load_qwen3_5(const ConfigFile& whole, Builder b) {
+  LanguagePart text = read_language_part(whole, b);
+  HybridConfig c = read_common(text.config, b, text.scope, 4);
+  c.sparse.intermediate = text.config.integer_or("intermediate_size", 12288, 1, kWidthMax);
+  c.sparse.moe_layers.assign(static_cast<size_t>(c.sparse.decoder.layers), false);
+  return make_hybrid(text.config, b, c);
+}
+
+Result<std::unique_ptr<Model>> load_qwen3_5_moe(const ConfigFile& whole, Builder b) {
+  LanguagePart text = read_language_part(whole, b);
+  HybridConfig c = read_common(text.config, b, text.scope, 2);
+  read_experts(text.config, c.sparse, 256, 8);
+  return make_hybrid(text.config, b, c);
+}
+
+}  // namespace banyan
