@@ -17,6 +17,9 @@ class Server(ServingProgram):
     def post(self, path, body, **more):
         return requests.post(self.url + path, json=body, timeout=60, **more)
 
+    def get(self, path):
+        return requests.get(self.url + path, timeout=60).json()
+
     def figures(self):
         """What /server_info says of the engine now."""
         return requests.get(self.url + "/server_info", timeout=60).json()["internal_states"][0]

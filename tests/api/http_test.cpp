@@ -99,6 +99,27 @@ TEST_F(Http, UnknownPathsAndMethodsAreErrorsInJson) {
   EXPECT_EQ(get("/v1/models/" + engine.model_path).status, 200);
 }
 
+TEST_F(Http, ErrorsHaveTheShapeOfThePathsProtocol) {
+  config.api_keys = {"key"};
+  start();
+  auto error_of = [&](std::string_view target, std::string_view headers) {
+    Client client = this->client();
+    client.send(post(target, fmt::format("{}Content-Length: 1\r\n", headers), "7"));
+    return parse_json(client.response().body, "body").value();
+  };
+  for (std::string_view headers :
+       {"", "X-Api-Key: key\r\n"}) {  // before the body is read, and after
+    std::string_view type = headers.empty() ? "authentication_error" : "invalid_request_error";
+    EXPECT_EQ(error_of("/v1/messages", headers)["type"], "error");
+    EXPECT_EQ(error_of("/v1/messages", headers)["error"]["type"], type);
+    EXPECT_TRUE(error_of("/api/chat", headers)["error"].is_string());
+    EXPECT_EQ(error_of("/completion", headers)["error"]["code"], headers.empty() ? 401 : 400);
+    EXPECT_EQ(error_of("/v1/responses", headers)["error"]["type"], type);
+  }
+  EXPECT_TRUE(error_of("/api/nothing", "X-Api-Key: key\r\n")["error"].is_string());
+  EXPECT_EQ(get("/v1/responses/resp_1", "X-Api-Key: key\r\n").status, 404);
+}
+
 TEST_F(Http, TakesChunksAndWaitsWhereAskedTo) {
   start();
   Client client = this->client();

@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -28,9 +30,23 @@ struct LlamaOptions {
   bool timings_per_token = false;
   bool many = false;  // prompts or samples: a whole answer is then a list
   Json settings;
-  std::vector<std::string> prompts;  // as text
-  Json warnings;                     // what of a schema is not enforced; null: nothing
+  std::vector<std::string> prompts;          // as their tokens spell them
+  std::vector<std::string> response_fields;  // of an answer, those to keep; empty: all
+  Json warnings;                             // what of a schema is not enforced; null: nothing
 };
+
+// "generation_settings/n_predict": a member of a member. Null if there is none.
+const Json* find_nested(const Json& object, std::string_view path) {
+  const Json* found = &object;
+  while (true) {
+    size_t end = std::min(path.find('/'), path.size());
+    std::string name(path.substr(0, end));
+    if (!found->is_object() || !found->contains(name)) return nullptr;
+    found = &(*found)[name];
+    if (end == path.size()) return found;
+    path.remove_prefix(end + 1);
+  }
+}
 
 const char* stop_type(const TextStream& stream) {
   if (stream.finish() == FinishReason::kLength) return "limit";
@@ -78,7 +94,7 @@ class LlamaAnswer final : public Answer {
       append_event(frames, [&](JsonWriter& writer) { write_part(writer, choice, state); });
     }
     if (choice.stream.done()) {
-      append_event(frames, [&](JsonWriter& writer) { write_last(writer, choice, state); });
+      frames += "data: " + last(choice, state) + "\n\n";
     }
   }
 
@@ -89,9 +105,7 @@ class LlamaAnswer final : public Answer {
     JsonWriter writer(body);
     if (options_.many) writer.begin_list();
     for (const Choice& choice : choices) {
-      writer.begin_object();
-      write_last(writer, choice, states_[choice.index]);
-      writer.end_object();
+      writer.raw(last(choice, states_[choice.index]));
     }
     if (options_.many) writer.end_list();
     return body;
@@ -162,6 +176,21 @@ class LlamaAnswer final : public Answer {
     writer.field("tokens_evaluated", choice.prompt_tokens);
     if (state.probabilities.empty()) return;
     writer.key("completion_probabilities").raw("[" + std::exchange(state.probabilities, {}) + "]");
+  }
+
+  // What says that a choice has ended, with the fields that are to be kept.
+  std::string last(const Choice& choice, State& state) const {
+    std::string text;
+    JsonWriter writer(text);
+    writer.begin_object();
+    write_last(writer, choice, state);
+    writer.end_object();
+    if (options_.response_fields.empty()) return text;
+    Json all = Json::parse(text), kept = Json::object();
+    for (const std::string& name : options_.response_fields) {
+      if (const Json* value = find_nested(all, name)) kept[name] = *value;
+    }
+    return dump_json(kept);
   }
 
   void write_part(JsonWriter& writer, const Choice& choice, State& state) const {
@@ -250,8 +279,9 @@ PromptRequest read_llama_options(RequestFields& fields, const RequestContext& co
   options.stream = fields.flag("stream", false);
   options.return_tokens = fields.flag("return_tokens", false);
   options.timings_per_token = fields.flag("timings_per_token", false);
-  fields.refuse({"response_fields", "return_progress", "post_sampling_probs", "lora",
-                 "grammar_lazy", "grammar_triggers"});
+  options.response_fields = fields.strings("response_fields", 256, kNameBytesMax);
+  fields.refuse(
+      {"return_progress", "post_sampling_probs", "lora", "grammar_lazy", "grammar_triggers"});
   fields.accept_only({{"n_indent", "[0]"}, {"min_keep", "[0]"}, {"t_max_predict_ms", "[-1, 0]"}});
   return request;
 }
@@ -270,9 +300,8 @@ Parsed<GenerationPlan> plan_prompts(const RequestContext& context, RequestFields
     request.text.text = std::move(prompt.text);
     request.text.ids = std::move(prompt.ids);
     TRY(plan.add_prompt(context.llm, request));
-    bool spelled = request.text.ids.empty() || tokenizer == nullptr;
-    options.prompts.push_back(spelled ? std::move(request.text.text)
-                                      : tokenizer->decode(request.text.ids).value_or(""));
+    std::span<const TokenId> tokens = plan.requests.back().prompt;
+    options.prompts.push_back(tokenizer == nullptr ? "" : tokenizer->decode(tokens).value_or(""));
   }
   TRY(plan.check_rids());
   if (!plan.warnings.empty()) options.warnings = plan.warnings;

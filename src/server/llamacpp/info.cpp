@@ -38,9 +38,12 @@ void handle_apply_template(Service& service, HttpRequest request, ResponderPtr r
 void llama_props(Service& service, HttpRequest, ResponderPtr responder) {
   const EngineConfig& engine = service.engine_config();
   const Tokenizer* tokenizer = tokenizer_of(service.llm());
+  constexpr uint32_t kAnySeed = 0xffffffff;  // as llama.cpp shows it
+  SamplingParams sampling = llama_sampling();
+  sampling.seed = kAnySeed;
   Json settings = {{"id", 0},
                    {"n_ctx", service.engine_info().context_length_tokens},
-                   {"params", llama_settings(llama_sampling(), {.max_new_tokens = kNewTokensMax})}};
+                   {"params", llama_settings(sampling, {.max_new_tokens = kNewTokensMax})}};
   Json props = {{"default_generation_settings", std::move(settings)},
                 {"total_slots", engine.running_max},
                 {"model_alias", service.model_name()},

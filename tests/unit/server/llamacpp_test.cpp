@@ -47,7 +47,11 @@ TEST_F(LlamaCpp, ACompletionHasTheShapeThatClientsRead) {
   auto prompt = std::ssize(*tokenizer_of(*llm_)->encode("Hello"));
   EXPECT_EQ(answer["tokens_evaluated"], prompt);
   EXPECT_EQ(answer["truncated"], false);
-  EXPECT_EQ(answer["prompt"], "Hello");
+  EXPECT_EQ(answer["prompt"], "<s>Hello</s>");  // with what the tokenizer adds
+  Json kept = complete_json(
+      R"("n_predict":6,"response_fields":["content","generation_settings/n_predict","no"])");
+  EXPECT_EQ(kept["generation_settings/n_predict"], 6);
+  EXPECT_EQ(kept.size(), 2u);
   EXPECT_EQ(answer["generation_settings"]["seed"], 42);
   EXPECT_EQ(answer["generation_settings"]["n_predict"], 6);
   EXPECT_EQ(answer["timings"]["prompt_n"], prompt);
