@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include "server/chat.h"
 #include "server/generation.h"
 #include "server/json_text.h"
+#include "server/json_writer.h"
 #include "server/openai/endpoints.h"
 #include "server/openai/format.h"
 #include "server/token_text.h"
@@ -31,29 +31,26 @@ struct ChatOptions {
   size_t samples = 1;
 };
 
-void append_token(const Tokenizer* tokenizer, TokenId id, float logprob, std::string& out) {
+// {"token", "logprob", "bytes"; what else there is of it is the caller's.
+void begin_token(const Tokenizer* tokenizer, TokenId id, float logprob, JsonWriter& writer) {
   std::string bytes = tokenizer == nullptr ? std::string() : tokenizer->token_bytes(id);
-  out += R"({"token":)";
-  append_string(out, valid_text(bytes));
-  out += R"(,"logprob":)";
-  append_logprob(out, logprob);
-  out += R"(,"bytes":[)";
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    if (i > 0) out += ',';
-    append_integer(out, static_cast<unsigned char>(bytes[i]));
-  }
-  out += ']';
+  writer.begin_object().field("token", valid_text(bytes)).key("logprob").logprob(logprob);
+  writer.key("bytes").begin_list();
+  for (unsigned char byte : bytes) writer.number(int64_t{byte});
+  writer.end_list();
 }
 
+// Adds to a list of entries, which is JSON text.
 void append_logprob_entry(const Tokenizer* tokenizer, const TokenEvent& event, std::string& out) {
-  append_token(tokenizer, event.token, event.logprob, out);
-  out += R"(,"top_logprobs":[)";
-  for (size_t i = 0; i < event.top.size(); ++i) {
-    if (i > 0) out += ',';
-    append_token(tokenizer, event.top[i].token, event.top[i].logprob, out);
-    out += '}';
+  if (!out.empty()) out += ',';
+  JsonWriter writer(out);
+  begin_token(tokenizer, event.token, event.logprob, writer);
+  writer.key("top_logprobs").begin_list();
+  for (const TokenLogprob& top : event.top) {
+    begin_token(tokenizer, top.token, top.logprob, writer);
+    writer.end_object();
   }
-  out += "]}";
+  writer.end_list().end_object();
 }
 
 class ChatAnswer final : public Answer {
@@ -67,7 +64,6 @@ class ChatAnswer final : public Answer {
             std::string& frames) override {
     State& state = states_[choice.index];
     if (options_.logprobs && delta.counted) {
-      if (!state.logprobs.empty()) state.logprobs += ',';
       append_logprob_entry(tokenizer_, event, state.logprobs);
     }
     if (options_.token_ids && delta.counted) {
@@ -90,20 +86,23 @@ class ChatAnswer final : public Answer {
   }
 
   std::string whole(std::span<const Choice> choices) override {
-    std::string body = head_;
+    std::string body;
+    JsonWriter writer(body);
+    writer.begin_object().raw(head_);
+    if (options_.token_ids) write_ids(writer, "prompt_token_ids", options_.prompt_ids);
+    writer.key("choices").begin_list();
     for (const Choice& choice : choices) {
       const State& state = states_[choice.index];
-      fmt::format_to(std::back_inserter(body), R"({}{{"index":{},"message":)",
-                     choice.index > 0 ? "," : "", choice.index);
-      append_message(choice, state, body);
-      body += R"(,"logprobs":)";
-      append_logprobs(state.logprobs, body);
-      if (options_.token_ids) body += R"(,"token_ids":[)" + state.ids + "]";
-      body += ',';
-      append_finish(body, choice.stream, called(state));
-      body += '}';
+      writer.begin_object().field("index", choice.index).key("message");
+      write_message(writer, choice, state);
+      write_logprobs(writer, options_.logprobs, state.logprobs);
+      if (options_.token_ids) write_ids(writer, "token_ids", state.ids);
+      write_finish(writer, choice.stream, called(state));
+      writer.end_object();
     }
-    append_end(body, options_.usage, usage(choices));
+    writer.end_list();
+    write_end(writer, options_.usage, usage(choices));
+    writer.end_object();
     return body;
   }
 
@@ -138,179 +137,151 @@ class ChatAnswer final : public Answer {
   void stream(const Choice& choice, MessageDelta message, State& state, std::string& frames) {
     bool done = choice.stream.done();
     if (!std::exchange(state.begun, true)) {
-      append_chunk(choice, R"({"role":"assistant","content":""})", state, false, frames);
+      append_chunk(choice, state, Chunk::kFirst, frames, [](JsonWriter& delta) {
+        delta.field("role", "assistant").field("content", "");
+      });
     }
     if (!options_.stream_reasoning) {  // held until something else comes
       state.message.reasoning += std::exchange(message.reasoning, {});
       if (done || !message.empty()) message.reasoning = std::exchange(state.message.reasoning, {});
     }
     if (!message.reasoning.empty()) {
-      delta_ = "{";
-      append_reasoning(message.reasoning, delta_);
-      delta_ += '}';
-      append_chunk(choice, delta_, state, false, frames);
+      append_chunk(choice, state, Chunk::kMiddle, frames,
+                   [&](JsonWriter& delta) { write_reasoning(delta, message.reasoning); });
     }
     bool only_logprobs = message.calls.empty() && !state.logprobs.empty();
     if (!message.content.empty() || only_logprobs) {
-      delta_ = R"({"content":)";
-      append_string(delta_, message.content);
-      delta_ += '}';
-      append_chunk(choice, delta_, state, false, frames);
+      append_chunk(choice, state, Chunk::kMiddle, frames,
+                   [&](JsonWriter& delta) { delta.field("content", message.content); });
     }
     for (const ToolCallDelta& call : message.calls) stream_call(choice, call, state, frames);
-    if (done) append_chunk(choice, "{}", state, true, frames);
+    if (done) append_chunk(choice, state, Chunk::kLast, frames, [](JsonWriter&) {});
   }
 
   // The name and the arguments go out apart, as OpenAI sends them.
   void stream_call(const Choice& choice, const ToolCallDelta& call, State& state,
                    std::string& frames) {
-    if (options_.legacy_calls) return stream_legacy_call(choice, call, state, frames);
-    auto send = [&](const auto& append_fields) {
-      delta_ = R"({"tool_calls":[{"index":)";
-      append_integer(delta_, static_cast<int64_t>(call.index));
-      append_fields();
-      delta_ += "}]}";
-      append_chunk(choice, delta_, state, false, frames);
+    auto send = [&](const auto& write_members) {
+      append_chunk(choice, state, Chunk::kMiddle, frames, [&](JsonWriter& delta) {
+        if (options_.legacy_calls) {
+          delta.key("function_call");
+          return write_function(delta, call, !call.name.empty());
+        }
+        delta.key("tool_calls").begin_list().begin_object().field("index", call.index);
+        write_members(delta);
+        delta.end_object().end_list();
+      });
     };
-    if (!call.name.empty()) {
-      send([&] {
-        delta_ += ',';
-        append_call(choice, {call.index, call.id, call.name, {}}, delta_);
+    bool named = !call.name.empty();
+    if (named) {
+      send([&](JsonWriter& delta) {
+        write_call(delta, choice, {call.index, call.id, call.name, {}});
       });
     }
-    if (call.arguments.empty()) return;
-    send([&] {
-      delta_ += R"(,"function":{"arguments":)";
-      append_string(delta_, call.arguments);
-      delta_ += '}';
+    if (call.arguments.empty() || (named && options_.legacy_calls)) return;
+    send([&](JsonWriter& delta) {
+      delta.key("function").begin_object().field("arguments", call.arguments).end_object();
     });
   }
 
-  void stream_legacy_call(const Choice& choice, const ToolCallDelta& call, State& state,
-                          std::string& frames) {
-    delta_ = R"({"function_call":)";
-    append_function(call, delta_, !call.name.empty());
-    delta_ += '}';
-    append_chunk(choice, delta_, state, false, frames);
-  }
-
   // {"name":...,"arguments":...}
-  static void append_function(const ToolCallDelta& call, std::string& out, bool named = true) {
-    out += '{';
-    if (named) {
-      out += R"("name":)";
-      append_string(out, call.name);
-      out += ',';
-    }
-    out += R"("arguments":)";
-    append_string(out, call.arguments);
-    out += '}';
+  static void write_function(JsonWriter& writer, const ToolCallDelta& call, bool named = true) {
+    writer.begin_object();
+    if (named) writer.field("name", call.name);
+    writer.field("arguments", call.arguments).end_object();
   }
 
   // "id":...,"type":"function","function":{...}
-  void append_call(const Choice& choice, const ToolCallDelta& call, std::string& out) const {
+  void write_call(JsonWriter& writer, const Choice& choice, const ToolCallDelta& call) const {
     std::string id = call.id;
     if (id.empty()) id = fmt::format("{}{}_{}", options_.call_ids, choice.index, call.index);
-    out += R"("id":)";
-    append_string(out, id);
-    out += R"(,"type":"function","function":)";
-    append_function(call, out);
+    writer.field("id", id).field("type", "function").key("function");
+    write_function(writer, call);
   }
 
   // Under SGLang's name, which llama-server shares, and under vLLM's.
-  static void append_reasoning(const std::string& reasoning, std::string& out) {
-    out += R"("reasoning_content":)";
-    append_string(out, reasoning);
-    out += R"(,"reasoning":)";
-    append_string(out, reasoning);
+  static void write_reasoning(JsonWriter& writer, const std::string& reasoning) {
+    writer.field("reasoning_content", reasoning).field("reasoning", reasoning);
   }
 
-  void append_message(const Choice& choice, const State& state, std::string& out) const {
+  void write_message(JsonWriter& writer, const Choice& choice, const State& state) const {
     const MessageDelta& message = state.message;
-    out += R"({"role":"assistant","content":)";
+    writer.begin_object().field("role", "assistant").key("content");
     bool nothing = message.content.empty() && !(message.calls.empty() && message.reasoning.empty());
-    if (nothing) {
-      out += "null";
-    } else {
-      append_string(out, message.content);
-    }
-    out += ',';
+    nothing ? writer.null() : writer.text(message.content);
     if (message.reasoning.empty()) {
-      out += R"("reasoning_content":null,"reasoning":null)";
+      writer.field("reasoning_content", nullptr).field("reasoning", nullptr);
     } else {
-      append_reasoning(message.reasoning, out);
+      write_reasoning(writer, message.reasoning);
     }
-    if (options_.legacy_calls && !message.calls.empty()) {
-      out += R"(,"function_call":)";
-      append_function(message.calls.front(), out);
+    bool calls = !message.calls.empty();
+    if (options_.legacy_calls && calls) {
+      writer.key("function_call");
+      write_function(writer, message.calls.front());
     }
-    out += R"(,"tool_calls":)";
-    if (message.calls.empty() || options_.legacy_calls) {
-      out += "null}";
+    writer.key("tool_calls");
+    if (!calls || options_.legacy_calls) {
+      writer.null().end_object();
       return;
     }
+    writer.begin_list();
     for (const ToolCallDelta& call : message.calls) {
-      out += call.index == 0 ? "[{" : ",{";
-      out += R"("index":)";
-      append_integer(out, static_cast<int64_t>(call.index));
-      out += ',';
-      append_call(choice, call, out);
-      out += '}';
+      writer.begin_object().field("index", call.index);
+      write_call(writer, choice, call);
+      writer.end_object();
     }
-    out += "]}";
+    writer.end_list().end_object();
   }
 
-  void append_logprobs(std::string_view entries, std::string& out) const {
-    if (!options_.logprobs) {
-      out += "null";
+  static void write_ids(JsonWriter& writer, const char* name, std::string_view ids) {
+    writer.key(name).begin_list().raw(ids).end_list();
+  }
+
+  static void write_logprobs(JsonWriter& writer, bool wanted, std::string_view entries) {
+    writer.key("logprobs");
+    if (!wanted) {
+      writer.null();
       return;
     }
-    out += R"({"content":[)";
-    out += entries;
-    out += "]}";
+    writer.begin_object().key("content").begin_list().raw(entries).end_list().end_object();
   }
 
-  // The first chunk after a token has its log-probability.
-  void append_chunk(const Choice& choice, std::string_view delta, State& state, bool last,
-                    std::string& frames) const {
+  enum class Chunk : uint8_t { kFirst, kMiddle, kLast };
+
+  // `fill` writes the delta's members. The first chunk after a token has its log-probability.
+  template <class Fill>
+  void append_chunk(const Choice& choice, State& state, Chunk chunk, std::string& frames,
+                    Fill fill) const {
+    bool first = chunk == Chunk::kFirst;
     frames += "data: ";
-    frames += head_;
-    frames += R"({"index":)";
-    append_integer(frames, static_cast<int64_t>(choice.index));
-    frames += R"(,"delta":)";
-    frames += delta;
-    frames += R"(,"logprobs":)";
-    bool opens = delta.starts_with(R"({"role")");
-    if (state.logprobs.empty() || opens) {
-      frames += "null";
+    JsonWriter writer(frames);
+    writer.begin_object().raw(head_).key("choices").begin_list().begin_object();
+    writer.field("index", choice.index).key("delta").begin_object();
+    fill(writer);
+    writer.end_object();
+    std::string logprobs, ids;
+    if (!first) {
+      logprobs.swap(state.logprobs);
+      ids.swap(state.ids);
+    }
+    write_logprobs(writer, !logprobs.empty(), logprobs);
+    if (options_.token_ids) write_ids(writer, "token_ids", ids);
+    if (chunk == Chunk::kLast) {
+      write_finish(writer, choice.stream, called(state));
     } else {
-      append_logprobs(std::exchange(state.logprobs, {}), frames);
+      writer.field("finish_reason", nullptr).field("matched_stop", nullptr);
     }
-    if (options_.token_ids) {
-      frames += R"(,"token_ids":[)" + (opens ? "" : std::exchange(state.ids, {})) + "]";
-    }
-    frames += ',';
-    if (last) {
-      append_finish(frames, choice.stream, called(state));
-    } else {
-      frames += R"("finish_reason":null,"matched_stop":null)";
-    }
-    frames += "}]";
-    if (opens && options_.token_ids) {
-      frames += R"(,"prompt_token_ids":[)" + options_.prompt_ids + "]";
-    }
-    if (options_.usage.continuous) {
-      frames += R"(,"usage":)";
-      append_usage(frames, usage(choice, state));
-    }
-    frames += "}\n\n";
+    writer.end_object().end_list();
+    if (first && options_.token_ids) write_ids(writer, "prompt_token_ids", options_.prompt_ids);
+    if (options_.usage.continuous) write_usage(writer, usage(choice, state));
+    writer.end_object();
+    frames += "\n\n";
   }
 
-  const std::string head_;  // all up to the first choice
+  const std::string head_;  // the members before the choices
   const ChatOptions options_;
   const Tokenizer* tokenizer_;
   std::vector<State> states_;
-  std::string delta_;
 };
 
 // An older client's functions and function_call, as tools and tool_choice.
@@ -418,11 +389,6 @@ Parsed<GenerationPlan> plan_chat(const RequestContext& context, const Json& body
                             .object = options.stream ? "chat.completion.chunk" : "chat.completion",
                             .model = model,
                             .warnings = plan.warnings});
-  if (options.token_ids && !options.stream) {  // before the choices
-    std::string_view choices = R"(,"choices":[)";
-    head.insert(head.size() - choices.size(),
-                R"(,"prompt_token_ids":[)" + options.prompt_ids + "]");
-  }
   plan.answer =
       std::make_unique<ChatAnswer>(std::move(head), std::move(options), tokenizer_of(context.llm));
   return plan;

@@ -42,13 +42,21 @@ class ParallelLogprobs {
   }
 
   // What was added since the last time; `with_top`: alternatives were asked for.
-  void append_and_clear(std::string& out, bool with_top) {
-    fmt::format_to(
-        std::back_inserter(out),
-        R"({{"tokens":[{}],"token_logprobs":[{}],"top_logprobs":{}{}{},"text_offset":[{}]}})",
-        tokens_, logprobs_, with_top ? "[" : "", with_top ? top_ : "null", with_top ? "]" : "",
-        offsets_);
-    for (std::string* list : {&tokens_, &logprobs_, &top_, &offsets_}) list->clear();
+  void write_and_clear(JsonWriter& writer, bool with_top) {
+    auto list = [&](const char* name, const std::string& entries) {
+      writer.key(name).begin_list().raw(entries).end_list();
+    };
+    writer.begin_object();
+    list("tokens", tokens_);
+    list("token_logprobs", logprobs_);
+    if (with_top) {
+      list("top_logprobs", top_);
+    } else {
+      writer.field("top_logprobs", nullptr);
+    }
+    list("text_offset", offsets_);
+    writer.end_object();
+    for (std::string* entries : {&tokens_, &logprobs_, &top_, &offsets_}) entries->clear();
   }
 
  private:
@@ -147,14 +155,13 @@ class CompletionAnswer final : public Answer {
     bool says_something = !state.text.empty() || options_.logprobs || choice.stream.done();
     if (!says_something) return;
     frames += "data: ";
-    frames += head_;
-    append_choice(choice, choice.index, state, frames);
-    frames += ']';
-    if (options_.usage.continuous) {
-      frames += R"(,"usage":)";
-      append_usage(frames, usage_of(choice));
-    }
-    frames += "}\n\n";
+    JsonWriter writer(frames);
+    writer.begin_object().raw(head_).key("choices").begin_list();
+    write_choice(choice, choice.index, state, writer);
+    writer.end_list();
+    if (options_.usage.continuous) write_usage(writer, usage_of(choice));
+    writer.end_object();
+    frames += "\n\n";
     state.text.clear();
   }
 
@@ -163,15 +170,18 @@ class CompletionAnswer final : public Answer {
   }
 
   std::string whole(std::span<const Choice> choices) override {
-    std::string body = head_;
+    std::string body;
+    JsonWriter writer(body);
+    writer.begin_object().raw(head_).key("choices").begin_list();
     size_t index = 0;
     for (size_t first = 0; first < choices.size(); first += options_.samples) {
       for (size_t chosen : best(first)) {
-        if (index > 0) body += ',';
-        append_choice(choices[chosen], index++, states_[chosen], body);
+        write_choice(choices[chosen], index++, states_[chosen], writer);
       }
     }
-    append_end(body, options_.usage, usage_of(choices, options_.samples));
+    writer.end_list();
+    write_end(writer, options_.usage, usage_of(choices, options_.samples));
+    writer.end_object();
     return body;
   }
 
@@ -223,36 +233,33 @@ class CompletionAnswer final : public Answer {
     return order;
   }
 
-  void append_choice(const Choice& choice, size_t index, State& state, std::string& out) const {
-    out += R"({"index":)";
-    append_integer(out, static_cast<int64_t>(index));
-    out += R"(,"text":)";
-    append_string(out, state.text);
-    out += R"(,"logprobs":)";
+  void write_choice(const Choice& choice, size_t index, State& state, JsonWriter& writer) const {
+    writer.begin_object().field("index", index).field("text", state.text).key("logprobs");
     if (options_.logprobs) {
-      state.logprobs.append_and_clear(out, *options_.logprobs > 0);
+      state.logprobs.write_and_clear(writer, *options_.logprobs > 0);
     } else {
-      out += "null";
+      writer.null();
     }
-    if (options_.token_ids) append_ids(choice, state, out);
-    if (!state.prompt_logprobs.empty()) {
-      out += R"(,"prompt_logprobs":[)" + state.prompt_logprobs + "]";
+    if (options_.token_ids) write_ids(choice, state, writer);
+    if (options_.prompt_logprobs) {
+      bool none = state.prompt_logprobs.empty();  // of a prompt of one token
+      writer.key("prompt_logprobs").begin_list();
+      writer.raw(none ? "null" : state.prompt_logprobs).end_list();
     }
-    out += ',';
-    append_finish(out, choice.stream);
-    out += '}';
+    write_finish(writer, choice.stream);
+    writer.end_object();
   }
 
   // Those since the last event, and in the first the prompt's.
-  void append_ids(const Choice& choice, State& state, std::string& out) const {
+  void write_ids(const Choice& choice, State& state, JsonWriter& writer) const {
     if (!std::exchange(state.prompt_shown, true)) {
-      out += R"(,"prompt_token_ids":)" + prompts_[choice.prompt].ids;
+      writer.key("prompt_token_ids").raw(prompts_[choice.prompt].ids);
     }
-    out += R"(,"token_ids":)" + ids_text(state.ids);
+    writer.key("token_ids").raw(ids_text(state.ids));
     state.ids.clear();
   }
 
-  const std::string head_;  // all up to the first choice
+  const std::string head_;  // the members before the choices
   const CompletionOptions options_;
   const Tokenizer* tokenizer_;
   std::vector<EchoedPrompt> prompts_;

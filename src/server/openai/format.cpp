@@ -2,11 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <iterator>
-
 #include "base/quote.h"
 #include "server/chat.h"
-#include "server/json_text.h"
 #include "text/chat_template.h"
 
 namespace banyan {
@@ -23,10 +20,9 @@ const char* finish_name(FinishReason reason) {
   }
 }
 
-void append_cached_details(std::string& out, const Usage& usage) {
-  fmt::format_to(std::back_inserter(out),
-                 R"(,"sglext":{{"cached_tokens_details":{{"device":{},"host":0}}}})",
-                 usage.cached_tokens);
+void write_cached_details(JsonWriter& writer, const Usage& usage) {
+  writer.key("sglext").begin_object().key("cached_tokens_details").begin_object();
+  writer.field("device", usage.cached_tokens).field("host", 0).end_object().end_object();
 }
 
 }  // namespace
@@ -56,34 +52,33 @@ Usage usage_of(std::span<const Choice> choices, size_t samples) {
 }
 
 // Reasoning tokens go under OpenAI's name and under SGLang's.
-void append_usage(std::string& out, const Usage& usage) {
-  fmt::format_to(std::back_inserter(out),
-                 R"({{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{},)"
-                 R"("prompt_tokens_details":{{"cached_tokens":{}}},)"
-                 R"("completion_tokens_details":{{"reasoning_tokens":{},)"
-                 R"("accepted_prediction_tokens":{},"rejected_prediction_tokens":{}}},)"
-                 R"("reasoning_tokens":{}}})",
-                 usage.prompt_tokens, usage.completion_tokens,
-                 usage.prompt_tokens + usage.completion_tokens, usage.cached_tokens,
-                 usage.reasoning_tokens, usage.accepted_prediction_tokens,
-                 usage.rejected_prediction_tokens, usage.reasoning_tokens);
+void write_usage(JsonWriter& writer, const Usage& usage) {
+  writer.key("usage").begin_object().field("prompt_tokens", usage.prompt_tokens);
+  writer.field("completion_tokens", usage.completion_tokens);
+  writer.field("total_tokens", usage.prompt_tokens + usage.completion_tokens);
+  writer.key("prompt_tokens_details").begin_object();
+  writer.field("cached_tokens", usage.cached_tokens).end_object();
+  writer.key("completion_tokens_details").begin_object();
+  writer.field("reasoning_tokens", usage.reasoning_tokens);
+  writer.field("accepted_prediction_tokens", usage.accepted_prediction_tokens);
+  writer.field("rejected_prediction_tokens", usage.rejected_prediction_tokens).end_object();
+  writer.field("reasoning_tokens", usage.reasoning_tokens).end_object();
 }
 
-void append_finish(std::string& out, const TextStream& stream, const char* called) {
+void write_finish(JsonWriter& writer, const TextStream& stream, const char* called) {
+  writer.key("finish_reason");
   if (!stream.done()) {
-    out += R"("finish_reason":null,"matched_stop":null)";
+    writer.null().field("matched_stop", nullptr);
     return;
   }
-  out += R"("finish_reason":")";
   bool calls = called != nullptr && stream.finish() == FinishReason::kStop;
-  out += calls ? called : finish_name(stream.finish());
-  out += R"(","matched_stop":)";
+  writer.text(calls ? called : finish_name(stream.finish())).key("matched_stop");
   if (stream.matched_text()) {
-    append_string(out, *stream.matched_text());
+    writer.text(*stream.matched_text());
   } else if (stream.matched_token()) {
-    append_integer(out, *stream.matched_token());
+    writer.number(int64_t{*stream.matched_token()});
   } else {
-    out += "null";
+    writer.null();
   }
 }
 
@@ -133,34 +128,35 @@ std::string read_prediction(RequestFields& fields) {
 }
 
 std::string answer_head(const RequestContext& context, const AnswerHead& head) {
-  std::string out = R"({"id":)";
-  append_string(out, head.id);
-  fmt::format_to(std::back_inserter(out), R"(,"object":"{}","created":{},"model":)", head.object,
-                 context.created_s);
-  append_string(out, head.model);
-  if (!head.warnings.empty()) out += R"(,"warnings":)" + Json(head.warnings).dump();
-  return out + R"(,"choices":[)";
+  std::string out;
+  JsonWriter writer(out);
+  writer.field("id", head.id).field("object", head.object).field("created", context.created_s);
+  writer.field("model", head.model);
+  // Texts of a seed can be compared where it is the same.
+  writer.field("system_fingerprint", fmt::format("banyan-draw-{}", kDrawRevision));
+  if (!head.warnings.empty()) writer.field("warnings", Json(head.warnings));
+  return out;
 }
 
-void append_end(std::string& out, const UsageOptions& options, const Usage& usage) {
-  out += R"(],"usage":)";
-  append_usage(out, usage);
-  if (options.cached_details) append_cached_details(out, usage);
-  out += '}';
+void write_end(JsonWriter& writer, const UsageOptions& options, const Usage& usage) {
+  write_usage(writer, usage);
+  if (options.cached_details) write_cached_details(writer, usage);
 }
 
 void append_last_events(std::string& out, const std::string& head, const UsageOptions& options,
                         const Usage& usage) {
+  auto append = [&](const auto& write_member) {
+    out += "data: ";
+    JsonWriter writer(out);
+    writer.begin_object().raw(head).key("choices").begin_list().end_list();
+    write_member(writer);
+    writer.end_object();
+    out += "\n\n";
+  };
   if (options.cached_details) {
-    out += "data: " + head + "]";
-    append_cached_details(out, usage);
-    out += "}\n\n";
+    append([&](JsonWriter& writer) { write_cached_details(writer, usage); });
   }
-  if (options.in_stream) {
-    out += "data: " + head + R"(],"usage":)";
-    append_usage(out, usage);
-    out += "}\n\n";
-  }
+  if (options.in_stream) append([&](JsonWriter& writer) { write_usage(writer, usage); });
   out += "data: [DONE]\n\n";
 }
 

@@ -9,6 +9,7 @@
 #include "server/fields/request.h"
 #include "server/fields/tools.h"
 #include "server/generation.h"
+#include "server/json_writer.h"
 
 namespace banyan {
 
@@ -24,12 +25,12 @@ struct Usage {
 
 Usage usage_of(std::span<const Choice> choices, size_t samples);
 Usage usage_of(const Choice& choice);
-// {"prompt_tokens": ..., ...}; all details are always there, 0 too.
-void append_usage(std::string& out, const Usage& usage);
+// "usage": {"prompt_tokens": ..., ...}; all details are always there, 0 too.
+void write_usage(JsonWriter& writer, const Usage& usage);
 
 // "finish_reason":...,"matched_stop":...  of a choice; nulls while it runs. `called`: the reason
 // for an answer that stopped with calls of tools, if it has any.
-void append_finish(std::string& out, const TextStream& stream, const char* called = nullptr);
+void write_finish(JsonWriter& writer, const TextStream& stream, const char* called = nullptr);
 
 // What a client asks to be told of usage.
 struct UsageOptions {
@@ -42,7 +43,7 @@ UsageOptions read_usage_options(RequestFields& fields, bool stream);
 // OpenAI's `prediction`: {"type": "content", "content": text or parts of text}.
 std::string read_prediction(RequestFields& fields);
 
-// All of an answer, or of a stream's event, up to its first choice.
+// The members of an answer, or of a stream's event, that come before its choices, as JSON text.
 struct AnswerHead {
   const std::string& id;
   const char* object;
@@ -51,9 +52,9 @@ struct AnswerHead {
 };
 std::string answer_head(const RequestContext& context, const AnswerHead& head);
 
-// The end of a whole answer, after its last choice.
-void append_end(std::string& out, const UsageOptions& options, const Usage& usage);
-// The last events of a stream. `head` is all that comes before a chunk's choices.
+// The last members of a whole answer.
+void write_end(JsonWriter& writer, const UsageOptions& options, const Usage& usage);
+// The last events of a stream.
 void append_last_events(std::string& out, const std::string& head, const UsageOptions& options,
                         const Usage& usage);
 

@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <utility>
 
 #include "base/error.h"
 #include "server/generation.h"
-#include "server/json_text.h"
+#include "server/json_writer.h"
 #include "server/openai/format.h"
 #include "server/sglang/endpoints.h"
 
@@ -47,16 +46,19 @@ class ScoreAnswer final : public Answer {
   std::string whole(std::span<const Choice> choices) override {
     Usage usage = usage_of(choices, 1);
     usage.completion_tokens = 0;  // the token after an item is not the answer's
-    std::string body = R"({"object":"scoring","model":)";
-    append_string(body, model_);
-    body += R"(,"scores":[)";
-    for (size_t i = 0; i < scores_.size(); ++i) {
-      fmt::format_to(std::back_inserter(body), "{}[{}]", i > 0 ? "," : "",
-                     fmt::join(scores_[i], ","));
+    std::string body;
+    JsonWriter writer(body);
+    writer.begin_object().field("object", "scoring").field("model", model_);
+    writer.key("scores").begin_list();
+    for (const std::vector<double>& one : scores_) {
+      writer.begin_list();
+      for (double score : one) writer.number(score);
+      writer.end_list();
     }
-    body += R"(],"usage":)";
-    append_usage(body, usage);
-    return body + "}";
+    writer.end_list();
+    write_usage(writer, usage);
+    writer.end_object();
+    return body;
   }
 
  private:
