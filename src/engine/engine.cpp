@@ -560,7 +560,8 @@ Result<std::unique_ptr<Engine>> EngineAssembly::load(const EngineConfig& config,
   return guard([&]() -> Result<std::unique_ptr<Engine>> {
     TRY(check_drafters(config.drafters));
     auto runner = TRY(Runner::load(config, progress, families));
-    for (NamedDrafter& drafter : make_drafters(config)) drafters.push_back(std::move(drafter));
+    for (NamedDrafter& drafter : make_drafters(config, *runner))
+      drafters.push_back(std::move(drafter));
     return std::unique_ptr<Engine>(
         new Engine(std::make_unique<Engine::Impl>(config, std::move(runner), std::move(drafters))));
   });

@@ -146,6 +146,19 @@ UnitCounts unit_counts(const EngineInfo& info) {
   return counts;
 }
 
+// What Runner::predict() and draw_predicted() take behind a step, at most.
+static void measure_prediction(Step& step, const LoadedModel& model, Tensor hidden) {
+  int64_t rows = hidden.dim(0), logit_rows = std::min(rows, kLogitRowsMax);
+  step.allocate({rows, hidden.dim(1)});
+  size_t mark = step.arena.mark();
+  step.arena.allocate_array<int32_t>(rows);
+  Tensor from = select_rows(step, hidden, nullptr, rows);
+  select_rows(step, model.model->predict(step, from), nullptr, rows);
+  step.arena.rewind(mark);
+  step.arena.allocate_array<int32_t>(rows);
+  logit_stats(step, model.model->logits(step, select_rows(step, hidden, nullptr, logit_rows)));
+}
+
 size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, int64_t rows,
                           std::span<const int> auxiliary_layers) {
   KernelTable measuring = measuring_kernels(kernels);
@@ -186,7 +199,10 @@ size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, 
     Outputs outputs = model.model->forward(step);
     int64_t logit_rows = std::min(rows, kLogitRowsMax);
     Tensor hidden = select_rows(step, outputs.hidden, nullptr, logit_rows);
+    size_t mark = arena.mark();
     logit_stats(step, model.model->logits(step, hidden));
+    arena.rewind(mark);
+    if (model.model->predicts()) measure_prediction(step, model, outputs.hidden);
   }
   return arena.high_water_bytes();
 }

@@ -91,6 +91,7 @@ Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
   for (Flight& flight : runner->flights_) {
     flight.image = std::make_unique<DrawImage>(*runner->queue_);
   }
+  runner->prediction_.image = std::make_unique<DrawImage>(*runner->queue_);
   runner->arena_ = Arena(static_cast<size_t>(info.step_bytes), *runner->queue_);
   if (config.expert_counts && !runner->model_.expert_layers.empty()) {
     const ExpertLayer& last = runner->model_.expert_layers.back();
@@ -174,6 +175,8 @@ void Runner::run_step(const Batch& batch, const DrawResult* drawn, ConsumeStepLo
   Outputs outputs = model_.model->forward(step);
   auto count = static_cast<int64_t>(batch.logit_rows.size());
   size_t mark = arena_.mark();
+  hidden_ = outputs.hidden;
+  after_hidden_ = mark;
   for (int64_t first = 0; first < count; first += kLogitRowsMax) {
     int64_t rows = std::min(kLogitRowsMax, count - first);
     Tensor hidden = select_rows(step, outputs.hidden, step.inputs.logit_rows + first, rows);
@@ -181,6 +184,44 @@ void Runner::run_step(const Batch& batch, const DrawResult* drawn, ConsumeStepLo
     consume(step, first, logits, logit_stats(step, logits));
     arena_.rewind(mark);
   }
+}
+
+// Kept outputs lie right behind the step's hidden states, so the rows that come from them are
+// copied out of their place before others take it.
+void Runner::predict(const Batch& batch, std::span<const int32_t> from, bool again) {
+  CHECK(in_flight() == 0 && std::ssize(from) == batch.rows());
+  auto kept = static_cast<int64_t>(batch.logit_rows.size());
+  arena_.rewind(again ? after_predicted_ : after_hidden_);
+  Step step = make_step(arena_, batch, {});
+  if (!again) {
+    predicted_ = step.allocate({std::max<int64_t>(kept, 1), hidden_.dim(1)});
+    after_predicted_ = arena_.mark();
+  }
+  Tensor hidden =
+      select_rows(step, again ? predicted_ : hidden_, step.upload(from), std::ssize(from));
+  Tensor outputs = model_.model->predict(step, hidden);
+  if (kept == 0) return;
+  Tensor last = select_rows(step, outputs, step.inputs.logit_rows, kept);
+  step.copy(last, predicted_.rows(0, kept));
+}
+
+const DrawResults& Runner::draw_predicted(std::span<const int32_t> rows, const DrawBatch& draws) {
+  static const Batch kNone;
+  arena_.rewind(after_predicted_);
+  Step step = make_step(arena_, kNone, {});
+  const int32_t* chosen = step.upload(rows);
+  const DrawArgs& args = prediction_.image->load(draws, prediction_.results);
+  size_t mark = arena_.mark();
+  for (int64_t first = 0; first < std::ssize(rows); first += kLogitRowsMax) {
+    int64_t count = std::min(kLogitRowsMax, std::ssize(rows) - first);
+    Tensor logits =
+        model_.model->logits(step, select_rows(step, predicted_, chosen + first, count));
+    draw(step, logits, logit_stats(step, logits), args, first);
+    arena_.rewind(mark);
+  }
+  prediction_.image->download(prediction_.results);
+  queue_->synchronise();
+  return prediction_.results;
 }
 
 void Runner::consume_on_host(int64_t first, Tensor logits, const LogitStats& stats,

@@ -39,6 +39,17 @@ class Runner {
 
   int64_t in_flight() const { return launched_ - collected_; }
 
+  // Whether the model was loaded with a layer that predicts further tokens; else neither of the
+  // next two may be called.
+  bool predicts() const { return model_.model->predicts(); }
+  // Runs that layer over `batch`, none being in flight, and keeps its outputs at batch.logit_rows
+  // for the next call. Row i goes on from row `from[i]` of the last step, or, `again`, of the
+  // outputs that the last call kept.
+  void predict(const Batch& batch, std::span<const int32_t> from, bool again);
+  // Draws from the kept outputs of these rows, one row of `draws` for each. Valid until the next
+  // call.
+  const DrawResults& draw_predicted(std::span<const int32_t> rows, const DrawBatch& draws);
+
   // Runs `batch` at once and hands out the logits of batch.logit_rows in blocks, for whom draws are
   // not enough: `first` is the index in logit_rows of the block's first row. The tensors are valid
   // during the call.
@@ -88,6 +99,10 @@ class Runner {
     DrawResults results;
   };
   Flight flights_[2];  // of the steps with even and with odd numbers
+  Flight prediction_;
+  Tensor hidden_;     // of the last step's rows, in the arena; what comes behind may be dropped
+  Tensor predicted_;  // outputs of predict() that are kept
+  size_t after_hidden_ = 0, after_predicted_ = 0;
   int64_t launched_ = 0, collected_ = 0;
 };
 

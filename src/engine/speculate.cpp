@@ -288,7 +288,7 @@ void Speculator::settle(StepPlan& plan, int64_t running) {
     }
     if (drawn > 0 && s.finish == FinishReason::kNone) drafting_.push_back(&s);
   }
-  for (const NamedDrafter& drafter : drafters_) drafter.drafter->observe(plan);
+  for (const NamedDrafter& drafter : drafters_) drafter.drafter->observe(plan, !gain_.allows());
   propose(drafting_, running);
 }
 

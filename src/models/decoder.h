@@ -4,6 +4,8 @@
 #pragma once
 
 #include <array>
+#include <concepts>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -29,14 +31,23 @@ struct DecoderConfig {
   float logit_scale = 1, logit_cap = 0;  // of logits, then their soft cap; 0: none
 };
 
-template <class Layer>
+// Where no layer predicts further tokens.
+struct NoPrediction {
+  template <class... Arguments>
+  Tensor operator()(Arguments&&... /*arguments*/) const {
+    return {};
+  }
+};
+
+template <class Layer, class Prediction = NoPrediction>
 class DecoderModel final : public Model {
  public:
-  // `make_layer(scope, index)` builds each layer under `<scope>.layers.<index>`. `layer_ropes`: of
-  // each layer, 0 for `c.rope`, i for the ith of `c.other_ropes`; empty: 0 for all.
-  template <class MakeLayer>
+  // `make_layer(scope, index)` builds each layer under `<scope>.layers.<index>`.
+  // `make_prediction()` builds the layer that predicts a further token, or nothing. `layer_ropes`:
+  // of each layer, 0 for `c.rope`, i for the ith of `c.other_ropes`; empty: 0 for all.
+  template <class MakeLayer, std::invocable MakePrediction>
   DecoderModel(Builder b, ModelInfo info, const DecoderConfig& c, MakeLayer make_layer,
-               std::vector<int> layer_ropes = {})
+               MakePrediction make_prediction, std::vector<int> layer_ropes = {})
       : Model(std::move(info)),
         tokens_(b / c.scope, c.embedding, b, c.vocabulary, c.hidden, c.tied),
         ropes_(1, Rope(b, c.rope)),
@@ -51,7 +62,14 @@ class DecoderModel final : public Model {
     for (int64_t i = 0; i < c.layers; ++i) {
       layers_.push_back(make_layer(b / c.scope / "layers" / i, i));
     }
+    prediction_ = make_prediction();
   }
+  template <class MakeLayer>
+  DecoderModel(Builder b, ModelInfo info, const DecoderConfig& c, MakeLayer make_layer,
+               std::vector<int> layer_ropes = {})
+      : DecoderModel(
+            b, std::move(info), c, make_layer, [] { return std::optional<Prediction>(); },
+            std::move(layer_ropes)) {}
 
   Outputs forward(Step& s) const override {
     Outputs outputs;
@@ -81,6 +99,13 @@ class DecoderModel final : public Model {
     return logit_scale_ == 1 ? y : scale(s, y, logit_scale_);
   }
 
+  bool predicts() const override { return prediction_.has_value(); }
+  Tensor predict(Step& s, Tensor hidden) const override {
+    if (!prediction_) return Model::predict(s, hidden);
+    Rotation rotation = ropes_[0](s);
+    return (*prediction_)(s, tokens_.embed(s, known_tokens(s)), hidden, rotation);
+  }
+
  private:
   static constexpr size_t kRopesMax = 3;
 
@@ -95,6 +120,7 @@ class DecoderModel final : public Model {
   std::vector<Rope> ropes_;
   std::vector<int> layer_ropes_;
   std::vector<Layer> layers_;
+  std::optional<Prediction> prediction_;
   RmsNorm norm_;
   float embedding_scale_, logit_scale_, logit_cap_;
 };

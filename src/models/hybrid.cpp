@@ -64,7 +64,18 @@ Result<std::unique_ptr<Model>> make_hybrid(const ConfigFile& config, Builder b,
     info.layers.push_back({mixer.name, c.sparse.moe_layers[i] ? describe(c.sparse.moe) : "dense"});
   }
   auto make_layer = [&c](Builder scope, int64_t i) { return HybridLayer(scope, c, i); };
-  return std::make_unique<DecoderModel<HybridLayer>>(b, std::move(info), decoder, make_layer);
+  using Prediction = PredictionLayer<HybridLayer>;
+  auto make_prediction = [&]() -> std::optional<Prediction> {
+    if (!c.sparse.predicts) return std::nullopt;
+    HybridConfig further = c;
+    further.attention_layers.push_back(true);
+    further.sparse.moe_layers.push_back(true);
+    Builder scope = b / "model" / "layers" / decoder.layers;
+    return Prediction(scope, scope / "final_layernorm", decoder, {},
+                      HybridLayer(scope, further, decoder.layers));
+  };
+  return std::make_unique<DecoderModel<HybridLayer, Prediction>>(b, std::move(info), decoder,
+                                                                 make_layer, make_prediction);
 }
 
 }  // namespace banyan

@@ -56,6 +56,10 @@ struct Load {
   const WeightSource* source;  // null: random weights
 };
 
+bool wants_prediction(const EngineConfig& config) {
+  return std::ranges::find(config.drafters, "mtp") != config.drafters.end();
+}
+
 // Declares the family's weights; `dry` only checks and counts them.
 Result<LoadedModel> build(const Load& load, const Family& family, const QuantConfig& quant,
                           const QuantizationPlan& plan, bool dry) {
@@ -71,6 +75,7 @@ Result<LoadedModel> build(const Load& load, const Family& family, const QuantCon
                        .quant = quant,
                        .plan = &plan,
                        .expanded_prefill = config.mla_prefill == "expanded",
+                       .prediction = wants_prediction(config),
                        .rank = context.rank,
                        .dry = dry,
                        .progress = context.progress});
@@ -151,6 +156,11 @@ Result<LoadedModel> load_model(const EngineConfig& config, const LoadContext& co
         "mla_prefill is \"expanded\", but {} has no latent attention (MLA) to expand; leave it at "
         "\"absorbed\"",
         quote(architecture));
+  }
+  if (wants_prediction(config) && !planned.model->predicts()) {
+    return unsupported(
+        "drafter \"mtp\": {} of {} has no layer that predicts further tokens; take ngram or suffix",
+        quote(architecture), config.model_path);
   }
   warn_unknown(file, architecture);
   if (context.dry) return identified(load, std::move(planned));

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "models/config/common.h"
+#include "models/prediction.h"
 #include "models/registry.h"
 
 namespace banyan {
@@ -46,6 +47,26 @@ class LongcatLayer {
 
   std::pair<Half, Half> halves_;
   Moe moe_;
+};
+
+// The one that predicts a further token: one attention and one dense block.
+class LongcatFurtherLayer {
+ public:
+  LongcatFurtherLayer(Builder b, const LongcatConfig& c)
+      : attention_norm_(b / "input_layernorm", c.decoder.hidden, c.decoder.eps),
+        mlp_norm_(b / "post_attention_layernorm", c.decoder.hidden, c.decoder.eps),
+        attention_(b / "self_attn", c.attention),
+        mlp_(b / "transformer_layer" / "mlp", c.decoder.hidden, c.intermediate, false) {}
+
+  Tensor operator()(Step& s, Tensor x, const Rotation& rotation) const {
+    x = add(s, x, attention_(s, attention_norm_(s, x), rotation));
+    return add(s, x, mlp_(s, mlp_norm_(s, x)));
+  }
+
+ private:
+  RmsNorm attention_norm_, mlp_norm_;
+  MlaAttention attention_;
+  GatedMlp mlp_;
 };
 
 // The product of norm and projection has the variance of its input again: sections 2.2 and 3.
@@ -91,9 +112,14 @@ Result<std::unique_ptr<Model>> load_longcat_flash(const ConfigFile& config, Buil
       config.integer(config.name_of({"ffn_hidden_size", "intermediate_size"}), 1, kWidthMax);
   c.moe = read_shortcut_moe(config, c.decoder.hidden);
   // Twice the layers in some files, and of the layer that predicts a further token.
-  config.ignore({"num_hidden_layers", "num_nextn_predict_layers", "nextn_use_scmoe"});
-  for (const char* part : {"embed_tokens", "layers", "norm"}) {
-    (b / "model" / "mtp" / part).ignore_scope();
+  config.ignore({"num_hidden_layers"});
+  int64_t further = config.integer_or("num_nextn_predict_layers", 1, 0, kLayersMax);
+  config.only("nextn_use_scmoe", {false});
+  bool predicts = b.prediction() && further > 0;
+  Builder mtp = b / "model" / "mtp";
+  mtp.operator/("embed_tokens").ignore_scope();
+  for (const char* part : {"layers", "norm"}) {
+    if (!predicts) (mtp / part).ignore_scope();
   }
   TRY(config.finish());
   ModelInfo info{
@@ -106,7 +132,16 @@ Result<std::unique_ptr<Model>> load_longcat_flash(const ConfigFile& config, Buil
   info.layers.assign(static_cast<size_t>(c.decoder.layers),
                      {"2 x " + describe(a), "2 x dense, " + describe(c.moe)});
   auto make_layer = [&c](Builder scope, int64_t) { return LongcatLayer(scope, c); };
-  return std::make_unique<DecoderModel<LongcatLayer>>(b, std::move(info), c.decoder, make_layer);
+  using Prediction = PredictionLayer<LongcatFurtherLayer>;
+  auto make_prediction = [&]() -> std::optional<Prediction> {
+    if (!predicts) return std::nullopt;
+    Builder scope = mtp / "layers" / 0;
+    return Prediction(scope, mtp / "norm", c.decoder,
+                      {.token_norm = "enorm.m", .hidden_norm = "hnorm.m"},
+                      LongcatFurtherLayer(scope, c));
+  };
+  return std::make_unique<DecoderModel<LongcatLayer, Prediction>>(b, std::move(info), c.decoder,
+                                                                  make_layer, make_prediction);
 }
 
 }  // namespace banyan

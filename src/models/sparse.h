@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "models/config/common.h"
+#include "models/prediction.h"
 
 namespace banyan {
 
@@ -22,6 +23,7 @@ struct SparseConfig {
   std::vector<bool> moe_layers;  // per layer
   MoeConfig moe;
   std::string_view attention = "self_attn";  // its name in a layer
+  bool predicts = false;  // a layer with experts beyond the last predicts a further token
 };
 
 // A feed-forward block of one kind or the other.
@@ -81,7 +83,17 @@ Result<std::unique_ptr<Model>> make_sparse(const ConfigFile& config, Builder b,
   }
   using Layer = SparseLayer<Attention>;
   auto make_layer = [&](Builder scope, int64_t i) { return Layer(scope, c, attention, i); };
-  return std::make_unique<DecoderModel<Layer>>(b, std::move(info), c.decoder, make_layer);
+  using Prediction = PredictionLayer<Layer>;
+  auto make_prediction = [&]() -> std::optional<Prediction> {
+    if (!c.predicts) return std::nullopt;
+    SparseConfig further = c;
+    further.moe_layers.push_back(true);
+    Builder scope = b / "model" / "layers" / c.decoder.layers;
+    return Prediction(scope, scope / "shared_head" / "norm", c.decoder, {},
+                      Layer(scope, further, attention, c.decoder.layers));
+  };
+  return std::make_unique<DecoderModel<Layer, Prediction>>(b, std::move(info), c.decoder,
+                                                           make_layer, make_prediction);
 }
 
 }  // namespace banyan

@@ -534,6 +534,10 @@ bool Builder::expanded_prefill() const {
   return loader_->options_.expanded_prefill;
 }
 
+bool Builder::prediction() const {
+  return loader_->options_.prediction;
+}
+
 bool Builder::has(std::string_view name) const {
   const WeightSource* source = loader_->options_.source;
   if (source == nullptr) return false;

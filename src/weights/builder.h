@@ -92,6 +92,7 @@ struct LoadOptions {
   QuantConfig quant;                       // how the source's matrices are quantised
   const QuantizationPlan* plan = nullptr;  // what is asked for beside `format`, or null
   bool expanded_prefill = false;           // of latent attention
+  bool prediction = false;                 // with the layer that predicts a further token
   Rank rank;                               // whose part of the weights is read
   bool dry = false;                        // check and count, but read and reserve nothing
   LoadProgress progress;
@@ -235,6 +236,8 @@ class Builder {
   DType state_dtype() const;
   // Whether latent attention expands the positions of prompts.
   bool expanded_prefill() const;
+  // Whether the layer that predicts a further token (MTP) is to be loaded.
+  bool prediction() const;
 
   // The same scope, for weights that only a share of the tokens passes through.
   Builder with_share(const TokenShare& share) const;

@@ -25,8 +25,13 @@ constexpr std::array kMethods = std::to_array<std::pair<std::string_view, std::s
     {"ngram-simple", "ngram"},
     {"prompt_lookup", "ngram"},
     {"suffix", "suffix"},
+    {"mtp", "mtp"},
+    {"nextn", "mtp"},
+    {"deepseek_mtp", "mtp"},
+    {"longcat_flash_mtp", "mtp"},
+    {"draft-mtp", "mtp"},
 });
-constexpr std::string_view kSupported = "NGRAM, SUFFIX, or several with commas";
+constexpr std::string_view kSupported = "NGRAM, SUFFIX, NEXTN, or several with commas";
 
 std::string in_small_letters(std::string_view text) {
   std::string small(text);
@@ -99,7 +104,8 @@ void add_speculation_options(CLI::App& app, EngineConfig& config) {
         name, [name, &config](const std::string& value) { set_methods(name, value, config); },
         fmt::format("Compute tokens ahead of the model and keep those that it draws, which changes "
                     "no output: {}. NGRAM takes what followed the last tokens earlier in the text, "
-                    "SUFFIX also what followed them in recent texts",
+                    "SUFFIX also what followed them in recent texts, NEXTN what the model's own "
+                    "layer for further tokens (MTP) predicts",
                     kSupported));
     option->default_str("")->type_name("NAME");
     if (std::string_view(name) == "--spec-type") option->group("");

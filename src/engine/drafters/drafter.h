@@ -42,8 +42,9 @@ class Drafter {
   virtual ~Drafter() = default;
 
   // A step was carried out and its tokens are known: `kept` of each span says which rows count.
-  // Spans without a sequence have ended. Before propose().
-  virtual void observe(const StepPlan& /*plan*/) {}
+  // Spans without a sequence have ended. Before propose(), which does not come while drafts are
+  // `paused`, since they gain no time.
+  virtual void observe(const StepPlan& /*plan*/, bool /*paused*/) {}
   // Fills the tasks' answers, which come empty.
   virtual void propose(std::span<DraftTask* const> tasks) = 0;
   // The sequence ends with the tokens that it has.

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "engine/drafters/mtp.h"
 #include "engine/drafters/ngram.h"
 #include "engine/drafters/suffix.h"
 
@@ -11,8 +12,9 @@ namespace banyan {
 namespace {
 
 constexpr std::array kDrafters = {
-    DrafterKind{"ngram", make_ngram_drafter},
-    DrafterKind{"suffix", [](const EngineConfig&) { return make_suffix_drafter(); }},
+    DrafterKind{"ngram", [](const EngineConfig& c, Runner&) { return make_ngram_drafter(c); }},
+    DrafterKind{"suffix", [](const EngineConfig&, Runner&) { return make_suffix_drafter(); }},
+    DrafterKind{"mtp", [](const EngineConfig&, Runner& r) { return make_mtp_drafter(r); }},
 };
 
 }  // namespace
@@ -32,12 +34,12 @@ Status check_drafters(std::span<const std::string> names) {
   return {};
 }
 
-std::vector<NamedDrafter> make_drafters(const EngineConfig& config) {
+std::vector<NamedDrafter> make_drafters(const EngineConfig& config, Runner& runner) {
   std::vector<NamedDrafter> drafters;
   for (const DrafterKind& kind : kDrafters) {
     bool asked = std::ranges::find(config.drafters, kind.name) != config.drafters.end();
     if (asked || kind.name == kPredictionDrafter) {
-      drafters.push_back({kind.name, kind.make(config), asked});
+      drafters.push_back({kind.name, kind.make(config, runner), asked});
     }
   }
   return drafters;

@@ -10,12 +10,13 @@
 #include "banyan/config.h"
 #include "banyan/status.h"
 #include "engine/drafters/drafter.h"
+#include "engine/runner.h"
 
 namespace banyan {
 
 struct DrafterKind {
   std::string_view name;
-  std::unique_ptr<Drafter> (*make)(const EngineConfig& config);
+  std::unique_ptr<Drafter> (*make)(const EngineConfig& config, Runner& runner);
 };
 
 // In the order in which they are asked: those that cost least first.
@@ -25,6 +26,6 @@ std::span<const DrafterKind> registered_drafters();
 Status check_drafters(std::span<const std::string> names);
 
 // Those that `config` names, and always `ngram`, for requests that predict their output.
-std::vector<NamedDrafter> make_drafters(const EngineConfig& config);
+std::vector<NamedDrafter> make_drafters(const EngineConfig& config, Runner& runner);
 
 }  // namespace banyan

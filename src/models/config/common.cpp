@@ -205,4 +205,14 @@ void skip_prediction_layers(const Builder& layers, int64_t first, int64_t count)
   }
 }
 
+bool take_prediction_layer(const Builder& layers, int64_t first, int64_t count) {
+  bool take = layers.prediction() && count > 0;
+  skip_prediction_layers(layers, take ? first + 1 : first, take ? count - 1 : count);
+  if (take) {
+    (layers / first / "embed_tokens").ignore_scope();
+    (layers / first / "shared_head" / "head").ignore_scope();
+  }
+  return take;
+}
+
 }  // namespace banyan

@@ -99,4 +99,8 @@ void skip_prediction_layers(const Builder& layers, int64_t first, int64_t count)
 // The same of the `model.layers` of `b`, as many as num_nextn_predict_layers says.
 void read_prediction_layers(const ConfigFile& config, const Builder& b, int64_t layers);
 
+// Whether to load the first of `count` layers that predict further tokens; those that are not
+// loaded are skipped, and copies of the embedding and the head in the one that is.
+bool take_prediction_layer(const Builder& layers, int64_t first, int64_t count);
+
 }  // namespace banyan

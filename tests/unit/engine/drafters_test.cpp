@@ -157,7 +157,7 @@ TEST(Drafters, UnknownNamesAreRefusedWithThoseThatAreKnown) {
   ASSERT_FALSE(engine.has_value());
   EXPECT_EQ(engine.error().code, ErrorCode::kUnsupported);
   EXPECT_NE(engine.error().message.find("\"medusa\""), std::string::npos);
-  EXPECT_NE(engine.error().message.find("ngram, suffix"), std::string::npos);
+  EXPECT_NE(engine.error().message.find("ngram, suffix, mtp"), std::string::npos);
 }
 
 struct Outcome {
@@ -269,6 +269,91 @@ TEST(Drafters, ContinueWhatAConstraintForces) {
   EXPECT_GT(forced, 50);
   EXPECT_GT(further, 50);
   EXPECT_LT(drafting_engine->stats().steps, plain->stats().steps / 2);
+}
+
+// ---- The model's own layer that predicts further tokens
+// ------------------------------------------
+
+EngineConfig nano(const std::vector<std::string>& drafters) {
+  return {.model_path = source_path("models/banyan-nano"),
+          .threads = 1,
+          .page_size_tokens = 16,
+          .total_tokens_max = 2048,
+          .running_max = 4,
+          .chunked_prefill_tokens = 64,
+          .drafters = drafters,
+          .measure_drafts = false};
+}
+
+// The beginning of "copy" of tests/golden/nano.json's suites: text that the model writes well.
+Tokens nano_prompt() {
+  Tokens prompt;
+  for (TokenId t : {3, 400, 5, 2178, 20, 1162, 20, 1061, 20, 1608, 20, 1886, 2, 4}) {
+    prompt.push_back(t);
+  }
+  for (TokenId t = 0; t < 90; ++t) prompt.push_back(2178 - t % 7);
+  return prompt;
+}
+
+// What the trained layer predicts is mostly what the model draws: it would not be if a pair of
+// hidden state and token, a norm or a position were off by one.
+TEST(MtpDrafter, MostOfItsDraftsAreKeptAndChangeNothing) {
+  auto plain = load_engine(nano({}));
+  EngineConfig config = nano({"mtp"});
+  config.draft_tokens_max = 3;
+  auto drafting = load_engine(config);
+  for (float temperature : {0.f, 0.7f, 1.3f}) {
+    std::vector<Heard> heard(5);
+    std::vector<GenerateRequest> requests;
+    for (size_t i = 0; i < heard.size(); ++i) {
+      Tokens prompt = nano_prompt();
+      prompt.resize(prompt.size() - i * 11);  // that share what is cached
+      requests.push_back(
+          {.prompt = prompt,
+           .sampling = {.temperature = temperature,
+                        .frequency_penalty = i == 2 ? 0.5f : 0.f,
+                        .seed = 7,
+                        .sample_index = static_cast<uint32_t>(i)},
+           .options = {.max_new_tokens = 40, .min_new_tokens = 0, .top_logprobs = 2}});
+      ASSERT_TRUE(drafting->submit(requests[i], hear_into(heard[i])).has_value());
+    }
+    while (drafting->step()) {
+    }
+    for (size_t i = 0; i < heard.size(); ++i) expect_same(heard[i], run_alone(*plain, requests[i]));
+  }
+  EngineStats stats = drafting->stats();
+  EXPECT_GT(stats.accepted_draft_tokens * 2, stats.draft_tokens);
+  EXPECT_GT(stats.accepted_draft_tokens, 100);
+}
+
+// Random weights predict little, so nearly all is rejected.
+TEST(MtpDrafter, ChangesNothingWhateverTheFamily) {
+  for (const char* model : {"deepseek-v3", "longcat-flash", "ling3-tiny"}) {
+    EngineConfig config = drafting("");
+    config.model_path = source_path("tests/golden/models/") + model;
+    config.load_format = "dummy";
+    auto plain = load_engine(config);
+    config.drafters = {"mtp"};
+    config.draft_tokens_max = 4;
+    auto drafting = load_engine(config);
+    for (uint64_t seed = 1; seed < 6; ++seed) {
+      GenerateRequest request{.prompt = {5, 9, 77, 5, 30, 0, 42, 42},
+                              .sampling = {.temperature = seed % 2 == 0 ? 0.f : 0.7f, .seed = seed},
+                              .options = {.max_new_tokens = 40}};
+      Heard with = run_alone(*drafting, request);
+      expect_same(with, run_alone(*plain, request));
+    }
+    EXPECT_GT(drafting->stats().draft_tokens, 10) << model;
+    EXPECT_GT(drafting->info().state_bytes_per_token, plain->info().state_bytes_per_token);
+  }
+}
+
+TEST(MtpDrafter, IsRefusedWhereTheModelHasNoSuchLayer) {
+  auto engine = Engine::load(drafting("mtp"));
+  ASSERT_FALSE(engine.has_value());
+  EXPECT_EQ(engine.error().code, ErrorCode::kUnsupported);
+  EXPECT_NE(engine.error().message.find("no layer that predicts further tokens"),
+            std::string::npos);
 }
 
 }  // namespace

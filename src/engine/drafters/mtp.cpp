@@ -1,0 +1,159 @@
+#include "engine/drafters/mtp.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "engine/draw_builder.h"
+#include "engine/scheduler.h"
+#include "engine/sequence.h"
+
+namespace banyan {
+namespace {
+
+class MtpDrafter final : public Drafter {
+ public:
+  explicit MtpDrafter(Runner& runner) : runner_(runner) {}
+
+  void observe(const StepPlan& plan, bool paused) override {
+    begin();
+    int32_t row = 0;
+    for (const PlannedSpan& span : plan.spans) {
+      if (span.sequence != nullptr) add_known(span, row, paused);
+      row += static_cast<int32_t>(span.count);
+    }
+    if (batch_.rows() > 0) runner_.predict(batch_, hidden_rows_, false);
+  }
+
+  void propose(std::span<DraftTask* const> tasks) override {
+    active_.clear();
+    for (DraftTask* task : tasks) {
+      // Its hidden states behind what is forced are not known yet.
+      if (!task->forced.empty()) continue;
+      auto found = std::ranges::find(seen_, task->sequence);
+      if (found != seen_.end()) {
+        active_.push_back({task, static_cast<int32_t>(found - seen_.begin())});
+      }
+    }
+    while (!active_.empty()) {
+      draw();
+      std::erase_if(active_, [this](const Active& a) { return !goes_on(*a.task); });
+      if (!active_.empty()) predict_next();
+    }
+  }
+
+ private:
+  // A draft in the making, and where its last output is among the runner's predictions.
+  struct Active {
+    DraftTask* task = nullptr;
+    int32_t row = 0;
+  };
+
+  void begin() {
+    batch_.clear();
+    hidden_rows_.clear();
+    seen_.clear();
+  }
+
+  void add_span(const Sequence& s, int64_t first, int64_t count) {
+    batch_.spans.push_back(
+        {.row_begin = static_cast<int32_t>(batch_.rows()),
+         .row_count = static_cast<int32_t>(count),
+         .first_position = static_cast<int32_t>(first),
+         .page_begin = static_cast<int32_t>(batch_.tables[kPathClass].units.size())});
+    batch_.adapters.push_back(-1);
+    batch_.prompt_tokens.push_back(static_cast<int32_t>(s.prompt_tokens));
+    for (int c = 0; c < runner_.classes().count; ++c) {
+      const std::vector<int32_t>& units = s.held(c).units;
+      std::vector<int32_t>& table = batch_.tables[static_cast<size_t>(c)].units;
+      table.insert(table.end(), units.begin(), units.end());
+    }
+  }
+
+  void add_row(TokenId token, int64_t position, int32_t hidden_row) {
+    batch_.tokens.push_back(token);
+    batch_.positions.push_back(static_cast<int32_t>(position));
+    hidden_rows_.push_back(hidden_row);
+  }
+
+  // The rows of a span whose next token is known. Those of a prompt are always run: who shares it
+  // looks at them.
+  void add_known(const PlannedSpan& span, int32_t row, bool paused) {
+    const Sequence& s = *span.sequence;
+    int64_t end = std::min(span.end() - (span.drafts - span.kept), s.length() - 1);
+    if (paused) end = std::min(end, s.prompt_tokens - 1);
+    if (s.finish != FinishReason::kNone || end <= span.first) return;
+    add_span(s, span.first, end - span.first);
+    for (int64_t i = span.first; i < end; ++i) {
+      add_row(s.tokens[static_cast<size_t>(i + 1)], i, row + static_cast<int32_t>(i - span.first));
+    }
+    batch_.logit_rows.push_back(static_cast<int32_t>(batch_.rows() - 1));
+    seen_.push_back(end == s.length() - 1 ? &s : nullptr);
+  }
+
+  // Draws the next token of each active draft from its last output.
+  void draw() {
+    draws_.clear();
+    rows_.clear();
+    for (const Active& a : active_) {
+      const Sequence& s = *a.task->sequence;
+      DrawRow row = draw_row(s.request.sampling, s.length() + std::ssize(a.task->tokens));
+      add_penalties(s, row);
+      draws_.rows.push_back(row);
+      rows_.push_back(a.row);
+    }
+    const DrawResults& results = runner_.draw_predicted(rows_, draws_);
+    for (size_t i = 0; i < active_.size(); ++i) active_[i].task->add(results.rows[i].token, 1);
+  }
+
+  // Of the tokens that the sequence has; those of the draft are left out.
+  void add_penalties(const Sequence& s, DrawRow& row) {
+    auto part = [](size_t begin, size_t end) {
+      return ArrayPart{.begin = static_cast<int32_t>(begin),
+                       .count = static_cast<int32_t>(end - begin)};
+    };
+    size_t begin = draws_.biases.size();
+    for (auto [token, bias] : s.request.sampling.logit_bias) draws_.biases.push_back({token, bias});
+    row.biases = part(begin, draws_.biases.size());
+    if (!s.request.sampling.has_penalties()) return;
+    begin = draws_.counts.size();
+    std::span<const TokenCount> seen = s.counts.seen();
+    draws_.counts.insert(draws_.counts.end(), seen.begin(), seen.end());
+    row.counts = part(begin, draws_.counts.size());
+  }
+
+  // Whether another token is asked for, and its row has a page.
+  bool goes_on(const DraftTask& task) const {
+    int64_t position = task.sequence->length() + std::ssize(task.tokens) - 2;
+    return std::ssize(task.tokens) < task.tokens_max && task.tokens.back() >= 0 &&
+           position < task.sequence->pages() * runner_.classes().page_size_tokens;
+  }
+
+  void predict_next() {
+    begin();
+    for (Active& a : active_) {
+      const Sequence& s = *a.task->sequence;
+      int64_t position = s.length() + std::ssize(a.task->tokens) - 2;
+      add_span(s, position, 1);
+      add_row(a.task->tokens.back(), position, a.row);
+      a.row = static_cast<int32_t>(batch_.logit_rows.size());
+      batch_.logit_rows.push_back(static_cast<int32_t>(batch_.rows() - 1));
+    }
+    runner_.predict(batch_, hidden_rows_, true);
+  }
+
+  Runner& runner_;
+  Batch batch_;
+  std::vector<int32_t> hidden_rows_;
+  std::vector<const Sequence*> seen_;  // of the outputs; null: its draft would begin elsewhere
+  std::vector<Active> active_;
+  DrawBatch draws_;
+  std::vector<int32_t> rows_;
+};
+
+}  // namespace
+
+std::unique_ptr<Drafter> make_mtp_drafter(Runner& runner) {
+  return std::make_unique<MtpDrafter>(runner);
+}
+
+}  // namespace banyan

@@ -1,0 +1,12 @@
+#include "models/model.h"
+
+#include "base/check.h"
+
+namespace banyan {
+
+Tensor Model::predict(Step& /*s*/, Tensor /*hidden*/) const {
+  CHECK(false, "{} was loaded without a layer that predicts further tokens", info_.architecture);
+  return {};
+}
+
+}  // namespace banyan
