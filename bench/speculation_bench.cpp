@@ -3,12 +3,13 @@
 //   cmake --preset release -DBANYAN_BENCH=ON && cmake --build --preset release --target
 //   speculation_bench
 //   build/release/bench/speculation_bench follow TOKENIZER_DIR PROMPT_FILE ANSWER_FILE DRAFTER...
-//   build/release/bench/speculation_bench suites MODEL_DIR CASES DRAFTER...
+//   build/release/bench/speculation_bench suites MODEL_DIR CASES TOKENS_MAX DRAFTER...
 //
 // `follow`: the steps that a sequence takes whose model writes the answer's text after the prompt's
 // as the tokenizer spells them, with the engine's own drafters and pauses, and what proposing
 // costs; no model runs. `suites`: the conversations of MODEL_DIR/eval, greedily, each with and
-// without drafts in turns. A drafter is one of the names of EngineConfig::drafters, or several with
+// without drafts in turns, drafts of
+// at most TOKENS_MAX. A drafter is one of the names of EngineConfig::drafters, or several with
 // commas.
 #include <fmt/format.h>
 
@@ -20,7 +21,8 @@
 #include "banyan/llm.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "engine/drafters/registry.h"
+#include "engine/drafters/ngram.h"
+#include "engine/drafters/suffix.h"
 #include "engine/speculate.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -51,10 +53,19 @@ double now_s() {
 // ---- A text that is known
 // ------------------------------------------------------------------------
 
+// Of the names, those that need no model.
+std::vector<NamedDrafter> lookups(const std::string& names) {
+  std::vector<NamedDrafter> drafters;
+  for (const std::string& name : split(names)) {
+    if (name == "ngram") drafters.push_back({"ngram", make_ngram_drafter({})});
+    if (name == "suffix") drafters.push_back({"suffix", make_suffix_drafter()});
+  }
+  return drafters;
+}
+
 void follow(const std::vector<TokenId>& prompt, const std::vector<TokenId>& answer,
             int64_t vocabulary, const std::string& drafters) {
-  EngineConfig config{.drafters = split(drafters)};
-  Speculator speculator(config, vocabulary, false, make_drafters(config));
+  Speculator speculator({}, vocabulary, false, lookups(drafters));
   Sequence s;
   s.tokens = prompt;
   s.prompt_tokens = s.length();
@@ -150,15 +161,16 @@ void print(const std::string& suite, const std::string& drafters, const Sum& pla
 
 int suites(int count, char** arguments) {
   std::string folder = arguments[0];
-  int cases = std::stoi(arguments[1]);
+  int cases = std::stoi(arguments[1]), tokens_max = std::stoi(arguments[2]);
   auto load = [&](std::vector<std::string> drafters) {
     return value_or_exit(Llm::load({.model_path = folder,
                                     .running_max = 1,
                                     .radix_cache = false,
+                                    .draft_tokens_max = tokens_max,
                                     .drafters = std::move(drafters)}));
   };
   auto plain = load({});
-  for (int d = 2; d < count; ++d) {
+  for (int d = 3; d < count; ++d) {
     auto drafting = load(split(arguments[d]));
     Sum all_plain, all_drafted;
     for (const auto& file : std::filesystem::directory_iterator(folder + "/eval")) {
@@ -197,7 +209,7 @@ int suites(int count, char** arguments) {
 int run(int count, char** arguments) {
   std::string mode = count > 1 ? arguments[1] : "";
   if (mode == "follow" && count > 5) return follow_files(count - 2, arguments + 2);
-  if (mode == "suites" && count > 4) return suites(count - 2, arguments + 2);
+  if (mode == "suites" && count > 5) return suites(count - 2, arguments + 2);
   fmt::print(stderr, "see the first lines of bench/speculation_bench.cpp\n");
   return 2;
 }
