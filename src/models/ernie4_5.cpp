@@ -1,18 +1,56 @@
-// ERNIE 4.5 dense: Llama that turns neighbours, with one flag for all biases.
+// ERNIE 4.5, dense and with experts: Llama that turns neighbours, with one flag for all biases.
+// Experts are chosen by a softmax and a bias that only helps to choose.
 #include "models/gqa_decoder.h"
 #include "models/registry.h"
 
 namespace banyan {
 
-Result<std::unique_ptr<Model>> load_ernie4_5(const ConfigFile& config, Builder b) {
-  GqaDecoderConfig c = read_gqa_decoder(config, b,
-                                        {.attention = {.kv_heads = 2, .head_dim = 128},
-                                         .context_tokens = 131072,
-                                         .theta = 500000,
-                                         .eps = 1e-5});
+namespace {
+
+GqaDecoderConfig read_ernie(const ConfigFile& config, const Builder& b,
+                            const GqaDefaults& attention) {
+  GqaDecoderConfig c = read_gqa_decoder(
+      config, b, {.attention = attention, .context_tokens = 131072, .theta = 500000, .eps = 1e-5});
   c.attention.layout = RopeLayout::kInterleaved;
   c.mlp_bias = config.flag_or("use_bias", false);
   c.attention.qkv_bias = c.attention.output_bias = c.mlp_bias;
+  return c;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Model>> load_ernie4_5(const ConfigFile& config, Builder b) {
+  return make_gqa_decoder(config, b, read_ernie(config, b, {.kv_heads = 2, .head_dim = 128}));
+}
+
+Result<std::unique_ptr<Model>> load_ernie4_5_moe(const ConfigFile& config, Builder b) {
+  GqaDecoderConfig c = read_ernie(config, b, {.kv_heads = 4});
+  config.expect(!c.mlp_bias, "use_bias = true is not supported where there are experts");
+  MoeConfig& moe = c.sparse.moe;
+  moe = {.hidden = c.decoder().hidden,
+         .intermediate = config.integer_or("moe_intermediate_size", 1536, 1, kWidthMax),
+         .selection_bias = true,
+         .bias_name = "moe_statics.e_score_correction_bias"};
+  moe.shared_intermediate =
+      moe.intermediate * config.integer_or("moe_num_shared_experts", 2, 0, 64);
+  moe.router.experts = config.integer_or("moe_num_experts", 64, 1, kExpertsMax);
+  moe.router.top_k =
+      config.integer_or(config.name_of({"moe_k", "num_experts_per_tok"}), 6, 1, kExpertsMax);
+  moe.router.normalise = true;
+  config.only("moe_norm_min", {1e-12});
+  config.only("moe_use_aux_free", {true});
+  int64_t first = config.integer_or("moe_layer_start_index", 1, 0, kLayersMax);
+  int64_t last = config.integer_or("moe_layer_end_index", -1, -1, kLayersMax);
+  int64_t every = config.integer_or("moe_layer_interval", 1, 1, kLayersMax);
+  for (int64_t i = 0; i < c.decoder().layers; ++i) {
+    bool within = i >= first && (last < 0 || i <= last);
+    c.sparse.moe_layers.push_back(within && (i + 1) % every == 0);
+  }
+  // A layer that predicts a further token.
+  for (const char* part : {"mtp_block", "mtp_emb_norm", "mtp_hidden_norm", "mtp_linear_proj"}) {
+    (b / "model" / part).ignore_scope();
+  }
+  config.ignore({"num_nextn_predict_layers"});
   return make_gqa_decoder(config, b, c);
 }
 

@@ -28,6 +28,9 @@ constexpr std::array kFamilies = {
            {"MLA", "dense, experts", "DeepSeek-V3, R1, V3.1; Kimi K2; Moonlight",
             "layers that predict further tokens are left out"}},
     Family{"Ernie4_5ForCausalLM", load_ernie4_5, {"GQA", "dense", "ERNIE-4.5-0.3B", ""}},
+    Family{"Ernie4_5_MoeForCausalLM",
+           load_ernie4_5_moe,
+           {"GQA", "dense, experts", "ERNIE-4.5-21B-A3B, 300B-A47B (text)", ""}},
     Family{
         "Exaone4ForCausalLM", load_exaone4, {"GQA, windows", "dense", "EXAONE-4.0-1.2B, 32B", ""}},
     Family{"Gemma2ForCausalLM",
@@ -53,6 +56,7 @@ constexpr std::array kFamilies = {
     Family{"HunYuanDenseV1ForCausalLM",
            load_hunyuan_dense,
            {"GQA", "dense", "Hunyuan-0.5B to 7B", ""}},
+    Family{"HunYuanMoEV1ForCausalLM", load_hunyuan_moe, {"GQA", "experts", "Hunyuan-A13B", ""}},
     Family{"KimiLinearForCausalLM",
            load_kimi_linear,
            {"KDA + MLA", "dense, experts", "Kimi-Linear-48B-A3B", ""}},

@@ -47,6 +47,7 @@ Result<std::unique_ptr<Model>> load_bailing_v2_5(const ConfigFile& config, Build
 Result<std::unique_ptr<Model>> load_bailing_v3(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_deepseek_v3(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_ernie4_5(const ConfigFile& config, Builder b);
+Result<std::unique_ptr<Model>> load_ernie4_5_moe(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_exaone4(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_gemma2(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_gemma3(const ConfigFile& config, Builder b);
@@ -57,6 +58,7 @@ Result<std::unique_ptr<Model>> load_gpt_oss(const ConfigFile& config, Builder b)
 Result<std::unique_ptr<Model>> load_granite(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_granite_hybrid(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_hunyuan_dense(const ConfigFile& config, Builder b);
+Result<std::unique_ptr<Model>> load_hunyuan_moe(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_kimi_linear(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_lfm2(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_lfm2_moe(const ConfigFile& config, Builder b);

@@ -53,7 +53,7 @@ Moe::Moe(Builder b, const MoeConfig& c) : shape_(c.router), gated_(c.gated), glu
   router_ = b.derived("f32", 1, choices, c.hidden, b.floats(c.router_name, choices, c.hidden));
   shape_.counts_begin = b.expert_layer(c.router.experts, c.router.identity_experts, c.router.top_k);
   if (c.router_bias) router_bias_ = b.vector({{c.router_name, choices}}, "bias", 0);
-  if (c.selection_bias) bias_ = b.vector({{"", choices}}, c.bias_name, 0);
+  if (c.selection_bias) bias_ = b.values(c.bias_name, {choices}, 0);
   Builder experts = (b / c.experts_name).with_share(share_of(c.router));
   split_stacks(experts, c);
   const GatedMlpNames& names = c.expert_names;
