@@ -14,6 +14,7 @@
 #include "base/space.h"
 #include "cli/options/options.h"
 #include "cli/terminal.h"
+#include "cli/word_wrap.h"
 #include "llm/chat_prompt.h"
 #include "llm/llm_parts.h"
 #include "llm/messages/tool_declarations.h"
@@ -23,7 +24,7 @@ namespace banyan::cli {
 namespace {
 
 constexpr std::string_view kHelp =
-    "/reset             start over\n"
+    "/reset, /clear     start over\n"
     "/system TEXT       tell the model how to be; without TEXT: nothing\n"
     "/set NAME VALUE    temperature, top_p, top_k, min_p, typical_p, xtc_probability,\n"
     "                   xtc_threshold, frequency_penalty, presence_penalty,\n"
@@ -32,14 +33,17 @@ constexpr std::string_view kHelp =
     "/json SCHEMA       replies are JSON that this schema calls valid: a file, or the schema\n"
     "                   itself; without one any JSON object, `off`: any text\n"
     "/tools FILE        the model may call these tools, a JSON list as OpenAI's clients write it;\n"
-    "                   your next message is then what the tool gives back; `off`: none\n"
+    "                   after a call your next message is what the tool gives back; `off`: none\n"
     "/think on|off      whether the model thinks first, if its template knows enable_thinking\n"
     "/show              settings, and how full the context is\n"
-    "/quit              leave; so does Ctrl-D\n"
+    "/quit, /bye        leave; so does Ctrl-D\n"
+    "/help, /?          this\n"
     "\n"
     "A line that ends in \\ goes on in the next; \"\"\" begins and ends a longer message. A "
     "message\n"
-    "that begins with / is written with two of them. Ctrl-C stops a reply.\n";
+    "that begins with / is written with two of them. Ctrl-C stops a reply. When the context is "
+    "full\n"
+    "the oldest messages are dropped. /json and /tools end each other.\n";
 
 template <class T>
 struct Setting {
@@ -128,10 +132,10 @@ Status Chat::check_tools() const {
 Chat::Next Chat::command(std::string_view line) {
   std::string_view rest = line;
   std::string_view name = take_word(rest);
-  if (name == "/quit" || name == "/exit") return Next::kLeave;
-  if (name == "/help") {
+  if (name == "/quit" || name == "/exit" || name == "/bye") return Next::kLeave;
+  if (name == "/help" || name == "/?") {
     fmt::print(stderr, "{}", kHelp);
-  } else if (name == "/reset") {
+  } else if (name == "/reset" || name == "/clear") {
     reset();
   } else if (name == "/system") {
     set_system(rest);
@@ -198,21 +202,57 @@ Status Chat::reply(const std::string& message) {
   return {};
 }
 
-Status Chat::answer(const Json& message) {
+// Drops the oldest exchange, up to the next message of the user; of a text, its oldest half. False
+// if nothing is left to drop.
+bool Chat::drop_oldest() {
+  if (!llm_.has_chat_template()) {
+    if (text_.empty()) return false;
+    size_t end = text_.find('\n', text_.size() / 2);
+    text_.erase(0, end == text_.npos ? text_.npos : end + 1);
+    return true;
+  }
+  if (messages_.empty() || !pending_.empty()) return false;
+  auto next = std::find_if(messages_.begin() + 1, messages_.end(),
+                           [](const Json& said) { return said["role"] == "user"; });
+  messages_.erase(messages_.begin(), next);
+  return true;
+}
+
+// The request for `message`, after as much of what was said before as leaves room for an answer.
+Result<TextRequest> Chat::fitting_request(const Json& message) {
+  int64_t context = context_tokens();
+  int64_t wanted = std::min(context / 4, settings_.max_new_tokens.value_or(context / 4));
+  size_t messages = messages_.size(), bytes = text_.size();
   TextRequest request = TRY(request_with(message));
+  auto room = [&] { return context - std::ssize(request.ids); };
+  while (room() < std::max<int64_t>(wanted, 1) && drop_oldest()) {
+    request = TRY(request_with(message));
+  }
+  if (messages_.size() < messages) {
+    say(fmt::format("The context of {} tokens is full: the {} oldest messages are dropped.",
+                    context, messages - messages_.size()));
+  } else if (text_.size() < bytes) {
+    say(fmt::format("The context of {} tokens is full: the oldest {} characters are dropped.",
+                    context, bytes - text_.size()));
+  }
+  if (room() >= 1) return request;
+  return exhausted("this message alone has {} tokens, the context holds {}; a shorter one may fit",
+                   request.ids.size(), context);
+}
+
+Status Chat::answer(const Json& message) {
+  TextRequest request = TRY(fitting_request(message));
   if (request.ids.empty()) return invalid_argument("that is no token at all; say something");
   auto prompt_tokens = static_cast<int64_t>(request.ids.size());
   int64_t room = context_tokens() - prompt_tokens;
-  if (room < 1) {
-    return exhausted(
-        "with this message the conversation has {} tokens, the context holds {}; "
-        "/reset starts over, a shorter message may fit",
-        prompt_tokens, context_tokens());
-  }
   request.options.max_new_tokens = std::min(room, settings_.max_new_tokens.value_or(room));
   request.sampling = settings_.sampling;
   request.sampling.seed = settings_.seed.value_or(random_seed());
-  Generation g = TRY(llm_.generate(request, write_stdout, InterruptScope::raised));
+  std::optional<WordWrap> wrap;
+  if (stdout_is_terminal()) wrap.emplace(stdout_columns());
+  auto shown_text = [&](std::string_view piece) { write_stdout(wrap ? wrap->add(piece) : piece); };
+  Generation g = TRY(llm_.generate(request, shown_text, InterruptScope::raised));
+  if (wrap) write_stdout(wrap->finish());
   write_stdout("\n");
   pending_.clear();
   if (llm_.has_chat_template()) {
@@ -248,7 +288,10 @@ void Chat::ask_for_result() const {
 void Chat::report(const Generation& g) const {
   size_t tokens = g.output_ids.size();
   if (g.finish == FinishReason::kLength && used_tokens_ >= context_tokens()) {
-    say(fmt::format("The context of {} tokens is full; /reset starts over.", context_tokens()));
+    say(fmt::format(
+        "The reply is cut: the context of {} tokens is full. The next message drops the "
+        "oldest; /reset starts over.",
+        context_tokens()));
   } else if (g.finish == FinishReason::kLength) {
     say(fmt::format("Stopped after max_new_tokens, {}; /set max_new_tokens N changes it.", tokens));
   }
@@ -318,7 +361,11 @@ Status Chat::set_json(std::string_view schema) {
   std::optional<GrammarSource> grammar = TRY(grammar_source(options));
   TRY(compile_grammar(llm_, *grammar));  // what is wrong with it is told now
   settings_.options.grammar = std::move(grammar);
-  say(schema.empty() ? "Replies are JSON objects." : "Replies follow the schema.");
+  std::string reply = schema.empty() ? "Replies are JSON objects." : "Replies follow the schema.";
+  if (!settings_.tools.declared.empty()) reply += " The model has no tools while they do.";
+  settings_.tools = {};
+  pending_.clear();
+  say(reply);
   return {};
 }
 
@@ -335,7 +382,10 @@ Status Chat::set_tools(std::string_view source) {
     return known;
   }
   size_t count = settings_.tools.declared.size();
-  say(fmt::format("The model may call {} tool{}.", count, count == 1 ? "" : "s"));
+  bool ends_json = settings_.options.grammar.has_value();
+  settings_.options.grammar.reset();
+  say(fmt::format("The model may call {} tool{}.{}", count, count == 1 ? "" : "s",
+                  ends_json ? " Replies are any text again." : ""));
   return {};
 }
 

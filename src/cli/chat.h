@@ -58,6 +58,8 @@ class Chat {
 
  private:
   Result<TextRequest> request_with(const Json& message) const;
+  Result<TextRequest> fitting_request(const Json& message);
+  bool drop_oldest();
   Status answer(const Json& message);
   void take_reply(const std::string& prompt, const std::string& text);
   void ask_for_result() const;

@@ -2,6 +2,7 @@
 
 #include <histedit.h>
 #include <langinfo.h>
+#include <poll.h>
 #include <unistd.h>
 #include <utf8proc.h>
 
@@ -10,10 +11,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cwchar>
+#include <fstream>
+#include <sstream>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
+#include "base/file.h"
 #include "cli/terminal.h"
 
 namespace banyan::cli {
@@ -30,7 +35,68 @@ void choose_locale() {
   }
 }
 
-// One character for libedit, whose own reader would miss a Ctrl-C.
+// Stands for a line break inside a line: SYMBOL FOR NEWLINE.
+constexpr wchar_t kBreak = L'\u2424';
+constexpr std::string_view kBreakText = "\u2424";
+
+constexpr std::string_view kPasteBegin = "\033[200~", kPasteEnd = "\033[201~";
+
+// Tells the terminal to put marks around what is pasted while a line is read.
+class PasteMarks {
+ public:
+  PasteMarks() { std::fputs("\033[?2004h", stderr); }
+  ~PasteMarks() { std::fputs("\033[?2004l", stderr); }
+  PasteMarks(const PasteMarks&) = delete;
+  PasteMarks& operator=(const PasteMarks&) = delete;
+};
+
+// Whether more has been typed than was read, or is within `milliseconds`.
+bool has_input(int milliseconds) {
+  pollfd watched = {STDIN_FILENO, POLLIN, 0};
+  return poll(&watched, 1, milliseconds) > 0;
+}
+
+// Text as wide characters of one line: line breaks become marks, other control characters are left
+// out, and tabs, which would complete something, become spaces.
+std::wstring from_utf8(std::string_view bytes) {
+  std::wstring text;
+  const auto* data = reinterpret_cast<const utf8proc_uint8_t*>(bytes.data());
+  auto left = static_cast<utf8proc_ssize_t>(bytes.size());
+  bool after_return = false;
+  while (left > 0) {
+    utf8proc_int32_t point = 0;
+    utf8proc_ssize_t length = utf8proc_iterate(data, left, &point);
+    if (length < 1) {  // not a character; skip the byte
+      length = 1;
+      point = 0;
+    }
+    if (point == '\r' || (point == '\n' && !after_return)) text += kBreak;
+    if (point == '\t') text += L' ';
+    if (point >= 0x20 && point != 0x7f) text += static_cast<wchar_t>(point);
+    after_return = point == '\r';
+    data += length;
+    left -= length;
+  }
+  return text;
+}
+
+// A pasted text, up to its end mark.
+std::wstring read_paste() {
+  std::string bytes;
+  char byte = 0;
+  while (!bytes.ends_with(kPasteEnd)) {
+    ssize_t count = ::read(STDIN_FILENO, &byte, 1);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) break;
+    bytes += byte;
+  }
+  if (bytes.ends_with(kPasteEnd)) bytes.resize(bytes.size() - kPasteEnd.size());
+  std::wstring text = from_utf8(bytes);
+  while (text.ends_with(kBreak)) text.pop_back();
+  return text;
+}
+
+// One character for libedit, whose own reader would miss a Ctrl-C and a pasted text.
 int read_character(EditLine* editor, wchar_t* character) {
   std::mbstate_t state = {};
   while (true) {
@@ -43,6 +109,21 @@ int read_character(EditLine* editor, wchar_t* character) {
     char byte = 0;
     ssize_t count = ::read(STDIN_FILENO, &byte, 1);
     if (count <= 0) return static_cast<int>(count);
+    if (byte == '\033' && std::mbsinit(&state) != 0) {
+      std::string mark = "\033";
+      while (mark.size() < kPasteBegin.size() && kPasteBegin.starts_with(mark) && has_input(20)) {
+        char next = 0;
+        if (::read(STDIN_FILENO, &next, 1) != 1) break;
+        mark += next;
+      }
+      if (mark == kPasteBegin) {
+        el_winsertstr(editor, read_paste().c_str());
+        el_wset(editor, EL_REFRESH);
+        continue;
+      }
+      std::wstring keys(mark.begin() + 1, mark.end());  // a key of the keyboard
+      if (!keys.empty()) el_wpush(editor, keys.c_str());
+    }
     // A Ctrl-D from before libedit took over the terminal is a NUL by the time it is read.
     const LineInfoW* line = el_wline(editor);
     if (byte == '\0' && line->buffer == line->lastchar) return 0;
@@ -62,6 +143,22 @@ std::string to_utf8(const wchar_t* text, size_t length) {
   return out;
 }
 
+std::string with_breaks(std::string text) {
+  for (size_t at = 0; (at = text.find(kBreakText, at)) != text.npos; ++at) {
+    text.replace(at, kBreakText.size(), "\n");
+  }
+  return text;
+}
+
+// $XDG_STATE_HOME/banyan or $HOME/.local/state/banyan; "" when neither is set to an absolute path.
+std::string user_state_folder() {
+  const char* state = std::getenv("XDG_STATE_HOME");
+  const char* home = std::getenv("HOME");
+  if (state != nullptr && *state == '/') return std::string(state) + "/banyan";
+  if (home != nullptr && *home == '/') return std::string(home) + "/.local/state/banyan";
+  return "";
+}
+
 }  // namespace
 
 class LineReader::Editor {
@@ -79,6 +176,7 @@ class LineReader::Editor {
     el_wset(editor_, EL_GETCFN, read_character);
     bind_keys();
     el_source(editor_, nullptr);  // ~/.editrc
+    load_history();
   }
 
   ~Editor() {
@@ -89,19 +187,24 @@ class LineReader::Editor {
   LineRead read(const std::string& prompt) {
     prompt_.assign(prompt.begin(), prompt.end());  // ASCII
     int count = 0;
+    PasteMarks marks;
     const wchar_t* line = el_wgets(editor_, &count);
     if (line == nullptr || count <= 0) {
       const LineInfoW* info = el_wline(editor_);
       std::string typed = to_utf8(info->buffer, static_cast<size_t>(info->lastchar - info->buffer));
       std::fputc('\n', stderr);
+      if (!InterruptScope::raised() && !typed.empty()) {  // the end comes with the next read
+        return {.kind = LineRead::Kind::kLine, .text = with_breaks(std::move(typed))};
+      }
       if (!InterruptScope::raised()) return {.kind = LineRead::Kind::kEnd, .text = ""};
       InterruptScope::clear();
       return {.kind = LineRead::Kind::kInterrupted, .text = std::move(typed)};
     }
     auto length = static_cast<size_t>(count);
     while (length > 0 && (line[length - 1] == L'\n' || line[length - 1] == L'\r')) --length;
-    if (length > 0) remember(line);
-    return {.kind = LineRead::Kind::kLine, .text = to_utf8(line, length)};
+    std::string text = to_utf8(line, length);
+    if (length > 0) remember(line, text);
+    return {.kind = LineRead::Kind::kLine, .text = with_breaks(std::move(text))};
   }
 
  private:
@@ -111,9 +214,36 @@ class LineReader::Editor {
     return self->prompt_.data();
   }
 
-  void remember(const wchar_t* line) {
+  void remember(const wchar_t* line, const std::string& text) {
     HistEventW event;
     history_w(history_, &event, H_ENTER, line);
+    if (history_file_.empty()) return;
+    std::ofstream(history_file_, std::ios::app) << text << "\n";
+  }
+
+  // Of earlier runs, a line each. A file that has grown long is written again.
+  void load_history() {
+    std::string folder = user_state_folder();
+    if (folder.empty()) return;
+    history_file_ = folder + "/history";
+    std::string text = read_file(history_file_, 64 << 20).value_or("");
+    std::vector<std::string> lines;
+    std::istringstream stream(text);
+    for (std::string line; std::getline(stream, line);) lines.push_back(line);
+    bool long_file = lines.size() > 2 * size_t{kHistoryLinesMax};
+    if (lines.size() > size_t{kHistoryLinesMax})
+      lines.erase(lines.begin(), lines.end() - kHistoryLinesMax);
+    HistEventW event;
+    std::string kept;
+    for (const std::string& line : lines) {
+      std::wstring wide = from_utf8(line);
+      if (!wide.empty()) history_w(history_, &event, H_ENTER, wide.c_str());
+      kept += line + "\n";
+    }
+    // Where it cannot be written, history ends with the program.
+    bool written =
+        !text.empty() && !long_file ? true : replace_file(history_file_, kept).has_value();
+    if (!written) history_file_.clear();
   }
 
   // What terminals send for keys that libedit leaves unbound.
@@ -133,6 +263,7 @@ class LineReader::Editor {
   HistoryW* history_;
   EditLine* editor_;
   std::wstring prompt_;
+  std::string history_file_;  // empty: none
 };
 
 LineReader::LineReader(bool interactive) {

@@ -116,7 +116,7 @@ int talk(Chat& chat, LineReader& reader) {
         return exit_code();
       case LineRead::Kind::kInterrupted:
         if (!reader.interactive()) return kExitInterrupt;
-        if (read.text.empty()) fmt::print(stderr, "{}Ctrl-D or /quit leaves.{}\n", dim(), undim());
+        if (read.text.empty()) fmt::print(stderr, "{}Ctrl-D or /bye leaves.{}\n", dim(), undim());
         break;
       case LineRead::Kind::kLine:
         if (handle(chat, std::move(read.text), failed) == Chat::Next::kLeave) return exit_code();

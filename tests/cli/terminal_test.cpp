@@ -25,9 +25,12 @@ std::vector<std::string> endless(const char* verb, const TemporaryFolder& folder
 // A program on a terminal of its own.
 class TerminalProgram {
  public:
-  explicit TerminalProgram(const std::vector<std::string>& arguments) {
-    child_ = forkpty(&terminal_, nullptr, nullptr, nullptr);
+  explicit TerminalProgram(const std::vector<std::string>& arguments,
+                           const std::string& state_folder = "", unsigned short columns = 80) {
+    winsize window = {.ws_row = 24, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
+    child_ = forkpty(&terminal_, nullptr, nullptr, &window);
     if (child_ == 0) {
+      setenv("XDG_STATE_HOME", state_folder.empty() ? "/dev/null/none" : state_folder.c_str(), 1);
       setenv("TERM", "xterm", 1);
       setenv("LC_ALL", "C", 1);
       alarm(300);
@@ -100,10 +103,51 @@ TEST(Chat, InterruptStopsAReplyAndNotTheProgram) {
   ASSERT_TRUE(program.shows("tok/s; context ")) << program.screen();
   ASSERT_TRUE(program.shows(">>> ")) << program.screen();
   program.type("\x03");
-  ASSERT_TRUE(program.shows("Ctrl-D or /quit leaves")) << program.screen();
+  ASSERT_TRUE(program.shows("Ctrl-D or /bye leaves")) << program.screen();
   ASSERT_TRUE(program.shows(">>> ")) << program.screen();
   program.type("/show\n");
   ASSERT_TRUE(program.shows("max_new_tokens      1000000")) << program.screen();
+  ASSERT_TRUE(program.shows(">>> ")) << program.screen();
+  program.type("\x04");
+  EXPECT_EQ(program.wait(), 0);
+}
+
+TEST(Chat, APastedTextIsOneMessage) {
+  TemporaryFolder folder;
+  test::make_story_model(folder, "{% for m in messages %}{{ m.content }}\n{% endfor %}");
+  TerminalProgram program({"run", folder.path(), "-n", "2"});
+  ASSERT_TRUE(program.shows("\033[?2004h")) << program.screen();
+  program.type("\033[200~one\rtwo\tx\nthree\n\033[201~");
+  ASSERT_TRUE(program.shows("one\u2424two x\u2424three")) << program.screen();
+  program.type("\n");
+  ASSERT_TRUE(program.shows("tokens")) << program.screen();
+  ASSERT_TRUE(program.shows(">>> ")) << program.screen();
+  program.type("/show\n");
+  EXPECT_TRUE(program.shows("messages            2")) << program.screen();
+  program.type("\x04");
+  EXPECT_EQ(program.wait(), 0);
+}
+
+TEST(Chat, HistoryOutlivesTheProgram) {
+  TemporaryFolder folder, state;
+  test::make_story_model(folder);
+  for (const char* keys : {"/think maybe\n", "\033[A\n"}) {
+    TerminalProgram program({"run", folder.path()}, state.path());
+    ASSERT_TRUE(program.shows(">>> ")) << program.screen();
+    program.type(keys);
+    EXPECT_TRUE(program.shows("/think takes on or off")) << program.screen();
+    program.type("\x04");
+    EXPECT_EQ(program.wait(), 0);
+  }
+}
+
+TEST(Chat, RepliesBreakBetweenWords) {
+  TemporaryFolder folder;
+  test::make_story_model(folder);
+  TerminalProgram program({"run", folder.path(), "--regex", "(alpha beta gamma ){2}"}, "", 18);
+  ASSERT_TRUE(program.shows(">>> ")) << program.screen();
+  program.type("Go\n");
+  EXPECT_TRUE(program.shows("alpha beta gamma\r\nalpha beta gamma")) << program.screen();
   ASSERT_TRUE(program.shows(">>> ")) << program.screen();
   program.type("\x04");
   EXPECT_EQ(program.wait(), 0);
@@ -220,17 +264,51 @@ TEST(Chat, OptionsOfATemplateNeedOne) {
   EXPECT_NE(chat.err.find("need a chat template"), std::string::npos) << chat.err;
 }
 
-TEST(Chat, AFullContextSaysHowToGoOn) {
+// A context that is full drops what is oldest and goes on.
+TEST(Chat, AFullContextDropsTheOldest) {
+  TemporaryFolder folder;
+  test::make_story_model(folder,
+                         "{% for m in messages %}{{ m.role[0] }}:{{ m.content }}\n{% endfor %}");
+  std::vector<std::string> run = {"run", folder.path(), "-c", "64", "--ignore-eos", "-n", "20"};
+  ProgramResult chat = run_program(run, "one\ntwo\nthree\nfour\nfive\n/show\n");
+  EXPECT_EQ(chat.exit_code, 0) << chat.err;
+  EXPECT_NE(chat.err.find("is full: the 2 oldest messages are dropped"), std::string::npos)
+      << chat.err;
+  std::string large(400, 'x');
+  ProgramResult refused = run_program(run, large + " " + large + "\n");
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.err.find("this message alone has"), std::string::npos) << refused.err;
+
+  TemporaryFolder plain;
+  test::make_story_model(plain);
+  std::vector<std::string> text = {"run", plain.path(), "-c", "32", "--ignore-eos", "-n", "20"};
+  ProgramResult story = run_program(text, "Once upon a time\nmore\nand more\n");
+  EXPECT_EQ(story.exit_code, 0) << story.err;
+  EXPECT_NE(story.err.find("characters are dropped"), std::string::npos) << story.err;
+}
+
+TEST(Chat, CommandsHaveTheirOtherNames) {
   TemporaryFolder folder;
   test::make_story_model(folder);
-  std::vector<std::string> run = {"run", "--model",     folder.path(), "--context-length",
-                                  "16",  "--ignore-eos"};
-  ProgramResult chat = run_program(run, "Once upon a time\nmore\n/reset\nOnce\n");
-  EXPECT_EQ(chat.exit_code, 1) << "a message went unanswered";
-  EXPECT_NE(chat.err.find("The context of 16 tokens is full; /reset starts over."),
-            std::string::npos)
-      << chat.err;
-  EXPECT_NE(chat.err.find("the context holds 16"), std::string::npos) << chat.err;
+  ProgramResult chat = run_program({"run", folder.path()}, "/?\n/clear\n/bye\nnever\n");
+  EXPECT_EQ(chat.exit_code, 0);
+  EXPECT_EQ(chat.out, "");
+  EXPECT_NE(chat.err.find("/quit, /bye"), std::string::npos) << chat.err;
+  EXPECT_NE(chat.err.find("starts over"), std::string::npos) << chat.err;
+}
+
+// They were called in JSON of the schema before.
+TEST(Chat, ToolsEndRepliesInJson) {
+  std::vector<std::string> run = {"run", test::nano_model(), "--temp", "0"};
+  ProgramResult chat = run_program(
+      run,
+      "/json {\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\"},"
+      "\"age\":{\"type\":\"integer\"}}}\n"
+      "Extract name, age as JSON: Mia Stone is 34 years old and lives in Oslo.\n/tools " +
+          test::nano_model() + "/tools.json\nSet a timer for 12 minutes.\n");
+  EXPECT_EQ(chat.exit_code, 0) << chat.err;
+  EXPECT_TRUE(chat.out.starts_with("{\"name\":\"Mia\"")) << chat.out;
+  EXPECT_NE(chat.err.find("Replies are any text again."), std::string::npos) << chat.err;
 }
 
 // The template writes what it is given, so the second prompt shows how a call is kept.
