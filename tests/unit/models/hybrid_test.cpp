@@ -179,8 +179,8 @@ TEST(QwenHybridCheckpoint, MustHaveEveryTensorOfItsLayers) {
                  [](auto& c) { c.erase("model.layers.0.mlp.shared_expert_gate.weight"); });
   expect_problem("qwen3-5", "layers.0.linear_attn.in_proj_z.weight",
                  [](auto& c) { c.erase("model.layers.0.linear_attn.in_proj_z.weight"); });
-  expect_problem("qwen3-next", "q_proj.weight has shape [144, 24] where [120, 24] is expected",
-                 [](auto& c) { c.config["head_dim"] = 10; });
+  expect_problem("qwen3-next", "q_proj.weight has shape [144, 24] where [96, 24] is expected",
+                 [](auto& c) { c.config["head_dim"] = 8; });
 }
 
 TEST(QwenHybridCheckpoint, RefusesWhatItDoesNotCompute) {
