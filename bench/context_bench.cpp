@@ -1,4 +1,4 @@
-// What a token costs behind a long context beside a short one, and how many more bytes it reads.
+// What a token costs after a long context and after a short one, and how many more bytes it reads.
 //
 //   cmake --preset release -DBANYAN_BENCH=ON
 //   cmake --build --preset release --target context_bench

@@ -1,4 +1,4 @@
-// What a step costs beside the model: planning it, building its batch, committing it.
+// What a step costs apart from the model: planning it, building its batch, committing it.
 //
 //   cmake --preset release -DBANYAN_BENCH=ON && cmake --build --preset release --target
 //   engine_bench build/release/bench/engine_bench

@@ -5,7 +5,7 @@
 //
 // An engine thread computes and one more turns tokens into text: all sinks are called there, and
 // must be quick. The engine's queue has a limit and this has none: what does not fit waits here, in
-// order. While it lives nobody else may drive the Llm, which must outlive it.
+// order. While it lives nothing else may drive the Llm, which must outlive it.
 #pragma once
 
 #include <functional>
@@ -42,7 +42,7 @@ class AsyncLlm {
   };
 
   explicit AsyncLlm(Llm& llm);
-  // Cancels what runs, which is told.
+  // Cancels running requests; their sinks get what there is.
   ~AsyncLlm();
   AsyncLlm(const AsyncLlm&) = delete;
   AsyncLlm& operator=(const AsyncLlm&) = delete;

@@ -42,25 +42,26 @@ struct EngineConfig {
   double memory_fraction = 0.8;       // of the memory available after the weights, for the states
   int running_max = 8;                // sequences in flight
   int queued_max = 256;               // requests waiting
-  int chunked_prefill_tokens = 512;   // of prompts in one step, beside one token of each sequence
+  int chunked_prefill_tokens =
+      512;  // of prompts in one step, not counting one token of each sequence
 
   // fcfs: first come, first served. lpm: longest cached prefix first, with aging. priority: highest
   // priority first.
   std::string schedule_policy = "lpm";
-  int aging_period = 4;     // lpm: every so many admissions, whoever has waited longest goes first
+  int aging_period = 4;     // lpm: one of so many admissions is the request that has waited longest
   bool radix_cache = true;  // keep every computed prefix for later requests
   int64_t snapshot_interval_tokens = 16384;  // between snapshots of recurrent state in long prompts
   double snapshot_fraction = 0.3;            // of the states' memory, for those snapshots
-  // Recurrent models, and expanded prefill: keep what generated tokens left behind, too. A chat's
-  // next turn then resumes behind the last answer and not behind the last prompt, but no longer has
+  // Recurrent models, and expanded prefill: also reuse the states of generated tokens. A chat's
+  // next turn then resumes after the last answer and not after the last prompt, but no longer has
   // the bits of a run without the cache, which would have computed the answer in another form.
   bool reuse_generated_state = false;
-  // Launch a step before the one before is read, where no request waits for the tokens themselves
-  // (a constraint, a penalty): a device then never waits for the host. Changes no result.
+  // Launch the next step before the results of the last one are read, where no constraint or
+  // penalty needs its tokens: a device then never waits for the host. Changes no result.
   bool overlap_schedule = false;
   bool expert_counts = false;  // mixtures of experts: count how often each is chosen
-  // Fill in EngineInfo::state_digest, for which all weights are read once and hashed; hashes are
-  // kept in the user's cache folder until a file changes.
+  // Fill in EngineInfo::state_digest. All weights are read once and hashed; the hashes stay in the
+  // user's cache folder until a file changes.
   bool state_digest = false;
 
   // Tokens that are proposed ahead of the model take rows of a step and are kept where the model,
@@ -75,8 +76,8 @@ struct EngineConfig {
   std::vector<std::string> drafters;
   int ngram_tokens_min = 2;   // ngram: so many last tokens must agree
   int ngram_tokens_max = 32;  // ngram: of longer matches the latest is taken, not the longest
-  // Propose by the times of steps: nothing while drafts gain no time here. Which steps there are
-  // then depends on the clock; what they draw does not.
+  // Draft only while measured step times show a gain. The number of steps then depends on the
+  // clock; the tokens do not.
   bool measure_drafts = true;
 
   int64_t prompt_tokens_max = int64_t{1} << 20;

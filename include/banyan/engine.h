@@ -59,9 +59,9 @@ struct EngineInfo : ModelInfo, WeightCounts {
   int64_t total_tokens_max = 0;   // that the pages hold
   int64_t window_tokens_max = 0;  // that the pages of the longest window hold
   int64_t slots = 0;              // of recurrent state: one for each sequence, the rest snapshots
-                                  // and states that rejected drafts go back to
+                                  // and checkpoints for drafts
   int64_t state_bytes_max = 0;    // when every page and slot is in use
-  int64_t prefill_rows_max = 0;   // of one step, beside one for each sequence that decodes
+  int64_t prefill_rows_max = 0;   // of one step, not counting one for each sequence that decodes
   int64_t step_bytes = 0;         // activations of the largest step
 
   // With EngineConfig::state_digest: SHA-256, in hexadecimal, over all that can change a bit of
@@ -134,9 +134,9 @@ class Engine {
   // Forgets every cached prefix that no running sequence uses.
   void flush_cache();
 
-  // Asks to keep what is cached of this prefix until release(): its pages are evicted after all
-  // those that nobody holds or waits for. Takes no memory from anyone and changes no result. `key`
-  // is the caller's to choose; an earlier hold of that key ends.
+  // Keeps what is cached of this prefix until release(): its pages are evicted only after all those
+  // that nobody holds or waits for. Reserves no memory and changes no result. `key` is the caller's
+  // choice; an earlier hold of that key ends.
   void hold(uint64_t key, std::vector<TokenId> tokens);
   // Unknown keys are ignored.
   void release(uint64_t key);

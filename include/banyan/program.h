@@ -17,13 +17,13 @@
 //   State s = interpreter.run([&](State& s) { judge(s, essay); });
 //   Result<std::string> grade = s.get("grade");
 //
-// A State is a stream of primitives. `+=` adds to it and returns at once; they are executed in
-// order, and many states at the same time. Only reading waits, until what is read is there. A
-// program's body runs on a fiber: while it waits it holds some kilobytes of stack and no thread, so
-// that ten thousand bodies at once need no more threads than a few.
+// A State is a stream of primitives. `+=` appends one and returns immediately; the primitives of a
+// state are executed in order, those of different states concurrently. Only reading a variable
+// waits for it. A program's body runs on a fiber: while it waits it holds some kilobytes of stack
+// and no thread, so ten thousand concurrent bodies need a few threads.
 //
-// When a primitive fails, those behind it in its state do too, with the same error, and whoever
-// reads one of their variables gets it. Branches and other programs go on.
+// When a primitive fails, those after it in its state fail with the same error, and reading one of
+// their variables returns it. Branches and other programs continue.
 //
 // The names here are also those of C functions: `using namespace banyan` alone leaves
 // `system("...")` to the C library, which `s +=` refuses to compile. Write programs inside a
@@ -75,7 +75,7 @@ class Part {
   std::vector<std::shared_ptr<const Primitive>> primitives_;
 };
 
-// How `select` weighs its choices, by the logprobs of their tokens behind the state's text.
+// How `select` scores its choices, from the logprobs of their tokens after the state's text.
 enum class ChoiceMethod : uint8_t {
   kTokenLengthNormalized,    // the mean over a choice's tokens
   kGreedyTokens,             // token by token, the choices whose token is the likeliest stay
@@ -187,7 +187,7 @@ class State {
   // The error so far.
   std::optional<Error> error() const;
   // Nothing is expected to go on from here: ends InterpreterOptions::keep_prefixes for this state
-  // once all that was added is executed. What is added later begins it anew.
+  // once all that was added is executed. Adding more starts it again.
   void release() const;
   // Ends the whole program that this state belongs to, its branches too: what is unfinished fails
   // with kCancelled.
@@ -208,10 +208,10 @@ std::string join_text(std::span<const State> branches, std::string_view name,
 
 // A Backend is where calls of the model run (src/program/backend.h); safe from every thread.
 //
-// A model in this process. While the backend lives nobody else may drive `llm`, which must outlive
+// A model in this process. While the backend lives nothing else may drive `llm`, which must outlive
 // it.
 std::shared_ptr<Backend> in_process_backend(Llm& llm);
-// The same beside other requests of the model.
+// The same, for a model that also serves other requests.
 std::shared_ptr<Backend> in_process_backend(std::shared_ptr<AsyncLlm> model);
 
 enum class RemoteApi : uint8_t { kGenerate, kCompletions, kChat };

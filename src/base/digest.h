@@ -1,9 +1,9 @@
 // SHA-256 over fields that are written with their lengths, so that no two lists of fields hash the
 // same bytes.
 //
-// Identity that leaves a process takes this hash and not XXH3: whoever may write prompts, weights
-// or records can make two inputs with one XXH3, and a store or a peer that compares hashes alone
-// would then hand out another user's states. The price is small: some 2 GB/s a core where the
+// Identity that leaves a process takes this hash and not XXH3: a person who may write prompts,
+// weights or records can make two inputs with one XXH3, and a store or a peer that compares hashes
+// alone would then hand out another user's states. The price is small: some 2 GB/s a core where the
 // processor has instructions for it, 0.5 where not, paid once per checkpoint.
 #pragma once
 

@@ -32,8 +32,8 @@ void note_place(std::atomic<int>& place) {
   }
 }
 
-// Moves a driver that the system has put beside a worker to where none is, if it may go there, and
-// leaves it free to be moved again: a worker that is tied to its processor cannot go, and the
+// Moves a driver that the system has put on a worker's processor to a free one, if it may go there,
+// and leaves it free to be moved again: a worker that is tied to its processor cannot go, and the
 // system may leave two threads on one for a second and more.
 template <class Places>
 void leave_workers(const Places& places) {

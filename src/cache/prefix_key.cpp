@@ -12,7 +12,7 @@ PageHash to_page_hash(XXH128_hash_t hash) {
 }  // namespace
 
 PageHash hash_namespace(const PrefixNamespace& name_space) {
-  std::string bytes;  // every part behind its length, so that no two namespaces are spelled alike
+  std::string bytes;  // every part after its length, so that no two namespaces are spelled alike
   for (const std::string* part : {&name_space.adapter, &name_space.salt, &name_space.extra_key}) {
     bytes += std::to_string(part->size()) + ":" + *part;
   }

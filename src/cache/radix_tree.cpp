@@ -439,7 +439,7 @@ bool RadixTree::publish_open(Lease& lease, std::span<const PrefixToken> tokens,
   lease.node_ = node;
   UnitSet held = units;
   set_units(lease, node, held);
-  CHECK(held == units, "an open page that is behind a window");
+  CHECK(held == units, "an open page before its window");
   insert(parent, node);
   return true;
 }

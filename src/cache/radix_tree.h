@@ -17,8 +17,8 @@
 //   parent.
 //
 // Cost: matching, pinning and releasing take time in the pages of the prefix (times the logarithm
-// of a node's children); taking and publishing a page take constant time plus the waiters that hang
-// on the changed node. No call of a decode step allocates heap memory.
+// of a node's children); taking and publishing a page take constant time plus the waiters attached
+// to the changed node. No call of a decode step allocates heap memory.
 //
 // Single-threaded; owned by the Scheduler.
 #pragma once
@@ -115,11 +115,11 @@ class RadixTree {
 
   // Adds the page after the lease's end to the tree, or, where `lease` ends in an open page of its
   // own (publish_open), completes that one; the lease then ends there. `units` goes over to the
-  // tree. Returns the units that hold the page from now on: if somebody was faster, theirs, which
-  // are equal bit by bit.
+  // tree. Returns the units that hold the page from now on: if another sequence was faster, its
+  // units, which are equal bit for bit.
   UnitSet publish(Lease& lease, std::span<const PrefixToken> tokens, const UnitSet& units);
   // The same for a page whose last positions are not computed yet, by a sequence that goes on
-  // writing behind `tokens`; or more tokens of such a page. False if the tree has these tokens
+  // writing after `tokens`; or more tokens of such a page. False if the tree has these tokens
   // already: then `units` stays with the caller.
   bool publish_open(Lease& lease, std::span<const PrefixToken> tokens, const UnitSet& units);
   // Gives `node` the states at its end, of each class that has none there; `slots` go over to the
@@ -135,9 +135,9 @@ class RadixTree {
 
   // ---- Waiters -------------------------------------------------------------------------------
 
-  // Hangs a waiter with `tokens` set into the tree and keeps its `resumable` up to date: it is
-  // never below the truth, and rises (and falls with the loss of pages of the path) at once. The
-  // loss of other units shows only in match().
+  // Attaches a waiter with `tokens` set and keeps its `resumable` up to date: it is never too low,
+  // and changes at once when pages of the path come or go. The loss of other units shows only in
+  // match().
   void attach(RadixNode* root, PrefixWaiter& waiter);
   void detach(PrefixWaiter& waiter);
   // One whose `resumable` changed since it was last asked for; null if there is none left.
@@ -190,7 +190,7 @@ class RadixTree {
   int64_t resident_before_end(const RadixNode& node, int unit_class) const;
   int64_t resumable_at(const RadixNode* node) const;
   void wake(RadixNode* parent, RadixNode* child);
-  void hang(PrefixWaiter& waiter, RadixNode* node);
+  void attach_to(PrefixWaiter& waiter, RadixNode* node);
   void count_waiter(RadixNode* node, int64_t change);
   void lift_waiters(RadixNode* leaf);
   void refresh_below(RadixNode* node);

@@ -55,7 +55,7 @@ void RadixTree::update(PrefixWaiter& waiter) {
   if (waiter.tells && !waiter.changed.is_linked()) changed_.push_back(waiter);
 }
 
-void RadixTree::hang(PrefixWaiter& waiter, RadixNode* node) {
+void RadixTree::attach_to(PrefixWaiter& waiter, RadixNode* node) {
   auto page = static_cast<size_t>(classes_.page_size_tokens);
   std::span<const PrefixToken> rest = waiter.tokens.subspan(static_cast<size_t>(node->end));
   waiter.node = node;
@@ -83,7 +83,7 @@ void RadixTree::attach(RadixNode* root, PrefixWaiter& waiter) {
     node = child;
   }
   count_waiter(node, 1);
-  hang(waiter, node);
+  attach_to(waiter, node);
   waiter.resumable = resumable_at(node);
 }
 
@@ -109,7 +109,7 @@ void RadixTree::wake(RadixNode* parent, RadixNode* child) {
     PrefixWaiter& waiter = *first;
     first = parent->waiters.erase(first);
     ++child->waiters_below;
-    hang(waiter, child);
+    attach_to(waiter, child);
     update(waiter);
   }
 }

@@ -47,8 +47,8 @@ struct StateSpec {
   // kSlot: a sequence resumes from a copy of it only at multiples of this, which is the chunk of
   // its mixer's prefill form.
   int alignment_tokens = 1;
-  // The mixer's prefill and decode forms differ in bits, so what a generated position left behind
-  // is never resumed from.
+  // The mixer's prefill and decode forms differ in bits, so the state after a generated position is
+  // never resumed from.
   bool two_forms = false;
 
   // Tokens of a page that share a row.

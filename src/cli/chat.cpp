@@ -359,7 +359,7 @@ Status Chat::set_json(std::string_view schema) {
   options.json_object = schema.empty();
   if (!schema.empty()) options.json_schema = std::string(schema);
   std::optional<GrammarSource> grammar = TRY(grammar_source(options));
-  TRY(compile_grammar(llm_, *grammar));  // what is wrong with it is told now
+  TRY(compile_grammar(llm_, *grammar));  // what is wrong with it is reported now
   settings_.options.grammar = std::move(grammar);
   std::string reply = schema.empty() ? "Replies are JSON objects." : "Replies follow the schema.";
   if (!settings_.tools.declared.empty()) reply += " The model has no tools while they do.";

@@ -28,7 +28,7 @@ Result<ChatTools> read_chat_tools(const std::string& text_or_file);
 
 struct ChatSettings {
   SamplingParams sampling;
-  std::optional<uint64_t> seed;           // drawn anew for each reply if not given
+  std::optional<uint64_t> seed;           // drawn for each reply if not given
   std::optional<int64_t> max_new_tokens;  // the rest of the context if not given
   GenerationOptions options;              // its max_new_tokens is the one above
   std::string system;                     // system message; empty: none

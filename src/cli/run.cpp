@@ -90,7 +90,7 @@ void introduce(Llm& llm, const EngineConfig& config, bool interactive) {
   }
 }
 
-// One message or command. An error is told, noted in `failed`, and does not end the chat.
+// One message or command. An error is printed, noted in `failed`, and does not end the chat.
 Chat::Next handle(Chat& chat, std::string message, bool& failed) {
   if (message.starts_with("//")) {
     message.erase(0, 1);
@@ -105,7 +105,7 @@ Chat::Next handle(Chat& chat, std::string message, bool& failed) {
   return Chat::Next::kGoOn;
 }
 
-// A person saw each error as it came; a pipe is told at the end.
+// A person saw each error as it came; a pipe gets it in the exit status.
 int talk(Chat& chat, LineReader& reader) {
   bool failed = false;
   auto exit_code = [&] { return failed && !reader.interactive() ? kExitFailure : kExitSuccess; };
@@ -137,7 +137,7 @@ Result<int> ask(Chat& chat, const std::string& question) {
 }
 
 Result<int> run(const RunOptions& o) {
-  TRY(make_settings(o, {}));  // wrong values are told before a long load
+  TRY(make_settings(o, {}));  // wrong values are reported before a long load
   std::unique_ptr<Llm> llm = TRY(load_llm(o.config));
   if (!llm->has_tokenizer()) {
     return unsupported(

@@ -33,7 +33,7 @@ struct BenchReport {
 };
 BenchReport report_of(const BenchResult& result);
 
-// What was asked for, to stand beside the figures.
+// What was asked for, to print with the figures.
 struct BenchSetting {
   std::string backend, dataset, base_url, model;
   double requests_per_s = 0;    // infinite: all at once; 0: as the dataset says

@@ -21,7 +21,7 @@ constexpr double kTimestampMax_ms = 1e12;
 // Draws that serve different ends differ in the upper half of their counter.
 enum Draw : uint64_t { kTokens, kInputLength, kOutputLength, kOrder, kArrival };
 constexpr uint64_t kDrawShift = 56;
-constexpr uint64_t kGroupStreams = uint64_t{1} << 32;  // beside those of questions
+constexpr uint64_t kGroupStreams = uint64_t{1} << 32;  // apart from those of questions
 
 double draw(uint64_t seed, Draw what, uint64_t index) {
   return uniform(seed, index, uint64_t{what} << kDrawShift);

@@ -21,7 +21,7 @@ class ResponseReader {
   explicit ResponseReader(std::function<void(std::string_view)> body);
   ~ResponseReader();
 
-  // What came next. Bytes behind the response's end make keep_alive() false.
+  // What came next. Bytes after the response's end make keep_alive() false.
   Status feed(std::string_view bytes);
   // The server has closed: an error unless the response is complete by that.
   Status end();

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kMessageBytesMax = 300;
 
-// What stands behind `key`, which is written with its quotes and colon; empty without one. The end
+// What follows `key`, which is written with its quotes and colon; empty without one. The end
 // is searched first: that is where a long event, which repeats all of the answer, has its counts.
 std::string_view behind(std::string_view data, std::string_view key) {
   constexpr size_t kTailBytes = 512;
@@ -43,7 +43,7 @@ bool has_nonempty_text(std::string_view data, std::string_view key) {
   return value.starts_with('"') && !value.starts_with("\"\"");
 }
 
-// Of what stands behind "finish_reason":, a name or an object with a type.
+// Of what follows "finish_reason":, a name or an object with a type.
 bool is_abort(std::string_view reason) {
   if (reason.starts_with('{')) reason = behind(reason, R"("type":)");
   return reason.starts_with("\"abort\"");

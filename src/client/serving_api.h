@@ -3,7 +3,7 @@
 //
 // Events are read by looking for the keys that matter and no others, since a client that shares its
 // cores with the server must cost little for each token. That is exact: a quotation mark inside a
-// JSON text stands behind a backslash, so `"key":` occurs as a key alone.
+// JSON text is escaped by a backslash, so `"key":` occurs as a key alone.
 #pragma once
 
 #include <cstdint>

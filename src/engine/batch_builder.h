@@ -11,7 +11,7 @@ namespace banyan {
 // What the logits of one row of the batch are for.
 struct LogitRowUse {
   Sequence* sequence = nullptr;
-  int64_t position = 0;  // of the row; its logits speak about the token after it
+  int64_t position = 0;  // of the row; its logits are those of the token after it
   TokenId token = 0;     // of the row: known, or proposed to be at its position
   bool samples = false;  // the token after it is not known yet
 };

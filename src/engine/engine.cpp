@@ -67,7 +67,7 @@ SchedulerConfig scheduler_config(const EngineConfig& config, const Runner& runne
   StateClasses classes = runner.classes();
   if (config.reuse_generated_state && classes.prompt_only) {
     spdlog::warn(
-        "reuse_generated_state: answers that resume behind generated tokens are not bit for bit "
+        "reuse_generated_state: answers that resume after generated tokens are not bit for bit "
         "those of a run without the cache");
     classes.prompt_only = false;
   }

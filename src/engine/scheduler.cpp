@@ -8,8 +8,8 @@
 namespace banyan {
 namespace {
 
-// Of the output that a running sequence may still make, pages are kept for this much at most: a
-// request without a limit of its own must not keep others out.
+// Pages are reserved for at most this much of the output that a running sequence may still make: a
+// request without a limit must not keep others out.
 constexpr int64_t kExpectedTokensMax = 4096;
 // The expected share of that output falls slowly while all goes well and rises when a sequence had
 // to be retracted.
@@ -136,8 +136,8 @@ void Scheduler::plan(StepPlan& plan) {
   save_states(plan);
 }
 
-// Spans of the running sequences that are, or are not, one token behind. Retracting shortens the
-// list from its end.
+// Spans of the running sequences that decode, or that do not. Retracting shortens the list from its
+// end.
 void Scheduler::run_on(StepPlan& plan, bool decode) {
   for (size_t i = 0; i < running_.size(); ++i) {
     Sequence& s = *running_[i];
@@ -260,8 +260,8 @@ bool Scheduler::wants_snapshot(const Sequence& s, int64_t position) const {
          std::ranges::find(s.wanted, position) != s.wanted.end();
 }
 
-// Sets how far sequences are computed. Rejected drafts leave pages behind that are written again,
-// and slots that are of no use.
+// Rolls back rejected drafts and sets how far sequences are computed. Their pages are written
+// again; their slots are restored from the checkpoint.
 void Scheduler::go_back(const StepPlan& plan) {
   for (const PlannedSpan& span : plan.spans) {
     if (span.sequence == nullptr) continue;

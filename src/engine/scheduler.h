@@ -1,25 +1,25 @@
 // Which sequences run in the next step, and over which of their positions.
 //
-// Continuous batching: a step has one row for each sequence that is one token behind (decode), and
-// beside them a chunk of rows for prompts: first those that are being read, in order of admission,
-// then those whose turn it is (engine/waiting_queue.h), as long as there is room. Where a model can
-// only be resumed from snapshots, spans of a prompt end at multiples of its alignment.
+// Continuous batching: a step has one row for each decoding sequence, and a chunk of rows for
+// prompts: first the running ones, in order of admission, then the next ones in the queue
+// (engine/waiting_queue.h) while there is room. Where a model resumes from snapshots alone, spans
+// of a prompt end at multiples of its alignment.
 //
-// Prefixes: an admitted sequence starts behind the longest prefix in the radix tree that it can
+// Prefixes: an admitted sequence starts after the longest prefix in the radix tree that it can
 // resume from, or follows one that is computing that prefix (engine/followers.h). Pages go into the
 // tree as soon as they are complete.
 //
-// Drafts (engine/speculate.h): behind the last known token of a sequence, proposed ones may run in
-// the same step, in rows that prompts leave over and, beside prompts, in half of theirs at most.
-// They never cost another sequence its pages. What rejected rows wrote is forgotten: pages by
-// length, and a state that is overwritten in place by a capture of what it was after the last known
-// token. Then accepted drafts are computed again, beside the next token.
+// Drafts (engine/speculate.h): after the last known token of a sequence, draft tokens may run in
+// the same step, in rows that prompts do not need; while prompts run, in half of their rows at
+// most. Drafts never evict another sequence's pages. Rejected rows are rolled back: pages by
+// length, and a state that is overwritten in place by a checkpoint taken after the last known
+// token. Accepted drafts are then computed again together with the next token.
 //
-// Room: a sequence is admitted when the pages that are free or merely cached suffice for its prompt
-// and a share of the output of all that run. When they do not after all, the sequence admitted last
-// is retracted: its pages go back, it keeps its place in the queue, and what it had computed is
-// used again as far as it is still cached. So the sequence admitted first always goes on, and any
-// that fits alone finishes.
+// Room: a sequence is admitted when free and cached pages suffice for its prompt and a share of the
+// output of all running sequences. If that share turns out too small, the sequence admitted last is
+// retracted: it gives its pages back, keeps its place in the queue, and reuses what is still cached
+// of its work. So the sequence admitted first always makes progress, and any that fits alone
+// finishes.
 //
 // Owns the sequences. One thread.
 #pragma once
@@ -44,12 +44,12 @@ struct PlannedSpan {
   Sequence* sequence = nullptr;
   int64_t first = 0;
   int64_t count = 0;
-  int64_t drafts = 0;  // the last so many positions hold proposed tokens, ...
-  int64_t kept = 0;    // ... of which the first so many turned out to be right
+  int64_t drafts = 0;  // draft tokens at the end of the span
+  int64_t kept = 0;    // of them, accepted
   int64_t end() const { return first + count; }
 };
 
-// States to be saved: those after `position` of spans[span].
+// States to save: those after `position` of spans[span].
 struct PlannedCapture {
   int64_t span = 0;
   int64_t position = 0;
@@ -59,7 +59,7 @@ struct PlannedCapture {
 struct StepPlan {
   std::vector<PlannedSpan> spans;
   std::vector<PlannedCapture> captures;       // snapshots
-  std::vector<PlannedCapture> before_drafts;  // states to go back to where drafts are rejected
+  std::vector<PlannedCapture> before_drafts;  // checkpoints to roll back to
   std::vector<UnitCopy> copies;               // made before the step, in this order
   void clear();
 };
@@ -69,8 +69,8 @@ struct SchedulerConfig {
   int aging_period = 4;
   bool radix_cache = true;
   int running_max = 1;
-  int64_t prefill_rows_max = 1;  // of a step, beside one of each decoding sequence; a multiple of
-                                 // the resume alignment
+  int64_t prefill_rows_max = 1;  // of a step, not counting one of each decoding sequence; a
+                                 // multiple of the resume alignment
   int64_t snapshot_interval_tokens = 16384;
   StateClasses classes;
   UnitCounts units = {};
@@ -86,8 +86,8 @@ class Scheduler {
   bool fits_alone(int64_t tokens) const;
   void cancel(SequenceId id);
 
-  // Pages of this prefix are evicted after all that nobody holds or waits for, those included that
-  // come into the tree later. `key` is the caller's; an earlier hold of that key ends.
+  // Pages of this prefix, also those inserted later, are evicted only when every page that nobody
+  // holds or waits for is gone. `key` is the caller's; an earlier hold of that key ends.
   void hold(uint64_t key, const PrefixNamespace& name_space, std::vector<PrefixToken> tokens);
   void release(uint64_t key);
 

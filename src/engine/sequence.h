@@ -17,8 +17,8 @@
 
 namespace banyan {
 
-// How often a proposed token turns out to be what the model draws, where those before it did. Old
-// proposals count ever less.
+// Acceptance rate of a sequence's drafts: how often a draft token equals what the model draws,
+// given that those before it did. Old drafts weigh less.
 struct DraftSurvival {
   double kept = 0, ended = 0;
 
@@ -35,7 +35,7 @@ struct DraftSurvival {
 struct Sequence {
   enum class Place : uint8_t {
     kWaiting,    // in the queue
-    kFollowing,  // behind a running sequence that is about to compute its prefix
+    kFollowing,  // waits for a running sequence to compute its prefix
     kRunning,
   };
 
@@ -69,10 +69,10 @@ struct Sequence {
     int64_t first = 0;           // units before this index are -1: they are out of reach
   };
   PerClass<Held> held_units;
-  int64_t computed = 0;  // positions whose state is there
-  bool repeats = false;  // accepted drafts are computed again, after a state that was put back
+  int64_t computed = 0;              // positions whose state is there
+  bool repeats = false;              // after a rollback, accepted drafts are computed again
   std::vector<int64_t> wanted;       // positions to leave a snapshot at
-  int64_t last_snapshot = 0;         // behind the prompt; 0: none
+  int64_t last_snapshot = 0;         // after the prompt; 0: none
   std::vector<PageHash> computing;   // pages of its prompt that it is about to publish...
   int64_t computing_first_page = 0;  // ... from this page on, ...
   size_t withdrawn = 0;              // ... of which so many are published

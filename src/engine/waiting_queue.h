@@ -1,17 +1,17 @@
 // Sequences that wait for their turn, and whose turn it is.
 //
-// Policies: fcfs takes whoever arrived first. lpm takes whoever has the longest prefix in the radix
-// tree, at any length of the queue: each waiter hangs on the tree's node that its prompt reaches,
-// so its place changes when that node does and costs nothing otherwise. priority takes the highest
-// priority. Among equals the first to arrive goes first; a retracted sequence keeps its place, and
-// one that belongs to a program takes the place of one that came when the program began.
+// Policies: fcfs takes the sequence that arrived first. lpm takes the one with the longest prefix
+// in the radix tree, at any length of the queue: each waiter is attached to the tree's node that
+// its prompt reaches, so its place changes when that node does and costs nothing otherwise.
+// priority takes the highest priority. Ties go to the first to arrive; a retracted sequence keeps
+// its place, and one that belongs to a program counts as having arrived when the program began.
 //
-// Aging bounds what lpm may do to a request without a cached prefix: of every `aging_period`
-// admissions one is whoever has waited longest. So a request that found n others waiting is
-// admitted as one of the next (n + 1) * aging_period at the latest, whatever arrives after it
-// (retracted sequences, which go back to their old places, count among the others; one that follows
-// a running sequence lets others pass meanwhile, but then it is not without a prefix; so do later
-// calls of programs that began before).
+// Aging bounds how long lpm may delay a request without a cached prefix: one of every
+// `aging_period` admissions is the sequence that has waited longest. So a request that found n
+// others waiting is admitted as one of the next (n + 1) * aging_period at the latest, whatever
+// arrives after it (retracted sequences, which go back to their old places, count among the others;
+// one that follows a running sequence lets others pass meanwhile, but then it is not without a
+// prefix; so do later calls of programs that began before).
 //
 // Each call takes time logarithmic in the number of waiters (attaching also in the prompt's pages).
 // One thread; the tree and the sequences must outlive their stay.
@@ -68,7 +68,7 @@ class WaitingQueue {
   bool prompt_only_;
   std::set<Place> by_score_;
   std::set<Arrival> by_arrival_;
-  int overtaken_ = 0;  // admissions in a row that passed over whoever had waited longest
+  int overtaken_ = 0;  // admissions in a row that passed over the longest waiting sequence
 };
 
 }  // namespace banyan

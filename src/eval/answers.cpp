@@ -17,7 +17,7 @@ bool digit_at(std::string_view text, size_t at) {
   return at < text.size() && is_digit(text[at]);
 }
 
-// Whether text[at] is a comma with a group of exactly three digits behind it.
+// Whether text[at] is a comma followed by a group of exactly three digits.
 bool thousands_at(std::string_view text, size_t at) {
   return at < text.size() && text[at] == ',' && digit_at(text, at + 1) && digit_at(text, at + 2) &&
          digit_at(text, at + 3) && !digit_at(text, at + 4);

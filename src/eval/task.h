@@ -31,7 +31,7 @@ struct EvalQuestion {
 struct EvalTask {
   const char* name;     // as typed: "gsm8k"
   const char* summary;  // for --help
-  // Looked for beside the data when no file of examples is named.
+  // Looked for next to the data when no file of examples is named.
   const char* shots_file;
   // The text that begins a next question, where the answer ends.
   const char* stop;

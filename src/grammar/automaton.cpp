@@ -226,7 +226,7 @@ class AutomatonBuilder {
   }
 
   // Visits the nodes that are reached from `entry` without reading, given which routines may be
-  // passed; `visit(node)` is told each of them.
+  // passed; `visit(node)` gets each of them.
   template <class Visit>
   Status walk(uint32_t entry, Visit visit) {
     size_t visited = 0;

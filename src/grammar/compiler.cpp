@@ -32,7 +32,7 @@ Result<std::shared_ptr<const CompiledGrammar>> GrammarCompiler::compile(
       entry->used = by_use_.begin();
       evict_locked();
     } else {
-      // Those that wait hear of it; whoever comes later may try again.
+      // Those that wait get the error; later requests may try again.
       ++counters_.failures;
       if (took.count() >= options_.limits.compile_s) ++counters_.timeouts;
       entry->error = compiled.error();

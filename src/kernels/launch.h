@@ -65,7 +65,7 @@ static inline GemmPart gemm_part(const GemmArgs& a, int64_t i) {
           a.bias ? a.bias + i * a.bias_stride : nullptr};
 }
 
-// Rows of x that the product reads: behind the last one there may be room that nobody wrote.
+// Rows of x that the product reads: after the last one there may be memory that was never written.
 static inline int64_t gemm_x_rows(const GemmArgs& a) {
   return a.weights.begins && !a.x_index ? a.weights.begins[a.weights.count] : a.x_rows;
 }

@@ -133,7 +133,7 @@ void AsyncLlm::Impl::pump() {
     std::shared_ptr<Job> job = std::move(waiting_.front());
     waiting_.pop_front();
     job->waiting = false;
-    if (job->cancelled) continue;  // was told
+    if (job->cancelled) continue;  // was reported
     std::vector<GenerateRequest> requests;
     requests.push_back(std::move(job->request));
     auto event = [this, job](size_t, const TokenEvent& e) {

@@ -29,7 +29,7 @@ class Backlog {
  public:
   explicit Backlog(int max) : max_(max) {}
 
-  // Waits for room, unless told not to any more.
+  // Waits for room, unless stopping.
   void add() {
     std::unique_lock lock(mutex_);
     room_.wait(lock, [&] { return count_ < max_ || open_; });

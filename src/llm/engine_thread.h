@@ -1,13 +1,13 @@
-// The one thread that owns an Engine and calls step() for ever, and the way there from others.
+// The one thread that owns an Engine and calls step() in a loop, with submission from any thread.
 //
 // Two threads matter. The *engine thread* is inside; it sleeps while there is nothing to compute.
 // The *delivery thread* is the caller's: `post` runs closures there, in order. All callbacks of a
-// submission run on it. The events of one step cross over as one batch, so that the price of
-// changing threads is paid once per step and not once per token.
+// submission run on it. The events of one step cross as one batch, so that changing threads costs
+// once per step and not once per token.
 //
-// Both ways are bounded: submit() refuses when too many commands wait, and the engine thread waits
-// when the delivery thread is too many steps behind. The engine must outlive its thread, and nobody
-// else may touch it meanwhile, but for the immutable info().
+// Both directions are bounded: submit() refuses when too many commands wait, and the engine thread
+// waits when the delivery thread lags by too many steps. The engine must outlive its thread;
+// nothing else may touch it meanwhile but the immutable info().
 #pragma once
 
 #include <atomic>
@@ -23,14 +23,14 @@
 
 namespace banyan {
 
-// What one round of the engine thread did; told after the events of that round.
+// What one round of the engine thread did; reported after the events of that round.
 struct StepReport {
   EngineStats stats;  // after the step
   bool stepped = false;
   double step_s = 0;
 };
 
-// Where the fate of a submission is told, on the delivery thread. Callbacks may submit and cancel.
+// A submission's callbacks, on the delivery thread. They may submit and cancel.
 struct SubmissionSinks {
   // An event of the submission's request `index`, as the engine's own sinks get it; spans are valid
   // during the call. The last one of each index has finish != kNone.
@@ -85,8 +85,8 @@ class EngineThread {
   // Ends the requests that still run: each gets an event with kCancelled. From any thread.
   void cancel(const std::shared_ptr<Submission>& submission);
   void cancel_all();
-  // The same, but when this is called on the delivery thread, nothing more will be heard of the
-  // requests (or of the one).
+  // The same, but when this is called on the delivery thread, the requests (or the one) get no
+  // further event.
   void abandon(const std::shared_ptr<Submission>& submission,
                std::optional<size_t> index = std::nullopt);
 
@@ -94,8 +94,8 @@ class EngineThread {
   // stop() neither runs.
   void run(std::function<void(Engine&)> task, std::function<void()> done = {});
 
-  // Cancels what runs, which is told, and ends the thread after the step that it is in. The
-  // delivery thread must go on until this returns, or be the one that calls it.
+  // Cancels running requests, which get their last event, and ends the thread after its current
+  // step. The delivery thread must keep running until this returns, or be the one that calls it.
   void stop();
 
  private:

@@ -15,7 +15,7 @@ class GenerationBuilder {
   // must outlive it; null means no text.
   GenerationBuilder(const GenerationOptions& options, const Tokenizer* tokenizer, Generation begun);
 
-  // What the event added. When done() the request is over, be it that the engine does not know yet.
+  // What the event added. When done() the request is over, even if the engine does not know yet.
   TextDelta take(const TokenEvent& event);
   // Ends the output here, as cancelled. Gives what was held back.
   std::string cancel();

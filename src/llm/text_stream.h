@@ -1,7 +1,7 @@
 // From one sequence's token events to its text: deltas, the finish reason with what matched, and
 // the counts that go into `usage`.
 //
-// The deltas joined are the output's text: whole characters, decoded beside the prompt's last
+// The deltas joined are the output's text: whole characters, decoded after the prompt's last
 // tokens, up to the stop string or stop token that came first. Text and count end where a stop
 // string is complete, whatever the engine has computed after it: from then on take() says nothing,
 // and the owner cancels the sequence. A token costs what its own text costs, never the history's.

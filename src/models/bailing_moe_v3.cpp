@@ -17,7 +17,7 @@ MlaGate read_gate(const ConfigFile& config, std::string_view fallback) {
 }
 
 KdaConfig read_kda(const ConfigFile& config, const HybridConfig& c) {
-  // transformers writes MLA's rotary width as head_dim, and KDA's numbers beside it.
+  // transformers writes MLA's rotary width as head_dim, and KDA's numbers next to it.
   bool rewritten = config.has("linear_head_dim");
   KdaConfig kda{.hidden = c.sparse.decoder.hidden, .eps = c.sparse.decoder.eps};
   kda.heads =

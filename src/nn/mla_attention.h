@@ -34,7 +34,7 @@ struct MlaConfig {
   float eps = 1e-6f;   // of the norms of the query and of the latent
   bool rotary = true;  // false: the rope_dim columns stay as they are
   RopeLayout layout = RopeLayout::kInterleaved;
-  double score_factor = 1;   // on the scores, beside 1 / sqrt(nope_dim + rope_dim)
+  double score_factor = 1;   // on the scores, on top of 1 / sqrt(nope_dim + rope_dim)
   double query_factor = 1;   // on the query
   double latent_factor = 1;  // on the latent, of which keys and values are made
   MlaGate gate = MlaGate::kNone;

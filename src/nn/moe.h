@@ -1,5 +1,5 @@
 // A mixture of experts: a router in f32 chooses some experts for each row, the experts are gated
-// feed-forward blocks, and one that all rows share may stand beside them. Ranks divide the experts,
+// feed-forward blocks, and one that all rows share may be added. Ranks divide the experts,
 // whole ones, and hand each other the rows that theirs computed: a row's sum is made of them in the
 // same order on every rank, so it has the bits of one rank that has all.
 //

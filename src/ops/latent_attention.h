@@ -59,7 +59,7 @@ struct LatentExpansion {
 // Attention of those queries over keys and values that are made of the state's latents, as many at
 // a time as one block of them has -> out [T, heads * value_dim].
 //
-// For n rows behind p earlier positions the latents of all p + n are expanded:
+// For n rows after p earlier positions the latents of all p + n are expanded:
 // 2 (p + n) heads rank (nope_dim + value_dim) operations, of which the part for n is what the
 // absorbed form takes for queries and results. A row and a key that it sees then cost
 // 2 heads (nope_dim + rope_dim + value_dim) in place of 2 heads (2 rank + rope_dim): with the

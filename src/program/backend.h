@@ -61,7 +61,7 @@ struct ScoreResult {
 
 class Backend {
  public:
-  // Ends a call early: `done` is told what there is, or kCancelled. May be called at any time.
+  // Ends a call early: `done` gets what there is, or kCancelled. May be called at any time.
   using Cancel = std::function<void()>;
   using PieceSink = std::function<void(std::string_view piece)>;
   template <class T>

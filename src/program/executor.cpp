@@ -55,7 +55,7 @@ void Signal::wait(std::unique_lock<std::mutex>& lock) {
   waiters_.push_back(&waiter);
   lock.unlock();
   if (waiter.fiber != nullptr) {
-    // Whoever wakes it posts to this worker, which is busy until the fiber has stopped.
+    // Waking it posts to this worker, which is busy until the fiber has stopped.
     waiter.fiber->suspend();
   } else {
     waiter.woken.acquire();

@@ -2,7 +2,7 @@
 //
 // A fiber belongs to the thread that resumes it first, and is resumed there alone: what a compiler
 // remembers of thread-local addresses stays true. It may not end before its function does.
-// ucontext switches contexts; the sanitizers are told of each switch.
+// ucontext switches contexts; the sanitizers are notified of each switch.
 #pragma once
 
 #include <ucontext.h>
@@ -52,7 +52,7 @@ class Fiber {
 
   // The fiber that runs on this thread, or null.
   static Fiber* current();
-  // Of the current fiber: goes back to whoever resumed it.
+  // Of the current fiber: returns to the thread that resumed it.
   void suspend();
 
  private:

@@ -173,7 +173,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   Speculation speculation_;
   bool calling_again_ = false;        // the end of a call began another for the same operation
   size_t computed_bytes_ = 0;         // of the transcript, that a call has had as its prompt
-  std::shared_ptr<const void> hold_;  // of the prefix behind the last gen
+  std::shared_ptr<const void> hold_;  // of the prefix up to the last gen
 };
 
 }  // namespace banyan

@@ -4,7 +4,7 @@
 // that text only ever grows: what a template would change of earlier answers (Qwen3's drops the
 // reasoning of all but the last) stays as it was written, so that a prompt begins with the one
 // before and finds it in the cache. Only where a template cannot be taken apart so is the
-// conversation written anew.
+// conversation written again.
 //
 // One per stream; not safe from two threads.
 #pragma once

@@ -121,7 +121,7 @@ void multi_turn_chat(State& s, size_t index) {
   }
 }
 
-// Thought, action, observation, three times, behind long instructions.
+// Thought, action, observation, three times, after long instructions.
 void react_agent(State& s, size_t index) {
   s += "You may use tools. " + words(250, kAgent, kShared) + "\n";
   s += "Question: " + words(20, kAgent, index) + "\n";
@@ -170,8 +170,8 @@ void self_consistency(State& s, size_t index) {
 }
 
 constexpr std::array kWorkloads = {
-    Workload{"few_shot", "a question behind five examples that all share, one token", few_shot},
-    Workload{"choices", "select among four endings behind shared examples", choices},
+    Workload{"few_shot", "a question after five shared examples, one token", few_shot},
+    Workload{"choices", "select among four endings after shared examples", choices},
     Workload{"tree_of_thought", "two levels of three steps, each judged, two followed",
              tree_of_thought},
     Workload{"skeleton_of_thought", "an outline, then four points at once", skeleton_of_thought},

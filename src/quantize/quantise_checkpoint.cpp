@@ -193,7 +193,7 @@ class Job {
         {.kernels = TRY(select_kernels("portable")), .threads = options_.threads, .dry = true});
   }
 
-  // Matrices whose form is not that of the file are made anew; every other tensor is copied.
+  // Matrices whose form is not that of the file are quantised; every other tensor is copied.
   void list_items(const LoadedModel& model) {
     for (const MatrixRecord& record : model.matrices) {
       for (const MatrixRecord::Part& part : record.parts) {
@@ -339,7 +339,7 @@ class Job {
     return write_file(temporary_ + "/config.json", config_.dump(2) + "\n");
   }
 
-  // The tokenizer and whatever else lies beside the weights.
+  // The tokenizer and any other file next to the weights.
   Status copy_companions() const {
     std::error_code code;
     for (fs::directory_iterator it(options_.folder, code), end; !code && it != end;

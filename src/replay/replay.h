@@ -16,8 +16,8 @@
 namespace banyan {
 
 struct ReplayConfig {
-  // With pages for the longest request. Under the policy priority, whoever comes first in the trace
-  // goes first: in_dfs_order() and it make the depth-first policy.
+  // With pages for the longest request. Under the policy priority, the request that comes first in
+  // the trace goes first: in_dfs_order() and it make the depth-first policy.
   SchedulerConfig scheduler;
   double step_s = 0;
   double row_s = 0;
@@ -54,7 +54,7 @@ struct ReplayReport {
   }
 };
 
-// `progress` is told of every request that has ended: how many they are.
+// `progress` gets the number of requests that have ended, each time that one does.
 ReplayReport replay(const Trace& trace, const ReplayConfig& config,
                     const std::function<void(int64_t)>& progress = {});
 

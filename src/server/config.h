@@ -18,7 +18,7 @@ struct ServerConfig {
   // that may send some; "*" is all.
   std::vector<std::string> allowed_hosts, allowed_origins;
   std::string version;                    // of the program, for /server_info
-  bool log_requests = false;              // beside each access, what was asked for
+  bool log_requests = false;              // also the body of each request
   int decode_log_interval = 40;           // steps between two lines about decoding; 0: none
   bool json_flexible_whitespace = false;  // in constrained JSON, where a request is silent
   std::string tool_call_parser = "auto";  // a format's name; auto: by the chat template; none
@@ -46,7 +46,7 @@ struct ServerConfig {
   double write_timeout_s = 30;    // without any progress
   double linger_timeout_s = 2;    // for a refused client to take its answer
   double grammar_timeout_s = 60;  // for a request's grammars to be compiled, waiting included
-  double drain_timeout_s = 30;    // for what runs when the server is told to end
+  double drain_timeout_s = 30;    // for running requests at shutdown
 
   Status validate() const;
 };

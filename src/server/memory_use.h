@@ -1,11 +1,11 @@
-// Where the process's memory is, and giving back what a load has left behind.
+// Where the process's memory is, and giving back what a burst of load no longer needs.
 #pragma once
 
 #include <cstdint>
 
 namespace banyan {
 
-// Bytes by part, for /metrics. What a part may have at most is said beside it.
+// Bytes by part, for /metrics. Each part's limit stands next to it.
 struct MemoryUse {
   int64_t weights = 0;         // as packed
   int64_t pools = 0;           // of pages and states, all of them; touched as they are used

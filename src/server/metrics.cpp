@@ -102,7 +102,7 @@ void add_experts(std::span<const ExpertCounts> layers, const prometheus::Labels&
   families.push_back(std::move(active));
 }
 
-// The compiler counts for itself: its figures are told as they stand.
+// The compiler counts for itself: its figures are reported as they are.
 void add_grammars(const GrammarStats& stats, size_t waiting, const prometheus::Labels& labels,
                   std::vector<prometheus::MetricFamily>& families) {
   using Type = prometheus::MetricType;

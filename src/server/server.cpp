@@ -26,7 +26,7 @@ using boost::system::error_code;
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);  // when descriptors have run out
-constexpr int kRefusedMax = 64;            // connections beyond the limit that are told so
+constexpr int kRefusedMax = 64;            // connections beyond the limit that get a 503
 constexpr int64_t kOtherDescriptors = 64;  // the model's files, the log, the engine
 constexpr double kCancelGrace_s = 2;       // at most, for cancelled streams to say so
 

@@ -29,7 +29,7 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Binds. Clients may connect and are told that the model loads.
+  // Binds. Clients may connect and get a 503 while the model loads.
   Status listen();
   int port() const;
   std::string address() const;  // "http://127.0.0.1:30000"

@@ -108,7 +108,7 @@ class Service {
   // The model is there: starts the engine thread and turns kReady.
   void attach(std::unique_ptr<Llm> llm, const EngineConfig& config);
   void drain() { state_ = State::kDraining; }
-  // Ends workers and engine; what runs is told.
+  // Ends workers and engine; running requests get their last event.
   void stop();
 
  private:

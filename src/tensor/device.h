@@ -1,6 +1,6 @@
 // Where weights, states and activations live, and how bytes get there and back. A kernel table
 // comes with the device whose memory its kernels read and write. The host passes pointers into such
-// memory around; it looks behind them only through these functions, or where `host_memory` lets it.
+// memory around; it reads them only through these functions, or where `host_memory` lets it.
 //
 // Work is put on a queue and done in its order, kernels and copies alike. One thread drives a
 // queue.

@@ -1,5 +1,5 @@
 // Declares a model's weights and states, scope by scope. The constructors of layers are the weight
-// map: each names its tensors once, beside the member that they fill.
+// map: each names its tensors once, next to the member that they fill.
 //
 //   GatedMlp(Builder b, ...) : gate_up_(b.matrix({{"gate_proj", n}, {"up_proj", n}}, columns)), ...
 //
@@ -90,7 +90,7 @@ struct LoadOptions {
   const WeightFormat* format = nullptr;    // of every matrix; null: as each is stored
   DType dtype = DType::kBF16;              // of states, and of random weights
   QuantConfig quant;                       // how the source's matrices are quantised
-  const QuantizationPlan* plan = nullptr;  // what is asked for beside `format`, or null
+  const QuantizationPlan* plan = nullptr;  // what is asked for in addition to `format`, or null
   bool expanded_prefill = false;           // of latent attention
   bool prediction = false;                 // with the layer that predicts a further token
   Rank rank;                               // whose part of the weights is read
@@ -242,7 +242,7 @@ class Builder {
   // The same scope, for weights that only a share of the tokens passes through.
   Builder with_share(const TokenShare& share) const;
 
-  // `<scope>.<name>.weight` [rows, columns], be it quantised, as f32, to derive weights from.
+  // `<scope>.<name>.weight` [rows, columns], quantised or not, as f32, to derive weights from.
   // Nothing on a problem, and when nothing is read.
   std::vector<float> floats(std::string_view name, int64_t rows, int64_t columns) const;
   // `count` matrices [rows, columns] of `format`, packed from elements that floats() gave in any
@@ -250,7 +250,7 @@ class Builder {
   PackedMatrix derived(std::string_view format, int64_t count, int64_t rows, int64_t columns,
                        std::span<const float> elements) const;
 
-  // Whether the checkpoint has `<scope>.<name>`, be it quantised; false for random weights.
+  // Whether the checkpoint has `<scope>.<name>`, quantised or not; false for random weights.
   bool has(std::string_view name) const;
   // Fails the load; `problem` follows the scope's name.
   void reject(std::string_view problem) const;

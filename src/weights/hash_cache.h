@@ -4,7 +4,7 @@
 // A file of weights is the same while its path, size, inode and times are. An entry that says
 // something else, is cut or is damaged counts as absent, and one that cannot be written is left
 // out: the cache never fails anything. Who may write to the folder may lie about a checkpoint, as
-// whoever may write to the checkpoint may.
+// who may write to the checkpoint may.
 #pragma once
 
 #include <span>

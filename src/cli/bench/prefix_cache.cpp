@@ -294,7 +294,7 @@ void declare_snapshots(CLI::App& app, BenchPrefixCacheOptions& o) {
                  "Between snapshots in long prompts")
       ->check(between(int64_t{1}, int64_t{1} << 31))
       ->type_name("N");
-  app.add_flag("--reuse-generated-state", o.reuse_generated_state, "Resume behind answers too");
+  app.add_flag("--reuse-generated-state", o.reuse_generated_state, "Resume after answers too");
 }
 
 void declare_shape(CLI::App& app, SharedPrefixShape& shape) {
@@ -367,7 +367,7 @@ const Verb kBenchPrefixCacheVerb = {
     "clock. hits: the part of prompt tokens found in the cache; of best: of what an unbounded\n"
     "cache has; LRU's: the same for one request at a time in order of arrival. cold: seconds that\n"
     "requests waited that found at most a tenth of their prompt; bound: the worst wait, in\n"
-    "admissions, by its bound of (n + 1) * aging period behind n others, of all requests that\n"
+    "admissions, by its bound of (n + 1) * aging period after n others, of all requests that\n"
     "did not wait for another to compute their prefix. With --snapshot-tokens only positions can\n"
     "be resumed from that have a snapshot, and of best is of what pages alone could do. waiting, "
     "p50, p99,\n"

@@ -402,7 +402,7 @@ VerbAction declare_bench_programs(CLI::App& app) {
   app.add_option("--peer-url", o->peer_url, "Runs them through this server, too")
       ->default_str("")
       ->type_name("URL");
-  app.add_option("--peer-api", o->peer_api, "What it speaks: completions is OpenAI's")
+  app.add_option("--peer-api", o->peer_api, "Its API: completions is OpenAI's")
       ->check(one_of({"completions", "generate"}))
       ->type_name("NAME");
   app.add_option("--peer-model", o->peer_model, "Name of its model [its first]")

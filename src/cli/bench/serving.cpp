@@ -278,7 +278,7 @@ void add_server_options(CLI::App& app, BenchServingOptions& o) {
   for (const Backend& backend : kBackends) names.push_back(backend.name);
   app.add_option("--base-url", o.base_url, "Where the server is")->type_name("URL");
   app.add_option("--backend", o.backend,
-                 "What it speaks: sglang is /generate; openai-completions, openai-chat")
+                 "Its API: sglang is /generate; openai-completions, openai-chat")
       ->check(one_of(names))
       ->type_name("NAME");
   app.add_option("--model,--served-model-name", o.model,

@@ -197,7 +197,7 @@ Result<std::vector<int32_t>> parse_numbers(std::string_view text, std::string_vi
 
 namespace {
 
-// All of an open stream, be it a file, a pipe or a terminal.
+// All of an open stream: a file, a pipe or a terminal.
 Result<std::string> read_stream(std::FILE* stream, std::string_view name) {
   std::string text;
   char buffer[1 << 16];

@@ -1,4 +1,4 @@
-// Nondeterministic automata over bytes, built backwards: every part is told which node follows it.
+// Nondeterministic automata over bytes, built backwards: every part knows the node that follows it.
 // They live from a regex's syntax tree to its Dfa.
 #pragma once
 

@@ -15,7 +15,7 @@
 namespace banyan {
 
 // Masks by Parser::hash(), for one automaton and one vocabulary. Thread-safe. When it is full it
-// starts anew: the states that are in use come back within as many walks.
+// starts over: the states that are in use come back within as many walks.
 class MaskCache {
  public:
   explicit MaskCache(size_t bytes_max) : bytes_max_(bytes_max) {}

@@ -42,7 +42,7 @@ struct CompiledGrammar {
   mutable MaskCache masks;
 };
 
-// What min_new_tokens and ignore_eos mean beside a grammar, which has the last word: before
+// What min_new_tokens and ignore_eos mean together with a grammar, which has the last word: before
 // `tokens_min` tokens none of `stops` is drawn, as long as anything else may follow.
 struct EarlyStops {
   int64_t tokens_min = 0;

@@ -59,7 +59,7 @@ class Parser {
 
   // What may follow where a terminal has led to node `next`.
   ParseState after(uint32_t next, StackId stack);
-  // Moves `c` over `byte` within its terminal; `ends`: the terminal may end behind it, `stays`: it
+  // Moves `c` over `byte` within its terminal; `ends`: the terminal may end after it, `stays`: it
   // may go on. False if it cannot move.
   bool advance(Configuration& c, uint8_t byte, bool& ends, bool& stays) const;
   // Sorts, and makes those in the same place one, by uniting their stacks.

@@ -74,7 +74,7 @@ TokenTrie::TokenTrie(std::vector<std::pair<std::string, uint32_t>> texts) {
 
 void TokenTrie::mark_within(int bit, const Dfa& texts) {
   CHECK(texts.states() <= 32, "{} states", texts.states());
-  // By node, a bit for each state from which all below it can be read. Children come behind.
+  // By node, a bit for each state from which all below it can be read. Children come later.
   std::vector<uint32_t> readable(nodes_.size());
   std::vector<uint32_t> height(nodes_.size(), 0);
   for (size_t i = nodes_.size(); i-- > 0;) {

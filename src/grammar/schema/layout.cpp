@@ -44,7 +44,7 @@ void JsonLayout::end_whitespace(uint8_t next) {
   if (last_ == ',') habits_[kComma] = space;
   if (opens(last_) && !empty) {
     habits_[kOpening] = space;
-    // Whoever breaks lines here does so at commas and before the end.
+    // Line breaks here are at commas and before the end.
     if (space == Space::kLine) habits_[kComma] = habits_[kClosing] = space;
     if (space == Space::kLine && spaces_ > indent_) {
       step_ = static_cast<uint16_t>(spaces_ - indent_);

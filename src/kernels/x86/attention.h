@@ -3,7 +3,7 @@
 //
 // Up to Form::kQueries queries of one key-value head (rows of a span times the heads of its group)
 // run together, so that a tile of keys and values is read once for all of them. The key axis is cut
-// at absolute multiples of kTile, and sums start anew at absolute multiples of kPart: a query's
+// at absolute multiples of kTile, and sums restart at absolute multiples of kPart: a query's
 // parts are merged in ascending order, whether one worker computed them or several. Within a tile a
 // query takes exactly its visible keys, in ascending order, so neither its neighbours nor unwritten
 // memory reach its result.

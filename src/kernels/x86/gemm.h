@@ -5,7 +5,7 @@
 // outputs, a dword for each, so that it is one register of AVX-512, two of AVX2 or one row of an
 // AMX tile. Rows of x are first brought into the operands that the format multiplies with
 // (prepare), a dword for each part of a line, and then broadcast dword by dword: a sum over k runs
-// in one lane from beginning to end and depends neither on the rows nor on the outputs beside it.
+// in one lane from beginning to end and depends neither on other rows nor on other outputs.
 #pragma once
 
 #include <cstring>
@@ -243,8 +243,8 @@ void stream_blocks(const GemmArgs& a, const GemmShape& s, const GemmPart& part, 
   }
 }
 
-// The same for many rows, which no cache keeps beside the weights: as many blocks as the level-2
-// cache holds meet one tile of rows after the other, which stays in the first.
+// The same for many rows, which no cache keeps together with the weights: as many blocks as the
+// level-2 cache holds meet one tile of rows after the other, which stays in the first.
 template <class F, int N, int R>
 void revisit_blocks(const GemmArgs& a, const GemmShape& s, const GemmPart& part, int64_t begin,
                     int64_t end) {

@@ -3,10 +3,10 @@
 //
 // The queries of some heads of one row run together: they see the same keys, so a tile of latents
 // is scored by one matrix product and summed by another. The key axis is cut at absolute multiples
-// of kLatentTile, within a tile a query's sums run in the order of the keys, and they begin anew at
-// absolute multiples of kLatentPart: the sums of parts are merged in ascending order, by whomever
-// they were computed. So a result depends neither on its neighbours nor on how the work was shared
-// out, and all workers take part in one long context.
+// of kLatentTile, within a tile a query's sums run in the order of the keys, and they restart at
+// absolute multiples of kLatentPart: the sums of parts are merged in ascending order, whichever
+// worker computed them. So a result depends neither on its neighbours nor on how the work was
+// divided, and all workers take part in one long context.
 #pragma once
 
 #include "kernels/launch.h"
@@ -257,7 +257,7 @@ static inline void start_queries(const LatentAttentionArgs& a, const LatentItem&
 }
 
 // Calls body(tile, next) for the tiles of a part that the item sees; `next` is the one after, of
-// the next part behind the last, for it to be fetched.
+// the next part after the last, for it to be fetched.
 template <class S, class Body>
 inline void for_latent_tiles(const LatentAttentionArgs& a, const LatentItem& item, int64_t part,
                              const Body& body) {

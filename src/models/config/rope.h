@@ -1,4 +1,4 @@
-// Reads the rotary embedding of config.json in both of its spellings: `rope_theta` beside
+// Reads the rotary embedding of config.json in both of its spellings: `rope_theta` next to
 // `rope_scaling`, and transformers 5's `rope_parameters`.
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace banyan {
 
-// The part of a head that turns, beside the rotation's parameters or among them; 1 where it is left
-// out, or `fallback`. What it is a part of differs between families.
+// The part of a head that rotates, next to the rotation's parameters or among them; 1 where it is
+// left out, or `fallback`. What it is a part of differs between families.
 double read_partial_rotary_factor(const ConfigFile& config, double fallback = 1);
 
 // Parameters for each type of layers, as transformers 5 may save them, must be the same for all.

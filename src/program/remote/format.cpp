@@ -50,7 +50,7 @@ Status check_remote(const GenerationOptions& options) {
 // A grammar by the names that SGLang has in sampling_params.
 Result<std::pair<const char*, Json>> native_grammar(const GrammarSource& grammar) {
   if (!grammar.after.empty()) {
-    return unsupported("a grammar behind free text (`after`) has no field in a server's API");
+    return unsupported("a grammar after free text (`after`) has no field in a server's API");
   }
   switch (grammar.kind) {
     case Kind::kRegex:

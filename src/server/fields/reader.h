@@ -37,7 +37,7 @@ class RequestReader {
   State state() const { return state_; }
 
   // Reads from the beginning of `bytes` and returns how many it is done with; the others are to be
-  // given again, with what has come behind them. Stops at the end of the header and at the end of
+  // given again, with what has arrived after them. Stops at the end of the header and at the end of
   // the request.
   std::expected<size_t, Refusal> feed(std::string_view bytes);
 

@@ -21,7 +21,7 @@
 
 namespace banyan {
 
-// Why a request is refused, as OpenAI's clients are told it.
+// Why a request is refused, as OpenAI's clients expect it.
 struct RequestError {
   RequestError(Error error) : error(std::move(error)) {}  // NOLINT: any Error is one
   RequestError(Error error, std::string param, std::string code = {})

@@ -95,7 +95,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void start();
   void check_deadline(SteadyTime now);
   size_t buffer_bytes() const { return input_.capacity() + output_.capacity(); }
-  // Closes at once; an exchange's handler is told.
+  // Closes immediately; the handler of a running exchange is notified.
   void cut(std::string_view reason);
   void flush();
 

@@ -2,7 +2,7 @@
 // has queued. Of one client's the cheapest comes first, save that every fourth turn is for what has
 // waited longest.
 //
-// No threads and no clock: whoever uses it locks.
+// No threads and no clock: the user locks.
 #pragma once
 
 #include <algorithm>

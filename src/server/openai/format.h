@@ -32,7 +32,7 @@ void write_usage(JsonWriter& writer, const Usage& usage);
 // for an answer that stopped with calls of tools, if it has any.
 void write_finish(JsonWriter& writer, const TextStream& stream, const char* called = nullptr);
 
-// What a client asks to be told of usage.
+// What a client wants to know of usage.
 struct UsageOptions {
   bool in_stream = false;       // in a stream's last chunk, for all choices; a whole answer has it
   bool continuous = false;      // in each chunk of a stream, for its choice so far

@@ -22,7 +22,7 @@ struct LogprobOptions {
   bool wanted = false;
   bool top = false;
   bool chosen = false;  // those of token_ids_logprob
-  bool text = false;    // tokens' texts beside their ids
+  bool text = false;    // tokens' texts as well as their ids
   // The first token, when it is asked about: the engine has no log-probability of it.
   std::optional<TokenId> first_token;
 };
@@ -177,7 +177,7 @@ class GenerateAnswer final : public Answer {
     std::string ids;
     LogprobLists input, output;
     bool begun = false;
-    bool unsaid = false;  // there is text that no event has told
+    bool unsaid = false;  // there is text that no event has had
     double latency_s = 0;
   };
 

@@ -26,7 +26,7 @@ struct AddedToken {
   bool normalized = false;   // looked for in the normalized text, in its normalized form
   bool single_word = false;  // only where no word character touches it
   bool lstrip = false;       // takes the spaces before it along
-  bool rstrip = false;       // and those behind it
+  bool rstrip = false;       // and those after it
 };
 
 // Finds the added tokens of one kind (normalized or not) in a text: leftmost first, then longest.

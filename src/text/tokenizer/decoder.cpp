@@ -303,7 +303,7 @@ Status DecoderState::token_step(size_t index, std::string_view token, std::strin
   return {};
 }
 
-// Takes the complete characters off the bytes of a run; behind a wrong byte each is a U+FFFD.
+// Takes the complete characters off the bytes of a run; after a wrong byte each is a U+FFFD.
 Status DecoderState::give_characters(StepState& state, std::string& text) {
   const std::string_view held = state.held;
   size_t at = 0;

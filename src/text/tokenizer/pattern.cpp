@@ -122,7 +122,7 @@ Status Pattern::split(std::string_view text, PatternScratch& scratch,
     }
     const size_t begin = found[0], end = found[1];
     if (begin == end && matched_before && begin == gap) {
-      // An empty match where the last one ended does not count: look on behind the next character.
+      // An empty match where the last one ended does not count: look on after the next character.
       if (from >= text.size()) break;
       from += unicode::decode(text.data() + from).size;
       continue;

@@ -175,7 +175,7 @@ bool in_case(const Cursor& cursor, uint32_t mask) {
 // The end of [kNotLower]*[kNotUpper]+ at the cursor, or null.
 template <bool kHanApart>
 const char* skip_capitalised(Cursor cursor) {
-  const char* turn = nullptr;  // behind the last character that is in both classes
+  const char* turn = nullptr;  // after the last character that is in both classes
   while (in_case<kHanApart>(cursor, kNotLower)) {
     const bool both = cursor.is(kNotUpper);
     cursor.next();

@@ -1,4 +1,4 @@
-// What the files beside a vocabulary say: which tokens begin and end a sequence, and the chat
+// What the files next to a vocabulary say: which tokens begin and end a sequence, and the chat
 // template.
 //
 // Read from tokenizer_config.json, special_tokens_map.json, generation_config.json, config.json,

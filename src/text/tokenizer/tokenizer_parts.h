@@ -37,7 +37,7 @@ Result<TokenizerParts> read_tokenizer_json(std::string_view text, const std::str
 
 // Reads the bytes of a tiktoken.model: lines of a token's bytes in base64 and its rank, which is
 // its id. `config` is tokenizer_config.json, whose added_tokens_decoder names the special tokens
-// behind them; ids without a name up to 256 become <|reserved_token_ID|>.
+// after them; ids without a name up to 256 become <|reserved_token_ID|>.
 Result<TokenizerParts> read_tiktoken(std::string_view text, const std::string& what,
                                      const Json& config, const std::string& config_what);
 

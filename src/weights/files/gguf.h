@@ -1,6 +1,6 @@
 // The tensors of one GGUF file (version 2 or 3, little endian) under the names that Hugging Face
 // checkpoints give them, so that it stands in for a folder's safetensors. Its tokenizer and most of
-// its metadata are not used: config.json and the tokenizer come from the folder beside it.
+// its metadata are not used: config.json and the tokenizer come from the checkpoint's folder.
 //
 //   "GGUF"  u32 version  u64 tensors  u64 pairs
 //   pairs:    key (u64 length, bytes)  u32 type  value
