@@ -39,7 +39,7 @@ constexpr std::array kSmallFiles = {
 constexpr const char* kIndex = "model.safetensors.index.json";
 constexpr const char* kWeights = "model.safetensors";
 constexpr int64_t kFileBytesMax = int64_t{1} << 43;
-constexpr int kTriesMax = 4;
+constexpr int kRepliesMax = 4;  // that a busy hub may give
 
 bool is_plain(std::string_view name) {
   return !name.empty() && name.size() <= 255 && !name.starts_with('.') &&
@@ -112,7 +112,7 @@ class Fetch {
     for (int tries = 1;; ++tries) {
       Result<HubReply> reply = send_to_hub(request);
       bool busy = !reply || reply->status >= 500 || reply->status == 429;
-      if (!busy || tries == kTriesMax) return reply;
+      if (!busy || tries == kRepliesMax) return reply;
       std::this_thread::sleep_for(std::chrono::milliseconds(100 << tries));
     }
   }

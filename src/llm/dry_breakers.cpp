@@ -53,7 +53,7 @@ class BreakerFinder {
     }
     auto ids = tokenizer_.encode(rest, {.add_special_tokens = false, .parse_special = false});
     if (ids) tail.insert(tail.end(), ids->begin(), ids->end());
-    tail.resize(std::min(tail.size(), kTailTokensMax));
+    while (tail.size() > kTailTokensMax) tail.pop_back();
     return tail;
   }
 
