@@ -49,8 +49,8 @@ def test_logprobs_stream_adds_up(server):
     client = openai.OpenAI(base_url=server.url + "/v1", api_key="x")
     text, tokens = "", ""
     for chunk in client.chat.completions.create(
-            model="stories", temperature=0, max_tokens=10, logprobs=True, top_logprobs=10, stream=True,
-            messages=[{"role": "user", "content": "Once upon a time"}]):
+            model="stories", temperature=0, max_tokens=10, logprobs=True, top_logprobs=10,
+            stream=True, messages=[{"role": "user", "content": "Once upon a time"}]):
         choice = chunk.choices[0]
         text += choice.delta.content or ""
         for entry in (choice.logprobs.content if choice.logprobs else []):
