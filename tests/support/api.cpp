@@ -25,7 +25,10 @@ EngineConfig tiny_text_model(const TemporaryFolder& folder, const std::string& c
   Json config = Json::object();
   if (!chat_template.empty()) config["chat_template"] = chat_template;
   folder.write("tokenizer_config.json", config.dump());
-  EngineConfig engine{.model_path = folder.path(), .load_format = "dummy", .threads = 1};
+  EngineConfig engine{.model_path = folder.path(),
+                      .load_format = "dummy",
+                      .threads = 1,
+                      .measure_drafts = false};  // what is drafted must not depend on time
   engine.page_size_tokens = options.page_size;
   engine.queued_max = options.queued_max;
   engine.radix_cache = options.radix_cache;

@@ -55,7 +55,7 @@ TEST(QuantConfig, ReadsWhatTensorsDoNotSay) {
 TEST(QuantConfig, RefusesByName) {
   EXPECT_EQ(error_of(R"({"quant_method": "bitsandbytes"})"),
             "config.json: quantization_config.quant_method \"bitsandbytes\" is not supported; "
-            "supported: fp8, compressed-tensors, awq, gptq, modelopt");
+            "supported: fp8, compressed-tensors, awq, gptq, modelopt, mxfp4");
   auto has = [](const std::string& message, const char* part) {
     return message.find(part) != message.npos;
   };
