@@ -12,6 +12,7 @@
 
 #include "kernels/select.h"
 #include "support/drive.h"
+#include "support/grown_checkpoint.h"
 #include "support/shared.h"
 
 namespace {
@@ -195,11 +196,10 @@ TEST(Allocation, RestoringASnapshotTakesNoMemory) {
   for (const char* model :
        {"ling3-tiny", "ling25", "kimi-linear", "qwen3-next", "lfm2", "granite-hybrid"}) {
     for (int threads : {1, 2}) {
-      std::unique_ptr<Runner> runner =
-          load_runner({.model_path = source_path("tests/golden/models/") + model,
-                       .threads = threads,
-                       .page_size_tokens = 128,
-                       .total_tokens_max = 2048});
+      std::unique_ptr<Runner> runner = load_runner({.model_path = golden_folder(model),
+                                                    .threads = threads,
+                                                    .page_size_tokens = 128,
+                                                    .total_tokens_max = 2048});
       const StateClasses& classes = runner->classes();
       ASSERT_EQ(describe(classes[1]), "slots");
       std::vector<TokenId> tokens(65);

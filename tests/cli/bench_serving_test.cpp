@@ -83,7 +83,7 @@ TEST(BenchServing, HelpShowsExamplesAndDefaults) {
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.err, "");
   for (const char* text : {"Examples:\n  banyan bench serving --num-prompts",
-                           "=http://127.0.0.1:30000", "--gsp-system-prompt-len", "=2048"}) {
+                           "[http://127.0.0.1:30000]", "--gsp-system-prompt-len", "[2048]"}) {
     EXPECT_NE(result.out.find(text), std::string::npos) << text << result.out;
   }
 }
