@@ -128,8 +128,7 @@ TEST_P(QuantisedModels, WeightOnlyKeepsActivationsIn16Bits) {
     if (memory.starts_with("fp8") && memory == GetParam().memory) {
       auto refused = inspect_model(c);
       ASSERT_FALSE(refused.has_value());
-      EXPECT_NE(refused.error().message.find("fp8"), std::string::npos)
-          << refused.error().message;
+      EXPECT_NE(refused.error().message.find("fp8"), std::string::npos) << refused.error().message;
       continue;
     }
     EXPECT_LE(error(c), pairs ? kErrorMaxBF16 : kErrorMaxF32) << kernels;
