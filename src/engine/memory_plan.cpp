@@ -146,7 +146,7 @@ UnitCounts unit_counts(const EngineInfo& info) {
   return counts;
 }
 
-// What Runner::predict() and draw_predicted() take behind a step, at most.
+// What Runner::predict() and draw_predicted() allocate after a step, at most.
 static void measure_prediction(Step& step, const LoadedModel& model, Tensor hidden) {
   int64_t rows = hidden.dim(0), logit_rows = std::min(rows, kLogitRowsMax);
   step.allocate({rows, hidden.dim(1)});

@@ -186,7 +186,7 @@ void Runner::run_step(const Batch& batch, const DrawResult* drawn, ConsumeStepLo
   }
 }
 
-// Kept outputs lie right behind the step's hidden states, so the rows that come from them are
+// Kept outputs lie right after the step's hidden states, so the rows that come from them are
 // copied out of their place before others take it.
 void Runner::predict(const Batch& batch, std::span<const int32_t> from, bool again) {
   CHECK(in_flight() == 0 && std::ssize(from) == batch.rows());

@@ -100,7 +100,7 @@ class Runner {
   };
   Flight flights_[2];  // of the steps with even and with odd numbers
   Flight prediction_;
-  Tensor hidden_;     // of the last step's rows, in the arena; what comes behind may be dropped
+  Tensor hidden_;     // of the last step's rows, in the arena; what follows may be dropped
   Tensor predicted_;  // outputs of predict() that are kept
   size_t after_hidden_ = 0, after_predicted_ = 0;
   int64_t launched_ = 0, collected_ = 0;

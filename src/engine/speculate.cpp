@@ -92,7 +92,7 @@ void Speculator::learn(Sequence& s, const PlannedSpan& span, int64_t running) {
   if (forced > 0) {
     learn(s, kForced, forced, forced_kept, rejected && forced_kept < forced, running);
   }
-  // What comes behind a rejected token says nothing about its source.
+  // What follows a rejected token says nothing about its source.
   if (span.drafts == forced || forced_kept < forced) return;
   learn(s, s.draft.source, span.drafts - forced, span.kept - forced, rejected, running);
 }
@@ -221,7 +221,7 @@ void Speculator::ask(int source, std::span<Offer> offers, int64_t running) {
 }
 
 // Keeps the task's answer if it promises more than what is offered. A token that ends the text is
-// drawn, not drafted: nothing comes behind it.
+// drawn, not drafted: nothing follows it.
 void Speculator::weigh(int source, Offer& offer) const {
   DraftTask& task = offer.task;
   double by_rate = 1, promise = 0, kept = rate(*offer.sequence, source);
@@ -248,7 +248,7 @@ void Speculator::take(Offer& offer) {
   if (s.request.constraint) cut_forbidden(s);
 }
 
-// Rows behind a token that the constraint forbids are of no use. What is forced stays as it is.
+// Rows after a token that the constraint forbids are useless. Forced text stays as it is.
 void Speculator::cut_forbidden(Sequence& s) {
   std::vector<TokenId>& tokens = s.draft.tokens;
   TokenConstraint& constraint = *s.request.constraint;

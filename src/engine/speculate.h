@@ -11,7 +11,7 @@
 // (engine/drafters/) proposes: the one that promises most, by how often its tokens were kept.
 //
 // How long a draft may be: a token that is kept saves its sequence a step, which is worth the
-// sequence's part of what a step costs beside its rows; one that is rejected costs a row, and
+// sequence's part of what a step costs besides its rows; one that is rejected costs a row, and
 // where state is recurrent, a row for one that was kept before it. So among many sequences only
 // what is nearly certain pays. How likely tokens are kept is known from the sequence's drafts
 // of the same source, and from all others' where there are few; what a step costs besides its rows,
@@ -71,7 +71,7 @@ class Speculator {
   // The draft of one sequence in the making.
   struct Offer {
     Sequence* sequence = nullptr;
-    int64_t room = 0;  // behind what is forced
+    int64_t room = 0;  // after the forced tokens
     double promise = 0;
     int source = 0;
     std::vector<TokenId> tokens;  // of the best drafter so far

@@ -1,5 +1,5 @@
 // Granite 4 hybrid: Mamba 2 in most layers, attention (mostly without rotation) in the others, a
-// gated block in every layer, beside experts or alone, and Granite's factors.
+// gated block in every layer, with experts or alone, and Granite's factors.
 #include <algorithm>
 #include <limits>
 

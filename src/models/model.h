@@ -27,7 +27,7 @@ class Model {
 
   // Whether it was loaded with a layer that predicts a further token (Builder::prediction()).
   virtual bool predicts() const { return false; }
-  // That layer over the step's rows, whose tokens are those behind their positions: `hidden` is
+  // That layer over the step's rows, whose tokens are those after their positions: `hidden` is
   // what Outputs has for the positions, or what this made of them. -> [rows, hidden], of which
   // logits() makes those of the token after the rows'.
   virtual Tensor predict(Step& s, Tensor hidden) const;

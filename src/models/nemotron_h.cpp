@@ -102,7 +102,7 @@ void read_feed_forward(const ConfigFile& config, NemotronConfig& c) {
   c.moe.shared_intermediate =
       config.integer_or("moe_shared_expert_intermediate_size", 7688, 1, kWidthMax);
   c.moe.gated = false;
-  config.expect(!c.mlp_bias, "mlp_bias = true is not supported beside experts");
+  config.expect(!c.mlp_bias, "mlp_bias = true is not supported with experts");
   config.ignore({"moe_shared_expert_overlap"});
 }
 

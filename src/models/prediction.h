@@ -1,10 +1,10 @@
 // A layer that predicts one token further than the model does (MTP, multi-token prediction;
-// DeepSeek-AI 2024, arXiv:2412.19437): of the model's hidden state at a position and of the token
-// behind it, it makes what the output head turns into the token behind that one. Applied again, to
-// its own output and the token that it predicted, it looks one more ahead.
+// DeepSeek-AI 2024, arXiv:2412.19437): from the model's hidden state at a position and the
+// next token, it computes the hidden state whose logits are those of the token after next. Applied
+// again, to its own output and the token that it predicted, it looks one token further.
 //
 // Its attention keeps states of its own, whose entry for a position is of the hidden state there
-// and of the token behind it, as with peers. So a page that prompts share may have an entry of
+// and of the next token, as with peers. So a page that prompts share may have an entry of
 // another one's next token in its last row, which costs a draft at most: no token of the output
 // depends on these states.
 #pragma once
@@ -36,7 +36,7 @@ class PredictionLayer {
         layer_(std::move(layer)),
         norm_(norm, c.hidden, c.eps) {}
 
-  // Embeddings of the tokens behind the rows' positions, and hidden states after the final norm,
+  // Embeddings of the tokens after the rows' positions, and hidden states after the final norm,
   // both [T, hidden] -> what takes their place for the next token, [T, hidden].
   Tensor operator()(Step& s, Tensor embedded, Tensor hidden, const Rotation& rotation) const {
     Tensor joined = s.allocate({hidden.dim(0), 2 * hidden_});

@@ -1,6 +1,6 @@
 // Qwen3-Next and Qwen3.5: Gated DeltaNet in most layers, gated attention that turns a quarter of
 // each head in the others, norms whose weights are stored less 1, and dense blocks or experts
-// beside a gated one that all rows share. Qwen3.5 has other names for the projections of Gated
+// next to a gated one that all rows share. Qwen3.5 has other names for the projections of Gated
 // DeltaNet, and may be part of a checkpoint that sees; Qwen3.6 is Qwen3.5 with other numbers.
 #include <algorithm>
 

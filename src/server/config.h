@@ -40,7 +40,7 @@ struct ServerConfig {
 
   double response_ttl_s = 86400;  // how long they are kept
   double header_timeout_s = 10;   // from the first byte of a request to its last header
-  double body_timeout_s = 20;     // and this much beside what body_bytes_per_s_min allows
+  double body_timeout_s = 20;     // on top of what body_bytes_per_s_min allows
   int64_t body_bytes_per_s_min = 16 << 10;
   double idle_timeout_s = 300;    // between the requests of one connection
   double write_timeout_s = 30;    // without any progress

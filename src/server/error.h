@@ -15,7 +15,7 @@ int http_status(ErrorCode code);
 std::string_view error_type(int status);
 
 // In the shape of the protocol that has `path`. Where none has one of its own: OpenAI's {"error":
-// {message, type, param, code}} and beside it SGLang's flat {object, message, type, param, code},
+// {message, type, param, code}} together with SGLang's flat {object, message, type, param, code},
 // so that clients of either find what they read. `code` is OpenAI's string, null if empty; SGLang's
 // is the status.
 Json error_json(int status, std::string_view message, std::string_view param = {},

@@ -25,7 +25,7 @@ struct StepPlan;
 struct DraftTask {
   Sequence* sequence = nullptr;
   std::span<const TokenId> forced;  // what a constraint makes follow the sequence's tokens first
-  int64_t tokens_max = 0;           // to propose behind these; at least 1
+  int64_t tokens_max = 0;           // to propose after these; at least 1
   // The answer. `odds[j]` is the estimated probability that tokens[0..j] are all kept, where the
   // drafter has one, else 1; it only serves to choose between drafters.
   std::vector<TokenId> tokens;

@@ -27,7 +27,7 @@ class MtpDrafter final : public Drafter {
   void propose(std::span<DraftTask* const> tasks) override {
     active_.clear();
     for (DraftTask* task : tasks) {
-      // Its hidden states behind what is forced are not known yet.
+      // Its hidden states after the forced tokens are not known yet.
       if (!task->forced.empty()) continue;
       auto found = std::ranges::find(seen_, task->sequence);
       if (found != seen_.end()) {

@@ -1,5 +1,5 @@
 // Drafts of the model's own layer that predicts further tokens (models/prediction.h). After each
-// step it runs over the rows that count, paired with the tokens behind them, which for the last row
+// step it runs over the rows that count, paired with the tokens after them, which for the last row
 // is the one just drawn; then over its own predictions, one pass for each further token of all
 // sequences. Its tokens are drawn with the noise of their positions, as the model's will be.
 #pragma once

@@ -60,7 +60,7 @@ void read_yarn(const ConfigFile& p, double context_tokens, RopeConfig& rope) {
 }
 
 // Differs from the default only beyond max_position_embeddings, where no sequence goes; but with
-// `alpha` another theta is fixed (Hunyuan), and what stands beside it says nothing.
+// `alpha` another theta is fixed (Hunyuan), and the other keys have no effect.
 void read_dynamic(const ConfigFile& p, RopeConfig& rope) {
   double alpha = p.number_or("alpha", 0, 0, kFactorMax);
   auto dim = static_cast<double>(rope.rotary_dim);

@@ -129,7 +129,7 @@ TEST(SuffixDrafter, KnowsRecentTextsOfTheNamespaceAndOfNoOther) {
   EXPECT_EQ(propose(*drafter, same), (Tokens{5, 6, 7, 8}));
   EXPECT_TRUE(propose(*drafter, other).empty());
   Sequence cached = sequence({30, 31, 32, 33, 34}, "b");
-  cached.cached_tokens = 2;  // which is known already, and not told again
+  cached.cached_tokens = 2;  // indexed already, so not added again
   drafter->end(cached);
   Sequence next = sequence({30, 31}, "b");
   EXPECT_TRUE(propose(*drafter, next).empty());

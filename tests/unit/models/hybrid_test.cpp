@@ -194,7 +194,7 @@ TEST(QwenHybridCheckpoint, RefusesWhatItDoesNotCompute) {
                  [](auto& c) { c.config["layer_types"][0] = "mamba"; });
 }
 
-// As it is published: beside a model that sees, under a scope and a config of its own.
+// As it is published: with a vision model, under a scope and a config of its own.
 void wrap(CheckpointCopy& c, const std::string& architecture) {
   Json text = c.config;
   text.erase("architectures");

@@ -225,7 +225,7 @@ void read_response_tools(RequestFields& fields, ChatRequest& chat) {
   if (chat.tools.may_call()) chat.prompt.tools = nested.value("tools", Json());
 }
 
-// text.format, which is a chat's response_format with the schema beside its type.
+// text.format, which is a chat's response_format with the schema next to its type.
 void read_text_format(RequestFields& fields, const JsonSchemaOptions& json,
                       PromptRequest& options) {
   const Json* text = fields.find("text");
