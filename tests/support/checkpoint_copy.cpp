@@ -1,5 +1,7 @@
 #include "support/checkpoint_copy.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -59,6 +61,23 @@ std::vector<float> logits_of(const std::string& golden,
   copy.save(folder);
   auto runner = load_runner({.model_path = folder.path(), .threads = 1, .total_tokens_max = 256});
   return all_logits(*runner, std::vector<TokenId>{1, 2, 3, 50}, 64);
+}
+
+Result<EngineInfo> inspect_changed(const std::string& golden,
+                                   const std::function<void(CheckpointCopy&)>& change) {
+  CheckpointCopy copy(golden);
+  change(copy);
+  TemporaryFolder folder;
+  copy.save(folder);
+  return inspect_model({.model_path = folder.path(), .threads = 1, .total_tokens_max = 256});
+}
+
+void expect_refused(const std::string& golden, const std::string& words,
+                    const std::function<void(CheckpointCopy&)>& change) {
+  auto info = inspect_changed(golden, change);
+  ASSERT_FALSE(info.has_value()) << words;
+  EXPECT_NE(info.error().message.find(words), std::string::npos)
+      << info.error().message << "\n  does not say: " << words;
 }
 
 }  // namespace banyan::test

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "banyan/engine.h"
 #include "base/json.h"
 #include "support/safetensors.h"
 #include "support/shared.h"
@@ -30,5 +31,12 @@ struct CheckpointCopy {
 // The logits of a few tokens, as a changed golden checkpoint computes them.
 std::vector<float> logits_of(
     const std::string& golden, const std::function<void(CheckpointCopy&)>& change = [](auto&) {});
+
+// inspect_model() of a changed golden checkpoint.
+Result<EngineInfo> inspect_changed(
+    const std::string& golden, const std::function<void(CheckpointCopy&)>& change = [](auto&) {});
+// Expects that it is refused with a message that has `words`.
+void expect_refused(const std::string& golden, const std::string& words,
+                    const std::function<void(CheckpointCopy&)>& change);
 
 }  // namespace banyan::test

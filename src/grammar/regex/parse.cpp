@@ -82,6 +82,7 @@ class RegexParser {
     std::vector<uint32_t> parts;
     while (more() && (quoted_ || (text_[at_] != '|' && text_[at_] != ')'))) {
       TRY(Budget::fits("the pattern (nodes)", regex_.nodes.size(), budget_.limits().nodes_max));
+      TRY(budget_.spend("parsing a pattern", 8));
       if (!ecma_ && !quoted_ && take("\\Q")) quoted_ = true;
       if (quoted_ && take("\\E")) quoted_ = false;
       if (!more()) break;

@@ -14,23 +14,6 @@
 namespace banyan::test {
 namespace {
 
-Result<EngineInfo> inspect_changed(
-    const std::string& golden, const std::function<void(CheckpointCopy&)>& change = [](auto&) {}) {
-  CheckpointCopy copy(golden);
-  change(copy);
-  TemporaryFolder folder;
-  copy.save(folder);
-  return inspect_model({.model_path = folder.path(), .threads = 1, .total_tokens_max = 256});
-}
-
-void expect_refused(const std::string& golden, const std::string& words,
-                    const std::function<void(CheckpointCopy&)>& change) {
-  auto info = inspect_changed(golden, change);
-  ASSERT_FALSE(info.has_value()) << words;
-  EXPECT_NE(info.error().message.find(words), std::string::npos)
-      << info.error().message << "\n  does not say: " << words;
-}
-
 TEST(GqaFamilies, NameTensorsThatDoNotFit) {
   const std::string experts = "model.layers.0.mlp.experts.";
   expect_refused("gpt-oss", experts + "0.gate_proj.weight [10, 24] is missing",

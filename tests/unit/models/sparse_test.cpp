@@ -10,23 +10,6 @@
 namespace banyan::test {
 namespace {
 
-Result<EngineInfo> inspect_changed(const std::string& golden,
-                                   const std::function<void(CheckpointCopy&)>& change) {
-  CheckpointCopy copy(golden);
-  change(copy);
-  TemporaryFolder folder;
-  copy.save(folder);
-  return inspect_model({.model_path = folder.path(), .threads = 1, .total_tokens_max = 256});
-}
-
-void expect_refused(const std::string& golden, const std::string& words,
-                    const std::function<void(CheckpointCopy&)>& change) {
-  auto info = inspect_changed(golden, change);
-  ASSERT_FALSE(info.has_value()) << words;
-  EXPECT_NE(info.error().message.find(words), std::string::npos)
-      << info.error().message << "\n  does not say: " << words;
-}
-
 TEST(SparseFamilies, NameTensorsThatDoNotFit) {
   const std::string layer = "model.layers.1.mlp.";
   expect_refused("deepseek-v3", layer + "experts.11.up_proj.weight [12, 40] is missing",
