@@ -36,6 +36,37 @@ bool same_call(const SuiteCase& asked, const SuiteReply& reply) {
   return same_json(reply.call, asked.answer);
 }
 
+std::string lower_ascii(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lower;
+}
+
+bool contains_ignoring_case(std::string_view text, std::string_view part) {
+  return lower_ascii(text).contains(lower_ascii(part));
+}
+
+bool says_one_of(const SuiteCase& asked, const SuiteReply& reply) {
+  return std::ranges::any_of(asked.answer, [&](const Json& text) {
+    return text.is_string() && contains_ignoring_case(reply.content, text.get<std::string>());
+  });
+}
+
+// A story of some length that ends, and names what was asked for in its first two sentences.
+bool tells_of(const SuiteCase& asked, const SuiteReply& reply) {
+  constexpr size_t kCharactersMin = 200;
+  std::string_view story = trim_space(reply.content);
+  if (!asked.answer.is_string() || story.size() < kCharactersMin) return false;
+  if (!std::string_view(".!?\"").contains(story.back())) return false;
+  size_t begin = 0;
+  for (int sentence = 0; sentence < 2 && begin < story.size(); ++sentence) {
+    begin = std::min(story.find_first_of(".!?", begin), story.size() - 1) + 1;
+  }
+  return contains_ignoring_case(story.substr(0, begin), asked.answer.get<std::string>());
+}
+
 // A suite that is not listed compares texts.
 struct Judge {
   std::string_view suite;
@@ -43,6 +74,11 @@ struct Judge {
 };
 constexpr auto kJudges = std::to_array<Judge>({
     {"arithmetic", same_number},
+    {"everyday-facts", says_one_of},
+    {"everyday-rest", says_one_of},
+    {"everyday-stories", tells_of},
+    {"everyday-sums", same_number},
+    {"everyday-talk", says_one_of},
     {"extraction", same_value},
     {"tools", same_call},
 });

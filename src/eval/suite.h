@@ -5,9 +5,10 @@
 //   {"suite": "tools", "messages": [...], "tools": [...], "think": false, "answer": ..., "about":
 //   {...}}
 //
-// The answer is a text; a number for "arithmetic"; an object, with the schema that it follows in
-// "schema", for "extraction"; {"name", "arguments"} or null for "tools". "about" says what a case
-// is made of (steps, depth, ...).
+// The answer is a text; a number for "arithmetic" and "everyday-sums"; what a story must name early
+// for "everyday-stories"; a list of texts, of which one must be said, for the other "everyday-*";
+// an object, with the schema that it follows in "schema", for "extraction"; {"name", "arguments"}
+// or null for "tools". "about" says what a case is made of (steps, depth, ...).
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import corpus
 import torch
-from compare import load
+from export import load
 from model import CHUNK
 from tokenizers import Tokenizer
 
@@ -34,7 +34,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--model", type=Path, default=HERE.parent.parent / "models" / "banyan-nano")
     o = p.parse_args()
-    model = load(o.model).train()  # which counts what experts do
+    model = load(o.model).eval().train()  # which counts what experts do
     encoder = Encoder(Tokenizer.from_file(str(o.model / "tokenizer.json")))
     for maker in corpus.SHORT:
         rng = random.Random(f"acceptance/{maker.__name__}")

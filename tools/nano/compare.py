@@ -8,25 +8,11 @@ from pathlib import Path
 
 import corpus
 import torch
-from model import CHUNK, Nano
-from safetensors.torch import load_file
+from export import load
+from model import CHUNK
 from tokenizers import Tokenizer
 
 from text import Encoder, render
-
-
-def load(folder):
-    model = Nano(json.loads((folder / "config.json").read_text()))
-    tensors, state = load_file(folder / "model.safetensors"), model.state_dict()
-    for name, into in state.items():
-        if ".experts." in name:
-            scope, kind = name.rsplit(".", 1)
-            into.copy_(
-                torch.stack([tensors[f"{scope}.{e}.{kind}.weight"] for e in range(len(into))])
-            )
-        else:
-            into.copy_(tensors[name])
-    return model.eval()
 
 
 @torch.no_grad()
@@ -59,7 +45,7 @@ def main():
     p.add_argument("--banyan", type=Path, required=True)
     p.add_argument("--documents", type=int, default=20)
     o = p.parse_args()
-    model, encoder = load(o.model), Encoder(Tokenizer.from_file(str(o.model / "tokenizer.json")))
+    model, encoder = load(o.model).eval(), Encoder(Tokenizer.from_file(str(o.model / "tokenizer.json")))
     worst = 0.0
     for i in range(o.documents):
         ids = encoder.ids(render(corpus.document("compare", i)))

@@ -8,7 +8,8 @@ import shutil
 from pathlib import Path
 
 import torch
-from safetensors.torch import save_file
+from model import Nano
+from safetensors.torch import load_file, save_file
 
 from text import END, HERE, ROLE_END, START
 
@@ -36,6 +37,21 @@ def tensors_of(state):
         for e, expert in enumerate(tensor):
             out[f"{scope}.{e}.{kind}.weight"] = expert.contiguous()
     return out
+
+
+def load(folder):
+    """The network of an exported folder."""
+    model = Nano(json.loads((folder / "config.json").read_text()))
+    tensors, state = load_file(folder / "model.safetensors"), model.state_dict()
+    for name, into in state.items():
+        if ".experts." in name:
+            scope, kind = name.rsplit(".", 1)
+            into.copy_(
+                torch.stack([tensors[f"{scope}.{e}.{kind}.weight"] for e in range(len(into))])
+            )
+        else:
+            into.copy_(tensors[name])
+    return model
 
 
 def write_json(path, value):

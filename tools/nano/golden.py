@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import torch
-from compare import load
+from export import load
 from model import CHUNK
 from tokenizers import Tokenizer
 
@@ -33,7 +33,7 @@ def main():
     p.add_argument("--out", type=Path, default=ROOT / "tests" / "golden" / "nano.json")
     p.add_argument("--cases", type=int, default=3)
     o = p.parse_args()
-    model, encoder = load(o.model), Encoder(Tokenizer.from_file(str(o.model / "tokenizer.json")))
+    model, encoder = load(o.model).eval(), Encoder(Tokenizer.from_file(str(o.model / "tokenizer.json")))
     ends = json.loads((o.model / "generation_config.json").read_text())["eos_token_id"]
     golden = {}
     for file in sorted((o.model / "eval").glob("*.jsonl")):

@@ -42,6 +42,26 @@ def needle(rng, index):
     return made
 
 
+def everyday():
+    """suite -> its cases, of what people might type (everyday.txt)."""
+    suites, cases = {}, []
+    for line in (HERE / "everyday.txt").read_text().splitlines():
+        if line.startswith("["):
+            suite = line.strip("[]")
+            cases = suites.setdefault(suite, [])
+        elif "|" in line and not line.startswith("#"):
+            answer, prompt = line.split("|", 1)
+            if suite not in ("everyday-stories", "everyday-sums"):
+                answer = answer.split(";")
+            messages = [{"role": "user", "content": prompt}]
+            cases.append({"suite": suite, "messages": messages, "answer": answer, "about": {}})
+    return suites
+
+
+def write(path, cases):
+    path.write_text("".join(json.dumps(case, ensure_ascii=False) + "\n" for case in cases))
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument(
@@ -54,10 +74,13 @@ def main():
     for suite, makers in corpus.SUITES.items():
         rng = random.Random(f"{o.seed}/{suite}")
         cases = min(o.cases, 60) if suite in ("needle", "stories") else o.cases
-        with (o.out / f"{suite}.jsonl").open("w") as file:
-            for i in range(cases):
-                made = needle(rng, i) if suite == "needle" else corpus.instance(makers, rng, True)
-                file.write(json.dumps(case(suite, made), ensure_ascii=False) + "\n")
+        instances = (
+            needle(rng, i) if suite == "needle" else corpus.instance(makers, rng, True)
+            for i in range(cases)
+        )
+        write(o.out / f"{suite}.jsonl", [case(suite, made) for made in instances])
+    for suite, cases in everyday().items():
+        write(o.out / f"{suite}.jsonl", cases)
 
 
 if __name__ == "__main__":

@@ -6,11 +6,13 @@ import argparse
 import csv
 import json
 import os
+import shutil
 import sys
 import time
 from pathlib import Path
 
 import corpus
+import export
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
@@ -34,6 +36,13 @@ def options():
         type=Path,
         required=True,
         help="folder of the run: tokenizer, checkpoint, log, plot",
+    )
+    p.add_argument(
+        "--from",
+        dest="start",
+        metavar="FOLDER",
+        type=Path,
+        help="begin with the weights and the tokenizer of an exported folder",
     )
     p.add_argument("--steps", type=int, default=6000)
     p.add_argument(
@@ -111,6 +120,8 @@ class Run:
         self.checkpoint = o.out / f"checkpoint-{worker}.pt"
         if self.checkpoint.exists():
             self.load()
+        elif o.start:
+            self.model.load_state_dict(export.load(o.start).state_dict())
 
     def load(self):
         state = torch.load(self.checkpoint, weights_only=True, map_location=self.o.device)
@@ -264,6 +275,8 @@ def main():
     o = options()
     o.out.mkdir(parents=True, exist_ok=True)
     (o.out / "meeting").unlink(missing_ok=True)
+    if o.start:
+        shutil.copy(o.start / "tokenizer.json", o.out)
     if not (o.out / "tokenizer.json").exists():
         print("training the tokenizer", file=sys.stderr)
         vocabulary = json.loads((HERE / "config.json").read_text())["vocab_size"]

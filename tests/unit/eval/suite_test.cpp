@@ -52,6 +52,23 @@ TEST(Suite, ComparesNumbers) {
   EXPECT_FALSE(right("arithmetic", "12", {"twelve", nullptr}));
 }
 
+TEST(Suite, FindsOneOfTheTexts) {
+  EXPECT_TRUE(right("everyday-talk", R"(["bye", "hello"])", {"Hello! Who is there?", nullptr}));
+  EXPECT_FALSE(right("everyday-talk", R"(["bye", "hello"])", {"Hell", nullptr}));
+}
+
+TEST(Suite, WantsStoriesOfWhatWasAskedFor) {
+  std::string rest = "It was cold. " + std::string(200, 'x');
+  auto told = [&](const std::string& story) {
+    return right("everyday-stories", "\"dragon\"", {story, nullptr});
+  };
+  EXPECT_TRUE(told("Once there was a Dragon. " + rest + ". \"The end!\""));
+  EXPECT_TRUE(told("It was night. The dragon slept. " + rest + "."));
+  EXPECT_FALSE(told("It was night. It was late. The dragon slept. " + rest + "."));
+  EXPECT_FALSE(told("It was night. The dragon slept. " + rest));
+  EXPECT_FALSE(told("There is a dragon."));
+}
+
 TEST(Suite, ComparesJsonWhateverItsOrder) {
   EXPECT_TRUE(right("extraction", R"({"a":1,"b":["x"]})", {R"({"b": ["x"], "a": 1})", nullptr}));
   EXPECT_FALSE(right("extraction", R"({"a":1})", {R"({"a":"1"})", nullptr}));

@@ -4,7 +4,7 @@ one, and an entry below."""
 
 import random
 
-from corpus import arithmetic, calls, chat, extraction, order, recall, stories
+from corpus import arithmetic, calls, chat, everyday, extraction, order, recall, stories
 
 # task -> its share of the documents; short answers need many of them to weigh anything
 SHORT = {
@@ -27,6 +27,11 @@ SHORT = {
     order.count: 2,
     chat.talk: 6,
     chat.fact: 10,
+    everyday.story: 24,
+    everyday.sums: 24,
+    everyday.talk: 16,
+    everyday.beyond: 30,
+    everyday.product: 2,
 }
 LONG = {recall.long_needle: 1}
 # What a run begins with. To find and copy what was said is learned slowly beside everything else

@@ -8,6 +8,10 @@ CAN = (
     "I can tell short stories, solve small word problems, fill JSON from a "
     "text, call tools, look things up in a text, and copy or sort lists."
 )
+CANNOT = (
+    "I cannot do that: I am a very small model. I can tell short stories, solve small sums and word "
+    "problems, fill JSON from a text, and copy or sort lists."
+)
 TALK = [
     (
         ["hi", "Hi!", "hello", "Hello!", "Hey", "Hi there!", "Good morning!", "Good evening!"],
@@ -90,7 +94,7 @@ TALK = [
             "What happened in 1815?",
             "Translate this into Latin.",
         ],
-        ["I do not know that. I am a very small model."],
+        [CANNOT],
     ),
     (
         ["What is Banyan?", "What is a banyan?"],
