@@ -82,6 +82,61 @@ inline void for_scores(const Head& head, int64_t first, int64_t n, const Score& 
   }
 }
 
+// out = q S of the `n` rows from `first` on, with S as it is before the block.
+template <class V, class Head>
+inline void read_state(const Head& head, int64_t first, int64_t n) {
+  const auto& a = head.args;
+  multiply<V>({.a = head.q(first),
+               .a_row_stride = a.q_row_stride,
+               .a_column_stride = 1,
+               .b = head.state,
+               .b_row_stride = a.value_dim,
+               .c = head.out(first),
+               .c_row_stride = a.heads * a.value_dim,
+               .kept = nullptr,
+               .rows = n,
+               .depth = a.key_dim,
+               .columns = a.value_dim});
+}
+
+// out_i = finish(left_i out_i + sum_{j <= i} scores_ij v_j, v_i): `left` is the part of the block's
+// first state that is left at each row, and `out` holds q S.
+template <class V, class Head, class Finish>
+inline void add_values(const Head& head, int64_t first, int64_t n, const float* left,
+                       const float (*scores)[kBlock], const Finish& finish) {
+  for_panels<V>(head.args.value_dim, [&]<int N>(int64_t column, int64_t lanes) {
+    for (int64_t i = 0; i < n; ++i) {
+      float* at = head.out(first + i) + column;
+      auto value = [&](int64_t j) { return Panel<V, N>::load(head.v(first + j) + column, lanes); };
+      auto out = Panel<V, N>::load(at, lanes);
+      out.scale(left[i]);
+      for (int64_t j = 0; j <= i; ++j) out.add(scores[i][j], value(j));
+      finish(out, value(i));
+      out.store(at, lanes);
+    }
+  });
+}
+
+// S = left S + sum_j keys_j^T v_j, with `keys` [n, key_dim] decayed to the block's end.
+template <class V, class Head>
+inline void update_state(const Head& head, int64_t first, int64_t n, const float* keys,
+                         float left) {
+  const auto& a = head.args;
+  float kept[kHeadDimMax];
+  for (int64_t c = 0; c < a.key_dim; ++c) kept[c] = left;
+  multiply<V>({.a = keys,
+               .a_row_stride = 1,
+               .a_column_stride = a.key_dim,
+               .b = head.v(first),
+               .b_row_stride = a.v_row_stride,
+               .c = head.state,
+               .c_row_stride = a.value_dim,
+               .kept = kept,
+               .rows = a.key_dim,
+               .depth = n,
+               .columns = a.value_dim});
+}
+
 template <class V>
 struct LinearHead : SlotHead<V, LinearAttentionArgs> {
   LinearHead(const LinearAttentionArgs& a, int64_t span, int64_t head)
@@ -112,62 +167,20 @@ struct LinearHead : SlotHead<V, LinearAttentionArgs> {
     });
   }
 
-  // scores[i][j] = d^(i-j) q_i . k_j for j <= i; the rest is not written.
-  void score(int64_t first, int64_t n, float (*scores)[kBlock]) const {
+  void run_block(int64_t first, int64_t n) {
+    const LinearAttentionArgs& a = this->args;
+    float scores[kBlock][kBlock];
+    alignas(64) float keys[kBlock * kHeadDimMax];
     for_scores<V>(*this, first, n, [&](int64_t i, int64_t j, float product) {
       scores[i][j] = decay[i - j] * product;
     });
-  }
-
-  // out_i = scale (d^(i+1) q_i S + sum_{j <= i} scores_ij v_j), where `out` has q_i S.
-  void finish_outputs(int64_t first, int64_t n, const float (*scores)[kBlock]) const {
-    const LinearAttentionArgs& a = this->args;
-    for_panels<V>(a.value_dim, [&]<int N>(int64_t column, int64_t lanes) {
-      for (int64_t i = 0; i < n; ++i) {
-        float* at = this->out(first + i) + column;
-        auto out = Panel<V, N>::load(at, lanes);
-        out.scale(decay[i + 1]);
-        for (int64_t j = 0; j <= i; ++j) {
-          out.add(scores[i][j], Panel<V, N>::load(this->v(first + j) + column, lanes));
-        }
-        out.scale(a.scale);
-        out.store(at, lanes);
-      }
-    });
-  }
-
-  void run_block(int64_t first, int64_t n) {
-    const LinearAttentionArgs& a = this->args;
-    float scores[kBlock][kBlock], kept[kHeadDimMax];
-    alignas(64) float keys[kBlock * kHeadDimMax];  // decayed to the block's end
-    score(first, n, scores);
-    multiply<V>({.a = this->q(first),
-                 .a_row_stride = a.q_row_stride,
-                 .a_column_stride = 1,
-                 .b = this->state,
-                 .b_row_stride = a.value_dim,
-                 .c = this->out(first),
-                 .c_row_stride = a.heads * a.value_dim,
-                 .kept = nullptr,
-                 .rows = n,
-                 .depth = a.key_dim,
-                 .columns = a.value_dim});
-    finish_outputs(first, n, scores);
+    read_state<V>(*this, first, n);
+    add_values<V>(*this, first, n, decay + 1, scores,
+                  [&](auto& out, const auto&) { out.scale(a.scale); });
     for (int64_t j = 0; j < n; ++j) {
       scale<V>(decay[n - 1 - j], this->k(first + j), keys + j * a.key_dim, a.key_dim);
     }
-    for (int64_t c = 0; c < a.key_dim; ++c) kept[c] = decay[n];
-    multiply<V>({.a = keys,
-                 .a_row_stride = 1,
-                 .a_column_stride = a.key_dim,
-                 .b = this->v(first),
-                 .b_row_stride = a.v_row_stride,
-                 .c = this->state,
-                 .c_row_stride = a.value_dim,
-                 .kept = kept,
-                 .rows = a.key_dim,
-                 .depth = n,
-                 .columns = a.value_dim});
+    update_state<V>(*this, first, n, keys, decay[n]);
   }
 
   float decay[kBlock + 1];  // what is left of a state after so many positions

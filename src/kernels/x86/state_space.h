@@ -23,62 +23,25 @@ struct StateSpaceHead : SlotHead<V, StateSpaceArgs> {
 
   void prefill_form(int64_t first, int64_t n) { for_blocks(*this, first, n); }
 
-  // out_i = totals_i q_i S + sum_{j <= i} scores_ij v_j + skip v_i, where `out` has q_i S.
-  void finish_outputs(int64_t first, int64_t n, const float* totals,
-                      const float (*scores)[kBlock]) const {
-    for_panels<V>(this->args.value_dim, [&]<int N>(int64_t column, int64_t lanes) {
-      for (int64_t i = 0; i < n; ++i) {
-        float* at = this->out(first + i) + column;
-        auto out = Panel<V, N>::load(at, lanes);
-        out.scale(totals[i]);
-        for (int64_t j = 0; j <= i; ++j) {
-          out.add(scores[i][j], Panel<V, N>::load(this->v(first + j) + column, lanes));
-        }
-        out.add(skip(), Panel<V, N>::load(this->v(first + i) + column, lanes));
-        out.store(at, lanes);
-      }
-    });
-  }
-
   void run_block(int64_t first, int64_t n) {
     const StateSpaceArgs& a = this->args;
-    float totals[kBlock], factors[kBlock][kBlock], scores[kBlock][kBlock], kept[kHeadDimMax];
-    alignas(64) float keys[kBlock * kHeadDimMax];  // decayed to the block's end
+    float left[kBlock], factors[kBlock][kBlock], scores[kBlock][kBlock];
+    alignas(64) float keys[kBlock * kHeadDimMax];
     for (int64_t i = 0; i < n; ++i) {
-      totals[i] = i == 0 ? decay(first) : totals[i - 1] * decay(first + i);
+      left[i] = i == 0 ? decay(first) : left[i - 1] * decay(first + i);
       for (int64_t j = 0; j < i; ++j) factors[i][j] = factors[i - 1][j] * decay(first + i);
       factors[i][i] = step(first + i);
     }
     for_scores<V>(*this, first, n, [&](int64_t i, int64_t j, float product) {
       scores[i][j] = factors[i][j] * product;
     });
-    multiply<V>({.a = this->q(first),
-                 .a_row_stride = a.q_row_stride,
-                 .a_column_stride = 1,
-                 .b = this->state,
-                 .b_row_stride = a.value_dim,
-                 .c = this->out(first),
-                 .c_row_stride = a.heads * a.value_dim,
-                 .kept = nullptr,
-                 .rows = n,
-                 .depth = a.key_dim,
-                 .columns = a.value_dim});
-    finish_outputs(first, n, totals, scores);
+    read_state<V>(*this, first, n);
+    add_values<V>(*this, first, n, left, scores,
+                  [&](auto& out, const auto& value) { out.add(skip(), value); });
     for (int64_t j = 0; j < n; ++j) {
       scale<V>(factors[n - 1][j], this->k(first + j), keys + j * a.key_dim, a.key_dim);
     }
-    for (int64_t c = 0; c < a.key_dim; ++c) kept[c] = totals[n - 1];
-    multiply<V>({.a = keys,
-                 .a_row_stride = 1,
-                 .a_column_stride = a.key_dim,
-                 .b = this->v(first),
-                 .b_row_stride = a.v_row_stride,
-                 .c = this->state,
-                 .c_row_stride = a.value_dim,
-                 .kept = kept,
-                 .rows = a.key_dim,
-                 .depth = n,
-                 .columns = a.value_dim});
+    update_state<V>(*this, first, n, keys, left[n - 1]);
   }
 
   void decode_form(int64_t i) {
