@@ -24,6 +24,7 @@
 #include "cli/options/peer_options.h"
 #include "cli/options/yaml_config.h"
 #include "cli/verb.h"
+#include "server/chat.h"
 #include "server/memory_use.h"
 
 namespace banyan::cli {
@@ -95,6 +96,24 @@ Result<int> serve(ServeOptions o) {
   return kExitSuccess;
 }
 
+void add_limit_options(CLI::App& app, ServerConfig& server) {
+  OptionGroup group(app, "Clients");
+  app.add_option("--max-connections", server.connections_max, "Clients at once")->type_name("N");
+  app.add_option("--max-request-bytes", server.body_bytes_max, "Size of a request")
+      ->type_name("BYTES");
+  app.add_option("--grammar-timeout", server.grammar_timeout_s,
+                 "How long a request may wait for its grammar to be compiled, in seconds")
+      ->type_name("S");
+  app.add_option("--max-stored-responses", server.responses_max,
+                 "Answers of /v1/responses that are kept; 0: none")
+      ->type_name("N");
+  app.add_option("--response-ttl", server.response_ttl_s, "How long they are kept, in seconds")
+      ->type_name("S");
+  app.add_option("--drain-timeout", server.drain_timeout_s,
+                 "How long running requests may continue after SIGTERM, in seconds")
+      ->type_name("S");
+}
+
 void add_network_options(CLI::App& app, ServeOptions& o) {
   ServerConfig& server = o.server;
   app.add_option("--host", server.host, "Address to listen on; 0.0.0.0 lets other machines in")
@@ -106,11 +125,22 @@ void add_network_options(CLI::App& app, ServeOptions& o) {
       ->allow_extra_args(false)
       ->default_str("")
       ->type_name("KEY");
-  app.add_option("--served-model-name,-a,--alias", server.served_model_name,
-                 "Name of the model for clients [its path]")
+  app.add_option("--served-model-name", server.served_model_name,
+                 "The one name of the model for clients [its path, and any other]")
       ->default_str("")
       ->type_name("NAME");
   OptionGroup group(app, "Clients");
+  app.add_option("--alias,-a", server.aliases,
+                 "Names of the model for /v1/models, where clients may use any other too")
+      ->delimiter(',')
+      ->default_str("")
+      ->type_name("NAME");
+  app.add_option("--tags", server.tags, "Words about the model for /v1/models")
+      ->delimiter(',')
+      ->default_str("")
+      ->type_name("WORD");
+  app.add_flag("--slots,!--no-slots", server.slots, "Answer /slots [yes]");
+  app.add_flag("--verbose,-v", server.verbose, "Answers of chats show their prompts, in __verbose");
   app.add_flag("--json-flexible-whitespace", server.json_flexible_whitespace,
                "Constrained JSON may have spaces and line breaks between its parts");
   app.add_option("--tool-call-parser", server.tool_call_parser,
@@ -135,20 +165,61 @@ void add_network_options(CLI::App& app, ServeOptions& o) {
       ->delimiter(',')
       ->default_str("")
       ->type_name("ORIGIN");
-  app.add_option("--max-connections", server.connections_max, "Clients at once")->type_name("N");
-  app.add_option("--max-request-bytes", server.body_bytes_max, "Size of a request")
-      ->type_name("BYTES");
-  app.add_option("--grammar-timeout", server.grammar_timeout_s,
-                 "How long a request may wait for its grammar to be compiled, in seconds")
+  add_limit_options(app, server);
+}
+
+// What requests get that say nothing else.
+void add_default_options(CLI::App& app, RequestDefaults& defaults) {
+  OptionGroup group(app, "Defaults of requests");
+  constexpr const char* kModels = " [the model's]";
+  auto number = [&](const char* names, auto& value, const char* text, auto min, auto max) {
+    app.add_option(names, value, std::string(text) + kModels)
+        ->check(between(min, max))
+        ->type_name("N");
+  };
+  number("--temperature,--temp", defaults.temperature, "0 takes the likeliest token", 0.0, 100.0);
+  number("--top-p", defaults.top_p, "Draw from the likeliest tokens that make up N", 1e-6, 1.0);
+  number("--top-k", defaults.top_k, "Draw from the N likeliest tokens; 0: all", 0, 1 << 30);
+  number("--min-p", defaults.min_p, "Draw from tokens at least N times as likely as the best", 0.0,
+         1.0);
+  number("--repetition-penalty,--repeat-penalty", defaults.repetition_penalty,
+         "Divide the logits of tokens seen", 0.01, 100.0);
+  number("--presence-penalty", defaults.presence_penalty, "Lower tokens that appeared", -2.0, 2.0);
+  number("--frequency-penalty", defaults.frequency_penalty,
+         "Lower tokens by each time they appeared", -2.0, 2.0);
+  app.add_option("--seed,-s", defaults.seed, "Seed of requests without one [random]")
+      ->check(check_seed)
       ->type_name("S");
-  app.add_option("--max-stored-responses", server.responses_max,
-                 "Answers of /v1/responses that are kept; 0: none")
+  app.add_option("--max-tokens,-n,--n-predict,--predict", defaults.max_new_tokens,
+                 "Tokens of an answer; -1: what the context holds [by the API]")
+      ->check(count_or_rest())
       ->type_name("N");
-  app.add_option("--response-ttl", server.response_ttl_s, "How long they are kept, in seconds")
-      ->type_name("S");
-  app.add_option("--drain-timeout", server.drain_timeout_s,
-                 "How long running requests may continue after SIGTERM, in seconds")
-      ->type_name("S");
+  app.add_option("--reasoning-budget", defaults.thinking_tokens_max,
+                 "Tokens of a chat's reasoning, then it is ended; -1: no limit [-1]")
+      ->check(between(int64_t{-1}, int64_t{1} << 31))
+      ->type_name("N");
+  app.add_option_function<std::string>(
+         "--reasoning",
+         [&defaults](const std::string& word) {
+           if (word == "auto") return;
+           set_thinking(defaults.template_variables, word == "on");
+         },
+         "Whether chats think, where the template asks")
+      ->check(one_of({"auto", "on", "off"}))
+      ->default_str("auto")
+      ->type_name("WORD");
+  app.add_option_function<std::string>(
+         "--default-chat-template-kwargs,--chat-template-kwargs",
+         [&defaults](const std::string& text) {
+           Result<Json> json = parse_json(text, "--chat-template-kwargs");
+           if (!json || !json->is_object()) {
+             throw CLI::ValidationError("--chat-template-kwargs", "takes an object of JSON");
+           }
+           defaults.template_variables.update(*json);
+         },
+         "Variables of the chat template, as an object of JSON")
+      ->default_str("")
+      ->type_name("JSON");
 }
 
 void add_log_options(CLI::App& app, ServeOptions& o) {
@@ -172,6 +243,7 @@ VerbAction declare_serve(CLI::App& app) {
   spdlog::set_level(spdlog::level::info);
   add_model_options(app, o->engine.config, {.log_level = "info"});
   add_network_options(app, *o);
+  add_default_options(app, o->server.defaults);
   add_engine_options(app, o->engine);
   add_log_options(app, *o);
   add_peer_options(app);

@@ -6,8 +6,8 @@
 namespace banyan {
 
 TextStream::TextStream(const Tokenizer* tokenizer, std::span<const TokenId> prompt,
-                       const GenerationOptions& options)
-    : keep_stop_(options.keep_stop) {
+                       const GenerationOptions& options, std::shared_ptr<const StopRegexes> stops)
+    : search_(std::move(stops)), keep_stop_(options.keep_stop) {
   if (tokenizer == nullptr) return;
   decoder_.emplace(*tokenizer, options.skip_special_tokens, options.stop);
   decoder_->follow(prompt);
@@ -40,6 +40,12 @@ std::string TextStream::cancel() {
 }
 
 void TextStream::take_delta(StreamDecoder::Delta delta, std::string& text) {
+  if (auto found = search_.take(delta.text)) {
+    text += delta.text.substr(0, found->end);
+    finish_ = FinishReason::kStop;
+    matched_text_ = *found->pattern;
+    return;
+  }
   text += delta.text;
   if (!delta.matched_stop) return;
   if (keep_stop_) text += *delta.matched_stop;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "banyan/request.h"
+#include "llm/stop_regex.h"
 #include "text/stream_decoder.h"
 
 namespace banyan {
@@ -27,9 +28,10 @@ struct TextDelta {
 
 class TextStream {
  public:
-  // Of `options`: stop, skip_special_tokens, keep_stop.
+  // Of `options`: stop, skip_special_tokens, keep_stop. A match of `stops` (null: none) ends the
+  // text too, and stays in it.
   TextStream(const Tokenizer* tokenizer, std::span<const TokenId> prompt,
-             const GenerationOptions& options);
+             const GenerationOptions& options, std::shared_ptr<const StopRegexes> stops = {});
 
   // Events of prompt tokens add nothing.
   TextDelta take(const TokenEvent& event);
@@ -55,6 +57,7 @@ class TextStream {
   void take_finish(const TokenEvent& event, std::string& text);
 
   std::optional<StreamDecoder> decoder_;
+  StopRegexSearch search_;
   bool keep_stop_ = false;
   int64_t output_tokens_ = 0, cached_tokens_ = 0;
   int64_t drafts_ = 0, draft_tokens_ = 0, accepted_draft_tokens_ = 0;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "llm/llm_parts.h"
 
 namespace banyan {
 namespace {
@@ -38,6 +39,24 @@ Parsed<MessageParserOptions> set_syntax(const ChatSyntax& model, std::string_vie
                               .keep_reasoning = !separate_reasoning};
 }
 
+// A budget is kept by an answer that has no reasoning.
+std::expected<void, RequestError> bound_reasoning(const Llm& llm,
+                                                  const MessageParserOptions& options,
+                                                  bool may_call, PromptRequest& request) {
+  const ChatSyntax& syntax = options.syntax;
+  if (!request.thinking_tokens_max || syntax.reasoning == nullptr) return {};
+  ThinkingAnswer answer{.start = options.start, .may_call = may_call};
+  if (options.calls_end_reasoning && syntax.tool_calls != nullptr) {
+    const ToolCallFormat& calls = *syntax.tool_calls;
+    answer.call = calls.section_begin.empty() ? calls.begin : calls.section_begin;
+  }
+  auto rules =
+      thinking_rules(*tokenizer_of(llm), *syntax.reasoning, answer, *request.thinking_tokens_max);
+  if (!rules) return std::unexpected(RequestError(rules.error(), "thinking_token_budget"));
+  request.thinking = *std::move(rules);
+  return {};
+}
+
 }  // namespace
 
 void set_thinking(Json& variables, bool thinks) {
@@ -52,15 +71,32 @@ void set_reasoning_effort(Json& variables, const std::string& effort) {
   set_thinking(variables, effort != "none");
 }
 
+Parsed<std::string> render_prompt(const RequestContext& context, ChatPrompt prompt) {
+  if (prompt.variables.is_object()) {
+    for (const auto& [name, value] : context.defaults.template_variables.items()) {
+      set_default(prompt.variables, name.c_str(), value);
+    }
+  }
+  auto text = render_chat(context.llm, std::move(prompt));
+  if (!text) return std::unexpected(RequestError(text.error(), "messages"));
+  return *std::move(text);
+}
+
+Parsed<size_t> count_prompt_tokens(const RequestContext& context, ChatPrompt prompt) {
+  std::string text = TRY(render_prompt(context, std::move(prompt)));
+  auto tokens = TRY(tokenizer_of(context.llm)->encode(text, {.add_special_tokens = false}));
+  return tokens.size();
+}
+
 Parsed<MessageParserOptions> plan_messages(const RequestContext& context, ChatRequest chat,
                                            GenerationPlan& plan) {
-  auto text = render_chat(context.llm, std::move(chat.prompt));
-  if (!text) return std::unexpected(RequestError(text.error(), "messages"));
   PromptRequest& request = chat.options;
-  request.text.text = std::move(*text);
+  request.text.text = TRY(render_prompt(context, std::move(chat.prompt)));
   request.text.add_special_tokens = false;
   MessageParserOptions options = TRY(
       set_syntax(context.syntax, request.text.text, chat.tools, chat.separate_reasoning, request));
+  if (chat.thinking_tokens_max) request.thinking_tokens_max = chat.thinking_tokens_max;
+  TRY(bound_reasoning(context.llm, options, chat.tools.may_call(), request));
   TRY(plan.add_prompt(context.llm, request));
   TRY(plan.check_rids());
   return options;

@@ -19,14 +19,21 @@ namespace banyan {
 struct ChatRequest {
   ChatPrompt prompt;
   ToolRequest tools;
-  PromptRequest options;           // the prompt itself is filled in from `prompt`
-  bool separate_reasoning = true;  // from the content
+  PromptRequest options;                            // the prompt itself is filled in from `prompt`
+  bool separate_reasoning = true;                   // from the content
+  std::optional<int64_t> thinking_tokens_max = {};  // wins over that of `options`
 };
 
 // Tells templates that ask whether to think at all, unless `variables` do already.
 void set_thinking(Json& variables, bool thinks);
 // The same by OpenAI's reasoning_effort, which some templates read; "": the template decides.
 void set_reasoning_effort(Json& variables, const std::string& effort);
+
+// The chat through the template, with the server's own variables where it has none of that name.
+Parsed<std::string> render_prompt(const RequestContext& context, ChatPrompt prompt);
+
+// The tokens of that.
+Parsed<size_t> count_prompt_tokens(const RequestContext& context, ChatPrompt prompt);
 
 // Adds the chat to `plan`, or says what of it is wrong by the fields "messages" and "tools". The
 // result is how its answers are to be read.

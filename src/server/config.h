@@ -6,13 +6,17 @@
 #include <vector>
 
 #include "banyan/status.h"
+#include "server/fields/defaults.h"
 
 namespace banyan {
 
 struct ServerConfig {
   std::string host = "127.0.0.1";
-  int port = 30000;                   // 0: any that is free
-  std::string served_model_name;      // what /v1/models calls the model; empty: the model path
+  int port = 30000;               // 0: any that is free
+  std::string served_model_name;  // what /v1/models calls the model; empty: the model path
+  // llama.cpp's: more names and words for /v1/models. Without a served_model_name the first name in
+  // the order of the alphabet is the model's, and requests may still call it anything.
+  std::vector<std::string> aliases, tags;
   std::vector<std::string> api_keys;  // one of these is needed; empty: none is
   // Beyond what server/http/origin.h always allows: names that requests may come under, and pages
   // that may send some; "*" is all.
@@ -23,6 +27,9 @@ struct ServerConfig {
   bool json_flexible_whitespace = false;  // in constrained JSON, where a request is silent
   std::string tool_call_parser = "auto";  // a format's name; auto: by the chat template; none
   std::string reasoning_parser = "auto";  // the same
+  bool slots = true;                      // whether /slots answers
+  bool verbose = false;                   // answers of chats show their prompts
+  RequestDefaults defaults;
 
   int64_t header_bytes_max = 16 << 10;  // request line and headers together
   int64_t body_bytes_max = 64 << 20;

@@ -54,9 +54,13 @@ constexpr auto kShapes = std::to_array<ErrorShape>({
     {"/v1/messages", anthropic_error},
     {"/api/", ollama_error},
     {"/completion", llama_error},
+    {"/chat/completions", llama_error},
     {"/infill", llama_error},
     {"/props", llama_error},
     {"/slots", llama_error},
+    {"/lora-adapters", llama_error},
+    {"/embedding", llama_error},
+    {"/rerank", llama_error},
     {"/apply-template", llama_error},
 });
 

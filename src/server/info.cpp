@@ -32,6 +32,8 @@ Json model_json(const Service& service) {
           {"owned_by", "banyan"},
           {"root", service.engine_config().model_path},
           {"parent", nullptr},
+          {"aliases", service.config().aliases},
+          {"tags", service.config().tags},
           {"max_model_len", service.engine_info().context_length_tokens}};
 }
 
@@ -123,7 +125,9 @@ void metrics(Service& service, HttpRequest, ResponderPtr responder) {
                             .grammars_waiting = service.grammars_waiting(),
                             .memory = service.memory_use()};
   if (service.state() != Service::State::kLoading) others.grammars = service.llm().grammar_stats();
-  responder->respond(200, service.metrics().text(others), kPrometheusText);
+  auto started = seconds_since_epoch(service.started_at());
+  responder->respond(200, service.metrics().text(others), kPrometheusText,
+                     {{"Process-Start-Time-Unix", std::to_string(started)}});
 }
 
 void list_models(Service& service, HttpRequest, ResponderPtr responder) {

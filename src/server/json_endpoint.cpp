@@ -45,8 +45,10 @@ RequestContext context_of(const Service& service, const HttpRequest& request) {
           {.flexible_whitespace = service.config().json_flexible_whitespace},
           service.chat_syntax(),
           {},
-          service.responses(),
-          service.owner_of(request)};
+          service.config().responses_max > 0 ? service.responses() : nullptr,
+          service.owner_of(request),
+          service.config().verbose,
+          service.config().defaults};
 }
 
 Parsed<Json> parse_body(const std::string& body) {
@@ -63,7 +65,7 @@ Parsed<Json> parse_body(const std::string& body) {
 
 void respond_error(Responder& responder, const RequestError& error) {
   responder.respond_error(http_status(error.error.code), error.error.message, error.param,
-                          error.code);
+                          error.code, error.details);
 }
 
 void answer_json(Service& service, HttpRequest request, ResponderPtr responder,

@@ -30,6 +30,8 @@ struct RequestContext {
   std::shared_ptr<const CompiledGrammars> compiled = {};  // that this request has waited for
   std::shared_ptr<ResponseStore> responses = {};          // null: none are kept
   std::string owner = {};                                 // of what the request stores
+  bool verbose = false;                                   // answers of chats show their prompts
+  RequestDefaults defaults = {};
 };
 
 RequestContext context_of(const Service& service, const HttpRequest& request);

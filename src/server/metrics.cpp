@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "banyan/request.h"
+#include "server/llamacpp/metrics.h"
 
 namespace banyan {
 namespace {
@@ -183,6 +184,8 @@ struct Metrics::Impl {
   prometheus::Registry registry;
   prometheus::Labels labels;
   EngineStats last;
+  double prompt_s = 0, predicted_s = 0;  // of all requests together
+  int64_t tokens_max = 0;                // of the longest
   int64_t page_size_tokens = 1;
   int64_t state_bytes_per_sequence = 0;
   int64_t window_tokens = 0;
@@ -326,6 +329,9 @@ void Metrics::finished(const RequestTimes& times) {
   impl_->inference_time.Observe(std::max(0.0, times.total_s - times.queued_s));
   if (times.generated_tokens == 0) return;
   double decode_s = times.total_s - times.first_token_s;
+  impl_->prompt_s += std::max(0.0, times.first_token_s - times.queued_s);
+  impl_->predicted_s += decode_s;
+  impl_->tokens_max = std::max(impl_->tokens_max, times.prompt_tokens + times.generated_tokens);
   impl_->prefill_time.Observe(std::max(0.0, times.first_token_s - times.queued_s));
   impl_->decode_time.Observe(decode_s);
   if (times.generated_tokens > 1) {
@@ -396,7 +402,11 @@ std::string Metrics::text(const Others& others) const {
   add_experts(others.experts, impl_->labels, families);
   add_grammars(others.grammars, others.grammars_waiting, impl_->labels, families);
   add_memory(others.memory, impl_->labels, families);
-  return prometheus::TextSerializer().Serialize(families);
+  LlamaFigures llama = {.stats = impl_->last,
+                        .prompt_s = impl_->prompt_s,
+                        .predicted_s = impl_->predicted_s,
+                        .tokens_max = impl_->tokens_max};
+  return prometheus::TextSerializer().Serialize(families) + llama_metrics(llama);
 }
 
 }  // namespace banyan

@@ -96,7 +96,11 @@ void Service::attach(std::unique_ptr<Llm> llm, const EngineConfig& config) {
   CHECK(state_ == State::kLoading);
   llm_ = std::move(llm);
   engine_config_ = config;
-  model_name_ = config_.served_model_name.empty() ? config.model_path : config_.served_model_name;
+  model_name_ = config_.served_model_name;
+  if (model_name_.empty() && !config_.aliases.empty()) {
+    model_name_ = *std::ranges::min_element(config_.aliases);
+  }
+  if (model_name_.empty()) model_name_ = config.model_path;
   find_syntax();
   metrics_.begin(model_name_, engine_info(), llm_->load_s());
   last_report_.stats = logged_ = llm_->engine().stats();

@@ -254,7 +254,7 @@ void read_message_options(RequestFields& fields, const RequestContext& context,
                                     .max_new_tokens_default = kNewTokensMax,
                                     .stop = "stop_sequences"};
   request = read_sampling(fields, kNames, context.llm.recommended_sampling(), context.llm.config(),
-                          context.json);
+                          context.json, context.defaults);
   if (fields.find("max_tokens") == nullptr) fields.fail("max_tokens", " is missing");
   if (request.text.options.max_new_tokens == 0) {
     fields.fail("max_tokens", " is 0, it must be 1 or more");
@@ -294,10 +294,7 @@ Parsed<Json> count_message_tokens(const RequestContext& context, const Json& bod
   ChatRequest chat = read_anthropic_chat(fields);
   answered_model(fields, context);
   TRY(fields.finish());
-  auto text = render_chat(context.llm, std::move(chat.prompt));
-  if (!text) return std::unexpected(RequestError(text.error(), "messages"));
-  auto tokens = TRY(tokenizer_of(context.llm)->encode(*text, {.add_special_tokens = false}));
-  return Json{{"input_tokens", tokens.size()}};
+  return Json{{"input_tokens", TRY(count_prompt_tokens(context, std::move(chat.prompt)))}};
 }
 
 void handle_messages(Service& service, HttpRequest request, ResponderPtr responder) {

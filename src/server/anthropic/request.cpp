@@ -226,7 +226,7 @@ void read_tool_fields(RequestFields& fields, ChatRequest& chat) {
 }
 
 // {"type": "enabled", "budget_tokens"}, "disabled" or "adaptive".
-void read_thinking(RequestFields& fields, Json& variables) {
+void read_thinking(RequestFields& fields, ChatRequest& chat) {
   const Json* thinking = fields.find("thinking");
   if (thinking == nullptr) return;
   std::string_view type = type_of(*thinking);
@@ -237,10 +237,12 @@ void read_thinking(RequestFields& fields, Json& variables) {
   }
   RequestFields inner(*thinking, "thinking.");
   inner.accept_only({{"display", R"(["summarized"])"}});
+  std::optional<int64_t> budget = inner.integer_if("budget_tokens", 0, kNewTokensMax);
   if (auto done = inner.finish(); !done) {
     return fields.fail("thinking", ": " + done.error().error.message, done.error().error.code);
   }
-  if (type != "adaptive") set_thinking(variables, type == "enabled");
+  if (type == "enabled") chat.thinking_tokens_max = budget;
+  if (type != "adaptive") set_thinking(chat.prompt.variables, type == "enabled");
 }
 
 // {"effort", "format"}; the format is read by the reader of options.
@@ -262,7 +264,7 @@ void read_effort(RequestFields& fields, Json& variables) {
 ChatRequest read_anthropic_chat(RequestFields& fields) {
   ChatRequest chat;
   read_tool_fields(fields, chat);
-  read_thinking(fields, chat.prompt.variables);
+  read_thinking(fields, chat);
   read_effort(fields, chat.prompt.variables);
   Result<Json> messages = read_messages(fields.find("system"), fields.find("messages"));
   if (!messages) {

@@ -33,7 +33,8 @@ std::optional<InfillTokens> find_infill_tokens(const Tokenizer& tokenizer) {
 }
 
 Result<std::vector<TokenId>> infill_prompt(const Tokenizer* tokenizer, std::string_view prefix,
-                                           std::string_view suffix) {
+                                           std::string_view suffix,
+                                           std::span<const InfillFile> files) {
   std::optional<InfillTokens> tokens;
   if (tokenizer != nullptr) tokens = find_infill_tokens(*tokenizer);
   if (!tokens) return unsupported("the model has no tokens that mark a text to be filled in");
@@ -43,12 +44,19 @@ Result<std::vector<TokenId>> infill_prompt(const Tokenizer* tokenizer, std::stri
   std::vector<TokenId> with_special = TRY(tokenizer->encode("a"));
   if (bos && bos->id && with_special.front() == *bos->id) ids.push_back(*bos->id);
   constexpr EncodeOptions kAsText = {.add_special_tokens = false, .parse_special = false};
-  auto add = [&](TokenId mark, std::string_view text) -> Status {
-    ids.push_back(mark);
+  auto add = [&](std::optional<TokenId> mark, std::string_view text) -> Status {
+    if (mark) ids.push_back(*mark);
     std::vector<TokenId> more = TRY(tokenizer->encode(text, kAsText));
     ids.insert(ids.end(), more.begin(), more.end());
     return {};
   };
+  auto repository = tokenizer->find("<|repo_name|>"), separator = tokenizer->find("<|file_sep|>");
+  if (!files.empty() && repository) TRY(add(repository, "myproject\n"));
+  for (const InfillFile& file : files) {
+    std::string begin = separator ? file.name + "\n" : "\n\n--- snippet ---\n\n";
+    TRY(add(separator, begin + file.text));
+  }
+  if (!files.empty() && separator) TRY(add(separator, "filename\n"));
   TRY(add(tokens->prefix, prefix));
   TRY(add(tokens->suffix, suffix));
   ids.push_back(tokens->middle);

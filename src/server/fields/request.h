@@ -30,6 +30,7 @@ struct RequestError {
   Error error;
   std::string param;  // the field; empty: none in particular
   std::string code;   // a name that programs look for; empty: none
+  Json details = {};  // more members of the error, an object; null: none
 };
 
 template <class T>

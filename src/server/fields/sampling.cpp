@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <random>
 #include <string_view>
@@ -18,6 +19,10 @@ namespace banyan {
 namespace {
 
 constexpr float kBiasMax = 100;
+constexpr size_t kBiasTextBytesMax = 256;
+constexpr std::array kThinkingBudgetNames = {"thinking_token_budget", "reasoning_budget_tokens",
+                                             "thinking_budget_tokens"};
+constexpr size_t kStopRegexesMax = 16, kStopRegexBytesMax = 4096;
 
 uint64_t random_seed() {
   thread_local std::random_device device;
@@ -25,23 +30,30 @@ uint64_t random_seed() {
 }
 
 void add_logit_bias(RequestFields& fields, const std::string& name, const Json& value,
-                    SamplingParams& sampling) {
+                    PromptRequest& request) {
   TokenId id = 0;
   auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
-  if (error != std::errc() || end != name.data() + name.size() || id < 0) {
-    return fields.fail("logit_bias", fmt::format(": {} is not a token id", quote(name)));
+  bool is_id = error == std::errc() && end == name.data() + name.size();
+  if (name.empty() || name.size() > kBiasTextBytesMax || (is_id && id < 0)) {
+    return fields.fail("logit_bias",
+                       fmt::format(": {} is neither a token id nor a text of 1 to {} bytes",
+                                   quote(name), kBiasTextBytesMax));
   }
   double number = value.is_number() ? value.get<double>() : kBiasMax * 2;
   if (number < -kBiasMax || number > kBiasMax) {
     return fields.fail("logit_bias", fmt::format(" of {} is {}, it must be a number from {} to {}",
-                                                 id, show(value), -kBiasMax, kBiasMax));
+                                                 name, show(value), -kBiasMax, kBiasMax));
   }
-  sampling.logit_bias.emplace_back(id, static_cast<float>(number));
+  if (is_id) {
+    request.text.sampling.logit_bias.emplace_back(id, static_cast<float>(number));
+  } else {
+    request.text_bias.emplace_back(name, static_cast<float>(number));
+  }
 }
 
 // {"50256": -100}: token ids as OpenAI's clients write them; or llama.cpp's [[50256, -100]], where
-// false stands for the least.
-void read_logit_bias(RequestFields& fields, const EngineConfig& limits, SamplingParams& sampling) {
+// false stands for the least. llama.cpp takes texts in place of ids, too.
+void read_logit_bias(RequestFields& fields, const EngineConfig& limits, PromptRequest& request) {
   const Json* bias = fields.find("logit_bias");
   if (bias == nullptr) return;
   if (!bias->is_structured()) {
@@ -53,16 +65,18 @@ void read_logit_bias(RequestFields& fields, const EngineConfig& limits, Sampling
     return fields.fail("logit_bias", fmt::format(" has {} entries, the limit is {}", bias->size(),
                                                  limits.logit_bias_max));
   }
+  auto add = [&](const std::string& name, const Json& value) {
+    add_logit_bias(fields, name, value == false ? Json(-kBiasMax) : value, request);
+  };
   if (bias->is_object()) {
-    for (const auto& [name, value] : bias->items()) add_logit_bias(fields, name, value, sampling);
+    for (const auto& [name, value] : bias->items()) add(name, value);
     return;
   }
   for (const Json& pair : *bias) {
     if (!pair.is_array() || pair.size() != 2) {
       return fields.fail("logit_bias", fmt::format(": {} is not [token id, number]", show(pair)));
     }
-    const Json& value = pair[1] == false ? Json(-kBiasMax) : pair[1];
-    add_logit_bias(fields, pair[0].dump(), value, sampling);
+    add(pair[0].is_string() ? pair[0].get<std::string>() : pair[0].dump(), pair[1]);
   }
 }
 
@@ -101,30 +115,78 @@ SamplingParams read_params(RequestFields& fields, const SamplingNames& names,
   s.repetition_penalty =
       fields.number(names.repetition_penalty, s.repetition_penalty, kRepetitionMin, kRepetitionMax);
   read_dry(fields, limits, s);
-  read_logit_bias(fields, limits, s);
-  std::optional<uint64_t> seed = fields.bits_if(names.seed);
-  bool given = seed && !(names.llama_numbers && *seed == ~uint64_t{0});
-  s.seed = given ? *seed : random_seed();
   return s;
 }
 
-std::unexpected<RequestError> too_long(std::string message) {
-  return std::unexpected(RequestError({ErrorCode::kInvalidArgument, std::move(message)}, "prompt",
-                                      "context_length_exceeded"));
+uint64_t read_seed(RequestFields& fields, const SamplingNames& names,
+                   const RequestDefaults& silent) {
+  std::optional<uint64_t> seed = fields.bits_if(names.seed);
+  bool given = seed && !(names.llama_numbers && *seed == ~uint64_t{0});
+  if (given) return *seed;
+  return silent.seed && !seed ? *silent.seed : random_seed();
+}
+
+// With the numbers by llama.cpp's names, which its clients read.
+std::unexpected<RequestError> too_long(int64_t prompt_tokens, int64_t context_tokens) {
+  RequestError error({ErrorCode::kInvalidArgument,
+                      fmt::format("the prompt has {} tokens, which exceeds the available context "
+                                  "size of {}",
+                                  prompt_tokens, context_tokens)},
+                     "prompt", "context_length_exceeded");
+  error.details = {{"n_prompt_tokens", prompt_tokens}, {"n_ctx", context_tokens}};
+  return std::unexpected(std::move(error));
+}
+
+// The tokens of a text, each with the text's bias.
+Status add_text_bias(const Llm& llm, const PromptRequest& request, SamplingParams& sampling) {
+  const Tokenizer* tokenizer = tokenizer_of(llm);
+  for (const auto& [text, bias] : request.text_bias) {
+    if (tokenizer == nullptr) {
+      return unsupported("logit_bias of {} needs a tokenizer; the model has none", quote(text));
+    }
+    constexpr EncodeOptions kAsText = {.add_special_tokens = false, .parse_special = false};
+    for (TokenId id : TRY(tokenizer->encode(text, kAsText))) {
+      sampling.logit_bias.emplace_back(id, bias);
+    }
+  }
+  return {};
 }
 
 }  // namespace
 
+std::optional<int64_t> read_thinking_budget(RequestFields& fields, const RequestDefaults& silent) {
+  std::optional<int64_t> budget = silent.thinking_tokens_max;
+  for (const char* name : kThinkingBudgetNames) {
+    if (auto given = fields.integer_if(name, -1, kNewTokensMax)) budget = given;
+  }
+  if (budget && *budget < 0) budget.reset();
+  return budget;
+}
+
+void refuse_thinking_budget(RequestFields& fields) {
+  for (const char* name : kThinkingBudgetNames) {
+    const Json* budget = fields.find(name);
+    if (budget == nullptr || *budget == -1) continue;
+    fields.fail(name, " is for chats: here nothing tells reasoning from the rest",
+                ErrorCode::kUnsupported);
+  }
+}
+
 PromptRequest read_sampling(RequestFields& fields, const SamplingNames& names,
                             const SamplingParams& defaults, const EngineConfig& limits,
-                            const JsonSchemaOptions& json) {
+                            const JsonSchemaOptions& json, const RequestDefaults& silent) {
   PromptRequest request;
-  request.text.sampling = read_params(fields, names, defaults, limits);
+  request.text.sampling = read_params(fields, names, silent.apply(defaults), limits);
+  request.text.sampling.seed = read_seed(fields, names, silent);
+  read_logit_bias(fields, limits, request);
   request.samples = fields.integer("n", 1, 1, kSamplesMax);
+  request.stop_regex = fields.strings("stop_regex", kStopRegexesMax, kStopRegexBytesMax);
+  request.thinking_tokens_max = read_thinking_budget(fields, silent);
   GenerationOptions& options = request.text.options;
-  options.max_new_tokens = fields.integer(names.max_new_tokens, names.max_new_tokens_default,
-                                          names.llama_numbers ? -2 : 0, kNewTokensMax);
-  if (options.max_new_tokens < 0) options.max_new_tokens = kNewTokensMax;
+  options.max_new_tokens = fields.integer(
+      names.max_new_tokens, silent.max_new_tokens.value_or(names.max_new_tokens_default),
+      names.llama_numbers ? -2 : 0, kNewTokensMax);
+  if (options.max_new_tokens < 0) options.max_new_tokens = kNewTokensMax;  // also the server's -1
   options.min_new_tokens = fields.integer(names.min_new_tokens, 0, 0, kNewTokensMax);
   options.stop = fields.strings(names.stop, static_cast<size_t>(limits.stop_strings_max),
                                 static_cast<size_t>(limits.stop_string_bytes_max));
@@ -140,8 +202,8 @@ PromptRequest read_sampling(RequestFields& fields, const SamplingNames& names,
   }
   request.tokens = read_token_wishes(fields);
   // The rest that would change the output.
-  fields.refuse({"stop_regex", "custom_params", "custom_logit_processor", "use_beam_search",
-                 "watermark", "thinking_token_budget", "samplers", "adaptive_target"});
+  fields.refuse({"custom_params", "custom_logit_processor", "use_beam_search", "watermark",
+                 "samplers", "adaptive_target"});
   // llama.cpp's samplers that are not here, and what says that they are off.
   fields.accept_only({{"mirostat", "[0]"},
                       {"dynatemp_range", "[0]"},
@@ -186,6 +248,7 @@ void read_scheduling(RequestFields& fields, GenerationOptions& options) {
 Parsed<GenerateRequest> to_engine(const Llm& llm, const PromptRequest& request,
                                   std::shared_ptr<const CompiledGrammar> compiled) {
   GenerateRequest tokens = TRY(to_tokens(llm, request.text, std::move(compiled)));
+  TRY(add_text_bias(llm, request, tokens.sampling));
   const EngineInfo& info = llm.info();
   int64_t context = std::min(info.context_length_tokens, info.total_tokens_max);
   if (tokens.prompt.empty()) {
@@ -195,8 +258,7 @@ Parsed<GenerateRequest> to_engine(const Llm& llm, const PromptRequest& request,
   auto prompt = static_cast<int64_t>(tokens.prompt.size());
   GenerationOptions& options = tokens.options;
   if (prompt + std::min<int64_t>(options.max_new_tokens, 1) > context) {
-    return too_long(
-        fmt::format("the prompt has {} tokens, the context length is {}", prompt, context));
+    return too_long(prompt, context);
   }
   // What does not fit ends there, as in a process of one's own.
   int64_t room = context - prompt;

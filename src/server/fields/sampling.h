@@ -10,6 +10,8 @@
 
 #include "banyan/config.h"
 #include "banyan/llm.h"
+#include "llm/thinking_budget.h"
+#include "server/fields/defaults.h"
 #include "server/fields/request.h"
 #include "server/fields/token_filter.h"
 
@@ -44,13 +46,25 @@ struct PromptRequest {
   int64_t samples = 1;        // n
   std::string grammar_field;  // that text.grammar came from, for errors
   TokenWishes tokens = {};    // which it may draw; not with a grammar
+  // llama.cpp's: what is added to the logits of all tokens of a text.
+  std::vector<std::pair<std::string, float>> text_bias = {};
+  std::vector<std::string> stop_regex = {};
+  std::optional<int64_t> thinking_tokens_max = {};     // of reasoning, in chats; absent: all
+  std::shared_ptr<const ThinkingRules> thinking = {};  // made of it with the chat's prompt
 };
 
-// Starts from `defaults`. A request without a seed gets one by chance. `json` is how constrained
-// JSON is written where the request does not say.
+// Starts from `defaults`, with what the server was told of requests that are silent. A request
+// without a seed gets one by chance. `json` is how constrained JSON is written where the request
+// does not say.
 PromptRequest read_sampling(RequestFields& fields, const SamplingNames& names,
                             const SamplingParams& defaults, const EngineConfig& limits,
-                            const JsonSchemaOptions& json = {});
+                            const JsonSchemaOptions& json = {}, const RequestDefaults& silent = {});
+
+// The most tokens that reasoning may take, by vLLM's name or one of llama.cpp's; -1: all.
+std::optional<int64_t> read_thinking_budget(RequestFields& fields, const RequestDefaults& silent);
+
+// Refuses such a budget where no reasoning is looked for: in texts that are not chats'.
+void refuse_thinking_budget(RequestFields& fields);
 
 // llama.cpp's repeat_last_n. Penalties look at the whole text here, which is -1; 0 turns them off.
 void read_penalty_window(RequestFields& fields, SamplingParams& sampling);

@@ -66,7 +66,7 @@ bool is_preflight(const HttpRequest& request) {
 
 HttpHeaders preflight_headers(const HttpRequest& request) {
   HttpHeaders headers = {
-      {"Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, OPTIONS"},
+      {"Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, DELETE, OPTIONS"},
       {"Access-Control-Allow-Headers",
        std::string(request.header("access-control-request-headers").value_or("*"))},
       {"Access-Control-Max-Age", "86400"}};
@@ -283,7 +283,7 @@ void Connection::handle() {
   request.client = client_of(hub_.service.config(), request, address_);
   uint64_t number = exchange_->number;
   if (is_preflight(request)) {
-    return respond(number, 204, "", "text/plain", preflight_headers(request));
+    return respond(number, 200, "", "text/plain", preflight_headers(request));
   }
   auto responder = std::make_shared<Responder>(shared_from_this(), number);
   try {

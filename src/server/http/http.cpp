@@ -45,10 +45,12 @@ void Responder::respond(int status, const Json& body, const HttpHeaders& more) {
 }
 
 void Responder::respond_error(int status, std::string_view message, std::string_view param,
-                              std::string_view code) {
+                              std::string_view code, const Json& details) {
   HttpHeaders more;
   if (status == 503 || status == 429) more.emplace_back("Retry-After", "1");
-  respond(status, error_json(status, message, param, code, connection_->path(exchange_)), more);
+  Json body = error_json(status, message, param, code, connection_->path(exchange_));
+  if (details.is_object() && body["error"].is_object()) body["error"].update(details);
+  respond(status, body, more);
 }
 
 void Responder::begin_stream(std::string_view content_type) {

@@ -49,8 +49,9 @@ class Responder {
                const HttpHeaders& more = {});
   void respond(int status, const Json& body, const HttpHeaders& more = {});
   // An error in the shapes of server/error.h.
+  // `details`: an object of more members for the error, or null.
   void respond_error(int status, std::string_view message, std::string_view param = {},
-                     std::string_view code = {});
+                     std::string_view code = {}, const Json& details = {});
 
   // Sends status 200 and the headers, with the first event.
   void begin_stream(std::string_view content_type = "text/event-stream");

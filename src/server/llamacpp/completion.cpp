@@ -28,7 +28,8 @@ struct LlamaOptions {
   bool stream = false;
   bool return_tokens = false;
   bool timings_per_token = false;
-  bool many = false;  // prompts or samples: a whole answer is then a list
+  bool many = false;           // prompts or samples: a whole answer is then a list
+  int64_t context_tokens = 0;  // prompt and output together, at most
   Json settings;
   std::vector<std::string> prompts;          // as their tokens spell them
   std::vector<std::string> response_fields;  // of an answer, those to keep; empty: all
@@ -52,23 +53,6 @@ const char* stop_type(const TextStream& stream) {
   if (stream.finish() == FinishReason::kLength) return "limit";
   if (stream.finish() != FinishReason::kStop) return "none";
   return stream.matched_text() ? "word" : "eos";
-}
-
-void write_rates(JsonWriter& writer, const char* name, int64_t tokens, double seconds) {
-  std::string prefix = std::string(name) + "_";
-  double ms = seconds * 1e3;
-  writer.field(prefix + "n", tokens).field(prefix + "ms", ms);
-  auto count = static_cast<double>(tokens);
-  writer.field(prefix + "per_token_ms", tokens > 0 ? ms / count : 0);
-  writer.field(prefix + "per_second", seconds > 0 ? count / seconds : 0);
-}
-
-void write_timings(JsonWriter& writer, const Choice& choice, const GenerationTimes& times) {
-  int64_t cached = choice.stream.cached_tokens();
-  writer.key("timings").begin_object().field("cache_n", cached);
-  write_rates(writer, "prompt", choice.prompt_tokens - cached, times.prompt_s());
-  write_rates(writer, "predicted", choice.stream.output_tokens(), times.predicted_s());
-  writer.end_object();
 }
 
 class LlamaAnswer final : public Answer {
@@ -113,7 +97,9 @@ class LlamaAnswer final : public Answer {
 
   void fail(const RequestError& error, std::string& frames) override {
     int status = http_status(error.error.code);
-    frames += "data: " + dump_json(llama_error(status, error.error.message, error.code)) + "\n\n";
+    Json body = llama_error(status, error.error.message, error.code);
+    if (error.details.is_object()) body["error"].update(error.details);
+    frames += "data: " + dump_json(body) + "\n\n";
   }
 
  private:
@@ -199,6 +185,11 @@ class LlamaAnswer final : public Answer {
     if (options_.timings_per_token) write_timings(writer, choice, state.times);
   }
 
+  bool ends_with_context(const Choice& choice) const {
+    return choice.stream.finish() == FinishReason::kLength &&
+           choice.prompt_tokens + choice.stream.output_tokens() >= options_.context_tokens;
+  }
+
   void write_last(JsonWriter& writer, const Choice& choice, State& state) const {
     const TextStream& stream = choice.stream;
     write_content(writer, choice, state, options_.return_tokens || options_.stream);
@@ -206,7 +197,7 @@ class LlamaAnswer final : public Answer {
     if (!options_.warnings.is_null()) writer.field("warnings", options_.warnings);
     writer.field("generation_settings", options_.settings);
     writer.field("prompt", options_.prompts[choice.prompt]);
-    writer.field("has_new_line", state.has_new_line).field("truncated", false);
+    writer.field("has_new_line", state.has_new_line).field("truncated", ends_with_context(choice));
     writer.field("stop_type", stop_type(stream));
     writer.field("stopping_word", stream.matched_text().value_or(""));
     int64_t computed = std::max<int64_t>(0, stream.output_tokens() - 1);  // the last one is not
@@ -227,8 +218,18 @@ Result<TextRequest> read_prompt(const Json& prompt, const RequestContext& contex
     read.text = prompt;
     return read;
   }
-  if (prompt.is_object())
-    return unsupported("prompt: an object with images; only text is supported");
+  if (prompt.is_object()) {
+    auto text = prompt.find("prompt_string");
+    if (text == prompt.end() || !text->is_string()) {
+      return invalid_argument("prompt is {}, as an object it must have a prompt_string",
+                              show(prompt));
+    }
+    if (prompt.contains("multimodal_data") && !prompt["multimodal_data"].empty()) {
+      return unsupported("prompt.multimodal_data: only text is supported");
+    }
+    read.text = *text;
+    return read;
+  }
   if (!prompt.is_array() || prompt.empty()) {
     return invalid_argument("prompt is {}, it must be a text or a list of token ids and texts",
                             show(prompt));
@@ -267,7 +268,8 @@ PromptRequest read_llama_options(RequestFields& fields, const RequestContext& co
                          .repetition_penalty = "repeat_penalty",
                          .llama_numbers = true};
   const EngineConfig& limits = context.llm.config();
-  PromptRequest request = read_sampling(fields, names, llama_sampling(), limits, context.json);
+  PromptRequest request =
+      read_sampling(fields, names, llama_sampling(), limits, context.json, context.defaults);
   if (auto samples = fields.integer_if("n_cmpl", 1, kSamplesMax)) request.samples = *samples;
   read_penalty_window(fields, request.text.sampling);
   read_scheduling(fields, request.text.options);
@@ -283,6 +285,7 @@ PromptRequest read_llama_options(RequestFields& fields, const RequestContext& co
   fields.refuse(
       {"return_progress", "post_sampling_probs", "lora", "grammar_lazy", "grammar_triggers"});
   fields.accept_only({{"n_indent", "[0]"}, {"min_keep", "[0]"}, {"t_max_predict_ms", "[-1, 0]"}});
+  refuse_thinking_budget(fields);
   return request;
 }
 
@@ -293,9 +296,12 @@ Parsed<GenerationPlan> plan_prompts(const RequestContext& context, RequestFields
   plan.rids = read_rids(fields, context.request_id);
   plan.stream = options.stream;
   TRY(fields.finish());
-  options.settings = llama_settings(request.text.sampling, request.text.options);
-  options.settings["stream"] = options.stream;
+  options.context_tokens = context.llm.info().context_length_tokens;
   const Tokenizer* tokenizer = tokenizer_of(context.llm);
+  std::vector<TokenId> never;
+  if (request.text.options.ignore_eos && tokenizer != nullptr) never = tokenizer->special().eos_ids;
+  options.settings = llama_settings(request.text.sampling, request.text.options, never);
+  options.settings["stream"] = options.stream;
   for (TextRequest& prompt : prompts) {
     request.text.text = std::move(prompt.text);
     request.text.ids = std::move(prompt.ids);
@@ -334,18 +340,47 @@ Parsed<GenerationPlan> plan_llama_completion(const RequestContext& context, cons
   return plan_prompts(context, fields, std::move(request), std::move(prompts), std::move(options));
 }
 
+namespace {
+
+// [{"filename", "text"}]: more files of the same work, in front of the one that is filled in.
+std::vector<InfillFile> read_input_extra(RequestFields& fields) {
+  constexpr size_t kFilesMax = 1024;
+  std::vector<InfillFile> files;
+  const Json* list = fields.find("input_extra");
+  if (list == nullptr) return files;
+  if (!list->is_array() || list->size() > kFilesMax) {
+    fields.fail("input_extra", fmt::format(" is {}, it must be a list of at most {} files",
+                                           show(*list), kFilesMax));
+    return files;
+  }
+  for (const Json& entry : *list) {
+    RequestFields file(entry, "input_extra.");
+    if (file.find("text") == nullptr) file.fail("text", " is missing");
+    std::string name = file.string("filename", kNameBytesMax);
+    files.push_back({.name = name.empty() ? "tmp" : std::move(name),
+                     .text = file.string("text", static_cast<size_t>(kNewTokensMax))});
+    if (auto done = file.finish(); !done) {
+      fields.fail("input_extra", ": " + done.error().error.message);
+      break;
+    }
+  }
+  return files;
+}
+
+}  // namespace
+
 Parsed<GenerationPlan> plan_infill(const RequestContext& context, const Json& body) {
   RequestFields fields(body);
   LlamaOptions options;
   PromptRequest request = read_llama_options(fields, context, options);
-  fields.refuse({"input_extra"});
   auto bytes_max = static_cast<size_t>(kNewTokensMax);
+  std::vector<InfillFile> files = read_input_extra(fields);
   std::string prefix = fields.string("input_prefix", bytes_max);
   std::string suffix = fields.string("input_suffix", bytes_max);
   prefix += fields.string("prompt", bytes_max);
   TRY(fields.finish());
   std::vector<TextRequest> prompts(1);
-  prompts[0].ids = TRY(infill_prompt(tokenizer_of(context.llm), prefix, suffix));
+  prompts[0].ids = TRY(infill_prompt(tokenizer_of(context.llm), prefix, suffix, files));
   options.many = request.samples > 1;
   return plan_prompts(context, fields, std::move(request), std::move(prompts), std::move(options));
 }

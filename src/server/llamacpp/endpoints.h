@@ -18,5 +18,8 @@ void handle_infill(Service& service, HttpRequest request, ResponderPtr responder
 void handle_apply_template(Service& service, HttpRequest request, ResponderPtr responder);
 void llama_props(Service& service, HttpRequest request, ResponderPtr responder);
 void llama_slots(Service& service, HttpRequest request, ResponderPtr responder);
+void llama_adapters(Service& service, HttpRequest request, ResponderPtr responder);
+// What is known and not here: 501, by name.
+void llama_unsupported(Service& service, HttpRequest request, ResponderPtr responder);
 
 }  // namespace banyan

@@ -1,4 +1,6 @@
 // What llama.cpp's server tells of itself, and its reader of chat templates.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -6,6 +8,7 @@
 #include "base/error.h"
 #include "llm/chat_prompt.h"
 #include "llm/llm_parts.h"
+#include "server/chat.h"
 #include "server/fields/tools.h"
 #include "server/json_endpoint.h"
 #include "server/llamacpp/endpoints.h"
@@ -19,6 +22,12 @@ std::string special_text(const std::optional<SpecialToken>& token) {
   return token ? token->text : "";
 }
 
+std::string_view why_unsupported(std::string_view path) {
+  if (path.starts_with("/slots")) return "states are kept by their prefixes, not in slots";
+  if (path.starts_with("/lora")) return "there are no adapters";
+  return "the models that are served here write text";
+}
+
 }  // namespace
 
 Parsed<Json> apply_template(const RequestContext& context, const Json& body) {
@@ -26,9 +35,7 @@ Parsed<Json> apply_template(const RequestContext& context, const Json& body) {
   ToolRequest tools = read_tools(fields);
   ChatPrompt chat = read_openai_chat(fields, tools);
   TRY(fields.finish());
-  auto text = render_chat(context.llm, std::move(chat));
-  if (!text) return std::unexpected(RequestError(text.error(), "messages"));
-  return Json{{"prompt", *std::move(text)}};
+  return Json{{"prompt", TRY(render_prompt(context, std::move(chat)))}};
 }
 
 void handle_apply_template(Service& service, HttpRequest request, ResponderPtr responder) {
@@ -39,11 +46,14 @@ void llama_props(Service& service, HttpRequest, ResponderPtr responder) {
   const EngineConfig& engine = service.engine_config();
   const Tokenizer* tokenizer = tokenizer_of(service.llm());
   constexpr uint32_t kAnySeed = 0xffffffff;  // as llama.cpp shows it
-  SamplingParams sampling = llama_sampling();
-  sampling.seed = kAnySeed;
+  const RequestDefaults& defaults = service.config().defaults;
+  SamplingParams sampling = defaults.apply(llama_sampling());
+  sampling.seed = defaults.seed.value_or(kAnySeed);
+  int64_t predict = defaults.max_new_tokens.value_or(-1);
+  GenerationOptions options{.max_new_tokens = predict < 0 ? kNewTokensMax : predict};
   Json settings = {{"id", 0},
                    {"n_ctx", service.engine_info().context_length_tokens},
-                   {"params", llama_settings(sampling, {.max_new_tokens = kNewTokensMax})}};
+                   {"params", llama_settings(sampling, options)}};
   Json props = {{"default_generation_settings", std::move(settings)},
                 {"total_slots", engine.running_max},
                 {"model_alias", service.model_name()},
@@ -61,6 +71,9 @@ void llama_props(Service& service, HttpRequest, ResponderPtr responder) {
 
 // A slot is room for a sequence: as many of them are at work as sequences run.
 void llama_slots(Service& service, HttpRequest, ResponderPtr responder) {
+  if (!service.config().slots) {
+    return responder->respond_error(501, "/slots is switched off by --no-slots");
+  }
   int64_t running = service.engine_stats().running;
   Json slots = Json::array();
   for (int64_t id = 0; id < std::max<int64_t>(running, service.engine_config().running_max); ++id) {
@@ -70,6 +83,15 @@ void llama_slots(Service& service, HttpRequest, ResponderPtr responder) {
                      {"is_processing", id < running}});
   }
   responder->respond(200, slots);
+}
+
+void llama_adapters(Service&, HttpRequest, ResponderPtr responder) {
+  responder->respond(200, Json::array());
+}
+
+void llama_unsupported(Service&, HttpRequest request, ResponderPtr responder) {
+  responder->respond_error(
+      501, fmt::format("{} is not supported: {}", request.path, why_unsupported(request.path)));
 }
 
 }  // namespace banyan

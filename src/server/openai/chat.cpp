@@ -9,8 +9,10 @@
 #include "llm/llm_parts.h"
 #include "server/chat.h"
 #include "server/generation.h"
+#include "server/generation_times.h"
 #include "server/json_text.h"
 #include "server/json_writer.h"
+#include "server/llamacpp/format.h"
 #include "server/openai/endpoints.h"
 #include "server/openai/format.h"
 #include "server/token_text.h"
@@ -29,6 +31,10 @@ struct ChatOptions {
   std::string prompt_ids;     // as JSON text
   UsageOptions usage;
   size_t samples = 1;
+  bool timings = false;  // llama.cpp's, in every chunk and in the end
+  bool verbose = false;
+  std::string prompt;  // as its tokens spell it; shown if `verbose`
+  std::chrono::steady_clock::time_point received;
 };
 
 // {"token", "logprob", "bytes"; what else there is of it is the caller's.
@@ -57,12 +63,13 @@ class ChatAnswer final : public Answer {
  public:
   ChatAnswer(std::string head, ChatOptions options, const Tokenizer* tokenizer)
       : head_(std::move(head)), options_(std::move(options)), tokenizer_(tokenizer) {
-    for (size_t i = 0; i < options_.samples; ++i) states_.emplace_back(options_.parser);
+    for (size_t i = 0; i < options_.samples; ++i) states_.emplace_back(options_);
   }
 
   void take(const Choice& choice, const TokenEvent& event, TextDelta delta,
             std::string& frames) override {
     State& state = states_[choice.index];
+    state.times.take(event);
     if (options_.logprobs && delta.counted) {
       append_logprob_entry(tokenizer_, event, state.logprobs);
     }
@@ -82,7 +89,7 @@ class ChatAnswer final : public Answer {
   }
 
   void end(std::span<const Choice> choices, std::string& frames) override {
-    append_last_events(frames, head_, options_.usage, usage(choices));
+    append_last_events(frames, head_, options_.usage, usage(choices), extras(choices));
   }
 
   std::string whole(std::span<const Choice> choices) override {
@@ -102,20 +109,33 @@ class ChatAnswer final : public Answer {
     }
     writer.end_list();
     write_end(writer, options_.usage, usage(choices));
+    if (std::string more = extras(choices); !more.empty()) writer.raw(more);
     writer.end_object();
     return body;
   }
 
  private:
   struct State {
-    explicit State(const MessageParserOptions& options) : parser(options) {}
+    explicit State(const ChatOptions& options) : parser(options.parser), times(options.received) {}
 
     MessageStream parser;
     MessageDelta message;  // so far, where it is not streamed
     std::string logprobs;  // entries, as JSON text
     std::string ids;       // the same
     bool begun = false;
+    GenerationTimes times;
   };
+
+  // llama.cpp's members of an answer, where they are asked for.
+  std::string extras(std::span<const Choice> choices) const {
+    std::string members;
+    JsonWriter writer(members);
+    if (options_.timings) write_timings(writer, choices[0], states_[0].times);
+    if (options_.verbose && !options_.stream) {
+      writer.key("__verbose").begin_object().field("prompt", options_.prompt).end_object();
+    }
+    return members;
+  }
 
   // What such an answer is said to have ended with.
   const char* called(const State& state) const {
@@ -138,7 +158,7 @@ class ChatAnswer final : public Answer {
     bool done = choice.stream.done();
     if (!std::exchange(state.begun, true)) {
       append_chunk(choice, state, Chunk::kFirst, frames, [](JsonWriter& delta) {
-        delta.field("role", "assistant").field("content", "");
+        delta.field("role", "assistant").field("content", nullptr);
       });
     }
     if (!options_.stream_reasoning) {  // held until something else comes
@@ -273,6 +293,7 @@ class ChatAnswer final : public Answer {
     }
     writer.end_object().end_list();
     if (first && options_.token_ids) write_ids(writer, "prompt_token_ids", options_.prompt_ids);
+    if (options_.timings && !first) write_timings(writer, choice, state.times);
     if (options_.usage.continuous) write_usage(writer, usage(choice, state));
     writer.end_object();
     frames += "\n\n";
@@ -333,8 +354,8 @@ PromptRequest read_options(RequestFields& fields, const RequestContext& context,
   const SamplingNames names = {is_new ? "max_completion_tokens" : "max_tokens", "min_tokens",
                                "seed", kNewTokensMax};
   const EngineConfig& limits = context.llm.config();
-  PromptRequest request =
-      read_sampling(fields, names, context.llm.recommended_sampling(), limits, context.json);
+  PromptRequest request = read_sampling(fields, names, context.llm.recommended_sampling(), limits,
+                                        context.json, context.defaults);
   if (request.text.options.max_new_tokens == 0) {
     fields.fail(names.max_new_tokens, " is 0, it must be 1 or more");
   }
@@ -345,6 +366,9 @@ PromptRequest read_options(RequestFields& fields, const RequestContext& context,
   options.usage = read_usage_options(fields, options.stream);
   options.logprobs = fields.flag("logprobs", false);
   options.stream_reasoning = fields.flag("stream_reasoning", true);
+  options.timings = fields.flag("timings_per_token", false);
+  options.verbose = fields.flag("verbose", context.verbose);
+  options.received = context.received;
   request.text.options.top_logprobs =
       static_cast<int>(fields.integer("top_logprobs", 0, 0, limits.top_logprobs_max));
   if (request.text.options.top_logprobs > 0 && !options.logprobs) {
@@ -383,6 +407,9 @@ Parsed<GenerationPlan> plan_chat(const RequestContext& context, const Json& body
   if (options.token_ids && !plan.requests.empty()) {
     options.prompt_ids = fmt::format("{}", fmt::join(plan.requests[0].prompt, ","));
   }
+  if (options.verbose && !plan.requests.empty()) {
+    options.prompt = tokenizer_of(context.llm)->decode(plan.requests[0].prompt).value_or("");
+  }
   options.call_ids = "call_" + context.request_id + "_";
   std::string head =
       answer_head(context, {.id = plan.rids[0],
@@ -392,6 +419,20 @@ Parsed<GenerationPlan> plan_chat(const RequestContext& context, const Json& body
   plan.answer =
       std::make_unique<ChatAnswer>(std::move(head), std::move(options), tokenizer_of(context.llm));
   return plan;
+}
+
+Parsed<Json> count_chat_tokens(const RequestContext& context, const Json& body) {
+  RequestFields fields(body);
+  ToolRequest tools = read_tools(fields);
+  ChatPrompt prompt = read_openai_chat(fields, tools);
+  answered_model(fields, context);
+  TRY(fields.finish());
+  return Json{{"object", "response.input_tokens"},
+              {"input_tokens", TRY(count_prompt_tokens(context, std::move(prompt)))}};
+}
+
+void handle_count_chat_tokens(Service& service, HttpRequest request, ResponderPtr responder) {
+  answer_json(service, std::move(request), std::move(responder), count_chat_tokens);
 }
 
 void handle_chat_completions(Service& service, HttpRequest request, ResponderPtr responder) {

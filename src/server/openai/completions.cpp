@@ -356,8 +356,9 @@ Parsed<GenerationPlan> plan_completion(const RequestContext& context, const Json
   const Llm& llm = context.llm;
   const EngineConfig& limits = llm.config();
   RequestFields fields(body);
-  PromptRequest prompt =
-      read_sampling(fields, kOpenAiNames, llm.recommended_sampling(), limits, context.json);
+  PromptRequest prompt = read_sampling(fields, kOpenAiNames, llm.recommended_sampling(), limits,
+                                       context.json, context.defaults);
+  refuse_thinking_budget(fields);
   prompt.text.add_special_tokens = fields.flag("add_special_tokens", true);
   read_scheduling(fields, prompt.text.options);
   prompt.text.options.prediction = read_prediction(fields);

@@ -10,8 +10,10 @@ namespace banyan {
 // The readers of their bodies; see Planner.
 Parsed<GenerationPlan> plan_completion(const RequestContext& context, const Json& body);
 Parsed<GenerationPlan> plan_chat(const RequestContext& context, const Json& body);
+Parsed<Json> count_chat_tokens(const RequestContext& context, const Json& body);
 
 void handle_completions(Service& service, HttpRequest request, ResponderPtr responder);
+void handle_count_chat_tokens(Service& service, HttpRequest request, ResponderPtr responder);
 void handle_chat_completions(Service& service, HttpRequest request, ResponderPtr responder);
 
 }  // namespace banyan

@@ -144,7 +144,7 @@ void write_end(JsonWriter& writer, const UsageOptions& options, const Usage& usa
 }
 
 void append_last_events(std::string& out, const std::string& head, const UsageOptions& options,
-                        const Usage& usage) {
+                        const Usage& usage, const std::string& more) {
   auto append = [&](const auto& write_member) {
     out += "data: ";
     JsonWriter writer(out);
@@ -156,7 +156,12 @@ void append_last_events(std::string& out, const std::string& head, const UsageOp
   if (options.cached_details) {
     append([&](JsonWriter& writer) { write_cached_details(writer, usage); });
   }
-  if (options.in_stream) append([&](JsonWriter& writer) { write_usage(writer, usage); });
+  if (options.in_stream) {
+    append([&](JsonWriter& writer) {
+      write_usage(writer, usage);
+      if (!more.empty()) writer.raw(more);
+    });
+  }
   out += "data: [DONE]\n\n";
 }
 

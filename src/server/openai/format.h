@@ -55,8 +55,9 @@ std::string answer_head(const RequestContext& context, const AnswerHead& head);
 // The last members of a whole answer.
 void write_end(JsonWriter& writer, const UsageOptions& options, const Usage& usage);
 // The last events of a stream.
+// `more`: JSON text of more members for the event with the usage.
 void append_last_events(std::string& out, const std::string& head, const UsageOptions& options,
-                        const Usage& usage);
+                        const Usage& usage, const std::string& more = {});
 
 // Fields of OpenAI's endpoints that are known and not supported, unless they ask for nothing.
 void refuse_openai_fields(RequestFields& fields);

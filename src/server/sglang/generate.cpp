@@ -367,7 +367,9 @@ Parsed<std::pair<PromptRequest, LogprobOptions>> Reader::read_prompt(size_t prom
   bool unlimited =
       share.sampling.is_object() && share.sampling.value("max_new_tokens", Json(0)).is_null();
   if (unlimited) names.max_new_tokens_default = kNewTokensMax;
-  PromptRequest request = read_sampling(sampling, names, {}, limits, context_.json);
+  PromptRequest request =
+      read_sampling(sampling, names, {}, limits, context_.json, context_.defaults);
+  refuse_thinking_budget(sampling);
   TRY(sampling.finish());
   request.text.text = std::move(prompts_[prompt].text);
   request.text.ids = std::move(prompts_[prompt].ids);

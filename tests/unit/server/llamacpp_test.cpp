@@ -8,6 +8,8 @@
 #include "server/error.h"
 #include "server/fields/infill.h"
 #include "server/llamacpp/endpoints.h"
+#include "server/llamacpp/metrics.h"
+#include "server/openai/endpoints.h"
 #include "server/sglang/endpoints.h"
 #include "support/api.h"
 
@@ -28,6 +30,12 @@ class LlamaCpp : public testing::Test {
     EXPECT_FALSE(json.is_discarded()) << complete(fields);
     return json;
   }
+  GenerateRequest plan_of(const std::string& fields) {
+    RequestContext context = test::context_for(*llm_);
+    return plan_llama_completion(context, Json::parse(R"({"prompt":"Hello",)" + fields + "}"))
+        .value()
+        .requests[0];
+  }
   static std::vector<Json> events_of(const std::string& stream) {
     return test::events_of(stream + "data: [DONE]\n\n");  // which llama.cpp does not send
   }
@@ -47,6 +55,7 @@ TEST_F(LlamaCpp, ACompletionHasTheShapeThatClientsRead) {
   auto prompt = std::ssize(*tokenizer_of(*llm_)->encode("Hello"));
   EXPECT_EQ(answer["tokens_evaluated"], prompt);
   EXPECT_EQ(answer["truncated"], false);
+  EXPECT_EQ(complete_json(R"("temperature":0,"ignore_eos":true)")["truncated"], true);
   EXPECT_EQ(answer["prompt"], "<s>Hello</s>");  // with what the tokenizer adds
   Json kept = complete_json(
       R"("n_predict":6,"response_fields":["content","generation_settings/n_predict","no"])");
@@ -87,6 +96,7 @@ TEST_F(LlamaCpp, PromptsMayBeTextsTokensAndBoth) {
   EXPECT_EQ(prompt_of("[5,6,7]")["tokens_evaluated"], 3);
   int64_t text = std::ssize(*tokenizer_of(*llm_)->encode("Hello"));
   EXPECT_EQ(prompt_of(R"(["Hello",5,6])")["tokens_evaluated"], text + 2);
+  EXPECT_EQ(prompt_of(R"({"prompt_string":"Hello"})")["tokens_evaluated"], text);
   Json many = prompt_of(R"(["Hello",[5,6],["Hello",7]])");
   ASSERT_EQ(many.size(), 3u);
   EXPECT_EQ(many[1]["tokens_evaluated"], 2);
@@ -157,7 +167,10 @@ TEST_F(LlamaCpp, MistakesAreNamed) {
   };
   refused(R"("prompt":null)", "prompt: prompt is missing");
   refused(R"("prompt":[])", "prompt: ");
-  refused(R"("prompt":{"prompt_string":"a","multimodal_data":[]})", ": prompt: an object");
+  refused(R"("prompt":{"prompt_string":"a","multimodal_data":["iVBOR"]})",
+          ": prompt.multimodal_data: ");
+  refused(R"("prompt":{"content":"a"})", ": prompt is ");
+  refused(R"("reasoning_budget_tokens":4)", "reasoning_budget_tokens: ");
   refused(R"("n_predict":-3)", "n_predict: ");
   refused(R"("repeat_penalty":1.2,"repeat_last_n":64)", "repeat_last_n: ");
   refused(R"("mirostat":2)", "mirostat: ");
@@ -166,6 +179,71 @@ TEST_F(LlamaCpp, MistakesAreNamed) {
   Json error = error_json(400, "long", {}, "context_length_exceeded", "/completion")["error"];
   EXPECT_EQ(error["code"], 400);
   EXPECT_EQ(error["type"], "exceed_context_size_error");
+}
+
+TEST_F(LlamaCpp, WhatTheServerWasToldIsWhatSilentRequestsGet) {
+  RequestContext context = test::context_for(*llm_);
+  context.defaults = {.temperature = 0.f, .seed = 77, .max_new_tokens = 3};
+  auto settings = [&](const char* body) {
+    GenerationPlan plan = plan_llama_completion(context, Json::parse(body)).value();
+    return Json::parse(test::run_plan(*llm_, plan))["generation_settings"];
+  };
+  Json silent = settings(R"({"prompt":"a"})");
+  EXPECT_EQ(silent["seed"], 77);
+  EXPECT_EQ(silent["temperature"], 0.0);
+  EXPECT_EQ(silent["n_predict"], 3);
+  Json told = settings(R"({"prompt":"a","seed":5,"n_predict":2,"temperature":1.5})");
+  EXPECT_EQ(told["seed"], 5);
+  EXPECT_EQ(told["temperature"], 1.5);
+  EXPECT_EQ(told["n_predict"], 2);
+  EXPECT_NE(settings(R"({"prompt":"a","seed":-1})")["seed"], 77);  // by chance
+}
+
+TEST_F(LlamaCpp, BiasesMayBeOfTextsAndOfTheEnd) {
+  auto bias = [&](const std::string& fields) { return plan_of(fields).sampling.logit_bias; };
+  auto ids = tokenizer_of(*llm_)->encode("ab", {.add_special_tokens = false}).value();
+  auto of_text = bias(R"("logit_bias":[["ab",-5]])");
+  ASSERT_EQ(of_text.size(), ids.size());
+  for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(of_text[i], std::pair(ids[i], -5.f));
+  EXPECT_EQ(of_text, bias(R"("logit_bias":{"ab":-5})"));
+  Json shown = complete_json(R"("n_predict":1,"ignore_eos":true)")["generation_settings"];
+  ASSERT_EQ(shown["logit_bias"].size(), 1u);
+  EXPECT_TRUE(shown["logit_bias"][0]["bias"].is_null());
+  EXPECT_TRUE(complete_json(R"("n_predict":1)")["generation_settings"]["logit_bias"].empty());
+}
+
+TEST_F(LlamaCpp, AStopRegexEndsTheTextAfterItsMatch) {
+  const std::string asks = R"("n_predict":40,"temperature":0)";
+  std::string text = complete_json(asks)["content"];
+  ASSERT_GT(text.size(), 12u);
+  Json cut = complete_json(asks + R"(,"stop_regex":["never{9}","(?s)^.{5}."])");
+  std::string kept = cut["content"];
+  EXPECT_TRUE(text.starts_with(kept)) << kept;
+  EXPECT_LT(kept.size(), text.size());
+  EXPECT_EQ(cut["stop_type"], "word");
+  EXPECT_EQ(cut["stopping_word"], "(?s)^.{5}.");
+  std::string streamed;
+  for (const Json& event :
+       events_of(complete(asks + R"(,"stop_regex":"(?s)^.{5}.","stream":true)"))) {
+    streamed += event["content"];
+  }
+  EXPECT_EQ(streamed, kept);
+}
+
+TEST_F(LlamaCpp, ChatsShowTheirPromptsAndTimesWhereAsked) {
+  const std::string chat = R"({"messages":[{"role":"user","content":"Hi"}],"max_tokens":3,)";
+  Json answer = ask_json(*llm_, plan_chat, chat + R"("verbose":true,"timings_per_token":true})");
+  EXPECT_EQ(answer["__verbose"]["prompt"], "<user>Hi<a>");
+  EXPECT_EQ(answer["timings"]["predicted_n"], 3);
+  Json silent = ask_json(*llm_, plan_chat, chat + R"("stream":false})");
+  EXPECT_FALSE(silent.contains("__verbose") || silent.contains("timings"));
+  auto events = test::events_of(ask(*llm_, plan_chat, chat + R"("stream":true,
+      "timings_per_token":true,"stream_options":{"include_usage":true}})"));
+  EXPECT_FALSE(events[0].contains("timings"));
+  EXPECT_TRUE(events[1].contains("timings") && events.back().contains("timings"));
+  RequestContext context = test::context_for(*llm_);
+  context.defaults.template_variables = {{"enable_thinking", false}};
+  EXPECT_GT(count_chat_tokens(context, Json::parse(chat + R"("n":1})")).value()["input_tokens"], 5);
 }
 
 TEST_F(LlamaCpp, TemplatesAreAppliedAndTextsTakenApart) {
@@ -208,6 +286,21 @@ TEST(Infill, PutsTheMarksOfTheVocabularyAroundBothTexts) {
   // What spells a special token stays text.
   EXPECT_EQ((*tokenizer)->decode(*ids).value(), "<|fim_prefix|>a</s><|fim_suffix|>b<|fim_middle|>");
   EXPECT_EQ(std::ranges::count(*ids, (*tokenizer)->find("</s>").value()), 0);
+  std::vector<InfillFile> files = {{"x.h", "int x;"}};
+  auto with_file = infill_prompt(tokenizer->get(), "a", "b", files);
+  ASSERT_TRUE(with_file) << with_file.error().message;
+  EXPECT_EQ((*tokenizer)->decode(*with_file).value(),
+            "\n\n--- snippet ---\n\nint x;<|fim_prefix|>a<|fim_suffix|>b<|fim_middle|>");
+}
+
+TEST(LlamaMetrics, HaveOneLineWithoutLabelsForEachFigure) {
+  LlamaFigures figures = {.prompt_s = 2, .predicted_s = 0};
+  figures.stats.prompt_tokens = 30;
+  std::string text = llama_metrics(figures);
+  EXPECT_NE(text.find("\nllamacpp:prompt_tokens_total 30\n"), text.npos) << text;
+  EXPECT_NE(text.find("\nllamacpp:prompt_tokens_seconds 15\n"), text.npos) << text;
+  EXPECT_NE(text.find("\nllamacpp:predicted_tokens_seconds 0\n"), text.npos) << text;
+  EXPECT_NE(text.find("# TYPE llamacpp:requests_processing gauge\n"), text.npos);
 }
 
 }  // namespace

@@ -413,7 +413,8 @@ TEST_F(OpenAi, RefusesByNameAndParam) {
     }
   }
   refused(R"("prompt":"a","stop":7)", "stop");
-  refused(R"("prompt":"a","logit_bias":{"x":1})", "logit_bias");
+  refused(R"("prompt":"a","logit_bias":{"":1})", "logit_bias");
+  refused(R"("prompt":"a","logit_bias":{"x":101})", "logit_bias");
   refused(R"("prompt":"a","logit_bias":{"5":101})", "logit_bias");
   refused(R"("prompt":"a","logit_bias":[5])", "logit_bias");
   refused(R"("prompt":"a","stream_options":{"include_usage":true})", "stream_options");
@@ -422,7 +423,9 @@ TEST_F(OpenAi, RefusesByNameAndParam) {
   refused(R"("prompt":"a","best_of":2,"stream":true)", "best_of");
   refused(R"("prompt":"a","prompt_logprobs":1,"stream":true)", "prompt_logprobs");
   refused(R"("prompt":"a","allowed_token_ids":[])", "allowed_token_ids");
-  refused(R"("prompt":"a","stop_regex":"a+")", "stop_regex");
+  refused(R"("prompt":"a","stop_regex":"a*")", "stop_regex");
+  refused(R"("prompt":"a","stop_regex":["a","(?=b)c"])", "stop_regex");
+  refused(R"("prompt":"a","thinking_token_budget":8)", "thinking_token_budget");
   refused(R"("prompt":"a","rid":["a","b"])", "rid");
   refused(R"("prompt":["a","b","c"],"n":100)", "n");
   std::string many = "\"a\"";

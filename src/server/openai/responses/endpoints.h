@@ -9,9 +9,11 @@ namespace banyan {
 
 // The reader of a body; see Planner.
 Parsed<GenerationPlan> plan_response(const RequestContext& context, const Json& body);
+Parsed<Json> count_response_tokens(const RequestContext& context, const Json& body);
 
 void handle_responses(Service& service, HttpRequest request, ResponderPtr responder);
 // GET and DELETE /v1/responses/{id}, GET /v1/responses/{id}/input_items, POST .../cancel.
+void handle_count_response_tokens(Service& service, HttpRequest request, ResponderPtr responder);
 void show_response(Service& service, HttpRequest request, ResponderPtr responder);
 void delete_response(Service& service, HttpRequest request, ResponderPtr responder);
 void cancel_response(Service& service, HttpRequest request, ResponderPtr responder);

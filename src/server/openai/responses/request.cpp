@@ -274,7 +274,7 @@ void read_limits(RequestFields& fields, const RequestContext& context, Responses
                                     .max_new_tokens_default = kNewTokensMax};
   PromptRequest& options = request.chat.options;
   options = read_sampling(fields, kNames, context.llm.recommended_sampling(), context.llm.config(),
-                          context.json);
+                          context.json, context.defaults);
   if (options.text.options.max_new_tokens == 0) {
     fields.fail("max_output_tokens", " is 0, it must be 1 or more");
   }
@@ -282,7 +282,7 @@ void read_limits(RequestFields& fields, const RequestContext& context, Responses
   read_scheduling(fields, options.text.options);
   read_text_format(fields, context.json, options);
   request.stream = fields.flag("stream", false);
-  request.store = fields.flag("store", true);
+  request.store = fields.flag("store", true) && context.responses != nullptr;
   fields.refuse({"background", "conversation", "prompt", "context_management"});
   fields.accept_only({{"truncation", R"(["disabled"])"},
                       {"service_tier", R"(["auto","default"])"},

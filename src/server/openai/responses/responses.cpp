@@ -69,6 +69,19 @@ Parsed<GenerationPlan> plan_response(const RequestContext& context, const Json& 
   return plan;
 }
 
+Parsed<Json> count_response_tokens(const RequestContext& context, const Json& body) {
+  RequestFields fields(body);
+  ResponsesRequest request = TRY(read_responses_request(context, fields));
+  answered_model(fields, context);
+  TRY(fields.finish());
+  return Json{{"object", "response.input_tokens"},
+              {"input_tokens", TRY(count_prompt_tokens(context, std::move(request.chat.prompt)))}};
+}
+
+void handle_count_response_tokens(Service& service, HttpRequest request, ResponderPtr responder) {
+  answer_json(service, std::move(request), std::move(responder), count_response_tokens);
+}
+
 void handle_responses(Service& service, HttpRequest request, ResponderPtr responder) {
   generate(service, std::move(request), std::move(responder), plan_response);
 }

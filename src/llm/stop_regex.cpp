@@ -1,0 +1,44 @@
+#include "llm/stop_regex.h"
+
+#include <utility>
+
+#include "base/error.h"
+#include "base/quote.h"
+#include "grammar/regex/regex.h"
+
+namespace banyan {
+
+Result<std::shared_ptr<const StopRegexes>> compile_stop_regexes(
+    std::span<const std::string> given) {
+  auto regexes = std::make_shared<StopRegexes>();
+  for (const std::string& pattern : given) {
+    Budget budget;
+    Regex regex = TRY(parse_regex(pattern, RegexDialect::kRe2, budget));
+    Dfa search = TRY(compile_regex(regex, RegexMatch::kSearch, CharacterCoding::kUtf8, budget));
+    if (search.accepting(search.start())) {
+      return invalid_argument("the empty text matches {}, so no output would begin",
+                              quote(pattern));
+    }
+    regexes->push_back({pattern, std::move(search)});
+  }
+  return regexes;
+}
+
+StopRegexSearch::StopRegexSearch(std::shared_ptr<const StopRegexes> regexes)
+    : regexes_(std::move(regexes)) {
+  if (!regexes_) return;
+  for (const StopRegex& regex : *regexes_) states_.push_back(regex.search.start());
+}
+
+std::optional<StopRegexSearch::Found> StopRegexSearch::take(std::string_view text) {
+  for (size_t i = 0; i < text.size() && !states_.empty(); ++i) {
+    for (size_t r = 0; r < states_.size(); ++r) {
+      const StopRegex& regex = (*regexes_)[r];
+      states_[r] = regex.search.step(states_[r], static_cast<uint8_t>(text[i]));
+      if (regex.search.accepting(states_[r])) return Found{i + 1, &regex.pattern};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace banyan

@@ -1,0 +1,34 @@
+// What the server's command line says of requests that do not say it themselves.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "banyan/request.h"
+#include "base/json.h"
+
+namespace banyan {
+
+// Absent: what the model recommends, or the protocol's own.
+struct RequestDefaults {
+  std::optional<float> temperature, top_p, min_p;
+  std::optional<float> repetition_penalty, presence_penalty, frequency_penalty;
+  std::optional<int> top_k;
+  std::optional<uint64_t> seed;
+  std::optional<int64_t> max_new_tokens;
+  std::optional<int64_t> thinking_tokens_max;  // reasoning_budget
+  Json template_variables = Json::object();    // of chat templates
+
+  SamplingParams apply(SamplingParams sampling) const {
+    sampling.temperature = temperature.value_or(sampling.temperature);
+    sampling.top_p = top_p.value_or(sampling.top_p);
+    sampling.min_p = min_p.value_or(sampling.min_p);
+    sampling.repetition_penalty = repetition_penalty.value_or(sampling.repetition_penalty);
+    sampling.presence_penalty = presence_penalty.value_or(sampling.presence_penalty);
+    sampling.frequency_penalty = frequency_penalty.value_or(sampling.frequency_penalty);
+    sampling.top_k = top_k.value_or(sampling.top_k);
+    return sampling;
+  }
+};
+
+}  // namespace banyan

@@ -1,0 +1,19 @@
+// What dashboards of llama.cpp's server read at /metrics.
+#pragma once
+
+#include <string>
+
+#include "banyan/engine.h"
+
+namespace banyan {
+
+struct LlamaFigures {
+  EngineStats stats;
+  double prompt_s = 0, predicted_s = 0;  // of all requests together
+  int64_t tokens_max = 0;                // of the longest request, prompt and output
+};
+
+// In Prometheus's text format, without labels as there.
+std::string llama_metrics(const LlamaFigures& figures);
+
+}  // namespace banyan
