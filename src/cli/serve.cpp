@@ -98,6 +98,14 @@ Result<int> serve(ServeOptions o) {
 
 void add_limit_options(CLI::App& app, ServerConfig& server) {
   OptionGroup group(app, "Clients");
+  app.add_option("--ssl-certfile,--ssl-cert-file", server.ssl_certfile,
+                 "Serve https with this certificate, a PEM file")
+      ->default_str("")
+      ->type_name("FILE");
+  app.add_option("--ssl-keyfile,--ssl-key-file", server.ssl_keyfile,
+                 "The certificate's key, a PEM file without a password")
+      ->default_str("")
+      ->type_name("FILE");
   app.add_option("--max-connections", server.connections_max, "Clients at once")->type_name("N");
   app.add_option("--max-request-bytes", server.body_bytes_max, "Size of a request")
       ->type_name("BYTES");

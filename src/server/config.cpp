@@ -46,6 +46,10 @@ Status ServerConfig::validate() const {
     return invalid_argument("--allowed-origins {}: give an origin as https://a.example, null or *",
                             quote(origin));
   }
+  if (ssl_certfile.empty() != ssl_keyfile.empty()) {
+    return invalid_argument("--ssl-certfile and --ssl-keyfile come together; only {} is given",
+                            ssl_keyfile.empty() ? "--ssl-certfile" : "--ssl-keyfile");
+  }
   TRY(check_at_least("decode_log_interval", decode_log_interval, 0));
   TRY(check_range("header_bytes_max", static_cast<double>(header_bytes_max), 256, 1 << 20));
   TRY(check_at_least("body_bytes_max", body_bytes_max, 1));

@@ -21,6 +21,8 @@ struct ServerConfig {
   // Beyond what server/http/origin.h always allows: names that requests may come under, and pages
   // that may send some; "*" is all.
   std::vector<std::string> allowed_hosts, allowed_origins;
+  // PEM files; both or neither. With them the server speaks TLS alone.
+  std::string ssl_certfile, ssl_keyfile;
   std::string version;                    // of the program, for /server_info
   bool log_requests = false;              // also the body of each request
   int decode_log_interval = 40;           // steps between two lines about decoding; 0: none

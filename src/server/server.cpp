@@ -104,6 +104,9 @@ class Server::Impl {
 Status Server::Impl::listen() {
   const ServerConfig& config = service_.config();
   TRY(config.validate());
+  if (!config.ssl_certfile.empty()) {
+    hub_.tls = TRY(TlsContext::load(config.ssl_certfile, config.ssl_keyfile));
+  }
   error_code ec;
   tcp::resolver resolver(io_);
   auto found =
@@ -131,7 +134,8 @@ Status Server::Impl::listen() {
 std::string Server::Impl::address() const {
   const std::string& host = service_.config().host;
   bool bare_v6 = host.find(':') != host.npos;
-  return fmt::format("http://{}{}{}:{}", bare_v6 ? "[" : "", host, bare_v6 ? "]" : "", port_);
+  return fmt::format("{}://{}{}{}:{}", hub_.tls ? "https" : "http", bare_v6 ? "[" : "", host,
+                     bare_v6 ? "]" : "", port_);
 }
 
 void Server::Impl::attach(Result<std::unique_ptr<Llm>> llm, const EngineConfig& config) {

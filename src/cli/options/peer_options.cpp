@@ -69,7 +69,7 @@ constexpr std::array kRefused = std::to_array<const char*>({
     "--chat-template,--chat-template-file",
     "--enable-lora,--lora-paths,--lora-modules,--lora,--max-loras-per-batch,--max-lora-rank",
     "--admin-api-key",
-    "--ssl-keyfile,--ssl-certfile,--ssl-key-file,--ssl-cert-file",
+    "--ssl-keyfile-password,--ssl-ca-certs,--ssl-cert-reqs,--ssl-ciphers,--enable-ssl-refresh",
     "--is-embedding,--embedding,--embeddings,--reranking,--runner",
     "--random-seed",
     "--stream-interval",

@@ -121,7 +121,9 @@ void Connection::start() {
   // What a slow reader leaves unsent waits in our buffer, which is counted, not in the system's.
   int bytes = kUnsentBytesMax;
   setsockopt(socket_.native_handle(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
-  set_deadline(refused_ ? 1 : hub_.service.config().idle_timeout_s);
+  const ServerConfig& config = hub_.service.config();
+  if (hub_.tls) tls_.emplace(*hub_.tls, socket_.native_handle());
+  set_deadline(refused_ ? 1 : tls_ ? config.header_timeout_s : config.idle_timeout_s);
   wait_read();
 }
 
@@ -136,7 +138,9 @@ void Connection::wait_read() {
   if (waiting_read_ || phase_ == Phase::kClosed) return;
   if (phase_ == Phase::kAnswer && input_.size() >= kInputBytesMax) return;
   waiting_read_ = true;
-  socket_.async_wait(Socket::wait_read, [self = shared_from_this()](error_code ec) {
+  bool for_write = tls_ && !tls_->is_ready() && tls_->wants() == TlsChannel::Wants::kWrite;
+  auto ready = for_write ? Socket::wait_write : Socket::wait_read;
+  socket_.async_wait(ready, [self = shared_from_this()](error_code ec) {
     self->waiting_read_ = false;
     if (self->phase_ == Phase::kClosed) return;
     if (ec) return self->on_end(false);
@@ -146,11 +150,25 @@ void Connection::wait_read() {
 
 void Connection::on_readable() {
   error_code ec;
-  size_t bytes = socket_.read_some(asio::buffer(hub_.scratch), ec);
+  bool shaken = !tls_ || tls_->is_ready();
+  size_t bytes = read_some(ec);
+  if (!shaken && tls_->is_ready() && !refused_) set_deadline(hub_.service.config().idle_timeout_s);
+  if (tls_ && tls_->is_plain_http()) return refuse_plain();
   if (ec == asio::error::would_block || ec == asio::error::try_again) return wait_read();
   if (ec) return on_end(ec == asio::error::eof);
   take({hub_.scratch.data(), bytes});
   wait_read();
+}
+
+size_t Connection::read_some(error_code& ec) {
+  return tls_ ? tls_->read_some(hub_.scratch, ec)
+              : socket_.read_some(asio::buffer(hub_.scratch), ec);
+}
+
+// A request without TLS is answered without TLS, as web servers do: its sender understands that.
+void Connection::refuse_plain() {
+  tls_.reset();
+  refuse({400, "this is an HTTPS port: use https:// in place of http://"});
 }
 
 // The client has closed its side, or has gone altogether.
@@ -439,8 +457,8 @@ void Connection::note(uint64_t number, std::string_view name, std::string_view v
 void Connection::flush() {
   while (phase_ != Phase::kClosed && !waiting_write_ && output_sent_ < output_.size()) {
     error_code ec;
-    size_t sent = socket_.write_some(
-        asio::buffer(output_.data() + output_sent_, output_.size() - output_sent_), ec);
+    if (tls_ && !tls_->is_ready()) return cut("there is no TLS yet to answer by");
+    size_t sent = write_some(ec);
     if (ec == asio::error::would_block || ec == asio::error::try_again) return wait_write();
     if (ec) return cut("the client has gone");
     output_sent_ += sent;
@@ -450,6 +468,12 @@ void Connection::flush() {
   output_.clear();
   if (phase_ == Phase::kAnswer) deadline_ = SteadyTime::max();
   if (exchange_ && exchange_->answer == Answer::kComplete) end_exchange();
+}
+
+size_t Connection::write_some(error_code& ec) {
+  auto unsent = std::span(std::as_const(output_)).subspan(output_sent_);
+  return tls_ ? tls_->write_some(unsent, ec)
+              : socket_.write_some(asio::buffer(unsent.data(), unsent.size()), ec);
 }
 
 void Connection::wait_write() {
@@ -488,6 +512,7 @@ void Connection::end_exchange() {
 void Connection::linger() {
   phase_ = Phase::kLinger;
   release(input_);
+  if (tls_) tls_->close();
   error_code ec;
   socket_.shutdown(Socket::shutdown_send, ec);
   if (ec) return close();

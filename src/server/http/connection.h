@@ -24,6 +24,7 @@
 #include "server/fields/reader.h"
 #include "server/http/http.h"
 #include "server/http/origin.h"
+#include "server/http/tls.h"
 #include "server/routes.h"
 #include "server/service.h"
 
@@ -47,6 +48,7 @@ struct ConnectionHub {
   Service& service;
   std::span<const Route> routes;
   std::optional<OriginRules> origins;  // once an address is bound
+  std::unique_ptr<TlsContext> tls;     // null: connections are plain
   std::unordered_set<std::shared_ptr<Connection>> open;
   int64_t body_bytes = 0;  // of the requests in all exchanges
   uint64_t exchanges_begun = 0;
@@ -119,6 +121,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   void wait_read();
   void on_readable();
+  size_t read_some(boost::system::error_code& ec);
+  size_t write_some(boost::system::error_code& ec);
+  void refuse_plain();
   void on_end(bool clean);
   void take(std::string_view bytes);
   std::string_view advance(std::string_view bytes);
@@ -140,6 +145,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   ConnectionHub& hub_;
   Socket socket_;
+  std::optional<TlsChannel> tls_;
   const bool refused_;
   std::string address_;  // of the client
   Phase phase_ = Phase::kIdle;
