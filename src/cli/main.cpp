@@ -52,7 +52,7 @@ constexpr std::array kVerbs = {
 
 std::string overview() {
   std::string text =
-      "Banyan runs language models from their Hugging Face folders.\n\n"
+      "Banyan runs language models from their Hugging Face folders, and from GGUF files.\n\n"
       "Usage: banyan VERB [MODEL] [OPTIONS]\n\nVerbs:\n";
   for (const Verb* verb : kVerbs) {
     text += fmt::format("  {:<20}{}\n", verb->name, verb->summary);

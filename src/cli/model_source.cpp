@@ -26,7 +26,7 @@ Result<std::string> pull_model(const HubModel& model) {
 Result<std::string> locate_model(const std::string& name) {
   std::error_code ignored;
   if (std::filesystem::exists(name, ignored)) {
-    TRY(check_model_folder(name));
+    TRY(check_model_path(name));
     return name;
   }
   bool has_slash = name.find('/') != name.npos;

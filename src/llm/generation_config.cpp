@@ -4,12 +4,39 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/gguf.h"
 #include "weights/files/config_file.h"
 
 namespace banyan {
+namespace {
+
+constexpr int64_t kTopKMax = 1 << 30;
+
+// Under "general.sampling.", in llama.cpp's words.
+Result<SamplingParams> read_gguf_sampling(const std::string& path) {
+  MappedFile file = TRY(MappedFile::open(path));
+  GgufPairs pairs = TRY(GgufPairs::parse(file.bytes(), path));
+  SamplingParams sampling;
+  auto number = [&](std::string_view name, double fallback, double min,
+                    double max) -> Result<double> {
+    std::string key = fmt::format("general.sampling.{}", name);
+    double value = TRY(pairs.number(key)).value_or(fallback);
+    if (value >= min && value <= max) return value;
+    return corrupt("{}: {} is {}, not a number from {} to {}", path, key, value, min, max);
+  };
+  sampling.temperature = static_cast<float>(TRY(number("temp", 1, 0, 100)));
+  sampling.top_p = static_cast<float>(TRY(number("top_p", 1, 1e-6, 1)));
+  double top_k = TRY(number("top_k", 0, -1, static_cast<double>(kTopKMax)));
+  sampling.top_k = static_cast<int>(std::max(0.0, top_k));
+  sampling.min_p = static_cast<float>(TRY(number("min_p", 0, 0, 1)));
+  sampling.repetition_penalty = static_cast<float>(TRY(number("penalty_repeat", 1, 0.01, 100)));
+  return sampling;
+}
+
+}  // namespace
 
 Result<SamplingParams> read_recommended_sampling(const std::string& folder) {
-  constexpr int64_t kTopKMax = 1 << 30;
+  if (is_gguf_file(folder)) return read_gguf_sampling(folder);
   std::string path = folder + "/generation_config.json";
   SamplingParams sampling;
   if (!file_exists(path)) return sampling;

@@ -9,7 +9,8 @@
 namespace banyan {
 
 // Neutral values (temperature 1, no filter) where the file is silent or absent; greedy where it
-// says `do_sample: false`. A value out of range is an error that names it.
+// says `do_sample: false`. A GGUF file has its own under "general.sampling.". A value out of range
+// is an error that names it.
 Result<SamplingParams> read_recommended_sampling(const std::string& folder);
 
 }  // namespace banyan

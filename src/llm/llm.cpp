@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/gguf.h"
 #include "base/json.h"
 #include "grammar/compiler.h"
 #include "llm/chat_prompt.h"
@@ -16,12 +17,17 @@
 #include "llm/generation_builder.h"
 #include "llm/generation_config.h"
 #include "llm/llm_parts.h"
+#include "text/tokenizer/gguf_tokenizer.h"
 
 namespace banyan {
 namespace {
 
-bool has_tokenizer_files(const std::string& folder) {
-  return file_exists(folder + "/tokenizer.json") || file_exists(folder + "/tiktoken.model");
+Result<bool> comes_with_tokenizer(const std::string& model) {
+  if (!is_gguf_file(model)) {
+    return file_exists(model + "/tokenizer.json") || file_exists(model + "/tiktoken.model");
+  }
+  MappedFile file = TRY(MappedFile::open(model));
+  return has_gguf_tokenizer(TRY(GgufPairs::parse(file.bytes(), model)));
 }
 
 }  // namespace
@@ -76,7 +82,7 @@ Result<std::unique_ptr<Llm::Impl>> Llm::Impl::load(const EngineConfig& config,
   impl->config = config;
   const std::string& folder = config.model_path;
   // The small files first: a mistake in them shows before gigabytes are read.
-  if (has_tokenizer_files(folder)) {
+  if (TRY(comes_with_tokenizer(folder))) {
     impl->tokenizer = TRY(Tokenizer::load(folder));
     impl->eos_ids_ = impl->tokenizer->special().eos_ids;
     if (const auto& source = impl->tokenizer->chat_template()) {

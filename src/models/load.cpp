@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/gguf.h"
 #include "base/quote.h"
 #include "base/units.h"
 #include "models/config/keys.h"
@@ -17,6 +18,7 @@
 #include "weights/files/checkpoint.h"
 #include "weights/files/config_file.h"
 #include "weights/files/gguf.h"
+#include "weights/files/gguf_config.h"
 #include "weights/files/model_folder.h"
 
 namespace banyan {
@@ -129,18 +131,21 @@ bool is_expanded(const StateSpec& state) {
 }  // namespace
 
 Result<LoadedModel> load_model(const EngineConfig& config, const LoadContext& context) {
-  TRY(check_model_folder(config.model_path));
-  ConfigFile file = TRY(ConfigFile::load(config.model_path));
+  TRY(check_model_path(config.model_path));
+  std::optional<Checkpoint> checkpoint;
+  std::optional<GgufFile> gguf, weights;
+  if (is_gguf_file(config.model_path)) gguf = TRY(GgufFile::open(config.model_path));
+  ConfigFile file = gguf ? TRY(gguf_config(*gguf)) : TRY(ConfigFile::load(config.model_path));
   std::string architecture = TRY(file.architecture());
   const Family* family = TRY(find_family(architecture, context.families));
 
-  std::optional<Checkpoint> checkpoint;
-  std::optional<GgufFile> gguf;
-  const WeightSource* source = nullptr;
-  if (config.load_format != "dummy" && config.gguf_path.empty()) {
+  const WeightSource* source = gguf ? &*gguf : nullptr;
+  if (config.load_format == "dummy") {
+    source = nullptr;
+  } else if (!config.gguf_path.empty()) {
+    source = &weights.emplace(TRY(GgufFile::open(config.gguf_path)));
+  } else if (!gguf) {
     source = &checkpoint.emplace(TRY(Checkpoint::open(config.model_path)));
-  } else if (config.load_format != "dummy") {
-    source = &gguf.emplace(TRY(GgufFile::open(config.gguf_path)));
   }
 
   Load load{config, context, file, source};

@@ -1,5 +1,5 @@
-// From a checkpoint folder to a model: config.json names the family, the family declares its
-// weights, the checkpoint fills them.
+// From a checkpoint folder, or a GGUF file, to a model: config.json names the family, the family
+// declares its weights, the checkpoint fills them.
 #pragma once
 
 #include <map>

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "base/check.h"
+#include "text/tokenizer/gguf_tokenizer.h"
 #include "weights/files/gguf.h"
 #include "weights/files/gguf_blocks.h"
 
@@ -25,8 +26,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     CHECK(tensor.bytes.data() >= file.data());
     CHECK(tensor.bytes.data() + tensor.bytes.size() <= file.data() + file.size());
     bytes += tensor.bytes.size();
-    (void)banyan::gguf_tensor_name(tensor.name);
+    for (const char* architecture : {"llama", "gpt-oss", "gemma2"}) {
+      auto found = banyan::find_gguf_architecture(architecture, "fuzz");
+      (void)banyan::gguf_tensor_name(**found, tensor.name);
+    }
   }
   CHECK(bytes <= size, "{} of {}", bytes, size);  // no two overlap
+  (void)banyan::read_gguf_tokenizer(header->pairs);
+  (void)banyan::read_gguf_tokenizer_config(header->pairs);
   return 0;
 }

@@ -18,7 +18,8 @@ namespace {
 const std::vector<std::string> kLogLevels = {"trace", "debug",    "info", "warn",
                                              "error", "critical", "off"};
 
-constexpr const char* kModelText = "Folder of a model, or OWNER/NAME on a Hugging Face hub";
+constexpr const char* kModelText =
+    "Folder of a model, a GGUF file, or OWNER/NAME on a Hugging Face hub";
 
 using Word = std::optional<std::string>;
 
@@ -56,7 +57,7 @@ void add_weight_options(CLI::App& app, EngineConfig& config) {
       ->check(one_of({"auto", "bf16", "f32"}))
       ->type_name("NAME");
   app.add_option("--gguf", config.gguf_path,
-                 "Take the weights from this GGUF file, config and tokenizer from the folder")
+                 "Take the weights from this GGUF file, config and tokenizer from MODEL")
       ->type_name("FILE");
   app.add_option("--load-format", config.load_format,
                  "dummy: seeded random weights, for which config.json is enough")

@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/gguf.h"
+#include "text/tokenizer/gguf_tokenizer.h"
 #include "unicode/unicode.h"
 
 namespace banyan {
@@ -54,6 +56,11 @@ Tokenizer::~Tokenizer() = default;
 
 Result<std::unique_ptr<Tokenizer>> Tokenizer::load(const std::string& model_dir) {
   TokenizerConfig config = TRY(read_tokenizer_config(model_dir));
+  if (is_gguf_file(model_dir)) {
+    MappedFile file = TRY(MappedFile::open(model_dir));
+    GgufPairs pairs = TRY(GgufPairs::parse(file.bytes(), model_dir));
+    return make(TRY(read_gguf_tokenizer(pairs)), std::move(config));
+  }
   const std::string json = model_dir + "/tokenizer.json";
   const std::string tiktoken = model_dir + "/tiktoken.model";
   if (file_exists(json)) {

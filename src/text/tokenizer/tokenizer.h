@@ -34,7 +34,8 @@ class Tokenizer {
  public:
   static constexpr size_t kTextBytesMax = size_t{1} << 30;
 
-  // Reads tokenizer.json, or else tiktoken.model, and the files next to it (tokenizer_config.h).
+  // Reads tokenizer.json, or else tiktoken.model, and the files next to it (tokenizer_config.h); or
+  // a GGUF file's metadata (gguf_tokenizer.h).
   static Result<std::unique_ptr<Tokenizer>> load(const std::string& model_dir);
   // From parts and what is known of special tokens.
   static Result<std::unique_ptr<Tokenizer>> make(TokenizerParts parts, TokenizerConfig config);

@@ -4,7 +4,9 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "base/gguf.h"
 #include "text/json_fields.h"
+#include "text/tokenizer/gguf_tokenizer.h"
 #include "text/tokenizer/vocabulary.h"
 #include "unicode/unicode.h"
 
@@ -136,6 +138,10 @@ Status read_template_file(const std::string& path, TokenizerConfig& config) {
 }  // namespace
 
 Result<TokenizerConfig> read_tokenizer_config(const std::string& model_dir) {
+  if (is_gguf_file(model_dir)) {
+    MappedFile file = TRY(MappedFile::open(model_dir));
+    return read_gguf_tokenizer_config(TRY(GgufPairs::parse(file.bytes(), model_dir)));
+  }
   auto fields_of = [&](const Json& json, const char* name) {
     return JsonFields::of(json, model_dir + "/" + name);
   };

@@ -2,7 +2,8 @@
 // template.
 //
 // Read from tokenizer_config.json, special_tokens_map.json, generation_config.json, config.json,
-// chat_template.jinja and chat_template.json; each may be absent.
+// chat_template.jinja and chat_template.json; each may be absent. A GGUF file has them in its
+// metadata.
 #pragma once
 
 #include <cstdint>

@@ -55,8 +55,9 @@ std::unexpected<Error> nothing_to_read(const std::string& folder) {
         missing, quote(pickle));
   }
   if (!gguf.empty()) {
-    return unsupported("{}; {} is there: give it beside the folder with --gguf {}/{}", missing,
-                       quote(gguf), folder, gguf);
+    return unsupported(
+        "{}; {} is there: give that file as the model, or beside the folder with --gguf {}/{}",
+        missing, quote(gguf), folder, gguf);
   }
   return not_found("{}", missing);
 }

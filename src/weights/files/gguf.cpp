@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "base/check.h"
 #include "base/checked_math.h"
@@ -17,7 +18,9 @@ namespace {
 
 constexpr uint64_t kNameBytesMax = 1024;
 constexpr uint32_t kDimensionsMax = 4;
-constexpr uint64_t kAlignmentDefault = 32, kAlignmentMax = 1 << 20;
+constexpr int64_t kAlignmentDefault = 32, kAlignmentMax = 1 << 20;
+constexpr int64_t kSplitsMax = 10'000;
+constexpr int64_t kHeadsMax = 1 << 20;
 
 struct TensorType {
   uint32_t id;
@@ -40,138 +43,45 @@ constexpr std::array kTensorTypes = {
     TensorType{39, DType::kU8, BlockFormat::kMxfp4},
 };
 
-// Types of values. Their sizes; 0: a string or an array.
-enum ValueType : uint32_t { kString = 8, kArray = 9, kTypes = 13 };
-constexpr std::array<uint64_t, kTypes> kValueBytes = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
-
 class GgufReader {
  public:
   GgufReader(std::span<const std::byte> file, std::string_view path) : file_(file), path_(path) {}
 
   Result<GgufHeader> read() {
-    if (file_.size() < 4 || std::memcmp(file_.data(), "GGUF", 4) != 0) {
-      return corrupt("{}: does not begin with GGUF", path_);
-    }
-    at_ = 4;
-    auto version = TRY(number<uint32_t>("version"));
-    if (version != 2 && version != 3) {
-      return unsupported("{}: GGUF version {} is not supported; supported: 2, 3", path_, version);
-    }
-    auto tensors = TRY(number<uint64_t>("number of tensors"));
-    auto pairs = TRY(number<uint64_t>("number of key-value pairs"));
-    for (uint64_t i = 0; i < pairs; ++i) TRY(read_pair());
-    for (uint64_t i = 0; i < tensors; ++i) TRY(read_tensor());
+    GgufPairs pairs = TRY(GgufPairs::parse(file_, path_));
+    header_.architecture = TRY(pairs.text("general.architecture")).value_or("");
+    TRY(read_alignment(pairs));
+    cursor_.emplace(file_, path_, pairs.end());
+    for (uint64_t i = 0; i < pairs.tensors(); ++i) TRY(read_tensor());
     TRY(place_tensors());
+    header_.pairs = std::move(pairs);
     return std::move(header_);
   }
 
  private:
-  template <class T>
-  Result<T> number(std::string_view what) {
-    T value;
-    if (file_.size() - at_ < sizeof(T)) return cut(what);
-    std::memcpy(&value, file_.data() + at_, sizeof(T));
-    at_ += sizeof(T);
-    return value;
-  }
-
-  Result<std::string> text(std::string_view what, uint64_t bytes_max) {
-    auto bytes = TRY(number<uint64_t>(what));
-    if (bytes > file_.size() - at_) return cut(what);
-    if (bytes > bytes_max) {
-      return corrupt("{}: a {} of {} bytes, more than {}", path_, what, bytes, bytes_max);
-    }
-    std::string value(reinterpret_cast<const char*>(file_.data() + at_), bytes);
-    at_ += bytes;
-    return value;
-  }
-
-  std::unexpected<Error> cut(std::string_view what) {
-    return corrupt("{}: ends within a {} at byte {}; is it cut short?", path_, what, at_);
-  }
-
-  Status skip(uint64_t count, uint64_t bytes_each) {
-    std::optional<uint64_t> bytes = checked_multiply(count, bytes_each);
-    if (!bytes || *bytes > file_.size() - at_) return cut("value");
-    at_ += *bytes;
-    return {};
-  }
-
-  Status skip_text() {
-    auto bytes = TRY(number<uint64_t>("string"));
-    return skip(bytes, 1);
-  }
-
-  Result<uint32_t> value_type(std::string_view key) {
-    auto type = TRY(number<uint32_t>("value type"));
-    if (type < kTypes) return type;
-    return corrupt("{}: the value of {} has the unknown type {}", path_, quote(key), type);
-  }
-
-  Status skip_array(std::string_view key) {
-    uint32_t type = TRY(value_type(key));
-    auto count = TRY(number<uint64_t>("array length"));
-    if (type == kArray) return unsupported("{}: {} is an array of arrays", path_, quote(key));
-    if (type != kString) return skip(count, kValueBytes[type]);
-    for (uint64_t i = 0; i < count; ++i) TRY(skip_text());  // each takes 8 bytes or more
-    return {};
-  }
-
-  // An integer from 0 on, of any integer type.
-  Result<uint64_t> integer(std::string_view key, uint32_t type) {
-    constexpr uint32_t kU8 = 0, kU16 = 2, kI32 = 5, kU32 = 4, kU64 = 10, kI64 = 11;
-    if (type == kU8) return TRY(number<uint8_t>("value"));
-    if (type == kU16) return TRY(number<uint16_t>("value"));
-    if (type == kU32) return TRY(number<uint32_t>("value"));
-    if (type == kU64) return TRY(number<uint64_t>("value"));
-    int64_t value = -1;
-    if (type == kI32) value = TRY(number<int32_t>("value"));
-    if (type == kI64) value = TRY(number<int64_t>("value"));
-    if (value >= 0) return static_cast<uint64_t>(value);
-    return corrupt("{}: {} is not an integer from 0 on", path_, quote(key));
-  }
-
-  Status read_pair() {
-    std::string key = TRY(text("key", kNameBytesMax));
-    uint32_t type = TRY(value_type(key));
-    if (key == "general.architecture") {
-      if (type != kString) return corrupt("{}: {} is not a string", path_, key);
-      header_.architecture = TRY(text("value", kNameBytesMax));
+  Status read_alignment(const GgufPairs& pairs) {
+    constexpr std::string_view kKey = "general.alignment";
+    alignment_ = TRY(pairs.integer(kKey)).value_or(kAlignmentDefault);
+    if (alignment_ > 0 && alignment_ <= kAlignmentMax &&
+        std::has_single_bit(static_cast<uint64_t>(alignment_))) {
       return {};
     }
-    if (key == "general.alignment") {
-      alignment_ = TRY(integer(key, type));
-      if (std::has_single_bit(alignment_) && alignment_ <= kAlignmentMax) return {};
-      return corrupt("{}: {} is {}, not a power of two up to {}", path_, key, alignment_,
-                     kAlignmentMax);
-    }
-    if (key == "split.count" && TRY(integer(key, type)) > 1) {
-      return unsupported("{}: one of several files; join them with llama-gguf-split --merge",
-                         path_);
-    }
-    if (key == "split.count") return {};
-    bool kv = key.ends_with(".attention.head_count_kv");
-    if (type != kArray && (kv || key.ends_with(".attention.head_count"))) {
-      uint64_t count = TRY(integer(key, type));
-      if (count == 0 || count > kRowsMax) return corrupt("{}: {} is {}", path_, key, count);
-      (kv ? header_.kv_heads : header_.heads) = static_cast<int64_t>(count);
-      return {};
-    }
-    if (type == kString) return skip_text();
-    return type == kArray ? skip_array(key) : skip(1, kValueBytes[type]);
+    return corrupt("{}: {} is {}, not a power of two up to {}", path_, kKey, alignment_,
+                   kAlignmentMax);
   }
 
   Status read_tensor() {
-    TensorInfo tensor{.name = TRY(text("tensor name", kNameBytesMax)), .dtype = DType::kF32};
+    TensorInfo tensor{.name = std::string(TRY(cursor_->text("tensor name", kNameBytesMax))),
+                      .dtype = DType::kF32};
     std::string where = fmt::format("{}: tensor {}", path_, quote(tensor.name));
-    auto rank = TRY(number<uint32_t>("rank"));
+    auto rank = TRY(cursor_->number<uint32_t>("rank"));
     if (rank < 1 || rank > kDimensionsMax) return corrupt("{}: {} dimensions", where, rank);
     for (uint32_t i = 0; i < rank; ++i) {
-      auto extent = TRY(number<uint64_t>("dimension"));
+      auto extent = TRY(cursor_->number<uint64_t>("dimension"));
       if (extent < 1 || extent > kRowsMax) return corrupt("{}: a dimension of {}", where, extent);
       tensor.shape.insert(tensor.shape.begin(), static_cast<int64_t>(extent));
     }
-    auto id = TRY(number<uint32_t>("tensor type"));
+    auto id = TRY(cursor_->number<uint32_t>("tensor type"));
     auto type = std::ranges::find(kTensorTypes, id, &TensorType::id);
     if (type == kTensorTypes.end()) {
       return unsupported(
@@ -181,7 +91,7 @@ class GgufReader {
     }
     tensor.dtype = type->dtype;
     tensor.blocks = type->blocks;
-    offsets_.push_back(TRY(number<uint64_t>("offset")));
+    offsets_.push_back(TRY(cursor_->number<uint64_t>("offset")));
     sizes_.push_back(TRY(size_of(tensor, where)));
     header_.tensors.push_back(std::move(tensor));
     return {};
@@ -204,7 +114,8 @@ class GgufReader {
   }
 
   Status place_tensors() {
-    uint64_t begin = (at_ + alignment_ - 1) / alignment_ * alignment_;
+    auto alignment = static_cast<uint64_t>(alignment_);
+    uint64_t begin = (cursor_->at() + alignment - 1) / alignment * alignment;
     uint64_t size = begin <= file_.size() ? file_.size() - begin : 0;
     for (size_t i = 0; i < header_.tensors.size(); ++i) {
       TensorInfo& tensor = header_.tensors[i];
@@ -230,28 +141,17 @@ class GgufReader {
 
   std::span<const std::byte> file_;
   std::string_view path_;
-  size_t at_ = 0;
-  uint64_t alignment_ = kAlignmentDefault;
+  std::optional<GgufCursor> cursor_;
+  int64_t alignment_ = kAlignmentDefault;
   GgufHeader header_;
   std::vector<uint64_t> offsets_, sizes_;
 };
 
-constexpr std::array<std::string_view, 3> kArchitectures = {"llama", "qwen2", "qwen3"};
-
-using NamePair = std::pair<std::string_view, std::string_view>;
-constexpr std::array kTopNames = {
-    NamePair{"token_embd", "model.embed_tokens"}, NamePair{"output_norm", "model.norm"},
-    NamePair{"output", "lm_head"},
-    NamePair{"rope_freqs", ""},  // what config.json's rope_scaling says
-};
-constexpr std::array kLayerNames = {
-    NamePair{"attn_norm", "input_layernorm"},    NamePair{"ffn_norm", "post_attention_layernorm"},
-    NamePair{"attn_q", "self_attn.q_proj"},      NamePair{"attn_k", "self_attn.k_proj"},
-    NamePair{"attn_v", "self_attn.v_proj"},      NamePair{"attn_output", "self_attn.o_proj"},
-    NamePair{"attn_q_norm", "self_attn.q_norm"}, NamePair{"attn_k_norm", "self_attn.k_norm"},
-    NamePair{"ffn_gate", "mlp.gate_proj"},       NamePair{"ffn_up", "mlp.up_proj"},
-    NamePair{"ffn_down", "mlp.down_proj"},
-};
+// "model-00001-of-00003.gguf" without what follows "model"; "" for another name.
+std::string split_stem(std::string_view path, int64_t count) {
+  std::string end = fmt::format("-00001-of-{:05}.gguf", count);
+  return path.ends_with(end) ? std::string(path.substr(0, path.size() - end.size())) : "";
+}
 
 }  // namespace
 
@@ -259,52 +159,133 @@ Result<GgufHeader> parse_gguf(std::span<const std::byte> file, std::string_view 
   return GgufReader(file, path).read();
 }
 
-std::string gguf_tensor_name(std::string_view name) {
-  size_t dot = name.rfind('.');
-  if (dot == name.npos) return std::string(name);
-  std::string_view module = name.substr(0, dot), leaf = name.substr(dot);
-  for (auto [theirs, ours] : kTopNames) {
-    if (module == theirs) return ours.empty() ? "" : fmt::format("{}{}", ours, leaf);
-  }
-  constexpr std::string_view kLayer = "blk.";
-  if (!module.starts_with(kLayer)) return std::string(name);
-  std::string_view rest = module.substr(kLayer.size());
-  size_t end = std::min(rest.find('.'), rest.size());
-  for (auto [theirs, ours] : kLayerNames) {
-    if (rest.substr(std::min(end + 1, rest.size())) != theirs) continue;
-    return fmt::format("model.layers.{}.{}{}", rest.substr(0, end), ours, leaf);
-  }
-  return std::string(name);
-}
-
 Result<GgufFile> GgufFile::open(const std::string& path) {
   MappedFile map = TRY(MappedFile::open(path));
   GgufHeader header = TRY(parse_gguf(map.bytes(), path));
-  if (std::ranges::find(kArchitectures, header.architecture) == kArchitectures.end()) {
-    return unsupported("{}: general.architecture {} is not supported; supported: {}", path,
-                       quote(header.architecture), fmt::join(kArchitectures, ", "));
-  }
-  GgufFile file(std::move(map));
-  for (TensorInfo& tensor : header.tensors) {
-    Entry entry{.tensor = std::move(tensor)};
-    std::string& name = entry.tensor.name;
-    name = gguf_tensor_name(name);
-    if (name.empty()) continue;
-    bool q = name.find(".q_proj.") != name.npos, k = name.find(".k_proj.") != name.npos;
-    if (header.architecture == "llama" && (q || k)) {
-      entry.turned_heads = q || header.kv_heads == 0 ? header.heads : header.kv_heads;
-      int64_t rows = entry.tensor.shape[0];
-      if (entry.turned_heads == 0 || rows % (2 * entry.turned_heads) != 0) {
-        return corrupt("{}: {} has {} rows in {} heads", path, quote(name), rows,
-                       entry.turned_heads);
-      }
-    }
-    file.entries_.push_back(std::move(entry));
+  GgufFile file(std::move(map), std::move(header.pairs));
+  std::vector<std::vector<TensorInfo>> tensors;
+  tensors.push_back(std::move(header.tensors));
+  TRY(file.open_others(path, tensors));
+  file.architecture_ = TRY(find_gguf_architecture(header.architecture, path));
+  for (size_t map_index = 0; map_index < tensors.size(); ++map_index) {
+    for (TensorInfo& tensor : tensors[map_index]) TRY(file.add(std::move(tensor), map_index));
   }
   std::ranges::sort(file.entries_, {}, &Entry::name);
   auto twice = std::ranges::adjacent_find(file.entries_, {}, &Entry::name);
   if (twice == file.entries_.end()) return file;
   return corrupt("{}: the tensor {} appears twice", path, quote(twice->name()));
+}
+
+// The files that follow the first one have tensors alone.
+Status GgufFile::open_others(const std::string& path,
+                             std::vector<std::vector<TensorInfo>>& tensors) {
+  int64_t count = TRY(pairs_.integer("split.count")).value_or(1);
+  int64_t number = TRY(pairs_.integer("split.no")).value_or(0);
+  if (count <= 1) return {};
+  if (count > kSplitsMax) return corrupt("{}: split.count is {}", path, count);
+  if (number != 0) {
+    return unsupported("{}: the file {} of {}; give the first one, ...-00001-of-{:05}.gguf", path,
+                       number + 1, count, count);
+  }
+  std::string stem = split_stem(path, count);
+  if (stem.empty()) {
+    return unsupported(
+        "{}: one of {} files, which are found by names that end in -00001-of-{:05}.gguf; give it "
+        "back its name",
+        path, count, count);
+  }
+  size_t total = tensors[0].size();
+  for (int64_t i = 1; i < count; ++i) {
+    std::string other = fmt::format("{}-{:05}-of-{:05}.gguf", stem, i + 1, count);
+    if (!file_exists(other)) return not_found("{}: no such file, one of {}", other, count);
+    maps_.push_back(TRY(MappedFile::open(other)));
+    GgufHeader header = TRY(parse_gguf(maps_.back().bytes(), other));
+    int64_t stated = TRY(header.pairs.integer("split.no")).value_or(-1);
+    if (stated != i) return corrupt("{}: split.no is {}, not {}", other, stated, i);
+    total += header.tensors.size();
+    tensors.push_back(std::move(header.tensors));
+  }
+  std::optional<int64_t> stated = TRY(pairs_.integer("split.tensors.count"));
+  if (!stated || std::cmp_equal(*stated, total)) return {};
+  return corrupt("{}: split.tensors.count is {}, but the files have {}", path, *stated, total);
+}
+
+Status GgufFile::add(TensorInfo tensor, size_t map) {
+  if (tensor.name == "rope_freqs.weight") return read_rope_factors(tensor, map);
+  if (tensor.name.starts_with("rope_factors_")) {
+    has_long_rope_ = true;
+    return {};
+  }
+  bool experts = tensor.name.find("_exps.") != std::string::npos;
+  tensor.name = gguf_tensor_name(*architecture_, tensor.name);
+  if (tensor.name.empty()) return {};
+  if (experts) return add_experts(tensor, map);
+  Entry entry{.tensor = std::move(tensor), .map = map};
+  if (architecture_->turned) TRY(count_turned_heads(entry));
+  entry.plus_one = architecture_->norms_plus_one && entry.tensor.name.ends_with("norm.weight");
+  if (entry.plus_one && entry.tensor.dtype != DType::kF32) {
+    return unsupported("{}: the norm {} is {}, not F32", pairs_.path(), entry.tensor.name,
+                       dtype_name(entry.tensor.dtype));
+  }
+  entries_.push_back(std::move(entry));
+  return {};
+}
+
+// Each expert's part of a tensor for all: "<scope>.<expert>.<leaf>".
+Status GgufFile::add_experts(const TensorInfo& tensor, size_t map) {
+  const std::string scope = "experts.";
+  size_t at = tensor.name.rfind(scope);
+  if (tensor.shape.size() < 2 || at == std::string::npos) {
+    return corrupt("{}: {} has {} dimensions, not those of all experts", pairs_.path(),
+                   quote(tensor.name), tensor.shape.size());
+  }
+  at += scope.size();
+  int64_t experts = tensor.shape[0];
+  if (experts > (int64_t{1} << 16)) {
+    return corrupt("{}: {} is of {} experts", pairs_.path(), quote(tensor.name), experts);
+  }
+  size_t bytes = tensor.bytes.size() / static_cast<size_t>(experts);
+  for (int64_t e = 0; e < experts; ++e) {
+    Entry entry{.tensor = tensor, .map = map};
+    entry.tensor.name = fmt::format("{}{}.{}", std::string_view(tensor.name).substr(0, at), e,
+                                    std::string_view(tensor.name).substr(at));
+    entry.tensor.shape.erase(entry.tensor.shape.begin());
+    entry.tensor.bytes = tensor.bytes.subspan(static_cast<size_t>(e) * bytes, bytes);
+    entries_.push_back(std::move(entry));
+  }
+  return {};
+}
+
+Status GgufFile::count_turned_heads(Entry& entry) const {
+  const std::string& name = entry.tensor.name;
+  bool q = name.find(".q_proj.") != name.npos, k = name.find(".k_proj.") != name.npos;
+  if (!q && !k) return {};
+  auto count = [&](std::string_view leaf) -> Result<int64_t> {
+    std::string key = fmt::format("{}.attention.{}", architecture_->name, leaf);
+    int64_t most = 0;  // of layers, of which those of a recurrence have none
+    for (int64_t value : TRY(pairs_.integers(key))) {
+      if (value < 0 || value > kHeadsMax) {
+        return corrupt("{}: {} is {}", pairs_.path(), key, value);
+      }
+      most = std::max(most, value);
+    }
+    return most;
+  };
+  entry.turned_heads = TRY(count(q ? "head_count" : "head_count_kv"));
+  if (entry.turned_heads == 0) entry.turned_heads = TRY(count("head_count"));
+  int64_t rows = entry.tensor.shape[0];
+  if (entry.turned_heads > 0 && rows % (2 * entry.turned_heads) == 0) return {};
+  return corrupt("{}: {} has {} rows in {} heads", pairs_.path(), quote(name), rows,
+                 entry.turned_heads);
+}
+
+Status GgufFile::read_rope_factors(const TensorInfo& tensor, size_t map) {
+  if (tensor.dtype != DType::kF32 || tensor.shape.size() != 1 || tensor.shape[0] > 4096) {
+    return corrupt("{}: {} is no list of f32", pairs_.path(), tensor.name);
+  }
+  rope_factors_.resize(static_cast<size_t>(tensor.shape[0]));
+  return read_bytes({.tensor = tensor, .map = map}, 0,
+                    std::as_writable_bytes(std::span(rope_factors_)));
 }
 
 const TensorInfo* GgufFile::find(std::string_view name) const {
@@ -318,28 +299,51 @@ std::vector<const TensorInfo*> GgufFile::tensors() const {
   return tensors;
 }
 
-Status GgufFile::read_bytes(const TensorInfo& tensor, size_t offset,
-                            std::span<std::byte> to) const {
-  auto begin = static_cast<size_t>(tensor.bytes.data() - map_.bytes().data());
-  return map_.read(begin + offset, to);
+const GgufFile::Entry& GgufFile::entry_of(const TensorInfo& tensor) const {
+  auto entry = std::ranges::lower_bound(entries_, tensor.name, {}, &Entry::name);
+  CHECK(entry != entries_.end() && &entry->tensor == &tensor, "{} is not ours", tensor.name);
+  return *entry;
 }
 
-// In the file, row 2i + j of a head is row j * half + i of the head as it was.
+const MappedFile* GgufFile::file_of(const TensorInfo& tensor) const {
+  return &maps_[entry_of(tensor).map];
+}
+
 Status GgufFile::read(const TensorInfo& tensor, size_t offset, std::span<std::byte> to) const {
   CHECK(offset <= tensor.bytes.size() && to.size() <= tensor.bytes.size() - offset,
         "tensor {}: {} bytes at {} of {}", tensor.name, to.size(), offset, tensor.bytes.size());
-  auto entry = std::ranges::lower_bound(entries_, tensor.name, {}, &Entry::name);
-  CHECK(entry != entries_.end() && &entry->tensor == &tensor, "{} is not ours", tensor.name);
-  if (entry->turned_heads == 0) return read_bytes(tensor, offset, to);
-  auto rows = static_cast<size_t>(tensor.shape[0]);
-  size_t row_bytes = tensor.bytes.size() / rows;
-  size_t head_rows = rows / static_cast<size_t>(entry->turned_heads), half = head_rows / 2;
+  const Entry& entry = entry_of(tensor);
+  if (entry.plus_one) return read_less_one(entry, offset, to);
+  return entry.turned_heads > 0 ? read_turned(entry, offset, to) : read_bytes(entry, offset, to);
+}
+
+Status GgufFile::read_bytes(const Entry& entry, size_t offset, std::span<std::byte> to) const {
+  const MappedFile& map = maps_[entry.map];
+  auto begin = static_cast<size_t>(entry.tensor.bytes.data() - map.bytes().data());
+  return map.read(begin + offset, to);
+}
+
+// A vector is small: it is read whole, whatever part of it is wanted.
+Status GgufFile::read_less_one(const Entry& entry, size_t offset, std::span<std::byte> to) const {
+  std::vector<float> values(entry.tensor.bytes.size() / sizeof(float));
+  std::span<std::byte> bytes = std::as_writable_bytes(std::span(values));
+  TRY(read_bytes(entry, 0, bytes));
+  for (float& value : values) value -= 1;
+  std::memcpy(to.data(), bytes.data() + offset, to.size());
+  return {};
+}
+
+// In the file, row 2i + j of a head is row j * half + i of the head as it was.
+Status GgufFile::read_turned(const Entry& entry, size_t offset, std::span<std::byte> to) const {
+  auto rows = static_cast<size_t>(entry.tensor.shape[0]);
+  size_t row_bytes = entry.tensor.bytes.size() / rows;
+  size_t head_rows = rows / static_cast<size_t>(entry.turned_heads), half = head_rows / 2;
   while (!to.empty()) {
     size_t row = offset / row_bytes, within = offset % row_bytes;
     size_t i = row % head_rows % half, j = row % head_rows / half;
     size_t stored = row / head_rows * head_rows + 2 * i + j;
     size_t bytes = std::min(to.size(), row_bytes - within);
-    TRY(read_bytes(tensor, stored * row_bytes + within, to.first(bytes)));
+    TRY(read_bytes(entry, stored * row_bytes + within, to.first(bytes)));
     to = to.subspan(bytes);
     offset += bytes;
   }

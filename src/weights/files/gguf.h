@@ -1,9 +1,9 @@
-// The tensors of one GGUF file (version 2 or 3, little endian) under the names that Hugging Face
-// checkpoints give them, so that it stands in for a folder's safetensors. Its tokenizer and most of
-// its metadata are not used: config.json and the tokenizer come from the checkpoint's folder.
+// The tensors of one GGUF file (version 2 or 3, little endian), or of the several that one was cut
+// into, under the names that Hugging Face checkpoints give them, so that it stands in for a
+// folder's safetensors.
 //
 //   "GGUF"  u32 version  u64 tensors  u64 pairs
-//   pairs:    key (u64 length, bytes)  u32 type  value
+//   pairs:    base/gguf.h
 //   tensors:  name  u32 rank  u64 dimensions[rank], the fastest first  u32 type  u64 offset
 //   data, from the next multiple of `general.alignment` on; offsets count from there
 //
@@ -11,8 +11,10 @@
 // dimensions whose product is its size, and bytes inside the file, and no two overlap. Time and
 // memory are linear in the header's length.
 //
-// llama.cpp turns the rows of q and k of its "llama" architecture so that rotated pairs lie side by
-// side; reading turns them back.
+// What llama.cpp's converter changes is changed back in reading: for architectures that turn
+// neighbours it moves the rows of q and k, in which rotated pairs then lie side by side; to the
+// norms of Gemma it adds one. The matrices of all experts of a layer, which it stacks, appear one
+// by one.
 //
 // Immutable after open(), so any thread may read.
 #pragma once
@@ -26,46 +28,66 @@
 
 #include "banyan/status.h"
 #include "base/file.h"
+#include "base/gguf.h"
 #include "weights/files/checkpoint.h"
+#include "weights/files/gguf_architectures.h"
 
 namespace banyan {
 
 struct GgufHeader {
-  std::string architecture;  // general.architecture
-  int64_t heads = 0;         // <architecture>.attention.head_count; 0: not given
-  int64_t kv_heads = 0;
+  GgufPairs pairs;
+  std::string architecture;         // general.architecture
   std::vector<TensorInfo> tensors;  // under the file's own names, in its order; `bytes` in the file
 };
 
 // Messages begin with `path`.
 Result<GgufHeader> parse_gguf(std::span<const std::byte> file, std::string_view path);
 
-// What a Hugging Face checkpoint calls the tensor; "" for one that it does not have at all; the
-// name itself when it is not known.
-std::string gguf_tensor_name(std::string_view name);
-
 class GgufFile final : public WeightSource {
  public:
+  // Of several files the first one, FILE-00001-of-0000N.gguf, opens all.
   // kUnsupported: an architecture, tensor type or version that is not read, named.
   static Result<GgufFile> open(const std::string& path);
 
   const TensorInfo* find(std::string_view name) const override;
   std::vector<const TensorInfo*> tensors() const override;
   Status read(const TensorInfo& tensor, size_t offset, std::span<std::byte> to) const override;
-  const MappedFile* file_of(const TensorInfo&) const override { return &map_; }
+  const MappedFile* file_of(const TensorInfo& tensor) const override;
+
+  const GgufPairs& pairs() const { return pairs_; }
+  const GgufArchitecture& architecture() const { return *architecture_; }
+  // What each pair's frequency is divided by, as Llama 3's rotation is stored; empty: nothing.
+  const std::vector<float>& rope_factors() const { return rope_factors_; }
+  bool has_long_rope() const { return has_long_rope_; }  // factors for short and for long texts
 
  private:
   struct Entry {
     TensorInfo tensor;
+    size_t map = 0;
     int64_t turned_heads = 0;  // whose rows are turned; 0: none
+    bool plus_one = false;     // f32 numbers, stored more by one
 
     std::string_view name() const { return tensor.name; }
   };
 
-  explicit GgufFile(MappedFile map) : map_(std::move(map)) {}
-  Status read_bytes(const TensorInfo& tensor, size_t offset, std::span<std::byte> to) const;
+  GgufFile(MappedFile first, GgufPairs pairs) : pairs_(std::move(pairs)) {
+    maps_.push_back(std::move(first));
+  }
+  Status open_others(const std::string& path, std::vector<std::vector<TensorInfo>>& tensors);
+  Status add(TensorInfo tensor, size_t map);
+  Status add_experts(const TensorInfo& tensor, size_t map);
+  Status count_turned_heads(Entry& entry) const;
+  Status read_rope_factors(const TensorInfo& tensor, size_t map);
+  const Entry& entry_of(const TensorInfo& tensor) const;
+  Status read_bytes(const Entry& entry, size_t offset, std::span<std::byte> to) const;
+  Status read_turned(const Entry& entry, size_t offset, std::span<std::byte> to) const;
+  Status read_less_one(const Entry& entry, size_t offset, std::span<std::byte> to) const;
 
-  MappedFile map_;
+  std::vector<MappedFile> maps_;
+  GgufPairs pairs_;  // of the first
+  const GgufArchitecture* architecture_ = nullptr;
+  std::vector<float> rope_factors_;
+  bool has_long_rope_ = false;
   std::vector<Entry> entries_;  // sorted by name
 };
 

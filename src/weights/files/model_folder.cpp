@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/gguf.h"
 #include "base/units.h"
 
 namespace banyan {
@@ -22,8 +23,7 @@ std::string describe_file(const std::string& path) {
     return "a Git LFS pointer, not the file itself; `git lfs pull` fetches it";
   }
   if (head.starts_with("GGUF")) {
-    return fmt::format("a GGUF file; give the Hugging Face folder of its model, and --gguf {}",
-                       path);
+    return "a GGUF file, where a Hugging Face folder is needed";
   }
   if (head.starts_with("PK\x03\x04")) {
     return "a zip archive, as PyTorch writes weights; only safetensors is read, in a folder with "
@@ -51,6 +51,10 @@ Status check_model_folder(const std::string& folder) {
     return unsupported("{}: neither a file nor a folder", folder);
   }
   return unsupported("{}: {}", folder, describe_file(folder));
+}
+
+Status check_model_path(const std::string& path) {
+  return is_gguf_file(path) ? Status() : check_model_folder(path);
 }
 
 }  // namespace banyan

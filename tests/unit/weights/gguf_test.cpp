@@ -4,50 +4,13 @@
 
 #include <cstring>
 
+#include "support/gguf_file.h"
 #include "support/shared.h"
 
 namespace banyan {
 namespace {
 
-// Builds the bytes of a GGUF file, right or wrong.
-class Gguf {
- public:
-  template <class T>
-  Gguf& number(T value) {
-    bytes_.append(reinterpret_cast<const char*>(&value), sizeof(T));
-    return *this;
-  }
-  Gguf& text(std::string_view value) {
-    number<uint64_t>(value.size());
-    bytes_ += value;
-    return *this;
-  }
-  Gguf& begin(uint64_t tensors, uint64_t pairs, uint32_t version = 3) {
-    bytes_ += "GGUF";
-    return number(version).number(tensors).number(pairs);
-  }
-  Gguf& pair(std::string_view key, std::string_view value) {
-    return text(key).number<uint32_t>(8).text(value);
-  }
-  Gguf& pair(std::string_view key, uint32_t value) {
-    return text(key).number<uint32_t>(4).number(value);
-  }
-  Gguf& tensor(std::string_view name, std::initializer_list<uint64_t> dimensions, uint32_t type,
-               uint64_t offset) {
-    text(name).number(static_cast<uint32_t>(dimensions.size()));
-    for (uint64_t dimension : dimensions) number(dimension);
-    return number(type).number(offset);
-  }
-  Gguf& data(size_t count, char fill = '\1') {
-    bytes_.resize((bytes_.size() + 31) / 32 * 32);
-    bytes_.append(count, fill);
-    return *this;
-  }
-  const std::string& bytes() const { return bytes_; }
-
- private:
-  std::string bytes_;
-};
+using Gguf = test::GgufBytes;
 
 std::string error_of(const Gguf& file) {
   auto header = parse_gguf(std::as_bytes(std::span(file.bytes())), "f");
@@ -71,8 +34,9 @@ TEST(Gguf, ListsTensorsWithTheirBytes) {
   auto header = parse_gguf(std::as_bytes(std::span(file.bytes())), "f");
   ASSERT_TRUE(header.has_value()) << header.error().message;
   EXPECT_EQ(header->architecture, "llama");
-  EXPECT_EQ(header->heads, 4);
-  EXPECT_EQ(header->kv_heads, 2);
+  EXPECT_EQ(*header->pairs.integer("llama.attention.head_count"), 4);
+  EXPECT_EQ(*header->pairs.integer("llama.attention.head_count_kv"), 2);
+  EXPECT_EQ(*header->pairs.texts("tokens"), (std::vector<std::string_view>{"a", "bc"}));
   ASSERT_EQ(header->tensors.size(), 2u);
   EXPECT_EQ(header->tensors[0].shape, (std::vector<int64_t>{3, 64}));
   EXPECT_EQ(header->tensors[0].blocks, BlockFormat::kQ8_0);
@@ -96,8 +60,8 @@ TEST(Gguf, RefusesWhatContradictsItself) {
                "cut short");
   expect_error(Gguf().begin(0, 1).pair("general.alignment", 0u), "not a power of two");
   expect_error(Gguf().begin(0, 1).pair("general.alignment", 48u), "not a power of two");
-  expect_error(Gguf().begin(0, 1).pair("general.architecture", 1u), "is not a string");
-  expect_error(Gguf().begin(0, 1).pair("split.count", 2u), "one of several files");
+  expect_error(Gguf().begin(0, 1).pair("general.architecture", 1u), "is u32, not a string");
+  expect_error(Gguf().begin(0, 2).pair("k", 1u).pair("k", 1u), "the key \"k\" appears twice");
 }
 
 TEST(Gguf, RefusesWrongTensors) {
@@ -115,14 +79,39 @@ TEST(Gguf, RefusesWrongTensors) {
                "overlap");
 }
 
+// Values keep what they are, and a wrong type is named with its key.
+TEST(Gguf, PairsAreTyped) {
+  Gguf file;
+  file.begin(0, 5).pair("n", Json(-7)).pair("x", Json(0.002)).pair("yes", Json(true));
+  file.pair("list", Json({3, 4})).pair("text", "\xff");
+  auto pairs = GgufPairs::parse(std::as_bytes(std::span(file.bytes())), "f");
+  ASSERT_TRUE(pairs.has_value()) << pairs.error().message;
+  EXPECT_EQ(*pairs->integer("n"), -7);
+  EXPECT_EQ(*pairs->number("x"), 0.002);  // stored as an f32
+  EXPECT_EQ(*pairs->flag("yes"), true);
+  EXPECT_EQ(*pairs->integers("list"), (std::vector<int64_t>{3, 4}));
+  EXPECT_EQ(*pairs->integers("n"), (std::vector<int64_t>{-7}));
+  EXPECT_EQ(*pairs->integer("absent"), std::nullopt);
+  EXPECT_EQ(pairs->integer("list").error().message,
+            "f: \"list\" is an array of 2 of type i32, not an integer");
+  EXPECT_EQ(pairs->flag("n").error().message, "f: \"n\" is i32, not a bool");
+  EXPECT_EQ(pairs->text("text").error().message, "f: \"text\" is not UTF-8");
+}
+
 TEST(Gguf, NamesAreThoseOfHuggingFace) {
-  EXPECT_EQ(gguf_tensor_name("token_embd.weight"), "model.embed_tokens.weight");
-  EXPECT_EQ(gguf_tensor_name("output_norm.weight"), "model.norm.weight");
-  EXPECT_EQ(gguf_tensor_name("blk.17.attn_q.bias"), "model.layers.17.self_attn.q_proj.bias");
-  EXPECT_EQ(gguf_tensor_name("blk.0.ffn_down.weight"), "model.layers.0.mlp.down_proj.weight");
-  EXPECT_EQ(gguf_tensor_name("rope_freqs.weight"), "");
-  for (const char* unknown : {"blk.0.attn_sinks.weight", "x", "blk.", "blk.3"}) {
-    EXPECT_EQ(gguf_tensor_name(unknown), unknown);
+  auto name = [](std::string_view theirs, std::string_view architecture = "llama") {
+    auto found = find_gguf_architecture(architecture, "f");
+    return found ? gguf_tensor_name(**found, theirs) : found.error().message;
+  };
+  EXPECT_EQ(name("token_embd.weight"), "model.embed_tokens.weight");
+  EXPECT_EQ(name("output_norm.weight"), "model.norm.weight");
+  EXPECT_EQ(name("blk.17.attn_q.bias"), "model.layers.17.self_attn.q_proj.bias");
+  EXPECT_EQ(name("blk.0.ffn_down.weight"), "model.layers.0.mlp.down_proj.weight");
+  EXPECT_EQ(name("blk.0.ffn_norm.weight", "gemma2"),
+            "model.layers.0.pre_feedforward_layernorm.weight");
+  EXPECT_EQ(name("blk.0.attn_sinks.weight", "gpt-oss"), "model.layers.0.self_attn.sinks");
+  for (const char* unknown : {"blk.0.attn_rel_b.weight", "x", "blk.", "blk.3"}) {
+    EXPECT_EQ(name(unknown), unknown);
   }
 }
 

@@ -1,0 +1,417 @@
+#include "text/tokenizer/gguf_tokenizer.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/quote.h"
+#include "text/tokenizer/splitter.h"
+#include "unicode/unicode.h"
+
+namespace banyan {
+namespace {
+
+constexpr std::string_view kModel = "tokenizer.ggml.model";
+constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
+constexpr std::string_view kMetaspace = "\u2581";  // '▁'
+
+enum TokenType : int64_t {
+  kNormal = 1,
+  kUnknown = 2,
+  kControl = 3,
+  kUserDefined = 4,
+  kUnused = 5,
+  kByte = 6
+};
+
+// How a tokenizer cuts texts. The patterns are those of its tokenizer.json.
+#define WORDS_OF_LLAMA R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+)"
+#define SPACES_AT_LINES R"(|\s*[\r\n]+|\s+(?!\S)|\s+)"
+#define O200K_WORD(end)                                                                 \
+  R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)" end \
+  R"(|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)" end
+constexpr std::string_view kLlama3 =
+    WORDS_OF_LLAMA R"(|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*)" SPACES_AT_LINES;
+constexpr std::string_view kQwen2 =
+    WORDS_OF_LLAMA R"(|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*)" SPACES_AT_LINES;
+constexpr std::string_view kQwen35 =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N})"
+    R"(| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*)" SPACES_AT_LINES;
+constexpr std::string_view kO200k = O200K_WORD(
+    "(?i:'s|'t|'re|'ve|'m|'ll|'d)?") R"(|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*)" SPACES_AT_LINES;
+constexpr std::string_view kTekken =
+    O200K_WORD("") R"(|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*)" SPACES_AT_LINES;
+constexpr std::string_view kBailing =
+    R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*)"
+    R"(|\s*[\r\n]|\s+(?!\S)|\s+)";
+constexpr std::string_view kSeedCoder =
+    WORDS_OF_LLAMA "|\\p{N}{1}| ?[^\\s\\p{L}\\p{N}\r\n]+|\\s*[\r\n]+|\\s+(?!\\S)|\\s+";
+constexpr std::string_view kDeepseekDigits = R"(\p{N}{1,3})";
+constexpr std::string_view kDeepseekCjk = "[一-龥\u3040-ゟ゠-ヿ]+";
+constexpr std::string_view kDeepseekWords = R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^)"
+                                            "\r\n"
+                                            R"(\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[)"
+                                            "\r\n"
+                                            R"(]*|\s*[)"
+                                            "\r\n"
+                                            R"(]+|\s+(?!\S)|\s+)";
+#undef WORDS_OF_LLAMA
+#undef SPACES_AT_LINES
+#undef O200K_WORD
+
+struct PreTokenizerKind {
+  std::string_view name;                          // tokenizer.ggml.pre
+  std::array<std::string_view, 3> patterns = {};  // one after the other; none: GPT-2's
+  bool digits = false;                            // each digit by itself, and GPT-2's pattern
+  bool nfc = false;                               // normalised before
+  bool ignore_merges = false;                     // a word that is a token as a whole is that token
+  bool bos = false;                               // in front, unless the file says otherwise
+};
+
+constexpr auto kPreTokenizers = std::to_array<PreTokenizerKind>({
+    {.name = "llama-bpe", .patterns = {kLlama3}, .ignore_merges = true, .bos = true},
+    {.name = "llama3", .patterns = {kLlama3}, .ignore_merges = true, .bos = true},
+    {.name = "llama-v3", .patterns = {kLlama3}, .ignore_merges = true, .bos = true},
+    {.name = "falcon3", .patterns = {kLlama3}, .ignore_merges = true, .bos = true},
+    {.name = "lfm2", .patterns = {kLlama3}, .ignore_merges = true, .bos = true},
+    {.name = "pixtral", .patterns = {kLlama3}, .ignore_merges = true, .bos = true},
+    {.name = "dbrx", .patterns = {kLlama3}},
+    {.name = "smaug-bpe", .patterns = {kLlama3}},
+    {.name = "chatglm-bpe", .patterns = {kLlama3}},
+    {.name = "glm4", .patterns = {kLlama3}, .ignore_merges = true},
+    {.name = "glm5", .patterns = {kLlama3}, .ignore_merges = true},
+    {.name = "qwen2", .patterns = {kQwen2}, .nfc = true},
+    {.name = "deepseek-r1-qwen", .patterns = {kQwen2}, .nfc = true},
+    {.name = "megrez", .patterns = {kQwen2}},
+    {.name = "hunyuan", .patterns = {kQwen2}},
+    {.name = "stablelm2", .patterns = {kQwen2}},
+    {.name = "solar-open", .patterns = {kQwen2}},
+    {.name = "qwen35", .patterns = {kQwen35}, .nfc = true},
+    {.name = "gpt-4o", .patterns = {kO200k}, .ignore_merges = true},
+    {.name = "llama4", .patterns = {kO200k}},
+    {.name = "minimax-m2", .patterns = {kO200k}},
+    {.name = "tekken", .patterns = {kTekken}, .ignore_merges = true, .bos = true},
+    {.name = "bailingmoe", .patterns = {kBailing}},
+    {.name = "bailingmoe2", .patterns = {kBailing}},
+    {.name = "llada-moe", .patterns = {kBailing}},
+    {.name = "seed-coder", .patterns = {kSeedCoder}},
+    {.name = "deepseek-v3", .patterns = {kDeepseekDigits, kDeepseekCjk, kDeepseekWords}},
+    {.name = "hunyuan-dense", .patterns = {kDeepseekDigits, kDeepseekCjk, kDeepseekWords}},
+    {.name = "joyai-llm", .patterns = {kDeepseekDigits, kDeepseekCjk, kDeepseekWords}},
+    {.name = "gpt-2"},
+    {.name = "phi-2"},
+    {.name = "gigachat"},
+    {.name = "mellum"},
+    {.name = "olmo"},
+    {.name = "mpt"},
+    {.name = "jais"},
+    {.name = "exaone4"},
+    {.name = "granite-docling"},
+    {.name = "trillion"},
+    {.name = "starcoder", .digits = true},
+    {.name = "refact", .digits = true},
+    {.name = "command-r", .digits = true},
+    {.name = "smollm", .digits = true},
+    {.name = "codeshell", .digits = true},
+    {.name = "exaone", .digits = true},
+    {.name = "minerva-7b", .digits = true},
+    {.name = "mellum2", .digits = true},
+});
+
+Result<const PreTokenizerKind*> find_pre_tokenizer(const GgufPairs& pairs) {
+  constexpr std::string_view kKey = "tokenizer.ggml.pre";
+  std::string_view name = TRY(pairs.text(kKey)).value_or("default");
+  auto found = std::ranges::find(kPreTokenizers, name, &PreTokenizerKind::name);
+  if (found != std::end(kPreTokenizers)) return &*found;
+  std::vector<std::string_view> names;
+  for (const PreTokenizerKind& kind : kPreTokenizers) names.push_back(kind.name);
+  return unsupported("{}: {} {} is not supported; supported: {}", pairs.path(), kKey, quote(name),
+                     fmt::join(names, ", "));
+}
+
+Json pre_tokenizer_json(const PreTokenizerKind& kind) {
+  Json steps = Json::array();
+  bool gpt2 = kind.patterns[0].empty();
+  if (kind.digits) steps.push_back({{"type", "Digits"}, {"individual_digits", true}});
+  for (std::string_view pattern : kind.patterns) {
+    if (pattern.empty()) continue;
+    steps.push_back({{"type", "Split"},
+                     {"pattern", {{"Regex", pattern}}},
+                     {"behavior", "Isolated"},
+                     {"invert", false}});
+  }
+  steps.push_back({{"type", "ByteLevel"},
+                   {"add_prefix_space", false},
+                   {"trim_offsets", true},
+                   {"use_regex", gpt2}});
+  return {{"type", "Sequence"}, {"pretokenizers", steps}};
+}
+
+// The vocabulary as the file has it.
+struct GgufTokens {
+  std::vector<std::string_view> texts;
+  std::vector<int64_t> types;  // one for each
+
+  bool is_added(size_t id) const {
+    return types[id] == kControl || types[id] == kUserDefined || types[id] == kUnknown;
+  }
+};
+
+Result<GgufTokens> read_tokens(const GgufPairs& pairs) {
+  GgufTokens tokens{TRY(pairs.texts(kTokens)), TRY(pairs.integers("tokenizer.ggml.token_type"))};
+  if (tokens.texts.empty()) return corrupt("{}: {} is empty or missing", pairs.path(), kTokens);
+  if (tokens.texts.size() > Vocabulary::kIdMax) {
+    return exhausted("{}: {} has {} entries; the limit is {}", pairs.path(), kTokens,
+                     tokens.texts.size(), Vocabulary::kIdMax);
+  }
+  if (tokens.types.empty()) tokens.types.assign(tokens.texts.size(), kNormal);
+  if (tokens.types.size() != tokens.texts.size()) {
+    return corrupt("{}: tokenizer.ggml.token_type has {} entries for {} tokens", pairs.path(),
+                   tokens.types.size(), tokens.texts.size());
+  }
+  for (size_t id = 0; id < tokens.texts.size(); ++id) {
+    if (auto at = unicode::first_invalid(tokens.texts[id])) {
+      return corrupt("{}: {}: token {} is not UTF-8 at byte {}", pairs.path(), kTokens, id, *at);
+    }
+    if (tokens.types[id] < kNormal || tokens.types[id] > kByte) {
+      return corrupt("{}: tokenizer.ggml.token_type: {} of token {} is not from 1 to 6",
+                     pairs.path(), tokens.types[id], id);
+    }
+  }
+  return tokens;
+}
+
+// Tokens that texts are made of, then those that stand for themselves: these may be spelled as one
+// of the former, which merges need.
+Status fill_vocabulary(const GgufPairs& pairs, const GgufTokens& tokens, TokenizerParts& parts) {
+  auto vocabulary = std::make_unique<Vocabulary>();
+  vocabulary->reserve(tokens.texts.size(), tokens.texts.size() * 8);
+  for (size_t id = 0; id < tokens.texts.size(); ++id) {
+    if (tokens.is_added(id) || tokens.types[id] == kUnused) continue;
+    auto added = vocabulary->add(tokens.texts[id], static_cast<TokenId>(id));
+    if (added) continue;
+    return make_error(added.error().code,
+                      fmt::format("{}: {}: {}", pairs.path(), kTokens, added.error().message));
+  }
+  for (size_t id = 0; id < tokens.texts.size(); ++id) {
+    if (!tokens.is_added(id) || tokens.texts[id].empty()) continue;
+    std::string_view text = tokens.texts[id];
+    if (text.size() > AddedToken::kBytesMax) {
+      return exhausted("{}: {}: token {} has {} bytes; the limit is {}", pairs.path(), kTokens, id,
+                       text.size(), AddedToken::kBytesMax);
+    }
+    if (!vocabulary->find(text)) TRY(vocabulary->add(text, static_cast<TokenId>(id)));
+    parts.added.push_back({.id = static_cast<TokenId>(id),
+                           .content = std::string(text),
+                           .special = tokens.types[id] != kUserDefined});
+  }
+  parts.vocabulary = std::move(vocabulary);
+  return {};
+}
+
+Result<MergeTable> read_merges(const GgufPairs& pairs, const Vocabulary& vocabulary) {
+  constexpr std::string_view kKey = "tokenizer.ggml.merges";
+  std::vector<std::string_view> lines = TRY(pairs.texts(kKey));
+  MergeTable merges;
+  merges.reserve(lines.size());
+  std::string joined;
+  for (size_t rank = 0; rank < lines.size(); ++rank) {
+    size_t space = lines[rank].find(' ', 1);
+    if (space == std::string_view::npos) {
+      return corrupt("{}: {}: entry {} is not a pair of tokens: {}", pairs.path(), kKey, rank,
+                     quote(lines[rank]));
+    }
+    std::string_view left = lines[rank].substr(0, space), right = lines[rank].substr(space + 1);
+    joined.assign(left).append(right);
+    auto left_id = vocabulary.find(left), right_id = vocabulary.find(right);
+    auto joined_id = vocabulary.find(joined);
+    if (!left_id || !right_id || !joined_id) {
+      return corrupt("{}: {}: entry {}, {}, has or makes a token that is not there", pairs.path(),
+                     kKey, rank, quote(lines[rank]));
+    }
+    merges.set(*left_id, *right_id, {static_cast<uint32_t>(rank), *joined_id});
+  }
+  return merges;
+}
+
+// SentencePiece joins the two neighbours whose joint piece has the highest score: each way to cut a
+// piece into two pieces is a merge, in the order that Hugging Face's converter lists them.
+Result<MergeTable> merges_of_scores(const GgufPairs& pairs, const GgufTokens& tokens,
+                                    const Vocabulary& vocabulary) {
+  constexpr std::string_view kKey = "tokenizer.ggml.scores";
+  constexpr size_t kPieceBytesMax = 512;
+  std::vector<double> scores = TRY(pairs.numbers(kKey));
+  if (scores.size() != tokens.texts.size()) {
+    return corrupt("{}: {} has {} entries for {} tokens", pairs.path(), kKey, scores.size(),
+                   tokens.texts.size());
+  }
+  using Cut = std::tuple<double, TokenId, TokenId, TokenId>;  // less the score, piece, left, right
+  std::vector<Cut> cuts;
+  for (size_t id = 0; id < tokens.texts.size(); ++id) {
+    std::string_view text = tokens.texts[id];
+    if (tokens.types[id] != kNormal || text.size() > kPieceBytesMax) continue;
+    for (size_t at = 1; at < text.size(); ++at) {
+      auto left = vocabulary.find(text.substr(0, at));
+      auto right = left ? vocabulary.find(text.substr(at)) : std::nullopt;
+      if (right) cuts.emplace_back(-scores[id], static_cast<TokenId>(id), *left, *right);
+    }
+  }
+  std::ranges::sort(cuts);
+  MergeTable merges;
+  merges.reserve(cuts.size());
+  for (size_t rank = 0; rank < cuts.size(); ++rank) {
+    const auto [score, piece, left, right] = cuts[rank];
+    merges.set(left, right, {static_cast<uint32_t>(rank), piece});
+  }
+  return merges;
+}
+
+Status make_byte_level(const GgufPairs& pairs, const PreTokenizerKind& kind,
+                       TokenizerParts& parts) {
+  MergeTable merges = TRY(read_merges(pairs, *parts.vocabulary));
+  parts.bpe = std::make_unique<Bpe>(
+      TRY(Bpe::make(*parts.vocabulary, std::move(merges), {.ignore_merges = kind.ignore_merges})));
+  parts.pre_tokenizer = TRY(PreTokenizer::make(pre_tokenizer_json(kind), pairs.path()));
+  if (kind.nfc) parts.normalizer = TRY(Normalizer::make({{"type", "NFC"}}, pairs.path()));
+  parts.decoder = Decoder::make_byte_level();
+  return {};
+}
+
+Status make_by_scores(const GgufPairs& pairs, const GgufTokens& tokens, TokenizerParts& parts) {
+  BpeOptions options{.fuse_unk = true, .byte_fallback = true};
+  auto unknown = std::ranges::find(tokens.types, kUnknown);
+  if (unknown != tokens.types.end()) {
+    options.unk_token = tokens.texts[static_cast<size_t>(unknown - tokens.types.begin())];
+  }
+  MergeTable merges = TRY(merges_of_scores(pairs, tokens, *parts.vocabulary));
+  parts.bpe = std::make_unique<Bpe>(
+      TRY(Bpe::make(*parts.vocabulary, std::move(merges), std::move(options))));
+  bool prefix = TRY(pairs.flag("tokenizer.ggml.add_space_prefix")).value_or(true);
+  Json space = {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kMetaspace}};
+  Json normalizers = Json::array();
+  if (prefix) normalizers.push_back({{"type", "Prepend"}, {"prepend", kMetaspace}});
+  normalizers.push_back(space);
+  parts.normalizer =
+      TRY(Normalizer::make({{"type", "Sequence"}, {"normalizers", normalizers}}, pairs.path()));
+  Json decoders = Json::array();
+  decoders.push_back(
+      {{"type", "Replace"}, {"pattern", {{"String", kMetaspace}}}, {"content", " "}});
+  decoders.push_back({{"type", "ByteFallback"}});
+  decoders.push_back({{"type", "Fuse"}});
+  if (prefix) {
+    decoders.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
+  }
+  parts.decoder = TRY(Decoder::make({{"type", "Sequence"}, {"decoders", decoders}}, pairs.path()));
+  return {};
+}
+
+// The id under "tokenizer.ggml.<name>_token_id".
+Result<std::optional<TokenId>> read_id(const GgufPairs& pairs, std::string_view name,
+                                       size_t tokens) {
+  std::string key = fmt::format("tokenizer.ggml.{}_token_id", name);
+  std::optional<int64_t> id = TRY(pairs.integer(key));
+  if (!id || *id == -1 || *id == UINT32_MAX) return std::nullopt;  // how some say that none is
+  if (*id >= 0 && std::cmp_less(*id, tokens)) return static_cast<TokenId>(*id);
+  return corrupt("{}: {} is {}, and there are {} tokens", pairs.path(), key, *id, tokens);
+}
+
+Status add_around(const GgufPairs& pairs, bool bos_default, size_t tokens, PostProcessor& around) {
+  auto add = [&](std::string_view flag, std::string_view name, bool fallback,
+                 std::vector<TokenId>& to) -> Status {
+    if (!TRY(pairs.flag(fmt::format("tokenizer.ggml.{}", flag))).value_or(fallback)) return {};
+    if (auto id = TRY(read_id(pairs, name, tokens))) to.push_back(*id);
+    return {};
+  };
+  TRY(add("add_bos_token", "bos", bos_default, around.before));
+  return add("add_eos_token", "eos", false, around.after);
+}
+
+// Spellings that end a turn in published vocabularies, whatever ids their metadata names.
+constexpr std::array<std::string_view, 18> kEnds = {"<|eot_id|>",
+                                                    "<|im_end|>",
+                                                    "<|end|>",
+                                                    "<|return|>",
+                                                    "<|call|>",
+                                                    "<|flush|>",
+                                                    "<|calls|>",
+                                                    "<end_of_turn>",
+                                                    "<|endoftext|>",
+                                                    "<|eom_id|>",
+                                                    "<EOT>",
+                                                    "_<EOT>",
+                                                    "[EOT]",
+                                                    "[EOS]",
+                                                    "<|end_of_text|>",
+                                                    "<end_of_utterance>",
+                                                    "<｜end▁of▁sentence｜>",
+                                                    "[e~["};
+
+Result<std::vector<TokenId>> read_ends(const GgufPairs& pairs, const GgufTokens& tokens) {
+  std::vector<TokenId> ends;
+  auto add = [&](TokenId id) {
+    if (std::ranges::find(ends, id) == ends.end()) ends.push_back(id);
+  };
+  for (std::string_view name : {"eos", "eot", "eom"}) {
+    if (auto id = TRY(read_id(pairs, name, tokens.texts.size()))) add(*id);
+  }
+  bool has_return = std::ranges::find(tokens.texts, "<|return|>") != tokens.texts.end();
+  for (size_t id = 0; id < tokens.texts.size(); ++id) {
+    std::string_view text = tokens.texts[id];
+    if (!tokens.is_added(id) || std::ranges::find(kEnds, text) == kEnds.end()) continue;
+    if (text == "<|end|>" && has_return) continue;  // harmony: the end of a message, not of a turn
+    add(static_cast<TokenId>(id));
+  }
+  return ends;
+}
+
+}  // namespace
+
+bool has_gguf_tokenizer(const GgufPairs& pairs) {
+  auto model = pairs.text(kModel);
+  return !model || (*model && **model != "no_vocab" && **model != "none");
+}
+
+Result<TokenizerParts> read_gguf_tokenizer(const GgufPairs& pairs) {
+  std::string_view model = TRY(pairs.text(kModel)).value_or("");
+  if (model != "gpt2" && model != "llama") {
+    return unsupported("{}: {} {} is not supported; supported: gpt2, llama", pairs.path(), kModel,
+                       quote(model));
+  }
+  GgufTokens tokens = TRY(read_tokens(pairs));
+  TokenizerParts parts;
+  TRY(fill_vocabulary(pairs, tokens, parts));
+  bool bos = true;
+  if (model == "gpt2") {
+    const PreTokenizerKind* kind = TRY(find_pre_tokenizer(pairs));
+    TRY(make_byte_level(pairs, *kind, parts));
+    bos = kind->bos;
+  } else {
+    TRY(make_by_scores(pairs, tokens, parts));
+  }
+  TRY(add_around(pairs, bos, tokens.texts.size(), parts.post_processor));
+  return parts;
+}
+
+Result<TokenizerConfig> read_gguf_tokenizer_config(const GgufPairs& pairs) {
+  TokenizerConfig config;
+  config.json = Json::object();
+  if (!has_gguf_tokenizer(pairs)) return config;
+  GgufTokens tokens = TRY(read_tokens(pairs));
+  config.bos_id = TRY(read_id(pairs, "bos", tokens.texts.size()));
+  config.pad_id = TRY(read_id(pairs, "padding", tokens.texts.size()));
+  config.special.eos_ids = TRY(read_ends(pairs, tokens));
+  if (auto id = TRY(read_id(pairs, "unknown", tokens.texts.size()))) {
+    std::string text(tokens.texts[static_cast<size_t>(*id)]);
+    config.special.named["unk_token"] = text;
+    config.special.unk = SpecialToken{std::move(text), *id};
+  }
+  if (auto source = TRY(pairs.text("tokenizer.chat_template"))) config.chat_template = *source;
+  return config;
+}
+
+}  // namespace banyan

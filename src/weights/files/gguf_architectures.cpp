@@ -1,0 +1,287 @@
+#include "weights/files/gguf_architectures.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "base/error.h"
+#include "base/quote.h"
+#include "weights/files/gguf_config.h"
+
+namespace banyan {
+namespace {
+
+constexpr std::array kTopNames = {
+    GgufName{"token_embd", "model.embed_tokens"},
+    GgufName{"output_norm", "model.norm"},
+    GgufName{"output", "lm_head"},
+};
+
+// Of modules whose name another family gives another meaning, that family has its own list.
+constexpr std::array kLayerNames = {
+    GgufName{"attn_norm", "input_layernorm"},
+    GgufName{"ffn_norm", "post_attention_layernorm"},
+    GgufName{"post_attention_norm", "post_attention_layernorm"},
+    GgufName{"post_ffw_norm", "post_feedforward_layernorm"},
+    GgufName{"attn_q", "self_attn.q_proj"},
+    GgufName{"attn_k", "self_attn.k_proj"},
+    GgufName{"attn_v", "self_attn.v_proj"},
+    GgufName{"attn_qkv", "self_attn.qkv_proj"},
+    GgufName{"attn_output", "self_attn.o_proj"},
+    GgufName{"attn_q_norm", "self_attn.q_norm"},
+    GgufName{"attn_k_norm", "self_attn.k_norm"},
+    GgufName{"attn_sinks", "self_attn.sinks", true},
+    GgufName{"ffn_gate", "mlp.gate_proj"},
+    GgufName{"ffn_up", "mlp.up_proj"},
+    GgufName{"ffn_down", "mlp.down_proj"},
+    GgufName{"ffn_gate_shexp", "mlp.shared_experts.gate_proj"},
+    GgufName{"ffn_up_shexp", "mlp.shared_experts.up_proj"},
+    GgufName{"ffn_down_shexp", "mlp.shared_experts.down_proj"},
+    GgufName{"exp_probs_b", "mlp.gate.e_score_correction_bias", true},
+    GgufName{"nextn.eh_proj", "eh_proj"},
+    GgufName{"nextn.enorm", "enorm"},
+    GgufName{"nextn.hnorm", "hnorm"},
+    GgufName{"nextn.embed_tokens", "embed_tokens"},
+    GgufName{"nextn.shared_head_head", "shared_head.head"},
+    GgufName{"nextn.shared_head_norm", "shared_head.norm"},
+};
+
+constexpr std::array kGemmaNames = {
+    GgufName{"ffn_norm", "pre_feedforward_layernorm"},
+};
+constexpr std::array kGlm4Names = {
+    GgufName{"ffn_up", "mlp.gate_up_proj"},
+    GgufName{"post_attention_norm", "post_self_attn_layernorm"},
+    GgufName{"post_ffw_norm", "post_mlp_layernorm"},
+};
+constexpr std::array kPhi3Names = {GgufName{"ffn_up", "mlp.gate_up_proj"}};
+constexpr std::array kGptOssNames = {GgufName{"ffn_gate_inp", "mlp.router"}};
+constexpr std::array kMinimaxNames = {
+    GgufName{"exp_probs_b", "block_sparse_moe.e_score_correction_bias", true},
+};
+constexpr std::array kErnieMoeNames = {
+    GgufName{"exp_probs_b", "mlp.moe_statics.e_score_correction_bias", true},
+};
+
+constexpr std::array kExpertKeys = {
+    GgufKey{"expert_count", "num_local_experts"},
+    GgufKey{"expert_used_count", "num_experts_per_tok"},
+};
+constexpr std::array kQwenMoeKeys = {
+    GgufKey{"expert_count", "num_experts"},
+    GgufKey{"expert_used_count", "num_experts_per_tok"},
+    GgufKey{"expert_feed_forward_length", "moe_intermediate_size"},
+};
+constexpr std::array kGemmaKeys = {
+    GgufKey{"attn_logit_softcapping", "attn_logit_softcapping"},
+    GgufKey{"final_logit_softcapping", "final_logit_softcapping"},
+};
+constexpr std::array kGraniteKeys = {
+    GgufKey{"attention.scale", "attention_multiplier"},
+    GgufKey{"embedding_scale", "embedding_multiplier"},
+    GgufKey{"residual_scale", "residual_multiplier"},
+    GgufKey{"logit_scale", "logits_scaling"},
+};
+constexpr std::array kGptOssKeys = {
+    GgufKey{"expert_count", "num_local_experts"},
+    GgufKey{"expert_used_count", "num_experts_per_tok"},
+    GgufKey{"expert_feed_forward_length", "intermediate_size"},
+};
+constexpr std::array kErnieMoeKeys = {
+    GgufKey{"expert_count", "moe_num_experts"},
+    GgufKey{"expert_used_count", "moe_k"},
+    GgufKey{"expert_feed_forward_length", "moe_intermediate_size"},
+    GgufKey{"expert_shared_count", "moe_num_shared_experts"},
+    GgufKey{"leading_dense_block_count", "moe_layer_start_index"},
+    GgufKey{"interleave_moe_layer_step", "moe_layer_interval"},
+};
+constexpr std::array kDeepseekKeys = {
+    GgufKey{"expert_count", "n_routed_experts"},
+    GgufKey{"expert_used_count", "num_experts_per_tok"},
+    GgufKey{"expert_feed_forward_length", "moe_intermediate_size"},
+    GgufKey{"expert_shared_count", "n_shared_experts"},
+    GgufKey{"expert_group_count", "n_group"},
+    GgufKey{"expert_group_used_count", "topk_group"},
+    GgufKey{"expert_weights_norm", "norm_topk_prob"},
+    GgufKey{"expert_weights_scale", "routed_scaling_factor"},
+    GgufKey{"leading_dense_block_count", "first_k_dense_replace"},
+};
+constexpr GgufExpertNames kMixtralExperts = {"block_sparse_moe", "w1", "w3", "w2"};
+
+// Gemma's largest models scale queries by the width of a head as the hidden size has it.
+void scale_gemma_queries(GgufConfig& c, int64_t layers_of_largest) {
+  bool largest = c.layers() == layers_of_largest;
+  c.set("query_pre_attn_scalar", largest ? c.hidden() / c.heads() : c.head_dim());
+}
+
+void read_gemma2(GgufConfig& c) {
+  scale_gemma_queries(c, 46);
+  c.set_window();
+}
+
+void read_gemma3(GgufConfig& c) {
+  scale_gemma_queries(c, 62);
+  c.set("rope_local_base_freq", c.number("rope.freq_base_swa", 10000));
+  c.set_window();
+}
+
+// The rotation of a window's layers has the same base.
+void read_olmo2(GgufConfig& c) {
+  if (!c.has("attention.sliding_window")) return;
+  c.set("architectures", Json::array({"Olmo3ForCausalLM"}));
+  c.ignore("rope.freq_base_swa");
+  c.set_window();
+}
+
+void read_phi3(GgufConfig& c) {
+  c.ignore("rope.scaling.original_context_length");
+  c.set_window();
+}
+
+void read_qwen3_moe(GgufConfig& c) {
+  c.set("norm_topk_prob", true);
+}
+
+void expect_sigmoid(GgufConfig& c) {
+  constexpr int64_t kSigmoid = 2;
+  int64_t function = c.integer("expert_gating_func", kSigmoid);
+  c.expect(function == kSigmoid, "expert_gating_func is {}; supported: {} (sigmoid)", function,
+           kSigmoid);
+}
+
+void read_minimax(GgufConfig& c) {
+  expect_sigmoid(c);
+  c.set("rotary_dim", c.integer("rope.dimension_count", c.head_dim()));
+  c.set("intermediate_size",
+        c.integer("expert_feed_forward_length", c.of_all_layers("feed_forward_length")));
+}
+
+void read_glm4_moe(GgufConfig& c) {
+  expect_sigmoid(c);
+  c.set("use_qk_norm", c.stores("model.layers.0.self_attn.q_norm.weight"));
+  c.set("num_nextn_predict_layers", c.integer("nextn_predict_layers", 0));
+}
+
+void read_ernie_moe(GgufConfig& c) {
+  c.ignore("expert_shared_feed_forward_length");
+}
+
+constexpr std::array kArchitectures = {
+    GgufArchitecture{.name = "ernie4_5", .family = "Ernie4_5ForCausalLM", .bias_key = "use_bias"},
+    GgufArchitecture{.name = "ernie4_5-moe",
+                     .family = "Ernie4_5_MoeForCausalLM",
+                     .sparse_family = "Ernie4_5_MoeForCausalLM",
+                     .names = kErnieMoeNames,
+                     .keys = kErnieMoeKeys,
+                     .bias_key = "use_bias",
+                     .rest = read_ernie_moe},
+    GgufArchitecture{.name = "exaone4",
+                     .family = "Exaone4ForCausalLM",
+                     .bias_key = "",
+                     .rest = [](GgufConfig& c) { c.set_window(); }},
+    GgufArchitecture{.name = "gemma2",
+                     .family = "Gemma2ForCausalLM",
+                     .norms_plus_one = true,
+                     .names = kGemmaNames,
+                     .keys = kGemmaKeys,
+                     .rest = read_gemma2},
+    GgufArchitecture{.name = "gemma3",
+                     .family = "Gemma3ForCausalLM",
+                     .norms_plus_one = true,
+                     .names = kGemmaNames,
+                     .keys = kGemmaKeys,
+                     .rest = read_gemma3},
+    GgufArchitecture{.name = "glm4", .family = "Glm4ForCausalLM", .names = kGlm4Names},
+    GgufArchitecture{.name = "glm4moe",
+                     .family = "Glm4MoeForCausalLM",
+                     .sparse_family = "Glm4MoeForCausalLM",
+                     .keys = kDeepseekKeys,
+                     .rest = read_glm4_moe},
+    GgufArchitecture{.name = "gpt-oss",
+                     .family = "GptOssForCausalLM",
+                     .sparse_family = "GptOssForCausalLM",
+                     .names = kGptOssNames,
+                     .keys = kGptOssKeys,
+                     .rest = [](GgufConfig& c) { c.set_window(); }},
+    GgufArchitecture{
+        .name = "granite", .family = "GraniteForCausalLM", .turned = true, .keys = kGraniteKeys},
+    GgufArchitecture{.name = "llama",
+                     .family = "LlamaForCausalLM",
+                     .sparse_family = "MixtralForCausalLM",
+                     .turned = true,
+                     .keys = kExpertKeys,
+                     .experts = kMixtralExperts},
+    GgufArchitecture{.name = "minimax-m2",
+                     .family = "MiniMaxM2ForCausalLM",
+                     .sparse_family = "MiniMaxM2ForCausalLM",
+                     .names = kMinimaxNames,
+                     .keys = kExpertKeys,
+                     .experts = kMixtralExperts,
+                     .rest = read_minimax},
+    GgufArchitecture{.name = "mistral3", .family = "Ministral3ForCausalLM", .turned = true},
+    GgufArchitecture{.name = "olmo2", .family = "Olmo2ForCausalLM", .rest = read_olmo2},
+    GgufArchitecture{
+        .name = "phi3", .family = "Phi3ForCausalLM", .names = kPhi3Names, .rest = read_phi3},
+    GgufArchitecture{.name = "qwen2", .family = "Qwen2ForCausalLM"},
+    GgufArchitecture{.name = "qwen3", .family = "Qwen3ForCausalLM"},
+    GgufArchitecture{.name = "qwen3moe",
+                     .family = "Qwen3MoeForCausalLM",
+                     .sparse_family = "Qwen3MoeForCausalLM",
+                     .keys = kQwenMoeKeys,
+                     .rest = read_qwen3_moe},
+    GgufArchitecture{.name = "seed_oss",
+                     .family = "SeedOssForCausalLM",
+                     .rest =
+                         [](GgufConfig& c) {
+                           c.set("attention_out_bias",
+                                 c.stores("model.layers.0.self_attn.o_proj.bias"));
+                         }},
+    GgufArchitecture{.name = "smollm3", .family = "SmolLM3ForCausalLM", .turned = true},
+};
+
+// The name of a layer's module, below "model.layers.<i>."; "" when it is not known.
+std::string layer_module(const GgufArchitecture& a, std::string_view module, bool& whole) {
+  auto look_up = [&](std::span<const GgufName> names) -> std::string_view {
+    auto found = std::ranges::find(names, module, &GgufName::theirs);
+    if (found == names.end()) return "";
+    whole = found->whole;
+    return found->ours;
+  };
+  if (std::string_view own = look_up(a.names); !own.empty()) return std::string(own);
+  const GgufExpertNames& e = a.experts;
+  if (module == "ffn_gate_inp") return fmt::format("{}.gate", e.scope);
+  if (module == "ffn_gate_exps") return fmt::format("{}.experts.{}", e.scope, e.gate);
+  if (module == "ffn_up_exps") return fmt::format("{}.experts.{}", e.scope, e.up);
+  if (module == "ffn_down_exps") return fmt::format("{}.experts.{}", e.scope, e.down);
+  return std::string(look_up(kLayerNames));
+}
+
+}  // namespace
+
+Result<const GgufArchitecture*> find_gguf_architecture(std::string_view name,
+                                                       std::string_view path) {
+  auto found = std::ranges::find(kArchitectures, name, &GgufArchitecture::name);
+  if (found != kArchitectures.end()) return &*found;
+  std::vector<std::string_view> names;
+  for (const GgufArchitecture& architecture : kArchitectures) names.push_back(architecture.name);
+  return unsupported("{}: general.architecture {} is not supported; supported: {}", path,
+                     quote(name), fmt::join(names, ", "));
+}
+
+std::string gguf_tensor_name(const GgufArchitecture& architecture, std::string_view name) {
+  size_t dot = name.rfind('.');
+  if (dot == name.npos) return std::string(name);
+  std::string_view module = name.substr(0, dot), leaf = name.substr(dot);
+  auto top = std::ranges::find(kTopNames, module, &GgufName::theirs);
+  if (top != kTopNames.end()) return fmt::format("{}{}", top->ours, leaf);
+  constexpr std::string_view kLayer = "blk.";
+  if (!module.starts_with(kLayer)) return std::string(name);
+  std::string_view rest = module.substr(kLayer.size());
+  size_t end = std::min(rest.find('.'), rest.size());
+  bool whole = false;
+  std::string ours = layer_module(architecture, rest.substr(std::min(end + 1, rest.size())), whole);
+  if (ours.empty()) return std::string(name);
+  return fmt::format("model.layers.{}.{}{}", rest.substr(0, end), ours, whole ? "" : leaf);
+}
+
+}  // namespace banyan

@@ -1,0 +1,272 @@
+#include "weights/files/gguf_config.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <numbers>
+#include <utility>
+
+#include "base/json_text.h"
+#include "base/quote.h"
+
+namespace banyan {
+namespace {
+
+// What the converter writes for llama.cpp alone, or what the tensors say as well.
+constexpr std::array<std::string_view, 4> kWithoutEffect = {
+    "vocab_size", "rope.scaling.finetuned", "tensor_data_layout",
+    "expert_gating_func",  // of families with one function; others look at it
+};
+
+// Llama 3's factors by its formula: 1 for short wavelengths, `factor` for long ones.
+float llama3_factor(double wavelength, double factor, double original) {
+  constexpr double kLow = 1, kHigh = 4;
+  if (wavelength < original / kHigh) return 1;
+  if (wavelength > original / kLow) return static_cast<float>(factor);
+  double smooth = (original / wavelength - kLow) / (kHigh - kLow);
+  return static_cast<float>(1 / ((1 - smooth) / factor + smooth));
+}
+
+bool is_llama3(std::span<const float> factors, double theta, double factor, double original) {
+  constexpr double kRoundingMax = 1e-4;  // the converter computes frequencies in f32
+  for (size_t i = 0; i < factors.size(); ++i) {
+    double exponent = static_cast<double>(i) / static_cast<double>(factors.size());
+    double wavelength = 2 * std::numbers::pi * std::pow(theta, exponent);
+    float expected = llama3_factor(wavelength, factor, original);
+    if (!(std::abs(factors[i] - expected) <= kRoundingMax * expected)) return false;
+  }
+  return true;
+}
+
+// The rotation that `factors` were computed from; null when there is none.
+Json llama3_rotation(std::span<const float> factors, double theta) {
+  double factor = *std::ranges::max_element(factors);
+  for (double original = 16; original <= 1 << 24; original *= 2) {
+    if (!is_llama3(factors, theta, factor, original)) continue;
+    return {{"rope_type", "llama3"},
+            {"factor", factor},
+            {"low_freq_factor", 1.0},
+            {"high_freq_factor", 4.0},
+            {"original_max_position_embeddings", static_cast<int64_t>(original)}};
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<ConfigFile> gguf_config(const GgufFile& file) {
+  Json json = TRY(GgufConfig(file).make());
+  return ConfigFile::parse(dump_json(json), file.pairs().path());
+}
+
+GgufConfig::GgufConfig(const GgufFile& file)
+    : file_(file), prefix_(std::string(file.architecture().name) + ".") {}
+
+Result<Json> GgufConfig::make() {
+  const GgufArchitecture& a = file_.architecture();
+  bool sparse = integer("expert_count", 0) > 0;
+  expect(!sparse || !a.sparse_family.empty(),
+         "{}: {}expert_count is {}, and {} with experts is not supported", file_.pairs().path(),
+         prefix_, integer("expert_count", 0), a.name);
+  set("architectures", Json::array({sparse ? a.sparse_family : a.family}));
+  set("torch_dtype", stored_dtype());
+  set("tie_word_embeddings", !stores("lm_head.weight"));
+  read_sizes();
+  read_biases();
+  read_rope();
+  bool expert_keys = sparse || a.sparse_family.empty();
+  for (const GgufKey& key : a.keys) {
+    if (expert_keys || !key.theirs.starts_with("expert_")) copy(key.theirs, key.ours);
+  }
+  if (!error_ && a.rest != nullptr) a.rest(*this);
+  keep_unread();
+  if (error_) return std::unexpected(*error_);
+  return std::move(json_);
+}
+
+template <class T>
+std::optional<T> GgufConfig::take(Result<T> result) {
+  if (result) return *std::move(result);
+  fail(result.error());
+  return std::nullopt;
+}
+
+void GgufConfig::fail(const Error& error) {
+  if (!error_) error_ = error;
+}
+
+bool GgufConfig::has(std::string_view key) {
+  ignore(key);
+  return file_.pairs().has(prefix_ + std::string(key));
+}
+
+int64_t GgufConfig::integer(std::string_view key, int64_t fallback) {
+  ignore(key);
+  auto value = take(file_.pairs().integer(prefix_ + std::string(key)));
+  return value ? value->value_or(fallback) : fallback;
+}
+
+double GgufConfig::number(std::string_view key, double fallback) {
+  ignore(key);
+  auto value = take(file_.pairs().number(prefix_ + std::string(key)));
+  return value ? value->value_or(fallback) : fallback;
+}
+
+std::vector<int64_t> GgufConfig::integers(std::string_view key) {
+  ignore(key);
+  return take(file_.pairs().integers(prefix_ + std::string(key))).value_or(std::vector<int64_t>());
+}
+
+int64_t GgufConfig::required(std::string_view key) {
+  constexpr int64_t kMost = int64_t{1} << 40;
+  int64_t value = of_all_layers(key);
+  if (value > 0 && value <= kMost) return value;
+  fail(corrupt("{}: {}{} is {}", file_.pairs().path(), prefix_, key,
+               has(key) ? std::to_string(value) : "missing")
+           .error());
+  return 1;
+}
+
+int64_t GgufConfig::of_all_layers(std::string_view key) {
+  std::vector<int64_t> values = integers(key);
+  auto other = std::ranges::adjacent_find(values, std::not_equal_to());
+  expect(other == values.end(), "{}: {}{} differs between layers, which is not supported",
+         file_.pairs().path(), prefix_, key);
+  return values.empty() ? 0 : values.front();
+}
+
+void GgufConfig::copy(std::string_view theirs, std::string_view ours) {
+  ignore(theirs);
+  auto value = take(file_.pairs().value(prefix_ + std::string(theirs)));
+  if (value && !value->is_null()) set(ours, *std::move(value));
+}
+
+void GgufConfig::read_sizes() {
+  if (const TensorInfo* table = file_.find("model.embed_tokens.weight")) {
+    set("vocab_size", table->shape[0]);
+  }
+  int64_t further = integer("nextn_predict_layers", 0);
+  layers_ = std::max<int64_t>(required("block_count") - further, 1);
+  hidden_ = required("embedding_length");
+  heads_ = required("attention.head_count");
+  head_dim_ = integer("attention.key_length", hidden_ / heads_);
+  int64_t value_dim = integer("attention.value_length", head_dim_);
+  expect(value_dim == head_dim_ && head_dim_ > 0,
+         "{}: {}attention.value_length is {} and key_length {}, which is not supported",
+         file_.pairs().path(), prefix_, value_dim, head_dim_);
+  set("num_hidden_layers", layers_);
+  set("hidden_size", hidden_);
+  set("num_attention_heads", heads_);
+  int64_t kv_heads = of_all_layers("attention.head_count_kv");
+  set("num_key_value_heads", kv_heads > 0 ? kv_heads : heads_);
+  set("head_dim", head_dim_);
+  set("max_position_embeddings", required("context_length"));
+  int64_t inner = of_all_layers("feed_forward_length");
+  if (inner > 0) set("intermediate_size", inner);
+  constexpr std::string_view kEps = "attention.layer_norm_rms_epsilon";
+  expect(has(kEps), "{}: {}{} is missing", file_.pairs().path(), prefix_, kEps);
+  copy(kEps, "rms_norm_eps");
+}
+
+void GgufConfig::read_biases() {
+  auto has_bias = [&](std::string_view module) {
+    return stores(fmt::format("model.layers.0.{}.bias", module));
+  };
+  std::string_view key = file_.architecture().bias_key;
+  if (!key.empty()) set(key, has_bias("self_attn.q_proj"));
+  if (key == "attention_bias" && has_bias("mlp.down_proj")) set("mlp_bias", true);
+}
+
+void GgufConfig::read_rope() {
+  double theta = number("rope.freq_base", 10000);
+  set("rope_theta", theta);
+  int64_t rotary = integer("rope.dimension_count", head_dim_);
+  if (rotary != head_dim_) {
+    set("partial_rotary_factor", static_cast<double>(rotary) / static_cast<double>(head_dim_));
+  }
+  double factor = number("rope.scaling.factor", number("rope.scale_linear", 1));
+  ignore("rope.scaling.type");
+  auto stated = take(file_.pairs().text(prefix_ + "rope.scaling.type"));
+  std::string type(stated ? stated->value_or(factor == 1 ? "none" : "linear") : "none");
+  if (file_.has_long_rope()) type = "longrope";
+  Json rope = {{"rope_type", type}, {"factor", factor}};
+  if (type == "yarn") read_yarn(rope);
+  if (type != "none" && !(type == "linear" && factor == 1)) set("rope_scaling", rope);
+  if (file_.rope_factors().empty()) return;
+  Json llama3 = llama3_rotation(file_.rope_factors(), theta);
+  expect(type == "none" && !llama3.is_null(),
+         "{}: rope_freqs.weight is not Llama 3's rotation, which alone is supported",
+         file_.pairs().path());
+  if (llama3["factor"] != 1.0) set("rope_scaling", llama3);
+}
+
+// mscale is kept as a tenth of it by DeepSeek's converter.
+void GgufConfig::read_yarn(Json& rope) {
+  struct Factor {
+    std::string_view theirs, ours;
+  };
+  constexpr std::array kFactors = {
+      Factor{"yarn_beta_fast", "beta_fast"}, Factor{"yarn_beta_slow", "beta_slow"},
+      Factor{"yarn_attn_factor", "attention_factor"}, Factor{"attn_factor", "attention_factor"}};
+  for (const Factor& f : kFactors) {
+    std::string key = fmt::format("rope.scaling.{}", f.theirs);
+    if (has(key)) rope[std::string(f.ours)] = number(key, 1);
+  }
+  double extrapolation = number("rope.scaling.yarn_ext_factor", 1);
+  expect(extrapolation == 1 || extrapolation < 0,
+         "{}: {}rope.scaling.yarn_ext_factor is {}; supported: 1", file_.pairs().path(), prefix_,
+         extrapolation);
+  rope["original_max_position_embeddings"] =
+      integer("rope.scaling.original_context_length", required("context_length"));
+  if (double log = number("rope.scaling.yarn_log_multiplier", 0); log != 0) {
+    double scale = prefix_ == "deepseek2." ? 10 * log : log;
+    rope["mscale"] = rope["mscale_all_dim"] = scale;
+  }
+  if (has("attention.temperature_scale")) {
+    rope["llama_4_scaling_beta"] = number("attention.temperature_scale", 0);
+  }
+  if (prefix_ == "gpt-oss.") rope["truncate"] = false;  // of its kind alone, and not in the file
+}
+
+void GgufConfig::set_window() {
+  int64_t window = integer("attention.sliding_window", 0);
+  set("sliding_window", window > 0 ? Json(window) : Json());
+  std::vector<int64_t> sliding = integers("attention.sliding_window_pattern");
+  if (window <= 0 || sliding.empty()) return;
+  if (sliding.size() == 1) return set("sliding_window_pattern", sliding[0]);
+  expect(std::ssize(sliding) >= layers_,
+         "{}: {}attention.sliding_window_pattern has {} entries for {} layers",
+         file_.pairs().path(), prefix_, sliding.size(), layers_);
+  sliding.resize(static_cast<size_t>(layers_), 0);
+  Json types = Json::array();
+  for (int64_t slides : sliding) {
+    types.push_back(slides != 0 ? "sliding_attention" : "full_attention");
+  }
+  set("layer_types", types);
+}
+
+// What nobody read is kept under its own name: the loader warns of what it does not know.
+void GgufConfig::keep_unread() {
+  for (std::string_view without : kWithoutEffect) ignore(without);
+  for (std::string_view key : file_.pairs().keys()) {
+    if (!key.starts_with(prefix_) || used_.contains(key)) continue;
+    auto value = file_.pairs().value(key);
+    set(key, value ? *value : Json("a list"));
+  }
+}
+
+// What most of the matrices' numbers are stored as; those in blocks are rounded to bf16 where they
+// do not stay as they are.
+std::string GgufConfig::stored_dtype() const {
+  std::map<std::string_view, size_t> bytes;
+  for (const TensorInfo* tensor : file_.tensors()) {
+    if (tensor->shape.size() < 2) continue;
+    bool f16 = tensor->dtype == DType::kF16, f32 = tensor->dtype == DType::kF32;
+    bytes[f16 ? "float16" : f32 ? "float32" : "bfloat16"] += tensor->bytes.size();
+  }
+  auto most = std::ranges::max_element(bytes, {}, [](const auto& entry) { return entry.second; });
+  return std::string(most == bytes.end() ? "bfloat16" : most->first);
+}
+
+}  // namespace banyan

@@ -1,0 +1,78 @@
+// A GGUF file's metadata as the config.json of its model, so that each family is read in one way
+// whatever its file.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "banyan/status.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "weights/files/config_file.h"
+#include "weights/files/gguf.h"
+
+namespace banyan {
+
+// kCorrupt, with the key: a value is missing or contradicts another.
+Result<ConfigFile> gguf_config(const GgufFile& file);
+
+// The config.json in the making. Keys of metadata are those below "<architecture>."; the first
+// error sticks, and getters return something usable after it.
+class GgufConfig {
+ public:
+  explicit GgufConfig(const GgufFile& file);
+
+  Result<Json> make();
+
+  // Of the metadata; each counts as read.
+  bool has(std::string_view key);
+  int64_t integer(std::string_view key, int64_t fallback);
+  double number(std::string_view key, double fallback);
+  std::vector<int64_t> integers(std::string_view key);
+  void ignore(std::string_view key) { used_.insert(prefix_ + std::string(key)); }
+  // The value that all layers have; an error where they differ.
+  int64_t of_all_layers(std::string_view key);
+
+  bool stores(std::string_view tensor) const { return file_.find(tensor) != nullptr; }
+  int64_t layers() const { return layers_; }  // without those that predict further tokens
+  int64_t heads() const { return heads_; }
+  int64_t hidden() const { return hidden_; }
+  int64_t head_dim() const { return head_dim_; }
+  const GgufFile& file() const { return file_; }
+
+  void set(std::string_view key, Json value) { json_[std::string(key)] = std::move(value); }
+  void copy(std::string_view theirs, std::string_view ours);
+  template <class... Args>
+  void expect(bool holds, fmt::format_string<Args...> format, Args&&... args) {
+    if (!holds) fail(unsupported(format, std::forward<Args>(args)...).error());
+  }
+  // A window of attention, where the file has one; null otherwise. Which layers slide is then
+  // "layer_types", if the file says it.
+  void set_window();
+
+ private:
+  template <class T>
+  std::optional<T> take(Result<T> result);
+  void fail(const Error& error);
+  int64_t required(std::string_view key);
+  void read_sizes();
+  void read_biases();
+  void read_rope();
+  void read_yarn(Json& rope);
+  void read_experts();
+  void keep_unread();
+  std::string stored_dtype() const;
+
+  const GgufFile& file_;
+  std::string prefix_;
+  Json json_ = Json::object();
+  std::optional<Error> error_;
+  std::set<std::string, std::less<>> used_;
+  int64_t layers_ = 1, heads_ = 1, hidden_ = 1, head_dim_ = 1;
+};
+
+}  // namespace banyan

@@ -1,0 +1,131 @@
+// A GGUF file alone, as llama.cpp's converter writes it, computes what the checkpoint does that it
+// was made from (tools/make_gguf_recipes.py).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "banyan/engine.h"
+#include "banyan/llm.h"
+#include "support/drive.h"
+#include "support/gguf_file.h"
+#include "support/grown_checkpoint.h"
+#include "support/shared.h"
+#include "support/value_or_abort.h"
+
+namespace banyan::test {
+namespace {
+
+const std::vector<TokenId> kPrompt = {1, 2, 3, 50, 7, 8, 9, 10, 11, 60, 4, 5, 30, 31, 32, 33};
+
+std::vector<float> logits_at(const std::string& path) {
+  auto runner =
+      load_runner({.model_path = path, .dtype = "f32", .threads = 1, .total_tokens_max = 256});
+  return all_logits(*runner, kPrompt, 64);
+}
+
+class GgufModels : public testing::TestWithParam<std::string> {};
+
+TEST_P(GgufModels, ComputeWhatTheirCheckpointsDo) {
+  GgufGolden golden = gguf_golden(GetParam());
+  TemporaryFolder folder;
+  std::string file = folder.write("model.gguf", gguf_file(golden.pairs, golden.tensors));
+  folder.write("config.json", golden.folder_config);
+  folder.write("model.safetensors",
+               value_or_abort(read_file(golden_folder(GetParam()) + "/model.safetensors")));
+  std::vector<float> expected = logits_at(folder.path()), ours = logits_at(file);
+  // To the weights of Gemma's norms one is added, which rounds them.
+  if (!GetParam().starts_with("gemma")) {
+    EXPECT_TRUE(same_bits(ours, expected));
+    return;
+  }
+  ASSERT_EQ(ours.size(), expected.size());
+  for (size_t i = 0; i < ours.size(); ++i) ASSERT_NEAR(ours[i], expected[i], 1e-4) << i;
+}
+
+INSTANTIATE_TEST_SUITE_P(Architectures, GgufModels, testing::ValuesIn(gguf_golden_names()),
+                         [](const auto& test) {
+                           std::string name = test.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+// llama-gguf-split puts the metadata into the first file.
+TEST(GgufSplits, AreOneModel) {
+  GgufGolden golden = gguf_golden("qwen2-tied");
+  TemporaryFolder folder;
+  std::string whole = folder.write("whole.gguf", gguf_file(golden.pairs, golden.tensors));
+  auto half = golden.tensors.begin() + std::ssize(golden.tensors) / 2;
+  auto total = static_cast<int64_t>(golden.tensors.size());
+  auto split = [&](int64_t number) {
+    return Json{{"split.no", number}, {"split.count", 2}, {"split.tensors.count", total}};
+  };
+  Json pairs = golden.pairs;
+  pairs.update(split(0));
+  std::string first =
+      folder.write("m-00001-of-00002.gguf", gguf_file(pairs, {golden.tensors.begin(), half}));
+  auto error_of = [](const std::string& path) {
+    auto info = inspect_model({.model_path = path, .threads = 1, .total_tokens_max = 256});
+    return info ? std::string() : info.error().message;
+  };
+  EXPECT_NE(error_of(first).find("m-00002-of-00002.gguf: no such file"), std::string::npos);
+  std::string second =
+      folder.write("m-00002-of-00002.gguf", gguf_file(split(1), {half, golden.tensors.end()}));
+  EXPECT_TRUE(same_bits(logits_at(first), logits_at(whole)));
+  EXPECT_NE(error_of(second).find("file 2 of 2; give the first"), std::string::npos)
+      << error_of(second);
+  std::string other = folder.write("other.gguf", gguf_file(pairs, {golden.tensors.begin(), half}));
+  EXPECT_NE(error_of(other).find("found by names"), std::string::npos) << error_of(other);
+}
+
+// Text in, text out.
+TEST(GgufModel, HasItsTokenizerAndTemplate) {
+  GgufGolden golden = gguf_golden("qwen2-tied");
+  Json tokens = {"a", "b", "ab", "<|im_end|>"}, types = {1, 1, 1, 3};
+  while (tokens.size() < 97) {
+    tokens.push_back("t" + std::to_string(tokens.size()));
+    types.push_back(5);
+  }
+  golden.pairs["tokenizer.ggml.model"] = "gpt2";
+  golden.pairs["tokenizer.ggml.pre"] = "gpt-2";
+  golden.pairs["tokenizer.ggml.tokens"] = tokens;
+  golden.pairs["tokenizer.ggml.token_type"] = types;
+  golden.pairs["tokenizer.ggml.merges"] = Json::array({"a b"});
+  golden.pairs["tokenizer.ggml.eos_token_id"] = 3;
+  golden.pairs["tokenizer.chat_template"] = "{{ messages[0].content }}";
+  golden.pairs["general.sampling.temp"] = 0.25;
+  TemporaryFolder folder;
+  std::string file = folder.write("model.gguf", gguf_file(golden.pairs, golden.tensors));
+  auto llm = value_or_abort(Llm::load({.model_path = file, .threads = 1, .total_tokens_max = 256}));
+  EXPECT_TRUE(llm->has_tokenizer());
+  EXPECT_EQ(value_or_abort(llm->encode("aab<|im_end|>")), (std::vector<TokenId>{0, 2, 3}));
+  EXPECT_EQ(llm->recommended_sampling().temperature, 0.25F);
+}
+
+// Refused, with the key and its value.
+TEST(GgufMetadata, IsCheckedAsStrictlyAsAConfig) {
+  GgufGolden golden = gguf_golden("qwen2-tied");
+  auto expect_error = [&](const std::function<void(Json&)>& change, const std::string& words) {
+    Json pairs = golden.pairs;
+    change(pairs);
+    TemporaryFolder folder;
+    std::string file = folder.write("model.gguf", gguf_file(pairs, golden.tensors));
+    auto info = inspect_model({.model_path = file, .threads = 1, .total_tokens_max = 256});
+    ASSERT_FALSE(info.has_value()) << words;
+    EXPECT_NE(info.error().message.find(words), std::string::npos) << info.error().message;
+  };
+  expect_error([](Json& p) { p.erase("qwen2.block_count"); }, "qwen2.block_count is missing");
+  expect_error([](Json& p) { p["qwen2.block_count"] = -3; }, "qwen2.block_count is -3");
+  expect_error([](Json& p) { p["qwen2.context_length"] = "x"; },
+               "\"qwen2.context_length\" is string, not an integer");
+  expect_error([](Json& p) { p["qwen2.expert_count"] = 4; },
+               "qwen2.expert_count is 4, and qwen2 with experts is not supported");
+  expect_error([](Json& p) { p["qwen2.feed_forward_length"] = {1, 2}; },
+               "qwen2.feed_forward_length differs between layers");
+  expect_error([](Json& p) { p["qwen2.rope.scaling.type"] = "spiral"; }, "\"spiral\"");
+  expect_error([](Json& p) { p["general.architecture"] = "mamba"; },
+               "general.architecture \"mamba\" is not supported; supported: ernie4_5, ");
+}
+
+}  // namespace
+}  // namespace banyan::test

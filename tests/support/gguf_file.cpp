@@ -1,0 +1,251 @@
+#include "support/gguf_file.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <optional>
+
+#include "base/check.h"
+#include "base/file.h"
+#include "support/checkpoint_copy.h"
+#include "support/shared.h"
+#include "support/value_or_abort.h"
+#include "tensor/dtype.h"
+#include "weights/convert.h"
+
+namespace banyan::test {
+namespace {
+
+enum Type : uint32_t { kI32 = 5, kF32 = 6, kBool = 7, kString = 8, kArray = 9 };
+
+uint32_t type_of(const Json& value) {
+  if (value.is_string()) return kString;
+  if (value.is_boolean()) return kBool;
+  return value.is_number_float() ? kF32 : kI32;
+}
+
+std::string replaced(std::string text, std::string_view part, const std::string& by) {
+  if (size_t at = text.find(part); at != text.npos) text.replace(at, part.size(), by);
+  return text;
+}
+
+TestTensor as_f32(TestTensor tensor) {
+  DType dtype = tensor.dtype == "BF16"  ? DType::kBF16
+                : tensor.dtype == "F16" ? DType::kF16
+                                        : DType::kF32;
+  auto count = static_cast<int64_t>(tensor.bytes.size() / dtype_bytes(dtype));
+  std::string bytes(static_cast<size_t>(count) * sizeof(float), '\0');
+  convert_elements(tensor.bytes.data(), dtype, bytes.data(), DType::kF32, count);
+  tensor.dtype = "F32";
+  tensor.bytes = std::move(bytes);
+  return tensor;
+}
+
+float at(const TestTensor& tensor, int64_t index) {
+  float value;
+  std::memcpy(&value, tensor.bytes.data() + index * static_cast<int64_t>(sizeof value),
+              sizeof value);
+  return value;
+}
+
+// A tensor of `shape` whose number i is number source(i) of `from`.
+TestTensor picked(const TestTensor& from, std::vector<int64_t> shape,
+                  const std::function<int64_t(int64_t)>& source) {
+  TestTensor to{from.name, "F32", std::move(shape), {}};
+  int64_t count = 1;
+  for (int64_t extent : to.shape) count *= extent;
+  for (int64_t i = 0; i < count; ++i) {
+    float value = at(from, source(i));
+    to.bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+  return to;
+}
+
+TestTensor turned(const TestTensor& from, int64_t heads) {
+  int64_t rows = from.shape[0], head = rows / heads;
+  int64_t width = std::ssize(from.bytes) / static_cast<int64_t>(sizeof(float)) / rows;
+  return picked(from, from.shape, [=](int64_t i) {
+    int64_t row = i / width % head, first = i / width / head * head;
+    return (first + row % 2 * (head / 2) + row / 2) * width + i % width;
+  });
+}
+
+TestTensor more(const TestTensor& from) {
+  TestTensor to = from;
+  for (int64_t i = 0; i < std::ssize(to.bytes) / 4; ++i) {
+    float value = at(from, i) + 1;
+    std::memcpy(to.bytes.data() + i * 4, &value, sizeof value);
+  }
+  return to;
+}
+
+// Every other number of the last dimension.
+TestTensor alternate(const TestTensor& from, int64_t first) {
+  std::vector<int64_t> shape = from.shape;
+  shape.back() /= 2;
+  return picked(from, shape, [first](int64_t i) { return 2 * i + first; });
+}
+
+// [experts, columns, rows] as [experts, rows / step, columns], from row `first` on.
+TestTensor swapped(const TestTensor& from, int64_t step, int64_t first) {
+  int64_t columns = from.shape[1], rows = from.shape[2];
+  int64_t kept = rows / step;
+  return picked(from, {from.shape[0], kept, columns}, [=](int64_t i) {
+    int64_t expert = i / (kept * columns), row = i / columns % kept * step + first;
+    return (expert * columns + i % columns) * rows + row;
+  });
+}
+
+class GgufRecipe {
+ public:
+  GgufRecipe(const std::string& name, const Json& recipe) : copy_(name), recipe_(recipe) {
+    copy_.config.update(recipe.at("config"));
+  }
+
+  GgufGolden make() {
+    GgufGolden golden{.pairs = recipe_.at("pairs"), .folder_config = copy_.config.dump()};
+    if (golden.pairs.contains("rope_freqs.weight")) {
+      golden.tensors.push_back(rope_factors(golden.pairs));
+      golden.pairs.erase("rope_freqs.weight");
+    }
+    auto layers = copy_.config.at("num_hidden_layers").get<int64_t>();
+    for (const auto& [name, text] : recipe_.at("tensors").items()) {
+      bool of_layer = name.find('#') != name.npos;
+      for (int64_t i = 0; i < (of_layer ? layers : 1); ++i) {
+        std::optional<TestTensor> tensor = tensor_of(text, std::to_string(i));
+        if (!tensor) continue;
+        tensor->name = replaced(name, "#", std::to_string(i));
+        golden.tensors.push_back(*std::move(tensor));
+      }
+    }
+    return golden;
+  }
+
+ private:
+  static TestTensor rope_factors(const Json& pairs) {
+    std::vector<float> factors = pairs.at("rope_freqs.weight");
+    TestTensor tensor{"rope_freqs.weight", "F32", {std::ssize(factors)}, {}};
+    tensor.bytes.assign(reinterpret_cast<const char*>(factors.data()), factors.size() * 4);
+    return tensor;
+  }
+
+  // Nothing where this layer lacks it.
+  std::optional<TestTensor> tensor_of(const std::string& text, const std::string& layer) {
+    std::string how = text.substr(0, text.find(' '));
+    std::string name = replaced(text.substr(text.rfind(' ') + 1), "#", layer);
+    if (how == "stack") return stacked(name);
+    auto found = std::ranges::find(copy_.tensors, name, &TestTensor::name);
+    if (found == copy_.tensors.end()) return std::nullopt;
+    TestTensor from = as_f32(*found);
+    if (how == "turn") return turned(from, std::stoll(text.substr(how.size())));
+    if (how == "more") return more(from);
+    if (how == "even" || how == "odd") return alternate(from, how == "odd");
+    if (how == "swap") return swapped(from, 1, 0);
+    if (how == "swap-even" || how == "swap-odd") return swapped(from, 2, how == "swap-odd");
+    CHECK(how == "copy", "{}", text);
+    return from;
+  }
+
+  std::optional<TestTensor> stacked(const std::string& pattern) {
+    std::optional<TestTensor> all;
+    for (int64_t e = 0;; ++e) {
+      std::string name = replaced(pattern, "@", std::to_string(e));
+      auto found = std::ranges::find(copy_.tensors, name, &TestTensor::name);
+      if (found == copy_.tensors.end()) return all;
+      TestTensor expert = as_f32(*found);
+      if (!all) {
+        all = expert;
+        all->shape.insert(all->shape.begin(), 1);
+      } else {
+        all->bytes += expert.bytes;
+        ++all->shape[0];
+      }
+    }
+  }
+
+  CheckpointCopy copy_;
+  const Json& recipe_;
+};
+
+const Json& recipes() {
+  static const Json all =
+      Json::parse(value_or_abort(read_file(source_path("tests/golden/gguf/recipes.json"))));
+  return all;
+}
+
+}  // namespace
+
+GgufBytes& GgufBytes::text(std::string_view value) {
+  number<uint64_t>(value.size());
+  bytes_ += value;
+  return *this;
+}
+
+GgufBytes& GgufBytes::begin(uint64_t tensors, uint64_t pairs, uint32_t version) {
+  bytes_ += "GGUF";
+  return number(version).number(tensors).number(pairs);
+}
+
+GgufBytes& GgufBytes::pair(std::string_view key, std::string_view value) {
+  return text(key).number<uint32_t>(kString).text(value);
+}
+
+GgufBytes& GgufBytes::pair(std::string_view key, uint32_t value) {
+  return text(key).number<uint32_t>(4).number(value);
+}
+
+GgufBytes& GgufBytes::pair(std::string_view key, const Json& value) {
+  text(key);
+  if (!value.is_array()) return number(type_of(value)).value(value);
+  number<uint32_t>(kArray).number(value.empty() ? kI32 : type_of(value[0]));
+  number<uint64_t>(value.size());
+  for (const Json& item : value) this->value(item);
+  return *this;
+}
+
+GgufBytes& GgufBytes::value(const Json& value) {
+  if (value.is_string()) return text(value.get_ref<const std::string&>());
+  if (value.is_boolean()) return number<uint8_t>(value.get<bool>());
+  if (value.is_number_float()) return number(value.get<float>());
+  return number(value.get<int32_t>());
+}
+
+GgufBytes& GgufBytes::tensor(std::string_view name, const std::vector<uint64_t>& dimensions,
+                             uint32_t type, uint64_t offset) {
+  text(name).number(static_cast<uint32_t>(dimensions.size()));
+  for (uint64_t dimension : dimensions) number(dimension);
+  return number(type).number(offset);
+}
+
+GgufBytes& GgufBytes::data(size_t count, char fill) {
+  bytes_.resize((bytes_.size() + 31) / 32 * 32);
+  bytes_.append(count, fill);
+  return *this;
+}
+
+std::string gguf_file(const Json& pairs, const std::vector<TestTensor>& tensors) {
+  GgufBytes file;
+  file.begin(tensors.size(), pairs.size());
+  for (const auto& [key, value] : pairs.items()) file.pair(key, value);
+  std::string data;
+  for (const TestTensor& tensor : tensors) {
+    uint32_t type = tensor.dtype == "F32" ? 0 : tensor.dtype == "F16" ? 1 : 30;
+    std::vector<uint64_t> dimensions(tensor.shape.rbegin(), tensor.shape.rend());
+    file.tensor(tensor.name, dimensions, type, data.size());
+    data += tensor.bytes;
+    data.resize((data.size() + 31) / 32 * 32);
+  }
+  return file.data(0).bytes() + data;
+}
+
+std::vector<std::string> gguf_golden_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, recipe] : recipes().items()) names.push_back(name);
+  return names;
+}
+
+GgufGolden gguf_golden(const std::string& name) {
+  return GgufRecipe(name, recipes().at(name)).make();
+}
+
+}  // namespace banyan::test

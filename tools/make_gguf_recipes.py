@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Makes tests/golden/gguf/recipes.json: golden checkpoints as llama.cpp's converter writes them.
+
+    python tools/make_gguf_recipes.py LLAMA_CPP
+
+LLAMA_CPP is a folder of llama.cpp's source, with convert_hf_to_gguf.py and its packages. Each
+checkpoint is converted, and for every tensor of the GGUF file it is found out by trial how its
+numbers came about. A recipe has the metadata and, for each tensor, how it is made of the
+checkpoint's: tests/support/gguf_file.cpp makes the file again from that. `#` stands for the number
+of a layer, `@` for that of an expert:
+
+    copy NAME          as it is
+    turn HEADS NAME    rows of each head in the order 0, half, 1, half + 1, ...
+    more NAME          plus one
+    stack NAME         of all experts, one after the other
+    swap NAME          [experts, columns, rows] as [experts, rows, columns]
+    swap-even, swap-odd, even, odd NAME    of that every other row
+"""
+
+import json
+import pathlib
+import re
+import shutil
+import sys
+import tempfile
+
+import numpy
+import torch
+from goldens import grown
+from safetensors.torch import load_file, save_file
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+MODELS = ROOT / "tests" / "golden" / "models"
+# What changes in config.json before: values that a GGUF file cannot have.
+CASES = {
+    "llama31-gqa": {},
+    "llama-linear-f16": {},
+    "llama-bias": {},
+    "mixtral": {"sliding_window": None},
+    "qwen2-tied": {},
+    "qwen3-yarn": {},
+    "qwen3-moe-window": {"use_sliding_window": False},
+    "gemma2": {"query_pre_attn_scalar": 10, "rope_theta": 10000.0},
+    "gemma3": {
+        "query_pre_attn_scalar": 10,
+        "rope_local_base_freq": 10000.0,
+        "sliding_window_pattern": 6,
+    },
+    "gpt-oss": {"swiglu_limit": 7.0},
+    "granite": {},
+    "olmo3": {},
+    "phi3": {},
+    "seed-oss": {},
+    "smollm3": {"no_rope_layer_interval": 4, "use_sliding_window": False, "sliding_window": None},
+    "ernie4-5": {},
+    "ernie4-5-moe": {},
+    "exaone4": {},
+    "glm4": {},
+    "glm4-moe": {},
+    "minimax-m2": {},
+    "ministral3": {},
+}
+
+
+def checkpoint(name, change):
+    """A folder with the checkpoint, and its tensors in float32."""
+    folder = pathlib.Path(tempfile.mkdtemp())
+    recipe = MODELS / name / "weights.txt"
+    if recipe.exists():
+        tensors = grown.tensors_of(recipe.read_text())
+    else:
+        tensors = load_file(MODELS / name / "model.safetensors")
+    config = json.loads((MODELS / name / "config.json").read_text()) | change
+    (folder / "config.json").write_text(json.dumps(config))
+    vocabulary = {str(i): i for i in range(config["vocab_size"])}
+    tokenizer = {"model": {"vocab": vocabulary}, "added_tokens": []}
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    save_file({n: t.contiguous() for n, t in tensors.items()}, folder / "model.safetensors")
+    return folder, {n: t.float().numpy() for n, t in tensors.items()}
+
+
+def convert(folder, base, gguf):
+    """The reader of the file that the converter makes."""
+    from conversion import get_model_class
+
+    config = base.ModelBase.load_hparams(folder, False)
+    kind = get_model_class(base.get_model_architecture(config, base.ModelType.TEXT))
+    kind.set_vocab = lambda self: self.gguf_writer.add_tokenizer_model("no_vocab")
+    out = folder / "out.gguf"
+    with torch.inference_mode():
+        kind(folder, gguf.LlamaFileType.ALL_F32, out, eager=True).write()
+    return gguf.GGUFReader(out)
+
+
+def turned(tensor, heads):
+    half = tensor.shape[0] // heads // 2
+    return tensor.reshape(heads, 2, half, -1).swapaxes(1, 2).reshape(tensor.shape)
+
+
+def makers(name, tensor, heads):
+    """Every recipe of one tensor, or of all that an expert's stands for, and its result."""
+    yield f"copy {name}", tensor
+    if tensor.ndim <= 2:
+        for count in heads:
+            if tensor.shape[0] % (2 * count) == 0:
+                yield f"turn {count} {name}", turned(tensor, count)
+        yield f"more {name}", tensor + numpy.float32(1)
+        yield f"even {name}", tensor[..., ::2]
+        yield f"odd {name}", tensor[..., 1::2]
+    if tensor.ndim == 3:
+        swapped = tensor.swapaxes(1, 2)
+        yield f"swap {name}", swapped
+        yield f"swap-even {name}", swapped[:, ::2]
+        yield f"swap-odd {name}", swapped[:, 1::2]
+
+
+def stacks(tensors):
+    """Experts' matrices as one, by the name with `@`."""
+    experts = {}
+    for name in tensors:
+        if found := re.search(r"\.experts\.(\d+)\.", name):
+            pattern = name.replace(found[0], ".experts.@.")
+            experts.setdefault(pattern, []).append((int(found[1]), name))
+    for pattern, parts in experts.items():
+        yield f"stack {pattern}", numpy.stack([tensors[name] for _, name in sorted(parts)])
+
+
+def recipe_of(tensors, data, heads):
+    every = [m for name, tensor in tensors.items() for m in makers(name, tensor, heads)]
+    for text, made in every + list(stacks(tensors)):
+        if made.size == data.size and numpy.array_equal(made.reshape(data.shape), data):
+            return text
+    return None
+
+
+def make(name, change, base, gguf):
+    folder, tensors = checkpoint(name, change)
+    reader = convert(folder, base, gguf)
+    pairs = {}
+    architecture = reader.fields["general.architecture"].contents()
+    for key, field in reader.fields.items():
+        if key.startswith((architecture + ".", "general.architecture")):
+            pairs[key] = field.contents()
+    heads = {pairs[f"{architecture}.attention.head_count{kv}"] for kv in ("", "_kv")}
+    made = {}
+    for tensor in reader.tensors:
+        text = recipe_of(tensors, numpy.asarray(tensor.data), heads)
+        if tensor.name == "rope_freqs.weight":
+            pairs[tensor.name] = [float(x) for x in tensor.data]
+        elif text is None:
+            sys.exit(f"{name}: {tensor.name} is made of nothing known")
+        else:
+            layer = re.match(r"blk\.(\d+)\.", tensor.name)
+            swap = (f".{layer[1]}.", ".#.") if layer else ("", "")
+            made[tensor.name.replace(*swap, 1)] = text.replace(*swap, 1)
+    shutil.rmtree(folder)
+    return {"config": change, "pairs": pairs, "tensors": made}
+
+
+def main():
+    llama = pathlib.Path(sys.argv[1])
+    sys.path[:0] = [str(llama), str(llama / "gguf-py")]
+    import gguf
+    from conversion import base
+
+    recipes = {name: make(name, change, base, gguf) for name, change in CASES.items()}
+    path = ROOT / "tests" / "golden" / "gguf" / "recipes.json"
+    path.write_text(json.dumps(recipes, indent=0) + "\n")
+
+
+if __name__ == "__main__":
+    main()
