@@ -15,6 +15,8 @@ of a layer, `@` for that of an expert:
     stack NAME         of all experts, one after the other
     swap NAME          [experts, columns, rows] as [experts, rows, columns]
     swap-even, swap-odd, even, odd NAME    of that every other row
+    keys, values HEADS ROWS NAME    of each head the first ROWS rows, turned on their side, or the
+                       others
 """
 
 import json
@@ -59,6 +61,17 @@ CASES = {
     "glm4-moe": {},
     "minimax-m2": {},
     "ministral3": {},
+    "deepseek-v3": {
+        "rope_scaling": {
+            "type": "yarn",
+            "factor": 4.0,
+            "mscale": 1.3,
+            "mscale_all_dim": 1.3,
+            "original_max_position_embeddings": 64,
+        }
+    },
+    "glm4-moe-lite": {},
+    "lfm2-moe": {"routed_scaling_factor": 1.0},
 }
 
 
@@ -125,8 +138,19 @@ def stacks(tensors):
         yield f"stack {pattern}", numpy.stack([tensors[name] for _, name in sorted(parts)])
 
 
-def recipe_of(tensors, data, heads):
+def latents(tensors, config):
+    """The two parts of what makes keys and values of latents."""
+    for name, tensor in tensors.items():
+        if name.endswith("kv_b_proj.weight"):
+            heads, rows = config["num_attention_heads"], config["qk_nope_head_dim"]
+            parts = tensor.reshape(heads, -1, tensor.shape[1])
+            yield f"keys {heads} {rows} {name}", parts[:, :rows].swapaxes(1, 2)
+            yield f"values {heads} {rows} {name}", parts[:, rows:]
+
+
+def recipe_of(tensors, data, heads, config):
     every = [m for name, tensor in tensors.items() for m in makers(name, tensor, heads)]
+    every += latents(tensors, config)
     for text, made in every + list(stacks(tensors)):
         if made.size == data.size and numpy.array_equal(made.reshape(data.shape), data):
             return text
@@ -135,16 +159,18 @@ def recipe_of(tensors, data, heads):
 
 def make(name, change, base, gguf):
     folder, tensors = checkpoint(name, change)
+    config = json.loads((folder / "config.json").read_text())
     reader = convert(folder, base, gguf)
     pairs = {}
     architecture = reader.fields["general.architecture"].contents()
     for key, field in reader.fields.items():
         if key.startswith((architecture + ".", "general.architecture")):
             pairs[key] = field.contents()
-    heads = {pairs[f"{architecture}.attention.head_count{kv}"] for kv in ("", "_kv")}
+    counts = [pairs[f"{architecture}.attention.head_count{kv}"] for kv in ("", "_kv")]
+    heads = {count for count in counts if isinstance(count, int)}
     made = {}
     for tensor in reader.tensors:
-        text = recipe_of(tensors, numpy.asarray(tensor.data), heads)
+        text = recipe_of(tensors, numpy.asarray(tensor.data), heads, config)
         if tensor.name == "rope_freqs.weight":
             pairs[tensor.name] = [float(x) for x in tensor.data]
         elif text is None:

@@ -124,7 +124,7 @@ TEST(GgufMetadata, IsCheckedAsStrictlyAsAConfig) {
                "qwen2.feed_forward_length differs between layers");
   expect_error([](Json& p) { p["qwen2.rope.scaling.type"] = "spiral"; }, "\"spiral\"");
   expect_error([](Json& p) { p["general.architecture"] = "mamba"; },
-               "general.architecture \"mamba\" is not supported; supported: ernie4_5, ");
+               "general.architecture \"mamba\" is not supported; supported: deepseek2, ");
 }
 
 }  // namespace

@@ -194,6 +194,9 @@ TEST(GgufTokenizer, RefusesByName) {
       error_of(pre).find("tokenizer.ggml.pre \"kana\" is not supported; supported: llama-bpe"),
       std::string::npos)
       << error_of(pre);
+  GgufBytes none = begin(3, "gpt2").pair("tokenizer.ggml.tokens", Json({"a"}));
+  none.pair("tokenizer.ggml.pre", "gpt-2");
+  EXPECT_NE(error_of(none).find("tokenizer.ggml.merges is missing"), std::string::npos);
   GgufBytes merges = begin(4, "gpt2").pair("tokenizer.ggml.tokens", Json({"a"}));
   merges.pair("tokenizer.ggml.pre", "gpt-2").pair("tokenizer.ggml.merges", Json({"a b"}));
   EXPECT_NE(error_of(merges).find("entry 0, \"a b\", has or makes a token that is not there"),

@@ -96,6 +96,13 @@ TestTensor swapped(const TestTensor& from, int64_t step, int64_t first) {
   });
 }
 
+// Of a matrix for all heads, the rows [begin, end) of each one.
+TestTensor rows_of_heads(const TestTensor& from, int64_t heads, int64_t begin, int64_t end) {
+  int64_t all = from.shape[0] / heads, columns = from.shape[1], size = (end - begin) * columns;
+  return picked(from, {heads, end - begin, columns},
+                [=](int64_t i) { return (i / size * all + begin) * columns + i % size; });
+}
+
 class GgufRecipe {
  public:
   GgufRecipe(const std::string& name, const Json& recipe) : copy_(name), recipe_(recipe) {
@@ -115,6 +122,8 @@ class GgufRecipe {
         std::optional<TestTensor> tensor = tensor_of(text, std::to_string(i));
         if (!tensor) continue;
         tensor->name = replaced(name, "#", std::to_string(i));
+        std::vector<int64_t>& shape = tensor->shape;  // a convolution's loses its middle
+        if (shape.size() == 3 && shape[1] == 1) shape.erase(shape.begin() + 1);
         golden.tensors.push_back(*std::move(tensor));
       }
     }
@@ -142,6 +151,13 @@ class GgufRecipe {
     if (how == "even" || how == "odd") return alternate(from, how == "odd");
     if (how == "swap") return swapped(from, 1, 0);
     if (how == "swap-even" || how == "swap-odd") return swapped(from, 2, how == "swap-odd");
+    if (how == "keys" || how == "values") {
+      size_t end = 0;
+      std::string numbers = text.substr(how.size());
+      int64_t heads = std::stoll(numbers, &end), rows = std::stoll(numbers.substr(end));
+      if (how == "keys") return swapped(rows_of_heads(from, heads, 0, rows), 1, 0);
+      return rows_of_heads(from, heads, rows, from.shape[0] / heads);
+    }
     CHECK(how == "copy", "{}", text);
     return from;
   }

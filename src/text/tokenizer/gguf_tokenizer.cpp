@@ -17,8 +17,8 @@ namespace banyan {
 namespace {
 
 constexpr std::string_view kModel = "tokenizer.ggml.model";
-constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
-constexpr std::string_view kMetaspace = "\u2581";  // '▁'
+constexpr std::string_view kTokenList = "tokenizer.ggml.tokens";
+constexpr std::string_view kSpaceMark = "\u2581";  // '▁'
 
 enum TokenType : int64_t {
   kNormal = 1,
@@ -64,7 +64,7 @@ constexpr std::string_view kDeepseekWords = R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`
 #undef SPACES_AT_LINES
 #undef O200K_WORD
 
-struct PreTokenizerKind {
+struct GgufPreTokenizer {
   std::string_view name;                          // tokenizer.ggml.pre
   std::array<std::string_view, 3> patterns = {};  // one after the other; none: GPT-2's
   bool digits = false;                            // each digit by itself, and GPT-2's pattern
@@ -73,7 +73,7 @@ struct PreTokenizerKind {
   bool bos = false;                               // in front, unless the file says otherwise
 };
 
-constexpr auto kPreTokenizers = std::to_array<PreTokenizerKind>({
+constexpr auto kGgufPreTokenizers = std::to_array<GgufPreTokenizer>({
     {.name = "llama-bpe", .patterns = {kLlama3}, .ignore_merges = true, .bos = true},
     {.name = "llama3", .patterns = {kLlama3}, .ignore_merges = true, .bos = true},
     {.name = "llama-v3", .patterns = {kLlama3}, .ignore_merges = true, .bos = true},
@@ -123,18 +123,18 @@ constexpr auto kPreTokenizers = std::to_array<PreTokenizerKind>({
     {.name = "mellum2", .digits = true},
 });
 
-Result<const PreTokenizerKind*> find_pre_tokenizer(const GgufPairs& pairs) {
+Result<const GgufPreTokenizer*> find_pre_tokenizer(const GgufPairs& pairs) {
   constexpr std::string_view kKey = "tokenizer.ggml.pre";
   std::string_view name = TRY(pairs.text(kKey)).value_or("default");
-  auto found = std::ranges::find(kPreTokenizers, name, &PreTokenizerKind::name);
-  if (found != std::end(kPreTokenizers)) return &*found;
+  auto found = std::ranges::find(kGgufPreTokenizers, name, &GgufPreTokenizer::name);
+  if (found != std::end(kGgufPreTokenizers)) return &*found;
   std::vector<std::string_view> names;
-  for (const PreTokenizerKind& kind : kPreTokenizers) names.push_back(kind.name);
+  for (const GgufPreTokenizer& kind : kGgufPreTokenizers) names.push_back(kind.name);
   return unsupported("{}: {} {} is not supported; supported: {}", pairs.path(), kKey, quote(name),
                      fmt::join(names, ", "));
 }
 
-Json pre_tokenizer_json(const PreTokenizerKind& kind) {
+Json pre_tokenizer_json(const GgufPreTokenizer& kind) {
   Json steps = Json::array();
   bool gpt2 = kind.patterns[0].empty();
   if (kind.digits) steps.push_back({{"type", "Digits"}, {"individual_digits", true}});
@@ -163,10 +163,10 @@ struct GgufTokens {
 };
 
 Result<GgufTokens> read_tokens(const GgufPairs& pairs) {
-  GgufTokens tokens{TRY(pairs.texts(kTokens)), TRY(pairs.integers("tokenizer.ggml.token_type"))};
-  if (tokens.texts.empty()) return corrupt("{}: {} is empty or missing", pairs.path(), kTokens);
+  GgufTokens tokens{TRY(pairs.texts(kTokenList)), TRY(pairs.integers("tokenizer.ggml.token_type"))};
+  if (tokens.texts.empty()) return corrupt("{}: {} is empty or missing", pairs.path(), kTokenList);
   if (tokens.texts.size() > Vocabulary::kIdMax) {
-    return exhausted("{}: {} has {} entries; the limit is {}", pairs.path(), kTokens,
+    return exhausted("{}: {} has {} entries; the limit is {}", pairs.path(), kTokenList,
                      tokens.texts.size(), Vocabulary::kIdMax);
   }
   if (tokens.types.empty()) tokens.types.assign(tokens.texts.size(), kNormal);
@@ -176,7 +176,7 @@ Result<GgufTokens> read_tokens(const GgufPairs& pairs) {
   }
   for (size_t id = 0; id < tokens.texts.size(); ++id) {
     if (auto at = unicode::first_invalid(tokens.texts[id])) {
-      return corrupt("{}: {}: token {} is not UTF-8 at byte {}", pairs.path(), kTokens, id, *at);
+      return corrupt("{}: {}: token {} is not UTF-8 at byte {}", pairs.path(), kTokenList, id, *at);
     }
     if (tokens.types[id] < kNormal || tokens.types[id] > kByte) {
       return corrupt("{}: tokenizer.ggml.token_type: {} of token {} is not from 1 to 6",
@@ -196,14 +196,14 @@ Status fill_vocabulary(const GgufPairs& pairs, const GgufTokens& tokens, Tokeniz
     auto added = vocabulary->add(tokens.texts[id], static_cast<TokenId>(id));
     if (added) continue;
     return make_error(added.error().code,
-                      fmt::format("{}: {}: {}", pairs.path(), kTokens, added.error().message));
+                      fmt::format("{}: {}: {}", pairs.path(), kTokenList, added.error().message));
   }
   for (size_t id = 0; id < tokens.texts.size(); ++id) {
     if (!tokens.is_added(id) || tokens.texts[id].empty()) continue;
     std::string_view text = tokens.texts[id];
     if (text.size() > AddedToken::kBytesMax) {
-      return exhausted("{}: {}: token {} has {} bytes; the limit is {}", pairs.path(), kTokens, id,
-                       text.size(), AddedToken::kBytesMax);
+      return exhausted("{}: {}: token {} has {} bytes; the limit is {}", pairs.path(), kTokenList,
+                       id, text.size(), AddedToken::kBytesMax);
     }
     if (!vocabulary->find(text)) TRY(vocabulary->add(text, static_cast<TokenId>(id)));
     parts.added.push_back({.id = static_cast<TokenId>(id),
@@ -217,6 +217,7 @@ Status fill_vocabulary(const GgufPairs& pairs, const GgufTokens& tokens, Tokeniz
 Result<MergeTable> read_merges(const GgufPairs& pairs, const Vocabulary& vocabulary) {
   constexpr std::string_view kKey = "tokenizer.ggml.merges";
   std::vector<std::string_view> lines = TRY(pairs.texts(kKey));
+  if (!pairs.has(kKey)) return corrupt("{}: {} is missing", pairs.path(), kKey);
   MergeTable merges;
   merges.reserve(lines.size());
   std::string joined;
@@ -271,7 +272,7 @@ Result<MergeTable> merges_of_scores(const GgufPairs& pairs, const GgufTokens& to
   return merges;
 }
 
-Status make_byte_level(const GgufPairs& pairs, const PreTokenizerKind& kind,
+Status make_byte_level(const GgufPairs& pairs, const GgufPreTokenizer& kind,
                        TokenizerParts& parts) {
   MergeTable merges = TRY(read_merges(pairs, *parts.vocabulary));
   parts.bpe = std::make_unique<Bpe>(
@@ -292,15 +293,15 @@ Status make_by_scores(const GgufPairs& pairs, const GgufTokens& tokens, Tokenize
   parts.bpe = std::make_unique<Bpe>(
       TRY(Bpe::make(*parts.vocabulary, std::move(merges), std::move(options))));
   bool prefix = TRY(pairs.flag("tokenizer.ggml.add_space_prefix")).value_or(true);
-  Json space = {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kMetaspace}};
+  Json space = {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kSpaceMark}};
   Json normalizers = Json::array();
-  if (prefix) normalizers.push_back({{"type", "Prepend"}, {"prepend", kMetaspace}});
+  if (prefix) normalizers.push_back({{"type", "Prepend"}, {"prepend", kSpaceMark}});
   normalizers.push_back(space);
   parts.normalizer =
       TRY(Normalizer::make({{"type", "Sequence"}, {"normalizers", normalizers}}, pairs.path()));
   Json decoders = Json::array();
   decoders.push_back(
-      {{"type", "Replace"}, {"pattern", {{"String", kMetaspace}}}, {"content", " "}});
+      {{"type", "Replace"}, {"pattern", {{"String", kSpaceMark}}}, {"content", " "}});
   decoders.push_back({{"type", "ByteFallback"}});
   decoders.push_back({{"type", "Fuse"}});
   if (prefix) {
@@ -387,7 +388,7 @@ Result<TokenizerParts> read_gguf_tokenizer(const GgufPairs& pairs) {
   TRY(fill_vocabulary(pairs, tokens, parts));
   bool bos = true;
   if (model == "gpt2") {
-    const PreTokenizerKind* kind = TRY(find_pre_tokenizer(pairs));
+    const GgufPreTokenizer* kind = TRY(find_pre_tokenizer(pairs));
     TRY(make_byte_level(pairs, *kind, parts));
     bos = kind->bos;
   } else {

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "base/checked_math.h"
 #include "base/error.h"
 #include "base/quote.h"
+#include "weights/convert.h"
 #include "weights/files/gguf_blocks.h"
 
 namespace banyan {
@@ -20,7 +22,7 @@ constexpr uint64_t kNameBytesMax = 1024;
 constexpr uint32_t kDimensionsMax = 4;
 constexpr int64_t kAlignmentDefault = 32, kAlignmentMax = 1 << 20;
 constexpr int64_t kSplitsMax = 10'000;
-constexpr int64_t kHeadsMax = 1 << 20;
+constexpr int64_t kGgufHeadsMax = 1 << 20;
 
 struct TensorType {
   uint32_t id;
@@ -147,6 +149,17 @@ class GgufReader {
   std::vector<uint64_t> offsets_, sizes_;
 };
 
+constexpr std::string_view kKeysOfLatents = ".self_attn.k_b_proj.weight";
+constexpr std::string_view kValuesOfLatents = ".self_attn.v_b_proj.weight";
+
+bool is_part_of_latents(std::string_view name) {
+  return name.ends_with(kKeysOfLatents) || name.ends_with(kValuesOfLatents);
+}
+
+std::string with_end(std::string_view name, std::string_view end, std::string_view other) {
+  return fmt::format("{}{}", name.substr(0, name.size() - end.size()), other);
+}
+
 // "model-00001-of-00003.gguf" without what follows "model"; "" for another name.
 std::string split_stem(std::string_view path, int64_t count) {
   std::string end = fmt::format("-00001-of-{:05}.gguf", count);
@@ -171,6 +184,7 @@ Result<GgufFile> GgufFile::open(const std::string& path) {
     for (TensorInfo& tensor : tensors[map_index]) TRY(file.add(std::move(tensor), map_index));
   }
   std::ranges::sort(file.entries_, {}, &Entry::name);
+  if (file.architecture_->latent) TRY(file.join_latents());
   auto twice = std::ranges::adjacent_find(file.entries_, {}, &Entry::name);
   if (twice == file.entries_.end()) return file;
   return corrupt("{}: the tensor {} appears twice", path, quote(twice->name()));
@@ -221,6 +235,11 @@ Status GgufFile::add(TensorInfo tensor, size_t map) {
   if (tensor.name.empty()) return {};
   if (experts) return add_experts(tensor, map);
   Entry entry{.tensor = std::move(tensor), .map = map};
+  std::vector<int64_t>& shape = entry.tensor.shape;
+  // A convolution of each channel by itself.
+  bool conv = entry.tensor.name.ends_with("conv.weight") && shape.size() == 2;
+  if (conv) shape.insert(shape.begin() + 1, 1);
+  entry.part = is_part_of_latents(entry.tensor.name);
   if (architecture_->turned) TRY(count_turned_heads(entry));
   entry.plus_one = architecture_->norms_plus_one && entry.tensor.name.ends_with("norm.weight");
   if (entry.plus_one && entry.tensor.dtype != DType::kF32) {
@@ -256,6 +275,83 @@ Status GgufFile::add_experts(const TensorInfo& tensor, size_t map) {
   return {};
 }
 
+// What makes keys of latents is [heads, rank, columns of keys], values [heads, columns, rank]; the
+// matrix that both were has, for each head, the rows of its keys and those of its values.
+Status GgufFile::join_latents() {
+  std::vector<Entry> joined;
+  for (const Entry& entry : entries_) {
+    if (entry.name().ends_with(kKeysOfLatents)) joined.push_back(TRY(joined_latents(entry)));
+  }
+  std::ranges::move(joined, std::back_inserter(entries_));
+  std::ranges::sort(entries_, {}, &Entry::name);
+  return {};
+}
+
+Result<GgufFile::Entry> GgufFile::joined_latents(const Entry& keys) const {
+  std::string other = with_end(keys.name(), kKeysOfLatents, kValuesOfLatents);
+  const TensorInfo* values = find(other);
+  if (values == nullptr) return not_found("{}: {} is missing", pairs_.path(), other);
+  const std::vector<int64_t>& k = keys.tensor.shape;
+  const std::vector<int64_t>& v = values->shape;
+  bool fit = k.size() == 3 && v.size() == 3 && k[0] == v[0] && k[1] == v[2];
+  std::optional<int64_t> rows;
+  if (fit) rows = checked_multiply(k[0], k[2] + v[1]);
+  std::optional<int64_t> count = rows ? checked_multiply(*rows, k[1]) : std::nullopt;
+  if (!count || *count > (int64_t{1} << 40)) {
+    return corrupt("{}: {} and {} do not fit", pairs_.path(), keys.name(), other);
+  }
+  Entry entry{.tensor = keys.tensor, .map = keys.map, .joined = true};
+  bool plain = keys.tensor.blocks == BlockFormat::kNone && keys.tensor.dtype == values->dtype;
+  entry.tensor.name = with_end(keys.name(), kKeysOfLatents, ".self_attn.kv_b_proj.weight");
+  entry.tensor.dtype = plain ? keys.tensor.dtype : DType::kF32;
+  entry.tensor.blocks = BlockFormat::kNone;
+  entry.tensor.shape = {*rows, k[1]};
+  entry.tensor.bytes = {keys.tensor.bytes.data(),
+                        static_cast<size_t>(*count) * dtype_bytes(entry.tensor.dtype)};
+  return entry;
+}
+
+// Rows of the last dimension as f32.
+Status GgufFile::read_floats(const Entry& entry, int64_t begin, int64_t end, float* to) const {
+  TensorInfo flat = entry.tensor;
+  int64_t columns = flat.shape.back();
+  if (flat.blocks != BlockFormat::kNone) {
+    return read_block_floats(*this, entry.tensor, begin, end, to);
+  }
+  size_t row_bytes = static_cast<size_t>(columns) * dtype_bytes(flat.dtype);
+  std::vector<std::byte> raw(static_cast<size_t>(end - begin) * row_bytes);
+  TRY(read_bytes(entry, static_cast<size_t>(begin) * row_bytes, raw));
+  convert_elements(raw.data(), flat.dtype, to, DType::kF32, (end - begin) * columns);
+  return {};
+}
+
+// Head by head: what is read is whole rows, and mostly all of them.
+Status GgufFile::read_joined(const Entry& entry, size_t offset, std::span<std::byte> to) const {
+  std::string_view name = entry.name();
+  constexpr std::string_view kJoined = ".self_attn.kv_b_proj.weight";
+  const Entry& keys = entry_of(*find(with_end(name, kJoined, kKeysOfLatents)));
+  const Entry& values = entry_of(*find(with_end(name, kJoined, kValuesOfLatents)));
+  int64_t rank = keys.tensor.shape[1], nope = keys.tensor.shape[2], wide = values.tensor.shape[1];
+  std::vector<float> turned(static_cast<size_t>(rank * nope));
+  std::vector<float> head(static_cast<size_t>((nope + wide) * rank));
+  size_t element = dtype_bytes(entry.tensor.dtype);
+  std::vector<std::byte> raw(head.size() * element);
+  while (!to.empty()) {
+    auto h = static_cast<int64_t>(offset / raw.size());
+    TRY(read_floats(keys, h * rank, (h + 1) * rank, turned.data()));
+    for (int64_t row = 0; row < nope; ++row) {
+      for (int64_t c = 0; c < rank; ++c) head[row * rank + c] = turned[c * nope + row];
+    }
+    TRY(read_floats(values, h * wide, (h + 1) * wide, head.data() + nope * rank));
+    convert_elements(head.data(), DType::kF32, raw.data(), entry.tensor.dtype, std::ssize(head));
+    size_t within = offset % raw.size(), bytes = std::min(to.size(), raw.size() - within);
+    std::memcpy(to.data(), raw.data() + within, bytes);
+    to = to.subspan(bytes);
+    offset += bytes;
+  }
+  return {};
+}
+
 Status GgufFile::count_turned_heads(Entry& entry) const {
   const std::string& name = entry.tensor.name;
   bool q = name.find(".q_proj.") != name.npos, k = name.find(".k_proj.") != name.npos;
@@ -264,7 +360,7 @@ Status GgufFile::count_turned_heads(Entry& entry) const {
     std::string key = fmt::format("{}.attention.{}", architecture_->name, leaf);
     int64_t most = 0;  // of layers, of which those of a recurrence have none
     for (int64_t value : TRY(pairs_.integers(key))) {
-      if (value < 0 || value > kHeadsMax) {
+      if (value < 0 || value > kGgufHeadsMax) {
         return corrupt("{}: {} is {}", pairs_.path(), key, value);
       }
       most = std::max(most, value);
@@ -295,7 +391,9 @@ const TensorInfo* GgufFile::find(std::string_view name) const {
 
 std::vector<const TensorInfo*> GgufFile::tensors() const {
   std::vector<const TensorInfo*> tensors;
-  for (const Entry& entry : entries_) tensors.push_back(&entry.tensor);
+  for (const Entry& entry : entries_) {
+    if (!entry.part) tensors.push_back(&entry.tensor);
+  }
   return tensors;
 }
 
@@ -313,6 +411,7 @@ Status GgufFile::read(const TensorInfo& tensor, size_t offset, std::span<std::by
   CHECK(offset <= tensor.bytes.size() && to.size() <= tensor.bytes.size() - offset,
         "tensor {}: {} bytes at {} of {}", tensor.name, to.size(), offset, tensor.bytes.size());
   const Entry& entry = entry_of(tensor);
+  if (entry.joined) return read_joined(entry, offset, to);
   if (entry.plus_one) return read_less_one(entry, offset, to);
   return entry.turned_heads > 0 ? read_turned(entry, offset, to) : read_bytes(entry, offset, to);
 }

@@ -14,7 +14,7 @@
 // What llama.cpp's converter changes is changed back in reading: for architectures that turn
 // neighbours it moves the rows of q and k, in which rotated pairs then lie side by side; to the
 // norms of Gemma it adds one. The matrices of all experts of a layer, which it stacks, appear one
-// by one.
+// by one; those that make keys and values of latents, which it takes apart, as one.
 //
 // Immutable after open(), so any thread may read.
 #pragma once
@@ -66,6 +66,8 @@ class GgufFile final : public WeightSource {
     size_t map = 0;
     int64_t turned_heads = 0;  // whose rows are turned; 0: none
     bool plus_one = false;     // f32 numbers, stored more by one
+    bool part = false;         // of a joined tensor, and none by itself
+    bool joined = false;       // keys and values of latents: `bytes` has a size and no place
 
     std::string_view name() const { return tensor.name; }
   };
@@ -76,6 +78,10 @@ class GgufFile final : public WeightSource {
   Status open_others(const std::string& path, std::vector<std::vector<TensorInfo>>& tensors);
   Status add(TensorInfo tensor, size_t map);
   Status add_experts(const TensorInfo& tensor, size_t map);
+  Status join_latents();
+  Result<Entry> joined_latents(const Entry& keys) const;
+  Status read_joined(const Entry& entry, size_t offset, std::span<std::byte> to) const;
+  Status read_floats(const Entry& entry, int64_t begin, int64_t end, float* to) const;
   Status count_turned_heads(Entry& entry) const;
   Status read_rope_factors(const TensorInfo& tensor, size_t map);
   const Entry& entry_of(const TensorInfo& tensor) const;

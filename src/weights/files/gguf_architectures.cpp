@@ -63,6 +63,32 @@ constexpr std::array kErnieMoeNames = {
     GgufName{"exp_probs_b", "mlp.moe_statics.e_score_correction_bias", true},
 };
 
+constexpr std::array kDeepseekNames = {
+    GgufName{"attn_q_a", "self_attn.q_a_proj"},
+    GgufName{"attn_q_a_norm", "self_attn.q_a_layernorm"},
+    GgufName{"attn_q_b", "self_attn.q_b_proj"},
+    GgufName{"attn_kv_a_mqa", "self_attn.kv_a_proj_with_mqa"},
+    GgufName{"attn_kv_a_norm", "self_attn.kv_a_layernorm"},
+    GgufName{"attn_kv_b", "self_attn.kv_b_proj"},
+    GgufName{"attn_k_b", "self_attn.k_b_proj"},
+    GgufName{"attn_v_b", "self_attn.v_b_proj"},
+};
+constexpr std::array kLfm2Names = {
+    GgufName{"token_embd_norm", "model.embedding_norm"},
+    GgufName{"attn_norm", "operator_norm"},
+    GgufName{"ffn_norm", "ffn_norm"},
+    GgufName{"attn_output", "self_attn.out_proj"},
+    GgufName{"attn_q_norm", "self_attn.q_layernorm"},
+    GgufName{"attn_k_norm", "self_attn.k_layernorm"},
+    GgufName{"shortconv.conv", "conv.conv"},
+    GgufName{"shortconv.in_proj", "conv.in_proj"},
+    GgufName{"shortconv.out_proj", "conv.out_proj"},
+    GgufName{"ffn_gate", "feed_forward.w1"},
+    GgufName{"ffn_up", "feed_forward.w3"},
+    GgufName{"ffn_down", "feed_forward.w2"},
+    GgufName{"exp_probs_b", "feed_forward.expert_bias", true},
+};
+
 constexpr std::array kExpertKeys = {
     GgufKey{"expert_count", "num_local_experts"},
     GgufKey{"expert_used_count", "num_experts_per_tok"},
@@ -106,6 +132,16 @@ constexpr std::array kDeepseekKeys = {
     GgufKey{"expert_weights_scale", "routed_scaling_factor"},
     GgufKey{"leading_dense_block_count", "first_k_dense_replace"},
 };
+constexpr std::array kLfm2Keys = {GgufKey{"shortconv.l_cache", "conv_L_cache"}};
+constexpr std::array kLfm2MoeKeys = {
+    GgufKey{"shortconv.l_cache", "conv_L_cache"},
+    GgufKey{"expert_count", "num_experts"},
+    GgufKey{"expert_used_count", "num_experts_per_tok"},
+    GgufKey{"expert_feed_forward_length", "moe_intermediate_size"},
+    GgufKey{"expert_weights_scale", "routed_scaling_factor"},
+    GgufKey{"leading_dense_block_count", "num_dense_layers"},
+};
+constexpr GgufExpertNames kLfm2Experts = {"feed_forward", "w1", "w3", "w2"};
 constexpr GgufExpertNames kMixtralExperts = {"block_sparse_moe", "w1", "w3", "w2"};
 
 // Gemma's largest models scale queries by the width of a head as the hidden size has it.
@@ -162,11 +198,58 @@ void read_glm4_moe(GgufConfig& c) {
   c.set("num_nextn_predict_layers", c.integer("nextn_predict_layers", 0));
 }
 
+// Latents are kept as one head of keys, which is what key_length is then about; in older files it
+// is about the heads themselves.
+void read_deepseek2(GgufConfig& c) {
+  int64_t rope = c.integer("rope.dimension_count", 0);
+  int64_t key = c.integer("attention.key_length", 0);
+  int64_t value = c.integer("attention.value_length", 0);
+  c.set("qk_rope_head_dim", rope);
+  c.set("qk_nope_head_dim", c.integer("attention.key_length_mla", key) - rope);
+  c.set("v_head_dim", c.integer("attention.value_length_mla", value));
+  c.copy("attention.kv_lora_rank", "kv_lora_rank");
+  c.copy("attention.q_lora_rank", "q_lora_rank");
+  c.copy("nextn_predict_layers", "num_nextn_predict_layers");
+  // What llama.cpp takes for absent, which is not what a config.json without the key means.
+  if (!c.has("expert_group_count")) c.set("n_group", 1);
+  if (!c.has("expert_group_used_count")) c.set("topk_group", 1);
+  if (!c.has("expert_shared_count")) c.set("n_shared_experts", 0);
+  if (!c.has("expert_weights_norm")) c.set("norm_topk_prob", false);
+  if (!c.has("expert_weights_scale")) c.set("routed_scaling_factor", 1);
+  if (!c.has("leading_dense_block_count")) c.set("first_k_dense_replace", 0);
+  // Files that do not name the function have softmax, or the bias that goes with sigmoids.
+  int64_t dense = c.integer("leading_dense_block_count", 0);
+  bool biased = c.stores(fmt::format("model.layers.{}.mlp.gate.e_score_correction_bias", dense));
+  c.expect(biased || c.has("expert_gating_func"),
+           "deepseek2 whose experts are chosen by softmax (V2) is not supported");
+  expect_sigmoid(c);
+}
+
+void read_lfm2(GgufConfig& c) {
+  c.copy("attention.layer_norm_rms_epsilon", "norm_eps");
+  c.erase("rms_norm_eps");
+  c.set("block_auto_adjust_ff_dim", false);
+}
+
+void read_lfm2_moe(GgufConfig& c) {
+  expect_sigmoid(c);
+  c.copy("attention.layer_norm_rms_epsilon", "norm_eps");
+  c.erase("rms_norm_eps");
+}
+
 void read_ernie_moe(GgufConfig& c) {
   c.ignore("expert_shared_feed_forward_length");
 }
 
 constexpr std::array kArchitectures = {
+    GgufArchitecture{.name = "deepseek2",
+                     .family = "DeepseekV3ForCausalLM",
+                     .sparse_family = "DeepseekV3ForCausalLM",
+                     .names = kDeepseekNames,
+                     .keys = kDeepseekKeys,
+                     .bias_key = "",
+                     .latent = true,
+                     .rest = read_deepseek2},
     GgufArchitecture{.name = "ernie4_5", .family = "Ernie4_5ForCausalLM", .bias_key = "use_bias"},
     GgufArchitecture{.name = "ernie4_5-moe",
                      .family = "Ernie4_5_MoeForCausalLM",
@@ -205,6 +288,22 @@ constexpr std::array kArchitectures = {
                      .rest = [](GgufConfig& c) { c.set_window(); }},
     GgufArchitecture{
         .name = "granite", .family = "GraniteForCausalLM", .turned = true, .keys = kGraniteKeys},
+    GgufArchitecture{.name = "lfm2",
+                     .family = "Lfm2ForCausalLM",
+                     .names = kLfm2Names,
+                     .keys = kLfm2Keys,
+                     .bias_key = "",
+                     .recurrence = "conv",
+                     .rest = read_lfm2},
+    GgufArchitecture{.name = "lfm2moe",
+                     .family = "Lfm2MoeForCausalLM",
+                     .sparse_family = "Lfm2MoeForCausalLM",
+                     .names = kLfm2Names,
+                     .keys = kLfm2MoeKeys,
+                     .experts = kLfm2Experts,
+                     .bias_key = "",
+                     .recurrence = "conv",
+                     .rest = read_lfm2_moe},
     GgufArchitecture{.name = "llama",
                      .family = "LlamaForCausalLM",
                      .sparse_family = "MixtralForCausalLM",
@@ -272,10 +371,15 @@ std::string gguf_tensor_name(const GgufArchitecture& architecture, std::string_v
   size_t dot = name.rfind('.');
   if (dot == name.npos) return std::string(name);
   std::string_view module = name.substr(0, dot), leaf = name.substr(dot);
-  auto top = std::ranges::find(kTopNames, module, &GgufName::theirs);
-  if (top != kTopNames.end()) return fmt::format("{}{}", top->ours, leaf);
   constexpr std::string_view kLayer = "blk.";
-  if (!module.starts_with(kLayer)) return std::string(name);
+  if (!module.starts_with(kLayer)) {
+    for (std::span<const GgufName> names :
+         {architecture.names, std::span<const GgufName>(kTopNames)}) {
+      auto found = std::ranges::find(names, module, &GgufName::theirs);
+      if (found != names.end()) return fmt::format("{}{}", found->ours, leaf);
+    }
+    return std::string(name);
+  }
   std::string_view rest = module.substr(kLayer.size());
   size_t end = std::min(rest.find('.'), rest.size());
   bool whole = false;

@@ -36,11 +36,13 @@ struct GgufArchitecture {
   // Rows of q and k are stored so that the two elements of a pair that turns lie side by side.
   bool turned = false;
   bool norms_plus_one = false;           // weights of norms are stored more by one
-  std::span<const GgufName> names = {};  // before the common ones
+  std::span<const GgufName> names = {};  // before the common ones; also of what is in no layer
   std::span<const GgufKey> keys = {};    // beyond the common ones
   GgufExpertNames experts = {};
   std::string_view bias_key = "attention_bias";  // what says that q, k and v have biases; "": none
-  void (*rest)(GgufConfig& config) = nullptr;    // what is no copy of one value
+  bool latent = false;                           // attention to latents, with sizes of its own
+  std::string_view recurrence = "";  // what layer_types call the layers without heads of keys
+  void (*rest)(GgufConfig& config) = nullptr;  // what is no copy of one value
 };
 
 // kUnsupported: none of the list, which the message has.

@@ -150,23 +150,40 @@ void GgufConfig::read_sizes() {
   layers_ = std::max<int64_t>(required("block_count") - further, 1);
   hidden_ = required("embedding_length");
   heads_ = required("attention.head_count");
-  head_dim_ = integer("attention.key_length", hidden_ / heads_);
-  int64_t value_dim = integer("attention.value_length", head_dim_);
-  expect(value_dim == head_dim_ && head_dim_ > 0,
-         "{}: {}attention.value_length is {} and key_length {}, which is not supported",
-         file_.pairs().path(), prefix_, value_dim, head_dim_);
   set("num_hidden_layers", layers_);
   set("hidden_size", hidden_);
   set("num_attention_heads", heads_);
-  int64_t kv_heads = of_all_layers("attention.head_count_kv");
-  set("num_key_value_heads", kv_heads > 0 ? kv_heads : heads_);
-  set("head_dim", head_dim_);
+  if (!file_.architecture().latent) read_heads();
   set("max_position_embeddings", required("context_length"));
   int64_t inner = of_all_layers("feed_forward_length");
   if (inner > 0) set("intermediate_size", inner);
   constexpr std::string_view kEps = "attention.layer_norm_rms_epsilon";
   expect(has(kEps), "{}: {}{} is missing", file_.pairs().path(), prefix_, kEps);
   copy(kEps, "rms_norm_eps");
+}
+
+void GgufConfig::read_heads() {
+  head_dim_ = integer("attention.key_length", hidden_ / heads_);
+  int64_t value_dim = integer("attention.value_length", head_dim_);
+  expect(value_dim == head_dim_ && head_dim_ > 0,
+         "{}: {}attention.value_length is {} and key_length {}, which is not supported",
+         file_.pairs().path(), prefix_, value_dim, head_dim_);
+  set("head_dim", head_dim_);
+  constexpr std::string_view kKey = "attention.head_count_kv";
+  std::vector<int64_t> counts = integers(kKey);
+  int64_t most = counts.empty() ? heads_ : std::ranges::max(counts);
+  set("num_key_value_heads", most);
+  bool recurs = std::ranges::count(counts, 0) > 0;
+  expect(!recurs || (!file_.architecture().recurrence.empty() && std::ssize(counts) == layers_),
+         "{}: {}{} is 0 in some of {} layers, which is not supported", file_.pairs().path(),
+         prefix_, kKey, layers_);
+  Json types = Json::array();
+  for (int64_t count : counts) {
+    expect(count == 0 || count == most, "{}: {}{} differs between layers, which is not supported",
+           file_.pairs().path(), prefix_, kKey);
+    types.push_back(count == 0 ? file_.architecture().recurrence : "full_attention");
+  }
+  if (recurs) set("layer_types", types);
 }
 
 void GgufConfig::read_biases() {
@@ -182,7 +199,7 @@ void GgufConfig::read_rope() {
   double theta = number("rope.freq_base", 10000);
   set("rope_theta", theta);
   int64_t rotary = integer("rope.dimension_count", head_dim_);
-  if (rotary != head_dim_) {
+  if (rotary != head_dim_ && !file_.architecture().latent) {
     set("partial_rotary_factor", static_cast<double>(rotary) / static_cast<double>(head_dim_));
   }
   double factor = number("rope.scaling.factor", number("rope.scale_linear", 1));

@@ -45,6 +45,7 @@ class GgufConfig {
   const GgufFile& file() const { return file_; }
 
   void set(std::string_view key, Json value) { json_[std::string(key)] = std::move(value); }
+  void erase(std::string_view key) { json_.erase(std::string(key)); }
   void copy(std::string_view theirs, std::string_view ours);
   template <class... Args>
   void expect(bool holds, fmt::format_string<Args...> format, Args&&... args) {
@@ -60,10 +61,10 @@ class GgufConfig {
   void fail(const Error& error);
   int64_t required(std::string_view key);
   void read_sizes();
+  void read_heads();
   void read_biases();
   void read_rope();
   void read_yarn(Json& rope);
-  void read_experts();
   void keep_unread();
   std::string stored_dtype() const;
 

@@ -149,5 +149,33 @@ TEST(Gguf, RowsOfQAndKAreTurnedBack) {
             (std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7}));
 }
 
+// Of a matrix for keys and values of latents the parts may be of different types.
+TEST(Gguf, PartsOfLatentsAreJoined) {
+  test::TemporaryFolder folder;
+  Gguf file;
+  file.begin(2, 1).pair("general.architecture", "deepseek2");
+  file.tensor("blk.0.attn_k_b.weight", {32, 2, 1}, 8, 0);  // one head, rank 2, 32 columns
+  file.tensor("blk.0.attn_v_b.weight", {2, 1, 1}, 0, 96).data(0);
+  for (int rank = 0; rank < 2; ++rank) {
+    file.number<uint16_t>(rank == 0 ? 0x3c00 : 0x4000);  // 1 and 2
+    for (int i = 0; i < 32; ++i) file.number(static_cast<int8_t>(i + 1));
+  }
+  file.data(0).number(70.0F).number(80.0F);
+  auto opened = GgufFile::open(folder.write("x.gguf", file.bytes()));
+  ASSERT_TRUE(opened.has_value()) << opened.error().message;
+  EXPECT_EQ(opened->tensors().size(), 1u);
+  const TensorInfo* tensor = opened->find("model.layers.0.self_attn.kv_b_proj.weight");
+  ASSERT_NE(tensor, nullptr);
+  EXPECT_EQ(tensor->shape, (std::vector<int64_t>{33, 2}));
+  std::vector<float> values(66);
+  ASSERT_TRUE(opened->read(*tensor, 0, std::as_writable_bytes(std::span(values))));
+  for (size_t row = 0; row < 32; ++row) {
+    EXPECT_EQ(values[2 * row], static_cast<float>(row + 1));
+    EXPECT_EQ(values[2 * row + 1], static_cast<float>(2 * (row + 1)));
+  }
+  EXPECT_EQ(values[64], 70);
+  EXPECT_EQ(values[65], 80);
+}
+
 }  // namespace
 }  // namespace banyan
