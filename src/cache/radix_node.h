@@ -95,6 +95,9 @@ struct RadixNode : SetHook {
 
   NodeUnit* units = nullptr;  // [classes]
 
+  int64_t hits = 0;      // leases that began here
+  int64_t last_use = 0;  // the last of them, in leases of the tree, or its count when this was made
+
   Waiters waiters;
   int64_t waiters_below = 0;  // here and further down
 

@@ -74,6 +74,8 @@ Lease RadixTree::lease(RadixNode* node) {
     lease.begins_[static_cast<size_t>(c)] = classes_[c].reach_begin(node->end) / page * page;
   }
   for (RadixNode* n = node; n->parent != nullptr; n = n->parent) pin(lease, n);
+  node->last_use = ++leases_;
+  ++node->hits;
   return lease;
 }
 
@@ -166,6 +168,7 @@ RadixNode* RadixTree::new_node() {
   if (free_nodes_ != nullptr) {
     RadixNode* node = std::exchange(free_nodes_, free_nodes_->parent);
     node->parent = nullptr;
+    node->last_use = leases_;
     return node;
   }
   // A node holds a page of the path, so there are no more nodes than those.
@@ -179,6 +182,7 @@ RadixNode* RadixTree::new_node() {
   for (size_t c = 0; c < classes; ++c) new (node->units + c) NodeUnit{.node = node};
   auto page = static_cast<size_t>(classes_.page_size_tokens);
   node->tokens = {reinterpret_cast<PrefixToken*>(token_memory_.data()) + index * page, 0};
+  node->last_use = leases_;
   return node;
 }
 

@@ -27,6 +27,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/os/memory.h"
@@ -133,6 +134,15 @@ class RadixTree {
   // Evicts everything that no lease needs.
   void flush();
 
+  // ---- For tree_view ---------------------------------------------------------------------------
+
+  const StateClasses& classes() const { return classes_; }
+  int64_t last_use() const { return leases_; }
+  template <class Visit>
+  void for_each_root(Visit visit) const {
+    for (const auto& [name_space, root] : roots_) visit(std::as_const(root->node));
+  }
+
   // ---- Waiters -------------------------------------------------------------------------------
 
   // Attaches a waiter with `tokens` set and keeps its `resumable` up to date: it is never too low,
@@ -204,6 +214,7 @@ class RadixTree {
   MemoryBlock node_memory_, token_memory_;
   RadixNode* free_nodes_ = nullptr;  // linked through `parent`
   int64_t nodes_made_ = 0, nodes_used_ = 0;
+  int64_t leases_ = 0;  // so far
 
   std::map<PrefixNamespace, std::unique_ptr<Root>> roots_;
 

@@ -71,9 +71,7 @@ Status settle(ServeOptions& o) {
 }
 
 void warn_of_open_door(const ServerConfig& config) {
-  bool loopback =
-      config.host == "localhost" || config.host == "::1" || config.host.starts_with("127.");
-  if (loopback || !config.api_keys.empty()) return;
+  if (config.on_loopback() || !config.api_keys.empty()) return;
   spdlog::warn("--host {} lets everybody who reaches this machine in; --api-key asks for a key",
                config.host);
 }

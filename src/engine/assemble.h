@@ -1,5 +1,6 @@
-// An engine put together from other parts than Engine::load takes: tests bring model families of
-// their own, which no checkpoint can name otherwise.
+// What only the layers next to an engine may do with it: put it together from other parts than
+// Engine::load takes (tests bring model families of their own, which no checkpoint can name
+// otherwise), and look inside.
 #pragma once
 
 #include <memory>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "banyan/engine.h"
+#include "cache/tree_view.h"
 #include "engine/drafters/drafter.h"
 #include "models/registry.h"
 
@@ -21,6 +23,9 @@ struct EngineAssembly {
                                               std::span<const Family> families,
                                               const LoadProgress& progress = {},
                                               std::vector<NamedDrafter> drafters = {});
+
+  // What the prefix cache holds, on the thread that owns the engine.
+  static TreeView tree_view(const Engine& engine, const TreeViewLimits& limits);
 
   // For tests that check invariants between steps.
   static const Scheduler& scheduler(const Engine& engine);

@@ -545,6 +545,10 @@ Result<std::unique_ptr<Engine>> Engine::load(const EngineConfig& config,
   return EngineAssembly::load(config, registered_families(), progress);
 }
 
+TreeView EngineAssembly::tree_view(const Engine& engine, const TreeViewLimits& limits) {
+  return view(engine.impl_->scheduler().tree(), limits);
+}
+
 const Scheduler& EngineAssembly::scheduler(const Engine& engine) {
   return engine.impl_->scheduler();
 }

@@ -27,6 +27,10 @@ bool is_header_text(std::string_view text) {
 
 }  // namespace
 
+bool ServerConfig::on_loopback() const {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
 Status ServerConfig::validate() const {
   constexpr double kDay = 86400;
   if (host.empty()) return invalid_argument("host is empty; give an address as 127.0.0.1");

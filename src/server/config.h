@@ -58,6 +58,8 @@ struct ServerConfig {
   double drain_timeout_s = 30;    // for running requests at shutdown
 
   Status validate() const;
+  // Whether only this machine reaches `host`, as far as its name shows.
+  bool on_loopback() const;
 };
 
 }  // namespace banyan

@@ -13,6 +13,7 @@
 #include "server/openai/endpoints.h"
 #include "server/openai/responses/endpoints.h"
 #include "server/sglang/endpoints.h"
+#include "server/tree_info.h"
 
 namespace banyan {
 namespace {
@@ -85,6 +86,7 @@ constexpr auto kRoutes = std::to_array<Route>({
     {"GET", "/model_info", model_info},
     {"GET", "/get_server_info", server_info},
     {"GET", "/server_info", server_info},
+    {"GET", "/radix_tree", radix_tree_info},
     {"GET", "/flush_cache", flush_cache},
     {"POST", "/flush_cache", flush_cache},
 });
