@@ -171,6 +171,7 @@ void add_network_options(CLI::App& app, ServeOptions& o) {
       ->delimiter(',')
       ->default_str("")
       ->type_name("ORIGIN");
+  app.add_flag("--webui,!--no-webui", server.webui, "The page for browsers at /; --no-webui: none");
   add_limit_options(app, server);
 }
 

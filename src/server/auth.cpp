@@ -24,12 +24,17 @@ std::string_view bearer_token(std::string_view authorization) {
   return token.substr(std::min(token.find_first_not_of(' '), token.size()));
 }
 
+// It has no secret in it, and a browser can send no key before it is there.
+bool is_web_page(const ServerConfig& config, const HttpRequest& request) {
+  return config.webui && request.path == "/";
+}
+
 }  // namespace
 
 bool is_authorized(const ServerConfig& config, const HttpRequest& request) {
   if (config.api_keys.empty()) return true;
   bool probes = request.method == "GET" || request.method == "HEAD";
-  if (probes && request.path == "/health") return true;
+  if (probes && (request.path == "/health" || is_web_page(config, request))) return true;
   std::string_view bearer = bearer_token(request.header("authorization").value_or(""));
   std::string_view plain = request.header("x-api-key").value_or("");
   bool known = false;

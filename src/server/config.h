@@ -24,6 +24,7 @@ struct ServerConfig {
   // PEM files; both or neither. With them the server speaks TLS alone.
   std::string ssl_certfile, ssl_keyfile;
   std::string version;                    // of the program, for /server_info
+  bool webui = true;                      // a page for browsers at /
   bool log_requests = false;              // also the body of each request
   int decode_log_interval = 40;           // steps between two lines about decoding; 0: none
   bool json_flexible_whitespace = false;  // in constrained JSON, where a request is silent

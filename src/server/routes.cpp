@@ -14,6 +14,7 @@
 #include "server/openai/responses/endpoints.h"
 #include "server/sglang/endpoints.h"
 #include "server/tree_info.h"
+#include "server/webui.h"
 
 namespace banyan {
 namespace {
@@ -22,6 +23,7 @@ constexpr bool kWithoutModel = false;
 
 // clang-format off
 constexpr auto kRoutes = std::to_array<Route>({
+    {"GET", "/", web_page, kWithoutModel},
     {"GET", "/health", health, kWithoutModel},
     {"GET", "/ping", health, kWithoutModel},
     {"GET", "/health_generate", health_generate},

@@ -267,7 +267,7 @@ TEST_F(Http, NoRouteIsOpenWithoutAKey) {
       {"GET", "/%68ealth_generate"}, {"OPTIONS", "*"}};
   for (const Route& route : test::test_routes()) targets.emplace_back(route.method, route.path);
   for (const auto& [method, path] : targets) {
-    if (path == "/health") continue;
+    if (path == "/health" || (method == "GET" && path == "/")) continue;
     auto status = [&](const std::string& headers) {
       Client client = this->client();
       client.send(fmt::format("{} {} HTTP/1.1\r\nHost: localhost\r\n{}Content-Length: 0\r\n\r\n",

@@ -31,7 +31,7 @@ constexpr std::array kAlways = std::to_array<Explained>({
     {"--constrained-json-disable-any-whitespace",
      "constrained JSON is compact unless --json-flexible-whitespace"},
     {"--enable-auto-tool-choice", "tools may be called unless tool_choice says none"},
-    {"--disable-log-stats,--no-webui", "there is nothing to switch off"},
+    {"--disable-log-stats", "there is nothing to switch off"},
 });
 
 // One machine, one copy: 1 is what is done.

@@ -59,6 +59,10 @@ void release(std::string& buffer) {
   std::string().swap(buffer);
 }
 
+bool may_have_body(int status) {
+  return status != 204 && status != 304;
+}
+
 bool is_preflight(const HttpRequest& request) {
   return request.method == "OPTIONS" && request.header("origin") &&
          request.header("access-control-request-method");
@@ -353,7 +357,7 @@ void Connection::respond(uint64_t number, int status, std::string_view body,
   if (exchange == nullptr || exchange->answer != Answer::kNone) return;
   exchange->answer = Answer::kComplete;
   write_head(status, content_type, body.size(), more);
-  if (exchange->method != "HEAD" && status != 204) {
+  if (exchange->method != "HEAD" && may_have_body(status)) {
     output_.append(body);
     exchange->bytes_sent += std::ssize(body);
   }
@@ -380,8 +384,8 @@ void Connection::write_head(int status, std::string_view content_type,
                                           : std::string_view(boost::beast::http::obsolete_reason(
                                                 static_cast<boost::beast::http::status>(status)));
   fmt::format_to(to, "HTTP/1.1 {} {}\r\nDate: {}\r\n", status, reason, http_date());
-  if (status != 204) fmt::format_to(to, "Content-Type: {}\r\n", content_type);
-  if (body_bytes && status != 204) {
+  if (may_have_body(status)) fmt::format_to(to, "Content-Type: {}\r\n", content_type);
+  if (body_bytes && may_have_body(status)) {
     fmt::format_to(to, "Content-Length: {}\r\n", *body_bytes);
   } else if (!body_bytes && exchange.chunks_allowed) {
     output_ += "Transfer-Encoding: chunked\r\n";

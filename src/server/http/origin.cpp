@@ -17,6 +17,14 @@ constexpr std::string_view kDigits = "0123456789";
 constexpr std::string_view kNameCharacters =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
 
+// Somebody follows a link to the page at /, which nothing can frame and which acts on nothing but
+// clicks in it.
+bool follows_link(const HttpRequest& request) {
+  return request.method == "GET" && request.path == "/" &&
+         request.header("sec-fetch-mode") == "navigate" &&
+         request.header("sec-fetch-dest") == "document";
+}
+
 bool has_star(const std::vector<std::string>& names) {
   return std::ranges::find(names, "*") != names.end();
 }
@@ -143,7 +151,7 @@ std::optional<Refusal> OriginRules::check(const HttpRequest& request) const {
                                     quote(*origin))};
   }
   // Images and links of a page send no Origin, but browsers say where they come from.
-  bool foreign = request.header("sec-fetch-site") == "cross-site";
+  bool foreign = request.header("sec-fetch-site") == "cross-site" && !follows_link(request);
   if (!origin && foreign && !any_origin_) {
     return Refusal{403,
                    "Sec-Fetch-Site cross-site: web pages of other sites may not use this "
