@@ -1,4 +1,4 @@
-"""The `openai` package of npm, where node and the packages can be had."""
+"""Clients from npm, where node and the packages can be had."""
 
 import pathlib
 import shutil
@@ -7,10 +7,16 @@ import subprocess
 import pytest
 
 OPENAI = "openai@6.49.0"
-ZOD = "zod@4.1.12"
+SCRIPTS = {
+    "client.mjs": [OPENAI],
+    "zod.mjs": [OPENAI, "zod@4.1.12"],
+    "anthropic.mjs": ["@anthropic-ai/sdk@1.12.0"],
+    "ollama.mjs": ["ollama@0.6.4"],
+    "ai.mjs": ["ai@7.0.173", "@ai-sdk/openai@4.0.118"],
+}
 
 
-@pytest.mark.parametrize("script, packages", [("client.mjs", [OPENAI]), ("zod.mjs", [OPENAI, ZOD])])
+@pytest.mark.parametrize("script, packages", SCRIPTS.items())
 def test_npm_client(server, tmp_path, script, packages):
     if shutil.which("npm") is None:
         pytest.skip("npm is not there")
