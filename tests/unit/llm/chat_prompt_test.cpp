@@ -69,6 +69,9 @@ TEST_F(ChatPromptTest, DeveloperIsTheSystemForATemplateThatDoesNotKnowIt) {
 TEST_F(ChatPromptTest, ContinuesTheFinalMessage) {
   const char* messages = R"([{"role":"user","content":"Hi"},{"role":"assistant","content":"He"}])";
   EXPECT_EQ(render(messages, {.continue_final_message = true}), "<user>Hi;<assistant>He");
+  // As vLLM's clients ask for it: the beginning of the answer is there all the same.
+  EXPECT_EQ(render(messages, {.add_generation_prompt = false, .continue_final_message = true}),
+            "<user>Hi;<assistant>He");
   EXPECT_NE(render(R"([{"role":"user","content":"Hi"}])", {.continue_final_message = true})
                 .find("error: continue_final_message"),
             std::string::npos);

@@ -172,7 +172,7 @@ TEST_F(Anthropic, AConversationReachesTheTemplate) {
             "<user>Hi<assistant>So[add 7][Hm]<tool>8[t1]<user>And?(add)<a>");
   EXPECT_EQ(prompt_of(R"("messages":[{"role":"user","content":"Hi"},
       {"role":"assistant","content":"It is"}])"),
-            "<user>HiIt is");
+            "<user>Hi<a>It is");
 }
 
 TEST_F(Anthropic, TokensAreCountedAsTheyWouldBeGiven) {
