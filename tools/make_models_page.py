@@ -68,6 +68,8 @@ def main():
     page += MEMORY
     configs = json.loads((ROOT / "tests/unit/models/published_configs.json").read_text())
     for name, model in configs.items():
+        if not model.get("memory", True):
+            continue
         found = [inspect(program, model["config"], form) for form in FORMATS]
         sizes = " | ".join(f"{info['weight_bytes'] / 1e9:.3g} GB" for info in found)
         parameters = billions(found[0]["parameters_total"])

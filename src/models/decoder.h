@@ -1,6 +1,6 @@
 // The skeleton that decoder-only families share: embed, one layer after the other, norm, head.
 // `Layer` is the family's own: it takes (Step&, Tensor x, const Rotation&) and returns the new
-// residual stream.
+// residual stream. With `LayerInputs` it takes a fourth, what these made of the embeddings.
 #pragma once
 
 #include <array>
@@ -12,6 +12,7 @@
 
 #include "models/model.h"
 #include "nn/basic.h"
+#include "nn/layer_inputs.h"
 #include "nn/rope.h"
 #include "ops/draw.h"
 
@@ -82,10 +83,11 @@ class DecoderModel final : public Model {
     // layer, not of all.
     Tensor x = tokens_.embed(s, known_tokens(s));
     if (embedding_scale_ != 1) x = scale(s, x, embedding_scale_);
+    Tensor inputs = layer_inputs_ ? (*layer_inputs_)(s, x) : Tensor();
     size_t mark = s.arena.mark();
     for (size_t i = 0; i < layers_.size(); ++i) {
       hand_out(s, static_cast<int>(i), x, outputs);
-      s.copy(layers_[i](s, x, rotations[static_cast<size_t>(layer_ropes_[i])]), x);
+      s.copy(run(layers_[i], s, x, rotations[static_cast<size_t>(layer_ropes_[i])], inputs), x);
       s.arena.rewind(mark);
     }
     hand_out(s, static_cast<int>(layers_.size()), x, outputs);
@@ -99,6 +101,9 @@ class DecoderModel final : public Model {
     return logit_scale_ == 1 ? y : scale(s, y, logit_scale_);
   }
 
+  // Where layers take something of the token besides the stream.
+  void set_layer_inputs(LayerInputs inputs) { layer_inputs_ = std::move(inputs); }
+
   bool predicts() const override { return prediction_.has_value(); }
   Tensor predict(Step& s, Tensor hidden) const override {
     if (!prediction_) return Model::predict(s, hidden);
@@ -108,6 +113,15 @@ class DecoderModel final : public Model {
 
  private:
   static constexpr size_t kRopesMax = 3;
+
+  static Tensor run(const Layer& layer, Step& s, Tensor x, const Rotation& rotation,
+                    Tensor inputs) {
+    if constexpr (std::invocable<const Layer&, Step&, Tensor, const Rotation&, Tensor>) {
+      return layer(s, x, rotation, inputs);
+    } else {
+      return layer(s, x, rotation);
+    }
+  }
 
   // Copies x, the residual stream entering layer `index`, if the step asks for it.
   static void hand_out(const Step& s, int index, Tensor x, Outputs& outputs) {
@@ -121,6 +135,7 @@ class DecoderModel final : public Model {
   std::vector<int> layer_ropes_;
   std::vector<Layer> layers_;
   std::optional<Prediction> prediction_;
+  std::optional<LayerInputs> layer_inputs_;
   RmsNorm norm_;
   float embedding_scale_, logit_scale_, logit_cap_;
 };

@@ -12,11 +12,13 @@ namespace {
 
 GqaDecoderConfig read_gemma(const ConfigFile& config, const Builder& b,
                             GqaDecoderDefaults defaults) {
-  defaults.attention = {.kv_heads = 4, .head_dim = 256};
+  defaults.attention.kv_heads = 4;
+  defaults.attention.head_dim = 256;
   defaults.gelu = true;
   GqaDecoderConfig c = read_gqa_decoder(config, b, defaults);
   // Published configs leave it to the class, which ties them; without weights nothing else says so.
-  bool silent = !config.has("tie_word_embeddings") && !b.has("model.embed_tokens.weight");
+  bool silent =
+      !config.has("tie_word_embeddings") && !(b / c.decoder().scope).has("embed_tokens.weight");
   c.decoder().tied = c.decoder().tied || (silent && !b.has("lm_head.weight"));
   c.decoder().norm_weight = c.attention.norm_weight = NormWeight::kLessOne;
   c.decoder().embedding_scale = std::sqrt(static_cast<float>(c.decoder().hidden));
@@ -53,9 +55,13 @@ Result<std::unique_ptr<Model>> load_gemma2(const ConfigFile& config, Builder b) 
 }
 
 Result<std::unique_ptr<Model>> load_gemma3(const ConfigFile& config, Builder b) {
-  GqaDecoderConfig c = read_gemma(
-      config, b,
-      {.context_tokens = 131072, .theta = 1e6, .local_theta_key = "rope_local_base_freq"});
+  GqaDecoderConfig c = read_gemma(config, b,
+                                  // Those that also see leave much of it to the class.
+                                  {.vocabulary = 262208,
+                                   .attention = {.heads = 8},
+                                   .context_tokens = 131072,
+                                   .theta = 1e6,
+                                   .local_theta_key = "rope_local_base_freq"});
   c.attention.head_norms = true;
   c.attention.soft_cap = read_cap(config, "attn_logit_softcapping", 0);
   c.decoder().logit_cap = read_cap(config, "final_logit_softcapping", 0);

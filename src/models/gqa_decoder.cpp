@@ -21,7 +21,7 @@ bool is_sparse(const GqaDecoderConfig& c, int64_t layer) {
 
 GqaConfig attention_of(const GqaDecoderConfig& c, int64_t layer) {
   const GqaLayerShape& shape = c.layers[static_cast<size_t>(layer)];
-  GqaConfig attention = c.attention;
+  GqaConfig attention = !shape.rotary && c.unturned ? *c.unturned : c.attention;
   attention.window_tokens = shape.window_tokens;
   attention.rotary = shape.rotary;
   return attention;
@@ -31,6 +31,7 @@ GqaConfig attention_of(const GqaDecoderConfig& c, int64_t layer) {
 std::string describe(const GqaConfig& c) {
   std::string text = "gqa";
   if (c.window_tokens > 0) text += fmt::format(", window {}", c.window_tokens);
+  if (c.chunk_tokens > 0) text += fmt::format(", chunks of {}", c.chunk_tokens);
   if (c.sinks) text += ", sinks";
   return c.rotary ? text : text + ", no rotation";
 }
@@ -55,7 +56,8 @@ int64_t read_rotations(const ConfigFile& config, int64_t rotary, const GqaDecode
 GqaDecoderConfig read_gqa_decoder(const ConfigFile& config, const Builder& b,
                                   const GqaDecoderDefaults& defaults) {
   GqaDecoderConfig c;
-  c.decoder() = read_decoder(config, b, {.eps = defaults.eps, .gelu = defaults.gelu});
+  c.decoder() = read_decoder(
+      config, b, {.vocabulary = defaults.vocabulary, .eps = defaults.eps, .gelu = defaults.gelu});
   if (defaults.gelu) c.sparse.glu.form = GluForm::kGeluTanh;
   c.sparse.intermediate = config.integer("intermediate_size", 1, kWidthMax);
   c.attention = read_gqa(config, c.decoder(), defaults.attention);
@@ -133,7 +135,7 @@ GqaDecoderLayer::GqaDecoderLayer(Builder b, const GqaDecoderConfig& c, int64_t i
   if (is_sparse(c, index)) {
     moe_.emplace(b / c.moe_scope, c.sparse.moe);
   } else {
-    dense_.emplace(b / "mlp", c.sparse.decoder.hidden, c.sparse.intermediate, c.mlp_bias,
+    dense_.emplace(b / c.mlp_scope, c.sparse.decoder.hidden, c.sparse.intermediate, c.mlp_bias,
                    c.sparse.glu, c.mlp_names);
   }
   (b / c.sparse.attention / "rotary_emb").ignore("inv_freq");  // old Llama 2 files carry it

@@ -16,6 +16,7 @@ namespace banyan {
 
 // Where families differ on a key that config.json leaves out.
 struct GqaDecoderDefaults {
+  int64_t vocabulary = 0;  // 0: the key must be there
   GqaDefaults attention = {};
   int64_t context_tokens = 32768;
   double theta = 10000;
@@ -46,9 +47,10 @@ struct LayerNorms {
 struct GqaDecoderConfig {
   SparseConfig sparse;  // moe_layers is empty in dense models
   GqaConfig attention;
+  std::optional<GqaConfig> unturned;  // in layers without rotation, where it differs
   bool mlp_bias = false;
   GatedMlpNames mlp_names = {};
-  std::string_view moe_scope = "mlp";
+  std::string_view moe_scope = "mlp", mlp_scope = "mlp";
   std::vector<GqaLayerShape> layers;  // one for each
   LayerNorms norms = {};
   float residual_scale = 1;  // of what a block adds

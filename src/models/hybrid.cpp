@@ -70,7 +70,7 @@ Result<std::unique_ptr<Model>> make_hybrid(const ConfigFile& config, Builder b,
     HybridConfig further = c;
     further.attention_layers.push_back(true);
     further.sparse.moe_layers.push_back(true);
-    Builder scope = b / "model" / "layers" / decoder.layers;
+    Builder scope = b / decoder.scope / "layers" / decoder.layers;
     return Prediction(scope, scope / "final_layernorm", decoder, {},
                       HybridLayer(scope, further, decoder.layers));
   };

@@ -43,6 +43,14 @@ Result<DType> stored_dtype(const ConfigFile& config, const WeightSource* source)
   return DType::kBF16;
 }
 
+// Where a config says how weights are stored: a checkpoint that also sees may say it of its
+// language model alone.
+ConfigFile quantised_part(const ConfigFile& config) {
+  constexpr const char* kPart = "text_config";
+  if (config.has("quantization_config") || !config.is_object(kPart)) return config;
+  return config.object(kPart);
+}
+
 void warn_unknown(const ConfigFile& config, std::string_view architecture) {
   for (const std::string& key : unknown_keys(config)) {
     spdlog::warn("config.json: {} is not known to {} and has no effect", quote(key),
@@ -150,7 +158,7 @@ Result<LoadedModel> load_model(const EngineConfig& config, const LoadContext& co
 
   Load load{config, context, file, source};
   // Whatever is wrong is found before the first of perhaps many gigabytes is read.
-  QuantConfig quant = TRY(read_quant_config(file));
+  QuantConfig quant = TRY(read_quant_config(quantised_part(file)));
   QuantizationPlan plan =
       TRY(QuantizationPlan::create(config.quantization, config.quantization_overrides));
   LoadedModel planned = TRY(build(load, *family, quant, plan, true));

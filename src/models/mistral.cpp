@@ -1,6 +1,8 @@
 // Mistral 7B and NeMo: Llama with a sliding window in every layer, unless it is switched off by
 // `sliding_window: null` (Jiang et al., arXiv:2310.06825). Ministral 3: no window, and queries that
 // grow with the position.
+#include <string>
+
 #include "models/gqa_decoder.h"
 #include "models/registry.h"
 
@@ -38,6 +40,16 @@ Result<std::unique_ptr<Model>> load_mistral(const ConfigFile& config, Builder b)
   for (GqaLayerShape& layer : c.layers) layer.window_tokens = window;
   config.ignore({"layer_types", "use_sliding_window"});  // the window is in every layer
   return make_gqa_decoder(config, b, c);
+}
+
+// The text model of one that also sees: Small 3.1 and 3.2, Ministral 3 and Devstral 2, Small 4.
+Result<std::unique_ptr<Model>> load_mistral3(const ConfigFile& config, Builder b) {
+  std::string type = config.text_or("model_type", "mistral");
+  if (type == "ministral3") return load_ministral3(config, b);
+  if (type == "mistral4") return load_mistral4(config, b);
+  config.expect(type == "mistral", "a text model of type \"{}\" is not supported; supported: {}",
+                type, "mistral, ministral3, mistral4");
+  return load_mistral(config, b);
 }
 
 }  // namespace banyan

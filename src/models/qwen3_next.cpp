@@ -1,10 +1,9 @@
 // Qwen3-Next and Qwen3.5: Gated DeltaNet in most layers, gated attention that turns a quarter of
 // each head in the others, norms whose weights are stored less 1, and dense blocks or experts
 // next to a gated one that all rows share. Qwen3.5 has other names for the projections of Gated
-// DeltaNet, and may be part of a checkpoint that sees; Qwen3.6 is Qwen3.5 with other numbers.
+// DeltaNet; Qwen3.6 is Qwen3.5 with other numbers.
 #include <algorithm>
 
-#include "models/config/language_part.h"
 #include "models/config/rope.h"
 #include "models/hybrid.h"
 #include "models/registry.h"
@@ -72,10 +71,9 @@ void read_experts(const ConfigFile& config, SparseConfig& c, int64_t experts, in
   }
 }
 
-HybridConfig read_common(const ConfigFile& config, const Builder& b, std::string_view scope,
-                         int64_t kv_heads) {
+HybridConfig read_common(const ConfigFile& config, const Builder& b, int64_t kv_heads) {
   HybridConfig c{.recurrence_scope = "linear_attn"};
-  c.sparse.decoder = read_decoder(config, b, {.scope = scope});
+  c.sparse.decoder = read_decoder(config, b);
   c.sparse.decoder.norm_weight = NormWeight::kLessOne;
   c.attention = read_attention(config, c.sparse, kv_heads);
   c.recurrence = read_recurrence(config, c.sparse.decoder);
@@ -90,26 +88,24 @@ HybridConfig read_common(const ConfigFile& config, const Builder& b, std::string
 }  // namespace
 
 Result<std::unique_ptr<Model>> load_qwen3_next(const ConfigFile& config, Builder b) {
-  HybridConfig c = read_common(config, b, "model", 2);
+  HybridConfig c = read_common(config, b, 2);
   std::get<GatedDeltaConfig>(c.recurrence).fused_by_head = true;
   c.sparse.intermediate = config.integer_or("intermediate_size", 5632, 1, kWidthMax);
   read_experts(config, c.sparse, 512, 10);
   return make_hybrid(config, b, c);
 }
 
-Result<std::unique_ptr<Model>> load_qwen3_5(const ConfigFile& whole, Builder b) {
-  LanguagePart text = read_language_part(whole, b);
-  HybridConfig c = read_common(text.config, b, text.scope, 4);
-  c.sparse.intermediate = text.config.integer_or("intermediate_size", 12288, 1, kWidthMax);
+Result<std::unique_ptr<Model>> load_qwen3_5(const ConfigFile& config, Builder b) {
+  HybridConfig c = read_common(config, b, 4);
+  c.sparse.intermediate = config.integer_or("intermediate_size", 12288, 1, kWidthMax);
   c.sparse.moe_layers.assign(static_cast<size_t>(c.sparse.decoder.layers), false);
-  return make_hybrid(text.config, b, c);
+  return make_hybrid(config, b, c);
 }
 
-Result<std::unique_ptr<Model>> load_qwen3_5_moe(const ConfigFile& whole, Builder b) {
-  LanguagePart text = read_language_part(whole, b);
-  HybridConfig c = read_common(text.config, b, text.scope, 2);
-  read_experts(text.config, c.sparse, 256, 8);
-  return make_hybrid(text.config, b, c);
+Result<std::unique_ptr<Model>> load_qwen3_5_moe(const ConfigFile& config, Builder b) {
+  HybridConfig c = read_common(config, b, 2);
+  read_experts(config, c.sparse, 256, 8);
+  return make_hybrid(config, b, c);
 }
 
 }  // namespace banyan

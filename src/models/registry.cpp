@@ -6,9 +6,12 @@
 #include <vector>
 
 #include "base/error.h"
+#include "models/config/language_part.h"
 
 namespace banyan {
 namespace {
+
+constexpr std::string_view kTextAlone = "the language model alone";
 
 constexpr std::array kFamilies = {
     Family{"BailingHybridForCausalLM",
@@ -37,6 +40,16 @@ constexpr std::array kFamilies = {
            load_gemma2,
            {"GQA, windows, capped", "dense", "gemma-2-2b, 9b, 27b", ""}},
     Family{"Gemma3ForCausalLM", load_gemma3, {"GQA, windows", "dense", "gemma-3-1b", ""}},
+    Family{"Gemma3ForConditionalGeneration",
+           load_language_part<load_gemma3>,
+           {"GQA, windows", "dense", "gemma-3-4b, 12b, 27b", kTextAlone}},
+    Family{"Gemma4ForCausalLM",
+           load_gemma4,
+           {"GQA, windows, shared keys", "dense, experts", "the text model of Gemma 4", ""}},
+    Family{"Gemma4ForConditionalGeneration",
+           load_language_part<load_gemma4>,
+           {"GQA, windows, shared keys", "dense, experts", "gemma-4-E2B, E4B, 26B-A4B, 31B",
+            kTextAlone}},
     Family{"Glm4ForCausalLM", load_glm4, {"GQA", "dense", "GLM-4-9B-0414, 32B", ""}},
     Family{"Glm4MoeForCausalLM",
            load_glm4_moe,
@@ -57,6 +70,9 @@ constexpr std::array kFamilies = {
            load_hunyuan_dense,
            {"GQA", "dense", "Hunyuan-0.5B to 7B", ""}},
     Family{"HunYuanMoEV1ForCausalLM", load_hunyuan_moe, {"GQA", "experts", "Hunyuan-A13B", ""}},
+    Family{"KimiK25ForConditionalGeneration",
+           load_language_part<load_deepseek_v3>,
+           {"MLA", "dense, experts", "Kimi K2.5, K2.6", kTextAlone}},
     Family{"KimiLinearForCausalLM",
            load_kimi_linear,
            {"KDA + MLA", "dense, experts", "Kimi-Linear-48B-A3B", ""}},
@@ -66,6 +82,12 @@ constexpr std::array kFamilies = {
     Family{"Lfm2MoeForCausalLM",
            load_lfm2_moe,
            {"gated convolution + GQA", "dense, experts", "LFM2-8B-A1B", ""}},
+    Family{"Llama4ForCausalLM",
+           load_llama4,
+           {"GQA, chunks", "dense, experts", "the text model of Llama 4", ""}},
+    Family{"Llama4ForConditionalGeneration",
+           load_language_part<load_llama4>,
+           {"GQA, chunks", "dense, experts", "Llama-4-Scout, Maverick", kTextAlone}},
     Family{"LlamaForCausalLM",
            load_llama,
            {"GQA", "dense", "Llama 2 and 3, and what has their layers", ""}},
@@ -78,6 +100,13 @@ constexpr std::array kFamilies = {
     Family{"Ministral3ForCausalLM",
            load_ministral3,
            {"GQA", "dense", "Ministral 3 (its text model alone)", ""}},
+    Family{"Mistral3ForConditionalGeneration",
+           load_language_part<load_mistral3>,
+           {"GQA, windows; MLA", "dense, experts",
+            "Mistral Small 3.1, 3.2 and 4; Ministral 3, Devstral Small 2", kTextAlone}},
+    Family{"Mistral4ForCausalLM",
+           load_mistral4,
+           {"MLA", "dense, experts", "Mistral Small 4 (its text model alone)", ""}},
     Family{"MistralForCausalLM",
            load_mistral,
            {"GQA, windows", "dense", "Mistral 7B, NeMo, Small", ""}},
@@ -106,7 +135,7 @@ constexpr std::array kFamilies = {
            {"GDN + gated GQA", "dense", "Qwen3.5, Qwen3.6",
             "layers that predict further tokens are left out"}},
     Family{"Qwen3_5ForConditionalGeneration",
-           load_qwen3_5,
+           load_language_part<load_qwen3_5>,
            {"GDN + gated GQA", "dense", "Qwen3.5, Qwen3.6",
             "the language model alone; layers that predict further tokens are left out"}},
     Family{"Qwen3_5MoeForCausalLM",
@@ -114,7 +143,7 @@ constexpr std::array kFamilies = {
            {"GDN + gated GQA", "experts", "Qwen3.5, Qwen3.6 with experts",
             "layers that predict further tokens are left out"}},
     Family{"Qwen3_5MoeForConditionalGeneration",
-           load_qwen3_5_moe,
+           load_language_part<load_qwen3_5_moe>,
            {"GDN + gated GQA", "experts", "Qwen3.6-35B-A3B",
             "the language model alone; layers that predict further tokens are left out"}},
     Family{"SeedOssForCausalLM", load_seed_oss, {"GQA", "dense", "Seed-OSS-36B", ""}},
@@ -125,18 +154,21 @@ constexpr std::array kFamilies = {
 constexpr std::array kRefused = {
     RefusedFamily{"DeepseekV32ForCausalLM", "an index chooses which keys a query sees (DSA)"},
     RefusedFamily{"DeepseekV4ForCausalLM", "compressed keys and several residual streams"},
+    RefusedFamily{"Gemma3nForCausalLM", "an embedding for each layer, and keys that layers share"},
     RefusedFamily{"Gemma3nForConditionalGeneration",
                   "an embedding for each layer, and keys that layers share"},
-    RefusedFamily{"Gemma4ForConditionalGeneration",
-                  "two sizes of heads, keys that layers share, an embedding for each layer"},
+    RefusedFamily{"Glm5NextForConditionalGeneration",
+                  "several residual streams and an index of keys in pools"},
     RefusedFamily{"GlmMoeDsaForCausalLM", "an index chooses which keys a query sees (DSA)"},
-    RefusedFamily{"Llama4ForConditionalGeneration",
-                  "attention in chunks, and weights on what enters an expert"},
     RefusedFamily{"MiniMaxM3SparseForConditionalGeneration",
                   "an index chooses which blocks a query sees"},
-    RefusedFamily{"Mistral4ForCausalLM", "latent attention whose queries grow with the position"},
+    RefusedFamily{"MistralLarge4ForConditionalGeneration",
+                  "an index chooses which keys a query sees, and layers share them"},
+    RefusedFamily{"Qwen4ExpForCausalLM", "several residual streams and an index of keys"},
     RefusedFamily{"Qwen4ExpForConditionalGeneration",
                   "several residual streams and an index of keys"},
+    RefusedFamily{"Step3p7ForConditionalGeneration",
+                  "layers with windows that have other numbers of heads, and a gate for each head"},
 };
 
 }  // namespace

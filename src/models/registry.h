@@ -51,6 +51,7 @@ Result<std::unique_ptr<Model>> load_ernie4_5_moe(const ConfigFile& config, Build
 Result<std::unique_ptr<Model>> load_exaone4(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_gemma2(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_gemma3(const ConfigFile& config, Builder b);
+Result<std::unique_ptr<Model>> load_gemma4(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_glm4(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_glm4_moe(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_glm4_moe_lite(const ConfigFile& config, Builder b);
@@ -63,10 +64,13 @@ Result<std::unique_ptr<Model>> load_kimi_linear(const ConfigFile& config, Builde
 Result<std::unique_ptr<Model>> load_lfm2(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_lfm2_moe(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_llama(const ConfigFile& config, Builder b);
+Result<std::unique_ptr<Model>> load_llama4(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_longcat_flash(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_minimax_m2(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_ministral3(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_mistral(const ConfigFile& config, Builder b);
+Result<std::unique_ptr<Model>> load_mistral3(const ConfigFile& config, Builder b);
+Result<std::unique_ptr<Model>> load_mistral4(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_mixtral(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_nemotron_h(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_olmo2(const ConfigFile& config, Builder b);

@@ -88,7 +88,7 @@ Result<std::unique_ptr<Model>> make_sparse(const ConfigFile& config, Builder b,
     if (!c.predicts) return std::nullopt;
     SparseConfig further = c;
     further.moe_layers.push_back(true);
-    Builder scope = b / "model" / "layers" / c.decoder.layers;
+    Builder scope = b / c.decoder.scope / "layers" / c.decoder.layers;
     return Prediction(scope, scope / "shared_head" / "norm", c.decoder, {},
                       Layer(scope, further, attention, c.decoder.layers));
   };

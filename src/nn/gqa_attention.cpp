@@ -1,6 +1,8 @@
 #include "nn/gqa_attention.h"
 
+#include <algorithm>
 #include <cmath>
+#include <string>
 
 namespace banyan {
 namespace {
@@ -12,6 +14,10 @@ Linear qkv_of(Builder b, const GqaConfig& c) {
     return Linear(b, {{c.names.qkv, q + 2 * kv, shard}}, c.hidden, c.qkv_bias);
   }
   Shard shard = Shard::rows(c.kv_heads);
+  if (c.shared) return Linear(b, {{"q_proj", q, shard}}, c.hidden, c.qkv_bias);
+  if (c.value_is_key) {
+    return Linear(b, {{"q_proj", q, shard}, {"k_proj", kv, shard}}, c.hidden, c.qkv_bias);
+  }
   if (c.gated) {
     Shard of_q = Shard::rows_of_runs(c.kv_heads, c.q_heads, {q, q});
     return Linear(b, {{"q_proj", 2 * q, of_q}, {"k_proj", kv, shard}, {"v_proj", kv, shard}},
@@ -19,6 +25,17 @@ Linear qkv_of(Builder b, const GqaConfig& c) {
   }
   return Linear(b, {{"q_proj", q, shard}, {"k_proj", kv, shard}, {"v_proj", kv, shard}}, c.hidden,
                 c.qkv_bias);
+}
+
+// Of keys or values.
+StateSpec spec_of(const Builder& b, const GqaConfig& c, std::string_view name) {
+  int64_t reach = std::max(c.window_tokens, c.chunk_tokens);
+  return {.name = std::string(name),
+          .reach = reach > 0 ? StateReach::kWindow : StateReach::kAll,
+          .window_tokens = reach,
+          .dtype = b.state_dtype(),
+          .heads = b.part(c.kv_heads).count,
+          .width = c.head_dim};
 }
 
 }  // namespace
@@ -30,12 +47,15 @@ GqaAttention::GqaAttention(Builder b, const GqaConfig& c)
              .scale = c.scale > 0 ? static_cast<float>(c.scale)
                                   : 1 / std::sqrt(static_cast<float>(c.head_dim)),
              .window_tokens = c.window_tokens,
+             .chunk_tokens = c.chunk_tokens,
              .soft_cap = c.soft_cap},
       kv_heads_whole_(c.kv_heads),
       row_norms_(c.row_norms),
       norm_after_turn_(c.norm_after_turn),
       rotary_(c.rotary),
       gated_(c.gated),
+      value_is_key_(c.value_is_key),
+      shares_(c.shared.has_value()),
       layout_(c.layout),
       query_scale_(c.query_scale),
       qkv_(qkv_of(b, c)),
@@ -45,21 +65,21 @@ GqaAttention::GqaAttention(Builder b, const GqaConfig& c)
     int64_t q_dim = c.head_dim * (c.row_norms ? c.q_heads : 1);
     int64_t k_dim = c.head_dim * (c.row_norms ? c.kv_heads : 1);
     q_norm_.emplace(b / c.names.q_norm, q_dim, c.eps, c.norm_weight);
-    k_norm_.emplace(b / c.names.k_norm, k_dim, c.eps, c.norm_weight);
+    if (!shares_) k_norm_.emplace(b / c.names.k_norm, k_dim, c.eps, c.norm_weight);
+  }
+  if (c.value_norm && !shares_) {
+    v_norm_.emplace(b / "v_norm", c.head_dim, c.eps, NormWeight::kNone);
   }
   if (c.sinks) {
     sinks_ = b.vector({{"", c.q_heads, Shard::rows(c.kv_heads)}}, "sinks", 0);
     shape_.sinks = sinks_.empty() ? nullptr : sinks_.f32();
   }
-  StateSpec spec{.reach = c.window_tokens > 0 ? StateReach::kWindow : StateReach::kAll,
-                 .window_tokens = c.window_tokens,
-                 .dtype = b.state_dtype(),
-                 .heads = shape_.kv_heads,
-                 .width = c.head_dim};
-  spec.name = "keys";
-  keys_ = b.state(spec);
-  spec.name = "values";
-  values_ = b.state(spec);
+  if (shares_) {
+    states_ = *c.shared;
+    return;
+  }
+  states_.keys = b.state(spec_of(b, c, "keys"));
+  states_.values = b.state(spec_of(b, c, "values"));
 }
 
 // A norm over all heads needs those of other ranks.
@@ -78,18 +98,21 @@ Tensor GqaAttention::place(Step& s, Tensor x, const std::optional<RmsNorm>& norm
   return norm && norm_after_turn_ ? normed(s, x, *norm) : x;
 }
 
+void GqaAttention::keep(Step& s, Tensor kv, const Rotation& rotation) const {
+  int64_t width = shape_.kv_heads * shape_.head_dim;
+  Tensor k = kv.columns(0, width), v = value_is_key_ ? k : kv.columns(width, width);
+  write_pages(s, place(s, k, k_norm_, rotation), states_.keys);
+  write_pages(s, v_norm_ ? (*v_norm_)(s, v) : v, states_.values);
+}
+
 Tensor GqaAttention::operator()(Step& s, Tensor x, const Rotation& rotation) const {
   int64_t q_width = shape_.q_heads * shape_.head_dim;
-  int64_t kv_width = shape_.kv_heads * shape_.head_dim;
   int64_t k_begin = gated_ ? 2 * q_width : q_width;
-  Tensor qkv = qkv_(s, x);  // [T, k_begin + 2 kv_width]
+  Tensor qkv = qkv_(s, x);  // [T, k_begin + keys and values]
   Tensor q = place(s, qkv.columns(0, q_width), q_norm_, rotation);
-  Tensor k = place(s, qkv.columns(k_begin, kv_width), k_norm_, rotation);
-  Tensor v = qkv.columns(k_begin + kv_width, kv_width);
   if (query_scale_.beta != 0) q = scale(s, q, 1, query_scale_);
-  write_pages(s, k, keys_);
-  write_pages(s, v, values_);
-  Tensor out = attention(s, q, keys_, values_, shape_);
+  if (!shares_) keep(s, qkv.columns(k_begin, qkv.dim(1) - k_begin), rotation);
+  Tensor out = attention(s, q, states_.keys, states_.values, shape_);
   if (gated_) out = gate_mul(s, GateFunction::kSigmoid, qkv.columns(q_width, q_width), out);
   return output_(s, out);
 }

@@ -2,8 +2,8 @@
 // pages. Ranks divide the heads of keys and values, each with its queries.
 //
 // The families differ by configuration alone: biases, norms on q and k, before they turn or after,
-// windows, sinks, caps, layers without rotation, queries that grow with the position, a gate on
-// what comes out.
+// windows, chunks, sinks, caps, layers without rotation, queries that grow with the position, a
+// gate on what comes out, values that are the keys, keys and values of an earlier layer.
 #pragma once
 
 #include <optional>
@@ -22,16 +22,24 @@ struct GqaNames {
   std::string_view output = "o_proj", q_norm = "q_norm", k_norm = "k_norm";
 };
 
+// Where a layer keeps its keys and values.
+struct GqaStates {
+  StateId keys = -1, values = -1;
+};
+
 struct GqaConfig {
   int64_t hidden = 0;
   int64_t q_heads = 0, kv_heads = 0, head_dim = 0;
   int64_t window_tokens = 0;  // 0: all earlier positions
+  int64_t chunk_tokens = 0;   // not 0: positions see those of their chunk alone (Llama 4)
   bool qkv_bias = false, output_bias = false;
   bool head_norms = false;                      // q_norm and k_norm, of each head
   bool row_norms = false;                       // the same over all heads together
   NormWeight norm_weight = NormWeight::kPlain;  // of these
   bool norm_after_turn = false;
-  float eps = 0;  // of the norms
+  bool value_norm = false;    // of each head, without a weight
+  bool value_is_key = false;  // values are what k_proj makes, before its norm
+  float eps = 0;              // of the norms
   bool rotary = true;
   RopeLayout layout = RopeLayout::kHalves;
   double scale = 0;           // of the scores; 0: 1 / sqrt(head_dim)
@@ -41,6 +49,7 @@ struct GqaConfig {
   // What comes out is multiplied by the sigmoid of a gate: q_proj has the query of one head, then
   // its gate, then those of the next (Qwen3-Next).
   bool gated = false;
+  std::optional<GqaStates> shared;  // of an earlier layer: there are no keys and values of its own
   GqaNames names = {};
 };
 
@@ -51,22 +60,26 @@ class GqaAttention {
   // x [T, hidden] -> [T, hidden]
   Tensor operator()(Step& s, Tensor x, const Rotation& rotation) const;
 
+  GqaStates states() const { return states_; }
+
  private:
   // Queries or keys [T, heads * head_dim], normed and turned; `norm` may be missing.
   Tensor place(Step& s, Tensor x, const std::optional<RmsNorm>& norm,
                const Rotation& rotation) const;
   Tensor normed(Step& s, Tensor x, const RmsNorm& norm) const;
+  // Keys, and values unless they are the same [T, kv_heads * head_dim each].
+  void keep(Step& s, Tensor kv, const Rotation& rotation) const;
 
   AttentionShape shape_;
   int64_t kv_heads_whole_;  // of all ranks
-  bool row_norms_, norm_after_turn_, rotary_, gated_;
+  bool row_norms_, norm_after_turn_, rotary_, gated_, value_is_key_, shares_;
   RopeLayout layout_;
   PositionScale query_scale_;
   Linear qkv_;  // queries, their gates if there are any, keys and values
   Linear output_;
-  std::optional<RmsNorm> q_norm_, k_norm_;
+  std::optional<RmsNorm> q_norm_, k_norm_, v_norm_;
   Tensor sinks_;
-  StateId keys_, values_;
+  GqaStates states_;
 };
 
 }  // namespace banyan

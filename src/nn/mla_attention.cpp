@@ -37,6 +37,7 @@ MlaAttention::MlaAttention(Builder b, const MlaConfig& c)
     : shape_(shape_of(b, c)),
       rotary_(c.rotary),
       eps_(c.eps),
+      query_scale_(c.query_scale),
       input_(input_of(b, c)),
       latent_norm_(latent_norm_of(b, c)),
       output_(b, {{c.output_name, c.hidden, Shard::columns(c.heads)}}, c.heads * c.value_dim,
@@ -113,6 +114,7 @@ Tensor MlaAttention::operator()(Step& s, Tensor x, const Rotation& rotation) con
   Tensor in = input_(s, x);
   Tensor q = in.columns(0, in.dim(1) - shape_.width());
   if (query_) q = (*query_)(s, (*query_norm_)(s, q));
+  if (query_scale_.beta != 0) q = scale(s, q, 1, query_scale_);
   Tensor latent = in.columns(in.dim(1) - shape_.width(), shape_.width());
   write_pages(s, latent_rows(s, latent, latent_norm_, eps_, turn, shape_), latents_);
   Tensor out = s.allocate({x.dim(0), shape_.heads * shape_.value_dim});

@@ -7,7 +7,8 @@
 // Ranks divide the heads; each keeps the latents of all positions.
 //
 // The families differ by configuration alone: a query of low rank or not, rotary positions or none
-// (Kimi-Linear), scale corrections (LongCat), a gate on what comes out (Ling 3).
+// (Kimi-Linear), scale corrections (LongCat), a gate on what comes out (Ling 3), queries that grow
+// with the position (Mistral 4).
 #pragma once
 
 #include <optional>
@@ -34,9 +35,10 @@ struct MlaConfig {
   float eps = 1e-6f;   // of the norms of the query and of the latent
   bool rotary = true;  // false: the rope_dim columns stay as they are
   RopeLayout layout = RopeLayout::kInterleaved;
-  double score_factor = 1;   // on the scores, on top of 1 / sqrt(nope_dim + rope_dim)
-  double query_factor = 1;   // on the query
-  double latent_factor = 1;  // on the latent, of which keys and values are made
+  double score_factor = 1;    // on the scores, on top of 1 / sqrt(nope_dim + rope_dim)
+  double query_factor = 1;    // on the query
+  double latent_factor = 1;   // on the latent, of which keys and values are made
+  PositionScale query_scale;  // of queries
   MlaGate gate = MlaGate::kNone;
   bool bias = false;  // of the low-rank query, the latent row and the output
   std::string_view output_name = "o_proj";
@@ -60,6 +62,7 @@ class MlaAttention {
   LatentShape shape_;
   bool rotary_;
   float eps_;
+  PositionScale query_scale_;
   Linear input_;  // the query, or what it is made from; then the latent row
   std::optional<RmsNorm> query_norm_;
   std::optional<Linear> query_;

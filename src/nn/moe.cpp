@@ -1,7 +1,9 @@
 #include "nn/moe.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
+#include <vector>
 
 namespace banyan {
 namespace {
@@ -46,14 +48,29 @@ void split_stacks(const Builder& experts, const MoeConfig& c) {
   }
 }
 
+// [choices, hidden], with the scale of a row's columns in it.
+std::vector<float> router_of(const Builder& b, const MoeConfig& c, int64_t choices) {
+  std::vector<float> weights = b.floats(c.router_name, choices, c.hidden);
+  if (c.router_scale_name.empty()) return weights;
+  std::vector<float> scale = b.host_values(c.router_scale_name, {c.hidden}, 1);
+  for (size_t i = 0; i < weights.size() && !scale.empty(); ++i) {
+    weights[i] *= scale[i % scale.size()];
+  }
+  return weights;
+}
+
 }  // namespace
 
 Moe::Moe(Builder b, const MoeConfig& c) : shape_(c.router), gated_(c.gated), glu_(c.glu) {
   int64_t choices = c.router.experts + c.router.identity_experts;
-  router_ = b.derived("f32", 1, choices, c.hidden, b.floats(c.router_name, choices, c.hidden));
+  router_ = b.derived("f32", 1, choices, c.hidden, router_of(b, c, choices));
   shape_.counts_begin = b.expert_layer(c.router.experts, c.router.identity_experts, c.router.top_k);
   if (c.router_bias) router_bias_ = b.vector({{c.router_name, choices}}, "bias", 0);
   if (c.selection_bias) bias_ = b.values(c.bias_name, {choices}, 0);
+  if (c.weighs_inputs) one_ = b.constant({1}, std::array{1.0f});
+  if (!c.expert_scale_name.empty()) {
+    expert_scale_ = b.values(c.expert_scale_name, {c.router.experts}, 1);
+  }
   Builder experts = (b / c.experts_name).with_share(share_of(c.router));
   split_stacks(experts, c);
   const GatedMlpNames& names = c.expert_names;
@@ -82,11 +99,13 @@ Moe::Moe(Builder b, const MoeConfig& c) : shape_(c.router), gated_(c.gated), glu
   }
 }
 
-Tensor Moe::operator()(Step& s, Tensor x) const {
-  Tensor logits = linear(s, x, router_, router_bias_);
+Tensor Moe::operator()(Step& s, Tensor x, Tensor router_x) const {
+  Tensor logits = linear(s, router_x, router_, router_bias_);
   Routing routing = route(s, logits, bias_, shape_);
   routing.own = own_;
-  Tensor gates = linear_of_rows(s, x, gate_up_, routing, gate_up_bias_);
+  if (!expert_scale_.empty()) routing = scale_by_expert(s, routing, expert_scale_);
+  Tensor in = one_.empty() ? x : weigh_inputs(s, x, routing, one_);
+  Tensor gates = linear_of_rows(s, in, gate_up_, routing, gate_up_bias_);
   Tensor inner = gated_ ? silu_mul(s, gates, glu_.limit, glu_.form) : square_relu(s, gates);
   Tensor expert_rows = linear_of_sorted(s, inner, down_, routing, down_bias_);
   share_expert_rows(s, expert_rows, routing);

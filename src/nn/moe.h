@@ -23,7 +23,8 @@ struct MoeConfig {
   bool selection_bias = false;
   bool router_bias = false;  // of the router's logits
   bool expert_bias = false;
-  bool gated = true;  // false: experts, and the shared one, are blocks without a gate
+  bool weighs_inputs = false;  // weights are of what enters an expert; top_k is 1 (Llama 4)
+  bool gated = true;           // false: experts, and the shared one, are blocks without a gate
   Glu glu, shared_glu;
   // Of checkpoints that have the matrices of all experts in one tensor, `experts.gate_up_proj`:
   // gates and ups in turns, and [experts, columns, rows].
@@ -38,6 +39,9 @@ struct MoeConfig {
   std::string_view experts_name = "experts";
   std::string_view gate_up_stack = "gate_up_proj", down_stack = "down_proj";
   std::string_view shared_gate_name = "";  // of what the shared expert's output is gated by
+  // Of what the columns of a row are multiplied by before the router, and of a factor on the
+  // weight of each expert; "": none (Gemma 4).
+  std::string_view router_scale_name = "", expert_scale_name = "";
 };
 
 class Moe {
@@ -45,7 +49,9 @@ class Moe {
   Moe(Builder b, const MoeConfig& c);
 
   // x [T, hidden] -> [T, hidden]
-  Tensor operator()(Step& s, Tensor x) const;
+  Tensor operator()(Step& s, Tensor x) const { return (*this)(s, x, x); }
+  // With another row for the router to choose by.
+  Tensor operator()(Step& s, Tensor x, Tensor router_x) const;
 
  private:
   RouterShape shape_;
@@ -54,6 +60,8 @@ class Moe {
   PackedMatrix router_;
   Tensor router_bias_;
   Tensor bias_;                  // of the choice
+  Tensor one_;                   // [1] where weights are of inputs
+  Tensor expert_scale_;          // [experts], or none
   UnitRange own_;                // the experts that this rank has
   PackedMatrix gate_up_, down_;  // of each of them; without gates its ups
   Tensor gate_up_bias_, down_bias_;

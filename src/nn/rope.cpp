@@ -10,7 +10,8 @@ namespace {
 constexpr double kTwoPi = 2 * std::numbers::pi;
 
 // Llama 3.1: wavelengths beyond the original context / low factor are stretched by `factor`, those
-// below the original context / high factor are kept, and between them the two are blended.
+// below the original context / high factor are kept, and between them the two are blended. Llama 4
+// has no room between them: its factors are the same.
 float llama3_frequency(float frequency, const RopeConfig& c) {
   auto wavelength = static_cast<float>(kTwoPi) / frequency;
   auto context = static_cast<float>(c.original_context_tokens);
@@ -18,7 +19,7 @@ float llama3_frequency(float frequency, const RopeConfig& c) {
   auto high = static_cast<float>(c.high_frequency_factor);
   auto stretched = frequency / static_cast<float>(c.factor);
   if (wavelength < context / high) return frequency;
-  if (wavelength > context / low) return stretched;
+  if (wavelength >= context / low) return stretched;
   float smooth = (context / wavelength - low) / (high - low);
   return (1 - smooth) * stretched + smooth * frequency;
 }
@@ -66,6 +67,11 @@ std::vector<float> inverse_frequencies(const RopeConfig& c) {
     case RopeType::kYarn:
       apply_yarn(frequencies, c);
       break;
+    case RopeType::kProportional: {
+      auto turning = static_cast<size_t>(c.proportion * static_cast<double>(c.rotary_dim) / 2);
+      for (size_t i = turning; i < frequencies.size(); ++i) frequencies[i] = 0;
+      break;
+    }
   }
   return frequencies;
 }

@@ -14,6 +14,7 @@ enum class RopeType : uint8_t {
   kLinear,  // all frequencies divided by `factor`
   kLlama3,  // long wavelengths divided by `factor`, with a smooth transition
   kYarn,    // frequencies blended between interpolated and kept (Peng et al., arXiv:2309.00071)
+  kProportional,  // the first pairs turn as they would if all did, the others do not (Gemma 4)
 };
 
 struct RopeConfig {
@@ -21,6 +22,7 @@ struct RopeConfig {
   int64_t rotary_dim = 0;  // elements of a head that turn
   double theta = 10000;
   double factor = 1;
+  double proportion = 1;               // kProportional: of the pairs, those that turn
   double original_context_tokens = 0;  // kLlama3, kYarn
   double low_frequency_factor = 1;     // kLlama3
   double high_frequency_factor = 4;

@@ -1,8 +1,72 @@
 #include "ops/attention.h"
 
+#include <algorithm>
+#include <array>
+#include <span>
+
 #include "base/check.h"
 
 namespace banyan {
+namespace {
+
+// Launches attention over pieces of the step's spans, some at a time.
+class PieceLaunches {
+ public:
+  PieceLaunches(Step& s, const AttentionArgs& args)
+      : step_(s), args_(args), device_(s.arena.allocate_array<SpanArgs>(kPiecesMax)) {}
+
+  void add(const SpanArgs& piece, int64_t window) {
+    if (count_ == kPiecesMax || window != args_.window) launch();
+    args_.window = window;
+    pieces_[count_++] = piece;
+  }
+  void launch() {
+    if (count_ == 0) return;
+    step_.kernels.device->upload(step_.launch.queue, device_, pieces_.data(),
+                                 count_ * sizeof(SpanArgs));
+    args_.spans = device_;
+    args_.span_count = static_cast<int64_t>(count_);
+    step_.kernels.attention(args_);
+    count_ = 0;
+  }
+
+ private:
+  static constexpr size_t kPiecesMax = 64;
+
+  Step& step_;
+  AttentionArgs args_;
+  SpanArgs* device_;
+  std::array<SpanArgs, kPiecesMax> pieces_ = {};
+  size_t count_ = 0;
+};
+
+// Attention within chunks of so many positions. A chunk whose first position begins a page is a
+// sequence of its own, with its pages. Where chunks begin inside of pages, each row has a window
+// that ends where its chunk begins.
+void attend_in_chunks(Step& s, const AttentionArgs& args, int64_t chunk_tokens) {
+  auto chunk = static_cast<int32_t>(chunk_tokens), page = static_cast<int32_t>(args.page_size);
+  bool whole_pages = chunk % page == 0;
+  PieceLaunches launches(s, args);
+  for (SpanArgs rest : s.inputs.spans.host) {
+    while (rest.row_count > 0) {
+      int32_t inside = rest.first_position % chunk;
+      SpanArgs piece = rest;
+      piece.row_count = whole_pages ? std::min(rest.row_count, chunk - inside) : 1;
+      if (whole_pages) {
+        piece.first_position = inside;
+        piece.page_begin += (rest.first_position - inside) / page;
+      }
+      launches.add(piece, whole_pages ? 0 : inside + 1);
+      rest.row_begin += piece.row_count;
+      rest.first_position += piece.row_count;
+      rest.row_count -= piece.row_count;
+    }
+  }
+  launches.launch();
+}
+
+}  // namespace
+
 void write_pages(Step& s, Tensor x, StateId state) {
   const StateSpec& spec = s.pools.spec(state);
   x.check_matrix(spec.heads * spec.width);
@@ -24,28 +88,34 @@ Tensor attention(Step& s, Tensor q, StateId k, StateId v, const AttentionShape& 
   q.check_matrix(shape.q_heads * shape.head_dim);
   const StateSpec& spec = s.pools.spec(k);
   CHECK(spec.heads == shape.kv_heads && spec.width == shape.head_dim);
-  CHECK(spec.reach != StateReach::kWindow || shape.window_tokens == spec.window_tokens,
-        "{} keeps {} tokens, {} are looked at", spec.name, spec.window_tokens, shape.window_tokens);
+  int64_t kept = std::max(shape.window_tokens, shape.chunk_tokens);
+  CHECK(spec.reach != StateReach::kWindow || kept == spec.window_tokens,
+        "{} keeps {} tokens, {} are looked at", spec.name, spec.window_tokens, kept);
   Tensor out = s.allocate({q.dim(0), q.dim(1)});
-  s.kernels.attention({.launch = s.launch,
-                       .q = q.f32(),
-                       .q_row_stride = q.stride(0),
-                       .k_pool = s.pools.pool(k),
-                       .v_pool = s.pools.pool(v),
-                       .pool_dtype = spec.dtype,
-                       .out = out.f32(),
-                       .q_heads = shape.q_heads,
-                       .kv_heads = shape.kv_heads,
-                       .head_dim = shape.head_dim,
-                       .value_dim = shape.head_dim,
-                       .page_size = s.pools.page_size_tokens(),
-                       .scale = shape.scale,
-                       .window = shape.window_tokens,
-                       .soft_cap = shape.soft_cap,
-                       .sinks = shape.sinks,
-                       .spans = s.inputs.spans.device,
-                       .span_count = s.inputs.spans.count(),
-                       .page_table = s.table_inputs(k).units});
+  AttentionArgs args = {.launch = s.launch,
+                        .q = q.f32(),
+                        .q_row_stride = q.stride(0),
+                        .k_pool = s.pools.pool(k),
+                        .v_pool = s.pools.pool(v),
+                        .pool_dtype = spec.dtype,
+                        .out = out.f32(),
+                        .q_heads = shape.q_heads,
+                        .kv_heads = shape.kv_heads,
+                        .head_dim = shape.head_dim,
+                        .value_dim = shape.head_dim,
+                        .page_size = s.pools.page_size_tokens(),
+                        .scale = shape.scale,
+                        .window = shape.window_tokens,
+                        .soft_cap = shape.soft_cap,
+                        .sinks = shape.sinks,
+                        .spans = s.inputs.spans.device,
+                        .span_count = s.inputs.spans.count(),
+                        .page_table = s.table_inputs(k).units};
+  if (shape.chunk_tokens > 0) {
+    attend_in_chunks(s, args, shape.chunk_tokens);
+  } else {
+    s.kernels.attention(args);
+  }
   return out;
 }
 

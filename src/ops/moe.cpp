@@ -75,6 +75,57 @@ Routing route(Step& s, Tensor logits, Tensor bias, const RouterShape& shape) {
           .own = {0, shape.experts}};
 }
 
+Tensor weigh_inputs(Step& s, Tensor x, Routing& r, Tensor one) {
+  CHECK(r.top_k == 1 && x.dim(0) == r.rows && one.count() == 1, "top {}", r.top_k);
+  Tensor y = s.allocate({x.dim(0), x.dim(1)});
+  s.kernels.gate_mul({.launch = s.launch,
+                      .gate = r.weights,
+                      .x = x.f32(),
+                      .gate_row_stride = 1,
+                      .x_row_stride = x.stride(0),
+                      .y = y.f32(),
+                      .rows = r.rows,
+                      .dim = x.dim(1),
+                      .gate_columns = x.dim(1),
+                      .function = GateFunction::kIdentity});
+  auto* ones = s.arena.allocate_array<float>(r.rows);
+  s.kernels.copy_rows({.launch = s.launch,
+                       .x = one.f32(),
+                       .x_row_stride = 0,
+                       .y = ones,
+                       .y_row_stride = 1,
+                       .rows = r.rows,
+                       .dim = 1});
+  r.weights = ones;
+  return y;
+}
+
+Routing scale_by_expert(Step& s, Routing r, Tensor factors) {
+  CHECK(factors.count() == r.experts, "{} factors of {} experts", factors.count(), r.experts);
+  int64_t choices = r.rows * r.top_k;
+  auto* chosen = s.arena.allocate_array<float>(choices);
+  s.kernels.copy_rows({.launch = s.launch,
+                       .x = factors.f32(),
+                       .x_row_stride = 1,
+                       .index = r.ids,
+                       .y = chosen,
+                       .y_row_stride = 1,
+                       .rows = choices,
+                       .dim = 1});
+  auto* weights = s.arena.allocate_array<float>(choices);
+  s.kernels.gate_mul({.launch = s.launch,
+                      .gate = chosen,
+                      .x = r.weights,
+                      .gate_row_stride = 1,
+                      .x_row_stride = 1,
+                      .y = weights,
+                      .rows = choices,
+                      .dim = 1,
+                      .function = GateFunction::kIdentity});
+  r.weights = weights;
+  return r;
+}
+
 Tensor linear_of_rows(Step& s, Tensor x, const PackedMatrix& experts, const Routing& r,
                       Tensor bias) {
   CHECK(x.dim(0) == r.rows, "{} rows of {}", x.dim(0), r.rows);

@@ -47,6 +47,11 @@ struct Routing {
 // many.
 Routing route(Step& s, Tensor logits, Tensor bias, const RouterShape& shape);
 
+// For a router that chooses one expert a row and weighs what enters it: x [T, D] times the weights
+// of r -> [T, D]. The weights of r become `one` [1], a 1.
+Tensor weigh_inputs(Step& s, Tensor x, Routing& r, Tensor one);
+// r with each weight times that of `factors` [experts] for its expert.
+Routing scale_by_expert(Step& s, Routing r, Tensor factors);
 // The rows of x [T, columns] times their experts' weights [rows, columns] -> [assignments_max,
 // rows]. `bias` [experts of this rank, rows], or empty.
 Tensor linear_of_rows(Step& s, Tensor x, const PackedMatrix& experts, const Routing& r,

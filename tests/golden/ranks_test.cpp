@@ -162,8 +162,8 @@ int64_t heads_of(const std::string& folder) {
   if (config.contains("linear_attn_config")) {
     heads = std::min(heads, config["linear_attn_config"]["num_heads"].get<int64_t>());
   }
-  for (const char* key :
-       {"linear_num_heads", "linear_num_key_heads", "mamba_n_groups", "n_groups"}) {
+  for (const char* key : {"linear_num_heads", "linear_num_key_heads", "mamba_n_groups", "n_groups",
+                          "num_global_key_value_heads"}) {
     heads = std::min(heads, config.value(key, heads));
   }
   if (config.contains("kv_lora_rank")) return heads;

@@ -58,11 +58,11 @@ const std::string& hybrid_folder(int kinds) {
 
 void choose_golden(Random& r, EngineConfig& config) {
   bool latent = r.chance(0.5);
-  std::string name = latent
-                         ? r.one_of({"deepseek-v3", "longcat-flash", "ling3-tiny", "kimi-linear"})
-                         : r.one_of({"llama2-mha", "mistral-window", "llama32-tied-sharded",
-                                     "qwen3-tied", "gpt-oss", "gemma3", "minimax-m2", "qwen3-next",
-                                     "qwen3-5-moe", "lfm2-moe", "granite-hybrid", "nemotron-h"});
+  std::string name =
+      latent ? r.one_of({"deepseek-v3", "longcat-flash", "ling3-tiny", "kimi-linear", "mistral4"})
+             : r.one_of({"llama2-mha", "mistral-window", "llama32-tied-sharded", "qwen3-tied",
+                         "gpt-oss", "gemma3", "minimax-m2", "qwen3-next", "qwen3-5-moe", "lfm2-moe",
+                         "granite-hybrid", "nemotron-h", "llama4", "gemma4"});
   config.model_path = golden_folder(name);
   if (latent) config.mla_prefill = r.one_of({"absorbed", "expanded"});
 }

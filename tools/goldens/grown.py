@@ -14,7 +14,10 @@ import numpy
 import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, Mistral4Config, Mistral4ForCausalLM
+
+# transformers knows it as a part of Mistral3ForConditionalGeneration alone.
+AutoModelForCausalLM.register(Mistral4Config, Mistral4ForCausalLM, exist_ok=True)
 
 MXFP4 = [0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6]
 BLOCK = 32
@@ -61,18 +64,21 @@ def spread(case, name, shape):
     """Center and deviation that fit a tensor's place."""
     if name.endswith("linear_attn.norm.weight"):
         return 1, 0.3
-    if name.endswith("norm.weight"):
+    if name.endswith(("norm.weight", "norm_1.weight", "norm_2.weight")):
         return case.norm_center, 0.3
     if name.endswith(("score_correction_bias", "expert_bias")):
         return 0, 0.1
     if name.endswith((".bias", "_bias")):
         return 0, 0.4
-    if name.endswith("embed_tokens.weight"):
+    if name.endswith(("router.scale", "per_expert_scale", "layer_scalar")):
+        return 1, 0.3
+    if name.endswith(("embed_tokens.weight", "embed_tokens_per_layer.weight")):
         return 0, case.embedding_deviation
     if name.endswith("sinks"):
         return 0, 1.5
     gains = {"lm_head": 3.0, "q_proj": 1.5, "k_proj": 1.5, "qkv_proj": 1.5, "o_proj": 2.0}
     gains |= {"gate.weight": 2.0, "router.weight": 2.0, "down_proj": 2.0, ".w2.": 2.0}
+    gains |= {"router.proj": 12.0}  # of a row that is divided by the root of its width
     gain = next((gain for part, gain in gains.items() if part in name), 1.0)
     columns = shape[-2] if case.transposed and len(shape) == 3 else shape[-1]
     return 0, gain / columns**0.5

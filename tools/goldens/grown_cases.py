@@ -49,6 +49,29 @@ def gemma(architecture, model_type, **more):
     return config | more
 
 
+def gemma4(**more):
+    config = gemma(
+        "Gemma4ForCausalLM",
+        "gemma4_text",
+        hidden_activation="gelu_pytorch_tanh",
+        head_dim=8,
+        global_head_dim=12,
+        num_key_value_heads=2,
+        sliding_window=7,
+        vocab_size_per_layer_input=97,
+        rope_parameters={
+            "sliding_attention": {"rope_type": "default", "rope_theta": 50.0},
+            "full_attention": {
+                "rope_type": "proportional",
+                "rope_theta": 1000.0,
+                "partial_rotary_factor": 0.5,
+            },
+        },
+    )
+    config.pop("rope_theta", None)
+    return config | more
+
+
 def gpt_oss(**more):
     return decoder(
         "GptOssForCausalLM",
@@ -382,5 +405,108 @@ GROWN_CASES = [
             num_experts=5,
             moe_topk=[2, 2],
         ),
+    ),
+    grown(
+        "llama4",
+        "chunks and norms after turning, every third layer neither but queries that grow; experts",
+        221,
+        small(
+            "Llama4ForCausalLM",
+            "llama4_text",
+            num_hidden_layers=4,
+            num_key_value_heads=2,
+            head_dim=8,
+            intermediate_size=12,
+            intermediate_size_mlp=20,
+            num_local_experts=5,
+            num_experts_per_tok=1,
+            interleave_moe_layer_step=2,
+            attention_chunk_size=16,
+            no_rope_layer_interval=3,
+            no_rope_layers=[1, 1, 0, 1],
+            attn_temperature_tuning=True,
+            floor_scale=8,
+            attn_scale=0.4,
+            use_qk_norm=True,
+            rope_scaling={
+                "rope_type": "llama3",
+                "factor": 8.0,
+                "low_freq_factor": 1.0,
+                "high_freq_factor": 1.0,
+                "original_max_position_embeddings": 64,
+            },
+        ),
+        transposed=True,
+    ),
+    grown(
+        "mistral4",
+        "latent attention by queries that grow with the position, YaRN, a softmax over experts",
+        2222,
+        {
+            k: v
+            for k, v in small(
+                "Mistral4ForCausalLM",
+                "mistral4",
+                num_attention_heads=3,
+                num_key_value_heads=3,
+                q_lora_rank=10,
+                kv_lora_rank=12,
+                qk_nope_head_dim=6,
+                qk_rope_head_dim=4,
+                v_head_dim=10,
+                rope_parameters={
+                    "rope_type": "yarn",
+                    "rope_theta": 1000.0,
+                    "factor": 8.0,
+                    "original_max_position_embeddings": 16,
+                    "max_position_embeddings": 128,
+                    "beta_fast": 32.0,
+                    "beta_slow": 1.0,
+                    "mscale": 1.0,
+                    "mscale_all_dim": 1.0,
+                    "llama_4_scaling_beta": 0.6,
+                    "partial_rotary_factor": 0.4,
+                },
+                **noaux(),
+            ).items()
+            if k != "num_nextn_predict_layers"
+        },
+    ),
+    grown(
+        "gemma4",
+        "an embedding for each layer, two sizes of heads, shared keys, wide blocks that share",
+        3223,
+        gemma4(
+            hidden_size_per_layer_input=6,
+            num_hidden_layers=5,
+            layer_types=[
+                "sliding_attention",
+                "full_attention",
+                "sliding_attention",
+                "sliding_attention",
+                "full_attention",
+            ],
+            num_kv_shared_layers=2,
+            use_double_wide_mlp=True,
+        ),
+        embedding_deviation=0.2,
+    ),
+    grown(
+        "gemma4-moe",
+        "keys that are values, experts next to dense blocks, capped logits",
+        224,
+        gemma4(
+            hidden_size_per_layer_input=0,
+            num_key_value_heads=4,
+            num_global_key_value_heads=2,
+            attention_k_eq_v=True,
+            enable_moe_block=True,
+            num_experts=5,
+            top_k_experts=2,
+            moe_intermediate_size=10,
+            final_logit_softcapping=5.0,
+            layer_types=["sliding_attention", "full_attention"],
+        ),
+        embedding_deviation=0.2,
     ),
 ]

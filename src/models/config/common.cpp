@@ -10,11 +10,22 @@ namespace {
 
 constexpr int64_t kVocabularyMax = 1 << 24;
 
+// The value of a key that must be there where there is no fallback.
+int64_t read_count(const ConfigFile& config, std::string_view key, int64_t fallback, int64_t max) {
+  return fallback > 0 ? config.integer_or(key, fallback, 1, max) : config.integer(key, 1, max);
+}
+
+// Where transformers 5 keeps the language model of a checkpoint that also sees.
+std::string_view scope_of_language(const Builder& b, const DecoderDefaults& defaults) {
+  constexpr std::string_view kScope = "model.language_model";
+  return (b / kScope / defaults.embedding).has("weight") ? kScope : defaults.scope;
+}
+
 // Tied unless the checkpoint has a head of its own; without the key, whatever the tensors say. Of
 // tied ones some keep the one matrix under the head's name alone.
-bool read_tied(const ConfigFile& config, const Builder& b, const DecoderDefaults& defaults) {
+bool read_tied(const ConfigFile& config, const Builder& b, const DecoderConfig& c) {
   bool has_head = b.has("lm_head.weight");
-  bool has_embedding = (b / defaults.scope / defaults.embedding).has("weight");
+  bool has_embedding = (b / c.scope / c.embedding).has("weight");
   if (!config.has("tie_word_embeddings")) return has_embedding && !has_head;
   return config.flag("tie_word_embeddings") && !(has_head && has_embedding);
 }
@@ -24,13 +35,13 @@ bool read_tied(const ConfigFile& config, const Builder& b, const DecoderDefaults
 DecoderConfig read_decoder(const ConfigFile& config, const Builder& b,
                            const DecoderDefaults& defaults) {
   DecoderConfig c;
-  c.vocabulary = config.integer("vocab_size", 1, kVocabularyMax);
+  c.vocabulary = read_count(config, "vocab_size", defaults.vocabulary, kVocabularyMax);
   c.hidden = config.integer("hidden_size", 1, kWidthMax);
   c.layers = config.integer(defaults.layers_key, 1, kLayersMax);
   c.eps = static_cast<float>(config.number_or(defaults.eps_key, defaults.eps, 1e-12, 1));
-  c.tied = read_tied(config, b, defaults);
-  c.scope = defaults.scope;
+  c.scope = scope_of_language(b, defaults);
   c.embedding = defaults.embedding;
+  c.tied = read_tied(config, b, c);
   if (defaults.gelu) {
     config.only("hidden_act", {"gelu_pytorch_tanh"});
     config.only("hidden_activation", {"gelu_pytorch_tanh"});
@@ -43,7 +54,7 @@ DecoderConfig read_decoder(const ConfigFile& config, const Builder& b,
 GqaConfig read_gqa(const ConfigFile& config, const DecoderConfig& decoder,
                    const GqaDefaults& defaults) {
   GqaConfig a{.hidden = decoder.hidden, .eps = decoder.eps};
-  a.q_heads = config.integer("num_attention_heads", 1, kHeadsMax);
+  a.q_heads = read_count(config, "num_attention_heads", defaults.heads, kHeadsMax);
   int64_t kv_default = defaults.kv_heads > 0 ? defaults.kv_heads : a.q_heads;
   a.kv_heads = config.integer_or("num_key_value_heads", kv_default, 1, kHeadsMax);
   config.expect(a.q_heads % a.kv_heads == 0,
@@ -127,13 +138,10 @@ MoeConfig read_noaux_moe(const ConfigFile& config, int64_t hidden, const NoauxDe
   c.intermediate = config.integer("moe_intermediate_size", 1, kWidthMax);
   int64_t shared = config.integer_or("n_shared_experts", 1, 0, 64);
   c.shared_intermediate = shared * c.intermediate;
-  auto count = [&config](std::string_view key, int64_t fallback) {
-    return fallback > 0 ? config.integer_or(key, fallback, 1, kExpertsMax)
-                        : config.integer(key, 1, kExpertsMax);
-  };
   RouterShape& r = c.router;
-  r.experts = count(config.name_of({"n_routed_experts", "num_local_experts"}), defaults.experts);
-  r.top_k = count("num_experts_per_tok", defaults.top_k);
+  std::string_view experts_key = config.name_of({"n_routed_experts", "num_local_experts"});
+  r.experts = read_count(config, experts_key, defaults.experts, kExpertsMax);
+  r.top_k = read_count(config, "num_experts_per_tok", defaults.top_k, kExpertsMax);
   r.groups = config.integer_or("n_group", defaults.groups, 1, kExpertsMax);
   r.top_groups = config.integer_or("topk_group", defaults.top_groups, 1, kExpertsMax);
   r.score = RouterScore::kSigmoid;

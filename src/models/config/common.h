@@ -25,8 +25,9 @@ inline constexpr int64_t kContextMax = int64_t{1} << 30;
 
 // Where families differ. A value that config.json leaves out is the one that transformers takes.
 struct DecoderDefaults {
+  int64_t vocabulary = 0;  // 0: the key must be there
   std::string_view layers_key = "num_hidden_layers";
-  std::string_view scope = "model";             // of all but the head
+  std::string_view scope = "model";             // of all but the head; see language_part.h
   std::string_view embedding = "embed_tokens";  // the table's name in that scope
   std::string_view eps_key = "rms_norm_eps";
   double eps = 1e-6;
@@ -38,6 +39,7 @@ DecoderConfig read_decoder(const ConfigFile& config, const Builder& b,
 
 // Where families differ on a key that config.json leaves out.
 struct GqaDefaults {
+  int64_t heads = 0;     // 0: the key must be there
   int64_t kv_heads = 0;  // 0: as many as query heads
   int64_t head_dim = 0;  // 0: hidden_size / num_attention_heads
 };

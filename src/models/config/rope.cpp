@@ -24,9 +24,9 @@ void read_llama3(const ConfigFile& p, RopeConfig& rope) {
   rope.factor = p.number("factor", kFactorMin, kFactorMax);
   rope.low_frequency_factor = p.number("low_freq_factor", kFactorMin, kFactorMax);
   rope.high_frequency_factor = p.number("high_freq_factor", kFactorMin, kFactorMax);
-  p.expect(rope.high_frequency_factor > rope.low_frequency_factor,
-           "rope high_freq_factor {} must be above low_freq_factor {}", rope.high_frequency_factor,
-           rope.low_frequency_factor);
+  p.expect(rope.high_frequency_factor >= rope.low_frequency_factor,
+           "rope high_freq_factor {} must not be below low_freq_factor {}",
+           rope.high_frequency_factor, rope.low_frequency_factor);
   p.only_keys({"rope_type", "type", "rope_theta", "partial_rotary_factor",
                "original_max_position_embeddings", "factor", "low_freq_factor",
                "high_freq_factor"});
@@ -106,10 +106,15 @@ RopeConfig read_parameters(const ConfigFile& p, int64_t context_tokens, bool out
     read_yarn(p, static_cast<double>(context_tokens), rope);
   } else if (type == "dynamic") {
     read_dynamic(p, rope);
+  } else if (type == "proportional") {
+    rope.type = RopeType::kProportional;
+    rope.proportion = p.number_or("partial_rotary_factor", 1, 0, 1);
+    p.only("factor", {1, 1.0});
+    p.only_keys({"rope_type", "type", "rope_theta", "partial_rotary_factor", "factor"});
   } else {
     p.expect(type == "default",
              "rope type \"{}\" is not supported; supported: default, linear, llama3, yarn, "
-             "dynamic (up to max_position_embeddings)",
+             "proportional, dynamic (up to max_position_embeddings)",
              type);
     if (!p.holds("factor", {1, 1.0})) {
       p.expect(!p.has("factor"), "a rope factor of {} needs a rope type: linear, llama3, yarn",

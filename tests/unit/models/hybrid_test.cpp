@@ -194,39 +194,6 @@ TEST(QwenHybridCheckpoint, RefusesWhatItDoesNotCompute) {
                  [](auto& c) { c.config["layer_types"][0] = "mamba"; });
 }
 
-// As it is published: with a vision model, under a scope and a config of its own.
-void wrap(CheckpointCopy& c, const std::string& architecture) {
-  Json text = c.config;
-  text.erase("architectures");
-  c.config = {{"architectures", {architecture}},
-              {"model_type", "qwen3_5"},
-              {"image_token_id", 90},
-              {"text_config", text},
-              {"vision_config", {{"depth", 2}}}};
-  for (TestTensor& tensor : c.tensors) {
-    if (tensor.name.starts_with("model.")) tensor.name.insert(6, "language_model.");
-  }
-  c.tensors.push_back({"model.visual.merger.norm.weight", "F32", {1}, "1234"});
-  c.tensors.push_back({"mtp.norm.weight", "F32", {1}, "1234"});
-}
-
-TEST(QwenHybridCheckpoint, OfAModelThatSeesGivesItsText) {
-  for (auto [golden, architecture] :
-       {std::pair{"qwen3-5", "Qwen3_5ForConditionalGeneration"},
-        std::pair{"qwen3-5-moe", "Qwen3_5MoeForConditionalGeneration"}}) {
-    auto wrapped = [&](CheckpointCopy& c) { wrap(c, architecture); };
-    EXPECT_EQ(logits_of(golden, wrapped), logits_of(golden)) << golden;
-    expect_problem(golden, "text_config.alibi", [&](CheckpointCopy& c) {
-      wrap(c, architecture);
-      c.config["text_config"]["alibi"] = true;
-    });
-    expect_problem(golden, "model.audio.weight", [&](CheckpointCopy& c) {
-      wrap(c, architecture);
-      c.tensors.push_back({"model.audio.weight", "F32", {1}, "1234"});
-    });
-  }
-}
-
 TEST(Lfm2Checkpoint, MustFitItsConfig) {
   EXPECT_EQ(problem("lfm2", [](auto&) {}), "");
   for (const char* name : {"conv.conv.weight", "conv.conv.bias", "conv.in_proj.weight",

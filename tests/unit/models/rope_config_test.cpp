@@ -137,7 +137,7 @@ TEST(RopeConfig, RefusesWhatItDoesNotKnow) {
             std::string::npos);
   EXPECT_NE(refusal(R"({"rope_scaling": {"rope_type": "llama3", "factor": 8,
       "low_freq_factor": 4, "high_freq_factor": 1}})")
-                .find("high_freq_factor 1 must be above low_freq_factor 4"),
+                .find("high_freq_factor 1 must not be below low_freq_factor 4"),
             std::string::npos);
 }
 

@@ -1,0 +1,150 @@
+// Gemma 4: layers with windows and layers without have heads of different sizes and turn in
+// different ways; keys may stand for values, and the last layers look at those of earlier ones;
+// experts may work next to each dense block; and a token may give each layer something of its own.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/config/rope.h"
+#include "models/gemma4_layer.h"
+#include "models/mixer.h"
+#include "models/registry.h"
+
+namespace banyan {
+namespace {
+
+void read_attention(const ConfigFile& config, Gemma4Config& c) {
+  GqaConfig& a = c.common.attention;
+  a.scale = 1;
+  a.head_norms = a.value_norm = true;
+  a.qkv_bias = a.output_bias = config.flag_or("attention_bias", false);
+  c.full = a;
+  a.window_tokens = config.integer_or("sliding_window", 512, 1, kContextMax);
+  c.full.head_dim = config.integer_or("global_head_dim", 512, 2, kHeadDimMax);
+  c.full.value_is_key = config.flag_or("attention_k_eq_v", false);
+  int64_t kv_heads = config.integer_or("num_global_key_value_heads", a.kv_heads, 1, kHeadsMax);
+  if (c.full.value_is_key) c.full.kv_heads = kv_heads;
+  config.expect(a.q_heads % kv_heads == 0,
+                "num_attention_heads {} is not a multiple of num_global_key_value_heads {}",
+                a.q_heads, kv_heads);
+  config.expect(c.full.head_dim % 2 == 0, "global_head_dim {} is odd, which no rotation pairs up",
+                c.full.head_dim);
+  DecoderConfig& decoder = c.common.decoder();
+  auto context = static_cast<int64_t>(decoder.rope.original_context_tokens);
+  decoder.rope = read_rope_of_type(config, "full_attention", c.full.head_dim, context, 1e6);
+  if (!config.has("rope_parameters")) {
+    decoder.rope.type = RopeType::kProportional;
+    decoder.rope.proportion = 0.25;
+  }
+  c.slides = read_sliding_layers(config, decoder.layers, 6);
+  config.expect(!c.slides.back(), "the last of layer_types is not full_attention");
+  config.only("use_bidirectional_attention", {false, "vision"});  // of images
+}
+
+void read_sharing(const ConfigFile& config, Gemma4Config& c) {
+  int64_t layers = c.common.decoder().layers;
+  int64_t sharing = config.integer_or("num_kv_shared_layers", 0, 0, kLayersMax);
+  c.first_sharing = std::max<int64_t>(layers - sharing, 0);
+  std::array<bool, 2> kept = {};
+  for (int64_t i = 0; i < layers; ++i) {
+    bool slides = c.slides[static_cast<size_t>(i)];
+    config.expect(i < c.first_sharing || kept[slides],
+                  "num_kv_shared_layers {}: no layer before {} has keys for layer {} to share",
+                  sharing, c.first_sharing, i);
+    kept[slides] = kept[slides] || i < c.first_sharing;
+  }
+  if (config.flag_or("use_double_wide_mlp", false)) c.sharing_width = 2;
+}
+
+void read_experts(const ConfigFile& config, Gemma4Config& c) {
+  c.experts = config.flag_or("enable_moe_block", false);
+  if (!c.experts) return config.ignore({"num_experts", "top_k_experts", "moe_intermediate_size"});
+  MoeConfig& moe = c.common.sparse.moe;
+  moe.hidden = c.inputs.hidden;
+  moe.intermediate = config.integer("moe_intermediate_size", 1, kWidthMax);
+  moe.router.experts = config.integer("num_experts", 1, kExpertsMax);
+  moe.router.top_k = config.integer("top_k_experts", 1, kExpertsMax);
+  moe.router.normalise = true;
+  moe.glu = c.common.sparse.glu;
+  moe.router_name = "router.proj";
+  moe.router_scale_name = "router.scale";
+  moe.expert_scale_name = "router.per_expert_scale";
+  check_router(config, moe.router);
+}
+
+Gemma4Config read_gemma4(const ConfigFile& config, const Builder& b) {
+  Gemma4Config c;
+  c.common = read_gqa_decoder(config, b,
+                              {.vocabulary = 262144,
+                               .attention = {.heads = 8, .kv_heads = 4, .head_dim = 256},
+                               .context_tokens = 131072,
+                               .theta = 1e6,
+                               .gelu = true,
+                               .local_theta_key = "rope_local_base_freq"});
+  DecoderConfig& decoder = c.common.decoder();
+  // Published configs leave it to the class, which ties them.
+  bool silent = !config.has("tie_word_embeddings");
+  decoder.tied = decoder.tied || (silent && !b.has("lm_head.weight"));
+  decoder.embedding_scale = std::sqrt(static_cast<float>(decoder.hidden));
+  decoder.logit_cap = static_cast<float>(config.number_or("final_logit_softcapping", 0, 0, 1e6));
+  c.inputs = {.vocabulary = config.integer_or("vocab_size_per_layer_input", 262144, 1, 1 << 24),
+              .hidden = decoder.hidden,
+              .layers = decoder.layers,
+              .width = config.integer_or("hidden_size_per_layer_input", 256, 0, kWidthMax),
+              .eps = decoder.eps};
+  config.expect(c.inputs.width == 0 || c.inputs.vocabulary >= decoder.vocabulary,
+                "vocab_size_per_layer_input {} is below vocab_size {}", c.inputs.vocabulary,
+                decoder.vocabulary);
+  read_attention(config, c);
+  read_sharing(config, c);
+  read_experts(config, c);
+  return c;
+}
+
+ModelInfo info_of(const Gemma4Config& c) {
+  const DecoderConfig& decoder = c.common.sparse.decoder;
+  ModelInfo info{.vocabulary = decoder.vocabulary,
+                 .hidden = decoder.hidden,
+                 .context_length_tokens = c.common.sparse.context_tokens};
+  std::string ffn = c.experts ? "dense + " + describe(c.common.sparse.moe) : "dense";
+  for (int64_t i = 0; i < decoder.layers; ++i) {
+    MixerInfo mixer = describe(MixerConfig(c.attention(i)));
+    int64_t window = c.attention(i).window_tokens;
+    if (window > 0) mixer.name += fmt::format(", window {}", window);
+    if (i >= c.first_sharing) mixer.name += ", keys of an earlier layer";
+    info.attention_flops_per_key += mixer.flops_per_key;
+    info.layers.push_back({mixer.name, ffn});
+  }
+  return info;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Model>> load_gemma4(const ConfigFile& config, Builder b) {
+  Gemma4Config c = read_gemma4(config, b);
+  TRY(config.finish());
+  ModelInfo info = info_of(c);
+  info.architecture = TRY(config.architecture());
+  std::array<GqaStates, 2> last;  // of layers of each kind that have their own
+  auto make_layer = [&](Builder scope, int64_t i) {
+    GqaStates& states = last[c.slides[static_cast<size_t>(i)]];
+    std::optional<GqaStates> shared;
+    if (i >= c.first_sharing) shared = states;
+    Gemma4Layer layer(scope, c, i, shared);
+    if (!shared) states = layer.states();
+    return layer;
+  };
+  std::vector<int> ropes;
+  for (bool slides : c.slides) ropes.push_back(slides ? 1 : 0);
+  const DecoderConfig& decoder = c.common.decoder();
+  auto model = std::make_unique<DecoderModel<Gemma4Layer>>(b, std::move(info), decoder, make_layer,
+                                                           std::move(ropes));
+  if (c.inputs.width > 0) model->set_layer_inputs(LayerInputs(b / decoder.scope, c.inputs));
+  return model;
+}
+
+}  // namespace banyan

@@ -1,0 +1,90 @@
+// Llama 4: in three layers of four, attention within chunks of positions, whose queries and keys
+// turn and are then normed without weights; in the fourth over all positions, without a rotation,
+// by queries that grow with the position (Nakanishi, arXiv:2501.19399). A router chooses one expert
+// and weighs what enters it, next to a shared one; of the models with 128 experts every other layer
+// is dense.
+#include <algorithm>
+
+#include "models/gqa_decoder.h"
+#include "models/registry.h"
+
+namespace banyan {
+namespace {
+
+// Which layers turn. 1 in no_rope_layers says that a layer does.
+std::vector<bool> read_turning_layers(const ConfigFile& config, int64_t layers) {
+  int64_t every = config.integer_or("no_rope_layer_interval", 4, 1, kLayersMax);
+  std::vector<int64_t> given = config.integers("no_rope_layers", 0, 1);
+  config.expect(given.empty() || std::ssize(given) >= layers,
+                "no_rope_layers has {} entries for {} layers", given.size(), layers);
+  bool stated = std::ssize(given) >= layers;
+  std::vector<bool> turning;
+  for (int64_t i = 0; i < layers; ++i) {
+    turning.push_back(stated ? given[static_cast<size_t>(i)] == 1 : (i + 1) % every != 0);
+  }
+  if (config.has("layer_types")) {
+    config.expect(
+        layers_of_type(config, "layer_types", "chunked_attention", "full_attention", layers) ==
+            turning,
+        "layer_types differs from no_rope_layers: layers that turn see their chunk alone");
+  }
+  return turning;
+}
+
+void read_attention(const ConfigFile& config, GqaDecoderConfig& c) {
+  GqaConfig& a = c.attention;
+  a.layout = RopeLayout::kInterleaved;
+  a.qkv_bias = a.output_bias = config.flag_or("attention_bias", false);
+  c.unturned = a;
+  a.head_norms = a.norm_after_turn = config.flag_or("use_qk_norm", true);
+  a.norm_weight = NormWeight::kNone;
+  a.chunk_tokens = config.is_null("attention_chunk_size")
+                       ? 0
+                       : config.integer_or("attention_chunk_size", 8192, 1, kContextMax);
+  config.only("attn_temperature_tuning", {true, false, 4});  // 4: true, in the first configs
+  bool tuned = !config.has("attn_temperature_tuning") || !config.is_off("attn_temperature_tuning");
+  double beta = config.number_or("attn_scale", 0.1, 0, 1e6);
+  double period = config.number_or("floor_scale", 8192, 1, 1e9);
+  if (tuned) c.unturned->query_scale = {.beta = beta, .period = period, .offset = 1};
+  std::vector<bool> turning = read_turning_layers(config, c.decoder().layers);
+  for (size_t i = 0; i < c.layers.size(); ++i) c.layers[i].rotary = turning[i];
+}
+
+void read_experts(const ConfigFile& config, GqaDecoderConfig& c) {
+  MoeConfig& moe = c.sparse.moe;
+  moe.hidden = c.decoder().hidden;
+  moe.intermediate = moe.shared_intermediate = c.sparse.intermediate;
+  c.sparse.intermediate = config.integer_or("intermediate_size_mlp", 16384, 1, kWidthMax);
+  moe.router.experts = config.integer_or("num_local_experts", 16, 1, kExpertsMax);
+  moe.router.top_k = 1;
+  config.only("num_experts_per_tok", {1});
+  moe.router.score = RouterScore::kSigmoid;
+  moe.weighs_inputs = moe.transposed = true;
+  moe.router_name = "router";
+  moe.shared_name = "shared_expert";
+  c.moe_scope = c.mlp_scope = "feed_forward";
+  int64_t every = config.integer_or("interleave_moe_layer_step", 1, 1, kLayersMax);
+  std::vector<int64_t> given = config.integers("moe_layers", 0, kLayersMax);
+  for (int64_t i = 0; i < c.decoder().layers; ++i) {
+    bool sparse = (i + 1) % every == 0;
+    if (config.has("moe_layers")) sparse = std::ranges::find(given, i) != given.end();
+    c.sparse.moe_layers.push_back(sparse);
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Model>> load_llama4(const ConfigFile& config, Builder b) {
+  GqaDecoderConfig c = read_gqa_decoder(config, b,
+                                        {.vocabulary = 202048,
+                                         .attention = {.heads = 40, .kv_heads = 8, .head_dim = 128},
+                                         .context_tokens = 131072,
+                                         .theta = 500000,
+                                         .eps = 1e-5});
+  read_attention(config, c);
+  read_experts(config, c);
+  config.ignore({"for_llm_compressor"});
+  return make_gqa_decoder(config, b, c);
+}
+
+}  // namespace banyan

@@ -1,0 +1,37 @@
+// Mistral Small 4: the latent attention of DeepSeek-V3 with queries that grow with the position,
+// and experts that a softmax chooses, next to a shared one.
+#include "models/config/rope.h"
+#include "models/registry.h"
+#include "models/sparse.h"
+
+namespace banyan {
+
+Result<std::unique_ptr<Model>> load_mistral4(const ConfigFile& config, Builder b) {
+  SparseConfig c{.decoder = read_decoder(config, b)};
+  int64_t rope_dim = config.integer("qk_rope_head_dim", 2, kHeadDimMax);
+  c.context_tokens =
+      read_rotation(config, rope_dim,
+                    {.context_tokens = 1 << 20, .partial = true, .query_scale = true}, c.decoder);
+  config.expect(config.has("rope_scaling") || config.has("rope_parameters"),
+                "rope_parameters is missing, without which positions are not known");
+  MlaConfig attention = read_mla(config, b, c.decoder);
+  attention.query_scale = {c.decoder.rope.query_beta, c.decoder.rope.original_context_tokens};
+  // It says once more how much of a head turns.
+  double head_dim = static_cast<double>(attention.nope_dim + attention.rope_dim);
+  double part = static_cast<double>(rope_dim) / head_dim;
+  config.expect(read_partial_rotary_factor(config, part) == part,
+                "partial_rotary_factor is not {}, which qk_rope_head_dim {} is of a head", part,
+                rope_dim);
+
+  c.intermediate = config.integer_or("intermediate_size", 12288, 1, kWidthMax);
+  c.moe = read_noaux_moe(config, c.decoder.hidden,
+                         {.experts = 128, .top_k = 4, .groups = 1, .top_groups = 1, .scale = 1});
+  c.moe.router.score = RouterScore::kSoftmax;
+  c.moe.selection_bias = false;
+  c.moe_layers = read_moe_layers(config, c.decoder.layers, 0);
+  return make_sparse<MlaAttention>(config, b, c, attention, describe(attention),
+                                   mla_flops_per_key(attention),
+                                   mla_prompt_flops_per_key(attention));
+}
+
+}  // namespace banyan
