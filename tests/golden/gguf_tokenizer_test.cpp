@@ -156,6 +156,26 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
+TEST(GgufTokenizer, OfKimiJoinsAsTiktokenDoes) {
+  auto theirs =
+      value_or_abort(Tokenizer::load(source_path("tests/golden/tokenizer/tiny_tiktoken")));
+  GgufBytes file;
+  file.begin(0, 4).pair("tokenizer.ggml.model", "gpt2").pair("tokenizer.ggml.pre", "kimi-k2");
+  auto count = static_cast<size_t>(theirs->vocab_size());
+  write_list(file, "tokenizer.ggml.tokens", 8, count);
+  for (TokenId id = 0; id < theirs->vocab_size(); ++id) file.text(theirs->token(id));
+  write_list(file, "tokenizer.ggml.token_type", 5, count);
+  for (TokenId id = 0; id < theirs->vocab_size(); ++id) {
+    file.number<int32_t>(theirs->is_special(id) ? 3 : 1);
+  }
+  std::unique_ptr<Tokenizer> ours = gguf_tokenizer(file.bytes());
+  for (const std::string& text : samples()) {
+    std::vector<TokenId> ids = value_or_abort(ours->encode(text));
+    EXPECT_EQ(ids, value_or_abort(theirs->encode(text))) << text.substr(0, 80);
+    EXPECT_EQ(value_or_abort(ours->decode(ids)), value_or_abort(theirs->decode(ids)));
+  }
+}
+
 // Of a message in harmony <|end|> is the end, of a turn <|return|>.
 TEST(GgufTokenizer, KnowsWhatEndsAGeneration) {
   auto ends_of = [](const Json& tokens, int eos) {

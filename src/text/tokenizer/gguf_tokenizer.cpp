@@ -20,6 +20,8 @@ constexpr std::string_view kModel = "tokenizer.ggml.model";
 constexpr std::string_view kTokenList = "tokenizer.ggml.tokens";
 constexpr std::string_view kSpaceMark = "\u2581";  // '▁'
 
+constexpr size_t kPieceBytesMax = 512;  // of those that are cut in every way
+
 enum TokenType : int64_t {
   kNormal = 1,
   kUnknown = 2,
@@ -71,6 +73,7 @@ struct GgufPreTokenizer {
   bool nfc = false;                               // normalised before
   bool ignore_merges = false;                     // a word that is a token as a whole is that token
   bool bos = false;                               // in front, unless the file says otherwise
+  bool tiktoken = false;  // cut by a pattern of its own, joined by ranks, which are ids
 };
 
 constexpr auto kGgufPreTokenizers = std::to_array<GgufPreTokenizer>({
@@ -103,6 +106,7 @@ constexpr auto kGgufPreTokenizers = std::to_array<GgufPreTokenizer>({
     {.name = "deepseek-v3", .patterns = {kDeepseekDigits, kDeepseekCjk, kDeepseekWords}},
     {.name = "hunyuan-dense", .patterns = {kDeepseekDigits, kDeepseekCjk, kDeepseekWords}},
     {.name = "joyai-llm", .patterns = {kDeepseekDigits, kDeepseekCjk, kDeepseekWords}},
+    {.name = "kimi-k2", .tiktoken = true},
     {.name = "gpt-2"},
     {.name = "phi-2"},
     {.name = "gigachat"},
@@ -240,12 +244,28 @@ Result<MergeTable> read_merges(const GgufPairs& pairs, const Vocabulary& vocabul
   return merges;
 }
 
+// tiktoken joins any two neighbours that together are a token, lowest rank first. (The merges that
+// such a file lists are one for each token.)
+MergeTable merges_of_ranks(const GgufTokens& tokens, const Vocabulary& vocabulary) {
+  MergeTable merges;
+  merges.reserve(tokens.texts.size() * 3);
+  for (size_t id = 0; id < tokens.texts.size(); ++id) {
+    std::string_view text = tokens.texts[id];
+    if (tokens.types[id] != kNormal || text.size() > kPieceBytesMax) continue;
+    for (size_t at = 1; at < text.size(); ++at) {
+      auto left = vocabulary.find(text.substr(0, at));
+      auto right = left ? vocabulary.find(text.substr(at)) : std::nullopt;
+      if (right) merges.set(*left, *right, {static_cast<uint32_t>(id), static_cast<TokenId>(id)});
+    }
+  }
+  return merges;
+}
+
 // SentencePiece joins the two neighbours whose joint piece has the highest score: each way to cut a
 // piece into two pieces is a merge, in the order that Hugging Face's converter lists them.
 Result<MergeTable> merges_of_scores(const GgufPairs& pairs, const GgufTokens& tokens,
                                     const Vocabulary& vocabulary) {
   constexpr std::string_view kKey = "tokenizer.ggml.scores";
-  constexpr size_t kPieceBytesMax = 512;
   std::vector<double> scores = TRY(pairs.numbers(kKey));
   if (scores.size() != tokens.texts.size()) {
     return corrupt("{}: {} has {} entries for {} tokens", pairs.path(), kKey, scores.size(),
@@ -279,6 +299,14 @@ Status make_byte_level(const GgufPairs& pairs, const GgufPreTokenizer& kind,
       TRY(Bpe::make(*parts.vocabulary, std::move(merges), {.ignore_merges = kind.ignore_merges})));
   parts.pre_tokenizer = TRY(PreTokenizer::make(pre_tokenizer_json(kind), pairs.path()));
   if (kind.nfc) parts.normalizer = TRY(Normalizer::make({{"type", "NFC"}}, pairs.path()));
+  parts.decoder = Decoder::make_byte_level();
+  return {};
+}
+
+Status make_tiktoken(const GgufTokens& tokens, TokenizerParts& parts) {
+  parts.bpe = std::make_unique<Bpe>(TRY(Bpe::make(
+      *parts.vocabulary, merges_of_ranks(tokens, *parts.vocabulary), {.ignore_merges = true})));
+  parts.pre_tokenizer = TRY(PreTokenizer::make_tiktoken(kimi_pattern()));
   parts.decoder = Decoder::make_byte_level();
   return {};
 }
@@ -389,7 +417,7 @@ Result<TokenizerParts> read_gguf_tokenizer(const GgufPairs& pairs) {
   bool bos = true;
   if (model == "gpt2") {
     const GgufPreTokenizer* kind = TRY(find_pre_tokenizer(pairs));
-    TRY(make_byte_level(pairs, *kind, parts));
+    TRY(kind->tiktoken ? make_tiktoken(tokens, parts) : make_byte_level(pairs, *kind, parts));
     bos = kind->bos;
   } else {
     TRY(make_by_scores(pairs, tokens, parts));

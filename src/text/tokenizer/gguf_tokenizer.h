@@ -1,5 +1,6 @@
 // The tokenizer in a GGUF file's metadata: `tokenizer.ggml.model` is "gpt2", byte-level BPE whose
-// `tokenizer.ggml.pre` names how texts are cut, or "llama", SentencePiece's BPE by scores. What
+// `tokenizer.ggml.pre` names how texts are cut ("kimi-k2" is tiktoken's), or "llama",
+// SentencePiece's BPE by scores. What
 // comes of it encodes as the Hugging Face tokenizer that the file was made from; where a file does
 // not say what that one did, this does what llama.cpp does:
 //
