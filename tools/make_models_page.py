@@ -29,10 +29,10 @@ and what has its layers: Kimi K2, Moonlight, GLM-4.7-Flash), `ernie4_5`, `ernie4
 `exaone4`, `gemma2`, `gemma3`, `glm4`, `glm4moe`, `gpt-oss`, `granite`, `lfm2`, `lfm2moe`, \
 `llama` (also Mistral and Mixtral), `minimax-m2`, `mistral3`, `olmo2` (also Olmo 3), `phi3`, \
 `qwen2`, `qwen3`, `qwen3moe`, `seed_oss` and `smollm3`; others are refused with this list. Its \
-tensors may be F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K or MXFP4. Some of \
-what a `config.json` says is not in such a file: the window of Mistral 7B v0.1 (llama.cpp \
-computes without it), and the texts in which a SentencePiece tokenizer puts no space after a \
-special token (it puts one, as llama.cpp does).
+tensors may be F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, \
+IQ4_NL, IQ4_XS or MXFP4. Some of what a `config.json` says is not in such a file: the window of \
+Mistral 7B v0.1 (llama.cpp computes without it), and the texts in which a SentencePiece \
+tokenizer puts no space after a special token (it puts one, as llama.cpp does).
 
 """
 

@@ -38,9 +38,13 @@ constexpr std::array kTensorTypes = {
     TensorType{6, DType::kU8, BlockFormat::kQ5_0},
     TensorType{7, DType::kU8, BlockFormat::kQ5_1},
     TensorType{8, DType::kU8, BlockFormat::kQ8_0},
+    TensorType{10, DType::kU8, BlockFormat::kQ2_K},
+    TensorType{11, DType::kU8, BlockFormat::kQ3_K},
     TensorType{12, DType::kU8, BlockFormat::kQ4_K},
     TensorType{13, DType::kU8, BlockFormat::kQ5_K},
     TensorType{14, DType::kU8, BlockFormat::kQ6_K},
+    TensorType{20, DType::kU8, BlockFormat::kIq4Nl},
+    TensorType{23, DType::kU8, BlockFormat::kIq4Xs},
     TensorType{30, DType::kBF16},
     TensorType{39, DType::kU8, BlockFormat::kMxfp4},
 };
@@ -88,7 +92,7 @@ class GgufReader {
     if (type == kTensorTypes.end()) {
       return unsupported(
           "{}: tensor type {} is not supported; supported: F32, F16, BF16, Q4_0, "
-          "Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K, MXFP4",
+          "Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL, IQ4_XS, MXFP4",
           where, id);
     }
     tensor.dtype = type->dtype;

@@ -111,6 +111,56 @@ void decode_q6_k(const uint8_t* b, float* to) {
   }
 }
 
+// Two bits of each number: those 32 apart share a byte.
+int two_bits(const uint8_t* bytes, int i) {
+  return bytes[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3;
+}
+
+void decode_q2_k(const uint8_t* b, float* to) {
+  float d = half_at(b + 80), dmin = half_at(b + 82);
+  for (int i = 0; i < kLarge; ++i) {
+    uint8_t part = b[i / 16];
+    float scale = d * static_cast<float>(part & 15), minimum = dmin * static_cast<float>(part >> 4);
+    to[i] = scale * static_cast<float>(two_bits(b + 16, i)) - minimum;
+  }
+}
+
+// The third bits come first, and say which codes are not lowered by four.
+void decode_q3_k(const uint8_t* b, float* to) {
+  const uint8_t* sc = b + 96;
+  float d = half_at(b + 108);
+  for (int i = 0; i < kLarge; ++i) {
+    int part = i / 16;
+    int low = part < 8 ? sc[part] & 15 : sc[part - 8] >> 4;
+    int scale = (low | (sc[8 + part % 4] >> (part / 4 * 2) & 3) << 4) - 32;
+    int code = two_bits(b + 32, i) - ((b[i % 32] >> (i / 32) & 1) == 1 ? 0 : 4);
+    to[i] = d * static_cast<float>(scale) * static_cast<float>(code);
+  }
+}
+
+constexpr std::array<int8_t, 16> kIq4Values = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                               1,    13,   25,  38,  53,  69,  89,  113};
+
+void decode_iq4_part(const uint8_t* bytes, float scale, float* to) {
+  for (int64_t i = 0; i < kSmall; ++i) {
+    to[i] = scale * static_cast<float>(kIq4Values[static_cast<size_t>(nibble(bytes, i))]);
+  }
+}
+
+void decode_iq4_nl(const uint8_t* b, float* to) {
+  decode_iq4_part(b + 2, half_at(b), to);
+}
+
+void decode_iq4_xs(const uint8_t* b, float* to) {
+  float d = half_at(b);
+  int high = b[2] | b[3] << 8;
+  for (int part = 0; part < 8; ++part) {
+    int low = b[4 + part / 2] >> (4 * (part % 2)) & 15;
+    int scale = (low | (high >> (2 * part) & 3) << 4) - 32;
+    decode_iq4_part(b + 8 + 16 * part, d * static_cast<float>(scale), to + 32 * part);
+  }
+}
+
 void decode_mxfp4(const uint8_t* b, float* to) {
   uint8_t codes[kSmall];
   for (int64_t i = 0; i < kSmall; ++i) codes[i] = static_cast<uint8_t>(nibble(b + 1, i));
@@ -151,6 +201,10 @@ constexpr std::array kFormats = {
     Format{BlockFormat::kQ4_K, "gguf q4_k", {kLarge, 144}, decode_q4_k},
     Format{BlockFormat::kQ5_K, "gguf q5_k", {kLarge, 176}, decode_q5_k},
     Format{BlockFormat::kQ6_K, "gguf q6_k", {kLarge, 210}, decode_q6_k},
+    Format{BlockFormat::kQ2_K, "gguf q2_k", {kLarge, 84}, decode_q2_k},
+    Format{BlockFormat::kQ3_K, "gguf q3_k", {kLarge, 110}, decode_q3_k},
+    Format{BlockFormat::kIq4Nl, "gguf iq4_nl", {kSmall, 18}, decode_iq4_nl},
+    Format{BlockFormat::kIq4Xs, "gguf iq4_xs", {kLarge, 136}, decode_iq4_xs},
     Format{BlockFormat::kMxfp4, "gguf mxfp4", {kSmall, 17}, decode_mxfp4, "mxfp4", codes_mxfp4},
 };
 

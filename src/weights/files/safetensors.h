@@ -38,6 +38,10 @@ enum class BlockFormat : uint8_t {
   kQ5_K,
   kQ6_K,
   kMxfp4,
+  kQ2_K,
+  kQ3_K,
+  kIq4Nl,
+  kIq4Xs,
 };
 
 struct TensorInfo {

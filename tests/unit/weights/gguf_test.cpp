@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <numeric>
 
 #include "support/gguf_file.h"
 #include "support/shared.h"
+#include "weights/files/gguf_blocks.h"
 
 namespace banyan {
 namespace {
@@ -147,6 +149,41 @@ TEST(Gguf, RowsOfQAndKAreTurnedBack) {
             (std::vector<float>{0, 2, 1, 3, 4, 6, 5, 7}));
   EXPECT_EQ(floats("model.layers.0.self_attn.v_proj.weight"),
             (std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7}));
+}
+
+// What llama.cpp's own package makes of the same bytes.
+TEST(Gguf, BlocksAreWhatTheirPackageSays) {
+  struct Block {
+    uint32_t type;
+    uint64_t numbers, bytes;
+    std::vector<size_t> scales;  // where the f16 numbers 0.5 and 0.25 are
+    std::vector<std::pair<size_t, float>> some;
+    double sum;
+  };
+  const Block blocks[] = {
+      {10, 256, 84, {80, 82}, {{0, 16.5F}, {17, -0.75F}, {100, 10}, {200, 4}}, 1029.5},
+      {11, 256, 110, {108}, {{0, 40.5F}, {1, -54}, {130, -1}, {255, 21}}, 479},
+      {20, 32, 18, {0}, {{0, -17.5F}, {1, 12.5F}, {17, -5}, {31, 0.5F}}, -128.5},
+      {23, 256, 136, {0}, {{0, 32.5F}, {17, 17.5F}, {130, 310.5F}, {255, -8}}, -5502.5}};
+  for (const Block& block : blocks) {
+    SCOPED_TRACE(block.type);
+    test::TemporaryFolder folder;
+    Gguf file;
+    file.begin(1, 1).pair("general.architecture", "llama");
+    file.tensor("x", {block.numbers, 1}, block.type, 0).data(0);
+    std::string data(block.bytes, '\0');
+    for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<char>((i * 37 + 11) % 256);
+    for (size_t at : block.scales) {
+      data[at] = 0;
+      data[at + 1] = at == block.scales[0] ? 0x38 : 0x34;
+    }
+    auto opened = GgufFile::open(folder.write("x.gguf", file.bytes() + data));
+    ASSERT_TRUE(opened.has_value()) << opened.error().message;
+    std::vector<float> values(block.numbers);
+    ASSERT_TRUE(read_block_floats(*opened, *opened->find("x"), 0, 1, values.data()));
+    for (auto [index, value] : block.some) EXPECT_EQ(values[index], value) << index;
+    EXPECT_EQ(std::accumulate(values.begin(), values.end(), 0.0), block.sum);
+  }
 }
 
 // Of a matrix for keys and values of latents the parts may be of different types.
