@@ -1,8 +1,7 @@
 // The tokenizer in a GGUF file's metadata: `tokenizer.ggml.model` is "gpt2", byte-level BPE whose
 // `tokenizer.ggml.pre` names how texts are cut ("kimi-k2" is tiktoken's), or "llama",
-// SentencePiece's BPE by scores. What
-// comes of it encodes as the Hugging Face tokenizer that the file was made from; where a file does
-// not say what that one did, this does what llama.cpp does:
+// SentencePiece's BPE by scores. What comes of it encodes as the Hugging Face tokenizer that the
+// file was made from; where a file does not say what that one did, this does what llama.cpp does:
 //
 // - "llama": a space goes in front of a text and after each special token, unless
 //   `add_space_prefix` is false.
