@@ -153,7 +153,7 @@ async function plays(page) {
   await page.goto(`${url}#playground`);
   await page.getByText('Run', { exact: true }).click();
   await page.waitForSelector('.verdict.good');
-  assert.equal(JSON.parse((await page.locator('.tokens').innerText()).replace('⏹', '')).age, 34);
+  assert.equal(JSON.parse((await page.locator('.tokens').innerText()).replace('■', '')).age, 34);
   await picture(page, 'playground');
   await page.locator('.choice-row label', { hasText: 'Regex' }).click();
   await page.getByRole('textbox', { name: 'Regex' }).fill('(((');
@@ -213,6 +213,7 @@ await phone.getByLabel('Close settings').click();
 await phone.getByLabel('Menu', { exact: true }).click();
 await phone.waitForTimeout(300);
 await picture(phone, 'phone-menu');
+await phone.keyboard.press('Escape');
 for (const view of ['chat', 'playground', 'cache']) {
   await phone.goto(`${url}#${view}`);
   await phone.waitForTimeout(300);

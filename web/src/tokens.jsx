@@ -97,7 +97,7 @@ class TokenGroup extends Component {
       <span class="token-group">
         {tokens.slice(begin, begin + count).map((token, i) => (
           <span data-i={begin + i} class={`token p${level(token.p)} ${active === begin + i ? 'active' : ''}`}>
-            {token.end ? ' ⏹' : token.t}
+            {token.end ? ' ■' : token.t}
           </span>
         ))}
       </span>
