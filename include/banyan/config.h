@@ -70,11 +70,13 @@ struct EngineConfig {
   int draft_tokens_max = 32;  // of a sequence in one step; 0: none are proposed
   int draft_tokens_min = 1;   // fewer than this are not proposed, unless a constraint forces them
   // Who proposes besides: ngram (what followed the last tokens earlier in the same text), suffix
-  // (that, and recent texts of the same namespace), mtp (the model's own layer that predicts a
-  // further token). Of several, the one that promises most does. With none, ngram still serves
-  // requests that predict their output.
+  // (that, and cached texts of the same namespace), mtp (the model's own layer that predicts a
+  // further token), draft (a smaller model of the same vocabulary). Of several, the one that
+  // promises most does. With none, ngram still serves requests that predict their output.
   std::vector<std::string> drafters;
-  int ngram_tokens_min = 2;   // ngram: so many last tokens must agree
+  std::string draft_model_path;             // draft: a folder; it is meant where nothing is named
+  std::string draft_quantization = "none";  // of that model, as `quantization`
+  int ngram_tokens_min = 2;                 // ngram: so many last tokens must agree
   int ngram_tokens_max = 32;  // ngram: of longer matches the latest is taken, not the longest
   // Draft only while measured step times show a gain. The number of steps then depends on the
   // clock; the tokens do not.

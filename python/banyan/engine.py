@@ -81,8 +81,9 @@ class Engine:
 
     They are those of `banyan serve` (see its --help) with underscores: model_path, dtype,
     quantization, context_length, mem_fraction_static, max_running_requests, max_total_tokens,
-    chunked_prefill_size, page_size, schedule_policy, disable_radix_cache, log_level, ... An option
-    that is not supported is a ValueError that names it.
+    chunked_prefill_size, page_size, schedule_policy, disable_radix_cache, speculative_algorithm,
+    speculative_draft_model_path, log_level, ... An option that is not supported is a ValueError
+    that names it.
 
     Safe from every thread. `with Engine(...) as engine:` shuts it down in the end.
     """

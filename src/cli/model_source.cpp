@@ -53,6 +53,9 @@ Result<std::string> locate_model(const std::string& name) {
 Result<std::unique_ptr<Llm>> load_llm(const EngineConfig& config) {
   EngineConfig located = config;
   located.model_path = TRY(locate_model(config.model_path));
+  if (!config.draft_model_path.empty()) {
+    located.draft_model_path = TRY(locate_model(config.draft_model_path));
+  }
   ProgressLine progress("loading");
   return Llm::load(located, progress.load_progress());
 }

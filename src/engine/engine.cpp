@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "engine/assemble.h"
 #include "engine/batch_builder.h"
+#include "engine/drafters/draft_model.h"
 #include "engine/drafters/registry.h"
 #include "engine/draw_builder.h"
 #include "engine/memory_plan.h"
@@ -136,7 +137,10 @@ class Engine::Impl {
 
   Result<SequenceId> submit(GenerateRequest request, TokenSink sink);
   void cancel(SequenceId id) { scheduler_.cancel(id); }
-  void flush_cache() { scheduler_.tree().flush(); }
+  void flush_cache() {
+    scheduler_.tree().flush();
+    speculator_.forget();
+  }
   void hold(uint64_t key, std::vector<TokenId> tokens) {
     scheduler_.hold(key, {}, std::move(tokens));
   }
@@ -354,6 +358,7 @@ void Engine::Impl::launch(PlannedStep& step) {
 
 // What a draw of the next step depends on besides logits must be known before it is planned.
 bool Engine::Impl::may_launch_ahead() const {
+  if (speculator_.reads_steps()) return false;
   return std::ranges::all_of(steps_[0].uses, [this](const LogitRowUse& use) {
     if (use.sequence == nullptr || !use.samples) return true;
     const GenerateRequest& request = use.sequence->request;
@@ -562,12 +567,16 @@ Result<std::unique_ptr<Engine>> EngineAssembly::load(const EngineConfig& config,
                                                      const LoadProgress& progress,
                                                      std::vector<NamedDrafter> drafters) {
   return guard([&]() -> Result<std::unique_ptr<Engine>> {
-    TRY(check_drafters(config.drafters));
-    auto runner = TRY(Runner::load(config, progress, families));
-    for (NamedDrafter& drafter : make_drafters(config, *runner))
+    EngineConfig chosen = config;
+    chosen.drafters = TRY(chosen_drafters(config));
+    std::unique_ptr<Runner> draft;
+    if (!config.draft_model_path.empty()) draft = TRY(load_draft_model(chosen, families));
+    auto runner = TRY(Runner::load(chosen, progress, families, lone_rank(), draft.get()));
+    for (NamedDrafter& drafter : make_drafters(chosen, {*runner, std::move(draft)})) {
       drafters.push_back(std::move(drafter));
+    }
     return std::unique_ptr<Engine>(
-        new Engine(std::make_unique<Engine::Impl>(config, std::move(runner), std::move(drafters))));
+        new Engine(std::make_unique<Engine::Impl>(chosen, std::move(runner), std::move(drafters))));
   });
 }
 

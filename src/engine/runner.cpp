@@ -56,14 +56,19 @@ Result<EngineInfo> inspect_model(const EngineConfig& config, const LoadProgress&
 
 Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
                                              const LoadProgress& progress,
-                                             std::span<const Family> families, Comm& comm) {
+                                             std::span<const Family> families, Comm& comm,
+                                             const Runner* neighbour) {
   TRY(config.validate());
   std::unique_ptr<Runner> runner(new Runner);
   runner->comm_ = &comm;
   runner->kernels_ = TRY(select_kernels(config.kernels));
   runner->queue_ = std::make_unique<DeviceQueue>(*runner->kernels_->device);
-  runner->threads_ = std::make_unique<ThreadPool>(thread_count(config));
-  if (config.pin_threads) pin_workers(*runner->threads_);
+  if (neighbour != nullptr) {
+    runner->threads_ = neighbour->threads_;
+  } else {
+    runner->threads_ = std::make_shared<ThreadPool>(thread_count(config));
+    if (config.pin_threads) pin_workers(*runner->threads_);
+  }
   runner->model_ = TRY(load_model(config, {.kernels = runner->kernels_,
                                            .queue = runner->queue_.get(),
                                            .threads = runner->threads_.get(),
@@ -71,6 +76,9 @@ Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
                                            .progress = progress,
                                            .families = families}));
   int64_t available = runner->queue_->available_bytes();
+  if (neighbour != nullptr) {  // pools are committed when they are first touched
+    available -= neighbour->info_.state_bytes_max + neighbour->info_.step_bytes;
+  }
   runner->info_ =
       TRY(plan_memory(config, runner->model_, *runner->kernels_, thread_count(config), available));
   add_identity(config, runner->model_, *runner->kernels_, runner->info_);

@@ -22,10 +22,12 @@ namespace banyan {
 class Runner {
  public:
   // With `comm`, which outlives the runner, one of the ranks that run the model together: all of
-  // them run the same batches, in step.
+  // them run the same batches, in step. With `neighbour`, it runs on that one's threads, never at
+  // the same time, and leaves that one's memory alone.
   static Result<std::unique_ptr<Runner>> load(
       const EngineConfig& config, const LoadProgress& progress,
-      std::span<const Family> families = registered_families(), Comm& comm = lone_rank());
+      std::span<const Family> families = registered_families(), Comm& comm = lone_rank(),
+      const Runner* neighbour = nullptr);
 
   // Enqueues the copies that `batch` asks for, its forward pass and its draws, one row of `draws`
   // for each of batch.logit_rows. One step may be in flight meanwhile; tokens of `batch` may then
@@ -85,7 +87,7 @@ class Runner {
   const KernelTable* kernels_ = nullptr;
   std::unique_ptr<DeviceQueue> queue_;  // of the kernels' device; outlives all that lies there
   Comm* comm_ = nullptr;
-  std::unique_ptr<ThreadPool> threads_;
+  std::shared_ptr<ThreadPool> threads_;
   LoadedModel model_;
   DeviceBlock device_expert_counts_;    // counted up by kernels, ...
   std::vector<int64_t> expert_counts_;  // ... and as of the last step; empty: nobody asked

@@ -148,6 +148,11 @@ bool Speculator::may_draft(const Sequence& s) const {
   return false;
 }
 
+bool Speculator::reads_steps() const {
+  return std::ranges::any_of(
+      drafters_, [](const NamedDrafter& drafter) { return drafter.drafter->reads_steps(); });
+}
+
 // Returns how many tokens may follow those that are forced.
 int64_t Speculator::propose_forced(Sequence& s, int64_t running) {
   Sequence::Draft& draft = s.draft;
@@ -294,6 +299,10 @@ void Speculator::settle(StepPlan& plan, int64_t running) {
 
 void Speculator::end(const Sequence& s) {
   for (const NamedDrafter& drafter : drafters_) drafter.drafter->end(s);
+}
+
+void Speculator::forget() {
+  for (const NamedDrafter& drafter : drafters_) drafter.drafter->forget();
 }
 
 void Speculator::report(EngineStats& stats) const {

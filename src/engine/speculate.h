@@ -48,6 +48,10 @@ class Speculator {
   // this one is read.
   bool may_draft(const Sequence& s) const;
 
+  // Whether a drafter reads what steps leave behind, even those that draft nothing: then none may
+  // be launched before the one before is read.
+  bool reads_steps() const;
+
   // Whether the row's token is the sequence's last, so that its logits are about the next one.
   static bool on_path(const LogitRowUse& use);
 
@@ -61,6 +65,9 @@ class Speculator {
   // What the step is to be compared by, before its sequences end; its tokens and time are to come.
   DraftGain::Step shape(const StepPlan& plan) const;
   void observe(const DraftGain::Step& step) { gain_.observe(step); }
+
+  // Drafters forget what they keep of sequences that have ended.
+  void forget();
 
   void report(EngineStats& stats) const;
 

@@ -1,5 +1,6 @@
 #include "banyan/llm.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <limits>
@@ -10,6 +11,7 @@
 #include "base/file.h"
 #include "base/gguf.h"
 #include "base/json.h"
+#include "base/quote.h"
 #include "grammar/compiler.h"
 #include "llm/chat_prompt.h"
 #include "llm/chat_template_cache.h"
@@ -28,6 +30,21 @@ Result<bool> comes_with_tokenizer(const std::string& model) {
   }
   MappedFile file = TRY(MappedFile::open(model));
   return has_gguf_tokenizer(TRY(GgufPairs::parse(file.bytes(), model)));
+}
+
+// A draft model's ids must mean what the model's do: else it would draft nonsense.
+Status check_draft_tokenizer(const EngineConfig& config, const Tokenizer& tokenizer) {
+  auto draft = TRY(Tokenizer::load(config.draft_model_path));
+  int sizes[] = {tokenizer.vocab_size(), draft->vocab_size()};
+  for (TokenId id = 0; id < std::min(sizes[0], sizes[1]); ++id) {
+    if (tokenizer.token(id) == draft->token(id)) continue;
+    return invalid_argument(
+        "the draft model {} has another vocabulary ({} tokens) than {} ({} tokens): token {} is {} "
+        "in one and {} in the other; take a smaller model of the same family",
+        config.draft_model_path, sizes[1], config.model_path, sizes[0], id, quote(draft->token(id)),
+        quote(tokenizer.token(id)));
+  }
+  return {};
 }
 
 }  // namespace
@@ -90,6 +107,9 @@ Result<std::unique_ptr<Llm::Impl>> Llm::Impl::load(const EngineConfig& config,
     }
   } else {
     impl->eos_ids_ = TRY(read_tokenizer_config(folder)).special.eos_ids;
+  }
+  if (impl->tokenizer != nullptr && has_tokenizer_files(config.draft_model_path)) {
+    TRY(check_draft_tokenizer(config, *impl->tokenizer));
   }
   impl->recommended = TRY(read_recommended_sampling(folder));
   impl->engine = TRY(Engine::load(config, progress));

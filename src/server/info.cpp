@@ -78,8 +78,12 @@ Json state_json(const Service& service) {
 
 // As --speculative-algorithm is given; null: nothing but what grammars force.
 Json algorithm_json(const EngineConfig& config) {
-  return config.drafters.empty() ? Json()
-                                 : Json(fmt::format("{}", fmt::join(config.drafters, ",")));
+  if (config.drafters.empty()) return config.draft_model_path.empty() ? Json() : Json("draft");
+  return fmt::format("{}", fmt::join(config.drafters, ","));
+}
+
+Json path_json(const EngineConfig& config) {
+  return config.draft_model_path.empty() ? Json() : Json(config.draft_model_path);
 }
 
 }  // namespace
@@ -182,6 +186,7 @@ void server_info(Service& service, HttpRequest, ResponderPtr responder) {
                                {"disable_radix_cache", !engine.radix_cache},
                                {"disable_jump_forward", !engine.jump_forward},
                                {"speculative_algorithm", algorithm_json(engine)},
+                               {"speculative_draft_model_path", path_json(engine)},
                                {"speculative_num_draft_tokens", engine.draft_tokens_max},
                                {"disable_overlap_schedule", !engine.overlap_schedule},
                                {"draw_revision", kDrawRevision},

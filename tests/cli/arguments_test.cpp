@@ -176,6 +176,9 @@ TEST(Arguments, TheNamesOfOtherProgramsMeanTheSame) {
   ASSERT_NE(whole, "");
   for (const Words& words : std::vector<Words>{
            {"generate", model, prompt, "-n", "6"},
+           {"generate", model, prompt, "-n", "6", "-md", model},
+           {"generate", model, prompt, "-n", "6", "--speculative-config",
+            R"({"method": "draft_model", "model": ")" + model + R"("})"},
            {"generate", "-m", model, "-p", prompt, "--n-predict", "6", "--temp", "0", "-t", "1"},
            {"generate", prompt, "--model", model, "--max-tokens", "6", "-c", "512"}}) {
     EXPECT_EQ(run_program(words).out, whole) << words[1];

@@ -46,7 +46,7 @@ Engine& naive_engine(const Workload& workload) {
   const EngineConfig& config = workload.config;
   static std::map<std::string, std::unique_ptr<Engine>> engines;
   std::unique_ptr<Engine>& engine =
-      engines[config.model_path + config.kernels + config.mla_prefill];
+      engines[config.model_path + config.kernels + config.mla_prefill + config.load_format];
   if (engine == nullptr) {
     engine = load(workload.hybrid, {.model_path = config.model_path,
                                     .kernels = config.kernels,
@@ -70,6 +70,7 @@ struct Coverage {
   int64_t accepted_drafts = 0, rejected_drafts = 0;
   int64_t accepted_recurrent_drafts = 0, rejected_recurrent_drafts = 0;
   int64_t accepted_lies = 0, rejected_lies = 0, accepted_lookups = 0, rejected_lookups = 0;
+  int64_t accepted_model_drafts = 0, rejected_model_drafts = 0, layer_drafts = 0;
   int64_t overlapped_steps = 0;
 };
 
@@ -279,6 +280,11 @@ class Simulation {
       if (drafter.name == "liar") {
         coverage_.accepted_lies += drafter.accepted_tokens;
         coverage_.rejected_lies += wrong;
+      } else if (drafter.name == "draft") {
+        coverage_.accepted_model_drafts += drafter.accepted_tokens;
+        coverage_.rejected_model_drafts += wrong;
+      } else if (drafter.name == "mtp") {
+        coverage_.layer_drafts += drafter.draft_tokens;
       } else if (drafter.name != "forced") {
         coverage_.accepted_lookups += drafter.accepted_tokens;
         coverage_.rejected_lookups += wrong;
@@ -316,8 +322,8 @@ void run_seed(int64_t seed, bool made_up, Coverage& coverage) {
                                   << c.schedule_policy << (c.radix_cache ? "" : ", no cache")
                                   << (c.overlap_schedule ? ", overlap" : "")
                                   << (workload.liar ? ", a drafter that lies" : "")
-                                  << fmt::format("{}", fmt::join(c.drafters, ", "))
-                                  << (workload.hybrid ? ", hybrid" : ""));
+                                  << fmt::format("{}", fmt::join(c.drafters, ", ")) << " "
+                                  << c.draft_model_path << (workload.hybrid ? ", hybrid" : ""));
   Simulation(workload, coverage).run();
 }
 
@@ -356,6 +362,9 @@ TEST_P(ScheduleInvariance, EveryRequestGetsItsNaiveRun) {
   EXPECT_GT(coverage.rejected_lies, seeds);
   EXPECT_GT(coverage.accepted_lookups, seeds);
   EXPECT_GT(coverage.rejected_lookups, seeds / 2);
+  EXPECT_GT(coverage.accepted_model_drafts, seeds);
+  EXPECT_GT(coverage.rejected_model_drafts, seeds / 8);
+  EXPECT_GT(coverage.layer_drafts, seeds / 8);
   EXPECT_GT(coverage.overlapped_steps, seeds / 2);
   RecordProperty("steps", coverage.steps);
 }

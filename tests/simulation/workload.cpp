@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 
 #include "base/random.h"
 #include "kernels/select.h"
@@ -187,6 +188,33 @@ std::shared_ptr<TokenConstraint> Arrival::fresh_constraint() const {
 
 namespace {
 
+bool is_golden(const EngineConfig& config, std::initializer_list<std::string_view> names) {
+  return std::ranges::any_of(names, [&](std::string_view name) {
+    return config.model_path.ends_with("/" + std::string(name));
+  });
+}
+
+// A layer that predicts further tokens, where the family has one and the checkpoint's lack of it
+// does not matter; and a smaller model, often the model itself, which is right most of the time.
+void add_models(uint64_t seed, Workload& workload) {
+  EngineConfig& config = workload.config;
+  if (is_golden(config, {"deepseek-v3", "longcat-flash", "ling3-tiny"}) &&
+      uniform(seed, 2, 1) < 0.4) {
+    config.drafters.emplace_back("mtp");
+    config.load_format = "dummy";
+  }
+  if (uniform(seed, 3, 1) > 0.12) return;
+  config.drafters.emplace_back("draft");
+  config.draft_model_path = config.model_path;
+  double other = uniform(seed, 4, 1);
+  if (other < 0.5) return;
+  config.draft_model_path =
+      workload.hybrid ? hybrid_folder(1 + static_cast<int>(30 * (other - 0.5)) % kLayerSets)
+      : other < 0.7   ? golden_folder("mistral-window")
+      : other < 0.8   ? golden_folder("llama32-tied-sharded")
+                      : golden_folder("qwen3-next");
+}
+
 // Drawn apart from all else.
 void add_drafters(uint64_t seed, Workload& workload) {
   double choice = uniform(seed, 1, 1);
@@ -196,6 +224,7 @@ void add_drafters(uint64_t seed, Workload& workload) {
   if (choice > 0.6 && choice < 0.8) config.drafters.emplace_back("suffix");
   config.draft_tokens_min = choice > 0.75 ? 2 : 1;
   config.ngram_tokens_max = choice > 0.5 ? 32 : 2;
+  add_models(seed, workload);
   uint64_t i = 0;
   for (Arrival& arrival : workload.arrivals) {
     GenerationOptions& options = arrival.request.options;

@@ -59,7 +59,7 @@ constexpr std::array kRefused = std::to_array<const char*>({
     "--slot-save-path",
     "--context-shift",
     "--enable-dp-attention,--moe-a2a-backend,--enable-eplb",
-    "--speculative-draft-model-path,--speculative-draft-model-revision,--model-draft",
+    "--speculative-draft-model-revision",
     "--speculative-num-steps,--speculative-eagle-topk,--speculative-token-map",
     "--speculative-accept-threshold-single,--speculative-accept-threshold-acc",
     "--spec-draft-p-min,--draft-p-min,--draft-p-split,--lookup-cache-static,--lookup-cache-dynamic",

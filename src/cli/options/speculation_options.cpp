@@ -30,8 +30,12 @@ constexpr std::array kMethods = std::to_array<std::pair<std::string_view, std::s
     {"deepseek_mtp", "mtp"},
     {"longcat_flash_mtp", "mtp"},
     {"draft-mtp", "mtp"},
+    {"draft", "draft"},
+    {"standalone", "draft"},
+    {"draft_model", "draft"},
+    {"draft-simple", "draft"},
 });
-constexpr std::string_view kSupported = "NGRAM, SUFFIX, NEXTN, or several with commas";
+constexpr std::string_view kSupported = "NGRAM, SUFFIX, NEXTN, STANDALONE, or several with commas";
 
 std::string in_small_letters(std::string_view text) {
   std::string small(text);
@@ -73,21 +77,28 @@ void read_speculative_config(const std::string& text, EngineConfig& config) {
     if (!fits) fail(fmt::format("{} must be an integer from 0 to 1024", key));
     return value.get<int>();
   };
+  auto text_of = [&](const std::string& key, const Json& value) {
+    if (!value.is_string()) fail(fmt::format("{} must be a text", key));
+    return value.get<std::string>();
+  };
   if (!json.contains("method")) fail("\"method\" is missing");
   for (const auto& [key, value] : json.items()) {
     if (key == "method") {
-      if (!value.is_string()) fail("method must be a text");
-      set_methods(option, value.get<std::string>(), config);
+      set_methods(option, text_of(key, value), config);
     } else if (key == "num_speculative_tokens") {
       config.draft_tokens_max = count(key, value);
     } else if (key == "prompt_lookup_max") {
       config.ngram_tokens_max = count(key, value);
     } else if (key == "prompt_lookup_min") {
       config.ngram_tokens_min = count(key, value);
+    } else if (key == "model") {
+      config.draft_model_path = text_of(key, value);
+    } else if (key == "quantization") {
+      config.draft_quantization = text_of(key, value);
     } else {
       fail(
           fmt::format("{} is not supported; supported: method, num_speculative_tokens, "
-                      "prompt_lookup_min, prompt_lookup_max",
+                      "prompt_lookup_min, prompt_lookup_max, model, quantization",
                       quote(key)));
     }
   }
@@ -105,7 +116,8 @@ void add_speculation_options(CLI::App& app, EngineConfig& config) {
         fmt::format("Compute tokens ahead of the model and keep those that it draws, which changes "
                     "no output: {}. NGRAM takes what followed the last tokens earlier in the text, "
                     "SUFFIX also what followed them in recent texts, NEXTN what the model's own "
-                    "layer for further tokens (MTP) predicts",
+                    "layer for further tokens (MTP) predicts, STANDALONE what a smaller model of "
+                    "the same vocabulary draws (--speculative-draft-model-path)",
                     kSupported));
     option->default_str("")->type_name("NAME");
     if (std::string_view(name) == "--spec-type") option->group("");
@@ -114,9 +126,17 @@ void add_speculation_options(CLI::App& app, EngineConfig& config) {
          "--speculative-config",
          [&config](const std::string& text) { read_speculative_config(text, config); },
          "The same as JSON, with vLLM's names: method, num_speculative_tokens, prompt_lookup_min, "
-         "prompt_lookup_max")
+         "prompt_lookup_max, model, quantization")
       ->default_str("")
       ->type_name("JSON");
+  app.add_option("--speculative-draft-model-path,--model-draft,--spec-draft-model",
+                 config.draft_model_path,
+                 "STANDALONE: folder of the smaller model, or OWNER/NAME on a Hugging Face hub")
+      ->default_str("")
+      ->type_name("MODEL");
+  app.add_option("--speculative-draft-model-quantization", config.draft_quantization,
+                 "STANDALONE: round that model's weights while they load, as --quantization")
+      ->type_name("NAME");
   app.add_option("--draft-max,--spec-draft-n-max,--draft-n,--speculative-num-draft-tokens",
                  config.draft_tokens_max,
                  "Tokens of a sequence computed ahead in one step; 0: none")

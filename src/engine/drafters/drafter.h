@@ -41,6 +41,8 @@ class Drafter {
  public:
   virtual ~Drafter() = default;
 
+  // observe() reads the hidden states of the step, so that no other may be in flight.
+  virtual bool reads_steps() const { return false; }
   // A step was carried out and its tokens are known: `kept` of each span says which rows count.
   // Spans without a sequence have ended. Before propose(), which does not come while drafts are
   // `paused`, since they gain no time.
@@ -49,6 +51,8 @@ class Drafter {
   virtual void propose(std::span<DraftTask* const> tasks) = 0;
   // The sequence ends with the tokens that it has.
   virtual void end(const Sequence& /*sequence*/) {}
+  // Whatever was kept of sequences that have ended is to be forgotten.
+  virtual void forget() {}
 };
 
 // The one that serves requests which predict their output, even where no drafter was asked for.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "engine/draw_builder.h"
+#include "engine/drafters/coupled_draws.h"
 #include "engine/scheduler.h"
 #include "engine/sequence.h"
 
@@ -12,7 +12,10 @@ namespace {
 
 class MtpDrafter final : public Drafter {
  public:
-  explicit MtpDrafter(Runner& runner) : runner_(runner) {}
+  explicit MtpDrafter(Runner& runner)
+      : runner_(runner), draws_(runner.info().vocabulary, runner.info().vocabulary) {}
+
+  bool reads_steps() const override { return true; }
 
   void observe(const StepPlan& plan, bool paused) override {
     begin();
@@ -36,7 +39,6 @@ class MtpDrafter final : public Drafter {
     }
     while (!active_.empty()) {
       draw();
-      std::erase_if(active_, [this](const Active& a) { return !goes_on(*a.task); });
       if (!active_.empty()) predict_next();
     }
   }
@@ -90,42 +92,26 @@ class MtpDrafter final : public Drafter {
     seen_.push_back(end == s.length() - 1 ? &s : nullptr);
   }
 
-  // Draws the next token of each active draft from its last output.
+  // Draws the next token of each active draft from its last output; leaves out those that end.
   void draw() {
     draws_.clear();
     rows_.clear();
     for (const Active& a : active_) {
-      const Sequence& s = *a.task->sequence;
-      DrawRow row = draw_row(s.request.sampling, s.length() + std::ssize(a.task->tokens));
-      add_penalties(s, row);
-      draws_.rows.push_back(row);
+      draws_.add(*a.task);
       rows_.push_back(a.row);
     }
-    const DrawResults& results = runner_.draw_predicted(rows_, draws_);
-    for (size_t i = 0; i < active_.size(); ++i) active_[i].task->add(results.rows[i].token, 1);
+    const DrawResults& results = runner_.draw_predicted(rows_, draws_.draws());
+    for (size_t i = 0; i < active_.size(); ++i) {
+      Active& a = active_[i];
+      if (!draws_.take(results.rows[i], *a.task) || !has_page(*a.task)) a.task = nullptr;
+    }
+    std::erase_if(active_, [](const Active& a) { return a.task == nullptr; });
   }
 
-  // Of the tokens that the sequence has; those of the draft are left out.
-  void add_penalties(const Sequence& s, DrawRow& row) {
-    auto part = [](size_t begin, size_t end) {
-      return ArrayPart{.begin = static_cast<int32_t>(begin),
-                       .count = static_cast<int32_t>(end - begin)};
-    };
-    size_t begin = draws_.biases.size();
-    for (auto [token, bias] : s.request.sampling.logit_bias) draws_.biases.push_back({token, bias});
-    row.biases = part(begin, draws_.biases.size());
-    if (!s.request.sampling.has_penalties()) return;
-    begin = draws_.counts.size();
-    std::span<const TokenCount> seen = s.counts.seen();
-    draws_.counts.insert(draws_.counts.end(), seen.begin(), seen.end());
-    row.counts = part(begin, draws_.counts.size());
-  }
-
-  // Whether another token is asked for, and its row has a page.
-  bool goes_on(const DraftTask& task) const {
+  // Whether the row of the draft's last token has a page.
+  bool has_page(const DraftTask& task) const {
     int64_t position = task.sequence->length() + std::ssize(task.tokens) - 2;
-    return std::ssize(task.tokens) < task.tokens_max && task.tokens.back() >= 0 &&
-           position < task.sequence->pages() * runner_.classes().page_size_tokens;
+    return position < task.sequence->pages() * runner_.classes().page_size_tokens;
   }
 
   void predict_next() {
@@ -146,7 +132,7 @@ class MtpDrafter final : public Drafter {
   std::vector<int32_t> hidden_rows_;
   std::vector<const Sequence*> seen_;  // of the outputs; null: its draft would begin elsewhere
   std::vector<Active> active_;
-  DrawBatch draws_;
+  CoupledDraws draws_;
   std::vector<int32_t> rows_;
 };
 

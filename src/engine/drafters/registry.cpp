@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/error.h"
+#include "engine/drafters/draft_model.h"
 #include "engine/drafters/mtp.h"
 #include "engine/drafters/ngram.h"
 #include "engine/drafters/suffix.h"
@@ -12,10 +14,22 @@ namespace banyan {
 namespace {
 
 constexpr std::array kDrafters = {
-    DrafterKind{"ngram", [](const EngineConfig& c, Runner&) { return make_ngram_drafter(c); }},
-    DrafterKind{"suffix", [](const EngineConfig&, Runner&) { return make_suffix_drafter(); }},
-    DrafterKind{"mtp", [](const EngineConfig&, Runner& r) { return make_mtp_drafter(r); }},
+    DrafterKind{"ngram",
+                [](const EngineConfig& c, DrafterModels&) { return make_ngram_drafter(c); }},
+    DrafterKind{"suffix",
+                [](const EngineConfig&, DrafterModels&) { return make_suffix_drafter(); }},
+    DrafterKind{"mtp",
+                [](const EngineConfig&, DrafterModels& m) { return make_mtp_drafter(m.runner); }},
+    DrafterKind{"draft",
+                [](const EngineConfig& c, DrafterModels& m) {
+                  return make_draft_model_drafter(c, std::move(m.draft),
+                                                  m.runner.info().vocabulary);
+                }},
 };
+
+bool has_name(std::span<const std::string> drafters, std::string_view name) {
+  return std::ranges::find(drafters, name) != drafters.end();
+}
 
 }  // namespace
 
@@ -23,23 +37,37 @@ std::span<const DrafterKind> registered_drafters() {
   return kDrafters;
 }
 
-Status check_drafters(std::span<const std::string> names) {
-  for (const std::string& name : names) {
+Result<std::vector<std::string>> chosen_drafters(const EngineConfig& config) {
+  bool has_path = !config.draft_model_path.empty();
+  if (config.drafters.empty() && has_path) return std::vector<std::string>{"draft"};
+  for (const std::string& name : config.drafters) {
     if (std::ranges::find(kDrafters, name, &DrafterKind::name) != kDrafters.end()) continue;
     std::vector<std::string_view> known;
     for (const DrafterKind& kind : kDrafters) known.push_back(kind.name);
     return unsupported("drafter \"{}\" is not supported; supported: {}", name,
                        fmt::join(known, ", "));
   }
-  return {};
+  bool drafts = has_name(config.drafters, "draft");
+  if (drafts && !has_path) {
+    return invalid_argument(
+        "drafter \"draft\" needs a smaller model of the same vocabulary: name its folder as "
+        "draft_model_path (--speculative-draft-model-path)");
+  }
+  if (has_path && !drafts) {
+    return invalid_argument(
+        "the draft model {} has no use with the drafters {}: leave it out, or add \"draft\" "
+        "(--speculative-algorithm STANDALONE)",
+        config.draft_model_path, fmt::join(config.drafters, ", "));
+  }
+  return config.drafters;
 }
 
-std::vector<NamedDrafter> make_drafters(const EngineConfig& config, Runner& runner) {
+std::vector<NamedDrafter> make_drafters(const EngineConfig& config, DrafterModels models) {
   std::vector<NamedDrafter> drafters;
   for (const DrafterKind& kind : kDrafters) {
-    bool asked = std::ranges::find(config.drafters, kind.name) != config.drafters.end();
+    bool asked = has_name(config.drafters, kind.name);
     if (asked || kind.name == kPredictionDrafter) {
-      drafters.push_back({kind.name, kind.make(config, runner), asked});
+      drafters.push_back({kind.name, kind.make(config, models), asked});
     }
   }
   return drafters;

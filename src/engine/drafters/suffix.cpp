@@ -124,6 +124,8 @@ class SuffixDrafter final : public Drafter {
     texts_of(s.name_space, true)->add(std::span(s.tokens).subspan(known));
   }
 
+  void forget() override { texts_.clear(); }
+
  private:
   RecentTexts* texts_of(const PrefixNamespace& name, bool make) {
     auto found = std::ranges::find(texts_, name, &RecentTexts::name);

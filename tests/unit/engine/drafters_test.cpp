@@ -9,6 +9,7 @@
 #include "engine/speculate.h"
 #include "support/chance.h"
 #include "support/drive.h"
+#include "support/grown_checkpoint.h"
 #include "support/shared.h"
 
 namespace banyan::test {
@@ -157,7 +158,7 @@ TEST(Drafters, UnknownNamesAreRefusedWithThoseThatAreKnown) {
   ASSERT_FALSE(engine.has_value());
   EXPECT_EQ(engine.error().code, ErrorCode::kUnsupported);
   EXPECT_NE(engine.error().message.find("\"medusa\""), std::string::npos);
-  EXPECT_NE(engine.error().message.find("ngram, suffix, mtp"), std::string::npos);
+  EXPECT_NE(engine.error().message.find("ngram, suffix, mtp, draft"), std::string::npos);
 }
 
 struct Outcome {
@@ -346,6 +347,108 @@ TEST(MtpDrafter, ChangesNothingWhateverTheFamily) {
     EXPECT_GT(drafting->stats().draft_tokens, 10) << model;
     EXPECT_GT(drafting->info().state_bytes_per_token, plain->info().state_bytes_per_token);
   }
+}
+
+// ---- A smaller model of the same vocabulary
+// ------------------------------------------------------
+
+EngineConfig drafted_by(const std::string& model) {
+  EngineConfig config = drafting("draft");
+  config.draft_model_path = golden_folder(model);
+  config.draft_tokens_max = 4;
+  return config;
+}
+
+// A model that drafts for itself draws the same, at any temperature and whatever its draw depends
+// on: so all is kept, unless a draft would go on where the text ends.
+TEST(DraftModelDrafter, DrawsWhatTheModelWillDraw) {
+  auto plain = load_engine(drafting(""));
+  auto drafting_engine = load_engine(drafted_by("qwen3-tied"));
+  for (float temperature : {0.f, 0.7f, 1.3f}) {
+    std::vector<Heard> heard(4);
+    std::vector<GenerateRequest> requests;
+    for (size_t i = 0; i < heard.size(); ++i) {
+      requests.push_back({.prompt = {5, 9, 77, 5, 30, 0, 42, 42},
+                          .sampling = {.temperature = temperature,
+                                       .frequency_penalty = i == 1 ? 1.f : 0.f,
+                                       .seed = 7,
+                                       .sample_index = static_cast<uint32_t>(i)},
+                          .options = {.max_new_tokens = 41}});
+      requests[i].sampling.logit_bias = {{static_cast<TokenId>(i), 3.f}};
+      if (i == 2) requests[i].constraint = std::make_shared<Chance>(20, 131);
+      ASSERT_TRUE(drafting_engine->submit(requests[i], hear_into(heard[i])).has_value());
+    }
+    while (drafting_engine->step()) {
+    }
+    for (size_t i = 0; i < heard.size(); ++i) {
+      if (i == 2) requests[i].constraint = std::make_shared<Chance>(20, 131);
+      expect_same(heard[i], run_alone(*plain, requests[i]));
+    }
+  }
+  EngineStats stats = drafting_engine->stats();
+  const auto* drafter = std::ranges::find(stats.drafters, "draft", &DrafterStats::name);
+  ASSERT_NE(drafter, stats.drafters.end());
+  EXPECT_GT(drafter->draft_tokens, 250);
+  EXPECT_EQ(drafter->accepted_tokens, drafter->draft_tokens);
+  EXPECT_LT(stats.steps, 3 * 16);
+}
+
+TEST(DraftModelDrafter, ChangesNothingWhateverItsFamily) {
+  auto plain = load_engine(drafting(""));
+  for (const char* model : {"mistral-window", "qwen3-next", "deepseek-v3", "gemma3"}) {
+    EngineConfig config = drafted_by(model);
+    config.context_length_tokens = 200;
+    auto drafting_engine = load_engine(config);
+    for (uint64_t seed = 1; seed < 5; ++seed) {
+      GenerateRequest request{.prompt = {5, 9, 77, 5, 30, 0, 42, 42},
+                              .sampling = {.temperature = seed % 2 == 0 ? 0.f : 0.7f, .seed = seed},
+                              .options = {.max_new_tokens = 90}};
+      request.prompt.insert(request.prompt.end(), 70, 11);
+      Heard with = run_alone(*drafting_engine, request);
+      expect_same(with, run_alone(*plain, request));
+    }
+    EXPECT_GT(drafting_engine->stats().draft_tokens, 10) << model;
+  }
+}
+
+// Turns of a chat, each behind the one before: the draft model reads only what is new, so its
+// drafts begin with the first token.
+TEST(DraftModelDrafter, SharesPrefixesAsTheModelDoes) {
+  EngineConfig config = drafted_by("qwen3-tied");
+  auto engine = load_engine(config);
+  config.total_tokens_max = 64;  // and where there is room for one sequence alone
+  auto narrow = load_engine(config);
+  auto plain = load_engine(drafting(""));
+  GenerateRequest request{
+      .prompt = {5, 9, 77}, .sampling = {.temperature = 0}, .options = {.max_new_tokens = 8}};
+  for (int turn = 0; turn < 4; ++turn) {
+    Heard expected = run_alone(*plain, request);
+    expect_same(run_alone(*engine, request), expected);
+    expect_same(run_alone(*narrow, request), expected);
+    for (TokenId token : expected.output_ids()) request.prompt.push_back(token);
+    request.prompt.push_back(turn);
+  }
+  EXPECT_EQ(engine->stats().accepted_draft_tokens, engine->stats().draft_tokens);
+  EXPECT_EQ(engine->stats().steps, narrow->stats().steps);
+  engine->flush_cache();
+  expect_same(run_alone(*engine, request), run_alone(*plain, request));
+}
+
+TEST(DraftModelDrafter, IsRefusedWithoutAModelThatFits) {
+  auto refusal = [](const EngineConfig& config) {
+    auto engine = Engine::load(config);
+    return engine ? "" : engine.error().message;
+  };
+  EXPECT_NE(refusal(drafting("draft")).find("--speculative-draft-model-path"), std::string::npos);
+  EngineConfig config = drafted_by("qwen3-tied");
+  config.drafters = {"ngram"};
+  EXPECT_NE(refusal(config).find("STANDALONE"), std::string::npos);
+  config.drafters.clear();
+  EXPECT_EQ(refusal(config), "") << "a path alone says what is meant";
+  config.draft_model_path = source_path("models/banyan-nano");
+  std::string sizes = refusal(config);
+  EXPECT_NE(sizes.find("vocabulary of 3072 tokens"), std::string::npos) << sizes;
+  EXPECT_NE(sizes.find("one of 131"), std::string::npos) << sizes;
 }
 
 TEST(MtpDrafter, IsRefusedWhereTheModelHasNoSuchLayer) {

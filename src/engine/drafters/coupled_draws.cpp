@@ -1,0 +1,114 @@
+#include "engine/drafters/coupled_draws.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "engine/draw_builder.h"
+#include "engine/sequence.h"
+
+namespace banyan {
+namespace {
+
+template <class T>
+ArrayPart part_from(const std::vector<T>& array, size_t begin) {
+  return {.begin = static_cast<int32_t>(begin),
+          .count = static_cast<int32_t>(array.size() - begin)};
+}
+
+int64_t mask_words(int64_t vocabulary) {
+  return (vocabulary + 31) / 32;
+}
+
+}  // namespace
+
+CoupledDraws::CoupledDraws(int64_t logits, int64_t vocabulary)
+    : logits_(logits),
+      vocabulary_(vocabulary),
+      mask_(static_cast<size_t>(mask_words(vocabulary))) {}
+
+void CoupledDraws::add(const DraftTask& task) {
+  Sequence& s = *task.sequence;
+  int64_t ahead = std::ssize(task.forced) + std::ssize(task.tokens);
+  DrawRow row = draw_row(s.request.sampling, s.length() + ahead);
+  row.biases = add_biases(s);
+  walk(task);
+  if (s.request.constraint && walked_ == ahead) row.mask = add_mask(s);
+  if (s.request.sampling.has_penalties()) row.counts = add_counts(s);
+  walk_back(task);
+  draws_.rows.push_back(row);
+}
+
+// The constraint and the counts go along the draft, and back. A constraint ends at forced text that
+// it forbids itself: what follows that is cut anyway (engine/speculate.h).
+void CoupledDraws::walk(const DraftTask& task) {
+  Sequence& s = *task.sequence;
+  bool constrained = s.request.constraint != nullptr;
+  walked_ = 0;
+  for (std::span<const TokenId> tokens : {task.forced, std::span<const TokenId>(task.tokens)}) {
+    for (TokenId token : tokens) {
+      if (s.request.sampling.has_penalties()) s.counts.add(token);
+      constrained = constrained && allows(s, token);
+      if (!constrained) continue;
+      s.request.constraint->accept(token);
+      ++walked_;
+    }
+  }
+}
+
+bool CoupledDraws::allows(Sequence& s, TokenId token) {
+  const std::vector<TokenId>& stops = s.request.options.stop_token_ids;
+  if (std::ranges::find(stops, token) != stops.end()) return false;
+  std::ranges::fill(mask_, 0u);
+  s.request.constraint->fill_mask(mask_);
+  return ((mask_[static_cast<size_t>(token) / 32] >> (token % 32)) & 1u) != 0;
+}
+
+void CoupledDraws::walk_back(const DraftTask& task) {
+  Sequence& s = *task.sequence;
+  if (s.request.constraint) s.request.constraint->rollback(walked_);
+  if (!s.request.sampling.has_penalties()) return;
+  for (size_t i = task.tokens.size(); i > 0; --i) s.counts.remove(task.tokens[i - 1]);
+  for (size_t i = task.forced.size(); i > 0; --i) s.counts.remove(task.forced[i - 1]);
+}
+
+ArrayPart CoupledDraws::add_biases(const Sequence& s) {
+  size_t begin = draws_.biases.size();
+  for (auto [token, bias] : s.request.sampling.logit_bias) {
+    if (token < logits_) draws_.biases.push_back({token, bias});
+  }
+  return part_from(draws_.biases, begin);
+}
+
+ArrayPart CoupledDraws::add_counts(const Sequence& s) {
+  size_t begin = draws_.counts.size();
+  std::ranges::copy_if(s.counts.seen(), std::back_inserter(draws_.counts),
+                       [this](const TokenCount& count) { return count.token < logits_; });
+  return part_from(draws_.counts, begin);
+}
+
+int32_t CoupledDraws::add_mask(const Sequence& s) {
+  auto words = static_cast<size_t>(mask_words(logits_));
+  size_t begin = draws_.masks.size();
+  std::ranges::fill(mask_, 0u);
+  s.request.constraint->fill_mask(mask_);
+  draws_.masks.resize(begin + words, 0u);
+  auto to = draws_.masks.begin() + static_cast<std::ptrdiff_t>(begin);
+  std::ranges::copy(std::span(mask_).first(std::min(words, mask_.size())), to);
+  // Zeros after the last token of either.
+  if (auto tail = std::min(logits_, vocabulary_) % 32; tail > 0) {
+    auto last = static_cast<std::ptrdiff_t>(std::min(logits_, vocabulary_) / 32);
+    to[last] &= (1u << tail) - 1;
+  }
+  return static_cast<int32_t>(begin / words);
+}
+
+bool CoupledDraws::take(const DrawResult& result, DraftTask& task) const {
+  const std::vector<TokenId>& stops = task.sequence->request.options.stop_token_ids;
+  bool follows = result.token >= 0 && result.token < std::min(logits_, vocabulary_) &&
+                 std::ranges::find(stops, result.token) == stops.end();
+  if (!follows) return false;
+  task.add(result.token, 1);
+  return std::ssize(task.tokens) < task.tokens_max;
+}
+
+}  // namespace banyan

@@ -1,0 +1,424 @@
+#include "engine/drafters/draft_model.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "base/thread_pool.h"
+#include "engine/batch_builder.h"
+#include "engine/drafters/coupled_draws.h"
+#include "engine/holdings.h"
+#include "engine/memory_plan.h"
+#include "engine/scheduler.h"
+#include "engine/sequence.h"
+#include "kernels/select.h"
+#include "models/load.h"
+
+namespace banyan {
+namespace {
+
+// Rows that an embedding may have more than its vocabulary has tokens: models of one tokenizer
+// round their sizes up to different multiples.
+constexpr int64_t kPaddingMax = 1024;
+
+// What the draft model has of one of the engine's sequences.
+struct Copy {
+  // Its tokens as far as they were computed, and those to compute now; what its units hold. Its
+  // `computed` counts known tokens alone, ...
+  Sequence s;
+  int64_t ahead = 0;   // ... this one the rows of drafts after them too
+  UnitSet checkpoint;  // recurrent states after `computed`, where there are rows of drafts
+  int64_t used = 0;    // the last call that needed it
+  bool fresh = true;   // the copies that its units begin with are not made yet
+
+  bool has_checkpoint() const { return checkpoint != UnitSet(); }
+};
+
+// Of the copies, which belong to sequences by their ids. Holds what they hold of the draft model's
+// pools.
+class Copies {
+ public:
+  Copies(const StateClasses& classes, const UnitCounts& units, int64_t running_max)
+      : classes_(classes),
+        tree_(classes, units),
+        // Recurrent states are not shared: nobody takes snapshots of them.
+        holdings_(classes, tree_, !classes.needs_snapshots()),
+        running_max_(running_max) {}
+  Copies(const Copies&) = delete;
+  Copies& operator=(const Copies&) = delete;
+  ~Copies() {
+    while (!all_.empty()) drop(*all_.back());
+  }
+
+  const StateClasses& classes() const { return classes_; }
+  void begin_call() { ++call_; }
+  Copy* find(const Sequence& s);
+  // That of the sequence, brought to what both agree on; null where there is no room.
+  Copy* get(const Sequence& s, std::vector<UnitCopy>& copies);
+  // Takes pages for positions up to `end`, from sequences that this call did not need yet if it
+  // must.
+  bool reserve(Copy& copy, int64_t end);
+  // States to go back to after rows of drafts.
+  UnitSet take_checkpoint() {
+    return holdings_.take_snapshots(std::max<int64_t>(0, running_max_ - std::ssize(all_)));
+  }
+  void publish(Copy& copy) { holdings_.publish(copy.s, false); }
+  void end(const Sequence& s);
+  void drop(Copy& copy);
+  void forget() { tree_.flush(); }
+
+ private:
+  void sync(Copy& copy, const Sequence& s);
+  bool start(Copy& copy, std::vector<UnitCopy>& copies);
+  bool make_room();
+
+  const StateClasses classes_;
+  RadixTree tree_;
+  Holdings holdings_;
+  const int64_t running_max_;
+  std::vector<std::unique_ptr<Copy>> all_;
+  int64_t call_ = 0;
+};
+
+Copy* Copies::find(const Sequence& s) {
+  auto found = std::ranges::find_if(all_, [&](const auto& copy) { return copy->s.id == s.id; });
+  return found == all_.end() ? nullptr : found->get();
+}
+
+// Keeps the rows of drafts that the sequence's tokens turned out to be.
+void Copies::sync(Copy& copy, const Sequence& s) {
+  int64_t kept = copy.s.computed;
+  while (kept < std::min(copy.ahead, s.length()) &&
+         copy.s.tokens[static_cast<size_t>(kept)] == s.tokens[static_cast<size_t>(kept)]) {
+    ++kept;
+  }
+  if (copy.has_checkpoint()) {
+    if (kept == copy.ahead) {
+      tree_.give_back(copy.checkpoint);
+    } else {
+      holdings_.restore(copy.s, copy.checkpoint);
+      kept = copy.s.computed;
+    }
+    copy.checkpoint = UnitSet();
+  }
+  // The last token's logits are needed.
+  if (!classes_.needs_snapshots()) kept = std::min(kept, s.length() - 1);
+  copy.s.computed = copy.ahead = kept;
+  copy.s.tokens.resize(static_cast<size_t>(kept));
+  auto rest = std::span(s.tokens).subspan(static_cast<size_t>(kept));
+  copy.s.tokens.insert(copy.s.tokens.end(), rest.begin(), rest.end());
+}
+
+Copy* Copies::get(const Sequence& s, std::vector<UnitCopy>& copies) {
+  Copy* copy = find(s);
+  if (copy == nullptr) {
+    all_.push_back(std::make_unique<Copy>());
+    copy = all_.back().get();
+    copy->s.id = s.id;
+    copy->s.name_space = s.name_space;
+    copy->s.prompt_tokens = s.prompt_tokens;
+    copy->s.request.options.max_new_tokens = 1;  // it is asked for logits
+    copy->s.tokens.reserve(static_cast<size_t>(s.tokens_max) + 1);
+    copy->s.tokens = s.tokens;
+    for (int c = 0; c < classes_.count; ++c) {
+      auto pages = static_cast<size_t>(holdings_.pages_for(s.tokens_max));
+      if (classes_[c].paged()) copy->s.held(c).units.reserve(pages);
+    }
+    copy->s.root = tree_.open(copy->s.name_space);
+    copy->used = call_;
+    if (!start(*copy, copies)) return nullptr;
+  }
+  copy->used = call_;
+  sync(*copy, s);
+  return copy;
+}
+
+// The copy is dropped where there is no room for it.
+bool Copies::start(Copy& copy, std::vector<UnitCopy>& copies) {
+  size_t before = copies.size();
+  while (true) {
+    PrefixMatch match = holdings_.match(copy.s);
+    int64_t missing = holdings_.pages_for(copy.s.length() + 1 - match.node->end);
+    int64_t available = tree_.use(kPathClass).available() - tree_.unpinned_pages(match.node);
+    if (missing <= available && holdings_.start(copy.s, match, copies)) {
+      copy.ahead = copy.s.computed;
+      return true;
+    }
+    copies.resize(before);
+    if (make_room()) continue;
+    drop(copy);
+    return false;
+  }
+}
+
+bool Copies::reserve(Copy& copy, int64_t end) {
+  while (!holdings_.reserve(copy.s, end)) {
+    if (!make_room()) return false;
+  }
+  return true;
+}
+
+// Drops the copy that was used longest ago.
+bool Copies::make_room() {
+  auto oldest = std::ranges::min_element(all_, {}, &Copy::used);
+  if (oldest == all_.end() || (*oldest)->used == call_) return false;
+  drop(**oldest);
+  return true;
+}
+
+void Copies::drop(Copy& copy) {
+  if (copy.has_checkpoint()) tree_.give_back(copy.checkpoint);
+  if (copy.s.pages() > 0) holdings_.publish(copy.s, true);
+  holdings_.drop(copy.s);
+  tree_.close(copy.s.root);
+  std::erase_if(all_, [&](const auto& one) { return one.get() == &copy; });
+}
+
+void Copies::end(const Sequence& s) {
+  Copy* copy = find(s);
+  if (copy == nullptr) return;
+  sync(*copy, s);
+  drop(*copy);
+}
+
+class DraftModelDrafter final : public Drafter {
+ public:
+  DraftModelDrafter(const EngineConfig& config, std::unique_ptr<Runner> runner, int64_t vocabulary)
+      : runner_(std::move(runner)),
+        rows_max_(step_rows_max(config, runner_->info())),
+        copies_(runner_->classes(), unit_counts(runner_->info()), config.running_max),
+        draws_(runner_->info().vocabulary, vocabulary) {}
+
+  // Reads prompts while the model does, chunk by chunk.
+  void observe(const StepPlan& plan, bool paused) override {
+    copies_.begin_call();
+    if (paused) return;
+    begin_pass();
+    int64_t rows = rows_max_;
+    for (const PlannedSpan& span : plan.spans) {
+      if (span.sequence == nullptr || span.end() >= span.sequence->prompt_tokens) continue;
+      const Sequence& s = *span.sequence;
+      if (s.request.options.draft_tokens_max.value_or(1) == 0) continue;
+      Copy* copy = wanted(s, rows, 0);
+      if (copy != nullptr) read(*copy, std::min(span.end(), s.length() - 1), rows);
+    }
+    if (!plan_.spans.empty()) run_pass();
+    settle_pass();
+  }
+
+  void propose(std::span<DraftTask* const> tasks) override {
+    begin_pass();
+    int64_t rows = rows_max_;
+    for (DraftTask* task : tasks) start(*task, rows);
+    if (plan_.spans.empty()) return;
+    const DrawResults* results = &run_pass();
+    settle_pass();
+    while (!active_.empty()) {
+      take(*results);
+      if (active_.empty()) return;
+      begin_pass();
+      for (Active& a : active_) {
+        plan_.spans.push_back(
+            {.sequence = &a.copy->s, .first = a.copy->s.length() - 1, .count = 1});
+        a.copy->ahead = a.copy->s.length();
+        draws_.add(*a.task);
+      }
+      results = &run_pass();
+    }
+  }
+
+  void end(const Sequence& s) override { copies_.end(s); }
+  void forget() override { copies_.forget(); }
+
+ private:
+  // A draft in the making.
+  struct Active {
+    DraftTask* task = nullptr;
+    Copy* copy = nullptr;
+    bool goes_on = true;  // past the first token
+  };
+  // What a pass reads of a sequence's known tokens.
+  struct Reading {
+    Copy* copy = nullptr;
+    int64_t known = 0;  // positions whose tokens are known
+  };
+
+  void begin_pass() {
+    plan_.clear();
+    draws_.clear();
+    readings_.clear();
+  }
+
+  // The sequence's copy; null where it gets no drafts now.
+  Copy* wanted(const Sequence& s, int64_t rows, int64_t forced) {
+    const StateClasses& classes = runner_->classes();
+    bool fits = s.length() + forced < runner_->info().context_length_tokens;
+    if (!fits || rows < classes.resume_alignment_tokens) return nullptr;
+    return copies_.get(s, plan_.copies);
+  }
+
+  // Adds a span of the copy's tokens up to `end`, as far as there are rows and pages. False where
+  // it does not come so far, or has nothing to read.
+  bool read(Copy& copy, int64_t end, int64_t& rows) {
+    Sequence& s = copy.s;
+    int64_t first = copy.ahead, last = std::min(end, first + rows);
+    int64_t alignment = runner_->classes().resume_alignment_tokens;
+    if (last < s.prompt_tokens) last = last / alignment * alignment;
+    if (last <= first) {
+      if (copy.fresh) copies_.drop(copy);
+      return false;
+    }
+    auto tokens = std::span(s.tokens).subspan(static_cast<size_t>(first));
+    auto foreign = [&](TokenId token) { return token >= runner_->info().vocabulary; };
+    if (std::ranges::any_of(tokens, foreign) || !copies_.reserve(copy, last)) {
+      copies_.drop(copy);
+      return false;
+    }
+    rows -= last - first;
+    plan_.spans.push_back({.sequence = &s, .first = first, .count = last - first});
+    readings_.push_back({&copy, last});
+    copy.ahead = last;
+    copy.fresh = false;
+    return last == end;
+  }
+
+  void start(DraftTask& task, int64_t& rows) {
+    const Sequence& s = *task.sequence;
+    Copy* copy = wanted(s, rows, std::ssize(task.forced));
+    if (copy == nullptr || copy->s.computed >= s.length()) return;
+    bool whole = s.length() - copy->ahead + std::ssize(task.forced) <= rows;
+    if (whole) {
+      copy->s.tokens.insert(copy->s.tokens.end(), task.forced.begin(), task.forced.end());
+    }
+    // The last row has logits, to be drawn from.
+    if (!read(*copy, copy->s.length() - (whole ? 0 : 1), rows) || !whole) return;
+    readings_.back().known = s.length();
+    Active active{&task, copy};
+    if (runner_->classes().needs_snapshots()) {
+      copy->checkpoint = copies_.take_checkpoint();
+      active.goes_on = copy->has_checkpoint();
+      if (active.goes_on) {
+        plan_.before_drafts.push_back(
+            {std::ssize(plan_.spans) - 1, s.length() - 1, copy->checkpoint});
+      }
+    }
+    active_.push_back(active);
+    draws_.add(task);
+  }
+
+  const DrawResults& run_pass() {
+    build_batch(plan_, runner_->classes(), batch_, uses_);
+    Status valid = batch_.validate(runner_->info().vocabulary, runner_->classes());
+    CHECK(valid.has_value(), "{}", valid.error().message);
+    runner_->launch(batch_, draws_.draws());
+    return runner_->collect();
+  }
+
+  // What was read of known tokens may be shared.
+  void settle_pass() {
+    for (const Reading& reading : readings_) {
+      reading.copy->s.computed = reading.known;
+      copies_.publish(*reading.copy);
+    }
+  }
+
+  // Adds the drawn tokens to the drafts, and leaves out those that end.
+  void take(const DrawResults& results) {
+    size_t row = 0;
+    for (Active& a : active_) {
+      bool follows = draws_.take(results.rows[row++], *a.task) && a.goes_on;
+      if (follows) a.copy->s.tokens.push_back(a.task->tokens.back());
+      int64_t length = a.copy->s.length();
+      if (!follows || length >= runner_->info().context_length_tokens ||
+          !copies_.reserve(*a.copy, length)) {
+        a.copy = nullptr;
+      }
+    }
+    std::erase_if(active_, [](const Active& a) { return a.copy == nullptr; });
+  }
+
+  const std::unique_ptr<Runner> runner_;
+  const int64_t rows_max_;
+  Copies copies_;
+  CoupledDraws draws_;
+
+  // Of a pass, reused.
+  StepPlan plan_;
+  Batch batch_;
+  std::vector<LogitRowUse> uses_;
+  std::vector<Reading> readings_;
+  std::vector<Active> active_;
+};
+
+// Bytes of states for each token.
+int64_t token_bytes(const LoadedModel& model, const StateClasses& classes) {
+  UnitCounts bytes = unit_bytes(model.states, classes);
+  int64_t paged = 0;
+  for (int c = 0; c < classes.count; ++c) {
+    if (classes[c].paged()) paged += bytes[static_cast<size_t>(c)];
+  }
+  return paged;
+}
+
+// How the draft model is loaded: as the model is, but for what is its own.
+EngineConfig draft_config(const EngineConfig& config) {
+  EngineConfig draft = config;
+  draft.model_path = config.draft_model_path;
+  draft.gguf_path.clear();
+  draft.quantization = config.draft_quantization;
+  draft.quantization_overrides.clear();
+  draft.mla_prefill = "absorbed";
+  draft.expert_counts = draft.state_digest = false;
+  draft.drafters.clear();
+  draft.draft_model_path.clear();
+  return draft;
+}
+
+Status check_vocabularies(const EngineConfig& config, const ModelInfo& model,
+                          const ModelInfo& draft) {
+  if (std::abs(model.vocabulary - draft.vocabulary) <= kPaddingMax) return {};
+  return invalid_argument(
+      "the draft model {} has a vocabulary of {} tokens, {} one of {}: it must be the same; take a "
+      "smaller model of the same family",
+      config.draft_model_path, draft.vocabulary, config.model_path, model.vocabulary);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Runner>> load_draft_model(const EngineConfig& config,
+                                                 std::span<const Family> families) {
+  EngineConfig model_config = config, draft = draft_config(config);
+  model_config.state_digest = false;
+  ThreadPool threads(1);
+  const KernelTable* kernels = TRY(select_kernels(config.kernels));
+  LoadContext dry{.kernels = kernels, .threads = &threads, .dry = true, .families = families};
+  LoadedModel model = TRY(load_model(model_config, dry)), own = TRY(load_model(draft, dry));
+  TRY(check_vocabularies(config, model.model->info(), own.model->info()));
+  if (draft.context_length_tokens > 0) {
+    draft.context_length_tokens =
+        std::min(draft.context_length_tokens, own.model->info().context_length_tokens);
+  }
+  auto model_bytes = static_cast<double>(
+      token_bytes(model, TRY(classify_states(model.states, config.page_size_tokens))));
+  auto own_bytes = static_cast<double>(
+      token_bytes(own, TRY(classify_states(own.states, config.page_size_tokens))));
+  // Of what both models' weights leave, the draft's part by what it keeps of a token.
+  auto available = static_cast<double>(DeviceQueue(*kernels->device).available_bytes());
+  double after_own = available - static_cast<double>(own.counts.weight_bytes);
+  double after_both = after_own - static_cast<double>(model.counts.weight_bytes);
+  double share = own_bytes / std::max(model_bytes + own_bytes, 1.0) * after_both / after_own;
+  draft.memory_fraction = std::max(0.01, config.memory_fraction * share);
+  return Runner::load(draft, {}, families);
+}
+
+std::unique_ptr<Drafter> make_draft_model_drafter(const EngineConfig& config,
+                                                  std::unique_ptr<Runner> draft,
+                                                  int64_t vocabulary) {
+  return std::make_unique<DraftModelDrafter>(config, std::move(draft), vocabulary);
+}
+
+}  // namespace banyan
