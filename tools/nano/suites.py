@@ -73,7 +73,7 @@ def main():
     o.out.mkdir(parents=True, exist_ok=True)
     for suite, makers in corpus.SUITES.items():
         rng = random.Random(f"{o.seed}/{suite}")
-        cases = min(o.cases, 60) if suite in ("needle", "stories") else o.cases
+        cases = min(o.cases, {"needle": 30, "stories": 60}.get(suite, o.cases))
         instances = (
             needle(rng, i) if suite == "needle" else corpus.instance(makers, rng, True)
             for i in range(cases)
