@@ -108,7 +108,8 @@ Result<std::unique_ptr<Llm::Impl>> Llm::Impl::load(const EngineConfig& config,
   } else {
     impl->eos_ids_ = TRY(read_tokenizer_config(folder)).special.eos_ids;
   }
-  if (impl->tokenizer != nullptr && has_tokenizer_files(config.draft_model_path)) {
+  if (impl->tokenizer != nullptr && !config.draft_model_path.empty() &&
+      TRY(comes_with_tokenizer(config.draft_model_path))) {
     TRY(check_draft_tokenizer(config, *impl->tokenizer));
   }
   impl->recommended = TRY(read_recommended_sampling(folder));

@@ -8,10 +8,10 @@
 namespace banyan {
 namespace {
 
-constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
+constexpr std::string_view kReplacementCharacter = "\xef\xbf\xbd";  // U+FFFD
 
 bool is_incomplete(std::string_view text) {
-  while (text.starts_with(kReplacement)) text.remove_prefix(kReplacement.size());
+  while (text.starts_with(kReplacementCharacter)) text.remove_prefix(kReplacementCharacter.size());
   return text.empty();
 }
 

@@ -9,8 +9,6 @@
 namespace banyan::portable {
 namespace {
 
-struct Portable {};
-
 struct DeltaHead : SlotHead<Portable, DeltaAttentionArgs> {
   using SlotHead::SlotHead;
 

@@ -8,6 +8,9 @@
 
 namespace banyan::portable {
 
+// Stands for the vectors of this table, where a template takes their class.
+struct Portable {};
+
 // What GemmKernel::workspace_bytes is here: these products need none.
 size_t no_workspace(int64_t rows, int64_t segments, int64_t k, int64_t group);
 

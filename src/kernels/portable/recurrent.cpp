@@ -8,8 +8,6 @@
 namespace banyan::portable {
 namespace {
 
-struct Portable {};
-
 void multiply(float factor, float* y, int64_t count) {
   for (int64_t c = 0; c < count; ++c) y[c] *= factor;
 }

@@ -8,8 +8,6 @@
 namespace banyan::portable {
 namespace {
 
-struct Portable {};
-
 struct StateSpaceHead : SlotHead<Portable, StateSpaceArgs> {
   using SlotHead::SlotHead;
 
