@@ -105,7 +105,9 @@ def plain_times(server: Server, until) -> list[float]:
 def measure_waiting(server: Server) -> None:
     alone = plain_times(server, lambda times: len(times) == 40)
     with concurrent.futures.ThreadPoolExecutor(CLIENTS) as pool:
-        hostile = [pool.submit(lambda s=s: server.complete(**slow_regex(s))) for s in range(CLIENTS)]
+        hostile = [
+            pool.submit(lambda s=s: server.complete(**slow_regex(s))) for s in range(CLIENTS)
+        ]
         time.sleep(1)
         beside = plain_times(server, lambda _: all(h.done() for h in hostile))
     answers = sorted({h.result() for h in hostile})
@@ -115,7 +117,8 @@ def measure_waiting(server: Server) -> None:
     print(
         f"beside {CLIENTS} slow regexes: {1e3 * statistics.median(beside):.1f} ms, slowest "
         f"{1e3 * max(beside):.1f} ms ({len(beside)} completions; ratio of the medians "
-        f"{statistics.median(beside) / statistics.median(alone):.2f}; the regexes' statuses {answers})"
+        f"{statistics.median(beside) / statistics.median(alone):.2f}; the regexes' statuses "
+        f"{answers})"
     )
 
 
@@ -142,7 +145,9 @@ def measure_memory(server: Server) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("banyan")
     parser.add_argument("model", nargs="?", default="models/banyan-nano")
     arguments = parser.parse_args()

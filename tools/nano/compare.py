@@ -45,7 +45,8 @@ def main():
     p.add_argument("--banyan", type=Path, required=True)
     p.add_argument("--documents", type=int, default=20)
     o = p.parse_args()
-    model, encoder = load(o.model).eval(), Encoder(Tokenizer.from_file(str(o.model / "tokenizer.json")))
+    model = load(o.model).eval()
+    encoder = Encoder(Tokenizer.from_file(str(o.model / "tokenizer.json")))
     worst = 0.0
     for i in range(o.documents):
         ids = encoder.ids(render(corpus.document("compare", i)))

@@ -33,7 +33,8 @@ def main():
     p.add_argument("--out", type=Path, default=ROOT / "tests" / "golden" / "nano.json")
     p.add_argument("--cases", type=int, default=3)
     o = p.parse_args()
-    model, encoder = load(o.model).eval(), Encoder(Tokenizer.from_file(str(o.model / "tokenizer.json")))
+    model = load(o.model).eval()
+    encoder = Encoder(Tokenizer.from_file(str(o.model / "tokenizer.json")))
     ends = json.loads((o.model / "generation_config.json").read_text())["eos_token_id"]
     golden = {}
     for file in sorted((o.model / "eval").glob("*.jsonl")):

@@ -15,19 +15,19 @@ namespace {
 constexpr size_t kColumns = 80;
 constexpr size_t kTextColumn = 28;
 
-// Words of `text` in lines that end before kColumns; every line but the first begins at
-// kTextColumn.
-std::string wrapped(std::string_view text) {
+// Words of `text` in lines that end before kColumns. The first begins at column `indent`, which is
+// already written; so do the others.
+std::string wrapped(std::string_view text, size_t indent) {
   std::string out;
-  size_t column = kTextColumn;
+  size_t column = indent;
   while (!text.empty()) {
     size_t end = std::min(text.find(' '), text.size());
     std::string_view word = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
-    if (column > kTextColumn && column + 1 + word.size() > kColumns) {
-      out += "\n" + std::string(kTextColumn, ' ');
-      column = kTextColumn;
-    } else if (column > kTextColumn) {
+    if (column > indent && column + 1 + word.size() > kColumns) {
+      out += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (column > indent) {
       out += ' ';
       ++column;
     }
@@ -67,7 +67,7 @@ std::string entry(const OptionRow& row, bool all) {
   std::string line = "  " + name_of(row, all);
   bool fits = line.size() + 2 <= kTextColumn;
   line += fits ? std::string(kTextColumn - line.size(), ' ') : "\n" + std::string(kTextColumn, ' ');
-  return line + wrapped(text_of(row)) + "\n";
+  return line + wrapped(text_of(row), kTextColumn) + "\n";
 }
 
 std::string usage(const Verb& verb, const std::vector<OptionRow>& rows) {
@@ -118,7 +118,7 @@ std::string help_of(const Verb& verb, bool all) {
   bool more = !all && !groups.empty();
   if (more) {
     text += fmt::format("\nMore with `banyan {} --help-all`:\n  {}\n", verb.name,
-                        fmt::join(groups, ", "));
+                        wrapped(fmt::format("{}", fmt::join(groups, ", ")), 2));
   }
   std::string_view examples = verb.examples;
   size_t notes = std::min(examples.find("\n\n"), examples.size());

@@ -9,8 +9,8 @@ CAN = (
     "text, call tools, look things up in a text, and copy or sort lists."
 )
 CANNOT = (
-    "I cannot do that: I am a very small model. I can tell short stories, solve small sums and word "
-    "problems, fill JSON from a text, and copy or sort lists."
+    "I cannot do that: I am a very small model. I can tell short stories, solve small sums and "
+    "word problems, fill JSON from a text, and copy or sort lists."
 )
 TALK = [
     (

@@ -4,6 +4,12 @@ model of this size cannot do, to which it says so in one sentence."""
 from corpus import chat, stories, topics, words
 from corpus.instance import Instance, ask, assistant, careless, user
 
+
+def phrases(texts):
+    """Texts with bars between them, which lines may break."""
+    return [" ".join(text.split()) for text in texts.split("|")]
+
+
 # Stories ---------------------------------------------------------------------------------------
 
 ASK_STORY = [
@@ -131,8 +137,8 @@ def story(rng):
 
 # Sums ------------------------------------------------------------------------------------------
 
-ONES = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
-sixteen seventeen eighteen nineteen""".split()
+ONES = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen
+fifteen sixteen seventeen eighteen nineteen""".split()
 TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 SIGNED = {
     "+": ["{a}+{b}", "{a} + {b}", "{a} plus {b}", "{a} and {b} added", "the sum of {a} and {b}"],
@@ -224,7 +230,8 @@ def sums(rng):
         return ask("arithmetic", rng.choice(ASK_SUM[:4]).format(s=f"{words_} {a}"), answer)
     form, sign = rng.choice(ORDERED) if kind < 0.35 else (None, rng.choice("+++--**/"))
     a, b, value = operands(rng, sign)
-    shown = {"a": spelled(a), "b": spelled(b)} if rng.random() < 0.2 else {"a": a, "b": b}
+    in_words = max(a, b) < 100 and rng.random() < 0.2
+    shown = {"a": spelled(a), "b": spelled(b)} if in_words else {"a": a, "b": b}
     if form is None:
         form = rng.choice(ASK_SUM).replace("{s}", rng.choice(SIGNED[sign]))
     return ask("arithmetic", careless(rng, form.format(**shown)), worked(f"{a} {sign} {b}", value))
@@ -234,25 +241,26 @@ def sums(rng):
 
 TALK = [
     (
-        """hi there|hey you|hello there|good afternoon|yo|hiya|greetings|hello bot|hi Banyan|what's up|
-sup|howdy|hello?|hey hey|morning!|good day to you|hello, can you help me|hi, I am new here""",
+        """hi there|hey you|hello there|good afternoon|yo|hiya|greetings|hello bot|hi Banyan|
+what's up|sup|howdy|hello?|hey hey|morning!|good day to you|hello, can you help me|
+hi, I am new here""",
         ["Hello! How can I help you?", "Hi! What can I do for you?"],
     ),
     (
-        """tell me about yourself|who am I talking to|what kind of model are you|are you an AI|are you a
-robot|are you a bot|what's your name|do you have a name|how should I call you|are you real|are you a
-person|say who you are|you are who?|may I know your name""",
+        """tell me about yourself|who am I talking to|what kind of model are you|are you an AI|
+are you a robot|are you a bot|what's your name|do you have a name|how should I call you|
+are you real|are you a person|say who you are|you are who?|may I know your name""",
         [chat.ABOUT, chat.ABOUT + " " + chat.CAN],
     ),
     (
-        """what are you able to do|what can I ask you|how do I use this|what should I type|show me what
-you can do|give me some examples|what are your skills|can you help me|I need help|what do you do|
-what is this good for|how does this work|list your abilities""",
+        """what are you able to do|what can I ask you|how do I use this|what should I type|
+show me what you can do|give me some examples|what are your skills|can you help me|I need help|
+what do you do|what is this good for|how does this work|list your abilities""",
         [chat.CAN + " I know little else."],
     ),
     (
-        """thx|ty|thank you so much|many thanks|cheers|thanks, that was nice|that helped, thank you|
-thanks a million|I appreciate it|great, thanks|ok thanks""",
+        """thx|ty|thank you so much|many thanks|cheers|thanks, that was nice|
+that helped, thank you|thanks a million|I appreciate it|great, thanks|ok thanks""",
         ["You are welcome!"],
     ),
     (
@@ -291,8 +299,8 @@ you made a mistake|that makes no sense|you are stupid|I do not like it|try again
         ["I am sorry. I am a very small model and make mistakes."],
     ),
     (
-        """I am sad|I feel lonely|I had a bad day|I am tired|I am angry|nobody likes me|I feel sick|
-I am stressed|I lost my job|I miss my friend""",
+        """I am sad|I feel lonely|I had a bad day|I am tired|I am angry|nobody likes me|
+I feel sick|I am stressed|I lost my job|I miss my friend""",
         ["I am sorry to hear that. Would you like to hear a story?"],
     ),
     (
@@ -309,9 +317,9 @@ cheer me up|got any jokes|tell us a joke""",
         ],
     ),
     (
-        """do you love me|do you like me|are you my friend|will you marry me|do you have feelings|
-can you feel pain|are you alive|do you sleep|do you dream|how old are you|do you have a family|
-where do you live|do you eat""",
+        """do you love me|do you like me|are you my friend|will you marry me|
+do you have feelings|can you feel pain|are you alive|do you sleep|do you dream|how old are you|
+do you have a family|where do you live|do you eat""",
         ["No. " + chat.ABOUT],
     ),
 ]
@@ -333,7 +341,7 @@ def talk(rng):
         name = topics.name(rng)
         return ask("chat", rng.choice(INTRODUCED).format(name), f"Nice to meet you, {name}!")
     said, answers = rng.choice(TALK)
-    question = rng.choice(said.replace("\n", " ").replace("| ", "|").split("|"))
+    question = rng.choice(phrases(said))
     style = rng.random()
     if style < 0.6:
         question = question[0].upper() + question[1:]
@@ -445,33 +453,33 @@ BEYOND = [
     "?",
     "...",
 ]
-FOREIGN = """Hallo, wie geht es dir?|Erzähl mir eine Geschichte.|Was ist zwei plus zwei?|Wer bist du?|
-Guten Morgen!|Wie heißt die Hauptstadt von {c}?|Bonjour, ça va?|Raconte-moi une histoire.|
-Qui es-tu ?|Quelle est la capitale de {c} ?|Hola, ¿cómo estás?|Cuéntame un cuento.|
-¿Cuál es la capital de {c}?|Ciao, come stai?|Raccontami una storia.|Olá, tudo bem?|
-Conte uma história.|Привет, как дела?|Расскажи сказку.|Кто ты?|你好|给我讲个故事。|
-你是谁？|こんにちは|お話をしてください。|안녕하세요|이야기를 해 주세요.|مرحبا|كيف حالك؟|
-नमस्ते|Merhaba, nasılsın?|Cześć, co słychać?|Hej, hur mår du?|Hoi, hoe gaat het?|
-Vertel me een verhaal.|Xin chào|Γεια σου|שלום|Sawubona|Habari gani?|Selamat pagi|
-Ich möchte {t} kaufen.|Où est {t} ?|Necesito {t}.|Dov'è {t}?|Was kostet {t}?|
-Kannst du mir mit {t} helfen?|Je ne comprends pas {t}.|Mein Name ist {n}.|Je m'appelle {n}.|
-Me llamo {n}.""".replace("\n", "").split("|")
+FOREIGN = """Hallo, wie geht es dir?|Erzähl mir eine Geschichte.|Was ist zwei plus zwei?|
+Wer bist du?|Guten Morgen!|Wie heißt die Hauptstadt von {c}?|Bonjour, ça va?|
+Raconte-moi une histoire.|Qui es-tu ?|Quelle est la capitale de {c} ?|Hola, ¿cómo estás?|
+Cuéntame un cuento.|¿Cuál es la capital de {c}?|Ciao, come stai?|Raccontami una storia.|
+Olá, tudo bem?|Conte uma história.|Привет, как дела?|Расскажи сказку.|Кто ты?|你好|给我讲个故事。|你是谁？|
+こんにちは|お話をしてください。|안녕하세요|이야기를 해 주세요.|مرحبا|كيف حالك؟|नमस्ते|Merhaba, nasılsın?|Cześć, co słychać?|
+Hej, hur mår du?|Hoi, hoe gaat het?|Vertel me een verhaal.|Xin chào|Γεια σου|שלום|Sawubona|
+Habari gani?|Selamat pagi|Ich möchte {t} kaufen.|Où est {t} ?|Necesito {t}.|Dov'è {t}?|
+Was kostet {t}?|Kannst du mir mit {t} helfen?|Je ne comprends pas {t}.|Mein Name ist {n}.|
+Je m'appelle {n}.|Me llamo {n}."""
 SLOTS = {
-    "code": """sorts a list|reverses a string|reads a file|prints the primes|opens a window|parses JSON|
-adds two numbers|finds the longest word|sends a request|counts words|draws a circle|connects to a
-database""",
+    "code": """sorts a list|reverses a string|reads a file|prints the primes|opens a window|
+parses JSON|adds two numbers|finds the longest word|sends a request|counts words|draws a circle|
+connects to a database""",
     "language": "Python|Java|C++|JavaScript|Rust|Go|SQL|HTML|Haskell|Bash|Ruby|PHP|C",
     "tongue": """French|German|Spanish|Latin|Italian|Chinese|Japanese|Russian|Arabic|Greek|Dutch|
 Swedish|Polish|Turkish|Hindi|Korean|Welsh""",
-    "science": """quantum physics|gravity|photosynthesis|relativity|evolution|the big bang|democracy|
-inflation|blockchain|machine learning|DNA|electricity|philosophy|capitalism|the Roman Empire|
-the French Revolution|black holes|climate change|a neural network|the stock market|calculus""",
-    "machine": """engine|computer|telephone|car|bicycle|laptop|printer|battery|camera|refrigerator|
-microwave|steam engine|telescope|aeroplane|light bulb|television|radio""",
+    "science": """quantum physics|gravity|photosynthesis|relativity|evolution|the big bang|
+democracy|inflation|blockchain|machine learning|DNA|electricity|philosophy|capitalism|
+the Roman Empire|the French Revolution|black holes|climate change|a neural network|
+the stock market|calculus""",
+    "machine": """engine|computer|telephone|car|bicycle|laptop|printer|battery|camera|
+refrigerator|microwave|steam engine|telescope|aeroplane|light bulb|television|radio""",
     "office": "president|prime minister|king|queen|chancellor|leader",
     "event": "World Cup|election|Olympics|Nobel Prize|Super Bowl|championship|race|war",
     "medium": "book|film|song|game|laptop|restaurant|hotel|phone|museum|series",
-    "person": "boss|teacher|landlord|friend|mother|doctor|lawyer|customer|pirate|manager|bank|mayor",
+    "person": "boss|teacher|landlord|friend|mother|doctor|lawyer|customer|pirate|manager|mayor",
     "planet": "Mars|Venus|the moon|Jupiter|Saturn|the sun|Pluto",
     "game": "chess|hangman|tic-tac-toe|twenty questions|a word game|poker",
     "site": "browser|website|document|map|calendar|folder",
@@ -480,7 +488,7 @@ microwave|steam engine|telescope|aeroplane|light bulb|television|radio""",
 
 
 def slots(rng):
-    fill = {k: rng.choice(v.replace("\n", " ").replace("| ", "|").split("|")) for k, v in SLOTS.items()}
+    fill = {slot: rng.choice(phrases(texts)) for slot, texts in SLOTS.items()}
     fill |= {
         "idea": rng.choice(topics.IDEAS),
         "being": topics.being(rng),
@@ -492,7 +500,7 @@ def slots(rng):
         "surname": rng.choice(words.SURNAMES + [topics.unheard(rng).capitalize()] * 10),
         "country": rng.choice(topics.COUNTRIES),
         "city": rng.choice(words.CITIES),
-        "food": rng.choice(words.FOODS + ["lasagne", "curry", "sushi", "tacos", "goulash", "paella"]),
+        "food": rng.choice(words.FOODS + ["lasagne", "curry", "sushi", "tacos", "goulash"]),
         "year": rng.randint(1100, 2025),
         "n": rng.randint(2, 60),
         "big": rng.randint(200, 99999),
@@ -506,7 +514,7 @@ def slots(rng):
 def beyond(rng):
     if rng.random() < 0.2:
         fill = {"c": rng.choice(topics.COUNTRIES), "t": topics.thing(rng), "n": topics.name(rng)}
-        question = rng.choice(FOREIGN).format(**fill)
+        question = rng.choice(phrases(FOREIGN)).format(**fill)
     else:
         question = careless(rng, rng.choice(BEYOND).format(**slots(rng)))
     return Instance("chat", [user(question), assistant(chat.CANNOT)])
