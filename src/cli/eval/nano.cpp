@@ -132,12 +132,12 @@ std::string detail(const Json& row) {
 }
 
 void print_table(const Json& rows) {
-  std::string text = fmt::format("{:<12}{:>6}{:>9}\n", "suite", "cases", "right");
+  std::string text = fmt::format("{:<17}{:>6}{:>9}\n", "suite", "cases", "right");
   for (const Json& row : rows) {
     std::string figure = row.contains("right")
                              ? fmt::format("{:.1f}%", 100 * row["right"].get<double>())
                              : fmt::format("{:.3f}", row["bits_per_character"].get<double>());
-    text += fmt::format("{:<12}{:>6}{:>9}  {}\n", row["suite"].get<std::string>(),
+    text += fmt::format("{:<17}{:>6}{:>9}  {}\n", row["suite"].get<std::string>(),
                         row["cases"].get<int64_t>(), figure, detail(row));
   }
   write_stdout(text);
