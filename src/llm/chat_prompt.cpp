@@ -169,7 +169,7 @@ Result<std::string> render_chat(const Llm& llm, ChatPrompt prompt) {
   bool no_tools = prompt.tools.is_array() && prompt.tools.empty();
   variables["tools"] = no_tools ? Json() : std::move(prompt.tools);
   variables["documents"] = std::move(prompt.documents);
-  // What goes on is behind the beginning of an answer, too.
+  // A message that is continued follows the header of an answer, too.
   variables["add_generation_prompt"] =
       prompt.add_generation_prompt || prompt.continue_final_message;
   variables["messages"] = std::move(prompt.messages);

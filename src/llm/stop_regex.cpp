@@ -7,12 +7,19 @@
 #include "grammar/regex/regex.h"
 
 namespace banyan {
+namespace {
+
+// Of all the patterns of a request. They are compiled where requests are read, so that a slow one
+// would keep others waiting.
+constexpr double kCompile_s = 0.1;
+
+}  // namespace
 
 Result<std::shared_ptr<const StopRegexes>> compile_stop_regexes(
     std::span<const std::string> given) {
   auto regexes = std::make_shared<StopRegexes>();
+  Budget budget({.compile_s = kCompile_s});
   for (const std::string& pattern : given) {
-    Budget budget;
     Regex regex = TRY(parse_regex(pattern, RegexDialect::kRe2, budget));
     Dfa search = TRY(compile_regex(regex, RegexMatch::kSearch, CharacterCoding::kUtf8, budget));
     if (search.accepting(search.start())) {

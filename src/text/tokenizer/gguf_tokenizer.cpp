@@ -244,20 +244,28 @@ Result<MergeTable> read_merges(const GgufPairs& pairs, const Vocabulary& vocabul
   return merges;
 }
 
-// tiktoken joins any two neighbours that together are a token, lowest rank first. (The merges that
-// such a file lists are one for each token.)
-MergeTable merges_of_ranks(const GgufTokens& tokens, const Vocabulary& vocabulary) {
-  MergeTable merges;
-  merges.reserve(tokens.texts.size() * 3);
+// Calls visit(token, left, right) for each way to cut a token into two.
+template <class Visit>
+void for_cuts(const GgufTokens& tokens, const Vocabulary& vocabulary, const Visit& visit) {
   for (size_t id = 0; id < tokens.texts.size(); ++id) {
     std::string_view text = tokens.texts[id];
     if (tokens.types[id] != kNormal || text.size() > kPieceBytesMax) continue;
     for (size_t at = 1; at < text.size(); ++at) {
       auto left = vocabulary.find(text.substr(0, at));
       auto right = left ? vocabulary.find(text.substr(at)) : std::nullopt;
-      if (right) merges.set(*left, *right, {static_cast<uint32_t>(id), static_cast<TokenId>(id)});
+      if (right) visit(static_cast<TokenId>(id), *left, *right);
     }
   }
+}
+
+// tiktoken joins any two neighbours that together are a token, lowest rank first. (The merges that
+// such a file lists are one for each token.)
+MergeTable merges_of_ranks(const GgufTokens& tokens, const Vocabulary& vocabulary) {
+  MergeTable merges;
+  merges.reserve(tokens.texts.size() * 3);
+  for_cuts(tokens, vocabulary, [&](TokenId id, TokenId left, TokenId right) {
+    merges.set(left, right, {static_cast<uint32_t>(id), id});
+  });
   return merges;
 }
 
@@ -273,15 +281,9 @@ Result<MergeTable> merges_of_scores(const GgufPairs& pairs, const GgufTokens& to
   }
   using Cut = std::tuple<double, TokenId, TokenId, TokenId>;  // less the score, piece, left, right
   std::vector<Cut> cuts;
-  for (size_t id = 0; id < tokens.texts.size(); ++id) {
-    std::string_view text = tokens.texts[id];
-    if (tokens.types[id] != kNormal || text.size() > kPieceBytesMax) continue;
-    for (size_t at = 1; at < text.size(); ++at) {
-      auto left = vocabulary.find(text.substr(0, at));
-      auto right = left ? vocabulary.find(text.substr(at)) : std::nullopt;
-      if (right) cuts.emplace_back(-scores[id], static_cast<TokenId>(id), *left, *right);
-    }
-  }
+  for_cuts(tokens, vocabulary, [&](TokenId id, TokenId left, TokenId right) {
+    cuts.emplace_back(-scores[static_cast<size_t>(id)], id, left, right);
+  });
   std::ranges::sort(cuts);
   MergeTable merges;
   merges.reserve(cuts.size());
