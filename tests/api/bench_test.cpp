@@ -289,10 +289,11 @@ TEST(BenchClient, RequestsArriveAtTheirTimes) {
   for (size_t i = 0; i < 3; ++i) {
     EXPECT_GE(result.records[i].begin_s, timed.prompts[i].arrival_s);
   }
-  EXPECT_LT(bench(server.url(), timed, {.requests_per_s = kAtOnce}).records[2].begin_s, 0.3);
   std::vector<double> arrivals = poisson_arrivals(3, 20, 4);
   result = bench(server.url(), timed, {.requests_per_s = 20, .seed = 4});
   for (size_t i = 0; i < 3; ++i) EXPECT_GE(result.records[i].begin_s, arrivals[i]);
+  timed.prompts[2].arrival_s = 60;
+  EXPECT_LT(bench(server.url(), timed, {.requests_per_s = kAtOnce}).records[2].begin_s, 60);
 }
 
 TEST(BenchClient, SilenceEndsWithTheTimeout) {
