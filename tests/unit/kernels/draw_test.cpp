@@ -13,6 +13,7 @@
 #include "engine/draw_builder.h"
 #include "engine/token_counts.h"
 #include "kernels/select.h"
+#include "support/sanitized.h"
 
 namespace banyan {
 namespace {
@@ -266,6 +267,7 @@ TEST(SamplerDraws, FollowTheDistributionOverManyBlocks) {
     for (auto [token, p] : expected_distribution(row.logits, params)) bins[token % kBins] += p;
     // Lists of thousands of tokens take their time.
     int draws = params.typical_p < 1 || params.xtc_probability > 0 ? 1500 : 10000;
+    if (test::kSanitized) draws /= 3;
     std::map<TokenId, int> seen;
     for (int i = 0; i < draws; ++i) {
       ++seen[sampler.draw(row.row, {.params = params, .mask = {}, .position = i}) % kBins];
