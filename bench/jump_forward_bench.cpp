@@ -17,7 +17,7 @@
 #include "banyan/grammar.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "engine/speculate.h"
+#include "engine/drafters/speculate.h"
 #include "grammar/run/matcher.h"
 #include "text/tokenizer/tokenizer.h"
 

@@ -22,8 +22,8 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "engine/drafters/ngram.h"
+#include "engine/drafters/speculate.h"
 #include "engine/drafters/suffix.h"
-#include "engine/speculate.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace banyan {

@@ -9,7 +9,7 @@
 #include "cli/model_source.h"
 #include "cli/options/model_options.h"
 #include "cli/options/options.h"
-#include "cli/terminal.h"
+#include "cli/terminal/terminal.h"
 #include "cli/verb.h"
 #include "text/tokenizer/tokenizer.h"
 

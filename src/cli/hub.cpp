@@ -13,7 +13,7 @@
 #include "base/units.h"
 #include "cli/model_source.h"
 #include "cli/options/model_options.h"
-#include "cli/terminal.h"
+#include "cli/terminal/terminal.h"
 #include "hub/cache.h"
 
 namespace banyan::cli {

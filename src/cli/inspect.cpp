@@ -12,8 +12,8 @@
 #include "cli/options/engine_options.h"
 #include "cli/options/model_options.h"
 #include "cli/options/options.h"
-#include "cli/progress.h"
-#include "cli/terminal.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/terminal.h"
 #include "cli/verb.h"
 #include "quant/formats.h"
 

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/os/standard_error.h"
 #include "cli/options/options.h"
-#include "cli/progress.h"
+#include "cli/terminal/progress.h"
 #include "hub/cache.h"
 #include "hub/download.h"
 #include "weights/files/model_folder.h"

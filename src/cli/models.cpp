@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/json_text.h"
-#include "cli/terminal.h"
+#include "cli/terminal/terminal.h"
 #include "cli/verb.h"
 #include "models/registry.h"
 

@@ -11,8 +11,8 @@
 #include "cli/options/checks.h"
 #include "cli/options/model_options.h"
 #include "cli/options/options.h"
-#include "cli/progress.h"
-#include "cli/terminal.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/terminal.h"
 #include "cli/verb.h"
 #include "quantize/quantise_checkpoint.h"
 

@@ -9,12 +9,12 @@
 #include "base/quote.h"
 #include "cli/chat.h"
 #include "cli/format.h"
-#include "cli/line_reader.h"
 #include "cli/options/checks.h"
 #include "cli/options/model_options.h"
 #include "cli/options/options.h"
 #include "cli/options/peer_options.h"
-#include "cli/terminal.h"
+#include "cli/terminal/line_reader.h"
+#include "cli/terminal/terminal.h"
 #include "cli/verb.h"
 
 namespace banyan::cli {

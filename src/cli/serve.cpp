@@ -25,7 +25,7 @@
 #include "cli/options/yaml_config.h"
 #include "cli/verb.h"
 #include "server/chat.h"
-#include "server/memory_use.h"
+#include "server/status/memory_use.h"
 
 namespace banyan::cli {
 namespace {

@@ -14,11 +14,11 @@
 #include "engine/batch_builder.h"
 #include "engine/drafters/draft_model.h"
 #include "engine/drafters/registry.h"
+#include "engine/drafters/speculate.h"
 #include "engine/draw_builder.h"
 #include "engine/memory_plan.h"
 #include "engine/runner.h"
 #include "engine/scheduler.h"
-#include "engine/speculate.h"
 
 namespace banyan {
 namespace {

@@ -9,7 +9,7 @@
 // resume from, or follows one that is computing that prefix (engine/followers.h). Pages go into the
 // tree as soon as they are complete.
 //
-// Drafts (engine/speculate.h): after the last known token of a sequence, draft tokens may run in
+// Drafts (drafters/speculate.h): after the last known token of a sequence, draft tokens may run in
 // the same step, in rows that prompts do not need; while prompts run, in half of their rows at
 // most. Drafts never evict another sequence's pages. Rejected rows are rolled back: pages by
 // length, and a state that is overwritten in place by a checkpoint taken after the last known

@@ -20,7 +20,7 @@
 #include "server/fields/request.h"
 #include "server/fields/sampling.h"
 #include "server/http/http.h"
-#include "server/json_endpoint.h"
+#include "server/json/endpoint.h"
 #include "server/service.h"
 
 namespace banyan {

@@ -7,13 +7,13 @@
 
 #include "server/anthropic/endpoints.h"
 #include "server/error.h"
-#include "server/info.h"
 #include "server/llamacpp/endpoints.h"
 #include "server/ollama/endpoints.h"
 #include "server/openai/endpoints.h"
 #include "server/openai/responses/endpoints.h"
 #include "server/sglang/endpoints.h"
-#include "server/tree_info.h"
+#include "server/status/info.h"
+#include "server/status/tree_info.h"
 #include "server/webui.h"
 
 namespace banyan {

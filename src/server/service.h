@@ -22,9 +22,9 @@
 #include "server/grammar_queue.h"
 #include "server/http/http.h"
 #include "server/http/workers.h"
-#include "server/memory_use.h"
-#include "server/metrics.h"
 #include "server/openai/responses/store.h"
+#include "server/status/memory_use.h"
+#include "server/status/metrics.h"
 
 namespace banyan {
 

@@ -1,9 +1,9 @@
 // The products of AMX over emulated tile registers.
 #include "differential/emulated_table.h"
 #include "differential/emulated_tiles.h"
-#include "kernels/x86/amx_attention.h"
-#include "kernels/x86/amx_gemm.h"
-#include "kernels/x86/amx_latent_attention.h"
+#include "kernels/x86/amx/attention.h"
+#include "kernels/x86/amx/gemm.h"
+#include "kernels/x86/amx/latent_attention.h"
 #include "kernels/x86/vec_avx512_bf16.h"
 
 namespace banyan::test {

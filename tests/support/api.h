@@ -37,7 +37,7 @@ Json ask_json(Llm& llm, Planner planner, const std::string& body);
 
 // The JSON of each "data:" line but the last, which is [DONE].
 std::vector<Json> events_of(const std::string& stream);
-// The same of a stream whose events are named by their "type" (server/json_writer.h).
+// The same of a stream whose events are named by their "type" (server/json/writer.h).
 std::vector<Json> typed_events_of(const std::string& stream);
 
 }  // namespace banyan::test

@@ -14,8 +14,8 @@
 #include "cli/format.h"
 #include "cli/options/checks.h"
 #include "cli/options/options.h"
-#include "cli/progress.h"
-#include "cli/terminal.h"
+#include "cli/terminal/progress.h"
+#include "cli/terminal/terminal.h"
 #include "cli/verb.h"
 #include "replay/replay.h"
 

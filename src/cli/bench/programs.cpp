@@ -21,7 +21,7 @@
 #include "cli/options/engine_options.h"
 #include "cli/options/model_options.h"
 #include "cli/options/options.h"
-#include "cli/terminal.h"
+#include "cli/terminal/terminal.h"
 #include "cli/verb.h"
 #include "llm/llm_parts.h"
 #include "program/reuse_meter.h"

@@ -8,7 +8,7 @@
 
 #include "banyan/async_llm.h"
 #include "base/error.h"
-#include "cli/terminal.h"
+#include "cli/terminal/terminal.h"
 
 namespace banyan::cli {
 namespace {

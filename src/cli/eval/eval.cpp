@@ -19,7 +19,7 @@
 #include "cli/options/model_options.h"
 #include "cli/options/options.h"
 #include "cli/options/peer_options.h"
-#include "cli/terminal.h"
+#include "cli/terminal/terminal.h"
 #include "cli/verb.h"
 
 namespace banyan::cli {

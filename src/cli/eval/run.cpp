@@ -13,7 +13,7 @@
 #include "base/json_text.h"
 #include "cli/eval/ask_many.h"
 #include "cli/format.h"
-#include "cli/terminal.h"
+#include "cli/terminal/terminal.h"
 #include "client/http_client.h"
 #include "client/serving_api.h"
 #include "program/remote/sampling_json.h"

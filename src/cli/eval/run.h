@@ -11,7 +11,7 @@
 #include <string>
 
 #include "banyan/llm.h"
-#include "cli/progress.h"
+#include "cli/terminal/progress.h"
 #include "client/url.h"
 #include "eval/predictions.h"
 #include "eval/task.h"

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "cli/eval/ask_many.h"
-#include "cli/terminal.h"
+#include "cli/terminal/terminal.h"
 #include "llm/chat_prompt.h"
 #include "llm/llm_parts.h"
 #include "llm/messages/message_parser.h"

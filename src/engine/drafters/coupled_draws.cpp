@@ -39,7 +39,7 @@ void CoupledDraws::add(const DraftTask& task) {
 }
 
 // The constraint and the counts go along the draft, and back. A constraint ends at forced text that
-// it forbids itself: what follows that is cut anyway (engine/speculate.h).
+// it forbids itself: what follows that is cut anyway (drafters/speculate.h).
 void CoupledDraws::walk(const DraftTask& task) {
   Sequence& s = *task.sequence;
   bool constrained = s.request.constraint != nullptr;

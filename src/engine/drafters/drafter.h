@@ -1,6 +1,6 @@
 // Who proposes tokens that the model has not drawn yet. What is proposed never decides anything
-// (engine/speculate.h), so any tokens will do, those of other vocabularies included; a good guess
-// saves a step.
+// (engine/drafters/speculate.h), so any tokens will do, those of other vocabularies included; a
+// good guess saves a step.
 //
 // One interface for text lookups, layers that predict further tokens and whatever runs a model of
 // its own: a drafter is asked for the whole batch at once, so that one pass can serve all

@@ -3,7 +3,7 @@
 
 #include "server/generation.h"
 #include "server/http/http.h"
-#include "server/json_endpoint.h"
+#include "server/json/endpoint.h"
 #include "server/service.h"
 
 namespace banyan {

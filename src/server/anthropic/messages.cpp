@@ -14,7 +14,7 @@
 #include "server/anthropic/request.h"
 #include "server/chat.h"
 #include "server/error.h"
-#include "server/json_writer.h"
+#include "server/json/writer.h"
 #include "server/openai/format.h"
 
 namespace banyan {

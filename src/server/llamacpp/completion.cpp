@@ -14,7 +14,7 @@
 #include "server/error.h"
 #include "server/fields/infill.h"
 #include "server/generation_times.h"
-#include "server/json_writer.h"
+#include "server/json/writer.h"
 #include "server/llamacpp/endpoints.h"
 #include "server/llamacpp/format.h"
 #include "server/openai/format.h"

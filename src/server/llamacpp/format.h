@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "server/generation.h"
 #include "server/generation_times.h"
-#include "server/json_writer.h"
+#include "server/json/writer.h"
 
 namespace banyan {
 

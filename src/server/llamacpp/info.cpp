@@ -10,7 +10,7 @@
 #include "llm/llm_parts.h"
 #include "server/chat.h"
 #include "server/fields/tools.h"
-#include "server/json_endpoint.h"
+#include "server/json/endpoint.h"
 #include "server/llamacpp/endpoints.h"
 #include "server/llamacpp/format.h"
 #include "server/openai/format.h"

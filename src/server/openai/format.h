@@ -9,7 +9,7 @@
 #include "server/fields/request.h"
 #include "server/fields/tools.h"
 #include "server/generation.h"
-#include "server/json_writer.h"
+#include "server/json/writer.h"
 
 namespace banyan {
 

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "llm/llm_parts.h"
 #include "server/generation.h"
-#include "server/json_text.h"
+#include "server/json/text.h"
 #include "server/sglang/endpoints.h"
 #include "server/token_text.h"
 

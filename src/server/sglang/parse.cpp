@@ -8,7 +8,7 @@
 #include "llm/messages/message_parser.h"
 #include "server/fields/sampling.h"
 #include "server/fields/tools.h"
-#include "server/json_endpoint.h"
+#include "server/json/endpoint.h"
 #include "server/sglang/endpoints.h"
 
 namespace banyan {

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "server/generation.h"
-#include "server/json_writer.h"
+#include "server/json/writer.h"
 #include "server/openai/format.h"
 #include "server/sglang/endpoints.h"
 

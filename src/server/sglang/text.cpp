@@ -7,7 +7,7 @@
 #include "llm/chat_prompt.h"
 #include "llm/llm_parts.h"
 #include "server/fields/sampling.h"
-#include "server/json_endpoint.h"
+#include "server/json/endpoint.h"
 #include "server/openai/format.h"
 #include "server/sglang/endpoints.h"
 #include "server/token_text.h"

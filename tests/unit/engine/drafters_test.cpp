@@ -3,10 +3,10 @@
 
 #include "engine/drafters/ngram.h"
 #include "engine/drafters/registry.h"
+#include "engine/drafters/speculate.h"
 #include "engine/drafters/suffix.h"
 #include "engine/drafters/text_index.h"
 #include "engine/sequence.h"
-#include "engine/speculate.h"
 #include "support/chance.h"
 #include "support/drive.h"
 #include "support/grown_checkpoint.h"

@@ -3,7 +3,7 @@
 
 #include <numeric>
 
-#include "server/metrics.h"
+#include "server/status/metrics.h"
 #include "support/drive.h"
 #include "support/shared.h"
 

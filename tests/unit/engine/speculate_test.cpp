@@ -1,5 +1,5 @@
 // Drafts: how many steps they save, and that whatever is proposed, the output is the same.
-#include "engine/speculate.h"
+#include "engine/drafters/speculate.h"
 
 #include <gtest/gtest.h>
 

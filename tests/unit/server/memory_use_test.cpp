@@ -1,5 +1,5 @@
 // Issue 17: a server went from 65 to 564 MB under hostile load and kept it.
-#include "server/memory_use.h"
+#include "server/status/memory_use.h"
 
 #include <gtest/gtest.h>
 

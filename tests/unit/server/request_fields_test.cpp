@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "server/json_endpoint.h"
+#include "server/json/endpoint.h"
 
 namespace banyan {
 namespace {

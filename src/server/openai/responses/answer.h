@@ -10,7 +10,7 @@
 
 #include "server/chat.h"
 #include "server/generation.h"
-#include "server/json_writer.h"
+#include "server/json/writer.h"
 #include "server/openai/responses/store.h"
 
 namespace banyan {

@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "server/chat.h"
 #include "server/fields/request.h"
-#include "server/json_endpoint.h"
+#include "server/json/endpoint.h"
 
 namespace banyan {
 

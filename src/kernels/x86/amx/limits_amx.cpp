@@ -1,5 +1,5 @@
+#include "kernels/x86/amx/tiles.h"
 #include "kernels/x86/limits.h"
-#include "kernels/x86/tiles_amx.h"
 #include "kernels/x86/vec_avx512_bf16.h"
 #include "kernels/x86/x86.h"
 

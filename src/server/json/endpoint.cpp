@@ -1,4 +1,4 @@
-#include "server/json_endpoint.h"
+#include "server/json/endpoint.h"
 
 #include "base/error.h"
 #include "server/error.h"

@@ -1,4 +1,4 @@
-#include "engine/speculate.h"
+#include "engine/drafters/speculate.h"
 
 #include <algorithm>
 #include <chrono>

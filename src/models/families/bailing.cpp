@@ -1,4 +1,4 @@
-#include "models/bailing.h"
+#include "models/families/bailing.h"
 
 namespace banyan {
 

@@ -1,7 +1,7 @@
 // Ling 3: Kimi Delta Attention with gates of full rank, MLA with a gate after it, experts in
 // groups. The config is the authors' (BailingMoeV3), or the one that transformers writes
 // (BailingHybrid), where head_dim is another and each head's gate goes without saying.
-#include "models/ling.h"
+#include "models/families/ling.h"
 #include "models/registry.h"
 
 namespace banyan {

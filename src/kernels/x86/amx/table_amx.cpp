@@ -1,7 +1,7 @@
-#include "kernels/x86/amx_attention.h"
-#include "kernels/x86/amx_gemm.h"
-#include "kernels/x86/amx_latent_attention.h"
-#include "kernels/x86/tiles_amx.h"
+#include "kernels/x86/amx/attention.h"
+#include "kernels/x86/amx/gemm.h"
+#include "kernels/x86/amx/latent_attention.h"
+#include "kernels/x86/amx/tiles.h"
 #include "kernels/x86/vec_avx512_bf16.h"
 #include "kernels/x86/x86.h"
 

@@ -1,4 +1,4 @@
-#include "cli/line_reader.h"
+#include "cli/terminal/line_reader.h"
 
 #include <histedit.h>
 #include <langinfo.h>
@@ -19,7 +19,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
-#include "cli/terminal.h"
+#include "cli/terminal/terminal.h"
 
 namespace banyan::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/draft_gain.h"
+#include "engine/drafters/draft_gain.h"
 
 #include <algorithm>
 

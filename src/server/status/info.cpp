@@ -1,4 +1,4 @@
-#include "server/info.h"
+#include "server/status/info.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

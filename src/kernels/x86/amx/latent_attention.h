@@ -13,7 +13,7 @@
 // such a key is no number, rows are taken one by one, and what is interleaved for them is zero.
 #pragma once
 
-#include "kernels/x86/amx_latent_tiles.h"
+#include "kernels/x86/amx/latent_tiles.h"
 #include "kernels/x86/x86.h"
 
 namespace banyan::x86 {

@@ -1,4 +1,4 @@
-#include "server/memory_use.h"
+#include "server/status/memory_use.h"
 
 #include <malloc.h>
 #include <unistd.h>

@@ -11,7 +11,7 @@
 #include "banyan/engine.h"
 #include "banyan/grammar.h"
 #include "llm/engine_thread.h"
-#include "server/memory_use.h"
+#include "server/status/memory_use.h"
 
 namespace banyan {
 

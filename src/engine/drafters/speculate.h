@@ -15,7 +15,7 @@
 // where state is recurrent, a row for one that was kept before it. So among many sequences only
 // what is nearly certain pays. How likely tokens are kept is known from the sequence's drafts
 // of the same source, and from all others' where there are few; what a step costs besides its rows,
-// and whether drafts gain time at all, from the steps before (engine/draft_gain.h).
+// and whether drafts gain time at all, from the steps before (engine/drafters/draft_gain.h).
 //
 // One thread.
 #pragma once
@@ -27,7 +27,7 @@
 #include "banyan/config.h"
 #include "banyan/engine.h"
 #include "engine/batch_builder.h"
-#include "engine/draft_gain.h"
+#include "engine/drafters/draft_gain.h"
 #include "engine/drafters/drafter.h"
 #include "engine/scheduler.h"
 #include "engine/sequence.h"

@@ -1,4 +1,4 @@
-#include "models/ling.h"
+#include "models/families/ling.h"
 
 namespace banyan {
 namespace {

@@ -1,4 +1,4 @@
-#include "server/json_text.h"
+#include "server/json/text.h"
 
 #include <fmt/format.h>
 

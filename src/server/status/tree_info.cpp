@@ -1,4 +1,4 @@
-#include "server/tree_info.h"
+#include "server/status/tree_info.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "cli/word_wrap.h"
+#include "cli/terminal/word_wrap.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "models/config/rope.h"
-#include "models/gemma4_layer.h"
+#include "models/families/gemma4_layer.h"
 #include "models/mixer.h"
 #include "models/registry.h"
 

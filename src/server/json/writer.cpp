@@ -1,4 +1,4 @@
-#include "server/json_writer.h"
+#include "server/json/writer.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "base/json_text.h"
-#include "server/json_text.h"
+#include "server/json/text.h"
 
 namespace banyan {
 

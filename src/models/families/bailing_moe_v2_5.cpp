@@ -1,6 +1,6 @@
 // Ling 2.5 and 2.6: lightning attention and MLA, experts in groups.
 #include "models/config/rope.h"
-#include "models/ling.h"
+#include "models/families/ling.h"
 #include "models/registry.h"
 
 namespace banyan {

@@ -1,5 +1,5 @@
 // What latent attention on AMX tiles does with a part of the keys: scores, weights, weighted sums.
-// See amx_latent_attention.h.
+// See amx/latent_attention.h.
 #pragma once
 
 #include <cstring>

@@ -1,7 +1,7 @@
 // What Ling 2.5 and Ling 3 have in common, which their configs call bailing_hybrid.
 #pragma once
 
-#include "models/bailing.h"
+#include "models/families/bailing.h"
 #include "models/hybrid.h"
 
 namespace banyan {
