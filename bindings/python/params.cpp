@@ -44,12 +44,15 @@ void set_top_k(Params& params, py::handle value) {
   params.sampled = true;
 }
 
-void set_stop(Params& params, py::handle value) {
-  if (py::isinstance<py::str>(value)) {
-    params.options.stop = {value.cast<std::string>()};
-  } else {
-    params.options.stop = value.cast<std::vector<std::string>>();
-  }
+// A text, or a list of texts.
+Setter texts(std::vector<std::string> GenerationOptions::* field) {
+  return [field](Params& params, py::handle value) {
+    if (py::isinstance<py::str>(value)) {
+      params.options.*field = {value.cast<std::string>()};
+    } else {
+      params.options.*field = value.cast<std::vector<std::string>>();
+    }
+  };
 }
 
 void set_dry_sequence_breakers(Params& params, py::handle value) {
@@ -90,7 +93,8 @@ const std::map<std::string, Setter, std::less<>>& setters() {
       {"logit_bias", set_logit_bias},
       {"max_new_tokens", option(&G::max_new_tokens)},
       {"min_new_tokens", option(&G::min_new_tokens)},
-      {"stop", set_stop},
+      {"stop", texts(&G::stop)},
+      {"stop_regex", texts(&G::stop_regex)},
       {"stop_token_ids", option(&G::stop_token_ids)},
       {"ignore_eos", option(&G::ignore_eos)},
       {"skip_special_tokens", option(&G::skip_special_tokens)},

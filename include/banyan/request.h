@@ -136,12 +136,14 @@ struct GenerationOptions {
   // The one that matches is the sequence's last. Llm adds the model's own end-of-text tokens.
   std::vector<TokenId> stop_token_ids = {};
 
-  // Of text, which an Engine does not see: it refuses stop strings, grammars and predictions, and
-  // the flags mean nothing to it.
+  // Of text, which an Engine does not see: it refuses stop strings and regexes, grammars and
+  // predictions, and the flags mean nothing to it.
   std::vector<std::string> stop = {};  // the output ends before the first of these
-  bool ignore_eos = false;             // goes on past the model's own end-of-text tokens
-  bool skip_special_tokens = true;     // leaves special tokens out of the output's text
-  bool keep_stop = false;              // leaves the stop string or token that matched in it
+  // In RE2's syntax; the output ends after the first match of one of these, which stays in it.
+  std::vector<std::string> stop_regex = {};
+  bool ignore_eos = false;          // goes on past the model's own end-of-text tokens
+  bool skip_special_tokens = true;  // leaves special tokens out of the output's text
+  bool keep_stop = false;           // leaves the stop string or token that matched in it
   // What the output may be. It ends with an end-of-text token where the grammar allows the text to
   // end, whatever ignore_eos says; that and min_new_tokens only keep it from ending as long as the
   // grammar lets it go on. A stop string, a stop token or the length may cut it short.

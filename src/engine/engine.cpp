@@ -42,12 +42,12 @@ Status check_limit(std::string_view what, int64_t value, int64_t max) {
 }
 
 Status check_supported(const GenerationOptions& options, const EngineConfig& config) {
-  if (!options.stop.empty() || options.grammar || !options.prediction.empty()) {
-    return invalid_argument("{}: an Engine sees no text; ask an Llm", options.grammar ? "a grammar"
-                                                                      : !options.stop.empty()
-                                                                          ? "stop strings"
-                                                                          : "a prediction");
-  }
+  const char* text = options.grammar               ? "a grammar"
+                     : !options.stop.empty()       ? "stop strings"
+                     : !options.stop_regex.empty() ? "stop regexes"
+                     : !options.prediction.empty() ? "a prediction"
+                                                   : nullptr;
+  if (text != nullptr) return invalid_argument("{}: an Engine sees no text; ask an Llm", text);
   if (!options.adapter.empty()) {
     return unsupported("adapter \"{}\": adapters are not supported yet", options.adapter);
   }

@@ -187,13 +187,15 @@ void AsyncLlm::Impl::fail_cancelled(const std::shared_ptr<Job>& job) {
 
 Result<std::shared_ptr<Job>> AsyncLlm::Impl::text_job(const TextRequest& request,
                                                       const TextSinks& sinks) {
+  StopRegexes stops = TRY(compile_stop_regexes(request.options.stop_regex));
   CompiledGrammarPtr compiled;
   if (request.options.grammar) compiled = TRY(compile_grammar(llm, *request.options.grammar));
   GenerateRequest tokens = TRY(to_tokens(llm, request, compiled));
   Generation begun{.prompt_ids = tokens.prompt};
   if (compiled) begun.grammar_notes = compiled->grammar.notes();
-  auto run = std::make_shared<TextRun>(
-      TextRun{GenerationBuilder(request.options, tokenizer_of(llm), std::move(begun)), sinks});
+  auto run = std::make_shared<TextRun>(TextRun{
+      GenerationBuilder(request.options, std::move(stops), tokenizer_of(llm), std::move(begun)),
+      sinks});
   auto job = std::make_shared<Job>();
   job->request = std::move(tokens);
   job->sinks = {.event = [run](const TokenEvent& event) { return run->take(event); },

@@ -14,11 +14,11 @@ GeneratedToken generated_token(const TokenEvent& event) {
 
 }  // namespace
 
-GenerationBuilder::GenerationBuilder(const GenerationOptions& options, const Tokenizer* tokenizer,
-                                     Generation begun)
+GenerationBuilder::GenerationBuilder(const GenerationOptions& options, StopRegexes stops,
+                                     const Tokenizer* tokenizer, Generation begun)
     : generation_(std::move(begun)),
       logprobs_(options.logprobs || options.top_logprobs > 0 || !options.logprob_token_ids.empty()),
-      stream_(tokenizer, generation_.prompt_ids, options) {}
+      stream_(tokenizer, generation_.prompt_ids, options, std::move(stops)) {}
 
 TextDelta GenerationBuilder::take(const TokenEvent& event) {
   TextDelta delta = stream_.take(event);

@@ -11,9 +11,10 @@ namespace banyan {
 
 class GenerationBuilder {
  public:
-  // `begun` has the prompt's ids and the grammar's notes. Its times run from here on. The tokenizer
-  // must outlive it; null means no text.
-  GenerationBuilder(const GenerationOptions& options, const Tokenizer* tokenizer, Generation begun);
+  // `stops` come of the options' stop_regex; `begun` has the prompt's ids and the grammar's notes.
+  // Its times run from here on. The tokenizer must outlive it; null means no text.
+  GenerationBuilder(const GenerationOptions& options, StopRegexes stops, const Tokenizer* tokenizer,
+                    Generation begun);
 
   // What the event added. When done() the request is over, even if the engine does not know yet.
   TextDelta take(const TokenEvent& event);

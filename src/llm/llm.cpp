@@ -139,8 +139,8 @@ Status Llm::Impl::check(const GenerationOptions& options) const {
                               config.stop_string_bytes_max);
     }
   }
-  if (tokenizer == nullptr && !options.stop.empty()) {
-    return unsupported("stop strings need a tokenizer; {} has none", config.model_path);
+  if (tokenizer == nullptr && !(options.stop.empty() && options.stop_regex.empty())) {
+    return unsupported("stop strings and regexes need a tokenizer; {} has none", config.model_path);
   }
   return {};
 }
@@ -191,7 +191,8 @@ Result<GenerateRequest> Llm::Impl::to_tokens(const TextRequest& request,
     tokens.prompt = TRY(encode(request.text, request.add_special_tokens));
   }
   GenerationOptions& options = tokens.options;
-  options.stop.clear();  // a TextStream's business
+  options.stop.clear();  // a TextStream's business, as these
+  options.stop_regex.clear();
   if (std::string prediction = std::exchange(options.prediction, {}); !prediction.empty()) {
     if (tokenizer == nullptr) {
       return unsupported("a prediction needs a tokenizer; {} has none", config.model_path);
@@ -263,6 +264,7 @@ GrammarStats Llm::Impl::grammar_stats() const {
 Result<Generation> Llm::Impl::generate(const TextRequest& request, const TextSink& sink,
                                        const std::function<bool()>& cancelled) {
   Generation generation;
+  StopRegexes stops = TRY(compile_stop_regexes(request.options.stop_regex));
   CompiledGrammarPtr compiled;
   if (request.options.grammar) {
     compiled = TRY(compile(*request.options.grammar));
@@ -270,7 +272,8 @@ Result<Generation> Llm::Impl::generate(const TextRequest& request, const TextSin
   }
   GenerateRequest tokens = TRY(to_tokens(request, std::move(compiled)));
   generation.prompt_ids = tokens.prompt;
-  GenerationBuilder builder(request.options, tokenizer.get(), std::move(generation));
+  GenerationBuilder builder(request.options, std::move(stops), tokenizer.get(),
+                            std::move(generation));
   auto emit = [&](const std::string& piece) {
     if (sink && !piece.empty()) sink(piece);
   };

@@ -15,11 +15,18 @@ constexpr double kCompile_s = 0.1;
 
 }  // namespace
 
-Result<std::shared_ptr<const StopRegexes>> compile_stop_regexes(
-    std::span<const std::string> given) {
-  auto regexes = std::make_shared<StopRegexes>();
+Result<StopRegexes> compile_stop_regexes(std::span<const std::string> given) {
+  if (given.empty()) return nullptr;
+  if (given.size() > kStopRegexesMax) {
+    return invalid_argument("{} stop regexes, the limit is {}", given.size(), kStopRegexesMax);
+  }
+  auto regexes = std::make_shared<std::vector<StopRegex>>();
   Budget budget({.compile_s = kCompile_s});
   for (const std::string& pattern : given) {
+    if (pattern.size() > kStopRegexBytesMax) {
+      return invalid_argument("a stop regex has {} bytes, the limit is {}", pattern.size(),
+                              kStopRegexBytesMax);
+    }
     Regex regex = TRY(parse_regex(pattern, RegexDialect::kRe2, budget));
     Dfa search = TRY(compile_regex(regex, RegexMatch::kSearch, CharacterCoding::kUtf8, budget));
     if (search.accepting(search.start())) {
@@ -31,8 +38,7 @@ Result<std::shared_ptr<const StopRegexes>> compile_stop_regexes(
   return regexes;
 }
 
-StopRegexSearch::StopRegexSearch(std::shared_ptr<const StopRegexes> regexes)
-    : regexes_(std::move(regexes)) {
+StopRegexSearch::StopRegexSearch(StopRegexes regexes) : regexes_(std::move(regexes)) {
   if (!regexes_) return;
   for (const StopRegex& regex : *regexes_) states_.push_back(regex.search.start());
 }

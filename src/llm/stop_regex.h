@@ -19,16 +19,19 @@ struct StopRegex {
   std::string pattern;
   Dfa search;  // texts that contain a match
 };
-using StopRegexes = std::vector<StopRegex>;  // immutable; shared by the samples of a request
+// Shared by the samples of a request; null: none.
+using StopRegexes = std::shared_ptr<const std::vector<StopRegex>>;
 
-// RE2's syntax. kInvalidArgument: no regular expression, or one that the empty text matches;
-// kExhausted names what was too large.
-Result<std::shared_ptr<const StopRegexes>> compile_stop_regexes(std::span<const std::string> given);
+constexpr size_t kStopRegexesMax = 16, kStopRegexBytesMax = 4096;  // of a request; of each
+
+// RE2's syntax. kInvalidArgument: too many, too long, no regular expression, or one that the empty
+// text matches; kExhausted names what was too large.
+Result<StopRegexes> compile_stop_regexes(std::span<const std::string> given);
 
 // One text's search. Belongs to one thread.
 class StopRegexSearch {
  public:
-  explicit StopRegexSearch(std::shared_ptr<const StopRegexes> regexes);
+  explicit StopRegexSearch(StopRegexes regexes);
 
   struct Found {
     size_t end = 0;  // bytes of the given text up to the end of the match
@@ -38,7 +41,7 @@ class StopRegexSearch {
   std::optional<Found> take(std::string_view text);
 
  private:
-  std::shared_ptr<const StopRegexes> regexes_;  // null: none
+  StopRegexes regexes_;
   std::vector<uint32_t> states_;
 };
 

@@ -6,7 +6,7 @@
 namespace banyan {
 
 TextStream::TextStream(const Tokenizer* tokenizer, std::span<const TokenId> prompt,
-                       const GenerationOptions& options, std::shared_ptr<const StopRegexes> stops)
+                       const GenerationOptions& options, StopRegexes stops)
     : search_(std::move(stops)), keep_stop_(options.keep_stop) {
   if (tokenizer == nullptr) return;
   decoder_.emplace(*tokenizer, options.skip_special_tokens, options.stop);

@@ -28,10 +28,10 @@ struct TextDelta {
 
 class TextStream {
  public:
-  // Of `options`: stop, skip_special_tokens, keep_stop. A match of `stops` (null: none) ends the
-  // text too, and stays in it.
+  // Of `options`: stop, skip_special_tokens, keep_stop. A match of `stops`, which come of its
+  // stop_regex, ends the text too, and stays in it.
   TextStream(const Tokenizer* tokenizer, std::span<const TokenId> prompt,
-             const GenerationOptions& options, std::shared_ptr<const StopRegexes> stops = {});
+             const GenerationOptions& options, StopRegexes stops = {});
 
   // Events of prompt tokens add nothing.
   TextDelta take(const TokenEvent& event);

@@ -233,18 +233,9 @@ std::expected<void, RequestError> GenerationPlan::add_samples(
     const std::shared_ptr<const CompiledGrammar>& grammar) {
   GenerateRequest tokens = TRY(to_engine(llm, prompt, grammar));
   std::shared_ptr<const TokenRules> rules;
-  std::shared_ptr<const StopRegexes> stops;
   int64_t vocabulary = llm.info().vocabulary;
-  if (!prompt.stop_regex.empty()) {
-    auto compiled_stops = compile_stop_regexes(prompt.stop_regex);
-    if (!compiled_stops) return std::unexpected(RequestError(compiled_stops.error(), "stop_regex"));
-    if (!llm.has_tokenizer()) {
-      return std::unexpected(RequestError(
-          {ErrorCode::kUnsupported, "stop_regex needs a tokenizer; the model has none"},
-          "stop_regex"));
-    }
-    stops = *std::move(compiled_stops);
-  }
+  auto stops = compile_stop_regexes(prompt.text.options.stop_regex);
+  if (!stops) return std::unexpected(RequestError(stops.error(), "stop_regex"));
   if (!prompt.tokens.empty()) {
     if (prompt.text.options.grammar || grammar) {
       std::string message = fmt::format("allowed_token_ids and bad_words cannot be given with {}",
@@ -260,7 +251,7 @@ std::expected<void, RequestError> GenerationPlan::add_samples(
                        .prompt = prompt_index,
                        .prompt_tokens = static_cast<int64_t>(tokens.prompt.size()),
                        .max_new_tokens = tokens.options.max_new_tokens,
-                       .stream = {tokenizer_of(llm), tokens.prompt, prompt.text.options, stops}});
+                       .stream = {tokenizer_of(llm), tokens.prompt, prompt.text.options, *stops}});
     requests.push_back(tokens);
     requests.back().sampling.sample_index = static_cast<uint32_t>(sample);
     if (sample > 0 && grammar)

@@ -80,6 +80,9 @@ def test_stop_and_grammar(engine):
     result = engine.generate(START, {**GREEDY, "max_new_tokens": 30, "stop": " girl"})
     assert result["text"] == ", there was a little"
     assert result["meta_info"]["finish_reason"] == {"type": "stop", "matched": " girl"}
+    result = engine.generate(START, {**GREEDY, "max_new_tokens": 30, "stop_regex": "li[tv]+le"})
+    assert result["text"] == ", there was a little"
+    assert result["meta_info"]["finish_reason"] == {"type": "stop", "matched": "li[tv]+le"}
     schema = json.dumps({"type": "object", "properties": {"age": {"type": "integer",
                                                                     "maximum": 99}},
                          "required": ["age"], "additionalProperties": False})

@@ -86,6 +86,7 @@ Json sampling_json(const TextRequest& request) {
   }
   const GenerationOptions& options = request.options;
   json["stop"] = options.stop;
+  if (!options.stop_regex.empty()) json["stop_regex"] = options.stop_regex;
   if (!options.stop_token_ids.empty()) json["stop_token_ids"] = options.stop_token_ids;
   if (options.ignore_eos) json["ignore_eos"] = true;
   return json;

@@ -61,6 +61,7 @@ std::string request_body(const EvalServer& server, const EvalStyle& style,
   Json body = {{"model", server.model}, {"max_tokens", options.max_new_tokens}};
   put_sampling(style.request.sampling, "seed", body);
   if (!options.stop.empty()) body["stop"] = options.stop;
+  if (!options.stop_regex.empty()) body["stop_regex"] = options.stop_regex;
   if (!options.stop_token_ids.empty()) body["stop_token_ids"] = options.stop_token_ids;
   if (options.ignore_eos) body["ignore_eos"] = true;
   if (style.chat) {

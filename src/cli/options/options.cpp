@@ -117,6 +117,11 @@ void add_sampling_options(CLI::App& app, SamplingOptions& options, std::string_v
       ->allow_extra_args(false)
       ->default_str("")
       ->type_name("STR");
+  app.add_option("--stop-regex", options.stop_regex,
+                 "End the output after a match of REGEX; may be repeated")
+      ->allow_extra_args(false)
+      ->default_str("")
+      ->type_name("REGEX");
   app.add_option("--stop-token-ids", options.stop_token_ids,
                  "Tokens that end the output, besides the model's own")
       ->type_name("1,2,3");
@@ -153,8 +158,10 @@ Result<GenerationOptions> generation_options(const SamplingOptions& options) {
   for (const std::string& stop : options.stop) {
     if (stop.empty()) return invalid_argument("--stop is empty; give the text to stop at");
   }
-  GenerationOptions generation{
-      .stop = options.stop, .ignore_eos = options.ignore_eos, .adapter = options.adapter};
+  GenerationOptions generation{.stop = options.stop,
+                               .stop_regex = options.stop_regex,
+                               .ignore_eos = options.ignore_eos,
+                               .adapter = options.adapter};
   if (!options.stop_token_ids.empty()) {
     generation.stop_token_ids = TRY(parse_numbers(options.stop_token_ids, "--stop-token-ids"));
   }

@@ -27,7 +27,7 @@ struct SamplingOptions {
   std::optional<int> top_k, dry_allowed_length, dry_penalty_last_n;
   std::vector<std::string> dry_sequence_breakers;  // with escapes; "none" alone: none
   std::optional<uint64_t> seed;
-  std::vector<std::string> stop;
+  std::vector<std::string> stop, stop_regex;
   std::string stop_token_ids;
   bool ignore_eos = false;
   std::string adapter;

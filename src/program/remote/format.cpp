@@ -24,6 +24,7 @@ void put_options(const GenerationOptions& options, const OptionNames& names, Jso
   out[names.most] = options.max_new_tokens;
   if (options.min_new_tokens > 0) out[names.least] = options.min_new_tokens;
   if (!options.stop.empty()) out["stop"] = options.stop;
+  if (!options.stop_regex.empty()) out["stop_regex"] = options.stop_regex;
   if (!options.stop_token_ids.empty()) out["stop_token_ids"] = options.stop_token_ids;
   if (options.ignore_eos) out["ignore_eos"] = true;
   if (!options.skip_special_tokens) out["skip_special_tokens"] = false;

@@ -52,8 +52,8 @@ bool Speculation::fits(const GenCall& call) {
   bool plain =
       !call.sampling || (!call.sampling->reads_tokens() && call.sampling->logit_bias.empty());
   return plain && !options.grammar && !options.logprobs && options.top_logprobs == 0 &&
-         options.min_new_tokens == 0 && options.stop_token_ids.empty() && !options.ignore_eos &&
-         !options.keep_stop;
+         options.min_new_tokens == 0 && options.stop_token_ids.empty() &&
+         options.stop_regex.empty() && !options.ignore_eos && !options.keep_stop;
 }
 
 GenCall Speculation::longer(GenCall call, int64_t tokens) {

@@ -13,6 +13,7 @@
 #include "base/quote.h"
 #include "llm/dry_breakers.h"
 #include "llm/llm_parts.h"
+#include "llm/stop_regex.h"
 #include "server/fields/constraint.h"
 
 namespace banyan {
@@ -22,7 +23,6 @@ constexpr float kBiasMax = 100;
 constexpr size_t kBiasTextBytesMax = 256;
 constexpr std::array kThinkingBudgetNames = {"thinking_token_budget", "reasoning_budget_tokens",
                                              "thinking_budget_tokens"};
-constexpr size_t kStopRegexesMax = 16, kStopRegexBytesMax = 4096;
 
 uint64_t random_seed() {
   thread_local std::random_device device;
@@ -180,7 +180,6 @@ PromptRequest read_sampling(RequestFields& fields, const SamplingNames& names,
   request.text.sampling.seed = read_seed(fields, names, silent);
   read_logit_bias(fields, limits, request);
   request.samples = fields.integer("n", 1, 1, kSamplesMax);
-  request.stop_regex = fields.strings("stop_regex", kStopRegexesMax, kStopRegexBytesMax);
   request.thinking_tokens_max = read_thinking_budget(fields, silent);
   GenerationOptions& options = request.text.options;
   options.max_new_tokens = fields.integer(
@@ -190,6 +189,7 @@ PromptRequest read_sampling(RequestFields& fields, const SamplingNames& names,
   options.min_new_tokens = fields.integer(names.min_new_tokens, 0, 0, kNewTokensMax);
   options.stop = fields.strings(names.stop, static_cast<size_t>(limits.stop_strings_max),
                                 static_cast<size_t>(limits.stop_string_bytes_max));
+  options.stop_regex = fields.strings("stop_regex", kStopRegexesMax, kStopRegexBytesMax);
   options.stop_token_ids =
       fields.token_ids("stop_token_ids", static_cast<size_t>(limits.stop_token_ids_max));
   options.ignore_eos = fields.flag("ignore_eos", false);

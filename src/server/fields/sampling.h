@@ -48,7 +48,6 @@ struct PromptRequest {
   TokenWishes tokens = {};    // which it may draw; not with a grammar
   // llama.cpp's: what is added to the logits of all tokens of a text.
   std::vector<std::pair<std::string, float>> text_bias = {};
-  std::vector<std::string> stop_regex = {};
   std::optional<int64_t> thinking_tokens_max = {};     // of reasoning, in chats; absent: all
   std::shared_ptr<const ThinkingRules> thinking = {};  // made of it with the chat's prompt
 };

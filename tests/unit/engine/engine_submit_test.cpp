@@ -99,6 +99,8 @@ TEST_F(EngineSubmit, RefusesOptionsOfText) {
   using R = GenerateRequest;
   auto wrong = ErrorCode::kInvalidArgument;
   refuses([](R& r) { r.options.stop = {"."}; }, wrong, "stop strings: an Engine sees no text");
+  refuses([](R& r) { r.options.stop_regex = {"."}; }, wrong,
+          "stop regexes: an Engine sees no text");
   refuses([](R& r) { r.options.grammar = GrammarSource::regex("a"); }, wrong,
           "a grammar: an Engine sees no text");
 }

@@ -82,6 +82,31 @@ TEST_F(Stories, StopStringEndsTextTokensAndTheRequest) {
   EXPECT_EQ(stats.pages_free + stats.pages_cached, stats.pages_total);
 }
 
+TEST_F(Stories, AStopRegexEndsTheOutputAfterItsMatch) {
+  TextRequest request = greedy("Once upon a time", 40);
+  request.options.stop_regex = {"z{3}", "na[lm]e."};
+  auto result = llm_->generate(request);
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->text, ", there was a lazy girl named");
+  EXPECT_EQ(result->finish, FinishReason::kStop);
+  EXPECT_EQ(result->matched_stop_text, "na[lm]e.");
+  EXPECT_LT(result->output_ids.size(), 40u);
+}
+
+TEST_F(Stories, StopRegexesThatCannotBeSearchedForAreRefused) {
+  for (const auto& [patterns, why] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"a*"}, "the empty text"},
+           {{"(?=b)c"}, "(?="},
+           {{std::string(5000, 'x')}, "5000 bytes, the limit is 4096"},
+           {std::vector<std::string>(17, "x"), "17 stop regexes, the limit is 16"}}) {
+    TextRequest request = greedy("Once", 4);
+    request.options.stop_regex = patterns;
+    auto result = llm_->generate(request);
+    ASSERT_FALSE(result) << why;
+    EXPECT_NE(result.error().message.find(why), std::string::npos) << result.error().message;
+  }
+}
+
 TEST_F(Stories, StopTokenIsReportedAndLeftOutOfTheText) {
   auto plain = llm_->generate(greedy("Once upon a time", 10));
   ASSERT_TRUE(plain);
@@ -213,6 +238,9 @@ TEST(LlmWithoutTokenizer, RunsOnTokenIdsAlone) {
   ASSERT_FALSE(text);
   EXPECT_NE(text.error().message.find("no tokenizer"), std::string::npos);
   request.options.stop = {"x"};
+  EXPECT_FALSE(llm->generate(request));
+  request.options.stop.clear();
+  request.options.stop_regex = {"x"};
   EXPECT_FALSE(llm->generate(request));
 }
 

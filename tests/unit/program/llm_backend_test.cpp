@@ -84,6 +84,7 @@ TEST_F(LlmBackendTest, StopsAndGrammarsHold) {
   std::string stop = free.text.substr(3, 1);
   State s = run([&](State& s) {
     s += "Once" + gen("a", {.max_new_tokens = 12, .stop = {stop}});
+    s += "\nOnce" + gen("d", {.max_new_tokens = 12, .stop_regex = {"(?s)^.{3}"}});
     s += "\nIs it?" + gen("b", {.grammar = GrammarSource::regex("yes|no")});
     s += gen("c", {.grammar = GrammarSource::json_schema(
                        R"({"type": "integer", "minimum": 5, "maximum": 5})")});
@@ -91,6 +92,8 @@ TEST_F(LlmBackendTest, StopsAndGrammarsHold) {
   ASSERT_FALSE(s.error()) << s.error()->message;
   EXPECT_EQ(s.get("a").value(), free.text.substr(0, free.text.find(stop)));
   EXPECT_EQ(s.info("a")->matched_stop, stop);
+  EXPECT_EQ(s.get("d").value().size(), 3u) << s.get("d").value();
+  EXPECT_EQ(s.info("d")->matched_stop, "(?s)^.{3}");
   EXPECT_TRUE(s.get("b").value() == "yes" || s.get("b").value() == "no") << s.get("b").value();
   EXPECT_EQ(s.get("c").value(), "5");
 }
