@@ -9,9 +9,10 @@ Starts `banyan serve` and prints
    alternatives, each its own, as medians over completions;
 2. resident memory at the start, at its highest and at rest after each round of hostile requests:
    such regexes, choices of 1 MB, schemas of 20,000 properties, prompts that fill the context,
-   500 idle connections. A server that leaks grows from round to round.
+   500 idle connections; then after two minutes without requests, with the parts that /metrics
+   names. A server that leaks grows from round to round.
 
-Needs Python's standard library alone. Takes about two minutes.
+Needs Python's standard library alone. Takes about four minutes.
 """
 
 import argparse
@@ -20,12 +21,14 @@ import http.client
 import json
 import pathlib
 import random
+import re
 import socket
 import statistics
 import subprocess
 import time
 
 ROUNDS = 4
+REST_S = 120
 CLIENTS = 30
 
 
@@ -56,6 +59,15 @@ class Server:
             return 0
         finally:
             connection.close()
+
+    def memory_parts(self) -> dict[str, float]:
+        """MB by part, from /metrics."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+        connection.request("GET", "/metrics")
+        text = connection.getresponse().read().decode()
+        connection.close()
+        parts = re.findall(r'^banyan:memory_bytes\{.*part="(\w+)".*\} (\S+)$', text, re.MULTILINE)
+        return {part: float(value) / 2**20 for part, value in parts}
 
     def complete(self, **fields) -> int:
         body = {"prompt": "Once upon a time", "max_tokens": 32, "temperature": 0}
@@ -142,6 +154,10 @@ def measure_memory(server: Server) -> None:
             f"  after round {i + 1}      {server.memory_kb('VmRSS') / 1024:6.0f}"
             f"   (highest so far {server.memory_kb('VmHWM') / 1024:.0f})"
         )
+    time.sleep(REST_S)
+    print(f"  after {REST_S} s of rest {server.memory_kb('VmRSS') / 1024:6.0f}")
+    parts = server.memory_parts()
+    print("  of these           " + ", ".join(f"{part} {mb:.0f}" for part, mb in parts.items()))
 
 
 def main() -> None:
