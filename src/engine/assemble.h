@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "banyan/engine.h"
+#include "base/trace_log.h"
 #include "cache/tree_view.h"
 #include "engine/drafters/drafter.h"
 #include "models/registry.h"
@@ -26,6 +27,12 @@ struct EngineAssembly {
 
   // What the prefix cache holds, on the thread that owns the engine.
   static TreeView tree_view(const Engine& engine, const TreeViewLimits& limits);
+
+  // Notes what runs in `log`, until that ends, another takes its place, or end_trace(). On the
+  // thread that owns the engine.
+  static void trace(Engine& engine, std::shared_ptr<TraceLog> log);
+  // Ends `log`, whether it is still written or not.
+  static void end_trace(Engine& engine, TraceLog& log);
 
   // For tests that check invariants between steps.
   static const Scheduler& scheduler(const Engine& engine);

@@ -146,6 +146,8 @@ class Engine::Impl {
   }
   void release(uint64_t key) { scheduler_.release(key); }
   bool step();  // must not be called from a sink
+  void trace(std::shared_ptr<TraceLog> log);
+  void end_trace(TraceLog& log);
 
   const EngineInfo& info() const { return runner_->info(); }
   std::vector<ExpertCounts> expert_counts() const { return runner_->expert_counts(); }
@@ -155,6 +157,7 @@ class Engine::Impl {
 
  private:
   bool step_once();
+  bool traced_step();
   Status check(const GenerateRequest& request) const;
   void deliver_removed();
   void deliver(std::unique_ptr<Sequence> s, FinishReason reason);
@@ -173,6 +176,7 @@ class Engine::Impl {
   bool may_launch_ahead() const;    // while steps_[0] is in flight
   void advance(PlannedStep& step);  // sequences -> as commit leaves them, but for its tokens
   void collect();                   // waits for steps_[0], and lets the next take its place
+  const DrawResults& wait();        // for steps_[0]
   void commit(const DrawResults& results);  // of steps_[0] -> sequences and events
 
   void accept(const DrawResults& results);
@@ -196,6 +200,7 @@ class Engine::Impl {
   std::vector<uint8_t> on_path_;  // of each use; 0: a rejected draft's, which counts for nothing
   std::vector<Sequence*> ended_;  // reported, with rows in the step that is in flight
   bool stepping_ = false;
+  std::shared_ptr<TraceLog> trace_;  // null: nobody profiles
 };
 
 Status Engine::Impl::check(const GenerateRequest& request) const {
@@ -286,9 +291,29 @@ Result<SequenceId> Engine::Impl::submit(GenerateRequest request, TokenSink sink)
 bool Engine::Impl::step() {
   CHECK(!stepping_, "a sink called step()");
   stepping_ = true;
-  bool worked = step_once();
+  bool worked = trace_ ? traced_step() : step_once();
   stepping_ = false;
   return worked;
+}
+
+bool Engine::Impl::traced_step() {
+  TraceEvent event{.category = "step", .name = "step", .begin_ns = trace_clock_ns()};
+  if (!step_once()) return false;
+  event.end_ns = trace_clock_ns();
+  trace_->add(event);
+  if (trace_->end_step()) trace({});
+  return true;
+}
+
+void Engine::Impl::trace(std::shared_ptr<TraceLog> log) {
+  runner_->trace(log.get());
+  if (trace_) trace_->end();
+  trace_ = std::move(log);
+}
+
+void Engine::Impl::end_trace(TraceLog& log) {
+  if (trace_.get() == &log) trace({});
+  log.end();
 }
 
 bool Engine::Impl::step_once() {
@@ -320,10 +345,15 @@ bool Engine::Impl::step_once() {
 
 void Engine::Impl::collect() {
   PlannedStep &now = steps_[0], &next = steps_[1];
-  commit(runner_->collect());
+  commit(wait());
   now.launched = now.advanced = false;
   if (next.launched) std::swap(now, next);
   ++totals_.steps;
+}
+
+const DrawResults& Engine::Impl::wait() {
+  TraceSpan span(trace_.get(), "step", "collect");
+  return runner_->collect();
 }
 
 void Engine::Impl::deliver_removed() {
@@ -339,6 +369,7 @@ void Engine::Impl::deliver(std::unique_ptr<Sequence> s, FinishReason reason) {
 }
 
 void Engine::Impl::plan(PlannedStep& step) {
+  TraceSpan span_of_plan(trace_.get(), "step", "plan");
   scheduler_.plan(step.plan);
   for (const PlannedSpan& span : step.plan.spans) {
     Sequence& s = *span.sequence;
@@ -349,6 +380,8 @@ void Engine::Impl::plan(PlannedStep& step) {
 }
 
 void Engine::Impl::launch(PlannedStep& step) {
+  TraceSpan span(trace_.get(), "step", "launch");
+  span.set_rows(step.batch.rows());
   int64_t drawn = runner_->in_flight() > 0 ? std::ssize(steps_[0].uses) : 0;
   Status valid = step.batch.validate(info().vocabulary, runner_->classes(), drawn);
   CHECK(valid.has_value(), "{}", valid.error().message);
@@ -416,6 +449,7 @@ void Engine::Impl::know_tokens(PlannedStep& next, const DrawResults& results) {
 }
 
 void Engine::Impl::commit(const DrawResults& results) {
+  TraceSpan span_of_commit(trace_.get(), "step", "commit");
   PlannedStep& step = steps_[0];
   for (Sequence* s : ended_) scheduler_.remove(s);
   ended_.clear();
@@ -552,6 +586,14 @@ Result<std::unique_ptr<Engine>> Engine::load(const EngineConfig& config,
 
 TreeView EngineAssembly::tree_view(const Engine& engine, const TreeViewLimits& limits) {
   return view(engine.impl_->scheduler().tree(), limits);
+}
+
+void EngineAssembly::trace(Engine& engine, std::shared_ptr<TraceLog> log) {
+  engine.impl_->trace(std::move(log));
+}
+
+void EngineAssembly::end_trace(Engine& engine, TraceLog& log) {
+  engine.impl_->end_trace(log);
 }
 
 const Scheduler& EngineAssembly::scheduler(const Engine& engine) {

@@ -112,7 +112,7 @@ Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
 }
 
 Step Runner::make_step(Arena& arena, const Batch& batch, std::span<const int> auxiliary_layers) {
-  return {.kernels = *kernels_,
+  return {.kernels = traced_ ? traced_->enter() : *kernels_,
           .launch = {.queue = queue_->handle(), .threads = threads_.get()},
           .arena = arena,
           .pools = *pools_,
@@ -120,7 +120,12 @@ Step Runner::make_step(Arena& arena, const Batch& batch, std::span<const int> au
           .inputs = inputs_->load(batch),
           .comm = *comm_,
           .expert_counts = reinterpret_cast<int64_t*>(device_expert_counts_.data()),
+          .trace = traced_ ? &traced_->log() : nullptr,
           .auxiliary_layers = auxiliary_layers};
+}
+
+void Runner::trace(TraceLog* log) {
+  traced_ = log != nullptr ? std::make_unique<TracedKernels>(*kernels_, *log) : nullptr;
 }
 
 std::vector<ExpertCounts> Runner::expert_counts() const {

@@ -10,8 +10,10 @@
 #include "banyan/engine.h"
 #include "base/function_ref.h"
 #include "base/thread_pool.h"
+#include "base/trace_log.h"
 #include "cache/state_classes.h"
 #include "cache/state_pools.h"
+#include "kernels/traced/traced.h"
 #include "models/load.h"
 #include "ops/batch.h"
 #include "ops/draw.h"
@@ -66,6 +68,9 @@ class Runner {
   };
   Hidden run_hidden(const Batch& batch, std::span<const int> layers);
 
+  // Notes from now on when layers and kernels run. Null: no longer.
+  void trace(TraceLog* log);
+
   // See Engine::expert_counts().
   std::vector<ExpertCounts> expert_counts() const;
 
@@ -85,7 +90,8 @@ class Runner {
   Step make_step(Arena& arena, const Batch& batch, std::span<const int> auxiliary_layers);
 
   const KernelTable* kernels_ = nullptr;
-  std::unique_ptr<DeviceQueue> queue_;  // of the kernels' device; outlives all that lies there
+  std::unique_ptr<TracedKernels> traced_;  // over them; null: nobody profiles
+  std::unique_ptr<DeviceQueue> queue_;     // of the kernels' device; outlives all that lies there
   Comm* comm_ = nullptr;
   std::shared_ptr<ThreadPool> threads_;
   LoadedModel model_;

@@ -86,6 +86,7 @@ class DecoderModel final : public Model {
     Tensor inputs = layer_inputs_ ? (*layer_inputs_)(s, x) : Tensor();
     size_t mark = s.arena.mark();
     for (size_t i = 0; i < layers_.size(); ++i) {
+      TraceSpan span(s.trace, "layer", "layer", static_cast<int64_t>(i));
       hand_out(s, static_cast<int>(i), x, outputs);
       s.copy(run(layers_[i], s, x, rotations[static_cast<size_t>(layer_ropes_[i])], inputs), x);
       s.arena.rewind(mark);

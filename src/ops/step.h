@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "base/trace_log.h"
 #include "cache/state_pools.h"
 #include "dist/comm.h"
 #include "kernels/kernel_table.h"
@@ -29,6 +30,8 @@ struct Step {
 
   // How often each expert of each layer was chosen, counted up by kernels; null: not asked for.
   int64_t* expert_counts = nullptr;
+
+  TraceLog* trace = nullptr;  // null: nobody profiles
 
   // Layers after which the model also hands out the hidden state, ascending; see Outputs.
   std::span<const int> auxiliary_layers;

@@ -13,6 +13,7 @@
 #include "server/openai/responses/endpoints.h"
 #include "server/sglang/endpoints.h"
 #include "server/status/info.h"
+#include "server/status/profile.h"
 #include "server/status/tree_info.h"
 #include "server/webui.h"
 
@@ -89,6 +90,10 @@ constexpr auto kRoutes = std::to_array<Route>({
     {"GET", "/get_server_info", server_info},
     {"GET", "/server_info", server_info},
     {"GET", "/radix_tree", radix_tree_info},
+    {"GET", "/start_profile", start_profile},
+    {"POST", "/start_profile", start_profile},
+    {"GET", "/stop_profile", stop_profile},
+    {"POST", "/stop_profile", stop_profile},
     {"GET", "/flush_cache", flush_cache},
     {"POST", "/flush_cache", flush_cache},
 });

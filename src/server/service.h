@@ -16,6 +16,7 @@
 
 #include "banyan/llm.h"
 #include "base/error.h"
+#include "base/trace_log.h"
 #include "llm/engine_thread.h"
 #include "llm/messages/message_parser.h"
 #include "server/config.h"
@@ -57,6 +58,8 @@ class Service {
     return llm_ ? llm_->engine().expert_counts() : std::vector<ExpertCounts>();
   }
   EngineThread& engine() { return *engine_; }
+  // Running, or ended and not asked for yet; null: none.
+  std::shared_ptr<TraceLog>& profile() { return profile_; }
   // Safe from every thread.
   const std::shared_ptr<ResponseStore>& responses() const { return responses_; }
   // Whose what a request stores is: its key's, where one is needed, else everybody's.
@@ -133,6 +136,7 @@ class Service {
   std::string model_name_;
   ChatSyntax chat_syntax_;
   std::unique_ptr<Llm> llm_;
+  std::shared_ptr<TraceLog> profile_;
   StepReport last_report_;
   EngineStats logged_;  // as of the last line about decoding
   std::chrono::steady_clock::time_point logged_at_;
