@@ -21,9 +21,9 @@ from gguf import GGMLQuantizationType as Type
 from safetensors.torch import load_file, save_file
 from transformers import logging
 
-from goldens import reference
+from goldens import drawn, reference
 from goldens.cases import Case, llama
-from goldens.checkpoint import generator, prompt_of, write_checkpoint
+from goldens.checkpoint import prompt_of, write_checkpoint
 from measure_quantisation import gguf_name, turned
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden" / "gguf"
@@ -44,6 +44,7 @@ CASE = Case(
     notes="",
     prompt_tokens=40,
     seed=31,
+    whole=True,
     config=llama(
         vocab_size=32,
         hidden_size=256,
@@ -62,7 +63,7 @@ CASE = Case(
 def random_blocks(name, shape, kind, deviation):
     """Blocks of random codes whose numbers are about as large as `deviation`."""
     _, block_bytes = gguf.GGML_QUANT_SIZES[kind]
-    rng = generator(CASE, name)
+    rng = drawn.generator(CASE.seed, name)
     blocks = rng.integers(0, 256, (shape[0] * shape[1] // 256, block_bytes)).astype(numpy.uint8)
     for at in HALVES[kind]:
         scale = (deviation / 300 * (0.5 + rng.random(len(blocks)))).astype(numpy.float16)

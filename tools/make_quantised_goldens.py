@@ -23,9 +23,9 @@ from compressed_tensors.compressors.pack_quantized.helpers import pack_to_int32
 from safetensors.torch import load_file, save_file
 from transformers import logging
 
-from goldens import reference
+from goldens import drawn, reference
 from goldens.cases import Case, llama
-from goldens.checkpoint import generator, prompt_of, write_checkpoint, write_json
+from goldens.checkpoint import prompt_of, write_checkpoint, write_json
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden" / "quantised"
 LINEARS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
@@ -40,6 +40,7 @@ def case_of(name, hidden=64, intermediate=96, heads=4, kv_heads=2, dtype="float3
         prompt_tokens=40,
         seed=20 + len(name),
         dtype=dtype,
+        whole=True,
         config=llama(
             vocab_size=96,
             hidden_size=hidden,
@@ -358,7 +359,8 @@ def make_case(quantised, folder):
     for name, tensor in load_file(checkpoint / "model.safetensors").items():
         module = name.removesuffix(".weight")
         if module.endswith(LINEARS):
-            made, plain[name] = quantised.encode(module, tensor, generator(case, "order " + name))
+            random = drawn.generator(case.seed, "order " + name)
+            made, plain[name] = quantised.encode(module, tensor, random)
             tensors |= {n: t.contiguous() for n, t in made.items()}
         else:
             tensors[name] = plain[name] = tensor

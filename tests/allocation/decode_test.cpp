@@ -167,14 +167,13 @@ TEST(Allocation, DecodingTakesNoMemory) {
     for (const char* model :
          {"qwen3-tied", "mistral-window", "llama32-tied-sharded", "ling3-tiny"}) {
       for (int threads : {1, 2}) {
-        EXPECT_EQ(
-            allocations_of_decoding({.model_path = source_path("tests/golden/models/") + model,
-                                     .kernels = kernels,
-                                     .threads = threads,
-                                     .page_size_tokens = 4,
-                                     .total_tokens_max = 2048,
-                                     .measure_drafts = false}),  // the clock decides nothing
-            0)
+        EXPECT_EQ(allocations_of_decoding({.model_path = golden_folder(model),
+                                           .kernels = kernels,
+                                           .threads = threads,
+                                           .page_size_tokens = 4,
+                                           .total_tokens_max = 2048,
+                                           .measure_drafts = false}),  // the clock decides nothing
+                  0)
             << kernels << ", " << model << ", " << threads << " threads";
       }
     }

@@ -21,7 +21,9 @@ class Case:
     saved: bool = False
     # transformers does not have all of it: goldens/hybrid.py alone is the reference.
     by_formula: bool = False
-    # Kept as a recipe (goldens/grown.py), with the last rows of the reference alone.
+    # The weights stay in the tree as a file, for tests that hand the folder to a program.
+    whole: bool = False
+    # Kept as a recipe by hash (goldens/grown.py), with the last rows of the reference alone.
     grown: bool = False
     norm_center: float = 1  # of norms' weights
     transposed: bool = False  # matrices of all experts are [experts, columns, rows]

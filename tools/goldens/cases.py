@@ -279,6 +279,7 @@ QWEN3_CASES = [
         prompt_tokens=56,
         embedding_deviation=0.25,
         seed=2311,
+        whole=True,
         config=qwen3(
             vocab_size=131,
             hidden_size=48,

@@ -1,19 +1,16 @@
 """Writes a random checkpoint folder for a case: config, generation config and weights.
 
-Weights are scaled uniform numbers from numpy's PCG64, so the bytes are the same on every machine
-(a normal distribution would pass through the machine's own log and exp). Norm weights are not ones
-and biases not zeros, so leaving one out shows.
+Weights are scaled uniform numbers (goldens/drawn.py). Norm weights are not ones and biases not
+zeros, so leaving one out shows.
 """
 
 import json
-import zlib
 
-import numpy
 import torch
 from safetensors.torch import save_file
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from goldens import grown, hybrid, sparse
+from goldens import drawn, grown, hybrid, sparse
 
 TORCH_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -23,44 +20,35 @@ GAINS = {"lm_head": 3.0, "q_proj": 1.5, "k_proj": 1.5, "o_proj": 2.0, "down_proj
 GAINS["mlp.gate.weight"] = GAINS["block_sparse_moe.gate.weight"] = 2.0  # routers, not "gate_proj"
 
 
-def generator(case, purpose):
-    """A random generator for one purpose of one case, independent of all others."""
-    return numpy.random.default_rng([case.seed, zlib.crc32(purpose.encode())])
+def width(deviation):
+    """The largest of uniform numbers around 0 that have this deviation."""
+    return deviation * 3**0.5
 
 
-def uniform(rng, shape, deviation):
-    unit = rng.random(size=shape, dtype=numpy.float32) * numpy.float32(2) - numpy.float32(1)
-    return torch.from_numpy(unit * numpy.float32(deviation * 3**0.5))
-
-
-def random_weight(case, name, shape):
-    """A tensor of a scale that fits its place: scores and logits spread by a few units."""
-    rng = generator(case, name)
+def spread_of(case, name, shape):
+    """Center and width that fit a tensor's place: scores and logits spread by a few units."""
     if name.endswith("norm.weight"):
-        return 1 + uniform(rng, shape, 0.3)
+        return 1, width(0.3)
     if name.endswith(".bias"):
-        return uniform(rng, shape, 0.4)
+        return 0, width(0.4)
     if name.endswith(("embed_tokens.weight", "word_embeddings.weight")):
-        return uniform(rng, shape, case.embedding_deviation)
+        return 0, width(case.embedding_deviation)
     if name.endswith(("inv_freq", "A_log", "dt_bias")):
-        return uniform(rng, shape, 1.0)
+        return 0, width(1.0)
     if name.endswith(("expert_bias", "score_correction_bias")):
-        return uniform(rng, shape, 0.1)
+        return 0, width(0.1)
     if "conv1d" in name:
-        return uniform(rng, shape, 0.6)
+        return 0, width(0.6)
     gain = next((gain for part, gain in GAINS.items() if part in name), 1.0)
-    return uniform(rng, shape, gain / shape[-1] ** 0.5)
+    return 0, width(gain / shape[-1] ** 0.5)
 
 
 def write_json(path, value):
     path.write_text(json.dumps(value, indent=2) + "\n")
 
 
-def write_weights(folder, tensors, shards):
-    """One model.safetensors, or `shards` files of consecutive tensors and their index."""
-    if shards == 1:
-        save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-        return
+def write_shards(folder, tensors, shards):
+    """Files of consecutive tensors and their index."""
     names = list(tensors)
     weight_map = {}
     for shard in range(shards):
@@ -71,6 +59,19 @@ def write_weights(folder, tensors, shards):
     total_size = sum(t.numel() * t.element_size() for t in tensors.values())
     index = {"metadata": {"total_size": total_size}, "weight_map": weight_map}
     write_json(folder / "model.safetensors.index.json", index)
+
+
+def write_weights(case, shapes, folder):
+    """The weights in one file or shards, and where they are not kept whole, their recipe."""
+    spreads = {name: (shape, *spread_of(case, name, shape)) for name, shape in shapes.items()}
+    recipe = drawn.recipe_of(case.seed, TORCH_DTYPES[case.dtype], spreads)
+    tensors = grown.tensors_of(recipe)
+    if case.shards > 1:
+        write_shards(folder, {name: tensors[name] for name in shapes}, case.shards)
+        return
+    if not case.whole:
+        (folder / "weights.txt").write_text(recipe)
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
 
 
 def own_shapes(folder):
@@ -90,7 +91,8 @@ def save_model(case, folder):
     config = AutoConfig.for_model(**case.config)
     model = AutoModelForCausalLM.from_config(config, dtype=TORCH_DTYPES[case.dtype])
     for name, tensor in model.state_dict().items():
-        tensor.copy_(random_weight(case, name, tuple(tensor.shape)))
+        shape = tuple(tensor.shape)
+        tensor.copy_(drawn.numbers(case.seed, name, shape, *spread_of(case, name, shape)))
     model.save_pretrained(folder)
 
 
@@ -107,14 +109,10 @@ def write_checkpoint(case, folder):
         grown.write_weights(case, folder)
         return
     shapes = hybrid.shapes_of(case.config) if hybrid.knows(case.config) else own_shapes(folder)
-    shapes |= case.extra_tensors
-    dtype = TORCH_DTYPES[case.dtype]
-    write_weights(
-        folder, {n: random_weight(case, n, s).to(dtype) for n, s in shapes.items()}, case.shards
-    )
+    write_weights(case, shapes | case.extra_tensors, folder)
 
 
 def prompt_of(case):
     """The token ids of the case's prompt."""
-    rng = generator(case, "prompt")
+    rng = drawn.generator(case.seed, "prompt")
     return rng.integers(0, case.config["vocab_size"], case.prompt_tokens).tolist()

@@ -16,6 +16,8 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from transformers import AutoConfig, AutoModelForCausalLM, Mistral4Config, Mistral4ForCausalLM
 
+from goldens import drawn
+
 # transformers knows it as a part of Mistral3ForConditionalGeneration alone.
 AutoModelForCausalLM.register(Mistral4Config, Mistral4ForCausalLM, exist_ok=True)
 
@@ -56,7 +58,10 @@ def tensor_of(seed, line):
 
 
 def tensors_of(recipe):
+    """The tensors of a recipe of this kind or of goldens/drawn.py."""
     seed, *lines = recipe.splitlines()
+    if seed.startswith("numpy "):
+        return dict(drawn.tensor_of(int(seed[6:]), line) for line in lines)
     return dict(tensor_of(seed, line) for line in lines)
 
 

@@ -331,7 +331,7 @@ TEST(MtpDrafter, MostOfItsDraftsAreKeptAndChangeNothing) {
 TEST(MtpDrafter, ChangesNothingWhateverTheFamily) {
   for (const char* model : {"deepseek-v3", "longcat-flash", "ling3-tiny"}) {
     EngineConfig config = drafting("");
-    config.model_path = source_path("tests/golden/models/") + model;
+    config.model_path = golden_folder(model);
     config.load_format = "dummy";
     auto plain = load_engine(config);
     config.drafters = {"mtp"};

@@ -5,13 +5,13 @@
 
 #include "server/status/metrics.h"
 #include "support/drive.h"
-#include "support/shared.h"
+#include "support/grown_checkpoint.h"
 
 namespace banyan {
 namespace {
 
 EngineConfig longcat(bool counts) {
-  return {.model_path = test::source_path("tests/golden/models/longcat-flash"),
+  return {.model_path = test::golden_folder("longcat-flash"),
           .threads = 1,
           .total_tokens_max = 1024,
           .chunked_prefill_tokens = 8,
@@ -65,7 +65,7 @@ TEST(ExpertCounts, AreThereWhenAskedForOnly) {
   test::run_alone(*engine, request(1));
   EXPECT_TRUE(engine->expert_counts().empty());
   EngineConfig dense = longcat(true);
-  dense.model_path = test::source_path("tests/golden/models/qwen3-tied");
+  dense.model_path = test::golden_folder("qwen3-tied");
   EXPECT_TRUE(test::load_engine(dense)->expert_counts().empty());
 }
 

@@ -4,13 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "support/drive.h"
-#include "support/shared.h"
+#include "support/grown_checkpoint.h"
 
 namespace banyan::test {
 namespace {
 
 EngineConfig config_of(const std::string& model) {
-  return {.model_path = source_path("tests/golden/models/" + model), .threads = 1};
+  return {.model_path = golden_folder(model), .threads = 1};
 }
 
 EngineInfo inspected(const EngineConfig& config) {
