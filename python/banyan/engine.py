@@ -11,10 +11,12 @@ import weakref
 from typing import Any, AsyncIterator, Iterator, Sequence
 
 from banyan import _native
+from banyan.hub import locate_model
 
 __all__ = ["Engine"]
 
 Result = dict[str, Any]
+_DRAFT_MODELS = ("speculative_draft_model_path", "model_draft", "spec_draft_model")
 _open_engines: weakref.WeakSet[Engine] = weakref.WeakSet()
 
 
@@ -85,11 +87,18 @@ class Engine:
     speculative_draft_model_path, log_level, ... An option that is not supported is a ValueError
     that names it.
 
+    `model_path` is a folder, a GGUF file, or OWNER/NAME on a Hugging Face hub, which the package
+    huggingface_hub fetches once; `revision` is a branch, a tag or a commit there.
+
     Safe from every thread. `with Engine(...) as engine:` shuts it down in the end.
     """
 
-    def __init__(self, model_path: str, **options: Any):
-        self._native = _native.Engine(_as_arguments({"model_path": model_path, **options}))
+    def __init__(self, model_path: str, revision: str | None = None, **options: Any):
+        located = {"model_path": locate_model(str(model_path), revision), **options}
+        for name in _DRAFT_MODELS:
+            if located.get(name) is not None:
+                located[name] = locate_model(str(located[name]))
+        self._native = _native.Engine(_as_arguments(located))
         self._programs: _native.Programs | None = None
         self._programs_lock = threading.Lock()
         _open_engines.add(self)

@@ -1,0 +1,110 @@
+"""Models by their names on a Hugging Face hub, fetched by the package huggingface_hub.
+
+That package decides where they are kept and which hub is asked: HF_HOME, HF_ENDPOINT, HF_TOKEN,
+HF_HUB_OFFLINE and so on. `banyan pull` shares its cache.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import re
+from typing import Any
+
+__all__ = ["locate_model"]
+
+# Whatever of these a model has; the weights follow, or one GGUF file has everything.
+SMALL_FILES = [
+    "config.json", "generation_config.json", "tokenizer.json", "tiktoken.model",
+    "tokenizer_config.json", "special_tokens_map.json", "chat_template.json",
+    "chat_template.jinja", "model.safetensors.index.json",
+]
+INDEX = "model.safetensors.index.json"
+
+_WORD = r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?"
+_NAME = re.compile(
+    r"(?P<host>(?:https://)?(?:hf\.co|huggingface\.co)/)?"
+    rf"(?P<owner>{_WORD})/(?P<name>{_WORD})(?:@(?P<revision>[^:@\s]+))?(?::(?P<file>[^:@\s]+))?",
+    re.IGNORECASE)
+_PART = re.compile(r"(.*)-\d{5}-of-(\d{5})\.gguf")
+
+
+def locate_model(path: str, revision: str | None = None) -> str:
+    """The folder of a model, or its GGUF file: `path` if there is something, else from a hub.
+
+    Names are OWNER/NAME, OWNER/NAME@REVISION and OWNER/NAME:FILE.gguf, with "hf.co/" before them
+    or without. What is no such name is given back as it is. No hub is asked while there is a folder
+    OWNER, which is more likely meant.
+    """
+    if os.path.exists(path):
+        if revision is not None:
+            raise ValueError(f"revision={revision!r} is for a model on a hub; {path} is here")
+        return path
+    name = _NAME.fullmatch(path)
+    if name is None or (name["host"] is None and os.path.exists(name["owner"])):
+        return path
+    repository = f"{name['owner']}/{name['name']}"
+    hub = _huggingface_hub(repository)
+    revision = revision or name["revision"]
+    tag = name["file"]
+    if tag is None or tag.lower() == "latest":
+        return _fetch_folder(hub, repository, revision)
+    return _fetch_gguf(hub, repository, revision, tag)
+
+
+def _huggingface_hub(repository: str) -> Any:
+    try:
+        import huggingface_hub
+    except ImportError as error:
+        raise ImportError(
+            f"there is no folder {repository} here, and to fetch a model of that name from a hub "
+            f"the package huggingface_hub is needed: pip install huggingface_hub (or `banyan pull "
+            f"{repository}`, which prints the folder to give)") from error
+    return huggingface_hub
+
+
+def _fetch(hub: Any, repository: str, revision: str | None, files: list[str]) -> pathlib.Path:
+    return pathlib.Path(hub.snapshot_download(repo_id=repository, revision=revision,
+                                              allow_patterns=files))
+
+
+def _fetch_folder(hub: Any, repository: str, revision: str | None) -> str:
+    folder = _fetch(hub, repository, revision, SMALL_FILES)
+    if not (folder / "config.json").exists():
+        raise ValueError(f"{repository} has no config.json: it is no model in Hugging Face's "
+                         f"layout; a GGUF file of it is {repository}:FILE.gguf")
+    # The same commit, whatever has become of the branch since.
+    _fetch(hub, repository, folder.name, _weights(repository, folder))
+    return str(folder)
+
+
+def _weights(repository: str, folder: pathlib.Path) -> list[str]:
+    """The index says which files are the model: a repository may have its weights twice."""
+    if not (folder / INDEX).exists():
+        return ["model.safetensors"]
+    index = json.loads((folder / INDEX).read_text(encoding="utf-8"))
+    shards = index.get("weight_map") if isinstance(index, dict) else None
+    if not isinstance(shards, dict):
+        raise ValueError(f"{repository}: {INDEX} has no \"weight_map\"")
+    names = sorted({str(shard) for shard in shards.values()})
+    for name in names:
+        if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*\.safetensors", name):
+            raise ValueError(f"{repository}: {INDEX} names {name!r}, which is not a plain "
+                             "*.safetensors name")
+    return names
+
+
+def _fetch_gguf(hub: Any, repository: str, revision: str | None, file: str) -> str:
+    if not file.endswith(".gguf"):
+        raise ValueError(f"{file!r} is no file's name: give {repository}:FILE.gguf, or "
+                         f"`banyan pull {repository}:{file}`, which prints the file to give")
+    files = [file]
+    if part := _PART.fullmatch(file):
+        count = int(part[2])
+        files = [f"{part[1]}-{i:05}-of-{count:05}.gguf" for i in range(1, count + 1)]
+    folder = _fetch(hub, repository, revision, files)
+    for name in files:
+        if not (folder / name).exists():
+            raise LookupError(f"{repository} has no file {name}")
+    return str(folder / files[0])
