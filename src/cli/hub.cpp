@@ -21,8 +21,8 @@ namespace {
 
 Result<int> pull(const std::string& name) {
   HubModel model = TRY(HubModel::parse(name));
-  std::string folder = TRY(pull_model(model));
-  write_stdout(folder + "\n");
+  std::string path = TRY(pull_model(model));
+  write_stdout(path + "\n");
   return kExitSuccess;
 }
 
@@ -41,6 +41,7 @@ Result<int> list(bool json) {
       out.push_back({{"model", model.repository},
                      {"bytes", model.bytes},
                      {"complete", model.complete},
+                     {"gguf", model.ggufs},
                      {"revisions", model.revisions},
                      {"folder", model.folder}});
     }
@@ -50,9 +51,11 @@ Result<int> list(bool json) {
   size_t columns = 0;
   for (const CachedModel& model : models) columns = std::max(columns, model.repository.size());
   for (const CachedModel& model : models) {
-    write_stdout(fmt::format("{:<{}}  {:>8}  {}\n", model.repository, columns,
-                             format_bytes(model.bytes),
-                             model.complete ? model.folder : "incomplete, or no model for Banyan"));
+    std::string files;
+    for (const std::string& gguf : model.ggufs) files += (files.empty() ? "  :" : " :") + gguf;
+    write_stdout(
+        fmt::format("{:<{}}  {:>8}  {}{}\n", model.repository, columns, format_bytes(model.bytes),
+                    model.complete ? model.folder : "incomplete, or no model for Banyan", files));
   }
   if (models.empty()) fmt::print(stderr, "banyan: no models in {}\n", settings.cache);
   return kExitSuccess;
@@ -60,7 +63,8 @@ Result<int> list(bool json) {
 
 VerbAction declare_list(CLI::App& app) {
   auto json = std::make_shared<bool>(false);
-  app.add_flag("--json", *json, "Print one JSON list: model, bytes, complete, revisions, folder");
+  app.add_flag("--json", *json,
+               "Print one JSON list: model, bytes, complete, gguf, revisions, folder");
   return [json] { return list(*json); };
 }
 
@@ -70,14 +74,14 @@ Result<int> remove(const std::string& name) {
     return invalid_argument("rm removes all revisions of a model; leave out the part from @ on");
   }
   int64_t bytes = TRY(remove_cached(hub_settings(), model));
-  write_stdout(
-      fmt::format("{} is removed, {} are free\n", model.repository(), format_bytes(bytes)));
+  write_stdout(fmt::format("{} is removed, {} are free\n", model.text(), format_bytes(bytes)));
   return kExitSuccess;
 }
 
 VerbAction declare_remove(CLI::App& app) {
   auto name = std::make_shared<std::string>();
-  app.add_option("MODEL", *name, "OWNER/NAME, as `banyan list` shows it")
+  app.add_option("MODEL", *name,
+                 "OWNER/NAME, as `banyan list` shows it; with :GGUF, that file alone")
       ->required()
       ->default_str("")
       ->type_name("NAME");
@@ -90,11 +94,14 @@ const Verb kPullVerb = {
     "pull", "Download a model from a Hugging Face hub, or bring it up to date",
     "  banyan pull Qwen/Qwen3-0.6B\n"
     "  banyan pull Qwen/Qwen3-0.6B@main\n"
+    "  banyan pull Qwen/Qwen3-0.6B-GGUF:Q8_0\n"
     "  HF_ENDPOINT=https://hub.example HF_TOKEN=hf_... banyan pull OWNER/NAME\n"
     "\n"
-    "Prints the folder. Only what an engine needs is fetched: config, tokenizer, templates and\n"
-    "safetensors. Every other verb fetches OWNER/NAME too, unless the cache has it. The cache is\n"
-    "that of huggingface_hub: HF_HUB_CACHE, or hub in HF_HOME. HF_HUB_OFFLINE=1 asks no hub.\n",
+    "Prints the folder, or the GGUF file. Only what an engine needs is fetched: config,\n"
+    "tokenizer, templates and safetensors, or one GGUF file: the one after a colon, by its\n"
+    "quantization or its name, or Q4_K_M where there are no safetensors. hf.co/OWNER/NAME is\n"
+    "OWNER/NAME. Every other verb fetches it too, unless the cache has it. The cache is that of\n"
+    "huggingface_hub: HF_HUB_CACHE, or hub in HF_HOME. HF_HUB_OFFLINE=1 asks no hub.\n",
     declare_pull};
 
 const Verb kListVerb = {"list", "List the models that were downloaded",
@@ -102,7 +109,9 @@ const Verb kListVerb = {"list", "List the models that were downloaded",
                         "  banyan list --json\n",
                         declare_list};
 
-const Verb kRemoveVerb = {"rm", "Remove a downloaded model", "  banyan rm Qwen/Qwen3-0.6B\n",
+const Verb kRemoveVerb = {"rm", "Remove a downloaded model",
+                          "  banyan rm Qwen/Qwen3-0.6B\n"
+                          "  banyan rm Qwen/Qwen3-0.6B-GGUF:Q8_0\n",
                           declare_remove};
 
 }  // namespace banyan::cli

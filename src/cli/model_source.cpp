@@ -18,7 +18,7 @@ namespace banyan::cli {
 Result<std::string> pull_model(const HubModel& model) {
   ProgressLine progress("downloading");
   auto notice = [&](const std::string& text) {
-    write_stderr(fmt::format("banyan: {}: {}\n", model.repository(), text));
+    write_stderr(fmt::format("banyan: {}: {}\n", model.text(), text));
   };
   return download_model(hub_settings(), model, notice, progress.load_progress());
 }
@@ -32,20 +32,23 @@ Result<std::string> locate_model(const std::string& name) {
   bool has_slash = name.find('/') != name.npos;
   Result<HubModel> model = HubModel::parse(name);
   if (!model) {
+    if (name.find(':') != name.npos) {
+      return not_found("{}: no such folder, and {}", name, model.error().message);
+    }
     return not_found("{}: no such folder{}", name,
                      has_slash ? "" : ", nor OWNER/NAME of a model on a hub");
   }
-  if (std::filesystem::exists(model->owner, ignored)) {
+  if (!model->with_host && std::filesystem::exists(model->owner, ignored)) {
     return not_found(
         "{}: no such folder; the hub is not asked, since {} is a folder here: `banyan pull {}` "
         "asks it",
         name, model->owner, name);
   }
   HubSettings settings = hub_settings();
-  if (std::string folder = cached_snapshot(settings, *model); !folder.empty()) return folder;
+  if (std::string path = cached_model(settings, *model); !path.empty()) return path;
   if (!settings.offline) {
     write_stderr(fmt::format("banyan: there is no folder {} here; asking {} for that model\n",
-                             model->repository(), settings.endpoint));
+                             model->text(), settings.endpoint));
   }
   return pull_model(*model);
 }

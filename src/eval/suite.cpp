@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/lower.h"
 #include "base/quote.h"
 #include "base/space.h"
 #include "eval/answers.h"
@@ -34,14 +35,6 @@ bool same_value(const SuiteCase& asked, const SuiteReply& reply) {
 
 bool same_call(const SuiteCase& asked, const SuiteReply& reply) {
   return same_json(reply.call, asked.answer);
-}
-
-std::string lower_ascii(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return lower;
 }
 
 bool contains_ignoring_case(std::string_view text, std::string_view part) {

@@ -1,12 +1,16 @@
 #include "hub/cache.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/space.h"
+#include "hub/gguf_choice.h"
 
 namespace banyan {
 namespace {
@@ -36,6 +40,51 @@ bool is_complete(const std::string& folder) {
   bool sharded = has(folder, "model.safetensors.index.json");
   bool weights = sharded ? has_shards(folder) : has(folder, "model.safetensors");
   return has(folder, "config.json") && tokenizer && weights;
+}
+
+// The files of a snapshot that are there, as the hub names them.
+std::set<std::string> files_in(const fs::path& snapshot) {
+  std::set<std::string> files;
+  std::error_code code;
+  for (fs::recursive_directory_iterator it(snapshot, code), end; !code && it != end;
+       it.increment(code)) {
+    std::error_code ignored;
+    if (!it->is_regular_file(ignored)) continue;  // a link may lead to what is not there yet
+    files.insert(it->path().lexically_relative(snapshot).string());
+  }
+  return files;
+}
+
+std::vector<fs::path> snapshots_of(const fs::path& repository) {
+  std::vector<fs::path> snapshots;
+  std::error_code code;
+  for (fs::directory_iterator it(repository / "snapshots", code), end; !code && it != end;
+       it.increment(code)) {
+    snapshots.push_back(it->path());
+  }
+  std::ranges::sort(snapshots);
+  return snapshots;
+}
+
+// One name in each line. huggingface_hub overlooks it, as it does its own ".no_exist".
+std::string note_path(const std::string& repository, const std::string& commit) {
+  return repository + "/.banyan-files/" + commit;
+}
+
+std::set<std::string> read_note(const std::string& path) {
+  std::set<std::string> files;
+  std::istringstream lines(read_file(path, 64 << 20).value_or(""));
+  for (std::string line; std::getline(lines, line);) files.insert(line);
+  return files;
+}
+
+// What the model is of all files, or "" if it is no GGUF file or not all of it is here.
+std::string gguf_of(const std::set<std::string>& all, const std::set<std::string>& here,
+                    const HubModel& model) {
+  if (model.gguf.empty() && has_safetensors(all)) return "";
+  Result<GgufModel> chosen = choose_gguf(all, model.gguf, model.repository());
+  bool is_here = chosen && std::ranges::includes(here, chosen->files);
+  return is_here ? chosen->files.front() : "";
 }
 
 int64_t bytes_in(const fs::path& folder) {
@@ -69,11 +118,50 @@ CachedModel describe(const fs::path& repository) {
     }
     model.revisions.push_back(it->path().lexically_relative(refs).string() + " " + commit);
     bool complete = is_complete(snapshot.string());
+    for (const GgufModel& gguf : gguf_models(files_in(snapshot))) {
+      if (!gguf.whole) continue;
+      complete = true;
+      model.ggufs.push_back(gguf.label());
+    }
     if (complete || !model.complete) model.folder = snapshot.string();
     model.complete |= complete;
   }
   std::ranges::sort(model.revisions);
+  std::ranges::sort(model.ggufs);
+  model.ggufs.erase(std::ranges::unique(model.ggufs).begin(), model.ggufs.end());
   return model;
+}
+
+// The links of one GGUF model in every snapshot, and the blobs that no other leads to.
+Result<int64_t> remove_gguf(const fs::path& repository, const HubModel& model) {
+  std::set<fs::path> blobs;
+  std::error_code code;
+  Result<GgufModel> chosen = not_found("{} has no snapshot here", model.repository());
+  int64_t before = bytes_in(repository);
+  for (const fs::path& snapshot : snapshots_of(repository)) {
+    chosen = choose_gguf(files_in(snapshot), model.gguf, model.repository());
+    if (!chosen) continue;
+    for (const std::string& file : chosen->files) {
+      blobs.insert(fs::weakly_canonical(snapshot / file, code));
+      fs::remove(snapshot / file, code);
+      if (code) return io_error("{}: {}", (snapshot / file).string(), code.message());
+    }
+  }
+  if (blobs.empty()) return std::unexpected(chosen.error());
+  bool is_empty = true;
+  for (const fs::path& snapshot : snapshots_of(repository)) {
+    for (const std::string& file : files_in(snapshot)) {
+      blobs.erase(fs::weakly_canonical(snapshot / file, code));
+      is_empty = false;
+    }
+  }
+  fs::path own = fs::weakly_canonical(repository / "blobs", code);
+  for (const fs::path& blob : blobs) {
+    if (blob.parent_path() == own) fs::remove(blob, code);
+  }
+  if (is_empty && !code) fs::remove_all(repository, code);
+  if (code) return io_error("{}: {}", repository.string(), code.message());
+  return before - bytes_in(repository);
 }
 
 }  // namespace
@@ -82,14 +170,26 @@ std::string repository_folder(const HubSettings& settings, const HubModel& model
   return fmt::format("{}/{}{}--{}", settings.cache, kPrefix, model.owner, model.name);
 }
 
-std::string cached_snapshot(const HubSettings& settings, const HubModel& model) {
+std::string cached_model(const HubSettings& settings, const HubModel& model) {
   if (settings.cache.empty()) return "";
   std::string repository = repository_folder(settings, model);
   Result<std::string> ref = read_file(repository + "/refs/" + model.revision, 4096);
   std::string commit = ref ? std::string(trim_space(*ref)) : model.revision;
   if (commit.empty() || commit.find('/') != commit.npos) return "";
   std::string snapshot = repository + "/snapshots/" + commit;
-  return is_complete(snapshot) ? snapshot : "";
+  if (model.gguf.empty() && is_complete(snapshot)) return snapshot;
+  std::set<std::string> here = files_in(snapshot), all = read_note(note_path(repository, commit));
+  // Somebody else fetched this: whether the hub has safetensors too is not known.
+  if (all.empty() && model.gguf.empty() && !settings.offline) return "";
+  std::string file = gguf_of(all.empty() ? here : all, here, model);
+  if (file.empty() && settings.offline) file = gguf_of(here, here, model);
+  return file.empty() ? "" : snapshot + "/" + file;
+}
+
+Status note_files(const HubSettings& settings, const HubModel& model, const std::string& commit,
+                  const std::set<std::string>& files) {
+  return replace_file(note_path(repository_folder(settings, model), commit),
+                      fmt::format("{}\n", fmt::join(files, "\n")));
 }
 
 Result<std::vector<CachedModel>> cached_models(const HubSettings& settings) {
@@ -114,6 +214,7 @@ Result<int64_t> remove_cached(const HubSettings& settings, const HubModel& model
     return not_found("{} is not in {}; `banyan list` shows what is", model.repository(),
                      settings.cache);
   }
+  if (!model.gguf.empty()) return remove_gguf(folder, model);
   int64_t bytes = bytes_in(folder);
   fs::remove_all(folder, code);
   if (code) return io_error("{}: {}", folder, code.message());

@@ -23,7 +23,9 @@
 #include "base/units.h"
 #include "hub/blob.h"
 #include "hub/cache.h"
+#include "hub/gguf_choice.h"
 #include "hub/http.h"
+#include "hub/plain_path.h"
 
 namespace banyan {
 namespace {
@@ -40,14 +42,6 @@ constexpr const char* kIndex = "model.safetensors.index.json";
 constexpr const char* kWeights = "model.safetensors";
 constexpr int64_t kFileBytesMax = int64_t{1} << 43;
 constexpr int kRepliesMax = 4;  // that a busy hub may give
-
-bool is_plain(std::string_view name) {
-  return !name.empty() && name.size() <= 255 && !name.starts_with('.') &&
-         std::ranges::all_of(name, [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                  c == '-' || c == '_' || c == '.';
-         });
-}
 
 // While it lives, other programs that download this model wait.
 class RepositoryLock {
@@ -93,14 +87,16 @@ class Fetch {
     if (code) return io_error("{}: {}", folder_, code.message());
     TRY(plan_files());
     TRY(check_room());
-    if (notice_) notice_(fmt::format("{} files, {}", files_.size(), format_bytes(total_)));
+    const char* what = files_.size() == 1 ? "file" : "files";
+    if (notice_) notice_(fmt::format("{} {}, {}", files_.size(), what, format_bytes(total_)));
     sink_ = [this](int64_t bytes) {
       done_ += bytes;
       if (progress_) progress_(std::min(done_, total_), total_);
     };
     for (const HubFile& file : files_) TRY(fetch(file));
+    TRY(note_files(settings_, model_, commit_, names_));
     TRY(replace_file(folder_ + "/refs/" + model_.revision, commit_));
-    return snapshot();
+    return snapshot() + gguf_;
   }
 
  private:
@@ -158,7 +154,7 @@ class Fetch {
                  info.contains("siblings") && info["siblings"].is_array();
     if (!known) return corrupt("{}: not what a hub answers: no \"sha\" and \"siblings\"", url);
     commit_ = info["sha"].get<std::string>();
-    if (commit_.size() != 40 || !is_plain(commit_)) {
+    if (commit_.size() != 40 || !is_plain_name(commit_)) {
       return corrupt("{}: {} is no commit", url, quote(commit_));
     }
     for (const Json& file : info["siblings"]) {
@@ -169,6 +165,8 @@ class Fetch {
   }
 
   Status plan_files() {
+    bool gguf_alone = !has_safetensors(names_) && !gguf_models(names_).empty();
+    if (gguf_alone || !model_.gguf.empty()) return plan_gguf();
     if (!names_.contains("config.json")) {
       return unsupported("{} has no config.json: it is no model in Hugging Face's layout",
                          model_.repository());
@@ -188,13 +186,25 @@ class Fetch {
     std::set<std::string> shards;
     for (const Json& shard : index["weight_map"]) {
       std::string name = shard.is_string() ? shard.get<std::string>() : "";
-      if (!is_plain(name) || !name.ends_with(".safetensors")) {
+      if (!is_plain_name(name) || !name.ends_with(".safetensors")) {
         return corrupt("{}: {} names {}, which is not a plain *.safetensors name",
                        model_.repository(), kIndex, quote(name));
       }
       shards.insert(std::move(name));
     }
     for (const std::string& name : shards) TRY(plan(name));
+    return {};
+  }
+
+  // Everything else that an engine needs is in the file.
+  Status plan_gguf() {
+    GgufModel chosen = TRY(choose_gguf(names_, model_.gguf, model_.repository()));
+    if (!is_known_quantization(chosen.quantization)) {
+      return unsupported("{} has tensors of {}, which is not supported; take another file of {}",
+                         chosen.files.front(), chosen.quantization, model_.repository());
+    }
+    for (const std::string& file : chosen.files) TRY(plan(file));
+    gguf_ = "/" + chosen.files.front();
     return {};
   }
 
@@ -226,7 +236,7 @@ class Fetch {
     if (file.etag.empty()) file.etag = reply.header("etag");
     if (file.etag.starts_with("W/")) file.etag.erase(0, 2);
     std::erase(file.etag, '"');
-    if (!is_plain(file.etag)) {
+    if (!is_plain_name(file.etag)) {
       return corrupt("{}: {} is no name of a blob", url, quote(file.etag));
     }
     std::string size = reply.header("x-linked-size");
@@ -259,9 +269,11 @@ class Fetch {
     std::string path = snapshot() + "/" + file.name;
     TRY(fetch_blob(file, folder_ + "/blobs", sink_));
     std::error_code code;
-    std::string made = path + ".banyan-link";
+    std::string made = path + ".banyan-link", up = "../../";
+    for (char c : file.name) up += c == '/' ? "../" : "";
+    fs::create_directories(fs::path(path).parent_path(), code);
     fs::remove(made, code);
-    fs::create_symlink("../../blobs/" + file.etag, made, code);
+    fs::create_symlink(up + "blobs/" + file.etag, made, code);
     if (!code) fs::rename(made, path, code);
     if (code) return io_error("{}: {}", path, code.message());
     return {};
@@ -274,6 +286,7 @@ class Fetch {
   const std::string folder_;
   std::string commit_;
   std::set<std::string> names_;
+  std::string gguf_;  // "/" and the file that is the model, if it is one
   std::vector<HubFile> files_;
   BytesSink sink_;
   int64_t total_ = 0, done_ = 0;
@@ -287,8 +300,8 @@ Result<std::string> download_model(const HubSettings& settings, const HubModel& 
     return invalid_argument("there is no place for models: set HF_HOME or HOME");
   }
   if (settings.offline) {
-    return not_found("{} is not in {}, and HF_HUB_OFFLINE forbids to ask for it",
-                     model.repository(), settings.cache);
+    return not_found("{} is not in {}, and HF_HUB_OFFLINE forbids to ask for it", model.text(),
+                     settings.cache);
   }
   RepositoryLock lock = TRY(RepositoryLock::take(settings, model));
   return Fetch(settings, model, notice, progress).run();

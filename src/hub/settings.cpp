@@ -6,8 +6,10 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/lower.h"
 #include "base/quote.h"
 #include "base/space.h"
+#include "hub/plain_path.h"
 
 namespace banyan {
 namespace {
@@ -19,10 +21,8 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-bool is_on(std::string value) {
-  std::ranges::transform(value, value.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
+bool is_on(const std::string& text) {
+  std::string value = lower_ascii(text);
   constexpr std::array kOn = {"1", "on", "yes", "true"};
   return std::ranges::find(kOn, value) != kOn.end();
 }
@@ -42,7 +42,7 @@ bool is_letter_or_digit(char c) {
 
 // One word of a name: letters, digits, '-', '_' and '.', neither of the last two pairs in a row,
 // nor '-' or '.' at an end.
-bool is_plain_name(std::string_view name) {
+bool is_plain_name_of_model(std::string_view name) {
   auto plain = [](char c) { return is_letter_or_digit(c) || c == '-' || c == '_' || c == '.'; };
   return !name.empty() && name.size() <= kNameBytesMax && std::ranges::all_of(name, plain) &&
          name.find("--") == name.npos && name.find("..") == name.npos && name.front() != '.' &&
@@ -56,6 +56,21 @@ bool is_plain_revision(std::string_view revision) {
   return !revision.empty() && revision.size() <= 200 && std::ranges::all_of(revision, plain) &&
          revision.find("..") == revision.npos && revision.find("//") == revision.npos &&
          is_letter_or_digit(revision.front()) && is_letter_or_digit(revision.back());
+}
+
+// Without the host that llama.cpp, ollama and browsers put first.
+std::string_view without_host(std::string_view text) {
+  std::string low = lower_ascii(text);
+  size_t scheme = low.starts_with("https://") ? 8 : 0;
+  for (std::string_view host : {"hf.co/", "huggingface.co/"}) {
+    if (low.compare(scheme, host.size(), host) == 0) return text.substr(scheme + host.size());
+  }
+  return text;
+}
+
+// ollama's word for a model without a tag.
+bool is_latest(std::string_view tag) {
+  return lower_ascii(tag) == "latest";
 }
 
 }  // namespace
@@ -84,19 +99,44 @@ HubSettings hub_settings() {
   return settings;
 }
 
+// What follows OWNER/NAME.
+Status HubModel::read_mark(char mark, std::string_view value) {
+  if (mark == '@') {
+    revision = value;
+    if (is_plain_revision(value)) return {};
+    return invalid_argument("{} is not a branch, a tag or a commit", quote(value));
+  }
+  if (!is_plain_path(value)) {
+    return invalid_argument("{} is neither a quantization nor a GGUF file", quote(value));
+  }
+  gguf = is_latest(value) ? "" : value;
+  return {};
+}
+
 Result<HubModel> HubModel::parse(std::string_view text) {
   HubModel model;
-  size_t at = text.find('@');
-  std::string_view repository = text.substr(0, at);
-  if (at != text.npos) model.revision = text.substr(at + 1);
+  std::string_view rest = without_host(text);
+  model.with_host = rest.size() < text.size();
+  size_t end = std::min(rest.find_first_of("@:"), rest.size());
+  std::string_view repository = rest.substr(0, end);
+  rest.remove_prefix(end);
   size_t slash = std::min(repository.find('/'), repository.size());
   model.owner = repository.substr(0, slash);
   model.name = repository.substr(std::min(slash + 1, repository.size()));
-  if (!is_plain_name(model.owner) || !is_plain_name(model.name)) {
+  if (!is_plain_name_of_model(model.owner) || !is_plain_name_of_model(model.name)) {
     return invalid_argument("{} is not the name of a model on a hub, as OWNER/NAME", quote(text));
   }
-  if (!is_plain_revision(model.revision)) {
-    return invalid_argument("{} is not a branch, a tag or a commit", quote(model.revision));
+  std::string marks;
+  while (!rest.empty()) {
+    char mark = rest.front();
+    if (marks.find(mark) != marks.npos) {
+      return invalid_argument("{} has {} twice; one {} is enough", quote(text), quote({&mark, 1}),
+                              mark == '@' ? "revision" : "GGUF file");
+    }
+    marks += mark;
+    end = std::min(rest.find_first_of("@:", 1), rest.size());
+    TRY(model.read_mark(mark, rest.substr(1, end - 1)));
+    rest.remove_prefix(end);
   }
   return model;
 }

@@ -132,7 +132,13 @@ class HubServer {
                                    b.status, error, body.size(), body));
       return;
     }
-    send_file(client, method, path.substr(path.rfind('/') + 1), range);
+    send_file(client, method, name_in(path), range);
+  }
+
+  // What follows /resolve/COMMIT/.
+  static std::string name_in(const std::string& path) {
+    size_t at = path.find("/resolve/");
+    return at == path.npos ? "" : path.substr(path.find('/', at + 9) + 1);
   }
 
   void send_file(int client, const std::string& method, const std::string& name,

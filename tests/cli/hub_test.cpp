@@ -7,6 +7,7 @@
 
 #include "cli/hub_server.h"
 #include "cli/program.h"
+#include "support/gguf_file.h"
 
 namespace banyan {
 namespace {
@@ -191,6 +192,106 @@ TEST_F(Hub, RunsAModelByItsNameAndThenWithoutTheHub) {
   EXPECT_EQ(again.out, first.out);
   EXPECT_EQ(again.err, "");
   EXPECT_EQ(server.requests().size(), before);
+}
+
+// A small model in one file, with a tokenizer.
+std::string tiny_gguf() {
+  test::GgufGolden golden = test::gguf_golden("qwen2-tied");
+  Json tokens = {"a", "b", "ab", "<|im_end|>"}, types = {1, 1, 1, 3};
+  while (tokens.size() < 97) {
+    tokens.push_back("t" + std::to_string(tokens.size()));
+    types.push_back(5);
+  }
+  golden.pairs["tokenizer.ggml.model"] = "gpt2";
+  golden.pairs["tokenizer.ggml.pre"] = "gpt-2";
+  golden.pairs["tokenizer.ggml.tokens"] = tokens;
+  golden.pairs["tokenizer.ggml.token_type"] = types;
+  golden.pairs["tokenizer.ggml.merges"] = Json::array({"a b"});
+  golden.pairs["tokenizer.ggml.eos_token_id"] = 3;
+  return test::gguf_file(golden.pairs, golden.tensors);
+}
+
+TEST_F(Hub, PullsTheGgufFileThatIsNamed) {
+  server.files = {{"README.md", "text"},
+                  {"Nano-Q4_K_M.gguf", noise(3000)},
+                  {"Nano-Q8_0.gguf", noise(4000)},
+                  {"mmproj-Nano-F16.gguf", "projector"},
+                  {"BF16/Nano-BF16-00001-of-00002.gguf", noise(5000)},
+                  {"BF16/Nano-BF16-00002-of-00002.gguf", noise(6000)}};
+  ProgramResult usual = pull();
+  EXPECT_EQ(usual.out, snapshot() + "/Nano-Q4_K_M.gguf\n") << usual.err;
+  EXPECT_NE(usual.err.find("1 file, 3.00 kB"), std::string::npos) << usual.err;
+  ProgramResult parts = run_program({"pull", "hf.co/acme/nano:bf16"});
+  EXPECT_EQ(parts.out, snapshot() + "/BF16/Nano-BF16-00001-of-00002.gguf\n") << parts.err;
+  for (const char* file : {"Nano-Q4_K_M.gguf", "BF16/Nano-BF16-00002-of-00002.gguf"}) {
+    EXPECT_EQ(read_file(snapshot() + "/" + file).value(), server.files[file]);
+  }
+  EXPECT_FALSE(std::filesystem::exists(snapshot() + "/Nano-Q8_0.gguf"));
+  ProgramResult wrong = run_program({"pull", "acme/nano:Q5_K_M"});
+  EXPECT_EQ(wrong.exit_code, 1);
+  EXPECT_NE(wrong.err.find("no GGUF file \"Q5_K_M\"; it has: BF16, Q4_K_M, Q8_0"),
+            std::string::npos)
+      << wrong.err;
+  std::string list = run_program({"list"}).out;
+  EXPECT_NE(list.find(snapshot() + "  :BF16 :Q4_K_M\n"), std::string::npos) << list;
+}
+
+TEST_F(Hub, RemovesOneGgufFile) {
+  server.files = {{"Nano-Q4_0.gguf", noise(3000)}, {"Nano-Q8_0.gguf", noise(4000)}};
+  ASSERT_EQ(pull().exit_code, 0);
+  ASSERT_EQ(run_program({"pull", "acme/nano:Q8_0"}).exit_code, 0);
+  EXPECT_EQ(run_program({"rm", "acme/nano:BF16"}).exit_code, 1);
+  ProgramResult removed = run_program({"rm", "acme/nano:q8_0"});
+  EXPECT_EQ(removed.out, "acme/nano:q8_0 is removed, 4.00 kB are free\n") << removed.err;
+  std::string blob = "/blobs/" + HubServer::sha256(server.files["Nano-Q8_0.gguf"]);
+  EXPECT_FALSE(std::filesystem::exists(repository() + blob));
+  EXPECT_TRUE(std::filesystem::exists(snapshot() + "/Nano-Q4_0.gguf"));
+  EXPECT_EQ(run_program({"rm", "acme/nano:Q4_0"}).exit_code, 0);
+  EXPECT_FALSE(std::filesystem::exists(repository()));
+}
+
+TEST_F(Hub, SafetensorsComeFirstAndUnsupportedFormatsNever) {
+  server.files["Nano-Q8_0.gguf"] = noise(3000);
+  server.files["Nano-IQ2_M.gguf"] = noise(3000);
+  ProgramResult file = run_program({"pull", "acme/nano:Q8_0"});
+  EXPECT_EQ(file.out, snapshot() + "/Nano-Q8_0.gguf\n") << file.err;
+  EXPECT_EQ(pull().out, snapshot() + "\n");
+  size_t before = server.requests().size();
+  ProgramResult refused = run_program({"pull", "acme/nano:IQ2_M"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.err.find("tensors of IQ2_M, which is not supported"), std::string::npos)
+      << refused.err;
+  EXPECT_EQ(server.requests().size(), before + 1) << "the listing alone";
+}
+
+TEST_F(Hub, RunsAGgufFileAndThenWithoutTheHub) {
+  server.files = {{"Tiny-Q4_0.gguf", noise(3000)}, {"Tiny-F32.gguf", tiny_gguf()}};
+  TemporaryFolder folder;
+  std::string here = folder.write("tiny.gguf", server.files["Tiny-F32.gguf"]);
+  auto generate = [](std::vector<std::string> words) {
+    words.insert(words.begin(), "generate");
+    words.insert(words.end(), {"-p", "aab", "-n", "4", "--temp", "0", "--json"});
+    return run_program(words);
+  };
+  auto text_of = [](const ProgramResult& result) {
+    Json json = Json::parse(result.out, nullptr, false);
+    return json.is_object() && json.contains("text") ? json["text"].dump() : result.err;
+  };
+  ProgramResult first = generate({here});
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  std::string expected = text_of(first);
+  EXPECT_EQ(text_of(generate({"acme/nano:f32"})), expected);
+  size_t before = server.requests().size();
+  EXPECT_EQ(text_of(generate({"-hf", "hf.co/acme/nano:F32"})), expected);
+  EXPECT_EQ(text_of(generate({"-hfr", "acme/nano", "-hff", "Tiny-F32.gguf"})), expected);
+  EXPECT_EQ(server.requests().size(), before) << "the cache has it";
+  setenv("HF_HUB_OFFLINE", "1", 1);
+  EXPECT_EQ(text_of(generate({"--hf-repo", "acme/nano"})), expected) << "what is here will do";
+  ProgramResult other = generate({"acme/nano:Q4_0"});
+  EXPECT_NE(other.err.find("acme/nano:Q4_0 is not in"), std::string::npos) << other.err;
+  unsetenv("HF_HUB_OFFLINE");
+  EXPECT_EQ(generate({"acme/nano"}).exit_code, 1) << "the hub's Q4_0 is noise";
+  EXPECT_TRUE(std::filesystem::exists(snapshot() + "/Tiny-Q4_0.gguf"));
 }
 
 TEST_F(Hub, AFolderOfTheOwnerKeepsItFromBeingAsked) {

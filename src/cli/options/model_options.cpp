@@ -19,7 +19,8 @@ const std::vector<std::string> kLogLevels = {"trace", "debug",    "info", "warn"
                                              "error", "critical", "off"};
 
 constexpr const char* kModelText =
-    "Folder of a model, a GGUF file, or OWNER/NAME on a Hugging Face hub";
+    "Folder of a model, a GGUF file, or OWNER/NAME or OWNER/NAME:QUANTIZATION on a Hugging Face "
+    "hub";
 
 using Word = std::optional<std::string>;
 
@@ -98,14 +99,20 @@ void add_model_argument(CLI::App& app, std::string& model, std::optional<NextWor
            next->name, [second](const std::string& word) { *second = word; }, next->description)
         ->type_name(next->name);
   }
-  app.add_option("--model,-m,--model-path", model, "The same as MODEL")->type_name("MODEL");
+  app.add_option("--model,-m,--model-path,--hf-repo", model, "The same as MODEL")
+      ->type_name("MODEL");
   auto revision = std::make_shared<std::string>();
   OptionGroup group(app, "Download");
   app.add_option("--revision", *revision, "Branch, tag or commit of a model on a hub [main]")
       ->default_str("")
       ->type_name("NAME");
-  app.parse_complete_callback([&app, &model, first, second, next, revision] {
+  auto file = std::make_shared<std::string>();
+  app.add_option("--hf-file", *file, "GGUF file of a model on a hub, as MODEL:FILE names it too")
+      ->default_str("")
+      ->type_name("FILE");
+  app.parse_complete_callback([&app, &model, first, second, next, revision, file] {
     settle_words(app, model, *first, *second, next);
+    if (!file->empty()) model += ":" + *file;
     if (!revision->empty()) model += "@" + *revision;
   });
 }
@@ -138,7 +145,8 @@ void add_model_options(CLI::App& app, EngineConfig& config, const ModelUse& use)
   if (use.word) {
     add_model_argument(app, config.model_path, use.next);
   } else {
-    app.add_option("--model,-m,--model-path", config.model_path, kModelText)->type_name("MODEL");
+    app.add_option("--model,-m,--model-path,--hf-repo", config.model_path, kModelText)
+        ->type_name("MODEL");
   }
   add_weight_options(app, config);
   app.add_option("--context-length,-c,--ctx-size,--max-model-len", config.context_length_tokens,

@@ -85,6 +85,8 @@ constexpr std::array kShortNames = std::to_array<std::pair<std::string_view, con
     {"-dp", "--dp-size"},
     {"-cb", "--cont-batching"},
     {"-hf", "--model"},
+    {"-hfr", "--model"},
+    {"-hff", "--hf-file"},
     {"-ngl", "--n-gpu-layers"},
     {"-ctk", "--cache-type-k"},
     {"-ctv", "--cache-type-v"},
