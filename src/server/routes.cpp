@@ -12,6 +12,7 @@
 #include "server/openai/endpoints.h"
 #include "server/openai/responses/endpoints.h"
 #include "server/sglang/endpoints.h"
+#include "server/status/decode_limit.h"
 #include "server/status/info.h"
 #include "server/status/profile.h"
 #include "server/status/tree_info.h"
@@ -94,6 +95,7 @@ constexpr auto kRoutes = std::to_array<Route>({
     {"POST", "/start_profile", start_profile},
     {"GET", "/stop_profile", stop_profile},
     {"POST", "/stop_profile", stop_profile},
+    {"GET", "/decode_limit", decode_limit},
     {"GET", "/flush_cache", flush_cache},
     {"POST", "/flush_cache", flush_cache},
 });

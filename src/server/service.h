@@ -24,6 +24,7 @@
 #include "server/http/http.h"
 #include "server/http/workers.h"
 #include "server/openai/responses/store.h"
+#include "server/status/machine_meter.h"
 #include "server/status/memory_use.h"
 #include "server/status/metrics.h"
 
@@ -60,6 +61,7 @@ class Service {
   EngineThread& engine() { return *engine_; }
   // Running, or ended and not asked for yet; null: none.
   std::shared_ptr<TraceLog>& profile() { return profile_; }
+  MachineMeter& machine_meter() { return machine_meter_; }
   // Safe from every thread.
   const std::shared_ptr<ResponseStore>& responses() const { return responses_; }
   // Whose what a request stores is: its key's, where one is needed, else everybody's.
@@ -137,6 +139,7 @@ class Service {
   ChatSyntax chat_syntax_;
   std::unique_ptr<Llm> llm_;
   std::shared_ptr<TraceLog> profile_;
+  MachineMeter machine_meter_;
   StepReport last_report_;
   EngineStats logged_;  // as of the last line about decoding
   std::chrono::steady_clock::time_point logged_at_;

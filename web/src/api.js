@@ -5,9 +5,11 @@ export const access = new SavedStore('banyan.access', { key: '' });
 
 /**
  * status: 'unknown' | 'ready' | 'loading' | 'lost' | 'locked' (an API key is needed)
- * retryAt: when the next attempt is made, in ms; speed: tokens/s of the whole server
+ * retryAt: when the next attempt is made, in ms; speed: tokens/s of the whole server; limit: what
+ * the machine could reach with as many requests as run now, 0 while it is not known
  */
-export const server = new Store({ status: 'unknown', info: null, model: '', retryAt: 0, speed: 0 });
+export const server = new Store(
+  { status: 'unknown', info: null, model: '', retryAt: 0, speed: 0, limit: 0 });
 
 export class ServerError extends Error {
   constructor(status, message, retryAfter = 0) {
@@ -50,6 +52,10 @@ export async function request(path, { body, signal } = {}) {
 }
 
 export const getJson = async (path) => (await request(path)).json();
+
+/** How much of the machine's limit a speed is, in words; '' while that is not known. */
+export const shareOf = (speed, limit) =>
+  limit > 0 && speed >= 1 ? `${Math.round((100 * speed) / limit)}% of the limit` : '';
 
 /** The events of a stream; `alive` is called for every piece that comes. */
 export async function* events(response, alive = () => {}) {
@@ -101,6 +107,19 @@ function speed(info) {
   return ((tokens - before.tokens) * 1000) / Math.max(1, now - before.time);
 }
 
+const limits = new Map(); // by the number of requests that run
+
+/** The server measures the machine when it is idle, so nothing is asked of a busy one before that. */
+async function readLimit(state) {
+  const sequences = Math.max(1, state.num_running_reqs);
+  const idle = state.num_running_reqs + state.num_queue_reqs === 0;
+  if (!limits.has(sequences) && (idle || limits.size > 0)) {
+    const limit = await getJson(`/decode_limit?sequences=${sequences}`).catch(() => null);
+    if (limit) limits.set(sequences, limit.tokens_per_s_limit);
+  }
+  server.set({ limit: limits.get(sequences) ?? 0 });
+}
+
 async function poll() {
   clearTimeout(timer);
   let next = document.hidden ? 5 * POLL_MS : POLL_MS;
@@ -108,6 +127,7 @@ async function poll() {
     const response = await request('/server_info', { signal: AbortSignal.timeout(15000) });
     const info = await response.json();
     settle('ready', { info, model: info.served_model_name, speed: speed(info) });
+    readLimit(info.internal_states[0]);
   } catch (error) {
     last = null;
     next = problem(error);
@@ -126,6 +146,7 @@ function problem(error) {
   }
   // A slow server is not a lost one: it took the connection.
   if (error.name === 'TimeoutError') return FIRST_WAIT_MS;
+  limits.clear(); // another model may come back
   const delay = wait;
   wait = Math.min(LONGEST_WAIT_MS, wait * 2);
   settle('lost', { retryAt: Date.now() + delay });

@@ -1,9 +1,10 @@
 import { useEffect, useState } from 'preact/hooks';
-import { access, pollNow, server, setKey } from './api.js';
+import { access, pollNow, server, setKey, shareOf } from './api.js';
 import { Cache } from './cache.jsx';
 import { Chat } from './chat.jsx';
 import { chats, remove, rename, select, startNew } from './conversations.js';
 import { Button, Icon } from './icons.jsx';
+import { count } from './numbers.js';
 import { Settings } from './panels.jsx';
 import { Playground } from './playground.jsx';
 import { hidePopover } from './tokens.jsx';
@@ -79,10 +80,24 @@ function Sidebar({ view, close }) {
   );
 }
 
+function Speed() {
+  const { status, info, speed, limit } = server.use();
+  const waiting = info?.internal_states[0].num_queue_reqs;
+  const share = shareOf(speed, limit);
+  const note = limit ? `; this machine's memory and processors allow ${count(limit)}` : '';
+  return (
+    <span class="speed" title={`Tokens a second of the whole server${note}`}>
+      {status === 'ready' && speed >= 1 && <>{Math.round(speed)} tokens/s
+        {share && <span class="only-wide"> · {share}</span>}</>}
+      {waiting > 0 && ` · ${waiting} waiting`}
+    </span>
+  );
+}
+
 const WORDS = { ready: 'Ready', loading: 'Loading', lost: 'No connection', locked: 'Locked', unknown: 'Connecting' };
 
 function TopBar({ view, toggleMenu, toggleSettings, settingsOpen }) {
-  const { status, model, info, speed } = server.use();
+  const { status, model, info } = server.use();
   const state = info?.internal_states[0];
   const busy = state?.num_running_reqs > 0;
   return (
@@ -94,10 +109,7 @@ function TopBar({ view, toggleMenu, toggleSettings, settingsOpen }) {
         {info && <small class="only-wide">{info.context_length.toLocaleString('en')} tokens of context · {info.kernels}</small>}
       </div>
       <span class="space" />
-      <span class="speed" title="Tokens a second of the whole server">
-        {status === 'ready' && speed >= 1 ? `${Math.round(speed)} tokens/s` : ''}
-        {state?.num_queue_reqs > 0 ? ` · ${state.num_queue_reqs} waiting` : ''}
-      </span>
+      <Speed />
       {view === 'chat' && <Button icon="tune" label="Settings" aria-expanded={settingsOpen} onClick={toggleSettings} />}
     </header>
   );

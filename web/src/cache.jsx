@@ -2,6 +2,7 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { getJson, request, server } from './api.js';
 import { Button, Icon } from './icons.jsx';
+import { count } from './numbers.js';
 
 const POLL_MS = 1000;
 const ROW = 38;
@@ -153,9 +154,6 @@ function Tree({ tree }) {
   );
 }
 
-const count = (number) => number >= 1e6 ? `${(number / 1e6).toFixed(1)} M`
-  : number >= 1e4 ? `${(number / 1e3).toFixed(0)} k` : String(number);
-
 function Tile({ name, value, part, note }) {
   return (
     <div class="tile">
@@ -168,7 +166,7 @@ function Tile({ name, value, part, note }) {
 }
 
 function Tiles({ tree }) {
-  const { info, speed } = server.use();
+  const { info, speed, limit } = server.use();
   const state = info?.internal_states[0];
   if (!state || !tree) return <div class="tiles" />;
   const pages = tree.pages_total - tree.pages_free;
@@ -182,7 +180,9 @@ function Tiles({ tree }) {
         note={`room for ${count(tree.slots_total)} states`} />}
       <Tile name="Prompt tokens reused" value={prompt ? `${Math.round((100 * state.cached_tokens) / prompt)}%` : '–'}
         part={prompt ? state.cached_tokens / prompt : 0} note={`${count(state.cached_tokens)} of ${count(prompt)}`} />
-      <Tile name="Tokens a second" value={speed ? Math.round(speed) : 0} note={`${count(state.generated_tokens)} written so far`} />
+      <Tile name="Tokens a second" value={speed ? Math.round(speed) : 0}
+        part={limit ? Math.min(1, speed / limit) : undefined}
+        note={limit ? `of ${count(limit)} that the machine allows` : `${count(state.generated_tokens)} written so far`} />
       <Tile name="Requests" value={state.num_running_reqs} note={`${state.num_queue_reqs} waiting`} />
     </div>
   );

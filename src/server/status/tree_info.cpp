@@ -1,16 +1,12 @@
 #include "server/status/tree_info.h"
 
-#include <fmt/format.h>
-
-#include <charconv>
 #include <memory>
-#include <optional>
 
 #include "base/json.h"
-#include "base/quote.h"
 #include "engine/assemble.h"
 #include "llm/engine_thread.h"
 #include "llm/llm_parts.h"
+#include "server/status/count_parameter.h"
 #include "server/token_text.h"
 
 namespace banyan {
@@ -18,16 +14,6 @@ namespace {
 
 constexpr int64_t kLimitDefault = 512;
 constexpr int64_t kLimitMax = 4096;
-
-std::optional<int64_t> limit_of(const HttpRequest& request) {
-  std::optional<std::string_view> text = request.parameter("limit");
-  if (!text) return kLimitDefault;
-  int64_t limit = 0;
-  auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), limit);
-  bool whole = error == std::errc() && end == text->data() + text->size();
-  if (!whole || limit < 1 || limit > kLimitMax) return std::nullopt;
-  return limit;
-}
 
 Json text_json(const TreeBranch& branch, const Tokenizer* tokenizer) {
   if (tokenizer == nullptr || branch.is_private) return nullptr;
@@ -75,18 +61,12 @@ Json tree_json(const Service& service, const TreeView& view) {
 }  // namespace
 
 void radix_tree_info(Service& service, HttpRequest request, ResponderPtr responder) {
-  std::optional<int64_t> limit = limit_of(request);
-  if (!limit) {
-    return responder->respond_error(
-        400,
-        fmt::format("limit is {}, it must be an integer from 1 to {}",
-                    quote(request.parameter("limit").value_or("")), kLimitMax),
-        "limit");
-  }
+  Result<int64_t> limit = count_parameter(request, "limit", kLimitDefault, kLimitMax);
+  if (!limit) return responder->respond_error(400, limit.error().message, "limit");
   auto tree = std::make_shared<TreeView>();
   service.engine().run(
-      [tree, limit](Engine& engine) {
-        *tree = EngineAssembly::tree_view(engine, {.branches_max = *limit});
+      [tree, limit = *limit](Engine& engine) {
+        *tree = EngineAssembly::tree_view(engine, {.branches_max = limit});
       },
       [&service, tree, responder] { responder->respond(200, tree_json(service, *tree)); });
 }
