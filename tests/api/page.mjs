@@ -1,79 +1,33 @@
 // The page in a browser: node page.mjs BASE_URL CHROMIUM [FOLDER]. Prints "ok" when all went well;
-// with FOLDER it leaves pictures of every view there. The server speaks through a proxy in this
-// program, so that it can be slow and be lost.
+// with FOLDER it leaves pictures of every view there.
 import assert from 'node:assert';
-import http from 'node:http';
-import { chromium } from 'playwright-core';
+import {
+  areAccessible, areNamed, close, fits, inBoth, network, open, problems, url,
+} from './page_browser.mjs';
 
-const [target, executablePath, folder] = process.argv.slice(2);
-const upstream = new URL(target);
-
-// ---- A server that can be lost ----------------------------------------------------------------
-
-const network = { lost: false, cutAfter: Infinity, locked: '' };
-
-function forward(request, response) {
-  if (network.lost) return request.socket.destroy();
-  if (network.locked && request.url !== '/' && request.headers.authorization !== network.locked) {
-    response.writeHead(401, { 'content-type': 'application/json' });
-    return response.end('{"error": {"message": "an API key is needed"}}');
-  }
-  const { host, origin, ...headers } = request.headers;
-  const { hostname, port } = upstream;
-  const asked = { hostname, port, path: request.url, method: request.method, headers };
-  const onward = http.request(asked, (answer) => {
-    response.writeHead(answer.statusCode, answer.headers);
-    let bytes = 0;
-    answer.on('data', (data) => {
-      bytes += data.length;
-      if (request.url !== '/v1/chat/completions' || bytes < network.cutAfter) {
-        return response.write(data);
-      }
-      network.cutAfter = Infinity;
-      network.lost = true;
-      request.socket.destroy();
-    });
-    answer.on('end', () => response.end());
-  });
-  onward.on('error', () => request.socket.destroy());
-  response.on('close', () => onward.destroy());
-  return request.pipe(onward);
-}
-
-const proxy = http.createServer(forward);
-await new Promise((resolve) => proxy.listen(0, '127.0.0.1', resolve));
-const url = `http://127.0.0.1:${proxy.address().port}/`;
-
-// ---- What people do ---------------------------------------------------------------------------
-
-const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
-const problems = [];
-
-async function open(options) {
-  const page = await browser.newPage(options);
-  page.setDefaultTimeout(60000);
-  page.on('pageerror', (error) => problems.push(error.message));
-  page.on('request', (request) => {
-    if (!/^(data|blob):/.test(request.url()) && !request.url().startsWith(url)) {
-      problems.push(`asks for ${request.url()}`);
-    }
-  });
-  await page.goto(url);
-  await page.waitForSelector('.lamp.ready');
-  return page;
-}
+const folder = process.argv[4];
 
 const picture = async (page, name) => {
-  if (folder) await page.screenshot({ path: `${folder}/${name}.png` });
+  if (!folder) return;
+  await inBoth(page, (scheme) => page.screenshot({ path: `${folder}/${name}-${scheme}.png` }));
 };
 
 const written = (page) => page.waitForFunction(() =>
   document.querySelector('.message.assistant') && !document.querySelector('.answer.live'));
 
+/** Does what makes the page ask for an answer, and waits until that is drawn. */
+async function asking(page, act) {
+  const asked = page.waitForRequest(/chat\/completions/);
+  await act();
+  await asked;
+  await page.evaluate(() => new Promise((resolve) => {
+    requestAnimationFrame(() => requestAnimationFrame(resolve));
+  }));
+}
+
 async function ask(page, text) {
   await page.getByLabel('Message', { exact: true }).fill(text);
-  await page.keyboard.press('Enter');
-  await page.waitForSelector('.answer.live');
+  await asking(page, () => page.keyboard.press('Enter'));
 }
 
 const lastAnswer = (page) => page.locator('.answer').last().innerText();
@@ -90,18 +44,18 @@ async function chats(page) {
   // Edited, it is a branch of its own, and the first is still there.
   await page.getByLabel('Edit and branch').first().click();
   await page.getByLabel('Edit the message').fill('Tell me a story about a cat named Tom.');
-  await page.keyboard.press('Enter');
-  await page.waitForSelector('.answer.live');
+  await asking(page, () => page.keyboard.press('Enter'));
   await written(page);
   assert.notEqual(await lastAnswer(page), first);
   await page.getByLabel('The branch before').first().click();
-  assert.equal(await lastAnswer(page), first);
+  await page.waitForFunction((text) =>
+    [...document.querySelectorAll('.answer')].at(-1).innerText === text, first);
   // Probabilities, and a branch where another token is taken.
   await page.getByLabel('Show tokens by probability').click();
   await page.locator('.token').nth(12).hover();
   await page.waitForSelector('.popover .choice');
   await picture(page, 'probabilities');
-  await page.locator('.choice:not(.own)').first().click();
+  await asking(page, () => page.locator('.choice:not(.own)').first().click());
   await page.waitForSelector('.branches');
   await written(page);
   assert.notEqual(await lastAnswer(page), first);
@@ -134,7 +88,8 @@ async function resumes(page) {
   assert.match(await page.locator('.status').last().innerText(), /goes on once the server is back/);
   await picture(page, 'lost');
   network.lost = false;
-  await page.getByText('Try now').click();
+  // Unless it has tried by itself meanwhile.
+  await page.evaluate(() => document.querySelector('.banner button')?.click());
   await written(page);
   assert.equal(await lastAnswer(page), whole);
 }
@@ -147,6 +102,85 @@ async function unlocks(page) {
   await page.getByText('Unlock').click();
   await page.waitForSelector('.lamp.ready');
   network.locked = '';
+}
+
+const LONG = 10000; // messages
+
+/** Leaves a conversation of LONG messages in the browser, as the page keeps them. */
+async function fill(page) {
+  await page.evaluate(async (count) => {
+    const nodes = { 0: { id: 0, parent: null, role: 'root', children: [1], chosen: 0 } };
+    for (let id = 1; id <= count; ++id) {
+      const content = `Message ${id}. ${'One more line.\n\n'.repeat(id % 7)}`;
+      nodes[id] = {
+        id, parent: id - 1, role: id % 2 ? 'user' : 'assistant', content, reasoning: '', calls: [],
+        state: 'done', children: id < count ? [id + 1] : [], chosen: 0,
+      };
+    }
+    const opened = indexedDB.open('banyan', 1);
+    await new Promise((resolve) => { opened.onsuccess = resolve; });
+    const write = opened.result.transaction('chats', 'readwrite');
+    write.objectStore('chats').put(
+      { id: 'long', title: 'Long', system: null, updated: Date.now(), next: count + 1, nodes });
+    await new Promise((resolve) => { write.oncomplete = resolve; });
+    opened.result.close();
+  }, LONG);
+}
+
+/** The first message in sight, and where it is. */
+const inSight = (page) => page.evaluate(() => {
+  const box = document.querySelector('.transcript').getBoundingClientRect();
+  for (const one of document.querySelectorAll('.message')) {
+    const { top, bottom } = one.getBoundingClientRect();
+    if (bottom > box.top + 1) return { place: Number(one.dataset.place), top: Math.round(top) };
+  }
+  return null;
+});
+
+async function scrollTo(page, part) {
+  await page.evaluate((share) => {
+    const box = document.querySelector('.transcript');
+    box.scrollTop = share * box.scrollHeight;
+  }, part);
+  await page.waitForTimeout(400);
+  assert.ok(await page.locator('.message').count() < 200);
+  const { place } = await inSight(page);
+  assert.ok(Math.abs(place / LONG - part) < 0.02, `${place} at ${part}`);
+}
+
+/** Of thousands of messages few are in the document, and what is read stays in its place. */
+async function scrolls(page) {
+  await fill(page);
+  await page.reload();
+  await page.getByText('Long', { exact: true }).click();
+  await page.getByText(`Message ${LONG}.`).waitFor();
+  await areAccessible(page);
+  for (const part of [0.5, 0.25, 0]) await scrollTo(page, part);
+  await page.getByText(/^Message 1\./).waitFor();
+  await scrollTo(page, 0.5);
+  await page.locator('.transcript').hover();
+  for (let i = 0; i < 30; ++i) await page.mouse.wheel(0, -700);
+  await page.waitForTimeout(300);
+  const seen = await inSight(page);
+  await page.waitForTimeout(1000);
+  assert.deepEqual(await inSight(page), seen);
+  // What is begun outlives being out of sight.
+  const { place } = seen;
+  const user = page.locator(`.message[data-place="${place + 2 - (place % 2)}"]`);
+  await user.getByLabel('Edit and branch').click();
+  await page.getByLabel('Edit the message').fill('A draft');
+  await page.getByLabel('Message', { exact: true }).focus();
+  await page.getByLabel('To the end').click();
+  await page.getByText(`Message ${LONG}.`).waitFor();
+  assert.equal(await page.getByLabel('Edit the message').count(), 0);
+  await page.evaluate(() => { document.querySelector('.transcript').scrollTop /= 2; });
+  await picture(page, 'long');
+  await page.getByLabel('To the end').click();
+  await ask(page, 'And now?');
+  await page.waitForFunction((count) =>
+    document.querySelector(`.message[data-place="${count + 1}"]`), LONG);
+  await page.keyboard.press('Escape');
+  await written(page);
 }
 
 async function plays(page) {
@@ -175,32 +209,22 @@ async function shows(page) {
   await picture(page, 'cache');
 }
 
-/** Everything that can be pressed or filled in has a name. */
-async function areNamed(page) {
-  const unnamed = await page.evaluate(() =>
-    [...document.querySelectorAll('button, a, input:not([hidden]), textarea, summary, canvas')]
-      .filter((one) => !(one.getAttribute('aria-label') || one.textContent.trim() ||
-        one.labels?.length || one.closest('label')))
-      .map((one) => one.outerHTML.slice(0, 80)));
-  assert.deepEqual(unnamed, []);
-}
-
-async function fits(page, width) {
-  const wide = await page.evaluate(() => document.documentElement.scrollWidth);
-  assert.ok(wide <= width, `${page.url()} is ${wide} wide on ${width}`);
-}
-
 const page = await open({ viewport: { width: 1280, height: 800 }, colorScheme: 'light' });
 await picture(page, 'welcome');
 await areNamed(page);
-for (const step of [chats, stops, resumes, unlocks, plays, shows]) {
-  await step(page);
+for (const step of [chats, stops, resumes, unlocks, scrolls, plays, shows]) {
+  await step(page).catch(async (error) => {
+    await picture(page, 'failed');
+    throw error;
+  });
   await areNamed(page);
+  await areAccessible(page);
   await fits(page, 1280);
 }
 await page.close();
 
-const phone = await open({ viewport: { width: 390, height: 844 }, colorScheme: 'dark', hasTouch: true });
+const phone = await open(
+  { viewport: { width: 390, height: 844 }, colorScheme: 'dark', hasTouch: true });
 await picture(phone, 'phone-welcome');
 await phone.evaluate(() => localStorage.setItem('banyan.settings', '{"max_tokens": "40"}'));
 await phone.reload();
@@ -218,10 +242,9 @@ for (const view of ['chat', 'playground', 'cache']) {
   await phone.goto(`${url}#${view}`);
   await phone.waitForTimeout(300);
   await fits(phone, 390);
+  await areAccessible(phone);
   await picture(phone, `phone-${view}`);
 }
-await browser.close();
-proxy.close();
-proxy.closeAllConnections();
+await close();
 assert.deepEqual(problems, []);
 console.log('ok');

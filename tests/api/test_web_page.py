@@ -1,4 +1,4 @@
-"""The page at / in Chromium, where node, npm's playwright-core and a Chromium can be had."""
+"""The page at / in Chromium, where node, npm's playwright-core and axe-core and a Chromium are."""
 
 import pathlib
 import shutil
@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from serving import ServingProgram
 
-PLAYWRIGHT = "playwright-core@1.65.1"
+PACKAGES = ["playwright-core@1.65.1", "axe-core@4.14.1"]
 NANO = pathlib.Path(__file__).parents[2] / "models" / "banyan-nano"
 
 
@@ -22,11 +22,12 @@ def test_page_in_a_browser(tmp_path):
     browser = chromium()
     if shutil.which("npm") is None:
         pytest.skip("npm is not there")
-    shutil.copy(pathlib.Path(__file__).parent / "page.mjs", tmp_path)
-    install = subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund", PLAYWRIGHT],
+    for name in ("page.mjs", "page_browser.mjs"):
+        shutil.copy(pathlib.Path(__file__).parent / name, tmp_path)
+    install = subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund", *PACKAGES],
                              cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     if install.returncode != 0:
-        pytest.skip(f"npm cannot install {PLAYWRIGHT}: {install.stderr[-200:]}")
+        pytest.skip(f"npm cannot install {PACKAGES}: {install.stderr[-200:]}")
     server = ServingProgram(NANO, "--expert-counts")
     try:
         done = subprocess.run(["node", "page.mjs", server.url, browser], cwd=tmp_path,

@@ -133,7 +133,7 @@ function Banner() {
     return (
       <div class="banner" role="alert">
         <span><b>The server cannot be reached.</b> {wait > 0 ? `Trying again in ${wait} s.` : 'Trying again…'}</span>
-        <Button text="Try now" label="Try to connect now" onClick={pollNow} />
+        <Button text="Try now" label="Try now to connect" onClick={pollNow} />
       </div>
     );
   }

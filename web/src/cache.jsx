@@ -5,6 +5,9 @@ import { Button, Icon } from './icons.jsx';
 import { count } from './numbers.js';
 
 const POLL_MS = 1000;
+const SHARE = 10; // times as long as an answer took, before the next question
+const BRANCHES = 4096; // the most that the server tells
+const AROUND = 8; // rows that are drawn above and below those in sight
 const ROW = 38;
 const WIDTH_MIN = 84;
 const WIDTH_MAX = 460;
@@ -19,6 +22,7 @@ function usePolled(load) {
     let timer = 0;
     let over = false;
     const ask = async () => {
+      const begun = performance.now();
       try {
         const loaded = document.hidden ? null : await load();
         if (over) return;
@@ -28,7 +32,7 @@ function usePolled(load) {
         if (over) return;
         setProblem(error.message);
       }
-      timer = setTimeout(ask, POLL_MS);
+      timer = setTimeout(ask, Math.max(POLL_MS, SHARE * (performance.now() - begun)));
     };
     ask();
     return () => {
@@ -48,8 +52,12 @@ function layout(branches) {
     children.get(key).push(branch);
   }
   const placed = [];
+  const trunks = new Map(); // where children fork off: from their parent's row to the last one's
   let rows = 0;
   let width = 0;
+  const fork = (x, from, to) => {
+    if (to > from) trunks.set(`${x} ${from}`, { x, from, to });
+  };
   const place = (branch, x, row, from) => {
     const below = (children.get(branch.id) ?? []).sort((a, b) => b.end - a.end || a.id - b.id);
     const length = (branch.end - branch.begin) * PX_PER_TOKEN;
@@ -58,17 +66,23 @@ function layout(branches) {
     const room = below.length > 0 ? end : Math.max(end, x + LABEL);
     placed.push({ branch, x, end, room, row, from });
     width = Math.max(width, room);
-    below.forEach((child, i) => place(child, end, i === 0 ? row : rows++, { x: end, row }));
+    below.forEach((child, i) => {
+      const at = i === 0 ? row : rows++;
+      fork(end, row, at);
+      place(child, end, at, end);
+    });
   };
   for (const [key, tops] of children) {
     if (typeof key !== 'string') continue;
     const first = rows;
     for (const top of tops.sort((a, b) => b.end - a.end || a.id - b.id)) {
       const row = rows++;
-      place(top, 18, row, { x: 6, row: first });
+      fork(6, first, row);
+      place(top, 18, row, 6);
     }
   }
-  return { placed, rows, width };
+  placed.sort((a, b) => a.row - b.row || a.x - b.x);
+  return { placed, rows, width, trunks: [...trunks.values()] };
 }
 
 const clip = (text, width) => {
@@ -79,23 +93,38 @@ const clip = (text, width) => {
 
 const middle = (row) => row * ROW + 26;
 
-function link({ from, x, row }) {
-  const y = middle(row);
-  const y0 = middle(from.row);
-  if (y === y0) return `M${from.x} ${y}H${x}`;
-  return `M${from.x} ${y0}C${from.x + 10} ${y0} ${from.x} ${y} ${x} ${y}`;
+/** Which of so many rows are in sight of the element that scrolls them, and some more. */
+function useRows(rows) {
+  const box = useRef(null);
+  const [sight, setSight] = useState({ first: 0, last: 40 });
+  const look = () => {
+    if (!box.current) return;
+    const { scrollTop, clientHeight } = box.current;
+    const first = Math.floor(scrollTop / ROW);
+    const last = Math.ceil((scrollTop + clientHeight) / ROW);
+    setSight((now) => now.first === first && now.last === last ? now : { first, last });
+  };
+  useEffect(() => {
+    if (!box.current) return undefined;
+    const seen = new ResizeObserver(look);
+    seen.observe(box.current);
+    return () => seen.disconnect();
+  }, [rows > 0]);
+  useEffect(look, [rows]);
+  return { box, look, first: sight.first - AROUND, last: sight.last + AROUND };
 }
 
 function BranchMark({ place, last, selected, select }) {
-  const { branch, x, end, room, row } = place;
+  const { branch, x, end, room, row, from } = place;
   const y = middle(row);
   const age = Math.max(0, last - branch.last_use);
   const fresh = Math.max(0.3, 1 - age / 20);
   const at = (position) => x + 4 + ((position - branch.begin) / (branch.end - branch.begin)) * (end - x - 8);
   const ticks = branch.pages <= 40 ? Array.from({ length: branch.pages - 1 }, (_, i) =>
     x + 4 + ((i + 1) / branch.pages) * (end - x - 8)) : [];
-  const label = `Tokens ${branch.begin} to ${branch.end}, ${branch.pages} pages, ${branch.hits} hits` +
-    `${branch.sequences ? `, ${branch.sequences} running` : ''}${branch.text ? `: ${clip(branch.text, 500)}` : ''}`;
+  const text = clip(branch.text ?? `${branch.end - branch.begin} tokens`, room - x);
+  const label = `${text}: tokens ${branch.begin} to ${branch.end}, ${branch.pages} pages, ${branch.hits} hits` +
+    `${branch.sequences ? `, ${branch.sequences} running` : ''}`;
   const key = (event) => {
     if (event.key === 'Enter' || event.key === ' ') {
       event.preventDefault();
@@ -106,11 +135,11 @@ function BranchMark({ place, last, selected, select }) {
     <g class={`branch ${branch.sequences ? 'busy' : ''} ${selected ? 'selected' : ''}`} role="button"
       tabindex="0" aria-label={label} aria-pressed={selected} onClick={() => select(branch.id)} onKeyDown={key}>
       <rect class="target" x={x} y={y - 22} width={room - x} height={ROW - 4} rx="6" />
-      <path class="link" d={link(place)} />
+      <path class="link" d={`M${from} ${y}H${x + 2}`} />
       <rect class="bar" x={x + 2} y={y - 4} width={end - x - 4} height="8" rx="4" opacity={branch.sequences ? 1 : fresh} />
       {ticks.map((tick) => <path class="tick" d={`M${tick} ${y - 4}v8`} />)}
       {branch.snapshots.slice(-60).map((position) => <circle class="snapshot" cx={at(position)} cy={y} r="3" />)}
-      <text x={x + 5} y={y - 9}>{clip(branch.text ?? `${branch.end - branch.begin} tokens`, room - x)}</text>
+      <text x={x + 5} y={y - 9}>{text}</text>
     </g>
   );
 }
@@ -134,15 +163,20 @@ function Detail({ branch }) {
 
 function Tree({ tree }) {
   const [chosen, select] = useState(null);
-  const { placed, rows, width } = useMemo(() => layout(tree.branches), [tree]);
+  const { placed, rows, width, trunks } = useMemo(() => layout(tree.branches), [tree]);
+  const { box, look, first, last } = useRows(rows);
   if (placed.length === 0) {
     return <div class="empty"><Icon name="tree" /><p>Nothing is cached yet. Send a message, and its prefix takes root here.</p></div>;
   }
   return (
     <>
-      <div class="tree" tabIndex={-1}>
-        <svg width={width + 24} height={rows * ROW + 16} role="group" aria-label="Radix tree">
-          {placed.map((place) => (
+      <div class="tree" tabIndex={0} ref={box} onScroll={look} role="region"
+        aria-label={`Radix tree, ${placed.length} branches`}>
+        <svg width={width + 24} height={rows * ROW + 16} role="group" aria-label="Branches">
+          {trunks.filter(({ from, to }) => from <= last && to >= first).map(({ x, from, to }) => (
+            <path class="trunk" key={`${x} ${from}`} d={`M${x} ${middle(from)}V${middle(to)}`} />
+          ))}
+          {placed.filter(({ row }) => row >= first && row <= last).map((place) => (
             <BranchMark key={place.branch.id} place={place} last={tree.last_use}
               selected={place.branch.id === chosen} select={select} />
           ))}
@@ -240,7 +274,7 @@ function ExpertMap({ layers }) {
   };
   const words = layers.map(({ layer, experts }) => `${layer}: busiest is expert ${experts.indexOf(Math.max(...experts))}`);
   return (
-    <div class="experts">
+    <div class="experts" role="region" aria-label="Experts by layer" tabIndex={0}>
       <canvas ref={canvas} role="img" aria-label={`Experts by layer. ${words.join('; ')}`}
         onMouseMove={move} onMouseLeave={() => setHover('')} />
       <p class="quiet">{hover || 'A row is a layer, a cell an expert; the darker, the more tokens chose it.'}</p>
@@ -255,7 +289,7 @@ function Experts() {
 }
 
 export function Cache() {
-  const { value: tree, problem } = usePolled(() => getJson('/radix_tree?limit=300'));
+  const { value: tree, problem } = usePolled(() => getJson(`/radix_tree?limit=${BRANCHES}`));
   const [asked, setAsked] = useState(false);
   const flush = async () => {
     setAsked(false);
@@ -267,8 +301,8 @@ export function Cache() {
         <h1>Cache</h1>
         <span class="space" />
         {asked ? <>
-          <Button text="Keep it" label="Keep the cache" onClick={() => setAsked(false)} />
-          <Button text="Forget all prefixes" label="Forget all cached prefixes" class="button danger" onClick={flush} />
+          <Button text="Keep it" label="Keep it as it is" onClick={() => setAsked(false)} />
+          <Button text="Forget all prefixes" label="Forget all prefixes of the cache" class="button danger" onClick={flush} />
         </> : <Button text="Flush" label="Flush the cache" onClick={() => setAsked(true)} />}
       </div>
       <Tiles tree={tree} />

@@ -6,30 +6,16 @@ import { Files, Message, editMessage } from './message.jsx';
 import { settings } from './settings.js';
 import { useObject } from './store.js';
 import { Popover, hidePopover } from './tokens.jsx';
+import { Window } from './window.jsx';
 import { isWriting, rate, send, stopAll, writing } from './writing.js';
 
 const NEAR_PX = 60; // to the end: new text scrolls along
-const FIRST_MESSAGES = 30; // that are drawn before earlier ones
-const MORE_MESSAGES = 40; // at a time, from then on
 const FILE_MAX = 2e6;
 
-/** How many of the last messages are drawn: soon all, but not at once. */
-function useShown(conversation, count) {
-  const [shown, setShown] = useState({ conversation, count: FIRST_MESSAGES });
-  const now = shown.conversation === conversation ? shown.count : FIRST_MESSAGES;
-  useEffect(() => {
-    if (now >= count) return undefined;
-    const idle = window.requestIdleCallback ?? ((run) => setTimeout(run, 30));
-    const cancel = window.cancelIdleCallback ?? clearTimeout;
-    const due = idle(() => setShown({ conversation, count: now + MORE_MESSAGES }));
-    return () => cancel(due);
-  }, [conversation, now, count]);
-  return now;
-}
-
 /** Keeps the end in sight as long as the reader is there. */
-function useFollow(box, conversation) {
+function useFollow(box, conversation, filled) {
   const following = useRef(true);
+  const top = useRef(0);
   const [away, setAway] = useState(false);
   useLayoutEffect(() => {
     following.current = true;
@@ -40,11 +26,13 @@ function useFollow(box, conversation) {
     seen.observe(element);
     down();
     return () => seen.disconnect();
-  }, [conversation]);
+  }, [conversation, filled]);
   const onScroll = () => {
     const { scrollTop, scrollHeight, clientHeight } = box.current;
     const near = scrollHeight - scrollTop - clientHeight < NEAR_PX;
     if (near) following.current = true;
+    else if (scrollTop < top.current) following.current = false;
+    top.current = scrollTop;
     setAway(!near);
     hidePopover();
   };
@@ -55,27 +43,34 @@ function useFollow(box, conversation) {
     following.current = true;
     box.current.scrollTop = box.current.scrollHeight;
   };
-  return { away, toEnd, handlers: { onScroll, onWheel: leave, onTouchMove: leave } };
+  return { away, toEnd, following, handlers: { onScroll, onWheel: leave, onTouchMove: leave } };
+}
+
+const LINE = 85; // characters of one line, more or less
+const estimate = (node) => 60 + 24 * Math.ceil((node.content?.length ?? 0) / LINE);
+
+function Messages({ conversation, nodes, following }) {
+  const draw = (node, place) => (
+    <Message key={node.id} conversation={conversation} node={node} place={place} count={nodes.length}
+      brothers={`${parentOf(conversation, node).children.length} ${node.children.length > 0}`} />
+  );
+  return <Window key={conversation.id} items={nodes} estimate={estimate} draw={draw} following={following} />;
 }
 
 function Transcript({ conversation }) {
   useObject(conversation);
   const box = useRef(null);
   const nodes = path(conversation);
-  const shown = useShown(conversation, nodes.length);
-  const { away, toEnd, handlers } = useFollow(box, conversation);
+  const { away, toEnd, following, handlers } = useFollow(box, conversation, nodes.length > 0);
   const last = nodes.at(-1)?.id;
   useEffect(toEnd, [last]);
+  useReveal(toEnd);
   return (
     <div class="transcript-frame">
       <div class="transcript" ref={box} {...handlers} role="log" aria-label="Conversation" aria-live="off"
-        tabIndex={-1}>
-        <div class="column">
-          {nodes.length === 0 ? <Welcome conversation={conversation} /> : nodes.slice(-shown).map((node) => (
-            <Message key={node.id} conversation={conversation} node={node}
-              brothers={`${parentOf(conversation, node).children.length} ${node.children.length > 0}`} />
-          ))}
-        </div>
+        tabIndex={0}>
+        {nodes.length === 0 ? <div class="column"><Welcome conversation={conversation} /></div>
+          : <Messages conversation={conversation} nodes={nodes} following={following} />}
       </div>
       {away && nodes.length > 0 && (
         <button type="button" class="to-end" onClick={toEnd} aria-label="To the end"><Icon name="down" /></button>
@@ -83,6 +78,20 @@ function Transcript({ conversation }) {
       <Popover />
     </div>
   );
+}
+
+let reveal = () => {}; // shows the end of the conversation
+
+function useReveal(toEnd) {
+  useEffect(() => {
+    reveal = toEnd;
+  });
+}
+
+/** The last message of the user's is near the end, which may be out of sight and not drawn. */
+function editLast(node) {
+  reveal();
+  editMessage(node);
 }
 
 const IDEAS = [
@@ -162,7 +171,7 @@ function Composer({ conversation }) {
     if (event.key === 'ArrowUp' && !text) {
       event.preventDefault();
       const last = path(conversation).filter((node) => node.role === 'user').at(-1);
-      if (last) editMessage(last);
+      if (last) editLast(last);
     }
   };
   const paste = (event) => {
@@ -212,6 +221,7 @@ export function Chat() {
   if (!current) return null;
   return (
     <main class="chat">
+      {current.nodes[0].children.length > 0 && <h1 class="unseen">{current.title}</h1>}
       <Transcript conversation={current} />
       <Composer conversation={current} />
     </main>

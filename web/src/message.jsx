@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { choose, parentOf } from './conversations.js';
 import { Button, Icon } from './icons.jsx';
 import { CopyButton, Markdown } from './markdown.jsx';
-import { useObject } from './store.js';
+import { keep, touch, useKept, useObject } from './store.js';
 import { Tokens, hoverHandlers } from './tokens.jsx';
 import {
   again, canContinue, isWriting, rate, resume, send, sendResults, tokensOf,
@@ -29,15 +29,16 @@ function Branches({ conversation, node }) {
 function Editor({ conversation, node, close }) {
   const area = useRef(null);
   const [problem, setProblem] = useState('');
+  const [text, setText] = useKept(node, 'draft', node.content);
   useEffect(() => {
     area.current.focus();
-    area.current.setSelectionRange(node.content.length, node.content.length);
+    area.current.setSelectionRange(text.length, text.length);
   }, []);
   const submit = () => {
-    const text = area.current.value.trim();
-    if (!text && !node.files?.length) return;
+    const said = text.trim();
+    if (!said && !node.files?.length) return;
     try {
-      send(conversation, parentOf(conversation, node), text, node.files);
+      send(conversation, parentOf(conversation, node), said, node.files);
       close();
     } catch (error) {
       setProblem(error.message);
@@ -51,8 +52,8 @@ function Editor({ conversation, node, close }) {
   };
   return (
     <form class="editor" onSubmit={(event) => { event.preventDefault(); submit(); }}>
-      <textarea ref={area} aria-label="Edit the message" onKeyDown={key}
-        rows={Math.min(12, node.content.split('\n').length + 1)}>{node.content}</textarea>
+      <textarea ref={area} aria-label="Edit the message" onKeyDown={key} value={text}
+        rows={Math.min(12, text.split('\n').length + 1)} onInput={(event) => setText(event.target.value)} />
       {problem && <p class="problem" role="alert">{problem}</p>}
       <div class="row">
         <Button text="Cancel" label="Cancel editing" onClick={close} />
@@ -77,15 +78,15 @@ export const Files = ({ files, remove }) => (
 
 const size = (bytes) => bytes < 1000 ? `${bytes} B` : `${(bytes / 1000).toFixed(1)} kB`;
 
-const editors = new WeakMap(); // what opens the editor of a message that is drawn
-
-export const editMessage = (node) => editors.get(node)?.();
+/** Opens the editor of a message, now or when it is drawn. */
+export function editMessage(node) {
+  keep(node, 'draft', node.content);
+  keep(node, 'editing', true);
+  touch(node);
+}
 
 function User({ conversation, node }) {
-  const [editing, setEditing] = useState(false);
-  useEffect(() => {
-    editors.set(node, () => setEditing(true));
-  });
+  const [editing, setEditing] = useKept(node, 'editing', false);
   if (editing) return <Editor conversation={conversation} node={node} close={() => setEditing(false)} />;
   return (
     <>
@@ -95,7 +96,7 @@ function User({ conversation, node }) {
       </div>
       <div class="tools">
         <Branches conversation={conversation} node={node} />
-        <Button icon="edit" label="Edit and branch" onClick={() => setEditing(true)} />
+        <Button icon="edit" label="Edit and branch" onClick={() => editMessage(node)} />
         <CopyButton text={node.content} label="Copy the message" />
       </div>
     </>
@@ -104,9 +105,10 @@ function User({ conversation, node }) {
 
 function Reasoning({ node }) {
   const live = isWriting(node) && !node.content;
+  const [open, setOpen] = useKept(node, 'thoughts', false);
   if (!node.reasoning) return null;
   return (
-    <details class="reasoning">
+    <details class="reasoning" open={open} onToggle={(event) => setOpen(event.target.open)}>
       <summary><Icon name="right" />{live ? 'Thinking…' : 'Thoughts'}
         <small>{node.reasoning.length.toLocaleString('en')} characters</small></summary>
       <Markdown text={node.reasoning} />
@@ -123,7 +125,7 @@ const pretty = (text) => {
 };
 
 function Calls({ conversation, node }) {
-  const [results, setResults] = useState(() => node.calls.map(() => ''));
+  const [results, setResults] = useKept(node, 'results', []);
   const [problem, setProblem] = useState('');
   if (!node.calls?.length) return null;
   const open = !isWriting(node) && node.children.length === 0;
@@ -198,7 +200,7 @@ function Figures({ node }) {
 }
 
 function Assistant({ conversation, node }) {
-  const [asTokens, setAsTokens] = useState(false);
+  const [asTokens, setAsTokens] = useKept(node, 'asTokens', false);
   const live = isWriting(node);
   const tokens = tokensOf(node);
   const empty = live && !node.content && !node.reasoning && !node.calls?.length;
@@ -226,32 +228,39 @@ function Assistant({ conversation, node }) {
   );
 }
 
-const Tool = ({ node }) => (
-  <details class="reasoning">
-    <summary><Icon name="right" />Result of {node.name}</summary>
-    <pre tabIndex={0}>{node.content}</pre>
-  </details>
-);
+function Tool({ node }) {
+  const [open, setOpen] = useKept(node, 'result', false);
+  return (
+    <details class="reasoning" open={open} onToggle={(event) => setOpen(event.target.open)}>
+      <summary><Icon name="right" />Result of {node.name}</summary>
+      <pre tabIndex={0}>{node.content}</pre>
+    </details>
+  );
+}
 
 const KINDS = { user: User, assistant: Assistant, tool: Tool };
 const NAMES = { user: 'You', assistant: 'Answer', tool: 'Tool' };
 
-function Body({ conversation, node }) {
+function Body({ conversation, node, place, count }) {
   useObject(node);
   const Kind = KINDS[node.role];
   return (
-    <article class={`message ${node.role}`} aria-label={NAMES[node.role]} data-id={node.id}>
+    <article class={`message ${node.role}`} aria-label={NAMES[node.role]} aria-posinset={place + 1}
+      aria-setsize={count} data-place={place}>
+      <h2 class="unseen">{NAMES[node.role]}</h2>
       <Kind conversation={conversation} node={node} />
     </article>
   );
 }
 
-/** Drawn again when the message changes, or its brothers, not when others do. */
+/** Drawn again when the message changes, its brothers or its place, not when others do. */
 export class Message extends Component {
-  shouldComponentUpdate({ node, brothers }) {
-    return node !== this.props.node || brothers !== this.props.brothers;
+  shouldComponentUpdate({ node, brothers, place, count }) {
+    const { props } = this;
+    return node !== props.node || brothers !== props.brothers || place !== props.place ||
+      count !== props.count;
   }
-  render({ conversation, node }) {
-    return <Body conversation={conversation} node={node} key={node.id} />;
+  render({ conversation, node, place, count }) {
+    return <Body conversation={conversation} node={node} place={place} count={count} key={node.id} />;
   }
 }

@@ -120,7 +120,7 @@ function System() {
         <small class="quiet">{own ? 'Of this chat' : 'Of every new chat'}</small>
         <span class="space" />
         {own && current.system !== all.system && (
-          <Button text="Use for new chats" label="Use this system prompt for new chats"
+          <Button text="Use for new chats" label="Use for new chats: this system prompt"
             onClick={() => settings.set({ system: current.system })} />
         )}
       </div>
@@ -162,7 +162,7 @@ export function Settings({ close }) {
         <System />
         <Section title="Sampling" open>
           {NUMBERS.map((field) => <NumberField field={field} key={field.name} />)}
-          <Button text="All to the server’s defaults" label="Set all sampling fields to the server's defaults"
+          <Button text="All to the server’s defaults" label="All to the server’s defaults, of sampling"
             onClick={() => settings.set(Object.fromEntries(NUMBERS.map(({ name }) => [name, ''])))} />
         </Section>
         <Grammar />

@@ -58,6 +58,23 @@ export function useObject(object) {
   return object;
 }
 
+const kept = new WeakMap(); // object -> {name: value}
+
+/** As useState, but it outlives the component: what people have opened or begun to write. */
+export function useKept(object, name, initial) {
+  const [, draw] = useState(0);
+  const set = (value) => {
+    keep(object, name, value);
+    draw((count) => count + 1);
+  };
+  const values = kept.get(object);
+  return [values && name in values ? values[name] : initial, set];
+}
+
+export function keep(object, name, value) {
+  kept.set(object, { ...kept.get(object), [name]: value });
+}
+
 export function touch(object) {
   if (object.watchers) schedule(object.watchers);
 }
