@@ -96,12 +96,14 @@ async function resumes(page) {
 
 async function unlocks(page) {
   network.locked = 'Bearer secret';
+  const kept = await page.locator('.chat-item').count();
   await page.reload();
   await page.locator('.banner').getByLabel('API key').fill('secret');
   await picture(page, 'locked');
   await page.getByText('Unlock').click();
   await page.waitForSelector('.lamp.ready');
   network.locked = '';
+  assert.equal(await page.locator('.chat-item').count(), kept);
 }
 
 const LONG = 10000; // messages

@@ -277,7 +277,7 @@ function ExpertMap({ layers }) {
     <div class="experts" role="region" aria-label="Experts by layer" tabIndex={0}>
       <canvas ref={canvas} role="img" aria-label={`Experts by layer. ${words.join('; ')}`}
         onMouseMove={move} onMouseLeave={() => setHover('')} />
-      <p class="quiet">{hover || 'A row is a layer, a cell an expert; the darker, the more tokens chose it.'}</p>
+      <p class="quiet">{hover || 'A row is a layer, a cell an expert; the stronger its colour, the more tokens chose it.'}</p>
     </div>
   );
 }

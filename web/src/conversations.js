@@ -40,7 +40,11 @@ const summary = ({ id, title, updated }) => ({ id, title, updated });
 
 async function write(conversation) {
   saving.delete(conversation);
-  if (database) await promised(table('readwrite').put(conversation));
+  if (!database) return;
+  const transaction = database.transaction('chats', 'readwrite');
+  const done = promised(transaction.objectStore('chats').put(conversation));
+  transaction.commit(); // at once: the page may be closing
+  await done;
 }
 
 /** Soon, and once for many changes. */
