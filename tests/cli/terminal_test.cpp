@@ -67,6 +67,12 @@ class TerminalProgram {
     return false;
   }
 
+  // Gives the window other columns, as a person who drags its border does.
+  void resize(unsigned short columns) {
+    winsize window = {.ws_row = 24, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
+    EXPECT_EQ(ioctl(terminal_, TIOCSWINSZ, &window), 0);
+  }
+
   int wait() {
     int status = 0;
     waitpid(child_, &status, 0);
@@ -126,6 +132,22 @@ TEST(Chat, APastedTextIsOneMessage) {
   EXPECT_TRUE(program.shows("messages            2")) << program.screen();
   program.type("\x04");
   EXPECT_EQ(program.wait(), 0);
+}
+
+TEST(Chat, ALineIsDrawnAgainFromItsBeginAfterAResize) {
+  TemporaryFolder folder;
+  test::make_story_model(folder);
+  TerminalProgram program({"run", folder.path()});
+  ASSERT_TRUE(program.shows(">>> ")) << program.screen();
+  program.type("/show " + std::string(90, 'x') + "end");
+  ASSERT_TRUE(program.shows("end")) << program.screen();
+  program.resize(40);  // 4 + 99 columns: the cursor is now on the third row
+  EXPECT_TRUE(program.shows("\033[2A\r\033[J")) << program.screen();
+  EXPECT_TRUE(program.shows(">>> /show xxx")) << program.screen();
+  EXPECT_TRUE(program.shows("end")) << program.screen();
+  program.resize(60);
+  EXPECT_TRUE(program.shows("\033[1A\r\033[J")) << program.screen();
+  program.type("\x03");
 }
 
 TEST(Chat, HistoryOutlivesTheProgram) {

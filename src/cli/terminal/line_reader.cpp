@@ -3,6 +3,7 @@
 #include <histedit.h>
 #include <langinfo.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 #include <utf8proc.h>
 
@@ -96,6 +97,48 @@ std::wstring read_paste() {
   return text;
 }
 
+// Columns of the terminal that the line is drawn on; 0: it does not say.
+size_t screen_columns() {
+  winsize window = {};
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 ? window.ws_col : 0;
+}
+
+size_t columns_of(const wchar_t* begin, const wchar_t* end) {
+  size_t columns = 0;
+  for (const wchar_t* c = begin; c != end; ++c) {
+    columns += static_cast<size_t>(utf8proc_charwidth(static_cast<utf8proc_int32_t>(*c)));
+  }
+  return columns;
+}
+
+// What libedit's callbacks need to know, as its client data.
+struct Screen {
+  std::wstring prompt;  // ASCII
+  size_t columns = 0;   // when the line was drawn
+
+  static Screen& of(EditLine* editor) {
+    Screen* screen = nullptr;
+    el_wget(editor, EL_CLIENTDATA, &screen);
+    return *screen;
+  }
+};
+
+// Draws the line again: the program is back from being stopped, or the window has another size.
+// libedit draws from where the cursor is. Terminals wrap what they show by the new width, so from
+// there the cursor goes up to where the line begins, and what is below is cleared.
+void redraw(EditLine* editor) {
+  Screen& screen = Screen::of(editor);
+  size_t now = screen_columns();
+  if (now != screen.columns && now > 0) {
+    screen.columns = now;
+    const LineInfoW* line = el_wline(editor);
+    size_t rows = (screen.prompt.size() + columns_of(line->buffer, line->cursor)) / now;
+    if (rows > 0) std::fprintf(stderr, "\033[%zuA", rows);
+    std::fputs("\r\033[J", stderr);
+  }
+  el_wset(editor, EL_REFRESH);
+}
+
 // One character for libedit, whose own reader would miss a Ctrl-C and a pasted text.
 int read_character(EditLine* editor, wchar_t* character) {
   std::mbstate_t state = {};
@@ -103,7 +146,7 @@ int read_character(EditLine* editor, wchar_t* character) {
     InterruptScope::Wait wait = InterruptScope::wait_for_input(STDIN_FILENO);
     if (wait == InterruptScope::Wait::kInterrupted) return -1;
     if (wait == InterruptScope::Wait::kOtherSignal) {
-      el_wset(editor, EL_REFRESH);  // back from being stopped, or the window's size has changed
+      redraw(editor);
       continue;
     }
     char byte = 0;
@@ -169,7 +212,7 @@ class LineReader::Editor {
     history_w(history_, &event, H_SETSIZE, kHistoryLinesMax);
     history_w(history_, &event, H_SETUNIQUE, 1);
     el_wset(editor_, EL_HIST, history_w, history_);
-    el_wset(editor_, EL_CLIENTDATA, this);
+    el_wset(editor_, EL_CLIENTDATA, &screen_);
     el_wset(editor_, EL_PROMPT, &Editor::prompt_of);
     el_wset(editor_, EL_SIGNAL, 1);
     el_wset(editor_, EL_EDITOR, L"emacs");
@@ -185,7 +228,7 @@ class LineReader::Editor {
   }
 
   LineRead read(const std::string& prompt) {
-    prompt_.assign(prompt.begin(), prompt.end());  // ASCII
+    screen_ = {.prompt = {prompt.begin(), prompt.end()}, .columns = screen_columns()};
     int count = 0;
     PasteMarks marks;
     const wchar_t* line = el_wgets(editor_, &count);
@@ -208,11 +251,7 @@ class LineReader::Editor {
   }
 
  private:
-  static wchar_t* prompt_of(EditLine* editor) {
-    Editor* self = nullptr;
-    el_wget(editor, EL_CLIENTDATA, &self);
-    return self->prompt_.data();
-  }
+  static wchar_t* prompt_of(EditLine* editor) { return Screen::of(editor).prompt.data(); }
 
   void remember(const wchar_t* line, const std::string& text) {
     HistEventW event;
@@ -262,7 +301,7 @@ class LineReader::Editor {
 
   HistoryW* history_;
   EditLine* editor_;
-  std::wstring prompt_;
+  Screen screen_;
   std::string history_file_;  // empty: none
 };
 
