@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <memory>
 #include <thread>
 
@@ -34,6 +35,7 @@ struct ServeOptions {
   EngineOptions engine = serving_options();
   ServerConfig server;
   std::string api_key_file;
+  bool enable_trace = false;
 };
 
 // Keys one a line; empty lines are skipped.
@@ -61,11 +63,19 @@ Status unpack_json_list(const char* option, std::vector<std::string>& values) {
   return {};
 }
 
+void settle_tracing(ServeOptions& o) {
+  std::string& endpoint = o.server.traces_endpoint;
+  if (o.enable_trace && endpoint.empty()) endpoint = "http://localhost:4318/v1/traces";
+  const char* service_name = std::getenv("OTEL_SERVICE_NAME");
+  if (service_name != nullptr && *service_name != 0) o.server.traces_service_name = service_name;
+}
+
 Status settle(ServeOptions& o) {
   o.server.bodies_bytes_max = std::max(o.server.bodies_bytes_max, o.server.body_bytes_max);
   TRY(unpack_json_list("--allowed-origins", o.server.allowed_origins));
   if (!o.api_key_file.empty()) TRY(read_api_keys(o.api_key_file, o.server.api_keys));
   o.server.version = BANYAN_VERSION;
+  settle_tracing(o);
   TRY(o.engine.settle());
   return o.server.validate();
 }
@@ -239,6 +249,13 @@ void add_log_options(CLI::App& app, ServeOptions& o) {
                  "Steps between two lines about decoding; 0: none")
       ->check(between(0, 1 << 30))
       ->type_name("N");
+  app.add_option("--otlp-traces-endpoint", o.server.traces_endpoint,
+                 "Send spans of requests to this OpenTelemetry collector, as "
+                 "http://localhost:4318/v1/traces")
+      ->default_str("")
+      ->type_name("URL");
+  app.add_flag("--enable-trace", o.enable_trace,
+               "The same, to the collector at localhost unless the URL of another is given");
   app.add_flag("--log-requests,--enable-log-requests", o.server.log_requests,
                "Log each request and what it took");
 }

@@ -6,6 +6,7 @@
 #include "base/quote.h"
 #include "llm/messages/message_parser.h"
 #include "server/http/origin.h"
+#include "server/tracing/span_exporter.h"
 
 namespace banyan {
 namespace {
@@ -54,6 +55,7 @@ Status ServerConfig::validate() const {
     return invalid_argument("--ssl-certfile and --ssl-keyfile come together; only {} is given",
                             ssl_keyfile.empty() ? "--ssl-certfile" : "--ssl-keyfile");
   }
+  if (!traces_endpoint.empty()) TRY(SpanExporter::check_endpoint(traces_endpoint));
   TRY(check_at_least("decode_log_interval", decode_log_interval, 0));
   TRY(check_range("header_bytes_max", static_cast<double>(header_bytes_max), 256, 1 << 20));
   TRY(check_at_least("body_bytes_max", body_bytes_max, 1));

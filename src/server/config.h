@@ -23,6 +23,9 @@ struct ServerConfig {
   std::vector<std::string> allowed_hosts, allowed_origins;
   // PEM files; both or neither. With them the server speaks TLS alone.
   std::string ssl_certfile, ssl_keyfile;
+  // A URL of an OpenTelemetry collector; empty: no traces.
+  std::string traces_endpoint;
+  std::string traces_service_name = "banyan";
   std::string version;                    // of the program, for /server_info
   bool webui = true;                      // a page for browsers at /
   bool log_requests = false;              // also the body of each request

@@ -17,10 +17,12 @@ namespace {
 // weakly by its connection. Belongs to the I/O thread.
 class GenerationRun : public std::enable_shared_from_this<GenerationRun> {
  public:
-  GenerationRun(Service& service, ResponderPtr responder, GenerationPlan plan)
+  GenerationRun(Service& service, ResponderPtr responder, GenerationPlan plan,
+                std::shared_ptr<const RequestTrace> trace)
       : service_(service),
         responder_(std::move(responder)),
         plan_(std::move(plan)),
+        trace_(std::move(trace)),
         unfinished_(plan_.choices.size()) {}
 
   void start();
@@ -36,6 +38,7 @@ class GenerationRun : public std::enable_shared_from_this<GenerationRun> {
   Service& service_;
   ResponderPtr responder_;
   GenerationPlan plan_;
+  std::shared_ptr<const RequestTrace> trace_;  // null: nothing is traced
   size_t unfinished_;
   bool over_ = false;
   size_t group_choices_ = 1;  // choices of one submission: all, or one prompt's
@@ -60,7 +63,8 @@ void GenerationRun::start() {
         plan_.rids[by_prompt ? first / plan_.samples : 0], std::move(group),
         {.event = [self, first](size_t index,
                                 const TokenEvent& event) { self->take(first + index, event); },
-         .rejected = [self](const Error& error) { self->fail(error); }});
+         .rejected = [self](const Error& error) { self->fail(error); }},
+        trace_);
     if (!submission) return fail(submission.error());
     submissions_.push_back(std::move(*submission));
   }
@@ -125,6 +129,7 @@ class Planning : public std::enable_shared_from_this<Planning> {
   Planning(Service& service, HttpRequest request, ResponderPtr responder, Planner planner)
       : service_(service),
         context_(context_of(service, request)),
+        trace_(service.begin_trace(request)),
         client_(std::move(request.client)),
         body_(std::make_shared<const std::string>(std::move(request.body))),
         responder_(std::move(responder)),
@@ -142,7 +147,8 @@ class Planning : public std::enable_shared_from_this<Planning> {
   void use(GenerationPlan plan) {
     if (!responder_->alive()) return;
     if (!plan.missing.empty()) return compile(std::move(plan.missing));
-    std::make_shared<GenerationRun>(service_, responder_, std::move(plan))->start();
+    if (trace_) trace_->samples = static_cast<int64_t>(plan.samples);
+    std::make_shared<GenerationRun>(service_, responder_, std::move(plan), trace_)->start();
   }
 
   void compile(std::map<GrammarSource, std::string> missing) {
@@ -181,6 +187,7 @@ class Planning : public std::enable_shared_from_this<Planning> {
 
   Service& service_;
   RequestContext context_;
+  std::shared_ptr<RequestTrace> trace_;  // null: nothing is traced
   std::string client_;
   std::shared_ptr<const std::string> body_;
   ResponderPtr responder_;

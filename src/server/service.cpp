@@ -29,10 +29,12 @@ struct Service::Live {
     RequestTimes times;
     SteadyClock::time_point last_token;
     bool over = false;
+    float temperature = 1, top_p = 1;  // for its span
   };
 
   std::string rid;
   std::weak_ptr<Submission> submission;
+  std::shared_ptr<const RequestTrace> trace;  // null: it has no spans
   SteadyClock::time_point submitted = SteadyClock::now();
   std::vector<Request> requests;
   size_t unfinished = 0;
@@ -86,6 +88,10 @@ Service::Service(ServerConfig config, Post post)
       .count_max = static_cast<size_t>(config_.responses_max),
       .bytes_max = static_cast<size_t>(config_.responses_bytes_max),
       .age_max = std::chrono::duration_cast<ResponseStore::Clock::duration>(age)});
+  if (config_.traces_endpoint.empty()) return;
+  spans_ = std::make_unique<SpanExporter>(SpanExporter::Options{
+      .endpoint = config_.traces_endpoint,
+      .source = {.service_name = config_.traces_service_name, .version = config_.version}});
 }
 
 Service::~Service() {
@@ -161,32 +167,44 @@ bool Service::enqueue_work(const std::string& client, std::move_only_function<vo
 
 Result<std::shared_ptr<Submission>> Service::submit(std::string rid,
                                                     std::vector<GenerateRequest> requests,
-                                                    SubmissionSinks sinks) {
+                                                    SubmissionSinks sinks,
+                                                    std::shared_ptr<const RequestTrace> trace) {
   auto live = std::make_shared<Live>();
   live->rid = std::move(rid);
+  live->trace = std::move(trace);
   live->unfinished = requests.size();
   for (const GenerateRequest& request : requests) {
     if (request.constraint) metrics_.constrained();
     live->requests.push_back({.times = {.prompt_tokens = std::ssize(request.prompt),
-                                        .new_tokens_max = request.options.max_new_tokens}});
+                                        .new_tokens_max = request.options.max_new_tokens},
+                              .temperature = request.sampling.temperature,
+                              .top_p = request.sampling.top_p});
   }
   if (config_.log_requests) log_request(*live, requests);
   SubmissionSinks measured;
   measured.event = [this, live, sink = std::move(sinks.event)](size_t index,
                                                                const TokenEvent& event) {
     live->take(metrics_, index, event);
-    if (event.finish != FinishReason::kNone) log_finished(*live, index);
+    if (event.finish != FinishReason::kNone) {
+      log_finished(*live, index);
+      trace_finished(*live, index, event.error);
+    }
     if (live->unfinished == 0) live_.erase(live->submission.lock().get());
     sink(index, event);
   };
   measured.rejected = [this, live, sink = std::move(sinks.rejected)](const Error& error) {
     live_.erase(live->submission.lock().get());
     metrics_.rejected();
+    trace_rejected(*live, error);
     sink(error);
   };
-  auto submission = TRY(engine_->submit(std::move(requests), std::move(measured)));
-  live->submission = submission;
-  live_.emplace(submission.get(), std::move(live));
+  auto submission = engine_->submit(std::move(requests), std::move(measured));
+  if (!submission) {
+    trace_rejected(*live, submission.error());
+    return submission;
+  }
+  live->submission = *submission;
+  live_.emplace(submission->get(), std::move(live));
   return submission;
 }
 
@@ -200,6 +218,7 @@ void Service::abandon(const std::shared_ptr<Submission>& submission, FinishReaso
     if (index.value_or(i) != i || live.requests[i].over) continue;
     live.end(metrics_, i, reason);
     log_finished(live, i);
+    trace_finished(live, i, {});
   }
   if (live.unfinished == 0) live_.erase(found);
 }
@@ -246,6 +265,45 @@ void Service::log_finished(const Live& live, size_t index) const {
       "{} [{}] ends: {} tokens={} cached_tokens={} queue_s={:.3f} ttft_s={:.3f} e2e_s={:.3f}",
       live.rid, index, to_string(times.finish), times.generated_tokens, times.cached_tokens,
       times.queued_s, times.first_token_s, times.total_s);
+}
+
+std::shared_ptr<RequestTrace> Service::begin_trace(const HttpRequest& request) const {
+  if (!spans_) return nullptr;
+  auto context = trace_context(request.header("traceparent"), request.header("tracestate"));
+  if (!context) return nullptr;
+  return std::make_shared<RequestTrace>(RequestTrace{.context = *std::move(context)});
+}
+
+std::optional<SpanCounts> Service::span_counts() const {
+  if (!spans_) return std::nullopt;
+  return spans_->counts();
+}
+
+void Service::trace_finished(const Live& live, size_t index, const Error& error) const {
+  if (!live.trace) return;
+  using std::chrono::nanoseconds, std::chrono::system_clock;
+  const Live::Request& request = live.requests[index];
+  std::chrono::duration<double> read = live.submitted - live.trace->received;
+  auto now = std::chrono::duration_cast<nanoseconds>(system_clock::now().time_since_epoch());
+  spans_->add(request_spans(*live.trace, {.id = live.rid,
+                                          .model = model_name_,
+                                          .temperature = request.temperature,
+                                          .top_p = request.top_p,
+                                          .times = request.times,
+                                          .read_s = read.count(),
+                                          .end_ns = now.count(),
+                                          .error = error}));
+}
+
+// The engine has taken none of them.
+void Service::trace_rejected(Live& live, const Error& error) const {
+  if (!live.trace) return;
+  for (size_t i = 0; i < live.requests.size(); ++i) {
+    RequestTimes& times = live.requests[i].times;
+    times.finish = FinishReason::kError;
+    times.total_s = seconds_since(live.submitted);
+    trace_finished(live, i, error);
+  }
 }
 
 void Service::log_steps(const StepReport& report) {

@@ -27,6 +27,8 @@
 #include "server/status/machine_meter.h"
 #include "server/status/memory_use.h"
 #include "server/status/metrics.h"
+#include "server/tracing/request_spans.h"
+#include "server/tracing/span_exporter.h"
 
 namespace banyan {
 
@@ -69,9 +71,15 @@ class Service {
     return config_.api_keys.empty() ? std::string() : request.client;
   }
 
-  // As EngineThread::submit, with metrics, and known by `rid` to abort() until all have ended.
+  // As EngineThread::submit, with metrics, and known by `rid` to abort() until all have ended. With
+  // a trace each of them has its spans.
   Result<std::shared_ptr<Submission>> submit(std::string rid, std::vector<GenerateRequest> requests,
-                                             SubmissionSinks sinks);
+                                             SubmissionSinks sinks,
+                                             std::shared_ptr<const RequestTrace> trace = nullptr);
+  // For a request that comes now. Null where nothing is traced, or the client does not want it.
+  std::shared_ptr<RequestTrace> begin_trace(const HttpRequest& request) const;
+  // Nothing where nothing is traced.
+  std::optional<SpanCounts> span_counts() const;
   // As EngineThread::abandon: no more events. `reason` is what the metrics count: kStop when a stop
   // string has ended the text, kCancelled when the client has gone.
   void abandon(const std::shared_ptr<Submission>& submission, FinishReason reason,
@@ -125,6 +133,8 @@ class Service {
   void log_steps(const StepReport& report);
   void log_request(const Live& live, std::span<const GenerateRequest> requests) const;
   void log_finished(const Live& live, size_t index) const;
+  void trace_finished(const Live& live, size_t index, const Error& error) const;
+  void trace_rejected(Live& live, const Error& error) const;
 
   ServerConfig config_;
   Post post_;
@@ -132,6 +142,7 @@ class Service {
   std::function<ConnectionUse()> connection_use_;
   std::chrono::steady_clock::time_point next_give_back_;
   Metrics metrics_;
+  std::unique_ptr<SpanExporter> spans_;  // null: nothing is traced
   std::chrono::system_clock::time_point started_at_;
 
   EngineConfig engine_config_;

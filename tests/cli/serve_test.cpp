@@ -221,7 +221,7 @@ TEST(Serve, RefusesWhatItKnowsOfOtherEnginesByName) {
 TEST(Serve, TakesTheNamesOfOtherEngines) {
   Serving server({"-tp", "1", "--trust-remote-code", "-np", "5", "--max-model-len", "128",
                   "--block-size", "32", "--alias", "tiny", "--no-enable-prefix-caching",
-                  "--async-scheduling"});
+                  "--async-scheduling", "--enable-trace"});
   ASSERT_NE(server.port(), 0) << server.log();
   std::string info = server.client().get("/server_info").body;
   for (const char* part :

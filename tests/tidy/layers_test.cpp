@@ -35,7 +35,7 @@ const std::map<std::string, Names>& layers_below() {
       {"text", {"jinja"}},
       {"grammar", {"text"}},
       {"llm", {"engine", "text", "grammar"}},
-      {"server", {"llm"}},
+      {"server", {"llm", "client"}},
       {"client", {"base"}},
       {"eval", {"client"}},
       {"hub", {"base"}},

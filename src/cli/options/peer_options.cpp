@@ -73,7 +73,6 @@ constexpr std::array kRefused = std::to_array<const char*>({
     "--is-embedding,--embedding,--embeddings,--reranking,--runner",
     "--random-seed",
     "--stream-interval",
-    "--enable-trace",
     "--crash-dump-folder",
     "--watchdog-timeout",
 });

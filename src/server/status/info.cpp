@@ -127,7 +127,8 @@ void health_generate(Service& service, HttpRequest request, ResponderPtr respond
 void metrics(Service& service, HttpRequest, ResponderPtr responder) {
   Metrics::Others others = {.experts = service.expert_counts(),
                             .grammars_waiting = service.grammars_waiting(),
-                            .memory = service.memory_use()};
+                            .memory = service.memory_use(),
+                            .spans = service.span_counts()};
   if (service.state() != Service::State::kLoading) others.grammars = service.llm().grammar_stats();
   auto started = seconds_since_epoch(service.started_at());
   responder->respond(200, service.metrics().text(others), kPrometheusText,

@@ -134,6 +134,19 @@ void add_grammars(const GrammarStats& stats, size_t waiting, const prometheus::L
       .gauge.value = static_cast<double>(stats.bytes);
 }
 
+void add_spans(const SpanCounts& spans, const prometheus::Labels& labels,
+               std::vector<prometheus::MetricFamily>& families) {
+  auto add = [&](const char* name, const char* help, int64_t count) {
+    auto& family = families.emplace_back(family_of(name, help, prometheus::MetricType::Counter));
+    prometheus::ClientMetric& metric = family.metric.emplace_back();
+    for (const auto& [key, value] : labels) metric.label.push_back({key, value});
+    metric.counter.value = static_cast<double>(count);
+  };
+  add("banyan:spans_exported_total", "Spans that the collector has taken", spans.exported);
+  add("banyan:spans_dropped_total", "Spans that were lost, since the collector did not take them",
+      spans.dropped);
+}
+
 void add_memory(const MemoryUse& use, const prometheus::Labels& labels,
                 std::vector<prometheus::MetricFamily>& families) {
   auto family = family_of("banyan:memory_bytes", "Memory by part; heap and resident hold others",
@@ -402,6 +415,7 @@ std::string Metrics::text(const Others& others) const {
   add_experts(others.experts, impl_->labels, families);
   add_grammars(others.grammars, others.grammars_waiting, impl_->labels, families);
   add_memory(others.memory, impl_->labels, families);
+  if (others.spans) add_spans(*others.spans, impl_->labels, families);
   LlamaFigures llama = {.stats = impl_->last,
                         .prompt_s = impl_->prompt_s,
                         .predicted_s = impl_->predicted_s,

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "banyan/grammar.h"
 #include "llm/engine_thread.h"
 #include "server/status/memory_use.h"
+#include "server/tracing/span.h"
 
 namespace banyan {
 
@@ -49,6 +51,7 @@ class Metrics {
     GrammarStats grammars;
     size_t grammars_waiting = 0;
     MemoryUse memory;
+    std::optional<SpanCounts> spans;
   };
   // In Prometheus's text format.
   std::string text(const Others& others) const;

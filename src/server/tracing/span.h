@@ -1,0 +1,36 @@
+// One operation of a trace, as OpenTelemetry has it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace banyan {
+
+struct Span {
+  using Value = std::variant<std::string, int64_t, double, std::vector<std::string>>;
+  enum class Kind : uint8_t { kInternal = 1, kServer = 2 };  // OTLP's numbers
+
+  std::string trace_id;          // 32 hexadecimal digits
+  std::string span_id;           // 16
+  std::string parent_id = {};    // 16, or empty: the trace begins here
+  std::string trace_state = {};  // for other vendors, as it came
+  bool parent_is_remote = false;
+  std::string_view name = {};  // a literal, as the names of attributes are
+  Kind kind = Kind::kInternal;
+  int64_t start_ns = 0, end_ns = 0;  // Unix time
+  std::vector<std::pair<std::string_view, Value>> attributes = {};
+  std::optional<std::string> error = {};  // it failed, and why
+};
+
+// Spans that the collector has taken, and those that are lost.
+struct SpanCounts {
+  int64_t exported = 0;
+  int64_t dropped = 0;
+};
+
+}  // namespace banyan
