@@ -1,6 +1,7 @@
 """OpenAI's Responses API, by the `openai` package, unchanged."""
 
 import json
+import re
 
 import openai
 import pydantic
@@ -73,6 +74,31 @@ def test_tools(client):
         {"role": "user", "content": "Add"}, call.model_dump(exclude_none=True),
         {"type": "function_call_output", "call_id": call.call_id, "output": "7"}]})
     assert answered.usage.output_tokens > 0
+
+
+def test_custom_tools(client):
+    grammar = {"type": "grammar", "syntax": "regex", "definition": "[ab]{2,4}\\n\"[cd]\""}
+    tool = {"type": "custom", "name": "edit", "description": "Edits.", "format": grammar}
+    arguments = {**ASK, "max_output_tokens": 200, "tools": [tool],
+                 "tool_choice": {"type": "custom", "name": "edit"}}
+    first = client.responses.create(**arguments)
+    call = first.output[0]
+    assert call.type == "custom_tool_call" and call.name == "edit"
+    assert re.fullmatch(grammar["definition"], call.input)
+    with client.responses.stream(**arguments) as stream:
+        events = list(stream)
+    deltas = [event.delta for event in events
+              if event.type == "response.custom_tool_call_input.delta"]
+    assert "".join(deltas) == call.input == events[-1].response.output[0].input
+    output = {"type": "custom_tool_call_output", "call_id": call.call_id, "output": "ok"}
+    second = client.responses.create(**{**ASK, "input": [output]},
+                                     previous_response_id=first.id)
+    items = [{"role": "user", "content": ASK["input"]}, call.model_dump(exclude_none=True), output]
+    spelled = client.responses.create(**{**ASK, "input": items})
+    assert second.usage.input_tokens == spelled.usage.input_tokens
+    with pytest.raises(openai.BadRequestError, match="lark is not supported"):
+        lark = {**tool, "format": {**grammar, "syntax": "lark"}}
+        client.responses.create(**{**arguments, "tools": [lark]})
 
 
 class Pet(pydantic.BaseModel):

@@ -4,7 +4,9 @@
 // Stateless; safe from many threads at once.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,8 @@
 
 namespace banyan {
 
+using ToolNames = std::set<std::string, std::less<>>;
+
 struct ToolRequest {
   enum class Choice : uint8_t { kNone, kAuto, kRequired };
 
@@ -21,6 +25,10 @@ struct ToolRequest {
   Choice choice = Choice::kNone;
   bool parallel = true;
   bool limited = false;  // to some of those that the template shows
+  // Of OpenAI's custom tools (server/openai/custom_tools.h): their names, and all tools in the form
+  // that templates know, null where the request's own is that.
+  ToolNames custom = {};
+  Json shown = {};
 
   bool may_call() const { return choice != Choice::kNone; }
 };

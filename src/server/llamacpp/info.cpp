@@ -13,6 +13,7 @@
 #include "server/json/endpoint.h"
 #include "server/llamacpp/endpoints.h"
 #include "server/llamacpp/format.h"
+#include "server/openai/custom_tools.h"
 #include "server/openai/format.h"
 
 namespace banyan {
@@ -32,7 +33,7 @@ std::string_view why_unsupported(std::string_view path) {
 
 Parsed<Json> apply_template(const RequestContext& context, const Json& body) {
   RequestFields fields(body);
-  ToolRequest tools = read_tools(fields);
+  ToolRequest tools = read_openai_tools(fields);
   ChatPrompt chat = read_openai_chat(fields, tools);
   TRY(fields.finish());
   return Json{{"prompt", TRY(render_prompt(context, std::move(chat)))}};

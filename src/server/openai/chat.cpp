@@ -13,6 +13,8 @@
 #include "server/json/text.h"
 #include "server/json/writer.h"
 #include "server/llamacpp/format.h"
+#include "server/openai/custom_input.h"
+#include "server/openai/custom_tools.h"
 #include "server/openai/endpoints.h"
 #include "server/openai/format.h"
 #include "server/token_text.h"
@@ -26,6 +28,7 @@ struct ChatOptions {
   bool stream_reasoning = true;  // as it comes; else in one piece
   MessageParserOptions parser;
   std::string call_ids;       // how the ids of calls begin
+  ToolNames custom;           // tools whose calls have an input
   bool legacy_calls = false;  // as function_call, which tool_calls have replaced
   bool token_ids = false;     // of the prompt and the outputs
   std::string prompt_ids;     // as JSON text
@@ -124,6 +127,8 @@ class ChatAnswer final : public Answer {
     std::string ids;       // the same
     bool begun = false;
     GenerationTimes times;
+    std::optional<CustomInput> input;  // of the call that is being streamed
+    size_t input_call = 0;             // which of the answer's it is
   };
 
   // llama.cpp's members of an answer, where they are asked for.
@@ -175,32 +180,59 @@ class ChatAnswer final : public Answer {
                    [&](JsonWriter& delta) { delta.field("content", message.content); });
     }
     for (const ToolCallDelta& call : message.calls) stream_call(choice, call, state, frames);
+    if (done) end_input(choice, state, frames);
     if (done) append_chunk(choice, state, Chunk::kLast, frames, [](JsonWriter&) {});
   }
 
   // The name and the arguments go out apart, as OpenAI sends them.
   void stream_call(const Choice& choice, const ToolCallDelta& call, State& state,
                    std::string& frames) {
-    auto send = [&](const auto& write_members) {
-      append_chunk(choice, state, Chunk::kMiddle, frames, [&](JsonWriter& delta) {
-        if (options_.legacy_calls) {
-          delta.key("function_call");
-          return write_function(delta, call, !call.name.empty());
-        }
-        delta.key("tool_calls").begin_list().begin_object().field("index", call.index);
-        write_members(delta);
-        delta.end_object().end_list();
-      });
-    };
     bool named = !call.name.empty();
-    if (named) {
-      send([&](JsonWriter& delta) {
-        write_call(delta, choice, {call.index, call.id, call.name, {}});
+    if (options_.legacy_calls) {
+      return append_chunk(choice, state, Chunk::kMiddle, frames, [&](JsonWriter& delta) {
+        delta.key("function_call");
+        write_function(delta, call, named);
       });
     }
-    if (call.arguments.empty() || (named && options_.legacy_calls)) return;
-    send([&](JsonWriter& delta) {
+    if (named) {
+      end_input(choice, state, frames);
+      append_call_chunk(choice, state, call.index, frames, [&](JsonWriter& delta) {
+        write_call(delta, choice, {call.index, call.id, call.name, {}});
+      });
+      if (options_.custom.contains(call.name)) {
+        state.input.emplace();
+        state.input_call = call.index;
+      }
+    }
+    if (state.input) return stream_input(choice, state.input->take(call.arguments), state, frames);
+    if (call.arguments.empty()) return;
+    append_call_chunk(choice, state, call.index, frames, [&](JsonWriter& delta) {
       delta.key("function").begin_object().field("arguments", call.arguments).end_object();
+    });
+  }
+
+  void stream_input(const Choice& choice, const std::string& text, State& state,
+                    std::string& frames) {
+    if (text.empty()) return;
+    append_call_chunk(choice, state, state.input_call, frames, [&](JsonWriter& delta) {
+      delta.key("custom").begin_object().field("input", text).end_object();
+    });
+  }
+
+  void end_input(const Choice& choice, State& state, std::string& frames) {
+    if (!state.input) return;
+    stream_input(choice, state.input->finish(), state, frames);
+    state.input.reset();
+  }
+
+  // `fill` writes the call's members.
+  template <class Fill>
+  void append_call_chunk(const Choice& choice, State& state, size_t index, std::string& frames,
+                         Fill fill) const {
+    append_chunk(choice, state, Chunk::kMiddle, frames, [&](JsonWriter& delta) {
+      delta.key("tool_calls").begin_list().begin_object().field("index", index);
+      fill(delta);
+      delta.end_object().end_list();
     });
   }
 
@@ -211,11 +243,17 @@ class ChatAnswer final : public Answer {
     writer.field("arguments", call.arguments).end_object();
   }
 
-  // "id":...,"type":"function","function":{...}
+  // "id":...,"type":"function","function":{...}, or the same of "custom".
   void write_call(JsonWriter& writer, const Choice& choice, const ToolCallDelta& call) const {
     std::string id = call.id;
     if (id.empty()) id = fmt::format("{}{}_{}", options_.call_ids, choice.index, call.index);
-    writer.field("id", id).field("type", "function").key("function");
+    writer.field("id", id);
+    if (options_.custom.contains(call.name)) {
+      writer.field("type", "custom").key("custom").begin_object().field("name", call.name);
+      writer.field("input", custom_input(call.arguments)).end_object();
+      return;
+    }
+    writer.field("type", "function").key("function");
     write_function(writer, call);
   }
 
@@ -384,7 +422,7 @@ Parsed<GenerationPlan> plan_chat(const RequestContext& context, const Json& body
   ChatOptions options;
   ChatRequest chat;
   chat.options = read_options(fields, context, options);
-  chat.tools = read_tools(fields);
+  chat.tools = read_openai_tools(fields);
   chat.prompt = read_openai_chat(fields, chat.tools);
   const Json* functions = fields.find("functions");
   options.legacy_calls = functions != nullptr && !functions->empty();
@@ -403,6 +441,7 @@ Parsed<GenerationPlan> plan_chat(const RequestContext& context, const Json& body
   plan.rids = read_rids(fields, "chatcmpl-" + context.request_id);
   plan.stream = options.stream;
   TRY(fields.finish());
+  options.custom = chat.tools.custom;
   options.parser = TRY(plan_messages(context, std::move(chat), plan));
   if (options.token_ids && !plan.requests.empty()) {
     options.prompt_ids = fmt::format("{}", fmt::join(plan.requests[0].prompt, ","));
@@ -423,7 +462,7 @@ Parsed<GenerationPlan> plan_chat(const RequestContext& context, const Json& body
 
 Parsed<Json> count_chat_tokens(const RequestContext& context, const Json& body) {
   RequestFields fields(body);
-  ToolRequest tools = read_tools(fields);
+  ToolRequest tools = read_openai_tools(fields);
   ChatPrompt prompt = read_openai_chat(fields, tools);
   answered_model(fields, context);
   TRY(fields.finish());

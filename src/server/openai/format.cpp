@@ -4,6 +4,7 @@
 
 #include "base/quote.h"
 #include "server/chat.h"
+#include "server/openai/custom_tools.h"
 #include "text/chat_template.h"
 
 namespace banyan {
@@ -197,7 +198,11 @@ ChatPrompt read_openai_chat(RequestFields& fields, const ToolRequest& tools) {
   };
   if (fields.find("messages") == nullptr) fields.fail("messages", " is missing");
   copy("messages", chat.messages);
+  if (Status read = convert_custom_calls(chat.messages); !read) {
+    fields.fail("messages", read.error().message);
+  }
   if (tools.may_call()) copy("tools", chat.tools);
+  if (tools.may_call() && !tools.shown.is_null()) chat.tools = tools.shown;
   copy("documents", chat.documents);
   copy("chat_template_kwargs", chat.variables);
   set_reasoning_effort(chat.variables, fields.string("reasoning_effort", kNameBytesMax));

@@ -31,6 +31,8 @@ constexpr TextNames kMessageNames = {"output_text", "response.output_text.delta"
                                      "response.output_text.done"};
 constexpr const char* kArgumentsDelta = "response.function_call_arguments.delta";
 constexpr const char* kArgumentsDone = "response.function_call_arguments.done";
+constexpr const char* kInputDelta = "response.custom_tool_call_input.delta";
+constexpr const char* kInputDone = "response.custom_tool_call_input.done";
 
 }  // namespace
 
@@ -104,15 +106,16 @@ void ResponsesAnswer::fail(const RequestError& error, std::string& frames) {
 
 // Goes on in the last item if it is of this kind, else begins one.
 ResponsesAnswer::Item& ResponsesAnswer::open(Item::Kind kind, std::string& frames) {
-  if (item_open_ && items_.back().kind == kind && kind != Item::Kind::kCall) return items_.back();
+  bool is_text = kind == Item::Kind::kReasoning || kind == Item::Kind::kMessage;
+  if (item_open_ && items_.back().kind == kind && is_text) return items_.back();
   end_item(frames);
-  constexpr const char* kPrefixes[] = {"rs", "msg", "fc"};
+  constexpr const char* kPrefixes[] = {"rs", "msg", "fc", "ctc"};
   std::string tail = head_.id.substr(head_.id.find('_') + 1);
   std::string id =
       fmt::format("{}_{}_{}", kPrefixes[static_cast<size_t>(kind)], tail, items_.size());
   items_.push_back({.kind = kind, .id = std::move(id), .text = {}, .call_id = {}, .name = {}});
   item_open_ = true;
-  if (kind != Item::Kind::kCall) begin_item(frames);  // a call's name is yet to come
+  if (is_text) begin_item(frames);  // a call's name is yet to come
   return items_.back();
 }
 
@@ -122,7 +125,7 @@ void ResponsesAnswer::begin_item(std::string& frames) {
     writer.key("item");
     write_item(writer, item, "in_progress", true);
   });
-  if (item.kind == Item::Kind::kCall) return;
+  if (item.is_call()) return;
   append_item_event("response.content_part.added", frames, [&](JsonWriter& writer) {
     writer.field("item_id", item.id).field("content_index", 0).key("part");
     write_part(writer, item, "");
@@ -132,19 +135,15 @@ void ResponsesAnswer::begin_item(std::string& frames) {
 void ResponsesAnswer::end_item(std::string& frames) {
   if (!std::exchange(item_open_, false)) return;
   const Item& item = items_.back();
-  bool is_call = item.kind == Item::Kind::kCall;
-  bool is_message = item.kind == Item::Kind::kMessage;
-  const TextNames& names = is_message ? kMessageNames : kReasoningNames;
-  append_item_event(is_call ? kArgumentsDone : names.done, frames, [&](JsonWriter& writer) {
-    writer.field("item_id", item.id);
-    if (is_call) {
-      writer.field("name", item.name).field("arguments", item.text);
-      return;
-    }
-    writer.field("content_index", 0).field("text", item.text);
-    if (is_message) writer.key("logprobs").begin_list().end_list();
-  });
-  if (!is_call) {
+  if (item.is_call()) {
+    end_call(frames);
+  } else {
+    bool is_message = item.kind == Item::Kind::kMessage;
+    const TextNames& names = is_message ? kMessageNames : kReasoningNames;
+    append_item_event(names.done, frames, [&](JsonWriter& writer) {
+      writer.field("item_id", item.id).field("content_index", 0).field("text", item.text);
+      if (is_message) writer.key("logprobs").begin_list().end_list();
+    });
     append_item_event("response.content_part.done", frames, [&](JsonWriter& writer) {
       writer.field("item_id", item.id).field("content_index", 0).key("part");
       write_part(writer, item, item.text);
@@ -169,16 +168,36 @@ void ResponsesAnswer::add_text(Item::Kind kind, std::string_view text, std::stri
 
 void ResponsesAnswer::add_call(const ToolCallDelta& call, std::string& frames) {
   if (!call.name.empty()) {
-    Item& item = open(Item::Kind::kCall, frames);
+    bool is_custom = head_.custom.contains(call.name);
+    Item& item = open(is_custom ? Item::Kind::kCustomCall : Item::Kind::kCall, frames);
+    input_ = {};
     item.name = call.name;
     item.call_id = call.id.empty() ? "call" + item.id.substr(item.id.find('_')) : call.id;
     begin_item(frames);
   }
   if (call.arguments.empty() || items_.empty()) return;
+  bool is_custom = items_.back().kind == Item::Kind::kCustomCall;
+  add_call_text(is_custom ? input_.take(call.arguments) : call.arguments, frames);
+}
+
+void ResponsesAnswer::add_call_text(const std::string& text, std::string& frames) {
+  if (text.empty()) return;
   Item& item = items_.back();
-  item.text += call.arguments;
-  append_item_event(kArgumentsDelta, frames, [&](JsonWriter& writer) {
-    writer.field("item_id", item.id).field("delta", call.arguments);
+  item.text += text;
+  bool is_custom = item.kind == Item::Kind::kCustomCall;
+  append_item_event(is_custom ? kInputDelta : kArgumentsDelta, frames, [&](JsonWriter& writer) {
+    writer.field("item_id", item.id).field("delta", text);
+  });
+}
+
+void ResponsesAnswer::end_call(std::string& frames) {
+  const Item& item = items_.back();
+  bool is_custom = item.kind == Item::Kind::kCustomCall;
+  if (is_custom) add_call_text(input_.finish(), frames);
+  append_item_event(is_custom ? kInputDone : kArgumentsDone, frames, [&](JsonWriter& writer) {
+    writer.field("item_id", item.id);
+    if (!is_custom) writer.field("name", item.name);
+    writer.field(is_custom ? "input" : "arguments", item.text);
   });
 }
 
@@ -195,10 +214,12 @@ void ResponsesAnswer::write_part(JsonWriter& writer, const Item& item, std::stri
 void ResponsesAnswer::write_item(JsonWriter& writer, const Item& item, const char* status,
                                  bool empty) {
   writer.begin_object().field("id", item.id);
-  if (item.kind == Item::Kind::kCall) {
-    writer.field("type", "function_call").field("status", status);
-    writer.field("call_id", item.call_id).field("name", item.name);
-    writer.field("arguments", empty ? std::string_view() : std::string_view(item.text));
+  if (item.is_call()) {
+    bool is_custom = item.kind == Item::Kind::kCustomCall;
+    writer.field("type", is_custom ? "custom_tool_call" : "function_call");
+    writer.field("status", status).field("call_id", item.call_id).field("name", item.name);
+    writer.field(is_custom ? "input" : "arguments",
+                 empty ? std::string_view() : std::string_view(item.text));
     writer.end_object();
     return;
   }
@@ -262,11 +283,13 @@ void ResponsesAnswer::write_response(JsonWriter& writer, const char* status,
 void ResponsesAnswer::keep(const std::string& response) {
   Json message = {{"role", "assistant"}, {"content", ""}};
   for (const Item& item : items_) {
-    if (item.kind == Item::Kind::kCall) {
+    if (item.is_call()) {
+      bool is_custom = item.kind == Item::Kind::kCustomCall;
+      std::string arguments = is_custom ? custom_arguments(item.text) : item.text;
       message["tool_calls"].push_back(
           {{"id", item.call_id},
            {"type", "function"},
-           {"function", {{"name", item.name}, {"arguments", item.text}}}});
+           {"function", {{"name", item.name}, {"arguments", std::move(arguments)}}}});
       continue;
     }
     const char* name = item.kind == Item::Kind::kMessage ? "content" : "reasoning_content";

@@ -11,6 +11,7 @@
 #include "server/chat.h"
 #include "server/generation.h"
 #include "server/json/writer.h"
+#include "server/openai/custom_input.h"
 #include "server/openai/responses/store.h"
 
 namespace banyan {
@@ -21,6 +22,7 @@ struct ResponseHead {
   std::string owner;
   int64_t created_s = 0;
   bool stream = false;
+  ToolNames custom;                      // tools whose calls have an input
   Json settings;                         // what it repeats of the request
   Json warnings;                         // what of a schema is not enforced; null: nothing
   Json input, messages;                  // of the request; for those that go on from it
@@ -40,17 +42,21 @@ class ResponsesAnswer final : public Answer {
 
  private:
   struct Item {
-    enum class Kind : uint8_t { kReasoning, kMessage, kCall };
+    enum class Kind : uint8_t { kReasoning, kMessage, kCall, kCustomCall };
 
     Kind kind = Kind::kMessage;
     std::string id;
-    std::string text;           // or a call's arguments
+    std::string text;           // or a call's arguments, or the input of a custom tool's
     std::string call_id, name;  // of a call
+
+    bool is_call() const { return kind == Kind::kCall || kind == Kind::kCustomCall; }
   };
 
   Item& open(Item::Kind kind, std::string& frames);
   void add_text(Item::Kind kind, std::string_view text, std::string& frames);
   void add_call(const ToolCallDelta& call, std::string& frames);
+  void add_call_text(const std::string& text, std::string& frames);
+  void end_call(std::string& frames);
   void begin_item(std::string& frames);
   void end_item(std::string& frames);
   void finish(const Choice& choice, std::string& frames);
@@ -69,6 +75,7 @@ class ResponsesAnswer final : public Answer {
   const ResponseHead head_;
   MessageStream parser_;
   std::vector<Item> items_;
+  CustomInput input_;  // of the last item, if it is a call of a custom tool
   bool begun_ = false, item_open_ = false;
   int64_t sequence_number_ = 0;
 };

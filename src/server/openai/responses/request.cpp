@@ -8,6 +8,8 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "server/fields/constraint.h"
+#include "server/openai/custom_input.h"
+#include "server/openai/custom_tools.h"
 #include "server/openai/responses/store.h"
 
 namespace banyan {
@@ -58,12 +60,14 @@ class ItemReader {
     if (!item.is_object()) return invalid_argument("{} is {}, not an item", place, show(item));
     std::string_view type = item_type(item);
     if (type.empty() || type == "message") return add_message(item, place);
-    if (type == "function_call") return add_call(item, place);
-    if (type == "function_call_output") return add_output(item, place);
+    if (type == "function_call" || type == "custom_tool_call") return add_call(item, place);
+    if (type == "function_call_output" || type == "custom_tool_call_output") {
+      return add_output(item, place);
+    }
     if (type == "reasoning") return add_reasoning(item, place);
     return unsupported(
-        "{}: an item of type {}; only message, function_call, function_call_output and reasoning "
-        "are supported",
+        "{}: an item of type {}; only message, function_call, function_call_output, "
+        "custom_tool_call, custom_tool_call_output and reasoning are supported",
         place, quote(type));
   }
 
@@ -82,8 +86,11 @@ class ItemReader {
   }
 
   Status add_call(const Json& item, const std::string& place) {
+    bool is_custom = item_type(item) == "custom_tool_call";
+    std::string arguments = TRY(text_at(item, is_custom ? "input" : "arguments", place));
+    if (is_custom) arguments = custom_arguments(arguments);
     Json function = {{"name", TRY(text_at(item, "name", place))},
-                     {"arguments", TRY(text_at(item, "arguments", place))}};
+                     {"arguments", std::move(arguments)}};
     Json call = {{"id", TRY(text_at(item, "call_id", place))},
                  {"type", "function"},
                  {"function", std::move(function)}};
@@ -172,11 +179,13 @@ void read_previous(RequestFields& fields, const RequestContext& context,
   request.messages = Json::parse(found->messages);
 }
 
-// {"type": "function", "name", ...} as chats have it: {"type": "function", "function": {...}}.
+// {"type": "function", "name", ...} as chats have it: {"type": "function", "function": {...}}. A
+// custom tool becomes a function, too.
 Result<Json> nest_function(const Json& tool, const std::string& place) {
   if (!tool.is_object()) return invalid_argument("{} is {}, not an object", place, show(tool));
+  if (item_type(tool) == "custom") return custom_tool_function(tool, place);
   if (item_type(tool) != "function") {
-    return unsupported("{}: a tool of type {}; only function is supported", place,
+    return unsupported("{}: a tool of type {}; only function and custom are supported", place,
                        quote(item_type(tool)));
   }
   Json function = Json::object();
@@ -203,6 +212,14 @@ Result<Json> nest_choice(const Json& choice) {
   return Json{{"type", "allowed_tools"}, {"allowed_tools", std::move(allowed)}};
 }
 
+ToolNames names_of_custom(const Json& tools) {
+  ToolNames names;
+  for (const Json& tool : tools) {
+    if (item_type(tool) == "custom" && tool["name"].is_string()) names.insert(tool["name"]);
+  }
+  return names;
+}
+
 void read_response_tools(RequestFields& fields, ChatRequest& chat) {
   Json nested = Json::object();
   if (const Json* tools = fields.find("tools")) {
@@ -222,6 +239,7 @@ void read_response_tools(RequestFields& fields, ChatRequest& chat) {
     const char* name = done.error().param.starts_with("tool_choice") ? "tool_choice" : "tools";
     return fail_with(fields, name, done.error().error);
   }
+  if (const Json* tools = fields.find("tools")) chat.tools.custom = names_of_custom(*tools);
   if (chat.tools.may_call()) chat.prompt.tools = nested.value("tools", Json());
 }
 

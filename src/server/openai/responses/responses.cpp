@@ -48,6 +48,7 @@ Parsed<GenerationPlan> plan_response(const RequestContext& context, const Json& 
   plan.rids = read_rids(fields, id);
   plan.stream = request.stream;
   TRY(fields.finish());
+  ToolNames custom = request.chat.tools.custom;
   auto options = plan_messages(context, std::move(request.chat), plan);
   if (!options) {
     RequestError error = std::move(options).error();
@@ -59,6 +60,7 @@ Parsed<GenerationPlan> plan_response(const RequestContext& context, const Json& 
                        .owner = context.owner,
                        .created_s = context.created_s,
                        .stream = request.stream,
+                       .custom = std::move(custom),
                        .settings = std::move(request.settings),
                        .warnings = {},
                        .input = std::move(request.input),
