@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "base/os/standard_error.h"
 #include "cli/machine.h"
+#include "cli/model_puller.h"
 #include "cli/model_source.h"
 #include "cli/options/checks.h"
 #include "cli/options/engine_options.h"
@@ -96,6 +97,7 @@ Result<int> serve(ServeOptions o) {
   write_stderr(fmt::format("banyan: listening on {}, loading {}\n", server.address(),
                            o.engine.config.model_path));
   server.on_ready([&] { write_stderr(fmt::format("banyan: ready on {}\n", server.address())); });
+  server.on_pull(pull_for_clients);
   std::jthread loader([&] {
     const EngineConfig& config = o.engine.config;
     server.attach(load_llm(config), config);

@@ -96,7 +96,8 @@ class Download {
     read_ledger();
     if (ftruncate(descriptor_.get(), file_.bytes) != 0) return failed("cannot write");
     TRY(fetch_chunks());
-    if (!ranges_) TRY(fetch_whole());
+    if (!ranges_ && !cancelled_) TRY(fetch_whole());
+    if (cancelled_) return make_error(ErrorCode::kCancelled, file_.name + ": not wanted any more");
     TRY(check());
     if (fsync(descriptor_.get()) != 0) return failed("cannot write");
     if (std::rename(part_.c_str(), path_.c_str()) != 0) return failed("cannot name");
@@ -117,7 +118,9 @@ class Download {
 
   void add(int64_t bytes) {
     std::scoped_lock lock(mutex_);
-    if (progress_) progress_(bytes);
+    if (!progress_ || progress_(bytes)) return;
+    cancelled_ = true;
+    stop_ = true;
   }
 
   void read_ledger() {
@@ -258,7 +261,8 @@ class Download {
   std::vector<bool> done_;
   std::mutex mutex_;
   std::atomic<bool> ranges_ = true;  // the hub knows ranges, as far as is known
-  std::atomic<bool> stop_ = false;   // another chunk has failed
+  std::atomic<bool> stop_ = false;   // another chunk has failed, or it is not wanted any more
+  std::atomic<bool> cancelled_ = false;
   bool whole_ = false;
 };
 
@@ -268,8 +272,8 @@ Status fetch_blob(const HubFile& file, const std::string& folder, const BytesSin
   struct stat info = {};
   std::string path = folder + "/" + file.etag;
   if (stat(path.c_str(), &info) == 0 && info.st_size == file.bytes) {
-    if (progress) progress(file.bytes);
-    return {};
+    if (!progress || progress(file.bytes)) return {};
+    return make_error(ErrorCode::kCancelled, file.name + ": not wanted any more");
   }
   return Download(file, folder, progress).run();
 }

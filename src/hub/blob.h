@@ -19,8 +19,8 @@ struct HubFile {
 };
 
 // Called with how many bytes have come since the last call, by one thread at a time. Negative where
-// they have to be fetched again.
-using BytesSink = std::function<void(int64_t bytes)>;
+// they have to be fetched again. False ends it with kCancelled; what came is kept.
+using BytesSink = std::function<bool(int64_t bytes)>;
 
 // Leaves the file at FOLDER/ETAG, whole and checked; does nothing if it is there. kIo: the hub does
 // not answer or cuts off again and again; what came is kept for the next time. kCorrupt: it sends

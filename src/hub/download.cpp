@@ -72,11 +72,12 @@ class RepositoryLock {
 class Fetch {
  public:
   Fetch(const HubSettings& settings, const HubModel& model, const HubNotice& notice,
-        const LoadProgress& progress)
+        const LoadProgress& progress, const HubFileProgress& of_file)
       : settings_(settings),
         model_(model),
         notice_(notice),
         progress_(progress),
+        of_file_(of_file),
         folder_(repository_folder(settings, model)) {}
 
   Result<std::string> run() {
@@ -89,10 +90,7 @@ class Fetch {
     TRY(check_room());
     const char* what = files_.size() == 1 ? "file" : "files";
     if (notice_) notice_(fmt::format("{} {}, {}", files_.size(), what, format_bytes(total_)));
-    sink_ = [this](int64_t bytes) {
-      done_ += bytes;
-      if (progress_) progress_(std::min(done_, total_), total_);
-    };
+    planned_ = true;
     for (const HubFile& file : files_) TRY(fetch(file));
     TRY(note_files(settings_, model_, commit_, names_));
     TRY(replace_file(folder_ + "/refs/" + model_.revision, commit_));
@@ -267,7 +265,11 @@ class Fetch {
   // The blob, and the name in the snapshot that leads to it.
   Status fetch(const HubFile& file) {
     std::string path = snapshot() + "/" + file.name;
-    TRY(fetch_blob(file, folder_ + "/blobs", sink_));
+    int64_t here = 0;
+    TRY(fetch_blob(file, folder_ + "/blobs", [&](int64_t bytes) {
+      here += bytes;
+      return !planned_ || tell(file, here, bytes);
+    }));
     std::error_code code;
     std::string made = path + ".banyan-link", up = "../../";
     for (char c : file.name) up += c == '/' ? "../" : "";
@@ -279,23 +281,32 @@ class Fetch {
     return {};
   }
 
+  // Of `bytes` more of a file, of which `here` have come.
+  bool tell(const HubFile& file, int64_t here, int64_t bytes) {
+    done_ += bytes;
+    if (progress_) progress_(std::min(done_, total_), total_);
+    return !of_file_ || of_file_(file.etag, here, file.bytes);
+  }
+
   const HubSettings& settings_;
   const HubModel& model_;
   const HubNotice& notice_;
   const LoadProgress& progress_;
+  const HubFileProgress& of_file_;
   const std::string folder_;
   std::string commit_;
   std::set<std::string> names_;
   std::string gguf_;  // "/" and the file that is the model, if it is one
   std::vector<HubFile> files_;
-  BytesSink sink_;
+  bool planned_ = false;  // the sizes of all files are known
   int64_t total_ = 0, done_ = 0;
 };
 
 }  // namespace
 
 Result<std::string> download_model(const HubSettings& settings, const HubModel& model,
-                                   const HubNotice& notice, const LoadProgress& progress) {
+                                   const HubNotice& notice, const LoadProgress& progress,
+                                   const HubFileProgress& of_file) {
   if (settings.cache.empty()) {
     return invalid_argument("there is no place for models: set HF_HOME or HOME");
   }
@@ -304,7 +315,7 @@ Result<std::string> download_model(const HubSettings& settings, const HubModel& 
                      settings.cache);
   }
   RepositoryLock lock = TRY(RepositoryLock::take(settings, model));
-  return Fetch(settings, model, notice, progress).run();
+  return Fetch(settings, model, notice, progress, of_file).run();
 }
 
 }  // namespace banyan

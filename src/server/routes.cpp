@@ -50,7 +50,7 @@ constexpr auto kRoutes = std::to_array<Route>({
     {"GET", "/api/version", ollama_version},
     {"POST", "/api/embed", ollama_unsupported},
     {"POST", "/api/embeddings", ollama_unsupported},
-    {"POST", "/api/pull", ollama_unsupported},
+    {"POST", "/api/pull", handle_ollama_pull},
     {"POST", "/api/push", ollama_unsupported},
     {"POST", "/api/create", ollama_unsupported},
     {"POST", "/api/copy", ollama_unsupported},

@@ -79,6 +79,7 @@ class Server::Impl {
   void post(std::move_only_function<void()> f) { asio::post(io_, std::move(f)); }
 
   std::function<void()> on_ready;
+  void set_puller(ModelPuller puller) { service_.set_puller(std::move(puller)); }
 
  private:
   void accept();
@@ -297,6 +298,9 @@ Status Server::run(bool handle_signals) {
 }
 void Server::on_ready(std::function<void()> callback) {
   impl_->on_ready = std::move(callback);
+}
+void Server::on_pull(ModelPuller puller) {
+  impl_->set_puller(std::move(puller));
 }
 void Server::drain() {
   impl_->post([this] { impl_->drain(); });

@@ -40,6 +40,9 @@ class Server {
   // Called on the I/O thread once requests are welcome; set before run().
   void on_ready(std::function<void()> callback);
 
+  // What fetches models for /api/pull; set before run().
+  void on_pull(ModelPuller puller);
+
   // Serves until the end; the error is attach()'s. With `handle_signals`, SIGTERM and SIGINT drain,
   // a second one ends the process at once.
   Status run(bool handle_signals = false);

@@ -131,7 +131,12 @@ void Service::find_syntax() {
                name(chat_syntax_.reasoning));
 }
 
+void Service::set_puller(ModelPuller puller) {
+  pulls_ = std::make_unique<PullQueue>(std::move(puller), post_);
+}
+
 void Service::stop() {
+  pulls_.reset();
   workers_.reset();
   grammars_.reset();
   if (engine_) engine_->stop();

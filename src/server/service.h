@@ -24,6 +24,7 @@
 #include "server/http/http.h"
 #include "server/http/workers.h"
 #include "server/openai/responses/store.h"
+#include "server/pull_queue.h"
 #include "server/status/machine_meter.h"
 #include "server/status/memory_use.h"
 #include "server/status/metrics.h"
@@ -115,7 +116,11 @@ class Service {
   GrammarQueue& grammars() { return *grammars_; }
   size_t grammars_waiting() const { return grammars_ ? grammars_->waiting() : 0; }
 
+  // Null where the program knows no hub.
+  PullQueue* pulls() { return pulls_.get(); }
+
   // The server's own:
+  void set_puller(ModelPuller puller);
   // Ends what has waited too long, and now and then gives back memory that a load has left.
   void tick(std::chrono::steady_clock::time_point now);
   // The model is there: starts the engine thread and turns kReady.
@@ -158,6 +163,7 @@ class Service {
   std::unique_ptr<EngineThread> engine_;  // after what it uses
   std::unique_ptr<Workers> workers_;
   std::unique_ptr<GrammarQueue> grammars_;
+  std::unique_ptr<PullQueue> pulls_;
   std::shared_ptr<ResponseStore> responses_;
 };
 

@@ -106,6 +106,7 @@ std::span<const Route> test_routes() {
 void ServerTest::start(bool with_model) {
   spdlog::set_level(spdlog::level::off);
   server_ = std::make_unique<Server>(config, test_routes());
+  if (puller) server_->on_pull(puller);
   Status listening = server_->listen();
   ASSERT_TRUE(listening) << listening.error().message;
   thread_ = std::jthread([this] {

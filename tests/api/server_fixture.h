@@ -34,6 +34,7 @@ class ServerTest : public testing::Test {
   // What most tests change before start().
   ServerConfig config = {.port = 0};
   EngineConfig engine = tiny_model(folder_);
+  ModelPuller puller;  // none: the server knows no hub
 
   ~ServerTest() override { stop(); }
 

@@ -81,5 +81,7 @@ def test_errors(client):
     assert refused.value.status_code == 404
     with pytest.raises(ollama.ResponseError, match="/api/embed is not supported"):
         client.embed("stories", "text")
-    with pytest.raises(ollama.ResponseError, match="/api/pull is not supported"):
+    with pytest.raises(ollama.ResponseError, match="not the name of a model on a hub"):
         client.pull("llama3")
+    assert client.pull("stories").status == "success"
+    assert [part.status for part in client.pull("stories", stream=True)][-1] == "success"

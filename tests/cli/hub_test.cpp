@@ -5,9 +5,12 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "api/client.h"
 #include "cli/hub_server.h"
 #include "cli/program.h"
+#include "cli/serving_program.h"
 #include "support/gguf_file.h"
+#include "support/shared.h"
 
 namespace banyan {
 namespace {
@@ -87,6 +90,21 @@ TEST_F(Hub, PullsWhatAnEngineNeedsInTheLayoutOfTheCache) {
   int64_t before = server.body_bytes;
   EXPECT_EQ(pull().exit_code, 0);
   EXPECT_EQ(server.body_bytes, before) << "it is there already";
+}
+
+TEST_F(Hub, FetchesForClientsOfTheServer) {
+  test::ServingProgram serving(test::nano_model());
+  test::Client client(std::stoi(serving.url.substr(serving.url.rfind(':') + 1)));
+  client.send(
+      "POST /api/pull HTTP/1.1\r\nHost: localhost\r\nContent-Length: 21\r\n\r\n"
+      R"({"model":"acme/nano"})");
+  test::Response answer = client.response();
+  EXPECT_EQ(answer.status, 200) << answer.body;
+  EXPECT_TRUE(answer.body.starts_with(R"({"status":"pulling manifest"})")) << answer.body;
+  EXPECT_TRUE(answer.body.ends_with("{\"status\":\"success\"}\n")) << answer.body;
+  EXPECT_NE(answer.body.find(R"("completed":20971520)"), answer.body.npos) << answer.body;
+  EXPECT_EQ(read_file(snapshot() + "/model.safetensors").value(),
+            server.files["model.safetensors"]);
 }
 
 TEST_F(Hub, ListsAndRemovesWhatItHas) {

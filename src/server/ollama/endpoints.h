@@ -16,6 +16,9 @@ Parsed<Json> show_ollama_model(const RequestContext& context, const Json& body);
 void handle_ollama_chat(Service& service, HttpRequest request, ResponderPtr responder);
 void handle_ollama_generate(Service& service, HttpRequest request, ResponderPtr responder);
 void handle_ollama_show(Service& service, HttpRequest request, ResponderPtr responder);
+// Fetches a model into the hub's cache, where `banyan serve` finds it; this server goes on with its
+// own.
+void handle_ollama_pull(Service& service, HttpRequest request, ResponderPtr responder);
 void ollama_tags(Service& service, HttpRequest request, ResponderPtr responder);
 void ollama_ps(Service& service, HttpRequest request, ResponderPtr responder);
 void ollama_version(Service& service, HttpRequest request, ResponderPtr responder);
