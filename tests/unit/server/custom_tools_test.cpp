@@ -190,7 +190,8 @@ TEST_F(CustomTools, AChatHasTheirInput) {
 }
 
 TEST_F(CustomTools, StandNextToFunctions) {
-  std::string tools = R"("tools":[{"type":"function","function":{"name":"now"}},
+  std::string tools = R"("tools":[{"type":"function","function":{"name":"now","parameters":
+      {"type":"object","properties":{},"additionalProperties":false}}},
       {"type":"custom","custom":{"name":"edit","format":{"type":"text"}}}])";
   EXPECT_EQ(prompt_of(plan_chat, R"({"messages":[{"role":"user","content":"Q"},
       {"role":"assistant","tool_calls":[{"id":"c1","type":"custom",
