@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <clocale>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cwchar>
@@ -131,12 +132,23 @@ void redraw(EditLine* editor) {
   size_t now = screen_columns();
   if (now != screen.columns && now > 0) {
     screen.columns = now;
+    el_resize(editor);
     const LineInfoW* line = el_wline(editor);
     size_t rows = (screen.prompt.size() + columns_of(line->buffer, line->cursor)) / now;
     if (rows > 0) std::fprintf(stderr, "\033[%zuA", rows);
     std::fputs("\r\033[J", stderr);
   }
   el_wset(editor, EL_REFRESH);
+}
+
+// libedit hears of one change of the window's size for each line and then leaves the signal to
+// whoever had it before. This lets it interrupt a wait for input, and nothing else.
+void notice_resizes() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) {};
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGWINCH, &action, nullptr);
 }
 
 // One character for libedit, whose own reader would miss a Ctrl-C and a pasted text.
@@ -219,6 +231,7 @@ class LineReader::Editor {
     el_wset(editor_, EL_GETCFN, read_character);
     bind_keys();
     el_source(editor_, nullptr);  // ~/.editrc
+    notice_resizes();
     load_history();
   }
 

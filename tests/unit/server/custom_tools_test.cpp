@@ -2,7 +2,8 @@
 // what its calls have in common is what the grammar forces.
 #include <gtest/gtest.h>
 
-#include <regex>
+#include <algorithm>
+#include <string_view>
 
 #include "llm/llm_parts.h"
 #include "server/openai/custom_input.h"
@@ -24,8 +25,13 @@ constexpr const char* kTemplate =
     "{% endfor %}{% endfor %}{% for t in tools or [] %}({{ t.function.name }}"
     "{% for p in t.function.parameters.properties %} {{ p }}{% endfor %}){% endfor %}<a>";
 // Two lines, the second with quotes: both have to be escaped in JSON.
-const std::regex kInput("[ab]{2,4}\n\"[cd]\"");
 constexpr const char* kGrammar = R"("syntax":"regex","definition":"[ab]{2,4}\\n\"[cd]\"")";
+
+bool follows_grammar(std::string_view input) {
+  size_t begin = std::min(input.find_first_not_of("ab"), input.size());
+  std::string_view rest = input.substr(begin);
+  return begin >= 2 && begin <= 4 && (rest == "\n\"c\"" || rest == "\n\"d\"");
+}
 
 std::string decoded(std::string_view arguments, size_t piece) {
   CustomInput input;
@@ -113,7 +119,7 @@ TEST_F(CustomTools, AResponseHasTheirInput) {
   EXPECT_EQ(call["name"], "edit");
   EXPECT_TRUE(call["id"].get<std::string>().starts_with("ctc_"));
   EXPECT_TRUE(call["call_id"].get<std::string>().starts_with("call_"));
-  EXPECT_TRUE(std::regex_match(call["input"].get<std::string>(), kInput)) << call;
+  EXPECT_TRUE(follows_grammar(call["input"].get<std::string>())) << call;
 
   std::string streamed;
   std::vector<std::string> order;
@@ -171,7 +177,7 @@ TEST_F(CustomTools, AChatHasTheirInput) {
   EXPECT_EQ(call["type"], "custom");
   EXPECT_EQ(call["custom"]["name"], "edit");
   std::string input = call["custom"]["input"];
-  EXPECT_TRUE(std::regex_match(input, kInput)) << input;
+  EXPECT_TRUE(follows_grammar(input)) << input;
 
   std::string streamed;
   size_t pieces = 0;
