@@ -9,15 +9,12 @@
 // memory reach its result.
 #pragma once
 
-#include "kernels/launch.h"
-#include "kernels/scratch.h"
 #include "kernels/x86/attention_tile.h"
+#include "kernels/x86/split_keys.h"
 
 namespace banyan::x86 {
 
-constexpr int64_t kPart = 512;
 constexpr int64_t kTilesPerPart = kPart / kTile;
-static_assert(kAttentionBlock % kPart == 0);
 
 // A block of queries of one span and head, and its place in the launch's work.
 struct AttentionItem {
@@ -28,6 +25,8 @@ struct AttentionItem {
   int64_t tile_cost;
   int64_t start, cost;  // the work of all items before it, and its own
 
+  int64_t lanes() const { return count; }
+  bool carried() const { return block.begin > 0; }
   int64_t first_part() const { return first_key / kPart; }
   int64_t end_part() const { return (end_key + kPart - 1) / kPart; }
   int64_t start_of(int64_t part) const {
@@ -81,30 +80,12 @@ static inline int64_t for_items(const AttentionArgs& a, const Body& body) {
   return start;
 }
 
-// Static shares of equal work: a part of an item belongs to the worker in whose share it starts.
-struct AttentionShares {
-  int64_t work, workers;
-
-  int64_t owner(int64_t start) const { return start * workers / work; }
-  int64_t owner(const AttentionItem& item, int64_t part) const {
-    return owner(item.start_of(part));
-  }
-  bool split(const AttentionItem& item) const {
-    return owner(item, item.first_part()) != owner(item, item.end_part() - 1);
-  }
-};
-
-// The sums of a block of queries over some of their keys: [count, width] of values, then [count] of
-// maxima and [count] of weights.
-struct PartialSums {
-  float* sums;
-  float* max;
-  float* weight;
-
-  PartialSums(float* memory, int64_t count, int64_t width)
-      : sums(memory), max(memory + count * width), weight(max + count) {}
-  static int64_t floats(int64_t count, int64_t width) { return count * (width + 2); }
-};
+// What the query of `row` of the item's span sees.
+static inline KeyRange seen_keys(const AttentionArgs& a, const AttentionItem& item, int64_t row) {
+  int64_t position = item.span->first_position + row;
+  return {.begin = a.window > 0 && position >= a.window ? position - a.window + 1 : 0,
+          .end = position < item.block.end ? position + 1 : item.block.end};
+}
 
 template <class Form>
 inline void start_queries(const AttentionArgs& a, const AttentionItem& item,
@@ -114,11 +95,11 @@ inline void start_queries(const AttentionArgs& a, const AttentionItem& item,
   for (int64_t i = 0; i < item.count; ++i) {
     int64_t row = (item.first + i) / group;
     int64_t head = item.kv_head * group + (item.first + i) % group;
-    int64_t position = item.span->first_position + row;
     const float* q = a.q + (item.span->row_begin + row) * a.q_row_stride + head * a.head_dim;
     Form::start_query(q, a.head_dim, i, queries);
-    queries.first_key[i] = a.window > 0 && position >= a.window ? position - a.window + 1 : 0;
-    queries.end_key[i] = position < item.block.end ? position + 1 : item.block.end;
+    KeyRange seen = seen_keys(a, item, row);
+    queries.first_key[i] = seen.begin;
+    queries.end_key[i] = seen.end;
   }
 }
 
@@ -168,32 +149,6 @@ inline void attend_part(const AttentionArgs& a, const AttentionItem& item, int64
   }
 }
 
-// Adds the sums over `part` to those over all parts before it, for the queries that see some of it.
-template <class V, class Queries>
-inline void merge_part(const Queries& queries, int64_t part, const PartialSums& from,
-                       const PartialSums& to) {
-  int64_t width = queries.value_width;
-  for (int64_t i = 0; i < queries.count; ++i) {
-    if (queries.first_key[i] >= (part + 1) * kPart || queries.end_key[i] <= part * kPart) continue;
-    const float* x = from.sums + i * width;
-    float* y = to.sums + i * width;
-    if (queries.first_key[i] >= part * kPart || part == 0) {  // the first that it sees
-      for (int64_t c = 0; c < width; c += V::kLanes) V::store(y + c, V::load(x + c));
-      to.max[i] = from.max[i];
-      to.weight[i] = from.weight[i];
-      continue;
-    }
-    auto max = V::max(V::set(from.max[i]), V::set(to.max[i]));
-    auto old = exp<V>(V::sub(V::set(to.max[i]), max));
-    auto own = exp<V>(V::sub(V::set(from.max[i]), max));
-    for (int64_t c = 0; c < width; c += V::kLanes) {
-      V::store(y + c, V::fma(V::load(y + c), old, V::mul(V::load(x + c), own)));
-    }
-    to.max[i] = V::lane0(max);
-    to.weight[i] = to.weight[i] * V::lane0(old) + from.weight[i] * V::lane0(own);
-  }
-}
-
 // Where query i of an item stands among [rows, q_heads].
 static inline int64_t place_of(const AttentionArgs& a, const AttentionItem& item, int64_t i) {
   int64_t group = a.q_heads / a.kv_heads, row = item.span->row_begin + (item.first + i) / group;
@@ -202,9 +157,8 @@ static inline int64_t place_of(const AttentionArgs& a, const AttentionItem& item
 
 // Takes up what the launches over the blocks before carried.
 template <class Form>
-inline void resume(const AttentionArgs& a, const AttentionItem& item, const PartialSums& total,
-                   int64_t width) {
-  if (item.block.begin == 0) return;
+inline void resume(const AttentionArgs& a, const AttentionItem& item, const PartialSums& total) {
+  int64_t width = total.width;
   for (int64_t i = 0; i < item.count; ++i) {
     int64_t place = place_of(a, item, i);
     total.max[i] = a.max[place];
@@ -220,9 +174,8 @@ inline void resume(const AttentionArgs& a, const AttentionItem& item, const Part
 // Divides the sums by the weights, to which a sink adds its own, and writes them; or leaves them to
 // the launch over the next block.
 template <class V, class Form>
-inline void finish(const AttentionArgs& a, const AttentionItem& item, const PartialSums& total,
-                   int64_t width) {
-  int64_t group = a.q_heads / a.kv_heads;
+inline void finish(const AttentionArgs& a, const AttentionItem& item, const PartialSums& total) {
+  int64_t group = a.q_heads / a.kv_heads, width = total.width;
   for (int64_t i = 0; i < item.count; ++i) {
     int64_t place = place_of(a, item, i), head = place % a.q_heads;
     float* out = a.out + place * a.value_dim;
@@ -251,116 +204,64 @@ inline void finish(const AttentionArgs& a, const AttentionItem& item, const Part
   }
 }
 
-// What a worker needs: queries, their sums over a part and over all parts so far.
+// What each worker has: queries, and the form's memory.
 template <class V, class Form>
-struct AttentionWorker {
-  const AttentionArgs& a;
-  int64_t width;  // of sums
-  float* part_memory;
-  float* total_memory;
-  typename Form::Queries queries;
+class AttentionWorker {
+ public:
+  using Args = AttentionArgs;
+  using Item = AttentionItem;
+  using Shares = KeyShares;
+  using Vec = V;
+  static constexpr int64_t kLanesMax = Form::kQueries;
 
-  explicit AttentionWorker(const AttentionArgs& args)
-      : a(args), width(Form::width(args.value_dim)) {
-    int64_t sums = PartialSums::floats(Form::kQueries, width);
-    int64_t q_width = Form::width(args.head_dim), q = Form::kQueries * q_width;
-    queries.width = q_width;
-    queries.value_width = width;
-    queries.q = worker_scratch(q + 2 * sums + Form::scratch_floats(q_width, width));
-    part_memory = queries.q + q;
-    total_memory = part_memory + sums;
-    queries.scratch = total_memory + sums;
+  static int64_t sums_width(const AttentionArgs& a) { return Form::width(a.value_dim); }
+  static int64_t scratch_floats(const AttentionArgs& a) {
+    int64_t width = Form::width(a.head_dim);
+    return Form::kQueries * width + Form::scratch_floats(width, sums_width(a));
+  }
+  template <class Body>
+  static int64_t for_items(const AttentionArgs& a, const KeyShares&, const Body& body) {
+    return x86::for_items<Form>(a, body);
+  }
+
+  AttentionWorker(const AttentionArgs& args, float* memory) : a_(args) {
+    queries_.width = Form::width(a_.head_dim);
+    queries_.value_width = sums_width(a_);
+    queries_.q = memory;
+    queries_.scratch = memory + Form::kQueries * queries_.width;
     Form::begin();
   }
   ~AttentionWorker() { Form::end(); }
   AttentionWorker(const AttentionWorker&) = delete;
   AttentionWorker& operator=(const AttentionWorker&) = delete;
 
+  KeyRange keys_of(const AttentionItem& item, int64_t i) const {
+    return seen_keys(a_, item, (item.first + i) / (a_.q_heads / a_.kv_heads));
+  }
+  void start(const AttentionItem& item) { start_queries<Form>(a_, item, queries_); }
   void attend(const AttentionItem& item, int64_t part, const PartialSums& to) {
-    queries.sums = to.sums;
+    queries_.sums = to.sums;
     if constexpr (Form::kWholeParts) {
-      Form::attend_part(a, item, part, queries);
+      Form::attend_part(a_, item, part, queries_);
     } else {
-      attend_part<Form>(a, item, part, queries);
+      attend_part<Form>(a_, item, part, queries_);
     }
     for (int64_t i = 0; i < item.count; ++i) {
-      to.max[i] = queries.max[i];
-      to.weight[i] = queries.weight[i];
+      to.max[i] = queries_.max[i];
+      to.weight[i] = queries_.weight[i];
     }
+  }
+  void resume(const AttentionItem& item, const PartialSums& total) const {
+    x86::resume<Form>(a_, item, total);
+  }
+  void finish(const AttentionItem& item, const PartialSums& total) const {
+    x86::finish<V, Form>(a_, item, total);
   }
 
-  // An item that is this worker's alone.
-  void attend_whole(const AttentionItem& item) {
-    start_queries<Form>(a, item, queries);
-    PartialSums sums(part_memory, item.count, width), total(total_memory, item.count, width);
-    resume<Form>(a, item, total, width);
-    for (int64_t part = item.first_part(); part < item.end_part(); ++part) {
-      attend(item, part, sums);
-      merge_part<V>(queries, part, sums, total);
-    }
-    finish<V, Form>(a, item, total, width);
-  }
-
-  // This worker's parts of an item that several share, whose sums lie one after another at `sums`.
-  void attend_some(const AttentionItem& item, const AttentionShares& shares, int64_t worker,
-                   float* sums) {
-    bool started = false;
-    for (int64_t part = item.first_part(); part < item.end_part(); ++part) {
-      if (shares.owner(item, part) == worker) {
-        if (!started) start_queries<Form>(a, item, queries);
-        started = true;
-        attend(item, part, PartialSums(sums, item.count, width));
-      }
-      sums += PartialSums::floats(item.count, width);
-    }
-  }
-
-  void merge_shared(const AttentionItem& item, float* sums) {
-    start_queries<Form>(a, item, queries);
-    PartialSums total(total_memory, item.count, width);
-    resume<Form>(a, item, total, width);
-    for (int64_t part = item.first_part(); part < item.end_part(); ++part) {
-      merge_part<V>(queries, part, PartialSums(sums, item.count, width), total);
-      sums += PartialSums::floats(item.count, width);
-    }
-    finish<V, Form>(a, item, total, width);
-  }
+ private:
+  const AttentionArgs& a_;
+  typename Form::Queries queries_;
 };
-
-static inline int64_t shared_floats(const AttentionItem& item, int64_t width) {
-  return (item.end_part() - item.first_part()) * PartialSums::floats(item.count, width);
-}
-
-// Runs every worker's share, and where workers share items, merges those when all are done.
-template <class V, class Form>
-void attend_shares(const AttentionArgs& a, const AttentionShares& shares) {
-  int64_t width = Form::width(a.value_dim), shared = 0;
-  for_items<Form>(a, [&](const AttentionItem& item) {
-    if (shares.split(item)) shared += shared_floats(item, width);
-  });
-  float* memory = shared > 0 ? shared_scratch(shared) : nullptr;
-  a.launch.threads->run([&](int worker) {
-    AttentionWorker<V, Form> w(a);
-    float* sums = memory;
-    for_items<Form>(a, [&](const AttentionItem& item) {
-      if (shares.split(item)) {
-        w.attend_some(item, shares, worker, sums);
-        sums += shared_floats(item, width);
-      } else if (shares.owner(item.start) == worker) {
-        w.attend_whole(item);
-      }
-    });
-    if (shared == 0) return;
-    a.launch.threads->barrier();
-    int64_t next = 0;
-    sums = memory;
-    for_items<Form>(a, [&](const AttentionItem& item) {
-      if (!shares.split(item)) return;
-      if (next++ % shares.workers == worker) w.merge_shared(item, sums);
-      sums += shared_floats(item, width);
-    });
-  });
-}
 
 template <class V, class Form>
 void attend_all(const AttentionArgs& a) {
@@ -368,11 +269,8 @@ void attend_all(const AttentionArgs& a) {
   int64_t workers = a.launch.threads == nullptr ? 1 : a.launch.threads->size();
   // Less than this is done sooner than a worker wakes: some 4 us.
   constexpr int64_t kWorkMin = 4096;
-  if (workers > 1 && work * a.head_dim >= kWorkMin) {
-    return attend_shares<V, Form>(a, {work, workers});
-  }
-  AttentionWorker<V, Form> worker(a);
-  for_items<Form>(a, [&](const AttentionItem& item) { worker.attend_whole(item); });
+  if (work * a.head_dim < kWorkMin) workers = 1;
+  attend_split<AttentionWorker<V, Form>>(a, {work, workers});
 }
 
 template <class V>

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "kernels/kernel_table.h"
+#include "kernels/x86/split_keys.h"
 #include "kernels/x86/vec_math.h"
 #include "tensor/float_types.h"
 
@@ -14,7 +15,6 @@ namespace banyan::x86 {
 constexpr int64_t kTile = 64;
 constexpr int64_t kWeightStride = 80;  // a tile's scores in whole cache lines, and what spills over
 constexpr int kPrefetchLevel2 = 2;
-constexpr float kLowest = -0x1.fffffep+127f;
 
 // How vectors of working order lie in a row: `kPhases` of them in each unit of kLanes * kPhases.
 template <class V, class S>
@@ -83,16 +83,11 @@ struct Queries : QueryBlock<kQueriesMax> {
   alignas(64) float weights[kQueriesMax][kWeightStride];  // the tile's: first scores, then exp
 };
 
-// The part [begin, end) of the current tile, in keys from the tile's start.
-struct KeyRange {
-  int64_t begin, end;
-};
-
 // Where the keys and values of a tile are.
 template <class S>
 struct TileRows {
   using Element = S;
-  KeyRange range;  // of the entries that are set
+  KeyRange range;  // of the entries that are set, from the tile's start
   const S* keys[kTile];
   const S* values[kTile];
 };
@@ -101,6 +96,7 @@ static inline int64_t clamp_to_tile(int64_t key) {
   return key < 0 ? 0 : (key > kTile ? kTile : key);
 }
 
+// What query i sees of the tile that starts at position `tile`, from there.
 static inline KeyRange visible(const Queries& queries, int64_t i, int64_t tile) {
   return {clamp_to_tile(queries.first_key[i] - tile), clamp_to_tile(queries.end_key[i] - tile)};
 }

@@ -3,21 +3,18 @@
 //
 // The queries of some heads of one row run together: they see the same keys, so a tile of latents
 // is scored by one matrix product and summed by another. The key axis is cut at absolute multiples
-// of kLatentTile, within a tile a query's sums run in the order of the keys, and they restart at
-// absolute multiples of kLatentPart: the sums of parts are merged in ascending order, whichever
-// worker computed them. So a result depends neither on its neighbours nor on how the work was
-// divided, and all workers take part in one long context.
+// of kLatentTile, within a tile a query's sums run in the order of the keys, and they restart from
+// part to part as split_keys.h says. So a result depends neither on its neighbours nor on how the
+// work was divided.
 #pragma once
 
-#include "kernels/launch.h"
-#include "kernels/scratch.h"
 #include "kernels/x86/dot.h"
+#include "kernels/x86/split_keys.h"
 #include "tensor/float_types.h"
 
 namespace banyan::x86 {
 
 constexpr int64_t kLatentTile = 64;
-constexpr int64_t kLatentPart = 512;
 constexpr int64_t kLatentQueriesMax = 24;
 
 // Queries of one row. Their weighted sums of the latents of a part grow in `out`.
@@ -164,7 +161,7 @@ inline void add_latents(int64_t rank, const LatentTile<S>& tile, LatentQueries& 
 
 // The parts of row i of a span.
 static inline int64_t latent_parts(const SpanArgs& span, int64_t i) {
-  return (span.first_position + i + kLatentPart) / kLatentPart;
+  return (span.first_position + i + kPart) / kPart;
 }
 
 // How many rows from some row on are taken together, and whether one worker takes them whole.
@@ -180,68 +177,42 @@ struct LatentItem {
   int64_t head, count;
   int64_t row_lanes;  // places for the sums of a row's heads, count or more
   bool whole;
+  int64_t start;  // the work of all items before it, in parts of one row
 
   int64_t row() const { return span->row_begin + i; }
   int64_t lanes() const { return rows * row_lanes; }
   int64_t end_key() const { return span->first_position + i + rows; }
-  int64_t parts() const { return latent_parts(*span, i + rows - 1); }
+  static int64_t first_part() { return 0; }
+  int64_t end_part() const { return latent_parts(*span, i + rows - 1); }
+  int64_t start_of(int64_t part) const { return whole ? start : start + part * rows; }
+  static bool carried() { return false; }
 };
 
-// The work of an item, in parts of one row.
-static inline int64_t latent_cost(const LatentItem& item) {
-  if (!item.whole) return item.rows * item.parts();
+static inline int64_t latent_work(const LatentItem& item) {
+  if (!item.whole) return item.rows * item.end_part();
   int64_t sum = 0;
   for (int64_t r = 0; r < item.rows; ++r) sum += latent_parts(*item.span, item.i + r);
   return sum;
 }
 
-// How the parts of all items, one after another, are shared out: evenly, in one run for each
-// worker, which at most its first and its last item reach beyond.
-struct LatentShares {
-  int64_t cost, workers, runs;
-
-  // Of what lies at `place` in the sum of all items' costs; the first worker until that is known.
-  int64_t owner(int64_t place) const { return cost > 0 ? place * workers / cost : 0; }
-  // Of a part of an item, the items before which cost `first`.
-  int64_t owner(const LatentItem& item, int64_t first, int64_t part) const {
-    return owner(item.whole ? first : first + part * item.rows);
-  }
-  bool split(const LatentItem& item, int64_t first) const {
-    return owner(item, first, 0) != owner(item, first, item.parts() - 1);
-  }
-};
-
-// What the queries of an item, in its lanes, sum up over a part or over several.
-struct LatentSums {
-  static constexpr int64_t kPad = 16;  // floats; vectors of every instruction set divide it
-
-  static int64_t stride_of(int64_t rank) { return (rank + kPad - 1) / kPad * kPad; }
-  static int64_t floats(int64_t count, int64_t rank) {
-    return count * stride_of(rank) + (2 * count + kPad - 1) / kPad * kPad;
-  }
-  LatentSums(float* memory, int64_t count, int64_t rank)
-      : stride(stride_of(rank)),
-        sums(memory),
-        max(memory + count * stride),
-        weight(memory + count * stride + count) {}
-
-  int64_t stride;
-  float *sums, *max, *weight;  // [count, stride], [count], [count]
+// The heads of a row are divided into runs, an item each.
+struct LatentShares : KeyShares {
+  int64_t runs;
 };
 
 // Points the queries of an item at their sums, which are of no key yet.
-static inline void start_part(const LatentItem& item, const LatentSums& to,
+static inline void start_part(const LatentItem& item, const PartialSums& to,
                               LatentQueries& queries) {
   for (int64_t n = 0; n < item.count; ++n) {
-    queries.out[n] = to.sums + n * to.stride;
-    queries.max[n] = -0x1.fffffep+127f;
+    queries.out[n] = to.sums + n * to.width;
+    queries.max[n] = kLowest;
     queries.sum[n] = 0;
-    for (int64_t c = 0; c < to.stride; ++c) queries.out[n][c] = 0;
+    for (int64_t c = 0; c < to.width; ++c) queries.out[n][c] = 0;
   }
 }
 
 static inline void end_part(const LatentItem& item, const LatentQueries& queries,
-                            const LatentSums& to) {
+                            const PartialSums& to) {
   for (int64_t n = 0; n < item.count; ++n) {
     to.max[n] = queries.max[n];
     to.weight[n] = queries.sum[n];
@@ -261,8 +232,8 @@ static inline void start_queries(const LatentAttentionArgs& a, const LatentItem&
 template <class S, class Body>
 inline void for_latent_tiles(const LatentAttentionArgs& a, const LatentItem& item, int64_t part,
                              const Body& body) {
-  int64_t end = item.end_key(), start = part * kLatentPart;
-  int64_t part_end = start + kLatentPart < end ? start + kLatentPart : end;
+  int64_t end = item.end_key(), start = part * kPart;
+  int64_t part_end = start + kPart < end ? start + kPart : end;
   LatentTile<S> tiles[2];
   locate_latents(a, *item.span, start, end, tiles[0]);
   for (int64_t t = 0; start < part_end; ++t, start += kLatentTile) {
@@ -272,31 +243,14 @@ inline void for_latent_tiles(const LatentAttentionArgs& a, const LatentItem& ite
   }
 }
 
-// Adds the sums over a part to those over all parts before it.
-template <class V>
-inline void merge_latents(int64_t count, const LatentSums& from, const LatentSums& to) {
-  for (int64_t n = 0; n < count; ++n) {
-    const float* x = from.sums + n * from.stride;
-    float* y = to.sums + n * to.stride;
-    auto max = V::max(V::set(from.max[n]), V::set(to.max[n]));
-    auto old = exp<V>(V::sub(V::set(to.max[n]), max));
-    auto own = exp<V>(V::sub(V::set(from.max[n]), max));
-    for (int64_t c = 0; c < to.stride; c += V::kLanes) {
-      V::store(y + c, V::fma(V::load(y + c), old, V::mul(V::load(x + c), own)));
-    }
-    to.max[n] = V::lane0(max);
-    to.weight[n] = to.weight[n] * V::lane0(old) + from.weight[n] * V::lane0(own);
-  }
-}
-
 // Writes the results of an item, whose sums are complete.
 template <class Form>
 inline void write_latents(const LatentAttentionArgs& a, const LatentItem& item,
-                          const LatentSums& total) {
+                          const PartialSums& total) {
   for (int64_t n = 0; n < item.lanes(); ++n) {
     int64_t row = item.row() + n / item.row_lanes, lane = n % item.row_lanes;
     if (lane >= item.count) continue;
-    Form::write(total.sums + n * total.stride, total.weight[n], a.rank,
+    Form::write(total.sums + n * total.width, total.weight[n], a.rank,
                 a.out + (row * a.heads + item.head + lane) * a.rank);
   }
 }
@@ -307,29 +261,13 @@ struct LatentVectors {
   using Vec = V;
   static constexpr int64_t kHeadUnit = 1;
   static constexpr int64_t kHeadsMax = kLatentQueriesMax;
-  float *part_memory, *total_memory;
 
-  static int64_t scratch_floats(const LatentAttentionArgs& a) {
-    return 2 * LatentSums::floats(kLatentQueriesMax, a.rank);
-  }
-  LatentVectors(const LatentAttentionArgs& a, float* memory)
-      : part_memory(memory), total_memory(memory + LatentSums::floats(kLatentQueriesMax, a.rank)) {}
+  static int64_t scratch_floats(const LatentAttentionArgs&) { return 0; }
+  LatentVectors(const LatentAttentionArgs&, float*) {}
 
   static LatentRows rows_at(const LatentAttentionArgs&, const LatentShares&, const SpanArgs&,
                             int64_t, int64_t) {
     return {.count = 1, .whole = false};
-  }
-  template <class Form>
-  static void attend_whole(Form& form, const LatentAttentionArgs& a, const LatentItem& item) {
-    form.start(a, item);
-    LatentSums total(form.total_memory, item.count, a.rank);
-    form.attend(a, item, 0, total);
-    LatentSums sums(form.part_memory, item.count, a.rank);
-    for (int64_t part = 1; part < item.parts(); ++part) {
-      form.attend(a, item, part, sums);
-      merge_latents<V>(item.count, sums, total);
-    }
-    write_latents<Form>(a, item, total);
   }
 };
 
@@ -343,7 +281,7 @@ struct LatentFloats : LatentVectors<V> {
     start_queries(a, item, queries);
   }
   void attend(const LatentAttentionArgs& a, const LatentItem& item, int64_t part,
-              const LatentSums& to) {
+              const PartialSums& to) {
     start_part(item, to, queries);
     for_latent_tiles<S>(a, item, part, [&](const LatentTile<S>& tile, const LatentTile<S>& next) {
       score_latents<V, S>(a, tile, next, queries);
@@ -358,15 +296,15 @@ struct LatentFloats : LatentVectors<V> {
   }
 };
 
-// Calls body(item, first) for all items, with the cost of those before it; the cost of all.
+// Calls body(item) for all items in order and returns the work of all.
 template <class Form, class Body>
 inline int64_t for_latent_items(const LatentAttentionArgs& a, const LatentShares& shares,
                                 const Body& body) {
   constexpr int64_t kUnit = Form::kHeadUnit;
-  int64_t cost = 0, units = (a.heads + kUnit - 1) / kUnit;
+  int64_t work = 0, units = (a.heads + kUnit - 1) / kUnit;
   for (const SpanArgs* span = a.spans; span < a.spans + a.span_count; ++span) {
     for (int64_t i = 0; i < span->row_count;) {
-      LatentRows rows = Form::rows_at(a, shares, *span, i, cost);
+      LatentRows rows = Form::rows_at(a, shares, *span, i, work);
       for (int64_t run = 0; run < shares.runs; ++run) {
         int64_t begin = units * run / shares.runs, end = units * (run + 1) / shares.runs;
         int64_t head = begin * kUnit,
@@ -377,119 +315,87 @@ inline int64_t for_latent_items(const LatentAttentionArgs& a, const LatentShares
                            .head = head,
                            .count = count,
                            .row_lanes = (end - begin) * kUnit,
-                           .whole = rows.whole};
-        body(item, cost);
-        cost += latent_cost(item);
+                           .whole = rows.whole,
+                           .start = work};
+        body(item);
+        work += latent_work(item);
       }
       i += rows.count;
     }
   }
-  return cost;
+  return work;
 }
 
 template <class Form>
 inline LatentShares share_latents(const LatentAttentionArgs& a) {
   constexpr int64_t kUnit = Form::kHeadUnit;
-  LatentShares shares = {0, a.launch.threads ? a.launch.threads->size() : 1,
+  LatentShares shares = {{0, a.launch.threads ? a.launch.threads->size() : 1},
                          (a.heads + Form::kHeadsMax - 1) / Form::kHeadsMax};
-  auto cost_of = [&](int64_t runs) {
-    LatentShares unknown = {0, shares.workers, runs};
-    return for_latent_items<Form>(a, unknown, [](const LatentItem&, int64_t) {});
+  auto work_of = [&](int64_t runs) {
+    LatentShares unknown = {{0, shares.workers}, runs};
+    return for_latent_items<Form>(a, unknown, [](const LatentItem&) {});
   };
-  shares.cost = cost_of(shares.runs);
+  shares.work = work_of(shares.runs);
   // Few parts divide badly; then a short context's heads are divided instead.
   constexpr int64_t kPartsMin = 4;  // for each worker
   int64_t rows = span_rows(a.spans, a.span_count), units = (a.heads + kUnit - 1) / kUnit;
-  if (rows * shares.runs >= shares.workers || shares.cost >= kPartsMin * shares.workers) {
+  if (rows * shares.runs >= shares.workers || shares.work >= kPartsMin * shares.workers) {
     return shares;
   }
   shares.runs = rows > 0 ? (shares.workers + rows - 1) / rows : shares.runs;
   if (shares.runs > units) shares.runs = units;
-  shares.cost = cost_of(shares.runs);
+  shares.work = work_of(shares.runs);
   return shares;
 }
 
-// A worker's way through the items.
+// What each worker has: a form and its memory.
 template <class Form>
 class LatentWorker {
  public:
-  LatentWorker(const LatentAttentionArgs& a, const LatentShares& shares)
-      : a_(a),
-        shares_(shares),
-        form_(a, worker_scratch(static_cast<size_t>(Form::scratch_floats(a)))) {}
+  using Args = LatentAttentionArgs;
+  using Item = LatentItem;
+  using Shares = LatentShares;
+  using Vec = typename Form::Vec;
+  static constexpr int64_t kLanesMax = Form::kHeadsMax;
 
-  int64_t shared_floats(const LatentItem& item) const {
-    return item.parts() * LatentSums::floats(item.lanes(), a_.rank);
+  static int64_t sums_width(const LatentAttentionArgs& a) {
+    return (a.rank + PartialSums::kPad - 1) / PartialSums::kPad * PartialSums::kPad;
+  }
+  static int64_t scratch_floats(const LatentAttentionArgs& a) { return Form::scratch_floats(a); }
+  template <class Body>
+  static int64_t for_items(const LatentAttentionArgs& a, const LatentShares& shares,
+                           const Body& body) {
+    return for_latent_items<Form>(a, shares, body);
   }
 
-  void attend_whole(const LatentItem& item) { Form::attend_whole(form_, a_, item); }
+  LatentWorker(const LatentAttentionArgs& a, float* memory) : a_(a), form_(a, memory) {}
 
-  // The worker's parts of an item, into their places at `memory`.
-  void attend_some(const LatentItem& item, int64_t first, int64_t worker, float* memory) {
-    bool started = false;
-    for (int64_t part = 0; part < item.parts(); ++part) {
-      if (shares_.owner(item, first, part) != worker) continue;
-      if (!started) form_.start(a_, item);
-      started = true;
-      form_.attend(a_, item, part, sums_at(item, part, memory));
-    }
+  KeyRange keys_of(const LatentItem& item, int64_t n) const {
+    return {.begin = 0, .end = item.span->first_position + item.i + n / item.row_lanes + 1};
   }
-
-  void merge_shared(const LatentItem& item, float* memory) {
-    LatentSums total = sums_at(item, 0, memory);
-    for (int64_t part = 1; part < item.parts(); ++part) {
-      merge_latents<typename Form::Vec>(item.lanes(), sums_at(item, part, memory), total);
-    }
+  void start(const LatentItem& item) { form_.start(a_, item); }
+  void attend(const LatentItem& item, int64_t part, const PartialSums& to) {
+    form_.attend(a_, item, part, to);
+  }
+  void attend_whole(const LatentItem& item)
+    requires requires(Form& form) { form.attend_whole(item); }
+  {
+    form_.start(a_, item);
+    form_.attend_whole(item);
+  }
+  void resume(const LatentItem&, const PartialSums&) const {}
+  void finish(const LatentItem& item, const PartialSums& total) const {
     write_latents<Form>(a_, item, total);
   }
 
  private:
-  LatentSums sums_at(const LatentItem& item, int64_t part, float* memory) const {
-    int64_t floats = LatentSums::floats(item.lanes(), a_.rank);
-    return LatentSums(memory + part * floats, item.lanes(), a_.rank);
-  }
-
   const LatentAttentionArgs& a_;
-  const LatentShares& shares_;
   Form form_;
 };
 
 template <class Form>
 void attend_all_latents(const LatentAttentionArgs& a) {
-  LatentShares shares = share_latents<Form>(a);
-  if (shares.workers == 1) {
-    LatentWorker<Form> worker(a, shares);
-    for_latent_items<Form>(a, shares,
-                           [&](const LatentItem& item, int64_t) { worker.attend_whole(item); });
-    return;
-  }
-  int64_t floats = 0;
-  for_latent_items<Form>(a, shares, [&](const LatentItem& item, int64_t first) {
-    if (!shares.split(item, first)) return;
-    floats += item.parts() * LatentSums::floats(item.lanes(), a.rank);
-  });
-  float* memory = floats > 0 ? shared_scratch(static_cast<size_t>(floats)) : nullptr;
-  a.launch.threads->run([&](int worker) {
-    LatentWorker<Form> w(a, shares);
-    float* place = memory;
-    for_latent_items<Form>(a, shares, [&](const LatentItem& item, int64_t first) {
-      if (shares.split(item, first)) {
-        w.attend_some(item, first, worker, place);
-        place += w.shared_floats(item);
-      } else if (shares.owner(first) == worker) {
-        w.attend_whole(item);
-      }
-    });
-    if (floats == 0) return;
-    a.launch.threads->barrier();
-    int64_t next = 0;
-    place = memory;
-    for_latent_items<Form>(a, shares, [&](const LatentItem& item, int64_t first) {
-      if (!shares.split(item, first)) return;
-      if (next++ % shares.workers == worker) w.merge_shared(item, place);
-      place += w.shared_floats(item);
-    });
-  });
+  attend_split<LatentWorker<Form>>(a, share_latents<Form>(a));
 }
 
 template <class V>

@@ -184,7 +184,7 @@ struct LatentPairs : LatentVectors<V> {
     }
   }
   void attend(const LatentAttentionArgs& a, const LatentItem& item, int64_t part,
-              const LatentSums& to) {
+              const PartialSums& to) {
     using Tile = LatentTile<BFloat16>;
     start_part(item, to, queries.f32);
     for_latent_tiles<BFloat16>(a, item, part, [&](const Tile& tile, const Tile& next) {

@@ -10,11 +10,12 @@
 #include "kernels/x86/moe.h"
 #include "kernels/x86/rowwise.h"
 #include "kernels/x86/state_space.h"
+#include "kernels/x86/vector.h"
 
 namespace banyan::x86 {
 
 // A constant: a table is there before any code of its instruction set has run.
-template <class V>
+template <FloatVector V>
 constexpr KernelTable make_table(const char* name) {
   return {
       .name = name,
@@ -56,7 +57,7 @@ constexpr KernelTable make_table(const char* name) {
 }
 
 // The table with the products of a processor that multiplies pairs of bf16.
-template <class V>
+template <PairVector V>
 constexpr KernelTable with_pair_products(KernelTable table) {
   table.gemm_bf16 = gemm_kernel<Bf16PairWeights<V>>();
   table.gemm_fp8 = gemm_kernel<Fp8PairWeights<V>>();

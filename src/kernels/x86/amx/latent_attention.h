@@ -52,10 +52,8 @@ class LatentTiles {
     return {.count = rows, .whole = true};
   }
 
-  static void attend_whole(LatentTiles& form, const LatentAttentionArgs& a,
-                           const LatentItem& item) {
-    form.start(a, item);
-    for (int64_t part = 0; part < item.parts(); ++part) form.add_part(part, nullptr);
+  void attend_whole(const LatentItem& item) {
+    for (int64_t part = 0; part < item.end_part(); ++part) add_part(part, nullptr);
   }
   void start(const LatentAttentionArgs& a, const LatentItem& item) {
     item_ = &item;
@@ -66,7 +64,7 @@ class LatentTiles {
       pack_queries<V>(a, q, heads_of(g), queries_of(g));
     }
   }
-  void attend(const LatentAttentionArgs&, const LatentItem&, int64_t part, const LatentSums& to) {
+  void attend(const LatentAttentionArgs&, const LatentItem&, int64_t part, const PartialSums& to) {
     add_part(part, &to);
   }
   static void write(const float* sums, float weight, int64_t rank, float* out) {
@@ -77,7 +75,7 @@ class LatentTiles {
   }
 
  private:
-  static constexpr int64_t kGroupScores = kLatentPart * kLatentGroup;
+  static constexpr int64_t kGroupScores = kPart * kLatentGroup;
 
   // A worker's memory: packed queries, running maxima and weights of all groups, and of a batch
   // weights, sums and scores, these of the next batch too.
@@ -94,7 +92,7 @@ class LatentTiles {
       tiles = take(columns * 4 * kLatentGroup * kLatentTileKeys);
       pairs = bytes(columns * kLatentSteps * 2 * kLatentTileBytes);
       bool cut = a.page_size % kLatentTileKeys != 0;
-      copy = reinterpret_cast<BFloat16*>(take(cut ? kLatentPart * a.width / 2 : 0));
+      copy = reinterpret_cast<BFloat16*>(take(cut ? kPart * a.width / 2 : 0));
     }
     float* take(int64_t count) {
       float* at = start == nullptr ? nullptr : start + floats;
@@ -120,18 +118,16 @@ class LatentTiles {
   }
   // The keys of a part that a row sees, or the row of a group.
   int64_t keys_of_row(int64_t row, int64_t part) const {
-    int64_t count = item_->span->first_position + item_->i + row + 1 - part * kLatentPart;
-    return count < kLatentPart ? (count > 0 ? count : 0) : kLatentPart;
+    int64_t count = item_->span->first_position + item_->i + row + 1 - part * kPart;
+    return count < kPart ? (count > 0 ? count : 0) : kPart;
   }
   int64_t keys_of(int64_t g) const { return keys_of_row(g / row_groups_, part_); }
 
   // Attends to a part of the keys: into `shared`, or, if it is null, on to the results.
-  void add_part(int64_t part, const LatentSums* shared) {
+  void add_part(int64_t part, const PartialSums* shared) {
     part_ = part, shared_ = shared;
     int64_t rows = item_->rows, first = 0;
-    for (; keys_of_row(first, part) == 0; ++first) {
-      if (shared != nullptr) see_nothing(first);
-    }
+    while (keys_of_row(first, part) == 0) ++first;
     locate_key_tiles(a_, *item_->span, part, keys_of_row(rows - 1, part), memory_.copy, keys_);
     bool together = are_numbers<V>(keys_, keys_of_row(first, part), keys_.count, a_.rank);
     for (int64_t row = first; row < rows;) {
@@ -139,13 +135,6 @@ class LatentTiles {
       keys_.count = keys_of_row(end - 1, part);
       add_rows(row, end);
       row = end;
-    }
-  }
-  void see_nothing(int64_t row) const {
-    for (int64_t n = row * item_->row_lanes; n < (row + 1) * item_->row_lanes; ++n) {
-      shared_->max[n] = kLowest;
-      shared_->weight[n] = 0;
-      for (int64_t c = 0; c < shared_->stride; ++c) shared_->sums[n * shared_->stride + c] = 0;
     }
   }
 
@@ -279,8 +268,8 @@ class LatentTiles {
     if (shared_ != nullptr) {
       V::store(shared_->max + lane, own_max);
       V::store(shared_->weight + lane, group.sum());
-      sink.to = shared_->sums + lane * shared_->stride;
-      sink.stride = shared_->stride;
+      sink.to = shared_->sums + lane * shared_->width;
+      sink.stride = shared_->width;
       return;
     }
     int64_t head = item_->head + g % row_groups_ * kLatentGroup;
@@ -305,7 +294,7 @@ class LatentTiles {
   Memory memory_;
   const LatentItem* item_ = nullptr;
   int64_t row_groups_ = 0, part_ = 0;
-  const LatentSums* shared_ = nullptr;
+  const PartialSums* shared_ = nullptr;
   LatentKeyTiles keys_;
   float* scores_ = nullptr;
   LatentPairTiles pairs_ = {};

@@ -13,7 +13,7 @@ constexpr int64_t kLatentGroup = 16;  // heads
 constexpr int64_t kLatentStep = 32;   // keys or columns of one tile product
 constexpr int64_t kLatentTileKeys = 16;
 constexpr int64_t kLatentTileBytes = 1024;
-constexpr int64_t kLatentSteps = kLatentPart / kLatentStep;
+constexpr int64_t kLatentSteps = kPart / kLatentStep;
 // Groups that pass while the interleaved keys of a part stay; and those of an item whose parts are
 // shared among workers, for which each part's sums take memory.
 constexpr int64_t kLatentGroupsMax = 64, kLatentSharedGroupsMax = 8;
@@ -27,7 +27,7 @@ constexpr int64_t kLatentScoreSteps = 9, kLatentSumSteps = 8;
 struct LatentKeyTiles {
   int64_t width;
   int64_t count = 0;  // of the keys that are there
-  const BFloat16* tiles[kLatentPart / kLatentTileKeys];
+  const BFloat16* tiles[kPart / kLatentTileKeys];
 
   const BFloat16* row(int64_t key) const {
     return tiles[key / kLatentTileKeys] + key % kLatentTileKeys * width;
@@ -41,7 +41,7 @@ static inline void locate_key_tiles(const LatentAttentionArgs& a, const SpanArgs
                                     LatentKeyTiles& keys) {
   auto row_of = [&](int64_t key) {
     return static_cast<const BFloat16*>(a.pool) +
-           pool_offset(a.page_table, span, part * kLatentPart + key, 0, 1, a.page_size, a.width);
+           pool_offset(a.page_table, span, part * kPart + key, 0, 1, a.page_size, a.width);
   };
   keys.width = a.width;
   keys.count = count;
@@ -51,7 +51,7 @@ static inline void locate_key_tiles(const LatentAttentionArgs& a, const SpanArgs
     }
   }
   int64_t last = (count - 1) / kLatentTileKeys;
-  for (int64_t t = 0; t < kLatentPart / kLatentTileKeys; ++t) {
+  for (int64_t t = 0; t < kPart / kLatentTileKeys; ++t) {
     int64_t key = (t < last ? t : last) * kLatentTileKeys;
     keys.tiles[t] = a.page_size % kLatentTileKeys == 0 ? row_of(key) : copy + key * a.width;
   }

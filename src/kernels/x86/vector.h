@@ -1,0 +1,63 @@
+// What the algorithms ask of a vector class, such as Avx2; vec_avx512.h says what each function
+// means. A table of kernels asks here first, so that what a new class lacks is one short error.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+
+#include "tensor/float_types.h"
+
+namespace banyan::x86 {
+
+// Rows of S can be loaded and stored as floats.
+template <class V, class S>
+concept LoadsAs = requires(typename V::F x, const S* from, S* to, int64_t count) {
+  { V::load(from) } -> std::same_as<typename V::F>;
+  { V::load_first(from, count) } -> std::same_as<typename V::F>;
+  V::store(to, x);
+  V::store_first(to, count, x);
+};
+
+// Arithmetic on kLanes floats.
+template <class V>
+concept FloatVector = LoadsAs<V, float> && LoadsAs<V, BFloat16> && LoadsAs<V, Float16> &&
+                      requires(typename V::F x, float value, float* sums) {
+                        { V::kLanes } -> std::convertible_to<int64_t>;
+                        { V::kTileRows } -> std::convertible_to<int>;
+                        { V::set(value) } -> std::same_as<typename V::F>;
+                        { V::add(x, x) } -> std::same_as<typename V::F>;
+                        { V::sub(x, x) } -> std::same_as<typename V::F>;
+                        { V::mul(x, x) } -> std::same_as<typename V::F>;
+                        { V::div(x, x) } -> std::same_as<typename V::F>;
+                        { V::fma(x, x, x) } -> std::same_as<typename V::F>;
+                        { V::max(x, x) } -> std::same_as<typename V::F>;
+                        { V::min(x, x) } -> std::same_as<typename V::F>;
+                        { V::abs(x) } -> std::same_as<typename V::F>;
+                        { V::round(x) } -> std::same_as<typename V::F>;
+                        { V::copy_sign(x, x) } -> std::same_as<typename V::F>;
+                        { V::power_of_two(x) } -> std::same_as<typename V::F>;
+                        { V::lane0(x) } -> std::same_as<float>;
+                        { V::sum(x) } -> std::same_as<float>;
+                        { V::largest(x) } -> std::same_as<float>;
+                        V::sum4(x, x, x, x, sums);
+                      };
+
+// Products of pairs of bf16 besides.
+template <class V>
+concept PairVector =
+    FloatVector<V> && requires(typename V::F x, typename V::I pairs, const BFloat16* from,
+                               BFloat16* to, typename V::I (&rows)[V::kLanes]) {
+      { V::load_pairs(from) } -> std::same_as<typename V::I>;
+      { V::broadcast_pair(from) } -> std::same_as<typename V::I>;
+      { V::dot2(x, pairs, pairs) } -> std::same_as<typename V::F>;
+      { V::interleave_low(pairs, pairs) } -> std::same_as<typename V::I>;
+      { V::interleave_high(pairs, pairs) } -> std::same_as<typename V::I>;
+      { V::columns_low(x, x) } -> std::same_as<typename V::F>;
+      { V::columns_high(x, x) } -> std::same_as<typename V::F>;
+      V::store_rounded(to, x);
+      V::store_rounded(to, x, x);
+      V::transpose(rows);
+    };
+
+}  // namespace banyan::x86
