@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "grammar/budget.h"
+#include "grammar/regex/regex.h"
 #include "server/openai/custom_input.h"
 
 namespace banyan {
@@ -41,7 +43,12 @@ Result<Json> input_schema(const Json& format, const std::string& place) {
   if (!grammar.contains("definition") || !grammar["definition"].is_string()) {
     return invalid_argument("{}: a grammar's definition must be a string", place);
   }
-  schema["pattern"] = fmt::format("^(?:{})$", string_at(grammar, "definition"));
+  std::string definition = string_at(grammar, "definition");
+  Budget budget;  // by itself: `a)|(b` would be a regex between the parentheses below
+  if (auto regex = parse_regex(definition, RegexDialect::kEcma, budget); !regex) {
+    return make_error(regex.error().code, place + ": " + regex.error().message);
+  }
+  schema["pattern"] = fmt::format("^(?:{})$", definition);
   return schema;
 }
 

@@ -226,6 +226,8 @@ TEST_F(CustomTools, MistakesAreNamed) {
           "tools: tools[0].format: the syntax lark is not supported");
   refused(format(R"({"type":"grammar","syntax":"peg","definition":""})"), "tools: ");
   refused(format(R"({"type":"grammar","syntax":"regex"})"), "tools: ");
+  refused(format(R"({"type":"grammar","syntax":"regex","definition":"a)|(b"})"),
+          "tools: tools[0].format: ");
   refused(format(R"({"type":"xml"})"), "tools: tools[0].format is");
   refused(format("7"), "tools: tools[0].format is");
   refused(respond(kResponseTool + R"(,"tool_choice":{"type":"custom","name":"b"})"),
