@@ -3,6 +3,7 @@
 #include <histedit.h>
 #include <langinfo.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include <utf8proc.h>
@@ -141,11 +142,19 @@ void redraw(EditLine* editor) {
   el_wset(editor, EL_REFRESH);
 }
 
+int resize_event = -1;  // an eventfd: the window has another size
+
 // libedit hears of one change of the window's size for each line and then leaves the signal to
-// whoever had it before. This lets it interrupt a wait for input, and nothing else.
+// whoever had it before, which is this.
 void notice_resizes() {
+  if (resize_event < 0) resize_event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   struct sigaction action = {};
-  action.sa_handler = [](int) {};
+  action.sa_handler = [](int) {
+    int error = errno;
+    uint64_t one = 1;
+    [[maybe_unused]] ssize_t written = write(resize_event, &one, sizeof one);
+    errno = error;
+  };
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
   sigaction(SIGWINCH, &action, nullptr);
@@ -155,7 +164,7 @@ void notice_resizes() {
 int read_character(EditLine* editor, wchar_t* character) {
   std::mbstate_t state = {};
   while (true) {
-    InterruptScope::Wait wait = InterruptScope::wait_for_input(STDIN_FILENO);
+    InterruptScope::Wait wait = InterruptScope::wait_for_input(STDIN_FILENO, resize_event);
     if (wait == InterruptScope::Wait::kInterrupted) return -1;
     if (wait == InterruptScope::Wait::kOtherSignal) {
       redraw(editor);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <string>
 
 #include "base/check.h"
@@ -114,10 +115,15 @@ void InterruptScope::clear() {
   interrupted = 0;
 }
 
-InterruptScope::Wait InterruptScope::wait_for_input(int descriptor) {
-  pollfd watched[] = {{descriptor, POLLIN, 0}, {interrupt_event, POLLIN, 0}};
-  int ready = poll(watched, 2, -1);
+InterruptScope::Wait InterruptScope::wait_for_input(int descriptor, int event) {
+  pollfd watched[] = {{descriptor, POLLIN, 0}, {interrupt_event, POLLIN, 0}, {event, POLLIN, 0}};
+  int ready = poll(watched, std::size(watched), -1);
   if (raised()) return Wait::kInterrupted;
+  if (ready > 0 && watched[2].revents != 0) {
+    uint64_t count = 0;
+    [[maybe_unused]] ssize_t taken = read(event, &count, sizeof count);
+    return Wait::kOtherSignal;
+  }
   return ready > 0 ? Wait::kInput : Wait::kOtherSignal;
 }
 
