@@ -151,6 +151,12 @@ TEST(Chat, ALineIsDrawnAgainFromItsBeginAfterAResize) {
   program.resize(60);
   EXPECT_TRUE(program.shows("\033[1A\r\033[J")) << program.screen();
   program.type("\x03");
+  ASSERT_TRUE(program.shows("\033[?2004h")) << program.screen();
+  size_t drawn = 0;
+  for (size_t at = 0; (at = program.screen().find(">>> /show", at)) != std::string::npos; ++at) {
+    ++drawn;
+  }
+  EXPECT_EQ(drawn, 2u) << program.screen();  // once for each size
 }
 
 TEST(Chat, HistoryOutlivesTheProgram) {

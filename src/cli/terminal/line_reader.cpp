@@ -54,8 +54,8 @@ class PasteMarks {
 };
 
 // Whether more has been typed than was read, or is within `milliseconds`.
-bool has_input(int milliseconds) {
-  pollfd watched = {STDIN_FILENO, POLLIN, 0};
+bool has_input(int milliseconds, int descriptor = STDIN_FILENO) {
+  pollfd watched = {descriptor, POLLIN, 0};
   return poll(&watched, 1, milliseconds) > 0;
 }
 
@@ -125,20 +125,19 @@ struct Screen {
   }
 };
 
-// Draws the line again: the program is back from being stopped, or the window has another size.
-// libedit draws from where the cursor is. Terminals wrap what they show by the new width, so from
-// there the cursor goes up to where the line begins, and what is below is cleared.
-void redraw(EditLine* editor) {
+// Draws the line again if the window has other columns. libedit draws from where the cursor is, and
+// terminals wrap what they show by the new width: so the cursor goes up to where the line begins,
+// and what is below is cleared.
+void redraw_resized(EditLine* editor) {
   Screen& screen = Screen::of(editor);
   size_t now = screen_columns();
-  if (now != screen.columns && now > 0) {
-    screen.columns = now;
-    el_resize(editor);
-    const LineInfoW* line = el_wline(editor);
-    size_t rows = (screen.prompt.size() + columns_of(line->buffer, line->cursor)) / now;
-    if (rows > 0) std::fprintf(stderr, "\033[%zuA", rows);
-    std::fputs("\r\033[J", stderr);
-  }
+  if (now == screen.columns || now == 0) return;
+  screen.columns = now;
+  el_resize(editor);
+  const LineInfoW* line = el_wline(editor);
+  size_t rows = (screen.prompt.size() + columns_of(line->buffer, line->cursor)) / now;
+  if (rows > 0) std::fprintf(stderr, "\033[%zuA", rows);
+  std::fputs("\r\033[J", stderr);
   el_wset(editor, EL_REFRESH);
 }
 
@@ -167,7 +166,12 @@ int read_character(EditLine* editor, wchar_t* character) {
     InterruptScope::Wait wait = InterruptScope::wait_for_input(STDIN_FILENO, resize_event);
     if (wait == InterruptScope::Wait::kInterrupted) return -1;
     if (wait == InterruptScope::Wait::kOtherSignal) {
-      redraw(editor);
+      // Back from being stopped. A change of the window's size comes as an event, too.
+      if (!has_input(0, resize_event)) el_wset(editor, EL_REFRESH);
+      continue;
+    }
+    if (wait == InterruptScope::Wait::kEvent) {
+      redraw_resized(editor);
       continue;
     }
     char byte = 0;

@@ -122,7 +122,7 @@ InterruptScope::Wait InterruptScope::wait_for_input(int descriptor, int event) {
   if (ready > 0 && watched[2].revents != 0) {
     uint64_t count = 0;
     [[maybe_unused]] ssize_t taken = read(event, &count, sizeof count);
-    return Wait::kOtherSignal;
+    return Wait::kEvent;
   }
   return ready > 0 ? Wait::kInput : Wait::kOtherSignal;
 }

@@ -37,9 +37,9 @@ class InterruptScope {
   static bool raised();
   static void clear();
   // Waits until `descriptor` can be read or has ended, the flag is up (which may be before the
-  // wait begins, when no signal would interrupt a read any more), or another signal has come. So
-  // that none is missed, its handler may write to `event`, an eventfd, which this reads.
-  enum class Wait { kInput, kInterrupted, kOtherSignal };
+  // wait begins, when no signal would interrupt a read any more), `event`, an eventfd, was written
+  // to (which this takes back), or another signal has come.
+  enum class Wait { kInput, kInterrupted, kEvent, kOtherSignal };
   static Wait wait_for_input(int descriptor, int event = -1);
 
  private:
