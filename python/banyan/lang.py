@@ -698,9 +698,14 @@ class Function:
         outer, batch = _Batch.current(), _Batch()
         within = outer.running(batch) if outer else contextlib.nullcontext()
         with within, concurrent.futures.ThreadPoolExecutor(min(threads, len(runs))) as pool:
-            futures = [pool.submit(one, index) for index in range(len(runs))]
-            try:
+            futures: list[concurrent.futures.Future[ProgramState]] = []
+            try:  # from the first program on: Ctrl-C may come before the last is submitted
+                for index in range(len(runs)):
+                    futures.append(pool.submit(one, index))
                 for future in futures:
+                    # Ctrl-C may reach a thread that cannot handle it, and interrupt no wait here.
+                    while not future.done():
+                        concurrent.futures.wait([future], timeout=0.1)
                     yield future.result()
             finally:  # of Ctrl-C, of a function that raised, of a caller that wants no more
                 for future in futures:
