@@ -143,8 +143,8 @@ void redraw_resized(EditLine* editor) {
 
 int resize_event = -1;  // an eventfd: the window has another size
 
-// libedit hears of one change of the window's size for each line and then leaves the signal to
-// whoever had it before, which is this.
+// libedit handles one change of the window's size for each line, then restores the handler that was
+// there before its own: this one.
 void notice_resizes() {
   if (resize_event < 0) resize_event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   struct sigaction action = {};

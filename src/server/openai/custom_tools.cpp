@@ -86,7 +86,7 @@ Result<Json> custom_tool_function(const Json& custom, const std::string& place) 
                             {"properties", {{"input", std::move(schema)}}},
                             {"required", Json::array({"input"})},
                             {"additionalProperties", false}};
-  // A grammar holds whoever decides on the call.
+  // A grammar also binds calls that the model chooses to make.
   if (constrained) function["strict"] = true;
   return Json{{"type", "function"}, {"function", std::move(function)}};
 }

@@ -7,7 +7,7 @@
 namespace banyan {
 namespace {
 
-// In a span's flags beside those of W3C, of which "sampled" is 1: that it is known whether the
+// In a span's flags besides those of W3C, of which "sampled" is 1: that it is known whether the
 // parent is another process's, and whether it is.
 constexpr int kSampled = 1, kRemoteKnown = 1 << 8, kRemote = 1 << 9;
 constexpr int kStatusError = 2;
