@@ -7,10 +7,12 @@
 #include "api/server_fixture.h"
 #include "client/bench.h"
 #include "client/bench_report.h"
+#include "support/loopback_server.h"
 
 namespace banyan {
 namespace {
 
+using test::LoopbackServer;
 using test::ServerTest;
 
 constexpr double kAtOnce = std::numeric_limits<double>::infinity();
@@ -20,62 +22,14 @@ class MadeUpServer {
  public:
   using Answer = std::function<std::string(std::string_view path, const Json& body)>;
 
-  explicit MadeUpServer(Answer answer) : answer_(std::move(answer)) {
-    listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    bool listens = bind(listener_, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-                   listen(listener_, 128) == 0 &&
-                   getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size) == 0;
-    EXPECT_TRUE(listens);
-    port_ = ntohs(address.sin_port);
-    accepting_ = std::jthread([this] { accept_all(); });
-  }
-  ~MadeUpServer() {
-    shutdown(listener_, SHUT_RDWR);
-    accepting_.join();
-    for (int connection : connections_) shutdown(connection, SHUT_RDWR);
-    threads_.clear();
-    for (int connection : connections_) ::close(connection);
-    ::close(listener_);
-  }
+  explicit MadeUpServer(Answer answer) : answer_(std::move(answer)) {}
+  ~MadeUpServer() { server_.stop(); }
 
-  std::string url() const { return fmt::format("http://127.0.0.1:{}", port_); }
-  int connections() const { return accepted_; }
+  std::string url() const { return server_.url(); }
+  int connections() const { return server_.accepted(); }
   int busy_peak() const { return busy_peak_; }
 
  private:
-  void accept_all() {
-    while (true) {
-      int connection = accept(listener_, nullptr, nullptr);
-      if (connection < 0) return;
-      ++accepted_;
-      connections_.push_back(connection);
-      threads_.emplace_back([this, connection] { serve(connection); });
-    }
-  }
-
-  void serve(int connection) {
-    std::string input;
-    char buffer[4096];
-    while (true) {
-      size_t head = input.find("\r\n\r\n");
-      size_t length_at = input.find("Content-Length: ");
-      size_t length =
-          length_at < head ? static_cast<size_t>(std::atol(input.c_str() + length_at + 16)) : 0;
-      if (head == input.npos || input.size() < head + 4 + length) {
-        ssize_t count = recv(connection, buffer, sizeof buffer, 0);
-        if (count <= 0) return;
-        input.append(buffer, static_cast<size_t>(count));
-        continue;
-      }
-      if (!answer_one(connection, input.substr(0, head), input.substr(head + 4, length))) return;
-      input.erase(0, head + 4 + length);
-    }
-  }
-
   bool answer_one(int connection, const std::string& head, const std::string& body) {
     int busy = ++busy_;
     for (int peak = busy_peak_; busy > peak && !busy_peak_.compare_exchange_weak(peak, busy);) {
@@ -84,19 +38,15 @@ class MadeUpServer {
     path = path.substr(0, path.find(' '));
     std::string bytes = answer_(path, body.empty() ? Json() : parse_json(body, "body").value());
     --busy_;
-    ::send(connection, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    bool whole = bytes.ends_with("0\r\n\r\n") || bytes.find("Content-Length") != bytes.npos;
-    if (!whole) shutdown(connection, SHUT_RDWR);
-    return whole;
+    test::send_all(connection, bytes);
+    return bytes.ends_with("0\r\n\r\n") || bytes.find("Content-Length") != bytes.npos;
   }
 
   Answer answer_;
-  int listener_ = -1;
-  int port_ = 0;
-  std::atomic<int> accepted_ = 0, busy_ = 0, busy_peak_ = 0;
-  std::vector<int> connections_;
-  std::vector<std::jthread> threads_;
-  std::jthread accepting_;
+  std::atomic<int> busy_ = 0, busy_peak_ = 0;
+  LoopbackServer server_{[this](int connection, const std::string& head, const std::string& body) {
+    return answer_one(connection, head, body);
+  }};
 };
 
 std::string plain(int status, const std::string& body) {

@@ -28,7 +28,7 @@ class Tracing : public WithCollector, public test::ServerTest {
  protected:
   Tracing() {
     engine = test::tiny_text_model(model_, "{{ messages[0].content }}");
-    config.traces_endpoint = collector.url;
+    config.traces_endpoint = collector.url();
     config.served_model_name = "tiny";
   }
 
@@ -157,7 +157,7 @@ TEST_F(Tracing, ACollectorThatIsDownHoldsUpNothing) {
 class Exporter : public testing::Test {
  protected:
   TraceCollector collector;
-  SpanExporter::Options options = {.endpoint = collector.url,
+  SpanExporter::Options options = {.endpoint = collector.url(),
                                    .source = {.service_name = "test"},
                                    .queued_max = 8,
                                    .batch_max = 4,

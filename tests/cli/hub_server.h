@@ -1,20 +1,17 @@
 // A Hugging Face hub of one model, acme/nano, that can be told to cut off and to lie.
 #pragma once
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
 #include <openssl/evp.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <map>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
+
+#include "support/loopback_server.h"
 
 namespace banyan::test {
 
@@ -32,26 +29,9 @@ struct HubBehaviour {
 
 class HubServer {
  public:
-  HubServer() : listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    bind(listener_, reinterpret_cast<sockaddr*>(&address), size);
-    listen(listener_, 64);
-    getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
-    url = fmt::format("http://127.0.0.1:{}", ntohs(address.sin_port));
-    acceptor_ = std::jthread([this] { accept_all(); });
-  }
-  ~HubServer() {
-    stopping_ = true;
-    shutdown(listener_, SHUT_RDWR);
-    acceptor_.join();
-    for (std::jthread& thread : threads_) thread.join();
-    close(listener_);
-  }
+  ~HubServer() { server_.stop(); }
 
-  std::string url;
+  std::string url() const { return server_.url(); }
   std::map<std::string, std::string> files;
   HubBehaviour behaviour;
   std::atomic<int64_t> body_bytes = 0;
@@ -72,40 +52,6 @@ class HubServer {
   }
 
  private:
-  void accept_all() {
-    while (!stopping_) {
-      int client = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
-      if (client >= 0) threads_.emplace_back([this, client] { serve(client); });
-    }
-  }
-
-  static std::string field(const std::string& head, const std::string& name) {
-    size_t at = head.find("\r\n" + name + ": ");
-    if (at == head.npos) return "";
-    at += name.size() + 4;
-    return head.substr(at, head.find("\r\n", at) - at);
-  }
-
-  void serve(int client) {
-    std::string head;
-    char bytes[4096];
-    while (head.find("\r\n\r\n") == head.npos) {
-      ssize_t count = read(client, bytes, sizeof bytes);
-      if (count <= 0) break;
-      head.append(bytes, static_cast<size_t>(count));
-    }
-    answer(client, head);
-    close(client);
-  }
-
-  void send_all(int client, const std::string& text) {
-    for (size_t at = 0; at < text.size();) {
-      ssize_t count = send(client, text.data() + at, text.size() - at, MSG_NOSIGNAL);
-      if (count <= 0) return;
-      at += static_cast<size_t>(count);
-    }
-  }
-
   std::string listing() const {
     std::string names;
     for (const auto& [name, body] : files) {
@@ -118,10 +64,11 @@ class HubServer {
     std::string method = head.substr(0, head.find(' '));
     size_t begin = method.size() + 1;
     std::string path = head.substr(begin, head.find(' ', begin) - begin);
-    std::string range = field(head, "Range");
+    std::string range = header_field(head, "Range");
     {
       std::scoped_lock lock(mutex_);
-      requests_.push_back(method + " " + path + " " + range + " " + field(head, "Authorization"));
+      requests_.push_back(method + " " + path + " " + range + " " +
+                          header_field(head, "Authorization"));
     }
     const HubBehaviour& b = behaviour;
     if (path.starts_with("/api/models/")) {
@@ -174,12 +121,12 @@ class HubServer {
     send_all(client, head + body);
   }
 
-  int listener_;
-  std::atomic<bool> stopping_ = false;
   std::mutex mutex_;
   std::vector<std::string> requests_;
-  std::vector<std::jthread> threads_;
-  std::jthread acceptor_;
+  LoopbackServer server_{[this](int client, const std::string& head, const std::string&) {
+    answer(client, head);
+    return false;
+  }};
 };
 
 }  // namespace banyan::test

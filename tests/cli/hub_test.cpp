@@ -37,7 +37,7 @@ std::string noise(size_t bytes) {
 class Hub : public ::testing::Test {
  protected:
   Hub() {
-    setenv("HF_ENDPOINT", server.url.c_str(), 1);
+    setenv("HF_ENDPOINT", server.url().c_str(), 1);
     setenv("HF_HOME", home.path().c_str(), 1);
     unsetenv("HF_HUB_CACHE");
     unsetenv("HF_HUB_OFFLINE");
@@ -201,7 +201,7 @@ TEST_F(Hub, RunsAModelByItsNameAndThenWithoutTheHub) {
   std::vector<std::string> there = {"generate", "acme/nano", "Once", "-n", "4"};
   ProgramResult first = run_program(there);
   EXPECT_EQ(first.out, run_program(here).out) << first.err;
-  EXPECT_NE(first.err.find("there is no folder acme/nano here; asking " + server.url),
+  EXPECT_NE(first.err.find("there is no folder acme/nano here; asking " + server.url()),
             std::string::npos)
       << first.err;
   size_t before = server.requests().size();
@@ -214,18 +214,7 @@ TEST_F(Hub, RunsAModelByItsNameAndThenWithoutTheHub) {
 
 // A small model in one file, with a tokenizer.
 std::string tiny_gguf() {
-  test::GgufGolden golden = test::gguf_golden("qwen2-tied");
-  Json tokens = {"a", "b", "ab", "<|im_end|>"}, types = {1, 1, 1, 3};
-  while (tokens.size() < 97) {
-    tokens.push_back("t" + std::to_string(tokens.size()));
-    types.push_back(5);
-  }
-  golden.pairs["tokenizer.ggml.model"] = "gpt2";
-  golden.pairs["tokenizer.ggml.pre"] = "gpt-2";
-  golden.pairs["tokenizer.ggml.tokens"] = tokens;
-  golden.pairs["tokenizer.ggml.token_type"] = types;
-  golden.pairs["tokenizer.ggml.merges"] = Json::array({"a b"});
-  golden.pairs["tokenizer.ggml.eos_token_id"] = 3;
+  test::GgufGolden golden = test::gguf_golden_with_tokenizer();
   return test::gguf_file(golden.pairs, golden.tensors);
 }
 
