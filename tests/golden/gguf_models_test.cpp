@@ -80,18 +80,7 @@ TEST(GgufSplits, AreOneModel) {
 
 // Text in, text out.
 TEST(GgufModel, HasItsTokenizerAndTemplate) {
-  GgufGolden golden = gguf_golden("qwen2-tied");
-  Json tokens = {"a", "b", "ab", "<|im_end|>"}, types = {1, 1, 1, 3};
-  while (tokens.size() < 97) {
-    tokens.push_back("t" + std::to_string(tokens.size()));
-    types.push_back(5);
-  }
-  golden.pairs["tokenizer.ggml.model"] = "gpt2";
-  golden.pairs["tokenizer.ggml.pre"] = "gpt-2";
-  golden.pairs["tokenizer.ggml.tokens"] = tokens;
-  golden.pairs["tokenizer.ggml.token_type"] = types;
-  golden.pairs["tokenizer.ggml.merges"] = Json::array({"a b"});
-  golden.pairs["tokenizer.ggml.eos_token_id"] = 3;
+  GgufGolden golden = gguf_golden_with_tokenizer();
   golden.pairs["tokenizer.chat_template"] = "{{ messages[0].content }}";
   golden.pairs["general.sampling.temp"] = 0.25;
   TemporaryFolder folder;

@@ -264,4 +264,22 @@ GgufGolden gguf_golden(const std::string& name) {
   return GgufRecipe(name, recipes().at(name)).make();
 }
 
+GgufGolden gguf_golden_with_tokenizer() {
+  GgufGolden golden = gguf_golden("qwen2-tied");
+  constexpr size_t kVocabulary = 97;
+  constexpr int kNormal = 1, kControl = 3, kUnused = 5;
+  Json tokens = {"a", "b", "ab", "<|im_end|>"}, types = {kNormal, kNormal, kNormal, kControl};
+  while (tokens.size() < kVocabulary) {
+    tokens.push_back("t" + std::to_string(tokens.size()));
+    types.push_back(kUnused);
+  }
+  golden.pairs["tokenizer.ggml.model"] = "gpt2";
+  golden.pairs["tokenizer.ggml.pre"] = "gpt-2";
+  golden.pairs["tokenizer.ggml.tokens"] = tokens;
+  golden.pairs["tokenizer.ggml.token_type"] = types;
+  golden.pairs["tokenizer.ggml.merges"] = Json::array({"a b"});
+  golden.pairs["tokenizer.ggml.eos_token_id"] = 3;
+  return golden;
+}
+
 }  // namespace banyan::test

@@ -53,5 +53,7 @@ struct GgufGolden {
 };
 std::vector<std::string> gguf_golden_names();
 GgufGolden gguf_golden(const std::string& name);
+// The smallest of them with a tokenizer: "a", "b", "ab", "<|im_end|>" and made-up tokens.
+GgufGolden gguf_golden_with_tokenizer();
 
 }  // namespace banyan::test
