@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <pty.h>
 #include <sys/ioctl.h>
+#include <termios.h>
 
 #include <chrono>
 #include <filesystem>
@@ -71,6 +72,27 @@ class TerminalProgram {
   void resize(unsigned short columns) {
     winsize window = {.ws_row = 24, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
     EXPECT_EQ(ioctl(terminal_, TIOCSWINSZ, &window), 0);
+  }
+
+  // Stops the program, leaves the terminal as a shell does, and lets the program go on.
+  void stop_and_continue() {
+    kill(child_, SIGSTOP);
+    waitpid(child_, nullptr, WUNTRACED);
+    termios mode = {};
+    EXPECT_EQ(tcgetattr(terminal_, &mode), 0);
+    mode.c_lflag |= ICANON | ECHO;
+    EXPECT_EQ(tcsetattr(terminal_, TCSANOW, &mode), 0);
+    kill(child_, SIGCONT);
+  }
+  // Whether the program has the terminal in its own mode, a minute from now at the latest.
+  bool has_raw_mode() const {
+    auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    termios mode = {};
+    while (std::chrono::steady_clock::now() < end && tcgetattr(terminal_, &mode) == 0) {
+      if ((mode.c_lflag & ICANON) == 0) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return false;
   }
 
   int wait() {
@@ -157,6 +179,23 @@ TEST(Chat, ALineIsDrawnAgainFromItsBeginAfterAResize) {
     ++drawn;
   }
   EXPECT_EQ(drawn, 2u) << program.screen();  // once for each size
+}
+
+TEST(Chat, TakesTheTerminalBackEachTimeItWasStopped) {
+  TemporaryFolder folder;
+  test::make_story_model(folder);
+  TerminalProgram program({"run", folder.path()});
+  ASSERT_TRUE(program.shows(">>> ")) << program.screen();
+  ASSERT_TRUE(program.has_raw_mode());
+  program.type("/think may");
+  for (int stops = 0; stops < 3; ++stops) {
+    ASSERT_TRUE(program.has_raw_mode()) << stops;
+    ASSERT_TRUE(program.shows("/think may")) << program.screen();
+    program.stop_and_continue();
+  }
+  ASSERT_TRUE(program.has_raw_mode());
+  program.type("be\n");
+  EXPECT_TRUE(program.shows("/think takes on or off")) << program.screen();
 }
 
 TEST(Chat, HistoryOutlivesTheProgram) {

@@ -141,37 +141,57 @@ void redraw_resized(EditLine* editor) {
   el_wset(editor, EL_REFRESH);
 }
 
-int resize_event = -1;  // an eventfd: the window has another size
+// Written to by both handlers below; polled together with the keyboard.
+int terminal_event = -1;  // an eventfd
+volatile std::sig_atomic_t was_stopped = 0;
 
-// libedit handles one change of the window's size for each line, then restores the handler that was
-// there before its own: this one.
-void notice_resizes() {
-  if (resize_event < 0) resize_event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+void wake_reader() {
+  int error = errno;
+  uint64_t one = 1;
+  [[maybe_unused]] ssize_t written = write(terminal_event, &one, sizeof one);
+  errno = error;
+}
+
+void handle(int signal, void (*handler)(int)) {
   struct sigaction action = {};
-  action.sa_handler = [](int) {
-    int error = errno;
-    uint64_t one = 1;
-    [[maybe_unused]] ssize_t written = write(resize_event, &one, sizeof one);
-    errno = error;
-  };
+  action.sa_handler = handler;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
-  sigaction(SIGWINCH, &action, nullptr);
+  sigaction(signal, &action, nullptr);
+}
+
+// libedit handles each of these signals once a line, then restores the handler that was there
+// before its own. From then on ours do the work.
+void notice_terminal_changes() {
+  if (terminal_event < 0) terminal_event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  handle(SIGWINCH, [](int) { wake_reader(); });
+  handle(SIGCONT, [](int) {
+    was_stopped = 1;
+    wake_reader();
+  });
+}
+
+// The window has another size, or the program was stopped and a shell has used the terminal since.
+// libedit does not know that its mode is gone, so it is left and entered again.
+void take_terminal_back(EditLine* editor) {
+  if (was_stopped != 0) {
+    was_stopped = 0;
+    el_wset(editor, EL_PREP_TERM, 0);
+    el_wset(editor, EL_PREP_TERM, 1);
+    el_wset(editor, EL_REFRESH);
+  }
+  redraw_resized(editor);
 }
 
 // One character for libedit, whose own reader would miss a Ctrl-C and a pasted text.
 int read_character(EditLine* editor, wchar_t* character) {
   std::mbstate_t state = {};
   while (true) {
-    InterruptScope::Wait wait = InterruptScope::wait_for_input(STDIN_FILENO, resize_event);
+    InterruptScope::Wait wait = InterruptScope::wait_for_input(STDIN_FILENO, terminal_event);
     if (wait == InterruptScope::Wait::kInterrupted) return -1;
-    if (wait == InterruptScope::Wait::kOtherSignal) {
-      // Back from being stopped. A change of the window's size comes as an event, too.
-      if (!has_input(0, resize_event)) el_wset(editor, EL_REFRESH);
-      continue;
-    }
+    if (wait == InterruptScope::Wait::kOtherSignal) continue;
     if (wait == InterruptScope::Wait::kEvent) {
-      redraw_resized(editor);
+      take_terminal_back(editor);
       continue;
     }
     char byte = 0;
@@ -244,7 +264,7 @@ class LineReader::Editor {
     el_wset(editor_, EL_GETCFN, read_character);
     bind_keys();
     el_source(editor_, nullptr);  // ~/.editrc
-    notice_resizes();
+    notice_terminal_changes();
     load_history();
   }
 
