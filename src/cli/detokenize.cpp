@@ -27,7 +27,8 @@ Result<int> detokenize(const DetokenizeOptions& o) {
   if (o.ids.has_value() == o.positional.has_value()) {
     return invalid_argument("give token ids once: --ids 1,2,3, or - to read stdin");
   }
-  TextOrIds source = TRY(read_source({.ids = o.ids ? o.ids : o.positional}, "--ids 1,2,3, -"));
+  TextOrIds source =
+      TRY(read_source({.ids = o.ids ? o.ids : o.positional}, o.model, "--ids 1,2,3, -"));
   std::unique_ptr<Tokenizer> tokenizer = TRY(Tokenizer::load(TRY(locate_model(o.model))));
   for (TokenId id : source.ids) {
     if (id >= tokenizer->vocab_size()) {

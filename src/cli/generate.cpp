@@ -93,7 +93,8 @@ Result<TextRequest> make_request(const GenerateOptions& o) {
   request.options.logprobs = o.json;
   request.options.top_logprobs = o.top_logprobs;
   TextOrIds prompt =
-      TRY(read_source(o.prompt, "PROMPT, --prompt-ids 1,2,3, --prompt-file FILE, - for stdin"));
+      TRY(read_source(o.prompt, o.config.model_path,
+                      "PROMPT, --prompt-ids 1,2,3, --prompt-file FILE, - for stdin"));
   request.text = std::move(prompt.text);
   request.ids = std::move(prompt.ids);
   return request;

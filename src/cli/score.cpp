@@ -52,7 +52,8 @@ void print_table(const Llm& llm, const std::vector<TokenId>& ids, const Logprobs
 }
 
 Result<int> score(const ScoreOptions& o) {
-  TextOrIds source = TRY(read_source(o.source, "--ids 1,2,3, --text TEXT, --file FILE, -"));
+  TextOrIds source =
+      TRY(read_source(o.source, o.config.model_path, "--ids 1,2,3, --text TEXT, --file FILE, -"));
   std::unique_ptr<Llm> llm = TRY(load_llm(o.config));
   std::vector<TokenId> ids = TRY(token_ids(o, *llm, std::move(source)));
   if (ids.empty()) return invalid_argument("the text has no tokens; there is nothing to score");

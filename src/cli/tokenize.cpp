@@ -26,7 +26,7 @@ struct TokenizeOptions {
 };
 
 Result<int> tokenize(const TokenizeOptions& o) {
-  TextOrIds source = TRY(read_source(o.source, "TEXT, --text TEXT, --file FILE, -"));
+  TextOrIds source = TRY(read_source(o.source, o.model, "TEXT, --text TEXT, --file FILE, -"));
   std::unique_ptr<Tokenizer> tokenizer = TRY(Tokenizer::load(TRY(locate_model(o.model))));
   std::vector<TokenId> ids =
       TRY(tokenizer->encode(source.text, {.add_special_tokens = !o.no_special_tokens}));

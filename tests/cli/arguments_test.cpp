@@ -259,5 +259,14 @@ TEST(Arguments, MistakesInBenchAreNamed) {
   }
 }
 
+// Whoever leaves the model out sees what was taken for it.
+TEST(Generate, NamesTheModelThatNothingFollows) {
+  ProgramResult result = run_program({"generate", "Tell me a story."});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("nothing follows the model \"Tell me a story.\"; give one of PROMPT"),
+            std::string::npos)
+      << result.err;
+}
+
 }  // namespace
 }  // namespace banyan

@@ -232,14 +232,14 @@ Result<std::string> read_stdin() {
   return read_stream(stdin, "stdin");
 }
 
-Result<TextOrIds> read_source(const TextSource& source, std::string_view choices) {
+Result<TextOrIds> read_source(const TextSource& source, std::string_view model,
+                              std::string_view choices) {
   int given = source.text.has_value() + source.ids.has_value() + source.file.has_value() +
               source.positional.has_value();
-  if (given != 1) {
-    return invalid_argument("{}; give one of {}",
-                            given == 0 ? "there is nothing to work on" : "too much is given",
-                            choices);
+  if (given == 0) {
+    return invalid_argument("nothing follows the model {}; give one of {}", quote(model), choices);
   }
+  if (given > 1) return invalid_argument("too much is given; give one of {}", choices);
   if (source.ids) {
     std::string text = *source.ids == "-" ? TRY(read_stdin()) : *source.ids;
     return TextOrIds{.text = "", .ids = TRY(parse_numbers(text, "ids"))};

@@ -87,8 +87,10 @@ struct TextOrIds {
   std::vector<TokenId> ids;  // when not empty, the text is not given
 };
 
-// Reads the one that is given. `choices` lists them for the error if there is none or a second.
-Result<TextOrIds> read_source(const TextSource& source, std::string_view choices);
+// Reads the one that is given. `choices` lists them for the error if there is none or a second. It
+// also names `model`: who leaves the model out has given the text in its place.
+Result<TextOrIds> read_source(const TextSource& source, std::string_view model,
+                              std::string_view choices);
 
 // Loads with a progress line.
 Result<std::unique_ptr<Llm>> load_llm(const EngineConfig& config);
