@@ -17,6 +17,7 @@
 #include "base/os/affinity.h"
 #include "base/os/memory.h"
 #include "kernels/select.h"
+#include "kernels/state_rows.h"
 #include "quant/formats.h"
 #include "tensor/float_types.h"
 
@@ -137,8 +138,9 @@ void gemm(benchmark::State& state, const KernelTable* table, const WeightFormat*
   });
 }
 
-// The last `rows` positions of a sequence of `context` tokens, in a bf16 pool with pages of 64.
-void attention(benchmark::State& state, const KernelTable* table) {
+// The last `rows` positions of a sequence of `context` tokens, in pools of `dtype` with pages
+// of 64.
+void attention(benchmark::State& state, const KernelTable* table, DType dtype) {
   constexpr int64_t kHeads = 16, kKvHeads = 8, kDim = 128, kPage = 64;
   int64_t rows = state.range(0), context = state.range(2);
   Machine& m = machine(static_cast<int>(state.range(1)));
@@ -146,7 +148,8 @@ void attention(benchmark::State& state, const KernelTable* table) {
   std::vector<int32_t> page_table(pages);
   for (int64_t p = 0; p < pages; ++p) page_table[p] = static_cast<int32_t>(pages - 1 - p);
   // As the pools lie, on huge pages; written to, since pages never written are all one in memory.
-  MemoryBlock k(pages * kKvHeads * kPage * kDim * sizeof(BFloat16)), v(k.size());
+  int64_t row_bytes = state_row_bytes(dtype, {.width = kDim});
+  MemoryBlock k(pages * kKvHeads * kPage * row_bytes), v(k.size());
   std::memset(k.data(), 0x3c, k.size());
   std::memset(v.data(), 0x3c, v.size());
   auto q = random_values(rows * kHeads * kDim);
@@ -158,7 +161,7 @@ void attention(benchmark::State& state, const KernelTable* table) {
                         .q_row_stride = kHeads * kDim,
                         .k_pool = k.data(),
                         .v_pool = v.data(),
-                        .pool_dtype = DType::kBF16,
+                        .pool_dtype = dtype,
                         .out = out.data(),
                         .q_heads = kHeads,
                         .kv_heads = kKvHeads,
@@ -171,8 +174,9 @@ void attention(benchmark::State& state, const KernelTable* table) {
                         .page_table = page_table.data()};
   auto earlier = static_cast<double>(context - rows), own = static_cast<double>(rows + 1) / 2;
   double flops = 4 * static_cast<double>(rows * kHeads * kDim) * (earlier + own);
-  auto bytes = static_cast<double>(context * kKvHeads * kDim * 2 * 2);
-  measure(state, m.limits(*table), {bytes, flops, products_of(rows, Operand::kBF16)},
+  auto bytes = static_cast<double>(context * kKvHeads * row_bytes * 2);
+  Operand operand = dtype == DType::kBF16 ? Operand::kBF16 : Operand::kF32;
+  measure(state, m.limits(*table), {bytes, flops, products_of(rows, operand)},
           [&] { table->attention(args); });
 }
 
@@ -353,10 +357,13 @@ void register_all() {
                                                  latent_attention, table);
     latents->ArgNames({"rows", "threads", "context"})->UseRealTime();
     latents->ArgsProduct({{1, 64}, {1, 2}, {4096, 32768}});
-    auto* attentions =
-        benchmark::RegisterBenchmark(fmt::format("{}/attention", name).c_str(), attention, table);
-    attentions->ArgNames({"rows", "threads", "context"})->UseRealTime();
-    attentions->ArgsProduct({{1, 512}, {1, 2}, {512, 8192, 32768}});
+    for (auto [suffix, dtype] :
+         {std::pair{"", DType::kBF16}, {"_int8", DType::kI8}, {"_fp8_e4m3", DType::kF8E4M3}}) {
+      auto* attentions = benchmark::RegisterBenchmark(
+          fmt::format("{}/attention{}", name, suffix).c_str(), attention, table, dtype);
+      attentions->ArgNames({"rows", "threads", "context"})->UseRealTime();
+      attentions->ArgsProduct({{1, 512}, {1, 2}, {512, 8192, 32768}});
+    }
     for (bool delta : {true, false}) {
       auto* recurrences = benchmark::RegisterBenchmark(
           fmt::format("{}/{}", name, delta ? "delta" : "lightning").c_str(), recurrence, table,

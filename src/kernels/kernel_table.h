@@ -255,15 +255,17 @@ struct SpanArgs {
   int32_t page_begin = 0;      // where the sequence's pages start in the page table
 };
 
-// Pool layout for every paged state: [pages, heads, page_size, width], so that one head's keys of
-// one page are contiguous.
+// Pool layout for every paged state: [pages, heads, page_size] rows of `width` columns, so that one
+// head's keys of one page are contiguous. Rows are of F32, BF16 or F16, or quantised to I8 or
+// F8_E4M3: kernels/state_rows.h.
 struct PageWriteArgs {
   Launch launch = {};
   const float* x = nullptr;  // [rows, heads, width], heads dense inside a row
   int64_t x_row_stride = 0;
   void* pool = nullptr;
-  DType pool_dtype = DType::kF32;  // F32, BF16 or F16
+  DType pool_dtype = DType::kF32;
   int64_t heads = 0, width = 0, page_size = 0;
+  int64_t split = 0;  // of quantised rows
   const SpanArgs* spans = nullptr;
   int64_t span_count = 0;
   const int32_t* page_table = nullptr;
@@ -273,10 +275,11 @@ struct PageWriteArgs {
 struct PageReadArgs {
   Launch launch = {};
   const void* pool = nullptr;
-  DType pool_dtype = DType::kF32;  // F32, BF16 or F16
-  float* x = nullptr;              // [rows, heads, width], heads dense inside a row
+  DType pool_dtype = DType::kF32;
+  float* x = nullptr;  // [rows, heads, width], heads dense inside a row
   int64_t x_row_stride = 0;
   int64_t heads = 0, width = 0, page_size = 0;
+  int64_t split = 0;  // of quantised rows
   const SpanArgs* spans = nullptr;
   int64_t span_count = 0;
   const int32_t* page_table = nullptr;
@@ -296,7 +299,8 @@ inline constexpr int64_t kAttentionBlock = 512;
 //
 // Keys are cut at absolute multiples of a tile: spans and page sizes change no bit. Tables that
 // have products of bf16 pairs round q and w to bf16 over a bf16 pool if head_dim and value_dim are
-// multiples of 32.
+// multiples of 32. Rows of a quantised pool have one scale each, which x86 tables apply to the
+// score and to the weight in place of the row.
 //
 // With `blocks`, and then without a window, launches take the keys in turns, each span's in
 // ascending order and without a gap. Until the block that a row itself lies in, out, max and weight
@@ -334,7 +338,7 @@ struct LatentAttentionArgs {
   Launch launch = {};
   const float* q = nullptr;  // [rows, heads, width], heads dense inside a row
   int64_t q_row_stride = 0;
-  const void* pool = nullptr;  // [pages, 1, page_size, width]
+  const void* pool = nullptr;  // [pages, 1, page_size, width]; quantised rows are split at `rank`
   DType pool_dtype = DType::kF32;
   float* out = nullptr;  // [rows, heads, rank] dense
   int64_t heads = 0, width = 0, rank = 0, page_size = 0;

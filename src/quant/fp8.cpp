@@ -4,22 +4,12 @@
 
 #include "quant/codes.h"
 #include "quant/group_loop.h"
+#include "tensor/float_types.h"
 
 namespace banyan {
 namespace {
 
 constexpr float kLargest = 448;
-
-// Nearest even, saturated.
-uint8_t e4m3_of(float x) {
-  uint32_t sign = (std::bit_cast<uint32_t>(x) >> 24) & 0x80u;
-  float magnitude = std::min(std::fabs(x), kLargest);
-  uint32_t bits = std::bit_cast<uint32_t>(magnitude);
-  uint32_t normal = ((bits + 0x7ffffu + ((bits >> 20) & 1u)) >> 20) - (120u << 3);
-  // Subnormals are multiples of 2^-9, the unit in the last place of 2^14.
-  uint32_t subnormal = std::bit_cast<uint32_t>(magnitude + 0x1p14f) - 0x46800000u;
-  return static_cast<uint8_t>(sign | (magnitude < 0x1p-6f ? subnormal : normal));
-}
 
 // As an f32 with the exponent of e4m3 the number is 2^-120 of itself, subnormals included.
 float value_of_e4m3(uint8_t code) {
@@ -39,7 +29,7 @@ void quantise_block(const float* x, int64_t rows, int64_t columns, int64_t strid
   float inverse = zeros ? 0 : kLargest / largest;
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = 0; c < columns; ++c) {
-      codes[r * stride + c] = e4m3_of(x[r * stride + c] * inverse);
+      codes[r * stride + c] = from_float<Float8E4M3>(x[r * stride + c] * inverse).bits;
     }
   }
 }

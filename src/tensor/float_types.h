@@ -2,6 +2,7 @@
 #pragma once
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 
 namespace banyan {
@@ -21,6 +22,10 @@ struct Float8E4M3 {
 
 inline float to_float(float x) {
   return x;
+}
+
+inline float to_float(int8_t x) {
+  return static_cast<float>(x);
 }
 
 inline float to_float(BFloat16 x) {
@@ -47,7 +52,7 @@ inline float to_float(Float8E4M3 x) {
   return std::bit_cast<float>(sign | (magnitude << 20)) * 0x1p120f;
 }
 
-// Round to nearest, ties to even; NaN stays NaN.
+// Round to nearest, ties to even; NaN stays NaN. What is beyond the largest e4m3 becomes that.
 template <class T>
 T from_float(float x);
 
@@ -76,6 +81,19 @@ inline Float16 from_float<Float16>(float x) {
   }
   uint32_t rounded = magnitude + 0xfffu + ((magnitude >> 13) & 1u) - 0x38000000u;
   return {static_cast<uint16_t>(sign | (rounded >> 13))};
+}
+
+template <>
+inline Float8E4M3 from_float<Float8E4M3>(float x) {
+  uint32_t sign = (std::bit_cast<uint32_t>(x) >> 24) & 0x80u;
+  float magnitude = std::fabs(x);
+  if (std::isnan(x)) return {static_cast<uint8_t>(sign | 0x7fu)};
+  if (magnitude > 448) magnitude = 448;
+  uint32_t bits = std::bit_cast<uint32_t>(magnitude);
+  uint32_t normal = ((bits + 0x7ffffu + ((bits >> 20) & 1u)) >> 20) - (120u << 3);
+  // Subnormals are multiples of 2^-9, the unit in the last place of 2^14.
+  uint32_t subnormal = std::bit_cast<uint32_t>(magnitude + 0x1p14f) - 0x46800000u;
+  return {static_cast<uint8_t>(sign | (magnitude < 0x1p-6f ? subnormal : normal))};
 }
 
 }  // namespace banyan

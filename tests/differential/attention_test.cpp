@@ -55,8 +55,9 @@ class Cache {
     page_table_.resize(pages);
     std::iota(page_table_.begin(), page_table_.end(), 0);
     std::shuffle(page_table_.begin(), page_table_.end(), std::mt19937_64(seed));
-    k_page_bytes_ = page_size * shape.k_width() * dtype_bytes(shape.dtype);
-    v_page_bytes_ = page_size * shape.v_width() * dtype_bytes(shape.dtype);
+    int64_t rows = page_size * shape.kv_heads;
+    k_page_bytes_ = rows * state_row_bytes(shape.dtype, {.width = shape.head_dim});
+    v_page_bytes_ = rows * state_row_bytes(shape.dtype, {.width = shape.value_dim});
     k_.assign((1 + pages) * k_page_bytes_, char(0xff));
     v_.assign((1 + pages) * v_page_bytes_, char(0xff));
   }
@@ -221,14 +222,15 @@ std::vector<float> attend_in_chunks(const KernelTable& table, const Shape& shape
 // both numerator and denominator, so a weight's relative error is at most 2 delta + 4 eps (exp and
 // its argument, whose rounding is |score - max| eps / 2) and the sums of n terms and up to n
 // rescalings add 2 n eps to numerator and denominator. The output moves by at most twice the
-// relative error times the largest |v|. Where q and weights are rounded to bf16, so is q here, and
-// each weight is off by half a unit of 8 bits more.
+// relative error times the largest |v|. Scales of quantised rows are rounded into a score twice,
+// and into a weight once. Where q and weights are rounded to bf16, so is q here, and each weight is
+// off by half a unit of 8 bits more.
 void expect_near_exact(const KernelTable& table, const Shape& shape, Inputs inputs,
                        const std::vector<float>& out) {
   bool rounded = rounds(table, shape);
   if (rounded) inputs.q = decode(encode(inputs.q, DType::kBF16), DType::kBF16);
-  auto k = decode(encode(inputs.k, shape.dtype), shape.dtype);
-  auto v = decode(encode(inputs.v, shape.dtype), shape.dtype);
+  auto k = as_stored(inputs.k, shape.dtype, {.width = shape.head_dim});
+  auto v = as_stored(inputs.v, shape.dtype, {.width = shape.value_dim});
   int64_t heads = shape.kv_heads * shape.group, d = shape.head_dim, width = shape.value_dim;
   double scale = double{1 / std::sqrt(static_cast<float>(d))};
   double eps = double{kEpsilon};
@@ -253,7 +255,7 @@ void expect_near_exact(const KernelTable& table, const Shape& shape, Inputs inpu
         scores.push_back(score);
         max = std::fmax(max, score);
         min = std::fmin(min, score);
-        delta = std::fmax(delta, static_cast<double>(d + 1) * eps / 2 * magnitude);
+        delta = std::fmax(delta, static_cast<double>(d + 3) * eps / 2 * magnitude);
       }
       for (int64_t j = first; j <= r; ++j) {
         double weight = std::exp(scores[j - first] - max);
@@ -271,7 +273,7 @@ void expect_near_exact(const KernelTable& table, const Shape& shape, Inputs inpu
         max = std::fmax(max, sink);
       }
       double terms = static_cast<double>(r - first + 1);
-      double relative = 2 * delta + (4 + (max - min) / 2 + 2 * terms) * eps;
+      double relative = 2 * delta + (5 + (max - min) / 2 + 2 * terms) * eps;
       if (rounded) relative += 0x1p-9 + 3e-6;
       for (int64_t c = 0; c < width; ++c) {
         ASSERT_NEAR(out[(r * heads + h) * width + c], exact[c] / sum, 2 * relative * v_max)
@@ -285,7 +287,7 @@ TEST(Attention, EveryTableIsWithinItsErrorBoundForEveryHeadDim) {
   Random random(1);
   for (const KernelTable* table : tables_and_emulated()) {
     for (int64_t head_dim : {8, 13, 16, 24, 32, 40, 48, 64, 80, 96, 128, 256}) {
-      for (DType dtype : kWeightTypes) {
+      for (DType dtype : kPageTypes) {
         Shape shape = {.kv_heads = 2, .group = 3, .head_dim = head_dim, .dtype = dtype};
         SCOPED_TRACE(fmt::format("{} {} {}", table->name, head_dim, dtype_name(dtype)));
         Inputs inputs(shape, 70, random);
@@ -300,8 +302,8 @@ TEST(Attention, EveryTableIsWithinItsErrorBoundForEveryGroupAndWindow) {
   for (const KernelTable* table : tables_and_emulated()) {
     for (int64_t group : {1, 2, 3, 4, 5, 6, 7, 8, 40}) {
       for (int64_t window : {0, 1, 7, 64, 65, 100}) {
-        for (DType dtype : {DType::kF32, DType::kBF16}) {
-          if (dtype == DType::kBF16 && window >= 64 && window != 65) continue;  // slow
+        for (DType dtype : {DType::kF32, DType::kBF16, DType::kI8, DType::kF8E4M3}) {
+          if (dtype != DType::kF32 && window >= 64 && window != 65) continue;  // slow
           Shape shape = {.kv_heads = 1,
                          .group = group,
                          .head_dim = dtype == DType::kF32 ? 16 : 32,
@@ -322,12 +324,14 @@ TEST(Attention, SinksAndSoftCapsStayWithinTheBound) {
   for (const KernelTable* table : tables_and_emulated()) {
     for (float soft_cap : {0.0f, 2.0f, 50.0f}) {
       for (float sink_scale : {0.0f, 1.0f, 100.0f}) {
-        for (int64_t head_dim : {32, 48}) {
-          Shape shape = {
-              .head_dim = head_dim, .window = 90, .dtype = DType::kBF16, .soft_cap = soft_cap};
+        for (auto [head_dim, dtype] : {std::pair{32, DType::kBF16},
+                                       {48, DType::kBF16},
+                                       {48, DType::kI8},
+                                       {48, DType::kF8E4M3}}) {
+          Shape shape = {.head_dim = head_dim, .window = 90, .dtype = dtype, .soft_cap = soft_cap};
           if (sink_scale > 0) shape.sinks = random.normals(4, sink_scale);
-          SCOPED_TRACE(
-              fmt::format("{} {} cap {} sinks {}", table->name, head_dim, soft_cap, sink_scale));
+          SCOPED_TRACE(fmt::format("{} {} {} cap {} sinks {}", table->name, head_dim,
+                                   dtype_name(dtype), soft_cap, sink_scale));
           Inputs inputs(shape, 130, random, 2);
           expect_near_exact(*table, shape, inputs, attend_whole(*table, shape, inputs));
         }
@@ -342,15 +346,19 @@ TEST(Attention, ALongContextIsSharedWithoutChangingABit) {
   Random random(21);
   for (const KernelTable* table : tables_and_emulated()) {
     for (int64_t window : {0, 700}) {
-      for (int64_t head_dim : {8, 32}) {
+      for (auto [head_dim, dtype] : {std::pair{8, DType::kBF16},
+                                     {32, DType::kBF16},
+                                     {32, DType::kI8},
+                                     {32, DType::kF8E4M3}}) {
         Shape shape = {.kv_heads = 1,
                        .group = 3,
                        .head_dim = head_dim,
                        .window = window,
-                       .dtype = DType::kBF16,
+                       .dtype = dtype,
                        .soft_cap = 30,
                        .sinks = {0.5f, -2, 4}};
-        SCOPED_TRACE(fmt::format("{} {} window {}", table->name, head_dim, window));
+        SCOPED_TRACE(
+            fmt::format("{} {} {} window {}", table->name, head_dim, dtype_name(dtype), window));
         Inputs inputs(shape, 1100, random);
         auto whole = attend_whole(*table, shape, inputs, 64);
         if (window == 0) expect_near_exact(*table, shape, inputs, whole);
@@ -380,7 +388,7 @@ TEST(Attention, PageSizeAndThreadsDoNotChangeABit) {
   Random random(4);
   for (const KernelTable* table : tables_and_emulated()) {
     for (int64_t window : {0, 50}) {
-      for (DType dtype : kWeightTypes) {
+      for (DType dtype : kPageTypes) {
         // Pairs of bf16 take whole registers.
         int64_t head_dim = dtype == DType::kBF16 ? 64 : 24;
         Shape shape = {
@@ -389,7 +397,8 @@ TEST(Attention, PageSizeAndThreadsDoNotChangeABit) {
         auto expected = attend_whole(*table, shape, inputs, 16);
         for (int64_t page_size : {1, 2, 4, 64, 1024}) {
           EXPECT_TRUE(same_bits(attend_whole(*table, shape, inputs, page_size), expected))
-              << table->name << " pages of " << page_size << " window " << window;
+              << table->name << " pages of " << page_size << " window " << window << " "
+              << dtype_name(dtype);
         }
         for (int workers : {2, 3, 4}) {
           ThreadPool threads(workers);
@@ -406,14 +415,18 @@ TEST(Attention, SpansAndNeighboursDoNotChangeABit) {
   Random random(5);
   ThreadPool threads(2);
   for (const KernelTable* table : tables_and_emulated()) {
-    for (int64_t group : {1, 4, 7, 40}) {
+    // Pairs of bf16 take whole registers. Few queries widen codes on the way, many before.
+    for (auto [group, head_dim, dtype] : {std::tuple{1, 32, DType::kBF16},
+                                          {4, 16, DType::kF32},
+                                          {7, 32, DType::kBF16},
+                                          {40, 32, DType::kBF16},
+                                          {1, 32, DType::kI8},
+                                          {3, 24, DType::kI8},
+                                          {1, 13, DType::kF8E4M3},
+                                          {4, 32, DType::kF8E4M3}}) {
       for (int64_t window : {0, 33}) {
-        bool pairs = group != 4;  // of bf16, in the tables that have them
-        Shape shape = {.kv_heads = 2,
-                       .group = group,
-                       .head_dim = pairs ? 32 : 16,
-                       .window = window,
-                       .dtype = pairs ? DType::kBF16 : DType::kF32};
+        Shape shape = {
+            .kv_heads = 2, .group = group, .head_dim = head_dim, .window = window, .dtype = dtype};
         Inputs a(shape, 140, random), b(shape, 77, random), c(shape, 9, random);
         std::vector<const Inputs*> inputs = {&a, &b, &c};
         std::vector<std::vector<float>> expected, actual(3);
@@ -441,7 +454,8 @@ TEST(Attention, SpansAndNeighboursDoNotChangeABit) {
         }
         for (int s = 0; s < 3; ++s) {
           EXPECT_TRUE(same_bits(actual[s], expected[s]))
-              << table->name << " group " << group << " window " << window << " sequence " << s;
+              << table->name << " group " << group << " window " << window << " sequence " << s
+              << " " << dtype_name(dtype);
         }
       }
     }
@@ -457,7 +471,11 @@ TEST(Attention, NonFiniteValuesReachOnlyTheRowsThatSeeThem) {
                                  {INFINITY, DType::kF32},
                                  {INFINITY, DType::kBF16},
                                  {-INFINITY, DType::kF32},
-                                 {-INFINITY, DType::kBF16}}) {
+                                 {-INFINITY, DType::kBF16},
+                                 {NAN, DType::kI8},
+                                 {INFINITY, DType::kI8},
+                                 {NAN, DType::kF8E4M3},
+                                 {-INFINITY, DType::kF8E4M3}}) {
       Shape shape = {.kv_heads = 1, .group = 2, .head_dim = 32, .window = 20, .dtype = dtype};
       Inputs clean(shape, 90, random), poisoned = clean;
       poisoned.v[40 * shape.v_width() + 3] = poison;
@@ -465,7 +483,9 @@ TEST(Attention, NonFiniteValuesReachOnlyTheRowsThatSeeThem) {
       auto a = attend_whole(*table, shape, clean), b = attend_whole(*table, shape, poisoned);
       for (int64_t i = 0; i < std::ssize(a); ++i) {
         int64_t row = i / shape.out_width(), column = i % shape.value_dim;
-        bool touched = (row >= 40 && row < 60 && column == 3) || row >= 70;
+        // A quantised row is poisoned as a whole.
+        bool poisoned_value = column == 3 || is_quantised_state(dtype);
+        bool touched = (row >= 40 && row < 60 && poisoned_value) || row >= 70;
         EXPECT_EQ(std::isfinite(b[i]), !touched) << table->name << " row " << row;
         if (!touched) {
           EXPECT_EQ(a[i], b[i]) << table->name << " row " << row;
@@ -519,7 +539,7 @@ TEST(Attention, ValuesHaveAWidthOfTheirOwn) {
   for (const KernelTable* table : tables_and_emulated()) {
     for (auto [head_dim, value_dim] :
          {std::pair{192, 128}, {64, 32}, {32, 96}, {20, 10}, {9, 33}}) {
-      for (DType dtype : kWeightTypes) {
+      for (DType dtype : kPageTypes) {
         Shape shape = {.kv_heads = 3, .head_dim = head_dim, .dtype = dtype, .value_dim = value_dim};
         SCOPED_TRACE(
             fmt::format("{} {} {} {}", table->name, head_dim, value_dim, dtype_name(dtype)));
@@ -538,8 +558,11 @@ TEST(Attention, BlocksOfKeysDoNotChangeABit) {
   Random random(23);
   ThreadPool threads(2);
   for (const KernelTable* table : tables_and_emulated()) {
-    for (auto [head_dim, value_dim, dtype] :
-         {std::tuple{64, 32, DType::kBF16}, {20, 10, DType::kBF16}, {12, 17, DType::kF32}}) {
+    for (auto [head_dim, value_dim, dtype] : {std::tuple{64, 32, DType::kBF16},
+                                              {20, 10, DType::kBF16},
+                                              {12, 17, DType::kF32},
+                                              {20, 10, DType::kI8},
+                                              {64, 32, DType::kF8E4M3}}) {
       Shape shape = {.head_dim = head_dim, .dtype = dtype, .value_dim = value_dim};
       Inputs a(shape, 1200, random), b(shape, 600, random), c(shape, 40, random);
       std::vector<const Inputs*> inputs = {&a, &b, &c};
@@ -560,12 +583,12 @@ TEST(PageRead, GivesBackWhatWasWritten) {
   Random random(24);
   ThreadPool threads(2);
   for (const KernelTable* table : tables_and_emulated()) {
-    for (DType dtype : kWeightTypes) {
+    for (DType dtype : kPageTypes) {
       Shape shape = {.kv_heads = 3, .group = 1, .head_dim = 13, .dtype = dtype};
       Inputs inputs(shape, 37, random);
       Cache cache(shape, 8, {37});
       cache.step(*table, {&inputs}, {{0, 0, 37}});
-      std::vector<float> stored = decode(encode(inputs.k, dtype), dtype);
+      std::vector<float> stored = as_stored(inputs.k, dtype, {.width = shape.head_dim});
       std::vector<float> part(stored.begin() + 5 * shape.k_width(),
                               stored.begin() + 30 * shape.k_width());
       EXPECT_TRUE(same_bits(cache.read_keys(*table, 5, 25, &threads), part)) << table->name;
@@ -577,7 +600,7 @@ TEST(PageWrite, StoresTheBitsOfPortable) {
   Random random(8);
   const KernelTable* portable = tables().front();
   for (const KernelTable* table : tables_and_emulated()) {
-    for (DType dtype : kWeightTypes) {
+    for (DType dtype : kPageTypes) {
       for (int64_t head_dim : {1, 8, 13, 16, 40, 64}) {
         Shape shape = {.kv_heads = 3, .group = 1, .head_dim = head_dim, .dtype = dtype};
         Inputs inputs(shape, 37, random, 1000);

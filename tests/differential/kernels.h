@@ -10,11 +10,15 @@
 #include <vector>
 
 #include "kernels/select.h"
+#include "kernels/state_rows.h"
 #include "tensor/float_types.h"
 
 namespace banyan::test {
 
 inline constexpr DType kWeightTypes[] = {DType::kF32, DType::kBF16, DType::kF16};
+// Of states in pages.
+inline constexpr DType kPageTypes[] = {DType::kF32, DType::kBF16, DType::kF16, DType::kI8,
+                                       DType::kF8E4M3};
 inline constexpr float kEpsilon = 0x1p-23f;  // twice the rounding error of one f32 operation
 
 // Every table that runs here; portable is the first.
@@ -76,6 +80,45 @@ inline std::vector<float> decode(const std::vector<char>& bytes, DType dtype) {
     }
   }
   return values;
+}
+
+// The rows of `values` as pools of `dtype` have them.
+inline std::vector<char> store_rows(const std::vector<float>& values, DType dtype,
+                                    const RowShape& shape) {
+  if (!is_quantised_state(dtype)) return encode(values, dtype);
+  int64_t rows = std::ssize(values) / shape.width, bytes = shape.quantised_bytes();
+  std::vector<char> stored(rows * bytes, char(0xff));
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* x = values.data() + r * shape.width;
+    char* to = stored.data() + r * bytes;
+    if (dtype == DType::kI8) store_row(x, shape, reinterpret_cast<int8_t*>(to));
+    if (dtype == DType::kF8E4M3) store_row(x, shape, reinterpret_cast<Float8E4M3*>(to));
+  }
+  return stored;
+}
+
+// What these rows stand for.
+inline std::vector<float> load_rows(const std::vector<char>& stored, DType dtype,
+                                    const RowShape& shape) {
+  if (!is_quantised_state(dtype)) return decode(stored, dtype);
+  int64_t bytes = shape.quantised_bytes(), rows = std::ssize(stored) / bytes;
+  std::vector<float> values;
+  for (int64_t r = 0; r < rows; ++r) {
+    const char* from = stored.data() + r * bytes;
+    auto append = [&](const auto& row) {
+      for (int64_t c = 0; c < shape.width; ++c) values.push_back(row[c]);
+    };
+    if (dtype == DType::kI8) append(RowValues(reinterpret_cast<const int8_t*>(from), shape));
+    if (dtype == DType::kF8E4M3) {
+      append(RowValues(reinterpret_cast<const Float8E4M3*>(from), shape));
+    }
+  }
+  return values;
+}
+
+inline std::vector<float> as_stored(const std::vector<float>& values, DType dtype,
+                                    const RowShape& shape) {
+  return load_rows(store_rows(values, dtype, shape), dtype, shape);
 }
 
 // Bytes whose first is aligned as a weight arena aligns it; filled with 0xff, which is NaN in every

@@ -16,6 +16,7 @@ using namespace test;  // NOLINT
 
 struct Shape {
   int64_t heads, width, rank;
+  RowShape row() const { return {.width = width, .split = rank < width ? rank : 0}; }
 };
 
 constexpr Shape kShapes[] = {{1, 8, 8},    {3, 40, 24},  {16, 96, 64},
@@ -26,12 +27,12 @@ class Latents {
  public:
   Latents(const Shape& shape, int64_t length, int64_t page_size, DType dtype, Random& random)
       : shape_(shape), page_size_(page_size), dtype_(dtype) {
-    rows_ = decode(encode(random.normals(length * shape.width), dtype), dtype);
+    std::vector<char> bytes = store_rows(random.normals(length * shape.width), dtype, shape.row());
+    rows_ = load_rows(bytes, dtype, shape.row());
     int64_t pages = (length + page_size - 1) / page_size;
-    row_bytes_ = shape.width * static_cast<int64_t>(dtype_bytes(dtype));
+    row_bytes_ = state_row_bytes(dtype, shape.row());
     for (int64_t p = 0; p < pages; ++p) pages_.push_back(static_cast<int32_t>((p * 5 + 3) % 97));
     pool_.assign(97 * page_size * row_bytes_, char(0xff));
-    auto bytes = encode(rows_, dtype);
     for (int64_t j = 0; j < length; ++j) {
       std::memcpy(row_at(j), bytes.data() + j * row_bytes_, row_bytes_);
     }
@@ -123,7 +124,7 @@ TEST(LatentAttention, AgreesWithF64) {
   constexpr int64_t kLength = 150;
   Random random(11);
   for (const Shape& shape : kShapes) {
-    for (DType dtype : kWeightTypes) {
+    for (DType dtype : kPageTypes) {
       Latents latents(shape, kLength, 16, dtype, random);
       std::vector<float> q = random.normals(kLength * shape.heads * shape.width);
       for (const KernelTable* table : tables_and_emulated()) {
@@ -149,7 +150,7 @@ TEST(LatentAttention, ARowIsTheSameInAnySpanPageAndNumberOfThreads) {
   ThreadPool two(2), five(5);
   for (const Shape& shape : kShapes) {
     if (shape.width > 512) continue;  // the others take every path
-    for (DType dtype : {DType::kF32, DType::kBF16}) {
+    for (DType dtype : {DType::kF32, DType::kBF16, DType::kI8, DType::kF8E4M3}) {
       Random random(12);
       Latents latents(shape, kLength, 64, dtype, random);
       Random again(12);
@@ -181,7 +182,7 @@ TEST(LatentAttention, PartsOfALongContextAreMergedInOneOrder) {
   constexpr int64_t kLength = 1100, kFirst = 1090;
   ThreadPool two(2), five(5);
   for (const Shape& shape : {Shape{16, 96, 64}, {26, 37, 33}, {136, 32, 32}}) {
-    for (DType dtype : {DType::kF32, DType::kBF16}) {
+    for (DType dtype : {DType::kF32, DType::kBF16, DType::kI8, DType::kF8E4M3}) {
       Random random(13);
       Latents latents(shape, kLength, 16, dtype, random);
       std::vector<float> q = latents.queries(kFirst, kLength, random);
@@ -229,7 +230,7 @@ TEST(LatentAttention, ALatentThatIsNoNumberReachesOnlyTheRowsThatSeeIt) {
   ThreadPool two(2);
   Shape shape{20, 64, 32};
   int64_t row = shape.heads * shape.rank;
-  for (DType dtype : {DType::kF32, DType::kBF16}) {
+  for (DType dtype : {DType::kF32, DType::kBF16, DType::kI8, DType::kF8E4M3}) {
     Random random(15);
     Latents latents(shape, kLength, 16, dtype, random);
     std::vector<float> q = latents.queries(kFirst, kLength, random);

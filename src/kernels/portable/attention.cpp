@@ -5,6 +5,7 @@
 
 #include "kernels/launch.h"
 #include "kernels/portable/portable.h"
+#include "kernels/state_rows.h"
 #include "tensor/float_types.h"
 
 namespace banyan::portable {
@@ -13,14 +14,15 @@ namespace {
 template <class S>
 void write_pages(const PageWriteArgs& a) {
   S* pool = static_cast<S*>(a.pool);
+  RowShape shape = {.width = a.width, .split = a.split};
   int64_t rows = span_rows(a.spans, a.span_count);
-  parallel_for(a.launch, rows, 1, [&](int64_t begin, int64_t end) {
+  parallel_for(a.launch, rows, rows_per_job(a.heads * a.width), [&](int64_t begin, int64_t end) {
     for_span_rows(a.spans, a.span_count, begin, end, [&](const SpanArgs& span, int64_t i) {
       for (int64_t head = 0; head < a.heads; ++head) {
         const float* x = a.x + (span.row_begin + i) * a.x_row_stride + head * a.width;
         S* to = pool + pool_offset(a.page_table, span, span.first_position + i, head, a.heads,
-                                   a.page_size, a.width);
-        for (int64_t c = 0; c < a.width; ++c) to[c] = from_float<S>(x[c]);
+                                   a.page_size, row_stride<S>(shape));
+        store_row(x, shape, to);
       }
     });
   });
@@ -29,14 +31,16 @@ void write_pages(const PageWriteArgs& a) {
 template <class S>
 void read_pages(const PageReadArgs& a) {
   const S* pool = static_cast<const S*>(a.pool);
+  RowShape shape = {.width = a.width, .split = a.split};
   int64_t rows = span_rows(a.spans, a.span_count);
   parallel_for(a.launch, rows, rows_per_job(a.heads * a.width), [&](int64_t begin, int64_t end) {
     for_span_rows(a.spans, a.span_count, begin, end, [&](const SpanArgs& span, int64_t i) {
       for (int64_t head = 0; head < a.heads; ++head) {
         const S* from = pool + pool_offset(a.page_table, span, span.first_position + i, head,
-                                           a.heads, a.page_size, a.width);
+                                           a.heads, a.page_size, row_stride<S>(shape));
         float* x = a.x + (span.row_begin + i) * a.x_row_stride + head * a.width;
-        for (int64_t c = 0; c < a.width; ++c) x[c] = to_float(from[c]);
+        RowValues<S> values(from, shape);
+        for (int64_t c = 0; c < a.width; ++c) x[c] = values[c];
       }
     });
   });
@@ -65,12 +69,13 @@ void attend(const AttentionArgs& a, const SpanArgs& span, int64_t i, int64_t hea
   float max = carried ? a.max[place] : std::numeric_limits<float>::lowest();
   float sum = carried ? a.weight[place] : 0;
   for (int64_t c = 0; c < a.value_dim && !carried; ++c) out[c] = 0;
+  RowShape key = {.width = a.head_dim}, value = {.width = a.value_dim};
   for (int64_t j = first; j < end; ++j) {
     int64_t row = pool_offset(a.page_table, span, j, kv_head, a.kv_heads, a.page_size, 1);
-    const S* k = static_cast<const S*>(a.k_pool) + row * a.head_dim;
-    const S* v = static_cast<const S*>(a.v_pool) + row * a.value_dim;
+    RowValues<S> k(static_cast<const S*>(a.k_pool) + row * row_stride<S>(key), key);
+    RowValues<S> v(static_cast<const S*>(a.v_pool) + row * row_stride<S>(value), value);
     float score = 0;
-    for (int64_t c = 0; c < a.head_dim; ++c) score += q[c] * to_float(k[c]);
+    for (int64_t c = 0; c < a.head_dim; ++c) score += q[c] * k[c];
     score *= a.scale;
     if (a.soft_cap > 0) score = a.soft_cap * std::tanh(score / a.soft_cap);
     if (score > max) {
@@ -80,7 +85,7 @@ void attend(const AttentionArgs& a, const SpanArgs& span, int64_t i, int64_t hea
       max = score;
     }
     float weight = std::exp(score - max);
-    for (int64_t c = 0; c < a.value_dim; ++c) out[c] += weight * to_float(v[c]);
+    for (int64_t c = 0; c < a.value_dim; ++c) out[c] += weight * v[c];
     sum += weight;
   }
   if (end <= position) {
@@ -112,12 +117,16 @@ void attend_all(const AttentionArgs& a) {
 void page_write(const PageWriteArgs& a) {
   if (a.pool_dtype == DType::kBF16) return write_pages<BFloat16>(a);
   if (a.pool_dtype == DType::kF16) return write_pages<Float16>(a);
+  if (a.pool_dtype == DType::kI8) return write_pages<int8_t>(a);
+  if (a.pool_dtype == DType::kF8E4M3) return write_pages<Float8E4M3>(a);
   write_pages<float>(a);
 }
 
 void page_read(const PageReadArgs& a) {
   if (a.pool_dtype == DType::kBF16) return read_pages<BFloat16>(a);
   if (a.pool_dtype == DType::kF16) return read_pages<Float16>(a);
+  if (a.pool_dtype == DType::kI8) return read_pages<int8_t>(a);
+  if (a.pool_dtype == DType::kF8E4M3) return read_pages<Float8E4M3>(a);
   read_pages<float>(a);
 }
 
@@ -127,6 +136,8 @@ void page_read(const PageReadArgs& a) {
 void attention(const AttentionArgs& a) {
   if (a.pool_dtype == DType::kBF16) return attend_all<BFloat16>(a);
   if (a.pool_dtype == DType::kF16) return attend_all<Float16>(a);
+  if (a.pool_dtype == DType::kI8) return attend_all<int8_t>(a);
+  if (a.pool_dtype == DType::kF8E4M3) return attend_all<Float8E4M3>(a);
   attend_all<float>(a);
 }
 

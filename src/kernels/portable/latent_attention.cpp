@@ -4,6 +4,7 @@
 
 #include "kernels/launch.h"
 #include "kernels/portable/portable.h"
+#include "kernels/state_rows.h"
 #include "tensor/float_types.h"
 
 namespace banyan::portable {
@@ -17,11 +18,14 @@ void attend(const LatentAttentionArgs& a, const SpanArgs& span, int64_t i, int64
   for (int64_t c = 0; c < a.rank; ++c) out[c] = 0;
   float max = std::numeric_limits<float>::lowest();
   float sum = 0;
+  RowShape shape = {.width = a.width, .split = a.rank < a.width ? a.rank : 0};
   for (int64_t j = 0; j <= span.first_position + i; ++j) {
-    const S* latent = static_cast<const S*>(a.pool) +
-                      pool_offset(a.page_table, span, j, 0, 1, a.page_size, a.width);
+    RowValues<S> latent(
+        static_cast<const S*>(a.pool) +
+            pool_offset(a.page_table, span, j, 0, 1, a.page_size, row_stride<S>(shape)),
+        shape);
     float score = 0;
-    for (int64_t c = 0; c < a.width; ++c) score += q[c] * to_float(latent[c]);
+    for (int64_t c = 0; c < a.width; ++c) score += q[c] * latent[c];
     score *= a.scale;
     if (score > max) {
       float correction = std::exp(max - score);
@@ -30,7 +34,7 @@ void attend(const LatentAttentionArgs& a, const SpanArgs& span, int64_t i, int64
       max = score;
     }
     float weight = std::exp(score - max);
-    for (int64_t c = 0; c < a.rank; ++c) out[c] += weight * to_float(latent[c]);
+    for (int64_t c = 0; c < a.rank; ++c) out[c] += weight * latent[c];
     sum += weight;
   }
   for (int64_t c = 0; c < a.rank; ++c) out[c] /= sum;
@@ -53,6 +57,8 @@ void attend_all(const LatentAttentionArgs& a) {
 void latent_attention(const LatentAttentionArgs& a) {
   if (a.pool_dtype == DType::kBF16) return attend_all<BFloat16>(a);
   if (a.pool_dtype == DType::kF16) return attend_all<Float16>(a);
+  if (a.pool_dtype == DType::kI8) return attend_all<int8_t>(a);
+  if (a.pool_dtype == DType::kF8E4M3) return attend_all<Float8E4M3>(a);
   attend_all<float>(a);
 }
 

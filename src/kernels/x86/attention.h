@@ -9,7 +9,9 @@
 // memory reach its result.
 #pragma once
 
-#include "kernels/x86/attention_tile.h"
+#include "kernels/portable/portable.h"
+#include "kernels/state_rows.h"
+#include "kernels/x86/attention_plain.h"
 #include "kernels/x86/split_keys.h"
 
 namespace banyan::x86 {
@@ -108,6 +110,8 @@ template <class Rows>
 inline void locate(const AttentionArgs& a, const AttentionItem& item, int64_t start, KeyRange range,
                    Rows& tile) {
   using S = typename Rows::Element;
+  int64_t key_stride = row_stride<S>({.width = a.head_dim});
+  int64_t value_stride = row_stride<S>({.width = a.value_dim});
   tile.range = range;
   for (int64_t j = range.begin; j < range.end;) {
     // The rows of one page follow each other.
@@ -116,8 +120,8 @@ inline void locate(const AttentionArgs& a, const AttentionItem& item, int64_t st
     int64_t row =
         pool_offset(a.page_table, *item.span, start + j, item.kv_head, a.kv_heads, a.page_size, 1);
     for (; j < end; ++j, ++row) {
-      tile.keys[j] = static_cast<const S*>(a.k_pool) + row * a.head_dim;
-      tile.values[j] = static_cast<const S*>(a.v_pool) + row * a.value_dim;
+      tile.keys[j] = static_cast<const S*>(a.k_pool) + row * key_stride;
+      tile.values[j] = static_cast<const S*>(a.v_pool) + row * value_stride;
     }
   }
 }
@@ -277,6 +281,8 @@ template <class V>
 void attention(const AttentionArgs& a) {
   if (a.pool_dtype == DType::kBF16) return attend_all<V, PlainForm<V, BFloat16>>(a);
   if (a.pool_dtype == DType::kF16) return attend_all<V, PlainForm<V, Float16>>(a);
+  if (a.pool_dtype == DType::kI8) return attend_all<V, PlainForm<V, int8_t>>(a);
+  if (a.pool_dtype == DType::kF8E4M3) return attend_all<V, PlainForm<V, Float8E4M3>>(a);
   attend_all<V, PlainForm<V, float>>(a);
 }
 
@@ -301,6 +307,7 @@ template <class V>
 void page_write(const PageWriteArgs& a) {
   if (a.pool_dtype == DType::kBF16) return write_pages<V, BFloat16>(a);
   if (a.pool_dtype == DType::kF16) return write_pages<V, Float16>(a);
+  if (is_quantised_state(a.pool_dtype)) return portable::page_write(a);  // few rows, done once
   write_pages<V, float>(a);
 }
 

@@ -92,6 +92,18 @@ struct TileRows {
   const S* values[kTile];
 };
 
+// What goes into the scores and weights of a tile's rows besides: nothing, of rows of floats.
+struct NoScales {
+  template <class V>
+  typename V::F with_key(typename V::F scale, int64_t) const {
+    return scale;
+  }
+  template <class V>
+  typename V::F with_value(typename V::F weight, int64_t) const {
+    return weight;
+  }
+};
+
 static inline int64_t clamp_to_tile(int64_t key) {
   return key < 0 ? 0 : (key > kTile ? kTile : key);
 }
@@ -203,16 +215,18 @@ struct PlainWeights {
 
 // Turns the tile's products of query i into scores, and those into weights, zero for the keys that
 // it does not see, and brings what was summed before to the new maximum. Weights of another type
-// than float stand in the beginning of the row; what is summed is what was stored.
-template <class V, class Weights = PlainWeights<V>>
-inline void weigh_keys(float scale, float soft_cap, KeyRange range, int64_t i, Queries& queries) {
+// than float stand in the beginning of the row; what is summed is what was stored, but for scales
+// of values.
+template <class V, class Weights = PlainWeights<V>, class Scales = NoScales>
+inline void weigh_keys(float scale, float soft_cap, KeyRange range, int64_t i, Queries& queries,
+                       const Scales& scales = {}) {
   float* weights = queries.weights[i];
   auto* stored = reinterpret_cast<typename Weights::Element*>(weights);
   // Whole vectors around the visible keys; what lies further out would add nothing.
   int64_t begin = range.begin / V::kLanes * V::kLanes;
   int64_t end = (range.end + V::kLanes - 1) / V::kLanes * V::kLanes;
   for (int64_t j = begin; j < end; j += V::kLanes) {
-    auto score = V::mul(V::load(weights + j), V::set(scale));
+    auto score = V::mul(V::load(weights + j), scales.template with_key<V>(V::set(scale), j));
     V::store(weights + j, soft_cap > 0 ? soften<V>(score, soft_cap) : score);
   }
   for (int64_t j = begin; j < range.begin; ++j) weights[j] = -__builtin_inff();
@@ -223,7 +237,8 @@ inline void weigh_keys(float scale, float soft_cap, KeyRange range, int64_t i, Q
   auto sum = V::set(0);
   for (int64_t j = begin; j < end; j += V::kLanes) {
     auto weight = Weights::of(V::sub(V::load(weights + j), max));
-    sum = V::add(sum, Weights::store(stored + j, weight));
+    auto kept = Weights::store(stored + j, scales.template with_value<V>(weight, j));
+    sum = V::add(sum, std::is_same_v<Scales, NoScales> ? kept : weight);
   }
   auto correction = exp<V>(V::sub(V::set(queries.max[i]), max));
   queries.weight[i] = queries.weight[i] * V::lane0(correction) + V::sum(sum);
@@ -357,41 +372,6 @@ struct TileForm {
   static int64_t tile_cost(int64_t queries) { return 8 + queries; }
   static void begin() {}  // on each worker, around its work
   static void end() {}
-};
-
-// What a form of attention computes with: here products of f32. Its queries stand in q as f32.
-template <class V, class S>
-struct PlainForm : TileForm {
-  using Element = S;                                         // of the pool
-  static constexpr int64_t kQueries = 32, kQueriesMin = 32;  // of an item
-
-  static int64_t width(int64_t head_dim) { return working_width<V, S>(head_dim); }
-  static int64_t place(int64_t c) { return working_place<V, S>(c); }
-  static int64_t scratch_floats(int64_t, int64_t) { return 0; }
-
-  static void start_query(const float* q, int64_t head_dim, int64_t i, Queries& queries) {
-    float* to = queries.q + i * queries.width;
-    for (int64_t c = head_dim; c < queries.width; ++c) to[place(c)] = 0;
-    for (int64_t c = 0; c < head_dim; ++c) to[place(c)] = q[c];
-  }
-
-  // Writes sums in the pool's order of columns.
-  static void finish_query(const float* sums, int64_t value_dim, float* out) {
-    for (int64_t c = 0; c < value_dim; ++c) out[c] = sums[place(c)];
-  }
-
-  // Adds the tile that starts at position `start` to the sums of all queries, and fetches `next`.
-  static void attend_tile(const AttentionArgs& a, const TileRows<S>& tile, const TileRows<S>& next,
-                          int64_t start, Queries& queries) {
-    score_keys<V, S>(tile, a.head_dim, queries);
-    for (int64_t i = 0; i < queries.count; ++i) {
-      KeyRange seen = visible(queries, i, start);
-      if (seen.begin < seen.end) weigh_keys<V>(a.scale, a.soft_cap, seen, i, queries);
-    }
-    for (int64_t i = 0; i < queries.count; i += V::kTileRows) {
-      add_visible_values<V, S>(i, tile, next, start, a.value_dim, queries);
-    }
-  }
 };
 
 }  // namespace banyan::x86

@@ -29,10 +29,14 @@ struct Avx2 {
   static F load(const float* p) { return _mm256_loadu_ps(p); }
   static F load(const BFloat16* p) { return widen(words(p)); }
   static F load(const Float16* p) { return _mm256_cvtph_ps(words(p)); }
+  static F load(const int8_t* p) { return widen_int8(eight_bytes(p)); }
+  static F load(const Float8E4M3* p) { return widen_e4m3(eight_bytes(p)); }
 
   static F load_first(const float* p, int64_t n) { return _mm256_maskload_ps(p, first(n)); }
   static F load_first(const BFloat16* p, int64_t n) { return widen(first_words(p, n)); }
   static F load_first(const Float16* p, int64_t n) { return _mm256_cvtph_ps(first_words(p, n)); }
+  static F load_first(const int8_t* p, int64_t n) { return widen_int8(first_bytes(p, n)); }
+  static F load_first(const Float8E4M3* p, int64_t n) { return widen_e4m3(first_bytes(p, n)); }
 
   static void store(float* p, F x) { _mm256_storeu_ps(p, x); }
   static void store(BFloat16* p, F x) { std::memcpy(p, Words{narrow(x)}.bytes, 16); }
@@ -189,6 +193,23 @@ struct Avx2 {
     Words words = {_mm_setzero_si128()};
     std::memcpy(words.bytes, p, 2 * n);
     return words.vector;
+  }
+
+  template <class T>
+  static __m128i eight_bytes(const T* p) {
+    return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+  }
+  template <class T>
+  static __m128i first_bytes(const T* p, int64_t n) {
+    Words bytes = {_mm_setzero_si128()};
+    std::memcpy(bytes.bytes, p, n);
+    return bytes.vector;
+  }
+  static F widen_int8(__m128i codes) { return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(codes)); }
+  // With its bits in these places an e4m3 code is the f16 of 2^-8 of it, subnormals included.
+  static F widen_e4m3(__m128i codes) {
+    __m128i places = _mm_slli_epi16(_mm_cvtepi8_epi16(codes), 7);
+    return _mm256_cvtph_ps(_mm_and_si128(places, _mm_set1_epi16(static_cast<int16_t>(0xbf80))));
   }
 
   static F widen(__m128i bf16) {

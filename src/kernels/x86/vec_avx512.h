@@ -35,6 +35,9 @@ struct Avx512 {
   static F load(const float* p) { return _mm512_loadu_ps(p); }
   static F load(const BFloat16* p) { return widen(_mm256_loadu_si256(words(p))); }
   static F load(const Float16* p) { return _mm512_cvtph_ps(_mm256_loadu_si256(words(p))); }
+  // Codes of a quantised row: int8 as they are, e4m3 as 2^-8 of what they stand for.
+  static F load(const int8_t* p) { return widen_int8(sixteen_bytes(p)); }
+  static F load(const Float8E4M3* p) { return widen_e4m3(sixteen_bytes(p)); }
 
   // The first n lanes, n < kLanes, from memory that need not reach further; the others are zero.
   static F load_first(const float* p, int64_t n) { return _mm512_maskz_loadu_ps(first(n), p); }
@@ -43,6 +46,12 @@ struct Avx512 {
   }
   static F load_first(const Float16* p, int64_t n) {
     return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(first(n), p));
+  }
+  static F load_first(const int8_t* p, int64_t n) {
+    return widen_int8(_mm_maskz_loadu_epi8(first(n), p));
+  }
+  static F load_first(const Float8E4M3* p, int64_t n) {
+    return widen_e4m3(_mm_maskz_loadu_epi8(first(n), p));
   }
 
   static void store(float* p, F x) { _mm512_storeu_ps(p, x); }
@@ -193,6 +202,18 @@ struct Avx512 {
   template <class T>
   static __m256i* words(T* p) {
     return reinterpret_cast<__m256i*>(p);
+  }
+
+  template <class T>
+  static __m128i sixteen_bytes(const T* p) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  }
+  static F widen_int8(__m128i codes) { return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(codes)); }
+  // With its bits in these places an e4m3 code is the f16 of 2^-8 of it, subnormals included.
+  static F widen_e4m3(__m128i codes) {
+    __m256i places = _mm256_slli_epi16(_mm256_cvtepi8_epi16(codes), 7);
+    __m256i wanted = _mm256_set1_epi16(static_cast<int16_t>(0xbf80));
+    return _mm512_cvtph_ps(_mm256_and_si256(places, wanted));
   }
 
   static F widen(__m256i bf16) {

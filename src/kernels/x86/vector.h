@@ -19,29 +19,41 @@ concept LoadsAs = requires(typename V::F x, const S* from, S* to, int64_t count)
   V::store_first(to, count, x);
 };
 
+// Codes of a quantised row can be loaded as floats: of int8 the integers, of e4m3 2^-8 of what they
+// stand for.
+template <class V, class S>
+concept LoadsCodes = requires(const S* from, int64_t count) {
+  { V::load(from) } -> std::same_as<typename V::F>;
+  { V::load_first(from, count) } -> std::same_as<typename V::F>;
+};
+// What a code stands for, over what is loaded.
+template <class S>
+constexpr float kCodeUnit = std::same_as<S, Float8E4M3> ? 256.0f : 1.0f;
+
 // Arithmetic on kLanes floats.
 template <class V>
-concept FloatVector = LoadsAs<V, float> && LoadsAs<V, BFloat16> && LoadsAs<V, Float16> &&
-                      requires(typename V::F x, float value, float* sums) {
-                        { V::kLanes } -> std::convertible_to<int64_t>;
-                        { V::kTileRows } -> std::convertible_to<int>;
-                        { V::set(value) } -> std::same_as<typename V::F>;
-                        { V::add(x, x) } -> std::same_as<typename V::F>;
-                        { V::sub(x, x) } -> std::same_as<typename V::F>;
-                        { V::mul(x, x) } -> std::same_as<typename V::F>;
-                        { V::div(x, x) } -> std::same_as<typename V::F>;
-                        { V::fma(x, x, x) } -> std::same_as<typename V::F>;
-                        { V::max(x, x) } -> std::same_as<typename V::F>;
-                        { V::min(x, x) } -> std::same_as<typename V::F>;
-                        { V::abs(x) } -> std::same_as<typename V::F>;
-                        { V::round(x) } -> std::same_as<typename V::F>;
-                        { V::copy_sign(x, x) } -> std::same_as<typename V::F>;
-                        { V::power_of_two(x) } -> std::same_as<typename V::F>;
-                        { V::lane0(x) } -> std::same_as<float>;
-                        { V::sum(x) } -> std::same_as<float>;
-                        { V::largest(x) } -> std::same_as<float>;
-                        V::sum4(x, x, x, x, sums);
-                      };
+concept FloatVector =
+    LoadsAs<V, float> && LoadsAs<V, BFloat16> && LoadsAs<V, Float16> && LoadsCodes<V, int8_t> &&
+    LoadsCodes<V, Float8E4M3> && requires(typename V::F x, float value, float* sums) {
+      { V::kLanes } -> std::convertible_to<int64_t>;
+      { V::kTileRows } -> std::convertible_to<int>;
+      { V::set(value) } -> std::same_as<typename V::F>;
+      { V::add(x, x) } -> std::same_as<typename V::F>;
+      { V::sub(x, x) } -> std::same_as<typename V::F>;
+      { V::mul(x, x) } -> std::same_as<typename V::F>;
+      { V::div(x, x) } -> std::same_as<typename V::F>;
+      { V::fma(x, x, x) } -> std::same_as<typename V::F>;
+      { V::max(x, x) } -> std::same_as<typename V::F>;
+      { V::min(x, x) } -> std::same_as<typename V::F>;
+      { V::abs(x) } -> std::same_as<typename V::F>;
+      { V::round(x) } -> std::same_as<typename V::F>;
+      { V::copy_sign(x, x) } -> std::same_as<typename V::F>;
+      { V::power_of_two(x) } -> std::same_as<typename V::F>;
+      { V::lane0(x) } -> std::same_as<float>;
+      { V::sum(x) } -> std::same_as<float>;
+      { V::largest(x) } -> std::same_as<float>;
+      V::sum4(x, x, x, x, sums);
+    };
 
 // Products of pairs of bf16 besides.
 template <class V>

@@ -91,5 +91,22 @@ TYPED_TEST(FloatTypes, KeepsEveryNaNANaN) {
   }
 }
 
+TEST(Float8E4M3, RoundsToTheNearestAndSaturates) {
+  for (int code = 0; code < 0x7f; ++code) {
+    auto next = Float8E4M3{static_cast<uint8_t>(code + 1)};
+    float x = to_float(Float8E4M3{static_cast<uint8_t>(code)});
+    EXPECT_EQ(from_float<Float8E4M3>(x).bits, code);
+    EXPECT_EQ(from_float<Float8E4M3>(-x).bits, code | 0x80);
+    if (code == 0x7e) break;  // the largest
+    float middle = (x + to_float(next)) / 2;
+    EXPECT_EQ(from_float<Float8E4M3>(middle).bits, code + code % 2) << x;
+    EXPECT_EQ(from_float<Float8E4M3>(std::nextafter(middle, 0.0f)).bits, code) << x;
+    EXPECT_EQ(from_float<Float8E4M3>(std::nextafter(middle, INFINITY)).bits, code + 1) << x;
+  }
+  EXPECT_EQ(from_float<Float8E4M3>(1e30f).bits, 0x7e);
+  EXPECT_EQ(from_float<Float8E4M3>(-INFINITY).bits, 0xfe);
+  EXPECT_TRUE(std::isnan(to_float(from_float<Float8E4M3>(NAN))));
+}
+
 }  // namespace
 }  // namespace banyan
