@@ -36,6 +36,11 @@ struct EngineConfig {
   // generated state, as recurrent models, and is refused where no layer is MLA.
   std::string mla_prefill = "absorbed";
 
+  // What keys and values, or latents, of tokens are kept as: auto (the weights' type), bf16, f32,
+  // or quantised to half the bytes of bf16, each row by itself: fp8_e4m3 (or fp8), int8. Recurrent
+  // states stay f32. Refused where no layer keeps anything for each token.
+  std::string kv_cache_dtype = "auto";
+
   int64_t context_length_tokens = 0;  // 0: the model's own
   int page_size_tokens = 64;          // a power of two from 1 to 1024
   int64_t total_tokens_max = 0;       // in all sequences together; 0: what the memory allows

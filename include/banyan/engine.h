@@ -51,7 +51,9 @@ struct EngineInfo : ModelInfo, WeightCounts {
   int64_t state_bytes_per_window_token = 0;      // of states that keep a window only
   int64_t window_tokens = 0;                     // of the longest window; 0: no state has one
   int64_t state_bytes_per_sequence = 0;          // of recurrent state, and of each snapshot of it
-  std::string state_format;  // of what grows with the tokens: "bf16"; "" if none
+  std::string state_format;    // in which attention multiplies what grows with the tokens: "bf16";
+                               // "" if nothing does
+  std::string kv_cache_dtype;  // what that is kept as: "bf16", "fp8_e4m3"; "" likewise
 
   std::string kernels;  // the table in use, "avx512"
   int threads = 0;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 
+#include "kernels/state_rows.h"
 #include "tensor/dtype.h"
 
 namespace banyan {
@@ -33,6 +34,7 @@ struct StateSpec {
   DType dtype = DType::kF32;
   int64_t heads = 1;  // kPage: [pages, heads, rows_per_page, width]; kSlot: [slots, heads, width]
   int64_t width = 0;
+  int64_t split = 0;  // of quantised rows, as RowShape has it
 
   // kPage: one row for so many tokens, which divides the page size or is a multiple of it. Where it
   // is more than a page, a page still has a row of its own. A copy of a page's first tokens copies
@@ -58,7 +60,9 @@ struct StateSpec {
   int64_t rows_per_page(int64_t page_size_tokens) const {
     return page_size_tokens / tokens_of_row(page_size_tokens);
   }
-  size_t row_bytes() const { return static_cast<size_t>(width) * dtype_bytes(dtype); }
+  size_t row_bytes() const {
+    return static_cast<size_t>(state_row_bytes(dtype, {.width = width, .split = split}));
+  }
   // Of one head of one unit.
   size_t head_bytes(int64_t page_size_tokens) const {
     int64_t rows = unit == StateUnit::kPage ? rows_per_page(page_size_tokens) : 1;

@@ -68,6 +68,7 @@ Json to_json(const EngineInfo& info, int sequences) {
                {"parameters_active_min", info.parameters_active_min},
                {"parameters_active_max", info.parameters_active_max},
                {"weight_bytes", info.weight_bytes},
+               {"kv_cache_dtype", info.kv_cache_dtype},
                {"state_bytes_per_token", info.state_bytes_per_token},
                {"state_bytes_per_window_token", info.state_bytes_per_window_token},
                {"state_bytes_per_sequence", info.state_bytes_per_sequence},
@@ -160,7 +161,8 @@ std::string describe(const EngineInfo& info, int sequences) {
   text += line("parameters",
                fmt::format("{} ({}), {} for each token", format_count(info.parameters_total),
                            format_digits(info.parameters_total), active));
-  text += line("state per token", format_bytes(info.state_bytes_per_token));
+  std::string kept = info.kv_cache_dtype.empty() ? "" : " as " + info.kv_cache_dtype;
+  text += line("state per token", format_bytes(info.state_bytes_per_token) + kept);
   if (info.state_bytes_per_window_token > 0) {
     text += line("  within the window", format_bytes(info.state_bytes_per_window_token));
   }

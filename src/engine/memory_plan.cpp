@@ -136,6 +136,14 @@ void PoolPlan::report(EngineInfo& info) const {
 
 }  // namespace
 
+// Quantised rows are multiplied as f32.
+static void describe_pages(DType dtype, EngineInfo& info) {
+  info.kv_cache_dtype = dtype == DType::kI8 ? "int8" : "fp8_e4m3";
+  info.state_format = "f32";
+  const WeightFormat* format = format_of(dtype);
+  if (format != nullptr) info.kv_cache_dtype = info.state_format = format->name;
+}
+
 int64_t step_rows_max(const EngineConfig& config, const EngineInfo& info) {
   return info.prefill_rows_max + config.running_max;
 }
@@ -225,8 +233,7 @@ Result<EngineInfo> plan_memory(const EngineConfig& config, const LoadedModel& mo
   info.weights = summarise_weights(model.matrices);
   for (const StateSpec& state : model.states) {
     if (state.unit != StateUnit::kPage || !info.state_format.empty()) continue;
-    const WeightFormat* format = format_of(state.dtype);
-    if (format != nullptr) info.state_format = format->name;
+    describe_pages(state.dtype, info);
   }
   int64_t alignment = classes.resume_alignment_tokens;
   info.prefill_rows_max = (config.chunked_prefill_tokens + alignment - 1) / alignment * alignment;

@@ -66,6 +66,29 @@ struct Load {
   const WeightSource* source;  // null: random weights
 };
 
+// What is kept of tokens; nothing: the weights' type.
+std::optional<DType> page_dtype(const std::string& name) {
+  if (name == "bf16") return DType::kBF16;
+  if (name == "f32") return DType::kF32;
+  if (name == "int8") return DType::kI8;
+  if (name == "fp8_e4m3" || name == "fp8") return DType::kF8E4M3;
+  return std::nullopt;
+}
+
+// Refused where it would do nothing.
+Status check_pages(const EngineConfig& config, std::string_view architecture,
+                   std::span<const StateSpec> states) {
+  std::optional<DType> dtype = page_dtype(config.kv_cache_dtype);
+  auto is_kept = [&](const StateSpec& state) {
+    return state.unit == StateUnit::kPage && state.dtype == *dtype;
+  };
+  if (!dtype || std::ranges::any_of(states, is_kept)) return {};
+  return unsupported(
+      "kv_cache_dtype is {}, but {} has no attention that keeps keys and values; leave out "
+      "--kv-cache-dtype",
+      quote(config.kv_cache_dtype), quote(architecture));
+}
+
 bool wants_prediction(const EngineConfig& config) {
   return std::ranges::find(config.drafters, "mtp") != config.drafters.end();
 }
@@ -82,6 +105,7 @@ Result<LoadedModel> build(const Load& load, const Family& family, const QuantCon
                        .threads = context.threads,
                        .format = format,
                        .dtype = dtype,
+                       .page_dtype = page_dtype(config.kv_cache_dtype),
                        .quant = quant,
                        .plan = &plan,
                        .expanded_prefill = config.mla_prefill == "expanded",
@@ -164,6 +188,7 @@ Result<LoadedModel> load_model(const EngineConfig& config, const LoadContext& co
   LoadedModel planned = TRY(build(load, *family, quant, plan, true));
   TRY(plan.check_overrides_matched());
   TRY(check_weight_only(planned.matrices));
+  TRY(check_pages(config, architecture, planned.states));
   if (config.mla_prefill == "expanded" && std::ranges::none_of(planned.states, is_expanded)) {
     return unsupported(
         "mla_prefill is \"expanded\", but {} has no latent attention (MLA) to expand; leave it at "

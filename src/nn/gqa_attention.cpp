@@ -33,7 +33,7 @@ StateSpec spec_of(const Builder& b, const GqaConfig& c, std::string_view name) {
   return {.name = std::string(name),
           .reach = reach > 0 ? StateReach::kWindow : StateReach::kAll,
           .window_tokens = reach,
-          .dtype = b.state_dtype(),
+          .dtype = b.page_dtype(),
           .heads = b.part(c.kv_heads).count,
           .width = c.head_dim};
 }

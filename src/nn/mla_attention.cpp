@@ -25,6 +25,12 @@ Linear input_of(Builder b, const MlaConfig& c) {
                 c.hidden, c.bias);
 }
 
+// The columns that turn have a scale of their own: they are not normed, and may be many times as
+// large as those before them or as small.
+int64_t split_of(const MlaConfig& c) {
+  return c.rope_dim > 0 ? c.rank : 0;
+}
+
 Tensor latent_norm_of(Builder b, const MlaConfig& c) {
   std::vector<float> weights = (b / "kv_a_layernorm").host_values("weight", {c.rank}, 1);
   for (float& weight : weights) weight = static_cast<float>(weight * c.latent_factor);
@@ -43,8 +49,9 @@ MlaAttention::MlaAttention(Builder b, const MlaConfig& c)
       output_(b, {{c.output_name, c.hidden, Shard::columns(c.heads)}}, c.heads * c.value_dim,
               c.bias),
       latents_(b.state({.name = "latents",
-                        .dtype = b.state_dtype(),
+                        .dtype = b.page_dtype(),
                         .width = shape_.width(),
+                        .split = split_of(c),
                         .two_forms = c.expanded_prefill})) {
   using Parts = std::initializer_list<MatrixPart>;
   Shard shard = Shard::rows(c.heads);
@@ -63,7 +70,7 @@ MlaAttention::MlaAttention(Builder b, const MlaConfig& c)
 // kv_b_proj [heads, nope_dim + value_dim, rank] makes keys and values of a latent. Transposed, its
 // part for keys takes a query to the latents instead.
 void MlaAttention::derive(Builder b, const MlaConfig& c) {
-  const std::string_view format = format_of(b.state_dtype())->name;
+  const std::string_view format = format_of(b.dtype())->name;
   int64_t rows = shape_.nope_dim + shape_.value_dim;
   std::vector<float> both = b.floats("kv_b_proj", c.heads * rows, shape_.rank);
   std::vector<float> keys, transposed, values;

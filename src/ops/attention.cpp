@@ -79,6 +79,7 @@ void write_pages(Step& s, Tensor x, StateId state) {
                         .heads = spec.heads,
                         .width = spec.width,
                         .page_size = s.pools.page_size_tokens(),
+                        .split = spec.split,
                         .spans = s.inputs.spans.device,
                         .span_count = s.inputs.spans.count(),
                         .page_table = s.table_inputs(state).units});
@@ -87,7 +88,7 @@ void write_pages(Step& s, Tensor x, StateId state) {
 Tensor attention(Step& s, Tensor q, StateId k, StateId v, const AttentionShape& shape) {
   q.check_matrix(shape.q_heads * shape.head_dim);
   const StateSpec& spec = s.pools.spec(k);
-  CHECK(spec.heads == shape.kv_heads && spec.width == shape.head_dim);
+  CHECK(spec.heads == shape.kv_heads && spec.width == shape.head_dim && spec.split == 0);
   int64_t kept = std::max(shape.window_tokens, shape.chunk_tokens);
   CHECK(spec.reach != StateReach::kWindow || kept == spec.window_tokens,
         "{} keeps {} tokens, {} are looked at", spec.name, spec.window_tokens, kept);

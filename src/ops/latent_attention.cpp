@@ -135,12 +135,18 @@ struct RoundInputs {
   const KeyBlock* blocks;
 };
 
-// The keys and values of a round, in pages of the state's own type.
+// The keys and values of a round, in pages of the state's own type, or of the weights' that make
+// them where that is quantised.
 class ExpandedPages {
  public:
   ExpandedPages(Step& s, StateId latents, const LatentExpansion& expansion,
                 const LatentShape& shape)
-      : s_(s), state_(latents), expansion_(expansion), shape_(shape), spec_(s.pools.spec(latents)) {
+      : s_(s),
+        state_(latents),
+        expansion_(expansion),
+        shape_(shape),
+        spec_(s.pools.spec(latents)),
+        dtype_(is_quantised_state(spec_.dtype) ? expansion.keys.format->element : spec_.dtype) {
     keys_ = allocate(shape.query_dim());
     values_ = allocate(shape.value_dim);
     table_ = s.upload(std::span<const int32_t>(kExpandedTable));
@@ -157,6 +163,7 @@ class ExpandedPages {
                           .heads = 1,
                           .width = shape_.width(),
                           .page_size = s_.pools.page_size_tokens(),
+                          .split = spec_.split,
                           .spans = inputs.latents,
                           .span_count = round.count,
                           .page_table = s_.table_inputs(state_).units});
@@ -181,7 +188,7 @@ class ExpandedPages {
                           .q_row_stride = q.stride(0),
                           .k_pool = keys_,
                           .v_pool = values_,
-                          .pool_dtype = spec_.dtype,
+                          .pool_dtype = dtype_,
                           .out = out.f32(),
                           .q_heads = shape_.heads,
                           .kv_heads = shape_.heads,
@@ -200,7 +207,7 @@ class ExpandedPages {
  private:
   void* allocate(int64_t width) {
     int64_t elements = kAttentionBlock * shape_.heads * width;
-    return s_.arena.allocate(static_cast<size_t>(elements) * dtype_bytes(spec_.dtype));
+    return s_.arena.allocate(static_cast<size_t>(elements) * dtype_bytes(dtype_));
   }
   // The latents x times the weights of each head, `width` columns apart.
   Tensor expand(Tensor x, const PackedMatrix& weights, int64_t width) {
@@ -214,7 +221,7 @@ class ExpandedPages {
                            .x = x.f32(),
                            .x_row_stride = x.stride(0),
                            .pool = pages,
-                           .pool_dtype = spec_.dtype,
+                           .pool_dtype = dtype_,
                            .heads = shape_.heads,
                            .width = width,
                            .page_size = kExpandedPage,
@@ -228,6 +235,7 @@ class ExpandedPages {
   const LatentExpansion& expansion_;
   const LatentShape& shape_;
   const StateSpec& spec_;
+  DType dtype_;
   void* keys_;    // [pages, heads, page_size, nope_dim + rope_dim]
   void* values_;  // [pages, heads, page_size, value_dim]
   const int32_t* table_;
@@ -236,6 +244,8 @@ class ExpandedPages {
 void check_latents(const StateSpec& spec, const LatentShape& shape) {
   CHECK(spec.heads == 1 && spec.width == shape.width() && spec.reach == StateReach::kAll,
         "{}: {} heads of {}", spec.name, spec.heads, spec.width);
+  CHECK(spec.split == (shape.rope_dim > 0 ? shape.rank : 0), "{}: split at {}", spec.name,
+        spec.split);
 }
 
 }  // namespace

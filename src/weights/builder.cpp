@@ -526,8 +526,12 @@ UnitRange Builder::part(int64_t units) const {
   return {own.begin, std::max<int64_t>(own.count, 1)};
 }
 
-DType Builder::state_dtype() const {
+DType Builder::dtype() const {
   return loader_->options_.dtype;
+}
+
+DType Builder::page_dtype() const {
+  return loader_->options_.page_dtype.value_or(dtype());
 }
 
 bool Builder::expanded_prefill() const {

@@ -88,7 +88,8 @@ struct LoadOptions {
   const DeviceQueue* queue = &host_queue();  // of the kernels' device, unless the load is dry
   ThreadPool* threads = nullptr;
   const WeightFormat* format = nullptr;    // of every matrix; null: as each is stored
-  DType dtype = DType::kBF16;              // of states, and of random weights
+  DType dtype = DType::kBF16;              // of random weights, and of derived ones
+  std::optional<DType> page_dtype;         // of states in pages; absent: `dtype`
   QuantConfig quant;                       // how the source's matrices are quantised
   const QuantizationPlan* plan = nullptr;  // what is asked for in addition to `format`, or null
   bool expanded_prefill = false;           // of latent attention
@@ -232,8 +233,9 @@ class Builder {
   // Which of the ranks that run this model is loaded, and those of `units` that it has.
   Rank rank() const;
   UnitRange part(int64_t units) const;
-  // The element type that states are kept in.
-  DType state_dtype() const;
+  // The element type of derived weights, and that which states in pages are kept in.
+  DType dtype() const;
+  DType page_dtype() const;
   // Whether latent attention expands the positions of prompts.
   bool expanded_prefill() const;
   // Whether the layer that predicts a further token (MTP) is to be loaded.

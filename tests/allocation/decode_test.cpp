@@ -180,6 +180,24 @@ TEST(Allocation, DecodingTakesNoMemory) {
   }
 }
 
+TEST(Allocation, DecodingOverAQuantisedCacheTakesNoMemory) {
+  for (const std::string& kernels : available_kernels()) {
+    for (const char* model : {"qwen3-tied", "mistral-window", "ling3-tiny"}) {
+      for (const char* cache : {"int8", "fp8_e4m3"}) {
+        EXPECT_EQ(allocations_of_decoding({.model_path = golden_folder(model),
+                                           .kernels = kernels,
+                                           .threads = 2,
+                                           .kv_cache_dtype = cache,
+                                           .page_size_tokens = 4,
+                                           .total_tokens_max = 2048,
+                                           .measure_drafts = false}),
+                  0)
+            << kernels << ", " << model << ", " << cache;
+      }
+    }
+  }
+}
+
 // Runs `batch` and gives the logits of its one row; what that allocated is in `allocations`.
 void run_counted(Runner& runner, const Batch& batch, std::vector<float>& logits) {
   allocations = 0;

@@ -211,7 +211,8 @@ TEST(Serve, RefusesWhatItKnowsOfOtherEnginesByName) {
     EXPECT_EQ(result.exit_code, 2) << result.err;
     return result.err;
   };
-  EXPECT_NE(error({"--kv-cache-dtype", "fp8"}).find("--kv-cache-dtype"), std::string::npos);
+  EXPECT_NE(error({"--kv-cache-dtype", "nvfp4"}).find("--kv-cache-dtype"), std::string::npos);
+  EXPECT_NE(error({"-ctk", "q8_0"}).find("--cache-type-k"), std::string::npos);
   EXPECT_NE(error({"--tp-size", "2"}).find("--tp-size"), std::string::npos);
   EXPECT_NE(error({"-ngl", "99"}).find("--n-gpu-layers"), std::string::npos);
   EXPECT_NE(error({"--enable-lora"}).find("--enable-lora"), std::string::npos);
@@ -221,13 +222,13 @@ TEST(Serve, RefusesWhatItKnowsOfOtherEnginesByName) {
 TEST(Serve, TakesTheNamesOfOtherEngines) {
   Serving server({"-tp", "1", "--trust-remote-code", "-np", "5", "--max-model-len", "128",
                   "--block-size", "32", "--alias", "tiny", "--no-enable-prefix-caching",
-                  "--async-scheduling", "--enable-trace"});
+                  "--async-scheduling", "--enable-trace", "--kv-cache-dtype", "fp8"});
   ASSERT_NE(server.port(), 0) << server.log();
   std::string info = server.client().get("/server_info").body;
-  for (const char* part :
-       {"\"max_running_requests\":5", "\"context_length\":128", "\"page_size\":32",
-        "\"served_model_name\":\"tiny\"", "\"disable_radix_cache\":true",
-        "\"disable_overlap_schedule\":false", "\"draw_revision\":2"}) {
+  for (const char* part : {"\"max_running_requests\":5", "\"context_length\":128",
+                           "\"page_size\":32", "\"served_model_name\":\"tiny\"",
+                           "\"disable_radix_cache\":true", "\"disable_overlap_schedule\":false",
+                           "\"draw_revision\":2", "\"kv_cache_dtype\":\"fp8_e4m3\""}) {
     EXPECT_NE(info.find(part), info.npos) << part << info;
   }
 }

@@ -256,6 +256,11 @@ TEST(Inspect, JsonHasThePromisedFields) {
   ASSERT_EQ(json["layers"].size(), 2u);
   EXPECT_EQ(json["layers"][1], Json({{"index", 1}, {"mixer", "gqa"}, {"ffn", "dense"}}));
   EXPECT_EQ(json["state_bytes_per_token"], 2 * 2 * 2 * 24 * 4);  // layers, K and V, heads, f32
+  EXPECT_EQ(json["kv_cache_dtype"], "f32");
+  Json small =
+      parse_output(run_program(on_golden({"inspect"}, {"--json", "--kv-cache-dtype", "fp8"})));
+  EXPECT_EQ(small["state_bytes_per_token"], 2 * 2 * 2 * (24 + 4));
+  EXPECT_EQ(small["kv_cache_dtype"], "fp8_e4m3");
   ASSERT_EQ(json["state_classes"].size(), 1u);
   EXPECT_EQ(json["state_classes"][0]["name"], "pages");
   // Embedding, attention with its norms, mlp, layer norms, final norm; the head is tied.

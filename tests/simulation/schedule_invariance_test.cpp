@@ -46,13 +46,15 @@ Engine& naive_engine(const Workload& workload) {
   const EngineConfig& config = workload.config;
   static std::map<std::string, std::unique_ptr<Engine>> engines;
   std::unique_ptr<Engine>& engine =
-      engines[config.model_path + config.kernels + config.mla_prefill + config.load_format];
+      engines[config.model_path + config.kernels + config.mla_prefill + config.kv_cache_dtype +
+              config.load_format];
   if (engine == nullptr) {
     engine = load(workload.hybrid, {.model_path = config.model_path,
                                     .kernels = config.kernels,
                                     .load_format = config.load_format,
                                     .threads = 1,
                                     .mla_prefill = config.mla_prefill,
+                                    .kv_cache_dtype = config.kv_cache_dtype,
                                     .context_length_tokens = config.context_length_tokens,
                                     .total_tokens_max = 512,
                                     .running_max = 1,
@@ -66,6 +68,7 @@ Engine& naive_engine(const Workload& workload) {
 // nothing.
 struct Coverage {
   int64_t cached_tokens = 0, cached_recurrent_tokens = 0, cached_expanded_tokens = 0;
+  int64_t cached_quantised_tokens = 0;
   int64_t retracted = 0, steps = 0;
   int64_t accepted_drafts = 0, rejected_drafts = 0;
   int64_t accepted_recurrent_drafts = 0, rejected_recurrent_drafts = 0;
@@ -298,6 +301,9 @@ class Simulation {
     if (workload_.config.mla_prefill == "expanded") {
       coverage_.cached_expanded_tokens += stats.cached_tokens;
     }
+    if (workload_.config.kv_cache_dtype != "auto") {
+      coverage_.cached_quantised_tokens += stats.cached_tokens;
+    }
     coverage_.retracted += stats.retracted;
     coverage_.steps += stats.steps;
     coverage_.overlapped_steps += EngineAssembly::overlapped_steps(*engine_);
@@ -315,11 +321,12 @@ void run_seed(int64_t seed, bool made_up, Coverage& coverage) {
   Workload workload = random_workload(static_cast<uint64_t>(seed), made_up);
   const EngineConfig& c = workload.config;
   SCOPED_TRACE(testing::Message() << "replay with BANYAN_SEED=" << seed << "; " << c.model_path
-                                  << ", " << c.kernels << ", MLA " << c.mla_prefill << ", "
-                                  << c.threads << " threads, pages of " << c.page_size_tokens
-                                  << ", " << c.total_tokens_max << " tokens, " << c.running_max
-                                  << " running, chunks of " << c.chunked_prefill_tokens << ", "
-                                  << c.schedule_policy << (c.radix_cache ? "" : ", no cache")
+                                  << ", " << c.kernels << ", MLA " << c.mla_prefill << ", cache of "
+                                  << c.kv_cache_dtype << ", " << c.threads << " threads, pages of "
+                                  << c.page_size_tokens << ", " << c.total_tokens_max << " tokens, "
+                                  << c.running_max << " running, chunks of "
+                                  << c.chunked_prefill_tokens << ", " << c.schedule_policy
+                                  << (c.radix_cache ? "" : ", no cache")
                                   << (c.overlap_schedule ? ", overlap" : "")
                                   << (workload.liar ? ", a drafter that lies" : "")
                                   << fmt::format("{}", fmt::join(c.drafters, ", ")) << " "
@@ -354,6 +361,7 @@ TEST_P(ScheduleInvariance, EveryRequestGetsItsNaiveRun) {
   EXPECT_GT(coverage.cached_tokens, 10 * many);
   EXPECT_GT(coverage.cached_recurrent_tokens, many);
   EXPECT_GT(coverage.cached_expanded_tokens, many);
+  EXPECT_GT(coverage.cached_quantised_tokens, many);
   EXPECT_GT(coverage.retracted, 0);
   EXPECT_GT(coverage.accepted_drafts, many);
   EXPECT_GT(coverage.rejected_drafts, many);

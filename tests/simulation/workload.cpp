@@ -66,6 +66,7 @@ void choose_golden(Random& r, EngineConfig& config) {
                          "granite-hybrid", "nemotron-h", "llama4", "gemma4"});
   config.model_path = golden_folder(name);
   if (latent) config.mla_prefill = r.one_of({"absorbed", "expanded"});
+  config.kv_cache_dtype = r.one_of({"auto", "auto", "int8", "fp8_e4m3"});
 }
 
 EngineConfig random_config(Random& r, bool hybrid, bool made_up) {

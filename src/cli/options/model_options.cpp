@@ -83,6 +83,11 @@ void add_compute_options(CLI::App& app, EngineConfig& config, const ModelUse& us
                  "memory, and generated text is not reused from the cache")
       ->check(one_of({"absorbed", "expanded"}))
       ->type_name("NAME");
+  app.add_option("--kv-cache-dtype", config.kv_cache_dtype,
+                 "What keys and values of tokens are kept as; fp8_e4m3 (or fp8) and int8: half the "
+                 "memory of bf16, with rounding; auto: as the weights")
+      ->check(one_of({"auto", "bf16", "f32", "fp8_e4m3", "fp8", "int8"}))
+      ->type_name("NAME");
   if (!use.generates) return;
   add_speculation_options(app, config);
 }

@@ -47,7 +47,7 @@ constexpr std::array kRefused = std::to_array<const char*>({
     "--tokenizer-path,--tokenizer",
     "--download-dir",
     "--json-model-override-args,--hf-overrides",
-    "--kv-cache-dtype,--cache-type-k,--cache-type-v",
+    "--cache-type-k,--cache-type-v",
     "--n-gpu-layers,--gpu-layers",
     "--cpu-offload-gb",
     "--max-prefill-tokens",

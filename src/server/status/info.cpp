@@ -175,6 +175,7 @@ void server_info(Service& service, HttpRequest, ResponderPtr responder) {
                                {"served_model_name", service.model_name()},
                                {"host", config.host},
                                {"dtype", engine.dtype},
+                               {"kv_cache_dtype", info.kv_cache_dtype},
                                {"kernels", info.kernels},
                                {"threads", info.threads},
                                {"context_length", info.context_length_tokens},

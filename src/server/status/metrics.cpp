@@ -316,6 +316,7 @@ void Metrics::begin(const std::string& model_name, const EngineInfo& info, doubl
   impl_
       ->gauge("vllm:cache_config_info", "How the pages are laid out",
               {{"block_size", std::to_string(info.page_size_tokens)},
+               {"cache_dtype", info.kv_cache_dtype},
                {"num_gpu_blocks",
                 std::to_string(info.total_tokens_max / std::max(1, info.page_size_tokens))}})
       .Set(1);

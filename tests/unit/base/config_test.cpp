@@ -42,6 +42,8 @@ TEST(EngineConfig, NamesTheFirstValueOutOfRange) {
           {[](C& c) { c.load_format = "pickle"; }, "load_format is \"pickle\""},
           {[](C& c) { c.mla_prefill = "mixed"; },
            "mla_prefill is \"mixed\"; supported: absorbed, expanded"},
+          {[](C& c) { c.kv_cache_dtype = "fp8_e5m2"; },
+           "kv_cache_dtype is \"fp8_e5m2\"; supported: auto, bf16, f32, fp8_e4m3, fp8, int8"},
           {[](C& c) { c.threads = -1; }, "threads is -1"},
           {[](C& c) { c.threads = 1025; }, "threads is 1025, allowed are 0 to 1024"},
           {[](C& c) { c.context_length_tokens = -1; }, "context_length_tokens is -1"},

@@ -77,6 +77,9 @@ TEST_F(StateIdentityTest, HowTheModelRunsCounts) {
       [](auto& e) { e.quantization = "int8"; },
       [](auto& e) { e.quantization_overrides = {"down_proj=int8"}; },
       [](auto& e) { e.page_size_tokens = 16; },
+      [](auto& e) { e.kv_cache_dtype = "bf16"; },
+      [](auto& e) { e.kv_cache_dtype = "int8"; },
+      [](auto& e) { e.kv_cache_dtype = "fp8_e4m3"; },
   };
   for (const std::string& kernels : available_kernels()) {
     if (kernels != "portable") changes.push_back([=](auto& e) { e.kernels = kernels; });
@@ -110,8 +113,13 @@ TEST_F(StateIdentityTest, WhatChangesNoBitDoesNotCount) {
                      e.total_tokens_max = 512;
                      e.schedule_policy = "fcfs";
                      e.context_length_tokens = 64;
+                     e.kv_cache_dtype = "f32";  // as `auto` is here
                    }),
             one);
+  auto kept_as = [](const std::string& dtype) {
+    return digest("qwen3-tied", {}, [=](auto& e) { e.kv_cache_dtype = dtype; });
+  };
+  EXPECT_EQ(kept_as("fp8"), kept_as("fp8_e4m3"));
 }
 
 TEST_F(StateIdentityTest, AnEngineHasTheDigestThatInspectingShows) {
