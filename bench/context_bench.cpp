@@ -3,11 +3,11 @@
 //   cmake --preset release -DBANYAN_BENCH=ON
 //   cmake --build --preset release --target context_bench
 //
-//   build/release/bench/context_bench DIR QUANTIZATION [SAMPLES [KERNELS [MLA_PREFILL]]]
+//   build/release/bench/context_bench DIR QUANTIZATION [SAMPLES [KERNELS [MLA_PREFILL [CACHE]]]]
 //
-// DIR holds the config.json of a model; its weights are random. Both prompts are read once; then
-// samples of the two take turns, each resumed from the cache, so that what else the machine does
-// meets both.
+// DIR holds the config.json of a model; its weights are random. CACHE is what --kv-cache-dtype
+// takes. Both prompts are read once; then samples of the two take turns, each resumed from the
+// cache, so that what else the machine does meets both.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -90,7 +90,9 @@ int run(const EngineConfig& config, int samples) {
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    fmt::print(stderr, "usage: context_bench DIR QUANTIZATION [SAMPLES [KERNELS [MLA_PREFILL]]]\n");
+    fmt::print(stderr,
+               "usage: context_bench DIR QUANTIZATION [SAMPLES [KERNELS [MLA_PREFILL "
+               "[KV_CACHE_DTYPE]]]]\n");
     return 2;
   }
   banyan::EngineConfig config = {.model_path = argv[1],
@@ -98,6 +100,7 @@ int main(int argc, char** argv) {
                                  .load_format = "dummy",
                                  .quantization = argv[2],
                                  .mla_prefill = argc > 5 ? argv[5] : "absorbed",
+                                 .kv_cache_dtype = argc > 6 ? argv[6] : "auto",
                                  .total_tokens_max = 65536,
                                  .running_max = 1};
   return banyan::run(config, argc > 3 ? std::max(1, std::atoi(argv[3])) : 15);
