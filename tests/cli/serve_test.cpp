@@ -212,7 +212,9 @@ TEST(Serve, RefusesWhatItKnowsOfOtherEnginesByName) {
     return result.err;
   };
   EXPECT_NE(error({"--kv-cache-dtype", "nvfp4"}).find("--kv-cache-dtype"), std::string::npos);
-  EXPECT_NE(error({"-ctk", "q8_0"}).find("--cache-type-k"), std::string::npos);
+  std::string cache = error({"-ctk", "q8_0"});
+  EXPECT_NE(cache.find("--cache-type-k"), std::string::npos) << cache;
+  EXPECT_NE(cache.find("--kv-cache-dtype int8"), std::string::npos) << cache;
   EXPECT_NE(error({"--tp-size", "2"}).find("--tp-size"), std::string::npos);
   EXPECT_NE(error({"-ngl", "99"}).find("--n-gpu-layers"), std::string::npos);
   EXPECT_NE(error({"--enable-lora"}).find("--enable-lora"), std::string::npos);

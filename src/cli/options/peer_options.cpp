@@ -47,7 +47,6 @@ constexpr std::array kRefused = std::to_array<const char*>({
     "--tokenizer-path,--tokenizer",
     "--download-dir",
     "--json-model-override-args,--hf-overrides",
-    "--cache-type-k,--cache-type-v",
     "--n-gpu-layers,--gpu-layers",
     "--cpu-offload-gb",
     "--max-prefill-tokens",
@@ -75,6 +74,12 @@ constexpr std::array kRefused = std::to_array<const char*>({
     "--stream-interval",
     "--crash-dump-folder",
     "--watchdog-timeout",
+});
+
+// Flags in whose place there is another.
+constexpr std::array kReplaced = std::to_array<Explained>({
+    {"--cache-type-k,--cache-type-v",
+     "keys and values are kept alike here: --kv-cache-dtype int8 or fp8_e4m3 halves their memory"},
 });
 
 constexpr std::array kShortNames = std::to_array<std::pair<std::string_view, const char*>>({
@@ -132,6 +137,13 @@ void add_peer_options(CLI::App& app) {
          },
          "")
       ->group("");
+  for (const Explained& option : kReplaced) {
+    app.add_option_function<std::string>(
+           option.names, [option](const std::string&) { refuse(option.names, option.why); }, "")
+        ->expected(0, 1)
+        ->default_str("")
+        ->group("");
+  }
   for (const char* names : kRefused) {
     app.add_option_function<std::string>(
            names, [names](const std::string&) { refuse(names, "is not supported yet"); }, "")
