@@ -15,7 +15,8 @@ namespace banyan {
 namespace {
 
 // Names that are a table on some machine: refused here with a better reason than "unknown".
-constexpr std::array<std::string_view, 4> kOtherMachines = {"avx2", "avx512", "avx512_bf16", "amx"};
+constexpr std::array<std::string_view, 5> kOtherMachines = {"avx2", "avx512", "avx512_vnni",
+                                                            "avx512_bf16", "amx"};
 
 std::vector<MeasuredTable> tables() {
   std::vector<MeasuredTable> all = {{&portable::table(), &portable::limit_probes()}};

@@ -74,9 +74,10 @@ void add_compute_options(CLI::App& app, EngineConfig& config, const ModelUse& us
                  "Let the system move threads between processors");
   }
   app.add_option("--kernels", config.kernels,
-                 "Instruction set; auto: the best of this processor; fenced: slow, to debug the "
-                 "engine's use of device memory")
-      ->check(one_of({"auto", "portable", "avx2", "avx512", "avx512_bf16", "amx", "fenced"}))
+                 "Instruction set; auto: the fastest on this processor for the model's weights, "
+                 "which inspect explains; fenced: slow, to debug the engine's use of device memory")
+      ->check(one_of(
+          {"auto", "portable", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx", "fenced"}))
       ->type_name("NAME");
   app.add_option("--mla-prefill", config.mla_prefill,
                  "How MLA models compute prompts; expanded: less arithmetic for long ones, more "

@@ -11,6 +11,7 @@
 #include "kernels/x86/rowwise.h"
 #include "kernels/x86/state_space.h"
 #include "kernels/x86/vector.h"
+#include "kernels/x86/x86.h"
 
 namespace banyan::x86 {
 
@@ -56,14 +57,20 @@ constexpr KernelTable make_table(const char* name) {
   };
 }
 
-// The table with the products of a processor that multiplies pairs of bf16.
+template <FloatVector V>
+constexpr ByteProducts byte_products() {
+  return {.int8 = gemm_kernel<Int8Weights<V>>(),
+          .int4 = gemm_kernel<Int4Weights<V, false>>(),
+          .uint4 = gemm_kernel<Int4Weights<V, true>>(),
+          .mxfp4 = gemm_kernel<Mxfp4Weights<V>>()};
+}
+
 template <PairVector V>
-constexpr KernelTable with_pair_products(KernelTable table) {
-  table.gemm_bf16 = gemm_kernel<Bf16PairWeights<V>>();
-  table.gemm_fp8 = gemm_kernel<Fp8PairWeights<V>>();
-  table.attention = attention_pairs<V>;
-  table.latent_attention = latent_attention_pairs<V>;
-  return table;
+constexpr PairProducts pair_products() {
+  return {.bf16 = gemm_kernel<Bf16PairWeights<V>>(),
+          .fp8 = gemm_kernel<Fp8PairWeights<V>>(),
+          .attention = attention_pairs<V>,
+          .latent_attention = latent_attention_pairs<V>};
 }
 
 }  // namespace banyan::x86

@@ -5,7 +5,6 @@
 namespace banyan::x86 {
 
 // Products with bf16 and fp8 weights round x to bf16.
-constinit const KernelTable kAvx512Bf16 =
-    with_pair_products<Avx512Bf16>(make_table<Avx512Bf16>("avx512_bf16"));
+constinit const PairProducts kAvx512Bf16Products = pair_products<Avx512Bf16>();
 
 }  // namespace banyan::x86

@@ -19,10 +19,30 @@ bool has_amx() {
   return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 
+KernelTable avx512_vnni() {
+  KernelTable table = kAvx512;
+  table.name = "avx512_vnni";
+  table.gemm_int8 = kAvx512VnniProducts.int8;
+  table.gemm_int4 = kAvx512VnniProducts.int4;
+  table.gemm_uint4 = kAvx512VnniProducts.uint4;
+  table.gemm_mxfp4 = kAvx512VnniProducts.mxfp4;
+  return table;
+}
+
+KernelTable avx512_bf16() {
+  KernelTable table = avx512_vnni();
+  table.name = "avx512_bf16";
+  table.gemm_bf16 = kAvx512Bf16Products.bf16;
+  table.gemm_fp8 = kAvx512Bf16Products.fp8;
+  table.attention = kAvx512Bf16Products.attention;
+  table.latent_attention = kAvx512Bf16Products.latent_attention;
+  return table;
+}
+
 }  // namespace
 
 KernelTable with_tiles(const char* name, const TileProducts& products) {
-  KernelTable table = kAvx512Bf16;
+  KernelTable table = avx512_bf16();
   table.name = name;
   table.gemm_bf16 = products.bf16;
   table.gemm_int8 = products.int8;
@@ -38,18 +58,20 @@ KernelTable with_tiles(const char* name, const TileProducts& products) {
 // The compiler's run-time library reads cpuid, and xgetbv for the registers that the operating
 // system saves.
 std::vector<MeasuredTable> runnable_tables() {
-  static const KernelTable amx = with_tiles("amx", kAmxProducts);
+  static const KernelTable vnni_table = avx512_vnni(), bf16_table = avx512_bf16();
+  static const KernelTable amx_table = with_tiles("amx", kAmxProducts);
   std::vector<MeasuredTable> tables;
   bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
               __builtin_cpu_supports("f16c");
   bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                 __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  bool bf16 =
-      avx512 && __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vnni");
+  bool vnni = avx512 && __builtin_cpu_supports("avx512vnni");
+  bool bf16 = vnni && __builtin_cpu_supports("avx512bf16");
   if (avx2) tables.push_back({&kAvx2, &kAvx2Limits});
   if (avx512) tables.push_back({&kAvx512, &kAvx512Limits});
-  if (bf16) tables.push_back({&kAvx512Bf16, &kAvx512Bf16Limits});
-  if (bf16 && has_amx()) tables.push_back({&amx, &kAmxLimits});
+  if (vnni) tables.push_back({&vnni_table, &kAvx512VnniLimits});
+  if (bf16) tables.push_back({&bf16_table, &kAvx512Bf16Limits});
+  if (bf16 && has_amx()) tables.push_back({&amx_table, &kAmxLimits});
   return tables;
 }
 

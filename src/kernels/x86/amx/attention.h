@@ -594,7 +594,7 @@ template <class T, class V>
 void attention_tiles(const AttentionArgs& a) {
   using Form = AmxForm<T, V>;
   bool fits = Form::fits(a.head_dim) && Form::fits(a.value_dim);
-  if (a.pool_dtype != DType::kBF16 || !fits) return kAvx512Bf16.attention(a);
+  if (a.pool_dtype != DType::kBF16 || !fits) return kAvx512Bf16Products.attention(a);
   attend_all<V, Form>(a);
 }
 

@@ -305,7 +305,7 @@ class LatentTiles {
 template <class T, class V>
 void latent_attention_tiles(const LatentAttentionArgs& a) {
   bool fits = a.width % kLatentStep == 0 && a.rank % kLatentStep == 0;
-  if (a.pool_dtype != DType::kBF16 || !fits) return kAvx512Bf16.latent_attention(a);
+  if (a.pool_dtype != DType::kBF16 || !fits) return kAvx512Bf16Products.latent_attention(a);
   attend_all_latents<LatentTiles<T, V>>(a);
 }
 
