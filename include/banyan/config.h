@@ -18,8 +18,10 @@ struct EngineConfig {
   std::string model_path;  // a folder as Hugging Face publishes it
   std::string gguf_path;   // a GGUF file whose weights stand in for the folder's; empty: none
 
-  std::string dtype = "auto";        // auto (as stored), bf16, f32
-  std::string kernels = "auto";      // auto, portable, avx2, avx512, amx; fenced: to debug
+  std::string dtype = "auto";  // auto (as stored), bf16, f32
+  // auto (the fastest on this machine for the model), portable, avx2, avx512, avx512_vnni,
+  // avx512_bf16, amx; fenced: to debug.
+  std::string kernels = "auto";
   std::string load_format = "auto";  // auto (safetensors), dummy (seeded random numbers)
   int threads = 0;                   // 0: the processors that this process may use
   bool pin_threads = true;  // tie them to processors, where that helps (base/os/affinity.h)

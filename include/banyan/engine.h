@@ -55,7 +55,8 @@ struct EngineInfo : ModelInfo, WeightCounts {
                                // "" if nothing does
   std::string kv_cache_dtype;  // what that is kept as: "bf16", "fp8_e4m3"; "" likewise
 
-  std::string kernels;  // the table in use, "avx512"
+  std::string kernels;         // the table in use, "avx512"
+  std::string kernels_reason;  // why that one: "asked for"
   int threads = 0;
   int page_size_tokens = 0;
   int64_t total_tokens_max = 0;   // that the pages hold

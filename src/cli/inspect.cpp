@@ -84,6 +84,7 @@ Json to_json(const EngineInfo& info, int sequences) {
                  {"slots", info.slots},
                  {"page_size_tokens", info.page_size_tokens}}},
                {"kernels", info.kernels},
+               {"kernels_reason", info.kernels_reason},
                {"threads", info.threads}};
   if (info.state_digest.empty()) return json;
   json["state_digest"] = info.state_digest;
@@ -179,7 +180,8 @@ std::string describe(const EngineInfo& info, int sequences) {
   text += line("  states", fits ? states : "no room: this model needs more memory than there is");
   text += line("  step", format_bytes(info.step_bytes));
   text += line("  total", format_bytes(total_bytes(info)));
-  text += line("kernels", fmt::format("{}, {} threads", info.kernels, info.threads));
+  text += line("kernels", fmt::format("{}: {}", info.kernels, info.kernels_reason));
+  text += line("threads", fmt::format("{}", info.threads));
   if (info.state_digest.empty()) return text;
   text += "\n" + line("state digest", info.state_digest);
   for (const auto& [name, value] : info.state_digest_parts) text += line("  " + name, value);

@@ -8,9 +8,9 @@
 #include "base/error.h"
 #include "base/os/affinity.h"
 #include "base/units.h"
+#include "engine/kernel_choice.h"
 #include "engine/memory_plan.h"
 #include "engine/state_identity.h"
-#include "kernels/select.h"
 #include "ops/linear.h"
 
 namespace banyan {
@@ -43,13 +43,14 @@ void add_identity(const EngineConfig& config, const LoadedModel& model, const Ke
 Result<EngineInfo> inspect_model(const EngineConfig& config, const LoadProgress& progress) {
   TRY(config.validate());
   ThreadPool threads(config.state_digest ? thread_count(config) : 1);
-  const KernelTable* kernels = TRY(select_kernels(config.kernels));
+  auto [kernels, reason] = TRY(kernels_of(config, registered_families()));
   LoadedModel model = TRY(load_model(
       config, {.kernels = kernels, .threads = &threads, .dry = true, .progress = progress}));
   // The weights are not in memory yet.
   DeviceQueue queue(*kernels->device);
   int64_t available = queue.available_bytes() - model.counts.weight_bytes;
   EngineInfo info = TRY(plan_memory(config, model, *kernels, thread_count(config), available));
+  info.kernels_reason = std::move(reason);
   add_identity(config, model, *kernels, info);
   return info;
 }
@@ -61,7 +62,8 @@ Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
   TRY(config.validate());
   std::unique_ptr<Runner> runner(new Runner);
   runner->comm_ = &comm;
-  runner->kernels_ = TRY(select_kernels(config.kernels));
+  auto [kernels, reason] = TRY(kernels_of(config, families));
+  runner->kernels_ = kernels;
   runner->queue_ = std::make_unique<DeviceQueue>(*runner->kernels_->device);
   if (neighbour != nullptr) {
     runner->threads_ = neighbour->threads_;
@@ -81,6 +83,7 @@ Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
   }
   runner->info_ =
       TRY(plan_memory(config, runner->model_, *runner->kernels_, thread_count(config), available));
+  runner->info_.kernels_reason = std::move(reason);
   add_identity(config, runner->model_, *runner->kernels_, runner->info_);
   const EngineInfo& info = runner->info_;
   if (info.total_tokens_max == 0) {

@@ -1,10 +1,15 @@
 // Stands in for kernels/x86 on other processors.
+#include "kernels/choice/processor.h"
 #include "kernels/x86/x86.h"
 
-namespace banyan::x86 {
+namespace banyan {
 
-std::vector<MeasuredTable> runnable_tables() {
+std::vector<MeasuredTable> x86::runnable_tables() {
   return {};
 }
 
-}  // namespace banyan::x86
+Processor this_processor() {
+  return {};
+}
+
+}  // namespace banyan

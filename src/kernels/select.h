@@ -11,14 +11,15 @@
 
 namespace banyan {
 
-// `name` is "auto" (the best that runs here), "portable", "avx2", "avx512" or "amx"; or "fenced",
-// to debug what runs kernels (fenced/fenced.h). An unknown name, a table that this processor cannot
+// `name` is "auto" (the last one that runs here, whatever is fast: choice/choice.h chooses for a
+// model), "portable", "avx2", "avx512", "avx512_vnni", "avx512_bf16" or "amx"; or "fenced", to
+// debug what runs kernels (fenced/fenced.h). An unknown name, a table that this processor cannot
 // run, and one that this version does not have yet are errors that say which names would work. The
 // table lives as long as the program.
 Result<const KernelTable*> select_kernels(std::string_view name);
 
-// The names that select_kernels accepts on this machine, slowest first, without "auto" and tables
-// for debugging.
+// The names that select_kernels accepts on this machine, the ones that need the fewest instructions
+// first, without "auto" and tables for debugging.
 std::vector<std::string> available_kernels();
 
 // What the instruction set of a table that select_kernels gave can reach at most.

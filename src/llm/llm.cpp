@@ -1,5 +1,7 @@
 #include "banyan/llm.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -114,8 +116,10 @@ Result<std::unique_ptr<Llm::Impl>> Llm::Impl::load(const EngineConfig& config,
   }
   impl->recommended = TRY(read_recommended_sampling(folder));
   impl->engine = TRY(Engine::load(config, progress));
+  const EngineInfo& info = impl->engine->info();
+  spdlog::info("kernels {}: {}", info.kernels, info.kernels_reason);
   for (TokenId eos : impl->eos_ids_) {
-    int64_t vocabulary = impl->engine->info().vocabulary;
+    int64_t vocabulary = info.vocabulary;
     if (eos >= 0 && eos < vocabulary) continue;
     return corrupt(
         "{}: the end of sequence {} is outside the vocabulary of {} tokens, so no answer would "

@@ -7,8 +7,10 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "base/os/affinity.h"
 #include "base/thread_pool.h"
+#include "cli/bench/kernel_choices.h"
 #include "cli/format.h"
 #include "cli/machine.h"
 #include "cli/options/checks.h"
@@ -25,6 +27,7 @@ namespace {
 struct BenchMachineOptions {
   int threads = 0;
   double seconds = 0.05;
+  bool refresh = false;
   bool json = false;
 };
 
@@ -102,7 +105,7 @@ Json bounds() {
   return list;
 }
 
-Json to_json(const Measured& measured) {
+Json to_json(const Measured& measured, const RefreshedChoices& chosen) {
   Json limits = Json::array();
   for (const Row& row : measured.rows) {
     Json values = Json::array();
@@ -114,7 +117,8 @@ Json to_json(const Measured& measured) {
   return {{"machine", describe_machine()},
           {"threads", measured.threads},
           {"limits", std::move(limits)},
-          {"bounds", bounds()}};
+          {"bounds", bounds()},
+          {"choices", choices_json(chosen)}};
 }
 
 std::string number(double value) {
@@ -157,6 +161,14 @@ std::string bounds_table() {
 }
 
 Result<int> bench(const BenchMachineOptions& o) {
+  // First, for a probe that is due fills no caches that are measured here.
+  ChoosingMachine self = this_machine();
+  RefreshedChoices chosen = {.choices = {}, .tables = {}, .speeds = {}, .file = ""};
+  if (o.refresh) {
+    chosen = TRY(refresh_kernels(self));
+  } else {
+    chosen.choices = choose_kernels(self);
+  }
   int threads = o.threads > 0 ? o.threads : usable_processors();
   Measured measured;
   {
@@ -165,10 +177,10 @@ Result<int> bench(const BenchMachineOptions& o) {
     if (threads > 1) measure(threads, o.seconds, progress, measured);
   }
   if (o.json) {
-    fmt::print("{}\n", dump_json(to_json(measured)));
+    fmt::print("{}\n", dump_json(to_json(measured, chosen)));
     return kExitSuccess;
   }
-  write_stdout(limits_table(measured) + bounds_table());
+  write_stdout(limits_table(measured) + bounds_table() + choices_table(chosen));
   Json machine = describe_machine();
   fmt::print(stderr, "{}{}, {} processors{}\n", dim(), machine["cpu"].get<std::string>(),
              machine["processors"].get<int>(), undim());
@@ -181,7 +193,12 @@ VerbAction declare_bench_machine(CLI::App& app) {
   app.add_option("--seconds", o->seconds, "Time for each figure, of which the best run counts")
       ->check(between(1e-3, 60.0))
       ->type_name("S");
-  app.add_flag("--json", o->json, "Print one JSON object: machine, threads, limits, bounds");
+  app.add_flag(
+      "--refresh", o->refresh,
+      "Measure which kernels are the fastest here for each format of weights, and keep the "
+      "result for --kernels auto");
+  app.add_flag("--json", o->json,
+               "Print one JSON object: machine, threads, limits, bounds, choices");
   return [o] { return bench(*o); };
 }
 
@@ -191,11 +208,14 @@ const Verb kBenchMachineVerb = {
     "bench machine", "What this machine can do at most: bandwidth, arithmetic, barriers",
     "  banyan bench machine\n"
     "  banyan bench machine --threads 4 --seconds 0.2 --json\n"
+    "  banyan bench machine --refresh\n"
     "\n"
     "Each figure is the best of many short runs, because other programs can only make a run\n"
     "slower. Reads are of memory that no cache holds, on huge pages where the system gives them.\n"
     "The second table says which figure bounds a format's products on each kernel table; decoding\n"
-    "one sequence is bounded by the reads.\n",
+    "one sequence is bounded by the reads. The third says which kernels --kernels auto takes for "
+    "a\n"
+    "model whose weights are mostly of that format, and why.\n",
     declare_bench_machine};
 
 }  // namespace banyan::cli

@@ -177,6 +177,7 @@ void server_info(Service& service, HttpRequest, ResponderPtr responder) {
                                {"dtype", engine.dtype},
                                {"kv_cache_dtype", info.kv_cache_dtype},
                                {"kernels", info.kernels},
+                               {"kernels_reason", info.kernels_reason},
                                {"threads", info.threads},
                                {"context_length", info.context_length_tokens},
                                {"page_size", info.page_size_tokens},

@@ -1,0 +1,59 @@
+#include "engine/kernel_choice.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "base/thread_pool.h"
+#include "kernels/select.h"
+#include "models/load.h"
+
+namespace banyan {
+namespace {
+
+// Where the formats differ, from what a load would find, without reading weights.
+Result<size_t> find_format(const EngineConfig& config, std::span<const Family> families) {
+  EngineConfig dry = config;
+  dry.state_digest = false;
+  ThreadPool threads(1);
+  LoadedModel model = TRY(load_model(dry, {.kernels = TRY(select_kernels("auto")),
+                                           .threads = &threads,
+                                           .dry = true,
+                                           .families = families}));
+  return dominant_format(model.matrices);
+}
+
+}  // namespace
+
+size_t dominant_format(std::span<const MatrixRecord> matrices) {
+  std::array<double, kGemmFormats.size()> products = {};
+  for (const MatrixRecord& record : matrices) {
+    auto it = std::ranges::find(kGemmFormats, record.form().format->name, &GemmFormat::name);
+    CHECK(it != kGemmFormats.end(), "{}", record.form().format->name);
+    int64_t rows = 0;
+    for (const MatrixRecord::Part& part : record.parts) rows += part.rows;
+    products[static_cast<size_t>(it - kGemmFormats.begin())] +=
+        record.share * static_cast<double>(rows * record.matrix.columns);
+  }
+  return static_cast<size_t>(std::ranges::max_element(products) - products.begin());
+}
+
+Result<ModelKernels> kernels_among(const KernelChoices& choices, const EngineConfig& config,
+                                   std::span<const Family> families) {
+  size_t format = choices.same_for_all() ? 0 : TRY(find_format(config, families));
+  std::string reason = choices.reasons[format];
+  if (!choices.same_for_all()) {
+    reason = fmt::format("for weights of {}, {}", kGemmFormats[format].name, reason);
+  }
+  return ModelKernels{TRY(select_kernels(choices.tables[format])), std::move(reason)};
+}
+
+Result<ModelKernels> kernels_of(const EngineConfig& config, std::span<const Family> families) {
+  if (config.kernels == "auto") {
+    return kernels_among(choose_kernels(this_machine()), config, families);
+  }
+  return ModelKernels{TRY(select_kernels(config.kernels)), "asked for"};
+}
+
+}  // namespace banyan

@@ -1,0 +1,34 @@
+// The weight formats that a kernel table may be chosen for: every matrix product in it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "kernels/kernel_table.h"
+
+namespace banyan {
+
+struct GemmFormat {
+  std::string_view name;  // as quant/formats.h names it
+  GemmKernel KernelTable::* kernel;
+  size_t element_bytes;  // of a source's element or code
+  int64_t group;         // that is probed; 0: the row
+};
+
+inline constexpr std::array<GemmFormat, 8> kGemmFormats = {{
+    {"f32", &KernelTable::gemm_f32, 4, 0},
+    {"bf16", &KernelTable::gemm_bf16, 2, 0},
+    {"f16", &KernelTable::gemm_f16, 2, 0},
+    {"int8", &KernelTable::gemm_int8, 1, 0},
+    {"int4", &KernelTable::gemm_int4, 1, 32},
+    {"uint4", &KernelTable::gemm_uint4, 1, 32},
+    {"mxfp4", &KernelTable::gemm_mxfp4, 1, 32},
+    {"fp8", &KernelTable::gemm_fp8, 1, 128},
+}};
+
+// The name of a table for each of them.
+using TableNames = std::array<std::string, kGemmFormats.size()>;
+
+}  // namespace banyan
