@@ -41,10 +41,6 @@ Result<const Family*> find_family(std::string_view architecture,
                                   std::span<const Family> families = registered_families());
 
 // One per family and spelling of its config.
-Result<std::unique_ptr<Model>> load_bailing_hybrid(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_bailing_v2(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_bailing_v2_5(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_bailing_v3(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_deepseek_v3(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_ernie4_5(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_ernie4_5_moe(const ConfigFile& config, Builder b);
@@ -63,6 +59,10 @@ Result<std::unique_ptr<Model>> load_hunyuan_moe(const ConfigFile& config, Builde
 Result<std::unique_ptr<Model>> load_kimi_linear(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_lfm2(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_lfm2_moe(const ConfigFile& config, Builder b);
+Result<std::unique_ptr<Model>> load_ling2(const ConfigFile& config, Builder b);
+Result<std::unique_ptr<Model>> load_ling2_5(const ConfigFile& config, Builder b);
+Result<std::unique_ptr<Model>> load_ling3(const ConfigFile& config, Builder b);
+Result<std::unique_ptr<Model>> load_ling3_saved(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_llama(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_llama4(const ConfigFile& config, Builder b);
 Result<std::unique_ptr<Model>> load_longcat_flash(const ConfigFile& config, Builder b);

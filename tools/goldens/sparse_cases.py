@@ -48,7 +48,7 @@ def mla(**more):
 # Folders as transformers 5 writes them: other names in some places, and flat configs.
 SAVED_CASES = [
     Case(
-        name="bailing-hybrid-saved",
+        name="ling3-saved",
         notes="as transformers saves Ling 3: KDA's output is attention.dense, head_dim is MLA's",
         prompt_tokens=40,
         seed=141,

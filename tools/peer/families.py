@@ -33,7 +33,7 @@ def grouped_keys(c):
 
 
 def expert_keys(c):
-    """As Bailing's configs name them."""
+    """As Ling's configs name them."""
     return {
         "expert_count": c["num_experts"],
         "expert_used_count": c["num_experts_per_tok"],

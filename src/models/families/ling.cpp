@@ -30,7 +30,7 @@ HybridConfig read_ling_hybrid(const ConfigFile& config, Builder b, const LingDef
   MlaConfig mla = read_mla(config, b, sparse.decoder);
   mla.output_name = "dense";
   c.attention = mla;
-  read_bailing_moe(config, sparse, defaults.moe);
+  read_ling_moe(config, sparse, defaults.moe);
   c.limits = config.numbers("expert_swiglu_limit_list", 0, 1e6);
   c.shared_limits = config.numbers("share_expert_swiglu_limit_list", 0, 1e6);
   c.attention_layers = read_latent_layers(config, sparse.decoder.layers);

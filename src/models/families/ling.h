@@ -1,7 +1,7 @@
 // What Ling 2.5 and Ling 3 have in common, which their configs call bailing_hybrid.
 #pragma once
 
-#include "models/families/bailing.h"
+#include "models/families/ling_moe.h"
 #include "models/hybrid.h"
 
 namespace banyan {
@@ -9,7 +9,7 @@ namespace banyan {
 // What a config.json that leaves it out means.
 struct LingDefaults {
   double theta = 600000;
-  BailingMoeDefaults moe = {};
+  LingMoeDefaults moe = {};
 };
 
 // All but the recurrence. Layers beyond the last that predict further tokens are skipped. Problems

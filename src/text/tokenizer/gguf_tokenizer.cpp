@@ -48,7 +48,7 @@ constexpr std::string_view kO200k = O200K_WORD(
     "(?i:'s|'t|'re|'ve|'m|'ll|'d)?") R"(|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*)" SPACES_AT_LINES;
 constexpr std::string_view kTekken =
     O200K_WORD("") R"(|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*)" SPACES_AT_LINES;
-constexpr std::string_view kBailing =
+constexpr std::string_view kLing =
     R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*)"
     R"(|\s*[\r\n]|\s+(?!\S)|\s+)";
 constexpr std::string_view kSeedCoder =
@@ -99,9 +99,9 @@ constexpr auto kGgufPreTokenizers = std::to_array<GgufPreTokenizer>({
     {.name = "llama4", .patterns = {kO200k}},
     {.name = "minimax-m2", .patterns = {kO200k}},
     {.name = "tekken", .patterns = {kTekken}, .ignore_merges = true, .bos = true},
-    {.name = "bailingmoe", .patterns = {kBailing}},
-    {.name = "bailingmoe2", .patterns = {kBailing}},
-    {.name = "llada-moe", .patterns = {kBailing}},
+    {.name = "bailingmoe", .patterns = {kLing}},
+    {.name = "bailingmoe2", .patterns = {kLing}},
+    {.name = "llada-moe", .patterns = {kLing}},
     {.name = "seed-coder", .patterns = {kSeedCoder}},
     {.name = "deepseek-v3", .patterns = {kDeepseekDigits, kDeepseekCjk, kDeepseekWords}},
     {.name = "hunyuan-dense", .patterns = {kDeepseekDigits, kDeepseekCjk, kDeepseekWords}},

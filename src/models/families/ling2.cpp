@@ -1,12 +1,12 @@
 // Ling 2.0 and Ring 2.0: grouped-query attention that turns half of each head, and experts chosen
 // in groups with a bias that only helps to choose (Ling Team 2025, arXiv:2510.22115).
 #include "models/config/rope.h"
-#include "models/families/bailing.h"
+#include "models/families/ling_moe.h"
 #include "models/registry.h"
 
 namespace banyan {
 
-Result<std::unique_ptr<Model>> load_bailing_v2(const ConfigFile& config, Builder b) {
+Result<std::unique_ptr<Model>> load_ling2(const ConfigFile& config, Builder b) {
   SparseConfig c{.decoder = read_decoder(config, b, {.embedding = "word_embeddings"})};
   GqaConfig attention = read_gqa(config, c.decoder, {});
   attention.head_norms = true;
@@ -23,7 +23,7 @@ Result<std::unique_ptr<Model>> load_bailing_v2(const ConfigFile& config, Builder
   config.expect(said == rotary_dim, "rotary_dim is {}, but partial_rotary_factor makes it {}", said,
                 rotary_dim);
   c.context_tokens = read_rotation(config, rotary_dim, {32768, 600000, true}, c.decoder);
-  read_bailing_moe(config, c);
+  read_ling_moe(config, c);
   int64_t further = config.integer_or("num_nextn_predict_layers", 0, 0, kLayersMax);
   skip_prediction_layers(b / "model" / "layers", c.decoder.layers, further);
   return make_sparse<GqaAttention>(config, b, c, attention, "gqa",

@@ -1,9 +1,8 @@
-#include "models/families/bailing.h"
+#include "models/families/ling_moe.h"
 
 namespace banyan {
 
-void read_bailing_moe(const ConfigFile& config, SparseConfig& c,
-                      const BailingMoeDefaults& defaults) {
+void read_ling_moe(const ConfigFile& config, SparseConfig& c, const LingMoeDefaults& defaults) {
   // The authors' names come first, transformers' second.
   c.attention = "attention";
   c.intermediate = config.integer("intermediate_size", 1, kWidthMax);

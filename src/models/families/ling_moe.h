@@ -1,4 +1,5 @@
-// What the Ling and Ring families share: the mixture of experts and its names.
+// What the Ling and Ring families share, which their configs call bailing: the mixture of experts
+// and its names.
 #pragma once
 
 #include "models/sparse.h"
@@ -6,7 +7,7 @@
 namespace banyan {
 
 // What a config.json that leaves it out means, or does not say.
-struct BailingMoeDefaults {
+struct LingMoeDefaults {
   int64_t groups = 1, top_groups = 1;
   double scale = 1;
   int64_t dense_layers = 0;
@@ -15,7 +16,6 @@ struct BailingMoeDefaults {
 
 // moe, moe_layers, intermediate; the layers' attention is called "attention". Marks the keys that
 // none of the families computes with as read. Problems stick to `config`.
-void read_bailing_moe(const ConfigFile& config, SparseConfig& c,
-                      const BailingMoeDefaults& defaults = {});
+void read_ling_moe(const ConfigFile& config, SparseConfig& c, const LingMoeDefaults& defaults = {});
 
 }  // namespace banyan

@@ -45,12 +45,12 @@ Result<std::unique_ptr<Model>> load(const ConfigFile& config, Builder b,
 
 }  // namespace
 
-Result<std::unique_ptr<Model>> load_bailing_v3(const ConfigFile& config, Builder b) {
+Result<std::unique_ptr<Model>> load_ling3(const ConfigFile& config, Builder b) {
   return load(config, b, {.theta = 6e6}, "");
 }
 
-Result<std::unique_ptr<Model>> load_bailing_hybrid(const ConfigFile& config, Builder b) {
-  constexpr BailingMoeDefaults kMoe = {
+Result<std::unique_ptr<Model>> load_ling3_saved(const ConfigFile& config, Builder b) {
+  constexpr LingMoeDefaults kMoe = {
       .groups = 8, .top_groups = 4, .scale = 2.5, .dense_layers = 2, .normalises_one = true};
   return load(config, b, {.theta = 6e6, .moe = kMoe}, "head_wise");
 }

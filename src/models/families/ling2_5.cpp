@@ -5,7 +5,7 @@
 
 namespace banyan {
 
-Result<std::unique_ptr<Model>> load_bailing_v2_5(const ConfigFile& config, Builder b) {
+Result<std::unique_ptr<Model>> load_ling2_5(const ConfigFile& config, Builder b) {
   HybridConfig c = read_ling_hybrid(config, b);
   const MlaConfig& mla = std::get<MlaConfig>(c.attention);
   LightningConfig l{.hidden = c.sparse.decoder.hidden,
