@@ -1,6 +1,7 @@
 // The skeleton that decoder-only families share: embed, one layer after the other, norm, head.
-// `Layer` is the family's own: it takes (Step&, Tensor x, const Rotation&) and returns the new
-// residual stream. With `LayerInputs` it takes a fourth, what these made of the embeddings.
+// `Layer` is nearly always DecoderLayer (layered_decoder.h): it takes (Step&, Tensor x, const
+// Rotation&) and returns the new residual stream. One that takes a fourth, a Tensor, is given its
+// part of what `LayerInputs` made of the embeddings.
 #pragma once
 
 #include <array>
@@ -13,6 +14,7 @@
 #include "models/model.h"
 #include "nn/basic.h"
 #include "nn/layer_inputs.h"
+#include "nn/residual.h"
 #include "nn/rope.h"
 #include "ops/draw.h"
 
@@ -31,6 +33,11 @@ struct DecoderConfig {
   float embedding_scale = 1;             // of what enters the first layer
   float logit_scale = 1, logit_cap = 0;  // of logits, then their soft cap; 0: none
 };
+
+// What the blocks of its layers have in common. `scale`: of what a block adds.
+inline ResidualConfig residual_of(const DecoderConfig& c, float scale = 1) {
+  return {c.hidden, c.eps, c.norm_weight, scale};
+}
 
 // Where no layer predicts further tokens.
 struct NoPrediction {
@@ -83,12 +90,13 @@ class DecoderModel final : public Model {
     // layer, not of all.
     Tensor x = tokens_.embed(s, known_tokens(s));
     if (embedding_scale_ != 1) x = scale(s, x, embedding_scale_);
-    Tensor inputs = layer_inputs_ ? (*layer_inputs_)(s, x) : Tensor();
+    Tensor inputs = layer_inputs_ ? (*layer_inputs_)(s, x) : Tensor(), input;
     size_t mark = s.arena.mark();
     for (size_t i = 0; i < layers_.size(); ++i) {
       TraceSpan span(s.trace, "layer", "layer", static_cast<int64_t>(i));
       hand_out(s, static_cast<int>(i), x, outputs);
-      s.copy(run(layers_[i], s, x, rotations[static_cast<size_t>(layer_ropes_[i])], inputs), x);
+      if (layer_inputs_) input = layer_inputs_->of_layer(inputs, static_cast<int64_t>(i));
+      s.copy(run(layers_[i], s, x, rotations[static_cast<size_t>(layer_ropes_[i])], input), x);
       s.arena.rewind(mark);
     }
     hand_out(s, static_cast<int>(layers_.size()), x, outputs);
@@ -115,10 +123,9 @@ class DecoderModel final : public Model {
  private:
   static constexpr size_t kRopesMax = 3;
 
-  static Tensor run(const Layer& layer, Step& s, Tensor x, const Rotation& rotation,
-                    Tensor inputs) {
+  static Tensor run(const Layer& layer, Step& s, Tensor x, const Rotation& rotation, Tensor input) {
     if constexpr (std::invocable<const Layer&, Step&, Tensor, const Rotation&, Tensor>) {
-      return layer(s, x, rotation, inputs);
+      return layer(s, x, rotation, input);
     } else {
       return layer(s, x, rotation);
     }

@@ -9,31 +9,12 @@
 namespace banyan {
 namespace {
 
-std::optional<RmsNorm> norm_of(const Builder& b, std::string_view name, const DecoderConfig& c) {
-  if (name.empty()) return std::nullopt;
-  return RmsNorm(b / name, c.hidden, c.eps, c.norm_weight);
-}
-
-bool is_sparse(const GqaDecoderConfig& c, int64_t layer) {
-  auto i = static_cast<size_t>(layer);
-  return i < c.sparse.moe_layers.size() && c.sparse.moe_layers[i];
-}
-
 GqaConfig attention_of(const GqaDecoderConfig& c, int64_t layer) {
   const GqaLayerShape& shape = c.layers[static_cast<size_t>(layer)];
   GqaConfig attention = !shape.rotary && c.unturned ? *c.unturned : c.attention;
   attention.window_tokens = shape.window_tokens;
   attention.rotary = shape.rotary;
   return attention;
-}
-
-// "gqa, window 128, sinks, no rotation"
-std::string describe(const GqaConfig& c) {
-  std::string text = "gqa";
-  if (c.window_tokens > 0) text += fmt::format(", window {}", c.window_tokens);
-  if (c.chunk_tokens > 0) text += fmt::format(", chunks of {}", c.chunk_tokens);
-  if (c.sinks) text += ", sinks";
-  return c.rotary ? text : text + ", no rotation";
 }
 
 // Of layers with and without windows.
@@ -125,42 +106,18 @@ std::vector<int64_t> read_qwen_windows(const ConfigFile& config, int64_t layers)
   return windows;
 }
 
-GqaDecoderLayer::GqaDecoderLayer(Builder b, const GqaDecoderConfig& c, int64_t index)
-    : attention_in_(norm_of(b, c.norms.attention_in, c.sparse.decoder)),
-      attention_out_(norm_of(b, c.norms.attention_out, c.sparse.decoder)),
-      mlp_in_(norm_of(b, c.norms.mlp_in, c.sparse.decoder)),
-      mlp_out_(norm_of(b, c.norms.mlp_out, c.sparse.decoder)),
-      attention_(b / c.sparse.attention, attention_of(c, index)),
-      residual_scale_(c.residual_scale) {
-  if (is_sparse(c, index)) {
-    moe_.emplace(b / c.moe_scope, c.sparse.moe);
-  } else {
-    dense_.emplace(b / c.mlp_scope, c.sparse.decoder.hidden, c.sparse.intermediate, c.mlp_bias,
-                   c.sparse.glu, c.mlp_names);
-  }
-  (b / c.sparse.attention / "rotary_emb").ignore("inv_freq");  // old Llama 2 files carry it
-}
-
 Result<std::unique_ptr<Model>> make_gqa_decoder(const ConfigFile& config, Builder b,
                                                 const GqaDecoderConfig& c) {
   if (!c.sparse.moe_layers.empty()) check_router(config, c.sparse.moe.router);
-  TRY(config.finish());
-  const DecoderConfig& decoder = c.sparse.decoder;
-  ModelInfo info{.architecture = TRY(config.architecture()),
-                 .vocabulary = decoder.vocabulary,
-                 .hidden = decoder.hidden,
-                 .context_length_tokens = c.sparse.context_tokens};
-  for (int64_t i = 0; i < decoder.layers; ++i) {
-    info.layers.push_back(
-        {describe(attention_of(c, i)), is_sparse(c, i) ? describe(c.sparse.moe) : "dense"});
+  LayeredDecoderConfig all{
+      .decoder = c.sparse.decoder, .context_tokens = c.sparse.context_tokens, .style = c.style};
+  for (int64_t i = 0; i < all.decoder.layers; ++i) {
+    LayerConfig layer = layer_of(c.sparse, i);
+    layer.mixer = attention_of(c, i);
+    layer.rope = c.layers[static_cast<size_t>(i)].rope;
+    all.layers.push_back(layer);
   }
-  // A key costs head_dim multiply-adds for its score and as many for its value, in every head.
-  info.attention_flops_per_key = 4 * c.attention.q_heads * c.attention.head_dim * decoder.layers;
-  auto make_layer = [&c](Builder scope, int64_t i) { return GqaDecoderLayer(scope, c, i); };
-  std::vector<int> ropes;
-  for (const GqaLayerShape& layer : c.layers) ropes.push_back(layer.rope);
-  return std::make_unique<DecoderModel<GqaDecoderLayer>>(b, std::move(info), decoder, make_layer,
-                                                         std::move(ropes));
+  return make_layered_decoder(config, b, all);
 }
 
 }  // namespace banyan

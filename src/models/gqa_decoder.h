@@ -1,5 +1,5 @@
-// What decoders with grouped-query attention have in common: the layer with its switches, and the
-// config keys that mean the same in all of them. Each family file reads its own differences and
+// What decoders with grouped-query attention have in common: how layers differ from each other, and
+// the config keys that mean the same in all of them. Each family file reads its own differences and
 // says so.
 #pragma once
 
@@ -38,22 +38,12 @@ struct GqaLayerShape {
   int rope = 0;  // 0: DecoderConfig::rope, i: the ith of other_ropes
 };
 
-// What norms are called; "": there is none.
-struct LayerNorms {
-  std::string_view attention_in = "input_layernorm", attention_out = "";
-  std::string_view mlp_in = "post_attention_layernorm", mlp_out = "";
-};
-
 struct GqaDecoderConfig {
   SparseConfig sparse;  // moe_layers is empty in dense models
   GqaConfig attention;
   std::optional<GqaConfig> unturned;  // in layers without rotation, where it differs
-  bool mlp_bias = false;
-  GatedMlpNames mlp_names = {};
-  std::string_view moe_scope = "mlp", mlp_scope = "mlp";
   std::vector<GqaLayerShape> layers;  // one for each
-  LayerNorms norms = {};
-  float residual_scale = 1;  // of what a block adds
+  LayerStyle style = {};
 
   DecoderConfig& decoder() { return sparse.decoder; }
 };
@@ -77,31 +67,5 @@ std::vector<int64_t> read_qwen_windows(const ConfigFile& config, int64_t layers)
 // Checks that reading went well and builds the model.
 Result<std::unique_ptr<Model>> make_gqa_decoder(const ConfigFile& config, Builder b,
                                                 const GqaDecoderConfig& c);
-
-class GqaDecoderLayer {
- public:
-  GqaDecoderLayer(Builder b, const GqaDecoderConfig& c, int64_t index);
-
-  Tensor operator()(Step& s, Tensor x, const Rotation& rotation) const {
-    x = add_block(s, x, attention_out_, attention_(s, normed(s, attention_in_, x), rotation));
-    Tensor inner = normed(s, mlp_in_, x);
-    return add_block(s, x, mlp_out_, moe_ ? (*moe_)(s, inner) : (*dense_)(s, inner));
-  }
-
- private:
-  static Tensor normed(Step& s, const std::optional<RmsNorm>& norm, Tensor x) {
-    return norm ? (*norm)(s, x) : x;
-  }
-  Tensor add_block(Step& s, Tensor x, const std::optional<RmsNorm>& norm, Tensor y) const {
-    y = normed(s, norm, y);
-    return add(s, x, residual_scale_ == 1 ? y : scale(s, y, residual_scale_));
-  }
-
-  std::optional<RmsNorm> attention_in_, attention_out_, mlp_in_, mlp_out_;
-  GqaAttention attention_;
-  std::optional<Moe> moe_;
-  std::optional<GatedMlp> dense_;
-  float residual_scale_;
-};
 
 }  // namespace banyan

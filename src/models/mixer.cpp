@@ -3,32 +3,81 @@
 #include <fmt/format.h>
 
 #include <type_traits>
-#include <utility>
-
-#include "models/config/common.h"
 
 namespace banyan {
 namespace {
 
-template <class... Bodies>
-struct Overload : Bodies... {
-  using Bodies::operator()...;
-};
+// "gqa, window 128, sinks, no rotation"; a key costs head_dim multiply-adds for its score and as
+// many for its value, in every head.
+MixerInfo info_of(const GqaConfig& c) {
+  std::string text = "gqa";
+  if (c.gated) text += ", gated";
+  if (c.window_tokens > 0) text += fmt::format(", window {}", c.window_tokens);
+  if (c.chunk_tokens > 0) text += fmt::format(", chunks of {}", c.chunk_tokens);
+  if (c.sinks) text += ", sinks";
+  if (!c.rotary) text += ", no rotation";
+  return {text, 4 * c.q_heads * c.head_dim};
+}
+
+// What expanding a prompt takes is not in it: once for each position it is the product with
+// kv_b_proj, as absorbing is.
+MixerInfo info_of(const MlaConfig& c) {
+  std::string text = fmt::format("mla, rank {} + {}", c.rank, c.rope_dim);
+  if (c.gate != MlaGate::kNone) text += ", gated";
+  if (!c.rotary) text += ", no rotation";
+  MixerInfo info{text, 2 * c.heads * (2 * c.rank + c.rope_dim)};
+  if (!c.expanded_prefill) return info;
+  info.name += ", expanded prefill";
+  info.prompt_flops_per_key = 2 * c.heads * (c.nope_dim + c.rope_dim + c.value_dim);
+  return info;
+}
+
+MixerInfo info_of(const KdaConfig& /*c*/) {
+  return {"kda"};
+}
+
+MixerInfo info_of(const LightningConfig& /*c*/) {
+  return {"lightning"};
+}
+
+MixerInfo info_of(const GatedDeltaConfig& /*c*/) {
+  return {"gated delta net"};
+}
+
+MixerInfo info_of(const GatedConvConfig& /*c*/) {
+  return {"gated convolution"};
+}
+
+MixerInfo info_of(const Mamba2Config& /*c*/) {
+  return {"mamba 2"};
+}
+
+GqaAttention make(Builder b, const GqaConfig& c) {
+  return {b, c};
+}
+MlaAttention make(Builder b, const MlaConfig& c) {
+  return {b, c};
+}
+KdaAttention make(Builder b, const KdaConfig& c) {
+  return {b, c};
+}
+LightningAttention make(Builder b, const LightningConfig& c) {
+  return {b, c};
+}
+GatedDelta make(Builder b, const GatedDeltaConfig& c) {
+  return {b, c};
+}
+GatedConv make(Builder b, const GatedConvConfig& c) {
+  return {b, c};
+}
+Mamba2 make(Builder b, const Mamba2Config& c) {
+  return {b, c};
+}
 
 }  // namespace
 
 Mixer::Mixer(Builder b, const MixerConfig& c)
-    : mixer_(std::visit(
-          Overload{[&](const GqaConfig& m) -> decltype(mixer_) { return GqaAttention(b, m); },
-                   [&](const MlaConfig& m) -> decltype(mixer_) { return MlaAttention(b, m); },
-                   [&](const KdaConfig& m) -> decltype(mixer_) { return KdaAttention(b, m); },
-                   [&](const LightningConfig& m) -> decltype(mixer_) {
-                     return LightningAttention(b, m);
-                   },
-                   [&](const GatedDeltaConfig& m) -> decltype(mixer_) { return GatedDelta(b, m); },
-                   [&](const GatedConvConfig& m) -> decltype(mixer_) { return GatedConv(b, m); },
-                   [&](const Mamba2Config& m) -> decltype(mixer_) { return Mamba2(b, m); }},
-          c)) {}
+    : mixer_(std::visit([&](const auto& m) -> decltype(mixer_) { return make(b, m); }, c)) {}
 
 Tensor Mixer::operator()(Step& s, Tensor x, const Rotation& rotation) const {
   return std::visit(
@@ -42,22 +91,13 @@ Tensor Mixer::operator()(Step& s, Tensor x, const Rotation& rotation) const {
       mixer_);
 }
 
+GqaStates Mixer::states() const {
+  const auto* attention = std::get_if<GqaAttention>(&mixer_);
+  return attention == nullptr ? GqaStates{} : attention->states();
+}
+
 MixerInfo describe(const MixerConfig& c) {
-  return std::visit(
-      Overload{[](const GqaConfig& m) -> MixerInfo {
-                 const char* gate = m.gated ? ", gated" : "";
-                 return {fmt::format("gqa{}", gate), 4 * m.q_heads * m.head_dim};
-               },
-               [](const MlaConfig& m) -> MixerInfo {
-                 return {m.expanded_prefill ? "mla, expanded prefill" : "mla", mla_flops_per_key(m),
-                         mla_prompt_flops_per_key(m)};
-               },
-               [](const KdaConfig&) -> MixerInfo { return {"kda"}; },
-               [](const LightningConfig&) -> MixerInfo { return {"lightning"}; },
-               [](const GatedDeltaConfig&) -> MixerInfo { return {"gated delta net"}; },
-               [](const GatedConvConfig&) -> MixerInfo { return {"gated convolution"}; },
-               [](const Mamba2Config&) -> MixerInfo { return {"mamba 2"}; }},
-      c);
+  return std::visit([](const auto& mixer) { return info_of(mixer); }, c);
 }
 
 }  // namespace banyan

@@ -1,4 +1,4 @@
-// What mixes positions in a layer of a hybrid: one of the mixers of nn/, chosen by its config.
+// What mixes positions in a layer: one of the mixers of nn/, chosen by its config.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace banyan {
 
-// Another mixer is an alternative here and in Mixer, and what is said of it in mixer.cpp.
+// Another mixer is an alternative here and in Mixer, and two functions in mixer.cpp.
 using MixerConfig = std::variant<GqaConfig, MlaConfig, KdaConfig, LightningConfig, GatedDeltaConfig,
                                  GatedConvConfig, Mamba2Config>;
 
@@ -26,6 +26,9 @@ class Mixer {
   // x [T, hidden] -> [T, hidden]
   Tensor operator()(Step& s, Tensor x, const Rotation& rotation) const;
 
+  // Where grouped-query attention keeps its keys and values; none of other mixers.
+  GqaStates states() const;
+
  private:
   std::variant<GqaAttention, MlaAttention, KdaAttention, LightningAttention, GatedDelta, GatedConv,
                Mamba2>
@@ -34,8 +37,10 @@ class Mixer {
 
 // What is known of a mixer before it is loaded.
 struct MixerInfo {
-  std::string name;           // for people: "kda"
-  int64_t flops_per_key = 0;  // multiplications and additions for one token and key
+  std::string name;  // for people: "mla, rank 512 + 64"
+  // Multiplications and additions for one token and key, and at positions of a prompt, where these
+  // take another number; 0: the same.
+  int64_t flops_per_key = 0;
   int64_t prompt_flops_per_key = 0;
 };
 MixerInfo describe(const MixerConfig& c);

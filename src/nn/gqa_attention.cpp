@@ -61,6 +61,7 @@ GqaAttention::GqaAttention(Builder b, const GqaConfig& c)
       qkv_(qkv_of(b, c)),
       output_(b, {{c.names.output, c.hidden, Shard::columns(c.kv_heads)}}, c.q_heads * c.head_dim,
               c.output_bias) {
+  (b / "rotary_emb").ignore("inv_freq");  // old Llama 2 files carry it
   if (c.head_norms || c.row_norms) {
     int64_t q_dim = c.head_dim * (c.row_norms ? c.q_heads : 1);
     int64_t k_dim = c.head_dim * (c.row_norms ? c.kv_heads : 1);
@@ -76,6 +77,9 @@ GqaAttention::GqaAttention(Builder b, const GqaConfig& c)
   }
   if (shares_) {
     states_ = *c.shared;
+    for (std::string_view part : {"k_proj", "v_proj", "k_norm", "v_norm"}) {
+      (b / part).ignore_scope();  // published files have them
+    }
     return;
   }
   states_.keys = b.state(spec_of(b, c, "keys"));

@@ -21,7 +21,13 @@ class LayerInputs {
   // The embeddings [T, hidden] of the step's rows -> [T, layers * width]
   Tensor operator()(Step& s, Tensor embeddings) const;
 
+  // Of these, what layer `index` gets, [T, width].
+  Tensor of_layer(Tensor inputs, int64_t index) const {
+    return inputs.columns(index * width_, width_);
+  }
+
  private:
+  int64_t width_;
   PackedMatrix table_;
   Linear projection_;
   RmsNorm norm_;

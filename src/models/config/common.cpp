@@ -164,32 +164,6 @@ void check_router(const ConfigFile& config, const RouterShape& r) {
                 all / r.groups);
 }
 
-std::string describe(const MlaConfig& c) {
-  std::string gate = c.gate == MlaGate::kNone ? "" : ", gated";
-  std::string prefill = c.expanded_prefill ? ", expanded prefill" : "";
-  return fmt::format("mla, rank {} + {}{}{}", c.rank, c.rope_dim, gate, prefill);
-}
-
-std::string describe(const MoeConfig& c) {
-  std::string identity, shared;
-  if (c.router.identity_experts > 0) {
-    identity = fmt::format(" + {} that return their input", c.router.identity_experts);
-  }
-  if (c.shared_intermediate > 0) {
-    const char* gated = c.shared_gate_name.empty() ? "" : " gated";
-    shared = fmt::format(", shared {}{}", c.shared_intermediate, gated);
-  }
-  return fmt::format("moe, {} of {}{}{}", c.router.top_k, c.router.experts, identity, shared);
-}
-
-int64_t mla_flops_per_key(const MlaConfig& c) {
-  return 2 * c.heads * (2 * c.rank + c.rope_dim);
-}
-
-int64_t mla_prompt_flops_per_key(const MlaConfig& c) {
-  return c.expanded_prefill ? 2 * c.heads * (c.nope_dim + c.rope_dim + c.value_dim) : 0;
-}
-
 void read_prediction_layers(const ConfigFile& config, const Builder& b, int64_t layers) {
   std::string_view key = config.name_of({"num_nextn_predict_layers", "num_mtp_layers"});
   int64_t further = config.integer_or(key, 0, 0, kLayersMax);

@@ -85,16 +85,6 @@ MoeConfig read_noaux_moe(const ConfigFile& config, int64_t hidden, const NoauxDe
 // The router's numbers make sense together.
 void check_router(const ConfigFile& config, const RouterShape& router);
 
-// For people: "mla, rank 512" and "moe, 8 of 256, 1 shared".
-std::string describe(const MlaConfig& c);
-std::string describe(const MoeConfig& c);
-
-// Multiplications and additions of absorbed latent attention, in one layer, for one token and key.
-int64_t mla_flops_per_key(const MlaConfig& c);
-// The same of expanded prefill, where that is the prompt's form; else 0. What expanding takes is
-// not in it: once for each position it is the product with kv_b_proj, as absorbing is.
-int64_t mla_prompt_flops_per_key(const MlaConfig& c);
-
 // Lets the tensors of the `count` layers that predict further tokens, which come after the others,
 // be there unused; which tensors these may be is a list in the source.
 void skip_prediction_layers(const Builder& layers, int64_t first, int64_t count);

@@ -25,9 +25,7 @@ Result<std::unique_ptr<Model>> load(const ConfigFile& config, Builder b, const D
   std::string_view key = config.name_of({"num_nextn_predict_layers", "num_mtp_layers"});
   int64_t further = config.integer_or(key, 0, 0, kLayersMax);
   c.predicts = take_prediction_layer(b / c.decoder.scope / "layers", c.decoder.layers, further);
-  return make_sparse<MlaAttention>(config, b, c, attention, describe(attention),
-                                   mla_flops_per_key(attention),
-                                   mla_prompt_flops_per_key(attention));
+  return make_sparse(config, b, c, attention);
 }
 
 }  // namespace

@@ -12,8 +12,8 @@ GqaDecoderConfig read_ernie(const ConfigFile& config, const Builder& b,
   GqaDecoderConfig c = read_gqa_decoder(
       config, b, {.attention = attention, .context_tokens = 131072, .theta = 500000, .eps = 1e-5});
   c.attention.layout = RopeLayout::kInterleaved;
-  c.mlp_bias = config.flag_or("use_bias", false);
-  c.attention.qkv_bias = c.attention.output_bias = c.mlp_bias;
+  c.sparse.bias = config.flag_or("use_bias", false);
+  c.attention.qkv_bias = c.attention.output_bias = c.sparse.bias;
   return c;
 }
 
@@ -25,7 +25,7 @@ Result<std::unique_ptr<Model>> load_ernie4_5(const ConfigFile& config, Builder b
 
 Result<std::unique_ptr<Model>> load_ernie4_5_moe(const ConfigFile& config, Builder b) {
   GqaDecoderConfig c = read_ernie(config, b, {.kv_heads = 4});
-  config.expect(!c.mlp_bias, "use_bias = true is not supported where there are experts");
+  config.expect(!c.sparse.bias, "use_bias = true is not supported where there are experts");
   MoeConfig& moe = c.sparse.moe;
   moe = {.hidden = c.decoder().hidden,
          .intermediate = config.integer_or("moe_intermediate_size", 1536, 1, kWidthMax),

@@ -9,10 +9,8 @@ Result<std::unique_ptr<Model>> load_exaone4(const ConfigFile& config, Builder b)
   GqaDecoderConfig c = read_gqa_decoder(
       config, b, {.attention = {.kv_heads = 32}, .context_tokens = 2048, .eps = 1e-5});
   c.attention.head_norms = true;
-  c.norms = {.attention_in = "",
-             .attention_out = "post_attention_layernorm",
-             .mlp_in = "",
-             .mlp_out = "post_feedforward_layernorm"};
+  c.style.norms = {.mixer = {.out = "post_attention_layernorm"},
+                   .ffn = {.out = "post_feedforward_layernorm"}};
   int64_t window = config.is_null("sliding_window")
                        ? 0
                        : config.integer_or("sliding_window", 4096, 1, kContextMax);

@@ -22,9 +22,8 @@ GqaDecoderConfig read_gemma(const ConfigFile& config, const Builder& b,
   c.decoder().tied = c.decoder().tied || (silent && !b.has("lm_head.weight"));
   c.decoder().norm_weight = c.attention.norm_weight = NormWeight::kLessOne;
   c.decoder().embedding_scale = std::sqrt(static_cast<float>(c.decoder().hidden));
-  c.norms = {.attention_out = "post_attention_layernorm",
-             .mlp_in = "pre_feedforward_layernorm",
-             .mlp_out = "post_feedforward_layernorm"};
+  c.style.norms = {.mixer = {.in = "input_layernorm", .out = "post_attention_layernorm"},
+                   .ffn = {.in = "pre_feedforward_layernorm", .out = "post_feedforward_layernorm"}};
   c.attention.qkv_bias = c.attention.output_bias = config.flag_or("attention_bias", false);
   double per_query = config.number_or("query_pre_attn_scalar", 256, 1e-3, 1e6);
   c.attention.scale = 1 / std::sqrt(per_query);

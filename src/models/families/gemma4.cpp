@@ -1,21 +1,26 @@
 // Gemma 4: layers with windows and layers without have heads of different sizes and turn in
 // different ways; keys may stand for values, and the last layers look at those of earlier ones;
 // experts may work next to each dense block; and a token may give each layer something of its own.
-#include <algorithm>
 #include <array>
 #include <cmath>
-#include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "models/config/rope.h"
-#include "models/families/gemma4_layer.h"
-#include "models/mixer.h"
+#include "models/gqa_decoder.h"
 #include "models/registry.h"
 
 namespace banyan {
 namespace {
+
+struct Gemma4Config {
+  GqaDecoderConfig common;                      // attention: of layers with windows
+  GqaConfig full;                               // of layers without
+  std::vector<bool> slides;                     // each layer
+  std::vector<std::optional<int64_t>> keys_of;  // each layer: see LayerConfig
+  int64_t sharing_width = 1;  // by this much the dense blocks of those that share are wider
+  bool experts = false;
+};
 
 void read_attention(const ConfigFile& config, Gemma4Config& c) {
   GqaConfig& a = c.common.attention;
@@ -48,14 +53,15 @@ void read_attention(const ConfigFile& config, Gemma4Config& c) {
 void read_sharing(const ConfigFile& config, Gemma4Config& c) {
   int64_t layers = c.common.decoder().layers;
   int64_t sharing = config.integer_or("num_kv_shared_layers", 0, 0, kLayersMax);
-  c.first_sharing = std::max<int64_t>(layers - sharing, 0);
-  std::array<bool, 2> kept = {};
+  std::array<std::optional<int64_t>, 2> last;  // of layers of each kind that have their own
   for (int64_t i = 0; i < layers; ++i) {
-    bool slides = c.slides[static_cast<size_t>(i)];
-    config.expect(i < c.first_sharing || kept[slides],
+    std::optional<int64_t>& own = last[c.slides[static_cast<size_t>(i)]];
+    bool shares = i >= layers - sharing;
+    config.expect(!shares || own,
                   "num_kv_shared_layers {}: no layer before {} has keys for layer {} to share",
-                  sharing, c.first_sharing, i);
-    kept[slides] = kept[slides] || i < c.first_sharing;
+                  sharing, layers - sharing, i);
+    c.keys_of.push_back(shares ? own : std::nullopt);
+    if (!shares) own = i;
   }
   if (config.flag_or("use_double_wide_mlp", false)) c.sharing_width = 2;
 }
@@ -64,7 +70,7 @@ void read_experts(const ConfigFile& config, Gemma4Config& c) {
   c.experts = config.flag_or("enable_moe_block", false);
   if (!c.experts) return config.ignore({"num_experts", "top_k_experts", "moe_intermediate_size"});
   MoeConfig& moe = c.common.sparse.moe;
-  moe.hidden = c.inputs.hidden;
+  moe.hidden = c.common.decoder().hidden;
   moe.intermediate = config.integer("moe_intermediate_size", 1, kWidthMax);
   moe.router.experts = config.integer("num_experts", 1, kExpertsMax);
   moe.router.top_k = config.integer("top_k_experts", 1, kExpertsMax);
@@ -91,13 +97,14 @@ Gemma4Config read_gemma4(const ConfigFile& config, const Builder& b) {
   decoder.tied = decoder.tied || (silent && !b.has("lm_head.weight"));
   decoder.embedding_scale = std::sqrt(static_cast<float>(decoder.hidden));
   decoder.logit_cap = static_cast<float>(config.number_or("final_logit_softcapping", 0, 0, 1e6));
-  c.inputs = {.vocabulary = config.integer_or("vocab_size_per_layer_input", 262144, 1, 1 << 24),
-              .hidden = decoder.hidden,
-              .layers = decoder.layers,
-              .width = config.integer_or("hidden_size_per_layer_input", 256, 0, kWidthMax),
-              .eps = decoder.eps};
-  config.expect(c.inputs.width == 0 || c.inputs.vocabulary >= decoder.vocabulary,
-                "vocab_size_per_layer_input {} is below vocab_size {}", c.inputs.vocabulary,
+  LayerInputsConfig& inputs = c.common.style.inputs;
+  inputs = {.vocabulary = config.integer_or("vocab_size_per_layer_input", 262144, 1, 1 << 24),
+            .hidden = decoder.hidden,
+            .layers = decoder.layers,
+            .width = config.integer_or("hidden_size_per_layer_input", 256, 0, kWidthMax),
+            .eps = decoder.eps};
+  config.expect(inputs.width == 0 || inputs.vocabulary >= decoder.vocabulary,
+                "vocab_size_per_layer_input {} is below vocab_size {}", inputs.vocabulary,
                 decoder.vocabulary);
   read_attention(config, c);
   read_sharing(config, c);
@@ -105,46 +112,42 @@ Gemma4Config read_gemma4(const ConfigFile& config, const Builder& b) {
   return c;
 }
 
-ModelInfo info_of(const Gemma4Config& c) {
-  const DecoderConfig& decoder = c.common.sparse.decoder;
-  ModelInfo info{.vocabulary = decoder.vocabulary,
-                 .hidden = decoder.hidden,
-                 .context_length_tokens = c.common.sparse.context_tokens};
-  std::string ffn = c.experts ? "dense + " + describe(c.common.sparse.moe) : "dense";
-  for (int64_t i = 0; i < decoder.layers; ++i) {
-    MixerInfo mixer = describe(MixerConfig(c.attention(i)));
-    int64_t window = c.attention(i).window_tokens;
-    if (window > 0) mixer.name += fmt::format(", window {}", window);
-    if (i >= c.first_sharing) mixer.name += ", keys of an earlier layer";
-    info.attention_flops_per_key += mixer.flops_per_key;
-    info.layers.push_back({mixer.name, ffn});
+// A dense block, and next to it experts if there are any; either way with norms around.
+FfnConfig ffn_of(const Gemma4Config& c, bool shares) {
+  const SparseConfig& sparse = c.common.sparse;
+  int64_t width = sparse.intermediate * (shares ? c.sharing_width : 1);
+  if (!c.experts) {
+    return DenseConfig{.hidden = sparse.decoder.hidden, .intermediate = width, .glu = sparse.glu};
   }
-  return info;
+  return ParallelFfnConfig{.intermediate = width,
+                           .glu = sparse.glu,
+                           .experts = sparse.moe,
+                           .eps = sparse.decoder.eps,
+                           .dense_in = "pre_feedforward_layernorm",
+                           .dense_out = "post_feedforward_layernorm_1",
+                           .experts_in = "pre_feedforward_layernorm_2",
+                           .experts_out = "post_feedforward_layernorm_2"};
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Model>> load_gemma4(const ConfigFile& config, Builder b) {
   Gemma4Config c = read_gemma4(config, b);
-  TRY(config.finish());
-  ModelInfo info = info_of(c);
-  info.architecture = TRY(config.architecture());
-  std::array<GqaStates, 2> last;  // of layers of each kind that have their own
-  auto make_layer = [&](Builder scope, int64_t i) {
-    GqaStates& states = last[c.slides[static_cast<size_t>(i)]];
-    std::optional<GqaStates> shared;
-    if (i >= c.first_sharing) shared = states;
-    Gemma4Layer layer(scope, c, i, shared);
-    if (!shared) states = layer.states();
-    return layer;
-  };
-  std::vector<int> ropes;
-  for (bool slides : c.slides) ropes.push_back(slides ? 1 : 0);
-  const DecoderConfig& decoder = c.common.decoder();
-  auto model = std::make_unique<DecoderModel<Gemma4Layer>>(b, std::move(info), decoder, make_layer,
-                                                           std::move(ropes));
-  if (c.inputs.width > 0) model->set_layer_inputs(LayerInputs(b / decoder.scope, c.inputs));
-  return model;
+  LayeredDecoderConfig all{.decoder = c.common.decoder(),
+                           .context_tokens = c.common.sparse.context_tokens,
+                           .style = c.common.style};
+  all.style.norms = {.mixer = {.in = "input_layernorm", .out = "post_attention_layernorm"},
+                     .ffn = {.in = c.experts ? "" : "pre_feedforward_layernorm",
+                             .out = "post_feedforward_layernorm"}};
+  all.style.scale = "layer_scalar";
+  for (size_t i = 0; i < c.slides.size(); ++i) {
+    all.layers.push_back({.mixer = c.slides[i] ? c.common.attention : c.full,
+                          .ffn = ffn_of(c, c.keys_of[i].has_value()),
+                          .ffn_scope = c.experts ? "" : "mlp",
+                          .rope = c.slides[i] ? 1 : 0,
+                          .keys_of = c.keys_of[i]});
+  }
+  return make_layered_decoder(config, b, all);
 }
 
 }  // namespace banyan

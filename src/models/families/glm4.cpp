@@ -14,8 +14,9 @@ Result<std::unique_ptr<Model>> load_glm4(const ConfigFile& config, Builder b) {
                                          .partial = 0.5});
   c.attention.qkv_bias = config.flag_or("attention_bias", true);
   c.attention.layout = RopeLayout::kInterleaved;
-  c.mlp_names.gate_up = "gate_up_proj";
-  c.norms = {.attention_out = "post_self_attn_layernorm", .mlp_out = "post_mlp_layernorm"};
+  c.sparse.names.gate_up = "gate_up_proj";
+  c.style.norms.mixer.out = "post_self_attn_layernorm";
+  c.style.norms.ffn.out = "post_mlp_layernorm";
   return make_gqa_decoder(config, b, c);
 }
 

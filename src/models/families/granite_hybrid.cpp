@@ -44,16 +44,16 @@ Mamba2Config read_mamba(const ConfigFile& config, const DecoderConfig& decoder) 
 
 void read_blocks(const ConfigFile& config, HybridConfig& c) {
   SparseConfig& sparse = c.sparse;
-  c.moe_scope = "";
-  c.dense_scope = "shared_mlp";
-  sparse.dense_names = {.down = "output_linear", .gate_up = "input_linear"};
+  sparse.moe_scope = "";
+  sparse.dense_scope = "shared_mlp";
+  sparse.names = {.down = "output_linear", .gate_up = "input_linear"};
   sparse.intermediate = config.integer_or("shared_intermediate_size", 1024, 1, kWidthMax);
   MoeConfig& moe = sparse.moe;
   moe.hidden = sparse.decoder.hidden;
   moe.intermediate = config.integer_or("intermediate_size", 11008, 1, kWidthMax);
   moe.shared_intermediate = sparse.intermediate;
-  moe.shared_names = sparse.dense_names;
-  moe.shared_name = c.dense_scope;
+  moe.shared_names = sparse.names;
+  moe.shared_name = sparse.dense_scope;
   moe.router_name = "block_sparse_moe.router.layer";
   moe.experts_name = "block_sparse_moe";
   moe.gate_up_stack = "input_linear.weight";
@@ -75,7 +75,7 @@ Result<std::unique_ptr<Model>> load_granite_hybrid(const ConfigFile& config, Bui
   auto factor = [&config](std::string_view key) { return config.number_or(key, 1, 1e-6, 1e6); };
   decoder.embedding_scale = static_cast<float>(factor("embedding_multiplier"));
   decoder.logit_scale = static_cast<float>(1 / factor("logits_scaling"));
-  c.residual_scale = static_cast<float>(factor("residual_multiplier"));
+  c.style.residual_scale = static_cast<float>(factor("residual_multiplier"));
 
   GqaConfig attention = read_gqa(config, decoder, {});
   attention.qkv_bias = attention.output_bias = config.flag_or("attention_bias", false);

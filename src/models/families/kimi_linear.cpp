@@ -89,8 +89,9 @@ void read_experts(const ConfigFile& config, const Builder& layers, SparseConfig&
 }  // namespace
 
 Result<std::unique_ptr<Model>> load_kimi_linear(const ConfigFile& config, Builder b) {
-  HybridConfig c{.moe_scope = "block_sparse_moe"};
+  HybridConfig c;
   SparseConfig& sparse = c.sparse;
+  sparse.moe_scope = "block_sparse_moe";
   sparse.decoder = read_decoder(config, b, {.eps = 1e-5});
   ConfigFile linear = config.object("linear_attn_config");
   c.attention_layers = read_latent_layers(config, linear, sparse.decoder.layers);

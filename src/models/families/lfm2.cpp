@@ -33,15 +33,13 @@ int64_t read_intermediate(const ConfigFile& config) {
 }
 
 HybridConfig read_common(const ConfigFile& config, const Builder& b) {
-  HybridConfig c{.mixer_norm = "operator_norm",
-                 .mlp_norm = "ffn_norm",
-                 .moe_scope = "feed_forward",
-                 .dense_scope = "feed_forward",
+  HybridConfig c{.style = {.norms = {.mixer = {.in = "operator_norm"}, .ffn = {.in = "ffn_norm"}}},
                  .recurrence_scope = "conv"};
   SparseConfig& sparse = c.sparse;
+  sparse.moe_scope = sparse.dense_scope = "feed_forward";
   sparse.decoder = read_decoder(config, b, {.eps_key = "norm_eps", .eps = 1e-5});
   sparse.decoder.norm = "embedding_norm";
-  sparse.dense_names = {.gate = "w1", .up = "w3", .down = "w2"};
+  sparse.names = {.gate = "w1", .up = "w3", .down = "w2"};
   sparse.moe_layers.assign(static_cast<size_t>(sparse.decoder.layers), false);
   GqaConfig attention = read_gqa(config, sparse.decoder, {.kv_heads = 8});
   attention.head_norms = true;
@@ -78,7 +76,7 @@ Result<std::unique_ptr<Model>> load_lfm2_moe(const ConfigFile& config, Builder b
   sparse.moe.intermediate = config.integer_or("moe_intermediate_size", 1792, 1, kWidthMax);
   sparse.moe.selection_bias = config.flag_or("use_expert_bias", true);
   sparse.moe.bias_name = "expert_bias";
-  sparse.moe.expert_names = sparse.dense_names;
+  sparse.moe.expert_names = sparse.names;
   RouterShape& r = sparse.moe.router;
   r.experts =
       config.integer_or(config.name_of({"num_experts", "num_local_experts"}), 32, 1, kExpertsMax);

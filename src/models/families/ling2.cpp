@@ -26,8 +26,7 @@ Result<std::unique_ptr<Model>> load_ling2(const ConfigFile& config, Builder b) {
   read_ling_moe(config, c);
   int64_t further = config.integer_or("num_nextn_predict_layers", 0, 0, kLayersMax);
   skip_prediction_layers(b / "model" / "layers", c.decoder.layers, further);
-  return make_sparse<GqaAttention>(config, b, c, attention, "gqa",
-                                   4 * attention.q_heads * attention.head_dim);
+  return make_sparse(config, b, c, attention);
 }
 
 }  // namespace banyan

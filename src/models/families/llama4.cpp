@@ -62,7 +62,7 @@ void read_experts(const ConfigFile& config, GqaDecoderConfig& c) {
   moe.weighs_inputs = moe.transposed = true;
   moe.router_name = "router";
   moe.shared_name = "shared_expert";
-  c.moe_scope = c.mlp_scope = "feed_forward";
+  c.sparse.moe_scope = c.sparse.dense_scope = "feed_forward";
   int64_t every = config.integer_or("interleave_moe_layer_step", 1, 1, kLayersMax);
   std::vector<int64_t> given = config.integers("moe_layers", 0, kLayersMax);
   for (int64_t i = 0; i < c.decoder().layers; ++i) {

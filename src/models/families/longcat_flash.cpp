@@ -2,8 +2,10 @@
 // that takes a short cut past the second of each; some of its experts return their input and cost
 // nothing (Meituan LongCat Team 2025, arXiv:2509.01322).
 #include <cmath>
+#include <string>
 
 #include "models/config/common.h"
+#include "models/layered_decoder.h"
 #include "models/prediction.h"
 #include "models/registry.h"
 
@@ -17,56 +19,45 @@ struct LongcatConfig {
   int64_t intermediate = 0;
 };
 
+// No DecoderLayer: the experts read what the first dense block reads, and what they give is added
+// after the second one, so that it can be computed meanwhile. The first half's dense block is
+// therefore written out; the other blocks are as everywhere.
 class LongcatLayer {
  public:
   LongcatLayer(Builder b, const LongcatConfig& c)
-      : halves_{Half(b, c, 0), Half(b, c, 1)}, moe_(b / "mlp", c.moe) {}
+      : first_attention_(attention_of(b, c, 0)),
+        mlp_norm_(b / "post_attention_layernorm" / 0, c.decoder.hidden, c.decoder.eps),
+        first_mlp_(mlp_of(b, c, 0)),
+        second_attention_(attention_of(b, c, 1)),
+        second_mlp_(b, residual_of(c.decoder), {.in = "post_attention_layernorm.1"},
+                    mlp_of(b, c, 1)),
+        moe_(b / "mlp", c.moe) {}
 
   Tensor operator()(Step& s, Tensor x, const Rotation& rotation) const {
-    const auto& [first, second] = halves_;
-    x = add(s, x, first.attention(s, first.attention_norm(s, x), rotation));
-    Tensor normed = first.mlp_norm(s, x);
+    x = first_attention_(s, x, rotation);
+    Tensor normed = mlp_norm_(s, x);
     Tensor shortcut = moe_(s, normed);
-    x = add(s, x, first.mlp(s, normed));
-    x = add(s, x, second.attention(s, second.attention_norm(s, x), rotation));
-    x = add(s, x, second.mlp(s, second.mlp_norm(s, x)));
+    x = add(s, x, first_mlp_(s, normed));
+    x = second_mlp_(s, second_attention_(s, x, rotation));
     return add(s, x, shortcut);
   }
 
  private:
-  struct Half {
-    Half(Builder b, const LongcatConfig& c, int64_t i)
-        : attention_norm(b / "input_layernorm" / i, c.decoder.hidden, c.decoder.eps),
-          mlp_norm(b / "post_attention_layernorm" / i, c.decoder.hidden, c.decoder.eps),
-          attention(b / "self_attn" / i, c.attention),
-          mlp(b / "mlps" / i, c.decoder.hidden, c.intermediate, false) {}
-    RmsNorm attention_norm, mlp_norm;
-    MlaAttention attention;
-    GatedMlp mlp;
-  };
-
-  std::pair<Half, Half> halves_;
-  Moe moe_;
-};
-
-// The one that predicts a further token: one attention and one dense block.
-class LongcatFurtherLayer {
- public:
-  LongcatFurtherLayer(Builder b, const LongcatConfig& c)
-      : attention_norm_(b / "input_layernorm", c.decoder.hidden, c.decoder.eps),
-        mlp_norm_(b / "post_attention_layernorm", c.decoder.hidden, c.decoder.eps),
-        attention_(b / "self_attn", c.attention),
-        mlp_(b / "transformer_layer" / "mlp", c.decoder.hidden, c.intermediate, false) {}
-
-  Tensor operator()(Step& s, Tensor x, const Rotation& rotation) const {
-    x = add(s, x, attention_(s, attention_norm_(s, x), rotation));
-    return add(s, x, mlp_(s, mlp_norm_(s, x)));
+  static Residual<MlaAttention> attention_of(const Builder& b, const LongcatConfig& c, int64_t i) {
+    std::string norm = fmt::format("input_layernorm.{}", i);
+    return {
+        b, residual_of(c.decoder), {.in = norm}, MlaAttention(b / "self_attn" / i, c.attention)};
+  }
+  static GatedMlp mlp_of(const Builder& b, const LongcatConfig& c, int64_t i) {
+    return {b / "mlps" / i, c.decoder.hidden, c.intermediate, false};
   }
 
- private:
-  RmsNorm attention_norm_, mlp_norm_;
-  MlaAttention attention_;
-  GatedMlp mlp_;
+  Residual<MlaAttention> first_attention_;
+  RmsNorm mlp_norm_;
+  GatedMlp first_mlp_;
+  Residual<MlaAttention> second_attention_;
+  Residual<GatedMlp> second_mlp_;
+  Moe moe_;
 };
 
 // The product of norm and projection has the variance of its input again: sections 2.2 and 3.
@@ -122,23 +113,26 @@ Result<std::unique_ptr<Model>> load_longcat_flash(const ConfigFile& config, Buil
     if (!predicts) (mtp / part).ignore_scope();
   }
   TRY(config.finish());
+  MixerInfo mixer = describe(MixerConfig(a));
   ModelInfo info{
       .architecture = TRY(config.architecture()),
       .vocabulary = c.decoder.vocabulary,
       .hidden = c.decoder.hidden,
       .context_length_tokens = context,
-      .attention_flops_per_key = 2 * mla_flops_per_key(a) * c.decoder.layers,
-      .prompt_attention_flops_per_key = 2 * mla_prompt_flops_per_key(a) * c.decoder.layers};
+      .attention_flops_per_key = 2 * mixer.flops_per_key * c.decoder.layers,
+      .prompt_attention_flops_per_key = 2 * mixer.prompt_flops_per_key * c.decoder.layers};
   info.layers.assign(static_cast<size_t>(c.decoder.layers),
-                     {"2 x " + describe(a), "2 x dense, " + describe(c.moe)});
+                     {"2 x " + mixer.name, "2 x dense, " + describe(c.moe)});
   auto make_layer = [&c](Builder scope, int64_t) { return LongcatLayer(scope, c); };
-  using Prediction = PredictionLayer<LongcatFurtherLayer>;
+  using Prediction = PredictionLayer<DecoderLayer>;
   auto make_prediction = [&]() -> std::optional<Prediction> {
     if (!predicts) return std::nullopt;
     Builder scope = mtp / "layers" / 0;
+    DenseConfig dense{.hidden = c.decoder.hidden, .intermediate = c.intermediate};
+    LayerConfig layer{.mixer = a, .ffn = dense, .ffn_scope = "transformer_layer.mlp"};
     return Prediction(scope, mtp / "norm", c.decoder,
                       {.token_norm = "enorm.m", .hidden_norm = "hnorm.m"},
-                      LongcatFurtherLayer(scope, c));
+                      DecoderLayer(scope, c.decoder, {}, layer));
   };
   return std::make_unique<DecoderModel<LongcatLayer, Prediction>>(b, std::move(info), c.decoder,
                                                                   make_layer, make_prediction);

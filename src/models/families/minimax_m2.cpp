@@ -21,7 +21,7 @@ Result<std::unique_ptr<Model>> load_minimax_m2(const ConfigFile& config, Builder
   for (int64_t type : config.integers("attn_type_list", 0, 1)) {
     config.expect(type == 1, "attn_type_list: {} is not supported, 1 is", type);
   }
-  c.moe_scope = "block_sparse_moe";
+  c.sparse.moe_scope = "block_sparse_moe";
   MoeConfig& moe = c.sparse.moe;
   moe = {.hidden = c.decoder().hidden,
          .intermediate = c.sparse.intermediate,

@@ -29,9 +29,7 @@ Result<std::unique_ptr<Model>> load_mistral4(const ConfigFile& config, Builder b
   c.moe.router.score = RouterScore::kSoftmax;
   c.moe.selection_bias = false;
   c.moe_layers = read_moe_layers(config, c.decoder.layers, 0);
-  return make_sparse<MlaAttention>(config, b, c, attention, describe(attention),
-                                   mla_flops_per_key(attention),
-                                   mla_prompt_flops_per_key(attention));
+  return make_sparse(config, b, c, attention);
 }
 
 }  // namespace banyan

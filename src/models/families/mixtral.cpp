@@ -11,7 +11,7 @@ Result<std::unique_ptr<Model>> load_mixtral(const ConfigFile& config, Builder b)
   int64_t window = config.maybe_integer("sliding_window", 1, kContextMax).value_or(0);
   for (GqaLayerShape& layer : c.layers) layer.window_tokens = window;
   config.only("attention_bias", {false});
-  c.moe_scope = "block_sparse_moe";
+  c.sparse.moe_scope = "block_sparse_moe";
   MoeConfig& moe = c.sparse.moe;
   moe = {.hidden = c.decoder().hidden,
          .intermediate = c.sparse.intermediate,

@@ -1,11 +1,11 @@
 // Nemotron-H and Nemotron 3: layers of one block each, which is Mamba 2, attention without
 // rotation, a block without a gate, or experts that are such blocks.
 #include <limits>
-#include <variant>
+#include <string>
 
-#include "models/mixer.h"
+#include "models/config/common.h"
+#include "models/layered_decoder.h"
 #include "models/registry.h"
-#include "models/sparse.h"
 
 namespace banyan {
 namespace {
@@ -20,34 +20,19 @@ struct NemotronConfig {
   MoeConfig moe;
 };
 
-class NemotronLayer {
- public:
-  NemotronLayer(Builder b, const NemotronConfig& c, int64_t index)
-      : norm_(b / "norm", c.decoder.hidden, c.decoder.eps),
-        block_(make_block(b / "mixer", c, c.blocks[static_cast<size_t>(index)])) {}
-
-  Tensor operator()(Step& s, Tensor x, const Rotation& rotation) const {
-    Tensor normed = norm_(s, x);
-    if (const auto* mixer = std::get_if<Mixer>(&block_)) {
-      return add(s, x, (*mixer)(s, normed, rotation));
-    }
-    if (const auto* moe = std::get_if<Moe>(&block_)) return add(s, x, (*moe)(s, normed));
-    return add(s, x, std::get<SquareReluMlp>(block_)(s, normed));
+LayerConfig layer_of(const NemotronConfig& c, char kind) {
+  LayerConfig layer{.mixer_scope = "mixer", .ffn_scope = "mixer"};
+  if (kind == 'M') layer.mixer = c.mamba;
+  if (kind == '*') layer.mixer = c.attention;
+  if (kind == 'E') layer.ffn = c.moe;
+  if (kind == '-') {
+    layer.ffn = DenseConfig{.hidden = c.decoder.hidden,
+                            .intermediate = c.intermediate,
+                            .bias = c.mlp_bias,
+                            .gated = false};
   }
-
- private:
-  using Block = std::variant<Mixer, Moe, SquareReluMlp>;
-
-  static Block make_block(Builder b, const NemotronConfig& c, char kind) {
-    if (kind == 'M') return Mixer(b, c.mamba);
-    if (kind == '*') return Mixer(b, c.attention);
-    if (kind == 'E') return Moe(b, c.moe);
-    return SquareReluMlp(b, c.decoder.hidden, c.intermediate, c.mlp_bias);
-  }
-
-  RmsNorm norm_;
-  Block block_;
-};
+  return layer;
+}
 
 std::string read_blocks(const ConfigFile& config, int64_t layers) {
   std::string blocks = config.text_or("hybrid_override_pattern", "");
@@ -127,23 +112,11 @@ Result<std::unique_ptr<Model>> load_nemotron_h(const ConfigFile& config, Builder
                  "mtp_layers_block_type"});
   (b / "mtp").ignore_scope();
   if (c.blocks.find('E') != std::string::npos) check_router(config, c.moe.router);
-  int64_t context = config.integer_or("max_position_embeddings", 4096, 1, kContextMax);
-  TRY(config.finish());
-  ModelInfo info{.architecture = TRY(config.architecture()),
-                 .vocabulary = c.decoder.vocabulary,
-                 .hidden = c.decoder.hidden,
-                 .context_length_tokens = context};
-  for (char kind : c.blocks) {
-    MixerInfo mixer = kind == 'M'   ? describe(MixerConfig(c.mamba))
-                      : kind == '*' ? describe(MixerConfig(c.attention))
-                                    : MixerInfo{"none"};
-    info.attention_flops_per_key += mixer.flops_per_key;
-    info.layers.push_back({mixer.name, kind == 'E'   ? describe(c.moe)
-                                       : kind == '-' ? "dense, no gate"
-                                                     : "none"});
-  }
-  auto make_layer = [&c](Builder scope, int64_t i) { return NemotronLayer(scope, c, i); };
-  return std::make_unique<DecoderModel<NemotronLayer>>(b, std::move(info), c.decoder, make_layer);
+  LayeredDecoderConfig all{.decoder = c.decoder,
+                           .style = {.norms = {.mixer = {.in = "norm"}, .ffn = {.in = "norm"}}}};
+  all.context_tokens = config.integer_or("max_position_embeddings", 4096, 1, kContextMax);
+  for (char kind : c.blocks) all.layers.push_back(layer_of(c, kind));
+  return make_layered_decoder(config, b, all);
 }
 
 }  // namespace banyan

@@ -15,10 +15,8 @@ GqaDecoderConfig read_olmo(const ConfigFile& config, const Builder& b,
   GqaDecoderConfig c = read_gqa_decoder(config, b, defaults);
   c.attention.qkv_bias = c.attention.output_bias = config.flag_or("attention_bias", false);
   c.attention.row_norms = true;
-  c.norms = {.attention_in = "",
-             .attention_out = "post_attention_layernorm",
-             .mlp_in = "",
-             .mlp_out = "post_feedforward_layernorm"};
+  c.style.norms = {.mixer = {.out = "post_attention_layernorm"},
+                   .ffn = {.out = "post_feedforward_layernorm"}};
   return c;
 }
 

@@ -9,7 +9,7 @@ Result<std::unique_ptr<Model>> load_phi3(const ConfigFile& config, Builder b) {
   GqaDecoderConfig c =
       read_gqa_decoder(config, b, {.context_tokens = 4096, .eps = 1e-5, .partial_rotary = true});
   c.attention.names.qkv = "qkv_proj";
-  c.mlp_names.gate_up = "gate_up_proj";
+  c.sparse.names.gate_up = "gate_up_proj";
   config.only("attention_bias", {false});
   int64_t window = config.maybe_integer("sliding_window", 1, kContextMax).value_or(0);
   for (GqaLayerShape& layer : c.layers) layer.window_tokens = window;

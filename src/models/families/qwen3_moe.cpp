@@ -43,10 +43,7 @@ Result<std::unique_ptr<Model>> load_qwen3_moe(const ConfigFile& config, Builder 
   for (int64_t i = 0; i < c.decoder.layers; ++i) {
     c.moe_layers.push_back((i + 1) % every == 0 && std::ranges::find(dense, i) == dense.end());
   }
-  int64_t window = attention.window_tokens;
-  std::string mixer = window > 0 ? fmt::format("gqa, window {}", window) : "gqa";
-  return make_sparse<GqaAttention>(config, b, c, attention, mixer,
-                                   4 * attention.q_heads * attention.head_dim);
+  return make_sparse(config, b, c, attention);
 }
 
 }  // namespace banyan

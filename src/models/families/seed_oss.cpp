@@ -9,7 +9,7 @@ Result<std::unique_ptr<Model>> load_seed_oss(const ConfigFile& config, Builder b
       config, b, {.attention = {.kv_heads = 8, .head_dim = 128}, .context_tokens = 524288});
   c.attention.qkv_bias = config.flag_or("attention_bias", true);
   c.attention.output_bias = config.flag_or("attention_out_bias", false);
-  c.mlp_bias = config.flag_or("mlp_bias", false);
+  c.sparse.bias = config.flag_or("mlp_bias", false);
   return make_gqa_decoder(config, b, c);
 }
 

@@ -7,7 +7,7 @@ namespace banyan {
 Result<std::unique_ptr<Model>> load_smollm3(const ConfigFile& config, Builder b) {
   GqaDecoderConfig c = read_gqa_decoder(config, b, {.attention = {.kv_heads = 4}, .theta = 2e6});
   c.attention.qkv_bias = c.attention.output_bias = config.flag_or("attention_bias", false);
-  c.mlp_bias = config.flag_or("mlp_bias", false);
+  c.sparse.bias = config.flag_or("mlp_bias", false);
   std::vector<int64_t> turns = config.integers("no_rope_layers", 0, 1);  // 1: it turns
   int64_t every = config.integer_or("no_rope_layer_interval", 4, 1, kLayersMax);
   config.expect(turns.empty() || turns.size() == c.layers.size(),

@@ -1,0 +1,86 @@
+#include "models/layered_decoder.h"
+
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "models/prediction.h"
+
+namespace banyan {
+namespace {
+
+Builder scope_of(const Builder& layer, std::string_view name) {
+  return name.empty() ? layer : layer / name;
+}
+
+ModelInfo info_of(const LayeredDecoderConfig& c) {
+  ModelInfo info{.vocabulary = c.decoder.vocabulary,
+                 .hidden = c.decoder.hidden,
+                 .context_length_tokens = c.context_tokens};
+  for (const LayerConfig& layer : c.layers) {
+    MixerInfo mixer = layer.mixer ? describe(*layer.mixer) : MixerInfo{"none"};
+    info.attention_flops_per_key += mixer.flops_per_key;
+    info.prompt_attention_flops_per_key += mixer.prompt_flops_per_key;
+    if (layer.keys_of) mixer.name += ", keys of an earlier layer";
+    info.layers.push_back({mixer.name, layer.ffn ? describe(*layer.ffn) : "none"});
+  }
+  return info;
+}
+
+}  // namespace
+
+DecoderLayer::DecoderLayer(Builder b, const DecoderConfig& decoder, const LayerStyle& style,
+                           const LayerConfig& c)
+    : scaled_(!style.scale.empty()) {
+  ResidualConfig residual = residual_of(decoder, style.residual_scale);
+  if (c.mixer) {
+    mixer_.emplace(b, residual, style.norms.mixer, Mixer(scope_of(b, c.mixer_scope), *c.mixer));
+  }
+  if (c.ffn) ffn_.emplace(b, residual, style.norms.ffn, Ffn(scope_of(b, c.ffn_scope), *c.ffn));
+  if (style.inputs.width > 0) {
+    input_.emplace(b, residual, BlockNorms{}, LayerInputBlock(b, style.inputs));
+  }
+  if (!scaled_) return;
+  std::vector<float> scale = b.host_values(style.scale, {1}, 1);
+  if (!scale.empty()) scale_ = scale[0];
+}
+
+Result<std::unique_ptr<Model>> make_layered_decoder(const ConfigFile& config, Builder b,
+                                                    const LayeredDecoderConfig& c) {
+  TRY(config.finish());
+  const DecoderConfig& decoder = c.decoder;
+  ModelInfo info = info_of(c);
+  info.architecture = TRY(config.architecture());
+  std::vector<int> ropes;
+  for (const LayerConfig& layer : c.layers) ropes.push_back(layer.rope);
+  std::vector<GqaStates> states;  // of the layers so far
+  auto make_layer = [&](Builder scope, int64_t i) {
+    LayerConfig config_of_layer = c.layers[static_cast<size_t>(i)];
+    if (config_of_layer.keys_of) {
+      auto* attention = std::get_if<GqaConfig>(&*config_of_layer.mixer);
+      CHECK(attention != nullptr, "layer {} shares keys, and has no attention with heads", i);
+      attention->shared = states[static_cast<size_t>(*config_of_layer.keys_of)];
+    }
+    DecoderLayer layer(scope, decoder, c.style, config_of_layer);
+    states.push_back(layer.states());
+    return layer;
+  };
+  using Prediction = PredictionLayer<DecoderLayer>;
+  auto make_prediction = [&]() -> std::optional<Prediction> {
+    if (!c.prediction) return std::nullopt;
+    Builder scope = b / decoder.scope / "layers" / decoder.layers;
+    return Prediction(scope, scope / c.prediction_norm, decoder, {},
+                      DecoderLayer(scope, decoder, c.style, *c.prediction));
+  };
+  auto model = std::make_unique<DecoderModel<DecoderLayer, Prediction>>(
+      b, std::move(info), decoder, make_layer, make_prediction, std::move(ropes));
+  if (c.style.inputs.width > 0) {
+    model->set_layer_inputs(LayerInputs(b / decoder.scope, c.style.inputs));
+  }
+  return model;
+}
+
+}  // namespace banyan

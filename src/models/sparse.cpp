@@ -1,0 +1,40 @@
+#include "models/sparse.h"
+
+namespace banyan {
+
+LayerConfig sparse_layer(const SparseConfig& c) {
+  return {.ffn = c.moe, .mixer_scope = c.attention, .ffn_scope = c.moe_scope};
+}
+
+LayerConfig dense_layer(const SparseConfig& c) {
+  DenseConfig dense{.hidden = c.decoder.hidden,
+                    .intermediate = c.intermediate,
+                    .bias = c.bias,
+                    .glu = c.glu,
+                    .names = c.names};
+  return {.ffn = dense, .mixer_scope = c.attention, .ffn_scope = c.dense_scope};
+}
+
+LayerConfig layer_of(const SparseConfig& c, int64_t layer) {
+  auto i = static_cast<size_t>(layer);
+  bool sparse = i < c.moe_layers.size() && c.moe_layers[i];
+  return sparse ? sparse_layer(c) : dense_layer(c);
+}
+
+Result<std::unique_ptr<Model>> make_sparse(const ConfigFile& config, Builder b,
+                                           const SparseConfig& c, const MixerConfig& attention) {
+  check_router(config, c.moe.router);
+  LayeredDecoderConfig all{.decoder = c.decoder, .context_tokens = c.context_tokens};
+  for (int64_t i = 0; i < c.decoder.layers; ++i) {
+    all.layers.push_back(layer_of(c, i));
+    all.layers.back().mixer = attention;
+  }
+  if (c.predicts) {
+    all.prediction = sparse_layer(c);
+    all.prediction->mixer = attention;
+    all.prediction_norm = "shared_head.norm";
+  }
+  return make_layered_decoder(config, b, all);
+}
+
+}  // namespace banyan
