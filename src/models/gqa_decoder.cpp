@@ -60,6 +60,10 @@ GqaDecoderConfig read_gqa_decoder(const ConfigFile& config, const Builder& b,
   return c;
 }
 
+void set_window(GqaDecoderConfig& c, int64_t window) {
+  for (GqaLayerShape& layer : c.layers) layer.window_tokens = window;
+}
+
 void set_windows(GqaDecoderConfig& c, const std::vector<int64_t>& windows) {
   for (size_t i = 0; i < c.layers.size(); ++i) c.layers[i].window_tokens = windows[i];
 }
@@ -84,9 +88,7 @@ std::vector<int64_t> read_qwen_windows(const ConfigFile& config, int64_t layers)
   std::vector<int64_t> windows(static_cast<size_t>(layers), 0);
   bool sliding = config.flag_or("use_sliding_window", false);
   // Absent means 4096, null means none.
-  int64_t window = config.is_null("sliding_window")
-                       ? 0
-                       : config.integer_or("sliding_window", 4096, 1, kContextMax);
+  int64_t window = read_window(config);
   int64_t first = config.integer_or("max_window_layers", 28, 0, kContextMax);
   std::vector<std::string> types = config.texts("layer_types");
   config.expect(types.empty() || static_cast<int64_t>(types.size()) == layers,
@@ -108,7 +110,6 @@ std::vector<int64_t> read_qwen_windows(const ConfigFile& config, int64_t layers)
 
 Result<std::unique_ptr<Model>> make_gqa_decoder(const ConfigFile& config, Builder b,
                                                 const GqaDecoderConfig& c) {
-  if (!c.sparse.moe_layers.empty()) check_router(config, c.sparse.moe.router);
   LayeredDecoderConfig all{
       .decoder = c.sparse.decoder, .context_tokens = c.sparse.context_tokens, .style = c.style};
   for (int64_t i = 0; i < all.decoder.layers; ++i) {

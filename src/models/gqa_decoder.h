@@ -52,6 +52,8 @@ struct GqaDecoderConfig {
 GqaDecoderConfig read_gqa_decoder(const ConfigFile& config, const Builder& b,
                                   const GqaDecoderDefaults& defaults);
 
+// Of each layer, 0 for none.
+void set_window(GqaDecoderConfig& c, int64_t window);
 void set_windows(GqaDecoderConfig& c, const std::vector<int64_t>& windows);
 // The same window in each layer that slides, which then turns as other_ropes say, if they do.
 void set_windows(GqaDecoderConfig& c, const std::vector<bool>& sliding, int64_t window);

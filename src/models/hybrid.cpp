@@ -36,7 +36,6 @@ LayerConfig layer_of(const HybridConfig& c, const Builder& scope, int64_t index)
 
 Result<std::unique_ptr<Model>> make_hybrid(const ConfigFile& config, Builder b,
                                            const HybridConfig& c) {
-  check_router(config, c.sparse.moe.router);
   LayeredDecoderConfig all{
       .decoder = c.sparse.decoder, .context_tokens = c.sparse.context_tokens, .style = c.style};
   Builder layers = b / all.decoder.scope / "layers";

@@ -23,7 +23,6 @@ LayerConfig layer_of(const SparseConfig& c, int64_t layer) {
 
 Result<std::unique_ptr<Model>> make_sparse(const ConfigFile& config, Builder b,
                                            const SparseConfig& c, const MixerConfig& attention) {
-  check_router(config, c.moe.router);
   LayeredDecoderConfig all{.decoder = c.decoder, .context_tokens = c.context_tokens};
   for (int64_t i = 0; i < c.decoder.layers; ++i) {
     all.layers.push_back(layer_of(c, i));

@@ -84,6 +84,11 @@ int64_t read_rotation(const ConfigFile& config, int64_t rotary_dim,
   return std::max(context, stretched_context_tokens(decoder.rope));
 }
 
+int64_t read_window(const ConfigFile& config, int64_t absent) {
+  constexpr std::string_view kKey = "sliding_window";
+  return config.is_null(kKey) ? 0 : config.integer_or(kKey, absent, 1, kContextMax);
+}
+
 MlaConfig read_mla(const ConfigFile& config, const Builder& b, const DecoderConfig& decoder) {
   MlaConfig a{.hidden = decoder.hidden};
   a.expanded_prefill = b.expanded_prefill();
@@ -129,39 +134,18 @@ std::vector<bool> read_moe_layers(const ConfigFile& config, int64_t layers, int6
   return moe_layers;
 }
 
+std::vector<bool> read_stepped_moe_layers(const ConfigFile& config, int64_t layers) {
+  int64_t every = config.integer_or("decoder_sparse_step", 1, 1, kLayersMax);
+  std::vector<int64_t> dense = config.integers("mlp_only_layers", 0, kLayersMax);
+  std::vector<bool> moe_layers;
+  for (int64_t i = 0; i < layers; ++i) {
+    moe_layers.push_back((i + 1) % every == 0 && std::ranges::find(dense, i) == dense.end());
+  }
+  return moe_layers;
+}
+
 std::vector<bool> latent_layers_of_types(const ConfigFile& config, int64_t layers) {
   return layers_of_type(config, "layer_types", "full_attention", "linear_attention", layers);
-}
-
-MoeConfig read_noaux_moe(const ConfigFile& config, int64_t hidden, const NoauxDefaults& defaults) {
-  MoeConfig c{.hidden = hidden, .selection_bias = true};
-  c.intermediate = config.integer("moe_intermediate_size", 1, kWidthMax);
-  int64_t shared = config.integer_or("n_shared_experts", 1, 0, 64);
-  c.shared_intermediate = shared * c.intermediate;
-  RouterShape& r = c.router;
-  std::string_view experts_key = config.name_of({"n_routed_experts", "num_local_experts"});
-  r.experts = read_count(config, experts_key, defaults.experts, kExpertsMax);
-  r.top_k = read_count(config, "num_experts_per_tok", defaults.top_k, kExpertsMax);
-  r.groups = config.integer_or("n_group", defaults.groups, 1, kExpertsMax);
-  r.top_groups = config.integer_or("topk_group", defaults.top_groups, 1, kExpertsMax);
-  r.score = RouterScore::kSigmoid;
-  r.normalise = config.flag_or("norm_topk_prob", true);
-  r.scale =
-      static_cast<float>(config.number_or("routed_scaling_factor", defaults.scale, 1e-6, 1e6));
-  config.only("scoring_func", {"sigmoid"});
-  config.only("topk_method", {"noaux_tc"});
-  return c;
-}
-
-void check_router(const ConfigFile& config, const RouterShape& r) {
-  int64_t all = r.experts + r.identity_experts;
-  config.expect(all <= kExpertsMax, "{} experts; at most {} are supported", all, kExpertsMax);
-  config.expect(all % r.groups == 0, "{} experts do not divide into {} groups", all, r.groups);
-  config.expect(r.top_groups <= r.groups, "{} of {} groups are to be chosen", r.top_groups,
-                r.groups);
-  config.expect(r.top_k <= all / r.groups * r.top_groups,
-                "{} experts are to be chosen from {} groups of {}", r.top_k, r.top_groups,
-                all / r.groups);
 }
 
 void read_prediction_layers(const ConfigFile& config, const Builder& b, int64_t layers) {

@@ -12,7 +12,6 @@
 #include "models/decoder.h"
 #include "nn/gqa_attention.h"
 #include "nn/mla_attention.h"
-#include "nn/moe.h"
 #include "weights/files/config_file.h"
 
 namespace banyan {
@@ -57,6 +56,9 @@ struct RotationDefaults {
 int64_t read_rotation(const ConfigFile& config, int64_t rotary_dim,
                       const RotationDefaults& defaults, DecoderConfig& decoder);
 
+// `sliding_window`: `absent` where the key is missing, 0 (none) where it is null.
+int64_t read_window(const ConfigFile& config, int64_t absent = 4096);
+
 // Multi-head latent attention in DeepSeek's words. The rotation is read before, since YaRN may ask
 // for another scale of the scores.
 MlaConfig read_mla(const ConfigFile& config, const Builder& b, const DecoderConfig& decoder);
@@ -65,25 +67,15 @@ MlaConfig read_mla(const ConfigFile& config, const Builder& b, const DecoderConf
 std::vector<bool> read_moe_layers(const ConfigFile& config, int64_t layers, int64_t dense_default,
                                   int64_t every = 1);
 
+// Of Qwen: every `decoder_sparse_step`th, but for those in `mlp_only_layers`.
+std::vector<bool> read_stepped_moe_layers(const ConfigFile& config, int64_t layers);
+
 // Which entries of the list of layer types under `key` are `type`; all others must be `other`.
 std::vector<bool> layers_of_type(const ConfigFile& config, std::string_view key,
                                  std::string_view type, std::string_view other, int64_t layers);
 
 // Of the `layer_types` of a hybrid, which are full_attention and not linear_attention.
 std::vector<bool> latent_layers_of_types(const ConfigFile& config, int64_t layers);
-
-// Where families differ on a key that config.json leaves out.
-struct NoauxDefaults {
-  int64_t experts = 0, top_k = 0;  // 0: the key must be there
-  int64_t groups = 8, top_groups = 4;
-  double scale = 2.5;
-};
-// DeepSeek-V3's mixture of experts: sigmoids, groups, a bias that only helps to choose, shared
-// experts.
-MoeConfig read_noaux_moe(const ConfigFile& config, int64_t hidden, const NoauxDefaults& defaults);
-
-// The router's numbers make sense together.
-void check_router(const ConfigFile& config, const RouterShape& router);
 
 // Lets the tensors of the `count` layers that predict further tokens, which come after the others,
 // be there unused; which tensors these may be is a list in the source.

@@ -1,5 +1,6 @@
 // DeepSeek-V3, R1 and V3.1, the text model of Kimi K2, and GLM-4.7-Flash: latent attention, sigmoid
 // routing in groups with a bias that only helps to choose (DeepSeek-AI 2024, arXiv:2412.19437).
+#include "models/config/router.h"
 #include "models/registry.h"
 #include "models/sparse.h"
 
@@ -10,7 +11,7 @@ struct Defaults {
   double eps = 1e-6;
   int64_t context_tokens = 4096;
   int64_t dense_layers = 3;
-  NoauxDefaults moe = {};
+  MoeDefaults moe = deepseek_moe({8, 4}, 2.5);
 };
 
 Result<std::unique_ptr<Model>> load(const ConfigFile& config, Builder b, const Defaults& defaults) {
@@ -19,7 +20,7 @@ Result<std::unique_ptr<Model>> load(const ConfigFile& config, Builder b, const D
   c.context_tokens = read_rotation(config, rope_dim, {defaults.context_tokens}, c.decoder);
   MlaConfig attention = read_mla(config, b, c.decoder);
   c.intermediate = config.integer("intermediate_size", 1, kWidthMax);
-  c.moe = read_noaux_moe(config, c.decoder.hidden, defaults.moe);
+  c.moe = read_moe(config, c.decoder.hidden, defaults.moe);
   int64_t every = config.integer_or("moe_layer_freq", 1, 1, kLayersMax);
   c.moe_layers = read_moe_layers(config, c.decoder.layers, defaults.dense_layers, every);
   std::string_view key = config.name_of({"num_nextn_predict_layers", "num_mtp_layers"});
@@ -39,7 +40,7 @@ Result<std::unique_ptr<Model>> load_glm4_moe_lite(const ConfigFile& config, Buil
               {.eps = 1e-5,
                .context_tokens = 202752,
                .dense_layers = 1,
-               .moe = {.experts = 64, .top_k = 4, .groups = 1, .top_groups = 1, .scale = 1.8}});
+               .moe = deepseek_moe({1, 1}, 1.8, 64, 4)});
 }
 
 }  // namespace banyan

@@ -1,5 +1,6 @@
 // ERNIE 4.5, dense and with experts: Llama that turns neighbours, with one flag for all biases.
 // Experts are chosen by a softmax and a bias that only helps to choose.
+#include "models/config/router.h"
 #include "models/gqa_decoder.h"
 #include "models/registry.h"
 
@@ -27,18 +28,12 @@ Result<std::unique_ptr<Model>> load_ernie4_5_moe(const ConfigFile& config, Build
   GqaDecoderConfig c = read_ernie(config, b, {.kv_heads = 4});
   config.expect(!c.sparse.bias, "use_bias = true is not supported where there are experts");
   MoeConfig& moe = c.sparse.moe;
-  moe = {.hidden = c.decoder().hidden,
-         .intermediate = config.integer_or("moe_intermediate_size", 1536, 1, kWidthMax),
-         .selection_bias = true,
-         .bias_name = "moe_statics.e_score_correction_bias"};
-  moe.shared_intermediate =
-      moe.intermediate * config.integer_or("moe_num_shared_experts", 2, 0, 64);
-  moe.router.experts = config.integer_or("moe_num_experts", 64, 1, kExpertsMax);
-  moe.router.top_k =
-      config.integer_or(config.name_of({"moe_k", "num_experts_per_tok"}), 6, 1, kExpertsMax);
-  moe.router.normalise = true;
+  moe = read_moe(config, c.decoder().hidden,
+                 {.router = {.experts = 64, .top_k = 6, .bias = RouterFlag::fixed(true)},
+                  .intermediate = ExpertWidth::unless_said(1536),
+                  .shared = 2});
+  moe.bias_name = "moe_statics.e_score_correction_bias";
   config.only("moe_norm_min", {1e-12});
-  config.only("moe_use_aux_free", {true});
   int64_t first = config.integer_or("moe_layer_start_index", 1, 0, kLayersMax);
   int64_t last = config.integer_or("moe_layer_end_index", -1, -1, kLayersMax);
   int64_t every = config.integer_or("moe_layer_interval", 1, 1, kLayersMax);

@@ -11,9 +11,7 @@ Result<std::unique_ptr<Model>> load_exaone4(const ConfigFile& config, Builder b)
   c.attention.head_norms = true;
   c.style.norms = {.mixer = {.out = "post_attention_layernorm"},
                    .ffn = {.out = "post_feedforward_layernorm"}};
-  int64_t window = config.is_null("sliding_window")
-                       ? 0
-                       : config.integer_or("sliding_window", 4096, 1, kContextMax);
+  int64_t window = read_window(config);
   int64_t every = 4;
   if (config.has("layer_types")) {
     config.ignore({"sliding_window_pattern"});  // layer_types say it

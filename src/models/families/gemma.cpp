@@ -37,11 +37,6 @@ float read_cap(const ConfigFile& config, std::string_view key, double absent) {
   return static_cast<float>(config.number_or(key, fallback, 0, 1e6));
 }
 
-int64_t read_window(const ConfigFile& config) {
-  if (config.is_null("sliding_window")) return 0;
-  return config.integer_or("sliding_window", 4096, 1, kContextMax);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Model>> load_gemma2(const ConfigFile& config, Builder b) {

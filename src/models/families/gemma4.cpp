@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/config/rope.h"
+#include "models/config/router.h"
 #include "models/gqa_decoder.h"
 #include "models/registry.h"
 
@@ -70,16 +71,11 @@ void read_experts(const ConfigFile& config, Gemma4Config& c) {
   c.experts = config.flag_or("enable_moe_block", false);
   if (!c.experts) return config.ignore({"num_experts", "top_k_experts", "moe_intermediate_size"});
   MoeConfig& moe = c.common.sparse.moe;
-  moe.hidden = c.common.decoder().hidden;
-  moe.intermediate = config.integer("moe_intermediate_size", 1, kWidthMax);
-  moe.router.experts = config.integer("num_experts", 1, kExpertsMax);
-  moe.router.top_k = config.integer("top_k_experts", 1, kExpertsMax);
-  moe.router.normalise = true;
+  moe = read_moe(config, c.common.decoder().hidden, {});
   moe.glu = c.common.sparse.glu;
   moe.router_name = "router.proj";
   moe.router_scale_name = "router.scale";
   moe.expert_scale_name = "router.per_expert_scale";
-  check_router(config, moe.router);
 }
 
 Gemma4Config read_gemma4(const ConfigFile& config, const Builder& b) {

@@ -1,6 +1,7 @@
 // GLM-4 (0414, dense) and GLM-4.5 to 4.7 (mixtures of experts): half of each head turns. The dense
 // ones turn neighbours and norm what a block adds as well (Team GLM 2024, arXiv:2406.12793); the
 // others route like DeepSeek-V3 (Zeng et al. 2025, arXiv:2508.06471).
+#include "models/config/router.h"
 #include "models/gqa_decoder.h"
 #include "models/registry.h"
 
@@ -26,9 +27,7 @@ Result<std::unique_ptr<Model>> load_glm4_moe(const ConfigFile& config, Builder b
       {.attention = {.kv_heads = 8}, .context_tokens = 131072, .eps = 1e-5, .partial = 0.5});
   c.attention.qkv_bias = config.flag_or("attention_bias", false);
   c.attention.head_norms = config.flag_or("use_qk_norm", false);
-  c.sparse.moe =
-      read_noaux_moe(config, c.decoder().hidden,
-                     {.experts = 128, .top_k = 8, .groups = 1, .top_groups = 1, .scale = 1});
+  c.sparse.moe = read_moe(config, c.decoder().hidden, deepseek_moe({1, 1}, 1, 128, 8));
   c.sparse.moe_layers = read_moe_layers(config, c.decoder().layers, 1);
   read_prediction_layers(config, b, c.decoder().layers);
   return make_gqa_decoder(config, b, c);

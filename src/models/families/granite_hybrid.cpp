@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "models/config/router.h"
 #include "models/hybrid.h"
 #include "models/registry.h"
 
@@ -48,22 +49,21 @@ void read_blocks(const ConfigFile& config, HybridConfig& c) {
   sparse.dense_scope = "shared_mlp";
   sparse.names = {.down = "output_linear", .gate_up = "input_linear"};
   sparse.intermediate = config.integer_or("shared_intermediate_size", 1024, 1, kWidthMax);
+  bool experts = !config.holds("num_local_experts", {0});
+  sparse.moe_layers.assign(static_cast<size_t>(sparse.decoder.layers), experts);
+  int64_t intermediate = config.integer_or("intermediate_size", 11008, 1, kWidthMax);
+  if (!experts) return config.ignore({"num_local_experts", "num_experts_per_tok"});
   MoeConfig& moe = sparse.moe;
-  moe.hidden = sparse.decoder.hidden;
-  moe.intermediate = config.integer_or("intermediate_size", 11008, 1, kWidthMax);
-  moe.shared_intermediate = sparse.intermediate;
+  moe = read_moe(config, sparse.decoder.hidden,
+                 {.router = {.experts = 8, .top_k = 2},
+                  .intermediate = ExpertWidth::fixed(intermediate),
+                  .shared_intermediate = ExpertWidth::fixed(sparse.intermediate)});
   moe.shared_names = sparse.names;
   moe.shared_name = sparse.dense_scope;
   moe.router_name = "block_sparse_moe.router.layer";
   moe.experts_name = "block_sparse_moe";
   moe.gate_up_stack = "input_linear.weight";
   moe.down_stack = "output_linear.weight";
-  int64_t experts = config.integer_or("num_local_experts", 8, 0, kExpertsMax);
-  moe.router.experts = std::max<int64_t>(experts, 1);
-  moe.router.top_k = config.integer_or("num_experts_per_tok", 2, experts > 0 ? 1 : 0, kExpertsMax);
-  if (experts == 0) moe.router.top_k = 1;
-  moe.router.normalise = true;  // the softmax is over the chosen alone
-  sparse.moe_layers.assign(static_cast<size_t>(sparse.decoder.layers), experts > 0);
 }
 
 }  // namespace

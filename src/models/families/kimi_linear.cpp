@@ -3,6 +3,7 @@
 // writes, which has a list of layer types and flat keys in place of linear_attn_config.
 #include <algorithm>
 
+#include "models/config/router.h"
 #include "models/hybrid.h"
 #include "models/registry.h"
 
@@ -59,27 +60,10 @@ KdaConfig read_kda(const ConfigFile& config, const ConfigFile& linear,
   return kda;
 }
 
-// The authors' names come first, transformers' second.
 void read_experts(const ConfigFile& config, const Builder& layers, SparseConfig& c) {
   c.intermediate = config.integer("intermediate_size", 1, kWidthMax);
-  c.moe.hidden = c.decoder.hidden;
-  c.moe.intermediate = config.integer("moe_intermediate_size", 1, kWidthMax);
-  c.moe.shared_intermediate =
-      c.moe.intermediate *
-      config.integer_or(config.name_of({"num_shared_experts", "n_shared_experts"}), 1, 0, 64);
-  c.moe.selection_bias = true;
+  c.moe = read_moe(config, c.decoder.hidden, deepseek_moe({1, 1}, 2.446));
   c.moe.expert_names = {.gate = "w1", .up = "w3", .down = "w2"};
-  RouterShape& r = c.moe.router;
-  r.experts = config.integer(config.name_of({"num_experts", "num_local_experts"}), 1, kExpertsMax);
-  r.top_k = config.integer(config.name_of({"num_experts_per_token", "num_experts_per_tok"}), 1,
-                           kExpertsMax);
-  r.groups = config.integer_or(config.name_of({"num_expert_group", "n_group"}), 1, 1, kExpertsMax);
-  r.top_groups = config.integer_or("topk_group", 1, 1, kExpertsMax);
-  if (!config.flag_or("use_grouped_topk", true)) r.groups = r.top_groups = 1;
-  r.score = RouterScore::kSigmoid;
-  r.normalise = config.flag_or(config.name_of({"moe_renormalize", "norm_topk_prob"}), true);
-  r.scale = static_cast<float>(config.number_or("routed_scaling_factor", 2.446, 1e-6, 1e6));
-  config.only("moe_router_activation_func", {"sigmoid"});
   // The authors' code and transformers disagree on what a file without the key means.
   bool experts_first = (layers / 0 / "block_sparse_moe" / "gate").has("weight");
   int64_t every = config.integer_or("moe_layer_freq", 1, 1, kLayersMax);

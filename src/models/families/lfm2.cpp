@@ -2,6 +2,7 @@
 // dense blocks, or beyond the first few layers experts chosen by sigmoids and a bias.
 #include <algorithm>
 
+#include "models/config/router.h"
 #include "models/hybrid.h"
 #include "models/registry.h"
 
@@ -72,18 +73,16 @@ Result<std::unique_ptr<Model>> load_lfm2_moe(const ConfigFile& config, Builder b
   HybridConfig c = read_common(config, b);
   SparseConfig& sparse = c.sparse;
   sparse.intermediate = config.integer_or("intermediate_size", 7168, 1, kWidthMax);
-  sparse.moe.hidden = sparse.decoder.hidden;
-  sparse.moe.intermediate = config.integer_or("moe_intermediate_size", 1792, 1, kWidthMax);
-  sparse.moe.selection_bias = config.flag_or("use_expert_bias", true);
+  sparse.moe = read_moe(config, sparse.decoder.hidden,
+                        {.router = {.experts = 32,
+                                    .top_k = 4,
+                                    .score = RouterScore::kSigmoid,
+                                    .normalise = RouterFlag::unless_said(true),
+                                    .bias = RouterFlag::unless_said(true),
+                                    .scale = 1},
+                         .intermediate = ExpertWidth::unless_said(1792)});
   sparse.moe.bias_name = "expert_bias";
   sparse.moe.expert_names = sparse.names;
-  RouterShape& r = sparse.moe.router;
-  r.experts =
-      config.integer_or(config.name_of({"num_experts", "num_local_experts"}), 32, 1, kExpertsMax);
-  r.top_k = config.integer_or("num_experts_per_tok", 4, 1, kExpertsMax);
-  r.score = RouterScore::kSigmoid;
-  r.normalise = config.flag_or("norm_topk_prob", true);
-  r.scale = static_cast<float>(config.number_or("routed_scaling_factor", 1, 1e-6, 1e6));
   int64_t dense = config.integer_or("num_dense_layers", 2, 0, kLayersMax);
   for (int64_t i = 0; i < sparse.decoder.layers; ++i) {
     sparse.moe_layers[static_cast<size_t>(i)] = i >= dense;

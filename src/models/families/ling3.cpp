@@ -51,7 +51,7 @@ Result<std::unique_ptr<Model>> load_ling3(const ConfigFile& config, Builder b) {
 
 Result<std::unique_ptr<Model>> load_ling3_saved(const ConfigFile& config, Builder b) {
   constexpr LingMoeDefaults kMoe = {
-      .groups = 8, .top_groups = 4, .scale = 2.5, .dense_layers = 2, .normalises_one = true};
+      .groups = {8, 4}, .scale = 2.5, .dense_layers = 2, .normalises_one = true};
   return load(config, b, {.theta = 6e6, .moe = kMoe}, "head_wise");
 }
 

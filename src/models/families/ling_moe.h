@@ -2,13 +2,14 @@
 // and its names.
 #pragma once
 
+#include "models/config/router.h"
 #include "models/sparse.h"
 
 namespace banyan {
 
 // What a config.json that leaves it out means, or does not say.
 struct LingMoeDefaults {
-  int64_t groups = 1, top_groups = 1;
+  RouterGroups groups = {};
   double scale = 1;
   int64_t dense_layers = 0;
   bool normalises_one = false;  // a single chosen expert's weight becomes the scale itself

@@ -5,6 +5,7 @@
 // is dense.
 #include <algorithm>
 
+#include "models/config/router.h"
 #include "models/gqa_decoder.h"
 #include "models/registry.h"
 
@@ -52,13 +53,15 @@ void read_attention(const ConfigFile& config, GqaDecoderConfig& c) {
 
 void read_experts(const ConfigFile& config, GqaDecoderConfig& c) {
   MoeConfig& moe = c.sparse.moe;
-  moe.hidden = c.decoder().hidden;
-  moe.intermediate = moe.shared_intermediate = c.sparse.intermediate;
+  moe = read_moe(config, c.decoder().hidden,
+                 {.router = {.experts = 16,
+                             .top_k = 1,
+                             .score = RouterScore::kSigmoid,
+                             .normalise = RouterFlag::fixed(false)},
+                  .intermediate = ExpertWidth::fixed(c.sparse.intermediate),
+                  .shared_intermediate = ExpertWidth::fixed(c.sparse.intermediate)});
   c.sparse.intermediate = config.integer_or("intermediate_size_mlp", 16384, 1, kWidthMax);
-  moe.router.experts = config.integer_or("num_local_experts", 16, 1, kExpertsMax);
-  moe.router.top_k = 1;
   config.only("num_experts_per_tok", {1});
-  moe.router.score = RouterScore::kSigmoid;
   moe.weighs_inputs = moe.transposed = true;
   moe.router_name = "router";
   moe.shared_name = "shared_expert";

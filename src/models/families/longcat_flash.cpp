@@ -5,6 +5,7 @@
 #include <string>
 
 #include "models/config/common.h"
+#include "models/config/router.h"
 #include "models/layered_decoder.h"
 #include "models/prediction.h"
 #include "models/registry.h"
@@ -68,23 +69,14 @@ double scale_correction(const ConfigFile& config, std::string_view flag, int64_t
 }
 
 MoeConfig read_shortcut_moe(const ConfigFile& config, int64_t hidden) {
-  MoeConfig c{.hidden = hidden,
-              .selection_bias = true,
-              .router_name = "router.classifier",
-              .bias_name = "router.e_score_correction_bias"};
-  c.intermediate = config.integer(
-      config.name_of({"expert_ffn_hidden_size", "moe_intermediate_size"}), 1, kWidthMax);
-  c.router.experts =
-      config.integer(config.name_of({"n_routed_experts", "num_local_experts"}), 1, kExpertsMax);
-  c.router.identity_experts = config.integer_or("zero_expert_num", 0, 0, kExpertsMax);
-  c.router.top_k =
-      config.integer(config.name_of({"moe_topk", "num_experts_per_tok"}), 1, kExpertsMax);
-  c.router.scale = static_cast<float>(config.number_or("routed_scaling_factor", 6, 1e-6, 1e6));
-  config.only("zero_expert_type", {"identity"});
+  MoeConfig c = read_moe(config, hidden,
+                         {.router = {.normalise = RouterFlag::fixed(false),
+                                     .bias = RouterFlag::fixed(true),
+                                     .scale = 6,
+                                     .identity_experts = true}});
+  c.router_name = "router.classifier";
+  c.bias_name = "router.e_score_correction_bias";
   config.only("router_bias", {false});
-  config.only("norm_topk_prob", {false});
-  config.only("router_dtype", {"float32", "fp32"});
-  check_router(config, c.router);
   return c;
 }
 

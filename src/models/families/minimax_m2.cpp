@@ -1,5 +1,6 @@
 // MiniMax-M2 to M2.7: norms over all heads of q and k together, half of each head turns, and
 // experts are chosen by sigmoids and a bias that only helps to choose.
+#include "models/config/router.h"
 #include "models/gqa_decoder.h"
 #include "models/registry.h"
 
@@ -23,18 +24,12 @@ Result<std::unique_ptr<Model>> load_minimax_m2(const ConfigFile& config, Builder
   }
   c.sparse.moe_scope = "block_sparse_moe";
   MoeConfig& moe = c.sparse.moe;
-  moe = {.hidden = c.decoder().hidden,
-         .intermediate = c.sparse.intermediate,
-         .selection_bias = true,
-         .bias_name = "e_score_correction_bias",
-         .expert_names = {"w1", "w3", "w2"}};
-  RouterShape& r = moe.router;
-  r.experts = config.integer(config.name_of({"num_local_experts", "num_experts"}), 1, kExpertsMax);
-  r.top_k = config.integer_or("num_experts_per_tok", 8, 1, kExpertsMax);
-  r.score = RouterScore::kSigmoid;
-  r.normalise = true;
-  config.only("scoring_func", {"sigmoid"});
-  config.only("use_routing_bias", {true});
+  moe = read_moe(
+      config, c.decoder().hidden,
+      {.router = {.top_k = 8, .score = RouterScore::kSigmoid, .bias = RouterFlag::fixed(true)},
+       .intermediate = ExpertWidth::fixed(c.sparse.intermediate)});
+  moe.bias_name = "e_score_correction_bias";
+  moe.expert_names = {"w1", "w3", "w2"};
   c.sparse.moe_layers.assign(c.layers.size(), true);
   // Without tensors of layers that predict further tokens these say nothing.
   config.ignore({"use_mtp", "num_mtp_modules", "mtp_transformer_layers"});

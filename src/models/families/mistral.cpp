@@ -7,12 +7,6 @@
 #include "models/registry.h"
 
 namespace banyan {
-namespace {
-
-// A config.json without the key means this window: only null means none.
-constexpr int64_t kWindowDefault = 4096;
-
-}  // namespace
 
 Result<std::unique_ptr<Model>> load_ministral3(const ConfigFile& config, Builder b) {
   GqaDecoderConfig c = read_gqa_decoder(config, b,
@@ -24,8 +18,7 @@ Result<std::unique_ptr<Model>> load_ministral3(const ConfigFile& config, Builder
                 "rope_parameters is missing, without which positions are not known");
   config.only("attention_bias", {false});
   config.only("mlp_bias", {false});
-  int64_t window = config.maybe_integer("sliding_window", 1, kContextMax).value_or(0);
-  for (GqaLayerShape& layer : c.layers) layer.window_tokens = window;
+  set_window(c, config.maybe_integer("sliding_window", 1, kContextMax).value_or(0));
   return make_gqa_decoder(config, b, c);
 }
 
@@ -34,10 +27,7 @@ Result<std::unique_ptr<Model>> load_mistral(const ConfigFile& config, Builder b)
       read_gqa_decoder(config, b, {.attention = {.kv_heads = 8}, .context_tokens = 131072});
   config.only("attention_bias", {false});
   config.only("mlp_bias", {false});
-  int64_t window = config.is_null("sliding_window")
-                       ? 0
-                       : config.integer_or("sliding_window", kWindowDefault, 1, int64_t{1} << 30);
-  for (GqaLayerShape& layer : c.layers) layer.window_tokens = window;
+  set_window(c, read_window(config));  // 4096 without the key: only null means none
   config.ignore({"layer_types", "use_sliding_window"});  // the window is in every layer
   return make_gqa_decoder(config, b, c);
 }

@@ -1,6 +1,7 @@
 // Mistral Small 4: the latent attention of DeepSeek-V3 with queries that grow with the position,
 // and experts that a softmax chooses, next to a shared one.
 #include "models/config/rope.h"
+#include "models/config/router.h"
 #include "models/registry.h"
 #include "models/sparse.h"
 
@@ -24,10 +25,10 @@ Result<std::unique_ptr<Model>> load_mistral4(const ConfigFile& config, Builder b
                 rope_dim);
 
   c.intermediate = config.integer_or("intermediate_size", 12288, 1, kWidthMax);
-  c.moe = read_noaux_moe(config, c.decoder.hidden,
-                         {.experts = 128, .top_k = 4, .groups = 1, .top_groups = 1, .scale = 1});
-  c.moe.router.score = RouterScore::kSoftmax;
-  c.moe.selection_bias = false;
+  MoeDefaults moe = deepseek_moe({1, 1}, 1, 128, 4);
+  moe.router.score = RouterScore::kSoftmax;
+  moe.router.bias = RouterFlag::fixed(false);
+  c.moe = read_moe(config, c.decoder.hidden, moe);
   c.moe_layers = read_moe_layers(config, c.decoder.layers, 0);
   return make_sparse(config, b, c, attention);
 }

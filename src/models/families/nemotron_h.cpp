@@ -4,6 +4,7 @@
 #include <string>
 
 #include "models/config/common.h"
+#include "models/config/router.h"
 #include "models/layered_decoder.h"
 #include "models/registry.h"
 
@@ -82,8 +83,7 @@ void read_feed_forward(const ConfigFile& config, NemotronConfig& c) {
                    "num_experts_per_tok", "norm_topk_prob", "moe_shared_expert_intermediate_size"});
     return;
   }
-  c.moe = read_noaux_moe(config, c.decoder.hidden,
-                         {.experts = 8, .top_k = 2, .groups = 1, .top_groups = 1, .scale = 1});
+  c.moe = read_moe(config, c.decoder.hidden, deepseek_moe({1, 1}, 1, 8, 2));
   c.moe.shared_intermediate =
       config.integer_or("moe_shared_expert_intermediate_size", 7688, 1, kWidthMax);
   c.moe.gated = false;
@@ -111,7 +111,6 @@ Result<std::unique_ptr<Model>> load_nemotron_h(const ConfigFile& config, Builder
                  "num_nextn_predict_layers", "mtp_hybrid_override_pattern",
                  "mtp_layers_block_type"});
   (b / "mtp").ignore_scope();
-  if (c.blocks.find('E') != std::string::npos) check_router(config, c.moe.router);
   LayeredDecoderConfig all{.decoder = c.decoder,
                            .style = {.norms = {.mixer = {.in = "norm"}, .ffn = {.in = "norm"}}}};
   all.context_tokens = config.integer_or("max_position_embeddings", 4096, 1, kContextMax);

@@ -28,9 +28,7 @@ Result<std::unique_ptr<Model>> load_olmo2(const ConfigFile& config, Builder b) {
 
 Result<std::unique_ptr<Model>> load_olmo3(const ConfigFile& config, Builder b) {
   GqaDecoderConfig c = read_olmo(config, b, {.theta = 500000, .local_theta_key = "rope_theta"});
-  int64_t window = config.is_null("sliding_window")
-                       ? 0
-                       : config.integer_or("sliding_window", 4096, 1, kContextMax);
+  int64_t window = read_window(config);
   set_windows(c, read_sliding_layers(config, c.decoder().layers, 4), window);
   return make_gqa_decoder(config, b, c);
 }

@@ -11,8 +11,7 @@ Result<std::unique_ptr<Model>> load_phi3(const ConfigFile& config, Builder b) {
   c.attention.names.qkv = "qkv_proj";
   c.sparse.names.gate_up = "gate_up_proj";
   config.only("attention_bias", {false});
-  int64_t window = config.maybe_integer("sliding_window", 1, kContextMax).value_or(0);
-  for (GqaLayerShape& layer : c.layers) layer.window_tokens = window;
+  set_window(c, config.maybe_integer("sliding_window", 1, kContextMax).value_or(0));
   config.ignore({"original_max_position_embeddings"});  // of longrope
   return make_gqa_decoder(config, b, c);
 }

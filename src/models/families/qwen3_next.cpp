@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "models/config/rope.h"
+#include "models/config/router.h"
 #include "models/hybrid.h"
 #include "models/registry.h"
 
@@ -54,21 +55,16 @@ GatedDeltaConfig read_recurrence(const ConfigFile& config, const DecoderConfig& 
 }
 
 void read_experts(const ConfigFile& config, SparseConfig& c, int64_t experts, int64_t top_k) {
-  c.moe.hidden = c.decoder.hidden;
-  c.moe.intermediate = config.integer_or("moe_intermediate_size", 512, 1, kWidthMax);
-  c.moe.shared_intermediate =
-      config.integer_or("shared_expert_intermediate_size", 512, 1, kWidthMax);
+  // Of all shared experts together, whose sum has a gate.
+  int64_t shared = config.integer_or("shared_expert_intermediate_size", 512, 1, kWidthMax);
+  c.moe = read_moe(
+      config, c.decoder.hidden,
+      {.router = {.experts = experts, .top_k = top_k, .normalise = RouterFlag::unless_said(true)},
+       .intermediate = ExpertWidth::unless_said(512),
+       .shared_intermediate = ExpertWidth::fixed(shared)});
   c.moe.shared_name = "shared_expert";
   c.moe.shared_gate_name = "shared_expert_gate";
-  c.moe.router.experts = config.integer_or(config.name_of({"num_experts", "num_local_experts"}),
-                                           experts, 1, kExpertsMax);
-  c.moe.router.top_k = config.integer_or("num_experts_per_tok", top_k, 1, kExpertsMax);
-  c.moe.router.normalise = config.flag_or("norm_topk_prob", true);
-  int64_t every = config.integer_or("decoder_sparse_step", 1, 1, kLayersMax);
-  std::vector<int64_t> dense = config.integers("mlp_only_layers", 0, kLayersMax);
-  for (int64_t i = 0; i < c.decoder.layers; ++i) {
-    c.moe_layers.push_back((i + 1) % every == 0 && std::ranges::find(dense, i) == dense.end());
-  }
+  c.moe_layers = read_stepped_moe_layers(config, c.decoder.layers);
 }
 
 HybridConfig read_common(const ConfigFile& config, const Builder& b, int64_t kv_heads) {
