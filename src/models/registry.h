@@ -20,10 +20,12 @@ struct FamilyNotes {
   std::string_view limits = "";       // of what is supported; "": none to speak of
 };
 
+// Reads the config, refusing what it does not support, then declares the weights.
+using LoadFamily = Result<std::unique_ptr<Model>>(const ConfigFile& config, Builder b);
+
 struct Family {
   std::string_view architecture;  // as config.json spells it
-  // Reads the config, refusing what it does not support, then declares the weights.
-  Result<std::unique_ptr<Model>> (*load)(const ConfigFile& config, Builder b);
+  LoadFamily* load;
   FamilyNotes notes = {};
 };
 
@@ -41,48 +43,48 @@ Result<const Family*> find_family(std::string_view architecture,
                                   std::span<const Family> families = registered_families());
 
 // One per family and spelling of its config.
-Result<std::unique_ptr<Model>> load_deepseek_v3(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_ernie4_5(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_ernie4_5_moe(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_exaone4(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_gemma2(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_gemma3(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_gemma4(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_glm4(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_glm4_moe(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_glm4_moe_lite(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_gpt_oss(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_granite(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_granite_hybrid(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_hunyuan_dense(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_hunyuan_moe(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_kimi_linear(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_lfm2(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_lfm2_moe(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_ling2(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_ling2_5(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_ling3(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_ling3_saved(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_llama(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_llama4(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_longcat_flash(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_minimax_m2(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_ministral3(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_mistral(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_mistral3(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_mistral4(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_mixtral(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_nemotron_h(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_olmo2(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_olmo3(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_phi3(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_qwen2(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_qwen3(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_qwen3_5(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_qwen3_5_moe(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_qwen3_moe(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_qwen3_next(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_seed_oss(const ConfigFile& config, Builder b);
-Result<std::unique_ptr<Model>> load_smollm3(const ConfigFile& config, Builder b);
+LoadFamily load_deepseek_v3;
+LoadFamily load_ernie4_5;
+LoadFamily load_ernie4_5_moe;
+LoadFamily load_exaone4;
+LoadFamily load_gemma2;
+LoadFamily load_gemma3;
+LoadFamily load_gemma4;
+LoadFamily load_glm4;
+LoadFamily load_glm4_moe;
+LoadFamily load_glm4_moe_lite;
+LoadFamily load_gpt_oss;
+LoadFamily load_granite;
+LoadFamily load_granite_hybrid;
+LoadFamily load_hunyuan_dense;
+LoadFamily load_hunyuan_moe;
+LoadFamily load_kimi_linear;
+LoadFamily load_lfm2;
+LoadFamily load_lfm2_moe;
+LoadFamily load_ling2;
+LoadFamily load_ling2_5;
+LoadFamily load_ling3;
+LoadFamily load_ling3_saved;
+LoadFamily load_llama;
+LoadFamily load_llama4;
+LoadFamily load_longcat_flash;
+LoadFamily load_minimax_m2;
+LoadFamily load_ministral3;
+LoadFamily load_mistral;
+LoadFamily load_mistral3;
+LoadFamily load_mistral4;
+LoadFamily load_mixtral;
+LoadFamily load_nemotron_h;
+LoadFamily load_olmo2;
+LoadFamily load_olmo3;
+LoadFamily load_phi3;
+LoadFamily load_qwen2;
+LoadFamily load_qwen3;
+LoadFamily load_qwen3_5;
+LoadFamily load_qwen3_5_moe;
+LoadFamily load_qwen3_moe;
+LoadFamily load_qwen3_next;
+LoadFamily load_seed_oss;
+LoadFamily load_smollm3;
 
 }  // namespace banyan

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "models/model.h"
+#include "models/registry.h"
 #include "weights/builder.h"
 #include "weights/files/config_file.h"
 
@@ -22,7 +22,7 @@ struct LanguagePart {
 LanguagePart language_part(const ConfigFile& config, const Builder& b);
 
 // The loader of such a checkpoint, where `load` is that of its language model.
-template <Result<std::unique_ptr<Model>> (*load)(const ConfigFile&, Builder)>
+template <LoadFamily* load>
 Result<std::unique_ptr<Model>> load_language_part(const ConfigFile& config, Builder b) {
   LanguagePart part = language_part(config, b);
   return load(part.config, part.weights);
