@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "base/divide.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "kernels/select.h"
@@ -72,10 +73,6 @@ Scheme scheme_of(std::string_view format, int64_t group) {
     scheme.weights["scale_dtype"] = "torch.uint8";
   }
   return scheme;
-}
-
-int64_t divide_up(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
 }
 
 // The tensors of `item` in the order in which write_item() writes their bytes.

@@ -10,15 +10,12 @@
 #include "base/error.h"
 #include "weights/convert.h"
 #include "weights/random_weights.h"
+#include "weights/shape_text.h"
 
 namespace banyan {
 namespace {
 
 constexpr size_t kProblemsShown = 8;
-
-std::string shape_text(std::span<const int64_t> shape) {
-  return fmt::format("[{}]", fmt::join(shape, ", "));
-}
 
 int64_t element_count(std::initializer_list<int64_t> shape) {
   return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "base/divide.h"
 #include "base/error.h"
 #include "weights/convert.h"
 #include "weights/random_weights.h"
@@ -14,10 +15,6 @@ namespace banyan {
 namespace {
 
 constexpr int64_t kPackNumbers = 1 << 18;  // read, converted and packed at a time by one worker
-
-int64_t divide_up(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 
 const WeightFormat* wider(const WeightFormat* a, const WeightFormat* b) {
   if (a == nullptr || a == b) return b;

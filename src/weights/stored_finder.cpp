@@ -4,20 +4,14 @@
 #include <cstring>
 #include <initializer_list>
 
+#include "base/divide.h"
 #include "base/error.h"
 #include "weights/convert.h"
+#include "weights/shape_text.h"
 #include "weights/stored_matrix.h"
 
 namespace banyan {
 namespace {
-
-int64_t divide_up(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
-std::string shape_text(std::span<const int64_t> shape) {
-  return fmt::format("[{}]", fmt::join(shape, ", "));
-}
 
 // Scales that are one byte of exponent.
 bool is_exponent(DType dtype) {
