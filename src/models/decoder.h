@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/signed.h"
 #include "models/model.h"
 #include "nn/basic.h"
 #include "nn/layer_inputs.h"
@@ -65,8 +66,8 @@ class DecoderModel final : public Model {
         logit_scale_(c.logit_scale),
         logit_cap_(c.logit_cap) {
     for (const RopeConfig& rope : c.other_ropes) ropes_.emplace_back(b, rope);
-    layer_ropes_.resize(static_cast<size_t>(c.layers));
-    layers_.reserve(static_cast<size_t>(c.layers));
+    layer_ropes_.resize(as_size(c.layers));
+    layers_.reserve(as_size(c.layers));
     for (int64_t i = 0; i < c.layers; ++i) {
       layers_.push_back(make_layer(b / c.scope / "layers" / i, i));
     }
@@ -96,7 +97,7 @@ class DecoderModel final : public Model {
       TraceSpan span(s.trace, "layer", "layer", static_cast<int64_t>(i));
       hand_out(s, static_cast<int>(i), x, outputs);
       if (layer_inputs_) input = layer_inputs_->of_layer(inputs, static_cast<int64_t>(i));
-      s.copy(run(layers_[i], s, x, rotations[static_cast<size_t>(layer_ropes_[i])], input), x);
+      s.copy(run(layers_[i], s, x, at(rotations, layer_ropes_[i]), input), x);
       s.arena.rewind(mark);
     }
     hand_out(s, static_cast<int>(layers_.size()), x, outputs);

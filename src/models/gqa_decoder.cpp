@@ -4,13 +4,14 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/signed.h"
 #include "models/config/rope.h"
 
 namespace banyan {
 namespace {
 
 GqaConfig attention_of(const GqaDecoderConfig& c, int64_t layer) {
-  const GqaLayerShape& shape = c.layers[static_cast<size_t>(layer)];
+  const GqaLayerShape& shape = at(c.layers, layer);
   GqaConfig attention = !shape.rotary && c.unturned ? *c.unturned : c.attention;
   attention.window_tokens = shape.window_tokens;
   attention.rotary = shape.rotary;
@@ -56,7 +57,7 @@ GqaDecoderConfig read_gqa_decoder(const ConfigFile& config, const Builder& b,
   }
   double beta = c.decoder().rope.query_beta;
   c.attention.query_scale = {beta, c.decoder().rope.original_context_tokens};
-  c.layers.resize(static_cast<size_t>(c.decoder().layers));
+  c.layers.resize(as_size(c.decoder().layers));
   return c;
 }
 
@@ -85,7 +86,7 @@ std::vector<bool> read_sliding_layers(const ConfigFile& config, int64_t layers, 
 }
 
 std::vector<int64_t> read_qwen_windows(const ConfigFile& config, int64_t layers) {
-  std::vector<int64_t> windows(static_cast<size_t>(layers), 0);
+  std::vector<int64_t> windows = filled<int64_t>(layers, 0);
   bool sliding = config.flag_or("use_sliding_window", false);
   // Absent means 4096, null means none.
   int64_t window = read_window(config);
@@ -110,12 +111,13 @@ std::vector<int64_t> read_qwen_windows(const ConfigFile& config, int64_t layers)
 
 Result<std::unique_ptr<Model>> make_gqa_decoder(const ConfigFile& config, Builder b,
                                                 const GqaDecoderConfig& c) {
+  TRY(config.finish());  // so that the lists have an entry for each layer
   LayeredDecoderConfig all{
       .decoder = c.sparse.decoder, .context_tokens = c.sparse.context_tokens, .style = c.style};
   for (int64_t i = 0; i < all.decoder.layers; ++i) {
     LayerConfig layer = layer_of(c.sparse, i);
     layer.mixer = attention_of(c, i);
-    layer.rope = c.layers[static_cast<size_t>(i)].rope;
+    layer.rope = at(c.layers, i).rope;
     all.layers.push_back(layer);
   }
   return make_layered_decoder(config, b, all);

@@ -2,11 +2,14 @@
 
 #include <variant>
 
+#include "base/error.h"
+#include "base/signed.h"
+
 namespace banyan {
 namespace {
 
-float limit_of(const std::vector<double>& limits, size_t layer) {
-  return layer < limits.size() ? static_cast<float>(limits[layer]) : 0;
+float limit_of(const std::vector<double>& limits, int64_t layer) {
+  return layer < std::ssize(limits) ? static_cast<float>(at(limits, layer)) : 0;
 }
 
 MixerConfig recurrence_of(const HybridConfig& c, int64_t layer) {
@@ -16,19 +19,18 @@ MixerConfig recurrence_of(const HybridConfig& c, int64_t layer) {
 }
 
 LayerConfig layer_of(const HybridConfig& c, const Builder& scope, int64_t index) {
-  auto i = static_cast<size_t>(index);
+  bool attends = at(c.attention_layers, index);
   LayerConfig layer = layer_of(c.sparse, index);
   if (auto* moe = std::get_if<MoeConfig>(&*layer.ffn)) {
-    moe->glu.limit = limit_of(c.limits, i);
-    moe->shared_glu.limit = limit_of(c.shared_limits, i);
+    moe->glu.limit = limit_of(c.limits, index);
+    moe->shared_glu.limit = limit_of(c.shared_limits, index);
   } else if (!c.sparse.moe_scope.empty()) {
     // transformers saves dense blocks under the name of those with experts.
     bool renamed = (scope / c.sparse.moe_scope / "gate_proj").has("weight");
     if (renamed) layer.ffn_scope = c.sparse.moe_scope;
   }
-  layer.mixer = c.attention_layers[i] ? c.attention : recurrence_of(c, index);
-  bool named = !c.attention_layers[i] && !c.recurrence_scope.empty();
-  if (named) layer.mixer_scope = c.recurrence_scope;
+  layer.mixer = attends ? c.attention : recurrence_of(c, index);
+  if (!attends && !c.recurrence_scope.empty()) layer.mixer_scope = c.recurrence_scope;
   return layer;
 }
 
@@ -36,6 +38,7 @@ LayerConfig layer_of(const HybridConfig& c, const Builder& scope, int64_t index)
 
 Result<std::unique_ptr<Model>> make_hybrid(const ConfigFile& config, Builder b,
                                            const HybridConfig& c) {
+  TRY(config.finish());  // so that the lists have an entry for each layer
   LayeredDecoderConfig all{
       .decoder = c.sparse.decoder, .context_tokens = c.sparse.context_tokens, .style = c.style};
   Builder layers = b / all.decoder.scope / "layers";

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/signed.h"
 #include "models/prediction.h"
 
 namespace banyan {
@@ -58,11 +59,11 @@ Result<std::unique_ptr<Model>> make_layered_decoder(const ConfigFile& config, Bu
   for (const LayerConfig& layer : c.layers) ropes.push_back(layer.rope);
   std::vector<GqaStates> states;  // of the layers so far
   auto make_layer = [&](Builder scope, int64_t i) {
-    LayerConfig config_of_layer = c.layers[static_cast<size_t>(i)];
+    LayerConfig config_of_layer = at(c.layers, i);
     if (config_of_layer.keys_of) {
       auto* attention = std::get_if<GqaConfig>(&*config_of_layer.mixer);
       CHECK(attention != nullptr, "layer {} shares keys, and has no attention with heads", i);
-      attention->shared = states[static_cast<size_t>(*config_of_layer.keys_of)];
+      attention->shared = at(states, *config_of_layer.keys_of);
     }
     DecoderLayer layer(scope, decoder, c.style, config_of_layer);
     states.push_back(layer.states());

@@ -1,5 +1,8 @@
 #include "models/sparse.h"
 
+#include "base/error.h"
+#include "base/signed.h"
+
 namespace banyan {
 
 LayerConfig sparse_layer(const SparseConfig& c) {
@@ -16,13 +19,13 @@ LayerConfig dense_layer(const SparseConfig& c) {
 }
 
 LayerConfig layer_of(const SparseConfig& c, int64_t layer) {
-  auto i = static_cast<size_t>(layer);
-  bool sparse = i < c.moe_layers.size() && c.moe_layers[i];
+  bool sparse = !c.moe_layers.empty() && at(c.moe_layers, layer);
   return sparse ? sparse_layer(c) : dense_layer(c);
 }
 
 Result<std::unique_ptr<Model>> make_sparse(const ConfigFile& config, Builder b,
                                            const SparseConfig& c, const MixerConfig& attention) {
+  TRY(config.finish());  // so that the lists have an entry for each layer
   LayeredDecoderConfig all{.decoder = c.decoder, .context_tokens = c.context_tokens};
   for (int64_t i = 0; i < c.decoder.layers; ++i) {
     all.layers.push_back(layer_of(c, i));

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/signed.h"
 #include "ops/linear.h"
 #include "ops/ranks.h"
 #include "ops/rowwise.h"
@@ -31,7 +32,7 @@ class RmsNorm {
  private:
   static Tensor weight_of(const Builder& b, const MatrixPart& part, NormWeight weight) {
     if (weight == NormWeight::kNone) {
-      return b.constant({part.rows}, std::vector<float>(static_cast<size_t>(part.rows), 1.0f));
+      return b.constant({part.rows}, filled(part.rows, 1.0f));
     }
     bool less_one = weight == NormWeight::kLessOne;
     return b.vector({part}, "weight", less_one ? 0 : 1, less_one ? 1 : 0);

@@ -3,6 +3,8 @@
 #include <bit>
 #include <cmath>
 
+#include "base/signed.h"
+
 namespace banyan {
 namespace {
 
@@ -20,9 +22,7 @@ double alibi_slope(int64_t head, int64_t heads) {
 Tensor log_decays_of(Builder b, const LightningConfig& c) {
   UnitRange own = b.part(c.heads);
   std::vector<float> all = lightning_log_decays(c.heads, c.layer, c.layers);
-  return b.constant({own.count},
-                    std::span<const float>(all).subspan(static_cast<size_t>(own.begin),
-                                                        static_cast<size_t>(own.count)));
+  return b.constant({own.count}, slice(all, own.begin, own.count));
 }
 
 Linear qkv_gate_of(Builder b, const LightningConfig& c) {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/signed.h"
+
 namespace banyan {
 namespace {
 
@@ -50,7 +52,7 @@ void apply_yarn(std::vector<float>& frequencies, const RopeConfig& c) {
 }  // namespace
 
 std::vector<float> inverse_frequencies(const RopeConfig& c) {
-  std::vector<float> frequencies(static_cast<size_t>(c.rotary_dim / 2));
+  std::vector<float> frequencies = filled(c.rotary_dim / 2, 0.0f);
   for (size_t i = 0; i < frequencies.size(); ++i) {
     double exponent = static_cast<double>(2 * i) / static_cast<double>(c.rotary_dim);
     frequencies[i] = static_cast<float>(1 / std::pow(c.theta, exponent));

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <vector>
 
+#include "base/signed.h"
+
 namespace banyan {
 namespace {
 
@@ -29,9 +31,8 @@ Tensor stack_weights(Builder b, std::initializer_list<MatrixPart> parts, int64_t
   }
   if (!complete) return b.constant({taps, channels}, {});
   std::vector<float> stacked(rows.size());
-  for (size_t i = 0; i < rows.size(); ++i) {
-    auto at = static_cast<int64_t>(i);
-    stacked[static_cast<size_t>(at % taps * channels + at / taps)] = rows[i];
+  for (int64_t i = 0; i < std::ssize(rows); ++i) {
+    at(stacked, i % taps * channels + i / taps) = at(rows, i);
   }
   return b.constant({taps, channels}, stacked);
 }
@@ -49,8 +50,7 @@ ShortConv::ShortConv(Builder b, std::initializer_list<MatrixPart> parts, const S
 }
 
 UnitNorm::UnitNorm(Builder b, int64_t dim)
-    : weight_(b.constant({dim}, std::vector<float>(static_cast<size_t>(dim),
-                                                   1 / std::sqrt(static_cast<float>(dim))))),
+    : weight_(b.constant({dim}, filled(dim, 1 / std::sqrt(static_cast<float>(dim))))),
       eps_(1e-6f / static_cast<float>(dim)) {}
 
 StateSpec recurrent_state(const LinearAttentionShape& shape, int chunk_tokens) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/signed.h"
 
 namespace banyan {
 namespace {
@@ -95,7 +96,7 @@ Status Batch::validate(int64_t vocabulary, const StateClasses& classes, int64_t 
   }
   TRY(check_spans(*this));
   for (int c = 0; c < classes.count; ++c) {
-    TRY(check_table(*this, tables[static_cast<size_t>(c)], classes[c]));
+    TRY(check_table(*this, at(tables, c), classes[c]));
   }
   return {};
 }

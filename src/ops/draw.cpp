@@ -4,6 +4,8 @@
 #include <span>
 #include <utility>
 
+#include "base/signed.h"
+
 namespace banyan {
 
 void DrawBatch::clear() {
@@ -17,7 +19,7 @@ void DrawBatch::clear() {
 
 const DrawArgs& DrawImage::load(const DrawBatch& draws, DrawResults& results) {
   results.rows.resize(draws.rows.size());
-  results.tops.resize(static_cast<size_t>(draws.tops));
+  results.tops.resize(as_size(draws.tops));
   if (queue_.ops().host_memory) {
     args_ = {.draws = draws.rows.data(),
              .masks = draws.masks.data(),

@@ -5,6 +5,8 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "base/divide.h"
+#include "base/signed.h"
 #include "ops/linear.h"
 
 namespace banyan {
@@ -82,7 +84,7 @@ class ExpansionRounds {
     while (!left_.empty()) {
       int64_t end = left_[0].first_position + left_[0].row_count;
       int64_t keys = std::min(end - begin_, kAttentionBlock);
-      int64_t pages = (keys + kExpandedPage - 1) / kExpandedPage;
+      int64_t pages = divide_up(keys, kExpandedPage);
       if (round.pages + pages > kExpandedPages) break;
       add(left_[0], keys, round);
       round.pages += pages;
@@ -128,7 +130,7 @@ struct RoundInputs {
 
   template <class T>
   static const T* copy(Step& s, const T* array, int64_t count) {
-    return s.upload(std::span(array, static_cast<size_t>(count)));
+    return s.upload(std::span(array, as_size(count)));
   }
 
   const SpanArgs *latents, *pages_of, *queries;
@@ -207,7 +209,7 @@ class ExpandedPages {
  private:
   void* allocate(int64_t width) {
     int64_t elements = kAttentionBlock * shape_.heads * width;
-    return s_.arena.allocate(static_cast<size_t>(elements) * dtype_bytes(dtype_));
+    return s_.arena.allocate(as_size(elements) * dtype_bytes(dtype_));
   }
   // The latents x times the weights of each head, `width` columns apart.
   Tensor expand(Tensor x, const PackedMatrix& weights, int64_t width) {

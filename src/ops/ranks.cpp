@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/signed.h"
 #include "ops/linear.h"
 
 namespace banyan {
@@ -53,7 +54,7 @@ void divide_ids(std::span<const int32_t> ids, int64_t unit, int64_t units, Rank 
 Tensor sum_over_ranks(Step& s, Tensor x) {
   Rank rank = s.comm.rank();
   if (rank.alone()) return x;
-  std::vector<int64_t> sizes(static_cast<size_t>(rank.count), x.count());
+  std::vector<int64_t> sizes = filled(rank.count, x.count());
   float* all = gather_all(s, x, sizes);
   int64_t size = x.count();
   // A rank without a partner is passed on to the next level of the tree.

@@ -1,6 +1,7 @@
 #include "ops/recurrent.h"
 
 #include "base/check.h"
+#include "base/signed.h"
 
 namespace banyan {
 namespace {
@@ -20,7 +21,7 @@ void check_slots(const Step& s, StateId state, int64_t chunk) {
   }
   for (const Capture& capture : table.captures) {
     int64_t end = int64_t{capture.position} + 1;
-    int64_t prompt = b.prompt_tokens[static_cast<size_t>(capture.span)];
+    int64_t prompt = at(b.prompt_tokens, capture.span);
     CHECK(in_pools(capture.slot), "slot {} of {}", capture.slot, count);
     CHECK(end >= prompt || end % chunk == 0, "{} positions of a prompt of {} in chunks of {}", end,
           prompt, chunk);

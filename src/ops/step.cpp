@@ -1,10 +1,12 @@
 #include "ops/step.h"
 
+#include "base/signed.h"
+
 namespace banyan {
 
 Tensor Step::allocate(std::initializer_list<int64_t> shape) {
   size_t bytes = dtype_bytes(DType::kF32);
-  for (int64_t extent : shape) bytes *= static_cast<size_t>(extent);
+  for (int64_t extent : shape) bytes *= as_size(extent);
   return Tensor(arena.allocate(bytes), DType::kF32, shape);
 }
 

@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "base/signed.h"
 #include "base/trace_log.h"
 #include "cache/state_pools.h"
 #include "dist/comm.h"
@@ -37,11 +38,9 @@ struct Step {
   std::span<const int> auxiliary_layers;
 
   // Where the units of a state's class are.
-  const UnitTable& table(StateId state) const {
-    return batch.tables[static_cast<size_t>(pools.class_of(state))];
-  }
+  const UnitTable& table(StateId state) const { return at(batch.tables, pools.class_of(state)); }
   const UnitInputs& table_inputs(StateId state) const {
-    return inputs.tables[static_cast<size_t>(pools.class_of(state))];
+    return at(inputs.tables, pools.class_of(state));
   }
 
   // A new f32 tensor in the arena, uninitialised.

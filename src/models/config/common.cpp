@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/signed.h"
 #include "models/config/rope.h"
 
 namespace banyan {
@@ -114,7 +115,7 @@ std::vector<bool> layers_of_type(const ConfigFile& config, std::string_view key,
   std::vector<std::string> types = config.texts(key);
   config.expect(std::ssize(types) == layers, "{} has {} entries for {} layers", key, types.size(),
                 layers);
-  types.resize(static_cast<size_t>(layers), std::string(other));
+  types.resize(as_size(layers), std::string(other));
   std::vector<bool> of_type;
   for (const std::string& entry : types) {
     config.expect(entry == type || entry == other, "{}: \"{}\" is not supported", key, entry);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/signed.h"
 #include "models/config/rope.h"
 #include "models/config/router.h"
 #include "models/gqa_decoder.h"
@@ -56,7 +57,7 @@ void read_sharing(const ConfigFile& config, Gemma4Config& c) {
   int64_t sharing = config.integer_or("num_kv_shared_layers", 0, 0, kLayersMax);
   std::array<std::optional<int64_t>, 2> last;  // of layers of each kind that have their own
   for (int64_t i = 0; i < layers; ++i) {
-    std::optional<int64_t>& own = last[c.slides[static_cast<size_t>(i)]];
+    std::optional<int64_t>& own = last[at(c.slides, i)];
     bool shares = i >= layers - sharing;
     config.expect(!shares || own,
                   "num_kv_shared_layers {}: no layer before {} has keys for layer {} to share",

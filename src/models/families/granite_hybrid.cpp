@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/signed.h"
 #include "models/config/router.h"
 #include "models/hybrid.h"
 #include "models/registry.h"
@@ -50,7 +51,7 @@ void read_blocks(const ConfigFile& config, HybridConfig& c) {
   sparse.names = {.down = "output_linear", .gate_up = "input_linear"};
   sparse.intermediate = config.integer_or("shared_intermediate_size", 1024, 1, kWidthMax);
   bool experts = !config.holds("num_local_experts", {0});
-  sparse.moe_layers.assign(static_cast<size_t>(sparse.decoder.layers), experts);
+  sparse.moe_layers = filled(sparse.decoder.layers, experts);
   int64_t intermediate = config.integer_or("intermediate_size", 11008, 1, kWidthMax);
   if (!experts) return config.ignore({"num_local_experts", "num_experts_per_tok"});
   MoeConfig& moe = sparse.moe;
@@ -89,12 +90,12 @@ Result<std::unique_ptr<Model>> load_granite_hybrid(const ConfigFile& config, Bui
   c.attention = attention;
   c.recurrence = read_mamba(config, decoder);
   std::string_view types = config.name_of({"layer_types", "layers_block_type"});
-  c.attention_layers.assign(static_cast<size_t>(decoder.layers), false);
+  c.attention_layers = filled(decoder.layers, false);
   if (config.has(types)) {
     std::vector<std::string> names = config.texts(types);
     config.expect(std::ssize(names) == decoder.layers, "{} has {} entries for {} layers", types,
                   names.size(), decoder.layers);
-    names.resize(static_cast<size_t>(decoder.layers));
+    names.resize(as_size(decoder.layers));
     for (size_t i = 0; i < names.size(); ++i) {
       bool attends = names[i] == "attention" || names[i] == "full_attention";
       config.expect(attends || names[i] == "mamba" || names[i] == "linear_attention",

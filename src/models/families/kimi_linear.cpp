@@ -3,6 +3,7 @@
 // writes, which has a list of layer types and flat keys in place of linear_attn_config.
 #include <algorithm>
 
+#include "base/signed.h"
 #include "models/config/router.h"
 #include "models/hybrid.h"
 #include "models/registry.h"
@@ -12,10 +13,10 @@ namespace {
 
 // Of the authors' two lists: layers are counted from 1, and each is in one of them.
 std::vector<bool> latent_layers_of_lists(const ConfigFile& lists, int64_t layers) {
-  std::vector<int> kinds(static_cast<size_t>(layers));
+  std::vector<int> kinds = filled(layers, 0);
   auto mark = [&](std::string_view key, int kind) {
     for (int64_t layer : lists.integers(key, 1, layers)) {
-      int& entry = kinds[static_cast<size_t>(std::clamp<int64_t>(layer, 1, layers) - 1)];
+      int& entry = at(kinds, std::clamp<int64_t>(layer, 1, layers) - 1);
       lists.expect(entry == 0, "{} has layer {}, which was listed before", key, layer);
       entry = kind;
     }
@@ -24,7 +25,7 @@ std::vector<bool> latent_layers_of_lists(const ConfigFile& lists, int64_t layers
   mark("full_attn_layers", 2);
   std::vector<bool> latent;
   for (int64_t i = 0; i < layers; ++i) {
-    int kind = kinds[static_cast<size_t>(i)];
+    int kind = at(kinds, i);
     lists.expect(kind != 0, "layer {} is in neither kda_layers nor full_attn_layers", i + 1);
     latent.push_back(kind == 2);
   }

@@ -2,6 +2,8 @@
 // dense blocks, or beyond the first few layers experts chosen by sigmoids and a bias.
 #include <algorithm>
 
+#include "base/divide.h"
+#include "base/signed.h"
 #include "models/config/router.h"
 #include "models/hybrid.h"
 #include "models/registry.h"
@@ -15,9 +17,9 @@ std::vector<bool> read_attention_layers(const ConfigFile& config, int64_t layers
     config.ignore({"full_attn_idxs"});
     return layers_of_type(config, "layer_types", "full_attention", "conv", layers);
   }
-  std::vector<bool> attention(static_cast<size_t>(layers), !config.has("full_attn_idxs"));
+  std::vector<bool> attention = filled(layers, !config.has("full_attn_idxs"));
   for (int64_t i : config.integers("full_attn_idxs", 0, layers - 1)) {
-    attention[static_cast<size_t>(i)] = true;
+    at(attention, i) = true;
   }
   return attention;
 }
@@ -30,7 +32,7 @@ int64_t read_intermediate(const ConfigFile& config) {
   int64_t multiple = config.integer_or("block_multiple_of", 256, 1, kWidthMax);
   if (!config.flag_or("block_auto_adjust_ff_dim", true)) return width;
   width = static_cast<int64_t>(factor * static_cast<double>(2 * width / 3));
-  return std::max<int64_t>((width + multiple - 1) / multiple, 1) * multiple;
+  return std::max<int64_t>(divide_up(width, multiple), 1) * multiple;
 }
 
 HybridConfig read_common(const ConfigFile& config, const Builder& b) {
@@ -41,7 +43,7 @@ HybridConfig read_common(const ConfigFile& config, const Builder& b) {
   sparse.decoder = read_decoder(config, b, {.eps_key = "norm_eps", .eps = 1e-5});
   sparse.decoder.norm = "embedding_norm";
   sparse.names = {.gate = "w1", .up = "w3", .down = "w2"};
-  sparse.moe_layers.assign(static_cast<size_t>(sparse.decoder.layers), false);
+  sparse.moe_layers = filled(sparse.decoder.layers, false);
   GqaConfig attention = read_gqa(config, sparse.decoder, {.kv_heads = 8});
   attention.head_norms = true;
   attention.names = {.output = "out_proj", .q_norm = "q_layernorm", .k_norm = "k_layernorm"};
@@ -85,7 +87,7 @@ Result<std::unique_ptr<Model>> load_lfm2_moe(const ConfigFile& config, Builder b
   sparse.moe.expert_names = sparse.names;
   int64_t dense = config.integer_or("num_dense_layers", 2, 0, kLayersMax);
   for (int64_t i = 0; i < sparse.decoder.layers; ++i) {
-    sparse.moe_layers[static_cast<size_t>(i)] = i >= dense;
+    at(sparse.moe_layers, i) = i >= dense;
   }
   return make_hybrid(config, b, c);
 }

@@ -5,6 +5,7 @@
 // is dense.
 #include <algorithm>
 
+#include "base/signed.h"
 #include "models/config/router.h"
 #include "models/gqa_decoder.h"
 #include "models/registry.h"
@@ -21,7 +22,7 @@ std::vector<bool> read_turning_layers(const ConfigFile& config, int64_t layers) 
   bool stated = std::ssize(given) >= layers;
   std::vector<bool> turning;
   for (int64_t i = 0; i < layers; ++i) {
-    turning.push_back(stated ? given[static_cast<size_t>(i)] == 1 : (i + 1) % every != 0);
+    turning.push_back(stated ? at(given, i) == 1 : (i + 1) % every != 0);
   }
   if (config.has("layer_types")) {
     config.expect(

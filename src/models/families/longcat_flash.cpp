@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "base/signed.h"
 #include "models/config/common.h"
 #include "models/config/router.h"
 #include "models/layered_decoder.h"
@@ -113,7 +114,7 @@ Result<std::unique_ptr<Model>> load_longcat_flash(const ConfigFile& config, Buil
       .context_length_tokens = context,
       .attention_flops_per_key = 2 * mixer.flops_per_key * c.decoder.layers,
       .prompt_attention_flops_per_key = 2 * mixer.prompt_flops_per_key * c.decoder.layers};
-  info.layers.assign(static_cast<size_t>(c.decoder.layers),
+  info.layers.assign(as_size(c.decoder.layers),
                      {"2 x " + mixer.name, "2 x dense, " + describe(c.moe)});
   auto make_layer = [&c](Builder scope, int64_t) { return LongcatLayer(scope, c); };
   using Prediction = PredictionLayer<DecoderLayer>;

@@ -3,6 +3,7 @@
 #include <limits>
 #include <string>
 
+#include "base/signed.h"
 #include "models/config/common.h"
 #include "models/config/router.h"
 #include "models/layered_decoder.h"
@@ -48,7 +49,7 @@ std::string read_blocks(const ConfigFile& config, int64_t layers) {
   config.expect(blocks.find_first_not_of("M*E-") == std::string::npos,
                 "blocks \"{}\" are not all M (mamba), * (attention), E (experts) or - (mlp)",
                 blocks);
-  blocks.resize(static_cast<size_t>(layers), '-');
+  blocks.resize(as_size(layers), '-');
   return blocks;
 }
 

@@ -4,6 +4,7 @@
 // DeltaNet; Qwen3.6 is Qwen3.5 with other numbers.
 #include <algorithm>
 
+#include "base/signed.h"
 #include "models/config/rope.h"
 #include "models/config/router.h"
 #include "models/hybrid.h"
@@ -94,7 +95,7 @@ Result<std::unique_ptr<Model>> load_qwen3_next(const ConfigFile& config, Builder
 Result<std::unique_ptr<Model>> load_qwen3_5(const ConfigFile& config, Builder b) {
   HybridConfig c = read_common(config, b, 4);
   c.sparse.intermediate = config.integer_or("intermediate_size", 12288, 1, kWidthMax);
-  c.sparse.moe_layers.assign(static_cast<size_t>(c.sparse.decoder.layers), false);
+  c.sparse.moe_layers = filled(c.sparse.decoder.layers, false);
   return make_hybrid(config, b, c);
 }
 

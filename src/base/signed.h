@@ -1,0 +1,42 @@
+// Sizes and indexes are int64_t here and size_t in the library: its containers by our numbers,
+// checked, in place of a cast at each use.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <span>
+#include <vector>
+
+#include "base/check.h"
+
+namespace banyan {
+
+// A count that is not negative.
+inline size_t as_size(int64_t count) {
+  CHECK(count >= 0, "{}", count);
+  return static_cast<size_t>(count);
+}
+
+// Element `index` of a vector, an array, a span or a string.
+template <class Container>
+constexpr decltype(auto) at(Container&& values, int64_t index) {
+  CHECK(index >= 0 && index < std::ssize(values), "{} of {}", index, std::ssize(values));
+  return values[static_cast<size_t>(index)];
+}
+
+// Elements [begin, begin + count).
+template <class Container>
+constexpr auto slice(Container&& values, int64_t begin, int64_t count) {
+  std::span all(values);
+  CHECK(begin >= 0 && count >= 0 && begin <= std::ssize(all) - count, "{} + {} of {}", begin, count,
+        std::ssize(all));
+  return all.subspan(static_cast<size_t>(begin), static_cast<size_t>(count));
+}
+
+template <class T>
+std::vector<T> filled(int64_t count, const T& value) {
+  return std::vector<T>(as_size(count), value);
+}
+
+}  // namespace banyan
