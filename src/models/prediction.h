@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/check.h"
 #include "models/decoder.h"
 #include "nn/linear.h"
 
@@ -39,6 +40,10 @@ class PredictionLayer {
   // Embeddings of the tokens after the rows' positions, and hidden states after the final norm,
   // both [T, hidden] -> what takes their place for the next token, [T, hidden].
   Tensor operator()(Step& s, Tensor embedded, Tensor hidden, const Rotation& rotation) const {
+    embedded.check_matrix(hidden_);
+    hidden.check_matrix(hidden_);
+    CHECK(embedded.dim(0) == hidden.dim(0), "{} tokens for {} hidden states", embedded.dim(0),
+          hidden.dim(0));
     Tensor joined = s.allocate({hidden.dim(0), 2 * hidden_});
     s.copy(token_norm_(s, embedded), joined.columns(0, hidden_));
     s.copy(hidden_norm_(s, hidden), joined.columns(hidden_, hidden_));

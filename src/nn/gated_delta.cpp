@@ -2,8 +2,16 @@
 
 #include <cmath>
 
+#include "base/check.h"
+
 namespace banyan {
 namespace {
+
+const GatedDeltaConfig& checked(const GatedDeltaConfig& c) {
+  CHECK(c.key_heads > 0 && c.value_heads % c.key_heads == 0, "{} heads of values, {} of keys",
+        c.value_heads, c.key_heads);
+  return c;
+}
 
 Linear make_qkvz(Builder b, const GatedDeltaConfig& c) {
   int64_t k = c.key_heads * c.key_dim, v = c.value_heads * c.value_dim;
@@ -37,7 +45,7 @@ ShortConv make_conv(Builder b, const GatedDeltaConfig& c) {
 }  // namespace
 
 GatedDelta::GatedDelta(Builder b, const GatedDeltaConfig& c)
-    : shape_{.heads = b.part(c.key_heads).count * (c.value_heads / c.key_heads),
+    : shape_{.heads = b.part(checked(c).key_heads).count * (c.value_heads / c.key_heads),
              .key_dim = c.key_dim,
              .value_dim = c.value_dim,
              .group = c.value_heads / c.key_heads,

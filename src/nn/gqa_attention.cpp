@@ -4,8 +4,21 @@
 #include <cmath>
 #include <string>
 
+#include "base/check.h"
+
 namespace banyan {
 namespace {
+
+const GqaConfig& checked(const GqaConfig& c) {
+  CHECK(c.kv_heads > 0 && c.q_heads > 0 && c.q_heads % c.kv_heads == 0 && c.head_dim > 0,
+        "{} heads of queries, {} of keys, of {}", c.q_heads, c.kv_heads, c.head_dim);
+  CHECK(c.window_tokens == 0 || c.chunk_tokens == 0, "a window of {} and chunks of {}",
+        c.window_tokens, c.chunk_tokens);
+  CHECK(!c.head_norms || !c.row_norms, "norms of heads and of rows");
+  CHECK(c.names.qkv.empty() || (!c.gated && !c.shared && !c.value_is_key),
+        "one matrix of q, k and v has all three and nothing else");
+  return c;
+}
 
 Linear qkv_of(Builder b, const GqaConfig& c) {
   int64_t q = c.q_heads * c.head_dim, kv = c.kv_heads * c.head_dim;
@@ -41,7 +54,7 @@ StateSpec spec_of(const Builder& b, const GqaConfig& c, std::string_view name) {
 }  // namespace
 
 GqaAttention::GqaAttention(Builder b, const GqaConfig& c)
-    : shape_{.q_heads = b.part(c.kv_heads).count * (c.q_heads / c.kv_heads),
+    : shape_{.q_heads = b.part(checked(c).kv_heads).count * (c.q_heads / c.kv_heads),
              .kv_heads = b.part(c.kv_heads).count,
              .head_dim = c.head_dim,
              .scale = c.scale > 0 ? static_cast<float>(c.scale)

@@ -1,7 +1,14 @@
 #include "nn/mamba2.h"
 
+#include "base/check.h"
+
 namespace banyan {
 namespace {
+
+const Mamba2Config& checked(const Mamba2Config& c) {
+  CHECK(c.groups > 0 && c.heads % c.groups == 0, "{} heads in {} groups", c.heads, c.groups);
+  return c;
+}
 
 Linear make_input(Builder b, const Mamba2Config& c) {
   int64_t x = c.heads * c.head_dim, bc = c.groups * c.state_dim;
@@ -18,7 +25,7 @@ ShortConv make_conv(Builder b, const Mamba2Config& c) {
 }  // namespace
 
 Mamba2::Mamba2(Builder b, const Mamba2Config& c)
-    : shape_{.heads = b.part(c.groups).count * (c.heads / c.groups),
+    : shape_{.heads = b.part(checked(c).groups).count * (c.heads / c.groups),
              .key_dim = c.state_dim,
              .value_dim = c.head_dim,
              .group = c.heads / c.groups},

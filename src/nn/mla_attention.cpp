@@ -2,10 +2,16 @@
 
 #include <cmath>
 
+#include "base/check.h"
+#include "base/signed.h"
+
 namespace banyan {
 namespace {
 
 LatentShape shape_of(Builder b, const MlaConfig& c) {
+  CHECK(c.heads > 0 && c.rank > 0 && c.nope_dim > 0 && c.value_dim > 0 && c.rope_dim % 2 == 0,
+        "{} heads, rank {}, {} + {} elements, values of {}", c.heads, c.rank, c.nope_dim,
+        c.rope_dim, c.value_dim);
   double query_dim = static_cast<double>(c.nope_dim + c.rope_dim);
   return {.heads = b.part(c.heads).count,
           .rank = c.rank,
@@ -74,8 +80,7 @@ void MlaAttention::derive(Builder b, const MlaConfig& c) {
   int64_t rows = shape_.nope_dim + shape_.value_dim;
   std::vector<float> both = b.floats("kv_b_proj", c.heads * rows, shape_.rank);
   std::vector<float> keys, transposed, values;
-  transposed.reserve(
-      both.empty() ? 0 : static_cast<size_t>(shape_.heads * shape_.nope_dim * shape_.rank));
+  if (!both.empty()) transposed.reserve(as_size(shape_.heads * shape_.nope_dim * shape_.rank));
   UnitRange own = b.part(c.heads);
   for (int64_t h = own.begin; h < own.end() && !both.empty(); ++h) {
     auto head = both.begin() + h * rows * shape_.rank;

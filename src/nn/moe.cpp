@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/check.h"
+
 namespace banyan {
 namespace {
 
@@ -63,6 +65,11 @@ std::vector<float> router_of(const Builder& b, const MoeConfig& c, int64_t choic
 
 Moe::Moe(Builder b, const MoeConfig& c) : shape_(c.router), gated_(c.gated), glu_(c.glu) {
   int64_t choices = c.router.experts + c.router.identity_experts;
+  CHECK(c.router.experts > 0 && c.router.top_k > 0 && c.router.top_k <= choices, "{} of {} experts",
+        c.router.top_k, choices);
+  CHECK(!c.weighs_inputs || c.router.top_k == 1, "{} weights of one input", c.router.top_k);
+  CHECK(c.gated || !c.expert_bias, "biases of experts without a gate");
+  CHECK(c.shared_gate_name.empty() || c.shared_intermediate > 0, "a gate of no shared expert");
   router_ = b.derived("f32", 1, choices, c.hidden, router_of(b, c, choices));
   shape_.counts_begin = b.expert_layer(c.router.experts, c.router.identity_experts, c.router.top_k);
   if (c.router_bias) router_bias_ = b.vector({{c.router_name, choices}}, "bias", 0);
