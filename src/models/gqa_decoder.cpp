@@ -38,8 +38,11 @@ int64_t read_rotations(const ConfigFile& config, int64_t rotary, const GqaDecode
 GqaDecoderConfig read_gqa_decoder(const ConfigFile& config, const Builder& b,
                                   const GqaDecoderDefaults& defaults) {
   GqaDecoderConfig c;
-  c.decoder() = read_decoder(
-      config, b, {.vocabulary = defaults.vocabulary, .eps = defaults.eps, .gelu = defaults.gelu});
+  c.decoder() = read_decoder(config, b,
+                             {.vocabulary = defaults.vocabulary,
+                              .eps = defaults.eps,
+                              .gelu = defaults.gelu,
+                              .tied = defaults.tied});
   if (defaults.gelu) c.sparse.glu.form = GluForm::kGeluTanh;
   c.sparse.intermediate = config.integer("intermediate_size", 1, kWidthMax);
   c.attention = read_gqa(config, c.decoder(), defaults.attention);

@@ -22,6 +22,7 @@ struct GqaDecoderDefaults {
   double theta = 10000;
   double eps = 1e-6;
   bool gelu = false;            // of the gates, see DecoderDefaults
+  bool tied = false;            // the same
   double partial = 1;           // the part of a head that turns; another than 1: the config ...
   bool partial_rotary = false;  // ... may say it, as it may here
   bool query_scale = false;     // queries may grow with the position

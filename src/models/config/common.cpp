@@ -24,10 +24,11 @@ std::string_view scope_of_language(const Builder& b, const DecoderDefaults& defa
 
 // Tied unless the checkpoint has a head of its own; without the key, whatever the tensors say. Of
 // tied ones some keep the one matrix under the head's name alone.
-bool read_tied(const ConfigFile& config, const Builder& b, const DecoderConfig& c) {
+bool read_tied(const ConfigFile& config, const Builder& b, const DecoderConfig& c,
+               bool tied_default) {
   bool has_head = b.has("lm_head.weight");
   bool has_embedding = (b / c.scope / c.embedding).has("weight");
-  if (!config.has("tie_word_embeddings")) return has_embedding && !has_head;
+  if (!config.has("tie_word_embeddings")) return (has_embedding || tied_default) && !has_head;
   return config.flag("tie_word_embeddings") && !(has_head && has_embedding);
 }
 
@@ -42,7 +43,7 @@ DecoderConfig read_decoder(const ConfigFile& config, const Builder& b,
   c.eps = static_cast<float>(config.number_or(defaults.eps_key, defaults.eps, 1e-12, 1));
   c.scope = scope_of_language(b, defaults);
   c.embedding = defaults.embedding;
-  c.tied = read_tied(config, b, c);
+  c.tied = read_tied(config, b, c, defaults.tied);
   if (defaults.gelu) {
     config.only("hidden_act", {"gelu_pytorch_tanh"});
     config.only("hidden_activation", {"gelu_pytorch_tanh"});

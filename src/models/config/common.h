@@ -31,6 +31,7 @@ struct DecoderDefaults {
   std::string_view eps_key = "rms_norm_eps";
   double eps = 1e-6;
   bool gelu = false;  // the activation is gelu's approximation with tanh, not silu
+  bool tied = false;  // without the key and a head of its own, whatever else the tensors say
 };
 // Vocabulary, width, depth, eps and whether the embedding is the head too.
 DecoderConfig read_decoder(const ConfigFile& config, const Builder& b,

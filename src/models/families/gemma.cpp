@@ -14,12 +14,8 @@ GqaDecoderConfig read_gemma(const ConfigFile& config, const Builder& b,
                             GqaDecoderDefaults defaults) {
   defaults.attention.kv_heads = 4;
   defaults.attention.head_dim = 256;
-  defaults.gelu = true;
+  defaults.gelu = defaults.tied = true;
   GqaDecoderConfig c = read_gqa_decoder(config, b, defaults);
-  // Published configs leave it to the class, which ties them; without weights nothing else says so.
-  bool silent =
-      !config.has("tie_word_embeddings") && !(b / c.decoder().scope).has("embed_tokens.weight");
-  c.decoder().tied = c.decoder().tied || (silent && !b.has("lm_head.weight"));
   c.decoder().norm_weight = c.attention.norm_weight = NormWeight::kLessOne;
   c.decoder().embedding_scale = std::sqrt(static_cast<float>(c.decoder().hidden));
   c.style.norms = {.mixer = {.in = "input_layernorm", .out = "post_attention_layernorm"},

@@ -87,11 +87,9 @@ Gemma4Config read_gemma4(const ConfigFile& config, const Builder& b) {
                                .context_tokens = 131072,
                                .theta = 1e6,
                                .gelu = true,
+                               .tied = true,
                                .local_theta_key = "rope_local_base_freq"});
   DecoderConfig& decoder = c.common.decoder();
-  // Published configs leave it to the class, which ties them.
-  bool silent = !config.has("tie_word_embeddings");
-  decoder.tied = decoder.tied || (silent && !b.has("lm_head.weight"));
   decoder.embedding_scale = std::sqrt(static_cast<float>(decoder.hidden));
   decoder.logit_cap = static_cast<float>(config.number_or("final_logit_softcapping", 0, 0, 1e6));
   LayerInputsConfig& inputs = c.common.style.inputs;
