@@ -1,10 +1,23 @@
-// What Ling 2.5 and Ling 3 have in common, which their configs call bailing_hybrid.
+// What the Ling and Ring families share, whose configs call them bailing: the mixture of experts
+// and its names; and of Ling 2.5 and Ling 3, which are hybrids, all but the recurrence.
 #pragma once
 
-#include "models/families/ling_moe.h"
+#include "models/config/router.h"
 #include "models/hybrid.h"
 
 namespace banyan {
+
+// What a config.json that leaves it out means, or does not say.
+struct LingMoeDefaults {
+  RouterGroups groups = {};
+  double scale = 1;
+  int64_t dense_layers = 0;
+  bool normalises_one = false;  // a single chosen expert's weight becomes the scale itself
+};
+
+// moe, moe_layers, intermediate; the layers' attention is called "attention". Marks the keys that
+// none of the families computes with as read. Problems stick to `config`.
+void read_ling_moe(const ConfigFile& config, SparseConfig& c, const LingMoeDefaults& defaults = {});
 
 // What a config.json that leaves it out means.
 struct LingDefaults {

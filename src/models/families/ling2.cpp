@@ -1,7 +1,7 @@
 // Ling 2.0 and Ring 2.0: grouped-query attention that turns half of each head, and experts chosen
 // in groups with a bias that only helps to choose (Ling Team 2025, arXiv:2510.22115).
 #include "models/config/rope.h"
-#include "models/families/ling_moe.h"
+#include "models/families/ling.h"
 #include "models/registry.h"
 
 namespace banyan {
