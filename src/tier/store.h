@@ -5,7 +5,7 @@
 // A record is one unit (a page, a window's page, a snapshot) as its pools hold it. Stores never say
 // more than they know: find() is a hint, and only a read whose record and bytes were verified ends
 // with kDone. Whatever goes wrong is a miss with its reason, or a write that was not made; no call
-// fails and none waits for the device.
+// fails, and none but sync() and clear() waits for the device.
 //
 // One thread calls; the work is done on threads of the store. A store belongs to one StateDigest
 // and one rank, so all its records of a class have one size.
@@ -103,7 +103,8 @@ class TierStore {
   // These were used, the last of them most recently: a path from its leaf to its root, so that
   // whatever is evicted first has nothing that depends on it.
   virtual void touch(std::span<const TierKey> keys) = 0;
-  // What is written survives the machine's loss of power from now on.
+  // Waits for the writes that were asked for, as fast as the device takes them, and then until what
+  // is written survives the machine's loss of power.
   virtual void sync() = 0;
   // Forgets every record of this digest.
   virtual void clear() = 0;
