@@ -2,7 +2,10 @@
 
 #include <fmt/ranges.h>
 
+#include <array>
+
 #include "base/error.h"
+#include "tier/disk_store.h"
 
 namespace banyan {
 namespace {
@@ -24,7 +27,10 @@ Status check_config(const TierConfig& config) {
 }  // namespace
 
 std::span<const TierBackend> registered_tiers() {
-  return {};
+  static const std::array kTiers = std::to_array<TierBackend>({
+      {"disk", "a folder on a local disk, of this process alone", make_disk_store},
+  });
+  return kTiers;
 }
 
 Result<std::unique_ptr<TierStore>> make_store(const TierConfig& config, const TierStates& states) {

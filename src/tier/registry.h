@@ -22,7 +22,7 @@ namespace banyan {
 struct TierConfig {
   std::string backend = "disk";  // a name of registered_tiers()
   std::string directory;         // disk, file: made if need be
-  int64_t size_bytes = 0;        // disk: of all files below `directory`, those of other digests too
+  int64_t size_bytes = 0;        // disk: of a rank's files, those of other digests too
   double slot_fraction = 0.5;    // disk: of size_bytes, for classes of slots where there are any
   int64_t write_budget_bytes_per_day = 0;  // 0: none
   // disk, file: writes leave so much of the file system free; -1: 5% of it, 10 GB at most.

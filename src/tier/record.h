@@ -1,0 +1,91 @@
+// A unit as it lies on a disk or a server: a header that says what it is, then the bytes of its
+// pools. A record proves itself: whoever reads one compares what the header says with what was
+// asked for, and both checksums, before a byte is believed. The checksums are against accidents;
+// who may write to a store may also plant states.
+//
+//   0    u64 magic "BNYNREC1", u32 format, u8 class, u8 codec (0: as it is), u16 zero
+//   16   digest[16] (the first half of the StateDigest), page[16], parent[16] (of PageKeys)
+//   64   i64 end, u32 tokens, u32 bytes of the header, u64 raw bytes, u64 stored bytes,
+//        u64 write number
+//   104  u32 rank, u32 ranks, payload's XXH3-128[16], zeros to 176
+//   176  the header's XXH3-128[16], over all of it with this field zero
+//   192  i32 tokens[], zeros to a multiple of 4,096; then the payload, and zeros to the next one
+//
+// Numbers are little endian, as on every machine that Banyan runs on.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "tier/registry.h"
+#include "tier/store.h"
+
+namespace banyan {
+
+inline constexpr int64_t kRecordAlignment = 4096;
+// More than any header has: 192 bytes and the tokens of the longest page.
+inline constexpr int64_t kRecordHeaderBytesMax = 64 << 10;
+
+using RecordChecksum = std::array<uint8_t, 16>;
+
+// What all records of a class have in common in one store.
+struct RecordShape {
+  std::array<uint8_t, 16> digest = {};
+  int unit_class = 0;
+  int page_tokens = 1;  // the most a record has
+  int64_t payload_bytes = 0;
+  int rank = 0, ranks = 1;
+
+  bool operator==(const RecordShape&) const = default;
+  int64_t header_bytes() const;
+  int64_t bytes() const;  // with the zeros at its end
+};
+RecordShape record_shape(const TierConfig& config, const TierStates& states, int unit_class);
+
+// XXH3-128 of bytes that come in pieces.
+class PayloadChecksum {
+ public:
+  PayloadChecksum();
+
+  void begin();
+  void add(std::span<const std::byte> bytes);
+  RecordChecksum finish() const;
+
+ private:
+  struct Free {
+    void operator()(void* state) const;
+  };
+  std::unique_ptr<void, Free> state_;
+};
+
+// Fills all of `header`, shape.header_bytes() long.
+void encode_header(const RecordShape& shape, const TierRecord& record, uint64_t write_number,
+                   const RecordChecksum& payload, std::span<std::byte> header);
+
+// What a header says.
+struct RecordHeader {
+  std::array<uint8_t, 16> digest = {};
+  TierKey key;
+  PageKey parent;
+  int64_t end = 0;
+  int64_t header_bytes = 0, payload_bytes = 0;
+  uint64_t write_number = 0;
+  int64_t rank = 0, ranks = 1;
+  RecordChecksum payload = {};
+  std::span<const std::byte> tokens = {};  // in the bytes that were decoded
+
+  int64_t bytes() const;  // of the record
+};
+
+// Reads any bytes. kDone; kChecksum when they are no header, or a damaged one; kIdentity when they
+// are one of another format.
+TierOutcome decode_header(std::span<const std::byte> bytes, RecordHeader& header);
+
+// kDone or kIdentity: whether such a header may be of a record of this shape, and of this record.
+TierOutcome compare(const RecordHeader& header, const RecordShape& shape);
+TierOutcome compare(const RecordHeader& header, const RecordShape& shape, const TierRecord& record);
+
+}  // namespace banyan

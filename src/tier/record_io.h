@@ -1,0 +1,64 @@
+// Records between files and pools. The bytes go straight from and into the pools where these are
+// aligned as the file wants them, and by way of a buffer where not. One thread.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "tier/record.h"
+#include "tier/storage.h"
+
+namespace banyan {
+
+// How a record's way over a device ended.
+struct RecordEnd {
+  TierOutcome outcome = TierOutcome::kDone;
+  int error = 0;      // errno, with kFailed
+  int64_t bytes = 0;  // that went over the device
+};
+
+class RecordIo {
+ public:
+  RecordIo();
+
+  RecordEnd write(StorageFile& file, int64_t offset, const RecordShape& shape,
+                  const TierRecord& record, std::span<const TierPiece> pieces,
+                  uint64_t write_number);
+  // What the pieces hold is only worth something after kDone.
+  RecordEnd read(StorageFile& file, int64_t offset, const RecordShape& shape,
+                 const TierRecord& record, std::span<const TierPiece> pieces);
+  // Reads the record at `offset`, whatever it is of, for nothing but its checksums. `header` says
+  // what it is; its tokens are gone with the next call.
+  RecordEnd verify(StorageFile& file, int64_t offset, RecordHeader& header);
+  // The same of its header alone.
+  RecordEnd read_header(StorageFile& file, int64_t offset, int64_t header_bytes,
+                        RecordHeader& header);
+
+ private:
+  enum class Way : uint8_t { kRead, kWrite };
+  struct FreeAligned {
+    void operator()(std::byte* bytes) const { std::free(bytes); }
+  };
+  using Buffer = std::unique_ptr<std::byte, FreeAligned>;
+
+  static Buffer aligned(size_t bytes);
+  std::span<std::byte> header(const RecordShape& shape);
+  // Moves header, pieces and the zeros at the end.
+  RecordEnd move(Way way, StorageFile& file, int64_t offset, const RecordShape& shape,
+                 std::span<const TierPiece> pieces);
+  RecordEnd move_straight(Way way, StorageFile& file, int64_t offset);
+  RecordEnd move_by_buffer(Way way, StorageFile& file, int64_t offset);
+  RecordEnd move_all(Way way, StorageFile& file, int64_t offset, std::span<iovec> parts);
+
+  Buffer header_, padding_, buffer_;
+  std::vector<iovec> parts_, rest_;
+  PayloadChecksum checksum_;
+};
+
+}  // namespace banyan
