@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "tier/disk_store.h"
+#include "tier/file_store.h"
 
 namespace banyan {
 namespace {
@@ -29,6 +30,8 @@ Status check_config(const TierConfig& config) {
 std::span<const TierBackend> registered_tiers() {
   static const std::array kTiers = std::to_array<TierBackend>({
       {"disk", "a folder on a local disk, of this process alone", make_disk_store},
+      {"file", "a folder of a file system that machines share, a file for each unit",
+       make_file_store},
   });
   return kTiers;
 }
