@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "tier/disk_store.h"
 #include "tier/file_store.h"
+#include "tier/redis_store.h"
 
 namespace banyan {
 namespace {
@@ -32,6 +33,7 @@ std::span<const TierBackend> registered_tiers() {
       {"disk", "a folder on a local disk, of this process alone", make_disk_store},
       {"file", "a folder of a file system that machines share, a file for each unit",
        make_file_store},
+      {"redis", "a server that speaks Redis' protocol", make_redis_store},
   });
   return kTiers;
 }

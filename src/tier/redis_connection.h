@@ -1,0 +1,72 @@
+// A connection to a server that speaks Redis' protocol, in which nothing waits longer than its
+// deadline: hiredis writes and reads the protocol, and polling is ours. One thread.
+#pragma once
+
+#include <hiredis/hiredis.h>
+
+#include <chrono>
+#include <expected>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "banyan/status.h"
+
+namespace banyan {
+
+struct RedisAddress {
+  std::string host = "127.0.0.1";
+  int port = 6379;
+  std::string path;  // of a socket, in place of the two
+  std::string user, password;
+  int database = 0;
+
+  std::string text() const;  // for people, without the password
+};
+// redis://[[user]:password@]host[:port][/database], unix://[[user]:password@]/path[?db=database].
+Result<RedisAddress> parse_redis_url(std::string_view url);
+
+class RedisConnection {
+ public:
+  using Clock = std::chrono::steady_clock;
+  struct Free {
+    void operator()(redisReply* reply) const { freeReplyObject(reply); }
+  };
+  using Reply = std::unique_ptr<redisReply, Free>;
+
+  explicit RedisConnection(RedisAddress address) : address_(std::move(address)) {}
+
+  // Connects where it is not connected. False: it could not, and trouble() says why.
+  bool open(Clock::time_point deadline);
+  // A command of the next flush(); replies come in the order of commands.
+  void append(std::span<const std::string_view> words);
+  // Sends what was appended.
+  bool flush(Clock::time_point deadline);
+  // The next reply, which may be an error of the server's. Null: the connection is closed, and
+  // trouble() says why.
+  Reply next(Clock::time_point deadline);
+  void close();
+
+  const std::string& trouble() const { return trouble_; }
+  bool timed_out() const { return timed_out_; }  // that is why
+
+ private:
+  struct FreeContext {
+    void operator()(redisContext* context) const { redisFree(context); }
+  };
+
+  bool connect(Clock::time_point deadline);
+  bool sign_in(Clock::time_point deadline);
+  bool expect_ok(Clock::time_point deadline);
+  bool wait(short events, Clock::time_point deadline);
+  bool write_some(bool& all);
+  bool fail(std::string why, bool timed_out = false);
+
+  RedisAddress address_;
+  std::unique_ptr<redisContext, FreeContext> context_;
+  std::string trouble_;
+  bool timed_out_ = false;
+};
+
+}  // namespace banyan
