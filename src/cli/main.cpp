@@ -46,6 +46,9 @@ constexpr std::array kVerbs = {
     &kPullVerb,
     &kListVerb,
     &kRemoveVerb,
+    &kCacheLsVerb,
+    &kCacheVerifyVerb,
+    &kCacheGcVerb,
     &kCompletionVerb,
     &kManualVerb,
 };

@@ -31,7 +31,7 @@ struct Verb {
 extern const Verb kRunVerb, kServeVerb, kGenerateVerb, kScoreVerb, kTokenizeVerb, kDetokenizeVerb,
     kInspectVerb, kModelsVerb, kQuantizeVerb, kBenchMachineVerb, kBenchOneBatchVerb,
     kBenchPrefixCacheVerb, kBenchProgramsVerb, kBenchServingVerb, kEvalNanoVerb, kEvalVerb,
-    kCompletionVerb, kManualVerb;
+    kCacheLsVerb, kCacheVerifyVerb, kCacheGcVerb, kCompletionVerb, kManualVerb;
 
 // All of them, in the order of `banyan --help`.
 std::span<const Verb* const> verbs();

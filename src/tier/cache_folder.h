@@ -1,0 +1,61 @@
+// What lies in a folder of a disk or a file store, for people: what it has, whether it is sound,
+// and how to make it smaller. It needs no model, and may look at a folder that a server uses.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "banyan/status.h"
+#include "tier/storage.h"
+
+namespace banyan {
+
+struct CacheClass {
+  int unit_class = 0;
+  std::string units_are;  // "pages", as meta.json says
+  int64_t units = 0;      // records that the index names
+  int64_t record_bytes = 0;
+};
+
+struct CacheDigest {
+  std::string folder;  // DIR, or a rank's below it
+  std::string digest;
+  bool shared = false;  // of a file store
+  std::string model;    // "" where meta.json is lost
+  int64_t bytes = 0;    // that its files take
+  int64_t used_s = 0;   // last, in seconds since 1970
+  std::vector<CacheClass> classes;
+
+  std::string path() const { return folder + "/" + digest; }
+};
+
+// The one that was used last first.
+Result<std::vector<CacheDigest>> list_cache(Storage& storage, const std::string& folder);
+
+struct CacheCheck {
+  int64_t records = 0, bytes = 0;  // that were read
+  int64_t bad = 0;
+  std::vector<std::string> first_bad;  // where, and why
+};
+// Reads every record. `progress` hears of the share that is done, and ends it by false.
+Result<CacheCheck> verify_cache(Storage& storage, const std::string& folder,
+                                const std::function<bool(const CacheCheck&)>& progress);
+
+struct CacheLimits {
+  std::string only;         // digests that begin so, and no others; "": all
+  std::string keep;         // not those that begin so; "": none
+  int64_t unused_s = -1;    // what was not used for so long; -1: however new
+  int64_t size_bytes = -1;  // what was used longest ago, until the rest is so small; -1: all
+  bool dry_run = false;
+};
+struct CacheRemoved {
+  int64_t digests = 0, files = 0, bytes = 0;
+};
+// Removes digests whole and, of a file store with `unused_s`, files. kExhausted: a server has the
+// folder open.
+Result<CacheRemoved> shrink_cache(Storage& storage, const std::string& folder,
+                                  const CacheLimits& limits, int64_t now_s);
+
+}  // namespace banyan
