@@ -53,6 +53,8 @@ class AsyncLlm {
   Cancel generate(const TextRequest& request, TextSinks sinks);
   // Forgets the cached prefixes that nothing uses.
   void flush_cache();
+  // Forgets what EngineConfig::cache_storage keeps.
+  void clear_cache_storage();
 
   // Asks the cache to keep this prefix while what it returns lives (Engine::hold), which may be
   // longer than this.

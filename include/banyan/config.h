@@ -14,6 +14,32 @@ namespace banyan {
 // Called while weights are read; from the loading thread.
 using LoadProgress = std::function<void(int64_t bytes_done, int64_t bytes_total)>;
 
+// Keeps cached prefixes outside of memory, where they survive a restart: exactly the bytes that
+// layers remember, under a key that names all they depend on.
+struct CacheStorageConfig {
+  std::string backend;     // disk, file (a shared file system), redis; empty: none
+  std::string directory;   // disk, file: made if need be
+  int64_t size_bytes = 0;  // disk: of all that is kept in the directory
+  std::string url;         // redis: redis://[[user]:password@]host[:port][/database], or unix://
+  int64_t write_budget_bytes_per_day = 0;  // 0: none
+
+  // write_back: pages that are soon evicted, when nothing else is to do those that were used twice
+  // or are held, and at the end all. write_through: every page soon after it is computed.
+  // write_through_selective: a page at its second use.
+  std::string write_policy = "write_back";
+  double flush_s = 10;  // for what is left to write at the end
+
+  // What a request does whose prefix is being loaded. best_effort: goes on with what is there when
+  // its turn comes. timeout: waits a while. wait_complete: waits.
+  std::string prefetch_policy = "timeout";
+  int64_t prefetch_tokens_min = 256;  // less is not loaded
+  // timeout: this, and so much for each 1,024 tokens; where both are 0, 0.05 s and 1.5 times what
+  // loading should take.
+  double prefetch_timeout_s = 0, prefetch_timeout_per_ki_token_s = 0;
+
+  Status validate() const;
+};
+
 struct EngineConfig {
   std::string model_path;  // a folder as Hugging Face publishes it
   std::string gguf_path;   // a GGUF file whose weights stand in for the folder's; empty: none
@@ -95,6 +121,8 @@ struct EngineConfig {
   int logit_bias_max = 1024;
   int stop_strings_max = 64;
   int stop_string_bytes_max = 4096;
+
+  CacheStorageConfig cache_storage;
 
   Status validate() const;
 };

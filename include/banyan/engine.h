@@ -83,6 +83,32 @@ struct DrafterStats {
   double time_s = 0;            // spent on proposing
 };
 
+// What EngineConfig::cache_storage keeps and does.
+struct CacheStorageStats {
+  static constexpr size_t kClassesMax = 8;
+  // Why units were not loaded: their record is not there (any more), has other bytes than were
+  // written, is another's; took too long; device or server failed; are computed sooner.
+  enum Miss : uint8_t { kAbsent, kChecksum, kIdentity, kTimeout, kFailed, kCheaperToCompute };
+  static constexpr std::array<std::string_view, 6> kMissNames = {
+      "absent", "checksum", "identity", "timeout", "failed", "cheaper_to_compute"};
+
+  std::string_view backend;  // "disk"; empty: none
+  std::string_view health;   // "on", "read-only", "off"
+  // Of each class of EngineInfo::state_classes, as far as the store knows.
+  std::array<int64_t, kClassesMax> units = {}, bytes = {};
+  int64_t capacity_bytes = 0;     // 0: the server's business
+  int64_t evicted_units = 0;      // from the store
+  int64_t evicted_unwritten = 0;  // from memory, before they were in the store
+  int64_t restored_tokens = 0;    // prompt tokens that were loaded and not computed
+  int64_t read_units = 0, read_bytes = 0, written_units = 0, written_bytes = 0;
+  double read_s = 0, write_s = 0;  // in the store
+  double saved_s = 0;              // of computing, as it was estimated
+  std::array<int64_t, kMissNames.size()> misses = {};
+  // Something is under way, or is to be done when nothing else is: step() is to be called again
+  // within milliseconds though it returned false.
+  bool busy = false;
+};
+
 struct EngineStats {
   static constexpr size_t kDraftersMax = 6;
   static constexpr size_t kDraftPositions = 8;
@@ -107,6 +133,7 @@ struct EngineStats {
   // Accepted tokens by their place in a draft; those beyond the last are left out.
   std::array<int64_t, kDraftPositions> accepted_at = {};
   int64_t retracted = 0;  // times that a running sequence went back to the queue for want of pages
+  CacheStorageStats storage;
 };
 
 // How often each expert of one layer was chosen.
@@ -134,8 +161,11 @@ class Engine {
   // Ends a sequence with FinishReason::kCancelled at the next step; unknown ids are ignored.
   void cancel(SequenceId sequence);
 
-  // Forgets every cached prefix that no running sequence uses.
+  // Forgets every cached prefix that no running sequence uses. EngineConfig::cache_storage keeps
+  // what it has.
   void flush_cache();
+  // Forgets what EngineConfig::cache_storage keeps, for this model as it runs.
+  void clear_cache_storage();
 
   // Keeps what is cached of this prefix until release(): its pages are evicted only after all those
   // that nobody holds or waits for. Reserves no memory and changes no result. `key` is the caller's

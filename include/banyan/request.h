@@ -115,13 +115,14 @@ struct TokenEvent {
   std::span<const TokenLogprob> top;     // most likely first; valid during the call only
   std::span<const TokenLogprob> chosen;  // of the request's logprob_token_ids, in their order
   FinishReason finish = FinishReason::kNone;
-  TokenId matched_stop = -1;  // the stop token that ended the sequence
-  int64_t cached_tokens = 0;  // prompt tokens whose state was not computed for this request
-  double queued_s = 0;        // from submission to the first step that computed something for it
-  bool drafted = false;       // the token had been proposed: it took no step of its own
-  int64_t drafts = 0;         // steps so far that had proposed tokens of the sequence, ...
-  int64_t draft_tokens = 0;   // ... and how many of them
-  Error error;                // with FinishReason::kError
+  TokenId matched_stop = -1;    // the stop token that ended the sequence
+  int64_t cached_tokens = 0;    // prompt tokens whose state was not computed for this request
+  double queued_s = 0;          // from submission to the first step that computed something for it
+  bool drafted = false;         // the token had been proposed: it took no step of its own
+  int64_t drafts = 0;           // steps so far that had proposed tokens of the sequence, ...
+  int64_t draft_tokens = 0;     // ... and how many of them
+  Error error;                  // with FinishReason::kError
+  int64_t restored_tokens = 0;  // of cached_tokens, those loaded for it: CacheStorageConfig
 };
 
 // Called on the engine's thread, in order, until an event with finish != kNone.

@@ -27,6 +27,27 @@ Status one_of(std::string_view name, std::string_view value,
 
 }  // namespace
 
+Status CacheStorageConfig::validate() const {
+  TRY(one_of("cache_storage.backend", backend,
+             std::array<std::string_view, 4>{"", "disk", "file", "redis"}));
+  TRY(one_of(
+      "cache_storage.write_policy", write_policy,
+      std::array<std::string_view, 3>{"write_back", "write_through", "write_through_selective"}));
+  TRY(one_of("cache_storage.prefetch_policy", prefetch_policy,
+             std::array<std::string_view, 3>{"best_effort", "timeout", "wait_complete"}));
+  TRY(in_range<int64_t>("cache_storage.prefetch_tokens_min", prefetch_tokens_min, 1,
+                        int64_t{1} << 31));
+  constexpr double kSecondsMax = 1e6;
+  TRY(in_range("cache_storage.prefetch_timeout_s", prefetch_timeout_s, 0.0, kSecondsMax));
+  TRY(in_range("cache_storage.prefetch_timeout_per_ki_token_s", prefetch_timeout_per_ki_token_s,
+               0.0, kSecondsMax));
+  TRY(in_range("cache_storage.flush_s", flush_s, 0.0, kSecondsMax));
+  constexpr int64_t kBytesMax = int64_t{1} << 60;
+  TRY(in_range<int64_t>("cache_storage.size_bytes", size_bytes, 0, kBytesMax));
+  return in_range<int64_t>("cache_storage.write_budget_bytes_per_day", write_budget_bytes_per_day,
+                           0, kBytesMax);
+}
+
 Status EngineConfig::validate() const {
   constexpr int64_t kTokensMax = int64_t{1} << 31;
   if (model_path.empty()) return invalid_argument("model_path is empty; give a model folder");
@@ -40,6 +61,7 @@ Status EngineConfig::validate() const {
   TRY(one_of("kv_cache_dtype", kv_cache_dtype,
              std::array<std::string_view, 6>{"auto", "bf16", "f32", "fp8_e4m3", "fp8", "int8"}));
   TRY(in_range<size_t>("quantization_overrides", quantization_overrides.size(), 0, 1024));
+  TRY(cache_storage.validate());
   TRY(in_range("threads", threads, 0, 1024));
   TRY(in_range<int64_t>("context_length_tokens", context_length_tokens, 0, kTokensMax));
   TRY(in_range("page_size_tokens", page_size_tokens, 1, 1024));

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <span>
 
+#include "cache/page_key.h"
 #include "cache/prefix_key.h"
 #include "cache/state_classes.h"
 
@@ -101,8 +102,19 @@ struct RadixNode : SetHook {
   Waiters waiters;
   int64_t waiters_below = 0;  // here and further down
 
+  // Of tiers beyond memory; nobody else looks at it. A bit for each class.
+  PageKey key;           // of full pages and roots, once somebody asked for it; zeros before
+  uint8_t stored = 0;    // a store has the unit, which may have left memory, ...
+  uint8_t writing = 0;   // ... or is about to have it
+  bool reused = false;   // somebody resumed from it, or from what follows it
+  bool passing = false;  // its snapshots go when its sequence has come further
+  ListHook to_write;
+
   int64_t begin() const { return end - static_cast<int64_t>(tokens.size()); }
   NodeUnit& path() const { return units[kPathClass]; }
 };
+
+using WriteList =
+    intrusive::list<RadixNode, intrusive::member_hook<RadixNode, ListHook, &RadixNode::to_write>>;
 
 }  // namespace banyan

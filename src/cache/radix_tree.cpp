@@ -134,16 +134,19 @@ RadixTree::RadixTree(const StateClasses& classes, const UnitCounts& counts)
 }
 
 int32_t RadixTree::take(int unit_class) {
-  Units& units = units_of(unit_class);
-  if (units.list.free_count() == 0) {
-    if (unit_class == kPathClass) {
-      if (!evict_leaf()) return -1;
-    } else {
-      if (units.use.empty()) return -1;
-      drop_unit(unit_class, units.use.front());
-    }
+  UnitList& list = units_of(unit_class).list;
+  while (list.free_count() == 0) {  // what is evicted may go over to the watcher
+    if (!evict_one(unit_class)) return -1;
   }
-  return units.list.take();
+  return list.take();
+}
+
+bool RadixTree::evict_one(int unit_class) {
+  if (unit_class == kPathClass) return evict_leaf();
+  UseList& uses = units_of(unit_class).use;
+  if (uses.empty()) return false;
+  drop_unit(unit_class, uses.front());
+  return true;
 }
 
 void RadixTree::give_back(const UnitSet& units) {
@@ -200,13 +203,17 @@ void RadixTree::drop_node(RadixNode* node) {
 
 void RadixTree::drop_unit(int unit_class, NodeUnit& unit) {
   unlink(unit_class, unit);
-  if (unit.unit >= 0) give_back(unit_class, std::exchange(unit.unit, -1));
+  if (unit.unit < 0) return;
+  bool kept = watcher_ != nullptr && watcher_->loses(*unit.node, unit_class);
+  int32_t number = std::exchange(unit.unit, -1);
+  if (!kept) give_back(unit_class, number);
 }
 
 void RadixTree::evict(RadixNode* leaf) {
   CHECK(leaf->children.empty() && leaf->path().pins == 0);
   RadixNode* parent = leaf->parent;
   for (int c = 0; c < classes_.count; ++c) drop_unit(c, leaf->units[c]);
+  if (watcher_ != nullptr) watcher_->goes(*leaf);
   lift_waiters(leaf);
   parent->children.erase(parent->children.iterator_to(*leaf));
   drop_node(leaf);
@@ -337,6 +344,7 @@ void RadixTree::insert(RadixNode* parent, RadixNode* node) {
   if (static_cast<int64_t>(node->tokens.size()) < classes_.page_size_tokens) return;
   node->hash = hash_page(parent->hash, node->tokens);
   wake(parent, node);
+  if (watcher_ != nullptr) watcher_->gained(*node);
 }
 
 // An open page that somebody left, and that `node` begins with, is of no more use.
@@ -350,20 +358,28 @@ void RadixTree::evict_covered_by(RadixNode* node) {
   if (covered) evict(&before);
 }
 
-// The lease goes on to a node that holds the same states as `units`, which are given back or fill
-// what the node lacks.
-UnitSet RadixTree::extend_to(Lease& lease, RadixNode* existing, const UnitSet& units) {
+void RadixTree::fill(RadixNode* node, const UnitSet& units) {
+  bool gained = false;
   for (int c = 0; c < classes_.count; ++c) {
     if (units[c] < 0) continue;
-    NodeUnit& unit = existing->units[c];
+    NodeUnit& unit = node->units[c];
     if (unit.unit >= 0) {
       give_back(c, units[c]);
       continue;
     }
     unit.unit = units[c];
     if (unit.pins == 0) units_of(c).use.push_back(unit);
-    refresh_below(existing);
+    gained = true;
   }
+  if (!gained) return;
+  refresh_below(node);
+  if (watcher_ != nullptr) watcher_->gained(*node);
+}
+
+// The lease goes on to a node that holds the same states as `units`, which are given back or fill
+// what the node lacks.
+UnitSet RadixTree::extend_to(Lease& lease, RadixNode* existing, const UnitSet& units) {
+  fill(existing, units);
   lease.node_ = existing;
   pin(lease, existing);
   UnitSet held;
@@ -462,7 +478,9 @@ void RadixTree::add_snapshots(RadixNode* node, const UnitSet& slots) {
     units_of(c).use.push_back(unit);
     gained = true;
   }
-  if (gained) refresh_below(node);
+  if (!gained) return;
+  refresh_below(node);
+  if (watcher_ != nullptr) watcher_->gained(*node);
 }
 
 void RadixTree::drop_snapshots(RadixNode* node) {

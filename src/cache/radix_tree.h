@@ -10,7 +10,8 @@
 // only when there are no others).
 //
 // Invariants, checked by check():
-// - Every unit of a class is in exactly one of: the free list, one node, one sequence.
+// - Every unit of a class is in exactly one of: the free list, one node, one sequence, one transfer
+//   to or from a tier.
 // - free + cached (in a node that no lease needs) + pinned (in a node that one needs) + private (in
 //   no node) = total.
 // - In each list of pages by last use, of those awaited and of the others, a node precedes its
@@ -48,6 +49,19 @@ struct PrefixMatch {
   RadixNode* deepest = nullptr;  // as far as pages go, resumable or not
   // Tokens that need not be computed.
   int64_t position() const { return node->end + partial_tokens; }
+};
+
+// Who keeps units beyond memory, and so must know which come and go. Called while the tree changes:
+// it must not be called back.
+class UnitWatcher {
+ public:
+  virtual ~UnitWatcher() = default;
+  // The node of a full page has a unit that it had not.
+  virtual void gained(RadixNode& node) = 0;
+  // The node's unit of the class goes. True: it goes over to the watcher, which gives it back.
+  virtual bool loses(RadixNode& node, int unit_class) = 0;
+  // The node goes, after its units.
+  virtual void goes(RadixNode& node) = 0;
 };
 
 // Keeps a path in the tree: RAII. Pages of a class from begin() on stay, as far as they are there.
@@ -123,6 +137,8 @@ class RadixTree {
   // writing after `tokens`; or more tokens of such a page. False if the tree has these tokens
   // already: then `units` stays with the caller.
   bool publish_open(Lease& lease, std::span<const PrefixToken> tokens, const UnitSet& units);
+  // Gives `node` the pages that it lacks, but for one of the path; `units` go over to the tree.
+  void fill(RadixNode* node, const UnitSet& units);
   // Gives `node` the states at its end, of each class that has none there; `slots` go over to the
   // tree.
   void add_snapshots(RadixNode* node, const UnitSet& slots);
@@ -133,6 +149,41 @@ class RadixTree {
 
   // Evicts everything that no lease needs.
   void flush();
+
+  // ---- For tiers -------------------------------------------------------------------------------
+
+  // Null: nobody, as at first.
+  void watch(UnitWatcher* watcher) { watcher_ = watcher; }
+  // Nodes whose units of the class are evicted next, in that order, until `visit` returns false.
+  template <class Visit>
+  void visit_oldest(int unit_class, Visit visit) {
+    for (NodeUnit& unit : units_of(unit_class).use) {
+      if (!visit(*unit.node)) return;
+    }
+    if (unit_class != kPathClass) return;
+    for (NodeUnit& unit : awaited_) {
+      if (!visit(*unit.node)) return;
+    }
+  }
+  // Nodes without a lease, the last to be evicted first.
+  template <class Visit>
+  void visit_hottest(Visit visit) {
+    for (UseList* uses : {&awaited_, &units_of(kPathClass).use}) {
+      for (auto it = uses->rbegin(); it != uses->rend(); ++it) visit(*it->node);
+    }
+  }
+  // All of them, parents first.
+  template <class Visit>
+  void visit_nodes(Visit visit) {
+    std::vector<RadixNode*> to_visit;
+    for (auto& [name_space, root] : roots_) to_visit.push_back(&root->node);
+    while (!to_visit.empty()) {
+      RadixNode* node = to_visit.back();
+      to_visit.pop_back();
+      for (RadixNode& child : node->children) to_visit.push_back(&child);
+      if (node->parent != nullptr) visit(*node);
+    }
+  }
 
   // ---- For tree_view ---------------------------------------------------------------------------
 
@@ -186,6 +237,7 @@ class RadixTree {
   RadixNode* child_of(RadixNode* parent, std::span<const PrefixToken> page) const;
   void pin(Lease& lease, RadixNode* node);
   void release(Lease& lease);
+  bool evict_one(int unit_class);
   bool evict_leaf();
   void evict(RadixNode* leaf);
   void drop_root_if_unused(RadixNode* root);
@@ -220,6 +272,7 @@ class RadixTree {
 
   std::vector<Units> units_;  // [classes]
   UseList awaited_;           // of the path: what waiters run through
+  UnitWatcher* watcher_ = nullptr;
   using Changed =
       intrusive::list<PrefixWaiter,
                       intrusive::member_hook<PrefixWaiter, ListHook, &PrefixWaiter::changed>>;

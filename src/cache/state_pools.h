@@ -27,6 +27,7 @@ class StatePools {
                                    const UnitCounts& units,
                                    const DeviceQueue& queue = host_queue());
 
+  int states() const { return static_cast<int>(specs_.size()); }
   const StateSpec& spec(StateId id) const { return specs_[id]; }
   void* pool(StateId id) const { return pools_[id].data(); }
   int page_size_tokens() const { return classes_.page_size_tokens; }

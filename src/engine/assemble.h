@@ -3,7 +3,9 @@
 // otherwise), and look inside.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -11,19 +13,29 @@
 #include "base/trace_log.h"
 #include "cache/tree_view.h"
 #include "engine/drafters/drafter.h"
+#include "engine/tiers/rates.h"
 #include "models/registry.h"
+#include "tier/store.h"
 
 namespace banyan {
 
 class Scheduler;
 
 struct EngineAssembly {
+  // In place of the store that EngineConfig::cache_storage names, and of the clock.
+  struct Storage {
+    std::unique_ptr<TierStore> store;  // null: that store
+    std::function<int64_t()> now_ns;
+    std::optional<LoadCost> load;  // before it is measured
+  };
+
   // Engine::load, where config.json names one of `families`. `drafters` are asked before those that
   // the config names.
   static Result<std::unique_ptr<Engine>> load(const EngineConfig& config,
                                               std::span<const Family> families,
                                               const LoadProgress& progress = {},
-                                              std::vector<NamedDrafter> drafters = {});
+                                              std::vector<NamedDrafter> drafters = {},
+                                              Storage storage = {});
 
   // What the prefix cache holds, on the thread that owns the engine.
   static TreeView tree_view(const Engine& engine, const TreeViewLimits& limits);

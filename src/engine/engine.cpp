@@ -19,6 +19,8 @@
 #include "engine/memory_plan.h"
 #include "engine/runner.h"
 #include "engine/scheduler.h"
+#include "engine/tiers/open.h"
+#include "engine/tiers/tiers.h"
 
 namespace banyan {
 namespace {
@@ -118,8 +120,9 @@ std::optional<Error> problem_of(const DrawResult& result, int64_t position) {
 // moves a Sequence.
 class Engine::Impl {
  public:
+  // `tiers` null: nothing is kept beyond memory.
   Impl(const EngineConfig& config, std::unique_ptr<Runner> runner,
-       std::vector<NamedDrafter> drafters)
+       std::vector<NamedDrafter> drafters, std::unique_ptr<TierSetup> tiers)
       : config_(config),
         runner_(std::move(runner)),
         scheduler_(scheduler_config(config, *runner_)),
@@ -133,6 +136,9 @@ class Engine::Impl {
         step.batch.tables[static_cast<size_t>(c)].units.reserve(pages);
       }
     }
+    if (tiers != nullptr) {
+      scheduler_.use(std::make_unique<Tiers>(scheduler_.tree(), std::move(*tiers)));
+    }
   }
 
   Result<SequenceId> submit(GenerateRequest request, TokenSink sink);
@@ -140,6 +146,9 @@ class Engine::Impl {
   void flush_cache() {
     scheduler_.tree().flush();
     speculator_.forget();
+  }
+  void clear_cache_storage() {
+    if (scheduler_.tiers() != nullptr) scheduler_.tiers()->clear();
   }
   void hold(uint64_t key, std::vector<TokenId> tokens) {
     scheduler_.hold(key, {}, std::move(tokens));
@@ -175,8 +184,10 @@ class Engine::Impl {
   void launch(PlannedStep& step);   // step -> in flight
   bool may_launch_ahead() const;    // while steps_[0] is in flight
   void advance(PlannedStep& step);  // sequences -> as commit leaves them, but for its tokens
-  void collect();                   // waits for steps_[0], and lets the next take its place
-  const DrawResults& wait();        // for steps_[0]
+  bool idle();                      // no step is to be planned
+  double prompt_operations(const StepPlan& plan) const;
+  void collect();                           // waits for steps_[0], and lets the next take its place
+  const DrawResults& wait();                // for steps_[0]
   void commit(const DrawResults& results);  // of steps_[0] -> sequences and events
 
   void accept(const DrawResults& results);
@@ -324,7 +335,7 @@ bool Engine::Impl::step_once() {
   if (!now.launched) {
     deliver_removed();
     plan(now);
-    if (now.plan.spans.empty()) return removes;
+    if (now.plan.spans.empty()) return idle() || removes;
     launch(now);
   }
   if (config_.overlap_schedule && may_launch_ahead()) {
@@ -335,12 +346,33 @@ bool Engine::Impl::step_once() {
   }
   overlaps = overlaps || next.launched;
   DraftGain::Step step = speculator_.shape(now.plan);
+  double operations = overlaps ? 0 : prompt_operations(now.plan);
   collect();
   if (overlaps) return true;  // what such a step takes is not its own time
   step.tokens = totals_.generated_tokens - generated;
   step.time_s = static_cast<double>(now_ns() - began_ns) * 1e-9;
   speculator_.observe(step);
+  if (operations > 0) scheduler_.tiers()->observe(operations, step.time_s);
   return true;
+}
+
+// True: somebody waits for a tier.
+bool Engine::Impl::idle() {
+  return scheduler_.tiers() != nullptr && scheduler_.tiers()->idle();
+}
+
+// Of a step whose time tells what a prompt costs: one that reads prompts and does little else.
+double Engine::Impl::prompt_operations(const StepPlan& plan) const {
+  constexpr int64_t kRowsMin = 32;
+  if (scheduler_.tiers() == nullptr) return 0;
+  int64_t rows = 0, others = 0;
+  double operations = 0;
+  for (const PlannedSpan& span : plan.spans) {
+    bool prompt = span.first < span.sequence->prompt_tokens;
+    (prompt ? rows : others) += span.count;
+    if (prompt) operations += scheduler_.tiers()->operations(span.first, span.end());
+  }
+  return rows >= kRowsMin && others * 8 <= rows ? operations : 0;
 }
 
 void Engine::Impl::collect() {
@@ -515,6 +547,7 @@ FinishReason Engine::Impl::finish_reason(const Sequence& s, TokenId token) const
 
 void Engine::Impl::tell_usage(const Sequence& s, TokenEvent& event) {
   event.cached_tokens = s.cached_tokens;
+  event.restored_tokens = s.restored_tokens;
   event.queued_s = s.queued_s;
   event.drafts = s.draft.drafts;
   event.draft_tokens = s.draft.proposed;
@@ -572,6 +605,7 @@ EngineStats Engine::Impl::stats() const {
   }
   stats.cached_tokens = scheduler_.cached_tokens();
   stats.retracted = scheduler_.retracted();
+  if (scheduler_.tiers() != nullptr) stats.storage = scheduler_.tiers()->stats();
   speculator_.report(stats);
   return stats;
 }
@@ -607,18 +641,23 @@ int64_t EngineAssembly::overlapped_steps(const Engine& engine) {
 Result<std::unique_ptr<Engine>> EngineAssembly::load(const EngineConfig& config,
                                                      std::span<const Family> families,
                                                      const LoadProgress& progress,
-                                                     std::vector<NamedDrafter> drafters) {
+                                                     std::vector<NamedDrafter> drafters,
+                                                     Storage storage) {
   return guard([&]() -> Result<std::unique_ptr<Engine>> {
     EngineConfig chosen = config;
     chosen.drafters = TRY(chosen_drafters(config));
+    bool tiered = !config.cache_storage.backend.empty();
+    chosen.state_digest = config.state_digest || tiered;
     std::unique_ptr<Runner> draft;
     if (!config.draft_model_path.empty()) draft = TRY(load_draft_model(chosen, families));
     auto runner = TRY(Runner::load(chosen, progress, families, lone_rank(), draft.get()));
+    std::unique_ptr<TierSetup> tiers;
+    if (tiered) tiers = TRY(open_tiers(chosen, *runner, std::move(storage)));
     for (NamedDrafter& drafter : make_drafters(chosen, {*runner, std::move(draft)})) {
       drafters.push_back(std::move(drafter));
     }
-    return std::unique_ptr<Engine>(
-        new Engine(std::make_unique<Engine::Impl>(chosen, std::move(runner), std::move(drafters))));
+    return std::unique_ptr<Engine>(new Engine(std::make_unique<Engine::Impl>(
+        chosen, std::move(runner), std::move(drafters), std::move(tiers))));
   });
 }
 
@@ -630,6 +669,9 @@ void Engine::cancel(SequenceId sequence) {
 }
 void Engine::flush_cache() {
   impl_->flush_cache();
+}
+void Engine::clear_cache_storage() {
+  impl_->clear_cache_storage();
 }
 void Engine::hold(uint64_t key, std::vector<TokenId> tokens) {
   impl_->hold(key, std::move(tokens));

@@ -77,6 +77,9 @@ class Runner {
   const EngineInfo& info() const { return info_; }
   std::span<const MatrixRecord> matrices() const { return model_.matrices; }
   const StateClasses& classes() const { return pools_->classes(); }
+  const StatePools& pools() const { return *pools_; }
+  // Where they lie.
+  const DeviceQueue& queue() const { return *queue_; }
 
  private:
   Runner() = default;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "engine/tiers/tiers.h"
 
 namespace banyan {
 namespace {
@@ -44,6 +45,11 @@ Scheduler::Scheduler(const SchedulerConfig& config)
 Scheduler::~Scheduler() {
   while (Sequence* s = any()) remove(s);
   while (!holds_.empty()) release(holds_.begin()->first);
+}
+
+void Scheduler::use(std::unique_ptr<Tiers> tiers) {
+  CHECK(config_.radix_cache && sequences_.empty());
+  tiers_ = std::move(tiers);
 }
 
 // ---- Coming and going --------------------------------------------------------------------------
@@ -94,9 +100,10 @@ std::unique_ptr<Sequence> Scheduler::remove(Sequence* sequence) {
     holdings_.drop(s);
   } else if (s.place == Sequence::Place::kWaiting) {
     queue_.remove(s);
-  } else {
+  } else if (s.place == Sequence::Place::kFollowing) {
     followers_.remove(s);
   }
+  if (tiers_ != nullptr) tiers_->forget(s);
   tree_.close(s.root);
   deadlines_.erase({s.deadline_ns, &s});
   auto node = sequences_.extract(s.id);
@@ -122,6 +129,7 @@ std::unique_ptr<Sequence> Scheduler::remove_expired(int64_t now_ns) {
 
 void Scheduler::plan(StepPlan& plan) {
   plan.clear();
+  if (tiers_ != nullptr) advance_tiers();
   rows_left_ = config_.prefill_rows_max;
   expected_share_ = std::max(kShareMin, expected_share_ - kShareFall);
   run_on(plan, true);
@@ -129,6 +137,7 @@ void Scheduler::plan(StepPlan& plan) {
   rows_left_ -= for_drafts;
   run_on(plan, false);
   admit(plan);
+  if (tiers_ != nullptr) look_ahead();
   // What is left over is too little for a prompt that waits, or there is none.
   if (rows_left_ >= config_.classes.resume_alignment_tokens) for_drafts += rows_left_;
   add_drafts(plan, for_drafts);
@@ -157,6 +166,7 @@ bool Scheduler::add_span(Sequence& s, StepPlan& plan) {
   int64_t end = span_end(s);
   if (end <= s.computed) return false;
   while (!holdings_.reserve(s, end)) {
+    if (running_.size() == 1 && tiers_ != nullptr && tiers_->give_way()) continue;
     CHECK(running_.size() > 1, "sequence {} does not fit alone", s.id);
     Sequence& last = last_admitted();
     take_span(last, plan);
@@ -300,7 +310,9 @@ void Scheduler::commit(const StepPlan& plan) {
     }
     Sequence& s = *plan.spans[static_cast<size_t>(capture.span)].sequence;
     int64_t end = capture.position + 1;
-    tree_.add_snapshots(RadixTree::node_ending_at(s.lease, end), capture.slots);
+    RadixNode* node = RadixTree::node_ending_at(s.lease, end);
+    if (tiers_ != nullptr && end > s.prompt_tokens) tiers_->passes(*node);
+    tree_.add_snapshots(node, capture.slots);
     if (end <= s.prompt_tokens) continue;
     if (s.last_snapshot > 0) {
       tree_.drop_snapshots(RadixTree::node_ending_at(s.lease, s.last_snapshot));
@@ -321,6 +333,7 @@ void Scheduler::admit(StepPlan& plan) {
     PrefixMatch match = holdings_.match(*s);
     if (queue_.correct(*s, match.node->end) || followers_.follow(*s, match)) continue;
     if (!running_.empty() && !has_room(*s, match)) return;
+    if (tiers_ != nullptr && step_aside(*s, match)) continue;
     if (!start(*s, match, plan)) return;
   }
 }
@@ -352,6 +365,7 @@ bool Scheduler::has_room(const Sequence& s, const PrefixMatch& match) const {
     int64_t units = tree_.use(c).available(), wanted = units_expected(s, c);
     if (c == kPathClass) {
       units -= tree_.unpinned_pages(match.node);
+      if (tiers_ != nullptr) units -= tiers_->promised_pages();
       wanted -= match.node->end / config_.classes.page_size_tokens;
     }
     for (const Sequence* r : running_) units -= units_missing(*r, c);
@@ -363,8 +377,10 @@ bool Scheduler::has_room(const Sequence& s, const PrefixMatch& match) const {
 bool Scheduler::start(Sequence& s, const PrefixMatch& match, StepPlan& plan) {
   queue_.admit(s);
   if (!holdings_.start(s, match, plan.copies)) {
-    CHECK(!running_.empty(), "sequence {} does not fit alone", s.id);
     queue_.push(s);
+    bool lone = running_.empty();
+    if (lone && tiers_ != nullptr && tiers_->give_way()) return true;  // its turn comes again
+    CHECK(!lone, "sequence {} does not fit alone", s.id);
     return false;
   }
   s.place = Sequence::Place::kRunning;
@@ -374,6 +390,7 @@ bool Scheduler::start(Sequence& s, const PrefixMatch& match, StepPlan& plan) {
   }
   running_.push_back(&s);
   ++admitted_;
+  if (tiers_ != nullptr) tiers_->admitted(s);
   if (s.cached_tokens < 0) {
     s.admission = admitted_;
     s.cached_tokens = s.computed;
@@ -393,10 +410,14 @@ void Scheduler::retract(Sequence& s) {
   holdings_.publish(s, true);
   leave_running(s);
   holdings_.drop(s);
+  s.restore = {};
   queue_.push(s);
 }
 
 void Scheduler::leave_running(Sequence& s) {
+  if (tiers_ != nullptr && s.last_snapshot > 0) {
+    tiers_->stays(*RadixTree::node_ending_at(s.lease, s.last_snapshot));
+  }
   s.wanted.clear();
   s.last_snapshot = 0;
   s.repeats = false;
@@ -404,11 +425,49 @@ void Scheduler::leave_running(Sequence& s) {
   std::erase(running_, &s);
 }
 
+// ---- Tiers -------------------------------------------------------------------------------------
+
+void Scheduler::advance_tiers() {
+  tiers_->advance([this] { return spare_units(); });
+  while (Sequence* s = tiers_->take_ready()) queue_.push(*s);
+}
+
+// What those that run will not need, as far as can be expected.
+UnitCounts Scheduler::spare_units() const {
+  UnitCounts spare = {};
+  for (int c = 0; c < config_.classes.count; ++c) {
+    int64_t units = tree_.use(c).available();
+    if (!config_.classes[c].paged()) units -= config_.running_max - running();
+    for (const Sequence* r : running_) {
+      if (config_.classes[c].paged()) units -= units_missing(*r, c);
+    }
+    spare[static_cast<size_t>(c)] = std::max<int64_t>(0, units);
+  }
+  return spare;
+}
+
+bool Scheduler::step_aside(Sequence& s, const PrefixMatch& match) {
+  if (!tiers_->offer(s, match, true)) return false;
+  queue_.remove(s);
+  s.place = Sequence::Place::kRestoring;
+  return true;
+}
+
+// The next in the queue may have its prefix loaded while it waits for its turn.
+void Scheduler::look_ahead() {
+  Sequence* s = queue_.next();
+  if (s == nullptr || s->id == looked_at_ || s->restore.settled || s->restore.transfer != 0) return;
+  looked_at_ = s->id;
+  PrefixMatch match = holdings_.match(*s);
+  if (has_room(*s, match)) tiers_->offer(*s, match, false);
+}
+
 // ---- Invariants --------------------------------------------------------------------------------
 
 void Scheduler::check() const {
   UnitCounts held = tree_.check();
   for (const Sequence* s : running_) holdings_.check(*s, held);
+  if (tiers_ != nullptr) tiers_->add_held(held);
   for (int c = 0; c < config_.classes.count; ++c) {
     auto i = static_cast<size_t>(c);
     int64_t all = held[i] + in_flight_[i];

@@ -21,6 +21,9 @@
 // of its work. So the sequence admitted first always makes progress, and any that fits alone
 // finishes.
 //
+// Tiers: where a store has more of a prompt than memory, its sequence may step aside until that is
+// loaded (engine/tiers).
+//
 // Owns the sequences. One thread.
 #pragma once
 
@@ -76,10 +79,16 @@ struct SchedulerConfig {
   UnitCounts units = {};
 };
 
+class Tiers;
+
 class Scheduler {
  public:
   explicit Scheduler(const SchedulerConfig& config);
   ~Scheduler();
+
+  // Before any sequence is there; only with the radix cache.
+  void use(std::unique_ptr<Tiers> tiers);
+  Tiers* tiers() const { return tiers_.get(); }  // null: none
 
   // Requires fits_alone(sequence.tokens_max). The sequence waits from now on.
   void enqueue(std::unique_ptr<Sequence> sequence);
@@ -142,6 +151,11 @@ class Scheduler {
   int64_t units_missing(const Sequence& s, int unit_class) const;
   bool start(Sequence& s, const PrefixMatch& match, StepPlan& plan);
 
+  void advance_tiers();
+  UnitCounts spare_units() const;
+  bool step_aside(Sequence& s, const PrefixMatch& match);
+  void look_ahead();
+
   void retract(Sequence& s);
   void leave_running(Sequence& s);
 
@@ -169,6 +183,8 @@ class Scheduler {
   int64_t admitted_ = 0;
   int64_t retracted_ = 0;
   int64_t cached_tokens_ = 0;
+  SequenceId looked_at_ = 0;      // by look_ahead()
+  std::unique_ptr<Tiers> tiers_;  // uses the tree, so it goes first
 };
 
 }  // namespace banyan

@@ -36,6 +36,7 @@ struct Sequence {
   enum class Place : uint8_t {
     kWaiting,    // in the queue
     kFollowing,  // waits for a running sequence to compute its prefix
+    kRestoring,  // waits for its prefix to be loaded: engine/tiers
     kRunning,
   };
 
@@ -107,8 +108,18 @@ struct Sequence {
   Sequence* leader = nullptr;
   bool followed = false;  // once at least: it let others pass meanwhile
 
-  int64_t cached_tokens = -1;  // found at its first admission; -1: not admitted yet
-  int64_t admission = 0;       // which one that was of all of the Scheduler's
+  // Of engine/tiers: which transfer it waits for, or profits from.
+  struct Restore {
+    uint64_t transfer = 0;       // 0: none
+    bool aside = false;          // it left the queue for that
+    bool settled = false;        // nothing more is loaded for it, unless it is retracted
+    int64_t begin = 0, end = 0;  // of what was loaded
+  };
+  Restore restore;
+
+  int64_t cached_tokens = -1;   // found at its first admission; -1: not admitted yet
+  int64_t restored_tokens = 0;  // of them, loaded
+  int64_t admission = 0;        // which one that was of all of the Scheduler's
   double queued_s = 0;
 
   Held& held(int unit_class) { return held_units[static_cast<size_t>(unit_class)]; }

@@ -10,10 +10,13 @@
 #include <cstdlib>
 #include <new>
 
+#include "engine/assemble.h"
 #include "kernels/select.h"
 #include "support/drive.h"
+#include "support/fake_store.h"
 #include "support/grown_checkpoint.h"
 #include "support/shared.h"
+#include "support/value_or_abort.h"
 
 namespace {
 
@@ -106,8 +109,17 @@ std::vector<GenerateRequest> mixed_requests() {
   return requests;
 }
 
+// Over a store in memory, where the config names one.
+std::unique_ptr<Engine> load_any(const EngineConfig& config) {
+  if (config.cache_storage.backend.empty()) return load_engine(config);
+  auto store = std::make_unique<FakeStore>(std::make_shared<FakeDisk>(), FakeFaults(), 1);
+  return value_or_abort(
+      EngineAssembly::load(config, registered_families(), {}, {},
+                           {.store = std::move(store), .now_ns = {}, .load = {}}));
+}
+
 int64_t allocations_of_decoding(const EngineConfig& config) {
-  std::unique_ptr<Engine> engine = load_engine(config);
+  std::unique_ptr<Engine> engine = load_any(config);
   int64_t tokens = 0, ends = 0;
   for (GenerateRequest& request : mixed_requests()) {
     auto id = engine->submit(std::move(request), [&](const TokenEvent& event) {
@@ -196,6 +208,17 @@ TEST(Allocation, DecodingOverAQuantisedCacheTakesNoMemory) {
       }
     }
   }
+}
+
+// It is there, and has nothing to do: no page is soon evicted.
+TEST(Allocation, DecodingBesideAStoreTakesNoMemory) {
+  EngineConfig config{.model_path = golden_folder("qwen3-tied"),
+                      .threads = 1,
+                      .page_size_tokens = 4,
+                      .total_tokens_max = 8192,
+                      .measure_drafts = false};
+  config.cache_storage.backend = "disk";
+  EXPECT_EQ(allocations_of_decoding(config), 0);
 }
 
 // Runs `batch` and gives the logits of its one row; what that allocated is in `allocations`.

@@ -13,10 +13,12 @@
 #include <map>
 #include <optional>
 
+#include "base/random.h"
 #include "engine/assemble.h"
 #include "engine/scheduler.h"
 #include "simulation/workload.h"
 #include "support/drive.h"
+#include "support/fake_store.h"
 #include "support/hybrid_model.h"
 #include "support/liar.h"
 #include "support/made_up_mixers.h"
@@ -36,9 +38,28 @@ int64_t number_from_environment(const char* name, int64_t fallback) {
 }
 
 std::unique_ptr<Engine> load(bool hybrid, const EngineConfig& config,
-                             std::vector<NamedDrafter> drafters = {}) {
+                             std::vector<NamedDrafter> drafters = {},
+                             EngineAssembly::Storage storage = {}) {
   std::span<const Family> families = hybrid ? hybrid_families() : registered_families();
-  return value_or_abort(EngineAssembly::load(config, families, {}, std::move(drafters)));
+  return value_or_abort(
+      EngineAssembly::load(config, families, {}, std::move(drafters), std::move(storage)));
+}
+
+// A store on `disk` that fails as the seed has it, and that is so quick when it does not that all
+// that it has is worth loading.
+EngineAssembly::Storage storage_on(std::shared_ptr<FakeDisk> disk, uint64_t seed) {
+  uint64_t i = 0;
+  auto rate = [&] { return uniform(seed, ++i, 6) < 0.6 ? 0 : 0.3 * uniform(seed, ++i, 6); };
+  FakeFaults faults{.lie = rate(),
+                    .lose = rate(),
+                    .damage = rate(),
+                    .tear = rate(),
+                    .fail = rate(),
+                    .refuse = rate(),
+                    .delay_max = static_cast<int>(40 * rate())};
+  auto store = std::make_unique<FakeStore>(std::move(disk), faults, seed);
+  auto now_ns = [store = store.get()] { return store->now_ns(); };
+  return {.store = std::move(store), .now_ns = now_ns, .load = LoadCost(0, 1e18)};
 }
 
 // The engine of naive runs on the same model and kernel table: everything fits at once.
@@ -75,16 +96,19 @@ struct Coverage {
   int64_t accepted_lies = 0, rejected_lies = 0, accepted_lookups = 0, rejected_lookups = 0;
   int64_t accepted_model_drafts = 0, rejected_model_drafts = 0, layer_drafts = 0;
   int64_t overlapped_steps = 0;
+  int64_t restored_tokens = 0, restored_recurrent_tokens = 0, restored_windowed_tokens = 0;
+  int64_t evicted_unwritten = 0;
+  std::array<int64_t, CacheStorageStats::kMissNames.size()> misses = {};
 };
 
 class Simulation {
  public:
-  Simulation(const Workload& workload, Coverage& coverage)
+  Simulation(const Workload& workload, Coverage& coverage, EngineAssembly::Storage storage = {})
       : workload_(workload), coverage_(coverage) {
     guests_.resize(workload.arrivals.size());
     std::vector<NamedDrafter> drafters;
     if (workload.liar) drafters.push_back({"liar", make_liar()});
-    engine_ = load(workload.hybrid, workload.config, std::move(drafters));
+    engine_ = load(workload.hybrid, workload.config, std::move(drafters), std::move(storage));
   }
 
   void run() {
@@ -94,6 +118,7 @@ class Simulation {
         if (workload_.arrivals[i].cancel_step == step) cancel(i);
       }
       hold_and_release(step);
+      flush_and_clear(step);
       std::vector<size_t> doomed = cancelled_;
       bool worked = engine_->step();
       for (size_t i : doomed) ASSERT_EQ(guests_[i].heard.ends, 1) << "cancelled, yet not ended";
@@ -200,6 +225,12 @@ class Simulation {
     }
   }
 
+  void flush_and_clear(int step) {
+    auto due = [step](int every) { return every > 0 && step % every == every - 1; };
+    if (due(workload_.flush_every)) engine_->flush_cache();
+    if (due(workload_.clear_every)) engine_->clear_cache_storage();
+  }
+
   void cancel(size_t i) {
     if (!guests_[i].submitted || guests_[i].heard.ends == 1) return;
     engine_->cancel(guests_[i].id);
@@ -304,9 +335,19 @@ class Simulation {
     if (workload_.config.kv_cache_dtype != "auto") {
       coverage_.cached_quantised_tokens += stats.cached_tokens;
     }
+    count_storage(stats.storage);
     coverage_.retracted += stats.retracted;
     coverage_.steps += stats.steps;
     coverage_.overlapped_steps += EngineAssembly::overlapped_steps(*engine_);
+  }
+
+  void count_storage(const CacheStorageStats& storage) {
+    int64_t restored = storage.restored_tokens;
+    coverage_.restored_tokens += restored;
+    if (engine_->info().slots > 0) coverage_.restored_recurrent_tokens += restored;
+    if (engine_->info().window_tokens > 0) coverage_.restored_windowed_tokens += restored;
+    coverage_.evicted_unwritten += storage.evicted_unwritten;
+    for (size_t i = 0; i < storage.misses.size(); ++i) coverage_.misses[i] += storage.misses[i];
   }
 
   const Workload& workload_;
@@ -317,7 +358,19 @@ class Simulation {
   std::vector<size_t> cancelled_;
 };
 
-void run_seed(int64_t seed, bool made_up, Coverage& coverage) {
+// Twice on the same store, with a restart between.
+void run_with_storage(uint64_t seed, Workload& workload, Coverage& coverage) {
+  add_storage(seed, workload);
+  auto disk = std::make_shared<FakeDisk>();
+  for (uint64_t life = 0; life < 2 && !testing::Test::HasFailure(); ++life) {
+    Simulation(workload, coverage, storage_on(disk, 2 * seed + life)).run();
+  }
+}
+
+enum class Kind { kFamilies, kMadeUp, kStorage };
+
+void run_seed(int64_t seed, Kind kind, Coverage& coverage) {
+  bool made_up = kind == Kind::kMadeUp || (kind == Kind::kStorage && seed % 16 == 5);
   Workload workload = random_workload(static_cast<uint64_t>(seed), made_up);
   const EngineConfig& c = workload.config;
   SCOPED_TRACE(testing::Message() << "replay with BANYAN_SEED=" << seed << "; " << c.model_path
@@ -331,7 +384,11 @@ void run_seed(int64_t seed, bool made_up, Coverage& coverage) {
                                   << (workload.liar ? ", a drafter that lies" : "")
                                   << fmt::format("{}", fmt::join(c.drafters, ", ")) << " "
                                   << c.draft_model_path << (workload.hybrid ? ", hybrid" : ""));
-  Simulation(workload, coverage).run();
+  if (kind == Kind::kStorage) {
+    run_with_storage(static_cast<uint64_t>(seed), workload, coverage);
+  } else {
+    Simulation(workload, coverage).run();
+  }
 }
 
 // Seeds are dealt to as many tests as can run beside each other.
@@ -339,15 +396,15 @@ class ScheduleInvariance : public testing::TestWithParam<int64_t> {};
 
 // Returns how many seeds of the shard were run, of `by_default` in all shards; 0 when one is
 // replayed.
-int64_t run_shard(int64_t shard, int64_t by_default, bool made_up, Coverage& coverage) {
+int64_t run_shard(int64_t shard, int64_t by_default, Kind kind, Coverage& coverage) {
   int64_t only = number_from_environment("BANYAN_SEED", -1);
   if (only >= 0) {
-    if (only % kShards == shard) run_seed(only, made_up, coverage);
+    if (only % kShards == shard) run_seed(only, kind, coverage);
     return 0;
   }
   int64_t end = number_from_environment("BANYAN_SEEDS", by_default), seeds = 0;
   for (int64_t seed = shard; seed < end && !testing::Test::HasFailure(); seed += kShards) {
-    run_seed(seed, made_up, coverage);
+    run_seed(seed, kind, coverage);
     ++seeds;
   }
   return seeds;
@@ -355,7 +412,7 @@ int64_t run_shard(int64_t shard, int64_t by_default, bool made_up, Coverage& cov
 
 TEST_P(ScheduleInvariance, EveryRequestGetsItsNaiveRun) {
   Coverage coverage;
-  int64_t seeds = run_shard(GetParam(), kSeedsByDefault, false, coverage);
+  int64_t seeds = run_shard(GetParam(), kSeedsByDefault, Kind::kFamilies, coverage);
   if (seeds == 0) return;
   int64_t many = seeds < 1'000 ? seeds / 10 : seeds;  // a few seeds may be alike
   EXPECT_GT(coverage.cached_tokens, 10 * many);
@@ -383,13 +440,29 @@ TEST_P(ScheduleInvariance, EveryRequestGetsItsNaiveRun) {
 TEST_P(ScheduleInvariance, HoldsForClassesOfStatesThatNoFamilyHas) {
   Coverage coverage;
   Notes::missing_pages = Notes::missing_slots = 0;
-  int64_t seeds = run_shard(GetParam(), kSeedsByDefault / 20, true, coverage);
+  int64_t seeds = run_shard(GetParam(), kSeedsByDefault / 20, Kind::kMadeUp, coverage);
   if (seeds < 100) return;  // too few to have met everything
   EXPECT_GT(coverage.cached_tokens, 10 * seeds);
   EXPECT_GT(coverage.cached_recurrent_tokens, seeds);
   EXPECT_GT(coverage.rejected_drafts, seeds);
   EXPECT_GT(Notes::missing_pages, 0);
   EXPECT_GT(Notes::missing_slots, 0);
+}
+
+// A store beyond memory that fails, delays, reorders, loses, tears and flips bits changes nothing
+// but what is computed; nor does a restart on what it kept.
+TEST_P(ScheduleInvariance, HoldsOverAStoreThatFails) {
+  Coverage coverage;
+  int64_t seeds = run_shard(GetParam(), kSeedsByDefault / 5, Kind::kStorage, coverage);
+  if (seeds < 100) return;
+  EXPECT_GT(coverage.restored_tokens, 5 * seeds);
+  EXPECT_GT(coverage.restored_recurrent_tokens, seeds / 2);
+  EXPECT_GT(coverage.restored_windowed_tokens, seeds / 2);
+  EXPECT_GT(coverage.evicted_unwritten, 0);
+  for (size_t i = 0; i < coverage.misses.size(); ++i) {
+    bool happens = i != CacheStorageStats::kIdentity && i != CacheStorageStats::kCheaperToCompute;
+    EXPECT_EQ(coverage.misses[i] > 0, happens) << CacheStorageStats::kMissNames[i];
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Shards, ScheduleInvariance, testing::Range(int64_t{0}, kShards));

@@ -259,4 +259,24 @@ Workload random_workload(uint64_t seed, bool made_up) {
   return workload;
 }
 
+void add_storage(uint64_t seed, Workload& workload) {
+  EngineConfig& config = workload.config;
+  config.radix_cache = true;
+  if (config.kernels == "fenced") config.kernels = "portable";  // its memory is not the host's
+  auto draw = [&, i = uint64_t{0}](int end) mutable {
+    return static_cast<size_t>(end * uniform(seed, i++, 5));
+  };
+  constexpr std::array<const char*, 3> kWrites = {"write_back", "write_through",
+                                                  "write_through_selective"};
+  constexpr std::array<const char*, 3> kPrefetches = {"timeout", "best_effort", "wait_complete"};
+  config.cache_storage.backend = "disk";
+  config.cache_storage.write_policy = kWrites[draw(3)];
+  config.cache_storage.prefetch_policy = kPrefetches[draw(3)];
+  config.cache_storage.prefetch_tokens_min = static_cast<int64_t>(1 + draw(9));
+  if (draw(3) == 0) config.cache_storage.prefetch_timeout_s = 1e-4;
+  config.cache_storage.flush_s = draw(4) == 0 ? 0 : 1;
+  if (draw(4) == 0) workload.flush_every = static_cast<int>(5 + draw(30));
+  if (draw(8) == 0) workload.clear_every = static_cast<int>(10 + draw(30));
+}
+
 }  // namespace banyan::test

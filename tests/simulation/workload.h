@@ -34,11 +34,15 @@ struct Workload {
   bool hybrid = false;  // the model is support/hybrid_model.h's
   bool liar = false;    // support/liar.h proposes tokens
   std::vector<Arrival> arrivals;
+  int flush_every = 0, clear_every = 0;  // steps between flushes of memory, of the store; 0: none
 };
 
 // A workload for one of a few golden checkpoints or a hybrid of states of every class: sequences of
 // mixed lengths with common prefixes, small pools and queues, any kernel table, chunk size and
 // number of threads. With `made_up`, for a hybrid that also has states of kinds that no family has.
 Workload random_workload(uint64_t seed, bool made_up = false);
+
+// Has it keep prefixes in a store, by any policy.
+void add_storage(uint64_t seed, Workload& workload);
 
 }  // namespace banyan::test

@@ -1,0 +1,59 @@
+// What the parts of a tier share: the tree that units come from and go to, the store, where units
+// lie, and what is counted.
+#pragma once
+
+#include <vector>
+
+#include "banyan/engine.h"
+#include "cache/page_key.h"
+#include "cache/radix_tree.h"
+#include "engine/tiers/unit_pieces.h"
+#include "tier/store.h"
+
+namespace banyan {
+
+// Keys of pages. Those of nodes are kept in them, so that none is made twice.
+class NodeKeys {
+ public:
+  explicit NodeKeys(const StateDigest& states) : states_(states) {}
+
+  // Of a root or of a full page.
+  const PageKey& of(RadixNode& node);
+  PageKey next(const PageKey& parent, std::span<const PrefixToken> tokens) {
+    return keys_.page(parent, tokens);
+  }
+
+ private:
+  StateDigest states_;
+  PageKeys keys_;
+  std::vector<RadixNode*> path_;  // scratch
+};
+
+struct TierContext {
+  RadixTree& tree;
+  TierStore& store;
+  NodeKeys keys;
+  UnitPieces pieces;
+  UnitCounts unit_bytes = {};
+  CacheStorageStats stats = {};
+  int64_t clears = 0;  // of the store: what was read or written before is no longer there
+
+  const StateClasses& classes() const { return tree.classes(); }
+  // Units of the class are worth storing: no sequence can be resumed without them.
+  bool keeps(int unit_class) const {
+    return classes()[unit_class].decides() && unit_bytes[static_cast<size_t>(unit_class)] > 0;
+  }
+};
+
+inline constexpr int64_t kNsPerS = 1'000'000'000;
+
+inline uint8_t class_bit(int unit_class) {
+  return static_cast<uint8_t>(1U << unsigned(unit_class));
+}
+
+// Which of the ids of TierJob is whose.
+inline constexpr uint64_t kWriteId = uint64_t{1} << 63;  // and the write's place
+inline constexpr int kTransferShift = 24;                // below it: the unit of a transfer
+inline constexpr uint64_t kFindId = (uint64_t{1} << kTransferShift) - 1;
+
+}  // namespace banyan

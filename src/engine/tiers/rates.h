@@ -1,0 +1,53 @@
+// What computing and loading cost, from what they were measured to cost: the two sides of the
+// question whether a prefix is worth loading.
+#pragma once
+
+#include <cstdint>
+
+namespace banyan {
+
+struct EngineInfo;
+
+// Seconds that a prompt's positions take to compute: each (first + slope * position) operations, at
+// a rate that follows the steps.
+class PrefillCost {
+ public:
+  PrefillCost(double first, double slope, double operations_per_s)
+      : first_(first), slope_(slope), seconds_per_operation_(1 / operations_per_s) {}
+  // By the model's own shapes, at a rate that is only guessed until a step is measured.
+  explicit PrefillCost(const EngineInfo& info);
+
+  double seconds(int64_t begin, int64_t end) const {
+    return operations(begin, end) * seconds_per_operation_;
+  }
+  double operations(int64_t begin, int64_t end) const;
+  // A step computed so much, most of it of prompts.
+  void observe(double operations, double seconds);
+
+ private:
+  double first_, slope_, seconds_per_operation_;
+  bool measured_ = false;
+};
+
+// Seconds until bytes are there that are asked for behind others.
+class LoadCost {
+ public:
+  LoadCost(double latency_s, double bytes_per_s)
+      : latency_s_(latency_s), bytes_per_s_(bytes_per_s) {}
+  // Of a local disk, until it is measured.
+  LoadCost() : LoadCost(1e-3, 500e6) {}
+
+  double seconds(int64_t bytes, int64_t bytes_ahead = 0) const {
+    return latency_s_ + static_cast<double>(bytes + bytes_ahead) / bytes_per_s_;
+  }
+  double bytes_per_s() const { return bytes_per_s_; }
+  // So much came in this time, its wait for other reads not counted.
+  void observe_read(int64_t bytes, double seconds);
+  void observe_latency(double seconds);
+
+ private:
+  double latency_s_, bytes_per_s_;
+  bool measured_ = false;
+};
+
+}  // namespace banyan

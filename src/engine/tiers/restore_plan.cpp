@@ -1,0 +1,111 @@
+#include "engine/tiers/restore_plan.h"
+
+#include <algorithm>
+
+namespace banyan {
+namespace {
+
+// What is loaded must take that much longer to compute. So the choice is at most this much worse
+// than the better of both, and what is about as good is left to the model, which wears out no disk.
+constexpr double kGain = 1.1;
+
+// Walks over a prompt's pages and knows of each position what loading up to it takes.
+class Walk {
+ public:
+  explicit Walk(const RestoreQuestion& question) : q_(question) {
+    for (auto& counts : loadable_) counts.assign(1, 0);
+    gap_.fill(-1);
+  }
+
+  // False where no page of the path can be had.
+  bool enter(int64_t page) {
+    for (int c = 0; c < q_.classes.count; ++c) {
+      if (!q_.classes[c].paged()) continue;
+      auto i = static_cast<size_t>(c);
+      bool loads = q_.units.loadable(page, c);
+      loadable_[i].push_back(loadable_[i].back() + (loads ? 1 : 0));
+      if (q_.units.missing(page, c) && !loads) gap_[i] = page;
+    }
+    return gap_[kPathClass] < page;
+  }
+
+  // Units of each class to load so that the end of `page`, the last that was entered, can be
+  // resumed; false if that cannot be.
+  bool units(int64_t page, UnitCounts& counts) const {
+    int64_t size = q_.classes.page_size_tokens, end = (page + 1) * size;
+    counts = {};
+    for (int c = 0; c < q_.classes.count; ++c) {
+      const UnitClass& unit_class = q_.classes[c];
+      if (!unit_class.decides()) continue;
+      auto i = static_cast<size_t>(c);
+      if (unit_class.paged()) {
+        int64_t first = std::min(unit_class.reach_begin(end) / size, page + 1);
+        if (unit_class.reach_begin(end) < end && gap_[i] >= first) return false;
+        counts[i] = loadable_[i].back() - loadable_[i][static_cast<size_t>(first)];
+      } else if (q_.units.missing(page, c)) {
+        if (!q_.units.loadable(page, c)) return false;
+        counts[i] = 1;
+      }
+      if (counts[i] > q_.room[i]) return false;
+    }
+    return true;
+  }
+
+ private:
+  const RestoreQuestion& q_;
+  PerClass<std::vector<int64_t>> loadable_;  // how many of the pages before each
+  PerClass<int64_t> gap_;                    // the last page that cannot be had
+};
+
+int64_t bytes_of(const UnitCounts& counts, const RestoreQuestion& q) {
+  int64_t bytes = 0;
+  for (int c = 0; c < q.classes.count; ++c) {
+    bytes += counts[static_cast<size_t>(c)] * q.unit_bytes[static_cast<size_t>(c)];
+  }
+  return bytes;
+}
+
+}  // namespace
+
+RestorePlan plan_restore(const RestoreQuestion& q, const LoadCost& load,
+                         const PrefillCost& prefill) {
+  RestorePlan best;
+  int64_t size = q.classes.page_size_tokens;
+  double computed_s = prefill.seconds(q.base, q.length), best_s = computed_s;
+  Walk walk(q);
+  for (int64_t page = 0; page < q.units.pages() && walk.enter(page); ++page) {
+    int64_t end = (page + 1) * size;
+    if (end % q.classes.resume_alignment_tokens != 0 || end < q.base + q.tokens_min) continue;
+    UnitCounts counts;
+    if (!walk.units(page, counts)) continue;
+    int64_t bytes = bytes_of(counts, q);
+    double load_s = load.seconds(bytes, q.bytes_ahead);
+    double s = load_s + prefill.seconds(end, q.length);
+    best.too_dear = true;
+    if (s >= best_s || kGain * load_s > prefill.seconds(q.base, end)) continue;
+    best_s = s;
+    best.end = end;
+    best.bytes = bytes;
+    best.load_s = load_s;
+    best.saved_s = computed_s - s;
+  }
+  best.too_dear = best.too_dear && best.end == 0;
+  return best;
+}
+
+std::vector<RestoreUnit> units_to_load(const StateClasses& classes, const PrefixUnits& units,
+                                       int64_t end) {
+  std::vector<RestoreUnit> needed;
+  int64_t size = classes.page_size_tokens, pages = end / size;
+  for (int64_t page = 0; page < pages; ++page) {
+    for (int c = 0; c < classes.count; ++c) {
+      if (!classes[c].decides() || !units.loadable(page, c)) continue;
+      bool paged = classes[c].paged();
+      bool in_reach = paged ? (page + 1) * size > classes[c].reach_begin(end) : page + 1 == pages;
+      if (in_reach) needed.push_back({static_cast<int32_t>(page), c});
+    }
+  }
+  return needed;
+}
+
+}  // namespace banyan

@@ -1,0 +1,62 @@
+// How much of a prompt is worth loading: which of its positions could be resumed if units were
+// loaded that a store has, and the one that is reached soonest. Arithmetic over a description;
+// knows no tree, no store and no clock.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cache/state_classes.h"
+#include "engine/tiers/rates.h"
+
+namespace banyan {
+
+// Where the units of a prompt's whole pages are.
+struct PrefixUnits {
+  std::vector<uint8_t> resident;  // of each page: a bit for each class whose unit memory has
+  std::vector<uint8_t> stored;    // ... that a store has
+
+  int64_t pages() const { return std::ssize(resident); }
+  bool missing(int64_t page, int unit_class) const { return !bit(resident, page, unit_class); }
+  bool loadable(int64_t page, int unit_class) const {
+    return missing(page, unit_class) && bit(stored, page, unit_class);
+  }
+
+ private:
+  static bool bit(const std::vector<uint8_t>& bits, int64_t page, int unit_class) {
+    return (bits[static_cast<size_t>(page)] >> unit_class & 1) != 0;
+  }
+};
+
+struct RestoreQuestion {
+  const StateClasses& classes;
+  const UnitCounts& unit_bytes;
+  const PrefixUnits& units;
+  int64_t base = 0;         // where memory can resume
+  int64_t length = 0;       // tokens that are to be there in the end
+  int64_t tokens_min = 1;   // less is not worth the trouble
+  UnitCounts room = {};     // units that may be taken
+  int64_t bytes_ahead = 0;  // that others load first
+};
+
+struct RestorePlan {
+  int64_t end = 0;        // the position to load up to; 0: nothing is worth loading
+  bool too_dear = false;  // something could be loaded, but is computed sooner
+  int64_t bytes = 0;
+  double load_s = 0, saved_s = 0;  // saved: of computing it instead
+};
+
+// Loads only what takes a tenth longer to compute.
+RestorePlan plan_restore(const RestoreQuestion& question, const LoadCost& load,
+                         const PrefillCost& prefill);
+
+struct RestoreUnit {
+  int32_t page = 0;
+  int unit_class = 0;
+};
+// What has to be loaded to resume at `end`: by page, and of a page by class.
+std::vector<RestoreUnit> units_to_load(const StateClasses& classes, const PrefixUnits& units,
+                                       int64_t end);
+
+}  // namespace banyan

@@ -1,0 +1,262 @@
+#include "engine/tiers/restores.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace banyan {
+namespace {
+
+// Reads of one transfer that are under way at once: enough for the longest step of a device that
+// reads some gigabytes a second.
+constexpr int64_t kReadingBytesMax = int64_t{1} << 28;
+// A find, or a load, that is expected to take this long may take so much longer.
+constexpr double kPatienceS = 0.05, kPatience = 1.5;
+
+}  // namespace
+
+size_t Restores::KeyHash::operator()(const TierKey& key) const noexcept {
+  size_t hash = 0;
+  std::memcpy(&hash, key.page.bytes.data(), sizeof(hash));
+  return hash + static_cast<size_t>(key.unit_class);
+}
+
+Restores::Restores(TierContext& context, const CacheStorageConfig& config,
+                   const PrefillCost& prefill, const LoadCost& load)
+    : context_(context),
+      config_(config),
+      best_effort_(config.prefetch_policy == "best_effort"),
+      waits_for_ever_(config.prefetch_policy == "wait_complete"),
+      prefill_(prefill),
+      load_(load) {}
+
+// ---- Sequences ---------------------------------------------------------------------------------
+
+bool Restores::offer(Sequence& s, const PrefixMatch& match, bool its_turn, int64_t now_ns,
+                     FunctionRef<void()> ask) {
+  if (s.restore.settled) return false;
+  if (s.restore.transfer != 0) {
+    s.restore.aside = its_turn && !best_effort_;
+    return s.restore.aside;
+  }
+  const StateClasses& classes = context_.classes();
+  std::span<const TokenId> tokens = s.reusable(classes.prompt_only);
+  int64_t page = classes.page_size_tokens, whole = std::ssize(tokens) / page * page;
+  if (whole - match.position() < config_.prefetch_tokens_min) return false;
+  s.restore.settled = its_turn && best_effort_;
+  if (s.restore.settled || context_.store.stats().health == TierHealth::kOff) return false;
+  auto transfer = std::make_unique<Transfer>(context_, ++last_, s.name_space, tokens, match);
+  if (Job* job = sharing(*transfer)) {
+    attach(*job, s, match);
+    s.restore.aside = its_turn;
+    return its_turn;
+  }
+  Job& job = jobs_[last_];
+  job.transfer = std::move(transfer);
+  job.length = s.length();
+  job.until_ns = now_ns + wait_ns(job, load_.seconds(0));
+  job.transfer->find();
+  ask();
+  if (job.transfer->stage() == Transfer::Stage::kFound) {
+    --found_;
+    UnitCounts endless;
+    endless.fill(INT64_MAX);
+    RestorePlan plan = job.transfer->plan(job.length, config_.prefetch_tokens_min, bytes_ahead(),
+                                          endless, load_, prefill_);
+    if (plan.end == 0) {
+      context_.stats.misses[CacheStorageStats::kCheaperToCompute] += plan.too_dear ? 1 : 0;
+      s.restore.settled = true;
+      jobs_.erase(last_);
+      return false;
+    }
+    ++found_;
+    job.pages = plan.end / page - match.deepest->end / page;
+  }
+  share(job);
+  attach(job, s, match);
+  s.restore.aside = its_turn;
+  return its_turn;
+}
+
+Restores::Job* Restores::sharing(const Transfer& transfer) {
+  if (by_key_.empty()) return nullptr;
+  for (const TierKey& key : transfer.keys()) {
+    auto found = by_key_.find(key);
+    if (found != by_key_.end()) return &jobs_.at(found->second);
+  }
+  return nullptr;
+}
+
+void Restores::share(Job& job) {
+  unshare(job);
+  job.shared = job.transfer->keys();
+  for (const TierKey& key : job.shared) by_key_.try_emplace(key, job.transfer->number());
+}
+
+void Restores::unshare(Job& job) {
+  for (const TierKey& key : job.shared) {
+    auto found = by_key_.find(key);
+    bool mine = found != by_key_.end() && found->second == job.transfer->number();
+    if (mine) by_key_.erase(found);
+  }
+  job.shared.clear();
+}
+
+void Restores::attach(Job& job, Sequence& s, const PrefixMatch& match) {
+  s.restore.transfer = job.transfer->number();
+  s.restore.begin = match.position();
+  job.waiting.push_back(&s);
+}
+
+// What it gets of the transfer is known when it is let go.
+void Restores::let_go(Sequence& s, const Job& job) {
+  s.restore.transfer = 0;
+  s.restore.end = std::max(s.restore.end, job.transfer->published());
+}
+
+void Restores::forget(Sequence& s) {
+  std::erase(ready_, &s);
+  s.restore.aside = false;
+  s.restore.settled = true;
+  auto found = jobs_.find(s.restore.transfer);
+  if (found == jobs_.end()) return;
+  std::erase(found->second.waiting, &s);
+  let_go(s, found->second);
+  if (found->second.waiting.empty()) found->second.transfer->stop();
+}
+
+// Nobody waits for the transfer any longer. `settled`: nothing else is loaded for those who did,
+// whereas others may try what it was not about.
+void Restores::release(Job& job, bool settled) {
+  for (Sequence* s : job.waiting) {
+    let_go(*s, job);
+    s->restore.settled = settled || s == job.waiting.front();
+    if (std::exchange(s->restore.aside, false)) ready_.push_back(s);
+  }
+  job.waiting.clear();
+}
+
+Sequence* Restores::take_ready() {
+  if (ready_.empty()) return nullptr;
+  Sequence* s = ready_.back();
+  ready_.pop_back();
+  return s;
+}
+
+// ---- Transfers ---------------------------------------------------------------------------------
+
+void Restores::take(const TierDone& done) {
+  auto found = jobs_.find(done.id >> kTransferShift);
+  if (found == jobs_.end()) return;
+  Transfer& transfer = *found->second.transfer;
+  if ((done.id & kFindId) == kFindId) {
+    transfer.take_found(done);
+    load_.observe_latency(done.seconds);
+    ++found_;
+    return;
+  }
+  if (done.outcome == TierOutcome::kDone) load_.observe_read(done.bytes, done.seconds);
+  transfer.take_read(done);
+}
+
+int64_t Restores::wait_ns(const Job& job, double load_s) const {
+  if (best_effort_ || waits_for_ever_) return INT64_MAX / 2;
+  double base = config_.prefetch_timeout_s, more = config_.prefetch_timeout_per_ki_token_s;
+  double s = base + more * static_cast<double>(job.transfer->tokens()) / 1024;
+  if (base == 0 && more == 0) s = kPatienceS + kPatience * load_s;
+  return static_cast<int64_t>(s * static_cast<double>(kNsPerS));
+}
+
+int64_t Restores::bytes_ahead() const {
+  int64_t bytes = 0;
+  for (const auto& [number, job] : jobs_) bytes += job.transfer->bytes_to_come();
+  return bytes;
+}
+
+int64_t Restores::promised_pages() const {
+  int64_t pages = 0;
+  if (found_ == 0) return 0;
+  for (const auto& [number, job] : jobs_) {
+    if (job.transfer->stage() == Transfer::Stage::kFound) pages += job.pages;
+  }
+  return pages;
+}
+
+void Restores::advance(int64_t now_ns, const Room* room) {
+  for (auto it = jobs_.begin(); it != jobs_.end();) {
+    if (move_on(it->second, now_ns, room)) {
+      ++it;
+    } else {
+      unshare(it->second);
+      it = jobs_.erase(it);
+    }
+  }
+}
+
+// False where it is over.
+bool Restores::move_on(Job& job, int64_t now_ns, const Room* room) {
+  Transfer& transfer = *job.transfer;
+  bool late = now_ns > job.until_ns && !job.waiting.empty();
+  if (transfer.stage() == Transfer::Stage::kFinding) {
+    if (late) {
+      ++context_.stats.misses[CacheStorageStats::kTimeout];
+      release(job, true);
+    }
+    return true;
+  }
+  if (transfer.stage() == Transfer::Stage::kFound) {
+    if (!job.waiting.empty() && room == nullptr) return true;
+    --found_;
+    if (job.waiting.empty() || !begin(job, *room, now_ns)) {
+      release(job, false);
+      return false;
+    }
+  }
+  transfer.publish();
+  if (transfer.stage() == Transfer::Stage::kOver) {
+    if (transfer.published() > 0) context_.stats.saved_s += job.saved_s;
+    release(job, false);
+    return false;
+  }
+  if (late) {
+    ++context_.stats.misses[CacheStorageStats::kTimeout];
+    release(job, true);
+    transfer.stop();
+  }
+  if (room != nullptr) transfer.submit(kReadingBytesMax);
+  return true;
+}
+
+bool Restores::begin(Job& job, const Room& room, int64_t now_ns) {
+  RestorePlan plan = job.transfer->plan(job.length, config_.prefetch_tokens_min, bytes_ahead(),
+                                        room(), load_, prefill_);
+  if (plan.end == 0) return false;
+  job.saved_s = plan.saved_s;
+  job.until_ns = now_ns + wait_ns(job, plan.load_s);
+  bool complete = job.transfer->begin(plan.end);
+  share(job);
+  return complete;
+}
+
+bool Restores::loading() const {
+  return std::ranges::any_of(jobs_, [](const auto& entry) {
+    return entry.second.transfer->stage() == Transfer::Stage::kLoading;
+  });
+}
+
+bool Restores::somebody_waits() const {
+  auto waits = [](const Sequence* s) { return s->restore.aside; };
+  return !ready_.empty() || std::ranges::any_of(jobs_, [&](const auto& entry) {
+    return std::ranges::any_of(entry.second.waiting, waits);
+  });
+}
+
+void Restores::stop() {
+  for (auto& [number, job] : jobs_) job.transfer->stop();
+}
+
+void Restores::add_held(UnitCounts& held) const {
+  for (const auto& [number, job] : jobs_) job.transfer->add_held(held);
+}
+
+}  // namespace banyan

@@ -1,0 +1,161 @@
+#include "engine/tiers/tiers.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace banyan {
+namespace {
+
+constexpr std::chrono::milliseconds kWait(1);
+// The store's own statistics may cost it something.
+constexpr int64_t kLookEveryNs = kNsPerS / 2;
+
+UnitCounts bytes_of_units(const StateClasses& classes, const UnitPieces& pieces) {
+  UnitCounts bytes = {};
+  for (int c = 0; c < classes.count; ++c) bytes[static_cast<size_t>(c)] = pieces.bytes(c);
+  return bytes;
+}
+
+}  // namespace
+
+Tiers::Tiers(RadixTree& tree, TierSetup setup)
+    : store_(std::move(setup.store)),
+      now_ns_(std::move(setup.now_ns)),
+      flush_s_(setup.config.flush_s),
+      context_{.tree = tree,
+               .store = *store_,
+               .keys = NodeKeys(setup.states),
+               .pieces = std::move(setup.pieces)},
+      writer_(context_, setup.config),
+      restores_(context_, setup.config, setup.prefill, setup.load) {
+  context_.unit_bytes = bytes_of_units(tree.classes(), context_.pieces);
+  context_.stats.backend = store_->name();
+}
+
+Tiers::~Tiers() {
+  restores_.stop();
+  flush();
+  while (writer_.writing() > 0 || !restores_.idle()) {
+    store_->wait(kWait);
+    take_done();
+    restores_.advance(now_ns_(), nullptr);
+    while (restores_.take_ready() != nullptr) continue;
+  }
+  store_->sync();
+}
+
+void Tiers::flush() {
+  int64_t end_ns = now_ns_() + static_cast<int64_t>(flush_s_ * static_cast<double>(kNsPerS));
+  writer_.queue_all();
+  for (int64_t now = now_ns_(); now < end_ns && writer_.queued(); now = now_ns_()) {
+    writer_.advance(now, true);
+    if (!writer_.queued()) break;
+    store_->wait(kWait);
+    take_done();
+  }
+  if (writer_.queued()) {
+    spdlog::warn(
+        "{} s were not enough to write all cached prefixes to the {} store; raise "
+        "--hicache-flush-seconds to keep them over a restart",
+        flush_s_, store_->name());
+  }
+}
+
+void Tiers::take_done() {
+  store_->take_done(done_);
+  for (const TierDone& done : done_) {
+    if (done.operation == TierOperation::kWrite) {
+      writer_.take(done, now_ns_());
+    } else {
+      restores_.take(done);
+    }
+  }
+}
+
+void Tiers::advance(Restores::Room room) {
+  int64_t now = now_ns_();
+  take_done();
+  restores_.advance(now, &room);
+  if (!std::exchange(was_idle_, false)) writer_.works();
+  writer_.advance(now, restores_.idle());
+}
+
+bool Tiers::offer(Sequence& s, const PrefixMatch& match, bool its_turn) {
+  return restores_.offer(s, match, its_turn, now_ns_(), [this] { take_done(); });
+}
+
+void Tiers::admitted(Sequence& s) {
+  if (s.restore.transfer != 0) restores_.forget(s);
+  int64_t loaded = std::min(s.restore.end, s.computed) - s.restore.begin;
+  if (s.cached_tokens < 0) {
+    s.restored_tokens = s.restore.end > 0 ? std::max<int64_t>(0, loaded) : 0;
+    context_.stats.restored_tokens += s.restored_tokens;
+  }
+  writer_.reused(*s.lease.node());
+}
+
+void Tiers::passes(RadixNode& node) {
+  node.passing = true;
+}
+
+void Tiers::stays(RadixNode& node) {
+  node.passing = false;
+  writer_.gained(node);
+}
+
+void Tiers::forget(Sequence& s) {
+  restores_.forget(s);
+}
+
+bool Tiers::give_way() {
+  if (!restores_.loading() && !writer_.keeps_units()) return false;
+  restores_.stop();
+  take_done();
+  restores_.advance(now_ns_(), nullptr);
+  if (restores_.loading() || writer_.keeps_units()) store_->wait(kWait);
+  return true;
+}
+
+bool Tiers::idle() {
+  was_idle_ = true;
+  writer_.rest(now_ns_());
+  if (!restores_.somebody_waits()) return false;
+  if (!restores_.may_begin()) store_->wait(kWait);
+  return true;
+}
+
+void Tiers::clear() {
+  ++context_.clears;
+  store_->clear();
+  writer_.forget_stored();
+}
+
+const CacheStorageStats& Tiers::stats() {
+  CacheStorageStats& stats = context_.stats;
+  stats.busy = writer_.busy() || !restores_.idle();
+  int64_t now = now_ns_();
+  if (stats.health.empty() || now - looked_ns_ > kLookEveryNs) {
+    looked_ns_ = now;
+    TierStats store = store_->stats();
+    if (stats.health != name(store.health) && !store.trouble.empty()) {
+      spdlog::warn("the {} store of cached prefixes is {}: {}", store_->name(), name(store.health),
+                   store.trouble);
+    }
+    stats.health = name(store.health);
+    stats.units = store.units;
+    stats.bytes = store.bytes;
+    stats.capacity_bytes = store.capacity_bytes;
+    stats.evicted_units = store.evicted_units;
+  }
+  return stats;
+}
+
+void Tiers::add_held(UnitCounts& held) const {
+  writer_.add_held(held);
+  restores_.add_held(held);
+}
+
+}  // namespace banyan

@@ -1,0 +1,271 @@
+#include "engine/tiers/transfer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace banyan {
+namespace {
+
+CacheStorageStats::Miss miss_of(TierOutcome outcome) {
+  switch (outcome) {
+    case TierOutcome::kAbsent:
+      return CacheStorageStats::kAbsent;
+    case TierOutcome::kChecksum:
+      return CacheStorageStats::kChecksum;
+    case TierOutcome::kIdentity:
+      return CacheStorageStats::kIdentity;
+    case TierOutcome::kTimeout:
+      return CacheStorageStats::kTimeout;
+    default:
+      return CacheStorageStats::kFailed;
+  }
+}
+
+}  // namespace
+
+Transfer::Transfer(TierContext& context, uint64_t number, const PrefixNamespace& name_space,
+                   std::span<const PrefixToken> tokens, const PrefixMatch& match)
+    : context_(context),
+      number_(number),
+      clears_(context.clears),
+      root_(context.tree.open(name_space)) {
+  auto page = static_cast<size_t>(context.classes().page_size_tokens);
+  tokens_.assign(tokens.begin(),
+                 tokens.begin() + static_cast<int64_t>(tokens.size() / page * page));
+  make_keys(match);
+  note_resident(match);
+  ask(match);
+}
+
+Transfer::~Transfer() {
+  CHECK(reading_ == 0);
+  finish();
+  context_.tree.close(root_);
+}
+
+std::span<const PrefixToken> Transfer::page_tokens(int64_t page) const {
+  auto size = static_cast<size_t>(context_.classes().page_size_tokens);
+  return std::span(tokens_).subspan(static_cast<size_t>(page) * size, size);
+}
+
+// Those of pages in the tree are mostly known.
+void Transfer::make_keys(const PrefixMatch& match) {
+  int64_t size = context_.classes().page_size_tokens;
+  root_key_ = context_.keys.of(*root_);
+  page_keys_.resize(tokens_.size() / static_cast<size_t>(size));
+  for (RadixNode* n = match.deepest; n->parent != nullptr; n = n->parent) {
+    page_keys_[static_cast<size_t>(n->begin() / size)] = context_.keys.of(*n);
+  }
+  for (int64_t page = match.deepest->end / size; page < std::ssize(page_keys_); ++page) {
+    page_keys_[static_cast<size_t>(page)] = context_.keys.next(parent_key(page), page_tokens(page));
+  }
+}
+
+void Transfer::note_resident(const PrefixMatch& match) {
+  int64_t size = context_.classes().page_size_tokens;
+  units_of_.resident.assign(page_keys_.size(), 0);
+  for (RadixNode* n = match.deepest; n->parent != nullptr; n = n->parent) {
+    uint8_t& bits = units_of_.resident[static_cast<size_t>(n->begin() / size)];
+    for (int c = 0; c < context_.classes().count; ++c) {
+      if (n->units[c].unit >= 0) bits |= class_bit(c);
+    }
+  }
+}
+
+// For all that is missing and could be of use behind what memory can resume.
+void Transfer::ask(const PrefixMatch& match) {
+  const StateClasses& classes = context_.classes();
+  int64_t size = classes.page_size_tokens, base = match.node->end;
+  for (int64_t page = 0; page < std::ssize(page_keys_); ++page) {
+    int64_t end = (page + 1) * size;
+    for (int c = 0; c < classes.count; ++c) {
+      if (!context_.keeps(c) || !units_of_.missing(page, c)) continue;
+      bool of_use = classes[c].paged() ? end > classes[c].reach_begin(base + 1)
+                                       : end > base && end % classes.resume_alignment_tokens == 0;
+      if (!of_use) continue;
+      asked_.push_back({static_cast<int32_t>(page), c});
+      wanted_.push_back({.page = page_keys_[static_cast<size_t>(page)], .unit_class = c});
+    }
+  }
+}
+
+void Transfer::find() {
+  context_.store.find(number_ << kTransferShift | kFindId, wanted_);
+}
+
+void Transfer::take_found(const TierDone& done) {
+  CHECK(stage_ == Stage::kFinding);
+  stage_ = Stage::kFound;
+  units_of_.stored.assign(page_keys_.size(), 0);
+  if (done.outcome != TierOutcome::kDone || done.found.size() != asked_.size()) {
+    ++context_.stats.misses[miss_of(done.outcome)];
+    return;
+  }
+  for (size_t i = 0; i < asked_.size(); ++i) {
+    if (!done.found[i]) continue;
+    units_of_.stored[static_cast<size_t>(asked_[i].page)] |= class_bit(asked_[i].unit_class);
+  }
+}
+
+RestorePlan Transfer::plan(int64_t length, int64_t tokens_min, int64_t bytes_ahead,
+                           const UnitCounts& room, const LoadCost& load,
+                           const PrefillCost& prefill) {
+  CHECK(stage_ == Stage::kFound);
+  PrefixMatch match = context_.tree.match(root_, tokens_);
+  note_resident(match);
+  return plan_restore({.classes = context_.classes(),
+                       .unit_bytes = context_.unit_bytes,
+                       .units = units_of_,
+                       .base = match.position(),
+                       .length = length,
+                       .tokens_min = tokens_min,
+                       .room = room,
+                       .bytes_ahead = bytes_ahead},
+                      load, prefill);
+}
+
+bool Transfer::begin(int64_t end) {
+  stage_ = Stage::kLoading;
+  PrefixMatch match = context_.tree.match(root_, tokens_);
+  RadixNode* node = match.deepest;
+  while (node->end > end) node = node->parent;
+  lease_ = context_.tree.lease(node);
+  wanted_.clear();
+  std::vector<RestoreUnit> needed = units_to_load(context_.classes(), units_of_, end);
+  size_t pieces = 0;
+  for (const RestoreUnit& u : needed) pieces += context_.pieces.count(u.unit_class);
+  pieces_.reserve(pieces);
+  for (const RestoreUnit& u : needed) {
+    int32_t unit = context_.tree.take(u.unit_class);
+    if (unit < 0) break;
+    units_.push_back(
+        {.page = u.page, .unit_class = u.unit_class, .unit = unit, .first_piece = pieces_.size()});
+    context_.pieces.add(u.unit_class, unit, pieces_);
+    wanted_.push_back(
+        {.page = page_keys_[static_cast<size_t>(u.page)], .unit_class = u.unit_class});
+    bytes_to_come_ += context_.unit_bytes[static_cast<size_t>(u.unit_class)];
+  }
+  if (units_.size() == needed.size()) return true;
+  stop();
+  publish();
+  return false;
+}
+
+void Transfer::submit(int64_t bytes_max) {
+  while (next_ < units_.size() && units_[next_].state == UnitState::kWaiting) {
+    Unit& u = units_[next_];
+    int64_t bytes = context_.unit_bytes[static_cast<size_t>(u.unit_class)];
+    if (reading_ > 0 && reading_bytes_ + bytes > bytes_max) return;
+    u.state = UnitState::kReading;
+    ++reading_;
+    reading_bytes_ += bytes;
+    int64_t size = context_.classes().page_size_tokens;
+    context_.store.read(
+        {.id = number_ << kTransferShift | next_,
+         .record = {.key = wanted_[next_],
+                    .parent = parent_key(u.page),
+                    .end = (u.page + 1) * size,
+                    .tokens = page_tokens(u.page)},
+         .pieces = std::span(pieces_).subspan(u.first_piece, context_.pieces.count(u.unit_class))});
+    ++next_;
+  }
+}
+
+void Transfer::take_read(const TierDone& done) {
+  auto index = static_cast<size_t>(done.id & kFindId);
+  CHECK(index < units_.size() && units_[index].state == UnitState::kReading);
+  Unit& u = units_[index];
+  int64_t bytes = context_.unit_bytes[static_cast<size_t>(u.unit_class)];
+  --reading_;
+  reading_bytes_ -= bytes;
+  if (done.outcome == TierOutcome::kDone) {
+    bytes_to_come_ -= bytes;
+    u.state = UnitState::kRead;
+    ++context_.stats.read_units;
+    context_.stats.read_bytes += done.bytes;
+    context_.stats.read_s += done.seconds;
+    return;
+  }
+  ++context_.stats.misses[miss_of(done.outcome)];
+  drop(u);
+}
+
+void Transfer::drop(Unit& u) {
+  bytes_to_come_ -= context_.unit_bytes[static_cast<size_t>(u.unit_class)];
+  context_.tree.give_back(u.unit_class, std::exchange(u.unit, -1));
+  u.state = UnitState::kGone;
+}
+
+void Transfer::stop() {
+  for (; next_ < units_.size(); ++next_) drop(units_[next_]);
+}
+
+void Transfer::publish() {
+  if (stage_ != Stage::kLoading) return;
+  while (next_published_ < units_.size()) {
+    size_t end = next_published_;
+    bool ended = true;
+    for (; end < units_.size() && units_[end].page == units_[next_published_].page; ++end) {
+      ended &= units_[end].state == UnitState::kRead || units_[end].state == UnitState::kGone;
+    }
+    if (!ended) break;
+    if (!publish_page(next_published_, end)) {
+      stop();
+      break;
+    }
+    next_published_ = end;
+  }
+  if (reading_ == 0 && next_ == units_.size()) finish();
+}
+
+// What came of one page. False where the path breaks off.
+bool Transfer::publish_page(size_t first, size_t end) {
+  UnitSet pages, slots;
+  uint8_t read = 0;
+  const StateClasses& classes = context_.classes();
+  int64_t page = units_[first].page, position = (page + 1) * classes.page_size_tokens;
+  for (size_t i = first; i < end; ++i) {
+    Unit& u = units_[i];
+    if (u.state != UnitState::kRead) {
+      if (u.unit_class == kPathClass) return false;
+      continue;
+    }
+    read |= class_bit(u.unit_class);
+    (classes[u.unit_class].paged() ? pages : slots)[u.unit_class] = std::exchange(u.unit, -1);
+    u.state = UnitState::kPublished;
+  }
+  RadixNode* node = nullptr;
+  if (pages[kPathClass] >= 0) {
+    CHECK(lease_.end() == page * classes.page_size_tokens);
+    context_.tree.publish(lease_, page_tokens(page), pages);
+    node = lease_.node();
+    published_ = position;
+  } else {
+    node = RadixTree::node_ending_at(lease_, position);
+    context_.tree.fill(node, pages);
+  }
+  if (clears_ == context_.clears) node->stored |= read;
+  if (slots != UnitSet()) {
+    context_.tree.add_snapshots(node, slots);
+    published_ = std::max(published_, position);
+  }
+  return true;
+}
+
+void Transfer::finish() {
+  stage_ = Stage::kOver;
+  for (Unit& u : units_) {
+    if (u.unit >= 0) drop(u);
+  }
+  lease_.release();
+}
+
+void Transfer::add_held(UnitCounts& held) const {
+  for (const Unit& u : units_) {
+    if (u.unit >= 0) ++held[static_cast<size_t>(u.unit_class)];
+  }
+}
+
+}  // namespace banyan

@@ -1,0 +1,240 @@
+#include "engine/tiers/writer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace banyan {
+namespace {
+
+constexpr int64_t kWritingBytesMax = int64_t{1} << 26;
+constexpr size_t kWritesMax = 128;
+// What is near eviction: that part of all units; looked for again after so many parts of it have
+// come or gone.
+constexpr int64_t kNearEviction = 4, kLookAgain = 8;
+constexpr int64_t kIdleNs = kNsPerS;
+// After a write that came to nothing.
+constexpr int64_t kPauseNs = kNsPerS;
+
+}  // namespace
+
+Writer::Policy Writer::policy_of(const CacheStorageConfig& config) {
+  if (config.write_policy == "write_through") return Policy::kThrough;
+  return config.write_policy == "write_back" ? Policy::kBack : Policy::kSelective;
+}
+
+Writer::Writer(TierContext& context, const CacheStorageConfig& config)
+    : context_(context), policy_(policy_of(config)), writes_(kWritesMax) {
+  for (size_t i = kWritesMax; i > 0; --i) free_.push_back(static_cast<int32_t>(i - 1));
+  for (Write& write : writes_) {
+    write.tokens.reserve(static_cast<size_t>(context.classes().page_size_tokens));
+  }
+  context.tree.watch(this);
+}
+
+Writer::~Writer() {
+  context_.tree.watch(nullptr);
+  queue_.clear();
+}
+
+// ---- What the tree tells -----------------------------------------------------------------------
+
+void Writer::gained(RadixNode& node) {
+  ++changes_;
+  if (policy_ == Policy::kThrough || (policy_ == Policy::kSelective && node.reused)) queue(node);
+}
+
+bool Writer::loses(RadixNode& node, int unit_class) {
+  ++changes_;
+  if ((node.writing & class_bit(unit_class)) == 0) {
+    context_.stats.evicted_unwritten += unwritten(node, unit_class) ? 1 : 0;
+    return false;
+  }
+  for (Write& write : writes_) {
+    if (write.node != &node || write.unit_class != unit_class) continue;
+    write.node = nullptr;
+    write.kept = true;
+    ++kept_;
+    node.writing = static_cast<uint8_t>(node.writing & ~class_bit(unit_class));
+    return true;
+  }
+  CHECK(false, "a unit is written by no write");
+}
+
+void Writer::goes(RadixNode& node) {
+  if (node.to_write.is_linked()) queue_.erase(queue_.iterator_to(node));
+}
+
+void Writer::reused(RadixNode& node) {
+  used_.clear();
+  for (RadixNode* n = &node; n->parent != nullptr; n = n->parent) {
+    if ((n->stored & class_bit(kPathClass)) == 0) continue;
+    for (int c = 0; c < context_.classes().count; ++c) {
+      bool used = n == &node || context_.classes()[c].paged();
+      if (used && (n->stored & class_bit(c)) != 0) used_.push_back({context_.keys.of(*n), c});
+    }
+  }
+  if (!used_.empty()) context_.store.touch(used_);
+  for (RadixNode* n = &node; n->parent != nullptr && !n->reused; n = n->parent) n->reused = true;
+  if (policy_ == Policy::kSelective && node.parent != nullptr) queue(node);
+}
+
+// ---- Queueing ----------------------------------------------------------------------------------
+
+bool Writer::unwritten(const RadixNode& node, int unit_class) const {
+  bool passes = node.passing && !context_.classes()[unit_class].paged();
+  return !passes && context_.keeps(unit_class) && node.units[unit_class].unit >= 0 &&
+         ((node.stored | node.writing) & class_bit(unit_class)) == 0 &&
+         std::ssize(node.tokens) == context_.classes().page_size_tokens;
+}
+
+void Writer::queue(RadixNode& node) {
+  bool any = false;
+  for (int c = 0; c < context_.classes().count; ++c) any |= unwritten(node, c);
+  if (!any || node.to_write.is_linked()) return;
+  chain_.assign(1, &node);
+  for (RadixNode* n = node.parent; n->parent != nullptr; n = n->parent) {
+    if (under_way(*n) || n->to_write.is_linked()) break;
+    chain_.push_back(n);
+  }
+  for (; !chain_.empty(); chain_.pop_back()) queue_.push_back(*chain_.back());
+}
+
+void Writer::queue_near_eviction() {
+  for (int c = 0; c < context_.classes().count; ++c) {
+    if (!context_.keeps(c)) continue;
+    RadixTree::Use use = context_.tree.use(c);
+    int64_t left = use.total / kNearEviction - use.free;
+    if (left <= 0) continue;
+    context_.tree.visit_oldest(c, [&](RadixNode& node) {
+      queue(node);
+      return --left > 0;
+    });
+  }
+}
+
+// Used twice, or held.
+void Writer::queue_hot() {
+  context_.tree.visit_nodes([&](RadixNode& node) {
+    if (node.reused || node.waiters_below > 0) queue(node);
+  });
+}
+
+void Writer::queue_all() {
+  if (policy_ == Policy::kSelective) return;
+  context_.tree.visit_hottest([&](RadixNode& node) { queue(node); });
+}
+
+void Writer::forget_stored() {
+  queue_.clear();
+  context_.tree.visit_nodes([](RadixNode& node) { node.stored = 0; });
+}
+
+void Writer::works() {
+  idle_since_ns_ = -1;
+  idle_done_ = policy_ != Policy::kBack;
+}
+
+void Writer::rest(int64_t now_ns) {
+  if (idle_done_) return;
+  if (idle_since_ns_ < 0) idle_since_ns_ = now_ns;
+  if (now_ns - idle_since_ns_ < kIdleNs) return;
+  queue_hot();
+  idle_done_ = true;
+}
+
+void Writer::advance(int64_t now_ns, bool may_write) {
+  int64_t near = std::max<int64_t>(1, context_.tree.use(kPathClass).total / kNearEviction);
+  if (policy_ == Policy::kBack && changes_ > near / kLookAgain) {
+    changes_ = 0;
+    queue_near_eviction();
+  }
+  if (may_write && now_ns >= paused_until_ns_) write_queued();
+}
+
+// ---- Writing -----------------------------------------------------------------------------------
+
+void Writer::write_queued() {
+  if (queue_.empty()) return;
+  if (context_.store.stats().health != TierHealth::kOn) return queue_.clear();
+  while (!queue_.empty()) {
+    RadixNode& node = queue_.front();
+    bool follows = node.parent->parent == nullptr || under_way(*node.parent);
+    if (follows && !write(node)) return;
+    queue_.pop_front();
+  }
+}
+
+// False where there are too many writes already.
+bool Writer::write(RadixNode& node) {
+  for (int c = 0; c < context_.classes().count; ++c) {
+    if (!unwritten(node, c)) continue;
+    if (c != kPathClass && !under_way(node)) continue;
+    int64_t bytes = context_.unit_bytes[static_cast<size_t>(c)];
+    if (free_.empty() || (writing_ > 0 && writing_bytes_ + bytes > kWritingBytesMax)) return false;
+    start(node, c);
+  }
+  return true;
+}
+
+void Writer::start(RadixNode& node, int unit_class) {
+  int32_t place = free_.back();
+  free_.pop_back();
+  Write& write = writes_[static_cast<size_t>(place)];
+  write.node = &node;
+  write.unit_class = unit_class;
+  write.unit = node.units[unit_class].unit;
+  write.kept = false;
+  write.clears = context_.clears;
+  write.tokens.assign(node.tokens.begin(), node.tokens.end());  // the node may go
+  write.pieces.clear();
+  context_.pieces.add(unit_class, write.unit, write.pieces);
+  node.writing |= class_bit(unit_class);
+  ++writing_;
+  writing_bytes_ += context_.unit_bytes[static_cast<size_t>(unit_class)];
+  PageKey key = context_.keys.of(node);
+  context_.store.write({.id = kWriteId | static_cast<uint64_t>(place),
+                        .record = {.key = {.page = key, .unit_class = unit_class},
+                                   .parent = node.parent->key,
+                                   .end = node.end,
+                                   .tokens = write.tokens},
+                        .pieces = write.pieces});
+}
+
+void Writer::take(const TierDone& done, int64_t now_ns) {
+  auto place = static_cast<int32_t>(done.id & ~kWriteId);
+  Write& write = writes_[static_cast<size_t>(place)];
+  CHECK(write.unit >= 0);
+  bool stored = done.outcome == TierOutcome::kDone;
+  uint8_t bit = class_bit(write.unit_class);
+  if (write.node != nullptr) {
+    write.node->writing = static_cast<uint8_t>(write.node->writing & ~bit);
+    if (stored && write.clears == context_.clears) write.node->stored |= bit;
+  }
+  if (write.kept) {
+    context_.tree.give_back(write.unit_class, write.unit);
+    --kept_;
+  }
+  write.node = nullptr;
+  write.unit = -1;
+  write.kept = false;
+  free_.push_back(place);
+  --writing_;
+  writing_bytes_ -= context_.unit_bytes[static_cast<size_t>(write.unit_class)];
+  if (stored) {
+    ++context_.stats.written_units;
+    context_.stats.written_bytes += done.bytes;
+    context_.stats.write_s += done.seconds;
+  } else {
+    paused_until_ns_ = now_ns + kPauseNs;
+  }
+}
+
+void Writer::add_held(UnitCounts& held) const {
+  for (const Write& write : writes_) {
+    if (write.kept) ++held[static_cast<size_t>(write.unit_class)];
+  }
+}
+
+}  // namespace banyan

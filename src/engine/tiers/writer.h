@@ -1,0 +1,91 @@
+// Which units of the tree are written to the store, and when.
+//
+// A record is of use only with those of all pages before it. So nodes go into one queue, each
+// behind its ancestors, and one is written when its parent's page is stored or under way. Write
+// policies differ in who is queued: at once (write_through), at a second use
+// (write_through_selective), or when little else is left to evict first, when nothing else is to
+// do, and at the end (write_back).
+//
+// A unit is written from where it lies, without a copy: nobody changes a page once it is complete.
+// If its node is evicted meanwhile, the unit goes over to the write, which gives it back when it
+// has ended. So eviction never waits, and no order of eviction changes because of a write; what is
+// evicted unwritten is lost, and counted.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cache/radix_tree.h"
+#include "engine/tiers/context.h"
+
+namespace banyan {
+
+class Writer final : public UnitWatcher {
+ public:
+  // Watches the tree while it lives.
+  Writer(TierContext& context, const CacheStorageConfig& config);
+  ~Writer() override;
+
+  void gained(RadixNode& node) override;
+  bool loses(RadixNode& node, int unit_class) override;
+  void goes(RadixNode& node) override;
+  // A sequence resumed behind the node.
+  void reused(RadixNode& node);
+
+  void take(const TierDone& done, int64_t now_ns);
+  // Queues what is near eviction, and writes while `may_write`.
+  void advance(int64_t now_ns, bool may_write);
+  // Something is computed again; nothing is: after a while there is time for what is hot.
+  void works();
+  void rest(int64_t now_ns);
+  // The end is near: queues all that the policy would have written some day, hottest first.
+  void queue_all();
+  // The store was cleared.
+  void forget_stored();
+
+  int64_t writing() const { return writing_; }
+  bool queued() const { return !queue_.empty(); }
+  bool busy() const { return writing_ > 0 || !queue_.empty() || !idle_done_; }
+  // Units whose nodes are gone.
+  void add_held(UnitCounts& held) const;
+  bool keeps_units() const { return kept_ > 0; }
+
+ private:
+  enum class Policy : uint8_t { kBack, kThrough, kSelective };
+  struct Write {
+    RadixNode* node = nullptr;  // null: gone, or of no account any more
+    int unit_class = 0;
+    int32_t unit = -1;  // -1: no write
+    bool kept = false;  // the unit is this one's
+    int64_t clears = 0;
+    std::vector<PrefixToken> tokens;
+    std::vector<TierPiece> pieces;
+  };
+
+  static Policy policy_of(const CacheStorageConfig& config);
+  bool unwritten(const RadixNode& node, int unit_class) const;
+  static bool under_way(const RadixNode& node) {
+    return ((node.stored | node.writing) & class_bit(kPathClass)) != 0;
+  }
+  void queue(RadixNode& node);
+  void queue_near_eviction();
+  void queue_hot();
+  void write_queued();
+  bool write(RadixNode& node);
+  void start(RadixNode& node, int unit_class);
+
+  TierContext& context_;
+  const Policy policy_;
+  WriteList queue_;
+  std::vector<RadixNode*> chain_;  // scratch
+  std::vector<TierKey> used_;      // scratch
+  std::vector<Write> writes_;
+  std::vector<int32_t> free_;  // of them
+  int64_t writing_ = 0, writing_bytes_ = 0, kept_ = 0;
+  int64_t changes_ = 0;  // of the tree, since what is near eviction was queued
+  int64_t paused_until_ns_ = 0;
+  int64_t idle_since_ns_ = -1;
+  bool idle_done_ = true;
+};
+
+}  // namespace banyan

@@ -1,0 +1,143 @@
+// Engines that keep prefixes in a store: what they find there again, and what they must not.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "banyan/engine.h"
+#include "engine/assemble.h"
+#include "kernels/select.h"
+#include "support/drive.h"
+#include "support/fake_store.h"
+#include "support/grown_checkpoint.h"
+#include "support/value_or_abort.h"
+
+namespace banyan::test {
+namespace {
+
+EngineConfig stored_config(const char* model) {
+  EngineConfig config{.model_path = golden_folder(model),
+                      .kernels = "portable",
+                      .threads = 1,
+                      .page_size_tokens = 4,
+                      .total_tokens_max = 512};
+  config.cache_storage = {.backend = "disk",
+                          .write_policy = "write_through",
+                          .prefetch_policy = "wait_complete",
+                          .prefetch_tokens_min = 1};
+  return config;
+}
+
+Result<std::unique_ptr<Engine>> load_on(const EngineConfig& config, std::shared_ptr<FakeDisk> disk,
+                                        FakeStore** store = nullptr) {
+  auto fake = std::make_unique<FakeStore>(std::move(disk), FakeFaults(), 1);
+  if (store != nullptr) *store = fake.get();
+  return EngineAssembly::load(config, registered_families(), {}, {},
+                              {.store = std::move(fake), .now_ns = {}, .load = LoadCost(0, 1e18)});
+}
+
+GenerateRequest request_of(int tokens) {
+  GenerateRequest request;
+  for (int i = 0; i < tokens; ++i) request.prompt.push_back(static_cast<TokenId>(i * 7 % 90));
+  request.options.max_new_tokens = 4;
+  return request;
+}
+
+class Restart : public testing::Test {
+ protected:
+  // A life that leaves a prompt behind.
+  void live(const EngineConfig& config) {
+    auto engine = value_or_abort(load_on(config, disk_));
+    first_ = run_alone(*engine, request_of(70));
+  }
+  // Another one, with the same prompt or another namespace's.
+  Heard live_again(const EngineConfig& config, const char* salt = "") {
+    FakeStore* store = nullptr;
+    auto engine = value_or_abort(load_on(config, disk_, &store));
+    GenerateRequest request = request_of(70);
+    request.options.cache_salt = salt;
+    Heard heard = run_alone(*engine, request);
+    reads_ = store->reads;
+    restored_ = engine->stats().storage.restored_tokens;
+    return heard;
+  }
+
+  std::shared_ptr<FakeDisk> disk_ = std::make_shared<FakeDisk>();
+  Heard first_;
+  int64_t reads_ = 0, restored_ = 0;
+};
+
+TEST_F(Restart, GivesTheSameBitsFromTheStore) {
+  for (const char* model : {"qwen3-tied", "mistral-window", "ling3-tiny", "qwen3-next"}) {
+    disk_ = std::make_shared<FakeDisk>();
+    EngineConfig config = stored_config(model);
+    live(config);
+    Heard again = live_again(config);
+    EXPECT_GE(restored_, 64) << model;
+    EXPECT_EQ(again.cached_tokens, restored_);
+    EXPECT_EQ(again.output_ids(), first_.output_ids()) << model;
+    EXPECT_TRUE(same_bits(again.output_logprobs(), first_.output_logprobs())) << model;
+  }
+}
+
+// One item of what identifies a state at a time.
+TEST_F(Restart, FindsNothingWhereAnythingThatMattersDiffers) {
+  using Change = std::function<void(EngineConfig&)>;
+  const std::vector<std::pair<const char*, Change>> kChanges = {
+      {"page size", [](EngineConfig& c) { c.page_size_tokens = 8; }},
+      {"formats of weights", [](EngineConfig& c) { c.quantization = "int8"; }},
+      {"one format", [](EngineConfig& c) { c.quantization_overrides = {"layers.0.*=bf16"}; }},
+      {"weights", [](EngineConfig& c) { c.load_format = "dummy"; }},
+      {"model", [](EngineConfig& c) { c.model_path = golden_folder("llama2-mha"); }},
+      {"kernels",
+       [](EngineConfig& c) {
+         for (const std::string& name : available_kernels()) {
+           if (name != "portable") c.kernels = name;
+         }
+       }},
+  };
+  EngineConfig config = stored_config("qwen3-tied");
+  live(config);
+  for (const auto& [what, change] : kChanges) {
+    EngineConfig changed = config;
+    change(changed);
+    if (what == std::string("kernels") && changed.kernels == "portable") continue;
+    live_again(changed);
+    EXPECT_EQ(reads_, 0) << what;
+  }
+  live_again(config, "another tenant");
+  EXPECT_EQ(reads_, 0);
+  live_again(config);
+  EXPECT_GT(reads_, 0);
+}
+
+// What a digest must not depend on.
+TEST_F(Restart, FindsAllWhereOnlyTheScheduleDiffers) {
+  EngineConfig config = stored_config("qwen3-tied");
+  live(config);
+  config.threads = 2;
+  config.chunked_prefill_tokens = 16;
+  config.running_max = 3;
+  config.overlap_schedule = true;
+  config.total_tokens_max = 1024;
+  EXPECT_EQ(live_again(config).output_ids(), first_.output_ids());
+  EXPECT_EQ(restored_, 68);
+}
+
+TEST(CacheStorage, IsRefusedWhereItCannotBe) {
+  EngineConfig config = stored_config("qwen3-tied");
+  config.radix_cache = false;
+  auto engine = load_on(config, std::make_shared<FakeDisk>());
+  ASSERT_FALSE(engine.has_value());
+  EXPECT_NE(engine.error().message.find("radix cache"), std::string::npos);
+  config = stored_config("qwen3-tied");
+  config.kernels = "fenced";
+  engine = load_on(config, std::make_shared<FakeDisk>());
+  ASSERT_FALSE(engine.has_value()) << "its memory is not the host's";
+  EXPECT_EQ(engine.error().code, ErrorCode::kUnsupported);
+  config = stored_config("qwen3-tied");
+  config.cache_storage.write_policy = "write_sometimes";
+  EXPECT_NE(config.validate().error().message.find("write_sometimes"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace banyan::test
