@@ -268,5 +268,31 @@ TEST(Generate, NamesTheModelThatNothingFollows) {
       << result.err;
 }
 
+// Of the storage of a cache, SGLang's options: what is missing or cannot be is said by name.
+TEST(Arguments, OptionsOfTheCachesStorageSayWhatTheyNeed) {
+  const std::vector<std::pair<Words, const char*>> kMistakes = {
+      {{"--enable-hierarchical-cache"}, "--max-total-tokens"},
+      {{"--hicache-size", "30"}, "--max-total-tokens"},
+      {{"--hicache-ratio", "2"}, "same bytes twice"},
+      {{"--hicache-storage-backend", "disk"}, "needs --hicache-storage-dir"},
+      {{"--hicache-storage-backend", "disk", "--hicache-storage-dir", "/tmp"},
+       "needs --hicache-storage-size"},
+      {{"--hicache-storage-backend", "redis"}, "redis://"},
+      {{"--hicache-storage-backend", "mooncake"}, "mooncake"},
+      {{"--hicache-storage-dir", "/tmp"}, "--hicache-storage-backend"},
+      {{"--hicache-storage-backend-extra-config", R"({"prefetch": 1})"}, "prefetch_threshold"},
+      {{"--hicache-storage-backend-extra-config", "[1]"}, "no JSON object"},
+      {{"--hicache-write-policy", "sometimes"}, "write_through_selective"},
+  };
+  for (const auto& [options, hint] : kMistakes) {
+    Words words = {"serve", golden_model()};
+    words.insert(words.end(), options.begin(), options.end());
+    ProgramResult result = run_program(words);
+    EXPECT_NE(result.exit_code, 0) << options[0];
+    EXPECT_NE(result.err.find(hint), std::string::npos) << options[0] << ": " << result.err;
+    expect_plain_words(result.err);
+  }
+}
+
 }  // namespace
 }  // namespace banyan

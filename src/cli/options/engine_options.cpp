@@ -15,6 +15,7 @@ namespace banyan::cli {
 Status EngineOptions::settle() {
   if (no_radix_cache) config.radix_cache = false;
   if (priority_scheduling) config.schedule_policy = "priority";
+  TRY(cli::settle(storage, config.cache_storage));
   return config.validate();
 }
 
@@ -74,6 +75,7 @@ void add_engine_options(CLI::App& app, EngineOptions& o) {
       "only");
   app.add_flag("--enable-priority-scheduling", o.priority_scheduling,
                "As --schedule-policy priority");
+  add_storage_options(app, o.storage, engine);
 }
 
 }  // namespace banyan::cli

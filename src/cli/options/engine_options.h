@@ -4,6 +4,7 @@
 
 #include "banyan/config.h"
 #include "banyan/status.h"
+#include "cli/options/storage_options.h"
 
 namespace CLI {
 class App;
@@ -15,6 +16,7 @@ struct EngineOptions {
   EngineConfig config;
   bool no_radix_cache = false;
   bool priority_scheduling = false;
+  StorageOptions storage;
 
   // Carries the flags into `config` and checks it.
   Status settle();

@@ -53,7 +53,6 @@ constexpr std::array kRefused = std::to_array<const char*>({
     "--prefill-max-requests",
     "--schedule-conservativeness",
     "--radix-eviction-policy",
-    "--enable-hierarchical-cache,--hicache-ratio,--hicache-size,--hicache-storage-backend",
     "--kv-transfer-config,--kv-offloading-size",
     "--slot-save-path",
     "--context-shift",

@@ -1,0 +1,152 @@
+#include "cli/options/storage_options.h"
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/quote.h"
+#include "cli/options/checks.h"
+
+namespace banyan::cli {
+namespace {
+
+constexpr double kGb = 1e9;
+constexpr const char* kMemoryHint =
+    "the cache lies in this machine's memory already, and a second tier there would be the same "
+    "bytes twice; raise --max-total-tokens or --mem-fraction-static";
+
+struct NumberKey {
+  const char* name;
+  double CacheStorageConfig::* field;
+};
+constexpr std::array kNumbers = std::to_array<NumberKey>({
+    {"prefetch_timeout_base", &CacheStorageConfig::prefetch_timeout_s},
+    {"prefetch_timeout_per_ki_token", &CacheStorageConfig::prefetch_timeout_per_ki_token_s},
+});
+constexpr const char* kKeys =
+    "prefetch_threshold, prefetch_timeout_base, prefetch_timeout_per_ki_token, url";
+
+Status set_extra(const std::string& key, const Json& value, CacheStorageConfig& config) {
+  for (const NumberKey& number : kNumbers) {
+    if (key != number.name) continue;
+    if (!value.is_number()) return invalid_argument("{} is {}, not a number", key, value.dump());
+    config.*number.field = value.get<double>();
+    return {};
+  }
+  if (key == "prefetch_threshold" && value.is_number_integer()) {
+    config.prefetch_tokens_min = value.get<int64_t>();
+    return {};
+  }
+  if (key == "url" && value.is_string()) {
+    config.url = value.get<std::string>();
+    return {};
+  }
+  return invalid_argument("{}: {} is not understood; known keys: {}", quote(key), value.dump(),
+                          kKeys);
+}
+
+Status set_extras(const std::string& text, CacheStorageConfig& config) {
+  Json extra = TRY(parse_json(text, "--hicache-storage-backend-extra-config"));
+  if (!extra.is_object()) return invalid_argument("{} is no JSON object", quote(text));
+  for (const auto& [key, value] : extra.items()) TRY(set_extra(key, value, config));
+  return {};
+}
+
+void refuse_memory_options(CLI::App& app) {
+  constexpr std::array kRefused = std::to_array<const char*>(
+      {"--hicache-size", "--hicache-ratio", "--hicache-io-backend", "--hicache-mem-layout"});
+  for (const char* name : kRefused) {
+    app.add_option_function<std::string>(
+           name, [name](const std::string&) { throw CLI::ValidationError(name, kMemoryHint); }, "")
+        ->expected(0, 1)
+        ->default_str("")
+        ->group("");
+  }
+}
+
+}  // namespace
+
+void add_storage_options(CLI::App& app, StorageOptions& o, EngineConfig& engine) {
+  CacheStorageConfig& config = engine.cache_storage;
+  OptionGroup group(app, "Keeping cached prefixes beyond memory");
+  app.add_flag("--enable-hierarchical-cache", o.enabled,
+               "Keep cached prefixes where --hicache-storage-backend says; the default where that "
+               "is given");
+  app.add_option("--hicache-storage-backend", config.backend,
+                 "disk: a local one, survives restarts; file: a file system that several servers "
+                 "share; redis: a server that speaks its protocol")
+      ->check(one_of({"disk", "file", "redis"}))
+      ->type_name("NAME");
+  app.add_option("--hicache-storage-dir", config.directory,
+                 "disk, file: the folder; made if need be. It holds readable prompts")
+      ->type_name("DIR");
+  app.add_option("--hicache-storage-size", o.size_gb, "disk: GB to take at most")
+      ->check(between(0.0, 1e9))
+      ->type_name("GB");
+  app.add_option("--hicache-storage-write-budget", o.write_budget_gb,
+                 "GB to write in a day at most; 0: no limit")
+      ->check(between(0.0, 1e9))
+      ->type_name("GB");
+  app.add_option("--hicache-write-policy", config.write_policy,
+                 "write_back: what is soon evicted, and at the end all; write_through: every page "
+                 "soon after it is computed; write_through_selective: at its second use")
+      ->check(one_of({"write_back", "write_through", "write_through_selective"}))
+      ->type_name("NAME");
+  app.add_option("--hicache-storage-prefetch-policy", config.prefetch_policy,
+                 "A request whose prefix is being loaded: best_effort goes on with what is there, "
+                 "timeout waits a while, wait_complete waits")
+      ->check(one_of({"best_effort", "timeout", "wait_complete"}))
+      ->type_name("NAME");
+  app.add_option("--hicache-flush-seconds", config.flush_s,
+                 "At the end, write for so long what is not stored yet")
+      ->check(between(0.0, 1e6))
+      ->type_name("S");
+  app.add_option_function<std::string>(
+         "--hicache-storage-backend-extra-config",
+         [&config](const std::string& text) {
+           Status set = set_extras(text, config);
+           if (!set) {
+             throw CLI::ValidationError("--hicache-storage-backend-extra-config",
+                                        set.error().message);
+           }
+         },
+         std::string("An object with any of ") + kKeys)
+      ->type_name("JSON");
+  refuse_memory_options(app);
+}
+
+Status settle(const StorageOptions& o, CacheStorageConfig& config) {
+  config.size_bytes = static_cast<int64_t>(o.size_gb * kGb);
+  config.write_budget_bytes_per_day = static_cast<int64_t>(o.write_budget_gb * kGb);
+  std::string_view backend = config.backend;
+  if (backend.empty()) {
+    if (o.enabled) {
+      return invalid_argument("--enable-hierarchical-cache: {}; or give --hicache-storage-backend",
+                              kMemoryHint);
+    }
+    bool given = !config.directory.empty() || o.size_gb > 0 || !config.url.empty();
+    if (given)
+      return invalid_argument("options of a cache's storage need --hicache-storage-backend");
+    return {};
+  }
+  if (backend != "redis" && config.directory.empty()) {
+    return invalid_argument("--hicache-storage-backend {} needs --hicache-storage-dir", backend);
+  }
+  if (backend == "disk" && config.size_bytes == 0) {
+    return invalid_argument("--hicache-storage-backend disk needs --hicache-storage-size, in GB");
+  }
+  if (backend != "disk" && config.size_bytes > 0) {
+    return invalid_argument("--hicache-storage-size is of the disk backend, not of {}", backend);
+  }
+  if (backend == "redis" && config.url.empty()) {
+    return invalid_argument(
+        "--hicache-storage-backend redis needs its address: --hicache-storage-backend-extra-config "
+        R"('{{"url": "redis://host:6379"}}')");
+  }
+  return {};
+}
+
+}  // namespace banyan::cli

@@ -1,0 +1,23 @@
+// Where cached prefixes are kept beyond memory, under SGLang's names.
+#pragma once
+
+#include "banyan/config.h"
+#include "banyan/status.h"
+
+namespace CLI {
+class App;
+}
+
+namespace banyan::cli {
+
+struct StorageOptions {
+  bool enabled = false;
+  double size_gb = 0, write_budget_gb = 0;
+};
+
+void add_storage_options(CLI::App& app, StorageOptions& options, EngineConfig& config);
+
+// Carries the options into `config`, and says what is missing.
+Status settle(const StorageOptions& options, CacheStorageConfig& config);
+
+}  // namespace banyan::cli
