@@ -79,6 +79,9 @@ class AsyncLlm::Impl {
   void flush_cache() {
     engine_.run([](Engine& engine) { engine.flush_cache(); });
   }
+  void clear_cache_storage() {
+    engine_.run([](Engine& engine) { engine.clear_cache_storage(); });
+  }
   Hold hold(std::vector<TokenId> tokens);
 
   Llm& llm;
@@ -222,6 +225,10 @@ AsyncLlm::Cancel AsyncLlm::generate(const TextRequest& request, TextSinks sinks)
 
 void AsyncLlm::flush_cache() {
   impl_->flush_cache();
+}
+
+void AsyncLlm::clear_cache_storage() {
+  impl_->clear_cache_storage();
 }
 
 AsyncLlm::Hold AsyncLlm::hold(std::vector<TokenId> tokens) {

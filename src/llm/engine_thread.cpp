@@ -181,7 +181,8 @@ void EngineThread::Impl::loop() {
     if (stepped) {
       wait = std::chrono::milliseconds(0);
     } else {
-      wait = stats.running + stats.queued > 0 ? kWaitWithWork : kWaitWithoutWork;
+      bool works = stats.running + stats.queued > 0 || stats.storage.busy;
+      wait = works ? kWaitWithWork : kWaitWithoutWork;
     }
     taken_.clear();
     hand_over();

@@ -17,6 +17,7 @@ TextDelta TextStream::take(const TokenEvent& event) {
   TextDelta delta;
   if (done()) return delta;
   cached_tokens_ = std::max(cached_tokens_, event.cached_tokens);
+  restored_tokens_ = std::max(restored_tokens_, event.restored_tokens);
   if (event.has_token && !event.from_prompt) {
     delta.counted = true;
     ++output_tokens_;

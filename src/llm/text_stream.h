@@ -44,8 +44,9 @@ class TextStream {
   const std::optional<TokenId>& matched_token() const { return matched_token_; }
   const Error& error() const { return error_; }  // with FinishReason::kError
 
-  int64_t output_tokens() const { return output_tokens_; }  // a stop token counts
-  int64_t cached_tokens() const { return cached_tokens_; }  // of the prompt
+  int64_t output_tokens() const { return output_tokens_; }      // a stop token counts
+  int64_t cached_tokens() const { return cached_tokens_; }      // of the prompt, ...
+  int64_t restored_tokens() const { return restored_tokens_; }  // ... and of them those loaded
   // Steps in which tokens were proposed ahead, how many tokens, and how many of them are in the
   // output.
   int64_t drafts() const { return drafts_; }
@@ -59,7 +60,7 @@ class TextStream {
   std::optional<StreamDecoder> decoder_;
   StopRegexSearch search_;
   bool keep_stop_ = false;
-  int64_t output_tokens_ = 0, cached_tokens_ = 0;
+  int64_t output_tokens_ = 0, cached_tokens_ = 0, restored_tokens_ = 0;
   int64_t drafts_ = 0, draft_tokens_ = 0, accepted_draft_tokens_ = 0;
   FinishReason finish_ = FinishReason::kNone;
   std::optional<std::string> matched_text_;

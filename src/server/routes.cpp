@@ -98,6 +98,7 @@ constexpr auto kRoutes = std::to_array<Route>({
     {"GET", "/decode_limit", decode_limit},
     {"GET", "/flush_cache", flush_cache},
     {"POST", "/flush_cache", flush_cache},
+    {"POST", "/clear_hicache_storage_backend", clear_cache_storage},
 });
 // clang-format on
 

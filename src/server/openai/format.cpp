@@ -23,7 +23,8 @@ const char* finish_name(FinishReason reason) {
 
 void write_cached_details(JsonWriter& writer, const Usage& usage) {
   writer.key("sglext").begin_object().key("cached_tokens_details").begin_object();
-  writer.field("device", usage.cached_tokens).field("host", 0).end_object().end_object();
+  writer.field("device", usage.cached_tokens - usage.restored_tokens).field("host", 0);
+  writer.field("storage", usage.restored_tokens).end_object().end_object();
 }
 
 }  // namespace
@@ -34,6 +35,7 @@ Usage usage_of(const Choice& choice) {
   return {.prompt_tokens = choice.prompt_tokens,
           .completion_tokens = stream.output_tokens(),
           .cached_tokens = stream.cached_tokens(),
+          .restored_tokens = stream.restored_tokens(),
           .accepted_prediction_tokens = accepted,
           .rejected_prediction_tokens = stream.draft_tokens() - accepted};
 }
@@ -48,6 +50,7 @@ Usage usage_of(std::span<const Choice> choices, size_t samples) {
     if (choice.index % samples != 0) continue;
     total.prompt_tokens += one.prompt_tokens;
     total.cached_tokens += one.cached_tokens;
+    total.restored_tokens += one.restored_tokens;
   }
   return total;
 }

@@ -17,6 +17,7 @@ struct Usage {
   int64_t prompt_tokens = 0;  // of each prompt once, however many samples it has
   int64_t completion_tokens = 0;
   int64_t cached_tokens = 0;
+  int64_t restored_tokens = 0;   // of those, loaded from storage
   int64_t reasoning_tokens = 0;  // of the completion's
   // Of what was proposed ahead, by a prediction in the request or else: tokens that the completion
   // has, and those that were computed in vain.

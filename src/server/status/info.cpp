@@ -76,6 +76,32 @@ Json state_json(const Service& service) {
           {"drafters", drafters_json(stats)}};
 }
 
+// Null without a store.
+Json storage_json(const EngineInfo& info, const CacheStorageStats& s) {
+  if (s.backend.empty()) return {};
+  Json classes = Json::array(), misses = Json::object();
+  for (size_t c = 0; c < info.state_classes.size(); ++c) {
+    classes.push_back(
+        {{"kind", info.state_classes[c].name}, {"units", s.units[c]}, {"bytes", s.bytes[c]}});
+  }
+  for (size_t i = 0; i < s.misses.size(); ++i) {
+    misses[std::string(CacheStorageStats::kMissNames[i])] = s.misses[i];
+  }
+  return {{"backend", s.backend},
+          {"state", s.health},
+          {"classes", classes},
+          {"capacity_bytes", s.capacity_bytes},
+          {"evicted_units", s.evicted_units},
+          {"evicted_unwritten", s.evicted_unwritten},
+          {"restored_tokens", s.restored_tokens},
+          {"read_bytes", s.read_bytes},
+          {"written_bytes", s.written_bytes},
+          {"read_s", s.read_s},
+          {"write_s", s.write_s},
+          {"saved_s", s.saved_s},
+          {"misses", misses}};
+}
+
 // As --speculative-algorithm is given; null: nothing but what grammars force.
 Json algorithm_json(const EngineConfig& config) {
   if (config.drafters.empty()) return config.draft_model_path.empty() ? Json() : Json("draft");
@@ -171,36 +197,54 @@ void server_info(Service& service, HttpRequest, ResponderPtr responder) {
   const EngineConfig& engine = service.engine_config();
   const ServerConfig& config = service.config();
   const EngineInfo& info = service.engine_info();
-  responder->respond(200, Json{{"model_path", engine.model_path},
-                               {"served_model_name", service.model_name()},
-                               {"host", config.host},
-                               {"dtype", engine.dtype},
-                               {"kv_cache_dtype", info.kv_cache_dtype},
-                               {"kernels", info.kernels},
-                               {"kernels_reason", info.kernels_reason},
-                               {"threads", info.threads},
-                               {"context_length", info.context_length_tokens},
-                               {"page_size", info.page_size_tokens},
-                               {"max_total_num_tokens", info.total_tokens_max},
-                               {"max_running_requests", engine.running_max},
-                               {"max_queued_requests", engine.queued_max},
-                               {"chunked_prefill_size", engine.chunked_prefill_tokens},
-                               {"schedule_policy", engine.schedule_policy},
-                               {"disable_radix_cache", !engine.radix_cache},
-                               {"disable_jump_forward", !engine.jump_forward},
-                               {"speculative_algorithm", algorithm_json(engine)},
-                               {"speculative_draft_model_path", path_json(engine)},
-                               {"speculative_num_draft_tokens", engine.draft_tokens_max},
-                               {"disable_overlap_schedule", !engine.overlap_schedule},
-                               {"draw_revision", kDrawRevision},
-                               {"version", config.version},
-                               {"state_digest", digest_json(info)},
-                               {"internal_states", Json::array({state_json(service)})}});
+  responder->respond(200,
+                     Json{{"model_path", engine.model_path},
+                          {"served_model_name", service.model_name()},
+                          {"host", config.host},
+                          {"dtype", engine.dtype},
+                          {"kv_cache_dtype", info.kv_cache_dtype},
+                          {"kernels", info.kernels},
+                          {"kernels_reason", info.kernels_reason},
+                          {"threads", info.threads},
+                          {"context_length", info.context_length_tokens},
+                          {"page_size", info.page_size_tokens},
+                          {"max_total_num_tokens", info.total_tokens_max},
+                          {"max_running_requests", engine.running_max},
+                          {"max_queued_requests", engine.queued_max},
+                          {"chunked_prefill_size", engine.chunked_prefill_tokens},
+                          {"schedule_policy", engine.schedule_policy},
+                          {"disable_radix_cache", !engine.radix_cache},
+                          {"enable_hierarchical_cache", !engine.cache_storage.backend.empty()},
+                          {"hicache_storage_backend", engine.cache_storage.backend},
+                          {"hicache_write_policy", engine.cache_storage.write_policy},
+                          {"hicache_storage_prefetch_policy", engine.cache_storage.prefetch_policy},
+                          {"disable_jump_forward", !engine.jump_forward},
+                          {"speculative_algorithm", algorithm_json(engine)},
+                          {"speculative_draft_model_path", path_json(engine)},
+                          {"speculative_num_draft_tokens", engine.draft_tokens_max},
+                          {"disable_overlap_schedule", !engine.overlap_schedule},
+                          {"draw_revision", kDrawRevision},
+                          {"version", config.version},
+                          {"state_digest", digest_json(info)},
+                          {"hicache_storage", storage_json(info, service.engine_stats().storage)},
+                          {"internal_states", Json::array({state_json(service)})}});
 }
 
 void flush_cache(Service& service, HttpRequest, ResponderPtr responder) {
   service.engine().run([](Engine& engine) { engine.flush_cache(); },
                        [responder] { responder->respond(200, "Cache flushed.\n", "text/plain"); });
+}
+
+void clear_cache_storage(Service& service, HttpRequest, ResponderPtr responder) {
+  if (service.engine_config().cache_storage.backend.empty()) {
+    return responder->respond_error(
+        400, "nothing is cached beyond memory; --hicache-storage-backend says where it may be");
+  }
+  service.engine().run([](Engine& engine) { engine.clear_cache_storage(); },
+                       [responder] {
+                         responder->respond(200, "Hierarchical cache storage backend cleared.\n",
+                                            "text/plain");
+                       });
 }
 
 }  // namespace banyan

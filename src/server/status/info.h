@@ -21,5 +21,6 @@ void show_model(Service& service, HttpRequest request, ResponderPtr responder);
 void model_info(Service& service, HttpRequest request, ResponderPtr responder);
 void server_info(Service& service, HttpRequest request, ResponderPtr responder);
 void flush_cache(Service& service, HttpRequest request, ResponderPtr responder);
+void clear_cache_storage(Service& service, HttpRequest request, ResponderPtr responder);
 
 }  // namespace banyan

@@ -202,6 +202,7 @@ struct Metrics::Impl {
   int64_t page_size_tokens = 1;
   int64_t state_bytes_per_sequence = 0;
   int64_t window_tokens = 0;
+  std::vector<std::string> kinds;  // of units
   SteadyClock::time_point window_begin = SteadyClock::now(), last_step = window_begin;
 
   prometheus::Counter& prompt_tokens =
@@ -209,7 +210,8 @@ struct Metrics::Impl {
   prometheus::Counter& generated_tokens =
       counter("sglang:generation_tokens_total", "Tokens generated");
   prometheus::Counter& cached_tokens =
-      counter("sglang:cached_tokens_total", "Prompt tokens taken from the cache");
+      counter("sglang:cached_tokens_total", "Prompt tokens taken from the cache",
+              {{"cache_source", "device"}});
   prometheus::Counter& requests = counter("sglang:num_requests_total", "Requests that ended");
   prometheus::Counter& aborted =
       counter("sglang:num_aborted_requests_total", "Requests ended by their client or a limit");
@@ -244,6 +246,62 @@ struct Metrics::Impl {
       count("vllm:spec_decode_num_accepted_tokens_per_pos_total",
             "Tokens computed ahead that the model chose, by their place in a draft", "position",
             std::to_string(i), static_cast<double>(now.accepted_at[i] - last.accepted_at[i]));
+    }
+  }
+
+  // Families appear with a store, and with what is not zero.
+  void count_storage(const CacheStorageStats& now, const CacheStorageStats& before) {
+    if (now.backend.empty()) return;
+    std::string tier(now.backend);
+    auto count = [&](const char* name, const char* help, double more,
+                     prometheus::Labels more_labels = {}) {
+      more_labels.try_emplace("tier", tier);
+      if (more > 0) counter(name, help, more_labels).Increment(more);
+    };
+    auto gained = [](int64_t a, int64_t b) { return static_cast<double>(a - b); };
+    double restored = gained(now.restored_tokens, before.restored_tokens);
+    if (restored > 0) {
+      counter("sglang:cached_tokens_total", "Prompt tokens taken from the cache",
+              {{"cache_source", "storage_" + tier}})
+          .Increment(restored);
+    }
+    count("banyan:tier_read_bytes_total", "Read from the store",
+          gained(now.read_bytes, before.read_bytes));
+    count("banyan:tier_write_bytes_total", "Written to the store",
+          gained(now.written_bytes, before.written_bytes));
+    count("banyan:tier_load_seconds_total", "Time of its reads, each counted whole",
+          now.read_s - before.read_s);
+    count("banyan:tier_write_seconds_total", "Time of its writes, each counted whole",
+          now.write_s - before.write_s);
+    count("banyan:tier_evicted_total", "Units that it evicted",
+          gained(now.evicted_units, before.evicted_units));
+    count("banyan:evicted_unwritten_total", "Units that left memory before they were stored",
+          gained(now.evicted_unwritten, before.evicted_unwritten));
+    count("banyan:restore_seconds_saved_total", "Time of computing that loading saved, estimated",
+          now.saved_s - before.saved_s);
+    for (size_t i = 0; i < now.misses.size(); ++i) {
+      count("banyan:tier_miss_total", "Units, or prefixes, that were not loaded, by reason",
+            gained(now.misses[i], before.misses[i]),
+            {{"reason", std::string(CacheStorageStats::kMissNames[i])}});
+    }
+    bool same = now.units == before.units && now.health == before.health;
+    if (!same || before.backend.empty()) set_storage(now, tier);
+  }
+
+  void set_storage(const CacheStorageStats& now, const std::string& tier) {
+    auto set = [&](const char* name, const char* help, int64_t value,
+                   prometheus::Labels more_labels = {}) {
+      more_labels.try_emplace("tier", tier);
+      gauge(name, help, more_labels).Set(static_cast<double>(value));
+    };
+    for (size_t c = 0; c < kinds.size(); ++c) {
+      set("banyan:tier_units", "Units in the store", now.units[c], {{"kind", kinds[c]}});
+      set("banyan:tier_bytes", "Bytes of them", now.bytes[c], {{"kind", kinds[c]}});
+    }
+    set("banyan:tier_capacity_bytes", "What it may take; 0: its server knows", now.capacity_bytes);
+    for (const char* state : {"on", "read-only", "off"}) {
+      set("banyan:tier_state", "1 for the state that it is in", now.health == state ? 1 : 0,
+          {{"state", state}});
     }
   }
 
@@ -306,6 +364,7 @@ Metrics::~Metrics() = default;
 void Metrics::begin(const std::string& model_name, const EngineInfo& info, double load_s) {
   impl_ = std::make_unique<Impl>(model_name);
   impl_->page_size_tokens = info.page_size_tokens;
+  for (const StateClassSummary& c : info.state_classes) impl_->kinds.push_back(c.name);
   impl_->state_bytes_per_sequence = info.state_bytes_per_sequence;
   impl_->total_tokens.Set(static_cast<double>(info.total_tokens_max));
   impl_->load_time.Set(load_s);
@@ -368,7 +427,9 @@ void Metrics::step(const StepReport& report) {
   double computed = count(now.prompt_tokens - last.prompt_tokens);
   double cached = count(now.cached_tokens - last.cached_tokens);
   impl_->prompt_tokens.Increment(computed + cached);
-  impl_->cached_tokens.Increment(cached);
+  double restored = count(now.storage.restored_tokens - last.storage.restored_tokens);
+  impl_->cached_tokens.Increment(std::max(0.0, cached - restored));
+  impl_->count_storage(now.storage, last.storage);
   impl_->generated_tokens.Increment(count(now.generated_tokens - last.generated_tokens));
   impl_->retracted.Increment(count(now.retracted - last.retracted));
   impl_->retracted_now.Set(count(now.retracted - last.retracted));
