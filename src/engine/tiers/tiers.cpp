@@ -52,11 +52,11 @@ void Tiers::flush() {
   writer_.queue_all();
   for (int64_t now = now_ns_(); now < end_ns && writer_.queued(); now = now_ns_()) {
     writer_.advance(now, true);
-    if (!writer_.queued()) break;
+    store_->sync();  // while somebody waits for that, writes need leave no time to others
     store_->wait(kWait);
     take_done();
   }
-  if (writer_.queued()) {
+  if (writer_.queued() && flush_s_ > 0) {
     spdlog::warn(
         "{} s were not enough to write all cached prefixes to the {} store; raise "
         "--hicache-flush-seconds to keep them over a restart",
