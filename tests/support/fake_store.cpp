@@ -45,9 +45,11 @@ void FakeStore::read(const TierJob& job) {
 void FakeStore::write(const TierJob& job) {
   ++writes;
   const TierRecord& record = job.record;
-  bool first = record.end == std::ssize(record.tokens);
+  if (disk_->given.empty()) disk_->empty_path = record.key.unit_class != kPathClass;
+  bool first = record.end == std::ssize(record.tokens) || disk_->empty_path;
   CHECK(first || disk_->given.contains({record.parent, kPathClass}), "a page before its parent");
-  CHECK(record.key.unit_class == kPathClass || disk_->given.contains({record.key.page, kPathClass}),
+  CHECK(record.key.unit_class == kPathClass || disk_->empty_path ||
+            disk_->given.contains({record.key.page, kPathClass}),
         "a unit of class {} before its page", record.key.unit_class);
   disk_->given.insert(record.key);
   add({.done = {.id = job.id, .operation = TierOperation::kWrite},

@@ -39,7 +39,8 @@ struct TierContext {
   int64_t clears = 0;  // of the store: what was read or written before is no longer there
 
   const StateClasses& classes() const { return tree.classes(); }
-  // Units of the class are worth storing: no sequence can be resumed without them.
+  // Units of the class are worth storing: no sequence can be resumed without them. Not even those
+  // of the path need be: where all layers have windows, its pages hold nothing.
   bool keeps(int unit_class) const {
     return classes()[unit_class].decides() && unit_bytes[static_cast<size_t>(unit_class)] > 0;
   }

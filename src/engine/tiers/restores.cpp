@@ -196,7 +196,8 @@ void Restores::advance(int64_t now_ns, const Room* room) {
 // False where it is over.
 bool Restores::move_on(Job& job, int64_t now_ns, const Room* room) {
   Transfer& transfer = *job.transfer;
-  bool late = now_ns > job.until_ns && !job.waiting.empty();
+  auto aside = [](const Sequence* s) { return s->restore.aside; };
+  bool late = now_ns > job.until_ns && std::ranges::any_of(job.waiting, aside);
   if (transfer.stage() == Transfer::Stage::kFinding) {
     if (late) {
       ++context_.stats.misses[CacheStorageStats::kTimeout];

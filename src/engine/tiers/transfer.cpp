@@ -103,6 +103,9 @@ void Transfer::take_found(const TierDone& done) {
     ++context_.stats.misses[miss_of(done.outcome)];
     return;
   }
+  if (!context_.keeps(kPathClass)) {  // empty pages are everywhere
+    units_of_.stored.assign(page_keys_.size(), class_bit(kPathClass));
+  }
   for (size_t i = 0; i < asked_.size(); ++i) {
     if (!done.found[i]) continue;
     units_of_.stored[static_cast<size_t>(asked_[i].page)] |= class_bit(asked_[i].unit_class);
@@ -141,7 +144,11 @@ bool Transfer::begin(int64_t end) {
     int32_t unit = context_.tree.take(u.unit_class);
     if (unit < 0) break;
     units_.push_back(
-        {.page = u.page, .unit_class = u.unit_class, .unit = unit, .first_piece = pieces_.size()});
+        {.page = u.page,
+         .unit_class = u.unit_class,
+         .unit = unit,
+         .state = context_.keeps(u.unit_class) ? UnitState::kWaiting : UnitState::kRead,
+         .first_piece = pieces_.size()});
     context_.pieces.add(u.unit_class, unit, pieces_);
     wanted_.push_back(
         {.page = page_keys_[static_cast<size_t>(u.page)], .unit_class = u.unit_class});
@@ -154,8 +161,9 @@ bool Transfer::begin(int64_t end) {
 }
 
 void Transfer::submit(int64_t bytes_max) {
-  while (next_ < units_.size() && units_[next_].state == UnitState::kWaiting) {
+  for (; next_ < units_.size(); ++next_) {
     Unit& u = units_[next_];
+    if (u.state != UnitState::kWaiting) continue;
     int64_t bytes = context_.unit_bytes[static_cast<size_t>(u.unit_class)];
     if (reading_ > 0 && reading_bytes_ + bytes > bytes_max) return;
     u.state = UnitState::kReading;
@@ -169,7 +177,6 @@ void Transfer::submit(int64_t bytes_max) {
                     .end = (u.page + 1) * size,
                     .tokens = page_tokens(u.page)},
          .pieces = std::span(pieces_).subspan(u.first_piece, context_.pieces.count(u.unit_class))});
-    ++next_;
   }
 }
 
@@ -199,7 +206,9 @@ void Transfer::drop(Unit& u) {
 }
 
 void Transfer::stop() {
-  for (; next_ < units_.size(); ++next_) drop(units_[next_]);
+  for (; next_ < units_.size(); ++next_) {
+    if (units_[next_].state == UnitState::kWaiting) drop(units_[next_]);
+  }
 }
 
 void Transfer::publish() {
@@ -232,7 +241,7 @@ bool Transfer::publish_page(size_t first, size_t end) {
       if (u.unit_class == kPathClass) return false;
       continue;
     }
-    read |= class_bit(u.unit_class);
+    if (context_.keeps(u.unit_class)) read |= class_bit(u.unit_class);
     (classes[u.unit_class].paged() ? pages : slots)[u.unit_class] = std::exchange(u.unit, -1);
     u.state = UnitState::kPublished;
   }

@@ -69,7 +69,6 @@ void Writer::goes(RadixNode& node) {
 void Writer::reused(RadixNode& node) {
   used_.clear();
   for (RadixNode* n = &node; n->parent != nullptr; n = n->parent) {
-    if ((n->stored & class_bit(kPathClass)) == 0) continue;
     for (int c = 0; c < context_.classes().count; ++c) {
       bool used = n == &node || context_.classes()[c].paged();
       if (used && (n->stored & class_bit(c)) != 0) used_.push_back({context_.keys.of(*n), c});

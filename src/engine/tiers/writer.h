@@ -64,8 +64,9 @@ class Writer final : public UnitWatcher {
 
   static Policy policy_of(const CacheStorageConfig& config);
   bool unwritten(const RadixNode& node, int unit_class) const;
-  static bool under_way(const RadixNode& node) {
-    return ((node.stored | node.writing) & class_bit(kPathClass)) != 0;
+  bool under_way(const RadixNode& node) const {
+    return !context_.keeps(kPathClass) ||
+           ((node.stored | node.writing) & class_bit(kPathClass)) != 0;
   }
   void queue(RadixNode& node);
   void queue_near_eviction();
