@@ -11,7 +11,7 @@ namespace banyan {
 
 namespace {
 
-// The cost of one pass over a dfa, of which the two below may make as many as it has states.
+// Charges one pass over the DFA. Each function below may make as many passes as the DFA has states.
 Status spend_pass(const Dfa& dfa, Budget& budget) {
   return budget.spend("counting the characters of a pattern", size_t{dfa.states()} * dfa.classes());
 }
@@ -39,7 +39,7 @@ Result<std::vector<uint32_t>> shortest_of(const Dfa& dfa, Budget& budget) {
   return shortest;
 }
 
-// What grows beyond the number of states is on a cycle.
+// A value that exceeds the number of states must lie on a cycle.
 Result<std::vector<uint32_t>> longest_of(const Dfa& dfa, Budget& budget) {
   uint32_t n = dfa.states();
   std::vector<uint32_t> longest(n, 0);
@@ -121,8 +121,8 @@ class AutomatonBuilder {
     return add({NodeKind::kTerminal, next, index});
   }
 
-  // The node from which `id` is matched and `next` follows. The same two make the same node, so a
-  // shared expression costs once.
+  // The node that matches `id` and continues at `next`. Results are memoized by this pair, so a
+  // shared expression is built once.
   Result<uint32_t> build(ExpressionId id, uint32_t next) {
     uint64_t key = uint64_t{id} << 32 | next;
     if (auto it = built_.find(key); it != built_.end()) return it->second;
@@ -163,13 +163,13 @@ class AutomatonBuilder {
     return next;
   }
 
-  // A loop that never gets anywhere: its own successor.
+  // A loop that makes no progress: a node that is its own successor.
   uint32_t add_never() {
     auto self = static_cast<uint32_t>(out_.nodes_.size());
     return add({NodeKind::kSplit, self, self});
   }
 
-  // Joins with the text that follows, which makes forced stretches one terminal.
+  // Merges with the text that follows, so a forced stretch becomes a single terminal.
   uint32_t build_text(const std::string& text, uint32_t next) {
     AutomatonNode after = out_.nodes_[next];
     if (after.kind == NodeKind::kTerminal) {
@@ -225,8 +225,8 @@ class AutomatonBuilder {
     return add({NodeKind::kLoop, next, static_cast<uint32_t>(out_.loops_.size() - 1)});
   }
 
-  // Visits the nodes that are reached from `entry` without reading, given which routines may be
-  // passed; `visit(node)` gets each of them.
+  // Calls `visit(node)` for every node reachable from `entry` without reading a byte, given which
+  // routines are nullable.
   template <class Visit>
   Status walk(uint32_t entry, Visit visit) {
     size_t visited = 0;
@@ -272,7 +272,7 @@ class AutomatonBuilder {
     return {};
   }
 
-  // Orders routines so that callers that have read nothing come before those they call.
+  // Orders routines so that a caller that has read nothing comes before its callees.
   Status rank() {
     size_t count = out_.routines_.size();
     std::vector<std::vector<uint32_t>> calls(count);
@@ -306,15 +306,15 @@ class AutomatonBuilder {
     return {};
   }
 
-  // Cuts off what can never be completed (a rule that always calls itself again), so that no
-  // prefix is allowed that leads nowhere.
+  // Removes branches that can never be completed, such as a rule that always calls itself again. No
+  // prefix is then allowed that leads to a dead end.
   Status drop_endless() {
     std::vector<bool> node_ends(out_.nodes_.size(), false), routine_ends(out_.routines_.size());
     node_ends[Automaton::kReturnNode] = true;
     bool changed = true;
     while (changed) {
       changed = false;
-      // Nodes are built backwards, so most successors have smaller numbers.
+      // Nodes are built back to front, so most successors have smaller numbers.
       for (size_t i = 1; i < out_.nodes_.size(); ++i) {
         if (node_ends[i]) continue;
         const AutomatonNode& n = out_.nodes_[i];

@@ -1,12 +1,12 @@
 // The automaton that an output is matched against: terminals (byte strings and byte DFAs) joined by
-// nodes, with a stack where rules call each other and counters where something is repeated.
+// nodes, with a stack for rule calls and counters for repetitions.
 //
 // A *routine* is a rule or the body of a counted repetition. Its nodes end in kReturnNode. Calling
-// one puts a frame on the stack; a call that is the last thing in its routine does not, so lists
-// that are written by right recursion need no more stack than loops.
+// a routine pushes a frame, except in tail position, so right-recursive lists need no more stack
+// than loops do.
 //
-// Invariants: no terminal accepts the empty text on its own account (a nullable one has a way
-// around it); no routine can reach itself without reading a byte. Immutable after build().
+// Invariants: no terminal accepts the empty string by itself (a nullable terminal has a bypass); no
+// routine can reach itself without reading a byte. Immutable after build().
 #pragma once
 
 #include <cstdint>
@@ -21,30 +21,30 @@
 
 namespace banyan {
 
-// Of a Dfa with kCharacterEnd, per state: the fewest and the most characters that can still come,
-// the one that is being read included (UINT32_MAX: no bound).
+// For each state of a Dfa with kCharacterEnd: the fewest and the most characters that can still
+// follow, including the one being read (UINT32_MAX: unbounded).
 struct CharacterCounts {
   std::vector<uint32_t> shortest, longest;
-  // From every state all numbers from shortest to longest can come: then these two suffice to know
-  // whether a text can still be completed within bounds.
+  // Every count from shortest to longest is possible from every state. The two bounds then decide
+  // whether a string can still be completed within limits.
   bool no_gaps = true;
-  uint32_t shortest_max = 0;       // of all states
-  bool endless_everywhere = true;  // no state has a longest
+  uint32_t shortest_max = 0;       // over all states
+  bool endless_everywhere = true;  // no state has a finite longest
 
   static Result<CharacterCounts> of(const Dfa& dfa, Budget& budget);
 };
 
 struct Terminal {
-  std::string text;  // or, when empty:
+  std::string text;  // if empty, see dfa:
   std::shared_ptr<const Dfa> dfa;
   bool counts_characters = false;
   uint32_t min = 0, max = Rules::kUnbounded;
-  CharacterCounts counts;                   // of a dfa that counts
-  std::shared_ptr<const DfaSlices> slices;  // of a dfa
+  CharacterCounts counts;                   // kDfa with counted characters
+  std::shared_ptr<const DfaSlices> slices;  // kDfa only
 
   bool nullable() const { return dfa && dfa->accepting(dfa->start()) && min == 0; }
-  // Of one that counts, in state `place` after `count` characters: a text of a length within the
-  // bounds can still come of it.
+  // For a terminal that counts: from state `place`, after `count` characters, a string within the
+  // bounds is still possible.
   bool within_bounds(uint32_t place, uint64_t count) const {
     return count + counts.shortest[place] <= max &&
            (counts.longest[place] == UINT32_MAX || count + counts.longest[place] >= min);
@@ -57,14 +57,14 @@ struct AutomatonNode {
   NodeKind kind = NodeKind::kReturn;
   uint32_t next = 0;
   uint32_t index =
-      0;  // kTerminal, kLoop: into the tables; kCall: the routine; kSplit: the other way
+      0;  // kTerminal, kLoop: table index; kCall: the routine; kSplit: the other branch
 };
 
 struct Routine {
   std::string name;
   uint32_t entry = 0;
   bool nullable = false;
-  uint32_t rank = 0;  // greater than that of every routine that can call it before reading
+  uint32_t rank = 0;  // greater than that of any routine that can call it before reading
 };
 
 struct Loop {
@@ -76,7 +76,7 @@ class Automaton {
  public:
   static constexpr uint32_t kReturnNode = 0;
 
-  // Matches the root rule. Fails on left recursion, and when the budget does not suffice.
+  // Builds an automaton for the root rule. Fails on left recursion or an exhausted budget.
   static Result<std::shared_ptr<const Automaton>> build(Rules rules, Budget& budget);
 
   const AutomatonNode& node(uint32_t i) const { return nodes_[i]; }
@@ -84,7 +84,7 @@ class Automaton {
   const Terminal& terminal(uint32_t i) const { return terminals_[i]; }
   const Loop& loop(uint32_t i) const { return loops_[i]; }
   const Routine& routine(uint32_t i) const { return routines_[i]; }
-  // The loop may be passed without running its body.
+  // The loop may be skipped without running its body.
   bool skippable(const Loop& loop) const {
     return loop.min == 0 || routines_[loop.routine].nullable;
   }
@@ -94,7 +94,7 @@ class Automaton {
   size_t terminals() const { return terminals_.size(); }
   const std::vector<std::string>& notes() const { return rules_.notes; }
   const Rules& rules() const { return rules_; }
-  uint64_t id() const { return id_; }  // no two automata of a process share one
+  uint64_t id() const { return id_; }  // unique within the process
   size_t bytes() const { return bytes_; }
 
  private:

@@ -1,6 +1,6 @@
-// What one compilation may cost: states, bytes of source, nesting and time. Every stage of the
-// compiler counts against the same Budget, so a hostile grammar ends in an error that names what
-// was too large, at about the same cost whichever stage it was made to hurt.
+// The cost limits of one compilation: states, bytes of source, nesting and time. Every stage of the
+// compiler charges the same Budget, so a hostile grammar fails at about the same cost in any stage.
+// The error names what was too large.
 //
 // One Budget per compilation, used by one thread.
 #pragma once
@@ -24,14 +24,14 @@ class Budget {
 
   const GrammarLimits& limits() const { return limits_; }
 
-  // For a part that is worth a smaller automaton only; the time is that of the whole.
+  // For an optional part that only makes the automaton smaller; it shares the overall time limit.
   Budget with_states_max(size_t states) const {
     Budget part = *this;
     part.limits_.dfa_states_max = std::min(part.limits_.dfa_states_max, states);
     return part;
   }
 
-  // To be called about once per thousand elementary steps, with how many there were.
+  // Call about once per thousand elementary steps, with the number of steps.
   Status spend(std::string_view what, size_t steps = 1) {
     steps_ += steps;
     if (steps_ < next_look_) return {};
@@ -40,7 +40,7 @@ class Budget {
     return exhausted("compiling the grammar took more than {} s, at {}", limits_.compile_s, what);
   }
 
-  // Names `what` when `value` is beyond `max`.
+  // Fails, naming `what`, when `value` exceeds `max`.
   static Status fits(std::string_view what, size_t value, size_t max) {
     if (value <= max) return {};
     return exhausted("{} is too large: more than {} allowed", what, max);
@@ -49,8 +49,8 @@ class Budget {
  private:
   static constexpr size_t kStepsBetweenLooks = 4096;
 
-  // Seconds that this thread has run. What a grammar may cost should not depend on who else wants
-  // the processor.
+  // Processor seconds of this thread. The cost of a grammar should not depend on other load on the
+  // processor.
   static double thread_s() {
     timespec now = {};
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

@@ -32,7 +32,7 @@ Result<std::shared_ptr<const CompiledGrammar>> GrammarCompiler::compile(
       entry->used = by_use_.begin();
       evict_locked();
     } else {
-      // Those that wait get the error; later requests may try again.
+      // Waiting requests get the error; later requests may try again.
       ++counters_.failures;
       if (took.count() >= options_.limits.compile_s) ++counters_.timeouts;
       entry->error = compiled.error();
@@ -45,7 +45,7 @@ Result<std::shared_ptr<const CompiledGrammar>> GrammarCompiler::compile(
   std::shared_ptr<Entry> entry = it->second;
   changed_.wait(lock, [&] { return entry->done; });
   if (!entry->compiled) return std::unexpected(entry->error);
-  // Unless it was evicted while we waited.
+  // It may have been evicted while we waited.
   auto still = entries_.find(source);
   if (still != entries_.end() && still->second == entry) {
     by_use_.splice(by_use_.begin(), by_use_, entry->used);

@@ -1,9 +1,8 @@
-// Compiles grammars for one vocabulary and remembers them: by what was asked for, least recently
-// used first out, within a budget of bytes. Requests that ask for the same thing at the same time
-// share one compilation.
+// Compiles grammars for one vocabulary and caches them by source, evicting the least recently used
+// within a byte budget. Concurrent requests for the same grammar share one compilation.
 //
-// Thread-safe: compile() runs on the caller's thread, or waits for the one that is at it. What is
-// evicted lives on with those that hold it.
+// Thread-safe: compile() runs on the caller's thread or waits for the thread that is already
+// compiling. An evicted grammar stays alive while somebody holds it.
 #pragma once
 
 #include <condition_variable>
@@ -24,7 +23,7 @@ class GrammarCompiler {
  public:
   struct Options {
     GrammarLimits limits;
-    size_t bytes_max = 256 << 20;  // of what is remembered, masks included
+    size_t bytes_max = 256 << 20;  // size of the cache, masks included
     size_t entries_max = 4096;
   };
   using Counters = GrammarStats;
@@ -33,7 +32,7 @@ class GrammarCompiler {
                   Options options);
 
   Result<std::shared_ptr<const CompiledGrammar>> compile(const GrammarSource& source);
-  // If it has been compiled and is remembered; null otherwise, also while it is being compiled.
+  // The cached grammar. Null if it is not cached, or still being compiled.
   std::shared_ptr<const CompiledGrammar> find(const GrammarSource& source);
   Counters counters() const;
 
@@ -56,7 +55,7 @@ class GrammarCompiler {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<GrammarSource, std::shared_ptr<Entry>> entries_;
-  std::list<GrammarSource> by_use_;  // the most recent first; those that are done
+  std::list<GrammarSource> by_use_;  // finished entries, most recently used first
   Counters counters_;
 };
 

@@ -87,7 +87,7 @@ class Reader {
     return text_.substr(begin, at_ - begin);
   }
 
-  // At a name that a definition follows.
+  // True at a name that starts a definition.
   bool at_definition() {
     size_t at = at_;
     name();

@@ -1,12 +1,11 @@
-// Grammars as people write them: llama.cpp's GBNF, of which the EBNF of xgrammar and SGLang is a
-// form.
+// Parser for llama.cpp's GBNF, which also covers the EBNF of xgrammar and SGLang.
 //
 //   root ::= greeting " " name{1,3} "!"     # a comment
 //   greeting ::= "hello" | "good " ("day" | "night")
 //   name ::= [A-Z] [a-z]*
 //
-// A rule goes on to the next `name ::=`, whatever the lines. Left recursion within a rule is turned
-// into repetition; by way of other rules it is refused by name.
+// A rule extends to the next `name ::=`, regardless of line breaks. Direct left recursion becomes
+// repetition; indirect left recursion is rejected with the rule's name.
 #pragma once
 
 #include <string_view>

@@ -1,3 +1,4 @@
+// class Grammar (banyan/grammar.h): from source text in any of its languages to an automaton.
 #include "banyan/grammar.h"
 
 #include <algorithm>
@@ -26,7 +27,8 @@ JsonLimits json_limits(const GrammarLimits& limits) {
           .keys_per_object_max = 65'536};
 }
 
-// What a caller gave is the caller's to mend, where parse_json speaks of a damaged file.
+// The grammar came from the caller, so errors blame the request; parse_json's errors blame a
+// damaged file.
 Result<Json> parse_source(std::string_view text, std::string_view what, const JsonLimits& limits) {
   Result<Json> json = parse_json(text, what, limits);
   if (!json && json.error().code == ErrorCode::kCorrupt) {
@@ -38,7 +40,7 @@ Result<Json> parse_source(std::string_view text, std::string_view what, const Js
 Result<Grammar> finish(Rules rules, Budget& budget) {
   auto automaton = TRY(Automaton::build(std::move(rules), budget));
   TRY(check_ways(*automaton, budget));
-  // Each request that follows the grammar pays for its first state, and the engine for others.
+  // Each request with this grammar computes its first state; the engine computes later states.
   GrammarLimits first_limits = budget.limits();
   first_limits.compile_s = std::min(first_limits.compile_s, kFirstState_s);
   Budget first(first_limits);
@@ -94,7 +96,7 @@ Result<Rules> rules_of_choice_list(std::string_view text, Budget& budget) {
   return rules_of_choices(std::move(choices), budget);
 }
 
-// The root becomes free text up to and including `end_tag`, then what it was.
+// Changes the root to free text up to and including `end_tag`, followed by the old root.
 Status put_free_text_first(Rules& rules, std::string_view end_tag, Budget& budget) {
   ExpressionId own = rules.call(rules.root);
   ExpressionId free = TRY(free_text_until(rules, {std::string(end_tag)}, 0, budget));
@@ -162,7 +164,7 @@ Result<Grammar> Grammar::after(std::string_view end_tag, const GrammarLimits& li
 Result<Grammar> Grammar::from_source(const GrammarSource& source, const GrammarLimits& limits) {
   using Kind = GrammarSource::Kind;
   return guard([&]() -> Result<Grammar> {
-    Budget budget(limits);  // one for all of it
+    Budget budget(limits);  // shared by all stages
     auto read = [&]() -> Result<Rules> {
       switch (source.kind) {
         case Kind::kRegex:

@@ -105,7 +105,7 @@ void Rules::unroll_left_recursion() {
     std::vector<ExpressionId> seeds, tails;
     for (ExpressionId way : ways) {
       const Expression& e = expressions_[way];
-      if (is_self(way)) continue;  // `a ::= a` says nothing
+      if (is_self(way)) continue;  // `a ::= a` adds nothing
       if (e.kind == Kind::kSequence && is_self(e.children[0])) {
         tails.push_back(sequence({e.children.begin() + 1, e.children.end()}));
       } else {

@@ -1,8 +1,8 @@
-// The form between the languages that people write (regexes, schemas, EBNF) and the automaton:
-// rules of expressions over bytes. Bounded repetition is an expression of its own and stays a
-// counter, so its cost does not depend on the bounds.
+// The intermediate form between source languages (regexes, schemas, EBNF) and the automaton: rules
+// of expressions over bytes. A bounded repetition stays a counter, so its cost does not depend on
+// the bounds.
 //
-// Expressions are shared freely: the same id may stand in many places. Thread rule: as a vector.
+// Expressions are shared: one id may be used in many places. Thread-compatible, like a vector.
 #pragma once
 
 #include <cstdint>
@@ -42,14 +42,14 @@ class Rules {
   ExpressionId text(std::string_view bytes);
   ExpressionId dfa(Dfa dfa);
   ExpressionId dfa(std::shared_ptr<const Dfa> dfa);
-  // Texts of a Dfa with kCharacterEnd that have min to max characters.
+  // Strings of min to max characters accepted by a Dfa with kCharacterEnd.
   ExpressionId counted(std::shared_ptr<const Dfa> dfa, uint32_t min, uint32_t max);
   ExpressionId sequence(const std::vector<ExpressionId>& parts);
   ExpressionId choice(const std::vector<ExpressionId>& ways);
   ExpressionId optional(ExpressionId part) { return choice({part, empty()}); }
   ExpressionId repeat(ExpressionId part, uint32_t min, uint32_t max);
 
-  // A rule without a body yet, so that bodies may call each other.
+  // Adds a rule without a body yet, so that rules may call each other.
   RuleId add_rule(std::string name);
   void set_body(RuleId rule, ExpressionId body) { rules_[rule].body = body; }
   ExpressionId body(RuleId rule) const { return rules_[rule].body; }
@@ -60,15 +60,15 @@ class Rules {
   size_t rules() const { return rules_.size(); }
   const std::string& name(RuleId rule) const { return rules_[rule].name; }
 
-  // Turns rules that call themselves first (`sum ::= sum "+" term | term`) into repetitions.
-  // Rules that do so by way of others are left: the automaton refuses them by name.
+  // Turns direct left recursion (`sum ::= sum "+" term | term`) into repetition. Indirect left
+  // recursion stays; the automaton rejects it with the rule's name.
   void unroll_left_recursion();
 
-  // Takes over all of `other`; yields a call of its root.
+  // Copies all of `other`; returns a call of its root.
   ExpressionId import(const Rules& other);
 
-  RuleId root = 0;                 // what is matched
-  std::vector<std::string> notes;  // what was relaxed
+  RuleId root = 0;                 // the rule to match
+  std::vector<std::string> notes;  // constraints that were relaxed
 
  private:
   struct Rule {

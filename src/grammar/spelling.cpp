@@ -10,20 +10,20 @@
 namespace banyan {
 namespace {
 
-constexpr int kUtf8Bytes = 0xf5;  // no byte of UTF-8 is this or more
+constexpr int kUtf8Bytes = 0xf5;  // UTF-8 has no byte from here on
 
 bool continues(char byte) {
   return (static_cast<uint8_t>(byte) & 0xc0) == 0x80;
 }
 
-// How many bytes the character has that begins with `byte`.
+// Length in bytes of the character that starts with `byte`.
 size_t character_bytes(char byte) {
   auto first = static_cast<uint8_t>(byte);
   return first < 0xc0 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
 }
 
-// Which nodes lead to their routine's end through terminals that can be written. A text that is
-// longer needs more passes, each of which costs as much as the automaton has nodes.
+// The nodes that can reach their routine's end through terminals that tokens can spell. Iterates to
+// a fixed point; each pass costs the number of nodes.
 std::vector<bool> writable_nodes(const Automaton& a,
                                  const std::vector<std::optional<std::string>>& unspelled) {
   std::vector<bool> writable(a.nodes());
@@ -53,7 +53,7 @@ std::vector<bool> writable_nodes(const Automaton& a,
   return writable;
 }
 
-// Follows tokens from the beginning of a text: depth first, so that some end is found soon.
+// Searches token sequences from the start of the text, depth first to reach an end soon.
 class TokenSearch {
  public:
   static constexpr int kStepsMax = 50'000;
@@ -62,7 +62,7 @@ class TokenSearch {
   TokenSearch(const std::shared_ptr<const Automaton>& automaton, const TokenTrie& trie)
       : parser_(automaton), trie_(trie), states_(trie.depth_max() + 1) {}
 
-  // Whether some sequence of tokens is a text, or there are too many to tell.
+  // True if some token sequence is a complete text, or if the search hits its limit.
   bool finds_text() {
     add(parser_.start(), "");
     while (!open_.empty()) {
@@ -74,7 +74,7 @@ class TokenSearch {
     }
     return false;
   }
-  // After the longest text that tokens can write.
+  // The error for the longest prefix that tokens can spell.
   Error error() {
     ParseState state = longest_.first;
     std::string forced;
@@ -175,7 +175,7 @@ std::optional<std::string> Spelling::unspelled(std::string_view text) const {
   return std::nullopt;
 }
 
-// Breadth first: the shortest text, of all and of those whose bytes are in some token.
+// Breadth first: the shortest string overall, and the shortest whose bytes all occur in tokens.
 std::optional<std::string> Spelling::unspelled(const Dfa& dfa) const {
   auto shortest = [&](const std::bitset<256>& bytes) -> std::optional<std::string> {
     std::vector<std::pair<uint32_t, std::string>> open = {{dfa.start(), ""}};

@@ -13,7 +13,8 @@
 namespace banyan {
 namespace {
 
-// Any text, then one of `tags`, then more text if `goes_on`; all of it when there are no tags.
+// Any text, then one of `tags`, then, with `goes_on`, text of its characters (at least one if
+// `more`).
 Result<Dfa> texts_with(const std::vector<std::string>& tags, const CodepointSet* goes_on, bool more,
                        Budget& budget) {
   Nfa nfa(CharacterCoding::kUtf8, budget);
@@ -60,7 +61,7 @@ class Describer {
  private:
   struct Tag {
     std::string begin;
-    ExpressionId rest;  // content and end
+    ExpressionId rest;  // content and end tag
   };
 
   Result<std::string> text_of(const Json& node, const char* key, const std::string& where) {
@@ -84,7 +85,7 @@ class Describer {
     return texts;
   }
 
-  // The text itself, or the special token that is spelled so.
+  // The literal text, or the special token with that name.
   ExpressionId tag_text(const std::string& text) {
     if (text.empty()) return rules_.empty();
     return rules_.choice({rules_.text(text), rules_.text(special_token_text(text))});
@@ -113,7 +114,7 @@ class Describer {
     return triggered(triggers, tags, false, false, "structural_tag", {});
   }
 
-  // `ends`: what stands after the format, where free text must stop.
+  // `ends`: the strings after the format at which free text must stop.
   Result<ExpressionId> format(const Json& node, const std::string& where,
                               const std::vector<std::string>& ends, int depth) {
     if (depth > budget_.limits().depth_max) return exhausted("{}: nested too deeply", where);
@@ -158,7 +159,7 @@ class Describer {
     const Json& elements = node["elements"];
     std::vector<ExpressionId> parts;
     for (size_t i = 0; i < elements.size(); ++i) {
-      // Free text stops where a text follows it.
+      // Free text stops where the following literal begins.
       std::vector<std::string> stops = ends;
       if (type == "sequence" && i + 1 < elements.size()) {
         stops.clear();

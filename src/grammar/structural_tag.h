@@ -17,11 +17,11 @@ namespace banyan {
 Result<Rules> rules_of_structural_tag(const Json& description, const JsonSchemaOptions& options,
                                       Budget& budget);
 
-// Text up to and including the first of `tags` that comes, which is tags[which]: as text, or as
-// the special token of that name.
+// Text up to and including the first occurrence of any of `tags`, which must be tags[which], either
+// as text or as the special token of that name.
 Result<ExpressionId> free_text_until(Rules& rules, const std::vector<std::string>& tags,
                                      size_t which, Budget& budget);
-// Text in which none of `tags` comes.
+// Text that contains none of `tags`.
 Result<ExpressionId> free_text_without(Rules& rules, const std::vector<std::string>& tags,
                                        Budget& budget);
 

@@ -11,8 +11,8 @@ namespace {
 
 constexpr CodepointSet::Range kSurrogates = {0xd800, 0xdfff};
 
-// Classes of characters that are the same but for their case: each class as a list, found by any of
-// its members. Built once, on first use.
+// Classes of characters that differ only by case: maps each member to the list of its class. Built
+// on first use.
 const std::map<char32_t, std::vector<char32_t>>& case_orbits() {
   static const auto kOrbits = [] {
     std::map<char32_t, std::vector<char32_t>> by_fold, by_member;

@@ -10,8 +10,8 @@ namespace banyan {
 
 constexpr char32_t kCodepointMax = 0x10ffff;
 
-// Ranges are inclusive, sorted, disjoint and not adjacent. Surrogates are no characters: they are
-// in no set, whatever is added.
+// Ranges are inclusive, sorted, disjoint and not adjacent. Surrogates are not characters: add()
+// leaves them out.
 class CodepointSet {
  public:
   struct Range {
@@ -32,17 +32,17 @@ class CodepointSet {
   CodepointSet with(const CodepointSet& other) const;
   CodepointSet without(const CodepointSet& other) const;
   CodepointSet complement() const { return all().without(*this); }
-  // Adds every character that differs from one of the set by case alone (simple folding).
+  // Adds every character that differs only by case from a member (simple folding).
   CodepointSet case_insensitive() const;
 
  private:
   std::vector<Range> ranges_;
 };
 
-// The class of \d, \s or \w (`letter` in lower case). ASCII, as in RE2; `ecma` has \s mean what it
-// means in JavaScript, which JSON schemas are written in.
+// The class of \d, \s or \w (`letter` in lower case). ASCII, as in RE2. With `ecma`, \s has its
+// JavaScript meaning, as JSON schemas require.
 CodepointSet perl_class(char letter, bool ecma);
-// [:alpha:] and the like, by the name within the colons.
+// [:alpha:] and similar, by the name between the colons.
 std::optional<CodepointSet> posix_class(std::string_view name);
 // A general category, "L", "Lu", "Letter", ..., or "Any".
 std::optional<CodepointSet> unicode_class(std::string_view name);

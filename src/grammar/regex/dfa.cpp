@@ -13,8 +13,8 @@
 namespace banyan {
 namespace {
 
-// Points every transition into a state that cannot accept any more at the dead one, and drops what
-// cannot be reached.
+// Redirects transitions into states that can no longer accept to the dead state, and drops
+// unreachable states.
 void trim(DfaTable& t) {
   uint32_t n = t.states(), k = t.classes;
   std::vector<uint32_t> begin(n + 1, 0), from(static_cast<size_t>(n) * k);
@@ -61,8 +61,8 @@ void trim(DfaTable& t) {
   t = std::move(trimmed);
 }
 
-// Hopcroft's partition refinement. Blocks are ranges of `states_`; splitting moves the marked
-// states of a block to its front.
+// Hopcroft's partition refinement. Blocks are ranges of `states_`; a split moves the block's marked
+// states to its front.
 class Partition {
  public:
   explicit Partition(const DfaTable& t) : t_(t), n_(t.states()), k_(t.classes) {}
@@ -155,7 +155,7 @@ class Partition {
   }
 
   void refine(uint32_t block, uint32_t c) {
-    // Marking moves states within the block that is read: take the sources first.
+    // Marking reorders states within the block being read, so collect the sources first.
     sources_.clear();
     for (uint32_t i = blocks_[block].begin; i < blocks_[block].end; ++i) {
       size_t slot = static_cast<size_t>(states_[i]) * k_ + c;
@@ -175,7 +175,7 @@ class Partition {
   std::vector<uint8_t> waiting_;
 };
 
-// Merges byte classes that behave alike, and numbers them by their first byte.
+// Merges equivalent byte classes and numbers them by their first byte.
 void merge_classes(DfaTable& t) {
   std::map<std::vector<uint32_t>, uint32_t> seen;
   std::vector<uint32_t> merged(t.classes, UINT32_MAX), representative;
@@ -200,7 +200,7 @@ void merge_classes(DfaTable& t) {
 
 DfaTable quotient(const DfaTable& t, const Partition& partition) {
   DfaTable q{.class_of = t.class_of, .classes = t.classes, .next = {}, .accepting = {}};
-  // The dead state's block becomes state 0 again.
+  // Keep the dead state's block as state 0.
   uint32_t dead = partition.block_of(0);
   auto number = [&](uint32_t s) {
     uint32_t block = partition.block_of(s);
@@ -289,8 +289,8 @@ bool Dfa::matches(std::string_view text) const {
 
 namespace {
 
-// The automaton of pairs of states. `label(x, y)` is a pair's label, `dead(x, y)` whether nothing
-// can follow from it.
+// The product automaton. `label(x, y)` labels a pair of states; `dead(x, y)` is true if nothing can
+// follow it.
 template <class Label, class Dead>
 Result<Dfa> product(const Dfa& a, const Dfa& b, Label label, Dead dead, Budget& budget) {
   DfaTable t;
@@ -355,14 +355,15 @@ Result<Dfa> mark_character_ends(const Dfa& dfa, const Dfa& characters, Budget& b
 
 namespace {
 
-// The minimal automaton of sorted texts, built text by text: what follows the last branching point
-// is final once the next text is known, and is then shared with what has been seen.
+// Incremental construction of the minimal automaton of sorted strings. States past the last
+// branching point become final when the next string is known, and are then shared with equal
+// earlier states.
 class TextsBuilder {
  public:
   explicit TextsBuilder(Budget& budget)
       : budget_(budget), states_max_(budget.limits().dfa_states_max * 4) {}
 
-  // Texts come in ascending order, each once.
+  // Strings come in ascending order, without duplicates.
   Status add(const std::string& text) {
     size_t common = 0;
     while (common < last_.size() && common < text.size() && text[common] == last_[common]) ++common;
@@ -384,7 +385,7 @@ class TextsBuilder {
       for (auto [byte, to] : s.edges) used[byte] = true;
     }
     bool all = std::find(used.begin(), used.end(), false) == used.end();
-    t.classes = all ? 0 : 1;  // class 0 is that of the bytes that are in no text
+    t.classes = all ? 0 : 1;  // class 0: bytes that occur in no string
     for (int b = 0; b < 256; ++b) {
       t.class_of[b] = used[b] ? static_cast<uint8_t>(t.classes++) : uint8_t{0};
     }
@@ -411,7 +412,7 @@ class TextsBuilder {
   };
 
   Result<uint32_t> intern(const State& state) {
-    // A state is compared with some twenty others.
+    // A state is compared with about twenty others.
     TRY(budget_.spend("a choice of texts", 20 + state.edges.size()));
     auto [it, fresh] = index_.emplace(state, static_cast<uint32_t>(states_.size() + 1));
     if (fresh) states_.push_back(state);

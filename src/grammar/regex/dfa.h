@@ -1,8 +1,8 @@
 // Minimal deterministic automata over bytes.
 //
-// Invariants: state 0 is dead and the only state from which nothing is accepted; all other states
-// can be reached from the start. States are numbered in breadth-first order of byte classes, so two
-// automata of the same language are equal member by member, and their hashes are equal.
+// Invariants: state 0 is dead and the only state that cannot reach an accepting one; all other
+// states are reachable from the start. States are numbered in breadth-first order of byte classes.
+// Automata of the same language are therefore equal member by member and have equal hashes.
 // Immutable after make(); const use is thread-safe.
 #pragma once
 
@@ -19,16 +19,16 @@
 
 namespace banyan {
 
-// Labels of a state. kCharacterEnd, where it is used, marks states in which a character has just
-// been completed or none has begun.
+// Labels of a state. kCharacterEnd, if used, marks states between characters: one has just ended or
+// none has begun.
 enum : uint8_t { kAccepts = 1, kCharacterEnd = 2 };
 
-// A complete automaton as a construction leaves it: any numbering, dead and equal states and all.
+// A complete automaton as built: any numbering, possibly with dead and equivalent states.
 struct DfaTable {
-  std::array<uint8_t, 256> class_of{};  // bytes of one class behave alike in every state
+  std::array<uint8_t, 256> class_of{};  // bytes of one class behave the same in every state
   uint32_t classes = 1;
   std::vector<uint32_t> next;      // [states, classes]; state 0 is dead
-  std::vector<uint8_t> accepting;  // kAccepts, kCharacterEnd; states of other labels never merge
+  std::vector<uint8_t> accepting;  // kAccepts, kCharacterEnd; only states with equal labels merge
   uint32_t start = 0;
 
   uint32_t states() const { return static_cast<uint32_t>(accepting.size()); }
@@ -41,12 +41,12 @@ class Dfa {
   static constexpr int kManyBytes = -2;  // more than one byte may follow
 
   Dfa();  // accepts nothing
-  // Minimizes `table`. Costs states x classes x log(states), and memory for some copies of it.
+  // Minimizes `table`. Time: states x classes x log(states). Memory: a few copies of the table.
   static Result<Dfa> make(DfaTable table, Budget& budget);
-  static Dfa of_bytes(const std::array<bool, 256>& bytes);  // strings of one byte
+  static Dfa of_bytes(const std::array<bool, 256>& bytes);  // accepts single bytes
 
   uint32_t start() const { return table_.start; }
-  uint32_t states() const { return table_.states(); }  // the dead one included
+  uint32_t states() const { return table_.states(); }  // including the dead state
   uint32_t classes() const { return table_.classes; }
   uint8_t class_of(uint8_t byte) const { return table_.class_of[byte]; }
   uint32_t step(uint32_t state, uint8_t byte) const {
@@ -89,15 +89,16 @@ enum class DfaOperation : uint8_t { kIntersection, kUnion, kDifference };
 // Fails when the product has more states than the budget allows.
 Result<Dfa> combine(const Dfa& a, const Dfa& b, DfaOperation operation, Budget& budget);
 
-// `dfa`, whose texts are characters in the coding of `characters` (which accepts any number of
-// them, and whose accepting states are where one ends), with kCharacterEnd set.
+// `dfa` with kCharacterEnd set. Its strings are sequences of characters in the encoding of
+// `characters`, a Dfa that accepts any number of them and whose accepting states are character
+// ends.
 Result<Dfa> mark_character_ends(const Dfa& dfa, const Dfa& characters, Budget& budget);
 
-// Accepts exactly `texts`, which need not be sorted or distinct. Costs their total length, and no
-// more memory than the budget's states and transitions take, however long they are.
+// Accepts exactly `texts`, in any order and with duplicates allowed. Time is their total length.
+// Memory is bounded by the budget's states and transitions, however long the strings are.
 Result<Dfa> dfa_of_texts(std::vector<std::string> texts, Budget& budget);
 
-// Some shortest text that is accepted; the automaton is not empty.
+// One of the shortest accepted strings. Requires a non-empty language.
 std::string shortest_text(const Dfa& dfa);
 
 }  // namespace banyan

@@ -11,7 +11,7 @@
 namespace banyan {
 namespace {
 
-// Largest code point of each length of UTF-8.
+// Largest code point of each UTF-8 length.
 constexpr char32_t kUtf8Ends[] = {0x7f, 0x7ff, 0xffff, 0x10ffff};
 
 }  // namespace
@@ -30,8 +30,8 @@ uint32_t Nfa::byte_range(uint8_t first, uint8_t last, uint32_t next) {
   return it->second;
 }
 
-// Cuts the range so that in each piece all bytes but the first that differs run over all of
-// 80..bf: such a piece is one byte range after another.
+// Splits the range into pieces that are sequences of byte ranges: in each piece, all bytes after
+// the first that differs run over all of 80..bf.
 void Nfa::utf8_range(char32_t first, char32_t last, uint32_t next, std::vector<uint32_t>& ways) {
   for (char32_t end : kUtf8Ends) {
     if (first <= end && last > end) {
@@ -77,7 +77,7 @@ uint32_t Nfa::characters(const CodepointSet& set, uint32_t next) {
     }
   }
   for (const auto& range : plain->ranges()) utf8_range(range.first, range.last, next, ways);
-  // Nothing matches the empty set: a byte range without bytes.
+  // An empty set matches nothing: a byte range without bytes.
   if (ways.empty()) return add({Kind::kByte, 1, 0, next, 0});
   uint32_t node = ways.back();
   for (size_t i = ways.size() - 1; i-- > 0;) node = split(ways[i], node);
@@ -85,7 +85,7 @@ uint32_t Nfa::characters(const CodepointSet& set, uint32_t next) {
 }
 
 uint32_t Nfa::dfa(const Dfa& dfa, uint32_t next) {
-  // A chain of splits per state, whose ends are known only when all have their place.
+  // One chain of splits per state. The targets are known only after every state has its entry.
   std::vector<uint32_t> entry(dfa.states());
   for (uint32_t s = 1; s < dfa.states(); ++s) entry[s] = split(0, 0);
   for (uint32_t s = 1; s < dfa.states(); ++s) {
@@ -159,8 +159,8 @@ Result<uint32_t> Nfa::part(const Regex& regex, uint32_t root, uint32_t next) {
   return next;
 }
 
-// The subset construction. A state is the sorted set of byte and accepting nodes that are reached
-// without reading.
+// The subset construction. A state is the sorted set of byte and accepting nodes reachable without
+// reading.
 class Determinizer {
  public:
   explicit Determinizer(const Nfa& nfa) : nfa_(nfa), mark_(nfa.nodes_.size(), 0) { classify(); }
@@ -183,7 +183,7 @@ class Determinizer {
         uint32_t to = TRY(close(targets[c], false));
         table_.next[static_cast<size_t>(s) * table_.classes + c] = to;
       }
-      // What a state's set takes is memory, too.
+      // Also charges the memory of a state's set.
       TRY(Budget::fits("the pattern (automaton states)", sets_.size(),
                        nfa_.budget_.limits().dfa_states_max));
       TRY(Budget::fits("the pattern (automaton)", nodes_total_,
@@ -215,7 +215,7 @@ class Determinizer {
     stack_.push_back(node);
   }
 
-  // Follows what needs no byte from `from`; fills `set` with the rest.
+  // Follows from `from` the edges that read no byte; puts the other nodes into `set`.
   void follow(const std::vector<uint32_t>& from, bool at_begin, bool at_end,
               std::vector<uint32_t>& set) {
     ++epoch_;
@@ -228,7 +228,7 @@ class Determinizer {
                     (n.kind == Nfa::Kind::kEnd && at_end);
       if (passes) push(n.next);
       if (n.kind == Nfa::Kind::kSplit) push(n.other);
-      // An end that does not hold yet may hold if the text ends here.
+      // An end assertion that does not hold yet may hold if the text ends here.
       if (!passes && n.kind != Nfa::Kind::kBegin) set.push_back(node);
     }
   }

@@ -1,5 +1,5 @@
-// Nondeterministic automata over bytes, built backwards: every part knows the node that follows it.
-// They live from a regex's syntax tree to its Dfa.
+// Nondeterministic automata over bytes, built back to front: every part is given the node that
+// follows it. A temporary form between a regex's syntax tree and its Dfa.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class Nfa {
   struct Node {
     Kind kind = Kind::kAccept;
     uint8_t first = 0, last = 0;   // kByte: inclusive range
-    uint32_t next = 0, other = 0;  // `other`: kSplit's second way
+    uint32_t next = 0, other = 0;  // `other`: kSplit's second branch
   };
 
   Nfa(CharacterCoding coding, Budget& budget) : coding_(coding), budget_(budget) {}
@@ -29,17 +29,18 @@ class Nfa {
   uint32_t text(std::string_view bytes, uint32_t next);
   uint32_t characters(const CodepointSet& set, uint32_t next);
   uint32_t split(uint32_t a, uint32_t b) { return add({Kind::kSplit, 0, 0, a, b}); }
-  // The part of `regex` below `root`, `next` after it. The nesting is the parser's, hence bounded.
+  // Builds the part of `regex` below `root`, followed by `next`. The parser bounds the nesting.
   Result<uint32_t> part(const Regex& regex, uint32_t root, uint32_t next);
   uint32_t dfa(const Dfa& dfa, uint32_t next);
-  // A place to loop back to: a split whose first way loop_to() sets.
+  // A loop head: a split whose first branch close_loop() sets.
   uint32_t open_loop(uint32_t next) { return split(0, next); }
   void close_loop(uint32_t loop, uint32_t body) { nodes_[loop].next = body; }
   size_t size() const { return nodes_.size(); }
-  // Any number of `set`'s characters, then `next`.
+  // Any number of characters of `set`, then `next`.
   uint32_t star(const CodepointSet& set, uint32_t next);
 
-  // The texts on the ways from `start` to an accepting node; kBegin and kEnd hold at their ends.
+  // The strings on all paths from `start` to an accepting node; kBegin and kEnd match at the two
+  // ends.
   Result<Dfa> determinize(uint32_t start) const;
 
  private:
@@ -55,7 +56,7 @@ class Nfa {
   CharacterCoding coding_;
   Budget& budget_;
   std::vector<Node> nodes_;
-  // Nodes of one character set that may be shared: (first, last, next).
+  // Shared byte nodes of one character set, by (first, last, next).
   std::map<std::tuple<uint8_t, uint8_t, uint32_t>, uint32_t> shared_;
 };
 

@@ -1,3 +1,4 @@
+// The parser of regex.h: a recursive descent to the syntax tree.
 #include <algorithm>
 
 #include "base/quote.h"
@@ -77,7 +78,7 @@ class RegexParser {
     return add({.kind = Kind::kAlternation, .children = std::move(branches)});
   }
 
-  // Flags given as (?i) hold up to the end of the enclosing group, over alternatives too.
+  // Flags set by (?i) hold until the end of the enclosing group, across alternatives.
   Result<uint32_t> concatenation(int depth, Flags& flags) {
     std::vector<uint32_t> parts;
     while (more() && (quoted_ || (text_[at_] != '|' && text_[at_] != ')'))) {
@@ -100,7 +101,7 @@ class RegexParser {
     return add({.kind = Kind::kConcatenation, .children = std::move(parts)});
   }
 
-  // (?i), (?s-i): takes it and answers true. Other groups are left where they are.
+  // Parses (?i) or (?s-i) and returns true; does not consume other groups.
   Result<bool> flag_group(Flags& flags) {
     size_t close = text_.find_first_of(":)", at_);
     if (close == text_.npos || text_[close] != ')') return false;
@@ -139,7 +140,7 @@ class RegexParser {
     size_t at = at_;
     int min = 0, max = 0;
     if (!TRY(quantifier(min, max))) return atom;
-    take("?");  // lazy: the language is the same
+    take("?");  // lazy: accepts the same language
     if (more() && text_[at_] == '+') return refuse("a possessive quantifier", at_);
     int next_min = 0, next_max = 0;
     size_t next = at_;
@@ -167,7 +168,7 @@ class RegexParser {
     return braces(min, max);
   }
 
-  // {2}, {2,} or {2,5}; anything else after a brace is text, as in RE2.
+  // Parses {2}, {2,} or {2,5}. Anything else after a brace is literal text, as in RE2.
   Result<bool> braces(int& min, int& max) {
     size_t at = at_;
     if (!take("{")) return false;
@@ -264,7 +265,7 @@ class RegexParser {
     return inner;
   }
 
-  // A class escape or one character; `in_bracket`: \b is a backspace there.
+  // A class escape or one character. With `in_bracket`, \b is a backspace.
   Result<CodepointSet> escape(bool in_bracket) {
     size_t at = at_;
     take("\\");
@@ -438,7 +439,7 @@ class RegexParser {
   bool ecma_;
   Budget& budget_;
   size_t at_ = 0;
-  bool quoted_ = false;  // within \Q...\E
+  bool quoted_ = false;  // inside \Q...\E
   Regex regex_;
 };
 

@@ -1,9 +1,9 @@
-// Regular expressions: their syntax, and their way to a minimal automaton over bytes.
+// Regular expressions: parser, and compiler to a minimal automaton over bytes.
 //
 // The syntax is RE2's. Backreferences, lookaround, atomic groups, possessive quantifiers, word
-// boundaries and multi-line anchors are refused by name and position. Laziness is accepted and has
-// no meaning, because a language has no preferences. Characters are Unicode's; nothing matches
-// bytes that are not UTF-8.
+// boundaries and multi-line anchors are rejected with their name and position. Lazy quantifiers are
+// accepted and equal greedy ones, since only the language counts. Characters are Unicode; invalid
+// UTF-8 never matches.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@
 
 namespace banyan {
 
-// JSON schemas are written in ECMAScript's dialect: \s and . follow Unicode, \uXXXX and \cX are
-// escapes, \/ and \- may be escaped, and a brace that starts no repetition is a character.
+// JSON schemas use ECMAScript's dialect. \s and . follow Unicode, \uXXXX and \cX are escapes, and
+// \/ and \- may be escaped. A brace that starts no repetition is a literal.
 enum class RegexDialect : uint8_t { kRe2, kEcma };
 
-// How a character is spelled: as UTF-8, or as it stands between the quotes of a JSON string, where
-// `"`, `\` and control characters have one escape each (the short one if there is one).
+// How a character is encoded: as UTF-8, or as inside the quotes of a JSON string. There `"`, `\`
+// and control characters have one escape each (the short one if there is one).
 enum class CharacterCoding : uint8_t { kUtf8, kJson };
 
 struct Regex {
@@ -50,7 +50,7 @@ enum class RegexMatch : uint8_t { kFull, kSearch };
 
 Result<Dfa> compile_regex(const Regex& regex, RegexMatch match, CharacterCoding coding,
                           Budget& budget);
-// The part below `root` alone, matched in full; it must have no anchors.
+// Compiles the part below `root`, matched in full. Requires that it has no anchors.
 Result<Dfa> compile_regex_part(const Regex& regex, uint32_t root, CharacterCoding coding,
                                Budget& budget);
 // Parses and compiles.

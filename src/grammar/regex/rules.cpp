@@ -8,10 +8,10 @@
 namespace banyan {
 namespace {
 
-constexpr size_t kSmallNodes = 20'000;    // of a nondeterministic automaton worth trying
-constexpr size_t kSmallStates = 4096;     // of the deterministic one
-constexpr double kNestedCountsMax = 1e5;  // product of the bounds of counters in one another
-constexpr uint32_t kWrittenOutMax = 64;   // repetitions up to here are part of an automaton
+constexpr size_t kSmallNodes = 20'000;    // largest NFA for which a DFA is attempted
+constexpr size_t kSmallStates = 4096;     // largest DFA that is kept
+constexpr double kNestedCountsMax = 1e5;  // product of the bounds of nested counters
+constexpr uint32_t kWrittenOutMax = 64;   // repetitions up to this count are expanded
 
 class Decomposer {
  public:
@@ -25,7 +25,7 @@ class Decomposer {
                                  [this](uint32_t child) { return has_anchor(child); });
   }
 
-  // Nodes of the part when its repetitions are written out.
+  // Number of NFA nodes of the part with its repetitions expanded.
   double size(uint32_t root) const {
     const Regex::Node& n = regex_.nodes[root];
     double total = n.kind == Regex::Kind::kSet
@@ -53,7 +53,7 @@ class Decomposer {
   }
 
  private:
-  // The largest product of bounds, beyond those that are written out, of nested repetitions.
+  // The largest product of the bounds of nested repetitions that are not expanded.
   double counts(uint32_t root) const {
     const Regex::Node& n = regex_.nodes[root];
     double most = 1;
@@ -107,7 +107,8 @@ class Compactor {
  private:
   enum State : uint8_t { kUnknown, kLooking, kRegular, kNot };
 
-  // Whether the expression is regular and small: calls are followed, not counted repetitions.
+  // Whether the expression is regular and small. Follows calls; counted repetitions are not
+  // regular.
   bool regular(ExpressionId id, int depth) {
     const Rules::Expression& e = from_[id];
     if (depth > budget_.limits().depth_max || e.counts_characters) return false;

@@ -1,4 +1,4 @@
-// A regex as rules: one automaton when that is small, otherwise its parts, with repetitions as
+// Converts a regex to rules: one automaton if it is small, otherwise its parts, with repetitions as
 // counters.
 #pragma once
 
@@ -9,8 +9,8 @@ namespace banyan {
 
 Result<ExpressionId> add_regex(Rules& rules, const Regex& regex, Budget& budget);
 
-// `rules` with expressions that need neither stack nor counter made into automata, and rules that
-// do not call themselves written out where they are called, as far as both stay small.
+// Compiles expressions that need neither stack nor counter into automata, and inlines rules that do
+// not call themselves, as long as both stay small.
 Result<Rules> compact(const Rules& rules, Budget& budget);
 
 }  // namespace banyan

@@ -9,10 +9,10 @@
 namespace banyan {
 namespace {
 
-// Configurations of a state that are looked at one by one before the others are walked together.
+// Up to this many configurations of a state are handled one by one; the rest are walked together.
 constexpr size_t kAloneMax = 8;
 
-// How many bits are set, if fewer than `limit`.
+// The number of set bits, counted up to `limit`.
 size_t count_below(std::span<const uint32_t> mask, size_t limit) {
   size_t count = 0;
   for (uint32_t word : mask) {
@@ -30,7 +30,7 @@ void unite(std::span<uint32_t> mask, std::span<const uint32_t> other) {
   for (size_t i = 0; i < mask.size(); ++i) mask[i] |= other[i];
 }
 
-// Whether after `count` characters no text of `more` characters that the dfa allows breaks the
+// True if, after `count` characters, no string of `more` characters that the dfa allows breaks the
 // bounds of `t`.
 bool far_from_bounds(const Terminal& t, uint32_t count, size_t more) {
   bool short_of_max =
@@ -89,7 +89,8 @@ void MaskBuilder::build(Parser& parser, const ParseState& state, const TokenVoca
   vocabulary_ = &vocabulary;
   size_t mark = parser.stacks().mark();
   walk_.begin(parser);
-  // A token is allowed if one configuration allows it, so each may be treated in its best way.
+  // A token is allowed if any configuration allows it, so each configuration is handled in the
+  // cheapest way.
   rest_.clear();
   uint8_t slice = 0;
   size_t alone = 0;
@@ -117,7 +118,7 @@ void MaskBuilder::build(Parser& parser, const ParseState& state, const TokenVoca
   parser.stacks().rewind(mark);
 }
 
-// The slice (from 1) whose mask may follow in `c`; 0: none.
+// The slice (from 1) whose mask may follow in `c`; 0 if none.
 uint8_t MaskBuilder::slice_of(const Configuration& c) const {
   const Terminal& t = parser_->automaton().terminal_of(parser_->automaton().node(c.node));
   if (!t.dfa || t.slices->by_state.empty()) return 0;
@@ -125,8 +126,9 @@ uint8_t MaskBuilder::slice_of(const Configuration& c) const {
   return t.slices->by_state[c.place].number;
 }
 
-// Where only a quote can follow a terminal, as in JSON's strings and keys, a token stays within the
-// terminal, for which a table walk suffices, or holds such a quote. False: it is not so.
+// For a terminal that only a quote can follow, as in JSON strings and keys. Each token either stays
+// within the terminal, which a table walk finds, or contains that quote. Returns false if `c` is
+// not such a case.
 bool MaskBuilder::quoted(const Configuration& c, std::span<uint32_t> mask) {
   const AutomatonNode& node = parser_->automaton().node(c.node);
   const Terminal& t = parser_->automaton().terminal_of(node);
@@ -156,7 +158,7 @@ bool MaskBuilder::quoted(const Configuration& c, std::span<uint32_t> mask) {
   return true;
 }
 
-// The tokens that stay within the terminal of `c`.
+// Sets the tokens that stay within the terminal of `c`.
 void MaskBuilder::inside(const Configuration& c, std::span<uint32_t> mask) {
   uint8_t slice = slice_of(c);
   if (slice == 0) return walk_terminal(c, vocabulary_->trie(), mask);
@@ -194,7 +196,7 @@ void MaskBuilder::walk_terminal(const Configuration& c, const TokenTrie& trie,
       i = node.end;
       continue;
     }
-    // Where a whole slice may follow and nothing else does, there is nothing to be walked.
+    // If a whole slice may follow and nothing else, no walk is needed.
     uint8_t slice = far && !t.slices->by_state.empty() ? t.slices->by_state[place].number : 0;
     if (slice != 0 && (node.marks >> slice & 1) != 0) {
       for (uint32_t token : trie.subtree_values(i)) set_bit(mask, token);

@@ -1,4 +1,5 @@
-// Which tokens may come next in a state, as bits over the vocabulary, and a cache of them.
+// Computes which tokens may come next in a state, as a bitmask over the vocabulary, and caches
+// masks.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,8 @@
 
 namespace banyan {
 
-// Masks by Parser::hash(), for one automaton and one vocabulary. Thread-safe. When it is full it
-// starts over: the states that are in use come back within as many walks.
+// Masks by Parser::hash(), for one automaton and one vocabulary. Thread-safe. A full cache is
+// cleared; each state in use costs one walk to restore.
 class MaskCache {
  public:
   explicit MaskCache(size_t bytes_max) : bytes_max_(bytes_max) {}
@@ -25,7 +26,7 @@ class MaskCache {
   size_t bytes() const;
 
  private:
-  // A short list of tokens, or all words.
+  // Either a short list of tokens or the whole mask.
   struct Entry {
     bool is_list = false;
     std::vector<uint32_t> values;
@@ -37,10 +38,11 @@ class MaskCache {
   size_t bytes_ = 0;
 };
 
-// Finds masks. Holds working memory: one per thread.
+// Builds masks. Owns working memory: one per thread.
 class MaskBuilder {
  public:
-  // Sets the bits of the tokens that may follow in `state`, which is the parser's; clears others.
+  // Sets the bits of the tokens that may follow in `state`, which belongs to `parser`; clears the
+  // others.
   void build(Parser& parser, const ParseState& state, const TokenVocabulary& vocabulary,
              std::span<uint32_t> mask);
 
@@ -55,7 +57,7 @@ class MaskBuilder {
   const TokenVocabulary* vocabulary_ = nullptr;
   TokenWalk walk_;
   std::vector<Configuration> rest_;
-  // By depth in a trie: the state of a dfa and how many characters were read.
+  // By depth in a trie: DFA state and number of characters read.
   std::vector<std::pair<uint32_t, uint32_t>> path_;
 };
 

@@ -63,7 +63,7 @@ void Matcher::accept(TokenId token) {
   finished_ = true;
 }
 
-// The state, before a token is accepted.
+// Saves the state for rollback before a token is accepted.
 void Matcher::remember() {
   marks_.push_back({static_cast<uint32_t>(history_.size()), state_.complete, finished_, layout_});
   history_.insert(history_.end(), state_.configurations.begin(), state_.configurations.end());
@@ -120,7 +120,7 @@ std::string Matcher::likely_bytes() {
     std::swap(state, next);
   }
   parser_.stacks().rewind(mark);
-  // A space is the beginning of what follows to most tokenizers.
+  // Most tokenizers attach a space to the text that follows it.
   bytes.erase(bytes.find_last_not_of(" \t") + 1);
   return bytes;
 }
@@ -129,7 +129,7 @@ std::span<const TokenId> Matcher::draft_tokens() {
   if (drafts_) return *drafts_;
   drafts_.emplace();
   std::string bytes = likely_bytes();
-  // Text up to a special token, then that token by its name, and so on.
+  // Alternates between text up to a special token and that token, found by name.
   std::string_view left = bytes;
   while (!left.empty()) {
     size_t special = left.find(kSpecialBegin);
@@ -148,7 +148,7 @@ std::span<const TokenId> Matcher::draft_tokens() {
 
 void Matcher::append_drafts(std::string_view text) {
   if (!compiled_->tokenize) return;
-  // A text that is cut within a character cannot be given to a tokenizer: leave the part away.
+  // A tokenizer cannot encode an incomplete character: drop it.
   size_t whole = text.size();
   while (whole > 0 && (static_cast<uint8_t>(text[whole - 1]) & 0xc0) == 0x80) --whole;
   if (whole > 0 && static_cast<uint8_t>(text[whole - 1]) >= 0xc0) {

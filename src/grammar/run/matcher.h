@@ -1,7 +1,7 @@
-// A grammar joined with a vocabulary, and the engine's view of it.
+// A grammar compiled for a vocabulary, and the constraint that the engine sees.
 //
 // CompiledGrammar is shared by all requests with the same grammar and is thread-safe. A Matcher is
-// one request's place in it: one thread at a time, like every TokenConstraint.
+// one request's position in it: one thread at a time, like every TokenConstraint.
 #pragma once
 
 #include <functional>
@@ -21,8 +21,7 @@
 
 namespace banyan {
 
-// The tokens that the model's tokenizer makes of a text in the middle of an output. May be empty:
-// then nothing is proposed.
+// Tokenizes a string that continues an output. May be empty: then no tokens are drafted.
 using TokenizeText = std::function<std::vector<TokenId>(std::string_view text)>;
 
 struct CompiledGrammar {
@@ -42,8 +41,8 @@ struct CompiledGrammar {
   mutable MaskCache masks;
 };
 
-// What min_new_tokens and ignore_eos mean together with a grammar, which has the last word: before
-// `tokens_min` tokens none of `stops` is drawn, as long as anything else may follow.
+// Combines min_new_tokens and ignore_eos with a grammar, which takes precedence: before
+// `tokens_min` tokens none of `stops` is drawn while anything else may follow.
 struct EarlyStops {
   int64_t tokens_min = 0;
   std::vector<TokenId> stops;
@@ -56,29 +55,29 @@ class Matcher : public TokenConstraint {
   explicit Matcher(std::shared_ptr<const CompiledGrammar> compiled, EarlyStops early = {});
 
   void fill_mask(std::span<uint32_t> mask) override;
-  // A token that the mask does not have leaves the grammar: only end tokens may follow.
+  // A token outside the mask leaves the grammar: only end tokens may follow.
   void accept(TokenId token) override;
   // The tokens of likely_bytes().
   std::span<const TokenId> draft_tokens() override;
   void rollback(int tokens) override;
 
-  // accept(), or false and no change when the mask does not allow `token`.
+  // Like accept(), but returns false and changes nothing if the mask does not allow `token`.
   bool try_accept(TokenId token);
-  // An end token has been accepted; only such may follow.
+  // An end token has been accepted; only end tokens may follow.
   bool finished() const { return finished_; }
   // The text may end here.
   bool complete() const { return state_.complete; }
   // The bytes that must follow, at most kForcedBytesMax.
   std::string forced_bytes();
-  // forced_bytes(), and what is likely beyond them where the choice is one of JSON's layout
-  // (grammar/schema/layout.h); without spaces at the end.
+  // forced_bytes() plus the likely bytes after them where only JSON's layout is a choice
+  // (grammar/schema/layout.h). Without trailing spaces.
   std::string likely_bytes();
   size_t configurations() const { return state_.configurations.size(); }
   int accepted_tokens() const { return static_cast<int>(marks_.size()); }
 
  private:
   struct Mark {
-    uint32_t begin;  // into history_: the state before the token
+    uint32_t begin;  // index into history_: the state before the token
     bool complete;
     bool finished;
     JsonLayout layout;
@@ -96,7 +95,7 @@ class Matcher : public TokenConstraint {
   std::vector<Mark> marks_;
   bool finished_ = false;
   JsonLayout layout_;
-  std::optional<std::vector<TokenId>> drafts_;  // of the present state
+  std::optional<std::vector<TokenId>> drafts_;  // for the current state
 };
 
 }  // namespace banyan

@@ -43,7 +43,8 @@ bool Parser::advance(Configuration& c, uint8_t byte, bool& ends, bool& stays) co
   if (t.dfa->character_end(c.place)) ++c.count;
   if (!t.within_bounds(c.place, c.count)) return false;
   ends = ends && c.count >= t.min;
-  // Another character needs room; the rest of one that has begun was counted by `shortest`.
+  // One more character must fit; the rest of a character that has begun is already counted in
+  // `shortest`.
   stays = stays && (c.count < t.max || !t.dfa->character_end(c.place));
   if (t.max == Rules::kUnbounded) c.count = std::min(c.count, t.min);
   return true;
@@ -103,8 +104,8 @@ void Parser::complete_terminal(uint32_t next, StackId stack) {
   work_.push_back({next, stack});
 }
 
-// What follows terminals that were just completed, in their own routines and those that called
-// them. Frames that are pushed here are never popped here: what is nullable has a way around it.
+// Follows completed terminals, in their own routines and in those that called them. Frames pushed
+// here are never popped here, since nullable routines have a bypass.
 void Parser::run_pops() {
   while (!work_.empty()) {
     auto [index, stack] = work_.back();
@@ -182,8 +183,8 @@ void Parser::enter(uint32_t routine, StackId stack) {
   std::push_heap(pending_.begin(), pending_.end(), std::greater<>());
 }
 
-// All stacks with which the routine was entered. Halves are united, not one stack after the other:
-// thousands of callers would take memory and time by the square of their number.
+// The union of all stacks that entered the routine. Merges halves, not one stack at a time: with
+// thousands of callers that would be quadratic in memory and time.
 StackId Parser::entry_stack(uint32_t routine) {
   uniting_.clear();
   for (uint32_t i = entry_[routine]; i != UINT32_MAX; i = entries_[i].second) {
@@ -200,7 +201,7 @@ StackId Parser::entry_stack(uint32_t routine) {
   return uniting_[0];
 }
 
-// In the order of ranks: when a routine is expanded, all that call it have been.
+// Expands in order of rank: all callers of a routine are expanded before it.
 void Parser::run_entries() {
   while (!pending_.empty()) {
     std::pop_heap(pending_.begin(), pending_.end(), std::greater<>());
@@ -240,7 +241,7 @@ void Parser::expand(uint32_t entry, StackId stack) {
         if (automaton_->skippable(automaton_->loop(n.index))) push(n.next);
         break;
       case NodeKind::kReturn:
-        break;  // the routine is nullable, and its callers know
+        break;  // the routine is nullable; its callers handle that
     }
   }
 }
@@ -256,7 +257,7 @@ void Parser::unite_alike(std::vector<Configuration>& configurations) {
   auto before = [&](const Configuration& a, const Configuration& b) {
     return std::pair(place(a), a.stack) < std::pair(place(b), b.stack);
   };
-  // A chain of optional parts comes in order.
+  // A chain of optional parts is already sorted.
   if (!std::is_sorted(configurations.begin(), configurations.end(), before)) {
     std::sort(configurations.begin(), configurations.end(), before);
   }
@@ -338,7 +339,8 @@ void Parser::forced(ParseState& state, std::string& bytes, size_t bytes_max) {
   }
 }
 
-// The smallest count from which the next `horizon_` steps meet the bounds as they do from `count`.
+// The smallest count that behaves like `count` with respect to the bounds for the next `horizon_`
+// steps.
 uint32_t Parser::clamp(uint32_t count, uint32_t min, uint32_t max) const {
   if (uint64_t{count} + horizon_ >= max || horizon_ == 0) return count;
   if (uint64_t{count} + horizon_ < min) return 0;

@@ -1,10 +1,10 @@
-// Running an automaton over bytes, all ways at once. A *state* is the set of configurations that
-// the bytes so far have led to: (node, place in its terminal, count, stacks). Ways that are in the
-// same place are one configuration whose stacks are united, so states stay small however ambiguous
-// the grammar.
+// Runs an automaton over bytes, following all alternatives in parallel. A *state* is the set of
+// configurations that the bytes so far have reached: (node, place in its terminal, count, stacks).
+// Paths that meet in one place become one configuration with the union of their stacks, so states
+// stay small even for ambiguous grammars.
 //
-// A Parser owns the stacks that its states refer to and working memory: not thread-safe. States are
-// plain values, valid with the parser that made them.
+// A Parser owns its working memory and the stacks that its states refer to: not thread-safe. States
+// are plain values, valid with the parser that made them.
 #pragma once
 
 #include <bitset>
@@ -20,7 +20,7 @@ namespace banyan {
 
 struct Configuration {
   uint32_t node = 0;
-  uint32_t place = 0;  // bytes of the text that have been read, or the state of the dfa
+  uint32_t place = 0;  // bytes of the text read so far, or the DFA state
   uint32_t count = 0;  // characters read, in a terminal that counts them
   StackId stack = 0;
 
@@ -28,7 +28,7 @@ struct Configuration {
   uint64_t key() const { return uint64_t{node} << 32 | place; }
 };
 
-// Sorted by (node, place, count), no two alike in these.
+// Sorted by (node, place, count), which are unique.
 struct ParseState {
   std::vector<Configuration> configurations;
   bool complete = false;  // the text so far is in the language
@@ -39,43 +39,43 @@ struct ParseState {
 
 class Parser {
  public:
-  // Grammars that lead to more at one place are refused (run/ways.h). Where many places are reached
-  // at once, ways beyond these are given up: a part of the language is then not accepted, but
-  // nothing else.
+  // Grammars that exceed this at one place are rejected (run/ways.h). If many places are reached at
+  // once, the excess is dropped: the parser then rejects part of the language but accepts nothing
+  // wrong.
   static constexpr size_t kConfigurationsMax = 4096;
 
-  // Hashes do not tell states apart that differ only in counts that are more than `horizon` steps
-  // from a bound: what may follow within `horizon` bytes is the same.
+  // Hashes ignore differences in counts that are more than `horizon` steps from a bound, since
+  // these cannot change what may follow within `horizon` bytes.
   explicit Parser(std::shared_ptr<const Automaton> automaton, uint32_t horizon = 0);
 
   const Automaton& automaton() const { return *automaton_; }
   Stacks& stacks() { return stacks_; }
 
   ParseState start();
-  // `to` may not be `from`.
+  // `to` must not alias `from`.
   void step(const ParseState& from, uint8_t byte, ParseState& to);
-  // False, leaving `state` anywhere, when the language holds no text that goes on so.
+  // Returns false, with `state` unspecified, if no string of the language continues this way.
   bool run(ParseState& state, std::string_view bytes);
 
-  // What may follow where a terminal has led to node `next`.
+  // The state after a terminal has led to node `next`.
   ParseState after(uint32_t next, StackId stack);
-  // Moves `c` over `byte` within its terminal; `ends`: the terminal may end after it, `stays`: it
-  // may go on. False if it cannot move.
+  // Moves `c` over `byte` within its terminal. `ends`: the terminal may end after it. `stays`: it
+  // may continue. False if it cannot move.
   bool advance(Configuration& c, uint8_t byte, bool& ends, bool& stays) const;
-  // Sorts, and makes those in the same place one, by uniting their stacks.
+  // Sorts, and merges configurations in the same place by uniting their stacks.
   void unite_alike(std::vector<Configuration>& configurations);
 
-  // The bytes with which step() may lead somewhere; with all others it does not.
+  // The bytes for which step() may succeed; it fails for all others.
   void next_bytes(const ParseState& state, std::bitset<256>& bytes) const;
   void add_next_bytes(const Configuration& c, std::bitset<256>& bytes) const;
-  // The byte that must follow; Dfa::kNoByte, or kManyBytes when there is a choice, of which ending
-  // the text is one.
+  // The byte that must follow, or Dfa::kNoByte. kManyBytes if there is a choice, which includes
+  // ending the text.
   int only_byte(const ParseState& state) const;
   // Appends what must follow, at most `bytes_max` bytes, and moves `state` past it.
   void forced(ParseState& state, std::string& bytes, size_t bytes_max);
 
-  // The same for states of any parser of this automaton with this horizon, from which the same may
-  // follow within the horizon.
+  // Equal for states of any parser of this automaton with this horizon after which the same bytes
+  // may follow within the horizon.
   uint64_t hash(const ParseState& state) const;
 
  private:
@@ -103,11 +103,11 @@ class Parser {
 
   // The closure in progress.
   std::vector<Item> work_;
-  // Nodes that completions have led to, with the first stack for each; further stacks are listed.
+  // Nodes reached by completions, with the first stack of each; further stacks are linked.
   std::vector<std::pair<uint32_t, StackId>> first_stack_;  // by node: epoch, stack
   std::vector<Item> more_stacks_;
   std::vector<std::pair<uint32_t, uint32_t>> pending_;  // heap of (rank, routine)
-  // The stacks with which routines are entered: by routine the first, each with the next.
+  // The stacks with which routines are entered: a linked list per routine.
   std::vector<uint32_t> entry_;
   std::vector<std::pair<StackId, uint32_t>> entries_;
   std::vector<StackId> uniting_;

@@ -33,7 +33,7 @@ uint64_t Stacks::portable_hash(std::span<const Frame> frames) const {
   return hash;
 }
 
-// The last `count` of frames_ become a set; they stay if it is new and go if it is known.
+// Interns the last `count` frames as a set; drops them if an equal set exists.
 StackId Stacks::intern_last(size_t count) {
   size_t begin = frames_.size() - count;
   std::span<const Frame> frames(frames_.data() + begin, count);

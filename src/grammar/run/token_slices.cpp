@@ -17,7 +17,7 @@ std::shared_ptr<const Dfa> dfa_of_slice(std::string_view pattern) {
   return std::make_shared<const Dfa>(*std::move(dfa));
 }
 
-// A dfa and a slice side by side. A pair is a state of each.
+// Walks a DFA and a slice together. A pair is one state of each.
 class SliceFinder {
  public:
   SliceFinder(const Dfa& dfa, const Dfa& texts, Budget& budget)
@@ -60,8 +60,8 @@ class SliceFinder {
   static constexpr uint32_t kEndless = UINT32_MAX;
   struct Pair {
     uint32_t state = 0, texts = 0;
-    uint32_t length = kEndless;  // of the slice's texts, how many bytes are sure to go on
-    uint32_t next = 0;           // the first of its successors in next_
+    uint32_t length = kEndless;  // number of bytes that any string of the slice can surely continue
+    uint32_t next = 0;           // index of its first successor in next_
   };
 
   bool goes_on(uint32_t state, uint32_t texts) const {
@@ -77,7 +77,7 @@ class SliceFinder {
     return it->second;
   }
 
-  // All pairs that follow from those that are there.
+  // Adds all pairs reachable from the known ones.
   Status explore() {
     for (size_t i = 0; i < pairs_.size(); ++i) {
       Pair pair = pairs_[i];
@@ -105,7 +105,7 @@ class SliceFinder {
         for (size_t k = pair.next; k < end; ++k) {
           uint32_t rest = pairs_[next_[k]].length;
           if (rest == kEndless) continue;
-          // What is longer than any text that is looked at need not be told apart.
+          // Lengths past the longest string considered are equivalent.
           uint32_t length = std::min(rest + 1, kSliceBytesMax);
           if (length >= pair.length) continue;
           pair.length = length;
@@ -127,8 +127,8 @@ class SliceFinder {
   const Dfa& dfa_;
   const Dfa& texts_;
   Budget& budget_;
-  // By state of the slice: classes of the dfa with where they lead in the slice, and by class the
-  // groups of bytes that lead out of it.
+  // By state of the slice: classes of the DFA and their targets in the slice, and, by class, the
+  // groups of bytes that leave the slice.
   std::vector<std::vector<std::pair<uint32_t, uint32_t>>> moves_;
   std::vector<std::vector<uint8_t>> leaving_;
   std::vector<Pair> pairs_;
@@ -139,7 +139,7 @@ class SliceFinder {
 }  // namespace
 
 const std::vector<std::shared_ptr<const Dfa>>& token_slices() {
-  // Without the line separators, which ECMAScript's dot leaves out. Spaces are ECMAScript's.
+  // Excludes the line separators, which ECMAScript's dot does not match. Spaces are ECMAScript's.
   static const std::vector<std::shared_ptr<const Dfa>> kSlices = {
       dfa_of_slice(R"re([^\x00-\x1f"\\\x{2028}\x{2029}]*)re"),
       dfa_of_slice(R"re([a-zA-Z0-9 \x{80}-\x{2027}\x{202a}-\x{10ffff}]*)re"),

@@ -45,7 +45,7 @@ const std::shared_ptr<const Dfa>& json_string_dfa() {
 
 TokenTrie::TokenTrie(std::vector<std::pair<std::string, uint32_t>> texts) {
   std::sort(texts.begin(), texts.end());
-  std::vector<uint32_t> path;  // nodes of the text before this
+  std::vector<uint32_t> path;  // nodes of the previous string
   const std::string* last = nullptr;
   for (const auto& [text, value] : texts) {
     if (text.empty()) continue;
@@ -74,7 +74,7 @@ TokenTrie::TokenTrie(std::vector<std::pair<std::string, uint32_t>> texts) {
 
 void TokenTrie::mark_within(int bit, const Dfa& texts) {
   CHECK(texts.states() <= 32, "{} states", texts.states());
-  // By node, a bit for each state from which all below it can be read. Children come later.
+  // By node, a bit for each state from which the whole subtree can be read. Children come later.
   std::vector<uint32_t> readable(nodes_.size());
   std::vector<uint32_t> height(nodes_.size(), 0);
   for (size_t i = nodes_.size(); i-- > 0;) {

@@ -1,10 +1,10 @@
-// What a grammar must know of a tokenizer: the bytes of every token, as a trie, and which tokens
-// stay within the text of a JSON string.
+// What a grammar needs from a tokenizer: the bytes of every token, as a trie, and which tokens stay
+// within a JSON string.
 //
-// Special tokens have no text. They stand in the trie as kSpecialBegin, their name, kSpecialEnd,
-// two bytes that no UTF-8 holds, so that a grammar can ask for one by name and no text matches one
-// by accident. Tokens that are part of a character, byte-fallback tokens among them, are bytes like
-// all others; tokens with the byte 0xff can be in no text and are never allowed.
+// Special tokens have no text. In the trie they are kSpecialBegin, their name, kSpecialEnd. The two
+// markers are bytes that UTF-8 never contains, so a grammar can name a special token and no text
+// matches one by accident. Tokens that hold part of a character, such as byte-fallback tokens, are
+// ordinary bytes. Tokens with the byte 0xff occur in no text and are never allowed.
 //
 // Immutable after make(); const use is thread-safe. Shared by all grammars of a tokenizer.
 #pragma once
@@ -26,21 +26,21 @@ namespace banyan {
 class Tokenizer;
 
 constexpr char kSpecialBegin = '\xff', kSpecialEnd = '\xfe';
-// How a grammar spells the special token called `name`.
+// The bytes by which a grammar refers to the special token `name`.
 std::string special_token_text(std::string_view name);
 
-// Texts with a value each, sorted into a trie in preorder: a node's subtree is the range
-// [node, end). Texts may repeat.
+// Strings, each with a value, as a trie in preorder: a node's subtree is the range [node, end).
+// Duplicates are allowed.
 class TokenTrie {
  public:
   static constexpr uint8_t kHasValues = 1;
 
-  // Eight bytes: walking a trie is reading it from memory.
+  // Eight bytes, since walking a trie is bound by memory reads.
   struct Node {
     uint8_t byte = 0;
-    uint8_t marks = 0;   // bit 0: it has values; others: see mark_within()
-    uint16_t depth = 0;  // 1: a first byte
-    uint32_t end = 0;    // one past the subtree
+    uint8_t marks = 0;   // bit 0: has values; others: see mark_within()
+    uint16_t depth = 0;  // 1 for a first byte
+    uint32_t end = 0;    // end of the subtree, exclusive
   };
 
   TokenTrie() = default;
@@ -51,13 +51,13 @@ class TokenTrie {
   std::span<const uint32_t> values(size_t node) const {
     return {values_.data() + values_begin_[node], values_begin_[node + 1] - values_begin_[node]};
   }
-  // Of the node and all below it.
+  // Values of the node and of all nodes below it.
   std::span<const uint32_t> subtree_values(size_t node) const {
     return {values_.data() + values_begin_[node],
             values_begin_[nodes_[node].end] - values_begin_[node]};
   }
-  // Sets bit `bit` of the nodes below which all that comes is a text of `texts`, as far as it goes,
-  // of at most kSliceBytesMax bytes.
+  // Sets bit `bit` of every node from which all continuations are prefixes of strings of `texts`,
+  // up to kSliceBytesMax bytes.
   void mark_within(int bit, const Dfa& texts);
 
   size_t depth_max() const { return depth_max_; }
@@ -65,19 +65,19 @@ class TokenTrie {
 
  private:
   std::vector<Node> nodes_;
-  std::vector<uint32_t> values_begin_ = {0};  // by node, and one more
+  std::vector<uint32_t> values_begin_ = {0};  // [nodes + 1]
   std::vector<uint32_t> values_;
   size_t depth_max_ = 0;
 };
 
 class TokenVocabulary {
  public:
-  // `ends`: tokens that end an output; allowed where the text may end. Masks have `mask_tokens`
-  // bits (a model's vocabulary may be padded); 0: as many as there are tokens.
+  // `ends`: tokens that end an output, allowed where the text may end. Masks have `mask_tokens`
+  // bits, since a model's vocabulary may be padded; 0: the number of tokens.
   static std::shared_ptr<const TokenVocabulary> make(const Tokenizer& tokenizer,
                                                      std::vector<TokenId> ends,
                                                      int mask_tokens = 0);
-  // From the tokens' bytes, by id; an empty string: no such token.
+  // From the bytes of each token, by id; an empty string means that there is no such token.
   static std::shared_ptr<const TokenVocabulary> make(std::vector<std::string> bytes,
                                                      std::vector<TokenId> ends,
                                                      int mask_tokens = 0);
@@ -87,35 +87,35 @@ class TokenVocabulary {
   std::string_view bytes_of(TokenId token) const;
   bool ends_output(TokenId token) const;
   const std::vector<TokenId>& ends() const { return ends_; }
-  // The id whose bytes are `bytes`; -1 if there is none.
+  // The id of the special token `name`; -1 if there is none.
   TokenId find_special(std::string_view name) const;
   uint32_t token_bytes_max() const { return static_cast<uint32_t>(trie_.depth_max()); }
-  uint64_t id() const { return id_; }  // no two vocabularies of a process share one
+  uint64_t id() const { return id_; }  // unique within the process
   size_t bytes() const;
 
   const TokenTrie& trie() const { return trie_; }
-  // The tokens that stay within token_slices()[i], for where all of them may follow.
+  // The tokens that stay within token_slices()[i], for places where all of them may follow.
   struct Slice {
-    std::vector<uint32_t> mask;         // of at most kSliceBytesMax bytes
-    std::vector<uint32_t> long_tokens;  // the others
-    // All tokens that do so for kSliceBytesMax bytes or more, whatever follows then.
+    std::vector<uint32_t> mask;         // tokens of at most kSliceBytesMax bytes
+    std::vector<uint32_t> long_tokens;  // longer tokens
+    // Tokens whose first kSliceBytesMax bytes or more stay in the slice, whatever follows.
     TokenTrie long_texts;
-    // All tokens that leave the slice, by the byte_group() of the first byte that does.
+    // Tokens that leave the slice, by the byte_group() of the first byte outside it.
     std::array<TokenTrie, kByteGroups> others;
   };
   const Slice& slice(size_t i) const { return slices_[i]; }
 
-  // Within the quotes of a JSON string without a pattern, where a character begins: tokens that
-  // stay in the string and need no more than `characters` (the begun one included).
+  // Within a JSON string without a pattern, at the start of a character: tokens that stay in the
+  // string and need at most `characters` (the started one included).
   std::span<const uint32_t> string_mask(uint32_t characters) const;
-  // Quotes within tokens, not at their beginning: the rests from there on, valued by index into
-  // these.
+  // Quotes inside tokens, not at the start: the remainder from the quote on, whose value is an
+  // index into these.
   struct Exit {
     static constexpr uint32_t kNoString = UINT32_MAX;
 
     TokenId token = 0;
     uint32_t bytes = 0;               // before the quote
-    uint32_t characters = kNoString;  // the same, if a JSON string without a pattern may end there
+    uint32_t characters = kNoString;  // likewise, if a JSON string without a pattern may end there
   };
   const TokenTrie& exit_trie() const { return exit_trie_; }
   const Exit& exit(uint32_t index) const { return exits_[index]; }
@@ -134,12 +134,12 @@ class TokenVocabulary {
   TokenTrie trie_, exit_trie_;
   std::vector<Slice> slices_;
   std::vector<uint32_t>
-      string_masks_;  // [characters + 1, words], each a superset of the one before
+      string_masks_;  // [characters + 1, words], each a superset of the previous one
   std::vector<Exit> exits_;
 };
 
-// Any text between the quotes of a JSON string, every escape allowed, with kCharacterEnd. Surrogate
-// escapes come in pairs, and a pair is one character.
+// Any contents of a JSON string, every escape allowed, with kCharacterEnd. Surrogate escapes come
+// in pairs, and a pair is one character.
 const std::shared_ptr<const Dfa>& json_string_dfa();
 
 }  // namespace banyan

@@ -8,7 +8,7 @@ namespace banyan {
 namespace {
 
 constexpr size_t kSlotsMin = 64;
-// States whose memory is kept for the next mask: what more there are, few grammars need.
+// Number of states whose memory is kept for the next mask; few grammars need more.
 constexpr size_t kStatesKept = 1024;
 
 template <class T>
@@ -71,7 +71,7 @@ int32_t TokenWalk::end_of(uint32_t next, StackId stack) {
            ends_[static_cast<size_t>(i)]->stack == stack;
   });
   if (known != HashIndex::kNone) return ends_[static_cast<size_t>(known)]->dead ? kNowhere : known;
-  if (work_ > kWorkMax) return kNowhere;  // one step may come to many of them
+  if (work_ > kWorkMax) return kNowhere;  // a single step may create many states
   int32_t number = end_index_.add(hash);
   if (ends_used_ == ends_.size()) ends_.push_back(std::make_unique<End>());
   End& end = *ends_[ends_used_++];
@@ -126,7 +126,7 @@ void TokenWalk::assign(Places& places, std::span<const Configuration> from) cons
   places.bytes |= places.texts;
 }
 
-// Leaves of `alike` those bytes that move `places` as `byte` does.
+// Keeps in `alike` only the bytes that move `places` the same way as `byte`.
 void TokenWalk::move(const Places& places, uint8_t byte, std::bitset<256>& alike) {
   if (!places.bytes.test(byte)) {
     alike &= ~places.bytes;

@@ -1,12 +1,12 @@
-// Walking a trie of tokens against an automaton, all ways at once.
+// Walks a trie of tokens against an automaton, following all alternatives in parallel.
 //
-// A state of the walk is a set of places within terminals and a set of *ends*: what follows where
-// terminals were completed. What follows an end is found once in a walk, and looked into only by
-// the bytes that it begins with: a number ends after each of its digits, and every token of digits
-// passes all of these ends for nothing.
+// A state of the walk is a set of places within terminals and a set of *ends*: what may follow
+// completed terminals. Each end is expanded once per walk, and only for the bytes it can begin
+// with. A number, for example, ends after each of its digits, but a token of digits never enters
+// these ends.
 //
-// Holds working memory: one per thread. The stacks that a walk makes are the parser's, for its user
-// to rewind.
+// Owns working memory: one per thread. The stacks that a walk creates belong to the parser; the
+// caller rewinds them.
 #pragma once
 
 #include <bitset>
@@ -20,7 +20,7 @@
 
 namespace banyan {
 
-// Finds things by hash that are numbered as they are added.
+// A hash index of items that are numbered in the order of insertion.
 class HashIndex {
  public:
   static constexpr int32_t kNone = -1;
@@ -40,21 +40,22 @@ class HashIndex {
  private:
   void put(uint64_t hash, int32_t number);
 
-  std::vector<uint64_t> hashes_;  // by number
-  std::vector<int32_t> slots_;    // a power of two, at most half full
+  std::vector<uint64_t> hashes_;  // by item number
+  std::vector<int32_t> slots_;    // size is a power of two, at most half full
 };
 
 class TokenWalk {
  public:
-  // Configurations that may be moved for one mask; what is not reached by then is not allowed. Only
-  // grammars that are ambiguous on purpose get there, and a mask of theirs takes no longer.
+  // Limit on configuration moves per mask; tokens not reached by then are not allowed. Only
+  // deliberately ambiguous grammars reach it, and it bounds the time of their masks.
   static constexpr size_t kWorkMax = 2'000'000;
   static constexpr int32_t kNowhere = -1;
 
-  // Forgets all ends; the states that follow are `parser`'s.
+  // Clears all ends; later states belong to `parser`.
   void begin(Parser& parser);
 
-  // What follows the terminal of `c`; kNowhere if nothing does, not even the end of the text.
+  // The end after the terminal of `c`; kNowhere if nothing may follow, not even the end of the
+  // text.
   int32_t end_of(const Configuration& c) {
     return end_of(parser_->automaton().node(c.node).next, c.stack);
   }
@@ -63,7 +64,7 @@ class TokenWalk {
     return ends_[static_cast<size_t>(end)]->places.bytes;
   }
 
-  // Calls `found` with every value of `trie` whose text may follow.
+  // Calls `found` with every value of `trie` whose string may follow.
   template <class Found>
   void run(std::span<const Configuration> from, const TokenTrie& trie, const Found& found) {
     start();
@@ -82,8 +83,8 @@ class TokenWalk {
     static constexpr uint16_t kMany = 256;
 
     std::vector<Configuration> all;
-    std::vector<uint16_t> only;     // by place: the one byte of a text, or kMany
-    std::bitset<256> texts, bytes;  // that texts go on with; that anything does
+    std::vector<uint16_t> only;     // by place: the single byte of a text, or kMany
+    std::bitset<256> texts, bytes;  // bytes that continue texts; bytes that continue anything
   };
   struct State {
     Places places;

@@ -12,8 +12,8 @@ class WayCounter {
   explicit WayCounter(const Automaton& automaton)
       : automaton_(automaton), seen_(automaton.nodes(), 0), known_(automaton.nodes(), false) {}
 
-  // Counts from `start` on, unless a place that leads here without reading was counted already:
-  // that has all the ways of this one.
+  // Counts alternatives from `start`, unless a place that reaches it without reading was already
+  // counted: its count includes this one.
   Status check(uint32_t start, Budget& budget) {
     if (known_[start]) return {};
     ++epoch_;
@@ -39,7 +39,7 @@ class WayCounter {
     stack_.push_back(node);
   }
 
-  // What may come without a byte before it.
+  // Pushes the nodes that may follow without a byte in between.
   void push_next(const AutomatonNode& n) {
     switch (n.kind) {
       case NodeKind::kTerminal:

@@ -1,5 +1,5 @@
-// How many ways a text may go on at one place of a grammar: what a parser must hold at once when it
-// gets there. Grammars with more than it holds are refused, as it would lose the rest.
+// Counts the alternatives at each place of a grammar, which a parser must hold at once. Rejects
+// grammars with more alternatives than the parser can hold, since it would drop the rest.
 #pragma once
 
 #include "banyan/status.h"
@@ -8,10 +8,10 @@
 
 namespace banyan {
 
-// kExhausted when some place has more than Parser::kConfigurationsMax ways.
+// Returns kExhausted if some place has more than Parser::kConfigurationsMax alternatives.
 //
-// A place that several others lead to at once, in an ambiguous grammar, may still have more: then
-// the parser gives up the last of them.
+// In an ambiguous grammar, a place reached from several others at once may still exceed it; the
+// parser then drops the last alternatives.
 Status check_ways(const Automaton& automaton, Budget& budget);
 
 }  // namespace banyan

@@ -8,7 +8,7 @@
 namespace banyan {
 namespace {
 
-// RFC 3339, months by their lengths; the 29th of February in the years that have one.
+// RFC 3339 dates, with the length of each month and February 29 in leap years.
 std::string date() {
   std::string leap =
       "(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29";
@@ -24,8 +24,8 @@ std::string time() {
 }
 
 std::string hostname() {
-  // Labels of up to 63, without "--" in the third place (reserved for IDNA) unless it is xn--: the
-  // simple way to both is no doubled hyphen at all.
+  // Labels of up to 63 characters. IDNA reserves "--" in the third place for xn--; disallowing
+  // double hyphens entirely satisfies both rules simply.
   return "[a-zA-Z0-9](?:-?[a-zA-Z0-9]){0,30}(?:\\.[a-zA-Z0-9](?:-?[a-zA-Z0-9]){0,30}){0,3}";
 }
 
@@ -42,7 +42,7 @@ std::string ipv4() {
 std::string ipv6() {
   std::string h = "[0-9a-fA-F]{1,4}";
   std::string ways = fmt::format("(?:{0}:){{7}}{0}|::", h);
-  // A double colon stands for one group or more.
+  // A double colon replaces one or more groups.
   for (int before = 0; before <= 7; ++before) {
     for (int after = 0; before + after <= 7; ++after) {
       if (before + after == 0) continue;

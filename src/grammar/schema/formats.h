@@ -7,10 +7,11 @@
 
 namespace banyan {
 
-// A pattern (matched in full) whose texts all have the format, and which has all that people and
-// models write: not, for example, leap seconds. Nothing for an unknown format.
+// A pattern (matched in full) that accepts only valid values of the format and everything that
+// people and models usually write; leap seconds, for example, are left out. Nothing for an unknown
+// format.
 std::optional<std::string> format_pattern(std::string_view format);
-// Formats that are only a hint to a form or a code generator ("textarea", "int32", ...).
+// Formats that only hint at a form field or a generated type ("textarea", "int32", ...).
 bool is_hint_format(std::string_view format);
 
 }  // namespace banyan

@@ -14,10 +14,11 @@ namespace banyan {
 namespace {
 
 constexpr size_t kKeyClassesMax = 64;
-// Nodes of an object whose number of properties is bounded.
+// Node limit for an object with a bounded number of properties.
 constexpr size_t kCountedPropertiesMax = 50'000;
 
-// Properties that are not named: keys by what they match, each with its value's schemas.
+// Unnamed properties, classified by the patterns that their keys match, with the schemas of the
+// value.
 struct KeyClass {
   std::shared_ptr<const Dfa> keys;
   Conjunction value;
@@ -73,8 +74,8 @@ class Emitter {
     return {};
   }
 
-  // A value of which all of `nodes` hold. Objects and lists get a rule, made when its turn comes,
-  // so that schemas may contain themselves.
+  // A value for which all of `nodes` hold. Objects and lists become rules that are built later, so
+  // schemas may be recursive.
   Result<ExpressionId> value_of(const Conjunction& nodes) {
     Conjunction key = nodes;
     std::sort(key.begin(), key.end());
@@ -138,7 +139,7 @@ class Emitter {
     return rules_.sequence(parts);
   }
 
-  // Texts become one automaton, so a long enum costs what its longest text does.
+  // Strings become one automaton, so the cost of a long enum is that of its longest string.
   Result<ExpressionId> choice_of_literals(const std::vector<ExpressionId>& ways) {
     std::vector<std::string> texts;
     std::vector<ExpressionId> others;
@@ -177,7 +178,7 @@ class Emitter {
     return rules_.sequence({rules_.text("\""), content, rules_.text("\"")});
   }
 
-  // Counted while matching where that is exact, otherwise as part of the automaton.
+  // Counts while matching where that is exact, otherwise in the automaton.
   Result<ExpressionId> counted_pattern(const Dfa& dfa, uint32_t min, uint32_t max) {
     Dfa marked = TRY(mark_character_ends(dfa, *schemas_.all_texts(), budget_));
     CharacterCounts counts = TRY(CharacterCounts::of(marked, budget_));
@@ -190,7 +191,7 @@ class Emitter {
     return rules_.dfa(TRY(combine(dfa, bounds, DfaOperation::kIntersection, budget_)));
   }
 
-  // Texts of min to max characters.
+  // Strings of min to max characters.
   Result<Dfa> lengths(uint64_t min, uint64_t max) {
     std::string upper = max < Shape::kUnbounded ? fmt::format("{}", max) : std::string();
     std::string pattern = fmt::format("(?s).{{{},{}}}", min, upper);
@@ -263,7 +264,7 @@ class Emitter {
     return properties;
   }
 
-  // Splits the names that are not in `properties` by the patterns that they match.
+  // Partitions the names that are not in `properties` by the patterns that they match.
   Result<std::vector<KeyClass>> key_classes(const Shape& s,
                                             const std::vector<Property>& properties) {
     std::vector<KeyClass> classes;
@@ -376,9 +377,9 @@ class Emitter {
     return rules_.sequence({rules_.text("{"), space_, members, space_, rules_.text("}")});
   }
 
-  // From the last property to the first: `rest` is one member or more, of this property and those
-  // behind it, and `after` is what may follow a member. A comma stands once before all the members
-  // that it may lead to, so between two members there is one way to go on, not one for each.
+  // Builds from the last property to the first. `rest` is one or more members, from this property
+  // on; `after` is what may follow a member. One comma precedes all members that may follow it, so
+  // there is one alternative between two members instead of one per member.
   ExpressionId plain_members(const std::vector<Property>& properties, ExpressionId other) {
     bool needed = false;
     ExpressionId rest = rules_.sequence(
@@ -394,8 +395,8 @@ class Emitter {
     return needed ? rest : rules_.optional(rest);
   }
 
-  // What may come for each number of members so far. What is not named may repeat a name, so only
-  // the first such member is sure to count.
+  // What may follow for each number of members so far. An unnamed member may repeat a name, so only
+  // the first one surely counts.
   Result<ExpressionId> counted_members(const Shape& s, const std::vector<Property>& properties,
                                        ExpressionId other, bool closed) {
     size_t n = properties.size();
@@ -408,7 +409,7 @@ class Emitter {
       return unsupported("{}: minProperties {} with names that are not given cannot be enforced",
                          s.objects.empty() ? "#" : schemas_.path(s.objects[0]), s.min_properties);
     }
-    std::vector<ExpressionId> after(n + 1), next(n + 1);  // by members so far
+    std::vector<ExpressionId> after(n + 1), next(n + 1);  // by number of members so far
     auto others_after = [&](size_t count) {
       if (count > s.max_properties) return rules_.never();
       uint64_t missing = s.min_properties > count ? s.min_properties - count : 0;

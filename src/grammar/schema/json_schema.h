@@ -1,5 +1,5 @@
-// JSON schemas as rules over the compact spelling of JSON: properties in the schema's order, those
-// that it does not name after them, one spelling for each name.
+// Converts JSON schemas to rules over compact JSON: properties in the schema's order, then unnamed
+// ones, with one spelling for each name.
 #pragma once
 
 #include "banyan/grammar.h"
@@ -8,12 +8,12 @@
 
 namespace banyan {
 
-// In the flexible mode a space, or a line break and so many spaces or tabs, may stand at each
-// place: what formatters write, and little enough that a model cannot lose itself in it.
+// In flexible mode each gap may hold a space, or a line break and up to this many spaces or tabs.
+// That covers what formatters write and keeps a model from emitting endless whitespace.
 constexpr int kJsonIndentMax = 20;
 
-// Rule 0 is a value of `schema`. An assertion that cannot be enforced is an error that names it and
-// where it stands.
+// Rule 0 is a value of `schema`. An assertion that cannot be enforced is an error with its name and
+// location.
 Result<Rules> rules_of_json_schema(const Json& schema, const JsonSchemaOptions& options,
                                    Budget& budget);
 

@@ -36,7 +36,7 @@ void JsonLayout::take(std::string_view bytes) {
   }
 }
 
-// Learns from the whitespace between last_ and `next`.
+// Updates the layout habits from the whitespace between last_ and `next`.
 void JsonLayout::end_whitespace(uint8_t next) {
   Space space = broken_ ? Space::kLine : spaces_ > 0 ? Space::kOne : Space::kNone;
   bool empty = opens(last_) && closes(next);
@@ -44,7 +44,7 @@ void JsonLayout::end_whitespace(uint8_t next) {
   if (last_ == ',') habits_[kComma] = space;
   if (opens(last_) && !empty) {
     habits_[kOpening] = space;
-    // Line breaks here are at commas and before the end.
+    // Newlines here occur at commas and before the closing bracket.
     if (space == Space::kLine) habits_[kComma] = habits_[kClosing] = space;
     if (space == Space::kLine && spaces_ > indent_) {
       step_ = static_cast<uint16_t>(spaces_ - indent_);
@@ -56,14 +56,14 @@ void JsonLayout::end_whitespace(uint8_t next) {
   spaces_ = 0;
 }
 
-// The next byte of whitespace of this kind; 0 when all of it is there.
+// The next byte of this kind of whitespace; 0 once it is complete.
 int JsonLayout::whitespace(Space space, int indent) const {
   if (space == Space::kLine && !broken_) return '\n';
   int wanted = space == Space::kLine ? indent : space == Space::kOne ? 1 : 0;
   return spaces_ < wanted ? ' ' : 0;
 }
 
-// The whitespace between last_ and `next`, which is -1 where there is a choice.
+// The whitespace between last_ and `next`; -1 means that several bytes may follow.
 int JsonLayout::space_before(int next) const {
   if (last_ == ':') return whitespace(habits_[kColon], indent_ + step_);
   if (last_ == ',') return whitespace(habits_[kComma], indent_);
@@ -77,7 +77,7 @@ int JsonLayout::likely(const std::bitset<256>& choices) const {
   std::bitset<256> others = choices;
   for (uint8_t byte : {' ', '\n', '\t', '\r'}) others.reset(byte);
   bool may_space = others != choices;
-  // What may be empty seldom is.
+  // Objects and arrays that may be empty rarely are.
   if (opens(last_) && others.count() == 2) {
     others.reset('}');
     others.reset(']');

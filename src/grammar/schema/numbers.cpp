@@ -28,8 +28,8 @@ std::string digits(int min) {
   return fmt::format("[0-9]{{{},{}}}", min, kNumberDigitsMax);
 }
 
-// Whole numbers of as many digits as `bound` that are greater (or less) than it, one alternative
-// per digit; leading zeros are not written.
+// Integers with as many digits as `bound` that are greater (or less) than it: one alternative per
+// digit, without leading zeros.
 void beyond_same_length(const std::string& bound, bool greater, std::vector<std::string>& ways) {
   for (size_t i = 0; i < bound.size(); ++i) {
     char d = bound[i];
@@ -46,7 +46,7 @@ std::string join(const std::vector<std::string>& ways) {
   return fmt::format("(?:{})", fmt::join(ways, "|"));
 }
 
-// Non-negative numbers at least (above, when exclusive) `bound`, as a pattern.
+// A pattern for non-negative numbers >= `bound` (> if exclusive).
 std::string at_least_pattern(const Decimal& bound, bool exclusive) {
   std::vector<std::string> ways, wholes;
   beyond_same_length(bound.whole, true, wholes);
@@ -71,7 +71,7 @@ std::string at_least_pattern(const Decimal& bound, bool exclusive) {
   return join(ways);
 }
 
-// Non-negative numbers at most (below, when exclusive) `bound`.
+// A pattern for non-negative numbers <= `bound` (< if exclusive).
 std::string at_most_pattern(const Decimal& bound, bool exclusive) {
   std::vector<std::string> ways, wholes;
   beyond_same_length(bound.whole, false, wholes);
@@ -93,7 +93,7 @@ std::string at_most_pattern(const Decimal& bound, bool exclusive) {
   return ways.empty() ? "[^\\x00-\\x{10FFFF}]" : join(ways);
 }
 
-// Non-negative numbers between bounds, either of which may be missing.
+// Non-negative numbers between the bounds; either may be missing.
 Result<Dfa> magnitudes(const std::optional<Decimal>& low, bool low_exclusive,
                        const std::optional<Decimal>& high, bool high_exclusive, Budget& budget) {
   Decimal zero;
@@ -103,7 +103,7 @@ Result<Dfa> magnitudes(const std::optional<Decimal>& low, bool low_exclusive,
   return combine(above, below, DfaOperation::kIntersection, budget);
 }
 
-// `dfa` with a minus sign in front.
+// `dfa` preceded by a minus sign.
 Result<Dfa> negated(const Dfa& dfa, Budget& budget) {
   DfaTable t;
   t.classes = dfa.classes() + 1;
@@ -136,7 +136,7 @@ Result<Dfa> within(const NumberBounds& b, Budget& budget) {
         magnitudes(low ? b.min : std::nullopt, b.min_exclusive, b.max, b.max_exclusive, budget));
   }
   if (b.min && !b.min->negative) return result;
-  // Below zero: the magnitudes run from -max (or above 0) to -min.
+  // Negative numbers: the magnitudes run from -max (or just above 0) to -min.
   bool ends_below = b.max && b.max->negative;
   Decimal low = ends_below ? opposite(*b.max) : zero;
   bool exclusive = ends_below ? b.max_exclusive : true;
@@ -146,8 +146,9 @@ Result<Dfa> within(const NumberBounds& b, Budget& budget) {
   return combine(result, TRY(negated(below, budget)), DfaOperation::kUnion, budget);
 }
 
-// Numbers whose digits, shifted by `places`, are a multiple of `m`. States: dead, start, after the
-// sign, then (fraction digits read + 1, or 0 before the point; remainder; a digit has been read).
+// Numbers whose digits, shifted by `places`, are a multiple of `m`. States: dead; start; after the
+// sign; then (0 before the point, or fraction digits read + 1; remainder; whether a digit was
+// read).
 Result<Dfa> multiples(uint64_t m, size_t places, Budget& budget) {
   DfaTable t;
   for (int b = 0; b < 256; ++b) t.class_of[b] = 0;
@@ -155,7 +156,7 @@ Result<Dfa> multiples(uint64_t m, size_t places, Budget& budget) {
   t.class_of['-'] = 11;
   t.class_of['.'] = 12;
   t.classes = 13;
-  // Phase 0: whole digits; 1: the point; 2 + i: i + 1 fraction digits.
+  // Phase 0: integer digits; 1: the point; 2 + i: i + 1 fraction digits.
   size_t phases = 2 + places;
   auto state = [&](size_t phase, uint64_t rest) {
     return static_cast<uint32_t>(3 + phase * m + rest);
@@ -193,7 +194,7 @@ Result<Dfa> multiples(uint64_t m, size_t places, Budget& budget) {
 }  // namespace
 
 Decimal Decimal::of(const Json& number) {
-  // "-12.5e+20": digits around a point, and where the exponent moves it.
+  // "-12.5e+20": digits around a point, then the exponent that shifts it.
   std::string text =
       number.is_number_float() ? fmt::format("{}", number.get<double>()) : number.dump();
   Decimal d;

@@ -1,4 +1,4 @@
-// JSON numbers with bounds, as automata over their decimal spelling.
+// JSON numbers with bounds, as automata over their decimal form.
 #pragma once
 
 #include <optional>
@@ -11,13 +11,13 @@
 
 namespace banyan {
 
-// A decimal without exponent: sign, whole digits ("0" or without leading zeros), fraction digits
+// A decimal without exponent: sign, integer digits ("0" or no leading zeros) and fraction digits
 // without trailing zeros. Zero has no sign.
 struct Decimal {
   bool negative = false;
   std::string whole = "0", fraction;
 
-  // Of a JSON number, in the shortest spelling that reads back as the same double.
+  // From a JSON number, by the shortest form that reads back as the same double.
   static Decimal of(const Json& number);
   bool operator==(const Decimal&) const = default;
   // < 0, 0 or > 0.
@@ -34,12 +34,12 @@ struct NumberBounds {
   void at_most(const Decimal& bound, bool exclusive);
 };
 
-// The most digits before and after the point where no bound says more: a model that repeats
-// itself comes to an end.
+// The most digits before and after the point if there is no tighter bound. It stops a model that
+// repeats digits.
 constexpr int kNumberDigitsMax = 32;
 
-// Numbers within `bounds`; exponents only where there is no bound at all. Numbers with a bound have
-// at most kNumberDigitsMax whole digits, or as many as the bounds have.
+// Numbers within `bounds`. Exponents are accepted only without bounds. Bounded numbers have at most
+// kNumberDigitsMax integer digits, or as many as the bounds have.
 Result<Dfa> number_dfa(const NumberBounds& bounds, Budget& budget);
 
 }  // namespace banyan

@@ -11,7 +11,7 @@
 namespace banyan {
 namespace {
 
-constexpr size_t kShapesMax = 20'000;  // in one compilation
+constexpr size_t kShapesMax = 20'000;  // limit per compilation
 
 template <size_t N>
 bool among(const std::array<std::string_view, N>& list, std::string_view key) {
@@ -22,7 +22,7 @@ bool among(const std::array<std::string_view, N>& list, std::string_view key) {
 constexpr auto kRefused = std::to_array<std::string_view>(
     {"if", "contains", "dependentRequired", "dependentSchemas", "dependencies", "unevaluatedItems",
      "unevaluatedProperties", "$dynamicRef", "$recursiveRef", "uniqueItems"});
-// Those of them that `strict: false` leaves out.
+// The ones that `strict: false` ignores.
 constexpr auto kRelaxed = std::to_array<std::string_view>(
     {"uniqueItems", "contains", "dependentRequired", "unevaluatedProperties", "unevaluatedItems"});
 constexpr auto kObjectKeys =
@@ -34,7 +34,7 @@ constexpr auto kNumberKeys = std::to_array<std::string_view>(
 constexpr auto kCountKeys = std::to_array<std::string_view>(
     {"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"});
 
-// Whether a refused keyword asserts nothing as it stands.
+// Whether this use of a rejected keyword asserts nothing.
 bool says_nothing(const Json& node, const std::string& key, const Json& value) {
   if (key == "uniqueItems") return value == false;
   if (key == "if") return !node.contains("then") && !node.contains("else");
@@ -107,7 +107,8 @@ Status Schemas::refuse(const Json& node, const std::string& key, bool relaxable)
   return {};
 }
 
-// What looking for a member costs: objects keep the order of their keys and nothing else.
+// Charges the lookup of a member. Objects keep the order of their keys, so a lookup is a linear
+// search.
 Status Schemas::spend_search(const Json& object) {
   return budget_.spend("reading the schema", object.size() + 1);
 }
@@ -180,7 +181,7 @@ Status Schemas::process(Partial partial, std::vector<Shape>& shapes, int depth) 
   if (!partial.groups.empty()) return process_group(std::move(partial), shapes, depth);
   const Shape& s = partial.shape;
   bool none = !s.null && !s.boolean && !s.number && !s.string && !s.array && !s.object;
-  if (none) return {};  // whatever is negated
+  if (none) return {};  // unsatisfiable, regardless of negations
   TRY(apply_negations(partial));
   if (s.values && s.values->empty()) return {};
   TRY(Budget::fits("the schema (alternatives)", ++shapes_made_, kShapesMax));
@@ -193,14 +194,14 @@ Status Schemas::process_group(Partial partial, std::vector<Shape>& shapes, int d
   partial.groups.erase(partial.groups.begin());
   std::vector<std::vector<Shape>> branches;
   for (const Json& branch : *group.node) {
-    // A copy of all that is known so far.
+    // A copy of the constraints collected so far.
     const Shape& s = partial.shape;
     size_t values = s.values ? s.values->size() * 8 : 0;
     TRY(budget_.spend("reading the schema", partial.seen.size() + partial.todo.size() + values +
                                                 s.required.size() * 4 + s.objects.size()));
     Partial with = partial;
     with.todo.push_back(&branch);
-    // A branch that was required already as such constrains again when it is chosen.
+    // A branch that is already required constrains the value again when it is chosen.
     std::vector<Shape> made;
     TRY(process(std::move(with), made, depth + 1));
     branches.push_back(std::move(made));
@@ -212,7 +213,7 @@ Status Schemas::process_group(Partial partial, std::vector<Shape>& shapes, int d
   return {};
 }
 
-// Each value of a list is compared with each of another.
+// Charges the comparison of each value of one list with each of the other.
 Status Schemas::fit_pairs(size_t a, size_t b) {
   constexpr size_t kPairsMax = 10'000'000;
   return Budget::fits("the lists of values (pairs of them)", pairs_ += a * b, kPairsMax);
@@ -296,7 +297,7 @@ Status Schemas::absorb_keyword(const Json& node, const std::string& key, const J
   } else if (key == "pattern" || key == "format" || among(kCountKeys, key)) {
     return absorb_string(node, key, value, shape);
   } else if (key == "required") {
-    if (value.is_boolean()) return {};  // draft 3's, beside a property: says nothing here
+    if (value.is_boolean()) return {};  // draft 3 places it next to a property; no effect here
     if (!value.is_array()) return wrong("a list of names");
     for (const Json& name : value) {
       if (!name.is_string()) return wrong("a list of names");
@@ -320,7 +321,8 @@ Status Schemas::absorb_keyword(const Json& node, const std::string& key, const J
   return {};
 }
 
-// Looked at once it is known whether the values are listed. What is negated twice holds.
+// Decided once it is known whether the values are enumerated. A double negation cancels
+// out.
 Status Schemas::absorb_not(const Json& node, const Json& value, Partial& p) {
   if (value == false) return {};
   if (value.is_object() && value.size() == 1 && value.contains("not")) {
@@ -373,7 +375,7 @@ Status Schemas::absorb_type(const Json& node, const Json& value, Shape& shape) {
 Status Schemas::absorb_number(const Json& node, const std::string& key, const Json& value,
                               Shape& shape) {
   NumberBounds& b = shape.bounds;
-  if (value.is_boolean() && key.starts_with("exclusive")) {  // draft 4: beside minimum or maximum
+  if (value.is_boolean() && key.starts_with("exclusive")) {  // draft 4: next to minimum or maximum
     std::string bound = key == "exclusiveMinimum" ? "minimum" : "maximum";
     if (value == false || !node.contains(bound) || !node[bound].is_number()) return {};
     Decimal at = Decimal::of(node[bound]);
@@ -388,7 +390,7 @@ Status Schemas::absorb_number(const Json& node, const std::string& key, const Js
   if (number.negative || number == Decimal()) {
     return invalid_argument("{}/multipleOf: must be greater than 0", path(&node));
   }
-  // Of two, one that is a multiple of the other says it all.
+  // If one is a multiple of the other, it implies the other.
   if (b.multiple_of && *b.multiple_of != number) return refuse(node, "multipleOf", false);
   b.multiple_of = number;
   return {};
@@ -428,7 +430,7 @@ Status Schemas::absorb_format(const Json& node, const Json& value, Shape& shape)
   if (!value.is_string()) return invalid_argument("{}/format: must be a string", path(&node));
   std::string name = value;
   auto pattern = format_pattern(name);
-  // The patterns leave out what is rare, which a negation would let in.
+  // The patterns leave out rare valid values, which a negation would then accept.
   if (pattern && negating_ > 0) return refuse(node, "format", false);
   if (!pattern) return is_hint_format(name) ? Status() : refuse(node, "format", true);
   std::shared_ptr<const Dfa>& dfa = formats_[name];

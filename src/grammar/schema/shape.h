@@ -1,8 +1,8 @@
-// JSON schemas made plain: a conjunction of schema nodes becomes a list of shapes, any of which a
-// value may have. References are followed, allOf merged, anyOf and oneOf multiplied out.
+// Normalizes JSON schemas: a conjunction of schema nodes becomes a list of alternative shapes of a
+// value. References are resolved, allOf is merged, anyOf and oneOf are multiplied out.
 //
-// Children stay conjunctions of nodes until somebody asks, so recursive schemas are finite: there
-// are only so many nodes. One Schemas per compilation, one thread; nodes point into the document.
+// Children stay unexpanded conjunctions until requested, so recursive schemas stay finite. One
+// Schemas per compilation, one thread. Nodes point into the document, which must outlive it.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@
 
 namespace banyan {
 
-// Schema nodes that all hold. Their order is that of properties.
+// Schema nodes that must all hold. Their order determines the order of properties.
 using Conjunction = std::vector<const Json*>;
 
 struct Shape {
@@ -31,14 +31,14 @@ struct Shape {
   bool null = true, boolean = true, number = true, string = true, array = true, object = true;
   NumberBounds bounds;
   uint64_t min_length = 0, max_length = kUnbounded;
-  std::vector<std::shared_ptr<const Dfa>> patterns;  // of what stands between the quotes
+  std::vector<std::shared_ptr<const Dfa>> patterns;  // of the contents between the quotes
   uint64_t min_items = 0, max_items = kUnbounded;
   uint64_t min_properties = 0, max_properties = kUnbounded;
-  std::vector<const Json*> arrays;   // nodes whose items and prefixItems hold
-  std::vector<const Json*> objects;  // nodes whose properties and so on hold
+  std::vector<const Json*> arrays;   // nodes whose items and prefixItems apply
+  std::vector<const Json*> objects;  // nodes whose properties etc. apply
   std::vector<const Json*> property_names;
   std::vector<std::string> required;
-  std::optional<std::vector<Json>> values;  // of const and enum
+  std::optional<std::vector<Json>> values;  // from const and enum
 
   bool scalar() const { return values || (!array && !object); }
   void keep_only_values(const std::vector<Json>& others);
@@ -48,24 +48,24 @@ class Schemas {
  public:
   Schemas(const Json& document, const JsonSchemaOptions& options, Budget& budget);
 
-  Status index();  // to be called first: finds $id and $anchor
+  Status index();  // call first: collects $id and $anchor
   const Json& document() const { return document_; }
 
   Result<std::vector<Shape>> expand(const Conjunction& nodes);
-  // The schemas of item `i`, and of property `name`, of a value of this shape.
+  // The schemas of item `i`, or of property `name`, of a value of this shape.
   Conjunction item(const Shape& shape, size_t i) const;
   Result<Conjunction> property(const Shape& shape, const std::string& name);
-  // Errs on the side of true.
+  // May return true for an unsatisfiable shape, never false for a satisfiable one.
   Result<bool> satisfiable(const Shape& shape, int depth = 0);
   Result<bool> satisfiable(const Conjunction& nodes, int depth);
   Result<bool> accepts(const Conjunction& nodes, const Json& value, int depth = 0);
   Result<bool> accepts(const Shape& shape, const Json& value, int depth = 0);
-  // All that the patterns and lengths leave: null when there are no patterns.
+  // The strings allowed by the patterns and lengths; null without patterns.
   Result<std::shared_ptr<const Dfa>> string_dfa(const Shape& shape);
   Result<std::shared_ptr<const Dfa>> numbers(const NumberBounds& bounds);
-  // What a search for `pattern` accepts between the quotes of a string.
+  // The string contents in which a search for `pattern` succeeds.
   Result<std::shared_ptr<const Dfa>> pattern_dfa(const std::string& pattern);
-  // All texts, in their one spelling.
+  // All string contents, in canonical spelling.
   const std::shared_ptr<const Dfa>& all_texts();
 
   std::string path(const Json* node) const;
@@ -77,7 +77,7 @@ class Schemas {
     bool one_of;
   };
   struct Negation {
-    const Json* node;  // that has it
+    const Json* node;  // the node with the keyword
     const Json* schema;
   };
   struct Partial {
@@ -116,14 +116,14 @@ class Schemas {
   std::shared_ptr<const Dfa> all_texts_;
   std::vector<std::string> notes_;
   std::set<std::string> noted_;
-  size_t pairs_ = 0;  // of values that were compared
+  size_t pairs_ = 0;  // pairs of values compared so far
   size_t shapes_made_ = 0;
-  int negating_ = 0;  // negations that are being asked
+  int negating_ = 0;  // depth of negation being evaluated
 };
 
 Shape merge(const Shape& a, const Shape& b);
 
-// The number of characters of a text between quotes in its one spelling.
+// The number of characters of a string's contents in canonical spelling.
 uint64_t characters_of(std::string_view text);
 
 }  // namespace banyan

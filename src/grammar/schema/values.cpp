@@ -1,4 +1,4 @@
-// Questions about shapes: what two have in common, whether any value has one, whether this has.
+// Queries on shapes: their intersection, whether one is satisfiable, whether it accepts a value.
 #include <algorithm>
 
 #include "grammar/schema/json_text.h"
@@ -7,7 +7,7 @@
 namespace banyan {
 namespace {
 
-// How deep children are looked into before they are taken to be satisfiable.
+// Children deeper than this are assumed to be satisfiable.
 constexpr int kLookMax = 4;
 
 std::string content(const std::string& text) {
@@ -15,7 +15,7 @@ std::string content(const std::string& text) {
   return quoted.substr(1, quoted.size() - 2);
 }
 
-// Whatever the order of an object's members is.
+// Ignores the order of object members.
 bool same_value(const Json& a, const Json& b) {
   if (a.is_structured() && a.size() != b.size()) return false;
   if (a.is_object() && b.is_object()) {
@@ -216,7 +216,7 @@ Result<bool> Schemas::accepts(const Shape& s, const Json& value, int depth) {
     if (low < 0 || (low == 0 && b.min_exclusive)) return false;
     if (high > 0 || (high == 0 && b.max_exclusive)) return false;
     if (!b.multiple_of) return true;
-    // The automaton reads only so many digits, and a negation would let in what it leaves out.
+    // The automaton reads a limited number of digits; a negation would accept all longer numbers.
     if (negating_ > 0 && number.whole.size() > size_t{kNumberDigitsMax}) {
       return exhausted("a number under \"not\" has more than {} digits", kNumberDigitsMax);
     }
@@ -242,10 +242,10 @@ Result<bool> Schemas::accepts(const Shape& s, const Json& value, int depth) {
   return true;
 }
 
-// Keeps of the values that are listed those that no negated schema accepts. Without a list a
-// negation is refused.
+// Removes enumerated values that a negated schema accepts. Rejects a negation without enumerated
+// values.
 Status Schemas::apply_negations(Partial& partial) {
-  constexpr int kNegationsMax = 8;  // in one another
+  constexpr int kNegationsMax = 8;  // nesting depth
   for (const Negation& negation : partial.negations) {
     std::optional<std::vector<Json>>& values = partial.shape.values;
     if (!values) return refuse(*negation.node, "not", false);
