@@ -14,7 +14,8 @@ struct Size {
   int64_t bytes = 0;
 };
 
-// How much there is in `json`, without recursion: it may come from anywhere.
+// Counts the values and bytes in `json` without recursion, since untrusted JSON may be nested
+// deeply.
 Size measure(const Json& json) {
   Size size;
   std::vector<const Json*> left = {&json};

@@ -1,4 +1,4 @@
-// Reading the fields of a JSON object with its place in every message.
+// Reads the fields of a JSON object; every error names the object's location.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace banyan {
 
-// An object inside a file; `place` names both, for example "tokenizer.json: pre_tokenizer".
+// An object in a file. `place` names both, for example "tokenizer.json: pre_tokenizer".
 class JsonFields {
  public:
   static Result<JsonFields> of(const Json& json, std::string place);
@@ -38,9 +38,9 @@ class JsonFields {
   std::string place_;
 };
 
-// The parts of a tokenizer.json are one thing with a "type", or a "Sequence" of such under `list`.
-// Calls `visit(kind, fields)` for each in order, with the entry of `kinds` whose name is its type;
-// a type that is not there is refused as `noun`.
+// A part of a tokenizer.json is an object with a "type", or a "Sequence" of such objects under
+// `list`. Calls `visit(kind, fields)` for each object in order, with the entry of `kinds` named by
+// its type. An unknown type is rejected as an unsupported `noun`.
 template <class Kinds, class Visit>
 Status for_each_part(const Json& json, const std::string& place, std::string_view noun,
                      std::string_view list, const Kinds& kinds, Visit visit, int depth = 0) {

@@ -36,7 +36,7 @@ StreamDecoder::StreamDecoder(const Tokenizer& tokenizer, bool skip_special_token
 }
 
 void StreamDecoder::follow(std::span<const TokenId> before) {
-  constexpr size_t kTokensMax = 5;  // as SGLang; characters and decoders look no further back
+  constexpr size_t kTokensMax = 5;  // as in SGLang; characters and decoders need no more context
   before = before.last(std::min(before.size(), kTokensMax));
   DecoderState whole = state_;
   std::string given, all;
@@ -47,18 +47,18 @@ void StreamDecoder::follow(std::span<const TokenId> before) {
     (void)whole.push(*spelling, all);
   }
   (void)whole.finish(all);
-  // What is held back comes out later, except part of a character: that comes with the rest of it.
+  // Held-back text is emitted later. Part of a character stays in the decoder until it is complete.
   if (all.starts_with(given)) context_ = all.substr(given.size());
   if (is_incomplete(context_)) context_.clear();
 }
 
-// Drops from `text` the characters that `follow` left in the decoder.
+// Drops from `text` the characters that were already in the decoder after follow().
 std::string_view StreamDecoder::without_context(std::string_view text) {
   while (!context_.empty() && !text.empty()) {
     size_t invalid = 0;
     const size_t size = unicode::character_size(text, invalid);
     if (size == 0 || !context_.starts_with(text.substr(0, size))) {
-      context_.clear();  // a later byte has changed what came before it
+      context_.clear();  // a later byte changed earlier text
       break;
     }
     context_.erase(0, size);
@@ -71,7 +71,7 @@ StreamDecoder::Delta StreamDecoder::push(TokenId id) {
   if (stopped_) return {};
   std::string text;
   if (auto spelling = tokenizer_->decodable(id, skip_special_tokens_)) {
-    // Only a decoder's own regular expression can fail; the token then adds nothing.
+    // Only a decoder's own regex can fail; the token then adds no text.
     (void)state_.push(*spelling, text);
   }
   return take(without_context(text), false);
@@ -84,8 +84,8 @@ StreamDecoder::Delta StreamDecoder::finish() {
   return take(without_context(text), true);
 }
 
-// Gives out `held_` and `text` up to what may be the beginning of a stop string, or up to the stop
-// string that is complete first (the longest of several that end together).
+// Emits `held_` and `text` up to the possible start of a stop string, or up to the stop string that
+// completes first (the longest one if several end together).
 StreamDecoder::Delta StreamDecoder::take(std::string_view text, bool last) {
   if (stops_.empty()) return {std::string(text), std::nullopt};
   for (char c : text) {

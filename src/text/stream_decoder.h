@@ -1,12 +1,13 @@
-// Incremental decoding: tokens come one at a time, text goes out as early as it is certain.
+// Incremental detokenization: takes one token at a time and emits text as soon as it is final.
 //
-// The parts that push() and finish() give out, joined, are what Tokenizer::decode() gives for all
-// the tokens; with stop strings they end where the first one begins. The work per token does not
-// grow with the history. In one case the two differ: a run of byte-fallback tokens that is not
-// valid UTF-8 is U+FFFD for every byte to decode(), but its characters before the first wrong byte
-// have been given out here when they were complete (ByteRuns::kByCharacters).
+// The joined output of push() and finish() equals Tokenizer::decode() of all tokens, cut before the
+// first stop string. The cost per token does not grow with the history.
 //
-// One per sequence; belongs to one thread; the tokenizer must outlive it.
+// One exception: decode() turns every byte of an invalid run of byte-fallback tokens into U+FFFD.
+// Here, characters of the run before its first invalid byte are emitted as they complete
+// (ByteRuns::kByCharacters).
+//
+// One per sequence, used by one thread. The tokenizer must outlive it.
 #pragma once
 
 #include <optional>
@@ -23,29 +24,31 @@ class StreamDecoder {
  public:
   struct Delta {
     std::string text;
-    std::optional<std::string> matched_stop;  // from then on nothing more comes out
+    std::optional<std::string> matched_stop;  // after this, no more text is emitted
   };
 
   // Empty stop strings are ignored.
   StreamDecoder(const Tokenizer& tokenizer, bool skip_special_tokens,
                 std::vector<std::string> stop_strings = {});
 
-  // Before the first push: the tokens to come go on after these, whose text is not given out. It
-  // decides how theirs begins: with the space that a text's first token loses, with the rest of a
-  // character. Only the last few of `before` are looked at.
+  // Call before the first push(). Sets the preceding tokens, whose text is not emitted but decides
+  // how the new text starts: whether the first token loses its space, or completes a character.
+  // Only the last few tokens of `before` matter.
   void follow(std::span<const TokenId> before);
 
   // Ids without a token add nothing.
   Delta push(TokenId id);
-  // What was held back, which may complete a stop string; an incomplete character becomes U+FFFD.
+  // Emits the held-back text, which may complete a stop string. An incomplete character becomes
+  // U+FFFD.
   Delta finish();
 
  private:
-  // Finds one stop string in a text that comes in parts (Knuth, Morris and Pratt).
+  // Streaming search for one stop string (Knuth-Morris-Pratt).
   struct Stop {
     std::string text;
-    std::vector<uint32_t> fallback;  // for each prefix: its longest proper prefix that ends it
-    uint32_t matched = 0;            // how much of `text` the text so far ends in
+    std::vector<uint32_t>
+        fallback;          // for each prefix, its longest proper prefix that is also a suffix
+    uint32_t matched = 0;  // length of the longest prefix of `text` that the output ends in
   };
 
   Delta take(std::string_view text, bool last);
@@ -54,9 +57,9 @@ class StreamDecoder {
   const Tokenizer* tokenizer_;
   bool skip_special_tokens_;
   DecoderState state_;
-  std::string context_;  // the end of what `follow` was given, if it has yet to come out of state_
+  std::string context_;  // text of the tokens given to `follow` that state_ has yet to emit
   std::vector<Stop> stops_;
-  std::string held_;  // may be the beginning of a stop string
+  std::string held_;  // possible start of a stop string
   bool stopped_ = false;
 };
 

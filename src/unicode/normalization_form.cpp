@@ -30,8 +30,8 @@ uint16_t combining_class(utf8proc_int32_t code) {
   return static_cast<uint16_t>(utf8proc_get_property(code)->combining_class);
 }
 
-// Marks in a row go in order of their class (Unicode's canonical ordering). utf8proc orders them
-// by exchanges, in a time that grows with the square of the row.
+// Sorts runs of combining marks by class (Unicode's canonical ordering). utf8proc swaps neighbours,
+// which is quadratic in the length of the run.
 void order_marks(std::vector<utf8proc_int32_t>& codes) {
   for (auto begin = codes.begin(); begin != codes.end(); ++begin) {
     if (combining_class(*begin) == 0) continue;
@@ -51,7 +51,7 @@ Status append_normalized(NormalizationForm form, std::string_view text, std::str
   for (size_t at = 0; at < text.size();) {
     const auto [code, size] = unicode::decode(text.data() + at);
     at += size;
-    utf8proc_int32_t parts[32];  // the longest decomposition is of U+FDFA, 18
+    utf8proc_int32_t parts[32];  // the longest decomposition is 18, of U+FDFA
     int unused = 0;
     const utf8proc_ssize_t count = utf8proc_decompose_char(
         static_cast<utf8proc_int32_t>(code), parts, std::ssize(parts), options, &unused);
@@ -70,7 +70,7 @@ Status append_normalized(NormalizationForm form, std::string_view text, std::str
   return {};
 }
 
-// Decomposes what lies between the characters that are to stay as they are.
+// Decomposes the text between characters that must stay unchanged.
 Status decompose(NormalizationForm form, std::string_view text, std::string& out) {
   const auto& classes = unicode::classes();
   size_t begin = 0;
@@ -86,13 +86,13 @@ Status decompose(NormalizationForm form, std::string_view text, std::string& out
   return append_normalized(form, text.substr(begin), out);
 }
 
-// NFC, calling utf8proc only on the stretches that it may change: each from the inert character
-// before (which it may extend) to the next one.
+// NFC. Calls utf8proc only on stretches that may change: from the inert character before (which may
+// be extended) to the next one.
 Status compose(std::string& text) {
   const auto& classes = unicode::classes();
   std::string out;
-  size_t copied = 0;  // text before this is in `out`
-  size_t inert = 0;   // where the last inert character begins
+  size_t copied = 0;  // text before this has been copied to `out`
+  size_t inert = 0;   // start of the last inert character
   for (size_t at = 0; at < text.size();) {
     const auto [code, size] = unicode::decode(text.data() + at);
     if ((classes[code] & unicode::kNfcInert) != 0) {

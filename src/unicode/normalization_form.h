@@ -9,8 +9,8 @@ namespace banyan {
 
 enum class NormalizationForm { kNfc, kNfd, kNfkc, kNfkd };
 
-// Brings `text` (valid UTF-8) to the form, in place and in linear time. Text that NFC would not
-// change, which is nearly all text, costs a look at each character.
+// Normalizes `text` (valid UTF-8) in place in linear time. Text already in NFC, which is nearly all
+// text, costs one check per character.
 Status normalize(NormalizationForm form, std::string& text);
 
 }  // namespace banyan

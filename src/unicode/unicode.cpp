@@ -23,12 +23,12 @@ constexpr Range kHanRanges[] = {
 constexpr Range kSpaceRanges[] = {
     {0x9, 0xD},       {0x20, 0x20},     {0x85, 0x85},     {0xA0, 0xA0},     {0x1680, 0x1680},
     {0x2000, 0x200A}, {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}};
-// Alphabetic without being letters, and the joiners.
+// Alphabetic non-letters, and the joiners.
 constexpr Range kOtherWordRanges[] = {
     {0x200C, 0x200D}, {0x24B6, 0x24E9}, {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189}};
 
-// Characters that decompose or combine, but came after the Unicode version (about 9) that the
-// reference normalizes by: it leaves them as they are.
+// Characters that decompose or combine but are newer than the reference's Unicode version (about
+// 9), which leaves them unchanged.
 constexpr Range kNotNormalizedRanges[] = {
     {0x7FD, 0x7FD},     {0x897, 0x897},     {0x898, 0x89F},     {0x8CA, 0x8D3},
     {0x9FE, 0x9FE},     {0xC3C, 0xC3C},     {0xD3B, 0xD3C},     {0xEBA, 0xEBA},
@@ -87,14 +87,15 @@ uint16_t classes_of(int category) {
   }
 }
 
-// Whether text may be cut before this character and each part brought to NFC by itself, with this
-// character left as it is: a starter that neither decomposes nor is the second part of a pair.
+// True if text may be cut before this character and both parts normalized to NFC separately, with
+// the character unchanged. That is a starter that neither decomposes nor is the second part of a
+// pair.
 bool is_nfc_inert(char32_t code) {
   constexpr int kSecondOfPair = 0x8000;  // utf8proc's mark in comb_index
   const utf8proc_property_t* property = utf8proc_get_property(static_cast<utf8proc_int32_t>(code));
   if (property->combining_class != 0 || property->comp_exclusion) return false;
   if (property->comb_index != UINT16_MAX && property->comb_index >= kSecondOfPair) return false;
-  // Hangul letters join by arithmetic; U+11A7 does not, though utf8proc 2.8 swallows it.
+  // Hangul letters compose by arithmetic; U+11A7 does not, though utf8proc 2.8 swallows it.
   if (code >= 0x1100 && code <= 0x11FF) return code == 0x11A7;
   if (property->decomp_seqindex == UINT16_MAX || property->decomp_type != 0) return true;
   utf8proc_uint8_t* composed = nullptr;
@@ -196,7 +197,7 @@ size_t character_size(std::string_view bytes, size_t& invalid_size) {
   const size_t size = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
   invalid_size = 1;
   if (lead < 0xc2 || lead > 0xf4) return 0;
-  // The second byte's range excludes overlong forms, surrogates and what is past U+10FFFF.
+  // The range of the second byte excludes overlong forms, surrogates and code points past U+10FFFF.
   const unsigned low = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
   const unsigned high = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
   for (size_t i = 1; i < size; ++i) {

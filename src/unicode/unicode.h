@@ -1,9 +1,9 @@
-// Characters: decoding UTF-8, and which classes a code point is in.
+// Decodes UTF-8 and classifies code points.
 //
-// The classes are those of Unicode 16, because the tokenizers that models were published with
-// classify by it; utf8proc 2.8 knows Unicode 15 and is corrected by unicode_additions.cpp.
+// Classes are those of Unicode 16, which the tokenizers of published models use; utf8proc 2.8 has
+// Unicode 15 and is corrected by unicode_additions.cpp.
 //
-// The class table is built once, on first use (about 10 ms), and is immutable from then on.
+// The class table is built on first use (about 10 ms) and is immutable afterwards.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace banyan::unicode {
 
-// One bit per class; a code point is in several.
+// One bit per class; a code point may be in several.
 enum Class : uint32_t {
   kUpper = 1 << 0,           // Lu
   kLower = 1 << 1,           // Ll
@@ -31,18 +31,18 @@ enum Class : uint32_t {
   kNewline = 1 << 10,        // \r and \n
   kHan = 1 << 11,            // Script=Han
   kWord = 1 << 12,           // what \w matches: alphabetic, M, Nd, Pc, joiners
-  kNfcInert = 1 << 13,       // NFC neither changes it nor joins it to what stands before it
-  kNotNormalized = 1 << 14,  // too new for the reference's normalization forms
+  kNfcInert = 1 << 13,       // NFC neither changes it nor joins it to the preceding character
+  kNotNormalized = 1 << 14,  // newer than the reference's normalization
   kLetter = kUpper | kLower | kTitle | kModifier | kOtherLetter,
 };
 
-// A code point and the bytes that it takes.
+// A code point and its length in bytes.
 struct Character {
   char32_t code;
   uint32_t size;
 };
 
-// Decodes the character at `at`, which must be the start of one in valid UTF-8.
+// Decodes the character at `at`, which must be the start of a character in valid UTF-8.
 inline Character decode(const char* at) {
   auto byte = [at](int i) { return static_cast<char32_t>(static_cast<unsigned char>(at[i])); };
   const char32_t lead = byte(0);
@@ -54,20 +54,20 @@ inline Character decode(const char* at) {
 
 void append(std::string& text, char32_t code);
 
-// The number of bytes at the start of `bytes` that make one valid character; 0 if they are not
-// valid, and then `invalid_size` is how many of them one U+FFFD stands for (1 to 3), or 0 if they
-// are the incomplete beginning of a valid character.
+// The length of the valid character at the start of `bytes`, or 0. If 0, `invalid_size` is the
+// number of bytes replaced by one U+FFFD (1 to 3), or 0 if they are the incomplete start of a valid
+// character.
 size_t character_size(std::string_view bytes, size_t& invalid_size);
 
-// Where `text` stops being valid UTF-8, if it does.
+// The offset of the first invalid UTF-8 byte, if any.
 std::optional<size_t> first_invalid(std::string_view text);
 
 bool is_ascii(std::string_view text);
 
-// `text` with every `from`, which is not empty, replaced by `to`.
+// `text` with every `from` (not empty) replaced by `to`.
 std::string replace_all(std::string_view text, std::string_view from, std::string_view to);
 
-// Which classes each code point is in; two steps: block of 256, then the code point within it.
+// Classes by code point: a two-level table of blocks of 256.
 class ClassTable {
  public:
   ClassTable();
@@ -81,12 +81,12 @@ class ClassTable {
 };
 
 const ClassTable& classes();
-// Whether `code` is in one of the classes of `mask`.
+// Whether `code` is in any of the classes of `mask`.
 inline bool is(char32_t code, uint32_t mask) {
   return (classes()[code] & mask) != 0;
 }
 
-// Code points that came into Unicode after version 14, or changed their category since.
+// Code points added to Unicode after version 14, or whose category changed since.
 struct Addition {
   char32_t first, last;
   int category;  // utf8proc_category_t

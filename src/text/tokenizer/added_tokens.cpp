@@ -67,7 +67,7 @@ Status AddedTokenMatcher::add(const AddedToken& token, std::string_view pattern)
   return {};
 }
 
-// Breadth first, so that what a node refers to is complete before it.
+// Breadth first, so that a node's links refer to finished nodes.
 void AddedTokenMatcher::link() {
   std::vector<int32_t> order;
   order.reserve(nodes_.size());
@@ -111,14 +111,14 @@ void AddedTokenMatcher::split(std::string_view text, bool specials,
     sections.push_back({static_cast<uint32_t>(begin), static_cast<uint32_t>(end), id});
   };
   size_t copied = 0, passed = 0;
-  size_t spaces_end = 0;  // where the spaces end that an rstrip token has last looked at
+  size_t spaces_end = 0;  // end of the run of spaces that the last rstrip token scanned
   const std::vector<Found> all = tokens_.empty() ? std::vector<Found>() : find_all(text);
   for (size_t i = all.size(); i-- > 0;) {
     size_t begin = all[i].begin;
     if (begin < passed) continue;
     const AddedToken& token = tokens_[static_cast<size_t>(all[i].token)];
     size_t end = begin + sizes_[static_cast<size_t>(all[i].token)];
-    passed = end;  // a match that is discarded has still been passed
+    passed = end;  // a discarded match is skipped all the same
     if (token.special && !specials) continue;
     if (token.single_word &&
         (ends_in_word(text.substr(0, begin)) || starts_with_word(text.substr(end)))) {

@@ -19,14 +19,14 @@ namespace {
 
 constexpr std::string_view kMetaspace = "\u2581";  // '▁'
 
-// Up to here a scan for the lowest rank per merge is faster than bookkeeping.
+// Up to this length, scanning for the lowest rank at each merge is faster than bookkeeping.
 constexpr size_t kShortWordSymbols = 64;
 
 uint64_t key_of(TokenId left, TokenId right) {
   return static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
 }
 
-// Joins pairs in `symbols` in place; `merges` is working memory. Quadratic in the word's length.
+// Merges pairs in `symbols` in place; `merges` is scratch memory. Quadratic in the word's length.
 void merge_short_word(const MergeTable& table, std::vector<TokenId>& symbols,
                       std::vector<Merge>& merges) {
   size_t count = symbols.size();
@@ -108,7 +108,7 @@ Result<Bpe> Bpe::make(const Vocabulary& vocabulary, MergeTable merges, BpeOption
 void Bpe::find_metaspace_boundaries() {
   if (!vocabulary_->find(kMetaspace)) return;
   cut_after_byte_.fill(true);
-  // Where an unknown character is left out, what stands before it meets the "▁" behind it.
+  // If unknown characters are dropped, the text before one becomes adjacent to the "▁" after it.
   const bool all_bytes = std::ranges::find(fallback_bytes_, -1) == fallback_bytes_.end();
   const bool leaves_out = unk_ < 0 && !(options_.byte_fallback && all_bytes);
   merges_.for_each_pair([&](TokenId left, TokenId right) {
@@ -116,7 +116,7 @@ void Bpe::find_metaspace_boundaries() {
     if (!vocabulary_->spelling(right).starts_with(kMetaspace) || before.empty()) return;
     if (ends_with_metaspace(before)) return;
     cut_after_byte_[static_cast<unsigned char>(before.back())] = false;
-    // Tokens that do not spell what they stand for.
+    // Tokens whose spelling differs from the text they encode.
     if (leaves_out || left == unk_ ||
         std::ranges::find(fallback_bytes_, left) != fallback_bytes_.end()) {
       cut_after_byte_.fill(false);

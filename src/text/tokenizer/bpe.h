@@ -1,8 +1,8 @@
-// Byte-pair encoding: a word becomes symbols (one per byte or per character), and the adjacent pair
-// whose merge has the lowest rank is joined, leftmost first, until no pair can be.
+// Byte-pair encoding: splits a word into symbols (bytes or characters), then repeatedly merges the
+// adjacent pair of lowest rank, leftmost first, until no pair merges.
 //
-// Immutable after make(); const use is thread-safe with one BpeScratch per thread.
-// Time is linear in short words (a bounded cache remembers them) and n log n in long ones.
+// Immutable after make(); const use is thread-safe with one BpeScratch per thread. Short words take
+// linear time (a bounded cache keeps their tokens), long words n log n.
 #pragma once
 
 #include <array>
@@ -18,23 +18,23 @@
 namespace banyan {
 
 struct BpeOptions {
-  // For a character that is not in the vocabulary. Without one it is left out; if this token is not
-  // in the vocabulary either, such a character is an error.
+  // The token for characters outside the vocabulary. Without it such characters are dropped. If it
+  // is not in the vocabulary itself, they are an error.
   std::optional<std::string> unk_token = {};
-  bool fuse_unk = false;       // a run of them becomes one token
-  bool byte_fallback = false;  // before unk_token: as tokens <0x00> to <0xFF>
-  bool ignore_merges = false;  // a word that is a token as a whole is that token
+  bool fuse_unk = false;       // a run of unknown characters becomes one token
+  bool byte_fallback = false;  // tried before unk_token: tokens <0x00> to <0xFF>
+  bool ignore_merges = false;  // a word in the vocabulary is encoded as that token
   std::string continuing_subword_prefix = {};
   std::string end_of_word_suffix = {};
 };
 
-// What two adjacent tokens become.
+// The result of merging two adjacent tokens.
 struct Merge {
   uint32_t rank = UINT32_MAX;
   TokenId id = -1;
 };
 
-// Pairs of tokens to merges; a repeated pair keeps its last rank, as the reference does.
+// Maps pairs of tokens to merges. A repeated pair keeps its last rank, as in the reference.
 class MergeTable {
  public:
   void reserve(size_t merges);
@@ -64,7 +64,7 @@ class MergeTable {
   size_t count_ = 0;
 };
 
-// Working memory of one encode call, reused between calls; holds the word cache.
+// Scratch memory of one encode call, reused between calls; holds the word cache.
 class BpeScratch;
 
 class Bpe {
@@ -72,13 +72,13 @@ class Bpe {
   // `vocabulary` must outlive the Bpe.
   static Result<Bpe> make(const Vocabulary& vocabulary, MergeTable merges, BpeOptions options);
 
-  // Whether words may be given as raw bytes: every byte's character is a token, and neither prefix
-  // nor suffix is used.
+  // Whether words may be passed as raw bytes: every byte's character is a token, and there is no
+  // prefix or suffix.
   bool takes_bytes() const { return takes_bytes_; }
 
-  // Appends the tokens of one word. `raw_bytes`: `word` stands for its spelling in the byte-level
-  // alphabet (requires takes_bytes()); else it is valid UTF-8, in the vocabulary's spelling.
-  // A scratch serves one Bpe and one value of raw_bytes.
+  // Appends the tokens of one word. With `raw_bytes`, `word` is the raw text instead of its
+  // byte-level spelling (requires takes_bytes()). Otherwise it is valid UTF-8 in the vocabulary's
+  // spelling. A scratch serves one Bpe and one value of raw_bytes.
   Status encode(std::string_view word, bool raw_bytes, BpeScratch& scratch,
                 std::vector<TokenId>& tokens) const;
 
@@ -87,7 +87,7 @@ class Bpe {
 
   void find_metaspace_boundaries();
   std::optional<TokenId> whole_word(std::string_view word, bool raw_bytes) const;
-  // False: a character has no token.
+  // Returns false if a character has no token.
   bool encode_whole(std::string_view word, bool raw_bytes, BpeScratch& scratch,
                     std::vector<TokenId>& tokens) const;
   bool encode_uncached(std::string_view word, bool raw_bytes, BpeScratch& scratch,
@@ -103,8 +103,8 @@ class Bpe {
   std::array<TokenId, 128> ascii_symbols_{};   // token of each ASCII character, or -1
   std::array<TokenId, 256> fallback_bytes_{};  // tokens <0x00> to <0xFF>, or -1
   TokenId unk_ = -1;
-  // Whether no merge joins "...x" and "▁...": then a long text may be cut between the byte x and a
-  // "▁", and the parts encoded by themselves. All false if the vocabulary does not allow it.
+  // True if no merge joins "...x" and "▁...". A long text may then be cut between byte x and "▁"
+  // and its parts encoded separately. All false if the vocabulary does not allow it.
   std::array<bool, 256> cut_after_byte_{};
 };
 
@@ -116,7 +116,7 @@ class BpeScratch {
   friend class Bpe;
 
   static constexpr size_t kCacheWords = 1 << 15;
-  // One cache line: a short word and its tokens.
+  // A short word and its tokens in one cache line.
   struct alignas(64) CachedWord {
     static constexpr size_t kBytesMax = 30;
     static constexpr size_t kTokensMax = 8;

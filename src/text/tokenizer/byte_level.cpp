@@ -5,14 +5,14 @@
 namespace banyan::byte_level {
 namespace {
 
-// Printable Latin-1 characters stand for themselves; the others are numbered from U+0100 upwards.
+// Printable Latin-1 characters map to themselves; the others are numbered from U+0100.
 bool stands_for_itself(int byte) {
   return (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
 }
 
 struct Alphabet {
   std::array<std::string, 256> character;
-  std::array<int, 0x200> byte_of;  // by code point; -1: not of the alphabet
+  std::array<int, 0x200> byte_of;  // by code point; -1: not in the alphabet
 
   Alphabet() {
     byte_of.fill(-1);

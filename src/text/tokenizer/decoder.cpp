@@ -13,7 +13,7 @@ namespace banyan {
 
 using Kind = DecoderStep::Kind;
 
-// Sees Decoder's members on behalf of the makers below.
+// Gives the makers below access to Decoder's members.
 struct DecoderBuilder {
   Decoder made;
   bool joined = false;
@@ -30,7 +30,7 @@ namespace {
 constexpr size_t kStepsMax = 16;
 constexpr std::string_view kReplacement = "\uFFFD";
 
-// A token of WordPiece inside a text; `first`: at its beginning.
+// The text of a WordPiece token; `first`: at the start of the text.
 std::string word_piece(const DecoderStep& step, std::string_view token, bool first) {
   std::string text;
   if (first) {
@@ -64,7 +64,7 @@ std::optional<char> fallback_byte(std::string_view token) {
   return static_cast<char>(value);
 }
 
-// `token` without up to start_max and stop_max characters `from` at its ends.
+// Removes up to start_max and stop_max characters `from` at the ends of `token`.
 std::string_view strip(const DecoderStep& step, std::string_view token) {
   for (size_t i = 0; i < step.start_max && token.starts_with(step.from); ++i) {
     token.remove_prefix(step.from.size());
@@ -236,7 +236,7 @@ DecoderState::DecoderState(const Decoder& decoder, ByteRuns byte_runs)
     : decoder_(&decoder),
       token_states_(decoder.token_steps_.size()),
       text_states_(decoder.text_steps_.size()) {
-  // Only where nothing behind it looks at the run as one token.
+  // Only if no later step treats the run as one token.
   by_characters_ =
       byte_runs == ByteRuns::kByCharacters && decoder.joint_ == Decoder::Joint::kConcatenate &&
       !decoder.token_steps_.empty() && decoder.token_steps_.back().kind == Kind::kByteFallback;
@@ -303,14 +303,14 @@ Status DecoderState::token_step(size_t index, std::string_view token, std::strin
   return {};
 }
 
-// Takes the complete characters off the bytes of a run; after a wrong byte each is a U+FFFD.
+// Emits the complete characters of a run; after an invalid byte, one U+FFFD per byte.
 Status DecoderState::give_characters(StepState& state, std::string& text) {
   const std::string_view held = state.held;
   size_t at = 0;
   while (at < held.size()) {
     size_t invalid = 0, size = 0;
     if (!state.broken) size = unicode::character_size(held.substr(at), invalid);
-    if (size == 0 && invalid == 0 && !state.broken) break;  // may yet be completed
+    if (size == 0 && invalid == 0 && !state.broken) break;  // may still be completed
     state.broken = size == 0;
     TRY(join(state.broken ? kReplacement : held.substr(at, size), text));
     at += state.broken ? 1 : size;
@@ -319,7 +319,7 @@ Status DecoderState::give_characters(StepState& state, std::string& text) {
   return {};
 }
 
-// Ends a run of byte tokens: their text if it is valid, else U+FFFD for each.
+// Ends a run of byte tokens: emits its text if valid, else one U+FFFD per byte.
 Status DecoderState::flush_bytes(size_t index, std::string& text) {
   token_states_[index].broken = false;
   std::string bytes = std::exchange(token_states_[index].held, {});
@@ -347,8 +347,8 @@ Status DecoderState::join(std::string_view token, std::string& text) {
   return {};
 }
 
-// Moves the complete characters of `partial_` to `out`; what is not UTF-8 becomes U+FFFD, one for
-// each longest beginning of a character, as WHATWG and Rust do it.
+// Moves complete characters from `partial_` to `out`. Invalid UTF-8 becomes one U+FFFD per maximal
+// subpart of a character, as in WHATWG and Rust.
 void DecoderState::take_characters(std::string& out) {
   const std::string_view bytes = partial_;
   size_t at = 0;
@@ -384,7 +384,7 @@ void DecoderState::text_step(size_t index, std::string_view part, bool last, std
   text_step(index + 1, out, last, text);
 }
 
-// Replaces in `held`, keeping back an end that may be the beginning of `from`.
+// Replaces in `held`; keeps back a suffix that may be the start of `from`.
 void DecoderState::replace_in_text(const DecoderStep& step, StepState& state, bool last,
                                    std::string& out) {
   size_t copied = 0;
@@ -402,7 +402,7 @@ void DecoderState::replace_in_text(const DecoderStep& step, StepState& state, bo
   state.held.erase(0, state.held.size() - keep);
 }
 
-// Drops the first characters, keeping back as many last ones as might have to be dropped.
+// Drops the first characters; keeps back as many trailing ones as may have to be dropped.
 void DecoderState::strip_text(const DecoderStep& step, StepState& state, bool last,
                               std::string& out) {
   const size_t unit = step.from.size();

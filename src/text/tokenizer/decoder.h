@@ -1,13 +1,14 @@
-// From tokens back to text.
+// Decodes tokens to text.
 //
-// A decoder of tokenizer.json is a chain: steps that see one token after the other, a joint that
-// makes one text of them, and steps on that text. DecoderState runs the chain one token at a time
-// and gives out text as soon as no later token can change it; decoding a whole sequence is the same
-// thing done at once, so both agree by construction. One thing may be asked for earlier than it is
-// certain: the characters of a run of byte tokens (ByteRuns).
+// A decoder of tokenizer.json is a chain: steps on single tokens, a joint that joins them into one
+// text, and steps on that text. DecoderState runs the chain one token at a time and emits text as
+// soon as no later token can change it. Decoding a whole sequence uses the same path, so both agree
+// by construction. ByteRuns allows one exception: emitting characters of a run of byte tokens
+// early.
 //
-// A Decoder is immutable after make() and thread-safe; a DecoderState belongs to one thread and
-// must not outlive its Decoder. To add a kind: a maker, and its row in the table in decoder.cpp.
+// A Decoder is immutable after make() and thread-safe. A DecoderState belongs to one thread and
+// must not outlive its Decoder. To add a kind, write a maker and add its row to the table in
+// decoder.cpp.
 #pragma once
 
 #include <optional>
@@ -23,33 +24,33 @@ namespace banyan {
 
 struct DecoderStep {
   enum class Kind {
-    kReplace,       // every `from` (or match of `regex`) by `to`
-    kByteFallback,  // runs of tokens <0x00> to <0xFF> by the bytes' text, or U+FFFD for each
-    kStrip,         // up to start_max / stop_max characters `from` at the ends
-    kMetaspace,     // `from` by a space; in the first token by nothing if `prepended`
-    kWordEnd,       // `from` by a space; in the last token by nothing
-    kWordPiece,     // a space before each but the first token, or no `from` at its start
+    kReplace,       // replaces every `from` (or match of `regex`) with `to`
+    kByteFallback,  // runs of tokens <0x00> to <0xFF>: their text, or one U+FFFD per byte
+    kStrip,         // removes up to start_max / stop_max characters `from` at the ends
+    kMetaspace,     // `from` becomes a space; removed in the first token if `prepended`
+    kWordEnd,       // `from` becomes a space; removed in the last token
+    kWordPiece,     // a space before each token but the first, or drops `from` at its start
   };
   Kind kind;
   std::string from = {}, to = {};
   std::optional<Pattern> regex = {};
   size_t start_max = 0, stop_max = 0;
   bool prepended = false;
-  bool cleanup = false;  // kWordPiece: no spaces before punctuation and English contractions
+  bool cleanup = false;  // kWordPiece: no space before punctuation and English contractions
 };
 
 class Decoder {
  public:
-  // How tokens become one text.
+  // How tokens are joined into text.
   enum class Joint { kConcatenate, kByteLevel, kSpaces };
 
-  // `json` is tokenizer.json's decoder; `place` names it in messages. Null: tokens are joined by
-  // spaces, as the reference does.
+  // `json` is tokenizer.json's decoder; `place` names it in errors. Null: joins tokens with spaces,
+  // as the reference does.
   static Result<Decoder> make(const Json& json, const std::string& place);
-  // Tokens are bytes spelled in the byte-level alphabet.
+  // For tokens spelled in the byte-level alphabet.
   static Decoder make_byte_level();
 
-  // The bytes that a token stands for somewhere inside a text.
+  // The bytes of a token in the middle of a text.
   std::string token_bytes(std::string_view spelling) const;
 
  private:
@@ -61,21 +62,21 @@ class Decoder {
   std::vector<DecoderStep> text_steps_;
 };
 
-// When the text of a run of byte tokens (ByteFallback) is given out. The reference turns every byte
-// of a run into U+FFFD if one of them makes it invalid, so nothing is certain before the run's end.
+// When to emit the text of a run of byte tokens (ByteFallback). If one byte makes a run invalid,
+// the reference turns all its bytes into U+FFFD, so no text is final before the run ends.
 enum class ByteRuns {
   kWhole,         // at the end of the run: exactly the reference's text
-  kByCharacters,  // each character once it is complete. In an invalid run those before the first
-                  // wrong byte are then given out already; from there on each byte is a U+FFFD.
+  kByCharacters,  // each character once it is complete. In an invalid run, characters before the
+                  // first invalid byte have been emitted; each later byte becomes U+FFFD.
 };
 
 class DecoderState {
  public:
   explicit DecoderState(const Decoder& decoder, ByteRuns byte_runs = ByteRuns::kWhole);
 
-  // Appends to `text` what is certain once this token is known.
+  // Appends to `text` what is final after this token.
   Status push(std::string_view spelling, std::string& text);
-  // Appends the rest; an incomplete character becomes U+FFFD. The state is then spent.
+  // Appends the rest; an incomplete character becomes U+FFFD. The state cannot be used afterwards.
   Status finish(std::string& text);
 
  private:
@@ -83,8 +84,8 @@ class DecoderState {
     std::string held;      // kByteFallback: bytes of the run; kWordEnd: the last token so far; text
                            // steps: what may yet change
     size_t removed = 0;    // kStrip on text: characters removed at the start
-    bool started = false;  // kStrip on text: the start is behind; others: so is the first token
-    bool broken = false;   // kByteFallback by characters: the run has had a wrong byte
+    bool started = false;  // kStrip on text: past the start; others: past the first token
+    bool broken = false;   // kByteFallback by characters: the run has an invalid byte
   };
 
   Status token_step(size_t index, std::string_view token, std::string& text);
@@ -99,7 +100,7 @@ class DecoderState {
   const Decoder* decoder_;
   bool by_characters_ = false;
   std::vector<StepState> token_states_, text_states_;
-  std::string partial_;  // kByteLevel: the bytes of an incomplete character
+  std::string partial_;  // kByteLevel: bytes of an incomplete character
   bool joined_any_ = false;
 };
 

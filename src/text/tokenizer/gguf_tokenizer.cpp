@@ -20,7 +20,7 @@ constexpr std::string_view kModel = "tokenizer.ggml.model";
 constexpr std::string_view kTokenList = "tokenizer.ggml.tokens";
 constexpr std::string_view kSpaceMark = "\u2581";  // '▁'
 
-constexpr size_t kPieceBytesMax = 512;  // of those that are cut in every way
+constexpr size_t kPieceBytesMax = 512;  // longest piece that is split in all ways
 
 enum TokenType : int64_t {
   kNormal = 1,
@@ -31,7 +31,7 @@ enum TokenType : int64_t {
   kByte = 6
 };
 
-// How a tokenizer cuts texts. The patterns are those of its tokenizer.json.
+// How each tokenizer splits text, with the patterns of its tokenizer.json.
 #define WORDS_OF_LLAMA R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+)"
 #define SPACES_AT_LINES R"(|\s*[\r\n]+|\s+(?!\S)|\s+)"
 #define O200K_WORD(end)                                                                 \
@@ -68,12 +68,12 @@ constexpr std::string_view kDeepseekWords = R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`
 
 struct GgufPreTokenizer {
   std::string_view name;                          // tokenizer.ggml.pre
-  std::array<std::string_view, 3> patterns = {};  // one after the other; none: GPT-2's
-  bool digits = false;                            // each digit by itself, and GPT-2's pattern
-  bool nfc = false;                               // normalised before
-  bool ignore_merges = false;                     // a word that is a token as a whole is that token
-  bool bos = false;                               // in front, unless the file says otherwise
-  bool tiktoken = false;  // cut by a pattern of its own, joined by ranks, which are ids
+  std::array<std::string_view, 3> patterns = {};  // applied in order; none: GPT-2's
+  bool digits = false;                            // each digit separately, then GPT-2's pattern
+  bool nfc = false;                               // normalize to NFC first
+  bool ignore_merges = false;  // a word in the vocabulary is encoded as that token
+  bool bos = false;            // prepended, unless the file says otherwise
+  bool tiktoken = false;       // splits by its own pattern, merges by rank; ids are ranks
 };
 
 constexpr auto kGgufPreTokenizers = std::to_array<GgufPreTokenizer>({
@@ -156,10 +156,10 @@ Json pre_tokenizer_json(const GgufPreTokenizer& kind) {
   return {{"type", "Sequence"}, {"pretokenizers", steps}};
 }
 
-// The vocabulary as the file has it.
+// The vocabulary as stored in the file.
 struct GgufTokens {
   std::vector<std::string_view> texts;
-  std::vector<int64_t> types;  // one for each
+  std::vector<int64_t> types;  // one per token
 
   bool is_added(size_t id) const {
     return types[id] == kControl || types[id] == kUserDefined || types[id] == kUnknown;
@@ -190,8 +190,8 @@ Result<GgufTokens> read_tokens(const GgufPairs& pairs) {
   return tokens;
 }
 
-// Tokens that texts are made of, then those that stand for themselves: these may be spelled as one
-// of the former, which merges need.
+// Adds ordinary tokens, then control and added tokens. The latter may share a spelling with an
+// ordinary token, which merges need.
 Status fill_vocabulary(const GgufPairs& pairs, const GgufTokens& tokens, TokenizerParts& parts) {
   auto vocabulary = std::make_unique<Vocabulary>();
   vocabulary->reserve(tokens.texts.size(), tokens.texts.size() * 8);
@@ -244,7 +244,7 @@ Result<MergeTable> read_merges(const GgufPairs& pairs, const Vocabulary& vocabul
   return merges;
 }
 
-// Calls visit(token, left, right) for each way to cut a token into two.
+// Calls visit(token, left, right) for each split of a token into two tokens.
 template <class Visit>
 void for_cuts(const GgufTokens& tokens, const Vocabulary& vocabulary, const Visit& visit) {
   for (size_t id = 0; id < tokens.texts.size(); ++id) {
@@ -258,8 +258,8 @@ void for_cuts(const GgufTokens& tokens, const Vocabulary& vocabulary, const Visi
   }
 }
 
-// tiktoken joins any two neighbours that together are a token, lowest rank first. (The merges that
-// such a file lists are one for each token.)
+// tiktoken merges any two neighbours that together form a token, lowest rank first. (Such a file
+// lists only one merge per token.)
 MergeTable merges_of_ranks(const GgufTokens& tokens, const Vocabulary& vocabulary) {
   MergeTable merges;
   merges.reserve(tokens.texts.size() * 3);
@@ -269,8 +269,8 @@ MergeTable merges_of_ranks(const GgufTokens& tokens, const Vocabulary& vocabular
   return merges;
 }
 
-// SentencePiece joins the two neighbours whose joint piece has the highest score: each way to cut a
-// piece into two pieces is a merge, in the order that Hugging Face's converter lists them.
+// SentencePiece merges the two neighbours whose joint piece has the highest score. Each split of a
+// piece into two pieces is a merge, in the order of Hugging Face's converter.
 Result<MergeTable> merges_of_scores(const GgufPairs& pairs, const GgufTokens& tokens,
                                     const Vocabulary& vocabulary) {
   constexpr std::string_view kKey = "tokenizer.ggml.scores";
@@ -279,7 +279,7 @@ Result<MergeTable> merges_of_scores(const GgufPairs& pairs, const GgufTokens& to
     return corrupt("{}: {} has {} entries for {} tokens", pairs.path(), kKey, scores.size(),
                    tokens.texts.size());
   }
-  using Cut = std::tuple<double, TokenId, TokenId, TokenId>;  // less the score, piece, left, right
+  using Cut = std::tuple<double, TokenId, TokenId, TokenId>;  // negated score, piece, left, right
   std::vector<Cut> cuts;
   for_cuts(tokens, vocabulary, [&](TokenId id, TokenId left, TokenId right) {
     cuts.emplace_back(-scores[static_cast<size_t>(id)], id, left, right);
@@ -346,7 +346,8 @@ Result<std::optional<TokenId>> read_id(const GgufPairs& pairs, std::string_view 
                                        size_t tokens) {
   std::string key = fmt::format("tokenizer.ggml.{}_token_id", name);
   std::optional<int64_t> id = TRY(pairs.integer(key));
-  if (!id || *id == -1 || *id == UINT32_MAX) return std::nullopt;  // how some say that none is
+  if (!id || *id == -1 || *id == UINT32_MAX)
+    return std::nullopt;  // some files write these for "none"
   if (*id >= 0 && std::cmp_less(*id, tokens)) return static_cast<TokenId>(*id);
   return corrupt("{}: {} is {}, and there are {} tokens", pairs.path(), key, *id, tokens);
 }
@@ -362,7 +363,8 @@ Status add_around(const GgufPairs& pairs, bool bos_default, size_t tokens, PostP
   return add("add_eos_token", "eos", false, around.after);
 }
 
-// Spellings that end a turn in published vocabularies, whatever ids their metadata names.
+// Spellings of end-of-turn tokens in published vocabularies, used in addition to the ids in
+// metadata.
 constexpr std::array<std::string_view, 18> kEnds = {"<|eot_id|>",
                                                     "<|im_end|>",
                                                     "<|end|>",
@@ -394,7 +396,7 @@ Result<std::vector<TokenId>> read_ends(const GgufPairs& pairs, const GgufTokens&
   for (size_t id = 0; id < tokens.texts.size(); ++id) {
     std::string_view text = tokens.texts[id];
     if (!tokens.is_added(id) || std::ranges::find(kEnds, text) == kEnds.end()) continue;
-    if (text == "<|end|>" && has_return) continue;  // harmony: the end of a message, not of a turn
+    if (text == "<|end|>" && has_return) continue;  // harmony: ends a message, not a turn
     add(static_cast<TokenId>(id));
   }
   return ends;

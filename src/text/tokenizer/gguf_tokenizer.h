@@ -1,12 +1,12 @@
-// The tokenizer in a GGUF file's metadata: `tokenizer.ggml.model` is "gpt2", byte-level BPE whose
-// `tokenizer.ggml.pre` names how texts are cut ("kimi-k2" is tiktoken's), or "llama",
-// SentencePiece's BPE by scores. What comes of it encodes as the Hugging Face tokenizer that the
-// file was made from; where a file does not say what that one did, this does what llama.cpp does:
+// Reads the tokenizer from a GGUF file's metadata. `tokenizer.ggml.model` is "gpt2" (byte-level
+// BPE, split as `tokenizer.ggml.pre` says; "kimi-k2" is tiktoken's) or "llama" (SentencePiece BPE
+// by scores). The result encodes like the Hugging Face tokenizer that the file was converted from.
+// Where the file lacks information, it follows llama.cpp:
 //
-// - "llama": a space goes in front of a text and after each special token, unless
+// - "llama": adds a space before the text and after each special token, unless
 //   `add_space_prefix` is false.
-// - Tokens that end a generation are those that the metadata names, and the ones with well-known
-//   spellings, such as <|im_end|>.
+// - End-of-generation tokens are those named in the metadata, plus those with well-known spellings
+//   such as <|im_end|>.
 #pragma once
 
 #include "banyan/status.h"
@@ -18,7 +18,7 @@ namespace banyan {
 
 bool has_gguf_tokenizer(const GgufPairs& pairs);
 
-// kUnsupported: a kind of tokenizer, or a way to cut texts, that is not known, by its name.
+// kUnsupported names an unknown tokenizer model or pre-tokenizer.
 Result<TokenizerParts> read_gguf_tokenizer(const GgufPairs& pairs);
 
 // Special tokens and the chat template.

@@ -13,8 +13,8 @@ namespace {
 using Position = uint32_t;
 constexpr Position kNone = std::numeric_limits<Position>::max();
 
-// The places where one rank's merge may apply, taken out in ascending order. Places known when the
-// rank is first taken are sorted once; places found later (rare in trained merges) wait in a heap.
+// Positions where one rank's merge may apply, popped in ascending order. Positions known when the
+// rank is first popped are sorted once; later ones (rare in trained merges) go to a heap.
 class Places {
  public:
   void add(Position position) {
@@ -49,7 +49,7 @@ class Places {
   std::priority_queue<Position, std::vector<Position>, std::greater<>> late_;
 };
 
-// A doubly linked list of symbols over an array; a removed symbol has id -1.
+// A doubly linked list of symbols in an array; a removed symbol has id -1.
 class Merger {
  public:
   Merger(const MergeTable& merges, std::vector<TokenId>& symbols)
@@ -67,7 +67,7 @@ class Merger {
       const uint32_t rank = ranks_.top();
       Places& places = *places_.at(rank);
       while (!places.empty() && ranks_.top() == rank) apply(rank, places.take());
-      if (ranks_.top() != rank) continue;  // a lower rank turned up
+      if (ranks_.top() != rank) continue;  // a lower rank appeared
       ranks_.pop();
       places_.erase(rank);
       last_places_ = nullptr;
@@ -95,7 +95,7 @@ class Merger {
     if (symbols_[position] < 0 || next_[position] == kNone) return;
     const Position right = next_[position];
     const Merge merge = merges_.find(symbols_[position], symbols_[right]);
-    if (merge.rank != rank) return;  // another merge came first
+    if (merge.rank != rank) return;  // another merge was applied first
     symbols_[position] = merge.id;
     symbols_[right] = -1;
     next_[position] = next_[right];

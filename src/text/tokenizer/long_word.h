@@ -1,4 +1,4 @@
-// Merging of long words in n log n time, whatever the merges.
+// Merges long words in n log n time for any set of merges.
 #pragma once
 
 #include <vector>

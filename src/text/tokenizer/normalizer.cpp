@@ -14,7 +14,7 @@ namespace {
 
 using Step = Normalizer::Step;
 
-constexpr size_t kBytesMax = size_t{1} << 31;  // a Replace must not blow the text up
+constexpr size_t kBytesMax = size_t{1} << 31;  // limits how much a Replace may grow the text
 
 template <NormalizationForm kForm>
 Result<Step> make_form(const JsonFields&) {
@@ -106,11 +106,11 @@ Result<Step> make_lowercase(const JsonFields&) {
   return character_step([](char32_t code, std::string& mapped) {
     unicode::append(mapped,
                     static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code))));
-    if (code == 0x130) mapped += "\u0307";  // the one character whose lower case is two
+    if (code == 0x130) mapped += "\u0307";  // the only character with a two-character lower case
   });
 }
 
-// SentencePiece's cleaning: control characters go, unusual spaces become ' '.
+// SentencePiece's cleanup: removes control characters, turns unusual spaces into ' '.
 Result<Step> make_nmt(const JsonFields&) {
   return character_step([](char32_t code, std::string& mapped) {
     const bool control = (code >= 0x1 && code <= 0x8) || code == 0xB ||

@@ -1,7 +1,8 @@
-// Normalization: what is done to a text before it is cut into pieces.
+// Normalization of a text before pre-tokenization.
 //
-// A normalizer of tokenizer.json becomes a list of steps that rewrite a string. To add a kind: a
-// maker, and its row in the table in normalizer.cpp. Immutable after make(); thread-safe.
+// Compiles a normalizer of tokenizer.json into a list of steps that rewrite a string. To add a
+// kind, write a maker and add its row to the table in normalizer.cpp. Immutable after make();
+// thread-safe.
 #pragma once
 
 #include <functional>
@@ -24,13 +25,13 @@ class Normalizer {
  public:
   using Step = std::function<Status(NormalizedText& text)>;
 
-  // None: the text stays as it is.
+  // Leaves text unchanged.
   Normalizer() = default;
-  // `json` is tokenizer.json's normalizer; `place` names it in messages.
+  // `json` is tokenizer.json's normalizer; `place` names it in errors.
   static Result<Normalizer> make(const Json& json, const std::string& place);
 
   bool empty() const { return steps_.empty(); }
-  // `text` is valid UTF-8 and stays so.
+  // `text` is valid UTF-8 before and after.
   Status run(NormalizedText& text) const;
 
  private:

@@ -1,8 +1,8 @@
 // A regular expression of a tokenizer.json, compiled with PCRE2.
 //
-// Those files are written for Oniguruma (Ruby syntax). The pattern is translated to what means the
-// same to PCRE2; whatever has no faithful translation is refused by name. The steps of matching are
-// counted, so a catastrophic pattern ends in an error. Immutable; const use is thread-safe.
+// These files use Oniguruma (Ruby) syntax. The pattern is translated to an equivalent for PCRE2;
+// constructs without a faithful translation are rejected by name. Matching steps are counted, so a
+// catastrophic pattern ends in an error. Immutable; const use is thread-safe.
 #pragma once
 
 #include <memory>
@@ -17,18 +17,19 @@ struct pcre2_real_code_8;
 
 namespace banyan {
 
-// The PCRE2 pattern that matches what Oniguruma's `pattern` does. Differences that remain: case
-// folding is that of Unicode 14.
+// The PCRE2 pattern equivalent to Oniguruma's `pattern`. One difference remains: case folding
+// follows Unicode 14.
 Result<std::string> translate_pattern(std::string_view pattern);
 
-// What one thread needs for matching: any patterns, one after the other.
+// Scratch memory for matching; one per thread, for any number of patterns.
 class PatternScratch {
  public:
   PatternScratch();
   PatternScratch(PatternScratch&&) noexcept;
   ~PatternScratch();
 
-  // A new text of so many bytes: what may be spent on matching in it, whatever it is cut into.
+  // Starts a text of `text_bytes` bytes: resets the step budget, which all pieces of the text
+  // share.
   void begin(size_t text_bytes);
 
  private:
@@ -41,7 +42,8 @@ class Pattern {
  public:
   static Result<Pattern> compile(std::string_view pattern);
 
-  // Appends the spans of `text`, valid UTF-8: matches, empty ones included, and what lies between.
+  // Appends the spans of `text` (valid UTF-8): matches, including empty ones, and the text between
+  // them.
   Status split(std::string_view text, PatternScratch& scratch, std::vector<TextSpan>& spans) const;
 
   // `text` with every match replaced by `content`.

@@ -1,5 +1,5 @@
-// Oniguruma's (Ruby's) syntax to PCRE2's. What is the same in both is copied; the rest is either
-// rewritten or refused.
+// Translates Oniguruma (Ruby) regex syntax to PCRE2. Copies what both share and rewrites or rejects
+// the rest.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kDepthMax = 64;
 constexpr int64_t kRepetitionsMax = 1000;
 
-// Items of a class, without brackets.
+// Members of a character class, without brackets.
 constexpr std::string_view kSpaces =
     R"(\x{9}-\x{D}\x{20}\x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F})"
     R"(\x{205F}\x{3000})";
@@ -29,7 +29,7 @@ constexpr std::array<std::string_view, 38> kCategories = {
     "No", "P",  "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "S",  "Sm", "Sc", "Sk",
     "So", "Z",  "Zs", "Zl", "Zp", "C",  "Cc", "Cf", "Cn", "Co", "Cs", "Any"};
 
-// Scripts that PCRE2 knows as the reference does, with what has joined them since.
+// Scripts known to PCRE2, with the code points added to them since.
 struct Script {
   std::string_view name;
   std::string_view later = "";
@@ -74,7 +74,7 @@ constexpr Script kScripts[] = {
     {"Yi"},
 };
 
-// The code points of a category (or a group of them: "L") that PCRE2 does not know yet.
+// Code points of a category (or a group of categories: "L") that PCRE2 does not know yet.
 std::string additions_of(std::string_view category) {
   std::string items;
   for (const unicode::Addition& range : unicode::additions()) {
@@ -85,14 +85,14 @@ std::string additions_of(std::string_view category) {
   return items;
 }
 
-// Items of \w: alphabetic characters, marks, decimal digits and connectors; and, as Oniguruma has
-// it, the superscripts and fractions of Latin-1.
+// Members of \w: alphabetic characters, marks, decimal digits and connectors; as in Oniguruma, also
+// the superscripts and fractions of Latin-1.
 std::string word_items() {
   return fmt::format("{}{}{}{}{}{}", kWords, additions_of("L"), additions_of("M"),
                      additions_of("Nd"), additions_of("Nl"), additions_of("Pc"));
 }
 
-// Items of the escapes that stand for many characters, such as \s; empty for the others.
+// Members of class escapes such as \s; empty for other escapes.
 std::string set_items(char escape) {
   switch (escape) {
     case 's':
@@ -108,7 +108,7 @@ std::string set_items(char escape) {
   }
 }
 
-// Items of the POSIX classes that can be told exactly; empty for the others.
+// Members of the POSIX classes that have an exact equivalent; empty for the others.
 std::string posix_items(std::string_view name) {
   if (name == "space") return set_items('s');
   if (name == "digit") return set_items('d');
@@ -160,7 +160,7 @@ class Translator {
                        what, at_);
   }
 
-  // What stands last in a class: it decides what a dash behind it means.
+  // The last item of a class, which decides the meaning of a dash after it.
   enum class ClassPart { kNothing, kCharacter, kRange, kDash, kSet, kClass };
 
   Status group();
@@ -178,13 +178,13 @@ class Translator {
   std::string_view pattern_;
   size_t at_ = 0;
   std::string out_;
-  std::vector<size_t> open_{0};  // for each open group: the (?i: that end with it
+  std::vector<size_t> open_{0};  // for each open group, the number of (?i: that close with it
 };
 
 Status Translator::group() {
   if (next_is("(?i)")) {
-    // It reaches over the alternatives to the end of its group: a(?i)b|c is a(?i:b|c). PCRE2 would
-    // end the first alternative at the |.
+    // Applies across alternatives to the end of the group: a(?i)b|c means a(?i:b|c). In PCRE2 it
+    // would end at the |.
     out_ += "(?i:";
     at_ += 4;
     ++open_.back();
@@ -192,7 +192,7 @@ Status Translator::group() {
   }
   open_.push_back(0);
   if (!next_is("(?")) return copy(1), Status();
-  // The other letters mean other things to the two engines.
+  // Other group letters differ between the two engines.
   for (std::string_view same : {"(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?i:"}) {
     if (next_is(same)) return copy(same.size()), Status();
   }
@@ -200,12 +200,12 @@ Status Translator::group() {
 }
 
 void Translator::close_group() {
-  if (open_.size() == 1) return;  // PCRE2 will say so
+  if (open_.size() == 1) return;  // PCRE2 reports it
   out_.append(open_.back(), ')');
   open_.pop_back();
 }
 
-// {n,m} is the same in both, but a + behind it repeats in Ruby's syntax and is possessive in PCRE2.
+// {n,m} is the same in both, but a + after it repeats in Ruby and is possessive in PCRE2.
 Status Translator::interval() {
   const size_t close = pattern_.find('}', at_);
   const bool digits =
@@ -225,7 +225,7 @@ Status Translator::interval() {
   return {};
 }
 
-// \p{Name}, \P{Name} or \p{^Name}: the items of a class, and whether they are to be excluded.
+// \p{Name}, \P{Name} or \p{^Name}: returns the members of the class and sets `negated`.
 Result<std::string> Translator::property(bool& negated) {
   negated = peek(1) == 'P';
   const size_t close = pattern_.find('}', at_);
@@ -248,7 +248,7 @@ Result<std::string> Translator::property(bool& negated) {
   return items;
 }
 
-// The code point of a \xHH or \x{H...} at the current place, which is passed.
+// Consumes \xHH or \x{H...} and returns its code point.
 Result<uint32_t> Translator::hexadecimal() {
   constexpr std::string_view kDigits = "0123456789abcdefABCDEF";
   const bool braces = peek(2) == '{';
@@ -294,7 +294,7 @@ Status Translator::escape() {
       return copy(2), Status();
     case 'b':
     case 'B': {
-      // PCRE2's own boundaries know fewer word characters.
+      // PCRE2's own word boundary knows fewer word characters.
       const std::string word = fmt::format("[{}]", word_items());
       out_ += fmt::format("(?:(?<={0})(?{1}{0})|(?<!{0})(?{2}{0}))", word, c == 'b' ? "!" : "=",
                           c == 'b' ? "=" : "!");
@@ -322,7 +322,7 @@ Status Translator::escape() {
   return {};
 }
 
-// One item inside a class, appended in PCRE2's syntax; `last` becomes what it is.
+// Appends one item of a class in PCRE2's syntax and sets `last` to its kind.
 Status Translator::class_item(std::string& items, ClassPart& last) {
   last = ClassPart::kCharacter;
   if (peek() != '\\') {
@@ -400,8 +400,8 @@ Status Translator::posix_class(std::string& items) {
   return {};
 }
 
-// A dash is itself at the edges of a class and behind a range or a class, and makes a range
-// between two characters.
+// A dash is literal at the edges of a class and after a range or class; between two characters it
+// makes a range.
 Status Translator::class_dash(std::string& items, ClassPart& last) {
   const bool at_edge = last == ClassPart::kNothing || peek(1) == ']';
   if (at_edge || last == ClassPart::kRange || last == ClassPart::kClass) {
@@ -422,7 +422,7 @@ Status Translator::class_dash(std::string& items, ClassPart& last) {
   return {};
 }
 
-// A class may hold other classes in Ruby's syntax: their union is one flat class.
+// Ruby allows nested classes; their union is written as one flat class.
 Status Translator::character_class() {
   std::string items = "[";
   ++at_;

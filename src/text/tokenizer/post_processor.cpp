@@ -18,7 +18,7 @@ Result<TokenId> id_of(const Json& json, const JsonFields& fields, std::string_vi
   return json.get<TokenId>();
 }
 
-// Only moves offsets, which Banyan does not give.
+// Affects only offsets, which Banyan does not report.
 Status add_byte_level(const JsonFields&, PostProcessor&) {
   return {};
 }

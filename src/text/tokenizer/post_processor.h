@@ -1,4 +1,4 @@
-// What a tokenizer puts around a text's tokens: the beginning and end of a sequence.
+// Adds the special tokens around a text's tokens: begin and end of sequence.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ struct PostProcessor {
   std::vector<TokenId> before;
   std::vector<TokenId> after;
 
-  // `json` is tokenizer.json's post_processor; `place` names it in messages.
+  // `json` is tokenizer.json's post_processor; `place` names it in errors.
   static Result<PostProcessor> make(const Json& json, const std::string& place);
 };
 

@@ -31,7 +31,7 @@ Result<SplitBehavior> behavior_of(const JsonFields& fields) {
   return unsupported("{}: behavior {} is not supported", fields.place(), quote(name));
 }
 
-// Joins neighbouring spans in place where `behavior` says so.
+// Merges neighbouring spans in place according to `behavior`.
 void merge_spans(SplitBehavior behavior, std::vector<TextSpan>& spans) {
   if (behavior == SplitBehavior::kIsolated || behavior == SplitBehavior::kRemoved) return;
   const bool backwards = behavior == SplitBehavior::kMergedWithNext;
@@ -53,7 +53,7 @@ void merge_spans(SplitBehavior behavior, std::vector<TextSpan>& spans) {
   spans = std::move(merged);
 }
 
-// Appends the pieces that scratch.spans cut `piece` into.
+// Splits `piece` at scratch.spans and appends the resulting pieces.
 void cut(const Piece& piece, SplitBehavior behavior, PieceScratch& scratch) {
   merge_spans(behavior, scratch.spans);
   for (const TextSpan& span : scratch.spans) {
@@ -63,7 +63,7 @@ void cut(const Piece& piece, SplitBehavior behavior, PieceScratch& scratch) {
   }
 }
 
-// Cuts at characters that `matches` accepts, each a match of its own.
+// Splits at characters accepted by `matches`; each is a match of its own.
 template <class Matches>
 SplitStep character_step(SplitBehavior behavior, Matches matches) {
   return [=](const Piece& piece, PieceScratch& scratch) -> Status {
@@ -232,7 +232,7 @@ Status add_metaspace(const JsonFields& fields, Steps& steps) {
   return {};
 }
 
-// Rust's char::is_numeric: N, and two ranges that are newer than Unicode 16.
+// Rust's char::is_numeric: N, plus two ranges newer than Unicode 16.
 bool is_numeric(char32_t code) {
   return unicode::is(code, unicode::kNumber) || (code >= 0x11DE0 && code <= 0x11DE9) ||
          (code >= 0x16FF4 && code <= 0x16FF6);
@@ -249,8 +249,8 @@ bool is_space(char32_t code) {
   return unicode::is(code, unicode::kSpace);
 }
 
-// What Rust's unicode_categories (Unicode 8) and ASCII call punctuation: P as it is now, without
-// what was added since and with the two that have left it; and the ASCII symbols.
+// Punctuation in Rust's unicode_categories (Unicode 8) and ASCII: today's P without later
+// additions, plus the two that have left P, plus the ASCII symbols.
 bool is_punctuation(char32_t code) {
   constexpr std::pair<char32_t, char32_t> kLater[] = {
       {0x61D, 0x61D},     {0x9FD, 0x9FD},     {0xA76, 0xA76},     {0xC77, 0xC77},
@@ -293,7 +293,7 @@ Status add_delimiter(const JsonFields& fields, Steps& steps) {
   return {};
 }
 
-// \w+|[^\w\s]+, spaces removed.
+// Implements \w+|[^\w\s]+ and drops spaces.
 Status add_whitespace(const JsonFields&, Steps& steps) {
   auto split = [](std::string_view text, std::vector<TextSpan>& spans) {
     auto kind = [](char32_t code) {

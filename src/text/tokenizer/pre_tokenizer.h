@@ -1,8 +1,8 @@
-// Pre-tokenization: a text is cut into pieces, and no token crosses from one to the next.
+// Pre-tokenization: splits a text into pieces; no token spans two pieces.
 //
-// A pre_tokenizer of tokenizer.json becomes a list of steps; each step maps every piece to pieces.
-// To add a kind: a maker, and its row in the table in pre_tokenizer.cpp.
-// Immutable after make(); const use is thread-safe with one PieceScratch per thread.
+// Compiles a pre_tokenizer of tokenizer.json into a list of steps that each split pieces into
+// pieces. To add a kind, write a maker and add its row to the table in pre_tokenizer.cpp. Immutable
+// after make(); const use is thread-safe with one PieceScratch per thread.
 #pragma once
 
 #include <deque>
@@ -19,40 +19,40 @@
 
 namespace banyan {
 
-// How the matches of a pattern cut a text; the names are tokenizer.json's.
+// How the matches of a pattern split a text; names as in tokenizer.json.
 enum class SplitBehavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
 
 struct Piece {
   std::string_view text;
-  bool at_start;  // whether it begins where the whole text begins
+  bool at_start;  // the piece starts at the start of the whole text
 };
 
-// Working memory of a pre-tokenizer; pieces may point into it.
+// Scratch memory of a pre-tokenizer; pieces may point into it.
 struct PieceScratch {
   std::vector<Piece> pieces;
   std::vector<Piece> next;
   std::vector<TextSpan> spans;
-  std::deque<std::string> texts;  // pieces that a step has rewritten
+  std::deque<std::string> texts;  // pieces rewritten by a step
   PatternScratch regex;
 };
 
 class PreTokenizer {
  public:
-  // Appends what becomes of one piece to scratch.next. Empty pieces may be among them.
+  // Appends the pieces of one piece to scratch.next; some may be empty.
   using Step = std::function<Status(const Piece& piece, PieceScratch& scratch)>;
 
-  // No pre-tokenizer: a text is one piece.
+  // No pre-tokenizer: the whole text is one piece.
   PreTokenizer() = default;
-  // `json` is tokenizer.json's pre_tokenizer; `place` names it in messages.
+  // `json` is tokenizer.json's pre_tokenizer; `place` names it in errors.
   static Result<PreTokenizer> make(const Json& json, const std::string& place);
-  // One regular expression, then bytes: what tiktoken does.
+  // One regular expression, then bytes, as in tiktoken.
   static Result<PreTokenizer> make_tiktoken(std::string_view pattern);
 
-  // Whether the last step writes bytes in the byte-level alphabet. run() leaves that step out if
-  // `raw_bytes` is asked for, and pieces are then raw bytes.
+  // Whether the last step encodes bytes in the byte-level alphabet. With `raw_bytes`, run() skips
+  // that step and yields raw bytes.
   bool ends_in_byte_level() const { return ends_in_byte_level_; }
 
-  // Leaves the pieces of `text` (valid UTF-8) in scratch.pieces, none of them empty.
+  // Stores the non-empty pieces of `text` (valid UTF-8) in scratch.pieces.
   Status run(std::string_view text, bool at_start, bool raw_bytes, PieceScratch& scratch) const;
 
  private:

@@ -9,7 +9,7 @@ namespace {
 
 using unicode::ClassTable;
 
-// A place in the text and the character there; past the end its classes are 0.
+// A position in the text and its character; past the end its classes are 0.
 struct Cursor {
   const char* at;
   const char* end;
@@ -37,7 +37,7 @@ struct Cursor {
   }
   bool done() const { return at == end; }
   bool is(uint32_t mask) const { return (classes & mask) != 0; }
-  // Whether there is a character and it is in none of the classes.
+  // True if there is a character and it is in none of the classes.
   bool is_none_of(uint32_t mask) const { return size != 0 && (classes & mask) == 0; }
   void skip(uint32_t mask) {
     while (is(mask)) next();
@@ -58,7 +58,8 @@ using unicode::kSymbol;
 using unicode::kTitle;
 using unicode::kUpper;
 
-// The end of (?i:'s|'t|'re|'ve|'m|'ll|'d) at `at`, or `at`. Folding makes U+017F another 's'.
+// The end of (?i:'s|'t|'re|'ve|'m|'ll|'d) at `at`, or `at`. Case folding also matches U+017F as
+// 's'.
 template <bool kAnyCase>
 const char* skip_contraction(const char* at, const char* end) {
   if (end - at < 2 || *at != '\'') return at;
@@ -74,11 +75,12 @@ const char* skip_contraction(const char* at, const char* end) {
   return two ? at + 3 : at;
 }
 
-// \s*[\r\n]+ | \s+(?!\S) | \s+ on a run of spaces: up to its last newline if there is one and
-// newlines count, else all but the last character when something follows, else all.
+// Matches \s*[\r\n]+ | \s+(?!\S) | \s+ on a run of spaces. Ends after its last newline if there is
+// one and newlines count; otherwise before its last character if more text follows; otherwise at
+// its end.
 template <bool kNewlines>
 const char* skip_spaces(Cursor cursor) {
-  const char* last = cursor.at;  // where the last character read begins
+  const char* last = cursor.at;  // start of the last character read
   const char* newline_end = nullptr;
   const char* begin = cursor.at;
   while (cursor.is(kSpace)) {
@@ -92,8 +94,8 @@ const char* skip_spaces(Cursor cursor) {
   return cursor.at;
 }
 
-// Puts every match of the pattern whose end `skip` finds, and what lies between, into spans.
-// `skip(cursor)` returns the end of the match at the cursor, or its own place if there is none.
+// Splits `text` into matches and the text between them. `skip(cursor)` returns the end of the match
+// at the cursor, or the cursor's position if there is none.
 template <class Skip>
 void split(std::string_view text, std::vector<TextSpan>& spans, Skip skip) {
   const ClassTable& table = unicode::classes();
@@ -166,7 +168,7 @@ void split_cl100k(std::string_view text, std::vector<TextSpan>& spans) {
 constexpr uint32_t kNotLower = kUpper | kTitle | kModifier | kOtherLetter | kMark;
 constexpr uint32_t kNotUpper = kLower | kModifier | kOtherLetter | kMark;
 
-// Whether the character is in one of the classes, which may exclude Han.
+// Whether the character is in one of the classes, excluding Han if kHanApart.
 template <bool kHanApart>
 bool in_case(const Cursor& cursor, uint32_t mask) {
   return cursor.is(mask) && !(kHanApart && cursor.is(kHan));
@@ -175,7 +177,7 @@ bool in_case(const Cursor& cursor, uint32_t mask) {
 // The end of [kNotLower]*[kNotUpper]+ at the cursor, or null.
 template <bool kHanApart>
 const char* skip_capitalised(Cursor cursor) {
-  const char* turn = nullptr;  // after the last character that is in both classes
+  const char* turn = nullptr;  // after the last character in both classes
   while (in_case<kHanApart>(cursor, kNotLower)) {
     const bool both = cursor.is(kNotUpper);
     cursor.next();
@@ -186,8 +188,8 @@ const char* skip_capitalised(Cursor cursor) {
   return cursor.at;
 }
 
-// The end of a word in o200k's sense at the cursor, or null: the alternatives
-//   [^\r\n\p{L}\p{N}]? [kNotLower]*[kNotUpper]+    and then
+// The end of an o200k word at the cursor, or null. Alternatives, in order:
+//   [^\r\n\p{L}\p{N}]? [kNotLower]*[kNotUpper]+
 //   [^\r\n\p{L}\p{N}]? [kNotLower]+[kNotUpper]*
 template <bool kHanApart>
 const char* skip_cased_word(const Cursor& start) {
@@ -206,7 +208,7 @@ const char* skip_cased_word(const Cursor& start) {
 struct O200kStyle {
   bool contractions;  // words end in (?i:'s|'t|'re|'ve|'m|'ll|'d)?
   bool slash;         // punctuation ends in [\r\n/]* rather than [\r\n]*
-  bool han_apart;     // [\p{Han}]+ comes first and words have no Han
+  bool han_apart;     // [\p{Han}]+ comes first; other words exclude Han
   int digits;         // \p{N}{1,digits}
 };
 
@@ -276,7 +278,8 @@ void split_deepseek(std::string_view text, std::vector<TextSpan>& spans) {
       cursor = start;
     }
     if (cursor.is_none_of(kNewline | kLetter | kPunctuation | kSymbol)) cursor.next();
-    if (!cursor.is(kLetter | kMark)) cursor = start;  // a mark is a prefix, or a word without one
+    if (!cursor.is(kLetter | kMark))
+      cursor = start;  // a mark may be the prefix, or a word without prefix
     if (cursor.is(kLetter | kMark)) {
       cursor.skip(kLetter | kMark);
       return cursor.at;

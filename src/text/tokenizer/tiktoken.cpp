@@ -1,3 +1,4 @@
+// Reads tiktoken.model; declared in tokenizer_parts.h.
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -13,7 +14,7 @@ namespace banyan {
 namespace {
 
 constexpr size_t kTokenBytesMax = 1024;
-// Finding merges takes the square of a token's length; the sum is 13 million for o200k.
+// Finding merges is quadratic in a token's length; the squares add up to 13 million for o200k.
 constexpr size_t kSquaresMax = size_t{1} << 32;
 constexpr TokenId kReservedTokens = 256;
 
@@ -79,8 +80,8 @@ Result<std::vector<RankedToken>> read_lines(std::string_view text, const std::st
   return tokens;
 }
 
-// tiktoken merges any two neighbours whose bytes together are a token, lowest rank first: so each
-// way to cut a token into two tokens is a merge of that token's rank.
+// tiktoken merges any two neighbours whose bytes together form a token, lowest rank first. Each
+// split of a token into two tokens is therefore a merge with that token's rank.
 MergeTable merges_of(const std::vector<RankedToken>& tokens, const Vocabulary& vocabulary) {
   MergeTable merges;
   merges.reserve(tokens.size() * 3);
@@ -129,7 +130,7 @@ Status read_special_tokens(const Json& config, const std::string& what, TokenId 
   return {};
 }
 
-// The pattern is stated only in the Python code that comes with a model: known by its class.
+// Only the model's Python code contains the pattern, so it is chosen by the name of the class.
 Result<std::string_view> pattern_of(const Json& config, const std::string& what) {
   const JsonFields fields = TRY(JsonFields::of(config, what));
   const std::string name = TRY(fields.string("tokenizer_class"));

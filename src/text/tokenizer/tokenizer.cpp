@@ -12,14 +12,14 @@
 
 namespace banyan {
 
-// The working memory of one call of encode().
+// Scratch memory of one encode() call.
 struct Tokenizer::Scratch {
   PieceScratch pieces;
   BpeScratch bpe;
   std::vector<AddedTokenMatcher::Section> sections, inner_sections;
 };
 
-// A Scratch from the pool, or a new one; given back on destruction.
+// Borrows a Scratch from the pool or creates one; returns it on destruction.
 class Tokenizer::ScratchLoan {
  public:
   explicit ScratchLoan(const Tokenizer& owner) : owner_(owner) {
@@ -29,7 +29,8 @@ class Tokenizer::ScratchLoan {
     owner_.pool_.pop_back();
   }
   ~ScratchLoan() {
-    // A pool of what a machine's threads need; scratches that a huge text has swollen are dropped.
+    // The pool holds enough for a machine's threads. A scratch that grew on a huge text is not
+    // kept.
     constexpr size_t kPooledMax = 32, kPiecesMax = 1 << 18;
     if (!scratch_ || scratch_->pieces.pieces.capacity() > kPiecesMax) return;
     scratch_->pieces.texts.clear();

@@ -16,11 +16,11 @@ namespace {
 constexpr size_t kTemplateBytesMax = 4 << 20;
 constexpr JsonLimits kLimits{.bytes_max = 64 << 20, .keys_per_object_max = 1 << 14};
 
-// Python's JSON knows three more numbers: NaN, Infinity and -Infinity. None says anything about
-// tokens, so they are read as null, which is the same as absent.
+// Python's JSON also has NaN, Infinity and -Infinity. No field that we read uses them, so they are
+// read as null, which equals absent.
 std::string without_nonfinite(std::string_view text) {
   std::string out;
-  bool inside = false;  // a string
+  bool inside = false;  // inside a string
   for (size_t at = 0; at < text.size(); ++at) {
     const std::string_view rest = text.substr(at);
     if (inside || text[at] == '"') {
@@ -39,7 +39,7 @@ std::string without_nonfinite(std::string_view text) {
   return out;
 }
 
-// The object in a file, or an empty one if there is no such file.
+// The object in a file, or an empty object if the file does not exist.
 Result<Json> read_object(const std::string& model_dir, const std::string& name) {
   const std::string path = model_dir + "/" + name;
   if (!file_exists(path)) return Json::object();
@@ -50,7 +50,7 @@ Result<Json> read_object(const std::string& model_dir, const std::string& name) 
   return json;
 }
 
-// A token is given by its text, or as an object with its text under "content".
+// A token is a string, or an object with its text under "content".
 Result<std::string> token_text(const Json& json, const std::string& place) {
   if (json.is_string()) return json.get<std::string>();
   const JsonFields fields = TRY(JsonFields::of(json, place));
@@ -61,7 +61,7 @@ Status read_special_texts(const JsonFields& fields, SpecialTokens& special) {
   constexpr std::string_view kTokens[] = {"bos_token", "eos_token", "pad_token", "unk_token"};
   for (const auto& [key, value] : fields.json().items()) {
     if (!key.ends_with("_token") || value.is_null() || value.is_boolean()) continue;
-    // Other fields may have such a name and be something else.
+    // Fields of other types may have such a name too.
     const bool is_token = value.is_string() || (value.is_object() && value.contains("content"));
     if (!is_token && std::ranges::find(kTokens, key) == std::end(kTokens)) continue;
     special.named.try_emplace(key, TRY(token_text(value, fields.place() + ": " + key)));
@@ -88,7 +88,7 @@ Result<std::vector<TokenId>> read_ids(const JsonFields& fields, std::string_view
   if (value == nullptr) return ids;
   const Json list = value->is_array() ? *value : Json::array({*value});
   for (const Json& id : list) {
-    // -1 is how some files say that there is none.
+    // Some files write -1 for none.
     if (id.is_number_integer() && id == -1) continue;
     if (!id.is_number_unsigned() || id.get<uint64_t>() > Vocabulary::kIdMax) {
       return fields.wrong(key, "token ids");
@@ -108,7 +108,7 @@ Status read_token_ids(const JsonFields& fields, TokenizerConfig& config) {
   return {};
 }
 
-// A template's text, or a list of {"name": ..., "template": ...} with one named "default".
+// Reads a template string, or a list of {"name": ..., "template": ...} with one named "default".
 Status read_template(const JsonFields& fields, TokenizerConfig& config) {
   const Json* value = fields.find("chat_template");
   if (value == nullptr) return {};

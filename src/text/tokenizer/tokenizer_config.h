@@ -1,9 +1,7 @@
-// What the files next to a vocabulary say: which tokens begin and end a sequence, and the chat
-// template.
+// The settings next to a vocabulary: which tokens begin and end a sequence, and the chat template.
 //
 // Read from tokenizer_config.json, special_tokens_map.json, generation_config.json, config.json,
-// chat_template.jinja and chat_template.json; each may be absent. A GGUF file has them in its
-// metadata.
+// chat_template.jinja and chat_template.json, all optional. GGUF files store them in metadata.
 #pragma once
 
 #include <cstdint>
@@ -20,20 +18,20 @@ namespace banyan {
 
 struct SpecialToken {
   std::string text;
-  std::optional<TokenId> id;  // none if the vocabulary lacks it
+  std::optional<TokenId> id;  // unset if not in the vocabulary
 };
 
 struct SpecialTokens {
   std::optional<SpecialToken> bos, eos, pad, unk;
-  // Every id that ends generation: those of generation_config.json (or, if it names none, of
-  // config.json) and the one of `eos`.
+  // All ids that end generation: those of generation_config.json (or, if it has none, config.json)
+  // and the id of `eos`.
   std::vector<TokenId> eos_ids;
-  // All "..._token" strings by that name: the variables of a chat template.
+  // All "..._token" strings by name, as variables for a chat template.
   std::map<std::string, std::string> named;
 };
 
 struct TokenizerConfig {
-  SpecialTokens special;                     // ids are not filled in yet, save eos_ids
+  SpecialTokens special;                     // only eos_ids are filled in yet
   std::optional<TokenId> bos_id, pad_id;     // from generation_config.json or config.json
   std::optional<std::string> chat_template;  // Jinja text
   Json json;                                 // tokenizer_config.json, an empty object if absent

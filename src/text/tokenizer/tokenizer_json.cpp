@@ -1,3 +1,4 @@
+// Reads tokenizer.json; declared in tokenizer_parts.h.
 #include <simdjson.h>
 
 #include <unordered_map>
@@ -16,7 +17,7 @@ using simdjson::dom::object;
 
 constexpr size_t kAddedTokensMax = 1 << 20;
 
-// A view of an object in the big document that names the place of what is wrong.
+// A view of an object in the document that adds its location to errors.
 struct Section {
   object fields;
   std::string place;
@@ -50,7 +51,7 @@ struct Section {
   }
 };
 
-// A small part of the document in the form that the makers of steps read.
+// Copies a small part of the document to the form that the makers of steps read.
 Result<Json> small_part(const Section& root, std::string_view key) {
   const auto value = root.find(key);
   if (!value) return Json(nullptr);
@@ -80,7 +81,7 @@ Status read_vocabulary(const Section& model, Vocabulary& vocabulary) {
   return {};
 }
 
-// One merge, either "left right" or ["left", "right"].
+// Reads one merge, either "left right" or ["left", "right"].
 Result<std::pair<std::string_view, std::string_view>> read_merge(const Section& model,
                                                                  const element& merge,
                                                                  size_t index) {
@@ -180,9 +181,9 @@ Result<AddedToken> read_added_token(const Section& fields) {
   return token;
 }
 
-// Ids are given as the reference gives them, whatever the file says: a token of the vocabulary
-// keeps its id, the others are numbered from the vocabulary's size. Empty tokens are left out; of
-// two with the same content the later one counts.
+// Assigns ids as the reference does, ignoring the file's: a token of the vocabulary keeps its id,
+// the others are numbered from the vocabulary's size. Empty tokens are dropped; of two tokens with
+// the same content the later one wins.
 Status read_added_tokens(const Section& root, TokenizerParts& parts) {
   if (!root.find("added_tokens")) return {};
   const auto list = TRY(root.get<array>("added_tokens", "an array"));

@@ -1,4 +1,5 @@
-// What a tokenizer is made of, as read from one of the two file formats.
+// The parts of a tokenizer, read from any file format, and the readers of tokenizer.json and
+// tiktoken.model.
 #pragma once
 
 #include <memory>
@@ -21,7 +22,7 @@ namespace banyan {
 struct TokenizerParts {
   std::unique_ptr<const Vocabulary> vocabulary;  // the model's tokens; the Bpe points to it
   std::unique_ptr<const Bpe> bpe;
-  std::vector<AddedToken> added;  // with their final ids; some are in the vocabulary too
+  std::vector<AddedToken> added;  // with final ids; some are in the vocabulary too
   Normalizer normalizer;
   PreTokenizer pre_tokenizer;
   PostProcessor post_processor;
@@ -30,14 +31,13 @@ struct TokenizerParts {
 
 constexpr size_t kTokenizerFileBytesMax = 96 << 20;
 
-// Reads the bytes of a tokenizer.json; `what` names the file in messages. Whatever the file uses
-// that is not supported is refused by name. `truncation` and `padding` are settings for encoding
-// batches and are not used.
+// Reads the bytes of a tokenizer.json; `what` names the file in errors. Unsupported features are
+// rejected by name. `truncation` and `padding` are settings for batches and are ignored.
 Result<TokenizerParts> read_tokenizer_json(std::string_view text, const std::string& what);
 
-// Reads the bytes of a tiktoken.model: lines of a token's bytes in base64 and its rank, which is
+// Reads the bytes of a tiktoken.model: lines with a token's bytes in base64 and its rank, which is
 // its id. `config` is tokenizer_config.json, whose added_tokens_decoder names the special tokens
-// after them; ids without a name up to 256 become <|reserved_token_ID|>.
+// after them. Unnamed ids, up to 256, become <|reserved_token_ID|>.
 Result<TokenizerParts> read_tiktoken(std::string_view text, const std::string& what,
                                      const Json& config, const std::string& config_what);
 

@@ -1,7 +1,7 @@
-// The tokens of a model: id to spelling and spelling to id.
+// A model's tokens: maps ids to spellings and back.
 //
 // Ids may have gaps; a spelling belongs to one id. Filled while loading, immutable afterwards;
-// const use is thread-safe. Spellings live in one block of memory.
+// const use is thread-safe. Spellings are stored in one block of memory.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ namespace banyan {
 
 class Vocabulary {
  public:
-  // Ids above this are refused: the tables are as long as the highest id.
+  // Higher ids are rejected, since the tables are as long as the highest id.
   static constexpr TokenId kIdMax = (1 << 22) - 1;
 
-  // Makes room for `tokens` tokens of `bytes` bytes in all. Optional, saves time.
+  // Optional: reserves memory for `tokens` tokens of `bytes` bytes in total.
   void reserve(size_t tokens, size_t bytes);
 
-  // Refused: an id that is out of range or taken, a spelling that is taken.
+  // Rejects an id that is out of range or taken, and a spelling that is taken.
   Status add(std::string_view spelling, TokenId id);
 
   std::optional<TokenId> find(std::string_view spelling) const;
@@ -51,7 +51,7 @@ class Vocabulary {
 
   std::string bytes_;
   std::vector<Span> spans_;  // by id
-  std::vector<Slot> slots_;  // open addressing, a power of two
+  std::vector<Slot> slots_;  // open addressing; size is a power of two
   size_t count_ = 0;
   size_t longest_bytes_ = 0;
 };
