@@ -1,4 +1,4 @@
-// Python's binary operators. Integers are 64-bit: what leaves them is an error, not a big integer.
+// Python's binary operators. Integers are 64-bit; overflow is an error, not a big integer.
 #include <cmath>
 
 #include "jinja/runtime.h"
@@ -118,7 +118,7 @@ Result<Value> add_strings(Runtime& rt, Value a, Value b) {
   return join_strings(rt, a.text(), b.text(), safe);
 }
 
-// The number of elements or bytes in `count` copies, or an error before anything is built.
+// The total elements or bytes of `count` copies, or an error before anything is allocated.
 Result<int64_t> repeated_size(Runtime& rt, int64_t size, int64_t count, int64_t per_unit) {
   int64_t total = 0;
   if (count <= 0 || size == 0) return 0;

@@ -1,5 +1,5 @@
-// The parsed template. Nodes are owned flat by the Ast and point at each other, so destroying one
-// never recurses. Immutable after parsing.
+// The parsed template. The Ast owns all nodes in flat lists and nodes point to each other, so
+// destruction never recurses. Immutable after parsing.
 #pragma once
 
 #include <deque>
@@ -52,11 +52,11 @@ struct Expr {
   ExprKind kind = ExprKind::kConstant;
   Arithmetic arithmetic = Arithmetic::kAdd;
   int line = 0;
-  int depth = 1;  // nodes on the longest way down
+  int depth = 1;  // nodes on the longest path down
   Symbol symbol = -1;
   Value constant;
   std::string_view name;
-  const Builtin* builtin = nullptr;  // of a filter or test; null when there is none of that name
+  const Builtin* builtin = nullptr;  // filter or test; null if the name is unknown
   const Expr* base = nullptr;
   std::vector<const Expr*> items;
   std::vector<Comparison> comparisons;
@@ -76,7 +76,7 @@ enum class StmtKind : uint8_t {
   kCall,      // value (a call), parameters, body
   kFilter,    // filters, body
   kWith,      // targets and values in branches' places: bindings, body
-  kScope,     // body, in a scope of its own ({% generation %})
+  kScope,     // body, in its own scope ({% generation %})
   kBreak,
   kContinue,
 };
@@ -132,8 +132,8 @@ struct Ast {
   Symbol intern(std::string_view name);
 };
 
-// Parses `source`; every error names the line. `nesting_max` bounds how deeply tags and brackets
-// nest, and with them the recursion of everything that walks the tree.
+// Parses `source`; every error names the line. `nesting_max` bounds the nesting of tags and
+// brackets, and thereby the recursion of all code that walks the tree.
 Result<std::unique_ptr<Ast>> parse_template(std::string_view source, int nesting_max);
 
 }  // namespace banyan::jinja

@@ -1,4 +1,4 @@
-// Calling: builtins, macros, recursive loops.
+// Calls of builtins, macros and recursive loops.
 #include <algorithm>
 
 #include "base/check.h"
@@ -79,7 +79,7 @@ Result<Value> call(Runtime& rt, const Value& function, const Args& args) {
 
 bool is_callable(const Value& value) {
   switch (value.kind) {
-    case Kind::kUndefined:  // it has __call__, which raises
+    case Kind::kUndefined:  // Python's has a __call__ that raises
     case Kind::kFunction:
     case Kind::kMacro:
     case Kind::kLoop:

@@ -22,7 +22,7 @@ Status check_body(const Body& body, bool branch);
 
 Status check_stmt(const Stmt& stmt, bool branch) {
   bool is_if = stmt.kind == StmtKind::kIf;
-  // A loop's iterable and what a set assigns belong to the frame around; bodies open a new one.
+  // A loop's iterable and the value of a set belong to the enclosing frame; bodies open a new one.
   TRY(check_expr(stmt.value, branch));
   TRY(check_expr(stmt.condition, false));
   for (const Expr* filter : stmt.filters) TRY(check_expr(filter, false));

@@ -1,12 +1,12 @@
-// What Jinja's compiler refuses beyond syntax.
+// Errors of Jinja's compiler that are not syntax errors.
 #pragma once
 
 #include "jinja/ast.h"
 
 namespace banyan::jinja {
 
-// Unknown filters and tests, except in branches (of if, and of conditional expressions): those are
-// errors only when they run, so that a template may ask `'x' is filter` first.
+// Reports unknown filters and tests, except in branches (of if and of conditional expressions).
+// There they are errors only when executed, so that a template may test `'x' is filter` first.
 Status check_names(const Ast& ast);
 
 }  // namespace banyan::jinja

@@ -1,3 +1,4 @@
+// Heap and Dict (value.h), and the makers of values and the budget of a rendering (runtime.h).
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -12,8 +13,8 @@ namespace banyan::jinja {
 namespace {
 
 constexpr size_t kBlockBytes = 64 << 10;
-constexpr size_t kGrowingBytesMin = 256;  // what is shorter is copied
-constexpr int64_t kSmallDict = 8;         // up to here a dict is searched entry by entry
+constexpr size_t kGrowingBytesMin = 256;  // shorter strings are copied
+constexpr int64_t kSmallDict = 8;         // dicts up to this size are searched linearly
 
 uint64_t hash_of_number(const Value& key) {
   double d = key.as_float();
@@ -73,8 +74,8 @@ void grow(Runtime& rt, Dict& dict) {
   }
 }
 
-// Calls `same(entry)` for entries whose hash is `hash` until it answers true or an error. What it
-// passes on the way is paid for: keys can be chosen to stand in each other's way.
+// Calls `same(entry)` for entries whose hash is `hash` until it returns true or an error. Charges
+// for every entry visited, since keys can be chosen to collide.
 template <class Same>
 Result<int64_t> probe(Runtime& rt, const Dict& dict, uint64_t hash, Same same) {
   if (dict.slots == nullptr) {
@@ -105,7 +106,7 @@ Result<int64_t> find_entry(Runtime& rt, const Dict& dict, const Value& key, uint
 void* Heap::allocate(size_t size, size_t alignment) {
   size_t padding = (alignment - reinterpret_cast<uintptr_t>(free_) % alignment) % alignment;
   if (padding + size > left_) {
-    // Something large gets a block of its own, so the current block's rest is not wasted.
+    // A large object gets its own block, so that the rest of the current block is not wasted.
     bool large = size > kBlockBytes / 4;
     size_t block = large ? size : kBlockBytes;
     blocks_.push_back(std::make_unique_for_overwrite<std::byte[]>(block));
@@ -148,7 +149,7 @@ std::byte* Heap::extend(const void* front, size_t front_bytes, size_t more_bytes
     growing->left -= more_bytes;
     return const_cast<std::byte*>(begin);
   }
-  // What is extended for the second time gets room for more.
+  // A string that is extended a second time gets spare room.
   const size_t room = grows ? size : 0;
   auto* bytes = static_cast<std::byte*>(allocate(size + room, alignment));
   if (front_bytes > 0) std::memcpy(bytes, front, front_bytes);
@@ -270,7 +271,7 @@ Value new_undefined(Runtime& rt, Undefined content) {
 }  // namespace
 
 Value make_undefined(Runtime& rt, std::string_view name, std::string_view owner) {
-  // The same is often asked for again: for every character of a text, whether it is an image.
+  // Reuses the last one, since templates repeat lookups: is each character of a text an image?
   constexpr size_t kShort = 64;
   if (rt.last_undefined.is_undefined() && name.size() <= kShort) {
     const Undefined& last = *rt.last_undefined.undefined;

@@ -130,7 +130,7 @@ Status Interpreter::print(const Value& value) {
   return write(TRY(to_str(rt_, value)));
 }
 
-// Unlike a print, a filter or call block does not convert what it gets.
+// Unlike a print, a filter or call block does not convert its value.
 Status Interpreter::print_text(const Value& value) {
   if (value.is_string()) return write(value.text());
   return invalid_argument("a filter or call block made {}, not text", type_name(value));
@@ -208,7 +208,7 @@ Result<Interpreter::Flow> Interpreter::run_for(const Stmt& stmt, Scope& scope) {
   return run_loop(stmt, scope, iterable, 0);
 }
 
-// A break leaves the body before its end, and only a turn that reached its end stops the else.
+// A break leaves the body early; only an iteration that reaches its end suppresses the else block.
 Result<Interpreter::Flow> Interpreter::run_loop(const Stmt& stmt, Scope& scope,
                                                 const Value& iterable, int64_t depth0) {
   auto* loop = rt_.heap.make<Loop>();

@@ -1,7 +1,7 @@
-// Walks a parsed template and writes its text. One per rendering.
+// Executes a parsed template and writes its output. One per rendering.
 //
-// Scopes follow Jinja: for bodies (each turn anew), macros, call bodies, with, filter and set
-// blocks open one; if does not. A macro sees the scope that it was defined in.
+// Scopes follow Jinja: for bodies (a new one per iteration), macros, call bodies, with, filter and
+// set blocks open one; if does not. A macro sees the scope of its definition.
 #pragma once
 
 #include <functional>
@@ -20,13 +20,13 @@ struct Variable {
   Value value;
 };
 
-// Variables of one block; grows in the heap.
+// The variables of one block; allocated in the heap.
 struct Scope {
   Scope* parent = nullptr;
   Variable* variables = nullptr;
   int32_t count = 0;
   int32_t capacity = 0;
-  bool captured = false;  // a macro or loop object keeps it, so it must not be reused
+  bool captured = false;  // a macro or loop object refers to it, so it must not be reused
 };
 
 struct RunLimits {
@@ -43,10 +43,10 @@ class Interpreter {
   // `variables` must be an object and outlive the call.
   Result<std::string> render(const Json& variables);
 
-  // For runtime.h and loop.h.
+  // Callbacks for runtime.h and loop.h.
   Result<Value> call(const Value& function, const Args& args);
   Result<bool> passes_condition(Loop& loop, const Value& item);
-  // The next error is the template's own words: report it as it is.
+  // The next error is the template's own message: report it unchanged.
   void mark_raised() { located_ = true; }
 
  private:
@@ -109,10 +109,10 @@ class Interpreter {
   const Ast& ast_;
   size_t output_bytes_max_;
   Runtime rt_;
-  std::vector<Value> globals_;  // by symbol: variables, host functions, and top-level sets
+  std::vector<Value> globals_;  // by symbol: variables, host functions and top-level sets
   Scope root_;
   std::string* out_ = nullptr;
-  bool located_ = false;  // the error on its way up names its line
+  bool located_ = false;  // the propagating error already names its line
 };
 
 }  // namespace banyan::jinja

@@ -10,7 +10,7 @@
 namespace banyan::jinja {
 namespace {
 
-constexpr size_t kNameBytesMax = 200;  // names are compared without being paid for
+constexpr size_t kNameBytesMax = 200;  // bounded because comparing names is not charged
 
 bool is_ascii_digit(char c) {
   return c >= '0' && c <= '9';
@@ -20,7 +20,7 @@ bool is_word(char32_t c) {
   return c == '_' || is_alpha(c) || is_numeric(c);
 }
 
-// How many bytes of digits of `base`, single underscores between them, `text` starts with.
+// Length of the leading run of digits of `base`, with single underscores between them.
 size_t digit_run(std::string_view text, int base) {
   auto is_digit_of = [base](char c) {
     int digit = is_ascii_digit(c) ? c - '0' : (c | 0x20) >= 'a' ? (c | 0x20) - 'a' + 10 : 99;
@@ -70,7 +70,7 @@ class Lexer {
     return invalid_argument("chat template, line {}: {}", line_, what);
   }
 
-  // The text before `tag`, stripped as the tag's sign and lstrip_blocks ask.
+  // The text before `tag`, stripped according to the tag's sign and lstrip_blocks.
   std::string_view stripped(std::string_view text, char sign, bool is_print) const {
     if (sign == '-') return strip_right(text);
     if (sign == '+' || is_print) return text;
@@ -116,7 +116,7 @@ class Lexer {
     return tag_body(kind == '{');
   }
 
-  // The size of "{% name %}" at the current place, 0 if something else stands there.
+  // The size of "{% name %}" at the current position, or 0 if it is not there.
   size_t raw_tag_size(std::string_view name, bool trim_newline) const {
     std::string_view text = rest().substr(2);
     if (sign_of(text) != ' ') text.remove_prefix(1);
@@ -153,7 +153,7 @@ class Lexer {
       advance(end_size);
       return {};
     }
-    if (start == source_.size()) return {};  // Jinja minds only text that is left over
+    if (start == source_.size()) return {};  // Jinja only rejects leftover text
     line_ = first_line;
     return fail("Missing end of raw directive");
   }
@@ -169,7 +169,7 @@ class Lexer {
     return {};
   }
 
-  // Takes the end of a tag if it stands here.
+  // Consumes the end of a tag if it is next.
   bool tag_end(bool is_print) {
     std::string_view close = is_print ? "}}" : "%}";
     char sign = sign_of(rest());
@@ -334,7 +334,7 @@ class Lexer {
     size_t found = kFrom.find(c);
     if (found != std::string_view::npos) {
       out += kTo[found];
-    } else if (c != '\n') {  // a backslash before a line's end joins the lines
+    } else if (c != '\n') {  // a backslash at the end of a line joins the lines
       out += '\\';
       out += c;
     }
@@ -373,8 +373,8 @@ class Lexer {
   Heap& heap_;
   size_t at_ = 0;
   int line_ = 1;
-  bool line_starting_ = true;  // what was taken last ended a line
-  std::string open_;           // the brackets that must close, innermost last
+  bool line_starting_ = true;  // the last token ended a line
+  std::string open_;           // open brackets, innermost last
   std::vector<Token> tokens_;
 };
 

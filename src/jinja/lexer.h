@@ -1,4 +1,4 @@
-// Template text to tokens, with trim_blocks, lstrip_blocks and the - and + markers applied.
+// Tokenizes template text and applies trim_blocks, lstrip_blocks and the - and + markers.
 #pragma once
 
 #include <string>
@@ -26,7 +26,7 @@ enum class TokenType : uint8_t {
 struct Token {
   TokenType type = TokenType::kEnd;
   int line = 1;
-  std::string_view text;  // what stands there; a string's or text's value, unescaped
+  std::string_view text;  // source text; a string's or text's unescaped value
   int64_t integer = 0;
   double real = 0;
 
@@ -36,11 +36,11 @@ struct Token {
   bool is_name(std::string_view name) const { return type == TokenType::kName && text == name; }
 };
 
-// `source` has \n line ends and must outlive the tokens, as must `heap`, which holds unescaped
+// `source` has \n line ends. It must outlive the tokens, as must `heap`, which holds unescaped
 // strings. The last token is kEnd. Errors name the line.
 Result<std::vector<Token>> tokenize(std::string_view source, Heap& heap);
 
-// \r\n and \r become \n, and one final newline goes, as Jinja does before anything else.
+// Converts \r\n and \r to \n and drops one final newline, as Jinja does first.
 std::string normalize_source(std::string_view source);
 
 }  // namespace banyan::jinja

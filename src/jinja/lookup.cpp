@@ -1,5 +1,5 @@
 // Attributes, items and slices, with the environment's rules: `a.b` prefers attributes, `a['b']`
-// prefers items, each falls back to the other, and what is not there is undefined. Names that begin
+// prefers items, each falls back to the other, and a missing one is undefined. Names that begin
 // with an underscore and methods that would change a list or dict are never attributes.
 #include <algorithm>
 #include <array>
@@ -74,7 +74,7 @@ Result<Value> data_attribute(Runtime& rt, const Value& value, std::string_view n
   }
 }
 
-// obj[key] without the fallback to attributes; absent where Python raises TypeError or LookupError.
+// obj[key] without the fallback to attributes; absent if Python raises TypeError or LookupError.
 Result<Value> own_item(Runtime& rt, const Value& value, const Value& key) {
   if (value.is(Kind::kDict)) {
     if (key.is(Kind::kList) || key.is(Kind::kDict) || key.is(Kind::kView)) return Value{};
@@ -117,7 +117,7 @@ Result<Slice> resolve(const Value& start, const Value& stop, const Value& step, 
   slice.start = TRY(slice_bound(start, back ? size - 1 : 0, size, slice.step));
   slice.stop = TRY(slice_bound(stop, back ? -1 : size, size, slice.step));
   int64_t span = back ? slice.start - slice.stop : slice.stop - slice.start;
-  // Longer steps than the sequence all select one element; clamping keeps -step in range.
+  // Steps longer than the sequence all select one element; clamping keeps -step in range.
   slice.step = std::clamp<int64_t>(slice.step, -size - 1, size + 1);
   int64_t stride = back ? -slice.step : slice.step;
   slice.size = span <= 0 ? 0 : (span + stride - 1) / stride;

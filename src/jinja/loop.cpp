@@ -7,8 +7,8 @@
 namespace banyan::jinja {
 namespace {
 
-// The next element that passes the loop's condition; absent at the end. The condition runs only
-// now, as in Python's generators: the body may have changed a namespace that it reads.
+// The next element that passes the loop's condition; absent at the end. The condition is evaluated
+// lazily, as in Python's generators: the body may change a namespace that it reads.
 Result<Value> pull(Runtime& rt, Loop& loop) {
   while (loop.next < loop.source.size()) {
     Value item = loop.source[loop.next++];

@@ -1,4 +1,4 @@
-// The state of one running for loop: what `loop` is inside it.
+// The state of one running for loop, available as `loop` inside it.
 #pragma once
 
 #include <span>
@@ -11,17 +11,17 @@ namespace banyan::jinja {
 struct Loop {
   Interpreter* interpreter = nullptr;
   const Stmt* definition = nullptr;
-  Scope* outer = nullptr;  // the scope that the loop stands in
+  Scope* outer = nullptr;  // the scope around the loop
   std::span<const Value> source;
-  size_t next = 0;         // into source
-  bool filtered = false;   // source still has to pass the loop's condition
-  bool has_after = false;  // `after` was looked at ahead of its turn
+  size_t next = 0;         // index into source
+  bool filtered = false;   // source elements must still pass the loop's condition
+  bool has_after = false;  // `after` was read ahead
   Value after, current, previous, last_changed;
   int64_t index0 = -1;
   int64_t depth0 = 0;
 };
 
-// Moves on; false at the end.
+// Advances; false at the end.
 Result<bool> loop_advance(Runtime& rt, Loop& loop);
 Result<int64_t> loop_length(Runtime& rt, Loop& loop);
 // loop.index, loop.last, ...; absent if there is no such attribute.

@@ -1,3 +1,4 @@
+// The parser's expressions; statements are in parser.cpp.
 #include <algorithm>
 
 #include "jinja/library/unicode.h"
@@ -371,7 +372,7 @@ Result<const Expr*> Parser::dot(const Expr* base) {
   return seal(expr);
 }
 
-// A key or slice; a slice's node has `base` already.
+// A key or slice; a slice's node already has its `base`.
 Result<const Expr*> Parser::subscript_key(const Expr* base) {
   Expr* slice = new_expr(ExprKind::kSlice, current().line);
   slice->items = {nullptr, nullptr, nullptr};

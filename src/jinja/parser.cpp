@@ -107,7 +107,7 @@ Result<Body> Parser::body_until(std::initializer_list<std::string_view> ends, bo
   return body;
 }
 
-// Up to a tag whose name is one of `ends`; that name is then the current token.
+// Parses up to a tag whose name is in `ends`; that name is then the current token.
 Result<Body> Parser::statements(std::initializer_list<std::string_view> ends) {
   Level level(*this);
   TRY(check_nesting());
@@ -171,7 +171,7 @@ Result<const Stmt*> Parser::statement() {
 
 Result<const Stmt*> Parser::print_statement() {
   Stmt* group = new_stmt(StmtKind::kScope, take().line);
-  group->kind = StmtKind::kIf;  // no branch: the otherwise body runs, in the scope around it
+  group->kind = StmtKind::kIf;  // no branch: the otherwise body runs, in the enclosing scope
   while (current().type != TokenType::kBlockEnd) {
     if (!group->otherwise.empty()) TRY(expect_operator(","));
     group->otherwise.push_back(TRY(output(TRY(expression()))));

@@ -1,5 +1,5 @@
-// Recursive descent over the tokens of a template; used by parse_template alone. Two files: the
-// statements (parser.cpp) and the expressions (parse_expression.cpp).
+// Recursive descent parser over a template's tokens; used only by parse_template. Statements are in
+// parser.cpp, expressions in parse_expression.cpp.
 #pragma once
 
 #include <initializer_list>
@@ -21,7 +21,7 @@ class Parser {
   Status run();
 
  private:
-  // One level of nesting for as long as it lives.
+  // RAII guard for one level of nesting.
   struct Level {
     explicit Level(Parser& p) : parser(p) { ++parser.nesting_; }
     ~Level() { --parser.nesting_; }
@@ -37,11 +37,12 @@ class Parser {
   struct Arguments {
     std::vector<const Expr*> items;
     std::vector<NamedExpr> keywords;
-    std::unordered_set<std::string_view> names;  // of the keywords
+    std::unordered_set<std::string_view> names;  // names of the keywords
     const Expr* star = nullptr;
     const Expr* double_star = nullptr;
   };
-  // What a macro's body mentions; `caller` and the others are its parameters only then.
+  // Names that a macro's body mentions; `caller` and the others are its parameters only if
+  // mentioned.
   struct MacroUse {
     bool caller = false, kwargs = false, varargs = false;
   };
@@ -118,7 +119,7 @@ class Parser {
   void note_load(Symbol symbol);
 
   Expr* new_expr(ExprKind kind, int line);
-  // Sets the node's depth from its children's; an error if it is too deep.
+  // Sets the node's depth from its children's; fails if it is too deep.
   Result<const Expr*> seal(Expr* expr);
 
   Ast& ast_;
@@ -126,9 +127,9 @@ class Parser {
   size_t at_ = 0;
   int nesting_ = 0;
   int nesting_max_;
-  int loops_ = 0;           // loops around this place that break and continue may leave
-  int loops_lexical_ = 0;   // loops around this place at all
-  bool in_target_ = false;  // names are being assigned, not read
+  int loops_ = 0;           // enclosing loops that break and continue may leave
+  int loops_lexical_ = 0;   // all enclosing loops
+  bool in_target_ = false;  // names are assigned, not read
   std::vector<MacroUse> macros_;
   std::vector<std::string_view> open_tags_;
 };

@@ -9,7 +9,7 @@
 namespace banyan::jinja {
 namespace {
 
-// The string of each ASCII character, so that a loop over a long text does not make one for each.
+// One shared string per ASCII character, so that a loop over a long text allocates none.
 const String* ascii_character(char c) {
   struct Table {
     char bytes[128];

@@ -1,9 +1,9 @@
-// One rendering: its memory, its budget, and the operations on values that Python calls protocols
-// (truth, iteration, lookup, equality, order, arithmetic, printing).
+// The state of one rendering: its memory, its budget, and Python's protocols on values (truth,
+// iteration, lookup, equality, order, arithmetic, printing).
 //
 // Sandbox rules. Every evaluation step costs one unit of fuel; work on text or lists costs one unit
-// per 64 bytes or per element and is paid *before* it is done, so nothing is allocated or copied
-// that was not paid for. Everything that recurses holds a Nested and asks check_depth() first.
+// per 64 bytes or per element. Work is charged *before* it is done, so nothing is allocated or
+// copied without payment. Everything that recurses holds a Nested and calls check_depth() first.
 //
 // Not thread-safe: one Runtime per rendering.
 #pragma once
@@ -43,7 +43,7 @@ class Runtime {
     return {};
   }
   Status charge_bytes(size_t bytes) { return charge(static_cast<int64_t>(bytes / 64) + 1); }
-  // For a search through `bytes`, which takes up to 10 ns a byte on texts made to slow it down.
+  // Charges a search through `bytes`, which takes up to 10 ns per byte on adversarial text.
   Status charge_search(size_t bytes) { return charge(static_cast<int64_t>(bytes / 16) + 1); }
   Status check_depth() const {
     if (depth_ > depth_max_) [[unlikely]]
@@ -54,7 +54,7 @@ class Runtime {
   Interpreter& interpreter;
   const int64_t now_unix_s;
   Heap heap;
-  Value last_undefined;  // make_undefined()'s
+  Value last_undefined;  // made by make_undefined()
 
  private:
   friend class Nested;
@@ -66,10 +66,10 @@ class Runtime {
   int depth_ = 0;
   int depth_max_;
   size_t memory_bytes_max_;
-  int64_t units_max_;  // at once: more would work on more bytes than there may be
+  int64_t units_max_;  // per charge: a larger one would exceed the memory limit
 };
 
-// One more level of recursion for as long as it lives.
+// RAII guard for one level of recursion.
 class Nested {
  public:
   explicit Nested(Runtime& runtime) : runtime_(runtime) { ++runtime_.depth_; }
@@ -80,10 +80,11 @@ class Nested {
   Runtime& runtime_;
 };
 
-// Makers. `text` of borrow() must outlive the rendering (the template, the variables, a literal).
+// Constructors. The `text` of borrow() must outlive the rendering (the template, the variables, a
+// literal).
 Value borrow(Runtime& rt, std::string_view text, bool safe = false);
 Result<Value> make_string(Runtime& rt, std::string_view text, bool safe = false);
-// One after the other; the first is not copied if it is itself what was joined last.
+// Concatenates. If `a` is the last joined string, appends in place instead of copying it.
 Result<Value> join_strings(Runtime& rt, std::string_view a, std::string_view b, bool safe = false);
 // REQUIRES: two lists or two tuples.
 Result<Value> join_lists(Runtime& rt, const Value& a, const Value& b);
@@ -95,30 +96,30 @@ Value make_undefined_message(Runtime& rt, std::string_view message);
 Dict* make_dict(Runtime& rt);
 Value dict_value(const Dict* dict);
 
-// A template's own text, cut to what a message should quote of it: it may be of any length.
+// Shortens the template's own text, which may have any length, for an error message.
 std::string shown(std::string_view text);
-// The error that using an undefined value is.
+// The error for using an undefined value.
 std::unexpected<Error> undefined_error(const Value& value);
 // Python's name of the value's type: "str", "dict", "builtin_function_or_method", ...
 std::string_view type_name(const Value& value);
 
 bool truth(const Value& value);
-// Elements in order, as iter() gives them; a generator is used up. Errors for what cannot be
-// iterated. The elements of a list or tuple are not copied.
+// Elements in order, as from iter(); consumes a generator. An error if the value is not iterable.
+// Elements of a list or tuple are not copied.
 Result<std::span<const Value>> iterate(Runtime& rt, const Value& value);
 bool is_iterable(const Value& value);
 // len(); an error where Python has none.
 Result<int64_t> length(Runtime& rt, const Value& value);
-// In code points; counted and paid for once.
+// In code points; counted and charged once.
 Result<int64_t> string_length(Runtime& rt, const Value& value);
 // The code points [begin, end) of a string. REQUIRES: 0 <= begin <= end <= length.
 Result<Value> substring(Runtime& rt, const Value& value, int64_t begin, int64_t end);
 
 Result<bool> equals(Runtime& rt, const Value& a, const Value& b);
-// Python's < and >: an error for types that have no order; unordered where a NaN is involved.
+// Python's < and >: an error for types without an order; unordered if a NaN is involved.
 Result<std::partial_ordering> order(Runtime& rt, const Value& a, const Value& b);
 Result<bool> contains(Runtime& rt, const Value& container, const Value& item);
-// Python's `is`, as far as it can be told: of two strings with the same text only if they share it.
+// Approximates Python's `is`: two strings are identical only if they share their text.
 bool identical(const Value& a, const Value& b);
 
 // Null if there is no such key.
@@ -129,8 +130,7 @@ Status dict_set(Runtime& rt, Dict& dict, const Value& key, const Value& value);
 // Lookup in the order of `value.name` (attributes first) and of `value[key]` (items first).
 Result<Value> get_attribute(Runtime& rt, const Value& value, std::string_view name);
 Result<Value> get_item(Runtime& rt, const Value& value, const Value& key);
-// An attribute in Python's sense only (a method, a namespace's entry, ...); absent if there is
-// none.
+// A Python attribute only (a method, a namespace's entry, ...); absent if there is none.
 Result<Value> own_attribute(Runtime& rt, const Value& value, std::string_view name);
 // value[start:stop:step]; absent or none means not given.
 Result<Value> get_slice(Runtime& rt, const Value& value, const Value& start, const Value& stop,
@@ -140,7 +140,7 @@ enum class Arithmetic { kAdd, kSubtract, kMultiply, kDivide, kFloorDivide, kModu
 Result<Value> arithmetic(Runtime& rt, Arithmetic op, const Value& a, const Value& b);
 Result<Value> negate(const Value& value);
 
-// str(value), repr(value): appended, charged, at most as deep as the runtime allows.
+// str(value) or repr(value): appended and charged, within the runtime's depth limit.
 Status append_str(Runtime& rt, std::string& out, const Value& value);
 Status append_repr(Runtime& rt, std::string& out, const Value& value);
 std::string format_float(double value);  // repr of a float
@@ -160,7 +160,7 @@ const Builtin* find_method(Kind kind, std::string_view name);
 Result<Value> call_builtin(Runtime& rt, const Builtin& builtin, const Value& self,
                            const Args& args);
 
-// The integer that an argument holds, or an error naming `what`.
+// The integer value of an argument, or an error with `what`.
 Result<int64_t> to_index(const Value& value, std::string_view what);
 
 // "..." % values and "...".format(...).

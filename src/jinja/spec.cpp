@@ -1,5 +1,5 @@
-// Python's format mini-language (format(value, spec)) and the number printing under it, which the
-// % operator shares.
+// Python's format mini-language (format(value, spec)) and its number formatting, which the %
+// operator shares.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -19,7 +19,7 @@ struct Spec {
   char align = 0;
   char sign = 0;
   bool alternate = false;
-  bool zeros = false;  // a 0 before the width: numbers are padded after their sign
+  bool zeros = false;  // a 0 before the width: pads numbers after their sign
   int64_t width = 0;
   char group = 0;
   std::optional<int64_t> precision;
@@ -30,7 +30,7 @@ bool is_align(char32_t c) {
   return c == '<' || c == '>' || c == '=' || c == '^';
 }
 
-// Takes the alignment and its fill; true if a fill was given.
+// Consumes the alignment and its fill; true if a fill was given.
 bool parse_align(Spec& spec, std::string_view& text) {
   if (text.empty()) return false;
   std::string_view rest = text;
@@ -96,8 +96,9 @@ std::string grouped(std::string_view digits, char separator, size_t size) {
   return out;
 }
 
-// Puts separators into the whole part. Zeros that fill the width are grouped too, so they are put
-// in here: as many as make `spec.width` with `prefix_size` characters before and the separators.
+// Inserts separators into the integer part. Zeros that fill the width are grouped too, so they are
+// added here: as many as reach `spec.width` with the separators and the `prefix_size` characters in
+// front.
 Status group_number(Runtime& rt, const Spec& spec, size_t prefix_size, size_t size,
                     std::string& digits) {
   size_t end = digits.find_first_of(".eE%");

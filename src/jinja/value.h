@@ -1,12 +1,12 @@
 // Values of the template language: Python's, as far as templates can see them.
 //
-// A Value is 16 bytes and trivially copyable; whatever it points to lives in a Heap and is freed
-// with it, all at once. So there are no reference counts, cycles cost nothing, and no destructor
-// recurses however deep a hostile template nests. Lists, tuples, dicts and strings never change
-// once they are reachable from a template (the sandbox refuses append, update, ...), so they are
-// shared freely; only namespaces, cyclers, joiners, loops and generators have state.
+// A Value is 16 bytes and trivially copyable. Everything it points to lives in a Heap and is freed
+// with it at once. This avoids reference counts, leaks from cycles, and deep recursion in
+// destructors when a hostile template nests values. Lists, tuples, dicts and strings are immutable
+// once a template can reach them (the sandbox rejects append, update, ...), so they are shared
+// freely. Only namespaces, cyclers, joiners, loops and generators have state.
 //
-// Not thread-safe. A Heap made while parsing is only read while rendering.
+// Not thread-safe. A Heap filled while parsing is only read while rendering.
 #pragma once
 
 #include <array>
@@ -54,15 +54,15 @@ enum class Kind : uint8_t {
 };
 
 struct Undefined {
-  std::string_view name;   // what was looked up; with an empty owner and no lookup, the message
-  std::string_view owner;  // the type it was looked up in, empty for a variable
+  std::string_view name;   // the name looked up; with is_message, the whole message
+  std::string_view owner;  // the type in which it was looked up; empty for a variable
   bool is_message = false;
 };
 
 struct String {
   std::string_view text;        // UTF-8
-  bool safe = false;            // a Markup: |safe or |escape made it
-  mutable int64_t length = -1;  // code points; -1 until asked for
+  bool safe = false;            // a Markup, made by |safe or |escape
+  mutable int64_t length = -1;  // in code points; -1 until computed
 };
 
 struct Value;
@@ -70,7 +70,7 @@ struct Value;
 struct Items {
   const Value* data = nullptr;
   int64_t size = 0;
-  bool group = false;  // a pair of groupby: also has the attributes grouper and list
+  bool group = false;  // a pair from groupby, with the attributes grouper and list
 };
 
 struct View {
@@ -82,16 +82,16 @@ struct View {
 struct Range {
   int64_t start = 0, stop = 0, step = 1, size = 0;
 
-  // Element `i` < size, or one of the places just outside. Computed so that only a result beyond 64
-  // bits would be wrong, whatever the step times i is.
+  // Element `i` < size, or the position just before or after. Computed so that only a result that
+  // exceeds 64 bits would overflow, not step * i.
   int64_t at(int64_t i) const {
     return static_cast<int64_t>(static_cast<uint64_t>(start) +
                                 static_cast<uint64_t>(i) * static_cast<uint64_t>(step));
   }
 };
 
-// The result of map, select, batch, ...: evaluated at once, but seen once and without a length, as
-// Python's generators are. An error met on the way is reported when the reader gets there.
+// The result of map, select, batch, ...: evaluated eagerly, but readable once and without a length,
+// like Python's generators. An error is reported when the reader reaches it.
 struct Generator {
   Items items;
   int64_t next = 0;
@@ -130,7 +130,7 @@ struct Value {
     double real;
     const Undefined* undefined;
     const String* string;
-    const Items* items;  // list and tuple
+    const Items* items;  // list or tuple
     const Dict* dict;
     const View* view;
     const Range* range;
@@ -200,10 +200,10 @@ struct Args {
   bool given(size_t i) const { return !positional[i].absent(); }
 };
 
-// A function of the host. `parameters` are names separated by spaces; the first `required` of them
-// must be given, and the method sees exactly one entry per name (absent where not given). A leading
-// "/" makes them positional only. "*" hands the arguments over as they came. Without a method it is
-// one of Python's that chat templates have no use for: calling it is an error that names it.
+// A host function. `parameters` are names separated by spaces, of which the first `required` are
+// mandatory. The method gets exactly one entry per name (absent if not given). A leading "/" makes
+// them positional only; "*" passes the arguments through. A null method marks a Python function
+// that chat templates do not need: calling it is an error with its name.
 struct Builtin {
   std::string_view name;
   std::string_view parameters;
@@ -211,14 +211,14 @@ struct Builtin {
   Result<Value> (*method)(Runtime&, const Value& self, const Args&) = nullptr;
 };
 
-// Memory of one template or one rendering: bump allocation, freed at once.
+// Bump-allocated memory of one template or one rendering, freed at once.
 class Heap {
  public:
   Heap() = default;
   Heap(Heap&&) = default;
   Heap& operator=(Heap&&) = default;
 
-  // `count` objects, value-initialised; T is never destroyed.
+  // `count` value-initialised objects; T is never destroyed.
   template <class T>
   T* make(size_t count = 1) {
     static_assert(std::is_trivially_destructible_v<T>);
@@ -227,9 +227,9 @@ class Heap {
     return first;
   }
   std::string_view copy(std::string_view text);
-  // `front_bytes` bytes that are those at `front`, and `more_bytes` behind them for the caller to
-  // fill. The result is `front` itself where it ends what was extended lately and has room, so
-  // that a text built piece by piece takes linear time and memory; `in_place()` tells.
+  // Returns the `front_bytes` bytes at `front` followed by `more_bytes` bytes for the caller to
+  // fill. Extends `front` in place if it was extended recently and has room, so that building a
+  // text piece by piece is linear in time and memory; `in_place()` reports it.
   std::byte* extend(const void* front, size_t front_bytes, size_t more_bytes, size_t alignment);
   bool in_place(const void* front, size_t front_bytes, size_t more_bytes) const;
   const Error* keep(Error error) {
@@ -239,7 +239,7 @@ class Heap {
   size_t bytes() const { return bytes_; }
 
  private:
-  // Something that may grow at its end.
+  // An allocation that may grow at its end.
   struct Growing {
     const std::byte* end = nullptr;
     size_t left = 0;
@@ -249,7 +249,7 @@ class Heap {
 
   std::vector<std::unique_ptr<std::byte[]>> blocks_;
   std::deque<Error> errors_;
-  std::array<Growing, 8> growing_;  // extended last
+  std::array<Growing, 8> growing_;  // most recently extended
   size_t oldest_growing_ = 0;
   std::byte* free_ = nullptr;
   size_t left_ = 0;

@@ -1,4 +1,4 @@
-// The host functions that templates can reach. One table per place they appear in.
+// The host functions available to templates, one table per place of use.
 #pragma once
 
 #include <span>
@@ -20,8 +20,8 @@ std::span<const Builtin> tests();
 // A global function by name, or null.
 const Builtin* find_global(std::string_view name);
 
-// Pieces that methods and filters share.
-// Cuts at `separator` (null: at runs of white space) at most `max` times (negative: always).
+// Helpers shared by methods and filters. split_text cuts at `separator` (null: at runs of white
+// space) at most `max` times (negative: no limit).
 Result<std::vector<std::string_view>> split_text(Runtime& rt, std::string_view text,
                                                  const std::string_view* separator, int64_t max,
                                                  bool from_right);

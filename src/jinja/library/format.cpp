@@ -254,7 +254,7 @@ class PercentFormat {
   std::string out_;
 
  public:
-  // A lone value that no directive took is an error, as a tuple's rest is.
+  // An unused single value is an error, like unused tuple elements.
   bool leftover() const {
     bool mapping = values_.is(Kind::kDict) || values_.is(Kind::kList) || values_.is(Kind::kRange) ||
                    values_.is_undefined();
@@ -291,7 +291,7 @@ class BraceFormat {
   }
 
  private:
-  // Takes "name!conversion:spec}" off `text`.
+  // Consumes "name!conversion:spec}" from `text`.
   Result<std::string> field(std::string_view& text, int depth) {
     int open = 1;
     size_t end = 0;
@@ -397,7 +397,7 @@ class BraceFormat {
   Runtime& rt_;
   bool safe_;
   const Args& args_;
-  Dict* named_ = nullptr;  // the keywords, once one of them is looked up
+  Dict* named_ = nullptr;  // keyword arguments, built on first lookup
   size_t next_ = 0;
   int numbering_ = 0;  // 0 undecided, 1 automatic, 2 manual
 };

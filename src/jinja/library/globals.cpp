@@ -1,4 +1,4 @@
-// Global functions, and the methods of everything but strings.
+// Global functions, and the methods of all types except strings.
 #include <algorithm>
 #include <array>
 #include <ctime>
@@ -10,7 +10,7 @@
 namespace banyan::jinja {
 namespace {
 
-constexpr int64_t kRangeMax = 100000;  // Jinja's sandbox allows no longer range
+constexpr int64_t kRangeMax = 100000;  // the longest range that Jinja's sandbox allows
 
 Result<Value> range(Runtime& rt, const Value&, const Args& args) {
   int64_t start = 0, step = 1;
@@ -109,7 +109,7 @@ Result<Value> raise_exception(Runtime& rt, const Value&, const Args& args) {
 Result<Value> strftime_now(Runtime& rt, const Value&, const Args& args) {
   if (!args[0].is_string()) return invalid_argument("strftime_now() takes a format string");
   if (args[0].text().size() > 1024) return exhausted("a date format of more than 1024 bytes");
-  // A naive datetime has no zone, and our clock has no microseconds.
+  // A naive datetime has no time zone, and our clock has no microseconds.
   std::string format;
   std::string_view text = args[0].text();
   for (size_t i = 0; i < text.size(); ++i) {

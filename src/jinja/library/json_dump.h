@@ -1,4 +1,4 @@
-// json.dumps, as the tojson filter of chat templates calls it.
+// json.dumps, as called by the tojson filter of chat templates.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@ namespace banyan::jinja {
 struct JsonStyle {
   bool ensure_ascii = false;
   bool sort_keys = false;
-  std::optional<std::string> indent;  // one level's indentation; absent: everything on one line
+  std::optional<std::string> indent;  // indentation per level; absent: one line
   std::string item_separator = ", ";
   std::string key_separator = ": ";
 };

@@ -1,4 +1,4 @@
-// Filters that make numbers.
+// Filters that convert to numbers.
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -11,7 +11,7 @@
 namespace banyan::jinja {
 namespace {
 
-// Removes single underscores between digits, as Python's literals allow; nothing if they are
+// Removes single underscores between digits, as Python's literals allow; nothing if one is
 // elsewhere.
 std::optional<std::string> without_underscores(std::string_view text) {
   std::string out;

@@ -1,4 +1,4 @@
-// Digits of numbers, shared by the % operator and the format mini-language.
+// Formatting of digits, shared by the % operator and the format mini-language.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace banyan::jinja {
 
-// Takes decimal digits off the front of `text`; nothing if there are none.
+// Consumes decimal digits from the front of `text`; nothing if there are none.
 Result<std::optional<int64_t>> take_number(std::string_view& text);
-// A character's number; surrogates have none in UTF-8.
+// Converts a number to a character; rejects surrogates, which UTF-8 cannot encode.
 Result<char32_t> to_code_point(int64_t value);
 uint64_t magnitude(int64_t value);
 std::string unsigned_digits(uint64_t value, int base, bool upper);

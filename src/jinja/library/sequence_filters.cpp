@@ -263,7 +263,7 @@ Result<Value> batch(Runtime& rt, const Value& value, const Args& args) {
   TRY(rt.charge(static_cast<int64_t>(all.size())));
   std::vector<Value> rows, row;
   for (const Value& item : all) {
-    // Python's batch yields an empty first row for a size of 0 and then never fills one.
+    // Python's batch yields an empty first row for size 0 and never fills a row.
     if (static_cast<int64_t>(row.size()) == size) {
       rows.push_back(TRY(make_list(rt, row)));
       row.clear();
@@ -310,7 +310,7 @@ const Value* keyword(const Args& args, std::string_view name) {
   return nullptr;
 }
 
-// map and its kin are lazy in Python: an error belongs to whoever reads that far.
+// map and similar filters are lazy in Python: an error surfaces only when a reader reaches it.
 template <class Each>
 Result<Value> lazily(Runtime& rt, const Value& value, Each each) {
   std::vector<Value> out;
@@ -377,7 +377,7 @@ Result<Value> select(Runtime& rt, const Value& value, const Args& args) {
   });
 }
 
-// A generator function of Python: even its first error waits for the reader.
+// A Python generator function: even its first error is deferred until it is read.
 template <Result<Value> (*method)(Runtime&, const Value&, const Args&)>
 Result<Value> deferred(Runtime& rt, const Value& value, const Args& args) {
   auto result = method(rt, value, args);

@@ -1,5 +1,5 @@
-// A stable sort whose comparison can fail, and which stays in bounds whatever the comparison says
-// (values that are not a number have no consistent order).
+// A stable sort whose comparison can fail. It stays in bounds even for an inconsistent comparison,
+// as with NaN.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 
 namespace banyan::jinja {
 
-// Merges runs of doubling length. `less(a, b)` gives Result<bool>; its first error ends the sort
-// and leaves `items` in some order.
+// Merges runs of doubling length. `less(a, b)` returns Result<bool>; its first error aborts the
+// sort and leaves `items` in an unspecified order.
 template <class T, class Less>
 Status merge_sort(std::vector<T>& items, Less less) {
   std::vector<T> merged(items.size());

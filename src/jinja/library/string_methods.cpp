@@ -1,4 +1,4 @@
-// The methods of str. A safe (Markup) string gives safe results and escapes what it is given.
+// The methods of str. A safe (Markup) string returns safe results and escapes its arguments.
 #include <algorithm>
 
 #include "jinja/library/builtins.h"
@@ -93,7 +93,7 @@ Result<Value> replace(Runtime& rt, const Value& self, const Args& args) {
   return replace_text(rt, self, from, to.text(), count);
 }
 
-// The part of a string that find(x, start, end) and its kin look at.
+// The part of a string that find(x, start, end) and similar methods search.
 struct Window {
   std::string_view text;
   int64_t start = 0;  // in code points

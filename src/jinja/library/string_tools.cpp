@@ -1,4 +1,4 @@
-// Cutting and replacing text, and the is... methods of str.
+// Splitting and replacing text, and the is... methods of str.
 #include <algorithm>
 
 #include "jinja/library/builtins.h"
@@ -70,7 +70,7 @@ bool is_ascii(char32_t c) {
   return c < 0x80;
 }
 
-// islower and isupper: some character has a case and none has the other.
+// islower and isupper: at least one cased character, and none of the other case.
 template <bool upper>
 Result<Value> all_cased(Runtime& rt, const Value& self, const Args&) {
   std::string_view text = self.text();
@@ -140,7 +140,7 @@ Result<std::vector<std::string_view>> split_text(Runtime& rt, std::string_view t
   }
   TRY(rt.charge_search(text.size()));
   if (from_right) {
-    // Cut from the left in a mirrored copy: searching backwards directly is not linear.
+    // Splits a mirrored copy from the left, since direct backward search is not linear.
     std::string mirrored(text.rbegin(), text.rend());
     std::string mirrored_separator(separator->rbegin(), separator->rend());
     std::string_view cut_at = mirrored_separator;
@@ -190,7 +190,7 @@ Result<Value> replace_text(Runtime& rt, const Value& text, std::string_view from
   std::string out;
   if (count < 0) count = INT64_MAX;
   while (count != 0) {
-    // An empty `from` stands before every character and at the end.
+    // An empty `from` matches before every character and at the end.
     size_t at = from.empty() ? 0 : find_text(rest, from);
     if (at == std::string_view::npos) break;
     TRY(rt.charge_bytes(at + to.size()));
@@ -214,7 +214,7 @@ Result<Value> center_text(Runtime& rt, const Value& text, int64_t width, std::st
   const int64_t missing = std::max(width, size) - size;
   if (missing == 0) return text;
   TRY(rt.charge_bytes(static_cast<size_t>(std::min(missing, int64_t{1} << 40)) * 4));
-  // CPython puts the odd one on the left only when the width is odd too.
+  // Like CPython, puts the odd space on the left only if the width is odd too.
   int64_t left = missing / 2 + (missing & width & 1);
   std::string out;
   for (int64_t i = 0; i < left; ++i) out += fill;

@@ -1,4 +1,4 @@
-// What follows `is`.
+// The tests that follow `is`.
 #include "jinja/library/builtins.h"
 
 namespace banyan::jinja {
@@ -82,7 +82,7 @@ Result<Value> upper(Runtime& rt, const Value& value, const Args&) {
   return cased(rt, value, "isupper");
 }
 
-// Python shares equal literals but not equal results; equal text is the best likeness.
+// Python shares equal literals but not equal results; comparing text is the closest match.
 Result<Value> same_as(Runtime& rt, const Value& value, const Args& args) {
   bool texts = value.is_string() && args[0].is_string() && value.safe() == args[0].safe();
   return make_bool(texts ? TRY(equals(rt, value, args[0])) : identical(value, args[0]));

@@ -1,4 +1,4 @@
-// Filters from anything to text.
+// Filters that convert any value to text.
 #include <algorithm>
 
 #include "jinja/library/builtins.h"
@@ -30,7 +30,7 @@ Result<Value> trim(Runtime& rt, const Value& value, const Args& args) {
   return method(rt, value, "strip", args);
 }
 
-// Words begin after spaces and after - ( { [ <, not after digits or apostrophes as in str.title.
+// Words begin after spaces and - ( { [ <, but unlike str.title not after digits or apostrophes.
 Result<Value> title(Runtime& rt, const Value& value, const Args&) {
   Value source = TRY(soft_str(rt, value));
   std::string_view text = source.text();

@@ -25,8 +25,8 @@ void drop_last(std::string_view& text) {
   text = text.substr(0, start);
 }
 
-// Whether upper and title case of `c` are more than one character: where its case folding is, with
-// two exceptions.
+// True if upper or title case of `c` has more than one character. That holds if its case folding
+// does, with two exceptions.
 bool grows_in_upper_case(char32_t c) {
   if (c < 0x80 || c == 0x130 || c == 0x1e9e) return false;
   utf8proc_int32_t folded[4];
@@ -105,7 +105,7 @@ Result<std::string> change_case(std::string_view text, Case how) {
     const auto code = static_cast<utf8proc_int32_t>(c);
     const bool lower = how == Case::kLower || (how == Case::kTitle && inside_word) ||
                        (how == Case::kCapitalize && !first);
-    // One becomes two characters; the other depends on its neighbours.
+    // One maps to two characters; the other depends on its neighbours.
     if (lower ? c == 0x130 || c == 0x3a3 : grows_in_upper_case(c)) {
       return unsupported("changing the case of U+{:04X} is not supported in chat templates",
                          static_cast<uint32_t>(c));
@@ -123,14 +123,15 @@ size_t find_text(std::string_view text, std::string_view part, size_t from) {
   if (from > text.size()) return std::string_view::npos;
   std::string_view rest = text.substr(from);
   if (part.empty()) return from;
-  if (part.size() > rest.size()) return std::string_view::npos;  // also: an empty view may be null
+  if (part.size() > rest.size())
+    return std::string_view::npos;  // also because an empty view may be null
   const void* found = ::memmem(rest.data(), rest.size(), part.data(), part.size());
   if (found == nullptr) return std::string_view::npos;
   return static_cast<size_t>(static_cast<const char*>(found) - text.data());
 }
 
 size_t rfind_text(std::string_view text, std::string_view part) {
-  // Searched backwards in mirrored copies: memmem is linear, string_view::rfind is not.
+  // Searches mirrored copies forwards: memmem is linear, string_view::rfind is not.
   std::string mirrored(text.rbegin(), text.rend());
   size_t found = find_text(mirrored, std::string(part.rbegin(), part.rend()));
   return found == std::string_view::npos ? found : text.size() - found - part.size();
@@ -154,7 +155,7 @@ std::string_view strip_right(std::string_view text) {
 
 namespace {
 
-// The code points of `characters`, sorted, so that a membership test is a binary search.
+// The code points of `characters`, sorted for binary search.
 std::u32string sorted_set(std::string_view characters) {
   std::u32string set;
   while (!characters.empty()) set += next_code_point(characters);

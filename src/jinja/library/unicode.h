@@ -1,5 +1,5 @@
-// Python's view of text: code points of a UTF-8 string, their classes and their case.
-// Every text must be valid UTF-8; templates and their variables are checked when they come in.
+// Python's view of text: code points of a UTF-8 string, their classes and case. All text must be
+// valid UTF-8; templates and variables are checked on input.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ inline char32_t next_code_point(std::string_view& text) {
 }
 char32_t last_code_point(std::string_view text);
 int64_t count_code_points(std::string_view text);
-// The byte offset of code point `index`, or text.size() when there are fewer.
+// The byte offset of code point `index`, or text.size() if there are fewer.
 size_t byte_offset(std::string_view text, int64_t index);
 
 // str.isspace, isalpha, isdecimal, isdigit, isnumeric and isprintable of one code point.
@@ -40,10 +40,10 @@ bool is_lower(char32_t c);
 bool is_title(char32_t c);
 
 enum class Case { kUpper, kLower, kTitle, kCapitalize };
-// An error for the few characters whose case is more than one character or depends on others.
+// Returns an error for the few characters whose case has several characters or depends on context.
 Result<std::string> change_case(std::string_view text, Case how);
 
-// The first and last place of `part`, or npos. Linear time whatever the texts are.
+// The first and last position of `part`, or npos. Linear time for any input.
 size_t find_text(std::string_view text, std::string_view part, size_t from = 0);
 size_t rfind_text(std::string_view text, std::string_view part);
 
@@ -52,7 +52,7 @@ std::string_view strip_right(std::string_view text);
 inline std::string_view strip(std::string_view text) {
   return strip_left(strip_right(text));
 }
-// As above, removing any of the code points of `characters`.
+// Like the functions above, but removes any of the code points of `characters`.
 std::string_view strip_left(std::string_view text, std::string_view characters);
 std::string_view strip_right(std::string_view text, std::string_view characters);
 
