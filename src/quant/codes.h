@@ -1,13 +1,14 @@
-// Quantised rows as every format states them, outside of any kernel's packed layout: one code per
-// byte, and a scale (and for uint4 a zero point) for each group of consecutive columns of a row:
+// Quantised rows in the form that all formats share, before any kernel packs them. There is one
+// code per byte, and a scale (for uint4 also a zero point) per group of consecutive columns of a
+// row:
 //
 //   value[r, c] = (decode(code[r, c]) - zero[r, c / group]) * scale[r, c / group]
 //
-// A format's codes are those of kernels/gemm.h: int8 two's complement; int4 0..15 less 8; uint4
-// 0..15 less its zero point; mxfp4 e2m1 with scales that are powers of two; fp8 e4m3fn.
+// A format's codes are those of kernels/gemm.h: int8 two's complement; int4 0..15 minus 8; uint4
+// 0..15 minus its zero point; mxfp4 e2m1 with power-of-two scales; fp8 e4m3fn.
 //
-// Quantising is a function of the row (fp8: of the block of rows) alone, so that work may be cut
-// anywhere between them. Thread-safe; nothing here allocates.
+// Quantization depends only on the row (fp8: on the block of rows), so work may be split at any row
+// (fp8: block) boundary. Thread-safe; nothing here allocates.
 #pragma once
 
 #include <cstdint>
@@ -27,29 +28,29 @@ struct RowsShape {
   int64_t groups() const { return columns / group; }
 };
 
-// Nearest codes for x [rows, columns], whose values are finite.
-// int8: the largest magnitude of a group becomes 127.
+// Round x [rows, columns], which must be finite, to the nearest codes. int8: the largest magnitude
+// of a group becomes 127.
 void quantise_int8(const float* x, const RowsShape& shape, const QuantisedRows& to);
-// int4: of some twenty scales of each group the one with the least squared error, refined by least
-// squares. Scales are rounded to bf16 before the codes are chosen, and may be negative: the sign
-// that gives the larger end of the group the code of -8.
+// int4: tries about twenty scales per group and refines the one with the least squared error by
+// least squares. Scales are rounded to bf16 before codes are chosen. A scale is negative if that
+// gives the group's larger end the code -8.
 void quantise_int4(const float* x, const RowsShape& shape, const QuantisedRows& to);
-// mxfp4: the exponent with which the largest magnitude fits, or the one below if that clips it for
-// a smaller squared error. Groups of 32.
+// mxfp4: the exponent that fits the largest magnitude, or the one below if clipping gives a smaller
+// squared error. Groups of 32.
 void quantise_mxfp4(const float* x, const RowsShape& shape, const QuantisedRows& to);
-// fp8: one scale for every kFp8Block rows and columns, the first of which are the first of `x`;
-// it is repeated for each row, and for each group where those are narrower.
+// fp8: one scale per block of kFp8Block rows and columns, counted from the first of `x`. The scale
+// is repeated for each row, and for each group if groups are narrower.
 inline constexpr int64_t kFp8Block = 128;
 void quantise_fp8(const float* x, const RowsShape& shape, const QuantisedRows& to);
 
-// The values, as f32.
+// Convert back to f32.
 void dequantise_int8(const QuantisedRows& from, const RowsShape& shape, float* x);
 void dequantise_int4(const QuantisedRows& from, const RowsShape& shape, float* x);
 void dequantise_uint4(const QuantisedRows& from, const RowsShape& shape, float* x);
 void dequantise_mxfp4(const QuantisedRows& from, const RowsShape& shape, float* x);
 void dequantise_fp8(const QuantisedRows& from, const RowsShape& shape, float* x);
 
-// 2^(exponent - 127), the scale that an e8m0 byte stands for; 255 is NaN and no scale.
+// 2^(exponent - 127), the value of an e8m0 scale byte; 255 is NaN, not a scale.
 float e8m0_scale(uint8_t exponent);
 
 }  // namespace banyan

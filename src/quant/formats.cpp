@@ -7,8 +7,8 @@
 namespace banyan {
 namespace {
 
-// Of fp8, numbers of either sign from 0.5 to 1.875: all codes together would have a few large ones
-// decide everything.
+// fp8 uses numbers of either sign from 0.5 to 1.875: over all codes, a few large ones would
+// dominate.
 constexpr RandomCodes kRandomInt8 = {.unpaired = 0x80, .zero = 0, .deviation = 73.7f};
 constexpr RandomCodes kRandomInt4 = {.clear = 0xf0, .unpaired = 0, .zero = 8, .deviation = 4.18f};
 constexpr RandomCodes kRandomMxfp4 = {.clear = 0xf0, .deviation = 2.93f};
@@ -41,8 +41,8 @@ int64_t quantise_group(const WeightFormat& format, int64_t columns, int64_t want
   constexpr int64_t kGroupMultiple = 32;  // kernels/gemm.h
   if (wanted == 0) wanted = format.quantise_group;
   if (wanted == 0) return columns;
-  // A block of fp8 that is wider than the row is the row; one that the row ends within is cut into
-  // groups that both divide into.
+  // An fp8 block wider than the row is clamped to the row. If the row ends inside a block, groups
+  // are a common divisor of both.
   if (format.quantise_rows > 1 && columns <= wanted) return columns;
   int64_t group = std::gcd(wanted, columns);
   return group % kGroupMultiple == 0 ? group : 0;

@@ -1,4 +1,4 @@
-// How a weight matrix is stored in memory and multiplied with. formats.cpp is the list of them.
+// Weight formats: how a matrix is stored in memory and multiplied. formats.cpp is the list.
 #pragma once
 
 #include <cstddef>
@@ -12,49 +12,49 @@
 
 namespace banyan {
 
-// Codes of a model that was never trained: bytes of random bits with `clear` cleared and `set` set,
-// and `unpaired`, the one value that has no negative, as `zero`. They deviate by `deviation` around
-// nothing, times a scale.
+// Random codes for an untrained model: random bytes with the bits of `clear` cleared and those of
+// `set` set; `unpaired`, the one value without a negative, becomes `zero`. Their mean is 0 and
+// their standard deviation `deviation`, times a scale.
 struct RandomCodes {
   uint8_t clear = 0, set = 0, unpaired = 0, zero = 0;
-  float deviation = 0;  // 0: the format has none
+  float deviation = 0;  // 0: the format has no random codes
 };
 
 struct WeightFormat {
   std::string_view name;  // "bf16"
-  DType element;          // of the rows that its kernel packs: elements, or codes of one byte each
+  DType element;          // of the rows that its kernel packs: elements, or one-byte codes
   GemmKernel KernelTable::* kernel;
-  Operand operand;         // the narrowest that its kernels round activations and weights to
+  Operand operand;         // narrowest type to which its kernels round activations and weights
   bool quantised = false;  // whether groups of columns have scales
 
-  // Makes its codes from f32 rows; null if only checkpoints have them.
+  // Quantises f32 rows to this format; null if only checkpoints provide it.
   void (*quantise)(const float* x, const RowsShape& shape, const QuantisedRows& to) = nullptr;
-  int64_t quantise_group = 0;  // columns that share a scale then; 0: the whole row
-  int64_t quantise_rows = 1;   // rows that share a scale then: work is cut between them only
+  int64_t quantise_group = 0;  // columns per scale when quantising; 0: the whole row
+  int64_t quantise_rows = 1;   // rows per scale when quantising: work is split only between them
   RandomCodes random = {};
 };
 
-// The columns that share a scale when rows of `columns` are quantised to `format` in groups of
-// `wanted` (0: its own), or less where those do not divide the row; 0 when such rows do not divide
-// into groups that kernels multiply.
+// Columns per scale when rows of `columns` are quantised to `format` in groups of `wanted` (0: the
+// format's default). Smaller if that does not divide the row; 0 if the row has no group size that
+// kernels support.
 int64_t quantise_group(const WeightFormat& format, int64_t columns, int64_t wanted);
 
 std::span<const WeightFormat> weight_formats();
 
-// The format that stores checkpoint elements of `dtype` as they are; null if there is none.
+// The format that stores checkpoint elements of `dtype` unchanged; null if there is none.
 const WeightFormat* format_of(DType dtype);
 const WeightFormat* format_named(std::string_view name);
 
-// A packed [rows, columns] matrix, or `count` like ones, one after the other. A view: the weights
-// of a loaded model own the bytes.
+// A packed [rows, columns] matrix, or `count` of equal shape in sequence. A view: the weights of a
+// loaded model own the bytes.
 struct PackedMatrix {
   const WeightFormat* format = nullptr;
   void* data = nullptr;
-  size_t bytes = 0;  // of one
+  size_t bytes = 0;  // of one matrix
   int64_t count = 1;
   int64_t rows = 0;     // output features
   int64_t columns = 0;  // input features
-  int64_t group = 0;    // columns that share a scale; all of them when the format has no scales
+  int64_t group = 0;    // columns per scale; all columns if the format has no scales
 
   bool empty() const { return format == nullptr; }
   size_t total_bytes() const { return bytes * static_cast<size_t>(count); }

@@ -17,7 +17,7 @@ float value_of_e4m3(uint8_t code) {
   return std::bit_cast<float>(bits) * 0x1p120f;
 }
 
-// One block: `columns` of each of `rows` rows, which lie `stride` apart.
+// Quantises one block: `columns` of each of `rows` rows, which are `stride` apart.
 void quantise_block(const float* x, int64_t rows, int64_t columns, int64_t stride, uint8_t* codes,
                     float* scale) {
   float largest = 0;

@@ -1,7 +1,7 @@
-// Loops that the quantisers share.
+// Loops shared by the quantisers.
 //
-// Sums run in kLanes fixed lanes, so that they vectorise and have the same bits for every compiler
-// and instruction set.
+// Sums run in kLanes fixed lanes, so they vectorise and are bit-identical for every compiler and
+// instruction set.
 #pragma once
 
 #include <algorithm>
@@ -13,13 +13,13 @@
 namespace banyan::quant {
 
 inline constexpr int64_t kLanes = 8;
-// Below this a group counts as zeros: the inverse of its scale would overflow.
+// Groups below this magnitude become zeros, since the inverse of their scale would overflow.
 inline constexpr float kMagnitudeMin = 1e-30f;
 
-// Nearest even integer of x, |x| < 2^22, without a library call in the loop.
+// Rounds x, |x| < 2^22, to the nearest even integer without a library call in the loop.
 template <class T>
 T nearest(T x) {
-  constexpr float kShift = 12582912.0f;  // 1.5 * 2^23: its unit in the last place is 1
+  constexpr float kShift = 12582912.0f;  // 1.5 * 2^23, whose ulp is 1
   return (x + kShift) - kShift;
 }
 

@@ -1,10 +1,9 @@
-// int4: codes -8..7 stored as 0..15, scaled for the least squared error of each group.
+// int4: codes -8..7 stored as 0..15, with the scale of least squared error for each group.
 //
-// For fixed codes q the best scale is sum(x q) / sum(q q), and the error that it leaves is
-// sum(x x) - sum(x q)^2 / sum(q q): so the codes to look for are those with the largest
-// sum(x q)^2 / sum(q q). Candidates come from rounding x by a ladder of scales around those that
-// just fit the group, both ways round (its largest value at -8 or at 7); the best one is refined by
-// turns of least squares and rounding.
+// For fixed codes q the best scale is sum(x q) / sum(q q), with error sum(x x) - sum(x q)^2 / sum(q
+// q). The best codes therefore maximize sum(x q)^2 / sum(q q). Candidates round x by a ladder of
+// scales around those that just fit the group, in both orientations (largest value at -8 or at 7).
+// The best candidate is refined by alternating least squares and rounding.
 #include <cstring>
 
 #include "quant/codes.h"
@@ -24,7 +23,7 @@ struct Fit {
   float scale() const { return product / square; }
 };
 
-// The arithmetic of one number, for a float and for a vector of floats.
+// Code of one value; T is a float or a vector of floats.
 template <class T>
 T code_of(T x, float inverse) {
   T code = x * inverse;
@@ -34,7 +33,7 @@ T code_of(T x, float inverse) {
 }
 
 Fit fit(const float* x, int64_t count, float inverse) {
-  constexpr int64_t kLanes = 4;  // what every x86-64 and AArch64 has
+  constexpr int64_t kLanes = 4;  // available on every x86-64 and AArch64
   using Lanes = float __attribute__((vector_size(kLanes * sizeof(float))));
   Lanes products = {}, squares = {};
   int64_t i = 0;
@@ -64,7 +63,7 @@ float largest_value(const float* x, int64_t count) {
   return -*low > *high ? *low : *high;
 }
 
-// The scale to round x by.
+// The scale for rounding x.
 float best_scale(const float* x, int64_t count) {
   float largest = largest_value(x, count);
   if (std::fabs(largest) < quant::kMagnitudeMin) return 0;

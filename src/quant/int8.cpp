@@ -1,4 +1,4 @@
-// int8: symmetric, by the largest magnitude of a group.
+// int8: symmetric, scaled by the largest magnitude of a group.
 #include "quant/codes.h"
 #include "quant/group_loop.h"
 

@@ -1,8 +1,9 @@
-// mxfp4: e2m1 numbers (0, 0.5, 1, 1.5, 2, 3, 4, 6 with a sign) times a power of two for each 32 of
-// them: OCP Microscaling Formats 1.0, section 5.
+// mxfp4: e2m1 numbers (0, 0.5, 1, 1.5, 2, 3, 4, 6 with a sign) with one power-of-two scale per 32
+// numbers: OCP Microscaling Formats 1.0, section 5.
 //
-// The specification takes the exponent of the group's largest magnitude less 2, which clips what
-// lies between 6 and 8. One more gives up a bit of the small numbers instead; whichever leaves the
+// The specification uses the exponent of the group's largest magnitude minus 2, which clips values
+// between 6 and 8. One exponent more avoids that at the cost of a bit of the small numbers. The
+// choice with the smaller squared error wins.
 // smaller squared error is taken.
 #include <bit>
 
@@ -15,7 +16,7 @@ namespace {
 constexpr float kValues[16] = {0,     0.5f,  1,  1.5f,  2,  3,  4,  6,
                                -0.0f, -0.5f, -1, -1.5f, -2, -3, -4, -6};
 
-// Nearest, ties to the even code.
+// Rounds to nearest, ties to the even code.
 uint8_t e2m1_of(float x) {
   float m = std::fabs(x);
   int code = (m > 0.25f) + (m >= 0.75f) + (m > 1.25f) + (m >= 1.75f) + (m > 2.5f) + (m >= 3.5f) +

@@ -26,22 +26,22 @@ namespace fs = std::filesystem;
 constexpr int64_t kSlabNumbers = 1 << 22;  // quantised at a time
 constexpr size_t kCompanionBytesMax = 1 << 28;
 
-// A matrix of the new checkpoint: one part of one in memory.
+// A matrix of the new checkpoint: one part of a matrix in memory.
 struct Item {
   std::string name;
   int64_t rows = 0, columns = 0;
   MatrixForm form;
 };
 
-// The formats of compressed-tensors. `weights` is its own description of the codes.
+// A compressed-tensors scheme. `weights` is its description of the codes.
 struct Scheme {
-  std::string_view format;   // in memory
-  std::string_view written;  // "pack-quantized"
+  std::string_view format;   // format in memory
+  std::string_view written;  // name in the checkpoint: "pack-quantized"
   Json weights;
   Json activations;
 };
 
-// `group`: columns that share a scale, 0 for all of a row; of fp8 it is the block that counts.
+// `group`: columns per scale, 0 for a whole row. fp8 uses its block size instead.
 Scheme scheme_of(std::string_view format, int64_t group) {
   auto weights = [](int bits, const char* type, const char* strategy) {
     return Json{{"num_bits", bits},
@@ -101,12 +101,12 @@ std::vector<OutputTensor> tensors_of(const Item& item) {
           {item.name + ".weight_scale", DType::kU8, {n, k / 32}}};
 }
 
-// The bytes of the scales, of all rows, as tensors_of() says that they are stored.
+// The scales of all rows as bytes, in the storage that tensors_of() declares.
 std::vector<std::byte> scale_bytes(const Item& item, const std::vector<float>& scales) {
   int64_t groups = item.columns / item.form.group;
   std::vector<float> kept = scales;
   DType dtype = tensors_of(item)[1].dtype;
-  if (item.form.format->name == "fp8") {  // one of each block
+  if (item.form.format->name == "fp8") {  // one scale per block
     kept.clear();
     for (int64_t r = 0; r < item.rows; r += kFp8Block) {
       for (int64_t c = 0; c < item.columns; c += kFp8Block) {
@@ -126,7 +126,7 @@ std::vector<std::byte> scale_bytes(const Item& item, const std::vector<float>& s
   return bytes;
 }
 
-// Two codes of four bits in a byte, the first one low: the bytes of the little-endian words too.
+// Packs two 4-bit codes into a byte, low nibble first; little-endian words have the same bytes.
 void pack_nibbles(std::vector<uint8_t>& codes) {
   for (size_t i = 0; i < codes.size() / 2; ++i) {
     codes[i] = static_cast<uint8_t>(codes[2 * i] | codes[2 * i + 1] << 4);
@@ -154,7 +154,7 @@ class Job {
     std::error_code code;
     if (result) {
       fs::permissions(temporary_, fs::perms(0755), code);
-      fs::rename(temporary_, options_.out, code);  // onto an empty folder too
+      fs::rename(temporary_, options_.out, code);  // also replaces an empty folder
       if (!code) return result;
       result = io_error("{}: {}", options_.out, code.message());
     }
@@ -190,7 +190,8 @@ class Job {
         {.kernels = TRY(select_kernels("portable")), .threads = options_.threads, .dry = true});
   }
 
-  // Matrices whose form is not that of the file are quantised; every other tensor is copied.
+  // Selects the matrices whose format differs from the file's for quantization; copies all other
+  // tensors.
   void list_items(const LoadedModel& model) {
     for (const MatrixRecord& record : model.matrices) {
       for (const MatrixRecord::Part& part : record.parts) {
@@ -202,7 +203,7 @@ class Job {
     }
   }
 
-  // What is read as a part of a larger tensor has no place in the files.
+  // A part of a larger tensor cannot be written separately.
   Status check_items() const {
     for (const auto& [name, item] : items_) {
       if (source_->find(name) != nullptr) continue;
@@ -276,7 +277,7 @@ class Job {
     return writer.write(std::as_bytes(std::span(shape)));
   }
 
-  // Rows [begin, end): codes or elements into `bytes`, scales into theirs.
+  // Quantises or copies rows [begin, end): codes or elements go to `bytes`, scales to `scales`.
   Status make_rows(const MatrixSource& part, const Item& item, int64_t begin, int64_t end,
                    uint8_t* bytes, float* scales) {
     const WeightFormat& format = *item.form.format;
@@ -300,8 +301,7 @@ class Job {
     return status;
   }
 
-  // One group of modules for each kind of codes, named one by one: that needs no knowledge of
-  // classes.
+  // One config group per kind of codes, listing modules by name, so that no class names are needed.
   Json quantization_config() const {
     std::map<std::pair<std::string_view, int64_t>, std::vector<std::string>> kinds;
     for (const auto& [tensor, item] : items_) {
@@ -336,7 +336,7 @@ class Job {
     return write_file(temporary_ + "/config.json", config_.dump(2) + "\n");
   }
 
-  // The tokenizer and any other file next to the weights.
+  // Copies the tokenizer and all other files next to the weights.
   Status copy_companions() const {
     std::error_code code;
     for (fs::directory_iterator it(options_.folder, code), end; !code && it != end;
@@ -359,7 +359,7 @@ class Job {
   const QuantiseOptions& options_;
   Json config_;
   std::optional<Checkpoint> source_;
-  std::map<std::string, Item> items_;  // by the tensor that they stand for
+  std::map<std::string, Item> items_;  // by the name of the tensor that they replace
   std::vector<std::string> left_;      // matrices that are not quantised
   std::string temporary_;
 };

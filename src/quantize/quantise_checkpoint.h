@@ -1,7 +1,7 @@
 // Writes a quantised copy of a checkpoint: Hugging Face layout, compressed-tensors naming.
 //
-// It has the codes that quantising while loading makes, so that a model loaded from it computes the
-// same bits. Matrices that are left as they are, norms and biases are copied.
+// The codes equal those of quantization at load time, so a model loaded from the copy computes the
+// same bits. Matrices that stay unquantized, norms and biases are copied.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@
 namespace banyan {
 
 struct QuantiseOptions {
-  std::string folder;                  // a plain checkpoint
-  std::string out;                     // must not exist, or be empty
+  std::string folder;                  // an unquantised checkpoint
+  std::string out;                     // must be empty or not exist
   std::string format;                  // int8, int4, fp8, mxfp4
   std::vector<std::string> overrides;  // as in EngineConfig::quantization_overrides
   int64_t shard_bytes_max = int64_t{5} << 30;
@@ -25,12 +25,12 @@ struct QuantiseOptions {
 };
 
 struct QuantiseResult {
-  int64_t bytes_read = 0, bytes_written = 0;  // of tensors
+  int64_t bytes_read = 0, bytes_written = 0;  // bytes of tensors
 };
 
-// The folder `out` appears when everything in it is complete and on the disk; until then, and after
-// an error, it is as it was. Errors: those of loading; a checkpoint that is quantised already; a
-// file that cannot be written, named.
+// Creates `out` atomically: it is replaced only when everything is complete and flushed to disk,
+// and is untouched after an error. Errors: those of loading; a checkpoint that is already
+// quantised; a file that cannot be written, with its name.
 Result<QuantiseResult> quantise_checkpoint(const QuantiseOptions& options);
 
 }  // namespace banyan

@@ -11,7 +11,7 @@
 namespace banyan {
 namespace {
 
-// Between two reports of progress, by each worker.
+// Blocks that each worker hashes between two progress reports.
 constexpr size_t kBlocksPerRound = 16;
 
 Result<Digest> hash_block(const WeightSource& source, const WeightBlock& block, Hasher& hasher,
@@ -43,9 +43,9 @@ Status hash_round(const WeightSource& source, std::span<const WeightBlock> block
   return status;
 }
 
-// Those blocks of a checkpoint that lie in one file, and their numbers among all.
+// The blocks of a checkpoint in one file, with their indices in the whole list.
 struct FileBlocks {
-  const MappedFile* file = nullptr;  // null: no file
+  const MappedFile* file = nullptr;  // null: the source has no file
   std::vector<WeightBlock> blocks;
   std::vector<size_t> numbers;
 };

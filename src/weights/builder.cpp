@@ -27,13 +27,13 @@ int64_t row_count(std::span<const RowRange> ranges) {
   return count;
 }
 
-// The dimensions that are not 1.
+// The dimensions other than 1.
 auto beyond_one(const auto& shape) {
   return shape | std::views::filter([](int64_t extent) { return extent != 1; });
 }
 
-// Tensors of a quantised checkpoint that no matrix has for its own: scales for a cache in fp8,
-// which ours is not.
+// Tensors of quantised checkpoints that belong to no matrix: scales of an fp8 cache, which ours is
+// not.
 bool is_cache_scale(std::string_view name) {
   constexpr std::array<std::string_view, 6> kLeaves = {
       ".k_scale", ".v_scale", ".q_scale", ".prob_scale", ".output_scale", ".output_zero_point"};
@@ -44,13 +44,14 @@ bool is_cache_scale(std::string_view name) {
 constexpr std::array<std::string_view, 2> kCodeLeaves = {"weight_packed", "qweight"};
 constexpr std::string_view kWeightLeaf = ".weight";
 
-// Whatever a matrix may consist of: once one of them is wrong, the others are no news.
+// All tensors that a matrix may consist of. If one is wrong, problems with the others are not
+// reported.
 constexpr std::array<std::string_view, 14> kMatrixLeaves = {
     "weight",       "weight_packed", "weight_scale",   "weight_scale_inv",    "weight_zero_point",
     "weight_g_idx", "weight_shape",  "weight_scale_2", "weight_global_scale", "qweight",
     "qzeros",       "scales",        "g_idx",          "input_scale"};
 
-// Codes of 4 or 8 bits, even where no kernel takes them as they are; fp8 is floating point.
+// Codes of 4 or 8 bits, even if no kernel takes them directly. fp8 counts as floating point.
 bool stores_integers(const StoredMatrix& stored) {
   return !stored.is_plain() && stored.format() != "fp8";
 }
@@ -61,7 +62,7 @@ std::byte* WeightStore::allocate(size_t bytes) {
   constexpr size_t kLine = 64, kBlockMin = 64 << 10, kBlockMax = 256 << 20;
   bytes = (bytes + kLine - 1) / kLine * kLine;
   if (blocks_.empty() || blocks_.back().size() - used_ < bytes) {
-    // As much as there is already, so that small models stay small.
+    // Grow by the amount already reserved, so that small models stay small.
     size_t block = std::max(bytes, std::clamp(reserved_, kBlockMin, kBlockMax));
     blocks_.emplace_back(*queue_, block);
     reserved_ += block;
@@ -158,7 +159,7 @@ std::optional<StoredMatrix> WeightLoader::claim_matrix(const std::string& name, 
   return *std::move(stored);
 }
 
-// AutoGPTQ and its like give every matrix a bias, zeros where the model has none.
+// AutoGPTQ and similar tools add a bias to every matrix, filled with zeros if the model has none.
 bool WeightLoader::is_zero_bias(const TensorInfo& tensor) const {
   constexpr std::string_view kLeaf = ".bias";
   if (!tensor.name.ends_with(kLeaf) || !is_float_dtype(tensor.dtype)) return false;
@@ -346,7 +347,7 @@ PackedMatrix Builder::matrix(std::initializer_list<MatrixPart> parts, int64_t co
 PackedMatrix Builder::matrices(int64_t count, std::initializer_list<MatrixPart> parts,
                                int64_t columns) const {
   constexpr MatrixUse kUse = MatrixUse::kMultiply;
-  loader_->rows_of(scope_, count, Shard::rows(count));  // refuses too many ranks
+  loader_->rows_of(scope_, count, Shard::rows(count));  // rejects too many ranks
   UnitRange own = part(count);
   PackedMatrix all;
   bool alike = true;
@@ -517,7 +518,7 @@ Rank Builder::rank() const {
   return loader_->options_.rank;
 }
 
-// At least one unit: where there are too few, declaring what is cut by them fails the load.
+// At least one unit: if there are too few, declaring the split tensors fails the load.
 UnitRange Builder::part(int64_t units) const {
   UnitRange own = units_of(units, rank());
   return {own.begin, std::max<int64_t>(own.count, 1)};

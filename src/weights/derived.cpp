@@ -1,4 +1,4 @@
-// Weights that a family computes from a checkpoint's before they are packed.
+// Weights that a model family computes from a checkpoint's weights before packing.
 #include "base/check.h"
 #include "weights/builder.h"
 #include "weights/convert.h"

@@ -20,7 +20,7 @@ std::string absolute(const std::string& path) {
   return code ? path : full.string();
 }
 
-// What an entry begins with: all that must be equal for its hashes to be those of the file.
+// The start of an entry: everything that must match for its hashes to be valid.
 Digest key_of(const std::string& path, const FileIdentity& file, size_t count) {
   Hasher hasher;
   hasher.text("banyan block hashes 1").number(kHashBlockBytes).text(absolute(path));

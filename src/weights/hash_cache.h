@@ -1,10 +1,9 @@
-// Block hashes of weight files that were hashed before, one small file for each, so that a large
-// checkpoint is read once and not at every start.
+// Caches block hashes of weight files, one small file each, so that a large checkpoint is hashed
+// once instead of at every start.
 //
-// A file of weights is the same while its path, size, inode and times are. An entry that says
-// something else, is cut or is damaged counts as absent, and one that cannot be written is left
-// out: the cache never fails anything. Who may write to the folder may lie about a checkpoint, as
-// who may write to the checkpoint may.
+// A weight file is unchanged while its path, size, inode and times are. Entries that mismatch, are
+// truncated or damaged count as absent, and failed writes are ignored: the cache never causes an
+// error. Write access to the cache folder must be trusted like write access to the checkpoint.
 #pragma once
 
 #include <span>
@@ -17,13 +16,13 @@ namespace banyan {
 
 class HashCache {
  public:
-  // Keeps nothing where `folder` is "".
+  // Disabled if `folder` is "".
   explicit HashCache(std::string folder) : folder_(std::move(folder)) {}
 
-  // Fills `hashes`, as many as the file at `path` has blocks. False when they are not known.
+  // Fills `hashes`, one per block of the file at `path`. False if they are not cached.
   bool find(const std::string& path, const FileIdentity& identity, std::span<Digest> hashes) const;
-  // Files that changed a moment ago are not kept: they may change again without a change in their
-  // times, which are as coarse as two seconds on some file systems.
+  // Does not store recently changed files: they may change again with equal timestamps, which have
+  // a resolution of two seconds on some file systems.
   void keep(const std::string& path, const FileIdentity& identity,
             std::span<const Digest> hashes) const;
 

@@ -14,21 +14,21 @@
 namespace banyan {
 namespace {
 
-constexpr int64_t kPackNumbers = 1 << 18;  // read, converted and packed at a time by one worker
+constexpr int64_t kPackNumbers = 1 << 18;  // elements that a worker packs at a time
 
 const WeightFormat* wider(const WeightFormat* a, const WeightFormat* b) {
   if (a == nullptr || a == b) return b;
   return b == nullptr ? a : format_of(DType::kF32);
 }
 
-// The format that holds `a` and `b`; null when there is none.
+// The format that represents both `a` and `b`; null if there is none.
 const WeightFormat* common_format(const WeightFormat* a, const WeightFormat* b) {
   if (a == b) return a;
   auto four_bits = [](const WeightFormat* f) { return f->name == "int4" || f->name == "uint4"; };
   return four_bits(a) && four_bits(b) ? format_named("uint4") : nullptr;
 }
 
-// All parts as their codes are, if one format has them all.
+// The form that keeps the codes of all parts, if one format fits them all.
 std::optional<MatrixForm> exact_form(std::span<const MatrixSource> parts, int64_t columns) {
   MatrixForm form;
   for (const MatrixSource& part : parts) {
@@ -45,7 +45,7 @@ std::optional<MatrixForm> exact_form(std::span<const MatrixSource> parts, int64_
   return form;
 }
 
-// Of e4m3: the integers from 0 to 15, and the values of e2m1 (its sign is moved from bit 3 to 7).
+// The e4m3 codes of the integers 0 to 15, and of e2m1's values (whose sign moves from bit 3 to 7).
 constexpr uint8_t kFp8OfInteger[16] = {0x00, 0x38, 0x40, 0x44, 0x48, 0x4a, 0x4c, 0x4e,
                                        0x50, 0x51, 0x52, 0x53, 0x54, 0x55, 0x56, 0x57};
 constexpr uint8_t kFp8OfE2m1[8] = {0x00, 0x30, 0x38, 0x3c, 0x40, 0x44, 0x48, 0x4c};
@@ -58,7 +58,7 @@ uint8_t fp8_of(std::string_view format, uint8_t code, uint8_t zero) {
   return static_cast<uint8_t>(kFp8OfInteger[std::abs(value)] | (value < 0 ? 0x80 : 0));
 }
 
-// Codes of four bits, and their zero points, as the fp8 codes of the same values.
+// Converts 4-bit codes, and their zero points, to the fp8 codes of the same values.
 void recode_as_fp8(std::string_view format, const RowsShape& shape, const QuantisedRows& rows) {
   for (int64_t g = 0; g < shape.rows * shape.groups(); ++g) {
     uint8_t* codes = rows.codes + g * shape.group;
@@ -66,7 +66,7 @@ void recode_as_fp8(std::string_view format, const RowsShape& shape, const Quanti
   }
 }
 
-// Whether `part` is to be recoded.
+// Whether `part` is recoded to fp8.
 bool becomes_fp8(const MatrixSource& part, const WeightFormat& to) {
   return part.choice.weight_only && to.name == "fp8" && part.stored->format() != "fp8" &&
          part.stored->format() != "int8";
@@ -119,7 +119,8 @@ Status check_finite(const MatrixSource& part, const float* x, int64_t count) {
   return corrupt("{}.weight has a number that is not finite, which cannot be quantised", part.name);
 }
 
-// Keeps of rows of `stride` items those from `lead` on, and of each the `count` items from `begin`.
+// From rows of `stride` items, keeps the rows from `lead` on, and in each the `count` items from
+// `begin`.
 template <class T>
 void cut_rows(std::vector<T>& items, int64_t lead, int64_t rows, int64_t stride, int64_t begin,
               int64_t count) {
@@ -130,7 +131,7 @@ void cut_rows(std::vector<T>& items, int64_t lead, int64_t rows, int64_t stride,
   }
 }
 
-// Rows of one worker on their way.
+// One worker's buffer of rows being packed.
 class RowPacker {
  public:
   RowPacker(const MatrixSource& part, const PackedMatrix& matrix, int64_t row_begin,
@@ -138,7 +139,7 @@ class RowPacker {
       : part_(part), matrix_(matrix), row_begin_(row_begin), cut_(cut), kernel_(kernel) {}
 
   Status pack(int64_t begin, int64_t end) {
-    // Rows that share scales are made together, even if this rank takes only some of them.
+    // Rows that share scales are quantised together, even if this rank takes only some of them.
     int64_t grain = matrix_.format->quantise_rows;
     int64_t first = part_.first_row + begin, lead = first % grain;
     int64_t last = std::min(part_.whole_rows, divide_up(part_.first_row + end, grain) * grain);
@@ -163,7 +164,7 @@ class RowPacker {
   }
 
  private:
-  // Whole rows of the stored matrix, as elements or codes.
+  // Reads whole rows of the stored matrix, as elements or codes.
   Status read(int64_t begin, int64_t end) {
     int64_t count = (end - begin) * cut_.whole;
     DType element = matrix_.format->element;
@@ -186,7 +187,7 @@ class RowPacker {
     return make_codes(part_, {matrix_.format, cut_.group}, cut_.whole, begin, end, floats_, to);
   }
 
-  // The scales of what is taken, whose groups may be parts of those of whole rows.
+  // Extracts the scales of this rank's columns, whose groups may be parts of whole groups.
   void cut_scales(int64_t lead, int64_t rows) {
     if (lead == 0 && cut_.count == cut_.whole) return;
     std::vector<float> scales;

@@ -17,12 +17,12 @@ void read_block(const ConfigFile& c, std::string_view key, QuantConfig& quant) {
   if (block.size() == 2) quant.blocks.push_back({block[0], block[1]});
 }
 
-// Inputs that share a scale; -1 in the file stands for all of them.
+// Inputs per scale; -1 in the file means all.
 int64_t read_group(const ConfigFile& c, std::string_view key) {
   return std::max<int64_t>(0, c.integer_or(key, 128, -1, kGroupMax));
 }
 
-// DeepSeek's and its like: weight_scale_inv in blocks, or a scale of the whole matrix.
+// DeepSeek and similar: weight_scale_inv per block, or one scale for the whole matrix.
 void read_fp8(const ConfigFile& c, QuantConfig& quant) {
   c.only("fmt", {"e4m3", "float8_e4m3fn"});
   c.only("activation_scheme", {"dynamic", "static"});
@@ -72,7 +72,7 @@ void read_modelopt(const ConfigFile& c, QuantConfig& quant) {
   quant.blocks = {};
 }
 
-// gpt-oss: codes and scales alone say what is quantised.
+// gpt-oss: the presence of codes and scales alone marks a quantised matrix.
 void read_mxfp4(const ConfigFile&, QuantConfig&) {}
 
 struct Method {
@@ -110,7 +110,7 @@ Result<QuantConfig> read_quant_config(const ConfigFile& config) {
   }
   quant.method = it->method;
   it->read(c, quant);
-  config.ignore_object(key);  // the rest says how it was made, or how others round activations
+  config.ignore_object(key);  // the rest: how it was made, or activation rounding elsewhere
   TRY(config.finish());
   return quant;
 }

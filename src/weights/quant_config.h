@@ -1,10 +1,8 @@
-// What config.json says about how a checkpoint's matrices are quantised: `quantization_config`, or
-// `compression_config`.
+// The quantization settings of config.json: `quantization_config` or `compression_config`.
 //
-// Which matrix is quantised, and with which groups, is read off the tensors themselves
-// (weights/stored_matrix.h): lists of modules that are left out differ between tools in how they
-// name modules, but a module's tensors cannot lie about what they are. From here come only the
-// facts that no tensor has: whose packing order it is, and what a zero point means.
+// Which matrices are quantised, and with which groups, is determined from the tensors
+// (weights/stored_matrix.h), since tools name the excluded modules differently. This only supplies
+// facts that tensors do not contain: the packing order, and the meaning of zero points.
 #pragma once
 
 #include <cstdint>
@@ -32,17 +30,17 @@ struct QuantBlock {
 
 struct QuantConfig {
   QuantMethod method = QuantMethod::kNone;
-  std::string name = "none";       // of the method, as config.json spells it
-  std::vector<QuantBlock> blocks;  // in which scales may lie
+  std::string name = "none";       // the method, as spelled in config.json
+  std::vector<QuantBlock> blocks;  // possible block sizes of scales
   int bits = 0;                    // AWQ, GPTQ
-  int64_t group = 0;               // AWQ, GPTQ: inputs that share a scale; 0: all
-  bool symmetric = false;          // GPTQ: every zero point is the middle
-  bool zeros_less_one = false;     // GPTQ version 1: a zero point is stored less 1
-  bool zero_points = true;         // AWQ: there are any
+  int64_t group = 0;               // AWQ, GPTQ: inputs per scale; 0: all
+  bool symmetric = false;          // GPTQ: every zero point is the midpoint
+  bool zeros_less_one = false;     // GPTQ version 1: zero points are stored minus 1
+  bool zero_points = true;         // AWQ: has zero points
 };
 
-// kUnsupported: a method, format or variant that is not read, named. Problems with single values
-// stick to `config` too. None when the key is absent.
+// kUnsupported names an unknown method, format or variant. Errors of single values are also
+// recorded in `config`. Empty if the key is absent.
 Result<QuantConfig> read_quant_config(const ConfigFile& config);
 
 }  // namespace banyan

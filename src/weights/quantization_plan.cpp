@@ -14,7 +14,7 @@
 namespace banyan {
 namespace {
 
-// A pattern cannot take longer than this over a name, whatever it is.
+// Bounds the time of matching any pattern against a name.
 constexpr uint32_t kMatchLimit = 100'000;
 
 std::string format_names() {
@@ -25,7 +25,8 @@ std::string format_names() {
   return names + " (int8 and int4 also in groups, as int4:64, of 32, 64, 128 or 256)";
 }
 
-// "int4:64"; `extra` formats are those that are not quantised. Nothing if it is no format.
+// Parses "int4:64"; `extra` also allows formats that are not quantised. Nothing if it is not a
+// format.
 std::optional<QuantizationPlan::Choice> parse_format(std::string_view text, bool extra) {
   if (text == "none") return QuantizationPlan::Choice{.made = extra};
   if (text == "weight-only") return QuantizationPlan::Choice{.made = extra, .weight_only = true};

@@ -24,7 +24,7 @@ uint64_t random_bits(uint64_t seed, uint64_t index) {
 
 constexpr int64_t kWordBytes = sizeof(uint64_t);
 
-// Makes random bits into codes, eight at a time: billions are drawn.
+// Turns random bits into codes, eight at a time, since billions are generated.
 class CodeWords {
  public:
   explicit CodeWords(const RandomCodes& codes)
@@ -37,7 +37,7 @@ class CodeWords {
     constexpr uint64_t kLow = kOnes * 0x7f;
     uint64_t word = (bits & keep_) | set_;
     uint64_t other = word ^ unpaired_;
-    // The highest bit of every byte of `other` that is 0.
+    // The highest bit of every zero byte of `other`.
     uint64_t equal = ~(((other & kLow) + kLow) | other | kLow);
     return word ^ (((equal >> 7) * 0xff) & change_);
   }

@@ -16,8 +16,8 @@ Result<UnitRange> range_of(std::string_view name, const Shard& shard, Rank rank)
   return units_of(shard.units, rank);
 }
 
-// The columns that share a scale in the part that is taken: the group of the whole, unless a cut
-// falls into it and both pieces can have scales of their own.
+// Columns per scale in this rank's part: the group of the whole matrix, unless a cut splits a group
+// and both pieces can have their own scales.
 Result<int64_t> group_of_cut(std::string_view name, const MatrixForm& form, const ColumnCut& cut,
                              int64_t count) {
   constexpr int64_t kGroupMultiple = 32;  // kernels/gemm.h
@@ -28,8 +28,8 @@ Result<int64_t> group_of_cut(std::string_view name, const MatrixForm& form, cons
                      cut.begin, cut.begin + count, cut.whole, form.group);
 }
 
-// What the runs of `own` have of the block at [first, first + block) of the rows, were they in
-// order of blocks.
+// Appends the part of `own` that lies in the block at [first, first + block), with rows in block
+// order.
 void append_runs(int64_t rows, const Shard& shard, UnitRange own, int64_t first, int64_t block,
                  std::vector<RowRange>& ranges) {
   CHECK(shard.runs % shard.units == 0 && block % shard.runs == 0 && rows % shard.runs == 0,

@@ -1,4 +1,4 @@
-// What one rank takes of the matrices that are stacked into one.
+// A rank's part of stacked matrices.
 #pragma once
 
 #include <span>
@@ -15,21 +15,20 @@ struct RowRange {
   int64_t first = 0, count = 0;
 };
 
-// The rows that `rank` takes of `rows`, in order. kUnsupported, naming `name`: fewer units than
-// ranks.
+// This rank's rows of `rows`, in order. kUnsupported names `name`: fewer units than ranks.
 Result<std::vector<RowRange>> rows_of_rank(std::string_view name, int64_t rows, const Shard& shard,
                                            Rank rank);
 
 struct RankPart {
   std::vector<MatrixSource> sources;
-  int64_t rows = 0;  // of all sources
+  int64_t rows = 0;  // total over all sources
   ColumnCut columns;
-  MatrixForm form;  // of what is taken
+  MatrixForm form;  // form of the part
 };
 
-// Of `whole`, rows of `columns` that would have the form `form`. Either all of them are cut by
-// columns or none is. kUnsupported: also a cut inside columns that share a scale
-// and cannot be parted.
+// The part of `whole`, whose rows of `columns` would have the form `form`. Either all matrices are
+// split by columns or none is. kUnsupported: fewer units than ranks, or a cut inside columns that
+// share a scale and cannot be split.
 Result<RankPart> part_of_rank(std::span<const MatrixSource> whole, int64_t columns,
                               const MatrixForm& form, Rank rank);
 

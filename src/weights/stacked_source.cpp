@@ -9,7 +9,7 @@
 namespace banyan {
 namespace {
 
-// Whether the dimensions of `shape` from `begin` to `end` hold `count` elements.
+// Whether dimensions [begin, end) of `shape` hold `count` elements.
 bool holds(std::span<const int64_t> shape, int64_t count) {
   for (int64_t extent : shape) {
     if (extent <= 0 || count % extent != 0) return false;
@@ -83,7 +83,7 @@ Status StackedSource::read(const TensorInfo& tensor, size_t offset, std::span<st
                                                     : read_columns(*view, begin, end, to.data());
 }
 
-// The rows lie whole, with others between them.
+// Rows are contiguous, with other rows between them.
 Status StackedSource::read_rows(const View& view, size_t begin, size_t end, std::byte* to) const {
   size_t row_bytes = static_cast<size_t>(view.columns) * view.element_bytes;
   size_t first = view.first_byte + begin * view.row_stride, rows = end - begin;
@@ -98,7 +98,7 @@ Status StackedSource::read_rows(const View& view, size_t begin, size_t end, std:
   return {};
 }
 
-// A column of them lies in a run.
+// Columns are contiguous.
 Status StackedSource::read_columns(const View& view, size_t begin, size_t end,
                                    std::byte* to) const {
   size_t rows = end - begin, element = view.element_bytes;

@@ -1,4 +1,4 @@
-// StoredMatrix::find(): which of the ways to store a matrix the tensors of one name are.
+// StoredMatrix::find(): determines how a matrix is stored from its tensors.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -18,8 +18,8 @@ bool is_exponent(DType dtype) {
   return dtype == DType::kU8 || dtype == DType::kF8E8M0;
 }
 
-// Belong to a quantised matrix, and say how others round its activations; ours are rounded by what
-// they are when they come.
+// Tensors of a quantised matrix that give static activation scales; we quantise activations
+// dynamically.
 constexpr std::array<std::string_view, 3> kActivationTensors = {"input_scale", "input_zero_point",
                                                                 "input_global_scale"};
 
@@ -69,7 +69,7 @@ class StoredFinder {
     }
   }
 
-  // A tensor of this matrix, which is then one of its tensors; null when there is none.
+  // A tensor of this matrix, which is then recorded; null if there is none.
   const TensorInfo* tensor(std::string_view leaf) {
     const TensorInfo* found = source_.find(fmt::format("{}.{}", name_, leaf));
     if (found != nullptr) m_.tensors_.push_back(found);
@@ -102,7 +102,7 @@ class StoredFinder {
     return corrupt("{} has dtype {} where {} is expected", t->name, dtype_name(t->dtype), names);
   }
 
-  // Scales of one matrix, one row, one group of a row, or one block, whichever their shape says.
+  // Scales per matrix, row, group of a row, or block; determined by their shape.
   Status set_scales(const TensorInfo* t) {
     const std::vector<int64_t>& shape = t->shape;
     auto grid = [&](int64_t rows, int64_t columns, int64_t row_block, int64_t column_block) {
@@ -135,7 +135,7 @@ class StoredFinder {
         t->name, shape_text(shape), rows_, columns_, blocks);
   }
 
-  // fp8 and int8 as they are.
+  // fp8 and int8 stored directly.
   Status find_bytes(const TensorInfo* weight) {
     m_.layout_ = CodeLayout::kBytes;
     m_.type_ = weight->dtype == DType::kI8 ? CodeType::kInt8 : CodeType::kE4m3;
@@ -185,7 +185,7 @@ class StoredFinder {
     return index == nullptr ? Status() : read_column_groups(index);
   }
 
-  // `weight_shape` says what the padded words do not.
+  // `weight_shape` gives the sizes that padded words hide.
   Status check_stated_shape() {
     const TensorInfo* stated = tensor("weight_shape");
     if (stated == nullptr) return {};
@@ -204,7 +204,7 @@ class StoredFinder {
                    shape_text({{rows_, columns_}}));
   }
 
-  // mxfp4 when the scales are exponents, nvfp4 when they are fp8 beside a scale of all of them.
+  // mxfp4 if the scales are exponents; nvfp4 if they are fp8 with a global scale.
   Status find_nibbles(const TensorInfo* packed, std::initializer_list<std::string_view> scale_names,
                       std::string_view global_name) {
     m_.codes_ = packed;
@@ -260,7 +260,7 @@ class StoredFinder {
     return index == nullptr ? Status() : read_column_groups(index);
   }
 
-  // The group of every column, kept when they are not simply in order.
+  // Reads the group of every column; kept only if groups are out of order.
   Status read_column_groups(const TensorInfo* index) {
     TRY(expect(index, {columns_}, {DType::kI32}));
     std::vector<int32_t> groups(static_cast<size_t>(columns_));

@@ -16,12 +16,12 @@ namespace {
 
 constexpr int64_t kGroupMultiple = 32;  // of every weight format with groups
 
-// The zero point of codes that have none of their own.
+// The default zero point.
 int middle_of(CodeType type) {
   return type == CodeType::kUint4 ? 8 : type == CodeType::kUint8 ? 128 : 0;
 }
 
-// The number that each code is, before its zero point.
+// The value of each code before its zero point.
 std::array<float, 256> code_values(CodeType type) {
   std::array<float, 256> values{};
   if (type == CodeType::kUint4 || type == CodeType::kUint8) {
@@ -40,7 +40,7 @@ std::array<float, 256> code_values(CodeType type) {
   return values;
 }
 
-// Numbers of any type that scales are stored in.
+// Converts scales of any stored type.
 void scales_as_f32(const std::byte* from, DType dtype, int64_t count, float* to) {
   if (is_float_dtype(dtype)) return convert_elements(from, dtype, to, DType::kF32, count);
   static const std::array<float, 256> kE4m3 = code_values(CodeType::kE4m3);
@@ -60,7 +60,7 @@ uint32_t word_at(const std::vector<std::byte>& raw, int64_t index) {
   return word;
 }
 
-// Where AWQ keeps row 8c + j of the eight in a word.
+// The position at which AWQ keeps row 8c + j within a word.
 constexpr std::array<int, 8> kAwqNibble = {0, 4, 1, 5, 2, 6, 3, 7};
 
 Result<std::vector<std::byte>> read_whole(const WeightSource& source, const TensorInfo& tensor) {
@@ -173,8 +173,8 @@ Status StoredMatrix::load_zeros() {
   return {};
 }
 
-// Files that say they are symmetric are not to be trusted about the version that their zero points
-// are stored in; but then all of these must be the middle, by one version or the other.
+// A file that claims to be symmetric may use either version of storing zero points, but all of them
+// must be the midpoint in one of the versions.
 Status StoredMatrix::check_symmetric_words(const std::vector<std::byte>& raw) const {
   auto middle = static_cast<uint32_t>(middle_of(type_));
   uint32_t ones = type_ == CodeType::kUint4 ? 0x11111111u : 0x01010101u;
@@ -194,7 +194,7 @@ Status StoredMatrix::load_packed_zeros(const std::vector<std::byte>& raw) {
   zero_values_.resize(static_cast<size_t>(scales_.rows * scales_.columns));
   for (int64_t r = 0; r < scales_.rows; ++r) {
     for (int64_t g = 0; g < scales_.columns; ++g) {
-      // compressed-tensors packs the rows of [rows, groups], the others those of [groups, rows].
+      // compressed-tensors packs rows of [rows, groups], the others rows of [groups, rows].
       int64_t index = layout_ == CodeLayout::kNibbles || layout_ == CodeLayout::kBytes
                           ? r / per_word * scales_.columns + g
                           : g * (rows_ / per_word) + r / per_word;

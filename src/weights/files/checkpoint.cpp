@@ -31,7 +31,7 @@ bool is_plain_shard_name(std::string_view name) {
          std::ranges::all_of(name, plain);
 }
 
-// A message for a folder that has neither of the files we read, by what it has instead.
+// The error for a folder without readable files, based on the files it has instead.
 std::unexpected<Error> nothing_to_read(const std::string& folder) {
   namespace fs = std::filesystem;
   std::error_code code;
@@ -62,7 +62,7 @@ std::unexpected<Error> nothing_to_read(const std::string& folder) {
   return not_found("{}", missing);
 }
 
-// The files that `index` names, each once, sorted.
+// The distinct files that `index` names, sorted.
 std::vector<std::string_view> shard_names(const ShardIndex& index) {
   std::vector<std::string_view> names;
   for (const auto& [tensor, shard] : index) names.push_back(shard);

@@ -1,5 +1,5 @@
-// Writes a checkpoint's tensors as one safetensors file, or as shards and their index, in one pass:
-// what they are is known before their bytes, which come in order and are kept nowhere.
+// Writes a checkpoint's tensors as one safetensors file, or as shards with an index, in one pass.
+// The tensors are declared first; their bytes then arrive in order and are not buffered.
 #pragma once
 
 #include <cstddef>
@@ -25,13 +25,13 @@ struct OutputTensor {
 
 class CheckpointWriter {
  public:
-  // Begins a new shard before a tensor that would make the last one larger than `shard_bytes_max`.
+  // Starts a new shard before a tensor that would make the current one exceed `shard_bytes_max`.
   CheckpointWriter(std::string folder, std::vector<OutputTensor> tensors, int64_t shard_bytes_max);
   ~CheckpointWriter();
 
-  // The next bytes of the tensors' bytes, one tensor after the other. kIo names the file.
+  // Appends the next bytes, one tensor after the other. kIo names the file.
   Status write(std::span<const std::byte> bytes);
-  // After the last byte: makes sure that all is on the disk and writes the index.
+  // Call after the last byte: flushes everything to disk and writes the index.
   Status finish();
 
   int64_t bytes_total() const { return bytes_total_; }
@@ -39,7 +39,7 @@ class CheckpointWriter {
  private:
   struct Shard {
     std::string name;
-    size_t first = 0, count = 0;  // of the tensors
+    size_t first = 0, count = 0;  // tensors of the shard
     int64_t bytes = 0;
   };
 
@@ -53,12 +53,12 @@ class CheckpointWriter {
   std::vector<OutputTensor> tensors_;
   std::vector<Shard> shards_;
   int64_t bytes_total_ = 0;
-  size_t shard_ = 0;        // being written
-  int64_t shard_left_ = 0;  // bytes that it still wants
+  size_t shard_ = 0;        // the current shard
+  int64_t shard_left_ = 0;  // bytes still missing in it
   std::FILE* file_ = nullptr;
 };
 
-// Writes `text` as a whole file that is on the disk when this returns.
+// Writes a whole file; it is on disk when this returns.
 Status write_file(const std::string& path, std::string_view text);
 
 }  // namespace banyan

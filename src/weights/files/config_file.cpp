@@ -16,7 +16,7 @@ constexpr size_t kShownBytesMax = 60;
 
 std::string text_of(const Json& value) {
   if (value.is_string()) return quote(value.get_ref<const std::string&>(), kShownBytesMax);
-  std::string text = value.dump(-1, ' ', true);  // ASCII, so it may be cut anywhere
+  std::string text = value.dump(-1, ' ', true);  // ASCII, so it can be cut anywhere
   return text.size() <= kShownBytesMax ? text : text.substr(0, kShownBytesMax) + "...";
 }
 
@@ -25,8 +25,8 @@ const Json& empty_object() {
   return kEmpty;
 }
 
-// Keys, in dotted form, that `object` has and nobody read. An object that was opened answers for
-// its own keys.
+// Collects the keys of `object`, in dotted form, that were never read. Sub-objects that were opened
+// report their own keys.
 void collect_unread(const Json& object, const std::string& prefix,
                     const std::set<std::string>& read, const std::set<std::string>& opened,
                     std::vector<std::string>* unread) {

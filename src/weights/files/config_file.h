@@ -8,14 +8,13 @@
 //   file.ignore({"initializer_range", "use_cache"});
 //   TRY(file.finish());
 //
-// The first error sticks and finish() returns it, so the lines between need no checks. Every
-// getter returns a value that is inside its range even after an error: code that divides by it
-// needs no guard. A key that is null counts as absent. A key that nobody read, and nobody said to
-// ignore, is in unread(): the loader reports those, since a value that we do not know of may
-// matter.
+// The first error sticks and finish() returns it, so no checks are needed in between. Every getter
+// returns a value within its range even after an error, so code may divide by it. A null key counts
+// as absent. Keys neither read nor ignored are in unread(); the loader reports them, since an
+// unknown value may matter.
 //
-// A ConfigFile is a cheap handle; copies, and the sub-objects that object() gives, share the
-// document, the error and the record of keys. One thread at a time.
+// A ConfigFile is a cheap handle. Copies and the sub-objects from object() share the document, the
+// error and the record of keys. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -37,19 +36,19 @@ class ConfigFile {
  public:
   // Reads `folder`/config.json.
   static Result<ConfigFile> load(const std::string& folder);
-  // Messages begin with `path`. kCorrupt: not one JSON object within the limits of base/json.h.
+  // Errors begin with `path`. kCorrupt: not a single JSON object within the limits of base/json.h.
   static Result<ConfigFile> parse(std::string_view text, const std::string& path);
 
-  // The class that the checkpoint was saved from: the first of the file's "architectures".
+  // The model class that saved the checkpoint: the first of "architectures".
   Result<std::string> architecture() const;
 
-  bool has(std::string_view key) const;  // present and not null; does not count as reading it
+  bool has(std::string_view key) const;  // present and not null; does not mark it as read
   bool is_null(
-      std::string_view key) const;  // written as null, which some families tell from absent
+      std::string_view key) const;  // present but null, which some families distinguish from absent
 
-  // A required value (kCorrupt when absent), one with a fallback, one that may be absent. Bounds
-  // are inclusive. An integer must be written as one (4096, not 4096.0 or "4096"); a number may.
-  // A fallback outside the bounds, as one computed from other keys can be, is an error too.
+  // A required value (kCorrupt if absent), one with a fallback, and an optional one. Bounds are
+  // inclusive. An integer must be written as one (4096, not 4096.0 or "4096"); a number may be. A
+  // fallback outside the bounds, such as one computed from other keys, is also an error.
   int64_t integer(std::string_view key, int64_t min, int64_t max) const;
   int64_t integer_or(std::string_view key, int64_t fallback, int64_t min, int64_t max) const;
   std::optional<int64_t> maybe_integer(std::string_view key, int64_t min, int64_t max) const;
@@ -62,47 +61,48 @@ class ConfigFile {
   std::string text_or(std::string_view key, std::string_view fallback) const;
   std::optional<std::string> maybe_text(std::string_view key) const;
 
-  // Lists; empty when absent. One number also stands for a list of one, as in eos_token_id.
+  // Lists; empty if absent. A single number is read as a list of one, as for eos_token_id.
   std::vector<int64_t> integers(std::string_view key, int64_t min, int64_t max) const;
   std::vector<double> numbers(std::string_view key, double min, double max) const;
   std::vector<std::string> texts(std::string_view key) const;
 
-  // Of values that nobody may have read. Whether one asks for nothing: absent, null, false, 0 or
-  // empty; whether it is one of these; whether it is an object; and as text, for messages.
+  // These do not mark a value as read. Whether it disables a feature (absent, null, false, 0 or
+  // empty), is one of these values, or is an object; and its text for messages.
   bool is_off(std::string_view key) const;
   bool holds(std::string_view key, std::initializer_list<Json> values) const;
   bool is_object(std::string_view key) const;
   std::string shown(std::string_view key) const;
 
-  // Which of several names for the same thing the file uses, or the first of them. Where it uses
-  // more than one, their values must be the same.
+  // Which of several synonyms the file uses; the first if none. If it uses several, their values
+  // must be equal.
   std::string_view name_of(std::initializer_list<std::string_view> names) const;
 
-  // The object under `key`; one without keys when it is absent.
+  // The object under `key`; an empty one if it is absent.
   ConfigFile object(std::string_view key) const;
-  // The keys of this object, in the order of the file.
+  // The keys of this object, in file order.
   std::vector<std::string> keys() const;
 
-  // Refuses (kUnsupported) any value but the `supported` ones; absent is fine. Our list is of JSON
-  // values: only("hidden_act", {"silu"}), only("attention_bias", {false}).
+  // Rejects (kUnsupported) any value that is not in `supported`; absent is allowed. The list has
+  // JSON values: only("hidden_act", {"silu"}), only("attention_bias", {false}).
   void only(std::string_view key, std::initializer_list<Json> supported) const;
-  // Records an error (kUnsupported) unless `holds`; the format's text follows the file's name.
+  // Records an error (kUnsupported) unless `holds`; the formatted text follows the file's name.
   template <class... Args>
   void expect(bool holds, fmt::format_string<Args...> format, Args&&... args) const {
     if (!holds) fail(ErrorCode::kUnsupported, fmt::format(format, std::forward<Args>(args)...));
   }
-  // Refuses (kUnsupported) every key of this object but these, unless it is null.
+  // Rejects (kUnsupported) every other key of this object unless it is null.
   void only_keys(std::initializer_list<std::string_view> known) const;
-  // Counts keys that do not change what the model computes as read.
+  // Marks keys that do not affect the model's computation as read.
   void ignore(std::initializer_list<std::string_view> keys) const;
-  // Counts the object under `key` as read, with all that is in it.
+  // Marks the object under `key`, with all its contents, as read.
   void ignore_object(std::string_view key) const;
 
-  // Every value that a getter gave, as JSON, by "key" or "object.key": defaults stand for what is
-  // absent. What only() allows is not among them: its values mean one computation.
+  // Every value that a getter returned, as JSON, by "key" or "object.key", including defaults for
+  // absent keys. Keys checked by only() are left out, since all their allowed values mean the same
+  // computation.
   std::map<std::string, std::string> values() const;
 
-  Status finish() const;                    // the first error, if there was one
+  Status finish() const;                    // the first error, if any
   std::vector<std::string> unread() const;  // "key" or "object.key"; not null
 
  private:
@@ -110,16 +110,16 @@ class ConfigFile {
 
   ConfigFile(std::shared_ptr<Shared> shared, const Json* object, std::string prefix);
 
-  const Json* look_up(std::string_view key) const;  // marks as read; nullptr when absent or null
-  const Json* demand(std::string_view key) const;   // and an error when absent
-  // The readers of one value: nullopt, after recording the error, when it is not as it must be.
+  const Json* look_up(std::string_view key) const;  // marks as read; nullptr if absent or null
+  const Json* demand(std::string_view key) const;   // likewise, and records an error if absent
+  // Readers of one value. On an invalid value they record the error and return nullopt.
   std::optional<int64_t> as_integer(std::string_view key, const Json& value, int64_t min,
                                     int64_t max) const;
   std::optional<double> as_number(std::string_view key, const Json& value, double min,
                                   double max) const;
   std::optional<bool> as_flag(std::string_view key, const Json& value) const;
   std::optional<std::string> as_text(std::string_view key, const Json& value) const;
-  // Records what a getter gives, and gives it.
+  // Records the value that a getter returns, and returns it.
   template <class T>
   T give(std::string_view key, T value) const;
   template <class T>

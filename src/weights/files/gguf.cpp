@@ -164,7 +164,7 @@ std::string with_end(std::string_view name, std::string_view end, std::string_vi
   return fmt::format("{}{}", name.substr(0, name.size() - end.size()), other);
 }
 
-// "model-00001-of-00003.gguf" without what follows "model"; "" for another name.
+// The part of "model-00001-of-00003.gguf" before the number; "" for other names.
 std::string split_stem(std::string_view path, int64_t count) {
   std::string end = fmt::format("-00001-of-{:05}.gguf", count);
   return path.ends_with(end) ? std::string(path.substr(0, path.size() - end.size())) : "";
@@ -194,7 +194,7 @@ Result<GgufFile> GgufFile::open(const std::string& path) {
   return corrupt("{}: the tensor {} appears twice", path, quote(twice->name()));
 }
 
-// The files that follow the first one have tensors alone.
+// The files after the first contain only tensors.
 Status GgufFile::open_others(const std::string& path,
                              std::vector<std::vector<TensorInfo>>& tensors) {
   int64_t count = TRY(pairs_.integer("split.count")).value_or(1);
@@ -240,7 +240,7 @@ Status GgufFile::add(TensorInfo tensor, size_t map) {
   if (experts) return add_experts(tensor, map);
   Entry entry{.tensor = std::move(tensor), .map = map};
   std::vector<int64_t>& shape = entry.tensor.shape;
-  // A convolution of each channel by itself.
+  // A depthwise convolution.
   bool conv = entry.tensor.name.ends_with("conv.weight") && shape.size() == 2;
   if (conv) shape.insert(shape.begin() + 1, 1);
   entry.part = is_part_of_latents(entry.tensor.name);
@@ -254,7 +254,7 @@ Status GgufFile::add(TensorInfo tensor, size_t map) {
   return {};
 }
 
-// Each expert's part of a tensor for all: "<scope>.<expert>.<leaf>".
+// Adds each expert's part of a stacked tensor: "<scope>.<expert>.<leaf>".
 Status GgufFile::add_experts(const TensorInfo& tensor, size_t map) {
   const std::string scope = "experts.";
   size_t at = tensor.name.rfind(scope);
@@ -279,8 +279,8 @@ Status GgufFile::add_experts(const TensorInfo& tensor, size_t map) {
   return {};
 }
 
-// What makes keys of latents is [heads, rank, columns of keys], values [heads, columns, rank]; the
-// matrix that both were has, for each head, the rows of its keys and those of its values.
+// Keys of latents are stored as [heads, rank, key columns], values as [heads, columns, rank]. The
+// original matrix has, for each head, the rows of its keys and then those of its values.
 Status GgufFile::join_latents() {
   std::vector<Entry> joined;
   for (const Entry& entry : entries_) {
@@ -315,7 +315,7 @@ Result<GgufFile::Entry> GgufFile::joined_latents(const Entry& keys) const {
   return entry;
 }
 
-// Rows of the last dimension as f32.
+// Reads rows of the last dimension as f32.
 Status GgufFile::read_floats(const Entry& entry, int64_t begin, int64_t end, float* to) const {
   TensorInfo flat = entry.tensor;
   int64_t columns = flat.shape.back();
@@ -329,7 +329,7 @@ Status GgufFile::read_floats(const Entry& entry, int64_t begin, int64_t end, flo
   return {};
 }
 
-// Head by head: what is read is whole rows, and mostly all of them.
+// Head by head: callers read whole rows, usually all of them.
 Status GgufFile::read_joined(const Entry& entry, size_t offset, std::span<std::byte> to) const {
   std::string_view name = entry.name();
   constexpr std::string_view kJoined = ".self_attn.kv_b_proj.weight";
@@ -362,7 +362,7 @@ Status GgufFile::count_turned_heads(Entry& entry) const {
   if (!q && !k) return {};
   auto count = [&](std::string_view leaf) -> Result<int64_t> {
     std::string key = fmt::format("{}.attention.{}", architecture_->name, leaf);
-    int64_t most = 0;  // of layers, of which those of a recurrence have none
+    int64_t most = 0;  // over layers; recurrent layers have none
     for (int64_t value : TRY(pairs_.integers(key))) {
       if (value < 0 || value > kGgufHeadsMax) {
         return corrupt("{}: {} is {}", pairs_.path(), key, value);
@@ -426,7 +426,7 @@ Status GgufFile::read_bytes(const Entry& entry, size_t offset, std::span<std::by
   return map.read(begin + offset, to);
 }
 
-// A vector is small: it is read whole, whatever part of it is wanted.
+// Vectors are small, so the whole vector is read for any part of it.
 Status GgufFile::read_less_one(const Entry& entry, size_t offset, std::span<std::byte> to) const {
   std::vector<float> values(entry.tensor.bytes.size() / sizeof(float));
   std::span<std::byte> bytes = std::as_writable_bytes(std::span(values));
@@ -436,7 +436,7 @@ Status GgufFile::read_less_one(const Entry& entry, size_t offset, std::span<std:
   return {};
 }
 
-// In the file, row 2i + j of a head is row j * half + i of the head as it was.
+// Row 2i + j of a head in the file is row j * half + i of the original head.
 Status GgufFile::read_turned(const Entry& entry, size_t offset, std::span<std::byte> to) const {
   auto rows = static_cast<size_t>(entry.tensor.shape[0]);
   size_t row_bytes = entry.tensor.bytes.size() / rows;

@@ -1,20 +1,19 @@
-// The tensors of one GGUF file (version 2 or 3, little endian), or of the several that one was cut
-// into, under the names that Hugging Face checkpoints give them, so that it stands in for a
-// folder's safetensors.
+// The tensors of a GGUF file (version 2 or 3, little endian; possibly split into several files)
+// under their Hugging Face names. Replaces a folder of safetensors.
 //
 //   "GGUF"  u32 version  u64 tensors  u64 pairs
 //   pairs:    base/gguf.h
 //   tensors:  name  u32 rank  u64 dimensions[rank], the fastest first  u32 type  u64 offset
 //   data, from the next multiple of `general.alignment` on; offsets count from there
 //
-// The file is hostile until it is checked: after parsing, every tensor has a known type, 1 to 4
-// dimensions whose product is its size, and bytes inside the file, and no two overlap. Time and
-// memory are linear in the header's length.
+// The file is untrusted. After parsing, every tensor has a known type, 1 to 4 dimensions whose
+// product is its size, and bytes inside the file, and no two overlap. Time and memory are linear in
+// the header's length.
 //
-// What llama.cpp's converter changes is changed back in reading: for architectures that turn
-// neighbours it moves the rows of q and k, in which rotated pairs then lie side by side; to the
-// norms of Gemma it adds one. The matrices of all experts of a layer, which it stacks, appear one
-// by one; those that make keys and values of latents, which it takes apart, as one.
+// Reading undoes the changes of llama.cpp's converter. For architectures with interleaved rotary
+// embeddings the converter permutes the rows of q and k so that rotated pairs are adjacent; to
+// Gemma's norms it adds one. It stacks the matrices of a layer's experts, which appear here one by
+// one, and splits the matrix that expands latents to keys and values, which appears here as one.
 //
 // Immutable after open(), so any thread may read.
 #pragma once
@@ -36,17 +35,18 @@ namespace banyan {
 
 struct GgufHeader {
   GgufPairs pairs;
-  std::string architecture;         // general.architecture
-  std::vector<TensorInfo> tensors;  // under the file's own names, in its order; `bytes` in the file
+  std::string architecture;  // general.architecture
+  std::vector<TensorInfo>
+      tensors;  // in the file's order, under its own names; `bytes` point into it
 };
 
-// Messages begin with `path`.
+// Errors begin with `path`.
 Result<GgufHeader> parse_gguf(std::span<const std::byte> file, std::string_view path);
 
 class GgufFile final : public WeightSource {
  public:
-  // Of several files the first one, FILE-00001-of-0000N.gguf, opens all.
-  // kUnsupported: an architecture, tensor type or version that is not read, named.
+  // For a split file, pass the first one, FILE-00001-of-0000N.gguf; it opens all. kUnsupported
+  // names an unknown architecture, tensor type or version.
   static Result<GgufFile> open(const std::string& path);
 
   const TensorInfo* find(std::string_view name) const override;
@@ -56,18 +56,20 @@ class GgufFile final : public WeightSource {
 
   const GgufPairs& pairs() const { return pairs_; }
   const GgufArchitecture& architecture() const { return *architecture_; }
-  // What each pair's frequency is divided by, as Llama 3's rotation is stored; empty: nothing.
+  // Divisors of the frequency of each pair, as Llama 3's rotation stores them; empty: none.
   const std::vector<float>& rope_factors() const { return rope_factors_; }
-  bool has_long_rope() const { return has_long_rope_; }  // factors for short and for long texts
+  bool has_long_rope() const {
+    return has_long_rope_;
+  }  // separate factors for short and long contexts
 
  private:
   struct Entry {
     TensorInfo tensor;
     size_t map = 0;
-    int64_t turned_heads = 0;  // whose rows are turned; 0: none
-    bool plus_one = false;     // f32 numbers, stored more by one
-    bool part = false;         // of a joined tensor, and none by itself
-    bool joined = false;       // keys and values of latents: `bytes` has a size and no place
+    int64_t turned_heads = 0;  // number of heads with permuted rows; 0: none
+    bool plus_one = false;     // f32 values, stored with 1 added
+    bool part = false;         // part of a joined tensor, not a tensor by itself
+    bool joined = false;       // keys and values of latents: `bytes` has a size but no data
 
     std::string_view name() const { return tensor.name; }
   };
@@ -90,7 +92,7 @@ class GgufFile final : public WeightSource {
   Status read_less_one(const Entry& entry, size_t offset, std::span<std::byte> to) const;
 
   std::vector<MappedFile> maps_;
-  GgufPairs pairs_;  // of the first
+  GgufPairs pairs_;  // of the first file
   const GgufArchitecture* architecture_ = nullptr;
   std::vector<float> rope_factors_;
   bool has_long_rope_ = false;

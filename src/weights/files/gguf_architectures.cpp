@@ -17,7 +17,7 @@ constexpr std::array kTopNames = {
     GgufName{"output", "lm_head"},
 };
 
-// Of modules whose name another family gives another meaning, that family has its own list.
+// If a family uses one of these names with another meaning, its own list overrides it.
 constexpr std::array kLayerNames = {
     GgufName{"attn_norm", "input_layernorm"},
     GgufName{"ffn_norm", "post_attention_layernorm"},
@@ -144,7 +144,7 @@ constexpr std::array kLfm2MoeKeys = {
 constexpr GgufExpertNames kLfm2Experts = {"feed_forward", "w1", "w3", "w2"};
 constexpr GgufExpertNames kMixtralExperts = {"block_sparse_moe", "w1", "w3", "w2"};
 
-// Gemma's largest models scale queries by the width of a head as the hidden size has it.
+// Gemma's largest models scale queries by hidden size / heads instead of the head size.
 void scale_gemma_queries(GgufConfig& c, int64_t layers_of_largest) {
   bool largest = c.layers() == layers_of_largest;
   c.set("query_pre_attn_scalar", largest ? c.hidden() / c.heads() : c.head_dim());
@@ -161,7 +161,7 @@ void read_gemma3(GgufConfig& c) {
   c.set_window();
 }
 
-// The rotation of a window's layers has the same base.
+// Sliding-window layers use the same rotary base.
 void read_olmo2(GgufConfig& c) {
   if (!c.has("attention.sliding_window")) return;
   c.set("architectures", Json::array({"Olmo3ForCausalLM"}));
@@ -198,8 +198,8 @@ void read_glm4_moe(GgufConfig& c) {
   c.set("num_nextn_predict_layers", c.integer("nextn_predict_layers", 0));
 }
 
-// Latents are kept as one head of keys, which is what key_length is then about; in older files it
-// is about the heads themselves.
+// Latents are cached as one key head, which key_length then describes; in older files it describes
+// the heads themselves.
 void read_deepseek2(GgufConfig& c) {
   int64_t rope = c.integer("rope.dimension_count", 0);
   int64_t key = c.integer("attention.key_length", 0);
@@ -210,14 +210,14 @@ void read_deepseek2(GgufConfig& c) {
   c.copy("attention.kv_lora_rank", "kv_lora_rank");
   c.copy("attention.q_lora_rank", "q_lora_rank");
   c.copy("nextn_predict_layers", "num_nextn_predict_layers");
-  // What llama.cpp takes for absent, which is not what a config.json without the key means.
+  // llama.cpp's default for an absent value, which differs from config.json's.
   if (!c.has("expert_group_count")) c.set("n_group", 1);
   if (!c.has("expert_group_used_count")) c.set("topk_group", 1);
   if (!c.has("expert_shared_count")) c.set("n_shared_experts", 0);
   if (!c.has("expert_weights_norm")) c.set("norm_topk_prob", false);
   if (!c.has("expert_weights_scale")) c.set("routed_scaling_factor", 1);
   if (!c.has("leading_dense_block_count")) c.set("first_k_dense_replace", 0);
-  // Files that do not name the function have softmax, or the bias that goes with sigmoids.
+  // Files that do not name the function use softmax, or sigmoid if they have its bias.
   int64_t dense = c.integer("leading_dense_block_count", 0);
   bool biased = c.stores(fmt::format("model.layers.{}.mlp.gate.e_score_correction_bias", dense));
   c.expect(biased || c.has("expert_gating_func"),
@@ -338,7 +338,7 @@ constexpr std::array kArchitectures = {
     GgufArchitecture{.name = "smollm3", .family = "SmolLM3ForCausalLM", .turned = true},
 };
 
-// The name of a layer's module, below "model.layers.<i>."; "" when it is not known.
+// The name of a layer's module below "model.layers.<i>."; "" if it is unknown.
 std::string layer_module(const GgufArchitecture& a, std::string_view module, bool& whole) {
   auto look_up = [&](std::span<const GgufName> names) -> std::string_view {
     auto found = std::ranges::find(names, module, &GgufName::theirs);

@@ -1,6 +1,5 @@
-// What llama.cpp's converter makes of each family of models, as data: how `general.architecture`
-// calls it, what its tensors are called here and there, and which key of config.json a piece of
-// metadata was. THE LIST is in the source.
+// Data on llama.cpp's converter for each model family: its `general.architecture`, the names of its
+// tensors on both sides, and the config.json key of each metadata value. THE LIST is in the source.
 #pragma once
 
 #include <span>
@@ -13,44 +12,44 @@ namespace banyan {
 
 class GgufConfig;
 
-// A module of a layer, "attn_q" of "blk.3.attn_q.weight".
+// A module of a layer, such as "attn_q" in "blk.3.attn_q.weight".
 struct GgufName {
   std::string_view theirs, ours;
-  bool whole = false;  // ours has no ".weight" or ".bias"
+  bool whole = false;  // our name has no ".weight" or ".bias"
 };
 
-// A value "<architecture>.<theirs>", which config.json has as `ours`.
+// A metadata value "<architecture>.<theirs>", called `ours` in config.json.
 struct GgufKey {
   std::string_view theirs, ours;
 };
 
 struct GgufExpertNames {
-  std::string_view scope = "mlp";  // in a layer
+  std::string_view scope = "mlp";  // within a layer
   std::string_view gate = "gate_proj", up = "up_proj", down = "down_proj";
 };
 
 struct GgufArchitecture {
   std::string_view name;
-  std::string_view family;              // in config.json's architectures
-  std::string_view sparse_family = "";  // of a file with experts; "": they are refused
-  // Rows of q and k are stored so that the two elements of a pair that turns lie side by side.
+  std::string_view family;              // as in config.json's architectures
+  std::string_view sparse_family = "";  // for a file with experts; "": rejects them
+  // Rows of q and k are stored with the two elements of a rotary pair adjacent.
   bool turned = false;
-  bool norms_plus_one = false;           // weights of norms are stored more by one
-  std::span<const GgufName> names = {};  // before the common ones; also of what is in no layer
-  std::span<const GgufKey> keys = {};    // beyond the common ones
+  bool norms_plus_one = false;           // norm weights are stored with 1 added
+  std::span<const GgufName> names = {};  // override the common ones; also tensors outside layers
+  std::span<const GgufKey> keys = {};    // in addition to the common ones
   GgufExpertNames experts = {};
-  std::string_view bias_key = "attention_bias";  // what says that q, k and v have biases; "": none
-  bool latent = false;                           // attention to latents, with sizes of its own
-  std::string_view recurrence = "";  // what layer_types call the layers without heads of keys
-  void (*rest)(GgufConfig& config) = nullptr;  // what is no copy of one value
+  std::string_view bias_key = "attention_bias";  // key that declares biases of q, k and v; "": none
+  bool latent = false;                           // latent attention, with its own sizes
+  std::string_view recurrence = "";            // layer_types entry of the layers without key heads
+  void (*rest)(GgufConfig& config) = nullptr;  // conversions beyond copying one value
 };
 
-// kUnsupported: none of the list, which the message has.
+// kUnsupported if the list has no such architecture; the error includes the list.
 Result<const GgufArchitecture*> find_gguf_architecture(std::string_view name,
                                                        std::string_view path);
 
-// What a Hugging Face checkpoint calls a tensor; "" for one that it does not have at all; the name
-// itself when it is not known. Of the experts' tensors: the scope that has the experts' numbers.
+// The Hugging Face name of a tensor; "" if such checkpoints do not have it; `name` itself if it is
+// unknown. For expert tensors: the scope that contains the expert numbers.
 std::string gguf_tensor_name(const GgufArchitecture& architecture, std::string_view name);
 
 }  // namespace banyan

@@ -13,8 +13,8 @@
 namespace banyan {
 namespace {
 
-constexpr int64_t kSmall = 32;   // numbers of a simple block
-constexpr int64_t kLarge = 256;  // numbers of a "K" block
+constexpr int64_t kSmall = 32;   // numbers in a simple block
+constexpr int64_t kLarge = 256;  // numbers in a "K" block
 
 float half_at(const uint8_t* bytes) {
   Float16 half;
@@ -22,7 +22,7 @@ float half_at(const uint8_t* bytes) {
   return to_float(half);
 }
 
-// The two nibbles of a byte are 16 numbers apart.
+// A byte holds two numbers that are 16 apart.
 int nibble(const uint8_t* bytes, int64_t i) {
   return i < 16 ? bytes[i] & 15 : bytes[i - 16] >> 4;
 }
@@ -61,7 +61,7 @@ void decode_q8_0(const uint8_t* b, float* to) {
     to[i] = d * static_cast<float>(static_cast<int8_t>(b[2 + i]));
 }
 
-// Scale and minimum, six bits each, of the eight parts of a Q4_K or Q5_K block.
+// Scale and minimum, six bits each, of one of the eight parts of a Q4_K or Q5_K block.
 struct PartScale {
   float scale, minimum;
 };
@@ -73,7 +73,7 @@ PartScale part_scale(const uint8_t* sc, int s) {
   return {static_cast<float>(scale), static_cast<float>(minimum)};
 }
 
-// Q4_K without `high`, Q5_K with its fifth bits.
+// Decodes Q4_K if `high` is null, otherwise Q5_K with its fifth bits in `high`.
 void decode_k(const uint8_t* b, const uint8_t* high, const uint8_t* qs, float* to) {
   float d = half_at(b), dmin = half_at(b + 2);
   for (int s = 0; s < 8; ++s) {
@@ -111,7 +111,7 @@ void decode_q6_k(const uint8_t* b, float* to) {
   }
 }
 
-// Two bits of each number: those 32 apart share a byte.
+// Two bits per number: numbers that are 32 apart share a byte.
 int two_bits(const uint8_t* bytes, int i) {
   return bytes[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3;
 }
@@ -125,7 +125,7 @@ void decode_q2_k(const uint8_t* b, float* to) {
   }
 }
 
-// The third bits come first, and say which codes are not lowered by four.
+// The third bits come first and mark the codes from which four is not subtracted.
 void decode_q3_k(const uint8_t* b, float* to) {
   const uint8_t* sc = b + 96;
   float d = half_at(b + 108);
@@ -215,12 +215,12 @@ const Format& format_of_blocks(BlockFormat format) {
   check_failed(__FILE__, __LINE__, "block format is known", "");
 }
 
-// Reads rows [begin, end) and calls body(index of the block in these rows, its bytes).
+// Reads rows [begin, end) and calls body(block index within these rows, its bytes).
 template <class Body>
 Status for_blocks(const WeightSource& source, const TensorInfo& tensor, int64_t begin, int64_t end,
                   const Body& body) {
   BlockShape shape = block_shape(tensor.blocks);
-  int64_t blocks = tensor.shape.back() / shape.numbers;  // of a row
+  int64_t blocks = tensor.shape.back() / shape.numbers;  // per row
   std::vector<uint8_t> raw(static_cast<size_t>((end - begin) * blocks * shape.bytes));
   TRY(source.read(tensor, static_cast<size_t>(begin * blocks * shape.bytes),
                   std::as_writable_bytes(std::span(raw))));

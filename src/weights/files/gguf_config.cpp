@@ -13,13 +13,13 @@
 namespace banyan {
 namespace {
 
-// What the converter writes for llama.cpp alone, or what the tensors say as well.
+// Keys that only llama.cpp needs, or that repeat what the tensors say.
 constexpr std::array<std::string_view, 4> kWithoutEffect = {
     "vocab_size", "rope.scaling.finetuned", "tensor_data_layout",
-    "expert_gating_func",  // of families with one function; others look at it
+    "expert_gating_func",  // for families with a fixed function; others read it
 };
 
-// Llama 3's factors by its formula: 1 for short wavelengths, `factor` for long ones.
+// Llama 3's frequency factor: 1 for short wavelengths, `factor` for long ones.
 float llama3_factor(double wavelength, double factor, double original) {
   constexpr double kLow = 1, kHigh = 4;
   if (wavelength < original / kHigh) return 1;
@@ -29,7 +29,7 @@ float llama3_factor(double wavelength, double factor, double original) {
 }
 
 bool is_llama3(std::span<const float> factors, double theta, double factor, double original) {
-  constexpr double kRoundingMax = 1e-4;  // the converter computes frequencies in f32
+  constexpr double kRoundingMax = 1e-4;  // since the converter computes frequencies in f32
   for (size_t i = 0; i < factors.size(); ++i) {
     double exponent = static_cast<double>(i) / static_cast<double>(factors.size());
     double wavelength = 2 * std::numbers::pi * std::pow(theta, exponent);
@@ -39,7 +39,7 @@ bool is_llama3(std::span<const float> factors, double theta, double factor, doub
   return true;
 }
 
-// The rotation that `factors` were computed from; null when there is none.
+// The rope_scaling that `factors` were computed from; null if there is none.
 Json llama3_rotation(std::span<const float> factors, double theta) {
   double factor = *std::ranges::max_element(factors);
   for (double original = 16; original <= 1 << 24; original *= 2) {
@@ -218,7 +218,7 @@ void GgufConfig::read_rope() {
   if (llama3["factor"] != 1.0) set("rope_scaling", llama3);
 }
 
-// mscale is kept as a tenth of it by DeepSeek's converter.
+// DeepSeek's converter stores a tenth of mscale.
 void GgufConfig::read_yarn(Json& rope) {
   struct Factor {
     std::string_view theirs, ours;
@@ -243,7 +243,7 @@ void GgufConfig::read_yarn(Json& rope) {
   if (has("attention.temperature_scale")) {
     rope["llama_4_scaling_beta"] = number("attention.temperature_scale", 0);
   }
-  if (prefix_ == "gpt-oss.") rope["truncate"] = false;  // of its kind alone, and not in the file
+  if (prefix_ == "gpt-oss.") rope["truncate"] = false;  // specific to gpt-oss, and not in the file
 }
 
 void GgufConfig::set_window() {
@@ -263,7 +263,7 @@ void GgufConfig::set_window() {
   set("layer_types", types);
 }
 
-// What nobody read is kept under its own name: the loader warns of what it does not know.
+// Unread keys keep their own names, so that the loader warns of unknown ones.
 void GgufConfig::keep_unread() {
   for (std::string_view without : kWithoutEffect) ignore(without);
   for (std::string_view key : file_.pairs().keys()) {
@@ -273,8 +273,8 @@ void GgufConfig::keep_unread() {
   }
 }
 
-// What most of the matrices' numbers are stored as; those in blocks are rounded to bf16 where they
-// do not stay as they are.
+// The storage type of most matrix elements. Block formats without an exact equivalent are rounded
+// to bf16.
 std::string GgufConfig::stored_dtype() const {
   std::map<std::string_view, size_t> bytes;
   for (const TensorInfo* tensor : file_.tensors()) {

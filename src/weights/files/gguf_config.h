@@ -1,5 +1,5 @@
-// A GGUF file's metadata as the config.json of its model, so that each family is read in one way
-// whatever its file.
+// Converts a GGUF file's metadata to the model's config.json, so that each family has one reader
+// for both file types.
 #pragma once
 
 #include <cstdint>
@@ -17,28 +17,28 @@
 
 namespace banyan {
 
-// kCorrupt, with the key: a value is missing or contradicts another.
+// kCorrupt names the key: a value is missing or contradicts another.
 Result<ConfigFile> gguf_config(const GgufFile& file);
 
-// The config.json in the making. Keys of metadata are those below "<architecture>."; the first
-// error sticks, and getters return something usable after it.
+// Builds the config.json. Metadata keys are those below "<architecture>."; the first error sticks,
+// and getters return a usable value after it.
 class GgufConfig {
  public:
   explicit GgufConfig(const GgufFile& file);
 
   Result<Json> make();
 
-  // Of the metadata; each counts as read.
+  // These read the metadata and mark keys as read.
   bool has(std::string_view key);
   int64_t integer(std::string_view key, int64_t fallback);
   double number(std::string_view key, double fallback);
   std::vector<int64_t> integers(std::string_view key);
   void ignore(std::string_view key) { used_.insert(prefix_ + std::string(key)); }
-  // The value that all layers have; an error where they differ.
+  // The value shared by all layers; an error if layers differ.
   int64_t of_all_layers(std::string_view key);
 
   bool stores(std::string_view tensor) const { return file_.find(tensor) != nullptr; }
-  int64_t layers() const { return layers_; }  // without those that predict further tokens
+  int64_t layers() const { return layers_; }  // without multi-token prediction layers
   int64_t heads() const { return heads_; }
   int64_t hidden() const { return hidden_; }
   int64_t head_dim() const { return head_dim_; }
@@ -51,8 +51,8 @@ class GgufConfig {
   void expect(bool holds, fmt::format_string<Args...> format, Args&&... args) {
     if (!holds) fail(unsupported(format, std::forward<Args>(args)...).error());
   }
-  // A window of attention, where the file has one; null otherwise. Which layers slide is then
-  // "layer_types", if the file says it.
+  // Sets the attention window; null if the file has none. "layer_types" lists the sliding layers,
+  // if the file names them.
   void set_window();
 
  private:

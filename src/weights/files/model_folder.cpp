@@ -11,7 +11,7 @@
 namespace banyan {
 namespace {
 
-// What a file is that was given in place of a folder, and what to give instead.
+// Describes a file that was given instead of a folder, and suggests what to give.
 std::string describe_file(const std::string& path) {
   std::ifstream stream(path, std::ios::binary);
   char bytes[64] = {};

@@ -1,4 +1,4 @@
-// Whether a path leads to a folder that may hold a model.
+// Checks that a path is a folder that may contain a model.
 #pragma once
 
 #include <string>
@@ -7,10 +7,11 @@
 
 namespace banyan {
 
-// kNotFound: nothing is there. kUnsupported: a file, by what it is, and what to give instead.
+// kNotFound: the path does not exist. kUnsupported: a file; names its kind and what to give
+// instead.
 Status check_model_folder(const std::string& path);
 
-// The same, and a GGUF file is fine too: its metadata says all that a folder does.
+// Also accepts a GGUF file, whose metadata replaces the folder's other files.
 Status check_model_path(const std::string& path);
 
 }  // namespace banyan

@@ -27,14 +27,14 @@ constexpr size_t kHeaderDepthMax = 8;            // the format itself needs 3
 constexpr size_t kRankMax = 8;
 constexpr size_t kShownBytesMax = 60;
 
-// What a JSON value looks like in a message.
+// Describes a JSON value for an error.
 std::string shown(const element& value) {
   if (value.is_string()) return quote(std::string_view(value), kShownBytesMax);
   std::string text = simdjson::minify(value);
   return text.size() <= kShownBytesMax ? text : quote(text, kShownBytesMax);
 }
 
-// Reads the tensors of one header. `data` is what follows the header in the file.
+// Reads the tensors of one header. `data` is the rest of the file after the header.
 class HeaderReader {
  public:
   HeaderReader(std::string_view path, std::span<const std::byte> data) : path_(path), data_(data) {}
@@ -163,8 +163,8 @@ class HeaderReader {
     return {};
   }
 
-  // In the order of their offsets, each tensor begins where the one before it ends, and the last
-  // one ends with the file. This one rule refuses overlaps, holes and trailing bytes.
+  // In offset order, each tensor must begin at the end of the previous one, and the last must end
+  // with the file. This rules out overlaps, holes and trailing bytes.
   Status check_coverage(std::span<const TensorInfo> tensors) const {
     auto begin = [&](const TensorInfo* t) {
       return static_cast<size_t>(t->bytes.data() - data_.data());
@@ -197,7 +197,7 @@ class HeaderReader {
   std::span<const std::byte> data_;
 };
 
-// The header's text, once its length has been checked against the file.
+// The header's text, after checking its length against the file.
 Result<std::string_view> header_text(std::span<const std::byte> file, std::string_view path) {
   if (file.size() < kLengthBytes) {
     return corrupt("{}: {} bytes; a safetensors file begins with {} bytes of header length", path,

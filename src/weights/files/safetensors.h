@@ -1,15 +1,15 @@
-// One safetensors file: a JSON header that says where each tensor's bytes lie, then the bytes.
+// One safetensors file: a JSON header that gives the location of each tensor, then the data.
 //
 //   [8 bytes: header length n, little endian][n bytes: header][data]
 //   header: {"name": {"dtype": "BF16", "shape": [2, 3], "data_offsets": [begin, end]}, ...,
 //            "__metadata__": {"key": "value", ...}}          offsets count from the data's start
 //
-// The file is hostile until it is checked: after open() succeeds, every tensor has a known dtype,
-// a shape whose product is its byte count, and bytes inside the file; tensors do not overlap, and
-// together they cover the data without a hole (as the format's reference implementation demands).
-// A tensor may start at any byte: readers must not assume that it is aligned.
+// The file is untrusted. After open(), every tensor has a known dtype, a shape whose product is its
+// byte count, and bytes inside the file. Tensors do not overlap and cover the data without holes
+// (as the reference implementation requires). A tensor may start at any byte: readers must not
+// assume alignment.
 //
-// Immutable after open(), so any thread may read. The file owns the map that `bytes` look into.
+// Immutable after open(), so any thread may read. The file owns the map that `bytes` points into.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@
 
 namespace banyan {
 
-// Numbers that lie in blocks with scales of their own (weights/files/gguf_blocks.h).
+// Numbers stored in blocks with their own scales (weights/files/gguf_blocks.h).
 enum class BlockFormat : uint8_t {
   kNone,
   kQ4_0,
@@ -49,7 +49,7 @@ struct TensorInfo {
   DType dtype;                              // U8 for blocks
   std::vector<int64_t> shape;               // empty for a scalar; a dimension may be 0
   std::span<const std::byte> bytes;         // row major, little endian; a view into the map
-  BlockFormat blocks = BlockFormat::kNone;  // other than safetensors files have
+  BlockFormat blocks = BlockFormat::kNone;  // only in GGUF files
 };
 
 struct SafetensorsHeader {
@@ -57,10 +57,10 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
 };
 
-// Checks `file`, the bytes of a whole file, and lists its tensors; their `bytes` are views into
-// `file`. Time is O(n log n) and memory O(n) in the header's length, whatever the header says.
-// kCorrupt: the header contradicts the format or the file's size; kUnsupported: a dtype that this
-// build does not know. Messages begin with `path`.
+// Validates `file`, the bytes of a whole file, and lists its tensors; their `bytes` are views into
+// `file`. Time is O(n log n) and memory O(n) in the header's length, for any header. kCorrupt: the
+// header violates the format or contradicts the file's size; kUnsupported: an unknown dtype. Errors
+// begin with `path`.
 Result<SafetensorsHeader> parse_safetensors(std::span<const std::byte> file, std::string_view path);
 
 class SafetensorsFile {
@@ -71,11 +71,11 @@ class SafetensorsFile {
   const MappedFile& map() const { return map_; }
   std::span<const TensorInfo> tensors() const { return header_.tensors; }  // sorted by name
   const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
-  // nullptr when there is no tensor of that name.
+  // nullptr if there is no tensor of that name.
   const TensorInfo* find(std::string_view name) const;
 
-  // Copies `to.size()` bytes of `tensor`, one of ours, from its byte `offset` on. kIo when the
-  // file was truncated since it was opened; reading `bytes` directly would then raise SIGBUS.
+  // Copies `to.size()` bytes of `tensor` (one of ours) from byte `offset`. kIo if the file was
+  // truncated after it was opened; reading `bytes` directly would raise SIGBUS.
   Status read(const TensorInfo& tensor, size_t offset, std::span<std::byte> to) const;
 
  private:
