@@ -1,5 +1,6 @@
-// CHECK: an invariant of our own code. Always on; prints the place and the values, then aborts.
-// What comes from outside the program is never CHECKed: it becomes a Result (banyan/status.h).
+// CHECK asserts an invariant of our own code. It is always on: prints the location and the values,
+// then aborts. Input from outside the program is never CHECKed; it yields a Result
+// (banyan/status.h).
 #pragma once
 
 #include <fmt/format.h>
@@ -13,7 +14,7 @@ namespace banyan {
 
 }  // namespace banyan
 
-// The message is a literal: it is glued to the empty one that stands in for it.
+// The message must be a literal, since it is concatenated with an empty one.
 #define CHECK(condition, ...)                                                                \
   do {                                                                                       \
     if (!(condition)) [[unlikely]] {                                                         \

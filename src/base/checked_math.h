@@ -1,4 +1,4 @@
-// Arithmetic on sizes that come from outside: an overflow is a value (nullopt), never a wrap.
+// Overflow-checked arithmetic on untrusted sizes: an overflow returns nullopt and never wraps.
 #pragma once
 
 #include <concepts>
@@ -22,8 +22,8 @@ template <std::integral T>
   return product;
 }
 
-// The number of elements of a shape; 1 for a scalar's empty shape. nullopt when a partial product,
-// taken from the left, does not fit or when a dimension is negative.
+// The number of elements of a shape; 1 for a scalar (empty shape). nullopt if a dimension is
+// negative or a partial product, from the left, overflows.
 [[nodiscard]] constexpr std::optional<int64_t> checked_elements(std::span<const int64_t> shape) {
   std::optional<int64_t> elements = 1;
   for (int64_t dimension : shape) {

@@ -12,7 +12,7 @@ EVP_MD_CTX* context_of(const auto& pointer) {
   return static_cast<EVP_MD_CTX*>(pointer.get());
 }
 
-// Looking the algorithm up by name takes longer than hashing a page.
+// Cached: looking the algorithm up by name takes longer than hashing a page.
 const EVP_MD* sha256() {
   static const EVP_MD* const kAlgorithm = EVP_MD_fetch(nullptr, "SHA256", nullptr);
   CHECK(kAlgorithm != nullptr, "this OpenSSL has no SHA-256");

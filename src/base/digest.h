@@ -1,10 +1,10 @@
-// SHA-256 over fields that are written with their lengths, so that no two lists of fields hash the
+// SHA-256 over fields written with their lengths, so that different lists of fields never hash the
 // same bytes.
 //
-// Identity that leaves a process takes this hash and not XXH3: a person who may write prompts,
-// weights or records can make two inputs with one XXH3, and a store or a peer that compares hashes
-// alone would then hand out another user's states. The price is small: some 2 GB/s a core where the
-// processor has instructions for it, 0.5 where not, paid once per checkpoint.
+// Identifiers that leave the process use this hash instead of XXH3. An attacker who can write
+// prompts, weights or records can construct XXH3 collisions; a store or peer that compares only
+// hashes would then return another user's states. Cost: about 2 GB/s per core with SHA
+// instructions, 0.5 GB/s without, once per checkpoint.
 #pragma once
 
 #include <array>
@@ -29,19 +29,19 @@ class Hasher {
  public:
   Hasher();
 
-  Hasher& bytes(std::span<const std::byte> bytes);  // as they are, without a length
+  Hasher& bytes(std::span<const std::byte> bytes);  // raw, without a length
   Hasher& number(uint64_t value);                   // eight bytes, little endian
-  Hasher& text(std::string_view text);              // its length, then its bytes
+  Hasher& text(std::string_view text);              // length, then bytes
   Hasher& digest(const Digest& digest);
 
-  // Of all that was written; begins again.
+  // Returns the digest of everything written and resets.
   Digest finish();
 
  private:
   struct Free {
     void operator()(void* context) const;
   };
-  std::unique_ptr<void, Free> context_;  // OpenSSL's
+  std::unique_ptr<void, Free> context_;  // owned OpenSSL context
 };
 
 }  // namespace banyan

@@ -31,7 +31,7 @@ const char* to_string(ErrorCode code) {
 
 std::unexpected<Error> make_error(ErrorCode code, std::string message) {
   size_t end = std::min(message.size(), kErrorBytesMax);
-  // Not in the middle of a UTF-8 character.
+  // Do not cut inside a UTF-8 character.
   while (end < message.size() && end > 0 && (message[end] & 0xc0) == 0x80) --end;
   std::string clean;
   for (char c : std::string_view(message).substr(0, end)) {

@@ -1,4 +1,4 @@
-// Makers of Error values, and TRY, which returns one early.
+// Constructors of Error values, and TRY, which returns an error early.
 //
 //   Result<Config> read(const std::string& path) {
 //     std::string text = TRY(read_file(path));        // returns the Error to our caller
@@ -17,13 +17,13 @@
 
 namespace banyan {
 
-// `message` may quote bytes from outside: control characters in it are escaped and what is beyond
-// kErrorBytesMax is cut, so that it can neither drive a terminal nor fill a log.
+// `message` may quote untrusted bytes: control characters are escaped and anything past
+// kErrorBytesMax is cut, so it cannot control a terminal or fill a log.
 constexpr size_t kErrorBytesMax = 4096;
 std::unexpected<Error> make_error(ErrorCode code, std::string message);
 
-// What `body` returns, or kExhausted when it throws: the standard library reports so that memory or
-// threads have run out, and no exception may cross a public header.
+// Returns the result of `body`, or kExhausted if it throws: the standard library throws when memory
+// or threads run out, and no exception may cross a public header.
 template <class Body>
 auto guard(Body body) -> decltype(body()) {
   try {
@@ -49,7 +49,7 @@ BANYAN_ERROR_MAKER(io_error, ErrorCode::kIo)
 
 }  // namespace banyan
 
-// Evaluates a Result; yields its value, or returns its Error from the enclosing function.
+// Evaluates a Result: yields its value, or returns its Error from the enclosing function.
 #define TRY(expression)                                                     \
   ({                                                                        \
     auto&& try_result = (expression);                                       \

@@ -24,7 +24,7 @@ struct OpenFile {
 
 // Opens a regular file for reading; the caller closes the descriptor.
 Result<OpenFile> open_regular(const std::string& path) {
-  // O_NONBLOCK: opening a pipe that nobody writes to would wait for ever.
+  // O_NONBLOCK: opening a pipe without a writer would block forever.
   int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) {
     ErrorCode code = errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo;

@@ -1,4 +1,4 @@
-// Whole small files, and read-only memory maps of large ones.
+// Reads and writes small files; maps large ones read-only.
 #pragma once
 
 #include <cstddef>
@@ -16,28 +16,28 @@ Result<std::string> read_file(const std::string& path, size_t bytes_max = 256 <<
 
 bool file_exists(const std::string& path);
 
-// Writes a file that appears whole or not at all, readable by its owner alone. Makes its folder.
+// Writes a file atomically, readable only by its owner. Creates its folder.
 Status replace_file(const std::string& path, std::string_view bytes);
 
-// Where this program may keep what it can make again: $XDG_CACHE_HOME/banyan or
-// $HOME/.cache/banyan; "" when neither is set to an absolute path.
+// The folder for data that can be recreated: $XDG_CACHE_HOME/banyan or $HOME/.cache/banyan; "" if
+// neither is set to an absolute path.
 std::string user_cache_folder();
 
-// What changes when a file's bytes do, short of somebody who means to deceive.
+// Changes when a file's bytes change, unless somebody fakes it deliberately.
 struct FileIdentity {
   uint64_t inode = 0, bytes = 0;
   int64_t modified_ns = 0;  // since the epoch
-  int64_t changed_ns = 0;   // its inode: also when the time above was set by hand
+  int64_t changed_ns = 0;   // inode change time: set even if modified_ns was set by hand
 
   bool operator==(const FileIdentity&) const = default;
 };
 
 // A read-only private map of a regular file; empty files map to an empty span.
 //
-// A file that is truncated after it was mapped raises SIGBUS on the missing pages, and no check
-// made beforehand closes that window. So bytes that are copied out anyway are read with `read()`,
-// which the kernel answers with a short count instead of a signal; those who must use the map long
-// after opening call `unchanged()` first, which compares the file's size now.
+// Truncating a mapped file raises SIGBUS on access to the missing pages, and no earlier check can
+// rule that out. Callers that copy bytes use `read()`, which returns a short count instead of a
+// signal. Callers that use the map long after opening call `unchanged()` first, which checks the
+// file's size.
 class MappedFile {
  public:
   static Result<MappedFile> open(const std::string& path);
@@ -48,10 +48,10 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
   const std::string& path() const { return path_; }
-  // Copies `to.size()` bytes from `offset`, through a read of the file and not through the map.
+  // Copies `to.size()` bytes from `offset` by reading the file, not through the map.
   Status read(size_t offset, std::span<std::byte> to) const;
   Status unchanged() const;
-  // Of the file that is mapped, whatever the path leads to by now.
+  // Of the mapped file, even if the path now leads to another file.
   Result<FileIdentity> identity() const;
 
  private:

@@ -37,7 +37,7 @@ enum GgufType : uint32_t {
 };
 struct TypeFacts {
   const char* name;
-  uint64_t bytes;  // 0: a string or an array
+  uint64_t bytes;  // 0: string or array
 };
 constexpr std::array<TypeFacts, kTypes> kTypeFacts = {{{"u8", 1},
                                                        {"i8", 1},
@@ -133,7 +133,7 @@ Status GgufPairs::read_pair(GgufCursor& cursor) {
   }
   pair.at = cursor.at();
   if (pair.type == kString) {
-    for (uint64_t i = 0; i < pair.count; ++i) TRY(cursor.text("string"));  // 8 bytes or more each
+    for (uint64_t i = 0; i < pair.count; ++i) TRY(cursor.text("string"));  // at least 8 bytes each
   } else {
     TRY(cursor.skip(pair.count, kTypeFacts[pair.type].bytes));
   }

@@ -1,14 +1,14 @@
-// The key-value pairs at the beginning of a GGUF file (version 2 or 3, little endian), which say
-// what its model and its tokenizer are:
+// The key-value pairs at the start of a GGUF file (version 2 or 3, little endian), which describe
+// the model and its tokenizer:
 //
 //   "GGUF"  u32 version  u64 tensors  u64 pairs
 //   pairs:    key (u64 length, bytes)  u32 type  value
 //
-// The list of tensors comes next, which weights/files/gguf.h reads.
+// The list of tensors follows; weights/files/gguf.h reads it.
 //
-// The file is hostile until it is checked: after parsing, every value lies in the file and no key
-// is there twice. Time and memory are linear in the header's length. The pairs look into the file,
-// which must outlive them. Immutable; any thread may read.
+// The file is untrusted. Parsing checks that every value lies in the file and that keys are unique,
+// in time and memory linear in the header's length. The pairs point into the file, which must
+// outlive them. Immutable; any thread may read.
 #pragma once
 
 #include <cstddef>
@@ -26,10 +26,10 @@
 
 namespace banyan {
 
-// Whether the path leads to a regular file that begins as a GGUF file does.
+// Whether the path is a regular file that starts with the GGUF magic.
 bool is_gguf_file(const std::string& path);
 
-// Reads numbers and strings from a place in a GGUF file on. Messages begin with the path.
+// Reads numbers and strings sequentially from an offset of a GGUF file. Errors begin with the path.
 class GgufCursor {
  public:
   GgufCursor(std::span<const std::byte> file, std::string_view path, size_t at = 0)
@@ -58,27 +58,27 @@ class GgufCursor {
 
 class GgufPairs {
  public:
-  // `path` names the file in messages.
+  // `path` names the file in errors.
   static Result<GgufPairs> parse(std::span<const std::byte> file, std::string_view path);
 
   const std::string& path() const { return path_; }
-  uint64_t tensors() const { return tensors_; }  // how many the file says it has
-  size_t end() const { return end_; }            // where their list begins
+  uint64_t tensors() const { return tensors_; }  // the count that the file states
+  size_t end() const { return end_; }            // offset of their list
 
   bool has(std::string_view key) const { return find(key) != nullptr; }
   std::vector<std::string_view> keys() const;  // sorted
 
-  // Nothing, or an empty list, where the key is absent; kCorrupt, with the key and its value or
-  // type, where it is something else. An integer may be of any integer type, and a number any of
-  // these too. An f32 is the shortest decimal number that rounds to it, which is what a config.json
-  // had before it was stored.
+  // Returns nothing, or an empty list, if the key is absent; kCorrupt with the key and its value or
+  // type if it has another type. An integer may have any integer type; a number also any of these.
+  // An f32 is read as the shortest decimal that rounds to it, as config.json had it before
+  // conversion.
   Result<std::optional<std::string_view>> text(std::string_view key) const;  // valid UTF-8
   Result<std::optional<int64_t>> integer(std::string_view key) const;
   Result<std::optional<double>> number(std::string_view key) const;
   Result<std::optional<bool>> flag(std::string_view key) const;
-  // A string, number or flag as JSON has it; null where the key is absent.
+  // A string, number or flag as JSON; null if the key is absent.
   Result<Json> value(std::string_view key) const;
-  // Lists; of numbers, one alone is a list of one, and flags are 0 and 1.
+  // Lists. A single number is a list of one; flags are 0 and 1.
   Result<std::vector<std::string_view>> texts(std::string_view key) const;  // any bytes
   Result<std::vector<int64_t>> integers(std::string_view key) const;
   Result<std::vector<double>> numbers(std::string_view key) const;
@@ -86,10 +86,10 @@ class GgufPairs {
  private:
   struct Pair {
     std::string_view key;
-    uint32_t type = 0;  // of the value, or of an array's elements
+    uint32_t type = 0;  // type of the value, or of an array's elements
     bool is_array = false;
     uint64_t count = 1;
-    size_t at = 0;  // the first value's place in the file
+    size_t at = 0;  // file offset of the first value
   };
 
   const Pair* find(std::string_view key) const;

@@ -1,5 +1,5 @@
-// Hashes for tables in memory. They are seeded by an address, which differs from run to run, so
-// that a file or a template cannot bring keys that were made to collide.
+// Hashes for in-memory tables. The seed is an address, which differs from run to run, so files and
+// templates cannot contain keys chosen to collide.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace banyan {
 
 uint64_t hash_bytes(std::string_view bytes);
 
-// Of one number; cheaper than of its bytes.
+// Hash of one number; cheaper than hashing its bytes.
 inline uint64_t hash_number(uint64_t number) {
   static const char seed = 0;
   const auto product = static_cast<unsigned __int128>(

@@ -12,8 +12,9 @@
 namespace banyan {
 namespace {
 
-// "line 1, column 7: unexpected end of input" of nlohmann's "[json.exception.parse_error.101] parse
-// error at line 1, column 7: syntax error while parsing value - unexpected end of input; ...".
+// Shortens nlohmann's "[json.exception.parse_error.101] parse error at line 1, column 7: syntax
+// error while parsing value - unexpected end of input; ..." to "line 1, column 7: unexpected end of
+// input".
 std::string in_plain_words(std::string_view text) {
   constexpr std::string_view kAt = "parse error at ", kReason = " - ";
   size_t at = text.find(kAt);
@@ -24,9 +25,9 @@ std::string in_plain_words(std::string_view text) {
   return fmt::format("{}: {}", text.substr(0, colon), text.substr(reason + kReason.size()));
 }
 
-// Builds the document as it is parsed and stops at the first thing that is not allowed. nlohmann's
-// own parser with a callback looks at all members of a parent whenever an object ends, and at all
-// keys of an object for each that is added: a list of a million objects would take hours.
+// Builds the document while parsing and stops at the first violation. With a callback, nlohmann's
+// own parser scans all members of a parent whenever an object ends, and all keys of an object for
+// each added key. A list of a million objects would take hours.
 class Builder : public nlohmann::json_sax<Json> {
  public:
   explicit Builder(const JsonLimits& limits) : limits_(limits) {}
@@ -79,8 +80,8 @@ class Builder : public nlohmann::json_sax<Json> {
 
   bool add(Json value) { return place(std::move(value)) != nullptr; }
 
-  // A container, which takes what comes until it ends. It stays where it is as long: its parent
-  // does not grow meanwhile.
+  // Opens a container that receives the next values until it ends. Its address is stable until
+  // then, since its parent does not grow meanwhile.
   bool open(Json container) {
     Json* place_of_it = place(std::move(container));
     if (place_of_it == nullptr) return false;
@@ -102,7 +103,7 @@ class Builder : public nlohmann::json_sax<Json> {
       return &parent.get_ref<Json::array_t&>().emplace_back(std::move(value));
     }
     auto& members = parent.get_ref<Json::object_t&>();
-    // Not ordered_map's emplace(), which looks for the key: it is new.
+    // The key is new, so skip the lookup of ordered_map's emplace().
     return &members.emplace_back(std::move(key_), std::move(value)).second;
   }
 

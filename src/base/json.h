@@ -1,8 +1,8 @@
 // JSON for small documents whose key order matters: config.json, messages, tool definitions.
 //
-// Limits are enforced while parsing, so a hostile document costs no more than they allow. Large
-// flat tables (a vocabulary, a tensor index) are read with simdjson where they are needed:
-// ordered_json looks keys up linearly.
+// Limits are enforced while parsing, so the cost of a hostile document is bounded. Large flat
+// tables (a vocabulary, a tensor index) are read with simdjson instead: ordered_json looks keys up
+// linearly.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,8 @@ struct JsonLimits {
   size_t keys_per_object_max = 4096;
 };
 
-// Parses one document. Refused, naming `what` and the byte position: invalid UTF-8, trailing
-// bytes, numbers outside f64, duplicate keys, and anything past `limits`.
+// Parses one document. Rejects invalid UTF-8, trailing bytes, numbers outside f64, duplicate keys
+// and anything past `limits`; the error gives `what` and the byte position.
 Result<Json> parse_json(std::string_view text, std::string_view what, JsonLimits limits = {});
 
 }  // namespace banyan

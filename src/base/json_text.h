@@ -1,4 +1,4 @@
-// JSON as it is written for others to read.
+// Writes JSON for other programs.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace banyan {
 
-// On one line. Text that is not UTF-8 (a model may stop within a character) gets U+FFFD, and
-// numbers that JSON lacks become null.
+// On one line. Invalid UTF-8 (a model may stop inside a character) becomes U+FFFD; NaN and infinity
+// become null.
 inline std::string dump_json(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

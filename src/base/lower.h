@@ -1,4 +1,4 @@
-// Capital letters of ASCII texts.
+// ASCII lower case.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace banyan {
 
-// `text` with 'a' to 'z' for 'A' to 'Z'; everything else as it is, whatever the locale.
+// `text` with 'A' to 'Z' in lower case and everything else unchanged, in any locale.
 inline std::string lower_ascii(std::string_view text) {
   std::string out(text);
   std::ranges::transform(out, out.begin(), [](char c) {

@@ -1,5 +1,5 @@
-// What a thread does between two looks at what it waits for: it lets the core's other hardware
-// thread go first. The one place outside kernels that names a processor.
+// The pause instruction of a polling loop, which yields to the core's other hardware thread. The
+// only architecture-specific code outside kernels.
 #pragma once
 
 namespace banyan {

@@ -1,3 +1,4 @@
+// Percentiles of sorted samples.
 #pragma once
 
 #include <algorithm>
@@ -6,8 +7,8 @@
 
 namespace banyan {
 
-// Between the two samples nearest to the fraction, as numpy's default has it. `sorted` ascends; 0
-// where it is empty.
+// Interpolates linearly between the two nearest samples, as numpy does by default. `sorted` is
+// ascending; 0 if it is empty.
 inline double percentile(const std::vector<double>& sorted, double fraction) {
   if (sorted.empty()) return 0;
   double place = fraction * static_cast<double>(sorted.size() - 1);

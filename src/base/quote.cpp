@@ -7,7 +7,7 @@ namespace banyan {
 namespace {
 
 bool is_control(utf8proc_int32_t code) {
-  // C0, DEL and C1 steer a terminal; U+2028..U+202E and U+2066..U+2069 break or reorder its lines.
+  // C0, DEL and C1 control terminals; U+2028..U+202E and U+2066..U+2069 break or reorder lines.
   return code < 0x20 || (code >= 0x7f && code < 0xa0) || (code >= 0x2028 && code <= 0x202e) ||
          (code >= 0x2066 && code <= 0x2069);
 }

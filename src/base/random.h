@@ -1,5 +1,5 @@
-// Counter-based randomness: a value is a function of its key and counter, never of a stream, so it
-// does not matter what was drawn before it.
+// Counter-based random numbers: a value is a function of its key and counter and does not depend on
+// earlier draws.
 //
 // The generator is Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as
 // 1, 2, 3", SC 2011).
@@ -29,7 +29,7 @@ inline std::array<uint32_t, 4> philox(uint64_t key, uint64_t counter_low, uint64
   return c;
 }
 
-// Uniform in [0, 1), on the grid of 2^-53.
+// Uniform in [0, 1), a multiple of 2^-53.
 double uniform(uint64_t key, uint64_t counter_low, uint64_t counter_high);
 
 }  // namespace banyan

@@ -25,7 +25,7 @@ StatusLine::~StatusLine() {
 
 void StatusLine::show(std::string_view text) {
   if (!terminal_) return;
-  // A line that wraps could not be erased.
+  // Cut to the terminal's width, since a wrapped line cannot be erased.
   write_stderr(fmt::format("\r\033[K{}", text.substr(0, stderr_columns() - 1)));
   drawn_ = true;
 }

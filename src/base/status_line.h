@@ -1,5 +1,5 @@
-// A line on stderr that is rewritten in place and erased in the end; nothing when stderr is no
-// terminal. One thread at a time.
+// A line on stderr that is rewritten in place and erased at the end; prints nothing if stderr is
+// not a terminal. One thread at a time.
 #pragma once
 
 #include <string_view>
@@ -14,7 +14,7 @@ class StatusLine {
   StatusLine& operator=(const StatusLine&) = delete;
 
   bool visible() const { return terminal_; }
-  // As much of it as the terminal is wide.
+  // Shows `text`, cut to the terminal's width.
   void show(std::string_view text);
 
  private:

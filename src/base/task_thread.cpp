@@ -30,7 +30,7 @@ void TaskThread::loop() {
     }
     for (Task& task : taken) {
       task();
-      task = nullptr;  // what it holds may be the last of something
+      task = nullptr;  // it may hold the last reference to something
     }
     taken.clear();
   }

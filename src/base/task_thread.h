@@ -1,4 +1,4 @@
-// A thread that runs what is posted to it, in order.
+// A thread that runs posted tasks in order.
 #pragma once
 
 #include <condition_variable>
@@ -19,7 +19,7 @@ class TaskThread {
   TaskThread& operator=(const TaskThread&) = delete;
 
   void post(Task task);
-  // Runs what was posted, and ends the thread. Not from several threads.
+  // Runs the tasks posted so far and ends the thread. Not thread-safe.
   void stop();
 
  private:

@@ -19,12 +19,12 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// How long a waiter polls before it sleeps: longer than waking a sleeper takes in a virtual machine
-// (10 to 30 us), and than the gap between most kernels of a step.
+// How long a waiter polls before it sleeps. Longer than a wake-up takes in a virtual machine (10 to
+// 30 us) and than the gap between most kernels of a step.
 constexpr auto kPollTime = std::chrono::microseconds(50);
-constexpr int kPollsPerClock = 64;  // between two looks at the clock: about a microsecond
+constexpr int kPollsPerClock = 64;  // polls per clock read: about a microsecond
 
-// Writes only what has changed: the others read it at every job.
+// Writes only if the value changed, since the other threads read it at every job.
 void note_place(std::atomic<int>& place) {
   int processor = ::sched_getcpu();
   if (place.load(std::memory_order_relaxed) != processor) {
@@ -32,9 +32,9 @@ void note_place(std::atomic<int>& place) {
   }
 }
 
-// Moves a driver that the system has put on a worker's processor to a free one, if it may go there,
-// and leaves it free to be moved again: a worker that is tied to its processor cannot go, and the
-// system may leave two threads on one for a second and more.
+// If the system has put the driver on a worker's processor, moves it to a free processor that it
+// may use, without pinning it there. A pinned worker cannot move away, and the system may leave two
+// threads on one processor for over a second.
 template <class Places>
 void leave_workers(const Places& places) {
   cpu_set_t allowed, free;
@@ -70,7 +70,7 @@ ThreadPool::ThreadPool(int workers) : places_(workers) {
     for (int worker = 1; worker < workers; ++worker) {
       threads_.emplace_back([this, worker] { work(worker); });
     }
-  } catch (...) {  // the system has no more threads: let those that started go, then say so
+  } catch (...) {  // out of threads: join those that started, then report
     stop();
     throw;
   }
@@ -85,15 +85,15 @@ void ThreadPool::stop() {
   jobs_.advance();
 }
 
-// Either the sleeper is counted before `sleepers` is read, or it sees the new value: both sides
-// write one and then read the other.
+// Either the sleeper is counted before `sleepers` is read, or it sees the new value: each side
+// writes one variable and then reads the other.
 void ThreadPool::Counter::advance() {
   value.fetch_add(1);
   if (sleepers.load() > 0) ::syscall(SYS_futex, &value, FUTEX_WAKE_PRIVATE, INT_MAX);
 }
 
-// std::atomic::wait would yield first, and a thread that has yielded to a neighbour waits for the
-// neighbour's whole time slice, while a sleeper that is woken gets the core at once.
+// std::atomic::wait would yield first. A thread that yields to a neighbour waits for its whole time
+// slice, whereas a woken sleeper gets the core immediately.
 void ThreadPool::Counter::sleep_while(uint32_t old) {
   sleepers.fetch_add(1);
   while (value.load() == old) ::syscall(SYS_futex, &value, FUTEX_WAIT_PRIVATE, old, nullptr);
@@ -108,7 +108,7 @@ bool ThreadPool::shares_processor() const {
   return std::ranges::count_if(places_, on_it) > 1;
 }
 
-// Whether `counter` moved on from `old` while it was polled.
+// Polls `counter`; returns whether it moved past `old`.
 bool ThreadPool::poll_for_change(const Counter& counter, uint32_t old) const {
   auto changed = [&] {
     for (int poll = 0; poll < kPollsPerClock; ++poll) {
@@ -156,7 +156,7 @@ void ThreadPool::work(int worker) {
 
 void ThreadPool::barrier() {
   if (threads_.empty()) return;
-  // Read before arriving: the last to arrive moves it on.
+  // Read before arriving, since the last worker to arrive advances it.
   uint32_t passed = barriers_.value.load(std::memory_order_relaxed);
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) == size() - 1) {
     arrived_.store(0, std::memory_order_relaxed);

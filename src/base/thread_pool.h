@@ -1,10 +1,10 @@
 // A fixed set of workers that run one job together, each on its own static share.
 //
 // The calling thread is worker 0, so a pool of one starts no thread. Workers poll for some tens of
-// microseconds between jobs and at barriers and then sleep: a step's kernels follow each other
-// within microseconds, an idle program uses no processor, and where neighbours have driven two
-// workers onto one core neither polls away the time that the other needs. One thread drives a pool;
-// `run` is not reentrant.
+// microseconds between jobs and at barriers, then sleep. Kernels of a step follow each other within
+// microseconds, so polling keeps them fast. Sleeping leaves an idle program without load, and frees
+// the core if other load has put two workers on it. One thread drives a pool; `run` is not
+// reentrant.
 #pragma once
 
 #include <atomic>
@@ -26,31 +26,31 @@ class ThreadPool {
 
   int size() const { return static_cast<int>(threads_.size()) + 1; }
 
-  // Calls job(worker) once on every worker and returns when all have returned.
+  // Calls job(worker) once on every worker and returns when all are done.
   void run(FunctionRef<void(int worker)> job);
 
-  // Inside a job of `run`, on every worker of the pool: returns when all workers have called it.
-  // What a worker wrote before it, all may read after it. A job has as many barriers as it likes;
-  // a job in which one worker calls fewer than another does not end.
+  // Call inside a job of `run`, on every worker: returns once all workers have called it. Writes
+  // before the barrier are visible to all workers after it. Every worker must pass the same number
+  // of barriers, or the job never ends.
   void barrier();
 
-  // Splits [0, count) into one contiguous share per worker, each a multiple of `grain` long but
-  // for the last, and calls body(begin, end) on each share that is not empty.
+  // Splits [0, count) into one contiguous share per worker, each a multiple of `grain` except the
+  // last, and calls body(begin, end) for each share that is not empty.
   void parallel_for(int64_t count, int64_t grain, FunctionRef<void(int64_t, int64_t)> body);
 
  private:
-  // What different threads write, or some await while others write, lies in different cache lines.
+  // Separates data written by different threads, or polled by others, to avoid false sharing.
   static constexpr size_t kCacheLine = 64;
 
-  // A number that goes up by one and can be waited for.
+  // A counter that threads can wait on.
   struct alignas(kCacheLine) Counter {
     std::atomic<uint32_t> value = 0;
-    std::atomic<uint32_t> sleepers = 0;  // who must be woken
+    std::atomic<uint32_t> sleepers = 0;  // number of threads to wake
     void advance();
     void sleep_while(uint32_t old);
   };
   struct alignas(kCacheLine) Place {
-    std::atomic<int> processor = -1;  // where the worker last began a job
+    std::atomic<int> processor = -1;  // where the worker started its last job
   };
 
   void work(int worker);
@@ -59,18 +59,19 @@ class ThreadPool {
   bool poll_for_change(const Counter& counter, uint32_t old) const;
   bool shares_processor() const;
 
-  Counter jobs_;                                      // given out; workers wait for the next
-  Counter finished_;                                  // jobs; the driver waits for its own
-  Counter barriers_;                                  // that all workers have reached
-  alignas(kCacheLine) std::atomic<int> running_ = 0;  // workers that are still at the current job
-  alignas(kCacheLine) std::atomic<int> arrived_ = 0;  // at the current barrier
+  Counter jobs_;                                      // jobs handed out; workers wait on it
+  Counter finished_;                                  // jobs completed; the driver waits on it
+  Counter barriers_;                                  // barriers that all workers have reached
+  alignas(kCacheLine) std::atomic<int> running_ = 0;  // workers still running the current job
+  alignas(kCacheLine) std::atomic<int> arrived_ = 0;  // workers at the current barrier
   alignas(kCacheLine) const FunctionRef<void(int)>* job_ = nullptr;
   std::atomic<bool> stopping_ = false;
   std::vector<Place> places_;
-  std::vector<std::jthread> threads_;  // last: they join before what they use goes
+  std::vector<std::jthread> threads_;  // last: joined before the members they use are destroyed
 };
 
-// The processors that this process may use: its affinity mask, cut to its cgroups' quotas.
+// The number of processors that this process may use: its affinity mask, capped by its cgroups'
+// quotas.
 int usable_processors();
 
 }  // namespace banyan

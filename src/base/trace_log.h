@@ -1,4 +1,4 @@
-// What ran when, in memory: the events of a profile.
+// An in-memory log of profile events: which kernel or layer ran when.
 #pragma once
 
 #include <atomic>
@@ -8,27 +8,27 @@
 
 namespace banyan {
 
-// Texts are literals. Numbers below 0 are not known.
+// Strings are literals. Numbers below 0 are unknown.
 struct TraceEvent {
   const char* category = "";            // "step", "layer", "kernel"
   const char *name = "", *detail = "";  // "gemm", "int8"
-  int64_t begin_ns = 0, end_ns = 0;     // of trace_clock_ns()
-  int64_t index = -1;                   // of a layer
-  int64_t rows = -1, n = -1, k = -1;    // what a kernel worked on; n and k of products
+  int64_t begin_ns = 0, end_ns = 0;     // by trace_clock_ns()
+  int64_t index = -1;                   // layer index
+  int64_t rows = -1, n = -1, k = -1;    // rows: the kernel's work; n and k: of products
 };
 
-int64_t trace_clock_ns();  // steady
+int64_t trace_clock_ns();  // monotonic
 
-// Bounded, and of one thread, until ended() is true: then whoever asked reads it.
+// Bounded. Used by one thread until ended() is true; then whoever requested it may read it.
 class TraceLog {
  public:
-  // Ends after so many events or steps; 0 steps: no such end.
+  // Ends after `events_max` events or `steps_max` steps; 0 steps: no step limit.
   TraceLog(size_t events_max, int64_t steps_max);
 
   void add(const TraceEvent& event) {
     if (events_.size() < events_max_) events_.push_back(event);
   }
-  // After each step. Whether the log has ended.
+  // Call after each step. Returns whether the log has ended.
   bool end_step();
   void end() { ended_ = true; }
 
@@ -45,7 +45,7 @@ class TraceLog {
   std::atomic<bool> ended_ = false;
 };
 
-// The event of its own life. `log` null: none.
+// Records one event that lasts as long as the object. With a null `log` it does nothing.
 class TraceSpan {
  public:
   TraceSpan(TraceLog* log, const char* category, const char* name, int64_t index = -1)

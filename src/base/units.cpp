@@ -9,7 +9,7 @@
 namespace banyan {
 namespace {
 
-// Three significant digits and one of `units`, each a thousand times the one before.
+// Three significant digits and one of `units`, each 1000 times the previous one.
 std::string scaled(int64_t value, const std::array<std::string_view, 6>& units) {
   auto x = static_cast<double>(value);
   size_t unit = 0;

@@ -1,4 +1,4 @@
-// Sizes as people read them.
+// Formats sizes for people.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// The validate() of configs and parameters: limits, and errors that name the option.
 #include "banyan/config.h"
 
 #include <array>

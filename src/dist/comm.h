@@ -1,9 +1,9 @@
-// What ranks exchange during a step. All ranks make the same calls in the same order, each from the
-// one thread that runs its steps.
+// Communication between ranks during a step. All ranks make the same calls in the same order, each
+// from the thread that runs its steps.
 //
-// There is one primitive, and no sum: sums are made of gathered parts by the ranks themselves
-// (ops/ranks.h), in an order that is ours. What libraries sum with depends on sizes, placement and
-// version.
+// The only primitive is a gather; there is no all-reduce. Ranks sum gathered parts themselves
+// (ops/ranks.h) in a fixed order, because the order in which libraries sum depends on sizes,
+// topology and version.
 #pragma once
 
 #include <cstdint>
@@ -13,26 +13,26 @@
 
 namespace banyan {
 
-// As it is, one that exchanges nothing: the form of a rank that is alone, and of any rank while a
-// step's memory is measured.
+// The base class exchanges nothing. It serves a single rank, and any rank while the memory of a
+// step is measured.
 class Comm {
  public:
   explicit Comm(Rank rank = {}) : rank_(rank) {}
   virtual ~Comm() = default;
 
   Rank rank() const { return rank_; }
-  // False: there is nobody, or nothing that could be read.
+  // False if there are no other ranks, or no data to read.
   virtual bool exchanges() const { return false; }
 
-  // `to` becomes what all ranks have, in their order. Rank r has sizes[r] floats, which already lie
-  // in `to` at the place where they belong.
+  // Fills `to` with the data of all ranks in rank order. Rank r contributes sizes[r] floats, which
+  // it has already written to their place in `to`.
   virtual void all_gather(std::span<const int64_t> sizes, float* to);
 
  private:
   Rank rank_;
 };
 
-// Of a rank that is alone; immutable.
+// For a single rank; immutable.
 Comm& lone_rank();
 
 }  // namespace banyan

@@ -22,7 +22,7 @@ class ThreadRanks::ThreadComm final : public Comm {
       }
       begin += size;
     }
-    all_.barrier_.arrive_and_wait();  // before anybody changes what others read
+    all_.barrier_.arrive_and_wait();  // before any rank overwrites what others read
   }
 
  private:

@@ -1,4 +1,4 @@
-// Ranks that are threads of one process: what tests run models on, and the model for other kinds.
+// Ranks that are threads of one process: used by tests, and the template for other transports.
 #pragma once
 
 #include <barrier>
@@ -14,14 +14,14 @@ class ThreadRanks {
   explicit ThreadRanks(int count);
   ~ThreadRanks();
 
-  // For the thread that runs rank `index`; valid while this lives.
+  // The Comm of rank `index`, for the thread that runs it; valid while this object lives.
   Comm& of(int index) { return *comms_[static_cast<size_t>(index)]; }
 
  private:
   class ThreadComm;
 
   std::barrier<> barrier_;
-  std::vector<float*> shown_;  // of each rank, during a call
+  std::vector<float*> shown_;  // pointer passed by each rank, during a call
   std::vector<std::unique_ptr<Comm>> comms_;
 };
 

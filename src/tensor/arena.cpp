@@ -10,7 +10,7 @@ void* Arena::allocate(size_t bytes) {
   size_t begin = used_;
   used_ = begin + (bytes + kAlignment - 1) / kAlignment * kAlignment;
   high_water_ = std::max(high_water_, used_);
-  // While measuring, addresses start at one alignment unit so that none of them is null.
+  // While measuring, offset addresses by one alignment unit so that none is null.
   if (measuring_) return reinterpret_cast<void*>(begin + kAlignment);
   CHECK(used_ <= block_.size(), "step arena: {} of {} bytes", used_, block_.size());
   return block_.data() + begin;

@@ -1,8 +1,7 @@
-// Memory of one step: allocated by moving an offset forward, released all at once or back to a
-// mark. Never touches the heap. One thread.
+// The memory of one step: allocated by bumping an offset, released all at once or back to a mark.
+// Never touches the heap. One thread.
 //
-// Memory that is released while work on it is still queued may be given out again: what comes next
-// is queued after that work.
+// Memory may be reused while queued work still reads it: later work is queued behind that work.
 #pragma once
 
 #include <cstddef>
@@ -16,13 +15,13 @@ class Arena {
  public:
   static constexpr size_t kAlignment = 64;
 
-  // An arena without memory that only counts. A pass over measuring kernels finds with it how many
-  // bytes a real pass needs; ops touch no memory themselves, so none of them has to know.
+  // An arena without memory that only counts. A pass over measuring kernels uses it to find how
+  // many bytes a real pass needs. Ops never touch memory themselves, so they need no special case.
   Arena() = default;
   explicit Arena(size_t bytes, const DeviceQueue& queue = host_queue())
       : block_(queue, bytes), measuring_(false) {}
 
-  // `bytes` bytes, aligned to kAlignment, uninitialised. Aborts when the arena is too small.
+  // Returns `bytes` uninitialised bytes, aligned to kAlignment. Aborts when the arena is full.
   void* allocate(size_t bytes);
 
   template <class T>

@@ -1,9 +1,8 @@
-// Where weights, states and activations live, and how bytes get there and back. A kernel table
-// comes with the device whose memory its kernels read and write. The host passes pointers into such
-// memory around; it reads them only through these functions, or where `host_memory` lets it.
+// A device: where weights, states and activations live, and how bytes are copied to and from it. A
+// kernel table is tied to the device whose memory its kernels use. Host code passes device pointers
+// around, but reads them only through these functions or if `host_memory` is set.
 //
-// Work is put on a queue and done in its order, kernels and copies alike. One thread drives a
-// queue.
+// Kernels and copies are enqueued and run in order. One thread drives a queue.
 #pragma once
 
 #include <cstddef>
@@ -15,28 +14,28 @@ namespace banyan {
 
 struct DeviceOps {
   const char* name = "";
-  // What is put on a queue is done when the call returns, and memory of the device is the host's.
+  // Enqueued work is complete when the call returns, and the host can access device memory.
   bool host_memory = false;
 
-  void* (*open_queue)() = nullptr;  // may give null
+  void* (*open_queue)() = nullptr;  // may return null
   void (*close_queue)(void* queue) = nullptr;
-  // Zeros, at the beginning of a page. Aborts where there is no more.
+  // Zeroed and page-aligned. Aborts when memory runs out.
   std::byte* (*allocate)(void* queue, size_t bytes) = nullptr;
   void (*release)(void* queue, std::byte* data, size_t bytes) = nullptr;
-  // `from` may change as soon as this returns.
+  // `from` may be changed as soon as this returns.
   void (*upload)(void* queue, void* to, const void* from, size_t bytes) = nullptr;
-  // `to` is written once the queue is synchronised.
+  // `to` is valid once the queue is synchronised.
   void (*download)(void* queue, void* to, const void* from, size_t bytes) = nullptr;
-  // Waits for all that is on the queue.
+  // Waits for all work on the queue.
   void (*synchronise)(void* queue) = nullptr;
-  // What may still be allocated.
+  // Bytes that may still be allocated.
   int64_t (*available_bytes)(void* queue) = nullptr;
 };
 
-// The processor's own memory: reserved by allocating, committed by touching.
+// Host memory: reserved on allocation, committed on first touch.
 extern const DeviceOps kHostDevice;
 
-// Owns a queue of a device. Blocks must not outlive the queue that they came from.
+// Owns a queue of a device. Must outlive the blocks allocated from it.
 class DeviceQueue {
  public:
   explicit DeviceQueue(const DeviceOps& ops) : ops_(ops), handle_(ops.open_queue()) {}
@@ -61,10 +60,10 @@ class DeviceQueue {
   void* handle_;
 };
 
-// The queue of the host itself, which needs no owner.
+// The host's own queue, which needs no owner.
 const DeviceQueue& host_queue();
 
-// Owns memory of a device.
+// Owns a block of device memory.
 class DeviceBlock {
  public:
   DeviceBlock() = default;
@@ -82,8 +81,8 @@ class DeviceBlock {
   size_t size_ = 0;
 };
 
-// Host memory in which the bytes of [to, to + bytes) of a device are made: that memory itself where
-// it is the host's, else a block that upload() sends.
+// Host memory in which to prepare the bytes of [to, to + bytes) of a device. It is that memory
+// itself if the host can access it, otherwise a buffer that upload() copies.
 class Staging {
  public:
   Staging(const DeviceQueue& queue, void* to, size_t bytes);
@@ -102,8 +101,8 @@ class Staging {
   std::vector<std::byte> block_;
 };
 
-// Bytes of a device as the host reads them, from the next synchronise() of the queue on: where they
-// lie if that memory is the host's, else a copy.
+// A host view of device bytes, valid from the next synchronise of the queue: in place if the host
+// can access them, otherwise a copy.
 class HostView {
  public:
   HostView(const DeviceQueue& queue, const void* from, size_t bytes);

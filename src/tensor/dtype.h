@@ -1,4 +1,4 @@
-// Element types, as checkpoints name them and as kernels compute with them.
+// Element types of checkpoints and kernels.
 #pragma once
 
 #include <cstddef>

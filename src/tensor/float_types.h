@@ -48,7 +48,7 @@ inline float to_float(Float8E4M3 x) {
   uint32_t sign = (uint32_t{x.bits} & 0x80u) << 24;
   uint32_t magnitude = x.bits & 0x7fu;
   if (magnitude == 0x7f) return std::bit_cast<float>(sign | 0x7fc00000u);
-  // As an f32 with the exponent of e4m3 the number is 2^-120 of itself, subnormals included.
+  // With e4m3's bits in an f32, the value is 2^-120 of the original, subnormals included.
   return std::bit_cast<float>(sign | (magnitude << 20)) * 0x1p120f;
 }
 

@@ -1,5 +1,5 @@
-// A view of elements in memory: pointer, element type, shape and strides. It owns nothing and is
-// passed by value, like std::span; the step arena, the pools or the weights own the bytes.
+// A view of elements in memory: pointer, element type, shape and strides. Passed by value and
+// non-owning, like std::span; the step arena, the pools or the weights own the bytes.
 #pragma once
 
 #include <array>
@@ -31,10 +31,12 @@ class Tensor {
     }
   }
 
-  bool empty() const { return rank_ == 0; }  // no tensor at all, as for an absent bias
+  bool empty() const { return rank_ == 0; }  // no tensor, such as an absent bias
   int rank() const { return rank_; }
   int64_t dim(int axis) const { return shape_[axis < 0 ? axis + rank_ : axis]; }
-  int64_t stride(int axis) const { return strides_[axis < 0 ? axis + rank_ : axis]; }  // elements
+  int64_t stride(int axis) const {
+    return strides_[axis < 0 ? axis + rank_ : axis];
+  }  // in elements
   DType dtype() const { return dtype_; }
   void* data() const { return data_; }
 

@@ -10,7 +10,7 @@
 namespace banyan {
 namespace {
 
-// The processors that this thread may use, its present one first.
+// The processors that this thread may use, starting with its current one.
 std::vector<int> allowed_processors() {
   cpu_set_t set;
   CPU_ZERO(&set);

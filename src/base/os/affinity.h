@@ -1,4 +1,4 @@
-// Which processors the workers of a pool run on.
+// Pins the workers of a pool to processors.
 #pragma once
 
 #include <string>
@@ -7,17 +7,18 @@
 
 namespace banyan {
 
-// Ties each worker but the driver's own thread to a processor of its own, so that the system never
-// puts two on one and none moves away from its caches. Only where the pool has a worker for every
-// processor that this process may use, and no more threads want to run than there are processors:
-// elsewhere the system knows better where there is room. The driver's thread stays free, because
-// threads that it starts later would inherit its place; the pool moves it when it meets a worker.
+// Pins each worker except the driver's own thread to a processor of its own, so that no two share
+// one and none migrates away from its caches. Applies only if the pool has a worker for every
+// processor that this process may use, and the machine has no more runnable threads than
+// processors. Otherwise the system schedules better. The driver's thread is not pinned, because
+// threads that it starts later would inherit its mask. If the driver lands on a worker's processor,
+// the pool moves it.
 //
-// Returns whether the workers were tied. To be called once, by the driver, before the first job.
+// Returns whether the workers were pinned. Call once, from the driver, before the first job.
 bool pin_workers(ThreadPool& pool);
 
-// Threads of the whole machine that run or wait to, by a line of /proc/loadavg; -1 where it has no
-// such number.
+// The number of runnable threads on the whole machine, from a line of /proc/loadavg; -1 if the line
+// lacks it.
 int runnable_threads(const std::string& loadavg);
 
 }  // namespace banyan

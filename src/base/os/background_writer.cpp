@@ -18,14 +18,14 @@
 namespace banyan {
 namespace {
 
-constexpr int kAgain_ms = 20;  // after a write that says that it would block though poll did not
+constexpr int kAgain_ms = 20;  // retry delay if write would block although poll reported room
 
-// Writes `text`, however long it takes. False when the descriptor takes no more of it.
+// Writes all of `text`, blocking as needed. False if the descriptor accepts no more.
 bool write_all(int descriptor, std::string_view text) {
   while (!text.empty()) {
     pollfd waiting = {.fd = descriptor, .events = POLLOUT, .revents = 0};
     if (poll(&waiting, 1, -1) < 0 && errno != EINTR) return false;
-    // A pipe that has room takes as much at once without blocking.
+    // A pipe that polls writable accepts this many bytes without blocking.
     ssize_t count = ::write(descriptor, text.data(), std::min<size_t>(text.size(), PIPE_BUF));
     if (count >= 0) {
       text.remove_prefix(static_cast<size_t>(count));
@@ -51,14 +51,14 @@ struct BackgroundWriter::Queue {
   std::mutex mutex;
   std::condition_variable work, idle;
   std::string text;    // not yet taken by the thread
-  size_t lost = 0;     // texts, of which the reader has yet to hear
-  bool busy = false;   // the thread has some
-  bool works = true;   // the last write did
-  bool ended = false;  // the object is gone
+  size_t lost = 0;     // dropped texts not yet reported to the reader
+  bool busy = false;   // the thread is writing
+  bool works = true;   // the last write succeeded
+  bool ended = false;  // the object was destroyed
 };
 
 void BackgroundWriter::Queue::run() {
-  // A reader that has gone is an error of write() and not the end of the process.
+  // A closed reader must be an error of write(), not a SIGPIPE that ends the process.
   sigset_t all;
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, nullptr);

@@ -1,11 +1,11 @@
-// Text for a descriptor that may not be read: a pipe whose reader sleeps, a terminal that was
-// stopped, a full disk. Writers never wait and never fail; a thread of its own does the waiting.
+// Writes text to a descriptor that may block: a pipe whose reader sleeps, a stopped terminal, a
+// full disk. Callers never wait and never fail; a background thread waits instead.
 //
-// What does not fit into the queue is lost and counted, and the count is written once there is
-// room again. The descriptor's flags are left alone, since other processes share them.
+// Text that does not fit into the queue is dropped and counted; the count is written once there is
+// room. The descriptor's flags are not changed, since other processes share them.
 //
-// Thread-safe. The thread may outlive the object where a write never returns; it uses nothing but
-// the descriptor and the queue, which it shares.
+// Thread-safe. If a write never returns, the thread outlives the object; it uses only the
+// descriptor and the queue, which it co-owns.
 #pragma once
 
 #include <chrono>
@@ -17,16 +17,16 @@ namespace banyan {
 
 class BackgroundWriter {
  public:
-  // `descriptor` stays open for the rest of the process. `bytes_max` is what may wait.
+  // `descriptor` must stay open for the rest of the process. `bytes_max` is the size of the queue.
   explicit BackgroundWriter(int descriptor, size_t bytes_max = 1 << 20);
-  // Waits for what was written a moment at most, as flush() does.
+  // Waits up to kMoment for queued text, as flush() does.
   ~BackgroundWriter();
   BackgroundWriter(const BackgroundWriter&) = delete;
   BackgroundWriter& operator=(const BackgroundWriter&) = delete;
 
-  // All of `text` or, where it does not fit, none.
+  // Queues all of `text`, or drops it if it does not fit.
   void write(std::string_view text);
-  // Waits until all has been written or `patience` is over; says which.
+  // Waits until everything is written (true) or `patience` is over (false).
   bool flush(std::chrono::milliseconds patience = kMoment);
 
   static constexpr auto kMoment = std::chrono::milliseconds(200);

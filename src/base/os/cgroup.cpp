@@ -9,7 +9,7 @@
 namespace banyan {
 namespace {
 
-// Whether `name` is one of the names in a list with commas.
+// Whether `name` is in a comma-separated list.
 bool lists(std::string_view list, std::string_view name) {
   while (!list.empty()) {
     size_t comma = std::min(list.find(','), list.size());
@@ -20,11 +20,11 @@ bool lists(std::string_view list, std::string_view name) {
 }
 
 struct Mount {
-  std::string root;   // the group that the mount shows as its root
-  std::string point;  // where
+  std::string root;   // the group mounted as root
+  std::string point;  // mount point
 };
 
-// From a line of mountinfo: id, parent, device, root, mount point, options, more, "-", type,
+// Parses a line of mountinfo: id, parent, device, root, mount point, options, more, "-", type,
 // source, the file system's own options (see proc_pid_mountinfo(5)).
 bool read_mount(const std::string& line, bool unified, std::string_view controller, Mount& mount) {
   std::istringstream fields(line);
@@ -38,7 +38,7 @@ bool read_mount(const std::string& line, bool unified, std::string_view controll
 
 void append_folders(const Mount& mount, std::string path, std::vector<std::string>& folders) {
   if (mount.root != "/") path = path.starts_with(mount.root) ? path.substr(mount.root.size()) : "";
-  if (path.find("..") != std::string::npos) path.clear();  // outside what is mounted here
+  if (path.find("..") != std::string::npos) path.clear();  // outside this mount
   while (path.size() > 1) {
     folders.push_back(mount.point + path);
     path.resize(path.rfind('/') == std::string::npos ? 0 : path.rfind('/'));
@@ -75,7 +75,7 @@ int cgroup_processors(const std::string& folder) {
     std::ifstream(folder + "/cpu.cfs_quota_us") >> quota;
     std::ifstream(folder + "/cpu.cfs_period_us") >> period;
   }
-  int64_t allowed = std::atoll(quota.c_str());  // 0 for "max" and for nothing, -1 for no limit
+  int64_t allowed = std::atoll(quota.c_str());  // "max" and empty give 0; -1 is no limit
   if (allowed <= 0 || period <= 0) return INT_MAX;
   return static_cast<int>(
       std::clamp<int64_t>(allowed / period + (allowed % period > 0), 1, INT_MAX));

@@ -1,7 +1,7 @@
-// The control groups that limit this process, of version 2 and of version 1.
+// The control groups (version 1 and 2) that limit this process.
 //
-// Groups nest, and a limit of any group from the process's own up to the root holds, so whoever
-// looks for one takes the least of all.
+// Groups nest, and the limits of all groups from the process's own up to the root apply, so callers
+// take the minimum.
 #pragma once
 
 #include <string>
@@ -10,14 +10,14 @@
 
 namespace banyan {
 
-// Where the groups of `controller` ("cpu", "memory") that this process is in show their files: its
-// own first, then those around it, as far as they are mounted here. `proc` is the process's folder
-// in /proc.
+// Folders with the files of `controller` ("cpu", "memory") for the groups of this process: its own
+// first, then the enclosing ones, as far as they are mounted. `proc` is the process's folder in
+// /proc.
 std::vector<std::string> cgroup_folders(std::string_view controller,
                                         const std::string& proc = "/proc/self");
 
-// The quota in whole processors, rounded up, of the group whose files are in `folder`; a large
-// number where there is none.
+// The CPU quota, in whole processors rounded up, of the group at `folder`; a large number without a
+// quota.
 int cgroup_processors(const std::string& folder);
 
 }  // namespace banyan

@@ -15,10 +15,10 @@ namespace {
 
 constexpr size_t kHugePageBytes = size_t{2} << 20;
 
-// Stands for no limit, and leaves room for arithmetic.
+// Means no limit; leaves room for arithmetic.
 constexpr int64_t kUnlimited = int64_t{1} << 62;
 
-// The number in a cgroup file; `fallback` where there is none or it says "max".
+// The number in a cgroup file; `fallback` if the file is missing or says "max".
 int64_t read_number(const std::string& path, int64_t fallback) {
   std::ifstream file(path);
   int64_t value = 0;
@@ -35,9 +35,9 @@ int64_t machine_available_bytes() {
   return kUnlimited;
 }
 
-// Cached pages of files: a cgroup counts them as used, but they go before memory is refused. A
-// checkpoint that was just read would otherwise leave no memory for its own weights. Version 1 has
-// numbers of the group alone too; `prefix` chooses those that count the groups within.
+// Page-cache bytes. A cgroup counts them as used, but they are reclaimed before an allocation
+// fails; without this, a checkpoint just read would leave no memory for its own weights. Version 1
+// also has counters without child groups; `prefix` selects the hierarchical ones.
 int64_t cgroup_file_bytes(const std::string& folder, const std::string& prefix) {
   std::ifstream file(folder + "/memory.stat");
   std::string key;

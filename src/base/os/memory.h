@@ -1,5 +1,5 @@
-// Large blocks straight from the operating system: zeroed, page-aligned, committed when touched,
-// on huge pages where the system gives them.
+// Large blocks from the operating system: zeroed, page-aligned, committed on first touch, on huge
+// pages if available.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@
 
 namespace banyan {
 
-// Reserves `bytes` of zeros; null for none. Aborts when the address space itself is exhausted.
+// Reserves `bytes` of zeros; null for 0 bytes. Aborts if the address space is exhausted.
 std::byte* reserve_memory(size_t bytes);
 void release_memory(std::byte* data, size_t bytes);
 
-// Owns one block. Reserving more than the machine has is allowed; touching it is not.
+// Owns one block. Reserving more memory than the machine has is fine; touching it is not.
 class MemoryBlock {
  public:
   MemoryBlock() = default;
@@ -29,11 +29,11 @@ class MemoryBlock {
   size_t size_ = 0;
 };
 
-// Bytes that this process may still take: the least of the machine's available memory and what its
-// cgroups, its own and those around it, have left.
+// Bytes that this process may still allocate: the minimum of the machine's available memory and
+// what its own and enclosing cgroups have left.
 int64_t available_memory_bytes();
 
-// What the cgroup (version 1 or 2) at `folder` has left; a number beyond any machine's without a
+// Bytes left in the cgroup (version 1 or 2) at `folder`; larger than any machine's memory without a
 // limit.
 int64_t cgroup_available_bytes(const std::string& folder);
 

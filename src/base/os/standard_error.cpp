@@ -20,7 +20,7 @@
 namespace banyan {
 namespace {
 
-// Never destroyed: threads may log until the very end.
+// Never destroyed, since threads may log until the process exits.
 std::atomic<BackgroundWriter*> background = nullptr;
 
 class StderrSink : public spdlog::sinks::base_sink<std::mutex> {
@@ -64,14 +64,14 @@ void flush_stderr() {
 
 void log_to_stderr() {
   auto logger = std::make_shared<spdlog::logger>("banyan", std::make_shared<StderrSink>());
-  logger->set_error_handler([](const std::string&) {});  // spdlog's own writes to stderr itself
+  logger->set_error_handler([](const std::string&) {});  // the default writes to stderr itself
   spdlog::set_default_logger(std::move(logger));
 }
 
 void occupy_standard_streams() {
   for (int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(stream, F_GETFD) != -1 || errno != EBADF) continue;
-    // The lowest free number is the one that is missing.
+    // open() returns the lowest free number, which is the missing one.
     (void)!open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
   }
 }

@@ -1,5 +1,5 @@
-// What the process says on stderr, for people. Nothing here throws or ends the process, whatever
-// has become of the descriptor; from any thread.
+// Messages for people on stderr. Nothing here throws or ends the process, even if the descriptor is
+// unusable. Any thread may call.
 #pragma once
 
 #include <string_view>
@@ -8,18 +8,18 @@ namespace banyan {
 
 void write_stderr(std::string_view text);
 
-// From now on write_stderr() does not wait for a reader either, and what it is given may be lost
-// (base/os/background_writer.h). For servers.
+// For servers: write_stderr() no longer blocks on a slow reader, but may drop text
+// (base/os/background_writer.h).
 void write_stderr_in_background();
 
-// Waits a moment for what is on its way; to be called before the process ends.
+// Waits briefly for queued text; call before the process exits.
 void flush_stderr();
 
-// Makes spdlog's lines go through write_stderr().
+// Routes spdlog's output through write_stderr().
 void log_to_stderr();
 
-// Gives standard streams that the process was started without a descriptor that fails, so that no
-// file or connection takes their numbers. To be called first of all.
+// Opens missing standard streams on a descriptor that fails, so that no file or connection gets
+// their numbers. Call before anything else.
 void occupy_standard_streams();
 
 }  // namespace banyan
