@@ -23,15 +23,15 @@ bool has_penalties(const DrawRow& row) {
          (row.frequency_penalty != 0 || row.presence_penalty != 0 || row.repetition_penalty != 1);
 }
 
-// More tokens than these are found faster by their blocks.
+// Above this many tokens, block maxima are faster.
 constexpr size_t kFewTokens = 128;
 
-// Nothing changes the logits before a token is drawn from them.
+// True if the logits are used unmodified.
 bool draws_from_logits(const DrawRow& row) {
   return !has_penalties(row) && row.biases.count == 0 && row.mask < 0;
 }
 
-// Takes more than a look at what logit_stats found.
+// True if drawing needs more than logit_stats found.
 bool takes_passes(const DrawRow& row) {
   if (row.top_count > 0) return true;
   return row.known < 0 && !(row.temperature == 0 && draws_from_logits(row));
@@ -53,13 +53,13 @@ void apply_penalties(std::span<float> logits, const DrawRow& row,
   }
 }
 
-// Tokens that the mask does not have cannot come.
+// Sets the logits of masked tokens to -inf.
 void apply_mask(std::span<float> logits, const uint32_t* mask) {
   for (size_t begin = 0; begin < logits.size(); begin += 32) {
     uint32_t word = mask[begin / 32];
     if (word == ~0u) continue;
     std::span<float> some = logits.subspan(begin, std::min<size_t>(32, logits.size() - begin));
-    if (word == 0) {  // most of them where a grammar leaves little
+    if (word == 0) {  // common under a strict grammar
       std::ranges::fill(some, kImpossibleLogit);
       continue;
     }
@@ -69,8 +69,8 @@ void apply_mask(std::span<float> logits, const uint32_t* mask) {
   }
 }
 
-// Whether XTC applies to the row. Its chance is a word that no token of the race has: their
-// counters end with a quarter of their ids.
+// Whether XTC applies to the row. Its random word is shared with no token of the race, whose
+// counters end at a quarter of the token ids.
 bool excludes_top_choices(const DrawRow& row) {
   constexpr uint64_t kStream = 0xffffffff;
   if (row.xtc_probability <= 0) return false;
@@ -79,11 +79,11 @@ bool excludes_top_choices(const DrawRow& row) {
   return (static_cast<double>(word) + 0.5) * 0x1p-32 < static_cast<double>(row.xtc_probability);
 }
 
-// The beginning and end of the tokens that typical_p keeps of `top`; nothing if more than these
-// must be known, which cannot be if they are `all`.
+// The range of tokens in `top` that typical_p keeps; nothing if it needs more tokens than `top`
+// has, which cannot happen if `top` has `all`.
 //
-// A token's information is further from the entropy by as much as its softmax_exponent is from the
-// mean of them all. So what is kept lies side by side, around the mean.
+// The distance of a token's information from the entropy equals the distance of its
+// softmax_exponent from their mean. The kept tokens are therefore contiguous, around the mean.
 std::optional<std::pair<size_t, size_t>> typical_range(std::span<const TopLogit> top, bool all,
                                                        const DrawRow& row,
                                                        const SoftmaxMoments& moments) {
@@ -110,7 +110,7 @@ std::optional<std::pair<size_t, size_t>> typical_range(std::span<const TopLogit>
   }
 }
 
-// One worker's memory, and what it does with a row. It takes memory for a vocabulary once.
+// One worker's state for drawing rows. Allocates memory for a vocabulary once.
 class RowDrawer {
  public:
   void run(const DrawArgs& args, int64_t r, NoiseKernel noise);
@@ -134,7 +134,7 @@ class RowDrawer {
   int32_t report_top(std::span<const float> logits, int32_t count, float log_sum_exp,
                      TokenLogprob* to);
 
-  std::vector<float> adjusted_;  // logits after bias, penalties and mask
+  std::vector<float> adjusted_;  // logits after biases, penalties and the mask
   std::vector<float> maxima_, scratch_;
   std::vector<TopLogit> top_;
 };
@@ -178,8 +178,8 @@ std::span<const float> RowDrawer::adjust(const DrawArgs& args, const DrawRow& ro
   for (auto [token, bias] : part(args.biases, row.biases)) {
     adjusted_[static_cast<size_t>(token)] += bias;
   }
-  // Damaged weights give logits that are infinite, or become so under a penalty. Such a token is as
-  // unlikely or likely as can be, but not forbidden: some token must come next.
+  // Damaged weights can give infinite logits, as can a penalty. Such tokens become extremely likely
+  // or unlikely but stay allowed, since some token must be drawn.
   for (float& x : adjusted_) x = std::clamp(x, -kLargestLogit, kLargestLogit);
   int64_t words = (args.vocabulary + 31) / 32;
   if (row.mask >= 0) apply_mask(adjusted_, args.masks + row.mask * words);
@@ -200,8 +200,8 @@ TokenId RowDrawer::draw(const DrawArgs& args, const DrawRow& row, std::span<cons
   return run_race(logits, maxima_, field, row.noise, noise, scratch_);
 }
 
-// What the filters keep. Leaves it in top_ where they leave a part, and nothing where that is all
-// from field.first on.
+// Applies the filters. The kept tokens are in top_; an empty top_ means all tokens from field.first
+// on.
 RaceField RowDrawer::filter(std::span<const float> logits, const DrawRow& row) {
   RaceField field = {.temperature = row.temperature, .min_p = row.min_p};
   bool typical = row.typical_p < 1, excludes = excludes_top_choices(row);
@@ -228,8 +228,8 @@ RaceField RowDrawer::filter(std::span<const float> logits, const DrawRow& row) {
   return field;
 }
 
-// Of the tokens in top_, or of all if there are none. llama.cpp's XTC: of those that are likely
-// enough, only the least likely stays.
+// llama.cpp's XTC over the tokens in top_, or over all if it is empty: of the tokens above the
+// threshold, only the least likely stays.
 RaceField RowDrawer::exclude_top(std::span<const float> logits, const DrawRow& row,
                                  RaceField field) {
   bool of_all = top_.empty();
@@ -269,8 +269,8 @@ void RowDrawer::keep_typical(std::span<const float> logits, const DrawRow& row) 
   top_.erase(top_.begin(), top_.begin() + static_cast<std::ptrdiff_t>(begin));
 }
 
-// Leaves ever more of the most likely tokens in top_, until they are enough or all: a few usually
-// are.
+// Grows top_ with the next most likely tokens until `enough` or all are in it; usually a few
+// suffice.
 template <class Enough>
 void RowDrawer::grow_top(std::span<const float> logits, float temperature, Enough enough) {
   for (size_t count = 64;; count *= 8) {
@@ -279,8 +279,8 @@ void RowDrawer::grow_top(std::span<const float> logits, float temperature, Enoug
   }
 }
 
-// The least likely token that top_k and top_p keep. Leaves those that they keep in top_; none where
-// they keep all.
+// The least likely token that top_k and top_p keep. Leaves the kept tokens in top_, or none if all
+// tokens are kept.
 TopLogit RowDrawer::last_kept(std::span<const float> logits, const DrawRow& row) {
   auto top_k = static_cast<size_t>(row.top_k);
   if (top_k > 0 && top_k < logits.size()) {
@@ -319,8 +319,8 @@ SoftmaxMoments RowDrawer::moments_of_top(float temperature) const {
   return {.total = total, .mean = sum / total};
 }
 
-// Keeps the smallest set of most likely tokens whose weights reach top_p of the total; all of them
-// and false where they do not.
+// Keeps the smallest set of most likely tokens whose weights reach top_p of `total`. Returns false
+// and keeps all if they do not reach it.
 bool RowDrawer::keep_top_p(double top_p, double total) {
   double reached = 0;
   for (size_t i = 0; i < top_.size() && top_p < 1; ++i) {
@@ -332,7 +332,7 @@ bool RowDrawer::keep_top_p(double top_p, double total) {
   return false;
 }
 
-// The `count` most likely tokens, most likely first, lower ids first among equals.
+// The `count` most likely tokens in descending order, lower ids first among equals.
 int32_t RowDrawer::report_top(std::span<const float> logits, int32_t count, float log_sum_exp,
                               TokenLogprob* to) {
   find_block_maxima(logits, maxima_);
@@ -348,7 +348,7 @@ void draw_rows(const DrawArgs& args, NoiseKernel noise) {
     static thread_local RowDrawer drawer;
     for (int64_t r = first; r < args.rows; r += step) drawer.run(args, r, noise);
   };
-  // Waking others costs more than one row's passes.
+  // For a single row, waking other threads costs more than it saves.
   if (std::count_if(args.draws, args.draws + args.rows, takes_passes) < 2) {
     some_rows(0, 1);
   } else {

@@ -1,6 +1,6 @@
-// The draw slot of every CPU table: they differ in how they make the noise.
+// The draw kernel shared by all CPU tables, which differ only in the noise kernel.
 //
-// Files of several instruction sets include this; see x86/vec_avx512.h.
+// Included by files of several instruction sets; see x86/vec_avx512.h.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,17 @@
 
 namespace banyan {
 
-inline constexpr int64_t kNoiseQuads = 16;  // counters of one call, each of four tokens
+inline constexpr int64_t kNoiseQuads = 16;  // counters per call, four tokens each
 
-// words[k][j] = word k of philox(seed; position, sample_index, first_quad + j), which is that of
-// token 4 (first_quad + j) + k.
+// words[k][j] = word k of philox(seed; position, sample_index, first_quad + j), the noise of token
+// 4 (first_quad + j) + k.
 struct NoiseArgs {
   DrawNoise noise = {};
   uint32_t first_quad = 0;
   uint32_t least = 0;
   uint32_t* words = nullptr;  // [4, kNoiseQuads]
 };
-// Returns whether some word is at least `least`.
+// Returns whether some word is >= `least`.
 using NoiseKernel = bool (*)(const NoiseArgs&);
 
 void draw_rows(const DrawArgs& args, NoiseKernel noise);

@@ -1,6 +1,6 @@
-// The contract of matrix products: argument structs, and what every weight format computes.
+// The contract of matrix products: argument structs, and the arithmetic of every weight format.
 //
-// Weights of one format lie in memory as its kernel packed them. The formats:
+// Weights of a format are stored as its kernel packed them. The formats:
 //
 //   f32, bf16, f16   the elements as they are
 //   int8             codes -128..127
@@ -39,16 +39,18 @@ struct Launch {
 
 inline constexpr float kQuantisedMin = 1e-30f;
 
-// Like matrices at one stride, and which rows meet each: the experts of a layer, each with the rows
-// that were routed to it, the heads of an absorbed projection, or a single matrix.
+// A group of equally shaped matrices at a fixed stride, and the rows that each is multiplied with.
+// Examples: a layer's experts with the rows routed to them, the heads of an absorbed projection, or
+// a single matrix.
 struct GemmGroup {
-  const void* weight = nullptr;  // packed [n, k], the first
-  int64_t weight_stride = 0;     // bytes from one to the next
+  const void* weight = nullptr;  // packed [n, k], the first matrix
+  int64_t weight_stride = 0;     // bytes from one matrix to the next
   int64_t count = 1;
-  // [count + 1] Matrix i takes rows [begins[i], begins[i + 1]) of y. Null: each takes x_rows rows.
+  // [count + 1] Matrix i computes rows [begins[i], begins[i + 1]) of y. Null: each computes x_rows
+  // rows.
   const int32_t* begins = nullptr;
   int64_t segment_step = 0;     // matrix i takes segment i * segment_step of a row of x: 0 or 1
-  int64_t y_column_stride = 0;  // columns of y from one's n outputs to the next's
+  int64_t y_column_stride = 0;  // columns of y between the outputs of consecutive matrices
 };
 
 // For every matrix i of `weights` and each of its rows r:
@@ -60,21 +62,21 @@ struct GemmArgs {
   int64_t x_stride = 0;
   int64_t x_rows = 0;
   int64_t segments = 1;
-  int64_t segment_stride = 0;        // from one segment of a row to the next, k or more
+  int64_t segment_stride = 0;        // between the segments of a row, at least k
   const int32_t* x_index = nullptr;  // [rows of y] or null
   GemmGroup weights = {};
   const float* bias = nullptr;  // [n] of the first matrix, or null
-  int64_t bias_stride = 0;      // from one matrix's to the next's; 0: all share one
+  int64_t bias_stride = 0;      // between matrices; 0: all share one bias
   float* y = nullptr;
   int64_t y_stride = 0;
   int64_t n = 0, k = 0;
-  int64_t group = 0;          // columns that share a scale, k when the format has no scales
+  int64_t group = 0;          // columns per scale; k if the format has no scales
   void* workspace = nullptr;  // workspace_bytes of GemmKernel, aligned to 64
 };
 
-// Writes `row_count` rows, from `row_begin` on, of a packed [n, k] matrix. Any row range may be
-// packed in any order, from several threads at once; rows never packed read as undefined. All of it
-// is host memory, on every device.
+// Packs `row_count` rows, from `row_begin` on, of a packed [n, k] matrix. Row ranges may be packed
+// in any order and concurrently; rows never packed are undefined. All pointers are to host memory,
+// on every device.
 struct PackArgs {
   const void* source = nullptr;    // [row_count, k] dense: elements, or codes of one byte each
   const float* scales = nullptr;   // [row_count, k / group] of quantised formats
@@ -84,8 +86,8 @@ struct PackArgs {
   int64_t row_begin = 0, row_count = 0;
 };
 
-// y[i, :] = weight[ids[i], :] as f32: embedding look-up, from the same packed matrix that a tied
-// output head multiplies with.
+// y[i, :] = weight[ids[i], :] as f32: embedding lookup, from the packed matrix that a tied output
+// head also multiplies with.
 struct GatherArgs {
   Launch launch = {};
   const void* weight = nullptr;  // packed [n, k]
@@ -94,10 +96,11 @@ struct GatherArgs {
   int64_t rows = 0, n = 0, k = 0, group = 0;
 };
 
-// One weight format: its packed layout and what is done with it.
+// One weight format: its packed layout and its kernels.
 struct GemmKernel {
   size_t (*packed_bytes)(int64_t n, int64_t k, int64_t group) = nullptr;  // a multiple of 64
-  // For `rows` rows of x with `segments` * k columns: where they are rounded or quantised.
+  // Workspace for `rows` rows of x with `segments` * k columns, in which they are rounded or
+  // quantised.
   size_t (*workspace_bytes)(int64_t rows, int64_t segments, int64_t k, int64_t group) = nullptr;
   void (*pack)(const PackArgs&) = nullptr;
   void (*gather)(const GatherArgs&) = nullptr;

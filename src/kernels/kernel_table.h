@@ -1,19 +1,18 @@
 // The porting contract: every computation of a forward pass as a function pointer and a plain
-// argument struct. Kernels see raw pointers; shapes were checked in ops. A new instruction set or
+// argument struct. Kernels see raw pointers; ops have checked the shapes. A new instruction set or
 // device fills the same table.
 //
 // Rules for every table:
 // - kernels/portable is the definition; other tables agree with it within a stated bound.
-// - A row's result depends on that row's data and absolute position alone: the same arithmetic
+// - A row's result depends only on that row's data and absolute position: the same arithmetic
 //   (order over k, operand rounding) for 1 row and for 512, for any number of threads and any
 //   grouping of rows into spans.
-// - A kernel returns when its work is done (CPU) or on launch.queue (device). It keeps a copy of
-// its
-//   argument struct if it needs one, and of nothing that the struct points to.
-// - Every pointer in an argument struct is to memory of the table's device, and stays valid until
-//   the queue has passed the call: inputs of the batch, weights, activations and states alike. Two
-//   exceptions are the host's: `launch.threads`, and all of PackArgs, since matrices are packed in
-//   host memory and uploaded (see Staging).
+// - A kernel returns when its work is done (CPU) or enqueued on launch.queue (device). It copies
+//   its argument struct if it needs it later, but nothing that the struct points to.
+// - Every pointer in an argument struct is to memory of the table's device and stays valid until
+//   the queue has completed the call: inputs of the batch, weights, activations and states alike.
+//   Two exceptions are in host memory: `launch.threads`, and all of PackArgs, since matrices are
+//   packed on the host and then uploaded (see Staging).
 // - Activations are f32. Strides are in elements; the last axis is dense.
 #pragma once
 
@@ -33,9 +32,9 @@ namespace banyan {
 struct RmsNormArgs {
   Launch launch = {};
   const float* x = nullptr;
-  int64_t x_row_stride = 0;         // groups lie dense inside a row
+  int64_t x_row_stride = 0;         // groups are dense within a row
   const float* weight = nullptr;    // [dim], or [groups, dim]
-  int64_t weight_group_stride = 0;  // 0: the groups share one weight; dim: each has its own
+  int64_t weight_group_stride = 0;  // 0: groups share one weight; dim: each has its own
   float* y = nullptr;
   int64_t y_row_stride = 0;
   int64_t rows = 0, groups = 1, dim = 0;
@@ -76,33 +75,33 @@ inline constexpr float kGeluFactor = 0.7978845608028654f;
 inline constexpr float kGeluCube = 0.044715f;
 inline constexpr float kSwigluAlpha = 1.702f;
 
-// What becomes of gate g and up u in a gated feed-forward block.
+// The function of gate g and up u in a gated feed-forward block.
 enum class GluForm : uint8_t {
   kSilu,      // silu(g) u; with a limit, min(silu(g), limit) clamp(u, -limit, limit)
   kGeluTanh,  // gelu(g) u, by the approximation with tanh
   kSwigluOai  // g sigmoid(1.702 g) (u + 1) with g = min(g, limit), u = clamp(u, -limit, limit)
 };
 
-// y[r, i] = gate[r, i] and up[r, i] in one of these forms.
+// Combines gate[r, i] and up[r, i] by one of these functions.
 struct SiluMulArgs {
   Launch launch = {};
   const float* gate = nullptr;
   const float* up = nullptr;
-  int64_t x_row_stride = 0;  // of gate and of up
+  int64_t x_row_stride = 0;  // of both gate and up
   float* y = nullptr;        // [rows, dim] dense
   int64_t rows = 0, dim = 0;
   float limit = 0;  // 0: none
   GluForm form = GluForm::kSilu;
 };
 
-// y[r, i] = cap(factor(r) * scale * x[r, i]), where cap(z) is z, or soft_cap * tanh(z / soft_cap),
-// and factor(r) is 1, or with `positions` 1 + position_beta * ln(1 + floor((position(r) +
-// position_offset) / position_period)): what Llama 4 and its like do to queries.
+// y[r, i] = cap(factor(r) * scale * x[r, i]), where cap(z) is z, or soft_cap * tanh(z / soft_cap).
+// factor(r) is 1, or with `positions` 1 + position_beta * ln(1 + floor((position(r) +
+// position_offset) / position_period)), the query scaling of Llama 4 and similar models.
 struct ScaleArgs {
   Launch launch = {};
   const float* x = nullptr;
   int64_t x_row_stride = 0;
-  float* y = nullptr;  // [rows, dim] dense; may be x where that is dense
+  float* y = nullptr;  // [rows, dim] dense; may alias a dense x
   int64_t rows = 0, dim = 0;
   float scale = 1;
   float soft_cap = 0;                  // 0: none
@@ -112,8 +111,8 @@ struct ScaleArgs {
 
 enum class GateFunction : uint8_t { kSigmoid, kSilu, kRelu, kIdentity };
 
-// y[r, i] = f(gate[r, i / gate_columns]) * x[r, i]. With a gate_row_stride of 0 all rows have the
-// same gates; relu of x itself as the gate is its square where it is positive.
+// y[r, i] = f(gate[r, i / gate_columns]) * x[r, i]. With a gate_row_stride of 0 all rows share the
+// gates. With relu and x itself as the gate, this is squared relu.
 struct GateMulArgs {
   Launch launch = {};
   const float* gate = nullptr;
@@ -121,7 +120,7 @@ struct GateMulArgs {
   int64_t gate_row_stride = 0, x_row_stride = 0;
   float* y = nullptr;  // [rows, dim] dense
   int64_t rows = 0, dim = 0;
-  int64_t gate_columns = 1;  // that share a gate
+  int64_t gate_columns = 1;  // columns per gate
   GateFunction function = GateFunction::kSigmoid;
 };
 
@@ -134,9 +133,9 @@ struct AddArgs {
   int64_t count = 0;
 };
 
-// Of each row of logits: the largest value, its lowest index, and log(sum(exp(x))). A NaN anywhere
-// in a row makes its log_sum_exp NaN; max and index are then those of the numbers, -inf and 0 if
-// there is none.
+// Per row of logits: the largest value, its lowest index, and log(sum(exp(x))). A NaN anywhere in a
+// row makes its log_sum_exp NaN; max and index then ignore NaNs, and are -inf and 0 if there is
+// nothing else.
 struct LogitStatsArgs {
   Launch launch = {};
   const float* x = nullptr;  // [rows, dim]
@@ -152,14 +151,13 @@ struct LogitStatsArgs {
 inline constexpr int64_t kExpertsMax = 4096;
 
 enum class RouterScore : uint8_t { kSoftmax, kSigmoid };  // softmax over all experts
-enum class GroupScore : uint8_t { kMax, kTopTwoSum };     // of the group's choice scores
+enum class GroupScore : uint8_t { kMax, kTopTwoSum };     // over the group's choice scores
 
-// Which experts a row goes to and with what weight. A row's scores are the softmax or sigmoid of
-// its logits, and its choice scores are those plus `bias`. Of `groups` equal runs of experts the
-// top_groups best stay, and of their experts the top_k best by choice score are chosen, best first;
-// among equals the lowest index is better, and a choice score that is no number counts as
-// -infinity. Their weights are the scores, without bias, over their sum if `normalise`, times
-// `scale`.
+// Routes each row to experts with weights. A row's scores are the softmax or sigmoid of its logits;
+// its choice scores add `bias`. Of `groups` equal runs of experts the best top_groups are kept, and
+// among their experts the top_k by choice score are chosen, best first. Ties go to the lowest
+// index; a NaN choice score counts as -infinity. Weights are the scores without bias, divided by
+// their sum if `normalise`, times `scale`.
 struct RouteArgs {
   Launch launch = {};
   const float* logits = nullptr;  // [rows, experts]
@@ -175,8 +173,8 @@ struct RouteArgs {
   float scale = 1;
 };
 
-// y[r] = sum over j, ascending, of weights[r, j] * e(r, j), then + shared[r] if there is one, where
-// e(r, j) is row places[r, j] of expert_rows, or x[r] where that is negative.
+// y[r] = sum over j, ascending, of weights[r, j] * e(r, j), plus shared[r] if not null. e(r, j) is
+// row places[r, j] of expert_rows, or x[r] if that is negative.
 struct CombineExpertsArgs {
   Launch launch = {};
   const float* x = nullptr;  // [rows, dim]
@@ -189,17 +187,17 @@ struct CombineExpertsArgs {
   int64_t rows = 0, dim = 0, top_k = 0;
 };
 
-// The choices of all rows by expert. A choice of one of the first `experts` is an assignment; those
-// are sorted by expert, and those of an expert stay in the order of the choices. An id from
-// `experts` on computes nothing.
+// Sorts the choices of all rows by expert. A choice of one of the first `experts` is an assignment;
+// assignments are sorted by expert, and keep their order within an expert. Higher ids compute
+// nothing.
 struct SortExpertsArgs {
   Launch launch = {};
   const int32_t* ids = nullptr;  // [rows, top_k]
   int64_t rows = 0, top_k = 0, experts = 0;
-  int32_t* begins = nullptr;   // [experts + 1] the first assignment of each expert
-  int32_t* places = nullptr;   // [rows, top_k] the number of the assignment, -1: none
+  int32_t* begins = nullptr;   // [experts + 1] first assignment of each expert
+  int32_t* places = nullptr;   // [rows, top_k] index of the assignment, -1: none
   int32_t* sources = nullptr;  // [begins[experts]] the row; room for rows * top_k
-  int64_t* counts = nullptr;   // of every id, counted up; or null
+  int64_t* counts = nullptr;   // incremented per choice of each id; or null
 };
 
 // ---- Copies ----------------------------------------------------------------------------------
@@ -215,8 +213,8 @@ struct CopyRowsArgs {
   int64_t rows = 0, dim = 0;
 };
 
-// A copy between two units of a class (cache/state_classes.h): of a page the rows of its first
-// `tokens` positions, whole rows only; of a slot all of it.
+// A copy between two units of a class (cache/state_classes.h). Of a page, it copies the rows of the
+// first `tokens` positions, whole rows only; of a slot, everything.
 struct UnitCopy {
   int32_t unit_class = 0;
   int32_t from = 0;
@@ -225,17 +223,17 @@ struct UnitCopy {
   bool operator==(const UnitCopy&) const = default;
 };
 
-// The memory of one state. A unit of it is `parts` parts of `part_bytes`, and a part is rows of
-// `row_bytes`: the heads of a page, each with its rows, or all of a slot.
+// The memory of one state. Each unit has `parts` parts of `part_bytes`, and a part has rows of
+// `row_bytes`: the heads of a page, each with its rows, or a whole slot.
 struct UnitPool {
   std::byte* data = nullptr;
   int32_t unit_class = 0;
-  int32_t tokens_per_row = 0;  // 0: of slots
+  int32_t tokens_per_row = 0;  // 0 for slots
   int64_t parts = 1;
   int64_t part_bytes = 0, row_bytes = 0;
 };
 
-// Makes the copies, in their order, in every pool of their class.
+// Performs the copies in order, in every pool of their class.
 struct CopyUnitsArgs {
   Launch launch = {};
   const UnitPool* pools = nullptr;
@@ -246,13 +244,13 @@ struct CopyUnitsArgs {
 
 // ---- Attention over pages --------------------------------------------------------------------
 
-// A run of consecutive positions of one sequence in the batch. Position p of the sequence lies in
-// page page_table[page_begin + p / page_size], at row p % page_size.
+// A run of consecutive positions of one sequence in the batch. Position p of the sequence is in
+// page page_table[page_begin + p / page_size], row p % page_size.
 struct SpanArgs {
   int32_t row_begin = 0;  // first row in the batch
   int32_t row_count = 0;
   int32_t first_position = 0;  // absolute position of the first row
-  int32_t page_begin = 0;      // where the sequence's pages start in the page table
+  int32_t page_begin = 0;      // start of the sequence's pages in the page table
 };
 
 // Pool layout for every paged state: [pages, heads, page_size] rows of `width` columns, so that one
@@ -271,7 +269,7 @@ struct PageWriteArgs {
   const int32_t* page_table = nullptr;
 };
 
-// The way back: row i of each span as f32 again.
+// The inverse: gathers row i of each span as f32.
 struct PageReadArgs {
   Launch launch = {};
   const void* pool = nullptr;
@@ -285,27 +283,27 @@ struct PageReadArgs {
   const int32_t* page_table = nullptr;
 };
 
-// The keys [begin, end) of a span that a launch looks at; begin is a multiple of kAttentionBlock.
+// The keys [begin, end) of a span that a launch reads; begin is a multiple of kAttentionBlock.
 struct KeyBlock {
   int32_t begin = 0, end = 0;
 };
 inline constexpr int64_t kAttentionBlock = 512;
 
 // out[r, h] = sum_j w_j v[j, h / G] / (sum_j w_j + exp(sinks[h])) with w_j = exp(score_j) and
-// score_j = scale * q[r, h] . k[j, h / G], over the visible keys j <= position(r), and
-// j > position(r) - window when window > 0; G = q_heads / kv_heads. Without sinks their term is
-// missing; with soft_cap > 0 a score x becomes soft_cap * tanh(x / soft_cap). The keys and values
-// of the span itself are already in the pools.
+// score_j = scale * q[r, h] . k[j, h / G], over the visible keys j <= position(r), and j >
+// position(r) - window if window > 0; G = q_heads / kv_heads. Without sinks their term is absent;
+// with soft_cap > 0 a score x becomes soft_cap * tanh(x / soft_cap). The span's own keys and values
+// are already in the pools.
 //
 // Keys are cut at absolute multiples of a tile: spans and page sizes change no bit. Tables that
 // have products of bf16 pairs round q and w to bf16 over a bf16 pool if head_dim and value_dim are
 // multiples of 32. Rows of a quantised pool have one scale each, which x86 tables apply to the
 // score and to the weight in place of the row.
 //
-// With `blocks`, and then without a window, launches take the keys in turns, each span's in
-// ascending order and without a gap. Until the block that a row itself lies in, out, max and weight
-// carry what the launches have summed; that block's launch is the row's last. The bits are those of
-// one launch over all keys.
+// With `blocks` (which excludes a window), several launches process the keys in turn, each span's
+// in ascending order without gaps. Until the block that contains the row's own position, out, max
+// and weight carry the partial sums; that block's launch is the row's last. The result is
+// bit-identical to one launch over all keys.
 struct AttentionArgs {
   Launch launch = {};
   const float* q = nullptr;  // [rows, q_heads, head_dim], heads dense inside a row
@@ -325,15 +323,15 @@ struct AttentionArgs {
   int64_t span_count = 0;
   const int32_t* page_table = nullptr;
   const KeyBlock* blocks = nullptr;  // [span_count], or null: all keys at once
-  float* max = nullptr;              // [rows, q_heads] with blocks: of the scores so far, and ...
-  float* weight = nullptr;           // ... the sum of exp(score - max)
+  float* max = nullptr;              // with blocks, [rows, q_heads]: largest score so far
+  float* weight = nullptr;           // with blocks: the sum of exp(score - max)
 };
 
-// Attention whose heads all look at the same key of a position, its latent, and take the first
-// `rank` columns of it for the value:
+// Attention in which all heads share one key per position, its latent, whose first `rank` columns
+// are also the value:
 //   out[r, h] = sum over j <= position(r) of softmax_j(scale * q[r, h] . latent_j) latent_j[:rank].
-// The latents of the span itself are already in the pool. The key axis is cut at absolute multiples
-// of a fixed tile, as in AttentionArgs.
+// The span's own latents are already in the pool. Keys are split at absolute multiples of a fixed
+// tile, as in AttentionArgs.
 struct LatentAttentionArgs {
   Launch launch = {};
   const float* q = nullptr;  // [rows, heads, width], heads dense inside a row
@@ -350,23 +348,23 @@ struct LatentAttentionArgs {
 
 // ---- Recurrent states in slots ---------------------------------------------------------------
 
-// The state of span `span` as it is after `position`, which lies in the span and does not cut a
-// chunk of the prompt, goes to slot `slot` too.
+// Copies the state of span `span` after `position` to slot `slot`. The position is in the span and
+// does not split a chunk of the prompt.
 struct Capture {
   int32_t span = 0;
   int32_t position = 0;
   int32_t slot = 0;
 };
 
-// The spans of a step over states in slots. Each span changes the state in its slot in place, and
-// takes it as zero when it starts at position 0. No other span and no capture of the step has the
-// same slot.
+// The spans of a step over states in slots. Each span updates the state in its slot in place,
+// starting from zero at position 0. Slots of spans and captures in a step are all distinct.
 //
-// Recurrences have two forms that differ in bits, and a position takes the same one in whatever
-// span it runs: below the sequence's prompt_tokens the prefill form, computed by chunks that are
-// cut at absolute multiples of `chunk`, and from there on the decode form, row by row. The state
-// after a prompt whose last chunk is not whole is the prefill form's too. So a span that starts
-// below prompt_tokens starts at a multiple of `chunk`, and one that ends below it ends at one.
+// Recurrences have two forms that differ in bits, and a position always uses the same one, whatever
+// the span. Positions below the sequence's prompt_tokens use the prefill form, computed in chunks
+// that are split at absolute multiples of `chunk`; later positions use the decode form, row by row.
+// The state after a prompt with a partial last chunk is also the prefill form's. A span that starts
+// below prompt_tokens must therefore start at a multiple of `chunk`, and one that ends below it
+// must end at one.
 struct SlotSpans {
   const SpanArgs* spans = nullptr;
   int64_t count = 0;
@@ -376,7 +374,7 @@ struct SlotSpans {
   int64_t capture_count = 0;
 };
 
-// Linear attention whose state decays by a constant of the head (lightning attention):
+// Linear attention whose state decays by a constant per head (lightning attention):
 //   S_t = exp(log_decay) S_{t-1} + k_t^T v_t,   o_t = scale q_t S_t.
 struct LinearAttentionArgs {
   Launch launch = {};
@@ -388,16 +386,16 @@ struct LinearAttentionArgs {
   float* states = nullptr;           // [slots, heads, key_dim, value_dim]
   float* out = nullptr;              // [rows, heads, value_dim] dense
   int64_t heads = 0, key_dim = 0, value_dim = 0;
-  int64_t group = 1;  // heads that share a query and a key: q and k have heads / group
+  int64_t group = 1;  // heads per q and k head: q and k have heads / group
   int64_t chunk = 1;
   float scale = 1;
   SlotSpans spans = {};
 };
 
-// A state space that is selective by its gates (Mamba 2): linear attention whose decay, and what it
-// adds, are numbers of the row and head, with a way past the state for the values:
+// A selective state space (Mamba 2): linear attention with a decay and a step per row and head, and
+// a skip connection for the values:
 //   S_t = decay_t S_{t-1} + step_t k_t^T v_t,   o_t = q_t S_t + skip v_t.
-// In Mamba's words q is C, k is B, v is x, step is dt and skip is D.
+// In Mamba's terms q is C, k is B, v is x, step is dt and skip is D.
 struct StateSpaceArgs {
   Launch launch = {};
   const float* q = nullptr;  // [rows, heads / group, key_dim], heads dense inside a row
@@ -415,7 +413,7 @@ struct StateSpaceArgs {
   SlotSpans spans = {};
 };
 
-// What a state space is gated by:
+// The gates of a state space:
 //   step = min(max(softplus(step_logits[r, h] + bias[h]), step_min), step_max);
 //   decay = exp(-exp(log_rate[h]) step).
 struct StateSpaceGatesArgs {
@@ -430,10 +428,10 @@ struct StateSpaceGatesArgs {
   int64_t rows = 0, heads = 0;
 };
 
-// The delta rule with a decay of each key channel (Kimi Delta Attention), or of each head (Gated
-// DeltaNet). With D_t = Diag(decay_t),
+// The delta rule with a decay per key channel (Kimi Delta Attention) or per head (Gated DeltaNet).
+// With D_t = Diag(decay_t),
 //   S_t = D_t S_{t-1} + beta_t k_t^T (v_t - k_t D_t S_{t-1}),   o_t = scale q_t S_t.
-// Keys of length 1 at most and beta in [0, 1] keep the state from growing.
+// Keys of norm at most 1 and beta in [0, 1] keep the state bounded.
 struct DeltaAttentionArgs {
   Launch launch = {};
   const float* q = nullptr;  // [rows, heads, key_dim], heads dense inside a row
@@ -445,14 +443,14 @@ struct DeltaAttentionArgs {
   float* states = nullptr;       // [slots, heads, key_dim, value_dim]
   float* out = nullptr;          // [rows, heads, value_dim] dense
   int64_t heads = 0, key_dim = 0, value_dim = 0;
-  int64_t decay_dim = 0;  // key_dim, or 1: the channels of a head decay alike
-  int64_t group = 1;      // heads that share a query and a key: q and k have heads / group
+  int64_t decay_dim = 0;  // key_dim, or 1: all channels of a head share a decay
+  int64_t group = 1;      // heads per q and k head: q and k have heads / group
   int64_t chunk = 1;
   float scale = 1;
   SlotSpans spans = {};
 };
 
-// What the delta rule is gated by, where z = decay_logits[r, h, c] + bias[h, c] and
+// The gates of the delta rule, where z = decay_logits[r, h, c] + bias[h, c] and
 // rate = exp(log_rate[h]):
 //   decay = exp(-rate softplus(z)), or exp(lower_bound sigmoid(rate z)) if lower_bound is below 0;
 //   beta  = sigmoid(beta_logits[r, h]).
@@ -469,9 +467,9 @@ struct DeltaGatesArgs {
   int64_t rows = 0, heads = 0, key_dim = 0;
 };
 
-// A causal convolution along each channel, then f, which is silu or nothing:
+// A causal depthwise convolution, then f, which is silu or the identity:
 //   y[t, c] = f(bias[c] + sum_j weight[j, c] x[t - taps + 1 + j, c]).
-// The state is the last taps - 1 inputs, oldest first. It has one form.
+// The state is the last taps - 1 inputs, oldest first. There is only one form.
 struct ShortConvArgs {
   Launch launch = {};
   const float* x = nullptr;  // [rows, channels]
@@ -487,14 +485,14 @@ struct ShortConvArgs {
 
 // ---- Drawing tokens --------------------------------------------------------------------------
 
-// Which random words a row draws with: kernels/race.h.
+// The key of a row's random words: kernels/race.h.
 struct DrawNoise {
   uint64_t seed = 0;
   int64_t position = 0;  // absolute, of the token to draw
   uint32_t sample_index = 0;
 };
 
-// A token that a sequence has seen, and how often in its output: 0 if in the prompt alone.
+// A token of a sequence and its count in the output: 0 if it is only in the prompt.
 struct TokenCount {
   TokenId token = 0;
   int32_t in_output = 0;
@@ -505,42 +503,42 @@ struct TokenBias {
   float bias = 0;
 };
 
-// Entries of an array that all rows of a launch share.
+// A range of an array that all rows of a launch share.
 struct ArrayPart {
   int32_t begin = 0;
   int32_t count = 0;
 };
 
-// What one row of logits is asked for; the fields of SamplingParams mean what they do there.
+// The request of one row of logits; fields of SamplingParams have their meaning there.
 struct DrawRow {
   DrawNoise noise = {};
   float temperature = 1, top_p = 1, min_p = 0, typical_p = 1;
   float xtc_probability = 0, xtc_threshold = 0.1f;
   int32_t top_k = 0;
   float frequency_penalty = 0, presence_penalty = 0, repetition_penalty = 1;
-  TokenId known = -1;      // nothing is drawn: only this token's log-probability is asked for
-  int32_t mask = -1;       // in DrawArgs::masks; -1: every token may come
+  TokenId known = -1;      // >= 0: draw nothing, only report this token's log-probability
+  int32_t mask = -1;       // index into DrawArgs::masks; -1: all tokens are allowed
   ArrayPart counts = {};   // each token once; empty without penalties
-  ArrayPart biases = {};   // added in their order
-  int32_t top_count = 0;   // how many of the most likely tokens to report, ...
-  ArrayPart chosen = {};   // ... tokens to report, likely or not, ...
-  int32_t tops_begin = 0;  // ... and where in DrawArgs::tops: first those, then these
+  ArrayPart biases = {};   // added in order
+  int32_t top_count = 0;   // number of most likely tokens to report
+  ArrayPart chosen = {};   // further tokens to report
+  int32_t tops_begin = 0;  // start in DrawArgs::tops: the most likely first, then the chosen
 };
 
 struct DrawResult {
-  TokenId token = -1;  // -1: the mask allows none, or the logits are not numbers
-  float logprob = 0;   // of the token, before sampling parameters, as all that are reported
+  TokenId token = -1;  // -1: the mask allows none, or a logit is NaN
+  float logprob = 0;   // before sampling parameters, like all reported ones
   float log_sum_exp = 0;
-  int32_t top_count = 0;  // less than were asked for where the others are impossible
+  int32_t top_count = 0;  // fewer than requested if the others are impossible
 };
 
-// Of every row of logits the next token: a function of the row and its DrawRow alone, and the same
-// bits in every table (kernels/race.h). Masks have a bit for every token of the vocabulary, and
-// zeros after the last.
+// Draws the next token of every row of logits: a function of only the row and its DrawRow, with the
+// same bits in every table (kernels/race.h). Masks have a bit per token of the vocabulary, padded
+// with zeros.
 struct DrawArgs {
   Launch launch = {};
   const float* logits = nullptr;       // [rows, vocabulary]
-  const int32_t* argmax = nullptr;     // [rows], as logit_stats finds them
+  const int32_t* argmax = nullptr;     // [rows], from logit_stats
   const float* log_sum_exp = nullptr;  // [rows]
   int64_t rows = 0, vocabulary = 0;
   const DrawRow* draws = nullptr;   // [rows]
@@ -552,8 +550,8 @@ struct DrawArgs {
   TokenLogprob* tops = nullptr;
 };
 
-// The tokens of a step's rows where some are what the step before drew: a token t below 0 stands
-// for that of drawn[-1 - t], or 0 if none was drawn there.
+// The tokens of a step's rows, some of which the previous step draws: a token t < 0 is replaced by
+// the token of drawn[-1 - t], or by 0 if none was drawn.
 struct ResolveTokensArgs {
   Launch launch = {};
   const TokenId* tokens = nullptr;  // [rows]
@@ -564,13 +562,13 @@ struct ResolveTokensArgs {
 
 // ----------------------------------------------------------------------------------------------
 
-// Raised whenever any table, or an op over one, changes a bit of a result: states that were stored
-// or sent before are then no longer taken for those of today.
+// Incremented whenever a table, or an op on one, changes a bit of a result. States that were stored
+// or sent before are then no longer reused.
 inline constexpr int kArithmeticRevision = 1;
 
 struct KernelTable {
   const char* name = "";              // "portable", "avx2", "avx512", ...
-  const DeviceOps* device = nullptr;  // whose memory the kernels read and write
+  const DeviceOps* device = nullptr;  // the device whose memory the kernels use
 
   GemmKernel gemm_f32 = {};
   GemmKernel gemm_bf16 = {};

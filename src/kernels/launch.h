@@ -1,8 +1,8 @@
-// What every CPU kernel does around its arithmetic: split work over the launch's threads and walk
-// the rows of a batch span by span. Work is split statically, so a kernel whose items do not share
-// results gives the same bits for any number of threads.
+// The scaffolding of every CPU kernel: splits work over the launch's threads and iterates over the
+// rows of a batch span by span. The split is static, so a kernel whose items do not share results
+// gives the same bits for any number of threads.
 //
-// Files of several instruction sets include this, so nothing here is an inline function with
+// Included by files of several instruction sets, so nothing here is an inline function with
 // external linkage (see x86/vec_avx512.h).
 #pragma once
 
@@ -14,27 +14,27 @@
 
 namespace banyan {
 
-// Calls body(begin, end) on one share of [0, count) per worker, cut at multiples of `grain`; all of
-// it on the calling thread where the launch has no threads.
+// Calls body(begin, end) with one share of [0, count) per worker, split at multiples of `grain`.
+// Runs everything on the calling thread if the launch has no threads.
 void parallel_for(const Launch& launch, int64_t count, int64_t grain,
                   FunctionRef<void(int64_t begin, int64_t end)> body);
 
-// Calls body(first, step) on every worker, for it to do the items first, first + step, ...: for
-// items whose cost grows along the way.
+// Calls body(first, step) on every worker, which handles items first, first + step, ...; balances
+// items whose cost grows with their index.
 void parallel_interleaved(const Launch& launch,
                           FunctionRef<void(int64_t first, int64_t step)> body);
 
-// A grain for rows of `dim` cheap elements: less than this is done sooner than a worker wakes.
+// The grain for rows of `dim` cheap elements: smaller jobs finish before a worker wakes up.
 static inline int64_t rows_per_job(int64_t dim) {
   constexpr int64_t kElements = 16384;
   return dim < kElements ? kElements / (dim + 1) + 1 : 1;
 }
 
-// The rows of all spans.
+// Total rows of all spans.
 int64_t span_rows(const SpanArgs* spans, int64_t span_count);
 
-// With the rows of all spans numbered one after another, calls body(span, i) for the numbers in
-// [begin, end): row i of `span`, which is row span.row_begin + i of the batch.
+// Numbers the rows of all spans consecutively and calls body(span, i) for the numbers in [begin,
+// end): row i of `span`, which is row span.row_begin + i of the batch.
 template <class Body>
 static inline void for_span_rows(const SpanArgs* spans, int64_t span_count, int64_t begin,
                                  int64_t end, const Body& body) {
@@ -46,10 +46,10 @@ static inline void for_span_rows(const SpanArgs* spans, int64_t span_count, int6
   }
 }
 
-// One matrix of a product and its rows.
+// One matrix of a grouped product, with its rows.
 struct GemmPart {
   const std::byte* weight;       // packed [n, k]
-  int64_t row_begin, row_count;  // of y
+  int64_t row_begin, row_count;  // rows of y
   int64_t segment, y_column;
   const float* bias;  // [n] or null
 };
@@ -65,13 +65,13 @@ static inline GemmPart gemm_part(const GemmArgs& a, int64_t i) {
           a.bias ? a.bias + i * a.bias_stride : nullptr};
 }
 
-// Rows of x that the product reads: after the last one there may be memory that was never written.
+// The number of rows of x that the product reads; memory after the last one may be uninitialised.
 static inline int64_t gemm_x_rows(const GemmArgs& a) {
   return a.weights.begins && !a.x_index ? a.weights.begins[a.weights.count] : a.x_rows;
 }
 
-// Calls body(part, x, y) for every row of every part, with the k columns of x that the row reads
-// and its place in y.
+// Calls body(part, x, y) for every row of every part, with its k columns of x and its position in
+// y.
 template <class Body>
 static inline void for_part_rows(const GemmArgs& a, const Body& body) {
   for (int64_t i = 0; i < a.weights.count; ++i) {
@@ -84,8 +84,8 @@ static inline void for_part_rows(const GemmArgs& a, const Body& body) {
   }
 }
 
-// Where the row of `position` of one head starts in a pool [pages, heads, page_size, width], in
-// elements.
+// The offset, in elements, of the row of `position` of one head in a pool [pages, heads, page_size,
+// width].
 static inline int64_t pool_offset(const int32_t* page_table, const SpanArgs& span, int64_t position,
                                   int64_t head, int64_t heads, int64_t page_size, int64_t width) {
   int64_t page = page_table[span.page_begin + position / page_size];

@@ -11,9 +11,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kWindow = size_t{32} << 20;  // that one run reads: about a millisecond
-constexpr size_t kReadUnit = 256;             // what LimitProbes::read asks for
-constexpr double kRunSeconds = 5e-4;          // of a product's run: little for others to fall into
+constexpr size_t kWindow = size_t{32} << 20;  // bytes read per run: about a millisecond
+constexpr size_t kReadUnit = 256;             // granularity of LimitProbes::read
+constexpr double kRunSeconds = 5e-4;          // of a product run: short, so rarely interrupted
 constexpr std::array<size_t, 5> kAhead = {0, 1024, 2048, 4096, 8192};
 
 double seconds_of(FunctionRef<void()> run) {
@@ -37,7 +37,7 @@ void LimitMeter::take_memory() {
   auto quarter = static_cast<size_t>(std::max<int64_t>(available_memory_bytes(), 0)) / 4;
   size_t part = kReadUnit * static_cast<size_t>(threads_.size());
   memory_ = MemoryBlock(std::max(std::min(memory_bytes_, quarter) / part, size_t{2}) * part);
-  // Pages that were never written are all one; each worker brings in what it will read.
+  // Untouched pages map to the shared zero page, so each worker first writes the part it will read.
   threads_.parallel_for(static_cast<int64_t>(memory_.size()), kReadUnit,
                         [&](int64_t begin, int64_t end) {
                           std::memset(memory_.data() + begin, 1, static_cast<size_t>(end - begin));
@@ -79,8 +79,8 @@ double LimitMeter::operations_per_s(std::span<const ProductProbe> probes) {
 
 double LimitMeter::best_read_s(const LimitProbes& probes, size_t ahead) {
   if (memory_.size() == 0) take_memory();
-  // Each run reads the next window, so that no cache holds it when its turn comes again. A worker's
-  // part of every window lies in the part of the memory that it has written.
+  // Each run reads the next window, so that no cache still holds a window when it is read again. A
+  // worker always reads the part of memory that it wrote.
   auto workers = static_cast<size_t>(threads_.size());
   size_t part = memory_.size() / workers;
   size_t own = std::min(kWindow / workers, part / 2) / kReadUnit * kReadUnit;

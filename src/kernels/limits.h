@@ -1,7 +1,7 @@
-// What a machine can do at most: loops of one kind of instruction, which every kernel table brings,
-// and what they reach here. Kernels are measured against them.
+// Measures what a machine can reach at most, with loops of one kind of instruction that every
+// kernel table provides. Kernels are compared with these limits.
 //
-// A limit is the best of many short runs: other programs can only make a run slower.
+// A limit is the best of many short runs, since other load can only slow a run down.
 #pragma once
 
 #include <array>
@@ -18,23 +18,23 @@ namespace banyan {
 
 struct KernelTable;
 
-// A loop that only multiplies and adds.
+// A loop of only multiply-adds.
 struct ProductProbe {
   const char* name;  // "AVX-512 bf16 pairs"
   Operand operand;
-  // Runs that many rounds; returns the operations done, two for each product.
+  // Runs `rounds` rounds; returns the number of operations, two per product.
   double (*run)(int64_t rounds);
 };
 
 // The loops of one kernel table's instruction set.
 struct LimitProbes {
-  std::span<const ProductProbe> products;  // one of f32 at least
-  // Reads `bytes` bytes, a multiple of 256; unless `ahead` is 0 it asks for each line when it is
-  // `ahead` bytes away.
+  std::span<const ProductProbe> products;  // at least one for f32
+  // Reads `bytes` bytes, a multiple of 256. If `ahead` is not 0, prefetches each line `ahead` bytes
+  // early.
   void (*read)(const std::byte* data, size_t bytes, size_t ahead);
 };
 
-// A kernel table and what its instruction set can reach.
+// A kernel table and the limits of its instruction set.
 struct MeasuredTable {
   const KernelTable* table;
   const LimitProbes* limits;
@@ -42,42 +42,42 @@ struct MeasuredTable {
 
 struct ReadLimit {
   double plain_bytes_per_s = 0;
-  double bytes_per_s = 0;  // the best of all
-  size_t ahead_bytes = 0;  // how that was reached; 0: plainly
+  double bytes_per_s = 0;  // best over all variants
+  size_t ahead_bytes = 0;  // prefetch distance of the best variant; 0: no prefetch
 };
 
-// What `probes` says limits products of `operand`: of f32 where it has none of that kind. Several
-// are the same instruction under other conditions.
+// The probes that limit products of `operand`; those of f32 if there are none. Several probes are
+// the same instruction under different conditions.
 std::span<const ProductProbe> probes_of(const LimitProbes& probes, Operand operand);
 
-// What bounds the kernels of one table on some number of threads.
+// The limits of one table's kernels with a given number of threads.
 struct MachineLimits {
   double bytes_per_s = 0;
   std::array<double, kOperands> operations_per_s = {};
 };
 
-// Measures one thing after another on the workers of a pool.
+// Measures one limit at a time on the workers of a pool.
 class LimitMeter {
  public:
   static constexpr size_t kMemoryBytes = size_t{256} << 20;  // beyond the caches of most machines
 
-  // `seconds` for each figure. Reads go through `memory_bytes`, less where memory is short, which
-  // no cache should hold and which are taken when first needed.
+  // `seconds` per figure. Reads cover `memory_bytes` (less if memory is short), which should exceed
+  // all caches and is allocated on first use.
   LimitMeter(ThreadPool& threads, double seconds, size_t memory_bytes = kMemoryBytes)
       : threads_(threads), seconds_(seconds), memory_bytes_(memory_bytes) {}
 
   double operations_per_s(const ProductProbe& probe);
-  // The best of several.
+  // The best of several probes.
   double operations_per_s(std::span<const ProductProbe> probes);
   ReadLimit read(const LimitProbes& probes);
   MachineLimits limits(const LimitProbes& probes);
   double barrier_s();
 
  private:
-  // The least time that a run takes.
+  // The shortest time of a run.
   double best_s(FunctionRef<void()> run) const;
   void take_memory();
-  // Of a byte.
+  // Seconds per byte.
   double best_read_s(const LimitProbes& probes, size_t ahead);
 
   ThreadPool& threads_;

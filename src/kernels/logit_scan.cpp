@@ -9,18 +9,18 @@
 namespace banyan {
 namespace {
 
-constexpr size_t kLanes = 16;  // sums or maxima side by side, a multiple of any vector's
+constexpr size_t kLanes = 16;  // parallel sums or maxima, a multiple of any vector width
 static_assert(kLogitBlock % kLanes == 0);
 
 bool before(const TopLogit& a, const TopLogit& b) {
   return a.logit > b.logit || (a.logit == b.logit && a.token < b.token);
 }
 
-// At and below this, exp_of_negative is 0.
+// exp_of_negative is 0 from here down.
 constexpr float kLeastExponent = -88.0f;
 
 // exp(x) for kLeastExponent <= x <= 0. x = n ln 2 + r with |r| <= ln 2 / 2, and e^r by its Taylor
-// polynomial of degree 6. Below -87.7 the exponent's bits are 0, and so is the result.
+// polynomial of degree 6. Below -87.7 the exponent bits are 0, and so is the result.
 float exp_of_negative(float x) {
   constexpr float kToInteger = 0x1.8p+23f;  // a number this large has no fraction
   float n = (x * 0x1.715476p+0f + kToInteger) - kToInteger;
@@ -82,8 +82,8 @@ void find_block_maxima(std::span<const float> logits, std::vector<float>& maxima
   if (whole < maxima.size()) maxima[whole] = std::ranges::max(logits.subspan(whole * kLogitBlock));
 }
 
-// The `count` largest maxima are of as many logits, so that none of the largest logits is less than
-// the last of them.
+// The `count` largest maxima belong to distinct logits, so the `count` largest logits are all at
+// least the smallest of them.
 void find_top_logits(std::span<const float> logits, std::span<const float> maxima, size_t count,
                      std::vector<float>& scratch, std::vector<TopLogit>& top) {
   top.clear();
@@ -116,7 +116,7 @@ float softmax_weight(float logit, float best, float temperature) {
 
 void find_softmax_weights(std::span<const float> logits, float best, float temperature,
                           std::span<float> weights) {
-  // Two loops, since each is one of vectors to the compiler and both in one are not.
+  // Two loops, since compilers vectorise each of them but not both merged.
   for (size_t i = 0; i < logits.size(); ++i) weights[i] = exponent_of(logits[i], best, temperature);
   for (size_t i = 0; i < logits.size(); ++i) weights[i] = exp_of_negative(weights[i]);
 }
@@ -126,7 +126,7 @@ double softmax_total(std::span<const float> logits, std::span<const float> maxim
   float best = std::ranges::max(maxima);
   double lanes[kLanes] = {};
   for (size_t block = 0; block < maxima.size(); ++block) {
-    // Most blocks under a mask.
+    // Skips most blocks under a mask.
     if (exponent_of(maxima[block], best, temperature) == kLeastExponent) continue;
     size_t begin = block * kLogitBlock, count = std::min(kLogitBlock, logits.size() - begin);
     float some[kLogitBlock] = {};

@@ -1,5 +1,5 @@
-// Passes over all logits of a vocabulary, in plain loops that compilers turn into vectors: what
-// sampling does for every one of 150,000 tokens. The rest of it looks at a few hundred.
+// Passes over all logits of a vocabulary, in plain loops that compilers vectorise: the part of
+// sampling that handles all 150,000 tokens. The rest handles a few hundred.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace banyan {
 
-inline constexpr size_t kLogitBlock = 64;  // logits that are summed up together
+inline constexpr size_t kLogitBlock = 64;  // logits per block
 
 // The largest logit of every block.
 void find_block_maxima(std::span<const float> logits, std::vector<float>& maxima);
@@ -18,31 +18,30 @@ void find_block_maxima(std::span<const float> logits, std::vector<float>& maxima
 struct TopLogit {
   float logit = 0;
   TokenId token = 0;
-  float weight = 0;  // the caller's: softmax_weight
+  float weight = 0;  // softmax_weight, filled in by the caller
 };
 
-// The `count` largest logits, largest first, lower ids first among equals, by their block maxima;
-// -inf, which is never drawn, is none of them. `scratch` is overwritten.
+// The `count` largest logits in descending order, lower ids first among equals, found with their
+// block maxima. Excludes -inf, which is never drawn. `scratch` is overwritten.
 void find_top_logits(std::span<const float> logits, std::span<const float> maxima, size_t count,
                      std::vector<float>& scratch, std::vector<TopLogit>& top);
 
-// exp((logit - best) / temperature) for logits up to `best`, within 2 units of the last place; 0
-// below 1e-38.
+// exp((logit - best) / temperature) for logits up to `best`, within 2 ulp; 0 below 1e-38.
 float softmax_weight(float logit, float best, float temperature);
 
-// The same for each of `logits`.
+// softmax_weight of each of `logits`.
 void find_softmax_weights(std::span<const float> logits, float best, float temperature,
                           std::span<float> weights);
 
-// The sum of all weights, in an order that depends on the vocabulary alone.
+// The sum of all weights, in an order that depends only on the vocabulary size.
 double softmax_total(std::span<const float> logits, std::span<const float> maxima,
                      float temperature);
 
 // (logit - best) / temperature: the logarithm of softmax_weight.
 double softmax_exponent(float logit, float best, float temperature);
 
-// The sum of all weights, and the mean of softmax_exponent under them. The logarithm of the sum,
-// less the mean, is the entropy.
+// The sum of all weights, and the weighted mean of softmax_exponent. The entropy is the logarithm
+// of the sum minus the mean.
 struct SoftmaxMoments {
   double total = 0, mean = 0;
 };

@@ -12,16 +12,16 @@ namespace {
 
 static_assert(kLogitBlock == 4 * kNoiseQuads);
 
-// Room for rounding wherever a token is left out without its score, far above what f32 weights and
-// f64 scores may be off.
+// A safety margin for rounding wherever a token is excluded without its exact score; far larger
+// than the error of f32 weights and f64 scores.
 constexpr double kSlack = 1.000001;
 
-// Who leads so far.
+// Tracks the current winner.
 class Leader {
  public:
   TokenId token() const { return token_; }
 
-  // The least word with which a token of this weight can win; above 2^32 - 1 if none can.
+  // The smallest word with which a token of this weight can win; above 2^32 - 1 if it cannot.
   double least_word(float weight) const {
     if (score_ == 0) return 0;
     return std::max(0.0, 0x1p32 - 0.501 - 0x1p32 * kSlack * static_cast<double>(weight) / score_);
@@ -51,7 +51,7 @@ class Race {
         most_(most) {}
 
   TokenId run() {
-    // The block of the most likely token first: its score rules out most of the others.
+    // Start with the block of the most likely token: its score rules out most others.
     auto first = static_cast<size_t>(std::ranges::max_element(maxima_) - maxima_.begin());
     best_logit_ = maxima_[first];
     CHECK(best_logit_ >= std::numeric_limits<float>::lowest(), "no token may come next");
@@ -99,17 +99,16 @@ class Race {
   const RaceField& field_;
   const DrawNoise& noise_;
   NoiseKernel words_of_;
-  std::vector<float>& most_;  // the largest weight of every block, where many take part
+  std::vector<float>& most_;  // largest weight per block, if many tokens take part
   float best_logit_ = 0;
   Leader leader_;
 };
 
 }  // namespace
 
-// With 2 word + 1 = x 2^n and x in [1/sqrt(2), sqrt(2)), ln x = 2 atanh(s) for
-// s = (x - 1) / (x + 1), by the series of atanh: |s| < 0.1716, and the first term left out is below
-// 2^-62 of the sum. x - 1 is exact, so that times near 0, of which winners have most, keep their
-// digits.
+// With 2 word + 1 = x 2^n and x in [1/sqrt(2), sqrt(2)), ln x = 2 atanh(s) for s = (x - 1) / (x +
+// 1). In the series of atanh, |s| < 0.1716, and the first omitted term is below 2^-62 of the sum. x
+// - 1 is exact, so times near 0, where most winners are, keep full precision.
 double race_time(uint32_t word) {
   constexpr double kLn2 = 0x1.62e42fefa39efp-1;
   uint64_t odd = 2 * uint64_t{word} + 1;

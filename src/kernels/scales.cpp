@@ -6,7 +6,7 @@
 namespace banyan {
 
 float row_multiplier(const float* scales, int64_t count) {
-  constexpr int kExponentMax = 15;  // of f16: the largest scale comes to lie in [2^14, 2^15)
+  constexpr int kExponentMax = 15;  // of f16: the largest scale ends up in [2^14, 2^15)
   float largest = 0;
   for (int64_t i = 0; i < count; ++i) largest = std::max(largest, std::fabs(scales[i]));
   int exponent = 0;

@@ -7,7 +7,7 @@ namespace {
 
 float* at_least(MemoryBlock& block, size_t floats) {
   size_t bytes = floats * sizeof(float);
-  // Half again, so that a context that grows token by token seldom asks the system.
+  // Grow by half, so that a context that grows token by token rarely reallocates.
   if (block.size() < bytes) block = MemoryBlock(bytes + bytes / 2);
   return reinterpret_cast<float*>(block.data());
 }

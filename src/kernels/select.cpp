@@ -24,7 +24,7 @@ std::vector<MeasuredTable> tables() {
   return all;
 }
 
-// For passes over an arena without memory.
+// For passes over a measuring arena.
 constinit const DeviceOps kMeasuringDevice = {
     .name = "measuring",
     .upload = [](void*, void*, const void*, size_t) {},

@@ -1,4 +1,4 @@
-// Which kernel tables this build has and this processor can run.
+// Selects among the kernel tables that this build has and this processor can run.
 #pragma once
 
 #include <string>
@@ -22,11 +22,11 @@ Result<const KernelTable*> select_kernels(std::string_view name);
 // first, without "auto" and tables for debugging.
 std::vector<std::string> available_kernels();
 
-// What the instruction set of a table that select_kernels gave can reach at most.
+// The limit probes of a table from select_kernels.
 const LimitProbes& limit_probes(const KernelTable& table);
 
-// A table whose kernels do nothing, with the packed sizes of `like`: a forward pass over it
-// allocates what a real one would, which is how the step arena is sized.
+// A table of kernels that do nothing, with the packed sizes of `like`. A forward pass over it makes
+// the same allocations as a real one, which determines the size of the step arena.
 KernelTable measuring_kernels(const KernelTable& like);
 
 }  // namespace banyan

@@ -1,8 +1,8 @@
-// How every CPU kernel with states in slots goes through its spans: which rows take which form,
-// where a state is cleared and where it is captured.
+// The iteration shared by all CPU kernels with states in slots: which rows use which form, where a
+// state is cleared and where it is captured.
 //
-// Files of several instruction sets include this. So everything here is static or a template over
-// what differs between them (`Isa`): see x86/vec_avx512.h.
+// Included by files of several instruction sets, so everything is static or a template over what
+// differs between them (`Isa`): see x86/vec_avx512.h.
 #pragma once
 
 #include <cstdint>
@@ -52,8 +52,8 @@ static inline void for_captures(const SlotSpans& spans, int64_t span, int64_t po
   }
 }
 
-// Takes one head through its span: head.prefill_form(first, n) for each chunk of the prompt, or
-// part of one, then head.decode_form(i) for each row.
+// Runs one head over its span: head.prefill_form(first, n) for each chunk of the prompt (or part of
+// one), then head.decode_form(i) for each row.
 template <class Head>
 static inline void run_forms(const SlotSpans& spans, int64_t s, int64_t chunk, Head& head) {
   const SpanArgs& span = spans.spans[s];
@@ -81,7 +81,7 @@ static inline void run_forms(const SlotSpans& spans, int64_t s, int64_t chunk, H
   }
 }
 
-// Takes every head of every span of `a` through its forms; workers take heads in turn.
+// Runs every head of every span of `a`; heads are interleaved over the workers.
 template <class Head, class Args>
 static inline void run_heads(const Args& a) {
   parallel_interleaved(a.launch, [&](int64_t first, int64_t step) {

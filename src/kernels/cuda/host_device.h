@@ -1,5 +1,5 @@
-// Functions that host tests and kernels share: nvcc compiles them for both, other compilers for the
-// host alone.
+// Marks functions shared by host tests and kernels: nvcc compiles them for both, other compilers
+// for the host only.
 #pragma once
 
 #ifdef __CUDACC__

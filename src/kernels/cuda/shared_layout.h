@@ -1,6 +1,6 @@
-// Operand tiles in shared memory as wgmma reads them and as the tensor copy engine writes them:
-// rows of 64 bf16 (128 bytes), in groups of eight rows whose 16-byte chunks are exchanged so that a
-// column of chunks touches every bank.
+// Layout of operand tiles in shared memory, as wgmma reads and the tensor memory accelerator writes
+// them: rows of 64 bf16 (128 bytes), in groups of eight rows. The 16-byte chunks of a group are
+// swizzled so that a column of chunks touches every bank.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,18 @@ namespace banyan::cuda {
 inline constexpr uint32_t kTileRowBytes = 128;
 inline constexpr uint32_t kTileAlignment = 1024;  // bytes: a group of eight rows
 
-// Where byte `column` of `row` lies in a tile.
+// The byte offset of byte `column` of `row` in a tile.
 BANYAN_HOST_DEVICE constexpr uint32_t swizzled(uint32_t row, uint32_t column) {
   uint32_t offset = row * kTileRowBytes + column;
   return offset ^ ((row & 7) << 4);
 }
 
 // The matrix descriptor of a tile at `address` (in shared memory, a multiple of kTileAlignment).
-// Adding kDescriptorStep moves it on by sixteen columns.
+// Adding kDescriptorStep advances it by sixteen columns.
 BANYAN_HOST_DEVICE constexpr uint64_t tile_descriptor(uint32_t address) {
   constexpr uint64_t kSwizzle128 = uint64_t{1} << 62;
   constexpr uint64_t kGroupStride = uint64_t{kTileAlignment >> 4} << 32;
-  constexpr uint64_t kRowStride = uint64_t{1} << 16;  // has no meaning in this layout
+  constexpr uint64_t kRowStride = uint64_t{1} << 16;  // ignored in this layout
   return kSwizzle128 | kGroupStride | kRowStride | ((address & 0x3ffff) >> 4);
 }
 inline constexpr uint64_t kDescriptorStep = 2;

@@ -1,10 +1,10 @@
-// What a Hopper tensor core computes in one wgmma of bf16, in integers on the host: the
-// oracle of the products in this folder.
+// The arithmetic of one bf16 wgmma on a Hopper tensor core, emulated on the host with integers: the
+// oracle for the products in this folder.
 //
-// The model (MMA-Sim, arXiv 2511.10909): one step takes sixteen exact products and the accumulator,
-// aligns them to the largest exponent among them, cuts each off after kFractionBits bits, adds the
-// integers and rounds the sum toward zero to f32. Nothing depends on the place of a row, on n or on
-// which operand is called A. tools/gpu/probe.cu checks this on a card.
+// The model (MMA-Sim, arXiv 2511.10909): one step aligns sixteen exact products and the accumulator
+// to the largest exponent among them. It truncates each after kFractionBits bits, adds the integers
+// and rounds the sum toward zero to f32. The result does not depend on the position of a row, on n
+// or on the order of operands. tools/gpu/probe.cu checks this on a card.
 #pragma once
 
 #include <bit>
@@ -13,12 +13,12 @@
 
 namespace banyan::cuda {
 
-inline constexpr int kWgmmaDepth = 16;    // products of one step
-inline constexpr int kFractionBits = 25;  // kept after the largest exponent
+inline constexpr int kWgmmaDepth = 16;    // products per step
+inline constexpr int kFractionBits = 25;  // bits kept below the largest exponent
 
-// significand * 2^exponent, where the format's leading bit has the weight 2^top.
+// significand * 2^exponent; the format's leading bit has weight 2^top.
 struct Term {
-  int64_t significand = 0;  // with its sign
+  int64_t significand = 0;  // signed
   int exponent = 0;
   int top = 0;
 };
@@ -48,7 +48,7 @@ constexpr Term product_term(uint16_t a, uint16_t b) {
   return {x.significand * y.significand, x.exponent + y.exponent, x.top + y.top};
 }
 
-// The term in units of 2^unit, cut off toward zero.
+// The term in units of 2^unit, truncated toward zero.
 constexpr int64_t align(const Term& term, int unit) {
   int shift = unit - term.exponent;
   int64_t magnitude = term.significand < 0 ? -term.significand : term.significand;
@@ -56,12 +56,12 @@ constexpr int64_t align(const Term& term, int unit) {
   return term.significand < 0 ? -magnitude : magnitude;
 }
 
-// sum * 2^unit as f32, rounded toward zero; beyond the largest finite value it is infinite.
+// sum * 2^unit as f32, rounded toward zero; overflows to infinity.
 constexpr float round_toward_zero(int64_t sum, int unit) {
   if (sum == 0) return 0;
   uint64_t magnitude = static_cast<uint64_t>(sum < 0 ? -sum : sum);
   int top = 63 - std::countl_zero(magnitude) + unit;  // exponent of the leading bit
-  int last = (top < -126 ? -126 : top) - 23;          // weight of the last bit of an f32
+  int last = (top < -126 ? -126 : top) - 23;          // weight of an f32's last bit
   uint32_t sign = sum < 0 ? 0x80000000u : 0;
   if (top > 127) return std::bit_cast<float>(sign | 0x7f800000u);
   int shift = last - unit;
@@ -71,7 +71,7 @@ constexpr float round_toward_zero(int64_t sum, int unit) {
                               (static_cast<uint32_t>(significand) & 0x7fffffu));
 }
 
-// Infinite or NaN where an operand is, else 0.
+// Infinity or NaN if an operand is one, else 0.
 constexpr float special_sum(float accumulator, const uint16_t* a, const uint16_t* b) {
   float sum = is_special(std::bit_cast<uint32_t>(accumulator)) ? accumulator : 0;
   for (int i = 0; i < kWgmmaDepth; ++i) {
@@ -83,8 +83,8 @@ constexpr float special_sum(float accumulator, const uint16_t* a, const uint16_t
   return sum != sum ? std::bit_cast<float>(0x7fffffffu) : sum;
 }
 
-// accumulator + the sum over i < kWgmmaDepth of a[i] * b[i], as one wgmma computes it. Terms that
-// are zero have no say in the largest exponent.
+// accumulator + the sum over i < kWgmmaDepth of a[i] * b[i], as one wgmma computes it. Zero terms
+// do not count for the largest exponent.
 constexpr float wgmma_step(float accumulator, const uint16_t* a, const uint16_t* b,
                            int fraction_bits = kFractionBits) {
   float special = special_sum(accumulator, a, b);
@@ -102,7 +102,7 @@ constexpr float wgmma_step(float accumulator, const uint16_t* a, const uint16_t*
   return sum == 0 ? 0 : round_toward_zero(sum, top - fraction_bits);
 }
 
-// The sum over `k` columns from zero, sixteen after sixteen; k is a multiple of 16.
+// The sum over `k` columns from zero, sixteen at a time; k is a multiple of 16.
 constexpr float wgmma_sum(const uint16_t* a, const uint16_t* b, int64_t k) {
   float sum = 0;
   for (int64_t i = 0; i < k; i += kWgmmaDepth) sum = wgmma_step(sum, a + i, b + i);

@@ -19,7 +19,7 @@ constexpr size_t kArgsBytes = 256;
 struct Call {
   void (*run)(const Call& call) = nullptr;
   alignas(16) std::byte args[kArgsBytes];
-  std::vector<std::byte> bytes;  // of an upload
+  std::vector<std::byte> bytes;  // data of an upload
 };
 
 struct Block {
@@ -41,7 +41,7 @@ Queue& queue_of(void* queue) {
   return *static_cast<Queue*>(queue);
 }
 
-// Queues `run` with a copy of `args`.
+// Enqueues `run` with a copy of `args`.
 template <class Args>
 Call& push(void* queue, const Args& args, void (*run)(const Call& call)) {
   static_assert(sizeof(Args) <= kArgsBytes && std::is_trivially_copyable_v<Args>);
@@ -93,7 +93,7 @@ std::byte* allocate(void* queue, size_t bytes) {
   return block.data;
 }
 
-// What still waits may need the block.
+// The block is freed late, since pending calls may use it.
 void release(void* handle, std::byte* data, size_t bytes) {
   Queue& queue = queue_of(handle);
   synchronise(handle);
@@ -118,7 +118,7 @@ constinit const DeviceOps kDevice = {
     .available_bytes = [](void*) { return available_memory_bytes(); },
 };
 
-// The kernel in a slot of the portable table, queued.
+// Enqueues the kernel in a slot of the portable table.
 template <auto Slot>
 struct Queued;
 template <class Args, void (*KernelTable::*Slot)(const Args&)>

@@ -1,8 +1,8 @@
-// A table for debugging what runs kernels: the portable ones on a device that is strict about its
-// memory. Calls are queued with copies of their argument structs, and of nothing else, and done
-// when the queue is synchronised; until then, and again afterwards, nobody may touch memory of the
-// device. So a host that reads a result too early, writes where a kernel reads, or passes an array
-// of its own that dies before the kernel runs, is found without a device that would do the same.
+// A table for debugging code that launches kernels: the portable kernels on a device that guards
+// its memory. Calls are enqueued with copies of their argument structs only and run when the queue
+// is synchronised; outside that time, access to device memory faults. It catches a host that reads
+// results too early, writes while a kernel reads, or passes a host array that dies before the
+// kernel runs, without needing a GPU.
 #pragma once
 
 #include "kernels/kernel_table.h"

@@ -1,5 +1,5 @@
-// What moves numbers and computes none: sorting choices, copying rows and units. Bound by memory,
-// so every CPU table has these.
+// Kernels that move data without arithmetic: sorting choices, copying rows and units. Memory-bound,
+// so every CPU table uses these.
 #include <algorithm>
 #include <cstring>
 
@@ -23,7 +23,7 @@ void copy_unit(const UnitPool& pool, const UnitCopy& copy) {
 
 }  // namespace
 
-// Counts, sums of counts, and one pass that gives out places.
+// A counting sort: counts, prefix sums, and one pass that assigns places.
 void sort_experts(const SortExpertsArgs& a) {
   int64_t choices = a.rows * a.top_k;
   std::fill_n(a.begins, a.experts + 1, 0);
@@ -31,7 +31,7 @@ void sort_experts(const SortExpertsArgs& a) {
     if (a.ids[i] < a.experts) ++a.begins[a.ids[i] + 1];
   }
   for (int64_t e = 0; e < a.experts; ++e) a.begins[e + 1] += a.begins[e];
-  // begins[e] moves to the end of e, which is where e + 1 begins, and is put back afterwards.
+  // begins[e] advances to the end of expert e, where e + 1 begins, and is restored afterwards.
   for (int64_t i = 0; i < choices; ++i) {
     a.places[i] = a.ids[i] < a.experts ? a.begins[a.ids[i]]++ : -1;
     if (a.places[i] >= 0) a.sources[a.places[i]] = static_cast<int32_t>(i / a.top_k);

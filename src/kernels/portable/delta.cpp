@@ -1,4 +1,4 @@
-// The delta rule with a decay of each channel or head, and its gates.
+// The delta rule with a decay per channel or per head, and its gates.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -36,14 +36,13 @@ struct DeltaHead : SlotHead<Portable, DeltaAttentionArgs> {
     for (int64_t d = 0; d < args.value_dim; ++d) y[d] += factor * x[d];
   }
 
-  // Rows [first, first + n), a chunk or the part of one that the prompt has. With d(i, j) the
-  // product of the decays of rows j + 1 to i, S the state before the chunk, i and j counted from
-  // its first row:
+  // Rows [first, first + n), a chunk or its part within the prompt. With d(i, j) the product of the
+  // decays of rows j + 1 to i, S the state before the chunk, and i and j relative to its first row:
   //   u_i = beta_i (v_i - (d(i, -1) k_i) S - sum_{j < i} (k_i . d(i, j) k_j) u_j)
   //   o_i = scale ((d(i, -1) q_i) S + sum_{j <= i} (q_i . d(i, j) k_j) u_j)
   //   S   = d(n - 1, -1) S + sum_j (d(n - 1, j) k_j)^T u_j
-  // A product of decays can only vanish; a quotient of two of them, or a sum of logarithms that is
-  // taken apart again, would overflow or cancel.
+  // A product of decays can only underflow; a quotient of two products, or a difference of sums of
+  // logarithms, would overflow or cancel.
   void prefill_form(int64_t first, int64_t n) const {
     int64_t key_dim = args.key_dim, value_dim = args.value_dim;
     std::vector<float> keys(n * key_dim);     // d(i, j) k_j
@@ -87,7 +86,7 @@ struct DeltaHead : SlotHead<Portable, DeltaAttentionArgs> {
       float* s = state + c * args.value_dim;
       for (int64_t d = 0; d < args.value_dim; ++d) s[d] *= decay(i, c);
     }
-    float* u = out(i);  // the update first, then the output
+    float* u = out(i);  // first the update, then the output
     std::copy_n(v(i), args.value_dim, u);
     add_read(-1, k(i), u);
     for (int64_t c = 0; c < args.key_dim; ++c) {
@@ -98,7 +97,7 @@ struct DeltaHead : SlotHead<Portable, DeltaAttentionArgs> {
   }
 };
 
-// log(1 + exp(z)), which is z where exp(z) drowns 1.
+// log(1 + exp(z)), which equals z once exp(z) dominates the 1.
 float softplus(float z) {
   return z > 20 ? z : std::log1p(std::exp(z));
 }
@@ -110,14 +109,14 @@ float sigmoid(float z) {
 }  // namespace
 
 // Kimi Team 2025, "Kimi Linear", arXiv:2510.26692, section 3: equation 1, and the chunked form of
-// section 3.1 with the triangular system solved row by row. With a decay of each head: Yang et al.
+// section 3.1 with the triangular system solved row by row. With a decay per head: Yang et al.
 // 2024, "Gated Delta Networks", arXiv:2412.06464, equation 10.
 void delta_attention(const DeltaAttentionArgs& a) {
   run_heads<DeltaHead>(a);
 }
 
-// The softplus law: Dao and Gu 2024, "Transformers are SSMs"; the bounded one as in
-// flash-linear-attention's KDA ("safe gate").
+// Softplus decay: Dao and Gu 2024, "Transformers are SSMs"; bounded decay: flash-linear-attention's
+// KDA ("safe gate").
 void delta_gates(const DeltaGatesArgs& a) {
   parallel_for(a.launch, a.rows, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin * a.heads; i < end * a.heads; ++i) {

@@ -9,7 +9,7 @@
 namespace banyan::portable {
 namespace {
 
-// Outputs computed together: their sums are independent, which hides the latency of an addition.
+// Outputs computed together: independent sums hide the latency of additions.
 constexpr int64_t kBlock = 8;
 
 template <class W>

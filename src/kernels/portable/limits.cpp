@@ -1,4 +1,4 @@
-// What plain C++ reaches, as this build compiles it.
+// The limits of plain C++, as compiled in this build.
 #include "kernels/limits.h"
 
 #include "kernels/portable/portable.h"
@@ -9,7 +9,7 @@ namespace {
 double multiply_chains(int64_t rounds) {
   constexpr int kChains = 16;
   float sums[kChains] = {};
-  // Not known to the compiler, which would work the sums out.
+  // Volatile, so that the compiler cannot compute the sums.
   volatile float given = 1;
   float x = given;
   for (int64_t round = 0; round < rounds; ++round) {

@@ -1,4 +1,4 @@
-// Routing rows to experts, and summing what the experts made of them.
+// Routing rows to experts, and combining the experts' results.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -23,7 +23,7 @@ void score(const RouteArgs& a, const float* logits, float* scores) {
   for (int64_t e = 0; e < a.experts; ++e) scores[e] /= sum;
 }
 
-// The index of the largest choice that is a number, the lowest among equals.
+// The index of the largest choice that is not NaN, the lowest among equals.
 int64_t best(const float* choices, int64_t count) {
   int64_t best = -1;
   for (int64_t i = 0; i < count; ++i) {
@@ -43,7 +43,7 @@ float score_group(const RouteArgs& a, const float* choices, int64_t count) {
   return std::isnan(sum) ? -kInfinity : sum;
 }
 
-// Leaves NaN for the experts outside the best groups.
+// Sets the choices of experts outside the best groups to NaN.
 void mask_groups(const RouteArgs& a, float* choices) {
   if (a.top_groups >= a.groups) return;
   int64_t size = a.experts / a.groups;
@@ -82,7 +82,7 @@ void route(const RouteArgs& a) {
         a.weights[r * a.top_k + j] = scores[e];
         sum += scores[e];
       }
-      // A tiny number keeps sigmoids that are all 0 from dividing 0 by 0.
+      // The small constant avoids 0 / 0 if all sigmoids are 0.
       float factor = a.normalise ? a.scale / (sum + 1e-20f) : a.scale;
       for (int64_t j = 0; j < a.top_k; ++j) a.weights[r * a.top_k + j] *= factor;
     }

@@ -1,5 +1,5 @@
 // The portable table: every kernel in plain scalar C++ with f32 accumulation. It is the definition
-// that other tables are tested against (tests/differential) and is itself tested against Hugging
+// that other tables are tested against (tests/differential), and is itself tested against Hugging
 // Face transformers (tests/golden). Clarity comes before speed here.
 #pragma once
 
@@ -8,13 +8,13 @@
 
 namespace banyan::portable {
 
-// Stands for the vectors of this table, where a template takes their class.
+// The vector class of this table, for templates that take one.
 struct Portable {};
 
-// What GemmKernel::workspace_bytes is here: these products need none.
+// GemmKernel::workspace_bytes of this table, whose products need none.
 size_t no_workspace(int64_t rows, int64_t segments, int64_t k, int64_t group);
 
-// Plain weights (gemm.cpp), packed as the matrix is, row-major.
+// Plain weights (gemm.cpp), packed row-major like the source.
 GemmKernel gemm_f32();
 GemmKernel gemm_bf16();
 GemmKernel gemm_f16();
@@ -30,7 +30,7 @@ void rope_angles(const RopeAnglesArgs& args);
 void rope(const RopeArgs& args);
 void silu_mul(const SiluMulArgs& args);
 void scale(const ScaleArgs& args);
-float row_scale(const ScaleArgs& args, int64_t row);  // of ScaleArgs, for every CPU table
+float row_scale(const ScaleArgs& args, int64_t row);  // for every CPU table
 void gate_mul(const GateMulArgs& args);
 void add(const AddArgs& args);
 void logit_stats(const LogitStatsArgs& args);

@@ -1,4 +1,4 @@
-// Matrix products with quantised weights: the arithmetic that kernels/gemm.h states, to the letter.
+// Matrix products with quantised weights: exactly the arithmetic that kernels/gemm.h defines.
 //
 // Packed: codes [n, k], one byte each, then scales f32 [n, groups], then zeros [n, groups].
 #include <algorithm>
@@ -90,12 +90,12 @@ void gather(const GatherArgs& a) {
   }
 }
 
-// Quantises x[0, group) to codes; returns what they are multiples of.
+// Quantises x[0, group) to codes; returns their scale.
 float quantise_group(const float* x, int64_t group, int8_t* codes) {
   float largest = 0, poison = 0;
   for (int64_t c = 0; c < group; ++c) {
     largest = std::max(largest, std::fabs(x[c]));
-    poison += x[c] * 0.0f;  // NaN as soon as one element is not finite
+    poison += x[c] * 0.0f;  // NaN once an element is not finite
   }
   float inverse = largest >= kQuantisedMin ? 127.0f / largest : 0.0f;
   for (int64_t c = 0; c < group; ++c) {

@@ -1,4 +1,4 @@
-// Layers whose memory is a state of fixed size in a slot.
+// Layers with a fixed-size state in a slot.
 #include <algorithm>
 #include <cmath>
 
@@ -19,7 +19,7 @@ void add_multiple(float factor, const float* x, float* y, int64_t count) {
 struct LinearHead : SlotHead<Portable, LinearAttentionArgs> {
   using SlotHead::SlotHead;
 
-  // What is left of a state after `steps` positions.
+  // The decay of a state over `steps` positions.
   float decay(int64_t steps) const {
     return std::exp(args.log_decay[head] * static_cast<float>(steps));
   }
@@ -39,8 +39,8 @@ struct LinearHead : SlotHead<Portable, LinearAttentionArgs> {
     }
   }
 
-  // Rows [first, first + n), a chunk or the part of one that the prompt has, where
-  // d = exp(log_decay) and i and j count from the chunk's first row:
+  // Rows [first, first + n), a chunk or its part within the prompt, where d = exp(log_decay) and i
+  // and j are relative to the chunk's first row:
   //   o_i = scale (d^(i+1) q_i S + sum_{j <= i} d^(i-j) (q_i . k_j) v_j)
   //   S   = d^n S + sum_j d^(n-1-j) k_j^T v_j
   void prefill_form(int64_t first, int64_t n) const {
@@ -82,12 +82,13 @@ void short_conv(const ShortConvArgs& a) {
     const SpanArgs& span = a.spans.spans[s];
     float* state = a.states + a.spans.slots[s] * past * a.channels;
     if (span.first_position == 0) std::fill_n(state, past * a.channels, 0.0f);
-    // Row i of the span, or before it a row of the state.
+    // Row i of the span; if negative, a row of the state.
     auto input = [&](int64_t i) -> const float* {
       if (i < 0) return state + (past + i) * a.channels;
       return a.x + (span.row_begin + i) * a.x_row_stride;
     };
-    // The inputs before row i. The state itself takes them in place: each comes from further back.
+    // The inputs before row i. Works in place on the state, since each input moves from a later row
+    // to an earlier one.
     auto save = [&](int64_t i, float* to) {
       for (int64_t j = 0; j < past; ++j) {
         std::copy_n(input(i - past + j), a.channels, to + j * a.channels);

@@ -1,4 +1,4 @@
-// Kernels that treat each row by itself.
+// Kernels that process each row independently.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -61,7 +61,7 @@ void rope(const RopeArgs& a) {
 
 namespace {
 
-// These keep NaN, as min and clamp may not.
+// Unlike min and clamp, these preserve NaN.
 float at_most(float x, float limit) {
   return x > limit ? limit : x;
 }
@@ -175,7 +175,7 @@ void logit_stats(const LogitStatsArgs& a) {
         }
       }
       float max = argmax < 0 ? -std::numeric_limits<float>::infinity() : x[argmax];
-      float log_sum = 0;  // an infinite maximum is its own log_sum_exp
+      float log_sum = 0;  // for an infinite maximum, log_sum_exp is the maximum
       if (std::isfinite(max)) {
         double sum = 0;
         for (int64_t c = 0; c < a.dim; ++c) sum += std::exp(x[c] - max);

@@ -1,4 +1,4 @@
-// State spaces that are selective by their gates (Mamba 2), and those gates.
+// Selective state spaces (Mamba 2) and their gates.
 #include <algorithm>
 #include <cmath>
 
@@ -35,9 +35,8 @@ struct StateSpaceHead : SlotHead<Portable, StateSpaceArgs> {
     }
   }
 
-  // Rows [first, first + n), a chunk or the part of one that the prompt has. With d(i, j) the
-  // product of the decays of rows j + 1 to i, S the state before the chunk, i and j counted from
-  // its first row:
+  // Rows [first, first + n), a chunk or its part within the prompt. With d(i, j) the product of the
+  // decays of rows j + 1 to i, S the state before the chunk, and i and j relative to its first row:
   //   o_i = d(i, -1) q_i S + sum_{j <= i} d(i, j) step_j (q_i . k_j) v_j + skip v_i
   //   S   = d(n - 1, -1) S + sum_j d(n - 1, j) step_j k_j^T v_j
   void prefill_form(int64_t first, int64_t n) const {

@@ -9,7 +9,7 @@ namespace {
 
 thread_local const TracedKernels* entered = nullptr;
 
-// A literal as a template's argument.
+// A string literal as a template argument.
 template <size_t N>
 struct Text {
   consteval Text(const char (&literal)[N]) { std::copy_n(literal, N, text); }
@@ -36,7 +36,7 @@ void note(const char* name, const char* detail, const Args& args, Kernel kernel)
   entered->log().add(event);
 }
 
-// The kernel in `slot` of the table that is traced.
+// The kernel in `slot` of the traced table.
 template <Text name, auto slot>
 struct Traced;
 template <Text name, class Args, void (*KernelTable::*slot)(const Args&)>

@@ -1,5 +1,5 @@
-// A table that runs the kernels of another and notes when each of them ran. Of a device, that is
-// when the kernel was enqueued.
+// A table that runs the kernels of another table and logs when each of them ran. For a device, that
+// is when the kernel was enqueued.
 #pragma once
 
 #include "base/trace_log.h"
@@ -7,8 +7,8 @@
 
 namespace banyan {
 
-// Kernels are functions without state, so which log they write is that of the thread: the traced
-// kernels that were entered last on it.
+// Kernels are stateless functions, so the log is a thread-local: that of the TracedKernels last
+// entered on the thread.
 class TracedKernels {
  public:
   // Both must outlive it.
@@ -16,7 +16,7 @@ class TracedKernels {
   TracedKernels(const TracedKernels&) = delete;
   TracedKernels& operator=(const TracedKernels&) = delete;
 
-  // Before kernels of the table run on this thread.
+  // Call before kernels of the table run on this thread.
   const KernelTable& enter() const;
 
   const KernelTable& inner() const { return inner_; }
