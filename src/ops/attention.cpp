@@ -9,7 +9,7 @@
 namespace banyan {
 namespace {
 
-// Launches attention over pieces of the step's spans, some at a time.
+// Launches attention over pieces of the step's spans, a batch of pieces at a time.
 class PieceLaunches {
  public:
   PieceLaunches(Step& s, const AttentionArgs& args)
@@ -40,9 +40,9 @@ class PieceLaunches {
   size_t count_ = 0;
 };
 
-// Attention within chunks of so many positions. A chunk whose first position begins a page is a
-// sequence of its own, with its pages. Where chunks begin inside of pages, each row has a window
-// that ends where its chunk begins.
+// Attention within chunks of `chunk_tokens` positions. A chunk that starts on a page boundary is
+// treated as a sequence of its own. If chunks start inside pages, each row gets a window that ends
+// at the start of its chunk.
 void attend_in_chunks(Step& s, const AttentionArgs& args, int64_t chunk_tokens) {
   auto chunk = static_cast<int32_t>(chunk_tokens), page = static_cast<int32_t>(args.page_size);
   bool whole_pages = chunk % page == 0;

@@ -1,5 +1,4 @@
-// What the rows of a Batch that are asked for logits are drawn with, next to it and as plain as it
-// is; and what comes of it.
+// Plain data next to a Batch: the parameters for drawing from its logit rows, and the results.
 #pragma once
 
 #include <cstdint>
@@ -11,35 +10,35 @@
 
 namespace banyan {
 
-// rows[i] belongs to Batch::logit_rows[i]; its parts lie in the arrays after it. Reused from step
-// to step, as Batch is.
+// rows[i] belongs to Batch::logit_rows[i]; its ranges refer to the arrays below. Reused between
+// steps, like Batch.
 struct DrawBatch {
   std::vector<DrawRow> rows;
   std::vector<uint32_t> masks;  // [..., (vocabulary + 31) / 32]
   std::vector<TokenCount> counts;
   std::vector<TokenBias> biases;
   std::vector<TokenId> chosen;
-  int64_t tops = 0;  // of all rows together: log-probabilities to report
+  int64_t tops = 0;  // log-probabilities to report, over all rows
 
   void clear();
 };
 
 struct DrawResults {
-  std::vector<DrawResult> rows;    // those of DrawBatch
-  std::vector<TokenLogprob> tops;  // where DrawRow::tops_begin says
+  std::vector<DrawResult> rows;    // one per row of DrawBatch
+  std::vector<TokenLogprob> tops;  // at DrawRow::tops_begin
 };
 
-// A DrawBatch where kernels read it, and room for what they draw: in the arrays of the host where
-// its memory is the device's, else in one block of the device.
+// A DrawBatch in memory that kernels can read, with room for results: the host's arrays if the
+// device can access them, otherwise one block of the device.
 class DrawImage {
  public:
   explicit DrawImage(const DeviceQueue& queue) : queue_(queue) {}
 
-  // For all rows; valid until the next call, and while `draws` and `results` are.
+  // For all rows; valid until the next call, and while `draws` and `results` live.
   const DrawArgs& load(const DrawBatch& draws, DrawResults& results);
   // Results may be read once the queue is synchronised.
   void download(DrawResults& results) const;
-  // On the device, of the rows of the last load().
+  // On the device, for the rows of the last load().
   const DrawResult* drawn() const { return args_.results; }
 
  private:
@@ -50,11 +49,11 @@ class DrawImage {
   DrawArgs args_;
 };
 
-// Draws from logits [T, vocabulary], which are of the rows from `first` on.
+// Draws from logits [T, vocabulary] of the rows from `first` on.
 void draw(Step& s, Tensor logits, const LogitStats& stats, const DrawArgs& all, int64_t first);
 
-// The tokens of the step's rows, with those that the step before drew in the places that stand for
-// them. On the device; valid as long as tensors of the step are.
+// The tokens of the step's rows, with placeholders replaced by the tokens that the previous step
+// drew. On the device; valid as long as the step's tensors.
 const TokenId* known_tokens(Step& s);
 
 }  // namespace banyan

@@ -12,7 +12,7 @@
 namespace banyan {
 namespace {
 
-// Writes the heads of x, each `dim` columns at every `x_stride`, to y, rotated.
+// Writes the heads of x, `dim` columns at every `x_stride`, to y, rotated.
 void rotate_into(Step& s, Tensor x, int64_t x_stride, Tensor y, int64_t y_stride, int64_t heads,
                  int64_t dim, const Rotation& rotation, RopeLayout layout) {
   if (dim == 0) return;
@@ -34,7 +34,7 @@ void rotate_into(Step& s, Tensor x, int64_t x_stride, Tensor y, int64_t y_stride
                   .layout = layout});
 }
 
-// Calls body(first, count) for the rows of the spans, as few runs as there are.
+// Calls body(first, count) for the rows of the spans, merged into as few runs as possible.
 template <class Body>
 void for_runs(std::span<const SpanArgs> spans, const Body& body) {
   for (size_t i = 0; i < spans.size();) {
@@ -49,7 +49,7 @@ Rotation rows_of(const Rotation& rotation, int64_t first, int64_t count) {
   return {rotation.cos.rows(first, count), rotation.sin.rows(first, count)};
 }
 
-// Multiplies segment h of x, or the only one where x_stride is 0, with matrix h of `weights`, to
+// Multiplies segment h of x (the only one if x_stride is 0) with matrix h of `weights`, into
 // columns of y that are `y_stride` apart.
 void multiply_heads(Step& s, Tensor x, int64_t x_stride, const PackedMatrix& weights, Tensor y,
                     int64_t y_stride) {
@@ -60,21 +60,21 @@ void multiply_heads(Step& s, Tensor x, int64_t x_stride, const PackedMatrix& wei
                  y);
 }
 
-// Keys and values that are there at a time, in pages of their own.
+// Page size of the expanded keys and values that exist at a time.
 constexpr int64_t kExpandedPage = 64;
 constexpr int64_t kExpandedPages = kAttentionBlock / kExpandedPage;
 
-// One or several spans' next block of keys, as many as fit.
+// The next block of keys of one or several spans, as many as fit.
 struct ExpansionRound {
-  int64_t count = 0;  // of spans
+  int64_t count = 0;  // number of spans
   int64_t keys = 0, pages = 0;
-  SpanArgs latents[kExpandedPages];   // rows of keys, one after another, of the state's pages
-  SpanArgs pages_of[kExpandedPages];  // the same rows, of the pages here
-  SpanArgs queries[kExpandedPages];   // the rows that look at them, of the pages here
+  SpanArgs latents[kExpandedPages];   // key rows, consecutive, in the state's pages
+  SpanArgs pages_of[kExpandedPages];  // the same rows, in the expanded pages
+  SpanArgs queries[kExpandedPages];   // query rows that attend to them, in the expanded pages
   KeyBlock blocks[kExpandedPages];
 };
 
-// Goes through the blocks of keys that spans see, in ascending order for each.
+// Iterates over the blocks of keys that spans attend to, in ascending order per span.
 class ExpansionRounds {
  public:
   explicit ExpansionRounds(std::span<const SpanArgs> spans) : left_(spans) {}
@@ -100,7 +100,7 @@ class ExpansionRounds {
   void add(const SpanArgs& span, int64_t keys, ExpansionRound& round) const {
     auto i = round.count++;
     auto begin = static_cast<int32_t>(begin_), count = static_cast<int32_t>(keys);
-    // Position `begin` stands at the beginning of a page here.
+    // Position `begin` is at the start of an expanded page.
     auto page = static_cast<int32_t>(round.pages - begin_ / kExpandedPage);
     round.latents[i] = {static_cast<int32_t>(round.keys), count, begin, span.page_begin};
     round.pages_of[i] = {static_cast<int32_t>(round.keys), count, begin, page};
@@ -111,7 +111,7 @@ class ExpansionRounds {
   }
 
   std::span<const SpanArgs> left_;
-  int64_t begin_ = 0;  // of the next block of left_[0]
+  int64_t begin_ = 0;  // start of the next block of left_[0]
 };
 
 constexpr std::array<int32_t, kExpandedPages> kExpandedTable = [] {
@@ -120,7 +120,7 @@ constexpr std::array<int32_t, kExpandedPages> kExpandedTable = [] {
   return table;
 }();
 
-// The arrays of a round where kernels read them.
+// The arrays of a round in memory that kernels can read.
 struct RoundInputs {
   RoundInputs(Step& s, const ExpansionRound& round)
       : latents(copy(s, round.latents, round.count)),
@@ -172,7 +172,7 @@ class ExpandedPages {
     size_t mark_expanded = s_.arena.mark();
     int64_t width = shape_.query_dim();
     Tensor k = expand(x, expansion_.keys, width);
-    // The columns that turn are the same for all heads.
+    // The rotated columns are the same for all heads.
     rotate_into(s_, x.columns(shape_.rank, shape_.rope_dim), 0,
                 k.columns(shape_.nope_dim, k.dim(1) - shape_.nope_dim), width, shape_.heads,
                 shape_.rope_dim, {}, shape_.layout);
@@ -211,7 +211,7 @@ class ExpandedPages {
     int64_t elements = kAttentionBlock * shape_.heads * width;
     return s_.arena.allocate(as_size(elements) * dtype_bytes(dtype_));
   }
-  // The latents x times the weights of each head, `width` columns apart.
+  // x (latents) times the weights of each head, `width` columns apart.
   Tensor expand(Tensor x, const PackedMatrix& weights, int64_t width) {
     Tensor y = s_.allocate({x.dim(0), shape_.heads * width});
     multiply_heads(s_, x.columns(0, shape_.rank), 0, weights, y, width);

@@ -9,7 +9,7 @@
 namespace banyan {
 namespace {
 
-// [ranks, T, columns of each]: what all ranks have, one after the other. `sizes` of each in floats.
+// [ranks, T, columns of each]: the data of all ranks, concatenated. `sizes` in floats per rank.
 float* gather_all(Step& s, Tensor x, std::span<const int64_t> sizes) {
   int64_t total = 0, begin = 0;
   for (size_t r = 0; r < sizes.size(); ++r) {
@@ -22,12 +22,12 @@ float* gather_all(Step& s, Tensor x, std::span<const int64_t> sizes) {
   return all;
 }
 
-// The rows of each rank in the order of their ids, one rank after the other.
+// Rows by rank, in the order of their ids.
 struct OwnedIds {
-  int32_t* places = nullptr;  // of each id's row
-  int32_t* own = nullptr;     // the rows of this rank's table
+  int32_t* places = nullptr;  // place of each id's row
+  int32_t* own = nullptr;     // rows of this rank's table
   int64_t own_begin = 0, own_count = 0;
-  std::vector<int64_t> sizes = {};  // of each rank
+  std::vector<int64_t> sizes = {};  // per rank
 };
 
 void divide_ids(std::span<const int32_t> ids, int64_t unit, int64_t units, Rank rank,
@@ -57,7 +57,7 @@ Tensor sum_over_ranks(Step& s, Tensor x) {
   std::vector<int64_t> sizes = filled(rank.count, x.count());
   float* all = gather_all(s, x, sizes);
   int64_t size = x.count();
-  // A rank without a partner is passed on to the next level of the tree.
+  // A rank without a partner moves up to the next level of the tree.
   for (int64_t width = 1; width < rank.count; width *= 2) {
     for (int64_t r = 0; r + width < rank.count; r += 2 * width) {
       float* sum = all + r * size;
@@ -92,7 +92,7 @@ Tensor gather_rows_of_ranks(Step& s, const PackedMatrix& table, std::span<const 
   auto count = std::ssize(ids);
   OwnedIds owned{.places = s.arena.allocate_array<int32_t>(count),
                  .own = s.arena.allocate_array<int32_t>(count),
-                 .own_count = count};  // at most
+                 .own_count = count};  // upper bound
   if (s.comm.exchanges()) divide_ids(ids, rows / units, units, s.comm.rank(), owned);
   Tensor all = s.allocate({count, table.columns});
   if (owned.own_count > 0) {

@@ -6,7 +6,7 @@
 namespace banyan {
 namespace {
 
-// Spans and captures at which the prefill form of a state with `chunk` can start and end.
+// Checks that the prefill form of a state with `chunk` can start and end at the spans and captures.
 void check_slots(const Step& s, StateId state, int64_t chunk) {
   const Batch& b = s.batch;
   const UnitTable& table = s.table(state);
@@ -38,7 +38,7 @@ SlotSpans slot_spans(const Step& s, StateId state) {
           .capture_count = std::ssize(s.table(state).captures)};
 }
 
-// What all recurrences read and write, in kernel arguments of any kind.
+// The arguments that all recurrences share, in kernel arguments of any kind.
 template <class Args>
 Args recurrence(Step& s, Tensor q, Tensor k, Tensor v, StateId state,
                 const LinearAttentionShape& shape, Tensor out) {

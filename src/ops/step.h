@@ -1,5 +1,5 @@
-// Everything that a forward pass may use, passed by reference through models, layers and ops:
-// there is no hidden context.
+// Everything that a forward pass may use, passed by reference through models, layers and ops. There
+// is no hidden context.
 #pragma once
 
 #include <span>
@@ -25,16 +25,17 @@ struct Step {
   const StepInputs& inputs;  // of the batch
   Comm& comm = lone_rank();  // with the other ranks that run this step
 
-  // On the device: what the step before drew, where tokens of the batch stand for it
-  // (Batch::kSampleOfRow); null: none do.
+  // On the device: the draws of the previous step, for tokens that refer to them
+  // (Batch::kSampleOfRow); null if none do.
   const DrawResult* drawn = nullptr;
 
-  // How often each expert of each layer was chosen, counted up by kernels; null: not asked for.
+  // Counts how often each expert of each layer was chosen; kernels increment it. Null: not
+  // requested.
   int64_t* expert_counts = nullptr;
 
-  TraceLog* trace = nullptr;  // null: nobody profiles
+  TraceLog* trace = nullptr;  // null: not profiling
 
-  // Layers after which the model also hands out the hidden state, ascending; see Outputs.
+  // Layers whose hidden state the model also outputs, ascending; see Outputs.
   std::span<const int> auxiliary_layers;
 
   // Where the units of a state's class are.
@@ -43,10 +44,10 @@ struct Step {
     return at(inputs.tables, pools.class_of(state));
   }
 
-  // A new f32 tensor in the arena, uninitialised.
+  // A new uninitialised f32 tensor in the arena.
   Tensor allocate(std::initializer_list<int64_t> shape);
 
-  // A copy in the arena of an array of the host, for kernels to read.
+  // Copies a host array to the arena for kernels to read.
   template <class T>
   const T* upload(std::span<const T> array) const {
     T* to = arena.allocate_array<T>(std::ssize(array));
@@ -54,7 +55,7 @@ struct Step {
     return to;
   }
 
-  // Copies x to a tensor of its shape that does not overlap it.
+  // Copies x to a tensor of the same shape that does not overlap it.
   void copy(Tensor x, Tensor to) const;
 };
 

@@ -62,7 +62,7 @@ const StepInputs& StepImage::load(const Batch& batch) {
   });
   if (grown) block_ = DeviceBlock(queue_, std::accumulate(rooms_.begin(), rooms_.end(), size_t{0}));
 
-  size_t used = 0, place = 0;  // the last arrays are the long ones
+  size_t used = 0, place = 0;  // the last arrays are the longest
   for_arrays(batch, [&](size_t index, const auto& array, auto*&) {
     if (!array.empty()) used = place + bytes_of(array);
     place += rooms_[index];

@@ -1,5 +1,5 @@
-// The arrays of a Batch where kernels read them. Ops take shapes from the batch and pointers for
-// kernels from here.
+// The arrays of a Batch in memory that kernels can read. Ops take shapes from the batch and kernel
+// pointers from here.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace banyan {
 
-// Runs of rows of a step, in ascending order, on either side.
+// Ascending runs of a step's rows, in host and device memory.
 struct SpanList {
   std::span<const SpanArgs> host;
   const SpanArgs* device = nullptr;
@@ -21,7 +21,7 @@ struct SpanList {
   bool empty() const { return host.empty(); }
 };
 
-// Of one class.
+// The inputs of one class.
 struct UnitInputs {
   const int32_t* units = nullptr;
   const Capture* captures = nullptr;
@@ -31,7 +31,7 @@ struct StepInputs {
   const TokenId* tokens = nullptr;     // [rows]
   const int32_t* positions = nullptr;  // [rows]
   SpanList spans;
-  // The same rows, cut where a sequence's prompt ends: for layers that have two forms.
+  // The same rows, split at the end of each sequence's prompt, for layers with two forms.
   SpanList prompt, decode;
   const int32_t* prompt_tokens = nullptr;  // [spans]
   const int32_t* logit_rows = nullptr;
@@ -39,26 +39,26 @@ struct StepInputs {
   PerClass<UnitInputs> tables;
 };
 
-// One block of device memory with all of them, sent in one piece. Arrays keep their addresses until
-// one of them outgrows its room.
+// One block of device memory with all arrays, uploaded in one copy. Arrays keep their addresses
+// until one outgrows its room.
 class StepImage {
  public:
   explicit StepImage(const DeviceQueue& queue) : queue_(queue) {}
 
-  // Valid until the next call, and while `batch` is.
+  // Valid until the next call, and while `batch` lives.
   const StepInputs& load(const Batch& batch);
 
  private:
   static constexpr size_t kArraysMax = 9 + 2 * kUnitClassesMax;
 
   void split_by_form(const Batch& batch);
-  // Calls body(index, array, pointer) for every array and the pointer that is to lead to it.
+  // Calls body(index, array, pointer) for every array and the pointer to set to it.
   template <class Body>
   void for_arrays(const Batch& batch, const Body& body);
 
   const DeviceQueue& queue_;
   DeviceBlock block_;
-  std::array<size_t, kArraysMax> rooms_ = {};  // bytes of each array
+  std::array<size_t, kArraysMax> rooms_ = {};  // capacity in bytes of each array
   std::vector<SpanArgs> prompt_, decode_;
   StepInputs inputs_;
 };
