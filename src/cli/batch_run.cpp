@@ -32,10 +32,10 @@ int64_t new_tokens_max(const BatchShape& shape, const EngineConfig& config,
                   context_tokens - shape.input_len);
 }
 
-// What comes back from the engine.
+// The events received from the engine.
 struct Received {
   int64_t tokens = 0;
-  int sequences = 0;  // that have a token
+  int sequences = 0;  // sequences with at least one token
   std::optional<Error> error;
 };
 
@@ -43,7 +43,7 @@ struct Received {
 
 int64_t surplus_tokens(const BatchShape& shape, int64_t chunked_prefill_tokens) {
   if (shape.batch_size == 1) return 0;
-  // Sequences that decode already take a row each from the prompts of the others.
+  // Sequences in decode take one row each from the prompt budget of the others.
   int64_t prompt_rows_min = std::max<int64_t>(1, chunked_prefill_tokens - shape.batch_size);
   return (shape.batch_size * shape.input_len + prompt_rows_min - 1) / prompt_rows_min;
 }

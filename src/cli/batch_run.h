@@ -1,8 +1,8 @@
 // Runs one batch of equal random prompts through an engine and times it.
 //
-// All prompts are submitted at once. Prefill lasts until every sequence has its first token. The
-// engine lets the first to finish their prompts generate meanwhile, so each sequence may make a
-// surplus of tokens, and decode is timed over steps in which the whole batch decodes.
+// All prompts are submitted at once. Prefill lasts until every sequence has its first token.
+// Sequences that finish their prompts early already decode, so each sequence gets a surplus of
+// tokens, and decode is timed only over steps in which the whole batch decodes.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace banyan::cli {
 
 struct BatchShape {
   int batch_size = 1;
-  int64_t input_len = 0;   // tokens of each prompt
-  int64_t output_len = 0;  // tokens made for each; the first belongs to prefill
+  int64_t input_len = 0;   // tokens per prompt
+  int64_t output_len = 0;  // tokens generated per sequence; the first counts as prefill
 };
 
 struct BatchTiming {
@@ -25,15 +25,14 @@ struct BatchTiming {
   int64_t decode_tokens = 0;
 };
 
-// How many tokens a sequence may be ahead of the last one when decode begins.
+// The number of tokens by which a sequence may be ahead of the last one when decode starts.
 int64_t surplus_tokens(const BatchShape& shape, int64_t chunked_prefill_tokens);
 
-// Tokens of state that the whole batch takes, rounded up to pages; a sequence never outgrows the
-// context.
+// Tokens of state for the whole batch, rounded up to pages; a sequence never exceeds the context.
 int64_t batch_tokens(const BatchShape& shape, const EngineConfig& config, int64_t context_tokens);
 
-// `config` is what `engine` was loaded with; nothing else may be in flight. Prompts are drawn by
-// `seed`.
+// `config` is the one that `engine` was loaded with. Nothing else may be in flight. Prompts are
+// random by `seed`.
 Result<BatchTiming> run_batch(Engine& engine, const EngineConfig& config, const BatchShape& shape,
                               uint64_t seed);
 

@@ -82,7 +82,7 @@ Result<T> parse_number(std::string_view name, std::string_view text) {
   return value;
 }
 
-// The first word of `text`, which loses it and the spaces after it.
+// Removes the first word and the spaces after it from `text`; returns the word.
 std::string_view take_word(std::string_view& text) {
   size_t end = std::min(text.find(' '), text.size());
   std::string_view word = text.substr(0, end);
@@ -94,7 +94,7 @@ void say(std::string_view text) {
   fmt::print(stderr, "{}{}{}\n", dim(), text, undim());
 }
 
-// The reply as the conversation keeps it, its calls apart from its text.
+// The reply as stored in the conversation, with tool calls separate from text.
 Json assistant_message(MessageDelta reply, size_t turn) {
   Json message = {{"role", "assistant"}, {"content", std::move(reply.content)}};
   for (ToolCallDelta& call : reply.calls) {
@@ -180,7 +180,7 @@ Result<TextRequest> Chat::request_with(const Json& message) const {
   request.ids = TRY(tokenizer.encode(request.text, {.add_special_tokens = false}));
   request.options.skip_special_tokens =
       settings_.tools.declared.empty() || !syntax_.has_special_marks();
-  // A model that has begun to think follows the grammar once it has ended.
+  // The grammar of a model that starts with reasoning applies after the reasoning.
   bool thinks = syntax_.reasoning != nullptr &&
                 reasoning_start(*syntax_.reasoning, request.text) == ReasoningStart::kInside;
   if (request.options.grammar && thinks) request.options.grammar->after = syntax_.reasoning->end;
@@ -202,7 +202,7 @@ Status Chat::reply(const std::string& message) {
   return {};
 }
 
-// Drops the oldest exchange, up to the next message of the user; of a text, its oldest half. False
+// Drops the oldest exchange, up to the user's next message; of a plain text, its oldest half. False
 // if nothing is left to drop.
 bool Chat::drop_oldest() {
   if (!llm_.has_chat_template()) {
@@ -218,7 +218,7 @@ bool Chat::drop_oldest() {
   return true;
 }
 
-// The request for `message`, after as much of what was said before as leaves room for an answer.
+// The request for `message`, after dropping as much history as needed to leave room for a reply.
 Result<TextRequest> Chat::fitting_request(const Json& message) {
   int64_t context = context_tokens();
   int64_t wanted = std::min(context / 4, settings_.max_new_tokens.value_or(context / 4));
@@ -266,7 +266,7 @@ Status Chat::answer(const Json& message) {
   return {};
 }
 
-// Without tools the text is kept as it is: the template knows best what to do with its marks.
+// Without tools, keeps the text unparsed: the template handles the model's marks best.
 void Chat::take_reply(const std::string& prompt, const std::string& text) {
   if (settings_.tools.declared.empty()) {
     messages_.push_back({{"role", "assistant"}, {"content", text}});
@@ -359,7 +359,7 @@ Status Chat::set_json(std::string_view schema) {
   options.json_object = schema.empty();
   if (!schema.empty()) options.json_schema = std::string(schema);
   std::optional<GrammarSource> grammar = TRY(grammar_source(options));
-  TRY(compile_grammar(llm_, *grammar));  // what is wrong with it is reported now
+  TRY(compile_grammar(llm_, *grammar));  // report errors now
   settings_.options.grammar = std::move(grammar);
   std::string reply = schema.empty() ? "Replies are JSON objects." : "Replies follow the schema.";
   if (!settings_.tools.declared.empty()) reply += " The model has no tools while they do.";

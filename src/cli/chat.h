@@ -1,7 +1,7 @@
-// A conversation with a model: what was said, how replies are drawn, and the /commands that change
-// either.
+// A conversation with a model: its history, its sampling settings, and the /commands that change
+// them.
 //
-// Replies go to stdout, everything else to stderr. One thread; the Llm outlives it.
+// Replies go to stdout, everything else to stderr. One thread; the Llm must outlive the Chat.
 #pragma once
 
 #include <cstdint>
@@ -19,41 +19,41 @@ namespace banyan::cli {
 
 // Tools that the model may call.
 struct ChatTools {
-  Json json;  // as the template gets them; null: none
+  Json json;  // as passed to the template; null: none
   std::vector<Tool> declared = {};
 };
 
-// As OpenAI's clients declare them, one at least: JSON in place or in a file.
+// Parses at least one tool in OpenAI's format: JSON text or a file.
 Result<ChatTools> read_chat_tools(const std::string& text_or_file);
 
 struct ChatSettings {
   SamplingParams sampling;
-  std::optional<uint64_t> seed;           // drawn for each reply if not given
-  std::optional<int64_t> max_new_tokens;  // the rest of the context if not given
-  GenerationOptions options;              // its max_new_tokens is the one above
+  std::optional<uint64_t> seed;           // random per reply if unset
+  std::optional<int64_t> max_new_tokens;  // the rest of the context if unset
+  GenerationOptions options;              // its max_new_tokens comes from the field above
   std::string system;                     // system message; empty: none
   ChatTools tools = {};
   Json variables = Json::object();  // for the chat template
 };
 
-// A model without a chat template continues a text: every message is a line added to it, and what
-// the model says follows.
+// Without a chat template, the model continues a text: each message is appended as a line, and the
+// model's reply follows.
 class Chat {
  public:
   enum class Next { kGoOn, kLeave };
 
-  // `llm` has a tokenizer.
+  // `llm` must have a tokenizer.
   Chat(Llm& llm, ChatSettings settings);
 
-  // kUnsupported if there are tools, and nobody knows how the model calls them.
+  // kUnsupported if there are tools whose call format for this model is unknown.
   Status check_tools() const;
 
   // A /command.
   Next command(std::string_view line);
 
-  // Answers `message` on stdout; without a chat template an empty one lets the text go on. If the
-  // last reply called tools, `message` is what the first of them gave back. On an error the
-  // conversation is as before. Ctrl-C ends the reply, which stays as far as it came.
+  // Answers `message` on stdout. Without a chat template, an empty message continues the text. If
+  // the last reply called tools, `message` is the result of the first pending call. An error leaves
+  // the conversation unchanged. Ctrl-C ends the reply and keeps the part so far.
   Status reply(const std::string& message);
 
  private:
@@ -77,8 +77,8 @@ class Chat {
   ChatSettings settings_;
   ChatSyntax syntax_;
   Json messages_ = Json::array();  // without the system message
-  std::vector<Json> pending_;      // calls of tools that have not given anything back
-  std::string text_;               // in place of messages_ without a chat template
+  std::vector<Json> pending_;      // tool calls without a result yet
+  std::string text_;               // replaces messages_ without a chat template
   int64_t used_tokens_ = 0;        // of the context, up to the last reply
 };
 

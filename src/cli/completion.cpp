@@ -1,4 +1,4 @@
-// banyan completion: scripts with which shells complete verbs, options and their values.
+// banyan completion: shell scripts that complete verbs, options and their values.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -14,7 +14,7 @@
 namespace banyan::cli {
 namespace {
 
-// In single quotes, as every shell here reads them.
+// In single quotes, which all shells here understand.
 std::string quoted(std::string text) {
   for (size_t i = text.find('\''); i != text.npos; i = text.find('\'', i + 4)) {
     text.replace(i, 1, "'\\''");
@@ -22,7 +22,7 @@ std::string quoted(std::string text) {
   return "'" + text + "'";
 }
 
-// The first words of all verbs, and for "bench" the second ones.
+// The first words of all verbs, or, after "bench", the second words.
 std::set<std::string> words_after(std::string_view first) {
   std::set<std::string> words;
   for (const Verb* verb : verbs()) {
@@ -58,7 +58,7 @@ std::string bash_values(const OptionRow& row) {
   return "COMPREPLY=()";
 }
 
-// One case of the script for a verb: values after an option that takes one, else option names.
+// One case of the script for a verb: values after an option that takes one, otherwise option names.
 std::string bash_verb(const Verb& verb) {
   std::vector<OptionRow> rows = option_rows(verb);
   std::string text = fmt::format("    {})\n      case \"$previous\" in\n", quoted(verb.name));
@@ -103,7 +103,7 @@ std::string bash_script() {
 
 // ---- zsh ----
 
-// What _arguments reads as the value of an option.
+// The value specification of an option for _arguments.
 std::string zsh_value(const OptionRow& row) {
   if (row.value.empty()) return "";
   std::string action = row.takes_folder() ? "_files -/" : row.takes_file() ? "_files" : " ";

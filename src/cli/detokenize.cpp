@@ -1,4 +1,4 @@
-// banyan detokenize: token ids to text. Needs the tokenizer files of a model folder only.
+// banyan detokenize: token ids to text. Needs only the tokenizer files of a model folder.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

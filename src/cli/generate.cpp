@@ -1,4 +1,4 @@
-// banyan generate: continues one text.
+// banyan generate: continues a single text.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -87,7 +87,7 @@ Result<TextRequest> make_request(const GenerateOptions& o) {
   request.sampling = TRY(sampling_params(o.sampling, {.temperature = 0}));
   request.options = TRY(generation_options(o.sampling));
   request.options.grammar = TRY(grammar_source(o.grammar));
-  constexpr int64_t kAllThatFits = int64_t{1} << 31;  // cut at the end of the context
+  constexpr int64_t kAllThatFits = int64_t{1} << 31;  // capped at the end of the context
   request.options.max_new_tokens = o.max_new_tokens > 0 ? o.max_new_tokens : kAllThatFits;
   request.add_special_tokens = !o.no_special_tokens;
   request.options.logprobs = o.json;
@@ -101,7 +101,7 @@ Result<TextRequest> make_request(const GenerateOptions& o) {
 }
 
 void print_plain(const Llm& llm, const Generation& g, bool streamed) {
-  if (!llm.has_tokenizer()) {  // there is no text; the ids are all that can be shown
+  if (!llm.has_tokenizer()) {  // no text; only ids can be shown
     write_stdout(fmt::format("{}\n", fmt::join(g.output_ids, ",")));
   } else if (streamed) {
     write_stdout("\n");
@@ -110,7 +110,7 @@ void print_plain(const Llm& llm, const Generation& g, bool streamed) {
   }
 }
 
-// The prompt as the user's message in the model's chat template.
+// Wraps the prompt as a user message in the model's chat template.
 Status ask_in_chat(const Llm& llm, const GenerateOptions& o, TextRequest& request) {
   if (!llm.has_chat_template()) {
     return invalid_argument("{} has no chat template; leave out --chat", o.config.model_path);
@@ -120,7 +120,7 @@ Status ask_in_chat(const Llm& llm, const GenerateOptions& o, TextRequest& reques
   return {};
 }
 
-// Chat models often answer a bare text with nothing at all.
+// Chat models often reply to a bare text with nothing.
 void note_bare_prompt(const Llm& llm, const GenerateOptions& o, const Generation& g) {
   bool bare = llm.has_chat_template() && !o.chat && !o.prompt.ids && !o.no_special_tokens;
   bool blank = g.text.find_first_not_of(" \n\t") == std::string::npos;

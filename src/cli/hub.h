@@ -1,4 +1,4 @@
-// banyan pull, list, rm: the models that came from a hub.
+// banyan pull, list, rm: manage models fetched from a hub.
 #pragma once
 
 #include "cli/verb.h"

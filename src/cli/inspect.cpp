@@ -1,4 +1,4 @@
-// banyan inspect: what a model is made of and what it would take to run it.
+// banyan inspect: a model's architecture and weights, and the memory needed to run it.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -25,8 +25,8 @@ struct InspectOptions {
   bool json = false;
 };
 
-// What activations are rounded to in products with these matrices, whatever kernels run: "int8", or
-// "" where that depends on the kernels, which go no further than the matrices themselves do.
+// The type to which products with these matrices round activations with all kernels: "int8", or ""
+// if it depends on the kernels, which never round below the matrices' own type.
 std::string_view activations_of(const WeightSummary& w) {
   const WeightFormat* format = format_named(w.format);
   return w.share > 0 && format != nullptr && format->operand == Operand::kInt8 ? "int8" : "";
@@ -94,7 +94,7 @@ Json to_json(const EngineInfo& info, int sequences) {
   return json;
 }
 
-// "28 x gqa + dense", one line per run of equal layers.
+// "28 x gqa + dense": one line per run of equal layers.
 std::string describe_layers(const std::vector<LayerInfo>& layers) {
   std::string text;
   for (size_t begin = 0; begin < layers.size();) {
@@ -110,7 +110,7 @@ std::string describe_layers(const std::vector<LayerInfo>& layers) {
   return text;
 }
 
-// A line for each kind of matrix: names, how many, stored as, in memory as, bytes.
+// A line per kind of matrix: names, count, stored format, memory format, bytes.
 std::string describe_weights(const std::vector<WeightSummary>& weights) {
   constexpr size_t kNameColumns = 22;
   size_t names = kNameColumns, stored = 0, memory = 0;
@@ -128,7 +128,7 @@ std::string describe_weights(const std::vector<WeightSummary>& weights) {
   return text;
 }
 
-// That integer matrices cost more than the rounding of their weights.
+// A note that integer matrices lose more accuracy than the rounding of their weights.
 std::string describe_activations(const std::vector<WeightSummary>& weights) {
   std::vector<std::string_view> formats;
   for (const WeightSummary& w : weights) {

@@ -12,7 +12,7 @@
 namespace banyan::cli {
 namespace {
 
-// As the kernel names it; "unknown" where it does not.
+// The name that the kernel reports; "unknown" if none.
 std::string processor_name() {
   std::ifstream info("/proc/cpuinfo");
   for (std::string line; std::getline(info, line);) {

@@ -1,4 +1,4 @@
-// What a benchmark ran on, and what the system allows.
+// The machine that a benchmark runs on, and system limits.
 #pragma once
 
 #include "banyan/engine.h"
@@ -6,13 +6,13 @@
 
 namespace banyan::cli {
 
-// {cpu, processors, memory_bytes}: the processor's name and how many this process may use.
+// {cpu, processors, memory_bytes}: the processor's name and the number this process may use.
 Json describe_machine();
-// The same with what `engine` uses of it: threads, kernels.
+// Adds what `engine` uses: threads, kernels.
 Json describe_machine(const EngineInfo& engine);
 
-// Allows this process as many open files as it may have: a connection is one, and the usual soft
-// limit is 1,024.
+// Raises the soft limit on open files to the hard limit. Each connection needs one, and the usual
+// soft limit is 1,024.
 void raise_descriptor_limit();
 
 }  // namespace banyan::cli

@@ -1,4 +1,4 @@
-// The program: finds the verb, parses its options, runs it, reports its error.
+// The program's entry point: finds the verb, parses its options, runs it, and reports errors.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -41,7 +41,7 @@ constexpr std::array kVerbs = {
     &kBenchPrefixCacheVerb,
     &kBenchProgramsVerb,
     &kBenchServingVerb,
-    &kEvalNanoVerb,  // before the one that is its first word
+    &kEvalNanoVerb,  // before "eval", its first word
     &kEvalVerb,
     &kPullVerb,
     &kListVerb,
@@ -71,7 +71,7 @@ std::string overview() {
   return text;
 }
 
-// How many of the words `name` consists of begin `words`; 0 unless all of them do.
+// The number of words in `name` if `words` starts with them, otherwise 0.
 size_t words_matched(std::string_view name, std::span<const std::string> words) {
   size_t count = 0;
   for (size_t begin = 0; begin <= name.size(); ++count) {
@@ -87,8 +87,7 @@ int usage_error(std::string_view message, std::string_view help) {
   return kExitUsage;
 }
 
-// The verbs that begin with the word `first`, one a line; empty if `first` is none's first word of
-// several.
+// The verbs whose first word is `first`, one per line; empty if there is no such group.
 std::string group_overview(std::string_view first) {
   std::string text;
   for (const Verb* verb : kVerbs) {
@@ -101,7 +100,7 @@ std::string group_overview(std::string_view first) {
   return text;
 }
 
-// What people type who come from other programs.
+// Verbs that users of other programs type.
 constexpr std::array kForeignVerbs = std::to_array<std::pair<const char*, const char*>>({
     {"chat", "run"},
     {"ask", "run"},
@@ -123,7 +122,7 @@ constexpr std::array kForeignVerbs = std::to_array<std::pair<const char*, const 
     {"remove", "rm"},
 });
 
-// The verb that `word` probably means, or nothing.
+// The verb that `word` is probably a typo of, or nothing.
 std::string near_verb(const std::string& word) {
   std::vector<std::string> firsts;
   for (const Verb* verb : kVerbs) {
@@ -165,7 +164,7 @@ int report(const Error& error) {
   return error.code == ErrorCode::kInvalidArgument ? kExitUsage : kExitFailure;
 }
 
-// CLI11 takes the words from last to first.
+// CLI11 expects the words in reverse order.
 int parse_and_run(const Verb& verb, std::span<const std::string> words) {
   std::string command = fmt::format("banyan {}", verb.name);
   CLI::App app{std::string(verb.summary), command};
@@ -223,7 +222,7 @@ int run(std::span<const std::string> words) {
   return unknown_verb(words);
 }
 
-// A full disk must not pass for success.
+// Reports a failed flush, such as on a full disk, as an error.
 int flush_results(int code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
   write_stderr(fmt::format("banyan: cannot write the results: {}\n", std::strerror(errno)));
@@ -244,7 +243,7 @@ int main(int argc, char** argv) {
   spdlog::set_level(spdlog::level::warn);
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   int code = banyan::cli::kExitFailure;
-  // What the standard library throws when memory runs out or an output is closed.
+  // The standard library throws when memory runs out or an output is closed.
   try {
     code = banyan::cli::flush_results(banyan::cli::run(words));
   } catch (const std::exception& e) {

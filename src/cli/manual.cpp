@@ -1,4 +1,4 @@
-// banyan man: manual pages in roff, of the program and of each verb.
+// banyan man: roff manual pages of the program and of each verb.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -14,7 +14,7 @@
 namespace banyan::cli {
 namespace {
 
-// Text that roff takes as it is: no requests, no escapes, dashes that can be copied.
+// Escapes text for roff: no requests, no escapes, and dashes that can be copied.
 std::string roff(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {

@@ -10,7 +10,7 @@
 namespace banyan::cli {
 namespace {
 
-// Ollama's digests name their kind; of a hub's hashes those of large files are SHA-256.
+// Ollama prefixes digests with their kind; a hub's hashes of large files are SHA-256.
 std::string digest_of(const std::string& etag) {
   return (etag.size() == 64 ? "sha256:" : "") + etag;
 }

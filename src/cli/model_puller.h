@@ -1,4 +1,4 @@
-// What `banyan serve` fetches models with for its clients.
+// Fetches models for clients of `banyan serve`.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace banyan::cli {
 
-// A ModelPuller: OWNER/NAME, with :GGUF and @REVISION or without, into the cache of the hub.
+// A ModelPuller: fetches OWNER/NAME, optionally with :GGUF and @REVISION, into the hub's cache.
 Status pull_for_clients(const std::string& name,
                         const std::function<bool(const PullProgress& progress)>& progress);
 

@@ -1,4 +1,4 @@
-// Where a model is: a folder here, or a name on a hub that is fetched once.
+// Locates a model: a local path, or a name on a hub that is fetched once.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace banyan::cli {
 
-// The folder, or GGUF file, of a model that was named on the command line. A path that exists wins.
-// OWNER/NAME, with @REVISION and :GGUF or without, is then looked for in the cache of
-// huggingface_hub; what is not there is asked of the hub, which stderr says first, unless there is
-// a folder OWNER here.
+// The folder or GGUF file of a model given on the command line. An existing path wins. Otherwise
+// OWNER/NAME, optionally with @REVISION and :GGUF, is looked up in huggingface_hub's cache. If it
+// is not there, it is fetched from the hub after a note on stderr, unless a folder OWNER exists
+// here.
 Result<std::string> locate_model(const std::string& name);
 
-// Asks the hub, with a progress line; what is in the cache already is not fetched again. Gives the
+// Fetches a model from the hub with a progress line; skips files already in the cache. Returns the
 // folder or the GGUF file.
 Result<std::string> pull_model(const HubModel& model);
 

@@ -1,4 +1,4 @@
-// banyan models: which architectures run, and which are known and refused.
+// banyan models: lists the supported architectures, and those known but unsupported.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

@@ -1,4 +1,4 @@
-// banyan quantize: a quantised copy of a checkpoint.
+// banyan quantize: writes a quantised copy of a checkpoint.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

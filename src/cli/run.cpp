@@ -27,8 +27,8 @@ constexpr std::string_view kFence = "\"\"\"";
 struct RunOptions {
   EngineConfig config;
   SamplingOptions sampling;
-  std::optional<std::string> question;  // instead of a chat
-  int64_t max_new_tokens = -1;          // of a reply; -1: the rest of the context
+  std::optional<std::string> question;  // ask this instead of starting a chat
+  int64_t max_new_tokens = -1;          // per reply; -1: the rest of the context
   GrammarOptions grammar;
   std::string system;
   std::string template_variables;
@@ -49,8 +49,8 @@ Result<ChatSettings> make_settings(const RunOptions& o, const SamplingParams& re
   return settings;
 }
 
-// A message of one line, of lines joined by a trailing backslash, or of lines between """ and """.
-// What an interrupt cuts off is not a message; what the end of the input cuts off is.
+// Reads a message: one line, lines joined by a trailing backslash, or lines between """ and """. A
+// message cut off by an interrupt is dropped; one cut off by the end of input is kept.
 LineRead read_message(LineReader& reader) {
   LineRead read = reader.read(std::string(kPrompt));
   bool fenced = read.text.starts_with(kFence);
@@ -68,7 +68,7 @@ LineRead read_message(LineReader& reader) {
     read = reader.read(std::string(kContinuation));
   }
   if (read.kind == LineRead::Kind::kEnd && !message.empty()) {
-    message.pop_back();  // the line break before the line that did not come
+    message.pop_back();  // remove the newline before the missing line
     return {LineRead::Kind::kLine, std::move(message)};
   }
   return read;
@@ -90,7 +90,7 @@ void introduce(Llm& llm, const EngineConfig& config, bool interactive) {
   }
 }
 
-// One message or command. An error is printed, noted in `failed`, and does not end the chat.
+// Handles one message or command. Prints an error and sets `failed`, but continues the chat.
 Chat::Next handle(Chat& chat, std::string message, bool& failed) {
   if (message.starts_with("//")) {
     message.erase(0, 1);
@@ -105,7 +105,7 @@ Chat::Next handle(Chat& chat, std::string message, bool& failed) {
   return Chat::Next::kGoOn;
 }
 
-// A person saw each error as it came; a pipe gets it in the exit status.
+// A person has seen each error; for a pipe the exit status reports it.
 int talk(Chat& chat, LineReader& reader) {
   bool failed = false;
   auto exit_code = [&] { return failed && !reader.interactive() ? kExitFailure : kExitSuccess; };
@@ -126,7 +126,7 @@ int talk(Chat& chat, LineReader& reader) {
   }
 }
 
-// One question and its answer, which may be in a pipe.
+// Asks a single question; output may go to a pipe.
 Result<int> ask(Chat& chat, const std::string& question) {
   std::string message = question == "-" ? TRY(read_stdin()) : question;
   while (message.ends_with('\n')) message.pop_back();
@@ -137,7 +137,7 @@ Result<int> ask(Chat& chat, const std::string& question) {
 }
 
 Result<int> run(const RunOptions& o) {
-  TRY(make_settings(o, {}));  // wrong values are reported before a long load
+  TRY(make_settings(o, {}));  // report wrong values before a long load
   std::unique_ptr<Llm> llm = TRY(load_llm(o.config));
   if (!llm->has_tokenizer()) {
     return unsupported(

@@ -1,4 +1,4 @@
-// banyan score: the log-probability of every token of a text given those before it.
+// banyan score: the log-probability of every token of a text, given the previous ones.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

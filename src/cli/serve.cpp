@@ -39,7 +39,7 @@ struct ServeOptions {
   bool enable_trace = false;
 };
 
-// Keys one a line; empty lines are skipped.
+// One key per line; empty lines are skipped.
 Status read_api_keys(const std::string& file, std::vector<std::string>& keys) {
   std::string text = TRY(read_file(file));
   for (size_t begin = 0; begin < text.size();) {
@@ -53,7 +53,7 @@ Status read_api_keys(const std::string& file, std::vector<std::string>& keys) {
   return {};
 }
 
-// vLLM takes its origins as a list of JSON, which the commas have cut.
+// vLLM takes origins as a JSON list, which has already been split at its commas.
 Status unpack_json_list(const char* option, std::vector<std::string>& values) {
   if (values.empty() || !values.front().starts_with("[\"")) return {};
   Result<Json> list = parse_json(fmt::format("{}", fmt::join(values, ",")), option);
@@ -187,7 +187,7 @@ void add_network_options(CLI::App& app, ServeOptions& o) {
   add_limit_options(app, server);
 }
 
-// What requests get that say nothing else.
+// Defaults for requests that do not set these values.
 void add_default_options(CLI::App& app, RequestDefaults& defaults) {
   OptionGroup group(app, "Defaults of requests");
   constexpr const char* kModels = " [the model's]";
@@ -264,7 +264,7 @@ void add_log_options(CLI::App& app, ServeOptions& o) {
 
 VerbAction declare_serve(CLI::App& app) {
   configure_allocator();
-  write_stderr_in_background();  // reading options logs too
+  write_stderr_in_background();  // parsing options also logs
   auto o = std::make_shared<ServeOptions>();
   spdlog::set_level(spdlog::level::info);
   add_model_options(app, o->engine.config, {.log_level = "info"});

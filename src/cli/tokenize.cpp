@@ -1,4 +1,4 @@
-// banyan tokenize: text to token ids. Needs the tokenizer files of a model folder only.
+// banyan tokenize: text to token ids. Needs only the tokenizer files of a model folder.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

@@ -1,5 +1,6 @@
-// What a verb of the program is. The table of them is in main.cpp. The verb in score.cpp keeps its
-// options in ScoreOptions and declares them in declare_score: several verbs are compiled at once.
+// A verb of the program; main.cpp has the table. The verb in score.cpp keeps its options in
+// ScoreOptions and declares them in declare_score. Names differ because several verbs are compiled
+// as one unit.
 #pragma once
 
 #include <functional>
@@ -14,17 +15,17 @@ class App;
 
 namespace banyan::cli {
 
-// Does the verb's work and gives the program's exit code. An error is printed by main and ends the
-// program with exit_code_of(error).
+// Runs the verb and returns the program's exit code. main prints an error and exits with
+// exit_code_of(error).
 using VerbAction = std::function<Result<int>()>;
 
 struct Verb {
   const char* name;  // as typed; may be two words, "bench one-batch"
   const char* summary;
-  const char* examples;  // command lines, one a line
-  // Adds the verb's options to `app`; the action may run once they are parsed.
+  const char* examples;  // command lines, one per line
+  // Adds the verb's options to `app`; the action may be run once they are parsed.
   VerbAction (*declare)(CLI::App& app);
-  // A word of the command line as the options spell it; null: as it is.
+  // Converts a word of the command line to the options' spelling; null: unchanged.
   std::string (*respell)(const std::string& word) = nullptr;
 };
 
@@ -33,12 +34,12 @@ extern const Verb kRunVerb, kServeVerb, kGenerateVerb, kScoreVerb, kTokenizeVerb
     kBenchPrefixCacheVerb, kBenchProgramsVerb, kBenchServingVerb, kEvalNanoVerb, kEvalVerb,
     kCacheLsVerb, kCacheVerifyVerb, kCacheGcVerb, kCompletionVerb, kManualVerb;
 
-// All of them, in the order of `banyan --help`.
+// All verbs, in the order of `banyan --help`.
 std::span<const Verb* const> verbs();
 
 constexpr int kExitSuccess = 0;
-constexpr int kExitFailure = 1;      // the model, the machine or the system refused
-constexpr int kExitUsage = 2;        // a value on the command line is wrong
-constexpr int kExitInterrupt = 130;  // Ctrl-C, as shells count it
+constexpr int kExitFailure = 1;      // an error of the model, the machine or the system
+constexpr int kExitUsage = 2;        // an invalid value on the command line
+constexpr int kExitInterrupt = 130;  // Ctrl-C, as shells report it
 
 }  // namespace banyan::cli

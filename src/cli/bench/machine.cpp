@@ -1,4 +1,4 @@
-// banyan bench machine: what this machine can do at most, which is what kernels are measured by.
+// banyan bench machine: the machine's peak rates, with which kernels are compared.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -31,7 +31,7 @@ struct BenchMachineOptions {
   bool json = false;
 };
 
-// One figure for each number of threads.
+// One figure per number of threads.
 struct Row {
   std::string name;
   std::string unit;
@@ -83,7 +83,7 @@ void measure(int threads, double seconds, ProgressLine& progress, Measured& meas
       show(probe.name);
       bool integers = probe.operand == Operand::kInt8;
       Row& row = row_named(measured, probe.name, integers ? "GOP/s" : "GFLOP/s", 1e9);
-      if (row.values.size() > column) continue;  // an instruction of another table too
+      if (row.values.size() > column) continue;  // an instruction also used by another table
       row.values.push_back(meter.operations_per_s(probe));
     }
   }
@@ -92,7 +92,8 @@ void measure(int threads, double seconds, ProgressLine& progress, Measured& meas
   measured.threads.push_back(threads);
 }
 
-// {kernels, weights, instruction}: what bounds the products of each table with each format.
+// {kernels, weights, instruction}: the instruction that limits the products of each table and
+// format.
 Json bounds() {
   Json list = Json::array();
   for (const TableProbes& table : all_probes()) {
@@ -139,7 +140,7 @@ std::string limits_table(const Measured& measured) {
   return text;
 }
 
-// The formats whose products an instruction bounds, a line for each instruction and table.
+// The formats whose products an instruction limits: a line per instruction and table.
 std::string bounds_table() {
   std::string text = fmt::format("\n{:<14}{:<24}{}\n", "kernels", "limit of products", "weights");
   for (const TableProbes& table : all_probes()) {

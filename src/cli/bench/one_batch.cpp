@@ -1,4 +1,4 @@
-// banyan bench one-batch: how fast one batch of equal requests runs, alone.
+// banyan bench one-batch: the speed of one batch of equal requests, without other load.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -41,8 +41,7 @@ struct BenchOneBatchOptions {
   bool json = false;
 };
 
-// One kind of step: how fast it went, what a token costs, and the part of the machine's limit that
-// was reached.
+// One kind of step: its speed, its cost per token, and the fraction of the machine's limit reached.
 struct Rate {
   double tokens_per_s = 0;
   double bytes_per_token = 0, flops_per_token = 0;
@@ -55,7 +54,7 @@ struct Rate {
 struct Measurement {
   BatchShape shape;
   Rate prefill;
-  std::optional<Rate> decode;  // not there when output_len is 1
+  std::optional<Rate> decode;  // absent if output_len is 1
 
   double decode_tokens_per_s() const { return decode ? decode->tokens_per_s : 0; }
   double prefill_tokens_per_s() const { return prefill.tokens_per_s; }
@@ -72,7 +71,7 @@ Result<std::vector<BatchShape>> read_shapes(const BenchOneBatchOptions& o) {
   return shapes;
 }
 
-// Sets the sizes in `config` so that there is room for the largest of `shapes`.
+// Sets the sizes in `config` to fit the largest of `shapes`.
 Result<EngineInfo> choose_sizes(EngineConfig& config, const BenchOneBatchOptions& o,
                                 const std::vector<BatchShape>& shapes) {
   config.total_tokens_max = config.page_size_tokens;  // only the model's own limits matter here
@@ -87,7 +86,7 @@ Result<EngineInfo> choose_sizes(EngineConfig& config, const BenchOneBatchOptions
     config.total_tokens_max =
         std::max(config.total_tokens_max, batch_tokens(shape, config, info.context_length_tokens));
   }
-  config.radix_cache = false;  // every run computes its prompts
+  config.radix_cache = false;  // every run must compute its prompts
   return info;
 }
 
@@ -96,7 +95,7 @@ Result<std::unique_ptr<Engine>> load_engine(const EngineConfig& config) {
   return Engine::load(config, progress.load_progress());
 }
 
-// The limit is whichever takes longer: reading the bytes or computing the products.
+// The limit is the larger of the time to read the bytes and the time to compute the products.
 Rate rate_of(const Work& work, double tokens, double seconds,
              const std::optional<MachineLimits>& limits) {
   Rate rate{.tokens_per_s = tokens / seconds,
@@ -117,17 +116,17 @@ Measurement rates(const EngineInfo& info, const BatchShape& shape, const BatchTi
   Measurement m{.shape = shape,
                 .prefill = rate_of(prefill, prompt_tokens, timing.prefill_s, limits)};
   if (timing.decode_steps == 0) return m;
-  // Over the steps a context grows from input + 1 to input + steps tokens.
+  // During the steps the context grows from input + 1 to input + steps tokens.
   auto steps = static_cast<double>(timing.decode_steps);
   double context = static_cast<double>(shape.input_len) + (steps + 1) / 2;
   Work decode = decode_work(info, shape.batch_size, context);
-  // Of a batch whose prompts end one after another, some steps have fewer sequences.
+  // If the prompts of a batch end at different times, some steps have fewer sequences.
   double tokens_per_step = static_cast<double>(timing.decode_tokens) / steps;
   m.decode = rate_of(decode, tokens_per_step, timing.decode_s / steps, limits);
   return m;
 }
 
-// The run in the middle by prefill and the one in the middle by decode.
+// The median run by prefill and the median run by decode.
 Measurement median(std::vector<Measurement> runs) {
   auto middle = runs.begin() + static_cast<std::ptrdiff_t>(runs.size() / 2);
   std::ranges::nth_element(runs, middle, {}, &Measurement::decode_tokens_per_s);
@@ -137,7 +136,7 @@ Measurement median(std::vector<Measurement> runs) {
   return result;
 }
 
-// About a second. Before the model is loaded, because it takes memory.
+// Takes about a second. Runs before the model is loaded, because it needs memory.
 Result<std::optional<MachineLimits>> measure_limits(const BenchOneBatchOptions& o,
                                                     const EngineInfo& info) {
   constexpr double kSeconds = 0.04;
@@ -176,7 +175,7 @@ Json optional_json(std::optional<double> value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-// Null for what was not measured.
+// Null for values that were not measured.
 Json rates_json(const Measurement& m) {
   auto decode = [&](auto value) { return m.decode ? Json(value(*m.decode)) : Json(nullptr); };
   return {{"batch_size", m.shape.batch_size},

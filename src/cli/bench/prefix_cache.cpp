@@ -1,4 +1,4 @@
-// banyan bench prefix-cache: what a trace finds in the prefix cache, by policy and capacity.
+// banyan bench prefix-cache: the cache hit rate of a trace, by policy and capacity.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -25,7 +25,7 @@ namespace {
 constexpr const char* kSharedPrefix = "generated-shared-prefix";
 constexpr int64_t kTraceTokensMax = int64_t{1} << 31;
 constexpr int64_t kPageSizeMax = 1024;
-constexpr int kChunkTokens = 64;  // of the recurrent mixers that there are
+constexpr int kChunkTokens = 64;  // chunk of the existing recurrent mixers
 
 struct BenchPrefixCacheOptions {
   std::string trace;
@@ -36,7 +36,7 @@ struct BenchPrefixCacheOptions {
   int64_t chunked_prefill_tokens = 8192;
   int aging_period = 4;
   double speedup = 1, step_ms = 10, row_us = 20;
-  double request_rate = 0;      // 0: all at once
+  double request_rate = 0;      // 0: all arrive at once
   int64_t snapshot_tokens = 0;  // 0: no recurrent state
   double snapshot_ratio = 0.3;
   int64_t snapshot_interval_tokens = 16384;
@@ -50,7 +50,7 @@ struct Outcome {
   int64_t capacity_tokens = 0;
   std::string policy;
   ReplayReport report;
-  double lru_hit_rate = 0;  // in order of arrival, one at a time
+  double lru_hit_rate = 0;  // in order of arrival, one request at a time
 };
 
 Result<Trace> load_trace(const BenchPrefixCacheOptions& o) {
@@ -102,7 +102,7 @@ Result<std::vector<std::string>> read_policies(const BenchPrefixCacheOptions& o)
   return policies;
 }
 
-// Gives a part of the capacity to snapshots of recurrent state.
+// Gives part of the capacity to snapshots of recurrent state.
 void make_recurrent(const BenchPrefixCacheOptions& o, int64_t capacity_tokens,
                     SchedulerConfig& config) {
   auto snapshots = static_cast<int64_t>(o.snapshot_ratio * static_cast<double>(capacity_tokens)) /
@@ -181,10 +181,10 @@ class Bench {
 struct DecisionTimes {
   int64_t waiting_min = 0;
   double p50_us = 0, p99_us = 0;
-  double admission_p50_us = 0;  // of those that admitted somebody, by how many
+  double admission_p50_us = 0;  // of decisions that admitted somebody, per admitted request
 };
 
-// Of the tenth of steps that had the most waiting.
+// Of the 10% of steps with the longest queue.
 DecisionTimes busiest(std::vector<ReplayReport::Decision> decisions) {
   std::ranges::sort(decisions, std::greater<>{}, &ReplayReport::Decision::waiting);
   decisions.resize((decisions.size() + 9) / 10);

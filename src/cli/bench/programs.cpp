@@ -1,4 +1,4 @@
-// banyan bench programs: the paper's workloads as programs, with and without what makes them fast.
+// banyan bench programs: the paper's workloads as programs, with and without each optimisation.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -30,7 +30,7 @@
 namespace banyan::cli {
 namespace {
 
-// What is switched on. THE LIST.
+// The optimisations that are enabled. THE LIST.
 struct ProgramSetting {
   std::string_view name;
   bool radix_cache = true, fork_hints = true, jump_forward = true, keep_prefixes = true;
@@ -57,15 +57,15 @@ struct BenchProgramsOptions {
 
 struct ProgramFigures {
   double seconds = 0;
-  double p50_s = 0, p99_s = 0;  // of one program
+  double p50_s = 0, p99_s = 0;  // per program
   int64_t prompt_tokens = 0;
   double hit_rate = 0;
-  std::optional<double> optimum;  // the hit rate of an endless cache
+  std::optional<double> optimum;  // hit rate of an unbounded cache
   CallUsage usage;
   std::optional<int64_t> steps;
   std::optional<Error> error;
 
-  // Ctrl-C cut it off.
+  // True if interrupted by Ctrl-C.
   bool cut_off() const { return error && InterruptScope::raised(); }
 };
 
@@ -74,7 +74,7 @@ struct ProgramRow {
   ProgramFigures figures;
 };
 
-// The entries of `all` that the list `names` names, in its order; all if it is empty.
+// The entries of `all` listed in `names`, in that order; all if the list is empty.
 template <class Entry>
 Result<std::vector<Entry>> chosen(std::span<const Entry> all, const std::string& names,
                                   std::string_view option) {
@@ -93,7 +93,7 @@ Result<std::vector<Entry>> chosen(std::span<const Entry> all, const std::string&
   return some.empty() ? std::vector<Entry>(all.begin(), all.end()) : some;
 }
 
-// Tells programs of Ctrl-C.
+// Notifies programs of Ctrl-C.
 class InterruptWatch {
  public:
   std::stop_token token() const { return interrupted_.get_token(); }
@@ -125,7 +125,7 @@ Result<ProgramFigures> run_workload(const Workload& workload, std::string_view s
       [&](State& s, size_t index) {
         double begun = now_s();
         workload.body(s, index);
-        (void)s.text();  // waits for what was added last
+        (void)s.text();  // waits for the last addition
         times[index] = now_s() - begun;
       },
       std::move(batch)));
@@ -148,7 +148,7 @@ Result<ProgramFigures> run_here(const Workload& workload, const ProgramSetting& 
   InterpreterOptions how{.fork_hints = setting.fork_hints, .keep_prefixes = setting.keep_prefixes};
   ProgramFigures figures = TRY(run_workload(workload, setting.name, meter, how, o));
   Reuse reuse = TRY(meter->reuse(*tokenizer_of(llm)));
-  meter.reset();  // lets go of the engine
+  meter.reset();  // releases the engine
   EngineStats after = llm.engine().stats();
   auto part = [&](int64_t tokens) {
     return static_cast<double>(tokens) /
@@ -170,7 +170,7 @@ Result<ProgramFigures> run_there(const Workload& workload, const std::shared_ptr
   return figures;
 }
 
-// The run in the middle of several; all of them, or the one that was cut off.
+// The median of several runs; all runs must succeed. Returns an interrupted run as it is.
 Result<ProgramFigures> median_of(int runs, const std::function<Result<ProgramFigures>()>& run) {
   std::vector<ProgramFigures> all;
   for (int i = 0; i < runs; ++i) {
@@ -184,7 +184,7 @@ Result<ProgramFigures> median_of(int runs, const std::function<Result<ProgramFig
 
 using MeasureProgram = std::function<Result<ProgramFigures>(const Workload& workload)>;
 
-// Rows of all programs under one setting; fewer after Ctrl-C.
+// Rows of all programs for one setting; fewer after Ctrl-C.
 Status measure_programs(const std::vector<Workload>& programs, std::string_view setting, int runs,
                         const MeasureProgram& run, std::vector<ProgramRow>& rows) {
   for (const Workload& workload : programs) {
@@ -226,7 +226,7 @@ Status measure_there(const std::vector<Workload>& programs, const BenchProgramsO
   return measure_programs(programs, kPeer, o.repeat, run, rows);
 }
 
-// How many times longer `row` took than its workload under the first setting; none where either
+// The run time of `row` relative to the same workload under the first setting; nothing if either
 // failed.
 std::optional<double> time_ratio(const ProgramRow& row, const std::vector<ProgramRow>& rows) {
   auto first = std::ranges::find(rows, row.workload, &ProgramRow::workload);
@@ -260,10 +260,10 @@ std::string program_table(const std::vector<ProgramRow>& rows, size_t instances)
   return text;
 }
 
-// Of the ratios of each setting's rows, the geometric mean.
+// The geometric mean of the ratios of each setting's rows.
 std::string program_means(const std::vector<ProgramRow>& rows) {
   std::string text;
-  std::vector<std::string_view> told = {rows.front().setting};  // the first is what all are held to
+  std::vector<std::string_view> told = {rows.front().setting};  // the first is the baseline
   for (const ProgramRow& row : rows) {
     if (std::ranges::find(told, row.setting) != told.end()) continue;
     told.push_back(row.setting);
@@ -303,7 +303,7 @@ Json program_json(const ProgramRow& row, const std::vector<ProgramRow>& rows, si
           {"time_ratio", optional(time_ratio(row, rows))}};
 }
 
-// What Ctrl-C has left out, as a line for each setting: "no-radix-cache: judge, retrieval".
+// The runs that Ctrl-C skipped, a line per setting: "no-radix-cache: judge, retrieval".
 std::string left_out(const std::vector<ProgramRow>& rows, const std::vector<Workload>& programs,
                      const std::vector<std::string_view>& settings) {
   std::string text;

@@ -1,4 +1,4 @@
-// banyan bench serving: load on a server, ours or another, and how it bears it.
+// banyan bench serving: load-tests a server, ours or another.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -36,7 +36,7 @@ struct Backend {
   ServingApi api;
 };
 
-// bench_serving's names among them.
+// Includes the names of bench_serving.
 constexpr std::array<Backend, 8> kBackends = {{
     {"sglang", ServingApi::kSglang},
     {"sglang-oai", ServingApi::kCompletions},
@@ -71,7 +71,7 @@ ServingApi api_of(const std::string& name) {
   for (const Backend& backend : kBackends) {
     if (name == backend.name) return backend.api;
   }
-  return ServingApi::kSglang;  // the option takes no other names
+  return ServingApi::kSglang;  // the option accepts no other names
 }
 
 Result<std::string> dataset_file(const BenchServingOptions& o) {
@@ -155,8 +155,8 @@ Result<RequestStyle> style_of(const BenchServingOptions& o, const ServerFacts& f
   return style;
 }
 
-// A few requests before the measurement, so that neither connections nor the server's first steps
-// are in it. One must succeed.
+// Sends a few requests before the measurement, which excludes connection set-up and the server's
+// first steps. At least one must succeed.
 Status warm_up(boost::asio::io_context& io, HttpClient& client, const BenchServingOptions& o,
                const Dataset& dataset, BenchOptions load) {
   if (o.warmup_requests == 0) return {};

@@ -15,7 +15,7 @@ namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(100);
 
-// What has ended, from the model's thread to the caller's.
+// A queue of finished requests, from the model's thread to the caller's.
 class Ended {
  public:
   using One = std::pair<size_t, Result<Generation>>;
@@ -25,7 +25,7 @@ class Ended {
     ended_.emplace_back(index, std::move(generation));
     changed_.notify_one();
   }
-  // Waits a while for something.
+  // Waits briefly for finished requests.
   std::vector<One> take() {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, kTick, [this] { return !ended_.empty(); });
@@ -42,7 +42,7 @@ class Ended {
 
 Status ask_many(Llm& llm, const ManyAsked& asked) {
   Ended ended;
-  AsyncLlm model(llm);  // after what its sinks use
+  AsyncLlm model(llm);  // declared after what its sinks use
   size_t in_flight = 0;
   bool more = true;
   while (!InterruptScope::raised()) {

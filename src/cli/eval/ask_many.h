@@ -1,4 +1,4 @@
-// Many requests of a model, so many at once, for verbs that ask a list of questions.
+// Runs many requests on a model with bounded concurrency, for verbs that ask a list of questions.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,19 @@ namespace banyan::cli {
 
 struct ManyAsked {
   size_t at_once = 1;
-  // The next request and what the caller calls it; none: that was the last. An error ends it all.
+  // The next request and the caller's index for it; nothing after the last. An error aborts the
+  // run.
   struct Request {
     size_t index = 0;
     TextRequest request;
   };
   std::function<Result<std::optional<Request>>()> next;
-  // What came of it, in the order in which requests end.
+  // Receives each result, in order of completion.
   std::function<Status(size_t index, Result<Generation> generation)> take;
 };
 
-// Both functions are called on this thread. Returns early when Ctrl-C was pressed: what runs then
-// is cancelled and not taken.
+// Calls both functions on this thread. Returns early on Ctrl-C: running requests are cancelled and
+// their results dropped.
 Status ask_many(Llm& llm, const ManyAsked& asked);
 
 }  // namespace banyan::cli

@@ -1,4 +1,4 @@
-// banyan eval: how many questions of a data set a model answers rightly.
+// banyan eval: the accuracy of a model on the questions of a data set.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -35,8 +35,8 @@ struct EvalOptions {
   bool chat = false;
   std::string base_url, api_key;
   double timeout_s = 3600;
-  std::vector<CLI::Option*> engine_only;  // which mean nothing to a server
-  CLI::Option* timeout = nullptr;         // which means nothing to an engine
+  std::vector<CLI::Option*> engine_only;  // without meaning for a server
+  CLI::Option* timeout = nullptr;         // without meaning for an engine
 
   const EngineConfig& config() const { return engine.config; }
 };
@@ -92,7 +92,7 @@ Json sampling_json(const TextRequest& request) {
   return json;
 }
 
-// What makes two runs the same; predictions carry it.
+// The settings that two runs must share to be the same; stored in the predictions.
 Json describe_run(const EvalOptions& o, const EvalSet& set, const EvalStyle& style,
                   const std::string& model) {
   Json run = {{"task", o.task},
@@ -147,7 +147,7 @@ Status check(const EvalOptions& o) {
 Result<EvalServer> server_of(const EvalOptions& o) {
   Result<ServerUrl> url = parse_server_url(o.base_url);
   if (!url) return invalid_argument("--base-url {}", url.error().message);
-  // Clients of OpenAI's API write the version into the base; our paths have it.
+  // Clients of OpenAI's API include the version in the base URL; our paths include it too.
   if (url->prefix.ends_with("/v1")) url->prefix.resize(url->prefix.size() - 3);
   EvalServer server{.url = *std::move(url),
                     .model = o.config().model_path,
@@ -184,7 +184,7 @@ int report(const EvalRun& run, const std::string& out) {
 Result<int> eval(EvalOptions o) {
   TRY(check(o));
   if (o.base_url.empty()) TRY(o.engine.settle());
-  const EvalTask& task = *eval_task_named(o.task);  // the option takes no other names
+  const EvalTask& task = *eval_task_named(o.task);  // the option accepts no other names
   EvalStyle style = TRY(make_style(task, o));
   EvalSource source = TRY(read_source(task, o));
   EvalSet set = TRY(make_eval_set(task, source, o.shots));
@@ -284,7 +284,7 @@ VerbAction declare_eval(CLI::App& app) {
   return [o] { return eval(*o); };
 }
 
-// Names of an engine's options in Python, "--page_size", as ours.
+// Converts Python spellings of engine options, "--page_size", to ours.
 std::string respell(const std::string& word) {
   std::string spelled = respell_peer_option(word);
   if (!spelled.starts_with("--")) return spelled;

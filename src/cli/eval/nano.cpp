@@ -1,4 +1,4 @@
-// banyan eval nano: a table of what a model of banyan-nano's kind can do, suite by suite.
+// banyan eval nano: a table of a banyan-nano model's abilities, suite by suite.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -50,7 +50,7 @@ double bits_per_character(const SuiteCases& cases, const SuiteAnswers& answers) 
   return bits / static_cast<double>(std::max<size_t>(characters, 1));
 }
 
-// The share of right answers for each value of a field of "about".
+// The share of correct answers for each value of a field of "about".
 Json by_field(const SuiteCases& cases, const SuiteAnswers& answers, const char* field) {
   std::map<double, std::pair<int64_t, int64_t>> counts;
   for (size_t i = 0; i < answers.size(); ++i) {
@@ -143,7 +143,7 @@ void print_table(const Json& rows) {
   write_stdout(text);
 }
 
-// The files of the folder by name, or those of the suites that were asked for.
+// The files of the folder, sorted by name, or those of the requested suites.
 Result<std::vector<std::string>> files_of(const EvalNanoOptions& o, const std::string& folder) {
   std::vector<std::string> files;
   for (const std::string& suite : o.suites)

@@ -40,7 +40,7 @@ Result<TextRequest> request_for(const Llm& llm, const EvalStyle& style, const st
   return request;
 }
 
-// A question that will never be answered, such as one that is longer than the context, counts.
+// A question that can never be answered, such as one longer than the context, counts as wrong.
 Result<EvalAnswer> answer_of(Result<Generation> generation) {
   if (!generation) {
     if (generation.error().code != ErrorCode::kInvalidArgument) {
@@ -54,7 +54,7 @@ Result<EvalAnswer> answer_of(Result<Generation> generation) {
                     .completion_tokens = std::ssize(generation->output_ids)};
 }
 
-// A request of OpenAI's completions or chats.
+// A request of OpenAI's completions or chat completions.
 std::string request_body(const EvalServer& server, const EvalStyle& style,
                          const std::string& prompt) {
   const GenerationOptions& options = style.request.options;
@@ -72,13 +72,13 @@ std::string request_body(const EvalServer& server, const EvalStyle& style,
   return dump_json(body);
 }
 
-// Of a whole answer of either API.
+// Parses a complete answer of either API.
 Result<EvalAnswer> read_answer(const std::string& body, bool chat) {
   Json json = TRY(parse_json(body, "the answer", {.bytes_max = kAnswerBytesMax}));
   Json::json_pointer text(chat ? "/choices/0/message/content" : "/choices/0/text");
   if (!json.contains(text)) return corrupt("the answer has no {}", text.to_string());
   EvalAnswer answer;
-  // A reasoning model that reached the limit has said nothing yet.
+  // A reasoning model that hit the limit has no content yet.
   if (json[text].is_string()) answer.text = json[text].get<std::string>();
   Json::json_pointer reason("/choices/0/finish_reason");
   if (json.contains(reason) && json[reason].is_string()) answer.finish_reason = json[reason];
@@ -137,7 +137,7 @@ class ServerRun {
     --in_flight_;
     settle(exchange, http_status, outcome);
     run_.show();
-    // The connection is free once this has returned.
+    // The connection is free once this callback has returned.
     boost::asio::post(io_, [this] { fill(); });
   }
 
@@ -145,7 +145,7 @@ class ServerRun {
     if (!outcome) return run_.fail(outcome.error().message);
     std::string refusal = http_status == 200 ? "" : error_message(exchange.body);
     if (http_status == 400 || http_status == 413 || http_status == 422) {
-      // Such as a prompt that is longer than the server's context: it will never be answered.
+      // Such as a prompt longer than the server's context: it can never be answered.
       keep(run_.record(exchange.index, {.finish_reason = "error", .error = std::move(refusal)}));
       return;
     }

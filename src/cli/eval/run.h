@@ -1,5 +1,5 @@
-// An evaluation on its way: which questions are left, what became of the others, and the two ways
-// to have them answered, by an engine of our own or by a server.
+// An evaluation in progress: the questions left, the answers so far, and the two ways to get
+// answers: our own engine or a server.
 //
 // One thread.
 #pragma once
@@ -18,28 +18,28 @@
 
 namespace banyan::cli {
 
-// What a model made of a question.
+// A model's answer to a question.
 struct EvalAnswer {
   std::string text = {};
   std::string finish_reason = {};
   int64_t prompt_tokens = 0, completion_tokens = 0;
-  std::string error = {};  // why it cannot be asked at all; counts as a wrong answer
+  std::string error = {};  // why it can never be asked; counts as wrong
 };
 
 class EvalRun {
  public:
-  // `questions` of the set's, from its first on. All are to outlive it.
+  // The first `questions` of the set. All arguments must outlive the object.
   EvalRun(const EvalTask& task, const EvalSet& set, size_t questions, PredictionFile& file);
 
-  // The next question that has no prediction.
+  // The next question without a prediction.
   std::optional<size_t> next();
   const EvalItem& item(size_t index) const { return set_.items[index]; }
   const EvalTask& task() const { return task_; }
   Status record(size_t index, EvalAnswer answer);
-  // No answer came; a later run asks again.
+  // Records a failed request; a later run asks again.
   void fail(const std::string& reason) { ++failures_[reason]; }
   void show();
-  // Takes the progress line away.
+  // Removes the progress line.
   void end() { line_.reset(); }
 
   int64_t correct() const { return correct_; }
@@ -55,31 +55,31 @@ class EvalRun {
   const EvalSet& set_;
   size_t questions_;
   PredictionFile& file_;
-  std::optional<ProgressLine> line_;  // until the end
+  std::optional<ProgressLine> line_;  // until end()
   Clock::time_point begin_ = Clock::now(), next_shown_ = begin_;
   size_t place_ = 0;
   int64_t done_ = 0, done_before_ = 0, correct_ = 0, unanswerable_ = 0, tokens_ = 0;
   std::map<std::string, int64_t> failures_;
 };
 
-// How questions are asked.
+// How to ask questions.
 struct EvalStyle {
   TextRequest request;  // all but the prompt
-  bool chat = false;    // as a user's message
-  int parallel = 1;     // at once
+  bool chat = false;    // ask as a user message
+  int parallel = 1;     // concurrent requests
 };
 
 struct EvalServer {
   ServerUrl url;
   std::string model, api_key;
-  double timeout_s = 0;  // of one answer
+  double timeout_s = 0;  // per answer
 };
 
-// Both return early when Ctrl-C was pressed.
+// Both return early on Ctrl-C.
 Status run_in_engine(Llm& llm, const EvalStyle& style, EvalRun& run);
 Status run_on_server(const EvalServer& server, const EvalStyle& style, EvalRun& run);
 
-// What the server calls its first model.
+// The server's name for its first model.
 Result<std::string> served_model(const EvalServer& server, const std::string& base_url);
 
 }  // namespace banyan::cli

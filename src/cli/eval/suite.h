@@ -1,4 +1,4 @@
-// Asks an engine the cases of a suite (eval/suite.h), many at once.
+// Runs the cases of a suite (eval/suite.h) on an engine, many concurrently.
 //
 // One thread.
 #pragma once
@@ -14,18 +14,18 @@ namespace banyan::cli {
 struct SuiteAnswer {
   SuiteReply reply;
   bool right = false;
-  bool valid = false;           // the content follows the case's schema
-  std::vector<TokenId> tokens;  // that the model said
-  double bits = 0;              // of the case's answer, if the suite is scored
+  bool valid = false;           // the content is valid under the case's schema
+  std::vector<TokenId> tokens;  // output tokens
+  double bits = 0;              // for the case's answer, if the suite is scored
 };
 
-// Greedy answers of at most `max_tokens`, in the order of `cases`; `constrained`: under the case's
-// schema. `answered` is told how many there are. Returns what there is when Ctrl-C was pressed.
+// Greedy answers of at most `max_tokens`, in the order of `cases`; with `constrained`, under the
+// case's schema. Calls `answered` with the number done. On Ctrl-C, returns the answers so far.
 Result<std::vector<SuiteAnswer>> ask_suite(Llm& llm, const std::vector<SuiteCase>& cases,
                                            int64_t max_tokens, bool constrained,
                                            const std::function<void(size_t)>& answered);
 
-// How many bits the model takes for each case's answer behind its prompt.
+// The number of bits that the model needs for each case's answer, given its prompt.
 Result<std::vector<SuiteAnswer>> score_suite(Llm& llm, const std::vector<SuiteCase>& cases,
                                              const std::function<void(size_t)>& answered);
 

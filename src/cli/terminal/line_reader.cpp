@@ -29,8 +29,8 @@ namespace {
 
 constexpr int kHistoryLinesMax = 1000;
 
-// libedit draws by the locale. One that knows only ASCII says nothing about the terminal (it is
-// what containers and cron give), and nearly all terminals are UTF-8.
+// libedit draws according to the locale. An ASCII locale (the default in containers and cron) says
+// nothing about the terminal, and nearly all terminals are UTF-8.
 void choose_locale() {
   std::setlocale(LC_CTYPE, "");
   if (std::string_view(nl_langinfo(CODESET)) == "ANSI_X3.4-1968") {
@@ -38,13 +38,13 @@ void choose_locale() {
   }
 }
 
-// Stands for a line break inside a line: SYMBOL FOR NEWLINE.
+// Displayed in place of a line break inside a line: SYMBOL FOR NEWLINE.
 constexpr wchar_t kBreak = L'\u2424';
 constexpr std::string_view kBreakText = "\u2424";
 
 constexpr std::string_view kPasteBegin = "\033[200~", kPasteEnd = "\033[201~";
 
-// Tells the terminal to put marks around what is pasted while a line is read.
+// Enables the terminal's bracketed paste while a line is read.
 class PasteMarks {
  public:
   PasteMarks() { std::fputs("\033[?2004h", stderr); }
@@ -53,14 +53,14 @@ class PasteMarks {
   PasteMarks& operator=(const PasteMarks&) = delete;
 };
 
-// Whether more has been typed than was read, or is within `milliseconds`.
+// Whether unread input is available, or arrives within `milliseconds`.
 bool has_input(int milliseconds, int descriptor = STDIN_FILENO) {
   pollfd watched = {descriptor, POLLIN, 0};
   return poll(&watched, 1, milliseconds) > 0;
 }
 
-// Text as wide characters of one line: line breaks become marks, other control characters are left
-// out, and tabs, which would complete something, become spaces.
+// Converts text to the wide characters of one line: line breaks become marks, tabs (which would
+// trigger completion) become spaces, and other control characters are dropped.
 std::wstring from_utf8(std::string_view bytes) {
   std::wstring text;
   const auto* data = reinterpret_cast<const utf8proc_uint8_t*>(bytes.data());
@@ -69,7 +69,7 @@ std::wstring from_utf8(std::string_view bytes) {
   while (left > 0) {
     utf8proc_int32_t point = 0;
     utf8proc_ssize_t length = utf8proc_iterate(data, left, &point);
-    if (length < 1) {  // not a character; skip the byte
+    if (length < 1) {  // invalid; skip the byte
       length = 1;
       point = 0;
     }
@@ -83,7 +83,7 @@ std::wstring from_utf8(std::string_view bytes) {
   return text;
 }
 
-// A pasted text, up to its end mark.
+// Reads pasted text up to its end mark.
 std::wstring read_paste() {
   std::string bytes;
   char byte = 0;
@@ -99,7 +99,7 @@ std::wstring read_paste() {
   return text;
 }
 
-// Columns of the terminal that the line is drawn on; 0: it does not say.
+// The terminal's width in columns; 0 if unknown.
 size_t screen_columns() {
   winsize window = {};
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 ? window.ws_col : 0;
@@ -113,7 +113,7 @@ size_t columns_of(const wchar_t* begin, const wchar_t* end) {
   return columns;
 }
 
-// What libedit's callbacks need to know, as its client data.
+// State for libedit's callbacks, passed as client data.
 struct Screen {
   std::wstring prompt;  // ASCII
   size_t columns = 0;   // when the line was drawn
@@ -125,9 +125,9 @@ struct Screen {
   }
 };
 
-// Draws the line again if the window has other columns. libedit draws from where the cursor is, and
-// terminals wrap what they show by the new width: so the cursor goes up to where the line begins,
-// and what is below is cleared.
+// Redraws the line if the width has changed. libedit draws from the cursor's position, and
+// terminals rewrap their contents at the new width. So this moves the cursor up to the start of the
+// line and clears everything below.
 void redraw_resized(EditLine* editor) {
   Screen& screen = Screen::of(editor);
   size_t now = screen_columns();
@@ -183,7 +183,7 @@ void take_terminal_back(EditLine* editor) {
   redraw_resized(editor);
 }
 
-// One character for libedit, whose own reader would miss a Ctrl-C and a pasted text.
+// Reads one character for libedit, whose own reader would miss Ctrl-C and pasted text.
 int read_character(EditLine* editor, wchar_t* character) {
   std::mbstate_t state = {};
   while (true) {
@@ -209,15 +209,15 @@ int read_character(EditLine* editor, wchar_t* character) {
         el_wset(editor, EL_REFRESH);
         continue;
       }
-      std::wstring keys(mark.begin() + 1, mark.end());  // a key of the keyboard
+      std::wstring keys(mark.begin() + 1, mark.end());  // an ordinary key sequence
       if (!keys.empty()) el_wpush(editor, keys.c_str());
     }
-    // A Ctrl-D from before libedit took over the terminal is a NUL by the time it is read.
+    // A Ctrl-D typed before libedit took over the terminal is read as NUL.
     const LineInfoW* line = el_wline(editor);
     if (byte == '\0' && line->buffer == line->lastchar) return 0;
     size_t length = std::mbrtowc(character, &byte, 1, &state);
     if (length <= 1) return 1;
-    if (length == static_cast<size_t>(-1)) state = {};  // not a character here; skip it
+    if (length == static_cast<size_t>(-1)) state = {};  // invalid; skip it
   }
 }
 
@@ -238,7 +238,7 @@ std::string with_breaks(std::string text) {
   return text;
 }
 
-// $XDG_STATE_HOME/banyan or $HOME/.local/state/banyan; "" when neither is set to an absolute path.
+// $XDG_STATE_HOME/banyan or $HOME/.local/state/banyan; "" if neither is an absolute path.
 std::string user_state_folder() {
   const char* state = std::getenv("XDG_STATE_HOME");
   const char* home = std::getenv("HOME");
@@ -282,7 +282,7 @@ class LineReader::Editor {
       const LineInfoW* info = el_wline(editor_);
       std::string typed = to_utf8(info->buffer, static_cast<size_t>(info->lastchar - info->buffer));
       std::fputc('\n', stderr);
-      if (!InterruptScope::raised() && !typed.empty()) {  // the end comes with the next read
+      if (!InterruptScope::raised() && !typed.empty()) {  // the next read reports the end
         return {.kind = LineRead::Kind::kLine, .text = with_breaks(std::move(typed))};
       }
       if (!InterruptScope::raised()) return {.kind = LineRead::Kind::kEnd, .text = ""};
@@ -306,7 +306,7 @@ class LineReader::Editor {
     std::ofstream(history_file_, std::ios::app) << text << "\n";
   }
 
-  // Of earlier runs, a line each. A file that has grown long is written again.
+  // Reads the history of earlier runs, one line each. Rewrites a file that has grown too long.
   void load_history() {
     std::string folder = user_state_folder();
     if (folder.empty()) return;
@@ -325,13 +325,13 @@ class LineReader::Editor {
       if (!wide.empty()) history_w(history_, &event, H_ENTER, wide.c_str());
       kept += line + "\n";
     }
-    // Where it cannot be written, history ends with the program.
+    // If it is not writable, history ends with the program.
     bool written =
         !text.empty() && !long_file ? true : replace_file(history_file_, kept).has_value();
     if (!written) history_file_.clear();
   }
 
-  // What terminals send for keys that libedit leaves unbound.
+  // Binds keys that terminals send but libedit leaves unbound.
   void bind_keys() {
     constexpr const wchar_t* kBindings[][2] = {
         {L"\\e[H", L"ed-move-to-beg"},       {L"\\e[F", L"ed-move-to-end"},
@@ -348,7 +348,7 @@ class LineReader::Editor {
   HistoryW* history_;
   EditLine* editor_;
   Screen screen_;
-  std::string history_file_;  // empty: none
+  std::string history_file_;  // empty: no file
 };
 
 LineReader::LineReader(bool interactive) {

@@ -1,7 +1,7 @@
-// Lines that a person types, with editing and history (libedit), or lines of a pipe.
+// Reads lines from a person, with editing and history (libedit), or from a pipe.
 //
-// Typed lines arrive as UTF-8 whatever the locale. The prompt and the editing go to stderr, so
-// that stdout carries replies alone.
+// Typed lines are returned as UTF-8 in any locale. The prompt and the editing go to stderr, so that
+// stdout carries only replies.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@ namespace banyan::cli {
 struct LineRead {
   enum class Kind {
     kLine,
-    kInterrupted,  // Ctrl-C; what was typed is thrown away, `text` tells whether it was anything
-    kEnd,          // Ctrl-D on an empty line, or the pipe's end
+    kInterrupted,  // Ctrl-C; the input is dropped, and `text` is non-empty if there was any
+    kEnd,          // Ctrl-D on an empty line, or the end of the pipe
   };
   Kind kind = Kind::kEnd;
   std::string text;  // without the newline
@@ -21,14 +21,14 @@ struct LineRead {
 
 class LineReader {
  public:
-  // `interactive`: stdin and stderr are a terminal. Ctrl-C is noticed while an InterruptScope
+  // `interactive`: stdin and stderr are a terminal. Ctrl-C is only noticed while an InterruptScope
   // lives.
   explicit LineReader(bool interactive);
   ~LineReader();
   LineReader(const LineReader&) = delete;
   LineReader& operator=(const LineReader&) = delete;
 
-  // The prompt is shown to a person only.
+  // The prompt is only shown if interactive.
   LineRead read(const std::string& prompt);
   bool interactive() const { return editor_ != nullptr; }
 
@@ -37,7 +37,7 @@ class LineReader {
   LineRead read_unprompted();
 
   std::unique_ptr<Editor> editor_;  // null for a pipe
-  std::string unread_;              // of a pipe: what has come and is not read yet
+  std::string unread_;              // of a pipe: received but not returned yet
 };
 
 }  // namespace banyan::cli

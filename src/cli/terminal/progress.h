@@ -1,7 +1,7 @@
-// A line on stderr that tells how far something has come; silent when stderr is no terminal.
+// A progress line on stderr; prints nothing if stderr is not a terminal.
 //
-// The line is rewritten in place at most ten times a second and erased in the end. update() may be
-// called from one thread at a time, whichever it is.
+// The line is rewritten in place at most ten times per second and erased at the end. update() may
+// be called from any thread, but not concurrently.
 #pragma once
 
 #include <chrono>
@@ -19,10 +19,10 @@ class ProgressLine {
 
   // "loading  45%  1.2 GB of 2.7 GB  830 MB/s  2 s left"
   void update(int64_t bytes_done, int64_t bytes_total);
-  // "bench  3 of 5"; shown at once.
+  // "bench  3 of 5"; drawn immediately.
   void show(const std::string& state);
 
-  // For a loader; valid while this lives.
+  // A callback for loaders; valid while this object lives.
   LoadProgress load_progress();
 
  private:
@@ -34,8 +34,8 @@ class ProgressLine {
   Clock::time_point next_ = begin_;
 };
 
-// The line's text after "loading"; `seconds` since the beginning. A total that is not more than
-// what is done is one that nobody knows.
+// The line's text after "loading"; `seconds` since the start. A total not greater than the amount
+// done counts as unknown.
 std::string describe_progress(int64_t bytes_done, int64_t bytes_total, double seconds);
 
 }  // namespace banyan::cli

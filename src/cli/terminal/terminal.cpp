@@ -23,7 +23,7 @@ void on_interrupt(int) {
   int error = errno;
   interrupted = 1;
   uint64_t one = 1;
-  // Nothing can be done here about a failure; the flag is up all the same.
+  // A failure cannot be handled here; the flag is set anyway.
   [[maybe_unused]] ssize_t written = write(interrupt_event, &one, sizeof one);
   errno = error;
 }
@@ -90,8 +90,8 @@ InterruptScope::InterruptScope(Second second) {
   interrupt_event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   struct sigaction action = {};
   action.sa_handler = on_interrupt;
-  // Writes go on, or what a full terminal or pipe did not take yet would be lost. What waits for
-  // input uses wait_for_input().
+  // Restart writes, or text that a full terminal or pipe did not accept yet would be lost. Code
+  // that waits for input uses wait_for_input().
   action.sa_flags = SA_RESTART;
   if (second == Second::kEndsProgram) action.sa_flags |= static_cast<int>(SA_RESETHAND);
   sigemptyset(&action.sa_mask);
@@ -110,7 +110,7 @@ bool InterruptScope::raised() {
 
 void InterruptScope::clear() {
   uint64_t count = 0;
-  // Fails when there is nothing to take, which is as good.
+  // Fails if there is nothing to consume, which is fine.
   [[maybe_unused]] ssize_t taken = read(interrupt_event, &count, sizeof count);
   interrupted = 0;
 }

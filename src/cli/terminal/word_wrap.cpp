@@ -17,7 +17,7 @@ size_t width_of(std::string_view text) {
   while (left > 0) {
     utf8proc_int32_t point = 0;
     utf8proc_ssize_t length = utf8proc_iterate(bytes, left, &point);
-    if (length < 1) length = 1;  // no character; it is shown as one
+    if (length < 1) length = 1;  // invalid; shown as one character
     width += point >= 0 ? static_cast<size_t>(std::max(0, utf8proc_charwidth(point))) : 1;
     bytes += length;
     left -= length;

@@ -1,4 +1,4 @@
-// Breaks text that comes in pieces between words, for a terminal of some columns.
+// Wraps streamed text at word boundaries for a terminal.
 #pragma once
 
 #include <cstddef>
@@ -7,18 +7,18 @@
 
 namespace banyan::cli {
 
-// Of the terminal that stdout is; 80 where it does not say.
+// The width of the terminal on stdout; 80 if unknown.
 size_t stdout_columns();
 
 // Holds back a word until it is complete. Lines of code (indented by four columns, or between ```)
-// and words longer than a line are left as they are.
+// and words longer than a line are not wrapped.
 class WordWrap {
  public:
   explicit WordWrap(size_t columns) : columns_(columns) {}
 
-  // What can be shown now.
+  // Returns the text that can be shown now.
   std::string add(std::string_view piece);
-  // What was held back.
+  // Returns the text held back.
   std::string finish();
 
  private:
@@ -28,9 +28,9 @@ class WordWrap {
   size_t columns_;
   size_t column_ = 0;
   std::string word_;    // complete characters, without spaces
-  std::string spaces_;  // before it, not shown yet
+  std::string spaces_;  // spaces before it, not shown yet
   std::string out_;
-  std::string line_begin_;  // its first four bytes
+  std::string line_begin_;  // first four bytes of the line
   bool fenced_ = false;
 };
 
