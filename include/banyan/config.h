@@ -1,4 +1,4 @@
-// Every choice and every limit of an engine, each with its unit. 0 means "choose for me" where the
+// Every setting and limit of an engine, with its unit. 0 means "choose automatically" where the
 // comment says so; validate() names the first value that is out of range.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace banyan {
 
-// Called while weights are read; from the loading thread.
+// Called from the loading thread while weights are read.
 using LoadProgress = std::function<void(int64_t bytes_done, int64_t bytes_total)>;
 
 // Keeps cached prefixes outside of memory, where they survive a restart: exactly the bytes that
@@ -41,27 +41,27 @@ struct CacheStorageConfig {
 };
 
 struct EngineConfig {
-  std::string model_path;  // a folder as Hugging Face publishes it
-  std::string gguf_path;   // a GGUF file whose weights stand in for the folder's; empty: none
+  std::string model_path;  // a folder in Hugging Face format
+  std::string gguf_path;   // a GGUF file whose weights replace the folder's; empty: none
 
   std::string dtype = "auto";  // auto (as stored), bf16, f32
   // auto (the fastest on this machine for the model), portable, avx2, avx512, avx512_vnni,
   // avx512_bf16, amx; fenced: to debug.
   std::string kernels = "auto";
   std::string load_format = "auto";  // auto (safetensors), dummy (seeded random numbers)
-  int threads = 0;                   // 0: the processors that this process may use
-  bool pin_threads = true;  // tie them to processors, where that helps (base/os/affinity.h)
+  int threads = 0;                   // 0: all processors that this process may use
+  bool pin_threads = true;           // pin them to processors where that helps (base/os/affinity.h)
 
-  // What weights become while they are read: none (as stored), weight-only (as stored, with
+  // Quantisation of weights at load time: none (as stored), weight-only (as stored, with
   // activations of 16 bits or more), int8, int4, fp8, mxfp4, int4:64.
   std::string quantization = "none";
-  // "REGEX=FORMAT": another format, or none, weight-only, bf16, f16, f32, for the matrices whose
-  // names the regex is found in; the last one that matches decides.
+  // "REGEX=FORMAT": overrides the format of matrices whose names match the regex; the last match
+  // wins. FORMAT may also be none, weight-only, bf16, f16 or f32.
   std::vector<std::string> quantization_overrides;
 
-  // The form that latent attention (MLA) takes for a prompt's positions: absorbed, as it is for
-  // generated ones; or expanded, which takes fewer operations and more memory. The latter reuses no
-  // generated state, as recurrent models, and is refused where no layer is MLA.
+  // How latent attention (MLA) runs over prompts: "absorbed", as in decode, or "expanded", which
+  // takes fewer operations and more memory. With "expanded", states of generated tokens are not
+  // reused, as in recurrent models. It is refused for models without MLA.
   std::string mla_prefill = "absorbed";
 
   // What keys and values, or latents, of tokens are kept as: auto (the weights' type), bf16, f32,
@@ -71,46 +71,48 @@ struct EngineConfig {
 
   int64_t context_length_tokens = 0;  // 0: the model's own
   int page_size_tokens = 64;          // a power of two from 1 to 1024
-  int64_t total_tokens_max = 0;       // in all sequences together; 0: what the memory allows
-  double memory_fraction = 0.8;       // of the memory available after the weights, for the states
-  int running_max = 8;                // sequences in flight
-  int queued_max = 256;               // requests waiting
-  int chunked_prefill_tokens =
-      512;  // of prompts in one step, not counting one token of each sequence
+  int64_t total_tokens_max = 0;       // of all sequences together; 0: as many as memory allows
+  // Fraction of the memory left after the weights that holds layer states.
+  double memory_fraction = 0.8;
+  int running_max = 8;               // running sequences
+  int queued_max = 256;              // waiting requests
+  int chunked_prefill_tokens = 512;  // prompt tokens per step, beyond one token per sequence
 
   // fcfs: first come, first served. lpm: longest cached prefix first, with aging. priority: highest
   // priority first.
   std::string schedule_policy = "lpm";
-  int aging_period = 4;     // lpm: one of so many admissions is the request that has waited longest
-  bool radix_cache = true;  // keep every computed prefix for later requests
-  int64_t snapshot_interval_tokens = 16384;  // between snapshots of recurrent state in long prompts
-  double snapshot_fraction = 0.3;            // of the states' memory, for those snapshots
-  // Recurrent models, and expanded prefill: also reuse the states of generated tokens. A chat's
-  // next turn then resumes after the last answer and not after the last prompt, but no longer has
-  // the bits of a run without the cache, which would have computed the answer in another form.
+  int aging_period = 4;  // lpm: one in this many admissions is the request that has waited longest
+  bool radix_cache = true;                   // keep computed prefixes for later requests
+  int64_t snapshot_interval_tokens = 16384;  // of recurrent state in a long prompt
+  double snapshot_fraction = 0.3;            // fraction of the state memory for those snapshots
+  // For recurrent models and expanded prefill: also reuse the states of generated tokens. The next
+  // turn of a chat then resumes after the last answer instead of the last prompt. Its output is no
+  // longer bit-identical to a run without the cache, which would prefill that answer.
   bool reuse_generated_state = false;
   // Launch the next step before the results of the last one are read, where no constraint or
-  // penalty needs its tokens: a device then never waits for the host. Changes no result.
+  // penalty needs its tokens, so that a device never waits for the host. Changes no result.
   bool overlap_schedule = false;
-  bool expert_counts = false;  // mixtures of experts: count how often each is chosen
-  // Fill in EngineInfo::state_digest. All weights are read once and hashed; the hashes stay in the
+  bool expert_counts = false;  // mixture of experts: count how often each expert is chosen
+  // Compute EngineInfo::state_digest: reads and hashes all weights once. The hashes are kept in the
   // user's cache folder until a file changes.
   bool state_digest = false;
 
-  // Tokens that are proposed ahead of the model take rows of a step and are kept where the model,
-  // asked for each, draws the same: they save steps and change no output.
-  bool jump_forward = true;   // propose the text that a constraint leaves no choice about
-  int draft_tokens_max = 32;  // of a sequence in one step; 0: none are proposed
-  int draft_tokens_min = 1;   // fewer than this are not proposed, unless a constraint forces them
-  // Who proposes besides: ngram (what followed the last tokens earlier in the same text), suffix
-  // (that, and cached texts of the same namespace), mtp (the model's own layer that predicts a
-  // further token), draft (a smaller model of the same vocabulary). Of several, the one that
-  // promises most does. With none, ngram still serves requests that predict their output.
+  // Speculative decoding: draft tokens are verified in the same step and kept while they equal what
+  // the model draws. They save steps and change no output.
+  bool jump_forward = true;   // draft the text that a constraint forces
+  int draft_tokens_max = 32;  // per sequence and step; 0: no drafts
+  int draft_tokens_min = 1;   // shorter drafts are dropped, unless a constraint forces them
+  // Drafters; of several, the one with the best expected gain drafts:
+  //   ngram   what followed the last tokens earlier in the same text
+  //   suffix  the same, and cached texts of the same namespace
+  //   mtp     the model's own multi-token prediction layer
+  //   draft   a smaller model with the same vocabulary
+  // Even without a drafter, ngram serves requests that carry a prediction.
   std::vector<std::string> drafters;
-  std::string draft_model_path;             // draft: a folder; it is meant where nothing is named
-  std::string draft_quantization = "none";  // of that model, as `quantization`
-  int ngram_tokens_min = 2;                 // ngram: so many last tokens must agree
-  int ngram_tokens_max = 32;  // ngram: of longer matches the latest is taken, not the longest
+  std::string draft_model_path;  // draft: its folder; without `drafters` it implies draft
+  std::string draft_quantization = "none";  // of the draft model, as `quantization`
+  int ngram_tokens_min = 2;                 // ngram: shortest match, in tokens
+  int ngram_tokens_max = 32;  // ngram: longest match compared; of those this long the latest wins
   // Draft only while measured step times show a gain. The number of steps then depends on the
   // clock; the tokens do not.
   bool measure_drafts = true;

@@ -1,11 +1,11 @@
-// The engine: token requests in, token events out, driven by its caller.
+// The engine: token requests in, token events out. The caller drives it.
 //
 //   auto engine = TRY(Engine::load({.model_path = "models/x"}));
 //   TRY(engine->submit({.prompt = {1, 403}}, [](const TokenEvent& e) { ... }));
 //   while (engine->step()) {}
 //
-// One thread owns an engine: load, submit, cancel and step are called from it alone, and sinks run
-// on it inside step(). A sink may submit and cancel.
+// One thread owns an engine: only that thread may call load, submit, cancel and step. Sinks run on
+// it inside step(); a sink may submit and cancel.
 #pragma once
 
 #include <array>
@@ -23,27 +23,27 @@
 
 namespace banyan {
 
-// Weight matrices that are alike.
+// A group of weight matrices with the same shape and format.
 struct WeightSummary {
   std::string names;     // "model.layers.*.self_attn.{q_proj,k_proj,v_proj}"
-  int64_t matrices = 0;  // in memory, where those in braces are one
+  int64_t matrices = 0;  // in memory; fused ones, in braces, count as one
   std::string stored;    // "bf16", "fp8, blocks of 128 x 128"
   std::string memory;    // "bf16", "int4, groups of 32"
-  std::string format;    // of memory, without the groups: "int4"
-  bool exact = true;     // memory holds the numbers that are stored
-  double share = 1;      // of the tokens that pass through; 0: rows of it are only looked up
+  std::string format;    // of `memory`, without the groups: "int4"
+  bool exact = true;     // memory holds exactly the stored values
+  double share = 1;      // fraction of tokens that pass through it; 0: a lookup table
   int64_t parameters = 0;
   int64_t bytes = 0;  // in memory
 };
 
-// Memory for layer states that are kept alike: src/cache/state_classes.h.
+// Memory of one class of layer states (src/cache/state_classes.h).
 struct StateClassSummary {
   std::string name;        // "pages", "pages of a window of 512 tokens", "slots"
-  int64_t unit_bytes = 0;  // of one page or slot, in all layers
+  int64_t unit_bytes = 0;  // one page or slot, over all layers
   int64_t units = 0;
 };
 
-// A model and the plan for its memory, in numbers.
+// A model and its memory plan, in numbers.
 struct EngineInfo : ModelInfo, WeightCounts {
   std::vector<WeightSummary> weights;
   int64_t state_bytes_per_token = 0;
@@ -59,28 +59,26 @@ struct EngineInfo : ModelInfo, WeightCounts {
   std::string kernels_reason;  // why that one: "asked for"
   int threads = 0;
   int page_size_tokens = 0;
-  int64_t total_tokens_max = 0;   // that the pages hold
-  int64_t window_tokens_max = 0;  // that the pages of the longest window hold
-  int64_t slots = 0;              // of recurrent state: one for each sequence, the rest snapshots
-                                  // and checkpoints for drafts
-  int64_t state_bytes_max = 0;    // when every page and slot is in use
-  int64_t prefill_rows_max = 0;   // of one step, not counting one for each sequence that decodes
-  int64_t step_bytes = 0;         // activations of the largest step
+  int64_t total_tokens_max = 0;   // capacity of the pages
+  int64_t window_tokens_max = 0;  // capacity of the longest window's pages
+  int64_t slots = 0;  // of recurrent state: one per sequence, then snapshots and draft checkpoints
+  int64_t state_bytes_max = 0;   // with every page and slot in use
+  int64_t prefill_rows_max = 0;  // per step, beyond one row per decoding sequence
+  int64_t step_bytes = 0;        // activation memory of the largest step
 
-  // With EngineConfig::state_digest: SHA-256, in hexadecimal, over all that can change a bit of
-  // what layers remember, and the parts that it is made of. Engines with equal digests may exchange
-  // states.
+  // With EngineConfig::state_digest: SHA-256, in hexadecimal, over everything that can change a bit
+  // of the layer states, and its inputs. Engines with equal digests may exchange states.
   std::string state_digest;
   std::vector<std::pair<std::string, std::string>> state_digest_parts;  // name and value
 };
 
-// What came of the tokens that one of the ways to propose them proposed.
+// Drafts of one drafter and their acceptance.
 struct DrafterStats {
-  std::string_view name;        // "forced" by a constraint, "ngram"; empty: none
-  int64_t drafts = 0;           // times that it proposed tokens which were computed
-  int64_t draft_tokens = 0;     // of those, ...
-  int64_t accepted_tokens = 0;  // ... and how many were kept
-  double time_s = 0;            // spent on proposing
+  std::string_view name;        // "forced" (by a constraint), "ngram", ...; empty: unused
+  int64_t drafts = 0;           // drafts that were verified
+  int64_t draft_tokens = 0;     // tokens in those drafts
+  int64_t accepted_tokens = 0;  // tokens that were accepted
+  double time_s = 0;            // spent drafting
 };
 
 // What EngineConfig::cache_storage keeps and does.
@@ -115,22 +113,23 @@ struct EngineStats {
 
   int64_t running = 0;
   int64_t queued = 0;
-  int64_t pages_free = 0;    // hold nothing
+  int64_t pages_free = 0;    // empty
   int64_t pages_cached = 0;  // hold a prefix that no running sequence uses
   int64_t pages_total = 0;
   int64_t slots_free = 0;    // of recurrent state
-  int64_t slots_cached = 0;  // snapshots: the state at the end of a cached prefix
+  int64_t slots_cached = 0;  // hold snapshots: the state at the end of a cached prefix
   int64_t slots_total = 0;
   int64_t steps = 0;
   int64_t prompt_tokens = 0;  // computed so far
   int64_t cached_tokens =
-      0;  // prompt tokens that were not computed, since a cached prefix was used
+      // Prompt tokens found in the cache and not computed.
+      0;
   int64_t generated_tokens = 0;
-  int64_t drafts = 0;        // times that tokens were proposed ahead of the model for a sequence
-  int64_t draft_tokens = 0;  // that were proposed and computed
-  int64_t accepted_draft_tokens = 0;  // of them kept: each a step that its sequence did not need
+  int64_t drafts = 0;                 // drafts verified, over all sequences
+  int64_t draft_tokens = 0;           // draft tokens verified
+  int64_t accepted_draft_tokens = 0;  // each saved its sequence one step
   std::array<DrafterStats, kDraftersMax> drafters;
-  // Accepted tokens by their place in a draft; those beyond the last are left out.
+  // Accepted tokens by position in the draft; positions past the last are not counted.
   std::array<int64_t, kDraftPositions> accepted_at = {};
   int64_t retracted = 0;  // times that a running sequence went back to the queue for want of pages
   CacheStorageStats storage;
@@ -139,26 +138,26 @@ struct EngineStats {
 // How often each expert of one layer was chosen.
 struct ExpertCounts {
   std::string layer;                // "model.layers.3.mlp"
-  int64_t rows = 0;                 // tokens that the layer computed
-  std::vector<int64_t> experts;     // of those that compute, by number
-  std::vector<int64_t> identities;  // of those that return their input
+  int64_t rows = 0;                 // tokens that passed through the layer
+  std::vector<int64_t> experts;     // tokens per expert that computes
+  std::vector<int64_t> identities;  // tokens per zero-computation expert
 
-  // Experts that compute, for one token.
+  // Mean number of computing experts per token.
   double active_mean() const;
 };
 
 class Engine {
  public:
-  // Opens config.json and the weights (not the tokenizer) and reserves all memory.
+  // Reads config.json and the weights (not the tokenizer) and reserves all memory.
   static Result<std::unique_ptr<Engine>> load(const EngineConfig& config,
                                               const LoadProgress& progress = {});
   ~Engine();
 
-  // Queues a request. Errors: a value out of range (named), a feature that is not supported yet, a
-  // prompt that does not fit, a full queue (kExhausted). Never blocks.
+  // Queues a request. Never blocks. Errors: a value out of range, an unsupported feature, a prompt
+  // that does not fit, a full queue (kExhausted).
   Result<SequenceId> submit(GenerateRequest request, TokenSink sink);
 
-  // Ends a sequence with FinishReason::kCancelled at the next step; unknown ids are ignored.
+  // Ends a sequence at the next step, with FinishReason::kCancelled. Unknown ids are ignored.
   void cancel(SequenceId sequence);
 
   // Forgets every cached prefix that no running sequence uses. EngineConfig::cache_storage keeps
@@ -167,22 +166,21 @@ class Engine {
   // Forgets what EngineConfig::cache_storage keeps, for this model as it runs.
   void clear_cache_storage();
 
-  // Keeps what is cached of this prefix until release(): its pages are evicted only after all those
-  // that nobody holds or waits for. Reserves no memory and changes no result. `key` is the caller's
-  // choice; an earlier hold of that key ends.
+  // Pins the cached part of this prefix until release(): its pages are evicted only after all pages
+  // that are neither held nor waited for. Reserves no memory and changes no result. The caller
+  // chooses `key`; holding the same key again replaces the earlier hold.
   void hold(uint64_t key, std::vector<TokenId> tokens);
   // Unknown keys are ignored.
   void release(uint64_t key);
 
-  // Runs one batch through the model and delivers its events; with overlap_schedule, launches one
-  // and delivers those of the batch before. False when there was nothing to do.
+  // Runs one batch through the model and delivers its events. With overlap_schedule, launches one
+  // batch and delivers the events of the previous one. Returns false when there was nothing to do.
   bool step();
 
   const EngineInfo& info() const;
   EngineStats stats() const;
-  // Of every layer that chooses experts, since the engine began; empty unless
-  // EngineConfig::expert_counts. A token counts once for each time that it is computed, whatever
-  // was in its step. Safe from every thread.
+  // Counts for every layer with experts, since load; empty without EngineConfig::expert_counts. A
+  // token counts once each time it is computed, independent of the batch. Thread-safe.
   std::vector<ExpertCounts> expert_counts() const;
 
  private:
@@ -192,9 +190,9 @@ class Engine {
   std::unique_ptr<Impl> impl_;
 };
 
-// What Engine::load would load and reserve, without reading the weights. Checks the checkpoint
-// against its config.json as strictly as loading does. `progress` is of hashing the weights, with
-// EngineConfig::state_digest.
+// The plan of Engine::load (weights and memory) without reading the weights. Checks the checkpoint
+// against its config.json as strictly as loading does. `progress` reports hashing of the weights,
+// with EngineConfig::state_digest.
 Result<EngineInfo> inspect_model(const EngineConfig& config, const LoadProgress& progress = {});
 
 }  // namespace banyan

@@ -1,4 +1,4 @@
-// A grammar as a request asks for it: text, to be compiled (banyan/grammar.h).
+// The source text of a grammar, as a request carries it. banyan/grammar.h compiles it.
 #pragma once
 
 #include <compare>
@@ -10,10 +10,11 @@
 namespace banyan {
 
 struct JsonSchemaOptions {
-  // An assertion that cannot be enforced, or an unknown `format`, is an error. Otherwise those that
-  // `relaxed` in json_schema.cpp lists are left out, and Grammar::notes() says which.
+  // When true, an assertion that cannot be enforced or an unknown `format` is an error. Otherwise
+  // the assertions listed by `relaxed` in json_schema.cpp are dropped, and Grammar::notes() lists
+  // them.
   bool strict = true;
-  // Allows a space, or a line break with indentation, where JSON allows whitespace. Otherwise
+  // Allows a space, or a line break with indentation, wherever JSON allows whitespace. Otherwise
   // separators are compact: {"a":1,"b":[2,3]}.
   bool flexible_whitespace = false;
 };
@@ -22,9 +23,9 @@ struct GrammarSource {
   enum class Kind : uint8_t { kRegex, kJsonSchema, kJsonObject, kEbnf, kChoices, kStructuralTag };
 
   Kind kind = Kind::kJsonObject;
-  std::string text;  // kJsonObject: empty; kChoices: a JSON list of texts
+  std::string text;  // kJsonObject: empty; kChoices: a JSON array of strings
   JsonSchemaOptions json = {};
-  std::string after = {};  // when not empty: free text up to this tag comes first
+  std::string after = {};  // if not empty, free text up to this tag comes first
 
   static GrammarSource regex(std::string text) { return {Kind::kRegex, std::move(text)}; }
   static GrammarSource json_schema(std::string text) {

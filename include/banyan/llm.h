@@ -1,11 +1,12 @@
-// A language model as text: the engine with its tokenizer and chat template.
+// A language model with text in and out: an engine with its tokenizer and chat template.
 //
 //   auto llm = TRY(Llm::load({.model_path = "models/x"}));
 //   auto reply = TRY(llm->generate({.text = "Once upon a time"}));
 //   puts(reply.text.c_str());
 //
-// One thread owns an Llm. generate() and score() drive the engine themselves, one request at a
-// time; many at once is the engine's own interface. What is const is safe from every thread.
+// Threads: one thread owns an Llm and calls its non-const functions; const functions are safe from
+// every thread. generate() and score() drive the engine themselves, one request at a time. For many
+// concurrent requests use AsyncLlm (banyan/async_llm.h) or the engine.
 #pragma once
 
 #include <functional>
@@ -29,75 +30,75 @@ struct ChatMessage {
 };
 
 struct TextRequest {
-  std::string text = {};           // the prompt, unless ids are given
+  std::string text = {};           // the prompt, unless `ids` is given
   std::vector<TokenId> ids = {};   // the prompt as tokens; used when not empty
-  bool add_special_tokens = true;  // the tokenizer's beginning-of-text; off after a chat template
+  bool add_special_tokens = true;  // beginning-of-text token; off after a chat template
   SamplingParams sampling = {};
   GenerationOptions options = {};
 };
 
-// Called with each new piece of text: whole characters, never part of a stop string. Pieces put
-// together are Generation::text.
+// Called with each new piece of text: whole characters, never part of a stop string. The pieces
+// concatenate to Generation::text.
 using TextSink = std::function<void(std::string_view piece)>;
 
 struct GeneratedToken {
   TokenId token = 0;
   float logprob = 0;
   std::vector<TokenLogprob> top = {};
-  std::vector<TokenLogprob> chosen = {};  // of GenerationOptions::logprob_token_ids
+  std::vector<TokenLogprob> chosen = {};  // for GenerationOptions::logprob_token_ids
 };
 
 struct Generation {
   std::vector<TokenId> prompt_ids;
-  std::vector<TokenId> output_ids;  // a stop token is the last of them
-  std::string text;                 // goes on where the prompt's text ends, its space included
+  std::vector<TokenId> output_ids;  // including a final stop token
+  std::string text;                 // continues the prompt's text, leading space included
   FinishReason finish = FinishReason::kNone;
   std::optional<std::string> matched_stop_text;
   std::optional<TokenId> matched_stop_token;
   int64_t cached_tokens = 0;
-  std::vector<GeneratedToken> logprobs;  // one per output token, if asked for
-  // Of the prompt from prompt_logprobs_begin on; the first token of all has none.
+  std::vector<GeneratedToken> logprobs;  // one per output token, if requested
+  // From prompt_logprobs_begin on; the first prompt token has none.
   std::vector<GeneratedToken> prompt_logprobs;
-  std::vector<std::string> grammar_notes;  // what of the grammar is not enforced
+  std::vector<std::string> grammar_notes;  // parts of the grammar that are not enforced
 
   double ttft_s = 0;  // from submission to the first token
   double prefill_tokens_per_s = 0;
-  double decode_tokens_per_s = 0;  // 0 when fewer than two tokens were made
+  double decode_tokens_per_s = 0;  // 0 with fewer than two tokens
 };
 
 class Llm {
  public:
-  // The folder needs config.json and weights. Without tokenizer files, prompts are token ids and
-  // the output has no text.
+  // The folder needs config.json and weights. Without tokenizer files, prompts must be token ids
+  // and the output has no text.
   static Result<std::unique_ptr<Llm>> load(const EngineConfig& config,
                                            const LoadProgress& progress = {});
   ~Llm();
 
-  // Runs one request to its end. `cancelled`, if given, is asked between steps; once it says true
-  // the result is what there is so far, with FinishReason::kCancelled.
+  // Runs one request to completion. `cancelled`, if given, is polled between steps; when it returns
+  // true, the output so far is returned with FinishReason::kCancelled.
   Result<Generation> generate(const TextRequest& request, const TextSink& sink = {},
                               const std::function<bool()>& cancelled = {});
 
-  // log p(ids[i] | ids[0..i)) for every i; the first has none.
+  // log p(ids[i] | ids[0..i)) for every i; the first is absent.
   Result<std::vector<std::optional<float>>> score(const std::vector<TokenId>& ids);
 
-  // What the engine is asked for `request`: the prompt as tokens, and the model's own end-of-text
-  // tokens next to the request's. Stop strings are checked, but an engine does not look for them. A
-  // grammar becomes a constraint, which is this request's alone. Errors: a limit of EngineConfig,
-  // no tokenizer for a text, a grammar that cannot be compiled.
+  // Translates `request` for the engine: tokenizes the prompt, adds the model's own end-of-text
+  // tokens to the stop tokens, and compiles the grammar into a constraint owned by this request
+  // alone. Stop strings are validated here, but the engine does not look for them. Errors: a limit
+  // of EngineConfig, text without a tokenizer, a grammar that does not compile.
   Result<GenerateRequest> to_tokens(const TextRequest& request) const;
 
   bool has_tokenizer() const;
   // kUnsupported without a tokenizer.
   Result<std::vector<TokenId>> encode(std::string_view text, bool add_special_tokens = true) const;
   bool has_chat_template() const;
-  // The conversation as the model's template writes it, ready for an answer. `variables_json` is
-  // an object of further template variables (enable_thinking, ...); empty: none. kUnsupported
-  // without a template.
+  // Renders the conversation with the model's chat template, ready for the assistant's answer.
+  // `variables_json` is an object of further template variables (enable_thinking, ...); empty:
+  // none. kUnsupported without a template.
   Result<std::string> apply_chat_template(const std::vector<ChatMessage>& messages,
                                           std::string_view variables_json = {}) const;
 
-  // The sampling that generation_config.json recommends; greedy or neutral where it is silent.
+  // Sampling parameters from generation_config.json; absent ones are greedy or neutral.
   const SamplingParams& recommended_sampling() const;
   const EngineConfig& config() const;
   Engine& engine();

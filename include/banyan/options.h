@@ -1,5 +1,5 @@
-// An engine's configuration from the options of `banyan serve`, with all the names that it knows;
-// for bindings, whose users know those names.
+// Builds an engine's configuration from the options of `banyan serve`, with all their aliases. For
+// bindings whose users know those names.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace banyan {
 
-// From {"--model-path=models/x", "--max-running-requests=32", "--disable-radix-cache"}. Options
-// that SGLang, vLLM or llama-server have and that mean nothing here are accepted or refused by
-// name, as `banyan serve` does; those of the server itself are unknown. --log-level takes effect.
+// Parses {"--model-path=models/x", "--max-running-requests=32", "--disable-radix-cache"}. Options
+// of SGLang, vLLM or llama-server without a meaning here are accepted or refused by name, as in
+// `banyan serve`; options of the HTTP server are unknown. --log-level takes effect.
 Result<EngineConfig> parse_engine_options(const std::vector<std::string>& arguments);
 
 }  // namespace banyan

@@ -55,10 +55,10 @@ class Backend;
 class Stream;      // src/program/stream.h
 struct Primitive;  // src/program/primitive.h
 
-// What is added to a state: text, calls of the model, or a sequence of these, which `+` makes.
+// A piece to append to a state: text, a model call, or a sequence of them built with `+`.
 class Part {
  public:
-  Part(std::string text);       // NOLINT: text is a part
+  Part(std::string text);       // NOLINT: implicit, since text is a part
   Part(std::string_view text);  // NOLINT
   Part(const char* text);       // NOLINT
 
@@ -78,43 +78,44 @@ class Part {
 // How `select` scores its choices, from the logprobs of their tokens after the state's text.
 enum class ChoiceMethod : uint8_t {
   kTokenLengthNormalized,    // the mean over a choice's tokens
-  kGreedyTokens,             // token by token, the choices whose token is the likeliest stay
-  kUnconditionalNormalized,  // the mean of what the text adds to each token's logprob without it
+  kGreedyTokens,             // token by token; choices with the likeliest token stay
+  kUnconditionalNormalized,  // mean of each token's logprob minus its unconditional logprob
 };
 struct SelectOptions {
   ChoiceMethod method = ChoiceMethod::kTokenLengthNormalized;
 };
 
-// The model's continuation, as the variable `name` and as text of the state. Without `sampling`
-// RunOptions::sampling counts. The seed is the program's: each branch draws from one of its own,
-// which follows from this one and the branch's place. `options.age_s` is the program's.
+// Generates the model's continuation and appends it to the state's text; the variable `name` holds
+// it. Without `sampling`, RunOptions::sampling applies. The seed is the program's: each branch gets
+// one derived from it and from the branch's place. `options.age_s` is set by the program.
 Part gen(std::string name, GenerationOptions options = {},
          std::optional<SamplingParams> sampling = {});
-// The likeliest of `choices`, the same way.
+// Appends the likeliest of `choices`; the variable `name` holds it.
 Part select(std::string name, std::vector<std::string> choices, SelectOptions options = {});
-// How likely `text` is here, which does not become part of the state: the variable is the sum of
-// its tokens' logprobs, and CallInfo has each.
+// Scores `text` here without adding it to the state: the variable is the sum of its tokens'
+// logprobs, and CallInfo has each of them.
 Part score(std::string name, std::string text);
 
-// A message, by the model's chat template.
+// One message, formatted by the model's chat template.
 Part system(Part content);
 Part user(Part content);
 Part assistant(Part content);
 Part message(std::string role, Part content);
-// The same in pieces, for a message that the program writes step by step.
+// The same in two calls, for a message that the program writes step by step.
 Part role_begin(std::string role);
 Part role_end();
 
-// Not supported: no model here sees images yet. The state fails, naming the file.
+// Not supported, since no model here reads images yet. The state fails with an error that names the
+// file.
 Part image(std::string path);
 Part video(std::string path);
 
 struct CallUsage {
-  int64_t calls = 0;  // requests that were made of the model; each choice of a select is one
+  int64_t calls = 0;  // requests sent to the model; each choice of a select is one
   int64_t prompt_tokens = 0;
-  int64_t cached_tokens = 0;  // of these, the ones that were in a cache
+  int64_t cached_tokens = 0;  // of prompt_tokens, those found in a cache
   int64_t completion_tokens = 0;
-  // By RunOptions::speculation_tokens: gens that needed no call, and their prompts' tokens.
+  // With RunOptions::speculation_tokens: gens that needed no call, and the tokens of their prompts.
   int64_t calls_saved = 0;
   int64_t prompt_tokens_saved = 0;
 
@@ -124,21 +125,21 @@ struct CallUsage {
 // One choice of a select.
 struct WeighedChoice {
   std::string text;
-  double weight = 0;  // by the method; for kGreedyTokens the mean, too
+  double weight = 0;  // its score; for kGreedyTokens the mean as well
   std::vector<TokenLogprob> tokens;
 };
 
-// How a variable came to be.
+// How a variable was produced.
 struct CallInfo {
   FinishReason finish = FinishReason::kNone;
   std::optional<std::string> matched_stop;
   CallUsage usage;
-  std::vector<GeneratedToken> logprobs;  // of a gen that asked for them, or of a score
-  std::vector<WeighedChoice> choices;    // of a select, in its order
-  std::vector<std::string> notes;        // what of the grammar is not enforced
+  std::vector<GeneratedToken> logprobs;  // of a score, or of a gen that requested them
+  std::vector<WeighedChoice> choices;    // of a select, in the order given
+  std::vector<std::string> notes;        // parts of the grammar that are not enforced
 };
 
-// What State::operator[] throws when there is nothing to return; run() turns it into the state's
+// Thrown by State::operator[] when there is no value to return; run() turns it into the state's
 // error.
 class ProgramStopped : public std::exception {
  public:
@@ -150,49 +151,50 @@ class ProgramStopped : public std::exception {
   Error error_;
 };
 
-// A handle: copies are the same state. Safe from every thread.
+// A handle: copies refer to the same state. Thread-safe.
 class State {
  public:
   State& operator+=(const Part& part);
-  State& operator+=(int) = delete;  // what ::system returns
-  // Gives a variable a value of the program's own.
+  State& operator+=(int) = delete;  // the result of ::system
+  // Sets a variable to the program's own text.
   void set(std::string name, std::string value);
 
-  // A variable's text, once it is there. Errors: the one that keeps it from coming; kNotFound for a
-  // name that nothing so far makes.
+  // Waits for a variable and returns its text. Errors: the failure that prevents it; kNotFound if
+  // no primitive so far produces that name.
   Result<std::string> get(std::string_view name) const;
-  // The same for a program's body, which an error ends on the spot, by ProgramStopped.
+  // Like get(), for use in a program's body: an error throws ProgramStopped and ends the body.
   std::string operator[](std::string_view name) const;
-  // How it came to be, once it has.
+  // Waits for a variable and returns how it was produced.
   Result<CallInfo> info(std::string_view name) const;
-  // What has been added to a variable since `*offset`, which moves on; waits for something. Empty
-  // at the variable's end.
+  // Waits for new text of a streamed variable and returns what was added since `*offset`, which it
+  // advances. Empty at the variable's end.
   Result<std::string> read_more(std::string_view name, size_t* offset) const;
-  bool has(std::string_view name) const;   // some primitive so far makes it
+  bool has(std::string_view name) const;   // some primitive so far produces it
   std::vector<std::string> names() const;  // of all variables, sorted
 
-  // Everything so far as text, once all is executed. A backend that takes messages and no text
-  // shows them as "role: content" lines.
+  // Waits until everything is executed and returns all text so far. A backend that takes messages
+  // instead of text renders them as "role: content" lines.
   Result<std::string> text() const;
   Result<std::vector<ChatMessage>> messages() const;
 
-  // `count` states that go on from here, each by itself, with this one's variables. The prefix is
-  // computed first, once.
+  // Returns `count` independent states that continue from here with this state's variables. The
+  // prefix is computed first, once.
   std::vector<State> fork(int count);
-  // Gives this state the branches' variables: "x" of branch i as "x[i]". Waits for nothing.
+  // Copies the branches' variables into this state: "x" of branch i becomes "x[i]". Does not wait.
   void join(std::span<const State> branches);
 
-  // Until all that was added is executed and, after start(), the program is over. The first error.
+  // Waits until everything added is executed and, after start(), the body has returned. Returns the
+  // first error.
   Status wait() const;
-  // The error so far.
+  // The error so far, if any.
   std::optional<Error> error() const;
-  // Nothing is expected to go on from here: ends InterpreterOptions::keep_prefixes for this state
-  // once all that was added is executed. Adding more starts it again.
+  // Says that nothing will continue from here: ends InterpreterOptions::keep_prefixes for this
+  // state once everything added is executed. Adding more starts it again.
   void release() const;
-  // Ends the whole program that this state belongs to, its branches too: what is unfinished fails
-  // with kCancelled.
+  // Cancels the whole program of this state, branches included: whatever is unfinished fails with
+  // kCancelled.
   void cancel() const;
-  // Of the whole program so far.
+  // Usage of the whole program so far.
   CallUsage usage() const;
 
  private:
@@ -202,96 +204,97 @@ class State {
   std::shared_ptr<Stream> stream_;
 };
 
-// The texts of one variable in all branches, joined; ends the program like State::operator[].
+// Joins the texts of one variable over all branches. On error it throws like State::operator[].
 std::string join_text(std::span<const State> branches, std::string_view name,
                       std::string_view separator = "\n");
 
-// A Backend is where calls of the model run (src/program/backend.h); safe from every thread.
+// A Backend runs a program's model calls (src/program/backend.h). It is safe from every thread.
 //
-// A model in this process. While the backend lives nothing else may drive `llm`, which must outlive
-// it.
+// This one uses a model in the same process. `llm` must outlive the backend, and nothing else may
+// drive it meanwhile.
 std::shared_ptr<Backend> in_process_backend(Llm& llm);
-// The same, for a model that also serves other requests.
+// The same, for a model that serves other requests as well.
 std::shared_ptr<Backend> in_process_backend(std::shared_ptr<AsyncLlm> model);
 
 enum class RemoteApi : uint8_t { kGenerate, kCompletions, kChat };
 
 struct ConnectOptions {
-  // kGenerate: /generate of Banyan and SGLang. kCompletions, kChat: any server with OpenAI's API.
+  // kGenerate: /generate of Banyan and SGLang. kCompletions, kChat: any OpenAI-compatible server.
   RemoteApi api = RemoteApi::kGenerate;
-  std::string model = {};    // for OpenAI's; "": the first that the server lists
+  std::string model = {};    // OpenAI APIs; "": the first one the server lists
   std::string api_key = {};  // "": none
-  // kGenerate, kCompletions: the model's folder on this machine, whose chat template turns messages
-  // into text. "": programs that write plain text only.
+  // kGenerate, kCompletions: local folder of the model, whose chat template turns messages into
+  // text. "": only programs that write plain text.
   std::string template_path = {};
-  // kChat: the server knows `continue_final_message`, as Banyan, SGLang and vLLM do, so that text
-  // may stand before a gen within assistant(...).
+  // kChat: the server supports `continue_final_message`, as Banyan, SGLang and vLLM do. Text may
+  // then precede a gen within assistant(...).
   bool continues_answers = false;
 };
 
-// A server at "http://host:port". Asks it for its model, unless that is named. A cancelled call
-// ends here at once, and on the server when it sees that nobody listens.
+// Connects to a server at "http://host:port" and asks it for its model, unless `model` names one. A
+// cancelled call ends here at once; the server stops when it notices the closed connection.
 Result<std::shared_ptr<Backend>> connect_backend(const std::string& url,
                                                  ConnectOptions options = {});
 
 struct InterpreterOptions {
-  int threads = 0;  // that bodies and streams run on; 0: up to 4, no more than processors
-  size_t stack_bytes = 256 << 10;  // of a body; only what it touches takes memory
-  bool fork_hints = true;          // computes a fork's prefix before its branches begin
-  // Asks the cache to keep what a state goes on from while the State lives; in process.
+  // Threads for bodies and streams; 0: up to 4, at most one per processor.
+  int threads = 0;
+  size_t stack_bytes = 256 << 10;  // of a body's stack; untouched pages take no memory
+  bool fork_hints = true;          // compute a fork's prefix before its branches start
+  // In process: ask the cache to keep the prefix of every living State.
   bool keep_prefixes = true;
 };
 
 struct RunOptions {
-  std::optional<SamplingParams> sampling = {};  // of gens without their own; none: the backend's
-  std::stop_token stop = {};                    // cancels, like State::cancel
-  // Variables grow as the model writes, for State::read_more; else they come whole.
+  std::optional<SamplingParams> sampling = {};  // default for gens; none: the backend's
+  std::stop_token stop = {};                    // cancels the program, like State::cancel
+  // Variables grow while the model writes, for State::read_more; otherwise they appear whole.
   bool stream = false;
-  // Called with each new piece of a variable, one call at a time, from a thread of the backend,
-  // which it holds up. Must not wait for the program. Implies `stream`.
+  // Called with each new piece of a variable, one call at a time, on a thread of the backend, which
+  // waits for it. Must not wait for the program. Implies `stream`.
   std::function<void(std::string_view name, std::string_view piece)> on_text = {};
-  // Makes the seeds of equal runs differ; run_batch uses the input's index.
+  // Distinguishes the seeds of otherwise equal runs; run_batch uses the input's index.
   uint64_t sample = 0;
-  // For endpoints that charge for prompts: a gen runs so many tokens past its stop, and what came
-  // is kept. Where the program's next texts and gens turn out to be what the model wrote, they need
-  // no call. An interpreter leaves it out while it costs more than it saves. 0: off.
+  // Speculative execution for endpoints that charge for prompts, as in SGLang. A gen runs this many
+  // tokens past its stop, and the extra text is kept. Later texts and gens that agree with it need
+  // no call. The interpreter turns it off while it costs more than it saves. 0: off.
   int64_t speculation_tokens = 0;
 };
 
 struct BatchProgress {
   size_t done = 0, total = 0;
   size_t failed = 0;
-  size_t skipped = 0;  // of those done: found in the output file
+  size_t skipped = 0;  // of `done`: already in the output file
 };
 
-// For BatchOptions::progress: "judge  12 of 64  3.1/s  17 s left" on stderr, rewritten in place and
-// erased in the end; nothing where stderr is no terminal.
+// For BatchOptions::progress: writes "judge  12 of 64  3.1/s  17 s left" to stderr, rewrites it in
+// place and erases it at the end. Writes nothing if stderr is not a terminal.
 std::function<void(const BatchProgress&)> progress_line(std::string what);
 
 struct BatchOptions {
-  RunOptions run = {};   // its stop also keeps programs from beginning
-  int parallelism = 64;  // programs at once
+  RunOptions run = {};   // its `stop` also prevents further programs from starting
+  int parallelism = 64;  // concurrent programs
   // Called after each program, one call at a time.
   std::function<void(const BatchProgress&)> progress = {};
-  // A file of JSON lines, one result each, in the order in which programs end. Programs whose
-  // results are in it already, without an error, are not run again; "" for none.
+  // A JSON Lines file that receives one result per program, in completion order. Programs with a
+  // result in it (and no error) are not run again. "": none.
   std::string output_path = {};
-  // What tells the input of an index, so that a file made from other inputs is refused; may be
+  // Returns a key of the input at `index`, so that a file made from other inputs is refused. May be
   // empty.
   std::function<std::string(size_t index)> input_key = {};
 };
 
 struct BatchResult {
-  std::vector<std::pair<std::string, std::string>> variables;  // those that came, by name
+  std::vector<std::pair<std::string, std::string>> variables;  // by name; those that were produced
   std::string text;
   std::optional<Error> error;
   CallUsage usage;
 
-  // kNotFound when it did not come.
+  // kNotFound if it was not produced.
   Result<std::string> get(std::string_view name) const;
 };
 
-// Runs programs. Safe from every thread; destruction cancels what runs and waits for it.
+// Runs programs. Thread-safe. The destructor cancels running programs and waits for them.
 class Interpreter {
  public:
   using Body = std::function<void(State&)>;
@@ -301,20 +304,20 @@ class Interpreter {
   Interpreter(const Interpreter&) = delete;
   Interpreter& operator=(const Interpreter&) = delete;
 
-  // Runs `body` and waits for it and for all that it and its branches added. Errors are in the
+  // Runs `body` and waits for everything that it and its branches added. Errors are in the returned
   // state.
   State run(Body body, RunOptions options = {});
-  // The same without waiting.
+  // Like run(), without waiting.
   State start(Body body, RunOptions options = {});
-  // A state without a body, for a caller who drives it from a thread of its own.
+  // A state without a body, driven by the caller from its own thread.
   State state(RunOptions options = {});
 
-  // Runs `body` for the indices 0 .. count - 1. Errors: the output file's; those of programs are in
-  // their results.
+  // Runs `body` for the indices 0 .. count - 1. The returned error concerns the output file; errors
+  // of programs are in their results.
   Result<std::vector<BatchResult>> run_batch(size_t count,
                                              std::function<void(State&, size_t index)> body,
                                              BatchOptions options = {});
-  // The same over inputs: program(state, input).
+  // The same over a list of inputs: calls program(state, input).
   template <class Input, class Program>
     requires std::is_invocable_v<Program, State&, const Input&>
   Result<std::vector<BatchResult>> run_batch(const std::vector<Input>& inputs, Program program,

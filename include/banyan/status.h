@@ -1,7 +1,7 @@
-// Operating errors as values: what went wrong in the world outside (a bad request, a broken file,
-// an exhausted resource), never a bug of our own (that is CHECK, see base/check.h).
+// Operating errors as values: what went wrong outside the program (a bad request, a broken file, an
+// exhausted resource). Our own bugs are not Errors; they fail a CHECK (base/check.h).
 //
-// Every message names the value that was wrong and, where there is one, the next thing to do.
+// Every message names the offending value and, where possible, what to do next.
 #pragma once
 
 #include <expected>
@@ -10,16 +10,16 @@
 namespace banyan {
 
 enum class ErrorCode {
-  kInvalidArgument,  // the caller's value is wrong; trying again unchanged cannot help
-  kNotFound,         // a file, tensor or name that was asked for does not exist
-  kUnsupported,      // well-formed, but this build or version does not do it
-  kCorrupt,          // bytes that came from outside contradict their own format
-  kExhausted,        // a limit of EngineConfig or of the machine is reached
-  kCancelled,        // the caller asked for it to stop
-  kIo,               // the operating system refused
+  kInvalidArgument,  // the caller's value is wrong; retrying unchanged cannot help
+  kNotFound,         // a requested file, tensor or name does not exist
+  kUnsupported,      // well-formed, but not supported by this build or version
+  kCorrupt,          // external data contradicts its own format
+  kExhausted,        // a limit of EngineConfig or of the machine was reached
+  kCancelled,        // by the caller
+  kIo,               // the operating system reported an error
 };
 
-// The code's name as it appears in logs and in `--json` errors, for example "invalid_argument".
+// The name used in logs and in `--json` errors, for example "invalid_argument".
 const char* to_string(ErrorCode code);
 
 struct Error {

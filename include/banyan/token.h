@@ -1,4 +1,4 @@
-// Tokens as everything that handles them sees them, kernels included.
+// Token types shared by all layers, kernels included.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ using TokenId = int32_t;
 
 struct TokenLogprob {
   TokenId token = 0;
-  float logprob = 0;  // natural log, of the model's own distribution before any sampling change
+  float logprob = 0;  // natural log, from the model's own distribution before sampling changes it
 };
 
 }  // namespace banyan
