@@ -24,7 +24,7 @@ std::string_view bearer_token(std::string_view authorization) {
   return token.substr(std::min(token.find_first_not_of(' '), token.size()));
 }
 
-// It has no secret in it, and a browser can send no key before it is there.
+// The page contains no secret, and a browser cannot send a key before it has the page.
 bool is_web_page(const ServerConfig& config, const HttpRequest& request) {
   return config.webui && request.path == "/";
 }

@@ -1,4 +1,4 @@
-// Who may ask, before it is looked at what is asked.
+// Authentication. Runs before anything else of a request is looked at. Stateless; thread-safe.
 #pragma once
 
 #include "server/config.h"
@@ -6,13 +6,13 @@
 
 namespace banyan {
 
-// Whether the request carries one of the keys, as "Authorization: Bearer KEY" or "X-Api-Key: KEY",
-// or needs none. GET /health needs none, so that a probe can tell whether the server is up, and
-// neither does the page at /, which tells nothing and asks for the key; nothing else is exempt.
-// Takes the same time for every wrong key of one length.
+// True if the request carries one of the API keys, as "Authorization: Bearer KEY" or "X-Api-Key:
+// KEY", or needs none. Only two paths need none: GET /health, so that probes work, and the page at
+// /, which reveals nothing and prompts for the key. Takes the same time for every wrong key of one
+// length.
 bool is_authorized(const ServerConfig& config, const HttpRequest& request);
 
-// Who asks, for queues that are fair: by the key, where one is needed, else by the address.
+// The client's identity for fair queueing: the API key where one is required, else the address.
 std::string client_of(const ServerConfig& config, const HttpRequest& request,
                       const std::string& address);
 

@@ -13,13 +13,13 @@ void set_default(Json& variables, const char* name, Json value) {
   if (!variables.contains(name)) variables[name] = std::move(value);
 }
 
-// What is looked for in the answer to `prompt`, and what it must follow.
+// Sets what to parse in the answer to `prompt`, and the grammar it must follow.
 Parsed<MessageParserOptions> set_syntax(const ChatSyntax& model, std::string_view prompt,
                                         const ToolRequest& tools, bool separate_reasoning,
                                         PromptRequest& request) {
   ChatSyntax syntax = model;
   bool required = tools.choice == ToolRequest::Choice::kRequired;
-  // A call that is forced needs no agreement with the model: any format will do.
+  // A forced call does not depend on the model's own format, so any format will do.
   if (required && syntax.tool_calls == nullptr) {
     syntax.tool_calls = find_tool_call_format("hermes", {}).value();
   }
@@ -39,7 +39,7 @@ Parsed<MessageParserOptions> set_syntax(const ChatSyntax& model, std::string_vie
                               .keep_reasoning = !separate_reasoning};
 }
 
-// A budget is kept by an answer that has no reasoning.
+// Derives the rules of the thinking budget. An answer without reasoning needs none.
 std::expected<void, RequestError> bound_reasoning(const Llm& llm,
                                                   const MessageParserOptions& options,
                                                   bool may_call, PromptRequest& request) {
@@ -60,7 +60,7 @@ std::expected<void, RequestError> bound_reasoning(const Llm& llm,
 }  // namespace
 
 void set_thinking(Json& variables, bool thinks) {
-  if (!variables.is_object()) return;  // which is refused where the template is rendered
+  if (!variables.is_object()) return;  // the renderer reports that error
   set_default(variables, "enable_thinking", thinks);
   set_default(variables, "thinking", thinks);
 }
@@ -111,8 +111,8 @@ MessageDelta MessageStream::take(const Choice& choice, const TextDelta& delta) {
   return message;
 }
 
-// A token is reasoning's if some of its text is, marks included. Tokens of text that may yet be
-// either wait for what it turns out to be.
+// A token counts as reasoning if any of its text does, markers included. While the parser cannot
+// decide yet, tokens are counted as undecided.
 void MessageStream::count_token(bool reasoned) {
   ++undecided_tokens_;
   std::optional<bool> reasons = parser_.in_reasoning();

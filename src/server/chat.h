@@ -1,8 +1,8 @@
-// What every protocol of chats has in common: from messages to a prompt with its grammar, and from
-// an output's text to an assistant's message. A protocol brings its messages and tools into the
-// form that chat templates know, which is OpenAI's, and writes the message in its own.
+// What all chat protocols share: messages to a prompt with its grammar, and output text back to an
+// assistant message. Each protocol translates its messages and tools into the form that chat
+// templates expect (OpenAI's), and formats the resulting message itself.
 //
-// Stateless but for MessageStream, which belongs to one thread.
+// Stateless, except MessageStream, which belongs to one thread.
 #pragma once
 
 #include <cstdint>
@@ -19,37 +19,38 @@ namespace banyan {
 struct ChatRequest {
   ChatPrompt prompt;
   ToolRequest tools;
-  PromptRequest options;                            // the prompt itself is filled in from `prompt`
-  bool separate_reasoning = true;                   // from the content
-  std::optional<int64_t> thinking_tokens_max = {};  // wins over that of `options`
+  PromptRequest options;                            // the prompt itself comes from `prompt`
+  bool separate_reasoning = true;                   // separate it from the content
+  std::optional<int64_t> thinking_tokens_max = {};  // overrides the one in `options`
 };
 
-// Tells templates that ask whether to think at all, unless `variables` do already.
+// Sets the template variables that turn thinking on or off, unless `variables` has them already.
 void set_thinking(Json& variables, bool thinks);
-// The same by OpenAI's reasoning_effort, which some templates read; "": the template decides.
+// The same for OpenAI's reasoning_effort, which some templates read; "": the template decides.
 void set_reasoning_effort(Json& variables, const std::string& effort);
 
-// The chat through the template, with the server's own variables where it has none of that name.
+// Renders the chat with the template. The server's template variables apply where the chat sets
+// none.
 Parsed<std::string> render_prompt(const RequestContext& context, ChatPrompt prompt);
 
-// The tokens of that.
+// The number of tokens in that prompt.
 Parsed<size_t> count_prompt_tokens(const RequestContext& context, ChatPrompt prompt);
 
-// Adds the chat to `plan`, or says what of it is wrong by the fields "messages" and "tools". The
-// result is how its answers are to be read.
+// Adds the chat to `plan`, or returns an error in the field "messages" or "tools". The result says
+// how to parse the answers.
 Parsed<MessageParserOptions> plan_messages(const RequestContext& context, ChatRequest chat,
                                            GenerationPlan& plan);
 
-// One choice's text on its way to a message.
+// Parses one choice's text into a message, incrementally.
 class MessageStream {
  public:
   explicit MessageStream(const MessageParserOptions& options) : parser_(options) {}
 
-  // What the event that `delta` came of adds to the message.
+  // Returns what the event behind `delta` adds to the message.
   MessageDelta take(const Choice& choice, const TextDelta& delta);
 
-  int64_t reasoning_tokens() const { return reasoning_tokens_; }  // marks included
-  size_t calls() const { return parser_.calls(); }                // that have begun
+  int64_t reasoning_tokens() const { return reasoning_tokens_; }  // markers included
+  size_t calls() const { return parser_.calls(); }                // tool calls started
 
  private:
   void count_token(bool reasoned);

@@ -21,7 +21,7 @@ Status check_at_least(const char* name, int64_t value, int64_t min) {
   return invalid_argument("{} is {}, at least {} is needed", name, value, min);
 }
 
-// Goes into a header as it is.
+// Whether the text can be sent as a header value unchanged.
 bool is_header_text(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) { return c > 0x20 && c < 0x7f; });
 }

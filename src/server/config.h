@@ -1,4 +1,4 @@
-// Every choice and limit of the server that is not the engine's, each with its unit.
+// Settings and limits of the server, apart from the engine's, each with its unit.
 #pragma once
 
 #include <cstdint>
@@ -12,57 +12,57 @@ namespace banyan {
 
 struct ServerConfig {
   std::string host = "127.0.0.1";
-  int port = 30000;               // 0: any that is free
-  std::string served_model_name;  // what /v1/models calls the model; empty: the model path
-  // llama.cpp's: more names and words for /v1/models. Without a served_model_name the first name in
-  // the order of the alphabet is the model's, and requests may still call it anything.
+  int port = 30000;               // 0: any free port
+  std::string served_model_name;  // model name in /v1/models; empty: the model path
+  // As in llama.cpp: further names, and tags, for /v1/models. Without a served_model_name, the
+  // alphabetically first alias is the model's name and requests may still use any name.
   std::vector<std::string> aliases, tags;
-  std::vector<std::string> api_keys;  // one of these is needed; empty: none is
-  // Beyond what server/http/origin.h always allows: names that requests may come under, and pages
-  // that may send some; "*" is all.
+  std::vector<std::string> api_keys;  // accepted keys; empty: none is required
+  // In addition to what server/http/origin.h always allows: host names that requests may use, and
+  // origins of web pages that may send requests; "*" allows all.
   std::vector<std::string> allowed_hosts, allowed_origins;
-  // PEM files; both or neither. With them the server speaks TLS alone.
+  // PEM files; both or neither. With them the server accepts only TLS.
   std::string ssl_certfile, ssl_keyfile;
-  // A URL of an OpenTelemetry collector; empty: no traces.
+  // URL of an OpenTelemetry collector; empty: no tracing.
   std::string traces_endpoint;
   std::string traces_service_name = "banyan";
-  std::string version;                    // of the program, for /server_info
-  bool webui = true;                      // a page for browsers at /
-  bool log_requests = false;              // also the body of each request
-  int decode_log_interval = 40;           // steps between two lines about decoding; 0: none
-  bool json_flexible_whitespace = false;  // in constrained JSON, where a request is silent
-  std::string tool_call_parser = "auto";  // a format's name; auto: by the chat template; none
-  std::string reasoning_parser = "auto";  // the same
-  bool slots = true;                      // whether /slots answers
-  bool verbose = false;                   // answers of chats show their prompts
+  std::string version;                    // program version, for /server_info
+  bool webui = true;                      // serve the web page at /
+  bool log_requests = false;              // also log the body of each request
+  int decode_log_interval = 40;           // steps between two log lines about decoding; 0: none
+  bool json_flexible_whitespace = false;  // default for constrained JSON
+  std::string tool_call_parser = "auto";  // a format's name; auto: from the chat template; none
+  std::string reasoning_parser = "auto";  // likewise
+  bool slots = true;                      // enable /slots
+  bool verbose = false;                   // chat answers include their prompts
   RequestDefaults defaults;
 
   int64_t header_bytes_max = 16 << 10;  // request line and headers together
   int64_t body_bytes_max = 64 << 20;
-  int64_t bodies_bytes_max = 256 << 20;  // of all requests that are being answered
-  int body_chunks_max = 65536;           // of a body in chunked encoding
+  int64_t bodies_bytes_max = 256 << 20;  // of all requests in progress
+  int body_chunks_max = 65536;           // per body with chunked encoding
   int connections_max = 4096;
-  int64_t send_buffer_bytes_max = 1 << 20;  // of a stream whose reader is slow
-  int workers = 0;                          // that parse, render and tokenize; 0: by processors
-  int work_queued_max = 1024;               // requests of one client that wait for a worker
-  int grammar_workers = 0;                  // that compile grammars; 0: by processors
-  int grammars_queued_max = 1024;           // of one client, that wait to be compiled
+  int64_t send_buffer_bytes_max = 1 << 20;  // unsent bytes of one stream
+  int workers = 0;                 // threads that parse, render and tokenize; 0: by processors
+  int work_queued_max = 1024;      // requests per client waiting for a worker
+  int grammar_workers = 0;         // threads that compile grammars; 0: by processors
+  int grammars_queued_max = 1024;  // grammars per client waiting to be compiled
 
-  int64_t responses_max = 1024;            // of /v1/responses, that are kept; 0: none
-  int64_t responses_bytes_max = 64 << 20;  // of them together
+  int64_t responses_max = 1024;            // stored answers of /v1/responses; 0: none
+  int64_t responses_bytes_max = 64 << 20;  // of all stored answers
 
-  double response_ttl_s = 86400;  // how long they are kept
+  double response_ttl_s = 86400;  // lifetime of a stored answer
   double header_timeout_s = 10;   // from the first byte of a request to its last header
-  double body_timeout_s = 20;     // on top of what body_bytes_per_s_min allows
+  double body_timeout_s = 20;     // plus the time that body_bytes_per_s_min allows
   int64_t body_bytes_per_s_min = 16 << 10;
-  double idle_timeout_s = 300;    // between the requests of one connection
+  double idle_timeout_s = 300;    // between requests on one connection
   double write_timeout_s = 30;    // without any progress
-  double linger_timeout_s = 2;    // for a refused client to take its answer
-  double grammar_timeout_s = 60;  // for a request's grammars to be compiled, waiting included
+  double linger_timeout_s = 2;    // for a refused client to receive its answer
+  double grammar_timeout_s = 60;  // to compile a request's grammars, waiting included
   double drain_timeout_s = 30;    // for running requests at shutdown
 
   Status validate() const;
-  // Whether only this machine reaches `host`, as far as its name shows.
+  // Whether `host` is only reachable from this machine, judging by its name.
   bool on_loopback() const;
 };
 

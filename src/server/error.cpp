@@ -45,7 +45,7 @@ Json string_or_null(std::string_view text) {
   return text.empty() ? Json(nullptr) : Json(text);
 }
 
-// Protocols that write errors in their own way, by the beginning of their paths.
+// Error formats of other protocols, by path prefix.
 struct ErrorShape {
   std::string_view paths;
   Json (*write)(int status, std::string_view message, std::string_view code);

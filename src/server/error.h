@@ -1,4 +1,4 @@
-// Errors as HTTP answers.
+// Error responses: statuses, types and bodies. Stateless; thread-safe.
 #pragma once
 
 #include <string_view>
@@ -8,16 +8,16 @@
 
 namespace banyan {
 
-// 400 for what the caller can mend, 503 for kExhausted, 500 for the rest.
+// 400 for errors that the caller can fix, 503 for kExhausted, 500 for all others.
 int http_status(ErrorCode code);
 
-// "invalid_request_error": what OpenAI's clients know a status by.
+// The error type that OpenAI clients expect for a status: "invalid_request_error".
 std::string_view error_type(int status);
 
-// In the shape of the protocol that has `path`. Where none has one of its own: OpenAI's {"error":
-// {message, type, param, code}} together with SGLang's flat {object, message, type, param, code},
-// so that clients of either find what they read. `code` is OpenAI's string, null if empty; SGLang's
-// is the status.
+// The error body in the format of the protocol that `path` belongs to. By default it combines
+// OpenAI's {"error": {message, type, param, code}} with SGLang's flat {object, message, type,
+// param, code}, so that clients of either can read it. `code` is OpenAI's string, null if empty;
+// SGLang's is the status.
 Json error_json(int status, std::string_view message, std::string_view param = {},
                 std::string_view code = {}, std::string_view path = {});
 

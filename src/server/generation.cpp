@@ -13,8 +13,8 @@
 namespace banyan {
 namespace {
 
-// One request on its way through the engine. Kept alive by the sinks of its submissions, and held
-// weakly by its connection. Belongs to the I/O thread.
+// One request while it runs in the engine. The sinks of its submissions own it; its connection has
+// a weak reference. Belongs to the I/O thread.
 class GenerationRun : public std::enable_shared_from_this<GenerationRun> {
  public:
   GenerationRun(Service& service, ResponderPtr responder, GenerationPlan plan,
@@ -38,10 +38,10 @@ class GenerationRun : public std::enable_shared_from_this<GenerationRun> {
   Service& service_;
   ResponderPtr responder_;
   GenerationPlan plan_;
-  std::shared_ptr<const RequestTrace> trace_;  // null: nothing is traced
+  std::shared_ptr<const RequestTrace> trace_;  // null: tracing is off
   size_t unfinished_;
   bool over_ = false;
-  size_t group_choices_ = 1;  // choices of one submission: all, or one prompt's
+  size_t group_choices_ = 1;  // choices per submission: all, or one prompt's
   std::vector<std::shared_ptr<Submission>> submissions_;
   std::string frames_;
 };
@@ -69,7 +69,7 @@ void GenerationRun::start() {
     submissions_.push_back(std::move(*submission));
   }
   requests.clear();
-  if (unfinished_ == 0 && !over_) end();  // a plan without prompts
+  if (unfinished_ == 0 && !over_) end();  // no prompts
 }
 
 void GenerationRun::take(size_t index, const TokenEvent& event) {
@@ -82,7 +82,7 @@ void GenerationRun::take(size_t index, const TokenEvent& event) {
   choice.behind = plan_.stream && responder_->unsent_bytes() > kBehindBytes;
   plan_.answer->take(choice, event, std::move(delta), frames_);
   if (choice.stream.done()) {
-    if (event.finish == FinishReason::kNone) {  // a stop string, of which the engine knows nothing
+    if (event.finish == FinishReason::kNone) {  // a stop string, unknown to the engine
       size_t group = group_of(index);
       service_.abandon(submissions_[group], FinishReason::kStop, index - group * group_choices_);
     }
@@ -118,12 +118,12 @@ void GenerationRun::fail(const RequestError& error) {
 
 void GenerationRun::abandon(FinishReason reason) {
   over_ = true;
-  // Out of the member first: this may be the last that holds the run's sinks, and so the run.
+  // Move out of the member first: this may release the last sinks, and with them this object.
   auto submissions = std::exchange(submissions_, {});
   for (const auto& submission : submissions) service_.abandon(submission, reason);
 }
 
-// A request from its body to its plan.
+// Parses a request's body into its plan.
 class Planning : public std::enable_shared_from_this<Planning> {
  public:
   Planning(Service& service, HttpRequest request, ResponderPtr responder, Planner planner)
@@ -187,7 +187,7 @@ class Planning : public std::enable_shared_from_this<Planning> {
 
   Service& service_;
   RequestContext context_;
-  std::shared_ptr<RequestTrace> trace_;  // null: nothing is traced
+  std::shared_ptr<RequestTrace> trace_;  // null: tracing is off
   std::string client_;
   std::shared_ptr<const std::string> body_;
   ResponderPtr responder_;
@@ -206,7 +206,7 @@ std::expected<void, RequestError> GenerationPlan::add_prompt(const Llm& llm,
                                                              const PromptRequest& prompt) {
   samples = static_cast<size_t>(prompt.samples);
   auto sequences_max = static_cast<size_t>(llm.config().queued_max);
-  if (choices.size() + samples > sequences_max) {  // before a copy is made for each
+  if (choices.size() + samples > sequences_max) {  // checked before copying per sample
     return std::unexpected(
         RequestError({ErrorCode::kInvalidArgument,
                       fmt::format("prompts times n are more than {}, which is what the queue holds",
@@ -216,7 +216,7 @@ std::expected<void, RequestError> GenerationPlan::add_prompt(const Llm& llm,
   std::shared_ptr<const CompiledGrammar> grammar = find_grammar(llm, prompt);
   if (prompt.text.options.grammar && !grammar) {
     missing.emplace(*prompt.text.options.grammar, prompt.grammar_field);
-    PromptRequest without = prompt;  // what else is wrong with it is said now
+    PromptRequest without = prompt;  // report any other error in it now
     without.text.options.grammar.reset();
     return add_samples(llm, without, nullptr);
   }
@@ -224,7 +224,7 @@ std::expected<void, RequestError> GenerationPlan::add_prompt(const Llm& llm,
   return add_samples(llm, prompt, grammar);
 }
 
-// Null if it has none, or none that is compiled.
+// Null if the prompt has no grammar, or it is not compiled yet.
 std::shared_ptr<const CompiledGrammar> GenerationPlan::find_grammar(
     const Llm& llm, const PromptRequest& prompt) const {
   if (!prompt.text.options.grammar) return nullptr;

@@ -1,10 +1,9 @@
-// How a generating endpoint works, whatever its protocol: a body becomes a plan on a worker, what
-// it asks for of grammars is compiled unless it is known (server/grammar_queue.h), the plan's
-// sequences run in the engine, and their text goes to the client through the protocol's Answer, at
-// once or in the end.
+// The generating endpoints, independent of protocol. A worker parses the body into a plan. Grammars
+// that are not cached are compiled first (server/grammar_queue.h). The plan's sequences run in the
+// engine, and the protocol's Answer formats their text, streamed or at the end.
 //
-// A client that goes takes all its sequences with it. A stop string ends its sequence in the engine
-// as soon as it is seen.
+// When a client disconnects, all its sequences are cancelled. A stop string ends its sequence in
+// the engine as soon as it is found.
 #pragma once
 
 #include <cstddef>
@@ -25,43 +24,43 @@
 
 namespace banyan {
 
-// One sequence of an answer: a sample of one of the request's prompts.
+// One sequence of an answer: one sample of one of the request's prompts.
 struct Choice {
-  size_t index = 0;   // prompt * n + sample
+  size_t index = 0;   // prompt x n + sample
   size_t prompt = 0;  // index of its prompt
   int64_t prompt_tokens = 0;
   int64_t max_new_tokens = 0;
   TextStream stream;
-  // The client has yet to take what it was sent before. A format whose events repeat what came
-  // before may leave out all but the last, and so cannot pile up.
+  // The client has not read all that it was sent. A format whose events repeat earlier text may
+  // then skip all but the last one, so that output does not pile up.
   bool behind = false;
 };
 
-// How a protocol writes an answer. Its objects belong to the I/O thread once they are made.
+// Formats an answer in one protocol. Once created, it belongs to the I/O thread.
 //
-// Virtual although interfaces are few: many wire formats, each streamed and whole, over one way of
-// running, cancelling and failing.
+// Virtual, because there are many wire formats, each streamed and whole, over a single way to run,
+// cancel and fail.
 class Answer {
  public:
   virtual ~Answer() = default;
 
-  // An event of a choice, with what its text stream made of it. Appends to `frames` what a
-  // streaming client is sent for it; an answer that is not streamed leaves `frames` alone.
+  // Takes an event of a choice, with the text that the stream decoded from it. Appends the frames
+  // for a streaming client to `frames`; an unstreamed answer leaves `frames` alone.
   virtual void take(const Choice& choice, const TokenEvent& event, TextDelta delta,
                     std::string& frames) = 0;
-  // The last frames of a stream whose choices have all ended.
+  // Appends the last frames of a stream, after all choices have ended.
   virtual void end(std::span<const Choice> choices, std::string& frames) = 0;
-  // The answer that is not streamed.
+  // Returns the body of an unstreamed answer.
   virtual std::string whole(std::span<const Choice> choices) = 0;
 
-  // What a stream is sent as.
+  // Content type of a stream.
   virtual std::string_view stream_type() const { return "text/event-stream"; }
-  // The last frames of a stream that fails after it has begun: unless a format has its own, the
-  // error as OpenAI's and SGLang's servers send it.
+  // Appends the last frames of a stream that fails midway. By default the error as OpenAI's and
+  // SGLang's servers send it.
   virtual void fail(const RequestError& error, std::string& frames);
 };
 
-// What a request asks, ready for the engine.
+// A parsed request, ready for the engine.
 struct GenerationPlan {
   explicit GenerationPlan(std::shared_ptr<const CompiledGrammars> known = {})
       : compiled(std::move(known)) {}
@@ -71,17 +70,17 @@ struct GenerationPlan {
   size_t samples = 1;             // choices per prompt
   std::vector<std::string> rids;  // one for the request, or one per prompt; for /abort_request
   bool stream = false;
-  std::vector<std::string> warnings;  // what of the grammars is not enforced; the answer says it
+  std::vector<std::string> warnings;  // unenforced parts of the grammars, reported in the answer
   std::unique_ptr<Answer> answer;
-  // Grammars that the request has waited for, and those that it has to wait for: then nothing of
-  // the plan may be used, and the request is read again once they are compiled.
+  // `compiled`: grammars that the request has waited for. `missing`: grammars still to be compiled.
+  // If there are any, the plan is unusable and the request is parsed again once they are compiled.
   std::shared_ptr<const CompiledGrammars> compiled = {};
-  std::map<GrammarSource, std::string> missing = {};  // with the fields that ask for them
+  std::map<GrammarSource, std::string> missing = {};  // with the fields that they came from
 
-  // Adds the samples of one prompt, tokenized here. All prompts have the same number of samples,
-  // and there may be as many sequences as the engine's queue holds.
+  // Tokenizes one prompt and adds its samples. All prompts have the same number of samples. At most
+  // as many sequences as the engine's queue holds.
   std::expected<void, RequestError> add_prompt(const Llm& llm, const PromptRequest& prompt);
-  // That there is one rid, or one for each prompt.
+  // Checks that there is one rid, or one per prompt.
   std::expected<void, RequestError> check_rids() const;
 
  private:
@@ -92,10 +91,10 @@ struct GenerationPlan {
       const std::shared_ptr<const CompiledGrammar>& grammar);
 };
 
-// Reads a request's body. Runs on a worker; RequestErrors become 4xx answers.
+// Parses a request's body. Runs on a worker; a RequestError becomes a 4xx answer.
 using Planner = Parsed<GenerationPlan> (*)(const RequestContext& context, const Json& body);
 
-// Answers `request`.
+// Answers `request`. I/O thread.
 void generate(Service& service, HttpRequest request, ResponderPtr responder, Planner planner);
 
 }  // namespace banyan

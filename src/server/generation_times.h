@@ -1,4 +1,4 @@
-// How long the parts of one choice took, for protocols that tell it.
+// Timings of one choice, for protocols that report them. Belongs to one thread.
 #pragma once
 
 #include <algorithm>
@@ -22,9 +22,9 @@ class GenerationTimes {
     if (generated || event.finish != FinishReason::kNone) last_ = now;
   }
 
-  // From when the request came to its last token.
+  // From the arrival of the request to its last token.
   double total_s() const { return std::max(0.0, seconds(last_ - received_)); }
-  // Until the first token, without the time that it waited for its turn.
+  // Until the first token, without the time in the queue.
   double prompt_s() const { return std::max(0.0, seconds(first_ - received_) - queued_s_); }
   // From the first token to the last.
   double predicted_s() const { return std::max(0.0, seconds(last_ - first_)); }

@@ -53,7 +53,7 @@ void GrammarQueue::take(const std::shared_ptr<Wait>& wait, const MissingGrammar&
                         Result<std::shared_ptr<const CompiledGrammar>> compiled) {
   if (!compiled) {
     Error error = compiled.error();
-    // What exceeds a limit while a request is read is the client's to mend.
+    // A limit exceeded by the request's own grammar is the client's error.
     if (error.code == ErrorCode::kExhausted) error.code = ErrorCode::kInvalidArgument;
     RequestError named(std::move(error), grammar.field);
     return finish(wait, End::kFailed, &named);

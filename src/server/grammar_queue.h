@@ -1,7 +1,7 @@
-// Grammars of requests on their way to being compiled: apart from reading requests, on threads that
-// leave the processors to the engine, with turns for clients, and not for ever.
+// Compiles the grammars of requests on low-priority threads of their own, fairly between clients
+// and with a deadline.
 //
-// Belongs to the I/O thread; compiling is done elsewhere.
+// Belongs to the I/O thread; compilation runs on the worker threads.
 #pragma once
 
 #include <atomic>
@@ -20,10 +20,10 @@
 
 namespace banyan {
 
-// A grammar that a request asks for and that is not in the cache.
+// A grammar of a request that is not in the cache.
 struct MissingGrammar {
   GrammarSource source;
-  std::string field;  // of the request, for errors
+  std::string field;  // the request's field, for errors
 };
 
 using CompiledGrammars = std::map<GrammarSource, std::shared_ptr<const CompiledGrammar>>;
@@ -33,28 +33,28 @@ class GrammarQueue {
   using SteadyTime = std::chrono::steady_clock::time_point;
   using Post = std::function<void(std::move_only_function<void()>)>;
   enum class End { kCompiled, kFailed, kTooLate };
-  // All of them, or why there is an end without: `error` where compiling one has failed.
+  // Called with all grammars, or with the reason for failure: `error` is set if compilation failed.
   using Done =
       std::move_only_function<void(End end, CompiledGrammars compiled, const RequestError* error)>;
-  // One request's grammars.
+  // The grammars that one request waits for.
   class Wait;
 
-  // `post` runs closures on the I/O thread.
+  // `post` runs a closure on the I/O thread.
   GrammarQueue(const Workers::Options& options, Post post);
   ~GrammarQueue();
 
-  // Compiles them, by way of the cache of `llm`, and calls `done`, once, on the I/O thread and not
-  // from within this. Null when too many wait.
+  // Compiles the grammars through the cache of `llm`, then calls `done` once, on the I/O thread and
+  // never from within this call. Returns null when too many grammars are waiting.
   std::shared_ptr<Wait> compile(const Llm& llm, const std::string& client,
                                 std::vector<MissingGrammar> grammars, SteadyTime deadline,
                                 Done done);
-  // Nobody waits for them any more; `done` is not called.
+  // The request was cancelled; `done` is not called.
   void cancel(const std::shared_ptr<Wait>& wait);
-  // Ends what is not done by its deadline.
+  // Fails every wait past its deadline.
   void check_deadlines(SteadyTime now);
 
   size_t waiting() const { return waits_.size(); }  // requests
-  // For tests: holds up one thread until `work` returns.
+  // For tests: occupies one thread until `work` returns.
   bool run(std::move_only_function<void()> work) { return workers_->enqueue("", std::move(work)); }
 
  private:
@@ -73,7 +73,7 @@ class GrammarQueue::Wait {
   CompiledGrammars compiled;
   SteadyTime deadline;
   Done done;
-  std::atomic<bool> over = false;  // what is still queued need not be compiled
+  std::atomic<bool> over = false;  // its queued compilations can be skipped
 };
 
 }  // namespace banyan

@@ -10,10 +10,10 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr int kWaitingMax = 8;  // of one client
+constexpr int kWaitingMax = 8;  // per client
 constexpr auto kInterval = std::chrono::milliseconds(100);
 
-// Which progress is worth telling: of another file, that a file is complete, or after a while.
+// Throttles progress reports: the first of a file, its last, and one per interval.
 class Pace {
  public:
   bool takes(const PullProgress& progress) {

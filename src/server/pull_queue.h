@@ -1,7 +1,7 @@
-// Models on their way from a hub, which the server itself knows nothing of: one after the other, on
-// a thread of their own.
+// Downloads models, one after the other on a thread of its own. The server itself knows nothing of
+// hubs; it is given a ModelPuller.
 //
-// Belongs to the I/O thread; fetching is done elsewhere.
+// Belongs to the I/O thread; downloads run on the worker thread.
 #pragma once
 
 #include <atomic>
@@ -15,15 +15,15 @@
 
 namespace banyan {
 
-// Of one file.
+// Progress of one file.
 struct PullProgress {
   std::string digest;
   int64_t bytes_done = 0;
   int64_t bytes_total = 0;
 };
 
-// Fetches a model by its name on a hub; blocks, on any thread. `progress` is false when it shall
-// end.
+// Downloads a model by its hub name. Blocks; called on any thread. `progress` returns false to stop
+// the download.
 using ModelPuller = std::function<Status(
     const std::string& name, const std::function<bool(const PullProgress& progress)>& progress)>;
 
@@ -31,20 +31,21 @@ class PullQueue {
  public:
   using Post = std::function<void(std::move_only_function<void()>)>;
 
-  // Called on the I/O thread; `end` once, and last.
+  // Called on the I/O thread; `end` is called once, last.
   struct Sinks {
-    std::function<void(const PullProgress& progress)> progress;  // now and then
+    std::function<void(const PullProgress& progress)> progress;  // called at intervals
     std::function<void(const Status& outcome)> end;
   };
 
-  // `post` runs closures on the I/O thread.
+  // `post` runs a closure on the I/O thread.
   PullQueue(ModelPuller puller, Post post);
-  // Ends what is being fetched, of which the hub keeps what came; sinks are not called any more.
+  // Stops the current download; the hub cache keeps the part that has arrived. Sinks are no longer
+  // called.
   ~PullQueue();
 
-  // Becomes true when nobody wants the model any more.
+  // Set to true when the download is no longer wanted.
   using Unwanted = std::shared_ptr<std::atomic<bool>>;
-  // Null when too many wait.
+  // Null when too many downloads are waiting.
   Unwanted start(const std::string& client, std::string name, Sinks sinks);
 
  private:

@@ -102,7 +102,7 @@ constexpr auto kRoutes = std::to_array<Route>({
 });
 // clang-format on
 
-// Whether `pattern` is `path`; what its {name} stands for goes to `argument`.
+// Whether `path` matches `pattern`; the text of {name} goes to `argument`.
 bool matches(std::string_view pattern, std::string_view path, std::string_view& argument) {
   size_t brace = pattern.find('{');
   if (brace == pattern.npos) return pattern == path;

@@ -1,4 +1,4 @@
-// Which handler answers which request. The table is in routes.cpp; an endpoint is one line of it.
+// Maps requests to handlers. routes.cpp has the table, one line per endpoint.
 #pragma once
 
 #include <span>
@@ -8,21 +8,21 @@
 
 namespace banyan {
 
-// Called on the I/O thread, so it must be quick: what takes longer than some 100 us goes to
-// Service::run_on_worker. The responder may be kept and answered later.
+// Called on the I/O thread, so it must be quick: work beyond some 100 us belongs in
+// Service::run_on_worker. A handler may keep the responder and answer later.
 using Handler = void (*)(Service& service, HttpRequest request, ResponderPtr responder);
 
 struct Route {
   const char* method;
-  const char* path;  // "/v1/models/{id}": the last part stands for all the rest, slashes too
+  const char* path;  // "/v1/models/{id}": {id} matches the rest of the path, slashes included
   Handler handler;
-  bool needs_model = true;  // answered with 503 for it while the model loads or the server drains
+  bool needs_model = true;  // while the model loads or the server drains, answer with 503
 };
 
-// What `banyan serve` offers.
+// The routes of `banyan serve`.
 std::span<const Route> all_routes();
 
-// Finds the handler in `routes` and calls it; answers itself with 404, 405, 503.
+// Calls the matching handler of `routes`, or answers with 404, 405 or 503.
 void dispatch(std::span<const Route> routes, Service& service, HttpRequest request,
               ResponderPtr responder);
 

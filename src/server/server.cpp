@@ -25,16 +25,16 @@ using asio::ip::tcp;
 using boost::system::error_code;
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr auto kAcceptPause = std::chrono::milliseconds(100);  // when descriptors have run out
-constexpr int kRefusedMax = 64;            // connections beyond the limit that get a 503
+constexpr auto kAcceptPause = std::chrono::milliseconds(100);  // when out of file descriptors
+constexpr int kRefusedMax = 64;            // connections above the limit that get a 503
 constexpr int64_t kOtherDescriptors = 64;  // the model's files, the log, the engine
-constexpr double kCancelGrace_s = 2;       // at most, for cancelled streams to say so
+constexpr double kCancelGrace_s = 2;       // for cancelled streams to end
 
 SteadyClock::duration duration_of(double seconds) {
   return std::chrono::duration_cast<SteadyClock::duration>(std::chrono::duration<double>(seconds));
 }
 
-// No more connections than descriptors.
+// Lowers the connection limit to what the descriptor limit allows.
 void limit_connections(ServerConfig& config) {
   rlimit limit = {};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
@@ -115,7 +115,7 @@ Status Server::Impl::listen() {
   if (ec || found.empty()) {
     return invalid_argument("--host {}: {}", config.host, ec.message());
   }
-  // "localhost" has two addresses, and most clients try the older one first.
+  // "localhost" has two addresses, and most clients try IPv4 first.
   auto v4 = std::ranges::find_if(
       found, [](const auto& e) { return e.endpoint().protocol() == tcp::v4(); });
   tcp::endpoint endpoint = (v4 != found.end() ? v4 : found.begin())->endpoint();
@@ -164,7 +164,7 @@ Status Server::Impl::run(bool handle_signals) {
     try {
       io_.run();
       break;
-    } catch (const std::exception& e) {  // memory ran out in some handler; the others go on
+    } catch (const std::exception& e) {  // a handler ran out of memory; other requests continue
       spdlog::error("the I/O thread goes on after: {}", e.what());
     }
   }
@@ -178,19 +178,20 @@ void Server::Impl::wait_signal() {
     if (draining_ || loading) std::_Exit(128 + signal);
     spdlog::warn("signal {}: no new work, {} requests may finish; a second one ends at once",
                  signal, hub_.exchanges_open);
-    wait_signal();  // first: an idle server ends within drain(), and then nothing may wait
+    wait_signal();  // must come first: an idle server ends within drain(), and then nothing may be
+                    // waiting
     drain();
   });
 }
 
-// --- clients ---
+// --- accepting ---
 
 void Server::Impl::accept() {
   acceptor_.async_accept(io_, [this](error_code ec, Socket socket) {
     if (ended_) return;
     try {
       on_accept(ec, std::move(socket));
-    } catch (const std::exception& e) {  // no memory for this client; there may be for the next
+    } catch (const std::exception& e) {  // no memory for this client; the next may succeed
       spdlog::error("cannot take a client: {}", e.what());
       accept();
     }
@@ -198,7 +199,7 @@ void Server::Impl::accept() {
 }
 
 void Server::Impl::on_accept(error_code ec, Socket socket) {
-  // Most often descriptors have run out; whatever it is, it must not make us spin.
+  // Usually out of file descriptors; in any case do not spin.
   if (ec && ec != asio::error::connection_aborted) {
     spdlog::warn("cannot take a client: {}; trying again in 100 ms", ec.message());
     accept_timer_.expires_after(kAcceptPause);
@@ -239,13 +240,14 @@ void Server::Impl::tick() {
   });
 }
 
-// --- the end ---
+// --- shutdown ---
 
 void Server::Impl::drain() {
   if (draining_ || ended_) return;
   draining_ = true;
   service_.drain();
-  // Clients may still connect: what runs holds up the end, and meanwhile probes are to see 503.
+  // Clients may still connect: requests in progress delay shutdown, and probes need to see 503
+  // meanwhile.
   hub_.begin_drain();
   if (drained()) return end();
   cancel_at_ = SteadyClock::now() + duration_of(service_.config().drain_timeout_s);
@@ -265,7 +267,7 @@ void Server::Impl::end() {
   service_.stop();
   std::vector<std::shared_ptr<Connection>> all(hub_.open.begin(), hub_.open.end());
   for (const auto& connection : all) connection->cut("the server ends");
-  // What is left in the queue runs, and then run() returns: nothing waits any more.
+  // run() returns after the queued handlers, since nothing is waiting any more.
 }
 
 Server::Counts Server::Impl::counts() {

@@ -1,12 +1,13 @@
-// The HTTP server: a listener, its connections, the clock that cuts the slow ones, and an end that
-// lets running streams finish.
+// The HTTP server: listener, connections, deadlines, and a shutdown that lets running streams
+// finish.
 //
 //   Server server(config);
 //   TRY(server.listen());
 //   std::jthread loader([&] { server.attach(Llm::load(engine), engine); });
 //   server.run();      // until drain() has emptied it, or a signal
 //
-// One I/O thread, the one in run(), serves everybody; the engine has its own and so have workers.
+// Threads: a single I/O thread, the caller of run(), serves all connections. The engine and the
+// workers have threads of their own.
 #pragma once
 
 #include <cstdint>
@@ -29,35 +30,35 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Binds. Clients may connect and get a 503 while the model loads.
+  // Binds and listens. Clients that connect while the model loads get a 503.
   Status listen();
   int port() const;
   std::string address() const;  // "http://127.0.0.1:30000"
 
-  // The loaded model, or why there is none, which ends run(). From any thread, once.
+  // Passes in the loaded model, or an error, which ends run(). May be called from any thread, once.
   void attach(Result<std::unique_ptr<Llm>> llm, const EngineConfig& config);
 
-  // Called on the I/O thread once requests are welcome; set before run().
+  // Called on the I/O thread once the server accepts requests. Set it before run().
   void on_ready(std::function<void()> callback);
 
-  // What fetches models for /api/pull; set before run().
+  // Downloads models for /api/pull. Set it before run().
   void on_pull(ModelPuller puller);
 
-  // Serves until the end; the error is attach()'s. With `handle_signals`, SIGTERM and SIGINT drain,
-  // a second one ends the process at once.
+  // Serves until shutdown and returns attach()'s error, if any. With `handle_signals`, SIGTERM and
+  // SIGINT drain, and a second signal ends the process immediately.
   Status run(bool handle_signals = false);
 
-  // Takes no more work: new requests are answered with 503, so that probes and balancers see it.
-  // Those that are being answered may finish for ServerConfig::drain_timeout_s and are then
-  // cancelled. From any thread.
+  // Starts shutdown. New requests are answered with 503, so that probes and load balancers notice.
+  // Requests in progress may finish within ServerConfig::drain_timeout_s and are then cancelled.
+  // Safe from any thread.
   void drain();
 
-  // For tests, from any thread while run() runs.
+  // For tests, from any thread while run() is active.
   struct Counts {
     int64_t connections = 0;
     int64_t exchanges = 0;
     int64_t body_bytes = 0;
-    int64_t grammars_waiting = 0;  // requests whose grammars are compiled, or wait for it
+    int64_t grammars_waiting = 0;  // requests waiting for their grammars to compile
     EngineStats engine;
   };
   Counts counts();

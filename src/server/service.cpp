@@ -23,7 +23,7 @@ double seconds_since(SteadyClock::time_point from) {
 
 }  // namespace
 
-// A submission that has not ended, and what is measured of it.
+// An unfinished submission and its measurements.
 struct Service::Live {
   struct Request {
     RequestTimes times;
@@ -34,7 +34,7 @@ struct Service::Live {
 
   std::string rid;
   std::weak_ptr<Submission> submission;
-  std::shared_ptr<const RequestTrace> trace;  // null: it has no spans
+  std::shared_ptr<const RequestTrace> trace;  // null: no spans
   SteadyClock::time_point submitted = SteadyClock::now();
   std::vector<Request> requests;
   size_t unfinished = 0;
@@ -74,8 +74,8 @@ Service::Service(ServerConfig config, Post post)
   int threads = config_.workers > 0 ? config_.workers : std::clamp(usable_processors(), 2, 8);
   workers_ = std::make_unique<Workers>(
       Workers::Options{.threads = threads, .queued_max = config_.work_queued_max});
-  // A fourth of the processors at most, and of those a tenth while the engine wants them: one
-  // that has to wait for a neighbour holds up all of its step.
+  // At most a quarter of the processors, and a tenth of their time while the engine is busy. An
+  // engine thread that waits for a compiler thread stalls the whole step.
   int compiling = config_.grammar_workers > 0 ? config_.grammar_workers
                                               : std::clamp(usable_processors() / 4, 1, 8);
   grammars_ =
@@ -123,7 +123,7 @@ void Service::find_syntax() {
   const Tokenizer* tokenizer = tokenizer_of(*llm_);
   std::string source;
   if (tokenizer != nullptr) source = tokenizer->chat_template().value_or("");
-  // The names were checked with the rest of the configuration.
+  // ServerConfig::validate() has checked these names.
   chat_syntax_ =
       find_chat_syntax(config_.tool_call_parser, config_.reasoning_parser, source).value();
   auto name = [](const auto* format) { return format == nullptr ? "none" : format->name; };
@@ -162,7 +162,7 @@ void Service::tick(SteadyClock::time_point now) {
   if (grammars_) grammars_->check_deadlines(now);
   if (now < next_give_back_) return;
   next_give_back_ = now + kGiveBackInterval;
-  // Takes the allocator's locks for some milliseconds, so not on the I/O thread.
+  // This takes the allocator's locks for some milliseconds, so it must not run on the I/O thread.
   (void)enqueue_work("", [] { give_back_memory(); });
 }
 
@@ -300,7 +300,7 @@ void Service::trace_finished(const Live& live, size_t index, const Error& error)
                                           .error = error}));
 }
 
-// The engine has taken none of them.
+// Ends the trace of a submission that the engine rejected.
 void Service::trace_rejected(Live& live, const Error& error) const {
   if (!live.trace) return;
   for (size_t i = 0; i < live.requests.size(); ++i) {

@@ -1,7 +1,7 @@
-// What handlers work with: the model, the engine's thread, workers, the configuration.
+// What handlers use: the model, the engine thread, workers and the configuration.
 //
-// Belongs to the I/O thread, save where said. While the model loads only config(), state() and
-// metrics() may be used; the router answers for handlers that need more.
+// Belongs to the I/O thread, except where noted. While the model loads only config(), state() and
+// metrics() may be used; the router answers for handlers that need the model.
 #pragma once
 
 #include <chrono>
@@ -37,7 +37,7 @@ class Service {
  public:
   using Post = std::function<void(std::move_only_function<void()>)>;
 
-  // `post` runs closures on the I/O thread, from any thread.
+  // `post` runs a closure on the I/O thread and may be called from any thread.
   Service(ServerConfig config, Post post);
   ~Service();
   Service(const Service&) = delete;
@@ -48,50 +48,50 @@ class Service {
 
   const ServerConfig& config() const { return config_; }
   Metrics& metrics() { return metrics_; }
-  // The model, to be used as const; its tokenizer and template are safe on workers too.
+  // Use the model as const only. Its tokenizer and template are safe on workers too.
   const Llm& llm() const { return *llm_; }
   const EngineConfig& engine_config() const { return engine_config_; }
   const EngineInfo& engine_info() const { return llm_->engine().info(); }
   const std::string& model_name() const { return model_name_; }
   const ChatSyntax& chat_syntax() const { return chat_syntax_; }
   std::chrono::system_clock::time_point started_at() const { return started_at_; }
-  // After the last step; may be a step old.
+  // As of the last step, or the one before.
   const EngineStats& engine_stats() const { return last_report_.stats; }
-  // Empty unless they are counted.
+  // Empty unless the engine counts them.
   std::vector<ExpertCounts> expert_counts() const {
     return llm_ ? llm_->engine().expert_counts() : std::vector<ExpertCounts>();
   }
   EngineThread& engine() { return *engine_; }
-  // Running, or ended and not asked for yet; null: none.
+  // Running, or finished and not fetched yet; null: none.
   std::shared_ptr<TraceLog>& profile() { return profile_; }
   MachineMeter& machine_meter() { return machine_meter_; }
-  // Safe from every thread.
+  // Thread-safe.
   const std::shared_ptr<ResponseStore>& responses() const { return responses_; }
-  // Whose what a request stores is: its key's, where one is needed, else everybody's.
+  // The owner of what a request stores: its API key, or everybody if none is required.
   std::string owner_of(const HttpRequest& request) const {
     return config_.api_keys.empty() ? std::string() : request.client;
   }
 
-  // As EngineThread::submit, with metrics, and known by `rid` to abort() until all have ended. With
-  // a trace each of them has its spans.
+  // EngineThread::submit with metrics. abort() accepts `rid` until all requests have ended. With a
+  // trace, each request gets spans.
   Result<std::shared_ptr<Submission>> submit(std::string rid, std::vector<GenerateRequest> requests,
                                              SubmissionSinks sinks,
                                              std::shared_ptr<const RequestTrace> trace = nullptr);
-  // For a request that comes now. Null where nothing is traced, or the client does not want it.
+  // For an incoming request. Null if tracing is off or the client opted out.
   std::shared_ptr<RequestTrace> begin_trace(const HttpRequest& request) const;
-  // Nothing where nothing is traced.
+  // Nothing if tracing is off.
   std::optional<SpanCounts> span_counts() const;
-  // As EngineThread::abandon: no more events. `reason` is what the metrics count: kStop when a stop
-  // string has ended the text, kCancelled when the client has gone.
+  // EngineThread::abandon: no more events. `reason` is for the metrics: kStop after a stop string,
+  // kCancelled after a disconnect.
   void abandon(const std::shared_ptr<Submission>& submission, FinishReason reason,
                std::optional<size_t> index = std::nullopt);
-  // Ends the submissions of that name with kCancelled events. How many there were.
+  // Ends the submissions with that id with kCancelled events. Returns how many there were.
   size_t abort(const std::string& rid);
   void abort_all();
 
-  // Runs `work` on a worker, when it is the client's turn, and `then` with its Result on the I/O
-  // thread. False when too much work
-  // waits, and then neither runs. An exception in `work` becomes kExhausted.
+  // Runs `work` on a worker when it is the client's turn, then `then` with its Result on the I/O
+  // thread. Returns false, and runs neither, if too much work is queued. An exception in `work`
+  // becomes kExhausted.
   template <class Work, class Then>
   bool run_on_worker(const std::string& client, Work work, Then then) {
     return enqueue_work(client, [this, work = std::move(work), then = std::move(then)]() mutable {
@@ -102,9 +102,9 @@ class Service {
     });
   }
 
-  // By part; the system is asked.
+  // Memory by part; queries the operating system.
   MemoryUse memory_use() const;
-  // What the connections hold, of which the server knows.
+  // Memory held by connections, reported by the server.
   struct ConnectionUse {
     int64_t body_bytes = 0, buffer_bytes = 0;
   };
@@ -112,21 +112,21 @@ class Service {
     connection_use_ = std::move(measure);
   }
 
-  // Compiles grammars on threads of its own. Not after stop().
+  // Compiles grammars on its own threads. Not to be used after stop().
   GrammarQueue& grammars() { return *grammars_; }
   size_t grammars_waiting() const { return grammars_ ? grammars_->waiting() : 0; }
 
-  // Null where the program knows no hub.
+  // Null if downloads are not supported.
   PullQueue* pulls() { return pulls_.get(); }
 
-  // The server's own:
+  // The functions below are for Server.
   void set_puller(ModelPuller puller);
-  // Ends what has waited too long, and now and then gives back memory that a load has left.
+  // Expires overdue grammar waits, and occasionally returns free memory to the system after load.
   void tick(std::chrono::steady_clock::time_point now);
-  // The model is there: starts the engine thread and turns kReady.
+  // Takes the loaded model, starts the engine thread and becomes kReady.
   void attach(std::unique_ptr<Llm> llm, const EngineConfig& config);
   void drain() { state_ = State::kDraining; }
-  // Ends workers and engine; running requests get their last event.
+  // Stops workers and engine; running requests get their last event.
   void stop();
 
  private:
@@ -147,7 +147,7 @@ class Service {
   std::function<ConnectionUse()> connection_use_;
   std::chrono::steady_clock::time_point next_give_back_;
   Metrics metrics_;
-  std::unique_ptr<SpanExporter> spans_;  // null: nothing is traced
+  std::unique_ptr<SpanExporter> spans_;  // null: tracing is off
   std::chrono::system_clock::time_point started_at_;
 
   EngineConfig engine_config_;
@@ -157,10 +157,10 @@ class Service {
   std::shared_ptr<TraceLog> profile_;
   MachineMeter machine_meter_;
   StepReport last_report_;
-  EngineStats logged_;  // as of the last line about decoding
+  EngineStats logged_;  // as of the last log line about decoding
   std::chrono::steady_clock::time_point logged_at_;
   std::unordered_map<const Submission*, std::shared_ptr<Live>> live_;
-  std::unique_ptr<EngineThread> engine_;  // after what it uses
+  std::unique_ptr<EngineThread> engine_;  // declared after the members it uses
   std::unique_ptr<Workers> workers_;
   std::unique_ptr<GrammarQueue> grammars_;
   std::unique_ptr<PullQueue> pulls_;

@@ -1,4 +1,4 @@
-// Points in time as protocols write them.
+// Formats points in time for protocols. Stateless; thread-safe.
 #pragma once
 
 #include <chrono>
@@ -6,7 +6,7 @@
 
 namespace banyan {
 
-// "2026-11-23T00:17:57.123456Z", as RFC 3339 has it.
+// RFC 3339: "2026-11-23T00:17:57.123456Z".
 std::string rfc3339(std::chrono::system_clock::time_point time);
 
 }  // namespace banyan

@@ -1,4 +1,4 @@
-// How tokens are shown in answers that list them with their log-probabilities.
+// Formats tokens for answers that list them with their log-probabilities. Stateless; thread-safe.
 #pragma once
 
 #include <string>
@@ -9,18 +9,17 @@
 
 namespace banyan {
 
-// The text that a token's bytes stand for, with U+FFFD for part of a character; empty without a
-// tokenizer.
+// The text of a token's bytes, with U+FFFD for partial characters; empty without a tokenizer.
 std::string token_text(const Tokenizer* tokenizer, TokenId id);
 
-// The same, but part of a character is spelled "bytes:\xe2\x82", as OpenAI's completions do: in a
-// JSON object of tokens, two halves of characters must not have one name.
+// The same, but partial characters are spelled "bytes:\xe2\x82", as in OpenAI's completions. Tokens
+// are keys of a JSON object there, and two partial characters must not share a key.
 std::string token_name(const Tokenizer* tokenizer, TokenId id);
 
-// The number of characters that begin in `bytes`.
+// The number of characters that start in `bytes`.
 int64_t characters_begun(std::string_view bytes);
 
-// `bytes` with U+FFFD for what is not UTF-8.
+// `bytes` with invalid UTF-8 replaced by U+FFFD.
 std::string valid_text(std::string_view bytes);
 
 }  // namespace banyan

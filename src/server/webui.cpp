@@ -9,11 +9,11 @@ namespace banyan {
 namespace {
 
 constexpr size_t kGzipHeader = 10;  // bytes
-constexpr size_t kGzipFlags = 3;    // where they stand
+constexpr size_t kGzipFlags = 3;    // their offset
 constexpr char kCommentFlag = 0x10;
 
-// Whether a header that lists values separated by commas has this one, parameters aside, and not
-// with a quality of 0.
+// Whether a comma-separated header lists this value with a quality other than 0. Parameters are
+// ignored.
 bool lists(std::string_view header, std::string_view wanted) {
   while (!header.empty()) {
     std::string_view item = header.substr(0, header.find(','));
@@ -32,7 +32,7 @@ bool is_fresh(const HttpRequest& request, std::string_view tag) {
   return known == tag;
 }
 
-// Everything is in the one file; it talks to this server alone, and no page may frame it.
+// The page is self-contained, connects to this server only, and must not be framed.
 std::string security_policy(std::string_view inline_sources) {
   return fmt::format(
       "default-src 'none'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; "
@@ -43,7 +43,7 @@ std::string security_policy(std::string_view inline_sources) {
 }  // namespace
 
 std::string_view gzip_comment(std::string_view gzip) {
-  // Of the optional fields the build script writes the comment alone.
+  // The build script writes no optional header field but the comment.
   if (gzip.size() < kGzipHeader || gzip[kGzipFlags] != kCommentFlag) return {};
   std::string_view rest = gzip.substr(kGzipHeader);
   size_t end = rest.find('\0');
@@ -62,7 +62,7 @@ void web_page(Service& service, HttpRequest request, ResponderPtr responder) {
   }
   std::string tag = fmt::format("\"{}\"", page.sha256.substr(0, 32));
   HttpHeaders headers = {{"ETag", tag},
-                         {"Cache-Control", "no-cache"},  // kept, but asked for again each time
+                         {"Cache-Control", "no-cache"},  // stored, but revalidated each time
                          {"Vary", "Accept-Encoding"},
                          {"Content-Security-Policy", security_policy(gzip_comment(page.gzip))},
                          {"X-Content-Type-Options", "nosniff"},

@@ -1,4 +1,5 @@
-// Anthropic's Messages API; see routes.cpp for its paths.
+// Anthropic's Messages API; see routes.cpp for its paths. Handlers run on the I/O thread, body
+// readers on a worker.
 #pragma once
 
 #include "server/generation.h"
@@ -8,7 +9,7 @@
 
 namespace banyan {
 
-// The readers of bodies; see Planner and JsonEndpoint.
+// Body readers; see Planner and JsonEndpoint.
 Parsed<GenerationPlan> plan_message(const RequestContext& context, const Json& body);
 Parsed<Json> count_message_tokens(const RequestContext& context, const Json& body);
 

@@ -31,7 +31,7 @@ std::string_view error_name(int status) {
 
 Json anthropic_error(int status, std::string_view message, std::string_view code) {
   std::string text(message);
-  // What clients look for to know that a conversation must be shortened.
+  // Clients look for this text to know that they must shorten the conversation.
   if (code == "context_length_exceeded") text.insert(0, "prompt is too long: ");
   return {{"type", "error"}, {"error", {{"type", error_name(status)}, {"message", text}}}};
 }

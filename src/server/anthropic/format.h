@@ -1,4 +1,4 @@
-// The shapes of Anthropic's Messages API that more than one of its endpoints writes.
+// Formats shared by the endpoints of Anthropic's Messages API. Stateless; thread-safe.
 #pragma once
 
 #include <string_view>

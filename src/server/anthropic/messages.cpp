@@ -22,12 +22,12 @@ namespace {
 
 struct MessageHead {
   std::string id, model;
-  std::string call_ids;    // how the ids of calls begin
-  int64_t max_tokens = 0;  // as asked
-  Json warnings;           // what of a schema is not enforced; null: nothing
+  std::string call_ids;    // prefix of tool call ids
+  int64_t max_tokens = 0;  // as requested
+  Json warnings;           // unenforced parts of a schema; null: none
 };
 
-// The tokens that came from the cache are not among input_tokens.
+// input_tokens does not include cached tokens.
 void write_usage(JsonWriter& writer, const Choice& choice, int64_t thinking_tokens) {
   int64_t cached = choice.stream.cached_tokens();
   writer.key("usage")
@@ -43,7 +43,7 @@ void write_usage(JsonWriter& writer, const Choice& choice, int64_t thinking_toke
       .end_object();
 }
 
-// "stop_reason" and "stop_sequence", null while the answer runs and where it was cut off.
+// "stop_reason" and "stop_sequence"; null while the answer runs or if it was cut off.
 void write_stop(JsonWriter& writer, const Choice& choice, int64_t max_tokens, bool calls) {
   const TextStream& stream = choice.stream;
   const char* reason = nullptr;
@@ -131,13 +131,13 @@ class AnthropicAnswer final : public Answer {
     if (!head_.warnings.is_null()) writer.field("warnings", head_.warnings);
   }
 
-  // {"type": "tool_use", "id", "name"; the input is the caller's.
+  // {"type": "tool_use", "id", "name"; the caller adds the input.
   void write_call(JsonWriter& writer, const ToolCallDelta& call) const {
     std::string id = call.id.empty() ? head_.call_ids + std::to_string(call.index) : call.id;
     writer.begin_object().field("type", "tool_use").field("id", id).field("name", call.name);
   }
 
-  // A call that the length cut short has no object to give; its text is not lost.
+  // The arguments as an object. A call truncated by the length limit has none; its text is kept.
   static Json input_of(const std::string& arguments) {
     Json input = Json::parse(arguments, nullptr, false);
     if (input.is_object()) return input;
@@ -171,7 +171,7 @@ class AnthropicAnswer final : public Answer {
     });
   }
 
-  // Goes on in the open block if it is of this kind, else begins one.
+  // Continues the open block if it has this kind, else starts a new one.
   void open(Block block, std::string& frames) {
     if (block_ == block) return;
     close(frames);
@@ -212,13 +212,13 @@ class AnthropicAnswer final : public Answer {
   const MessageHead head_;
   MessageStream parser_;
   const bool stream_;
-  MessageDelta message_;  // so far, where it is not streamed
+  MessageDelta message_;  // accumulated for an unstreamed answer
   bool begun_ = false;
   Block block_ = Block::kNone;
-  int64_t index_ = 0;  // of the open block, or of the next
+  int64_t index_ = 0;  // of the open block, or of the next one
 };
 
-// {"type": "json_schema", "schema": ...}, under its present name and the one before.
+// {"type": "json_schema", "schema": ...}, under its current and its previous name.
 void read_output_format(RequestFields& fields, const JsonSchemaOptions& json,
                         PromptRequest& request) {
   const Json* format = fields.find("output_format");

@@ -37,13 +37,13 @@ std::unexpected<Error> wrong_block(const Json& block, const std::string& place) 
       place, quote(type));
 }
 
-// Claude Code begins its system prompt with a block that differs in every request: with it no
-// prefix would ever be found in the cache.
+// Claude Code's system prompt starts with a block that differs in every request; keeping it would
+// defeat the prefix cache.
 bool is_volatile(std::string_view text) {
   return text.starts_with("x-anthropic-billing-header:");
 }
 
-// A string, or blocks of text, as parts of a message's content.
+// Converts a string or text blocks to the parts of a message's content.
 Result<Json> text_parts(const Json& content, const std::string& place) {
   if (content.is_string()) return content;
   if (!content.is_array()) {
@@ -80,7 +80,7 @@ Result<Json> result_of(const Json& block, const std::string& place) {
   return message;
 }
 
-// Adds the messages that one of Anthropic's stands for: results of tools are messages of their own.
+// Appends the messages for one Anthropic message; tool results become messages of their own.
 Status add_blocks(const std::string& role, const Json& blocks, const std::string& place,
                   Json& messages) {
   Json parts = Json::array(), calls = Json::array();
@@ -97,7 +97,7 @@ Status add_blocks(const std::string& role, const Json& blocks, const std::string
       messages.push_back(TRY(result_of(block, block_place)));
     } else if (type == "thinking" && role == "assistant") {
       reasoning += TRY(string_of(block, "thinking", block_place));
-    } else if (type != "redacted_thinking" || role != "assistant") {  // nobody can read those
+    } else if (type != "redacted_thinking" || role != "assistant") {  // encrypted
       return wrong_block(block, block_place);
     }
   }
@@ -143,7 +143,7 @@ Result<Json> read_messages(const Json* system, const Json* given) {
   return messages;
 }
 
-// {"name", "description", "input_schema"}; those that Anthropic runs itself have other types.
+// {"name", "description", "input_schema"}. Tools that Anthropic runs itself have other types.
 Result<Json> convert_tool(const Json& tool, const std::string& place) {
   std::string_view type = type_of(tool);
   if (!tool.is_object()) return invalid_argument("{} is {}, not an object", place, show(tool));
@@ -172,8 +172,8 @@ Result<Json> convert_tools(const Json& given) {
   return tools;
 }
 
-// {"type": "auto" | "any" | "tool" | "none", "name", "disable_parallel_tool_use"} in OpenAI's
-// words.
+// Translates {"type": "auto" | "any" | "tool" | "none", "name", "disable_parallel_tool_use"} to
+// OpenAI's form.
 Status convert_choice(const Json& given, Json& openai) {
   std::string_view type = type_of(given);
   if (type == "auto" || type == "none") {
@@ -198,7 +198,7 @@ Status convert_choice(const Json& given, Json& openai) {
   return {};
 }
 
-// The tools and the choice among them, through the reader of OpenAI's fields.
+// Reads tools and tool_choice by translating them to OpenAI's fields.
 void read_tool_fields(RequestFields& fields, ChatRequest& chat) {
   Json openai = Json::object();
   auto failed = [&](const char* name, const Error& error) {
@@ -245,7 +245,7 @@ void read_thinking(RequestFields& fields, ChatRequest& chat) {
   if (type != "adaptive") set_thinking(chat.prompt.variables, type == "enabled");
 }
 
-// {"effort", "format"}; the format is read by the reader of options.
+// {"effort", "format"}; `format` is read with the sampling options.
 void read_effort(RequestFields& fields, Json& variables) {
   const Json* config = fields.find("output_config");
   if (config == nullptr) return;
@@ -274,7 +274,7 @@ ChatRequest read_anthropic_chat(RequestFields& fields) {
     return chat;
   }
   chat.prompt.messages = *std::move(messages);
-  // A last message of the assistant's is the beginning of the answer.
+  // A final assistant message is the beginning of the answer.
   const Json& last = chat.prompt.messages.back();
   bool goes_on = last["role"] == "assistant" && !last.contains("tool_calls");
   chat.prompt.continue_final_message = goes_on;

@@ -1,6 +1,6 @@
-// A body of Anthropic's Messages API in the form that chat templates know.
+// Translates the body of an Anthropic Messages request into the form that chat templates expect.
 //
-// Stateless; safe from many threads at once.
+// Stateless; thread-safe.
 #pragma once
 
 #include "server/chat.h"
@@ -8,8 +8,8 @@
 
 namespace banyan {
 
-// system, messages, tools, tool_choice, thinking and output_config. What is wrong is remembered by
-// `fields`. Fields that limit the answer are not read here.
+// Reads system, messages, tools, tool_choice, thinking and output_config. Errors are recorded in
+// `fields`. Sampling and length options are not read here.
 ChatRequest read_anthropic_chat(RequestFields& fields);
 
 }  // namespace banyan

@@ -19,7 +19,7 @@ struct Field {
   Kind kind;
 };
 
-// SGLang's, vLLM's older ones, llama-server's.
+// Fields of SGLang, older vLLM, and llama-server.
 constexpr auto kFields = std::to_array<Field>({
     {"regex", Kind::kRegex},
     {"json_schema", Kind::kJsonSchema},
@@ -33,7 +33,7 @@ constexpr auto kFields = std::to_array<Field>({
     {"guided_json_object", Kind::kJsonObject},
 });
 
-// Of vLLM's structured_outputs.
+// Members of vLLM's structured_outputs.
 constexpr auto kStructuredOutputs = std::to_array<Field>({
     {"json", Kind::kJsonSchema},
     {"regex", Kind::kRegex},
@@ -72,7 +72,7 @@ class ConstraintReader {
   }
 
  private:
-  // `place` is the field as errors name it; `value` null if it is not there.
+  // `place` names the field in errors; `value` is null if it is absent.
   void read_value(const std::string& place, Kind kind, const Json* value) {
     if (value == nullptr || value->is_null() || *value == "" || *value == false) return;
     GrammarSource source{.kind = kind, .json = json_};
@@ -128,7 +128,7 @@ class ConstraintReader {
       return add("response_format",
                  {.kind = Kind::kStructuralTag, .text = dump_json(*format), .json = json_});
     }
-    // llama-server's spelling of both has the schema beside the type.
+    // llama-server puts the schema next to the type in both.
     if (name == "json_object") {
       if (format->contains("schema")) return read_schema(*format, "response_format");
       return add("response_format", {.kind = Kind::kJsonObject, .json = json_});

@@ -1,7 +1,7 @@
-// What a request asks the output to be: OpenAI's response_format and the fields that SGLang, vLLM
-// and llama-server have for the same. Read here for every endpoint.
+// Reads output constraints: OpenAI's response_format and the equivalent fields of SGLang, vLLM and
+// llama-server. Shared by all endpoints.
 //
-// Stateless; safe from many threads at once.
+// Stateless; thread-safe.
 #pragma once
 
 #include <optional>
@@ -14,11 +14,11 @@ namespace banyan {
 
 struct Constraint {
   GrammarSource grammar;
-  std::string field;  // that asked for it, for errors
+  std::string field;  // the field it came from, for errors
 };
 
-// `json` is how JSON is written where a request does not say. Two fields that both ask for
-// something are an error that names them.
+// `json` is the default JSON style. Two fields that both set a constraint are an error that names
+// them.
 std::optional<Constraint> read_constraint(RequestFields& fields, const JsonSchemaOptions& json);
 
 }  // namespace banyan

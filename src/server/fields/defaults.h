@@ -1,4 +1,4 @@
-// What the server's command line says of requests that do not say it themselves.
+// Defaults for request fields, from the server's command line.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace banyan {
 
-// Absent: what the model recommends, or the protocol's own.
+// Absent: the model's recommendation or the protocol's default.
 struct RequestDefaults {
   std::optional<float> temperature, top_p, min_p;
   std::optional<float> repetition_penalty, presence_penalty, frequency_penalty;
@@ -17,7 +17,7 @@ struct RequestDefaults {
   std::optional<uint64_t> seed;
   std::optional<int64_t> max_new_tokens;
   std::optional<int64_t> thinking_tokens_max;  // reasoning_budget
-  Json template_variables = Json::object();    // of chat templates
+  Json template_variables = Json::object();    // for chat templates
 
   SamplingParams apply(SamplingParams sampling) const {
     sampling.temperature = temperature.value_or(sampling.temperature);

@@ -39,7 +39,7 @@ Result<std::vector<TokenId>> infill_prompt(const Tokenizer* tokenizer, std::stri
   if (tokenizer != nullptr) tokens = find_infill_tokens(*tokenizer);
   if (!tokens) return unsupported("the model has no tokens that mark a text to be filled in");
   std::vector<TokenId> ids;
-  // The text's first token, where the tokenizer puts one in front.
+  // Start with the beginning-of-text token if the tokenizer adds one.
   const auto& bos = tokenizer->special().bos;
   std::vector<TokenId> with_special = TRY(tokenizer->encode("a"));
   if (bos && bos->id && with_special.front() == *bos->id) ids.push_back(*bos->id);

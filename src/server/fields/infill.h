@@ -1,6 +1,6 @@
-// Prompts that ask a model of code for what stands between two texts.
+// Fill-in-the-middle prompts: a code model writes the text between a prefix and a suffix.
 //
-// Stateless; safe from many threads at once.
+// Stateless; thread-safe.
 #pragma once
 
 #include <optional>
@@ -15,21 +15,21 @@
 
 namespace banyan {
 
-// The tokens that mark the parts of such a prompt.
+// The special tokens that mark the parts of the prompt.
 struct InfillTokens {
   TokenId prefix = 0, suffix = 0, middle = 0;
 };
-// None if the vocabulary has no such tokens.
+// Nothing if the vocabulary has no such tokens.
 std::optional<InfillTokens> find_infill_tokens(const Tokenizer& tokenizer);
 
-// Another file of the same work.
+// Another file of the same project.
 struct InfillFile {
   std::string name, text;
 };
 
-// The prompt, in the order files, prefix, suffix, middle. kUnsupported if the model has no such
-// tokens. Special tokens that the texts spell are text. Files come as llama.cpp writes them: with
-// the vocabulary's tokens for a repository and its files, else between lines of text.
+// Builds the prompt in the order files, prefix, suffix, middle. kUnsupported if the model has no
+// infill tokens. Special tokens spelled in the texts are treated as text. Files are formatted as
+// llama.cpp does: with the vocabulary's repository and file tokens, else between lines of text.
 Result<std::vector<TokenId>> infill_prompt(const Tokenizer* tokenizer, std::string_view prefix,
                                            std::string_view suffix,
                                            std::span<const InfillFile> files = {});

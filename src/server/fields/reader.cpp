@@ -17,7 +17,8 @@ namespace beast = boost::beast;
 namespace http = boost::beast::http;
 using boost::system::error_code;
 
-// A string that grows with the bytes that come, where Beast's own reserves what was announced.
+// A body that grows with the received bytes. Beast's own body reserves the announced length up
+// front.
 struct GrowingBody {
   using value_type = std::string;
 
@@ -88,7 +89,7 @@ RequestReader::~RequestReader() = default;
 
 std::expected<size_t, Refusal> RequestReader::feed(std::string_view bytes) {
   size_t used = 0;
-  // A line break may stand before a request.
+  // A line break may precede a request.
   while (parser_->header_bytes == 0 && bytes.substr(used).starts_with("\r\n")) used += 2;
   const State before = state_;
   error_code ec;
@@ -108,7 +109,7 @@ std::expected<size_t, Refusal> RequestReader::feed(std::string_view bytes) {
       state_ = State::kDone;
     }
   }
-  // What is left over is part of a line: of the header, of a chunk's length or of a trailer.
+  // The remaining bytes are an incomplete line: of the header, of a chunk length or of a trailer.
   auto left = static_cast<int64_t>(bytes.size() - used);
   bool waits = state_ != State::kDone && ec == http::error::need_more;
   int64_t header_bytes = state_ == State::kHeader ? parser_->header_bytes : 0;
@@ -118,13 +119,13 @@ std::expected<size_t, Refusal> RequestReader::feed(std::string_view bytes) {
   return used;
 }
 
-// Whether nothing can be said of `bytes` yet.
+// Whether `bytes` is too short to parse any further.
 bool RequestReader::is_too_short(std::string_view bytes) const {
   if (state_ == State::kHeader) {
     return bytes.empty() || (parser_->header_bytes == 0 && bytes == "\r");
   }
   if (!parser_->beast.chunked()) return bytes.empty();
-  // Beast asserts that a last chunk is complete, as far as its least length goes.
+  // Beast asserts that a last chunk is complete up to its minimal length.
   bool may_be_last = bytes.substr(bytes.starts_with("\r\n") ? 2 : 0).starts_with('0');
   return bytes.size() < (may_be_last ? std::string_view("0\r\n\r\n").size() : 1);
 }
@@ -142,7 +143,7 @@ std::expected<void, Refusal> RequestReader::finish_header() {
   request_.method = std::string(message.method_string());
   auto count = [&](http::field name) { return message.count(name); };
   size_t codings = count(http::field::transfer_encoding);
-  // Any other coding would leave the length of the body open to opinion.
+  // Any other coding would make the body's length ambiguous.
   if (codings > 0 && (codings > 1 || version_ < 11 || !message.chunked() ||
                       !beast::iequals(message[http::field::transfer_encoding], "chunked"))) {
     return std::unexpected(Refusal{400, "the only transfer coding that is read here is chunked"});

@@ -1,8 +1,10 @@
-// One HTTP/1 request out of bytes as they arrive; no socket.
+// Incremental parser of one HTTP/1 request; no socket.
 //
-// The grammar is Boost.Beast's. On top of it: limits that hold while reading, and refusal of what
-// different readers of one connection could understand differently (two lengths, a length beside
-// chunks, any transfer coding but chunked), since behind a proxy that smuggles requests.
+// Boost.Beast parses the grammar. This class adds limits that hold while reading. It also refuses
+// whatever two parsers could interpret differently, since behind a proxy that allows request
+// smuggling: two lengths, a length together with chunks, any transfer coding but chunked.
+//
+// Belongs to one thread.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +24,7 @@ struct RequestLimits {
   int body_chunks_max = 65536;
 };
 
-// Why a request is answered before any handler sees it. The connection cannot go on after it.
+// An error answered before any handler runs. The connection is closed afterwards.
 struct Refusal {
   int status = 400;
   std::string message;
@@ -36,17 +38,16 @@ class RequestReader {
   enum class State { kHeader, kBody, kDone };
   State state() const { return state_; }
 
-  // Reads from the beginning of `bytes` and returns how many it is done with; the others are to be
-  // given again, with what has arrived after them. Stops at the end of the header and at the end of
-  // the request.
+  // Parses from the start of `bytes` and returns how many were consumed. Pass the rest again,
+  // followed by new data. Stops at the end of the header and at the end of the request.
   std::expected<size_t, Refusal> feed(std::string_view bytes);
 
-  // From the end of the header on; the body is complete at the end of the request.
+  // Valid from the end of the header; the body is complete at the end of the request.
   HttpRequest& request() { return request_; }
   bool keep_alive() const { return keep_alive_; }
-  bool chunks_allowed() const { return version_ >= 11; }  // in the answer
+  bool chunks_allowed() const { return version_ >= 11; }  // in the response
   bool expects_continue() const { return expects_continue_; }
-  int64_t body_bytes() const;  // that have come so far
+  int64_t body_bytes() const;  // received so far
 
  private:
   struct Parser;

@@ -13,7 +13,7 @@
 namespace banyan {
 namespace {
 
-// Asks for nothing; so does a list of such values, one for each prompt.
+// Whether the value means "off"; also a list of such values, one per prompt.
 bool is_neutral(const Json& value) {
   if (value.is_array()) {
     return std::ranges::all_of(
@@ -22,7 +22,7 @@ bool is_neutral(const Json& value) {
   return value.is_null() || value == false || value == "" || (value.is_object() && value.empty());
 }
 
-// As an integer, if it is one that fits.
+// The value as an integer, if it is one and fits.
 std::optional<int64_t> as_integer(const Json& value) {
   if (value.is_number_unsigned()) {
     auto number = value.get<uint64_t>();

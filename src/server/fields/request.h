@@ -1,10 +1,10 @@
-// The fields of a JSON object from outside, read with their types and ranges.
+// Reads the fields of an untrusted JSON object, checking types and ranges.
 //
-// Strict: a number must be one (no strings, no 5.0 where an integer is meant) and in range; null is
-// the same as absent. The first field that is wrong is remembered and the rest is read as absent,
-// so that a reader is a list of fields and one finish() at its end.
+// Strict: a number must be a number (no strings, no 5.0 for an integer) and in range; null counts
+// as absent. The first error is recorded, and every later field reads as absent. A reader is
+// therefore a list of fields with one finish() at its end.
 //
-// Belongs to one thread; the object must outlive it.
+// Belongs to one thread. The JSON object must outlive it.
 #pragma once
 
 #include <cstdint>
@@ -21,16 +21,16 @@
 
 namespace banyan {
 
-// Why a request is refused, as OpenAI's clients expect it.
+// An error in a request, with the members that OpenAI clients expect.
 struct RequestError {
-  RequestError(Error error) : error(std::move(error)) {}  // NOLINT: any Error is one
+  RequestError(Error error) : error(std::move(error)) {}  // NOLINT: implicit, from any Error
   RequestError(Error error, std::string param, std::string code = {})
       : error(std::move(error)), param(std::move(param)), code(std::move(code)) {}
 
   Error error;
-  std::string param;  // the field; empty: none in particular
-  std::string code;   // a name that programs look for; empty: none
-  Json details = {};  // more members of the error, an object; null: none
+  std::string param;  // the offending field; empty: none in particular
+  std::string code;   // machine-readable name; empty: none
+  Json details = {};  // further members of the error object; null: none
 };
 
 template <class T>
@@ -38,8 +38,8 @@ using Parsed = std::expected<T, RequestError>;
 
 class RequestFields {
  public:
-  // `place` comes before names in messages: "sampling_params." A value that is no object has no
-  // fields and is an error.
+  // `place` prefixes field names in messages: "sampling_params." A value that is not an object has
+  // no fields and is an error.
   explicit RequestFields(const Json& object, std::string place = {});
 
   // Null if absent or null.
@@ -48,19 +48,19 @@ class RequestFields {
   bool flag(const char* name, bool fallback);
   int64_t integer(const char* name, int64_t fallback, int64_t min, int64_t max);
   std::optional<int64_t> integer_if(const char* name, int64_t min, int64_t max);
-  // Any 64 bits: -1 is 2^64 - 1.
+  // Any 64 bits: -1 reads as 2^64 - 1.
   std::optional<uint64_t> bits_if(const char* name);
   float number(const char* name, float fallback, float min, float max);
   std::string string(const char* name, size_t bytes_max);
-  // A string or a list of them; empty ones are left out.
+  // A string or a list of strings; empty ones are dropped.
   std::vector<std::string> strings(const char* name, size_t count_max, size_t bytes_max);
-  // A list of token ids, or one id.
+  // A list of token ids, or a single id.
   std::vector<TokenId> token_ids(const char* name, size_t count_max);
 
-  // Refuses the request when one of these fields says more than null, false, "", [] or {}.
+  // Refuses the request if any of these fields is other than null, false, "", [] or {}.
   void refuse(std::initializer_list<const char*> names);
-  // Refuses the request when one of these fields has a value that is not on its list, which is
-  // JSON. Null is on each.
+  // Refuses the request if any of these fields has a value outside its list, which is JSON. Null is
+  // always accepted.
   struct Accepted {
     const char* name;
     const char* values;
@@ -68,7 +68,7 @@ class RequestFields {
   void accept_only(std::initializer_list<Accepted> fields);
   void fail(const char* name, std::string message, ErrorCode code = ErrorCode::kInvalidArgument);
 
-  // With a name that programs look for.
+  // With a machine-readable error name.
   void fail_as(const char* error_name, const char* name, std::string message, ErrorCode code);
 
   std::expected<void, RequestError> finish();
@@ -83,11 +83,11 @@ class RequestFields {
   std::optional<RequestError> error_;
 };
 
-// A token id list, checked: `place` names it in the error.
+// Checks a list of token ids; `place` names it in the error.
 Result<std::vector<TokenId>> read_token_ids(const Json& list, std::string_view place,
                                             size_t count_max);
 
-// A value as it is shown in a message: its JSON, cut when it is long.
+// A value for display in a message: its JSON, truncated when long.
 std::string show(const Json& value);
 
 }  // namespace banyan

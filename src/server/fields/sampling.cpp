@@ -51,8 +51,8 @@ void add_logit_bias(RequestFields& fields, const std::string& name, const Json& 
   }
 }
 
-// {"50256": -100}: token ids as OpenAI's clients write them; or llama.cpp's [[50256, -100]], where
-// false stands for the least. llama.cpp takes texts in place of ids, too.
+// {"50256": -100}: token ids as in OpenAI's clients. Or llama.cpp's [[50256, -100]], where false
+// means minus infinity. llama.cpp also accepts texts instead of ids.
 void read_logit_bias(RequestFields& fields, const EngineConfig& limits, PromptRequest& request) {
   const Json* bias = fields.find("logit_bias");
   if (bias == nullptr) return;
@@ -80,7 +80,7 @@ void read_logit_bias(RequestFields& fields, const EngineConfig& limits, PromptRe
   }
 }
 
-// llama.cpp's DRY, by its names.
+// llama.cpp's DRY parameters.
 void read_dry(RequestFields& fields, const EngineConfig& limits, SamplingParams& s) {
   constexpr float kMultiplierMax = 100, kBaseMax = 100;
   constexpr int64_t kTokensMax = 1 << 30;
@@ -126,7 +126,7 @@ uint64_t read_seed(RequestFields& fields, const SamplingNames& names,
   return silent.seed && !seed ? *silent.seed : random_seed();
 }
 
-// With the numbers by llama.cpp's names, which its clients read.
+// Includes the numbers under llama.cpp's names, which its clients read.
 std::unexpected<RequestError> too_long(int64_t prompt_tokens, int64_t context_tokens) {
   RequestError error({ErrorCode::kInvalidArgument,
                       fmt::format("the prompt has {} tokens, which exceeds the available context "
@@ -137,7 +137,7 @@ std::unexpected<RequestError> too_long(int64_t prompt_tokens, int64_t context_to
   return std::unexpected(std::move(error));
 }
 
-// The tokens of a text, each with the text's bias.
+// Applies a text's bias to each of its tokens.
 Status add_text_bias(const Llm& llm, const PromptRequest& request, SamplingParams& sampling) {
   const Tokenizer* tokenizer = tokenizer_of(llm);
   for (const auto& [text, bias] : request.text_bias) {
@@ -185,7 +185,7 @@ PromptRequest read_sampling(RequestFields& fields, const SamplingNames& names,
   options.max_new_tokens = fields.integer(
       names.max_new_tokens, silent.max_new_tokens.value_or(names.max_new_tokens_default),
       names.llama_numbers ? -2 : 0, kNewTokensMax);
-  if (options.max_new_tokens < 0) options.max_new_tokens = kNewTokensMax;  // also the server's -1
+  if (options.max_new_tokens < 0) options.max_new_tokens = kNewTokensMax;  // also the defaults' -1
   options.min_new_tokens = fields.integer(names.min_new_tokens, 0, 0, kNewTokensMax);
   options.stop = fields.strings(names.stop, static_cast<size_t>(limits.stop_strings_max),
                                 static_cast<size_t>(limits.stop_string_bytes_max));
@@ -201,17 +201,17 @@ PromptRequest read_sampling(RequestFields& fields, const SamplingNames& names,
     request.grammar_field = std::move(constraint->field);
   }
   request.tokens = read_token_wishes(fields);
-  // The rest that would change the output.
+  // Refuse other fields that would change the output.
   fields.refuse({"custom_params", "custom_logit_processor", "use_beam_search", "watermark",
                  "samplers", "adaptive_target"});
-  // llama.cpp's samplers that are not here, and what says that they are off.
+  // llama.cpp samplers that are not supported, with their "off" values.
   fields.accept_only({{"mirostat", "[0]"},
                       {"dynatemp_range", "[0]"},
                       {"top_n_sigma", "[-1, 0]"},
                       {"length_penalty", "[1]"},
                       {"early_stopping", "[false]"},
                       {"spaces_between_special_tokens", "[true]"}});
-  // llama.cpp's name for repetition_penalty, which some protocols read here.
+  // llama.cpp's name for repetition_penalty; protocols that use it read it here.
   if (names.repetition_penalty != std::string_view("repeat_penalty")) {
     fields.accept_only({{"repeat_penalty", "[1]"}});
   }
@@ -239,7 +239,7 @@ void read_scheduling(RequestFields& fields, GenerationOptions& options) {
   options.cache_salt = fields.string("cache_salt", kNameBytesMax);
   options.extra_key = fields.string("extra_key", kNameBytesMax);
   options.adapter = fields.string("lora_path", kNameBytesMax);
-  // llama.cpp's name, which is one key.
+  // llama.cpp's name; the dot is part of the key.
   if (auto drafts = fields.integer_if("speculative.n_max", 0, kDraftTokensMax)) {
     options.draft_tokens_max = static_cast<int>(*drafts);
   }
@@ -260,7 +260,7 @@ Parsed<GenerateRequest> to_engine(const Llm& llm, const PromptRequest& request,
   if (prompt + std::min<int64_t>(options.max_new_tokens, 1) > context) {
     return too_long(prompt, context);
   }
-  // What does not fit ends there, as in a process of one's own.
+  // Output that does not fit ends with the context, as in a local run.
   int64_t room = context - prompt;
   if (options.min_new_tokens <= options.max_new_tokens) {
     options.min_new_tokens = std::min(options.min_new_tokens, room);

@@ -13,7 +13,7 @@ constexpr size_t kBadWordsMax = 256;
 constexpr size_t kBadWordBytesMax = 256;
 constexpr size_t kAllowedMax = size_t{1} << 20;
 
-// The word at the beginning of a text and, where that is as long in tokens, after a space.
+// The tokens of the word at the start of a text and, if equally many, after a space.
 Result<std::vector<std::vector<TokenId>>> spellings(const Tokenizer& tokenizer,
                                                     std::string_view word) {
   word.remove_prefix(std::min(word.find_first_not_of(' '), word.size()));

@@ -1,4 +1,4 @@
-// allowed_token_ids and bad_words: which tokens an output may have, without a grammar.
+// allowed_token_ids and bad_words: restricts output tokens without a grammar.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace banyan {
 
-// As a request says it.
+// As given in the request.
 struct TokenWishes {
   std::vector<TokenId> allowed_token_ids;  // empty: all
   std::vector<std::string> bad_words;
@@ -20,19 +20,19 @@ struct TokenWishes {
 };
 TokenWishes read_token_wishes(RequestFields& fields);
 
-// The same in tokens. Immutable; shared by the samples of a request.
+// The same as tokens. Immutable; shared by the samples of a request.
 struct TokenRules {
   std::vector<TokenId> allowed;              // empty: all
-  std::vector<std::vector<TokenId>> banned;  // sequences of which the last token is not drawn
+  std::vector<std::vector<TokenId>> banned;  // the last token of each is not drawn after the others
 };
-// A word is banned as a text begins with it and after a space, as vLLM does. kInvalidArgument: ids
-// beyond the vocabulary; kUnsupported: words without a tokenizer.
+// A word is banned both at the start of a text and after a space, as in vLLM. kInvalidArgument: ids
+// outside the vocabulary; kUnsupported: words without a tokenizer.
 Result<std::shared_ptr<const TokenRules>> token_rules(const TokenWishes& wishes,
                                                       const Tokenizer* tokenizer,
                                                       int64_t vocabulary);
 
-// Keeps one output to the rules. A ban that would leave nothing to draw is not enforced there.
-// Driven by the engine's thread.
+// Applies the rules to one output. A ban that would leave no token to draw is ignored at that
+// position. Only the engine's thread calls it.
 class TokenFilter final : public TokenConstraint {
  public:
   TokenFilter(std::shared_ptr<const TokenRules> rules, int64_t vocabulary)

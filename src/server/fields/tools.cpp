@@ -24,8 +24,9 @@ bool is_named(const Json& choice) {
          choice["function"].contains("name");
 }
 
-// {"type": "allowed_tools", "allowed_tools": {"mode": "auto" | "required", "tools": [...]}}: the
-// template shows all tools, which keeps prompts alike, and only these may be called.
+// {"type": "allowed_tools", "allowed_tools": {"mode": "auto" | "required", "tools": [...]}}. The
+// template still shows all tools, so that prompts share a prefix; only the listed ones may be
+// called.
 void read_allowed(const Json& choice, RequestFields& fields, ToolRequest& request) {
   auto fail = [&](std::string message) { fields.fail("tool_choice", std::move(message)); };
   Json allowed = choice.value("allowed_tools", Json());
@@ -84,7 +85,7 @@ void read_choice(RequestFields& fields, ToolRequest& request) {
 
 }  // namespace
 
-// The list, checked; what is wrong is remembered by `fields`.
+// Reads and checks the list; errors are recorded in `fields`.
 std::vector<Tool> read_tool_list(RequestFields& fields) {
   const Json* list = fields.find("tools");
   if (list == nullptr) return {};
@@ -115,7 +116,7 @@ Result<std::optional<GrammarSource>> chat_grammar(const ChatSyntax& syntax, Reas
   GrammarSource source{.kind = GrammarSource::Kind::kStructuralTag};
   if (asked) source.json = asked->json;
   if (calls) {
-    // Arguments are written with the spaces that models are used to.
+    // Allow the spaces that models usually write in arguments.
     source.json.flexible_whitespace = true;
     source.json.strict = strict || (asked && !required && asked->json.strict);
     grammar = TRY(tool_call_grammar(*syntax.tool_calls, tools.tools,

@@ -1,7 +1,7 @@
-// `tools`, `tool_choice` and `parallel_tool_calls` of a chat, and the grammar that a chat's answer
-// follows: what the request constrains, calls of its tools, and the reasoning before both.
+// Reads `tools`, `tool_choice` and `parallel_tool_calls` of a chat. Builds the grammar of the
+// answer: reasoning, then tool calls or the request's own constraint.
 //
-// Stateless; safe from many threads at once.
+// Stateless; thread-safe.
 #pragma once
 
 #include <functional>
@@ -21,12 +21,12 @@ using ToolNames = std::set<std::string, std::less<>>;
 struct ToolRequest {
   enum class Choice : uint8_t { kNone, kAuto, kRequired };
 
-  std::vector<Tool> tools;  // those that may be called
+  std::vector<Tool> tools;  // the callable tools
   Choice choice = Choice::kNone;
   bool parallel = true;
-  bool limited = false;  // to some of those that the template shows
-  // Of OpenAI's custom tools (server/openai/custom_tools.h): their names, and all tools in the form
-  // that templates know, null where the request's own is that.
+  bool limited = false;  // to a subset of the tools shown in the template
+  // OpenAI's custom tools (server/openai/custom_tools.h): their names, and all tools in the form
+  // that templates expect; null if the request's list has that form already.
   ToolNames custom = {};
   Json shown = {};
 
@@ -34,11 +34,11 @@ struct ToolRequest {
 };
 
 ToolRequest read_tools(RequestFields& fields);
-// `tools` alone.
+// Only `tools`.
 std::vector<Tool> read_tool_list(RequestFields& fields);
 
-// What an answer that begins at `start` must follow, if anything. `asked` is the request's own
-// constraint, if any.
+// The grammar of an answer that begins at `start`, if any. `asked` is the request's own constraint,
+// if any.
 Result<std::optional<GrammarSource>> chat_grammar(const ChatSyntax& syntax, ReasoningStart start,
                                                   const ToolRequest& tools,
                                                   const std::optional<GrammarSource>& asked);

@@ -25,10 +25,10 @@ namespace asio = boost::asio;
 using boost::system::error_code;
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr size_t kInputBytesMax = 64 << 10;  // of requests that come before their turn
+constexpr size_t kInputBytesMax = 64 << 10;  // of pipelined requests
 constexpr size_t kRequestIdBytesMax = 128;
-constexpr int kUnsentBytesMax = 128 << 10;     // in the system's buffer
-constexpr size_t kKeptBufferBytes = 16 << 10;  // what an idle connection may hold on to
+constexpr int kUnsentBytesMax = 128 << 10;     // in the kernel's socket buffer
+constexpr size_t kKeptBufferBytes = 16 << 10;  // capacity that an idle connection may keep
 
 bool is_usable_id(std::string_view id) {
   return !id.empty() && id.size() <= kRequestIdBytesMax && std::ranges::all_of(id, [](char c) {
@@ -42,7 +42,7 @@ RequestLimits limits_of(const ServerConfig& config) {
           .body_chunks_max = config.body_chunks_max};
 }
 
-// As HTTP wants it, "Sat, 21 Nov 2026 05:00:00 GMT"; made once a second.
+// The HTTP date, "Sat, 21 Nov 2026 05:00:00 GMT"; formatted once per second.
 std::string_view http_date() {
   static std::time_t made_at = 0;
   static std::string text;
@@ -54,7 +54,7 @@ std::string_view http_date() {
   return text;
 }
 
-// Assigning {} would keep the memory.
+// Frees the memory, which assigning {} would not.
 void release(std::string& buffer) {
   std::string().swap(buffer);
 }
@@ -122,7 +122,8 @@ void Connection::start() {
   socket_.non_blocking(true, ignored);
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
   socket_.set_option(asio::socket_base::keep_alive(true), ignored);
-  // What a slow reader leaves unsent waits in our buffer, which is counted, not in the system's.
+  // Data that a slow reader leaves unsent should wait in our buffer, which is counted, and not in
+  // the kernel's.
   int bytes = kUnsentBytesMax;
   setsockopt(socket_.native_handle(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
   const ServerConfig& config = hub_.service.config();
@@ -169,13 +170,14 @@ size_t Connection::read_some(error_code& ec) {
               : socket_.read_some(asio::buffer(hub_.scratch), ec);
 }
 
-// A request without TLS is answered without TLS, as web servers do: its sender understands that.
+// Answers plain HTTP on a TLS port in plain HTTP, as web servers do, so that the client can read
+// it.
 void Connection::refuse_plain() {
   tls_.reset();
   refuse({400, "this is an HTTPS port: use https:// in place of http://"});
 }
 
-// The client has closed its side, or has gone altogether.
+// The client has closed its side, or the whole connection.
 void Connection::on_end(bool clean) {
   if (!clean) return cut("the client reset the connection");
   switch (phase_) {
@@ -188,9 +190,9 @@ void Connection::on_end(bool clean) {
       return close();
   }
   exchange_->keep_alive = false;
-  if (exchange_->answer == Answer::kComplete) return;  // it may still read
+  if (exchange_->answer == Answer::kComplete) return;  // the client may still read it
   if (exchange_->answer == Answer::kStream) return cut("the client closed the connection");
-  // Nobody closes half of a connection and waits for the other, save by hand: those learn why.
+  // Clients do not half-close a connection and wait for an answer, except by hand: tell those why.
   if (exchange_->on_disconnect) asio::post(hub_.io, std::exchange(exchange_->on_disconnect, {}));
   refuse({499, "the client closed the connection before the answer"});
 }
@@ -211,7 +213,7 @@ void Connection::take(std::string_view bytes) {
   input_.assign(advance(all));
 }
 
-// Reads requests until one is to be answered; returns what is left over.
+// Parses requests until one needs an answer; returns the unused bytes.
 std::string_view Connection::advance(std::string_view bytes) {
   while (!bytes.empty()) {
     if (phase_ == Phase::kIdle) {
@@ -243,7 +245,8 @@ std::string_view Connection::advance(std::string_view bytes) {
   return bytes;
 }
 
-// What is held of bodies is limited over all connections; a slow one must get on.
+// Adds new body bytes to the total, which is limited over all connections. The deadline requires a
+// minimum rate, so a slow body cannot hold its share for long.
 void Connection::account_body() {
   int64_t bytes = reader_->body_bytes();
   hub_.body_bytes += bytes - body_bytes_counted_;
@@ -267,7 +270,7 @@ void Connection::begin_exchange() {
   exchange_->id = request.id;
 }
 
-// What can be said of a request by its header. False when it was refused.
+// Checks what the header alone decides. Returns false if the request was refused.
 bool Connection::admit() {
   const HttpRequest& request = reader_->request();
   const ServerConfig& config = hub_.service.config();
@@ -281,7 +284,7 @@ bool Connection::admit() {
     refuse(*foreign);
     return false;
   }
-  // Browsers send no key with a preflight.
+  // Browsers send preflight requests without a key.
   bool asks_for_a_page = is_preflight(request) && reader_->state() == RequestReader::State::kDone;
   if (!asks_for_a_page && !is_authorized(config, request)) {
     refuse({401, "an API key is needed, as Authorization: Bearer KEY"},
@@ -318,7 +321,7 @@ void Connection::handle() {
 
 // --- answers ---
 
-// Answers what cannot be read to its end; the connection closes after it.
+// Answers a request that cannot be read to its end; the connection is closed afterwards.
 void Connection::refuse(const Refusal& refusal, const HttpHeaders& more) {
   if (!exchange_) {
     hub_.begin_exchange(exchange_.emplace());
@@ -406,7 +409,7 @@ bool Connection::send(uint64_t number, std::string_view data) {
   Exchange* exchange = find(number);
   if (exchange == nullptr || exchange->answer != Answer::kStream) return false;
   exchange->largest_bytes = std::max(exchange->largest_bytes, data.size());
-  // A piece that is larger than the buffer takes its time even with a reader that is not slow.
+  // A single piece larger than the buffer takes time even if the reader is not slow.
   size_t limit = std::max(static_cast<size_t>(hub_.service.config().send_buffer_bytes_max),
                           2 * exchange->largest_bytes);
   if (unsent_bytes() + data.size() > limit) flush();
@@ -483,7 +486,7 @@ size_t Connection::write_some(error_code& ec) {
 void Connection::wait_write() {
   waiting_write_ = true;
   if (phase_ == Phase::kAnswer) set_deadline(hub_.service.config().write_timeout_s);
-  // What has been sent need not be kept, once it is more than what is copied for it.
+  // Drop sent bytes once they outweigh the bytes to be moved.
   if (output_sent_ > output_.size() / 2) {
     output_.erase(0, std::exchange(output_sent_, 0));
   }
@@ -511,8 +514,8 @@ void Connection::end_exchange() {
   wait_read();
 }
 
-// Ends our side and reads away what the client still sends: closing with unread bytes would reset
-// the connection and could take the answer from under the client's eyes.
+// Shuts down our side and discards what the client still sends. Closing with unread bytes would
+// reset the connection, and the client might never see the answer.
 void Connection::linger() {
   phase_ = Phase::kLinger;
   release(input_);

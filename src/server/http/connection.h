@@ -1,12 +1,12 @@
-// One client's connection: requests in, answers out, one exchange after the other.
+// One client connection: reads requests and writes answers, one exchange at a time.
 //
 // A state machine over a non-blocking socket, on the I/O thread alone. It waits for readiness, not
-// for bytes, so that an idle connection owns no buffer; all of them read into one scratch buffer.
-// Deadlines are looked at by the server's clock (check_deadline), not by a timer for each.
+// for bytes, so an idle connection owns no buffer; all connections read into one scratch buffer.
+// The server polls deadlines (check_deadline) instead of keeping a timer for each.
 //
-// Invariants: an exchange is there from the end of a header (or a refusal) until its answer is in
-// the socket; answers go out in the order of the requests; after close() nothing is called back and
-// the hub has forgotten the connection.
+// Invariants: an exchange exists from the end of a header (or a refusal) until its answer is
+// written to the socket. Answers go out in request order. After close() there are no callbacks, and
+// the hub no longer refers to the connection.
 #pragma once
 
 #include <array>
@@ -38,7 +38,7 @@ using Socket =
 
 struct Exchange;
 
-// What all connections share; outlives them.
+// State shared by all connections; outlives them.
 struct ConnectionHub {
   ConnectionHub(boost::asio::io_context& the_io, Service& the_service,
                 std::span<const Route> the_routes)
@@ -47,22 +47,22 @@ struct ConnectionHub {
   boost::asio::io_context& io;
   Service& service;
   std::span<const Route> routes;
-  std::optional<OriginRules> origins;  // once an address is bound
-  std::unique_ptr<TlsContext> tls;     // null: connections are plain
+  std::optional<OriginRules> origins;  // set once an address is bound
+  std::unique_ptr<TlsContext> tls;     // null: plain HTTP
   std::unordered_set<std::shared_ptr<Connection>> open;
-  int64_t body_bytes = 0;  // of the requests in all exchanges
+  int64_t body_bytes = 0;  // of requests in all exchanges
   uint64_t exchanges_begun = 0;
   int64_t exchanges_open = 0;
   int64_t exchanges_awaited = 0;  // those that a drain waits for: begun before it
-  uint64_t request_id_key = 0;    // makes request ids differ between processes
+  uint64_t request_id_key = 0;    // makes request ids of different processes distinct
   std::array<char, 64 << 10> scratch;
 
   void begin_exchange(Exchange& exchange);
   void end_exchange(const Exchange& exchange);
   void begin_drain() { draining_ = true; }
-  int64_t buffer_bytes() const;  // of all connections
+  int64_t buffer_bytes() const;  // over all connections
 
-  // Has connection->flush() called soon, once for all that is sent until then.
+  // Schedules connection->flush(), once for everything sent until it runs.
   void flush_soon(std::shared_ptr<Connection> connection);
 
  private:
@@ -70,20 +70,20 @@ struct ConnectionHub {
   bool draining_ = false;
 };
 
-// A request and its answer.
+// A request and its answer. Owned by its connection.
 struct Exchange {
   enum class Answer { kNone, kStream, kComplete };
 
   uint64_t number = 0;
   std::string method = "-", path = "-", id;
   std::string readable_by;     // Access-Control-Allow-Origin
-  bool chunks_allowed = true;  // in the answer
+  bool chunks_allowed = true;  // in the response
   bool keep_alive = false;
-  bool awaited = true;  // by a drain
+  bool awaited = true;  // a drain waits for it
   Answer answer = Answer::kNone;
   int status = 0;
   int64_t bytes_sent = 0;
-  size_t largest_bytes = 0;  // of what was sent in one piece
+  size_t largest_bytes = 0;  // largest single write
   SteadyTime begun;
   std::string notes;  // " name=value ..."
   std::function<void()> on_disconnect;
@@ -91,7 +91,7 @@ struct Exchange {
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  // `refused`: one too many; its first request is answered with 503.
+  // `refused`: over the connection limit; its first request is answered with 503.
   Connection(ConnectionHub& hub, Socket socket, bool refused);
 
   void start();
@@ -101,13 +101,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void cut(std::string_view reason);
   void flush();
 
-  // For Responder; `number` is its exchange. When that is over they do nothing.
+  // For Responder; `number` identifies the exchange. No effect once it is over.
   void respond(uint64_t number, int status, std::string_view body, std::string_view content_type,
                const HttpHeaders& more);
   void begin_stream(uint64_t number, std::string_view content_type);
   bool send(uint64_t number, std::string_view data);
   void finish(uint64_t number);
-  void let_go(uint64_t number);  // the responder is gone
+  void let_go(uint64_t number);  // the responder was destroyed
   bool is_open(uint64_t number) const;
   bool is_started(uint64_t number) const;
   size_t unsent_bytes(uint64_t number) const;
@@ -152,12 +152,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   SteadyTime deadline_ = SteadyTime::max();
   SteadyTime body_begun_;
   bool waiting_read_ = false, waiting_write_ = false, flush_asked_ = false;
-  std::string input_;   // came, but is not used yet
-  std::string output_;  // to be sent, from output_sent_ on
+  std::string input_;   // received, not yet parsed
+  std::string output_;  // to be sent, from output_sent_
   size_t output_sent_ = 0;
   std::optional<RequestReader> reader_;
   std::optional<Exchange> exchange_;
-  int64_t body_bytes_counted_ = 0;  // in hub_.body_bytes
+  int64_t body_bytes_counted_ = 0;  // its share of hub_.body_bytes
 
   friend struct ConnectionHub;
 };

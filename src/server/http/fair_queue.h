@@ -1,8 +1,7 @@
-// What waits for a worker, fair between clients: each has a turn after the other, however much it
-// has queued. Of one client's the cheapest comes first, save that every fourth turn is for what has
-// waited longest.
+// A queue of work that is fair between clients: they take turns, however much each has queued.
+// Within a client the cheapest item comes first, except that every fourth turn takes the oldest.
 //
-// No threads and no clock: the user locks.
+// No threads and no clock: the caller locks.
 #pragma once
 
 #include <algorithm>
@@ -19,10 +18,11 @@ namespace banyan {
 template <class T>
 class FairQueue {
  public:
-  // Each client may queue `queued_max`, all of them together some times as much.
+  // `queued_max` per client; all clients together may queue kClientsFull times as much.
   explicit FairQueue(size_t queued_max) : queued_max_(queued_max) {}
 
-  // False when the client, or all of them, have too much queued. Of equal cost the first is first.
+  // False when the client's queue, or the whole queue, is full. Items of equal cost keep their
+  // order.
   bool push(const std::string& client, size_t cost, T value) {
     if (size_ >= kClientsFull * queued_max_) return false;
     auto [it, fresh] = by_name_.try_emplace(client);
@@ -69,12 +69,12 @@ class FairQueue {
   struct Client {
     std::string name;
     size_t turns = 0;
-    std::vector<Entry> waiting = {};  // in the order of arrival
+    std::vector<Entry> waiting = {};  // in order of arrival
   };
 
   size_t queued_max_;
   size_t size_ = 0;
-  std::list<Client> turns_;  // the next one first; each has something that waits
+  std::list<Client> turns_;  // next turn first; none is empty
   std::unordered_map<std::string, typename std::list<Client>::iterator> by_name_;
 };
 

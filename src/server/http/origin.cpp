@@ -17,8 +17,7 @@ constexpr std::string_view kDigits = "0123456789";
 constexpr std::string_view kNameCharacters =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
 
-// Somebody follows a link to the page at /, which nothing can frame and which acts on nothing but
-// clicks in it.
+// Navigation to the page at /, which cannot be framed and only acts on clicks in it.
 bool follows_link(const HttpRequest& request) {
   return request.method == "GET" && request.path == "/" &&
          request.header("sec-fetch-mode") == "navigate" &&
@@ -40,13 +39,13 @@ bool is_loopback(const address& a) {
   return a.is_loopback();
 }
 
-// Browsers resolve localhost and what is below it to loopback themselves.
+// Browsers resolve localhost and its subdomains to loopback themselves.
 bool is_loopback_name(std::string_view name) {
   return iequals(name, "localhost") ||
          (name.size() > 10 && iequals(name.substr(name.size() - 10), ".localhost"));
 }
 
-// "https://a.example:8443" without its scheme; nothing if it is no such thing.
+// "https://a.example:8443" without its scheme; nothing if it is not an origin.
 std::optional<std::string_view> authority_of(std::string_view origin) {
   size_t colon = origin.find("://");
   if (colon == origin.npos || colon == 0) return std::nullopt;
@@ -62,7 +61,7 @@ bool matches_pattern(std::string_view name, std::string_view pattern) {
 
 }  // namespace
 
-// A host without its port; an address where it is one.
+// A host without its port, parsed as an address if it is one.
 struct OriginRules::HostName {
   std::string name;
   std::optional<address> literal;
@@ -103,12 +102,12 @@ std::optional<OriginRules::HostName> OriginRules::parse_host(std::string_view au
   address literal = boost::asio::ip::make_address(host.name, ec);
   if (!ec) host.literal = literal;
   if (ec && authority.starts_with('[')) return std::nullopt;
-  if (host.name.ends_with('.')) host.name.pop_back();  // the root of all names
+  if (host.name.ends_with('.')) host.name.pop_back();  // the DNS root
   if (host.name.empty()) return std::nullopt;
   return host;
 }
 
-// Whether it is certain that the name is ours.
+// Whether the name is known to be ours.
 bool OriginRules::knows(const HostName& host) const {
   if (host.is_loopback() || iequals(host.name, host_)) return true;
   if (host.literal && (*host.literal == bound_ || !banyan::is_loopback(bound_))) return true;
@@ -150,7 +149,7 @@ std::optional<Refusal> OriginRules::check(const HttpRequest& request) const {
                                     "--allowed-origins ORIGIN lets them, * lets all",
                                     quote(*origin))};
   }
-  // Images and links of a page send no Origin, but browsers say where they come from.
+  // Images and links send no Origin, but browsers send Sec-Fetch-Site.
   bool foreign = request.header("sec-fetch-site") == "cross-site" && !follows_link(request);
   if (!origin && foreign && !any_origin_) {
     return Refusal{403,

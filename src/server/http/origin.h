@@ -1,8 +1,10 @@
-// Which names the server answers to and which web pages may use it. A page that somebody looks at
-// on this machine or next to it can send requests here: with its own Origin, or under a name that
-// its owner has made to resolve to our address (DNS rebinding), which the Host header shows.
+// Checks the Host and Origin headers: which names the server answers to and which web pages may use
+// it.
 //
-// Immutable; safe from many threads at once.
+// Any page open on this machine or nearby can send requests here from its own Origin. It can also
+// use a name that its owner points at our address (DNS rebinding); the Host header reveals that.
+//
+// Immutable; thread-safe.
 #pragma once
 
 #include <boost/asio/ip/address.hpp>
@@ -16,21 +18,22 @@
 
 namespace banyan {
 
-// By what options say, beyond what is always so:
-//   Host: names of the loopback interface, `--host` itself, and on an address that other machines
-//     reach any literal address, which cannot be rebound. Without --allowed-hosts a server on such
-//     an address takes every name, since it cannot know by which of them it is reached.
-//   Origin: pages of this machine where only this machine is served, and pages of the very name
-//     under which the request came, where that name is known.
+// Always allowed, besides what the options add:
+//   Host: names of the loopback interface and `--host` itself. On an address that other machines
+//   can
+//     reach, also any literal address, since it cannot be rebound. Without --allowed-hosts a server
+//     on such an address accepts every name, since it cannot know the names that lead to it.
+//   Origin: pages of this machine if only this machine is served, and pages from the very name of
+//     the request's Host header, if that name is known.
 class OriginRules {
  public:
-  // `host` is as configured and `bound` what it stands for.
+  // `host` is the configured name and `bound` the address it resolved to.
   OriginRules(std::string host, boost::asio::ip::address bound,
               std::vector<std::string> allowed_hosts, std::vector<std::string> allowed_origins);
 
-  // Why the request is not computed: 403, naming the header and the option. Nothing if it may be.
+  // Why the request is refused: 403, naming the header and the option. Nothing if it is allowed.
   std::optional<Refusal> check(const HttpRequest& request) const;
-  // The value for Access-Control-Allow-Origin, empty if pages may not read the answer.
+  // Value of Access-Control-Allow-Origin; empty if pages may not read the answer.
   std::string readable_by(const HttpRequest& request) const;
 
  private:
@@ -47,9 +50,10 @@ class OriginRules {
   bool any_host_ = false, any_origin_ = false;
 };
 
-// Whether `name` is one that --allowed-hosts takes: a name, .name for all below it, an address, *.
+// Whether --allowed-hosts accepts `name`: a host name, .name for all names below it, an address, or
+// *.
 bool is_host_pattern(std::string_view name);
-// Whether `origin` is one that --allowed-origins takes: scheme://host[:port], null, *.
+// Whether --allowed-origins accepts `origin`: scheme://host[:port], null, or *.
 bool is_origin(std::string_view origin);
 
 }  // namespace banyan

@@ -16,7 +16,7 @@ int hex_value(char c) {
   return -1;
 }
 
-// `plus_is_space` as in forms, which is how query strings are written.
+// `plus_is_space`: decode + as a space, as in forms and query strings.
 Result<std::string> percent_decode(std::string_view text, bool plus_is_space) {
   std::string decoded;
   decoded.reserve(text.size());
@@ -39,7 +39,7 @@ Result<std::string> percent_decode(std::string_view text, bool plus_is_space) {
   return decoded;
 }
 
-// The path of "http://host/path"; the target itself if it is a path.
+// The path of "http://host/path"; a plain path is returned unchanged.
 Result<std::string_view> without_authority(std::string_view target) {
   if (target.starts_with('/') || target == "*") return target;
   for (std::string_view scheme : {"http://", "https://"}) {

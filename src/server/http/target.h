@@ -1,4 +1,5 @@
-// The target of a request line, "/v1/models?limit=2", taken apart and percent-decoded.
+// Parses and percent-decodes the target of a request line, such as "/v1/models?limit=2". Stateless;
+// thread-safe.
 #pragma once
 
 #include <string>
@@ -15,8 +16,8 @@ struct Target {
   std::vector<std::pair<std::string, std::string>> query;
 };
 
-// Takes "/path?query" and, as HTTP/1.1 asks of servers, "http://host/path?query". Refused: other
-// forms, a % without two hex digits, and what decodes to control characters.
+// Accepts "/path?query" and, as HTTP/1.1 requires of servers, "http://host/path?query". Refuses
+// other forms, a % without two hex digits, and control characters.
 Result<Target> parse_target(std::string_view target);
 
 }  // namespace banyan

@@ -14,7 +14,7 @@
 namespace banyan {
 namespace {
 
-// What OpenSSL says of the last failure, which is then forgotten.
+// Describes and clears OpenSSL's error queue.
 std::string last_failure() {
   std::array<char, 256> text = {};
   unsigned long code = ERR_get_error();
@@ -41,7 +41,7 @@ Result<std::unique_ptr<TlsContext>> TlsContext::load(const std::string& certific
   SSL_CTX_set_min_proto_version(made, TLS1_2_VERSION);
   SSL_CTX_set_mode(made, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                              SSL_MODE_RELEASE_BUFFERS);
-  // Requests have lengths, so one that is cut off is not taken for a whole one.
+  // HTTP messages carry their length, so a truncated one is detected without a close_notify.
   SSL_CTX_set_options(made, SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_NO_RENEGOTIATION |
                                 SSL_OP_CIPHER_SERVER_PREFERENCE);
   if (SSL_CTX_use_certificate_chain_file(made, certificate_file.c_str()) != 1) {

@@ -1,8 +1,8 @@
-// TLS under a connection, by OpenSSL over its non-blocking socket.
+// TLS for a connection: OpenSSL over its non-blocking socket.
 //
-// A channel reads and writes as a socket does: what cannot go on yet is would_block, and the caller
-// waits until the socket is ready for what wants() says. The handshake is part of the first reads.
-// A context is immutable and must outlive its channels; a channel belongs to one thread.
+// A channel reads and writes like a socket. On would_block the caller waits for the readiness that
+// wants() names. The handshake happens within the first reads. A context is immutable and must
+// outlive its channels; a channel belongs to one thread.
 #pragma once
 
 #include <boost/system/error_code.hpp>
@@ -20,8 +20,8 @@ namespace banyan {
 
 class TlsContext {
  public:
-  // PEM files: a certificate with those that vouch for it, and its key without a password. Errors
-  // name the file that cannot be read, or say that the key is another certificate's.
+  // Loads PEM files: a certificate with its chain, and its key without a password. Errors name the
+  // file that cannot be read, or say that the key does not match.
   static Result<std::unique_ptr<TlsContext>> load(const std::string& certificate_file,
                                                   const std::string& key_file);
   ~TlsContext();
@@ -37,7 +37,7 @@ class TlsContext {
 
 class TlsChannel {
  public:
-  // The socket stays its owner's.
+  // Does not own the socket.
   TlsChannel(const TlsContext& context, int socket);
   ~TlsChannel();
   TlsChannel(const TlsChannel&) = delete;
@@ -45,15 +45,15 @@ class TlsChannel {
 
   enum class Wants { kRead, kWrite };
 
-  // At most one record. 0 bytes with would_block, eof, or another error, after which the channel
-  // can do nothing more.
+  // Transfers at most one record. Returns 0 bytes with would_block, eof, or another error; after an
+  // error the channel is unusable.
   size_t read_some(std::span<char> to, boost::system::error_code& ec);
   size_t write_some(std::span<const char> from, boost::system::error_code& ec);
   Wants wants() const { return wants_; }  // after would_block
 
   bool is_ready() const;                              // the handshake is done
-  bool is_plain_http() const { return plain_http_; }  // what came was no TLS but a request
-  void close();                                       // says that no more will be written
+  bool is_plain_http() const { return plain_http_; }  // the client sent plain HTTP
+  void close();  // tells the client that nothing more will be written
 
  private:
   size_t result_of(int returned, boost::system::error_code& ec);

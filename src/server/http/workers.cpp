@@ -38,7 +38,7 @@ size_t Workers::waiting() const {
 }
 
 void Workers::loop(int niceness) {
-  // Of Linux's threads each has its own. Being less nice than asked for is no reason to fail.
+  // On Linux each thread has its own niceness. Failing to set it is not an error.
   if (niceness != 0) (void)setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), niceness);
   std::unique_lock lock(mutex_);
   while (true) {
@@ -47,7 +47,7 @@ void Workers::loop(int niceness) {
     auto work = *queue_.pop();
     lock.unlock();
     work();
-    work = nullptr;  // what it holds goes before the lock is taken
+    work = nullptr;  // destroy its captures before taking the lock
     lock.lock();
   }
 }

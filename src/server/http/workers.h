@@ -1,5 +1,5 @@
-// Threads for work that would hold up the I/O thread: parsing, templates, tokenizing, and others
-// for compiling grammars. Clients have turns (server/http/fair_queue.h).
+// A thread pool for work that would block the I/O thread: parsing, templates and tokenizing; a
+// second pool compiles grammars. Clients take turns (server/http/fair_queue.h).
 #pragma once
 
 #include <condition_variable>
@@ -18,20 +18,20 @@ class Workers {
  public:
   struct Options {
     int threads = 1;
-    int queued_max = 1;  // of one client
-    int niceness = 0;    // as nice(1) has it: 10 gets a tenth of a processor that others want too
+    int queued_max = 1;  // per client
+    int niceness = 0;    // as in nice(1): at 10 it gets about a tenth of a contended processor
   };
 
   explicit Workers(const Options& options);
-  // Ends after the work that has begun; the rest is dropped.
+  // Waits for the running work; queued work is dropped.
   ~Workers();
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
-  // False when the queue is full. `work` must not throw. From any thread. `cost` orders what one
-  // client has waiting.
+  // Queues `work`, which must not throw. Safe from any thread. False when the queue is full. `cost`
+  // orders the items of one client.
   bool enqueue(const std::string& client, std::move_only_function<void()> work, size_t cost = 0);
-  // What has not begun.
+  // The number of queued items.
   size_t waiting() const;
 
  private:
@@ -41,7 +41,7 @@ class Workers {
   std::condition_variable wake_;
   FairQueue<std::move_only_function<void()>> queue_;
   bool stopping_ = false;
-  std::vector<std::jthread> threads_;  // last: they use the above
+  std::vector<std::jthread> threads_;  // last, because they use the members above
 };
 
 }  // namespace banyan

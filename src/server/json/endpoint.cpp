@@ -8,8 +8,8 @@ namespace {
 
 constexpr size_t kValuesMax = 4'000'000;
 
-// How many numbers' room the values of a document take. A list or a text takes that of some,
-// however short it is: "[[],[],[]" becomes twenty times as large as it was.
+// Estimates the parsed size of a document, in units of one number. A list or text counts as several
+// however short it is: parsing makes "[[],[],[]" twenty times larger.
 size_t count_values(std::string_view json) {
   constexpr size_t kTextOrContainer = 4;
   size_t count = 1;

@@ -1,5 +1,5 @@
-// Endpoints that take JSON: the body is read on a worker, what came of it is used on the I/O
-// thread, and whatever is wrong with it becomes an error answer.
+// JSON endpoints: a worker parses the body, the I/O thread uses the result, and any error in the
+// body becomes an error answer.
 #pragma once
 
 #include <chrono>
@@ -17,29 +17,29 @@
 
 namespace banyan {
 
-// What the reader of a body may look at; safe on a worker.
+// What a body reader may use. Safe to use on a worker.
 struct RequestContext {
   const Llm& llm;
   std::string model_name;      // as served
-  bool only_its_name = false;  // requests may call it nothing else
+  bool only_its_name = false;  // requests must use exactly that name
   std::string request_id;
   int64_t created_s = 0;  // Unix time
   std::chrono::steady_clock::time_point received;
-  JsonSchemaOptions json = {};  // how constrained JSON is written
-  ChatSyntax syntax = {};       // how the model writes calls and reasoning
-  std::shared_ptr<const CompiledGrammars> compiled = {};  // that this request has waited for
-  std::shared_ptr<ResponseStore> responses = {};          // null: none are kept
-  std::string owner = {};                                 // of what the request stores
-  bool verbose = false;                                   // answers of chats show their prompts
+  JsonSchemaOptions json = {};  // style of constrained JSON
+  ChatSyntax syntax = {};       // how the model writes tool calls and reasoning
+  std::shared_ptr<const CompiledGrammars> compiled = {};  // those that this request waited for
+  std::shared_ptr<ResponseStore> responses = {};          // null: not stored
+  std::string owner = {};                                 // owns what the request stores
+  bool verbose = false;                                   // chat answers include their prompts
   RequestDefaults defaults = {};
 };
 
 RequestContext context_of(const Service& service, const HttpRequest& request);
 
-// The body as JSON, which it is the client's fault not to be.
+// Parses the body as JSON; a syntax error is a 400.
 Parsed<Json> parse_body(const std::string& body);
 
-// Answers with an error. What exceeds a limit while a body is read is the client's fault too.
+// Sends an error. A limit exceeded while parsing the body counts as the client's error.
 void respond_error(Responder& responder, const RequestError& error);
 
 // Runs read(context, body) -> Parsed<T> on a worker, then use(T) on the I/O thread.
@@ -74,7 +74,7 @@ void read_on_worker(Service& service, HttpRequest request, ResponderPtr responde
                     std::move(responder), std::move(read), std::move(use));
 }
 
-// The whole of an endpoint whose answer is a JSON object that the worker makes.
+// A complete endpoint whose JSON answer is built on the worker.
 using JsonEndpoint = Parsed<Json> (*)(const RequestContext& context, const Json& body);
 void answer_json(Service& service, HttpRequest request, ResponderPtr responder,
                  JsonEndpoint endpoint);

@@ -1,4 +1,5 @@
-// JSON written by hand where a document per token would be too slow: pieces appended to a buffer.
+// Appends JSON text to a buffer, for per-token output where a JSON document would be too slow.
+// Stateless; thread-safe.
 #pragma once
 
 #include <string>
@@ -6,12 +7,12 @@
 
 namespace banyan {
 
-// What stands between the quotes of a JSON string. `text` must be UTF-8.
+// The contents of a JSON string, without quotes. `text` must be UTF-8.
 void append_escaped(std::string& out, std::string_view text);
-// With the quotes.
+// The same with quotes.
 void append_string(std::string& out, std::string_view text);
-// The shortest digits that give the same float. JSON has no infinity: a log-probability of minus
-// infinity is -9999, as OpenAI's and vLLM's servers write it.
+// The shortest digits that read back as the same float. JSON has no infinity: a log-probability of
+// minus infinity is written -9999, as in OpenAI's and vLLM's servers.
 void append_logprob(std::string& out, float logprob);
 void append_integer(std::string& out, int64_t value);
 

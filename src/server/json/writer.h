@@ -1,11 +1,11 @@
-// A JSON document appended to a string, value by value: no tree is built, commas and quotes are the
-// writer's.
+// Appends a JSON document to a string, value by value, without building a tree. The writer adds
+// commas and quotes.
 //
 //   std::string out;
 //   JsonWriter(out).begin_object().field("type", "ping").key("ids").begin_list().number(1)
 //       .end_list().end_object();
 //
-// Belongs to one thread; `out` must outlive it, and nobody else may append to it meanwhile.
+// Belongs to one thread. `out` must outlive it, and nothing else may append to it meanwhile.
 #pragma once
 
 #include <concepts>
@@ -26,16 +26,16 @@ class JsonWriter {
   JsonWriter& end_object() { return close('}'); }
   JsonWriter& begin_list() { return put('['); }
   JsonWriter& end_list() { return close(']'); }
-  // A value must follow. `name` has nothing in it that needs an escape.
+  // A value must follow. `name` must not need escapes.
   JsonWriter& key(std::string_view name);
 
   JsonWriter& text(std::string_view value);  // UTF-8
   JsonWriter& number(int64_t value);
-  JsonWriter& number(double value);  // the shortest digits; JSON has no infinity: null
+  JsonWriter& number(double value);  // the shortest digits; infinity is null
   JsonWriter& logprob(float value);  // as append_logprob
   JsonWriter& flag(bool value) { return raw(value ? "true" : "false"); }
   JsonWriter& null() { return raw("null"); }
-  JsonWriter& raw(std::string_view value);  // JSON text as it is
+  JsonWriter& raw(std::string_view value);  // literal JSON text
   JsonWriter& json(const Json& value);
 
   JsonWriter& value(std::string_view text_value) { return text(text_value); }
@@ -68,8 +68,8 @@ class JsonWriter {
   size_t begin_;
 };
 
-// A server-sent event that says its type twice, as Anthropic's and OpenAI's Responses do: in its
-// `event` line and in its data. `fill` adds the other fields.
+// Appends a server-sent event with its type both in the `event` line and in the data, as
+// Anthropic's API and OpenAI's Responses do. `fill` adds the other fields.
 template <class Fill>
 void append_typed_event(std::string& out, std::string_view type, Fill fill) {
   out += "event: ";

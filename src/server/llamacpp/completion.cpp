@@ -1,4 +1,4 @@
-// POST /completion (and /completions) and /infill: llama.cpp's own form of a generation.
+// POST /completion (also /completions) and /infill: llama.cpp's native generation API.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,15 +28,15 @@ struct LlamaOptions {
   bool stream = false;
   bool return_tokens = false;
   bool timings_per_token = false;
-  bool many = false;           // prompts or samples: a whole answer is then a list
-  int64_t context_tokens = 0;  // prompt and output together, at most
+  bool many = false;           // several prompts or samples: the whole answer is a list
+  int64_t context_tokens = 0;  // maximum of prompt and output together
   Json settings;
-  std::vector<std::string> prompts;          // as their tokens spell them
-  std::vector<std::string> response_fields;  // of an answer, those to keep; empty: all
-  Json warnings;                             // what of a schema is not enforced; null: nothing
+  std::vector<std::string> prompts;          // detokenized
+  std::vector<std::string> response_fields;  // fields to keep in the answer; empty: all
+  Json warnings;                             // unenforced parts of a schema; null: none
 };
 
-// "generation_settings/n_predict": a member of a member. Null if there is none.
+// Finds a nested member: "generation_settings/n_predict". Null if absent.
 const Json* find_nested(const Json& object, std::string_view path) {
   const Json* found = &object;
   while (true) {
@@ -82,7 +82,7 @@ class LlamaAnswer final : public Answer {
     }
   }
 
-  void end(std::span<const Choice>, std::string&) override {}  // the last event said it
+  void end(std::span<const Choice>, std::string&) override {}  // the last event has everything
 
   std::string whole(std::span<const Choice> choices) override {
     std::string body;
@@ -106,7 +106,7 @@ class LlamaAnswer final : public Answer {
   struct State {
     explicit State(std::chrono::steady_clock::time_point received) : times(received) {}
 
-    std::string text;  // that has not been sent
+    std::string text;  // not sent yet
     std::vector<TokenId> tokens;
     std::string probabilities;  // entries, as JSON text
     bool has_new_line = false;
@@ -147,7 +147,8 @@ class LlamaAnswer final : public Answer {
     state.probabilities += entry;
   }
 
-  // What both kinds of event and the whole answer begin with. Empties what was held.
+  // Writes the members that both kinds of event and the whole answer start with. Clears the held
+  // text.
   void write_content(JsonWriter& writer, const Choice& choice, State& state,
                      bool with_tokens) const {
     writer.field("index", choice.index).field("content", std::exchange(state.text, {}));
@@ -164,7 +165,7 @@ class LlamaAnswer final : public Answer {
     writer.key("completion_probabilities").raw("[" + std::exchange(state.probabilities, {}) + "]");
   }
 
-  // What says that a choice has ended, with the fields that are to be kept.
+  // The final event or answer of a choice, reduced to the requested fields.
   std::string last(const Choice& choice, State& state) const {
     std::string text;
     JsonWriter writer(text);
@@ -200,7 +201,8 @@ class LlamaAnswer final : public Answer {
     writer.field("has_new_line", state.has_new_line).field("truncated", ends_with_context(choice));
     writer.field("stop_type", stop_type(stream));
     writer.field("stopping_word", stream.matched_text().value_or(""));
-    int64_t computed = std::max<int64_t>(0, stream.output_tokens() - 1);  // the last one is not
+    // The last token's state is not computed.
+    int64_t computed = std::max<int64_t>(0, stream.output_tokens() - 1);
     writer.field("tokens_cached", choice.prompt_tokens + computed);
     write_timings(writer, choice, state.times);
   }
@@ -210,8 +212,8 @@ class LlamaAnswer final : public Answer {
   std::vector<State> states_;
 };
 
-// One prompt: a text, token ids, or both in one list, where only the first text gets what the model
-// wants in front.
+// One prompt: a text, token ids, or a list of both, in which only the first text gets special
+// tokens in front.
 Result<TextRequest> read_prompt(const Json& prompt, const RequestContext& context) {
   TextRequest read;
   if (prompt.is_string()) {
@@ -251,13 +253,13 @@ Result<TextRequest> read_prompt(const Json& prompt, const RequestContext& contex
   return read;
 }
 
-// A list of ids, or of ids and texts, is one prompt; any other list has one in each entry.
+// A list of ids, or of ids and texts, is one prompt; any other list is one prompt per entry.
 bool is_one_prompt(const Json& prompt) {
   return !prompt.is_array() ||
          std::ranges::any_of(prompt, [](const Json& part) { return part.is_number(); });
 }
 
-// Everything but the prompt.
+// Reads everything but the prompt.
 PromptRequest read_llama_options(RequestFields& fields, const RequestContext& context,
                                  LlamaOptions& options) {
   bool aliased = fields.find("n_predict") == nullptr && fields.find("max_tokens") != nullptr;
@@ -275,7 +277,7 @@ PromptRequest read_llama_options(RequestFields& fields, const RequestContext& co
   read_scheduling(fields, request.text.options);
   request.text.options.top_logprobs =
       static_cast<int>(fields.integer("n_probs", 0, 0, limits.top_logprobs_max));
-  // Neither reads nor leaves anything that another request could use.
+  // A unique key neither reads nor leaves cache entries that other requests could use.
   if (!fields.flag("cache_prompt", true)) request.text.options.extra_key = context.request_id;
   options.model = answered_model(fields, context);
   options.stream = fields.flag("stream", false);
@@ -342,7 +344,7 @@ Parsed<GenerationPlan> plan_llama_completion(const RequestContext& context, cons
 
 namespace {
 
-// [{"filename", "text"}]: more files of the same work, in front of the one that is filled in.
+// [{"filename", "text"}]: further project files, placed in front of the text to infill.
 std::vector<InfillFile> read_input_extra(RequestFields& fields) {
   constexpr size_t kFilesMax = 1024;
   std::vector<InfillFile> files;

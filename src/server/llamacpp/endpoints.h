@@ -1,4 +1,5 @@
-// The paths that llama.cpp's server has of its own; see routes.cpp for them.
+// Endpoints that only llama.cpp's server has; see routes.cpp for the paths. Handlers run on the I/O
+// thread, body readers on a worker.
 #pragma once
 
 #include "server/generation.h"
@@ -8,7 +9,7 @@
 
 namespace banyan {
 
-// The readers of bodies; see Planner and JsonEndpoint.
+// Body readers; see Planner and JsonEndpoint.
 Parsed<GenerationPlan> plan_llama_completion(const RequestContext& context, const Json& body);
 Parsed<GenerationPlan> plan_infill(const RequestContext& context, const Json& body);
 Parsed<Json> apply_template(const RequestContext& context, const Json& body);
@@ -19,7 +20,7 @@ void handle_apply_template(Service& service, HttpRequest request, ResponderPtr r
 void llama_props(Service& service, HttpRequest request, ResponderPtr responder);
 void llama_slots(Service& service, HttpRequest request, ResponderPtr responder);
 void llama_adapters(Service& service, HttpRequest request, ResponderPtr responder);
-// What is known and not here: 501, by name.
+// Answers 501 for known endpoints that are not supported, naming them.
 void llama_unsupported(Service& service, HttpRequest request, ResponderPtr responder);
 
 }  // namespace banyan

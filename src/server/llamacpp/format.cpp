@@ -25,7 +25,7 @@ std::string_view llama_error_type(int status, std::string_view code) {
   }
 }
 
-// Of `counted` tokens, `timed` took the time.
+// `counted` tokens in all, of which `timed` took the measured time.
 void write_rates(JsonWriter& writer, const char* name, int64_t counted, int64_t timed,
                  double seconds) {
   std::string prefix = std::string(name) + "_";

@@ -1,4 +1,4 @@
-// The shapes of llama.cpp's server that more than one of its endpoints writes.
+// Formats shared by the endpoints of llama.cpp's server. Stateless; thread-safe.
 #pragma once
 
 #include <span>
@@ -12,17 +12,18 @@
 
 namespace banyan {
 
-// "timings": {...}. The first token costs no step of its own, so rates are over the others.
+// "timings": {...}. The first token takes no step of its own, so rates are over the others.
 void write_timings(JsonWriter& writer, const Choice& choice, const GenerationTimes& times);
 
 // {"error": {"code": the status, "message", "type"}}
 Json llama_error(int status, std::string_view message, std::string_view code);
 
-// How llama.cpp's server samples where a request is silent.
+// The sampling defaults of llama.cpp's server.
 SamplingParams llama_sampling();
 
-// What of these shows in `generation_settings` and /props.
-// `never`: tokens that may not come, which show as a bias of null.
+// The part of these parameters that `generation_settings` and /props show.
+//
+// `never`: banned tokens, shown as a bias of null.
 Json llama_settings(const SamplingParams& sampling, const GenerationOptions& options,
                     std::span<const TokenId> never = {});
 

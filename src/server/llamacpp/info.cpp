@@ -1,4 +1,4 @@
-// What llama.cpp's server tells of itself, and its reader of chat templates.
+// llama.cpp's /props and /slots, and its template rendering endpoint.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ void handle_apply_template(Service& service, HttpRequest request, ResponderPtr r
 void llama_props(Service& service, HttpRequest, ResponderPtr responder) {
   const EngineConfig& engine = service.engine_config();
   const Tokenizer* tokenizer = tokenizer_of(service.llm());
-  constexpr uint32_t kAnySeed = 0xffffffff;  // as llama.cpp shows it
+  constexpr uint32_t kAnySeed = 0xffffffff;  // llama.cpp's value for a random seed
   const RequestDefaults& defaults = service.config().defaults;
   SamplingParams sampling = defaults.apply(llama_sampling());
   sampling.seed = defaults.seed.value_or(kAnySeed);
@@ -70,7 +70,7 @@ void llama_props(Service& service, HttpRequest, ResponderPtr responder) {
   responder->respond(200, props);
 }
 
-// A slot is room for a sequence: as many of them are at work as sequences run.
+// Each running sequence occupies a slot; running_max is the number of slots.
 void llama_slots(Service& service, HttpRequest, ResponderPtr responder) {
   if (!service.config().slots) {
     return responder->respond_error(501, "/slots is switched off by --no-slots");

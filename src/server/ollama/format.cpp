@@ -124,7 +124,7 @@ GenerationPlan plan_ollama_load(RequestFields& fields, const RequestContext& con
   return plan;
 }
 
-// {"model", "created_at", and what follows.
+// Begins {"model", "created_at", ...
 void OllamaAnswer::begin(JsonWriter& writer) const {
   writer.begin_object().field("model", model_);
   writer.field("created_at", rfc3339(std::chrono::system_clock::now()));
@@ -160,7 +160,8 @@ void OllamaAnswer::write_end(JsonWriter& writer, std::span<const Choice> choices
   writer.field("eval_duration", nanoseconds(times_.predicted_s()));
 }
 
-// Arguments are an object here. A call that the length cut short has none: its text is content.
+// Ollama's arguments are an object. A call truncated by the length limit has none; its text becomes
+// content.
 void OllamaAnswer::settle_calls() {
   std::erase_if(message_.calls, [&](const ToolCallDelta& call) {
     bool complete =
@@ -176,7 +177,7 @@ void OllamaAnswer::take(const Choice& choice, const TokenEvent& event, TextDelta
   MessageDelta message = parser_.take(choice, delta);
   if (!stream_) return message_.add(std::move(message));
   message_.add({.reasoning = {}, .content = {}, .calls = std::exchange(message.calls, {})});
-  if (choice.stream.done()) {  // calls go out whole
+  if (choice.stream.done()) {  // tool calls are sent whole
     settle_calls();
     message.content += std::exchange(message_.content, {});
     message.calls = std::exchange(message_.calls, {});

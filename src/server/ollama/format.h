@@ -1,4 +1,5 @@
-// What Ollama's two endpoints that generate have in common: options, and answers as lines of JSON.
+// What Ollama's generating endpoints share: options, and answers as JSON lines. An OllamaAnswer
+// belongs to the I/O thread; the functions are stateless.
 #pragma once
 
 #include <string>
@@ -15,23 +16,22 @@ namespace banyan {
 // {"error": "..."}
 Json ollama_error(int status, std::string_view message, std::string_view code);
 
-// `model` as the request has it, with or without ":latest". Refuses others where the model has been
-// given a name.
+// The request's `model`, with or without ":latest". Refuses other names if the model was given one.
 std::string ollama_model(RequestFields& fields, const RequestContext& context);
 
-// options, format and what else both endpoints share.
+// options, format and the other shared fields.
 Parsed<PromptRequest> read_ollama_options(RequestFields& fields, const RequestContext& context);
 // think: true, false or an effort.
 void read_ollama_think(RequestFields& fields, const RequestContext& context, Json& variables);
 
-// What a request without a prompt asks for: that the model be loaded, which it is. Asking for its
-// end (keep_alive of 0) is refused.
+// A request without a prompt asks Ollama to load the model, which is loaded already. Unloading
+// (keep_alive of 0) is refused.
 GenerationPlan plan_ollama_load(RequestFields& fields, const RequestContext& context,
                                 std::string model, bool chat);
 
 class OllamaAnswer final : public Answer {
  public:
-  // `chat`: /api/chat, whose answer is a message; else /api/generate, whose answer is a text.
+  // `chat`: answers /api/chat with a message, else /api/generate with a text.
   OllamaAnswer(std::string model, bool chat, bool stream, const MessageParserOptions& options,
                std::chrono::steady_clock::time_point received)
       : model_(std::move(model)),
@@ -56,7 +56,7 @@ class OllamaAnswer final : public Answer {
   const std::string model_;
   const bool chat_, stream_;
   MessageStream parser_;
-  MessageDelta message_;  // so far, where it is not streamed; calls always
+  MessageDelta message_;  // accumulated for an unstreamed answer; tool calls always
   GenerationTimes times_;
 };
 

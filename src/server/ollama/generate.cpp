@@ -1,4 +1,4 @@
-// POST /api/chat and /api/generate: streamed unless a request says otherwise.
+// POST /api/chat and /api/generate: streamed unless the request sets stream to false.
 #include <fmt/format.h>
 
 #include <string>
@@ -14,7 +14,7 @@
 namespace banyan {
 namespace {
 
-// Ollama's calls have neither ids nor a type; templates may look for both.
+// Ollama's tool calls have neither ids nor types; add both, since templates may read them.
 Result<Json> convert_message(const Json& given, const std::string& place) {
   if (!given.is_object()) {
     return invalid_argument("{} is {}, not an object with role and content", place, show(given));
@@ -64,7 +64,7 @@ OllamaText read_ollama_text(RequestFields& fields, size_t bytes_max) {
                   .system = fields.string("system", bytes_max),
                   .suffix = fields.string("suffix", bytes_max),
                   .raw = fields.flag("raw", false)};
-  // Templates are in Go's language there; a context is a text in tokens, from the answer before.
+  // Ollama's templates are in Go's language; `context` is the tokens of an earlier answer.
   fields.refuse({"template", "context"});
   if (text.raw && !text.system.empty()) {
     fields.fail("system", " has no place with raw: the prompt is given as it is");

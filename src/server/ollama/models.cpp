@@ -1,4 +1,4 @@
-// What Ollama tells of models: the one that is served.
+// Ollama's model endpoints; the only model is the one being served.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace banyan {
 namespace {
 
-// "llama" of LlamaForCausalLM.
+// LlamaForCausalLM gives "llama".
 std::string family_of(const EngineInfo& info) {
   std::string family = info.architecture.substr(0, info.architecture.find("For"));
   std::ranges::transform(family, family.begin(),
@@ -66,7 +66,7 @@ std::string parameters_of(const SamplingParams& sampling) {
 }  // namespace
 
 Parsed<Json> show_ollama_model(const RequestContext& context, const Json& body) {
-  Json named = body;  // older clients call it "name"
+  Json named = body;  // older clients send "name"
   if (named.is_object() && !named.contains("model") && named.contains("name")) {
     named["model"] = named["name"];
   }
@@ -104,7 +104,7 @@ void ollama_tags(Service& service, HttpRequest, ResponderPtr responder) {
 
 void ollama_ps(Service& service, HttpRequest, ResponderPtr responder) {
   Json model = model_of(service);
-  constexpr auto kYear = std::chrono::hours(24 * 365);  // it stays as long as the server runs
+  constexpr auto kYear = std::chrono::hours(24 * 365);  // loaded as long as the server runs
   model["expires_at"] = rfc3339(std::chrono::system_clock::now() + kYear);
   model["size_vram"] = 0;
   model["context_length"] = service.engine_info().context_length_tokens;

@@ -1,4 +1,4 @@
-// POST /api/pull: a model from a hub, streamed as it comes unless a request says otherwise.
+// POST /api/pull: downloads a model; progress is streamed unless the request sets stream to false.
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,12 +13,12 @@ namespace banyan {
 namespace {
 
 struct PullRequest {
-  std::string name;  // as a hub knows it
+  std::string name;  // on the hub
   bool stream = true;
-  bool served = false;  // it is the model that is here
+  bool served = false;  // it is the model being served
 };
 
-// "hf.co/OWNER/NAME:latest", as Ollama's users write it.
+// Translates "hf.co/OWNER/NAME:latest", as Ollama users write it.
 std::string hub_name(std::string_view name) {
   for (std::string_view prefix : {"https://", "hf.co/", "huggingface.co/"}) {
     if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
@@ -41,15 +41,15 @@ Parsed<PullRequest> read_pull(const RequestContext& context, const Json& body) {
   return pull;
 }
 
-// One request's answer: nothing goes out before the hub has answered, so that what is wrong with
-// the name is an error by its status.
+// The answer to one request. It starts only after the hub has answered, so that an invalid name
+// gets an error status.
 class PullAnswer {
  public:
   PullAnswer(ResponderPtr responder, bool stream)
       : responder_(std::move(responder)), stream_(stream) {}
 
   void take(const PullProgress& progress) {
-    size_t hash = progress.digest.find(':') + 1;  // 0 where no kind is named
+    size_t hash = progress.digest.find(':') + 1;  // 0 without an algorithm prefix
     say({{"status", "pulling " + progress.digest.substr(hash, 12)},
          {"digest", progress.digest},
          {"total", progress.bytes_total},
@@ -83,7 +83,7 @@ class PullAnswer {
     responder_->finish();
   }
 
-  // A hub that does not answer, or not as it should, is no fault of this server.
+  // A hub that fails to answer, or answers incorrectly, is not this server's error.
   static int status_of(const Error& error) {
     bool hub = error.code == ErrorCode::kIo || error.code == ErrorCode::kCorrupt;
     return hub ? 502 : http_status(error.code);

@@ -1,4 +1,4 @@
-// POST /v1/chat/completions: a conversation through the model's chat template.
+// POST /v1/chat/completions: a conversation rendered by the model's chat template.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -25,22 +25,22 @@ namespace {
 struct ChatOptions {
   bool logprobs = false;
   bool stream = false;
-  bool stream_reasoning = true;  // as it comes; else in one piece
+  bool stream_reasoning = true;  // as it is generated; else in one piece
   MessageParserOptions parser;
-  std::string call_ids;       // how the ids of calls begin
-  ToolNames custom;           // tools whose calls have an input
-  bool legacy_calls = false;  // as function_call, which tool_calls have replaced
-  bool token_ids = false;     // of the prompt and the outputs
+  std::string call_ids;       // prefix of tool call ids
+  ToolNames custom;           // names of custom tools
+  bool legacy_calls = false;  // answer with function_call, the predecessor of tool_calls
+  bool token_ids = false;     // return the ids of prompt and outputs
   std::string prompt_ids;     // as JSON text
   UsageOptions usage;
   size_t samples = 1;
-  bool timings = false;  // llama.cpp's, in every chunk and in the end
+  bool timings = false;  // llama.cpp's timings, in every chunk and at the end
   bool verbose = false;
-  std::string prompt;  // as its tokens spell it; shown if `verbose`
+  std::string prompt;  // detokenized; sent if `verbose`
   std::chrono::steady_clock::time_point received;
 };
 
-// {"token", "logprob", "bytes"; what else there is of it is the caller's.
+// {"token", "logprob", "bytes"; the caller adds the rest.
 void begin_token(const Tokenizer* tokenizer, TokenId id, float logprob, JsonWriter& writer) {
   std::string bytes = tokenizer == nullptr ? std::string() : tokenizer->token_bytes(id);
   writer.begin_object().field("token", valid_text(bytes)).key("logprob").logprob(logprob);
@@ -49,7 +49,7 @@ void begin_token(const Tokenizer* tokenizer, TokenId id, float logprob, JsonWrit
   writer.end_list();
 }
 
-// Adds to a list of entries, which is JSON text.
+// Appends an entry to a list in JSON text.
 void append_logprob_entry(const Tokenizer* tokenizer, const TokenEvent& event, std::string& out) {
   if (!out.empty()) out += ',';
   JsonWriter writer(out);
@@ -81,7 +81,7 @@ class ChatAnswer final : public Answer {
       append_integer(state.ids, event.token);
     }
     MessageDelta message = state.parser.take(choice, delta);
-    if (options_.parser.keep_reasoning) {  // harmony's comes apart all the same
+    if (options_.parser.keep_reasoning) {  // harmony's is always separated
       message.content.insert(0, std::exchange(message.reasoning, {}));
     }
     if (options_.stream) {
@@ -122,16 +122,16 @@ class ChatAnswer final : public Answer {
     explicit State(const ChatOptions& options) : parser(options.parser), times(options.received) {}
 
     MessageStream parser;
-    MessageDelta message;  // so far, where it is not streamed
+    MessageDelta message;  // accumulated for an unstreamed answer
     std::string logprobs;  // entries, as JSON text
     std::string ids;       // the same
     bool begun = false;
     GenerationTimes times;
-    std::optional<CustomInput> input;  // of the call that is being streamed
-    size_t input_call = 0;             // which of the answer's it is
+    std::optional<CustomInput> input;  // of the call being streamed
+    size_t input_call = 0;             // its index in the answer
   };
 
-  // llama.cpp's members of an answer, where they are asked for.
+  // llama.cpp's extra members of an answer, where requested.
   std::string extras(std::span<const Choice> choices) const {
     std::string members;
     JsonWriter writer(members);
@@ -142,7 +142,7 @@ class ChatAnswer final : public Answer {
     return members;
   }
 
-  // What such an answer is said to have ended with.
+  // The finish_reason of an answer with tool calls.
   const char* called(const State& state) const {
     if (state.parser.calls() == 0) return nullptr;
     return options_.legacy_calls ? "function_call" : "tool_calls";
@@ -166,7 +166,7 @@ class ChatAnswer final : public Answer {
         delta.field("role", "assistant").field("content", nullptr);
       });
     }
-    if (!options_.stream_reasoning) {  // held until something else comes
+    if (!options_.stream_reasoning) {  // held until the reasoning ends
       state.message.reasoning += std::exchange(message.reasoning, {});
       if (done || !message.empty()) message.reasoning = std::exchange(state.message.reasoning, {});
     }
@@ -184,7 +184,7 @@ class ChatAnswer final : public Answer {
     if (done) append_chunk(choice, state, Chunk::kLast, frames, [](JsonWriter&) {});
   }
 
-  // The name and the arguments go out apart, as OpenAI sends them.
+  // The name and the arguments are sent in separate chunks, as OpenAI does.
   void stream_call(const Choice& choice, const ToolCallDelta& call, State& state,
                    std::string& frames) {
     bool named = !call.name.empty();
@@ -225,7 +225,7 @@ class ChatAnswer final : public Answer {
     state.input.reset();
   }
 
-  // `fill` writes the call's members.
+  // `fill` writes the members of the call.
   template <class Fill>
   void append_call_chunk(const Choice& choice, State& state, size_t index, std::string& frames,
                          Fill fill) const {
@@ -243,7 +243,7 @@ class ChatAnswer final : public Answer {
     writer.field("arguments", call.arguments).end_object();
   }
 
-  // "id":...,"type":"function","function":{...}, or the same of "custom".
+  // "id":...,"type":"function","function":{...}, or the same with "custom".
   void write_call(JsonWriter& writer, const Choice& choice, const ToolCallDelta& call) const {
     std::string id = call.id;
     if (id.empty()) id = fmt::format("{}{}_{}", options_.call_ids, choice.index, call.index);
@@ -257,7 +257,7 @@ class ChatAnswer final : public Answer {
     write_function(writer, call);
   }
 
-  // Under SGLang's name, which llama-server shares, and under vLLM's.
+  // Under the name of SGLang and llama-server, and under vLLM's.
   static void write_reasoning(JsonWriter& writer, const std::string& reasoning) {
     writer.field("reasoning_content", reasoning).field("reasoning", reasoning);
   }
@@ -306,7 +306,7 @@ class ChatAnswer final : public Answer {
 
   enum class Chunk : uint8_t { kFirst, kMiddle, kLast };
 
-  // `fill` writes the delta's members. The first chunk after a token has its log-probability.
+  // `fill` writes the members of the delta. The first chunk of a token carries its log-probability.
   template <class Fill>
   void append_chunk(const Choice& choice, State& state, Chunk chunk, std::string& frames,
                     Fill fill) const {
@@ -343,7 +343,7 @@ class ChatAnswer final : public Answer {
   std::vector<State> states_;
 };
 
-// An older client's functions and function_call, as tools and tool_choice.
+// Translates older clients' functions and function_call to tools and tool_choice.
 void read_functions(RequestFields& fields, ChatRequest& chat) {
   const Json& functions = *fields.find("functions");
   if (!functions.is_array()) {
@@ -372,7 +372,7 @@ void read_functions(RequestFields& fields, ChatRequest& chat) {
   if (chat.tools.may_call()) chat.prompt.tools = tools["tools"];
 }
 
-// What such clients say of calls, as templates know it.
+// Translates such clients' messages to the form that templates expect.
 void convert_function_messages(Json& messages) {
   if (!messages.is_array()) return;
   for (Json& message : messages) {

@@ -19,7 +19,7 @@
 namespace banyan {
 namespace {
 
-// Log-probabilities in the old shape: parallel lists, kept as the JSON text of their entries.
+// Log-probabilities in the legacy format: parallel lists, stored as the JSON text of their entries.
 class ParallelLogprobs {
  public:
   void add_unknown(std::string_view token, int64_t offset) {
@@ -41,7 +41,7 @@ class ParallelLogprobs {
     top_ += '}';
   }
 
-  // What was added since the last time; `with_top`: alternatives were asked for.
+  // Writes what was added since the last call; `with_top`: alternatives were requested.
   void write_and_clear(JsonWriter& writer, bool with_top) {
     auto list = [&](const char* name, const std::string& entries) {
       writer.key(name).begin_list().raw(entries).end_list();
@@ -80,23 +80,23 @@ class ParallelLogprobs {
 
 struct CompletionOptions {
   bool echo = false;
-  std::optional<int> logprobs;  // how many alternatives
+  std::optional<int> logprobs;  // number of alternatives
   bool skip_special_tokens = true;
   bool stream = false;
-  bool token_ids = false;              // of prompts and outputs
-  std::optional<int> prompt_logprobs;  // vLLM's: how many alternatives for each prompt token
+  bool token_ids = false;              // return the ids of prompts and outputs
+  std::optional<int> prompt_logprobs;  // vLLM's: number of alternatives per prompt token
   UsageOptions usage;
-  size_t samples = 1;   // of each prompt
-  size_t returned = 1;  // of them: fewer with best_of, those that are likeliest by token
+  size_t samples = 1;   // per prompt
+  size_t returned = 1;  // per prompt; less than `samples` with best_of
 };
 
 struct EchoedPrompt {
   std::string text;
-  TokenId first_token = 0;  // the engine has no log-probability of it
-  std::string ids;          // as JSON text, where they are asked for
+  TokenId first_token = 0;  // the engine reports no log-probability for it
+  std::string ids;          // as JSON text, if requested
 };
 
-// vLLM's prompt_logprobs: for each token what it and the likeliest were, by their ids.
+// vLLM's prompt_logprobs: for each position, the prompt's token and the likeliest ones, by id.
 void append_prompt_logprob(const Tokenizer* tokenizer, const TokenEvent& event, int top,
                            std::string& out) {
   JsonWriter writer(out);
@@ -126,7 +126,7 @@ class CompletionAnswer final : public Answer {
   CompletionAnswer(std::string head, CompletionOptions options, const Tokenizer* tokenizer)
       : head_(std::move(head)), options_(options), tokenizer_(tokenizer) {}
 
-  // In the order of the plan's prompts.
+  // Call in the order of the plan's prompts.
   void add_prompt(EchoedPrompt prompt) {
     prompts_.push_back(std::move(prompt));
     states_.resize(prompts_.size() * options_.samples);
@@ -192,10 +192,10 @@ class CompletionAnswer final : public Answer {
     int64_t offset = 0;  // in the choice's text, in characters
     double logprob_sum = 0;
     int64_t tokens = 0;
-    std::vector<TokenId> ids;     // not yet sent
+    std::vector<TokenId> ids;     // not sent yet
     std::string prompt_logprobs;  // entries, as JSON text
     bool begun = false, prompt_shown = false;
-    bool at_start = true;  // of the text: the first token's space may be dropped there
+    bool at_start = true;  // of the text, where the first token may lose its space
   };
 
   void begin(const Choice& choice, State& state) {
@@ -210,7 +210,7 @@ class CompletionAnswer final : public Answer {
     state.offset += width(prompt.first_token, state);
   }
 
-  // How many characters of the text begin with this token.
+  // The number of characters of the text that start with this token.
   int64_t width(TokenId id, State& state) const {
     if (tokenizer_ == nullptr) return 0;
     if (options_.skip_special_tokens && tokenizer_->is_special(id)) return 0;
@@ -219,7 +219,7 @@ class CompletionAnswer final : public Answer {
     return text ? characters_begun(*text) : 0;
   }
 
-  // Which samples of a prompt are returned: all, or the likeliest by token.
+  // The returned samples of a prompt: all, or those with the highest mean log-probability.
   std::vector<size_t> best(size_t first) const {
     std::vector<size_t> order(options_.samples);
     for (size_t i = 0; i < order.size(); ++i) order[i] = first + i;
@@ -242,7 +242,7 @@ class CompletionAnswer final : public Answer {
     }
     if (options_.token_ids) write_ids(choice, state, writer);
     if (options_.prompt_logprobs) {
-      bool none = state.prompt_logprobs.empty();  // of a prompt of one token
+      bool none = state.prompt_logprobs.empty();  // a prompt of one token
       writer.key("prompt_logprobs").begin_list();
       writer.raw(none ? "null" : state.prompt_logprobs).end_list();
     }
@@ -250,7 +250,7 @@ class CompletionAnswer final : public Answer {
     writer.end_object();
   }
 
-  // Those since the last event, and in the first the prompt's.
+  // Writes the ids since the last event; the first event also has the prompt's.
   void write_ids(const Choice& choice, State& state, JsonWriter& writer) const {
     if (!std::exchange(state.prompt_shown, true)) {
       writer.key("prompt_token_ids").raw(prompts_[choice.prompt].ids);
@@ -266,7 +266,7 @@ class CompletionAnswer final : public Answer {
   std::vector<State> states_;
 };
 
-// The prompts, each as text or as ids. `fields` remembers what is wrong.
+// Reads the prompts, each as text or as ids. Errors are recorded in `fields`.
 std::vector<PromptRequest> read_prompts(RequestFields& fields, const PromptRequest& options,
                                         const EngineConfig& limits) {
   std::vector<PromptRequest> prompts;
@@ -301,7 +301,7 @@ std::vector<PromptRequest> read_prompts(RequestFields& fields, const PromptReque
   return prompts;
 }
 
-// best_of: how many samples are made, of which n are returned.
+// best_of: the number of samples to generate, of which n are returned.
 void read_best_of(RequestFields& fields, PromptRequest& prompt, CompletionOptions& options) {
   std::optional<int64_t> best_of = fields.integer_if("best_of", 1, kSamplesMax);
   options.returned = static_cast<size_t>(prompt.samples);
@@ -336,7 +336,7 @@ void read_logprob_options(RequestFields& fields, const EngineConfig& limits,
   }
 }
 
-// suffix: what the text is to lead up to, for models of code.
+// suffix: the text that follows the completion, for models with infill tokens.
 Status fill_in(const Llm& llm, std::string_view suffix, std::vector<PromptRequest>& prompts) {
   for (PromptRequest& prompt : prompts) {
     if (!prompt.text.ids.empty()) return invalid_argument("suffix needs a prompt that is a text");

@@ -16,7 +16,7 @@ namespace {
 constexpr char32_t kReplacementCode = 0xfffd;
 constexpr size_t kUnicodeEscapeBytes = 6;  // \u and four digits
 
-// The code unit of an escape such as \u00e9 at the beginning of `text`.
+// Decodes an escape such as \u00e9 at the start of `text` to its code unit.
 std::optional<uint32_t> code_unit(std::string_view text) {
   if (text.size() < kUnicodeEscapeBytes || !text.starts_with("\\u")) return std::nullopt;
   const char* end = text.data() + kUnicodeEscapeBytes;
@@ -34,7 +34,7 @@ bool is_low(uint32_t unit) {
   return unit >= 0xdc00 && unit < 0xe000;
 }
 
-// What stands for `c` after a backslash; 0: nothing does.
+// The character that a backslash and `c` encode; 0: none.
 char escaped(char c) {
   constexpr std::string_view kNames = "\"\\/bfnrt", kValues = "\"\\/\b\f\n\r\t";
   size_t at = kNames.find(c);
@@ -60,7 +60,7 @@ std::string CustomInput::finish() {
   return object["input"].get<std::string>();
 }
 
-// Up to the string's first character, once all of that has come.
+// Skips to the first character of the string, once it has arrived.
 void CustomInput::begin() {
   constexpr std::array<std::string_view, 4> kParts = {"{", "\"input\"", ":", "\""};
   size_t at = 0;
@@ -94,7 +94,8 @@ void CustomInput::read_string(std::string& out) {
   pending_.erase(0, at);
 }
 
-// False: its end is yet to come. A backslash that begins no escape stands for itself.
+// Returns false if the escape is incomplete. A backslash that starts no valid escape is kept
+// literally.
 bool CustomInput::read_escape(size_t& at, std::string& out) {
   std::string_view text = std::string_view(pending_).substr(at);
   if (text.size() < 2) return false;

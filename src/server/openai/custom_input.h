@@ -1,5 +1,5 @@
-// The input of a call of a custom tool, out of the arguments that a model writes: to the model such
-// a tool is a function with one string, {"input": "..."} (server/openai/custom_tools.h).
+// Decodes the input of a custom tool call from the arguments that the model writes. To the model
+// such a tool is a function with one string, {"input": "..."} (server/openai/custom_tools.h).
 //
 // One per call; belongs to one thread.
 #pragma once
@@ -12,10 +12,10 @@ namespace banyan {
 
 class CustomInput {
  public:
-  // What the next piece of the arguments adds to the input.
+  // Returns the input text that the next piece of the arguments adds.
   std::string take(std::string_view arguments);
-  // What their end adds to it. Arguments of another form, which only a model that is not forced
-  // writes, are the input as they stand.
+  // Returns what remains at the end of the arguments. Arguments of any other form, which only an
+  // unconstrained model writes, are taken as the input verbatim.
   std::string finish();
 
  private:
@@ -26,12 +26,12 @@ class CustomInput {
   bool read_escape(size_t& at, std::string& out);
 
   State state_ = State::kBegin;
-  std::string pending_;  // of the arguments: what is not decoded yet
+  std::string pending_;  // arguments not decoded yet
 };
 
-// The whole input of whole arguments.
+// Decodes complete arguments.
 std::string custom_input(std::string_view arguments);
-// The arguments of such a call, as JSON text.
+// Encodes an input as arguments, as JSON text.
 std::string custom_arguments(const std::string& input);
 
 }  // namespace banyan

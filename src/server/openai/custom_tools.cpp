@@ -23,7 +23,7 @@ bool is_custom(const Json& entry) {
          entry["custom"].is_object();
 }
 
-// The schema of the input.
+// The JSON schema of the input.
 Result<Json> input_schema(const Json& format, const std::string& place) {
   Json schema = {{"type", "string"}, {"description", "The input, as plain text"}};
   if (format.is_null()) return schema;
@@ -44,7 +44,8 @@ Result<Json> input_schema(const Json& format, const std::string& place) {
     return invalid_argument("{}: a grammar's definition must be a string", place);
   }
   std::string definition = string_at(grammar, "definition");
-  Budget budget;  // by itself: `a)|(b` would be a regex between the parentheses below
+  // Compiled separately: `a)|(b` would be a valid regex inside the parentheses below.
+  Budget budget;
   if (auto regex = parse_regex(definition, RegexDialect::kEcma, budget); !regex) {
     return make_error(regex.error().code, place + ": " + regex.error().message);
   }
@@ -52,7 +53,7 @@ Result<Json> input_schema(const Json& format, const std::string& place) {
   return schema;
 }
 
-// {"type": "custom", "custom": {"name": ...}} as the name of a function.
+// Converts {"type": "custom", "custom": {"name": ...}} to a named function.
 Json named_function(const Json& choice) {
   if (!is_custom(choice)) return choice;
   Json name = choice["custom"].value("name", Json());
@@ -86,7 +87,7 @@ Result<Json> custom_tool_function(const Json& custom, const std::string& place) 
                             {"properties", {{"input", std::move(schema)}}},
                             {"required", Json::array({"input"})},
                             {"additionalProperties", false}};
-  // A grammar also binds calls that the model chooses to make.
+  // Enforce the grammar on optional calls as well.
   if (constrained) function["strict"] = true;
   return Json{{"type", "function"}, {"function", std::move(function)}};
 }

@@ -1,7 +1,8 @@
-// OpenAI's custom tools, whose input is free text or a text of a grammar. Templates, grammars and
-// parsers know functions: to them such a tool is a function of one string, `input`.
+// OpenAI's custom tools, whose input is free text or text of a grammar. Templates, grammars and
+// parsers only support functions, so such a tool becomes a function with one string parameter,
+// `input`.
 //
-// Stateless; safe from many threads at once.
+// Stateless; thread-safe.
 #pragma once
 
 #include <string>
@@ -11,14 +12,14 @@
 
 namespace banyan {
 
-// {"name", "description", "format"} as a function's declaration. A format of either API is taken:
-// {"type": "grammar", "syntax", "definition"}, or both of these in "grammar".
+// Converts {"name", "description", "format"} to a function declaration. Accepts the format of
+// either API: {"type": "grammar", "syntax", "definition"}, or the last two within "grammar".
 Result<Json> custom_tool_function(const Json& custom, const std::string& place);
 
-// tools, tool_choice and parallel_tool_calls of a chat, custom tools as functions.
+// Reads tools, tool_choice and parallel_tool_calls of a chat, with custom tools as functions.
 ToolRequest read_openai_tools(RequestFields& fields);
 
-// Calls of custom tools in a chat's messages, as calls of functions.
+// Converts custom tool calls in a chat's messages to function calls.
 Status convert_custom_calls(Json& messages);
 
 }  // namespace banyan

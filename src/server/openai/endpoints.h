@@ -1,4 +1,5 @@
-// OpenAI's endpoints that generate text; see routes.cpp for their paths.
+// OpenAI's generating endpoints; see routes.cpp for their paths. Handlers run on the I/O thread,
+// body readers on a worker.
 #pragma once
 
 #include "server/generation.h"
@@ -7,7 +8,7 @@
 
 namespace banyan {
 
-// The readers of their bodies; see Planner.
+// Body readers; see Planner.
 Parsed<GenerationPlan> plan_completion(const RequestContext& context, const Json& body);
 Parsed<GenerationPlan> plan_chat(const RequestContext& context, const Json& body);
 Parsed<Json> count_chat_tokens(const RequestContext& context, const Json& body);

@@ -16,7 +16,7 @@ const char* finish_name(FinishReason reason) {
       return "stop";
     case FinishReason::kLength:
       return "length";
-    default:  // by /abort_request, by its deadline, by the server's end
+    default:  // by /abort_request, a timeout, or server shutdown
       return "abort";
   }
 }
@@ -55,7 +55,7 @@ Usage usage_of(std::span<const Choice> choices, size_t samples) {
   return total;
 }
 
-// Reasoning tokens go under OpenAI's name and under SGLang's.
+// Writes reasoning tokens under both OpenAI's and SGLang's names.
 void write_usage(JsonWriter& writer, const Usage& usage) {
   writer.key("usage").begin_object().field("prompt_tokens", usage.prompt_tokens);
   writer.field("completion_tokens", usage.completion_tokens);
@@ -136,7 +136,7 @@ std::string answer_head(const RequestContext& context, const AnswerHead& head) {
   JsonWriter writer(out);
   writer.field("id", head.id).field("object", head.object).field("created", context.created_s);
   writer.field("model", head.model);
-  // Texts of a seed can be compared where it is the same.
+  // Equal fingerprints mean that outputs of equal seeds can be compared.
   writer.field("system_fingerprint", fmt::format("banyan-draw-{}", kDrawRevision));
   if (!head.warnings.empty()) writer.field("warnings", Json(head.warnings));
   return out;
@@ -174,7 +174,7 @@ void refuse_openai_fields(RequestFields& fields) {
                  "input_embeds", "prompt_embeds", "truncate_prompt_tokens", "kv_transfer_params",
                  "audio", "mm_processor_kwargs", "return_sampling_mask", "return_prompt_token_ids",
                  "return_tokens_as_token_ids", "return_meta_info"});
-  // Those that have words for asking for nothing. An empty web_search_options asks for a search.
+  // Fields with a value that means "off". An empty web_search_options requests a search.
   fields.accept_only({{"modalities", R"([["text"]])"},
                       {"service_tier", R"(["auto","default"])"},
                       {"store", "[false]"},

@@ -1,4 +1,5 @@
-// SGLang's own endpoints; see routes.cpp for their paths.
+// SGLang's own endpoints; see routes.cpp for their paths. Handlers run on the I/O thread, body
+// readers on a worker.
 #pragma once
 
 #include "server/generation.h"
@@ -7,7 +8,7 @@
 
 namespace banyan {
 
-// The readers of bodies; see Planner and JsonEndpoint.
+// Body readers; see Planner and JsonEndpoint.
 Parsed<GenerationPlan> plan_generate(const RequestContext& context, const Json& body);
 Parsed<GenerationPlan> plan_score(const RequestContext& context, const Json& body);
 Parsed<Json> tokenize(const RequestContext& context, const Json& body);

@@ -1,4 +1,4 @@
-// POST /generate: SGLang's native endpoint. A stream's text is cumulative, as SGLang's is.
+// POST /generate: SGLang's native endpoint. Streamed text is cumulative, as in SGLang.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,17 +17,17 @@
 namespace banyan {
 namespace {
 
-// What a prompt wants to know of log-probabilities.
+// The log-probabilities that a prompt requests.
 struct LogprobOptions {
   bool wanted = false;
   bool top = false;
   bool chosen = false;  // those of token_ids_logprob
-  bool text = false;    // tokens' texts as well as their ids
-  // The first token, when it is asked about: the engine has no log-probability of it.
+  bool text = false;    // token texts as well as ids
+  // The first token, if its logprob was requested: the engine has none for it.
   std::optional<TokenId> first_token;
 };
 
-// One side, prompt or output, as the JSON text of the entries of its three lists.
+// The three lists of one side, prompt or output, as the JSON text of their entries.
 class LogprobLists {
  public:
   void add_unknown(const Tokenizer* tokenizer, TokenId token, const LogprobOptions& options) {
@@ -164,11 +164,11 @@ class GenerateAnswer final : public Answer {
     return one_of_one() ? body : "[" + body + "]";
   }
 
-  // What of the grammars is not enforced.
+  // Unenforced parts of the grammars.
   void set_warnings(const std::vector<std::string>& warnings) {
     if (!warnings.empty()) warnings_ = R"(,"warnings":)" + Json(warnings).dump();
   }
-  // A batch is answered by a list, even if it has one prompt.
+  // A batch is answered with a list, even for one prompt.
   void set_batch() { batch_ = true; }
 
  private:
@@ -177,7 +177,7 @@ class GenerateAnswer final : public Answer {
     std::string ids;
     LogprobLists input, output;
     bool begun = false;
-    bool unsaid = false;  // there is text that no event has had
+    bool unsaid = false;  // text that no event has carried yet
     double latency_s = 0;
   };
 
@@ -235,7 +235,7 @@ class GenerateAnswer final : public Answer {
     out += '}';
   }
 
-  // Under SGLang's names; nothing where no tokens were proposed.
+  // Under SGLang's names; nothing without drafts.
   static void append_speculation(const TextStream& stream, std::string& out) {
     if (stream.drafts() == 0) return;
     auto drafts = static_cast<double>(stream.drafts());
@@ -258,7 +258,7 @@ class GenerateAnswer final : public Answer {
   std::vector<State> states_;
 };
 
-// One prompt's share of a body: of fields that may be lists, its entry.
+// One prompt's fields of the body: its entry of each field that may be a list.
 struct PromptFields {
   Json options = Json::object();  // return_logprob, ...
   Json sampling = Json::object();
@@ -332,7 +332,7 @@ void Reader::read_prompts() {
   }
 }
 
-// In a batch a field's list has an entry for each prompt. token_ids_logprob is a list itself.
+// In a batch, a field's list has one entry per prompt. token_ids_logprob is itself a list.
 PromptFields Reader::share_of(size_t prompt) {
   PromptFields share;
   auto entry = [&](const char* name, const Json& value, bool is_list) -> const Json& {
@@ -388,14 +388,14 @@ Parsed<std::pair<PromptRequest, LogprobOptions>> Reader::read_prompt(size_t prom
     options.chosen = !chosen.empty();
     request.text.options.top_logprobs = static_cast<int>(top);
     request.text.options.logprob_token_ids = std::move(chosen);
-    // Without new tokens it can only be the prompt's that are wanted.
+    // Without new tokens only the prompt's can be meant.
     if (begin < 0 && request.text.options.max_new_tokens == 0) begin = 0;
     if (begin >= 0) request.text.options.prompt_logprobs_begin = begin;
   }
   return std::pair(std::move(request), options);
 }
 
-// `id` of each choice: the request's, or for many the prompt's own or a numbered one.
+// `id` of each choice: the request's, or in a batch the prompt's own or a numbered one.
 std::vector<std::string> Reader::answer_ids(const GenerationPlan& plan) const {
   if (plan.choices.size() == 1) return plan.rids;
   std::vector<std::string> ids;

@@ -1,4 +1,4 @@
-// Text that some model wrote, taken apart as a chat's answer would be.
+// Parses given model output into tool calls or reasoning, as for a chat answer.
 #include <fmt/format.h>
 
 #include <utility>
@@ -21,7 +21,7 @@ std::string_view read_text(RequestFields& fields) {
   return {};
 }
 
-// The format that the field `name` names by `value`, or the model's own.
+// The format named by `value` of the field `name`, or the model's own.
 template <class Format, class Find>
 Parsed<const Format*> choose(const char* name, const std::string& value, const Format* own,
                              Find find) {

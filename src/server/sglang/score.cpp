@@ -1,4 +1,4 @@
-// POST /v1/score: how likely each of some tokens is to come after query and item.
+// POST /v1/score: the probability of each label token after query and item.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace banyan {
 namespace {
 
-// Probabilities of the labels: over the whole vocabulary, or over the labels alone.
+// Probabilities of the labels, normalised over the vocabulary or over the labels.
 std::vector<double> scores_of(std::span<const TokenLogprob> labels, bool softmax,
                               double temperature) {
   std::vector<double> scores;
@@ -45,7 +45,7 @@ class ScoreAnswer final : public Answer {
 
   std::string whole(std::span<const Choice> choices) override {
     Usage usage = usage_of(choices, 1);
-    usage.completion_tokens = 0;  // the token after an item is not the answer's
+    usage.completion_tokens = 0;  // the token drawn after an item is not part of the answer
     std::string body;
     JsonWriter writer(body);
     writer.begin_object().field("object", "scoring").field("model", model_);
@@ -68,7 +68,7 @@ class ScoreAnswer final : public Answer {
   std::vector<std::vector<double>> scores_;
 };
 
-// Query and items, all as text or all as token ids.
+// Reads query and items, all as text or all as token ids.
 Parsed<std::vector<TextRequest>> read_sequences(RequestFields& fields, const EngineConfig& limits) {
   TRY(fields.finish());
   static const Json kEmptyText = "";
@@ -105,7 +105,7 @@ Parsed<std::vector<TextRequest>> read_sequences(RequestFields& fields, const Eng
   return sequences;
 }
 
-// The labels of each item: one list for all, or a list of lists.
+// The label ids of each item: one list for all, or one per item.
 Parsed<std::vector<std::vector<TokenId>>> read_labels(RequestFields& fields, size_t items,
                                                       const EngineConfig& limits) {
   const Json* labels = fields.find("label_token_ids");

@@ -1,4 +1,4 @@
-// Text to tokens and back, and the end of requests by name.
+// Tokenizing, detokenizing, and aborting requests by id.
 #include <fmt/format.h>
 
 #include <utility>
@@ -21,7 +21,7 @@ Result<const Tokenizer*> find_tokenizer(const Llm& llm) {
   return unsupported("the model has no tokenizer");
 }
 
-// `messages` as the chat template writes them, in tokens.
+// Tokenizes `messages` as rendered by the chat template.
 Parsed<Json> tokenize_chat(const RequestContext& context, RequestFields& fields) {
   ChatPrompt chat{.messages = *fields.find("messages")};
   if (const Json* tools = fields.find("tools")) chat.tools = *tools;
@@ -33,8 +33,7 @@ Parsed<Json> tokenize_chat(const RequestContext& context, RequestFields& fields)
   return Json(TRY(tokenizer_of(context.llm)->encode(text, {.add_special_tokens = special})));
 }
 
-// llama.cpp's with_pieces: tokens with what they spell, as a list of bytes where that is part of a
-// character.
+// llama.cpp's with_pieces: tokens with their text, as a list of bytes for partial characters.
 Json with_pieces(const Tokenizer& tokenizer, const Json& tokens) {
   Json list = Json::array();
   for (const Json& id : tokens) {
@@ -65,7 +64,7 @@ Parsed<AbortRequest> read_abort(const RequestContext&, const Json& body) {
 
 }  // namespace
 
-// {prompt} as SGLang and vLLM have it, {content} as llama.cpp has it; a list gives lists.
+// {prompt} as in SGLang and vLLM, or {content} as in llama.cpp. A list returns lists.
 Parsed<Json> tokenize(const RequestContext& context, const Json& body) {
   const Tokenizer* tokenizer = TRY(find_tokenizer(context.llm));
   RequestFields fields(body);
@@ -103,7 +102,7 @@ Parsed<Json> tokenize(const RequestContext& context, const Json& body) {
               {"max_model_len", context.llm.info().context_length_tokens}};
 }
 
-// The text goes by the names that SGLang, vLLM and llama.cpp give it.
+// Returns the text under the names that SGLang, vLLM and llama.cpp use.
 Parsed<Json> detokenize(const RequestContext& context, const Json& body) {
   const Tokenizer* tokenizer = TRY(find_tokenizer(context.llm));
   RequestFields fields(body);

@@ -1,4 +1,4 @@
-// Numbers in the query of a request's target: /radix_tree?limit=512.
+// Reads a number from a request's query: /radix_tree?limit=512. Stateless; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace banyan {
 
-// From 1 to `max`; `otherwise` where there is none.
+// From 1 to `max`; `otherwise` if absent.
 Result<int64_t> count_parameter(const HttpRequest& request, std::string_view name,
                                 int64_t otherwise, int64_t max);
 

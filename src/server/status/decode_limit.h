@@ -1,4 +1,5 @@
-// GET /decode_limit: how many tokens a second this machine could write at most.
+// GET /decode_limit: upper bound on this machine's decode speed, in tokens/s. Handlers run on the
+// I/O thread.
 #pragma once
 
 #include "server/http/http.h"
@@ -6,8 +7,8 @@
 
 namespace banyan {
 
-// ?sequences=N&context=N, 1 and 1 by default. A step can be no faster than its bytes come from
-// memory and its products are computed; 503 as long as the machine has never been idle.
+// ?sequences=N&context=N, both 1 by default. The bound follows from memory bandwidth and arithmetic
+// throughput. Answers 503 until the engine has been idle long enough to measure them.
 void decode_limit(Service& service, HttpRequest request, ResponderPtr responder);
 
 }  // namespace banyan

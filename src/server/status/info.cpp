@@ -19,7 +19,7 @@ int64_t seconds_since_epoch(std::chrono::system_clock::time_point time) {
   return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
 }
 
-// OpenAI's, and what Anthropic's clients read of a model.
+// OpenAI's model object, with the members that Anthropic clients read.
 Json model_json(const Service& service) {
   return {{"id", service.model_name()},
           {"object", "model"},
@@ -37,7 +37,7 @@ Json model_json(const Service& service) {
           {"max_model_len", service.engine_info().context_length_tokens}};
 }
 
-// Null unless asked for: it takes reading all weights.
+// Null unless requested, since computing it reads all weights.
 Json digest_json(const EngineInfo& info) {
   return info.state_digest.empty() ? Json() : Json(info.state_digest);
 }

@@ -1,4 +1,4 @@
-// Endpoints that tell of the server itself: health, models, figures.
+// Endpoints that report on the server: health, models, metrics. Handlers run on the I/O thread.
 #pragma once
 
 #include "server/http/http.h"
@@ -6,13 +6,13 @@
 
 namespace banyan {
 
-// The answer of whatever needs the model while there is none: loading or draining.
+// The 503 for endpoints that need the model while it loads or the server drains.
 void respond_unready(const Service& service, Responder& responder);
 
-// 200 when requests are welcome, 503 while the model loads and while the server drains. That it
-// answers at all says that the process lives.
+// 200 when requests are accepted, 503 while the model loads or the server drains. Any answer shows
+// that the process is alive.
 void health(Service& service, HttpRequest request, ResponderPtr responder);
-// 200 once one token has been generated; 503 if that fails.
+// Generates one token: 200 on success, 503 on failure.
 void health_generate(Service& service, HttpRequest request, ResponderPtr responder);
 void metrics(Service& service, HttpRequest request, ResponderPtr responder);
 

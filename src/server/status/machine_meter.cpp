@@ -10,10 +10,10 @@
 namespace banyan {
 namespace {
 
-// For each figure: a request that comes meanwhile waits for all of them.
+// Per measurement; a request that arrives meanwhile waits for all of them.
 constexpr double kSeconds = 0.01;
 
-// On threads of its own, since the engine's have nothing to do meanwhile.
+// Measures on separate threads, since the engine's are idle meanwhile.
 std::optional<MachineLimits> measure(const Engine& engine, bool pin) {
   EngineStats stats = engine.stats();
   if (stats.running > 0 || stats.queued > 0) return std::nullopt;
@@ -29,7 +29,7 @@ std::optional<MachineLimits> measure(const Engine& engine, bool pin) {
 void MachineMeter::ask(EngineThread& engine, const EngineConfig& config, Then then) {
   if (limits_) return then(&*limits_);
   waiting_.push_back(std::move(then));
-  if (waiting_.size() > 1) return;  // is being measured
+  if (waiting_.size() > 1) return;  // a measurement is under way
   auto measured = std::make_shared<std::optional<MachineLimits>>();
   engine.run([measured, pin = config.pin_threads](Engine& idle) { *measured = measure(idle, pin); },
              [this, measured] { tell(*measured); });

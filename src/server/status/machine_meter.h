@@ -1,4 +1,4 @@
-// What this machine can do at most, measured once, when somebody first asks and nothing is running.
+// Measures the limits of this machine, once, on first request while the engine is idle.
 #pragma once
 
 #include <functional>
@@ -14,11 +14,11 @@ namespace banyan {
 // Belongs to the delivery thread of the engine thread.
 class MachineMeter {
  public:
-  // Null while the engine has work: nothing is measured then, and the next who asks tries again.
+  // Null if the engine has work: nothing is measured then, and a later call tries again.
   using Then = std::move_only_function<void(const MachineLimits* limits)>;
 
-  // Runs `then` at once if the limits are known, else between two steps of the engine, which
-  // measuring holds up for some tenths of a second.
+  // Calls `then` immediately if the limits are known. Otherwise measures between two steps of the
+  // engine, which stalls it for some tenths of a second.
   void ask(EngineThread& engine, const EngineConfig& config, Then then);
 
  private:

@@ -9,8 +9,8 @@
 namespace banyan {
 namespace {
 
-constexpr size_t kFreeBytesMax = 16 << 20;  // that stay with the allocator
-constexpr int kMappedBytesMin = 256 << 10;  // blocks from here on are the system's
+constexpr size_t kFreeBytesMax = 16 << 20;  // kept by the allocator
+constexpr int kMappedBytesMin = 256 << 10;  // larger blocks are mapped separately
 constexpr int kArenasMax = 4;
 
 int64_t resident_bytes() {
@@ -30,8 +30,8 @@ void measure_memory(MemoryUse& use) {
 }
 
 void configure_allocator() {
-  // Left alone the threshold grows to 32 MB with the first large block that is freed, and such
-  // blocks then leave holes between small ones that live on.
+  // By default the threshold grows up to 32 MB when a large mapped block is freed. Later large
+  // blocks then come from the heap and leave holes between small long-lived ones.
   (void)mallopt(M_MMAP_THRESHOLD, kMappedBytesMin);
   (void)mallopt(M_TRIM_THRESHOLD, kFreeBytesMax);
   (void)mallopt(M_ARENA_MAX, kArenasMax);

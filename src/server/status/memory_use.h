@@ -1,31 +1,33 @@
-// Where the process's memory is, and giving back what a burst of load no longer needs.
+// Memory use of the process by part, and returning free memory to the system after a burst of load.
+// Thread-safe, except configure_allocator().
 #pragma once
 
 #include <cstdint>
 
 namespace banyan {
 
-// Bytes by part, for /metrics. Each part's limit stands next to it.
+// Bytes by part, for /metrics. Each part's limit is given beside it.
 struct MemoryUse {
-  int64_t weights = 0;         // as packed
-  int64_t pools = 0;           // of pages and states, all of them; touched as they are used
-  int64_t step = 0;            // activations of the largest step
-  int64_t grammars = 0;        // compiled, with their masks: GrammarCompiler::Options::bytes_max
-  int64_t request_bodies = 0;  // ServerConfig::bodies_bytes_max
-  int64_t connection_buffers = 0;  // connections_max times send_buffer_bytes_max
-  int64_t heap_used = 0;           // of the allocator: grammars, bodies and buffers are in it
-  int64_t heap_free = 0;           // that it has yet to give back
-  int64_t resident = 0;            // of the whole process, as the system counts
+  int64_t weights = 0;             // as packed
+  int64_t pools = 0;               // all pages and state slots; touched on first use
+  int64_t step = 0;                // activations of the largest step
+  int64_t grammars = 0;            // compiled, with masks: GrammarCompiler::Options::bytes_max
+  int64_t request_bodies = 0;      // ServerConfig::bodies_bytes_max
+  int64_t connection_buffers = 0;  // connections_max x send_buffer_bytes_max
+  int64_t heap_used = 0;           // allocator, including grammars, bodies and buffers
+  int64_t heap_free = 0;           // not yet returned by the allocator
+  int64_t resident = 0;            // of the whole process, from the kernel
 };
 
-// Fills in what the system knows: the heap and the resident set.
+// Fills in the heap and the resident set.
 void measure_memory(MemoryUse& use);
 
-// Has the allocator keep large blocks (bodies, answers) apart, so that they go back as they are
-// freed, and share its arenas between threads. For the process, once, before it has threads.
+// Configures malloc: large blocks (bodies, answers) are mapped separately, so that freeing them
+// returns their memory, and threads share arenas. Call once per process, before it starts threads.
 void configure_allocator();
 
-// Gives back what is free if it is much; takes some milliseconds. Says whether it did.
+// Returns free heap memory to the system if there is much; takes some milliseconds. Returns whether
+// it did.
 bool give_back_memory();
 
 }  // namespace banyan

@@ -26,7 +26,7 @@ using Buckets = prometheus::Histogram::BucketBoundaries;
 
 constexpr double kThroughputWindow_s = 1;
 
-// Each figure is kept once, under the first name, and shown under both.
+// Each value is stored under its first name and exported under both.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kAliases = {{
     {"sglang:prompt_tokens_total", "vllm:prompt_tokens_total"},
     {"sglang:generation_tokens_total", "vllm:generation_tokens_total"},
@@ -75,7 +75,7 @@ prometheus::MetricFamily family_of(const char* name, const char* help,
   return family;
 }
 
-// One series for each expert that computes, and one for all that return their input.
+// One series per computing expert, and one for all zero-computation experts.
 void add_experts(std::span<const ExpertCounts> layers, const prometheus::Labels& labels,
                  std::vector<prometheus::MetricFamily>& families) {
   if (layers.empty()) return;
@@ -103,7 +103,7 @@ void add_experts(std::span<const ExpertCounts> layers, const prometheus::Labels&
   families.push_back(std::move(active));
 }
 
-// The compiler counts for itself: its figures are reported as they are.
+// The grammar compiler keeps its own counters; export them.
 void add_grammars(const GrammarStats& stats, size_t waiting, const prometheus::Labels& labels,
                   std::vector<prometheus::MetricFamily>& families) {
   using Type = prometheus::MetricType;
@@ -197,8 +197,8 @@ struct Metrics::Impl {
   prometheus::Registry registry;
   prometheus::Labels labels;
   EngineStats last;
-  double prompt_s = 0, predicted_s = 0;  // of all requests together
-  int64_t tokens_max = 0;                // of the longest
+  double prompt_s = 0, predicted_s = 0;  // over all requests
+  int64_t tokens_max = 0;                // of the longest request
   int64_t page_size_tokens = 1;
   int64_t state_bytes_per_sequence = 0;
   int64_t window_tokens = 0;
@@ -226,7 +226,7 @@ struct Metrics::Impl {
       "banyan:steps_saved_total",
       "Of those, the ones that the model chose: each is a step that its request did not take");
 
-  // By who proposed them: "forced" where a grammar left no choice of text.
+  // By drafter: "forced" for text that a grammar forces.
   void count_drafters(const EngineStats& now) {
     auto count = [this](const char* name, const char* help, const char* label, std::string value,
                         double more) {

@@ -1,6 +1,6 @@
-// What Prometheus reads at /metrics: the names that dashboards of SGLang and of vLLM look for.
+// The Prometheus metrics at /metrics, under the names that SGLang and vLLM dashboards use.
 //
-// Belongs to the I/O thread, which counts what passes through it.
+// Belongs to the I/O thread, which does the counting.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@
 
 namespace banyan {
 
-// One request of the engine, from submission to end. A duration that was not reached is 0.
+// One engine request, from submission to end. Durations that were not reached are 0.
 struct RequestTimes {
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;
   int64_t generated_tokens = 0;
   int64_t new_tokens_max = 0;
-  double queued_s = 0;       // until the first step that computed something for it
+  double queued_s = 0;       // until its first computation in a step
   double first_token_s = 0;  // from submission
   double total_s = 0;
   FinishReason finish = FinishReason::kNone;
@@ -34,7 +34,7 @@ class Metrics {
   Metrics();
   ~Metrics();
 
-  // The model is loaded: its name is the label of everything.
+  // Called when the model is loaded; its name becomes the label of all metrics.
   void begin(const std::string& model_name, const EngineInfo& info, double load_s);
 
   void first_token(double since_submission_s);
@@ -42,10 +42,10 @@ class Metrics {
   void finished(const RequestTimes& times);
   void rejected();
   void step(const StepReport& report);
-  // A request came whose output follows a grammar.
+  // Counts a request with a grammar.
   void constrained();
 
-  // What others have counted themselves.
+  // Values that other components count.
   struct Others {
     std::vector<ExpertCounts> experts;
     GrammarStats grammars;
@@ -53,7 +53,7 @@ class Metrics {
     MemoryUse memory;
     std::optional<SpanCounts> spans;
   };
-  // In Prometheus's text format.
+  // Renders Prometheus's text format.
   std::string text(const Others& others) const;
 
  private:

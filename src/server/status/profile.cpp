@@ -14,10 +14,10 @@
 namespace banyan {
 namespace {
 
-constexpr size_t kEventsMax = 250'000;  // 18 MB, and twice that as JSON
+constexpr size_t kEventsMax = 250'000;  // 18 MB; twice that as JSON
 constexpr int64_t kStepsMax = 1'000'000;
 
-// How many steps; 0: until it is stopped.
+// The number of steps; 0: until /stop_profile.
 Parsed<int64_t> read_steps(const RequestContext&, const Json& body) {
   RequestFields fields(body);
   int64_t steps = fields.integer("num_steps", 0, 1, kStepsMax);

@@ -1,5 +1,6 @@
-// A profile of the engine, from POST /start_profile to POST /stop_profile, which answers with it: a
-// Chrome trace of steps, layers and kernels, for chrome://tracing and https://ui.perfetto.dev.
+// Profiling, from POST /start_profile to POST /stop_profile. The latter answers with a Chrome trace
+// of steps, layers and kernels, for chrome://tracing and https://ui.perfetto.dev. Handlers run on
+// the I/O thread.
 #pragma once
 
 #include "base/trace_log.h"
@@ -8,12 +9,12 @@
 
 namespace banyan {
 
-// SGLang's and vLLM's. The body may be empty or {"num_steps": N}: the profile then ends by itself
-// after so many steps. Nothing is written to files of the server.
+// As in SGLang and vLLM. The body may be empty or {"num_steps": N}, which ends the profile after N
+// steps. The server writes no files.
 void start_profile(Service& service, HttpRequest request, ResponderPtr responder);
 void stop_profile(Service& service, HttpRequest request, ResponderPtr responder);
 
-// `about` is added to the trace as it is. Times count from the first event.
+// `about` is added to the trace unchanged. Times are relative to the first event.
 std::string chrome_trace(const TraceLog& log, const Json& about);
 
 }  // namespace banyan

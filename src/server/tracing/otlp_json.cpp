@@ -7,12 +7,12 @@
 namespace banyan {
 namespace {
 
-// In a span's flags besides those of W3C, of which "sampled" is 1: that it is known whether the
-// parent is another process's, and whether it is.
+// Span flags. kSampled is W3C's. The others say whether the parent span is known to be in another
+// process, and whether it is.
 constexpr int kSampled = 1, kRemoteKnown = 1 << 8, kRemote = 1 << 9;
 constexpr int kStatusError = 2;
 
-// OTLP writes 64-bit integers as text.
+// OTLP writes 64-bit integers as strings.
 Json value_json(const std::string& text) {
   return {{"stringValue", text}};
 }

@@ -1,4 +1,5 @@
-// Spans as OTLP has them in JSON: the body of a POST to a collector's /v1/traces.
+// Encodes spans as OTLP JSON, the body of a POST to a collector's /v1/traces. Stateless;
+// thread-safe.
 #pragma once
 
 #include <span>
@@ -10,7 +11,7 @@ namespace banyan {
 
 struct SpanSource {
   std::string service_name;
-  std::string version;  // of the program; may be empty
+  std::string version;  // program version; may be empty
 };
 
 std::string otlp_json(const SpanSource& source, std::span<const Span> spans);

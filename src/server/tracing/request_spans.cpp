@@ -53,7 +53,7 @@ void add_failure(const TracedRequest& request, Span& span) {
   span.error = told ? request.error.message : to_string(finish);
   if (!told) return;
   span.attributes.emplace_back("error.type", to_string(request.error.code));
-  if (request.times.generated_tokens > 0) return;  // what is streamed had a status before it failed
+  if (request.times.generated_tokens > 0) return;  // a stream had sent its status before it failed
   span.attributes.emplace_back("http.response.status_code",
                                int64_t{http_status(request.error.code)});
 }

@@ -1,4 +1,5 @@
-// The spans of a request of the engine, by the names that vLLM and SGLang give them.
+// Builds the spans of an engine request, with the names that vLLM and SGLang use. Stateless;
+// thread-safe.
 #pragma once
 
 #include <chrono>
@@ -13,25 +14,25 @@
 
 namespace banyan {
 
-// What a request of a client brings for the spans of all its choices.
+// Trace data of a client request, shared by the spans of all its choices.
 struct RequestTrace {
   TraceContext context;
   std::chrono::steady_clock::time_point received = std::chrono::steady_clock::now();
   int64_t samples = 1;
 };
 
-// One choice that has ended.
+// A finished choice.
 struct TracedRequest {
   std::string id;
   std::string model;
   float temperature = 1, top_p = 1;
-  RequestTimes times;  // from its submission on
-  double read_s = 0;   // from when it came to its submission
+  RequestTimes times;  // from its submission
+  double read_s = 0;   // from arrival to submission
   int64_t end_ns = 0;  // Unix time
-  Error error = {};    // of what ended with kError
+  Error error = {};    // if it ended with kError
 };
 
-// "llm_request", and within it "queue", "prefill" and "decode" if there was a token.
+// "llm_request" and, if there was a token, its children "queue", "prefill" and "decode".
 std::vector<Span> request_spans(const RequestTrace& trace, const TracedRequest& request);
 
 }  // namespace banyan

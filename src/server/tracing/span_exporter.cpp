@@ -21,14 +21,14 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-// What became of a batch that was sent.
+// The outcome of sending a batch.
 struct SpanDelivery {
   bool taken = false;
-  bool again = false;  // trying once more may help
+  bool again = false;  // retrying may help
   std::string failure = {};
 };
 
-// As the standard for OTLP has it.
+// Retryable statuses of the OTLP standard.
 bool is_worth_another_try(int http_status) {
   return http_status == 429 || http_status == 502 || http_status == 503 || http_status == 504;
 }
@@ -41,8 +41,8 @@ Result<ServerUrl> parse_traces_endpoint(const std::string& endpoint) {
 
 }  // namespace
 
-// The queue and the connection. The thread owns a share of it, since looking a name up may hang
-// for longer than the end of the server may wait.
+// The queue and the connection. The thread shares ownership, since a name lookup may hang for
+// longer than server shutdown may wait.
 class SpanExporter::Sender {
  public:
   explicit Sender(Options options)
@@ -54,7 +54,7 @@ class SpanExporter::Sender {
   SpanCounts counts() const { return {.exported = exported_, .dropped = dropped_}; }
   void run();
   void stop();
-  // Whether run() has returned, soon after stop().
+  // Whether run() returned soon after stop().
   bool ended_in_time();
 
  private:
@@ -62,9 +62,9 @@ class SpanExporter::Sender {
   void deliver(const std::vector<Span>& batch);
   SpanDelivery post(const std::string& body);
   SpanDelivery exchange(const std::string& body);
-  // When stop() asks for it, earlier than `time`.
+  // The earlier of `time` and the deadline that stop() sets.
   SteadyClock::time_point bounded(SteadyClock::time_point time);
-  // False when there is no time left for another try.
+  // Returns false if no time is left for another try.
   bool pause(SteadyClock::duration time);
   void note(const std::string& failure);
 
@@ -76,12 +76,12 @@ class SpanExporter::Sender {
   SteadyClock::time_point stop_at_;
   std::atomic<int64_t> exported_ = 0, dropped_ = 0;
 
-  // The thread's own:
+  // Used only by the thread:
   boost::asio::io_context io_{1};
   HttpClient client_;
   bool resolved_ = false;
   bool failing_ = false;
-  int64_t dropped_before_ = 0;  // as of the line about the failure
+  int64_t dropped_before_ = 0;  // as of the log line about the failure
 };
 
 void SpanExporter::Sender::add(std::vector<Span> spans) {
@@ -102,14 +102,14 @@ void SpanExporter::Sender::run() {
       deliver(batch);
       return {};
     });
-    if (!done) dropped_ += std::ssize(batch);  // no memory for its text
+    if (!done) dropped_ += std::ssize(batch);  // out of memory while encoding it
   }
   std::scoped_lock lock(mutex_);
   ended_ = true;
   wake_.notify_all();
 }
 
-// Empty: the end.
+// Waits for the next batch. Empty: shutdown.
 std::vector<Span> SpanExporter::Sender::next_batch() {
   std::unique_lock lock(mutex_);
   wake_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
@@ -147,7 +147,7 @@ SpanDelivery SpanExporter::Sender::post(const std::string& body) {
   } else {
     delivery = {.again = true, .failure = found.error().message};
   }
-  if (delivery.again) resolved_ = false;  // its address may be another by the next time
+  if (delivery.again) resolved_ = false;  // its address may have changed by the next try
   note(delivery.failure);
   return delivery;
 }
@@ -167,7 +167,7 @@ SpanDelivery SpanExporter::Sender::exchange(const std::string& body) {
   auto end = SteadyClock::now() + options_.timeout;
   while (!delivery && SteadyClock::now() < bounded(end)) io_.run_one_until(bounded(end));
   if (!delivery) client_.cancel(exchange, "there is no answer in time");
-  io_.poll();  // what a closed connection leaves behind
+  io_.poll();  // run the handlers left by a closed connection
   return *delivery;
 }
 
@@ -183,9 +183,9 @@ bool SpanExporter::Sender::pause(SteadyClock::duration time) {
   return true;
 }
 
-// Logs a change from taken to failing or back; "" is taken.
+// Logs a change between working and failing; "" means success.
 void SpanExporter::Sender::note(const std::string& failure) {
-  // Past the end this thread may be alone, and the log gone.
+  // After shutdown this thread may be the last one, and the logger gone.
   if (failing_ == !failure.empty() || SteadyClock::now() >= bounded(SteadyClock::time_point::max()))
     return;
   failing_ = !failure.empty();
@@ -206,7 +206,7 @@ void SpanExporter::Sender::stop() {
     stop_at_ = SteadyClock::now() + options_.farewell;
   }
   wake_.notify_all();
-  boost::asio::post(io_, [] {});  // what waits for an answer reads the new limit
+  boost::asio::post(io_, [] {});  // makes a pending wait read the new deadline
 }
 
 bool SpanExporter::Sender::ended_in_time() {

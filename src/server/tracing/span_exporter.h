@@ -1,8 +1,8 @@
-// Sends spans to an OpenTelemetry collector: OTLP over HTTP, in JSON, from a thread of its own.
+// Sends spans to an OpenTelemetry collector: OTLP over HTTP, in JSON, from its own thread.
 //
-// add() never waits for the collector. While that is down or slow, spans wait in a bounded queue
-// and what does not fit is dropped and counted; the log says so once when it begins and once when
-// it ends.
+// add() never waits for the collector. While the collector is down or slow, spans wait in a bounded
+// queue; spans that do not fit are dropped and counted. The log gets one line when this starts and
+// one when it ends.
 #pragma once
 
 #include <chrono>
@@ -23,35 +23,35 @@ class SpanExporter {
   struct Options {
     using Duration = std::chrono::steady_clock::duration;
 
-    std::string endpoint;  // "http://host:4318/v1/traces"; without a path, this one
+    std::string endpoint;  // "http://host:4318/v1/traces"; that path is the default
     SpanSource source;
     size_t queued_max = 8192;  // spans
     size_t batch_max = 512;
-    Duration interval = std::chrono::seconds(1);  // after which fewer are sent, too
+    Duration interval = std::chrono::seconds(1);  // maximum delay of a partial batch
     Duration timeout = std::chrono::seconds(10);
-    Duration pause_min = std::chrono::seconds(1);  // after a failure, doubled up to pause_max
+    Duration pause_min = std::chrono::seconds(1);  // after a failure; doubles up to pause_max
     Duration pause_max = std::chrono::seconds(30);
-    // For what is left at the end.
+    // Time limit for the remaining spans at shutdown.
     Duration farewell = std::chrono::milliseconds(1500);
   };
 
   static Status check_endpoint(const std::string& endpoint);
 
-  // The endpoint was checked.
+  // Requires check_endpoint() to have passed.
   explicit SpanExporter(Options options);
-  // Sends what is left, within about Options::farewell.
+  // Sends the remaining spans, within about Options::farewell.
   ~SpanExporter();
   SpanExporter(const SpanExporter&) = delete;
   SpanExporter& operator=(const SpanExporter&) = delete;
 
-  // Takes all of them or, without room, none. From any thread, as counts().
+  // Queues all of the spans or, without room, none. add() and counts() are safe from any thread.
   void add(std::vector<Span> spans);
   SpanCounts counts() const;
 
  private:
   class Sender;
 
-  std::shared_ptr<Sender> sender_;  // the thread's too
+  std::shared_ptr<Sender> sender_;  // shared with the thread
   std::thread thread_;
 };
 

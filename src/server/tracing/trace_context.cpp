@@ -23,7 +23,7 @@ bool is_printable(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c >= 0x20 && c < 0x7f; });
 }
 
-// "00-<32 digits>-<16 digits>-<2 digits>"; later versions may have more behind that.
+// "00-<32 digits>-<16 digits>-<2 digits>"; later versions may append fields.
 bool is_traceparent(std::string_view header) {
   constexpr size_t kBytes = 55;
   if (header.size() < kBytes || header[2] != '-' || header[35] != '-' || header[52] != '-') {

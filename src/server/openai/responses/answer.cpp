@@ -16,12 +16,12 @@ const char* status_of(const TextStream& stream) {
       return "completed";
     case FinishReason::kLength:
       return "incomplete";
-    default:  // by /abort_request, by its deadline, by the server's end
+    default:  // by /abort_request, a timeout, or server shutdown
       return "failed";
   }
 }
 
-// The text of an item, as the names of events and fields have it.
+// The names of an item's text in events and fields.
 struct TextNames {
   const char *part, *delta, *done;
 };
@@ -45,7 +45,7 @@ void ResponsesAnswer::append_event(const char* type, std::string& frames, Fill f
   });
 }
 
-// An event about the last item.
+// Appends an event about the last item.
 template <class Fill>
 void ResponsesAnswer::append_item_event(const char* type, std::string& frames, Fill fill) {
   append_event(type, frames, [&](JsonWriter& writer) {
@@ -71,7 +71,7 @@ void ResponsesAnswer::take(const Choice& choice, const TokenEvent&, TextDelta de
   if (choice.stream.done()) finish(choice, frames);
 }
 
-// The end of the items; a response has at least one.
+// Ends the items; a response has at least one.
 void ResponsesAnswer::finish(const Choice& choice, std::string& frames) {
   if (items_.empty()) open(Item::Kind::kMessage, frames);
   end_item(frames);
@@ -104,7 +104,7 @@ void ResponsesAnswer::fail(const RequestError& error, std::string& frames) {
   });
 }
 
-// Goes on in the last item if it is of this kind, else begins one.
+// Continues the last item if it has this kind, else starts a new one.
 ResponsesAnswer::Item& ResponsesAnswer::open(Item::Kind kind, std::string& frames) {
   bool is_text = kind == Item::Kind::kReasoning || kind == Item::Kind::kMessage;
   if (item_open_ && items_.back().kind == kind && is_text) return items_.back();
@@ -115,7 +115,7 @@ ResponsesAnswer::Item& ResponsesAnswer::open(Item::Kind kind, std::string& frame
       fmt::format("{}_{}_{}", kPrefixes[static_cast<size_t>(kind)], tail, items_.size());
   items_.push_back({.kind = kind, .id = std::move(id), .text = {}, .call_id = {}, .name = {}});
   item_open_ = true;
-  if (is_text) begin_item(frames);  // a call's name is yet to come
+  if (is_text) begin_item(frames);  // a tool call waits for its name
   return items_.back();
 }
 
@@ -279,7 +279,7 @@ void ResponsesAnswer::write_response(JsonWriter& writer, const char* status,
   writer.end_object();
 }
 
-// With the answer as one message of the assistant's.
+// Stores the conversation, with the answer as one assistant message.
 void ResponsesAnswer::keep(const std::string& response) {
   Json message = {{"role", "assistant"}, {"content", ""}};
   for (const Item& item : items_) {

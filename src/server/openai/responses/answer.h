@@ -1,5 +1,5 @@
-// The answers of /v1/responses: a list of items, streamed event by event or whole, and stored in
-// the end.
+// Formats answers of /v1/responses: a list of items, streamed as events or whole, and stored at the
+// end. Belongs to the I/O thread, as every Answer.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,16 @@
 namespace banyan {
 
 struct ResponseHead {
-  std::string id;  // "resp_" and what the ids of its items end with
+  std::string id;  // "resp_" and a suffix that its items' ids share
   std::string model;
   std::string owner;
   int64_t created_s = 0;
   bool stream = false;
-  ToolNames custom;                      // tools whose calls have an input
-  Json settings;                         // what it repeats of the request
-  Json warnings;                         // what of a schema is not enforced; null: nothing
-  Json input, messages;                  // of the request; for those that go on from it
-  std::shared_ptr<ResponseStore> store;  // null: it is not kept
+  ToolNames custom;                      // names of custom tools
+  Json settings;                         // request settings that the answer repeats
+  Json warnings;                         // unenforced parts of a schema; null: none
+  Json input, messages;                  // of the request; stored for follow-up requests
+  std::shared_ptr<ResponseStore> store;  // null: not stored
 };
 
 class ResponsesAnswer final : public Answer {
@@ -46,8 +46,8 @@ class ResponsesAnswer final : public Answer {
 
     Kind kind = Kind::kMessage;
     std::string id;
-    std::string text;           // or a call's arguments, or the input of a custom tool's
-    std::string call_id, name;  // of a call
+    std::string text;           // or a call's arguments, or a custom tool's input
+    std::string call_id, name;  // of a tool call
 
     bool is_call() const { return kind == Kind::kCall || kind == Kind::kCustomCall; }
   };
@@ -75,7 +75,7 @@ class ResponsesAnswer final : public Answer {
   const ResponseHead head_;
   MessageStream parser_;
   std::vector<Item> items_;
-  CustomInput input_;  // of the last item, if it is a call of a custom tool
+  CustomInput input_;  // of the last item, if it calls a custom tool
   bool begun_ = false, item_open_ = false;
   int64_t sequence_number_ = 0;
 };

@@ -1,4 +1,5 @@
-// OpenAI's Responses API; see routes.cpp for its paths.
+// OpenAI's Responses API; see routes.cpp for its paths. Handlers run on the I/O thread, body
+// readers on a worker.
 #pragma once
 
 #include "server/generation.h"
@@ -7,7 +8,7 @@
 
 namespace banyan {
 
-// The reader of a body; see Planner.
+// Body readers; see Planner.
 Parsed<GenerationPlan> plan_response(const RequestContext& context, const Json& body);
 Parsed<Json> count_response_tokens(const RequestContext& context, const Json& body);
 

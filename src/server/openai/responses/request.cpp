@@ -30,7 +30,7 @@ Result<std::string> text_at(const Json& object, const char* name, const std::str
   return found->get<std::string>();
 }
 
-// A string, or parts of text, as parts of a message's content.
+// Converts a string or text parts to the parts of a message's content.
 Result<Json> content_parts(const Json& content, const std::string& place) {
   if (content.is_string()) return content;
   if (!content.is_array()) {
@@ -50,8 +50,7 @@ Result<Json> content_parts(const Json& content, const std::string& place) {
   return parts;
 }
 
-// Brings items into the form of a chat: calls and reasoning belong to the assistant's message that
-// they stand next to.
+// Converts items to chat messages. Tool calls and reasoning join the adjacent assistant message.
 class ItemReader {
  public:
   explicit ItemReader(Json& messages) : messages_(messages) {}
@@ -108,7 +107,7 @@ class ItemReader {
     return {};
   }
 
-  // The reasoning itself, or else its summary.
+  // The full reasoning, or else its summary.
   Status add_reasoning(const Json& item, const std::string& place) {
     std::string text;
     for (const char* name : {"content", "summary"}) {
@@ -123,8 +122,8 @@ class ItemReader {
     return {};
   }
 
-  // The assistant's message that is being put together. `begins`: the item can only be its first or
-  // come after reasoning.
+  // The assistant message under construction. `begins`: the item can only start a message or follow
+  // reasoning.
   Json& assistant(bool begins) {
     bool goes_on = !messages_.empty() && messages_.back()["role"] == "assistant" &&
                    (!begins || (messages_.back()["content"] == "" &&
@@ -161,7 +160,7 @@ Status read_input(const Json& given, ResponsesRequest& request) {
   return {};
 }
 
-// The conversation that the request goes on from, if it names one.
+// Loads the conversation of previous_response_id, if given.
 void read_previous(RequestFields& fields, const RequestContext& context,
                    ResponsesRequest& request) {
   request.messages = Json::array();
@@ -179,8 +178,8 @@ void read_previous(RequestFields& fields, const RequestContext& context,
   request.messages = Json::parse(found->messages);
 }
 
-// {"type": "function", "name", ...} as chats have it: {"type": "function", "function": {...}}. A
-// custom tool becomes a function, too.
+// Converts {"type": "function", "name", ...} to the chat form: {"type": "function", "function":
+// {...}}. A custom tool becomes a function, too.
 Result<Json> nest_function(const Json& tool, const std::string& place) {
   if (!tool.is_object()) return invalid_argument("{} is {}, not an object", place, show(tool));
   if (item_type(tool) == "custom") return custom_tool_function(tool, place);
@@ -243,7 +242,7 @@ void read_response_tools(RequestFields& fields, ChatRequest& chat) {
   if (chat.tools.may_call()) chat.prompt.tools = nested.value("tools", Json());
 }
 
-// text.format, which is a chat's response_format with the schema next to its type.
+// text.format: the response_format of chats with the schema next to its type.
 void read_text_format(RequestFields& fields, const JsonSchemaOptions& json,
                       PromptRequest& options) {
   const Json* text = fields.find("text");
@@ -279,7 +278,8 @@ void read_reasoning(RequestFields& fields, Json& variables) {
   if (reasoning == nullptr) return;
   RequestFields inner(*reasoning, "reasoning.");
   set_reasoning_effort(variables, inner.string("effort", kNameBytesMax));
-  // Reasoning comes as it is: a summary is nothing that could be refused or made.
+  // `summary` is not read: reasoning is returned as generated, so there is no summary to make or
+  // refuse.
   if (auto done = inner.finish(); !done) {
     fields.fail("reasoning", ": " + done.error().error.message, done.error().error.code);
   }
@@ -307,7 +307,7 @@ void read_limits(RequestFields& fields, const RequestContext& context, Responses
                       {"top_logprobs", "[0]"}});
   if (const Json* include = fields.find("include")) {
     for (const Json& name : *include) {
-      // Reasoning is never hidden, so nothing need be encrypted.
+      // Reasoning is always visible, so there is nothing to encrypt.
       if (name == "reasoning.encrypted_content") continue;
       fields.fail("include", fmt::format(": {} is not supported", show(name)),
                   ErrorCode::kUnsupported);
@@ -315,7 +315,7 @@ void read_limits(RequestFields& fields, const RequestContext& context, Responses
   }
 }
 
-// What the answer repeats.
+// The request settings that the answer repeats.
 Json settings_of(const RequestFields& fields, const ResponsesRequest& request) {
   auto given = [&](const char* name, Json fallback) {
     const Json* value = fields.find(name);

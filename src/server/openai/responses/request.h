@@ -1,6 +1,6 @@
-// A body of /v1/responses in the form that chat templates know.
+// Translates the body of /v1/responses into the form that chat templates expect.
 //
-// Stateless; safe from many threads at once.
+// Stateless; thread-safe.
 #pragma once
 
 #include <string>
@@ -14,12 +14,12 @@ namespace banyan {
 
 struct ResponsesRequest {
   ChatRequest chat;
-  Json input;            // the items of this request, a text made one
-  Json messages;         // the conversation so far without the instructions, of earlier turns too
+  Json input;            // this request's items; a plain text becomes one item
+  Json messages;         // the conversation, earlier turns included, without the instructions
   std::string previous;  // previous_response_id; "": none
   bool store = true;
   bool stream = false;
-  Json settings;  // what the answer repeats of the request
+  Json settings;  // request settings that the answer repeats
 };
 
 Parsed<ResponsesRequest> read_responses_request(const RequestContext& context,

@@ -1,4 +1,4 @@
-// POST /v1/responses, and what was answered there before.
+// POST /v1/responses, and access to stored responses.
 #include <fmt/format.h>
 
 #include <random>
@@ -16,7 +16,7 @@
 namespace banyan {
 namespace {
 
-// Nobody can guess it, and a client's own X-Request-Id may come twice.
+// A random id. It must not be guessable, and X-Request-Id need not be unique.
 std::string new_response_id() {
   thread_local std::random_device device;
   return fmt::format("resp_{:08x}{:08x}{:08x}{:08x}", device(), device(), device(), device());

@@ -1,6 +1,6 @@
-// Answers of /v1/responses that are kept, to be read again and for later requests to go on from.
+// Stores answers of /v1/responses, to be fetched again and for later requests to continue.
 //
-// Bounded in number, bytes and age: the oldest go first. Safe from many threads at once.
+// Bounded in number, bytes and age; evicts the oldest first. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -16,10 +16,10 @@ namespace banyan {
 
 struct StoredResponse {
   std::string id;
-  std::string owner;     // the API key that it was asked for with; others do not find it
+  std::string owner;     // the API key that created it; not visible to others
   std::string response;  // the answer, as JSON
-  std::string input;     // the items of its own request, as JSON
-  std::string messages;  // the conversation with the answer, as chat templates know it, as JSON
+  std::string input;     // the request's own items, as JSON
+  std::string messages;  // the conversation with the answer, in chat template form, as JSON
 
   size_t bytes() const {
     return id.size() + owner.size() + response.size() + input.size() + messages.size();
@@ -37,12 +37,12 @@ class ResponseStore {
 
   explicit ResponseStore(Limits limits) : limits_(limits) {}
 
-  // One that is larger than all may be together is not kept.
+  // Drops a response that exceeds bytes_max by itself.
   void put(StoredResponse response, Clock::time_point now = Clock::now());
-  // Null if there is none of that owner's.
+  // Null if the owner has no such response.
   std::shared_ptr<const StoredResponse> find(std::string_view id, std::string_view owner,
                                              Clock::time_point now = Clock::now());
-  // Whether there was one.
+  // Returns whether it existed.
   bool erase(std::string_view id, std::string_view owner);
 
  private:
@@ -50,7 +50,7 @@ class ResponseStore {
     std::shared_ptr<const StoredResponse> response;
     Clock::time_point expires;
   };
-  using Entries = std::list<Entry>;  // the oldest first
+  using Entries = std::list<Entry>;  // oldest first
 
   void drop(Entries::iterator entry);
   void drop_expired(Clock::time_point now);
