@@ -14,28 +14,28 @@
 namespace banyan {
 namespace {
 
-// What holds of prefixes know of the model, which they may outlive.
+// State shared with Hold objects, which may outlive the model.
 struct Holds {
   std::mutex mutex;
-  EngineThread* thread = nullptr;  // null once it has ended
-  uint64_t last = 0;               // key that was given out
+  EngineThread* thread = nullptr;  // null after shutdown
+  uint64_t last = 0;               // the last key given out
 };
 
-// One sequence for the engine.
+// One request for the engine.
 struct Job {
   GenerateRequest request;
   AsyncLlm::TokenSinks sinks;
-  // Under the mutex:
-  std::shared_ptr<Submission> submission;  // once the engine has it
+  // Guarded by the mutex:
+  std::shared_ptr<Submission> submission;  // set once submitted to the engine
   bool waiting = true, cancelled = false;
 };
 
-// A text request on its way.
+// A text request in progress.
 struct TextRun {
   GenerationBuilder builder;
   AsyncLlm::TextSinks sinks;
 
-  // True at its end.
+  // Returns true at its end.
   bool take(const TokenEvent& event) {
     TextDelta delta = builder.take(event);
     if (sinks.event) sinks.event({event, delta.text, delta.counted});
@@ -70,7 +70,7 @@ class AsyncLlm::Impl {
     delivery_.stop();
     std::lock_guard lock(holds_->mutex);
     holds_->thread = nullptr;
-    // Some were asked to be released when the thread did nothing more.
+    // Holds released after the thread stopped accepting tasks are released here.
     for (uint64_t key = 1; key <= holds_->last; ++key) llm.engine().release(key);
   }
 
@@ -98,7 +98,7 @@ class AsyncLlm::Impl {
   std::deque<std::shared_ptr<Job>> waiting_;
   int in_flight_ = 0;
   bool stopping_ = false;
-  TaskThread delivery_;  // on which the engine's events are taken in
+  TaskThread delivery_;  // handles the engine's events
   EngineThread engine_;
   const std::shared_ptr<Holds> holds_ = std::make_shared<Holds>();
 };
@@ -123,20 +123,20 @@ AsyncLlm::Cancel AsyncLlm::Impl::start(std::shared_ptr<Job> job) {
     waiting_.push_back(job);
   }
   pump();
-  // The sinks may hold what is returned: it must not hold them.
+  // The sinks may own the returned function, so it must not own them.
   return [this, weak = std::weak_ptr(job)] {
     if (auto alive = weak.lock()) cancel(alive);
   };
 }
 
-// Hands on what the engine has room for.
+// Submits waiting jobs while the engine has room.
 void AsyncLlm::Impl::pump() {
   std::lock_guard lock(mutex_);
   while (in_flight_ < in_flight_max_ && !waiting_.empty() && !stopping_) {
     std::shared_ptr<Job> job = std::move(waiting_.front());
     waiting_.pop_front();
     job->waiting = false;
-    if (job->cancelled) continue;  // was reported
+    if (job->cancelled) continue;  // already reported
     std::vector<GenerateRequest> requests;
     requests.push_back(std::move(job->request));
     auto event = [this, job](size_t, const TokenEvent& e) {
@@ -159,7 +159,7 @@ void AsyncLlm::Impl::pump() {
   }
 }
 
-// Ends in the engine what has ended here.
+// Cancels in the engine a request that has ended here.
 void AsyncLlm::Impl::abandon(const Job& job) {
   std::lock_guard lock(mutex_);
   engine_.abandon(job.submission);

@@ -14,8 +14,8 @@
 namespace banyan {
 namespace {
 
-// Variables that only the request's own fields may set, and names that mean something else to the
-// function that these variables are arguments of in Python.
+// Variables that only the request's own fields may set, and names that collide with parameters of
+// the Python function that takes these variables.
 constexpr std::array<std::string_view, 9> kReserved = {"messages",
                                                        "conversation",
                                                        "tools",
@@ -49,7 +49,7 @@ Result<std::string> join_parts(const Json& parts, const std::string& place) {
   return text;
 }
 
-// Templates walk through a call's arguments; OpenAI's clients send them as JSON in a string.
+// Templates iterate over a call's arguments; OpenAI clients send them as a JSON string.
 void read_arguments(Json& message) {
   auto calls = message.find("tool_calls");
   if (calls == message.end() || !calls->is_array()) return;
@@ -95,7 +95,7 @@ Status check_messages(Json& messages, bool knows_developer) {
   }
   for (size_t i = 0; i < messages.size(); ++i) {
     TRY(check_message(messages[i], fmt::format("messages[{}]", i)));
-    // OpenAI's newer name for the system's role, which most templates would drop in silence.
+    // OpenAI's newer name for the system role, which most templates would silently drop.
     Json& role = messages[i]["role"];
     if (role == "developer" && !knows_developer) role = "system";
   }
@@ -124,7 +124,7 @@ Status add_variables(const Json& more, Json& variables) {
   return {};
 }
 
-// Takes the last message out of `messages`.
+// Removes the last message from `messages` and returns its text.
 Result<std::string> take_final_message(Json& messages) {
   const Json& last = messages.back();
   if (last["role"] != "assistant") {
@@ -144,7 +144,7 @@ Result<std::shared_ptr<const ChatTemplate>> find_given(const Llm& llm, const std
   if (!llm.has_tokenizer()) return unsupported("a chat template needs a model with a tokenizer");
   auto found = request_template(llm, source);
   if (found) return found;
-  // It came with the request, whatever is wrong with it.
+  // The template came with the request, so any error is the client's.
   return invalid_argument("chat_template: {}", found.error().message);
 }
 
@@ -169,7 +169,7 @@ Result<std::string> render_chat(const Llm& llm, ChatPrompt prompt) {
   bool no_tools = prompt.tools.is_array() && prompt.tools.empty();
   variables["tools"] = no_tools ? Json() : std::move(prompt.tools);
   variables["documents"] = std::move(prompt.documents);
-  // A message that is continued follows the header of an answer, too.
+  // A continued message also follows the header of an answer.
   variables["add_generation_prompt"] =
       prompt.add_generation_prompt || prompt.continue_final_message;
   variables["messages"] = std::move(prompt.messages);

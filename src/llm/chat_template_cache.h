@@ -1,4 +1,4 @@
-// Chat templates that came with requests, parsed: clients send the same one with each.
+// A cache of parsed chat templates from requests, since clients send the same one each time.
 //
 // Thread-safe.
 #pragma once
@@ -22,7 +22,7 @@ class ChatTemplateCache {
   using Entry = std::pair<std::string, std::shared_ptr<const ChatTemplate>>;
 
   std::mutex mutex_;
-  std::vector<Entry> entries_;  // the most recent last
+  std::vector<Entry> entries_;  // most recently used last
 };
 
 }  // namespace banyan

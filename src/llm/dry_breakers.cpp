@@ -43,7 +43,7 @@ class BreakerFinder {
     if (std::ranges::find(tails, tail) == tails.end()) tails.push_back(std::move(tail));
   }
 
-  // `rest` may begin within a character.
+  // `rest` may start within a character.
   std::vector<TokenId> tail_of(std::string_view rest) const {
     std::vector<TokenId> tail;
     while (!rest.empty() && continues_character(rest[0])) {

@@ -1,6 +1,6 @@
-// DRY's sequence breakers as an engine takes them: from strings to the tokens that may hold them.
-// As in llama.cpp: a token breaks by itself if its text has the string in it, and together with the
-// tokens of the rest if its text ends with a beginning of the string.
+// Translates DRY's sequence breakers from strings to token sequences for the engine. As in
+// llama.cpp, a token whose text contains the string is a breaker by itself. A token whose text ends
+// with a prefix of the string is one together with the tokens of the rest.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@ const std::vector<std::string>& default_dry_breakers();
 
 DryBreakers make_dry_breakers(const Tokenizer& tokenizer, const std::vector<std::string>& strings);
 
-// Those of recent requests: making them looks at the whole vocabulary. Thread-safe.
+// A cache of recent requests' breakers, since making them scans the whole vocabulary. Thread-safe.
 class DryBreakerCache {
  public:
   std::shared_ptr<const DryBreakers> find(const Tokenizer& tokenizer,
@@ -32,7 +32,7 @@ class DryBreakerCache {
   using Entry = std::pair<std::vector<std::string>, std::shared_ptr<const DryBreakers>>;
 
   std::mutex mutex_;
-  std::vector<Entry> entries_;  // the most recent last
+  std::vector<Entry> entries_;  // most recently used last
 };
 
 }  // namespace banyan

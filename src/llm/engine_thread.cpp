@@ -20,11 +20,11 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-// What waits may have a deadline, or be able to run after a while.
+// Waiting requests may have a deadline, or become runnable after a while.
 constexpr std::chrono::milliseconds kWaitWithWork(5);
 constexpr std::chrono::milliseconds kWaitWithoutWork(60'000);
 
-// How many batches the delivery thread has yet to run; outlives both threads.
+// Counts batches that the delivery thread has not run yet; outlives both threads.
 class Backlog {
  public:
   explicit Backlog(int max) : max_(max) {}
@@ -54,13 +54,13 @@ class Backlog {
   bool open_ = false;
 };
 
-// One event with what its spans pointed to.
+// One event, with the data its spans point to.
 struct Delivery {
   std::shared_ptr<Submission> submission;
   size_t index = 0;
   TokenEvent event;
   size_t logprobs_begin = 0;  // in Batch::logprobs: `top`, then `chosen`
-  bool rejected = false;      // `event.error` is why
+  bool rejected = false;      // `event.error` has the reason
 };
 
 struct Batch {
@@ -104,7 +104,7 @@ class EngineThread::Impl {
 
  private:
   void loop();
-  // Waits for commands for so long. False when the thread is to end.
+  // Waits up to `wait` for commands. False when the thread should end.
   bool take_commands(std::chrono::milliseconds wait);
   void execute(SubmitCommand& command);
   void execute(CancelCommand& command);
@@ -123,15 +123,15 @@ class EngineThread::Impl {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<Command> commands_;
-  size_t submissions_waiting_ = 0;  // among commands_
+  size_t submissions_waiting_ = 0;  // in commands_
   bool stopping_ = false;
 
-  // Of the engine thread:
+  // Used by the engine thread:
   std::vector<Command> taken_;
   std::unordered_set<SequenceId> live_;
   Batch batch_;
 
-  std::jthread thread_;  // last: it uses all of the above
+  std::jthread thread_;  // last, because it uses all of the above
 };
 
 Result<std::shared_ptr<Submission>> EngineThread::Impl::submit(
@@ -259,7 +259,7 @@ void EngineThread::Impl::hand_over() {
   });
 }
 
-// Tells everybody that it is over.
+// Cancels everything and notifies all sinks.
 void EngineThread::Impl::end() {
   for (SequenceId id : live_) engine_.cancel(id);
   while (!live_.empty() && engine_.step()) {
@@ -281,7 +281,7 @@ void EngineThread::Impl::deliver(Batch& batch) {
   for (const Delivery& delivery : batch.deliveries) {
     try {
       deliver(delivery);
-    } catch (const std::exception& e) {  // memory ran out; the others go on
+    } catch (const std::exception& e) {  // out of memory; the others continue
       spdlog::error("a request's tokens could not be delivered: {}", e.what());
     }
   }
@@ -294,7 +294,7 @@ void EngineThread::Impl::deliver(const Delivery& delivery) {
   bool last = delivery.rejected || delivery.event.finish != FinishReason::kNone;
   if (last) submission.unfinished_ -= delivery.rejected ? submission.unfinished_ : 1;
   bool over = submission.unfinished_ == 0;
-  // Moved out first: the callback may be the last that holds what the sinks hold.
+  // Moved out first: the callback may drop the last reference to whatever the sinks hold.
   SubmissionSinks ended = over ? std::exchange(submission.sinks_, {}) : SubmissionSinks{};
   SubmissionSinks& sinks = over ? ended : submission.sinks_;
   if (delivery.rejected) {

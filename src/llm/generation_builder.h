@@ -1,4 +1,4 @@
-// From one request's token events to its Generation. One per request; belongs to one thread.
+// Builds a Generation from one request's token events. One per request; belongs to one thread.
 #pragma once
 
 #include <chrono>
@@ -11,18 +11,18 @@ namespace banyan {
 
 class GenerationBuilder {
  public:
-  // `stops` come of the options' stop_regex; `begun` has the prompt's ids and the grammar's notes.
-  // Its times run from here on. The tokenizer must outlive it; null means no text.
+  // `stops` is compiled from the options' stop_regex; `begun` holds the prompt's ids and the
+  // grammar's notes. Timing starts here. The tokenizer must outlive this; null means no text.
   GenerationBuilder(const GenerationOptions& options, StopRegexes stops, const Tokenizer* tokenizer,
                     Generation begun);
 
-  // What the event added. When done() the request is over, even if the engine does not know yet.
+  // Returns what the event adds. Once done() the request is over, even if the engine still runs it.
   TextDelta take(const TokenEvent& event);
-  // Ends the output here, as cancelled. Gives what was held back.
+  // Ends the output as cancelled. Returns the text that was held back.
   std::string cancel();
   bool done() const { return stream_.done(); }
 
-  // What came of it, once it is done. Errors: the request's.
+  // The result, once done(). Errors: the request's.
   Result<Generation> finish();
 
  private:

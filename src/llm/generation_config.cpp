@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kTopKMax = 1 << 30;
 
-// Under "general.sampling.", in llama.cpp's words.
+// The parameters under "general.sampling.", with llama.cpp's names.
 Result<SamplingParams> read_gguf_sampling(const std::string& path) {
   MappedFile file = TRY(MappedFile::open(path));
   GgufPairs pairs = TRY(GgufPairs::parse(file.bytes(), path));

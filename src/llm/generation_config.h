@@ -1,4 +1,5 @@
-// The sampling that a checkpoint's generation_config.json recommends.
+// Reads the sampling parameters that a checkpoint's generation_config.json recommends. Stateless;
+// thread-safe.
 #pragma once
 
 #include <string>
@@ -8,9 +9,9 @@
 
 namespace banyan {
 
-// Neutral values (temperature 1, no filter) where the file is silent or absent; greedy where it
-// says `do_sample: false`. A GGUF file has its own under "general.sampling.". A value out of range
-// is an error that names it.
+// Missing values are neutral (temperature 1, no filters), as is a missing file; `do_sample: false`
+// means greedy. A GGUF file has its own under "general.sampling.". A value out of range is an error
+// that names it.
 Result<SamplingParams> read_recommended_sampling(const std::string& folder);
 
 }  // namespace banyan

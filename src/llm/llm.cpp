@@ -34,7 +34,7 @@ Result<bool> comes_with_tokenizer(const std::string& model) {
   return has_gguf_tokenizer(TRY(GgufPairs::parse(file.bytes(), model)));
 }
 
-// A draft model's ids must mean what the model's do: else it would draft nonsense.
+// The draft model's token ids must mean the same as the model's.
 Status check_draft_tokenizer(const EngineConfig& config, const Tokenizer& tokenizer) {
   auto draft = TRY(Tokenizer::load(config.draft_model_path));
   int sizes[] = {tokenizer.vocab_size(), draft->vocab_size()};
@@ -74,7 +74,8 @@ class Llm::Impl {
   EngineConfig config;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<Tokenizer> tokenizer;  // null without tokenizer files
-  // None, or what parsing it gave: a template that cannot be read spoils chats, not completions.
+  // Absent, or the result of parsing: a template that cannot be parsed fails chats, not
+  // completions.
   std::optional<Result<ChatTemplate>> chat_template;
   SamplingParams recommended;
   double load_s = 0;
@@ -86,7 +87,7 @@ class Llm::Impl {
   GrammarCompiler& compiler() const;
 
   std::vector<TokenId> eos_ids_;
-  // Made for the first grammar: a table over the vocabulary that most programs never need.
+  // Created for the first grammar: a table over the vocabulary that most programs never need.
   mutable std::mutex compiler_mutex_;
   mutable std::unique_ptr<GrammarCompiler> compiler_;
   mutable std::atomic<GrammarCompiler*> made_compiler_ = nullptr;
@@ -100,7 +101,7 @@ Result<std::unique_ptr<Llm::Impl>> Llm::Impl::load(const EngineConfig& config,
   auto impl = std::make_unique<Impl>();
   impl->config = config;
   const std::string& folder = config.model_path;
-  // The small files first: a mistake in them shows before gigabytes are read.
+  // Small files first, so that an error in them shows before gigabytes are read.
   if (TRY(comes_with_tokenizer(folder))) {
     impl->tokenizer = TRY(Tokenizer::load(folder));
     impl->eos_ids_ = impl->tokenizer->special().eos_ids;
@@ -167,7 +168,7 @@ Status Llm::Impl::check_dry(const SamplingParams& sampling) const {
   return {};
 }
 
-// Strings become tokens, which is what an engine takes.
+// Translates strings to tokens for the engine.
 void Llm::Impl::resolve_dry(SamplingParams& sampling) const {
   auto strings = std::exchange(sampling.dry_sequence_breakers, std::nullopt);
   if (!sampling.has_dry() || tokenizer == nullptr || sampling.dry_breakers) return;
@@ -195,7 +196,7 @@ Result<GenerateRequest> Llm::Impl::to_tokens(const TextRequest& request,
     tokens.prompt = TRY(encode(request.text, request.add_special_tokens));
   }
   GenerationOptions& options = tokens.options;
-  options.stop.clear();  // a TextStream's business, as these
+  options.stop.clear();  // TextStream handles these
   options.stop_regex.clear();
   if (std::string prediction = std::exchange(options.prediction, {}); !prediction.empty()) {
     if (tokenizer == nullptr) {
@@ -207,7 +208,7 @@ Result<GenerateRequest> Llm::Impl::to_tokens(const TextRequest& request,
   if (std::exchange(options.grammar, std::nullopt)) {
     if (!compiled) compiled = TRY(compile(*request.options.grammar));
     tokens.constraint = constraint(request.options, std::move(compiled));
-    options.min_new_tokens = 0;  // the constraint's business
+    options.min_new_tokens = 0;  // the constraint handles it
   } else if (options.ignore_eos) {
     return tokens;
   }
@@ -281,7 +282,7 @@ Result<Generation> Llm::Impl::generate(const TextRequest& request, const TextSin
   auto emit = [&](const std::string& piece) {
     if (sink && !piece.empty()) sink(piece);
   };
-  bool ended = false;  // in the engine, which a stop string or the caller may be ahead of
+  bool ended = false;  // in the engine; a stop string or cancellation may come before
   SequenceId id = TRY(engine->submit(std::move(tokens), [&](const TokenEvent& event) {
     emit(builder.take(event).text);
     ended = event.finish != FinishReason::kNone;

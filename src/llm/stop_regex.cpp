@@ -9,8 +9,8 @@
 namespace banyan {
 namespace {
 
-// Of all the patterns of a request. They are compiled where requests are read, so that a slow one
-// would keep others waiting.
+// For all patterns of a request. They are compiled on the thread that parses requests, where a slow
+// one would delay others.
 constexpr double kCompile_s = 0.1;
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Regular expressions that end an output, searched for as its text comes.
+// Regular expressions that stop an output, matched incrementally as its text arrives.
 //
-// A search is one step of an automaton for each byte, whatever the expression and the text are.
+// A search takes one DFA transition per byte, for any expression and any text.
 #pragma once
 
 #include <memory>
@@ -17,18 +17,18 @@ namespace banyan {
 
 struct StopRegex {
   std::string pattern;
-  Dfa search;  // texts that contain a match
+  Dfa search;  // accepts texts that contain a match
 };
 // Shared by the samples of a request; null: none.
 using StopRegexes = std::shared_ptr<const std::vector<StopRegex>>;
 
-constexpr size_t kStopRegexesMax = 16, kStopRegexBytesMax = 4096;  // of a request; of each
+constexpr size_t kStopRegexesMax = 16, kStopRegexBytesMax = 4096;  // per request; bytes each
 
-// RE2's syntax. kInvalidArgument: too many, too long, no regular expression, or one that the empty
-// text matches; kExhausted names what was too large.
+// RE2 syntax. kInvalidArgument: too many, too long, not a regular expression, or one that matches
+// the empty text; kExhausted names what was too large.
 Result<StopRegexes> compile_stop_regexes(std::span<const std::string> given);
 
-// One text's search. Belongs to one thread.
+// The search in one text. Belongs to one thread.
 class StopRegexSearch {
  public:
   explicit StopRegexSearch(StopRegexes regexes);
@@ -37,7 +37,7 @@ class StopRegexSearch {
     size_t end = 0;  // bytes of the given text up to the end of the match
     const std::string* pattern = nullptr;
   };
-  // Goes on with what comes next; the first match to end, of several the first listed.
+  // Continues with the next piece; returns the match that ends first, on ties the one listed first.
   std::optional<Found> take(std::string_view text);
 
  private:

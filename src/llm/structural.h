@@ -1,4 +1,5 @@
-// The formats of structural tags (Grammar::from_structural_tag), as JSON to put together.
+// Builders for structural tag formats (Grammar::from_structural_tag) as JSON. Stateless;
+// thread-safe.
 #pragma once
 
 #include <string_view>

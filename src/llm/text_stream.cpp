@@ -24,7 +24,7 @@ TextDelta TextStream::take(const TokenEvent& event) {
     accepted_draft_tokens_ += event.drafted ? 1 : 0;
     drafts_ = event.drafts;
     draft_tokens_ = event.draft_tokens;
-    // A stop token ends the text before itself.
+    // Text ends before a stop token.
     bool in_text = event.finish != FinishReason::kStop || keep_stop_;
     if (decoder_ && in_text) take_delta(decoder_->push(event.token), delta.text);
   }
@@ -56,7 +56,7 @@ void TextStream::take_delta(StreamDecoder::Delta delta, std::string& text) {
 
 void TextStream::take_finish(const TokenEvent& event, std::string& text) {
   if (decoder_) take_delta(decoder_->finish(), text);
-  if (done()) return;  // what was held back completed a stop string
+  if (done()) return;  // the held-back text completed a stop string
   finish_ = event.finish;
   if (finish_ == FinishReason::kStop) matched_token_ = event.matched_stop;
   if (finish_ == FinishReason::kError) error_ = event.error;

@@ -1,10 +1,10 @@
-// From one sequence's token events to its text: deltas, the finish reason with what matched, and
-// the counts that go into `usage`.
+// Converts one sequence's token events to text: deltas, the finish reason and what matched, and the
+// counts for `usage`.
 //
-// The deltas joined are the output's text: whole characters, decoded after the prompt's last
-// tokens, up to the stop string or stop token that came first. Text and count end where a stop
-// string is complete, whatever the engine has computed after it: from then on take() says nothing,
-// and the owner cancels the sequence. A token costs what its own text costs, never the history's.
+// The deltas concatenate to the output text: whole characters, decoded as a continuation of the
+// prompt, up to the first stop string or stop token. Text and counts end where a stop string
+// completes. The engine may compute more; take() then returns nothing, and the owner cancels the
+// sequence. The cost of a token depends on its own text only, not on the history.
 //
 // One per sequence; belongs to one thread. The tokenizer must outlive it; null means no text.
 #pragma once
@@ -20,22 +20,22 @@
 
 namespace banyan {
 
-// What one event added.
+// What one event adds.
 struct TextDelta {
   std::string text;
-  bool counted = false;  // the event's token is one of the output's
+  bool counted = false;  // the event's token is part of the output
 };
 
 class TextStream {
  public:
-  // Of `options`: stop, skip_special_tokens, keep_stop. A match of `stops`, which come of its
-  // stop_regex, ends the text too, and stays in it.
+  // Uses stop, skip_special_tokens and keep_stop of `options`. `stops` is compiled from stop_regex;
+  // a match also ends the text and is included in it.
   TextStream(const Tokenizer* tokenizer, std::span<const TokenId> prompt,
              const GenerationOptions& options, StopRegexes stops = {});
 
-  // Events of prompt tokens add nothing.
+  // Prompt tokens add nothing.
   TextDelta take(const TokenEvent& event);
-  // Ends the output here, as cancelled. Gives what was held back.
+  // Ends the output as cancelled. Returns the text that was held back.
   std::string cancel();
 
   bool done() const { return finish_ != FinishReason::kNone; }

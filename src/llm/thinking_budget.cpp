@@ -13,7 +13,7 @@
 namespace banyan {
 namespace {
 
-// Harmony's messages: reasoning is one of them, and may come again between calls.
+// Harmony's messages: reasoning is one of them, and may occur again between calls.
 constexpr std::string_view kAnalysis = "<|channel|>analysis<|message|>", kMessageEnd = "<|end|>",
                            kFinal = "<|start|>assistant<|channel|>final<|message|>";
 
@@ -100,7 +100,7 @@ void ThinkingBudget::accept(TokenId token) {
   follow(std::exchange(state_.tail, {}) + rules_->tokenizer->token_bytes(token));
 }
 
-// `text`: the tail, with what has come after it.
+// `text`: the tail plus the text after it.
 void ThinkingBudget::follow(std::string text) {
   if (state_.phase == Phase::kInside) return follow_inside(std::move(text));
   const std::string& mark = rules_->begin;

@@ -1,9 +1,9 @@
-// A bound on the tokens of reasoning: once they are spent, the text that ends the reasoning is all
-// that may come.
+// Limits the number of reasoning tokens: when the budget is spent, the end of the reasoning is
+// forced.
 //
-// It follows the output's tokens alone, so a request's tokens are the same whatever is served with
-// it, with drafts and without. What forces the text is a mask of one token; the same tokens are
-// proposed as a draft.
+// The rule depends only on the output's tokens, so results are the same in any batch, with or
+// without drafts. The ending is forced by masks with a single token; the same tokens are offered as
+// a draft.
 #pragma once
 
 #include <cstdint>
@@ -22,27 +22,27 @@ namespace banyan {
 // Immutable; shared by the samples of a request. The tokenizer must outlive it.
 struct ThinkingRules {
   const Tokenizer* tokenizer = nullptr;
-  std::string begin, end;       // the marks of reasoning
-  std::string call;             // the mark of a call, which ends reasoning too; empty: none does
-  std::vector<TokenId> ending;  // what is forced
-  int64_t tokens_max = 0;       // between the marks
+  std::string begin, end;  // the markers of reasoning
+  std::string call;  // the marker of a tool call, which also ends reasoning; empty: it does not
+  std::vector<TokenId> ending;  // the forced tokens
+  int64_t tokens_max = 0;       // between the markers
   bool inside = false;          // the prompt has opened the reasoning
-  bool again = false;           // reasoning may come more than once, not only at the beginning
+  bool again = false;           // reasoning may occur again later, not only at the start
 };
 
-// What of an answer the rules follow from.
+// The properties of an answer that determine the rules.
 struct ThinkingAnswer {
   ReasoningStart start = ReasoningStart::kMark;
-  bool may_call = false;  // tools, after the reasoning
+  bool may_call = false;  // tool calls may follow the reasoning
   std::string call = {};  // as ThinkingRules::call
 };
-// Null: an answer that begins so has no reasoning.
+// Null: such an answer has no reasoning.
 Result<std::shared_ptr<const ThinkingRules>> thinking_rules(const Tokenizer& tokenizer,
                                                             const ReasoningFormat& format,
                                                             const ThinkingAnswer& answer,
                                                             int64_t tokens_max);
 
-// Driven by the engine's thread. What `inner` (null: anything) does not allow is never forced.
+// Only the engine's thread calls it. It never forces what `inner` (null: no constraint) forbids.
 class ThinkingBudget final : public TokenConstraint {
  public:
   ThinkingBudget(std::shared_ptr<const ThinkingRules> rules, std::shared_ptr<TokenConstraint> inner,
@@ -57,9 +57,9 @@ class ThinkingBudget final : public TokenConstraint {
   enum class Phase : uint8_t { kStart, kInside, kOutside, kOver };
   struct State {
     Phase phase = Phase::kStart;
-    uint32_t forced = 0;  // tokens of the ending that have come
-    int64_t tokens = 0;   // of reasoning so far
-    std::string tail;     // the end of the text, in which a mark may have begun
+    uint32_t forced = 0;  // number of ending tokens produced
+    int64_t tokens = 0;   // reasoning tokens so far
+    std::string tail;     // end of the text, which may hold the start of a marker
   };
 
   bool ends_now() const;
@@ -70,7 +70,7 @@ class ThinkingBudget final : public TokenConstraint {
   const std::shared_ptr<TokenConstraint> inner_;
   const int64_t vocabulary_;
   State state_;
-  std::vector<State> before_;  // each token
+  std::vector<State> before_;  // the state before each token, for rollback
 };
 
 }  // namespace banyan

@@ -73,7 +73,7 @@ void HarmonyParser::add(std::string text, MessageDelta& out) {
 }
 
 void HarmonyParser::finish(MessageDelta& out) {
-  // A header that never ended is content only if it is none.
+  // An unterminated header is content only if it has no markers.
   if (!in_header_) add(buffer_, out);
   if (in_header_ && buffer_.find("<|") == buffer_.npos) out.content += buffer_;
   buffer_.clear();

@@ -1,11 +1,11 @@
-// GPT-OSS's harmony: an output is messages, each on a channel.
+// Parser for GPT-OSS's harmony format: the output is a list of messages, each on a channel.
 //
 //   <|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Hello
 //   <|channel|>commentary to=functions.f <|constrain|>json<|message|>{"a": 1}
 //
-// Analysis is reasoning, final and commentary to nobody are content, and what goes to functions.*
-// is a call. The marks are special tokens: the text must be decoded with them. One per sequence;
-// belongs to one thread.
+// Analysis is reasoning. Final is content, as is commentary without a recipient. Messages to
+// functions.* are tool calls. The markers are special tokens, which the text must include. One per
+// sequence; belongs to one thread.
 #pragma once
 
 #include <optional>
@@ -21,7 +21,7 @@ class HarmonyParser {
   void push(std::string_view text, MessageDelta& out);
   void finish(MessageDelta& out);
   size_t calls() const { return calls_; }
-  // Whether the text is analysis, its end mark included; none in a header.
+  // Whether the text so far ends in analysis, end marker included; nothing within a header.
   std::optional<bool> in_reasoning() const {
     if (in_header_) return std::nullopt;
     return channel_ == Channel::kReasoning;

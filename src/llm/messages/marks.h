@@ -1,4 +1,4 @@
-// Finding marks in text that comes in parts, and a format in a registry of them.
+// Finds markers in streamed text, and formats in a registry. Stateless; thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ struct FoundMark {
   size_t at = std::string_view::npos;
   std::string_view mark;
 };
-// The first of `marks` to begin in `text`; of those that begin together, the first listed.
+// The first occurrence of any of `marks` in `text`; at equal positions the one listed first wins.
 inline FoundMark find_mark(std::string_view text, std::span<const std::string_view> marks) {
   FoundMark first;
   for (std::string_view mark : marks) {
@@ -26,7 +26,7 @@ inline FoundMark find_mark(std::string_view text, std::span<const std::string_vi
   return first;
 }
 
-// How long an end of `text` is that may be the beginning of one of `marks`.
+// The length of the longest suffix of `text` that is a proper prefix of one of `marks`.
 inline size_t partial_mark(std::string_view text, std::span<const std::string_view> marks) {
   size_t longest = 0;
   for (std::string_view mark : marks) {
@@ -37,8 +37,9 @@ inline size_t partial_mark(std::string_view text, std::span<const std::string_vi
   return longest;
 }
 
-// The entry called `name`; for "auto" the first whose marks `chat_template` has, or null; null for
-// "none". Entries have name, aliases and in_template; without the last, "auto" never takes them.
+// The format called `name`. "auto" selects the first whose markers occur in `chat_template`, or
+// null; "none" is null. Entries have name, aliases and in_template; with an empty in_template,
+// "auto" never selects them.
 template <class Format>
 Result<const Format*> find_format(std::span<const Format> formats, std::string_view name,
                                   std::string_view chat_template, std::string_view what) {

@@ -1,4 +1,4 @@
-// What a piece of a model's output adds to the assistant's message.
+// The part of an assistant message that a piece of output adds.
 #pragma once
 
 #include <cstddef>
@@ -7,11 +7,11 @@
 
 namespace banyan {
 
-// Part of a call: the first one of an index carries the name, later ones more of the arguments.
+// Part of a tool call: the first of an index carries the name, later ones more arguments.
 struct ToolCallDelta {
   size_t index = 0;
-  std::string id;    // as the model wrote it; usually empty
-  std::string name;  // empty but in the first
+  std::string id;    // as written by the model; usually empty
+  std::string name;  // only in the first part
   std::string arguments;
 };
 
@@ -19,7 +19,7 @@ struct MessageDelta {
   std::string reasoning, content;
   std::vector<ToolCallDelta> calls;
 
-  // Puts what comes next to what there is: parts of a call become one.
+  // Appends `more`; parts of the same call are merged.
   void add(MessageDelta more);
   bool empty() const { return reasoning.empty() && content.empty() && calls.empty(); }
 };

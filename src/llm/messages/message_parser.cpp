@@ -77,7 +77,8 @@ std::optional<bool> MessageParser::in_reasoning() const {
 }
 
 MessageDelta parse_message(const MessageParserOptions& options, std::string_view text) {
-  constexpr size_t kPieceBytes = 4096;  // parsers hold a piece, and take time by how much they hold
+  // Parsers buffer a piece, and their time grows with the buffer.
+  constexpr size_t kPieceBytes = 4096;
   MessageParser parser(options);
   MessageDelta message;
   for (size_t begin = 0; begin < text.size(); begin += kPieceBytes) {

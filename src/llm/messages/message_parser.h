@@ -1,6 +1,5 @@
-// A model's output, as it comes, to the parts of an assistant's message: reasoning, content, calls
-// of tools. Puts llm/messages/reasoning.h, llm/messages/tool_call_parser.h and
-// llm/messages/harmony.h together.
+// Parses streamed output into the parts of an assistant message: reasoning, content and tool calls.
+// Combines llm/messages/reasoning.h, llm/messages/tool_call_parser.h and llm/messages/harmony.h.
 //
 // One per sequence; belongs to one thread.
 #pragma once
@@ -17,28 +16,28 @@
 
 namespace banyan {
 
-// How a model writes; null: it does not.
+// How a model marks tool calls and reasoning; null: it does not.
 struct ChatSyntax {
   const ToolCallFormat* tool_calls = nullptr;
   const ReasoningFormat* reasoning = nullptr;
 
-  // Harmony is messages rather than marks.
+  // Harmony uses messages, not markers.
   bool is_harmony() const;
-  // Whether the marks are special tokens, which the text then has to have in it.
+  // Whether the markers are special tokens. The text must then be decoded with them.
   bool has_special_marks() const;
 };
-// By names of formats, or "auto" and "none".
+// By format name, "auto" or "none".
 Result<ChatSyntax> find_chat_syntax(std::string_view tool_calls, std::string_view reasoning,
                                     std::string_view chat_template);
 
 struct MessageParserOptions {
-  ChatSyntax syntax;  // what of it is looked for
+  ChatSyntax syntax;  // the formats to parse
   ReasoningStart start = ReasoningStart::kMark;
   std::vector<Tool> tools;
-  // A call ends reasoning that has no end mark, which some models write. Not where a grammar sees
-  // to the mark: a call's mark in the reasoning is then part of it.
+  // A tool call ends reasoning without an end marker, which some models omit. False where a grammar
+  // enforces the end marker: a call's marker within reasoning is then part of the reasoning.
   bool calls_end_reasoning = true;
-  // Reasoning is followed but stays in the content, with its marks. Harmony's is always apart.
+  // Tracks reasoning but leaves it in the content, markers included. Harmony's is always separated.
   bool keep_reasoning = false;
 };
 
@@ -47,11 +46,11 @@ class MessageParser {
   explicit MessageParser(const MessageParserOptions& options);
 
   void push(std::string_view text, MessageDelta& out);
-  // The output is over.
+  // Ends the output.
   void finish(MessageDelta& out);
-  // Calls that have begun.
+  // The number of calls started.
   size_t calls() const;
-  // Whether the text is in the reasoning, its marks included; none: it may yet turn out to be.
+  // Whether the text so far ends inside reasoning, markers included; nothing while undecided.
   std::optional<bool> in_reasoning() const;
 
  private:
@@ -63,7 +62,7 @@ class MessageParser {
   std::optional<ToolCallParser> tool_calls_;
 };
 
-// The message that a whole output is.
+// Parses a complete output.
 MessageDelta parse_message(const MessageParserOptions& options, std::string_view text);
 
 }  // namespace banyan

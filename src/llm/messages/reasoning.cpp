@@ -9,7 +9,7 @@
 namespace banyan {
 namespace {
 
-// Those with rarer marks come first: `auto` takes the first that fits.
+// Formats with rarer markers come first, since "auto" takes the first match.
 constexpr auto kReasoningFormats = std::to_array<ReasoningFormat>({
     {.name = "gpt-oss",
      .aliases = {"gpt_oss", "openai_gptoss", "harmony"},
@@ -24,7 +24,7 @@ constexpr auto kReasoningFormats = std::to_array<ReasoningFormat>({
      .in_template = {"[THINK]", "[/THINK]"},
      .begin = "[THINK]",
      .end = "[/THINK]"},
-    // Only by name: its models reason even if neither template nor output says so.
+    // Selected by name only: its models reason even if neither template nor output has a marker.
     {.name = "deepseek-r1",
      .aliases = {"deepseek_r1", "qwen3-thinking", "minimax", "minimax-m2", "minimax_m2", "step3"},
      .begin = "<think>",
@@ -75,7 +75,7 @@ Json grammar_after_reasoning(const ReasoningFormat& format, ReasoningStart start
     return sequence({optional(std::move(message)), std::move(grammar)});
   }
   bool inside = start == ReasoningStart::kInside;
-  // Models are used to line breaks around the marks.
+  // Models usually write line breaks around the markers.
   Json thought =
       sequence({optional(constant("\n")), tag(inside ? "" : format.begin, any_text(), format.end),
                 optional(constant("\n\n"))});
@@ -106,7 +106,7 @@ bool ReasoningParser::step(std::string& reasoning, std::string& content) {
   if (state_ == State::kInside) return step_inside(reasoning);
   size_t first = std::min(buffer_.find_first_not_of(kSpace), buffer_.size());
   if (first == buffer_.size()) return false;
-  if (state_ == State::kAfter) {  // space after the mark is no content
+  if (state_ == State::kAfter) {  // whitespace after the marker is dropped
     buffer_.erase(0, first);
     state_ = State::kContent;
     return true;
@@ -135,7 +135,7 @@ bool ReasoningParser::step_inside(std::string& reasoning) {
   return true;
 }
 
-// Space at either end is none of it.
+// Leading and trailing whitespace is dropped.
 void ReasoningParser::add_reasoning(std::string_view text, std::string& reasoning) {
   size_t end = text.find_last_not_of(kSpace);
   if (end == text.npos) {

@@ -1,4 +1,4 @@
-// The list of formats. A new one is an entry; tests/unit/llm/tool_calls_test.cpp runs all of them.
+// The list of formats. tests/unit/llm/tool_calls_test.cpp covers every entry.
 #include "llm/messages/marks.h"
 #include "llm/messages/tool_calls.h"
 
@@ -7,7 +7,7 @@ namespace {
 
 using Style = ToolCallFormat::Style;
 
-// Those with rarer marks come first: `auto` takes the first that fits.
+// Formats with rarer markers come first, since "auto" takes the first match.
 constexpr auto kToolCallFormats = std::to_array<ToolCallFormat>({
     {.name = "gpt-oss",
      .aliases = {"harmony", "openai"},

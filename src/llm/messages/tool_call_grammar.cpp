@@ -1,4 +1,4 @@
-// Tool calls by construction: each format's entry as structural tags.
+// Grammars of tool calls: translates each format's entry to structural tags.
 #include <algorithm>
 
 #include "base/error.h"
@@ -13,8 +13,8 @@ using namespace structural;
 
 const Json kAnyObject = {{"type", "object"}};
 
-// Marks that may be special tokens (<|...|>, <｜...｜>, [NAME]) have elements of their own, and
-// line breaks may be left out.
+// Markers that may be special tokens (<|...|>, <｜...｜>, [NAME]) become elements of their own, and
+// line breaks become optional.
 void append_text(std::string_view text, Json& elements) {
   constexpr std::string_view kWide = "｜>";
   while (!text.empty()) {
@@ -48,7 +48,7 @@ bool may_be_string(const Json& schema) {
   return *type == "string";
 }
 
-// A value between tags: a string stands there as it is, all else as JSON.
+// A value between tags: strings are written literally, all else as JSON.
 Result<Json> tagged_value(const ToolCallFormat& format, const Json& schema, const Json& root,
                           const std::string& place, bool strict) {
   std::string_view end = format.parameter.end;
@@ -114,7 +114,7 @@ Result<Json> tagged_arguments(const ToolCallFormat& format, const Tool& tool, bo
   return sequence(std::move(elements));
 }
 
-// All of a call between `begin` and `end`.
+// Everything in a call between `begin` and `end`.
 Result<Json> call_content(const ToolCallFormat& format, const Tool& tool, bool enforced) {
   const Json& schema = enforced ? tool.parameters : kAnyObject;
   Json elements = text_elements({format.before_name});
@@ -150,7 +150,7 @@ Result<Json> harmony_grammar(std::span<const Tool> tools, const ToolRules& rules
   return either(std::move(ways));
 }
 
-// What a caller gave is the caller's to mend.
+// A parse error in the caller's JSON is the caller's error.
 Result<Json> read_json(std::string_view text, std::string_view what) {
   const JsonLimits kLimits = {.depth_max = 128, .keys_per_object_max = 65'536};
   Result<Json> json = parse_json(text, what, kLimits);
@@ -158,7 +158,8 @@ Result<Json> read_json(std::string_view text, std::string_view what) {
   return json;
 }
 
-// {"structures": [{begin, schema, end}], "triggers": [...]} with a format.
+// Converts {"structures": [{begin, schema, end}], "triggers": [...]} to the newer form with a
+// format.
 Result<Json> newer_structural_tag(const Json& older) {
   if (!older.is_object() || !older.contains("structures") || !older["structures"].is_array()) {
     return invalid_argument("a structural tag needs `format`, or `structures` and `triggers`");

@@ -12,25 +12,25 @@ namespace {
 
 using Style = ToolCallFormat::Style;
 
-constexpr size_t kCallHeaderBytesMax = 1024;  // of a call, up to its arguments
+constexpr size_t kCallHeaderBytesMax = 1024;  // of a call, before its arguments
 constexpr size_t kEarlyArgumentsMax = 16 << 10;
 
 bool is_space(char c) {
   return kSpace.find(c) != kSpace.npos;
 }
 
-// The first mark of a text of marks and spaces: of "</arg_key>\n<arg_value>" the first tag.
+// The first marker in a text of markers and whitespace: the first tag of "</arg_key>\n<arg_value>".
 std::string_view first_word(std::string_view text) {
   text = trim_space(text);
   return text.substr(0, text.find_first_of(kSpace));
 }
 
-// {"name": NAME, "arguments": ...: what is known of it when its beginning has come.
+// {"name": NAME, "arguments": ...: what has been parsed so far.
 struct Envelope {
   enum class State { kMore, kWrong, kArguments, kEnded } state = State::kMore;
   std::string name;
-  size_t at = 0;          // kArguments: where they begin; kEnded: after the closing brace
-  std::string arguments;  // kEnded, or kArguments when they came before the name
+  size_t at = 0;          // kArguments: their offset; kEnded: after the closing brace
+  std::string arguments;  // kEnded, or kArguments if they precede the name
 };
 
 class EnvelopeReader {
@@ -78,7 +78,7 @@ class EnvelopeReader {
     ++at_;
     return true;
   }
-  // A whole JSON value.
+  // A complete JSON value.
   std::optional<std::string_view> value() {
     skip();
     JsonExtent extent;
@@ -88,7 +88,7 @@ class EnvelopeReader {
     at_ += size;
     return found;
   }
-  // Where the text ends, or where it is not what it should be.
+  // Distinguishes the end of the available text from a syntax error.
   Envelope stop() {
     skip();
     bool ended = at_ >= text_.size();
@@ -130,7 +130,7 @@ size_t JsonExtent::take(std::string_view text) {
     } else if (depth_ > 0 && (c == '}' || c == ']')) {
       if (--depth_ == 0) done_ = true;
     } else if (depth_ == 0 && (begun_ || !is_space(c))) {
-      // A number or a name: up to what cannot be part of it.
+      // A number or literal extends to the first character that cannot be part of it.
       if (is_space(c) || c == ',' || c == '}' || c == ']' || c == '<' || c == ':' || c == '"') {
         done_ = true;
         return i;
@@ -182,7 +182,7 @@ void ToolCallParser::skip_space() {
   consume(std::min(buffer_.find_first_not_of(kSpace), buffer_.size()));
 }
 
-// Where `mark` begins in buffer_; npos: not yet, and what was looked through is not again.
+// The offset of `mark` in buffer_, or npos if not yet there; scanned text is not scanned again.
 size_t ToolCallParser::find_from(std::string_view mark) {
   size_t found = buffer_.find(mark, searched_);
   if (found == buffer_.npos) {
@@ -218,7 +218,7 @@ bool ToolCallParser::step_content(MessageDelta& out) {
   return true;
 }
 
-// Space before a call is no content.
+// Whitespace before a call is not content.
 void ToolCallParser::add_content(std::string_view text, MessageDelta& out) {
   if (text.empty()) return;
   size_t end = text.find_last_not_of(kSpace);
@@ -232,12 +232,12 @@ void ToolCallParser::add_content(std::string_view text, MessageDelta& out) {
   space_ = text.substr(end + 1);
 }
 
-// It was no call after all.
+// The text was not a call after all.
 void ToolCallParser::give_up(MessageDelta& out) {
   state_ = State::kContent;
   at_start_ = false;
   std::string text = std::exchange(given_up_, {});
-  // The first byte goes out with it, or the same would be tried again.
+  // Emit at least one byte, otherwise parsing would retry the same text.
   size_t bytes = std::min<size_t>(buffer_.size(), 1);
   text += buffer_.substr(0, bytes);
   consume(bytes);
@@ -263,7 +263,7 @@ bool ToolCallParser::step_name(MessageDelta& out) {
   if (begin == buffer_.npos) return false;
   std::string_view after = first_word(format_.after_name);
   size_t end = buffer_.npos;
-  if (after.empty()) {  // a line break, or the next mark
+  if (after.empty()) {  // a line break, or the next marker
     end = buffer_.find_first_of(" \t\r\n<", begin);
   } else {
     end = buffer_.find(after, begin);
@@ -290,7 +290,7 @@ bool ToolCallParser::step_name(MessageDelta& out) {
 bool ToolCallParser::step_envelope(MessageDelta& out) {
   Envelope envelope = EnvelopeReader(buffer_).read();
   using Found = Envelope::State;
-  // Arguments that come before the name may be long; nothing else is.
+  // Only arguments that precede the name may be long.
   bool early = buffer_.find("\"arguments\"") < 64 || buffer_.find("\"parameters\"") < 64;
   size_t bytes_max = early ? kEarlyArgumentsMax : kCallHeaderBytesMax;
   bool more = envelope.state == Found::kMore;
@@ -322,7 +322,7 @@ bool ToolCallParser::step_arguments(MessageDelta& out) {
   return true;
 }
 
-// After the arguments: up to the call's end, or to the next call where a model forgot it.
+// After the arguments: skips to the call's end, or to the next call if the model forgot the end.
 bool ToolCallParser::step_tail() {
   if (format_.end.empty()) {
     skip_space();
@@ -351,7 +351,7 @@ bool ToolCallParser::step_parameters(MessageDelta& out) {
   if (buffer_.starts_with(begin)) {
     size_t end = buffer_.find(after, begin.size());
     if (end == buffer_.npos && buffer_.size() <= kCallHeaderBytesMax) return false;
-    if (end > kCallHeaderBytesMax) {  // no key
+    if (end > kCallHeaderBytesMax) {  // not a key
       consume(begin.size());
       return true;
     }
@@ -366,7 +366,7 @@ bool ToolCallParser::step_parameters(MessageDelta& out) {
     return true;
   }
   if (partial_mark(buffer_, marks) == buffer_.size()) return false;
-  // Neither: a tag that closes the list, or what does not belong here.
+  // Neither marker: a tag that closes the list, or unexpected text.
   consume(std::min(buffer_.find('<', 1), buffer_.size()));
   return true;
 }
@@ -376,7 +376,7 @@ bool ToolCallParser::step_parameter_value(MessageDelta& out) {
   size_t end = find_from(last);
   if (end == buffer_.npos) return false;
   std::string_view value = std::string_view(buffer_).substr(0, end);
-  // What stands between the key's tag and the value, and between the value and its end.
+  // The text between the key's tag and the value, and between the value and its end.
   std::string_view opening = format_.parameter.after_key;
   opening.remove_prefix(opening.find(first_word(opening)) + first_word(opening).size());
   std::string_view inner = trim_space(opening);

@@ -1,9 +1,9 @@
-// From a model's text, as it comes, to content and calls of tools, by the format's entry
+// Parses streamed text into content and tool calls, driven by the format's entry
 // (llm/messages/tool_calls.h).
 //
-// Whatever the text is, it is taken apart without an error: what does not become a call stays
-// content. Arguments go out as they come; text that may be the beginning of a mark is held back
-// until it is certain. The work per piece does not grow with what came before.
+// Any text parses without error: whatever is not a call remains content. Arguments are emitted as
+// they arrive; text that may start a marker is held back until decided. The work per piece does not
+// depend on the length of earlier text.
 //
 // One per sequence; belongs to one thread; the format must outlive it.
 #pragma once
@@ -17,10 +17,10 @@
 
 namespace banyan {
 
-// Follows one JSON value through text that comes in parts.
+// Finds the end of one JSON value in streamed text.
 class JsonExtent {
  public:
-  // How many bytes of `text` belong to the value; done() once it has ended.
+  // Returns how many bytes of `text` belong to the value; done() once it has ended.
   size_t take(std::string_view text);
   bool done() const { return done_; }
 
@@ -31,18 +31,18 @@ class JsonExtent {
 
 class ToolCallParser {
  public:
-  // `tools` say which arguments are strings, where the format does not.
+  // `tools` tells which arguments are strings, for formats that do not mark them.
   ToolCallParser(const ToolCallFormat& format, std::vector<Tool> tools);
 
   void push(std::string_view text, MessageDelta& out);
-  // The text is over.
+  // Ends the text.
   void finish(MessageDelta& out);
-  size_t calls() const { return calls_; }  // that have begun
+  size_t calls() const { return calls_; }  // started
 
  private:
   enum class State : uint8_t { kContent, kName, kEnvelope, kArguments, kParameters, kTail };
 
-  // Each takes from the front of buffer_; false: needs more text.
+  // Each consumes from the front of buffer_; false: more text is needed.
   bool step(MessageDelta& out);
   bool step_content(MessageDelta& out);
   bool step_name(MessageDelta& out);
@@ -63,19 +63,19 @@ class ToolCallParser {
 
   const ToolCallFormat& format_;
   const std::vector<Tool> tools_;
-  std::vector<std::string_view> marks_;  // that end content
+  std::vector<std::string_view> marks_;  // markers that end content
   State state_ = State::kContent;
   std::string buffer_;
-  size_t searched_ = 0;   // in buffer_, for the mark that is being looked for
-  std::string space_;     // content's end, held back: a call may follow
-  std::string given_up_;  // what is content if the call comes to nothing
-  bool at_start_ = true;  // nothing but space has come, or none since a call
+  size_t searched_ = 0;   // offset in buffer_ where the search for the current marker resumes
+  std::string space_;     // trailing whitespace of the content, held back in case a call follows
+  std::string given_up_;  // becomes content if the call turns out not to be one
+  bool at_start_ = true;  // only whitespace so far, or since the last call
   size_t calls_ = 0;
-  std::string name_;  // of the present call
+  std::string name_;  // of the current call
   JsonExtent extent_;
-  std::string key_;  // of the present argument
+  std::string key_;  // of the current argument
   bool in_value_ = false;
-  size_t parameters_ = 0;  // of the present call, so far; bytes of them where they are JSON
+  size_t parameters_ = 0;  // of the current call so far; in bytes where they are JSON
 };
 
 }  // namespace banyan

@@ -1,11 +1,11 @@
-// How models write calls of tools: a registry of formats, one entry each, and what follows from an
-// entry: the grammar of its calls (here) and the parser of them (llm/messages/tool_call_parser.h).
+// How models write tool calls: a registry with one entry per format. An entry yields the grammar of
+// its calls (here) and drives their parser (llm/messages/tool_call_parser.h).
 //
-// A format is data: the texts that stand before, between and after the parts of a call. Three
-// styles cover what models write today, and OpenAI's harmony, which is messages rather than marks,
-// has code of its own (llm/messages/harmony.h).
+// A format is data: the texts before, between and after the parts of a call. Three styles cover
+// current models. OpenAI's harmony, which uses messages instead of markers, has its own code
+// (llm/messages/harmony.h).
 //
-// Stateless and immutable; safe from many threads.
+// Immutable; thread-safe.
 #pragma once
 
 #include <array>
@@ -32,22 +32,22 @@ struct ToolCallFormat {
   };
 
   std::string_view name;
-  std::array<std::string_view, 5> aliases;  // other engines' names for it, and models'
-  // Texts that only templates of this format have, all of them; for `auto`.
+  std::array<std::string_view, 5> aliases;  // other engines' names, and model names
+  // Texts that together identify templates of this format, for "auto".
   std::array<std::string_view, 2> in_template;
   Style style = Style::kEnvelope;
-  // A call. Line breaks may be left out when reading and writing.
+  // The texts of a call. Line breaks in them are optional, in parsing and in the grammar.
   std::string_view begin, before_name, after_name, close, end;
   Parameter parameter = {};
   std::string_view arguments = "arguments";               // kEnvelope: the key
-  std::string_view section_begin = {}, section_end = {};  // around all calls; empty: nothing
-  bool bare = false;      // a call may begin without its mark, at the beginning of an answer
-  bool numbered = false;  // the name is followed by a colon and the call's number
-  bool special = false;   // the marks are special tokens
+  std::string_view section_begin = {}, section_end = {};  // around all calls; empty: none
+  bool bare = false;      // a call at the start of an answer may omit its start marker
+  bool numbered = false;  // the name is followed by a colon and the call's index
+  bool special = false;   // the markers are special tokens
 };
 
 std::span<const ToolCallFormat> tool_call_formats();
-// By name or alias, "auto" (what `chat_template` shows, nullptr if nothing) or "none" (nullptr).
+// By name or alias; "auto": detected in `chat_template`, nullptr if none; "none": nullptr.
 Result<const ToolCallFormat*> find_tool_call_format(std::string_view name,
                                                     std::string_view chat_template);
 
@@ -58,17 +58,17 @@ struct Tool {
 };
 
 struct ToolRules {
-  bool required = false;  // the answer is calls; otherwise text, in which a mark starts one
-  bool parallel = true;   // more than one call
+  bool required = false;  // only calls; otherwise text, in which a marker starts a call
+  bool parallel = true;   // several calls are allowed
 };
 
-// The grammar of an answer that may call `tools`, as a format of structural tags
-// (Grammar::from_structural_tag). Unless `required`, tools that are not strict take any object.
-// kUnsupported names what a format cannot write by a grammar.
+// The grammar of an answer that may call `tools`, as a structural tag format
+// (Grammar::from_structural_tag). Unless `required`, tools that are not strict accept any object.
+// kUnsupported names what the format's grammar cannot express.
 Result<Json> tool_call_grammar(const ToolCallFormat& format, std::span<const Tool> tools,
                                const ToolRules& rules);
 
-// What is asked for, as a format of structural tags, so that it can be part of a larger one.
+// A grammar as a structural tag format, so that it can be embedded in a larger one.
 Result<Json> structural_format(const GrammarSource& source);
 
 }  // namespace banyan

@@ -1,6 +1,6 @@
-// Tools as OpenAI's clients declare them: [{"type": "function", "function": {"name", ...}}].
+// Parses tool declarations in OpenAI's format: [{"type": "function", "function": {"name", ...}}].
 //
-// Stateless; safe from many threads.
+// Stateless; thread-safe.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace banyan {
 
-// kInvalidArgument says what is wrong and where, to follow the list's name: "[0].function.name must
-// be a string".
+// kInvalidArgument says what is wrong and where. The message is written to follow the list's name:
+// "[0].function.name must be a string".
 Result<std::vector<Tool>> read_tool_declarations(const Json& list);
 
 }  // namespace banyan
