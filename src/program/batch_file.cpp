@@ -44,7 +44,7 @@ BatchResult read_result(const Json& line) {
   return result;
 }
 
-// One line of the file into its place.
+// Parses one line of the file and stores its result.
 Status take_line(std::string_view text, const std::string& where, const BatchFile::InputKey& key,
                  std::vector<BatchResult>& results, std::vector<bool>& done) {
   Json line = TRY(parse_json(text, where));

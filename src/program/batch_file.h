@@ -1,9 +1,9 @@
-// The results of a batch as lines of JSON, from which a later run goes on.
+// The results of a batch as JSON lines, from which a later run resumes.
 //
 //   {"index": 3, "input": "...", "variables": {"answer": "7"}, "text": "...", "usage": {...}}
 //   {"index": 4, "input": "...", "error": {"code": "cancelled", "message": "..."}, ...}
 //
-// A line that a crash cut off is the last one; it is cut away and its program runs again.
+// A crash may truncate the last line; it is removed and its program runs again.
 #pragma once
 
 #include <cstdio>
@@ -22,13 +22,14 @@ class BatchFile {
 
   BatchFile() = default;
 
-  // Reads the file at `path`, if there is one, into `results` and `done` (of those without an
-  // error), and opens it for more. Errors name the line that is none of this batch.
+  // Reads the file at `path`, if it exists, into `results`, marks results without an error in
+  // `done`, and opens the file for appending. Errors name a line that does not belong to this
+  // batch.
   static Result<BatchFile> open(const std::string& path, InputKey input_key,
                                 std::vector<BatchResult>& results, std::vector<bool>& done);
 
   bool is_open() const { return file_ != nullptr; }
-  // One line, flushed.
+  // Appends one line and flushes.
   Status write(size_t index, const BatchResult& result);
 
  private:

@@ -1,4 +1,4 @@
-// The line that shows how far a batch is.
+// The progress line of a batch.
 #include <fmt/format.h>
 
 #include <chrono>

@@ -20,7 +20,8 @@ double mean_gain(const ScoredText& text) {
   return sum / static_cast<double>(text.tokens.size());
 }
 
-// Token by token, those stay whose token is the likeliest; one that has ended stands with its mean.
+// Keeps, token by token, the choices whose token is likeliest; a choice that has ended competes
+// with its mean.
 size_t decide_greedily(const std::vector<ScoredText>& texts, const std::vector<double>& means) {
   size_t tokens = 0;
   for (const ScoredText& text : texts) tokens = std::max(tokens, text.tokens.size());

@@ -1,6 +1,8 @@
-// Which of several texts a model would rather write, by the logprobs of their tokens.
+// Selects which of several texts the model prefers, from the logprobs of their tokens.
 //
-// The methods are SGLang's, so that its programs choose the same.
+// The methods are SGLang's, so that its programs make the same choices.
+//
+// Stateless; thread-safe.
 #pragma once
 
 #include <vector>
@@ -10,11 +12,12 @@
 namespace banyan {
 
 struct Decision {
-  size_t best = 0;              // the first of equals
-  std::vector<double> weights;  // by the method
+  size_t best = 0;              // the first on ties
+  std::vector<double> weights;  // scores by the method
 };
 
-// `texts` is not empty and each has a token; for kUnconditionalNormalized each has `unconditional`.
+// Requires: `texts` is not empty and each has a token; with kUnconditionalNormalized each has
+// `unconditional`.
 Decision decide(const std::vector<ScoredText>& texts, ChoiceMethod method);
 
 }  // namespace banyan

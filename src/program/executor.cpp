@@ -10,7 +10,7 @@ namespace {
 
 thread_local Worker* current_worker = nullptr;
 
-// Not inlined, for the reason that Fiber::current() has.
+// Not inlined, for the same reason as Fiber::current().
 [[gnu::noinline]] Worker* worker_here() {
   return current_worker;
 }
@@ -39,11 +39,11 @@ void Worker::resume(Fiber* fiber) {
   if (fiber->ended()) delete fiber;
 }
 
-// Lives on the waiting stack.
+// Lives on the waiting fiber's or thread's stack.
 struct Signal::Waiter {
   Fiber* fiber = nullptr;
   Worker* worker = nullptr;
-  std::binary_semaphore woken{0};  // of a thread
+  std::binary_semaphore woken{0};  // for a thread
 };
 
 void Signal::wait(std::unique_lock<std::mutex>& lock) {
@@ -55,7 +55,7 @@ void Signal::wait(std::unique_lock<std::mutex>& lock) {
   waiters_.push_back(&waiter);
   lock.unlock();
   if (waiter.fiber != nullptr) {
-    // Waking it posts to this worker, which is busy until the fiber has stopped.
+    // Waking posts to this worker, which is busy until the fiber is suspended.
     waiter.fiber->suspend();
   } else {
     waiter.woken.acquire();

@@ -1,7 +1,7 @@
-// The few threads on which programs run: closures on the threads' own stacks, bodies on fibers.
+// The threads that run programs: closures run on the thread's own stack, bodies on fibers.
 //
-// A worker runs what is posted to it in order. A fiber stays on its worker. Signal is a condition
-// variable for both: a fiber that waits is suspended, a thread sleeps.
+// A worker runs posted closures in order. A fiber stays on its worker. Signal is a condition
+// variable for both: a waiting fiber is suspended, a waiting thread sleeps.
 #pragma once
 
 #include <cstddef>
@@ -20,13 +20,13 @@ class Worker {
   using Task = TaskThread::Task;
 
   explicit Worker(size_t stack_bytes);
-  // All fibers must have ended, once what was posted is done.
+  // All fibers must have ended once the posted closures have run.
   ~Worker() = default;
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
   void post(Task task) { thread_.post(std::move(task)); }
-  // Runs `body` on a fiber; `body` must not throw. `failed` is called instead when memory runs out.
+  // Runs `body`, which must not throw, on a fiber. Calls `failed` instead if out of memory.
   void start(std::move_only_function<void()> body, std::function<void()> failed);
 
  private:
@@ -34,8 +34,8 @@ class Worker {
 
   void resume(Fiber* fiber);
 
-  StackPool stacks_;   // of the thread
-  TaskThread thread_;  // last: it uses the stacks
+  StackPool stacks_;   // used by the thread
+  TaskThread thread_;  // last, because it uses the stacks
 };
 
 class Signal {
@@ -44,7 +44,7 @@ class Signal {
   Signal(const Signal&) = delete;
   Signal& operator=(const Signal&) = delete;
 
-  // Lets go of `lock` until notify_all() is called under the same mutex. Does not return without.
+  // Releases `lock` until notify_all() is called under the same mutex. No spurious wakeups.
   void wait(std::unique_lock<std::mutex>& lock);
   void notify_all();
 

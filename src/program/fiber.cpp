@@ -36,8 +36,8 @@ namespace {
 
 thread_local Fiber* current_fiber = nullptr;
 
-// The C++ runtime counts the exceptions that a thread is handling; on fibers that count is each
-// one's own. The layout is the Itanium C++ ABI's, section 2.2.2.
+// The C++ runtime tracks the exceptions that a thread is handling; each fiber needs its own record.
+// The layout is from the Itanium C++ ABI, section 2.2.2.
 struct ExceptionState {
   void* handled;
   unsigned uncaught;
@@ -120,7 +120,7 @@ Fiber::~Fiber() {
   stacks_.give_back(const_cast<void*>(inside_.stack));
 }
 
-// Never inlined: the address of a thread-local variable must not be remembered over a switch.
+// Never inlined: the address of a thread-local must not be cached across a switch.
 [[gnu::noinline]] Fiber* Fiber::current() {
   return current_fiber;
 }
@@ -143,12 +143,12 @@ void Fiber::enter() {
   Fiber* self = current();
   arrive(self->inside_, self->outside_);
   self->function_();
-  self->function_ = nullptr;  // here, where its stack is
+  self->function_ = nullptr;  // destroyed on the fiber's own stack
   self->ended_ = true;
   change(self->inside_, self->outside_, true);
 }
 
-// From one side to the other, and back to here when that one changes.
+// Switches from one side to the other; returns when switched back.
 void Fiber::change(Side& from, Side& to, [[maybe_unused]] bool last) {
   save_exceptions(from.exceptions, from.uncaught);
   restore_exceptions(to.exceptions, to.uncaught);
@@ -162,7 +162,7 @@ void Fiber::change(Side& from, Side& to, [[maybe_unused]] bool last) {
   arrive(from, to);
 }
 
-// `other` is where we came from: on the first arrival in a fiber, its stack is not known yet.
+// `other` is the side we came from. On first entry to a fiber that side's stack is not known yet.
 void Fiber::arrive([[maybe_unused]] Side& self, [[maybe_unused]] Side& other) {
 #ifdef BANYAN_FIBER_ASAN
   const void* stack = nullptr;

@@ -1,8 +1,8 @@
-// A function with a stack of its own, which can stop in the middle and go on later.
+// A function with its own stack that can be suspended and resumed.
 //
-// A fiber belongs to the thread that resumes it first, and is resumed there alone: what a compiler
-// remembers of thread-local addresses stays true. It may not end before its function does.
-// ucontext switches contexts; the sanitizers are notified of each switch.
+// A fiber belongs to the thread that first resumes it and is only resumed there, since compilers
+// may cache thread-local addresses. It must not be destroyed before its function returns. Contexts
+// are switched with ucontext, and sanitizers are notified of each switch.
 #pragma once
 
 #include <ucontext.h>
@@ -14,13 +14,13 @@
 
 namespace banyan {
 
-// Memory for stacks: mapped, so that a page takes memory once it is touched, above a page that
-// faults. Of one thread.
+// Memory for stacks. Each is mapped, so a page takes memory only once touched, and lies above a
+// guard page. Used by one thread.
 class StackPool {
  public:
-  static constexpr size_t kKept = 256;  // of those given back
+  static constexpr size_t kKept = 256;  // stacks kept after give_back()
 
-  // `bytes` of each, rounded up to pages.
+  // `bytes` per stack, rounded up to pages.
   explicit StackPool(size_t bytes);
   ~StackPool();
   StackPool(const StackPool&) = delete;
@@ -40,26 +40,26 @@ class StackPool {
 
 class Fiber {
  public:
-  // `function` must not throw. Throws std::bad_alloc when there is no stack.
+  // `function` must not throw. Throws std::bad_alloc if no stack can be mapped.
   Fiber(StackPool& stacks, std::move_only_function<void()> function);
   ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // Runs it until it suspends or ends.
+  // Runs the fiber until it suspends or ends.
   void resume();
   bool ended() const { return ended_; }
 
-  // The fiber that runs on this thread, or null.
+  // The fiber running on this thread, or null.
   static Fiber* current();
-  // Of the current fiber: returns to the thread that resumed it.
+  // Suspends the current fiber and returns to the thread that resumed it.
   void suspend();
 
  private:
-  // What one side of a switch leaves for its return.
+  // The saved state of one side of a switch.
   struct Side {
     ucontext_t context;
-    void* exceptions = nullptr;  // those being handled
+    void* exceptions = nullptr;  // being handled
     unsigned uncaught = 0;
     void* sanitizer_fiber = nullptr;
     void* fake_stack = nullptr;

@@ -17,7 +17,7 @@ int threads_of(const InterpreterOptions& options) {
   return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kThreadsMax);
 }
 
-// Runs a body on its fiber and keeps its error.
+// Runs a body on its fiber and stores its error.
 void run_body(const Interpreter::Body& body, State& state, Stream& stream) {
   std::optional<Error> error;
   try {
@@ -31,7 +31,7 @@ void run_body(const Interpreter::Body& body, State& state, Stream& stream) {
   if (error) stream.fail(*std::move(error));
 }
 
-// What came of a program that is over.
+// The result of a finished program.
 BatchResult result_of(Stream& stream) {
   BatchResult result;
   Result<std::string> text = stream.final_text();
@@ -64,9 +64,9 @@ class Interpreter::Impl {
   }
   ~Impl() { close(); }
 
-  // A stream of a new instance; its body is to come.
+  // Creates the first stream of a new instance, without a body yet.
   std::shared_ptr<Stream> open(RunOptions options);
-  // Runs `body` on a fiber; `on_over` on the worker, when all is over.
+  // Runs `body` on a fiber; calls `on_over` on the worker when the program is over.
   void launch(const std::shared_ptr<Stream>& stream, Body body, std::function<void()> on_over);
 
  private:
@@ -80,7 +80,7 @@ class Interpreter::Impl {
   std::mutex mutex_;
   size_t next_worker_ = 0;
   std::vector<std::weak_ptr<Instance>> instances_;
-  size_t instances_checked_ = 64;  // when there are so many, those that are gone are let go
+  size_t instances_checked_ = 64;  // number of instances at which expired ones are removed
 };
 
 std::shared_ptr<Stream> Interpreter::Impl::open(RunOptions options) {
@@ -128,7 +128,7 @@ void Interpreter::Impl::launch(const std::shared_ptr<Stream>& stream, Body body,
                         std::move(failed));
 }
 
-// Ends all programs and lets their states know.
+// Cancels all programs and notifies their states.
 void Interpreter::Impl::close() {
   for (const auto& weak : instances_) {
     std::shared_ptr<Instance> instance = weak.lock();
@@ -179,7 +179,7 @@ Result<std::vector<BatchResult>> Interpreter::run_batch(size_t count,
   int running = 0;
   Status written;
   size_t told = progress.done;
-  // Tells of what has ended since it last did, waiting for something.
+  // Waits for finished programs and reports progress.
   auto follow = [&](std::unique_lock<std::mutex>& lock) {
     if (told == progress.done) changed.wait(lock);
     BatchProgress now = progress;
@@ -203,7 +203,7 @@ Result<std::vector<BatchResult>> Interpreter::run_batch(size_t count,
   for (size_t i = 0; i < count && written; ++i) {
     if (done[i]) continue;
     while (running >= std::max(options.parallelism, 1)) follow(lock);
-    if (options.run.stop.stop_requested()) {  // the file has no line of what never began
+    if (options.run.stop.stop_requested()) {  // unstarted programs get no line in the file
       results[i].error = cancelled_error();
       ++progress.failed;
       ++progress.done;

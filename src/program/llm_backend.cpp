@@ -1,4 +1,4 @@
-// Programs on a model in this process.
+// A Backend on a model in this process.
 #include <algorithm>
 #include <utility>
 
@@ -10,7 +10,7 @@
 namespace banyan {
 namespace {
 
-// One sequence for the model.
+// One request to the model.
 struct ModelCall {
   GenerateRequest request;
   AsyncLlm::TokenSinks sinks;
@@ -88,7 +88,7 @@ Backend::Cancel LlmBackend::generate(GenCall call, PieceSink piece, Done<GenResu
       if (!event.text.empty()) piece(event.text);
     };
   }
-  // The model outlives its sinks.
+  // The model outlives its sinks, so a raw pointer is safe.
   AsyncLlm* holder = call.hold && can_prefill() ? model_.get() : nullptr;
   sinks.done = [holder, done = std::move(done)](Result<Generation> generation) {
     if (!generation) return done(std::unexpected(generation.error()));
@@ -127,7 +127,7 @@ Backend::Cancel LlmBackend::prefill(Prompt prompt, Done<CallUsage> done) {
 
 // --- score ----------------------------------------------------------------------------------
 
-// What the jobs of one call fill in; on the delivery thread.
+// Filled by the jobs of one call, on the delivery thread.
 struct Scores {
   ScoreResult result;
   size_t unfinished = 0;
@@ -145,7 +145,7 @@ struct Scores {
   }
 };
 
-// Asks for the logprobs of ids[begin ..); `take(i, logprob)` gets that of ids[begin + i].
+// Requests the logprobs of ids[begin ..); `take(i, logprob)` gets the one of ids[begin + i].
 ModelCall score_job(std::vector<TokenId> ids, size_t begin, std::shared_ptr<Scores> scores,
                     std::function<void(size_t, float)> take) {
   ModelCall job;
@@ -185,9 +185,9 @@ Result<LlmBackend::ModelCalls> LlmBackend::score_jobs(const ScoreCall& call,
     TextRequest request = text_request(call.prompt);
     request.text += call.texts[i];
     std::vector<TokenId> ids = TRY(llm_.to_tokens(request)).prompt;
-    // The prefix's last token may have become one with the text's beginning.
+    // The prefix's last token may have merged with the start of the text.
     auto common = static_cast<size_t>(std::ranges::mismatch(prefix, ids).in2 - ids.begin());
-    size_t begin = std::max<size_t>(common, 1);  // the first token of all has no logprob
+    size_t begin = std::max<size_t>(common, 1);  // the very first token has no logprob
     if (begin >= ids.size()) {
       return invalid_argument("the text {} adds no token to the prompt", quote(call.texts[i]));
     }

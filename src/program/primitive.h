@@ -1,4 +1,4 @@
-// What a Part is made of.
+// The primitives that a Part consists of.
 #pragma once
 
 #include <memory>

@@ -9,10 +9,10 @@
 namespace banyan {
 namespace {
 
-// Token sequences, each beginning stored once.
+// A trie of token sequences.
 class Trie {
  public:
-  // How many tokens of `ids` it had before; has all of them afterwards.
+  // Adds `ids` and returns the length of the prefix that was there before.
   size_t add(const std::vector<TokenId>& ids) {
     size_t node = 0, known = 0;
     for (TokenId id : ids) {
@@ -73,7 +73,7 @@ Result<Reuse> ReuseMeter::reuse(const Tokenizer& tokenizer) const {
         std::string_view(note.text).substr(0, note.text.size() - note.computed_bytes);
     size_t most =
         note.computed_bytes == 0 ? ids.size() : TRY(tokenizer.encode(before, options)).size();
-    if (most > 0) --most;  // the last token is computed, for what follows it
+    if (most > 0) --most;  // the last token is always computed
     reuse.prompt_tokens += std::ssize(ids);
     reuse.reusable_tokens += static_cast<int64_t>(std::min(known, most));
   }

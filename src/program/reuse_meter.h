@@ -1,5 +1,5 @@
-// A Backend over another that notes the prompts of its calls, to tell afterwards how many of their
-// tokens an endless cache would have had.
+// A Backend that wraps another and records prompts, to report how many prompt tokens an unbounded
+// prefix cache would have saved. Thread-safe.
 #pragma once
 
 #include <memory>
@@ -15,8 +15,8 @@ namespace banyan {
 class Tokenizer;  // text/tokenizer/tokenizer.h
 
 struct Reuse {
-  int64_t prompt_tokens = 0;    // of gens and scores; what only computes a prefix is not asked for
-  int64_t reusable_tokens = 0;  // of them, what stood in prompts or answers before
+  int64_t prompt_tokens = 0;    // of gens and scores, without prefills
+  int64_t reusable_tokens = 0;  // of these, in earlier prompts or answers
 };
 
 class ReuseMeter final : public Backend {
@@ -41,23 +41,22 @@ class ReuseMeter final : public Backend {
     return inner_->prefill(std::move(prompt), std::move(done));
   }
 
-  // Of all calls so far, in the order in which they came: a prompt is reusable from the moment that
-  // it is asked for, an answer from its end. At least one token of each prompt is computed, and of
-  // a score those that it asks about.
+  // Over all calls so far, in order: a prompt is reusable once sent, an answer once finished. Of
+  // each prompt at least one token is computed, and of a score the tokens it asks about.
   Result<Reuse> reuse(const Tokenizer& tokenizer) const;
 
  private:
   struct Note {
     std::string text;
-    bool special_tokens = false;  // the tokenizer adds its own
+    bool special_tokens = false;  // the tokenizer adds them
     bool asked = false;           // a prompt; else a prompt with its answer
-    size_t computed_bytes = 0;    // at the prompt's end, whatever stood there before
+    size_t computed_bytes = 0;    // at the prompt's end, computed even if it occurred before
   };
   void note(Note note);
 
   mutable std::mutex mutex_;
   std::vector<Note> notes_;
-  const std::shared_ptr<Backend> inner_;  // last: its calls may end while it goes
+  const std::shared_ptr<Backend> inner_;  // last, since its calls may end during destruction
 };
 
 }  // namespace banyan

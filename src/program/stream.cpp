@@ -11,7 +11,7 @@
 namespace banyan {
 namespace {
 
-// A shorter prefix costs the branches less than computing it first would.
+// Shorter prefixes cost the branches less than computing them first would.
 constexpr size_t kHintBytesMin = 64;
 
 uint64_t hash64(uint64_t value) {
@@ -23,7 +23,7 @@ Error closed_error() {
   return {ErrorCode::kCancelled, "the interpreter of this state is gone"};
 }
 
-// The name of the variable that a primitive makes; null for none.
+// The name of the variable that a primitive produces; null for none.
 const std::string* variable_of(const Primitive& primitive) {
   if (const auto* gen = std::get_if<GenPart>(&primitive.what)) return &gen->name;
   if (const auto* select = std::get_if<SelectPart>(&primitive.what)) return &select->name;
@@ -59,7 +59,7 @@ void Instance::cancel() {
   {
     std::lock_guard lock(mutex);
     cancelled = true;
-    begin_busy();  // the backend stays until these have been called
+    begin_busy();  // keeps the instance busy, and so the backend alive, until these calls return
     for (const auto& [stream, cancel] : calls) running.push_back(cancel);
   }
   for (const Backend::Cancel& cancel : running) cancel();
@@ -89,7 +89,7 @@ void Instance::end_body() {
 Stream::Stream(std::shared_ptr<Instance> instance)
     : instance_(std::move(instance)), transcript_(instance_->backend) {}
 
-// --- what a program adds --------------------------------------------------------------------
+// --- building -------------------------------------------------------------------------------
 
 void Stream::add(const std::vector<std::shared_ptr<const Primitive>>& primitives) {
   std::lock_guard lock(instance_->mutex);
@@ -127,14 +127,14 @@ void Stream::join(const std::vector<std::shared_ptr<Stream>>& branches) {
   for (size_t i = 0; i < branches.size(); ++i) {
     for (const auto& [name, variable] : branches[i]->variables_) {
       auto own = variables_.find(name);
-      if (own != variables_.end() && own->second == variable) continue;  // from before the fork
+      if (own != variables_.end() && own->second == variable) continue;  // inherited at the fork
       variables_[fmt::format("{}[{}]", name, i)] = variable;
     }
   }
 }
 
 void Stream::release() {
-  std::shared_ptr<const void> hold;  // ends without the mutex
+  std::shared_ptr<const void> hold;  // destroyed without the mutex
   std::lock_guard lock(instance_->mutex);
   keeps_prefix_ = false;
   if (busy_) return;
@@ -166,7 +166,7 @@ void Stream::schedule() {
 // --- execution ------------------------------------------------------------------------------
 
 void Stream::turn() {
-  std::shared_ptr<const void> hold;  // ends without the mutex
+  std::shared_ptr<const void> hold;  // destroyed without the mutex
   std::unique_lock lock(instance_->mutex);
   while (!pending_.empty()) {
     current_ = std::move(pending_.front());
@@ -195,7 +195,7 @@ void Stream::turn() {
   instance_->end_busy();
 }
 
-// Tells that an operation will not be executed, with the mutex.
+// Marks an operation that will not be executed. Requires the mutex.
 void Stream::drop(const Operation& operation) {
   if (operation.variable && !operation.variable->done) {
     operation.variable->error = error_;
@@ -242,8 +242,8 @@ Status Stream::execute_primitive(const Primitive& primitive, Step& step) {
   return call_score(std::get<ScorePart>(primitive.what));
 }
 
-// Starts a call. What its end posts runs on this worker, so not before this returns, though the end
-// itself may.
+// Starts a call. The call may end before this returns, but what its end posts runs on this worker,
+// and so only afterwards.
 template <class Start>
 void Stream::begin_call(Start start) {
   Backend::Cancel cancel = start();
@@ -254,8 +254,7 @@ void Stream::begin_call(Start start) {
   if (late) cancel();
 }
 
-// What a backend is to call in the end: on the worker, `then` takes the result, and the turn goes
-// on.
+// Wraps the end of a call: on the worker, `then` takes the result, and the turn continues.
 template <class T>
 Backend::Done<T> Stream::resuming(std::function<Status(T&)> then) {
   return [self = shared_from_this(), then = std::move(then)](Result<T> result) {
@@ -305,7 +304,7 @@ Status Stream::call_gen(const GenPart& part, Step& step) {
   speculation_.forget();
   call.prompt = TRY(prompt());
   computed_bytes_ = transcript_.bytes();
-  // An answer that has begun and cannot be continued leaves no other way.
+  // A started answer that the API cannot continue can only be generated again.
   bool begun = !call.prompt.answer.empty() && !instance_->backend.continues_answers();
   if (further > 0 && (instance_->ledger->allows(further) || begun)) {
     return call_further(std::move(call), part);
@@ -314,11 +313,11 @@ Status Stream::call_gen(const GenPart& part, Step& step) {
   return {};
 }
 
-// Makes a call that runs past its stop. If its beginning is not what was asked for, another one
-// follows that is.
+// Makes a call that runs past its stop. If the result does not start with the required text, a
+// regular call follows.
 Status Stream::call_further(GenCall call, const GenPart& part) {
   GenCall longer = Speculation::longer(call, instance_->options.speculation_tokens);
-  // An answer that has begun has to come again where it cannot be continued.
+  // An API that cannot continue a started answer must generate it again.
   std::string begun;
   if (!instance_->backend.continues_answers()) begun = std::exchange(longer.prompt.answer, {});
   using Then = std::function<Status(GenResult&)>;
@@ -369,7 +368,7 @@ Status Stream::end_gen(const std::string& name, GenResult& result) {
   computed_bytes_ = transcript_.bytes();
   if (result.hold) hold_ = std::move(result.hold);
   Variable& variable = *current_.variable;
-  size_t shown = variable.text.size();  // nobody else makes it grow now
+  size_t shown = variable.text.size();  // only this turn appends to it now
   if (shown < result.text.size()) grow(name, variable, std::string_view(result.text).substr(shown));
   finish(std::move(result.text), std::move(result.info));
   return {};
@@ -431,7 +430,7 @@ Status Stream::fork_at(const ForkPoint& point, Step& step) {
   bool hint = instance_->fork_hints && point.branches.size() > 1 &&
               instance_->backend.can_prefill() &&
               transcript_.bytes() >= computed_bytes_ + kHintBytesMin;
-  // Between messages there is no prompt yet; what a branch adds first decides it.
+  // Between messages there is no prompt yet: it depends on what a branch adds first.
   Result<Prompt> prefix = hint ? transcript_.prefix() : Prompt{};
   if (prefix) prefix->age_s = instance_->age_s();
   if (!hint || !prefix) {
@@ -452,7 +451,7 @@ Status Stream::fork_at(const ForkPoint& point, Step& step) {
   return {};
 }
 
-// Lets the branches go on from here, with the mutex.
+// Releases the branches to continue from here. Requires the mutex.
 void Stream::release_branches(const ForkPoint& point) {
   for (const auto& branch : point.branches) {
     if (!branch->held_) continue;
@@ -478,7 +477,7 @@ void Stream::grow(const std::string& name, Variable& variable, std::string_view 
   variable.changed.notify_all();
 }
 
-// Ends the current operation's variable.
+// Completes the current operation's variable.
 void Stream::finish(std::string text, CallInfo info) {
   std::lock_guard lock(instance_->mutex);
   instance_->usage += info.usage;
@@ -552,7 +551,7 @@ Result<std::string> Stream::text() {
     if (instance_->closed) return std::unexpected(closed_error());
     return transcript_.text();
   }
-  // A chat template may need more stack than a fiber has.
+  // Rendered by a turn: a chat template may need more stack than a fiber has.
   std::unique_lock lock(instance_->mutex);
   auto variable = std::make_shared<Variable>();
   push({ReadText{}, variable});

@@ -1,9 +1,10 @@
-// A state at work: the primitives that wait, the one being executed, and the variables they make.
+// The implementation of State: pending primitives, the one being executed, and the variables they
+// produce.
 //
-// Instance is what the states of one program share, its mutex among it: it guards whatever here is
-// not said to belong to the stream's turn. A *turn* is the execution of primitives: one at a time
-// for a stream, on the instance's worker; from its start to the end of its call nobody else
-// touches the transcript. Calls of user code and of backends are made without the mutex.
+// The streams of one program share an Instance. Its mutex guards everything here unless marked as
+// belonging to the turn. A *turn* executes primitives on the instance's worker, one at a time per
+// stream; until its call ends, nothing else touches the transcript. User code and backends are
+// called without the mutex.
 #pragma once
 
 #include <chrono>
@@ -34,10 +35,10 @@ struct Variable {
   Signal changed;
 };
 
-// What is left of a cancelled program fails with this.
+// The error of whatever a cancelled program left unfinished.
 Error cancelled_error();
 
-// The states of one program.
+// Shared by the states of one program.
 class Instance : public std::enable_shared_from_this<Instance> {
  public:
   Instance(Backend& backend, Worker& worker, std::shared_ptr<SpeculationLedger> ledger,
@@ -49,36 +50,36 @@ class Instance : public std::enable_shared_from_this<Instance> {
         fork_hints(how.fork_hints),
         keep_prefixes(how.keep_prefixes) {}
 
-  // Heeds options.stop.
+  // Cancels when options.stop is requested.
   void watch_stop();
-  // Fails what is unfinished. From any thread, without the mutex.
+  // Fails whatever is unfinished. Safe from any thread; call without the mutex.
   void cancel();
-  // With the mutex: one more, or one less, stream that is busy; the body is over.
+  // Call with the mutex: counts busy streams up or down, and marks the end of the body.
   void begin_busy() { ++busy; }
   void end_busy();
   void end_body();
   bool over() const { return busy == 0 && body_over; }
-  // Since the program began.
+  // Seconds since the program started.
   double age_s() const;
 
-  // The interpreter's: not to be used once `closed`. An instance may be let go of on a thread of
-  // the backend's, so it must not own that.
+  // Owned by the interpreter: not to be used once `closed`. The last reference to an instance may
+  // be dropped on a thread of the backend, so the instance must not own it.
   Backend& backend;
   Worker& worker;
-  const std::shared_ptr<SpeculationLedger> ledger;  // of all of the interpreter's programs
+  const std::shared_ptr<SpeculationLedger> ledger;  // of all programs of the interpreter
   const RunOptions options;
   const bool fork_hints, keep_prefixes;
 
   std::mutex mutex;
   CallUsage usage;
   bool cancelled = false;
-  bool closed = false;  // the interpreter is gone
+  bool closed = false;  // the interpreter was destroyed
   bool body_over = true;
   const Fiber* body = nullptr;
-  int busy = 0;  // streams with something to do
+  int busy = 0;  // streams with pending work
   Signal idle;   // over() became true
   std::function<void()> on_over;
-  std::unordered_map<const Stream*, Backend::Cancel> calls;  // that run
+  std::unordered_map<const Stream*, Backend::Cancel> calls;  // in progress
   std::mutex text_mutex;                                     // for options.on_text
 
  private:
@@ -88,7 +89,7 @@ class Instance : public std::enable_shared_from_this<Instance> {
 
 class Stream : public std::enable_shared_from_this<Stream> {
  public:
-  // The first of an instance.
+  // The first stream of an instance.
   explicit Stream(std::shared_ptr<Instance> instance);
 
   void add(const std::vector<std::shared_ptr<const Primitive>>& primitives);
@@ -97,21 +98,21 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void join(const std::vector<std::shared_ptr<Stream>>& branches);
   void release();
 
-  // What State does, blocking.
+  // The blocking functions of State.
   Result<std::string> get(std::string_view name);
   Result<CallInfo> info(std::string_view name);
   Result<std::string> read_more(std::string_view name, size_t* offset);
   Result<std::string> text();
   Result<std::vector<ChatMessage>> messages();
   Status wait();
-  // With the mutex; ends all that is not done.
+  // Fails everything unfinished. Requires the mutex.
   void fail(Error error);
-  // Of what is there, after the instance is over.
+  // The text so far, once the instance is over.
   Result<std::string> final_text() const { return transcript_.text(); }
 
   const std::shared_ptr<Instance>& instance() const { return instance_; }
-  const std::optional<Error>& error() const { return error_; }  // with the mutex
-  // With the mutex.
+  const std::optional<Error>& error() const { return error_; }  // requires the mutex
+  // Requires the mutex.
   const std::map<std::string, std::shared_ptr<Variable>, std::less<>>& variables() const {
     return variables_;
   }
@@ -126,9 +127,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   };
   struct Operation {
     std::variant<std::shared_ptr<const Primitive>, SetVariable, ReadText, ForkPoint> what;
-    std::shared_ptr<Variable> variable;  // that it makes; may be null
+    std::shared_ptr<Variable> variable;  // the variable it produces; may be null
   };
-  // What executing an operation came to.
+  // The result of executing an operation.
   enum class Step { kNext, kCalling };
 
   void push(Operation operation);
@@ -157,23 +158,23 @@ class Stream : public std::enable_shared_from_this<Stream> {
   Result<std::shared_ptr<Variable>> find(std::string_view name) const;
 
   const std::shared_ptr<Instance> instance_;
-  uint64_t place_ = 0;  // among the branches; 0 for the first
+  uint64_t place_ = 0;  // index among the branches; 0 for the first stream
   uint64_t forks_ = 0;
   std::deque<Operation> pending_;
-  bool busy_ = false;         // a turn runs or is scheduled, a call is out, or it is held
-  bool held_ = false;         // until the state it branches from comes to that point
-  bool keeps_prefix_ = true;  // once not busy; while it is, hold_ is the turn's
+  bool busy_ = false;         // a turn runs or is scheduled, a call is in progress, or it is held
+  bool held_ = false;         // until the parent stream reaches the fork
+  bool keeps_prefix_ = true;  // else hold_ is dropped at the end of the turn
   std::optional<Error> error_;
   std::map<std::string, std::shared_ptr<Variable>, std::less<>> variables_;
   Signal idle_;
 
-  // Of the turn:
-  Operation current_;  // until its call has ended
+  // Belongs to the turn:
+  Operation current_;  // until its call ends
   Transcript transcript_;
   Speculation speculation_;
-  bool calling_again_ = false;        // the end of a call began another for the same operation
-  size_t computed_bytes_ = 0;         // of the transcript, that a call has had as its prompt
-  std::shared_ptr<const void> hold_;  // of the prefix up to the last gen
+  bool calling_again_ = false;        // the end of a call started another for the same operation
+  size_t computed_bytes_ = 0;         // part of the transcript that was a call's prompt
+  std::shared_ptr<const void> hold_;  // keeps the prefix up to the last gen
 };
 
 }  // namespace banyan

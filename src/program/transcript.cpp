@@ -8,8 +8,8 @@
 namespace banyan {
 namespace {
 
-// Stand in for a message's content, to see where a template puts it. Of a form that no template
-// changes or looks for.
+// Placeholders for a message's content, to find where a template puts it. No template changes or
+// matches text of this form.
 constexpr std::string_view kSettledMark = "content3f9c1a7e", kOpenMark = "content8d52b06c";
 
 }  // namespace
@@ -82,7 +82,7 @@ Result<Prompt> Transcript::prefix() {
   return Prompt{.text = TRY(text()), .from_template = true};
 }
 
-// The text up to the content of the open message.
+// Renders the text up to the open message's content.
 Result<std::string> Transcript::render_head() const {
   std::vector<ChatMessage> messages = messages_;
   if (messages.back().role == "assistant") {
@@ -101,7 +101,7 @@ Result<std::string> Transcript::render_head() const {
   return extended.substr(0, mark);
 }
 
-// `rendered`, the text of `messages`, with its beginning as it was written before.
+// Replaces the beginning of `rendered`, the text of `messages`, with the text as written before.
 Result<std::string> Transcript::extend(std::string rendered, std::vector<ChatMessage> messages,
                                        bool answer) const {
   if (settled_ == 0 || rendered.starts_with(settled_text_)) return rendered;

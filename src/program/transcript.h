@@ -1,12 +1,12 @@
-// What a state has said so far, and the prompt that it makes of it for its backend.
+// The text or messages of a state, and the prompt built from them for the backend.
 //
-// A program either writes plain text or messages. Messages become text by the model's template, and
-// that text only ever grows: what a template would change of earlier answers (Qwen3's drops the
-// reasoning of all but the last) stays as it was written, so that a prompt begins with the one
-// before and finds it in the cache. Only where a template cannot be taken apart so is the
-// conversation written again.
+// A program writes either plain text or messages. Messages are rendered by the model's template,
+// and the rendered text only grows. Templates may change earlier answers (Qwen3's drops the
+// reasoning of all but the last). The transcript keeps them as written, so that each prompt extends
+// the previous one and hits the cache. Only if a template cannot be split that way is the
+// conversation rendered again.
 //
-// One per stream; not safe from two threads.
+// One per stream; not thread-safe.
 #pragma once
 
 #include <string>
@@ -26,15 +26,15 @@ class Transcript {
   Status begin(const std::string& role);
   Status end();
 
-  // What a call here continues.
+  // The prompt for a call at this point.
   Result<Prompt> prompt();
-  // What the next prompts are likely to begin with.
+  // The likely prefix of the next prompts.
   Result<Prompt> prefix();
-  // All of it, for reading.
+  // The whole text, for display.
   Result<std::string> text() const;
-  // The last may be open still.
+  // The last one may still be open.
   const std::vector<ChatMessage>& messages() const { return messages_; }
-  // Of text in all: what a prompt would cost, roughly.
+  // Total text, an estimate of a prompt's cost.
   size_t bytes() const { return bytes_; }
 
  private:
@@ -43,14 +43,14 @@ class Transcript {
                              bool answer) const;
 
   const Backend* backend_;
-  std::string plain_;  // while there are no messages
+  std::string plain_;  // used while there are no messages
   std::vector<ChatMessage> messages_;
   bool open_ = false;  // the last message
   size_t bytes_ = 0;
 
-  std::string head_;  // the prompt's text up to the open message's content, once it was needed
+  std::string head_;  // the prompt up to the open message's content, once rendered
   bool has_head_ = false;
-  // The text of the first `settled_` messages as prompts had it, up to the last one's content.
+  // The text of the first `settled_` messages as used in prompts, up to the last one's content.
   std::string settled_text_;
   size_t settled_ = 0;
 };

@@ -15,7 +15,7 @@ constexpr std::array kWords = {
     "night", "summer", "teacher", "road",   "water", "mountain", "kitchen", "bird",   "city",
     "house", "light",  "friend",  "green",  "seven", "under",    "finds",   "takes",  "slowly"};
 
-// Every text has a place of its own: the workload's, and within it an instance's or a shared one.
+// Topics of the generated text. Each workload has its own, for shared text and for each instance.
 enum Topic : uint64_t {
   kFewShot = 1,
   kChoices,
@@ -30,7 +30,7 @@ enum Topic : uint64_t {
 };
 constexpr uint64_t kShared = ~uint64_t{0};
 
-// `count` words, the same ones for the same place.
+// `count` words, determined by the arguments.
 std::string words(int count, Topic topic, uint64_t instance, uint64_t part = 0) {
   std::string text;
   for (int i = 0; i < count; ++i) {
@@ -41,7 +41,7 @@ std::string words(int count, Topic topic, uint64_t instance, uint64_t part = 0) 
   return text + ".";
 }
 
-// Exactly so many tokens, whatever the model would rather do.
+// Generates exactly `count` tokens, ignoring end-of-text.
 Part gen_tokens(std::string name, int64_t count) {
   return gen(std::move(name), {.max_new_tokens = count, .ignore_eos = true});
 }
@@ -50,7 +50,7 @@ std::string numbered(const char* word, int number) {
   return std::string(word) + " " + std::to_string(number) + ": ";
 }
 
-// MMLU: five examples that all questions share, one token each.
+// MMLU: five examples shared by all questions, one token each.
 void few_shot(State& s, size_t index) {
   for (int i = 0; i < 5; ++i) {
     s += numbered("Question", i + 1) + words(90, kFewShot, kShared, i) + "\nAnswer: B\n\n";
@@ -58,7 +58,7 @@ void few_shot(State& s, size_t index) {
   s += "Question: " + words(50, kFewShot, index) + "\nAnswer:" + gen_tokens("answer", 1);
 }
 
-// HellaSwag: examples that all share, and the likeliest of four endings.
+// HellaSwag: shared examples, and a selection among four endings.
 void choices(State& s, size_t index) {
   for (int i = 0; i < 8; ++i) {
     s += numbered("Story", i + 1) + words(40, kChoices, kShared, i) + "\n";
@@ -68,7 +68,7 @@ void choices(State& s, size_t index) {
   s += "Story: " + words(30, kChoices, index) + select("ending", endings);
 }
 
-// GSM8K by tree of thought: steps are proposed, each is judged, the first two are followed.
+// GSM8K by tree of thought: proposes steps, judges each, continues with the first two.
 void tree_of_thought(State& s, size_t index) {
   constexpr int kDepth = 2, kWidth = 3, kKept = 2;
   s += "Solve the problem step by step. " + words(150, kTree, kShared) + "\n";
@@ -89,7 +89,7 @@ void tree_of_thought(State& s, size_t index) {
   s += "Best:" + front.front()["step"] + "\nAnswer:" + gen_tokens("answer", 16);
 }
 
-// An outline, then all its points at the same time.
+// Skeleton of thought: an outline, then all its points in parallel.
 void skeleton_of_thought(State& s, size_t index) {
   constexpr int kPoints = 4;
   s += "Write an outline first. " + words(80, kSkeleton, kShared) + "\n";
@@ -101,7 +101,7 @@ void skeleton_of_thought(State& s, size_t index) {
   s += join_text(branches, "detail") + "\n";
 }
 
-// Branch, solve, merge over an essay.
+// Branch-solve-merge over an essay.
 void judge(State& s, size_t index) {
   s += "You judge essays. " + words(100, kJudge, kShared) + "\n";
   s += "Essay: " + words(300, kJudge, index) + "\n";
@@ -113,7 +113,7 @@ void judge(State& s, size_t index) {
   s += "\nReport:" + gen_tokens("report", 32);
 }
 
-// Four turns, each prompt longer than the one before.
+// Four turns, each with a longer prompt.
 void multi_turn_chat(State& s, size_t index) {
   s += "A conversation. " + words(60, kChat, kShared) + "\n";
   for (int turn = 0; turn < 4; ++turn) {
@@ -121,7 +121,7 @@ void multi_turn_chat(State& s, size_t index) {
   }
 }
 
-// Thought, action, observation, three times, after long instructions.
+// ReAct: thought, action, observation, three times, after long instructions.
 void react_agent(State& s, size_t index) {
   s += "You may use tools. " + words(250, kAgent, kShared) + "\n";
   s += "Question: " + words(20, kAgent, index) + "\n";
@@ -132,7 +132,7 @@ void react_agent(State& s, size_t index) {
   s += "Answer:" + gen_tokens("answer", 8);
 }
 
-// Objects whose schema leaves much of the text no choice.
+// JSON objects with a schema that forces much of the text.
 void json_extraction(State& s, size_t index) {
   static const std::string schema = R"({"type": "object", "properties": {
       "first_name": {"type": "string", "pattern": "^[a-z]{3,12}$"},
@@ -146,7 +146,7 @@ void json_extraction(State& s, size_t index) {
   s += gen("person", {.max_new_tokens = 96, .grammar = GrammarSource::json_schema(schema)});
 }
 
-// Three of eight passages, in the order of the collection, so that some prompts begin alike.
+// Retrieval: three of eight passages, in collection order, so that some prompts share a prefix.
 void retrieval(State& s, size_t index) {
   constexpr uint64_t kPassageCount = 8;
   s += "Answer from these passages.\n";
@@ -156,7 +156,7 @@ void retrieval(State& s, size_t index) {
   s += "Question: " + words(20, kPassages, index) + "\nAnswer:" + gen_tokens("answer", 24);
 }
 
-// Five sampled lines of thought about one problem.
+// Self-consistency: five sampled chains of thought about one problem.
 void self_consistency(State& s, size_t index) {
   s += "Think step by step. " + words(100, kVotes, kShared) + "\n";
   s += "Problem: " + words(80, kVotes, index) + "\n";

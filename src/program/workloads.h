@@ -1,8 +1,8 @@
-// Programs to measure with: the shapes of the paper's benchmarks (SGLang, section 6), over text
-// that is drawn from nothing but an instance's index.
+// Benchmark programs: those of the SGLang paper, section 6, with text derived only from the
+// instance's index.
 //
-// How long the parts are and how many calls there are does not depend on what the model says, so
-// that every model, a random one too, and every backend does the same work.
+// Lengths and number of calls do not depend on the model's output, so that every model (even with
+// random weights) and every backend does the same work.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct Workload {
   void (*body)(State& state, size_t index);
 };
 
-// THE LIST.
+// The list of workloads.
 std::span<const Workload> workloads();
 
 }  // namespace banyan

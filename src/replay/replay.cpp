@@ -12,7 +12,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A cold request finds at most so small a part of its prompt.
+// A cold request finds at most 1 / kColdDivisor of its prompt.
 constexpr int64_t kColdDivisor = 10;
 
 class Replay {
@@ -58,7 +58,7 @@ class Replay {
  private:
   struct Arrival {
     double time_s = 0;
-    int64_t waiting = 0, admitted = 0, retracted = 0;  // at that time, others
+    int64_t waiting = 0, admitted = 0, retracted = 0;  // at its arrival, for other requests
     bool is_admitted = false;
   };
 
@@ -78,7 +78,7 @@ class Replay {
   double now_s_ = 0;
   int64_t ended_ = 0;
   std::vector<Arrival> arrivals_;
-  std::vector<int64_t> next_turn_;  // the request that waits for this one's end; -1: none
+  std::vector<int64_t> next_turn_;  // the request that follows this one; -1: none
   using Coming = std::pair<double, size_t>;
   std::priority_queue<Coming, std::vector<Coming>, std::greater<>> coming_;
 };
@@ -159,7 +159,7 @@ ReplayReport replay(const Trace& trace, const ReplayConfig& config,
 ReplayConfig one_at_a_time(ReplayConfig config) {
   config.scheduler.policy = SchedulePolicy::kFcfs;
   config.scheduler.running_max = 1;
-  // Each request ends before the next comes.
+  // Each request ends before the next arrives.
   config.step_s = config.row_s = 0;
   return config;
 }

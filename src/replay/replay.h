@@ -1,9 +1,11 @@
-// A trace through the scheduler and the radix tree, without a model: which prefixes are found, who
-// waits for how long, what a decision costs.
+// Replays a trace through the scheduler and the radix tree without a model. Measures cache hits,
+// waiting times, and the cost of scheduling decisions.
 //
-// Time is simulated: a step takes a fixed time and some for each of its rows, and requests arrive
-// by the trace's clock, so that queues form as they would. What a decision costs is measured by the
-// real clock, around Scheduler::plan().
+// Time is simulated: a step takes a fixed time plus some for each row, and requests arrive by the
+// trace's clock, so that queues form realistically. Decision cost is real time around
+// Scheduler::plan().
+//
+// Everything runs on the caller's thread.
 #pragma once
 
 #include <cstdint>
@@ -16,31 +18,31 @@
 namespace banyan {
 
 struct ReplayConfig {
-  // With pages for the longest request. Under the policy priority, the request that comes first in
-  // the trace goes first: in_dfs_order() and it make the depth-first policy.
+  // Needs pages for the longest request. Under the policy "priority", requests earlier in the trace
+  // have higher priority; with in_dfs_order() that is the depth-first policy.
   SchedulerConfig scheduler;
   double step_s = 0;
   double row_s = 0;
   double speedup = 1;  // of the trace's clock
-  bool check = false;  // every invariant after each step: slow
+  bool check = false;  // check all invariants after each step: slow
 };
 
 struct ReplayReport {
   int64_t requests = 0;
   int64_t prompt_tokens = 0;
-  int64_t cached_tokens = 0;  // of them, found at the first admission
+  int64_t cached_tokens = 0;  // of prompt_tokens, found at the first admission
   int64_t computed_rows = 0;
   int64_t retracted = 0;
   int64_t steps = 0;
   double end_s = 0;  // simulated
 
-  std::vector<int64_t> order;  // requests by their first admission
-  // Of requests that found a tenth of their prompt in the cache at most (all of it may be a system
-  // prompt that everybody shares), ascending.
+  std::vector<int64_t> order;  // requests in order of first admission
+  // Waiting times, ascending, of requests that found at most a tenth of their prompt in the cache.
+  // (That much may be a system prompt that all requests share.)
   std::vector<double> cold_wait_s;
-  // The most of (admissions from arrival to admission) / ((n + 1) * aging_period) that a request
-  // met which followed no other, where n is how many it found waiting and how many were retracted
-  // since: at most 1, as engine/waiting_queue.h says.
+  // Maximum of (admissions from arrival to admission) / ((n + 1) * aging_period) over requests
+  // without a predecessor. n counts the requests waiting at arrival plus those retracted since. At
+  // most 1, as engine/waiting_queue.h promises.
   double worst_wait_ratio = 0;
 
   struct Decision {
@@ -54,12 +56,12 @@ struct ReplayReport {
   }
 };
 
-// `progress` gets the number of requests that have ended, each time that one does.
+// `progress` is called with the number of finished requests whenever one finishes.
 ReplayReport replay(const Trace& trace, const ReplayConfig& config,
                     const std::function<void(int64_t)>& progress = {});
 
-// One request at a time in order of arrival, and so what the least recently used order of eviction
-// alone achieves. With pages for all tokens of the trace: the most that any order can.
+// Runs one request at a time in order of arrival, which shows the hit rate of LRU eviction alone.
+// With pages for all tokens of the trace: the maximum over all orders.
 ReplayConfig one_at_a_time(ReplayConfig config);
 int64_t pages_for_all(const Trace& trace, int64_t page_size_tokens);
 

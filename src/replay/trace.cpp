@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kMooncakeBlockTokens = 512;
 constexpr int64_t kRequestTokensMax = int64_t{1} << 24;
 constexpr double kTimestampMax_ms = 1e12;
-// Ids of blocks and words are below this one; those of generated tokens from it on.
+// Blocks and words have smaller ids, generated tokens ids from here on.
 constexpr TokenId kOutputBegin = 1 << 30;
 constexpr TokenId kUserTurn = 0, kAssistantTurn = 1, kWordsBegin = 2;
 

@@ -32,7 +32,7 @@ class RemoteBackend final : public Backend {
   Cancel prefill(Prompt prompt, Done<CallUsage> done) override;
 
  private:
-  // A whole answer as JSON, or why there is none.
+  // A complete answer as JSON, or an error.
   using TakeJson = std::function<void(Result<Json>)>;
 
   ServingApi api() const { return options_.style.api; }
@@ -44,7 +44,8 @@ class RemoteBackend final : public Backend {
   const RemoteOptions options_;
 };
 
-// The server tokenizes with the text's beginning token; a template that writes it would double it.
+// The server prepends the beginning-of-text token; drop it if the template writes one, or it would
+// be doubled.
 Result<std::string> RemoteBackend::render(const std::vector<ChatMessage>& messages,
                                           bool answer) const {
   if (!options_.chat_template) {
@@ -103,7 +104,7 @@ Backend::Cancel RemoteBackend::stream(std::string body, PieceSink piece, Done<Ge
   struct Run {
     EventStream events;
     GenResult result;
-    std::string refusal;  // the body of an answer that is none
+    std::string refusal;  // the body of an error response
     std::optional<Error> error;
   };
   auto run = std::make_shared<Run>();
@@ -144,14 +145,14 @@ Backend::Cancel RemoteBackend::stream(std::string body, PieceSink piece, Done<Ge
 
 // --- calls ----------------------------------------------------------------------------------
 
-// A server that does not know a field may leave it out in silence; what came is then wrong.
+// A server may silently ignore fields it does not know, so the result is checked.
 Status check_grammar(const GenCall& call, const GenResult& result, const std::string& name) {
   const std::optional<GrammarSource>& source = call.options.grammar;
   if (!source) return {};
   Grammar grammar = TRY(Grammar::from_source(*source));
   bool ended = result.info.finish == FinishReason::kStop && !result.info.matched_stop;
   bool follows = ended ? grammar.matches(result.text) : grammar.matches_prefix(result.text);
-  // Whitespace is the server's choice; anything else is not.
+  // The server chooses whitespace; nothing else may differ.
   bool json = source->kind == GrammarSource::Kind::kJsonSchema ||
               source->kind == GrammarSource::Kind::kJsonObject;
   if (follows || json) return {};
@@ -168,7 +169,7 @@ Backend::Cancel RemoteBackend::generate(GenCall call, PieceSink piece, Done<GenR
                     name(), quote(call.prompt.answer)),
         done);
   }
-  if (call.options.logprobs) piece = nullptr;  // only whole answers tell them
+  if (call.options.logprobs) piece = nullptr;  // only unstreamed answers include logprobs
   Result<std::string> body = gen_body(options_.style, call, static_cast<bool>(piece));
   if (!body) return refuse(std::unexpected(body.error()), done);
   auto check = [this, call = std::move(call), done = std::move(done)](Result<GenResult> result) {
@@ -200,7 +201,7 @@ Backend::Cancel RemoteBackend::prefill(Prompt prompt, Done<CallUsage> done) {
 
 // --- score ----------------------------------------------------------------------------------
 
-// What the texts add to the prompt, whose own tokens come first in `scored`.
+// Extracts what the texts add to the prompt; the prompt's own tokens come first in `scored`.
 Result<ScoreResult> take_scores(const std::vector<ScoredPrompt>& scored, const ScoreCall& call) {
   if (scored.size() != call.texts.size() + 1) {
     return corrupt("{} prompts were scored, not {}", scored.size(), call.texts.size() + 1);
@@ -227,9 +228,9 @@ Result<ScoreResult> take_scores(const std::vector<ScoredPrompt>& scored, const S
   return result;
 }
 
-// A score is up to three exchanges, each begun by the end of the one before: of /generate, how many
-// tokens the prompt has (which also puts it into the cache), the texts behind it, and their tokens
-// alone. `next` is the one that can be cancelled.
+// A score takes up to three exchanges, each started when the previous one ends. With /generate:
+// count the prompt's tokens (which also caches it), score the texts after it, then score their
+// tokens alone. `next` is the exchange that can be cancelled.
 struct ScoreRun {
   ScoreCall call;
   ScoreResult result;
@@ -316,7 +317,7 @@ Backend::Cancel RemoteBackend::score(ScoreCall call, Done<ScoreResult> done) {
       if (!answer) return run->done(std::unexpected(answer.error()));
       Result<GenResult> prefix = read_gen(ServingApi::kSglang, *answer);
       if (!prefix) return run->done(std::unexpected(prefix.error()));
-      // The last token of the prompt may become one with a text's beginning, rarely two.
+      // The prompt's last token, rarely the last two, may merge with the start of a text.
       behind(std::max<int64_t>(prefix->info.usage.prompt_tokens - 2, 0));
     }));
   }

@@ -1,4 +1,5 @@
-// Programs on a server: /generate, or OpenAI's completions or chats.
+// A Backend on a server: /generate, or OpenAI's completions or chat. Thread-safe, like every
+// Backend.
 #pragma once
 
 #include <memory>
@@ -13,7 +14,7 @@
 namespace banyan {
 
 struct RemoteOptions {
-  std::string name;  // for errors, "http://127.0.0.1:30000/generate"
+  std::string name;  // for errors: "http://127.0.0.1:30000/generate"
   RemoteStyle style;
   std::optional<ChatTemplate> chat_template;
   SpecialTokens special;  // of the template's model

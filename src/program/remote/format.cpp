@@ -12,14 +12,14 @@ namespace {
 
 using Kind = GrammarSource::Kind;
 
-// Names of options that differ between /generate and OpenAI's APIs.
+// Option names that differ between /generate and OpenAI's APIs.
 struct OptionNames {
   const char *most, *least, *keep_stop;
 };
 constexpr OptionNames kNativeNames = {"max_new_tokens", "min_new_tokens", "no_stop_trim"};
 constexpr OptionNames kOpenAiNames = {"max_tokens", "min_tokens", "include_stop_str_in_output"};
 
-// What says how the text goes on and ends. Nothing is sent that asks for nothing, as above.
+// Options of length and stopping. Neutral values are omitted, as above.
 void put_options(const GenerationOptions& options, const OptionNames& names, Json& out) {
   out[names.most] = options.max_new_tokens;
   if (options.min_new_tokens > 0) out[names.least] = options.min_new_tokens;
@@ -31,7 +31,7 @@ void put_options(const GenerationOptions& options, const OptionNames& names, Jso
   if (options.keep_stop) out[names.keep_stop] = true;
 }
 
-// What says how the request as a whole is treated.
+// Options of scheduling.
 void put_scheduling(const GenerationOptions& options, Json& out) {
   if (options.priority != 0) out["priority"] = options.priority;
   if (!options.cache_salt.empty()) out["cache_salt"] = options.cache_salt;
@@ -48,7 +48,7 @@ Status check_remote(const GenerationOptions& options) {
   return unsupported("{} of a gen: only a model in the same process has it", name);
 }
 
-// A grammar by the names that SGLang has in sampling_params.
+// A grammar under SGLang's names in sampling_params.
 Result<std::pair<const char*, Json>> native_grammar(const GrammarSource& grammar) {
   if (!grammar.after.empty()) {
     return unsupported("a grammar after free text (`after`) has no field in a server's API");
@@ -70,7 +70,7 @@ Result<std::pair<const char*, Json>> native_grammar(const GrammarSource& grammar
   return std::pair("guided_choice", TRY(parse_json(grammar.text, "choices")));
 }
 
-// By OpenAI's names where it has some, else by SGLang's.
+// Under OpenAI's names where they exist, else SGLang's.
 Status put_openai_grammar(const GrammarSource& grammar, Json& out) {
   if (grammar.after.empty() && grammar.kind == Kind::kJsonSchema) {
     Json schema = TRY(parse_json(grammar.text, "json_schema"));
@@ -135,7 +135,7 @@ CallUsage usage_of(ServingApi api, const Json& answer) {
           .completion_tokens = count_at(answer, "/usage/completion_tokens")};
 }
 
-// Adds a token of the output; `text` empty: unknown, and then so are all ends.
+// Adds an output token. An empty `text` is unknown, and makes all token ends unknown.
 void add_token(GenResult& result, TokenId id, const Json& logprob, const std::string& text) {
   float value = logprob.is_number() ? logprob.get<float>() : 0;
   result.info.logprobs.push_back({.token = id, .logprob = value, .top = {}});
@@ -169,7 +169,7 @@ void read_logprobs(ServingApi api, const Json& answer, GenResult& result) {
       if (token.is_object()) add(token.value("token", Json()), token.value("logprob", Json()));
     }
   }
-  // Tokens that hold a part of a character are spelled otherwise; then nobody knows the ends.
+  // Tokens with partial characters are spelled differently, which leaves the ends unknown.
   if (!joined.starts_with(result.text)) result.token_ends.clear();
   std::erase_if(result.token_ends, [&](size_t end) { return end > result.text.size(); });
 }

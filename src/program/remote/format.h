@@ -1,4 +1,5 @@
-// Calls of a program as bodies of the three APIs, and their answers read back. No sockets.
+// Builds the requests of a program's calls for three APIs, and parses their answers. No sockets.
+// Stateless; thread-safe.
 #pragma once
 
 #include <optional>
@@ -14,27 +15,27 @@ namespace banyan {
 
 struct RemoteStyle {
   ServingApi api = ServingApi::kSglang;
-  std::string model;  // of OpenAI's
+  std::string model;  // for OpenAI's APIs
   bool continues_answers = false;
 };
 
-// A gen. Errors: what the API has no field for.
+// The body of a gen. Errors: options that the API cannot express.
 Result<std::string> gen_body(const RemoteStyle& style, const GenCall& call, bool stream);
-// The answer that is not streamed. Errors: what is missing in it.
+// Parses an unstreamed answer. Errors: what it lacks.
 Result<GenResult> read_gen(ServingApi api, const Json& answer);
 
-// What a stream's event adds to a result that began empty; the text comes after the last event.
+// Adds a stream event to `result`, which starts empty; the text is complete after the last event.
 Result<std::string> read_gen_event(ServingApi api, const Json& event, GenResult& result);
 
-// Scores texts by prompts that are only read: `logprob_start` as /generate takes it.
+// The body that scores prompts without generating; `logprob_start` as in /generate.
 std::string score_body(const RemoteStyle& style, const std::vector<std::string>& prompts,
                        int64_t logprob_start);
-// The same for prompts of ids, from the first on; /generate only.
+// The same for prompts given as ids, from the first token; /generate only.
 std::string score_ids_body(const std::vector<std::vector<TokenId>>& prompts);
-// Computes a prompt, and says how many tokens it has; /generate only.
+// The body that computes a prompt and returns its number of tokens; /generate only.
 std::string prefill_body(const std::string& prompt);
 
-// A token of a prompt, as a scoring answer tells it.
+// A prompt token in a scoring answer.
 struct PromptToken {
   TokenId id = -1;   // /generate
   std::string text;  // completions
@@ -46,7 +47,7 @@ struct ScoredPrompt {
   std::vector<PromptToken> tokens;
   CallUsage usage;
 };
-// One for each prompt. Errors: an answer without logprobs of the prompt.
+// One per prompt. Errors: an answer without prompt logprobs.
 Result<std::vector<ScoredPrompt>> read_scores(ServingApi api, const Json& answer);
 
 }  // namespace banyan

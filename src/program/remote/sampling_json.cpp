@@ -34,7 +34,7 @@ void put_sampling(const SamplingParams& sampling, const char* seed, Json& out) {
   for (const auto& [token, bias] : sampling.logit_bias) {
     out["logit_bias"][std::to_string(token)] = bias;
   }
-  // Servers read seeds as signed numbers.
+  // Servers parse seeds as signed integers.
   if (sampling.temperature > 0) out[seed] = sampling.seed & 0x7fffffffffffffff;
 }
 

@@ -1,4 +1,4 @@
-// How tokens are drawn, as servers are asked for it.
+// Sampling parameters as JSON for servers. Stateless; thread-safe.
 #pragma once
 
 #include "banyan/request.h"
@@ -6,8 +6,8 @@
 
 namespace banyan {
 
-// Adds what `sampling` says to a body, or to its sampling_params, with the seed under the name
-// `seed`. Nothing is sent that says nothing, so that a server need not know the name.
+// Adds the parameters to a body or to its sampling_params, with the seed under the name `seed`.
+// Neutral values are omitted, so that the server need not know their names.
 void put_sampling(const SamplingParams& sampling, const char* seed, Json& out);
 
 }  // namespace banyan

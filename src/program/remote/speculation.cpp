@@ -8,11 +8,11 @@
 namespace banyan {
 namespace {
 
-// Calls that run further and serve nobody, before that counts as a loss.
+// Unserved speculative calls before they count as losses.
 constexpr int kLossesAllowed = 2;
-// What is saved makes up for so many calls at most that save nothing.
+// Cap on the credit from savings, in calls that save nothing.
 constexpr int64_t kCallsKept = 4;
-// Pauses of 16, 32, ... and 1024 gens.
+// Pauses of 16, 32, ... up to 1024 gens.
 constexpr int64_t kPauseGens = 16;
 constexpr int kPausesMax = 6;
 
@@ -29,7 +29,7 @@ struct Stop {
   std::string text;
 };
 
-// The stop string that is complete first; of those, the one that begins first.
+// The stop string that completes first; on ties, the one that starts first.
 Stop find_stop(const std::string& text, size_t from, const std::vector<std::string>& stops) {
   Stop first;
   for (const std::string& stop : stops) {
@@ -46,7 +46,7 @@ Stop find_stop(const std::string& text, size_t from, const std::vector<std::stri
 
 }  // namespace
 
-// Penalties look at the output so far, which would be another's.
+// Penalties depend on the output so far, which differs in a longer call.
 bool Speculation::fits(const GenCall& call) {
   const GenerationOptions& options = call.options;
   bool plain =
@@ -59,7 +59,7 @@ bool Speculation::fits(const GenCall& call) {
 GenCall Speculation::longer(GenCall call, int64_t tokens) {
   call.options.stop.clear();
   call.options.max_new_tokens += tokens;
-  call.options.logprobs = true;  // they tell where tokens end
+  call.options.logprobs = true;  // for the token ends
   call.hold = false;
   return call;
 }
@@ -85,8 +85,8 @@ size_t Speculation::tokens_until(size_t end) const {
     size_t bytes = end - kept_->at;
     return all > 0 ? std::min(bytes, all) : bytes;
   }
-  auto first = std::ranges::upper_bound(ends, kept_->at);  // the token that holds byte `at`
-  auto last = std::ranges::lower_bound(ends, end);         // the one whose bytes reach `end`
+  auto first = std::ranges::upper_bound(ends, kept_->at);  // the token that contains byte `at`
+  auto last = std::ranges::lower_bound(ends, end);         // the token whose bytes reach `end`
   return static_cast<size_t>(last - first) + (end > kept_->at ? 1 : 0);
 }
 
@@ -121,12 +121,12 @@ std::optional<Speculation::Cut> Speculation::cut(const GenerationOptions& option
       tokens_until(whole.text.size()) < most) {  // the token that ended it counts
     return Cut{whole.text.size(), FinishReason::kStop, std::nullopt};
   }
-  // As long as it may be, if it is known where that is, and no character is cut in two there.
+  // Serve up to the maximum length, if that position is known and splits no character.
   const std::vector<size_t>& ends = whole.token_ends;
   auto first = static_cast<size_t>(std::ranges::upper_bound(ends, kept_->at) - ends.begin());
   if (most == 0 || first + most > ends.size()) return std::nullopt;
   size_t end = ends[first + most - 1];
-  // Whether a text ends for its length or for itself where both come at once, a call has to say.
+  // If length and end of text coincide, only a call can tell which finish reason applies.
   if (end == whole.text.size() && whole.info.finish == FinishReason::kStop) return std::nullopt;
   bool within = end < whole.text.size() && (static_cast<uint8_t>(whole.text[end]) & 0xC0) == 0x80;
   if (within) return std::nullopt;
@@ -159,7 +159,7 @@ std::optional<GenResult> Speculation::serve(const GenCall& call) {
   return result;
 }
 
-// --- what it brings -------------------------------------------------------------------------
+// --- gains and losses -----------------------------------------------------------------------
 
 bool SpeculationLedger::allows(int64_t tokens) {
   std::lock_guard lock(mutex_);
@@ -184,7 +184,7 @@ void SpeculationLedger::book(int64_t calls, int64_t tokens) {
   add(calls, tokens);
 }
 
-// What was gained long ago does not count for ever.
+// Capped, so that old gains do not count forever.
 void SpeculationLedger::add(int64_t calls, int64_t tokens) {
   calls_ = std::min(calls_ + calls, kCallsKept);
   tokens_ = std::min(tokens_ + tokens, kCallsKept * step_);

@@ -1,9 +1,9 @@
-// API speculative execution (SGLang paper, section 5): what a call generated past its stop, kept
-// for the texts and gens that follow.
+// API speculative execution (SGLang paper, section 5): text generated past a stop is kept for the
+// texts and gens that follow.
 //
-// A gen is served from it only if a call of its own would have given the same: all text in between
-// was what the model wrote, the sampling is the same, and the gen's end (a stop string, the length,
-// the end of the text) lies in what is kept. One per stream.
+// A gen is served from it only if a call of its own would have given the same result. All text in
+// between must equal what the model wrote, and the sampling must be the same. The gen's end (a stop
+// string, the length, the end of the text) must lie in the kept text. One per stream.
 #pragma once
 
 #include <cstdint>
@@ -18,50 +18,50 @@
 
 namespace banyan {
 
-// What calls that run further cost and save on one backend, all programs together: where they lose,
-// none are made for a while. They lose if more calls have to be made again than are saved, or if
-// more tokens are generated or sent in vain than prompts save. Safe from every thread.
+// Tracks the cost and savings of speculative calls on one backend, over all programs, and pauses
+// them while they lose. They lose if more calls must be repeated than are saved, or if more tokens
+// are wasted than saved prompts are worth. Thread-safe.
 class SpeculationLedger {
  public:
-  // Whether a gen may run further by `tokens`; to be asked once for each that could.
+  // Whether a gen may run `tokens` past its stop. Call once per eligible gen.
   bool allows(int64_t tokens);
-  // A call was in vain: another one had to follow it.
+  // Records a wasted call: another had to follow it.
   void in_vain(const CallUsage& usage);
-  // Of a call that nothing more is taken from: calls that it saved, and tokens, less those that it
-  // gave beyond its gen and that nothing used.
+  // Records a speculative call once nothing more can be served from it: calls saved, and tokens
+  // saved less the surplus tokens that went unused.
   void book(int64_t calls, int64_t tokens);
 
  private:
-  void add(int64_t calls, int64_t tokens);  // with the mutex
+  void add(int64_t calls, int64_t tokens);  // requires the mutex
 
   std::mutex mutex_;
-  int64_t step_ = 1;                // tokens that a call runs further
-  int64_t calls_ = 0, tokens_ = 0;  // saved, less lost
-  int unbooked_ = 0;                // calls that saved nothing and were let pass
-  int64_t pause_ = 0;               // gens that are left of one
+  int64_t step_ = 1;                // tokens past the stop per call
+  int64_t calls_ = 0, tokens_ = 0;  // saved less lost
+  int unbooked_ = 0;                // calls that saved nothing and were tolerated
+  int64_t pause_ = 0;               // gens left in the current pause
   int pauses_ = 0;                  // in a row
 };
 
 class Speculation {
  public:
-  // Whether a gen can be made longer, and be served.
+  // Whether a gen can be extended and served.
   static bool fits(const GenCall& call);
-  // The call that runs `tokens` further.
+  // The call extended by `tokens`.
   static GenCall longer(GenCall call, int64_t tokens);
 
-  // What a call by longer(call) gave; `behind` is how much of it the state has already.
+  // Keeps the result of longer(call); `behind` bytes of it are in the state already.
   void keep(GenResult result, const GenCall& call, size_t behind);
   void forget() { kept_.reset(); }
-  // The program's next text: what is kept goes on behind it, or is forgotten.
+  // The program's next text. Kept text that agrees is skipped; otherwise it is dropped.
   void pass(std::string_view text);
-  // The gen's result, if it is there. What is kept then goes on after its text.
+  // The gen's result if the kept text contains it; later calls continue after it.
   std::optional<GenResult> serve(const GenCall& call);
-  // The call that gave what is kept was worth making for its gen alone; the rest is put to `ledger`
-  // once nothing more can be taken from it.
+  // The call that produced the kept text was worthwhile for its gen alone. Books savings and waste
+  // of the rest in `ledger` once nothing more can be served from it.
   void enter(std::shared_ptr<SpeculationLedger> ledger);
 
  private:
-  // Shared with the branches that have the same kept.
+  // Shared by the branches that keep the same text.
   struct Account {
     std::shared_ptr<SpeculationLedger> ledger;
     int64_t calls = 0, tokens = 0;
@@ -74,17 +74,16 @@ class Speculation {
     std::shared_ptr<Account> account = {};
   };
 
-  // What a gen of so many tokens at most gets of what is kept.
+  // The part of the kept text that serves a gen of limited length.
   struct Cut {
     size_t end = 0;
     FinishReason finish = FinishReason::kLength;
     std::optional<std::string> matched_stop;
   };
   std::optional<Cut> cut(const GenerationOptions& options) const;
-  // Tokens from `at` on that reach into what lies before `end`. Where nothing says where tokens
-  // end, at most so many.
+  // Tokens from `at` that start before `end`. An upper bound if token ends are unknown.
   size_t tokens_until(size_t end) const;
-  // Tokens that end before `end`; an estimate by bytes where nothing says where they do.
+  // Tokens that end before `end`; estimated from bytes if token ends are unknown.
   int64_t tokens_before(size_t end) const;
   int64_t unused() const;  // tokens from `at` on
 

@@ -29,7 +29,7 @@ class HttpThread {
   }
 
   Backend::Cancel send(ClientRequest request, ClientSinks sinks) {
-    auto number = std::make_shared<uint64_t>(0);  // of the thread
+    auto number = std::make_shared<uint64_t>(0);  // used by the thread only
     asio::post(io_,
                [this, number, request = std::move(request), sinks = std::move(sinks)]() mutable {
                  *number = client_.send(std::move(request), std::move(sinks));

@@ -1,4 +1,4 @@
-// How a remote backend reaches its server.
+// The connection of a remote backend to its server.
 #pragma once
 
 #include <functional>
@@ -10,14 +10,14 @@
 
 namespace banyan {
 
-// Sends a request. The sinks are called from a thread of the transport's, never from within. The
-// function that it returns ends the exchange early.
+// Sends a request. The sinks are called on a thread of the transport, never from within this call.
+// The returned function cancels the exchange.
 using Transport = std::function<Backend::Cancel(ClientRequest request, ClientSinks sinks)>;
 
-// What a server gets with each request; none without a key.
+// The headers of every request; none without a key.
 Result<HttpClient::Headers> auth_headers(const std::string& api_key);
 
-// HTTP, on a thread of its own, which lives as long as the transport.
+// HTTP on its own thread, which lives as long as the transport.
 Result<Transport> http_transport(const std::string& url, const std::string& api_key);
 
 }  // namespace banyan
