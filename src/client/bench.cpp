@@ -27,16 +27,16 @@ SteadyClock::duration duration_of(double seconds) {
 // A request of the dataset, or the next turn of a conversation.
 struct Turn {
   size_t prompt = 0;
-  Conversation said;  // what goes to the server
+  Conversation said;  // messages to send
 };
 
-// One request in flight.
+// One request in progress.
 struct Exchange {
   Turn turn;
   RequestRecord record;
   EventStream events;
-  std::string error_body;  // of an answer that is not 200
-  std::string answer;      // of a conversation
+  std::string error_body;  // of a response other than 200
+  std::string answer;      // in a conversation
 };
 
 class BenchRun {
@@ -85,7 +85,7 @@ class BenchRun {
   SteadyClock::time_point begin_;
   std::vector<double> arrivals_s_;  // of the dataset's prompts, ascending
   size_t arrived_ = 0;
-  std::deque<Turn> ready_;  // arrived, but the limit of concurrency holds them back
+  std::deque<Turn> ready_;  // arrived, but held back by the concurrency limit
   int64_t in_flight_ = 0, output_tokens_ = 0, total_ = 0;
   bool start_posted_ = false, ended_ = false;
   BenchResult result_;
@@ -176,12 +176,12 @@ void BenchRun::on_event(Exchange& exchange, std::string_view data) {
   if (!facts.error.empty() && record.error.empty()) record.error = facts.error;
   if (facts.prompt_tokens >= 0) record.prompt_tokens = facts.prompt_tokens;
   if (facts.cached_tokens >= 0) record.cached_tokens = facts.cached_tokens;
-  // No server may have us note more tokens than were asked for.
+  // Never count more tokens than were requested, whatever the server reports.
   int64_t asked = dataset_.prompts[exchange.turn.prompt].output_tokens;
   int64_t tokens = facts.completion_tokens;
   if (tokens < 0) tokens = record.output_tokens + (facts.has_text ? 1 : 0);
   tokens = std::min(tokens, asked);
-  // The usage at a stream's end counts tokens too that had no text, such as parts of a character.
+  // The final usage also counts tokens without text, such as partial characters.
   bool usage_only = options_.style.api != ServingApi::kSglang && !facts.has_text;
   if (usage_only && record.output_tokens > 0) {
     record.output_tokens = std::max(record.output_tokens, tokens);
@@ -208,7 +208,7 @@ void BenchRun::count_tokens(Exchange& exchange, int64_t count) {
   result_.tokens_by_second[second] += count;
 }
 
-// What to count it as and what to show; empty when all went well.
+// The category and the message of a failure; empty on success.
 std::pair<std::string, std::string> BenchRun::failure_of(const Exchange& exchange, int http_status,
                                                          const Status& outcome) const {
   const std::string& said = exchange.record.error;
@@ -238,7 +238,7 @@ void BenchRun::on_end(Exchange& exchange, int http_status, const Status& outcome
     total_ -= std::ssize(dataset_.prompts[exchange.turn.prompt].turns) -
               std::ssize(exchange.turn.said) / 2 - 1;
   }
-  // The connection is free once this has returned.
+  // The connection becomes free only after this returns.
   if (!std::exchange(start_posted_, true)) {
     boost::asio::post(io_, [this] {
       start_posted_ = false;

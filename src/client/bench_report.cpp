@@ -98,7 +98,7 @@ BenchReport report_of(const BenchResult& result) {
   r.requests_per_s = rate(r.completed, r.duration_s);
   r.input_tokens_per_s = rate(r.input_tokens, r.duration_s);
   r.output_tokens_per_s = rate(r.output_tokens, r.duration_s);
-  // The last second is not a whole one, save that there is no other.
+  // Skip the last, partial second, unless it is the only one.
   const std::vector<int64_t>& seconds = result.tokens_by_second;
   r.output_tokens_per_s_peak = r.output_tokens_per_s;
   for (size_t i = 0; i + 1 < seconds.size(); ++i) {

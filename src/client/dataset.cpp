@@ -18,10 +18,11 @@ constexpr int64_t kMooncakeBlockTokens = 512;
 constexpr int64_t kPromptTokensMax = int64_t{1} << 24;
 constexpr double kTimestampMax_ms = 1e12;
 
-// Draws that serve different ends differ in the upper half of their counter.
+// Separate random streams: the purpose is in the upper bits of the counter.
 enum Draw : uint64_t { kTokens, kInputLength, kOutputLength, kOrder, kArrival };
 constexpr uint64_t kDrawShift = 56;
-constexpr uint64_t kGroupStreams = uint64_t{1} << 32;  // apart from those of questions
+// Keeps the groups' streams apart from those of the questions.
+constexpr uint64_t kGroupStreams = uint64_t{1} << 32;
 
 double draw(uint64_t seed, Draw what, uint64_t index) {
   return uniform(seed, index, uint64_t{what} << kDrawShift);
@@ -157,7 +158,7 @@ Dataset shared_prefix_dataset(const GroupedShape& shape, uint64_t seed) {
         {.parts = {{kGroupStreams + i % groups, shape.system_prompt_len}, {i, shape.question_len}},
          .output_tokens = shape.output_len});
   }
-  for (uint64_t i = count; i > 1; --i) {  // Fisher and Yates
+  for (uint64_t i = count; i > 1; --i) {  // Fisher-Yates shuffle
     auto other = static_cast<size_t>(draw(seed, kOrder, i) * static_cast<double>(i));
     std::swap(dataset.prompts[i - 1], dataset.prompts[other]);
   }
@@ -185,7 +186,7 @@ std::vector<double> poisson_arrivals(size_t count, double requests_per_s, uint64
   std::vector<double> arrivals_s(count, 0);
   if (std::isinf(requests_per_s)) return arrivals_s;
   for (size_t i = 1; i < count; ++i) {
-    // The time to the next is exponential; 1 - u is not 0.
+    // Inter-arrival times are exponential; 1 - u is never 0.
     arrivals_s[i] = arrivals_s[i - 1] - std::log1p(-draw(seed, kArrival, i)) / requests_per_s;
   }
   return arrivals_s;

@@ -1,8 +1,9 @@
-// Server-sent events out of a body that comes in pieces.
+// Parses server-sent events from a body that arrives in pieces.
 //
-// Every line "data: ..." is an event of its own: the servers of language models write no event in
-// several lines. Other lines are passed over. A piece that holds whole lines, which is the usual
-// case, is not copied.
+// Each "data: ..." line is one event, since LLM servers never write multi-line events; other lines
+// are skipped. Whole lines within a piece, the usual case, are not copied.
+//
+// Belongs to one thread.
 #pragma once
 
 #include <string>
@@ -17,8 +18,8 @@ class EventStream {
  public:
   static constexpr size_t kLineBytesMax = 64 << 20;
 
-  // Calls `on_data` with the data of each event that ends within `bytes`; the view holds during the
-  // call. An error when a line does not end.
+  // Calls `on_data` for each event completed by `bytes`; the view is valid during the call. A line
+  // that exceeds kLineBytesMax is an error.
   template <class OnData>
   Status feed(std::string_view bytes, OnData on_data) {
     while (true) {
@@ -41,7 +42,7 @@ class EventStream {
   }
 
  private:
-  // Leaves of `line` the data; false if there is none.
+  // Reduces `line` to its data; false if it has none.
   static bool data_of(std::string_view& line) {
     constexpr std::string_view kField = "data:";
     if (!line.starts_with(kField)) return false;
@@ -51,7 +52,7 @@ class EventStream {
     return true;
   }
 
-  std::string begun_;  // a line whose end has not come
+  std::string begun_;  // an incomplete line
 };
 
 }  // namespace banyan

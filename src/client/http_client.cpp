@@ -56,7 +56,8 @@ class HttpClient::Connection : public std::enable_shared_from_this<Connection> {
     written_ = false;
     auto self = shared_from_this();
     asio::async_write(socket_, asio::buffer(text_), [self](const error_code& ec, size_t) {
-      self->written_ = !ec;  // a failure is seen by the reader, perhaps with an answer before it
+      // The reader reports a failed write, after any response that arrived first.
+      self->written_ = !ec;
     });
     read();
   }
@@ -77,7 +78,8 @@ class HttpClient::Connection : public std::enable_shared_from_this<Connection> {
   }
 
   void on_closed(const error_code& ec) {
-    // The server may close a kept connection just as it is used again; nothing was answered then.
+    // The server may close a pooled connection just as it is reused; then nothing was answered, so
+    // retry.
     if (used_ && !reader_->begun()) {
       socket_.close();
       return connect();
@@ -114,7 +116,7 @@ class HttpClient::Connection : public std::enable_shared_from_this<Connection> {
   std::optional<ResponseReader> reader_;
   uint64_t exchange_number_ = 0;
   bool active_ = true;    // has an exchange
-  bool used_ = false;     // has had one before
+  bool used_ = false;     // has had an exchange before
   bool written_ = false;  // the request is sent
   std::array<char, kReadBytes> buffer_;
 

@@ -1,8 +1,9 @@
-// An asynchronous HTTP/1.1 client of one server, for thousands of answers at once on one thread.
+// An asynchronous HTTP/1.1 client for one server, for thousands of concurrent responses on one
+// thread.
 //
-// Connections are kept and used again, the latest first. Each owns a read buffer of kReadBytes and
-// has one exchange at a time; what comes is parsed where it lies. One thread runs the io_context
-// and makes all calls; the client must outlive the io_context's last handler.
+// Connections are pooled, the most recently used first. Each owns a read buffer of kReadBytes and
+// runs one exchange at a time; responses are parsed in place. A single thread runs the io_context
+// and makes all calls. The client must outlive the io_context's last handler.
 //
 //   HttpClient client(io, TRY(parse_server_url("http://127.0.0.1:30000")), headers);
 //   TRY(client.resolve());
@@ -28,12 +29,12 @@ namespace banyan {
 
 struct ClientRequest {
   std::string method = "POST";
-  std::string path;  // "/generate", without the server's prefix
+  std::string path;  // "/generate", without the server's path prefix
   std::string body;  // JSON
 };
 
-// Called on the io_context's thread. `end` comes exactly once, after everything else, never from
-// within send(); its status is of HTTP (0: none came) and an error when the answer is not complete.
+// Called on the io_context's thread. `end` is called exactly once, last, and never from within
+// send(). `http_status` is 0 if none arrived; `outcome` is an error if the response is incomplete.
 struct ClientSinks {
   std::function<void(int http_status, std::string_view piece)> body;
   std::function<void(int http_status, Status outcome)> end;
@@ -45,28 +46,28 @@ class HttpClient {
 
   using Headers = std::vector<std::pair<std::string, std::string>>;
 
-  // `headers` go with every request.
+  // `headers` are sent with every request.
   HttpClient(boost::asio::io_context& io, ServerUrl url, const Headers& headers);
   ~HttpClient();
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
-  // Looks the host up; blocks. To be called before send().
+  // Resolves the host name; blocks. Call it before send().
   Status resolve();
 
-  // The number is for cancel().
+  // Returns an id for cancel().
   uint64_t send(ClientRequest request, ClientSinks sinks);
-  // Ends an exchange that has not ended with kCancelled, and its connection.
+  // Ends a running exchange with kCancelled and closes its connection.
   void cancel(uint64_t exchange, const std::string& reason);
-  // Ends exchanges that began before `time` with kCancelled and `reason`.
+  // Ends exchanges that started before `time`, with kCancelled and `reason`.
   void cancel_older_than(std::chrono::steady_clock::time_point time, const std::string& reason);
 
   struct Answer {
     int status = 0;
     std::string body;
   };
-  // Sends and runs the io_context until the answer is there; nothing else may be going on. An
-  // answer may have kFetchBytesMax bytes.
+  // Sends a request and runs the io_context until the response is complete; nothing else may be in
+  // progress. Responses are limited to kFetchBytesMax.
   static constexpr size_t kFetchBytesMax = 64 << 20;
   Result<Answer> fetch(ClientRequest request);
 

@@ -13,7 +13,7 @@ namespace beast = boost::beast;
 namespace http = boost::beast::http;
 using boost::system::error_code;
 
-// Hands the body on instead of keeping it.
+// Passes the body on instead of storing it.
 struct PassingBody {
   using value_type = std::function<void(std::string_view)>;
 
@@ -64,7 +64,7 @@ bool ResponseReader::keep_alive() const {
   return done_ && !surplus_ && parser_->beast.keep_alive();
 }
 
-// How many bytes are done with; the others begin a line that has not ended yet.
+// Returns the number of bytes consumed; the rest is an incomplete line.
 Result<size_t> ResponseReader::parse(std::string_view bytes) {
   size_t used = 0;
   error_code ec;

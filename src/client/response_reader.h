@@ -1,7 +1,9 @@
-// One HTTP/1 response out of bytes as they arrive; no socket.
+// Incremental parser of one HTTP/1 response; no socket.
 //
-// The grammar is Boost.Beast's. The body goes to a sink in pieces, as it comes, without a copy; a
-// header or the line before a chunk may have kLineBytesMax bytes.
+// Boost.Beast parses the grammar. The body is passed to a sink in pieces, without a copy. A header
+// or chunk line may have up to kLineBytesMax bytes.
+//
+// Belongs to one thread.
 #pragma once
 
 #include <functional>
@@ -17,18 +19,18 @@ class ResponseReader {
  public:
   static constexpr size_t kLineBytesMax = 64 << 10;
 
-  // `body` is called from feed(), when status() is known.
+  // `body` is called from feed(), once status() is known.
   explicit ResponseReader(std::function<void(std::string_view)> body);
   ~ResponseReader();
 
-  // What came next. Bytes after the response's end make keep_alive() false.
+  // Parses the next bytes. Bytes after the end of the response make keep_alive() false.
   Status feed(std::string_view bytes);
-  // The server has closed: an error unless the response is complete by that.
+  // The server has closed the connection: an error unless that completes the response.
   Status end();
 
-  bool begun() const { return begun_; }  // a byte has come
+  bool begun() const { return begun_; }  // a byte has arrived
   bool done() const { return done_; }
-  int status() const;  // 0 until the header is there
+  int status() const;  // 0 before the header is complete
   bool keep_alive() const;
 
  private:
@@ -37,7 +39,7 @@ class ResponseReader {
   Result<size_t> parse(std::string_view bytes);
 
   std::unique_ptr<Parser> parser_;
-  std::string carry_;  // the beginning of a line
+  std::string carry_;  // an incomplete line
   bool begun_ = false, done_ = false, surplus_ = false;
 };
 

@@ -16,8 +16,8 @@ namespace {
 
 constexpr size_t kMessageBytesMax = 300;
 
-// What follows `key`, which is written with its quotes and colon; empty without one. The end
-// is searched first: that is where a long event, which repeats all of the answer, has its counts.
+// Returns what follows `key` (written with quotes and colon); empty if absent. Searches the tail
+// first: long events repeat the whole answer and have their counts at the end.
 std::string_view behind(std::string_view data, std::string_view key) {
   constexpr size_t kTailBytes = 512;
   std::string_view part = data.substr(data.size() - std::min(data.size(), kTailBytes));
@@ -43,7 +43,7 @@ bool has_nonempty_text(std::string_view data, std::string_view key) {
   return value.starts_with('"') && !value.starts_with("\"\"");
 }
 
-// Of what follows "finish_reason":, a name or an object with a type.
+// `reason` is the value of "finish_reason": a name, or an object with a type.
 bool is_abort(std::string_view reason) {
   if (reason.starts_with('{')) reason = behind(reason, R"("type":)");
   return reason.starts_with("\"abort\"");
@@ -59,7 +59,7 @@ void append_ids(const BenchPrompt& prompt, uint64_t seed, int64_t vocabulary, st
   out += ']';
 }
 
-// A plain transcript, for APIs without roles.
+// A plain text transcript, for APIs without roles.
 std::string transcript(const Conversation& said) {
   std::string text;
   for (size_t i = 0; i < said.size(); ++i) {
@@ -92,7 +92,7 @@ Json options_of(const RequestStyle& style, int64_t output_tokens) {
           {"stream_options", {{"include_usage", true}}}};
 }
 
-// The body's object if the server has such a page and answers in JSON.
+// The response as an object, if the server has such an endpoint and answers in JSON.
 Result<std::optional<Json>> ask(HttpClient& client, const std::string& path) {
   HttpClient::Answer answer = TRY(client.fetch({.method = "GET", .path = path}));
   if (answer.status == 401 || answer.status == 403) {
@@ -108,7 +108,7 @@ Result<std::optional<Json>> ask(HttpClient& client, const std::string& path) {
   return std::optional(*std::move(json));
 }
 
-// The value at `pointer` if there is one and it has the type of `otherwise`.
+// The value at `pointer` if it exists and has the type of `otherwise`.
 template <class T>
 T value_at(const Json& json, const char* pointer, T otherwise) {
   Json::json_pointer place(pointer);
@@ -183,7 +183,7 @@ std::string request_body(const RequestStyle& style, const BenchPrompt& prompt, u
   body.merge_patch(style.extra);
   std::string text = dump_json(body);
   if (!by_ids) return text;
-  // Ids go in as text: as JSON values they would cost more than all the rest.
+  // Format ids as text: as JSON values they would cost more than all the rest.
   std::string with_ids = fmt::format(R"({{"{}":)", native ? "input_ids" : "prompt");
   append_ids(prompt, seed, style.vocabulary, with_ids);
   with_ids += ',';

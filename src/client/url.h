@@ -1,4 +1,4 @@
-// Where a server is: "http://host:port/prefix" taken apart.
+// Parses a server URL: "http://host:port/prefix". Stateless; thread-safe.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 namespace banyan {
 
 struct ServerUrl {
-  std::string host;         // without the brackets of an IPv6 address
-  std::string port = "80";  // a number from 1 to 65535
-  std::string prefix;       // stands before every path: "" or "/some/where"
+  std::string host;         // IPv6 addresses without brackets
+  std::string port = "80";  // 1 to 65535
+  std::string prefix;       // precedes every path: "" or "/some/where"
   std::string authority;    // for the Host header, "host:port"
 };
 
-// Refused: schemes other than http, which may be left out; user names; queries; what cannot stand
-// in a request line.
+// http:// may be omitted. Refuses other schemes, user names, queries, and characters that are not
+// allowed in a request line.
 Result<ServerUrl> parse_server_url(std::string_view url);
 
 }  // namespace banyan

@@ -23,7 +23,7 @@ bool thousands_at(std::string_view text, size_t at) {
          digit_at(text, at + 3) && !digit_at(text, at + 4);
 }
 
-// A minus that is a sign and not an operator: "-5", "-$5" and U+2212, but not "10-5".
+// A minus sign rather than an operator: "-5", "-$5" and U+2212, but not "10-5".
 bool is_negative(std::string_view before) {
   constexpr std::string_view kMinus = "\u2212";
   if (before.ends_with('$')) before.remove_suffix(1);
@@ -66,7 +66,7 @@ std::optional<std::string> answer_is(std::string_view text) {
 
 std::optional<std::string> answer_colon(std::string_view text) {
   std::optional<std::string> found;
-  size_t line = 0;  // where the line of `found` ends
+  size_t line = 0;  // end of the line that contains `found`
   for (size_t at = text.find("nswer:"); at != text.npos; at = text.find("nswer:", at + 1)) {
     if (found && at > line) break;
     if (at == 0 || (text[at - 1] != 'a' && text[at - 1] != 'A')) continue;
@@ -94,7 +94,7 @@ std::optional<std::string> last_number(std::string_view text) {
       ++at;
       continue;
     }
-    // ".5" is a half where the point ends no word.
+    // ".5" is a fraction unless the point ends a word.
     bool bare = at > 0 && text[at - 1] == '.' && (at == 1 || !is_word(text[at - 2]));
     bool negative = is_negative(text.substr(0, bare ? at - 1 : at));
     std::string whole, fraction;

@@ -1,6 +1,8 @@
-// The answer that a model's text gives: the last number, or the letter of a choice.
+// Extracts the answer from a model's text: the last number, or the letter of a choice.
 //
-// Texts are any bytes; the work grows with their length alone.
+// Texts may contain any bytes; time is linear in their length.
+//
+// Stateless; thread-safe.
 #pragma once
 
 #include <optional>
@@ -9,13 +11,15 @@
 
 namespace banyan {
 
-// The last number in `text` in one spelling: no commas between thousands, no zeros in front or at
-// the end of a fraction, so equal numbers are equal texts. "about -$1,234.50." is "-1234.5".
+// The last number in `text`, normalised: no thousands separators, no leading zeros, no trailing
+// zeros in a fraction, so that equal numbers give equal strings. "about -$1,234.50." gives
+// "-1234.5".
 std::optional<std::string> last_number(std::string_view text);
 
-// The letter A to J that `text` settles on, by the rules of MMLU-Pro's authors, the first that
-// applies: the first "answer is X" or "answer is (X)"; the last letter of the first line that has
-// "answer: X"; the last letter that stands alone. A letter is never the beginning of a word.
+// The letter A to J that `text` chooses, by the rules of MMLU-Pro's authors. The first rule that
+// applies wins. The rules: the first "answer is X" or "answer is (X)"; the last letter on the first
+// line with "answer: X"; the last letter that stands alone. A letter at the start of a word never
+// counts.
 std::optional<std::string> chosen_letter(std::string_view text);
 
 }  // namespace banyan

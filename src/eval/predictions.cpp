@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kFileBytesMax = size_t{4} << 30;
 
-// The first key in which two runs differ.
+// Names the first key in which the two runs differ.
 std::unexpected<Error> other_run(const Json& there, const Json& here, const std::string& where) {
   for (const auto& [key, value] : here.items()) {
     auto found = there.find(key);

@@ -1,8 +1,10 @@
-// The file of an evaluation's predictions: one JSON object a line, written as each is there, so
-// that a run that was cut off goes on where it ended.
+// The predictions file of an evaluation: JSON lines, appended as predictions are made, so that an
+// interrupted run resumes.
 //
-// Every line has what the run was ("run"), so a file is never continued by a run that asks
-// something else, and any part of it tells what it is.
+// Every line carries the run's parameters ("run"). A file is therefore never resumed with other
+// parameters, and each line documents itself.
+//
+// A PredictionFile belongs to one thread.
 #pragma once
 
 #include <cstdint>
@@ -17,30 +19,30 @@
 namespace banyan {
 
 struct Prediction {
-  int64_t index = 0;                       // of the question
-  std::optional<std::string> answer = {};  // what the text gives, if it gives any
+  int64_t index = 0;                       // question index
+  std::optional<std::string> answer = {};  // extracted from the text, if possible
   std::string expected = {};
   bool correct = false;
   std::string text = {};
   std::string finish_reason = {};
   int64_t prompt_tokens = 0, completion_tokens = 0;
-  std::string error = {};  // why there is no text
+  std::string error = {};  // set if there is no text
 };
 
-// What a file's text says: for each question whether its prediction is correct; nothing for those
-// that have none. `kept_bytes` is the length of the text without a last line that was not written
-// to its end. kInvalidArgument: the text belongs to a run other than `run`, and how they differ.
+// Parses a file: for each question whether its prediction is correct, or nothing if there is none.
+// `kept_bytes` excludes an incomplete last line. kInvalidArgument: the file belongs to another run;
+// the message says how it differs.
 struct PredictionsRead {
-  std::vector<std::optional<bool>> correct = {};  // by index
+  std::vector<std::optional<bool>> correct = {};  // by question index
   size_t kept_bytes = 0;
 };
 Result<PredictionsRead> read_predictions(std::string_view text, const std::string& name,
                                          const Json& run, size_t questions);
 
-// An open file. Its writer has it for itself until it is closed.
+// An open file, locked exclusively until closed.
 class PredictionFile {
  public:
-  // Opens or makes the file and reads what is in it.
+  // Opens or creates the file and reads its contents.
   static Result<PredictionFile> open(const std::string& path, const Json& run, size_t questions);
   PredictionFile(PredictionFile&& other) noexcept;
   PredictionFile& operator=(PredictionFile&&) = delete;

@@ -23,7 +23,7 @@ bool same_number(const SuiteCase& asked, const SuiteReply& reply) {
   return number && number == last_number(answer);
 }
 
-// Whatever the order of keys.
+// Ignores the order of keys.
 bool same_json(const Json& a, const Json& b) {
   return nlohmann::json(a) == nlohmann::json(b);
 }
@@ -47,7 +47,8 @@ bool says_one_of(const SuiteCase& asked, const SuiteReply& reply) {
   });
 }
 
-// A story of some length that ends, and names what was asked for in its first two sentences.
+// A story of sufficient length that ends properly and mentions the expected text in its first two
+// sentences.
 bool tells_of(const SuiteCase& asked, const SuiteReply& reply) {
   constexpr size_t kCharactersMin = 200;
   std::string_view story = trim_space(reply.content);
@@ -60,7 +61,7 @@ bool tells_of(const SuiteCase& asked, const SuiteReply& reply) {
   return contains_ignoring_case(story.substr(0, begin), asked.answer.get<std::string>());
 }
 
-// A suite that is not listed compares texts.
+// Suites not listed compare texts.
 struct Judge {
   std::string_view suite;
   bool (*is_right)(const SuiteCase&, const SuiteReply&);

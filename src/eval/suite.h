@@ -1,14 +1,13 @@
-// Suites of questions with one right answer each, asked through the chat template: how good a model
-// is at what banyan-nano was trained for (tools/nano/README.md). A suite is a file of JSON, an
-// object a line:
+// Question suites with one right answer per question, asked through the chat template. They test
+// what banyan-nano was trained for (tools/nano/README.md). A suite is a JSON Lines file:
 //
 //   {"suite": "tools", "messages": [...], "tools": [...], "think": false, "answer": ..., "about":
 //   {...}}
 //
-// The answer is a text; a number for "arithmetic" and "everyday-sums"; what a story must name early
-// for "everyday-stories"; a list of texts, of which one must be said, for the other "everyday-*";
-// an object, with the schema that it follows in "schema", for "extraction"; {"name", "arguments"}
-// or null for "tools". "about" says what a case is made of (steps, depth, ...).
+// The type of "answer" depends on the suite. "arithmetic" and "everyday-sums": a number.
+// "everyday-stories": the text that a story must mention early. Other "everyday-*": a list of
+// accepted texts. "extraction": an object, whose schema is in "schema". "tools": {"name",
+// "arguments"} or null. All others: a text. "about" describes the case (steps, depth, ...).
 #pragma once
 
 #include <cstdint>
@@ -28,22 +27,22 @@ struct SuiteCase {
   Json tools;  // null: none
   bool think = false;
   Json answer;
-  std::string schema;  // of the answer; empty: it has none
+  std::string schema;  // of the answer; empty: none
   Json about;
 };
 
-// What a model said.
+// The model's reply.
 struct SuiteReply {
   std::string content;
-  Json call;  // {"name", "arguments"} of the first one; null: none
+  Json call;  // {"name", "arguments"} of the first call; null: none
 };
 
-// `name` is the file's, for errors, which name the line too.
+// `name` is the file name for error messages, which also give the line.
 Result<std::vector<SuiteCase>> read_suite(std::string_view text, const std::string& name);
 
 bool is_right(const SuiteCase& asked, const SuiteReply& reply);
 
-// Whether the suite asks how likely its answers are, not for answers.
+// Whether the suite scores the likelihood of its answers instead of generating.
 bool is_scored(std::string_view suite);
 
 }  // namespace banyan

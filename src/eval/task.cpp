@@ -23,7 +23,7 @@ Result<std::string> text_at(const Json& object, const char* key, const std::stri
   return found->get<std::string>();
 }
 
-// Of a text or a number.
+// A text or a number, as text.
 Result<std::string> number_at(const Json& object, const char* key, const std::string& where) {
   auto found = object.find(key);
   bool bare = found != object.end() && found->is_number();
@@ -62,7 +62,7 @@ Result<std::string> read_options(const Json& object, const std::string& where) {
   return text;
 }
 
-// Prompts as MMLU-Pro's authors write them (evaluate_from_local.py of their repository).
+// The prompt format of MMLU-Pro's authors (evaluate_from_local.py in their repository).
 Result<EvalQuestion> read_mmlu_pro(const Json& object, const std::string& where) {
   EvalQuestion q{.answer = TRY(text_at(object, "answer", where))};
   if (q.answer.size() != 1 || q.answer[0] < 'A' || q.answer[0] > 'J') {
@@ -132,7 +132,7 @@ Result<Questions> read_questions(const EvalTask& task, std::string_view text,
   return questions;
 }
 
-// Of each group the first `count` examples, one after the other.
+// The first `count` examples of each group, concatenated.
 using Shots = std::map<std::string, std::vector<const EvalQuestion*>>;
 
 Shots first_of_groups(const Questions& questions, int64_t count) {

@@ -1,9 +1,10 @@
-// Tasks with questions that have one right answer: what a model is asked, and which answer its text
-// gives. kEvalTasks in eval_task.cpp is the list; a further task is one entry there.
+// Evaluation tasks: how a question becomes a prompt, and how the answer is extracted from the text.
+// kEvalTasks in task.cpp lists them; a new task is one entry there.
 //
-// Data is JSON, an object a line or one array of objects. A question may come with examples in
-// front of it, "shots", of its own group. An object with a "prompt" is a question made elsewhere,
-// which is asked as it stands.
+// The data is JSON Lines or one array of objects. A question may be preceded by examples ("shots")
+// of its own group. An object with a "prompt" is a ready-made question and is asked unchanged.
+//
+// Stateless; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,22 +19,22 @@
 
 namespace banyan {
 
-// One object of the data, as a task reads it.
+// One object of the data, as parsed by a task.
 struct EvalQuestion {
-  std::string group = {};   // examples come from the same group
-  std::string header = {};  // before the examples
-  std::string shot = {};    // this question with its worked answer, as an example for others
-  std::string ask = {};     // this question, up to where the model goes on
-  std::string answer = {};  // as the task's `extract` spells it
-  bool complete = false;    // `ask` is all of the prompt
+  std::string group = {};   // examples are taken from the same group
+  std::string header = {};  // precedes the examples
+  std::string shot = {};    // the question with a worked answer, as an example
+  std::string ask = {};     // the question, up to where the model continues
+  std::string answer = {};  // as normalised by the task's `extract`
+  bool complete = false;    // `ask` is the whole prompt
 };
 
 struct EvalTask {
-  const char* name;     // as typed: "gsm8k"
+  const char* name;     // as given on the command line: "gsm8k"
   const char* summary;  // for --help
-  // Looked for next to the data when no file of examples is named.
+  // Default file of examples, looked up next to the data.
   const char* shots_file;
-  // The text that begins a next question, where the answer ends.
+  // The text that starts the next question; generation stops there.
   const char* stop;
   // `where` names the object in errors: "test.jsonl:17".
   Result<EvalQuestion> (*read)(const Json& object, const std::string& where);
@@ -43,7 +44,7 @@ struct EvalTask {
 std::span<const EvalTask> eval_tasks();
 const EvalTask* eval_task_named(std::string_view name);
 
-// What is asked, in the data's order.
+// The questions, in the data's order.
 struct EvalItem {
   std::string prompt = {};
   std::string answer = {};
@@ -51,15 +52,16 @@ struct EvalItem {
 
 struct EvalSet {
   std::vector<EvalItem> items = {};
-  int64_t shots = 0;         // in front of each question
-  bool shots_own = false;    // the data's first of each group, which are not asked themselves
-  uint64_t fingerprint = 0;  // of all prompts and answers
+  int64_t shots = 0;  // per question
+  // The data's first questions of each group serve as examples and are not asked.
+  bool shots_own = false;
+  uint64_t fingerprint = 0;  // over all prompts and answers
 };
 
-// Texts of files, and their names for errors.
+// File contents, with names for error messages.
 struct EvalSource {
   std::string data, data_name;
-  std::optional<std::string> shots;  // absent: the data's own
+  std::optional<std::string> shots;  // absent: use the data's own
   std::string shots_name;
 };
 
