@@ -29,10 +29,11 @@ namespace {
 
 constexpr int64_t kChunkBytes = 8 << 20;
 constexpr int kWorkers = 8;
-constexpr int kTriesMax = 5;                  // in a row without progress
-constexpr int64_t kProgressBytes = 64 << 10;  // so a hub that drips does not hold us for ever
+constexpr int kTriesMax = 5;  // consecutive, without progress
+// Minimum progress, so that a hub that trickles data does not hold us forever.
+constexpr int64_t kProgressBytes = 64 << 10;
 
-// A file descriptor that is closed in the end.
+// Owns a file descriptor.
 class Descriptor {
  public:
   explicit Descriptor(int value) : value_(value) {}
@@ -52,8 +53,8 @@ bool is_hex(const std::string& text) {
       text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
-// The digest that `etag` should be, of the file that is open; nothing where the etag is none that
-// follows from the bytes.
+// Computes the digest that `etag` should equal from the open file; nothing if the etag is not a
+// content hash.
 Result<std::optional<std::string>> digest_as(const std::string& etag, int descriptor,
                                              int64_t bytes) {
   bool sha256 = etag.size() == 64 && is_hex(etag), git = etag.size() == 40 && is_hex(etag);
@@ -62,7 +63,7 @@ Result<std::optional<std::string>> digest_as(const std::string& etag, int descri
                                                                   EVP_MD_CTX_free);
   EVP_DigestInit_ex(context.get(), sha256 ? EVP_sha256() : EVP_sha1(), nullptr);
   std::string header = fmt::format("blob {}", bytes);
-  if (git) EVP_DigestUpdate(context.get(), header.c_str(), header.size() + 1);  // with its NUL
+  if (git) EVP_DigestUpdate(context.get(), header.c_str(), header.size() + 1);  // including its NUL
   std::vector<char> buffer(1 << 20);
   for (int64_t offset = 0; offset < bytes;) {
     ssize_t count = pread(descriptor, buffer.data(), buffer.size(), offset);
@@ -79,8 +80,7 @@ Result<std::optional<std::string>> digest_as(const std::string& etag, int descri
   return hex;
 }
 
-// A download in progress. Which chunks are complete stands in a second file, a line each, so that
-// the next run knows.
+// A download in progress. A second file lists the complete chunks, one per line, for resuming.
 class Download {
  public:
   Download(const HubFile& file, const std::string& folder, const BytesSink& progress)
@@ -167,7 +167,7 @@ class Download {
     return first;
   }
 
-  // A hub that knows no ranges.
+  // For hubs without range support.
   Status fetch_whole() {
     ranges_ = true;
     stop_ = false;
@@ -175,7 +175,7 @@ class Download {
     return fetch(0, file_.bytes);
   }
 
-  // The bytes from `begin` up to before `end`, in as many requests as it takes.
+  // Downloads the bytes [begin, end) in as many requests as necessary.
   Status fetch(int64_t begin, int64_t end) {
     int64_t at = begin;
     Status last;
@@ -185,7 +185,7 @@ class Download {
       last = request(at, end);
       if (!last && last.error().code != ErrorCode::kIo) return last;
       if (at - before >= kProgressBytes && !whole_) tries = 0;
-      if (whole_ && at < end) {  // begins again
+      if (whole_ && at < end) {  // restart from the beginning
         add(begin - at);
         at = begin;
       }
@@ -195,7 +195,7 @@ class Download {
     return io_error("{}: the hub cuts it off again and again", file_.name);
   }
 
-  // Moves `at` as far as bytes came.
+  // Advances `at` by the bytes received.
   Status request(int64_t& at, int64_t end) {
     HubRequest request{.url = file_.url, .token = file_.token};
     bool part = !whole_ && (at > 0 || end < file_.bytes);
@@ -260,8 +260,8 @@ class Download {
   Descriptor descriptor_;
   std::vector<bool> done_;
   std::mutex mutex_;
-  std::atomic<bool> ranges_ = true;  // the hub knows ranges, as far as is known
-  std::atomic<bool> stop_ = false;   // another chunk has failed, or it is not wanted any more
+  std::atomic<bool> ranges_ = true;  // the hub supports ranges, as far as known
+  std::atomic<bool> stop_ = false;   // another chunk failed, or the download was cancelled
   std::atomic<bool> cancelled_ = false;
   bool whole_ = false;
 };

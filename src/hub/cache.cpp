@@ -23,7 +23,7 @@ bool has(const std::string& folder, const char* name) {
   return file_exists(folder + "/" + name);
 }
 
-// Every shard that the index names.
+// Whether every shard in the index is present.
 bool has_shards(const std::string& folder) {
   Result<std::string> text = read_file(folder + "/model.safetensors.index.json", 100'000'000);
   if (!text) return false;
@@ -42,14 +42,15 @@ bool is_complete(const std::string& folder) {
   return has(folder, "config.json") && tokenizer && weights;
 }
 
-// The files of a snapshot that are there, as the hub names them.
+// The existing files of a snapshot, with their names on the hub.
 std::set<std::string> files_in(const fs::path& snapshot) {
   std::set<std::string> files;
   std::error_code code;
   for (fs::recursive_directory_iterator it(snapshot, code), end; !code && it != end;
        it.increment(code)) {
     std::error_code ignored;
-    if (!it->is_regular_file(ignored)) continue;  // a link may lead to what is not there yet
+    // A link may point to a file that is not downloaded yet.
+    if (!it->is_regular_file(ignored)) continue;
     files.insert(it->path().lexically_relative(snapshot).string());
   }
   return files;
@@ -66,7 +67,7 @@ std::vector<fs::path> snapshots_of(const fs::path& repository) {
   return snapshots;
 }
 
-// One name in each line. huggingface_hub overlooks it, as it does its own ".no_exist".
+// A file with one name per line. huggingface_hub ignores it, as it does its own ".no_exist".
 std::string note_path(const std::string& repository, const std::string& commit) {
   return repository + "/.banyan-files/" + commit;
 }
@@ -78,7 +79,7 @@ std::set<std::string> read_note(const std::string& path) {
   return files;
 }
 
-// What the model is of all files, or "" if it is no GGUF file or not all of it is here.
+// The model's GGUF file, or "" if it is not a GGUF model or is incomplete here.
 std::string gguf_of(const std::set<std::string>& all, const std::set<std::string>& here,
                     const HubModel& model) {
   if (model.gguf.empty() && has_safetensors(all)) return "";
@@ -132,7 +133,7 @@ CachedModel describe(const fs::path& repository) {
   return model;
 }
 
-// The links of one GGUF model in every snapshot, and the blobs that no other leads to.
+// Removes one GGUF model's links in every snapshot, and the blobs that no other link refers to.
 Result<int64_t> remove_gguf(const fs::path& repository, const HubModel& model) {
   std::set<fs::path> blobs;
   std::error_code code;
@@ -179,7 +180,7 @@ std::string cached_model(const HubSettings& settings, const HubModel& model) {
   std::string snapshot = repository + "/snapshots/" + commit;
   if (model.gguf.empty() && is_complete(snapshot)) return snapshot;
   std::set<std::string> here = files_in(snapshot), all = read_note(note_path(repository, commit));
-  // Somebody else fetched this: whether the hub has safetensors too is not known.
+  // Downloaded by another program: whether the hub also has safetensors is unknown.
   if (all.empty() && model.gguf.empty() && !settings.offline) return "";
   std::string file = gguf_of(all.empty() ? here : all, here, model);
   if (file.empty() && settings.offline) file = gguf_of(here, here, model);

@@ -1,4 +1,4 @@
-// The folder that huggingface_hub and everything over it shares:
+// The cache folder of huggingface_hub and everything built on it:
 //   CACHE/models--OWNER--NAME/blobs/ETAG, snapshots/COMMIT/FILE -> ../../blobs/ETAG, refs/REVISION
 #pragma once
 
@@ -14,30 +14,30 @@ namespace banyan {
 
 std::string repository_folder(const HubSettings& settings, const HubModel& model);
 
-// The folder of the revision as far as it is known here, or the GGUF file in it (of several parts:
-// the first); "" if it is not, or if what an engine needs (config, tokenizer, weights, or all parts
-// of the file) is not all there. Which file is meant depends on what the hub has of that revision,
-// as far as that was noted; offline, what is here will do.
+// The cached folder of the revision, or the GGUF file in it (the first of several parts). "" if it
+// is not cached, or if a file that the engine needs is missing (config, tokenizer, weights, any
+// GGUF part). The choice of GGUF file depends on the noted list of files on the hub; offline, the
+// cached files decide.
 std::string cached_model(const HubSettings& settings, const HubModel& model);
 
-// Notes the files that the hub has of a commit.
+// Records which files the hub has for a commit.
 Status note_files(const HubSettings& settings, const HubModel& model, const std::string& commit,
                   const std::set<std::string>& files);
 
 struct CachedModel {
   std::string repository;              // OWNER/NAME
-  std::string folder;                  // of the newest snapshot, or of the repository
-  std::vector<std::string> revisions;  // names and the commits they stand for: "main 1a2b..."
+  std::string folder;                  // the newest snapshot's, or the repository's
+  std::vector<std::string> revisions;  // names with their commits: "main 1a2b..."
   int64_t bytes = 0;                   // on disk
-  bool complete = false;               // can be run
-  std::vector<std::string> ggufs;      // what may follow OWNER/NAME: for a GGUF file that is here
+  bool complete = false;               // all files that the engine needs are present
+  std::vector<std::string> ggufs;      // suffixes for OWNER/NAME: that select cached GGUF files
 };
 
-// Sorted by name. kIo if the folder cannot be read; none if there is no folder.
+// Sorted by name. Empty if the cache does not exist; kIo if it cannot be read.
 Result<std::vector<CachedModel>> cached_models(const HubSettings& settings);
 
-// Removes all revisions, of a model with a GGUF file only that; gives how many bytes that frees.
-// kNotFound if it is not there.
+// Removes all revisions, or only the GGUF file that the model names. Returns the bytes freed.
+// kNotFound if it is not cached.
 Result<int64_t> remove_cached(const HubSettings& settings, const HubModel& model);
 
 }  // namespace banyan

@@ -32,7 +32,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Whatever of these a model has; the weights follow.
+// Downloaded if the model has them; the weights come afterwards.
 constexpr std::array kSmallFiles = {
     "config.json",        "generation_config.json", "tokenizer.json",
     "tiktoken.model",     "tokenizer_config.json",  "special_tokens_map.json",
@@ -41,9 +41,9 @@ constexpr std::array kSmallFiles = {
 constexpr const char* kIndex = "model.safetensors.index.json";
 constexpr const char* kWeights = "model.safetensors";
 constexpr int64_t kFileBytesMax = int64_t{1} << 43;
-constexpr int kRepliesMax = 4;  // that a busy hub may give
+constexpr int kRepliesMax = 4;  // from a busy hub
 
-// While it lives, other programs that download this model wait.
+// A lock that makes other programs wait while this one downloads the model.
 class RepositoryLock {
  public:
   static Result<RepositoryLock> take(const HubSettings& settings, const HubModel& model) {
@@ -100,7 +100,7 @@ class Fetch {
  private:
   std::string snapshot() const { return folder_ + "/snapshots/" + commit_; }
 
-  // GET, again where the hub is busy.
+  // A GET that retries while the hub is busy.
   Result<HubReply> ask(HubRequest request) {
     request.token = settings_.token;
     for (int tries = 1;; ++tries) {
@@ -137,7 +137,7 @@ class Fetch {
                     model_.repository());
   }
 
-  // The commit and the names of its files.
+  // Reads the commit and the names of its files.
   Status read_listing() {
     std::string revision = model_.revision;
     for (size_t at = 0; (at = revision.find('/', at)) != revision.npos;) {
@@ -175,7 +175,7 @@ class Fetch {
       if (names_.contains(name)) TRY(plan(name));
     }
     if (!sharded) return plan(kWeights);
-    TRY(fetch(files_.back()));  // the index, which names the others
+    TRY(fetch(files_.back()));  // the index, which names the shards
     std::string text = TRY(read_file(snapshot() + "/" + kIndex, 100'000'000));
     Json index = TRY(parse_json(text, kIndex));
     if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
@@ -194,7 +194,7 @@ class Fetch {
     return {};
   }
 
-  // Everything else that an engine needs is in the file.
+  // The GGUF file contains everything else the engine needs.
   Status plan_gguf() {
     GgufModel chosen = TRY(choose_gguf(names_, model_.gguf, model_.repository()));
     if (!is_known_quantization(chosen.quantization)) {
@@ -215,7 +215,7 @@ class Fetch {
                        other.empty() ? "" : fmt::format(", only files such as {}", quote(other)));
   }
 
-  // Asks for what a file is, without its bytes.
+  // Requests a file's size and hash, without its contents.
   Status plan(const std::string& name) {
     std::string url =
         fmt::format("{}/{}/resolve/{}/{}", settings_.endpoint, model_.repository(), commit_, name);
@@ -225,7 +225,7 @@ class Fetch {
       reply = TRY(ask({.url = place, .head = true, .follow = false}));
       std::string to = reply.header("location");
       bool moved = reply.status / 100 == 3 && reply.header("x-linked-etag").empty();
-      if (!moved || !to.starts_with('/')) break;  // another host has no etag of the hub's
+      if (!moved || !to.starts_with('/')) break;  // other hosts do not send the hub's etag
       place = settings_.endpoint + to;
     }
     if (reply.status / 100 != 2 && reply.status / 100 != 3) return refusal(reply);
@@ -262,7 +262,7 @@ class Fetch {
                      format_bytes(static_cast<int64_t>(space.available)), settings_.cache);
   }
 
-  // The blob, and the name in the snapshot that leads to it.
+  // Downloads the blob and links to it from the snapshot.
   Status fetch(const HubFile& file) {
     std::string path = snapshot() + "/" + file.name;
     int64_t here = 0;
@@ -281,7 +281,7 @@ class Fetch {
     return {};
   }
 
-  // Of `bytes` more of a file, of which `here` have come.
+  // Reports `bytes` more of a file, `here` bytes in total.
   bool tell(const HubFile& file, int64_t here, int64_t bytes) {
     done_ += bytes;
     if (progress_) progress_(std::min(done_, total_), total_);
@@ -296,7 +296,7 @@ class Fetch {
   const std::string folder_;
   std::string commit_;
   std::set<std::string> names_;
-  std::string gguf_;  // "/" and the file that is the model, if it is one
+  std::string gguf_;  // "/" and the GGUF file that is the model, if any
   std::vector<HubFile> files_;
   bool planned_ = false;  // the sizes of all files are known
   int64_t total_ = 0, done_ = 0;

@@ -1,5 +1,5 @@
-// A model from a hub into the cache: what an engine needs of it and nothing else, which is config,
-// tokenizer and safetensors, or one GGUF file.
+// Downloads a model from a hub into the cache, limited to what the engine needs: config, tokenizer
+// and safetensors, or one GGUF file. Blocks the calling thread.
 #pragma once
 
 #include <functional>
@@ -11,18 +11,19 @@
 
 namespace banyan {
 
-// What will be fetched, once it is known: "8 files, 1.52 GB".
+// Called with a summary once the files are known: "8 files, 1.52 GB".
 using HubNotice = std::function<void(const std::string& text)>;
 
-// Of one file: its hash, and how much of it is here. False ends the download with kCancelled.
+// Progress of one file, by hash. Returning false stops the download with kCancelled.
 using HubFileProgress =
     std::function<bool(const std::string& etag, int64_t bytes_done, int64_t bytes_total)>;
 
-// The folder of the revision, complete, or the GGUF file in it (of several parts: the first), where
-// the model names one or the repository has nothing else. Files that are in the cache already are
-// not fetched again; what an earlier run left unfinished is continued. Two programs take turns.
-// Errors: the name or the revision is unknown, the model asks for a token, it has neither
-// safetensors nor the GGUF file, the disk is full, the hub does not keep its promises.
+// Returns the complete folder of the revision. Returns a GGUF file in it (the first of several
+// parts) if the model names one or the repository has nothing else. Cached files are not downloaded
+// again, partial downloads are resumed, and concurrent programs take turns.
+//
+// Errors: unknown name or revision, missing access token, neither safetensors nor the GGUF file,
+// disk full, data that does not match the hub's hashes.
 Result<std::string> download_model(const HubSettings& settings, const HubModel& model,
                                    const HubNotice& notice = {}, const LoadProgress& progress = {},
                                    const HubFileProgress& of_file = {});

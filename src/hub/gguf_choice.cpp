@@ -44,7 +44,7 @@ struct Part {
   int number = 1, count = 1;
 };
 
-// What "STEM-00002-of-00003" says.
+// Parses "STEM-00002-of-00003".
 Part part_of(std::string_view name) {
   constexpr std::string_view kForm = "-00000-of-00000";
   if (name.size() <= kForm.size()) return {name};
@@ -75,7 +75,8 @@ bool is_quantization(const std::string& word) {
   });
 }
 
-// What a name ends with that is one, and the "UD-" before it: dynamic ones differ from plain ones.
+// The quantization at the end of a name, with a preceding "UD-", since dynamic ones differ from
+// plain ones.
 std::string quantization_of(std::string_view stem) {
   std::string_view name = last_part(stem);
   std::string low = lower_ascii(name);
@@ -104,7 +105,7 @@ bool is_file_of(const GgufModel& model, std::string_view tag) {
          std::ranges::any_of(model.files, same);
 }
 
-// Those that the first kind of match finds that finds any.
+// The models found by the first kind of match that finds any.
 std::vector<GgufModel> find_models(const std::vector<GgufModel>& models, std::string_view text) {
   std::string tag = lower_ascii(text);
   const std::array<std::function<bool(const GgufModel&)>, 4> kinds = {

@@ -15,14 +15,14 @@ namespace {
 constexpr size_t kBodyBytesMax = 64 << 20;
 constexpr size_t kHeaderBytesMax = 1 << 16;
 constexpr long kConnectSeconds = 20;
-constexpr long kSilentSeconds = 30;  // without a byte a transfer has failed
+constexpr long kSilentSeconds = 30;  // a transfer without data for this long has failed
 constexpr long kRedirectsMax = 8;
 
 struct Transfer {
   HubReply reply;
   const BodySink* sink = nullptr;
   size_t header_bytes = 0;
-  bool refused = false;  // by the sink, or for its size
+  bool refused = false;  // by the sink, or as too large
 };
 
 size_t take_header(char* data, size_t size, size_t count, void* user) {
@@ -30,7 +30,7 @@ size_t take_header(char* data, size_t size, size_t count, void* user) {
   std::string_view line(data, size * count);
   transfer.header_bytes += line.size();
   if (transfer.header_bytes > kHeaderBytesMax) return 0;
-  if (line.starts_with("HTTP/")) transfer.reply.headers.clear();  // of the next hop
+  if (line.starts_with("HTTP/")) transfer.reply.headers.clear();  // the next hop
   size_t colon = line.find(':');
   if (colon == line.npos) return line.size();
   std::string name(line.substr(0, colon));
@@ -101,14 +101,14 @@ Result<HubReply> send_to_hub(const HubRequest& request, const BodySink& sink) {
   char error[CURL_ERROR_SIZE] = {};
   set_options(curl.get(), request, error);
   std::unique_ptr<curl_slist, CurlDeleter> headers;
-  if (!request.token.empty()) {  // libcurl keeps it from other hosts
+  if (!request.token.empty()) {  // libcurl does not send it to other hosts
     headers.reset(
         curl_slist_append(nullptr, fmt::format("Authorization: Bearer {}", request.token).c_str()));
     curl_easy_setopt(curl.get(), CURLOPT_HTTPHEADER, headers.get());
   }
   if (request.begin >= 0) {
     std::string range = fmt::format("{}-{}", request.begin, request.end - 1);
-    curl_easy_setopt(curl.get(), CURLOPT_RANGE, range.c_str());  // copied
+    curl_easy_setopt(curl.get(), CURLOPT_RANGE, range.c_str());  // libcurl copies it
   }
   Transfer transfer{.sink = &sink};
   BodyContext context{.transfer = &transfer, .curl = curl.get()};

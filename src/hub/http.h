@@ -1,4 +1,4 @@
-// HTTP requests to a hub, over libcurl. Blocking; any thread.
+// HTTP requests to a hub, with libcurl. Blocking; safe from any thread.
 #pragma once
 
 #include <cstdint>
@@ -13,26 +13,26 @@ namespace banyan {
 
 struct HubRequest {
   std::string url;
-  std::string token;  // sent to the url's host alone, not to where that redirects
+  std::string token;  // sent to the URL's host only, not to redirect targets
   bool head = false;
-  bool follow = true;  // redirects; never from https to http
-  int64_t begin = -1;  // ask for the bytes from here...
-  int64_t end = -1;    // ... up to before here; -1: the whole
+  bool follow = true;  // redirects, but never from https to http
+  int64_t begin = -1;  // first byte to request...
+  int64_t end = -1;    // ... and the end, exclusive; -1: the whole file
 };
 
 struct HubReply {
   int status = 0;
-  std::map<std::string, std::string> headers;  // names in lower case; of the last hop
-  std::string body;                            // empty where a sink took it
+  std::map<std::string, std::string> headers;  // lower-case names; of the last hop
+  std::string body;                            // empty if a sink received it
 
   std::string header(const std::string& name) const;
 };
 
-// Gets pieces of a body once the headers are complete; false ends the transfer.
+// Called with pieces of the body once the headers are complete; false ends the transfer.
 using BodySink = std::function<bool(const HubReply& reply, std::string_view piece)>;
 
-// kIo: no reply, or one that was cut off; the sink may have got a part of it. Without a sink the
-// body may have 64 MB.
+// kIo: no response, or a truncated one; the sink may have received a part. Without a sink the body
+// is limited to 64 MB.
 Result<HubReply> send_to_hub(const HubRequest& request, const BodySink& sink = {});
 
 }  // namespace banyan

@@ -1,5 +1,5 @@
-// Which names of files are taken from a hub: ones that lead nowhere else and need no escapes in a
-// URL.
+// File names accepted from a hub: they cannot leave their folder and need no URL escapes.
+// Stateless; thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ inline bool is_plain_name(std::string_view name) {
          });
 }
 
-// Plain names with a '/' between them.
+// Plain names separated by '/'.
 inline bool is_plain_path(std::string_view path) {
   for (size_t slash; (slash = path.find('/')) != path.npos; path.remove_prefix(slash + 1)) {
     if (!is_plain_name(path.substr(0, slash))) return false;

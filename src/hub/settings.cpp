@@ -14,7 +14,7 @@
 namespace banyan {
 namespace {
 
-constexpr size_t kNameBytesMax = 96;  // of an owner or a model, as the hub allows
+constexpr size_t kNameBytesMax = 96;  // of an owner or model name, as on the hub
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
@@ -40,8 +40,8 @@ bool is_letter_or_digit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-// One word of a name: letters, digits, '-', '_' and '.', neither of the last two pairs in a row,
-// nor '-' or '.' at an end.
+// One word of a name: letters, digits, '-', '_' and '.'. No "--" or "..", and no '-' or '.' at
+// either end.
 bool is_plain_name_of_model(std::string_view name) {
   auto plain = [](char c) { return is_letter_or_digit(c) || c == '-' || c == '_' || c == '.'; };
   return !name.empty() && name.size() <= kNameBytesMax && std::ranges::all_of(name, plain) &&
@@ -58,7 +58,7 @@ bool is_plain_revision(std::string_view revision) {
          is_letter_or_digit(revision.front()) && is_letter_or_digit(revision.back());
 }
 
-// Without the host that llama.cpp, ollama and browsers put first.
+// Removes the host that llama.cpp, ollama and browsers put in front.
 std::string_view without_host(std::string_view text) {
   std::string low = lower_ascii(text);
   size_t scheme = low.starts_with("https://") ? 8 : 0;
@@ -68,7 +68,7 @@ std::string_view without_host(std::string_view text) {
   return text;
 }
 
-// ollama's word for a model without a tag.
+// ollama's tag for a model without one.
 bool is_latest(std::string_view tag) {
   return lower_ascii(tag) == "latest";
 }
@@ -92,14 +92,14 @@ HubSettings hub_settings() {
     settings.token = read_file(file, 4096).value_or("");
   }
   settings.token = std::string(trim_space(settings.token));
-  // A line break would begin another header.
+  // A line break would inject another header.
   if (settings.token.find_first_of("\r\n") != std::string::npos) settings.token.clear();
   settings.offline =
       is_on(environment("HF_HUB_OFFLINE")) || is_on(environment("TRANSFORMERS_OFFLINE"));
   return settings;
 }
 
-// What follows OWNER/NAME.
+// Parses what follows OWNER/NAME.
 Status HubModel::read_mark(char mark, std::string_view value) {
   if (mark == '@') {
     revision = value;

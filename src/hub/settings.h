@@ -1,5 +1,5 @@
-// Where models come from and where they are kept, by the environment variables of huggingface_hub,
-// and the names of models.
+// Where models are downloaded from and cached, from huggingface_hub's environment variables. Also
+// parses model names.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 namespace banyan {
 
 struct HubSettings {
-  std::string endpoint;  // HF_ENDPOINT, without a slash at its end
-  std::string token;     // HF_TOKEN, or the file that `hf auth login` writes; empty: none
-  std::string cache;     // HF_HUB_CACHE, else hub in HF_HOME; empty: there is no home
+  std::string endpoint;  // HF_ENDPOINT, without a trailing slash
+  std::string token;     // HF_TOKEN, or the file written by `hf auth login`; empty: none
+  std::string cache;     // HF_HUB_CACHE, else hub in HF_HOME; empty: no home folder
   bool offline = false;  // HF_HUB_OFFLINE
 };
 
@@ -22,14 +22,14 @@ HubSettings hub_settings();
 struct HubModel {
   std::string owner, name;
   std::string revision = "main";  // a branch, a tag or a commit
-  std::string gguf;               // a quantization or a file (hub/gguf_choice.h); "": unless needed
-  bool with_host = false;         // "hf.co/" came first, so no folder can be meant
+  std::string gguf;               // a quantization or a file (hub/gguf_choice.h); "": none given
+  bool with_host = false;         // it started with "hf.co/", so it cannot be a folder
 
-  // kInvalidArgument if `text` is no such name. "hf.co/" and "huggingface.co/", also with
-  // "https://", may come first and mean nothing more: HF_ENDPOINT says which hub is asked.
+  // kInvalidArgument if `text` is not such a name. A leading "hf.co/" or "huggingface.co/", with or
+  // without "https://", is ignored: HF_ENDPOINT determines the hub.
   static Result<HubModel> parse(std::string_view text);
   std::string repository() const { return owner + "/" + name; }
-  // With the GGUF file.
+  // Includes the GGUF file.
   std::string text() const { return repository() + (gguf.empty() ? "" : ":" + gguf); }
 
  private:
