@@ -1,4 +1,4 @@
-// What the files of the module share: errors as Python's exceptions, results as SGLang's dicts.
+// Shared by the files of the module: errors as Python exceptions, and results as SGLang's dicts.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -16,8 +16,8 @@ namespace banyan::python {
 
 namespace py = pybind11;
 
-// Raises: ValueError for what the caller or a file got wrong or is not supported, LookupError for
-// what does not exist, OSError, and RuntimeError for limits and cancelled calls.
+// Raises ValueError for invalid or unsupported values, LookupError for what does not exist, OSError
+// for I/O errors, and RuntimeError for limits and cancelled calls.
 [[noreturn]] void raise(const Error& error);
 
 template <class T>
@@ -32,25 +32,25 @@ inline void value_or_raise(const Status& status) {
 struct Params {
   GenerationOptions options;
   SamplingParams sampling;
-  bool sampled = false;  // a parameter of `sampling` was given
+  bool sampled = false;  // a field of `sampling` was given
 };
 
-// Sampling parameters by SGLang's names. None leaves a field as it is; an unknown name is a
-// ValueError.
+// Reads sampling parameters under SGLang's names. None leaves a field unchanged; an unknown name is
+// a ValueError.
 Params read_params(const py::dict& given, const SamplingParams& defaults);
 
-// {"type": "stop", "matched": ...} and the like; None while it runs. `matched` may be None.
+// {"type": "stop", "matched": ...} and so on; None while running. `matched` may be None.
 py::object finish_reason(FinishReason finish, py::object matched, int64_t tokens);
 // [(logprob, id, None), ...]
 py::list logprob_list(const std::vector<TokenLogprob>& logprobs);
 
-// Where programs run; Backend itself is not for the outside to look into.
+// Where programs run; opaque to Python.
 struct BackendHandle {
   std::shared_ptr<Backend> backend;
-  SamplingParams sampling;  // what a gen's parameters change
+  SamplingParams sampling;  // defaults that a gen's parameters override
 };
 
-// Each file's part of the module.
+// The parts of the module, one per file.
 void define_engine(py::module_& module);
 void define_programs(py::module_& module);
 

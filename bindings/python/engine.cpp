@@ -1,6 +1,6 @@
-// The engine: requests that grow while they are waited for.
+// The engine, and requests that can be read while they run.
 //
-// No mutex here is held while the GIL is asked for, and none is waited for long while it is held.
+// No mutex here is held while acquiring the GIL, and none is waited for long while holding the GIL.
 #include <chrono>
 #include <condition_variable>
 #include <memory>
@@ -17,7 +17,7 @@ namespace {
 
 using namespace pybind11::literals;
 
-// What owns the model: the engine, its requests and its backends.
+// Owns the model, and thus the engine, its requests and its backends.
 class Core {
  public:
   explicit Core(std::unique_ptr<Llm> llm)
@@ -39,10 +39,10 @@ class Core {
  private:
   std::unique_ptr<Llm> llm_;
   std::mutex mutex_;
-  std::shared_ptr<AsyncLlm> model_;  // after what it uses
+  std::shared_ptr<AsyncLlm> model_;  // declared after what it uses
 };
 
-// One sequence. Its sinks are called on the model's thread, the rest is Python's.
+// One request. Its sinks are called on the model's thread; everything else on Python's.
 class Request {
  public:
   Request(std::shared_ptr<Core> core, const TextRequest& request) : core_(std::move(core)) {
@@ -68,16 +68,17 @@ class Request {
                   .done = [self](Result<Generation> g) { self->end(std::move(g)); }});
     {
       std::lock_guard lock(self->mutex_);
-      // The function belongs to the model, which may be gone before this is.
+      // The function belongs to the model, which may be destroyed before this request.
       self->cancel_ = [model = std::weak_ptr(model), cancel = std::move(cancel)] {
         if (auto alive = model.lock()) cancel();
       };
     }
-    model.reset();  // perhaps the last: its threads may want the GIL, and the mutex
+    // This may be the last reference, and the model's threads may need the GIL and the mutex.
+    model.reset();
     return self;
   }
 
-  // Waits until there is more than `seen` steps made. How many there are; -1 at the end.
+  // Waits until more than `seen` steps have happened. Returns their number; -1 at the end.
   int64_t wait(int64_t seen) {
     using namespace std::chrono_literals;
     while (true) {
@@ -102,7 +103,7 @@ class Request {
     if (cancel) cancel();
   }
 
-  // SGLang's result, of what there is.
+  // The output so far, in SGLang's format.
   py::dict result(bool whole) {
     std::lock_guard lock(mutex_);
     if (error_) raise(*error_);
@@ -171,7 +172,7 @@ class Request {
     notify();
   }
 
-  // An exception here, of a loop that is closed, has nobody to go to.
+  // An exception here, from a closed event loop, has nowhere to go.
   void notify() {
     if (!notify_) return;
     py::gil_scoped_acquire gil;
@@ -198,7 +199,7 @@ class Request {
       return list;
     };
     py::list top = lists(side.top), chosen = lists(side.chosen);
-    // The first token of a prompt has no logprob; the engine tells nothing of it.
+    // A prompt's first token has no logprob; the engine does not report it.
     if (input && want_prompt_logprobs_ && done_ && side.tokens.size() + 1 == prompt_ids_.size()) {
       tokens.insert(0, py::make_tuple(py::none(), prompt_ids_[0], py::none()));
       top.insert(0, py::none());
@@ -207,7 +208,7 @@ class Request {
     meta[py::str(name + "_token_logprobs")] = tokens;
     if (want_top_) meta[py::str(name + "_top_logprobs")] = top;
     if (want_chosen_) meta[py::str(name + "_token_ids_logprobs")] = chosen;
-    std::string floats;  // for the buffer protocol
+    std::string floats;  // accessed through the buffer protocol
     for (const TokenLogprob& token : side.tokens) {
       floats.append(reinterpret_cast<const char*>(&token.logprob), sizeof token.logprob);
     }
@@ -246,7 +247,8 @@ class Engine {
     core_ = std::make_shared<Core>(value_or_raise(std::move(llm)));
   }
 
-  // Not left to the last request: its end is told on a thread that goes with the model.
+  // Must not be left to the last request, whose end is reported on a thread that dies with the
+  // model.
   ~Engine() { shutdown(); }
 
   std::shared_ptr<Request> submit(const py::object& prompt, const py::dict& params,
@@ -286,7 +288,7 @@ class Engine {
   BackendHandle backend() {
     auto backend = in_process_backend(core_->model());
     Backend* raw = backend.get();
-    // The model goes after the backend.
+    // Destroy the backend before the model.
     auto drop = [core = core_, backend = std::move(backend)](Backend*) mutable {
       backend.reset();
       core.reset();
@@ -298,7 +300,7 @@ class Engine {
     std::shared_ptr<AsyncLlm> model = core_->model();
     py::gil_scoped_release unlocked;
     model->flush_cache();
-    model.reset();  // as in Request::start
+    model.reset();  // see Request::start
   }
   void shutdown() {
     py::gil_scoped_release unlocked;

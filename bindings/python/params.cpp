@@ -32,7 +32,8 @@ Setter grammar(GrammarSource::Kind kind) {
     if (grammar) {
       throw py::value_error("regex, json_schema, ebnf and structural_tag exclude each other");
     }
-    bool any = kind == GrammarSource::Kind::kJsonSchema && text == "$$ANY$$";  // SGLang's word
+    // SGLang's name for any JSON
+    bool any = kind == GrammarSource::Kind::kJsonSchema && text == "$$ANY$$";
     grammar = any ? GrammarSource{.kind = GrammarSource::Kind::kJsonObject}
                   : GrammarSource{.kind = kind, .text = std::move(text)};
   };
@@ -40,11 +41,11 @@ Setter grammar(GrammarSource::Kind kind) {
 
 void set_top_k(Params& params, py::handle value) {
   int top_k = value.cast<int>();
-  params.sampling.top_k = top_k == -1 ? 0 : top_k;  // the other spelling of "all"
+  params.sampling.top_k = top_k == -1 ? 0 : top_k;  // -1 also means all
   params.sampled = true;
 }
 
-// A text, or a list of texts.
+// A string, or a list of strings.
 Setter texts(std::vector<std::string> GenerationOptions::* field) {
   return [field](Params& params, py::handle value) {
     if (py::isinstance<py::str>(value)) {

@@ -1,4 +1,4 @@
-// States and interpreters of programs. Python's functions drive states from threads of their own.
+// States and interpreters of programs. Python functions drive states from their own threads.
 #include <chrono>
 #include <future>
 #include <memory>
@@ -14,10 +14,10 @@ namespace {
 
 using namespace pybind11::literals;
 
-// Signals are handled on the main thread, which is the one that imports the module.
+// Python handles signals on the main thread, which is the one that imports the module.
 std::thread::id main_thread;
 
-// Calls something that waits for `state`. On the main thread Ctrl-C cancels the program.
+// Runs a blocking call on `state`. On the main thread Ctrl-C cancels the program.
 template <class Wait>
 auto interruptible(const State& state, Wait wait) -> decltype(wait()) {
   using namespace std::chrono_literals;
@@ -107,7 +107,7 @@ py::dict usage(const State& state) {
       "calls_saved"_a = usage.calls_saved, "prompt_tokens_saved"_a = usage.prompt_tokens_saved);
 }
 
-// What runs programs on one backend. Its end, which waits for them, does not hold the GIL.
+// Runs programs on one backend. The destructor waits for them and does not hold the GIL.
 class Programs {
  public:
   explicit Programs(BackendHandle backend)

@@ -1,12 +1,12 @@
-"""Banyan: language models in this process, and programs that call them many times.
+"""Banyan: an LLM engine in this process, and programs that call models many times.
 
     import banyan as sgl
 
     engine = sgl.Engine(model_path="models/Qwen3-0.6B")
     print(engine.generate("The capital of France is", {"max_new_tokens": 8})["text"])
 
-The names are SGLang's, so that its programs run here with only the import changed. See
-docs/PYTHON.md for what differs.
+The names are SGLang's: its programs run here with only the import changed. docs/PYTHON.md lists
+the differences.
 """
 
 from banyan import lang

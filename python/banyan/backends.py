@@ -1,4 +1,4 @@
-"""Where programs run beside banyan.Engine: servers, and SGLang's name for the engine."""
+"""Backends for programs besides banyan.Engine: servers, and SGLang's name for the engine."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __all__ = ["OpenAI", "Runtime", "RuntimeEndpoint"]
 
 
 class Runtime(Engine):
-    """SGLang's name for a backend that brings its model along; here the engine itself."""
+    """SGLang's name for a backend that owns its model; here the engine itself."""
 
 
 class _Remote:
-    """Programs on a server."""
+    """A backend on a server."""
 
     def __init__(self, url: str, api: str, model: str, api_key: str | None, template_path: str,
                  continues_answers: bool):
@@ -26,19 +26,19 @@ class _Remote:
         self._programs = _native.Programs(backend)
 
     def programs(self) -> _native.Programs:
-        """What programs run on."""
+        """The native object that runs programs on this backend."""
         return self._programs
 
     def shutdown(self) -> None:
-        """Cancels the programs that run here."""
+        """Cancels the programs that are running on this backend."""
         self._programs.close()
 
 
 class RuntimeEndpoint(_Remote):
     """A server with SGLang's /generate: `banyan serve`, or SGLang's own.
 
-    `template_path` is the model's folder on this machine, whose chat template turns messages into
-    text; without it programs write plain text only.
+    `template_path` is a local folder of the model, whose chat template turns messages into text.
+    Without it, programs can only write plain text.
     """
 
     def __init__(self, base_url: str, api_key: str | None = None, template_path: str = ""):
@@ -53,20 +53,20 @@ class RuntimeEndpoint(_Remote):
             return answer.read()
 
     def flush_cache(self) -> None:
-        """Makes the server forget cached prefixes."""
+        """Evicts the cached prefixes on the server."""
         self._ask("POST", "/flush_cache")
 
     def get_server_info(self) -> dict[str, Any]:
-        """What the server tells of itself."""
+        """Returns what the server reports about itself."""
         return json.loads(self._ask("GET", "/server_info"))
 
 
 class OpenAI(_Remote):
-    """An endpoint with OpenAI's API, for chats or, if not `is_chat_model`, completions.
+    """An OpenAI-compatible endpoint: chat, or completions if not `is_chat_model`.
 
-    `base_url` is OPENAI_BASE_URL of the environment unless given, `api_key` OPENAI_API_KEY.
-    `continues_answers`: the server knows continue_final_message, as Banyan, SGLang and vLLM do, so
-    that text may stand before a gen within assistant().
+    `base_url` and `api_key` default to OPENAI_BASE_URL and OPENAI_API_KEY of the environment.
+    `continues_answers`: the server supports continue_final_message, as Banyan, SGLang and vLLM do;
+    text may then precede a gen within assistant().
     """
 
     def __init__(self, model_name: str, base_url: str | None = None, api_key: str | None = None,
@@ -87,9 +87,9 @@ class OpenAI(_Remote):
                           "server is Banyan or SGLang")
 
     def flush_cache(self) -> None:
-        """A ValueError: OpenAI's API cannot."""
+        """Raises ValueError: OpenAI's API does not support it."""
         raise self._unsupported("cannot forget cached prefixes")
 
     def get_server_info(self) -> dict[str, Any]:
-        """A ValueError: OpenAI's API cannot."""
+        """Raises ValueError: OpenAI's API does not support it."""
         raise self._unsupported("does not tell what a server is")

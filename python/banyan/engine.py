@@ -27,7 +27,7 @@ def _shutdown_all() -> None:
 
 
 def _as_arguments(options: dict[str, Any]) -> list[str]:
-    """The options as `banyan serve` takes them. None and False ask for nothing."""
+    """Formats options as arguments of `banyan serve`. None and False are omitted."""
     arguments = []
     for name, value in options.items():
         flag = "--" + name.replace("_", "-")
@@ -50,7 +50,7 @@ def _per_prompt(name: str, value: Any, count: int, is_list: bool) -> list[Any]:
 
 
 class _Call:
-    """The sequences of one generate(): a sample each of one or more prompts."""
+    """The requests of one generate(): one per prompt and sample."""
 
     def __init__(self, engine: Engine, batch: bool, ids: list[str], notify: Any = None):
         self.engine, self.batch, self.ids, self.notify = engine, batch, ids, notify
@@ -79,18 +79,18 @@ class _Call:
 
 
 class Engine:
-    """A model in this process, with the options of SGLang's ServerArgs that Banyan knows.
+    """A model in this process, with the options of SGLang's ServerArgs that Banyan supports.
 
-    They are those of `banyan serve` (see its --help) with underscores: model_path, dtype,
+    Options are those of `banyan serve` (see its --help) with underscores: model_path, dtype,
     quantization, context_length, mem_fraction_static, max_running_requests, max_total_tokens,
     chunked_prefill_size, page_size, schedule_policy, disable_radix_cache, speculative_algorithm,
-    speculative_draft_model_path, log_level, ... An option that is not supported is a ValueError
-    that names it.
+    speculative_draft_model_path, log_level, ... An unsupported option raises a ValueError that
+    names it.
 
     `model_path` is a folder, a GGUF file, or OWNER/NAME on a Hugging Face hub, which the package
-    huggingface_hub fetches once; `revision` is a branch, a tag or a commit there.
+    huggingface_hub downloads once; `revision` is a branch, tag or commit there.
 
-    Safe from every thread. `with Engine(...) as engine:` shuts it down in the end.
+    Safe from every thread. `with Engine(...) as engine:` shuts it down at the end.
     """
 
     def __init__(self, model_path: str, revision: str | None = None, **options: Any):
@@ -116,13 +116,13 @@ class Engine:
         rid: str | Sequence[str] | None = None,
         **unsupported: Any,
     ) -> Result | list[Result] | Iterator[Result]:
-        """Continues one prompt or several, given as text or as token ids.
+        """Generates from one or more prompts, given as text or as token ids.
 
-        The result of a prompt is {"text", "output_ids", "meta_info"}; several prompts, or n > 1,
-        make a list. With `stream` it is an iterator of such results, each with all the text so far
-        (of several: with "index"). With `return_logprob`, meta_info has SGLang's lists of
-        (logprob, token id, None), and the logprobs alone as arrays of floats, which
-        numpy.asarray() takes without a copy: "output_logprobs" and "input_logprobs".
+        Returns {"text", "output_ids", "meta_info"}, or a list of these for a list of prompts or
+        n > 1. With `stream` it returns an iterator of such results, each with the text so far (and
+        "index" if there are several). With `return_logprob`, meta_info has SGLang's lists of
+        (logprob, token id, None). It also has the logprobs as float arrays, "output_logprobs" and
+        "input_logprobs", which numpy.asarray() wraps without a copy.
         """
         call = self._start(None, prompt, sampling_params, input_ids, return_logprob,
                            logprob_start_len, top_logprobs_num, token_ids_logprob, rid,
@@ -144,16 +144,16 @@ class Engine:
         rid: str | Sequence[str] | None = None,
         **unsupported: Any,
     ) -> Result | list[Result] | AsyncIterator[Result]:
-        """As generate(), for a coroutine; with `stream`, awaiting it gives an async iterator.
+        """Like generate(), for coroutines. With `stream`, awaiting it returns an async iterator.
 
-        A cancelled task cancels its requests.
+        Cancelling the task cancels its requests.
         """
         loop, changed = asyncio.get_running_loop(), asyncio.Event()
 
         def notify() -> None:
             try:
                 loop.call_soon_threadsafe(changed.set)
-            except RuntimeError:  # the loop is closed: nobody waits
+            except RuntimeError:  # the loop is closed
                 pass
 
         call = self._start(notify, prompt, sampling_params, input_ids, return_logprob,
@@ -178,9 +178,10 @@ class Engine:
         apply_softmax: bool = False,
         item_first: bool = False,
     ) -> list[list[float]]:
-        """How likely each of `label_token_ids` is to follow the query with each item.
+        """Returns the probability of each label token after the query with each item.
 
-        Probabilities over the vocabulary, or with `apply_softmax` over the labels.
+        Shape [items][labels]. Normalised over the vocabulary, or with `apply_softmax` over the
+        labels.
         """
         import math
 
@@ -210,19 +211,19 @@ class Engine:
         return scores
 
     def encode(self, text: str) -> list[int]:
-        """The tokens of a prompt, with those that the model begins texts with."""
+        """Tokenizes a prompt, including the tokenizer's beginning-of-text token."""
         return self._native.encode(text)
 
     def flush_cache(self) -> None:
-        """Forgets the cached prefixes that no running request uses."""
+        """Evicts every cached prefix that no running request uses."""
         self._native.flush_cache()
 
     def get_server_info(self) -> dict[str, Any]:
-        """The model, and what its memory holds."""
+        """Returns the model's properties and its memory plan."""
         return self._native.info()
 
     def shutdown(self) -> None:
-        """Cancels what runs, programs too. The engine takes nothing more."""
+        """Cancels running requests and programs. The engine accepts no more."""
         with self._programs_lock:
             programs = self._programs
         if programs is not None:
@@ -237,7 +238,7 @@ class Engine:
         self.shutdown()
 
     def programs(self) -> _native.Programs:
-        """What banyan.lang runs programs on."""
+        """The native object on which banyan.lang runs programs."""
         with self._programs_lock:
             if self._programs is None:
                 self._programs = _native.Programs(self._native.backend())
@@ -309,7 +310,7 @@ class Engine:
             while live:
                 for index in list(live):
                     seen[index] = call.requests[index].wait(seen[index])
-                    result = call.indexed(index)  # may be further than what was waited for
+                    result = call.indexed(index)  # may be ahead of the event waited for
                     if result["meta_info"]["finish_reason"] is not None:
                         live.remove(index)
                     yield result

@@ -1,6 +1,6 @@
-"""Models by their names on a Hugging Face hub, fetched by the package huggingface_hub.
+"""Downloads models from a Hugging Face hub by name, with the package huggingface_hub.
 
-That package decides where they are kept and which hub is asked: HF_HOME, HF_ENDPOINT, HF_TOKEN,
+Its environment variables select the hub and the cache folder: HF_HOME, HF_ENDPOINT, HF_TOKEN,
 HF_HUB_OFFLINE and so on. `banyan pull` shares its cache.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 
 __all__ = ["locate_model"]
 
-# Whatever of these a model has; the weights follow, or one GGUF file has everything.
+# Downloaded if the model has them, followed by the weights. A GGUF file needs none of these.
 SMALL_FILES = [
     "config.json", "generation_config.json", "tokenizer.json", "tiktoken.model",
     "tokenizer_config.json", "special_tokens_map.json", "chat_template.json",
@@ -31,11 +31,11 @@ _PART = re.compile(r"(.*)-\d{5}-of-(\d{5})\.gguf")
 
 
 def locate_model(path: str, revision: str | None = None) -> str:
-    """The folder of a model, or its GGUF file: `path` if there is something, else from a hub.
+    """Returns a model's folder or GGUF file: `path` if it exists, else a download from a hub.
 
-    Names are OWNER/NAME, OWNER/NAME@REVISION and OWNER/NAME:FILE.gguf, with "hf.co/" before them
-    or without. What is no such name is given back as it is. No hub is asked while there is a folder
-    OWNER, which is more likely meant.
+    Names are OWNER/NAME, OWNER/NAME@REVISION and OWNER/NAME:FILE.gguf, optionally prefixed with
+    "hf.co/". Anything else is returned unchanged, as is a name whose OWNER is a local folder, since
+    that folder is more likely meant.
     """
     if os.path.exists(path):
         if revision is not None:
@@ -74,13 +74,13 @@ def _fetch_folder(hub: Any, repository: str, revision: str | None) -> str:
     if not (folder / "config.json").exists():
         raise ValueError(f"{repository} has no config.json: it is no model in Hugging Face's "
                          f"layout; a GGUF file of it is {repository}:FILE.gguf")
-    # The same commit, whatever has become of the branch since.
+    # Pin the commit: the branch may have moved since.
     _fetch(hub, repository, folder.name, _weights(repository, folder))
     return str(folder)
 
 
 def _weights(repository: str, folder: pathlib.Path) -> list[str]:
-    """The index says which files are the model: a repository may have its weights twice."""
+    """Returns the files in the index, since a repository may contain its weights twice."""
     if not (folder / INDEX).exists():
         return ["model.safetensors"]
     index = json.loads((folder / INDEX).read_text(encoding="utf-8"))

@@ -8,10 +8,10 @@
     state = qa.run(question="What is the capital of France?", backend=engine)
     print(state["answer"])
 
-A thin binding of include/banyan/program.h: a state is a stream of parts that the C++ interpreter
-executes; adding one returns at once, and only reading waits. Sampling parameters that nobody gives
-are the model's own. Equal programs give equal results: a gen's seed is `sampling_seed` (0 if it has
-none), branches and the runs of a batch draw from seeds of their own that follow from it.
+A thin binding of include/banyan/program.h. A state is a stream of parts that the C++ interpreter
+executes: adding a part returns immediately, and only reading waits. Sampling parameters default to
+the model's own. Equal programs give equal results: a gen's seed is `sampling_seed` (default 0), and
+branches and the runs of a batch use seeds derived from it.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ _DTYPES = {
 }
 
 
-# --- what is added to a state -----------------------------------------------------------------
+# --- expressions ------------------------------------------------------------------------------
 
 
 class Expr:
-    """A part of a program's text, or several in order, which `+` makes."""
+    """A part of a program's text, or a sequence of parts built with `+`."""
 
     def __init__(self, *actions: Callable[[ProgramState], None]):
         self.actions = actions
@@ -100,10 +100,10 @@ def gen(
     json_schema: str | dict[str, Any] | None = None,
     **more: Any,
 ) -> Expr:
-    """The model's continuation, as text and as the variable `name`.
+    """Appends the model's continuation and stores it in the variable `name`.
 
-    What it may be: `regex`, `json_schema` (text or a dict), `ebnf`, `dtype` (int, float, bool, str)
-    or one of `choices`. Further parameters are those of Engine.generate.
+    Constraints: `regex`, `json_schema` (a string or a dict), `ebnf`, `dtype` (int, float, bool,
+    str) or `choices`. Further parameters are those of Engine.generate.
     """
     if choices is not None:
         beside = {"regex": regex, "json_schema": json_schema, "dtype": dtype,
@@ -136,12 +136,12 @@ def gen(
 
 
 def gen_int(name: str | None = None, **params: Any) -> Expr:
-    """A whole number."""
+    """Generates an integer."""
     return gen(name, dtype=int, **params)
 
 
 def gen_string(name: str | None = None, **params: Any) -> Expr:
-    """A text in quotes."""
+    """Generates a quoted string."""
     return gen(name, dtype=str, **params)
 
 
@@ -151,7 +151,7 @@ def select(
     temperature: float = 0.0,
     choices_method: _native.ChoiceMethod = token_length_normalized,
 ) -> Expr:
-    """The likeliest of `choices`, as text and as the variable `name`."""
+    """Appends the likeliest of `choices` and stores it in the variable `name`."""
     if not choices:
         raise ValueError("select needs choices")
     if temperature > 1e-5:
@@ -173,57 +173,57 @@ def _message(role: str, content: str | Expr | None) -> Expr:
 
 
 def system(content: str | Expr | None = None) -> Expr:
-    """A message, by the model's chat template."""
+    """A message in the model's chat template."""
     return _message("system", content)
 
 
 def user(content: str | Expr | None = None) -> Expr:
-    """A message, by the model's chat template."""
+    """A message in the model's chat template."""
     return _message("user", content)
 
 
 def assistant(content: str | Expr | None = None) -> Expr:
-    """A message, by the model's chat template; what a gen within it writes is the answer."""
+    """A message in the model's chat template; a gen within it generates the answer."""
     return _message("assistant", content)
 
 
 def system_begin() -> Expr:
-    """Begins a message that is written in pieces."""
+    """Begins a message that the program writes in several steps."""
     return _role_begin("system")
 
 
 def system_end() -> Expr:
-    """Ends it."""
+    """Ends the message."""
     return _role_end()
 
 
 def user_begin() -> Expr:
-    """Begins a message that is written in pieces."""
+    """Begins a message that the program writes in several steps."""
     return _role_begin("user")
 
 
 def user_end() -> Expr:
-    """Ends it."""
+    """Ends the message."""
     return _role_end()
 
 
 def assistant_begin() -> Expr:
-    """Begins a message that is written in pieces."""
+    """Begins a message that the program writes in several steps."""
     return _role_begin("assistant")
 
 
 def assistant_end() -> Expr:
-    """Ends it."""
+    """Ends the message."""
     return _role_end()
 
 
 def image(path: str) -> Expr:
-    """Not supported: the state that it is added to fails, naming the file."""
+    """Not supported: the state fails with an error that names the file."""
     return Expr(lambda state: state._native.add_image(str(path)))
 
 
 def video(path: str, num_frames: int = 0) -> Expr:
-    """Not supported: the state that it is added to fails, naming the file."""
+    """Not supported: the state fails with an error that names the file."""
     return Expr(lambda state: state._native.add_video(str(path)))
 
 
@@ -231,7 +231,7 @@ def video(path: str, num_frames: int = 0) -> Expr:
 
 
 class _Log:
-    """What was added to a state, for those who read along: texts, and names of variables."""
+    """The texts and variable names added to a state, for text_iter()."""
 
     def __init__(self) -> None:
         self.entries: list[tuple[str, str]] = []
@@ -249,7 +249,7 @@ class _Log:
             self.changed.notify_all()
 
     def entry(self, index: int) -> tuple[str, str] | None:
-        """Waits for it; None when there will be none."""
+        """Waits for entry `index`; None if the log ended before it."""
         with self.changed:
             self.changed.wait_for(lambda: self.ended or index < len(self.entries))
             return self.entries[index] if index < len(self.entries) else None
@@ -261,8 +261,8 @@ class _Log:
 
 @contextlib.contextmanager
 def _reading() -> Iterator[None]:
-    """Marks the errors of calls of the model, for run_batch(). A name that does not exist is the
-    program's own mistake."""
+    """Marks errors of model calls, for run_batch(). An unknown name (KeyError) is the program's own
+    error and stays unmarked."""
     try:
         yield
     except KeyError:
@@ -273,7 +273,7 @@ def _reading() -> Iterator[None]:
 
 
 class ProgramState:
-    """What a program writes to and reads from. Reading waits until there is what is read."""
+    """A program's text and variables. Reading waits until the value exists."""
 
     def __init__(self, native: _native.State, programs: _native.Programs,
                  defaults: dict[str, Any], parent: ProgramState | None = None):
@@ -293,8 +293,8 @@ class ProgramState:
     # Reading.
 
     def __getitem__(self, name: str) -> Any:
-        """The value of a variable: its text, or what the program has set. An error that keeps it
-        from coming is raised."""
+        """Returns a variable's generated text, or the value the program set. Raises the error that
+        prevents it."""
         if name in self._values:
             return self._values[name]
         with _reading():
@@ -311,47 +311,47 @@ class ProgramState:
     set_var = __setitem__
 
     def get_meta_info(self, name: str) -> dict[str, Any]:
-        """How a variable came to be: finish_reason, tokens, logprobs, what choices weigh."""
+        """How a variable was generated: finish_reason, tokens, logprobs, scores of choices."""
         with _reading():
             return self._native.info(name)
 
     def text(self) -> str:
-        """Everything so far, once it is there."""
+        """Waits for everything added so far and returns its text."""
         with _reading():
             return self._native.text()
 
     def messages(self) -> list[dict[str, str]]:
-        """The messages so far."""
+        """Waits for the messages so far and returns them."""
         with _reading():
             return self._native.messages()
 
     def sync(self) -> None:
-        """Waits until all that was added is executed."""
+        """Waits until everything added is executed."""
         try:
             self._native.wait()
         except (ValueError, LookupError, OSError, RuntimeError):
-            pass  # error() tells of it, and so does reading
+            pass  # reported by error() and by reading
 
     def error(self) -> str | None:
-        """What went wrong in this state, if something has."""
+        """The error of this state, or None."""
         if self._exception is None:
             return self._native.error()
         of_a_call = getattr(self._exception, "of_a_call", False)
         return str(self._exception) if of_a_call else repr(self._exception)
 
     def usage(self) -> dict[str, int]:
-        """Calls and tokens of the whole program so far."""
+        """Counts of calls and tokens of the whole program so far."""
         return self._native.usage()
 
     def cancel(self) -> None:
-        """Ends the whole program: what is unfinished fails."""
+        """Cancels the whole program: everything unfinished fails."""
         self._native.cancel()
 
     def text_iter(self, var_name: str | None = None) -> Iterator[str]:
-        """The pieces of a variable, or of all that the program adds, as they come.
+        """Yields the text of a variable, or all text that the program adds, piece by piece.
 
-        They are as small as the model's tokens after run(stream=True), else each part comes whole.
-        Of all text, what a chat template writes around messages is left out.
+        After run(stream=True) a piece is as small as a token; otherwise each part is one piece.
+        Text that the chat template adds around messages is omitted.
         """
         if var_name is not None:
             self._log.wait_for_name(lambda: self._native.has(var_name))
@@ -367,7 +367,7 @@ class ProgramState:
                 yield from self._pieces(value)
 
     async def text_async_iter(self, var_name: str | None = None) -> AsyncIterator[str]:
-        """As text_iter(), for a coroutine."""
+        """Like text_iter(), for coroutines."""
         pieces, end = self.text_iter(var_name), object()
         loop = asyncio.get_running_loop()
         with concurrent.futures.ThreadPoolExecutor(1) as thread:
@@ -387,7 +387,7 @@ class ProgramState:
 
     def fork(self, size: int = 1, position_ids_offset: Sequence[int] | None = None
              ) -> ProgramStateGroup:
-        """`size` states that go on from here; their common prefix is computed once."""
+        """Returns `size` states that continue from here; the shared prefix is computed once."""
         if position_ids_offset is not None:
             raise ValueError("fork: position_ids_offset is not supported")
         branches = [ProgramState(native, self._programs, self._defaults, self)
@@ -397,7 +397,7 @@ class ProgramState:
 
     @contextlib.contextmanager
     def copy(self) -> Iterator[ProgramState]:
-        """A branch whose variables come back to this state in the end."""
+        """A branch whose variables are joined into this state at the end."""
         group = self.fork(1)
         try:
             yield group[0]
@@ -405,8 +405,8 @@ class ProgramState:
             group.join()
 
     def _end(self) -> None:
-        """Nothing more is added, here and to the branches: nobody reads along any more, and the
-        cache need not keep what they would have gone on from."""
+        """Marks this state and its branches as complete: ends their iterators and lets the cache
+        evict their prefixes."""
         self._log.end()
         self._native.release()
         for branch in self._branches:
@@ -428,25 +428,25 @@ class ProgramState:
         return None
 
     def system(self, content: str | Expr | None = None) -> Any:
-        """Adds a message, or without content: `with s.system(): ...`."""
+        """Adds a message. Without content, use it as `with s.system(): ...`."""
         return self._role("system", content)
 
     def user(self, content: str | Expr | None = None) -> Any:
-        """Adds a message, or without content: `with s.user(): ...`."""
+        """Adds a message. Without content, use it as `with s.user(): ...`."""
         return self._role("user", content)
 
     def assistant(self, content: str | Expr | None = None) -> Any:
-        """Adds a message, or without content: `with s.assistant(): ...`."""
+        """Adds a message. Without content, use it as `with s.assistant(): ...`."""
         return self._role("assistant", content)
 
     @contextlib.contextmanager
     def var_scope(self, name: str) -> Iterator[None]:
-        """What is added within becomes a variable."""
+        """Stores the text added within the scope in the variable `name`."""
         begin = len(self.text())
         yield
         self._values[name] = self.text()[begin:]
 
-    # What expressions do.
+    # Called by expressions.
 
     def _name(self, name: str | None) -> str:
         if name is not None:
@@ -502,8 +502,8 @@ class ProgramStateGroup:
         return iter(self.states)
 
     def __iadd__(self, other: Any) -> ProgramStateGroup:
-        """Adds to every branch: one text or expression, one for each, or what a function of the
-        branch's number returns."""
+        """Adds to every branch: the same text or expression, one from a list each, or the result
+        of a function of the branch's index."""
         for i, state in enumerate(self.states):
             if callable(other):
                 state += other(i)
@@ -516,8 +516,8 @@ class ProgramStateGroup:
         return self
 
     def join(self, mode: str = "gather_variable") -> None:
-        """Waits for the branches and gives the state that they came from their new variables,
-        each as the list of the branches' values; with "concate_and_append" their texts instead."""
+        """Waits for the branches. Stores each of their new variables in the parent state, as a list
+        of the branches' values; with "concate_and_append" appends their texts instead."""
         if mode == "concate_and_append":
             begin = len(self.src_state.text())
             for state in self.states:
@@ -541,7 +541,7 @@ _default_backend: Any = None
 
 
 def set_default_backend(backend: Any) -> None:
-    """Where programs run that are not told."""
+    """Sets the backend for programs that are run without one."""
     global _default_backend
     _default_backend = backend
 
@@ -554,18 +554,18 @@ def _backend_or_default(backend: Any) -> Any:
 
 
 def flush_cache(backend: Any = None) -> None:
-    """Makes the backend's model forget cached prefixes."""
+    """Evicts the cached prefixes of the backend's model."""
     _backend_or_default(backend).flush_cache()
 
 
 def get_server_info(backend: Any = None) -> dict[str, Any]:
-    """What the backend tells of itself."""
+    """Returns what the backend reports about itself."""
     return _backend_or_default(backend).get_server_info()
 
 
 class _Batch:
-    """The programs that run for one run_batch(), those that their functions run among them: what
-    is left of them is cancelled when the batch is left early."""
+    """The running programs of one run_batch(), including programs that they run themselves. Leaving
+    the batch early cancels all of them."""
 
     _of_thread = threading.local()
 
@@ -576,7 +576,7 @@ class _Batch:
 
     @staticmethod
     def current() -> _Batch | None:
-        """The batch that the calling thread works for."""
+        """The batch of the calling thread, or None."""
         return getattr(_Batch._of_thread, "batch", None)
 
     @contextlib.contextmanager
@@ -590,7 +590,7 @@ class _Batch:
 
     @contextlib.contextmanager
     def running(self, what: Any) -> Iterator[None]:
-        """`what` has a cancel(), which is called when this batch is cancelled, or has been."""
+        """Registers `what`: its cancel() is called when this batch is, or has been, cancelled."""
         with self._lock:
             self._running.add(what)
             late = self._cancelled
@@ -619,8 +619,8 @@ _RUN_PARAMS = {
 
 
 class Function:
-    """A program. run() and run_batch() take the sampling parameters of Engine.generate, for gens
-    without their own, beside the function's own arguments."""
+    """A program. Besides the function's arguments, run() and run_batch() accept Engine.generate's
+    sampling parameters as defaults for gens."""
 
     def __init__(self, func: Callable[..., Any], num_api_spec_tokens: int | None = None,
                  bound: dict[str, Any] | None = None):
@@ -632,13 +632,13 @@ class Function:
         functools.update_wrapper(self, func)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """With a state first, a part of that state's program; else run()."""
+        """With a state as first argument, runs as part of its program; otherwise like run()."""
         if args and isinstance(args[0], ProgramState):
             return self.func(*args, **{**self.bind_arguments, **kwargs})
         return self.run(*args, **kwargs)
 
     def bind(self, **kwargs: Any) -> Function:
-        """The same program with some of its arguments given."""
+        """Returns the program with some of its arguments bound."""
         unknown = set(kwargs) - set(self.arg_names)
         if unknown:
             raise TypeError(f"{self.func.__name__} has no arguments {sorted(unknown)}")
@@ -646,10 +646,9 @@ class Function:
 
     def run(self, *args: Any, backend: Any = None, stream: bool = False, use_thread: bool = True,
             **kwargs: Any) -> ProgramState:
-        """Runs the program and waits for it; with `stream` in a thread of its own, for
-        text_iter(), otherwise in the caller's, whatever `use_thread` says. An exception of the
-        function is raised; what a call of the model came to is told by error() and by whoever
-        reads its variable."""
+        """Runs the program in the caller's thread and waits for it, whatever `use_thread` is. With
+        `stream` it runs in a new thread, for text_iter(). Raises exceptions of the function. Failed
+        model calls are reported by error() and by reading their variables."""
         return self._run(args, kwargs, _backend_or_default(backend), stream, 0)
 
     def run_batch(
@@ -662,10 +661,10 @@ class Function:
         generator_style: bool = False,
         **params: Any,
     ) -> list[ProgramState] | Iterator[ProgramState]:
-        """Runs the program for each of many arguments, `num_threads` at a time. The states, in
-        order; with `generator_style` as they are asked for. A run that reads what a failed call of
-        the model should have made ends there, as its error() tells; the others go on. What else
-        the function raises is raised."""
+        """Runs the program on each of many arguments, `num_threads` at a time. Returns the states
+        in order; with `generator_style` as a generator. A run that reads the variable of a failed
+        model call ends there and its error() says why; the others continue. Other exceptions of
+        the function are raised."""
         backend = _backend_or_default(backend)
         runs = [dict(one) if isinstance(one, dict) else
                 dict(zip(self.arg_names, one if isinstance(one, (list, tuple)) else [one]))
@@ -699,21 +698,21 @@ class Function:
         within = outer.running(batch) if outer else contextlib.nullcontext()
         with within, concurrent.futures.ThreadPoolExecutor(min(threads, len(runs))) as pool:
             futures: list[concurrent.futures.Future[ProgramState]] = []
-            try:  # from the first program on: Ctrl-C may come before the last is submitted
+            try:  # Ctrl-C may arrive before the last program is submitted
                 for index in range(len(runs)):
                     futures.append(pool.submit(one, index))
                 for future in futures:
-                    # Ctrl-C may reach a thread that cannot handle it, and interrupt no wait here.
+                    # Ctrl-C may reach another thread, and then does not interrupt a wait here.
                     while not future.done():
                         concurrent.futures.wait([future], timeout=0.1)
                     yield future.result()
-            finally:  # of Ctrl-C, of a function that raised, of a caller that wants no more
+            finally:  # after Ctrl-C, an exception, or a caller that stops early
                 for future in futures:
                     future.cancel()
                 batch.cancel()
 
     def _split(self, kwargs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The function's arguments, and sampling parameters."""
+        """Separates the function's arguments from sampling parameters."""
         own = {k: v for k, v in kwargs.items() if k in self.arg_names}
         rest = {k: v for k, v in kwargs.items() if k not in self.arg_names}
         for name in rest:
@@ -751,7 +750,7 @@ class Function:
             return state
 
         def quiet_body() -> None:
-            with contextlib.suppress(Exception):  # state.error() tells of it
+            with contextlib.suppress(Exception):  # reported by state.error()
                 body()
 
         threading.Thread(target=quiet_body, daemon=True).start()
@@ -760,10 +759,10 @@ class Function:
 
 def function(func: Callable[..., Any] | None = None,
              num_api_spec_tokens: int | None = None) -> Any:
-    """Makes a program of a function whose first argument is the state.
+    """Turns a function whose first argument is the state into a program.
 
-    `num_api_spec_tokens`: on endpoints that charge for prompts, a gen runs so many tokens past its
-    stop, and what follows of the program is matched against them.
+    `num_api_spec_tokens`: on endpoints that charge for prompts, a gen runs this many tokens past
+    its stop, and the rest of the program is matched against them.
     """
     if func is not None:
         return Function(func, num_api_spec_tokens)
