@@ -300,8 +300,10 @@ class AutomatonBuilder {
     }
     for (uint32_t r = 0; r < count; ++r) {
       if (callers[r] == 0) continue;
-      return unsupported("rule {} calls itself, maybe by way of others, before anything is read",
-                         quote(out_.routines_[r].name));
+      return unsupported(
+          "rule {} is left-recursive: it can call itself before it reads anything; move the call "
+          "to the end of the rule, or use * or +",
+          quote(out_.routines_[r].name));
     }
     return {};
   }

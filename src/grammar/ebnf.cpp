@@ -249,7 +249,7 @@ class Reader {
       if (code > kCodepointMax) return error("beyond U+10FFFF:");
     }
     bool surrogate = code >= 0xd800 && code < 0xe000;
-    if (surrogate) return error("a surrogate is no character,");
+    if (surrogate) return error("surrogates are not characters:");
     return code;
   }
 

@@ -73,9 +73,9 @@ Result<Rules> rules_of_tag_text(std::string_view description, const JsonSchemaOp
 }
 
 Result<Rules> rules_of_choices(std::vector<std::string> choices, Budget& budget) {
-  if (choices.empty()) return invalid_argument("a choice of no texts");
+  if (choices.empty()) return invalid_argument("the choices must not be empty");
   for (const std::string& choice : choices) {
-    if (choice.empty()) return invalid_argument("a choice that is the empty text");
+    if (choice.empty()) return invalid_argument("a choice must not be the empty string");
   }
   Rules rules;
   RuleId root = rules.add_rule("the choice");
@@ -88,9 +88,9 @@ Result<Rules> rules_of_choice_list(std::string_view text, Budget& budget) {
   JsonLimits limits = {.bytes_max = budget.limits().source_bytes_max};
   Json list = TRY(parse_source(text, "the choices", limits));
   std::vector<std::string> choices;
-  if (!list.is_array()) return invalid_argument("the choices must be a list of texts");
+  if (!list.is_array()) return invalid_argument("the choices must be a list of strings");
   for (Json& choice : list) {
-    if (!choice.is_string()) return invalid_argument("the choices must be a list of texts");
+    if (!choice.is_string()) return invalid_argument("the choices must be a list of strings");
     choices.push_back(std::move(choice.get_ref<std::string&>()));
   }
   return rules_of_choices(std::move(choices), budget);

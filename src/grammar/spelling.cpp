@@ -80,10 +80,10 @@ class TokenSearch {
     std::string forced;
     parser_.forced(state, forced, 4);
     forced.resize(std::min(forced.size(), forced.empty() ? 0 : character_bytes(forced[0])));
-    std::string what = forced.empty() ? "what the grammar asks for" : quote(forced);
+    std::string what = forced.empty() ? "what the grammar requires" : quote(forced);
     const std::string& begun = longest_.second;
     std::string place = begun.empty() ? "at the beginning" : "after " + quote(begun);
-    return invalid_argument("no tokens of the model spell {}, {}", what, place).error();
+    return invalid_argument("the model's tokens cannot spell {} {}", what, place).error();
   }
 
  private:
@@ -215,7 +215,7 @@ Status Spelling::check(const std::shared_ptr<const Automaton>& automaton) const 
   auto first = std::ranges::find_if(parts, [](const auto& part) { return part.has_value(); });
   if (first != parts.end() &&
       !writable_nodes(*automaton, parts)[automaton->routine(automaton->root()).entry]) {
-    return invalid_argument("the grammar asks for {}, which no token of the model spells",
+    return invalid_argument("the grammar requires {}, which the model's tokens cannot spell",
                             quote(**first));
   }
   return all_bytes_ ? Status() : follow_tokens(automaton);

@@ -150,7 +150,7 @@ Result<const Json*> Schemas::resolve(const Json& node, const std::string& refere
       next = &(*at)[std::stoul(part)];
     }
     if (next == nullptr) {
-      return invalid_argument("{}/$ref: {} is not there", path(&node), quote(reference));
+      return invalid_argument("{}/$ref: {} does not exist", path(&node), quote(reference));
     }
     at = next;
     begin = end;
@@ -167,7 +167,7 @@ Result<std::vector<Shape>> Schemas::expand(const Conjunction& nodes) {
 }
 
 Status Schemas::process(Partial partial, std::vector<Shape>& shapes, int depth) {
-  if (depth > budget_.limits().depth_max) return exhausted("too many alternatives in one another");
+  if (depth > budget_.limits().depth_max) return exhausted("alternatives are nested too deeply");
   while (!partial.todo.empty()) {
     const Json* node = partial.todo.back();
     partial.todo.pop_back();
@@ -233,8 +233,8 @@ Status Schemas::check_disjoint(const Json& node, const std::vector<std::vector<S
           where.resize(std::min(where.rfind('/'), where.size()));
           if (options_.strict) {
             return unsupported(
-                "{}: branches {} and {} may hold at once, so it cannot be enforced; strict: false "
-                "treats it as anyOf",
+                "{}: branches {} and {} overlap, so oneOf cannot be enforced; strict: false treats "
+                "it as anyOf",
                 where, i, j);
           }
           if (noted_.insert(where).second) notes_.push_back(where + " is treated as anyOf");
@@ -359,7 +359,8 @@ Status Schemas::absorb_type(const Json& node, const Json& value, Shape& shape) {
       known = false;
     }
     if (!known) {
-      return invalid_argument("{}/type: {} is no type", path(&node), quote(type.dump()));
+      return invalid_argument("{}/type: {} is not a JSON Schema type", path(&node),
+                              quote(type.dump()));
     }
   }
   shape.null &= null;

@@ -249,7 +249,7 @@ Status Schemas::apply_negations(Partial& partial) {
   for (const Negation& negation : partial.negations) {
     std::optional<std::vector<Json>>& values = partial.shape.values;
     if (!values) return refuse(*negation.node, "not", false);
-    if (negating_ == kNegationsMax) return exhausted("too many negations in one another");
+    if (negating_ == kNegationsMax) return exhausted("negations are nested too deeply");
     std::vector<Json> kept;
     for (const Json& value : *values) {
       ++negating_;

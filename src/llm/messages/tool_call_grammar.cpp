@@ -228,10 +228,10 @@ Result<Json> structural_format(const GrammarSource& source) {
   }
   Json ways = Json::array();
   Json list = TRY(read_json(source.text, "the choices"));
-  if (!list.is_array() || list.empty()) return invalid_argument("a choice of no texts");
+  if (!list.is_array() || list.empty()) return invalid_argument("the choices must not be empty");
   for (const Json& choice : list) {
     if (!choice.is_string() || choice == "") {
-      return invalid_argument("the choices must be a list of texts, none empty");
+      return invalid_argument("the choices must be a list of non-empty strings");
     }
     ways.push_back(constant(choice.get<std::string>()));
   }

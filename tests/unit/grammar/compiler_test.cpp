@@ -58,7 +58,7 @@ TEST(GrammarCompiler, TellsWhyAndTriesAgain) {
   for (int i = 0; i < 2; ++i) {
     auto failed = compiler.compile({GrammarSource::Kind::kChoices, "[]"});
     ASSERT_FALSE(failed.has_value());
-    EXPECT_EQ(failed.error().message, "a choice of no texts");
+    EXPECT_EQ(failed.error().message, "the choices must not be empty");
   }
   EXPECT_EQ(compiler.counters().failures, 2u);
   GrammarLimits hurry{.compile_s = 0};

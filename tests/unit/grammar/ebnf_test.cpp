@@ -65,7 +65,8 @@ TEST(Ebnf, RefusesWithTheLine) {
   EXPECT_EQ(refusal("root ::= \"a\"\nroot ::= \"b\""),
             "grammar, line 2: rule \"root\" is defined twice, again at \" ::= \\\"b\\\"\"");
   EXPECT_EQ(refusal("root ::= a \"x\" | \"y\"\na ::= b\nb ::= root \"z\""),
-            "rule \"root\" calls itself, maybe by way of others, before anything is read");
+            "rule \"root\" is left-recursive: it can call itself before it reads anything; move "
+            "the call to the end of the rule, or use * or +");
   EXPECT_EQ(refusal("root ::= \"a\" root"), "the grammar accepts no text at all");
   EXPECT_EQ(refusal(""), "the grammar has no rules");
   EXPECT_TRUE(refusal("root ::= " + std::string(100'000, '(')).contains("nested too deeply"));

@@ -97,12 +97,12 @@ TEST(JsonSchema, RefusesByNameAndPath) {
             R"(#/uniqueItems: the keyword "uniqueItems" cannot be enforced; strict: false leaves )"
             "it out");
   EXPECT_EQ(refusal(R"({"oneOf": [{"minimum": 1}, {"maximum": 2}]})"),
-            "#/oneOf: branches 0 and 1 may hold at once, so it cannot be enforced; strict: false "
-            "treats it as anyOf");
+            "#/oneOf: branches 0 and 1 overlap, so oneOf cannot be enforced; strict: false treats "
+            "it as anyOf");
   EXPECT_EQ(refusal(R"({"$ref": "http://example.com/x"})"),
             R"(#/$ref: "http://example.com/x" is not in this document)");
-  EXPECT_EQ(refusal(R"({"$ref": "#/$defs/x"})"), R"(#/$ref: "#/$defs/x" is not there)");
-  EXPECT_EQ(refusal(R"({"type": "text"})"), R"(#/type: "\"text\"" is no type)");
+  EXPECT_EQ(refusal(R"({"$ref": "#/$defs/x"})"), R"(#/$ref: "#/$defs/x" does not exist)");
+  EXPECT_EQ(refusal(R"({"type": "text"})"), R"(#/type: "\"text\"" is not a JSON Schema type)");
   EXPECT_EQ(refusal(R"({"format": "blue"})"),
             R"(#/format: the keyword "format" cannot be enforced; strict: false leaves it out)");
   EXPECT_EQ(refusal("false"), "the grammar accepts no text at all");
@@ -135,7 +135,7 @@ TEST(JsonSchema, NegationsFilterListedValuesAndUndoEachOther) {
   EXPECT_EQ(refusal(R"({"enum": ["a"], "not": {"format": "email"}})"),
             R"(#/not/format: the keyword "format" cannot be enforced)");
   EXPECT_EQ(refusal(R"({"enum": [1], "not": {"anyOf": [{"$ref": "#"}, {"const": 2}]}})"),
-            "too many negations in one another");
+            "negations are nested too deeply");
 }
 
 TEST(JsonSchema, LongListsOfValuesAreNotComparedForEver) {

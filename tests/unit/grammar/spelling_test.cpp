@@ -32,7 +32,7 @@ std::string refusal(const GrammarSource& source,
 }
 
 TEST(Spelling, ATextThatNoTokenSpellsIsNamedWhenTheGrammarIsCompiled) {
-  std::string asks = "the grammar asks for \"é\", which no token of the model spells";
+  std::string asks = "the grammar requires \"é\", which the model's tokens cannot spell";
   EXPECT_EQ(refusal({Kind::kRegex, "caf(é|éé)"}), asks);
   EXPECT_EQ(refusal({Kind::kChoices, R"(["é"])"}), asks);
   EXPECT_EQ(refusal({Kind::kEbnf, "root ::= \"a\" rest\nrest ::= [0-9]+ \"é\""}), asks);
@@ -40,14 +40,14 @@ TEST(Spelling, ATextThatNoTokenSpellsIsNamedWhenTheGrammarIsCompiled) {
       "properties": {"name": {"type": "string"}, "é": {"type": "integer"}}})"}),
             asks);
   EXPECT_EQ(refusal({Kind::kRegex, "[à-ï]+"}),
-            "the grammar asks for \"à\", which no token of the model spells");
+            "the grammar requires \"à\", which the model's tokens cannot spell");
 }
 
 TEST(Spelling, ATextIsFollowedTokenByTokenWhereThereAreFew) {
   EXPECT_EQ(refusal({Kind::kRegex, "q[0-9]"}),
-            "no tokens of the model spell \"q\", at the beginning");
+            "the model's tokens cannot spell \"q\" at the beginning");
   EXPECT_EQ(refusal({Kind::kRegex, "[0-9]{1,3}q"}),
-            "no tokens of the model spell \"q\", after \"000\"");
+            "the model's tokens cannot spell \"q\" after \"000\"");
 }
 
 TEST(Spelling, WhatTokensCanWriteIsNotRefused) {
