@@ -35,7 +35,7 @@ Result<Value> call_builtin(Runtime& rt, const Builtin& builtin, const Value& sel
   if (positional_only) names.remove_prefix(1);
   auto count = static_cast<size_t>(count_names(names));
   if (args.positional.size() > count) {
-    return invalid_argument("{}() takes at most {} arguments, {} were given", builtin.name, count,
+    return invalid_argument("{}() takes at most {} arguments ({} given)", builtin.name, count,
                             args.positional.size());
   }
   Value bound[8];
@@ -44,7 +44,7 @@ Result<Value> call_builtin(Runtime& rt, const Builtin& builtin, const Value& sel
   for (const Keyword& keyword : args.keywords) {
     int at = positional_only ? -1 : position_of(names, keyword.name);
     if (at < 0) {
-      return invalid_argument("{}() takes no keyword argument '{}'", builtin.name,
+      return invalid_argument("{}() got an unexpected keyword argument '{}'", builtin.name,
                               shown(keyword.name));
     }
     if (!bound[at].absent()) {
@@ -54,7 +54,7 @@ Result<Value> call_builtin(Runtime& rt, const Builtin& builtin, const Value& sel
   }
   for (int i = 0; i < builtin.required; ++i) {
     if (bound[i].absent()) {
-      return invalid_argument("{}() misses its argument number {}", builtin.name, i + 1);
+      return invalid_argument("{}() is missing argument {}", builtin.name, i + 1);
     }
   }
   return builtin.method(rt, self, {{bound, count}, {}});
@@ -151,15 +151,14 @@ Status Interpreter::bind_macro(const Macro& macro, const Args& args, Scope& scop
     }
     store(ast_.kwargs, dict_value(dict), scope);
   } else if (!rest.empty()) {
-    return invalid_argument("macro '{}' takes no keyword argument '{}'", macro.name,
+    return invalid_argument("macro '{}' got an unexpected keyword argument '{}'", macro.name,
                             shown(rest[0].name));
   }
   auto extra = args.positional.subspan(std::min(given.size(), args.positional.size()));
   if (stmt.uses_varargs) {
     store(ast_.varargs, TRY(make_list(rt_, extra, Kind::kTuple)), scope);
   } else if (!extra.empty()) {
-    return invalid_argument("macro '{}' takes not more than {} argument(s)", macro.name,
-                            given.size());
+    return invalid_argument("macro '{}' takes at most {} argument(s)", macro.name, given.size());
   }
   for (size_t i = 0; i < given.size(); ++i) {
     const Parameter& parameter = stmt.parameters[i];

@@ -133,7 +133,7 @@ Status Interpreter::print(const Value& value) {
 // Unlike a print, a filter or call block does not convert its value.
 Status Interpreter::print_text(const Value& value) {
   if (value.is_string()) return write(value.text());
-  return invalid_argument("a filter or call block made {}, not text", type_name(value));
+  return invalid_argument("a filter or call block returned {}, not a string", type_name(value));
 }
 
 Result<Interpreter::Flow> Interpreter::run_body(const Body& body, Scope& scope) {

@@ -321,7 +321,7 @@ class Lexer {
       return fail("truncated escape in a string");
     }
     if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) {
-      return fail("a string's escape is no Unicode character");
+      return fail("an escape in a string is not a Unicode character");
     }
     unicode::append(out, code);
     body.remove_prefix(digits);

@@ -156,8 +156,7 @@ Result<const Stmt*> Parser::statement() {
   for (std::string_view refused : {"include", "import", "from", "extends", "block"}) {
     if (name == refused) {
       return unsupported(
-          "chat template, line {}: the tag '{}' needs other templates, which a "
-          "chat template does not have",
+          "chat template, line {}: the tag '{}' is not supported, since it loads other templates",
           current().line, name);
     }
   }

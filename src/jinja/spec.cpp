@@ -138,7 +138,7 @@ Result<std::string> format_text(Runtime& rt, const Value& value, const Spec& spe
     return invalid_argument("unknown format code '{}' for object of type 'str'", spec.type);
   }
   if (spec.align == '=' || spec.sign != 0 || spec.group != 0 || spec.alternate) {
-    return invalid_argument("a format option for numbers was given for a string");
+    return invalid_argument("numeric format options are not allowed for strings");
   }
   std::string_view text = value.text();
   if (spec.precision) text = text.substr(0, byte_offset(text, *spec.precision));
@@ -159,7 +159,7 @@ Result<std::string> format_integer(Runtime& rt, int64_t value, const Spec& spec)
   }
   if (spec.type == 'c') {
     if (spec.group != 0 || spec.sign != 0 || spec.alternate) {
-      return invalid_argument("an option for numbers was given with 'c'");
+      return invalid_argument("numeric format options are not allowed with 'c'");
     }
     std::string out;
     unicode::append(out, TRY(to_code_point(value)));
@@ -212,7 +212,7 @@ Result<std::optional<int64_t>> take_number(std::string_view& text) {
 Result<char32_t> to_code_point(int64_t value) {
   const bool surrogate = value >= 0xd800 && value < 0xe000;
   if (value < 0 || value > 0x10ffff || surrogate) {
-    return invalid_argument("{} is no character's code point", value);
+    return invalid_argument("{} is not a Unicode code point", value);
   }
   return static_cast<char32_t>(value);
 }

@@ -207,7 +207,7 @@ TEST(ChatTemplate, SurrogatesAreNoCharacters) {
   EXPECT_EQ(render("{{ '%c' % 233 }}{{ '{:c}'.format(0x10ffff) }}").value(), "\u00e9\U0010ffff");
   for (const char* source :
        {"{{ '%c' % 55296 }}", "{{ '{:c}'.format(57343) }}", "{{ '%c' % -1 }}"}) {
-    EXPECT_NE(error_of(source).message.find("is no character's code point"), std::string::npos);
+    EXPECT_NE(error_of(source).message.find("is not a Unicode code point"), std::string::npos);
   }
 }
 
