@@ -6,8 +6,7 @@
 namespace banyan {
 
 Result<JsonFields> JsonFields::of(const Json& json, std::string place) {
-  if (!json.is_object())
-    return corrupt("{}: {} where an object is expected", place, json.type_name());
+  if (!json.is_object()) return corrupt("{}: expected an object, got {}", place, json.type_name());
   return JsonFields(json, std::move(place));
 }
 
@@ -20,7 +19,7 @@ std::unexpected<Error> JsonFields::wrong(std::string_view key, std::string_view 
   const Json* value = find(key);
   if (value == nullptr)
     return corrupt("{}: \"{}\" is missing ({} is expected)", place_, key, expected);
-  return corrupt("{}: \"{}\" is {} {} where {} is expected", place_, key, value->type_name(),
+  return corrupt("{}: \"{}\" is {} {}, expected {}", place_, key, value->type_name(),
                  quote(dump_json(*value)), expected);
 }
 

@@ -219,7 +219,8 @@ TEST(GgufTokenizer, RefusesByName) {
   EXPECT_NE(error_of(none).find("tokenizer.ggml.merges is missing"), std::string::npos);
   GgufBytes merges = begin(4, "gpt2").pair("tokenizer.ggml.tokens", Json({"a"}));
   merges.pair("tokenizer.ggml.pre", "gpt-2").pair("tokenizer.ggml.merges", Json({"a b"}));
-  EXPECT_NE(error_of(merges).find("entry 0, \"a b\", has or makes a token that is not there"),
+  EXPECT_NE(error_of(merges).find(
+                "entry 0, \"a b\", uses or produces a token that is not in the vocabulary"),
             std::string::npos)
       << error_of(merges);
   GgufBytes scores = begin(3, "llama").pair("tokenizer.ggml.tokens", Json({"a", "b"}));

@@ -84,7 +84,7 @@ Status add_step(DecoderBuilder& builder, DecoderStep step) {
 
 Status refuse_after_joint(const JsonFields& fields, const DecoderBuilder& builder) {
   if (!builder.joined) return {};
-  return unsupported("{}: the decoder {} behind Fuse or ByteLevel is not supported", fields.place(),
+  return unsupported("{}: the decoder {} after Fuse or ByteLevel is not supported", fields.place(),
                      TRY(fields.string("type")));
 }
 

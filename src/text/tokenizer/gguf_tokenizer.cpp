@@ -236,8 +236,8 @@ Result<MergeTable> read_merges(const GgufPairs& pairs, const Vocabulary& vocabul
     auto left_id = vocabulary.find(left), right_id = vocabulary.find(right);
     auto joined_id = vocabulary.find(joined);
     if (!left_id || !right_id || !joined_id) {
-      return corrupt("{}: {}: entry {}, {}, has or makes a token that is not there", pairs.path(),
-                     kKey, rank, quote(lines[rank]));
+      return corrupt("{}: {}: entry {}, {}, uses or produces a token that is not in the vocabulary",
+                     pairs.path(), kKey, rank, quote(lines[rank]));
     }
     merges.set(*left_id, *right_id, {static_cast<uint32_t>(rank), *joined_id});
   }
@@ -349,7 +349,7 @@ Result<std::optional<TokenId>> read_id(const GgufPairs& pairs, std::string_view 
   if (!id || *id == -1 || *id == UINT32_MAX)
     return std::nullopt;  // some files write these for "none"
   if (*id >= 0 && std::cmp_less(*id, tokens)) return static_cast<TokenId>(*id);
-  return corrupt("{}: {} is {}, and there are {} tokens", pairs.path(), key, *id, tokens);
+  return corrupt("{}: {} is {}, but the vocabulary has {} tokens", pairs.path(), key, *id, tokens);
 }
 
 Status add_around(const GgufPairs& pairs, bool bos_default, size_t tokens, PostProcessor& around) {

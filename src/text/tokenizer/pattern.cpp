@@ -113,12 +113,12 @@ Status Pattern::split(std::string_view text, PatternScratch& scratch,
                     PCRE2_NO_UTF_CHECK, matcher.data.get(), matcher.context.get());
     if (count == PCRE2_ERROR_NOMATCH) break;
     if (count == PCRE2_ERROR_CALLOUT) {
-      return exhausted("the pattern {} takes more than {} + {} per byte steps on the text",
+      return exhausted("the pattern {} exceeds {} + {} per byte matching steps on the text",
                        quote(pattern_), kSteps, kStepsPerByte);
     }
     if (count < 0) {
-      return exhausted("the pattern {} gave up on {} bytes of text: {}", quote(pattern_),
-                       text.size(), message_of(count));
+      return exhausted("matching the pattern {} against {} bytes of text failed: {}",
+                       quote(pattern_), text.size(), message_of(count));
     }
     const size_t begin = found[0], end = found[1];
     if (begin == end && matched_before && begin == gap) {

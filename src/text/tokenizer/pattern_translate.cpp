@@ -219,7 +219,7 @@ Status Translator::interval() {
     if (times > kRepetitionsMax) return refuse("more than 1000 repetitions");
   }
   if (close + 1 < pattern_.size() && pattern_[close + 1] == '+') {
-    return refuse("a + behind a {n,m} repetition");
+    return refuse("a + after a {n,m} repetition");
   }
   copy(close + 1 - at_);
   return {};
@@ -411,13 +411,13 @@ Status Translator::class_dash(std::string& items, ClassPart& last) {
     return {};
   }
   if (last != ClassPart::kCharacter || peek(1) == '[' || peek(1) == '-') {
-    return refuse("a dash between sets");
+    return refuse("a dash between two classes");
   }
   items += '-';
   ++at_;
   if (done()) return {};
   TRY(class_item(items, last));
-  if (last != ClassPart::kCharacter) return refuse("a dash between sets");
+  if (last != ClassPart::kCharacter) return refuse("a dash between two classes");
   last = ClassPart::kRange;
   return {};
 }

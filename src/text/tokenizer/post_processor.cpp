@@ -63,8 +63,8 @@ Status add_template(const JsonFields& fields, PostProcessor& made) {
     side.insert(side.end(), ids.begin(), ids.end());
   }
   if (texts != 1) {
-    return unsupported("{}: a template with the text {} times is not supported", fields.place(),
-                       texts);
+    return unsupported("{}: a template must contain the text once; this one has it {} times",
+                       fields.place(), texts);
   }
   made.before.insert(made.before.begin(), before.begin(), before.end());
   made.after.insert(made.after.end(), after.begin(), after.end());

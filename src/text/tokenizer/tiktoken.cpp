@@ -58,7 +58,7 @@ Result<std::vector<RankedToken>> read_lines(std::string_view text, const std::st
     if (space == line.npos) return corrupt("{}: line {} has no rank", what, number);
     auto bytes = decode_base64(line.substr(0, space));
     if (!bytes || bytes->empty()) {
-      return corrupt("{}: line {} does not begin with base64", what, number);
+      return corrupt("{}: line {} does not begin with a base64 token", what, number);
     }
     if (bytes->size() > kTokenBytesMax) {
       return exhausted("{}: line {}: a token of {} bytes; the limit is {}", what, number,
@@ -72,7 +72,8 @@ Result<std::vector<RankedToken>> read_lines(std::string_view text, const std::st
     const auto [stop, error] =
         std::from_chars(line.data() + space + 1, line.data() + line.size(), rank);
     if (error != std::errc() || stop != line.data() + line.size() || rank < 0) {
-      return corrupt("{}: line {}: {} is not a rank", what, number, quote(line.substr(space + 1)));
+      return corrupt("{}: line {}: {} is not an integer rank", what, number,
+                     quote(line.substr(space + 1)));
     }
     tokens.push_back({std::move(*bytes), rank});
   }

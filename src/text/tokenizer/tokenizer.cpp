@@ -79,7 +79,7 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::load(const std::string& model_dir)
         "{}: a SentencePiece tokenizer.model alone is not supported; a tokenizer.json is needed",
         model_dir);
   }
-  return not_found("{}: neither tokenizer.json nor tiktoken.model is there", model_dir);
+  return not_found("{}: has neither tokenizer.json nor tiktoken.model", model_dir);
 }
 
 Result<std::unique_ptr<Tokenizer>> Tokenizer::make(TokenizerParts parts, TokenizerConfig config) {

@@ -45,8 +45,7 @@ Result<Json> read_object(const std::string& model_dir, const std::string& name) 
   if (!file_exists(path)) return Json::object();
   const std::string text = without_nonfinite(TRY(read_file(path, kLimits.bytes_max)));
   Json json = TRY(parse_json(text, path, kLimits));
-  if (!json.is_object())
-    return corrupt("{}: {} where an object is expected", path, json.type_name());
+  if (!json.is_object()) return corrupt("{}: expected an object, got {}", path, json.type_name());
   return json;
 }
 
