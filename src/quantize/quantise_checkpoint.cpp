@@ -168,10 +168,10 @@ class Job {
     if (options_.out.empty()) return invalid_argument("no folder to write to");
     if (!fs::exists(options_.out, code)) return {};
     if (!fs::is_directory(options_.out, code)) {
-      return invalid_argument("{} is there and is no folder", options_.out);
+      return invalid_argument("{} exists and is not a folder", options_.out);
     }
     if (fs::is_empty(options_.out, code) && !code) return {};
-    return invalid_argument("{} is there and is not empty; nothing is overwritten", options_.out);
+    return invalid_argument("{} is not empty; choose a new or an empty folder", options_.out);
   }
 
   Result<LoadedModel> plan() {
@@ -208,7 +208,7 @@ class Job {
     for (const auto& [name, item] : items_) {
       if (source_->find(name) != nullptr) continue;
       return unsupported(
-          "{}: {} is a part of one tensor for all experts, which is not written again; load the "
+          "{}: {} is part of a stacked tensor of all experts, which cannot be rewritten; load the "
           "checkpoint with --quantization instead",
           options_.folder, name);
     }

@@ -99,7 +99,7 @@ Status WeightLoader::finish() {
   std::string list =
       fmt::format("{}", fmt::join(problems_.begin(), problems_.begin() + shown, "; "));
   if (problems_.size() > shown) list += fmt::format("; and {} more", problems_.size() - shown);
-  return corrupt("the checkpoint does not fit its config.json: {}", list);
+  return corrupt("the checkpoint does not match its config.json: {}", list);
 }
 
 const TensorInfo* WeightLoader::claim(const std::string& name, std::initializer_list<int64_t> shape,

@@ -88,8 +88,8 @@ Result<QuantizationPlan::Choice> common_choice(std::span<const MatrixSource> par
       return c.group == 0 ? text : fmt::format("{}:{}", text, c.group);
     };
     return invalid_argument(
-        "{} is to be {} and {} {}, but they are one matrix in memory: let the "
-        "quantization overrides match both or none",
+        "{} would be {} and {} would be {}, but they share one matrix in memory: make the "
+        "quantization overrides match both or neither",
         parts[0].name, name(choice), part.name, name(part.choice));
   }
   return choice;
@@ -116,7 +116,7 @@ Status check_finite(const MatrixSource& part, const float* x, int64_t count) {
   float poison = 0;
   for (int64_t i = 0; i < count; ++i) poison += x[i] * 0.0f;
   if (poison == 0) return {};
-  return corrupt("{}.weight has a number that is not finite, which cannot be quantised", part.name);
+  return corrupt("{}.weight contains NaN or infinity and cannot be quantised", part.name);
 }
 
 // From rows of `stride` items, keeps the rows from `lead` on, and in each the `count` items from

@@ -108,8 +108,8 @@ Result<QuantizationPlan> QuantizationPlan::create(std::string_view format,
     made->code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), equals,
                                PCRE2_NO_UTF_CHECK, &error, &offset, nullptr);
     if (made->code == nullptr) {
-      return invalid_argument("quantization override {}: the regex is wrong at {}: {}", quote(text),
-                              offset, regex_message(error));
+      return invalid_argument("quantization override {}: invalid regex at offset {}: {}",
+                              quote(text), offset, regex_message(error));
     }
     made->data = pcre2_match_data_create(1, nullptr);
     made->context = pcre2_match_context_create(nullptr);

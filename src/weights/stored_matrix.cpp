@@ -181,7 +181,7 @@ Status StoredMatrix::check_symmetric_words(const std::vector<std::byte>& raw) co
   for (size_t i = 0; i < raw.size() / 4; ++i) {
     uint32_t word = word_at(raw, static_cast<int64_t>(i));
     if (word == middle * ones || word == (middle - 1) * ones) continue;
-    return corrupt("{}: word {} is {:#x}, where \"sym\": true says that every zero point is {}",
+    return corrupt("{}: word {} is {:#x}, but \"sym\": true requires every zero point to be {}",
                    zeros_->name, i, word, middle);
   }
   return {};

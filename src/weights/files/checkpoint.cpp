@@ -46,17 +46,17 @@ std::unexpected<Error> nothing_to_read(const std::string& folder) {
   if (code) return io_error("{}: {}", folder, code.message());
   std::string missing = fmt::format("{}: no {} and no {}", folder, kSingleFile, kIndexFile);
   if (!other.empty()) {
-    return not_found("{}; {} is there, but only those two names are read", missing, quote(other));
+    return not_found("{}; found {}, but only those two names are read", missing, quote(other));
   }
   if (!pickle.empty()) {
     return unsupported(
-        "{}; {} is there, but only safetensors is read: convert it with transformers' "
+        "{}; found {}, but only safetensors is read: convert it with transformers' "
         "save_pretrained(folder, safe_serialization=True)",
         missing, quote(pickle));
   }
   if (!gguf.empty()) {
     return unsupported(
-        "{}; {} is there: give that file as the model, or beside the folder with --gguf {}/{}",
+        "{}; found {}: pass that file as the model, or keep the folder and add --gguf {}/{}",
         missing, quote(gguf), folder, gguf);
   }
   return not_found("{}", missing);
@@ -80,7 +80,7 @@ Result<std::pair<std::string, std::string>> read_index_entry(std::string_view pa
     return corrupt("{}: the file of tensor {} is not a string", path, quote(tensor));
   }
   if (!is_plain_shard_name(shard)) {
-    return corrupt("{}: tensor {} is said to be in {}, which is not a plain *.safetensors name",
+    return corrupt("{}: the index places tensor {} in {}, which is not a plain *.safetensors name",
                    path, quote(tensor), quote(shard));
   }
   return std::pair(std::string(tensor), std::string(shard));
@@ -170,13 +170,13 @@ Status Checkpoint::check_against(const ShardIndex& index, const std::string& ind
   for (const auto& [tensor, shard] : index) {
     if (entry != entries_.end() && entry->name() < tensor) break;
     if (entry == entries_.end() || entry->name() != tensor) {
-      return corrupt("{}: tensor {} is said to be in {}, but no file has it", index_path,
+      return corrupt("{}: the index places tensor {} in {}, but no file contains it", index_path,
                      quote(tensor), quote(shard));
     }
     const std::string& path = files_[entry->file].path();
     if (!path.ends_with("/" + shard)) {
-      return corrupt("{}: tensor {} is said to be in {}, but is in {}", index_path, quote(tensor),
-                     quote(shard), path);
+      return corrupt("{}: the index places tensor {} in {}, but it is in {}", index_path,
+                     quote(tensor), quote(shard), path);
     }
     ++entry;
   }

@@ -208,8 +208,8 @@ Status GgufFile::open_others(const std::string& path,
   std::string stem = split_stem(path, count);
   if (stem.empty()) {
     return unsupported(
-        "{}: one of {} files, which are found by names that end in -00001-of-{:05}.gguf; give it "
-        "back its name",
+        "{}: part of a model split into {} files; rename it so that it ends in "
+        "-00001-of-{:05}.gguf",
         path, count, count);
   }
   size_t total = tensors[0].size();

@@ -136,7 +136,7 @@ TEST_F(BuilderTest, ReportsProgressUpToTheTotal) {
 TEST_F(BuilderTest, NamesWhatDoesNotFit) {
   EXPECT_EQ(problems({}, declare_all), "");
   EXPECT_EQ(problems({}, [](Builder b) { (b / "a").matrix({{"x", 2}, {"y", 1}}, 3); }),
-            "the checkpoint does not fit its config.json: "
+            "the checkpoint does not match its config.json: "
             "a.norm.weight [3] is not used by this architecture; "
             "a.x.bias [2] is not used by this architecture; "
             "a.y.bias [1] is not used by this architecture");
@@ -145,13 +145,14 @@ TEST_F(BuilderTest, NamesWhatDoesNotFit) {
     (b / "a").vector({{"x", 2}}, "bias", 0);
   };
   EXPECT_EQ(problems({}, twice),
-            "the checkpoint does not fit its config.json: a.x.bias is used "
+            "the checkpoint does not match its config.json: a.x.bias is used "
             "twice");
   source_.info("a.y.weight").shape = {3, 1};
   source_.info("a.x.bias").dtype = DType::kI64;
-  EXPECT_EQ(problems({.dry = true}, declare_all),
-            "the checkpoint does not fit its config.json: a.y.weight has shape [3, 1] where [1, 3] "
-            "is expected; a.x.bias has dtype I64 where F32, BF16 or F16 is expected");
+  EXPECT_EQ(
+      problems({.dry = true}, declare_all),
+      "the checkpoint does not match its config.json: a.y.weight has shape [3, 1] where [1, 3] "
+      "is expected; a.x.bias has dtype I64 where F32, BF16 or F16 is expected");
 }
 
 TEST_F(BuilderTest, ShowsTheFirstOfManyProblems) {
@@ -184,7 +185,7 @@ TEST_F(BuilderTest, MayIgnoreAScope) {
     (b / "b" / 1).ignore_scope();
   };
   EXPECT_EQ(problems({}, declare),
-            "the checkpoint does not fit its config.json: "
+            "the checkpoint does not match its config.json: "
             "b.10.x [4] is not used by this architecture");
 }
 
@@ -208,7 +209,7 @@ TEST_F(BuilderTest, ReadsValuesWhoseOnesDoNotCount) {
     (b / "a" / "conv").values("weight", {2, 3}, 0);
   };
   EXPECT_EQ(problems({}, declare),
-            "the checkpoint does not fit its config.json: "
+            "the checkpoint does not match its config.json: "
             "a.rate has shape [2, 2] where [4] is expected");
 }
 

@@ -123,9 +123,10 @@ TEST(CheckpointRefuses, IndexThatNamesAMissingShard) {
 
 TEST(CheckpointRefuses, TensorInTheIndexButInNoShard) {
   Sharded middle(map_with("{", "{\"ab\": \"model-00001-of-00002.safetensors\", "));
-  EXPECT_TRUE(refused(middle.path(), ErrorCode::kCorrupt, {"\"ab\"", kShard1, "no file has it"}));
+  EXPECT_TRUE(
+      refused(middle.path(), ErrorCode::kCorrupt, {"\"ab\"", kShard1, "no file contains it"}));
   Sharded last(map_with("{", "{\"z\": \"model-00001-of-00002.safetensors\", "));
-  EXPECT_TRUE(refused(last.path(), ErrorCode::kCorrupt, {"\"z\"", kShard1, "no file has it"}));
+  EXPECT_TRUE(refused(last.path(), ErrorCode::kCorrupt, {"\"z\"", kShard1, "no file contains it"}));
 }
 
 TEST(CheckpointRefuses, TensorInAShardButNotInTheIndex) {
@@ -138,7 +139,7 @@ TEST(CheckpointRefuses, TensorInAShardButNotInTheIndex) {
 
 TEST(CheckpointRefuses, TensorInAnotherShardThanTheIndexSays) {
   Sharded sharded(map_with(kShard1, kShard2));
-  EXPECT_TRUE(refused(sharded.path(), ErrorCode::kCorrupt, {"\"a\"", kShard2, "but is in"}));
+  EXPECT_TRUE(refused(sharded.path(), ErrorCode::kCorrupt, {"\"a\"", kShard2, "but it is in"}));
 }
 
 TEST(CheckpointRefuses, SameTensorInTwoShards) {

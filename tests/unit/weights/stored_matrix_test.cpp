@@ -89,7 +89,7 @@ TEST_F(QuantisedFiles, SymmetricFilesHaveNoOtherZeroPoints) {
   EXPECT_EQ(error_of("gptq", other_version), "");
   expect(error_of("gptq",
                   [](CheckpointCopy& c) { set<uint32_t>(c.tensor(q("qzeros")), 2, 0x77777767u); }),
-         {q("qzeros"), "word 2 is 0x77777767", "every zero point is 8"});
+         {q("qzeros"), "word 2 is 0x77777767", "every zero point to be 8"});
 }
 
 TEST_F(QuantisedFiles, ShapesAreChecked) {
