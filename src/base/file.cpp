@@ -59,7 +59,7 @@ std::string absolute_path_in(const char* variable) {
 }
 
 std::unexpected<Error> shrunk(const std::string& path) {
-  return io_error("{}: the file became shorter after it was opened", path);
+  return io_error("{}: the file was truncated after it was opened", path);
 }
 
 }  // namespace

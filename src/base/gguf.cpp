@@ -75,7 +75,7 @@ Result<std::string_view> GgufCursor::text(std::string_view what, uint64_t bytes_
   auto bytes = TRY(number<uint64_t>(what));
   if (bytes > file_.size() - at_) return cut(what);
   if (bytes > bytes_max) {
-    return corrupt("{}: a {} of {} bytes, more than {}", path_, what, bytes, bytes_max);
+    return corrupt("{}: a {} of {} bytes exceeds the limit of {}", path_, what, bytes, bytes_max);
   }
   std::string_view value(reinterpret_cast<const char*>(file_.data() + at_), bytes);
   at_ += bytes;
@@ -90,12 +90,12 @@ Status GgufCursor::skip(uint64_t count, uint64_t bytes_each) {
 }
 
 std::unexpected<Error> GgufCursor::cut(std::string_view what) const {
-  return corrupt("{}: ends within a {} at byte {}; is it cut short?", path_, what, at_);
+  return corrupt("{}: ends inside a {} at byte {}; is the file truncated?", path_, what, at_);
 }
 
 Result<GgufPairs> GgufPairs::parse(std::span<const std::byte> file, std::string_view path) {
   if (file.size() < 4 || std::memcmp(file.data(), "GGUF", 4) != 0) {
-    return corrupt("{}: does not begin with GGUF", path);
+    return corrupt("{}: not a GGUF file", path);
   }
   GgufPairs pairs;
   pairs.file_ = file;
@@ -188,7 +188,8 @@ Result<int64_t> GgufPairs::read_integer(GgufCursor& cursor, const Pair& pair) co
     case kU64: {
       auto value = TRY(cursor.number<uint64_t>("value"));
       if (std::in_range<int64_t>(value)) return static_cast<int64_t>(value);
-      return corrupt("{}: {} is {}, which is too large", path_, quote(pair.key), value);
+      return corrupt("{}: {} is {}, which is too large for a signed 64-bit integer", path_,
+                     quote(pair.key), value);
     }
     default:
       return wrong(pair, "an integer");

@@ -14,7 +14,7 @@ namespace {
 template <class T>
 Status in_range(std::string_view name, T value, T min, T max) {
   if (value >= min && value <= max) return {};  // false for NaN
-  return invalid_argument("{} is {}, allowed are {} to {}", name, value, min, max);
+  return invalid_argument("{} is {}; it must be between {} and {}", name, value, min, max);
 }
 
 template <size_t N>
@@ -98,12 +98,12 @@ Status SamplingParams::validate() const {
                   kRepetitionMax = 100, kBiasMax = 100, kDryMultiplierMax = 100, kDryBaseMax = 100;
   TRY(in_range("temperature", temperature, 0.0f, kTemperatureMax));
   if (!(top_p > 0 && top_p <= 1)) {
-    return invalid_argument("top_p is {}, allowed are above 0 to 1", top_p);
+    return invalid_argument("top_p is {}; it must be greater than 0 and at most 1", top_p);
   }
   TRY(in_range("top_k", top_k, 0, 1 << 30));
   TRY(in_range("min_p", min_p, 0.0f, 1.0f));
   if (!(typical_p > 0 && typical_p <= 1)) {
-    return invalid_argument("typical_p is {}, allowed are above 0 to 1", typical_p);
+    return invalid_argument("typical_p is {}; it must be greater than 0 and at most 1", typical_p);
   }
   TRY(in_range("xtc_probability", xtc_probability, 0.0f, 1.0f));
   TRY(in_range("xtc_threshold", xtc_threshold, 0.0f, 1.0f));

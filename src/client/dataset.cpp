@@ -39,7 +39,8 @@ Result<int64_t> integer_at(const Json& object, const char* key, int64_t min, int
   auto found = object.find(key);
   if (found == object.end()) return corrupt("{}: {} is missing", where, key);
   if (!found->is_number_integer() || *found < min || *found > max) {
-    return corrupt("{}: {} is {}, allowed are {} to {}", where, key, found->dump(), min, max);
+    return corrupt("{}: {} is {}; it must be between {} and {}", where, key, found->dump(), min,
+                   max);
   }
   return found->get<int64_t>();
 }
@@ -61,7 +62,8 @@ Result<BenchPrompt> read_trace_line(const Json& object, const std::string& where
   }
   for (const Json& id : *ids) {
     if (!id.is_number_unsigned() || id > uint64_t{UINT32_MAX}) {
-      return corrupt("{}: hash_ids has {}, allowed are 0 to {}", where, id.dump(), UINT32_MAX);
+      return corrupt("{}: hash_ids has {}; its entries must be between 0 and {}", where, id.dump(),
+                     UINT32_MAX);
     }
     int64_t tokens = std::min(left, kMooncakeBlockTokens);
     prompt.parts.push_back({id.get<uint64_t>(), tokens});

@@ -15,8 +15,7 @@ Status check_port(std::string_view port, std::string_view url) {
   int number = 0;
   auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
   if (error != std::errc() || end != port.data() + port.size() || number < 1 || number > 65535) {
-    return invalid_argument("{}: {} is not a port, allowed are 1 to 65535", quote(url),
-                            quote(port));
+    return invalid_argument("{}: {} is not a port between 1 and 65535", quote(url), quote(port));
   }
   return {};
 }

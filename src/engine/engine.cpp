@@ -31,7 +31,7 @@ constexpr double kSecondsMax = 1e9;
 Status check_tokens(std::span<const TokenId> tokens, int64_t vocabulary, std::string_view what) {
   for (TokenId token : tokens) {
     if (token < 0 || token >= vocabulary) {
-      return invalid_argument("{}: token {} is not in the vocabulary of {}", what, token,
+      return invalid_argument("{}: token {} is outside the vocabulary of {} tokens", what, token,
                               vocabulary);
     }
   }
@@ -40,7 +40,7 @@ Status check_tokens(std::span<const TokenId> tokens, int64_t vocabulary, std::st
 
 Status check_limit(std::string_view what, int64_t value, int64_t max) {
   if (value >= 0 && value <= max) return {};
-  return invalid_argument("{} is {}, allowed are 0 to {}", what, value, max);
+  return invalid_argument("{} is {}; it must be between 0 and {}", what, value, max);
 }
 
 Status check_supported(const GenerationOptions& options, const EngineConfig& config) {
@@ -242,7 +242,7 @@ Status Engine::Impl::check(const GenerateRequest& request) const {
   for (auto [name, seconds] :
        {std::pair("timeout_s", options.timeout_s), {"age_s", options.age_s}}) {
     if (seconds >= 0 && seconds <= kSecondsMax) continue;
-    return invalid_argument("{} is {}, allowed are 0 to {}", name, seconds, kSecondsMax);
+    return invalid_argument("{} is {}; it must be between 0 and {}", name, seconds, kSecondsMax);
   }
   TRY(check_limit("logit_bias entries", static_cast<int64_t>(sampling.logit_bias.size()),
                   config_.logit_bias_max));

@@ -66,7 +66,7 @@ Result<std::string> read_options(const Json& object, const std::string& where) {
 Result<EvalQuestion> read_mmlu_pro(const Json& object, const std::string& where) {
   EvalQuestion q{.answer = TRY(text_at(object, "answer", where))};
   if (q.answer.size() != 1 || q.answer[0] < 'A' || q.answer[0] > 'J') {
-    return corrupt("{}: answer is {}, allowed are A to J", where, quote(q.answer));
+    return corrupt("{}: answer is {}; it must be a letter from A to J", where, quote(q.answer));
   }
   if (object.contains("prompt")) {
     q.complete = true;

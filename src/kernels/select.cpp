@@ -52,7 +52,7 @@ Result<const KernelTable*> select_kernels(std::string_view name) {
     return unsupported("this processor cannot run the \"{}\" kernels; use one of: {}", name,
                        usable);
   }
-  return invalid_argument("unknown kernels \"{}\"; use one of: {}", name, usable);
+  return invalid_argument("unknown kernel table \"{}\"; use one of: {}", name, usable);
 }
 
 std::vector<std::string> available_kernels() {

@@ -159,7 +159,7 @@ Status Llm::Impl::check_dry(const SamplingParams& sampling) const {
   }
   for (const std::string& breaker : breakers) {
     if (!breaker.empty() && breaker.size() <= kDryBreakerBytesMax) continue;
-    return invalid_argument("dry_sequence_breakers: one has {} bytes, allowed are 1 to {}",
+    return invalid_argument("dry_sequence_breakers: a string has {} bytes; it must have 1 to {}",
                             breaker.size(), kDryBreakerBytesMax);
   }
   if (tokenizer == nullptr && !breakers.empty()) {

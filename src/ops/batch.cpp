@@ -50,8 +50,7 @@ Status check_capture(const Batch& b, const UnitTable& slots, const Capture& capt
 Status check_table(const Batch& b, const UnitTable& table, const UnitClass& c) {
   size_t expected = c.paged() ? b.tables[kPathClass].units.size() : b.spans.size();
   if (table.units.size() != expected) {
-    return invalid_argument("batch: {} {}, where there should be {}", table.units.size(),
-                            describe(c), expected);
+    return invalid_argument("batch: {} {}, expected {}", table.units.size(), describe(c), expected);
   }
   if (c.paged() && !table.captures.empty()) {
     return invalid_argument("batch: {} captures of {}", table.captures.size(), describe(c));
@@ -82,16 +81,17 @@ void Batch::clear() {
 Status Batch::validate(int64_t vocabulary, const StateClasses& classes, int64_t drawn) const {
   auto used = [](int32_t id) { return id >= 0; };
   if (position_axes != 1) return unsupported("batch: {} position axes", position_axes);
-  if (!row_parents.empty()) return unsupported("batch: draft trees");
-  if (!embedding_rows.empty()) return unsupported("batch: embedding rows");
-  if (std::ranges::any_of(adapters, used)) return unsupported("batch: adapters");
+  if (!row_parents.empty()) return unsupported("batch: draft trees are not supported");
+  if (!embedding_rows.empty()) return unsupported("batch: embedding rows are not supported");
+  if (std::ranges::any_of(adapters, used)) return unsupported("batch: adapters are not supported");
   for (TokenId token : tokens) {
     if (token < 0 && kSampleOfRow - token >= drawn) {
-      return invalid_argument("batch: the token of logit row {}, of {} in flight",
-                              kSampleOfRow - token, drawn);
+      return invalid_argument(
+          "batch: a token refers to logit row {}, but the step in flight has {}",
+          kSampleOfRow - token, drawn);
     }
     if (token >= vocabulary) {
-      return invalid_argument("token {} is not in the vocabulary of {}", token, vocabulary);
+      return invalid_argument("token {} is outside the vocabulary of {} tokens", token, vocabulary);
     }
   }
   TRY(check_spans(*this));

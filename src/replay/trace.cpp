@@ -32,7 +32,8 @@ Result<int64_t> integer_at(const Json& object, const char* key, int64_t min, int
   if (found == object.end()) return corrupt("{}: {} is missing", where, key);
   bool fits = found->is_number_integer() && *found >= min && *found <= max;
   if (!fits) {
-    return corrupt("{}: {} is {}, allowed are {} to {}", where, key, found->dump(), min, max);
+    return corrupt("{}: {} is {}; it must be between {} and {}", where, key, found->dump(), min,
+                   max);
   }
   return found->get<int64_t>();
 }
@@ -55,7 +56,7 @@ Result<TraceRequest> read_mooncake_request(const Json& object, const std::string
   }
   for (const Json& id : *ids) {
     if (!id.is_number_integer() || id < 0 || id >= kOutputBegin) {
-      return corrupt("{}: hash_ids has {}, allowed are 0 to {}", where, id.dump(),
+      return corrupt("{}: hash_ids has {}; its entries must be between 0 and {}", where, id.dump(),
                      kOutputBegin - 1);
     }
     request.blocks.push_back(id.get<TokenId>());

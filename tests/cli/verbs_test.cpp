@@ -423,7 +423,7 @@ TEST(BenchPrefixCache, NamesAWrongValue) {
   expect_usage_error({"--policy", ""}, "--policy");
   expect_usage_error({"--capacity-tokens", "100"}, "--capacity-tokens 100");
   expect_usage_error({"--page-size", "48"}, "--page-size 48");
-  expect_usage_error({"--gsp-num-groups", "1000000"}, "tokens, allowed are");
+  expect_usage_error({"--gsp-num-groups", "1000000"}, "tokens; the limit is");
   EXPECT_EQ(run_program({"bench", "prefix-cache", "--trace", "/nowhere"}).exit_code, 1);
 }
 

@@ -62,7 +62,7 @@ Result<Trace> load_trace(const BenchPrefixCacheOptions& o) {
                     static_cast<double>(shape.prompts_per_group) *
                     static_cast<double>(shape.system_prompt_tokens + shape.question_tokens);
     if (tokens > static_cast<double>(kTraceTokensMax)) {
-      return invalid_argument("--trace {} has {:.0f} tokens, allowed are {}", o.trace, tokens,
+      return invalid_argument("--trace {} has {:.0f} tokens; the limit is {}", o.trace, tokens,
                               kTraceTokensMax);
     }
     trace = shared_prefix_trace(shape);

@@ -126,7 +126,7 @@ class GgufReader {
     for (size_t i = 0; i < header_.tensors.size(); ++i) {
       TensorInfo& tensor = header_.tensors[i];
       if (offsets_[i] > size || sizes_[i] > size - offsets_[i]) {
-        return corrupt("{}: tensor {} has {} bytes at {} of {}; is the file cut short?", path_,
+        return corrupt("{}: tensor {} has {} bytes at {} of {}; is the file truncated?", path_,
                        quote(tensor.name), sizes_[i], offsets_[i], size);
       }
       tensor.bytes = file_.subspan(begin + offsets_[i], sizes_[i]);

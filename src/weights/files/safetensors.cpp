@@ -142,8 +142,8 @@ class HeaderReader {
     }
     if (end > data_.size()) {
       return corrupt(
-          "{}: data_offsets [{}, {}] end after the file's {} data bytes; is it cut short?", where,
-          begin, end, data_.size());
+          "{}: data_offsets [{}, {}] end after the file's {} data bytes; is the file truncated?",
+          where, begin, end, data_.size());
     }
     return data_.subspan(begin, end - begin);
   }
@@ -214,8 +214,8 @@ Result<std::string_view> header_text(std::span<const std::byte> file, std::strin
                    length, kHeaderBytesMax);
   }
   if (length > file.size() - kLengthBytes) {
-    return corrupt("{}: header length {} is beyond the file's {} bytes; is it cut short?", path,
-                   length, file.size());
+    return corrupt("{}: header length {} is beyond the file's {} bytes; is the file truncated?",
+                   path, length, file.size());
   }
   text = text.substr(kLengthBytes, length);
   if (!text.starts_with('{')) {

@@ -45,7 +45,7 @@ TEST(EngineConfig, NamesTheFirstValueOutOfRange) {
           {[](C& c) { c.kv_cache_dtype = "fp8_e5m2"; },
            "kv_cache_dtype is \"fp8_e5m2\"; supported: auto, bf16, f32, fp8_e4m3, fp8, int8"},
           {[](C& c) { c.threads = -1; }, "threads is -1"},
-          {[](C& c) { c.threads = 1025; }, "threads is 1025, allowed are 0 to 1024"},
+          {[](C& c) { c.threads = 1025; }, "threads is 1025; it must be between 0 and 1024"},
           {[](C& c) { c.context_length_tokens = -1; }, "context_length_tokens is -1"},
           {[](C& c) { c.page_size_tokens = 0; }, "page_size_tokens is 0"},
           {[](C& c) { c.page_size_tokens = 48; }, "page_size_tokens is 48, not a power of two"},

@@ -51,7 +51,7 @@ TEST_F(EngineSubmit, RefusesBadPrompts) {
   auto wrong = ErrorCode::kInvalidArgument;
   refuses([](R& r) { r.prompt.clear(); }, wrong, "the prompt has no tokens");
   refuses([](R& r) { r.prompt[1] = kVocabulary; }, wrong,
-          "prompt: token 131 is not in the vocabulary of 131");
+          "prompt: token 131 is outside the vocabulary of 131 tokens");
   refuses([](R& r) { r.prompt[2] = -1; }, wrong, "prompt: token -1");
   refuses([](R& r) { r.prompt[0] = std::numeric_limits<TokenId>::min(); }, wrong,
           "prompt: token -2147483648");
@@ -67,7 +67,8 @@ TEST_F(EngineSubmit, RefusesBadLimits) {
   refuses([](R& r) { r.options.max_new_tokens = -1; }, wrong, "max_new_tokens is -1");
   refuses([](R& r) { r.options.max_new_tokens = int64_t{1} << 62; }, wrong,
           "max_new_tokens is 46116860");
-  refuses([](R& r) { r.options.top_logprobs = 6; }, wrong, "top_logprobs is 6, allowed are 0 to 5");
+  refuses([](R& r) { r.options.top_logprobs = 6; }, wrong,
+          "top_logprobs is 6; it must be between 0 and 5");
   refuses([](R& r) { r.options.top_logprobs = -1; }, wrong, "top_logprobs is -1");
   refuses([](R& r) { r.options.stop_token_ids.assign(5, 1); }, wrong, "stop_token_ids is 5");
   refuses([](R& r) { r.sampling.logit_bias.assign(3, {1, 1.f}); }, wrong,

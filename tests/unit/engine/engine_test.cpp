@@ -205,7 +205,7 @@ TEST_F(EngineLife, EndsWhenItsTimeIsOver) {
   request.options.age_s = -1;
   Result<SequenceId> refused = engine_->submit(request, [](const TokenEvent&) {});
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().message, "age_s is -1, allowed are 0 to 1000000000");
+  EXPECT_EQ(refused.error().message, "age_s is -1; it must be between 0 and 1000000000");
 }
 
 TEST_F(EngineLife, DrawsNoStopTokenBeforeTheFewestTokens) {

@@ -128,7 +128,8 @@ TEST(EvalSet, NamesTheLineThatIsWrong) {
   EXPECT_TRUE(error("gsm8k", good + "{").starts_with("d.jsonl:2"));
   EXPECT_EQ(error("gsm8k", "[1]"), "d.jsonl: entry 1 is not an object");
   EXPECT_EQ(error("gsm8k", " \n"), "d.jsonl: there is no question in it");
-  EXPECT_EQ(error("mmlu-pro", good), "d.jsonl:1: answer is \"#### 1\", allowed are A to J");
+  EXPECT_EQ(error("mmlu-pro", good),
+            "d.jsonl:1: answer is \"#### 1\"; it must be a letter from A to J");
   EXPECT_EQ(error("mmlu-pro", R"({"question": "q", "answer": "A", "category": "c"})"),
             "d.jsonl:1: options is not a list of 1 to 10 texts");
 }

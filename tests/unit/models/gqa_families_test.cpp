@@ -166,7 +166,7 @@ TEST(GqaFamilies, AreNotQuantisedInPartWhereExpertsLieInOneTensor) {
   auto result = quantise_checkpoint(
       {.folder = folder.path(), .out = out.path() + "/new", .format = "int8", .threads = &threads});
   ASSERT_FALSE(result.has_value());
-  EXPECT_NE(result.error().message.find("one tensor for all experts"), std::string::npos)
+  EXPECT_NE(result.error().message.find("stacked tensor of all experts"), std::string::npos)
       << result.error().message;
 }
 

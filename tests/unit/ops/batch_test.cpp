@@ -36,21 +36,23 @@ std::string refusal(const std::function<void(Batch&)>& change) {
 TEST(Batch, RefusesWhatNoKernelUnderstandsYet) {
   EXPECT_EQ(refusal([](Batch&) {}), "");
   EXPECT_EQ(refusal([](Batch& b) { b.position_axes = 3; }), "batch: 3 position axes");
-  EXPECT_EQ(refusal([](Batch& b) { b.row_parents = {0, 0}; }), "batch: draft trees");
-  EXPECT_EQ(refusal([](Batch& b) { b.embedding_rows = {1}; }), "batch: embedding rows");
-  EXPECT_EQ(refusal([](Batch& b) { b.adapters = {0}; }), "batch: adapters");
+  EXPECT_EQ(refusal([](Batch& b) { b.row_parents = {0, 0}; }),
+            "batch: draft trees are not supported");
+  EXPECT_EQ(refusal([](Batch& b) { b.embedding_rows = {1}; }),
+            "batch: embedding rows are not supported");
+  EXPECT_EQ(refusal([](Batch& b) { b.adapters = {0}; }), "batch: adapters are not supported");
   EXPECT_EQ(refusal([](Batch& b) { b.tokens[1] = Batch::kSampleOfRow - 2; }),
-            "batch: the token of logit row 2, of 0 in flight");
-  EXPECT_EQ(refusal([](Batch& b) { b.tokens[1] = 10; }), "token 10 is not in the vocabulary of 10");
+            "batch: a token refers to logit row 2, but the step in flight has 0");
+  EXPECT_EQ(refusal([](Batch& b) { b.tokens[1] = 10; }),
+            "token 10 is outside the vocabulary of 10 tokens");
 }
 
 TEST(Batch, RefusesArraysThatDoNotFitEachOther) {
   EXPECT_EQ(refusal([](Batch& b) { b.prompt_tokens = {}; }),
             "batch: 1 spans, 0 prompt lengths, 1 adapters");
-  EXPECT_EQ(refusal([](Batch& b) { b.tables[kSlots].units = {}; }),
-            "batch: 0 slots, where there should be 1");
+  EXPECT_EQ(refusal([](Batch& b) { b.tables[kSlots].units = {}; }), "batch: 0 slots, expected 1");
   EXPECT_EQ(refusal([](Batch& b) { b.tables[kWindow].units = {}; }),
-            "batch: 0 pages of a window of 4 tokens, where there should be 1");
+            "batch: 0 pages of a window of 4 tokens, expected 1");
   EXPECT_EQ(refusal([](Batch& b) { b.tables[kWindow].captures = {{0, 1, 0}}; }),
             "batch: 1 captures of pages of a window of 4 tokens");
   EXPECT_EQ(refusal([](Batch& b) { b.spans[0].row_begin = 1; }),

@@ -152,7 +152,7 @@ TEST(CheckpointRefuses, TruncatedLastShard) {
   Sharded sharded(kRightMap);
   std::string bytes = u8_file({"c"});
   sharded.folder.write(kShard2, bytes.substr(0, bytes.size() - 1));
-  EXPECT_TRUE(refused(sharded.path(), ErrorCode::kCorrupt, {kShard2, "\"c\"", "cut short"}));
+  EXPECT_TRUE(refused(sharded.path(), ErrorCode::kCorrupt, {kShard2, "\"c\"", "truncated"}));
 }
 
 TEST(CheckpointRefuses, BrokenIndex) {

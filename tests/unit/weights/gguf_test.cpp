@@ -48,18 +48,18 @@ TEST(Gguf, ListsTensorsWithTheirBytes) {
 }
 
 TEST(Gguf, RefusesWhatContradictsItself) {
-  expect_error(Gguf(), "does not begin with GGUF");
+  expect_error(Gguf(), "not a GGUF file");
   expect_error(Gguf().begin(0, 0, 1), "version 1");
-  expect_error(Gguf().begin(0, kHuge), "cut short");
-  expect_error(Gguf().begin(kHuge, 0), "cut short");
-  expect_error(Gguf().begin(0, 1).number<uint64_t>(kHuge), "cut short");
+  expect_error(Gguf().begin(0, kHuge), "truncated");
+  expect_error(Gguf().begin(kHuge, 0), "truncated");
+  expect_error(Gguf().begin(0, 1).number<uint64_t>(kHuge), "truncated");
   expect_error(Gguf().begin(0, 1).text("k").number<uint32_t>(13), "unknown type 13");
   expect_error(Gguf().begin(0, 1).text("k").number<uint32_t>(9).number<uint32_t>(9).number(kHuge),
                "array of arrays");
   expect_error(Gguf().begin(0, 1).text("k").number<uint32_t>(9).number<uint32_t>(10).number(kHuge),
-               "cut short");
+               "truncated");
   expect_error(Gguf().begin(0, 1).text("k").number<uint32_t>(9).number<uint32_t>(8).number(kHuge),
-               "cut short");
+               "truncated");
   expect_error(Gguf().begin(0, 1).pair("general.alignment", 0u), "not a power of two");
   expect_error(Gguf().begin(0, 1).pair("general.alignment", 48u), "not a power of two");
   expect_error(Gguf().begin(0, 1).pair("general.architecture", 1u), "is u32, not a string");
@@ -75,8 +75,8 @@ TEST(Gguf, RefusesWrongTensors) {
   expect_error(Gguf().begin(1, 0).tensor("x", {large, large}, 0, 0).data(64), "overflows");
   expect_error(Gguf().begin(1, 0).tensor("x", {64}, 16, 0).data(64), "tensor type 16");
   expect_error(Gguf().begin(1, 0).tensor("x", {33}, 8, 0).data(64), "in blocks of 32");
-  expect_error(Gguf().begin(1, 0).tensor("x", {64}, 0, 0).data(255), "cut short");
-  expect_error(Gguf().begin(1, 0).tensor("x", {4}, 0, kHuge).data(64), "cut short");
+  expect_error(Gguf().begin(1, 0).tensor("x", {64}, 0, 0).data(255), "truncated");
+  expect_error(Gguf().begin(1, 0).tensor("x", {4}, 0, kHuge).data(64), "truncated");
   expect_error(Gguf().begin(2, 0).tensor("x", {4}, 0, 0).tensor("y", {4}, 0, 8).data(64),
                "overlap");
 }
