@@ -77,7 +77,7 @@ Result<T> parse_number(std::string_view name, std::string_view text) {
   T value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) {
-    return invalid_argument("{}: {} is not a number that fits", name, quote(text));
+    return invalid_argument("{}: {} is not a number in the allowed range", name, quote(text));
   }
   return value;
 }
@@ -126,7 +126,7 @@ Chat::Chat(Llm& llm, ChatSettings settings) : llm_(llm), settings_(std::move(set
 
 Status Chat::check_tools() const {
   if (settings_.tools.declared.empty() || syntax_.tool_calls != nullptr) return {};
-  return unsupported("this model's chat template has no calls of tools that are known here");
+  return unsupported("the tool-call format of this model's chat template is not supported");
 }
 
 Chat::Next Chat::command(std::string_view line) {
@@ -242,7 +242,7 @@ Result<TextRequest> Chat::fitting_request(const Json& message) {
 
 Status Chat::answer(const Json& message) {
   TextRequest request = TRY(fitting_request(message));
-  if (request.ids.empty()) return invalid_argument("that is no token at all; say something");
+  if (request.ids.empty()) return invalid_argument("the message is empty: it has no tokens");
   auto prompt_tokens = static_cast<int64_t>(request.ids.size());
   int64_t room = context_tokens() - prompt_tokens;
   request.options.max_new_tokens = std::min(room, settings_.max_new_tokens.value_or(room));

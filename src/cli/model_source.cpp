@@ -40,8 +40,8 @@ Result<std::string> locate_model(const std::string& name) {
   }
   if (!model->with_host && std::filesystem::exists(model->owner, ignored)) {
     return not_found(
-        "{}: no such folder; the hub is not asked, since {} is a folder here: `banyan pull {}` "
-        "asks it",
+        "{}: no such folder; not fetched from the hub, since a folder {} exists here: `banyan pull "
+        "{}` fetches it",
         name, model->owner, name);
   }
   HubSettings settings = hub_settings();

@@ -141,8 +141,8 @@ Result<int> run(const RunOptions& o) {
   std::unique_ptr<Llm> llm = TRY(load_llm(o.config));
   if (!llm->has_tokenizer()) {
     return unsupported(
-        "{} has no tokenizer files, so there is no text to talk in; `banyan generate"
-        " --prompt-ids` takes token ids",
+        "{} has no tokenizer files, which a chat needs; `banyan generate --prompt-ids` takes token "
+        "ids",
         o.config.model_path);
   }
   bool needs_template = !(o.system.empty() && o.template_variables.empty() && o.tools.empty());

@@ -83,8 +83,9 @@ Status settle(ServeOptions& o) {
 
 void warn_of_open_door(const ServerConfig& config) {
   if (config.on_loopback() || !config.api_keys.empty()) return;
-  spdlog::warn("--host {} lets everybody who reaches this machine in; --api-key asks for a key",
-               config.host);
+  spdlog::warn(
+      "--host {} accepts clients from other machines without a key; set --api-key to require one",
+      config.host);
 }
 
 Result<int> serve(ServeOptions o) {
@@ -162,11 +163,11 @@ void add_network_options(CLI::App& app, ServeOptions& o) {
   app.add_flag("--json-flexible-whitespace", server.json_flexible_whitespace,
                "Constrained JSON may have spaces and line breaks between its parts");
   app.add_option("--tool-call-parser", server.tool_call_parser,
-                 "How the model writes calls of tools, by SGLang's and vLLM's names; auto: as its "
-                 "chat template shows; none")
+                 "Format of the model's tool calls, by SGLang's and vLLM's names; auto: detected "
+                 "from the chat template; none")
       ->type_name("NAME");
   app.add_option("--reasoning-parser", server.reasoning_parser,
-                 "How the model marks its reasoning, by the same rules")
+                 "Format of the model's reasoning, by the same rules")
       ->type_name("NAME");
   app.add_option("--api-key-file", o.api_key_file, "Keys, one a line, hidden from `ps`")
       ->default_str("")

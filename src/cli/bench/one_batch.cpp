@@ -297,7 +297,9 @@ VerbAction declare_bench_one_batch(CLI::App& app) {
   app.add_option("--repeat", o->repeat, "Runs of each batch size; the median is reported")
       ->check(between(1, 1000))
       ->type_name("N");
-  app.add_option("--seed", o->seed, "Draw other prompts")->check(check_seed)->type_name("S");
+  app.add_option("--seed", o->seed, "Random seed of the prompts")
+      ->check(check_seed)
+      ->type_name("S");
   app.add_flag("--no-limits", o->no_limits,
                "Do not measure the machine's limits (saves a second), nor print fractions of them");
   app.add_flag("--json", o->json, "Print one JSON object: machine, limits, model, results");

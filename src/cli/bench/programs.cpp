@@ -203,7 +203,7 @@ Status measure_here(const std::vector<Workload>& programs, const ProgramSetting&
   config.jump_forward = config.jump_forward && setting.jump_forward;
   std::unique_ptr<Llm> llm = TRY(load_llm(config));
   if (!llm->has_tokenizer()) {
-    return unsupported("{} has no tokenizer files, and programs are text", config.model_path);
+    return unsupported("{} has no tokenizer files, which programs need", config.model_path);
   }
   BenchProgramsOptions warm_up = o;
   warm_up.instances = std::min<size_t>(o.instances, 2);
@@ -386,7 +386,7 @@ VerbAction declare_bench_programs(CLI::App& app) {
       ->default_str("")
       ->type_name("A,B");
   app.add_option("--settings", o->settings,
-                 "What is switched on or off, as a list [all]; times are held to the first: " +
+                 "Settings to compare, as a list [all]; times are relative to the first: " +
                      list(std::span<const ProgramSetting>(kProgramSettings)))
       ->default_str("")
       ->type_name("A,B");

@@ -87,8 +87,7 @@ Result<Dataset> make_dataset(const BenchServingOptions& o) {
   const std::string& name = o.dataset[0];
   bool from_file = name == "mooncake" || name == "mt-bench";
   if (o.dataset.size() > 1 && !from_file) {
-    return invalid_argument("--dataset {} takes no file; {} is too much", name,
-                            quote(o.dataset[1]));
+    return invalid_argument("--dataset {} takes no file; remove {}", name, quote(o.dataset[1]));
   }
   auto prompts_max = static_cast<size_t>(o.prompts);
   if (name == "random" || name == "random-ids") {
@@ -317,8 +316,9 @@ void add_dataset_options(CLI::App& app, BenchServingOptions& o) {
   length("--random-input-len,--random-input", o.random.input_len, "Tokens of each random prompt");
   length("--random-output-len,--random-output", o.random.output_len,
          "Tokens made for each random prompt, and for each turn of mt-bench");
-  app.add_option("--random-range-ratio", o.random.range_ratio,
-                 "Lengths are drawn from this part of them up to all; 1: all the same")
+  app.add_option(
+         "--random-range-ratio", o.random.range_ratio,
+         "Lengths are uniform from this fraction of the length to the full length; 1: fixed")
       ->check(between(0.0, 1.0))
       ->type_name("F");
   length("--gsp-num-groups", o.grouped.groups, "generated-shared-prefix: groups");

@@ -260,7 +260,7 @@ void add_server_options(CLI::App& app, EvalOptions& o) {
       ->envname("OPENAI_API_KEY")
       ->default_str("")
       ->type_name("KEY");
-  o.timeout = app.add_option("--timeout", o.timeout_s, "Seconds after which its answer has failed")
+  o.timeout = app.add_option("--timeout", o.timeout_s, "Seconds before a request fails")
                   ->check(between(0.001, 1e9))
                   ->type_name("S");
 }

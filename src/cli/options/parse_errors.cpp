@@ -59,7 +59,7 @@ std::string conversion(std::string_view text) {
   if (text.starts_with(kPrefix)) text.remove_prefix(kPrefix.size());
   size_t at = text.find(" = ");
   if (at == text.npos) return std::string(text);
-  return fmt::format("{}: {} is not a number that fits", text.substr(0, at),
+  return fmt::format("{}: {} is not a number in the allowed range", text.substr(0, at),
                      quote(text.substr(at + 3)));
 }
 
