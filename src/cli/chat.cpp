@@ -331,7 +331,7 @@ Status Chat::set(std::string_view name, std::string_view value) {
   }
   if (name == "max_new_tokens") {
     auto tokens = TRY(parse_number<int64_t>(name, value));
-    if (tokens < 1) return invalid_argument("max_new_tokens is {}, it must be 1 or more", tokens);
+    if (tokens < 1) return invalid_argument("max_new_tokens is {}; it must be 1 or more", tokens);
     settings_.max_new_tokens = tokens;
     return {};
   }

@@ -129,7 +129,7 @@ Result<std::string> take_final_message(Json& messages) {
   const Json& last = messages.back();
   if (last["role"] != "assistant") {
     return invalid_argument(
-        "continue_final_message: the last message has the role {}, it must be \"assistant\"",
+        "continue_final_message: the last message has the role {}; it must be \"assistant\"",
         quote(text_of(last["role"])));
   }
   std::string text(text_of(last["content"]));

@@ -165,7 +165,7 @@ Status Server::Impl::run(bool handle_signals) {
       io_.run();
       break;
     } catch (const std::exception& e) {  // a handler ran out of memory; other requests continue
-      spdlog::error("the I/O thread goes on after: {}", e.what());
+      spdlog::error("unhandled exception in the I/O thread (continuing): {}", e.what());
     }
   }
   return outcome_;
@@ -176,8 +176,9 @@ void Server::Impl::wait_signal() {
     if (ec) return;
     bool loading = service_.state() == Service::State::kLoading;
     if (draining_ || loading) std::_Exit(128 + signal);
-    spdlog::warn("signal {}: no new work, {} requests may finish; a second one ends at once",
-                 signal, hub_.exchanges_open);
+    spdlog::warn(
+        "received signal {}: draining {} running requests; a second signal exits immediately",
+        signal, hub_.exchanges_open);
     wait_signal();  // must come first: an idle server ends within drain(), and then nothing may be
                     // waiting
     drain();
@@ -201,7 +202,7 @@ void Server::Impl::accept() {
 void Server::Impl::on_accept(error_code ec, Socket socket) {
   // Usually out of file descriptors; in any case do not spin.
   if (ec && ec != asio::error::connection_aborted) {
-    spdlog::warn("cannot take a client: {}; trying again in 100 ms", ec.message());
+    spdlog::warn("cannot accept a connection: {}; retrying in 100 ms", ec.message());
     accept_timer_.expires_after(kAcceptPause);
     return accept_timer_.async_wait([this](error_code) {
       if (!ended_) accept();

@@ -52,8 +52,7 @@ std::string_view gzip_comment(std::string_view gzip) {
 
 void web_page(Service& service, HttpRequest request, ResponderPtr responder) {
   if (!service.config().webui) {
-    return responder->respond_error(404, "there is no page at / with --no-webui", {},
-                                    "unknown_url");
+    return responder->respond_error(404, "the web UI is disabled (--no-webui)", {}, "unknown_url");
   }
   WebPage page = embedded_web_page();
   std::string_view encodings = request.header("accept-encoding").value_or("gzip");

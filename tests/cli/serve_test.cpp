@@ -129,7 +129,7 @@ TEST(Serve, ASecondSignalEndsAtOnce) {
   client.send(stream_of(200000));
   ASSERT_NE(server.after("Decode batch"), "");
   server.kill(SIGINT);
-  EXPECT_NE(server.after("a second one ends at once"), "");
+  EXPECT_NE(server.after("a second signal exits immediately"), "");
   server.kill(SIGINT);
   EXPECT_EQ(server.wait(), 130);
 }

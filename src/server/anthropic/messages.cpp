@@ -232,7 +232,7 @@ void read_output_format(RequestFields& fields, const JsonSchemaOptions& json,
   bool fits = format->is_object() && format->value("type", Json()) == "json_schema" &&
               format->contains("schema") && (*format)["schema"].is_object();
   if (!fits) {
-    return fields.fail(name, fmt::format(R"( is {}, it must be {{"type": "json_schema", )"
+    return fields.fail(name, fmt::format(R"( is {}; it must be {{"type": "json_schema", )"
                                          R"("schema": ...}})",
                                          show(*format)));
   }
@@ -257,7 +257,7 @@ void read_message_options(RequestFields& fields, const RequestContext& context,
                           context.json, context.defaults);
   if (fields.find("max_tokens") == nullptr) fields.fail("max_tokens", " is missing");
   if (request.text.options.max_new_tokens == 0) {
-    fields.fail("max_tokens", " is 0, it must be 1 or more");
+    fields.fail("max_tokens", " is 0; it must be 1 or more");
   }
   if (request.samples != 1) fields.fail("n", " is more than 1; a message is one answer");
   read_scheduling(fields, request.text.options);

@@ -115,7 +115,7 @@ Status add_message(const Json& given, const std::string& place, Json& messages) 
   }
   std::string role = TRY(string_of(given, "role", place));
   if (role != "user" && role != "assistant" && role != "system") {
-    return invalid_argument("{}.role is {}, it must be \"user\" or \"assistant\"", place,
+    return invalid_argument("{}.role is {}; it must be \"user\" or \"assistant\"", place,
                             quote(role));
   }
   auto content = given.find("content");

@@ -82,7 +82,7 @@ class ConstraintReader {
     if (kind == Kind::kChoices) fits = value->is_array();
     if (kind == Kind::kJsonSchema || kind == Kind::kStructuralTag) fits |= value->is_object();
     if (!fits) {
-      return fail(place, fmt::format(" is {}, it must be {}", show(*value), expected_value(kind)));
+      return fail(place, fmt::format(" is {}; it must be {}", show(*value), expected_value(kind)));
     }
     if (kind != Kind::kJsonObject)
       source.text = is_text ? value->get<std::string>() : dump_json(*value);
@@ -94,7 +94,7 @@ class ConstraintReader {
     if (outputs == nullptr) return;
     if (!outputs->is_object()) {
       return fail("structured_outputs",
-                  fmt::format(" is {}, it must be an object", show(*outputs)));
+                  fmt::format(" is {}; it must be an object", show(*outputs)));
     }
     RequestFields inner(*outputs, "structured_outputs.");
     if (inner.flag("disable_any_whitespace", !json_.flexible_whitespace)) {
@@ -139,7 +139,7 @@ class ConstraintReader {
                          nested ? "response_format.json_schema" : "response_format");
     }
     fail("response_format.type",
-         fmt::format(" is {}, it must be text, json_object, json_schema or structural_tag",
+         fmt::format(" is {}; it must be text, json_object, json_schema or structural_tag",
                      quote(name)),
          ErrorCode::kUnsupported);
   }

@@ -98,7 +98,7 @@ bool RequestFields::flag(const char* name, bool fallback) {
   const Json* value = find(name);
   if (value == nullptr) return fallback;
   if (!value->is_boolean()) {
-    fail(name, fmt::format(" is {}, it must be true or false", show(*value)));
+    fail(name, fmt::format(" is {}; it must be true or false", show(*value)));
     return fallback;
   }
   return value->get<bool>();
@@ -108,7 +108,7 @@ std::optional<int64_t> RequestFields::read_integer(const char* name, const Json&
                                                    int64_t max) {
   std::optional<int64_t> integer = as_integer(value);
   if (integer && *integer >= min && *integer <= max) return integer;
-  fail(name, fmt::format(" is {}, it must be an integer from {} to {}", show(value), min, max));
+  fail(name, fmt::format(" is {}; it must be an integer from {} to {}", show(value), min, max));
   return std::nullopt;
 }
 
@@ -126,7 +126,7 @@ std::optional<uint64_t> RequestFields::bits_if(const char* name) {
   if (value == nullptr) return std::nullopt;
   if (value->is_number_unsigned()) return value->get<uint64_t>();
   if (value->is_number_integer()) return static_cast<uint64_t>(value->get<int64_t>());
-  fail(name, fmt::format(" is {}, it must be an integer of 64 bits", show(*value)));
+  fail(name, fmt::format(" is {}; it must be an integer of 64 bits", show(*value)));
   return std::nullopt;
 }
 
@@ -135,7 +135,7 @@ float RequestFields::number(const char* name, float fallback, float min, float m
   if (value == nullptr) return fallback;
   double number = value->is_number() ? value->get<double>() : std::nan("");
   if (number >= min && number <= max) return static_cast<float>(number);
-  fail(name, fmt::format(" is {}, it must be a number from {} to {}", show(*value), min, max));
+  fail(name, fmt::format(" is {}; it must be a number from {} to {}", show(*value), min, max));
   return fallback;
 }
 
@@ -143,7 +143,7 @@ std::string RequestFields::string(const char* name, size_t bytes_max) {
   const Json* value = find(name);
   if (value == nullptr) return {};
   if (!value->is_string()) {
-    fail(name, fmt::format(" is {}, it must be a string", show(*value)));
+    fail(name, fmt::format(" is {}; it must be a string", show(*value)));
     return {};
   }
   const auto& text = value->get_ref<const std::string&>();
@@ -163,7 +163,7 @@ std::vector<std::string> RequestFields::strings(const char* name, size_t count_m
     return one.empty() ? std::vector<std::string>() : std::vector{std::move(one)};
   }
   if (!value->is_array()) {
-    fail(name, fmt::format(" is {}, it must be a string or a list of strings", show(*value)));
+    fail(name, fmt::format(" is {}; it must be a string or a list of strings", show(*value)));
     return {};
   }
   if (value->size() > count_max) {

@@ -41,7 +41,7 @@ void add_logit_bias(RequestFields& fields, const std::string& name, const Json& 
   }
   double number = value.is_number() ? value.get<double>() : kBiasMax * 2;
   if (number < -kBiasMax || number > kBiasMax) {
-    return fields.fail("logit_bias", fmt::format(" of {} is {}, it must be a number from {} to {}",
+    return fields.fail("logit_bias", fmt::format(" of {} is {}; it must be a number from {} to {}",
                                                  name, show(value), -kBiasMax, kBiasMax));
   }
   if (is_id) {
@@ -57,7 +57,7 @@ void read_logit_bias(RequestFields& fields, const EngineConfig& limits, PromptRe
   const Json* bias = fields.find("logit_bias");
   if (bias == nullptr) return;
   if (!bias->is_structured()) {
-    return fields.fail("logit_bias", fmt::format(" is {}, it must be an object of token ids and "
+    return fields.fail("logit_bias", fmt::format(" is {}; it must be an object of token ids and "
                                                  "numbers",
                                                  show(*bias)));
   }

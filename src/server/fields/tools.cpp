@@ -67,12 +67,13 @@ void read_choice(RequestFields& fields, ToolRequest& request) {
   bool named = is_named(*choice);
   if (*choice != "required" && !named) {
     return fields.fail("tool_choice",
-                       fmt::format(R"( is {}, it must be none, auto, required, allowed_tools or )"
+                       fmt::format(R"( is {}; it must be none, auto, required, allowed_tools or )"
                                    R"({{"type": "function", "function": {{"name": ...}}}})",
                                    show(*choice)));
   }
   request.choice = Choice::kRequired;
-  if (request.tools.empty()) return fields.fail("tool_choice", " asks for a call without tools");
+  if (request.tools.empty())
+    return fields.fail("tool_choice", " requires a tool call, but tools is empty or missing");
   if (!named) return;
   const Json& name = (*choice)["function"]["name"];
   if (!has_tool(request.tools, name)) {

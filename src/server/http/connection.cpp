@@ -440,8 +440,8 @@ void Connection::finish(uint64_t number) {
 void Connection::let_go(uint64_t number) {
   Exchange* exchange = find(number);
   if (exchange == nullptr) return;
-  if (exchange->answer == Answer::kStream) return cut("the stream was left unfinished");
-  spdlog::error("{} {} was left without an answer", exchange->id, quote(exchange->path));
+  if (exchange->answer == Answer::kStream) return cut("the response stream ended early");
+  spdlog::error("no response was sent for {} {}", exchange->id, quote(exchange->path));
   respond(number, 500, error_json(500, "the server has no answer", {}, {}, exchange->path).dump(),
           "application/json", {});
 }

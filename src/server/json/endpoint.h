@@ -63,7 +63,7 @@ void read_on_worker(Service& service, const std::string& client, RequestContext 
         if (!*made) return respond_error(*responder, made->error());
         use(std::move(**made));
       });
-  if (!queued) responder->respond_error(503, "too many requests wait to be read; try again");
+  if (!queued) responder->respond_error(503, "too many requests are queued; retry later");
 }
 
 template <class T, class Read, class Use>

@@ -233,7 +233,7 @@ Result<TextRequest> read_prompt(const Json& prompt, const RequestContext& contex
     return read;
   }
   if (!prompt.is_array() || prompt.empty()) {
-    return invalid_argument("prompt is {}, it must be a text or a list of token ids and texts",
+    return invalid_argument("prompt is {}; it must be a text or a list of token ids and texts",
                             show(prompt));
   }
   auto tokens_max = static_cast<size_t>(context.llm.config().prompt_tokens_max);
@@ -331,7 +331,7 @@ Parsed<GenerationPlan> plan_llama_completion(const RequestContext& context, cons
   if (!one && (prompt->empty() || static_cast<int64_t>(prompt->size()) > kSequencesMax)) {
     return std::unexpected(RequestError(
         {ErrorCode::kInvalidArgument,
-         fmt::format("prompt has {} entries, it must have 1 to {}", prompt->size(), kSequencesMax)},
+         fmt::format("prompt has {} entries; it must have 1 to {}", prompt->size(), kSequencesMax)},
         "prompt"));
   }
   if (one) prompts.push_back(TRY(read_prompt(*prompt, context)));
@@ -351,7 +351,7 @@ std::vector<InfillFile> read_input_extra(RequestFields& fields) {
   const Json* list = fields.find("input_extra");
   if (list == nullptr) return files;
   if (!list->is_array() || list->size() > kFilesMax) {
-    fields.fail("input_extra", fmt::format(" is {}, it must be a list of at most {} files",
+    fields.fail("input_extra", fmt::format(" is {}; it must be a list of at most {} files",
                                            show(*list), kFilesMax));
     return files;
   }

@@ -24,9 +24,9 @@ std::string special_text(const std::optional<SpecialToken>& token) {
 }
 
 std::string_view why_unsupported(std::string_view path) {
-  if (path.starts_with("/slots")) return "states are kept by their prefixes, not in slots";
-  if (path.starts_with("/lora")) return "there are no adapters";
-  return "the models that are served here write text";
+  if (path.starts_with("/slots")) return "the cache is keyed by prefixes; it has no slots";
+  if (path.starts_with("/lora")) return "LoRA adapters are not supported";
+  return "only text generation models are served";
 }
 
 }  // namespace

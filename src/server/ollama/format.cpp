@@ -27,7 +27,7 @@ void read_format(RequestFields& fields, const JsonSchemaOptions& json, PromptReq
     source.kind = GrammarSource::Kind::kJsonObject;
   } else {
     return fields.fail("format",
-                       fmt::format(" is {}, it must be \"json\" or a JSON schema", show(*format)));
+                       fmt::format(" is {}; it must be \"json\" or a JSON schema", show(*format)));
   }
   if (request.text.options.grammar) {
     return fields.fail("format", fmt::format(" and {} are both given; an output follows one of "
@@ -93,7 +93,7 @@ void read_ollama_think(RequestFields& fields, const RequestContext& context, Jso
   const Json* think = fields.find("think");
   if (think == nullptr) return;
   if (!think->is_boolean() && !think->is_string()) {
-    return fields.fail("think", fmt::format(" is {}, it must be true, false, \"low\", \"medium\" "
+    return fields.fail("think", fmt::format(" is {}; it must be true, false, \"low\", \"medium\" "
                                             "or \"high\"",
                                             show(*think)));
   }

@@ -395,7 +395,7 @@ PromptRequest read_options(RequestFields& fields, const RequestContext& context,
   PromptRequest request = read_sampling(fields, names, context.llm.recommended_sampling(), limits,
                                         context.json, context.defaults);
   if (request.text.options.max_new_tokens == 0) {
-    fields.fail(names.max_new_tokens, " is 0, it must be 1 or more");
+    fields.fail(names.max_new_tokens, " is 0; it must be 1 or more");
   }
   read_scheduling(fields, request.text.options);
   request.text.options.prediction = read_prediction(fields);

@@ -289,7 +289,7 @@ std::vector<PromptRequest> read_prompts(RequestFields& fields, const PromptReque
              (prompt->is_array() && !prompt->empty() && prompt->front().is_number())) {
     add(*prompt);
   } else if (!prompt->is_array() || prompt->empty()) {
-    fields.fail("prompt", fmt::format(" is {}, it must be a string, a list of strings, a list of "
+    fields.fail("prompt", fmt::format(" is {}; it must be a string, a list of strings, a list of "
                                       "token ids or a list of such lists",
                                       show(*prompt)));
   } else if (static_cast<int64_t>(prompt->size()) * options.samples > kSequencesMax) {
@@ -309,7 +309,8 @@ void read_best_of(RequestFields& fields, PromptRequest& prompt, CompletionOption
     fields.fail("best_of", fmt::format(" is {}, less than n = {}", *best_of, prompt.samples));
   }
   if (best_of && *best_of > prompt.samples && options.stream) {
-    fields.fail("best_of", " beyond n cannot be streamed: the best is known in the end");
+    fields.fail("best_of",
+                " must equal n when streaming, since the best are known only at the end");
   }
   prompt.samples = best_of.value_or(prompt.samples);
   options.samples = static_cast<size_t>(prompt.samples);

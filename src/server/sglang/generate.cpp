@@ -299,7 +299,7 @@ void Reader::add_prompts(const char* name, bool (*is_one)(const Json&)) {
   batch_ = !is_one(value);
   if (batch_ &&
       (!value.is_array() || value.empty() || static_cast<int64_t>(value.size()) > kSequencesMax)) {
-    return fields_.fail(name, fmt::format(" is {}, it must be one prompt or 1 to {} of them",
+    return fields_.fail(name, fmt::format(" is {}; it must be one prompt or 1 to {} of them",
                                           show(value), kSequencesMax));
   }
   auto add = [&](const Json& prompt) {

@@ -33,8 +33,9 @@ Parsed<const Format*> choose(const char* name, const std::string& value, const F
     format = *found;
   }
   if (format != nullptr) return format;
-  std::string why = named ? fmt::format(" is {}, it must name a format", quote(value))
-                          : " must name a format: the model's template shows none";
+  std::string why =
+      named ? fmt::format(" is {}; it must name a format", quote(value))
+            : " must name a format, since none was detected in the model's chat template";
   return std::unexpected(RequestError({ErrorCode::kInvalidArgument, name + why}, name));
 }
 

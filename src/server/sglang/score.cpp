@@ -82,7 +82,7 @@ Parsed<std::vector<TextRequest>> read_sequences(RequestFields& fields, const Eng
   if (items->is_string()) one.push_back(*items);
   const Json& list = items->is_string() ? one : *items;
   if (!list.is_array() || list.empty() || static_cast<int64_t>(list.size()) > kSequencesMax) {
-    return invalid_argument("items is {}, it must be a text or 1 to {} items", show(*items),
+    return invalid_argument("items is {}; it must be a text or 1 to {} items", show(*items),
                             kSequencesMax);
   }
   std::vector<TextRequest> sequences;

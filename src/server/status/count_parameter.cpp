@@ -16,7 +16,7 @@ Result<int64_t> count_parameter(const HttpRequest& request, std::string_view nam
   auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), count);
   bool whole = error == std::errc() && end == text->data() + text->size();
   if (whole && count >= 1 && count <= max) return count;
-  return invalid_argument("{} is {}, it must be an integer from 1 to {}", name, quote(*text), max);
+  return invalid_argument("{} is {}; it must be an integer from 1 to {}", name, quote(*text), max);
 }
 
 }  // namespace banyan

@@ -121,7 +121,7 @@ void stop_profile(Service& service, HttpRequest request, ResponderPtr responder)
           if (!trace) return responder->respond_error(503, trace.error().message);
           responder->respond(200, *std::move(trace));
         });
-    if (!queued) responder->respond_error(503, "too many requests wait to be read; try again");
+    if (!queued) responder->respond_error(503, "too many requests are queued; retry later");
   };
   service.engine().run([log](Engine& engine) { EngineAssembly::end_trace(engine, *log); }, write);
 }

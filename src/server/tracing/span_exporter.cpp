@@ -191,10 +191,12 @@ void SpanExporter::Sender::note(const std::string& failure) {
   failing_ = !failure.empty();
   if (failing_) {
     dropped_before_ = dropped_;
-    spdlog::warn("spans do not reach {}: {}; they go as OTLP over HTTP, usually to port 4318",
-                 options_.endpoint, failure);
+    spdlog::warn(
+        "cannot export spans to {}: {}; the collector must accept OTLP over HTTP (usually port "
+        "4318)",
+        options_.endpoint, failure);
   } else {
-    spdlog::info("spans reach {} again; {} were dropped", options_.endpoint,
+    spdlog::info("exporting spans to {} again; {} were dropped", options_.endpoint,
                  dropped_ - dropped_before_);
   }
 }

@@ -116,7 +116,7 @@ TEST_F(Constraints, TwoAtOnceAreRefusedByBothNames) {
 }
 
 TEST_F(Constraints, WhatIsWrongIsNamed) {
-  refused(R"("regex":7)", "regex: regex is 7, it must be a string");
+  refused(R"("regex":7)", "regex: regex is 7; it must be a string");
   refused(R"("regex":"(a")", "regex: ");
   refused(R"("regex":"(?=a)b")", "regex: ");
   refused(R"("guided_choice":"a")", "guided_choice: ");

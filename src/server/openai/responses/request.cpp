@@ -294,7 +294,7 @@ void read_limits(RequestFields& fields, const RequestContext& context, Responses
   options = read_sampling(fields, kNames, context.llm.recommended_sampling(), context.llm.config(),
                           context.json, context.defaults);
   if (options.text.options.max_new_tokens == 0) {
-    fields.fail("max_output_tokens", " is 0, it must be 1 or more");
+    fields.fail("max_output_tokens", " is 0; it must be 1 or more");
   }
   if (options.samples != 1) fields.fail("n", " is more than 1; a response is one answer");
   read_scheduling(fields, options.text.options);
