@@ -21,27 +21,26 @@ std::string llama_metrics(const LlamaFigures& figures) {
   };
   constexpr std::string_view kCounter = "counter", kGauge = "gauge";
   add(kCounter, "prompt_tokens_total", "Prompt tokens computed", count(stats.prompt_tokens));
-  add(kCounter, "prompt_tokens_cached_total", "Prompt tokens from the cache",
+  add(kCounter, "prompt_tokens_cached_total", "Prompt tokens found in the prefix cache",
       count(stats.cached_tokens));
-  add(kCounter, "prompt_seconds_total", "Seconds from first steps to first tokens",
-      figures.prompt_s);
-  add(kCounter, "tokens_predicted_total", "Tokens generated", count(stats.generated_tokens));
-  add(kCounter, "tokens_predicted_seconds_total", "Seconds from first tokens to last tokens",
+  add(kCounter, "prompt_seconds_total", "Time spent on prompts, in seconds", figures.prompt_s);
+  add(kCounter, "tokens_predicted_total", "Generated tokens", count(stats.generated_tokens));
+  add(kCounter, "tokens_predicted_seconds_total", "Time spent on generation, in seconds",
       figures.predicted_s);
   add(kCounter, "n_decode_total", "Steps", count(stats.steps));
   add(kCounter, "n_tokens_max", "Tokens of the longest request", count(figures.tokens_max));
-  add(kCounter, "spec_decode_num_draft_tokens_total", "Tokens computed ahead",
+  add(kCounter, "spec_decode_num_draft_tokens_total", "Draft tokens proposed",
       count(stats.draft_tokens));
-  add(kCounter, "spec_decode_num_accepted_tokens_total", "Those of them that were kept",
+  add(kCounter, "spec_decode_num_accepted_tokens_total", "Accepted draft tokens",
       count(stats.accepted_draft_tokens));
-  add(kCounter, "spec_decode_num_drafts_total", "Drafts", count(stats.drafts));
-  add(kGauge, "prompt_tokens_seconds", "Prompt tokens a second of a request",
+  add(kCounter, "spec_decode_num_drafts_total", "Drafts verified", count(stats.drafts));
+  add(kGauge, "prompt_tokens_seconds", "Prompt tokens per second, per request",
       rate(stats.prompt_tokens, figures.prompt_s));
-  add(kGauge, "predicted_tokens_seconds", "Generated tokens a second of a request",
+  add(kGauge, "predicted_tokens_seconds", "Generated tokens per second, per request",
       rate(stats.generated_tokens, figures.predicted_s));
-  add(kGauge, "requests_processing", "Requests that run", count(stats.running));
-  add(kGauge, "requests_deferred", "Requests that wait", count(stats.queued));
-  add(kGauge, "n_busy_slots_per_decode", "Tokens generated in a step, on average",
+  add(kGauge, "requests_processing", "Running requests", count(stats.running));
+  add(kGauge, "requests_deferred", "Queued requests", count(stats.queued));
+  add(kGauge, "n_busy_slots_per_decode", "Mean generated tokens per step",
       count(stats.generated_tokens) / count(std::max<int64_t>(1, stats.steps)));
   return out;
 }

@@ -79,10 +79,11 @@ prometheus::MetricFamily family_of(const char* name, const char* help,
 void add_experts(std::span<const ExpertCounts> layers, const prometheus::Labels& labels,
                  std::vector<prometheus::MetricFamily>& families) {
   if (layers.empty()) return;
-  auto tokens = family_of("banyan:expert_tokens_total", "Tokens that chose the expert",
+  auto tokens = family_of("banyan:expert_tokens_total", "Tokens routed to the expert",
                           prometheus::MetricType::Counter);
-  auto active = family_of("banyan:active_experts_mean", "Experts that compute, for one token",
-                          prometheus::MetricType::Gauge);
+  auto active =
+      family_of("banyan:active_experts_mean", "Mean number of computing experts per token",
+                prometheus::MetricType::Gauge);
   for (const ExpertCounts& layer : layers) {
     prometheus::ClientMetric metric;
     for (const auto& [name, value] : labels) metric.label.push_back({name, value});
@@ -116,21 +117,21 @@ void add_grammars(const GrammarStats& stats, size_t waiting, const prometheus::L
   auto count = [&](const char* name, const char* help, uint64_t value) {
     add(name, help, Type::Counter).counter.value = static_cast<double>(value);
   };
-  count("sglang:num_grammar_cache_hit_total", "Grammars that were compiled already", stats.hits);
-  count("sglang:num_grammar_timeout_total", "Grammars that took too long to compile",
-        stats.timeouts);
-  count("banyan:num_grammar_failure_total", "Grammars that could not be compiled", stats.failures);
-  count("banyan:num_grammar_eviction_total", "Compiled grammars that were forgotten",
+  count("sglang:num_grammar_cache_hit_total", "Grammars found compiled in the cache", stats.hits);
+  count("sglang:num_grammar_timeout_total", "Grammars whose compilation timed out", stats.timeouts);
+  count("banyan:num_grammar_failure_total", "Grammars that failed to compile", stats.failures);
+  count("banyan:num_grammar_eviction_total", "Compiled grammars evicted from the cache",
         stats.evictions);
-  auto& time = add("sglang:grammar_compilation_time_seconds", "Time that compiling a grammar took",
-                   Type::Summary)
+  auto& time = add("sglang:grammar_compilation_time_seconds",
+                   "Time to compile a grammar, in seconds", Type::Summary)
                    .summary;
   time.sample_count = stats.misses;
   time.sample_sum = stats.compile_s;
-  add("sglang:num_grammar_queue_reqs", "Requests whose grammars wait to be compiled, or are",
+  add("sglang:num_grammar_queue_reqs", "Requests whose grammars are queued or being compiled",
       Type::Gauge)
       .gauge.value = static_cast<double>(waiting);
-  add("banyan:grammar_cache_bytes", "Memory of compiled grammars and their masks", Type::Gauge)
+  add("banyan:grammar_cache_bytes", "Memory of compiled grammars and their token masks",
+      Type::Gauge)
       .gauge.value = static_cast<double>(stats.bytes);
 }
 
@@ -142,15 +143,16 @@ void add_spans(const SpanCounts& spans, const prometheus::Labels& labels,
     for (const auto& [key, value] : labels) metric.label.push_back({key, value});
     metric.counter.value = static_cast<double>(count);
   };
-  add("banyan:spans_exported_total", "Spans that the collector has taken", spans.exported);
-  add("banyan:spans_dropped_total", "Spans that were lost, since the collector did not take them",
+  add("banyan:spans_exported_total", "Spans accepted by the collector", spans.exported);
+  add("banyan:spans_dropped_total", "Spans lost because the collector did not accept them",
       spans.dropped);
 }
 
 void add_memory(const MemoryUse& use, const prometheus::Labels& labels,
                 std::vector<prometheus::MetricFamily>& families) {
-  auto family = family_of("banyan:memory_bytes", "Memory by part; heap and resident hold others",
-                          prometheus::MetricType::Gauge);
+  auto family =
+      family_of("banyan:memory_bytes", "Memory by part; heap and resident include other parts",
+                prometheus::MetricType::Gauge);
   for (auto [part, bytes] : {std::pair("weights", use.weights),
                              {"pools", use.pools},
                              {"step", use.step},
@@ -190,7 +192,7 @@ struct Metrics::Impl {
     return family.Add({}, buckets);
   }
   prometheus::Counter& finished_for(FinishReason reason) {
-    return counter("vllm:request_success_total", "Requests that ended, by reason",
+    return counter("vllm:request_success_total", "Finished requests by finish reason",
                    {{"finished_reason", to_string(reason)}});
   }
 
@@ -208,7 +210,7 @@ struct Metrics::Impl {
   prometheus::Counter& prompt_tokens =
       counter("sglang:prompt_tokens_total", "Prompt tokens, computed or cached");
   prometheus::Counter& generated_tokens =
-      counter("sglang:generation_tokens_total", "Tokens generated");
+      counter("sglang:generation_tokens_total", "Generated tokens");
   prometheus::Counter& cached_tokens =
       counter("sglang:cached_tokens_total", "Prompt tokens taken from the cache",
               {{"cache_source", "device"}});
@@ -216,15 +218,14 @@ struct Metrics::Impl {
   prometheus::Counter& aborted =
       counter("sglang:num_aborted_requests_total", "Requests ended by their client or a limit");
   prometheus::Counter& refused =
-      counter("banyan:refused_requests_total", "Requests that the engine did not take");
+      counter("banyan:refused_requests_total", "Requests rejected by the engine");
   prometheus::Counter& retracted =
-      counter("sglang:num_retracted_requests_total", "Times that a request gave its pages back");
-  prometheus::Counter& drafts =
-      counter("vllm:spec_decode_num_drafts_total", "Times that tokens were computed ahead");
-  prometheus::Counter& draft_tokens = counter("banyan:draft_tokens_total", "Tokens computed ahead");
-  prometheus::Counter& steps_saved = counter(
-      "banyan:steps_saved_total",
-      "Of those, the ones that the model chose: each is a step that its request did not take");
+      counter("sglang:num_retracted_requests_total",
+              "Times that a request was preempted and freed its pages");
+  prometheus::Counter& drafts = counter("vllm:spec_decode_num_drafts_total", "Drafts verified");
+  prometheus::Counter& draft_tokens = counter("banyan:draft_tokens_total", "Draft tokens proposed");
+  prometheus::Counter& steps_saved =
+      counter("banyan:steps_saved_total", "Accepted draft tokens; each saved its request one step");
 
   // By drafter: "forced" for text that a grammar forces.
   void count_drafters(const EngineStats& now) {
@@ -235,17 +236,17 @@ struct Metrics::Impl {
     for (size_t i = 0; i < now.drafters.size(); ++i) {
       const DrafterStats &drafter = now.drafters[i], &before = last.drafters[i];
       std::string name(drafter.name);
-      count("banyan:drafter_tokens_total", "Tokens computed ahead, by who proposed them", "drafter",
-            name, static_cast<double>(drafter.draft_tokens - before.draft_tokens));
-      count("banyan:drafter_accepted_tokens_total", "Of those, the ones that the model chose",
-            "drafter", name, static_cast<double>(drafter.accepted_tokens - before.accepted_tokens));
-      count("banyan:drafter_seconds_total", "Time spent on proposing tokens", "drafter", name,
-            drafter.time_s - before.time_s);
+      count("banyan:drafter_tokens_total", "Draft tokens proposed, by drafter", "drafter", name,
+            static_cast<double>(drafter.draft_tokens - before.draft_tokens));
+      count("banyan:drafter_accepted_tokens_total", "Accepted draft tokens, by drafter", "drafter",
+            name, static_cast<double>(drafter.accepted_tokens - before.accepted_tokens));
+      count("banyan:drafter_seconds_total", "Time spent drafting, in seconds, by drafter",
+            "drafter", name, drafter.time_s - before.time_s);
     }
     for (size_t i = 0; i < now.accepted_at.size(); ++i) {
       count("vllm:spec_decode_num_accepted_tokens_per_pos_total",
-            "Tokens computed ahead that the model chose, by their place in a draft", "position",
-            std::to_string(i), static_cast<double>(now.accepted_at[i] - last.accepted_at[i]));
+            "Accepted draft tokens, by position in the draft", "position", std::to_string(i),
+            static_cast<double>(now.accepted_at[i] - last.accepted_at[i]));
     }
   }
 
@@ -306,56 +307,63 @@ struct Metrics::Impl {
   }
 
   prometheus::Counter& constrained =
-      counter("sglang:num_grammar_total", "Requests whose output follows a grammar");
+      counter("sglang:num_grammar_total", "Requests with grammar-constrained output");
 
-  prometheus::Gauge& running = gauge("sglang:num_running_reqs", "Requests being computed");
-  prometheus::Gauge& queued = gauge("sglang:num_queue_reqs", "Requests waiting");
-  prometheus::Gauge& used_tokens = gauge("sglang:num_used_tokens", "Tokens in pages in use");
-  prometheus::Gauge& total_tokens = gauge("sglang:max_total_num_tokens", "Tokens in all pages");
-  prometheus::Gauge& token_usage = gauge("sglang:token_usage", "Fraction of the pages in use");
-  prometheus::Gauge& snapshots =
-      gauge("banyan:recurrent_snapshots", "Recurrent states kept at the ends of cached prefixes");
+  prometheus::Gauge& running = gauge("sglang:num_running_reqs", "Running requests");
+  prometheus::Gauge& queued = gauge("sglang:num_queue_reqs", "Queued requests");
+  prometheus::Gauge& used_tokens =
+      gauge("sglang:num_used_tokens", "Tokens in KV cache pages in use");
+  prometheus::Gauge& total_tokens =
+      gauge("sglang:max_total_num_tokens", "Capacity of the KV cache, in tokens");
+  prometheus::Gauge& token_usage =
+      gauge("sglang:token_usage", "Fraction of the KV cache pages in use");
+  prometheus::Gauge& snapshots = gauge("banyan:recurrent_snapshots",
+                                       "Recurrent state snapshots at the ends of cached prefixes");
   prometheus::Gauge& state_slots =
-      gauge("banyan:recurrent_slots", "Places for recurrent states, of sequences and snapshots");
+      gauge("banyan:recurrent_slots", "Slots for recurrent states, of sequences and snapshots");
   prometheus::Gauge& snapshot_bytes =
-      gauge("banyan:recurrent_snapshot_bytes", "Memory that those snapshots take");
-  prometheus::Gauge& throughput = gauge("sglang:gen_throughput", "Tokens generated per second");
+      gauge("banyan:recurrent_snapshot_bytes", "Memory of recurrent state snapshots");
+  prometheus::Gauge& throughput = gauge("sglang:gen_throughput", "Generated tokens per second");
   prometheus::Gauge& hit_rate =
-      gauge("sglang:cache_hit_rate", "Fraction of the last prompt tokens that were cached");
+      gauge("sglang:cache_hit_rate",
+            "Fraction of prompt tokens found in the cache, in the last step with prompts");
   prometheus::Gauge& retracted_now =
-      gauge("sglang:num_retracted_reqs", "Requests that gave their pages back in the last step");
+      gauge("sglang:num_retracted_reqs", "Requests preempted in the last step");
   prometheus::Gauge& accept_length = gauge(
-      "sglang:spec_accept_length", "Tokens of a request in a step with some ahead, on average");
+      "sglang:spec_accept_length", "Mean tokens per verified draft, including the model's own");
   prometheus::Gauge& accept_rate =
-      gauge("sglang:spec_accept_rate", "Fraction of the tokens computed ahead that were kept");
+      gauge("sglang:spec_accept_rate", "Fraction of draft tokens accepted");
   prometheus::Gauge& load_time =
-      gauge("sglang:engine_load_weights_time", "Seconds that loading took");
+      gauge("sglang:engine_load_weights_time", "Time to load the model, in seconds");
 
-  prometheus::Histogram& first_token = histogram(
-      "sglang:time_to_first_token_seconds", "From submission to the first token", wait_buckets());
-  prometheus::Histogram& next_token = histogram("sglang:inter_token_latency_seconds",
-                                                "Between two tokens of a request", gap_buckets());
+  prometheus::Histogram& first_token =
+      histogram("sglang:time_to_first_token_seconds", "Time from submission to the first token",
+                wait_buckets());
+  prometheus::Histogram& next_token = histogram(
+      "sglang:inter_token_latency_seconds", "Time between two tokens of a request", gap_buckets());
   prometheus::Histogram& per_token =
       histogram("sglang:time_per_output_token_seconds",
-                "A request's mean time for a token after the first", gap_buckets());
-  prometheus::Histogram& total = histogram("sglang:e2e_request_latency_seconds",
-                                           "From submission to the last token", wait_buckets());
-  prometheus::Histogram& queue_time =
-      histogram("sglang:queue_time_seconds", "From submission to the first step", wait_buckets());
+                "Mean time per token after the first, per request", gap_buckets());
+  prometheus::Histogram& total =
+      histogram("sglang:e2e_request_latency_seconds", "Time from submission to the last token",
+                wait_buckets());
+  prometheus::Histogram& queue_time = histogram(
+      "sglang:queue_time_seconds", "Time from submission to the first step", wait_buckets());
   prometheus::Histogram& prefill_time =
-      histogram("vllm:request_prefill_time_seconds", "From the first step to the first token",
+      histogram("vllm:request_prefill_time_seconds", "Time from the first step to the first token",
                 wait_buckets());
   prometheus::Histogram& decode_time = histogram(
-      "vllm:request_decode_time_seconds", "From the first token to the last", wait_buckets());
+      "vllm:request_decode_time_seconds", "Time from the first token to the last", wait_buckets());
   prometheus::Histogram& inference_time =
-      histogram("vllm:request_inference_time_seconds", "From the first step to the last token",
+      histogram("vllm:request_inference_time_seconds", "Time from the first step to the last token",
                 wait_buckets());
   prometheus::Histogram& request_prompt =
-      histogram("vllm:request_prompt_tokens", "Prompt tokens of a request", token_buckets());
-  prometheus::Histogram& request_generated = histogram(
-      "vllm:request_generation_tokens", "Tokens generated for a request", token_buckets());
-  prometheus::Histogram& request_max = histogram(
-      "vllm:request_params_max_tokens", "Tokens that a request asked for at most", token_buckets());
+      histogram("vllm:request_prompt_tokens", "Prompt tokens per request", token_buckets());
+  prometheus::Histogram& request_generated =
+      histogram("vllm:request_generation_tokens", "Generated tokens per request", token_buckets());
+  prometheus::Histogram& request_max =
+      histogram("vllm:request_params_max_tokens", "Maximum new tokens requested, per request",
+                token_buckets());
 };
 
 Metrics::Metrics() = default;
@@ -373,7 +381,7 @@ void Metrics::begin(const std::string& model_name, const EngineInfo& info, doubl
     impl_->finished_for(reason);
   }
   impl_
-      ->gauge("vllm:cache_config_info", "How the pages are laid out",
+      ->gauge("vllm:cache_config_info", "Configuration of the KV cache pages",
               {{"block_size", std::to_string(info.page_size_tokens)},
                {"cache_dtype", info.kv_cache_dtype},
                {"num_gpu_blocks",
