@@ -37,7 +37,7 @@ Result<std::string> join_parts(const Json& parts, const std::string& place) {
     if (part.is_object() && part.value("type", Json()) != "text" && part.contains("type")) {
       return unsupported(
           "{}.content[{}]: a part of type {}; only text is supported", place, i,
-          part["type"].is_string() ? quote(text_of(part["type"])) : "that is no name");
+          part["type"].is_string() ? quote(text_of(part["type"])) : "that is not a string");
     }
     if (!part.is_object() || !part.contains("text") || !part["text"].is_string()) {
       return invalid_argument("{}.content[{}]: not {{\"type\": \"text\", \"text\": ...}}", place,
@@ -117,7 +117,7 @@ Status add_variables(const Json& more, Json& variables) {
   for (const auto& [name, value] : more.items()) {
     bool reserved = std::ranges::find(kReserved, name) != kReserved.end();
     if (reserved) {
-      return invalid_argument("chat_template_kwargs may not set {}", name);
+      return invalid_argument("chat_template_kwargs must not set {}", name);
     }
     variables[name] = value;
   }

@@ -141,7 +141,8 @@ Result<std::shared_ptr<Submission>> EngineThread::Impl::submit(
   std::lock_guard lock(mutex_);
   if (stopping_) return exhausted("the engine is shutting down");
   if (submissions_waiting_ >= options_.submissions_waiting_max) {
-    return exhausted("{} requests wait to be seen, which is the limit", submissions_waiting_);
+    return exhausted("the submission queue is full ({} requests); retry later",
+                     submissions_waiting_);
   }
   ++submissions_waiting_;
   commands_.push_back(SubmitCommand{submission, std::move(requests)});

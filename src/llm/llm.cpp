@@ -222,7 +222,7 @@ Result<CompiledGrammarPtr> Llm::Impl::compile(const GrammarSource& grammar) cons
                        config.model_path);
   }
   if (eos_ids_.empty()) {
-    return unsupported("a grammar needs a token that ends the output; {} names no eos_token_id",
+    return unsupported("a grammar needs an end-of-text token, but {} defines no eos_token_id",
                        config.model_path);
   }
   return compiler().compile(grammar);

@@ -30,8 +30,8 @@ Result<StopRegexes> compile_stop_regexes(std::span<const std::string> given) {
     Regex regex = TRY(parse_regex(pattern, RegexDialect::kRe2, budget));
     Dfa search = TRY(compile_regex(regex, RegexMatch::kSearch, CharacterCoding::kUtf8, budget));
     if (search.accepting(search.start())) {
-      return invalid_argument("the empty text matches {}, so no output would begin",
-                              quote(pattern));
+      return invalid_argument(
+          "stop regex {} matches the empty string, so every output would be empty", quote(pattern));
     }
     regexes->push_back({pattern, std::move(search)});
   }

@@ -56,7 +56,7 @@ Result<const Format*> find_format(std::span<const Format> formats, std::string_v
     known += ", " + std::string(format.name);
   }
   if (name == "auto") return nullptr;
-  return invalid_argument("{} is no format of {}; there are auto, none{}", quote(name), what,
+  return invalid_argument("{} is not a supported format of {}; use auto, none{}", quote(name), what,
                           known);
 }
 

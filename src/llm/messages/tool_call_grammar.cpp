@@ -65,7 +65,7 @@ Result<Json> tagged_value(const ToolCallFormat& format, const Json& schema, cons
     for (const Json& value : values) {
       ways.push_back(constant(value.is_string() ? value.get<std::string>() : value.dump()));
     }
-    if (ways.empty()) return invalid_argument("{}: an enum without values", place);
+    if (ways.empty()) return invalid_argument("{}: enum must not be empty", place);
     return with_end(either(std::move(ways)));
   }
   if (!may_be_string(schema)) {
@@ -166,7 +166,7 @@ Result<Json> newer_structural_tag(const Json& older) {
   }
   Json tags = Json::array();
   for (const Json& structure : older["structures"]) {
-    if (!structure.is_object()) return invalid_argument("structures: not a list of objects");
+    if (!structure.is_object()) return invalid_argument("structures must be a list of objects");
     tags.push_back({{"type", "tag"},
                     {"begin", structure.value("begin", Json())},
                     {"content", structural::schema(structure.value("schema", Json::object()))},

@@ -61,7 +61,7 @@ Result<std::vector<Tool>> read_tool_declarations(const Json& list) {
   for (size_t i = 0; i < list.size(); ++i) {
     Tool tool = TRY(read_tool(list[i], fmt::format("[{}]", i)));
     if (std::ranges::find(tools, tool.name, &Tool::name) != tools.end()) {
-      return invalid_argument("[{}].function.name: {} comes twice", i, quote(tool.name));
+      return invalid_argument("[{}].function.name: duplicate name {}", i, quote(tool.name));
     }
     tools.push_back(std::move(tool));
   }

@@ -82,7 +82,7 @@ TEST_F(ChatPromptTest, VariablesMayNotReplaceWhatTheRequestSays) {
   EXPECT_EQ(render(messages, {.variables = {{"mood", "sad"}}}), "<user>Hi;mood=sad;<assistant>");
   for (const char* name : {"messages", "tools", "add_generation_prompt", "tokenize"}) {
     EXPECT_EQ(render(messages, {.variables = {{name, true}}}),
-              std::string("error: chat_template_kwargs may not set ") + name);
+              std::string("error: chat_template_kwargs must not set ") + name);
   }
 }
 

@@ -95,7 +95,7 @@ TEST_F(Stories, AStopRegexEndsTheOutputAfterItsMatch) {
 
 TEST_F(Stories, StopRegexesThatCannotBeSearchedForAreRefused) {
   for (const auto& [patterns, why] : std::vector<std::pair<std::vector<std::string>, std::string>>{
-           {{"a*"}, "the empty text"},
+           {{"a*"}, "matches the empty string"},
            {{"(?=b)c"}, "(?="},
            {{std::string(5000, 'x')}, "5000 bytes, the limit is 4096"},
            {std::vector<std::string>(17, "x"), "17 stop regexes, the limit is 16"}}) {

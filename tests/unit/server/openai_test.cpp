@@ -568,7 +568,7 @@ TEST_F(OpenAi, ChatRefusesWhatItsTemplateCannotTake) {
   refused(hi + R"(,"top_logprobs":3})", "error top_logprobs: ");
   refused(hi + R"(,"max_tokens":0})", "error max_tokens: ");
   refused(hi + R"(,"tool_choice":"required"})", "error tool_choice: ");
-  refused(hi + R"(,"chat_template_kwargs":{"messages":[]}})", "may not set messages");
+  refused(hi + R"(,"chat_template_kwargs":{"messages":[]}})", "must not set messages");
   refused(hi + R"(,"chat_template_kwargs":7})", "chat_template_kwargs");
   auto plain = test::tiny_llm();
   std::string answer = ask(*plain, plan_chat, hi + "}");
