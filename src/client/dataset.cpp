@@ -76,10 +76,10 @@ Result<BenchPrompt> read_conversation(const Json& object, const std::string& whe
   BenchPrompt prompt;
   auto turns = object.find("turns");
   if (turns == object.end() || !turns->is_array() || turns->empty()) {
-    return corrupt("{}: turns is not a list of texts", where);
+    return corrupt("{}: turns must be a list of strings", where);
   }
   for (const Json& turn : *turns) {
-    if (!turn.is_string()) return corrupt("{}: turns has {}, not a text", where, turn.dump());
+    if (!turn.is_string()) return corrupt("{}: turns has {}, not a string", where, turn.dump());
     prompt.turns.push_back(turn.get<std::string>());
   }
   return prompt;
@@ -100,7 +100,7 @@ Result<Dataset> read_lines(const std::string& path, size_t prompts_max, ReadLine
     if (!object.is_object()) return corrupt("{}: the line is not an object", where);
     dataset.prompts.push_back(TRY(read_line(object, where)));
   }
-  if (dataset.prompts.empty()) return corrupt("{}: there are no requests", path);
+  if (dataset.prompts.empty()) return corrupt("{}: the file contains no requests", path);
   return dataset;
 }
 

@@ -120,7 +120,8 @@ void Interpreter::Impl::launch(const std::shared_ptr<Stream>& stream, Body body,
   auto failed = [stream, end] {
     {
       std::lock_guard lock(stream->instance()->mutex);
-      stream->fail({ErrorCode::kExhausted, "no memory for the stack of another program"});
+      stream->fail(
+          {ErrorCode::kExhausted, "out of memory: cannot allocate a stack for another program"});
     }
     end();
   };

@@ -324,7 +324,8 @@ Status Stream::call_further(GenCall call, const GenPart& part) {
   Then then = [this, call, &part, begun](GenResult& result) -> Status {
     if (!result.text.starts_with(begun)) {
       return unsupported(
-          "{} cannot continue an answer that has begun, and the model did not begin it with {}",
+          "{} cannot continue a partial assistant message, and the model's answer does not start "
+          "with {}",
           instance_->backend.name(), quote(begun));
     }
     CallInfo info = result.info;

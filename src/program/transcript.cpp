@@ -27,8 +27,9 @@ Status Transcript::append(std::string_view text) {
 
 Status Transcript::begin(const std::string& role) {
   if (open_) {
-    return invalid_argument("a message of the role {} begins within one of the role {}",
-                            quote(role), quote(messages_.back().role));
+    return invalid_argument(
+        "a message of role {} starts inside a message of role {}; end that one first", quote(role),
+        quote(messages_.back().role));
   }
   if (!plain_.empty()) {
     return invalid_argument(
@@ -60,7 +61,7 @@ Result<Prompt> Transcript::prompt() {
     return Prompt{.text = plain_};
   }
   if (!open_) {
-    return invalid_argument("a call of the model between messages; write assistant(gen(...))");
+    return invalid_argument("gen, select or score outside a message; write assistant(gen(...))");
   }
   if (backend_->takes_messages()) {
     if (messages_.back().role != "assistant") {
@@ -95,8 +96,8 @@ Result<std::string> Transcript::render_head() const {
   std::string extended = TRY(extend(std::move(rendered), std::move(messages), false));
   size_t mark = extended.rfind(kOpenMark);
   if (mark == extended.npos) {
-    return unsupported("the chat template of {} leaves messages of the role {} out",
-                       backend_->name(), quote(messages_.back().role));
+    return unsupported("the chat template of {} drops messages of role {}", backend_->name(),
+                       quote(messages_.back().role));
   }
   return extended.substr(0, mark);
 }

@@ -78,12 +78,12 @@ Status read_chat(const Json& object, const std::string& where, int64_t output_to
                  Trace& trace) {
   auto turns = object.find("turns");
   if (turns == object.end() || !turns->is_array()) {
-    return corrupt("{}: turns is not a list of texts", where);
+    return corrupt("{}: turns must be a list of strings", where);
   }
   std::vector<TokenId> tokens;
   int64_t after = -1;
   for (const Json& turn : *turns) {
-    if (!turn.is_string()) return corrupt("{}: turns has {}, not a text", where, turn.dump());
+    if (!turn.is_string()) return corrupt("{}: turns has {}, not a string", where, turn.dump());
     tokens.push_back(kUserTurn);
     add_words(turn.get_ref<const std::string&>(), tokens);
     tokens.push_back(kAssistantTurn);
@@ -151,7 +151,7 @@ Result<Trace> read_trace(const std::string& path, int64_t chat_output_tokens) {
       trace.requests.back().output = output_of(trace.requests.size() - 1);
     }
   }
-  if (trace.requests.empty()) return corrupt("{}: there are no requests", path);
+  if (trace.requests.empty()) return corrupt("{}: the file contains no requests", path);
   if (!chats) std::ranges::stable_sort(trace.requests, {}, &TraceRequest::arrival_s);
   return trace;
 }

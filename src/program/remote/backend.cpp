@@ -163,7 +163,7 @@ Status check_grammar(const GenCall& call, const GenResult& result, const std::st
 Backend::Cancel RemoteBackend::generate(GenCall call, PieceSink piece, Done<GenResult> done) {
   if (!call.prompt.answer.empty() && !continues_answers()) {
     return refuse(
-        unsupported("{} cannot continue an answer that has begun with {}: write "
+        unsupported("{} cannot continue a partial assistant message ({}): write "
                     "assistant(gen(...)), set ConnectOptions::continues_answers if the server "
                     "knows continue_final_message, or RunOptions::speculation_tokens",
                     name(), quote(call.prompt.answer)),
@@ -257,8 +257,8 @@ struct ScoreRun {
 
 Backend::Cancel RemoteBackend::score(ScoreCall call, Done<ScoreResult> done) {
   if (api() == ServingApi::kChat) {
-    return refuse(unsupported("{} gives no logprobs of prompts, which select and score need; use "
-                              "gen with choices or a regex",
+    return refuse(unsupported("{} does not return prompt logprobs, which select and score need; "
+                              "use gen with choices or a regex",
                               name()),
                   done);
   }

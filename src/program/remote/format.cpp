@@ -251,7 +251,7 @@ Result<std::string> read_gen_event(ServingApi api, const Json& event, GenResult&
   if (api == ServingApi::kSglang) {
     std::string whole = text_at(event, "/text");
     if (!whole.empty() && !whole.starts_with(result.text)) {
-      return corrupt("an event's text does not go on from the one before it");
+      return corrupt("an event's text does not extend the text of the event before it");
     }
     if (!whole.empty()) piece = whole.substr(result.text.size());
   } else {
@@ -302,7 +302,7 @@ Result<std::vector<ScoredPrompt>> read_scores(ServingApi api, const Json& answer
     return value.is_number() ? std::optional(value.get<float>()) : std::nullopt;
   };
   if (api == ServingApi::kSglang) {
-    if (!answer.is_array()) return corrupt("the answer to a list of prompts is no list");
+    if (!answer.is_array()) return corrupt("the answer to a list of prompts is not a list");
     for (const Json& one : answer) {
       const Json& tokens = at(one, "/meta_info/input_token_logprobs");
       if (!tokens.is_array()) return corrupt("the answer has no meta_info/input_token_logprobs");

@@ -51,7 +51,7 @@ class HttpThread {
 Result<HttpClient::Headers> auth_headers(const std::string& api_key) {
   for (char c : api_key) {
     if (c < ' ' || c > '~') {
-      return invalid_argument("the API key has a character that no header may");
+      return invalid_argument("the API key has a character that is not allowed in an HTTP header");
     }
   }
   HttpClient::Headers headers;

@@ -196,7 +196,8 @@ TEST_F(LlmBackendTest, MistakesAreTheCallers) {
   EXPECT_NE(run([](State& s) { s += gen("a", {.grammar = GrammarSource::regex("(")}); }).error(),
             std::nullopt);
   State scored = run([](State& s) { s += "x" + gen("a", {.prompt_logprobs_begin = 0}); });
-  EXPECT_EQ(scored.error()->message, "prompt_logprobs_begin of a gen: score() has those of a text");
+  EXPECT_EQ(scored.error()->message,
+            "gen does not support prompt_logprobs_begin; use score() for the logprobs of a text");
   State aged = run([](State& s) { s += "x" + gen("a", {.age_s = 2}); });
   EXPECT_TRUE(aged.error()->message.contains("age_s of a gen is 2"));
   State none = run([](State& s) { s += "x" + gen("a", {.max_new_tokens = -1}); });

@@ -266,8 +266,8 @@ TEST_F(ProgramTest, MistakesAreNamed) {
             "image \"cat.png\": programs take text only; no model here sees images yet");
   EXPECT_NE(error_of("x" + user("y")).find("before the first message"), std::string::npos);
   EXPECT_NE(error_of(user("y") + "x").find("between messages"), std::string::npos);
-  EXPECT_NE(error_of(user("y") + gen("x")).find("between messages"), std::string::npos);
-  EXPECT_NE(error_of(user(user("y"))).find("begins within"), std::string::npos);
+  EXPECT_NE(error_of(user("y") + gen("x")).find("outside a message"), std::string::npos);
+  EXPECT_NE(error_of(user(user("y"))).find("starts inside a message"), std::string::npos);
   EXPECT_NE(error_of(role_end()).find("role_end()"), std::string::npos);
   EXPECT_EQ(error_of(select("c", {})), "select \"c\": there are no choices");
   EXPECT_EQ(error_of(select("c", {"a", ""})), "select \"c\": a choice is empty");

@@ -160,9 +160,9 @@ TEST_F(RemoteBackendTest, WhatABackendCannotDoIsNamed) {
   RemoteStyle chat{.api = ServingApi::kChat}, native{.api = ServingApi::kSglang};
   EXPECT_TRUE(error_of(chat, "plain" + gen("a")).contains("the server takes messages only"));
   EXPECT_TRUE(error_of(chat, user("x") + assistant(select("c", {"a", "b"})))
-                  .contains("the server gives no logprobs of prompts"));
+                  .contains("the server does not return prompt logprobs"));
   EXPECT_TRUE(error_of(chat, user("x") + assistant("Well" + gen("a")))
-                  .contains("cannot continue an answer that has begun with \"Well\""));
+                  .contains("cannot continue a partial assistant message (\"Well\")"));
   EXPECT_TRUE(error_of(chat, user("x" + gen("a"))).contains("answers as the assistant only"));
   EXPECT_TRUE(error_of(native, "x" + gen("a", {.top_logprobs = 2})).contains("top_logprobs"));
   EXPECT_TRUE(error_of(native, "x" + gen("a", {.timeout_s = 2})).contains("timeout_s"));

@@ -61,7 +61,7 @@ TEST(Trace, ReadsChats) {
 }
 
 TEST(Trace, NamesWhatIsWrong) {
-  expect_refused("", "no requests");
+  expect_refused("", "contains no requests");
   expect_refused("{\n", "trace.jsonl:1");
   expect_refused("[1]\n", "not an object");
   const std::string good =
@@ -84,7 +84,7 @@ TEST(Trace, NamesWhatIsWrong) {
   expect_refused(with("0", "5", "5", "[-1]"), "hash_ids has -1");
   expect_refused(with("0", "5", "5", "[1073741824]"), "hash_ids has 1073741824");
   expect_refused(with("0", "5", "5", "[\"a\"]"), "hash_ids has \"a\"");
-  expect_refused(R"({"turns": "text"})", "not a list of texts");
+  expect_refused(R"({"turns": "text"})", "turns must be a list of strings");
   expect_refused(R"({"turns": [5]})", "turns has 5");
 }
 
