@@ -36,7 +36,7 @@ class EventStream {
     }
     begun_ += bytes;
     if (begun_.size() > kLineBytesMax) {
-      return corrupt("an event of the stream has more than {} bytes", kLineBytesMax);
+      return corrupt("an event of the stream exceeds {} bytes", kLineBytesMax);
     }
     return {};
   }

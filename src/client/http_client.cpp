@@ -203,7 +203,7 @@ Result<HttpClient::Answer> HttpClient::fetch(ClientRequest request) {
   while (!outcome && io_.run_one() > 0) {
   }
   TRY(*outcome);
-  if (too_long) return corrupt("{} answers with more than {} bytes", path, kFetchBytesMax);
+  if (too_long) return corrupt("the answer of {} exceeds {} bytes", path, kFetchBytesMax);
   return answer;
 }
 

@@ -73,7 +73,7 @@ Result<size_t> ResponseReader::parse(std::string_view bytes) {
         parser_->beast.put(boost::asio::const_buffer(bytes.data() + used, bytes.size() - used), ec);
   }
   if (ec && ec != http::error::need_more) {
-    return corrupt("the answer is not HTTP/1: {}", ec.message());
+    return corrupt("the answer is not valid HTTP/1: {}", ec.message());
   }
   done_ = parser_->beast.is_done();
   return used;
@@ -96,7 +96,8 @@ Status ResponseReader::feed(std::string_view bytes) {
     carry_.clear();
     return {};
   }
-  if (left.size() > kLineBytesMax) return corrupt("a line of the answer does not end");
+  if (left.size() > kLineBytesMax)
+    return corrupt("a line of the answer exceeds {} bytes", kLineBytesMax);
   if (carry_.empty()) {
     carry_ = left;
   } else {

@@ -96,7 +96,7 @@ Json options_of(const RequestStyle& style, int64_t output_tokens) {
 Result<std::optional<Json>> ask(HttpClient& client, const std::string& path) {
   HttpClient::Answer answer = TRY(client.fetch({.method = "GET", .path = path}));
   if (answer.status == 401 || answer.status == 403) {
-    return invalid_argument("the server asks for a key: {}; give it with --api-key",
+    return invalid_argument("the server requires an API key: {}; pass it with --api-key",
                             error_message(answer.body));
   }
   if (answer.status == 503) {

@@ -27,12 +27,11 @@ Result<ServerUrl> parse_server_url(std::string_view url) {
   if (rest.starts_with(kScheme)) {
     rest.remove_prefix(kScheme.size());
   } else if (rest.find("://") != rest.npos) {
-    return unsupported("{}: only http:// is spoken", quote(url));
+    return unsupported("{}: only http:// URLs are supported", quote(url));
   }
   bool printable = std::ranges::all_of(rest, [](char c) { return c > 0x20 && c < 0x7f; });
   if (!printable || rest.find_first_of("@?#\\\"<>") != rest.npos) {
-    return invalid_argument("{} is not a server's address such as http://127.0.0.1:30000",
-                            quote(url));
+    return invalid_argument("{} is not a server URL such as http://127.0.0.1:30000", quote(url));
   }
   ServerUrl server;
   size_t slash = std::min(rest.find('/'), rest.size());

@@ -17,8 +17,8 @@ constexpr std::string_view kSettledMark = "content3f9c1a7e", kOpenMark = "conten
 Status Transcript::append(std::string_view text) {
   if (text.empty()) return {};
   if (!open_ && !messages_.empty()) {
-    return invalid_argument(
-        "the text {} stands between messages; put it into one, such as user(...)", quote(text, 40));
+    return invalid_argument("the text {} is between messages; put it inside one, such as user(...)",
+                            quote(text, 40));
   }
   (open_ ? messages_.back().content : plain_) += text;
   bytes_ += text.size();

@@ -147,7 +147,8 @@ TEST(Tracing, TheEndpointIsHttp) {
   EXPECT_EQ(refusal("http://localhost:4318/v1/traces"), "");
   EXPECT_EQ(refusal("localhost:4318"), "");
   EXPECT_EQ(refusal("https://localhost:4318/v1/traces"),
-            "--otlp-traces-endpoint \"https://localhost:4318/v1/traces\": only http:// is spoken");
+            "--otlp-traces-endpoint \"https://localhost:4318/v1/traces\": only http:// URLs are "
+            "supported");
   EXPECT_NE(refusal("http://localhost:port"), "");
 }
 
