@@ -24,18 +24,18 @@ std::unexpected<Error> other_run(const Json& there, const Json& here, const std:
     auto found = there.find(key);
     if (found != there.end() && *found == value) continue;
     return invalid_argument(
-        "{} is of another run: its {} is {}, here it is {}; give another --out, or the same "
+        "{} belongs to another run: its {} is {}, here it is {}; choose another --out, or the same "
         "options",
         where, key, found == there.end() ? "not given" : found->dump(), value.dump());
   }
-  return invalid_argument("{} is of another run; give another --out", where);
+  return invalid_argument("{} belongs to another run; choose another --out", where);
 }
 
 Status read_line(std::string_view line, const std::string& where, const Json& run,
                  std::vector<std::optional<bool>>& correct) {
   Json object = TRY(parse_json(line, where));
   if (!object.is_object() || !object.contains("run") || !object["run"].is_object()) {
-    return corrupt("{} is not a prediction; give another --out", where);
+    return corrupt("{} is not a prediction; choose another --out", where);
   }
   if (object["run"] != run) return other_run(object["run"], run, where);
   auto index = object.find("index"), right = object.find("correct");
@@ -46,7 +46,7 @@ Status read_line(std::string_view line, const std::string& where, const Json& ru
     return corrupt("{}: correct is neither true nor false", where);
   }
   std::optional<bool>& slot = correct[index->get<size_t>()];
-  if (slot) return corrupt("{}: question {} has a prediction already", where, index->dump());
+  if (slot) return corrupt("{}: duplicate prediction for question {}", where, index->dump());
   slot = right->get<bool>();
   return {};
 }

@@ -83,7 +83,7 @@ Result<SuiteCase> read_case(const Json& line, const std::string& where) {
                  .tools = field("tools"),
                  .answer = field("answer"),
                  .about = field("about")};
-  if (!field("suite").is_string()) return corrupt("{}: suite is not a text", where);
+  if (!field("suite").is_string()) return corrupt("{}: suite is not a string", where);
   made.suite = field("suite").get<std::string>();
   if (!made.messages.is_array() || made.messages.empty()) {
     return corrupt("{}: messages is not a list of messages", where);
@@ -96,7 +96,7 @@ Result<SuiteCase> read_case(const Json& line, const std::string& where) {
   made.think = think == true;
   if (!line.contains("answer")) return corrupt("{}: answer is missing", where);
   if (is_scored(made.suite) && !made.answer.is_string()) {
-    return corrupt("{}: answer is not a text", where);
+    return corrupt("{}: answer is not a string", where);
   }
   if (Json schema = field("schema"); !schema.is_null()) {
     if (!schema.is_object()) return corrupt("{}: schema is not an object", where);
@@ -120,11 +120,11 @@ Result<std::vector<SuiteCase>> read_suite(std::string_view text, const std::stri
     if (!object.is_object()) return corrupt("{}: the line is not an object", where);
     cases.push_back(TRY(read_case(object, where)));
     if (cases.back().suite != cases.front().suite) {
-      return corrupt("{}: suite is {}, before it was {}", where, quote(cases.back().suite),
+      return corrupt("{}: suite is {}, but earlier lines have {}", where, quote(cases.back().suite),
                      quote(cases.front().suite));
     }
   }
-  if (cases.empty()) return corrupt("{}: there is no case in it", name);
+  if (cases.empty()) return corrupt("{}: the file contains no cases", name);
   return cases;
 }
 

@@ -19,7 +19,7 @@ constexpr size_t kOptionsMax = 10;  // A to J
 Result<std::string> text_at(const Json& object, const char* key, const std::string& where) {
   auto found = object.find(key);
   if (found == object.end()) return corrupt("{}: {} is missing", where, key);
-  if (!found->is_string()) return corrupt("{}: {} is not a text", where, key);
+  if (!found->is_string()) return corrupt("{}: {} is not a string", where, key);
   return found->get<std::string>();
 }
 
@@ -29,7 +29,7 @@ Result<std::string> number_at(const Json& object, const char* key, const std::st
   bool bare = found != object.end() && found->is_number();
   std::string text = bare ? found->dump() : TRY(text_at(object, key, where));
   std::optional<std::string> number = last_number(text);
-  if (!number) return corrupt("{}: {} has no number in it: {}", where, key, quote(text));
+  if (!number) return corrupt("{}: {} contains no number: {}", where, key, quote(text));
   return *std::move(number);
 }
 
@@ -51,12 +51,13 @@ Result<std::string> read_options(const Json& object, const std::string& where) {
   auto found = object.find("options");
   if (found == object.end() || !found->is_array() || found->empty() ||
       found->size() > kOptionsMax) {
-    return corrupt("{}: options is not a list of 1 to {} texts", where, kOptionsMax);
+    return corrupt("{}: options must be a list of 1 to {} strings", where, kOptionsMax);
   }
   std::string text;
   for (size_t i = 0; i < found->size(); ++i) {
     const Json& option = (*found)[i];
-    if (!option.is_string()) return corrupt("{}: options has {}, not a text", where, option.dump());
+    if (!option.is_string())
+      return corrupt("{}: options has {}, not a string", where, option.dump());
     text += fmt::format("{}. {}\n", static_cast<char>('A' + i), option.get<std::string>());
   }
   return text;
@@ -153,8 +154,8 @@ Result<EvalItem> make_item(const EvalQuestion& q, const Shots& shots, int64_t co
     int64_t there = found == shots.end() ? 0 : std::ssize(found->second);
     if (there < count) {
       std::string about = q.group.empty() ? "" : " about " + quote(q.group);
-      return invalid_argument("{} has {} worked examples{}, {} are asked for", shots_name, there,
-                              about, count);
+      return invalid_argument("{} has only {} worked examples{}, but --num-shots asks for {}",
+                              shots_name, there, about, count);
     }
     for (const EvalQuestion* shot : found->second) item.prompt += shot->shot;
   }
@@ -200,7 +201,7 @@ Result<EvalSet> make_eval_set(const EvalTask& task, const EvalSource& source, in
     set.items.push_back(TRY(
         make_item(q, examples, set.shots, set.shots_own ? source.data_name : source.shots_name)));
   }
-  if (set.items.empty()) return corrupt("{}: there is no question in it", source.data_name);
+  if (set.items.empty()) return corrupt("{}: the file contains no questions", source.data_name);
   set.fingerprint = fingerprint_of(set.items);
   return set;
 }

@@ -113,8 +113,9 @@ TEST(Eval, TakesTheOptionsOfTheDesignAndSaysWhatIsWrong) {
   };
   EXPECT_NE(error({"--model", model, "--tp_size", "16"}).find("16 needs several ranks"),
             std::string::npos);
-  EXPECT_NE(error({"--model", model, "--temperature", "1"}).find("of another run: its sampling"),
-            std::string::npos);
+  EXPECT_NE(
+      error({"--model", model, "--temperature", "1"}).find("belongs to another run: its sampling"),
+      std::string::npos);
   EXPECT_NE(error({}).find("--base-url"), std::string::npos);
   EXPECT_NE(error({"--base-url", "http://x", "--page-size", "64"}).find("--page-size"),
             std::string::npos);

@@ -63,7 +63,7 @@ TEST(EvalSet, PutsExamplesInFrontOfQuestions) {
   EXPECT_EQ(set.items[0].prompt, "Question: S1?\nAnswer: one\n#### 1\n\nQuestion: Q1?\nAnswer:");
   EXPECT_EQ(set.items[0].answer, "1000");
   EXPECT_EQ(make_eval_set(task("gsm8k"), source, 3).error().message,
-            "s has 2 worked examples, 3 are asked for");
+            "s has only 2 worked examples, but --num-shots asks for 3");
   EXPECT_EQ(make_eval_set(task("gsm8k"), source, 0).value().items[1].prompt,
             "Question: Q2?\nAnswer:");
 
@@ -106,7 +106,7 @@ TEST(EvalSet, GroupsChoicesByCategory) {
                  R"( "cot_content": "A: Let's think step by step. The answer is (A)."})";
   source.shots_name = "s";
   EXPECT_EQ(make_eval_set(task("mmlu-pro"), source, 1).error().message,
-            "s has 0 worked examples about \"math\", 1 are asked for");
+            "s has only 0 worked examples about \"math\", but --num-shots asks for 1");
   source.data = line("law", "L1");
   std::string prompt = make_eval_set(task("mmlu-pro"), source, 1).value().items[0].prompt;
   EXPECT_NE(prompt.find("\n\n\nQuestion:\nS\nOptions:\nA. u\nAnswer: Let's think step by step. The "
@@ -124,14 +124,14 @@ TEST(EvalSet, NamesTheLineThatIsWrong) {
   EXPECT_EQ(error("gsm8k", good + "{\"question\": \"Q\"}"), "d.jsonl:2: answer is missing");
   EXPECT_EQ(error("gsm8k", good + "\n[1]"), "d.jsonl:3: the line is not an object");
   EXPECT_EQ(error("gsm8k", gsm_line("Q", "none")),
-            "d.jsonl:1: answer has no number in it: \"none\"");
+            "d.jsonl:1: answer contains no number: \"none\"");
   EXPECT_TRUE(error("gsm8k", good + "{").starts_with("d.jsonl:2"));
   EXPECT_EQ(error("gsm8k", "[1]"), "d.jsonl: entry 1 is not an object");
-  EXPECT_EQ(error("gsm8k", " \n"), "d.jsonl: there is no question in it");
+  EXPECT_EQ(error("gsm8k", " \n"), "d.jsonl: the file contains no questions");
   EXPECT_EQ(error("mmlu-pro", good),
             "d.jsonl:1: answer is \"#### 1\"; it must be a letter from A to J");
   EXPECT_EQ(error("mmlu-pro", R"({"question": "q", "answer": "A", "category": "c"})"),
-            "d.jsonl:1: options is not a list of 1 to 10 texts");
+            "d.jsonl:1: options must be a list of 1 to 10 strings");
 }
 
 TEST(EvalSet, ReadsThePublishedFiles) {
@@ -183,12 +183,13 @@ TEST(Predictions, RefuseWhatIsNotTheirs) {
   };
   std::string good = line(kRun, 1, true);
   EXPECT_EQ(error(good), "none");
-  EXPECT_EQ(error(good + line({{"task", "gsm8k"}, {"num_shots", 0}}, 0, true)),
-            "p:2 is of another run: its num_shots is 0, here it is 4; give another --out, or the "
-            "same options");
-  EXPECT_EQ(error("{\"a\": 1}\n"), "p:1 is not a prediction; give another --out");
+  EXPECT_EQ(
+      error(good + line({{"task", "gsm8k"}, {"num_shots", 0}}, 0, true)),
+      "p:2 belongs to another run: its num_shots is 0, here it is 4; choose another --out, or the "
+      "same options");
+  EXPECT_EQ(error("{\"a\": 1}\n"), "p:1 is not a prediction; choose another --out");
   EXPECT_TRUE(error("nonsense\n").starts_with("p:1"));
-  EXPECT_EQ(error(good + good), "p:2: question 1 has a prediction already");
+  EXPECT_EQ(error(good + good), "p:2: duplicate prediction for question 1");
   EXPECT_EQ(error(line(kRun, 3, true)), "p:1: index is not a number below 3");
   EXPECT_EQ(error(line(kRun, -1, true)), "p:1: index is not a number below 3");
   EXPECT_EQ(error(line(kRun, 0, "yes")), "p:1: correct is neither true nor false");

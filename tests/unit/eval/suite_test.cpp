@@ -30,15 +30,15 @@ TEST(Suite, ReadsCases) {
 
 TEST(Suite, NamesTheLineThatIsWrong) {
   auto error_of = [](const std::string& text) { return read_suite(text, "s").error().message; };
-  EXPECT_EQ(error_of(""), "s: there is no case in it");
+  EXPECT_EQ(error_of(""), "s: the file contains no cases");
   EXPECT_EQ(error_of(line("copy", "\"a\"") + "\n[]"), "s:2: the line is not an object");
   EXPECT_EQ(error_of(line("copy", "\"a\"") + "\n" + line("sort", "\"a\"")),
-            "s:2: suite is \"sort\", before it was \"copy\"");
+            "s:2: suite is \"sort\", but earlier lines have \"copy\"");
   EXPECT_EQ(error_of(R"({"suite": "copy", "messages": [], "answer": 1})"),
             "s:1: messages is not a list of messages");
   EXPECT_EQ(error_of(R"({"suite": "copy", "messages": [1]})"), "s:1: answer is missing");
   EXPECT_EQ(error_of(line("copy", "1", R"(, "think": 1)")), "s:1: think is not a flag");
-  EXPECT_EQ(error_of(line("stories", "1")), "s:1: answer is not a text");
+  EXPECT_EQ(error_of(line("stories", "1")), "s:1: answer is not a string");
 }
 
 TEST(Suite, ComparesTextsWithoutSpaceAround) {
