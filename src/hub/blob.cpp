@@ -192,7 +192,7 @@ class Download {
     }
     if (at >= end || !ranges_ || stop_) return {};
     if (!last) return last;
-    return io_error("{}: the hub cuts it off again and again", file_.name);
+    return io_error("{}: the hub keeps dropping the connection; run again to resume", file_.name);
   }
 
   // Advances `at` by the bytes received.
@@ -209,12 +209,12 @@ class Download {
       }
       std::string wanted = fmt::format("bytes {}-{}/{}", request.begin, end - 1, file_.bytes);
       if (part && reply.header("content-range") != wanted) {
-        problem = corrupt("{}: asked for {}, the hub sends {}", file_.name, wanted,
+        problem = corrupt("{}: requested {}, the hub sent {}", file_.name, wanted,
                           quote(reply.header("content-range")));
         return false;
       }
       if (std::ssize(piece) > end - at) {
-        problem = corrupt("{}: the hub sends more than the {} that it promised", file_.name,
+        problem = corrupt("{}: the hub sent more than the announced {}", file_.name,
                           format_bytes(file_.bytes));
         return false;
       }

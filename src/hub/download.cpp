@@ -150,10 +150,10 @@ class Fetch {
     Json info = TRY(parse_json(reply.body, url));
     bool known = info.is_object() && info.contains("sha") && info["sha"].is_string() &&
                  info.contains("siblings") && info["siblings"].is_array();
-    if (!known) return corrupt("{}: not what a hub answers: no \"sha\" and \"siblings\"", url);
+    if (!known) return corrupt("{}: not a hub response: \"sha\" or \"siblings\" is missing", url);
     commit_ = info["sha"].get<std::string>();
     if (commit_.size() != 40 || !is_plain_name(commit_)) {
-      return corrupt("{}: {} is no commit", url, quote(commit_));
+      return corrupt("{}: {} is not a commit hash", url, quote(commit_));
     }
     for (const Json& file : info["siblings"]) {
       bool named = file.is_object() && file.contains("rfilename") && file["rfilename"].is_string();
@@ -235,14 +235,14 @@ class Fetch {
     if (file.etag.starts_with("W/")) file.etag.erase(0, 2);
     std::erase(file.etag, '"');
     if (!is_plain_name(file.etag)) {
-      return corrupt("{}: {} is no name of a blob", url, quote(file.etag));
+      return corrupt("{}: invalid ETag {}", url, quote(file.etag));
     }
     std::string size = reply.header("x-linked-size");
     if (size.empty()) size = reply.header("content-length");
     auto [end, error] = std::from_chars(size.data(), size.data() + size.size(), file.bytes);
     bool whole = error == std::errc() && end == size.data() + size.size();
     if (!whole || file.bytes < 0 || file.bytes > kFileBytesMax) {
-      return corrupt("{}: {} is no size of a file", url, quote(size));
+      return corrupt("{}: invalid file size {}", url, quote(size));
     }
     total_ += file.bytes;
     files_.push_back(std::move(file));
@@ -257,7 +257,7 @@ class Fetch {
       if (!file_exists(folder_ + "/blobs/" + file.etag)) needed += file.bytes;
     }
     if (code || needed <= static_cast<int64_t>(space.available)) return {};
-    return exhausted("{} takes {}, {} are free in {}; HF_HUB_CACHE may name another disk",
+    return exhausted("{} needs {}, but only {} are free in {}; point HF_HUB_CACHE at another disk",
                      model_.repository(), format_bytes(needed),
                      format_bytes(static_cast<int64_t>(space.available)), settings_.cache);
   }
@@ -308,10 +308,10 @@ Result<std::string> download_model(const HubSettings& settings, const HubModel& 
                                    const HubNotice& notice, const LoadProgress& progress,
                                    const HubFileProgress& of_file) {
   if (settings.cache.empty()) {
-    return invalid_argument("there is no place for models: set HF_HOME or HOME");
+    return invalid_argument("no cache folder for models: set HF_HOME or HOME");
   }
   if (settings.offline) {
-    return not_found("{} is not in {}, and HF_HUB_OFFLINE forbids to ask for it", model.text(),
+    return not_found("{} is not cached in {}, and HF_HUB_OFFLINE is set", model.text(),
                      settings.cache);
   }
   RepositoryLock lock = TRY(RepositoryLock::take(settings, model));

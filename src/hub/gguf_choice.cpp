@@ -133,7 +133,7 @@ Result<GgufModel> only_one(const std::vector<GgufModel>& found, std::string_view
   if (found.size() == 1) return found.front();
   std::vector<std::string> files;
   for (const GgufModel& model : found) files.push_back(model.files.front());
-  return invalid_argument("{} has several: {}; name one as {}:FILE", repository,
+  return invalid_argument("{} matches several GGUF models: {}; pick one as {}:FILE", repository,
                           fmt::join(files, ", "), repository);
 }
 

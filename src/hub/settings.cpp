@@ -124,7 +124,7 @@ Result<HubModel> HubModel::parse(std::string_view text) {
   model.owner = repository.substr(0, slash);
   model.name = repository.substr(std::min(slash + 1, repository.size()));
   if (!is_plain_name_of_model(model.owner) || !is_plain_name_of_model(model.name)) {
-    return invalid_argument("{} is not the name of a model on a hub, as OWNER/NAME", quote(text));
+    return invalid_argument("{} is not a model name of the form OWNER/NAME", quote(text));
   }
   std::string marks;
   while (!rest.empty()) {

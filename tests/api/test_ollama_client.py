@@ -81,7 +81,7 @@ def test_errors(client):
     assert refused.value.status_code == 404
     with pytest.raises(ollama.ResponseError, match="/api/embed is not supported"):
         client.embed("stories", "text")
-    with pytest.raises(ollama.ResponseError, match="not the name of a model on a hub"):
+    with pytest.raises(ollama.ResponseError, match="not a model name of the form OWNER/NAME"):
         client.pull("llama3")
     assert client.pull("stories").status == "success"
     assert [part.status for part in client.pull("stories", stream=True)][-1] == "success"

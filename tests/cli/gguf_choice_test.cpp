@@ -67,7 +67,8 @@ TEST(GgufChoice, ErrorsListWhatIsThere) {
             "UD-Q8_0");
   EXPECT_EQ(chosen(kNano, "K_M").find("acme/nano has no GGUF file \"K_M\""), 0U);
   EXPECT_EQ(chosen({"a-Q4_K_M.gguf", "b-Q4_K_M.gguf"}, ""),
-            "acme/nano has several: a-Q4_K_M.gguf, b-Q4_K_M.gguf; name one as acme/nano:FILE");
+            "acme/nano matches several GGUF models: a-Q4_K_M.gguf, b-Q4_K_M.gguf; pick one as "
+            "acme/nano:FILE");
   EXPECT_EQ(chosen({"mmproj-Q8_0.gguf"}, "Q8_0"), "acme/nano has no GGUF file of a model");
   EXPECT_EQ(chosen({"config.json", "model.safetensors"}, "Q8_0"),
             "acme/nano has no GGUF file of a model; acme/nano alone means its safetensors");
