@@ -258,7 +258,7 @@ class Engine {
       request.text = prompt.cast<std::string>();
     } else {
       request.ids = prompt.cast<std::vector<TokenId>>();
-      if (request.ids.empty()) throw py::value_error("input_ids has a prompt without tokens");
+      if (request.ids.empty()) throw py::value_error("input_ids contains an empty prompt");
     }
     SamplingParams defaults = core_->llm().recommended_sampling();
     defaults.seed = std::random_device{}();

@@ -30,7 +30,7 @@ Setter grammar(GrammarSource::Kind kind) {
     if (text.empty()) return;
     std::optional<GrammarSource>& grammar = params.options.grammar;
     if (grammar) {
-      throw py::value_error("regex, json_schema, ebnf and structural_tag exclude each other");
+      throw py::value_error("give only one of regex, json_schema, ebnf and structural_tag");
     }
     // SGLang's name for any JSON
     bool any = kind == GrammarSource::Kind::kJsonSchema && text == "$$ANY$$";

@@ -74,7 +74,7 @@ class OpenAI(_Remote):
                  continues_answers: bool = False):
         base_url = base_url or os.environ.get("OPENAI_BASE_URL")
         if not base_url:
-            raise ValueError("OpenAI needs a base_url, or OPENAI_BASE_URL in the environment")
+            raise ValueError("OpenAI needs base_url; pass it or set OPENAI_BASE_URL")
         chat = "instruct" not in model_name if is_chat_model is None else is_chat_model
         super().__init__(base_url.rstrip("/").removesuffix("/v1"),
                          "chat" if chat else "completions", model_name,
@@ -83,7 +83,7 @@ class OpenAI(_Remote):
         self.base_url = base_url
 
     def _unsupported(self, what: str) -> ValueError:
-        return ValueError(f"{self.base_url}: OpenAI's API {what}; RuntimeEndpoint does, if the "
+        return ValueError(f"{self.base_url}: OpenAI's API {what}; use RuntimeEndpoint if the "
                           "server is Banyan or SGLang")
 
     def flush_cache(self) -> None:
@@ -92,4 +92,4 @@ class OpenAI(_Remote):
 
     def get_server_info(self) -> dict[str, Any]:
         """Raises ValueError: OpenAI's API does not support it."""
-        raise self._unsupported("does not tell what a server is")
+        raise self._unsupported("has no server info")

@@ -195,7 +195,7 @@ class Engine:
         pairs: list[Any] = []
         for item in items:
             if isinstance(item, str) != isinstance(query, str):
-                raise ValueError("query and items are to be both texts or both token ids")
+                raise ValueError("query and items must both be strings or both be token ids")
             first, second = (item, query) if item_first else (query, item)
             pairs.append(first + second if isinstance(item, str) else [*first, *second])
         given = {"prompt" if isinstance(pairs[0], str) else "input_ids": pairs}
@@ -250,7 +250,7 @@ class Engine:
             if value is not None and value is not False:
                 raise ValueError(f"generate: {name} is not supported")
         if (prompt is None) == (input_ids is None):
-            raise ValueError("generate takes one of prompt and input_ids")
+            raise ValueError("generate needs exactly one of prompt and input_ids")
         if prompt is not None:
             batch = not isinstance(prompt, str)
             prompts = list(prompt) if batch else [prompt]
@@ -279,7 +279,7 @@ class Engine:
                 samples = (params[i] or {}).get("n")
                 samples = 1 if samples is None else samples
                 if not isinstance(samples, int) or samples < 1:
-                    raise ValueError(f"n is {samples!r}, it must be a whole number from 1 on")
+                    raise ValueError(f"n is {samples!r}; it must be a positive integer")
                 if samples > 1 and own.get("sampling_seed") is None:
                     own["sampling_seed"] = uuid.uuid4().int >> 96
                 for sample in range(samples):

@@ -39,7 +39,7 @@ def locate_model(path: str, revision: str | None = None) -> str:
     """
     if os.path.exists(path):
         if revision is not None:
-            raise ValueError(f"revision={revision!r} is for a model on a hub; {path} is here")
+            raise ValueError(f"revision={revision!r} is only for hub models; {path} is local")
         return path
     name = _NAME.fullmatch(path)
     if name is None or (name["host"] is None and os.path.exists(name["owner"])):
@@ -58,9 +58,9 @@ def _huggingface_hub(repository: str) -> Any:
         import huggingface_hub
     except ImportError as error:
         raise ImportError(
-            f"there is no folder {repository} here, and to fetch a model of that name from a hub "
-            f"the package huggingface_hub is needed: pip install huggingface_hub (or `banyan pull "
-            f"{repository}`, which prints the folder to give)") from error
+            f"no folder {repository} exists here, and fetching a model from the hub needs "
+            f"huggingface_hub: pip install huggingface_hub (or run `banyan pull {repository}`, "
+            f"which prints the folder to give)") from error
     return huggingface_hub
 
 
@@ -72,8 +72,8 @@ def _fetch(hub: Any, repository: str, revision: str | None, files: list[str]) ->
 def _fetch_folder(hub: Any, repository: str, revision: str | None) -> str:
     folder = _fetch(hub, repository, revision, SMALL_FILES)
     if not (folder / "config.json").exists():
-        raise ValueError(f"{repository} has no config.json: it is no model in Hugging Face's "
-                         f"layout; a GGUF file of it is {repository}:FILE.gguf")
+        raise ValueError(f"{repository} has no config.json: it is not a Transformers model; for "
+                         f"one of its GGUF files give {repository}:FILE.gguf")
     # Pin the commit: the branch may have moved since.
     _fetch(hub, repository, folder.name, _weights(repository, folder))
     return str(folder)
@@ -97,8 +97,8 @@ def _weights(repository: str, folder: pathlib.Path) -> list[str]:
 
 def _fetch_gguf(hub: Any, repository: str, revision: str | None, file: str) -> str:
     if not file.endswith(".gguf"):
-        raise ValueError(f"{file!r} is no file's name: give {repository}:FILE.gguf, or "
-                         f"`banyan pull {repository}:{file}`, which prints the file to give")
+        raise ValueError(f"{file!r} is not the name of a GGUF file; give {repository}:FILE.gguf, "
+                         f"or `banyan pull {repository}:{file}`, which prints the file to give")
     files = [file]
     if part := _PART.fullmatch(file):
         count = int(part[2])

@@ -110,7 +110,7 @@ def gen(
                   "ebnf": more.get("ebnf")}
         for option, value in beside.items():
             if value is not None:
-                raise ValueError(f"gen: choices and {option} are both given")
+                raise ValueError(f"gen: choices and {option} cannot be combined")
         return select(name, choices, temperature or 0.0, choices_method or token_length_normalized)
     for option, value in {"n": None if n == 1 else n, "logprob_start_len": logprob_start_len,
                           "return_text_in_logprobs": return_text_in_logprobs}.items():
@@ -120,7 +120,7 @@ def gen(
         kind = {"int": int, "float": float, "bool": bool, "str": str}.get(dtype, dtype)
         if kind not in _DTYPES or regex is not None:
             raise ValueError(f"gen: dtype is {dtype!r}; it must be int, float, bool or str, and "
-                             "not beside a regex")
+                             "cannot be combined with regex")
         regex = _DTYPES[kind]
     if isinstance(json_schema, dict):
         json_schema = json.dumps(json_schema)
@@ -155,8 +155,8 @@ def select(
     if not choices:
         raise ValueError("select needs choices")
     if temperature > 1e-5:
-        raise ValueError(f"select: temperature is {temperature}; the likeliest choice is taken, "
-                         "so only 0 is supported")
+        raise ValueError(f"select: temperature is {temperature}; select takes the likeliest "
+                         "choice, so only 0 is supported")
     return Expr(lambda state: state._add_select(name, list(choices), choices_method))
 
 
@@ -509,7 +509,8 @@ class ProgramStateGroup:
                 state += other(i)
             elif isinstance(other, (list, tuple)):
                 if len(other) != len(self.states):
-                    raise ValueError(f"{len(other)} parts are added to {len(self.states)} branches")
+                    raise ValueError(f"cannot add {len(other)} parts to "
+                                     f"{len(self.states)} branches")
                 state += other[i]
             else:
                 state += other
@@ -549,7 +550,7 @@ def set_default_backend(backend: Any) -> None:
 def _backend_or_default(backend: Any) -> Any:
     backend = backend if backend is not None else _default_backend
     if backend is None:
-        raise ValueError("there is no backend: give one, or call set_default_backend")
+        raise ValueError("no backend: pass backend= or call set_default_backend")
     return backend
 
 
@@ -628,7 +629,7 @@ class Function:
         self.bind_arguments = bound or {}
         self.arg_names = list(inspect.signature(func).parameters)[1:]
         if not inspect.signature(func).parameters:
-            raise TypeError(f"{func.__name__} takes no state; its first argument is one")
+            raise TypeError(f"{func.__name__} must take the state as its first argument")
         functools.update_wrapper(self, func)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -676,7 +677,7 @@ class Function:
     def _run_all(self, runs, params, backend, num_threads, progress_bar) -> Iterator[ProgramState]:
         threads = 64 if num_threads == "auto" else int(num_threads)
         if threads < 1:
-            raise ValueError(f"num_threads is {num_threads}, it must be at least 1")
+            raise ValueError(f"num_threads is {num_threads}; it must be at least 1")
         done, lock, begin = 0, threading.Lock(), time.monotonic()
 
         def one(index: int) -> ProgramState:
@@ -717,8 +718,8 @@ class Function:
         rest = {k: v for k, v in kwargs.items() if k not in self.arg_names}
         for name in rest:
             if name not in _RUN_PARAMS:
-                raise TypeError(f"{self.func.__name__} has no argument {name}, and it is no "
-                                "sampling parameter that run() takes")
+                raise TypeError(f"{self.func.__name__} has no argument {name}, nor is it a "
+                                "sampling parameter of run()")
         return own, {k: v for k, v in rest.items() if v is not None}
 
     def _run(self, args: Sequence[Any], kwargs: dict[str, Any], backend: Any, stream: bool,

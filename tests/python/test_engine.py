@@ -211,7 +211,7 @@ def test_score(engine):
     ({"temperature": -1}, "temperature"),
     ({"temperature": "hot"}, "temperature"),
     ({"regex": "("}, "("),
-    ({"regex": "a", "ebnf": "root ::= \"a\""}, "exclude"),
+    ({"regex": "a", "ebnf": "root ::= \"a\""}, "only one of"),
     ({"n": 0}, "n is 0"),
 ])
 def test_wrong_parameters_are_named(engine, params, word):
