@@ -28,7 +28,7 @@ std::string plain(std::string_view word) {
   return text;
 }
 
-// Letters to change, add, leave out or swap with their neighbour to make one word of the other.
+// Damerau-Levenshtein distance: letters to change, insert, delete or swap with a neighbour.
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
   for (size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
@@ -70,7 +70,7 @@ CLI::Validator count_or_rest() {
             if (parse_whole(text, value) && (value == -1 || value > 0) && value <= 1 << 20) {
               return "";
             }
-            return fmt::format("{} is not a whole number from 1 to {}, nor -1 for all that fits",
+            return fmt::format("{} is neither a whole number from 1 to {} nor -1 (all that fits)",
                                quote(text), 1 << 20);
           },
           ""};
@@ -94,12 +94,11 @@ CLI::Validator one_of(std::vector<std::string> names) {
 }
 
 std::string nearest(std::string_view word, const std::vector<std::string>& names) {
-  constexpr size_t kWordMax = 64;  // longer ones are no slip of a finger
+  constexpr size_t kWordMax = 64;  // longer words are not typos
   std::string wanted = plain(word);
   if (wanted.size() < 2 || wanted.size() > kWordMax) return "";
   std::string best;
-  size_t best_distance =
-      wanted.size() / 4 + 1;  // of 2 to 3 letters one may be wrong, of 4 to 7 two
+  size_t best_distance = wanted.size() / 4 + 1;  // 1 for words of 2 to 3 letters, 2 for 4 to 7
   for (const std::string& name : names) {
     std::string candidate = plain(name);
     if (candidate.size() < 2) continue;

@@ -1,5 +1,4 @@
-// Checks of values on the command line whose messages are ours, and the nearest name to a mistyped
-// one.
+// Validators of command line values with messages of our own, and suggestions for mistyped names.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,7 +13,7 @@ namespace banyan::cli {
 CLI::Validator whole_between(int64_t min, int64_t max);
 CLI::Validator number_between(double min, double max);
 
-// A number from `min` to `max`; whole if they are.
+// A number from `min` to `max`; an integer if these are integers.
 template <class T>
 CLI::Validator between(T min, T max) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -27,17 +26,17 @@ CLI::Validator between(T min, T max) {
 // A count of tokens of 1 or more, or -1.
 CLI::Validator count_or_rest();
 
-// One of `names`; help, manual pages and completions list them.
+// One of `names`, ignoring case; help, manual pages and completions list them.
 CLI::Validator one_of(std::vector<std::string> names);
 
-// The one of `names` that `word` was probably meant to be: equal but for case, '_' for '-' and few
-// letters that are wrong, missing, added or swapped. Empty if none is near.
+// The name that `word` is probably a typo of: ignoring case and '_' for '-', only a few letters are
+// wrong, missing, added or swapped. Empty if none is near.
 std::string nearest(std::string_view word, const std::vector<std::string>& names);
 
-// "; did you mean NAME?", or nothing if no name is near.
+// "; did you mean NAME?", or "" if no name is near.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& names);
 
-// Options added while this lives are listed under `name` by --help-all, and not by --help.
+// Options added during its lifetime are listed under `name` by --help-all, and not by --help.
 class OptionGroup {
  public:
   OptionGroup(CLI::App& app, const std::string& name)

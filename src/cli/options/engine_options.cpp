@@ -25,54 +25,55 @@ EngineOptions serving_options() {
 
 void add_state_options(CLI::App& app, EngineConfig& engine) {
   app.add_option("--page-size,--block-size", engine.page_size_tokens,
-                 "Tokens in a page of the cache, a power of two")
+                 "Tokens per page of the cache, a power of two")
       ->type_name("N");
-  app.add_flag("--reuse-generated-state", engine.reuse_generated_state,
-               "Recurrent models, expanded prefill: cache generated tokens too; results are then "
-               "no longer exactly repeatable");
+  app.add_flag(
+      "--reuse-generated-state", engine.reuse_generated_state,
+      "Recurrent models and expanded prefill: cache generated tokens too; results are then "
+      "no longer exactly repeatable");
 }
 
 void add_engine_options(CLI::App& app, EngineOptions& o) {
   EngineConfig& engine = o.config;
   app.add_option("--max-running-requests,--max-num-seqs,--parallel", engine.running_max,
-                 "Requests computed at once")
+                 "Maximum number of requests that run at the same time")
       ->type_name("N");
   app.add_option("--mem-fraction-static,--gpu-memory-utilization", engine.memory_fraction,
-                 "Part of the memory left after the weights that the cache may take")
+                 "Fraction of the memory left after the weights that the cache may use")
       ->type_name("F");
   OptionGroup group(app, "Scheduling and cache");
   add_state_options(app, engine);
   app.add_option("--chunked-prefill-size,--max-num-batched-tokens,--batch-size",
                  engine.chunked_prefill_tokens,
-                 "Prompt tokens in one step, in addition to one for each request that decodes")
+                 "Maximum prompt tokens per step, in addition to one token per decoding request")
       ->type_name("N");
   app.add_option("--max-queued-requests", engine.queued_max,
-                 "Requests that wait; more are answered with 503")
+                 "Maximum number of queued requests; more are answered with 503")
       ->type_name("N");
   app.add_option("--max-total-tokens", engine.total_tokens_max,
-                 "Tokens in the cache; 0: what the memory allows")
+                 "Capacity of the cache in tokens; 0: what the memory allows")
       ->type_name("N");
   app.add_option("--schedule-policy,--scheduling-policy", engine.schedule_policy,
-                 "lpm: longest cached prefix first; fcfs: in order; priority")
+                 "lpm: longest cached prefix first; fcfs: in order of arrival; priority")
       ->check(one_of({"lpm", "fcfs", "priority"}))
       ->type_name("NAME");
   app.add_option("--aging-period", engine.aging_period,
-                 "lpm: one admission in N goes to the request that has waited longest")
+                 "lpm: every Nth admission goes to the request that has waited longest")
       ->type_name("N");
   app.add_option("--recurrent-state-memory-ratio", engine.snapshot_fraction,
-                 "Recurrent models: part of the cache that holds snapshots of their state")
+                 "Recurrent models: fraction of the cache for snapshots of their state")
       ->type_name("F");
   app.add_option("--snapshot-interval-tokens", engine.snapshot_interval_tokens,
-                 "Recurrent models: tokens between snapshots in long prompts")
+                 "Recurrent models: tokens between state snapshots in long prompts")
       ->type_name("N");
   app.add_flag("--disable-radix-cache,--no-enable-prefix-caching,--no-cache-prompt",
-               o.no_radix_cache, "Do not keep prefixes for later requests");
+               o.no_radix_cache, "Do not cache prefixes for later requests");
   app.add_flag(
       "--enable-overlap-schedule,--async-scheduling,!--disable-overlap-schedule,"
       "!--no-async-scheduling",
       engine.overlap_schedule,
-      "Launch a step before the previous one's tokens are read; same output, faster on devices "
-      "only");
+      "Launch a step before the previous step's tokens are read; same output, faster only on "
+      "devices");
   app.add_flag("--enable-priority-scheduling", o.priority_scheduling,
                "As --schedule-policy priority");
   add_storage_options(app, o.storage, engine);

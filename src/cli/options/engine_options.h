@@ -1,5 +1,5 @@
-// Options of an engine that serves many requests at once, with SGLang's names and what vLLM and
-// llama-server call the same.
+// Options of an engine that serves many requests at once: SGLang's names, with vLLM's and
+// llama-server's as aliases.
 #pragma once
 
 #include "banyan/config.h"
@@ -18,18 +18,18 @@ struct EngineOptions {
   bool priority_scheduling = false;
   StorageOptions storage;
 
-  // Carries the flags into `config` and checks it.
+  // Applies the flags to `config` and validates it.
   Status settle();
 };
 
-// With limits for many clients.
+// Default options with limits for many clients.
 EngineOptions serving_options();
 
-// The options, besides the model's, that cached states depend on: --page-size and
-// --reuse-generated-state. Engines that differ in them have other state digests.
+// --page-size and --reuse-generated-state, the options besides the model's that cached states
+// depend on. Engines that differ in them have different state digests.
 void add_state_options(CLI::App& app, EngineConfig& config);
 
-// All, with those.
+// All engine options, including those of add_state_options.
 void add_engine_options(CLI::App& app, EngineOptions& options);
 
 }  // namespace banyan::cli

@@ -15,8 +15,8 @@ namespace {
 constexpr size_t kColumns = 80;
 constexpr size_t kTextColumn = 28;
 
-// Words of `text` in lines that end before kColumns. The first begins at column `indent`, which is
-// already written; so do the others.
+// Wraps `text` at kColumns. All lines start at column `indent`; the indent of the first line is
+// already written.
 std::string wrapped(std::string_view text, size_t indent) {
   std::string out;
   size_t column = indent;
@@ -37,7 +37,7 @@ std::string wrapped(std::string_view text, size_t indent) {
   return out;
 }
 
-// "-m, --model MODEL": the short name and the first long one, or all of them.
+// "-m, --model MODEL": the short name and the first long name, or all names.
 std::string name_of(const OptionRow& row, bool all) {
   if (row.is_positional()) return row.names.front();
   std::vector<std::string> shown;
@@ -52,7 +52,7 @@ std::string name_of(const OptionRow& row, bool all) {
   return row.value.empty() ? text : text + " " + row.value;
 }
 
-// Choices that the description does not name, and the default.
+// The description, with the choices that it does not name and the default.
 std::string text_of(const OptionRow& row) {
   std::string text = row.description;
   auto named = [&](const std::string& choice) { return text.find(choice) != std::string::npos; };
@@ -77,7 +77,7 @@ std::string usage(const Verb& verb, const std::vector<OptionRow>& rows) {
     if (!row.is_positional()) continue;
     std::string name = row.names.front();
     text += optional ? " [" + name + "]" : " " + name;
-    optional = row.names.front() == "MODEL";  // what follows may be given in other ways
+    optional = row.names.front() == "MODEL";  // words after MODEL can also be given as options
   }
   return text + " [OPTIONS]\n";
 }

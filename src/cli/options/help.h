@@ -7,8 +7,8 @@
 
 namespace banyan::cli {
 
-// Usage, options and examples in 80 columns. The common options, or with `all` every one that is
-// not hidden, by group, with all its names, and the verb's notes.
+// Usage, options and examples in 80 columns. Lists the common options; with `all`, every option
+// that is not hidden, by group and with all its names, and the verb's notes.
 std::string help_of(const Verb& verb, bool all);
 
 }  // namespace banyan::cli

@@ -19,59 +19,58 @@ const std::vector<std::string> kLogLevels = {"trace", "debug",    "info", "warn"
                                              "error", "critical", "off"};
 
 constexpr const char* kModelText =
-    "Folder of a model, a GGUF file, or OWNER/NAME or OWNER/NAME:QUANTIZATION on a Hugging Face "
-    "hub";
+    "Model folder, GGUF file, or OWNER/NAME or OWNER/NAME:QUANTIZATION on a Hugging Face hub";
 
 using Word = std::optional<std::string>;
 
-// Words without a dash, shared between MODEL and what follows it. --model leaves the first of them
-// to the latter.
+// Assigns the words without a dash to MODEL and to the word after it. With --model, the first word
+// goes to the latter.
 void settle_words(const CLI::App& app, std::string& model, Word first, Word second,
                   const std::optional<NextWord>& next) {
-  const CLI::Option* config = app.get_config_ptr();  // MODEL wins over a file's `model`
+  const CLI::Option* config = app.get_config_ptr();  // MODEL overrides `model` of the file
   bool from_option = !model.empty() && !(first && config != nullptr && config->count() > 0);
   if (!from_option && first) model = *std::exchange(first, std::nullopt);
   if (model.empty()) {
     throw CLI::ValidationError(
-        fmt::format("no model is given: name one as `{} MODEL` or with --model", app.get_name()));
+        fmt::format("no model is given: use `{} MODEL` or --model", app.get_name()));
   }
   if (!second) second = std::exchange(first, std::nullopt);
   if (first) {
-    throw CLI::ValidationError(fmt::format("{} is one word too many, since --model {} is given",
+    throw CLI::ValidationError(fmt::format("unexpected argument {}, since --model {} is given",
                                            quote(*first), quote(model)));
   }
   if (!second) return;
   if (!next) {
-    throw CLI::ValidationError(fmt::format("what is {}? The model is {}", quote(*second), model));
+    throw CLI::ValidationError(
+        fmt::format("unexpected argument {}; the model is {}", quote(*second), model));
   }
   *next->value = std::move(second);
 }
 
 void add_weight_options(CLI::App& app, EngineConfig& config) {
   app.add_option("--quantization,-q", config.quantization,
-                 "Round the weights while they load: int8, int4, fp8, mxfp4; int4:64 sets the "
+                 "Quantize the weights while they load: int8, int4, fp8, mxfp4; int4:64 sets the "
                  "group size. weight-only keeps stored integer weights and 16-bit activations")
       ->type_name("NAME");
   OptionGroup group(app, "Weights");
   add_quantization_overrides(app, config.quantization_overrides);
-  app.add_option("--dtype", config.dtype, "Weights in memory; auto: as they are stored")
+  app.add_option("--dtype", config.dtype, "Type of the weights in memory; auto: as stored")
       ->check(one_of({"auto", "bf16", "f32"}))
       ->type_name("NAME");
   app.add_option("--gguf", config.gguf_path,
-                 "Take the weights from this GGUF file, config and tokenizer from MODEL")
+                 "Load the weights from this GGUF file, config and tokenizer from MODEL")
       ->type_name("FILE");
   app.add_option("--load-format", config.load_format,
-                 "dummy: seeded random weights, for which config.json is enough")
+                 "dummy: seeded random weights; needs only config.json")
       ->check(one_of({"auto", "dummy"}))
       ->type_name("NAME");
 }
 
 void add_compute_options(CLI::App& app, EngineConfig& config, const ModelUse& use) {
-  add_threads_option(app, config.threads, "Threads that compute; 0: one per processor");
+  add_threads_option(app, config.threads, "Compute threads; 0: one per processor");
   OptionGroup group(app, "Computing");
   if (use.computes) {
-    app.add_flag("!--no-pin-threads", config.pin_threads,
-                 "Let the system move threads between processors");
+    app.add_flag("!--no-pin-threads", config.pin_threads, "Do not pin threads to processors");
   }
   app.add_option("--kernels", config.kernels,
                  "Instruction set; auto: the fastest on this processor for the model's weights, "
@@ -79,9 +78,10 @@ void add_compute_options(CLI::App& app, EngineConfig& config, const ModelUse& us
       ->check(one_of(
           {"auto", "portable", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx", "fenced"}))
       ->type_name("NAME");
-  app.add_option("--mla-prefill", config.mla_prefill,
-                 "How MLA models compute prompts; expanded: less arithmetic for long ones, more "
-                 "memory, and generated text is not reused from the cache")
+  app.add_option(
+         "--mla-prefill", config.mla_prefill,
+         "How MLA models compute prompts; expanded: less arithmetic for long prompts, but more "
+         "memory, and generated text is not reused from the cache")
       ->check(one_of({"absorbed", "expanded"}))
       ->type_name("NAME");
   app.add_option("--kv-cache-dtype", config.kv_cache_dtype,
@@ -113,7 +113,7 @@ void add_model_argument(CLI::App& app, std::string& model, std::optional<NextWor
       ->default_str("")
       ->type_name("NAME");
   auto file = std::make_shared<std::string>();
-  app.add_option("--hf-file", *file, "GGUF file of a model on a hub, as MODEL:FILE names it too")
+  app.add_option("--hf-file", *file, "GGUF file of a model on a hub; the same as MODEL:FILE")
       ->default_str("")
       ->type_name("FILE");
   app.parse_complete_callback([&app, &model, first, second, next, revision, file] {
@@ -128,7 +128,7 @@ void add_log_level(CLI::App& app, const std::string& level) {
   app.add_option_function<std::string>(
          "--log-level",
          [](const std::string& name) { spdlog::set_level(spdlog::level::from_str(name)); },
-         "Which messages appear on stderr")
+         "Lowest level of messages on stderr")
       ->check(one_of(kLogLevels))
       ->default_str(level)
       ->type_name("LEVEL");
@@ -140,8 +140,8 @@ void add_threads_option(CLI::App& app, int& threads, const char* description) {
 
 void add_quantization_overrides(CLI::App& app, std::vector<std::string>& overrides) {
   app.add_option("--quantization-override", overrides,
-                 "Another format (or none, bf16, f16, f32) for matrices with REGEX in their name; "
-                 "may be repeated, the last match decides")
+                 "Format (also none, bf16, f16, f32) of matrices whose name matches REGEX; "
+                 "may be repeated, the last match wins")
       ->allow_extra_args(false)
       ->default_str("")
       ->type_name("REGEX=NAME");
@@ -156,7 +156,7 @@ void add_model_options(CLI::App& app, EngineConfig& config, const ModelUse& use)
   }
   add_weight_options(app, config);
   app.add_option("--context-length,-c,--ctx-size,--max-model-len", config.context_length_tokens,
-                 "Prompt and output together, in tokens; 0: the model's own")
+                 "Maximum length of prompt and output together, in tokens; 0: the model's")
       ->check(between(int64_t{0}, int64_t{1} << 31))
       ->type_name("N");
   add_compute_options(app, config, use);

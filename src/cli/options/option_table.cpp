@@ -6,7 +6,8 @@
 namespace banyan::cli {
 namespace {
 
-// "NAME:{auto,bf16}" is the name of a value and its choices; "N:INT in [0 - 8]" a name and a check.
+// Splits "NAME:{auto,bf16}" into the value's name and choices. Of "N:INT in [0 - 8]" only the name
+// is used.
 void read_type(const std::string& type, OptionRow& row) {
   size_t colon = std::min(type.find(':'), type.size());
   row.value = type.substr(0, colon);
@@ -48,7 +49,7 @@ void prepare(CLI::App& app) {
 std::vector<OptionRow> option_rows(const Verb& verb) {
   CLI::App app{std::string(verb.summary), verb.name};
   prepare(app);
-  VerbAction action = verb.declare(app);  // keeps alive what the options are read into
+  VerbAction action = verb.declare(app);  // keeps the targets of the options alive
   std::vector<OptionRow> rows;
   for (const CLI::Option* option : app.get_options()) {
     if (!option->get_group().empty()) rows.push_back(row_of(*option));

@@ -1,5 +1,5 @@
-// The options of a verb as rows, read off what the verb declares: man pages and completions are
-// made of these, so that nothing is listed twice.
+// The options of a verb as rows, from its declarations. Help, man pages and completions are made
+// from these.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 namespace banyan::cli {
 
 struct OptionRow {
-  std::vector<std::string> names;    // "-m", "--model"; one that names no option is a positional
+  std::vector<std::string> names;    // "-m", "--model"; a name without dashes is a positional
   std::string value;                 // "DIR"; empty: a flag
-  std::vector<std::string> choices;  // all values that it takes, where they are few
+  std::vector<std::string> choices;  // all allowed values, if they are listed
   std::string default_value;
   std::string description;
   std::string group;  // "Options": the common ones
@@ -24,13 +24,13 @@ struct OptionRow {
   bool takes_file() const { return value.starts_with("FILE"); }
 };
 
-// What holds for the options of every verb; before they are declared.
+// Settings for the options of every verb; call it before they are declared.
 void prepare(CLI::App& app);
 
-// In the order of --help; options that it hides are left out.
+// In the order of --help, without hidden options.
 std::vector<OptionRow> option_rows(const Verb& verb);
 
-// The first sentence of a description, for lists that have room for a line.
+// The first sentence of a description, for lists with one line per option.
 std::string first_sentence(const std::string& text);
 
 }  // namespace banyan::cli

@@ -34,24 +34,25 @@ namespace {
 
 void add_dry_options(CLI::App& app, SamplingOptions& options) {
   app.add_option("--dry-multiplier", options.dry_multiplier,
-                 "Lowers tokens that would prolong a repetition (DRY), by M * B^(length - N) [0]")
+                 "Penalize tokens that would extend a repetition (DRY), by M * B^(length - N) [0]")
       ->type_name("M");
-  app.add_option("--dry-base", options.dry_base, "DRY's base, from 1 on [1.75]")->type_name("B");
+  app.add_option("--dry-base", options.dry_base, "Base of the DRY penalty, 1 or more [1.75]")
+      ->type_name("B");
   app.add_option("--dry-allowed-length", options.dry_allowed_length,
-                 "Shorter repetitions cost nothing, in tokens [2]")
+                 "DRY: shorter repetitions, in tokens, are not penalized [2]")
       ->type_name("N");
   app.add_option("--dry-penalty-last-n", options.dry_penalty_last_n,
-                 "Tokens in which DRY looks for repetitions; -1: all, 0: off [-1]")
+                 "DRY: last tokens searched for repetitions; -1: all, 0: off [-1]")
       ->type_name("N");
   app.add_option("--dry-sequence-breaker", options.dry_sequence_breakers,
-                 "No repetition reaches over STR, with escapes as in \\n; may be repeated; none: "
-                 "there are no such [\\n : \" *]")
+                 "DRY: repetitions do not extend across STR, with escapes such as \\n; may be "
+                 "repeated; none: no breakers [\\n : \" *]")
       ->allow_extra_args(false)
       ->default_str("")
       ->type_name("STR");
 }
 
-// "\n" and the like, as they are written on a command line.
+// Resolves escapes such as "\n" as written on a command line.
 std::string without_escapes(std::string_view text) {
   constexpr std::string_view kNames = "ntr\\\"'", kMeanings = "\n\t\r\\\"'";
   std::string out;
@@ -80,13 +81,14 @@ void set_dry(const SamplingOptions& options, SamplingParams& params) {
 void add_sampling_options(CLI::App& app, SamplingOptions& options, std::string_view defaults_of) {
   std::string from = fmt::format(" [{}]", defaults_of);
   app.add_option("--temperature,--temp", options.temperature,
-                 "0 takes the likeliest token; higher is more random" + from)
+                 "0: always the likeliest token; higher: more random" + from)
       ->type_name("T");
-  app.add_option("--seed,-s", options.seed, "Repeats a random run [random]")
+  app.add_option("--seed,-s", options.seed, "Seed of the random draws [random]")
       ->check(check_seed)
       ->type_name("S");
   OptionGroup group(app, "Sampling");
-  app.add_option("--top-p", options.top_p, "Draw from the likeliest tokens that make up P [1]")
+  app.add_option("--top-p", options.top_p,
+                 "Draw from the likeliest tokens whose probabilities sum to P [1]")
       ->type_name("P");
   app.add_option("--top-k", options.top_k, "Draw from the K likeliest tokens; 0 or -1: all [0]")
       ->type_name("K");
@@ -94,22 +96,23 @@ void add_sampling_options(CLI::App& app, SamplingOptions& options, std::string_v
                  "Draw from tokens at least P times as likely as the best [0]")
       ->type_name("P");
   app.add_option("--typical,--typical-p", options.typical_p,
-                 "Draw from the tokens nearest to the entropy that make up P [1]")
+                 "Draw from the tokens of most typical probability that sum to P [1]")
       ->type_name("P");
   app.add_option("--xtc-probability", options.xtc_probability,
-                 "Leave out the top choices at so many of the positions (XTC), 0 to 1 [0]")
+                 "Probability of excluding the top choices at a position (XTC), 0 to 1 [0]")
       ->type_name("P");
-  app.add_option("--xtc-threshold", options.xtc_threshold,
-                 "Top choices are all that are as likely as this, but for the last [0.1]")
+  app.add_option(
+         "--xtc-threshold", options.xtc_threshold,
+         "XTC: top choices are all tokens at least this likely except the least likely one [0.1]")
       ->type_name("P");
   app.add_option("--frequency-penalty", options.frequency_penalty,
-                 "Lower tokens by each time they appeared, -2 to 2 [0]")
+                 "Penalize tokens by how often they have appeared, -2 to 2 [0]")
       ->type_name("F");
   app.add_option("--presence-penalty", options.presence_penalty,
-                 "Lower tokens that appeared, -2 to 2 [0]")
+                 "Penalize tokens that have appeared, -2 to 2 [0]")
       ->type_name("P");
   app.add_option("--repetition-penalty,--repeat-penalty", options.repetition_penalty,
-                 "Divide the logits of tokens seen [1]")
+                 "Divide the logits of tokens that have appeared [1]")
       ->type_name("R");
   add_dry_options(app, options);
   app.add_option("--stop,-r,--reverse-prompt", options.stop,
@@ -136,7 +139,7 @@ Result<SamplingParams> sampling_params(const SamplingOptions& options, SamplingP
   params.temperature = options.temperature.value_or(params.temperature);
   params.top_p = options.top_p.value_or(params.top_p);
   params.top_k = options.top_k.value_or(params.top_k);
-  if (params.top_k == -1) params.top_k = 0;  // the other spelling of "all"
+  if (params.top_k == -1) params.top_k = 0;  // another way to say "all"
   params.min_p = options.min_p.value_or(params.min_p);
   params.typical_p = options.typical_p.value_or(params.typical_p);
   params.xtc_probability = options.xtc_probability.value_or(params.xtc_probability);
@@ -204,14 +207,14 @@ Result<std::vector<int32_t>> parse_numbers(std::string_view text, std::string_vi
 
 namespace {
 
-// All of an open stream: a file, a pipe or a terminal.
+// Reads an open stream (file, pipe or terminal) to its end.
 Result<std::string> read_stream(std::FILE* stream, std::string_view name) {
   std::string text;
   char buffer[1 << 16];
   while (size_t count = std::fread(buffer, 1, sizeof buffer, stream)) {
     text.append(buffer, count);
     if (text.size() > kInputBytesMax) {
-      return exhausted("{} has more than {} bytes, which is the limit", name, kInputBytesMax);
+      return exhausted("{} exceeds the limit of {} bytes", name, kInputBytesMax);
     }
   }
   if (std::ferror(stream)) return io_error("{}: {}", name, std::strerror(errno));
@@ -254,7 +257,7 @@ Result<TextOrIds> read_source(const TextSource& source, std::string_view model,
 void add_grammar_options(CLI::App& app, GrammarOptions& options) {
   OptionGroup group(app, "Constrained output");
   app.add_option("--json-schema,-j", options.json_schema,
-                 "The output is JSON that is valid for this schema: a file, or the schema itself")
+                 "The output is JSON valid for this schema: a file, or the schema itself")
       ->type_name("FILE|JSON");
   app.add_flag("--json-object", options.json_object, "The output is a JSON object");
   app.add_option("--regex", options.regex, "The whole output matches this regular expression")
@@ -268,7 +271,7 @@ void add_grammar_options(CLI::App& app, GrammarOptions& options) {
       ->default_str("")
       ->type_name("A,B,...");
   app.add_flag("--relaxed-schema", options.relaxed,
-               "With --json-schema: leave out what cannot be enforced, and say what it is");
+               "With --json-schema: ignore what cannot be enforced, and list it");
   app.add_flag("--json-flexible-whitespace", options.flexible_whitespace,
                "JSON may have spaces and line breaks between its parts");
 }
@@ -282,16 +285,15 @@ Result<std::optional<GrammarSource>> grammar_source(const GrammarOptions& o) {
   if (o.ebnf) given.emplace_back("--grammar", Kind::kEbnf);
   if (!o.choices.empty()) given.emplace_back("--choice", Kind::kChoices);
   if (given.size() > 1) {
-    return invalid_argument("{} and {} are both given; an output follows one of them",
-                            given[0].first, given[1].first);
+    return invalid_argument("{} and {} are both given; give only one of them", given[0].first,
+                            given[1].first);
   }
   Kind kind = given.empty() ? Kind::kRegex : given[0].second;
   if (o.relaxed && kind != Kind::kJsonSchema) {
-    return invalid_argument("--relaxed-schema is about --json-schema, which is not given");
+    return invalid_argument("--relaxed-schema needs --json-schema");
   }
   if (o.flexible_whitespace && kind != Kind::kJsonSchema && kind != Kind::kJsonObject) {
-    return invalid_argument(
-        "--json-flexible-whitespace is about --json-schema and --json-object; neither is given");
+    return invalid_argument("--json-flexible-whitespace needs --json-schema or --json-object");
   }
   if (given.empty()) return std::nullopt;
   GrammarSource source{

@@ -12,7 +12,7 @@
 namespace banyan::cli {
 namespace {
 
-// Also those that --help does not list.
+// Includes options that --help does not list.
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) {
@@ -36,7 +36,7 @@ std::string unknown_key(std::string_view key, const CLI::App& app) {
                      near.empty() ? "" : fmt::format("; did you mean {}?", near));
 }
 
-// The name that CLI11 puts in front of "SEPARATOR...".
+// The name that CLI11 puts before `separator`.
 std::string name_before(std::string_view text, std::string_view separator) {
   return std::string(text.substr(0, std::min(text.find(separator), text.size())));
 }
@@ -72,7 +72,7 @@ std::string explain(const CLI::ParseError& error, const CLI::App& app) {
     if (word.size() > 1 && word.starts_with('-') && word != "--") return unknown_option(word, app);
   }
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
-    return fmt::format("{} is one word too many", quote(unexpected.front()));
+    return fmt::format("unexpected argument {}", quote(unexpected.front()));
   }
   if (dynamic_cast<const CLI::ConfigError*>(&error) != nullptr) {
     constexpr std::string_view kUnknown = "INI was not able to parse ";

@@ -1,4 +1,4 @@
-// What is wrong with a command line, in our words instead of CLI11's.
+// Errors of a command line, in our words instead of CLI11's.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ class ParseError;
 
 namespace banyan::cli {
 
-// A sentence that names the option and the value, and a near name for one that is not known.
-// `app` is what threw `error` while it parsed.
+// Names the option and the value, and suggests a name for an unknown option. `app` threw `error`
+// while parsing.
 std::string explain(const CLI::ParseError& error, const CLI::App& app);
 
 }  // namespace banyan::cli

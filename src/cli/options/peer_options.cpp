@@ -16,9 +16,9 @@ struct Explained {
   const char* why;
 };
 
-// Flags that ask for what is always so, or for nothing that is here.
+// Flags that ask for what Banyan always does, or for something it does not have.
 constexpr std::array kAlways = std::to_array<Explained>({
-    {"--trust-remote-code", "code of a model folder is never run"},
+    {"--trust-remote-code", "code in a model folder is never run"},
     {"--enable-metrics,--metrics", "metrics are always on"},
     {"--enable-cache-report,--enable-prompt-tokens-details", "cached tokens are always reported"},
     {"--enable-mixed-chunk,--enable-chunked-prefill", "prefill and decode always share steps"},
@@ -26,15 +26,15 @@ constexpr std::array kAlways = std::to_array<Explained>({
     {"--enable-prefix-caching,--cache-prompt", "prefixes are cached unless --disable-radix-cache"},
     {"--enable-deterministic-inference", "results never depend on the batch"},
     {"--skip-server-warmup,--no-warmup", "there is no warm-up"},
-    {"--enforce-eager,--disable-cuda-graph", "there are no graphs to capture"},
+    {"--enforce-eager,--disable-cuda-graph", "there are no CUDA graphs to capture"},
     {"--jinja", "chat templates are always Jinja"},
     {"--constrained-json-disable-any-whitespace",
      "constrained JSON is compact unless --json-flexible-whitespace"},
-    {"--enable-auto-tool-choice", "tools may be called unless tool_choice says none"},
+    {"--enable-auto-tool-choice", "tools may be called unless tool_choice is none"},
     {"--disable-log-stats", "there is nothing to switch off"},
 });
 
-// One machine, one copy: 1 is what is done.
+// One machine, one copy of the model: only 1 is supported.
 constexpr std::array kOnlyOne = std::to_array<const char*>({
     "--tp-size,--tp,--tensor-parallel-size",
     "--dp-size,--dp,--data-parallel-size",
@@ -106,13 +106,13 @@ void add_peer_options(CLI::App& app) {
   for (const Explained& option : kAlways) {
     app.add_flag_callback(
            option.names,
-           [option] { spdlog::info("{} changes nothing: {}", option.names, option.why); }, "")
+           [option] { spdlog::info("{} has no effect: {}", option.names, option.why); }, "")
         ->group("");
   }
   app.add_option_function<std::vector<std::string>>(
          "--precompile-token-paddings,--precompile-bs-paddings",
          [](const std::vector<std::string>&) {
-           spdlog::info("--precompile-token-paddings changes nothing: no shape is compiled");
+           spdlog::info("--precompile-token-paddings has no effect: no shapes are compiled");
          },
          "")
       ->default_str("")
@@ -123,7 +123,8 @@ void add_peer_options(CLI::App& app) {
            [names](const std::string& value) {
              if (value != "1")
                refuse(names,
-                      value + " needs several ranks, which are not supported yet; only 1 is");
+                      value +
+                          " needs several ranks, which are not supported yet; only 1 is supported");
            },
            "")
         ->group("");
@@ -132,7 +133,8 @@ void add_peer_options(CLI::App& app) {
          "--grammar-backend,--guided-decoding-backend",
          [](const std::string& name) {
            if (name == "none") refuse("--grammar-backend", "none: grammars cannot be switched off");
-           spdlog::info("--grammar-backend {} changes nothing: grammars are Banyan's own", name);
+           spdlog::info("--grammar-backend {} has no effect: Banyan has its own grammar backend",
+                        name);
          },
          "")
       ->group("");

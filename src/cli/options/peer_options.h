@@ -1,5 +1,5 @@
-// Options of SGLang, vLLM and llama-server that people's scripts have in them and that mean nothing
-// here, or not yet: each is accepted or refused by name, never silently dropped.
+// Options of SGLang, vLLM and llama-server that existing scripts use but that have no effect here,
+// or are not supported yet. Each is accepted or refused by name, never silently ignored.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@ class App;
 
 namespace banyan::cli {
 
-// Hidden from --help. Call it after the verb's own options are declared.
+// Adds them, hidden from --help. Call it after the verb's own options are declared.
 void add_peer_options(CLI::App& app);
 
-// Names of one dash and several letters ("-np"), which CLI11 does not have, as longer ones; other
-// words as they are.
+// Replaces names such as "-np", which CLI11 does not support, with their long names. Returns other
+// words unchanged.
 std::string respell_peer_option(const std::string& word);
 
 }  // namespace banyan::cli

@@ -18,7 +18,7 @@
 namespace banyan::cli {
 namespace {
 
-// What engines call a way to propose tokens, in small letters, and its name here; "": none.
+// Other engines' names of drafters in lower case, and the name here; "": none.
 constexpr std::array kMethods = std::to_array<std::pair<std::string_view, std::string_view>>({
     {"none", ""},
     {"ngram", "ngram"},
@@ -78,7 +78,7 @@ void read_speculative_config(const std::string& text, EngineConfig& config) {
     return value.get<int>();
   };
   auto text_of = [&](const std::string& key, const Json& value) {
-    if (!value.is_string()) fail(fmt::format("{} must be a text", key));
+    if (!value.is_string()) fail(fmt::format("{} must be a string", key));
     return value.get<std::string>();
   };
   if (!json.contains("method")) fail("\"method\" is missing");
@@ -109,16 +109,17 @@ void read_speculative_config(const std::string& text, EngineConfig& config) {
 void add_speculation_options(CLI::App& app, EngineConfig& config) {
   app.add_flag_callback(
       "--disable-jump-forward", [&config] { config.jump_forward = false; },
-      "Take a step for every token even where a grammar leaves no choice; the output is the same");
+      "Run a step for every token even if a grammar leaves no choice; the output is the same");
   for (const char* name : {"--speculative-algorithm", "--spec-type"}) {
     auto* option = app.add_option_function<std::string>(
         name, [name, &config](const std::string& value) { set_methods(name, value, config); },
-        fmt::format("Compute tokens ahead of the model and keep those that it draws, which changes "
-                    "no output: {}. NGRAM takes what followed the last tokens earlier in the text, "
-                    "SUFFIX also what followed them in recent texts, NEXTN what the model's own "
-                    "layer for further tokens (MTP) predicts, STANDALONE what a smaller model of "
-                    "the same vocabulary draws (--speculative-draft-model-path)",
-                    kSupported));
+        fmt::format(
+            "Speculative decoding: draft tokens and keep those that the model would draw; the "
+            "output does not change: {}. NGRAM drafts what followed the last tokens "
+            "earlier in the text, SUFFIX also what followed them in recent texts, NEXTN "
+            "uses the model's own multi-token prediction layer (MTP), STANDALONE a smaller "
+            "model with the same vocabulary (--speculative-draft-model-path)",
+            kSupported));
     option->default_str("")->type_name("NAME");
     if (std::string_view(name) == "--spec-type") option->group("");
   }
@@ -131,27 +132,26 @@ void add_speculation_options(CLI::App& app, EngineConfig& config) {
       ->type_name("JSON");
   app.add_option("--speculative-draft-model-path,--model-draft,--spec-draft-model",
                  config.draft_model_path,
-                 "STANDALONE: folder of the smaller model, or OWNER/NAME on a Hugging Face hub")
+                 "STANDALONE: folder of the draft model, or OWNER/NAME on a Hugging Face hub")
       ->default_str("")
       ->type_name("MODEL");
   app.add_option("--speculative-draft-model-quantization", config.draft_quantization,
-                 "STANDALONE: round that model's weights while they load, as --quantization")
+                 "STANDALONE: quantize the draft model's weights, as --quantization does")
       ->type_name("NAME");
   app.add_option("--draft-max,--spec-draft-n-max,--draft-n,--speculative-num-draft-tokens",
-                 config.draft_tokens_max,
-                 "Tokens of a sequence computed ahead in one step; 0: none")
+                 config.draft_tokens_max, "Maximum draft tokens of a sequence per step; 0: none")
       ->check(between(0, 1024))
       ->type_name("N");
   app.add_option("--draft-min,--spec-draft-n-min,--draft-n-min", config.draft_tokens_min,
-                 "Compute fewer tokens than this ahead only where a grammar forces them")
+                 "Skip drafts shorter than this, unless a grammar forces the tokens")
       ->check(between(0, 1024))
       ->type_name("N");
   app.add_option("--speculative-ngram-min-match-window-size", config.ngram_tokens_min,
-                 "NGRAM: last tokens that must agree, from 2 on")
+                 "NGRAM: minimum number of last tokens that must match")
       ->check(between(2, 32))
       ->type_name("N");
   app.add_option("--speculative-ngram-max-match-window-size", config.ngram_tokens_max,
-                 "NGRAM: of matches at least so long the latest is taken")
+                 "NGRAM: among matches of at least this length, use the latest")
       ->check(between(2, 32))
       ->type_name("N");
 }

@@ -1,4 +1,4 @@
-// Who proposes tokens ahead of the model, under the names that SGLang, vLLM and llama.cpp have.
+// Options of speculative decoding, with the names of SGLang, vLLM and llama.cpp.
 #pragma once
 
 #include "banyan/config.h"

@@ -21,7 +21,7 @@ std::string scalar(const YAML::Node& node, const std::string& key) {
 
 CLI::ConfigItem read_item(const YAML::Node& name, const YAML::Node& value) {
   CLI::ConfigItem item;
-  if (!name.IsScalar()) fail("a key is not a word");
+  if (!name.IsScalar()) fail("a key is not a scalar");
   item.name = name.Scalar();
   std::ranges::replace(item.name, '_', '-');
   if (value.IsSequence()) {
@@ -39,9 +39,9 @@ std::vector<CLI::ConfigItem> YamlConfig::from_config(std::istream& input) const 
   try {
     YAML::Node root = YAML::Load(input);
     if (root.IsNull()) return items;
-    if (!root.IsMap()) fail("the file is not a mapping of names to values");
+    if (!root.IsMap()) fail("the file is not a mapping of option names to values");
     for (const auto& entry : root) {
-      // `name:` without a value leaves the option as it is.
+      // `name:` without a value leaves the option unset.
       CLI::ConfigItem item = read_item(entry.first, entry.second);
       if (!item.inputs.empty()) items.push_back(std::move(item));
     }

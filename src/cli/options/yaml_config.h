@@ -1,4 +1,4 @@
-// --config FILE.yaml: a mapping from option names to values. What stands on the command line wins.
+// --config FILE.yaml: a mapping from option names to values. The command line overrides it.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,7 +13,7 @@ class YamlConfig : public CLI::Config {
   // Keys are option names without their dashes; '_' may stand for '-'. Values are scalars or lists
   // of scalars. Throws CLI::ConfigError, which main reports.
   std::vector<CLI::ConfigItem> from_config(std::istream& input) const override;
-  // Nothing: configurations are only read.
+  // Returns "": configurations are only read.
   std::string to_config(const CLI::App*, bool, bool, std::string) const override { return ""; }
 };
 
