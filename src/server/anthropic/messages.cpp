@@ -237,8 +237,8 @@ void read_output_format(RequestFields& fields, const JsonSchemaOptions& json,
                                          show(*format)));
   }
   if (request.text.options.grammar) {
-    return fields.fail(name, fmt::format(" and {} are both given; an output follows one of them",
-                                         request.grammar_field));
+    return fields.fail(
+        name, fmt::format(" and {} are both given; give only one of them", request.grammar_field));
   }
   request.text.options.grammar = GrammarSource{.kind = GrammarSource::Kind::kJsonSchema,
                                                .text = dump_json((*format)["schema"]),

@@ -159,8 +159,8 @@ class ConstraintReader {
 
   void add(const std::string& place, GrammarSource source) {
     if (constraint_) {
-      return fail(place, fmt::format(" and {} are both given; an output follows one of them",
-                                     constraint_->field));
+      return fail(place,
+                  fmt::format(" and {} are both given; give only one of them", constraint_->field));
     }
     constraint_ = Constraint{std::move(source), fields_.place() + place};
   }

@@ -30,8 +30,7 @@ void read_format(RequestFields& fields, const JsonSchemaOptions& json, PromptReq
                        fmt::format(" is {}; it must be \"json\" or a JSON schema", show(*format)));
   }
   if (request.text.options.grammar) {
-    return fields.fail("format", fmt::format(" and {} are both given; an output follows one of "
-                                             "them",
+    return fields.fail("format", fmt::format(" and {} are both given; give only one of them",
                                              request.grammar_field));
   }
   request.text.options.grammar = std::move(source);

@@ -265,8 +265,7 @@ void read_text_format(RequestFields& fields, const JsonSchemaOptions& json,
   }
   if (!constraint) return;
   if (options.text.options.grammar) {
-    return fields.fail("text", fmt::format(".format and {} are both given; an output follows one "
-                                           "of them",
+    return fields.fail("text", fmt::format(".format and {} are both given; give only one of them",
                                            options.grammar_field));
   }
   options.text.options.grammar = std::move(constraint->grammar);
