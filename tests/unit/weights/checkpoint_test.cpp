@@ -196,7 +196,7 @@ TEST(CheckpointRefuses, PickledWeights) {
 TEST(CheckpointRefuses, Gguf) {
   TemporaryFolder folder;
   std::string path = folder.write("m.gguf", "GGUF");
-  EXPECT_TRUE(refused(folder.path(), ErrorCode::kUnsupported, {"m.gguf", "with --gguf"}));
+  EXPECT_TRUE(refused(folder.path(), ErrorCode::kUnsupported, {"m.gguf", "add --gguf"}));
   EXPECT_TRUE(refused(path, ErrorCode::kUnsupported, {"m.gguf", "a GGUF file"}));
 }
 
