@@ -1,8 +1,8 @@
 // Question suites with one right answer per question, asked through the chat template. They test
 // what banyan-nano was trained for (tools/nano/README.md). A suite is a JSON Lines file:
 //
-//   {"suite": "tools", "messages": [...], "tools": [...], "think": false, "answer": ..., "about":
-//   {...}}
+//   {"suite": "tools", "messages": [...], "tools": [...], "think": false,
+//    "answer": ..., "about": {...}}
 //
 // The type of "answer" depends on the suite. "arithmetic" and "everyday-sums": a number.
 // "everyday-stories": the text that a story must mention early. Other "everyday-*": a list of
