@@ -200,7 +200,7 @@ Result<int> run_completion(const std::string& shell) {
 
 VerbAction declare_completion(CLI::App& app) {
   auto shell = std::make_shared<std::string>();
-  app.add_option("shell", *shell, "The shell that is to complete")
+  app.add_option("shell", *shell, "Shell to write the completions for")
       ->required()
       ->type_name("SHELL")
       ->check(one_of({"bash", "zsh", "fish"}));

@@ -172,7 +172,7 @@ VerbAction declare_generate(CLI::App& app) {
   app.add_flag("--json", o->json, "Print one JSON object with text, ids, logprobs and timings");
   OptionGroup group(app, "Tokens");
   app.add_flag("--no-special-tokens", o->no_special_tokens,
-               "Do not put the beginning-of-text token in front");
+               "Do not prepend the beginning-of-text token");
   app.add_option("--top-logprobs", o->top_logprobs,
                  "With --json: alternatives to list for each token")
       ->check(between(0, o->config.top_logprobs_max))

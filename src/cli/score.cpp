@@ -77,7 +77,7 @@ VerbAction declare_score(CLI::App& app) {
   app.add_option("--file,-f", o->source.file, "The text in a file; - reads stdin")
       ->type_name("FILE");
   app.add_flag("--no-special-tokens", o->no_special_tokens,
-               "Do not put the beginning-of-text token in front");
+               "Do not prepend the beginning-of-text token");
   app.add_flag("--json", o->json, "Print one JSON object: ids, logprobs (the first is null)");
   add_model_options(app, o->config, {.next = text, .generates = false});
   o->config.running_max = 1;

@@ -117,35 +117,36 @@ void add_limit_options(CLI::App& app, ServerConfig& server) {
                  "The certificate's key, a PEM file without a password")
       ->default_str("")
       ->type_name("FILE");
-  app.add_option("--max-connections", server.connections_max, "Clients at once")->type_name("N");
-  app.add_option("--max-request-bytes", server.body_bytes_max, "Size of a request")
+  app.add_option("--max-connections", server.connections_max, "Maximum number of connected clients")
+      ->type_name("N");
+  app.add_option("--max-request-bytes", server.body_bytes_max, "Maximum size of a request in bytes")
       ->type_name("BYTES");
   app.add_option("--grammar-timeout", server.grammar_timeout_s,
-                 "How long a request may wait for its grammar to be compiled, in seconds")
+                 "Maximum seconds a request waits for its grammar to be compiled")
       ->type_name("S");
   app.add_option("--max-stored-responses", server.responses_max,
-                 "Answers of /v1/responses that are kept; 0: none")
+                 "Maximum stored answers of /v1/responses; 0: none")
       ->type_name("N");
-  app.add_option("--response-ttl", server.response_ttl_s, "How long they are kept, in seconds")
+  app.add_option("--response-ttl", server.response_ttl_s, "Seconds to keep a stored answer")
       ->type_name("S");
   app.add_option("--drain-timeout", server.drain_timeout_s,
-                 "How long running requests may continue after SIGTERM, in seconds")
+                 "Maximum seconds that running requests continue after SIGTERM")
       ->type_name("S");
 }
 
 void add_network_options(CLI::App& app, ServeOptions& o) {
   ServerConfig& server = o.server;
-  app.add_option("--host", server.host, "Address to listen on; 0.0.0.0 lets other machines in")
+  app.add_option("--host", server.host, "Address to listen on; 0.0.0.0 accepts other machines")
       ->type_name("ADDRESS");
-  app.add_option("--port", server.port, "0: any that is free, which is printed")
+  app.add_option("--port", server.port, "0: any free port, which is printed")
       ->check(between(0, 65535))
       ->type_name("N");
-  app.add_option("--api-key", server.api_keys, "Ask clients for this key; may be repeated")
+  app.add_option("--api-key", server.api_keys, "Require this key from clients; may be repeated")
       ->allow_extra_args(false)
       ->default_str("")
       ->type_name("KEY");
   app.add_option("--served-model-name", server.served_model_name,
-                 "The one name of the model for clients [its path, and any other]")
+                 "The only model name that clients may use [its path, and any other]")
       ->default_str("")
       ->type_name("NAME");
   OptionGroup group(app, "Clients");
@@ -169,7 +170,8 @@ void add_network_options(CLI::App& app, ServeOptions& o) {
   app.add_option("--reasoning-parser", server.reasoning_parser,
                  "Format of the model's reasoning, by the same rules")
       ->type_name("NAME");
-  app.add_option("--api-key-file", o.api_key_file, "Keys, one a line, hidden from `ps`")
+  app.add_option("--api-key-file", o.api_key_file,
+                 "File with one key per line, which keeps the keys out of `ps`")
       ->default_str("")
       ->type_name("FILE");
   app.add_option("--allowed-hosts", server.allowed_hosts,
@@ -207,7 +209,7 @@ void add_default_options(CLI::App& app, RequestDefaults& defaults) {
   number("--presence-penalty", defaults.presence_penalty, "Lower tokens that appeared", -2.0, 2.0);
   number("--frequency-penalty", defaults.frequency_penalty,
          "Lower tokens by each time they appeared", -2.0, 2.0);
-  app.add_option("--seed,-s", defaults.seed, "Seed of requests without one [random]")
+  app.add_option("--seed,-s", defaults.seed, "Seed of requests that set none [random]")
       ->check(check_seed)
       ->type_name("S");
   app.add_option("--max-tokens,-n,--n-predict,--predict", defaults.max_new_tokens,
@@ -215,7 +217,7 @@ void add_default_options(CLI::App& app, RequestDefaults& defaults) {
       ->check(count_or_rest())
       ->type_name("N");
   app.add_option("--reasoning-budget", defaults.thinking_tokens_max,
-                 "Tokens of a chat's reasoning, then it is ended; -1: no limit [-1]")
+                 "Maximum reasoning tokens of a chat; -1: no limit [-1]")
       ->check(between(int64_t{-1}, int64_t{1} << 31))
       ->type_name("N");
   app.add_option_function<std::string>(
@@ -249,7 +251,7 @@ void add_log_options(CLI::App& app, ServeOptions& o) {
   app.add_flag("--state-digest", o.engine.config.state_digest,
                "Hash the weights while loading and report the state digest in /server_info");
   app.add_option("--decode-log-interval", o.server.decode_log_interval,
-                 "Steps between two lines about decoding; 0: none")
+                 "Decode steps between two log lines; 0: none")
       ->check(between(0, 1 << 30))
       ->type_name("N");
   app.add_option("--otlp-traces-endpoint", o.server.traces_endpoint,
@@ -260,7 +262,7 @@ void add_log_options(CLI::App& app, ServeOptions& o) {
   app.add_flag("--enable-trace", o.enable_trace,
                "The same, to the collector at localhost unless the URL of another is given");
   app.add_flag("--log-requests,--enable-log-requests", o.server.log_requests,
-               "Log each request and what it took");
+               "Log each request and its timings");
 }
 
 VerbAction declare_serve(CLI::App& app) {

@@ -191,7 +191,7 @@ Result<int> bench(const BenchMachineOptions& o) {
 VerbAction declare_bench_machine(CLI::App& app) {
   auto o = std::make_shared<BenchMachineOptions>();
   add_threads_option(app, o->threads, "Measured besides one thread; 0: one per processor");
-  app.add_option("--seconds", o->seconds, "Time for each figure, of which the best run counts")
+  app.add_option("--seconds", o->seconds, "Seconds per figure; the best run counts")
       ->check(between(1e-3, 60.0))
       ->type_name("S");
   app.add_flag(

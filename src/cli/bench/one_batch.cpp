@@ -286,12 +286,12 @@ Result<int> bench(const BenchOneBatchOptions& o) {
 
 VerbAction declare_bench_one_batch(CLI::App& app) {
   auto o = std::make_shared<BenchOneBatchOptions>();
-  app.add_option("--batch-size", o->batch_sizes, "Sequences at once; a list is measured in turn")
+  app.add_option("--batch-size", o->batch_sizes, "Sequences per batch; of a list, each is measured")
       ->type_name("1,8,32");
   app.add_option("--input-len", o->input_len, "Tokens of each prompt, drawn at random")
       ->check(between(int64_t{1}, kLengthMax))
       ->type_name("N");
-  app.add_option("--output-len", o->output_len, "Tokens made for each; 1 leaves out decode")
+  app.add_option("--output-len", o->output_len, "Tokens generated per sequence; 1: no decoding")
       ->check(between(int64_t{1}, kLengthMax))
       ->type_name("N");
   app.add_option("--repeat", o->repeat, "Runs of each batch size; the median is reported")
@@ -301,7 +301,7 @@ VerbAction declare_bench_one_batch(CLI::App& app) {
       ->check(check_seed)
       ->type_name("S");
   app.add_flag("--no-limits", o->no_limits,
-               "Do not measure the machine's limits (saves a second), nor print fractions of them");
+               "Do not measure the machine's limits (saves a second) or print fractions of them");
   app.add_flag("--json", o->json, "Print one JSON object: machine, limits, model, results");
   app.add_flag("--expert-counts", o->config.expert_counts,
                "With --json: how often each expert of each layer was chosen in all runs");

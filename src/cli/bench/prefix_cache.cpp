@@ -281,17 +281,17 @@ Result<int> bench(const BenchPrefixCacheOptions& o) {
 }
 
 void declare_snapshots(CLI::App& app, BenchPrefixCacheOptions& o) {
-  app.add_option("--snapshot-tokens", o.snapshot_tokens,
-                 "A recurrent model, a snapshot of whose state takes the memory of so many tokens; "
-                 "0: none")
+  app.add_option(
+         "--snapshot-tokens", o.snapshot_tokens,
+         "Recurrent models: memory of a state snapshot, in tokens of the cache; 0: no snapshots")
       ->check(between(int64_t{0}, int64_t{1} << 24))
       ->type_name("N");
   app.add_option("--recurrent-state-memory-ratio", o.snapshot_ratio,
-                 "Part of the capacity that keeps snapshots")
+                 "Fraction of the capacity for snapshots")
       ->check(between(0.0, 0.9))
       ->type_name("F");
   app.add_option("--snapshot-interval-tokens", o.snapshot_interval_tokens,
-                 "Between snapshots in long prompts")
+                 "Tokens between snapshots in long prompts")
       ->check(between(int64_t{1}, int64_t{1} << 31))
       ->type_name("N");
   app.add_flag("--reuse-generated-state", o.reuse_generated_state, "Resume after answers too");
@@ -315,29 +315,29 @@ VerbAction declare_bench_prefix_cache(CLI::App& app) {
                  "generated-shared-prefix")
       ->required()
       ->type_name("FILE");
-  app.add_option("--capacity-tokens", o->capacities, "Tokens that the cache holds")
+  app.add_option("--capacity-tokens", o->capacities, "Capacity of the cache in tokens")
       ->type_name("N,N");
   app.add_option("--policy", o->policies, "fcfs, lpm; dfs: all at once, in the best order")
       ->type_name("P,P");
-  app.add_option("--page-size", o->page_size_tokens, "Tokens in a page, a power of two")
+  app.add_option("--page-size", o->page_size_tokens, "Tokens per page, a power of two")
       ->check(between(int64_t{1}, kPageSizeMax))
       ->type_name("N");
-  app.add_option("--max-running-requests", o->running_max, "Requests in a step")
+  app.add_option("--max-running-requests", o->running_max, "Maximum requests per step")
       ->check(between(1, 1 << 16))
       ->type_name("N");
   app.add_option("--chunked-prefill-size", o->chunked_prefill_tokens,
-                 "Prompt tokens in a step, in addition to one of each request")
+                 "Maximum prompt tokens per step, in addition to one token per decoding request")
       ->check(between(int64_t{1}, int64_t{1} << 24))
       ->type_name("N");
   app.add_option("--aging-period", o->aging_period,
-                 "lpm: one admission in N goes to the request that has waited longest")
+                 "lpm: every Nth admission goes to the request that has waited longest")
       ->check(between(1, 1 << 20))
       ->type_name("N");
   app.add_option("--speedup", o->speedup, "Replay arrivals X times as fast as recorded")
       ->check(between(1e-6, 1e9))
       ->type_name("X");
   app.add_option("--request-rate", o->request_rate,
-                 "Poisson arrivals a second, instead of the recorded; 0: as recorded")
+                 "Poisson arrivals per second instead of the recorded ones; 0: as recorded")
       ->check(between(0.0, 1e9))
       ->type_name("R");
   app.add_option("--step-ms", o->step_ms, "Simulated time of a step...")
@@ -348,7 +348,7 @@ VerbAction declare_bench_prefix_cache(CLI::App& app) {
       ->type_name("T");
   declare_shape(app, o->shape);
   declare_snapshots(app, *o);
-  app.add_option("--seed", o->seed, "Draw other arrivals and another order")
+  app.add_option("--seed", o->seed, "Random seed of the arrivals and the order")
       ->check(check_seed)
       ->type_name("S");
   app.add_flag("--json", o->json, "Print one JSON object");

@@ -399,7 +399,7 @@ VerbAction declare_bench_programs(CLI::App& app) {
   app.add_option("--repeat", o->repeat, "Runs of each; the median is reported")
       ->check(between(1, 1000))
       ->type_name("N");
-  app.add_option("--peer-url", o->peer_url, "Runs them through this server, too")
+  app.add_option("--peer-url", o->peer_url, "Also run them through this server")
       ->default_str("")
       ->type_name("URL");
   app.add_option("--peer-api", o->peer_api, "Its API: completions is OpenAI's")

@@ -275,7 +275,7 @@ Result<int> bench(const BenchServingOptions& o) {
 void add_server_options(CLI::App& app, BenchServingOptions& o) {
   std::vector<std::string> names;
   for (const Backend& backend : kBackends) names.push_back(backend.name);
-  app.add_option("--base-url", o.base_url, "Where the server is")->type_name("URL");
+  app.add_option("--base-url", o.base_url, "URL of the server")->type_name("URL");
   app.add_option("--backend", o.backend,
                  "Its API: sglang is /generate; openai-completions, openai-chat")
       ->check(one_of(names))
@@ -288,14 +288,16 @@ void add_server_options(CLI::App& app, BenchServingOptions& o) {
       ->envname("OPENAI_API_KEY")
       ->default_str("")
       ->type_name("KEY");
-  app.add_option("--extra-request-body", o.extra_body, "JSON object laid over every request")
+  app.add_option("--extra-request-body", o.extra_body, "JSON object merged into every request")
       ->default_str("")
       ->type_name("JSON");
-  app.add_option("--vocab-size", o.vocabulary, "Token ids to draw from; 0: as the server says")
+  app.add_option("--vocab-size", o.vocabulary,
+                 "Token ids to draw from; 0: the size that the server reports")
       ->check(between(int64_t{0}, int64_t{1} << 30))
       ->type_name("N");
-  app.add_flag("--flush-cache", o.flush_cache, "Empty the server's prefix cache before");
-  app.add_flag("--disable-ignore-eos", o.disable_ignore_eos, "Let the model end its answers");
+  app.add_flag("--flush-cache", o.flush_cache, "Flush the server's prefix cache first");
+  app.add_flag("--disable-ignore-eos", o.disable_ignore_eos,
+               "Let the model end its answers (do not send ignore_eos)");
 }
 
 void add_dataset_options(CLI::App& app, BenchServingOptions& o) {
@@ -307,7 +309,8 @@ void add_dataset_options(CLI::App& app, BenchServingOptions& o) {
       ->expected(1, 2)
       ->default_str("random")
       ->type_name("NAME");
-  app.add_option("--dataset-path", o.dataset_path, "The dataset's file, if not given there")
+  app.add_option("--dataset-path", o.dataset_path,
+                 "The dataset's file, if --dataset does not name it")
       ->default_str("")
       ->type_name("FILE");
   app.add_option("--num-prompts", o.prompts, "Requests; of mt-bench, conversations")
@@ -315,18 +318,18 @@ void add_dataset_options(CLI::App& app, BenchServingOptions& o) {
       ->type_name("N");
   length("--random-input-len,--random-input", o.random.input_len, "Tokens of each random prompt");
   length("--random-output-len,--random-output", o.random.output_len,
-         "Tokens made for each random prompt, and for each turn of mt-bench");
+         "Tokens generated per random prompt, and per turn of mt-bench");
   app.add_option(
          "--random-range-ratio", o.random.range_ratio,
          "Lengths are uniform from this fraction of the length to the full length; 1: fixed")
       ->check(between(0.0, 1.0))
       ->type_name("F");
   length("--gsp-num-groups", o.grouped.groups, "generated-shared-prefix: groups");
-  length("--gsp-prompts-per-group", o.grouped.prompts_per_group, "Prompts with one prefix");
-  length("--gsp-system-prompt-len", o.grouped.system_prompt_len, "Tokens of the prefix");
-  length("--gsp-question-len", o.grouped.question_len, "Tokens after it");
-  length("--gsp-output-len", o.grouped.output_len, "Tokens made for each");
-  app.add_option("--seed", o.seed, "Draws other prompts and times")
+  length("--gsp-prompts-per-group", o.grouped.prompts_per_group, "Prompts per shared prefix");
+  length("--gsp-system-prompt-len", o.grouped.system_prompt_len, "Tokens of the shared prefix");
+  length("--gsp-question-len", o.grouped.question_len, "Tokens after the prefix");
+  length("--gsp-output-len", o.grouped.output_len, "Tokens generated per prompt");
+  app.add_option("--seed", o.seed, "Random seed of the prompts and arrival times")
       ->check(check_seed)
       ->type_name("S");
 }
@@ -338,15 +341,15 @@ void add_load_options(CLI::App& app, BenchServingOptions& o) {
            o.request_rate = rate;
            o.rate_given = true;
          },
-         "Requests a second, at random times; inf: all at once [inf; mooncake: as recorded]")
+         "Requests per second, with random arrivals; inf: all at once [inf; mooncake: as recorded]")
       ->type_name("F");
-  app.add_option("--max-concurrency", o.concurrency_max, "Requests in flight at most; 0: no limit")
+  app.add_option("--max-concurrency", o.concurrency_max, "Maximum requests in flight; 0: no limit")
       ->check(between(int64_t{0}, kPromptsMax))
       ->type_name("N");
   app.add_option("--warmup-requests", o.warmup_requests, "Requests before the measurement")
       ->check(between(int64_t{0}, int64_t{10'000}))
       ->type_name("N");
-  app.add_option("--timeout", o.timeout_s, "Seconds after which a request has failed")
+  app.add_option("--timeout", o.timeout_s, "Seconds before a request fails")
       ->check(between(0.001, 1e9))
       ->type_name("S");
   app.add_option("--output-file", o.output_file, "Append the figures to it as a line of JSON")

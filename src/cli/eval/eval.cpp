@@ -242,7 +242,7 @@ void add_task_options(CLI::App& app, EvalOptions& o) {
                  "questions, which are then not asked]")
       ->default_str("")
       ->type_name("FILE");
-  app.add_option("--max-tokens,-n,--max-new-tokens", o.max_tokens, "Length of an answer at most")
+  app.add_option("--max-tokens,-n,--max-new-tokens", o.max_tokens, "Maximum tokens per answer")
       ->check(between(int64_t{1}, int64_t{1} << 20))
       ->type_name("N");
   app.add_option("--limit", o.limit, "Ask the first N questions only; 0: all")

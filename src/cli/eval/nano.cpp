@@ -202,7 +202,7 @@ VerbAction declare_eval_nano(CLI::App& app) {
   app.add_option("--limit", o->limit, "The first N cases of each suite; 0: all")
       ->check(between(int64_t{0}, int64_t{1} << 30))
       ->type_name("N");
-  app.add_option("--max-tokens,-n,--max-new-tokens", o->max_tokens, "Length of an answer at most")
+  app.add_option("--max-tokens,-n,--max-new-tokens", o->max_tokens, "Maximum tokens per answer")
       ->check(between(int64_t{1}, int64_t{1} << 20))
       ->type_name("N");
   app.add_flag("--json", o->json, "Print one JSON list, an object for each suite");
