@@ -262,7 +262,7 @@ void add_log_options(CLI::App& app, ServeOptions& o) {
   app.add_flag("--enable-trace", o.enable_trace,
                "The same, to the collector at localhost unless the URL of another is given");
   app.add_flag("--log-requests,--enable-log-requests", o.server.log_requests,
-               "Log each request and its timings");
+               "Log each request's parameters and timings");
 }
 
 VerbAction declare_serve(CLI::App& app) {

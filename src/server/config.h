@@ -28,7 +28,7 @@ struct ServerConfig {
   std::string traces_service_name = "banyan";
   std::string version;                    // program version, for /server_info
   bool webui = true;                      // serve the web page at /
-  bool log_requests = false;              // also log the body of each request
+  bool log_requests = false;              // also log each request's parameters and timings
   int decode_log_interval = 40;           // steps between two log lines about decoding; 0: none
   bool json_flexible_whitespace = false;  // default for constrained JSON
   std::string tool_call_parser = "auto";  // a format's name; auto: from the chat template; none
