@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "base/check.h"
+#include "engine/tiers/tiers.h"
+#include "replay/key_store.h"
 
 namespace banyan {
 namespace {
@@ -23,6 +25,7 @@ class Replay {
         scheduler_(config.scheduler),
         arrivals_(trace.requests.size()),
         next_turn_(trace.requests.size(), -1) {
+    if (config.storage_pages > 0) open_storage();
     for (size_t i = 0; i < trace.requests.size(); ++i) {
       int64_t after = trace.requests[i].after;
       if (after < 0) {
@@ -40,6 +43,7 @@ class Replay {
       let_arrive();
       decide();
       if (plan_.spans.empty()) {
+        if (scheduler_.tiers() != nullptr && scheduler_.tiers()->idle()) continue;
         CHECK(scheduler_.waiting() == 0 && !coming_.empty());
         now_s_ = coming_.top().first;
         continue;
@@ -49,6 +53,10 @@ class Replay {
       if (progress) progress(ended_);
     }
     report_.cached_tokens = scheduler_.cached_tokens();
+    if (scheduler_.tiers() != nullptr) {
+      report_.restored_tokens = scheduler_.tiers()->stats().restored_tokens;
+      report_.stored_tokens = store_->written() * config_.scheduler.classes.page_size_tokens;
+    }
     report_.retracted = scheduler_.retracted();
     report_.end_s = now_s_;
     std::ranges::sort(report_.cold_wait_s);
@@ -64,6 +72,7 @@ class Replay {
 
   double arrival_s(size_t i) const { return trace_.requests[i].arrival_s / config_.speedup; }
 
+  void open_storage();
   void let_arrive();
   void decide();
   void note_admissions();
@@ -72,6 +81,8 @@ class Replay {
 
   const Trace& trace_;
   const ReplayConfig& config_;
+  std::vector<std::byte> states_;  // stands for the state pools; nobody reads it
+  KeyStore* store_ = nullptr;      // owned by the scheduler's tiers; null: no store
   Scheduler scheduler_;
   StepPlan plan_;
   ReplayReport report_;
@@ -82,6 +93,32 @@ class Replay {
   using Coming = std::pair<double, size_t>;
   std::priority_queue<Coming, std::vector<Coming>, std::greater<>> coming_;
 };
+
+// The cost model makes loading always win: computing takes a second per token, loading no time.
+void Replay::open_storage() {
+  const StateClasses& classes = config_.scheduler.classes;
+  for (int64_t units : config_.scheduler.units) {
+    states_.resize(std::max(states_.size(), static_cast<size_t>(units)));
+  }
+  PerClass<std::vector<UnitPieces::Pool>> pools;
+  for (int c = 0; c < classes.count; ++c) {
+    pools[static_cast<size_t>(c)] = {{.data = states_.data(), .unit_bytes = 1}};
+  }
+  auto store = std::make_unique<KeyStore>(config_.storage_pages);
+  store_ = store.get();
+  TierSetup setup{.store = std::move(store),
+                  .states = StateDigest(Digest()),
+                  .config = {.backend = "simulated",
+                             .write_policy = config_.storage_write_policy,
+                             .flush_s = 0,
+                             .prefetch_policy = "wait_complete",
+                             .prefetch_tokens_min = 1},
+                  .pieces = UnitPieces(std::move(pools)),
+                  .prefill = PrefillCost(1, 0, 1),
+                  .load = LoadCost(0, 1e18),
+                  .now_ns = [this] { return static_cast<int64_t>(now_s_ * 1e9); }};
+  scheduler_.use(std::make_unique<Tiers>(scheduler_.tree(), std::move(setup)));
+}
 
 void Replay::let_arrive() {
   while (!coming_.empty() && coming_.top().first <= now_s_) {

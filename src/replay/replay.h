@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "engine/scheduler.h"
@@ -25,12 +26,18 @@ struct ReplayConfig {
   double row_s = 0;
   double speedup = 1;  // of the trace's clock
   bool check = false;  // check all invariants after each step: slow
+
+  // A store of prefixes beyond memory that holds this many pages; 0: none. Loading takes no time.
+  int64_t storage_pages = 0;
+  std::string storage_write_policy = "write_back";  // see CacheStorageConfig
 };
 
 struct ReplayReport {
   int64_t requests = 0;
   int64_t prompt_tokens = 0;
-  int64_t cached_tokens = 0;  // of prompt_tokens, found at the first admission
+  int64_t cached_tokens = 0;    // of prompt_tokens, found at the first admission
+  int64_t restored_tokens = 0;  // of cached_tokens, loaded from the store
+  int64_t stored_tokens = 0;    // written to the store, counted at each write
   int64_t computed_rows = 0;
   int64_t retracted = 0;
   int64_t steps = 0;

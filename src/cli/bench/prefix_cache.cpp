@@ -31,6 +31,8 @@ struct BenchPrefixCacheOptions {
   std::string trace;
   std::string capacities = "1000000";
   std::string policies = "lpm,fcfs";
+  std::string storage_tokens;  // a list; empty: no store
+  std::string write_policies = "write_back";
   int page_size_tokens = 64;
   int running_max = 64;
   int64_t chunked_prefill_tokens = 8192;
@@ -51,6 +53,13 @@ struct Outcome {
   std::string policy;
   ReplayReport report;
   double lru_hit_rate = 0;  // in order of arrival, one request at a time
+};
+
+// Memory with a store below it; one request at a time, in order of arrival.
+struct StorageOutcome {
+  int64_t capacity_tokens = 0, storage_tokens = 0;
+  std::string write_policy;
+  ReplayReport report;
 };
 
 Result<Trace> load_trace(const BenchPrefixCacheOptions& o) {
@@ -89,17 +98,19 @@ Result<std::vector<int64_t>> read_capacities(const BenchPrefixCacheOptions& o, c
   return capacities;
 }
 
-Result<std::vector<std::string>> read_policies(const BenchPrefixCacheOptions& o) {
-  std::vector<std::string> policies;
-  std::istringstream list(o.policies);
-  for (std::string policy; std::getline(list, policy, ',');) {
-    if (policy != "fcfs" && policy != "lpm" && policy != "dfs") {
-      return invalid_argument("--policy \"{}\" is not fcfs, lpm or dfs", policy);
+// A list of names, each of which must be in `known`.
+Result<std::vector<std::string>> read_names(std::string_view option, const std::string& text,
+                                            const std::vector<std::string>& known) {
+  std::vector<std::string> names;
+  std::istringstream list(text);
+  for (std::string name; std::getline(list, name, ',');) {
+    if (std::ranges::find(known, name) == known.end()) {
+      return invalid_argument("{} \"{}\" is not one of {}", option, name, fmt::join(known, ", "));
     }
-    policies.push_back(policy);
+    names.push_back(name);
   }
-  if (policies.empty()) return invalid_argument("--policy names none");
-  return policies;
+  if (names.empty()) return invalid_argument("{} names none", option);
+  return names;
 }
 
 // Gives part of the capacity to snapshots of recurrent state.
@@ -158,6 +169,25 @@ class Bench {
         ReplayReport report =
             run(what + ", " + policy, dfs ? in_dfs_order(trace_) : trace_, config);
         outcomes.push_back({capacity, policy, std::move(report), lru});
+      }
+    }
+    return outcomes;
+  }
+
+  std::vector<StorageOutcome> storage_outcomes(const std::vector<int64_t>& capacities,
+                                               const std::vector<int32_t>& storage,
+                                               const std::vector<std::string>& write_policies) {
+    std::vector<StorageOutcome> outcomes;
+    for (int64_t capacity : capacities) {
+      for (int64_t tokens : storage) {
+        for (const std::string& policy : write_policies) {
+          ReplayConfig config = one_at_a_time(replay_config(o_, capacity));
+          config.storage_pages = tokens / o_.page_size_tokens;
+          config.storage_write_policy = policy;
+          std::string what = fmt::format("{} tokens over {} in a store, {}",
+                                         format_digits(capacity), format_digits(tokens), policy);
+          outcomes.push_back({capacity, tokens, policy, run(what, trace_, config)});
+        }
       }
     }
     return outcomes;
@@ -255,25 +285,67 @@ std::string table(double unbounded, const std::vector<Outcome>& outcomes) {
   return text;
 }
 
+Json to_json(const std::vector<StorageOutcome>& outcomes) {
+  Json list = Json::array();
+  for (const auto& [capacity, storage, policy, r] : outcomes) {
+    list.push_back({{"capacity_tokens", capacity},
+                    {"storage_tokens", storage},
+                    {"write_policy", policy},
+                    {"hit_rate", r.hit_rate()},
+                    {"cached_tokens", r.cached_tokens},
+                    {"restored_tokens", r.restored_tokens},
+                    {"stored_tokens", r.stored_tokens}});
+  }
+  return list;
+}
+
+std::string table(const std::vector<StorageOutcome>& outcomes) {
+  std::string text = fmt::format("{:>11} {:>11} {:>23} | {:>6} {:>9} {:>12}\n", "capacity",
+                                 "storage", "write policy", "hits", "restored", "written");
+  for (const auto& [capacity, storage, policy, r] : outcomes) {
+    double restored = static_cast<double>(r.restored_tokens) / static_cast<double>(r.prompt_tokens);
+    text += fmt::format("{:>11} {:>11} {:>23} | {:>5.1f}% {:>8.1f}% {:>12}\n",
+                        format_digits(capacity), format_digits(storage), policy, 100 * r.hit_rate(),
+                        100 * restored, format_digits(r.stored_tokens));
+  }
+  return text;
+}
+
 Result<int> bench(const BenchPrefixCacheOptions& o) {
   if ((o.page_size_tokens & (o.page_size_tokens - 1)) != 0) {
     return invalid_argument("--page-size {} is not a power of two", o.page_size_tokens);
   }
-  std::vector<std::string> policies = TRY(read_policies(o));
+  std::vector<std::string> policies =
+      TRY(read_names("--policy", o.policies, {"fcfs", "lpm", "dfs"}));
+  std::vector<std::string> write_policies =
+      TRY(read_names("--hicache-write-policy", o.write_policies,
+                     {"write_back", "write_through", "write_through_selective"}));
+  std::vector<int32_t> storage;
+  if (!o.storage_tokens.empty()) {
+    if (o.snapshot_tokens > 0) {
+      return unsupported("--storage-tokens does not go with --snapshot-tokens yet");
+    }
+    storage = TRY(parse_numbers(o.storage_tokens, "--storage-tokens"));
+  }
   Trace trace = TRY(load_trace(o));
   std::vector<int64_t> capacities = TRY(read_capacities(o, trace));
   double unbounded = 0;
   std::vector<Outcome> outcomes;
+  std::vector<StorageOutcome> stored;
   {
     Bench runs(o, trace);
     unbounded = runs.unbounded();
     outcomes = runs.outcomes(capacities, policies);
+    stored = runs.storage_outcomes(capacities, storage, write_policies);
   }
   if (o.json) {
-    fmt::print("{}\n", dump_json(to_json(trace, unbounded, outcomes)));
+    Json json = to_json(trace, unbounded, outcomes);
+    if (!stored.empty()) json["storage"] = to_json(stored);
+    fmt::print("{}\n", dump_json(json));
     return kExitSuccess;
   }
   write_stdout(table(unbounded, outcomes));
+  if (!stored.empty()) write_stdout("\n" + table(stored));
   fmt::print(stderr, "{}{} requests, {} prompt tokens; an unbounded cache has {:.1f}% of them{}\n",
              dim(), trace.requests.size(), format_digits(trace.prompt_tokens()), 100 * unbounded,
              undim());
@@ -319,6 +391,12 @@ VerbAction declare_bench_prefix_cache(CLI::App& app) {
       ->type_name("N,N");
   app.add_option("--policy", o->policies, "fcfs, lpm; dfs: all at once, in the best order")
       ->type_name("P,P");
+  app.add_option("--storage-tokens", o->storage_tokens,
+                 "Tokens that a store beyond memory holds (serve --hicache-storage-backend)")
+      ->type_name("N,N");
+  app.add_option("--hicache-write-policy", o->write_policies,
+                 "What is written to it: write_back, write_through, write_through_selective")
+      ->type_name("P,P");
   app.add_option("--page-size", o->page_size_tokens, "Tokens per page, a power of two")
       ->check(between(int64_t{1}, kPageSizeMax))
       ->type_name("N");
@@ -362,6 +440,8 @@ const Verb kBenchPrefixCacheVerb = {
     "  banyan bench prefix-cache --trace conversation_trace.jsonl --capacity-tokens "
     "3000000,10000000\n"
     "  banyan bench prefix-cache --trace generated-shared-prefix --policy lpm,fcfs,dfs\n"
+    "  banyan bench prefix-cache --trace conversation_trace.jsonl --capacity-tokens 3000000\n"
+    "      --storage-tokens 10000000,30000000 --hicache-write-policy write_back,write_through\n"
     "\n"
     "The trace runs through the real scheduler and radix tree, without a model, on a simulated\n"
     "clock. hits: the part of prompt tokens found in the cache; of best: of what an unbounded\n"
@@ -372,7 +452,11 @@ const Verb kBenchPrefixCacheVerb = {
     "be resumed from that have a snapshot, and of best is of what pages alone could do. waiting, "
     "p50, p99,\n"
     "admit: time of a decision in the tenth of steps with the most requests waiting, which are at\n"
-    "least so many; the last is the median over those that admitted somebody, for each of them.\n",
+    "least so many; the last is the median over those that admitted somebody, for each of them.\n"
+    "\n"
+    "With --storage-tokens a second table has hits in memory and a store together, one request at\n"
+    "a time in order of arrival; restored: the part of prompt tokens that came from the store;\n"
+    "written: tokens written to it.\n",
     declare_bench_prefix_cache};
 
 }  // namespace banyan::cli

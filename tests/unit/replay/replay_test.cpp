@@ -50,6 +50,24 @@ TEST(Replay, ForgetsTheLeastRecentlyUsed) {
   EXPECT_EQ(replay(trace, config_of(8)).cached_tokens, 0 + 4 + 11 + 0 + 11);
 }
 
+TEST(Replay, AStoreKeepsWhatMemoryForgets) {
+  Trace trace = trace_of({{1, 2, 3}, {1, 4, 5}, {1, 2, 3}, {6, 7, 8}, {1, 2, 3}});
+  ReplayConfig config = config_of(4);
+  EXPECT_LT(replay(trace, config).cached_tokens, 4 + 11 + 11);
+  config.storage_pages = 100;
+  config.storage_write_policy = "write_through";
+  ReplayReport through = replay(trace, config);
+  EXPECT_EQ(through.cached_tokens, 4 + 11 + 11);
+  EXPECT_GT(through.restored_tokens, 0);
+  EXPECT_LT(through.restored_tokens, through.cached_tokens);
+  EXPECT_EQ(through.stored_tokens, 8 * kPage);  // each page once
+  config.storage_write_policy = "write_through_selective";
+  EXPECT_LT(replay(trace, config).stored_tokens, 8 * kPage);
+  config.storage_pages = 1;
+  config.storage_write_policy = "write_through";
+  EXPECT_LT(replay(trace, config).cached_tokens, 4 + 11 + 11);
+}
+
 TEST(Replay, CachedAnswersServeTheNextTurn) {
   Trace trace = trace_of({{1, 2}, {9}}, 6);
   TraceRequest next{.after = 0, .output_tokens = 6, .output = 1002};
