@@ -309,7 +309,9 @@ bool Engine::Impl::step() {
 
 bool Engine::Impl::traced_step() {
   TraceEvent event{.category = "step", .name = "step", .begin_ns = trace_clock_ns()};
+  int64_t steps = totals_.steps;
   if (!step_once()) return false;
+  if (totals_.steps == steps) return true;  // it waited for a tier
   event.end_ns = trace_clock_ns();
   trace_->add(event);
   if (trace_->end_step()) trace({});

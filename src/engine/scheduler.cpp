@@ -311,7 +311,7 @@ void Scheduler::commit(const StepPlan& plan) {
     Sequence& s = *plan.spans[static_cast<size_t>(capture.span)].sequence;
     int64_t end = capture.position + 1;
     RadixNode* node = RadixTree::node_ending_at(s.lease, end);
-    if (tiers_ != nullptr && end > s.prompt_tokens) tiers_->passes(*node);
+    if (tiers_ != nullptr) tiers_->passes(*node, end > s.prompt_tokens);
     tree_.add_snapshots(node, capture.slots);
     if (end <= s.prompt_tokens) continue;
     if (s.last_snapshot > 0) {

@@ -146,7 +146,7 @@ class Verifier {
       auto entry = read_entry(index, slot);
       if (!entry) continue;
       int64_t slab = slot / index.header.slots_per_slab;
-      std::string path = fmt::format("{}/class{}-{:04}.slab", digest.path(), c, slab);
+      std::string path = fmt::format("{}/class{}-{:08}.slab", digest.path(), c, slab);
       if (!slabs.contains(slab)) {
         auto file = storage_.open(path, {.direct = true});
         slabs[slab] = file ? std::move(*file) : nullptr;

@@ -89,8 +89,8 @@ Status prepare_folder(Storage& storage, const std::string& folder) {
   if (!entries) return folder_error(folder, entries.error());
   // What a start that was cut short leaves, and what file systems put there.
   bool empty = std::ranges::all_of(*entries, [](const StorageEntry& entry) {
-    return entry.name == "LOCK" || entry.name == "FORMAT.new" || entry.name == "lost+found" ||
-           entry.name.starts_with("rank-");
+    return entry.name == "LOCK" || entry.name.starts_with("FORMAT.new") ||
+           entry.name == "lost+found" || entry.name.starts_with("rank-");
   });
   if (!empty) return check_folder(storage, folder);
   std::string path = folder + "/FORMAT";

@@ -166,7 +166,12 @@ Status DiskStore::open_classes() {
   }
   others_ = list_digests(storage_, folder_);
   std::erase_if(others_, [&](const DigestFolder& digest) {
-    return digest.digest == states_.digest.value().hex();
+    // A file store's folders look alike, and its records are not ours to remove.
+    auto files = storage_.list(folder_ + "/" + digest.digest);
+    bool has_index = files && std::ranges::any_of(*files, [](const StorageEntry& file) {
+                       return file.name.ends_with(".idx");
+                     });
+    return !has_index || digest.digest == states_.digest.value().hex();
   });
   return {};
 }

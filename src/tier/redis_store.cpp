@@ -380,7 +380,11 @@ Status RedisStore::remove_all(Connection& server, Deadline deadline) {
     }
     if (words.size() == 1) continue;
     server.append(words);
-    if (server.next(deadline) == nullptr) return io_error("{}", server.trouble());
+    auto removed = server.next(deadline);
+    if (removed == nullptr) return io_error("{}", server.trouble());
+    if (removed->type != REDIS_REPLY_INTEGER) {
+      return io_error("{}: UNLINK is not allowed or not known", address_.text());
+    }
   } while (cursor != "0");
   return {};
 }

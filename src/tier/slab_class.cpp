@@ -69,7 +69,7 @@ std::expected<SlabClass, int> SlabClass::open(Storage& storage, const std::strin
 }
 
 std::string SlabClass::slab_path(int64_t slab) const {
-  return fmt::format("{}-{:04}.slab", stem_, slab);
+  return fmt::format("{}-{:08}.slab", stem_, slab);
 }
 
 // `sound`: there was an index of this shape, which says how many slots a slab has.
@@ -136,7 +136,9 @@ int SlabClass::open_slabs(int64_t bytes_max, int64_t slab_bytes, bool sound) {
     slabs_.push_back(std::move(*file));
   }
   if (int error = remove_slabs_from(std::ssize(slabs_)); error != 0) return error;
-  return sound ? 0 : write_header();
+  if (int error = sound ? 0 : write_header(); error != 0) return error;
+  // No entry may name a slot of a slab that is gone.
+  return index_->truncate(entry_offset(slots_per_slab_ * std::ssize(slabs_)));
 }
 
 int SlabClass::write_header() {

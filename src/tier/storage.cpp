@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <cerrno>
 #include <climits>
 #include <filesystem>
+#include <random>
 #include <system_error>
 
 namespace banyan {
@@ -166,9 +168,10 @@ Storage& system_storage() {
 }
 
 int Storage::replace(const std::string& path, std::string_view text) {
-  std::string temporary = path + ".new";
-  if (int error = remove(temporary); error != 0) return error;
-  auto file = open(temporary, {.write = true, .create = true});
+  // Several processes may replace a file at once, on a shared file system for one.
+  std::random_device random;
+  std::string temporary = fmt::format("{}.new-{:08x}{:08x}", path, random(), random());
+  auto file = open(temporary, {.write = true, .create = true, .exclusive = true});
   if (!file) return file.error();
   for (size_t at = 0; at < text.size();) {
     iovec rest{.iov_base = const_cast<char*>(text.data()) + at, .iov_len = text.size() - at};
@@ -179,8 +182,10 @@ int Storage::replace(const std::string& path, std::string_view text) {
     }
     at += static_cast<size_t>(count);
   }
-  if (int error = (*file)->sync(); error != 0) return error;
-  return rename(temporary, path);
+  int error = (*file)->sync();
+  if (error == 0) error = rename(temporary, path);
+  if (error != 0) (void)remove(temporary);
+  return error;
 }
 
 std::expected<std::string, int> Storage::read_small(const std::string& path, size_t bytes_max) {

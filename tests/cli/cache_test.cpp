@@ -45,7 +45,7 @@ TEST_F(CacheVerbs, ListVerifyAndShrink) {
 
 TEST_F(CacheVerbs, VerifyEndsWithOneWhereARecordIsBad) {
   {
-    std::fstream file(folder.path() + "/" + digest + "/class0-0000.slab",
+    std::fstream file(folder.path() + "/" + digest + "/class0-00000000.slab",
                       std::ios::binary | std::ios::in | std::ios::out);
     for (int i = 0; i < 8; ++i) {
       file.seekp(9000 + i);

@@ -36,11 +36,15 @@ Status set_extra(const std::string& key, const Json& value, CacheStorageConfig& 
     config.*number.field = value.get<double>();
     return {};
   }
-  if (key == "prefetch_threshold" && value.is_number_integer()) {
+  if (key == "prefetch_threshold") {
+    if (!value.is_number_integer()) {
+      return invalid_argument("{} is {}, not an integer", key, value.dump());
+    }
     config.prefetch_tokens_min = value.get<int64_t>();
     return {};
   }
-  if (key == "url" && value.is_string()) {
+  if (key == "url") {
+    if (!value.is_string()) return invalid_argument("{} is {}, not a string", key, value.dump());
     config.url = value.get<std::string>();
     return {};
   }
@@ -118,6 +122,17 @@ void add_storage_options(CLI::App& app, StorageOptions& o, EngineConfig& engine)
   refuse_memory_options(app);
 }
 
+// Whether any option was given that means nothing without a backend.
+bool is_set(const StorageOptions& o, const CacheStorageConfig& config) {
+  const CacheStorageConfig none;
+  return !config.directory.empty() || o.size_gb > 0 || !config.url.empty() ||
+         o.write_budget_gb > 0 || config.write_policy != none.write_policy ||
+         config.prefetch_policy != none.prefetch_policy || config.flush_s != none.flush_s ||
+         config.prefetch_tokens_min != none.prefetch_tokens_min ||
+         config.prefetch_timeout_s != none.prefetch_timeout_s ||
+         config.prefetch_timeout_per_ki_token_s != none.prefetch_timeout_per_ki_token_s;
+}
+
 Status settle(const StorageOptions& o, CacheStorageConfig& config) {
   config.size_bytes = static_cast<int64_t>(o.size_gb * kGb);
   config.write_budget_bytes_per_day = static_cast<int64_t>(o.write_budget_gb * kGb);
@@ -127,10 +142,17 @@ Status settle(const StorageOptions& o, CacheStorageConfig& config) {
       return invalid_argument("--enable-hierarchical-cache: {}; or give --hicache-storage-backend",
                               kMemoryHint);
     }
-    bool given = !config.directory.empty() || o.size_gb > 0 || !config.url.empty();
-    if (given)
+    if (is_set(o, config)) {
       return invalid_argument("options of a cache's storage need --hicache-storage-backend");
+    }
     return {};
+  }
+  if (backend == "redis" && !config.directory.empty()) {
+    return invalid_argument(
+        "--hicache-storage-dir is for the disk and file backends, not for redis");
+  }
+  if (backend != "redis" && !config.url.empty()) {
+    return invalid_argument("url is for the redis backend, not for {}", backend);
   }
   if (backend != "redis" && config.directory.empty()) {
     return invalid_argument("--hicache-storage-backend {} needs --hicache-storage-dir", backend);

@@ -70,7 +70,7 @@ bool Restores::offer(Sequence& s, const PrefixMatch& match, bool its_turn, int64
       return false;
     }
     ++found_;
-    job.pages = plan.end / page - match.deepest->end / page;
+    job.pages = std::max<int64_t>(0, plan.end / page - match.deepest->end / page);
   }
   share(job);
   attach(job, s, match);
@@ -104,7 +104,7 @@ void Restores::unshare(Job& job) {
 
 void Restores::attach(Job& job, Sequence& s, const PrefixMatch& match) {
   s.restore.transfer = job.transfer->number();
-  s.restore.begin = match.position();
+  if (s.restore.end == 0) s.restore.begin = match.position();
   job.waiting.push_back(&s);
 }
 
@@ -122,7 +122,10 @@ void Restores::forget(Sequence& s) {
   if (found == jobs_.end()) return;
   std::erase(found->second.waiting, &s);
   let_go(s, found->second);
-  if (found->second.waiting.empty()) found->second.transfer->stop();
+  if (found->second.waiting.empty()) {
+    unshare(found->second);  // nobody may join a transfer that stops
+    found->second.transfer->stop();
+  }
 }
 
 // Nobody waits for the transfer any longer. `settled`: nothing else is loaded for those who did,
@@ -202,6 +205,7 @@ bool Restores::move_on(Job& job, int64_t now_ns, const Room* room) {
     if (late) {
       ++context_.stats.misses[CacheStorageStats::kTimeout];
       release(job, true);
+      unshare(job);
     }
     return true;
   }
@@ -215,13 +219,14 @@ bool Restores::move_on(Job& job, int64_t now_ns, const Room* room) {
   }
   transfer.publish();
   if (transfer.stage() == Transfer::Stage::kOver) {
-    if (transfer.published() > 0) context_.stats.saved_s += job.saved_s;
+    if (transfer.published() > 0 && !job.waiting.empty()) context_.stats.saved_s += job.saved_s;
     release(job, false);
     return false;
   }
   if (late) {
     ++context_.stats.misses[CacheStorageStats::kTimeout];
     release(job, true);
+    unshare(job);
     transfer.stop();
   }
   if (room != nullptr) transfer.submit(kReadingBytesMax);
@@ -253,7 +258,10 @@ bool Restores::somebody_waits() const {
 }
 
 void Restores::stop() {
-  for (auto& [number, job] : jobs_) job.transfer->stop();
+  for (auto& [number, job] : jobs_) {
+    if (job.transfer->stage() == Transfer::Stage::kLoading) unshare(job);
+    job.transfer->stop();
+  }
 }
 
 void Restores::add_held(UnitCounts& held) const {

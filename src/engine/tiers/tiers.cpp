@@ -50,13 +50,14 @@ Tiers::~Tiers() {
 void Tiers::flush() {
   int64_t end_ns = now_ns_() + static_cast<int64_t>(flush_s_ * static_cast<double>(kNsPerS));
   writer_.queue_all();
-  for (int64_t now = now_ns_(); now < end_ns && writer_.queued(); now = now_ns_()) {
+  for (int64_t now = now_ns_(); now < end_ns && writer_.queued() && !writer_.pauses(now);
+       now = now_ns_()) {
     writer_.advance(now, true);
     store_->sync();  // while somebody waits for that, writes need leave no time to others
     store_->wait(kWait);
     take_done();
   }
-  if (writer_.queued() && flush_s_ > 0) {
+  if (writer_.queued() && flush_s_ > 0 && now_ns_() >= end_ns) {
     spdlog::warn(
         "{} s were not enough to write all cached prefixes to the {} store; raise "
         "--hicache-flush-seconds to keep them over a restart",
@@ -80,7 +81,7 @@ void Tiers::advance(Restores::Room room) {
   take_done();
   restores_.advance(now, &room);
   if (!std::exchange(was_idle_, false)) writer_.works();
-  writer_.advance(now, restores_.idle());
+  writer_.advance(now, !restores_.loading());
 }
 
 bool Tiers::offer(Sequence& s, const PrefixMatch& match, bool its_turn) {
@@ -97,8 +98,8 @@ void Tiers::admitted(Sequence& s) {
   writer_.reused(*s.lease.node());
 }
 
-void Tiers::passes(RadixNode& node) {
-  node.passing = true;
+void Tiers::passes(RadixNode& node, bool passing) {
+  node.passing = passing;
 }
 
 void Tiers::stays(RadixNode& node) {
@@ -128,6 +129,7 @@ bool Tiers::idle() {
 }
 
 void Tiers::clear() {
+  store_->sync();  // or writes that are still queued would follow the clear
   ++context_.clears;
   store_->clear();
   writer_.forget_stored();

@@ -45,8 +45,8 @@ class Tiers {
   // The sequence is admitted behind `s.computed` positions, or ends.
   void admitted(Sequence& s);
   void forget(Sequence& s);
-  // The snapshots that the node is about to have will not stay; they do.
-  void passes(RadixNode& node);
+  // Whether the snapshots that the node is about to get will soon be dropped; they stay after all.
+  void passes(RadixNode& node, bool passing);
   void stays(RadixNode& node);
   int64_t promised_pages() const { return restores_.promised_pages(); }
 

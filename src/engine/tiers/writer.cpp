@@ -121,6 +121,7 @@ void Writer::queue_hot() {
 }
 
 void Writer::queue_all() {
+  paused_until_ns_ = 0;
   if (policy_ == Policy::kSelective) return;
   context_.tree.visit_hottest([&](RadixNode& node) { queue(node); });
 }
@@ -149,7 +150,7 @@ void Writer::advance(int64_t now_ns, bool may_write) {
     changes_ = 0;
     queue_near_eviction();
   }
-  if (may_write && now_ns >= paused_until_ns_) write_queued();
+  if (may_write && !pauses(now_ns)) write_queued();
 }
 
 // ---- Writing -----------------------------------------------------------------------------------

@@ -48,6 +48,8 @@ class Writer final : public UnitWatcher {
   bool busy() const { return writing_ > 0 || !queue_.empty() || !idle_done_; }
   // Units whose nodes are gone.
   void add_held(UnitCounts& held) const;
+  // A write came to nothing, so none is tried for a while.
+  bool pauses(int64_t now_ns) const { return now_ns < paused_until_ns_; }
   bool keeps_units() const { return kept_ > 0; }
 
  private:

@@ -94,9 +94,9 @@ inline void score_latents(const LatentAttentionArgs& a, const LatentTile<S>& til
     int64_t count = tile.count - j < kTileOutputs ? tile.count - j : kTileOutputs;
     for (int64_t b = 0; b < kTileOutputs; ++b) {
       keys[b] = tile.rows[j + (b < count ? b : count - 1)];
-      if (j + b >= next.count) continue;
-      fetch_latent(a, next.rows[j + b]);
     }
+    int64_t fetched = next.count < j + kTileOutputs ? next.count : j + kTileOutputs;
+    for (int64_t b = j; b < fetched; ++b) fetch_latent(a, next.rows[b]);
     for_query_groups<V::kTileRows>(queries.count, [&](int64_t first, int64_t rows) {
       float scores[V::kTileRows][kTileOutputs];
       dot_tile_of<V, S>(rows, queries.q + first, keys, a.width, scores);

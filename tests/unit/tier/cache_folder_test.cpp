@@ -85,7 +85,7 @@ TEST_P(CacheFolder, VerifiesEveryRecord) {
   bool damaged = false;
   for (const auto& entry : fs::recursive_directory_iterator(folder.path())) {
     std::string name = entry.path().filename();
-    if (damaged || (name != "class0-0000.slab" && !name.ends_with("-0-0-of-1"))) continue;
+    if (damaged || (name != "class0-00000000.slab" && !name.ends_with("-0-0-of-1"))) continue;
     std::fstream file(entry.path(), std::ios::binary | std::ios::in | std::ios::out);
     for (int i = 0; i < 8; ++i) {
       file.seekp(9000 + i);

@@ -280,7 +280,7 @@ TEST(DiskStore, DamageIsAMissAndRepairsItself) {
   TierRig rig(disk_config(folder.path()), tier_states());
   for (int64_t n = 0; n < 30; ++n) ASSERT_EQ(rig.write(n), TierOutcome::kDone);
   rig.close();
-  std::string slab = digest_folder(folder.path()) + "/class0-0000.slab";
+  std::string slab = digest_folder(folder.path()) + "/class0-00000000.slab";
   {
     std::fstream file(slab, std::ios::binary | std::ios::in | std::ios::out);
     for (int64_t slot = 0; slot < 6; ++slot) {
@@ -328,7 +328,7 @@ TEST(DiskStore, SlabsThatWereCutShortAreMadeWhole) {
   TierRig rig(disk_config(folder.path()), tier_states());
   for (int64_t n = 0; n < 30; ++n) ASSERT_EQ(rig.write(n), TierOutcome::kDone);
   rig.close();
-  fs::resize_file(digest_folder(folder.path()) + "/class0-0000.slab", 3 * 16384 + 100);
+  fs::resize_file(digest_folder(folder.path()) + "/class0-00000000.slab", 3 * 16384 + 100);
   rig.reopen();
   int there = 0;
   for (int64_t n = 0; n < 30; ++n) there += rig.read(n) == TierOutcome::kDone;

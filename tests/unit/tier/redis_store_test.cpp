@@ -241,8 +241,8 @@ TEST(RedisStore, AServerThatIsKilledIsAMiss) {
 TEST(RedisStore, AServerThatIsStoppedIsAMiss) {
   REQUIRE_REDIS();
   RedisServer server;
+  ASSERT_EQ(TierRig(redis_config(server.url()), wide_states()).write(1), TierOutcome::kDone);
   TierRig rig(redis_config(server.url(), 150), wide_states());
-  ASSERT_EQ(rig.write(1), TierOutcome::kDone);
   server.signal(SIGSTOP);
   EXPECT_EQ(rig.read(1), TierOutcome::kTimeout);
   for (int i = 0; i < 6; ++i) EXPECT_NE(rig.read(1), TierOutcome::kDone);
