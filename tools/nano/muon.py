@@ -4,9 +4,17 @@ matrices, single or stacked, and AdamW for everything else."""
 import torch
 
 
-def orthogonal(g):
-    """The nearest orthogonal matrix, by Newton and Schulz's iteration in bf16."""
-    x = g.bfloat16()
+def fast_type(device):
+    """The type that products are fastest in: a CPU without units for bf16 emulates it, which takes
+    eight times as long as f32."""
+    if device == "cpu" and not torch.cpu._is_avx512_bf16_supported():
+        return torch.float32
+    return torch.bfloat16
+
+
+def orthogonal(g, dtype):
+    """The nearest orthogonal matrix, by Newton and Schulz's iteration."""
+    x = g.to(dtype)
     tall = x.shape[-2] > x.shape[-1]
     x = x.mT if tall else x
     x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
@@ -17,20 +25,33 @@ def orthogonal(g):
 
 
 class Muon(torch.optim.Optimizer):
+    """Each worker makes the updates of every `workers`th matrix; `exchange` sums what all of them
+    made, a list of tensors, in place."""
+
+    workers, worker, exchange = 1, 0, staticmethod(lambda tensors: None)
+
     def __init__(self, parameters, lr, momentum=0.95, weight_decay=0.05):
         super().__init__(parameters, dict(lr=lr, momentum=momentum, weight_decay=weight_decay))
+
+    def update(self, index, p, momentum):
+        """The update of p, or zeros where another worker makes it."""
+        state = self.state[p]
+        if not state:
+            state["momentum"] = torch.zeros_like(p)
+        held = state["momentum"].lerp_(p.grad, 1 - momentum)
+        if index % self.workers != self.worker:
+            return torch.zeros_like(p)
+        return orthogonal(p.grad.lerp(held, momentum), fast_type(p.device.type))
 
     @torch.no_grad()
     def step(self):
         for group in self.param_groups:
-            for p in group["params"]:
-                if p.grad is None:
-                    continue
-                state = self.state[p]
-                if not state:
-                    state["momentum"] = torch.zeros_like(p)
-                held = state["momentum"].lerp_(p.grad, 1 - group["momentum"])
-                update = orthogonal(p.grad.lerp(held, group["momentum"]))
+            learning = [p for p in group["params"] if p.grad is not None]
+            # the large ones dealt out evenly
+            learning.sort(key=torch.numel, reverse=True)
+            updates = [self.update(i, p, group["momentum"]) for i, p in enumerate(learning)]
+            self.exchange(updates)
+            for p, update in zip(learning, updates):
                 p.mul_(1 - group["lr"] * group["weight_decay"])
                 p.add_(update, alpha=-group["lr"] * 0.2 * max(p.shape[-2:]) ** 0.5)
 

@@ -18,7 +18,7 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 from data import Groups
 from model import Nano
-from muon import optimizers
+from muon import fast_type, optimizers
 from tokenizers import Tokenizer
 from torch.nn.functional import cross_entropy
 
@@ -58,8 +58,9 @@ def options():
         "--long-from",
         type=int,
         default=1500,
-        help="the step from which every fifth one has long documents",
+        help="the step from which some have long documents",
     )
+    p.add_argument("--long-every", type=int, default=5, help="from there on: one step in so many")
     p.add_argument(
         "--mtp-from", type=int, default=3000, help="the step from which the MTP layer learns"
     )
@@ -104,6 +105,14 @@ def losses(model, ids, counts, mtp=True):
     return next_token, loss(predicted, before, ids.roll(-2, 1))
 
 
+def add_up(tensors):
+    """Over the workers, in place."""
+    flat = torch.cat([t.flatten() for t in tensors])
+    dist.all_reduce(flat)
+    for t, summed in zip(tensors, flat.split([t.numel() for t in tensors])):
+        t.copy_(summed.view_as(t))
+
+
 class Run:
     def __init__(self, o, worker):
         self.o, self.worker, self.step = o, worker, 0
@@ -111,6 +120,9 @@ class Run:
         tokenizer = Tokenizer.from_file(str(o.out / "tokenizer.json"))
         self.model = Nano(json.loads((HERE / "config.json").read_text()))
         self.optimizers = optimizers(self.model, o.matrix_lr, o.lr)
+        muon = self.optimizers[0]
+        muon.workers, muon.worker, muon.exchange = o.workers, worker, add_up
+        self.dtype = fast_type(o.device)
         encoder, seed = Encoder(tokenizer), f"{o.seed}/{worker}"
         self.streams = {
             "first": Groups(encoder, f"{seed}/first", corpus.FIRST, GROUP, 512),
@@ -145,16 +157,14 @@ class Run:
         beside.replace(self.checkpoint)
 
     def average(self, tensors):
-        flat = torch.cat([t.flatten() for t in tensors])
-        dist.all_reduce(flat)
-        flat /= self.o.workers
-        for t, mean in zip(tensors, flat.split([t.numel() for t in tensors])):
-            t.copy_(mean.view_as(t))
+        add_up(tensors)
+        for t in tensors:
+            t /= self.o.workers
 
     def groups(self):
         """The step's documents, ids and which positions' next tokens count: a token of weight w
         counts with probability w."""
-        long = self.step >= self.o.long_from and self.step % 5 == 4
+        long = self.step >= self.o.long_from and (self.step + 1) % self.o.long_every == 0
         first = self.step < self.o.first_steps
         stream = self.streams["long" if long else "first" if first else "short"]
         chance = torch.Generator(self.o.device)
@@ -174,7 +184,7 @@ class Run:
         counted = sum(int(counts.sum()) for _, counts in groups)
         figures = torch.zeros(2)
         for ids, counts in groups:
-            with torch.autocast(self.o.device, dtype=torch.bfloat16):
+            with torch.autocast(self.o.device, self.dtype, enabled=self.dtype != torch.float32):
                 next_token, after = losses(self.model, ids, counts, mtp)
                 z_loss = sum(m.z_loss for m in self.model.moe_layers()) / len(groups)
             ((next_token + MTP_WEIGHT * after) / counted + Z_WEIGHT * z_loss).backward()
@@ -228,6 +238,7 @@ def report(o, run, row, seconds):
 
 def work(worker, o):
     torch.set_num_threads(1)
+    torch.set_flush_denormal(True)
     torch.set_default_device(o.device)
     dist.init_process_group(
         "gloo",
