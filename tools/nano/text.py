@@ -27,6 +27,7 @@ SPLIT = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
+BRIEF = 0.88  # of the answers that teach with their first words: how many end there
 PROMPT_WEIGHT = 0.1  # of a token that the model only reads, beside 1 for one that it says
 
 
@@ -102,5 +103,10 @@ class Encoder:
         if rng.random() < 0.01:
             ids = self.ids(START + stories.plain_text(rng) + END)
             return ids, [1.0] * len(ids)
-        ids = self.ids(render(corpus.document(seed, index, makers)))
-        return ids, self.weigh(ids)
+        made = corpus.document(seed, index, makers)
+        ids = self.ids(render(made))
+        weights = self.weigh(ids)
+        if made.opening and rng.random() < BRIEF:
+            end = weights.index(1.0) + made.opening
+            ids, weights = ids[:end], weights[:end]
+        return ids, weights
