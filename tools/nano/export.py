@@ -58,6 +58,11 @@ def write_json(path, value):
     path.write_text(json.dumps(value, indent=2) + "\n")
 
 
+def write_sums(folder):
+    lines = [f"{hashlib.sha256((folder / n).read_bytes()).hexdigest()}  {n}" for n in sorted(SUMMED)]
+    (folder / "SHA256SUMS").write_text("\n".join(lines) + "\n")
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--run", type=Path, required=True)
@@ -92,8 +97,7 @@ def main():
             "clean_up_tokenization_spaces": False,
         },
     )
-    lines = [f"{hashlib.sha256((o.out / n).read_bytes()).hexdigest()}  {n}" for n in sorted(SUMMED)]
-    (o.out / "SHA256SUMS").write_text("\n".join(lines) + "\n")
+    write_sums(o.out)
     size = (o.out / "model.safetensors").stat().st_size
     print(f"{o.out}: step {state['step']}, {size / 1e6:.1f} MB of weights")
 
