@@ -45,7 +45,7 @@ class Server:
         command = [options.banyan, "serve", options.model, "--load-format", "dummy"]
         command += ["--port", str(self.port), "--max-total-tokens", str(4 * options.tokens)]
         command += ["--context-length", str(options.tokens + 4096)]
-        command += ["--enable-hierarchical-cache"] + options.serve_option
+        command += ["--enable-hierarchical-cache", "--log-level", "warn"] + options.serve_option
         for name, value in tier.items():
             command += [f"--hicache-storage-{name}", str(value)]
         if options.quantization:
@@ -83,9 +83,8 @@ class Server:
 
     def gaps_s(self, ids: list[int], stop: threading.Event) -> list[float]:
         """Between the tokens of a stream, until `stop`."""
-        sampling = {"max_new_tokens": 100_000, "temperature": 0, "ignore_eos": True}
-        body = {"input_ids": ids, "sampling_params": sampling, "stream": True}
-        answer = self.request("POST", "/generate", body)
+        body = {"prompt": ids, "max_tokens": 100_000, "ignore_eos": True, "stream": True}
+        answer = self.request("POST", "/v1/completions", body)
         times = []
         while not stop.is_set():
             if answer.readline().startswith(b"data:"):
@@ -162,8 +161,11 @@ def main():
     with tempfile.TemporaryDirectory(dir=o.folder) as folder:
         server = Server(o, folder)
         computed_s, _ = server.first_token_s(first + tokens(TAIL))
+        # A recurrent model leaves a snapshot at the end of the prefix when a second prompt has it.
+        server.first_token_s(first + tokens(TAIL))
         memory_s, in_memory = server.first_token_s(first + tokens(TAIL))
-        server.first_token_s(second + tokens(TAIL))
+        for _ in range(2):
+            server.first_token_s(second + tokens(TAIL))
         stop_s = server.stop()
         drop_page_cache(folder)
         bandwidth = disk_bytes_per_s(folder)
