@@ -59,7 +59,10 @@ def write_json(path, value):
 
 
 def write_sums(folder):
-    lines = [f"{hashlib.sha256((folder / n).read_bytes()).hexdigest()}  {n}" for n in sorted(SUMMED)]
+    def digest(name):
+        return hashlib.sha256((folder / name).read_bytes()).hexdigest()
+
+    lines = [f"{digest(name)}  {name}" for name in sorted(SUMMED)]
     (folder / "SHA256SUMS").write_text("\n".join(lines) + "\n")
 
 

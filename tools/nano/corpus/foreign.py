@@ -111,7 +111,7 @@ console.log({v})|console.log("{w}");|<div class="{w}">{w2}</div>|<html><body>{w}
 SELECT {v} FROM {w} WHERE {v2} = {i}|INSERT INTO {w} VALUES ({i})|DROP TABLE {w};|
 UPDATE {w} SET {v} = {i}|
 git {c} {w}|git clone {w}|git push origin main|pip install {w}|npm install {w}|apt-get update|
-cd /home/{w}|ls -la|ls {w}|rm -rf {w}|mkdir {w}|cat {w}.txt|grep {w} *.txt|chmod +x {w}.sh|
+cd ~/{w}|ls -la|ls {w}|rm -rf {w}|mkdir {w}|cat {w}.txt|grep {w} *.txt|chmod +x {w}.sh|
 ./{w} --help|
 docker run {w}|ssh {w}@{w2}|curl http://{w}.com|ping {w}.org|make {w}|python {w}.py|node {w}.js|
 https://www.{w}.com|www.{w}.org/{w2}|{w}@{w2}.com|/{c}|/{w}|--help|--{w}|$ {w}|#{w}|@{w}|
