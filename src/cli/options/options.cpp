@@ -242,7 +242,7 @@ Result<TextOrIds> read_source(const TextSource& source, std::string_view model,
   if (given == 0) {
     return invalid_argument("nothing follows the model {}; give one of {}", quote(model), choices);
   }
-  if (given > 1) return invalid_argument("too much is given; give one of {}", choices);
+  if (given > 1) return invalid_argument("more than one input is given; give one of {}", choices);
   if (source.ids) {
     std::string text = *source.ids == "-" ? TRY(read_stdin()) : *source.ids;
     return TextOrIds{.text = "", .ids = TRY(parse_numbers(text, "ids"))};
