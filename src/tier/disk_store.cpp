@@ -28,6 +28,7 @@ constexpr auto kTouchedAfter = std::chrono::seconds(30);  // until the index say
 constexpr auto kGrowAgainAfter = std::chrono::seconds(60);
 constexpr int kHeadersAtOnce = 64;  // that are read between two jobs
 constexpr int kReadErrorsMax = 5;   // one after the other, then the device is given up
+constexpr auto kReadAgainAfter = std::chrono::seconds(60);  // what could not be read
 constexpr int64_t kFreeBytesMin = 10'000'000'000;
 
 uint32_t seconds_now() {
@@ -75,6 +76,9 @@ class DiskStore final : public QueuedStore {
   void sync_files();
   void write_touched();
   void read_headers(SlabClass& files, RecordIo& io);
+  int read_unknown(SlabClass& files, RecordIo& io, uint32_t slot);
+  void count_read(int error);
+  Clock::time_point scan(RecordIo& io);
   void failed_write(int error);
 
   const TierConfig config_;
@@ -108,6 +112,9 @@ class DiskStore final : public QueuedStore {
   Clock::time_point touched_due_ = Clock::time_point::max();
   Clock::time_point grow_next_ = {};
   std::vector<std::pair<int64_t, uint32_t>> scanned_;  // ends and slots of the class that is read
+  std::array<uint32_t, kUnitClassesMax> scan_next_ = {};  // the slot whose header is read next
+  size_t scan_class_ = 0;
+  Clock::time_point scan_due_ = {};
 };
 
 DiskStore::DiskStore(const TierConfig& config, const TierStates& states, Storage& storage)
@@ -256,26 +263,38 @@ DiskStore::Ended DiskStore::read_now(int worker, const TierJob& job) {
   return {end.outcome, end.bytes};
 }
 
-// A record that is not what it should be goes, so that it is written again.
+// A record that is not what it should be goes, so that it is written again. One that could not be
+// read is put aside: its bytes may be sound, and are looked at again later.
 void DiskStore::after_read(const TierJob& job, const RecordEnd& end, uint32_t slot,
                            uint64_t epoch) {
-  bool given_up = false, off = false;
+  bool given_up = false, set_aside = false;
   SlabClass* files = nullptr;
   {
     std::lock_guard lock(mutex_);
-    read_errors_ = end.outcome == TierOutcome::kFailed ? read_errors_ + 1 : 0;
-    off = read_errors_ >= kReadErrorsMax;
     if (epoch == epoch_) {
       files = &*files_of(job.record.key);
       if (end.outcome != TierOutcome::kDone && files->table.find(job.record.key.page) == slot) {
-        files->table.give_up(slot);
-        given_up = true;
+        set_aside = end.outcome == TierOutcome::kFailed;
+        given_up = !set_aside;
+        if (set_aside) files->table.set_aside(slot);
+        if (given_up) files->table.give_up(slot);
       }
       files->table.unpin(slot);
     }
   }
   if (given_up) write_entry(*files, {.slot = slot});
-  if (off) turn(TierHealth::kOff, fmt::format("reading {}: {}", own_, std::strerror(end.error)));
+  if (set_aside) idle_by(Clock::now() + kReadAgainAfter);
+  count_read(end.outcome == TierOutcome::kFailed ? end.error : 0);
+}
+
+// How reading ended: 0 or errno. A device that cannot be read is given up.
+void DiskStore::count_read(int error) {
+  {
+    std::lock_guard lock(mutex_);
+    read_errors_ = error != 0 ? read_errors_ + 1 : 0;
+    if (read_errors_ < kReadErrorsMax) return;
+  }
+  turn(TierHealth::kOff, fmt::format("reading {}: {}", own_, std::strerror(error)));
 }
 
 bool DiskStore::writable() const {
@@ -465,46 +484,87 @@ void DiskStore::write_touched() {
   (void)storage_.set_modified(own_ + "/meta.json", seconds_now());
 }
 
-// Of slots that the index knows nothing about.
-void DiskStore::read_headers(SlabClass& files, RecordIo& io) {
-  uint32_t next = 0;
-  for (int count = 0; count < kHeadersAtOnce; ++count) {
-    SlabClass::Place place;
-    {
-      std::lock_guard lock(mutex_);
-      auto slot = files.table.next_unknown(next);
-      if (!slot) break;
-      next = *slot;
-      place = files.place(next);
-    }
-    RecordHeader header;
-    RecordEnd end = io.read_header(*place.file, place.offset, files.shape().header_bytes(), header);
-    if (end.outcome == TierOutcome::kDone) end.outcome = compare(header, files.shape());
-    IndexEntry entry{.key = header.key.page,
-                     .parent = header.parent,
-                     .end = header.end,
-                     .slot = next,
-                     .used_s = seconds_now(),
-                     .write_number = header.write_number,
-                     .live = end.outcome == TierOutcome::kDone};
-    {
-      std::lock_guard lock(mutex_);
-      if (!entry.live) {
-        files.table.give_up(next);
-      } else if (files.table.put(entry)) {
-        scanned_.emplace_back(header.end, next);
+// What the index does not know of a slot is read from its header; 0 or errno, and then it stays
+// unknown.
+int DiskStore::read_unknown(SlabClass& files, RecordIo& io, uint32_t slot) {
+  SlabClass::Place place;
+  {
+    std::lock_guard lock(mutex_);
+    place = files.place(slot);
+  }
+  RecordHeader header;
+  RecordEnd end = io.read_header(*place.file, place.offset, files.shape().header_bytes(), header);
+  if (end.outcome == TierOutcome::kFailed) return end.error;
+  if (end.outcome == TierOutcome::kDone) end.outcome = compare(header, files.shape());
+  IndexEntry entry{.slot = slot};
+  {
+    std::lock_guard lock(mutex_);
+    if (end.outcome != TierOutcome::kDone) {
+      files.table.give_up(slot);
+    } else {
+      entry = {.key = header.key.page,
+               .parent = header.parent,
+               .end = header.end,
+               .slot = slot,
+               .used_s = seconds_now(),
+               .write_number = header.write_number,
+               .live = true};
+      if (files.table.put(entry)) {
+        scanned_.emplace_back(header.end, slot);
       } else {
-        entry = {.slot = next};
+        entry = {.slot = slot};
       }
     }
-    write_entry(files, entry.live ? entry : IndexEntry{.slot = next});
   }
+  write_entry(files, entry);
+  return 0;
+}
+
+// Some of the slots that the index knows nothing about.
+void DiskStore::read_headers(SlabClass& files, RecordIo& io) {
+  uint32_t& next = scan_next_[static_cast<size_t>(files.shape().unit_class)];
+  for (int count = 0; count < kHeadersAtOnce; ++count) {
+    std::optional<uint32_t> slot;
+    {
+      std::lock_guard lock(mutex_);
+      if (health_ == TierHealth::kOff) return;
+      slot = files.table.next_unknown(next);
+    }
+    if (!slot) {
+      next = 0;
+      break;
+    }
+    next = *slot + 1;
+    count_read(read_unknown(files, io, *slot));
+  }
+  if (next > 0) return;
   std::lock_guard lock(mutex_);
-  if (files.table.unknown() > 0) return;
   // A page is to go before those that it follows.
   std::ranges::sort(scanned_, std::greater());
   for (auto [end, slot] : scanned_) files.table.touch(slot, seconds_now());
   scanned_.clear();
+}
+
+// When there is more to read of what the index does not know.
+DiskStore::Clock::time_point DiskStore::scan(RecordIo& io) {
+  Clock::time_point now = Clock::now();
+  if (now < scan_due_) return scan_due_;
+  for (; scan_class_ < classes_.size(); ++scan_class_) {
+    Class& files = classes_[scan_class_];
+    if (!files) continue;
+    {
+      std::lock_guard lock(mutex_);
+      if (files->table.unknown() == 0) continue;
+    }
+    read_headers(*files, io);
+    if (scan_next_[scan_class_] > 0) return now;
+  }
+  scan_class_ = 0;
+  scan_due_ = now + kReadAgainAfter;
+  std::lock_guard lock(mutex_);
+  bool left = std::ranges::any_of(
+      classes_, [](const Class& files) { return files && files->table.unknown() > 0; });
+  return left ? scan_due_ : Clock::time_point::max();
 }
 
 DiskStore::Clock::time_point DiskStore::idle(int worker) {
@@ -516,16 +576,8 @@ DiskStore::Clock::time_point DiskStore::idle(int worker) {
   }
   if (now >= sync_due_) sync_files();
   if (now >= touched_due_) write_touched();
-  for (Class& files : classes_) {
-    if (!files) continue;
-    {
-      std::lock_guard lock(mutex_);
-      if (files->table.unknown() == 0) continue;
-    }
-    read_headers(*files, io_[static_cast<size_t>(worker)]);
-    return now;
-  }
-  return std::min({sync_due_, touched_due_, now + std::chrono::hours(1)});
+  Clock::time_point scan_next = scan(io_[static_cast<size_t>(worker)]);
+  return std::min({sync_due_, touched_due_, scan_next, now + std::chrono::hours(1)});
 }
 
 void DiskStore::touch(std::span<const TierKey> keys) {
@@ -557,6 +609,8 @@ void DiskStore::clear() {
   unsynced_.clear();
   unsynced_bytes_ = 0;
   scanned_.clear();
+  scan_next_ = {};
+  scan_class_ = 0;
   for (Class& files : classes_) {
     if (!files) continue;
     if (int error = files->clear(); error != 0) {

@@ -115,6 +115,15 @@ void SlotTable::give_up(uint32_t slot) {
   if (s.pins == 0) free_.push_back(slot);
 }
 
+void SlotTable::set_aside(uint32_t slot) {
+  Slot& s = slots_[slot];
+  CHECK(s.state == State::kLive);
+  by_key_.erase(s.key);
+  unlink(slot);
+  s.state = State::kUnknown;
+  ++unknown_;
+}
+
 bool SlotTable::put(const IndexEntry& entry) {
   Slot& s = slots_[entry.slot];
   CHECK((s.state == State::kWriting || s.state == State::kUnknown) && s.pins == 0,
@@ -141,7 +150,7 @@ bool SlotTable::put(const IndexEntry& entry) {
 
 std::optional<uint32_t> SlotTable::next_unknown(uint32_t slot) const {
   for (; slot < slots_.size(); ++slot) {
-    if (slots_[slot].state == State::kUnknown) return slot;
+    if (slots_[slot].state == State::kUnknown && slots_[slot].pins == 0) return slot;
   }
   return std::nullopt;
 }

@@ -1,8 +1,8 @@
 // Which slot of a class has which record, and in which order they were used. Memory alone; whoever
 // has it holds a lock.
 //
-// A slot is free, live, being written, or unknown: nobody has read yet what is in it. Reads pin a
-// live slot; one that is given up meanwhile becomes free with its last pin.
+// A slot is free, live, being written, or unknown: nobody has read yet what is in it, or could
+// not. Reads pin a live slot; one that is given up meanwhile becomes free with its last pin.
 #pragma once
 
 #include <cstdint>
@@ -41,10 +41,12 @@ class SlotTable {
   std::optional<uint32_t> oldest() const;
   // Of a live, unknown or written one.
   void give_up(uint32_t slot);
+  // A live one that could not be read becomes unknown: what is in it may be sound.
+  void set_aside(uint32_t slot);
   // A slot that was being written or unknown is live now, and used last. Where the key has another
   // slot, the younger record stays; false: that is the other.
   bool put(const IndexEntry& entry);
-  // The first unknown slot from `slot` on.
+  // The first unknown slot from `slot` on that nobody reads.
   std::optional<uint32_t> next_unknown(uint32_t slot) const;
   // The next number of a record.
   uint64_t take_write_number() { return ++write_number_; }

@@ -192,6 +192,40 @@ TEST(DiskFaults, ADeviceThatCannotReadIsGivenUp) {
   EXPECT_EQ(rig.store().stats().health, TierHealth::kOff);
 }
 
+// What could not be read is not taken for empty.
+TEST(DiskFaults, HeadersThatCannotBeReadStayWhatTheyAre) {
+  test::TemporaryFolder folder;
+  FaultStorage storage(3);
+  TierRig rig(disk_config(folder.path()), tier_states(), storage);
+  for (int64_t n = 0; n < 10; ++n) ASSERT_EQ(rig.write(n), TierOutcome::kDone);
+  rig.close();
+  std::string digest = tier_states().digest.value().hex();
+  ASSERT_TRUE(std::filesystem::remove(folder.path() + "/" + digest + "/class0.idx"));
+  storage.set({.read_errors = 0.5});
+  rig.reopen();
+  rig.store().sync();
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  storage.set({});
+  rig.reopen();
+  for (int i = 0; i < 500 && rig.store().stats().units[0] < 10; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  for (int64_t n = 0; n < 10; ++n) EXPECT_EQ(rig.read(n), TierOutcome::kDone) << n;
+}
+
+TEST(DiskFaults, ARecordThatCannotBeReadIsPutAside) {
+  test::TemporaryFolder folder;
+  FaultStorage storage(1);
+  TierRig rig(disk_config(folder.path()), tier_states(), storage);
+  for (int64_t n = 0; n < 10; ++n) ASSERT_EQ(rig.write(n), TierOutcome::kDone);
+  storage.set({.read_errors = 1});
+  EXPECT_EQ(rig.read(3), TierOutcome::kFailed);
+  EXPECT_EQ(rig.read(3), TierOutcome::kAbsent);
+  storage.set({});
+  rig.reopen();
+  EXPECT_EQ(rig.read(3), TierOutcome::kDone);
+}
+
 // --- killed ------------------------------------------------------------------------------------
 
 // Memory that a process shares with those that it forks.
