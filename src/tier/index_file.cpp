@@ -22,6 +22,9 @@ struct RawIndexHeader {
 };
 static_assert(sizeof(RawIndexHeader) == 80 && offsetof(RawIndexHeader, checksum) == 72);
 
+// More than a slab has; offsets in one cannot overflow.
+constexpr int64_t kSlabBytesMax = int64_t{1} << 42;
+
 constexpr uint32_t kLive = 1, kWritten = 2;  // an entry of zeros was never written
 
 struct RawIndexEntry {
@@ -65,7 +68,9 @@ bool decode_index_header(std::span<const std::byte> bytes, IndexHeader& header) 
   };
   if (!within(raw.unit_class, 0, kUnitClassesMax - 1) || !within(raw.page_tokens, 1, 1 << 20) ||
       !within(raw.payload_bytes, 1, int64_t{1} << 40) || !within(raw.ranks, 1, 1 << 20) ||
-      !within(raw.rank, 0, raw.ranks - 1) || !within(raw.slots_per_slab, 1, 1 << 30)) {
+      !within(raw.rank, 0, raw.ranks - 1) ||
+      !within(raw.slots_per_slab, 1,
+              std::min(int64_t{1} << 30, kSlabBytesMax / raw.payload_bytes))) {
     return false;
   }
   header = {.shape = {.digest = raw.digest,
