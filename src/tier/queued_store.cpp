@@ -117,11 +117,14 @@ QueuedStore::WritesHeld::~WritesHeld() {
   store_.work_.notify_all();
 }
 
-void QueuedStore::loop(int worker) {
-  // Signals are for others; one that a closed socket sends would end the process.
+void QueuedStore::block_signals() {
   sigset_t all;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
+}
+
+void QueuedStore::loop(int worker) {
+  block_signals();
   while (true) {
     Job job;
     bool idle_due = false;
@@ -150,14 +153,15 @@ bool QueuedStore::choose(Job& job, bool& idle, Clock::time_point& until) {
   }
   if (writing_ >= writers_max_ || held_ > 0) return false;
   bool may_write = !writes_.empty() && (draining_ > 0 || now >= write_next_);
-  if (now >= idle_next_ && (!may_write || now >= idle_next_ + kIdlePatience)) {
-    idle = true;
+  bool idle_due = !idling_ && now >= idle_next_;
+  if (idle_due && (!may_write || now >= idle_next_ + kIdlePatience)) {
+    idle = idling_ = true;
     idle_next_ = idle_asked_ = Clock::time_point::max();
   } else if (may_write) {
     job = std::move(writes_.front());
     writes_.pop_front();
   } else {
-    until = std::min(until, idle_next_);
+    if (!idling_) until = std::min(until, idle_next_);
     if (!writes_.empty()) until = std::min(until, write_next_);
     return false;
   }
@@ -206,6 +210,7 @@ void QueuedStore::run_idle(int worker) {
   {
     std::lock_guard lock(mutex_);
     idle_next_ = std::min(next, idle_asked_);
+    idling_ = false;
     --writing_;
   }
   drained_.notify_all();

@@ -50,6 +50,8 @@ class QueuedStore : public TierStore {
    private:
     QueuedStore& store_;
   };
+  // Of this thread. They are for others, and one that a closed socket sends would end the process.
+  static void block_signals();
   // Ends a job that needed no thread.
   void finish(TierDone done);
   // Idle work is due then, or earlier.
@@ -88,6 +90,7 @@ class QueuedStore : public TierStore {
   uint64_t writes_in_ = 0, writes_out_ = 0;
   Clock::time_point write_next_ = {}, idle_next_ = {};
   Clock::time_point idle_asked_ = Clock::time_point::max();  // by idle_by, during idle work
+  bool idling_ = false;                                      // a thread is in idle
   bool stopping_ = false;
   std::vector<std::jthread> threads_;
 };

@@ -20,6 +20,7 @@ namespace {
 // as a server says there are.
 constexpr int kElementsMax = 1 << 16;
 constexpr size_t kReplyBytesMax = 16 << 20;
+constexpr int64_t kLookAroundMs = 100;  // whether the store stops
 
 timeval until(RedisConnection::Clock::time_point deadline) {
   auto left = std::chrono::duration_cast<std::chrono::microseconds>(deadline -
@@ -163,10 +164,16 @@ bool RedisConnection::open(Clock::time_point deadline) {
 }
 
 bool RedisConnection::connect(Clock::time_point deadline) {
-  timeval limit = until(deadline);
-  context_.reset(address_.path.empty()
-                     ? redisConnectWithTimeout(address_.host.c_str(), address_.port, limit)
-                     : redisConnectUnixWithTimeout(address_.path.c_str(), limit));
+  if (address_.path.empty()) {
+    Resolver::Found found = resolver_.find(deadline);
+    if (found.addresses.empty()) return fail(found.trouble, found.timed_out);
+    for (const std::string& host : found.addresses) {
+      connect_to(host, deadline);
+      if (context_ != nullptr && context_->err == 0) break;
+    }
+  } else {
+    context_.reset(redisConnectUnixWithTimeout(address_.path.c_str(), until(deadline)));
+  }
   if (context_ == nullptr) return fail("no memory to connect");
   if (context_->err != 0) return fail(context_->errstr, Clock::now() >= deadline);
   // From here on nothing blocks but poll().
@@ -178,6 +185,10 @@ bool RedisConnection::connect(Clock::time_point deadline) {
   context_->flags &= ~REDIS_BLOCK;
   context_->reader->fn = limited_functions(context_->reader->fn);
   return true;
+}
+
+void RedisConnection::connect_to(const std::string& host, Clock::time_point deadline) {
+  context_.reset(redisConnectWithTimeout(host.c_str(), address_.port, until(deadline)));
 }
 
 bool RedisConnection::sign_in(Clock::time_point deadline) {
@@ -220,8 +231,9 @@ bool RedisConnection::wait(short events, Clock::time_point deadline) {
     auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
     if (left <= 0) return fail("no answer in time", true);
+    if (stopping_) return fail("the store stops");
     pollfd poll_on{.fd = context_->fd, .events = events, .revents = 0};
-    int count = ::poll(&poll_on, 1, static_cast<int>(std::min<int64_t>(left, 60'000)));
+    int count = ::poll(&poll_on, 1, static_cast<int>(std::min(left, kLookAroundMs)));
     if (count > 0) return true;
     if (count < 0 && errno != EINTR) return fail(std::strerror(errno));
   }

@@ -4,6 +4,7 @@
 
 #include <hiredis/hiredis.h>
 
+#include <atomic>
 #include <chrono>
 #include <expected>
 #include <memory>
@@ -12,6 +13,7 @@
 #include <string_view>
 
 #include "banyan/status.h"
+#include "tier/resolver.h"
 
 namespace banyan {
 
@@ -35,7 +37,9 @@ class RedisConnection {
   };
   using Reply = std::unique_ptr<redisReply, Free>;
 
-  explicit RedisConnection(RedisAddress address) : address_(std::move(address)) {}
+  // Once `stopping` is set, whatever waits fails within a tenth of a second.
+  RedisConnection(RedisAddress address, const std::atomic<bool>& stopping)
+      : address_(std::move(address)), resolver_(address_.host), stopping_(stopping) {}
 
   // Connects where it is not connected. False: it could not, and trouble() says why.
   bool open(Clock::time_point deadline);
@@ -57,6 +61,7 @@ class RedisConnection {
   };
 
   bool connect(Clock::time_point deadline);
+  void connect_to(const std::string& host, Clock::time_point deadline);
   bool sign_in(Clock::time_point deadline);
   bool expect_ok(Clock::time_point deadline);
   bool wait(short events, Clock::time_point deadline);
@@ -64,6 +69,8 @@ class RedisConnection {
   bool fail(std::string why, bool timed_out = false);
 
   RedisAddress address_;
+  Resolver resolver_;
+  const std::atomic<bool>& stopping_;
   std::unique_ptr<redisContext, FreeContext> context_;
   std::string trouble_;
   bool timed_out_ = false;

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <set>
+#include <thread>
 
 #include "base/error.h"
 #include "tier/breaker.h"
@@ -73,10 +75,13 @@ class RedisStore final : public QueuedStore {
         address_(address),
         prefix_(fmt::format("b1:{}:", states.digest.value().hex())),
         breaker_(address.text()) {
-    for (int i = 0; i < config.connections; ++i) connections_.emplace_back(address);
+    for (int i = 0; i < config.connections; ++i) connections_.emplace_back(address, stopping_);
     start();
   }
-  ~RedisStore() override { stop(); }
+  ~RedisStore() override {
+    stopping_ = true;
+    stop();
+  }
 
   std::string_view name() const override { return "redis"; }
   void touch(std::span<const TierKey> keys) override;
@@ -110,6 +115,7 @@ class RedisStore final : public QueuedStore {
   const TierStates states_;
   const RedisAddress address_;
   const std::string prefix_;
+  std::atomic<bool> stopping_ = false;
   std::vector<Connection> connections_;  // one for each thread
   Breaker breaker_;
 
@@ -391,8 +397,13 @@ Status RedisStore::remove_all(Connection& server, Deadline deadline) {
 
 void RedisStore::clear() {
   WritesHeld held(*this);
-  Connection server(address_);
-  Status status = remove_all(server, Clock::now() + kClearWithin);
+  Status status;
+  // On a thread of its own, where a server that hangs up sends no signal.
+  std::jthread([&] {
+    block_signals();
+    Connection server(address_, stopping_);
+    status = remove_all(server, Clock::now() + kClearWithin);
+  }).join();
   if (!status) spdlog::warn("the redis store was not cleared: {}", status.error().message);
 }
 
