@@ -62,17 +62,24 @@ ProbedChoice measure(const ChoosingMachine& machine, const std::vector<std::stri
   return {.date = machine.today, .speeds = probe_kernels(*probe, tables.size(), kProbeSeconds)};
 }
 
-// Under the lock: what a process that had it before has written, or a probe's result once it is.
-Result<ProbedChoice> probe_once(const ChoosingMachine& machine,
-                                const std::vector<std::string>& tables, bool refresh) {
+struct Probed {
+  ProbedChoice choice;
+  Status kept;  // in the file, for others
+};
+
+// Under the lock: what a process that had it before has written, or a probe's result.
+Result<Probed> probe_once(const ChoosingMachine& machine, const std::vector<std::string>& tables,
+                          bool refresh) {
   std::string path = choice_file(machine);
   if (path.empty()) return io_error("neither XDG_CACHE_HOME nor HOME names a folder");
   ChoiceLock lock = TRY(ChoiceLock::take(path + ".lock"));
   if (!refresh) {
-    if (auto known = read_choice(path, machine_of(machine), tables)) return *std::move(known);
+    if (auto known = read_choice(path, machine_of(machine), tables)) {
+      return Probed{*std::move(known), {}};
+    }
   }
-  ProbedChoice probed = measure(machine, tables);
-  TRY(write_choice(path, machine_of(machine), tables, probed));
+  Probed probed{.choice = measure(machine, tables)};
+  probed.kept = write_choice(path, machine_of(machine), tables, probed.choice);
   return probed;
 }
 
@@ -123,8 +130,16 @@ KernelChoices choose_kernels(const ChoosingMachine& machine) {
     return all_formats(std::string(known->kernels),
                        fmt::format("{}: {}", known->name, known->figures));
   }
-  Result<ProbedChoice> probed = probe_once(machine, tables, false);
-  if (probed) return by_probe(*probed, tables);
+  Result<Probed> probed = probe_once(machine, tables, false);
+  if (probed) {
+    if (!probed->kept) {
+      spdlog::warn(
+          "kernels: what a probe found could not be kept ({}), so the next start measures anew "
+          "and may take other kernels than this one; --kernels takes the same each time",
+          probed->kept.error().message);
+    }
+    return by_probe(probed->choice, tables);
+  }
   spdlog::warn(
       "kernels: this processor is unknown, and what a probe finds could not be kept ({}); taking "
       "{}, as every worker does that can keep nothing; --kernels takes another",
@@ -135,8 +150,10 @@ KernelChoices choose_kernels(const ChoosingMachine& machine) {
 Result<RefreshedChoices> refresh_kernels(const ChoosingMachine& machine) {
   std::vector<std::string> tables = candidates(machine);
   if (tables.size() == 1) return RefreshedChoices{choose_kernels(machine), tables, {}, ""};
-  ProbedChoice probed = TRY(probe_once(machine, tables, true));
-  return RefreshedChoices{by_probe(probed, tables), tables, probed.speeds, choice_file(machine)};
+  Probed probed = TRY(probe_once(machine, tables, true));
+  TRY(std::move(probed.kept));
+  return RefreshedChoices{by_probe(probed.choice, tables), tables, probed.choice.speeds,
+                          choice_file(machine)};
 }
 
 }  // namespace banyan

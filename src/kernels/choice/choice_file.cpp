@@ -82,7 +82,7 @@ Status write_choice(const std::string& path, const std::string& machine,
 
 Result<ChoiceLock> ChoiceLock::take(const std::string& path) {
   using std::chrono::steady_clock;
-  constexpr std::chrono::milliseconds kWait{20'000}, kPoll{20};
+  constexpr std::chrono::milliseconds kWait{120'000}, kPoll{20};
   std::error_code code;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), code);
   int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);

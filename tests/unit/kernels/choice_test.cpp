@@ -298,6 +298,14 @@ TEST_F(ChooseKernels, AFileThatIsThereCountsWhereNoneCanBeWritten) {
   EXPECT_EQ(probes_, 1);
 }
 
+TEST_F(ChooseKernels, WhatAProbeFoundCountsWhereItCannotBeKept) {
+  make_pairs_slow();
+  std::filesystem::create_directories(file() + "/in the way");
+  EXPECT_NE(choose_kernels(machine("avx512_bf16")).tables[0], "avx512_bf16");
+  EXPECT_EQ(probes_, 1);
+  EXPECT_FALSE(refresh_kernels(machine("avx512_bf16")).has_value());
+}
+
 TEST_F(ChooseKernels, RefreshReplacesTheFileAndCountsOnKnownProcessorsToo) {
   Processor zen5 = {"AuthenticAMD", 26, 2, 1};
   EXPECT_EQ(choose_kernels(machine("avx512_bf16", zen5)).tables[0], "avx512_bf16");
