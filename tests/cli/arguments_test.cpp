@@ -280,6 +280,8 @@ TEST(Arguments, OptionsOfTheCachesStorageSayWhatTheyNeed) {
       {{"--hicache-storage-backend", "redis"}, "redis://"},
       {{"--hicache-storage-backend", "mooncake"}, "mooncake"},
       {{"--hicache-storage-dir", "/tmp"}, "--hicache-storage-backend"},
+      {{"--hicache-write-policy", "write_back"}, "--hicache-storage-backend"},
+      {{"--hicache-flush-seconds", "10"}, "--hicache-storage-backend"},
       {{"--hicache-storage-backend-extra-config", R"({"prefetch": 1})"}, "prefetch_threshold"},
       {{"--hicache-storage-backend-extra-config", "[1]"}, "no JSON object"},
       {{"--hicache-write-policy", "sometimes"}, "write_through_selective"},

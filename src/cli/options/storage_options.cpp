@@ -84,29 +84,37 @@ void add_storage_options(CLI::App& app, StorageOptions& o, EngineConfig& engine)
                  "share; redis: a server that speaks its protocol")
       ->check(one_of({"disk", "file", "redis"}))
       ->type_name("NAME");
+  // Of options that mean nothing without a backend.
+  auto given = [&o](const std::string&) { o.given = true; };
   app.add_option("--hicache-storage-dir", config.directory,
                  "disk, file: the folder; made if need be. It holds readable prompts")
+      ->each(given)
       ->type_name("DIR");
   app.add_option("--hicache-storage-size", o.size_gb, "disk: GB to take at most")
       ->check(between(0.0, 1e9))
+      ->each(given)
       ->type_name("GB");
   app.add_option("--hicache-storage-write-budget", o.write_budget_gb,
                  "GB to write in a day at most; 0: no limit")
       ->check(between(0.0, 1e9))
+      ->each(given)
       ->type_name("GB");
   app.add_option("--hicache-write-policy", config.write_policy,
                  "write_back: what is soon evicted, and at the end all; write_through: every page "
                  "soon after it is computed; write_through_selective: at its second use")
       ->check(one_of({"write_back", "write_through", "write_through_selective"}))
+      ->each(given)
       ->type_name("NAME");
   app.add_option("--hicache-storage-prefetch-policy", config.prefetch_policy,
                  "A request whose prefix is being loaded: best_effort goes on with what is there, "
                  "timeout waits a while, wait_complete waits")
       ->check(one_of({"best_effort", "timeout", "wait_complete"}))
+      ->each(given)
       ->type_name("NAME");
   app.add_option("--hicache-flush-seconds", config.flush_s,
                  "At the end, write for so long what is not stored yet")
       ->check(between(0.0, 1e6))
+      ->each(given)
       ->type_name("S");
   app.add_option_function<std::string>(
          "--hicache-storage-backend-extra-config",
@@ -118,19 +126,9 @@ void add_storage_options(CLI::App& app, StorageOptions& o, EngineConfig& engine)
            }
          },
          std::string("An object with any of ") + kKeys)
+      ->each(given)
       ->type_name("JSON");
   refuse_memory_options(app);
-}
-
-// Whether any option was given that means nothing without a backend.
-bool is_set(const StorageOptions& o, const CacheStorageConfig& config) {
-  const CacheStorageConfig none;
-  return !config.directory.empty() || o.size_gb > 0 || !config.url.empty() ||
-         o.write_budget_gb > 0 || config.write_policy != none.write_policy ||
-         config.prefetch_policy != none.prefetch_policy || config.flush_s != none.flush_s ||
-         config.prefetch_tokens_min != none.prefetch_tokens_min ||
-         config.prefetch_timeout_s != none.prefetch_timeout_s ||
-         config.prefetch_timeout_per_ki_token_s != none.prefetch_timeout_per_ki_token_s;
 }
 
 Status settle(const StorageOptions& o, CacheStorageConfig& config) {
@@ -142,7 +140,7 @@ Status settle(const StorageOptions& o, CacheStorageConfig& config) {
       return invalid_argument("--enable-hierarchical-cache: {}; or give --hicache-storage-backend",
                               kMemoryHint);
     }
-    if (is_set(o, config)) {
+    if (o.given) {
       return invalid_argument("options of a cache's storage need --hicache-storage-backend");
     }
     return {};

@@ -13,6 +13,7 @@ namespace banyan::cli {
 struct StorageOptions {
   bool enabled = false;
   double size_gb = 0, write_budget_gb = 0;
+  bool given = false;  // an option that means nothing without a backend
 };
 
 void add_storage_options(CLI::App& app, StorageOptions& options, EngineConfig& config);
