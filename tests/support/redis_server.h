@@ -27,6 +27,10 @@ class RedisServer {
   std::string command(const std::string& text);
 
  private:
+  // False: it ended, since another process has taken the port meanwhile.
+  bool start(const std::string& options);
+  bool answers() const;
+
   TemporaryFolder folder_;
   int port_ = 0;
   pid_t process_ = -1;
