@@ -7,6 +7,12 @@
 #include "base/check.h"
 
 namespace banyan {
+namespace {
+
+// Units that are looked at for one that no tier writes; more than are ever written at once.
+constexpr int kLooksMax = 256;
+
+}  // namespace
 
 // ---- Leases ------------------------------------------------------------------------------------
 
@@ -141,11 +147,24 @@ int32_t RadixTree::take(int unit_class) {
   return list.take();
 }
 
+// What is evicted next: of the first of the list, one whose unit is free at once, which it is not
+// while a tier writes it; else the first.
+UseList::iterator RadixTree::oldest_unwritten(UseList& uses, int unit_class) {
+  auto bit = uint8_t(1U << unsigned(unit_class));
+  int looks = 0;
+  for (auto it = uses.begin(); it != uses.end() && looks < kLooksMax; ++it, ++looks) {
+    bool leaf = unit_class != kPathClass || it->node->children.empty();
+    if (leaf && (it->node->writing & bit) == 0) return it;
+  }
+  return uses.begin();
+}
+
 bool RadixTree::evict_one(int unit_class) {
   if (unit_class == kPathClass) return evict_leaf();
   UseList& uses = units_of(unit_class).use;
   if (uses.empty()) return false;
-  drop_unit(unit_class, uses.front());
+  auto oldest = oldest_unwritten(uses, unit_class);
+  drop_unit(unit_class, *oldest);
   return true;
 }
 
@@ -226,7 +245,7 @@ bool RadixTree::evict_leaf() {
   UseList& path = units_of(kPathClass).use;
   UseList& uses = path.empty() ? awaited_ : path;
   if (uses.empty()) return false;
-  evict(uses.front().node);
+  evict(oldest_unwritten(uses, kPathClass)->node);
   return true;
 }
 

@@ -237,6 +237,7 @@ class RadixTree {
   RadixNode* child_of(RadixNode* parent, std::span<const PrefixToken> page) const;
   void pin(Lease& lease, RadixNode* node);
   void release(Lease& lease);
+  static UseList::iterator oldest_unwritten(UseList& uses, int unit_class);
   bool evict_one(int unit_class);
   bool evict_leaf();
   void evict(RadixNode* leaf);

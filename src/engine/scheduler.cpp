@@ -360,12 +360,15 @@ int64_t Scheduler::units_missing(const Sequence& s, int unit_class) const {
 }
 
 bool Scheduler::has_room(const Sequence& s, const PrefixMatch& match) const {
+  UnitCounts coming = {};
+  if (tiers_ != nullptr) tiers_->add_coming(s, coming);
   for (int c = 0; c < config_.classes.count; ++c) {
     if (!config_.classes[c].paged()) continue;  // slots are enough for all that run
-    int64_t units = tree_.use(c).available(), wanted = units_expected(s, c);
+    int64_t units = tree_.use(c).available();
+    int64_t wanted = units_expected(s, c) - coming[static_cast<size_t>(c)];
     if (c == kPathClass) {
       units -= tree_.unpinned_pages(match.node);
-      if (tiers_ != nullptr) units -= tiers_->promised_pages();
+      if (tiers_ != nullptr) units -= tiers_->promised_pages(s);
       wanted -= match.node->end / config_.classes.page_size_tokens;
     }
     for (const Sequence* r : running_) units -= units_missing(*r, c);

@@ -113,6 +113,7 @@ struct Sequence {
     uint64_t transfer = 0;       // 0: none
     bool aside = false;          // it left the queue for that
     bool settled = false;        // nothing more is loaded for it, unless it is retracted
+    int64_t shared = 0;          // what the transfer loads up to here is of its prompt
     int64_t begin = 0, end = 0;  // of what was loaded
   };
   Restore restore;

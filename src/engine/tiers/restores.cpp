@@ -10,6 +10,8 @@ namespace {
 // Reads of one transfer that are under way at once: enough for the longest step of a device that
 // reads some gigabytes a second.
 constexpr int64_t kReadingBytesMax = int64_t{1} << 28;
+// What the one whom a transfer was begun for waits for.
+constexpr int64_t kAllOfIt = INT64_MAX;
 // A find, or a load, that is expected to take this long may take so much longer.
 constexpr double kPatienceS = 0.05, kPatience = 1.5;
 
@@ -47,7 +49,7 @@ bool Restores::offer(Sequence& s, const PrefixMatch& match, bool its_turn, int64
   if (s.restore.settled || context_.store.stats().health == TierHealth::kOff) return false;
   auto transfer = std::make_unique<Transfer>(context_, ++last_, s.name_space, tokens, match);
   if (Job* job = sharing(*transfer)) {
-    attach(*job, s, match);
+    attach(*job, s, match, job->transfer->in_common(*transfer));
     s.restore.aside = its_turn;
     return its_turn;
   }
@@ -73,7 +75,7 @@ bool Restores::offer(Sequence& s, const PrefixMatch& match, bool its_turn, int64
     job.pages = std::max<int64_t>(0, plan.end / page - match.deepest->end / page);
   }
   share(job);
-  attach(job, s, match);
+  attach(job, s, match, kAllOfIt);
   s.restore.aside = its_turn;
   return its_turn;
 }
@@ -82,7 +84,9 @@ Restores::Job* Restores::sharing(const Transfer& transfer) {
   if (by_key_.empty()) return nullptr;
   for (const TierKey& key : transfer.keys()) {
     auto found = by_key_.find(key);
-    if (found != by_key_.end()) return &jobs_.at(found->second);
+    if (found == by_key_.end()) continue;
+    Job& job = jobs_.at(found->second);
+    if (job.transfer->in_common(transfer) > job.transfer->published()) return &job;
   }
   return nullptr;
 }
@@ -102,8 +106,9 @@ void Restores::unshare(Job& job) {
   job.shared.clear();
 }
 
-void Restores::attach(Job& job, Sequence& s, const PrefixMatch& match) {
+void Restores::attach(Job& job, Sequence& s, const PrefixMatch& match, int64_t shared) {
   s.restore.transfer = job.transfer->number();
+  s.restore.shared = shared;
   if (s.restore.end == 0) s.restore.begin = match.position();
   job.waiting.push_back(&s);
 }
@@ -133,10 +138,25 @@ void Restores::forget(Sequence& s) {
 void Restores::release(Job& job, bool settled) {
   for (Sequence* s : job.waiting) {
     let_go(*s, job);
-    s->restore.settled = settled || s == job.waiting.front();
+    s->restore.settled = settled || s->restore.shared == kAllOfIt;
     if (std::exchange(s->restore.aside, false)) ready_.push_back(s);
   }
   job.waiting.clear();
+}
+
+// Those who wait for no more than has come.
+void Restores::release_served(Job& job) {
+  int64_t published = job.transfer->published();
+  size_t waited = job.waiting.size();
+  std::erase_if(job.waiting, [&](Sequence* s) {
+    if (s->restore.shared > published) return false;
+    let_go(*s, job);
+    if (std::exchange(s->restore.aside, false)) ready_.push_back(s);
+    return true;
+  });
+  if (waited == 0 || !job.waiting.empty()) return;
+  unshare(job);
+  job.transfer->stop();
 }
 
 Sequence* Restores::take_ready() {
@@ -176,13 +196,19 @@ int64_t Restores::bytes_ahead() const {
   return bytes;
 }
 
-int64_t Restores::promised_pages() const {
+int64_t Restores::promised_pages(const Sequence& s) const {
   int64_t pages = 0;
   if (found_ == 0) return 0;
   for (const auto& [number, job] : jobs_) {
-    if (job.transfer->stage() == Transfer::Stage::kFound) pages += job.pages;
+    bool others = number != s.restore.transfer;
+    if (others && job.transfer->stage() == Transfer::Stage::kFound) pages += job.pages;
   }
   return pages;
+}
+
+void Restores::add_coming(const Sequence& s, UnitCounts& coming) const {
+  auto found = jobs_.find(s.restore.transfer);
+  if (found != jobs_.end()) found->second.transfer->add_held(coming);
 }
 
 void Restores::advance(int64_t now_ns, const Room* room) {
@@ -218,6 +244,7 @@ bool Restores::move_on(Job& job, int64_t now_ns, const Room* room) {
     }
   }
   transfer.publish();
+  release_served(job);
   if (transfer.stage() == Transfer::Stage::kOver) {
     if (transfer.published() > 0 && !job.waiting.empty()) context_.stats.saved_s += job.saved_s;
     release(job, false);

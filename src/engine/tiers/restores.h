@@ -4,7 +4,8 @@
 // loading that beats computing it, a transfer begins. When its turn has come it steps aside, keeps
 // its place in the order of arrival, and comes back (take_ready) once the transfer is over or its
 // policy lets it wait no longer. Then it is admitted as any other, behind what is in the tree.
-// Others whose prompt begins with what is being loaded wait for the same transfer.
+// Others whose prompt begins with what is being loaded wait for the same transfer, until it has
+// loaded what they have in common; what they need beyond that they may then load themselves.
 //
 // Keeps no sequence alive: whoever ends one that is attached calls forget().
 #pragma once
@@ -51,8 +52,10 @@ class Restores {
   bool somebody_waits() const;
   // Something can be done without waiting for the store.
   bool may_begin() const { return found_ > 0 || !ready_.empty(); }
-  // Pages that transfers to come will take.
-  int64_t promised_pages() const;
+  // Pages that transfers to come will take for others than `s`.
+  int64_t promised_pages(const Sequence& s) const;
+  // Adds the units that are being loaded for `s`.
+  void add_coming(const Sequence& s, UnitCounts& coming) const;
   void add_held(UnitCounts& held) const;
   PrefillCost& prefill() { return prefill_; }
   const LoadCost& load() const { return load_; }
@@ -73,7 +76,8 @@ class Restores {
   using Jobs = std::map<uint64_t, Job>;
 
   Job* sharing(const Transfer& transfer);
-  void attach(Job& job, Sequence& s, const PrefixMatch& match);
+  void attach(Job& job, Sequence& s, const PrefixMatch& match, int64_t shared);
+  void release_served(Job& job);
   void share(Job& job);
   void unshare(Job& job);
   void release(Job& job, bool settled);

@@ -48,7 +48,8 @@ class Tiers {
   // Whether the snapshots that the node is about to get will soon be dropped; they stay after all.
   void passes(RadixNode& node, bool passing);
   void stays(RadixNode& node);
-  int64_t promised_pages() const { return restores_.promised_pages(); }
+  int64_t promised_pages(const Sequence& s) const { return restores_.promised_pages(s); }
+  void add_coming(const Sequence& s, UnitCounts& coming) const { restores_.add_coming(s, coming); }
 
   // Somebody needs units that transfers hold: waits for them to end. False if there were none.
   bool give_way();

@@ -50,6 +50,12 @@ std::span<const PrefixToken> Transfer::page_tokens(int64_t page) const {
   return std::span(tokens_).subspan(static_cast<size_t>(page) * size, size);
 }
 
+int64_t Transfer::in_common(const Transfer& other) const {
+  if (root_key_ != other.root_key_) return 0;
+  auto differ = std::ranges::mismatch(page_keys_, other.page_keys_);
+  return (differ.in1 - page_keys_.begin()) * context_.classes().page_size_tokens;
+}
+
 // Those of pages in the tree are mostly known.
 void Transfer::make_keys(const PrefixMatch& match) {
   int64_t size = context_.classes().page_size_tokens;

@@ -36,6 +36,8 @@ class Transfer {
   // What the store is asked for, or what of it is loaded.
   const std::vector<TierKey>& keys() const { return wanted_; }
   int64_t tokens() const { return std::ssize(tokens_); }
+  // Tokens of whole pages that both prompts begin with.
+  int64_t in_common(const Transfer& other) const;
   // Tokens that were published up to.
   int64_t published() const { return published_; }
   int64_t bytes_to_come() const { return bytes_to_come_; }

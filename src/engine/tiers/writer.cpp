@@ -13,6 +13,8 @@ constexpr size_t kWritesMax = 128;
 // What is near eviction: that part of all units; looked for again after so many parts of it have
 // come or gone.
 constexpr int64_t kNearEviction = 4, kLookAgain = 8;
+// Pages whose first use is remembered after they are evicted, for each that memory has.
+constexpr int64_t kSeenPages = 16;
 constexpr int64_t kIdleNs = kNsPerS;
 // After a write that came to nothing.
 constexpr int64_t kPauseNs = kNsPerS;
@@ -25,7 +27,10 @@ Writer::Policy Writer::policy_of(const CacheStorageConfig& config) {
 }
 
 Writer::Writer(TierContext& context, const CacheStorageConfig& config)
-    : context_(context), policy_(policy_of(config)), writes_(kWritesMax) {
+    : context_(context),
+      policy_(policy_of(config)),
+      seen_(policy_ == Policy::kSelective ? kSeenPages * context.tree.use(kPathClass).total : 0),
+      writes_(kWritesMax) {
   for (size_t i = kWritesMax; i > 0; --i) free_.push_back(static_cast<int32_t>(i - 1));
   for (Write& write : writes_) {
     write.tokens.reserve(static_cast<size_t>(context.classes().page_size_tokens));
@@ -42,13 +47,18 @@ Writer::~Writer() {
 
 void Writer::gained(RadixNode& node) {
   ++changes_;
+  if (policy_ == Policy::kSelective && !node.reused)
+    node.reused = seen_.has(context_.keys.of(node));
   if (policy_ == Policy::kThrough || (policy_ == Policy::kSelective && node.reused)) queue(node);
 }
 
 bool Writer::loses(RadixNode& node, int unit_class) {
   ++changes_;
   if ((node.writing & class_bit(unit_class)) == 0) {
-    context_.stats.evicted_unwritten += unwritten(node, unit_class) ? 1 : 0;
+    if (!unwritten(node, unit_class)) return false;
+    ++context_.stats.evicted_unwritten;
+    bool once = policy_ == Policy::kSelective && unit_class == kPathClass && !node.reused;
+    if (once) seen_.note(context_.keys.of(node));
     return false;
   }
   for (Write& write : writes_) {

@@ -7,9 +7,11 @@
 // do, and at the end (write_back).
 //
 // A unit is written from where it lies, without a copy: nobody changes a page once it is complete.
-// If its node is evicted meanwhile, the unit goes over to the write, which gives it back when it
-// has ended. So eviction never waits, and no order of eviction changes because of a write; what is
-// evicted unwritten is lost, and counted.
+// What is evicted meanwhile is another's unit, if there is one; else the unit goes over to the
+// write, which gives it back when it has ended. So eviction never waits; what is evicted unwritten
+// is lost, and counted.
+//
+// A second use counts as one after an eviction too, when the page has to be computed again.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +19,7 @@
 
 #include "cache/radix_tree.h"
 #include "engine/tiers/context.h"
+#include "engine/tiers/seen_pages.h"
 
 namespace banyan {
 
@@ -80,6 +83,7 @@ class Writer final : public UnitWatcher {
   TierContext& context_;
   const Policy policy_;
   WriteList queue_;
+  SeenPages seen_;                 // that were evicted after a first use
   std::vector<RadixNode*> chain_;  // scratch
   std::vector<TierKey> used_;      // scratch
   std::vector<Write> writes_;

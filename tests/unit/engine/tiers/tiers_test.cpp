@@ -255,6 +255,22 @@ TEST(Tiers, LoadAPrefixOnceForAllWhoWaitForIt) {
   EXPECT_EQ(machine.stats().restored_tokens, 120);
 }
 
+TEST(Tiers, WaitForNoMoreOfAnothersLoadThanIsTheirs) {
+  Shape shape{.pages = 200};
+  live(shape, {text(0, 402)});
+  shape.delay = 400;
+  Machine machine(shape);
+  machine.enqueue(1, text(0, 402));
+  std::vector<TokenId> other = text(0, 8);
+  other.insert(other.end(), 3, 900);
+  machine.enqueue(2, other);
+  for (int i = 0; i < 5000 && machine.ended.empty(); ++i) machine.step();
+  EXPECT_EQ(machine.ended, (std::set<SequenceId>{2}));
+  EXPECT_EQ(machine.computed, 3);
+  machine.run(5000);
+  EXPECT_EQ(machine.computed, 3 + 2);
+}
+
 TEST(Tiers, LetOthersRunWhileTheyLoad) {
   Shape shape;
   live(shape, {text(0, 42)});
@@ -364,6 +380,22 @@ TEST(Tiers, WriteAtTheSecondUse) {
   machine.run();
   machine.settle();
   EXPECT_EQ(machine.store().writes, 5);
+}
+
+TEST(Tiers, KnowASecondUseAfterAnEviction) {
+  Shape shape{.pages = 24, .writes = "write_through_selective"};
+  Machine machine(shape);
+  for (SequenceId id = 1; id <= 4; ++id) {
+    machine.enqueue(id, text(static_cast<int>(100 * id), 42));
+    machine.run();
+  }
+  machine.settle();
+  EXPECT_EQ(machine.store().writes, 0);
+  ASSERT_EQ(machine.check_prefix(text(100, 42)), 0) << "evicted";
+  machine.enqueue(9, text(100, 42));
+  machine.run();
+  machine.settle();
+  EXPECT_EQ(machine.store().writes, 10);
 }
 
 TEST(Tiers, WriteWhatWasUsedTwiceWhenNothingElseIsToDo) {
