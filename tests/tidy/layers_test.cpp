@@ -28,6 +28,7 @@ const std::map<std::string, Names>& layers_below() {
       {"nn", {"weights", "ops"}},
       {"models", {"nn"}},
       {"tier", {"cache"}},
+      {"router", {"cache"}},
       {"engine", {"models", "tier"}},
       {"quantize", {"models"}},
       {"replay", {"engine"}},
@@ -36,7 +37,7 @@ const std::map<std::string, Names>& layers_below() {
       {"text", {"jinja"}},
       {"grammar", {"text"}},
       {"llm", {"engine", "text", "grammar"}},
-      {"server", {"llm", "client"}},
+      {"server", {"llm", "client", "router"}},
       {"client", {"base"}},
       {"eval", {"client"}},
       {"hub", {"base"}},
@@ -134,7 +135,7 @@ TEST(Layers, TheRuleSeesAWrongDirection) {
   EXPECT_EQ(check("src/engine/x.cpp", "#include <banyan/llm.h>\n"), 1u);
   EXPECT_EQ(check("src/text/x.cpp", "#include \"banyan/request.h\"\n#include <vector>\n"), 0u);
   EXPECT_EQ(check("src/cli/x.cpp", "#include \"engine/engine.h\"\n"), 0u);
-  EXPECT_EQ(check("src/cli/x.cpp", "#include \"router/proxy.h\"\n"), 1u);
+  EXPECT_EQ(check("src/cli/x.cpp", "#include \"proxy/proxy.h\"\n"), 1u);
   EXPECT_EQ(check("src/base/x.cpp", "// #include \"llm/llm.h\"\n"), 0u);
   EXPECT_EQ(check("include/banyan/status.h", "#include \"engine/engine.h\"\n"), 1u);
   EXPECT_EQ(check("include/banyan/novel.h", ""), 1u);

@@ -1,0 +1,165 @@
+#include "router/policy.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+#include "base/random.h"
+
+namespace banyan {
+namespace {
+
+// SGLang's router: --cache-threshold, --balance-abs-threshold, --balance-rel-threshold.
+constexpr double kCacheThreshold = 0.3;
+constexpr int64_t kBalanceAbsolute = 64;
+constexpr double kBalanceRelative = 1.5;
+
+// A number in [0, 2^32) that differs from request to request and from worker to worker.
+uint32_t dice(uint64_t id, uint64_t which) {
+  return philox(id, which, 0)[0];
+}
+
+// The one of all that may take the request whose `key` is smallest; -1: nobody may.
+template <class Key>
+int smallest(const RouteContext& context, Key key) {
+  int best = -1;
+  for (int w = 0; w < std::ssize(context.workers); ++w) {
+    if (!context.may_take(w)) continue;
+    if (best < 0 || key(w) < key(best)) best = w;
+  }
+  return best;
+}
+
+const WorkerState& state_of(const RouteContext& context, int worker) {
+  return context.workers[static_cast<size_t>(worker)];
+}
+
+// Keeps the best of those it is shown.
+class Cheapest {
+ public:
+  explicit Cheapest(const RouteContext& context) : context_(context) {}
+
+  void consider(const HeldPrefix& held) {
+    Key key(context_.cost(held), state_of(context_, held.worker).running(),
+            dice(context_.request.id, static_cast<uint64_t>(held.worker)));
+    if (worker_ >= 0 && key >= key_) return;
+    key_ = key;
+    worker_ = held.worker;
+  }
+  int worker() const { return worker_; }
+
+ private:
+  using Key = std::tuple<double, int64_t, uint32_t>;
+  const RouteContext& context_;
+  Key key_;
+  int worker_ = -1;
+};
+
+}  // namespace
+
+bool RouteContext::may_take(int worker) const {
+  const WorkerState& w = workers[static_cast<size_t>(worker)];
+  if (!w.present || !w.accepting) return false;
+  if (std::ranges::find(request.excluded, worker) != request.excluded.end()) return false;
+  if (w.report.pages_total == 0) return true;  // it has not said
+  int64_t tokens = request.prompt_tokens + request.output_tokens - held_by(worker).tokens;
+  return w.report.pages_free - w.sent_pages >= tokens / costs.page_size_tokens;
+}
+
+HeldPrefix RouteContext::held_by(int worker) const {
+  auto found = std::ranges::find(holders, worker, &HeldPrefix::worker);
+  return found == holders.end() ? HeldPrefix{.worker = worker} : *found;
+}
+
+double RouteContext::wait_s(int worker) const {
+  const WorkerState& w = workers[static_cast<size_t>(worker)];
+  double speed = w.report.prefill_tokens_s > 0 ? w.report.prefill_tokens_s : costs.prefill_tokens_s;
+  return w.waiting_tokens() / speed;
+}
+
+double RouteContext::prefill_s(const HeldPrefix& held) const {
+  const WorkerState& w = workers[static_cast<size_t>(held.worker)];
+  double speed = w.report.prefill_tokens_s > 0 ? w.report.prefill_tokens_s : costs.prefill_tokens_s;
+  return static_cast<double>(request.prompt_tokens - held.tokens) / speed +
+         static_cast<double>(held.loaded_tokens) / costs.load_tokens_s;
+}
+
+double RouteContext::cost(const HeldPrefix& held) const {
+  const WorkerState& w = workers[static_cast<size_t>(held.worker)];
+  // Steps that others make longer are as long for this one's tokens.
+  double output_s = static_cast<double>(request.output_tokens) * w.report.step_ms / 1000;
+  return wait_s(held.worker) + costs.prefill_weight * prefill_s(held) + output_s;
+}
+
+int choose_by_cost(const RouteContext& context) {
+  Cheapest cheapest(context);
+  int looked_at = 0;
+  for (const HeldPrefix& held : context.holders) {
+    if (looked_at == context.costs.sampled) break;
+    if (!context.may_take(held.worker)) continue;
+    cheapest.consider(held);
+    ++looked_at;
+  }
+  auto workers = static_cast<int>(context.workers.size());
+  if (workers <= context.costs.sampled) {
+    for (int w = 0; w < workers; ++w) {
+      if (context.may_take(w)) cheapest.consider(context.held_by(w));
+    }
+    return cheapest.worker();
+  }
+  // A run from a place that the request's id throws; numbers say nothing of load.
+  auto first = static_cast<int>(dice(context.request.id, context.decision) %
+                                static_cast<uint32_t>(workers));
+  for (int i = 0, sampled = 0; i < workers && sampled < context.costs.sampled; ++i) {
+    int w = (first + i) % workers;
+    if (!context.may_take(w)) continue;
+    cheapest.consider(context.held_by(w));
+    ++sampled;
+  }
+  return cheapest.worker();
+}
+
+int choose_cache_aware(const RouteContext& context) {
+  int64_t most = 0, least = std::numeric_limits<int64_t>::max();
+  for (int w = 0; w < std::ssize(context.workers); ++w) {
+    if (!context.may_take(w)) continue;
+    most = std::max(most, state_of(context, w).in_flight);
+    least = std::min(least, state_of(context, w).in_flight);
+  }
+  bool uneven = most - least > kBalanceAbsolute &&
+                static_cast<double>(most) > kBalanceRelative * static_cast<double>(least);
+  if (uneven) {
+    return smallest(context, [&](int w) { return state_of(context, w).in_flight; });
+  }
+  double worth = kCacheThreshold * static_cast<double>(context.request.prompt_tokens);
+  for (const HeldPrefix& held : context.holders) {
+    if (static_cast<double>(held.tokens) <= worth) break;
+    if (context.may_take(held.worker)) return held.worker;
+  }
+  return smallest(context, [&](int w) { return state_of(context, w).held_pages; });
+}
+
+int choose_least_loaded(const RouteContext& context) {
+  return smallest(context, [&](int w) {
+    return std::tuple(context.wait_s(w), state_of(context, w).running(),
+                      dice(context.request.id, static_cast<uint64_t>(w)));
+  });
+}
+
+int choose_round_robin(const RouteContext& context) {
+  auto workers = static_cast<int>(context.workers.size());
+  for (int i = 0; i < workers; ++i) {
+    auto w = static_cast<int>((context.decision + static_cast<uint64_t>(i)) %
+                              static_cast<uint64_t>(workers));
+    if (context.may_take(w)) return w;
+  }
+  return -1;
+}
+
+int choose_random(const RouteContext& context) {
+  return smallest(context, [&](int w) {
+    return dice(context.request.id, context.decision << 16 | static_cast<uint64_t>(w));
+  });
+}
+
+}  // namespace banyan
