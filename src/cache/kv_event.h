@@ -38,10 +38,10 @@ struct KvEvent {
 
 // How busy a worker is.
 struct LoadReport {
-  int64_t waiting_tokens = 0;   // of prompts, to be computed yet
-  int64_t waiting = 0;          // requests that were not admitted yet
-  int64_t running = 0;          // requests
-  int64_t pages_free = 0;       // empty, or held for no running request
+  int64_t waiting_tokens = 0;  // of prompts, to be computed yet
+  int64_t waiting = 0;         // requests that were not admitted yet
+  int64_t running = 0;         // requests
+  int64_t pages_free = 0;      // empty, or held for no running request
   int64_t pages_total = 0;
   double prefill_tokens_s = 0;  // tokens of prompts in a second, lately; 0: not known yet
   double step_ms = 0;           // of steps that read no prompt, lately; 0: not known yet

@@ -102,8 +102,10 @@ struct RadixNode : SetHook {
   Waiters waiters;
   int64_t waiters_below = 0;  // here and further down
 
+  PageKey key;            // of full pages and roots, once somebody asked for it; zeros before
+  uint8_t announced = 0;  // to routers: a bit for each class (cache/kv_announcer.h)
+
   // Of tiers beyond memory; nobody else looks at it. A bit for each class.
-  PageKey key;           // of full pages and roots, once somebody asked for it; zeros before
   uint8_t stored = 0;    // a store has the unit, which may have left memory, ...
   uint8_t writing = 0;   // ... or is about to have it
   bool reused = false;   // somebody resumed from it, or from what follows it

@@ -223,7 +223,10 @@ void RadixTree::drop_node(RadixNode* node) {
 void RadixTree::drop_unit(int unit_class, NodeUnit& unit) {
   unlink(unit_class, unit);
   if (unit.unit < 0) return;
-  bool kept = watcher_ != nullptr && watcher_->loses(*unit.node, unit_class);
+  bool kept = false;
+  for (UnitWatcher* watcher : watchers_) {
+    if (watcher != nullptr && watcher->loses(*unit.node, unit_class)) kept = true;
+  }
   int32_t number = std::exchange(unit.unit, -1);
   if (!kept) give_back(unit_class, number);
 }
@@ -232,7 +235,9 @@ void RadixTree::evict(RadixNode* leaf) {
   CHECK(leaf->children.empty() && leaf->path().pins == 0);
   RadixNode* parent = leaf->parent;
   for (int c = 0; c < classes_.count; ++c) drop_unit(c, leaf->units[c]);
-  if (watcher_ != nullptr) watcher_->goes(*leaf);
+  for (UnitWatcher* watcher : watchers_) {
+    if (watcher != nullptr) watcher->goes(*leaf);
+  }
   lift_waiters(leaf);
   parent->children.erase(parent->children.iterator_to(*leaf));
   drop_node(leaf);
@@ -249,7 +254,29 @@ bool RadixTree::evict_leaf() {
   return true;
 }
 
+void RadixTree::watch(UnitWatcher* watcher) {
+  auto unused = std::ranges::find(watchers_, nullptr);
+  CHECK(unused != watchers_.end());
+  *unused = watcher;
+}
+
+void RadixTree::unwatch(UnitWatcher* watcher) {
+  auto found = std::ranges::find(watchers_, watcher);
+  CHECK(found != watchers_.end());
+  *found = nullptr;
+}
+
+void RadixTree::tell_gained(RadixNode& node) {
+  for (UnitWatcher* watcher : watchers_) {
+    if (watcher != nullptr) watcher->gained(node);
+  }
+}
+
 void RadixTree::flush() {
+  bool everything = use(kPathClass).cached == nodes_used_ && nodes_used_ > 0;
+  for (UnitWatcher* watcher : watchers_) {
+    if (everything && watcher != nullptr) watcher->clears();
+  }
   while (evict_leaf()) {
   }
 }
@@ -363,7 +390,7 @@ void RadixTree::insert(RadixNode* parent, RadixNode* node) {
   if (static_cast<int64_t>(node->tokens.size()) < classes_.page_size_tokens) return;
   node->hash = hash_page(parent->hash, node->tokens);
   wake(parent, node);
-  if (watcher_ != nullptr) watcher_->gained(*node);
+  tell_gained(*node);
 }
 
 // An open page that somebody left, and that `node` begins with, is of no more use.
@@ -392,7 +419,7 @@ void RadixTree::fill(RadixNode* node, const UnitSet& units) {
   }
   if (!gained) return;
   refresh_below(node);
-  if (watcher_ != nullptr) watcher_->gained(*node);
+  tell_gained(*node);
 }
 
 // The lease goes on to a node that holds the same states as `units`, which are given back or fill
@@ -499,7 +526,7 @@ void RadixTree::add_snapshots(RadixNode* node, const UnitSet& slots) {
   }
   if (!gained) return;
   refresh_below(node);
-  if (watcher_ != nullptr) watcher_->gained(*node);
+  tell_gained(*node);
 }
 
 void RadixTree::drop_snapshots(RadixNode* node) {

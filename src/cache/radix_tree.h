@@ -51,8 +51,8 @@ struct PrefixMatch {
   int64_t position() const { return node->end + partial_tokens; }
 };
 
-// Who keeps units beyond memory, and so must know which come and go. Called while the tree changes:
-// it must not be called back.
+// Who must know which units come and go: to keep them beyond memory, or to tell others. Called
+// while the tree changes: it must not be called back.
 class UnitWatcher {
  public:
   virtual ~UnitWatcher() = default;
@@ -61,7 +61,9 @@ class UnitWatcher {
   // The node's unit of the class goes. True: it goes over to the watcher, which gives it back.
   virtual bool loses(RadixNode& node, int unit_class) = 0;
   // The node goes, after its units.
-  virtual void goes(RadixNode& node) = 0;
+  virtual void goes(RadixNode&) {}
+  // All units are about to go, one by one.
+  virtual void clears() {}
 };
 
 // Keeps a path in the tree: RAII. Pages of a class from begin() on stay, as far as they are there.
@@ -150,10 +152,11 @@ class RadixTree {
   // Evicts everything that no lease needs.
   void flush();
 
-  // ---- For tiers -------------------------------------------------------------------------------
+  // ---- For tiers and announcements -------------------------------------------------------------
 
-  // Null: nobody, as at first.
-  void watch(UnitWatcher* watcher) { watcher_ = watcher; }
+  // At most two watch.
+  void watch(UnitWatcher* watcher);
+  void unwatch(UnitWatcher* watcher);
   // Nodes whose units of the class are evicted next, in that order, until `visit` returns false.
   template <class Visit>
   void visit_oldest(int unit_class, Visit visit) {
@@ -244,6 +247,7 @@ class RadixTree {
   void drop_root_if_unused(RadixNode* root);
 
   void set_tokens(RadixNode* node, std::span<const PrefixToken> tokens);
+  void tell_gained(RadixNode& node);
   void insert(RadixNode* parent, RadixNode* node);
   void evict_covered_by(RadixNode* node);
   UnitSet extend_to(Lease& lease, RadixNode* existing, const UnitSet& units);
@@ -273,7 +277,7 @@ class RadixTree {
 
   std::vector<Units> units_;  // [classes]
   UseList awaited_;           // of the path: what waiters run through
-  UnitWatcher* watcher_ = nullptr;
+  std::array<UnitWatcher*, 2> watchers_ = {};
   using Changed =
       intrusive::list<PrefixWaiter,
                       intrusive::member_hook<PrefixWaiter, ListHook, &PrefixWaiter::changed>>;

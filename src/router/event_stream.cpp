@@ -124,7 +124,8 @@ void write(const LoadReport& report, std::string& bytes) {
 }
 
 Result<UnitClass> read_class(FrameReader& frame) {
-  auto unit = frame.take<uint8_t>(), reach = frame.take<uint8_t>(), advisory = frame.take<uint8_t>();
+  auto unit = frame.take<uint8_t>(), reach = frame.take<uint8_t>(),
+       advisory = frame.take<uint8_t>();
   auto window = frame.take<int64_t>();
   bool known = unit <= static_cast<uint8_t>(StateUnit::kSlot) &&
                reach <= static_cast<uint8_t>(StateReach::kNone) && advisory <= 1;

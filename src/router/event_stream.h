@@ -4,8 +4,9 @@
 //   hello     version u32, epoch u64, next sequence u64, state digest 32 bytes, page size u32,
 //             classes u8, for each {unit u8, reach u8, advisory u8, window tokens i64},
 //             alignment of resuming u32
-//   events    first sequence u64, count u32, for each {operation, class, tier u8, key 16, parent 16}
-//   snapshot  sequence u64, flags u8 (1: the first part, 2: the last), count u32, for each {class,
+//   events    first sequence u64, count u32, for each {operation, class, tier u8, key 16, parent
+//   16} snapshot  sequence u64, flags u8 (1: the first part, 2: the last), count u32, for each
+//   {class,
 //             tier u8, key 16}
 //   load      the fields of LoadReport: five i64, two f64, a u64
 //

@@ -153,8 +153,8 @@ bool FleetView::apply_snapshot(int worker, const KvSnapshotPart& part) {
 
 void FleetView::tick(int64_t now_ns) {
   for (int i = 0; i < kSweepsPerTick && tree_.sweep(); ++i) continue;
-  while (!predictions_.empty() && (predictions_.top().end_ns <= now_ns ||
-                                   predictions_.size() > kPredictionsMax)) {
+  while (!predictions_.empty() &&
+         (predictions_.top().end_ns <= now_ns || predictions_.size() > kPredictionsMax)) {
     const Prediction& ended = predictions_.top();
     auto worker = static_cast<size_t>(ended.worker);
     bool same = states_[worker].present && links_[worker].slot == ended.slot;
@@ -200,8 +200,8 @@ void FleetView::sent(const RouteChoice& choice, const RouteRequest& request, int
   ++state.sent_requests;
   state.sent_tokens += choice.new_tokens;
   state.sent_pages += (choice.new_tokens + request.output_tokens + page - 1) / page;
-  auto lasts_ns = static_cast<int64_t>(kPredictionFactor * kNsPerSecond *
-                                       (choice.wait_s + choice.prefill_s));
+  auto lasts_ns =
+      static_cast<int64_t>(kPredictionFactor * kNsPerSecond * (choice.wait_s + choice.prefill_s));
   Prediction prediction{.end_ns = now_ns + std::max(kPredictionNsMin, lasts_ns),
                         .worker = choice.worker,
                         .slot = slot(choice.worker),

@@ -377,7 +377,8 @@ void MetaTree::keep_runs(size_t pages, int unit_class, bool storage) {
     add_holders(*path_[i], unit_class, storage, runs_.data() + i * words_);
   }
   auto meet = [&](size_t distance) {
-    for (size_t i = runs_.size(); i-- > distance * words_;) runs_[i] &= runs_[i - distance * words_];
+    for (size_t i = runs_.size(); i-- > distance * words_;)
+      runs_[i] &= runs_[i - distance * words_];
   };
   size_t length = 1;
   for (; length * 2 <= need; length *= 2) meet(length);
@@ -430,9 +431,8 @@ std::span<const PrefixHolder> MetaTree::match(std::span<const PageKey> pages) {
   visit_depths(true, [&](int slot, int64_t depth) { found_.push_back({slot, depth, depth}); });
   if (storage_units_ == 0) return found_;
   std::ranges::fill(memory_pages_, 0);
-  visit_depths(false, [&](int slot, int64_t depth) {
-    memory_pages_[static_cast<size_t>(slot)] = depth;
-  });
+  visit_depths(false,
+               [&](int slot, int64_t depth) { memory_pages_[static_cast<size_t>(slot)] = depth; });
   for (PrefixHolder& holder : found_) {
     holder.memory_pages = memory_pages_[static_cast<size_t>(holder.slot)];
   }

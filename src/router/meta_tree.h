@@ -93,8 +93,8 @@ class MetaTree {
   };
   struct Slot {
     bool open = false;
-    int unswept = 0;   // shards, once it is closed
-    int64_t held = 0;  // units of the path in memory
+    int unswept = 0;     // shards, once it is closed
+    int64_t held = 0;    // units of the path in memory
     int64_t stored = 0;  // units in storage
   };
   using Words = std::span<uint64_t>;
@@ -153,8 +153,8 @@ class MetaTree {
   // and who has the last pages of a window.
   std::vector<const Entry*> path_;
   std::vector<uint64_t> resumable_, runs_;
-  std::vector<uint64_t> set_;            // one bit set
-  std::vector<int64_t> memory_pages_;    // [slots]
+  std::vector<uint64_t> set_;          // one bit set
+  std::vector<int64_t> memory_pages_;  // [slots]
   std::vector<PrefixHolder> found_;
 };
 

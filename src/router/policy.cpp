@@ -108,8 +108,8 @@ int choose_by_cost(const RouteContext& context) {
     return cheapest.worker();
   }
   // A run from a place that the request's id throws; numbers say nothing of load.
-  auto first = static_cast<int>(dice(context.request.id, context.decision) %
-                                static_cast<uint32_t>(workers));
+  auto first =
+      static_cast<int>(dice(context.request.id, context.decision) % static_cast<uint32_t>(workers));
   for (int i = 0, sampled = 0; i < workers && sampled < context.costs.sampled; ++i) {
     int w = (first + i) % workers;
     if (!context.may_take(w)) continue;

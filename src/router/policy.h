@@ -12,7 +12,7 @@ namespace banyan {
 
 // What choosing needs of a request.
 struct RouteRequest {
-  std::span<const PageKey> pages;   // of the prompt's full pages, but for one that it ends with
+  std::span<const PageKey> pages;  // of the prompt's full pages, but for one that it ends with
   int64_t prompt_tokens = 0;
   int64_t output_tokens = 0;        // as far as anybody can guess
   uint64_t id = 0;                  // a hash of its own id: whom it meets where all else is equal
@@ -26,15 +26,13 @@ struct WorkerState {
   LoadReport report;
   int64_t reported_ns = 0;
   // By this router, after that report.
-  int64_t sent_tokens = 0;    // of prompts, not counting what the worker had
-  int64_t sent_pages = 0;     // that these and their outputs take
+  int64_t sent_tokens = 0;  // of prompts, not counting what the worker had
+  int64_t sent_pages = 0;   // that these and their outputs take
   int64_t sent_requests = 0;
-  int64_t in_flight = 0;      // requests of this router that have not ended
-  int64_t held_pages = 0;     // of prefixes
+  int64_t in_flight = 0;   // requests of this router that have not ended
+  int64_t held_pages = 0;  // of prefixes
 
-  double waiting_tokens() const {
-    return static_cast<double>(report.waiting_tokens + sent_tokens);
-  }
+  double waiting_tokens() const { return static_cast<double>(report.waiting_tokens + sent_tokens); }
   int64_t running() const { return report.running + report.waiting + sent_requests; }
 };
 
@@ -46,10 +44,10 @@ struct HeldPrefix {
 };
 
 struct RouteCosts {
-  double prefill_weight = 1.5;      // of loading and computing, against waiting for others
-  int sampled = 8;                  // workers that are looked at besides holders; so many of those
-  double prefill_tokens_s = 8000;   // of a worker that has not said
-  double load_tokens_s = 200'000;   // from below memory
+  double prefill_weight = 1.5;     // of loading and computing, against waiting for others
+  int sampled = 8;                 // workers that are looked at besides holders; so many of those
+  double prefill_tokens_s = 8000;  // of a worker that has not said
+  double load_tokens_s = 200'000;  // from below memory
   int64_t page_size_tokens = 64;
 };
 

@@ -2,32 +2,13 @@
 // lie, and what is counted.
 #pragma once
 
-#include <vector>
-
 #include "banyan/engine.h"
-#include "cache/page_key.h"
+#include "cache/node_keys.h"
 #include "cache/radix_tree.h"
 #include "engine/tiers/unit_pieces.h"
 #include "tier/store.h"
 
 namespace banyan {
-
-// Keys of pages. Those of nodes are kept in them, so that none is made twice.
-class NodeKeys {
- public:
-  explicit NodeKeys(const StateDigest& states) : states_(states) {}
-
-  // Of a root or of a full page.
-  const PageKey& of(RadixNode& node);
-  PageKey next(const PageKey& parent, std::span<const PrefixToken> tokens) {
-    return keys_.page(parent, tokens);
-  }
-
- private:
-  StateDigest states_;
-  PageKeys keys_;
-  std::vector<RadixNode*> path_;  // scratch
-};
 
 struct TierContext {
   RadixTree& tree;

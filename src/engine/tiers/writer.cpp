@@ -39,7 +39,7 @@ Writer::Writer(TierContext& context, const CacheStorageConfig& config)
 }
 
 Writer::~Writer() {
-  context_.tree.watch(nullptr);
+  context_.tree.unwatch(this);
   queue_.clear();
 }
 

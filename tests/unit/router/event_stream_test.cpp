@@ -27,11 +27,17 @@ TEST(EventStream, ArrivesInWhateverPieces) {
                    {.sequence = 4, .operation = KvOperation::kCleared}}};
   KvSnapshotPart part{.sequence = 4, .first = true, .last = true};
   part.units = {{.page = key_of(3), .unit_class = 1, .tier = KvTier::kStorage}};
-  LoadReport load{.waiting_tokens = 1, .waiting = 2, .running = 3, .pages_free = 4,
-                  .pages_total = 5, .prefill_tokens_s = 6.5, .step_ms = 7.5, .next_event = 8};
+  LoadReport load{.waiting_tokens = 1,
+                  .waiting = 2,
+                  .running = 3,
+                  .pages_free = 4,
+                  .pages_total = 5,
+                  .prefill_tokens_s = 6.5,
+                  .step_ms = 7.5,
+                  .next_event = 8};
   std::string bytes;
-  for (const KvMessage& message : {KvMessage(hello()), KvMessage(events), KvMessage(part),
-                                   KvMessage(load)}) {
+  for (const KvMessage& message :
+       {KvMessage(hello()), KvMessage(events), KvMessage(part), KvMessage(load)}) {
     write_kv_message(message, bytes);
   }
   for (size_t size : {size_t{1}, size_t{7}, bytes.size()}) {

@@ -32,8 +32,10 @@ class Fleet {
   }
 
   void report(int worker, int64_t waiting_tokens, int64_t pages_free = 1000) {
-    LoadReport load{.waiting_tokens = waiting_tokens, .pages_free = pages_free,
-                    .pages_total = 1000, .prefill_tokens_s = 1000};
+    LoadReport load{.waiting_tokens = waiting_tokens,
+                    .pages_free = pages_free,
+                    .pages_total = 1000,
+                    .prefill_tokens_s = 1000};
     EXPECT_TRUE(view_.apply(worker, load, 0));
   }
 
@@ -42,9 +44,7 @@ class Fleet {
             .prompt_tokens = pages * kPage + 1,
             .id = id};
   }
-  int choose(int pages, uint64_t id = 0) {
-    return view_.choose(request(pages, id), 0).worker;
-  }
+  int choose(int pages, uint64_t id = 0) { return view_.choose(request(pages, id), 0).worker; }
   FleetView& view() { return view_; }
 
  private:

@@ -131,9 +131,9 @@ class Model {
     for (int c = 1; c < classes_.count; ++c) {
       if (!classes_[c].decides()) continue;
       for (size_t i = 0; i <= page; ++i) {
-        bool needed = classes_[c].paged() ? static_cast<int64_t>(i + 1) * kPage >
-                                                classes_[c].reach_begin(end)
-                                          : i == page;
+        bool needed = classes_[c].paged()
+                          ? static_cast<int64_t>(i + 1) * kPage > classes_[c].reach_begin(end)
+                          : i == page;
         if (needed && !held.contains({prompt[i], c})) return false;
       }
     }

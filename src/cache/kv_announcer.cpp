@@ -1,0 +1,76 @@
+#include "cache/kv_announcer.h"
+
+#include <utility>
+
+namespace banyan {
+namespace {
+
+uint8_t class_bit(int unit_class) {
+  return static_cast<uint8_t>(1U << unsigned(unit_class));
+}
+
+}  // namespace
+
+KvAnnouncer::KvAnnouncer(RadixTree& tree, KvEventLog& log, std::optional<StateDigest> states)
+    : tree_(tree), log_(log), keys_(std::move(states)) {
+  visit_pages([&](RadixNode& node) {
+    node.announced = 0;
+    gained(node);
+  });
+  tree.watch(this);
+}
+
+// Parents come before what follows them.
+template <class Visit>
+void KvAnnouncer::visit_pages(Visit visit) {
+  std::vector<RadixNode*> left;
+  tree_.for_each_root([&](const RadixNode& root) { left.push_back(const_cast<RadixNode*>(&root)); });
+  int64_t page = tree_.classes().page_size_tokens;
+  while (!left.empty()) {
+    RadixNode* node = left.back();
+    left.pop_back();
+    bool full = node->parent != nullptr && std::ssize(node->tokens) == page;
+    if (full) visit(*node);
+    for (RadixNode& child : node->children) left.push_back(&child);
+  }
+}
+
+void KvAnnouncer::gained(RadixNode& node) {
+  cleared_ = false;
+  const StateClasses& classes = tree_.classes();
+  for (int c = 0; c < classes.count; ++c) {
+    bool known = (node.announced & class_bit(c)) != 0;
+    if (known || !classes[c].decides() || node.units[c].unit < 0) continue;
+    node.announced |= class_bit(c);
+    log_.add(KvOperation::kStored, {.page = keys_.of(node), .unit_class = static_cast<uint8_t>(c)},
+             keys_.of(*node.parent));
+  }
+}
+
+bool KvAnnouncer::loses(RadixNode& node, int unit_class) {
+  if ((node.announced & class_bit(unit_class)) == 0) return false;
+  node.announced &= static_cast<uint8_t>(~class_bit(unit_class));
+  if (cleared_) return false;
+  log_.add(KvOperation::kRemoved,
+           {.page = keys_.of(node), .unit_class = static_cast<uint8_t>(unit_class)},
+           keys_.of(*node.parent));
+  return false;
+}
+
+void KvAnnouncer::clears() {
+  log_.add(KvOperation::kCleared, {}, {});
+  cleared_ = true;
+}
+
+std::vector<KvUnit> KvAnnouncer::snapshot() {
+  std::vector<KvUnit> units;
+  visit_pages([&](RadixNode& node) {
+    for (int c = 0; c < tree_.classes().count; ++c) {
+      if ((node.announced & class_bit(c)) == 0) continue;
+      units.push_back({.page = keys_.of(node), .unit_class = static_cast<uint8_t>(c)});
+    }
+  });
+  return units;
+}
+
+}  // namespace banyan
