@@ -20,6 +20,8 @@ namespace banyan {
 
 using SequenceId = uint64_t;
 
+struct ConstraintSource;  // banyan/constraint_source.h
+
 // Incremented whenever a seed draws different tokens than before. 1: inverse of the cumulative
 // distribution; 2: exponential race. Processes that compare texts by seed, or share states that
 // follow from them, must agree on it.
@@ -93,6 +95,12 @@ class TokenConstraint {
   virtual std::span<const TokenId> draft_tokens() = 0;
   // Undoes the last `tokens` calls of accept.
   virtual void rollback(int tokens) = 0;
+  // Adds what it was made of, for making it anew in another process. False: it cannot be told.
+  // Safe from any thread.
+  virtual bool describe(ConstraintSource& source) const {
+    (void)source;
+    return false;
+  }
 };
 
 enum class FinishReason : uint8_t {
@@ -179,6 +187,10 @@ struct GenerateRequest {
   SamplingParams sampling = {};
   GenerationOptions options = {};
   std::shared_ptr<TokenConstraint> constraint = {};
+  // Output that another engine of the same state digest and kDrawRevision has drawn already. The
+  // run goes on behind it with the bits of one that was never interrupted: it counts as output in
+  // penalties, limits and the constraint, which must be new. Its tokens get no events.
+  std::vector<TokenId> resume_tokens = {};
 };
 
 }  // namespace banyan

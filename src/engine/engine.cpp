@@ -168,6 +168,8 @@ class Engine::Impl {
   bool step_once();
   bool traced_step();
   Status check(const GenerateRequest& request) const;
+  Status check_resumed(const GenerateRequest& request) const;
+  void resume(Sequence& s) const;
   void deliver_removed();
   void deliver(std::unique_ptr<Sequence> s, FinishReason reason);
 
@@ -214,6 +216,25 @@ class Engine::Impl {
   std::shared_ptr<TraceLog> trace_;  // null: nobody profiles
 };
 
+// Another engine's output must leave something to draw.
+Status Engine::Impl::check_resumed(const GenerateRequest& request) const {
+  const std::vector<TokenId>& tokens = request.resume_tokens;
+  if (tokens.empty()) return {};
+  TRY(check_tokens(tokens, info().vocabulary, "resume_tokens"));
+  int64_t left = info().context_length_tokens - std::ssize(request.prompt);
+  int64_t most = std::min(request.options.max_new_tokens, left);
+  if (std::ssize(tokens) >= most) {
+    return invalid_argument("resume_tokens: {} tokens, but an output of at most {} is asked for",
+                            tokens.size(), most);
+  }
+  for (TokenId stop : request.options.stop_token_ids) {
+    if (std::ranges::find(tokens, stop) == tokens.end()) continue;
+    return invalid_argument("resume_tokens: token {} is a stop token, so the output has ended",
+                            stop);
+  }
+  return {};
+}
+
 Status Engine::Impl::check(const GenerateRequest& request) const {
   const SamplingParams& sampling = request.sampling;
   const GenerationOptions& options = request.options;
@@ -252,6 +273,7 @@ Status Engine::Impl::check(const GenerateRequest& request) const {
   if (options.prompt_logprobs_begin) {
     TRY(check_limit("prompt_logprobs_begin", *options.prompt_logprobs_begin, prompt_tokens));
   }
+  TRY(check_resumed(request));
   int64_t room = info().context_length_tokens - (options.max_new_tokens > 0 ? 1 : 0);
   if (prompt_tokens > room) {
     return invalid_argument("the prompt has {} tokens, the context length is {}", prompt_tokens,
@@ -267,7 +289,8 @@ Result<SequenceId> Engine::Impl::submit(GenerateRequest request, TokenSink sink)
   auto s = std::make_unique<Sequence>();
   s->prompt_tokens = static_cast<int64_t>(request.prompt.size());
   // What is more than the context and the memory hold ends there. One new token must fit.
-  int64_t most = std::max(info().total_tokens_max, s->prompt_tokens + 1);
+  auto known_tokens = s->prompt_tokens + std::ssize(request.resume_tokens);
+  int64_t most = std::max(info().total_tokens_max, known_tokens + 1);
   s->tokens_max =
       std::min({s->prompt_tokens + options.max_new_tokens, info().context_length_tokens, most});
   if (!scheduler_.fits_alone(s->tokens_max)) {
@@ -294,9 +317,19 @@ Result<SequenceId> Engine::Impl::submit(GenerateRequest request, TokenSink sink)
   if (request.sampling.has_dry()) s->dry.start(request.sampling, s->tokens_max);
   s->request = std::move(request);
   s->sink = std::move(sink);
+  resume(*s);
   speculator_.start(*s, scheduler_.running() + 1);
   scheduler_.enqueue(std::move(s));
   return last_id_;
+}
+
+// As if the tokens to resume behind had been drawn here and the sequence then been retracted.
+void Engine::Impl::resume(Sequence& s) const {
+  for (TokenId token : s.request.resume_tokens) {
+    s.tokens.push_back(token);
+    if (s.request.sampling.has_penalties()) s.counts.add(token);
+    if (s.request.constraint) s.request.constraint->accept(token);
+  }
 }
 
 bool Engine::Impl::step() {

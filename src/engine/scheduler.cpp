@@ -396,7 +396,7 @@ bool Scheduler::start(Sequence& s, const PrefixMatch& match, StepPlan& plan) {
   if (tiers_ != nullptr) tiers_->admitted(s);
   if (s.cached_tokens < 0) {
     s.admission = admitted_;
-    s.cached_tokens = s.computed;
+    s.cached_tokens = std::min(s.computed, s.prompt_tokens);
     cached_tokens_ += s.cached_tokens;
   }
   // Pages beyond a snapshot that is missing: leave one there this time.

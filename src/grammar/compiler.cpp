@@ -66,7 +66,8 @@ Result<std::shared_ptr<const CompiledGrammar>> GrammarCompiler::compile_new(
     const GrammarSource& source) {
   Grammar grammar = TRY(Grammar::from_source(source, options_.limits));
   TRY(spelling_.check(grammar.shared_automaton()));
-  return std::make_shared<const CompiledGrammar>(std::move(grammar), vocabulary_, tokenize_);
+  return std::make_shared<const CompiledGrammar>(std::move(grammar), vocabulary_, tokenize_,
+                                                 source);
 }
 
 size_t GrammarCompiler::bytes_locked() const {

@@ -139,6 +139,11 @@ std::span<const TokenId> ThinkingBudget::draft_tokens() {
   return inner_ ? inner_->draft_tokens() : std::span<const TokenId>();
 }
 
+bool ThinkingBudget::describe(ConstraintSource& source) const {
+  source.thinking = rules_;
+  return inner_ == nullptr || inner_->describe(source);
+}
+
 void ThinkingBudget::rollback(int tokens) {
   CHECK(tokens >= 0 && static_cast<size_t>(tokens) <= before_.size());
   if (inner_) inner_->rollback(tokens);

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "banyan/constraint_source.h"
 #include "banyan/request.h"
 #include "banyan/status.h"
 #include "llm/messages/reasoning.h"
@@ -52,6 +53,7 @@ class ThinkingBudget final : public TokenConstraint {
   void accept(TokenId token) override;
   std::span<const TokenId> draft_tokens() override;
   void rollback(int tokens) override;
+  bool describe(ConstraintSource& source) const override;
 
  private:
   enum class Phase : uint8_t { kStart, kInside, kOutside, kOver };

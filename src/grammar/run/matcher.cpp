@@ -70,6 +70,12 @@ void Matcher::remember() {
   drafts_.reset();
 }
 
+bool Matcher::describe(ConstraintSource& source) const {
+  source.grammar = compiled_->source;
+  source.early = early_;
+  return source.grammar.has_value();
+}
+
 void Matcher::rollback(int tokens) {
   CHECK(tokens >= 0 && static_cast<size_t>(tokens) <= marks_.size(), "{} of {} tokens", tokens,
         marks_.size());

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "banyan/constraint_source.h"
 #include "banyan/grammar.h"
 #include "banyan/request.h"
 #include "grammar/run/masks.h"
@@ -27,10 +28,12 @@ using TokenizeText = std::function<std::vector<TokenId>(std::string_view text)>;
 struct CompiledGrammar {
   static constexpr size_t kMaskBytesMax = 16 << 20;
 
-  CompiledGrammar(Grammar g, std::shared_ptr<const TokenVocabulary> v, TokenizeText t)
+  CompiledGrammar(Grammar g, std::shared_ptr<const TokenVocabulary> v, TokenizeText t,
+                  std::optional<GrammarSource> s = std::nullopt)
       : grammar(std::move(g)),
         vocabulary(std::move(v)),
         tokenize(std::move(t)),
+        source(std::move(s)),
         masks(kMaskBytesMax) {}
 
   size_t bytes() const { return grammar.bytes() + masks.bytes(); }
@@ -38,14 +41,8 @@ struct CompiledGrammar {
   const Grammar grammar;
   const std::shared_ptr<const TokenVocabulary> vocabulary;
   const TokenizeText tokenize;
+  const std::optional<GrammarSource> source;  // absent: it was not made from one
   mutable MaskCache masks;
-};
-
-// Combines min_new_tokens and ignore_eos with a grammar, which takes precedence: before
-// `tokens_min` tokens none of `stops` is drawn while anything else may follow.
-struct EarlyStops {
-  int64_t tokens_min = 0;
-  std::vector<TokenId> stops;
 };
 
 class Matcher : public TokenConstraint {
@@ -60,6 +57,7 @@ class Matcher : public TokenConstraint {
   // The tokens of likely_bytes().
   std::span<const TokenId> draft_tokens() override;
   void rollback(int tokens) override;
+  bool describe(ConstraintSource& source) const override;
 
   // Like accept(), but returns false and changes nothing if the mask does not allow `token`.
   bool try_accept(TokenId token);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "banyan/constraint_source.h"
 #include "banyan/request.h"
 #include "server/fields/request.h"
 #include "text/tokenizer/tokenizer.h"
@@ -42,6 +43,10 @@ class TokenFilter final : public TokenConstraint {
   void accept(TokenId token) override { written_.push_back(token); }
   std::span<const TokenId> draft_tokens() override { return {}; }
   void rollback(int tokens) override;
+  bool describe(ConstraintSource& source) const override {
+    source.tokens = rules_;
+    return true;
+  }
 
  private:
   void fill_allowed(std::span<uint32_t> mask) const;
