@@ -142,8 +142,8 @@ TEST_F(Stories, ScoresWhatItGenerates) {
   ASSERT_EQ(scores->size(), ids.size());
   EXPECT_FALSE((*scores)[0].has_value());
   for (size_t i = 0; i < made->logprobs.size(); ++i) {
-    // Recurrent layers read a prompt in chunks and generate row by row: close, but other bits, which
-    // tables of bf16 pairs round to bf16 again.
+    // Recurrent layers read a prompt in chunks and generate row by row: close, but other bits,
+    // which tables of bf16 pairs round to bf16 again.
     EXPECT_NEAR(*(*scores)[made->prompt_ids.size() + i], made->logprobs[i].logprob, 2e-3) << i;
   }
   ASSERT_EQ(made->prompt_logprobs.size(), made->prompt_ids.size() - 1);
