@@ -21,6 +21,7 @@
 
 #include "banyan/token.h"
 #include "kernels/gemm.h"
+#include "kernels/sparse.h"
 #include "tensor/device.h"
 #include "tensor/dtype.h"
 
@@ -244,15 +245,6 @@ struct CopyUnitsArgs {
 
 // ---- Attention over pages --------------------------------------------------------------------
 
-// A run of consecutive positions of one sequence in the batch. Position p of the sequence is in
-// page page_table[page_begin + p / page_size], row p % page_size.
-struct SpanArgs {
-  int32_t row_begin = 0;  // first row in the batch
-  int32_t row_count = 0;
-  int32_t first_position = 0;  // absolute position of the first row
-  int32_t page_begin = 0;      // start of the sequence's pages in the page table
-};
-
 // Pool layout for every paged state: [pages, heads, page_size] rows of `width` columns, so that one
 // head's keys of one page are contiguous. Rows are of F32, BF16 or F16, or quantised to I8 or
 // F8_E4M3: kernels/state_rows.h.
@@ -304,6 +296,9 @@ inline constexpr int64_t kAttentionBlock = 512;
 // in ascending order without gaps. Until the block that contains the row's own position, out, max
 // and weight carry the partial sums; that block's launch is the row's last. The result is
 // bit-identical to one launch over all keys.
+//
+// With `selected` (which excludes a window and blocks), a row sees the keys of its head there, and
+// keys are cut at multiples of their rank.
 struct AttentionArgs {
   Launch launch = {};
   const float* q = nullptr;  // [rows, q_heads, head_dim], heads dense inside a row
@@ -325,13 +320,14 @@ struct AttentionArgs {
   const KeyBlock* blocks = nullptr;  // [span_count], or null: all keys at once
   float* max = nullptr;              // with blocks, [rows, q_heads]: largest score so far
   float* weight = nullptr;           // with blocks: the sum of exp(score - max)
+  SelectedKeys selected = {};        // of each kv head, or one choice for all
 };
 
 // Attention in which all heads share one key per position, its latent, whose first `rank` columns
 // are also the value:
 //   out[r, h] = sum over j <= position(r) of softmax_j(scale * q[r, h] . latent_j) latent_j[:rank].
 // The span's own latents are already in the pool. Keys are split at absolute multiples of a fixed
-// tile, as in AttentionArgs.
+// tile, as in AttentionArgs; with `selected`, a row sees those keys alone, cut by their rank.
 struct LatentAttentionArgs {
   Launch launch = {};
   const float* q = nullptr;  // [rows, heads, width], heads dense inside a row
@@ -344,6 +340,7 @@ struct LatentAttentionArgs {
   const SpanArgs* spans = nullptr;
   int64_t span_count = 0;
   const int32_t* page_table = nullptr;
+  SelectedKeys selected = {};  // one choice for all heads
 };
 
 // ---- Recurrent states in slots ---------------------------------------------------------------
@@ -594,6 +591,9 @@ struct KernelTable {
   void (*copy_units)(const CopyUnitsArgs&) = nullptr;
   void (*page_write)(const PageWriteArgs&) = nullptr;
   void (*page_read)(const PageReadArgs&) = nullptr;
+  void (*key_sums)(const KeySumsArgs&) = nullptr;
+  void (*block_scores)(const BlockScoresArgs&) = nullptr;
+  void (*select_keys)(const SelectKeysArgs&) = nullptr;
   void (*attention)(const AttentionArgs&) = nullptr;
   void (*latent_attention)(const LatentAttentionArgs&) = nullptr;
   void (*linear_attention)(const LinearAttentionArgs&) = nullptr;

@@ -14,7 +14,7 @@ namespace banyan::fenced {
 namespace {
 
 // The largest of all argument structs.
-constexpr size_t kArgsBytes = 256;
+constexpr size_t kArgsBytes = 320;
 
 struct Call {
   void (*run)(const Call& call) = nullptr;
@@ -173,6 +173,9 @@ const KernelTable& table() {
       .copy_units = Queued<&T::copy_units>::run,
       .page_write = Queued<&T::page_write>::run,
       .page_read = Queued<&T::page_read>::run,
+      .key_sums = Queued<&T::key_sums>::run,
+      .block_scores = Queued<&T::block_scores>::run,
+      .select_keys = Queued<&T::select_keys>::run,
       .attention = Queued<&T::attention>::run,
       .latent_attention = Queued<&T::latent_attention>::run,
       .linear_attention = Queued<&T::linear_attention>::run,

@@ -5,6 +5,7 @@
 
 #include "kernels/launch.h"
 #include "kernels/portable/portable.h"
+#include "kernels/selected_rows.h"
 #include "kernels/state_rows.h"
 #include "tensor/float_types.h"
 
@@ -70,7 +71,7 @@ void attend(const AttentionArgs& a, const SpanArgs& span, int64_t i, int64_t hea
   float sum = carried ? a.weight[place] : 0;
   for (int64_t c = 0; c < a.value_dim && !carried; ++c) out[c] = 0;
   RowShape key = {.width = a.head_dim}, value = {.width = a.value_dim};
-  for (int64_t j = first; j < end; ++j) {
+  for_keys(a.selected, span.row_begin + i, kv_head, first, end, [&](int64_t j) {
     int64_t row = pool_offset(a.page_table, span, j, kv_head, a.kv_heads, a.page_size, 1);
     RowValues<S> k(static_cast<const S*>(a.k_pool) + row * row_stride<S>(key), key);
     RowValues<S> v(static_cast<const S*>(a.v_pool) + row * row_stride<S>(value), value);
@@ -87,7 +88,7 @@ void attend(const AttentionArgs& a, const SpanArgs& span, int64_t i, int64_t hea
     float weight = std::exp(score - max);
     for (int64_t c = 0; c < a.value_dim; ++c) out[c] += weight * v[c];
     sum += weight;
-  }
+  });
   if (end <= position) {
     a.max[place] = max;
     a.weight[place] = sum;

@@ -4,6 +4,7 @@
 
 #include "kernels/launch.h"
 #include "kernels/portable/portable.h"
+#include "kernels/selected_rows.h"
 #include "kernels/state_rows.h"
 #include "tensor/float_types.h"
 
@@ -19,7 +20,8 @@ void attend(const LatentAttentionArgs& a, const SpanArgs& span, int64_t i, int64
   float max = std::numeric_limits<float>::lowest();
   float sum = 0;
   RowShape shape = {.width = a.width, .split = a.rank < a.width ? a.rank : 0};
-  for (int64_t j = 0; j <= span.first_position + i; ++j) {
+  int64_t end = span.first_position + i + 1;
+  for_keys(a.selected, span.row_begin + i, 0, 0, end, [&](int64_t j) {
     RowValues<S> latent(
         static_cast<const S*>(a.pool) +
             pool_offset(a.page_table, span, j, 0, 1, a.page_size, row_stride<S>(shape)),
@@ -36,7 +38,7 @@ void attend(const LatentAttentionArgs& a, const SpanArgs& span, int64_t i, int64
     float weight = std::exp(score - max);
     for (int64_t c = 0; c < a.rank; ++c) out[c] += weight * latent[c];
     sum += weight;
-  }
+  });
   for (int64_t c = 0; c < a.rank; ++c) out[c] /= sum;
 }
 

@@ -44,6 +44,9 @@ constexpr KernelTable make_table(const char* name) {
       .copy_units = portable::copy_units,
       .page_write = page_write<V>,
       .page_read = portable::page_read,  // as fast as memory, and little of it
+      .key_sums = portable::key_sums,
+      .block_scores = portable::block_scores,
+      .select_keys = portable::select_keys,
       .attention = attention<V>,
       .latent_attention = latent_attention<V>,
       .linear_attention = linear_attention<V>,

@@ -1,0 +1,126 @@
+// The contract of sparse attention: which keys a row looks at, how they are chosen, and the rows of
+// an index that they are chosen by. See kernel_table.h for the rules of every table.
+//
+// An index has a row for each *entry*: a block of consecutive positions, or a single one. Entry b
+// of ratio r has positions [b r, (b + 1) r). One kernel scores the entries that a row may choose
+// from (block_scores; each way to score has a kernel of its own), select_keys picks the best, and
+// attention reads the keys of those alone (SelectedKeys).
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/gemm.h"
+#include "tensor/dtype.h"
+
+namespace banyan {
+
+// A run of consecutive positions of one sequence in the batch. Position p of the sequence is in
+// page page_table[page_begin + p / page_size], row p % page_size.
+struct SpanArgs {
+  int32_t row_begin = 0;  // first row in the batch
+  int32_t row_count = 0;
+  int32_t first_position = 0;  // absolute position of the first row
+  int32_t page_begin = 0;      // start of the sequence's pages in the page table
+};
+
+// Consecutive positions among the keys that a row looks at.
+struct KeyRun {
+  int32_t position = 0;  // of its first key
+  int32_t rank = 0;      // of that key: so many keys of the row come before it
+  bool operator==(const KeyRun&) const = default;
+};
+
+// The keys that rows look at, where those are not all up to their own: for each row of the batch
+// and each head, runs in ascending order that neither overlap nor touch. A run ends where the rank
+// of the next one begins, the last at the row's number of keys; its positions are never beyond the
+// row's own.
+//
+// Attention takes the keys of a row by their *rank*, their place among those of that row: it cuts
+// tiles and restarts sums at multiples of rank, where it otherwise does at multiples of position.
+// So a row's result is a function of its own keys, and with all of them selected, the bits are
+// those of attention to all.
+struct SelectedKeys {
+  const KeyRun* runs = nullptr;         // [rows, heads, runs_max]; null: all keys
+  const int32_t* run_counts = nullptr;  // [rows, heads], 1 or more
+  const int32_t* key_counts = nullptr;  // [rows, heads]: of all runs together
+  int64_t heads = 1;                    // of keys and values; 1: all share one choice
+  int64_t runs_max = 0;
+  // Runs begin at multiples of it, and all but a row's last one end there.
+  int64_t alignment = 1;
+};
+
+// How a row at position t chooses among the entries [0, t / entry_tokens]: the first
+// `forced_first` and the last `forced_last` of them without looking at scores, and the best of the
+// others, so that there are `top_k` in all, or all that there are. Better is a higher score and,
+// among equals, a lower index; NaN counts as -infinity, and -0 equals 0.
+//
+// MoBA: forced_last 1, its own block. DSA: entries of one token, none of them forced.
+struct SelectionRule {
+  int64_t entry_tokens = 1;
+  int64_t top_k = 1;  // forced ones included, which are not more
+  int64_t forced_first = 0, forced_last = 0;
+};
+
+// Which rows of a batch a launch is for: rows [begin, begin + count) of all spans, numbered
+// consecutively. Arrays of the launch have a row for each of those alone.
+struct RowPart {
+  int64_t begin = 0, count = 0;
+};
+
+// Selects keys for each row and head by scores[row, head, entry]. Scores of forced entries, and of
+// rows that take all entries, are not read. Neighbouring entries make one run; the last one ends at
+// the row's own position.
+struct SelectKeysArgs {
+  Launch launch = {};
+  const float* scores = nullptr;  // [part.count, heads, entries_max]
+  int64_t entries_max = 0;
+  int64_t heads = 1;
+  SelectionRule rule = {};
+  const SpanArgs* spans = nullptr;
+  int64_t span_count = 0;
+  RowPart part = {};
+  KeyRun* runs = nullptr;         // [rows, heads, runs_max], by rows of the batch
+  int32_t* run_counts = nullptr;  // [rows, heads]
+  int32_t* key_counts = nullptr;  // [rows, heads]
+  int64_t runs_max = 0;           // top_k or more
+};
+
+// The index of MoBA (mixture of block attention): the sums of a block's keys, of which a page has a
+// row for each block, or one if a block is larger than a page. A row is the sum of the keys from
+// its block's first position to the row's last one, as they stand in the pool, added in ascending
+// order. So it is made of the row before unless it begins its block, and the last row of a block
+// has the sum of all.
+//
+// Writes the rows whose last position is among those of the spans, whose keys are in the pool
+// already. Those of pages that are not full do not exist.
+struct KeySumsArgs {
+  Launch launch = {};
+  const void* keys = nullptr;  // [pages, heads, page_size, width], without a split
+  DType key_dtype = DType::kF32;
+  float* sums = nullptr;  // [pages, heads, max(1, page_size / block_tokens), width]
+  int64_t heads = 0, width = 0, page_size = 0;
+  int64_t block_tokens = 0;  // divides page_size or is a multiple of it
+  const SpanArgs* spans = nullptr;
+  int64_t span_count = 0;
+  const int32_t* page_table = nullptr;
+};
+
+// scores[r, h, b] = mean of the queries of head h . sums of block b / block_tokens, for the blocks
+// before that of the row's own position; others are not written. The mean is the sum over the
+// group's queries in their order, over their number.
+struct BlockScoresArgs {
+  Launch launch = {};
+  const float* q = nullptr;  // [rows of the batch, q_heads, width], heads dense inside a row
+  int64_t q_row_stride = 0;
+  const float* sums = nullptr;  // as KeySumsArgs has them
+  int64_t q_heads = 0, heads = 0, width = 0, page_size = 0;
+  int64_t block_tokens = 0;
+  float* scores = nullptr;  // [part.count, heads, entries_max]
+  int64_t entries_max = 0;
+  const SpanArgs* spans = nullptr;
+  int64_t span_count = 0;
+  RowPart part = {};
+  const int32_t* page_table = nullptr;
+};
+
+}  // namespace banyan

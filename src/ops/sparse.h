@@ -1,0 +1,31 @@
+// Sparse attention: index rows beside the pages of keys, and which keys each row looks at by them.
+//
+// Shapes: T is the number of rows in the step.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/function_ref.h"
+#include "cache/state_spec.h"
+#include "ops/step.h"
+
+namespace banyan {
+
+// Scores of one launch: [part.count, heads, entries_max], which the caller's kernel fills.
+struct ScoreBlock {
+  RowPart part;
+  float* scores = nullptr;
+  int64_t entries_max = 0;
+};
+
+// So many scores of a row there can be, of all heads: entries of the longest context. A mixer
+// refuses to be loaded for more.
+inline constexpr int64_t kRowScoresMax = int64_t{1} << 20;
+
+// Chooses keys for every row of `spans` (of the step's own, or pieces of them), a block of rows at
+// a time, each scored by `score` first. The result is in the step's arena.
+SelectedKeys select_keys(Step& s, const SpanList& spans, int64_t heads, const SelectionRule& rule,
+                         FunctionRef<void(const ScoreBlock&)> score);
+
+}  // namespace banyan
