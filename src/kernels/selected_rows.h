@@ -1,7 +1,7 @@
 // How CPU kernels read and write the choice of keys of one row (kernels/sparse.h).
 //
-// Included by files of several instruction sets, so everything is static or a template (see
-// x86/vec_avx512.h).
+// Included by files of several instruction sets, so everything is static, a template or always
+// inline (see x86/vec_avx512.h).
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct SelectedRow {
   int64_t run_count, key_count;
 
   // The run of the key of `rank`, which is below key_count.
-  int64_t run_of(int64_t rank) const {
+  [[gnu::always_inline]] int64_t run_of(int64_t rank) const {
     int64_t low = 0, high = run_count;
     while (high - low > 1) {
       int64_t middle = low + (high - low) / 2;
@@ -24,10 +24,10 @@ struct SelectedRow {
     }
     return low;
   }
-  int64_t end_rank(int64_t run) const {
+  [[gnu::always_inline]] int64_t end_rank(int64_t run) const {
     return run + 1 < run_count ? runs[run + 1].rank : key_count;
   }
-  int64_t position(int64_t run, int64_t rank) const {
+  [[gnu::always_inline]] int64_t position(int64_t run, int64_t rank) const {
     return runs[run].position + rank - runs[run].rank;
   }
 };
@@ -57,7 +57,8 @@ static inline void for_keys(const SelectedKeys& keys, int64_t row, int64_t head,
 // Writes the runs of one row and head from its entries, given in ascending order.
 class RunWriter {
  public:
-  RunWriter(const SelectKeysArgs& a, int64_t row, int64_t head, int64_t position)
+  [[gnu::always_inline]] RunWriter(const SelectKeysArgs& a, int64_t row, int64_t head,
+                                   int64_t position)
       : runs_(a.runs + (row * a.heads + head) * a.runs_max),
         run_count_(a.run_counts + row * a.heads + head),
         key_count_(a.key_counts + row * a.heads + head),
@@ -66,7 +67,7 @@ class RunWriter {
     *run_count_ = *key_count_ = 0;
   }
 
-  void add(int64_t begin, int64_t end) {  // entries
+  [[gnu::always_inline]] void add(int64_t begin, int64_t end) {  // entries
     if (begin >= end) return;
     int64_t first = begin * entry_tokens_, last = end * entry_tokens_;
     if (last > end_position_) last = end_position_;

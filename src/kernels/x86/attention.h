@@ -7,9 +7,13 @@
 // parts are merged in ascending order, whether one worker computed them or several. Within a tile a
 // query takes exactly its visible keys, in ascending order, so neither its neighbours nor unwritten
 // memory reach its result.
+//
+// Of rows that look at selected keys, each has items of its own, in which ranks stand in the place
+// of positions; or they are gathered (attention_blocks.h).
 #pragma once
 
 #include "kernels/portable/portable.h"
+#include "kernels/selected_rows.h"
 #include "kernels/state_rows.h"
 #include "kernels/x86/attention_plain.h"
 #include "kernels/x86/split_keys.h"
@@ -17,6 +21,9 @@
 namespace banyan::x86 {
 
 constexpr int64_t kTilesPerPart = kPart / kTile;
+
+constexpr int64_t kGatheredMin = 8;        // rows of a span: fewer are taken one by one
+constexpr int64_t kGatheredGroupMax = 32;  // queries of a head, which every form takes at once
 
 // A block of queries of one span and head, and its place in the launch's work.
 struct AttentionItem {
@@ -53,30 +60,49 @@ inline int64_t queries_per_item(const AttentionArgs& a) {
   return queries;
 }
 
+// Whether the rows of a span are gathered by the parts of the keys that they selected.
+static inline bool gathers_rows(const AttentionArgs& a, const SpanArgs& span) {
+  return a.selected.runs != nullptr && a.selected.alignment % kPart == 0 &&
+         span.row_count >= kGatheredMin && a.q_heads / a.kv_heads <= kGatheredGroupMax;
+}
+
+// The items of queries [first, first + count) of a span, one for each head.
+template <class Form, class Body>
+static inline void for_head_items(const AttentionArgs& a, const SpanArgs& span, KeyBlock block,
+                                  int64_t first, int64_t count, int64_t& start, const Body& body) {
+  int64_t group = a.q_heads / a.kv_heads, position = span.first_position + first / group;
+  int64_t window_begin = a.window > 0 && position >= a.window ? position - a.window + 1 : 0;
+  int64_t first_key = a.blocks != nullptr ? block.begin : window_begin;
+  int64_t end_key = span.first_position + (first + count - 1) / group + 1;
+  if (end_key > block.end) end_key = block.end;
+  for (int64_t head = 0; head < a.kv_heads; ++head) {
+    if (a.selected.runs != nullptr) {
+      end_key = selected_row(a.selected, span.row_begin + first / group, head).key_count;
+    }
+    int64_t tiles = (end_key + kTile - 1) / kTile - first_key / kTile;
+    int64_t cost = Form::tile_cost(count);
+    AttentionItem item = {&span,     head,    first, count, block,
+                          first_key, end_key, cost,  start, tiles * cost};
+    body(item);
+    start += item.cost;
+  }
+}
+
 // Calls body(item) for all items in order and returns the work of all.
 template <class Form, class Body>
 static inline int64_t for_items(const AttentionArgs& a, const Body& body) {
   int64_t group = a.q_heads / a.kv_heads, start = 0, count_max = queries_per_item<Form>(a);
   for (int64_t s = 0; s < a.span_count; ++s) {
     const SpanArgs& span = a.spans[s];
+    if (gathers_rows(a, span)) continue;
     KeyBlock block = a.blocks != nullptr ? a.blocks[s] : KeyBlock{0, INT32_MAX};
     int64_t queries = span.row_count * group;
     int64_t skipped = block.begin > span.first_position ? block.begin - span.first_position : 0;
-    for (int64_t first = skipped * group; first < queries; first += count_max) {
-      int64_t count = queries - first < count_max ? queries - first : count_max;
-      int64_t position = span.first_position + first / group;
-      int64_t window_begin = a.window > 0 && position >= a.window ? position - a.window + 1 : 0;
-      int64_t first_key = a.blocks != nullptr ? block.begin : window_begin;
-      int64_t end_key = span.first_position + (first + count - 1) / group + 1;
-      if (end_key > block.end) end_key = block.end;
-      int64_t tiles = (end_key + kTile - 1) / kTile - first_key / kTile;
-      for (int64_t head = 0; head < a.kv_heads; ++head) {
-        int64_t cost = Form::tile_cost(count);
-        AttentionItem item = {&span,     head,    first, count, block,
-                              first_key, end_key, cost,  start, tiles * cost};
-        body(item);
-        start += item.cost;
-      }
+    for (int64_t first = skipped * group; first < queries;) {
+      int64_t end = a.selected.runs != nullptr ? (first / group + 1) * group : queries;
+      int64_t count = end - first < count_max ? end - first : count_max;
+      for_head_items<Form>(a, span, block, first, count, start, body);
+      first += count;
     }
   }
   return start;
@@ -84,6 +110,9 @@ static inline int64_t for_items(const AttentionArgs& a, const Body& body) {
 
 // What the query of `row` of the item's span sees.
 static inline KeyRange seen_keys(const AttentionArgs& a, const AttentionItem& item, int64_t row) {
+  if (a.selected.runs != nullptr) {
+    return {0, selected_row(a.selected, item.span->row_begin + row, item.kv_head).key_count};
+  }
   int64_t position = item.span->first_position + row;
   return {.begin = a.window > 0 && position >= a.window ? position - a.window + 1 : 0,
           .end = position < item.block.end ? position + 1 : item.block.end};
@@ -105,7 +134,20 @@ inline void start_queries(const AttentionArgs& a, const AttentionItem& item,
   }
 }
 
-// The rows of the keys of `range` in the tile, or the part, that starts at position `start`.
+// Of the keys from rank `rank` on, how many follow each other in positions, and where these begin.
+struct KeyStretch {
+  int64_t position, count;
+};
+static inline KeyStretch stretch_at(const AttentionArgs& a, const AttentionItem& item,
+                                    int64_t rank) {
+  if (a.selected.runs == nullptr) return {rank, INT64_MAX};
+  int64_t row = item.span->row_begin + item.first / (a.q_heads / a.kv_heads);
+  SelectedRow selected = selected_row(a.selected, row, item.kv_head);
+  int64_t run = selected.run_of(rank);
+  return {selected.position(run, rank), selected.end_rank(run) - rank};
+}
+
+// The rows of the keys of `range` in the tile, or the part, that starts at rank `start`.
 template <class Rows>
 inline void locate(const AttentionArgs& a, const AttentionItem& item, int64_t start, KeyRange range,
                    Rows& tile) {
@@ -115,10 +157,12 @@ inline void locate(const AttentionArgs& a, const AttentionItem& item, int64_t st
   tile.range = range;
   for (int64_t j = range.begin; j < range.end;) {
     // The rows of one page follow each other.
-    int64_t in_page = a.page_size - (start + j) % a.page_size;
-    int64_t end = range.end - j < in_page ? range.end : j + in_page;
-    int64_t row =
-        pool_offset(a.page_table, *item.span, start + j, item.kv_head, a.kv_heads, a.page_size, 1);
+    KeyStretch keys = stretch_at(a, item, start + j);
+    int64_t in_page = a.page_size - keys.position % a.page_size;
+    int64_t count = keys.count < in_page ? keys.count : in_page;
+    int64_t end = range.end - j < count ? range.end : j + count;
+    int64_t row = pool_offset(a.page_table, *item.span, keys.position, item.kv_head, a.kv_heads,
+                              a.page_size, 1);
     for (; j < end; ++j, ++row) {
       tile.keys[j] = static_cast<const S*>(a.k_pool) + row * key_stride;
       tile.values[j] = static_cast<const S*>(a.v_pool) + row * value_stride;
@@ -262,29 +306,12 @@ class AttentionWorker {
     x86::finish<V, Form>(a_, item, total);
   }
 
+ protected:
+  typename Form::Queries queries_;
+
  private:
   const AttentionArgs& a_;
-  typename Form::Queries queries_;
 };
-
-template <class V, class Form>
-void attend_all(const AttentionArgs& a) {
-  int64_t work = for_items<Form>(a, [](const AttentionItem&) {});
-  int64_t workers = a.launch.threads == nullptr ? 1 : a.launch.threads->size();
-  // Less than this is done sooner than a worker wakes: some 4 us.
-  constexpr int64_t kWorkMin = 4096;
-  if (work * a.head_dim < kWorkMin) workers = 1;
-  attend_split<AttentionWorker<V, Form>>(a, {work, workers});
-}
-
-template <class V>
-void attention(const AttentionArgs& a) {
-  if (a.pool_dtype == DType::kBF16) return attend_all<V, PlainForm<V, BFloat16>>(a);
-  if (a.pool_dtype == DType::kF16) return attend_all<V, PlainForm<V, Float16>>(a);
-  if (a.pool_dtype == DType::kI8) return attend_all<V, PlainForm<V, int8_t>>(a);
-  if (a.pool_dtype == DType::kF8E4M3) return attend_all<V, PlainForm<V, Float8E4M3>>(a);
-  attend_all<V, PlainForm<V, float>>(a);
-}
 
 template <class V, class S>
 void write_pages(const PageWriteArgs& a) {

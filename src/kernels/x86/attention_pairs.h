@@ -8,7 +8,7 @@
 // one key only is multiplied with zeros in place of the other, whatever that holds.
 #pragma once
 
-#include "kernels/x86/attention.h"
+#include "kernels/x86/attention_blocks.h"
 #include "kernels/x86/dot.h"
 
 namespace banyan::x86 {

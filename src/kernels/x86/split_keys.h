@@ -92,30 +92,36 @@ template <class W>
 concept AttendsWhole =
     requires(W& worker, const typename W::Item& item) { worker.attend_whole(item); };
 
+// Adds sums of query n to those of query m over all parts before; or sets these, if there are none.
+template <FloatVector V>
+inline void merge_sums(bool first, const PartialSums& from, int64_t n, const PartialSums& to,
+                       int64_t m) {
+  const float* x = from.sums + n * from.width;
+  float* y = to.sums + m * to.width;
+  if (first) {
+    for (int64_t c = 0; c < to.width; c += V::kLanes) V::store(y + c, V::load(x + c));
+    to.max[m] = from.max[n];
+    to.weight[m] = from.weight[n];
+    return;
+  }
+  auto max = V::max(V::set(from.max[n]), V::set(to.max[m]));
+  auto old = exp<V>(V::sub(V::set(to.max[m]), max));
+  auto own = exp<V>(V::sub(V::set(from.max[n]), max));
+  for (int64_t c = 0; c < to.width; c += V::kLanes) {
+    V::store(y + c, V::fma(V::load(y + c), old, V::mul(V::load(x + c), own)));
+  }
+  to.max[m] = V::lane0(max);
+  to.weight[m] = to.weight[m] * V::lane0(old) + from.weight[n] * V::lane0(own);
+}
+
 // Adds the sums over `part` to those over all parts before it, for the queries that see some of it.
 template <KeyWorker W>
 inline void merge_part(const W& worker, const typename W::Item& item, int64_t part,
                        const PartialSums& from, const PartialSums& to) {
-  using V = typename W::Vec;
   for (int64_t n = 0; n < item.lanes(); ++n) {
     KeyRange seen = worker.keys_of(item, n);
     if (seen.begin >= (part + 1) * kPart || seen.end <= part * kPart) continue;
-    const float* x = from.sums + n * from.width;
-    float* y = to.sums + n * to.width;
-    if (seen.begin >= part * kPart) {  // the first that it sees
-      for (int64_t c = 0; c < to.width; c += V::kLanes) V::store(y + c, V::load(x + c));
-      to.max[n] = from.max[n];
-      to.weight[n] = from.weight[n];
-      continue;
-    }
-    auto max = V::max(V::set(from.max[n]), V::set(to.max[n]));
-    auto old = exp<V>(V::sub(V::set(to.max[n]), max));
-    auto own = exp<V>(V::sub(V::set(from.max[n]), max));
-    for (int64_t c = 0; c < to.width; c += V::kLanes) {
-      V::store(y + c, V::fma(V::load(y + c), old, V::mul(V::load(x + c), own)));
-    }
-    to.max[n] = V::lane0(max);
-    to.weight[n] = to.weight[n] * V::lane0(old) + from.weight[n] * V::lane0(own);
+    merge_sums<typename W::Vec>(seen.begin >= part * kPart, from, n, to, n);
   }
 }
 

@@ -9,6 +9,7 @@
 #include "kernels/x86/latent_attention_pairs.h"
 #include "kernels/x86/moe.h"
 #include "kernels/x86/rowwise.h"
+#include "kernels/x86/sparse.h"
 #include "kernels/x86/state_space.h"
 #include "kernels/x86/vector.h"
 #include "kernels/x86/x86.h"
@@ -44,9 +45,9 @@ constexpr KernelTable make_table(const char* name) {
       .copy_units = portable::copy_units,
       .page_write = page_write<V>,
       .page_read = portable::page_read,  // as fast as memory, and little of it
-      .key_sums = portable::key_sums,
-      .block_scores = portable::block_scores,
-      .select_keys = portable::select_keys,
+      .key_sums = key_sums<V>,
+      .block_scores = block_scores<V>,
+      .select_keys = select_keys<V>,
       .attention = attention<V>,
       .latent_attention = latent_attention<V>,
       .linear_attention = linear_attention<V>,

@@ -265,7 +265,8 @@ struct AmxPart {
 
   // The rows of kSide keys one after another: where they lie, or copied if pages are smaller.
   const BFloat16* side_by_side(int64_t key, BFloat16* copy) const {
-    if (a.page_size % kSide == 0) {
+    bool whole = a.selected.runs == nullptr || a.selected.alignment % kSide == 0;
+    if (whole && a.page_size % kSide == 0) {
       int64_t visible = key < part.range.begin ? part.range.begin : key;
       return part.keys[visible] - (visible - key) * width;
     }
