@@ -64,6 +64,12 @@ struct EngineConfig {
   // reused, as in recurrent models. It is refused for models without MLA.
   std::string mla_prefill = "absorbed";
 
+  // Mixture of block attention (MoBA): tokens of a block, and blocks that a token attends to, its
+  // own among them. In place of the model's own sizes; of a model without them, both make its
+  // grouped-query attention to all positions select blocks, for experiments. 0: as the model says.
+  int64_t moba_block_tokens = 0;
+  int64_t moba_top_k = 0;
+
   // What keys and values, or latents, of tokens are kept as: auto (the weights' type), bf16, f32,
   // or quantised to half the bytes of bf16, each row by itself: fp8_e4m3 (or fp8), int8. Recurrent
   // states stay f32. Refused where no layer keeps anything for each token.

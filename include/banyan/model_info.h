@@ -21,6 +21,11 @@ struct ModelInfo {
   // Multiplications and additions of attention per token and attended key.
   int64_t attention_flops_per_key = 0;
   int64_t prompt_attention_flops_per_key = 0;  // the same in prefill, if different; else 0
+  // Of layers where a token attends to a choice of keys: their part of attention_flops_per_key, at
+  // most how many keys, and what choosing takes of each earlier position, of all such layers.
+  int64_t selected_flops_per_key = 0;
+  int64_t selected_keys = 0;  // 0: there are no such layers
+  double index_bytes_per_key = 0, index_flops_per_key = 0;
 };
 
 struct WeightCounts {

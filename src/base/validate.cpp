@@ -59,6 +59,8 @@ Status EngineConfig::validate() const {
       "quantization", format,
       std::array<std::string_view, 6>{"none", "weight-only", "int8", "int4", "fp8", "mxfp4"}));
   TRY(one_of("mla_prefill", mla_prefill, std::array<std::string_view, 2>{"absorbed", "expanded"}));
+  TRY(in_range<int64_t>("moba_block_tokens", moba_block_tokens, 0, 1 << 20));
+  TRY(in_range<int64_t>("moba_top_k", moba_top_k, 0, 1 << 12));
   TRY(one_of("kv_cache_dtype", kv_cache_dtype,
              std::array<std::string_view, 6>{"auto", "bf16", "f32", "fp8_e4m3", "fp8", "int8"}));
   TRY(in_range<size_t>("quantization_overrides", quantization_overrides.size(), 0, 1024));

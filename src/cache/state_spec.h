@@ -45,6 +45,8 @@ struct StateSpec {
   // Never decides where a sequence can be resumed: what is missing then reads as zeros, so no token
   // may depend on it. (A draft layer's states; what they are worth is speed.)
   bool advisory = false;
+  // Keys are chosen by it, not attended to. For reports alone.
+  bool index = false;
 
   // kSlot: a sequence resumes from a copy of it only at multiples of this, which is the chunk of
   // its mixer's prefill form.

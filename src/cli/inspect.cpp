@@ -71,6 +71,8 @@ Json to_json(const EngineInfo& info, int sequences) {
                {"kv_cache_dtype", info.kv_cache_dtype},
                {"state_bytes_per_token", info.state_bytes_per_token},
                {"state_bytes_per_window_token", info.state_bytes_per_window_token},
+               {"index_bytes_per_token", info.index_bytes_per_token},
+               {"selected_keys", info.selected_keys},
                {"state_bytes_per_sequence", info.state_bytes_per_sequence},
                {"state_classes", std::move(states)},
                {"memory",
@@ -166,6 +168,11 @@ std::string describe(const EngineInfo& info, int sequences) {
   text += line("state per token", format_bytes(info.state_bytes_per_token) + kept);
   if (info.state_bytes_per_window_token > 0) {
     text += line("  within the window", format_bytes(info.state_bytes_per_window_token));
+  }
+  if (info.index_bytes_per_token > 0) {
+    text += line("  index of keys", fmt::format("{}; a token attends to {} keys at most",
+                                                format_bytes(info.index_bytes_per_token),
+                                                format_digits(info.selected_keys)));
   }
   text += line("state per sequence", format_bytes(info.state_bytes_per_sequence));
   text += "\nweight matrices: stored as = (exactly) or ~ (rounded to) in memory as\n";

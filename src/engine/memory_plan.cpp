@@ -32,7 +32,7 @@ class PoolPlan {
   // Slots for each sequence, a share for snapshots, the rest for pages, as many as were asked for
   // or else as can be of use. No pages when it does not suffice.
   void choose(int64_t bytes);
-  void report(EngineInfo& info) const;
+  void report(EngineInfo& info, std::span<const StateSpec> states) const;
 
  private:
   void choose_slots(int64_t share, int64_t snapshots_max);
@@ -113,8 +113,12 @@ void PoolPlan::choose(int64_t bytes) {
   bytes_ += bytes_of_pages(pages);
 }
 
-void PoolPlan::report(EngineInfo& info) const {
-  int64_t page = info.page_size_tokens, path_bytes = 0, window_bytes = 0;
+void PoolPlan::report(EngineInfo& info, std::span<const StateSpec> states) const {
+  int64_t page = info.page_size_tokens, path_bytes = 0, window_bytes = 0, index_bytes = 0;
+  for (const StateSpec& state : states) {
+    if (state.index) index_bytes += static_cast<int64_t>(state.unit_bytes(page));
+  }
+  info.index_bytes_per_token = (index_bytes + page - 1) / page;
   for (int c = 0; c < classes_.count; ++c) {
     int64_t units = units_[static_cast<size_t>(c)], bytes = unit_bytes_[static_cast<size_t>(c)];
     info.state_classes.push_back({describe(classes_[c]), bytes, units});
@@ -246,7 +250,7 @@ Result<EngineInfo> plan_memory(const EngineConfig& config, const LoadedModel& mo
   auto share = static_cast<int64_t>(config.memory_fraction * static_cast<double>(available_bytes));
   PoolPlan pools(config, classes, model.states, info);
   pools.choose(share - info.step_bytes);
-  pools.report(info);
+  pools.report(info, model.states);
   return info;
 }
 

@@ -85,20 +85,26 @@ StateIdentity identify_states(const EngineConfig& config, const LoadedModel& mod
   auto arithmetic = [&] {
     return fmt::format("{}, revision {}", kernels.name, kArithmeticRevision);
   };
-  return {.parts = {
-              {"format", "1"},
-              {"byte order", std::string(byte_order())},
-              {"architecture", model.model->info().architecture},
-              {"weights", weights_part(model)},
-              {"config", config_part(model)},
-              {"matrices", matrices_part(model)},
-              {"states", states_part(model)},
-              {"kernels", arithmetic()},
-              {"math library", math_library_part()},
-              {"mla_prefill", config.mla_prefill},
-              {"generated state", two_forms && config.reuse_generated_state ? "reused" : "exact"},
-              {"page size", std::to_string(config.page_size_tokens)},
-          }};
+  StateIdentity identity = {
+      .parts = {
+          {"format", "1"},
+          {"byte order", std::string(byte_order())},
+          {"architecture", model.model->info().architecture},
+          {"weights", weights_part(model)},
+          {"config", config_part(model)},
+          {"matrices", matrices_part(model)},
+          {"states", states_part(model)},
+          {"kernels", arithmetic()},
+          {"math library", math_library_part()},
+          {"mla_prefill", config.mla_prefill},
+          {"generated state", two_forms && config.reuse_generated_state ? "reused" : "exact"},
+          {"page size", std::to_string(config.page_size_tokens)},
+      }};
+  if (config.moba_block_tokens > 0 || config.moba_top_k > 0) {
+    identity.parts.emplace_back(
+        "moba", fmt::format("{} x {}", config.moba_block_tokens, config.moba_top_k));
+  }
+  return identity;
 }
 
 }  // namespace banyan

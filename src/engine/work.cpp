@@ -38,16 +38,31 @@ double windowed_part(const EngineInfo& info) {
   return all > 0 ? static_cast<double>(info.state_bytes_per_window_token) / all : 0;
 }
 
+// The part of what looks back that sees a choice of keys only.
+double selecting_part(const EngineInfo& info) {
+  auto all = static_cast<double>(info.attention_flops_per_key);
+  return all > 0 ? static_cast<double>(info.selected_flops_per_key) / all : 0;
+}
+
 // How many keys a token sees that has `context` tokens up to itself, on average over the layers.
 double keys_seen(const EngineInfo& info, double context) {
-  double windowed = windowed_part(info);
-  if (windowed == 0) return context;
+  double windowed = windowed_part(info), selecting = selecting_part(info);
   double window = std::min(context, static_cast<double>(info.window_tokens));
-  return (1 - windowed) * context + windowed * window;
+  double selected = std::min(context, static_cast<double>(info.selected_keys));
+  return (1 - windowed - selecting) * context + windowed * window + selecting * selected;
+}
+
+// The positions that a token chooses among: none where it takes all that there are.
+double keys_scored(const EngineInfo& info, double context) {
+  return context > static_cast<double>(info.selected_keys) ? context : 0;
 }
 
 void add_attention(const EngineInfo& info, int64_t flops_per_key, double keys, Work& work) {
   operations_of(work, info.state_format) += static_cast<double>(flops_per_key) * keys;
+}
+
+void add_index(const EngineInfo& info, double keys, Work& work) {
+  operations_of(work, "f32") += info.index_flops_per_key * keys;
 }
 
 // The weights that a step of `rows` tokens reads: of experts those that any of the tokens meets.
@@ -78,27 +93,32 @@ Work prompt_work(const EngineInfo& info, int64_t sequences, int64_t tokens) {
   auto prompts = static_cast<double>(sequences), length = static_cast<double>(tokens);
   Work work{.bytes = weight_bytes_read(info, prompts * length)};
   add_products(info, prompts * length, prompts, work);
-  double keys = 0;
-  if (info.state_bytes_per_window_token == 0) {
+  double keys = 0, scored = 0;
+  if (info.state_bytes_per_window_token == 0 && info.selected_keys == 0) {
     keys = length * (length + 1) / 2;
   } else {
     for (int64_t position = 0; position < tokens; ++position) {
       keys += keys_seen(info, static_cast<double>(position + 1));
+      scored += keys_scored(info, static_cast<double>(position + 1));
     }
   }
   int64_t flops = info.prompt_attention_flops_per_key;
   add_attention(info, flops > 0 ? flops : info.attention_flops_per_key, prompts * keys, work);
+  add_index(info, prompts * scored, work);
   return work;
 }
 
 Work decode_work(const EngineInfo& info, int64_t sequences, double context) {
   auto rows = static_cast<double>(sequences);
   // A recurrent state is read and written.
-  double states = keys_seen(info, context) * static_cast<double>(info.state_bytes_per_token) +
+  auto attended = static_cast<double>(info.state_bytes_per_token - info.index_bytes_per_token);
+  double scored = keys_scored(info, context);
+  double states = keys_seen(info, context) * attended + scored * info.index_bytes_per_key +
                   2 * static_cast<double>(info.state_bytes_per_sequence);
   Work work{.bytes = weight_bytes_read(info, rows) + rows * states};
   add_products(info, rows, rows, work);
   add_attention(info, info.attention_flops_per_key, rows * keys_seen(info, context), work);
+  add_index(info, rows * scored, work);
   return work;
 }
 

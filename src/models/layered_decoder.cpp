@@ -1,5 +1,6 @@
 #include "models/layered_decoder.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <variant>
@@ -8,6 +9,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/signed.h"
+#include "models/config/moba.h"
 #include "models/prediction.h"
 
 namespace banyan {
@@ -25,6 +27,12 @@ ModelInfo info_of(const LayeredDecoderConfig& c) {
     MixerInfo mixer = layer.mixer ? describe(*layer.mixer) : MixerInfo{"none"};
     info.attention_flops_per_key += mixer.flops_per_key;
     info.prompt_attention_flops_per_key += mixer.prompt_flops_per_key;
+    if (mixer.selected_keys > 0) {
+      info.selected_flops_per_key += mixer.flops_per_key;
+      info.selected_keys = std::max(info.selected_keys, mixer.selected_keys);
+      info.index_bytes_per_key += mixer.index_bytes_per_key;
+      info.index_flops_per_key += mixer.index_flops_per_key;
+    }
     if (layer.keys_of) mixer.name += ", keys of an earlier layer";
     info.layers.push_back({mixer.name, layer.ffn ? describe(*layer.ffn) : "none"});
   }
@@ -50,8 +58,10 @@ DecoderLayer::DecoderLayer(Builder b, const DecoderConfig& decoder, const LayerS
 }
 
 Result<std::unique_ptr<Model>> make_layered_decoder(const ConfigFile& config, Builder b,
-                                                    const LayeredDecoderConfig& c) {
+                                                    const LayeredDecoderConfig& said) {
   TRY(config.finish());
+  LayeredDecoderConfig c = said;
+  TRY(choose_blocks(b, c));
   const DecoderConfig& decoder = c.decoder;
   ModelInfo info = info_of(c);
   info.architecture = TRY(config.architecture());

@@ -78,6 +78,6 @@ struct LayeredDecoderConfig {
 
 // Checks that reading went well and builds the model.
 Result<std::unique_ptr<Model>> make_layered_decoder(const ConfigFile& config, Builder b,
-                                                    const LayeredDecoderConfig& c);
+                                                    const LayeredDecoderConfig& said);
 
 }  // namespace banyan

@@ -110,6 +110,8 @@ Result<LoadedModel> build(const Load& load, const Family& family, const QuantCon
                        .plan = &plan,
                        .expanded_prefill = config.mla_prefill == "expanded",
                        .prediction = wants_prediction(config),
+                       .moba_block_tokens = config.moba_block_tokens,
+                       .moba_top_k = config.moba_top_k,
                        .rank = context.rank,
                        .dry = dry,
                        .progress = context.progress});
@@ -160,6 +162,20 @@ bool is_expanded(const StateSpec& state) {
   return state.unit == StateUnit::kPage && state.two_forms;
 }
 
+// Sizes of blocks are for layers that attend to blocks of keys, or can.
+Status check_moba(const EngineConfig& config, const std::string& architecture,
+                  std::span<const StateSpec> states) {
+  if (config.moba_block_tokens == 0 && config.moba_top_k == 0) return {};
+  auto sums_keys = [](const StateSpec& state) { return state.name.ends_with("key_sums"); };
+  if (std::ranges::none_of(states, sums_keys)) {
+    return unsupported(
+        "moba_block_tokens is {} and moba_top_k {}, but {} has no grouped-query attention to all "
+        "positions that could select blocks; leave out --moba-block-size and --moba-topk",
+        config.moba_block_tokens, config.moba_top_k, quote(architecture));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<LoadedModel> load_model(const EngineConfig& config, const LoadContext& context) {
@@ -189,6 +205,7 @@ Result<LoadedModel> load_model(const EngineConfig& config, const LoadContext& co
   TRY(plan.check_overrides_matched());
   TRY(check_weight_only(planned.matrices));
   TRY(check_pages(config, architecture, planned.states));
+  TRY(check_moba(config, architecture, planned.states));
   if (config.mla_prefill == "expanded" && std::ranges::none_of(planned.states, is_expanded)) {
     return unsupported(
         "mla_prefill is \"expanded\", but {} has no latent attention (MLA) to expand; leave it at "
@@ -202,6 +219,10 @@ Result<LoadedModel> load_model(const EngineConfig& config, const LoadContext& co
   }
   warn_unknown(file, architecture);
   if (context.dry) return identified(load, std::move(planned));
+  if (config.moba_block_tokens > 0 || config.moba_top_k > 0) {
+    spdlog::warn("attention selects blocks of keys as options say, not as {} was trained",
+                 config.model_path);
+  }
   int64_t available = context.queue->available_bytes();
   if (planned.counts.weight_bytes > available) {
     std::string_view way_out = config.quantization == "none" ? "try --quantization int4, or int8"

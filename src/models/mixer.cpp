@@ -16,7 +16,17 @@ MixerInfo info_of(const GqaConfig& c) {
   if (c.chunk_tokens > 0) text += fmt::format(", chunks of {}", c.chunk_tokens);
   if (c.sinks) text += ", sinks";
   if (!c.rotary) text += ", no rotation";
-  return {text, 4 * c.q_heads * c.head_dim};
+  MixerInfo info{text, 4 * c.q_heads * c.head_dim};
+  if (!c.moba || c.moba->block_tokens == 0) return info;
+  const MobaShape& moba = *c.moba;
+  info.name += fmt::format(", {} blocks of {}{}{}", moba.top_k, moba.block_tokens,
+                           moba.decode ? "" : " in prompts", moba.by_option ? " by option" : "");
+  if (!moba.decode) return info;
+  info.selected_keys = moba.dense_tokens();
+  info.index_bytes_per_key =
+      4.0 * static_cast<double>(c.kv_heads * c.head_dim) / static_cast<double>(moba.block_tokens);
+  info.index_flops_per_key = info.index_bytes_per_key / 2;
+  return info;
 }
 
 // What expanding a prompt takes is not in it: once for each position it is the product with

@@ -42,6 +42,10 @@ struct MixerInfo {
   // take another number; 0: the same.
   int64_t flops_per_key = 0;
   int64_t prompt_flops_per_key = 0;
+  // Where a token attends to a choice of keys: at most so many, and what choosing takes for each
+  // earlier position. 0: it attends to all.
+  int64_t selected_keys = 0;
+  double index_bytes_per_key = 0, index_flops_per_key = 0;
 };
 MixerInfo describe(const MixerConfig& c);
 

@@ -25,15 +25,21 @@ LayerConfig layer_of(const SparseConfig& c, int64_t layer) {
 
 Result<std::unique_ptr<Model>> make_sparse(const ConfigFile& config, Builder b,
                                            const SparseConfig& c, const MixerConfig& attention) {
+  return make_sparse(config, b, c, std::vector<MixerConfig>(as_size(c.decoder.layers), attention));
+}
+
+Result<std::unique_ptr<Model>> make_sparse(const ConfigFile& config, Builder b,
+                                           const SparseConfig& c,
+                                           const std::vector<MixerConfig>& attentions) {
   TRY(config.finish());  // so that the lists have an entry for each layer
   LayeredDecoderConfig all{.decoder = c.decoder, .context_tokens = c.context_tokens};
   for (int64_t i = 0; i < c.decoder.layers; ++i) {
     all.layers.push_back(layer_of(c, i));
-    all.layers.back().mixer = attention;
+    all.layers.back().mixer = at(attentions, i);
   }
   if (c.predicts) {
     all.prediction = sparse_layer(c);
-    all.prediction->mixer = attention;
+    all.prediction->mixer = attentions.back();
     all.prediction_norm = "shared_head.norm";
   }
   return make_layered_decoder(config, b, all);

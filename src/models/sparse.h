@@ -30,7 +30,12 @@ LayerConfig sparse_layer(const SparseConfig& c);
 LayerConfig dense_layer(const SparseConfig& c);
 LayerConfig layer_of(const SparseConfig& c, int64_t layer);
 
-// Checks that reading went well and builds the model, whose layers all attend in the same way.
+// Checks that reading went well and builds the model, whose layers attend each as `attentions`
+// says.
+Result<std::unique_ptr<Model>> make_sparse(const ConfigFile& config, Builder b,
+                                           const SparseConfig& c,
+                                           const std::vector<MixerConfig>& attentions);
+// All in the same way.
 Result<std::unique_ptr<Model>> make_sparse(const ConfigFile& config, Builder b,
                                            const SparseConfig& c, const MixerConfig& attention);
 

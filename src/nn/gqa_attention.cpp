@@ -17,6 +17,9 @@ const GqaConfig& checked(const GqaConfig& c) {
   CHECK(!c.head_norms || !c.row_norms, "norms of heads and of rows");
   CHECK(c.names.qkv.empty() || (!c.gated && !c.shared && !c.value_is_key),
         "one matrix of q, k and v has all three and nothing else");
+  CHECK(!c.moba || c.moba->block_tokens == 0 ||
+            (c.window_tokens == 0 && c.chunk_tokens == 0 && !c.shared),
+        "blocks of keys in a window, or of another layer");
   return c;
 }
 
@@ -48,7 +51,17 @@ StateSpec spec_of(const Builder& b, const GqaConfig& c, std::string_view name) {
           .window_tokens = reach,
           .dtype = b.page_dtype(),
           .heads = b.part(c.kv_heads).count,
-          .width = c.head_dim};
+          .width = c.head_dim,
+          .two_forms = c.moba && !c.moba->decode};
+}
+
+StateSpec key_sums_of(const Builder& b, const GqaConfig& c) {
+  return {.name = "key_sums",
+          .dtype = DType::kF32,
+          .heads = b.part(c.kv_heads).count,
+          .width = c.head_dim,
+          .tokens_per_row = static_cast<int>(c.moba->block_tokens),
+          .index = true};
 }
 
 }  // namespace
@@ -71,6 +84,7 @@ GqaAttention::GqaAttention(Builder b, const GqaConfig& c)
       shares_(c.shared.has_value()),
       layout_(c.layout),
       query_scale_(c.query_scale),
+      moba_(c.moba.value_or(MobaShape{})),
       qkv_(qkv_of(b, c)),
       output_(b, {{c.names.output, c.hidden, Shard::columns(c.kv_heads)}}, c.q_heads * c.head_dim,
               c.output_bias) {
@@ -97,6 +111,7 @@ GqaAttention::GqaAttention(Builder b, const GqaConfig& c)
   }
   states_.keys = b.state(spec_of(b, c, "keys"));
   states_.values = b.state(spec_of(b, c, "values"));
+  if (moba_.block_tokens > 0) key_sums_ = b.state(key_sums_of(b, c));
 }
 
 // A norm over all heads needs those of other ranks.
@@ -120,6 +135,7 @@ void GqaAttention::keep(Step& s, Tensor kv, const Rotation& rotation) const {
   Tensor k = kv.columns(0, width), v = value_is_key_ ? k : kv.columns(width, width);
   write_pages(s, place(s, k, k_norm_, rotation), states_.keys);
   write_pages(s, v_norm_ ? (*v_norm_)(s, v) : v, states_.values);
+  if (key_sums_ >= 0) write_key_sums(s, states_.keys, key_sums_, moba_);
 }
 
 Tensor GqaAttention::operator()(Step& s, Tensor x, const Rotation& rotation) const {
@@ -129,7 +145,9 @@ Tensor GqaAttention::operator()(Step& s, Tensor x, const Rotation& rotation) con
   Tensor q = place(s, qkv.columns(0, q_width), q_norm_, rotation);
   if (query_scale_.beta != 0) q = scale(s, q, 1, query_scale_);
   if (!shares_) keep(s, qkv.columns(k_begin, qkv.dim(1) - k_begin), rotation);
-  Tensor out = attention(s, q, states_.keys, states_.values, shape_);
+  Tensor out = key_sums_ >= 0
+                   ? moba_attention(s, q, states_.keys, states_.values, key_sums_, shape_, moba_)
+                   : attention(s, q, states_.keys, states_.values, shape_);
   if (gated_) out = gate_mul(s, GateFunction::kSigmoid, qkv.columns(q_width, q_width), out);
   return output_(s, out);
 }

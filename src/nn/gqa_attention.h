@@ -3,7 +3,8 @@
 //
 // The families differ by configuration alone: biases, norms on q and k, before they turn or after,
 // windows, chunks, sinks, caps, layers without rotation, queries that grow with the position, a
-// gate on what comes out, values that are the keys, keys and values of an earlier layer.
+// gate on what comes out, values that are the keys, keys and values of an earlier layer, attention
+// to a few blocks of keys (MoBA).
 #pragma once
 
 #include <optional>
@@ -11,7 +12,7 @@
 
 #include "nn/basic.h"
 #include "nn/linear.h"
-#include "ops/attention.h"
+#include "ops/moba.h"
 
 namespace banyan {
 
@@ -49,6 +50,9 @@ struct GqaConfig {
   // What comes out is multiplied by the sigmoid of a gate: q_proj has the query of one head, then
   // its gate, then those of the next (Qwen3-Next).
   bool gated = false;
+  // Absent: all keys, unless options ask for blocks; block_tokens 0: all keys whatever they ask
+  // for.
+  std::optional<MobaShape> moba;
   std::optional<GqaStates> shared;  // of an earlier layer: there are no keys and values of its own
   GqaNames names = {};
 };
@@ -75,11 +79,13 @@ class GqaAttention {
   bool row_norms_, norm_after_turn_, rotary_, gated_, value_is_key_, shares_;
   RopeLayout layout_;
   PositionScale query_scale_;
+  MobaShape moba_;
   Linear qkv_;  // queries, their gates if there are any, keys and values
   Linear output_;
   std::optional<RmsNorm> q_norm_, k_norm_, v_norm_;
   Tensor sinks_;
   GqaStates states_;
+  StateId key_sums_ = -1;  // with blocks
 };
 
 }  // namespace banyan

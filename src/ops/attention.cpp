@@ -85,33 +85,38 @@ void write_pages(Step& s, Tensor x, StateId state) {
                         .page_table = s.table_inputs(state).units});
 }
 
-Tensor attention(Step& s, Tensor q, StateId k, StateId v, const AttentionShape& shape) {
+AttentionArgs attention_args(Step& s, Tensor q, StateId k, StateId v, const AttentionShape& shape,
+                             Tensor out) {
   q.check_matrix(shape.q_heads * shape.head_dim);
   const StateSpec& spec = s.pools.spec(k);
   CHECK(spec.heads == shape.kv_heads && spec.width == shape.head_dim && spec.split == 0);
   int64_t kept = std::max(shape.window_tokens, shape.chunk_tokens);
   CHECK(spec.reach != StateReach::kWindow || kept == spec.window_tokens,
         "{} keeps {} tokens, {} are looked at", spec.name, spec.window_tokens, kept);
+  return {.launch = s.launch,
+          .q = q.f32(),
+          .q_row_stride = q.stride(0),
+          .k_pool = s.pools.pool(k),
+          .v_pool = s.pools.pool(v),
+          .pool_dtype = spec.dtype,
+          .out = out.f32(),
+          .q_heads = shape.q_heads,
+          .kv_heads = shape.kv_heads,
+          .head_dim = shape.head_dim,
+          .value_dim = shape.head_dim,
+          .page_size = s.pools.page_size_tokens(),
+          .scale = shape.scale,
+          .window = shape.window_tokens,
+          .soft_cap = shape.soft_cap,
+          .sinks = shape.sinks,
+          .spans = s.inputs.spans.device,
+          .span_count = s.inputs.spans.count(),
+          .page_table = s.table_inputs(k).units};
+}
+
+Tensor attention(Step& s, Tensor q, StateId k, StateId v, const AttentionShape& shape) {
   Tensor out = s.allocate({q.dim(0), q.dim(1)});
-  AttentionArgs args = {.launch = s.launch,
-                        .q = q.f32(),
-                        .q_row_stride = q.stride(0),
-                        .k_pool = s.pools.pool(k),
-                        .v_pool = s.pools.pool(v),
-                        .pool_dtype = spec.dtype,
-                        .out = out.f32(),
-                        .q_heads = shape.q_heads,
-                        .kv_heads = shape.kv_heads,
-                        .head_dim = shape.head_dim,
-                        .value_dim = shape.head_dim,
-                        .page_size = s.pools.page_size_tokens(),
-                        .scale = shape.scale,
-                        .window = shape.window_tokens,
-                        .soft_cap = shape.soft_cap,
-                        .sinks = shape.sinks,
-                        .spans = s.inputs.spans.device,
-                        .span_count = s.inputs.spans.count(),
-                        .page_table = s.table_inputs(k).units};
+  AttentionArgs args = attention_args(s, q, k, v, shape, out);
   if (shape.chunk_tokens > 0) {
     attend_in_chunks(s, args, shape.chunk_tokens);
   } else {

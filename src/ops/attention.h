@@ -25,6 +25,9 @@ struct AttentionShape {
   float soft_cap = 0;            // applied to scores; 0: none
   const float* sinks = nullptr;  // [q_heads] or null: an extra logit in each head's softmax
 };
+// What a launch of it takes; `out` has the shape of q.
+AttentionArgs attention_args(Step& s, Tensor q, StateId k, StateId v, const AttentionShape& shape,
+                             Tensor out);
 // Causal attention of q [T, q_heads * head_dim] over the contents of the states -> the same shape.
 // States of kWindow reach must have the window, or chunk, of `shape`.
 Tensor attention(Step& s, Tensor q, StateId k, StateId v, const AttentionShape& shape);

@@ -540,6 +540,14 @@ bool Builder::prediction() const {
   return loader_->options_.prediction;
 }
 
+int64_t Builder::moba_block_tokens() const {
+  return loader_->options_.moba_block_tokens;
+}
+
+int64_t Builder::moba_top_k() const {
+  return loader_->options_.moba_top_k;
+}
+
 bool Builder::has(std::string_view name) const {
   const WeightSource* source = loader_->options_.source;
   if (source == nullptr) return false;

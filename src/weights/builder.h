@@ -93,8 +93,10 @@ struct LoadOptions {
   const QuantizationPlan* plan = nullptr;  // requested in addition to `format`, or null
   bool expanded_prefill = false;           // for latent attention
   bool prediction = false;                 // load the multi-token prediction layer
-  Rank rank;                               // the rank whose part of the weights is read
-  bool dry = false;                        // only check and count; read and reserve nothing
+  // Of attention to blocks, in place of what the model says; 0: the model's own.
+  int64_t moba_block_tokens = 0, moba_top_k = 0;
+  Rank rank;         // the rank whose part of the weights is read
+  bool dry = false;  // only check and count; read and reserve nothing
   LoadProgress progress;
 };
 
@@ -240,6 +242,9 @@ class Builder {
   bool expanded_prefill() const;
   // Whether to load the multi-token prediction (MTP) layer.
   bool prediction() const;
+  // LoadOptions::moba_block_tokens and moba_top_k.
+  int64_t moba_block_tokens() const;
+  int64_t moba_top_k() const;
 
   // The same scope, for weights that only a share of the tokens pass through.
   Builder with_share(const TokenShare& share) const;

@@ -275,16 +275,50 @@ def rotate_part(x, config):
     return torch.cat([a * cos - b * sin, b * cos + a * sin, x[..., width:]], -1)
 
 
-def gqa(tensors, scope, x, config):
+def moba_block(config, layer):
+    """Tokens of a block of keys in this layer; 0 where it attends to all."""
+    if "moba_block_size" not in config:
+        return 0
+    frequency = config["moba_layer_freq"]
+    if isinstance(frequency, int):
+        sparse = (layer + 1) % frequency != 0
+    else:
+        sparse = frequency[layer] != 0
+    return config["moba_block_size"] if sparse else 0
+
+
+def unselected(q, k, block, top_k, group):
+    """[kv_heads, rows, keys]: which keys are in no block that the row's queries chose, of q
+    [rows, heads, dim] and k [keys, kv_heads, dim]. Lu et al. 2025 (arXiv:2502.13189), with one
+    choice for the heads of a group: by the mean of their queries and the means of the keys."""
+    rows, kv_heads = len(q), k.shape[1]
+    mask = torch.ones(kv_heads, rows, rows, dtype=torch.bool)
+    mean_q = q.unflatten(1, (kv_heads, group)).mean(2)
+    for head in range(kv_heads):
+        for t in range(rows):
+            own = t // block
+            means = [k[b * block : (b + 1) * block, head].mean(0) for b in range(own)]
+            scores = [float(mean_q[t, head] @ mean) for mean in means]
+            best = sorted(range(own), key=lambda b, s=scores: (-s[b], b))[: top_k - 1]
+            for b in [*best, own]:
+                mask[head, t, b * block : (b + 1) * block] = False
+    return mask
+
+
+def gqa(tensors, scope, x, config, block):
     heads, kv_heads = config["num_attention_heads"], config["num_key_value_heads"]
     qkv = (x @ tensors[f"{scope}query_key_value.weight"].T).unflatten(-1, (-1, config["head_dim"]))
     q, k, v = qkv.split([heads, kv_heads, kv_heads], 1)
     eps = config["rms_norm_eps"]
     q = rotate_part(rms_norm(q, tensors[f"{scope}query_layernorm.weight"], eps), config)
     k = rotate_part(rms_norm(k, tensors[f"{scope}key_layernorm.weight"], eps), config)
-    k, v = (y.repeat_interleave(heads // kv_heads, 1).transpose(0, 1) for y in (k, v))
-    scores = q.transpose(0, 1) @ k.transpose(1, 2) * config["head_dim"] ** -0.5
+    group = heads // kv_heads
     ahead = torch.ones(len(x), len(x), dtype=torch.bool).triu(1)
+    if block > 0:
+        unseen = unselected(q, k, block, config["moba_topk"], group)
+        ahead = ahead | unseen.repeat_interleave(group, 0)
+    k, v = (y.repeat_interleave(group, 1).transpose(0, 1) for y in (k, v))
+    scores = q.transpose(0, 1) @ k.transpose(1, 2) * config["head_dim"] ** -0.5
     mixed = scores.masked_fill(ahead, -math.inf).softmax(-1) @ v
     return mixed.transpose(0, 1).flatten(1) @ tensors[f"{scope}dense.weight"].T
 
@@ -294,7 +328,7 @@ def mixer(family, tensors, layer, x):
     if family.is_mla(layer):
         return mla(family, tensors, scope, x)
     if family.gqa:
-        return gqa(tensors, scope, x, c)
+        return gqa(tensors, scope, x, c, moba_block(c, layer))
     if family.lightning:
         return recurrent.lightning(tensors, scope, x, c, layer, lambda y: rotate_part(y, c))
     heads, _, _, bound = family.kda()

@@ -84,6 +84,15 @@ void add_compute_options(CLI::App& app, EngineConfig& config, const ModelUse& us
          "memory, and generated text is not reused from the cache")
       ->check(one_of({"absorbed", "expanded"}))
       ->type_name("NAME");
+  app.add_option("--moba-block-size", config.moba_block_tokens,
+                 "Tokens of a block of MoBA, in place of the model's; with --moba-topk, a model "
+                 "without MoBA selects blocks of keys too, for experiments")
+      ->check(between(int64_t{1}, int64_t{1} << 20))
+      ->type_name("N");
+  app.add_option("--moba-topk", config.moba_top_k,
+                 "Blocks that a token attends to with MoBA, its own among them")
+      ->check(between(int64_t{1}, int64_t{1} << 12))
+      ->type_name("N");
   app.add_option("--kv-cache-dtype", config.kv_cache_dtype,
                  "What keys and values of tokens are kept as; fp8_e4m3 (or fp8) and int8: half the "
                  "memory of bf16, with rounding; auto: as the weights")

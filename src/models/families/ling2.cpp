@@ -1,5 +1,8 @@
 // Ling 2.0 and Ring 2.0: grouped-query attention that turns half of each head, and experts chosen
-// in groups with a bias that only helps to choose (Ling Team 2025, arXiv:2510.22115).
+// in groups with a bias that only helps to choose (Ling Team 2025, arXiv:2510.22115). Ring-mini-
+// sparse 2.0 is the same with attention to a few blocks of keys in some layers.
+#include "base/signed.h"
+#include "models/config/moba.h"
 #include "models/config/rope.h"
 #include "models/families/ling.h"
 #include "models/registry.h"
@@ -26,7 +29,13 @@ Result<std::unique_ptr<Model>> load_ling2(const ConfigFile& config, Builder b) {
   read_ling_moe(config, c);
   int64_t further = config.integer_or("num_nextn_predict_layers", 0, 0, kLayersMax);
   skip_prediction_layers(b / "model" / "layers", c.decoder.layers, further);
-  return make_sparse(config, b, c, attention);
+  std::vector<MobaShape> moba = read_moba(config, c.decoder.layers);
+  std::vector<MixerConfig> attentions;
+  for (int64_t i = 0; i < c.decoder.layers; ++i) {
+    if (!moba.empty()) attention.moba = at(moba, i);
+    attentions.push_back(attention);
+  }
+  return make_sparse(config, b, c, attentions);
 }
 
 }  // namespace banyan

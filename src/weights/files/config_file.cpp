@@ -109,6 +109,11 @@ bool ConfigFile::is_null(std::string_view key) const {
   return found != object_->end() && found->is_null();
 }
 
+bool ConfigFile::is_list(std::string_view key) const {
+  auto found = object_->find(key);
+  return found != object_->end() && found->is_array();
+}
+
 int64_t ConfigFile::integer(std::string_view key, int64_t min, int64_t max) const {
   const Json* value = demand(key);
   return give(key, value == nullptr ? min : as_integer(key, *value, min, max).value_or(min));

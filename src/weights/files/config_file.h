@@ -46,6 +46,8 @@ class ConfigFile {
   bool is_null(
       std::string_view key) const;  // present but null, which some families distinguish from absent
 
+  bool is_list(std::string_view key) const;  // present and a list
+
   // A required value (kCorrupt if absent), one with a fallback, and an optional one. Bounds are
   // inclusive. An integer must be written as one (4096, not 4096.0 or "4096"); a number may be. A
   // fallback outside the bounds, such as one computed from other keys, is also an error.
