@@ -38,12 +38,16 @@ def run(model, ids):
     before it.
     """
     stream, final = [], []
+
+    def append(sink, output):
+        sink.append(output[0] if isinstance(output, tuple) else output)
+
     base = model.model
     names = ("norm", "norm_f", "embedding_norm")
     norm = next(getattr(base, name) for name in names if hasattr(base, name))
     hooks = [base.layers[0].register_forward_pre_hook(lambda _, inputs: stream.append(inputs[0]))]
     hooks += [
-        module.register_forward_hook(lambda _, __, output, sink=sink: sink.append(output))
+        module.register_forward_hook(lambda _, __, output, sink=sink: append(sink, output))
         for module, sink in [*((layer, stream) for layer in base.layers), (norm, final)]
     ]
     logits = model(torch.tensor([ids]), use_cache=False).logits[0]

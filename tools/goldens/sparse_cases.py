@@ -183,7 +183,83 @@ SAVED_CASES = [
     ),
 ]
 
-SPARSE_CASES = SAVED_CASES + [
+def sparse_index(**more):
+    """Latent attention with an index that chooses a fourth of the prompt for its last rows."""
+    return deepseek_v3(
+        vocab_size=97,
+        hidden_size=40,
+        intermediate_size=44,
+        moe_intermediate_size=12,
+        num_attention_heads=3,
+        num_key_value_heads=3,
+        q_lora_rank=14,
+        kv_lora_rank=20,
+        qk_nope_head_dim=12,
+        qk_rope_head_dim=8,
+        v_head_dim=10,
+        n_routed_experts=12,
+        n_shared_experts=1,
+        num_experts_per_tok=3,
+        norm_topk_prob=True,
+        first_k_dense_replace=1,
+        index_topk=24,
+        index_head_dim=16,
+        index_n_heads=6,
+        max_position_embeddings=256,
+        torch_dtype="float32",
+    ) | more
+
+
+INDEX_CASES = [
+    Case(
+        name="deepseek-v32",
+        notes="an index that chooses 24 keys, its rotation in halves; YaRN, groups, MTP",
+        prompt_tokens=90,
+        seed=341,
+        config=sparse_index(
+            architectures=["DeepseekV32ForCausalLM"],
+            model_type="deepseek_v32",
+            num_hidden_layers=3,
+            n_group=4,
+            topk_group=2,
+            routed_scaling_factor=2.5,
+            num_nextn_predict_layers=1,
+            rms_norm_eps=1e-6,
+            rope_theta=10000.0,
+            rope_scaling={
+                "type": "yarn",
+                "factor": 4.0,
+                "beta_fast": 32,
+                "beta_slow": 1,
+                "mscale": 0.7,
+                "mscale_all_dim": 1.3,
+                "original_max_position_embeddings": 64,
+            },
+        ),
+        extra_tensors=prediction_layer(3, 40),
+    ),
+    Case(
+        name="glm-moe-dsa",
+        notes="layers that share the choice of the one before, its rotation in pairs; one group",
+        prompt_tokens=90,
+        seed=332,
+        config=sparse_index(
+            architectures=["GlmMoeDsaForCausalLM"],
+            model_type="glm_moe_dsa",
+            num_hidden_layers=4,
+            n_group=1,
+            topk_group=1,
+            routed_scaling_factor=2.5,
+            indexer_types=["full", "shared", "full", "shared"],
+            indexer_rope_interleave=True,
+            rms_norm_eps=1e-5,
+            rope_parameters={"rope_type": "default", "rope_theta": 500.0},
+        ),
+    ),
+]
+
+
+SPARSE_CASES = SAVED_CASES + INDEX_CASES + [
     Case(
         name="deepseek-v3",
         notes="q of low rank, YaRN with mscale, groups, a dense layer, two shared experts, MTP",
