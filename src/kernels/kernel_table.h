@@ -594,6 +594,9 @@ struct KernelTable {
   void (*key_sums)(const KeySumsArgs&) = nullptr;
   void (*block_scores)(const BlockScoresArgs&) = nullptr;
   void (*select_keys)(const SelectKeysArgs&) = nullptr;
+  void (*index_scores)(const IndexScoresArgs&) = nullptr;
+  void (*hadamard)(const HadamardArgs&) = nullptr;
+  void (*layer_norm)(const LayerNormArgs&) = nullptr;
   void (*attention)(const AttentionArgs&) = nullptr;
   void (*latent_attention)(const LatentAttentionArgs&) = nullptr;
   void (*linear_attention)(const LinearAttentionArgs&) = nullptr;

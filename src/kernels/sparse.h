@@ -123,4 +123,54 @@ struct BlockScoresArgs {
   const int32_t* page_table = nullptr;
 };
 
+// The index of DeepSeek's sparse attention (DSA): a key of its own for every token, which some
+// heads of its own look at. For j up to the row's position,
+//   scores[r, j] = sum over h, ascending, of weights[r, h] * max(0, q[r, h] . keys[j]).
+// Keys of a quantised pool are multiplied as codes, with queries that are rounded in the same way,
+// each head with a scale of its own, and the key's scale goes into the sum: DeepSeek-V3.2's fp8.
+// Tables that have products of bf16 pairs round q to bf16 over a bf16 pool if width is a multiple
+// of 32.
+//
+// Rows that see `all_below` keys or fewer are not scored. Scores of later keys may be written where
+// other rows of the span see them.
+struct IndexScoresArgs {
+  Launch launch = {};
+  const float* q = nullptr;  // [rows of the batch, heads, width], heads dense inside a row
+  int64_t q_row_stride = 0;
+  const float* weights = nullptr;  // [rows of the batch, heads]
+  int64_t weights_row_stride = 0;
+  const void* keys = nullptr;  // [pages, 1, page_size, width], without a split
+  DType key_dtype = DType::kF32;
+  int64_t heads = 0, width = 0, page_size = 0;
+  int64_t all_below = 0;
+  float* scores = nullptr;  // [part.count, entries_max]
+  int64_t entries_max = 0;
+  const SpanArgs* spans = nullptr;
+  int64_t span_count = 0;
+  RowPart part = {};
+  const int32_t* page_table = nullptr;
+};
+
+// y = H x / sqrt(dim) for each group of `dim` columns, a power of two: H is the Hadamard matrix of
+// Sylvester's order, its own inverse but for the factor. It spreads what is large in one column
+// over all, and changes products of two such rows by their rounding alone.
+struct HadamardArgs {
+  Launch launch = {};
+  const float* x = nullptr;  // [rows, groups, dim]
+  int64_t x_row_stride = 0;
+  float* y = nullptr;  // [rows, groups, dim] dense
+  int64_t rows = 0, groups = 1, dim = 0;
+};
+
+// y = (x - mean(x)) / sqrt(mean((x - mean(x))^2) + eps) * weight + bias, over the columns.
+struct LayerNormArgs {
+  Launch launch = {};
+  const float* x = nullptr;  // [rows, dim]
+  int64_t x_row_stride = 0;
+  const float *weight = nullptr, *bias = nullptr;  // [dim]
+  float* y = nullptr;                              // [rows, dim] dense
+  int64_t rows = 0, dim = 0;
+  float eps = 0;
+};
+
 }  // namespace banyan

@@ -13,9 +13,9 @@
 
 namespace banyan::x86 {
 
-// The parts of row i of a span.
-static inline int64_t latent_parts(const SpanArgs& span, int64_t i) {
-  return (span.first_position + i + kPart) / kPart;
+// The parts of the keys of row i of a span.
+static inline int64_t latent_parts(const LatentAttentionArgs& a, const SpanArgs& span, int64_t i) {
+  return (latent_keys(a, span, i) + kPart - 1) / kPart;
 }
 
 // How many rows from some row on are taken together, and whether one worker takes them whole.
@@ -24,28 +24,30 @@ struct LatentRows {
   bool whole;
 };
 
-// Heads [head, head + count) of rows [i, i + rows) of a span.
+// Heads [head, head + count) of rows [i, i + rows) of a span. Rows that look at selected keys have
+// an item each.
 struct LatentItem {
   const SpanArgs* span;
   int64_t i, rows;
   int64_t head, count;
   int64_t row_lanes;  // places for the sums of a row's heads, count or more
   bool whole;
+  int64_t keys;   // of the last row
   int64_t start;  // the work of all items before it, in parts of one row
 
   int64_t row() const { return span->row_begin + i; }
   int64_t lanes() const { return rows * row_lanes; }
-  int64_t end_key() const { return span->first_position + i + rows; }
+  int64_t end_key() const { return keys; }
   static int64_t first_part() { return 0; }
-  int64_t end_part() const { return latent_parts(*span, i + rows - 1); }
+  int64_t end_part() const { return (keys + kPart - 1) / kPart; }
   int64_t start_of(int64_t part) const { return whole ? start : start + part * rows; }
   static bool carried() { return false; }
 };
 
-static inline int64_t latent_work(const LatentItem& item) {
+static inline int64_t latent_work(const LatentAttentionArgs& a, const LatentItem& item) {
   if (!item.whole) return item.rows * item.end_part();
   int64_t sum = 0;
-  for (int64_t r = 0; r < item.rows; ++r) sum += latent_parts(*item.span, item.i + r);
+  for (int64_t r = 0; r < item.rows; ++r) sum += latent_parts(a, *item.span, item.i + r);
   return sum;
 }
 
@@ -89,10 +91,10 @@ inline void for_latent_tiles(const LatentAttentionArgs& a, const LatentItem& ite
   int64_t end = item.end_key(), start = part * kPart;
   int64_t part_end = start + kPart < end ? start + kPart : end;
   LatentTile<S> tiles[2];
-  locate_latents(a, *item.span, start, end, tiles[0]);
+  locate_latents(a, *item.span, item.i, start, end, tiles[0]);
   for (int64_t t = 0; start < part_end; ++t, start += kLatentTile) {
     LatentTile<S>& next = tiles[(t + 1) % 2];
-    locate_latents(a, *item.span, start + kLatentTile, end, next);
+    locate_latents(a, *item.span, item.i, start + kLatentTile, end, next);
     body(tiles[t % 2], next);
   }
 }
@@ -189,9 +191,10 @@ inline int64_t for_latent_items(const LatentAttentionArgs& a, const LatentShares
                            .count = count,
                            .row_lanes = (end - begin) * kUnit,
                            .whole = rows.whole,
+                           .keys = latent_keys(a, *span, i + rows.count - 1),
                            .start = work};
         body(item);
-        work += latent_work(item);
+        work += latent_work(a, item);
       }
       i += rows.count;
     }
@@ -244,7 +247,7 @@ class LatentWorker {
   LatentWorker(const LatentAttentionArgs& a, float* memory) : a_(a), form_(a, memory) {}
 
   KeyRange keys_of(const LatentItem& item, int64_t n) const {
-    return {.begin = 0, .end = item.span->first_position + item.i + n / item.row_lanes + 1};
+    return {.begin = 0, .end = latent_keys(a_, *item.span, item.i + n / item.row_lanes)};
   }
   void start(const LatentItem& item) { form_.start(a_, item); }
   void attend(const LatentItem& item, int64_t part, const PartialSums& to) {

@@ -4,6 +4,7 @@
 // heads.
 #pragma once
 
+#include "kernels/selected_rows.h"
 #include "kernels/state_rows.h"
 #include "kernels/x86/dot.h"
 #include "kernels/x86/split_keys.h"
@@ -41,11 +42,38 @@ static inline RowShape latent_row(const LatentAttentionArgs& a) {
   return {.width = a.width, .split = a.rank < a.width ? a.rank : 0};
 }
 
+// How many keys row i of a span looks at.
+static inline int64_t latent_keys(const LatentAttentionArgs& a, const SpanArgs& span, int64_t i) {
+  if (a.selected.runs == nullptr) return span.first_position + i + 1;
+  return a.selected.key_counts[span.row_begin + i];
+}
+
+// Calls body(n, position) for the selected keys of row i whose ranks are [start, start + count).
+template <class Body>
+inline void for_selected(const LatentAttentionArgs& a, const SpanArgs& span, int64_t i,
+                         int64_t start, int64_t count, const Body& body) {
+  if (count <= 0) return;
+  SelectedRow row = selected_row(a.selected, span.row_begin + i, 0);
+  int64_t run = row.run_of(start);
+  for (int64_t n = 0; n < count; ++n) {
+    while (start + n >= row.end_rank(run)) ++run;
+    body(n, row.position(run, start + n));
+  }
+}
+
+// Points a tile at the keys of ranks [start, end) of row i, as many as it takes.
 template <class S>
-inline void locate_latents(const LatentAttentionArgs& a, const SpanArgs& span, int64_t start,
-                           int64_t end, LatentTile<S>& tile) {
+inline void locate_latents(const LatentAttentionArgs& a, const SpanArgs& span, int64_t i,
+                           int64_t start, int64_t end, LatentTile<S>& tile) {
   int64_t stride = row_stride<S>(latent_row(a));
   tile.count = end - start < kLatentTile ? (end > start ? end - start : 0) : kLatentTile;
+  if (a.selected.runs != nullptr) {
+    for_selected(a, span, i, start, tile.count, [&](int64_t n, int64_t position) {
+      tile.rows[n] = static_cast<const S*>(a.pool) +
+                     pool_offset(a.page_table, span, position, 0, 1, a.page_size, stride);
+    });
+    return;
+  }
   for (int64_t j = 0; j < tile.count;) {
     // The rows of one page follow each other.
     int64_t in_page = a.page_size - (start + j) % a.page_size;

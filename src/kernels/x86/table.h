@@ -6,6 +6,7 @@
 #include "kernels/x86/delta.h"
 #include "kernels/x86/draw.h"
 #include "kernels/x86/gemm.h"
+#include "kernels/x86/index_scores.h"
 #include "kernels/x86/latent_attention_pairs.h"
 #include "kernels/x86/moe.h"
 #include "kernels/x86/rowwise.h"
@@ -48,6 +49,9 @@ constexpr KernelTable make_table(const char* name) {
       .key_sums = key_sums<V>,
       .block_scores = block_scores<V>,
       .select_keys = select_keys<V>,
+      .index_scores = index_scores<V>,
+      .hadamard = portable::hadamard,      // few columns
+      .layer_norm = portable::layer_norm,  // one row of 128 columns for each token
       .attention = attention<V>,
       .latent_attention = latent_attention<V>,
       .linear_attention = linear_attention<V>,
@@ -74,7 +78,8 @@ constexpr PairProducts pair_products() {
   return {.bf16 = gemm_kernel<Bf16PairWeights<V>>(),
           .fp8 = gemm_kernel<Fp8PairWeights<V>>(),
           .attention = attention_pairs<V>,
-          .latent_attention = latent_attention_pairs<V>};
+          .latent_attention = latent_attention_pairs<V>,
+          .index_scores = index_scores_pairs<V>};
 }
 
 }  // namespace banyan::x86

@@ -36,6 +36,7 @@ KernelTable avx512_bf16() {
   table.gemm_fp8 = kAvx512Bf16Products.fp8;
   table.attention = kAvx512Bf16Products.attention;
   table.latent_attention = kAvx512Bf16Products.latent_attention;
+  table.index_scores = kAvx512Bf16Products.index_scores;
   return table;
 }
 

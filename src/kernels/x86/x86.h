@@ -23,6 +23,7 @@ struct PairProducts {
   GemmKernel bf16, fp8;
   void (*attention)(const AttentionArgs&) = nullptr;
   void (*latent_attention)(const LatentAttentionArgs&) = nullptr;
+  void (*index_scores)(const IndexScoresArgs&) = nullptr;
 };
 struct TileProducts {
   GemmKernel bf16, int8, int4, uint4, mxfp4, fp8;

@@ -41,13 +41,14 @@ class LatentTiles {
     int64_t left = span.row_count - i;
     bool whole = span.row_count >= kRowsMin * shares.workers && shares.runs == 1;
     int64_t groups = (groups_of(a.heads) + shares.runs - 1) / shares.runs;
+    if (a.selected.runs != nullptr) return {.count = 1, .whole = whole};
     int64_t most = (whole ? kLatentGroupsMax : kLatentSharedGroupsMax) / groups;
     if (most < 1) most = 1;
     if (most > left) most = left;
     if (!whole) return {.count = most, .whole = false};
     int64_t rows = 0, owner = shares.owner(cost);
     for (; rows < most && shares.owner(cost) == owner; ++rows) {
-      cost += latent_parts(span, i + rows);
+      cost += latent_parts(a, span, i + rows);
     }
     return {.count = rows, .whole = true};
   }
@@ -91,8 +92,7 @@ class LatentTiles {
       int64_t columns = a.rank / kLatentStep;
       tiles = take(columns * 4 * kLatentGroup * kLatentTileKeys);
       pairs = bytes(columns * kLatentSteps * 2 * kLatentTileBytes);
-      bool cut = a.page_size % kLatentTileKeys != 0;
-      copy = reinterpret_cast<BFloat16*>(take(cut ? kPart * a.width / 2 : 0));
+      copy = reinterpret_cast<BFloat16*>(take(copies_keys(a) ? kPart * a.width / 2 : 0));
     }
     float* take(int64_t count) {
       float* at = start == nullptr ? nullptr : start + floats;
@@ -118,7 +118,7 @@ class LatentTiles {
   }
   // The keys of a part that a row sees, or the row of a group.
   int64_t keys_of_row(int64_t row, int64_t part) const {
-    int64_t count = item_->span->first_position + item_->i + row + 1 - part * kPart;
+    int64_t count = latent_keys(a_, *item_->span, item_->i + row) - part * kPart;
     return count < kPart ? (count > 0 ? count : 0) : kPart;
   }
   int64_t keys_of(int64_t g) const { return keys_of_row(g / row_groups_, part_); }
@@ -128,7 +128,8 @@ class LatentTiles {
     part_ = part, shared_ = shared;
     int64_t rows = item_->rows, first = 0;
     while (keys_of_row(first, part) == 0) ++first;
-    locate_key_tiles(a_, *item_->span, part, keys_of_row(rows - 1, part), memory_.copy, keys_);
+    locate_key_tiles(a_, *item_->span, item_->i, part, keys_of_row(rows - 1, part), memory_.copy,
+                     keys_);
     bool together = are_numbers<V>(keys_, keys_of_row(first, part), keys_.count, a_.rank);
     for (int64_t row = first; row < rows;) {
       int64_t end = together ? rows : row + 1;
@@ -275,7 +276,7 @@ class LatentTiles {
     int64_t head = item_->head + g % row_groups_ * kLatentGroup;
     sink.to = a_.out + ((item_->row() + row) * a_.heads + head) * a_.rank;
     sink.merges = part_ > 0;
-    sink.ends = part_ == latent_parts(*item_->span, item_->i + row) - 1;
+    sink.ends = part_ == latent_parts(a_, *item_->span, item_->i + row) - 1;
     auto max = own_max, weight = group.sum();
     if (sink.merges) {
       auto before = V::load(memory_.max + lane);

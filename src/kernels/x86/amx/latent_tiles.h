@@ -34,26 +34,38 @@ struct LatentKeyTiles {
   }
 };
 
-// Points the tiles at the first `count` keys of a part, which are copied to `copy` if pages cut
-// tiles. Tiles behind the last are the last one again.
-static inline void locate_key_tiles(const LatentAttentionArgs& a, const SpanArgs& span,
+// Whether the keys of a part are copied, since tiles of them do not lie in a page one after
+// another.
+static inline bool copies_keys(const LatentAttentionArgs& a) {
+  return a.page_size % kLatentTileKeys != 0 || a.selected.runs != nullptr;
+}
+
+// Points the tiles at the first `count` keys of a part that row i looks at, copied to `copy` where
+// copies_keys() says so. Tiles behind the last are the last one again.
+static inline void locate_key_tiles(const LatentAttentionArgs& a, const SpanArgs& span, int64_t i,
                                     int64_t part, int64_t count, BFloat16* copy,
                                     LatentKeyTiles& keys) {
-  auto row_of = [&](int64_t key) {
+  auto row_at = [&](int64_t position) {
     return static_cast<const BFloat16*>(a.pool) +
-           pool_offset(a.page_table, span, part * kPart + key, 0, 1, a.page_size, a.width);
+           pool_offset(a.page_table, span, position, 0, 1, a.page_size, a.width);
+  };
+  auto row_of = [&](int64_t key) { return row_at(part * kPart + key); };
+  auto copy_row = [&](int64_t key, const BFloat16* row) {
+    std::memcpy(copy + key * a.width, row, static_cast<size_t>(a.width) * sizeof(*copy));
   };
   keys.width = a.width;
   keys.count = count;
-  if (a.page_size % kLatentTileKeys != 0) {
-    for (int64_t key = 0; key < count; ++key) {
-      std::memcpy(copy + key * a.width, row_of(key), static_cast<size_t>(a.width) * sizeof(*copy));
-    }
+  bool copies = copies_keys(a);
+  if (a.selected.runs != nullptr) {
+    for_selected(a, span, i, part * kPart, count,
+                 [&](int64_t key, int64_t position) { copy_row(key, row_at(position)); });
+  } else if (copies) {
+    for (int64_t key = 0; key < count; ++key) copy_row(key, row_of(key));
   }
   int64_t last = (count - 1) / kLatentTileKeys;
   for (int64_t t = 0; t < kPart / kLatentTileKeys; ++t) {
     int64_t key = (t < last ? t : last) * kLatentTileKeys;
-    keys.tiles[t] = a.page_size % kLatentTileKeys == 0 ? row_of(key) : copy + key * a.width;
+    keys.tiles[t] = copies ? copy + key * a.width : row_of(key);
   }
 }
 

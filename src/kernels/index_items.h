@@ -1,0 +1,81 @@
+// How CPU kernels divide the scores of an index (kernels/sparse.h) among workers: some rows of one
+// span, over some of the keys that they see. A score depends on its row and key alone, so any way
+// to divide them gives the same bits.
+//
+// Included by files of several instruction sets, so everything is static or a template (see
+// x86/vec_avx512.h).
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/launch.h"
+#include "kernels/state_rows.h"
+
+namespace banyan {
+
+// Rows [i, i + rows) of a span over its keys [begin, end). Their scores begin at row `score_row`.
+struct IndexItem {
+  const SpanArgs* span;
+  int64_t i, rows;
+  int64_t score_row;
+  int64_t begin, end;
+};
+
+constexpr int64_t kIndexRows = 4;    // that share a look at a key
+constexpr int64_t kIndexKeys = 512;  // a multiple of what kernels take at once
+
+// Calls body(item) for all items of a launch and returns their number.
+template <class Body>
+static inline int64_t for_index_items(const IndexScoresArgs& a, const Body& body) {
+  int64_t items = 0, number = 0;  // of the span's first row, among those of all spans
+  int64_t part_end = a.part.begin + a.part.count;
+  for (const SpanArgs* span = a.spans; span < a.spans + a.span_count; ++span) {
+    int64_t first = a.part.begin > number ? a.part.begin - number : 0;
+    int64_t end = part_end - number < span->row_count ? part_end - number : span->row_count;
+    int64_t scored = a.all_below - span->first_position;  // rows before it take all keys
+    for (int64_t i = first > scored ? first : scored; i < end; i += kIndexRows) {
+      int64_t rows = end - i < kIndexRows ? end - i : kIndexRows;
+      int64_t keys = span->first_position + i + rows;
+      for (int64_t key = 0; key < keys; key += kIndexKeys, ++items) {
+        int64_t stop = key + kIndexKeys < keys ? key + kIndexKeys : keys;
+        body(IndexItem{span, i, rows, number + i - a.part.begin, key, stop});
+      }
+    }
+    number += span->row_count;
+  }
+  return items;
+}
+
+// Calls body(items of this worker), which is called with a function of one item.
+template <class Worker>
+static inline void share_index_items(const IndexScoresArgs& a, const Worker& worker) {
+  int64_t items = for_index_items(a, [](const IndexItem&) {});
+  parallel_for(a.launch, items, 1, [&](int64_t begin, int64_t end) {
+    worker([&](const auto& body) {
+      int64_t n = 0;
+      for_index_items(a, [&](const IndexItem& item) {
+        if (n >= begin && n < end) body(item);
+        ++n;
+      });
+    });
+  });
+}
+
+// The query of one head of one row of an item.
+static inline const float* index_query(const IndexScoresArgs& a, const IndexItem& item, int64_t r,
+                                       int64_t head) {
+  return a.q + (item.span->row_begin + item.i + r) * a.q_row_stride + head * a.width;
+}
+static inline const float* index_weights(const IndexScoresArgs& a, const IndexItem& item,
+                                         int64_t r) {
+  return a.weights + (item.span->row_begin + item.i + r) * a.weights_row_stride;
+}
+
+// Rounds a head's query as rows of a pool of codes S are, to what those stand for.
+template <class S>
+static inline void round_query(const float* q, int64_t width, S* codes, float* to) {
+  float scale = quantise_columns(q, 0, width, codes);
+  for (int64_t c = 0; c < width; ++c) to[c] = to_float(codes[c]) * scale;
+}
+
+}  // namespace banyan
