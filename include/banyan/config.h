@@ -75,6 +75,12 @@ struct EngineConfig {
   // states stay f32. Refused where no layer keeps anything for each token.
   std::string kv_cache_dtype = "auto";
 
+  // What the keys of an index are kept as, where one chooses which tokens are attended to
+  // (DeepSeek V3.2, GLM-5): auto (as kv_cache_dtype, unless that is quantised; else the weights'
+  // type), bf16, or fp8 (rounded, after a Hadamard transform), which takes half as much and changes
+  // what is chosen. Refused for other models.
+  std::string index_dtype = "auto";
+
   int64_t context_length_tokens = 0;  // 0: the model's own
   int page_size_tokens = 64;          // a power of two from 1 to 1024
   int64_t total_tokens_max = 0;       // of all sequences together; 0: as many as memory allows

@@ -26,6 +26,7 @@ struct ModelInfo {
   int64_t selected_flops_per_key = 0;
   int64_t selected_keys = 0;  // 0: there are no such layers
   double index_bytes_per_key = 0, index_flops_per_key = 0;
+  int64_t index_top_k = 0;  // tokens that an index of tokens chooses; 0: no layer has one
 };
 
 struct WeightCounts {

@@ -63,6 +63,8 @@ Status EngineConfig::validate() const {
   TRY(in_range<int64_t>("moba_top_k", moba_top_k, 0, 1 << 12));
   TRY(one_of("kv_cache_dtype", kv_cache_dtype,
              std::array<std::string_view, 6>{"auto", "bf16", "f32", "fp8_e4m3", "fp8", "int8"}));
+  TRY(one_of("index_dtype", index_dtype,
+             std::array<std::string_view, 4>{"auto", "bf16", "fp8", "fp8_e4m3"}));
   TRY(in_range<size_t>("quantization_overrides", quantization_overrides.size(), 0, 1024));
   TRY(cache_storage.validate());
   TRY(in_range("threads", threads, 0, 1024));

@@ -185,18 +185,23 @@ size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, 
   for (const StateSpec& state : model.states) {
     first = std::lcm(first, int64_t{state.alignment_tokens});
   }
+  // Where an index chooses keys, a span that comes after more than it chooses, and one that does
+  // not.
+  int64_t chosen = model.model->info().index_top_k;
+  std::vector<int64_t> firsts = {first * (chosen / first + 1)};
+  if (chosen > 0) firsts.push_back(0);
   Batch batch;
   batch.tokens.resize(static_cast<size_t>(rows));
   batch.positions.resize(static_cast<size_t>(rows));
-  batch.spans = {
-      {.row_count = static_cast<int32_t>(rows), .first_position = static_cast<int32_t>(first)}};
   for (int c = 0; c < pools->classes().count; ++c) {
     if (!pools->classes()[c].paged()) batch.tables[static_cast<size_t>(c)].units = {0};
   }
   StepImage image(host_queue());
   Comm comm(model.rank);  // which exchanges nothing
   DrawResult drawn;       // tokens of a step in flight take room
-  for (int64_t prompt : {first + rows, int64_t{0}}) {
+  auto measure = [&](int64_t begin, int64_t prompt) {
+    batch.spans = {
+        {.row_count = static_cast<int32_t>(rows), .first_position = static_cast<int32_t>(begin)}};
     batch.prompt_tokens = {static_cast<int32_t>(prompt)};
     arena.rewind(0);
     Step step{.kernels = measuring,
@@ -215,6 +220,9 @@ size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, 
     logit_stats(step, model.model->logits(step, hidden));
     arena.rewind(mark);
     if (model.model->predicts()) measure_prediction(step, model, outputs.hidden);
+  };
+  for (int64_t begin : firsts) {
+    for (int64_t prompt : {begin + rows, int64_t{0}}) measure(begin, prompt);
   }
   return arena.high_water_bytes();
 }

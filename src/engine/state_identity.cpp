@@ -37,10 +37,10 @@ std::string states_part(const LoadedModel& model) {
   Hasher hasher;
   for (const StateSpec& s : model.states) {
     hasher.text(s.name).text(dtype_name(s.dtype));
-    for (int64_t field :
-         {static_cast<int64_t>(s.unit), static_cast<int64_t>(s.reach), s.window_tokens,
-          int64_t{s.lookahead_tokens}, s.heads, s.width, s.split, int64_t{s.tokens_per_row},
-          int64_t{s.advisory}, int64_t{s.alignment_tokens}, int64_t{s.two_forms}}) {
+    for (int64_t field : {static_cast<int64_t>(s.unit), static_cast<int64_t>(s.reach),
+                          s.window_tokens, int64_t{s.lookahead_tokens}, s.heads, s.width, s.split,
+                          int64_t{s.tokens_per_row}, int64_t{s.advisory}, int64_t{s.index},
+                          int64_t{s.alignment_tokens}, int64_t{s.two_forms}}) {
       hasher.number(static_cast<uint64_t>(field));
     }
   }

@@ -18,6 +18,7 @@
 #include "nn/residual.h"
 #include "nn/rope.h"
 #include "ops/draw.h"
+#include "ops/index.h"
 
 namespace banyan {
 
@@ -91,6 +92,8 @@ class DecoderModel final : public Model {
     // layer, not of all.
     Tensor x = tokens_.embed(s, known_tokens(s));
     if (embedding_scale_ != 1) x = scale(s, x, embedding_scale_);
+    int64_t chosen = info().index_top_k;  // room for what an index chooses, over the layers
+    if (chosen > 0) s.choice = allocate_choice(s, chosen);
     Tensor inputs = layer_inputs_ ? (*layer_inputs_)(s, x) : Tensor(), input;
     size_t mark = s.arena.mark();
     for (size_t i = 0; i < layers_.size(); ++i) {
@@ -118,6 +121,7 @@ class DecoderModel final : public Model {
   Tensor predict(Step& s, Tensor hidden) const override {
     if (!prediction_) return Model::predict(s, hidden);
     Rotation rotation = ropes_[0](s);
+    if (info().index_top_k > 0) s.choice = allocate_choice(s, info().index_top_k);
     return (*prediction_)(s, tokens_.embed(s, known_tokens(s)), hidden, rotation);
   }
 

@@ -30,6 +30,7 @@ ModelInfo info_of(const LayeredDecoderConfig& c) {
     if (mixer.selected_keys > 0) {
       info.selected_flops_per_key += mixer.flops_per_key;
       info.selected_keys = std::max(info.selected_keys, mixer.selected_keys);
+      info.index_top_k = std::max(info.index_top_k, mixer.index_top_k);
       info.index_bytes_per_key += mixer.index_bytes_per_key;
       info.index_flops_per_key += mixer.index_flops_per_key;
     }

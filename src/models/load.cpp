@@ -106,6 +106,7 @@ Result<LoadedModel> build(const Load& load, const Family& family, const QuantCon
                        .format = format,
                        .dtype = dtype,
                        .page_dtype = page_dtype(config.kv_cache_dtype),
+                       .index_dtype = page_dtype(config.index_dtype),
                        .quant = quant,
                        .plan = &plan,
                        .expanded_prefill = config.mla_prefill == "expanded",
@@ -206,6 +207,12 @@ Result<LoadedModel> load_model(const EngineConfig& config, const LoadContext& co
   TRY(check_weight_only(planned.matrices));
   TRY(check_pages(config, architecture, planned.states));
   TRY(check_moba(config, architecture, planned.states));
+  if (config.index_dtype != "auto" && planned.model->info().index_top_k == 0) {
+    return unsupported(
+        "index_dtype is {}, but {} has no index that chooses which tokens it attends to; leave out "
+        "--index-dtype",
+        quote(config.index_dtype), quote(architecture));
+  }
   if (config.mla_prefill == "expanded" && std::ranges::none_of(planned.states, is_expanded)) {
     return unsupported(
         "mla_prefill is \"expanded\", but {} has no latent attention (MLA) to expand; leave it at "

@@ -36,6 +36,15 @@ MixerInfo info_of(const MlaConfig& c) {
   if (c.gate != MlaGate::kNone) text += ", gated";
   if (!c.rotary) text += ", no rotation";
   MixerInfo info{text, 2 * c.heads * (2 * c.rank + c.rope_dim)};
+  if (c.index) {
+    info.name += fmt::format(", {} keys of an index", c.index->top_k);
+    info.name += c.index->shared ? " that an earlier layer has" : "";
+    info.selected_keys = info.index_top_k = c.index->top_k;
+    if (!c.index->shared) {
+      info.index_bytes_per_key = static_cast<double>(c.index->key_bytes);
+      info.index_flops_per_key = 2.0 * static_cast<double>(c.index->heads * c.index->dim);
+    }
+  }
   if (!c.expanded_prefill) return info;
   info.name += ", expanded prefill";
   info.prompt_flops_per_key = 2 * c.heads * (c.nope_dim + c.rope_dim + c.value_dim);

@@ -46,6 +46,7 @@ struct MixerInfo {
   // earlier position. 0: it attends to all.
   int64_t selected_keys = 0;
   double index_bytes_per_key = 0, index_flops_per_key = 0;
+  int64_t index_top_k = 0;  // tokens that an index of tokens chooses; 0: there is none
 };
 MixerInfo describe(const MixerConfig& c);
 

@@ -44,6 +44,7 @@ Result<const Family*> find_family(std::string_view architecture,
 
 // One per family and spelling of its config.
 LoadFamily load_deepseek_v3;
+LoadFamily load_deepseek_v32;
 LoadFamily load_ernie4_5;
 LoadFamily load_ernie4_5_moe;
 LoadFamily load_exaone4;
@@ -53,6 +54,7 @@ LoadFamily load_gemma4;
 LoadFamily load_glm4;
 LoadFamily load_glm4_moe;
 LoadFamily load_glm4_moe_lite;
+LoadFamily load_glm_moe_dsa;
 LoadFamily load_gpt_oss;
 LoadFamily load_granite;
 LoadFamily load_granite_hybrid;

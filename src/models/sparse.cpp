@@ -1,5 +1,7 @@
 #include "models/sparse.h"
 
+#include <variant>
+
 #include "base/error.h"
 #include "base/signed.h"
 
@@ -40,6 +42,9 @@ Result<std::unique_ptr<Model>> make_sparse(const ConfigFile& config, Builder b,
   if (c.predicts) {
     all.prediction = sparse_layer(c);
     all.prediction->mixer = attentions.back();
+    // It runs alone, so there is no layer whose choice it could take.
+    auto* latent = std::get_if<MlaConfig>(&*all.prediction->mixer);
+    if (latent != nullptr && latent->index) latent->index->shared = false;
     all.prediction_norm = "shared_head.norm";
   }
   return make_layered_decoder(config, b, all);

@@ -1,6 +1,8 @@
 #include "nn/mla_attention.h"
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "base/check.h"
 #include "base/signed.h"
@@ -70,6 +72,13 @@ MlaAttention::MlaAttention(Builder b, const MlaConfig& c)
     int64_t gates = c.heads * (c.gate == MlaGate::kHeads ? 1 : c.value_dim);
     gate_.emplace(b, Parts{{"g_proj", gates, shard}}, c.hidden, false);
   }
+  if (c.index) {
+    CHECK(c.query_rank > 0, "an index needs queries of low rank");
+    selected_max_ = c.index->top_k;
+    if (!c.index->shared) {
+      index_.emplace(b / "indexer", *c.index, c.hidden, c.query_rank, c.expanded_prefill);
+    }
+  }
   derive(b, c);
 }
 
@@ -99,10 +108,10 @@ void MlaAttention::derive(Builder b, const MlaConfig& c) {
 }
 
 void MlaAttention::absorbed(Step& s, Tensor q, const Rotation& turn, const SpanList& spans,
-                            Tensor out) const {
+                            const SelectedKeys& selected, Tensor out) const {
   size_t mark = s.arena.mark();
   Tensor queries = latent_queries(s, q, keys_, turn, shape_, spans);
-  Tensor mixed = latent_attention(s, queries, latents_, shape_, spans);
+  Tensor mixed = latent_attention(s, queries, latents_, shape_, spans, selected);
   latent_values(s, mixed, values_, shape_, spans, out);
   s.arena.rewind(mark);
 }
@@ -115,20 +124,52 @@ void MlaAttention::expanded(Step& s, Tensor q, const Rotation& turn, const SpanL
   s.arena.rewind(mark);
 }
 
+void MlaAttention::attend_prompt(Step& s, Tensor q, const Rotation& turn,
+                                 const SelectedKeys& selected, Tensor out) const {
+  if (selected.runs == nullptr) return expanded(s, q, turn, s.inputs.prompt, out);
+  std::vector<SpanArgs> dense, sparse;
+  for (SpanArgs span : s.inputs.prompt.host) {
+    auto count = static_cast<int32_t>(
+        std::clamp<int64_t>(selected_max_ - span.first_position, 0, span.row_count));
+    SpanArgs rest = {.row_begin = span.row_begin + count,
+                     .row_count = span.row_count - count,
+                     .first_position = span.first_position + count,
+                     .page_begin = span.page_begin};
+    span.row_count = count;
+    if (span.row_count > 0) dense.push_back(span);
+    if (rest.row_count > 0) sparse.push_back(rest);
+  }
+  // With room for as many spans as there are rows, since memory is planned by the number of those.
+  auto list_of = [&](const std::vector<SpanArgs>& spans) {
+    SpanArgs* to = s.arena.allocate_array<SpanArgs>(s.batch.rows());
+    s.kernels.device->upload(s.launch.queue, to, spans.data(), spans.size() * sizeof(SpanArgs));
+    return SpanList{spans, to};
+  };
+  if (!dense.empty()) expanded(s, q, turn, list_of(dense), out);
+  if (!sparse.empty()) absorbed(s, q, turn, list_of(sparse), selected, out);
+}
+
 void MlaAttention::attend(Step& s, Tensor q, const Rotation& turn, Tensor out) const {
-  if (expanded_keys_.empty()) return absorbed(s, q, turn, s.inputs.spans, out);
-  if (!s.inputs.prompt.empty()) expanded(s, q, turn, s.inputs.prompt, out);
-  if (!s.inputs.decode.empty()) absorbed(s, q, turn, s.inputs.decode, out);
+  bool chosen = selected_max_ > 0 && chooses_keys(s, selected_max_);
+  SelectedKeys selected = chosen ? s.choice.selected() : SelectedKeys{};
+  if (expanded_keys_.empty()) return absorbed(s, q, turn, s.inputs.spans, selected, out);
+  if (!s.inputs.prompt.empty()) attend_prompt(s, q, turn, selected, out);
+  if (!s.inputs.decode.empty()) absorbed(s, q, turn, s.inputs.decode, selected, out);
 }
 
 Tensor MlaAttention::operator()(Step& s, Tensor x, const Rotation& rotation) const {
   const Rotation turn = rotary_ ? rotation : Rotation{};
   Tensor in = input_(s, x);
   Tensor q = in.columns(0, in.dim(1) - shape_.width());
-  if (query_) q = (*query_)(s, (*query_norm_)(s, q));
+  Tensor low;  // of which the query is made
+  if (query_) {
+    low = (*query_norm_)(s, q);
+    q = (*query_)(s, low);
+  }
   if (query_scale_.beta != 0) q = scale(s, q, 1, query_scale_);
   Tensor latent = in.columns(in.dim(1) - shape_.width(), shape_.width());
   write_pages(s, latent_rows(s, latent, latent_norm_, eps_, turn, shape_), latents_);
+  if (index_) (*index_)(s, x, low, rotation);
   Tensor out = s.allocate({x.dim(0), shape_.heads * shape_.value_dim});
   attend(s, q, turn, out);
   if (gate_) out = gate_mul(s, GateFunction::kSigmoid, (*gate_)(s, x), out);

@@ -16,6 +16,7 @@
 
 #include "nn/basic.h"
 #include "nn/linear.h"
+#include "nn/token_index.h"
 #include "ops/attention.h"
 #include "ops/latent_attention.h"
 
@@ -43,6 +44,9 @@ struct MlaConfig {
   bool bias = false;  // of the low-rank query, the latent row and the output
   std::string_view output_name = "o_proj";
   bool expanded_prefill = false;  // the form of positions below prompt_tokens
+  // Which tokens a row attends to, if not to all: those that an index chooses. With expanded
+  // prefill, rows of prompts that see no more than those are expanded, later ones absorbed.
+  std::optional<TokenIndexConfig> index;
 };
 
 class MlaAttention {
@@ -54,8 +58,13 @@ class MlaAttention {
 
  private:
   void derive(Builder b, const MlaConfig& c);
-  void absorbed(Step& s, Tensor q, const Rotation& turn, const SpanList& spans, Tensor out) const;
+  // `selected`: of each row; empty: all.
+  void absorbed(Step& s, Tensor q, const Rotation& turn, const SpanList& spans,
+                const SelectedKeys& selected, Tensor out) const;
   void expanded(Step& s, Tensor q, const Rotation& turn, const SpanList& spans, Tensor out) const;
+  // Rows of prompts that see all keys and those that do not.
+  void attend_prompt(Step& s, Tensor q, const Rotation& turn, const SelectedKeys& selected,
+                     Tensor out) const;
   // Each row in the form of its position.
   void attend(Step& s, Tensor q, const Rotation& turn, Tensor out) const;
 
@@ -72,6 +81,8 @@ class MlaAttention {
   std::optional<Linear> gate_;
   Linear output_;
   StateId latents_;
+  int64_t selected_max_ = 0;  // keys of a row; 0: all
+  std::optional<TokenIndex> index_;
 };
 
 }  // namespace banyan

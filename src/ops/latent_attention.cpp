@@ -213,7 +213,7 @@ class ExpandedPages {
   }
   // x (latents) times the weights of each head, `width` columns apart.
   Tensor expand(Tensor x, const PackedMatrix& weights, int64_t width) {
-    Tensor y = s_.allocate({x.dim(0), shape_.heads * width});
+    Tensor y = s_.allocate({kAttentionBlock, shape_.heads * width}).rows(0, x.dim(0));
     multiply_heads(s_, x.columns(0, shape_.rank), 0, weights, y, width);
     return y;
   }
@@ -288,7 +288,7 @@ Tensor latent_queries(Step& s, Tensor q, const PackedMatrix& keys, const Rotatio
 }
 
 Tensor latent_attention(Step& s, Tensor q, StateId latents, const LatentShape& shape,
-                        const SpanList& spans) {
+                        const SpanList& spans, const SelectedKeys& selected) {
   q.check_matrix(shape.heads * shape.width());
   const StateSpec& spec = s.pools.spec(latents);
   check_latents(spec, shape);
@@ -306,7 +306,8 @@ Tensor latent_attention(Step& s, Tensor q, StateId latents, const LatentShape& s
                               .scale = shape.scale,
                               .spans = spans.device,
                               .span_count = spans.count(),
-                              .page_table = s.table_inputs(latents).units});
+                              .page_table = s.table_inputs(latents).units,
+                              .selected = selected});
   return out;
 }
 

@@ -38,9 +38,10 @@ Tensor latent_rows(Step& s, Tensor x, Tensor norm, float eps, const Rotation& ro
 Tensor latent_queries(Step& s, Tensor q, const PackedMatrix& keys, const Rotation& rotation,
                       const LatentShape& shape, const SpanList& spans);
 
-// Attention of these queries over the state's latents -> [T, heads * rank].
+// Attention of these queries over the state's latents, or of each row over those that are selected
+// for it -> [T, heads * rank].
 Tensor latent_attention(Step& s, Tensor q, StateId latents, const LatentShape& shape,
-                        const SpanList& spans);
+                        const SpanList& spans, const SelectedKeys& selected = {});
 
 // Each head of x [T, heads * rank] times the head's `values` [value_dim, rank] -> out [T, heads *
 // value_dim].

@@ -34,6 +34,22 @@ Tensor group_rms_norm(Step& s, Tensor x, Tensor weight, int64_t groups, float ep
   return rms_norm_of_groups(s, x, weight, weight.dim(0) / groups, eps);
 }
 
+Tensor layer_norm(Step& s, Tensor x, Tensor weight, Tensor bias, float eps) {
+  x.check_matrix(weight.dim(0));
+  CHECK(bias.count() == weight.count(), "{} weights, {} biases", weight.count(), bias.count());
+  Tensor y = s.allocate({x.dim(0), x.dim(1)});
+  s.kernels.layer_norm({.launch = s.launch,
+                        .x = x.f32(),
+                        .x_row_stride = x.stride(0),
+                        .weight = weight.f32(),
+                        .bias = bias.f32(),
+                        .y = y.f32(),
+                        .rows = x.dim(0),
+                        .dim = x.dim(1),
+                        .eps = eps});
+  return y;
+}
+
 Tensor add(Step& s, Tensor a, Tensor b) {
   b.check_matrix(a.dim(1));
   CHECK(a.dim(0) == b.dim(0) && a.stride(0) == a.dim(1) && b.stride(0) == b.dim(1));

@@ -18,6 +18,9 @@ Tensor rms_norm(Step& s, Tensor x, Tensor weight, float eps);
 // RMS norm over `groups` groups of columns, each with its own part of weight [D] -> [T, D].
 Tensor group_rms_norm(Step& s, Tensor x, Tensor weight, int64_t groups, float eps);
 
+// Layer norm over the columns of x [T, D], in f32, with weight and bias [D] -> [T, D].
+Tensor layer_norm(Step& s, Tensor x, Tensor weight, Tensor bias, float eps);
+
 // Element-wise a + b -> [T, D].
 Tensor add(Step& s, Tensor a, Tensor b);
 

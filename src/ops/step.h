@@ -16,6 +16,19 @@
 
 namespace banyan {
 
+// Room for the keys that rows look at where an index chooses them. A layer that has an index writes
+// it, layers without one of their own look at what the last that has one chose.
+struct KeyChoice {
+  KeyRun* runs = nullptr;         // [rows, runs_max]
+  int32_t* run_counts = nullptr;  // [rows]
+  int32_t* key_counts = nullptr;  // [rows]
+  int64_t runs_max = 0;
+
+  SelectedKeys selected() const {
+    return {.runs = runs, .run_counts = run_counts, .key_counts = key_counts, .runs_max = runs_max};
+  }
+};
+
 struct Step {
   const KernelTable& kernels;
   Launch launch;
@@ -37,6 +50,8 @@ struct Step {
 
   // Layers whose hidden state the model also outputs, ascending; see Outputs.
   std::span<const int> auxiliary_layers;
+
+  KeyChoice choice;  // of the last layer that has an index of tokens; no room in other models
 
   // Where the units of a state's class are.
   const UnitTable& table(StateId state) const { return at(batch.tables, pools.class_of(state)); }

@@ -532,6 +532,11 @@ DType Builder::page_dtype() const {
   return loader_->options_.page_dtype.value_or(dtype());
 }
 
+DType Builder::index_dtype() const {
+  if (loader_->options_.index_dtype) return *loader_->options_.index_dtype;
+  return is_quantised_state(page_dtype()) ? dtype() : page_dtype();
+}
+
 bool Builder::expanded_prefill() const {
   return loader_->options_.expanded_prefill;
 }

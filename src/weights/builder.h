@@ -89,6 +89,7 @@ struct LoadOptions {
   const WeightFormat* format = nullptr;    // of every matrix; null: as each is stored
   DType dtype = DType::kBF16;              // of random weights, and of derived ones
   std::optional<DType> page_dtype;         // of states in pages; absent: `dtype`
+  std::optional<DType> index_dtype;        // of the keys of an index; absent: see Builder
   QuantConfig quant;                       // how the source's matrices are quantised
   const QuantizationPlan* plan = nullptr;  // requested in addition to `format`, or null
   bool expanded_prefill = false;           // for latent attention
@@ -238,6 +239,9 @@ class Builder {
   // The element type of derived weights, and that which states in pages are kept in.
   DType dtype() const;
   DType page_dtype() const;
+  // That of the keys of an index of tokens: as pages are kept where these are not quantised, or as
+  // derived weights are.
+  DType index_dtype() const;
   // Whether latent attention expands the positions of prompts.
   bool expanded_prefill() const;
   // Whether to load the multi-token prediction (MTP) layer.

@@ -60,7 +60,8 @@ const std::string& hybrid_folder(int kinds) {
 void choose_golden(Random& r, EngineConfig& config) {
   bool latent = r.chance(0.5);
   std::string name =
-      latent ? r.one_of({"deepseek-v3", "longcat-flash", "ling3-tiny", "kimi-linear", "mistral4"})
+      latent ? r.one_of({"deepseek-v3", "longcat-flash", "ling3-tiny", "kimi-linear", "mistral4",
+                         "deepseek-v32", "glm-moe-dsa"})
              : r.one_of({"llama2-mha", "mistral-window", "llama32-tied-sharded", "qwen3-tied",
                          "gpt-oss", "gemma3", "minimax-m2", "qwen3-next", "qwen3-5-moe", "lfm2-moe",
                          "granite-hybrid", "nemotron-h", "llama4", "gemma4"});
@@ -199,7 +200,7 @@ bool is_golden(const EngineConfig& config, std::initializer_list<std::string_vie
 // does not matter; and a smaller model, often the model itself, which is right most of the time.
 void add_models(uint64_t seed, Workload& workload) {
   EngineConfig& config = workload.config;
-  if (is_golden(config, {"deepseek-v3", "longcat-flash", "ling3-tiny"}) &&
+  if (is_golden(config, {"deepseek-v3", "longcat-flash", "ling3-tiny", "deepseek-v32"}) &&
       uniform(seed, 2, 1) < 0.4) {
     config.drafters.emplace_back("mtp");
     config.load_format = "dummy";

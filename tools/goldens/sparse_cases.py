@@ -204,7 +204,7 @@ def sparse_index(**more):
         first_k_dense_replace=1,
         index_topk=24,
         index_head_dim=16,
-        index_n_heads=6,
+        index_n_heads=13,  # fewer leave scores that are exactly 0, whose order torch leaves open
         max_position_embeddings=256,
         torch_dtype="float32",
     ) | more

@@ -98,6 +98,12 @@ void add_compute_options(CLI::App& app, EngineConfig& config, const ModelUse& us
                  "memory of bf16, with rounding; auto: as the weights")
       ->check(one_of({"auto", "bf16", "f32", "fp8_e4m3", "fp8", "int8"}))
       ->type_name("NAME");
+  app.add_option("--index-dtype", config.index_dtype,
+                 "What keys of an index that chooses tokens (DeepSeek V3.2, GLM-5) are kept as; "
+                 "fp8: half the memory of bf16, and other choices; auto: as keys and values, if "
+                 "those are not quantised")
+      ->check(one_of({"auto", "bf16", "fp8", "fp8_e4m3"}))
+      ->type_name("NAME");
   if (!use.generates) return;
   add_speculation_options(app, config);
 }

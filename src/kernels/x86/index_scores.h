@@ -15,7 +15,7 @@
 namespace banyan::x86 {
 
 // Keys of one item, one after another.
-template <class S>
+template <class V, class S>
 class IndexKeys {
  public:
   IndexKeys(const IndexScoresArgs& a, const IndexItem& item)
@@ -62,7 +62,7 @@ class IndexFloats {
 
   void score(const IndexItem& item) {
     if constexpr (kIsCode<S>) round_queries(item);
-    IndexKeys<S> keys(a_, item);
+    IndexKeys<V, S> keys(a_, item);
     for (int64_t key = item.begin; key < item.end; key += kTileOutputs) {
       const S* rows[kTileOutputs];
       keys.locate(key, rows);
@@ -211,7 +211,7 @@ class IndexPairs {
   void score(const IndexItem& item) {
     constexpr int64_t kKeys = kIndexPanels * kIndexLanes;
     round_queries(item);
-    IndexKeys<S> keys(a_, item);
+    IndexKeys<V, S> keys(a_, item);
     const S* rows[kKeys];
     for (int64_t key = item.begin; key < item.end; key += kKeys) {
       keys.locate(key, rows);
@@ -226,7 +226,7 @@ class IndexPairs {
   }
 
  private:
-  void fetch(const IndexKeys<S>& keys, int64_t begin, int64_t end) const {
+  void fetch(const IndexKeys<V, S>& keys, int64_t begin, int64_t end) const {
     int64_t stop =
         begin + kIndexPanels * kIndexLanes < end ? begin + kIndexPanels * kIndexLanes : end;
     for (int64_t key = begin; key < stop; ++key) {

@@ -1,0 +1,89 @@
+#include "ops/index.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/check.h"
+
+namespace banyan {
+namespace {
+
+// Rows whose scores there is room for at a time; more would cost memory, fewer share fewer keys.
+constexpr int64_t kScoredRows = 16;
+
+}  // namespace
+
+KeyChoice allocate_choice(Step& s, int64_t keys_max) {
+  int64_t rows = s.batch.rows();
+  return {.runs = s.arena.allocate_array<KeyRun>(rows * keys_max),
+          .run_counts = s.arena.allocate_array<int32_t>(rows),
+          .key_counts = s.arena.allocate_array<int32_t>(rows),
+          .runs_max = keys_max};
+}
+
+bool chooses_keys(const Step& s, int64_t top_k) {
+  return std::ranges::any_of(s.inputs.spans.host, [&](const SpanArgs& span) {
+    return span.first_position + span.row_count > top_k;
+  });
+}
+
+void choose_keys(Step& s, Tensor q, Tensor weights, StateId keys, const IndexShape& shape) {
+  q.check_matrix(shape.heads * shape.dim);
+  weights.check_matrix(shape.heads);
+  const StateSpec& spec = s.pools.spec(keys);
+  CHECK(spec.heads == 1 && spec.width == shape.dim && spec.split == 0 && spec.tokens_per_row == 1,
+        "{}: {} heads of {}", spec.name, spec.heads, spec.width);
+  CHECK(s.choice.runs_max >= shape.top_k, "room for {} keys of a row, of {}", s.choice.runs_max,
+        shape.top_k);
+  size_t mark = s.arena.mark();
+  int64_t rows = s.batch.rows();
+  Tensor scores = s.allocate({std::min(rows, kScoredRows), shape.context_tokens});
+  for (int64_t begin = 0; begin < rows; begin += kScoredRows) {
+    RowPart part = {.begin = begin, .count = std::min(rows - begin, kScoredRows)};
+    s.kernels.index_scores({.launch = s.launch,
+                            .q = q.f32(),
+                            .q_row_stride = q.stride(0),
+                            .weights = weights.f32(),
+                            .weights_row_stride = weights.stride(0),
+                            .keys = s.pools.pool(keys),
+                            .key_dtype = spec.dtype,
+                            .heads = shape.heads,
+                            .width = shape.dim,
+                            .page_size = s.pools.page_size_tokens(),
+                            .all_below = shape.top_k,
+                            .scores = scores.f32(),
+                            .entries_max = shape.context_tokens,
+                            .spans = s.inputs.spans.device,
+                            .span_count = s.inputs.spans.count(),
+                            .part = part,
+                            .page_table = s.table_inputs(keys).units});
+    s.kernels.select_keys({.launch = s.launch,
+                           .scores = scores.f32(),
+                           .entries_max = shape.context_tokens,
+                           .rule = {.top_k = shape.top_k},
+                           .spans = s.inputs.spans.device,
+                           .span_count = s.inputs.spans.count(),
+                           .part = part,
+                           .runs = s.choice.runs,
+                           .run_counts = s.choice.run_counts,
+                           .key_counts = s.choice.key_counts,
+                           .runs_max = s.choice.runs_max});
+  }
+  s.arena.rewind(mark);
+}
+
+Tensor hadamard(Step& s, Tensor x, int64_t dim) {
+  CHECK(std::has_single_bit(static_cast<uint64_t>(dim)) && x.dim(1) % dim == 0,
+        "{} columns in groups of {}", x.dim(1), dim);
+  Tensor y = s.allocate({x.dim(0), x.dim(1)});
+  s.kernels.hadamard({.launch = s.launch,
+                      .x = x.f32(),
+                      .x_row_stride = x.stride(0),
+                      .y = y.f32(),
+                      .rows = x.dim(0),
+                      .groups = x.dim(1) / dim,
+                      .dim = dim});
+  return y;
+}
+
+}  // namespace banyan
