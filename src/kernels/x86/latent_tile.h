@@ -51,7 +51,7 @@ static inline int64_t latent_keys(const LatentAttentionArgs& a, const SpanArgs& 
 // Calls body(n, position) for the selected keys of row i whose ranks are [start, start + count).
 template <class Body>
 static inline void for_selected(const LatentAttentionArgs& a, const SpanArgs& span, int64_t i,
-                         int64_t start, int64_t count, const Body& body) {
+                                int64_t start, int64_t count, const Body& body) {
   if (count <= 0) return;
   SelectedRow row = selected_row(a.selected, span.row_begin + i, 0);
   int64_t run = row.run_of(start);
@@ -64,7 +64,7 @@ static inline void for_selected(const LatentAttentionArgs& a, const SpanArgs& sp
 // Points a tile at the keys of ranks [start, end) of row i, as many as it takes.
 template <class S>
 static inline void locate_latents(const LatentAttentionArgs& a, const SpanArgs& span, int64_t i,
-                           int64_t start, int64_t end, LatentTile<S>& tile) {
+                                  int64_t start, int64_t end, LatentTile<S>& tile) {
   int64_t stride = row_stride<S>(latent_row(a));
   tile.count = end - start < kLatentTile ? (end > start ? end - start : 0) : kLatentTile;
   if (a.selected.runs != nullptr) {
