@@ -51,7 +51,6 @@ struct EngineInfo : ModelInfo, WeightCounts {
   int64_t state_bytes_per_window_token = 0;      // of states that keep a window only
   int64_t index_bytes_per_token = 0;             // of what keys are chosen by
   int64_t window_tokens = 0;                     // of the longest window; 0: no state has one
-  int64_t index_bytes_per_token = 0;  // of these, read of every token to choose which others are
   int64_t state_bytes_per_sequence = 0;          // of recurrent state, and of each snapshot of it
   std::string state_format;    // in which attention multiplies what grows with the tokens: "bf16";
                                // "" if nothing does
