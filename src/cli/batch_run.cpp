@@ -29,8 +29,10 @@ std::vector<TokenId> random_prompt(int64_t tokens, int64_t vocabulary, uint64_t 
 int64_t new_tokens_max(const BatchShape& shape, const EngineConfig& config,
                        int64_t context_tokens) {
   return std::min(shape.output_len + surplus_tokens(shape, config.chunked_prefill_tokens),
-                  context_tokens - shape.input_len);
+                  context_tokens - shape.context_fill - shape.input_len);
 }
+
+constexpr uint64_t kContextSequence = ~uint64_t{0};  // none of a batch
 
 // The events received from the engine.
 struct Received {
@@ -51,7 +53,11 @@ int64_t surplus_tokens(const BatchShape& shape, int64_t chunked_prefill_tokens) 
 int64_t batch_tokens(const BatchShape& shape, const EngineConfig& config, int64_t context_tokens) {
   int64_t page = config.page_size_tokens;
   int64_t tokens = shape.input_len + new_tokens_max(shape, config, context_tokens);
-  return shape.batch_size * ((tokens + page - 1) / page * page);
+  return shape.batch_size * ((tokens + page - 1) / page * page) + shape.context_fill;
+}
+
+std::vector<TokenId> context_tokens(int64_t tokens, int64_t vocabulary) {
+  return random_prompt(tokens, vocabulary, 0, kContextSequence);
 }
 
 Result<BatchTiming> run_batch(Engine& engine, const EngineConfig& config, const BatchShape& shape,
@@ -61,14 +67,16 @@ Result<BatchTiming> run_batch(Engine& engine, const EngineConfig& config, const 
   auto sink = [&](const TokenEvent& event) {
     if (event.finish == FinishReason::kError) received.error = event.error;
     received.tokens += event.has_token;
-    received.sequences += event.has_token && event.position == shape.input_len;
+    received.sequences += event.has_token && event.position == shape.context_fill + shape.input_len;
   };
   auto begin = Clock::now();
   std::vector<SequenceId> ids;
   for (int i = 0; i < shape.batch_size; ++i) {
-    GenerateRequest request{
-        .prompt = random_prompt(shape.input_len, info.vocabulary, seed, static_cast<uint64_t>(i)),
-        .sampling = {.temperature = 0}};
+    std::vector<TokenId> prompt = context_tokens(shape.context_fill, info.vocabulary);
+    std::vector<TokenId> rest =
+        random_prompt(shape.input_len, info.vocabulary, seed, static_cast<uint64_t>(i));
+    prompt.insert(prompt.end(), rest.begin(), rest.end());
+    GenerateRequest request{.prompt = std::move(prompt), .sampling = {.temperature = 0}};
     request.options.max_new_tokens = new_tokens_max(shape, config, info.context_length_tokens);
     ids.push_back(TRY(engine.submit(std::move(request), sink)));
   }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "banyan/engine.h"
 #include "banyan/status.h"
@@ -14,8 +15,9 @@ namespace banyan::cli {
 
 struct BatchShape {
   int batch_size = 1;
-  int64_t input_len = 0;   // tokens per prompt
-  int64_t output_len = 0;  // tokens generated per sequence; the first counts as prefill
+  int64_t input_len = 0;     // tokens per prompt
+  int64_t output_len = 0;    // tokens generated per sequence; the first counts as prefill
+  int64_t context_fill = 0;  // tokens before each prompt, whose states are random
 };
 
 struct BatchTiming {
@@ -30,6 +32,9 @@ int64_t surplus_tokens(const BatchShape& shape, int64_t chunked_prefill_tokens);
 
 // Tokens of state for the whole batch, rounded up to pages; a sequence never exceeds the context.
 int64_t batch_tokens(const BatchShape& shape, const EngineConfig& config, int64_t context_tokens);
+
+// The tokens of a context of that length.
+std::vector<TokenId> context_tokens(int64_t tokens, int64_t vocabulary);
 
 // `config` is the one that `engine` was loaded with. Nothing else may be in flight. Prompts are
 // random by `seed`.

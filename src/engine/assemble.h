@@ -19,6 +19,7 @@
 
 namespace banyan {
 
+class Runner;
 class Scheduler;
 
 struct EngineAssembly {
@@ -39,6 +40,13 @@ struct EngineAssembly {
 
   // What the prefix cache holds, on the thread that owns the engine.
   static TreeView tree_view(const Engine& engine, const TreeViewLimits& limits);
+
+  // For what fills the cache by itself (engine/context_fill.h), on the thread that owns the engine.
+  struct Parts {
+    Scheduler& scheduler;
+    const Runner& runner;
+  };
+  static Parts parts(Engine& engine);
 
   // Notes what runs in `log`, until that ends, another takes its place, or end_trace(). On the
   // thread that owns the engine.

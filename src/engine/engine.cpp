@@ -30,10 +30,9 @@ constexpr double kSecondsMax = 1e9;
 
 Status check_tokens(std::span<const TokenId> tokens, int64_t vocabulary, std::string_view what) {
   for (TokenId token : tokens) {
-    if (token < 0 || token >= vocabulary) {
-      return invalid_argument("{}: token {} is outside the vocabulary of {} tokens", what, token,
-                              vocabulary);
-    }
+    if (token >= 0 && token < vocabulary) continue;
+    return invalid_argument("{}: token {} is outside the vocabulary of {} tokens", what, token,
+                            vocabulary);
   }
   return {};
 }
@@ -61,9 +60,8 @@ Status check_supported(const GenerationOptions& options, const EngineConfig& con
 }
 
 int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
+  auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
 }
 
 SchedulerConfig scheduler_config(const EngineConfig& config, const Runner& runner) {
@@ -162,6 +160,7 @@ class Engine::Impl {
   std::vector<ExpertCounts> expert_counts() const { return runner_->expert_counts(); }
   EngineStats stats() const;
   const Scheduler& scheduler() const { return scheduler_; }
+  EngineAssembly::Parts parts() { return {scheduler_, *runner_}; }
   int64_t overlapped_steps() const { return overlapped_steps_; }
 
  private:
@@ -655,6 +654,10 @@ Result<std::unique_ptr<Engine>> Engine::load(const EngineConfig& config,
 
 TreeView EngineAssembly::tree_view(const Engine& engine, const TreeViewLimits& limits) {
   return view(engine.impl_->scheduler().tree(), limits);
+}
+
+EngineAssembly::Parts EngineAssembly::parts(Engine& engine) {
+  return engine.impl_->parts();
 }
 
 void EngineAssembly::trace(Engine& engine, std::shared_ptr<TraceLog> log) {

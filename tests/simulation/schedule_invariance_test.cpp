@@ -68,13 +68,16 @@ Engine& naive_engine(const Workload& workload) {
   static std::map<std::string, std::unique_ptr<Engine>> engines;
   std::unique_ptr<Engine>& engine =
       engines[config.model_path + config.kernels + config.mla_prefill + config.kv_cache_dtype +
-              config.load_format];
+              config.load_format + " " + std::to_string(config.moba_block_tokens) + " " +
+              std::to_string(config.moba_top_k)];
   if (engine == nullptr) {
     engine = load(workload.hybrid, {.model_path = config.model_path,
                                     .kernels = config.kernels,
                                     .load_format = config.load_format,
                                     .threads = 1,
                                     .mla_prefill = config.mla_prefill,
+                                    .moba_block_tokens = config.moba_block_tokens,
+                                    .moba_top_k = config.moba_top_k,
                                     .kv_cache_dtype = config.kv_cache_dtype,
                                     .context_length_tokens = config.context_length_tokens,
                                     .total_tokens_max = 512,
@@ -375,11 +378,12 @@ void run_seed(int64_t seed, Kind kind, Coverage& coverage) {
   const EngineConfig& c = workload.config;
   SCOPED_TRACE(testing::Message() << "replay with BANYAN_SEED=" << seed << "; " << c.model_path
                                   << ", " << c.kernels << ", MLA " << c.mla_prefill << ", cache of "
-                                  << c.kv_cache_dtype << ", " << c.threads << " threads, pages of "
-                                  << c.page_size_tokens << ", " << c.total_tokens_max << " tokens, "
-                                  << c.running_max << " running, chunks of "
-                                  << c.chunked_prefill_tokens << ", " << c.schedule_policy
-                                  << (c.radix_cache ? "" : ", no cache")
+                                  << c.kv_cache_dtype << ", blocks of " << c.moba_block_tokens
+                                  << " x " << c.moba_top_k << ", " << c.threads
+                                  << " threads, pages of " << c.page_size_tokens << ", "
+                                  << c.total_tokens_max << " tokens, " << c.running_max
+                                  << " running, chunks of " << c.chunked_prefill_tokens << ", "
+                                  << c.schedule_policy << (c.radix_cache ? "" : ", no cache")
                                   << (c.overlap_schedule ? ", overlap" : "")
                                   << (workload.liar ? ", a drafter that lies" : "")
                                   << fmt::format("{}", fmt::join(c.drafters, ", ")) << " "

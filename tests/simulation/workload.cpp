@@ -67,6 +67,14 @@ void choose_golden(Random& r, EngineConfig& config) {
                          "granite-hybrid", "nemotron-h", "llama4", "gemma4"});
   config.model_path = golden_folder(name);
   if (latent) config.mla_prefill = r.one_of({"absorbed", "expanded"});
+  // Attention to blocks of keys, of a model's own and of others.
+  if (!latent && r.chance(0.5)) {
+    config.moba_block_tokens = r.one_of({1, 2, 4, 8, 16, 64});
+    config.moba_top_k = r.between(1, 4);
+    if (r.chance(0.5)) name = "ring-sparse";
+    if (name == "mistral-window") name = "qwen3-tied";  // which looks at all positions
+    config.model_path = golden_folder(name);
+  }
   config.kv_cache_dtype = r.one_of({"auto", "auto", "int8", "fp8_e4m3"});
 }
 

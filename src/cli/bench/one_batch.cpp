@@ -21,6 +21,7 @@
 #include "cli/terminal/progress.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verb.h"
+#include "engine/context_fill.h"
 #include "engine/work.h"
 #include "kernels/select.h"
 
@@ -35,6 +36,7 @@ struct BenchOneBatchOptions {
   std::string batch_sizes = "1";
   int64_t input_len = 512;
   int64_t output_len = 64;
+  int64_t context_fill = 0;
   int repeat = 1;
   uint64_t seed = 0;
   bool no_limits = false;
@@ -66,7 +68,7 @@ Result<std::vector<BatchShape>> read_shapes(const BenchOneBatchOptions& o) {
     if (size < 1 || size > kBatchSizeMax) {
       return invalid_argument("--batch-size {} is not within 1 to {}", size, kBatchSizeMax);
     }
-    shapes.push_back({size, o.input_len, o.output_len});
+    shapes.push_back({size, o.input_len, o.output_len, o.context_fill});
   }
   return shapes;
 }
@@ -76,9 +78,14 @@ Result<EngineInfo> choose_sizes(EngineConfig& config, const BenchOneBatchOptions
                                 const std::vector<BatchShape>& shapes) {
   config.total_tokens_max = config.page_size_tokens;  // only the model's own limits matter here
   EngineInfo info = TRY(inspect_model(config));
-  if (o.input_len + o.output_len > info.context_length_tokens) {
-    return invalid_argument("--input-len {} and --output-len {} exceed the context length of {}",
-                            o.input_len, o.output_len, info.context_length_tokens);
+  if (o.context_fill + o.input_len + o.output_len > info.context_length_tokens) {
+    return invalid_argument(
+        "--context-fill {}, --input-len {} and --output-len {} exceed the context length of {}",
+        o.context_fill, o.input_len, o.output_len, info.context_length_tokens);
+  }
+  if (o.context_fill % config.page_size_tokens != 0) {
+    return invalid_argument("--context-fill {} is not a multiple of the page size, {} tokens",
+                            o.context_fill, config.page_size_tokens);
   }
   for (const BatchShape& shape : shapes) {
     config.running_max = std::max(config.running_max, shape.batch_size);
@@ -86,7 +93,7 @@ Result<EngineInfo> choose_sizes(EngineConfig& config, const BenchOneBatchOptions
     config.total_tokens_max =
         std::max(config.total_tokens_max, batch_tokens(shape, config, info.context_length_tokens));
   }
-  config.radix_cache = false;  // every run must compute its prompts
+  config.radix_cache = o.context_fill > 0;  // or every run must compute its prompts
   return info;
 }
 
@@ -111,14 +118,20 @@ Rate rate_of(const Work& work, double tokens, double seconds,
 
 Measurement rates(const EngineInfo& info, const BatchShape& shape, const BatchTiming& timing,
                   const std::optional<MachineLimits>& limits) {
-  Work prefill = prompt_work(info, shape.batch_size, shape.input_len);
+  Work prefill = prompt_work(info, shape.batch_size, shape.context_fill + shape.input_len);
+  if (shape.context_fill > 0) {
+    Work before = prompt_work(info, shape.batch_size, shape.context_fill);
+    for (size_t i = 0; i < before.operations.size(); ++i) {
+      prefill.operations[i] -= before.operations[i];
+    }
+  }
   auto prompt_tokens = static_cast<double>(shape.batch_size * shape.input_len);
   Measurement m{.shape = shape,
                 .prefill = rate_of(prefill, prompt_tokens, timing.prefill_s, limits)};
   if (timing.decode_steps == 0) return m;
   // During the steps the context grows from input + 1 to input + steps tokens.
   auto steps = static_cast<double>(timing.decode_steps);
-  double context = static_cast<double>(shape.input_len) + (steps + 1) / 2;
+  double context = static_cast<double>(shape.context_fill + shape.input_len) + (steps + 1) / 2;
   Work decode = decode_work(info, shape.batch_size, context);
   // If the prompts of a batch end at different times, some steps have fewer sequences.
   double tokens_per_step = static_cast<double>(timing.decode_tokens) / steps;
@@ -157,13 +170,20 @@ Result<std::vector<Measurement>> measure(Engine& engine, const EngineConfig& con
   progress.show("warming up");
   BatchShape warm_up{shapes[0].batch_size, std::min<int64_t>(o.input_len, 32),
                      std::min<int64_t>(o.output_len, 4)};
-  TRY(run_batch(engine, config, warm_up, o.seed));
+  if (o.context_fill > 0) {
+    progress.show("filling the context");
+    std::vector<TokenId> tokens = context_tokens(o.context_fill, engine.info().vocabulary);
+    TRY(fill_context(engine, tokens, o.seed));
+  }
+  uint64_t seed = o.seed;
+  TRY(run_batch(engine, config, warm_up, seed));
   std::vector<Measurement> results;
   for (const BatchShape& shape : shapes) {
     std::vector<Measurement> runs;
     for (int i = 0; i < o.repeat; ++i) {
       progress.show(fmt::format("batch size {}, run {} of {}", shape.batch_size, i + 1, o.repeat));
-      BatchTiming timing = TRY(run_batch(engine, config, shape, o.seed));
+      BatchTiming timing =
+          TRY(run_batch(engine, config, shape, o.context_fill > 0 ? ++seed : seed));
       runs.push_back(rates(engine.info(), shape, timing, limits));
     }
     results.push_back(median(std::move(runs)));
@@ -181,6 +201,7 @@ Json rates_json(const Measurement& m) {
   return {{"batch_size", m.shape.batch_size},
           {"input_len", m.shape.input_len},
           {"output_len", m.shape.output_len},
+          {"context_fill", m.shape.context_fill},
           {"prefill_tokens_per_s", m.prefill.tokens_per_s},
           {"prefill_bytes_per_token", m.prefill.bytes_per_token},
           {"prefill_flops_per_token", m.prefill.flops_per_token},
@@ -217,7 +238,9 @@ Json to_json(const EngineInfo& info, const BenchOneBatchOptions& o,
             {"load_format", o.config.load_format},
             {"parameters_total", info.parameters_total},
             {"parameters_active", info.parameters_active},
-            {"weight_bytes", info.weight_bytes}}},
+            {"weight_bytes", info.weight_bytes},
+            {"selected_keys", info.selected_keys},
+            {"index_bytes_per_token", info.index_bytes_per_token}}},
           {"repeat", o.repeat},
           {"results", std::move(list)}};
 }
@@ -293,6 +316,11 @@ VerbAction declare_bench_one_batch(CLI::App& app) {
       ->type_name("N");
   app.add_option("--output-len", o->output_len, "Tokens generated per sequence; 1: no decoding")
       ->check(between(int64_t{1}, kLengthMax))
+      ->type_name("N");
+  app.add_option("--context-fill", o->context_fill,
+                 "Tokens before each prompt, all the same, whose states are random numbers and are "
+                 "not computed: the speed behind a long context")
+      ->check(between(int64_t{0}, kLengthMax))
       ->type_name("N");
   app.add_option("--repeat", o->repeat, "Runs of each batch size; the median is reported")
       ->check(between(1, 1000))

@@ -60,6 +60,20 @@ TEST(Work, AWindowBoundsWhatIsSeenAndAStateIsReadAndWritten) {
   EXPECT_EQ(prompt_work(info, 1, 6).operations[kBF16], 2 * 80 + 2 * 12 * 6 + 6 * keys);
 }
 
+TEST(Work, AChoiceOfKeysBoundsWhatIsSeenAndItsIndexIsRead) {
+  EngineInfo info = dense();
+  info.selected_flops_per_key = 3;  // of half of the layers
+  info.selected_keys = 4;
+  info.index_bytes_per_token = 2;
+  info.index_bytes_per_key = 0.5;
+  info.index_flops_per_key = 0.25;
+  EXPECT_EQ(decode_work(info, 1, 8).bytes, 488 + 18 * (8 + 4) / 2 + 8 * 0.5);
+  EXPECT_EQ(decode_work(info, 1, 4).bytes, 488 + 18 * 4);
+  EXPECT_EQ(decode_work(info, 1, 8).operations[kF32], 8 * 0.25);
+  double keys = 1 + 2 + 3 + 4 + (5 + 4) / 2.0 + (6 + 4) / 2.0;
+  EXPECT_EQ(prompt_work(info, 1, 6).operations[kBF16], 2 * 80 + 2 * 12 * 6 + 6 * keys);
+}
+
 TEST(Work, ExpertsAreReadOnceForAllTokensThatMeetThem) {
   EngineInfo info = dense();
   info.weights.push_back(

@@ -6,6 +6,7 @@
 
 #include "banyan/engine.h"
 #include "support/checkpoint_copy.h"
+#include "support/grown_checkpoint.h"
 
 namespace banyan::test {
 namespace {
@@ -38,6 +39,40 @@ TEST(SparseFamilies, NameTensorsThatDoNotFit) {
         std::string bytes(3 * 40 * 4, '\0');
         c.tensors.push_back({"model.layers.1.attention.g_proj.weight", "F32", {3, 40}, bytes});
       });
+}
+
+// The keys of blocks stand or fall together, and options take the place of their values.
+TEST(SparseFamilies, ReadBlocksOfKeysStrictly) {
+  auto with = [](const char* key, const Json& value) {
+    return [key, value](CheckpointCopy& c) { c.config[key] = value; };
+  };
+  for (const char* key : {"moba_block_size", "moba_topk", "moba_layer_freq"}) {
+    expect_refused("ring-sparse", key, [key](CheckpointCopy& c) { c.config.erase(key); });
+  }
+  expect_refused("ring-sparse", "moba_topk", with("moba_topk", 0));
+  expect_refused("ring-sparse", "moba_layer_freq has 3 entries for 4 layers",
+                 with("moba_layer_freq", {1, 0, 1}));
+  expect_refused("ring-sparse", "row for every 24 tokens", with("moba_block_size", 24));
+}
+
+std::string mixer_of(const EngineConfig& config, size_t layer) {
+  auto info = inspect_model(config);
+  return info ? info->layers[layer].mixer : info.error().message;
+}
+
+TEST(SparseFamilies, TakeSizesOfBlocksFromOptions) {
+  EngineConfig config = {.model_path = golden_folder("ring-sparse")};
+  EXPECT_EQ(mixer_of(config, 0), "gqa, 3 blocks of 8");
+  EXPECT_EQ(mixer_of(config, 2), "gqa");  // every third attends to all
+  config.moba_top_k = 5;
+  EXPECT_EQ(mixer_of(config, 0), "gqa, 5 blocks of 8 by option");
+  EXPECT_EQ(mixer_of(config, 2), "gqa");
+  config.model_path = golden_folder("qwen3-tied");
+  EXPECT_NE(mixer_of(config, 0).find("needs both"), std::string::npos) << mixer_of(config, 0);
+  config.moba_block_tokens = 16;
+  EXPECT_EQ(mixer_of(config, 0), "gqa, 5 blocks of 16 by option");
+  config.model_path = golden_folder("deepseek-v3");
+  EXPECT_NE(mixer_of(config, 0).find("leave out --moba-block-size"), std::string::npos);
 }
 
 TEST(SparseFamilies, RefuseRoutersThatMakeNoSense) {
