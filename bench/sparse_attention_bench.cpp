@@ -1,0 +1,217 @@
+// Attention of one layer to a few blocks of keys beside attention to all, in pairs of runs: one
+// decode row behind 64k tokens, and the chunks of a prompt of 64k. Sizes are those of
+// Ring-mini-sparse: 16 heads of queries, 4 of keys, of 128; 8 blocks of 1,024 keys; pools of bf16.
+//
+//   sparse_attention_bench [KERNELS [THREADS]]
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/os/affinity.h"
+#include "base/os/memory.h"
+#include "base/thread_pool.h"
+#include "kernels/select.h"
+#include "tensor/float_types.h"
+
+namespace banyan {
+namespace {
+
+constexpr int64_t kHeads = 16, kKvHeads = 4, kDim = 128, kPage = 64;
+constexpr int64_t kContext = 65536, kBlock = 1024, kTop = 8, kChunk = 512;
+
+double ms_of(const auto& work) {
+  auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+class Layer {
+ public:
+  Layer(const KernelTable& table, ThreadPool& threads)
+      : table_(table),
+        launch_{.threads = &threads},
+        k_(kContext * kKvHeads * kDim * sizeof(BFloat16)),
+        v_(k_.size()),
+        sums_(kContext / kPage * kKvHeads * kDim),
+        pages_(kContext / kPage),
+        q_(kChunk * kHeads * kDim),
+        out_(q_.size()),
+        scores_(kChunk * kKvHeads * kContext / kBlock),
+        runs_(kChunk * kKvHeads * kTop),
+        run_counts_(kChunk * kKvHeads),
+        key_counts_(run_counts_.size()) {
+    std::mt19937_64 random(1);
+    std::normal_distribution<float> normal;
+    for (MemoryBlock* pool : {&k_, &v_}) {
+      auto* to = reinterpret_cast<BFloat16*>(pool->data());
+      std::vector<BFloat16> some(1 << 16);
+      for (BFloat16& x : some) x = from_float<BFloat16>(normal(random));
+      for (int64_t i = 0; i < kContext * kKvHeads * kDim; i += kDim) {
+        std::copy_n(some.begin() + static_cast<int64_t>(random() % (some.size() - kDim)), kDim,
+                    to + i);
+      }
+    }
+    for (float& x : q_) x = normal(random);
+    for (size_t p = 0; p < pages_.size(); ++p) pages_[p] = static_cast<int32_t>(p);
+    std::ranges::shuffle(pages_, random);
+    span_ = {.row_count = static_cast<int32_t>(kContext)};
+    sum_keys();
+  }
+
+  // Of `rows` rows that end before position `end`, in milliseconds.
+  double dense(int64_t end, int64_t rows) {
+    set(end, rows);
+    return ms_of([&] { attend({}); });
+  }
+  double sparse(int64_t end, int64_t rows) {
+    set(end, rows);
+    return ms_of([&] {
+      sum_keys();
+      attend(select());
+    });
+  }
+  double index(int64_t end, int64_t rows) {
+    set(end, rows);
+    return ms_of([&] { select(); });
+  }
+
+ private:
+  void set(int64_t end, int64_t rows) {
+    span_ = {.row_count = static_cast<int32_t>(rows),
+             .first_position = static_cast<int32_t>(end - rows)};
+  }
+
+  void sum_keys() {
+    table_.key_sums({.launch = launch_,
+                     .keys = k_.data(),
+                     .key_dtype = DType::kBF16,
+                     .sums = sums_.data(),
+                     .heads = kKvHeads,
+                     .width = kDim,
+                     .page_size = kPage,
+                     .block_tokens = kBlock,
+                     .spans = &span_,
+                     .span_count = 1,
+                     .page_table = pages_.data()});
+  }
+
+  SelectedKeys select() {
+    RowPart part = {0, span_.row_count};
+    table_.block_scores({.launch = launch_,
+                         .q = q_.data(),
+                         .q_row_stride = kHeads * kDim,
+                         .sums = sums_.data(),
+                         .q_heads = kHeads,
+                         .heads = kKvHeads,
+                         .width = kDim,
+                         .page_size = kPage,
+                         .block_tokens = kBlock,
+                         .scores = scores_.data(),
+                         .entries_max = kContext / kBlock,
+                         .spans = &span_,
+                         .span_count = 1,
+                         .part = part,
+                         .page_table = pages_.data()});
+    table_.select_keys({.launch = launch_,
+                        .scores = scores_.data(),
+                        .entries_max = kContext / kBlock,
+                        .heads = kKvHeads,
+                        .rule = {.entry_tokens = kBlock, .top_k = kTop, .forced_last = 1},
+                        .spans = &span_,
+                        .span_count = 1,
+                        .part = part,
+                        .runs = runs_.data(),
+                        .run_counts = run_counts_.data(),
+                        .key_counts = key_counts_.data(),
+                        .runs_max = kTop});
+    return {.runs = runs_.data(),
+            .run_counts = run_counts_.data(),
+            .key_counts = key_counts_.data(),
+            .heads = kKvHeads,
+            .runs_max = kTop,
+            .alignment = kBlock};
+  }
+
+  void attend(const SelectedKeys& selected) {
+    table_.attention({.launch = launch_,
+                      .q = q_.data(),
+                      .q_row_stride = kHeads * kDim,
+                      .k_pool = k_.data(),
+                      .v_pool = v_.data(),
+                      .pool_dtype = DType::kBF16,
+                      .out = out_.data(),
+                      .q_heads = kHeads,
+                      .kv_heads = kKvHeads,
+                      .head_dim = kDim,
+                      .value_dim = kDim,
+                      .page_size = kPage,
+                      .scale = 0.088f,
+                      .spans = &span_,
+                      .span_count = 1,
+                      .page_table = pages_.data(),
+                      .selected = selected});
+  }
+
+  const KernelTable& table_;
+  Launch launch_;
+  MemoryBlock k_, v_;
+  std::vector<float> sums_;
+  std::vector<int32_t> pages_;
+  std::vector<float> q_, out_, scores_;
+  std::vector<KeyRun> runs_;
+  std::vector<int32_t> run_counts_, key_counts_;
+  SpanArgs span_;
+};
+
+void run(const KernelTable& table, int workers) {
+  ThreadPool threads(workers);
+  pin_workers(threads);
+  Layer layer(table, threads);
+  std::vector<double> dense, sparse, ratios, index;
+  for (int i = 0; i < 41; ++i) {
+    dense.push_back(layer.dense(kContext, 1));
+    sparse.push_back(layer.sparse(kContext, 1));
+    index.push_back(layer.index(kContext, 1));
+    ratios.push_back(dense.back() / sparse.back());
+  }
+  fmt::print(
+      "{}, {} threads: a row behind {} tokens: {:.3f} ms, {:.3f} ms of {} blocks of {} "
+      "(choosing {:.3f}): {:.2f} times\n",
+      table.name, workers, kContext, median(dense), median(sparse), kTop, kBlock, median(index),
+      median(ratios));
+  // Chunks at equal distances stand for all of the prompt.
+  double all = 0, some = 0;
+  constexpr int64_t kPieces = 8, kStride = kContext / kPieces;
+  for (int64_t i = 0; i < kPieces; ++i) {
+    int64_t end = i * kStride + kStride / 2;
+    all += layer.dense(end, kChunk);
+    some += layer.sparse(end, kChunk);
+  }
+  double chunks = static_cast<double>(kStride) / kChunk / 1e3;
+  fmt::print("a prompt of {} tokens: {:.1f} s, {:.1f} s: {:.2f} times\n", kContext, all * chunks,
+             some * chunks, all / some);
+}
+
+}  // namespace
+}  // namespace banyan
+
+int main(int argc, char** argv) {
+  auto table = banyan::select_kernels(argc > 1 ? argv[1] : "auto");
+  if (!table) {
+    fmt::print(stderr, "{}\n", table.error().message);
+    return 2;
+  }
+  banyan::run(**table, argc > 2 ? std::max(1, std::atoi(argv[2])) : 2);
+  return 0;
+}
