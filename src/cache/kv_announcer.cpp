@@ -24,7 +24,8 @@ KvAnnouncer::KvAnnouncer(RadixTree& tree, KvEventLog& log, std::optional<StateDi
 template <class Visit>
 void KvAnnouncer::visit_pages(Visit visit) {
   std::vector<RadixNode*> left;
-  tree_.for_each_root([&](const RadixNode& root) { left.push_back(const_cast<RadixNode*>(&root)); });
+  tree_.for_each_root(
+      [&](const RadixNode& root) { left.push_back(const_cast<RadixNode*>(&root)); });
   int64_t page = tree_.classes().page_size_tokens;
   while (!left.empty()) {
     RadixNode* node = left.back();

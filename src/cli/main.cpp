@@ -27,15 +27,16 @@ namespace banyan::cli {
 namespace {
 
 constexpr std::array kVerbs = {
-    &kRunVerb,            //
-    &kServeVerb,          //
-    &kGenerateVerb,       //
-    &kScoreVerb,          //
-    &kTokenizeVerb,       //
-    &kDetokenizeVerb,     //
-    &kInspectVerb,        //
-    &kModelsVerb,         //
-    &kQuantizeVerb,       //
+    &kRunVerb,         //
+    &kServeVerb,       //
+    &kGenerateVerb,    //
+    &kScoreVerb,       //
+    &kTokenizeVerb,    //
+    &kDetokenizeVerb,  //
+    &kInspectVerb,     //
+    &kModelsVerb,      //
+    &kQuantizeVerb,    //
+    &kBenchFleetVerb,
     &kBenchMachineVerb,   //
     &kBenchOneBatchVerb,  //
     &kBenchPrefixCacheVerb,

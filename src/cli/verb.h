@@ -30,9 +30,9 @@ struct Verb {
 };
 
 extern const Verb kRunVerb, kServeVerb, kGenerateVerb, kScoreVerb, kTokenizeVerb, kDetokenizeVerb,
-    kInspectVerb, kModelsVerb, kQuantizeVerb, kBenchMachineVerb, kBenchOneBatchVerb,
-    kBenchPrefixCacheVerb, kBenchProgramsVerb, kBenchServingVerb, kEvalNanoVerb, kEvalVerb,
-    kCacheLsVerb, kCacheVerifyVerb, kCacheGcVerb, kCompletionVerb, kManualVerb;
+    kInspectVerb, kModelsVerb, kQuantizeVerb, kBenchFleetVerb, kBenchMachineVerb,
+    kBenchOneBatchVerb, kBenchPrefixCacheVerb, kBenchProgramsVerb, kBenchServingVerb, kEvalNanoVerb,
+    kEvalVerb, kCacheLsVerb, kCacheVerifyVerb, kCacheGcVerb, kCompletionVerb, kManualVerb;
 
 // All verbs, in the order of `banyan --help`.
 std::span<const Verb* const> verbs();

@@ -68,6 +68,21 @@ void Scheduler::enqueue(std::unique_ptr<Sequence> sequence) {
   queue_.push(s);
 }
 
+int64_t Scheduler::waiting_tokens() const {
+  int64_t tokens = 0;
+  for (const auto& [id, s] : sequences_) {
+    if (s->place == Sequence::Place::kRunning) {
+      tokens += std::max<int64_t>(0, s->prompt_tokens - s->computed);
+      continue;
+    }
+    auto reusable = s->reusable(config_.classes.prompt_only);
+    bool attached = s->waiter.node != nullptr;  // under lpm
+    int64_t cached = attached ? s->waiter.resumable : tree_.match(s->root, reusable).position();
+    tokens += s->length() - cached;
+  }
+  return tokens;
+}
+
 void Scheduler::cancel(SequenceId id) {
   if (sequences_.contains(id)) cancelled_.push_back(id);
 }

@@ -122,6 +122,8 @@ class Scheduler {
 
   int64_t running() const { return static_cast<int64_t>(running_.size()); }
   int64_t waiting() const { return static_cast<int64_t>(sequences_.size()) - running(); }
+  // Of prompts, that are to be computed yet, as far as the tree tells now. Looks at every sequence.
+  int64_t waiting_tokens() const;
   int64_t admitted() const { return admitted_; }  // first admissions and those after retraction
   int64_t retracted() const { return retracted_; }
   int64_t cached_tokens() const { return cached_tokens_; }

@@ -32,6 +32,7 @@ const std::map<std::string, Names>& layers_below() {
       {"engine", {"models", "tier"}},
       {"quantize", {"models"}},
       {"replay", {"engine"}},
+      {"fleet", {"replay", "router"}},
       {"unicode", {"base"}},
       {"jinja", {"unicode"}},
       {"text", {"jinja"}},
@@ -42,7 +43,7 @@ const std::map<std::string, Names>& layers_below() {
       {"eval", {"client"}},
       {"hub", {"base"}},
       {"program", {"llm", "client"}},
-      {"cli", {"server", "program", "eval", "quantize", "replay", "hub"}},
+      {"cli", {"server", "program", "eval", "quantize", "fleet", "hub"}},
   };
   return kBelow;
 }

@@ -26,11 +26,12 @@ std::set<UnitName> names(const std::vector<KvUnit>& units) {
 
 // Pages, those of a window, and snapshots.
 SchedulerConfig small_engine() {
-  std::array specs = {
-      StateSpec{.name = "keys"},
-      StateSpec{.name = "window", .reach = StateReach::kWindow, .window_tokens = 9},
-      StateSpec{.name = "state", .unit = StateUnit::kSlot, .reach = StateReach::kPoint,
-                .alignment_tokens = kPage}};
+  std::array specs = {StateSpec{.name = "keys"},
+                      StateSpec{.name = "window", .reach = StateReach::kWindow, .window_tokens = 9},
+                      StateSpec{.name = "state",
+                                .unit = StateUnit::kSlot,
+                                .reach = StateReach::kPoint,
+                                .alignment_tokens = kPage}};
   SchedulerConfig config{.running_max = 3, .prefill_rows_max = 16, .snapshot_interval_tokens = 8};
   config.classes = *classify_states(specs, kPage);
   for (int c = 0; c < config.classes.count; ++c) {
@@ -42,8 +43,7 @@ SchedulerConfig small_engine() {
 // A scheduler at work, without a model, whose tree is announced over a lossy line.
 class Worker {
  public:
-  Worker(uint64_t seed, uint64_t epoch)
-      : seed_(seed), scheduler_(small_engine()), log_(epoch, 64) {
+  Worker(uint64_t seed, uint64_t epoch) : seed_(seed), scheduler_(small_engine()), log_(epoch, 64) {
     announcer_ = std::make_unique<KvAnnouncer>(scheduler_.tree(), log_, StateDigest(Digest()));
   }
 
@@ -64,8 +64,8 @@ class Worker {
 
   // What a reader at `position` is sent.
   std::vector<KvMessage> messages(const KvPosition& position) {
-    std::vector<KvMessage> messages = {
-        KvHello{.epoch = log_.epoch(), .next = position.next, .classes = scheduler_.tree().classes()}};
+    std::vector<KvMessage> messages = {KvHello{
+        .epoch = log_.epoch(), .next = position.next, .classes = scheduler_.tree().classes()}};
     std::vector<KvEvent> events;
     bool kept = position.epoch == log_.epoch() && log_.read(position.next, 5, events);
     if (!kept) {
