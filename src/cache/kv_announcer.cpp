@@ -11,8 +11,9 @@ uint8_t class_bit(int unit_class) {
 
 }  // namespace
 
-KvAnnouncer::KvAnnouncer(RadixTree& tree, KvEventLog& log, std::optional<StateDigest> states)
-    : tree_(tree), log_(log), keys_(std::move(states)) {
+KvAnnouncer::KvAnnouncer(RadixTree& tree, std::optional<StateDigest> states, uint64_t epoch,
+                         size_t events)
+    : tree_(tree), log_(epoch, events), keys_(std::move(states)) {
   visit_pages([&](RadixNode& node) {
     node.announced = 0;
     gained(node);

@@ -16,8 +16,10 @@ namespace banyan {
 
 class KvAnnouncer final : public UnitWatcher {
  public:
-  // `states`: see NodeKeys. What the tree has already is announced at once.
-  KvAnnouncer(RadixTree& tree, KvEventLog& log, std::optional<StateDigest> states);
+  // `states`: see NodeKeys; the others: see KvEventLog. What the tree has already is announced at
+  // once.
+  KvAnnouncer(RadixTree& tree, std::optional<StateDigest> states, uint64_t epoch,
+              size_t events = KvEventLog::kEventsDefault);
   ~KvAnnouncer() override { tree_.unwatch(this); }
   KvAnnouncer(const KvAnnouncer&) = delete;
   KvAnnouncer& operator=(const KvAnnouncer&) = delete;
@@ -35,7 +37,7 @@ class KvAnnouncer final : public UnitWatcher {
   void visit_pages(Visit visit);
 
   RadixTree& tree_;
-  KvEventLog& log_;
+  KvEventLog log_;
   NodeKeys keys_;
   bool cleared_ = false;  // what goes now was announced as one
 };

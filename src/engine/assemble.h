@@ -20,6 +20,7 @@
 namespace banyan {
 
 class Runner;
+class KvAnnouncer;
 class Scheduler;
 
 struct EngineAssembly {
@@ -47,6 +48,11 @@ struct EngineAssembly {
     const Runner& runner;
   };
   static Parts parts(Engine& engine);
+
+  // Announces what the prefix cache has, gains and loses, from the first call on; the same one each
+  // time. Null without EngineConfig::state_digest, since page keys are made from that. On the
+  // thread that owns the engine, which must outlive what is returned.
+  static KvAnnouncer* announcer(Engine& engine);
 
   // Notes what runs in `log`, until that ends, another takes its place, or end_trace(). On the
   // thread that owns the engine.

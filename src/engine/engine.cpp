@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "engine/announce.h"
 #include "engine/assemble.h"
 #include "engine/batch_builder.h"
 #include "engine/drafters/draft_model.h"
@@ -19,6 +20,7 @@
 #include "engine/memory_plan.h"
 #include "engine/runner.h"
 #include "engine/scheduler.h"
+#include "engine/scheduler_config.h"
 #include "engine/tiers/open.h"
 #include "engine/tiers/tiers.h"
 
@@ -62,24 +64,6 @@ Status check_supported(const GenerationOptions& options, const EngineConfig& con
 int64_t now_ns() {
   auto now = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-}
-
-SchedulerConfig scheduler_config(const EngineConfig& config, const Runner& runner) {
-  StateClasses classes = runner.classes();
-  if (config.reuse_generated_state && classes.prompt_only) {
-    spdlog::warn(
-        "reuse_generated_state: answers that resume after generated tokens are not bit for bit "
-        "those of a run without the cache");
-    classes.prompt_only = false;
-  }
-  return {.policy = schedule_policy(config.schedule_policy),
-          .aging_period = config.aging_period,
-          .radix_cache = config.radix_cache,
-          .running_max = config.running_max,
-          .prefill_rows_max = runner.info().prefill_rows_max,
-          .snapshot_interval_tokens = config.snapshot_interval_tokens,
-          .classes = classes,
-          .units = unit_counts(runner.info())};
 }
 
 bool has_token(const DrawResult& result) {
@@ -161,6 +145,10 @@ class Engine::Impl {
   EngineStats stats() const;
   const Scheduler& scheduler() const { return scheduler_; }
   EngineAssembly::Parts parts() { return {scheduler_, *runner_}; }
+  KvAnnouncer* announcer() {
+    if (announcer_ == nullptr) announcer_ = announce(scheduler_.tree(), info());
+    return announcer_.get();
+  }
   int64_t overlapped_steps() const { return overlapped_steps_; }
 
  private:
@@ -203,6 +191,7 @@ class Engine::Impl {
   EngineConfig config_;
   std::unique_ptr<Runner> runner_;
   Scheduler scheduler_;
+  std::unique_ptr<KvAnnouncer> announcer_;  // null until somebody listens
   Speculator speculator_;
   SequenceId last_id_ = 0;
   EngineStats totals_;
@@ -658,6 +647,10 @@ TreeView EngineAssembly::tree_view(const Engine& engine, const TreeViewLimits& l
 
 EngineAssembly::Parts EngineAssembly::parts(Engine& engine) {
   return engine.impl_->parts();
+}
+
+KvAnnouncer* EngineAssembly::announcer(Engine& engine) {
+  return engine.impl_->announcer();
 }
 
 void EngineAssembly::trace(Engine& engine, std::shared_ptr<TraceLog> log) {

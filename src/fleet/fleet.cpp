@@ -34,8 +34,8 @@ class Simulation {
   Simulation(const Trace& trace, const FleetSimulation& config)
       : trace_(trace), config_(config), workers_(static_cast<size_t>(config.workers)) {
     for (const TraceRequest& request : trace.requests) {
-      output_mean_ += static_cast<double>(request.output_tokens) /
-                      static_cast<double>(trace.requests.size());
+      output_mean_ +=
+          static_cast<double>(request.output_tokens) / static_cast<double>(trace.requests.size());
       for (TokenId block : request.blocks) block_ids_ = std::max(block_ids_, int64_t{block} + 1);
     }
     workers_per_cell_ = (config.workers + config.cells - 1) / config.cells;
@@ -178,11 +178,12 @@ void Simulation::start(int number) {
   w.reported_s = -INFINITY;
   view_of(number).add(place_of(number));
   view_of(number).apply(place_of(number), KvHello{.epoch = lives_}, ns_of(now_s_));
-  view_of(number).apply(
-      place_of(number), KvSnapshotPart{.sequence = 0, .first = true, .last = true}, ns_of(now_s_));
+  view_of(number).apply(place_of(number),
+                        KvSnapshotPart{.sequence = 0, .first = true, .last = true}, ns_of(now_s_));
   publish(number, true);
   if (config_.deaths_per_worker_hour > 0) {
-    double life_h = -std::log1p(-uniform(config_.seed, draws_++, 2)) / config_.deaths_per_worker_hour;
+    double lives = -std::log1p(-uniform(config_.seed, draws_++, 2));
+    double life_h = lives / config_.deaths_per_worker_hour;
     events_.push({now_s_ + 3600 * life_h, Kind::kDeath, number, w.life});
   }
   place_waiting(static_cast<size_t>(number / workers_per_cell_));
@@ -297,8 +298,7 @@ bool Simulation::dispatch(SequenceId id) {
   w.requests.insert(id);
   int64_t units = units_of(request.prompt_tokens) + units_of(request.output_tokens);
   auto output = static_cast<TokenId>(kIdsBegin + live.index % kIdsBegin);
-  w.engine->submit(
-      {.id = id, .tokens = std::move(tokens), .tokens_max = units, .output = output});
+  w.engine->submit({.id = id, .tokens = std::move(tokens), .tokens_max = units, .output = output});
   if (!w.engine->steps()) step(live.worker);
   return true;
 }

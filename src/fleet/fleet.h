@@ -26,10 +26,10 @@ struct FleetSimulation {
   const RoutingPolicy* policy = &routing_policies().front();
   RouteCosts costs;
 
-  double speedup = 1;         // of the trace's clock
-  int copies = 1;             // of the trace, side by side, each with prefixes of its own
-  int rounds = 1;             // of it, one after the other
-  double round_s = 0;         // from one to the next
+  double speedup = 1;  // of the trace's clock
+  int copies = 1;      // of the trace, side by side, each with prefixes of its own
+  int rounds = 1;      // of it, one after the other
+  double round_s = 0;  // from one to the next
   double event_delay_s = 0.01;
   double report_interval_s = 0.1;
   double deaths_per_worker_hour = 0;
@@ -43,10 +43,10 @@ struct FleetReport {
   int64_t prompt_tokens = 0;  // of all submissions to workers, ...
   int64_t cached_tokens = 0;  // ... found there
   int64_t deaths = 0;
-  int64_t resubmitted = 0;    // for a worker died
-  int64_t queued = 0;         // times that nobody had room
-  int64_t gaps = 0;           // times that a view found events missing
-  double end_s = 0;           // simulated
+  int64_t resubmitted = 0;          // for a worker died
+  int64_t queued = 0;               // times that nobody had room
+  int64_t gaps = 0;                 // times that a view found events missing
+  double end_s = 0;                 // simulated
   std::vector<double> ttft_s;       // ascending
   std::vector<double> latency_s;    // until the last token; ascending
   std::vector<double> decision_us;  // real time, without hashing; ascending

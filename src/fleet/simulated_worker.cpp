@@ -15,8 +15,7 @@ constexpr size_t kEventsKept = size_t{1} << 14;
 SimulatedWorker::SimulatedWorker(const SimulatedWorkerConfig& config, uint64_t epoch)
     : config_(config),
       scheduler_(config.scheduler),
-      log_(epoch, kEventsKept),
-      announcer_(scheduler_.tree(), log_, std::nullopt) {}
+      announcer_(scheduler_.tree(), std::nullopt, epoch, kEventsKept) {}
 
 void SimulatedWorker::submit(SimulatedRequest request) {
   auto s = std::make_unique<Sequence>();
@@ -64,7 +63,7 @@ void SimulatedWorker::end_step(const std::function<void(SequenceId id, bool last
 
 std::vector<KvEvent> SimulatedWorker::take_events() {
   std::vector<KvEvent> events;
-  CHECK(log_.read(taken_, kEventsKept, events));
+  CHECK(announcer_.log().read(taken_, kEventsKept, events));
   taken_ += events.size();
   return events;
 }

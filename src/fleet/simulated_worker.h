@@ -50,7 +50,7 @@ class SimulatedWorker {
   // What happened since the last call, for routers; nothing: an empty list.
   std::vector<KvEvent> take_events();
   LoadReport load() const;
-  uint64_t epoch() const { return log_.epoch(); }
+  uint64_t epoch() const { return announcer_.log().epoch(); }
   // Of prompts that were admitted, retracted ones counted once.
   int64_t cached_tokens() const { return scheduler_.cached_tokens(); }
   KvAnnouncer& announcer() { return announcer_; }
@@ -58,8 +58,7 @@ class SimulatedWorker {
  private:
   const SimulatedWorkerConfig config_;
   Scheduler scheduler_;
-  KvEventLog log_;
-  KvAnnouncer announcer_;  // uses the tree and the log
+  KvAnnouncer announcer_;  // uses the tree
   std::unordered_map<SequenceId, TokenId> outputs_;
   StepPlan plan_;
   uint64_t taken_ = 1;  // next event for take_events()

@@ -14,6 +14,7 @@
 #include "server/sglang/endpoints.h"
 #include "server/status/decode_limit.h"
 #include "server/status/info.h"
+#include "server/status/kv_events.h"
 #include "server/status/profile.h"
 #include "server/status/tree_info.h"
 #include "server/webui.h"
@@ -91,6 +92,7 @@ constexpr auto kRoutes = std::to_array<Route>({
     {"GET", "/get_server_info", server_info},
     {"GET", "/server_info", server_info},
     {"GET", "/radix_tree", radix_tree_info},
+    {"GET", "/kv/events", kv_events},
     {"GET", "/start_profile", start_profile},
     {"POST", "/start_profile", start_profile},
     {"GET", "/stop_profile", stop_profile},

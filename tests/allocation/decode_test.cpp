@@ -109,8 +109,14 @@ std::vector<GenerateRequest> mixed_requests() {
   return requests;
 }
 
-// Over a store in memory, where the config names one.
+// Over a store in memory, where the config names one; with a listener to its events, where it has a
+// digest.
 std::unique_ptr<Engine> load_any(const EngineConfig& config) {
+  if (config.state_digest) {
+    std::unique_ptr<Engine> engine = load_engine(config);
+    CHECK(EngineAssembly::announcer(*engine) != nullptr);
+    return engine;
+  }
   if (config.cache_storage.backend.empty()) return load_engine(config);
   auto store = std::make_unique<FakeStore>(std::make_shared<FakeDisk>(), FakeFaults(), 1);
   return value_or_abort(
@@ -207,6 +213,20 @@ TEST(Allocation, DecodingOverAQuantisedCacheTakesNoMemory) {
             << kernels << ", " << model << ", " << cache;
       }
     }
+  }
+}
+
+TEST(Allocation, DecodingWhileRoutersListenTakesNoMemory) {
+  for (const char* model : {"qwen3-tied", "ling3-tiny"}) {
+    EXPECT_EQ(allocations_of_decoding({.model_path = golden_folder(model),
+                                       .threads = 1,
+                                       .page_size_tokens = 4,
+                                       .total_tokens_max = 2048,
+                                       .reuse_generated_state = true,
+                                       .state_digest = true,
+                                       .measure_drafts = false}),
+              0)
+        << model;
   }
 }
 

@@ -56,8 +56,8 @@ FleetSimulation simulation_of(const BenchFleetOptions& o, const Trace& trace) {
   FleetSimulation simulation{
       .worker = {.scheduler = {.policy = SchedulePolicy::kLpm,
                                .running_max = o.running_max,
-                               .prefill_rows_max = std::max<int64_t>(
-                                   1, o.chunked_prefill_tokens / unit),
+                               .prefill_rows_max =
+                                   std::max<int64_t>(1, o.chunked_prefill_tokens / unit),
                                .units = {o.capacity_tokens / o.page_size_tokens}},
                  .times = {.step_s = o.step_ms / 1e3,
                            .prompt_row_s = o.row_us / 1e6,

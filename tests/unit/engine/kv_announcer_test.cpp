@@ -43,9 +43,10 @@ SchedulerConfig small_engine() {
 // A scheduler at work, without a model, whose tree is announced over a lossy line.
 class Worker {
  public:
-  Worker(uint64_t seed, uint64_t epoch) : seed_(seed), scheduler_(small_engine()), log_(epoch, 64) {
-    announcer_ = std::make_unique<KvAnnouncer>(scheduler_.tree(), log_, StateDigest(Digest()));
-  }
+  Worker(uint64_t seed, uint64_t epoch)
+      : seed_(seed),
+        scheduler_(small_engine()),
+        announcer_(scheduler_.tree(), StateDigest(Digest()), epoch, 64) {}
 
   void step() {
     if (below(3) == 0) submit();
@@ -64,23 +65,25 @@ class Worker {
 
   // What a reader at `position` is sent.
   std::vector<KvMessage> messages(const KvPosition& position) {
-    std::vector<KvMessage> messages = {KvHello{
-        .epoch = log_.epoch(), .next = position.next, .classes = scheduler_.tree().classes()}};
+    std::vector<KvMessage> messages = {KvHello{.epoch = announcer_.log().epoch(),
+                                               .next = position.next,
+                                               .classes = scheduler_.tree().classes()}};
     std::vector<KvEvent> events;
-    bool kept = position.epoch == log_.epoch() && log_.read(position.next, 5, events);
+    bool kept = position.epoch == announcer_.log().epoch() &&
+                announcer_.log().read(position.next, 5, events);
     if (!kept) {
-      std::vector<KvUnit> units = announcer_->snapshot();
-      messages.push_back(
-          KvSnapshotPart{.sequence = log_.next() - 1, .first = true, .last = true, .units = units});
+      std::vector<KvUnit> units = announcer_.snapshot();
+      messages.push_back(KvSnapshotPart{
+          .sequence = announcer_.log().next() - 1, .first = true, .last = true, .units = units});
     } else if (!events.empty()) {
       messages.push_back(KvEvents{events});
     }
-    messages.push_back(LoadReport{.next_event = log_.next()});
+    messages.push_back(LoadReport{.next_event = announcer_.log().next()});
     return messages;
   }
 
   int below(int end) { return static_cast<int>(uniform(seed_, draws_++, 0) * end); }
-  KvAnnouncer& announcer() { return *announcer_; }
+  KvAnnouncer& announcer() { return announcer_; }
   RadixTree& tree() { return scheduler_.tree(); }
 
  private:
@@ -100,8 +103,7 @@ class Worker {
   uint64_t seed_, draws_ = 0;
   SequenceId last_id_ = 0;
   Scheduler scheduler_;
-  KvEventLog log_;
-  std::unique_ptr<KvAnnouncer> announcer_;  // uses the tree, so it goes first
+  KvAnnouncer announcer_;  // uses the tree, so it goes first
 };
 
 std::set<UnitName> resident(Worker& worker) {
@@ -186,18 +188,11 @@ TEST(KvAnnouncer, AViewEqualsTheTreesAfterQuiet) {
 }
 
 TEST(KvAnnouncer, SaysAtOnceThatAllIsGone) {
-  Worker worker(1, 1);
-  for (int i = 0; i < 100; ++i) worker.step();
-  KvEventLog log(9);
-  for (int i = 0; i < 200; ++i) {
-    worker.tree().flush();
-    worker.step();
-  }
   SchedulerConfig config = small_engine();
   RadixTree tree(config.classes, config.units);
   RadixNode* root = tree.open({});
   {
-    KvAnnouncer announcer(tree, log, std::nullopt);
+    KvAnnouncer announcer(tree, std::nullopt, 9);
     Lease lease = tree.lease(root);
     for (int i = 0; i < 3; ++i) {
       UnitSet units;
@@ -207,7 +202,7 @@ TEST(KvAnnouncer, SaysAtOnceThatAllIsGone) {
     lease.release();
     tree.flush();
     std::vector<KvEvent> events;
-    ASSERT_TRUE(log.read(1, 100, events));
+    ASSERT_TRUE(announcer.log().read(1, 100, events));
     ASSERT_EQ(events.size(), 4U);
     EXPECT_EQ(events[2].operation, KvOperation::kStored);
     EXPECT_EQ(events[2].parent, events[1].unit.page);

@@ -1,0 +1,227 @@
+#include "server/status/kv_events.h"
+
+#include <charconv>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "cache/kv_announcer.h"
+#include "engine/assemble.h"
+#include "engine/scheduler.h"
+#include "engine/state_identity.h"
+#include "router/event_stream.h"
+
+namespace banyan {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kBatchInterval = std::chrono::milliseconds(10);
+constexpr auto kReportInterval = std::chrono::milliseconds(100);
+constexpr double kMemory = 0.8;  // of what was measured before, in a new report
+
+// How fast the engine is, from how far it came between two reports.
+class SpeedMeter {
+ public:
+  void observe(const EngineStats& stats, bool prompts_wait) {
+    Clock::time_point now = Clock::now();
+    double time_s = std::chrono::duration<double>(now - at_).count();
+    int64_t prompts = stats.prompt_tokens - last_.prompt_tokens, steps = stats.steps - last_.steps;
+    // Only who had work all the time shows what it can do.
+    if (known_ && prompts_wait && prompts_waited_ && prompts > 0) {
+      blend(prefill_tokens_s_, static_cast<double>(prompts) / time_s);
+    }
+    if (known_ && prompts == 0 && steps > 0 && stats.running > 0 && last_.running > 0) {
+      blend(step_ms_, 1000 * time_s / static_cast<double>(steps));
+    }
+    known_ = true;
+    at_ = now;
+    last_ = stats;
+    prompts_waited_ = prompts_wait;
+  }
+  double prefill_tokens_s() const { return prefill_tokens_s_; }
+  double step_ms() const { return step_ms_; }
+
+ private:
+  static void blend(double& mean, double value) {
+    mean = mean == 0 ? value : kMemory * mean + (1 - kMemory) * value;
+  }
+  bool known_ = false, prompts_waited_ = false;
+  Clock::time_point at_;
+  EngineStats last_;
+  double prefill_tokens_s_ = 0, step_ms_ = 0;
+};
+
+// One router's stream. Its thread keeps time and asks the engine's thread for what is new, which
+// the I/O thread sends.
+class KvStream : public std::enable_shared_from_this<KvStream> {
+ public:
+  KvStream(Service& service, ResponderPtr responder, KvPosition position)
+      : service_(service), responder_(std::move(responder)), position_(position) {}
+
+  void start() {
+    responder_->begin_stream("application/octet-stream");
+    responder_->on_disconnect([self = shared_from_this()] { self->stop(); });
+    thread_ = std::thread([this] { keep_time(); });
+  }
+
+ private:
+  void stop() {  // on the I/O thread
+    {
+      std::lock_guard lock(mutex_);
+      stopped_ = true;
+    }
+    changed_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  void keep_time() {
+    std::unique_lock lock(mutex_);
+    Clock::time_point next = Clock::now(), report = next;
+    while (!stopped_) {
+      Clock::time_point now = Clock::now();
+      bool reports = now >= report;
+      bool is_new = log_ == nullptr || log_->next() != next_seen_;
+      if (reports || is_new) {
+        if (reports) report = now + kReportInterval;
+        busy_ = true;
+        lock.unlock();
+        ask(reports);
+        lock.lock();
+        changed_.wait(lock, [&] { return stopped_ || !busy_; });
+      }
+      next = std::max(next + kBatchInterval, now);
+      changed_.wait_until(lock, next, [&] { return stopped_; });
+    }
+  }
+
+  void ask(bool reports) {
+    auto self = shared_from_this();
+    service_.engine().run([self, reports](Engine& engine) { self->gather(engine, reports); },
+                          [self] { self->deliver(); });
+  }
+
+  void gather(Engine& engine, bool reports) {
+    KvAnnouncer& announcer = *EngineAssembly::announcer(engine);
+    const KvEventLog& log = announcer.log();
+    if (!greeted_) greet(engine, log);
+    std::vector<KvEvent> events;
+    while (position_.epoch == log.epoch() && position_.next < log.next() &&
+           log.read(position_.next, kKvFrameEventsMax, events)) {
+      position_.next += events.size();
+      write_kv_message(KvEvents{std::move(events)}, bytes_);
+    }
+    if (position_.epoch != log.epoch() || position_.next != log.next()) add_snapshot(announcer);
+    if (reports) write_kv_message(load(engine, log), bytes_);
+    std::lock_guard lock(mutex_);
+    log_ = &log;
+    next_seen_ = log.next();
+  }
+
+  void greet(const Engine& engine, const KvEventLog& log) {
+    StateIdentity identity{.parts = engine.info().state_digest_parts};
+    write_kv_message(KvHello{.epoch = log.epoch(),
+                             .next = position_.next,
+                             .states = identity.digest().value(),
+                             .classes = EngineAssembly::scheduler(engine).tree().classes()},
+                     bytes_);
+    greeted_ = true;
+  }
+
+  void add_snapshot(KvAnnouncer& announcer) {
+    std::vector<KvUnit> units = announcer.snapshot();
+    uint64_t sequence = announcer.log().next() - 1;
+    size_t begin = 0;
+    do {
+      size_t end = std::min(units.size(), begin + kKvFrameEventsMax);
+      KvSnapshotPart part{
+          .sequence = sequence, .first = begin == 0, .last = end == units.size()};
+      part.units.assign(units.begin() + static_cast<std::ptrdiff_t>(begin),
+                        units.begin() + static_cast<std::ptrdiff_t>(end));
+      write_kv_message(part, bytes_);
+      begin = end;
+    } while (begin < units.size());
+    position_ = {announcer.log().epoch(), sequence + 1};
+  }
+
+  LoadReport load(const Engine& engine, const KvEventLog& log) {
+    EngineStats stats = engine.stats();
+    int64_t waiting_tokens = EngineAssembly::scheduler(engine).waiting_tokens();
+    meter_.observe(stats, waiting_tokens > 0);
+    return {.waiting_tokens = waiting_tokens,
+            .waiting = stats.queued,
+            .running = stats.running,
+            .pages_free = stats.pages_free + stats.pages_cached,
+            .pages_total = stats.pages_total,
+            .prefill_tokens_s = meter_.prefill_tokens_s(),
+            .step_ms = meter_.step_ms(),
+            .next_event = log.next()};
+  }
+
+  void deliver() {  // on the I/O thread
+    responder_->send(std::exchange(bytes_, {}));
+    if (service_.state() == Service::State::kDraining) {
+      responder_->finish();
+      return stop();
+    }
+    {
+      std::lock_guard lock(mutex_);
+      busy_ = false;
+    }
+    changed_.notify_all();
+  }
+
+  Service& service_;
+  ResponderPtr responder_;
+  std::thread thread_;
+
+  // Of gather() and deliver(), which take turns.
+  KvPosition position_;
+  bool greeted_ = false;
+  SpeedMeter meter_;
+  std::string bytes_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopped_ = false, busy_ = false;
+  const KvEventLog* log_ = nullptr;  // null: nothing was gathered yet
+  uint64_t next_seen_ = 0;
+};
+
+// Nothing: it is not there.
+Result<std::optional<uint64_t>> number_parameter(const HttpRequest& request,
+                                                 std::string_view name) {
+  std::optional<std::string_view> text = request.parameter(name);
+  if (!text) return std::optional<uint64_t>();
+  uint64_t value = 0;
+  auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (error != std::errc() || end != text->data() + text->size()) {
+    return invalid_argument("{} is \"{}\", not a number below 2^64", name, *text);
+  }
+  return std::optional(value);
+}
+
+}  // namespace
+
+void kv_events(Service& service, HttpRequest request, ResponderPtr responder) {
+  if (request.method == "HEAD") {
+    return responder->respond(200, std::string(), "application/octet-stream");
+  }
+  if (service.engine_info().state_digest.empty()) {
+    return responder->respond_error(
+        400, "KV events name pages by the model's state digest: start with --state-digest");
+  }
+  auto epoch = number_parameter(request, "epoch"), from = number_parameter(request, "from");
+  for (const auto* parameter : {&epoch, &from}) {
+    if (!*parameter) return responder->respond_error(400, parameter->error().message);
+  }
+  KvPosition position{.epoch = epoch->value_or(0), .next = from->value_or(0)};
+  std::make_shared<KvStream>(service, std::move(responder), position)->start();
+}
+
+}  // namespace banyan
