@@ -18,6 +18,7 @@
 #include "engine/drafters/speculate.h"
 #include "engine/draw_builder.h"
 #include "engine/memory_plan.h"
+#include "engine/request_check.h"
 #include "engine/runner.h"
 #include "engine/scheduler.h"
 #include "engine/scheduler_config.h"
@@ -26,40 +27,6 @@
 
 namespace banyan {
 namespace {
-
-constexpr int64_t kNewTokensMax = int64_t{1} << 31;  // the context length ends it long before
-constexpr double kSecondsMax = 1e9;
-
-Status check_tokens(std::span<const TokenId> tokens, int64_t vocabulary, std::string_view what) {
-  for (TokenId token : tokens) {
-    if (token >= 0 && token < vocabulary) continue;
-    return invalid_argument("{}: token {} is outside the vocabulary of {} tokens", what, token,
-                            vocabulary);
-  }
-  return {};
-}
-
-Status check_limit(std::string_view what, int64_t value, int64_t max) {
-  if (value >= 0 && value <= max) return {};
-  return invalid_argument("{} is {}; it must be between 0 and {}", what, value, max);
-}
-
-Status check_supported(const GenerationOptions& options, const EngineConfig& config) {
-  const char* text = options.grammar               ? "a grammar"
-                     : !options.stop.empty()       ? "stop strings"
-                     : !options.stop_regex.empty() ? "stop regexes"
-                     : !options.prediction.empty() ? "a prediction"
-                                                   : nullptr;
-  if (text != nullptr) return invalid_argument("{}: an Engine sees no text; ask an Llm", text);
-  if (!options.adapter.empty()) {
-    return unsupported("adapter \"{}\": adapters are not supported yet", options.adapter);
-  }
-  if (options.priority != 0 && config.schedule_policy != "priority") {
-    return unsupported("priority {}: the schedule policy is {}, not priority", options.priority,
-                       config.schedule_policy);
-  }
-  return {};
-}
 
 int64_t now_ns() {
   auto now = std::chrono::steady_clock::now().time_since_epoch();
@@ -154,8 +121,6 @@ class Engine::Impl {
  private:
   bool step_once();
   bool traced_step();
-  Status check(const GenerateRequest& request) const;
-  Status check_resumed(const GenerateRequest& request) const;
   void resume(Sequence& s) const;
   void deliver_removed();
   void deliver(std::unique_ptr<Sequence> s, FinishReason reason);
@@ -204,74 +169,8 @@ class Engine::Impl {
   std::shared_ptr<TraceLog> trace_;  // null: nobody profiles
 };
 
-// Another engine's output must leave something to draw.
-Status Engine::Impl::check_resumed(const GenerateRequest& request) const {
-  const std::vector<TokenId>& tokens = request.resume_tokens;
-  if (tokens.empty()) return {};
-  TRY(check_tokens(tokens, info().vocabulary, "resume_tokens"));
-  int64_t left = info().context_length_tokens - std::ssize(request.prompt);
-  int64_t most = std::min(request.options.max_new_tokens, left);
-  if (std::ssize(tokens) >= most) {
-    return invalid_argument("resume_tokens: {} tokens, but an output of at most {} is asked for",
-                            tokens.size(), most);
-  }
-  for (TokenId stop : request.options.stop_token_ids) {
-    if (std::ranges::find(tokens, stop) == tokens.end()) continue;
-    return invalid_argument("resume_tokens: token {} is a stop token, so the output has ended",
-                            stop);
-  }
-  return {};
-}
-
-Status Engine::Impl::check(const GenerateRequest& request) const {
-  const SamplingParams& sampling = request.sampling;
-  const GenerationOptions& options = request.options;
-  TRY(sampling.validate());
-  TRY(check_supported(options, config_));
-  if (sampling.dry_sequence_breakers) {
-    return invalid_argument("dry_sequence_breakers: an Engine sees no text; ask an Llm");
-  }
-  if (request.prompt.empty()) return invalid_argument("the prompt has no tokens");
-  auto prompt_tokens = static_cast<int64_t>(request.prompt.size());
-  TRY(check_limit("prompt tokens", prompt_tokens, config_.prompt_tokens_max));
-  TRY(check_tokens(request.prompt, info().vocabulary, "prompt"));
-  TRY(check_limit("max_new_tokens", options.max_new_tokens, kNewTokensMax));
-  TRY(check_limit("top_logprobs", options.top_logprobs, config_.top_logprobs_max));
-  TRY(check_limit("stop_token_ids", static_cast<int64_t>(options.stop_token_ids.size()),
-                  config_.stop_token_ids_max));
-  TRY(check_tokens(options.stop_token_ids, info().vocabulary, "stop_token_ids"));
-  TRY(check_limit("min_new_tokens", options.min_new_tokens, options.max_new_tokens));
-  TRY(check_limit("logprob_token_ids", static_cast<int64_t>(options.logprob_token_ids.size()),
-                  config_.top_logprobs_max));
-  TRY(check_tokens(options.logprob_token_ids, info().vocabulary, "logprob_token_ids"));
-  TRY(check_limit("prediction tokens", std::ssize(options.prediction_token_ids),
-                  config_.prompt_tokens_max));
-  TRY(check_tokens(options.prediction_token_ids, info().vocabulary, "prediction"));
-  TRY(check_limit("draft_tokens_max", options.draft_tokens_max.value_or(0), 1024));
-  for (auto [name, seconds] :
-       {std::pair("timeout_s", options.timeout_s), {"age_s", options.age_s}}) {
-    if (seconds >= 0 && seconds <= kSecondsMax) continue;
-    return invalid_argument("{} is {}; it must be between 0 and {}", name, seconds, kSecondsMax);
-  }
-  TRY(check_limit("logit_bias entries", static_cast<int64_t>(sampling.logit_bias.size()),
-                  config_.logit_bias_max));
-  for (auto [token, bias] : sampling.logit_bias) {
-    TRY(check_tokens(std::span(&token, 1), info().vocabulary, "logit_bias"));
-  }
-  if (options.prompt_logprobs_begin) {
-    TRY(check_limit("prompt_logprobs_begin", *options.prompt_logprobs_begin, prompt_tokens));
-  }
-  TRY(check_resumed(request));
-  int64_t room = info().context_length_tokens - (options.max_new_tokens > 0 ? 1 : 0);
-  if (prompt_tokens > room) {
-    return invalid_argument("the prompt has {} tokens, the context length is {}", prompt_tokens,
-                            info().context_length_tokens);
-  }
-  return {};
-}
-
 Result<SequenceId> Engine::Impl::submit(GenerateRequest request, TokenSink sink) {
-  TRY(check(request));
+  TRY(check_request(request, config_, info()));
   const GenerationOptions& options = request.options;
   if (!sink) return invalid_argument("the request has no sink to tell of its tokens");
   auto s = std::make_unique<Sequence>();

@@ -50,10 +50,19 @@ const std::map<std::string, Names>& layers_below() {
 
 const std::map<std::string, std::string>& public_headers() {
   static const std::map<std::string, std::string> kLayers = {
-      {"status", "base"},         {"config", "base"},   {"request", "base"},
-      {"grammar", "grammar"},     {"engine", "engine"}, {"llm", "llm"},
-      {"program", "program"},     {"async_llm", "llm"}, {"options", "cli"},
-      {"grammar_source", "base"}, {"token", "base"},    {"model_info", "base"},
+      {"status", "base"},
+      {"config", "base"},
+      {"request", "base"},
+      {"grammar", "grammar"},
+      {"engine", "engine"},
+      {"llm", "llm"},
+      {"program", "program"},
+      {"async_llm", "llm"},
+      {"options", "cli"},
+      {"grammar_source", "base"},
+      {"constraint_source", "base"},
+      {"token", "base"},
+      {"model_info", "base"},
   };
   return kLayers;
 }
