@@ -72,6 +72,10 @@ class Llm {
   // and the output has no text.
   static Result<std::unique_ptr<Llm>> load(const EngineConfig& config,
                                            const LoadProgress& progress = {});
+  // The same without weights, which need not be there: tokenizer, template and grammars, for
+  // engines that run elsewhere. generate() and score() are kUnsupported; engine() must not be
+  // called.
+  static Result<std::unique_ptr<Llm>> load_without_engine(const EngineConfig& config);
   ~Llm();
 
   // Runs one request to completion. `cancelled`, if given, is polled between steps; when it returns

@@ -54,6 +54,12 @@ class Backlog {
   bool open_ = false;
 };
 
+// With what the engine thread knows of it.
+struct EngineSubmission final : Submission {
+  using Submission::Submission;
+  std::vector<SequenceId> sequences;
+};
+
 // One event, with the data its spans point to.
 struct Delivery {
   std::shared_ptr<Submission> submission;
@@ -74,7 +80,7 @@ struct Batch {
 };
 
 struct SubmitCommand {
-  std::shared_ptr<Submission> submission;
+  std::shared_ptr<EngineSubmission> submission;
   std::vector<GenerateRequest> requests;
 };
 struct CancelCommand {
@@ -114,7 +120,6 @@ class EngineThread::Impl {
   void hand_over();
   void end();
   static void deliver(Batch& batch);
-  static void deliver(const Delivery& delivery);
 
   Engine& engine_;
   const Options options_;
@@ -137,7 +142,7 @@ class EngineThread::Impl {
 Result<std::shared_ptr<Submission>> EngineThread::Impl::submit(
     std::vector<GenerateRequest> requests, SubmissionSinks sinks) {
   CHECK(!requests.empty() && sinks.event && sinks.rejected);
-  auto submission = std::make_shared<Submission>(requests.size(), std::move(sinks));
+  auto submission = std::make_shared<EngineSubmission>(requests.size(), std::move(sinks));
   std::lock_guard lock(mutex_);
   if (stopping_) return exhausted("the engine is shutting down");
   if (submissions_waiting_ >= options_.submissions_waiting_max) {
@@ -210,10 +215,10 @@ void EngineThread::Impl::execute(SubmitCommand& command) {
     if (!id) {
       batch_.deliveries.push_back(
           {.submission = submission, .event = {.error = id.error()}, .rejected = true});
-      for (SequenceId earlier : submission->sequences_) engine_.cancel(earlier);
+      for (SequenceId earlier : submission->sequences) engine_.cancel(earlier);
       return;
     }
-    submission->sequences_.push_back(*id);
+    submission->sequences.push_back(*id);
     live_.insert(*id);
   }
 }
@@ -223,7 +228,7 @@ void EngineThread::Impl::execute(CancelCommand& command) {
     for (SequenceId id : live_) engine_.cancel(id);
     return;
   }
-  const std::vector<SequenceId>& sequences = command.submission->sequences_;
+  const auto& sequences = static_cast<const EngineSubmission&>(*command.submission).sequences;
   for (size_t i = 0; i < sequences.size(); ++i) {
     if (command.index.value_or(i) == i) engine_.cancel(sequences[i]);
   }
@@ -281,31 +286,16 @@ void EngineThread::Impl::end() {
 void EngineThread::Impl::deliver(Batch& batch) {
   for (const Delivery& delivery : batch.deliveries) {
     try {
-      deliver(delivery);
+      if (delivery.rejected) {
+        delivery.submission->reject(delivery.event.error);
+      } else {
+        delivery.submission->deliver(delivery.index, delivery.event);
+      }
     } catch (const std::exception& e) {  // out of memory; the others continue
       spdlog::error("a request's tokens could not be delivered: {}", e.what());
     }
   }
   for (const auto& done : batch.done) done();
-}
-
-void EngineThread::Impl::deliver(const Delivery& delivery) {
-  Submission& submission = *delivery.submission;
-  if (submission.unfinished_ == 0) return;
-  bool last = delivery.rejected || delivery.event.finish != FinishReason::kNone;
-  if (last) submission.unfinished_ -= delivery.rejected ? submission.unfinished_ : 1;
-  bool over = submission.unfinished_ == 0;
-  // Moved out first: the callback may drop the last reference to whatever the sinks hold.
-  SubmissionSinks ended = over ? std::exchange(submission.sinks_, {}) : SubmissionSinks{};
-  SubmissionSinks& sinks = over ? ended : submission.sinks_;
-  if (delivery.rejected) {
-    bool heard =
-        !std::ranges::all_of(submission.abandoned_, [](const auto& a) { return a.load(); });
-    if (heard) sinks.rejected(delivery.event.error);
-    return;
-  }
-  if (submission.abandoned_[delivery.index]) return;
-  sinks.event(delivery.index, delivery.event);
 }
 
 EngineThread::EngineThread(Engine& engine, Options options)
@@ -330,9 +320,7 @@ void EngineThread::cancel_all() {
 
 void EngineThread::abandon(const std::shared_ptr<Submission>& submission,
                            std::optional<size_t> index) {
-  for (size_t i = 0; i < submission->size(); ++i) {
-    if (index.value_or(i) == i) submission->abandoned_[i] = true;
-  }
+  submission->abandon(index);
   impl_->push(CancelCommand{submission, index});
 }
 

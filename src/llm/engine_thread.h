@@ -11,7 +11,6 @@
 // EngineThread. Until then other threads may only use its immutable info().
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -21,46 +20,11 @@
 #include "banyan/engine.h"
 #include "banyan/request.h"
 #include "banyan/status.h"
+#include "llm/generator.h"
 
 namespace banyan {
 
-// The result of one iteration of the engine thread; reported after its events.
-struct StepReport {
-  EngineStats stats;  // after the step
-  bool stepped = false;
-  double step_s = 0;
-};
-
-// The callbacks of a submission, on the delivery thread. They may submit and cancel.
-struct SubmissionSinks {
-  // An event of request `index`, as the engine delivers it; spans are valid during the call. The
-  // last event of each index has finish != kNone.
-  std::function<void(size_t index, const TokenEvent& event)> event;
-  // A request was rejected, so none of the submission runs. Replaces all events.
-  std::function<void(const Error& error)> rejected;
-};
-
-// Requests submitted together: the samples of one prompt, or the prompts of one list. The sinks are
-// released once all requests have ended.
-class Submission {
- public:
-  Submission(size_t count, SubmissionSinks sinks)
-      : abandoned_(count), sinks_(std::move(sinks)), unfinished_(count) {}
-
-  size_t size() const { return abandoned_.size(); }
-
- private:
-  friend class EngineThread;
-
-  std::vector<std::atomic<bool>> abandoned_;  // by index: no further events wanted
-  // Used by the delivery thread:
-  SubmissionSinks sinks_;
-  size_t unfinished_;
-  // Used by the engine thread:
-  std::vector<SequenceId> sequences_;
-};
-
-class EngineThread {
+class EngineThread final : public Generator {
  public:
   struct Options {
     size_t submissions_waiting_max = 1024;  // not yet seen by the engine thread
@@ -74,7 +38,7 @@ class EngineThread {
   // Starts the thread.
   EngineThread(Engine& engine, Options options);
   // Calls stop().
-  ~EngineThread();
+  ~EngineThread() override;
   EngineThread(const EngineThread&) = delete;
   EngineThread& operator=(const EngineThread&) = delete;
 
@@ -82,16 +46,16 @@ class EngineThread {
   // Returns kExhausted when too many submissions are waiting, or after stop(). Safe from any
   // thread.
   Result<std::shared_ptr<Submission>> submit(std::vector<GenerateRequest> requests,
-                                             SubmissionSinks sinks);
+                                             SubmissionSinks sinks) override;
 
   // Ends the requests that are still running; each gets an event with kCancelled. Safe from any
   // thread.
-  void cancel(const std::shared_ptr<Submission>& submission);
-  void cancel_all();
+  void cancel(const std::shared_ptr<Submission>& submission) override;
+  void cancel_all() override;
   // Like cancel(). When called on the delivery thread, the requests (or the one at `index`) get no
   // further events.
   void abandon(const std::shared_ptr<Submission>& submission,
-               std::optional<size_t> index = std::nullopt);
+               std::optional<size_t> index = std::nullopt) override;
 
   // Runs `task` on the engine thread between two steps, then `done` on the delivery thread. After
   // stop() neither runs.
@@ -99,7 +63,7 @@ class EngineThread {
 
   // Cancels running requests, which get their last event, and ends the thread after its current
   // step. The delivery thread must keep running until this returns, or be the caller.
-  void stop();
+  void stop() override;
 
  private:
   class Impl;

@@ -55,6 +55,7 @@ class Llm::Impl {
  public:
   static Result<std::unique_ptr<Impl>> load(const EngineConfig& config,
                                             const LoadProgress& progress);
+  static Result<std::unique_ptr<Impl>> load_without_engine(const EngineConfig& config);
 
   Result<Generation> generate(const TextRequest& request, const TextSink& sink,
                               const std::function<bool()>& cancelled);
@@ -72,7 +73,8 @@ class Llm::Impl {
   GrammarStats grammar_stats() const;
 
   EngineConfig config;
-  std::unique_ptr<Engine> engine;
+  std::unique_ptr<Engine> engine;  // null: it runs elsewhere
+  EngineInfo info;
   std::unique_ptr<Tokenizer> tokenizer;  // null without tokenizer files
   // Absent, or the result of parsing: a template that cannot be parsed fails chats, not
   // completions.
@@ -81,6 +83,9 @@ class Llm::Impl {
   double load_s = 0;
 
  private:
+  Status load_text();
+  Status check_ends() const;
+  Status check_engine(std::string_view what) const;
   Status check(const GenerationOptions& options) const;
   Status check_dry(const SamplingParams& sampling) const;
   void resolve_dry(SamplingParams& sampling) const;
@@ -95,41 +100,71 @@ class Llm::Impl {
   mutable DryBreakerCache dry_breakers_;
 };
 
+// Small files first, so that an error in them shows before gigabytes are read.
+Status Llm::Impl::load_text() {
+  const std::string& folder = config.model_path;
+  if (TRY(comes_with_tokenizer(folder))) {
+    tokenizer = TRY(Tokenizer::load(folder));
+    eos_ids_ = tokenizer->special().eos_ids;
+    if (const auto& source = tokenizer->chat_template()) {
+      chat_template = ChatTemplate::parse(*source);
+    }
+  } else {
+    eos_ids_ = TRY(read_tokenizer_config(folder)).special.eos_ids;
+  }
+  if (tokenizer != nullptr && !config.draft_model_path.empty() &&
+      TRY(comes_with_tokenizer(config.draft_model_path))) {
+    TRY(check_draft_tokenizer(config, *tokenizer));
+  }
+  recommended = TRY(read_recommended_sampling(folder));
+  return {};
+}
+
+Status Llm::Impl::check_ends() const {
+  for (TokenId eos : eos_ids_) {
+    if (eos >= 0 && eos < info.vocabulary) continue;
+    return corrupt(
+        "{}: the end of sequence {} is outside the vocabulary of {} tokens, so no answer would "
+        "end; "
+        "correct eos_token_id in config.json, generation_config.json or tokenizer_config.json",
+        config.model_path, eos, info.vocabulary);
+  }
+  return {};
+}
+
 Result<std::unique_ptr<Llm::Impl>> Llm::Impl::load(const EngineConfig& config,
                                                    const LoadProgress& progress) {
   auto begin = std::chrono::steady_clock::now();
   auto impl = std::make_unique<Impl>();
   impl->config = config;
-  const std::string& folder = config.model_path;
-  // Small files first, so that an error in them shows before gigabytes are read.
-  if (TRY(comes_with_tokenizer(folder))) {
-    impl->tokenizer = TRY(Tokenizer::load(folder));
-    impl->eos_ids_ = impl->tokenizer->special().eos_ids;
-    if (const auto& source = impl->tokenizer->chat_template()) {
-      impl->chat_template = ChatTemplate::parse(*source);
-    }
-  } else {
-    impl->eos_ids_ = TRY(read_tokenizer_config(folder)).special.eos_ids;
-  }
-  if (impl->tokenizer != nullptr && !config.draft_model_path.empty() &&
-      TRY(comes_with_tokenizer(config.draft_model_path))) {
-    TRY(check_draft_tokenizer(config, *impl->tokenizer));
-  }
-  impl->recommended = TRY(read_recommended_sampling(folder));
+  TRY(impl->load_text());
   impl->engine = TRY(Engine::load(config, progress));
-  const EngineInfo& info = impl->engine->info();
-  spdlog::info("kernels {}: {}", info.kernels, info.kernels_reason);
-  for (TokenId eos : impl->eos_ids_) {
-    int64_t vocabulary = info.vocabulary;
-    if (eos >= 0 && eos < vocabulary) continue;
-    return corrupt(
-        "{}: the end of sequence {} is outside the vocabulary of {} tokens, so no answer would "
-        "end; "
-        "correct eos_token_id in config.json, generation_config.json or tokenizer_config.json",
-        folder, eos, vocabulary);
-  }
+  impl->info = impl->engine->info();
+  spdlog::info("kernels {}: {}", impl->info.kernels, impl->info.kernels_reason);
+  TRY(impl->check_ends());
   impl->load_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return impl;
+}
+
+// What is known of the model is what a plan for made-up weights and little memory says.
+Result<std::unique_ptr<Llm::Impl>> Llm::Impl::load_without_engine(const EngineConfig& config) {
+  auto impl = std::make_unique<Impl>();
+  impl->config = config;
+  TRY(impl->load_text());
+  EngineConfig plan = config;
+  plan.load_format = "dummy";
+  plan.kernels = "portable";
+  plan.threads = 1;
+  plan.state_digest = false;
+  plan.total_tokens_max = 16 * plan.page_size_tokens;
+  impl->info = TRY(inspect_model(plan));
+  TRY(impl->check_ends());
+  return impl;
+}
+
+Status Llm::Impl::check_engine(std::string_view what) const {
+  if (engine != nullptr) return {};
+  return unsupported("{} needs the engine, and {} was loaded without one", what, config.model_path);
 }
 
 Status Llm::Impl::check(const GenerationOptions& options) const {
@@ -240,8 +275,7 @@ GrammarCompiler& Llm::Impl::compiler() const {
     auto ids = tokenizer->encode(text, {.add_special_tokens = false, .parse_special = false});
     return ids ? *std::move(ids) : std::vector<TokenId>();
   };
-  auto vocabulary =
-      TokenVocabulary::make(*tokenizer, eos_ids_, static_cast<int>(engine->info().vocabulary));
+  auto vocabulary = TokenVocabulary::make(*tokenizer, eos_ids_, static_cast<int>(info.vocabulary));
   compiler_ = std::make_unique<GrammarCompiler>(std::move(vocabulary), std::move(tokenize),
                                                 GrammarCompiler::Options{});
   made_compiler_ = compiler_.get();
@@ -255,7 +289,7 @@ std::shared_ptr<TokenConstraint> Llm::Impl::constraint(const GenerationOptions& 
     early.tokens_min = std::numeric_limits<int64_t>::max();
   } else {
     for (TokenId stop : options.stop_token_ids) {
-      if (stop >= 0 && stop < engine->info().vocabulary) early.stops.push_back(stop);
+      if (stop >= 0 && stop < info.vocabulary) early.stops.push_back(stop);
     }
   }
   return std::make_shared<Matcher>(std::move(grammar), std::move(early));
@@ -268,6 +302,7 @@ GrammarStats Llm::Impl::grammar_stats() const {
 
 Result<Generation> Llm::Impl::generate(const TextRequest& request, const TextSink& sink,
                                        const std::function<bool()>& cancelled) {
+  TRY(check_engine("generate"));
   Generation generation;
   StopRegexes stops = TRY(compile_stop_regexes(request.options.stop_regex));
   CompiledGrammarPtr compiled;
@@ -296,6 +331,7 @@ Result<Generation> Llm::Impl::generate(const TextRequest& request, const TextSin
 }
 
 Result<std::vector<std::optional<float>>> Llm::Impl::score(const std::vector<TokenId>& ids) {
+  TRY(check_engine("score"));
   std::vector<std::optional<float>> logprobs(ids.size());
   std::optional<Error> error;
   bool done = false;
@@ -329,6 +365,13 @@ Llm::~Llm() = default;
 Result<std::unique_ptr<Llm>> Llm::load(const EngineConfig& config, const LoadProgress& progress) {
   return guard([&]() -> Result<std::unique_ptr<Llm>> {
     auto impl = TRY(Impl::load(config, progress));
+    return std::unique_ptr<Llm>(new Llm(std::move(impl)));
+  });
+}
+
+Result<std::unique_ptr<Llm>> Llm::load_without_engine(const EngineConfig& config) {
+  return guard([&]() -> Result<std::unique_ptr<Llm>> {
+    auto impl = TRY(Impl::load_without_engine(config));
     return std::unique_ptr<Llm>(new Llm(std::move(impl)));
   });
 }
@@ -378,7 +421,7 @@ Engine& Llm::engine() {
   return *impl_->engine;
 }
 const EngineInfo& Llm::info() const {
-  return impl_->engine->info();
+  return impl_->info;
 }
 GrammarStats Llm::grammar_stats() const {
   return impl_->grammar_stats();

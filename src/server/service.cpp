@@ -99,24 +99,37 @@ Service::~Service() {
 }
 
 void Service::attach(std::unique_ptr<Llm> llm, const EngineConfig& config) {
+  Engine& engine = llm->engine();
+  llm_ = std::move(llm);
+  last_report_.stats = logged_ = engine.stats();
+  auto thread = std::make_unique<EngineThread>(
+      engine,
+      EngineThread::Options{.submissions_waiting_max = static_cast<size_t>(config.queued_max) + 64,
+                            .post = post_,
+                            .on_step = [this](const StepReport& report) { on_step(report); }});
+  engine_ = thread.get();
+  attach(std::move(llm_), config, std::move(thread));
+}
+
+void Service::attach(std::unique_ptr<Llm> llm, const EngineConfig& config,
+                     std::unique_ptr<Generator> generator) {
   CHECK(state_ == State::kLoading);
   llm_ = std::move(llm);
+  generator_ = std::move(generator);
   engine_config_ = config;
+  name_model(config);
+  find_syntax();
+  metrics_.begin(model_name_, engine_info(), llm_->load_s());
+  logged_at_ = SteadyClock::now();
+  state_ = State::kReady;
+}
+
+void Service::name_model(const EngineConfig& config) {
   model_name_ = config_.served_model_name;
   if (model_name_.empty() && !config_.aliases.empty()) {
     model_name_ = *std::ranges::min_element(config_.aliases);
   }
   if (model_name_.empty()) model_name_ = config.model_path;
-  find_syntax();
-  metrics_.begin(model_name_, engine_info(), llm_->load_s());
-  last_report_.stats = logged_ = llm_->engine().stats();
-  logged_at_ = SteadyClock::now();
-  engine_ = std::make_unique<EngineThread>(
-      llm_->engine(),
-      EngineThread::Options{.submissions_waiting_max = static_cast<size_t>(config.queued_max) + 64,
-                            .post = post_,
-                            .on_step = [this](const StepReport& report) { on_step(report); }});
-  state_ = State::kReady;
 }
 
 void Service::find_syntax() {
@@ -139,7 +152,7 @@ void Service::stop() {
   pulls_.reset();
   workers_.reset();
   grammars_.reset();
-  if (engine_) engine_->stop();
+  if (generator_) generator_->stop();
 }
 
 MemoryUse Service::memory_use() const {
@@ -203,7 +216,7 @@ Result<std::shared_ptr<Submission>> Service::submit(std::string rid,
     trace_rejected(*live, error);
     sink(error);
   };
-  auto submission = engine_->submit(std::move(requests), std::move(measured));
+  auto submission = generator_->submit(std::move(requests), std::move(measured));
   if (!submission) {
     trace_rejected(*live, submission.error());
     return submission;
@@ -215,7 +228,7 @@ Result<std::shared_ptr<Submission>> Service::submit(std::string rid,
 
 void Service::abandon(const std::shared_ptr<Submission>& submission, FinishReason reason,
                       std::optional<size_t> index) {
-  engine_->abandon(submission, index);
+  generator_->abandon(submission, index);
   auto found = live_.find(submission.get());
   if (found == live_.end()) return;
   Live& live = *found->second;
@@ -232,14 +245,14 @@ size_t Service::abort(const std::string& rid) {
   size_t count = 0;
   for (const auto& [key, live] : live_) {
     if (live->rid != rid) continue;
-    engine_->cancel(live->submission.lock());
+    generator_->cancel(live->submission.lock());
     ++count;
   }
   return count;
 }
 
 void Service::abort_all() {
-  if (engine_) engine_->cancel_all();
+  if (generator_) generator_->cancel_all();
 }
 
 void Service::on_step(const StepReport& report) {

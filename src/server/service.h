@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/trace_log.h"
 #include "llm/engine_thread.h"
+#include "llm/generator.h"
 #include "llm/messages/message_parser.h"
 #include "server/config.h"
 #include "server/grammar_queue.h"
@@ -51,7 +52,7 @@ class Service {
   // Use the model as const only. Its tokenizer and template are safe on workers too.
   const Llm& llm() const { return *llm_; }
   const EngineConfig& engine_config() const { return engine_config_; }
-  const EngineInfo& engine_info() const { return llm_->engine().info(); }
+  const EngineInfo& engine_info() const { return llm_->info(); }
   const std::string& model_name() const { return model_name_; }
   const ChatSyntax& chat_syntax() const { return chat_syntax_; }
   std::chrono::system_clock::time_point started_at() const { return started_at_; }
@@ -59,9 +60,12 @@ class Service {
   const EngineStats& engine_stats() const { return last_report_.stats; }
   // Empty unless the engine counts them.
   std::vector<ExpertCounts> expert_counts() const {
-    return llm_ ? llm_->engine().expert_counts() : std::vector<ExpertCounts>();
+    return engine_ != nullptr ? llm_->engine().expert_counts() : std::vector<ExpertCounts>();
   }
-  EngineThread& engine() { return *engine_; }
+  // The engine of this process. Null where workers elsewhere run the requests: then the router
+  // answers for handlers that need it.
+  EngineThread* engine() { return engine_; }
+  Generator& generator() { return *generator_; }
   // Running, or finished and not fetched yet; null: none.
   std::shared_ptr<TraceLog>& profile() { return profile_; }
   MachineMeter& machine_meter() { return machine_meter_; }
@@ -72,7 +76,7 @@ class Service {
     return config_.api_keys.empty() ? std::string() : request.client;
   }
 
-  // EngineThread::submit with metrics. abort() accepts `rid` until all requests have ended. With a
+  // Generator::submit with metrics. abort() accepts `rid` until all requests have ended. With a
   // trace, each request gets spans.
   Result<std::shared_ptr<Submission>> submit(std::string rid, std::vector<GenerateRequest> requests,
                                              SubmissionSinks sinks,
@@ -81,7 +85,7 @@ class Service {
   std::shared_ptr<RequestTrace> begin_trace(const HttpRequest& request) const;
   // Nothing if tracing is off.
   std::optional<SpanCounts> span_counts() const;
-  // EngineThread::abandon: no more events. `reason` is for the metrics: kStop after a stop string,
+  // Generator::abandon: no more events. `reason` is for the metrics: kStop after a stop string,
   // kCancelled after a disconnect.
   void abandon(const std::shared_ptr<Submission>& submission, FinishReason reason,
                std::optional<size_t> index = std::nullopt);
@@ -125,6 +129,10 @@ class Service {
   void tick(std::chrono::steady_clock::time_point now);
   // Takes the loaded model, starts the engine thread and becomes kReady.
   void attach(std::unique_ptr<Llm> llm, const EngineConfig& config);
+  // The same for an Llm without an engine; `generator` reports to on_step().
+  void attach(std::unique_ptr<Llm> llm, const EngineConfig& config,
+              std::unique_ptr<Generator> generator);
+  void on_step(const StepReport& report);
   void drain() { state_ = State::kDraining; }
   // Stops workers and engine; running requests get their last event.
   void stop();
@@ -133,8 +141,8 @@ class Service {
   struct Live;
 
   bool enqueue_work(const std::string& client, std::move_only_function<void()> work);
+  void name_model(const EngineConfig& config);
   void find_syntax();
-  void on_step(const StepReport& report);
   void log_steps(const StepReport& report);
   void log_request(const Live& live, std::span<const GenerateRequest> requests) const;
   void log_finished(const Live& live, size_t index) const;
@@ -160,7 +168,8 @@ class Service {
   EngineStats logged_;  // as of the last log line about decoding
   std::chrono::steady_clock::time_point logged_at_;
   std::unordered_map<const Submission*, std::shared_ptr<Live>> live_;
-  std::unique_ptr<EngineThread> engine_;  // declared after the members it uses
+  EngineThread* engine_ = nullptr;        // `generator_`, if it is one
+  std::unique_ptr<Generator> generator_;  // declared after the members it uses
   std::unique_ptr<Workers> workers_;
   std::unique_ptr<GrammarQueue> grammars_;
   std::unique_ptr<PullQueue> pulls_;

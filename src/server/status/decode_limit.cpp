@@ -41,7 +41,7 @@ void decode_limit(Service& service, HttpRequest request, ResponderPtr responder)
   Result<Asked> asked = read_asked(service, request);
   if (!asked) return responder->respond_error(400, asked.error().message);
   service.machine_meter().ask(
-      service.engine(), service.engine_config(),
+      *service.engine(), service.engine_config(),
       [&service, asked = *asked, responder](const MachineLimits* limits) {
         if (limits != nullptr) {
           return responder->respond(200, limit_json(service.engine_info(), asked, *limits));

@@ -124,6 +124,8 @@ void respond_unready(const Service& service, Responder& responder) {
 
 void health(Service& service, HttpRequest, ResponderPtr responder) {
   if (service.state() != Service::State::kReady) return respond_unready(service, *responder);
+  Status ready = service.generator().ready();
+  if (!ready) return responder->respond_error(503, ready.error().message);
   responder->respond(200, Json{{"status", "ok"}});
 }
 
@@ -231,7 +233,7 @@ void server_info(Service& service, HttpRequest, ResponderPtr responder) {
 }
 
 void flush_cache(Service& service, HttpRequest, ResponderPtr responder) {
-  service.engine().run([](Engine& engine) { engine.flush_cache(); },
+  service.engine()->run([](Engine& engine) { engine.flush_cache(); },
                        [responder] { responder->respond(200, "Cache flushed.\n", "text/plain"); });
 }
 
@@ -240,7 +242,7 @@ void clear_cache_storage(Service& service, HttpRequest, ResponderPtr responder) 
     return responder->respond_error(
         400, "nothing is cached beyond memory; --hicache-storage-backend says where it may be");
   }
-  service.engine().run([](Engine& engine) { engine.clear_cache_storage(); },
+  service.engine()->run([](Engine& engine) { engine.clear_cache_storage(); },
                        [responder] {
                          responder->respond(200, "Hierarchical cache storage backend cleared.\n",
                                             "text/plain");

@@ -78,7 +78,7 @@ void start(Service& service, int64_t steps, const ResponderPtr& responder) {
     return responder->respond_error(400, "a profile is running; POST /stop_profile ends it");
   }
   log = std::make_shared<TraceLog>(kEventsMax, steps);
-  service.engine().run([log](Engine& engine) { EngineAssembly::trace(engine, log); },
+  service.engine()->run([log](Engine& engine) { EngineAssembly::trace(engine, log); },
                        [responder] {
                          responder->respond(
                              200, Json{{"success", true}, {"message", "Start profiling."}});
@@ -123,7 +123,7 @@ void stop_profile(Service& service, HttpRequest request, ResponderPtr responder)
         });
     if (!queued) responder->respond_error(503, "too many requests are queued; retry later");
   };
-  service.engine().run([log](Engine& engine) { EngineAssembly::end_trace(engine, *log); }, write);
+  service.engine()->run([log](Engine& engine) { EngineAssembly::end_trace(engine, *log); }, write);
 }
 
 }  // namespace banyan

@@ -64,7 +64,7 @@ void radix_tree_info(Service& service, HttpRequest request, ResponderPtr respond
   Result<int64_t> limit = count_parameter(request, "limit", kLimitDefault, kLimitMax);
   if (!limit) return responder->respond_error(400, limit.error().message, "limit");
   auto tree = std::make_shared<TreeView>();
-  service.engine().run(
+  service.engine()->run(
       [tree, limit = *limit](Engine& engine) {
         *tree = EngineAssembly::tree_view(engine, {.branches_max = limit});
       },
