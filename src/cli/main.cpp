@@ -29,6 +29,7 @@ namespace {
 constexpr std::array kVerbs = {
     &kRunVerb,         //
     &kServeVerb,       //
+    &kRouteVerb,       //
     &kGenerateVerb,    //
     &kScoreVerb,       //
     &kTokenizeVerb,    //

@@ -29,8 +29,8 @@ struct Verb {
   std::string (*respell)(const std::string& word) = nullptr;
 };
 
-extern const Verb kRunVerb, kServeVerb, kGenerateVerb, kScoreVerb, kTokenizeVerb, kDetokenizeVerb,
-    kInspectVerb, kModelsVerb, kQuantizeVerb, kBenchFleetVerb, kBenchMachineVerb,
+extern const Verb kRunVerb, kServeVerb, kRouteVerb, kGenerateVerb, kScoreVerb, kTokenizeVerb,
+    kDetokenizeVerb, kInspectVerb, kModelsVerb, kQuantizeVerb, kBenchFleetVerb, kBenchMachineVerb,
     kBenchOneBatchVerb, kBenchPrefixCacheVerb, kBenchProgramsVerb, kBenchServingVerb, kEvalNanoVerb,
     kEvalVerb, kCacheLsVerb, kCacheVerifyVerb, kCacheGcVerb, kCompletionVerb, kManualVerb;
 

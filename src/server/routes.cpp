@@ -18,19 +18,20 @@
 #include "server/status/profile.h"
 #include "server/status/tree_info.h"
 #include "server/webui.h"
+#include "server/worker/endpoints.h"
 
 namespace banyan {
 namespace {
 
-constexpr bool kWithoutModel = false;
+using enum Needs;
 
 // clang-format off
 constexpr auto kRoutes = std::to_array<Route>({
-    {"GET", "/", web_page, kWithoutModel},
-    {"GET", "/health", health, kWithoutModel},
-    {"GET", "/ping", health, kWithoutModel},
+    {"GET", "/", web_page, kNothing},
+    {"GET", "/health", health, kNothing},
+    {"GET", "/ping", health, kNothing},
     {"GET", "/health_generate", health_generate},
-    {"GET", "/metrics", metrics, kWithoutModel},
+    {"GET", "/metrics", metrics, kNothing},
     {"GET", "/v1/models", list_models},
     {"GET", "/v1/models/{id}", show_model},
     {"POST", "/v1/completions", handle_completions},
@@ -76,7 +77,7 @@ constexpr auto kRoutes = std::to_array<Route>({
     {"POST", "/chat/completions/input_tokens", handle_count_chat_tokens},
     {"POST", "/responses", handle_responses},
     {"GET", "/models", list_models},
-    {"GET", "/v1/health", health, kWithoutModel},
+    {"GET", "/v1/health", health, kNothing},
     {"POST", "/generate", handle_generate},
     {"PUT", "/generate", handle_generate},
     {"POST", "/abort_request", handle_abort_request},
@@ -91,16 +92,18 @@ constexpr auto kRoutes = std::to_array<Route>({
     {"GET", "/model_info", model_info},
     {"GET", "/get_server_info", server_info},
     {"GET", "/server_info", server_info},
-    {"GET", "/radix_tree", radix_tree_info},
-    {"GET", "/kv/events", kv_events},
-    {"GET", "/start_profile", start_profile},
-    {"POST", "/start_profile", start_profile},
-    {"GET", "/stop_profile", stop_profile},
-    {"POST", "/stop_profile", stop_profile},
-    {"GET", "/decode_limit", decode_limit},
-    {"GET", "/flush_cache", flush_cache},
-    {"POST", "/flush_cache", flush_cache},
-    {"POST", "/clear_hicache_storage_backend", clear_cache_storage},
+    {"POST", "/worker/generate", worker_generate, kEngine},
+    {"GET", "/worker/info", worker_info, kNothing},
+    {"GET", "/radix_tree", radix_tree_info, kEngine},
+    {"GET", "/kv/events", kv_events, kEngine},
+    {"GET", "/start_profile", start_profile, kEngine},
+    {"POST", "/start_profile", start_profile, kEngine},
+    {"GET", "/stop_profile", stop_profile, kEngine},
+    {"POST", "/stop_profile", stop_profile, kEngine},
+    {"GET", "/decode_limit", decode_limit, kEngine},
+    {"GET", "/flush_cache", flush_cache, kEngine},
+    {"POST", "/flush_cache", flush_cache, kEngine},
+    {"POST", "/clear_hicache_storage_backend", clear_cache_storage, kEngine},
 });
 // clang-format on
 
@@ -139,8 +142,13 @@ void dispatch(std::span<const Route> routes, Service& service, HttpRequest reque
       allowed += (allowed.empty() ? "" : ", ") + std::string(route.method);
       continue;
     }
-    if (route.needs_model && service.state() != Service::State::kReady) {
+    if (route.needs != kNothing && service.state() != Service::State::kReady) {
       return respond_unready(service, *responder);
+    }
+    if (route.needs == kEngine && service.engine() == nullptr) {
+      return responder->respond_error(
+          501, request.path + " needs the engine, and this is a router; ask one of its workers", {},
+          "no_engine");
     }
     request.path_argument = argument;
     return route.handler(service, std::move(request), std::move(responder));

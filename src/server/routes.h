@@ -12,11 +12,18 @@ namespace banyan {
 // Service::run_on_worker. A handler may keep the responder and answer later.
 using Handler = void (*)(Service& service, HttpRequest request, ResponderPtr responder);
 
+// What must be there for a handler; without it the answer is 503, without an engine 501.
+enum class Needs : uint8_t {
+  kNothing,
+  kModel,   // loaded, and not shutting down
+  kEngine,  // and running in this process
+};
+
 struct Route {
   const char* method;
   const char* path;  // "/v1/models/{id}": {id} matches the rest of the path, slashes included
   Handler handler;
-  bool needs_model = true;  // while the model loads or the server drains, answer with 503
+  Needs needs = Needs::kModel;
 };
 
 // The routes of `banyan serve`.

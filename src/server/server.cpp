@@ -11,10 +11,12 @@
 #include <cstdlib>
 #include <exception>
 #include <future>
+#include <optional>
 #include <random>
 
 #include "base/error.h"
 #include "server/http/connection.h"
+#include "server/route/remote_generator.h"
 #include "server/service.h"
 
 namespace banyan {
@@ -79,9 +81,11 @@ class Server::Impl {
   void post(std::move_only_function<void()> f) { asio::post(io_, std::move(f)); }
 
   std::function<void()> on_ready;
+  std::optional<RouteConfig> route;  // absent: the engine is in this process
   void set_puller(ModelPuller puller) { service_.set_puller(std::move(puller)); }
 
  private:
+  Status attach_now(std::unique_ptr<Llm> llm, const EngineConfig& config);
   void accept();
   void on_accept(error_code ec, Socket socket);
   void wait_signal();
@@ -146,9 +150,24 @@ void Server::Impl::attach(Result<std::unique_ptr<Llm>> llm, const EngineConfig& 
       outcome_ = std::unexpected(llm.error());
       return end();
     }
-    service_.attach(*std::move(llm), config);
+    Status attached = attach_now(*std::move(llm), config);
+    if (!attached) {
+      outcome_ = attached;
+      return end();
+    }
     if (on_ready) on_ready();
   });
+}
+
+Status Server::Impl::attach_now(std::unique_ptr<Llm> llm, const EngineConfig& config) {
+  if (!route) {
+    service_.attach(std::move(llm), config);
+    return {};
+  }
+  auto generator = TRY(RemoteGenerator::open(
+      io_, *route, [this](const StepReport& report) { service_.on_step(report); }));
+  service_.attach(std::move(llm), config, std::move(generator));
+  return {};
 }
 
 Status Server::Impl::run(bool handle_signals) {
@@ -298,6 +317,9 @@ void Server::attach(Result<std::unique_ptr<Llm>> llm, const EngineConfig& config
 }
 Status Server::run(bool handle_signals) {
   return impl_->run(handle_signals);
+}
+void Server::use_workers(RouteConfig route) {
+  impl_->route = std::move(route);
 }
 void Server::on_ready(std::function<void()> callback) {
   impl_->on_ready = std::move(callback);

@@ -18,6 +18,7 @@
 
 #include "banyan/llm.h"
 #include "server/config.h"
+#include "server/route/route_config.h"
 #include "server/routes.h"
 
 namespace banyan {
@@ -37,6 +38,10 @@ class Server {
 
   // Passes in the loaded model, or an error, which ends run(). May be called from any thread, once.
   void attach(Result<std::unique_ptr<Llm>> llm, const EngineConfig& config);
+
+  // Requests run on these workers, and attach() takes an Llm without an engine. Set it before
+  // run().
+  void use_workers(RouteConfig route);
 
   // Called on the I/O thread once the server accepts requests. Set it before run().
   void on_ready(std::function<void()> callback);

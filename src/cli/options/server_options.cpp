@@ -1,0 +1,221 @@
+#include "cli/options/server_options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <spdlog/spdlog.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdlib>
+#include <vector>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "cli/options/checks.h"
+#include "cli/options/options.h"
+#include "server/chat.h"
+
+namespace banyan::cli {
+namespace {
+
+// One key per line; empty lines are skipped.
+Status read_api_keys(const std::string& file, std::vector<std::string>& keys) {
+  std::string text = TRY(read_file(file));
+  for (size_t begin = 0; begin < text.size();) {
+    size_t end = std::min(text.find('\n', begin), text.size());
+    std::string line = text.substr(begin, end - begin);
+    if (line.ends_with('\r')) line.pop_back();
+    if (!line.empty()) keys.push_back(std::move(line));
+    begin = end + 1;
+  }
+  if (keys.empty()) return invalid_argument("--api-key-file {} has no key in it", file);
+  return {};
+}
+
+// vLLM takes origins as a JSON list, which has already been split at its commas.
+Status unpack_json_list(const char* option, std::vector<std::string>& values) {
+  if (values.empty() || !values.front().starts_with("[\"")) return {};
+  Result<Json> list = parse_json(fmt::format("{}", fmt::join(values, ",")), option);
+  bool texts = list && list->is_array() &&
+               std::ranges::all_of(*list, [](const Json& value) { return value.is_string(); });
+  if (!texts) return invalid_argument("{} takes a,b or [\"a\",\"b\"]", option);
+  values = list->get<std::vector<std::string>>();
+  return {};
+}
+
+void settle_tracing(ServerOptions& o) {
+  std::string& endpoint = o.server.traces_endpoint;
+  if (o.enable_trace && endpoint.empty()) endpoint = "http://localhost:4318/v1/traces";
+  const char* service_name = std::getenv("OTEL_SERVICE_NAME");
+  if (service_name != nullptr && *service_name != 0) o.server.traces_service_name = service_name;
+}
+
+void add_limit_options(CLI::App& app, ServerConfig& server) {
+  OptionGroup group(app, "Clients");
+  app.add_option("--ssl-certfile,--ssl-cert-file", server.ssl_certfile,
+                 "Serve https with this certificate, a PEM file")
+      ->default_str("")
+      ->type_name("FILE");
+  app.add_option("--ssl-keyfile,--ssl-key-file", server.ssl_keyfile,
+                 "The certificate's key, a PEM file without a password")
+      ->default_str("")
+      ->type_name("FILE");
+  app.add_option("--max-connections", server.connections_max, "Maximum number of connected clients")
+      ->type_name("N");
+  app.add_option("--max-request-bytes", server.body_bytes_max, "Maximum size of a request in bytes")
+      ->type_name("BYTES");
+  app.add_option("--grammar-timeout", server.grammar_timeout_s,
+                 "Maximum seconds a request waits for its grammar to be compiled")
+      ->type_name("S");
+  app.add_option("--max-stored-responses", server.responses_max,
+                 "Maximum stored answers of /v1/responses; 0: none")
+      ->type_name("N");
+  app.add_option("--response-ttl", server.response_ttl_s, "Seconds to keep a stored answer")
+      ->type_name("S");
+  app.add_option("--drain-timeout", server.drain_timeout_s,
+                 "Maximum seconds that running requests continue after SIGTERM")
+      ->type_name("S");
+}
+
+}  // namespace
+
+Status ServerOptions::settle() {
+  server.bodies_bytes_max = std::max(server.bodies_bytes_max, server.body_bytes_max);
+  TRY(unpack_json_list("--allowed-origins", server.allowed_origins));
+  if (!api_key_file.empty()) TRY(read_api_keys(api_key_file, server.api_keys));
+  server.version = BANYAN_VERSION;
+  settle_tracing(*this);
+  return server.validate();
+}
+
+void warn_of_open_door(const ServerConfig& config) {
+  if (config.on_loopback() || !config.api_keys.empty()) return;
+  spdlog::warn(
+      "--host {} accepts clients from other machines without a key; set --api-key to require one",
+      config.host);
+}
+
+void add_network_options(CLI::App& app, ServerOptions& o) {
+  ServerConfig& server = o.server;
+  app.add_option("--host", server.host, "Address to listen on; 0.0.0.0 accepts other machines")
+      ->type_name("ADDRESS");
+  app.add_option("--port", server.port, "0: any free port, which is printed")
+      ->check(between(0, 65535))
+      ->type_name("N");
+  app.add_option("--api-key", server.api_keys, "Require this key from clients; may be repeated")
+      ->allow_extra_args(false)
+      ->default_str("")
+      ->type_name("KEY");
+  app.add_option("--served-model-name", server.served_model_name,
+                 "The only model name that clients may use [its path, and any other]")
+      ->default_str("")
+      ->type_name("NAME");
+  OptionGroup group(app, "Clients");
+  app.add_option("--alias,-a", server.aliases,
+                 "Names of the model for /v1/models, where clients may use any other too")
+      ->delimiter(',')
+      ->default_str("")
+      ->type_name("NAME");
+  app.add_option("--tags", server.tags, "Words about the model for /v1/models")
+      ->delimiter(',')
+      ->default_str("")
+      ->type_name("WORD");
+  app.add_flag("--slots,!--no-slots", server.slots, "Answer /slots [yes]");
+  app.add_flag("--verbose,-v", server.verbose, "Answers of chats show their prompts, in __verbose");
+  app.add_flag("--json-flexible-whitespace", server.json_flexible_whitespace,
+               "Constrained JSON may have spaces and line breaks between its parts");
+  app.add_option("--tool-call-parser", server.tool_call_parser,
+                 "Format of the model's tool calls, by SGLang's and vLLM's names; auto: detected "
+                 "from the chat template; none")
+      ->type_name("NAME");
+  app.add_option("--reasoning-parser", server.reasoning_parser,
+                 "Format of the model's reasoning, by the same rules")
+      ->type_name("NAME");
+  app.add_option("--api-key-file", o.api_key_file,
+                 "File with one key per line, which keeps the keys out of `ps`")
+      ->default_str("")
+      ->type_name("FILE");
+  app.add_option("--allowed-hosts", server.allowed_hosts,
+                 "Names besides its own that the server answers to, as a.example or .example; * is "
+                 "all [all where --host is not a loopback address]")
+      ->delimiter(',')
+      ->default_str("")
+      ->type_name("NAME");
+  app.add_option("--allowed-origins,--cors-allow-origins", server.allowed_origins,
+                 "Web pages that may use the server, as https://host; * is all [those of this "
+                 "machine, on a loopback address]")
+      ->delimiter(',')
+      ->default_str("")
+      ->type_name("ORIGIN");
+  app.add_flag("--webui,!--no-webui", server.webui, "The page for browsers at /; --no-webui: none");
+  add_limit_options(app, server);
+}
+
+void add_default_options(CLI::App& app, RequestDefaults& defaults) {
+  OptionGroup group(app, "Defaults of requests");
+  constexpr const char* kModels = " [the model's]";
+  auto number = [&](const char* names, auto& value, const char* text, auto min, auto max) {
+    app.add_option(names, value, std::string(text) + kModels)
+        ->check(between(min, max))
+        ->type_name("N");
+  };
+  number("--temperature,--temp", defaults.temperature, "0 takes the likeliest token", 0.0, 100.0);
+  number("--top-p", defaults.top_p, "Draw from the likeliest tokens that make up N", 1e-6, 1.0);
+  number("--top-k", defaults.top_k, "Draw from the N likeliest tokens; 0: all", 0, 1 << 30);
+  number("--min-p", defaults.min_p, "Draw from tokens at least N times as likely as the best", 0.0,
+         1.0);
+  number("--repetition-penalty,--repeat-penalty", defaults.repetition_penalty,
+         "Divide the logits of tokens seen", 0.01, 100.0);
+  number("--presence-penalty", defaults.presence_penalty, "Lower tokens that appeared", -2.0, 2.0);
+  number("--frequency-penalty", defaults.frequency_penalty,
+         "Lower tokens by each time they appeared", -2.0, 2.0);
+  app.add_option("--seed,-s", defaults.seed, "Seed of requests that set none [random]")
+      ->check(check_seed)
+      ->type_name("S");
+  app.add_option("--max-tokens,-n,--n-predict,--predict", defaults.max_new_tokens,
+                 "Tokens of an answer; -1: what the context holds [by the API]")
+      ->check(count_or_rest())
+      ->type_name("N");
+  app.add_option("--reasoning-budget", defaults.thinking_tokens_max,
+                 "Maximum reasoning tokens of a chat; -1: no limit [-1]")
+      ->check(between(int64_t{-1}, int64_t{1} << 31))
+      ->type_name("N");
+  app.add_option_function<std::string>(
+         "--reasoning",
+         [&defaults](const std::string& word) {
+           if (word == "auto") return;
+           set_thinking(defaults.template_variables, word == "on");
+         },
+         "Whether chats think, where the template asks")
+      ->check(one_of({"auto", "on", "off"}))
+      ->default_str("auto")
+      ->type_name("WORD");
+  app.add_option_function<std::string>(
+         "--default-chat-template-kwargs,--chat-template-kwargs",
+         [&defaults](const std::string& text) {
+           Result<Json> json = parse_json(text, "--chat-template-kwargs");
+           if (!json || !json->is_object()) {
+             throw CLI::ValidationError("--chat-template-kwargs", "takes an object of JSON");
+           }
+           defaults.template_variables.update(*json);
+         },
+         "Variables of the chat template, as an object of JSON")
+      ->default_str("")
+      ->type_name("JSON");
+}
+
+void add_message_options(CLI::App& app, ServerOptions& o) {
+  OptionGroup group(app, "Messages");
+  app.add_option("--otlp-traces-endpoint", o.server.traces_endpoint,
+                 "Send spans of requests to this OpenTelemetry collector, as "
+                 "http://localhost:4318/v1/traces")
+      ->default_str("")
+      ->type_name("URL");
+  app.add_flag("--enable-trace", o.enable_trace,
+               "The same, to the collector at localhost unless the URL of another is given");
+  app.add_flag("--log-requests,--enable-log-requests", o.server.log_requests,
+               "Log each request's parameters and timings");
+}
+
+}  // namespace banyan::cli

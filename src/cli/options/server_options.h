@@ -1,0 +1,33 @@
+// Options of the verbs that serve clients: where, to whom, and what their requests get by default.
+#pragma once
+
+#include <string>
+
+#include "banyan/status.h"
+#include "server/config.h"
+
+namespace CLI {
+class App;
+}
+
+namespace banyan::cli {
+
+struct ServerOptions {
+  ServerConfig server;
+  std::string api_key_file;
+  bool enable_trace = false;
+
+  // Reads keys, fills in what follows from the rest, and validates it.
+  Status settle();
+};
+
+void add_network_options(CLI::App& app, ServerOptions& options);
+// Defaults for requests that do not set these values.
+void add_default_options(CLI::App& app, RequestDefaults& defaults);
+// Traces and the log of requests.
+void add_message_options(CLI::App& app, ServerOptions& options);
+
+// In the log, if other machines may come in without a key.
+void warn_of_open_door(const ServerConfig& config);
+
+}  // namespace banyan::cli

@@ -1,0 +1,126 @@
+// banyan route: one server for many workers.
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <memory>
+#include <thread>
+
+#include "base/error.h"
+#include "base/os/standard_error.h"
+#include "cli/machine.h"
+#include "cli/model_source.h"
+#include "cli/options/checks.h"
+#include "cli/options/engine_options.h"
+#include "cli/options/model_options.h"
+#include "cli/options/options.h"
+#include "cli/options/server_options.h"
+#include "cli/options/yaml_config.h"
+#include "cli/verb.h"
+#include "server/route/policy.h"
+#include "server/server.h"
+#include "server/status/memory_use.h"
+
+namespace banyan::cli {
+namespace {
+
+struct RouteOptions : ServerOptions {
+  EngineConfig model = serving_options().config;
+  RouteConfig route;
+};
+
+Result<int> route(RouteOptions o) {
+  TRY(o.settle());
+  TRY(o.route.validate());
+  std::signal(SIGPIPE, SIG_IGN);
+  raise_descriptor_limit();
+  warn_of_open_door(o.server);
+  Server server(o.server);
+  TRY(server.listen());
+  server.use_workers(o.route);
+  write_stderr(fmt::format("banyan: listening on {}, for {} workers\n", server.address(),
+                           o.route.worker_urls.size()));
+  server.on_ready([&] { write_stderr(fmt::format("banyan: ready on {}\n", server.address())); });
+  std::jthread loader([&] {
+    auto load = [&]() -> Result<std::unique_ptr<Llm>> {
+      o.model.model_path = TRY(locate_model(o.model.model_path));
+      return Llm::load_without_engine(o.model);
+    };
+    server.attach(load(), o.model);
+  });
+  TRY(server.run(true));
+  return kExitSuccess;
+}
+
+void add_worker_options(CLI::App& app, RouteConfig& route) {
+  app.add_option("--worker-urls", route.worker_urls,
+                 "Addresses of `banyan serve` processes, as http://host:port")
+      ->required()
+      ->type_name("URL");
+  std::vector<std::string> policies(route_policies().begin(), route_policies().end());
+  app.add_option("--policy", route.policy, "How a worker is chosen")
+      ->check(one_of(std::move(policies)))
+      ->type_name("NAME");
+  app.add_option("--worker-api-key", route.worker_api_key, "The key that the workers require")
+      ->default_str("")
+      ->type_name("KEY");
+  OptionGroup group(app, "Workers");
+  auto seconds = [&](const char* name, double& value, const char* text) {
+    app.add_option(name, value, text)->check(between(0.001, 1e6))->type_name("S");
+  };
+  seconds("--health-check-interval-secs", route.health_interval_s,
+          "Seconds between two questions to a worker");
+  seconds("--health-check-timeout-secs", route.health_timeout_s,
+          "A worker without an answer for so long is given up, and its streams move on");
+  seconds("--worker-stall-timeout-secs", route.stall_timeout_s,
+          "So is a worker that runs requests and takes no step for so long");
+  app.add_option("--migration-limit", route.migrations_max,
+                 "How often a request may lose its worker and go on at another")
+      ->check(between(0, 1 << 20))
+      ->type_name("N");
+  app.add_option("--queue-size", route.queued_max, "Maximum requests waiting for a worker")
+      ->check(between(0, 1 << 30))
+      ->type_name("N");
+  seconds("--queue-timeout-secs", route.queue_timeout_s,
+          "Maximum seconds that a request waits for a worker");
+  app.add_option("--cb-failure-threshold", route.breaker_failures,
+                 "Failures in a row after which a worker that answers gets no requests")
+      ->check(between(1, 1 << 30))
+      ->type_name("N");
+  seconds("--cb-timeout-duration-secs", route.breaker_s, "For so many seconds");
+}
+
+VerbAction declare_route(CLI::App& app) {
+  configure_allocator();
+  write_stderr_in_background();
+  auto o = std::make_shared<RouteOptions>();
+  spdlog::set_level(spdlog::level::info);
+  add_model_argument(app, o->model.model_path);
+  add_log_level(app, "info");
+  add_worker_options(app, o->route);
+  add_network_options(app, *o);
+  add_default_options(app, o->server.defaults);
+  add_message_options(app, *o);
+  app.set_config("--config", "", "Options from a YAML file; those given here win")
+      ->type_name("FILE");
+  app.config_formatter(std::make_shared<YamlConfig>());
+  app.allow_config_extras(CLI::config_extras_mode::error);
+  return [o] { return route(*o); };
+}
+
+}  // namespace
+
+const Verb kRouteVerb = {
+    "route", "Serve a model whose engines are other processes",
+    "  banyan serve models/Qwen3-0.6B --port 30001 --state-digest\n"
+    "  banyan serve models/Qwen3-0.6B --port 30002 --state-digest\n"
+    "  banyan route models/Qwen3-0.6B --worker-urls http://127.0.0.1:30001 "
+    "http://127.0.0.1:30002\n"
+    "\n"
+    "Answers what `banyan serve` answers. Reads the model's tokenizer and template, not its\n"
+    "weights. A stream whose worker dies goes on at another with the same tokens.\n"
+    "Options have the names of SGLang's router.\n",
+    declare_route};
+
+}  // namespace banyan::cli

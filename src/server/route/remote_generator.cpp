@@ -1,0 +1,526 @@
+#include "server/route/remote_generator.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <random>
+#include <utility>
+
+#include "base/check.h"
+#include "base/error.h"
+
+namespace banyan {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr auto kTick = std::chrono::milliseconds(20);
+constexpr double kRetriesPerRequest = 0.1, kRetriesSavedMax = 100;
+// A worker that ends so soon after it took a request, without a token of it, may have died of it.
+constexpr double kSuddenDeath_s = 0.5;
+constexpr int kSuddenDeathsMax = 2;
+constexpr size_t kLineBytesMax = 16 << 20;
+constexpr size_t kBodyBytesMax = 4096;  // of an answer that is an error
+
+double seconds_between(SteadyClock::time_point from, SteadyClock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+SteadyClock::duration seconds(double s) {
+  return std::chrono::duration_cast<SteadyClock::duration>(std::chrono::duration<double>(s));
+}
+
+// The message of an error of server/error.h, or the body as it is.
+std::string message_of(std::string_view body) {
+  Result<Json> json = parse_json(body, "an error");
+  if (!json || !json->is_object()) return std::string(body);
+  Json error = json->value("error", Json());
+  Json message = (error.is_object() ? error : *json).value("message", Json());
+  return message.is_string() ? message.get<std::string>() : std::string(body);
+}
+
+}  // namespace
+
+Status RouteConfig::validate() const {
+  if (worker_urls.empty()) {
+    return invalid_argument("--worker-urls: name one worker at least, as http://127.0.0.1:30001");
+  }
+  auto known = route_policies();
+  if (std::ranges::find(known, policy) == known.end()) {
+    return invalid_argument("--policy {}: it must be one of {}", policy, fmt::join(known, ", "));
+  }
+  for (auto [name, value] : {std::pair("--health-check-interval-secs", health_interval_s),
+                             {"--health-check-timeout-secs", health_timeout_s},
+                             {"--queue-timeout-secs", queue_timeout_s},
+                             {"--worker-stall-timeout-secs", stall_timeout_s},
+                             {"--cb-timeout-duration-secs", breaker_s}}) {
+    if (value > 0 && value < 1e6) continue;
+    return invalid_argument("{} is {}; it must be above 0 and below 1e6", name, value);
+  }
+  return {};
+}
+
+struct RemoteGenerator::RemoteSubmission final : Submission {
+  using Submission::Submission;
+  std::vector<std::weak_ptr<Job>> jobs;  // by index
+};
+
+// One request, whichever worker has it.
+struct RemoteGenerator::Job {
+  std::shared_ptr<RemoteSubmission> submission;
+  size_t index = 0;
+  WireRequest wire;  // as it came
+  SteadyTime arrived, queue_deadline;
+  bool over = false;
+
+  // What was handed on.
+  std::vector<TokenId> tokens;
+  int64_t prompt_next = 0;  // the position after the last prompt token that was reported
+  std::string identity;     // of the workers whose tokens these are
+  int64_t cached_tokens = -1, restored_tokens = 0;
+  int64_t drafts = 0, draft_tokens = 0;  // of earlier attempts; with those of this one: ...
+  int64_t drafts_all = 0, draft_tokens_all = 0;
+
+  // The present attempt. Its number is in every callback.
+  std::shared_ptr<RemoteWorker> worker;  // null: it waits
+  uint64_t attempt = 0, exchange = 0;
+  SteadyTime sent;
+  bool answered = false;
+  std::string carry;  // an incomplete line, or an error's body
+  int migrations = 0, sudden_deaths = 0;
+
+  int64_t prompt_tokens() const { return std::ssize(wire.request.prompt); }
+  int64_t next_position() const { return prompt_tokens() + std::ssize(tokens); }
+};
+
+Result<std::unique_ptr<RemoteGenerator>> RemoteGenerator::open(
+    boost::asio::io_context& io, const RouteConfig& config,
+    std::function<void(const StepReport&)> on_step) {
+  TRY(config.validate());
+  std::unique_ptr<RemoteGenerator> made(new RemoteGenerator(io, config, std::move(on_step)));
+  RemoteGenerator* self = made.get();
+  for (const std::string& url : config.worker_urls) {
+    auto worker = TRY(RemoteWorker::open(io, url, made->config_));
+    worker->on({.answered = [self] { self->pump(); },
+                .lost = [self, raw = worker.get()](
+                            const std::string& why) { self->lose_all(*raw, why); }});
+    made->workers_.push_back(std::move(worker));
+  }
+  boost::asio::post(io, [self] { self->tick(); });
+  return made;
+}
+
+RemoteGenerator::RemoteGenerator(boost::asio::io_context& io, const RouteConfig& config,
+                                 std::function<void(const StepReport&)> on_step)
+    : io_(io),
+      config_(config),
+      on_step_(std::move(on_step)),
+      policy_(make_route_policy(config.policy, std::random_device{}())),
+      timer_(io),
+      retries_left_(kRetriesSavedMax / 10) {}
+
+RemoteGenerator::~RemoteGenerator() = default;
+
+Status RemoteGenerator::ready() const {
+  auto works = [](const auto& worker) {
+    return worker->info() != nullptr && worker->info()->state == WorkerInfo::State::kReady;
+  };
+  if (std::ranges::any_of(workers_, works)) return {};
+  return exhausted("none of {} workers is ready", workers_.size());
+}
+
+RemoteGenerator::Counts RemoteGenerator::counts() const {
+  Counts counts = counts_;
+  counts.waiting = std::ssize(waiting_);
+  return counts;
+}
+
+// ---- Coming -------------------------------------------------------------------------------------
+
+Result<std::shared_ptr<Submission>> RemoteGenerator::submit(std::vector<GenerateRequest> requests,
+                                                            SubmissionSinks sinks) {
+  CHECK(!requests.empty());
+  if (stopped_) return exhausted("the router is shutting down");
+  if (std::ssize(waiting_) + std::ssize(requests) > config_.queued_max) {
+    return exhausted("{} requests wait for a worker, and --queue-size is {}", waiting_.size(),
+                     config_.queued_max);
+  }
+  auto submission = std::make_shared<RemoteSubmission>(requests.size(), std::move(sinks));
+  SteadyTime now = SteadyClock::now();
+  std::vector<JobPtr> jobs;
+  for (GenerateRequest& request : requests) {
+    auto job = std::make_shared<Job>();
+    if (request.constraint && !request.constraint->describe(job->wire.constraint)) {
+      return unsupported("a constraint of this request cannot be sent to a worker");
+    }
+    request.constraint = nullptr;
+    job->submission = submission;
+    job->index = jobs.size();
+    job->wire.request = std::move(request);
+    job->arrived = now;
+    job->queue_deadline = now + seconds(config_.queue_timeout_s);
+    submission->jobs.push_back(job);
+    jobs.push_back(std::move(job));
+  }
+  counts_.requests += std::ssize(jobs);
+  double earned = kRetriesPerRequest * static_cast<double>(jobs.size());
+  retries_left_ = std::min(retries_left_ + earned, kRetriesSavedMax);
+  jobs_.insert(jobs.begin(), jobs.end());
+  waiting_.insert(waiting_.end(), jobs.begin(), jobs.end());
+  pump();
+  return submission;
+}
+
+// Gives waiting requests to workers with room, in order. One that may only go to workers like those
+// it has tokens of holds up no other.
+void RemoteGenerator::pump() {
+  if (waiting_.empty() || stopped_) return;
+  bool full = false;
+  std::deque<JobPtr> all = std::exchange(waiting_, {});
+  for (JobPtr& job : all) {
+    if (job->over) continue;
+    bool free = job->identity.empty();
+    if (!(full && free) && place(job)) continue;
+    full = full || free;
+    waiting_.push_back(std::move(job));
+  }
+}
+
+bool RemoteGenerator::place(const JobPtr& job) {
+  SteadyTime now = SteadyClock::now();
+  candidates_.clear();
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    const RemoteWorker& worker = *workers_[i];
+    if (!worker.has_room(now)) continue;
+    if (!job->identity.empty() && worker.info()->identity != job->identity) continue;
+    candidates_.push_back({i, worker.in_flight, worker.waiting_tokens});
+  }
+  if (candidates_.empty()) return false;
+  start(job, workers_[candidates_[policy_->choose(candidates_, job->wire.request)].worker]);
+  return true;
+}
+
+// What is left to do of a request.
+WireRequest RemoteGenerator::next_attempt(const Job& job) {
+  WireRequest next = job.wire;
+  next.request.resume_tokens = job.tokens;
+  GenerationOptions& options = next.request.options;
+  if (options.prompt_logprobs_begin && job.prompt_next > 0) {
+    options.prompt_logprobs_begin = job.prompt_next;
+    if (job.prompt_next >= job.prompt_tokens()) options.prompt_logprobs_begin.reset();
+  }
+  double past_s = seconds_between(job.arrived, SteadyClock::now());
+  options.age_s += past_s;
+  if (options.timeout_s > 0) options.timeout_s = std::max(options.timeout_s - past_s, 1e-3);
+  return next;
+}
+
+void RemoteGenerator::start(const JobPtr& job, const std::shared_ptr<RemoteWorker>& worker) {
+  uint64_t attempt = ++job->attempt;
+  job->worker = worker;
+  job->sent = SteadyClock::now();
+  job->answered = false;
+  job->carry.clear();
+  if (job->tokens.empty()) job->identity = worker->info()->identity;
+  ++worker->in_flight;
+  worker->waiting_tokens += job->prompt_tokens();
+  ClientSinks sinks;
+  sinks.body = [this, job, attempt](int status, std::string_view bytes) {
+    if (job->attempt == attempt) take_bytes(job, status, bytes);
+  };
+  sinks.end = [this, job, attempt](int status, const Status& outcome) {
+    if (job->attempt == attempt) take_end(job, status, outcome);
+  };
+  job->exchange = worker->client().send(
+      {.path = "/worker/generate", .body = write_request(next_attempt(*job))}, std::move(sinks));
+}
+
+// ---- What workers say ---------------------------------------------------------------------------
+
+void RemoteGenerator::take_bytes(const JobPtr& job, int http_status, std::string_view bytes) {
+  if (http_status != 200) {
+    job->carry += bytes.substr(0, kBodyBytesMax - std::min(kBodyBytesMax, job->carry.size()));
+    return;
+  }
+  uint64_t attempt = job->attempt;
+  while (job->attempt == attempt) {
+    size_t newline = bytes.find('\n');
+    if (newline == bytes.npos) break;
+    std::string_view line = bytes.substr(0, newline);
+    bytes.remove_prefix(newline + 1);
+    if (job->carry.empty()) {
+      take_line(job, line);
+      continue;
+    }
+    std::string whole = std::exchange(job->carry, {});
+    take_line(job, whole += line);
+  }
+  if (job->attempt != attempt) return;
+  job->carry += bytes;
+  if (job->carry.size() > kLineBytesMax) lose(job, "it sends a line without an end", false);
+}
+
+void RemoteGenerator::take_line(const JobPtr& job, std::string_view text) {
+  Status read = reader_.read(text, line_);
+  if (!read) {
+    job->worker->failed(SteadyClock::now());
+    return lose(job, read.error().message, false);
+  }
+  if (line_.kind == WireLine::Kind::kRejected) return take_rejection(job, line_.event.error);
+  if (line_.kind == WireLine::Kind::kResumable) {
+    --job->migrations;  // it was asked to leave, which is no fault
+    job->worker->suspect("it leaves");
+    return lose(job, "it leaves", false);
+  }
+  take_event(job, line_.event);
+}
+
+void RemoteGenerator::take_event(const JobPtr& job, TokenEvent event) {
+  int64_t next = job->next_position();
+  bool out_of_order = event.from_prompt ? event.position < job->prompt_next
+                                        : event.has_token && event.position != next;
+  if (out_of_order) {
+    job->worker->failed(SteadyClock::now());
+    return lose(job, fmt::format("it sent position {} where {} comes next", event.position, next),
+                false);
+  }
+  if (!std::exchange(job->answered, true)) {
+    job->worker->waiting_tokens -= job->prompt_tokens();
+    job->worker->succeeded();
+  }
+  if (event.from_prompt) {
+    job->prompt_next = event.position + 1;
+  } else if (event.has_token) {
+    job->tokens.push_back(event.token);
+    if (job->cached_tokens < 0) {
+      job->cached_tokens = event.cached_tokens;
+      job->restored_tokens = event.restored_tokens;
+    }
+  }
+  if (job->cached_tokens >= 0) {
+    event.cached_tokens = job->cached_tokens;
+    event.restored_tokens = job->restored_tokens;
+  }
+  event.drafts = job->drafts_all = job->drafts + event.drafts;
+  event.draft_tokens = job->draft_tokens_all = job->draft_tokens + event.draft_tokens;
+  if (event.finish == FinishReason::kNone) return job->submission->deliver(job->index, event);
+  leave(*job);
+  finish(job, event);
+}
+
+// Nothing of it runs. Where the worker had no room, another may have.
+void RemoteGenerator::take_rejection(const JobPtr& job, const Error& error) {
+  bool retries = error.code == ErrorCode::kExhausted && retries_left_ >= 1;
+  if (retries) {
+    --retries_left_;
+    ++counts_.retries;
+    job->worker->failed(SteadyClock::now());
+  }
+  leave(*job);
+  if (retries) return requeue(job);
+  if (!job->tokens.empty()) return fail(job, error);
+  auto submission = job->submission;
+  for (const auto& weak : submission->jobs) {
+    JobPtr each = weak.lock();
+    if (!each || each->over) continue;
+    if (each->worker) {
+      hang_up(*each);
+      leave(*each);
+    }
+    end(each);
+  }
+  submission->reject(error);
+}
+
+// The answer is over, and no last line was there.
+void RemoteGenerator::take_end(const JobPtr& job, int http_status, const Status& outcome) {
+  job->exchange = 0;
+  if (http_status == 200 || http_status == 0 || !outcome) {
+    std::string why = outcome ? "its answer has no end" : outcome.error().message;
+    job->worker->suspect(why);
+    return lose(job, why, true);
+  }
+  std::string message = message_of(job->carry);
+  if (http_status == 503 || http_status == 429) {
+    job->worker->suspect(message);
+    return take_rejection(job, {ErrorCode::kExhausted, std::move(message)});
+  }
+  ErrorCode code = http_status == 400 ? ErrorCode::kInvalidArgument : ErrorCode::kIo;
+  Error error{code, fmt::format("worker {} answers with status {}: {}", job->worker->url(),
+                                http_status, message)};
+  job->worker->failed(SteadyClock::now());
+  take_rejection(job, error);
+}
+
+// ---- Losing workers -----------------------------------------------------------------------------
+
+void RemoteGenerator::lose_all(const RemoteWorker& worker, const std::string& why) {
+  std::vector<JobPtr> lost;
+  for (const JobPtr& job : jobs_) {
+    if (job->worker.get() == &worker) lost.push_back(job);
+  }
+  for (const JobPtr& job : lost) {
+    if (job->worker.get() == &worker) lose(job, why, false);
+  }
+}
+
+void RemoteGenerator::lose(const JobPtr& job, const std::string& why, bool crashed) {
+  bool sudden = !job->answered && seconds_between(job->sent, SteadyClock::now()) < kSuddenDeath_s;
+  std::string url = job->worker->url();
+  hang_up(*job);
+  leave(*job);
+  job->drafts = job->drafts_all;
+  job->draft_tokens = job->draft_tokens_all;
+  if (crashed && sudden && ++job->sudden_deaths >= kSuddenDeathsMax) {
+    ++counts_.poisoned;
+    return fail(job, {ErrorCode::kIo, fmt::format("{} workers ended just after they took this "
+                                                  "request, so no other gets it",
+                                                  job->sudden_deaths)});
+  }
+  if (++job->migrations > config_.migrations_max) {
+    return fail(job, {ErrorCode::kExhausted,
+                      fmt::format("the request lost its worker {} times and --migration-limit is "
+                                  "{}; the last was {}: {}",
+                                  job->migrations, config_.migrations_max, url, why)});
+  }
+  ++counts_.migrations;
+  spdlog::debug("a request moves on from {} after {} tokens: {}", url, job->tokens.size(), why);
+  requeue(job);
+}
+
+void RemoteGenerator::requeue(const JobPtr& job) {
+  job->queue_deadline = SteadyClock::now() + seconds(config_.queue_timeout_s);
+  if (job->tokens.empty()) job->identity.clear();
+  waiting_.push_front(job);
+  boost::asio::post(io_, [this] { pump(); });
+}
+
+// The present attempt is over; nothing more is heard of it.
+void RemoteGenerator::leave(Job& job) {
+  ++job.attempt;
+  --job.worker->in_flight;
+  if (!job.answered) job.worker->waiting_tokens -= job.prompt_tokens();
+  job.worker = nullptr;
+  job.exchange = 0;
+}
+
+// Closes the connection of an attempt, once the client is in none of its callbacks.
+void RemoteGenerator::hang_up(const Job& job) {
+  if (job.exchange == 0) return;
+  boost::asio::post(io_, [worker = job.worker, exchange = job.exchange] {
+    worker->client().cancel(exchange, "nobody waits for it");
+  });
+}
+
+// ---- Ending -------------------------------------------------------------------------------------
+
+void RemoteGenerator::fail(const JobPtr& job, const Error& error) {
+  finish(job, {.position = job->next_position(), .finish = FinishReason::kError, .error = error});
+}
+
+void RemoteGenerator::finish(const JobPtr& job, const TokenEvent& event) {
+  end(job);
+  job->submission->deliver(job->index, event);
+}
+
+void RemoteGenerator::end(const JobPtr& job) {
+  job->over = true;
+  jobs_.erase(job);
+  if (!waiting_.empty()) boost::asio::post(io_, [this] { pump(); });
+}
+
+// Its last event comes later: whoever cancels is in the middle of something.
+void RemoteGenerator::drop(const JobPtr& job) {
+  if (job->over) return;
+  if (job->worker) {
+    hang_up(*job);
+    leave(*job);
+  }
+  end(job);
+  boost::asio::post(io_, [job] {
+    job->submission->deliver(
+        job->index, {.position = job->next_position(), .finish = FinishReason::kCancelled});
+  });
+}
+
+void RemoteGenerator::cancel(const std::shared_ptr<Submission>& submission) {
+  for (const auto& weak : static_cast<RemoteSubmission&>(*submission).jobs) {
+    if (JobPtr job = weak.lock()) drop(job);
+  }
+}
+
+void RemoteGenerator::cancel_all() {
+  std::vector<JobPtr> all(jobs_.begin(), jobs_.end());
+  for (const JobPtr& job : all) drop(job);
+}
+
+void RemoteGenerator::abandon(const std::shared_ptr<Submission>& submission,
+                              std::optional<size_t> index) {
+  submission->abandon(index);
+  const auto& jobs = static_cast<RemoteSubmission&>(*submission).jobs;
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    if (index.value_or(i) != i) continue;
+    if (JobPtr job = jobs[i].lock()) drop(job);
+  }
+}
+
+void RemoteGenerator::stop() {
+  if (std::exchange(stopped_, true)) return;
+  timer_.cancel();
+  waiting_.clear();
+  cancel_all();
+  for (const auto& worker : workers_) worker->stop();
+}
+
+// ---- Time ---------------------------------------------------------------------------------------
+
+void RemoteGenerator::tick() {
+  if (stopped_) return;
+  SteadyTime now = SteadyClock::now();
+  for (const auto& worker : workers_) worker->tick(now);
+  expire(now);
+  pump();
+  report();
+  timer_.expires_after(kTick);
+  timer_.async_wait([this](const boost::system::error_code& ec) {
+    if (!ec) tick();
+  });
+}
+
+void RemoteGenerator::expire(SteadyTime now) {
+  std::vector<JobPtr> late;
+  std::erase_if(waiting_, [&](const JobPtr& job) {
+    bool expired = !job->over && now > job->queue_deadline;
+    if (expired) late.push_back(job);
+    return expired || job->over;
+  });
+  for (const JobPtr& job : late) {
+    if (job->over) continue;
+    fail(job, {ErrorCode::kExhausted,
+               fmt::format("no worker had room within {} s, which is --queue-timeout-secs",
+                           config_.queue_timeout_s)});
+  }
+}
+
+void RemoteGenerator::report() {
+  StepReport sum;
+  for (const auto& worker : workers_) {
+    const WorkerInfo* info = worker->info();
+    if (info == nullptr) continue;
+    sum.stats.running += info->running;
+    sum.stats.queued += info->queued;
+    sum.stats.pages_total += info->pages_total;
+    sum.stats.pages_free += info->pages_free;
+    sum.stats.steps += info->steps;
+    sum.stats.prompt_tokens += info->prompt_tokens;
+    sum.stats.cached_tokens += info->cached_tokens;
+    sum.stats.generated_tokens += info->generated_tokens;
+  }
+  sum.stats.queued += std::ssize(waiting_);
+  if (on_step_) on_step_(sum);
+}
+
+}  // namespace banyan

@@ -1,0 +1,138 @@
+#include "server/route/remote_worker.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace banyan {
+namespace {
+
+std::chrono::steady_clock::duration seconds(double s) {
+  return std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+      std::chrono::duration<double>(s));
+}
+
+HttpClient::Headers headers_of(const RouteConfig& config) {
+  if (config.worker_api_key.empty()) return {};
+  return {{"Authorization", "Bearer " + config.worker_api_key}};
+}
+
+constexpr size_t kAnswerBytesMax = 64 << 10;
+
+}  // namespace
+
+Result<std::shared_ptr<RemoteWorker>> RemoteWorker::open(boost::asio::io_context& io,
+                                                         const std::string& url,
+                                                         const RouteConfig& config) {
+  ServerUrl parsed = TRY(parse_server_url(url));
+  auto worker = std::make_shared<RemoteWorker>(io, std::move(parsed), url, config);
+  TRY(worker->client_.resolve());
+  return worker;
+}
+
+RemoteWorker::RemoteWorker(boost::asio::io_context& io, ServerUrl parsed, std::string url,
+                           const RouteConfig& config)
+    : url_(std::move(url)), config_(config), client_(io, std::move(parsed), headers_of(config)) {}
+
+void RemoteWorker::tick(SteadyTime now) {
+  if (question_ != 0 && now - asked_ > seconds(config_.health_timeout_s)) {
+    uint64_t question = std::exchange(question_, 0);
+    client_.cancel(question, "no answer");
+    return give_up(fmt::format("it has not answered for {} s", config_.health_timeout_s));
+  }
+  if (stalls(now)) {
+    return give_up(
+        fmt::format("it runs requests and has taken no step for {} s", config_.stall_timeout_s));
+  }
+  if (question_ == 0 && now - asked_ >= seconds(config_.health_interval_s)) ask(now);
+}
+
+// Where nothing runs, nothing progresses.
+bool RemoteWorker::stalls(SteadyTime now) {
+  if (!info_ || info_->running + info_->queued == 0 || info_->steps != steps_) {
+    progressed_ = now;
+    steps_ = info_ ? info_->steps : -1;
+    return false;
+  }
+  if (now - progressed_ < seconds(config_.stall_timeout_s)) return false;
+  progressed_ = now;  // it gets another chance
+  return true;
+}
+
+void RemoteWorker::ask(SteadyTime now) {
+  asked_ = now;
+  answer_.clear();
+  uint64_t number = ++questions_;
+  ClientSinks sinks;
+  auto self = shared_from_this();
+  sinks.body = [self, number](int, std::string_view piece) {
+    if (number == self->questions_ && self->answer_.size() < kAnswerBytesMax) {
+      self->answer_ += piece;
+    }
+  };
+  sinks.end = [self, number](int status, const Status& outcome) {
+    bool awaited = number == self->questions_ && std::exchange(self->question_, 0) != 0;
+    if (awaited) self->take(status, outcome);
+  };
+  question_ = client_.send({.method = "GET", .path = "/worker/info"}, std::move(sinks));
+}
+
+void RemoteWorker::take(int status, const Status& outcome) {
+  Result<WorkerInfo> info = std::unexpected(Error{});
+  if (!outcome) {
+    info = std::unexpected(outcome.error());
+  } else if (status != 200) {
+    info = corrupt("/worker/info answers with status {}", status);
+  } else {
+    info = read_worker_info(answer_);
+  }
+  if (!info) return suspect(info.error().message);
+  if (!info_ || !told_ || info->epoch != epoch_) {
+    spdlog::info("worker {}: {}, {}", url_, info->model.empty() ? "loading" : "ready",
+                 info->identity);
+    told_ = !info->model.empty();
+  }
+  if (info->epoch != epoch_) failures_ = 0;  // another process
+  epoch_ = info->epoch;
+  info_ = *std::move(info);
+  if (events_.answered) events_.answered();
+}
+
+void RemoteWorker::suspect(const std::string& why) {
+  if (info_ || !told_) spdlog::warn("worker {} gets no requests: {}", url_, why);
+  told_ = true;
+  info_.reset();
+  asked_ = std::min(asked_, std::chrono::steady_clock::now() - seconds(0.02));
+}
+
+void RemoteWorker::give_up(const std::string& why) {
+  suspect(why);
+  if (events_.lost) events_.lost(why);
+}
+
+void RemoteWorker::failed(SteadyTime now) {
+  if (++failures_ < config_.breaker_failures) return;
+  spdlog::warn("worker {} gets no requests for {} s: {} in a row failed there", url_,
+               config_.breaker_s, failures_);
+  failures_ = 0;
+  closed_until_ = now + seconds(config_.breaker_s);
+}
+
+// A few more than it runs, so that it never waits for the router.
+bool RemoteWorker::has_room(SteadyTime now) const {
+  if (!info_ || info_->state != WorkerInfo::State::kReady || now < closed_until_) return false;
+  int64_t ahead = std::max<int64_t>(2, info_->running_max / 4);
+  return in_flight < info_->running_max + std::min(ahead, info_->queued_max);
+}
+
+void RemoteWorker::stop() {
+  events_ = {};
+  if (uint64_t question = std::exchange(question_, 0); question != 0) {
+    client_.cancel(question, "the router ends");
+  }
+}
+
+}  // namespace banyan

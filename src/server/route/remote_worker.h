@@ -1,0 +1,78 @@
+// A worker as a router sees it: its connections, what it last said of itself, and whether it may be
+// trusted with requests.
+//
+// Health is progress: a worker is asked in short intervals, and one that does not answer, or that
+// has requests and takes no step, is given up, however well its port answers. Belongs to the I/O
+// thread.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "client/http_client.h"
+#include "server/route/route_config.h"
+#include "server/worker/worker_info.h"
+
+namespace banyan {
+
+class RemoteWorker : public std::enable_shared_from_this<RemoteWorker> {
+ public:
+  using SteadyTime = std::chrono::steady_clock::time_point;
+  struct Events {
+    std::function<void()> answered;  // WorkerInfo is new
+    // It is given up: what runs there is lost.
+    std::function<void(const std::string& why)> lost;
+  };
+
+  // kInvalidArgument: no URL; kNotFound: the host has no address.
+  static Result<std::shared_ptr<RemoteWorker>> open(boost::asio::io_context& io,
+                                                    const std::string& url,
+                                                    const RouteConfig& config);
+  RemoteWorker(boost::asio::io_context& io, ServerUrl parsed, std::string url,
+               const RouteConfig& config);
+
+  void on(Events events) { events_ = std::move(events); }
+  // Asks, and checks deadlines. Call it often.
+  void tick(SteadyTime now);
+  void stop();
+
+  const std::string& url() const { return url_; }
+  // Null: it has not answered, or not since it was suspected.
+  const WorkerInfo* info() const { return info_ ? &*info_ : nullptr; }
+  // Whether it may be given a request now.
+  bool has_room(SteadyTime now) const;
+  HttpClient& client() { return client_; }
+
+  // Of a request here: its connection broke, or it failed though the worker lives.
+  void suspect(const std::string& why);
+  void failed(SteadyTime now);
+  void succeeded() { failures_ = 0; }
+
+  int64_t in_flight = 0, waiting_tokens = 0;  // of this router's requests
+
+ private:
+  void ask(SteadyTime now);
+  void take(int status, const Status& outcome);
+  bool stalls(SteadyTime now);
+  void give_up(const std::string& why);
+
+  const std::string url_;
+  const RouteConfig& config_;
+  HttpClient client_;
+  Events events_;
+  std::optional<WorkerInfo> info_;
+  uint64_t question_ = 0;  // 0: none is out
+  uint64_t questions_ = 0;
+  std::string answer_;
+  SteadyTime asked_, progressed_;
+  uint64_t epoch_ = 0;
+  int64_t steps_ = -1;
+  int failures_ = 0;
+  SteadyTime closed_until_;
+  bool told_ = false;  // the log has its present state
+};
+
+}  // namespace banyan

@@ -1,0 +1,30 @@
+// Settings of `banyan route`. Names on the command line are those of SGLang's router.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "banyan/status.h"
+
+namespace banyan {
+
+struct RouteConfig {
+  std::vector<std::string> worker_urls;
+  std::string worker_api_key;           // for the workers; empty: none
+  std::string policy = "least_loaded";  // server/route/policy.h has the list
+
+  double health_interval_s = 0.25;  // between two questions to a worker
+  double health_timeout_s = 2;      // a worker that has not answered for so long is given up
+  double stall_timeout_s = 60;      // so is one that runs requests and takes no step for so long
+  // After this many failures in a row, a worker that still answers gets nothing for a while.
+  int breaker_failures = 5;
+  double breaker_s = 5;
+
+  int migrations_max = 3;       // of a request whose workers were lost
+  int queued_max = 4096;        // requests that wait while all workers are full
+  double queue_timeout_s = 60;  // for a worker to take a request
+
+  Status validate() const;
+};
+
+}  // namespace banyan

@@ -1,0 +1,62 @@
+// What a router and a worker say to each other about one request: GenerateRequest as JSON one way,
+// TokenEvents as lines the other. Both ends are of one version; another is refused.
+//
+// A line is one of
+//   [position, flags, token, logprob, finish, matched_stop, cached_tokens, restored_tokens,
+//    queued_ns, drafts, draft_tokens, [top], [chosen], error code, "error message"]
+//   {"rejected": [error code, "message"]}   nothing runs; the last line
+//   {"resumable": true}                     the worker leaves; another may go on; the last line
+// where flags are 1: has a token, 2: of the prompt, 4: drafted. Log-probabilities are the bits of
+// their f32, so that they arrive as they were; [top] is token, logprob, token, logprob...
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "banyan/constraint_source.h"
+#include "banyan/request.h"
+#include "base/json.h"
+
+namespace banyan {
+
+inline constexpr int kWorkerProtocol = 1;
+
+// A request and what its constraint is made of; `request.constraint` is null.
+struct WireRequest {
+  GenerateRequest request;
+  ConstraintSource constraint;
+};
+
+// The body of POST /worker/generate.
+std::string write_request(const WireRequest& request);
+// kInvalidArgument names the first member that is missing, unknown or of the wrong type.
+Result<WireRequest> read_request(const Json& body);
+
+void append_event(const TokenEvent& event, std::string& out);
+void append_rejection(const Error& error, std::string& out);
+inline constexpr std::string_view kResumableLine = "{\"resumable\":true}\n";
+
+// One line, read.
+struct WireLine {
+  enum class Kind : uint8_t { kEvent, kRejected, kResumable };
+  Kind kind = Kind::kEvent;
+  TokenEvent event;  // its spans are of this object; with kRejected, `event.error` is the reason
+  std::vector<TokenLogprob> top, chosen;
+};
+
+// Reads lines; one per thread.
+class LineReader {
+ public:
+  LineReader();
+  ~LineReader();
+  // Into `line`, whose memory is used again. kCorrupt: it is none of the above.
+  Status read(std::string_view text, WireLine& line);
+
+ private:
+  struct Parser;
+  std::unique_ptr<Parser> parser_;
+};
+
+}  // namespace banyan
