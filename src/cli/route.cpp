@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/os/standard_error.h"
 #include "cli/machine.h"
+#include "cli/model_puller.h"
 #include "cli/model_source.h"
 #include "cli/options/checks.h"
 #include "cli/options/engine_options.h"
@@ -42,6 +43,7 @@ Result<int> route(RouteOptions o) {
   write_stderr(fmt::format("banyan: listening on {}, for {} workers\n", server.address(),
                            o.route.worker_urls.size()));
   server.on_ready([&] { write_stderr(fmt::format("banyan: ready on {}\n", server.address())); });
+  server.on_pull(pull_for_clients);
   std::jthread loader([&] {
     auto load = [&]() -> Result<std::unique_ptr<Llm>> {
       o.model.model_path = TRY(locate_model(o.model.model_path));

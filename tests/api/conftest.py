@@ -36,8 +36,23 @@ def model(tmp_path_factory):
     return copy_model(tmp_path_factory.mktemp("model") / "stories260K")
 
 
+class Router(Server):
+    verb = "route"
+
+
+def pytest_addoption(parser):
+    parser.addoption("--through-router", action="store_true",
+                     help="clients ask a `banyan route` above two servers")
+
+
 @pytest.fixture(scope="session")
-def server(model):
-    server = Server(model, "--served-model-name", "stories", "--max-running-requests", "32")
-    yield server
-    assert server.stop() == 0
+def server(model, request):
+    name = ("--served-model-name", "stories")
+    limit = ("--max-running-requests", "32")
+    if not request.config.getoption("--through-router"):
+        servers = [Server(model, *name, *limit)]
+    else:
+        servers = [Server(model, *name, *limit) for _ in range(2)]
+        servers.append(Router(model, *name, "--worker-urls", *[s.url for s in servers]))
+    yield servers[-1]
+    assert [server.stop() for server in reversed(servers)] == [0] * len(servers)

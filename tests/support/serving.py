@@ -17,11 +17,13 @@ def free_port():
 class ServingProgram:
     """A server that is ready."""
 
+    verb = "serve"
+
     def __init__(self, model, *arguments):
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.process = subprocess.Popen(
-            [os.environ["BANYAN_PROGRAM"], "serve", "--model-path", str(model),
+            [os.environ["BANYAN_PROGRAM"], self.verb, "--model-path", str(model),
              "--port", str(self.port), *arguments])
         deadline = time.time() + 60
         while time.time() < deadline:
