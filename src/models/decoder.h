@@ -1,7 +1,9 @@
-// The skeleton that decoder-only families share: embed, one layer after the other, norm, head.
-// `Layer` is nearly always DecoderLayer (layered_decoder.h): it takes (Step&, Tensor x, const
-// Rotation&) and returns the new residual stream. One that takes a fourth, a Tensor, is given its
-// part of what `LayerInputs` made of the embeddings.
+// The skeleton of every decoder-only model: embedding, layers in sequence, final norm, output head.
+// `Layer` is nearly always DecoderLayer (layered_decoder.h). It is called with (Step&, Tensor x,
+// const Rotation&) and returns the updated residual stream. If it takes a fourth argument, a
+// Tensor, that is its slice of the per-layer inputs (`LayerInputs`).
+//
+// Immutable once built, so any thread may read it; only the engine's thread runs it.
 #pragma once
 
 #include <array>
@@ -26,22 +28,22 @@ struct DecoderConfig {
   int64_t vocabulary = 0, hidden = 0, layers = 0;
   float eps = 0;
   bool tied = false;
-  std::string_view scope = "model";             // of all but the head
-  std::string_view embedding = "embed_tokens";  // its name in that scope
-  std::string_view norm = "norm";               // the last norm's name
+  std::string_view scope = "model";             // of everything but the head
+  std::string_view embedding = "embed_tokens";  // name of the embedding table in that scope
+  std::string_view norm = "norm";               // name of the final norm
   NormWeight norm_weight = NormWeight::kPlain;
   RopeConfig rope;
-  std::vector<RopeConfig> other_ropes;   // where layers turn in several ways
-  float embedding_scale = 1;             // of what enters the first layer
-  float logit_scale = 1, logit_cap = 0;  // of logits, then their soft cap; 0: none
+  std::vector<RopeConfig> other_ropes;   // for models whose layers use several rotations
+  float embedding_scale = 1;             // factor on the embeddings
+  float logit_scale = 1, logit_cap = 0;  // applied in this order; a cap of 0 is none
 };
 
-// What the blocks of its layers have in common. `scale`: of what a block adds.
+// Residual settings shared by all blocks. `scale` is the factor on each block's output.
 inline ResidualConfig residual_of(const DecoderConfig& c, float scale = 1) {
   return {c.hidden, c.eps, c.norm_weight, scale};
 }
 
-// Where no layer predicts further tokens.
+// For models without an MTP layer.
 struct NoPrediction {
   template <class... Arguments>
   Tensor operator()(Arguments&&... /*arguments*/) const {
@@ -52,9 +54,9 @@ struct NoPrediction {
 template <class Layer, class Prediction = NoPrediction>
 class DecoderModel final : public Model {
  public:
-  // `make_layer(scope, index)` builds each layer under `<scope>.layers.<index>`.
-  // `make_prediction()` builds the layer that predicts a further token, or nothing. `layer_ropes`:
-  // of each layer, 0 for `c.rope`, i for the ith of `c.other_ropes`; empty: 0 for all.
+  // Calls `make_layer(scope, index)` for each layer, with scope `<scope>.layers.<index>`.
+  // `make_prediction()` returns the MTP layer, or nullptr. `layer_ropes` selects each layer's
+  // rotation: 0 is `c.rope`, i is the ith of `c.other_ropes`; empty means 0 for all.
   template <class MakeLayer, std::invocable MakePrediction>
   DecoderModel(Builder b, ModelInfo info, const DecoderConfig& c, MakeLayer make_layer,
                MakePrediction make_prediction, std::vector<int> layer_ropes = {})
@@ -88,8 +90,8 @@ class DecoderModel final : public Model {
     }
     std::array<Rotation, kRopesMax> rotations;
     for (size_t i = 0; i < ropes_.size(); ++i) rotations[i] = ropes_[i](s);
-    // The residual stream crosses each layer in the same place, so a step needs the memory of one
-    // layer, not of all.
+    // Each layer's output overwrites its input in the arena, so a step needs the scratch memory of
+    // one layer, not of all.
     Tensor x = tokens_.embed(s, known_tokens(s));
     if (embedding_scale_ != 1) x = scale(s, x, embedding_scale_);
     int64_t chosen = info().index_top_k;  // room for what an index chooses, over the layers
@@ -114,7 +116,7 @@ class DecoderModel final : public Model {
     return logit_scale_ == 1 ? y : scale(s, y, logit_scale_);
   }
 
-  // Where layers take something of the token besides the stream.
+  // For layers that receive a per-layer input besides the residual stream.
   void set_layer_inputs(LayerInputs inputs) { layer_inputs_ = std::move(inputs); }
 
   bool predicts() const override { return prediction_.has_value(); }
@@ -136,7 +138,7 @@ class DecoderModel final : public Model {
     }
   }
 
-  // Copies x, the residual stream entering layer `index`, if the step asks for it.
+  // Copies x, the input of layer `index`, to `outputs` if the step requests it.
   static void hand_out(const Step& s, int index, Tensor x, Outputs& outputs) {
     for (size_t i = 0; i < s.auxiliary_layers.size(); ++i) {
       if (s.auxiliary_layers[i] == index) s.copy(x, outputs.auxiliary[i]);

@@ -1,5 +1,5 @@
-// What a layer computes of each position by itself: a dense block, with a gate or without, a
-// mixture of experts, or both side by side, chosen by its config.
+// The feed-forward block of a layer: dense (gated or not), a mixture of experts, or both in
+// parallel. Selected by its config.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace banyan {
 struct DenseConfig {
   int64_t hidden = 0, intermediate = 0;
   bool bias = false;
-  bool gated = true;  // false: the square of what is positive, of which names and glu say nothing
+  bool gated = true;  // false: squared ReLU without a gate; names and glu are then unused
   Glu glu = {};
   GatedMlpNames names = {};
 };
@@ -35,7 +35,7 @@ class Ffn {
   AnyFfn ffn_;
 };
 
-// For people: "dense" and "moe, 8 of 256, shared 512".
+// For display: "dense" or "moe, 8 of 256, shared 512".
 std::string describe(const FfnConfig& c);
 
 }  // namespace banyan

@@ -18,7 +18,7 @@ GqaConfig attention_of(const GqaDecoderConfig& c, int64_t layer) {
   return attention;
 }
 
-// Of layers with and without windows.
+// Reads the rotations of full-attention and sliding-window layers.
 int64_t read_rotations(const ConfigFile& config, int64_t rotary, const GqaDecoderDefaults& defaults,
                        DecoderConfig& decoder) {
   int64_t context =
@@ -49,8 +49,10 @@ GqaDecoderConfig read_gqa_decoder(const ConfigFile& config, const Builder& b,
   bool partial = defaults.partial_rotary || defaults.partial != 1;
   double part = partial ? read_partial_rotary_factor(config, defaults.partial) : 1;
   auto rotary = static_cast<int64_t>(static_cast<double>(c.attention.head_dim) * part);
-  config.expect(rotary >= 2 && rotary % 2 == 0,
-                "partial_rotary_factor {} leaves {} elements of a head to turn", part, rotary);
+  config.expect(
+      rotary >= 2 && rotary % 2 == 0,
+      "partial_rotary_factor {} gives a rotary dimension of {}; it must be even, 2 or more", part,
+      rotary);
   if (defaults.local_theta_key.empty()) {
     c.sparse.context_tokens = read_rotation(
         config, rotary, {defaults.context_tokens, defaults.theta, partial, defaults.query_scale},
@@ -91,7 +93,7 @@ std::vector<bool> read_sliding_layers(const ConfigFile& config, int64_t layers, 
 std::vector<int64_t> read_qwen_windows(const ConfigFile& config, int64_t layers) {
   std::vector<int64_t> windows = filled<int64_t>(layers, 0);
   bool sliding = config.flag_or("use_sliding_window", false);
-  // Absent means 4096, null means none.
+  // Missing means 4096; null means no window.
   int64_t window = read_window(config);
   int64_t first = config.integer_or("max_window_layers", 28, 0, kContextMax);
   std::vector<std::string> types = config.texts("layer_types");
@@ -114,7 +116,7 @@ std::vector<int64_t> read_qwen_windows(const ConfigFile& config, int64_t layers)
 
 Result<std::unique_ptr<Model>> make_gqa_decoder(const ConfigFile& config, Builder b,
                                                 const GqaDecoderConfig& c) {
-  TRY(config.finish());  // so that the lists have an entry for each layer
+  TRY(config.finish());  // the per-layer lists below are complete only if nothing failed
   LayeredDecoderConfig all{
       .decoder = c.sparse.decoder, .context_tokens = c.sparse.context_tokens, .style = c.style};
   for (int64_t i = 0; i < all.decoder.layers; ++i) {

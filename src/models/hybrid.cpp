@@ -25,7 +25,7 @@ LayerConfig layer_of(const HybridConfig& c, const Builder& scope, int64_t index)
     moe->glu.limit = limit_of(c.limits, index);
     moe->shared_glu.limit = limit_of(c.shared_limits, index);
   } else if (!c.sparse.moe_scope.empty()) {
-    // transformers saves dense blocks under the name of those with experts.
+    // transformers saves dense MLPs under the MoE's name.
     bool renamed = (scope / c.sparse.moe_scope / "gate_proj").has("weight");
     if (renamed) layer.ffn_scope = c.sparse.moe_scope;
   }
@@ -38,7 +38,7 @@ LayerConfig layer_of(const HybridConfig& c, const Builder& scope, int64_t index)
 
 Result<std::unique_ptr<Model>> make_hybrid(const ConfigFile& config, Builder b,
                                            const HybridConfig& c) {
-  TRY(config.finish());  // so that the lists have an entry for each layer
+  TRY(config.finish());  // the per-layer lists below are complete only if nothing failed
   LayeredDecoderConfig all{
       .decoder = c.sparse.decoder, .context_tokens = c.sparse.context_tokens, .style = c.style};
   Builder layers = b / all.decoder.scope / "layers";

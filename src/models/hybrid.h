@@ -1,6 +1,5 @@
-// Decoders whose layers mix positions in two ways: most keep a recurrent state, some attend to all
-// positions. Their feed-forward blocks are those of other sparse decoders. The families differ in
-// names and numbers, which their files read.
+// Hybrid decoders: most layers have a recurrent mixer, some have attention. MLPs are dense or MoE
+// as in other sparse decoders. Family files supply only names and numbers.
 #pragma once
 
 #include <memory>
@@ -12,17 +11,17 @@
 namespace banyan {
 
 struct HybridConfig {
-  SparseConfig sparse;  // all but the mixers
+  SparseConfig sparse;  // everything but the mixers
   LayerStyle style = {};
-  std::vector<bool> attention_layers;  // per layer: attention, or the recurrence
+  std::vector<bool> attention_layers;  // per layer; false: recurrent
   MixerConfig attention;
-  MixerConfig recurrence;                  // of lightning attention `layer` is filled in for each
-  std::string_view recurrence_scope = "";  // its name in a layer; empty: that of attention
-  // Of SwiGLU in each layer's experts and shared expert; 0, and beyond the ends: none.
+  MixerConfig recurrence;                  // lightning attention's `layer` is filled in per layer
+  std::string_view recurrence_scope = "";  // scope in the layer; "": same as attention
+  // Clamp of SwiGLU in each layer's routed and shared experts; 0 or past the end: none.
   std::vector<double> limits, shared_limits;
 };
 
-// Checks that reading went well and builds the model.
+// Reports any config errors, else builds the model.
 Result<std::unique_ptr<Model>> make_hybrid(const ConfigFile& config, Builder b,
                                            const HybridConfig& c);
 

@@ -68,12 +68,12 @@ Result<std::unique_ptr<Model>> make_layered_decoder(const ConfigFile& config, Bu
   info.architecture = TRY(config.architecture());
   std::vector<int> ropes;
   for (const LayerConfig& layer : c.layers) ropes.push_back(layer.rope);
-  std::vector<GqaStates> states;  // of the layers so far
+  std::vector<GqaStates> states;  // of the layers built so far
   auto make_layer = [&](Builder scope, int64_t i) {
     LayerConfig config_of_layer = at(c.layers, i);
     if (config_of_layer.keys_of) {
       auto* attention = std::get_if<GqaConfig>(&*config_of_layer.mixer);
-      CHECK(attention != nullptr, "layer {} shares keys, and has no attention with heads", i);
+      CHECK(attention != nullptr, "layer {} shares keys but has no grouped-query attention", i);
       attention->shared = at(states, *config_of_layer.keys_of);
     }
     DecoderLayer layer(scope, decoder, c.style, config_of_layer);

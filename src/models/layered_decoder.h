@@ -1,6 +1,5 @@
-// A decoder whose layers are a mixer of positions and a feed-forward block, each a block of the
-// residual stream: nearly every family. What differs between families, and between the layers of
-// one, is data.
+// A decoder whose layers each have a mixer (attention or recurrence) and a feed-forward block, both
+// residual. Nearly every family is one. Differences between families and layers are data.
 #pragma once
 
 #include <memory>
@@ -17,28 +16,28 @@
 
 namespace banyan {
 
-// Of the blocks of each layer.
+// Names of the norms around the blocks of a layer.
 struct LayerNorms {
   BlockNorms mixer = {.in = "input_layernorm"};
   BlockNorms ffn = {.in = "post_attention_layernorm"};
 };
 
 struct LayerConfig {
-  // One of them may be missing (Nemotron-H).
+  // Either may be missing (Nemotron-H).
   std::optional<MixerConfig> mixer;
   std::optional<FfnConfig> ffn;
-  // Names in the layer; "" for a block whose parts are in the layer itself.
+  // Scopes within the layer; "" if the block's tensors are directly in the layer's scope.
   std::string_view mixer_scope = "self_attn", ffn_scope = "mlp";
-  int rope = 0;  // 0: it turns as DecoderConfig::rope says, i: as the ith of other_ropes
-  std::optional<int64_t> keys_of;  // the earlier layer whose keys and values it reads, if one's
+  int rope = 0;                    // 0: DecoderConfig::rope; i: the ith of other_ropes
+  std::optional<int64_t> keys_of;  // the earlier layer whose KV cache it shares
 };
 
-// What is the same in all layers.
+// Settings that all layers share.
 struct LayerStyle {
   LayerNorms norms = {};
-  float residual_scale = 1;     // of what a block adds
-  LayerInputsConfig inputs;     // what the token gives a layer besides the stream; width 0: nothing
-  std::string_view scale = "";  // the name of a factor on what leaves the layer; "": none
+  float residual_scale = 1;     // factor on each block's output
+  LayerInputsConfig inputs;     // per-layer inputs besides the stream; width 0: none
+  std::string_view scale = "";  // name of a factor on the layer's output; "": none
 };
 
 class DecoderLayer {
@@ -46,8 +45,8 @@ class DecoderLayer {
   DecoderLayer(Builder b, const DecoderConfig& decoder, const LayerStyle& style,
                const LayerConfig& c);
 
-  // The residual stream x [T, hidden] before the layer -> after it. `input` [T, width] where the
-  // style has any.
+  // Residual stream x [T, hidden] -> the stream after this layer. `input` [T, width] is this
+  // layer's per-layer input, if the style has them.
   Tensor operator()(Step& s, Tensor x, const Rotation& rotation, Tensor input = {}) const {
     if (mixer_) x = (*mixer_)(s, x, rotation);
     if (ffn_) x = (*ffn_)(s, x);
@@ -55,7 +54,7 @@ class DecoderLayer {
     return scaled_ ? scale(s, x, scale_) : x;
   }
 
-  // Where its attention keeps keys and values.
+  // The KV cache of its attention, which later layers may share.
   GqaStates states() const { return mixer_ ? mixer_->block().states() : GqaStates{}; }
 
  private:
@@ -71,12 +70,12 @@ struct LayeredDecoderConfig {
   int64_t context_tokens = 0;
   LayerStyle style = {};
   std::vector<LayerConfig> layers;
-  // The layer after these, if it predicts a further token, and the name of its last norm.
+  // The MTP layer, if any, and the name of its final norm.
   std::optional<LayerConfig> prediction;
   std::string_view prediction_norm = "";
 };
 
-// Checks that reading went well and builds the model.
+// Reports any config errors, else builds the model.
 Result<std::unique_ptr<Model>> make_layered_decoder(const ConfigFile& config, Builder b,
                                                     const LayeredDecoderConfig& said);
 

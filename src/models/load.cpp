@@ -24,8 +24,8 @@
 namespace banyan {
 namespace {
 
-// What the checkpoint says its weights are: the config's dtype, else that of the first tensor that
-// is floating point, else bf16.
+// The dtype of the unquantised weights: from config.json, else that of the first floating-point
+// tensor, else bf16.
 Result<DType> stored_dtype(const ConfigFile& config, const WeightSource* source) {
   std::string key = config.has("dtype") ? "dtype" : "torch_dtype";
   if (std::optional<std::string> name = config.maybe_text(key)) {
@@ -43,8 +43,8 @@ Result<DType> stored_dtype(const ConfigFile& config, const WeightSource* source)
   return DType::kBF16;
 }
 
-// Where a config says how weights are stored: a checkpoint that also sees may say it of its
-// language model alone.
+// The part of config.json with the quantisation settings. Multimodal checkpoints may have them
+// inside text_config.
 ConfigFile quantised_part(const ConfigFile& config) {
   constexpr const char* kPart = "text_config";
   if (config.has("quantization_config") || !config.is_object(kPart)) return config;
@@ -53,12 +53,12 @@ ConfigFile quantised_part(const ConfigFile& config) {
 
 void warn_unknown(const ConfigFile& config, std::string_view architecture) {
   for (const std::string& key : unknown_keys(config)) {
-    spdlog::warn("config.json: {} is not known to {} and has no effect", quote(key),
+    spdlog::warn("config.json: key {} is unknown to {} and has no effect", quote(key),
                  quote(architecture));
   }
 }
 
-// What one load reads from, and what it was asked for.
+// The inputs of one load.
 struct Load {
   const EngineConfig& config;
   const LoadContext& context;
@@ -66,7 +66,7 @@ struct Load {
   const WeightSource* source;  // null: random weights
 };
 
-// What is kept of tokens; nothing: the weights' type.
+// KV cache dtype by option name; nullopt: the dtype of the weights.
 std::optional<DType> page_dtype(const std::string& name) {
   if (name == "bf16") return DType::kBF16;
   if (name == "f32") return DType::kF32;
@@ -75,7 +75,7 @@ std::optional<DType> page_dtype(const std::string& name) {
   return std::nullopt;
 }
 
-// Refused where it would do nothing.
+// Rejects kv_cache_dtype for models that have no KV cache.
 Status check_pages(const EngineConfig& config, std::string_view architecture,
                    std::span<const StateSpec> states) {
   std::optional<DType> dtype = page_dtype(config.kv_cache_dtype);
@@ -84,7 +84,7 @@ Status check_pages(const EngineConfig& config, std::string_view architecture,
   };
   if (!dtype || std::ranges::any_of(states, is_kept)) return {};
   return unsupported(
-      "kv_cache_dtype is {}, but {} has no attention that keeps keys and values; leave out "
+      "kv_cache_dtype is {}, but {} has no attention layers with a KV cache; leave out "
       "--kv-cache-dtype",
       quote(config.kv_cache_dtype), quote(architecture));
 }
@@ -93,7 +93,7 @@ bool wants_prediction(const EngineConfig& config) {
   return std::ranges::find(config.drafters, "mtp") != config.drafters.end();
 }
 
-// Declares the family's weights; `dry` only checks and counts them.
+// Declares the family's weights. `dry` only checks and counts them.
 Result<LoadedModel> build(const Load& load, const Family& family, const QuantConfig& quant,
                           const QuantizationPlan& plan, bool dry) {
   const auto& [config, context, file, source] = load;
@@ -130,7 +130,7 @@ Result<LoadedModel> build(const Load& load, const Family& family, const QuantCon
   return loaded;
 }
 
-// `loaded` with what identifies it.
+// Adds the digests that identify `loaded`.
 Result<LoadedModel> identified(const Load& load, LoadedModel loaded) {
   const auto& [config, context, file, source] = load;
   loaded.config_values = file.values();
@@ -140,7 +140,7 @@ Result<LoadedModel> identified(const Load& load, LoadedModel loaded) {
   return loaded;
 }
 
-// Weight-only changes nothing where no integers are stored: refused, as all that has no effect.
+// Rejects weight-only mode if no weight is stored as integers, since it would have no effect.
 Status check_weight_only(std::span<const MatrixRecord> matrices) {
   std::vector<std::string_view> stored;
   for (const MatrixRecord& record : matrices) {
@@ -152,13 +152,13 @@ Status check_weight_only(std::span<const MatrixRecord> matrices) {
   }
   if (stored.empty()) return {};
   return invalid_argument(
-      "quantization weight-only has no effect here: it is for weights that are stored as integers "
-      "or mxfp4, and these are stored as {}, whose products round no activations to 8 bits; leave "
-      "it out, or ask for a format to quantise to",
+      "quantization weight-only has no effect here: it applies to weights stored as integers or "
+      "mxfp4, and these are stored as {}, whose products keep activations unrounded; leave it out, "
+      "or name a format to quantise to",
       fmt::join(stored, " and "));
 }
 
-// Of states in pages, latents alone have a second form.
+// Among paged states, only MLA latents have an expanded form.
 bool is_expanded(const StateSpec& state) {
   return state.unit == StateUnit::kPage && state.two_forms;
 }
@@ -198,7 +198,7 @@ Result<LoadedModel> load_model(const EngineConfig& config, const LoadContext& co
   }
 
   Load load{config, context, file, source};
-  // Whatever is wrong is found before the first of perhaps many gigabytes is read.
+  // A dry run first: report any error before reading what may be hundreds of gigabytes.
   QuantConfig quant = TRY(read_quant_config(quantised_part(file)));
   QuantizationPlan plan =
       TRY(QuantizationPlan::create(config.quantization, config.quantization_overrides));
@@ -215,13 +215,14 @@ Result<LoadedModel> load_model(const EngineConfig& config, const LoadContext& co
   }
   if (config.mla_prefill == "expanded" && std::ranges::none_of(planned.states, is_expanded)) {
     return unsupported(
-        "mla_prefill is \"expanded\", but {} has no latent attention (MLA) to expand; leave it at "
+        "mla_prefill is \"expanded\", but {} has no latent attention (MLA); leave it at "
         "\"absorbed\"",
         quote(architecture));
   }
   if (wants_prediction(config) && !planned.model->predicts()) {
     return unsupported(
-        "drafter \"mtp\": {} of {} has no layer that predicts further tokens; take ngram or suffix",
+        "drafter \"mtp\": {} in {} has no layer that predicts further tokens (MTP); take ngram or "
+        "suffix",
         quote(architecture), config.model_path);
   }
   warn_unknown(file, architecture);

@@ -1,5 +1,8 @@
-// From a checkpoint folder, or a GGUF file, to a model: config.json names the family, the family
-// declares its weights, the checkpoint fills them.
+// Loads a model from a checkpoint folder or a GGUF file. config.json names the family, the family
+// declares its weights, and the checkpoint supplies them.
+//
+// Loading runs on one thread, with a thread pool to pack weights; the result owns all weight
+// memory.
 #pragma once
 
 #include <map>
@@ -20,30 +23,29 @@ namespace banyan {
 
 struct LoadedModel {
   std::unique_ptr<Model> model;
-  WeightStore weights;  // what the model's matrices and vectors look into
+  WeightStore weights;  // owns the memory of the model's matrices and vectors
   std::vector<StateSpec> states;
   WeightCounts counts;
   std::vector<MatrixRecord> matrices;
   std::vector<ExpertLayer> expert_layers;
-  Rank rank;                                         // whose part it is
-  std::map<std::string, std::string> config_values;  // that the family read: ConfigFile::values()
-  std::optional<Digest>
-      weights_digest;  // with EngineConfig::state_digest, unless weights are random
+  Rank rank;                                         // which rank's shard this is
+  std::map<std::string, std::string> config_values;  // keys the family read: ConfigFile::values()
+  std::optional<Digest> weights_digest;  // only with EngineConfig::state_digest and real weights
 };
 
-// What a load runs on, and how far it goes.
+// What a load runs on, and whether it is dry.
 struct LoadContext {
   const KernelTable* kernels = nullptr;
-  const DeviceQueue* queue = &host_queue();  // of the kernels' device, unless the load is dry
+  const DeviceQueue* queue = &host_queue();  // queue of the kernels' device; unused in a dry load
   ThreadPool* threads = nullptr;
-  bool dry = false;  // check the checkpoint and count, without reading weights
-  Rank rank;         // whose part is loaded
+  bool dry = false;  // check the checkpoint and count weights without reading them
+  Rank rank;         // which rank's shard to load
   LoadProgress progress;
   std::span<const Family> families = registered_families();
 };
 
-// Of `config`, what says which model it is and how it is kept in memory. With state_digest, weights
-// are hashed, even in a dry load, for which the threads read them whole.
+// Uses those fields of `config` that select the model and its format in memory. With state_digest
+// the weights are hashed, which reads all of them even in a dry load.
 Result<LoadedModel> load_model(const EngineConfig& config, const LoadContext& context);
 
 }  // namespace banyan

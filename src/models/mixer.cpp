@@ -7,8 +7,8 @@
 namespace banyan {
 namespace {
 
-// "gqa, window 128, sinks, no rotation"; a key costs head_dim multiply-adds for its score and as
-// many for its value, in every head.
+// "gqa, window 128, sinks, no rotation". Per key and query head, the score costs head_dim
+// multiply-adds and the value as many.
 MixerInfo info_of(const GqaConfig& c) {
   std::string text = "gqa";
   if (c.gated) text += ", gated";
@@ -29,8 +29,8 @@ MixerInfo info_of(const GqaConfig& c) {
   return info;
 }
 
-// What expanding a prompt takes is not in it: once for each position it is the product with
-// kv_b_proj, as absorbing is.
+// Expanding the prompt is not counted: it is one product with kv_b_proj per position, as many
+// operations as absorbing takes.
 MixerInfo info_of(const MlaConfig& c) {
   std::string text = fmt::format("mla, rank {} + {}", c.rank, c.rope_dim);
   if (c.gate != MlaGate::kNone) text += ", gated";

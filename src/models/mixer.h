@@ -1,4 +1,4 @@
-// What mixes positions in a layer: one of the mixers of nn/, chosen by its config.
+// The sequence mixer of a layer: one of those in nn/, selected by its config.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace banyan {
 
-// Another mixer is an alternative here and in Mixer, and two functions in mixer.cpp.
+// A new mixer needs an entry here and in Mixer, and two functions in mixer.cpp.
 using MixerConfig = std::variant<GqaConfig, MlaConfig, KdaConfig, LightningConfig, GatedDeltaConfig,
                                  GatedConvConfig, Mamba2Config>;
 
@@ -26,7 +26,7 @@ class Mixer {
   // x [T, hidden] -> [T, hidden]
   Tensor operator()(Step& s, Tensor x, const Rotation& rotation) const;
 
-  // Where grouped-query attention keeps its keys and values; none of other mixers.
+  // The KV cache of grouped-query attention; empty for other mixers.
   GqaStates states() const;
 
  private:
@@ -35,11 +35,11 @@ class Mixer {
       mixer_;
 };
 
-// What is known of a mixer before it is loaded.
+// What is known about a mixer before it is loaded.
 struct MixerInfo {
-  std::string name;  // for people: "mla, rank 512 + 64"
-  // Multiplications and additions for one token and key, and at positions of a prompt, where these
-  // take another number; 0: the same.
+  std::string name;  // for display: "mla, rank 512 + 64"
+  // Floating-point operations per query and key when decoding, and in a prompt if that differs (0:
+  // same).
   int64_t flops_per_key = 0;
   int64_t prompt_flops_per_key = 0;
   // Where a token attends to a choice of keys: at most so many, and what choosing takes for each

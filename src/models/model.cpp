@@ -5,7 +5,7 @@
 namespace banyan {
 
 Tensor Model::predict(Step& /*s*/, Tensor /*hidden*/) const {
-  CHECK(false, "{} was loaded without a layer that predicts further tokens", info_.architecture);
+  CHECK(false, "{} was loaded without its MTP layer", info_.architecture);
   return {};
 }
 

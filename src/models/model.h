@@ -1,5 +1,5 @@
-// A model family: which states its layers keep and how a step runs through them. Immutable once
-// loaded; owns no sequence, no pool and no thread.
+// The interface of a loaded model: the states its layers keep, and the forward pass. Immutable once
+// loaded; owns no sequences, pools or threads. The engine's thread runs it.
 #pragma once
 
 #include <vector>
@@ -10,11 +10,12 @@
 
 namespace banyan {
 
-// What a step computed, in its arena. Logits are a second call, because a step that scores a long
-// prompt runs its output head in blocks of rows: 4,096 rows of 152k f32 logits would be 2.5 GB.
+// What a forward pass returns, allocated in the step's arena. Logits are a separate call: a step
+// that scores a long prompt computes them in blocks of rows, since 4,096 rows of 152k f32 logits
+// would take 2.5 GB.
 struct Outputs {
   Tensor hidden;                  // [rows, hidden], after the final norm
-  std::vector<Tensor> auxiliary;  // [rows, hidden] entering each of Step::auxiliary_layers
+  std::vector<Tensor> auxiliary;  // [rows, hidden], inputs of each layer in Step::auxiliary_layers
 };
 
 class Model {
@@ -25,11 +26,11 @@ class Model {
   // hidden [rows, hidden] -> [rows, vocabulary], f32
   virtual Tensor logits(Step& s, Tensor hidden) const = 0;
 
-  // Whether it was loaded with a layer that predicts a further token (Builder::prediction()).
+  // Whether the MTP layer was loaded (Builder::prediction()).
   virtual bool predicts() const { return false; }
-  // That layer over the step's rows, whose tokens are those after their positions: `hidden` is
-  // what Outputs has for the positions, or what this made of them. -> [rows, hidden], of which
-  // logits() makes those of the token after the rows'.
+  // Runs the MTP layer; the step's token of a row is the one after the row's position. `hidden` is
+  // Outputs::hidden for these positions, or what predict() returned for them. Returns [rows,
+  // hidden], for which logits() scores the token after the row's token.
   virtual Tensor predict(Step& s, Tensor hidden) const;
 
   const ModelInfo& info() const { return info_; }

@@ -1,11 +1,11 @@
-// A layer that predicts one token further than the model does (MTP, multi-token prediction;
-// DeepSeek-AI 2024, arXiv:2412.19437): from the model's hidden state at a position and the
-// next token, it computes the hidden state whose logits are those of the token after next. Applied
-// again, to its own output and the token that it predicted, it looks one token further.
+// A multi-token prediction (MTP) layer (DeepSeek-AI 2024, arXiv:2412.19437). From the model's
+// hidden state at a position and the next token, it computes a hidden state whose logits predict
+// the token after next. Applied to its own output and prediction, it drafts one more token.
 //
-// Its attention keeps states of its own, whose entry for a position is of the hidden state there
-// and of the next token, as with peers. So a page that prompts share may have an entry of
-// another one's next token in its last row, which costs a draft at most: no token of the output
+// Its attention has its own KV cache, whose entry for a position depends on the hidden state there
+// and on the next token, as in other engines. So the last row of a page shared between prompts may
+// depend on the next token of a different prompt. That can only cost a rejected draft: no output
+// token depends on this cache.
 // depends on these states.
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace banyan {
 
-// Names in a checkpoint, below `scope`.
+// Tensor names in the checkpoint, below `scope`.
 struct PredictionNames {
   std::string_view token_norm = "enorm", hidden_norm = "hnorm";
   std::string_view norm = "final_layernorm";
@@ -27,7 +27,7 @@ struct PredictionNames {
 template <class Layer>
 class PredictionLayer {
  public:
-  // `b` has norms and projection, `norm` the last norm.
+  // `b` is the scope of the norms and the projection, `norm` that of the final norm.
   PredictionLayer(Builder b, Builder norm, const DecoderConfig& c, const PredictionNames& names,
                   Layer layer)
       : hidden_(c.hidden),
@@ -37,8 +37,8 @@ class PredictionLayer {
         layer_(std::move(layer)),
         norm_(norm, c.hidden, c.eps) {}
 
-  // Embeddings of the tokens after the rows' positions, and hidden states after the final norm,
-  // both [T, hidden] -> what takes their place for the next token, [T, hidden].
+  // Embeddings of the tokens after the rows' positions and hidden states after the final norm, both
+  // [T, hidden] -> hidden states for the next prediction, [T, hidden].
   Tensor operator()(Step& s, Tensor embedded, Tensor hidden, const Rotation& rotation) const {
     embedded.check_matrix(hidden_);
     hidden.check_matrix(hidden_);

@@ -1,4 +1,5 @@
-// The model families that there are.
+// The table of supported model families, looked up by `architectures` in config.json. Constant
+// data: any thread may read it.
 #pragma once
 
 #include <memory>
@@ -12,24 +13,24 @@
 
 namespace banyan {
 
-// What `banyan models` says of a family.
+// The notes that `banyan models` prints about a family.
 struct FamilyNotes {
-  std::string_view mixers = "";       // "GQA, windows"
-  std::string_view ffn = "";          // "dense, experts"
-  std::string_view checkpoints = "";  // published ones, by name
-  std::string_view limits = "";       // of what is supported; "": none to speak of
+  std::string_view mixers = "";       // for example "GQA, windows"
+  std::string_view ffn = "";          // for example "dense, experts"
+  std::string_view checkpoints = "";  // names of published checkpoints
+  std::string_view limits = "";       // what is not supported; "": nothing worth noting
 };
 
-// Reads the config, refusing what it does not support, then declares the weights.
+// Reads the config and rejects what it does not support, then declares the weights.
 using LoadFamily = Result<std::unique_ptr<Model>>(const ConfigFile& config, Builder b);
 
 struct Family {
-  std::string_view architecture;  // as config.json spells it
+  std::string_view architecture;  // as in config.json
   LoadFamily* load;
   FamilyNotes notes = {};
 };
 
-// A family that people ask for and that is not supported.
+// A well-known family that is not supported.
 struct RefusedFamily {
   std::string_view architecture;
   std::string_view why;
@@ -38,11 +39,12 @@ struct RefusedFamily {
 std::span<const Family> registered_families();
 std::span<const RefusedFamily> refused_families();
 
-// An unknown architecture is an error that lists the known ones, or says why it is not supported.
+// For an unknown architecture, returns an error that lists the known ones or says why it is not
+// supported.
 Result<const Family*> find_family(std::string_view architecture,
                                   std::span<const Family> families = registered_families());
 
-// One per family and spelling of its config.
+// One loader per family and config spelling.
 LoadFamily load_deepseek_v3;
 LoadFamily load_deepseek_v32;
 LoadFamily load_ernie4_5;

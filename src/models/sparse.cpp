@@ -33,7 +33,7 @@ Result<std::unique_ptr<Model>> make_sparse(const ConfigFile& config, Builder b,
 Result<std::unique_ptr<Model>> make_sparse(const ConfigFile& config, Builder b,
                                            const SparseConfig& c,
                                            const std::vector<MixerConfig>& attentions) {
-  TRY(config.finish());  // so that the lists have an entry for each layer
+  TRY(config.finish());  // the per-layer lists below are complete only if nothing failed
   LayeredDecoderConfig all{.decoder = c.decoder, .context_tokens = c.context_tokens};
   for (int64_t i = 0; i < c.decoder.layers; ++i) {
     all.layers.push_back(layer_of(c, i));

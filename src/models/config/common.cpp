@@ -11,19 +11,20 @@ namespace {
 
 constexpr int64_t kVocabularyMax = 1 << 24;
 
-// The value of a key that must be there where there is no fallback.
+// Reads a count. The key is required unless there is a fallback (> 0).
 int64_t read_count(const ConfigFile& config, std::string_view key, int64_t fallback, int64_t max) {
   return fallback > 0 ? config.integer_or(key, fallback, 1, max) : config.integer(key, 1, max);
 }
 
-// Where transformers 5 keeps the language model of a checkpoint that also sees.
+// Newer transformers releases save the language model of a multimodal checkpoint under this scope.
 std::string_view scope_of_language(const Builder& b, const DecoderDefaults& defaults) {
   constexpr std::string_view kScope = "model.language_model";
   return (b / kScope / defaults.embedding).has("weight") ? kScope : defaults.scope;
 }
 
-// Tied unless the checkpoint has a head of its own; without the key, whatever the tensors say. Of
-// tied ones some keep the one matrix under the head's name alone.
+// Whether embedding and output head share one matrix. They do not if the checkpoint has an lm_head;
+// if config.json has no such key, the tensors decide. Some tied checkpoints store the matrix only
+// as lm_head.
 bool read_tied(const ConfigFile& config, const Builder& b, const DecoderConfig& c,
                bool tied_default) {
   bool has_head = b.has("lm_head.weight");
@@ -67,7 +68,8 @@ GqaConfig read_gqa(const ConfigFile& config, const DecoderConfig& decoder,
                 "hidden_size {} is not a multiple of num_attention_heads {}", a.hidden, a.q_heads);
   int64_t dim_default = defaults.head_dim > 0 ? defaults.head_dim : split_dim;
   a.head_dim = config.integer_or("head_dim", dim_default, 1, kHeadDimMax);
-  config.expect(a.head_dim % 2 == 0, "head_dim {} is odd, which no rotation pairs up", a.head_dim);
+  config.expect(a.head_dim % 2 == 0, "head_dim {} is odd; rotary embeddings need an even one",
+                a.head_dim);
   return a;
 }
 
@@ -103,10 +105,10 @@ MlaConfig read_mla(const ConfigFile& config, const Builder& b, const DecoderConf
   a.score_factor = decoder.rope.score_factor;
   bool interleaved = config.flag_or("rope_interleave", true);
   a.layout = interleaved ? RopeLayout::kInterleaved : RopeLayout::kHalves;
-  config.expect(a.rope_dim % 2 == 0, "qk_rope_head_dim {} is odd, which no rotation pairs up",
-                a.rope_dim);
+  config.expect(a.rope_dim % 2 == 0,
+                "qk_rope_head_dim {} is odd; rotary embeddings need an even one", a.rope_dim);
   a.bias = config.flag_or("attention_bias", false);
-  // What a cache of whole heads would have.
+  // These keys describe the equivalent uncompressed KV cache.
   config.ignore({"num_key_value_heads", "head_dim", "qk_head_dim"});
   return a;
 }

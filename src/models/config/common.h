@@ -1,7 +1,7 @@
-// What config.json says in the same words for many families: sizes, and the parts of attention and
-// of mixtures of experts. Each family file reads its own differences and says so.
+// Reads the parts of config.json that many families spell the same way: sizes, attention, rotation
+// and which layers are MoE. Each family file reads only what is specific to it.
 //
-// Problems stick to the ConfigFile that is read.
+// Errors are collected in the ConfigFile passed in; finish() reports them.
 #pragma once
 
 #include <cstdint>
@@ -22,25 +22,25 @@ inline constexpr int64_t kHeadsMax = 1 << 12;
 inline constexpr int64_t kHeadDimMax = 1 << 10;
 inline constexpr int64_t kContextMax = int64_t{1} << 30;
 
-// Where families differ. A value that config.json leaves out is the one that transformers takes.
+// Per-family defaults for keys missing from config.json. The values here follow transformers.
 struct DecoderDefaults {
-  int64_t vocabulary = 0;  // 0: the key must be there
+  int64_t vocabulary = 0;  // 0: the key is required
   std::string_view layers_key = "num_hidden_layers";
-  std::string_view scope = "model";             // of all but the head; see language_part.h
-  std::string_view embedding = "embed_tokens";  // the table's name in that scope
+  std::string_view scope = "model";             // of everything but the head; see language_part.h
+  std::string_view embedding = "embed_tokens";  // name of the embedding table in that scope
   std::string_view eps_key = "rms_norm_eps";
   double eps = 1e-6;
-  bool gelu = false;  // the activation is gelu's approximation with tanh, not silu
-  bool tied = false;  // without the key and a head of its own, whatever else the tensors say
+  bool gelu = false;  // tanh-approximated GELU instead of SiLU
+  bool tied = false;  // used if config.json has no key and the checkpoint no lm_head
 };
-// Vocabulary, width, depth, eps and whether the embedding is the head too.
+// Vocabulary size, hidden size, number of layers, norm eps, and whether embeddings are tied.
 DecoderConfig read_decoder(const ConfigFile& config, const Builder& b,
                            const DecoderDefaults& defaults = {});
 
-// Where families differ on a key that config.json leaves out.
+// Per-family attention defaults for keys missing from config.json.
 struct GqaDefaults {
-  int64_t heads = 0;     // 0: the key must be there
-  int64_t kv_heads = 0;  // 0: as many as query heads
+  int64_t heads = 0;     // 0: the key is required
+  int64_t kv_heads = 0;  // 0: same as query heads
   int64_t head_dim = 0;  // 0: hidden_size / num_attention_heads
 };
 GqaConfig read_gqa(const ConfigFile& config, const DecoderConfig& decoder,
@@ -49,43 +49,45 @@ GqaConfig read_gqa(const ConfigFile& config, const DecoderConfig& decoder,
 struct RotationDefaults {
   int64_t context_tokens = 0;
   double theta = 10000;
-  bool partial = false;      // the family knows what partial_rotary_factor means to it
-  bool query_scale = false;  // and what llama_4_scaling_beta does
+  bool partial = false;      // the family supports partial_rotary_factor
+  bool query_scale = false;  // the family supports llama_4_scaling_beta
 };
-// max_position_embeddings, or what YaRN stretches it to, and the rotation over `rotary_dim`
-// elements of a head.
+// Reads the rotary embedding for `rotary_dim` elements per head into `decoder`. Returns
+// max_position_embeddings, extended by YaRN's factor where there is one.
 int64_t read_rotation(const ConfigFile& config, int64_t rotary_dim,
                       const RotationDefaults& defaults, DecoderConfig& decoder);
 
-// `sliding_window`: `absent` where the key is missing, 0 (none) where it is null.
+// `sliding_window`: `absent` if the key is missing, 0 (no window) if it is null.
 int64_t read_window(const ConfigFile& config, int64_t absent = 4096);
 
-// Multi-head latent attention in DeepSeek's words. The rotation is read before, since YaRN may ask
-// for another scale of the scores.
+// Multi-head latent attention with DeepSeek's config keys. Call read_rotation() first: YaRN may
+// change the softmax scale.
 MlaConfig read_mla(const ConfigFile& config, const Builder& b, const DecoderConfig& decoder);
 
-// The layers with experts: by `mlp_layer_types`, or of those after the first few every `every`th.
+// Which layers are MoE: from `mlp_layer_types`, or every `every`th layer after the first dense
+// ones.
 std::vector<bool> read_moe_layers(const ConfigFile& config, int64_t layers, int64_t dense_default,
                                   int64_t every = 1);
 
-// Of Qwen: every `decoder_sparse_step`th, but for those in `mlp_only_layers`.
+// Qwen's rule: every `decoder_sparse_step`th layer, except those in `mlp_only_layers`.
 std::vector<bool> read_stepped_moe_layers(const ConfigFile& config, int64_t layers);
 
-// Which entries of the list of layer types under `key` are `type`; all others must be `other`.
+// For each entry of the list under `key`: is it `type`? Any entry other than `type` or `other` is
+// an error.
 std::vector<bool> layers_of_type(const ConfigFile& config, std::string_view key,
                                  std::string_view type, std::string_view other, int64_t layers);
 
-// Of the `layer_types` of a hybrid, which are full_attention and not linear_attention.
+// For hybrid models: true where `layer_types` says full_attention, false for linear_attention.
 std::vector<bool> latent_layers_of_types(const ConfigFile& config, int64_t layers);
 
-// Lets the tensors of the `count` layers that predict further tokens, which come after the others,
-// be there unused; which tensors these may be is a list in the source.
+// Ignores the tensors of `count` MTP layers, which follow the main layers. common.cpp lists the
+// tensor names that such a layer may have.
 void skip_prediction_layers(const Builder& layers, int64_t first, int64_t count);
-// The same of the `model.layers` of `b`, as many as num_nextn_predict_layers says.
+// The same for `model.layers` of `b`, with the count taken from num_nextn_predict_layers.
 void read_prediction_layers(const ConfigFile& config, const Builder& b, int64_t layers);
 
-// Whether to load the first of `count` layers that predict further tokens; those that are not
-// loaded are skipped, and copies of the embedding and the head in the one that is.
+// Returns whether to load the first of `count` MTP layers. Ignores the tensors of all MTP layers
+// that are not loaded, and the copies of embedding and head inside the one that is.
 bool take_prediction_layer(const Builder& layers, int64_t first, int64_t count);
 
 }  // namespace banyan

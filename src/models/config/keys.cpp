@@ -7,10 +7,10 @@
 namespace banyan {
 namespace {
 
-// Bookkeeping, training, and how a text is generated, which generation_config.json and requests
-// say.
+// Metadata, training settings, and generation defaults (those come from generation_config.json and
+// from requests).
 constexpr auto kHarmless = std::to_array<std::string_view>({
-    // What the file is, and who wrote it.
+    // Metadata.
     "model_type",
     "architectures",
     "transformers_version",
@@ -50,7 +50,7 @@ constexpr auto kHarmless = std::to_array<std::string_view>({
     "architecture",
     "base_model",
     "sentence_transformers",
-    // Ids of tokens, of which the tokenizer's configuration reads what matters.
+    // Special token ids. The tokenizer's configuration supplies the ones we use.
     "bos_token_id",
     "eos_token_id",
     "eod_token_id",
@@ -69,7 +69,7 @@ constexpr auto kHarmless = std::to_array<std::string_view>({
     "bad_words_ids",
     "suppress_tokens",
     "begin_suppress_tokens",
-    // What generate() of transformers once took from here.
+    // Generation settings that old versions of transformers stored in config.json.
     "max_length",
     "min_length",
     "max_new_tokens",
@@ -164,7 +164,7 @@ constexpr auto kHarmless = std::to_array<std::string_view>({
     "chunk_size_feed_forward",
 });
 
-// Asked for unless its value is null, false, 0 or empty.
+// Change the computation unless their value is null, false, 0 or empty.
 constexpr auto kVariants = std::to_array<std::string_view>({
     // Biases and norms.
     "attention_bias",
@@ -239,7 +239,7 @@ constexpr auto kVariants = std::to_array<std::string_view>({
     "learned_pos_emb",
     "use_learned_position_embeddings",
     "original_max_position_embeddings",
-    // Which positions a layer sees, and what it keeps of them.
+    // Attention windows and KV cache layout.
     "sliding_window",
     "use_sliding_window",
     "sliding_window_pattern",
@@ -333,7 +333,7 @@ constexpr auto kVariants = std::to_array<std::string_view>({
     "use_mla",
     "mla_scale_q_lora",
     "mla_scale_kv_lora",
-    // Factors and bounds of activations.
+    // Scale factors and clipping of activations.
     "attn_logit_softcapping",
     "final_logit_softcapping",
     "logits_soft_cap",
@@ -421,7 +421,7 @@ constexpr auto kVariants = std::to_array<std::string_view>({
     "num_mtp_layers",
     "mtp_num_hidden_layers",
     "num_hash_layers",
-    // A model within a model, or not one that predicts the next token.
+    // Nested models, and models that are not causal language models.
     "text_config",
     "vision_config",
     "audio_config",
@@ -436,7 +436,7 @@ constexpr auto kVariants = std::to_array<std::string_view>({
     "heads_per_ngram",
 });
 
-// The same, but a factor or a step of 1 asks for nothing either.
+// Change the computation unless their value is null, false, 0, empty or 1.
 constexpr auto kFactors = std::to_array<std::string_view>({
     "partial_rotary_factor",
     "rotary_percent",
@@ -472,11 +472,11 @@ constexpr auto kFactors = std::to_array<std::string_view>({
     "width_multiplier",
 });
 
-// Asked for unless they are true.
+// Change the computation unless their value is true.
 constexpr auto kAlwaysOn = std::to_array<std::string_view>(
     {"use_rmsnorm", "use_rms_norm", "causal", "is_causal", "use_rotary"});
 
-// A key of the language model of a checkpoint that has others too means what it means elsewhere.
+// Keys inside `text_config` mean the same as at the top level.
 constexpr std::string_view kTextConfig = "text_config";
 
 std::string_view key_of(std::string_view name) {
@@ -508,7 +508,7 @@ void refuse_variants(const ConfigFile& config) {
     bool of_text = key.size() < name.size();
     ConfigFile of = of_text ? config.object(kTextConfig) : config;
     if (!is_variant(key) || !asks_for_something(of, key)) continue;
-    config.expect(false, "{} = {} would change what {} computes, and is not supported", name,
+    config.expect(false, "{} = {} is not supported: it would change what {} computes", name,
                   of.shown(key), architecture ? *architecture : "the model");
   }
 }

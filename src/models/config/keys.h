@@ -1,6 +1,6 @@
-// The keys of config.json that no family reads: some change nothing that is computed here, others
-// ask for a computation that there is not. Which is which is a list in the source, of what
-// published configs and transformers' own have.
+// Checks the keys of config.json that no family has read. Some have no effect on the computation;
+// others ask for something we do not implement. keys.cpp lists both kinds, collected from published
+// configs and from transformers.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace banyan {
 
-// Refuses (kUnsupported) the keys that nobody read and that ask for another computation. Problems
-// stick to `config`.
+// Rejects (kUnsupported) unread keys that would change the computation. Errors are collected in
+// `config`.
 void refuse_variants(const ConfigFile& config);
 
-// Those that nobody read and that no list has either, which is worth a warning.
+// Unread keys that are on neither list; the caller warns about them.
 std::vector<std::string> unknown_keys(const ConfigFile& config);
 
 }  // namespace banyan

@@ -6,8 +6,8 @@
 namespace banyan {
 namespace {
 
-// What else a checkpoint has: encoders, and what brings their outputs to the width of the stream.
-// As published, or below `model`.
+// The other parts of a multimodal checkpoint: encoders and projectors, at the top level or under
+// `model`.
 constexpr std::array<std::string_view, 8> kOtherParts = {
     "visual",       "vision_tower", "vision_model", "multi_modal_projector",
     "mm_projector", "embed_vision", "audio_tower",  "embed_audio"};
@@ -21,9 +21,9 @@ LanguagePart language_part(const ConfigFile& config, const Builder& b) {
     (b / "model" / part).ignore_scope();
   }
   for (std::string_view key : {"vision_config", "audio_config"}) config.ignore_object(key);
-  // A checkpoint without a head of its own is tied, whatever is said here.
+  // A checkpoint without an lm_head is tied, whatever this key says.
   config.ignore({"tie_word_embeddings"});
-  // Tokens that stand for other things than text, and how these are encoded.
+  // Placeholder tokens for images, audio and video, and encoder settings.
   config.ignore({"image_token_id",
                  "image_token_index",
                  "video_token_id",

@@ -1,4 +1,4 @@
-// The language model of a checkpoint that also sees or hears.
+// Extracts the language model from a multimodal checkpoint. The encoders are not loaded.
 #pragma once
 
 #include <memory>
@@ -10,18 +10,20 @@
 namespace banyan {
 
 struct LanguagePart {
-  ConfigFile config;  // what config.json says of it
-  Builder weights;    // the scope of its `model` and `lm_head`
+  ConfigFile config;  // the language model's part of config.json
+  Builder weights;    // scope that contains its `model` and `lm_head`
 };
 
-// Of a checkpoint with a `text_config`. Its other parts, and their tensors, are left out: images
-// are refused where requests are read. Others are a language model as they stand.
+// The language model of a checkpoint with a `text_config`; other checkpoints are returned
+// unchanged. Tensors of encoders and projectors are ignored. Image inputs are rejected when a
+// request is parsed.
 //
-// Published checkpoints have the language model under `language_model.`; transformers 5 saves it
-// under `model.language_model.` and the head next to that, a scope that read_decoder() finds.
+// Published checkpoints keep the language model under `language_model.`. Newer transformers
+// releases save it under `model.language_model.` with the head next to it; read_decoder() finds
+// that scope.
 LanguagePart language_part(const ConfigFile& config, const Builder& b);
 
-// The loader of such a checkpoint, where `load` is that of its language model.
+// Loads a multimodal checkpoint's language model; `load` is the loader of its text family.
 template <LoadFamily* load>
 Result<std::unique_ptr<Model>> load_language_part(const ConfigFile& config, Builder b) {
   LanguagePart part = language_part(config, b);

@@ -13,7 +13,7 @@ constexpr double kThetaMin = 1.000001, kThetaMax = 1e15;
 constexpr double kFactorMin = 1e-3, kFactorMax = 1e6;
 constexpr double kOriginalContextMax = 1e9;
 
-// A value that Hugging Face also takes for absent when it is 0.
+// Reads a number; like transformers, treats 0 as missing.
 double number_or_if_zero(const ConfigFile& p, std::string_view key, double fallback) {
   double value = p.number_or(key, fallback, 0, kFactorMax);
   return value == 0 ? fallback : value;
@@ -59,8 +59,8 @@ void read_yarn(const ConfigFile& p, double context_tokens, RopeConfig& rope) {
                "mrope_interleaved", "llama_4_scaling_beta", "max_position_embeddings"});
 }
 
-// Differs from the default only beyond max_position_embeddings, where no sequence goes; but with
-// `alpha` another theta is fixed (Hunyuan), and the other keys have no effect.
+// Dynamic NTK scaling only takes effect beyond max_position_embeddings, which we never exceed. With
+// `alpha` (Hunyuan) theta is scaled by a constant and the other keys have no effect.
 void read_dynamic(const ConfigFile& p, RopeConfig& rope) {
   double alpha = p.number_or("alpha", 0, 0, kFactorMax);
   auto dim = static_cast<double>(rope.rotary_dim);
@@ -87,8 +87,8 @@ ConfigFile rope_object(const ConfigFile& config) {
   return config.object(rope_key(config));
 }
 
-// One set of parameters over what stands next to it. Every key must be one of its type's: what asks
-// for something else is not to be computed as if it were not there.
+// Reads one set of rope parameters, with `rope` as defaults. Rejects keys that do not belong to the
+// rope type, since ignoring them would compute the wrong rotation.
 RopeConfig read_parameters(const ConfigFile& p, int64_t context_tokens, bool outer_original,
                            RopeConfig rope) {
   rope.theta = p.number_or("rope_theta", rope.theta, kThetaMin, kThetaMax);
@@ -117,14 +117,15 @@ RopeConfig read_parameters(const ConfigFile& p, int64_t context_tokens, bool out
              "proportional, dynamic (up to max_position_embeddings)",
              type);
     if (!p.holds("factor", {1, 1.0})) {
-      p.expect(!p.has("factor"), "a rope factor of {} needs a rope type: linear, llama3, yarn",
+      p.expect(!p.has("factor"), "rope factor {} requires a rope type: linear, llama3, yarn",
                p.shown("factor"));
     }
     p.ignore({"factor"});
     p.only_keys({"rope_type", "type", "rope_theta", "partial_rotary_factor", kOriginal, "factor",
                  "mrope_section", "mrope_interleaved"});
   }
-  // Which of an image's coordinates turns which pair: a text has one position for all.
+  // Multimodal rope splits pairs among image coordinates; text has the same position in all of
+  // them.
   p.ignore({"mrope_section", "mrope_interleaved"});
   return rope;
 }
@@ -146,7 +147,7 @@ double read_partial_rotary_factor(const ConfigFile& config, double fallback) {
 
 RopeConfig read_rope(const ConfigFile& config, int64_t rotary_dim, int64_t context_tokens,
                      double theta_default) {
-  // rope_scaling replaces rope_parameters whole where both are given.
+  // rope_scaling would silently replace rope_parameters, so reject files that have both.
   bool both = config.has("rope_scaling") && config.has("rope_parameters");
   config.expect(!both, "both rope_scaling and rope_parameters are given; keep one");
   ConfigFile p = rope_object(config);
@@ -161,13 +162,15 @@ RopeConfig read_rope(const ConfigFile& config, int64_t rotary_dim, int64_t conte
   if (!nested) return read_parameters(p, context_tokens, outer_original, rope);
   std::optional<RopeConfig> first;
   for (const std::string& type : types) {
-    config.expect(p.is_object(type), "{}: {} = {} stands among rotations of types of layers, {}",
-                  rope_key(config), type, p.shown(type), "which is not supported");
+    config.expect(p.is_object(type),
+                  "{}: {} = {} is next to per-layer-type parameters, which is not supported",
+                  rope_key(config), type, p.shown(type));
     if (!p.is_object(type)) continue;
     RopeConfig of_type = read_parameters(p.object(type), context_tokens, outer_original, rope);
-    config.expect(!first || of_type == *first,
-                  "{}: {} and {} turn differently, which is not supported", rope_key(config),
-                  types[0], type);
+    config.expect(
+        !first || of_type == *first,
+        "{}: {} and {} have different parameters, which this architecture does not support",
+        rope_key(config), types[0], type);
     first = of_type;
   }
   return *first;

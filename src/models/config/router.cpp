@@ -9,7 +9,7 @@
 namespace banyan {
 namespace {
 
-// Every spelling of each key. Where a file uses none, errors name the first.
+// All spellings of each key. If config.json has none of them, errors name the first.
 using Spellings = std::initializer_list<std::string_view>;
 const Spellings kExperts = {"num_experts", "n_routed_experts", "num_local_experts",
                             "moe_num_experts"};
@@ -94,7 +94,7 @@ class MoeReader {
     return d.has_key ? number(names, d.width, kWidth) : d.width;
   }
 
-  // A fallback that is below the range stands for none: the file must say it.
+  // A fallback below the range means there is no default: the key is required.
   int64_t number(Spellings names, int64_t fallback, Range range) const {
     std::string_view key = config_.name_of(names);
     if (defaults_.lists) return number_for_all(key, fallback, range);
@@ -116,15 +116,15 @@ class MoeReader {
     return d.value;
   }
 
-  // The numbers make sense together.
+  // Checks that the numbers are consistent.
   void check(const RouterShape& r) const {
     int64_t all = r.experts + r.identity_experts;
     config_.expect(all <= kExpertsMax, "{} experts; at most {} are supported", all, kExpertsMax);
     config_.expect(all % r.groups == 0, "{} experts do not divide into {} groups", all, r.groups);
-    config_.expect(r.top_groups <= r.groups, "{} of {} groups are to be chosen", r.top_groups,
-                   r.groups);
+    config_.expect(r.top_groups <= r.groups, "topk_group {} exceeds the number of groups, {}",
+                   r.top_groups, r.groups);
     config_.expect(r.top_k <= all / r.groups * r.top_groups,
-                   "{} experts are to be chosen from {} groups of {}", r.top_k, r.top_groups,
+                   "top_k {} exceeds the experts in {} groups of {}", r.top_k, r.top_groups,
                    all / r.groups);
   }
 

@@ -1,8 +1,8 @@
-// What config.json says of mixtures of experts.
+// Reads mixture-of-experts settings from config.json.
 //
-// Families spell the same number in many ways. All spellings are in one table in router.cpp, and a
-// file may use any of them, or several that say the same. What a family's router does not have, as
-// groups or a factor, is not read, so that a file that asks for it is refused (keys.h).
+// Families spell the same setting in many ways. router.cpp has one table of all spellings; a config
+// may use any of them, or several with equal values. Settings that a family's router lacks (groups,
+// a scale) are not read, so keys.h rejects a config that has them.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 
 namespace banyan {
 
-// Something that a family's router does or does not.
+// A router feature that is on or off.
 struct RouterFlag {
   bool value = false;
-  bool may_differ = false;  // the file may say otherwise
+  bool may_differ = false;  // config.json may override it
 
   static constexpr RouterFlag fixed(bool value) { return {value, false}; }
   static constexpr RouterFlag unless_said(bool value) { return {value, true}; }
@@ -26,21 +26,21 @@ struct RouterGroups {
   int64_t all = 1, chosen = 1;
 };
 
-// What a family's router has, and what a number is that the file leaves out.
+// A family's router features, and defaults for missing keys.
 struct RouterDefaults {
-  int64_t experts = 0, top_k = 0;             // 0: the file must say it
-  RouterScore score = RouterScore::kSoftmax;  // the file may name no other
+  int64_t experts = 0, top_k = 0;             // 0: the key is required
+  RouterScore score = RouterScore::kSoftmax;  // config.json may not change it
   RouterFlag normalise = RouterFlag::fixed(true);
-  RouterFlag bias = RouterFlag::fixed(false);  // one that only helps to choose
-  std::optional<double> scale;                 // of the weights; none: there is no such factor
-  std::optional<RouterGroups> groups;          // none: there are no groups
-  bool identity_experts = false;               // some may return their input
+  RouterFlag bias = RouterFlag::fixed(false);  // selection only; not part of the weights
+  std::optional<double> scale;                 // routed scaling factor; nullopt: none
+  std::optional<RouterGroups> groups;          // nullopt: the family has no groups
+  bool identity_experts = false;               // some experts may be identities
 };
 
-// The intermediate width of an expert.
+// The intermediate size of an expert.
 struct ExpertWidth {
   int64_t width = 0;
-  bool has_key = true;  // the file may say another
+  bool has_key = true;  // config.json may override it
 
   static constexpr ExpertWidth fixed(int64_t width) { return {width, false}; }
   static constexpr ExpertWidth unless_said(int64_t width) { return {width, true}; }
@@ -48,18 +48,18 @@ struct ExpertWidth {
 
 struct MoeDefaults {
   RouterDefaults router;
-  ExpertWidth intermediate = {};  // 0: the file must say it
-  // How many experts all rows share, and how wide one is: 0, or none, for as wide as the others.
-  // Where both are none there is no shared expert; without a number there is one.
+  ExpertWidth intermediate = {};  // 0: the key is required
+  // Number and width of the shared experts. An unset or zero width means that of the routed
+  // experts. If both are unset there is no shared expert; if only the count is unset there is one.
   std::optional<int64_t> shared;
   std::optional<ExpertWidth> shared_intermediate;
-  bool lists = false;  // numbers may be lists, with the same number for each layer
+  bool lists = false;  // values may be lists with one equal entry per layer
 };
 
-// Router, bias of the choice, and widths. Problems stick to `config`.
+// Reads router, selection bias and expert widths. Errors are collected in `config`.
 MoeConfig read_moe(const ConfigFile& config, int64_t hidden, const MoeDefaults& defaults);
 
-// DeepSeek-V3's mixture of experts: sigmoids, a bias that only helps to choose, groups, a factor,
+// DeepSeek-V3's mixture of experts: sigmoid scores, selection bias, expert groups, a scaling factor
 // and shared experts.
 constexpr MoeDefaults deepseek_moe(const RouterGroups& groups, double scale, int64_t experts = 0,
                                    int64_t top_k = 0) {

@@ -1,5 +1,5 @@
-// DeepSeek-V3, R1 and V3.1, the text model of Kimi K2, and GLM-4.7-Flash: latent attention, sigmoid
-// routing in groups with a bias that only helps to choose (DeepSeek-AI 2024, arXiv:2412.19437).
+// DeepSeek-V3, R1, V3.1, Kimi K2 (text) and GLM-4.7-Flash: MLA, and grouped sigmoid routing with a
+// selection bias (DeepSeek-AI 2024, arXiv:2412.19437).
 // DeepSeek-V3.2 and GLM-5 besides choose the tokens that a row attends to by an index (DeepSeek-AI
 // 2025, arXiv:2512.02556); in GLM-5 layers may take the choice of an earlier one.
 #include <algorithm>

@@ -1,5 +1,5 @@
-// ERNIE 4.5, dense and with experts: Llama that turns neighbours, with one flag for all biases.
-// Experts are chosen by a softmax and a bias that only helps to choose.
+// ERNIE 4.5, dense and MoE: Llama with interleaved rotary pairs and one flag for all biases. The
+// MoE router uses softmax scores and a selection bias.
 #include "models/config/router.h"
 #include "models/gqa_decoder.h"
 #include "models/registry.h"
@@ -26,7 +26,7 @@ Result<std::unique_ptr<Model>> load_ernie4_5(const ConfigFile& config, Builder b
 
 Result<std::unique_ptr<Model>> load_ernie4_5_moe(const ConfigFile& config, Builder b) {
   GqaDecoderConfig c = read_ernie(config, b, {.kv_heads = 4});
-  config.expect(!c.sparse.bias, "use_bias = true is not supported where there are experts");
+  config.expect(!c.sparse.bias, "use_bias = true is not supported with experts");
   MoeConfig& moe = c.sparse.moe;
   moe = read_moe(config, c.decoder().hidden,
                  {.router = {.experts = 64, .top_k = 6, .bias = RouterFlag::fixed(true)},
@@ -41,7 +41,7 @@ Result<std::unique_ptr<Model>> load_ernie4_5_moe(const ConfigFile& config, Build
     bool within = i >= first && (last < 0 || i <= last);
     c.sparse.moe_layers.push_back(within && (i + 1) % every == 0);
   }
-  // A layer that predicts a further token.
+  // The MTP layer.
   for (const char* part : {"mtp_block", "mtp_emb_norm", "mtp_hidden_norm", "mtp_linear_proj"}) {
     (b / "model" / part).ignore_scope();
   }

@@ -1,5 +1,5 @@
-// EXAONE 4: norms after each block alone and on heads; where layers have windows, the others have
-// no rotation (LG AI Research 2025, arXiv:2507.11407).
+// EXAONE 4: post-norm blocks and QK norm. In models with sliding windows, full-attention layers
+// have no rotary embedding (LG AI Research 2025, arXiv:2507.11407).
 #include "models/gqa_decoder.h"
 #include "models/registry.h"
 
@@ -14,7 +14,7 @@ Result<std::unique_ptr<Model>> load_exaone4(const ConfigFile& config, Builder b)
   int64_t window = read_window(config);
   int64_t every = 4;
   if (config.has("layer_types")) {
-    config.ignore({"sliding_window_pattern"});  // layer_types say it
+    config.ignore({"sliding_window_pattern"});  // layer_types has the same information
   } else {
     every = config.integer_or("sliding_window_pattern", 4, 0, kLayersMax);
   }

@@ -1,7 +1,7 @@
-// Gemma 2 and 3: norms around each block whose weights are stored less one, gelu gates, an
-// embedding that is scaled, windows in most layers. Gemma 2 caps scores and logits (Gemma Team
-// 2024, arXiv:2408.00118); in Gemma 3 heads are normed and layers with windows turn faster (Gemma
-// Team 2025, arXiv:2503.19786).
+// Gemma 2 and 3: norms before and after each block with weights stored minus one, GELU gates,
+// scaled embeddings, sliding windows in most layers. Gemma 2 soft-caps attention scores and logits
+// (Gemma Team 2024, arXiv:2408.00118). Gemma 3 adds QK norm and a smaller rope theta in
+// sliding-window layers (Gemma Team 2025, arXiv:2503.19786).
 #include <cmath>
 
 #include "models/gqa_decoder.h"
@@ -27,7 +27,7 @@ GqaDecoderConfig read_gemma(const ConfigFile& config, const Builder& b,
   return c;
 }
 
-// A cap that is null or 0 is none.
+// A cap of null or 0 disables it.
 float read_cap(const ConfigFile& config, std::string_view key, double absent) {
   double fallback = config.is_null(key) ? 0 : absent;
   return static_cast<float>(config.number_or(key, fallback, 0, 1e6));
@@ -40,13 +40,14 @@ Result<std::unique_ptr<Model>> load_gemma2(const ConfigFile& config, Builder b) 
   c.attention.soft_cap = read_cap(config, "attn_logit_softcapping", 50);
   c.decoder().logit_cap = read_cap(config, "final_logit_softcapping", 30);
   set_windows(c, read_sliding_layers(config, c.decoder().layers, 2), read_window(config));
-  config.ignore({"sliding_window_size"});  // what sliding_window says too
+  config.ignore({"sliding_window_size"});  // repeats sliding_window
   return make_gqa_decoder(config, b, c);
 }
 
 Result<std::unique_ptr<Model>> load_gemma3(const ConfigFile& config, Builder b) {
   GqaDecoderConfig c = read_gemma(config, b,
-                                  // Those that also see leave much of it to the class.
+                                  // Multimodal checkpoints omit keys that transformers' config
+                                  // class defaults.
                                   {.vocabulary = 262208,
                                    .attention = {.heads = 8},
                                    .context_tokens = 131072,

@@ -1,6 +1,6 @@
-// Gemma 4: layers with windows and layers without have heads of different sizes and turn in
-// different ways; keys may stand for values, and the last layers look at those of earlier ones;
-// experts may work next to each dense block; and a token may give each layer something of its own.
+// Gemma 4: sliding-window and full-attention layers differ in head size and rotary embedding.
+// Values may equal keys, and the last layers reuse the KV cache of earlier ones. MoE models run
+// experts in parallel with each dense block. Per-layer embeddings are optional.
 #include <array>
 #include <cmath>
 #include <optional>
@@ -16,11 +16,11 @@ namespace banyan {
 namespace {
 
 struct Gemma4Config {
-  GqaDecoderConfig common;                      // attention: of layers with windows
-  GqaConfig full;                               // of layers without
-  std::vector<bool> slides;                     // each layer
-  std::vector<std::optional<int64_t>> keys_of;  // each layer: see LayerConfig
-  int64_t sharing_width = 1;  // by this much the dense blocks of those that share are wider
+  GqaDecoderConfig common;                      // its attention is that of sliding-window layers
+  GqaConfig full;                               // full-attention layers
+  std::vector<bool> slides;                     // per layer
+  std::vector<std::optional<int64_t>> keys_of;  // per layer, see LayerConfig
+  int64_t sharing_width = 1;  // width factor of the dense blocks in layers that share keys
   bool experts = false;
 };
 
@@ -38,8 +38,8 @@ void read_attention(const ConfigFile& config, Gemma4Config& c) {
   config.expect(a.q_heads % kv_heads == 0,
                 "num_attention_heads {} is not a multiple of num_global_key_value_heads {}",
                 a.q_heads, kv_heads);
-  config.expect(c.full.head_dim % 2 == 0, "global_head_dim {} is odd, which no rotation pairs up",
-                c.full.head_dim);
+  config.expect(c.full.head_dim % 2 == 0,
+                "global_head_dim {} is odd; rotary embeddings need an even one", c.full.head_dim);
   DecoderConfig& decoder = c.common.decoder();
   auto context = static_cast<int64_t>(decoder.rope.original_context_tokens);
   decoder.rope = read_rope_of_type(config, "full_attention", c.full.head_dim, context, 1e6);
@@ -48,19 +48,19 @@ void read_attention(const ConfigFile& config, Gemma4Config& c) {
     decoder.rope.proportion = 0.25;
   }
   c.slides = read_sliding_layers(config, decoder.layers, 6);
-  config.expect(!c.slides.back(), "the last of layer_types is not full_attention");
-  config.only("use_bidirectional_attention", {false, "vision"});  // of images
+  config.expect(!c.slides.back(), "the last entry of layer_types must be full_attention");
+  config.only("use_bidirectional_attention", {false, "vision"});  // among image tokens only
 }
 
 void read_sharing(const ConfigFile& config, Gemma4Config& c) {
   int64_t layers = c.common.decoder().layers;
   int64_t sharing = config.integer_or("num_kv_shared_layers", 0, 0, kLayersMax);
-  std::array<std::optional<int64_t>, 2> last;  // of layers of each kind that have their own
+  std::array<std::optional<int64_t>, 2> last;  // last layer of each kind with its own KV cache
   for (int64_t i = 0; i < layers; ++i) {
     std::optional<int64_t>& own = last[at(c.slides, i)];
     bool shares = i >= layers - sharing;
     config.expect(!shares || own,
-                  "num_kv_shared_layers {}: no layer before {} has keys for layer {} to share",
+                  "num_kv_shared_layers {}: no layer before {} has keys that layer {} could share",
                   sharing, layers - sharing, i);
     c.keys_of.push_back(shares ? own : std::nullopt);
     if (!shares) own = i;
@@ -107,7 +107,7 @@ Gemma4Config read_gemma4(const ConfigFile& config, const Builder& b) {
   return c;
 }
 
-// A dense block, and next to it experts if there are any; either way with norms around.
+// A dense block, in MoE models with experts in parallel; both have pre- and post-norms.
 FfnConfig ffn_of(const Gemma4Config& c, bool shares) {
   const SparseConfig& sparse = c.common.sparse;
   int64_t width = sparse.intermediate * (shares ? c.sharing_width : 1);

@@ -1,6 +1,6 @@
-// GLM-4 (0414, dense) and GLM-4.5 to 4.7 (mixtures of experts): half of each head turns. The dense
-// ones turn neighbours and norm what a block adds as well (Team GLM 2024, arXiv:2406.12793); the
-// others route like DeepSeek-V3 (Zeng et al. 2025, arXiv:2508.06471).
+// GLM-4 (0414, dense) and GLM-4.5 to 4.7 (MoE), with rotary on half of each head. Dense models use
+// interleaved pairs and post-norms as well (Team GLM 2024, arXiv:2406.12793). MoE models route like
+// DeepSeek-V3 (Zeng et al. 2025, arXiv:2508.06471).
 #include "models/config/router.h"
 #include "models/gqa_decoder.h"
 #include "models/registry.h"

@@ -1,4 +1,4 @@
-// Granite 3 dense: Llama with factors on embeddings, scores, blocks and logits.
+// Granite 3 dense: Llama with scale factors on embeddings, attention scores, residuals and logits.
 #include "models/gqa_decoder.h"
 #include "models/registry.h"
 

@@ -1,5 +1,5 @@
-// Granite 4 hybrid: Mamba 2 in most layers, attention (mostly without rotation) in the others, a
-// gated block in every layer, with experts or alone, and Granite's factors.
+// Granite 4 hybrid: Mamba 2 in most layers and attention (mostly without rotary) in the rest. Every
+// layer has a gated MLP, alone or as the shared expert of an MoE. Granite's scale factors apply.
 #include <algorithm>
 #include <limits>
 
@@ -17,14 +17,15 @@ Mamba2Config read_mamba(const ConfigFile& config, const DecoderConfig& decoder) 
   c.groups = config.integer_or("mamba_n_groups", 1, 1, kHeadsMax);
   c.state_dim = config.integer_or("mamba_d_state", 256, 1, kHeadDimMax);
   int64_t inner = config.integer_or("mamba_expand", 2, 1, 64) * c.hidden;
-  config.expect(inner % c.heads == 0, "mamba_n_heads {} does not divide {} columns", c.heads,
+  config.expect(inner % c.heads == 0, "mamba_n_heads {} does not divide the inner size {}", c.heads,
                 inner);
   bool automatic = config.holds("mamba_d_head", {"auto"});
   if (automatic) config.ignore({"mamba_d_head"});
   int64_t split = std::max<int64_t>(inner / c.heads, 1);
   c.head_dim = automatic ? split : config.integer_or("mamba_d_head", split, 1, kHeadDimMax);
-  config.expect(c.head_dim * c.heads == inner, "mamba_d_head {} of {} heads is not {} columns",
-                c.head_dim, c.heads, inner);
+  config.expect(c.head_dim * c.heads == inner,
+                "mamba_d_head {} times {} heads is not the inner size {}", c.head_dim, c.heads,
+                inner);
   config.expect(c.heads % c.groups == 0, "mamba_n_heads {} is not a multiple of mamba_n_groups {}",
                 c.heads, c.groups);
   c.groups = c.heads % c.groups == 0 ? c.groups : 1;
@@ -35,11 +36,11 @@ Mamba2Config read_mamba(const ConfigFile& config, const DecoderConfig& decoder) 
   if (config.has("time_step_limit")) {
     std::vector<double> limits = config.numbers("time_step_limit", 0, 1e30);
     config.expect(limits.size() == 2 && limits[0] <= limits[1],
-                  "time_step_limit is not a least and a largest step");
+                  "time_step_limit must be a [min, max] pair");
     limits.resize(2, 0);
     c.step = {static_cast<float>(limits[0]), static_cast<float>(limits[1])};
   }
-  // A prompt's chunks give the same sums whatever their length.
+  // The chunk size of prefill does not change the result.
   config.ignore({"mamba_chunk_size", "init_method"});
   return c;
 }

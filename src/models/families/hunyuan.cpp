@@ -1,4 +1,4 @@
-// Hunyuan, dense and with experts: heads of q and k are normalised after they turn.
+// Hunyuan, dense and MoE: QK norm after the rotary embedding.
 #include "models/config/router.h"
 #include "models/gqa_decoder.h"
 #include "models/registry.h"
@@ -16,7 +16,7 @@ GqaDecoderConfig read_hunyuan(const ConfigFile& config, const Builder& b) {
   config.only("use_qk_norm", {true});
   config.only("mlp_bias", {false});
   config.only("use_cla", {false});
-  config.ignore({"cla_share_factor"});  // of use_cla
+  config.ignore({"cla_share_factor"});  // belongs to use_cla
   return c;
 }
 

@@ -1,6 +1,6 @@
-// Kimi-Linear: Kimi Delta Attention with gates of low rank, MLA without rotation, experts
-// (Kimi Team 2025, arXiv:2510.26692). The config is the authors', or the one that transformers
-// writes, which has a list of layer types and flat keys in place of linear_attn_config.
+// Kimi-Linear: Kimi Delta Attention with low-rank gates, MLA without rotary, MoE (Kimi Team 2025,
+// arXiv:2510.26692). Accepts the authors' config and the one transformers writes, which has a list
+// of layer types and flat keys instead of linear_attn_config.
 #include <algorithm>
 
 #include "base/signed.h"
@@ -11,13 +11,13 @@
 namespace banyan {
 namespace {
 
-// Of the authors' two lists: layers are counted from 1, and each is in one of them.
+// From the authors' two lists, in which layers count from 1 and each layer appears exactly once.
 std::vector<bool> latent_layers_of_lists(const ConfigFile& lists, int64_t layers) {
   std::vector<int> kinds = filled(layers, 0);
   auto mark = [&](std::string_view key, int kind) {
     for (int64_t layer : lists.integers(key, 1, layers)) {
       int& entry = at(kinds, std::clamp<int64_t>(layer, 1, layers) - 1);
-      lists.expect(entry == 0, "{} has layer {}, which was listed before", key, layer);
+      lists.expect(entry == 0, "{} lists layer {}, which is already listed", key, layer);
       entry = kind;
     }
   };
@@ -38,7 +38,7 @@ std::vector<bool> read_latent_layers(const ConfigFile& config, const ConfigFile&
   return latent_layers_of_types(config, layers);
 }
 
-// Where the numbers stand, in the words of one config or the other.
+// The key names of either config.
 struct KdaKeys {
   ConfigFile file;
   std::string_view heads, head_dim, taps;
@@ -65,7 +65,7 @@ void read_experts(const ConfigFile& config, const Builder& layers, SparseConfig&
   c.intermediate = config.integer("intermediate_size", 1, kWidthMax);
   c.moe = read_moe(config, c.decoder.hidden, deepseek_moe({1, 1}, 2.446));
   c.moe.expert_names = {.gate = "w1", .up = "w3", .down = "w2"};
-  // The authors' code and transformers disagree on what a file without the key means.
+  // If the key is missing, the authors' code and transformers disagree; the tensors decide.
   bool experts_first = (layers / 0 / "block_sparse_moe" / "gate").has("weight");
   int64_t every = config.integer_or("moe_layer_freq", 1, 1, kLayersMax);
   c.moe_layers = read_moe_layers(config, c.decoder.layers, experts_first ? 0 : 1, every);
@@ -84,8 +84,8 @@ Result<std::unique_ptr<Model>> load_kimi_linear(const ConfigFile& config, Builde
   sparse.context_tokens = config.integer_or(
       config.name_of({"model_max_length", "max_position_embeddings"}), 1 << 20, 1, kContextMax);
   MlaConfig mla = read_mla(config, b, sparse.decoder);
-  // No layer turns its queries and keys, in the authors' code and in transformers alike, so what
-  // the file says of a rotation is of no consequence.
+  // Neither the authors' code nor transformers applies rotary embeddings in any layer, so rope
+  // settings have no effect.
   config.only("mla_use_nope", {true});
   mla.rotary = false;
   c.attention = mla;

@@ -1,5 +1,5 @@
-// LFM2: gated short convolutions in most layers, attention with norms on q and k in the others, and
-// dense blocks, or beyond the first few layers experts chosen by sigmoids and a bias.
+// LFM2: gated short convolutions in most layers, attention with QK norm in the rest. MLPs are
+// dense; MoE models have a few dense layers, then sigmoid-routed experts with a selection bias.
 #include <algorithm>
 
 #include "base/divide.h"
@@ -11,7 +11,7 @@
 namespace banyan {
 namespace {
 
-// `layer_types`, or the list of layers that attend, or all of them.
+// From `layer_types`, else from the list of attention layers, else all.
 std::vector<bool> read_attention_layers(const ConfigFile& config, int64_t layers) {
   if (config.has("layer_types")) {
     config.ignore({"full_attn_idxs"});
@@ -24,7 +24,8 @@ std::vector<bool> read_attention_layers(const ConfigFile& config, int64_t layers
   return attention;
 }
 
-// The width that is given may be that of a block without a gate: then two thirds, and rounded up.
+// The given width may be that of an ungated MLP. Then the gated one has two thirds of it, rounded
+// up.
 int64_t read_intermediate(const ConfigFile& config) {
   int64_t width =
       config.integer_or(config.name_of({"block_ff_dim", "intermediate_size"}), 12288, 1, kWidthMax);
@@ -54,7 +55,7 @@ HybridConfig read_common(const ConfigFile& config, const Builder& b) {
   conv.bias = config.flag_or("conv_bias", false);
   c.recurrence = conv;
   c.attention_layers = read_attention_layers(config, sparse.decoder.layers);
-  // What the tensors say, and what the widths of published configs repeat.
+  // The tensors show these, and published configs repeat the widths under other keys.
   config.only("block_use_swiglu", {true});
   config.only("use_pos_enc", {true});
   config.ignore({"tie_embedding", "conv_dim", "conv_dim_out", "conv_use_xavier_init", "block_dim",

@@ -3,7 +3,8 @@
 namespace banyan {
 namespace {
 
-// MLA by `layer_types`, or in the last layer of every group and in all that are left over.
+// Which layers use MLA: from `layer_types`, else the last of every group and any left over at the
+// end.
 std::vector<bool> read_latent_layers(const ConfigFile& config, int64_t layers) {
   if (config.has("layer_types")) {
     config.ignore({"layer_group_size"});
@@ -54,7 +55,7 @@ HybridConfig read_ling_hybrid(const ConfigFile& config, Builder b, const LingDef
   c.limits = config.numbers("expert_swiglu_limit_list", 0, 1e6);
   c.shared_limits = config.numbers("share_expert_swiglu_limit_list", 0, 1e6);
   c.attention_layers = read_latent_layers(config, sparse.decoder.layers);
-  // MLA's part that turns is qk_rope_head_dim already.
+  // MLA's rotary dimension is already in qk_rope_head_dim.
   config.ignore({"rotary_dim", "mtp_loss_scaling_factor"});
   config.only("use_mla_nope", {false});
   std::string_view key = config.name_of({"num_nextn_predict_layers", "num_mtp_layers"});

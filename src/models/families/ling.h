@@ -1,5 +1,5 @@
-// What the Ling and Ring families share, whose configs call them bailing: the mixture of experts
-// and its names; and of Ling 2.5 and Ling 3, which are hybrids, all but the recurrence.
+// What the Ling and Ring families share (their configs say "bailing"): the MoE and its tensor
+// names, and, for the hybrids Ling 2.5 and Ling 3, everything but the recurrence.
 #pragma once
 
 #include "models/config/router.h"
@@ -7,26 +7,25 @@
 
 namespace banyan {
 
-// What a config.json that leaves it out means, or does not say.
+// Defaults for missing keys, and settings that config.json does not have.
 struct LingMoeDefaults {
   RouterGroups groups = {};
   double scale = 1;
   int64_t dense_layers = 0;
-  bool normalises_one = false;  // a single chosen expert's weight becomes the scale itself
+  bool normalises_one = false;  // with top_k 1, the expert's weight is normalised to 1, then scaled
 };
 
-// moe, moe_layers, intermediate; the layers' attention is called "attention". Marks the keys that
-// none of the families computes with as read. Problems stick to `config`.
+// Fills in moe, moe_layers, intermediate and the attention scope ("attention"). Marks keys as read
+// that no Ling model uses in its computation. Errors are collected in `config`.
 void read_ling_moe(const ConfigFile& config, SparseConfig& c, const LingMoeDefaults& defaults = {});
 
-// What a config.json that leaves it out means.
+// Defaults for missing keys.
 struct LingDefaults {
   double theta = 600000;
   LingMoeDefaults moe = {};
 };
 
-// All but the recurrence. Layers beyond the last that predict further tokens are skipped. Problems
-// stick to `config`.
+// Reads everything but the recurrence. MTP layers are skipped. Errors are collected in `config`.
 HybridConfig read_ling_hybrid(const ConfigFile& config, Builder b,
                               const LingDefaults& defaults = {});
 

@@ -1,5 +1,5 @@
-// Ling 2.0 and Ring 2.0: grouped-query attention that turns half of each head, and experts chosen
-// in groups with a bias that only helps to choose (Ling Team 2025, arXiv:2510.22115). Ring-mini-
+// Ling 2.0 and Ring 2.0: GQA with rotary on half of each head, and grouped experts with a selection
+// bias (Ling Team 2025, arXiv:2510.22115). Ring-mini-
 // sparse 2.0 is the same with attention to a few blocks of keys in some layers.
 #include "base/signed.h"
 #include "models/config/moba.h"
@@ -20,10 +20,12 @@ Result<std::unique_ptr<Model>> load_ling2(const ConfigFile& config, Builder b) {
   config.only("use_qk_norm", {true});
   double part = read_partial_rotary_factor(config);
   auto rotary_dim = static_cast<int64_t>(static_cast<double>(attention.head_dim) * part);
-  config.expect(rotary_dim >= 2 && rotary_dim % 2 == 0,
-                "partial_rotary_factor {} leaves {} elements of a head to turn", part, rotary_dim);
+  config.expect(
+      rotary_dim >= 2 && rotary_dim % 2 == 0,
+      "partial_rotary_factor {} gives a rotary dimension of {}; it must be even, 2 or more", part,
+      rotary_dim);
   int64_t said = config.integer_or("rotary_dim", rotary_dim, 1, kHeadDimMax);
-  config.expect(said == rotary_dim, "rotary_dim is {}, but partial_rotary_factor makes it {}", said,
+  config.expect(said == rotary_dim, "rotary_dim is {}, but partial_rotary_factor gives {}", said,
                 rotary_dim);
   c.context_tokens = read_rotation(config, rotary_dim, {32768, 600000, true}, c.decoder);
   read_ling_moe(config, c);

@@ -1,4 +1,4 @@
-// Ling 2.5 and 2.6: lightning attention and MLA, experts in groups.
+// Ling 2.5 and 2.6: lightning attention and MLA, with grouped experts.
 #include "models/config/rope.h"
 #include "models/families/ling.h"
 #include "models/registry.h"
@@ -16,11 +16,11 @@ Result<std::unique_ptr<Model>> load_ling2_5(const ConfigFile& config, Builder b)
   l.norm_groups = config.integer_or("group_norm_size", 1, 1, kHeadsMax);
   config.expect(l.heads * l.head_dim % l.norm_groups == 0, "group_norm_size {} does not divide {}",
                 l.norm_groups, l.heads * l.head_dim);
-  // Both mixers turn by the same angles.
+  // Lightning attention and MLA share one rotation.
   double part = read_partial_rotary_factor(config);
   auto rotary_dim = static_cast<int64_t>(part * static_cast<double>(l.head_dim));
   config.expect(rotary_dim == mla.rope_dim,
-                "{} of {} elements of a head turn, but qk_rope_head_dim is {}", rotary_dim,
+                "the rotary dimension is {} of a head's {}, but qk_rope_head_dim is {}", rotary_dim,
                 l.head_dim, mla.rope_dim);
   config.only("linear_silu", {false});
   config.only("linear_rope", {true});

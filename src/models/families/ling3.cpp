@@ -1,6 +1,6 @@
-// Ling 3: Kimi Delta Attention with gates of full rank, MLA with a gate after it, experts in
-// groups. The config is the authors' (BailingMoeV3), or the one that transformers writes
-// (BailingHybrid), where head_dim is another and each head's gate goes without saying.
+// Ling 3: Kimi Delta Attention with full-rank gates, gated MLA, grouped experts. Accepts the
+// authors' config (BailingMoeV3) and the one transformers writes (BailingHybrid). In the latter
+// head_dim has another meaning and the per-head gate is implied.
 #include "models/families/ling.h"
 #include "models/registry.h"
 
@@ -17,7 +17,7 @@ MlaGate read_gate(const ConfigFile& config, std::string_view fallback) {
 }
 
 KdaConfig read_kda(const ConfigFile& config, const HybridConfig& c) {
-  // transformers writes MLA's rotary width as head_dim, and KDA's numbers next to it.
+  // transformers stores MLA's rotary dimension as head_dim, and KDA's sizes under linear_*.
   bool rewritten = config.has("linear_head_dim");
   KdaConfig kda{.hidden = c.sparse.decoder.hidden, .eps = c.sparse.decoder.eps};
   kda.heads =
@@ -28,7 +28,7 @@ KdaConfig read_kda(const ConfigFile& config, const HybridConfig& c) {
   kda.low_rank_gates = !config.flag_or("no_kda_lora", true);
   double bound = config.number_or("kda_lower_bound", -5, -1e3, -1e-6);
   if (config.flag_or("kda_safe_gate", true)) kda.lower_bound = static_cast<float>(bound);
-  // The convolutions' SiLU, keys of length 1, a norm for each head: KDA has them always.
+  // KDA always has SiLU after the convolution, L2-normalised keys and a norm per head.
   config.ignore({"linear_silu", "group_norm_size"});
   config.only("use_qk_norm", {true});
   config.only("mtp_use_kda", {false});

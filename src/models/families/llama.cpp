@@ -8,7 +8,7 @@ Result<std::unique_ptr<Model>> load_llama(const ConfigFile& config, Builder b) {
   GqaDecoderConfig c = read_gqa_decoder(config, b, {.context_tokens = 2048});
   c.attention.qkv_bias = c.attention.output_bias = config.flag_or("attention_bias", false);
   c.sparse.bias = config.flag_or("mlp_bias", false);
-  config.ignore({"sliding_window", "layer_types"});  // not of this architecture
+  config.ignore({"sliding_window", "layer_types"});  // not used by this architecture
   return make_gqa_decoder(config, b, c);
 }
 

@@ -1,8 +1,7 @@
-// Llama 4: in three layers of four, attention within chunks of positions, whose queries and keys
-// turn and are then normed without weights; in the fourth over all positions, without a rotation,
-// by queries that grow with the position (Nakanishi, arXiv:2501.19399). A router chooses one expert
-// and weighs what enters it, next to a shared one; of the models with 128 experts every other layer
-// is dense.
+// Llama 4. Three of four layers attend within fixed chunks, with rotary followed by a weightless QK
+// norm. The fourth attends to all positions without rotary, and its queries are scaled by position
+// (Nakanishi, arXiv:2501.19399). The router picks one expert and scales its input; a shared expert
+// is added. In the 128-expert models every other layer is dense.
 #include <algorithm>
 
 #include "base/signed.h"
@@ -13,7 +12,7 @@
 namespace banyan {
 namespace {
 
-// Which layers turn. 1 in no_rope_layers says that a layer does.
+// Which layers use rotary. Despite the name, 1 in no_rope_layers means that the layer does.
 std::vector<bool> read_turning_layers(const ConfigFile& config, int64_t layers) {
   int64_t every = config.integer_or("no_rope_layer_interval", 4, 1, kLayersMax);
   std::vector<int64_t> given = config.integers("no_rope_layers", 0, 1);
@@ -25,10 +24,10 @@ std::vector<bool> read_turning_layers(const ConfigFile& config, int64_t layers) 
     turning.push_back(stated ? at(given, i) == 1 : (i + 1) % every != 0);
   }
   if (config.has("layer_types")) {
-    config.expect(
-        layers_of_type(config, "layer_types", "chunked_attention", "full_attention", layers) ==
-            turning,
-        "layer_types differs from no_rope_layers: layers that turn see their chunk alone");
+    config.expect(layers_of_type(config, "layer_types", "chunked_attention", "full_attention",
+                                 layers) == turning,
+                  "layer_types differs from no_rope_layers: chunked_attention layers must be the "
+                  "rotary ones");
   }
   return turning;
 }
@@ -43,7 +42,7 @@ void read_attention(const ConfigFile& config, GqaDecoderConfig& c) {
   a.chunk_tokens = config.is_null("attention_chunk_size")
                        ? 0
                        : config.integer_or("attention_chunk_size", 8192, 1, kContextMax);
-  config.only("attn_temperature_tuning", {true, false, 4});  // 4: true, in the first configs
+  config.only("attn_temperature_tuning", {true, false, 4});  // 4 means true in the first configs
   bool tuned = !config.has("attn_temperature_tuning") || !config.is_off("attn_temperature_tuning");
   double beta = config.number_or("attn_scale", 0.1, 0, 1e6);
   double period = config.number_or("floor_scale", 8192, 1, 1e9);

@@ -1,6 +1,6 @@
-// LongCat-Flash: two latent attentions and two dense blocks in each layer, and a mixture of experts
-// that takes a short cut past the second of each; some of its experts return their input and cost
-// nothing (Meituan LongCat Team 2025, arXiv:2509.01322).
+// LongCat-Flash: each layer has two MLA blocks, two dense MLPs, and an MoE on a shortcut around the
+// second pair. Some experts are identities and cost nothing (Meituan LongCat Team 2025,
+// arXiv:2509.01322).
 #include <cmath>
 #include <string>
 
@@ -21,9 +21,8 @@ struct LongcatConfig {
   int64_t intermediate = 0;
 };
 
-// No DecoderLayer: the experts read what the first dense block reads, and what they give is added
-// after the second one, so that it can be computed meanwhile. The first half's dense block is
-// therefore written out; the other blocks are as everywhere.
+// Not a DecoderLayer. The experts read the first dense MLP's input, and their output is added after
+// the second MLP, so that the two can overlap. Only the first MLP is therefore written out by hand.
 class LongcatLayer {
  public:
   LongcatLayer(Builder b, const LongcatConfig& c)
@@ -62,7 +61,7 @@ class LongcatLayer {
   Moe moe_;
 };
 
-// The product of norm and projection has the variance of its input again: sections 2.2 and 3.
+// Restores unit variance after norm and low-rank projection (paper, sections 2.2 and 3).
 double scale_correction(const ConfigFile& config, std::string_view flag, int64_t hidden,
                         int64_t rank) {
   if (!config.flag_or(flag, true) || rank == 0) return 1;
@@ -95,7 +94,7 @@ Result<std::unique_ptr<Model>> load_longcat_flash(const ConfigFile& config, Buil
   c.intermediate =
       config.integer(config.name_of({"ffn_hidden_size", "intermediate_size"}), 1, kWidthMax);
   c.moe = read_shortcut_moe(config, c.decoder.hidden);
-  // Twice the layers in some files, and of the layer that predicts a further token.
+  // Some files set this to twice the number of layers; num_layers is the one that counts.
   config.ignore({"num_hidden_layers"});
   int64_t further = config.integer_or("num_nextn_predict_layers", 1, 0, kLayersMax);
   config.only("nextn_use_scmoe", {false});

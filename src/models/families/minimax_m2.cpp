@@ -1,5 +1,5 @@
-// MiniMax-M2 to M2.7: norms over all heads of q and k together, half of each head turns, and
-// experts are chosen by sigmoids and a bias that only helps to choose.
+// MiniMax-M2 to M2.7: QK norm over all heads at once, rotary on half of each head, sigmoid routing
+// with a selection bias.
 #include "models/config/router.h"
 #include "models/gqa_decoder.h"
 #include "models/registry.h"
@@ -20,7 +20,7 @@ Result<std::unique_ptr<Model>> load_minimax_m2(const ConfigFile& config, Builder
   config.only("qk_norm_type", {"per_layer"});
   config.only("attention_bias", {false});
   for (int64_t type : config.integers("attn_type_list", 0, 1)) {
-    config.expect(type == 1, "attn_type_list: {} is not supported, 1 is", type);
+    config.expect(type == 1, "attn_type_list: {} is not supported; supported: 1", type);
   }
   c.sparse.moe_scope = "block_sparse_moe";
   MoeConfig& moe = c.sparse.moe;
@@ -31,7 +31,7 @@ Result<std::unique_ptr<Model>> load_minimax_m2(const ConfigFile& config, Builder
   moe.bias_name = "e_score_correction_bias";
   moe.expert_names = {"w1", "w3", "w2"};
   c.sparse.moe_layers.assign(c.layers.size(), true);
-  // Without tensors of layers that predict further tokens these say nothing.
+  // The checkpoints have no MTP tensors, so these keys have no effect.
   config.ignore({"use_mtp", "num_mtp_modules", "mtp_transformer_layers"});
   return make_gqa_decoder(config, b, c);
 }

@@ -1,5 +1,5 @@
-// Mistral Small 4: the latent attention of DeepSeek-V3 with queries that grow with the position,
-// and experts that a softmax chooses, next to a shared one.
+// Mistral Small 4: DeepSeek-V3's MLA with queries scaled by position, softmax-routed experts and a
+// shared expert.
 #include "models/config/rope.h"
 #include "models/config/router.h"
 #include "models/registry.h"
@@ -14,15 +14,14 @@ Result<std::unique_ptr<Model>> load_mistral4(const ConfigFile& config, Builder b
       read_rotation(config, rope_dim,
                     {.context_tokens = 1 << 20, .partial = true, .query_scale = true}, c.decoder);
   config.expect(config.has("rope_scaling") || config.has("rope_parameters"),
-                "rope_parameters is missing, without which positions are not known");
+                "rope_parameters is missing; add it to config.json");
   MlaConfig attention = read_mla(config, b, c.decoder);
   attention.query_scale = {c.decoder.rope.query_beta, c.decoder.rope.original_context_tokens};
-  // It says once more how much of a head turns.
+  // partial_rotary_factor repeats the rotary fraction; check that it agrees.
   double head_dim = static_cast<double>(attention.nope_dim + attention.rope_dim);
   double part = static_cast<double>(rope_dim) / head_dim;
   config.expect(read_partial_rotary_factor(config, part) == part,
-                "partial_rotary_factor is not {}, which qk_rope_head_dim {} is of a head", part,
-                rope_dim);
+                "partial_rotary_factor should be {}, since qk_rope_head_dim is {}", part, rope_dim);
 
   c.intermediate = config.integer_or("intermediate_size", 12288, 1, kWidthMax);
   MoeDefaults moe = deepseek_moe({1, 1}, 1, 128, 4);

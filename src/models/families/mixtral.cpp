@@ -1,4 +1,4 @@
-// Mixtral: Mistral with experts, two of eight (Jiang et al., arXiv:2401.04088).
+// Mixtral: Mistral with experts, two of eight active per token (Jiang et al., arXiv:2401.04088).
 #include "models/config/router.h"
 #include "models/gqa_decoder.h"
 #include "models/registry.h"

@@ -1,5 +1,5 @@
-// Nemotron-H and Nemotron 3: layers of one block each, which is Mamba 2, attention without
-// rotation, a block without a gate, or experts that are such blocks.
+// Nemotron-H and Nemotron 3: each layer is a single block: Mamba 2, attention without rotary, an
+// ungated MLP, or experts that are ungated MLPs.
 #include <limits>
 #include <string>
 
@@ -14,7 +14,7 @@ namespace {
 
 struct NemotronConfig {
   DecoderConfig decoder;
-  std::string blocks;  // of each layer: M, *, - or E
+  std::string blocks;  // one letter per layer: M, *, - or E
   Mamba2Config mamba;
   GqaConfig attention;
   int64_t intermediate = 0;
@@ -69,7 +69,7 @@ Mamba2Config read_mamba(const ConfigFile& config, const DecoderConfig& decoder) 
             std::numeric_limits<float>::infinity()};
   config.only("mamba_hidden_act", {"silu"});
   config.only("mamba_proj_bias", {c.proj_bias});
-  // Chunks give the same sums whatever their length; the others are for the first weights.
+  // The chunk size does not change the result; the other keys only concern training.
   config.ignore({"chunk_size", "expand", "time_step_floor", "time_step_max", "time_step_limit",
                  "rescale_prenorm_residual", "mamba_ssm_cache_dtype", "use_mamba_kernels"});
   return c;
@@ -106,7 +106,7 @@ Result<std::unique_ptr<Model>> load_nemotron_h(const ConfigFile& config, Builder
   c.mamba = read_mamba(config, c.decoder);
   c.attention = read_gqa(config, c.decoder, {.kv_heads = 8, .head_dim = 128});
   c.attention.rotary = false;
-  c.decoder.rope.rotary_dim = 2;  // nobody turns by it
+  c.decoder.rope.rotary_dim = 2;  // no layer uses rotary
   read_feed_forward(config, c);
   config.ignore({"norm_eps", "rms_norm_eps", "rope_theta", "partial_rotary_factor",
                  "num_nextn_predict_layers", "mtp_hybrid_override_pattern",

@@ -1,5 +1,5 @@
-// OLMo 2 and 3: norms after each block alone, over all heads of q and k together; OLMo 3 has
-// windows in three of four layers, whose rotation is not stretched (OLMo Team, arXiv:2501.00656,
+// OLMo 2 and 3: post-norm blocks, and QK norm over all heads at once. In OLMo 3 three of four
+// layers have sliding windows and an unscaled rotary embedding (OLMo Team, arXiv:2501.00656,
 // 2512.13961).
 #include "models/gqa_decoder.h"
 #include "models/registry.h"

@@ -1,5 +1,5 @@
-// Phi-3 and Phi-4: Llama with one matrix for q, k and v, and one for gate and up (Abdin et al.,
-// arXiv:2404.14219). Those with a rotation of type longrope are refused by that name.
+// Phi-3 and Phi-4: Llama with fused qkv and gate_up matrices (Abdin et al., arXiv:2404.14219). The
+// longrope variants are not supported.
 #include "models/gqa_decoder.h"
 #include "models/registry.h"
 
@@ -12,7 +12,7 @@ Result<std::unique_ptr<Model>> load_phi3(const ConfigFile& config, Builder b) {
   c.sparse.names.gate_up = "gate_up_proj";
   config.only("attention_bias", {false});
   set_window(c, config.maybe_integer("sliding_window", 1, kContextMax).value_or(0));
-  config.ignore({"original_max_position_embeddings"});  // of longrope
+  config.ignore({"original_max_position_embeddings"});  // only for longrope
   return make_gqa_decoder(config, b, c);
 }
 

@@ -1,5 +1,5 @@
-// Qwen3 dense: heads of q and k are normalised before they turn, and head_dim is a number of its
-// own (Yang et al., arXiv:2505.09388).
+// Qwen3 dense: QK norm before rotary, and a head_dim independent of the hidden size (Yang et al.,
+// arXiv:2505.09388).
 #include "models/gqa_decoder.h"
 #include "models/registry.h"
 

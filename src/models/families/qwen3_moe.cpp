@@ -1,5 +1,5 @@
-// Qwen3 with mixtures of experts: the attention of Qwen3, softmax routing without bias or groups
-// (Yang et al., arXiv:2505.09388).
+// Qwen3 MoE: Qwen3's attention, softmax routing without bias or groups (Yang et al.,
+// arXiv:2505.09388).
 #include "models/config/router.h"
 #include "models/registry.h"
 #include "models/sparse.h"
@@ -12,7 +12,7 @@ Result<std::unique_ptr<Model>> load_qwen3_moe(const ConfigFile& config, Builder 
   attention.qkv_bias = attention.output_bias = config.flag_or("attention_bias", false);
   attention.head_norms = true;
   c.context_tokens = read_rotation(config, attention.head_dim, {32768}, c.decoder);
-  // As in transformers, the window is in every layer, whatever max_window_layers says.
+  // As in transformers, every layer has the window; max_window_layers has no effect.
   int64_t window = read_window(config);
   attention.window_tokens = config.flag_or("use_sliding_window", false) ? window : 0;
   config.ignore({"max_window_layers"});

@@ -1,7 +1,7 @@
-// Qwen3-Next and Qwen3.5: Gated DeltaNet in most layers, gated attention that turns a quarter of
-// each head in the others, norms whose weights are stored less 1, and dense blocks or experts
-// next to a gated one that all rows share. Qwen3.5 has other names for the projections of Gated
-// DeltaNet; Qwen3.6 is Qwen3.5 with other numbers.
+// Qwen3-Next, Qwen3.5 and Qwen3.6: Gated DeltaNet in most layers, gated attention with rotary on a
+// quarter of each head in the rest. Norm weights are stored minus one. MLPs are dense, or MoE with
+// a gated shared expert. Qwen3.5 renames the Gated DeltaNet projections; Qwen3.6 has Qwen3.5's
+// layers.
 #include <algorithm>
 
 #include "base/signed.h"
@@ -32,7 +32,7 @@ GqaConfig read_attention(const ConfigFile& config, SparseConfig& c, int64_t kv_h
   double part = read_partial_rotary_factor(config, 0.25);
   auto rotary_dim = static_cast<int64_t>(part * static_cast<double>(attention.head_dim));
   config.expect(rotary_dim >= 2 && rotary_dim % 2 == 0,
-                "{} of {} elements of a head turn, which do not pair up", rotary_dim,
+                "the rotary dimension {} of a head's {} must be even, 2 or more", rotary_dim,
                 attention.head_dim);
   c.context_tokens = read_rotation(config, std::max<int64_t>(rotary_dim / 2 * 2, 2),
                                    {.context_tokens = 32768, .partial = true}, c.decoder);
@@ -56,7 +56,7 @@ GatedDeltaConfig read_recurrence(const ConfigFile& config, const DecoderConfig& 
 }
 
 void read_experts(const ConfigFile& config, SparseConfig& c, int64_t experts, int64_t top_k) {
-  // Of all shared experts together, whose sum has a gate.
+  // The width of all shared experts together; their sum is gated.
   int64_t shared = config.integer_or("shared_expert_intermediate_size", 512, 1, kWidthMax);
   c.moe = read_moe(
       config, c.decoder.hidden,
@@ -75,7 +75,7 @@ HybridConfig read_common(const ConfigFile& config, const Builder& b, int64_t kv_
   c.attention = read_attention(config, c.sparse, kv_heads);
   c.recurrence = read_recurrence(config, c.sparse.decoder);
   c.attention_layers = read_attention_layers(config, c.sparse.decoder.layers);
-  // The layers that predict a further token.
+  // The MTP layers.
   config.ignore(
       {"mtp_num_hidden_layers", "mtp_use_dedicated_embeddings", "num_nextn_predict_layers"});
   (b / "mtp").ignore_scope();

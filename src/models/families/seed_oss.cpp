@@ -1,4 +1,4 @@
-// Seed-OSS: Llama with biases on q, k and v, and a head_dim of its own.
+// Seed-OSS: Llama with biases on q, k and v, and a head_dim independent of the hidden size.
 #include "models/gqa_decoder.h"
 #include "models/registry.h"
 

@@ -186,7 +186,7 @@ TEST(QwenHybridCheckpoint, MustHaveEveryTensorOfItsLayers) {
 TEST(QwenHybridCheckpoint, RefusesWhatItDoesNotCompute) {
   expect_problem("qwen3-next", "linear_num_value_heads 6 is not a multiple",
                  [](auto& c) { c.config["linear_num_key_heads"] = 4; });
-  expect_problem("qwen3-next", "elements of a head turn",
+  expect_problem("qwen3-next", "the rotary dimension",
                  [](auto& c) { c.config["partial_rotary_factor"] = 0.1; });
   expect_problem("qwen3-5", "attn_output_gate",
                  [](auto& c) { c.config["attn_output_gate"] = false; });

@@ -85,7 +85,7 @@ std::string refusal(const std::string& json) {
   return status ? std::string() : status.error().message;
 }
 
-// As transformers 5 saves models whose layers may turn differently.
+// As transformers 5 saves models whose layer types may rotate differently.
 TEST(RopeConfig, ReadsParametersOfTypesOfLayersThatAreTheSame) {
   std::string linear = R"({"rope_type": "linear", "factor": 4.0, "rope_theta": 500.0})";
   RopeConfig flat = read(R"({"rope_parameters": )" + linear + "}", 8, 256);
@@ -96,7 +96,7 @@ TEST(RopeConfig, ReadsParametersOfTypesOfLayersThatAreTheSame) {
   EXPECT_EQ(nested.theta, 500);
   EXPECT_NE(refusal(R"({"rope_parameters": {"full_attention": )" + linear +
                     R"(, "sliding_attention": {"rope_theta": 500.0}}})")
-                .find("full_attention and sliding_attention turn differently"),
+                .find("full_attention and sliding_attention have different parameters"),
             std::string::npos);
   EXPECT_NE(refusal(R"({"rope_parameters": {"full_attention": )" + linear +
                     R"(, "sliding_attention": null}})")

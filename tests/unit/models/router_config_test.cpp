@@ -132,9 +132,9 @@ TEST(RouterConfig, RefusesWhatTheFamilyDoesNotCompute) {
 
 TEST(RouterConfig, NumbersMakeSenseTogether) {
   expect_words(error_with("n_group", 7), "30 experts do not divide into 7 groups");
-  expect_words(error_with("topk_group", 6), "6 of 5 groups are to be chosen");
+  expect_words(error_with("topk_group", 6), "topk_group 6 exceeds the number of groups, 5");
   expect_words(error_with("num_experts_per_tok", 13),
-               "13 experts are to be chosen from 2 groups of 6");
+               "top_k 13 exceeds the experts in 2 groups of 6");
   expect_words(error_with("zero_expert_num", 4090), "4114 experts; at most 4096");
 }
 

@@ -80,8 +80,9 @@ TEST(SparseFamilies, RefuseRoutersThatMakeNoSense) {
     return [key, value](CheckpointCopy& c) { c.config[key] = value; };
   };
   expect_refused("deepseek-v3", "12 experts do not divide into 5 groups", with("n_group", 5));
-  expect_refused("deepseek-v3", "5 of 4 groups are to be chosen", with("topk_group", 5));
-  expect_refused("deepseek-v3", "7 experts are to be chosen from 2 groups of 3",
+  expect_refused("deepseek-v3", "topk_group 5 exceeds the number of groups, 4",
+                 with("topk_group", 5));
+  expect_refused("deepseek-v3", "top_k 7 exceeds the experts in 2 groups of 3",
                  with("num_experts_per_tok", 7));
   expect_refused("deepseek-v3", "scoring_func", with("scoring_func", "softmax"));
   expect_refused("deepseek-v3", "self_attn.kv_a_proj_with_mqa.bias [28] is missing",
