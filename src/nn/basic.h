@@ -1,4 +1,5 @@
-// The small layers that every family uses: norm, embedding and output head.
+// The small layers that every family uses: RMSNorm, token embedding and output head. Immutable once
+// built, as all layers of nn/ are; weights belong to the WeightStore.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +15,16 @@
 
 namespace banyan {
 
-// How a checkpoint stores the weight of a norm.
+// How a checkpoint stores a norm's weight.
 enum class NormWeight : uint8_t {
   kPlain,
-  kLessOne,  // the factor less one (Gemma)
-  kNone,     // there is none: the factor is 1
+  kLessOne,  // weight - 1 (Gemma)
+  kNone,     // no weight: the factor is 1
 };
 
 class RmsNorm {
  public:
-  // Over groups of `dim` columns: the whole row, or each head of it.
+  // Normalises groups of `dim` columns: a whole row, or each head.
   RmsNorm(Builder b, int64_t dim, float eps, NormWeight weight = NormWeight::kPlain)
       : weight_(weight_of(b, {"", dim}, weight)), eps_(eps) {}
 
@@ -42,7 +43,7 @@ class RmsNorm {
   float eps_;
 };
 
-// Over groups of columns, each with weights of its own.
+// RMSNorm over groups of columns, with a weight per column.
 class GroupRmsNorm {
  public:
   GroupRmsNorm(Builder b, int64_t dim, int64_t groups, float eps)
@@ -58,11 +59,11 @@ class GroupRmsNorm {
   float eps_;
 };
 
-// The token embedding and the output head, which may be one matrix. Ranks divide the vocabulary.
+// Token embedding and output head, tied or not. Tensor parallelism shards the vocabulary.
 class TokenEmbedding {
  public:
-  // The matrix `embedding` below `embed_scope`, and `lm_head` below `head_scope`. One matrix for
-  // both may have either name.
+  // Loads `embedding` from `embed_scope` and `lm_head` from `head_scope`. A tied matrix may be
+  // stored under either name.
   TokenEmbedding(Builder embed_scope, std::string_view embedding, Builder head_scope,
                  int64_t vocabulary, int64_t dim, bool tied)
       : vocabulary_(vocabulary),
@@ -73,7 +74,7 @@ class TokenEmbedding {
         head_(tied ? embed_
                    : head_scope.matrix({{"lm_head", vocabulary, Shard::rows(units_)}}, dim)) {}
 
-  // Of the step's rows; `tokens` is theirs on the device -> [T, dim].
+  // Looks up the step's tokens (`tokens` is in device memory) -> [T, dim].
   Tensor embed(Step& s, const TokenId* tokens) const {
     if (s.comm.rank().alone()) return gather_rows(s, embed_, tokens, s.batch.rows());
     return gather_rows_of_ranks(s, embed_, s.batch.tokens, vocabulary_, units_);
@@ -92,7 +93,7 @@ class TokenEmbedding {
   }
 
   int64_t vocabulary_;
-  int64_t units_;  // of it, that ranks divide
+  int64_t units_;  // sharding units of the vocabulary
   PackedMatrix embed_;
   PackedMatrix head_;
 };

@@ -1,5 +1,5 @@
-// The gated short convolution of LFM2: of one product B, C and x; C times a causal convolution over
-// B times x, without an activation. Ranks divide the channels.
+// The gated short convolution of LFM2. One projection gives B, C and x; the output is C * conv(B *
+// x), with a causal convolution and no activation. Ranks shard the channels.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace banyan {
 struct GatedConvConfig {
   int64_t hidden = 0;
   int64_t taps = 3;
-  bool bias = false;  // of the products and of the convolution
+  bool bias = false;  // for projections and convolution
 };
 
 class GatedConv {
@@ -24,10 +24,10 @@ class GatedConv {
   Tensor operator()(Step& s, Tensor x) const;
 
  private:
-  // `units`: of the channels, which ranks divide.
+  // `units`: sharding units of the channels.
   GatedConv(Builder b, const GatedConvConfig& c, int64_t units);
 
-  Linear input_;  // B, C and x
+  Linear input_;  // projects to B, C and x
   ShortConv conv_;
   Linear output_;
 };

@@ -8,7 +8,7 @@ namespace banyan {
 namespace {
 
 const GatedDeltaConfig& checked(const GatedDeltaConfig& c) {
-  CHECK(c.key_heads > 0 && c.value_heads % c.key_heads == 0, "{} heads of values, {} of keys",
+  CHECK(c.key_heads > 0 && c.value_heads % c.key_heads == 0, "{} value heads, {} key heads",
         c.value_heads, c.key_heads);
   return c;
 }
@@ -35,7 +35,7 @@ Linear make_beta_decay(Builder b, const GatedDeltaConfig& c) {
   return Linear(b, {{"in_proj_b", heads, shard}, {"in_proj_a", heads, shard}}, c.hidden, false);
 }
 
-// Its channels are q, k and v side by side, whichever way the projections lie.
+// The convolution's channels are q, k and v, in this order for every projection layout.
 ShortConv make_conv(Builder b, const GatedDeltaConfig& c) {
   int64_t k = c.key_heads * c.key_dim, v = c.value_heads * c.value_dim;
   Shard shard = Shard::rows(c.key_heads, {k, k, v});

@@ -1,7 +1,7 @@
-// Gated DeltaNet (Yang et al. 2024, arXiv:2412.06464) as Qwen3-Next and later publish it: q, k and
-// v through one short convolution, keys and queries of length 1, the delta rule with a decay of
-// each head of values, and a norm on every head of what comes out, gated by silu. Several heads of
-// values share a key. No rotation. Ranks divide the heads of keys, each with its values.
+// Gated DeltaNet (Yang et al. 2024, arXiv:2412.06464) as in Qwen3-Next and later. q, k and v pass
+// through one short convolution, q and k are L2-normalised, and the delta rule has one decay per
+// value head. The output has an RMSNorm per head and a SiLU gate. Several value heads share a key
+// head. No rotary. Ranks shard the key heads, each with its value heads.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ namespace banyan {
 struct GatedDeltaConfig {
   int64_t hidden = 0;
   int64_t key_heads = 0, value_heads = 0;
-  int64_t key_dim = 0, value_dim = 0;  // of a head
+  int64_t key_dim = 0, value_dim = 0;  // per head
   int64_t taps = 4;                    // of the convolution
-  // Qwen3-Next: in_proj_qkvz has q, k, v and z of one head of keys, then those of the next, and
-  // in_proj_ba b and a. Otherwise in_proj_qkv, in_proj_z, in_proj_b and in_proj_a.
+  // Qwen3-Next interleaves by key head: in_proj_qkvz holds q, k, v and z of one key head, then of
+  // the next; in_proj_ba holds b and a. If false: in_proj_qkv, in_proj_z, in_proj_b and in_proj_a.
   bool fused_by_head = false;
-  float eps = 0;          // of the output's norm
-  int chunk_tokens = 64;  // of the prefill form
+  float eps = 0;          // of the output norm
+  int chunk_tokens = 64;  // chunk length of prefill
 };
 
 class GatedDelta {
@@ -34,8 +34,8 @@ class GatedDelta {
  private:
   LinearAttentionShape shape_;
   Linear qkvz_;
-  Linear beta_decay_;  // logits of strengths, then of decays
-  ShortConv conv_;     // of q, k and v
+  Linear beta_decay_;  // logits of beta, then of the decays
+  ShortConv conv_;     // over q, k and v
   UnitNorm unit_;
   Tensor log_rate_, decay_bias_;  // [heads]
   RmsNorm output_norm_;

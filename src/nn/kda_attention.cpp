@@ -10,7 +10,7 @@ Linear make_gates(Builder b, const KdaConfig& c) {
   if (c.low_rank_gates) {
     return Linear(b, {{"f_a_proj", c.head_dim}, {"g_a_proj", c.head_dim}}, c.hidden, false);
   }
-  // Of an early Ling 3 release: the names of low rank for matrices of full rank.
+  // An early Ling 3 release stores full-rank gates under the names of low-rank ones.
   bool old_names = b.has("f_a_proj.weight");
   std::string_view decay = old_names ? "f_a_proj" : "f_proj";
   std::string_view gate = old_names ? "g_a_proj" : "g_proj";
@@ -18,7 +18,7 @@ Linear make_gates(Builder b, const KdaConfig& c) {
   return Linear(b, {{decay, width, shard}, {gate, width, shard}}, c.hidden, false);
 }
 
-// transformers saves the output under the name that it has in layers of latent attention.
+// transformers stores the output projection under the name it has in MLA layers.
 Linear make_output(Builder b, const KdaConfig& c) {
   std::string_view name = b.has("dense.weight") ? "dense" : "o_proj";
   return Linear(b, {{name, c.hidden, Shard::columns(c.heads)}}, c.heads * c.head_dim, false);

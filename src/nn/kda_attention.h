@@ -1,7 +1,7 @@
-// Kimi Delta Attention: q, k and v through short convolutions, keys and queries of length 1, the
-// delta rule with a decay of each channel, and a norm on every head of what comes out, gated. No
-// rotation: the decays and convolutions tell positions apart (Kimi Team 2025, arXiv:2510.26692).
-// Ranks divide the heads.
+// Kimi Delta Attention (Kimi Team 2025, arXiv:2510.26692). q, k and v pass through short
+// convolutions, q and k are L2-normalised, and the delta rule has one decay per channel. The output
+// has an RMSNorm per head and a gate. No rotary: decays and convolutions encode position. Ranks
+// shard the heads.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ namespace banyan {
 
 struct KdaConfig {
   int64_t hidden = 0;
-  int64_t heads = 0, head_dim = 0;  // of keys and values both
+  int64_t heads = 0, head_dim = 0;  // same for keys and values
   int64_t taps = 4;                 // of the convolutions
-  // Kimi: the logits of decays and of the output's gate pass through a rank of head_dim (f_a_proj,
-  // f_b_proj, g_a_proj, g_b_proj). Otherwise they are one product each (f_proj, g_proj).
+  // Kimi: decay and gate logits go through rank head_dim (f_a_proj, f_b_proj, g_a_proj, g_b_proj).
+  // If false, each is one full-rank projection (f_proj, g_proj).
   bool low_rank_gates = false;
-  float lower_bound = 0;  // of a log decay; 0: the softplus law, which has none
-  float eps = 0;          // of the output's norm
-  int chunk_tokens = 64;  // of the prefill form
+  float lower_bound = 0;  // of the log decay; 0: the softplus form, which has no bound
+  float eps = 0;          // of the output norm
+  int chunk_tokens = 64;  // chunk length of prefill
 };
 
 class KdaAttention {
@@ -37,11 +37,11 @@ class KdaAttention {
   LinearAttentionShape shape_;
   float lower_bound_;
   Linear qkv_;
-  Linear gates_;                        // logits of decays and of the output's gate, or ...
-  std::optional<Linear> decay_, gate_;  // ... what these make them from
+  Linear gates_;  // full rank: logits of decays and gate; low rank: the inputs of ...
+  std::optional<Linear> decay_, gate_;  // ... the second projections
   Linear beta_;
   Tensor log_rate_, decay_bias_;
-  ShortConv conv_;  // of q, k and v
+  ShortConv conv_;  // over q, k and v
   UnitNorm unit_;
   RmsNorm output_norm_;
   Linear output_;

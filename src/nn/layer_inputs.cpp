@@ -17,7 +17,8 @@ LayerInputs::LayerInputs(Builder b, const LayerInputsConfig& c)
       table_scale_(std::sqrt(static_cast<float>(c.width))) {}
 
 Tensor LayerInputs::operator()(Step& s, Tensor embeddings) const {
-  constexpr float kMean = std::numbers::sqrt2_v<float> / 2;  // of two of variance 1
+  constexpr float kMean =
+      std::numbers::sqrt2_v<float> / 2;  // keeps unit variance when two inputs are summed
   Tensor y = norm_(s, scale(s, projection_(s, embeddings), projection_scale_));
   Tensor rows = gather_rows(s, table_, known_tokens(s), s.batch.rows());
   return scale(s, add(s, y, scale(s, rows, table_scale_)), kMean);

@@ -1,6 +1,6 @@
-// What a token gives each layer besides the residual stream (per-layer embeddings of Gemma 3n and
-// 4): a table of embeddings with a part for each layer, and a projection of the stream's own
-// embedding. Every rank has the whole table.
+// Per-layer embeddings (Gemma 3n and 4): each layer receives an extra input for each token. It sums
+// a lookup in an embedding table with a slice per layer and a projection of the token's main
+// embedding. The table is replicated on every rank.
 #pragma once
 
 #include "nn/basic.h"
@@ -10,7 +10,7 @@ namespace banyan {
 
 struct LayerInputsConfig {
   int64_t vocabulary = 0, hidden = 0, layers = 0;
-  int64_t width = 0;  // of what one layer gets
+  int64_t width = 0;  // of one layer's input
   float eps = 0;
 };
 
@@ -18,10 +18,10 @@ class LayerInputs {
  public:
   LayerInputs(Builder b, const LayerInputsConfig& c);
 
-  // The embeddings [T, hidden] of the step's rows -> [T, layers * width]
+  // Embeddings [T, hidden] of the step's rows -> [T, layers * width]
   Tensor operator()(Step& s, Tensor embeddings) const;
 
-  // Of these, what layer `index` gets, [T, width].
+  // The slice of layer `index`, [T, width].
   Tensor of_layer(Tensor inputs, int64_t index) const {
     return inputs.columns(index * width_, width_);
   }
@@ -34,7 +34,7 @@ class LayerInputs {
   float projection_scale_, table_scale_;
 };
 
-// What a layer adds to the stream of it: norm(projection(gelu(gate(x)) * input)).
+// Adds a layer's input to the residual stream: norm(projection(gelu(gate(x)) * input)).
 class LayerInputBlock {
  public:
   LayerInputBlock(Builder b, const LayerInputsConfig& c);

@@ -8,8 +8,8 @@
 namespace banyan {
 namespace {
 
-// 2^(-8 (h + 1) / heads); where `heads` is no power of two, those of the power of two below it and
-// then every second one of the power of two above it.
+// ALiBi slopes: 2^(-8 (h + 1) / heads). If `heads` is not a power of two, first the slopes for the
+// next lower power of two, then every second slope of the next higher one.
 double alibi_slope(int64_t head, int64_t heads) {
   auto below = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(heads)));
   auto exponent =
@@ -18,7 +18,7 @@ double alibi_slope(int64_t head, int64_t heads) {
   return std::exp2(-8 * exponent);
 }
 
-// Of this rank's heads.
+// The log decays of this rank's heads.
 Tensor log_decays_of(Builder b, const LightningConfig& c) {
   UnitRange own = b.part(c.heads);
   std::vector<float> all = lightning_log_decays(c.heads, c.layer, c.layers);
@@ -74,7 +74,7 @@ Tensor LightningAttention::operator()(Step& s, Tensor x, const Rotation& rotatio
   k = rope(s, k, shape_.key_dim, rotation, RopeLayout::kHalves);
   Tensor out =
       linear_attention(s, q, k, qkv_gate.columns(2 * width, width), log_decays_, state_, shape_);
-  // The norm's groups are of all heads' columns.
+  // The norm's groups span the heads of all ranks.
   Tensor normed = output_norm_(s, gather_columns(s, out, heads_));
   return output_(s, gate_mul(s, GateFunction::kSigmoid, qkv_gate.columns(3 * width, width),
                              normed.columns(first_head_ * shape_.value_dim, width)));

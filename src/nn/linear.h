@@ -1,5 +1,5 @@
-// A weight matrix with an optional bias. Where ranks divide its columns, each computes a part of
-// every sum, and the parts are added.
+// A linear layer: a weight matrix with an optional bias. If ranks shard the columns (row parallel),
+// each computes a partial sum and the result is all-reduced.
 #pragma once
 
 #include <initializer_list>
@@ -12,15 +12,15 @@ namespace banyan {
 
 class Linear {
  public:
-  // `parts` are stacked into one matrix, so that one product serves them all.
+  // Stacks `parts` into one matrix, for a single fused product.
   Linear(Builder b, std::initializer_list<MatrixPart> parts, int64_t columns, bool bias)
       : weight_(b.matrix(parts, columns)),
         partial_(!b.rank().alone() && parts.begin()->shard.cut == Shard::Cut::kColumns) {
     if (bias) bias_ = b.vector(parts, "bias", 0);
-    if (partial_ && b.rank().index > 0) bias_ = Tensor();  // it is in the sum once
+    if (partial_ && b.rank().index > 0) bias_ = Tensor();  // add the bias once
   }
 
-  // [T, columns] -> [T, rows of all parts], of both what this rank has
+  // [T, columns] -> [T, rows of all parts]; both are this rank's shard
   Tensor operator()(Step& s, Tensor x) const {
     Tensor y = linear(s, x, weight_, bias_);
     return partial_ ? sum_over_ranks(s, y) : y;

@@ -6,7 +6,7 @@ namespace banyan {
 namespace {
 
 const Mamba2Config& checked(const Mamba2Config& c) {
-  CHECK(c.groups > 0 && c.heads % c.groups == 0, "{} heads in {} groups", c.heads, c.groups);
+  CHECK(c.groups > 0 && c.heads % c.groups == 0, "{} heads, {} groups", c.heads, c.groups);
   return c;
 }
 

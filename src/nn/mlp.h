@@ -1,5 +1,5 @@
-// The feed-forward blocks. The gated one: down(f(gate(x)) * up(x)), where f is silu unless it is
-// said.
+// The feed-forward blocks. GatedMlp is down(f(gate(x)) * up(x)), with f = SiLU by default;
+// SquareReluMlp has no gate.
 #pragma once
 
 #include <string_view>
@@ -11,13 +11,13 @@ namespace banyan {
 
 struct GatedMlpNames {
   std::string_view gate = "gate_proj", up = "up_proj", down = "down_proj";
-  std::string_view gate_up = "";  // where gate and up are one matrix, one below the other: its name
+  std::string_view gate_up = "";  // name of the fused gate_up matrix; "": stored apart
 };
 
-// What becomes of gates and ups; see SiluMulArgs.
+// The activation of a gated MLP; see SiluMulArgs.
 struct Glu {
   GluForm form = GluForm::kSilu;
-  float limit = 0;  // 0: none
+  float limit = 0;  // clamp; 0: none
 };
 
 class GatedMlp {
@@ -32,7 +32,7 @@ class GatedMlp {
   }
 
  private:
-  // `units`: of the intermediate width, which ranks divide.
+  // `units`: sharding units of the intermediate width.
   GatedMlp(Builder b, int64_t hidden, int64_t intermediate, bool bias, const Glu& glu,
            const GatedMlpNames& names, int64_t units)
       : gate_up_(gate_up_of(b, hidden, intermediate, bias, names, units)),
@@ -55,12 +55,12 @@ class GatedMlp {
   Glu glu_;
 };
 
-// The square of what is positive in x, of every element.
+// Squared ReLU, elementwise.
 inline Tensor square_relu(Step& s, Tensor x) {
   return gate_mul(s, GateFunction::kRelu, x, x);
 }
 
-// The block without a gate: down(square_relu(up(x))).
+// The ungated block: down(square_relu(up(x))).
 class SquareReluMlp {
  public:
   SquareReluMlp(Builder b, int64_t hidden, int64_t intermediate, bool bias)

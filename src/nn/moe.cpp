@@ -10,8 +10,8 @@
 namespace banyan {
 namespace {
 
-// Of the experts that compute, those that a token's choices fall on: all of them, if there are no
-// others, and in proportion if the choice is even.
+// The expected share of a token's choices that fall on experts with weights: all of them, unless
+// there are identity experts. Assumes balanced routing.
 TokenShare share_of(const RouterShape& r) {
   auto experts = static_cast<double>(r.experts);
   auto chosen = static_cast<double>(r.top_k);
@@ -21,13 +21,13 @@ TokenShare share_of(const RouterShape& r) {
   return {.mean = chosen / all, .min = min, .max = max};
 }
 
-// Lets tensors that hold a matrix or a bias of every expert be read expert by expert: plain ones,
-// and the codes and scales of gpt-oss.
+// Lets stacked tensors, which hold a matrix or bias of every expert, be read expert by expert.
+// Handles plain tensors and gpt-oss's MXFP4 blocks and scales.
 void split_stacks(const Builder& experts, const MoeConfig& c) {
   struct Leaf {
     const char* stack;
     const char* leaf;
-    int64_t divisor;  // of the columns: 0 for vectors
+    int64_t divisor;  // of the columns; 0 for vectors
   };
   constexpr Leaf kLeaves[] = {{"", ".weight", 1},
                               {"_blocks", ".weight", 2},
@@ -50,7 +50,7 @@ void split_stacks(const Builder& experts, const MoeConfig& c) {
   }
 }
 
-// [choices, hidden], with the scale of a row's columns in it.
+// [choices, hidden], with the scale of the router's input folded in.
 std::vector<float> router_of(const Builder& b, const MoeConfig& c, int64_t choices) {
   std::vector<float> weights = b.floats(c.router_name, choices, c.hidden);
   if (c.router_scale_name.empty()) return weights;
@@ -67,9 +67,10 @@ Moe::Moe(Builder b, const MoeConfig& c) : shape_(c.router), gated_(c.gated), glu
   int64_t choices = c.router.experts + c.router.identity_experts;
   CHECK(c.router.experts > 0 && c.router.top_k > 0 && c.router.top_k <= choices, "{} of {} experts",
         c.router.top_k, choices);
-  CHECK(!c.weighs_inputs || c.router.top_k == 1, "{} weights of one input", c.router.top_k);
-  CHECK(c.gated || !c.expert_bias, "biases of experts without a gate");
-  CHECK(c.shared_gate_name.empty() || c.shared_intermediate > 0, "a gate of no shared expert");
+  CHECK(!c.weighs_inputs || c.router.top_k == 1, "weighs_inputs with top_k {}", c.router.top_k);
+  CHECK(c.gated || !c.expert_bias, "expert biases need gated experts");
+  CHECK(c.shared_gate_name.empty() || c.shared_intermediate > 0,
+        "a shared gate without a shared expert");
   router_ = b.derived("f32", 1, choices, c.hidden, router_of(b, c, choices));
   shape_.counts_begin = b.expert_layer(c.router.experts, c.router.identity_experts, c.router.top_k);
   if (c.router_bias) router_bias_ = b.vector({{c.router_name, choices}}, "bias", 0);
@@ -91,7 +92,7 @@ Moe::Moe(Builder b, const MoeConfig& c) : shape_(c.router), gated_(c.gated), glu
         c.router.experts, {{names.gate, c.intermediate}, {names.up, c.intermediate}}, "bias", 0);
     down_bias_ = experts.vectors(c.router.experts, {{names.down, c.hidden}}, "bias", 0);
   }
-  // transformers saves the room that it keeps for experts that return their input.
+  // transformers saves placeholder weights for identity experts.
   for (int64_t e = c.router.experts; e < choices; ++e) {
     for (std::string_view name : {names.gate, names.up}) (experts / e / name).ignore("weight");
   }

@@ -1,9 +1,10 @@
-// A mixture of experts: a router in f32 chooses some experts for each row, the experts are gated
-// feed-forward blocks, and one that all rows share may be added. Ranks divide the experts,
-// whole ones, and hand each other the rows that theirs computed: a row's sum is made of them in the
-// same order on every rank, so it has the bits of one rank that has all.
+// A mixture of experts: an f32 router picks top-k experts per row; experts are MLPs, and a shared
+// expert may be added. Under expert parallelism each rank has whole experts, and ranks exchange the
+// rows that theirs computed. Every rank then sums a row in the same order, so the result equals
+// that of a single rank bit for bit.
 //
-// Routers of all families are one class with other numbers: how logits become scores, whether a
+// One router class serves all families: score function, selection bias, groups, weight
+// normalisation and identity experts are settings.
 // bias helps to choose, groups, what is done to the weights, experts that return their input.
 #pragma once
 
@@ -17,30 +18,31 @@ namespace banyan {
 
 struct MoeConfig {
   int64_t hidden = 0;
-  int64_t intermediate = 0;         // of each expert
+  int64_t intermediate = 0;         // per expert
   int64_t shared_intermediate = 0;  // 0: no shared expert
   RouterShape router;
   bool selection_bias = false;
-  bool router_bias = false;  // of the router's logits
+  bool router_bias = false;  // added to the router's logits
   bool expert_bias = false;
-  bool weighs_inputs = false;  // weights are of what enters an expert; top_k is 1 (Llama 4)
-  bool gated = true;           // false: experts, and the shared one, are blocks without a gate
+  bool weighs_inputs =
+      false;          // routing weights scale the experts' inputs; requires top_k 1 (Llama 4)
+  bool gated = true;  // false: routed and shared experts are ungated
   Glu glu, shared_glu;
-  // Of checkpoints that have the matrices of all experts in one tensor, `experts.gate_up_proj`:
-  // gates and ups in turns, and [experts, columns, rows].
+  // For checkpoints that stack all experts in one tensor, `experts.gate_up_proj`: whether gate and
+  // up rows alternate, and whether it is [experts, columns, rows].
   bool interleaved = false, transposed = false;
-  // Names below the scope: the router's matrix, its bias, a projection of `experts.<i>`.
+  // Names within the scope: router matrix, selection bias, projections of `experts.<i>`.
   std::string_view router_name = "gate";
   std::string_view bias_name = "gate.e_score_correction_bias";
   GatedMlpNames expert_names = {};
   std::string_view shared_name = "shared_experts";
   GatedMlpNames shared_names = {};
-  // The scope of experts, and below it the tensors that hold the matrices of all of them.
+  // The scope of the experts, and the names of stacked tensors in it.
   std::string_view experts_name = "experts";
   std::string_view gate_up_stack = "gate_up_proj", down_stack = "down_proj";
-  std::string_view shared_gate_name = "";  // of what the shared expert's output is gated by
-  // Of what the columns of a row are multiplied by before the router, and of a factor on the
-  // weight of each expert; "": none (Gemma 4).
+  std::string_view shared_gate_name = "";  // gate on the shared expert's output; "": none
+  // Names of a scale on the columns of the router's input, and of a factor per expert on the
+  // routing weights; "": none (Gemma 4).
   std::string_view router_scale_name = "", expert_scale_name = "";
 };
 
@@ -50,7 +52,7 @@ class Moe {
 
   // x [T, hidden] -> [T, hidden]
   Tensor operator()(Step& s, Tensor x) const { return (*this)(s, x, x); }
-  // With another row for the router to choose by.
+  // Routes by `router_x` instead of x.
   Tensor operator()(Step& s, Tensor x, Tensor router_x) const;
 
  private:
@@ -59,15 +61,15 @@ class Moe {
   Glu glu_;
   PackedMatrix router_;
   Tensor router_bias_;
-  Tensor bias_;                  // of the choice
-  Tensor one_;                   // [1] where weights are of inputs
-  Tensor expert_scale_;          // [experts], or none
-  UnitRange own_;                // the experts that this rank has
-  PackedMatrix gate_up_, down_;  // of each of them; without gates its ups
+  Tensor bias_;                  // selection bias
+  Tensor one_;                   // [1], if routing weights scale inputs
+  Tensor expert_scale_;          // [experts], or empty
+  UnitRange own_;                // the experts on this rank
+  PackedMatrix gate_up_, down_;  // of these experts; ungated ones only have up
   Tensor gate_up_bias_, down_bias_;
   std::optional<GatedMlp> shared_;
   std::optional<SquareReluMlp> ungated_shared_;
-  PackedMatrix shared_gate_;  // [1, hidden], or none
+  PackedMatrix shared_gate_;  // [1, hidden], or empty
 };
 
 }  // namespace banyan

@@ -1,8 +1,8 @@
-// A dense block and a mixture of experts side by side, each with norms of its own (Gemma 4):
+// A dense MLP and a mixture of experts in parallel, each with its own norms (Gemma 4):
 //
 //   dense_out(dense(dense_in(x))) + experts_out(experts(experts_in(x)))
 //
-// where the router chooses by x normed without weights and over sqrt(hidden).
+// The router's input is x after a weightless norm, divided by sqrt(hidden).
 #pragma once
 
 #include <string_view>
@@ -14,17 +14,17 @@
 namespace banyan {
 
 struct ParallelFfnConfig {
-  int64_t intermediate = 0;  // of the dense block
+  int64_t intermediate = 0;  // of the dense MLP
   Glu glu = {};
   MoeConfig experts;
-  float eps = 0;  // of the norms, whose names in the layer are these
+  float eps = 0;  // of all norms; their names in the layer follow
   std::string_view dense_in, dense_out, experts_in, experts_out;
   std::string_view dense_scope = "mlp";
 };
 
 class ParallelFfn {
  public:
-  // `b` is the scope of the layer.
+  // `b` is the layer's scope.
   ParallelFfn(Builder b, const ParallelFfnConfig& c);
 
   // x [T, hidden] -> [T, hidden]

@@ -1,10 +1,10 @@
-// A block of the residual stream, with the norms that families put before it, after it, or both:
+// A residual block with optional norms before and after it:
 //
 //   x + scale * out(block(in(x)))
 //
-// Llama has `in` alone (pre-norm), OLMo 2 `out` alone (post-norm), Gemma both (sandwich norms),
-// Granite a scale. A layer is one such block after the other. What adds a block's result to the
-// stream later than that writes its sum by itself, as LongCat's short cut does.
+// Llama has only `in` (pre-norm), OLMo 2 only `out` (post-norm), Gemma both (sandwich norm);
+// Granite has a scale. A layer is a sequence of such blocks. A block whose result is added later,
+// such as LongCat's shortcut, adds it to the stream itself.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@
 
 namespace banyan {
 
-// What all blocks of a model have in common.
+// Settings that all blocks of a model share.
 struct ResidualConfig {
   int64_t hidden = 0;
   float eps = 0;  // of the norms
   NormWeight norm_weight = NormWeight::kPlain;
-  float scale = 1;  // of what a block adds
+  float scale = 1;  // factor on the block's output
 };
 
-// Names of a block's norms in its layer; "": there is none.
+// Names of a block's norms in its layer; "": none.
 struct BlockNorms {
   std::string_view in = "", out = "";
 };
@@ -32,7 +32,7 @@ struct BlockNorms {
 template <class Block>
 class Residual {
  public:
-  // `b` is the scope of the layer, in which the norms are.
+  // `b` is the layer's scope, which contains the norms.
   Residual(const Builder& b, const ResidualConfig& c, const BlockNorms& norms, Block block)
       : hidden_(c.hidden),
         in_(norm_of(b, c, norms.in)),
@@ -40,7 +40,8 @@ class Residual {
         scale_(c.scale),
         block_(std::move(block)) {}
 
-  // The stream x [T, hidden], and what else the block takes -> the stream after it, [T, hidden].
+  // Residual stream x [T, hidden] and the block's other arguments -> the updated stream, [T,
+  // hidden].
   template <class... More>
   Tensor operator()(Step& s, Tensor x, const More&... more) const {
     x.check_matrix(hidden_);

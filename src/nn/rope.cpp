@@ -11,9 +11,9 @@ namespace {
 
 constexpr double kTwoPi = 2 * std::numbers::pi;
 
-// Llama 3.1: wavelengths beyond the original context / low factor are stretched by `factor`, those
-// below the original context / high factor are kept, and between them the two are blended. Llama 4
-// has no room between them: its factors are the same.
+// Llama 3.1: divides frequencies by `factor` where the wavelength exceeds the original context /
+// low factor, and keeps them below the original context / high factor. In between it interpolates.
+// Llama 4 has equal factors, so nothing in between.
 float llama3_frequency(float frequency, const RopeConfig& c) {
   auto wavelength = static_cast<float>(kTwoPi) / frequency;
   auto context = static_cast<float>(c.original_context_tokens);
@@ -26,7 +26,7 @@ float llama3_frequency(float frequency, const RopeConfig& c) {
   return (1 - smooth) * stretched + smooth * frequency;
 }
 
-// The pair whose wavelength fits `rotations` times into the original context.
+// The pair that completes `rotations` turns within the original context.
 double yarn_pair(double rotations, const RopeConfig& c) {
   return static_cast<double>(c.rotary_dim) *
          std::log(c.original_context_tokens / (rotations * kTwoPi)) / (2 * std::log(c.theta));

@@ -8,20 +8,20 @@
 namespace banyan {
 namespace {
 
-// Of those of all ranks.
+// How many of the part's rows this rank has.
 int64_t own_rows(Builder b, const MatrixPart& part) {
   if (part.shard.cut != Shard::Cut::kRows) return part.rows;
   return part.rows / part.shard.units * b.part(part.shard.units).count;
 }
 
-// The weights [channels, taps] of all parts as one [taps, channels] of this rank's channels, so
-// that neighbouring channels lie side by side.
+// Stacks the weights [channels, taps] of all parts, this rank's channels only, as [taps, channels],
+// so that adjacent channels are contiguous.
 Tensor stack_weights(Builder b, std::initializer_list<MatrixPart> parts, int64_t taps) {
   std::vector<float> rows;  // [channels, taps]
   int64_t channels = 0;
   bool complete = true;
   for (const MatrixPart& part : parts) {
-    // Around the mean of the inputs, so that random weights do not make zeros of them.
+    // Centred on a moving average, so that random weights do not cancel the signal.
     float center = 1 / static_cast<float>(taps);
     std::vector<float> own =
         (b / part.name).host_values("weight", {part.rows, taps}, center, part.shard);

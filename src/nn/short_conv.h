@@ -1,5 +1,5 @@
-// What the recurrent mixers share: a causal convolution along each channel, keys and queries of
-// length 1, and how a recurrent state is declared.
+// What the recurrent mixers share: a depthwise causal convolution, L2 normalisation of q and k, and
+// the declaration of a recurrent state.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ namespace banyan {
 struct ShortConvConfig {
   int64_t taps = 4;
   bool bias = false;
-  bool silu = true;  // of what comes out
+  bool silu = true;  // SiLU on the output
 };
 
-// A depthwise convolution over a row and those before it, whose state is its last inputs.
+// A causal depthwise convolution. Its state holds the last inputs.
 class ShortConv {
  public:
-  // `parts` [channels, 1, taps] lie side by side, cut as the rows of matrices are.
+  // The channels of `parts` [channels, 1, taps] are concatenated, and sharded like matrix rows.
   ShortConv(Builder b, std::initializer_list<MatrixPart> parts, const ShortConvConfig& c);
 
   // x [T, channels] -> the same
@@ -31,8 +31,8 @@ class ShortConv {
   StateId state_;
 };
 
-// x / sqrt(sum(x^2) + 1e-6) of groups of `dim` columns: the root-mean-square norm with another eps
-// and constant weights.
+// L2 normalisation, x / sqrt(sum(x^2) + 1e-6), of groups of `dim` columns: an RMSNorm with constant
+// weights and an adjusted eps.
 class UnitNorm {
  public:
   UnitNorm(Builder b, int64_t dim);
@@ -44,7 +44,7 @@ class UnitNorm {
   float eps_;
 };
 
-// The state of a mixer with a matrix for each head, whose prefill form goes by chunks.
+// The state of a mixer that keeps one matrix per head and prefills in chunks.
 StateSpec recurrent_state(const LinearAttentionShape& shape, int chunk_tokens);
 
 }  // namespace banyan
