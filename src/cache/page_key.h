@@ -1,9 +1,9 @@
-// What names a prefix outside this process: in a store, on another machine, in a router's map.
+// Keys that identify a prefix outside this process: in a store, on another machine, in a router.
 //
-// A store compares keys and never the tokens of a whole prefix, so a key is cryptographic (the
-// tree's own PageHash is not: base/digest.h says why) and covers all that can change a bit of a
-// state. It can only be made from a StateDigest, and that only from the model as it runs
-// (engine/state_identity.h), never from a name that somebody gave it.
+// A store compares keys, never the tokens of a whole prefix. So a key is cryptographic (the radix
+// tree's PageHash is not; base/digest.h says why) and covers everything that affects a bit of the
+// state. Keys are derived from a StateDigest, which in turn is computed from the loaded model
+// (engine/state_identity.h), never from a user-supplied name.
 #pragma once
 
 #include <array>
@@ -16,8 +16,8 @@
 
 namespace banyan {
 
-// Everything that changes a bit of what layers remember. Engines with equal digests may exchange
-// states.
+// A digest of everything that affects a bit of the layers' states. Engines with equal digests may
+// exchange states.
 class StateDigest {
  public:
   explicit StateDigest(const Digest& digest) : digest_(digest) {}
@@ -28,8 +28,8 @@ class StateDigest {
   Digest digest_;
 };
 
-// Of a page with all that comes before it. Half a digest: to get somebody else's page takes a
-// second preimage, and those take as many attempts as there are keys.
+// Identifies a page and its whole prefix. Half a digest suffices: reading someone else's page
+// requires a second preimage, which takes about 2^128 attempts.
 struct PageKey {
   std::array<uint8_t, 16> bytes = {};
   auto operator<=>(const PageKey&) const = default;
@@ -37,12 +37,12 @@ struct PageKey {
   std::string hex() const;
 };
 
-// Makes keys one after the other; one thread.
+// Computes a chain of keys. Use from one thread.
 class PageKeys {
  public:
-  // What the first page of a namespace is chained to.
+  // The key that the first page of a namespace chains from.
   PageKey root(const StateDigest& states, const PrefixNamespace& name_space);
-  // Of the page of `tokens` after the one of `parent`.
+  // The key of page `tokens`, whose preceding page has key `parent`.
   PageKey page(const PageKey& parent, std::span<const PrefixToken> tokens);
 
  private:

@@ -12,7 +12,7 @@ PageHash to_page_hash(XXH128_hash_t hash) {
 }  // namespace
 
 PageHash hash_namespace(const PrefixNamespace& name_space) {
-  std::string bytes;  // every part after its length, so that no two namespaces are spelled alike
+  std::string bytes;  // each part is preceded by its length, so that the encoding is unambiguous
   for (const std::string* part : {&name_space.adapter, &name_space.salt, &name_space.extra_key}) {
     bytes += std::to_string(part->size()) + ":" + *part;
   }
@@ -20,7 +20,7 @@ PageHash hash_namespace(const PrefixNamespace& name_space) {
 }
 
 PageHash hash_page(const PageHash& parent, std::span<const PrefixToken> tokens) {
-  // The parent as the seed of a 64-bit lane alone would lose half of it.
+  // Seeding with the parent uses only 64 of its bits, so hash all four halves again.
   XXH128_hash_t own = XXH3_128bits_withSeed(tokens.data(), tokens.size_bytes(), parent.low);
   const uint64_t chain[4] = {parent.low, parent.high, own.low64, own.high64};
   return to_page_hash(XXH3_128bits(chain, sizeof(chain)));

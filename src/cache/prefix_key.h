@@ -1,8 +1,10 @@
-// What makes two prefixes the same to one model: a namespace (whatever changes a state without
-// being a token: an adapter, a tenant's salt) and one key per position. A token's key is its id;
-// negative keys are for what stands in a token's place, such as a part of an image.
+// Keys for the radix tree. Two prefixes are the same if they have the same namespace and the same
+// key at every position. The namespace covers what affects states besides tokens (an adapter, a
+// tenant's salt). A token's key is its id; negative keys identify other inputs, such as parts of an
+// image.
 //
-// The model is not in it: a tree belongs to one. Outside the process it must be; see page_key.h.
+// The model is not part of these keys, since a tree belongs to one model. Keys that leave the
+// process include it; see page_key.h.
 #pragma once
 
 #include <cstdint>
@@ -22,14 +24,14 @@ struct PrefixNamespace {
 
 using PrefixToken = TokenId;
 
-// A page with all that comes before it, within one tree: quick to make, and compared with tokens at
-// hand. It must not leave the process: collisions can be made, and no model is in it.
+// Identifies a page and its prefix within one tree. Fast; tokens are compared as well. It must not
+// leave the process, since it excludes the model and an attacker can construct collisions.
 struct PageHash {
   uint64_t low = 0, high = 0;
   bool operator==(const PageHash&) const = default;
 };
 
-// What the first page of a namespace is chained to.
+// The hash that the first page of a namespace chains from.
 PageHash hash_namespace(const PrefixNamespace& name_space);
 // XXH3-128 over the parent's hash and the page's tokens.
 PageHash hash_page(const PageHash& parent, std::span<const PrefixToken> tokens);

@@ -1,5 +1,5 @@
-// Requests that wait, hanging on the nodes that their prompts run through: a change of the tree
-// touches those below the changed node and no other.
+// The waiters of the radix tree: waiting requests are attached to the deepest node that their
+// prompt matches. A change to a node then only affects the waiters below it.
 #include <unordered_set>
 
 #include "base/check.h"
@@ -8,8 +8,7 @@
 namespace banyan {
 namespace {
 
-// The next node of a walk over the subtree of `top`, parents first; null at its end. Subtrees
-// without waiters are passed over.
+// Preorder traversal of the subtree of `top`, skipping subtrees without waiters; null at the end.
 RadixNode* next_with_waiters(RadixNode* top, RadixNode* node) {
   for (RadixNode& child : node->children) {
     if (child.waiters_below > 0) return &child;
@@ -25,7 +24,7 @@ RadixNode* next_with_waiters(RadixNode* top, RadixNode* node) {
 
 }  // namespace
 
-// Within reach, tokens before the node's end whose pages of the class are there.
+// How many tokens before the node's end, within the class's reach, have resident pages.
 int64_t RadixTree::resident_before_end(const RadixNode& node, int unit_class) const {
   int64_t begin = classes_[unit_class].reach_begin(node.end), first = node.end;
   for (const RadixNode* n = &node; n->parent != nullptr && first > begin; n = n->parent) {
@@ -35,7 +34,7 @@ int64_t RadixTree::resident_before_end(const RadixNode& node, int unit_class) co
   return node.end - first;
 }
 
-// Deepest resumable position on the path to `node`.
+// The deepest position on the path to `node` from which a request can resume.
 int64_t RadixTree::resumable_at(const RadixNode* node) const {
   for (; node->parent != nullptr; node = node->parent) {
     UnitCounts resident = {};
@@ -63,8 +62,8 @@ void RadixTree::attach_to(PrefixWaiter& waiter, RadixNode* node) {
   node->waiters.insert(waiter);
 }
 
-// One more or less waits for the path to `node`, which counts as a use of its pages. They go into
-// their lists deepest first, as in release().
+// Adds `change` (1 or -1) to the waiters of all nodes on the path. Being waited for counts as a
+// use, so pages change lists, deepest first as in release().
 void RadixTree::count_waiter(RadixNode* node, int64_t change) {
   for (; node != nullptr; node = node->parent) {
     bool evictable = node->path().use.is_linked();
@@ -101,7 +100,7 @@ PrefixWaiter* RadixTree::take_changed() {
   return &waiter;
 }
 
-// Those that hung on `parent` and go on with the page of its new child move there.
+// Moves waiters of `parent` to its new child if their prompts continue with its page.
 void RadixTree::wake(RadixNode* parent, RadixNode* child) {
   std::span<const PrefixToken> page = child->tokens;
   auto first = parent->waiters.lower_bound(page, NextPageOrder{});
@@ -114,8 +113,8 @@ void RadixTree::wake(RadixNode* parent, RadixNode* child) {
   }
 }
 
-// Those of a leaf that goes wait for its page again. They are equals in the parent's order, so that
-// one place serves them all.
+// Moves the waiters of an evicted leaf back to its parent. They rank equally there, so they share
+// one entry.
 void RadixTree::lift_waiters(RadixNode* leaf) {
   RadixNode* parent = leaf->parent;
   auto place = parent->waiters.upper_bound(leaf->tokens, NextPageOrder{});
@@ -151,7 +150,7 @@ void RadixTree::check_node(const RadixNode& node) const {
   }
   int32_t pins_below = 0;
   for (const RadixNode& child : node.children) pins_below += child.path().pins;
-  CHECK(node.path().pins >= pins_below, "a leased page whose beginning is not");
+  CHECK(node.path().pins >= pins_below, "a leased page whose prefix is not leased");
 }
 
 void RadixTree::check_order() const {
@@ -159,7 +158,7 @@ void RadixTree::check_order() const {
     std::unordered_set<const RadixNode*> earlier;
     for (const NodeUnit& unit : *uses) {
       CHECK((unit.node->waiters_below > 0) == (uses == &awaited_));
-      CHECK(!earlier.contains(unit.node->parent), "a page would be evicted before what follows it");
+      CHECK(!earlier.contains(unit.node->parent), "a page would be evicted before its children");
       earlier.insert(unit.node);
     }
   }

@@ -15,18 +15,18 @@ Status check_page(const StateSpec& spec, int page_size_tokens) {
   CHECK(tokens > 0, "{}: {} tokens a row", spec.name, tokens);
   if (page_size_tokens % tokens == 0 || tokens % page_size_tokens == 0) return {};
   return invalid_argument(
-      "{} has a row for every {} tokens, which neither divides the page size of {} nor is a "
+      "{} has one row for every {} tokens, which must divide the page size of {} or be a "
       "multiple of it; choose another page size",
       spec.name, tokens, page_size_tokens);
 }
 
 Status check_slot(const StateSpec& spec) {
   if (spec.dtype != DType::kF32) {
-    return unsupported("{}: slots of {} are not kept yet, only of F32", spec.name,
-                       dtype_name(spec.dtype));
+    return unsupported("{}: recurrent state (slots) of type {} is not supported, only F32",
+                       spec.name, dtype_name(spec.dtype));
   }
   if (spec.advisory && (spec.alignment_tokens != 1 || spec.two_forms)) {
-    return unsupported("{}: an advisory state must be resumable anywhere", spec.name);
+    return unsupported("{}: an advisory state must be resumable at any position", spec.name);
   }
   CHECK(spec.tokens_per_row == 1 && spec.alignment_tokens > 0, "{}", spec.name);
   return {};
@@ -35,10 +35,10 @@ Status check_slot(const StateSpec& spec) {
 Status check_kept(const StateSpec& spec, int page_size_tokens) {
   bool looks_back = spec.reach == StateReach::kAll || spec.reach == StateReach::kWindow;
   if (looks_back != (spec.unit == StateUnit::kPage)) {
-    return unsupported("{}: states of this unit and reach are not kept yet", spec.name);
+    return unsupported("{}: this combination of unit and reach is not supported", spec.name);
   }
   if (spec.lookahead_tokens != 0) {
-    return unsupported("{}: states that look {} tokens ahead are not kept yet", spec.name,
+    return unsupported("{}: states that look {} tokens ahead are not supported", spec.name,
                        spec.lookahead_tokens);
   }
   CHECK(spec.reach != StateReach::kWindow || spec.window_tokens > 0, "{}", spec.name);
@@ -72,8 +72,8 @@ bool StateClasses::needs_snapshots() const {
   return false;
 }
 
-// A page that reaches all the way back is there wherever its prefix is, so its states need no
-// class of their own to be advisory; nor do those that are never shared.
+// States with full reach are resident wherever their prefix is, so advisory ones need no class of
+// their own. Neither do states that are never shared.
 UnitClass class_of(const StateSpec& spec) {
   bool windowed = spec.reach == StateReach::kWindow;
   bool can_miss = windowed || spec.reach == StateReach::kPoint;
@@ -100,9 +100,9 @@ Result<StateClasses> classify_states(std::span<const StateSpec> specs, int page_
     auto known = std::span(classes.classes).first(static_cast<size_t>(classes.count));
     if (std::ranges::find(known, wanted) == known.end()) {
       if (classes.count == kUnitClassesMax) {
-        return unsupported("{}: states of more than {} kinds ({} of them windows) are not kept yet",
-                           spec.name, kUnitClassesMax,
-                           std::ranges::count_if(known, &UnitClass::windowed));
+        return unsupported(
+            "{}: more than {} classes of state ({} of them windows) are not supported", spec.name,
+            kUnitClassesMax, std::ranges::count_if(known, &UnitClass::windowed));
       }
       classes.classes[static_cast<size_t>(classes.count++)] = wanted;
     }

@@ -8,7 +8,7 @@
 namespace banyan {
 namespace {
 
-// Where a branch begins, before it is known how far it goes.
+// The start of a branch whose end is not known yet.
 struct Fork {
   const RadixNode* node = nullptr;
   int64_t parent = -1;
@@ -16,7 +16,7 @@ struct Fork {
   bool is_private = false;
 };
 
-// Adds the node to the end of the branch.
+// Appends the node to the branch.
 void extend(TreeBranch& branch, const RadixNode& node, const StateClasses& classes,
             int64_t beginning_max) {
   branch.end = node.end;

@@ -1,5 +1,5 @@
-// The units (pages or slots) of one class that nobody holds. A stack: the unit given back last is
-// taken first, since it is the warmest.
+// The free list of one class of units (pages or slots). A stack, so that the most recently freed
+// unit, whose memory is likely still in cache, is reused first. Engine's thread only.
 #pragma once
 
 #include <cstdint>

@@ -86,7 +86,7 @@ TEST(StateClasses, RowsOfSeveralTokensFitThePages) {
   }
   sums.tokens_per_row = 6;
   EXPECT_EQ(refusal({sums}, 4),
-            "sums has a row for every 6 tokens, which neither divides the page size of 4 nor is a "
+            "sums has one row for every 6 tokens, which must divide the page size of 4 or be a "
             "multiple of it; choose another page size");
 }
 
@@ -98,15 +98,16 @@ TEST(StateClasses, RefuseWhatIsNotKeptYetByName) {
   narrow.dtype = DType::kBF16;
   advisory.advisory = true;
   EXPECT_EQ(refusal({slot_state()}), "");
-  EXPECT_EQ(refusal({growing}), "a.slot: states of this unit and reach are not kept yet");
-  EXPECT_EQ(refusal({own_pages}), "a.log: states of this unit and reach are not kept yet");
-  EXPECT_EQ(refusal({ahead}), "a.draft: states that look 1 tokens ahead are not kept yet");
-  EXPECT_EQ(refusal({narrow}), "slot: slots of BF16 are not kept yet, only of F32");
-  EXPECT_EQ(refusal({advisory}), "slot: an advisory state must be resumable anywhere");
+  EXPECT_EQ(refusal({growing}), "a.slot: this combination of unit and reach is not supported");
+  EXPECT_EQ(refusal({own_pages}), "a.log: this combination of unit and reach is not supported");
+  EXPECT_EQ(refusal({ahead}), "a.draft: states that look 1 tokens ahead are not supported");
+  EXPECT_EQ(refusal({narrow}),
+            "slot: recurrent state (slots) of type BF16 is not supported, only F32");
+  EXPECT_EQ(refusal({advisory}), "slot: an advisory state must be resumable at any position");
   std::vector<StateSpec> windows;
   for (int tokens = 1; tokens <= kUnitClassesMax; ++tokens) windows.push_back(window_state(tokens));
   EXPECT_EQ(refusal(windows),
-            "window: states of more than 8 kinds (7 of them windows) are not kept yet");
+            "window: more than 8 classes of state (7 of them windows) are not supported");
 }
 
 }  // namespace
