@@ -38,8 +38,8 @@ void CoupledDraws::add(const DraftTask& task) {
   draws_.rows.push_back(row);
 }
 
-// The constraint and the counts go along the draft, and back. A constraint ends at forced text that
-// it forbids itself: what follows that is cut anyway (drafters/speculate.h).
+// Advances the constraint and penalty counts along the draft, then rolls them back. Stops at forced
+// text that the constraint itself forbids; speculate.h drops what follows it.
 void CoupledDraws::walk(const DraftTask& task) {
   Sequence& s = *task.sequence;
   bool constrained = s.request.constraint != nullptr;
@@ -94,7 +94,7 @@ int32_t CoupledDraws::add_mask(const Sequence& s) {
   draws_.masks.resize(begin + words, 0u);
   auto to = draws_.masks.begin() + static_cast<std::ptrdiff_t>(begin);
   std::ranges::copy(std::span(mask_).first(std::min(words, mask_.size())), to);
-  // Zeros after the last token of either.
+  // Zeroes the bits past the smaller of the two vocabularies.
   if (auto tail = std::min(logits_, vocabulary_) % 32; tail > 0) {
     auto last = static_cast<std::ptrdiff_t>(std::min(logits_, vocabulary_) / 32);
     to[last] &= (1u << tail) - 1;

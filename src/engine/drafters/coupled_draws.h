@@ -1,6 +1,6 @@
-// Draws of the tokens of drafts, from logits of the drafter: with the noise, filters, penalties and
-// mask that the sequence's own token at that position will be drawn with. So both draws mostly
-// agree where the logits do, at any temperature (kernels/race.h).
+// Samples draft tokens from a drafter's logits with the same noise, filters, penalties and mask
+// that the target model will use at that position. Where the logits are close, both therefore pick
+// the same token at any temperature (kernels/race.h). Engine's thread only.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@ namespace banyan {
 
 class CoupledDraws {
  public:
-  // The drafter's logits are of `logits` tokens, the model draws from `vocabulary`: of the same
-  // ones, but each may have padding.
+  // `logits` is the width of the drafter's logits, `vocabulary` that of the model's. Both have the
+  // same tokens, but either may be padded.
   CoupledDraws(int64_t logits, int64_t vocabulary);
 
   void clear() { draws_.clear(); }
-  // One row: the token after those that the task has so far.
+  // Adds a row: the token after the task's tokens so far.
   void add(const DraftTask& task);
   const DrawBatch& draws() const { return draws_; }
 
-  // Adds what was drawn to the task. False where nothing can follow.
+  // Appends the drawn token to the task. False if nothing can follow it.
   bool take(const DrawResult& result, DraftTask& task) const;
 
  private:
@@ -35,8 +35,8 @@ class CoupledDraws {
 
   const int64_t logits_, vocabulary_;
   DrawBatch draws_;
-  std::vector<uint32_t> mask_;  // of the model's vocabulary
-  int walked_ = 0;              // tokens that the constraint accepted
+  std::vector<uint32_t> mask_;  // over the model's vocabulary
+  int walked_ = 0;              // tokens the constraint has accepted
 };
 
 }  // namespace banyan

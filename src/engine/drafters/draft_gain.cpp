@@ -5,18 +5,18 @@
 namespace banyan {
 namespace {
 
-// Until rows are measured: large dense models are far above it on most machines, small ones below.
+// Estimate before anything is measured: large dense models are far above it, small models below.
 constexpr double kStepRows = 8;
 constexpr double kStepRowsMin = 0.25, kStepRowsMax = 256;
-// What a step leaves of those before it.
+// Decay of the moving averages per step.
 constexpr double kPlainMemory = 0.9, kDraftedMemory = 0.97;
-// A step that took so many times as long as others was interrupted.
+// Steps that take this many times the average are discarded as interrupted.
 constexpr double kOutlier = 3;
-constexpr int kVerdictSteps = 16;   // with drafts
-constexpr int kYardstickSteps = 8;  // without, where none have been seen
-// What drafts have to gain: less is as good as nothing, and nothing is simpler.
+constexpr int kVerdictSteps = 16;   // steps with drafts between decisions
+constexpr int kYardstickSteps = 8;  // steps without drafts to run if none were measured
+// The speedup below which drafting is not worth it.
 constexpr double kGainMin = 1.01;
-// Pauses of 64, 128, ... and 4096 steps.
+// Drafting pauses for 64, 128, ... 4096 steps.
 constexpr int kPauseSteps = 64, kLossesMax = 6;
 
 }  // namespace
@@ -45,7 +45,7 @@ void DraftGain::observe_plain(const Step& step) {
 }
 
 void DraftGain::observe_drafted(const Step& step) {
-  if (pause_ > 0) return;  // of drafts that were out already
+  if (pause_ > 0) return;  // drafts that were already in flight
   double plain_s = plain_s_[static_cast<size_t>(step.sequences)];
   if (plain_s == 0) {
     if (++unknown_ >= kVerdictSteps) {

@@ -21,31 +21,29 @@
 namespace banyan {
 namespace {
 
-// Rows that an embedding may have more than its vocabulary has tokens: models of one tokenizer
-// round their sizes up to different multiples.
+// Models with the same tokenizer may pad their embeddings to different multiples, by up to this
+// many rows.
 constexpr int64_t kPaddingMax = 1024;
 
-// What the draft model has of one of the engine's sequences.
+// The draft model's state for one of the engine's sequences.
 struct Copy {
-  // Its tokens as far as they were computed, and those to compute now; what its units hold. Its
-  // `computed` counts known tokens alone, ...
+  // The tokens and the units that hold their states. `computed` counts known tokens only, ...
   Sequence s;
-  int64_t ahead = 0;   // ... this one the rows of drafts after them too
-  UnitSet checkpoint;  // recurrent states after `computed`, where there are rows of drafts
-  int64_t used = 0;    // the last call that needed it
-  bool fresh = true;   // the copies that its units begin with are not made yet
+  int64_t ahead = 0;   // ... this one also the draft rows after them
+  UnitSet checkpoint;  // recurrent states at `computed`, if draft rows follow
+  int64_t used = 0;    // number of the last call that used it
+  bool fresh = true;   // the copies that initialise its units are still pending
 
   bool has_checkpoint() const { return checkpoint != UnitSet(); }
 };
 
-// Of the copies, which belong to sequences by their ids. Holds what they hold of the draft model's
-// pools.
+// All copies, by sequence id. Owns their units in the draft model's pools.
 class Copies {
  public:
   Copies(const StateClasses& classes, const UnitCounts& units, int64_t running_max)
       : classes_(classes),
         tree_(classes, units),
-        // Recurrent states are not shared: nobody takes snapshots of them.
+        // Recurrent state is not shared: the draft model takes no snapshots for the tree.
         holdings_(classes, tree_, !classes.needs_snapshots()),
         running_max_(running_max) {}
   Copies(const Copies&) = delete;
@@ -57,12 +55,11 @@ class Copies {
   const StateClasses& classes() const { return classes_; }
   void begin_call() { ++call_; }
   Copy* find(const Sequence& s);
-  // That of the sequence, brought to what both agree on; null where there is no room.
+  // Returns the sequence's copy, rolled back to where both agree; null if there is no room.
   Copy* get(const Sequence& s, std::vector<UnitCopy>& copies);
-  // Takes pages for positions up to `end`, from sequences that this call did not need yet if it
-  // must.
+  // Allocates pages up to position `end`, evicting copies that this call has not used if necessary.
   bool reserve(Copy& copy, int64_t end);
-  // States to go back to after rows of drafts.
+  // Allocates a checkpoint of recurrent state to roll back to after draft rows.
   UnitSet take_checkpoint() {
     return holdings_.take_snapshots(std::max<int64_t>(0, running_max_ - std::ssize(all_)));
   }
@@ -89,7 +86,7 @@ Copy* Copies::find(const Sequence& s) {
   return found == all_.end() ? nullptr : found->get();
 }
 
-// Keeps the rows of drafts that the sequence's tokens turned out to be.
+// Keeps the draft rows that were accepted and rolls back the rest.
 void Copies::sync(Copy& copy, const Sequence& s) {
   int64_t kept = copy.s.computed;
   while (kept < std::min(copy.ahead, s.length()) &&
@@ -105,7 +102,7 @@ void Copies::sync(Copy& copy, const Sequence& s) {
     }
     copy.checkpoint = UnitSet();
   }
-  // The last token's logits are needed.
+  // Recompute the last token at least, since its logits are needed.
   if (!classes_.needs_snapshots()) kept = std::min(kept, s.length() - 1);
   copy.s.computed = copy.ahead = kept;
   copy.s.tokens.resize(static_cast<size_t>(kept));
@@ -121,7 +118,7 @@ Copy* Copies::get(const Sequence& s, std::vector<UnitCopy>& copies) {
     copy->s.id = s.id;
     copy->s.name_space = s.name_space;
     copy->s.prompt_tokens = s.prompt_tokens;
-    copy->s.request.options.max_new_tokens = 1;  // it is asked for logits
+    copy->s.request.options.max_new_tokens = 1;  // requests logits
     copy->s.tokens.reserve(static_cast<size_t>(s.tokens_max) + 1);
     copy->s.tokens = s.tokens;
     for (int c = 0; c < classes_.count; ++c) {
@@ -137,7 +134,7 @@ Copy* Copies::get(const Sequence& s, std::vector<UnitCopy>& copies) {
   return copy;
 }
 
-// The copy is dropped where there is no room for it.
+// Drops the copy if there is no room for it.
 bool Copies::start(Copy& copy, std::vector<UnitCopy>& copies) {
   size_t before = copies.size();
   while (true) {
@@ -162,7 +159,7 @@ bool Copies::reserve(Copy& copy, int64_t end) {
   return true;
 }
 
-// Drops the copy that was used longest ago.
+// Evicts the least recently used copy.
 bool Copies::make_room() {
   auto oldest = std::ranges::min_element(all_, {}, &Copy::used);
   if (oldest == all_.end() || (*oldest)->used == call_) return false;
@@ -193,7 +190,7 @@ class DraftModelDrafter final : public Drafter {
         copies_(runner_->classes(), unit_counts(runner_->info()), config.running_max),
         draws_(runner_->info().vocabulary, vocabulary) {}
 
-  // Reads prompts while the model does, chunk by chunk.
+  // Prefills prompts along with the model, chunk by chunk.
   void observe(const StepPlan& plan, bool paused) override {
     copies_.begin_call();
     if (paused) return;
@@ -235,16 +232,16 @@ class DraftModelDrafter final : public Drafter {
   void forget() override { copies_.forget(); }
 
  private:
-  // A draft in the making.
+  // A draft being built.
   struct Active {
     DraftTask* task = nullptr;
     Copy* copy = nullptr;
-    bool goes_on = true;  // past the first token
+    bool goes_on = true;  // wants another token
   };
-  // What a pass reads of a sequence's known tokens.
+  // What a pass computes of a sequence's known tokens.
   struct Reading {
     Copy* copy = nullptr;
-    int64_t known = 0;  // positions whose tokens are known
+    int64_t known = 0;  // number of positions with known tokens
   };
 
   void begin_pass() {
@@ -253,7 +250,7 @@ class DraftModelDrafter final : public Drafter {
     readings_.clear();
   }
 
-  // The sequence's copy; null where it gets no drafts now.
+  // Returns the sequence's copy; null if it gets no drafts now.
   Copy* wanted(const Sequence& s, int64_t rows, int64_t forced) {
     const StateClasses& classes = runner_->classes();
     bool fits = s.length() + forced < runner_->info().context_length_tokens;
@@ -261,8 +258,8 @@ class DraftModelDrafter final : public Drafter {
     return copies_.get(s, plan_.copies);
   }
 
-  // Adds a span of the copy's tokens up to `end`, as far as there are rows and pages. False where
-  // it does not come so far, or has nothing to read.
+  // Adds a span of the copy's tokens up to `end`, limited by rows and pages. False if it falls
+  // short of `end` or is empty.
   bool read(Copy& copy, int64_t end, int64_t& rows) {
     Sequence& s = copy.s;
     int64_t first = copy.ahead, last = std::min(end, first + rows);
@@ -294,7 +291,7 @@ class DraftModelDrafter final : public Drafter {
     if (whole) {
       copy->s.tokens.insert(copy->s.tokens.end(), task.forced.begin(), task.forced.end());
     }
-    // The last row has logits, to be drawn from.
+    // The last row has logits, from which the first draft token is drawn.
     if (!read(*copy, copy->s.length() - (whole ? 0 : 1), rows) || !whole) return;
     readings_.back().known = s.length();
     Active active{&task, copy};
@@ -318,7 +315,7 @@ class DraftModelDrafter final : public Drafter {
     return runner_->collect();
   }
 
-  // What was read of known tokens may be shared.
+  // Publishes the pages of known tokens for sharing.
   void settle_pass() {
     for (const Reading& reading : readings_) {
       reading.copy->s.computed = reading.known;
@@ -326,7 +323,7 @@ class DraftModelDrafter final : public Drafter {
     }
   }
 
-  // Adds the drawn tokens to the drafts, and leaves out those that end.
+  // Appends the drawn tokens to the drafts, and removes drafts that end.
   void take(const DrawResults& results) {
     size_t row = 0;
     for (Active& a : active_) {
@@ -346,7 +343,7 @@ class DraftModelDrafter final : public Drafter {
   Copies copies_;
   CoupledDraws draws_;
 
-  // Of a pass, reused.
+  // Reused by every pass.
   StepPlan plan_;
   Batch batch_;
   std::vector<LogitRowUse> uses_;
@@ -354,7 +351,7 @@ class DraftModelDrafter final : public Drafter {
   std::vector<Active> active_;
 };
 
-// Bytes of states for each token.
+// Bytes of state per token.
 int64_t token_bytes(const LoadedModel& model, const StateClasses& classes) {
   UnitCounts bytes = unit_bytes(model.states, classes);
   int64_t paged = 0;
@@ -364,7 +361,7 @@ int64_t token_bytes(const LoadedModel& model, const StateClasses& classes) {
   return paged;
 }
 
-// How the draft model is loaded: as the model is, but for what is its own.
+// The draft model's config: the engine's, with the draft model's own settings.
 EngineConfig draft_config(const EngineConfig& config) {
   EngineConfig draft = config;
   draft.model_path = config.draft_model_path;
@@ -383,8 +380,8 @@ Status check_vocabularies(const EngineConfig& config, const ModelInfo& model,
                           const ModelInfo& draft) {
   if (std::abs(model.vocabulary - draft.vocabulary) <= kPaddingMax) return {};
   return invalid_argument(
-      "the draft model {} has a vocabulary of {} tokens, {} one of {}: it must be the same; take a "
-      "smaller model of the same family",
+      "the draft model {} has {} tokens in its vocabulary, but {} has {}: they must be the same; "
+      "take a smaller model of the same family",
       config.draft_model_path, draft.vocabulary, config.model_path, model.vocabulary);
 }
 
@@ -407,7 +404,8 @@ Result<std::unique_ptr<Runner>> load_draft_model(const EngineConfig& config,
       token_bytes(model, TRY(classify_states(model.states, config.page_size_tokens))));
   auto own_bytes = static_cast<double>(
       token_bytes(own, TRY(classify_states(own.states, config.page_size_tokens))));
-  // Of what both models' weights leave, the draft's part by what it keeps of a token.
+  // Of the memory left after both models' weights, the draft model gets its share by bytes per
+  // token.
   auto available = static_cast<double>(DeviceQueue(*kernels->device).available_bytes());
   double after_own = available - static_cast<double>(own.counts.weight_bytes);
   double after_both = after_own - static_cast<double>(model.counts.weight_bytes);

@@ -1,10 +1,10 @@
-// Drafts of a smaller model of the same vocabulary, which runs over the sequences' tokens in pools
-// and in a tree of its own (the scheduler's, cache/radix_tree.h): so it shares prefixes within a
-// namespace as the model does, and goes on where it was when a sequence is retracted and comes
-// back. What it lacks of a sequence it reads when it is asked for drafts, at most one batch of rows
-// a step; where its pools have no room for a sequence, that one gets no drafts.
+// Speculation with a smaller model of the same vocabulary. It runs in its own state pools and radix
+// tree (cache/radix_tree.h), so prefixes are shared within a namespace, and a retracted sequence
+// resumes where it was. Before drafting it prefills what it is missing of a sequence, at most one
+// batch per step. A sequence that does not fit into its pools gets no drafts.
 //
-// Its tokens are drawn with the noise of their positions, as the model's will be.
+// Draft tokens are drawn with the noise of their positions, as the target model's will be. The
+// drafter owns its Runner; engine's thread only.
 #pragma once
 
 #include <memory>
@@ -18,13 +18,13 @@
 
 namespace banyan {
 
-// The model in EngineConfig::draft_model_path. Refused where its vocabulary is not that of
-// config.model_path: sizes may differ by padding alone. To be loaded first: the memory for states
-// is divided between both so that they hold as many tokens.
+// Loads EngineConfig::draft_model_path. Error if its vocabulary differs from that of
+// config.model_path by more than padding. Load it before the main model: it splits the memory for
+// states so that both hold the same number of tokens.
 Result<std::unique_ptr<Runner>> load_draft_model(const EngineConfig& config,
                                                  std::span<const Family> families);
 
-// Drafts for sequences of a model that draws from so many tokens.
+// A drafter for sequences of a model with `vocabulary` tokens.
 std::unique_ptr<Drafter> make_draft_model_drafter(const EngineConfig& config,
                                                   std::unique_ptr<Runner> draft,
                                                   int64_t vocabulary);

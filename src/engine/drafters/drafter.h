@@ -1,11 +1,10 @@
-// Who proposes tokens that the model has not drawn yet. What is proposed never decides anything
-// (engine/drafters/speculate.h), so any tokens will do, those of other vocabularies included; a
-// good guess saves a step.
+// The interface of drafters, which propose tokens before the model has computed them. Every
+// proposal is verified (engine/drafters/speculate.h), so any token is safe, even one outside the
+// vocabulary; a good guess saves a step.
 //
-// One interface for text lookups, layers that predict further tokens and whatever runs a model of
-// its own: a drafter is asked for the whole batch at once, so that one pass can serve all
-// sequences, and may answer with as many tokens as it likes at once. drafters/registry.cpp has the
-// list. One thread, the engine's.
+// It covers text lookup, MTP layers and separate draft models. A drafter is called for the whole
+// batch, so that one pass can serve all sequences, and may propose any number of tokens. The list
+// is in drafters/registry.cpp. Engine's thread only.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +20,13 @@ namespace banyan {
 struct Sequence;
 struct StepPlan;
 
-// What is asked of a drafter for one sequence, and its answer.
+// A request for drafts of one sequence, and the drafter's answer.
 struct DraftTask {
   Sequence* sequence = nullptr;
-  std::span<const TokenId> forced;  // what a constraint makes follow the sequence's tokens first
-  int64_t tokens_max = 0;           // to propose after these; at least 1
-  // The answer. `odds[j]` is the estimated probability that tokens[0..j] are all kept, where the
-  // drafter has one, else 1; it only serves to choose between drafters.
+  std::span<const TokenId> forced;  // forced by a constraint right after the sequence's tokens
+  int64_t tokens_max = 0;           // at most this many after the forced ones; at least 1
+  // The answer. `odds[j]` is the estimated probability that tokens[0..j] are all accepted, or 1 if
+  // the drafter has no estimate. It only serves to choose between drafters.
   std::vector<TokenId> tokens;
   std::vector<float> odds;
 
@@ -41,27 +40,27 @@ class Drafter {
  public:
   virtual ~Drafter() = default;
 
-  // observe() reads the hidden states of the step, so that no other may be in flight.
+  // Whether observe() reads the step's hidden states; then no other step may be in flight.
   virtual bool reads_steps() const { return false; }
-  // A step was carried out and its tokens are known: `kept` of each span says which rows count.
-  // Spans without a sequence have ended. Before propose(), which does not come while drafts are
-  // `paused`, since they gain no time.
+  // Called after each step, when its tokens are known and before propose(). Each span's `kept` says
+  // how many draft rows were accepted; ended sequences are null. `paused`: propose() is not called,
+  // since drafting does not pay at present.
   virtual void observe(const StepPlan& /*plan*/, bool /*paused*/) {}
-  // Fills the tasks' answers, which come empty.
+  // Fills in the answers of the tasks, which are empty on entry.
   virtual void propose(std::span<DraftTask* const> tasks) = 0;
-  // The sequence ends with the tokens that it has.
+  // The sequence has ended; its tokens are final.
   virtual void end(const Sequence& /*sequence*/) {}
-  // Whatever was kept of sequences that have ended is to be forgotten.
+  // Drops everything kept from ended sequences.
   virtual void forget() {}
 };
 
-// The one that serves requests which predict their output, even where no drafter was asked for.
+// The drafter for requests with a predicted output. Always loaded, even if not selected.
 inline constexpr std::string_view kPredictionDrafter = "ngram";
 
 struct NamedDrafter {
-  std::string_view name;  // of static storage
+  std::string_view name;  // static string
   std::unique_ptr<Drafter> drafter;
-  bool for_all = true;  // false: only for sequences whose request predicts their output
+  bool for_all = true;  // false: only for requests with a predicted output
 };
 
 }  // namespace banyan

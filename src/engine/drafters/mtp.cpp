@@ -30,7 +30,7 @@ class MtpDrafter final : public Drafter {
   void propose(std::span<DraftTask* const> tasks) override {
     active_.clear();
     for (DraftTask* task : tasks) {
-      // Its hidden states after the forced tokens are not known yet.
+      // The hidden states after the forced tokens are not known yet.
       if (!task->forced.empty()) continue;
       auto found = std::ranges::find(seen_, task->sequence);
       if (found != seen_.end()) {
@@ -44,7 +44,7 @@ class MtpDrafter final : public Drafter {
   }
 
  private:
-  // A draft in the making, and where its last output is among the runner's predictions.
+  // A draft being built, and the row of its last output in the runner's predictions.
   struct Active {
     DraftTask* task = nullptr;
     int32_t row = 0;
@@ -77,8 +77,8 @@ class MtpDrafter final : public Drafter {
     hidden_rows_.push_back(hidden_row);
   }
 
-  // The rows of a span whose next token is known. Those of a prompt are always run: who shares it
-  // looks at them.
+  // Adds the span's rows whose next token is known. Prompt rows always run, even when paused, since
+  // other sequences may share their pages.
   void add_known(const PlannedSpan& span, int32_t row, bool paused) {
     const Sequence& s = *span.sequence;
     int64_t end = std::min(span.end() - (span.drafts - span.kept), s.length() - 1);
@@ -92,7 +92,7 @@ class MtpDrafter final : public Drafter {
     seen_.push_back(end == s.length() - 1 ? &s : nullptr);
   }
 
-  // Draws the next token of each active draft from its last output; leaves out those that end.
+  // Draws the next token of each active draft from its last output; removes drafts that end.
   void draw() {
     draws_.clear();
     rows_.clear();
@@ -108,7 +108,7 @@ class MtpDrafter final : public Drafter {
     std::erase_if(active_, [](const Active& a) { return a.task == nullptr; });
   }
 
-  // Whether the row of the draft's last token has a page.
+  // Whether there is a page for the row of the draft's last token.
   bool has_page(const DraftTask& task) const {
     int64_t position = task.sequence->length() + std::ssize(task.tokens) - 2;
     return position < task.sequence->pages() * runner_.classes().page_size_tokens;
@@ -130,7 +130,7 @@ class MtpDrafter final : public Drafter {
   Runner& runner_;
   Batch batch_;
   std::vector<int32_t> hidden_rows_;
-  std::vector<const Sequence*> seen_;  // of the outputs; null: its draft would begin elsewhere
+  std::vector<const Sequence*> seen_;  // of the outputs; null: draft starts elsewhere
   std::vector<Active> active_;
   CoupledDraws draws_;
   std::vector<int32_t> rows_;

@@ -1,7 +1,7 @@
-// Drafts of the model's own layer that predicts further tokens (models/prediction.h). After each
-// step it runs over the rows that count, paired with the tokens after them, which for the last row
-// is the one just drawn; then over its own predictions, one pass for each further token of all
-// sequences. Its tokens are drawn with the noise of their positions, as the model's will be.
+// Speculation with the model's own MTP layer (models/prediction.h). After each step it runs over
+// the accepted rows, each paired with its next token (for the last row, the one just drawn). Then
+// it runs over its own predictions, one pass per further token for all sequences. Draft tokens are
+// drawn with the noise of their positions, as the model's will be. Engine's thread only.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace banyan {
 
-// The runner, whose model must have such a layer, outlives the drafter.
+// The runner must outlive the drafter, and its model must have an MTP layer.
 std::unique_ptr<Drafter> make_mtp_drafter(Runner& runner);
 
 }  // namespace banyan

@@ -31,7 +31,7 @@ class NgramDrafter final : public Drafter {
       }
     }
     if (best == nullptr) return;
-    // A short match says little about what is far away.
+    // Short matches justify only short drafts.
     int64_t count = best->length < TextIndex::kContextMax
                         ? std::min(task.tokens_max, best->length + 1)
                         : task.tokens_max;

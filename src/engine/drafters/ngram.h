@@ -1,5 +1,6 @@
-// Prompt lookup: what followed the last occurrence of the sequence's last tokens in its own text
-// (and in the output that its request predicts). The longest occurrence wins, then the latest.
+// Prompt lookup decoding. Proposes what followed the last occurrence of the sequence's final tokens
+// in its own text or predicted output. The longest match wins, then the latest. Engine's thread
+// only.
 #pragma once
 
 #include <memory>

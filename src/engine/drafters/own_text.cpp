@@ -8,7 +8,7 @@
 namespace banyan {
 namespace {
 
-// Of the prompt, repeated before a prediction: so the output's beginning finds the prediction's.
+// Prompt tokens repeated before the predicted output, so that the start of the output matches it.
 constexpr int64_t kSeam = 4;
 
 void index_prompt(const Sequence& s, TextIndex& text) {

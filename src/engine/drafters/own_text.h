@@ -1,4 +1,4 @@
-// Lookups in the text of a sequence itself, which lies in an index that the sequence owns.
+// Lookup in a sequence's own text, through an index that the sequence owns. Engine's thread only.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace banyan {
 
-// The last tokens of the task's sequence and of what is forced to follow it.
+// The last tokens of the task's sequence, followed by its forced tokens.
 class DraftContext {
  public:
   explicit DraftContext(const DraftTask& task);
@@ -23,12 +23,12 @@ class DraftContext {
   int64_t count_ = 0;
 };
 
-// The index of all of the sequence's tokens, and of the output that its request predicts, which
-// counts as newer than the prompt.
+// Returns the index of the sequence's tokens and predicted output, updated. The prediction counts
+// as newer than the prompt.
 const TextIndex& own_text(Sequence& s);
 
-// The token `ahead` places after a match in the sequence's own text, where the text goes on with
-// what is forced and with what has been proposed so far: so a match may overlap what it continues.
+// The token `ahead` places after a match. Positions past the end of the text continue with the
+// forced and proposed tokens, so a match may overlap its own continuation.
 TokenId own_token(const TextIndex& text, const DraftTask& task, int64_t match_end, int64_t ahead);
 
 }  // namespace banyan

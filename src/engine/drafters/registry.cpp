@@ -50,12 +50,12 @@ Result<std::vector<std::string>> chosen_drafters(const EngineConfig& config) {
   bool drafts = has_name(config.drafters, "draft");
   if (drafts && !has_path) {
     return invalid_argument(
-        "drafter \"draft\" needs a smaller model of the same vocabulary: name its folder as "
+        "drafter \"draft\" needs a smaller model with the same vocabulary: give its folder as "
         "draft_model_path (--speculative-draft-model-path)");
   }
   if (has_path && !drafts) {
     return invalid_argument(
-        "the draft model {} has no use with the drafters {}: leave it out, or add \"draft\" "
+        "draft_model_path is {}, but the drafters are {}: leave it out, or add \"draft\" "
         "(--speculative-algorithm STANDALONE)",
         config.draft_model_path, fmt::join(config.drafters, ", "));
   }

@@ -1,4 +1,4 @@
-// The drafters that there are.
+// The table of drafters, by the names that EngineConfig::drafters uses.
 #pragma once
 
 #include <memory>
@@ -14,10 +14,10 @@
 
 namespace banyan {
 
-// What drafters are made over, besides the config.
+// The models that drafters run on.
 struct DrafterModels {
-  Runner& runner;                 // of the engine's model
-  std::unique_ptr<Runner> draft;  // load_draft_model(); null without
+  Runner& runner;                 // the engine's model
+  std::unique_ptr<Runner> draft;  // from load_draft_model(); null: none
 };
 
 struct DrafterKind {
@@ -25,14 +25,14 @@ struct DrafterKind {
   std::unique_ptr<Drafter> (*make)(const EngineConfig& config, DrafterModels& models);
 };
 
-// In the order in which they are asked: those that cost least first.
+// In the order of asking: cheapest first.
 std::span<const DrafterKind> registered_drafters();
 
-// EngineConfig::drafters, or the one that its draft_model_path means. Errors: an unknown name, with
-// the known ones; a draft model without its drafter, or the other way round.
+// EngineConfig::drafters, or the one implied by draft_model_path. Errors: an unknown name (lists
+// the known ones), a draft model without its drafter, or the drafter without a model.
 Result<std::vector<std::string>> chosen_drafters(const EngineConfig& config);
 
-// Those that config.drafters has, and always `ngram`, for requests that predict their output.
+// Makes the drafters in config.drafters, plus `ngram` for requests with a predicted output.
 std::vector<NamedDrafter> make_drafters(const EngineConfig& config, DrafterModels models);
 
 }  // namespace banyan

@@ -10,10 +10,10 @@
 namespace banyan {
 namespace {
 
-// What the last draft of a sequence, and of all of them, leaves of those before it.
+// Decay of acceptance rates per draft: for one sequence, and over all of them.
 constexpr double kSequenceMemory = 0.9, kCommonMemory = 0.98;
 constexpr double kPriorTokens = 2;
-// Pauses of 1, 3, ... and 63 steps.
+// A source pauses for 1, 3, ... 63 steps.
 constexpr int kPausesMax = 6;
 
 double now_s() {
@@ -25,7 +25,7 @@ bool ends_text(const Sequence& s, TokenId token) {
   return std::ranges::find(stops, token) != stops.end();
 }
 
-// Tokens that a draft of so many is expected to keep.
+// Expected number of accepted tokens of a draft with `tokens` tokens.
 double expected_tokens(double rate, int64_t tokens) {
   double kept = 1, all = 0;
   for (int64_t j = 0; j < tokens; ++j) all += kept *= rate;
@@ -49,26 +49,25 @@ Speculator::Speculator(const EngineConfig& config, int64_t vocabulary, bool recu
   for (size_t d = 0; d < drafters_.size(); ++d) stats_[d + 1].name = drafters_[d].name;
 }
 
-// ---- What pays
-// -----------------------------------------------------------------------------------
+// ---- Expected gain ---------------------------------------------------------------------------
 
 double Speculator::rate(const Sequence& s, int source) const {
   auto i = static_cast<size_t>(source);
   return s.draft.sources[i].survival.rate(survival_[i].rate(1, 1), kPriorTokens);
 }
 
-// The most tokens of which the last is still worth its row: a draft's n-th is kept with the n-th
-// power of the rate.
+// The draft length at which the last token's expected gain still covers its row. The nth token is
+// accepted with probability rate^n.
 int64_t Speculator::paying_tokens(const Sequence& s, int source, int64_t running) const {
   running = std::max<int64_t>(running, 1);
   double cost = rejected_rows_ * static_cast<double>(running);
   double least = cost / (cost + gain_.step_rows(running)), kept = rate(s, source);
-  // The rate before any rejection is 1.
+  // The rate is 1 until the first rejection.
   double tokens = kept < 1 ? std::log(least) / std::log(kept) : static_cast<double>(INT32_MAX);
   return static_cast<int64_t>(std::min<double>(tokens, INT32_MAX));
 }
 
-// Counts the step against a pause of the source.
+// Whether the source is paused; counts this step towards the pause.
 bool Speculator::pauses(Sequence& s, int source) {
   int& pause = s.draft.sources[static_cast<size_t>(source)].pause;
   if (pause == 0) return false;
@@ -92,7 +91,7 @@ void Speculator::learn(Sequence& s, const PlannedSpan& span, int64_t running) {
   if (forced > 0) {
     learn(s, kForced, forced, forced_kept, rejected && forced_kept < forced, running);
   }
-  // What follows a rejected token says nothing about its source.
+  // Tokens after a rejected one say nothing about their source.
   if (span.drafts == forced || forced_kept < forced) return;
   learn(s, s.draft.source, span.drafts - forced, span.kept - forced, rejected, running);
 }
@@ -125,8 +124,7 @@ DraftGain::Step Speculator::shape(const StepPlan& plan) const {
   return step;
 }
 
-// ---- Proposing
-// -----------------------------------------------------------------------------------
+// ---- Proposing -------------------------------------------------------------------------------
 
 int64_t Speculator::tokens_max(const Sequence& s) const {
   return std::min<int64_t>(draft_tokens_max_,
@@ -153,17 +151,17 @@ bool Speculator::reads_steps() const {
       drafters_, [](const NamedDrafter& drafter) { return drafter.drafter->reads_steps(); });
 }
 
-// Returns how many tokens may follow those that are forced.
+// Proposes forced tokens. Returns how many more tokens may follow them.
 int64_t Speculator::propose_forced(Sequence& s, int64_t running) {
   Sequence::Draft& draft = s.draft;
   draft.tokens.clear();
   draft.forced = 0;
   draft.source = kForced;
-  // The last token that fits is drawn, not drafted.
+  // The last token of the budget is drawn, never drafted.
   int64_t room = std::min(tokens_max(s), s.tokens_max - s.length() - 1);
   if (room <= 0 || !gain_.allows()) return 0;
   if (!jump_forward_ || !s.request.constraint || pauses(s, kForced)) return room;
-  // Where none pays, one token finds out whether that is still so.
+  // If none pays off, draft one to find out whether that has changed.
   int64_t pays = std::max<int64_t>(paying_tokens(s, kForced, running), 1);
   std::span<const TokenId> forced = s.request.constraint->draft_tokens();
   for (TokenId token : forced) {
@@ -196,7 +194,7 @@ void Speculator::propose(std::span<Sequence* const> sequences, int64_t running) 
   for (Offer& offer : offers) take(offer);
 }
 
-// Whether the drafter could promise more than is offered.
+// Whether the drafter might beat the current offer.
 bool Speculator::asks(int source, Offer& offer, int64_t running) const {
   Sequence& s = *offer.sequence;
   if (!serves(source, s) || pauses(s, source)) return false;
@@ -225,8 +223,8 @@ void Speculator::ask(int source, std::span<Offer> offers, int64_t running) {
   }
 }
 
-// Keeps the task's answer if it promises more than what is offered. A token that ends the text is
-// drawn, not drafted: nothing follows it.
+// Takes the task's answer if its expected gain beats the current offer. A token that ends the text
+// is not drafted, since nothing follows it.
 void Speculator::weigh(int source, Offer& offer) const {
   DraftTask& task = offer.task;
   double by_rate = 1, promise = 0, kept = rate(*offer.sequence, source);
@@ -253,7 +251,7 @@ void Speculator::take(Offer& offer) {
   if (s.request.constraint) cut_forbidden(s);
 }
 
-// Rows after a token that the constraint forbids are useless. Forced text stays as it is.
+// Drops draft tokens after one that the constraint forbids. Forced tokens stay.
 void Speculator::cut_forbidden(Sequence& s) {
   std::vector<TokenId>& tokens = s.draft.tokens;
   TokenConstraint& constraint = *s.request.constraint;
@@ -269,8 +267,7 @@ void Speculator::cut_forbidden(Sequence& s) {
   tokens.resize(static_cast<size_t>(std::max<int64_t>(walked, s.draft.forced)));
 }
 
-// ---- A step
-// --------------------------------------------------------------------------------------
+// ---- Verification ----------------------------------------------------------------------------
 
 bool Speculator::on_path(const LogitRowUse& use) {
   const Sequence& s = *use.sequence;

@@ -1,23 +1,23 @@
-// Tokens proposed ahead of the model: who proposes them, which are kept, and when a sequence is
-// better left without.
+// Speculative decoding: chooses a drafter and draft length per sequence, and verifies drafts.
 //
-// A step computes the last known token of a sequence and its draft in one span, every row with
-// logits. Verification is equality: each row draws the token after it as it would in a step of its
-// own (the mask, penalties and counter of randomness of its position), rows are read in order, and
-// one counts as long as its own token is what was drawn before it. So a draft changes how many
-// steps a text takes, and nothing else. What rejected rows left behind is the Scheduler's to undo.
+// A step computes the last known token of a sequence and its draft in one span, with logits for
+// every row. Verification is by equality. Each row draws its next token as a separate step would
+// (same mask, penalties and random counter); a draft token is accepted if it equals the token drawn
+// before it. So drafts change only the number of steps. The Scheduler rolls back what rejected rows
+// wrote.
 //
-// A draft begins with what a constraint forces, and goes on with what one of the drafters
-// (engine/drafters/) proposes: the one that promises most, by how often its tokens were kept.
+// A draft starts with the tokens forced by a constraint. One drafter (engine/drafters/) continues
+// it: the one with the highest expected gain, from its acceptance rate.
 //
-// How long a draft may be: a token that is kept saves its sequence a step, which is worth the
-// sequence's part of what a step costs besides its rows; one that is rejected costs a row, and
-// where state is recurrent, a row for one that was kept before it. So among many sequences only
-// what is nearly certain pays. How likely tokens are kept is known from the sequence's drafts
-// of the same source, and from all others' where there are few; what a step costs besides its rows,
-// and whether drafts gain time at all, from the steps before (engine/drafters/draft_gain.h).
+// Draft length weighs gain against cost. An accepted token saves its sequence a step, worth the
+// sequence's share of the step's fixed cost. A rejected one wastes a row; with recurrent state, it
+// also costs recomputing an accepted row. So in large batches only near-certain tokens pay.
 //
-// One thread.
+// Acceptance rates come from the sequence's earlier drafts of the same source, and from all
+// sequences' while those are few. The fixed cost of a step, and whether drafting is faster at all,
+// is measured (engine/drafters/draft_gain.h).
+//
+// Engine's thread only.
 #pragma once
 
 #include <array>
@@ -37,52 +37,53 @@ namespace banyan {
 class Speculator {
  public:
   // `recurrent`: the model has recurrent state. `drafters`: at most kDraftersMax - 1, in the order
-  // in which they are asked.
+  // of asking.
   Speculator(const EngineConfig& config, int64_t vocabulary, bool recurrent,
              std::vector<NamedDrafter> drafters = {});
 
-  // Proposes what a constraint makes follow the prompt of `s`, one of `running` sequences.
+  // Proposes the tokens that a constraint forces after the prompt of `s`, one of `running`
+  // sequences.
   void start(Sequence& s, int64_t running);
 
-  // Whether tokens may ever be proposed for the sequence: its next step must not be planned before
-  // this one is read.
+  // Whether the sequence may ever have drafts. If so, its next step cannot be planned before this
+  // one is read.
   bool may_draft(const Sequence& s) const;
 
-  // Whether a drafter reads what steps leave behind, even those that draft nothing: then none may
-  // be launched before the one before is read.
+  // Whether any drafter reads step outputs, even of steps without drafts. If so, a step must be
+  // read before the next is launched.
   bool reads_steps() const;
 
-  // Whether the row's token is the sequence's last, so that its logits are about the next one.
+  // Whether the row's token is the sequence's last token, so that its logits are for the next one.
   static bool on_path(const LogitRowUse& use);
 
-  // All rows of the step have been read: says how many drafts each span keeps, and proposes new
-  // ones where tokens were drawn.
+  // Called when all rows of the step have been read. Records how many drafts each span keeps, and
+  // proposes new ones.
   void settle(StepPlan& plan, int64_t running);
 
-  // The sequence ends.
+  // The sequence has ended.
   void end(const Sequence& s);
 
-  // What the step is to be compared by, before its sequences end; its tokens and time are to come.
+  // The measurements of a step except tokens and time; call it before its sequences end.
   DraftGain::Step shape(const StepPlan& plan) const;
   void observe(const DraftGain::Step& step) { gain_.observe(step); }
 
-  // Drafters forget what they keep of sequences that have ended.
+  // Makes drafters drop what they keep of ended sequences.
   void forget();
 
   void report(EngineStats& stats) const;
 
  private:
   static constexpr size_t kSourcesMax = EngineStats::kDraftersMax;
-  static constexpr int kForced = 0;  // the source before the drafters
+  static constexpr int kForced = 0;  // forced tokens come before any drafter
 
-  // The draft of one sequence in the making.
+  // The draft of one sequence being built.
   struct Offer {
     Sequence* sequence = nullptr;
-    int64_t room = 0;  // after the forced tokens
+    int64_t room = 0;  // for tokens after the forced ones
     double promise = 0;
     int source = 0;
-    std::vector<TokenId> tokens;  // of the best drafter so far
-    DraftTask task;               // of the one that is asked
+    std::vector<TokenId> tokens;  // from the best drafter so far
+    DraftTask task;               // for the drafter being asked
   };
 
   void learn(Sequence& s, const PlannedSpan& span, int64_t running);
@@ -103,12 +104,12 @@ class Speculator {
 
   const bool jump_forward_, measures_;
   const int64_t draft_tokens_max_, draft_tokens_min_, vocabulary_;
-  const double rejected_rows_;  // that a rejected token costs
+  const double rejected_rows_;  // rows that a rejected token costs
   std::vector<NamedDrafter> drafters_;
-  std::array<DraftSurvival, kSourcesMax> survival_;  // of all sequences
+  std::array<DraftSurvival, kSourcesMax> survival_;  // acceptance rates over all sequences
   DraftGain gain_;
 
-  // Reused from step to step.
+  // Reused by every step.
   std::vector<Sequence*> drafting_;
   std::vector<Offer> offers_;
   std::vector<DraftTask*> tasks_;

@@ -11,14 +11,14 @@
 namespace banyan {
 namespace {
 
-constexpr int64_t kHalfTokens = int64_t{1} << 15;  // of a namespace's recent texts
+constexpr int64_t kHalfTokens = int64_t{1} << 15;  // of recent text per namespace
 constexpr size_t kNamespacesMax = 16;
-// A continuation ends where its estimate falls below this.
+// A continuation stops when its estimated probability falls below this.
 constexpr float kOddsMin = 0.1f;
-// Match lengths that are tried, from the longest on.
+// How many match lengths are tried, longest first.
 constexpr int kLengthsMax = 4;
 
-// What ended sequences of one namespace wrote and were asked.
+// Prompts and outputs of ended sequences of one namespace.
 class RecentTexts {
  public:
   explicit RecentTexts(PrefixNamespace name) : name_(std::move(name)) {}
@@ -43,13 +43,13 @@ class RecentTexts {
   TextIndex newer_{kHalfTokens}, older_{0};
 };
 
-// Where a continuation may come from.
+// A match that may be continued.
 struct Candidate {
   const TextIndex* text = nullptr;
   bool own = false;
   TextIndex::Match match;
-  bool agrees = false;  // with the continuation so far
-  TokenId next = 0;     // what it says comes then
+  bool agrees = false;  // matches the continuation so far
+  TokenId next = 0;     // its token after that
 };
 
 class Candidates {
@@ -57,7 +57,7 @@ class Candidates {
   void add(const TextIndex& text, bool own, std::span<const TextIndex::Match> matches) {
     for (const TextIndex::Match& match : matches) all_[count_++] = {&text, own, match};
   }
-  // Longest first; among equals in the order of adding, which is the newest first.
+  // Longest first. Ties keep the order of insertion, newest first.
   void sort() {
     std::ranges::stable_sort(used(), [](const Candidate& a, const Candidate& b) {
       return a.match.length > b.match.length;
@@ -76,8 +76,8 @@ TokenId token_of(const Candidate& c, const DraftTask& task, int64_t ahead) {
   return i < c.text->size() ? (*c.text)[i] : TextIndex::kSeparator;
 }
 
-// The most frequent next token among those that agree so far, the first candidate's among equals,
-// and its share of them; the separator where there is none.
+// The most frequent next token among the candidates that still agree (ties: the first candidate's),
+// and its share of the votes. The separator if there is none.
 std::pair<TokenId, float> vote(std::span<const Candidate> candidates) {
   TokenId best = TextIndex::kSeparator;
   int64_t most = 0, voters = 0;
@@ -94,7 +94,7 @@ std::pair<TokenId, float> vote(std::span<const Candidate> candidates) {
   return {best, voters > 0 ? static_cast<float>(most) / static_cast<float>(voters) : 0};
 }
 
-// Continues what the candidates agree on; returns the tokens that it promises.
+// Extends the draft while candidates agree; returns the expected number of accepted tokens.
 float extend(std::span<Candidate> candidates, int64_t count, DraftTask& task) {
   for (Candidate& c : candidates) c.agrees = true;
   float odds = 1, promised = 0;
@@ -157,7 +157,7 @@ class SuffixDrafter final : public Drafter {
     return candidates;
   }
 
-  // A longer match is surer, a shorter one has more voters: the best promise wins.
+  // Longer matches are more reliable, shorter ones have more votes; take the highest expected gain.
   void propose(DraftTask& task) {
     Candidates candidates = candidates_for(task);
     std::span<Candidate> all = candidates.used();
@@ -182,8 +182,8 @@ class SuffixDrafter final : public Drafter {
     }
   }
 
-  std::list<RecentTexts> texts_;  // the last used first
-  std::vector<TokenId> tokens_;   // of the attempt that is not kept
+  std::list<RecentTexts> texts_;  // most recently used first
+  std::vector<TokenId> tokens_;   // a draft being tried
   std::vector<float> odds_;
 };
 

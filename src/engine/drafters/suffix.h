@@ -1,10 +1,10 @@
-// Suffix decoding (Oliaro et al. 2024, arXiv:2411.04975): occurrences of the sequence's last tokens
-// in its own text, and in recent texts of the same namespace, vote for what follows. The most
-// frequent continuation is taken, as far as it is as likely as not to be worth a row.
+// Suffix decoding (Oliaro et al. 2024, arXiv:2411.04975). Earlier occurrences of the sequence's
+// final tokens, in its own text and in recent texts of the same namespace, vote on the
+// continuation. The most frequent one is drafted while it is likely enough to be worth a row.
 //
-// Texts are kept strictly by namespace (adapter, salt, extra key): how fast drafts are would tell
-// what others wrote. For each, the newest half and the half before it are kept and the rest
-// forgotten; of the namespaces, those that were used last.
+// Texts never cross namespaces (adapter, salt, extra key), since draft speed would reveal what
+// others wrote. Each namespace keeps its newest two halves of text and drops the rest; only the
+// most recently used namespaces are kept. Engine's thread only.
 #pragma once
 
 #include <memory>

@@ -8,7 +8,7 @@ namespace banyan {
 namespace {
 
 constexpr int64_t kSlotsMin = 256, kSlotsMax = int64_t{1} << 16;
-constexpr int kLinksMax = 32;  // followed by a lookup
+constexpr int kLinksMax = 32;  // followed per lookup
 
 }  // namespace
 

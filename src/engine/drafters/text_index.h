@@ -1,9 +1,10 @@
-// A text in which earlier occurrences of its end, or of the end of another text, are found: two
-// hash chains, over the last four and the last two tokens, as match finders of compressors have
-// them. Appending a token and looking up take constant time; a lookup follows few links and so may
-// miss old occurrences among many.
+// An index of a growing text that finds earlier occurrences of its own end or of another text's
+// end. It has two hash chains, over the last two and the last four tokens, like the match finder of
+// a compressor. Appending and lookup take constant time; a lookup follows a limited number of
+// links, so it may miss old occurrences.
 //
-// 12 bytes a token and a table of at most 512 kB. Memory grows only beyond what was reserved.
+// Takes 12 bytes per token plus a table of at most 512 kB. Memory grows only beyond the
+// reservation. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -16,24 +17,25 @@ namespace banyan {
 
 class TextIndex {
  public:
-  // Of a match, no more tokens are compared.
+  // Matches are compared up to this length.
   static constexpr int64_t kContextMax = 32;
   static constexpr size_t kMatchesMax = 16;
   static constexpr int kMatchMin = 2;
-  // Stands between texts, and matches nothing.
+  // Separates texts; matches nothing.
   static constexpr TokenId kSeparator = -1;
 
   struct Match {
-    int64_t end = 0;     // the tokens that follow begin here
-    int64_t length = 0;  // tokens before it that agree
+    int64_t end = 0;     // index of the token after the match
+    int64_t length = 0;  // number of matching tokens
   };
 
   explicit TextIndex(int64_t tokens_expected);
 
   void append(std::span<const TokenId> tokens);
 
-  // Occurrences of the last kMatchMin or more tokens of `context`, newest first; of four or more
-  // where there are any. One that ends at `except` is left out. Returns the part of `out` in use.
+  // Finds occurrences of the last kMatchMin or more tokens of `context`, newest first; only those
+  // of four or more if there are any. Skips the one that ends at `except`. Returns the used part of
+  // `out`.
   std::span<Match> find(std::span<const TokenId> context, int64_t except,
                         std::span<Match, kMatchesMax> out) const;
 
@@ -41,7 +43,7 @@ class TextIndex {
   TokenId operator[](int64_t i) const { return tokens_[static_cast<size_t>(i)]; }
 
  private:
-  // Ends of the last two and four tokens with the same hash; 0: none.
+  // Ends of the previous positions with the same hash of two and of four tokens; 0: none.
   struct Links {
     int32_t two = 0, four = 0;
   };
@@ -53,8 +55,8 @@ class TextIndex {
                           int64_t except, std::span<Match, kMatchesMax> out) const;
 
   std::vector<TokenId> tokens_;
-  std::vector<Links> before_;  // of each token: the occurrences before the ones that end with it
-  std::vector<Links> newest_;  // by hash; a power of two
+  std::vector<Links> before_;  // per token: previous occurrences of the tokens that end there
+  std::vector<Links> newest_;  // by hash; a power of two in size
 };
 
 }  // namespace banyan
