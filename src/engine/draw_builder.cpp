@@ -15,7 +15,7 @@ bool is_stop(const Sequence& s, TokenId token) {
          s.request.options.stop_token_ids.end();
 }
 
-// The rows of one sequence, in their order.
+// The logit rows of one sequence, in position order.
 class SequenceDraws {
  public:
   SequenceDraws(Sequence& s, int64_t vocabulary, DrawBatch& draws)
@@ -41,7 +41,7 @@ class SequenceDraws {
   void add(const LogitRowUse& use) {
     DrawRow row = draw_row(s_.request.sampling, use.position + 1);
     if (use.samples && !reach(use)) {
-      row.known = 0;  // not asked for by anyone
+      row.known = 0;  // unreachable row: its logits are not needed
       draws_.rows.push_back(row);
       return;
     }
@@ -66,7 +66,7 @@ class SequenceDraws {
             .count = static_cast<int32_t>(count)};
   }
 
-  // Walks on to after the row's token; false if it cannot be what is drawn before it.
+  // Advances the constraint and counts past the row's token. False if that token cannot be drawn.
   bool reach(const LogitRowUse& use) {
     if (use.position < s_.length()) return true;
     const DrawRow& before = draws_.rows.back();
@@ -83,7 +83,7 @@ class SequenceDraws {
     return true;
   }
 
-  // The index of the new mask; -1 if every token may come.
+  // Appends a mask and returns its index; -1 if every token is allowed.
   int32_t add_mask(const LogitRowUse& use) {
     const GenerateRequest& request = s_.request;
     bool may_stop = use.position + 1 - s_.prompt_tokens >= request.options.min_new_tokens;
@@ -113,7 +113,7 @@ class SequenceDraws {
     }
   }
 
-  // The request's biases, and what this row's tokens lose for repeating.
+  // Appends the request's logit biases and this row's DRY penalties.
   ArrayPart add_dry() {
     size_t begin = draws_.biases.size();
     add_logit_bias();
@@ -126,11 +126,11 @@ class SequenceDraws {
   const int64_t vocabulary_, words_;
   DrawBatch& draws_;
   ArrayPart biases_, chosen_;
-  int64_t walked_ = 0;  // tokens of the draft
+  int64_t walked_ = 0;  // draft tokens advanced over
   bool lost_ = false;
 };
 
-// As much as these sequences will ever need, so that later steps take no memory.
+// Reserves for the longest these sequences can grow, so that later steps do not allocate.
 void reserve(std::span<const LogitRowUse> uses, DrawBatch& draws) {
   size_t seen = 0, biases = 0;
   for (const LogitRowUse& use : uses) {

@@ -1,9 +1,9 @@
-// From the rows that are asked for logits to what the draw of each depends on, so that it depends
-// on nothing else: parameters, noise, and masks and counts as they are at the row's position.
+// Collects the inputs of sampling for each logit row: parameters, random counter, and masks and
+// counts at the row's position. A draw depends on nothing else.
 //
-// Rows of a draft follow tokens that nobody has drawn yet. For their masks the constraint walks
-// along the draft and back again, as far as its masks allow the tokens. A row after a token that
-// cannot come, or that ends the sequence, is never on the path and draws nothing.
+// Rows after draft tokens need masks for text that is not accepted yet. The constraint advances
+// along the draft as far as its masks allow, then rolls back. A row after a forbidden or final
+// token can never be used, so it draws nothing. Engine's thread only.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@
 
 namespace banyan {
 
-// The parameters alone: no mask, counts, biases nor tops.
+// Sets sampling parameters only: no mask, counts, biases or top logprobs.
 DrawRow draw_row(const SamplingParams& params, int64_t position);
 
-// Fills `draws`, one row for each of `uses`. Sequences are as before when it returns.
+// Fills `draws`, one row for each of `uses`. The state of sequences is restored before it returns.
 void build_draws(std::span<const LogitRowUse> uses, int64_t vocabulary, DrawBatch& draws);
 
 }  // namespace banyan

@@ -6,7 +6,7 @@
 namespace banyan {
 namespace {
 
-// By multiplications alone, so that no library decides its bits.
+// Uses multiplications only, so that the result does not depend on the math library.
 double power(double base, int64_t exponent) {
   double result = 1;
   for (; exponent > 0; exponent >>= 1) {
@@ -39,8 +39,9 @@ void DryPenalties::start(const SamplingParams& params, int64_t tokens_max) {
   repeats_.reserve(most);
 }
 
-// lengths_[k] = the tokens from k on that are equal to those from 0 on (Gusfield, "Algorithms on
-// Strings, Trees, and Sequences", 1.4). [left, right) is the match that reaches furthest.
+// The Z function: lengths_[k] is the length of the longest common prefix of the tokens from k and
+// from 0 (Gusfield, "Algorithms on Strings, Trees, and Sequences", 1.4). [left, right) is the match
+// that extends furthest.
 void DryPenalties::find_lengths() {
   size_t count = reversed_.size();
   lengths_.assign(count, 0);
@@ -55,8 +56,8 @@ void DryPenalties::find_lengths() {
   }
 }
 
-// How many tokens there are after the last breaker. Of breakers that begin at the same token the
-// longest counts.
+// The number of tokens after the last sequence breaker. If several begin at the same token the
+// longest applies.
 int64_t DryPenalties::length_allowed(const DryBreakers& breakers) const {
   auto count = static_cast<int64_t>(reversed_.size());
   for (int64_t i = 0; i < count; ++i) {

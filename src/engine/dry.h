@@ -1,10 +1,10 @@
-// The DRY penalty of p-e-w ("don't repeat yourself", as in llama.cpp): a token that would prolong a
-// repetition loses the more of its logit, the longer the repetition is. A function of the tokens
-// before the position alone.
+// The DRY penalty of p-e-w ("don't repeat yourself"), as in llama.cpp. It lowers the logit of a
+// token that would extend a repetition, more for longer ones. A pure function of the tokens before
+// the position.
 //
-// A repetition of n tokens: the last n tokens are also somewhere before, followed by the token that
-// is to lose. All of them are found in one pass, as the Z function of the tokens read backwards.
-// One per sequence; one thread.
+// A repetition of length n: the last n tokens also occur earlier, followed by the penalised token.
+// All are found in one pass, with the Z function of the reversed tokens. One object per sequence;
+// engine's thread only.
 #pragma once
 
 #include <cstdint>
@@ -18,25 +18,25 @@ namespace banyan {
 
 class DryPenalties {
  public:
-  // Takes memory for sequences of up to `tokens_max` tokens.
+  // Reserves memory for sequences of up to `tokens_max` tokens.
   void start(const SamplingParams& params, int64_t tokens_max);
-  // Tokens that may be penalised at once, at most.
+  // Upper bound on penalised tokens per position.
   size_t penalised_max() const { return repeats_.capacity(); }
-  // Adds what the token after `tokens` and then `draft` loses, as biases, each token once.
+  // Appends the penalties for the position after `tokens` and `draft` as biases, one per token.
   void append(const SamplingParams& params, std::span<const TokenId> tokens,
               std::span<const TokenId> draft, std::vector<TokenBias>& biases);
 
  private:
   struct Repeat {
-    TokenId next = 0;  // the token that would prolong it
+    TokenId next = 0;  // the token that would extend it
     int32_t tokens = 0;
   };
 
   void find_lengths();
   int64_t length_allowed(const DryBreakers& breakers) const;
 
-  std::vector<TokenId> reversed_;  // the tokens that are looked at, the last one first
-  std::vector<int32_t> lengths_;   // of what begins at each of them and is there at the front too
+  std::vector<TokenId> reversed_;  // the tokens considered, last one first
+  std::vector<int32_t> lengths_;   // Z function: length of the match with the start
   std::vector<Repeat> repeats_;
 };
 

@@ -28,8 +28,8 @@ void Followers::withdraw(Sequence& s, int64_t page) {
   }
 }
 
-// The sequence about to compute the page after what `s` can resume from, or after the last page
-// that is cached.
+// The running sequence that is about to compute the page after the last one that is cached or that
+// `s` can resume from.
 Sequence* Followers::leader_for(const Sequence& s, const PrefixMatch& match) const {
   if (computing_.empty()) return nullptr;
   auto page = static_cast<size_t>(classes_.page_size_tokens);
@@ -54,7 +54,7 @@ bool Followers::follow(Sequence& s, const PrefixMatch& match) {
   if (leader == nullptr) return false;
   int64_t shared = shared_tokens(s, *leader);
   if (classes_.needs_snapshots()) {
-    // Only a snapshot is of use, and only if the leader has yet to reach that position.
+    // Only a snapshot helps, and only if the leader has not reached that position yet.
     int64_t alignment = classes_.resume_alignment_tokens;
     shared = shared / alignment * alignment;
     if (shared <= std::max(match.position(), leader->computed)) return false;

@@ -1,9 +1,10 @@
-// Prefixes are computed once: a sequence whose next page a running one (its leader) is about to
-// publish waits for that page instead of computing it again, and then resumes from the tree.
+// Avoids computing a shared prefix twice. If a running sequence (the leader) is about to publish
+// the next page of a waiting one (the follower), the follower waits for it and then resumes from
+// the tree.
 //
-// A leader announces the hashes of its prompt's pages when it is admitted. A follower leaves the
-// waiting queue and returns to it when the leader has computed what both share, or stops running.
-// Keeps no sequence alive. One thread.
+// A leader announces its prompt's page hashes when it is admitted. A follower leaves the waiting
+// queue until the leader has computed their common prefix or stops running. Owns no sequences.
+// Engine's thread only.
 #pragma once
 
 #include <unordered_map>
@@ -18,21 +19,21 @@ namespace banyan {
 
 class Followers {
  public:
-  // Both outlive this.
+  // Both must outlive this object.
   Followers(const StateClasses& classes, WaitingQueue& queue) : classes_(classes), queue_(queue) {}
 
-  // `s` is admitted, and will publish the pages of its prompt.
+  // `s` was admitted and will publish the pages of its prompt.
   void announce(Sequence& s);
-  // Pages before `page` are published, or will never be.
+  // Pages before `page` have been published, or never will be.
   void withdraw(Sequence& s, int64_t page);
-  // Moves `s` from the queue to a leader; false if there is none to wait for.
+  // Moves `s` from the queue to a leader; false if it has none.
   bool follow(Sequence& s, const PrefixMatch& match);
-  // A follower is cancelled.
+  // The follower was cancelled.
   void remove(Sequence& follower);
 
-  // Queues the followers that the leader has computed far enough for.
+  // Requeues the followers whose common prefix the leader has computed.
   void release_reached(Sequence& leader);
-  // The leader stops running: withdraws its pages and queues all its followers.
+  // The leader stops running: withdraws its pages and requeues all its followers.
   void release_all(Sequence& leader);
 
  private:
@@ -41,7 +42,7 @@ class Followers {
 
   const StateClasses& classes_;
   WaitingQueue& queue_;
-  std::unordered_map<PageHash, Sequence*> computing_;  // the page's leader
+  std::unordered_map<PageHash, Sequence*> computing_;  // the leader that computes each page
 };
 
 }  // namespace banyan

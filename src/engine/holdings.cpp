@@ -25,11 +25,11 @@ bool Holdings::start(Sequence& s, const PrefixMatch& match, std::vector<UnitCopy
   return complete;
 }
 
-// A slot starts as the snapshot that was matched, as zeros where a class starts so or has none, or
-// else as it is: then the sequence's first position overwrites it.
+// A slot is initialised from the matched snapshot, or zeroed if the class starts from zeros or has
+// no snapshot. Otherwise it is left as it is, since the first position overwrites it.
 bool Holdings::take_slots(Sequence& s, const PrefixMatch& match, std::vector<UnitCopy>& copies) {
   tree_.touch_snapshots(match.node);
-  // Taking a slot may cost the very snapshot; its bytes are there until the copy is done.
+  // Taking a slot may evict this very snapshot, but its bytes survive until the copy runs.
   UnitSet snapshots;
   if (match.partial == nullptr) snapshots = tree_.units(*match.node);
   for (int c = 0; c < classes_.count; ++c) {
@@ -43,10 +43,10 @@ bool Holdings::take_slots(Sequence& s, const PrefixMatch& match, std::vector<Uni
   return true;
 }
 
-// The first tokens of a page that somebody else holds.
+// Copies the first tokens of a page that belongs to another sequence.
 bool Holdings::copy_part(Sequence& s, const PrefixMatch& match, std::vector<UnitCopy>& copies) {
   if (match.partial == nullptr) return true;
-  // As above: taking a page may evict the partial one, whose bytes stay until the copy.
+  // As above: taking a page may evict the partial one, whose bytes survive until the copy.
   UnitSet part = tree_.units(*match.partial);
   if (!add_page(s)) return false;
   for (int c = 0; c < classes_.count; ++c) {
@@ -81,7 +81,7 @@ bool Holdings::reserve(Sequence& s, int64_t end) {
   return true;
 }
 
-// Pages that ended before what the next position looks at.
+// Releases pages that no later position can reach.
 void Holdings::leave_behind(Sequence& s) {
   for (int c = 0; c < classes_.count; ++c) {
     if (!classes_[c].windowed()) continue;

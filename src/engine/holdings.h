@@ -1,8 +1,8 @@
-// What a sequence holds of the state pools, per class of units: a leased beginning in the radix
-// tree, private pages after it, as far back as the class reaches, and its slots. Every change of it
-// goes through here.
+// What a sequence holds of the state pools, per unit class: a leased prefix in the radix tree,
+// private pages after it (as far back as the class reaches) and slots. All changes go through this
+// class.
 //
-// One thread; the tree must outlive it.
+// Engine's thread only; the tree must outlive it.
 #pragma once
 
 #include <cstdint>
@@ -15,44 +15,44 @@ namespace banyan {
 
 class Holdings {
  public:
-  // Without `share`, nothing is published and every match is empty.
+  // If `share` is false, nothing is published and every match is empty.
   Holdings(const StateClasses& classes, RadixTree& tree, bool share)
       : classes_(classes), tree_(tree), share_(share) {}
 
-  // How much of the sequence's beginning is in the tree.
+  // Returns how much of the sequence's prefix is in the tree.
   PrefixMatch match(const Sequence& s) const;
 
-  // Leases what was matched and takes slots; what has to be copied for it is added to `copies`, in
-  // order. False if there is no page for the copy, or no slot: then the sequence holds nothing.
+  // Leases the matched prefix and allocates slots. Appends the required copies to `copies`, in
+  // order. False if a page or slot is missing; the sequence then holds nothing.
   bool start(Sequence& s, const PrefixMatch& match, std::vector<UnitCopy>& copies);
 
-  // Takes the units that positions up to `end` need, and gives back those that s.computed no longer
-  // reaches. False if there are none left; what was taken so far stays.
+  // Allocates the units for positions up to `end`, and releases those that s.computed has moved
+  // past. False if there are not enough; units taken so far stay.
   bool reserve(Sequence& s, int64_t end);
 
-  // Puts complete pages up to s.computed into the tree; `with_rest` also the last one if it is not
-  // complete, while the sequence goes on writing it.
+  // Publishes complete pages up to s.computed to the tree. `with_rest` includes the last, partial
+  // page, which the sequence keeps writing.
   void publish(Sequence& s, bool with_rest);
 
-  // Slots for the states of one position, of each class that keeps snapshots, where more than
-  // `spare` are left. None if a class that decides has none; the others may lack one.
+  // Allocates slots for a snapshot at one position, one per class that has snapshots, while more
+  // than `spare` slots are free. Empty if a class that requires snapshots has none; others may be
+  // missing.
   UnitSet take_snapshots(int64_t spare);
-  // The sequence goes on from these states; its own are given back.
+  // Rolls the sequence back to these snapshots and frees its own slots.
   void restore(Sequence& s, const UnitSet& snapshots);
 
-  // Gives everything back.
+  // Releases everything the sequence holds.
   void drop(Sequence& s);
 
   int64_t pages_for(int64_t tokens) const {
     return (tokens + classes_.page_size_tokens - 1) / classes_.page_size_tokens;
   }
 
-  // Adds up in `held` what sequence `s` holds apart from the tree; aborts where that is not what it
-  // needs.
+  // Adds what `s` holds outside the tree to `held`; aborts if it is inconsistent.
   void check(const Sequence& s, UnitCounts& held) const;
 
  private:
-  // Pages of the sequence that belong to the tree.
+  // Number of the sequence's pages that the tree owns.
   int64_t leased_pages(const Sequence& s) const { return pages_for(s.lease.end()); }
   bool take_slots(Sequence& s, const PrefixMatch& match, std::vector<UnitCopy>& copies);
   bool copy_part(Sequence& s, const PrefixMatch& match, std::vector<UnitCopy>& copies);

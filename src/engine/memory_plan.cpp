@@ -16,21 +16,21 @@
 namespace banyan {
 namespace {
 
-// Tokens whose states are kept when nobody says how many, if that is more than all sequences can
-// use at once: what is not in use keeps prefixes for later.
+// The default size of the KV cache in tokens, if all sequences together can use less. What they
+// leave unused caches prefixes.
 constexpr int64_t kCachedTokens = int64_t{1} << 18;
-// Of all pages, those whose windowed states are kept, if that suffices for a sequence.
+// One window page per this many pages, if that suffices for one sequence.
 constexpr int64_t kPagesPerWindowPage = 4;
 
-// Divides what is for states between the classes of units.
+// Divides the memory for states among the unit classes.
 class PoolPlan {
  public:
   PoolPlan(const EngineConfig& config, const StateClasses& classes,
            std::span<const StateSpec> states, const EngineInfo& info)
       : config_(config), classes_(classes), info_(info), unit_bytes_(unit_bytes(states, classes)) {}
 
-  // Slots for each sequence, a share for snapshots, the rest for pages, as many as were asked for
-  // or else as can be of use. No pages when it does not suffice.
+  // Allocates slots for each sequence, a share for snapshots, and the rest to pages: as many as
+  // requested or else useful. No pages if the memory does not suffice.
   void choose(int64_t bytes);
   void report(EngineInfo& info, std::span<const StateSpec> states) const;
 
@@ -55,7 +55,7 @@ class PoolPlan {
   int64_t bytes_ = 0;
 };
 
-// Of windows at least what is within reach while a chunk of a prompt is read.
+// Window classes get at least what a prefill chunk can reach.
 int64_t PoolPlan::pages_of(const UnitClass& unit_class, int64_t path_pages) const {
   if (!unit_class.windowed()) return path_pages;
   int64_t least = pages_for(unit_class.window_tokens + info_.prefill_rows_max) + 1;
@@ -70,7 +70,7 @@ int64_t PoolPlan::bytes_of_pages(int64_t path_pages) const {
   return bytes;
 }
 
-// The most pages that take `bytes` or less.
+// The largest number of pages that fits into `bytes`.
 int64_t PoolPlan::pages_within(int64_t bytes, int64_t pages_max) const {
   int64_t fits = 0, too_many = pages_max + 1;
   while (too_many - fits > 1) {
@@ -80,8 +80,8 @@ int64_t PoolPlan::pages_within(int64_t bytes, int64_t pages_max) const {
   return fits;
 }
 
-// One for each sequence; of states that are kept at points also as many snapshots, and states from
-// before drafts, as `share` bytes hold.
+// One slot per sequence. Classes with snapshots also get checkpoints for drafts and as many
+// snapshots as `share` bytes hold.
 void PoolPlan::choose_slots(int64_t share, int64_t snapshots_max) {
   int64_t snapshot_bytes = 0;
   for (int c = 0; c < classes_.count; ++c) {
@@ -140,7 +140,7 @@ void PoolPlan::report(EngineInfo& info, std::span<const StateSpec> states) const
 
 }  // namespace
 
-// Quantised rows are multiplied as f32.
+// Quantised KV rows are converted to f32 for products.
 static void describe_pages(DType dtype, EngineInfo& info) {
   info.kv_cache_dtype = dtype == DType::kI8 ? "int8" : "fp8_e4m3";
   info.state_format = "f32";
@@ -158,7 +158,7 @@ UnitCounts unit_counts(const EngineInfo& info) {
   return counts;
 }
 
-// What Runner::predict() and draw_predicted() allocate after a step, at most.
+// Measures the most that Runner::predict() and draw_predicted() allocate after a step.
 static void measure_prediction(Step& step, const LoadedModel& model, Tensor hidden) {
   int64_t rows = hidden.dim(0), logit_rows = std::min(rows, kLogitRowsMax);
   step.allocate({rows, hidden.dim(1)});
@@ -179,8 +179,8 @@ size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, 
   units.fill(1);
   auto pools = StatePools::create(model.states, 1, units);
   CHECK(pools.has_value(), "{}", pools.error().message);
-  // A span that comes after whole chunks and a block of keys, all prompt and then all answer: what
-  // takes memory in some form of a layer is then measured with as many rows as there can be.
+  // Measures the worst case: a span after whole chunks and a block of keys, once as prompt and once
+  // as generation. Every form of a layer then sees the largest number of rows.
   int64_t first = kAttentionBlock;
   for (const StateSpec& state : model.states) {
     first = std::lcm(first, int64_t{state.alignment_tokens});
@@ -197,8 +197,8 @@ size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, 
     if (!pools->classes()[c].paged()) batch.tables[static_cast<size_t>(c)].units = {0};
   }
   StepImage image(host_queue());
-  Comm comm(model.rank);  // which exchanges nothing
-  DrawResult drawn;       // tokens of a step in flight take room
+  Comm comm(model.rank);  // exchanges nothing
+  DrawResult drawn;       // the step in flight keeps its tokens in the arena
   auto measure = [&](int64_t begin, int64_t prompt) {
     batch.spans = {
         {.row_count = static_cast<int32_t>(rows), .first_position = static_cast<int32_t>(begin)}};
@@ -232,7 +232,7 @@ Result<EngineInfo> plan_memory(const EngineConfig& config, const LoadedModel& mo
   StateClasses classes = TRY(classify_states(model.states, config.page_size_tokens));
   const ModelInfo& m = model.model->info();
   if (config.context_length_tokens > m.context_length_tokens) {
-    return invalid_argument("context_length {} is beyond the {} tokens that the model was made for",
+    return invalid_argument("context_length {} exceeds the model's context of {} tokens",
                             config.context_length_tokens, m.context_length_tokens);
   }
   EngineInfo info;
@@ -250,7 +250,7 @@ Result<EngineInfo> plan_memory(const EngineConfig& config, const LoadedModel& mo
   int64_t alignment = classes.resume_alignment_tokens;
   info.prefill_rows_max = (config.chunked_prefill_tokens + alignment - 1) / alignment * alignment;
   if (info.prefill_rows_max != config.chunked_prefill_tokens) {
-    spdlog::info("chunked_prefill_tokens {} becomes {}, a multiple of {}",
+    spdlog::info("chunked_prefill_tokens {} is rounded to {}, a multiple of {}",
                  config.chunked_prefill_tokens, info.prefill_rows_max, alignment);
   }
   info.step_bytes =

@@ -1,4 +1,5 @@
-// How much memory a loaded model's weights, states and steps take, before any of it is reserved.
+// Computes how much memory weights, states and steps take, before any of it is allocated. Pure
+// functions of the config and a loaded (or dry-loaded) model.
 #pragma once
 
 #include "banyan/config.h"
@@ -10,22 +11,23 @@
 
 namespace banyan {
 
-// Rows of logits computed at a time; a decode step of that many sequences is one block.
+// Logits are computed in blocks of this many rows; a decode step of up to 64 sequences is one
+// block.
 constexpr int64_t kLogitRowsMax = 64;
 
-// Rows of one step at most.
+// The maximum number of rows in a step.
 int64_t step_rows_max(const EngineConfig& config, const EngineInfo& info);
 
-// How many units of each class the pools have.
+// The number of units of each class in the pools.
 UnitCounts unit_counts(const EngineInfo& info);
 
-// Bytes of step arena that `rows` rows need when the residual stream entering each of
-// `auxiliary_layers` layers is handed out: found by running a step over kernels that do nothing.
+// Bytes of step arena for `rows` rows, if the inputs of `auxiliary_layers` layers are returned too.
+// Measured by running a step with kernels that do nothing.
 size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, int64_t rows,
                           std::span<const int> auxiliary_layers);
 
-// Fills in everything, choosing how many tokens the pages hold if states and a step may take
-// `available_bytes`; none when that does not suffice for one page or for what was asked for.
+// Fills in EngineInfo and chooses the size of the KV cache, given `available_bytes` for states and
+// one step. Leaves it 0 if that is too little for one page, or for the requested size.
 Result<EngineInfo> plan_memory(const EngineConfig& config, const LoadedModel& model,
                                const KernelTable& kernels, int threads, int64_t available_bytes);
 

@@ -46,7 +46,7 @@ Result<EngineInfo> inspect_model(const EngineConfig& config, const LoadProgress&
   auto [kernels, reason] = TRY(kernels_of(config, registered_families()));
   LoadedModel model = TRY(load_model(
       config, {.kernels = kernels, .threads = &threads, .dry = true, .progress = progress}));
-  // The weights are not in memory yet.
+  // The weights are not allocated yet.
   DeviceQueue queue(*kernels->device);
   int64_t available = queue.available_bytes() - model.counts.weight_bytes;
   EngineInfo info = TRY(plan_memory(config, model, *kernels, thread_count(config), available));
@@ -78,7 +78,7 @@ Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
                                            .progress = progress,
                                            .families = families}));
   int64_t available = runner->queue_->available_bytes();
-  if (neighbour != nullptr) {  // pools are committed when they are first touched
+  if (neighbour != nullptr) {  // pools are committed on first touch
     available -= neighbour->info_.state_bytes_max + neighbour->info_.step_bytes;
   }
   runner->info_ =
@@ -88,9 +88,9 @@ Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
   const EngineInfo& info = runner->info_;
   if (info.total_tokens_max == 0) {
     return exhausted(
-        "{} of memory are left after the weights; {:.0f}% of it, less {} for the activations of a "
+        "{} of memory are left after the weights; {:.0f}% of it, minus {} for the activations of a "
         "step, is too little for the states of {} tokens at {} each; free memory, try "
-        "--quantization int4, ask for fewer tokens, prefill smaller chunks "
+        "--quantization int4, ask for fewer tokens, use smaller prefill chunks "
         "(--chunked-prefill-size) or raise --mem-fraction-static",
         format_bytes(available), 100 * config.memory_fraction, format_bytes(info.step_bytes),
         std::max<int64_t>(config.total_tokens_max, config.page_size_tokens),
@@ -137,7 +137,7 @@ std::vector<ExpertCounts> Runner::expert_counts() const {
   for (const ExpertLayer& layer : model_.expert_layers) {
     std::vector<int64_t> counts(static_cast<size_t>(layer.experts + layer.identity_experts));
     for (size_t i = 0; i < counts.size(); ++i) {
-      // atomic_ref takes no const object before C++26; this only reads.
+      // C++20's atomic_ref does not accept const objects; this only reads.
       auto& count =
           const_cast<int64_t&>(expert_counts_[static_cast<size_t>(layer.counts_begin) + i]);
       counts[i] = std::atomic_ref(count).load(std::memory_order_relaxed);
@@ -202,8 +202,8 @@ void Runner::run_step(const Batch& batch, const DrawResult* drawn, ConsumeStepLo
   }
 }
 
-// Kept outputs lie right after the step's hidden states, so the rows that come from them are
-// copied out of their place before others take it.
+// Kept outputs are stored right after the step's hidden states. Copy the rows that this call reads
+// from them before they are overwritten.
 void Runner::predict(const Batch& batch, std::span<const int32_t> from, bool again) {
   CHECK(in_flight() == 0 && std::ssize(from) == batch.rows());
   auto kept = static_cast<int64_t>(batch.logit_rows.size());

@@ -1,5 +1,5 @@
-// A loaded model with everything that a step needs: kernels, threads, state pools and the step
-// arena, all reserved at load. Runs batches; knows no sequence and no policy. One thread.
+// Runs batches on a loaded model. Owns everything a step needs (kernels, threads, state pools, step
+// arena), all allocated at load. Knows nothing of sequences or scheduling. Engine's thread only.
 #pragma once
 
 #include <memory>
@@ -23,52 +23,50 @@ namespace banyan {
 
 class Runner {
  public:
-  // With `comm`, which outlives the runner, one of the ranks that run the model together: all of
-  // them run the same batches, in step. With `neighbour`, it runs on that one's threads, never at
-  // the same time, and leaves that one's memory alone.
+  // `comm` makes this one of several ranks that run the model together on identical batches; it
+  // must outlive the runner. With `neighbour`, this runner shares that one's threads (never at the
+  // same time) and leaves room for its memory.
   static Result<std::unique_ptr<Runner>> load(
       const EngineConfig& config, const LoadProgress& progress,
       std::span<const Family> families = registered_families(), Comm& comm = lone_rank(),
       const Runner* neighbour = nullptr);
 
-  // Enqueues the copies that `batch` asks for, its forward pass and its draws, one row of `draws`
-  // for each of batch.logit_rows. One step may be in flight meanwhile; tokens of `batch` may then
-  // stand for what that step draws (Batch::kSampleOfRow). Both must live until this step is
-  // collected.
+  // Enqueues the copies of `batch`, its forward pass and its draws, one row of `draws` for each of
+  // batch.logit_rows. One other step may be in flight; then tokens of `batch` may refer to what
+  // that step draws (Batch::kSampleOfRow). Both arguments must live until the step is collected.
   void launch(const Batch& batch, const DrawBatch& draws);
 
-  // Waits for the step that was launched first of those in flight. Valid until another has been
-  // launched after the next one.
+  // Waits for the oldest step in flight. The result is valid until the second launch after this
+  // call.
   const DrawResults& collect();
 
   int64_t in_flight() const { return launched_ - collected_; }
 
-  // Whether the model was loaded with a layer that predicts further tokens; else neither of the
-  // next two may be called.
+  // Whether the model was loaded with its MTP layer; required by the next two functions.
   bool predicts() const { return model_.model->predicts(); }
-  // Runs that layer over `batch`, none being in flight, and keeps its outputs at batch.logit_rows
-  // for the next call. Row i goes on from row `from[i]` of the last step, or, `again`, of the
-  // outputs that the last call kept.
+  // Runs the MTP layer over `batch` and keeps its outputs at batch.logit_rows for the next call. No
+  // step may be in flight. Row i continues from row `from[i]` of the last step or, if `again`, of
+  // the kept outputs.
   void predict(const Batch& batch, std::span<const int32_t> from, bool again);
-  // Draws from the kept outputs of these rows, one row of `draws` for each. Valid until the next
+  // Draws from these rows of the kept outputs, one row of `draws` for each. Valid until the next
   // call.
   const DrawResults& draw_predicted(std::span<const int32_t> rows, const DrawBatch& draws);
 
-  // Runs `batch` at once and hands out the logits of batch.logit_rows in blocks, for whom draws are
-  // not enough: `first` is the index in logit_rows of the block's first row. The tensors are valid
-  // during the call.
+  // Runs `batch` synchronously and passes the logits of batch.logit_rows to `consume` in blocks,
+  // for callers that need more than draws. `first` is the index in logit_rows of the block's first
+  // row. The tensors are valid during the call.
   using ConsumeLogits = FunctionRef<void(int64_t first, Tensor logits, const LogitStats& stats)>;
   void run(const Batch& batch, ConsumeLogits consume);
 
-  // Runs `batch` and copies out the residual stream entering each of `layers` (ascending; the
-  // number of layers means leaving the last) and the final hidden state. Allocates.
+  // Runs `batch` and copies out the inputs of each of `layers` (ascending; the number of layers
+  // stands for the output of the last) and the final hidden state. Allocates.
   struct Hidden {
     std::vector<std::vector<float>> layers;  // each [rows, hidden]
     std::vector<float> final;                // [rows, hidden]
   };
   Hidden run_hidden(const Batch& batch, std::span<const int> layers);
 
-  // Notes from now on when layers and kernels run. Null: no longer.
+  // Records when layers and kernels run; null stops recording.
   void trace(TraceLog* log);
 
   // See Engine::expert_counts().
@@ -78,7 +76,7 @@ class Runner {
   std::span<const MatrixRecord> matrices() const { return model_.matrices; }
   const StateClasses& classes() const { return pools_->classes(); }
   const StatePools& pools() const { return *pools_; }
-  // Where they lie.
+  // The device queue that owns the pools' memory.
   const DeviceQueue& queue() const { return *queue_; }
 
  private:
@@ -86,20 +84,20 @@ class Runner {
   using ConsumeStepLogits =
       FunctionRef<void(Step& step, int64_t first, Tensor logits, const LogitStats& stats)>;
   void run_step(const Batch& batch, const DrawResult* drawn, ConsumeStepLogits consume);
-  // Hands logits out where the host can read them.
+  // Passes logits to `consume` in host memory.
   void consume_on_host(int64_t first, Tensor logits, const LogitStats& stats,
                        ConsumeLogits consume);
   void publish_expert_counts();
   Step make_step(Arena& arena, const Batch& batch, std::span<const int> auxiliary_layers);
 
   const KernelTable* kernels_ = nullptr;
-  std::unique_ptr<TracedKernels> traced_;  // over them; null: nobody profiles
-  std::unique_ptr<DeviceQueue> queue_;     // of the kernels' device; outlives all that lies there
+  std::unique_ptr<TracedKernels> traced_;  // wraps kernels_; null unless profiling
+  std::unique_ptr<DeviceQueue> queue_;     // of the kernels' device; outlives all device memory
   Comm* comm_ = nullptr;
   std::shared_ptr<ThreadPool> threads_;
   LoadedModel model_;
-  DeviceBlock device_expert_counts_;    // counted up by kernels, ...
-  std::vector<int64_t> expert_counts_;  // ... and as of the last step; empty: nobody asked
+  DeviceBlock device_expert_counts_;    // incremented by kernels, ...
+  std::vector<int64_t> expert_counts_;  // ... copied after each step; empty unless requested
   std::unique_ptr<StatePools> pools_;
   std::unique_ptr<StepImage> inputs_;
   Arena arena_;
@@ -109,10 +107,10 @@ class Runner {
     std::unique_ptr<DrawImage> image;
     DrawResults results;
   };
-  Flight flights_[2];  // of the steps with even and with odd numbers
+  Flight flights_[2];  // steps with even and with odd numbers
   Flight prediction_;
-  Tensor hidden_;     // of the last step's rows, in the arena; what follows may be dropped
-  Tensor predicted_;  // outputs of predict() that are kept
+  Tensor hidden_;     // of the last step's rows, in the arena; anything after it may be dropped
+  Tensor predicted_;  // kept outputs of predict()
   size_t after_hidden_ = 0, after_predicted_ = 0;
   int64_t launched_ = 0, collected_ = 0;
 };

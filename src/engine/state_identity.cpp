@@ -20,7 +20,7 @@ std::string weights_part(const LoadedModel& model) {
   return model.weights_digest ? model.weights_digest->hex() : "random numbers 1";
 }
 
-// How each matrix lies in memory: quantising rounds it, and its format decides the arithmetic.
+// The storage format of each matrix: it determines rounding and arithmetic.
 std::string matrices_part(const LoadedModel& model) {
   Hasher hasher;
   for (const MatrixRecord& record : model.matrices) {
@@ -47,11 +47,11 @@ std::string states_part(const LoadedModel& model) {
   return hasher.finish().hex();
 }
 
-// The C library's functions are not rounded correctly, and differ in last bits between versions and
-// processors. Rotations, decays and the portable kernels are made with them.
+// libm functions are not correctly rounded, and their last bits vary between versions and
+// processors. Rotations, decays and the portable kernels use them.
 std::string math_library_part() {
   Hasher hasher;
-  volatile double step = 0.37;  // or the compiler answers in the library's place
+  volatile double step = 0.37;  // prevents constant folding
   for (int i = 1; i <= 64; ++i) {
     double x = step * i;
     auto narrow = static_cast<float>(x);

@@ -1,6 +1,6 @@
-// All that can change a bit of what a model's layers remember, as a list that people can compare
-// and one digest that processes compare. Threads, chunks of prompts, batches and schedules are not
-// in it: they change no bit.
+// Identifies a model's states across processes: everything that affects their bits, as a readable
+// list and as one digest. Threads, prefill chunks, batching and scheduling are not in it, since
+// they do not change a bit.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ struct StateIdentity {
   StateDigest digest() const;
 };
 
-// Of a model that was loaded, or planned, with EngineConfig::state_digest.
+// Requires a model loaded, or dry-loaded, with EngineConfig::state_digest.
 StateIdentity identify_states(const EngineConfig& config, const LoadedModel& model,
                               const KernelTable& kernels);
 

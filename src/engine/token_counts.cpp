@@ -31,7 +31,7 @@ void TokenCounts::remove(TokenId token) {
   CHECK(at != kNowhere && seen_[static_cast<size_t>(at)].in_output > 0, "token {} was not added",
         token);
   if (--seen_[static_cast<size_t>(at)].in_output > 0 || at < in_prompt_) return;
-  CHECK(at + 1 == size(), "token {} was not added last", token);
+  CHECK(at + 1 == size(), "token {} is not the one added last", token);
   seen_.pop_back();
   place(token) = kNowhere;
 }

@@ -1,5 +1,5 @@
-// Which tokens a sequence has seen, and how often, for requests with penalties: a list for the
-// draw, and where each token is in it. One thread.
+// Counts the tokens of a sequence, for requests with penalties: a list for the sampler and an index
+// into it. Owned by the sequence; engine's thread only.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ namespace banyan {
 
 class TokenCounts {
  public:
-  // Takes memory for sequences of up to `tokens_max` tokens.
+  // Reserves memory for sequences of up to `tokens_max` tokens.
   void start(std::span<const TokenId> prompt, int64_t tokens_max, int64_t vocabulary);
   void add(TokenId token);
-  // Takes back the token that was added last.
+  // Undoes the last add().
   void remove(TokenId token);
   std::span<const TokenCount> seen() const { return seen_; }
   size_t seen_max() const { return seen_.capacity(); }
@@ -25,9 +25,9 @@ class TokenCounts {
   int32_t& place(TokenId token) { return places_[static_cast<size_t>(token)]; }
 
   static constexpr int32_t kNowhere = -1;
-  std::vector<int32_t> places_;  // [vocabulary], in seen_
+  std::vector<int32_t> places_;  // [vocabulary], index into seen_
   std::vector<TokenCount> seen_;
-  int32_t in_prompt_ = 0;  // the number of tokens at the beginning of seen_ that the prompt has
+  int32_t in_prompt_ = 0;  // the first in_prompt_ entries of seen_ occur in the prompt
 };
 
 }  // namespace banyan

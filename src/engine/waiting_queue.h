@@ -1,20 +1,19 @@
-// Sequences that wait for their turn, and whose turn it is.
+// The queue of waiting sequences, which decides who is admitted next.
 //
-// Policies: fcfs takes the sequence that arrived first. lpm takes the one with the longest prefix
-// in the radix tree, at any length of the queue: each waiter is attached to the tree's node that
-// its prompt reaches, so its place changes when that node does and costs nothing otherwise.
-// priority takes the highest priority. Ties go to the first to arrive; a retracted sequence keeps
-// its place, and one that belongs to a program counts as having arrived when the program began.
+// Policies: fcfs admits in order of arrival; priority admits the highest priority. lpm admits the
+// longest cached prefix. It stays exact for queues of any length, since each waiter is attached to
+// the tree node that its prompt reaches and only moves when that node changes. Ties go to the first
+// to arrive. A retracted sequence keeps its place; a program's sequences arrive when the program
+// began.
 //
-// Aging bounds how long lpm may delay a request without a cached prefix: one of every
-// `aging_period` admissions is the sequence that has waited longest. So a request that found n
-// others waiting is admitted as one of the next (n + 1) * aging_period at the latest, whatever
-// arrives after it (retracted sequences, which go back to their old places, count among the others;
-// one that follows a running sequence lets others pass meanwhile, but then it is not without a
-// prefix; so do later calls of programs that began before).
+// Aging bounds how long lpm can delay a request without a cached prefix: one of every
+// `aging_period` admissions takes the longest-waiting sequence. A request behind n others is
+// admitted within (n + 1) * aging_period admissions, whatever arrives later. The n include
+// retracted sequences and later calls of programs that began earlier. Followers let others pass,
+// but they have a prefix.
 //
-// Each call takes time logarithmic in the number of waiters (attaching also in the prompt's pages).
-// One thread; the tree and the sequences must outlive their stay.
+// Each call takes time logarithmic in the number of waiters (attaching also linear in the prompt's
+// pages). Engine's thread only; the tree and the sequences must outlive their stay.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +28,9 @@ namespace banyan {
 
 enum class SchedulePolicy : uint8_t { kFcfs, kLpm, kPriority };
 
-// "fcfs", "lpm" or "priority".
+// Parses "fcfs", "lpm" or "priority".
 SchedulePolicy schedule_policy(std::string_view name);
-// What is left of a policy where no prefix is kept: lpm is fcfs.
+// The equivalent policy if no prefixes are cached: lpm becomes fcfs.
 SchedulePolicy without_tree(SchedulePolicy policy);
 
 class WaitingQueue {
@@ -43,19 +42,20 @@ class WaitingQueue {
   void push(Sequence& s);
   void remove(Sequence& s);
 
-  // Whose turn it is; null if nobody waits. The same until something changes.
+  // The sequence to admit next; null if the queue is empty. Stable until the queue or the tree
+  // changes.
   Sequence* next();
-  // The prefix of `s` turned out to be shorter than the tree had promised: its turn may be over.
-  // False if it was not.
+  // Corrects the prefix length of `s`, which turned out shorter than the tree reported. Returns
+  // whether this may change next().
   bool correct(Sequence& s, int64_t resumable);
-  // Removes `s`, the next, since it is admitted.
+  // Removes `s`, which must be next(), because it is admitted.
   void admit(Sequence& s);
 
   int64_t size() const { return static_cast<int64_t>(by_arrival_.size()); }
 
  private:
-  using Arrival = std::tuple<int64_t, uint64_t, Sequence*>;  // when, and in which order
-  using Place = std::pair<int64_t, Arrival>;                 // score, the least first
+  using Arrival = std::tuple<int64_t, uint64_t, Sequence*>;  // time, order and sequence
+  using Place = std::pair<int64_t, Arrival>;                 // score; the least comes first
 
   bool on_tree() const { return policy_ == SchedulePolicy::kLpm; }
   void set_score(Sequence& s, int64_t score);
@@ -68,7 +68,7 @@ class WaitingQueue {
   bool prompt_only_;
   std::set<Place> by_score_;
   std::set<Arrival> by_arrival_;
-  int overtaken_ = 0;  // admissions in a row that passed over the longest waiting sequence
+  int overtaken_ = 0;  // consecutive admissions that passed over the longest-waiting sequence
 };
 
 }  // namespace banyan

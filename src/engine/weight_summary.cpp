@@ -28,7 +28,7 @@ std::string without_indices(std::string_view name) {
   return pattern;
 }
 
-// The names of the parts with what they share said once.
+// The names of the parts, with their common scope stated once.
 std::string names_of(const std::vector<MatrixRecord::Part>& parts) {
   std::string first = without_indices(parts[0].name);
   if (parts.size() == 1) return first;

@@ -1,4 +1,4 @@
-// What a model's matrices are stored as and are in memory, those that are alike in one line.
+// Summarises how a model's matrices are stored in the checkpoint and in memory, one line per kind.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace banyan {
 
-// In the order in which a kind first appears.
+// In order of first appearance.
 std::vector<WeightSummary> summarise_weights(std::span<const MatrixRecord> matrices);
 
 }  // namespace banyan

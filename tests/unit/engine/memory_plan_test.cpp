@@ -70,7 +70,8 @@ TEST(MemoryPlan, ChoosesWhatCanBeOfUse) {
 TEST(MemoryPlan, RefusesWhatDoesNotFitByName) {
   EngineConfig config = config_of("qwen3-tied");
   config.context_length_tokens = 257;
-  EXPECT_NE(refusal(config).find("context_length 257 is beyond the 256 tokens"), std::string::npos)
+  EXPECT_NE(refusal(config).find("context_length 257 exceeds the model's context of 256 tokens"),
+            std::string::npos)
       << refusal(config);
   config = config_of("qwen3-tied");
   config.total_tokens_max = int64_t{1} << 31;
