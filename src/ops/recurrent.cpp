@@ -38,7 +38,7 @@ SlotSpans slot_spans(const Step& s, StateId state) {
           .capture_count = std::ssize(s.table(state).captures)};
 }
 
-// The arguments that all recurrences share, in kernel arguments of any kind.
+// Fills in the kernel arguments that all recurrences share.
 template <class Args>
 Args recurrence(Step& s, Tensor q, Tensor k, Tensor v, StateId state,
                 const LinearAttentionShape& shape, Tensor out) {
@@ -146,7 +146,7 @@ Tensor state_space(Step& s, Tensor q, Tensor k, Tensor v, const StateSpaceGates&
                    StateId state, const LinearAttentionShape& shape) {
   Tensor out = s.allocate({q.dim(0), v.dim(1)});
   auto args = recurrence<StateSpaceArgs>(s, q, k, v, state, shape, out);
-  CHECK(skip.dim(0) == shape.heads, "{} ways past {} heads", skip.dim(0), shape.heads);
+  CHECK(skip.dim(0) == shape.heads, "{} skip factors for {} heads", skip.dim(0), shape.heads);
   args.decay = gates.decay.f32();
   args.step = gates.step.f32();
   args.skip = skip.f32();

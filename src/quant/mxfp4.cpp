@@ -4,7 +4,6 @@
 // The specification uses the exponent of the group's largest magnitude minus 2, which clips values
 // between 6 and 8. One exponent more avoids that at the cost of a bit of the small numbers. The
 // choice with the smaller squared error wins.
-// smaller squared error is taken.
 #include <bit>
 
 #include "quant/codes.h"

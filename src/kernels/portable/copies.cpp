@@ -1,5 +1,5 @@
-// Kernels that move data without arithmetic: sorting choices, copying rows and units. Memory-bound,
-// so every CPU table uses these.
+// Kernels that only move data: sorting routed rows by expert, copying rows and units. They are
+// memory-bound, so every CPU table uses these.
 #include <algorithm>
 #include <cstring>
 

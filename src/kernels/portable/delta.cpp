@@ -1,4 +1,4 @@
-// The delta rule with a decay per channel or per head, and its gates.
+// The delta rule with one decay per channel or per head, and its gates.
 #include <algorithm>
 #include <cmath>
 #include <vector>

@@ -1,4 +1,4 @@
-// Matrix products with plain weights of each element type, accumulated in f32 in the order of k.
+// GEMM with unquantised weights of each element type, accumulated in f32 in ascending order of k.
 #include <algorithm>
 #include <cstring>
 
@@ -9,7 +9,7 @@
 namespace banyan::portable {
 namespace {
 
-// Outputs computed together: independent sums hide the latency of additions.
+// Outputs computed together; independent sums hide the latency of additions.
 constexpr int64_t kBlock = 8;
 
 template <class W>

@@ -1,4 +1,4 @@
-// Routing rows to experts, and combining the experts' results.
+// Routing of rows to experts, and the weighted sum of their results.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -23,7 +23,7 @@ void score(const RouteArgs& a, const float* logits, float* scores) {
   for (int64_t e = 0; e < a.experts; ++e) scores[e] /= sum;
 }
 
-// The index of the largest choice that is not NaN, the lowest among equals.
+// The index of the largest element that is not NaN; the lowest if several are equal.
 int64_t best(const float* choices, int64_t count) {
   int64_t best = -1;
   for (int64_t i = 0; i < count; ++i) {

@@ -1,6 +1,6 @@
-// The portable table: every kernel in plain scalar C++ with f32 accumulation. It is the definition
-// that other tables are tested against (tests/differential), and is itself tested against Hugging
-// Face transformers (tests/golden). Clarity comes before speed here.
+// The portable table: every kernel in scalar C++ with f32 accumulation, written for clarity rather
+// than speed. Other tables are tested against it (tests/differential), and it is tested against
+// Hugging Face transformers (tests/golden).
 #pragma once
 
 #include "kernels/kernel_table.h"
@@ -8,13 +8,13 @@
 
 namespace banyan::portable {
 
-// The vector class of this table, for templates that take one.
+// Stands for the vector class in templates that take one.
 struct Portable {};
 
-// GemmKernel::workspace_bytes of this table, whose products need none.
+// GemmKernel::workspace_bytes of this table, which needs none.
 size_t no_workspace(int64_t rows, int64_t segments, int64_t k, int64_t group);
 
-// Plain weights (gemm.cpp), packed row-major like the source.
+// Unquantised weights (gemm.cpp), packed row-major like the source.
 GemmKernel gemm_f32();
 GemmKernel gemm_bf16();
 GemmKernel gemm_f16();

@@ -1,4 +1,4 @@
-// Matrix products with quantised weights: exactly the arithmetic that kernels/gemm.h defines.
+// GEMM with quantised weights, with exactly the arithmetic defined in kernels/gemm.h.
 //
 // Packed: codes [n, k], one byte each, then scales f32 [n, groups], then zeros [n, groups].
 #include <algorithm>
@@ -20,7 +20,7 @@ constexpr bool has_integers(Code code) {
   return code != Code::kFp8;
 }
 
-// Twice the values of e2m1.
+// The values of e2m1, doubled.
 constexpr int kTwiceE2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 template <Code C>
@@ -95,7 +95,7 @@ float quantise_group(const float* x, int64_t group, int8_t* codes) {
   float largest = 0, poison = 0;
   for (int64_t c = 0; c < group; ++c) {
     largest = std::max(largest, std::fabs(x[c]));
-    poison += x[c] * 0.0f;  // NaN once an element is not finite
+    poison += x[c] * 0.0f;  // becomes NaN if any element is not finite
   }
   float inverse = largest >= kQuantisedMin ? 127.0f / largest : 0.0f;
   for (int64_t c = 0; c < group; ++c) {

@@ -61,7 +61,7 @@ void rope(const RopeArgs& a) {
 
 namespace {
 
-// Unlike min and clamp, these preserve NaN.
+// Unlike std::min and std::clamp, these propagate NaN.
 float at_most(float x, float limit) {
   return x > limit ? limit : x;
 }

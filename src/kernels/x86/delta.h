@@ -1,21 +1,21 @@
-// The delta rule with a decay of each channel or head, and its gates; the formulas' sources are in
+// The delta rule with one decay per channel or per head, and its gates. Formulas are cited in
 // portable/delta.cpp.
 //
-// A block of the prefill form is five steps: products of decays along its rows, scores between its
-// rows, a read of the state for all keys and queries at once, the triangular system, and one update
-// of the state. The first two and the fourth cost a fifth of the whole at 128 x 128. Where the
-// channels of a head decay alike, scores are plain products times a number for each pair of rows.
+// A block of the prefill form takes five steps: cumulative decays, scores between rows, one read of
+// the state for all keys and queries, the triangular system, and one update of the state. Steps
+// one, two and four take a fifth of the time at 128 x 128. With one decay per head, scores are
+// plain products times a factor per pair of rows.
 #pragma once
 
 #include "kernels/x86/recurrent.h"
 
 namespace banyan::x86 {
 
-// What a block keeps between its steps. Rows of keys and queries are dense in `stride` elements, a
-// multiple of the vector beyond whose key_dim elements they are zero.
+// Scratch of one block. Rows of keys and queries are padded with zeros from key_dim to `stride`, a
+// multiple of the vector width.
 struct DeltaBlock {
   alignas(64) float reads[2 * kBlock * kHeadDimMax];  // d(i, -1) k_i of all rows, then d(i, -1) q_i
-  alignas(64) float keys[kBlock * kHeadDimMax];       // d(i, j) k_j, where i is the row gone to
+  alignas(64) float keys[kBlock * kHeadDimMax];       // d(i, j) k_j for the current row i
   alignas(64) float kept[kHeadDimMax];                // d(n - 1, -1)
   alignas(64) float read[2 * kBlock * kHeadDimMax];   // reads S, [2 n, value_dim]
   alignas(64) float updates[kBlock * kHeadDimMax];    // u, [n, value_dim]
@@ -57,7 +57,7 @@ struct DeltaHead : SlotHead<V, DeltaAttentionArgs> {
     }
   }
 
-  // Brings B keys from j on to row i, and takes their products with its key and query.
+  // Decays B keys, starting at j, to row i, and computes their products with its key and query.
   template <int B>
   void score_keys(int64_t first, int64_t i, int64_t j, DeltaBlock& block) const {
     typename V::F with_key[kTileOutputs], with_query[kTileOutputs];
@@ -84,7 +84,7 @@ struct DeltaHead : SlotHead<V, DeltaAttentionArgs> {
     }
   }
 
-  // The key of row i joins the others, and its product with the row's query.
+  // Adds the key of row i, and its product with the row's query.
   void score_own_key(int64_t first, int64_t i, DeltaBlock& block) const {
     auto sum = V::set(0);
     for (int64_t c = 0; c < key_dim(); c += V::kLanes) {
@@ -95,7 +95,7 @@ struct DeltaHead : SlotHead<V, DeltaAttentionArgs> {
     block.scores[i][i] = V::sum(sum);
   }
 
-  // The same where the channels decay alike.
+  // The same with one decay for all channels.
   void score_alike(int64_t first, int64_t n, DeltaBlock& block) const {
     float kept[kBlock][kBlock];  // d(i, j)
     for (int64_t i = 0; i < n; ++i) {
@@ -135,7 +135,7 @@ struct DeltaHead : SlotHead<V, DeltaAttentionArgs> {
     }
   }
 
-  // u and the outputs of a panel of columns, row by row.
+  // Computes u and the outputs of a panel of columns, row by row.
   template <int N>
   void solve(int64_t first, int64_t n, int64_t column, int64_t lanes, DeltaBlock& block) const {
     using Columns = Panel<V, N>;

@@ -1,8 +1,8 @@
-// The register tile that matrix products and attention scores share.
+// The register tile shared by GEMM and attention scores.
 //
-// A sum over k runs in kLanes lanes, lane l taking the elements k = l modulo kLanes in ascending
-// order, and ends in one fixed tree of additions. So it depends neither on how many rows share the
-// tile nor on the place in it.
+// A sum over k is split into kLanes lanes: lane l adds elements k = l modulo kLanes in ascending
+// order, and a fixed tree adds the lanes. So a sum depends neither on the number of rows in the
+// tile nor on its place in it.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace banyan::x86 {
 
 constexpr int kTileOutputs = 4;
 
-// Calls body(first, rows) for groups of at most kRows queries, as even as can be: a tile of few
-// rows does little with what it loads.
+// Calls body(first, rows) for groups of at most kRows queries, of nearly equal size, since a tile
+// with few rows reuses little of what it loads.
 template <int kRows, class Body>
 inline void for_query_groups(int64_t count, const Body& body) {
   int64_t groups = (count + kRows - 1) / kRows;
@@ -32,7 +32,7 @@ inline void dot_tile(const float* const* x, const W* const* w, int64_t k,
   for (int r = 0; r < R; ++r) {
     for (int j = 0; j < kTileOutputs; ++j) acc[r][j] = V::set(0);
   }
-  // The shorter side of the tile stays in registers while the longer one is loaded piece by piece.
+  // The shorter side of the tile stays in registers; the longer one is streamed.
   auto step = [&](int64_t c, auto load) {
     constexpr bool kHoldWeights = R > kTileOutputs;
     typename V::F held[kHoldWeights ? kTileOutputs : R];

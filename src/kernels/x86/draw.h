@@ -1,13 +1,13 @@
-// The random words of a draw: Philox (base/random.h) with a counter in every other dword, since a
-// product takes the even dwords of its operands and fills both dwords of each. What stands in an
-// odd dword between the rounds is never read.
+// Random words for sampling: Philox (base/random.h) with one counter in every other dword. A
+// product multiplies the even dwords and fills both dwords of each. The odd dwords are never read
+// between rounds.
 #pragma once
 
 #include "kernels/draw.h"
 
 namespace banyan::x86 {
 
-// The state of as many counters as a register has quadwords.
+// One counter per quadword of a register.
 template <class V>
 struct PhiloxLanes {
   using I = typename V::I;

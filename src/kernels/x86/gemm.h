@@ -1,11 +1,13 @@
-// Matrix products of every weight format, over weights that are interleaved by sixteen outputs.
+// GEMM for every weight format, with weights interleaved by sixteen outputs.
 //
-// Packed layout: blocks of 16 outputs, each of units: a header (scales and zeros of some groups,
-// see gemm_formats.h) and then lines of 64 bytes. A line holds the next few columns of all sixteen
-// outputs, a dword for each, so that it is one register of AVX-512, two of AVX2 or one row of an
-// AMX tile. Rows of x are first brought into the operands that the format multiplies with
-// (prepare), a dword for each part of a line, and then broadcast dword by dword: a sum over k runs
-// in one lane from beginning to end and depends neither on other rows nor on other outputs.
+// Packed layout: blocks of 16 outputs, each a sequence of units. A unit is a header (scales and
+// zeros of some groups, see gemm_formats.h), then lines of 64 bytes. A line holds the next few
+// columns of all sixteen outputs, one dword each: one register of AVX-512, two of AVX2, or one row
+// of an AMX tile.
+//
+// Rows of x are first converted to the format's operands (prepare), one dword per part of a line,
+// then broadcast dword by dword. A sum over k stays in one lane from start to end, so it depends
+// neither on other rows nor on other outputs.
 #pragma once
 
 #include <cstring>
@@ -15,36 +17,35 @@
 
 namespace banyan::x86 {
 
-// Fewer multiplications than this are done sooner than a worker wakes.
+// Fewer multiplications than this finish sooner than a worker wakes up.
 constexpr int64_t kInlineProducts = 1 << 17;
-// How far ahead one tile of rows fetches, into the level-2 cache: streams side by side push each
-// other out of the first. A few tiles share the work of fetching the blocks that come next, each
-// its part, unless those are too large for the cache; with many, fetching is no longer what takes
-// time.
+// How far ahead one tile of rows prefetches, into the level-2 cache; parallel streams would evict
+// each other from level 1. A few tiles share the prefetch of the next blocks, unless those are too
+// large for the cache. With many tiles, prefetching no longer matters.
 constexpr int64_t kPrefetchBytes = 4096;
 constexpr int64_t kPrefetchBlockMax = 128 << 10;
 constexpr int64_t kPrefetchTilesMax = 16;
 constexpr int kPrefetchLevel = 2;
-// From so many rows on, x passes by blocks of so many bytes that stay in the level-2 cache.
+// From kManyRows rows on, blocks of kKeptBytes stay in the level-2 cache while x streams past.
 constexpr int64_t kManyRows = 256;
 constexpr int64_t kKeptBytes = 256 << 10;
-// A part costs at least as much as so many rows: that of reading its weights.
+// The minimum cost of a part, in rows: reading its weights.
 constexpr int64_t kRowsOfRead = 4;
 
-// The rows and blocks of one register tile. Where fewer rows or blocks than R and N are left, the
-// first one stands in for the others.
+// The rows and blocks of one register tile. If fewer than R rows or N blocks are left, the first
+// one fills the other places.
 template <class F, int R, int N>
 struct Tile {
   const std::byte* x[R];
   const std::byte* block[N];
-  // Fetching from memory starts `ahead` bytes from each block's first line and moves on by
-  // ahead_bytes with every line; headers are fetched header_ahead bytes from where they are read.
+  // Prefetches start `ahead` bytes after each block's first line and advance by ahead_bytes per
+  // line; headers are prefetched header_ahead bytes after the current one.
   int64_t ahead, ahead_bytes, header_ahead;
   float y[R][N][kBlockOutputs];
 };
 
-// Adds the lines of group g to the sums, which stay in registers: every loop but the one over lines
-// is unrolled.
+// Adds the lines of group g to the sums in registers; all loops but the one over lines are
+// unrolled.
 template <class F, int R, int N>
 [[gnu::always_inline]] inline void add_lines(const Tile<F, R, N>& t, const GemmShape& s, int64_t g,
                                              typename F::Sum (&sums)[R][N][F::kVectors]) {
@@ -90,7 +91,7 @@ template <class F, int R, int N>
   }
 }
 
-// Fetches the headers that come some time after those of the unit that group g begins.
+// Prefetches headers of later units, at the start of the unit of group g.
 template <class F, int R, int N>
 [[gnu::always_inline]] inline void fetch_headers(const Tile<F, R, N>& t, const GemmShape& s,
                                                  int64_t g) {
@@ -102,7 +103,7 @@ template <class F, int R, int N>
   }
 }
 
-// Calls body(r, n, v) for every sum of a tile, unrolled.
+// Runs the statement that follows for every sum (r, n, v) of a tile, unrolled.
 #define BANYAN_FOR_EACH_SUM                               \
   _Pragma("GCC unroll 8") for (int r = 0; r < R; ++r)     \
       _Pragma("GCC unroll 8") for (int n = 0; n < N; ++n) \
@@ -117,7 +118,7 @@ template <class F, int R, int N>
     add_lines<F, R, N>(t, s, 0, sums);
     BANYAN_FOR_EACH_SUM V::store(t.y[r][n] + v * V::kLanes, sums[r][n][v]);
   } else {
-    // Short groups often end: their totals stay in registers, too, where both fit.
+    // Short groups end often, so their totals stay in registers too if both fit.
     constexpr bool kInRegisters = 2 * R * N * F::kVectors <= V::kRegisters * 3 / 4;
     typename V::F totals[R][N][F::kVectors];
     if constexpr (kInRegisters) {
@@ -154,7 +155,7 @@ template <class F, int R, int N>
 
 #undef BANYAN_FOR_EACH_SUM
 
-// Rows of one part, of which this is tile `index` of `count`.
+// Rows of one part: tile `index` of `count`.
 struct RowTile {
   int64_t row, rows, index, count;
 };
@@ -206,7 +207,7 @@ void multiply_rows(const GemmArgs& a, const GemmShape& s, const GemmPart& part, 
   }
 }
 
-// The same with the smallest tile that holds the rows.
+// The same, with the smallest tile that fits the rows.
 template <class F, int N, int R>
 void multiply_rows_of(const GemmArgs& a, const GemmShape& s, const GemmPart& part,
                       const RowTile& tile, const BlockStreams& streams) {
@@ -221,16 +222,15 @@ static inline int64_t tiles_of(const GemmPart& part, int64_t rows) {
   return (part.row_count + rows - 1) / rows;
 }
 
-// The part's rows in tiles of `rows`, the last one of what is left.
+// Tile t of the part's rows, `rows` at a time; the last one may be smaller.
 static inline RowTile row_tile(const GemmPart& part, int64_t t, int64_t rows) {
   int64_t row = t * rows, left = part.row_count - row;
   return {part.row_begin + row, left < rows ? left : rows, t, tiles_of(part, rows)};
 }
 
-// Blocks [begin, end) of a part, read as N streams side by side, each sequential from one
-// end to the other: several times faster from memory than neighbouring blocks together, whose short
-// runs the processor's prefetcher does not recognise. The streams' blocks stay in the level-2 cache
-// while all rows pass by.
+// Reads blocks [begin, end) of a part as N parallel sequential streams. From memory this is several
+// times faster than reading neighbouring blocks together, since the prefetcher does not recognise
+// short runs. The current blocks stay in the level-2 cache while all rows pass.
 template <class F, int N, int R>
 void stream_blocks(const GemmArgs& a, const GemmShape& s, const GemmPart& part, int64_t begin,
                    int64_t end) {
@@ -243,8 +243,8 @@ void stream_blocks(const GemmArgs& a, const GemmShape& s, const GemmPart& part, 
   }
 }
 
-// The same for many rows, which no cache keeps together with the weights: as many blocks as the
-// level-2 cache holds meet one tile of rows after the other, which stays in the first.
+// The same for many rows, which do not fit a cache together with the weights. Multiplies as many
+// blocks as fit the level-2 cache with one tile of rows at a time, which stays in level 1.
 template <class F, int N, int R>
 void revisit_blocks(const GemmArgs& a, const GemmShape& s, const GemmPart& part, int64_t begin,
                     int64_t end) {
@@ -262,7 +262,7 @@ void revisit_blocks(const GemmArgs& a, const GemmShape& s, const GemmPart& part,
   }
 }
 
-// How a format's blocks are multiplied with vectors.
+// Multiplies a format's blocks with vector instructions.
 template <class F>
 struct VectorMultiply {
   static void blocks(const GemmArgs& a, const GemmShape& s, const GemmPart& part, int64_t begin,
@@ -285,7 +285,7 @@ static inline int64_t cost_of_block(const GemmPart& part) {
   return part.row_count < kRowsOfRead ? kRowsOfRead : part.row_count;
 }
 
-// The share [begin, end) of the cost of all parts' blocks.
+// Processes the share [begin, end) of the total cost of all parts' blocks.
 template <class Multiply>
 void multiply_share(const GemmArgs& a, const GemmShape& s, int64_t begin, int64_t end) {
   int64_t blocks = blocks_of(a.n), first = 0;
@@ -293,7 +293,7 @@ void multiply_share(const GemmArgs& a, const GemmShape& s, int64_t begin, int64_
     GemmPart part = gemm_part(a, i);
     int64_t cost = cost_of_block(part);
     if (cost == 0) continue;
-    auto block_at = [&](int64_t at) {  // the first block that does not start before `at`
+    auto block_at = [&](int64_t at) {  // the first block that starts at or after `at`
       int64_t block = at <= first ? 0 : (at - first + cost - 1) / cost;
       return block < blocks ? block : blocks;
     };
@@ -330,7 +330,7 @@ size_t gemm_packed_bytes(int64_t n, int64_t k, int64_t group) {
   return static_cast<size_t>(blocks_of(n)) * shape_of<F>(k, group).block_bytes;
 }
 
-// Lanes of the same block together, so that whole lines are written.
+// One worker packs all lanes of a block, so that it writes whole cache lines.
 template <class F>
 void gemm_pack(const PackArgs& a) {
   GemmShape s = shape_of<F>(a.k, a.group);

@@ -1,5 +1,5 @@
-// What differs between weight formats in a product: how a line is read, which operands it yields,
-// how x is prepared for them and how sums are scaled. The arithmetic is stated in kernels/gemm.h.
+// How weight formats differ in a product: how a line is read, the operands it yields, how x is
+// prepared for them and how sums are scaled. kernels/gemm.h defines the arithmetic.
 //
 // A format F<V> over a vector class V has
 //   kSourceBytes          of one column of what is packed
@@ -28,10 +28,9 @@ static inline int64_t blocks_of(int64_t n) {
   return (n + kBlockOutputs - 1) / kBlockOutputs;
 }
 
-// Offsets and sizes of a packed block and of a prepared row of x. A block is a line of multipliers,
-// if there are any, and units: each a header, the scales of its groups and then their zeros, and
-// the lines of these groups. So a block is read from one end to the other, which is what memory is
-// fast at.
+// Offsets and sizes in a packed block and in a prepared row of x. A block is a line of row
+// multipliers (if any), then units. A unit has a header (scales of its groups, then zeros) and the
+// lines of these groups. So a block is read sequentially.
 struct GemmShape {
   int64_t k = 0, group = 0, groups = 0;
   int64_t group_lines = 0;
@@ -40,7 +39,8 @@ struct GemmShape {
   int64_t steps_offset = 0, starts_offset = 0, prepared_bytes = 0;  // of a row of x
 };
 
-// Where group g's unit begins, and its place there. Of a format F, so that each file has its own.
+// Offset of group g's unit, and g's index in it. Takes a format F, so that each file has its own
+// copy.
 template <class F>
 int64_t unit_at(const GemmShape& s, int64_t g) {
   if constexpr (F::kUnitGroups == 0) {
@@ -58,7 +58,7 @@ int64_t place_in_unit(int64_t g) {
   }
 }
 
-// Offsets of what a block has of group g.
+// Offsets of group g's data in a block.
 template <class F>
 int64_t scales_at(const GemmShape& s, int64_t g) {
   return unit_at<F>(s, g) + place_in_unit<F>(g) * F::kScaleBytes * kBlockOutputs;
@@ -95,7 +95,7 @@ GemmShape shape_of(int64_t k, int64_t group) {
   s.steps_offset = whole_lines(lines * F::kParts * 4);
   s.starts_offset = s.steps_offset + (F::kQuantised ? whole_lines(s.groups * 4) : 0);
   s.prepared_bytes = s.starts_offset + (F::kQuantised ? whole_lines(s.groups * 4) : 0);
-  // An odd number of lines: rows at a power of two would meet in few sets of a cache.
+  // An odd number of lines: power-of-two strides would map rows to few cache sets.
   if (s.prepared_bytes / kLineBytes % 2 == 0) s.prepared_bytes += kLineBytes;
   return s;
 }
@@ -109,7 +109,7 @@ static inline T read(const void* p) {
 
 // ---- Plain weights ---------------------------------------------------------------------------
 
-// What formats without scales share.
+// Shared by the formats without scales.
 template <class Vec>
 struct Unscaled {
   using V = Vec;
@@ -174,7 +174,7 @@ struct F32Weights : Unscaled<V>, FloatOperands<V> {
   }
 };
 
-// A line is sixteen halves of one column and then sixteen of the next.
+// A line holds sixteen f16 of one column, then sixteen of the next.
 template <class V>
 struct F16Weights : Unscaled<V>, FloatOperands<V> {
   struct Line {
@@ -201,7 +201,7 @@ struct F16Weights : Unscaled<V>, FloatOperands<V> {
   }
 };
 
-// A dword of a line is a pair of columns.
+// A dword of a line holds two columns.
 template <class V>
 struct Bf16Layout : Unscaled<V> {
   using Line = typename V::I;
@@ -241,8 +241,7 @@ struct Bf16PairWeights : Bf16Layout<V>, PairOperands<V> {
   }
 };
 
-// An f32 scale for each group of an output, by group and then by output; in units of so many
-// groups.
+// One f32 scale per group and output, ordered by group, then output; UnitGroups groups per unit.
 template <class V, int64_t UnitGroups>
 struct FloatScales {
   static constexpr bool kMultiplier = false, kZeros = false;
@@ -262,7 +261,7 @@ struct FloatScales {
   }
 };
 
-// The line of column c of a format with groups.
+// The line of column c, in a format with groups.
 template <class F>
 const std::byte* line_of(const std::byte* block, const GemmShape& s, int64_t c) {
   return block + lines_at<F>(s, c / s.group) + c % s.group / F::kColumns * kLineBytes;
@@ -270,8 +269,8 @@ const std::byte* line_of(const std::byte* block, const GemmShape& s, int64_t c) 
 
 // ---- fp8 -------------------------------------------------------------------------------------
 
-// The dword of an output holds four columns in the order 0, 2, 1, 3: its even bytes are the first
-// pair and its odd bytes the second.
+// The dword of an output holds four columns in the order 0, 2, 1, 3: the even bytes are the first
+// pair, the odd bytes the second.
 template <class Vec>
 struct Fp8Layout : FloatScales<Vec, 1> {
   using V = Vec;
@@ -326,7 +325,7 @@ struct Fp8PairWeights : Fp8Layout<V>, PairOperands<V> {
 
 // ---- Integers --------------------------------------------------------------------------------
 
-// Weights as unsigned bytes, which are kOffset above what they mean, times signed bytes of x.
+// Weights as unsigned bytes (value + kOffset), times signed bytes of x.
 template <class Vec>
 struct IntegerOperands {
   using V = Vec;
@@ -349,7 +348,7 @@ struct IntegerOperands {
     return V::set_dword(read<int32_t>(x + s.starts_offset + g * 4));
   }
 
-  // Codes, the steps of the groups, and -offset times the sum of each group's codes.
+  // Writes codes, group scales, and -offset times the sum of each group's codes.
   static void prepare_row(const float* x, const GemmShape& s, int32_t offset, std::byte* to) {
     std::memset(to + s.group * s.groups, 0, s.steps_offset - s.group * s.groups);
     for (int64_t g = 0; g < s.groups; ++g) {
@@ -409,7 +408,8 @@ struct Int8Weights : IntegerOperands<V>, FloatScales<V, 0> {
   }
 };
 
-// A dword of a line is eight columns: byte i holds column i below and column 4 + i above.
+// A dword of a line holds eight columns: byte i has column i in its low half and column 4 + i in
+// its high half.
 template <class V>
 struct NibbleLayout : IntegerOperands<V> {
   static constexpr int kTileRows = V::kGemmRowsOfNibbles;
@@ -428,14 +428,14 @@ struct NibbleLayout : IntegerOperands<V> {
           (low < k ? row[low] : std::byte{0}) | (high < k ? row[high] : std::byte{0}) << 4;
     }
   }
-  // Of a column in a line.
+  // The code of one column in a line.
   static int code(const std::byte* line, int64_t c, int64_t lane) {
     auto byte = static_cast<int>(line[lane * 4 + c % 4]);
     return c % 8 < 4 ? byte & 15 : byte >> 4;
   }
 };
 
-// int4 and uint4: scales as in kernels/scales.h, the rows' multipliers first.
+// int4 and uint4. Row multipliers come first, then scales as in kernels/scales.h.
 template <class V, bool HasZeros>
 struct Int4Weights : NibbleLayout<V> {
   static constexpr bool kMultiplier = true, kZeros = HasZeros;
@@ -461,7 +461,7 @@ struct Int4Weights : NibbleLayout<V> {
   static void pack_header(const PackArgs& a, const GemmShape& s, int64_t r, std::byte* block,
                           int64_t lane) {
     constexpr int64_t kChunk = 64;
-    // All scales of the row decide its multiplier, so they are encoded together.
+    // A row's multiplier depends on all its scales, so they are encoded together.
     const float* scales = a.scales + r * s.groups;
     float multiplier = row_multiplier(scales, s.groups);
     std::memcpy(block + lane * 4, &multiplier, 4);
@@ -488,19 +488,19 @@ struct Int4Weights : NibbleLayout<V> {
   }
 };
 
-// Scales are kept as their exponents, biased as in f32.
+// Scales are stored as exponents, biased as in f32.
 template <class V>
 struct Mxfp4Weights : NibbleLayout<V> {
   static constexpr bool kMultiplier = false, kZeros = false;
   static constexpr int64_t kScaleBytes = 1;
   static constexpr int32_t kOffset = 12;
-  // Twice the values of e2m1, moved up by kOffset.
+  // The values of e2m1, doubled and shifted by kOffset.
   static constexpr int8_t kCodes[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
 
   static auto part(typename V::I line, int p) {
     return V::look_up(kCodes, Mxfp4Weights::nibbles(line, p));
   }
-  // Half of 2^(exponent - 127).
+  // 2^(exponent - 127) / 2.
   static auto scale(const std::byte* block, const GemmShape& s, int64_t g, int v) {
     auto exponents = V::load_bytes(block + scales_at<Mxfp4Weights>(s, g) + v * V::kLanes);
     return V::mul(V::power_from_bits(exponents), V::set(0.5f));

@@ -1,4 +1,4 @@
-// The loops of kernels/limits.h over vectors and tiles.
+// The vector and tile loops behind kernels/limits.h, which measure a machine's peak throughput.
 #pragma once
 
 #include "kernels/limits.h"
@@ -8,17 +8,17 @@
 
 namespace banyan::x86 {
 
-// The compiler takes `x` for changed, and for used.
+// Makes the compiler assume that `x` is used and modified.
 template <class X>
 [[gnu::always_inline]] static inline void keep(X& x) {
   asm volatile("" : "+x"(x));
 }
 
-// Sums that do not wait for each other, enough to hide the latency of a product, and an operand fit
-// into the sixteen registers of AVX2.
+// Independent sums: enough to hide the latency of a product, and with an operand they fit the
+// sixteen registers of AVX2.
 constexpr int kChains = 12;
 
-// sum = step(sum, x) for all chains in every round.
+// Repeats sum = step(sum, x) for all chains.
 template <class Sum, class X, class Step>
 [[gnu::always_inline]] static inline void run_chains(int64_t rounds, Sum zero, X x,
                                                      const Step& step) {
@@ -31,7 +31,7 @@ template <class Sum, class X, class Step>
   for (int64_t round = 0; round < rounds; ++round) {
 #pragma GCC unroll 12
     for (int i = 0; i < kChains; ++i) {
-      keep(x);  // or what depends on it alone would leave the loop
+      keep(x);  // prevents hoisting out of the loop
       sums[i] = step(sums[i], x);
     }
   }
@@ -61,7 +61,7 @@ double multiply_bytes(int64_t rounds) {
   return 8.0 * kChains * V::kLanes * static_cast<double>(rounds);
 }
 
-// Several streams side by side: some processors read them faster than one.
+// Reads several streams in parallel, which is faster on some processors.
 template <class V, bool kAsks>
 [[gnu::always_inline]] static inline void read_streams(const std::byte* data, size_t bytes,
                                                        size_t ahead) {
@@ -88,7 +88,7 @@ void read_lines(const std::byte* data, size_t bytes, size_t ahead) {
   read_streams<V, true>(data, bytes, ahead);
 }
 
-// Blocks of 2 x 2 tiles over kSteps steps of k, all in the cache: 4 kB for each step.
+// Blocks of 2 x 2 tiles over kSteps steps of k, all in cache; 4 kB per step.
 template <class T, bool kBytes, int64_t kSteps>
 double multiply_tiles(int64_t rounds) {
   constexpr int64_t kTileBytes = 1024, kRowBytes = 64;
@@ -124,7 +124,7 @@ double multiply_tiles(int64_t rounds) {
   return 2 * kProducts * static_cast<double>(rounds);
 }
 
-// In the level-1 cache, and in the level-2 cache.
+// Sizes that fit the level-1 and the level-2 cache.
 constexpr int64_t kStepsInL1 = 8, kStepsInL2 = 192;
 
 }  // namespace banyan::x86

@@ -1,4 +1,4 @@
-// Routing rows to experts, and summing what the experts made of them; the formulas' sources are in
+// Routing of rows to experts, and the weighted sum of their results. Formulas are cited in
 // portable/moe.cpp.
 #pragma once
 
@@ -21,7 +21,7 @@ inline void score_experts(const RouteArgs& a, const float* logits, float* scores
     return;
   }
   float max = largest_number<V>(logits, n);
-  float sum = 0;  // in the order of the experts
+  float sum = 0;  // added in the order of experts
   for (int64_t e = 0; e < n; e += V::kLanes) {
     store_up_to<V>(scores + e, n - e,
                    exp<V>(V::sub(load_up_to<V>(logits + e, n - e), V::set(max))));
@@ -30,7 +30,8 @@ inline void score_experts(const RouteArgs& a, const float* logits, float* scores
   for (int64_t e = 0; e < n; ++e) scores[e] /= sum;
 }
 
-// The index of the largest of `choices` that is a number, the lowest among equals; there is one.
+// The index of the largest of `choices` that is not NaN, the lowest if several are equal. At least
+// one must not be NaN.
 template <class V>
 inline int64_t best_choice(const float* choices, int64_t count) {
   return find_first<V>(choices, count, largest_number<V>(choices, count));
@@ -48,7 +49,7 @@ inline float score_group(const RouteArgs& a, const float* choices, int64_t count
   return sum == sum ? sum : -__builtin_inff();
 }
 
-// Leaves NaN for the experts outside the best groups.
+// Sets experts outside the best groups to NaN.
 template <class V>
 inline void mask_groups(const RouteArgs& a, float* choices) {
   if (a.top_groups >= a.groups) return;

@@ -7,9 +7,9 @@
 
 namespace banyan {
 
-// Intel's manual, volume 2, CPUID with EAX = 01H: the extended fields count where the family is 15,
-// and those of the model where it is 6, too; AMD's is the same but for family 6, which it no longer
-// makes.
+// Intel SDM volume 2, CPUID with EAX = 01H: the extended family counts if the family is 15, the
+// extended model also if it is 6. AMD is the same, except that its current processors are not
+// family 6.
 Processor this_processor() {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   Processor processor;

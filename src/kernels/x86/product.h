@@ -1,4 +1,4 @@
-// Small products of matrices in the cache, for kernels that multiply with a state.
+// Small matrix products on data in cache, for kernels with recurrent state.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace banyan::x86 {
 
-// c[r, :] = sum over j < depth, ascending, of a[r, j] b[j, :], plus kept[r] c[r, :]. The order of
-// additions is that of j alone, so a row's result depends on no other row.
+// c[r, :] = kept[r] c[r, :] + sum over j < depth, ascending, of a[r, j] b[j, :]. A row's result is
+// independent of other rows.
 struct Product {
   const float* a;  // [rows, depth]
   int64_t a_row_stride, a_column_stride;
@@ -16,11 +16,11 @@ struct Product {
   int64_t b_row_stride;
   float* c;  // [rows, columns]
   int64_t c_row_stride;
-  const float* kept;  // [rows]; null: nothing is kept
+  const float* kept;  // [rows]; null: 0 for all
   int64_t rows, depth, columns;
 };
 
-// N vectors of consecutive columns. Only a single one may have fewer than all its lanes.
+// N vectors of consecutive columns. Only a single vector may be partial.
 template <class V, int N>
 struct Panel {
   typename V::F part[N];
@@ -62,7 +62,7 @@ static inline void for_panels(int64_t columns, const Body& body) {
   }
 }
 
-// R rows from `row` on of the panel of columns from `column` on.
+// R rows, starting at `row`, of the panel at `column`.
 template <class V, int R, int N>
 inline void product_tile(const Product& p, int64_t row, int64_t column, int64_t lanes) {
   Panel<V, N> sums[R];
@@ -86,7 +86,7 @@ inline void product_tile(const Product& p, int64_t row, int64_t column, int64_t 
   for (int r = 0; r < R; ++r) sums[r].store(c + r * p.c_row_stride, lanes);
 }
 
-// The same for `rows` in [1, R] rows.
+// The same for `rows` in [1, R].
 template <class V, int N, int R = V::kTileRows>
 inline void product_rows(const Product& p, int64_t row, int64_t rows, int64_t column,
                          int64_t lanes) {

@@ -1,8 +1,8 @@
-// Linear attention and short convolutions, whose memory is a state in a slot; the formulas' sources
-// are in portable/recurrent.cpp.
+// Linear attention and short convolutions, whose state is in a slot. Formulas are cited in
+// portable/recurrent.cpp.
 //
-// The prefill form goes through a chunk by blocks of kBlock rows from its start: the work inside a
-// block grows with its rows, that on the state does not.
+// The prefill form processes a chunk in blocks of kBlock rows: the work per row within a block
+// grows with its size, the work on the state does not.
 #pragma once
 
 #include "kernels/portable/portable.h"
@@ -13,7 +13,7 @@
 namespace banyan::x86 {
 
 constexpr int64_t kBlock = 16;
-constexpr int64_t kHeadDimMax = 256;  // of a block's scratch; larger heads take the portable kernel
+constexpr int64_t kHeadDimMax = 256;  // scratch size; larger heads use the portable kernel
 
 // Calls head.run_block(first row, rows) for each block of a chunk.
 template <class Head>
@@ -32,9 +32,9 @@ inline void scale(float factor, const float* x, float* y, int64_t count) {
   }
 }
 
-// One row of the decode form, where u = beta (v - k D S), or u = v without a correction:
+// One row of the decode form, with u = beta (v - k D S), or u = v for plain linear attention:
 //   S = D S + k^T u,  out = scale q S.
-// A column of the state depends on no other, so a panel of columns goes through both at once.
+// Columns of the state are independent, so each panel of columns does both in one pass.
 struct DecodeRow {
   const float *q, *k, *v;
   const float* decay;  // [key_dim]
@@ -44,7 +44,7 @@ struct DecodeRow {
   float scale;
 };
 
-// The panel of `row` from `column` on, with u = `update`.
+// The panel of `row` at `column`, with u = `update`.
 template <class V, int N>
 inline void decode_panel(const DecodeRow& row, int64_t column, int64_t lanes,
                          const Panel<V, N>& update) {
@@ -61,7 +61,7 @@ inline void decode_panel(const DecodeRow& row, int64_t column, int64_t lanes,
   out.store(row.out + column, lanes);
 }
 
-// score(i, j, q_i . k_j) for every j <= i < n, of rows counted from `first`.
+// Calls score(i, j, q_i . k_j) for every j <= i < n, counting rows from `first`.
 template <class V, class Head, class Score>
 inline void for_scores(const Head& head, int64_t first, int64_t n, const Score& score) {
   for (int64_t i = 0; i < n; i += V::kTileRows) {
@@ -82,7 +82,7 @@ inline void for_scores(const Head& head, int64_t first, int64_t n, const Score& 
   }
 }
 
-// out = q S of the `n` rows from `first` on, with S as it is before the block.
+// out = q S for `n` rows from `first`, where S is the state before the block.
 template <class V, class Head>
 inline void read_state(const Head& head, int64_t first, int64_t n) {
   const auto& a = head.args;
@@ -99,8 +99,8 @@ inline void read_state(const Head& head, int64_t first, int64_t n) {
                .columns = a.value_dim});
 }
 
-// out_i = finish(left_i out_i + sum_{j <= i} scores_ij v_j, v_i): `left` is the part of the block's
-// first state that is left at each row, and `out` holds q S.
+// out_i = finish(left_i out_i + sum_{j <= i} scores_ij v_j, v_i). `left` is the decay of the
+// initial state up to each row; `out` holds q S on entry.
 template <class V, class Head, class Finish>
 inline void add_values(const Head& head, int64_t first, int64_t n, const float* left,
                        const float (*scores)[kBlock], const Finish& finish) {
@@ -117,7 +117,7 @@ inline void add_values(const Head& head, int64_t first, int64_t n, const float* 
   });
 }
 
-// S = left S + sum_j keys_j^T v_j, with `keys` [n, key_dim] decayed to the block's end.
+// S = left S + sum_j keys_j^T v_j, with `keys` [n, key_dim] already decayed to the block's end.
 template <class V, class Head>
 inline void update_state(const Head& head, int64_t first, int64_t n, const float* keys,
                          float left) {
@@ -183,7 +183,7 @@ struct LinearHead : SlotHead<V, LinearAttentionArgs> {
     update_state<V>(*this, first, n, keys, decay[n]);
   }
 
-  float decay[kBlock + 1];  // what is left of a state after so many positions
+  float decay[kBlock + 1];  // of the state, by number of positions
 };
 
 template <class V>
@@ -192,7 +192,7 @@ void linear_attention(const LinearAttentionArgs& a) {
   run_heads<LinearHead<V>>(a);
 }
 
-// Workers take channels, so that nobody else writes the state that a row reads.
+// Workers split the channels, so that only one of them touches a channel's state.
 template <class V>
 void short_conv(const ShortConvArgs& a) {
   int64_t past = a.taps - 1;
@@ -230,7 +230,7 @@ void short_conv(const ShortConvArgs& a) {
     }
     save(span.row_count, state);
   };
-  constexpr int64_t kLine = 16;  // channels in a cache line: shares of workers do not meet in one
+  constexpr int64_t kLine = 16;  // channels per cache line, so that workers do not share lines
   parallel_for(a.launch, a.channels, kLine, [&](int64_t begin, int64_t end) {
     for (int64_t s = 0; s < a.spans.count; ++s) run_span(s, begin, end);
   });

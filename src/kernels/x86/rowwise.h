@@ -1,4 +1,4 @@
-// Kernels that treat each row by itself; the formulas' sources are in portable/rowwise.cpp.
+// Kernels that process each row independently. Formulas are cited in portable/rowwise.cpp.
 #pragma once
 
 #include "kernels/launch.h"
@@ -30,7 +30,7 @@ void rms_norm(const RmsNormArgs& a) {
   });
 }
 
-// The pairs (i, i + pairs) of one head, as portable::rope.
+// The pairs (i, i + pairs) of one head, as in portable::rope.
 template <class V>
 inline void rotate_halves(const RopeArgs& a, int64_t row, int64_t head) {
   const float* x = a.x + row * a.x_row_stride + head * a.x_head_stride;
@@ -86,7 +86,7 @@ inline typename V::F gelu_tanh(typename V::F x) {
   return times_sigmoid<V>(x, V::mul(V::add(x, cube), V::set(2 * kGeluFactor)));
 }
 
-// The operand order of min and max keeps NaN.
+// The operand order of min and max propagates NaN.
 template <class V, GluForm kForm>
 inline typename V::F glu(typename V::F gate, typename V::F up, typename V::F most) {
   if constexpr (kForm == GluForm::kGeluTanh) return V::mul(gelu_tanh<V>(gate), up);
@@ -142,7 +142,7 @@ void scale(const ScaleArgs& a) {
 template <class V, GateFunction kFunction>
 inline typename V::F gated(typename V::F gate, typename V::F x) {
   if constexpr (kFunction == GateFunction::kIdentity) return V::mul(gate, x);
-  // In this order a gate that is no number stays none.
+  // In this order a NaN gate stays NaN.
   if constexpr (kFunction == GateFunction::kRelu) return V::mul(V::max(V::set(0), gate), x);
   auto divisor = V::add(V::set(1), exp<V>(V::sub(V::set(0), gate)));
   if constexpr (kFunction == GateFunction::kSilu) return V::mul(V::div(gate, divisor), x);
@@ -203,7 +203,7 @@ void add(const AddArgs& a) {
   });
 }
 
-// The largest number of x, or -infinity.
+// The largest element of x that is not NaN, or -infinity.
 template <class V>
 inline float largest_number(const float* x, int64_t dim) {
   auto max = V::set(-__builtin_inff());
@@ -214,7 +214,7 @@ inline float largest_number(const float* x, int64_t dim) {
   return largest;
 }
 
-// The lowest index of `value`, which is in x.
+// The lowest index of `value`, which must occur in x.
 template <class V>
 inline int64_t find_first(const float* x, int64_t dim, float value) {
   int64_t c = 0;
@@ -227,7 +227,7 @@ inline int64_t find_first(const float* x, int64_t dim, float value) {
   return c;
 }
 
-// The sum of exp(x - max): in f32 within runs of 4096, in f64 over the runs. NaN if x has a NaN.
+// The sum of exp(x - max), in f32 within runs of 4096 and f64 across them. NaN if x has a NaN.
 template <class V>
 inline double sum_of_exp(const float* x, int64_t dim, float max) {
   constexpr int64_t kRun = 4096;
@@ -255,7 +255,7 @@ void logit_stats(const LogitStatsArgs& a) {
     for (int64_t r = begin; r < end; ++r) {
       const float* x = a.x + r * a.x_row_stride;
       float max = largest_number<V>(x, a.dim);
-      if (!__builtin_isfinite(max)) {  // rare, and every comparison is different there
+      if (!__builtin_isfinite(max)) {  // rare; comparisons differ for infinite values
         portable::logit_stats({.x = x,
                                .rows = 1,
                                .dim = a.dim,

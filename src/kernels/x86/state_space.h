@@ -1,8 +1,7 @@
-// State spaces that are selective by their gates, and those gates; the formulas' sources are in
-// portable/state_space.cpp.
+// Selective state spaces (Mamba 2) and their gates. Formulas are cited in portable/state_space.cpp.
 //
-// A block of the prefill form reads the state for all queries at once, adds the values of the block
-// by scores between its rows, and updates the state once.
+// A block of the prefill form reads the state once for all queries, adds the block's values by
+// scores between its rows, and updates the state once.
 #pragma once
 
 #include "kernels/x86/delta.h"

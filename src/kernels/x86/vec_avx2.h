@@ -1,5 +1,5 @@
-// Eight f32 lanes of AVX2 with FMA and F16C; see vec_avx512.h for what each function means and for
-// the rule about inline functions.
+// Eight f32 lanes of AVX2 with FMA and F16C. vec_avx512.h documents the functions and the rule
+// about inline functions.
 #pragma once
 
 #include <immintrin.h>
@@ -16,9 +16,9 @@ struct Avx2 {
   using F = __m256;
   using I = __m256i;
   static constexpr int64_t kLanes = 8;
-  // 3 x 4 sums, 3 activations and a weight fill 16 registers.
+  // 3 x 4 sums, 3 activations and a weight fill the 16 registers.
   static constexpr int kTileRows = 3;
-  // 5 x 2 sums, 2 weights, an activation, and what unpacking takes.
+  // 5 x 2 sums, 2 weights, an activation, and temporaries for unpacking.
   static constexpr int kGemmRows = 5, kGemmRowsOfFp8 = 4;
   static constexpr int kGemmRowsOfBytes = 4, kGemmRowsOfNibbles = 4;
   static constexpr int kGemmBlocks = 1, kGemmStreams = 2, kGemmStreamsOfFp8 = 2;
@@ -86,7 +86,7 @@ struct Avx2 {
   static void sum4(F a, F b, F c, F d, float* sums) {
     F ac = add(_mm256_permute2f128_ps(a, c, 0x20), _mm256_permute2f128_ps(a, c, 0x31));
     F bd = add(_mm256_permute2f128_ps(b, d, 0x20), _mm256_permute2f128_ps(b, d, 0x31));
-    // One half of ac and of bd for each: pairs of lanes are added until one lane of each is left.
+    // Half of ac and of bd each: pairs of lanes are added until one lane per input is left.
     F abcd = add(_mm256_shuffle_ps(ac, bd, 0x44), _mm256_shuffle_ps(ac, bd, 0xee));
     abcd = add(abcd, _mm256_permute_ps(abcd, 0xb1));  // a a b b | c c d d
     __m256i places = _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6);
@@ -153,7 +153,7 @@ struct Avx2 {
     I magnitude = _mm256_and_si256(codes, _mm256_set1_epi16(0x7f));
     I sign = _mm256_slli_epi16(_mm256_xor_si256(codes, magnitude), 8);
     I normal = _mm256_add_epi16(_mm256_slli_epi16(magnitude, 4), _mm256_set1_epi16(120 << 7));
-    // The bf16 of m * 2^-9 for m < 8 have these upper and lower bytes.
+    // High and low bytes of m * 2^-9 in bf16, for m < 8.
     I high = look_up(kSubnormalHigh, magnitude), low = look_up(kSubnormalLow, magnitude);
     I subnormal = _mm256_or_si256(_mm256_slli_epi16(high, 8), even_bytes(low));
     I small = _mm256_cmpgt_epi16(_mm256_set1_epi16(8), magnitude);
@@ -206,7 +206,7 @@ struct Avx2 {
     return bytes.vector;
   }
   static F widen_int8(__m128i codes) { return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(codes)); }
-  // With its bits in these places an e4m3 code is the f16 of 2^-8 of it, subnormals included.
+  // Shifted into place, an e4m3 code is 2^-8 of its value as f16, including subnormals.
   static F widen_e4m3(__m128i codes) {
     __m128i places = _mm_slli_epi16(_mm_cvtepi8_epi16(codes), 7);
     return _mm256_cvtph_ps(_mm_and_si128(places, _mm_set1_epi16(static_cast<int16_t>(0xbf80))));

@@ -1,8 +1,8 @@
-// Sixteen f32 lanes of AVX-512 (F, BW, DQ, VL), as the algorithms in this folder see them.
+// Sixteen f32 lanes of AVX-512 (F, BW, DQ, VL): the vector class of this folder's algorithms.
 //
 // The algorithms are templates over such a class, compiled once per instruction set. Whatever they
-// call must depend on the class too or be `static`: an inline function that two files compile with
-// different flags would be merged by the linker, and the wider one would crash older processors.
+// call must also depend on the class or be `static`. Otherwise the linker would merge inline
+// functions that files compile with different flags, and older processors would crash.
 #pragma once
 
 #include <immintrin.h>
@@ -18,13 +18,13 @@ struct Avx512 {
   using F = __m512;
   using I = __m512i;
   static constexpr int64_t kLanes = 16;
-  // Rows of activations per register tile: 6 x 4 sums, 4 weights and an activation of 32
+  // Rows of activations per register tile: 6 x 4 sums, 4 weights and an activation, of 32
   // registers.
   static constexpr int kTileRows = 6;
-  // Register tiles of matrix products, in rows and blocks of 16 outputs: 8 x 2 sums hide the
-  // latency of a product, need few bytes of weights from the level-2 cache and serve 8 rows with
-  // what is unpacked once; 6 x 2 leave room for as many totals. One row alone reads kGemmStreams
-  // blocks side by side, of fp8 more, which takes long to unpack.
+  // Register tiles of GEMM, in rows and blocks of 16 outputs. 8 x 2 sums hide the latency of a
+  // product, need little bandwidth from the level-2 cache, and reuse unpacked weights for 8 rows. 6
+  // x 2 leave room for as many totals. A single row reads kGemmStreams blocks in parallel, more for
+  // fp8, which is slow to unpack.
   static constexpr int kGemmRows = 8, kGemmRowsOfFp8 = 8;
   static constexpr int kGemmRowsOfBytes = 8, kGemmRowsOfNibbles = 6;
   static constexpr int kGemmBlocks = 2, kGemmStreams = 2, kGemmStreamsOfFp8 = 4;
@@ -35,11 +35,11 @@ struct Avx512 {
   static F load(const float* p) { return _mm512_loadu_ps(p); }
   static F load(const BFloat16* p) { return widen(_mm256_loadu_si256(words(p))); }
   static F load(const Float16* p) { return _mm512_cvtph_ps(_mm256_loadu_si256(words(p))); }
-  // Codes of a quantised row: int8 as they are, e4m3 as 2^-8 of what they stand for.
+  // Loads codes of a quantised row: int8 unchanged, e4m3 as 2^-8 of its value.
   static F load(const int8_t* p) { return widen_int8(sixteen_bytes(p)); }
   static F load(const Float8E4M3* p) { return widen_e4m3(sixteen_bytes(p)); }
 
-  // The first n lanes, n < kLanes, from memory that need not reach further; the others are zero.
+  // Loads the first n < kLanes lanes, without reading further; the others are zero.
   static F load_first(const float* p, int64_t n) { return _mm512_maskz_loadu_ps(first(n), p); }
   static F load_first(const BFloat16* p, int64_t n) {
     return widen(_mm256_maskz_loadu_epi16(first(n), p));
@@ -74,7 +74,7 @@ struct Avx512 {
   static F copy_sign(F magnitude, F sign) {  // magnitude >= 0
     return _mm512_or_ps(magnitude, _mm512_and_ps(sign, _mm512_set1_ps(-0.0f)));
   }
-  // The second operand where either is NaN.
+  // Returns the second operand if either is NaN.
   static F abs(F a) { return _mm512_abs_ps(a); }
   static F max(F a, F b) { return _mm512_max_ps(a, b); }
   static F min(F a, F b) { return _mm512_min_ps(a, b); }
@@ -84,7 +84,7 @@ struct Avx512 {
     __m512i biased = _mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127));
     return _mm512_castsi512_ps(_mm512_slli_epi32(biased, 23));
   }
-  // Bit l is set where lane l of both is equal.
+  // Bit l is set if lane l is equal in both.
   static uint32_t equal_lanes(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
 
   static float lane0(F a) { return _mm512_cvtss_f32(a); }
@@ -95,8 +95,8 @@ struct Avx512 {
   }
   static float largest(F a) { return _mm512_reduce_max_ps(a); }
 
-  // sums[i] = the sum of the lanes of a, b, c and d. All four go through the same tree of
-  // additions, so a sum does not depend on which of the four places it was computed in.
+  // sums[i] = the sum of the lanes of a, b, c or d. All four use the same tree of additions, so a
+  // sum does not depend on its place.
   static void sum4(F a, F b, F c, F d, float* sums) {
     F ab = add(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
     F cd = add(_mm512_shuffle_f32x4(c, d, 0x44), _mm512_shuffle_f32x4(c, d, 0xee));
@@ -110,7 +110,7 @@ struct Avx512 {
 
   // ---- Dwords ----
 
-  // The v-th register of a line of 64 bytes.
+  // Register v of a 64-byte line.
   static I load_line(const std::byte* line, int v) {
     return _mm512_loadu_si512(line + v * static_cast<int>(sizeof(I)));
   }
@@ -124,11 +124,11 @@ struct Avx512 {
     return _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
   }
   static void store_dwords(uint32_t* p, I a) { _mm512_storeu_si512(p, a); }
-  // Of each unsigned dword a bit, or several alike: whether it is at least that of `least`.
+  // For each unsigned dword, one or more bits: a >= least.
   static uint32_t dwords_from(I a, I least) { return _mm512_cmpge_epu32_mask(a, least); }
   static I bit_xor(I a, I b) { return _mm512_xor_si512(a, b); }
-  // Unsigned products of the even dwords, each in two dwords; the odd dwords in the places of the
-  // even ones; the even dwords of `even`, each followed by the one of `odd`.
+  // Unsigned products of the even dwords, as quadwords; the odd dwords moved to the even places;
+  // the even dwords of `even` interleaved with those of `odd`.
   static I multiply_even_dwords(I a, I b) { return _mm512_mul_epu32(a, b); }
   static I odd_dwords(I a) { return _mm512_srli_epi64(a, 32); }
   static I join_dwords(I even, I odd) {
@@ -136,7 +136,7 @@ struct Avx512 {
   }
   static I multiply_dwords(I a, I b) { return _mm512_mullo_epi32(a, b); }
   static F to_float(I a) { return _mm512_cvtepi32_ps(a); }
-  // Stores the nearest integers, ties to even, as bytes, and returns their sum. |x| < 128.
+  // Stores the nearest integers (ties to even) as bytes and returns their sum. |x| < 128.
   static int32_t store_bytes(int8_t* p, F x) {
     I integers = _mm512_cvtps_epi32(x);
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(integers));
@@ -148,11 +148,11 @@ struct Avx512 {
     return _mm512_castsi512_ps(_mm512_max_epi32(bits, _mm512_set1_epi32(0x400000)));
   }
 
-  // The first n bf16, n < 2 kLanes, as pairs; the others are zero.
+  // Loads the first n < 2 kLanes bf16 as pairs; the others are zero.
   static I load_pairs_first(const BFloat16* p, int64_t n) {
     return _mm512_maskz_loadu_epi16(static_cast<__mmask32>((uint32_t{1} << n) - 1), p);
   }
-  // The lower and the upper bf16 of each dword.
+  // The low and the high bf16 of each dword.
   static F low_bf16(I pairs) { return _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16)); }
   static F high_bf16(I pairs) {
     return _mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32(~0xffff)));
@@ -161,24 +161,24 @@ struct Avx512 {
   static I odd_bytes(I a) { return _mm512_srli_epi16(a, 8); }
   static I low_nibbles(I a) { return _mm512_and_si512(a, _mm512_set1_epi8(0xf)); }
   static I high_nibbles(I a) { return low_nibbles(_mm512_srli_epi16(a, 4)); }
-  // table[a] for each byte of a, below 16.
+  // table[a] for each byte of a, which must be below 16.
   static I look_up(const int8_t* table, I a) {
     __m128i entries = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
     return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(entries), a);
   }
-  // Each word, an e4m3 code, as bf16.
+  // Converts an e4m3 code in each word to bf16.
   static I fp8_to_bf16(I codes) {
     I magnitude = _mm512_and_si512(codes, _mm512_set1_epi16(0x7f));
     I sign = _mm512_slli_epi16(_mm512_xor_si512(codes, magnitude), 8);
     I normal = _mm512_add_epi16(_mm512_slli_epi16(magnitude, 4), _mm512_set1_epi16(120 << 7));
-    // Subnormal m is m * 2^-9, the bf16 of which are a table.
+    // Subnormal m is m * 2^-9, from a table of bf16.
     I subnormals = _mm512_broadcast_i32x4(
         _mm_setr_epi16(0, 0x3b00, 0x3b80, 0x3bc0, 0x3c00, 0x3c20, 0x3c40, 0x3c60));
     __mmask32 small = _mm512_cmplt_epu16_mask(magnitude, _mm512_set1_epi16(8));
     I value = _mm512_mask_permutexvar_epi16(normal, small, magnitude, subnormals);
     return _mm512_or_si512(value, sign);
   }
-  // sum + the products of the four unsigned bytes of a and signed bytes of b of each dword.
+  // Per dword: sum + the dot product of a's four unsigned and b's four signed bytes.
   static I dot4(I sum, I a, I b) {
     I b_even = _mm512_srai_epi16(_mm512_slli_epi16(b, 8), 8);
     I even = _mm512_madd_epi16(even_bytes(a), b_even);
@@ -186,7 +186,7 @@ struct Avx512 {
     return _mm512_add_epi32(sum, _mm512_add_epi32(even, odd));
   }
 
-  // The same for a below 128, whose products add up in words.
+  // The same for a below 128, whose products can be added in words.
   static I dot4_small(I sum, I a, I b) {
     I words = _mm512_maddubs_epi16(a, b);
     return _mm512_add_epi32(sum, _mm512_madd_epi16(words, _mm512_set1_epi16(1)));
@@ -209,7 +209,7 @@ struct Avx512 {
     return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
   }
   static F widen_int8(__m128i codes) { return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(codes)); }
-  // With its bits in these places an e4m3 code is the f16 of 2^-8 of it, subnormals included.
+  // Shifted into place, an e4m3 code is 2^-8 of its value as f16, including subnormals.
   static F widen_e4m3(__m128i codes) {
     __m256i places = _mm256_slli_epi16(_mm256_cvtepi8_epi16(codes), 7);
     __m256i wanted = _mm256_set1_epi16(static_cast<int16_t>(0xbf80));

@@ -1,4 +1,4 @@
-// AVX-512 with products of bf16 pairs (BF16) and of bytes (VNNI): Cooper Lake, Zen 4 and later.
+// AVX-512 with dot products of bf16 pairs (BF16) and bytes (VNNI): Cooper Lake, Zen 4 and later.
 #pragma once
 
 #include "kernels/x86/vec_avx512_vnni.h"
@@ -6,7 +6,7 @@
 namespace banyan::x86 {
 
 struct Avx512Bf16 : Avx512Vnni {
-  // sum + a.low * b.low + a.high * b.high of each dword, in the processor's order.
+  // Per dword: sum + a.low * b.low + a.high * b.high, in the processor's order of additions.
   static F dot2(F sum, I a, I b) {
     return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
   }
@@ -16,8 +16,8 @@ struct Avx512Bf16 : Avx512Vnni {
     __builtin_memcpy(&pair, p, sizeof(pair));
     return _mm512_set1_epi32(pair);
   }
-  // Of 32 columns of two rows: each dword a column of both, in the order low, high of every 128
-  // bits; and from that order back to the first and the second 16 columns.
+  // Interleaves 32 columns of two rows: each dword has one column of both, in the order low, high
+  // of every 128 bits; and the inverse, back to the first and the second 16 columns.
   static I interleave_low(I a, I b) { return _mm512_unpacklo_epi16(a, b); }
   static I interleave_high(I a, I b) { return _mm512_unpackhi_epi16(a, b); }
   static F columns_low(F low, F high) {
@@ -28,16 +28,16 @@ struct Avx512Bf16 : Avx512Vnni {
     const I order = _mm512_setr_epi32(8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31);
     return _mm512_permutex2var_ps(low, order, high);
   }
-  // Rounded to the nearest even; what is subnormal becomes zero, as dot2 would take it.
+  // Rounds to nearest even; flushes subnormals to zero, as dot2 does.
   static void store_rounded(BFloat16* p, F x) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
                         reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x)));
   }
-  // Both rounded so, one behind the other.
+  // Both rounded likewise, one after the other.
   static I round_columns(F first, F second) {
     return reinterpret_cast<I>(_mm512_cvtne2ps_pbh(second, first));
   }
-  // Each dword a lane of both, rounded so: low's below high's.
+  // Each dword holds a lane of both, rounded likewise, with low's in the low half.
   static I round_pairs(F low, F high) {
     const I order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8,
                                      23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
@@ -46,19 +46,19 @@ struct Avx512Bf16 : Avx512Vnni {
   static void store_rounded(BFloat16* p, F first, F second) {
     _mm512_storeu_si512(p, round_columns(first, second));
   }
-  // Whether none of the bf16 is an infinity or NaN.
+  // Whether no bf16 is infinite or NaN.
   static bool finite(I pairs) {
     const I exponent = _mm512_set1_epi16(0x7f80);
     return _mm512_cmpeq_epi16_mask(_mm512_and_si512(pairs, exponent), exponent) == 0;
   }
-  // y 2^n, where the last bits of `biased` are n + 127 with n in [-126, 127], and 0 where x <
-  // least. Not by scalef, for which a result that is not a normal number costs hundreds of cycles.
+  // y 2^n, where the low bits of `biased` are n + 127 with n in [-126, 127]; 0 where x < least.
+  // Avoids scalef, which takes hundreds of cycles when the result is not a normal number.
   static F times_power_unless_below(F x, F least, F y, F biased) {
     F power = _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(biased), 23));
     return _mm512_maskz_mul_ps(_mm512_cmp_ps_mask(x, least, _CMP_NLT_UQ), y, power);
   }
 
-  // Dword j of rows[i] becomes dword i of rows[j].
+  // Transposes: dword j of rows[i] becomes dword i of rows[j].
   static void transpose(I (&rows)[16]) {
     I pairs[16], fours[16];
     for (int i = 0; i < 16; i += 2) {

@@ -1,4 +1,4 @@
-// AVX-512 with products of bytes (VNNI): Cascade Lake, Ice Lake and later.
+// AVX-512 with dot products of bytes (VNNI): Cascade Lake, Ice Lake and later.
 #pragma once
 
 #include "kernels/x86/vec_avx512.h"
@@ -6,7 +6,8 @@
 namespace banyan::x86 {
 
 struct Avx512Vnni : Avx512 {
-  // Written out, because g++ 12 copies the sums of a tile around its intrinsic: twice the time.
+  // Inline assembly, because g++ 12 copies a tile's sums around its intrinsic, which doubles the
+  // time.
   static I dot4(I sum, I a, I b) {
     asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
     return sum;

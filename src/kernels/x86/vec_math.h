@@ -1,17 +1,16 @@
-// Functions on vectors that are the same for every instruction set.
+// Vector math functions that are the same for every instruction set.
 #pragma once
 
 namespace banyan::x86 {
 
-// e^x within 1.1 units in the last place, for all x: 0 below -104, infinity above 88.8, NaN for
-// NaN.
+// e^x within 1.1 ulp for all x: 0 below -104, infinity above 88.8, NaN for NaN.
 //
-// x = n ln 2 + r with |r| <= ln 2 / 2, where ln 2 is split in two so that n times its first part is
-// exact; e^r by its Taylor polynomial of degree 7, which is cut off at r^8 / 8! < 5.2e-9; and 2^n
-// in two factors, because n reaches beyond the exponents of a float on both sides.
+// x = n ln 2 + r with |r| <= ln 2 / 2. ln 2 is split in two, so that n times its first part is
+// exact. e^r is a Taylor polynomial of degree 7, with error r^8 / 8! < 5.2e-9. 2^n is applied as
+// two factors, because n exceeds the exponent range of a float on both sides.
 template <class V>
 inline typename V::F exp(typename V::F x) {
-  x = V::min(V::set(89.0f), V::max(V::set(-104.0f), x));  // in this order NaN stays NaN
+  x = V::min(V::set(89.0f), V::max(V::set(-104.0f), x));  // this order propagates NaN
   auto n = V::round(V::mul(x, V::set(0x1.715476p+0f)));   // 1 / ln 2
   auto r = V::fma(n, V::set(-0x1.62e4p-1f), x);
   r = V::fma(n, V::set(-0x1.7f7d1cp-20f), r);
@@ -27,7 +26,7 @@ inline typename V::F exp(typename V::F x) {
   return V::mul(V::mul(p, V::power_of_two(half)), V::power_of_two(V::sub(n, half)));
 }
 
-// x[0, n) with n <= kLanes; lanes beyond n are zero.
+// Loads x[0, n) with n <= kLanes; lanes beyond n are zero.
 template <class V, class T>
 inline typename V::F load_up_to(const T* x, int64_t n) {
   return n < V::kLanes ? V::load_first(x, n) : V::load(x);
@@ -42,7 +41,7 @@ inline void store_up_to(T* y, int64_t n, typename V::F x) {
   }
 }
 
-// cap * tanh(x / cap), within 2 units in the last place of `cap`.
+// cap * tanh(x / cap), within 2 ulp of `cap`.
 template <class V>
 inline typename V::F soften(typename V::F x, float cap) {
   auto one = V::set(1.0f);

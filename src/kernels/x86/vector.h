@@ -1,5 +1,6 @@
-// What the algorithms ask of a vector class, such as Avx2; vec_avx512.h says what each function
-// means. A table of kernels asks here first, so that what a new class lacks is one short error.
+// Concepts that state what the algorithms require of a vector class such as Avx2. vec_avx512.h
+// documents each function. Kernel tables check them first, so that a missing function gives one
+// short error.
 #pragma once
 
 #include <concepts>
@@ -19,14 +20,13 @@ concept LoadsAs = requires(typename V::F x, const S* from, S* to, int64_t count)
   V::store_first(to, count, x);
 };
 
-// Codes of a quantised row can be loaded as floats: of int8 the integers, of e4m3 2^-8 of what they
-// stand for.
+// Codes of a quantised row can be loaded as floats: int8 unchanged, e4m3 as 2^-8 of its value.
 template <class V, class S>
 concept LoadsCodes = requires(const S* from, int64_t count) {
   { V::load(from) } -> std::same_as<typename V::F>;
   { V::load_first(from, count) } -> std::same_as<typename V::F>;
 };
-// What a code stands for, over what is loaded.
+// A code's value divided by what LoadsCodes loads.
 template <class S>
 constexpr float kCodeUnit = std::same_as<S, Float8E4M3> ? 256.0f : 1.0f;
 
@@ -55,7 +55,7 @@ concept FloatVector =
       V::sum4(x, x, x, x, sums);
     };
 
-// Products of pairs of bf16 besides.
+// Adds dot products of bf16 pairs.
 template <class V>
 concept PairVector =
     FloatVector<V> && requires(typename V::F x, typename V::I pairs, const BFloat16* from,

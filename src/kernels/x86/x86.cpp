@@ -8,8 +8,8 @@ namespace banyan::x86 {
 
 namespace {
 
-// Whether the processor has tiles of bf16 and of bytes, and Linux lets this process use them: it
-// asks to be asked, once for each process.
+// Whether the processor has AMX tiles for bf16 and bytes, and Linux lets this process use them.
+// Permission must be requested once per process.
 bool has_amx() {
   constexpr int kRequestPermission = 0x1023, kTileData = 18;
   constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24, kInt8 = 1u << 25;
@@ -56,7 +56,7 @@ KernelTable with_tiles(const char* name, const TileProducts& products) {
   return table;
 }
 
-// The compiler's run-time library reads cpuid, and xgetbv for the registers that the operating
+// The compiler's runtime library reads cpuid, and xgetbv for the register state that the operating
 // system saves.
 std::vector<MeasuredTable> runnable_tables() {
   static const KernelTable vnni_table = avx512_vnni(), bf16_table = avx512_bf16();

@@ -1,4 +1,4 @@
-// The tables for x86-64 processors. kernels/no_x86.cpp stands in on others.
+// The kernel tables for x86-64. On other processors kernels/no_x86.cpp replaces them.
 #pragma once
 
 #include <vector>
@@ -8,14 +8,14 @@
 
 namespace banyan::x86 {
 
-// To be used only where runnable_tables() has them.
+// Use only those that runnable_tables() returns.
 extern const KernelTable kAvx2, kAvx512;
 extern const LimitProbes kAvx2Limits, kAvx512Limits, kAvx512VnniLimits, kAvx512Bf16Limits,
     kAmxLimits;
 
-// What an instruction set computes otherwise than the table before it, whose other kernels it
-// takes as they are, compiled once: VNNI adds products of bytes to AVX-512, BF16 those of pairs of
-// bf16 to that, AMX tiles to that.
+// The kernels that an instruction set adds to the previous table: VNNI adds dot products of bytes
+// to AVX-512, BF16 adds dot products of bf16 pairs, AMX adds tiles. All other kernels are reused,
+// compiled once.
 struct ByteProducts {
   GemmKernel int8, int4, uint4, mxfp4;
 };
@@ -35,8 +35,8 @@ extern const PairProducts kAvx512Bf16Products;
 extern const TileProducts kAmxProducts;
 KernelTable with_tiles(const char* name, const TileProducts& products);
 
-// The tables that this processor and operating system can run; each needs what the one before it
-// does, and more.
+// The tables that this processor and operating system can run, in ascending order: each requires
+// everything that the previous one does.
 std::vector<MeasuredTable> runnable_tables();
 
 }  // namespace banyan::x86

@@ -1,9 +1,9 @@
-// Matrix products on AMX tiles, over the packed layout of gemm.h: sixteen lines of a block, or
-// eight, are the B operand of a tile product, sixteen prepared rows of x the A operand.
+// GEMM on AMX tiles, over the packed layout of gemm.h. The B operand of a tile product is sixteen
+// (or eight) lines of a block, the A operand sixteen prepared rows of x.
 //
-// Templates over the tile registers T, so that the loops are tested where there are none
-// (tests/differential/emulated_tiles.h). bf16 and fp8 weights take this path for any number of
-// rows; integers, whose sums are exact either way, for more than a few.
+// The loops are templates over the tile registers T, so that they can be tested without AMX
+// (tests/differential/emulated_tiles.h). bf16 and fp8 weights use this path for any number of rows;
+// integers only for more than a few, since their sums are exact either way.
 #pragma once
 
 #include "kernels/scratch.h"
@@ -12,22 +12,22 @@
 
 namespace banyan::x86 {
 
-constexpr int64_t kTileLines = 16;  // of a B operand
-constexpr int64_t kTileRows = 16;   // of an A operand
+constexpr int64_t kTileLines = 16;  // per B operand
+constexpr int64_t kTileRows = 16;   // per A operand
 constexpr int64_t kPairRows = 2 * kTileRows;
-// Rows that pass by while a few blocks stay in the caches, and bytes of them.
+// Limits of one pass over rows, in rows and bytes, while a few blocks stay in the caches.
 constexpr int64_t kAmxRowsMax = 512;
 constexpr int64_t kAmxRowBytes = 1 << 20;
-// Operand lines of a block that are multiplied before the next rows are: those of two blocks stay
-// in the level-2 cache, and few sums are put down in between.
+// Operand lines of a block that are multiplied before moving to the next rows. Those of two blocks
+// fit the level-2 cache, and partial sums are rarely stored.
 constexpr int64_t kAmxChunkLines = 1024;
-// The same of four blocks that are unpacked for one tile of rows: they stay in the first cache.
+// The same for four blocks unpacked for one tile of rows: they fit the level-1 cache.
 constexpr int64_t kAmxUnpackedLines = 64;
 
 // ---- Formats ---------------------------------------------------------------------------------
 
-// An operand line is 64 bytes that go with a dword of x: kParts of them for each line of a block.
-// kVectorRowsMax rows are left to the vector code.
+// An operand line is 64 bytes that are multiplied with one dword of x; a block's line has kParts of
+// them. Up to kVectorRowsMax rows use the vector code.
 
 template <class V>
 struct AmxBf16Weights : Bf16PairWeights<V> {
@@ -71,7 +71,7 @@ struct AmxFp8Weights : Fp8PairWeights<V> {
   }
 };
 
-// Fours of codes become signed bytes as they are unpacked, so that nothing is left to be added.
+// Unpacks groups of four codes to signed bytes, so that no offset correction is needed.
 template <class Nibbles>
 struct AmxNibbles : Nibbles {
   using V = typename Nibbles::V;
@@ -99,77 +99,76 @@ struct AmxNibbles : Nibbles {
 
 // ---- Loops -----------------------------------------------------------------------------------
 
-// Rows of x for A operands, `stride` bytes apart. Rows up to the next multiple of 32 can be read.
+// Rows of x as A operands, `stride` bytes apart. Readable up to the next multiple of 32 rows.
 struct AmxRows {
   const std::byte* x;
   int64_t stride;
   int64_t count;
 };
 
-// Rows of one pass are as fast as the blocks are read: in streams that go on, see gemm.h.
+// Few rows are bound by reading weights, so blocks are read as continuous streams; see gemm.h.
 static inline bool in_streams(const AmxRows& rows) {
   return rows.count <= kPairRows;
 }
 
-// Blocks that are multiplied together, and where their operand lines are.
+// Blocks that are multiplied together, and their operand lines.
 struct AmxBlocks {
   const std::byte* block[4];
   const std::byte* lines[4];
-  int64_t count;  // of blocks that are not stand-ins
+  int64_t count;  // real blocks, without stand-ins
 };
 
-// Operand lines [begin, begin + count) of the whole row, which are whole groups or part of one.
+// Operand lines [begin, begin + count) of a row: whole groups, or part of one.
 struct AmxChunk {
   int64_t begin, count;
   int64_t group_lines;
 };
 
-// Sixteen rows of sixteen outputs, as a tile is put down.
+// A stored tile of sums: sixteen rows of sixteen outputs.
 using AmxTile = float[kTileRows][kBlockOutputs];
 
-// Sums of rows, four tiles of one or two blocks of 16 rows at a time: what tiles put down for some
-// groups, or, where a group goes on in the next chunk, for all rows; and scaled sums that wait for
-// the next chunk.
+// Sums of rows, four tiles per one or two blocks of 16 rows. `raw` holds the tiles of some groups,
+// or of all rows if a group continues in the next chunk. The scaled sums carry over to the next
+// chunk.
 struct AmxSums {
   alignas(64) AmxTile raw[kAmxRowsMax / kPairRows][4];
   alignas(64) AmxTile scaled[kAmxRowsMax / kPairRows][4];
 };
-// Groups that are scaled together, their sums in registers. What a tile has just put down cannot be
-// read for a while, either.
+// Groups scaled together, with their sums in registers. Also hides the delay before a stored tile
+// can be read back.
 constexpr int64_t kAmxGroups = 4;
 static_assert(kAmxGroups <= kAmxRowsMax / kPairRows);
 
-// Where the outputs of rows go: row `row` of the rows at hand is row y_row + row of y.
+// Where outputs go: row `row` of this pass is row y_row + row of y.
 struct AmxOutputs {
   const GemmArgs& a;
   const GemmPart& part;
   int64_t y_row;
-  int64_t first_block, stride;  // block b of those at hand is first_block + b * stride
+  int64_t first_block, stride;  // block b of this pass is first_block + b * stride
 };
 
-// Fetches the lines of a tile product that comes later.
+// Prefetches the lines of a later tile product.
 static inline void prefetch_tile(const std::byte* line) {
   for (int64_t ahead = 0; ahead < kTileLines * kLineBytes; ahead += kLineBytes) {
     __builtin_prefetch(line + kPrefetchBytes + ahead);
   }
 }
 
-// Where four tiles of sums belong in y, whose rows are `stride` bytes apart.
+// Addresses in y of four tiles of sums, whose rows are `stride` bytes apart.
 struct AmxPlace {
   float* tile[4];
   int64_t stride;
 };
 
-// What is asked of memory while tiles multiply, a little with every step: this pair of tiles' share
-// of the blocks that come next, and the lines that outputs will be written to. Written unasked,
-// they would be waited for one by one.
+// Memory to prefetch while tiles multiply, a little per step: this pair of tiles' share of the next
+// blocks, and the output lines. Without it each output store would miss the cache.
 struct AmxFetch {
-  bool streams = false;  // whether the blocks at hand are fetched as they are read
+  bool streams = false;  // blocks are prefetched as they are read
   const std::byte* weights = nullptr;
-  int64_t weight_lines = 0;  // of a step
-  float* y[4] = {};          // of each block
+  int64_t weight_lines = 0;  // per step
+  float* y[4] = {};          // per block
   int64_t blocks = 0, y_stride = 0;
-  int64_t rows = 0, step_rows = 0;  // left, and of a step
+  int64_t rows = 0, step_rows = 0;  // remaining, and per step
 
   [[gnu::always_inline]] void step() {
     for (int64_t i = 0; i < weight_lines; ++i, weights += kLineBytes) {
@@ -184,9 +183,9 @@ struct AmxFetch {
   }
 };
 
-// Sums the products of `count` operand lines, `begin` lines into what blocks.lines points at, with
-// x, whose operands are at x: 2 x 2 tiles, or 1 x 4 for up to 16 rows. They start from zero or from
-// what `sums` holds and end there, or in y if there is one.
+// Accumulates products of `count` operand lines, starting `begin` lines into blocks.lines, with the
+// operands at x. Uses 2 x 2 tiles, or 1 x 4 for up to 16 rows. Sums start from zero or from `sums`,
+// and end there, or in y if given.
 template <class T, class F, int RowTiles, int64_t Depth>
 void multiply_lines(const std::byte* x, int64_t x_stride, const AmxBlocks& blocks, int64_t begin,
                     int64_t count, bool from_zero, AmxFetch& fetch, AmxTile* sums,
@@ -230,8 +229,8 @@ void multiply_lines(const std::byte* x, int64_t x_stride, const AmxBlocks& block
   }
 }
 
-// Adds the sums that tile `tile` put down for the groups [begin, end), from raw[0] on, times what
-// they are multiples of, to `scaled`; those of group 0 begin it. Of the first R rows.
+// Adds the raw sums of tile `tile` for groups [begin, end), starting at raw[0], times their scales
+// to `scaled`. Group 0 initialises it. Handles the first R rows.
 template <class F, int R>
 void scale_rows(const GemmShape& s, const std::byte* x, int64_t x_stride, const std::byte* block,
                 int64_t begin, int64_t end, const AmxTile (*raw)[4], int tile, AmxTile& scaled) {
@@ -252,7 +251,7 @@ void scale_rows(const GemmShape& s, const std::byte* x, int64_t x_stride, const 
   for (int r = 0; r < R; ++r) V::store(scaled[r], sums[r]);
 }
 
-// The same of the first `rows` rows or a few more.
+// The same for at least the first `rows` rows.
 template <class F>
 void scale_tile(const GemmShape& s, int64_t rows, const std::byte* x, int64_t x_stride,
                 const std::byte* block, int64_t begin, int64_t end, const AmxTile (*raw)[4],
@@ -262,7 +261,7 @@ void scale_tile(const GemmShape& s, int64_t rows, const std::byte* x, int64_t x_
   scale_rows<F, kTileRows>(s, x, x_stride, block, begin, end, raw, tile, scaled);
 }
 
-// Adds the products of a chunk with the rows at x to their sums, raw and scaled.
+// Adds the products of a chunk with the rows at x to their raw and scaled sums.
 template <class T, class F, int RowTiles, int64_t Depth>
 void multiply_chunk(const GemmShape& s, const AmxRows& rows, int64_t row, const AmxBlocks& blocks,
                     const AmxChunk& chunk, const AmxPlace* y, AmxFetch& fetch, AmxSums& sums) {
@@ -304,14 +303,13 @@ void multiply_chunk(const GemmShape& s, const AmxRows& rows, int64_t row, const 
   }
 }
 
-// Points blocks.lines at a chunk's operand lines, unpacking them if need be. Streams fetch what
-// comes later on the way.
+// Points blocks.lines at a chunk's operand lines, unpacked if necessary. Streams also prefetch.
 template <class F, size_t Bytes>
 void locate_lines(const GemmShape& s, const AmxChunk& chunk, bool streams,
                   std::byte (*unpacked)[Bytes], AmxBlocks& blocks) {
   using V = typename F::V;
   for (int64_t b = 0; b < blocks.count; ++b) {
-    // Lines that are not unpacked follow one another: all their scales stand before them.
+    // Formats without unpacking store all scales before the lines, so the lines are contiguous.
     static_assert(F::kUnpacked || F::kUnitGroups == 0);
     blocks.lines[b] = blocks.block[b] + lines_at<F>(s, 0) + chunk.begin / F::kParts * kLineBytes;
     if constexpr (F::kUnpacked) {
@@ -338,7 +336,7 @@ void locate_lines(const GemmShape& s, const AmxChunk& chunk, bool streams,
   for (int64_t b = blocks.count; b < 4; ++b) blocks.lines[b] = blocks.lines[0];
 }
 
-// Whether tiles can be put down in y as they are: whole ones, without a bias.
+// Whether tiles can be stored directly to y: only whole ones without a bias.
 template <int RowTiles>
 bool place_tiles(const AmxBlocks& blocks, const AmxRows& rows, int64_t row, const AmxOutputs& out,
                  AmxPlace& place) {
@@ -357,7 +355,7 @@ bool place_tiles(const AmxBlocks& blocks, const AmxRows& rows, int64_t row, cons
   return true;
 }
 
-// Writes the sums of up to 32 rows, with the bias, from row `row` on.
+// Writes the sums of up to 32 rows, starting at `row`, plus the bias.
 template <class V, int RowTiles>
 void write_outputs(const AmxOutputs& out, const AmxBlocks& blocks, const AmxTile* sums, int64_t row,
                    int64_t count) {
@@ -375,7 +373,7 @@ void write_outputs(const AmxOutputs& out, const AmxBlocks& blocks, const AmxTile
   }
 }
 
-// The share of the pair of tiles that starts at row `row`, over a chunk of `lines` operand lines.
+// The prefetch share of the pair of tiles at `row`, over a chunk of `lines` operand lines.
 template <int RowTiles, int64_t Depth>
 AmxFetch fetch_of(const GemmShape& s, const AmxRows& rows, int64_t row, const AmxBlocks& blocks,
                   const AmxChunk& chunk, int64_t lines, const AmxOutputs& out) {
@@ -436,7 +434,7 @@ void multiply_rows_with_blocks(const GemmShape& s, const AmxRows& rows, AmxBlock
   }
 }
 
-// Rows that start at row `first` of the part, with blocks [begin, end).
+// Multiplies rows from `first` of the part with blocks [begin, end).
 template <class T, class F, int RowTiles, int64_t Depth>
 void multiply_amx_rows(const GemmArgs& a, const GemmShape& s, const GemmPart& part,
                        const AmxRows& rows, int64_t first, int64_t begin, int64_t end) {
@@ -459,8 +457,8 @@ void multiply_amx_rows(const GemmArgs& a, const GemmShape& s, const GemmPart& pa
   }
 }
 
-// The prepared rows [first, first + count) of a part side by side: where they are, or, when an
-// index scatters them, copied to the worker's scratch.
+// Prepared rows [first, first + count) of a part, contiguous: in place or, if an index scatters
+// them, copied to the worker's scratch.
 static inline AmxRows place_rows(const GemmArgs& a, const GemmShape& s, const GemmPart& part,
                                  int64_t first, int64_t count) {
   auto* workspace = static_cast<std::byte*>(a.workspace);
@@ -480,7 +478,7 @@ static inline AmxRows place_rows(const GemmArgs& a, const GemmShape& s, const Ge
   return {.x = scratch, .stride = s.prepared_bytes, .count = count};
 }
 
-// As many passes as the caches ask for, of about as many rows each.
+// Splits rows evenly into as many passes as the cache size requires.
 static inline int64_t rows_of_pass(const GemmShape& s, int64_t rows) {
   int64_t most = kAmxRowBytes / s.prepared_bytes;
   most = most < kPairRows ? kPairRows : (most < kAmxRowsMax ? most : kAmxRowsMax);
@@ -502,7 +500,7 @@ struct AmxMultiply {
     }
   }
 
-  // With operands of Depth lines.
+  // With operands that are Depth lines deep.
   template <int64_t Depth>
   static void of_depth(const GemmArgs& a, const GemmShape& s, const GemmPart& part, int64_t begin,
                        int64_t end) {
@@ -510,7 +508,7 @@ struct AmxMultiply {
     for (int64_t first = 0; first < part.row_count; first += rows_max) {
       int64_t left = part.row_count - first;
       AmxRows rows = place_rows(a, s, part, first, left < rows_max ? left : rows_max);
-      // A product of tiles takes as long as it has rows.
+      // A tile product takes time proportional to its rows.
       T::begin(Depth, rows.count < kTileRows ? static_cast<int>(rows.count) : 16);
       if (rows.count <= kTileRows) {
         multiply_amx_rows<T, F, 1, Depth>(a, s, part, rows, first, begin, end);
@@ -521,7 +519,7 @@ struct AmxMultiply {
     T::end();
   }
 
-  // Behind the prepared rows, what a tile may read beyond the last one.
+  // Includes padding after the prepared rows, which a tile may read.
   static size_t workspace_bytes(int64_t rows, int64_t segments, int64_t k, int64_t group) {
     int64_t all = (rows + kPairRows) * segments;
     return static_cast<size_t>(all) * shape_of<F>(k, group).prepared_bytes;

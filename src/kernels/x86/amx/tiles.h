@@ -1,8 +1,8 @@
-// The tile registers of AMX: eight, of up to 16 rows of 64 bytes each. Products are summed in
-// tiles 0 to 3, of operands in 4 and 5 (A) and in 6 and 7 (B).
+// The AMX tile registers: eight, of up to 16 rows of 64 bytes each. Tiles 0 to 3 accumulate
+// products of the operands in tiles 4 and 5 (A) and 6 and 7 (B).
 //
-// Written out: the compiler's intrinsics paste register numbers into text, so they cannot be
-// template arguments, and g++ 12's do not say that they read memory.
+// Uses inline assembly: the compiler's intrinsics paste register numbers as text, so they cannot be
+// template arguments, and those of g++ 12 do not declare that they read memory.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace banyan::x86 {
 
 struct AmxTiles {
-  // A and B operands that are `depth` dwords of a row, or lines, deep; A operands and sums of
+  // Configures operands that are `depth` dwords (A) or lines (B) deep, and A operands and sums of
   // `rows` rows.
   static void begin(int depth = 16, int rows = 16) {
     struct alignas(64) {
@@ -39,17 +39,17 @@ struct AmxTiles {
   static void store(void* to, int64_t stride) {
     asm volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(to), "r"(stride), "i"(Tile) : "memory");
   }
-  // C += A B: pairs of bf16, summed in f32.
+  // C += A B: pairs of bf16, accumulated in f32.
   template <int C, int A, int B>
   static void dot_bf16() {
     asm volatile("tdpbf16ps %%tmm%c0, %%tmm%c1, %%tmm%c2" ::"i"(B), "i"(A), "i"(C));
   }
-  // C += A B: fours of signed bytes with unsigned bytes, summed in dwords.
+  // C += A B: four signed by four unsigned bytes, accumulated in int32.
   template <int C, int A, int B>
   static void dot_bytes() {
     asm volatile("tdpbsud %%tmm%c0, %%tmm%c1, %%tmm%c2" ::"i"(B), "i"(A), "i"(C));
   }
-  // C += A B: fours of signed bytes, summed in dwords.
+  // C += A B: four signed by four signed bytes, accumulated in int32.
   template <int C, int A, int B>
   static void dot_signed_bytes() {
     asm volatile("tdpbssd %%tmm%c0, %%tmm%c1, %%tmm%c2" ::"i"(B), "i"(A), "i"(C));
