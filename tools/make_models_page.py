@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes docs/MODELS.md from what the program says.
+"""Writes docs/MODELS.md from the output of the program.
 
     python tools/make_models_page.py build/release/banyan
 
-The first tables are `banyan models --markdown`, which a test compares with the page; the last one
-is what `banyan inspect` counts for the shapes of tests/unit/models/published_configs.json.
+The first tables are the output of `banyan models --markdown`, which a test compares with the page.
+The last one is from `banyan inspect` on tests/unit/models/published_configs.json.
 """
 
 import json
@@ -18,32 +18,34 @@ FORMATS = ("bf16", "int8", "int4")
 
 INTRODUCTION = """# Models
 
-What `banyan models` lists: the tables are what `banyan models --markdown` prints, and a test \
-compares them. A model runs when the first entry of `architectures` in its `config.json` is one of \
-these, and every key that would change the computation is one that the family reads; others are \
-refused by name. Text alone: images and sound are not read. Layers that predict further tokens \
-(MTP) are left out where the table says so.
+The tables are the output of `banyan models --markdown`; a test compares them. A model is \
+supported if the first entry of `architectures` in its `config.json` is listed, and the family \
+implements every key that would change the computation. Otherwise the error names the \
+architecture or the key. Only text is supported, not images or audio. MTP layers are skipped \
+where the table says so.
 
-A GGUF file is a model by itself if llama.cpp's `general.architecture` is one of `deepseek2` (V3 \
-and what has its layers: Kimi K2, Moonlight, GLM-4.7-Flash), `ernie4_5`, `ernie4_5-moe`, \
-`exaone4`, `gemma2`, `gemma3`, `glm4`, `glm4moe`, `gpt-oss`, `granite`, `lfm2`, `lfm2moe`, \
-`llama` (also Mistral and Mixtral), `minimax-m2`, `mistral3`, `olmo2` (also Olmo 3), `phi3`, \
-`qwen2`, `qwen3`, `qwen3moe`, `seed_oss` and `smollm3`; others are refused with this list. Its \
-tensors may be F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, \
-IQ4_NL, IQ4_XS or MXFP4. Some of what a `config.json` says is not in such a file: the window of \
-Mistral 7B v0.1 (llama.cpp computes without it), and the texts in which a SentencePiece \
-tokenizer puts no space after a special token (it puts one, as llama.cpp does).
+A GGUF file, local or on a hub (`OWNER/NAME:Q4_K_M`, [INSTALL.md](INSTALL.md)), is supported if \
+llama.cpp's `general.architecture` is one of these: `deepseek2` (V3 and models with its layers: \
+Kimi K2, Moonlight, GLM-4.7-Flash), `ernie4_5`, `ernie4_5-moe`, `exaone4`, `gemma2`, `gemma3`, \
+`glm4`, `glm4moe`, `gpt-oss`, `granite`, `lfm2`, `lfm2moe`, `llama` (also Mistral and Mixtral), \
+`minimax-m2`, `mistral3`, `olmo2` (also Olmo 3), `phi3`, `qwen2`, `qwen3`, `qwen3moe`, `seed_oss` \
+and `smollm3`. For any other, the error shows this list.
+
+Its tensors may be F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, \
+IQ4_NL, IQ4_XS or MXFP4. GGUF lacks some settings of `config.json`. The window of Mistral 7B v0.1 \
+is missing, and llama.cpp computes without it too. So is whether a SentencePiece tokenizer adds a \
+space after a special token; as in llama.cpp, it does.
 
 """
 
 MEMORY = """
 ## Memory
 
-Weights in memory by format, as `banyan inspect --load-format dummy` counts them for the published \
-shapes; a checkpoint that is quantised already takes what its file does. States of sequences and \
-the step come on top: `banyan inspect` says how much.
+Size of the weights in memory by format, from `banyan inspect --load-format dummy` on the \
+published configs. A checkpoint that is already quantised takes the size of its files. Sequence \
+states and step memory come on top; `banyan inspect` shows how much.
 
-| checkpoint | parameters | for each token | bf16 | int8 | int4 |
+| checkpoint | parameters | active | bf16 | int8 | int4 |
 |---|---|---|---|---|---|
 """
 
