@@ -6,7 +6,6 @@
 // and on the next token, as in other engines. So the last row of a page shared between prompts may
 // depend on the next token of a different prompt. That can only cost a rejected draft: no output
 // token depends on this cache.
-// depends on these states.
 #pragma once
 
 #include <string_view>

@@ -5,7 +5,6 @@
 //
 // One router class serves all families: score function, selection bias, groups, weight
 // normalisation and identity experts are settings.
-// bias helps to choose, groups, what is done to the weights, experts that return their input.
 #pragma once
 
 #include <optional>

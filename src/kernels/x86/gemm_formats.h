@@ -2,11 +2,11 @@
 // prepared for them and how sums are scaled. kernels/gemm.h defines the arithmetic.
 //
 // A format F<V> over a vector class V has
-//   kSourceBytes          of one column of what is packed
+//   kSourceBytes          of one column of the source rows
 //   kLineMultiple         of lines, when one group is the whole row
 //   kColumns              columns of a line, in kParts operands, each for a dword of x
 //   kStreams              blocks that one row reads side by side
-//   kUnitGroups           groups whose scales and zeros stand together before their lines; 0: all
+//   kUnitGroups           groups whose scales and zeros precede their lines together; 0: all
 //   prepare               one row of x, for broadcasting a dword to each part
 //   part, multiply_add    the operands of a line, and their product with x
 //   start, step, scale    of a group of quantised weights
