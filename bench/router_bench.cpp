@@ -56,8 +56,12 @@ void add_worker(FleetView& view, int worker, int pages) {
     hold((static_cast<uint64_t>(worker) + 1) * 1'000'000 + p, kPromptPages / 2);
   }
   view.apply(worker, part, 0);
-  view.apply(worker, LoadReport{.waiting_tokens = worker * 100, .pages_free = 1 << 20,
-                                .pages_total = 1 << 20, .prefill_tokens_s = 8000}, 0);
+  view.apply(worker,
+             LoadReport{.waiting_tokens = worker * 100,
+                        .pages_free = 1 << 20,
+                        .pages_total = 1 << 20,
+                        .prefill_tokens_s = 8000},
+             0);
 }
 
 int run(int workers, int pages) {

@@ -9,7 +9,8 @@
 namespace banyan {
 namespace {
 
-// SGLang's router: --cache-threshold, --balance-abs-threshold, --balance-rel-threshold.
+// SGLang's router 0.3.2 (policies/cache_aware.rs): --cache-threshold, --balance-abs-threshold,
+// --balance-rel-threshold.
 constexpr double kCacheThreshold = 0.3;
 constexpr int64_t kBalanceAbsolute = 64;
 constexpr double kBalanceRelative = 1.5;
@@ -128,15 +129,17 @@ int choose_cache_aware(const RouteContext& context) {
   }
   bool uneven = most - least > kBalanceAbsolute &&
                 static_cast<double>(most) > kBalanceRelative * static_cast<double>(least);
-  if (uneven) {
-    return smallest(context, [&](int w) { return state_of(context, w).in_flight; });
-  }
+  auto fewest = [&](int w) {
+    return std::tuple(state_of(context, w).in_flight,
+                      dice(context.request.id, static_cast<uint64_t>(w)));
+  };
+  if (uneven) return smallest(context, fewest);
   double worth = kCacheThreshold * static_cast<double>(context.request.prompt_tokens);
   for (const HeldPrefix& held : context.holders) {
     if (static_cast<double>(held.tokens) <= worth) break;
     if (context.may_take(held.worker)) return held.worker;
   }
-  return smallest(context, [&](int w) { return state_of(context, w).held_pages; });
+  return smallest(context, fewest);
 }
 
 int choose_least_loaded(const RouteContext& context) {

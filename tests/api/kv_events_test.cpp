@@ -73,8 +73,8 @@ TEST_F(KvEventsApi, AStreamTellsOfPagesAndOfLoad) {
   EXPECT_EQ(events.events[0].operation, KvOperation::kStored);
 
   // Another goes on from where the first began.
-  std::string from = "/kv/events?epoch=" + std::to_string(hello.epoch) + "&from=" +
-                     std::to_string(snapshot.sequence + 1);
+  std::string from = "/kv/events?epoch=" + std::to_string(hello.epoch) +
+                     "&from=" + std::to_string(snapshot.sequence + 1);
   Listener second(client(), from);
   EXPECT_EQ(second.next_of<KvEvents>().events[0], events.events[0]);
   get("/flush_cache");

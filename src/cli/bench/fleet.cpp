@@ -202,7 +202,7 @@ void declare_worker(CLI::App& app, BenchFleetOptions& o) {
       ->check(between(1, 1 << 16))
       ->type_name("N");
   app.add_option("--tokens-per-unit", o.tokens_per_unit,
-                 "Simulate so many tokens as one: coarser and faster")
+                 "Simulate so many tokens as one: faster; times mean little then")
       ->check(between(int64_t{1}, int64_t{1} << 16))
       ->type_name("N");
   app.add_option("--max-running-requests", o.running_max, "Maximum requests per step")

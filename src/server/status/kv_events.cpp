@@ -139,8 +139,7 @@ class KvStream : public std::enable_shared_from_this<KvStream> {
     size_t begin = 0;
     do {
       size_t end = std::min(units.size(), begin + kKvFrameEventsMax);
-      KvSnapshotPart part{
-          .sequence = sequence, .first = begin == 0, .last = end == units.size()};
+      KvSnapshotPart part{.sequence = sequence, .first = begin == 0, .last = end == units.size()};
       part.units.assign(units.begin() + static_cast<std::ptrdiff_t>(begin),
                         units.begin() + static_cast<std::ptrdiff_t>(end));
       write_kv_message(part, bytes_);

@@ -127,9 +127,11 @@ TEST(FleetView, TheOtherPolicies) {
 
   Fleet aware({20, 10, 5}, "cache_aware");
   EXPECT_EQ(aware.choose(60), 0);
-  EXPECT_EQ(aware.choose(100), 2) << "less than 0.3 of it is held: the smallest tree";
+  aware.view().sent({.worker = 0}, aware.request(0), 0);
+  aware.view().sent({.worker = 1}, aware.request(0), 0);
+  EXPECT_EQ(aware.choose(100), 2) << "less than 0.3 of it is held: the fewest requests";
   for (int i = 0; i < 70; ++i) aware.view().sent({.worker = 0}, aware.request(0), 0);
-  EXPECT_EQ(aware.choose(60), 1) << "uneven load: the fewest requests";
+  EXPECT_EQ(aware.choose(60), 2) << "uneven load: the fewest requests";
   for (int i = 0; i < 70; ++i) aware.view().ended(0);
   EXPECT_EQ(aware.choose(60), 0);
 }
