@@ -108,6 +108,7 @@ struct RadixNode : SetHook {
   // Of tiers beyond memory; nobody else looks at it. A bit for each class.
   uint8_t stored = 0;    // a store has the unit, which may have left memory, ...
   uint8_t writing = 0;   // ... or is about to have it
+  uint8_t offered = 0;   // the store was asked to have it since it was last used
   bool reused = false;   // somebody resumed from it, or from what follows it
   bool passing = false;  // its snapshots go when its sequence has come further
   ListHook to_write;

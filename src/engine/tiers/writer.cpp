@@ -10,9 +10,15 @@ namespace {
 
 constexpr int64_t kWritingBytesMax = int64_t{1} << 26;
 constexpr size_t kWritesMax = 128;
-// What is near eviction: that part of all units; looked for again after so many parts of it have
-// come or gone.
-constexpr int64_t kNearEviction = 4, kLookAgain = 8;
+// What is near eviction: that part of all units, or of few of them that part and no more than so
+// many; looked for again after so many parts of it have come or gone. What is written earlier than
+// need be is in a store and in memory at once, where a small store has no room for it.
+constexpr int64_t kNearEviction = 16, kNearOfFew = 4, kFewNear = 64, kLookAgain = 8;
+
+int64_t near_eviction(int64_t units) {
+  return std::max(units / kNearEviction, std::min(units / kNearOfFew, kFewNear));
+}
+
 // Pages whose first use is remembered after they are evicted, for each that memory has.
 constexpr int64_t kSeenPages = 16;
 constexpr int64_t kIdleNs = kNsPerS;
@@ -85,7 +91,10 @@ void Writer::reused(RadixNode& node) {
     }
   }
   if (!used_.empty()) context_.store.touch(used_);
-  for (RadixNode* n = &node; n->parent != nullptr && !n->reused; n = n->parent) n->reused = true;
+  for (RadixNode* n = &node; n->parent != nullptr; n = n->parent) {
+    n->reused = true;
+    n->offered = 0;
+  }
   if (policy_ == Policy::kSelective && node.parent != nullptr) queue(node);
 }
 
@@ -98,9 +107,19 @@ bool Writer::unwritten(const RadixNode& node, int unit_class) const {
          std::ssize(node.tokens) == context_.classes().page_size_tokens;
 }
 
+// A store may have let go of what it had when it was used last. So by write_back it is asked again
+// before memory does, and keeps what it still has as if it had been written now.
+bool Writer::to_offer(const RadixNode& node, int unit_class) const {
+  if (unwritten(node, unit_class)) return true;
+  uint8_t bit = class_bit(unit_class);
+  return policy_ == Policy::kBack && context_.keeps(unit_class) &&
+         node.units[unit_class].unit >= 0 && (node.stored & bit) != 0 &&
+         ((node.offered | node.writing) & bit) == 0;
+}
+
 void Writer::queue(RadixNode& node) {
   bool any = false;
-  for (int c = 0; c < context_.classes().count; ++c) any |= unwritten(node, c);
+  for (int c = 0; c < context_.classes().count; ++c) any |= to_offer(node, c);
   if (!any || node.to_write.is_linked()) return;
   chain_.assign(1, &node);
   for (RadixNode* n = node.parent; n->parent != nullptr; n = n->parent) {
@@ -114,7 +133,7 @@ void Writer::queue_near_eviction() {
   for (int c = 0; c < context_.classes().count; ++c) {
     if (!context_.keeps(c)) continue;
     RadixTree::Use use = context_.tree.use(c);
-    int64_t left = use.total / kNearEviction - use.free;
+    int64_t left = near_eviction(use.total) - use.free;
     if (left <= 0) continue;
     context_.tree.visit_oldest(c, [&](RadixNode& node) {
       queue(node);
@@ -138,7 +157,7 @@ void Writer::queue_all() {
 
 void Writer::forget_stored() {
   queue_.clear();
-  context_.tree.visit_nodes([](RadixNode& node) { node.stored = 0; });
+  context_.tree.visit_nodes([](RadixNode& node) { node.stored = node.offered = 0; });
 }
 
 void Writer::works() {
@@ -155,7 +174,7 @@ void Writer::rest(int64_t now_ns) {
 }
 
 void Writer::advance(int64_t now_ns, bool may_write) {
-  int64_t near = std::max<int64_t>(1, context_.tree.use(kPathClass).total / kNearEviction);
+  int64_t near = near_eviction(context_.tree.use(kPathClass).total);
   if (policy_ == Policy::kBack && changes_ > near / kLookAgain) {
     changes_ = 0;
     queue_near_eviction();
@@ -179,7 +198,7 @@ void Writer::write_queued() {
 // False where there are too many writes already.
 bool Writer::write(RadixNode& node) {
   for (int c = 0; c < context_.classes().count; ++c) {
-    if (!unwritten(node, c)) continue;
+    if (!to_offer(node, c)) continue;
     if (c != kPathClass && !under_way(node)) continue;
     int64_t bytes = context_.unit_bytes[static_cast<size_t>(c)];
     if (free_.empty() || (writing_ > 0 && writing_bytes_ + bytes > kWritingBytesMax)) return false;
@@ -220,7 +239,10 @@ void Writer::take(const TierDone& done, int64_t now_ns) {
   uint8_t bit = class_bit(write.unit_class);
   if (write.node != nullptr) {
     write.node->writing = static_cast<uint8_t>(write.node->writing & ~bit);
-    if (stored && write.clears == context_.clears) write.node->stored |= bit;
+    if (stored && write.clears == context_.clears) {
+      write.node->stored |= bit;
+      write.node->offered |= bit;
+    }
   }
   if (write.kept) {
     context_.tree.give_back(write.unit_class, write.unit);
@@ -233,7 +255,7 @@ void Writer::take(const TierDone& done, int64_t now_ns) {
   --writing_;
   writing_bytes_ -= context_.unit_bytes[static_cast<size_t>(write.unit_class)];
   if (stored) {
-    ++context_.stats.written_units;
+    context_.stats.written_units += done.bytes > 0 ? 1 : 0;  // 0: it was there
     context_.stats.written_bytes += done.bytes;
     context_.stats.write_s += done.seconds;
   } else {

@@ -69,6 +69,7 @@ class Writer final : public UnitWatcher {
 
   static Policy policy_of(const CacheStorageConfig& config);
   bool unwritten(const RadixNode& node, int unit_class) const;
+  bool to_offer(const RadixNode& node, int unit_class) const;
   bool under_way(const RadixNode& node) const {
     return !context_.keeps(kPathClass) ||
            ((node.stored | node.writing) & class_bit(kPathClass)) != 0;

@@ -356,6 +356,28 @@ TEST(Tiers, WriteWhatIsSoonEvictedAndItsAncestorsFirst) {
   EXPECT_EQ(machine.stats().evicted_unwritten, 0);
 }
 
+TEST(Tiers, OfferAgainWhatAStoreHasLetGoOf) {
+  Shape shape{.pages = 40, .writes = "write_back"};
+  live(shape, {text(0, 42)});
+  {
+    Machine machine(shape);
+    machine.enqueue(1, text(0, 42));
+    machine.run();
+    EXPECT_EQ(machine.computed, 2);
+    shape.disk->records.clear();
+    for (SequenceId id = 2; id <= 14; ++id) {
+      machine.enqueue(id, text(static_cast<int>(1000 * id), 18));
+      machine.run();
+      machine.settle();
+    }
+    ASSERT_EQ(machine.check_prefix(text(0, 42)), 0) << "evicted";
+  }
+  Machine machine(shape);
+  machine.enqueue(1, text(0, 42));
+  machine.run();
+  EXPECT_EQ(machine.computed, 2);
+}
+
 TEST(Tiers, CountWhatIsEvictedUnwritten) {
   Shape shape{.pages = 24, .writes = "write_back", .faults = {.refuse = 1}};
   Machine machine(shape);
