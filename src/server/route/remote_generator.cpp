@@ -505,20 +505,33 @@ void RemoteGenerator::expire(SteadyTime now) {
   }
 }
 
+// What workers count only grows here, though they come, go and begin anew.
+void RemoteGenerator::count_progress(const WorkerInfo& info, WorkerInfo& counted) {
+  if (counted.epoch == 0) counted = info;  // what it did before is not this router's
+  if (counted.epoch != info.epoch) counted = {};
+  totals_.steps += info.steps - counted.steps;
+  totals_.prompt_tokens += info.prompt_tokens - counted.prompt_tokens;
+  totals_.cached_tokens += info.cached_tokens - counted.cached_tokens;
+  totals_.generated_tokens += info.generated_tokens - counted.generated_tokens;
+  counted = info;
+}
+
 void RemoteGenerator::report() {
+  counted_.resize(workers_.size());
   StepReport sum;
-  for (const auto& worker : workers_) {
-    const WorkerInfo* info = worker->info();
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    const WorkerInfo* info = workers_[i]->info();
     if (info == nullptr) continue;
+    count_progress(*info, counted_[i]);
     sum.stats.running += info->running;
     sum.stats.queued += info->queued;
     sum.stats.pages_total += info->pages_total;
     sum.stats.pages_free += info->pages_free;
-    sum.stats.steps += info->steps;
-    sum.stats.prompt_tokens += info->prompt_tokens;
-    sum.stats.cached_tokens += info->cached_tokens;
-    sum.stats.generated_tokens += info->generated_tokens;
   }
+  sum.stats.steps = totals_.steps;
+  sum.stats.prompt_tokens = totals_.prompt_tokens;
+  sum.stats.cached_tokens = totals_.cached_tokens;
+  sum.stats.generated_tokens = totals_.generated_tokens;
   sum.stats.queued += std::ssize(waiting_);
   if (on_step_) on_step_(sum);
 }

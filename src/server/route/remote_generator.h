@@ -61,6 +61,7 @@ class RemoteGenerator final : public Generator {
                   std::function<void(const StepReport&)> on_step);
 
   void tick();
+  void count_progress(const WorkerInfo& info, WorkerInfo& counted);
   void report();
   void pump();
   bool place(const JobPtr& job);
@@ -94,6 +95,8 @@ class RemoteGenerator final : public Generator {
   LineReader reader_;
   WireLine line_;
   Counts counts_;
+  EngineStats totals_;               // of steps and tokens, over all workers
+  std::vector<WorkerInfo> counted_;  // by worker: what totals_ has of it
   double retries_left_;
   bool stopped_ = false;
 };

@@ -10,7 +10,7 @@
 namespace banyan {
 namespace {
 
-std::chrono::steady_clock::duration seconds(double s) {
+std::chrono::steady_clock::duration duration_of_s(double s) {
   return std::chrono::duration_cast<std::chrono::steady_clock::duration>(
       std::chrono::duration<double>(s));
 }
@@ -38,7 +38,7 @@ RemoteWorker::RemoteWorker(boost::asio::io_context& io, ServerUrl parsed, std::s
     : url_(std::move(url)), config_(config), client_(io, std::move(parsed), headers_of(config)) {}
 
 void RemoteWorker::tick(SteadyTime now) {
-  if (question_ != 0 && now - asked_ > seconds(config_.health_timeout_s)) {
+  if (question_ != 0 && now - asked_ > duration_of_s(config_.health_timeout_s)) {
     uint64_t question = std::exchange(question_, 0);
     client_.cancel(question, "no answer");
     return give_up(fmt::format("it has not answered for {} s", config_.health_timeout_s));
@@ -47,7 +47,7 @@ void RemoteWorker::tick(SteadyTime now) {
     return give_up(
         fmt::format("it runs requests and has taken no step for {} s", config_.stall_timeout_s));
   }
-  if (question_ == 0 && now - asked_ >= seconds(config_.health_interval_s)) ask(now);
+  if (question_ == 0 && now - asked_ >= duration_of_s(config_.health_interval_s)) ask(now);
 }
 
 // Where nothing runs, nothing progresses.
@@ -57,7 +57,7 @@ bool RemoteWorker::stalls(SteadyTime now) {
     steps_ = info_ ? info_->steps : -1;
     return false;
   }
-  if (now - progressed_ < seconds(config_.stall_timeout_s)) return false;
+  if (now - progressed_ < duration_of_s(config_.stall_timeout_s)) return false;
   progressed_ = now;  // it gets another chance
   return true;
 }
@@ -105,7 +105,7 @@ void RemoteWorker::suspect(const std::string& why) {
   if (info_ || !told_) spdlog::warn("worker {} gets no requests: {}", url_, why);
   told_ = true;
   info_.reset();
-  asked_ = std::min(asked_, std::chrono::steady_clock::now() - seconds(0.02));
+  asked_ = std::min(asked_, std::chrono::steady_clock::now() - duration_of_s(0.02));
 }
 
 void RemoteWorker::give_up(const std::string& why) {
@@ -118,7 +118,7 @@ void RemoteWorker::failed(SteadyTime now) {
   spdlog::warn("worker {} gets no requests for {} s: {} in a row failed there", url_,
                config_.breaker_s, failures_);
   failures_ = 0;
-  closed_until_ = now + seconds(config_.breaker_s);
+  closed_until_ = now + duration_of_s(config_.breaker_s);
 }
 
 // A few more than it runs, so that it never waits for the router.

@@ -16,7 +16,7 @@ constexpr std::array<const char*, 3> kStates = {"loading", "ready", "draining"};
 
 // One list of members for both directions.
 template <class Info, class Visit>
-void visit_members(Info& i, Visit visit) {
+void visit_info(Info& i, Visit visit) {
   visit("epoch", i.epoch);
   visit("model", i.model);
   visit("identity", i.identity);
@@ -77,7 +77,7 @@ WorkerInfo worker_info_of(const Service& service) {
 
 Json to_json(const WorkerInfo& info) {
   Json json = {{"version", kWorkerProtocol}, {"state", kStates[static_cast<size_t>(info.state)]}};
-  visit_members(info, [&](const char* name, const auto& member) { json[name] = member; });
+  visit_info(info, [&](const char* name, const auto& member) { json[name] = member; });
   return json;
 }
 
@@ -96,7 +96,7 @@ Result<WorkerInfo> read_worker_info(std::string_view text) {
     info.state = static_cast<WorkerInfo::State>(i);
     good = true;
   }
-  visit_members(info, [&](const char* name, auto& member) {
+  visit_info(info, [&](const char* name, auto& member) {
     auto found = json.find(name);
     constexpr bool kText = std::is_same_v<std::decay_t<decltype(member)>, std::string>;
     good = good && found != json.end() && (kText ? found->is_string() : found->is_number_integer());
