@@ -128,7 +128,7 @@ class QuantisedCache : public testing::TestWithParam<GoldenCase> {
     auto info = inspect_model(config_of(GetParam(), "auto"));
     ASSERT_TRUE(info.has_value()) << info.error().message;
     if (info->kv_cache_dtype.empty()) GTEST_SKIP() << "keeps no keys and values";
-    has_index_ = info->selected_keys_max > 0;
+    has_index_ = info->index_top_k > 0;
     prompt_ = GoldenReference(GetParam()).ids("prompt_ids");
   }
   std::vector<TokenId> prompt_;
