@@ -185,24 +185,32 @@ size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, 
   for (const StateSpec& state : model.states) {
     first = std::lcm(first, int64_t{state.alignment_tokens});
   }
-  // Where an index chooses keys, a span that comes after more than it chooses, and one that does
-  // not.
+  // Where an index chooses keys, that span comes after more than it chooses; and rows that see all
+  // that they may, each of another sequence, make as many latents into keys as there can be.
+  auto span_rows = static_cast<int32_t>(rows);
   int64_t chosen = model.model->info().index_top_k;
-  std::vector<int64_t> firsts = {first * (chosen / first + 1)};
-  if (chosen > 0) firsts.push_back(0);
+  auto begin = static_cast<int32_t>(first * (chosen / first + 1));
+  std::vector<SpanArgs> one = {{.row_count = span_rows, .first_position = begin}}, each;
+  auto last = static_cast<int32_t>(std::min(chosen, first) - 1);
+  for (int32_t row = 0; row < span_rows && chosen > 0; ++row) {
+    each.push_back({.row_begin = row, .row_count = 1, .first_position = last});
+  }
   Batch batch;
   batch.tokens.resize(static_cast<size_t>(rows));
   batch.positions.resize(static_cast<size_t>(rows));
-  for (int c = 0; c < pools->classes().count; ++c) {
-    if (!pools->classes()[c].paged()) batch.tables[static_cast<size_t>(c)].units = {0};
-  }
   StepImage image(host_queue());
   Comm comm(model.rank);  // exchanges nothing
   DrawResult drawn;       // the step in flight keeps its tokens in the arena
-  auto measure = [&](int64_t begin, int64_t prompt) {
-    batch.spans = {
-        {.row_count = static_cast<int32_t>(rows), .first_position = static_cast<int32_t>(begin)}};
-    batch.prompt_tokens = {static_cast<int32_t>(prompt)};
+  auto measure = [&](const std::vector<SpanArgs>& spans, bool prompt) {
+    batch.spans = spans;
+    batch.prompt_tokens.clear();
+    for (const SpanArgs& span : spans) {
+      batch.prompt_tokens.push_back(prompt ? span.first_position + span.row_count : 0);
+    }
+    for (int c = 0; c < pools->classes().count; ++c) {
+      if (pools->classes()[c].paged()) continue;
+      batch.tables[static_cast<size_t>(c)].units.assign(spans.size(), 0);
+    }
     arena.rewind(0);
     Step step{.kernels = measuring,
               .launch = {},
@@ -221,8 +229,10 @@ size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, 
     arena.rewind(mark);
     if (model.model->predicts()) measure_prediction(step, model, outputs.hidden);
   };
-  for (int64_t begin : firsts) {
-    for (int64_t prompt : {begin + rows, int64_t{0}}) measure(begin, prompt);
+  for (bool prompt : {true, false}) measure(one, prompt);
+  if (chosen > 0) {
+    measure({{.row_count = span_rows}}, true);
+    measure(each, true);
   }
   return arena.high_water_bytes();
 }

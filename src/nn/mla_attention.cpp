@@ -126,7 +126,7 @@ void MlaAttention::expanded(Step& s, Tensor q, const Rotation& turn, const SpanL
 
 void MlaAttention::attend_prompt(Step& s, Tensor q, const Rotation& turn,
                                  const SelectedKeys& selected, Tensor out) const {
-  if (selected.runs == nullptr) return expanded(s, q, turn, s.inputs.prompt, out);
+  if (selected_max_ == 0) return expanded(s, q, turn, s.inputs.prompt, out);
   std::vector<SpanArgs> dense, sparse;
   for (SpanArgs span : s.inputs.prompt.host) {
     auto count = static_cast<int32_t>(
@@ -145,8 +145,11 @@ void MlaAttention::attend_prompt(Step& s, Tensor q, const Rotation& turn,
     s.kernels.device->upload(s.launch.queue, to, spans.data(), spans.size() * sizeof(SpanArgs));
     return SpanList{spans, to};
   };
+  size_t mark = s.arena.mark();
   if (!dense.empty()) expanded(s, q, turn, list_of(dense), out);
+  s.arena.rewind(mark);
   if (!sparse.empty()) absorbed(s, q, turn, list_of(sparse), selected, out);
+  s.arena.rewind(mark);
 }
 
 void MlaAttention::attend(Step& s, Tensor q, const Rotation& turn, Tensor out) const {

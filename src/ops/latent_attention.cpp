@@ -130,7 +130,9 @@ struct RoundInputs {
 
   template <class T>
   static const T* copy(Step& s, const T* array, int64_t count) {
-    return s.upload(std::span(array, as_size(count)));
+    T* to = s.arena.allocate_array<T>(kExpandedPages);  // of any round, as memory is planned by one
+    s.kernels.device->upload(s.launch.queue, to, array, as_size(count) * sizeof(T));
+    return to;
   }
 
   const SpanArgs *latents, *pages_of, *queries;
