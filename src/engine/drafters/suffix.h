@@ -3,8 +3,8 @@
 // continuation. The most frequent one is drafted while it is likely enough to be worth a row.
 //
 // Texts never cross namespaces (adapter, salt, extra key), since draft speed would reveal what
-// others wrote. Each namespace keeps its newest two halves of text and drops the rest; only the
-// most recently used namespaces are kept. Engine's thread only.
+// others wrote. Each namespace keeps its two newest blocks of text; only the most recently used
+// namespaces are kept. Engine's thread only.
 #pragma once
 
 #include <memory>
