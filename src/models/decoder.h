@@ -98,11 +98,11 @@ class DecoderModel final : public Model {
     if (chosen > 0) s.choice = allocate_choice(s, chosen);
     Tensor inputs = layer_inputs_ ? (*layer_inputs_)(s, x) : Tensor(), input;
     size_t mark = s.arena.mark();
-    for (size_t i = 0; i < layers_.size(); ++i) {
-      TraceSpan span(s.trace, "layer", "layer", static_cast<int64_t>(i));
-      hand_out(s, static_cast<int>(i), x, outputs);
-      if (layer_inputs_) input = layer_inputs_->of_layer(inputs, static_cast<int64_t>(i));
-      s.copy(run(layers_[i], s, x, at(rotations, layer_ropes_[i]), input), x);
+    for (int i = 0; i < std::ssize(layers_); ++i) {
+      TraceSpan span(s.trace, "layer", "layer", i);
+      hand_out(s, i, x, outputs);
+      if (layer_inputs_) input = layer_inputs_->of_layer(inputs, i);
+      s.copy(run(at(layers_, i), s, x, at(rotations, at(layer_ropes_, i)), input), x);
       s.arena.rewind(mark);
     }
     hand_out(s, static_cast<int>(layers_.size()), x, outputs);

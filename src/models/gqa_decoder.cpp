@@ -97,7 +97,7 @@ std::vector<int64_t> read_qwen_windows(const ConfigFile& config, int64_t layers)
   int64_t window = read_window(config);
   int64_t first = config.integer_or("max_window_layers", 28, 0, kContextMax);
   std::vector<std::string> types = config.texts("layer_types");
-  config.expect(types.empty() || static_cast<int64_t>(types.size()) == layers,
+  config.expect(types.empty() || std::ssize(types) == layers,
                 "layer_types has {} entries for {} layers", types.size(), layers);
   for (size_t i = 0; i < windows.size(); ++i) {
     bool slides = static_cast<int64_t>(i) >= first;
