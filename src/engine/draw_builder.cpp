@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "base/divide.h"
+#include "base/signed.h"
+
 namespace banyan {
 namespace {
 
@@ -19,7 +22,7 @@ bool is_stop(const Sequence& s, TokenId token) {
 class SequenceDraws {
  public:
   SequenceDraws(Sequence& s, int64_t vocabulary, DrawBatch& draws)
-      : s_(s), vocabulary_(vocabulary), words_((vocabulary + 31) / 32), draws_(draws) {
+      : s_(s), vocabulary_(vocabulary), words_(divide_up(vocabulary, 32)), draws_(draws) {
     add_logit_bias();
     biases_ = part_at_end(draws.biases, s.request.sampling.logit_bias.size());
     const std::vector<TokenId>& chosen = s.request.options.logprob_token_ids;
@@ -32,7 +35,7 @@ class SequenceDraws {
     if (s_.request.constraint) s_.request.constraint->rollback(static_cast<int>(walked_));
     if (!s_.request.sampling.has_penalties()) return;
     for (int64_t i = walked_; i > 0; --i) {
-      s_.counts.remove(s_.draft.tokens[static_cast<size_t>(i - 1)]);
+      s_.counts.remove(at(s_.draft.tokens, i - 1));
     }
   }
 
@@ -50,7 +53,7 @@ class SequenceDraws {
       row.biases = s_.request.sampling.has_dry() ? add_dry() : biases_;
       if (s_.request.sampling.has_penalties()) row.counts = add_counts();
     } else {
-      row.known = s_.tokens[static_cast<size_t>(use.position + 1)];
+      row.known = at(s_.tokens, use.position + 1);
     }
     row.top_count = s_.request.options.top_logprobs;
     row.chosen = chosen_;
@@ -70,11 +73,10 @@ class SequenceDraws {
   bool reach(const LogitRowUse& use) {
     if (use.position < s_.length()) return true;
     const DrawRow& before = draws_.rows.back();
-    auto words = static_cast<size_t>(words_);
+    auto words = as_size(words_);
     bool forbidden =
         before.mask >= 0 &&
-        !has_bit(std::span(draws_.masks).subspan(static_cast<size_t>(before.mask) * words, words),
-                 use.token);
+        !has_bit(std::span(draws_.masks).subspan(as_size(before.mask) * words, words), use.token);
     lost_ = lost_ || forbidden || is_stop(s_, use.token);
     if (lost_) return false;
     if (s_.request.constraint) s_.request.constraint->accept(use.token);
@@ -88,13 +90,13 @@ class SequenceDraws {
     const GenerateRequest& request = s_.request;
     bool may_stop = use.position + 1 - s_.prompt_tokens >= request.options.min_new_tokens;
     if (!request.constraint && (may_stop || request.options.stop_token_ids.empty())) return -1;
-    size_t begin = draws_.masks.size(), words = static_cast<size_t>(words_);
+    size_t begin = draws_.masks.size(), words = as_size(words_);
     draws_.masks.resize(begin + words, request.constraint ? 0 : ~0u);
     std::span<uint32_t> mask = std::span(draws_.masks).subspan(begin);
     if (request.constraint) request.constraint->fill_mask(mask);
     if (!may_stop) {
       for (TokenId stop : request.options.stop_token_ids) {
-        mask[static_cast<size_t>(stop) / 32] &= ~(1u << (stop % 32));
+        mask[as_size(stop) / 32] &= ~(1u << (stop % 32));
       }
     }
     if (auto tail = vocabulary_ % 32; tail > 0) mask.back() &= (1u << tail) - 1;
@@ -117,7 +119,7 @@ class SequenceDraws {
   ArrayPart add_dry() {
     size_t begin = draws_.biases.size();
     add_logit_bias();
-    auto draft = std::span(s_.draft.tokens).first(static_cast<size_t>(walked_));
+    auto draft = slice(s_.draft.tokens, 0, walked_);
     s_.dry.append(s_.request.sampling, s_.tokens, draft, draws_.biases);
     return part_at_end(draws_.biases, draws_.biases.size() - begin);
   }

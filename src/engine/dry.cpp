@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/signed.h"
+
 namespace banyan {
 namespace {
 
@@ -30,9 +32,9 @@ bool breaks_alone(const DryBreakers& breakers, TokenId token) {
 }  // namespace
 
 void DryPenalties::start(const SamplingParams& params, int64_t tokens_max) {
-  auto most = static_cast<size_t>(tokens_max);
+  auto most = as_size(tokens_max);
   if (params.dry_penalty_last_n >= 0) {
-    most = std::min(most, static_cast<size_t>(params.dry_penalty_last_n));
+    most = std::min(most, as_size(params.dry_penalty_last_n));
   }
   reversed_.reserve(most);
   lengths_.reserve(most);
@@ -59,13 +61,13 @@ void DryPenalties::find_lengths() {
 // The number of tokens after the last sequence breaker. If several begin at the same token the
 // longest applies.
 int64_t DryPenalties::length_allowed(const DryBreakers& breakers) const {
-  auto count = static_cast<int64_t>(reversed_.size());
+  auto count = std::ssize(reversed_);
   for (int64_t i = 0; i < count; ++i) {
     const auto* tails = tails_of(breakers, reversed_[static_cast<size_t>(i)]);
     if (tails == nullptr) continue;
     int64_t longest = -1;
     for (const std::vector<TokenId>& tail : *tails) {
-      auto tokens = static_cast<int64_t>(tail.size());
+      auto tokens = std::ssize(tail);
       bool found = tokens > longest && tokens <= i &&
                    std::equal(tail.rbegin(), tail.rend(), reversed_.begin() + (i - tokens));
       if (found) longest = tokens;
@@ -79,7 +81,7 @@ void DryPenalties::append(const SamplingParams& params, std::span<const TokenId>
                           std::span<const TokenId> draft, std::vector<TokenBias>& biases) {
   size_t count = tokens.size() + draft.size();
   if (params.dry_penalty_last_n >= 0) {
-    count = std::min(count, static_cast<size_t>(params.dry_penalty_last_n));
+    count = std::min(count, as_size(params.dry_penalty_last_n));
   }
   auto allowed = static_cast<int64_t>(params.dry_allowed_length);
   if (static_cast<int64_t>(count) <= allowed) return;

@@ -4,6 +4,9 @@
 #include <cstdint>
 #include <span>
 
+#include "base/divide.h"
+#include "base/signed.h"
+
 namespace banyan {
 
 void Followers::announce(Sequence& s) {
@@ -12,8 +15,7 @@ void Followers::announce(Sequence& s) {
   s.computing_first_page = s.lease.end() / page;
   s.withdrawn = 0;
   for (int64_t end = s.lease.end() + page; end <= s.prompt_tokens; end += page) {
-    hash = hash_page(hash, std::span(s.tokens).subspan(static_cast<size_t>(end - page),
-                                                       static_cast<size_t>(page)));
+    hash = hash_page(hash, slice(s.tokens, end - page, page));
     s.computing.push_back(hash);
     computing_.try_emplace(hash, &s);
   }
@@ -32,10 +34,10 @@ void Followers::withdraw(Sequence& s, int64_t page) {
 // `s` can resume from.
 Sequence* Followers::leader_for(const Sequence& s, const PrefixMatch& match) const {
   if (computing_.empty()) return nullptr;
-  auto page = static_cast<size_t>(classes_.page_size_tokens);
+  auto page = as_size(classes_.page_size_tokens);
   std::span<const TokenId> tokens = s.reusable(classes_.prompt_only);
   for (const RadixNode* node : {match.node, match.deepest}) {
-    std::span<const TokenId> rest = tokens.subspan(static_cast<size_t>(node->end));
+    std::span<const TokenId> rest = tokens.subspan(as_size(node->end));
     if (rest.size() < page) return nullptr;
     auto found = computing_.find(hash_page(node->hash, rest.first(page)));
     if (found != computing_.end()) return found->second;
@@ -45,7 +47,7 @@ Sequence* Followers::leader_for(const Sequence& s, const PrefixMatch& match) con
 
 int64_t Followers::shared_tokens(const Sequence& s, const Sequence& leader) const {
   auto mine = s.reusable(classes_.prompt_only);
-  auto theirs = std::span(leader.tokens).first(static_cast<size_t>(leader.prompt_tokens));
+  auto theirs = slice(leader.tokens, 0, leader.prompt_tokens);
   return std::ranges::mismatch(mine, theirs).in1 - mine.begin();
 }
 
@@ -61,7 +63,7 @@ bool Followers::follow(Sequence& s, const PrefixMatch& match) {
     leader->wanted.push_back(shared);
   } else {
     int64_t page = classes_.page_size_tokens;
-    shared = std::min((shared + page - 1) / page * page, leader->prompt_tokens);
+    shared = std::min(divide_up(shared, page) * page, leader->prompt_tokens);
   }
   queue_.remove(s);
   s.place = Sequence::Place::kFollowing;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/signed.h"
 
 namespace banyan {
 
@@ -89,7 +90,7 @@ void Holdings::leave_behind(Sequence& s) {
     int64_t begin = classes_[c].reach_begin(s.computed);
     int64_t first = begin / classes_.page_size_tokens, leased = leased_pages(s);
     for (; held.first < first; ++held.first) {
-      int32_t& unit = held.units[static_cast<size_t>(held.first)];
+      int32_t& unit = at(held.units, held.first);
       if (held.first >= leased && unit >= 0) tree_.give_back(c, unit);
       unit = -1;
     }
@@ -101,13 +102,11 @@ void Holdings::publish(Sequence& s, bool with_rest) {
   if (!share_) return;
   int64_t page = classes_.page_size_tokens;
   int64_t end = classes_.prompt_only ? std::min(s.computed, s.prompt_tokens) : s.computed;
-  auto tokens = [&](int64_t first, int64_t count) {
-    return std::span(s.tokens).subspan(static_cast<size_t>(first), static_cast<size_t>(count));
-  };
+  auto tokens = [&](int64_t first, int64_t count) { return slice(s.tokens, first, count); };
   auto units_at = [&](int64_t first) {
     UnitSet units;
     for (int c = 0; c < classes_.count; ++c) {
-      if (classes_[c].paged()) units[c] = s.held(c).units[static_cast<size_t>(first / page)];
+      if (classes_[c].paged()) units[c] = at(s.held(c).units, first / page);
     }
     return units;
   };
@@ -115,7 +114,7 @@ void Holdings::publish(Sequence& s, bool with_rest) {
   for (; first + page <= end; first += page) {
     UnitSet units = tree_.publish(s.lease, tokens(first, page), units_at(first));
     for (int c = 0; c < classes_.count; ++c) {
-      if (classes_[c].paged()) s.held(c).units[static_cast<size_t>(first / page)] = units[c];
+      if (classes_[c].paged()) at(s.held(c).units, first / page) = units[c];
     }
   }
   bool rest = with_rest && !classes_.needs_snapshots() && end > std::max(first, s.lease.end());
@@ -145,7 +144,7 @@ void Holdings::drop(Sequence& s) {
   int64_t leased = leased_pages(s);
   for (int c = 0; c < classes_.count; ++c) {
     Sequence::Held& held = s.held(c);
-    auto own = static_cast<size_t>(classes_[c].paged() ? leased : 0);
+    auto own = as_size(classes_[c].paged() ? leased : 0);
     for (size_t i = own; i < held.units.size(); ++i) {
       if (held.units[i] >= 0) tree_.give_back(c, held.units[i]);
     }
@@ -164,10 +163,10 @@ void Holdings::check(const Sequence& s, UnitCounts& held) const {
     CHECK(std::ssize(of_class.units) == (paged ? s.pages() : 1));
     int64_t own = paged ? leased_pages(s) : 0;
     for (int64_t i = 0; i < std::ssize(of_class.units); ++i) {
-      int32_t unit = of_class.units[static_cast<size_t>(i)];
+      int32_t unit = at(of_class.units, i);
       CHECK(i < of_class.first || unit >= 0, "{}: none at {}", describe(classes_[c]), i);
       CHECK(unit < tree_.use(c).total || (i < own && unit == tree_.blank(c)));
-      held[static_cast<size_t>(c)] += i >= own && unit >= 0;
+      at(held, c) += i >= own && unit >= 0;
     }
   }
 }

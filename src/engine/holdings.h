@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/divide.h"
 #include "cache/radix_tree.h"
 #include "engine/sequence.h"
 
@@ -44,9 +45,7 @@ class Holdings {
   // Releases everything the sequence holds.
   void drop(Sequence& s);
 
-  int64_t pages_for(int64_t tokens) const {
-    return (tokens + classes_.page_size_tokens - 1) / classes_.page_size_tokens;
-  }
+  int64_t pages_for(int64_t tokens) const { return divide_up(tokens, classes_.page_size_tokens); }
 
   // Adds what `s` holds outside the tree to `held`; aborts if it is inconsistent.
   void check(const Sequence& s, UnitCounts& held) const;

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/divide.h"
 #include "base/error.h"
+#include "base/signed.h"
 #include "cache/radix_tree.h"
 #include "engine/weight_summary.h"
 #include "kernels/select.h"
@@ -40,12 +42,9 @@ class PoolPlan {
   int64_t bytes_of_pages(int64_t path_pages) const;
   int64_t pages_within(int64_t bytes, int64_t pages_max) const;
   int64_t bytes_of(int unit_class, int64_t units) const {
-    return unit_bytes_[static_cast<size_t>(unit_class)] *
-           (units + (classes_[unit_class].has_blank() ? 1 : 0));
+    return at(unit_bytes_, unit_class) * (units + (classes_[unit_class].has_blank() ? 1 : 0));
   }
-  int64_t pages_for(int64_t tokens) const {
-    return (tokens + info_.page_size_tokens - 1) / info_.page_size_tokens;
-  }
+  int64_t pages_for(int64_t tokens) const { return divide_up(tokens, info_.page_size_tokens); }
 
   const EngineConfig& config_;
   const StateClasses& classes_;
@@ -85,7 +84,7 @@ int64_t PoolPlan::pages_within(int64_t bytes, int64_t pages_max) const {
 void PoolPlan::choose_slots(int64_t share, int64_t snapshots_max) {
   int64_t snapshot_bytes = 0;
   for (int c = 0; c < classes_.count; ++c) {
-    if (classes_[c].snapshots()) snapshot_bytes += unit_bytes_[static_cast<size_t>(c)];
+    if (classes_[c].snapshots()) snapshot_bytes += at(unit_bytes_, c);
   }
   int64_t fit = snapshot_bytes > 0 ? share / snapshot_bytes : 0;
   int64_t kept = config_.radix_cache ? std::clamp<int64_t>(fit, 1, snapshots_max) : 0;
@@ -93,7 +92,7 @@ void PoolPlan::choose_slots(int64_t share, int64_t snapshots_max) {
   for (int c = 0; c < classes_.count; ++c) {
     if (classes_[c].paged()) continue;
     int64_t extra = classes_[c].snapshots() ? std::max(kept, saved) : 0;
-    units_[static_cast<size_t>(c)] = config_.running_max + extra;
+    at(units_, c) = config_.running_max + extra;
     bytes_ += bytes_of(c, config_.running_max + extra);
   }
 }
@@ -108,7 +107,7 @@ void PoolPlan::choose(int64_t bytes) {
   int64_t pages = pages_within(bytes - bytes_, wanted);
   if (config_.total_tokens_max > 0 && pages < wanted) pages = 0;
   for (int c = 0; c < classes_.count; ++c) {
-    if (classes_[c].paged()) units_[static_cast<size_t>(c)] = pages_of(classes_[c], pages);
+    if (classes_[c].paged()) at(units_, c) = pages_of(classes_[c], pages);
   }
   bytes_ += bytes_of_pages(pages);
 }
@@ -120,7 +119,7 @@ void PoolPlan::report(EngineInfo& info, std::span<const StateSpec> states) const
   }
   info.index_bytes_per_token = (index_bytes + page - 1) / page;
   for (int c = 0; c < classes_.count; ++c) {
-    int64_t units = units_[static_cast<size_t>(c)], bytes = unit_bytes_[static_cast<size_t>(c)];
+    int64_t units = at(units_, c), bytes = at(unit_bytes_, c);
     info.state_classes.push_back({describe(classes_[c]), bytes, units});
     (classes_[c].windowed() ? window_bytes : path_bytes) += classes_[c].paged() ? bytes : 0;
     if (classes_[c].windowed() && classes_[c].window_tokens > info.window_tokens) {
@@ -132,8 +131,8 @@ void PoolPlan::report(EngineInfo& info, std::span<const StateSpec> states) const
       info.state_bytes_per_sequence = bytes;
     }
   }
-  info.state_bytes_per_token = (path_bytes + window_bytes + page - 1) / page;
-  info.state_bytes_per_window_token = (window_bytes + page - 1) / page;
+  info.state_bytes_per_token = divide_up(path_bytes + window_bytes, page);
+  info.state_bytes_per_window_token = divide_up(window_bytes, page);
   info.total_tokens_max = units_[kPathClass] * page;
   info.state_bytes_max = bytes_;
 }
@@ -196,8 +195,8 @@ size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, 
     each.push_back({.row_begin = row, .row_count = 1, .first_position = last});
   }
   Batch batch;
-  batch.tokens.resize(static_cast<size_t>(rows));
-  batch.positions.resize(static_cast<size_t>(rows));
+  batch.tokens.resize(as_size(rows));
+  batch.positions.resize(as_size(rows));
   StepImage image(host_queue());
   Comm comm(model.rank);  // exchanges nothing
   DrawResult drawn;       // the step in flight keeps its tokens in the arena
@@ -209,7 +208,7 @@ size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, 
     }
     for (int c = 0; c < pools->classes().count; ++c) {
       if (pools->classes()[c].paged()) continue;
-      batch.tables[static_cast<size_t>(c)].units.assign(spans.size(), 0);
+      at(batch.tables, c).units.assign(spans.size(), 0);
     }
     arena.rewind(0);
     Step step{.kernels = measuring,
@@ -258,7 +257,7 @@ Result<EngineInfo> plan_memory(const EngineConfig& config, const LoadedModel& mo
     describe_pages(state.dtype, info);
   }
   int64_t alignment = classes.resume_alignment_tokens;
-  info.prefill_rows_max = (config.chunked_prefill_tokens + alignment - 1) / alignment * alignment;
+  info.prefill_rows_max = divide_up(config.chunked_prefill_tokens, alignment) * alignment;
   if (info.prefill_rows_max != config.chunked_prefill_tokens) {
     spdlog::info("chunked_prefill_tokens {} is rounded to {}, a multiple of {}",
                  config.chunked_prefill_tokens, info.prefill_rows_max, alignment);

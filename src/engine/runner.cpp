@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/os/affinity.h"
+#include "base/signed.h"
 #include "base/units.h"
 #include "engine/kernel_choice.h"
 #include "engine/memory_plan.h"
@@ -103,13 +104,12 @@ Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
     flight.image = std::make_unique<DrawImage>(*runner->queue_);
   }
   runner->prediction_.image = std::make_unique<DrawImage>(*runner->queue_);
-  runner->arena_ = Arena(static_cast<size_t>(info.step_bytes), *runner->queue_);
+  runner->arena_ = Arena(as_size(info.step_bytes), *runner->queue_);
   if (config.expert_counts && !runner->model_.expert_layers.empty()) {
     const ExpertLayer& last = runner->model_.expert_layers.back();
     int64_t counts = last.counts_begin + last.experts + last.identity_experts;
-    runner->expert_counts_.resize(static_cast<size_t>(counts));
-    runner->device_expert_counts_ =
-        DeviceBlock(*runner->queue_, static_cast<size_t>(counts) * sizeof(int64_t));
+    runner->expert_counts_.resize(as_size(counts));
+    runner->device_expert_counts_ = DeviceBlock(*runner->queue_, as_size(counts) * sizeof(int64_t));
   }
   return runner;
 }
@@ -135,11 +135,10 @@ std::vector<ExpertCounts> Runner::expert_counts() const {
   std::vector<ExpertCounts> all;
   if (expert_counts_.empty()) return all;
   for (const ExpertLayer& layer : model_.expert_layers) {
-    std::vector<int64_t> counts(static_cast<size_t>(layer.experts + layer.identity_experts));
+    std::vector<int64_t> counts(as_size(layer.experts + layer.identity_experts));
     for (size_t i = 0; i < counts.size(); ++i) {
       // C++20's atomic_ref does not accept const objects; this only reads.
-      auto& count =
-          const_cast<int64_t&>(expert_counts_[static_cast<size_t>(layer.counts_begin) + i]);
+      auto& count = const_cast<int64_t&>(expert_counts_[as_size(layer.counts_begin) + i]);
       counts[i] = std::atomic_ref(count).load(std::memory_order_relaxed);
     }
     int64_t chosen = std::accumulate(counts.begin(), counts.end(), int64_t{0});
@@ -189,7 +188,7 @@ void Runner::run_step(const Batch& batch, const DrawResult* drawn, ConsumeStepLo
   step.drawn = drawn;
   copy_states(step);
   Outputs outputs = model_.model->forward(step);
-  auto count = static_cast<int64_t>(batch.logit_rows.size());
+  auto count = std::ssize(batch.logit_rows);
   size_t mark = arena_.mark();
   hidden_ = outputs.hidden;
   after_hidden_ = mark;
@@ -206,7 +205,7 @@ void Runner::run_step(const Batch& batch, const DrawResult* drawn, ConsumeStepLo
 // from them before they are overwritten.
 void Runner::predict(const Batch& batch, std::span<const int32_t> from, bool again) {
   CHECK(in_flight() == 0 && std::ssize(from) == batch.rows());
-  auto kept = static_cast<int64_t>(batch.logit_rows.size());
+  auto kept = std::ssize(batch.logit_rows);
   arena_.rewind(again ? after_predicted_ : after_hidden_);
   Step step = make_step(arena_, batch, {});
   if (!again) {
@@ -242,7 +241,7 @@ const DrawResults& Runner::draw_predicted(std::span<const int32_t> rows, const D
 
 void Runner::consume_on_host(int64_t first, Tensor logits, const LogitStats& stats,
                              ConsumeLogits consume) {
-  auto rows = static_cast<size_t>(logits.dim(0));
+  auto rows = as_size(logits.dim(0));
   HostView all(*queue_, logits.data(), logits.bytes());
   HostView argmax(*queue_, stats.argmax, rows * sizeof(int32_t));
   HostView log_sum_exp(*queue_, stats.log_sum_exp, rows * sizeof(float));

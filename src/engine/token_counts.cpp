@@ -3,13 +3,14 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/signed.h"
 
 namespace banyan {
 
 void TokenCounts::start(std::span<const TokenId> prompt, int64_t tokens_max, int64_t vocabulary) {
-  places_.assign(static_cast<size_t>(vocabulary), kNowhere);
+  places_.assign(as_size(vocabulary), kNowhere);
   seen_.clear();
-  seen_.reserve(static_cast<size_t>(std::min(tokens_max, vocabulary)));
+  seen_.reserve(as_size(std::min(tokens_max, vocabulary)));
   for (TokenId token : prompt) {
     if (place(token) != kNowhere) continue;
     place(token) = size();
@@ -23,15 +24,14 @@ void TokenCounts::add(TokenId token) {
     place(token) = size();
     seen_.push_back({.token = token, .in_output = 0});
   }
-  ++seen_[static_cast<size_t>(place(token))].in_output;
+  ++at(seen_, place(token)).in_output;
 }
 
 void TokenCounts::remove(TokenId token) {
-  int32_t at = place(token);
-  CHECK(at != kNowhere && seen_[static_cast<size_t>(at)].in_output > 0, "token {} was not added",
-        token);
-  if (--seen_[static_cast<size_t>(at)].in_output > 0 || at < in_prompt_) return;
-  CHECK(at + 1 == size(), "token {} is not the one added last", token);
+  int32_t index = place(token);
+  CHECK(index != kNowhere && at(seen_, index).in_output > 0, "token {} was not added", token);
+  if (--at(seen_, index).in_output > 0 || index < in_prompt_) return;
+  CHECK(index + 1 == size(), "token {} is not the one added last", token);
   seen_.pop_back();
   place(token) = kNowhere;
 }

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "base/signed.h"
 #include "kernels/kernel_table.h"
 
 namespace banyan {
@@ -22,7 +23,7 @@ class TokenCounts {
 
  private:
   int32_t size() const { return static_cast<int32_t>(seen_.size()); }
-  int32_t& place(TokenId token) { return places_[static_cast<size_t>(token)]; }
+  int32_t& place(TokenId token) { return at(places_, token); }
 
   static constexpr int32_t kNowhere = -1;
   std::vector<int32_t> places_;  // [vocabulary], index into seen_

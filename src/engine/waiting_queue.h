@@ -51,7 +51,7 @@ class WaitingQueue {
   // Removes `s`, which must be next(), because it is admitted.
   void admit(Sequence& s);
 
-  int64_t size() const { return static_cast<int64_t>(by_arrival_.size()); }
+  int64_t size() const { return std::ssize(by_arrival_); }
 
  private:
   using Arrival = std::tuple<int64_t, uint64_t, Sequence*>;  // time, order and sequence

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/divide.h"
+#include "base/signed.h"
 #include "engine/draw_builder.h"
 #include "engine/sequence.h"
 
@@ -16,15 +18,13 @@ ArrayPart part_from(const std::vector<T>& array, size_t begin) {
 }
 
 int64_t mask_words(int64_t vocabulary) {
-  return (vocabulary + 31) / 32;
+  return divide_up(vocabulary, 32);
 }
 
 }  // namespace
 
 CoupledDraws::CoupledDraws(int64_t logits, int64_t vocabulary)
-    : logits_(logits),
-      vocabulary_(vocabulary),
-      mask_(static_cast<size_t>(mask_words(vocabulary))) {}
+    : logits_(logits), vocabulary_(vocabulary), mask_(as_size(mask_words(vocabulary))) {}
 
 void CoupledDraws::add(const DraftTask& task) {
   Sequence& s = *task.sequence;
@@ -60,7 +60,7 @@ bool CoupledDraws::allows(Sequence& s, TokenId token) {
   if (std::ranges::find(stops, token) != stops.end()) return false;
   std::ranges::fill(mask_, 0u);
   s.request.constraint->fill_mask(mask_);
-  return ((mask_[static_cast<size_t>(token) / 32] >> (token % 32)) & 1u) != 0;
+  return ((mask_[as_size(token) / 32] >> (token % 32)) & 1u) != 0;
 }
 
 void CoupledDraws::walk_back(const DraftTask& task) {
@@ -87,7 +87,7 @@ ArrayPart CoupledDraws::add_counts(const Sequence& s) {
 }
 
 int32_t CoupledDraws::add_mask(const Sequence& s) {
-  auto words = static_cast<size_t>(mask_words(logits_));
+  auto words = as_size(mask_words(logits_));
   size_t begin = draws_.masks.size();
   std::ranges::fill(mask_, 0u);
   s.request.constraint->fill_mask(mask_);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/signed.h"
+
 namespace banyan {
 namespace {
 
@@ -22,7 +24,7 @@ constexpr int kPauseSteps = 64, kLossesMax = 6;
 }  // namespace
 
 double DraftGain::step_rows(int64_t sequences) const {
-  double plain_s = sequences <= kSequencesMax ? plain_s_[static_cast<size_t>(sequences)] : 0;
+  double plain_s = sequences <= kSequencesMax ? at(plain_s_, sequences) : 0;
   if (plain_s == 0 || more_rows_ < 1) return kStepRows;
   double row_s = std::max(more_s_ / more_rows_, plain_s / kStepRowsMax);
   return std::clamp(plain_s / row_s - static_cast<double>(sequences), kStepRowsMin, kStepRowsMax);
@@ -38,7 +40,7 @@ void DraftGain::observe(const Step& step) {
 }
 
 void DraftGain::observe_plain(const Step& step) {
-  double& plain_s = plain_s_[static_cast<size_t>(step.sequences)];
+  double& plain_s = at(plain_s_, step.sequences);
   if (plain_s == 0) plain_s = step.time_s;
   plain_s = kPlainMemory * plain_s + (1 - kPlainMemory) * std::min(step.time_s, kOutlier * plain_s);
   if (pause_ > 0) --pause_;
@@ -46,7 +48,7 @@ void DraftGain::observe_plain(const Step& step) {
 
 void DraftGain::observe_drafted(const Step& step) {
   if (pause_ > 0) return;  // drafts that were already in flight
-  double plain_s = plain_s_[static_cast<size_t>(step.sequences)];
+  double plain_s = at(plain_s_, step.sequences);
   if (plain_s == 0) {
     if (++unknown_ >= kVerdictSteps) {
       unknown_ = 0;

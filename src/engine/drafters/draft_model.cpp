@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/signed.h"
 #include "base/thread_pool.h"
 #include "engine/batch_builder.h"
 #include "engine/drafters/coupled_draws.h"
@@ -89,8 +90,7 @@ Copy* Copies::find(const Sequence& s) {
 // Keeps the draft rows that were accepted and rolls back the rest.
 void Copies::sync(Copy& copy, const Sequence& s) {
   int64_t kept = copy.s.computed;
-  while (kept < std::min(copy.ahead, s.length()) &&
-         copy.s.tokens[static_cast<size_t>(kept)] == s.tokens[static_cast<size_t>(kept)]) {
+  while (kept < std::min(copy.ahead, s.length()) && at(copy.s.tokens, kept) == at(s.tokens, kept)) {
     ++kept;
   }
   if (copy.has_checkpoint()) {
@@ -105,8 +105,8 @@ void Copies::sync(Copy& copy, const Sequence& s) {
   // Recompute the last token at least, since its logits are needed.
   if (!classes_.needs_snapshots()) kept = std::min(kept, s.length() - 1);
   copy.s.computed = copy.ahead = kept;
-  copy.s.tokens.resize(static_cast<size_t>(kept));
-  auto rest = std::span(s.tokens).subspan(static_cast<size_t>(kept));
+  copy.s.tokens.resize(as_size(kept));
+  auto rest = std::span(s.tokens).subspan(as_size(kept));
   copy.s.tokens.insert(copy.s.tokens.end(), rest.begin(), rest.end());
 }
 
@@ -119,10 +119,10 @@ Copy* Copies::get(const Sequence& s, std::vector<UnitCopy>& copies) {
     copy->s.name_space = s.name_space;
     copy->s.prompt_tokens = s.prompt_tokens;
     copy->s.request.options.max_new_tokens = 1;  // requests logits
-    copy->s.tokens.reserve(static_cast<size_t>(s.tokens_max) + 1);
+    copy->s.tokens.reserve(as_size(s.tokens_max) + 1);
     copy->s.tokens = s.tokens;
     for (int c = 0; c < classes_.count; ++c) {
-      auto pages = static_cast<size_t>(holdings_.pages_for(s.tokens_max));
+      auto pages = as_size(holdings_.pages_for(s.tokens_max));
       if (classes_[c].paged()) copy->s.held(c).units.reserve(pages);
     }
     copy->s.root = tree_.open(copy->s.name_space);
@@ -269,7 +269,7 @@ class DraftModelDrafter final : public Drafter {
       if (copy.fresh) copies_.drop(copy);
       return false;
     }
-    auto tokens = std::span(s.tokens).subspan(static_cast<size_t>(first));
+    auto tokens = std::span(s.tokens).subspan(as_size(first));
     auto foreign = [&](TokenId token) { return token >= runner_->info().vocabulary; };
     if (std::ranges::any_of(tokens, foreign) || !copies_.reserve(copy, last)) {
       copies_.drop(copy);
@@ -356,7 +356,7 @@ int64_t token_bytes(const LoadedModel& model, const StateClasses& classes) {
   UnitCounts bytes = unit_bytes(model.states, classes);
   int64_t paged = 0;
   for (int c = 0; c < classes.count; ++c) {
-    if (classes[c].paged()) paged += bytes[static_cast<size_t>(c)];
+    if (classes[c].paged()) paged += at(bytes, c);
   }
   return paged;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/signed.h"
 #include "engine/drafters/coupled_draws.h"
 #include "engine/scheduler.h"
 #include "engine/sequence.h"
@@ -66,7 +67,7 @@ class MtpDrafter final : public Drafter {
     batch_.prompt_tokens.push_back(static_cast<int32_t>(s.prompt_tokens));
     for (int c = 0; c < runner_.classes().count; ++c) {
       const std::vector<int32_t>& units = s.held(c).units;
-      std::vector<int32_t>& table = batch_.tables[static_cast<size_t>(c)].units;
+      std::vector<int32_t>& table = at(batch_.tables, c).units;
       table.insert(table.end(), units.begin(), units.end());
     }
   }
@@ -86,7 +87,7 @@ class MtpDrafter final : public Drafter {
     if (s.finish != FinishReason::kNone || end <= span.first) return;
     add_span(s, span.first, end - span.first);
     for (int64_t i = span.first; i < end; ++i) {
-      add_row(s.tokens[static_cast<size_t>(i + 1)], i, row + static_cast<int32_t>(i - span.first));
+      add_row(at(s.tokens, i + 1), i, row + static_cast<int32_t>(i - span.first));
     }
     batch_.logit_rows.push_back(static_cast<int32_t>(batch_.rows() - 1));
     seen_.push_back(end == s.length() - 1 ? &s : nullptr);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/signed.h"
 #include "engine/sequence.h"
 
 namespace banyan {
@@ -12,12 +13,12 @@ namespace {
 constexpr int64_t kSeam = 4;
 
 void index_prompt(const Sequence& s, TextIndex& text) {
-  std::span prompt = std::span(s.tokens).first(static_cast<size_t>(s.prompt_tokens));
+  std::span prompt = slice(s.tokens, 0, s.prompt_tokens);
   text.append(prompt);
   const std::vector<TokenId>& prediction = s.request.options.prediction_token_ids;
   if (prediction.empty()) return;
   TokenId separator = TextIndex::kSeparator;
-  auto seam = prompt.last(static_cast<size_t>(std::min(kSeam, s.prompt_tokens)));
+  auto seam = prompt.last(as_size(std::min(kSeam, s.prompt_tokens)));
   text.append({&separator, 1});
   text.append(seam);
   text.append(prediction);
@@ -43,7 +44,7 @@ const TextIndex& own_text(Sequence& s) {
     index_prompt(s, *s.draft.text);
     s.draft.indexed = s.prompt_tokens;
   }
-  s.draft.text->append(std::span(s.tokens).subspan(static_cast<size_t>(s.draft.indexed)));
+  s.draft.text->append(std::span(s.tokens).subspan(as_size(s.draft.indexed)));
   s.draft.indexed = s.length();
   return *s.draft.text;
 }
@@ -52,8 +53,8 @@ TokenId own_token(const TextIndex& text, const DraftTask& task, int64_t match_en
   int64_t i = match_end + ahead;
   if (i < text.size()) return text[i];
   i -= text.size();
-  if (i < std::ssize(task.forced)) return task.forced[static_cast<size_t>(i)];
-  return task.tokens[static_cast<size_t>(i - std::ssize(task.forced))];
+  if (i < std::ssize(task.forced)) return at(task.forced, i);
+  return at(task.tokens, i - std::ssize(task.forced));
 }
 
 }  // namespace banyan

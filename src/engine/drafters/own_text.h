@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/signed.h"
 #include "engine/drafters/drafter.h"
 #include "engine/drafters/text_index.h"
 
@@ -14,9 +15,7 @@ namespace banyan {
 class DraftContext {
  public:
   explicit DraftContext(const DraftTask& task);
-  std::span<const TokenId> tokens() const {
-    return std::span(tokens_).first(static_cast<size_t>(count_));
-  }
+  std::span<const TokenId> tokens() const { return slice(tokens_, 0, count_); }
 
  private:
   std::array<TokenId, static_cast<size_t>(TextIndex::kContextMax)> tokens_;

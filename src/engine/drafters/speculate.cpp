@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/divide.h"
+#include "base/signed.h"
 
 namespace banyan {
 namespace {
@@ -43,7 +45,7 @@ Speculator::Speculator(const EngineConfig& config, int64_t vocabulary, bool recu
       vocabulary_(vocabulary),
       rejected_rows_(recurrent ? 2 : 1),
       drafters_(std::move(drafters)),
-      mask_(static_cast<size_t>((vocabulary + 31) / 32)) {
+      mask_(as_size(divide_up(vocabulary, 32))) {
   CHECK(drafters_.size() < kSourcesMax);
   stats_[kForced].name = "forced";
   for (size_t d = 0; d < drafters_.size(); ++d) stats_[d + 1].name = drafters_[d].name;
@@ -52,7 +54,7 @@ Speculator::Speculator(const EngineConfig& config, int64_t vocabulary, bool recu
 // ---- Expected gain ---------------------------------------------------------------------------
 
 double Speculator::rate(const Sequence& s, int source) const {
-  auto i = static_cast<size_t>(source);
+  auto i = as_size(source);
   return s.draft.sources[i].survival.rate(survival_[i].rate(1, 1), kPriorTokens);
 }
 
@@ -69,7 +71,7 @@ int64_t Speculator::paying_tokens(const Sequence& s, int source, int64_t running
 
 // Whether the source is paused; counts this step towards the pause.
 bool Speculator::pauses(Sequence& s, int source) {
-  int& pause = s.draft.sources[static_cast<size_t>(source)].pause;
+  int& pause = at(s.draft.sources, source).pause;
   if (pause == 0) return false;
   --pause;
   return true;
@@ -98,7 +100,7 @@ void Speculator::learn(Sequence& s, const PlannedSpan& span, int64_t running) {
 
 void Speculator::learn(Sequence& s, int source, int64_t drafts, int64_t kept, bool rejected,
                        int64_t running) {
-  auto i = static_cast<size_t>(source);
+  auto i = as_size(source);
   ++stats_[i].drafts;
   stats_[i].draft_tokens += drafts;
   stats_[i].accepted_tokens += kept;
@@ -132,7 +134,7 @@ int64_t Speculator::tokens_max(const Sequence& s) const {
 }
 
 bool Speculator::serves(int source, const Sequence& s) const {
-  const NamedDrafter& drafter = drafters_[static_cast<size_t>(source - 1)];
+  const NamedDrafter& drafter = at(drafters_, source - 1);
   return drafter.for_all ||
          (drafter.name == kPredictionDrafter && !s.request.options.prediction_token_ids.empty());
 }
@@ -215,8 +217,8 @@ void Speculator::ask(int source, std::span<Offer> offers, int64_t running) {
   }
   if (tasks_.empty()) return;
   double began_s = now_s();
-  drafters_[static_cast<size_t>(source - 1)].drafter->propose(tasks_);
-  stats_[static_cast<size_t>(source)].time_s += now_s() - began_s;
+  at(drafters_, source - 1).drafter->propose(tasks_);
+  at(stats_, source).time_s += now_s() - began_s;
   for (Offer& offer : offers) {
     if (!offer.task.tokens.empty()) weigh(source, offer);
     offer.task.tokens.clear();
@@ -230,14 +232,14 @@ void Speculator::weigh(int source, Offer& offer) const {
   double by_rate = 1, promise = 0, kept = rate(*offer.sequence, source);
   int64_t count = 0;
   for (; count < std::min(task.tokens_max, std::ssize(task.tokens)); ++count) {
-    auto j = static_cast<size_t>(count);
+    auto j = as_size(count);
     TokenId token = task.tokens[j];
     if (token < 0 || token >= vocabulary_ || ends_text(*offer.sequence, token)) break;
     by_rate *= kept;
     promise += std::min<double>(by_rate, task.odds[j]);
   }
   if (count < std::max<int64_t>(draft_tokens_min_, 1) || promise <= offer.promise) return;
-  task.tokens.resize(static_cast<size_t>(count));
+  task.tokens.resize(as_size(count));
   offer.tokens.swap(task.tokens);
   offer.promise = promise;
   offer.source = source;
@@ -259,12 +261,12 @@ void Speculator::cut_forbidden(Sequence& s) {
   for (; walked < std::ssize(tokens); ++walked) {
     std::ranges::fill(mask_, 0u);
     constraint.fill_mask(mask_);
-    auto token = static_cast<size_t>(tokens[static_cast<size_t>(walked)]);
+    auto token = as_size(at(tokens, walked));
     if (((mask_[token / 32] >> (token % 32)) & 1u) == 0) break;
     constraint.accept(static_cast<TokenId>(token));
   }
   constraint.rollback(walked);
-  tokens.resize(static_cast<size_t>(std::max<int64_t>(walked, s.draft.forced)));
+  tokens.resize(as_size(std::max<int64_t>(walked, s.draft.forced)));
 }
 
 // ---- Verification ----------------------------------------------------------------------------
@@ -283,8 +285,8 @@ void Speculator::settle(StepPlan& plan, int64_t running) {
     Sequence& s = *span.sequence;
     int64_t drawn = std::exchange(s.drawn, 0);
     if (span.drafts > 0) {
-      auto tokens = std::span(s.tokens).last(static_cast<size_t>(drawn));
-      auto drafts = std::span(s.draft.tokens).first(static_cast<size_t>(span.drafts));
+      auto tokens = std::span(s.tokens).last(as_size(drawn));
+      auto drafts = slice(s.draft.tokens, 0, span.drafts);
       span.kept = std::ranges::mismatch(tokens, drafts).in1 - tokens.begin();
       learn(s, span, running);
     }

@@ -5,6 +5,7 @@
 #include <list>
 #include <utility>
 
+#include "base/signed.h"
 #include "engine/drafters/own_text.h"
 #include "engine/sequence.h"
 
@@ -120,7 +121,7 @@ class SuffixDrafter final : public Drafter {
 
   void end(const Sequence& s) override {
     if (s.cached_tokens < 0) return;  // it never ran
-    auto known = static_cast<size_t>(std::min(s.cached_tokens, s.length()));
+    auto known = as_size(std::min(s.cached_tokens, s.length()));
     texts_of(s.name_space, true)->add(std::span(s.tokens).subspan(known));
   }
 

@@ -4,6 +4,8 @@
 #include <bit>
 #include <utility>
 
+#include "base/signed.h"
+
 namespace banyan {
 namespace {
 
@@ -15,8 +17,8 @@ constexpr int kLinksMax = 32;  // followed per lookup
 TextIndex::TextIndex(int64_t tokens_expected)
     : newest_(std::bit_ceil(
           static_cast<size_t>(std::clamp<int64_t>(tokens_expected, kSlotsMin, kSlotsMax)))) {
-  tokens_.reserve(static_cast<size_t>(tokens_expected));
-  before_.reserve(static_cast<size_t>(tokens_expected));
+  tokens_.reserve(as_size(tokens_expected));
+  before_.reserve(as_size(tokens_expected));
 }
 
 size_t TextIndex::slot(std::span<const TokenId> tokens) const {
@@ -57,11 +59,11 @@ std::span<TextIndex::Match> TextIndex::follow(Chain chain, int64_t tokens,
                                               std::span<Match, kMatchesMax> out) const {
   size_t found = 0;
   if (std::ssize(context) < tokens) return {};
-  int64_t end = newest_[slot(context.last(static_cast<size_t>(tokens)))].*chain;
+  int64_t end = newest_[slot(context.last(as_size(tokens)))].*chain;
   for (int i = 0; i < kLinksMax && end > 0 && found < out.size(); ++i) {
     int64_t length = end == except ? 0 : common_length(context, end);
     if (length >= tokens) out[found++] = {end, length};
-    end = before_[static_cast<size_t>(end - 1)].*chain;
+    end = at(before_, end - 1).*chain;
   }
   return out.first(found);
 }
