@@ -234,7 +234,7 @@ void server_info(Service& service, HttpRequest, ResponderPtr responder) {
 
 void flush_cache(Service& service, HttpRequest, ResponderPtr responder) {
   service.engine()->run([](Engine& engine) { engine.flush_cache(); },
-                       [responder] { responder->respond(200, "Cache flushed.\n", "text/plain"); });
+                        [responder] { responder->respond(200, "Cache flushed.\n", "text/plain"); });
 }
 
 void clear_cache_storage(Service& service, HttpRequest, ResponderPtr responder) {
@@ -243,10 +243,10 @@ void clear_cache_storage(Service& service, HttpRequest, ResponderPtr responder) 
         400, "nothing is cached beyond memory; --hicache-storage-backend says where it may be");
   }
   service.engine()->run([](Engine& engine) { engine.clear_cache_storage(); },
-                       [responder] {
-                         responder->respond(200, "Hierarchical cache storage backend cleared.\n",
-                                            "text/plain");
-                       });
+                        [responder] {
+                          responder->respond(200, "Hierarchical cache storage backend cleared.\n",
+                                             "text/plain");
+                        });
 }
 
 }  // namespace banyan

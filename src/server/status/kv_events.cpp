@@ -102,8 +102,8 @@ class KvStream : public std::enable_shared_from_this<KvStream> {
 
   void ask(bool reports) {
     auto self = shared_from_this();
-    service_.engine().run([self, reports](Engine& engine) { self->gather(engine, reports); },
-                          [self] { self->deliver(); });
+    service_.engine()->run([self, reports](Engine& engine) { self->gather(engine, reports); },
+                           [self] { self->deliver(); });
   }
 
   void gather(Engine& engine, bool reports) {

@@ -79,10 +79,10 @@ void start(Service& service, int64_t steps, const ResponderPtr& responder) {
   }
   log = std::make_shared<TraceLog>(kEventsMax, steps);
   service.engine()->run([log](Engine& engine) { EngineAssembly::trace(engine, log); },
-                       [responder] {
-                         responder->respond(
-                             200, Json{{"success", true}, {"message", "Start profiling."}});
-                       });
+                        [responder] {
+                          responder->respond(
+                              200, Json{{"success", true}, {"message", "Start profiling."}});
+                        });
 }
 
 }  // namespace
