@@ -41,7 +41,7 @@ struct BenchFleetOptions {
   bool json = false;
 };
 
-struct Outcome {
+struct PolicyRun {
   std::string policy;
   FleetReport report;
 };
@@ -127,7 +127,7 @@ Result<std::vector<const RoutingPolicy*>> read_policies(const std::string& text)
   return policies;
 }
 
-std::string table(const std::vector<Outcome>& outcomes) {
+std::string table(const std::vector<PolicyRun>& outcomes) {
   std::string text = fmt::format(
       "{:>12} | {:>6} | {:>8} {:>7} {:>7} | {:>9} {:>7} | {:>6} {:>11} {:>6} {:>5} | {:>8} {:>7}\n",
       "policy", "hits", "ttft s", "p50", "p99", "latency s", "p99", "deaths", "resubmitted",
@@ -144,7 +144,7 @@ std::string table(const std::vector<Outcome>& outcomes) {
   return text;
 }
 
-Json to_json(const std::vector<Outcome>& outcomes) {
+Json to_json(const std::vector<PolicyRun>& outcomes) {
   Json list = Json::array();
   for (const auto& [policy, r] : outcomes) {
     list.push_back({{"policy", policy},
@@ -171,7 +171,7 @@ Result<int> bench(const BenchFleetOptions& o) {
   Trace trace = TRY(read_trace(o.trace, 0));
   TRY(check(o, trace));
   FleetSimulation simulation = simulation_of(o, trace);
-  std::vector<Outcome> outcomes;
+  std::vector<PolicyRun> outcomes;
   {
     ProgressLine progress("bench");
     for (const RoutingPolicy* policy : policies) {

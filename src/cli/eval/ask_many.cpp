@@ -13,7 +13,7 @@
 namespace banyan::cli {
 namespace {
 
-constexpr auto kTick = std::chrono::milliseconds(100);
+constexpr auto kLookInterval = std::chrono::milliseconds(100);
 
 // A queue of finished requests, from the model's thread to the caller's.
 class Ended {
@@ -28,7 +28,7 @@ class Ended {
   // Waits briefly for finished requests.
   std::vector<One> take() {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, kTick, [this] { return !ended_.empty(); });
+    changed_.wait_for(lock, kLookInterval, [this] { return !ended_.empty(); });
     return std::exchange(ended_, {});
   }
 
