@@ -172,6 +172,7 @@ TEST(Chat, ALineIsDrawnAgainFromItsBeginAfterAResize) {
   EXPECT_TRUE(program.shows("end")) << program.screen();
   program.resize(60);
   EXPECT_TRUE(program.shows("\033[1A\r\033[J")) << program.screen();
+  EXPECT_TRUE(program.shows("end")) << program.screen();  // Ctrl-C discards what is not yet drawn
   program.type("\x03");
   ASSERT_TRUE(program.shows("\033[?2004h")) << program.screen();
   size_t drawn = 0;

@@ -111,7 +111,7 @@ TEST(KimiLinearConfig, ListsEachLayerOnce) {
   EXPECT_EQ(problem("kimi-linear", [](auto&) {}), "");
   expect_problem("kimi-linear", "layer 5 is in neither",
                  [](auto& c) { c.config["linear_attn_config"]["kda_layers"] = {1, 2, 3}; });
-  expect_problem("kimi-linear", "full_attn_layers has layer 3",
+  expect_problem("kimi-linear", "full_attn_layers lists layer 3",
                  [](auto& c) { c.config["linear_attn_config"]["full_attn_layers"] = {3, 4}; });
   expect_problem("kimi-linear", "kda_layers",
                  [](auto& c) { c.config["linear_attn_config"]["kda_layers"] = {0, 1, 2, 3, 5}; });
