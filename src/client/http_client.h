@@ -31,6 +31,7 @@ struct ClientRequest {
   std::string method = "POST";
   std::string path;  // "/generate", without the server's path prefix
   std::string body;  // JSON
+  std::vector<std::pair<std::string, std::string>> headers = {};  // besides the client's
 };
 
 // Called on the io_context's thread. `end` is called exactly once, last, and never from within

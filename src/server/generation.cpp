@@ -9,6 +9,7 @@
 #include "base/json_text.h"
 #include "llm/llm_parts.h"
 #include "server/error.h"
+#include "server/stream_marks.h"
 
 namespace banyan {
 namespace {
@@ -23,8 +24,17 @@ class GenerationRun : public std::enable_shared_from_this<GenerationRun> {
         responder_(std::move(responder)),
         plan_(std::move(plan)),
         trace_(std::move(trace)),
-        unfinished_(plan_.choices.size()) {}
+        unfinished_(plan_.choices.size()) {
+    size_t choices = plan_.choices.size();
+    bool marked = plan_.stream && plan_.answer->resumable() && choices <= StreamMarks::kChoicesMax;
+    if (marked) marks_.emplace(choices);
+  }
 
+  // The client has a part of the answer already, from another server.
+  Status resume(std::string_view last_event_id) {
+    if (marks_) return marks_->resume(last_event_id);
+    return invalid_argument("Last-Event-ID: this answer is none that can be gone on with");
+  }
   void start();
 
  private:
@@ -44,6 +54,7 @@ class GenerationRun : public std::enable_shared_from_this<GenerationRun> {
   size_t group_choices_ = 1;  // choices per submission: all, or one prompt's
   std::vector<std::shared_ptr<Submission>> submissions_;
   std::string frames_;
+  std::optional<StreamMarks> marks_;  // nothing: events have no ids
 };
 
 void GenerationRun::start() {
@@ -81,6 +92,7 @@ void GenerationRun::take(size_t index, const TokenEvent& event) {
   constexpr size_t kBehindBytes = 64 << 10;
   choice.behind = plan_.stream && responder_->unsent_bytes() > kBehindBytes;
   plan_.answer->take(choice, event, std::move(delta), frames_);
+  if (marks_) marks_->mark(index, frames_);
   if (choice.stream.done()) {
     if (event.finish == FinishReason::kNone) {  // a stop string, unknown to the engine
       size_t group = group_of(index);
@@ -101,7 +113,10 @@ void GenerationRun::end() {
   over_ = true;
   submissions_.clear();
   if (!plan_.stream) return responder_->respond(200, plan_.answer->whole(plan_.choices));
-  plan_.answer->end(plan_.choices, frames_);
+  std::string last;
+  plan_.answer->end(plan_.choices, last);
+  if (marks_) marks_->mark_end(last);
+  frames_ += last;
   send();
   responder_->finish();
 }
@@ -130,6 +145,7 @@ class Planning : public std::enable_shared_from_this<Planning> {
       : service_(service),
         context_(context_of(service, request)),
         trace_(service.begin_trace(request)),
+        last_event_id_(request.header("Last-Event-ID").value_or("")),
         client_(std::move(request.client)),
         body_(std::make_shared<const std::string>(std::move(request.body))),
         responder_(std::move(responder)),
@@ -148,7 +164,12 @@ class Planning : public std::enable_shared_from_this<Planning> {
     if (!responder_->alive()) return;
     if (!plan.missing.empty()) return compile(std::move(plan.missing));
     if (trace_) trace_->samples = static_cast<int64_t>(plan.samples);
-    std::make_shared<GenerationRun>(service_, responder_, std::move(plan), trace_)->start();
+    auto run = std::make_shared<GenerationRun>(service_, responder_, std::move(plan), trace_);
+    if (!last_event_id_.empty()) {
+      Status resumes = run->resume(last_event_id_);
+      if (!resumes) return respond_error(*responder_, RequestError(resumes.error()));
+    }
+    run->start();
   }
 
   void compile(std::map<GrammarSource, std::string> missing) {
@@ -188,6 +209,7 @@ class Planning : public std::enable_shared_from_this<Planning> {
   Service& service_;
   RequestContext context_;
   std::shared_ptr<RequestTrace> trace_;  // null: tracing is off
+  std::string last_event_id_;            // empty: the client has nothing of the answer
   std::string client_;
   std::shared_ptr<const std::string> body_;
   ResponderPtr responder_;

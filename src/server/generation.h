@@ -53,6 +53,9 @@ class Answer {
   // Returns the body of an unstreamed answer.
   virtual std::string whole(std::span<const Choice> choices) = 0;
 
+  // Whether its events follow from tokens alone, whatever happens when, and end with blank lines.
+  // Then they get ids, and a client that lost its server may ask another for the rest.
+  virtual bool resumable() const { return false; }
   // Content type of a stream.
   virtual std::string_view stream_type() const { return "text/event-stream"; }
   // Appends the last frames of a stream that fails midway. By default the error as OpenAI's and

@@ -72,7 +72,8 @@ export async function* events(response, alive = () => {}) {
       while ((end = rest.indexOf('\n\n', begin)) >= 0) {
         const event = rest.slice(begin, end);
         begin = end + 2;
-        if (event.startsWith('data: ')) yield event.slice(6);
+        const data = event.split('\n').find((line) => line.startsWith('data: '));
+        if (data) yield data.slice(6);
       }
       rest = rest.slice(begin);
     }

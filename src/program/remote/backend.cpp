@@ -330,6 +330,29 @@ std::shared_ptr<Backend> remote_backend(Transport transport, RemoteOptions optio
   return std::make_shared<RemoteBackend>(std::move(transport), std::move(options));
 }
 
+namespace {
+
+// As the first of the servers says that answers.
+Result<std::string> model_of(const std::string& urls, const std::string& api_key) {
+  HttpClient::Headers headers = TRY(auth_headers(api_key));
+  Status failed;
+  for (size_t begin = 0; begin < urls.size();) {
+    size_t end = std::min(urls.find(',', begin), urls.size());
+    std::string url = urls.substr(begin, end - begin);
+    begin = end + 1;
+    boost::asio::io_context io;
+    HttpClient client(io, TRY(parse_server_url(url)), headers);
+    failed = client.resolve();
+    if (!failed) continue;
+    Result<ServerFacts> facts = ask_server(client, url);
+    if (facts) return facts->model;
+    failed = std::unexpected(facts.error());
+  }
+  return std::unexpected(failed.error());
+}
+
+}  // namespace
+
 Result<std::shared_ptr<Backend>> connect_backend(const std::string& url, ConnectOptions options) {
   RemoteOptions remote;
   remote.style.api = options.api == RemoteApi::kGenerate      ? ServingApi::kSglang
@@ -339,10 +362,7 @@ Result<std::shared_ptr<Backend>> connect_backend(const std::string& url, Connect
   remote.style.model = options.model;
   remote.name = url + path_of(remote.style.api);
   if (remote.style.model.empty() && options.api != RemoteApi::kGenerate) {
-    boost::asio::io_context io;
-    HttpClient client(io, TRY(parse_server_url(url)), TRY(auth_headers(options.api_key)));
-    TRY(client.resolve());
-    remote.style.model = TRY(ask_server(client, url)).model;
+    remote.style.model = TRY(model_of(url, options.api_key));
   }
   if (!options.template_path.empty()) {
     TokenizerConfig config = TRY(read_tokenizer_config(options.template_path));

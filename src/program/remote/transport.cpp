@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "client/resuming_client.h"
 
 namespace banyan {
 namespace {
@@ -15,15 +16,14 @@ namespace asio = boost::asio;
 
 class HttpThread {
  public:
-  HttpThread(ServerUrl url, const HttpClient::Headers& headers)
-      : client_(io_, std::move(url), headers) {}
   ~HttpThread() {
     io_.stop();
     if (thread_.joinable()) thread_.join();
   }
 
-  Status start() {
-    TRY(client_.resolve());
+  Status start(const std::string& urls, const HttpClient::Headers& headers) {
+    client_ = TRY(ResumingClient::open(io_, urls, headers, {}));
+    TRY(client_->resolve());
     thread_ = std::jthread([this] { io_.run(); });
     return {};
   }
@@ -32,17 +32,17 @@ class HttpThread {
     auto number = std::make_shared<uint64_t>(0);  // used by the thread only
     asio::post(io_,
                [this, number, request = std::move(request), sinks = std::move(sinks)]() mutable {
-                 *number = client_.send(std::move(request), std::move(sinks));
+                 *number = client_->send(std::move(request), std::move(sinks));
                });
     return [this, number] {
-      asio::post(io_, [this, number] { client_.cancel(*number, "the call was cancelled"); });
+      asio::post(io_, [this, number] { client_->cancel(*number, "the call was cancelled"); });
     };
   }
 
  private:
   asio::io_context io_;
   asio::executor_work_guard<asio::io_context::executor_type> work_{io_.get_executor()};
-  HttpClient client_;
+  std::unique_ptr<ResumingClient> client_;
   std::jthread thread_;
 };
 
@@ -60,8 +60,8 @@ Result<HttpClient::Headers> auth_headers(const std::string& api_key) {
 }
 
 Result<Transport> http_transport(const std::string& url, const std::string& api_key) {
-  auto http = std::make_shared<HttpThread>(TRY(parse_server_url(url)), TRY(auth_headers(api_key)));
-  TRY(http->start());
+  auto http = std::make_shared<HttpThread>();
+  TRY(http->start(url, TRY(auth_headers(api_key))));
   return [http](ClientRequest request, ClientSinks sinks) {
     return http->send(std::move(request), std::move(sinks));
   };

@@ -123,7 +123,8 @@ uint64_t read_seed(RequestFields& fields, const SamplingNames& names,
   std::optional<uint64_t> seed = fields.bits_if(names.seed);
   bool given = seed && !(names.llama_numbers && *seed == ~uint64_t{0});
   if (given) return *seed;
-  return silent.seed && !seed ? *silent.seed : random_seed();
+  if (silent.seed && !seed) return *silent.seed;
+  return silent.drawn_seed ? *silent.drawn_seed : random_seed();
 }
 
 // Includes the numbers under llama.cpp's names, which its clients read.

@@ -1,5 +1,9 @@
 #include "server/json/endpoint.h"
 
+#include <cstring>
+#include <utility>
+
+#include "base/digest.h"
 #include "base/error.h"
 #include "server/error.h"
 
@@ -33,9 +37,23 @@ size_t count_values(std::string_view json) {
 
 }  // namespace
 
+namespace {
+
+// The same for one request id wherever it is sent, so that a run can be had again.
+uint64_t seed_of(std::string_view request_id) {
+  Digest digest = Hasher().text("banyan seed").text(request_id).finish();
+  uint64_t seed = 0;
+  std::memcpy(&seed, digest.bytes.data(), sizeof seed);
+  return seed;
+}
+
+}  // namespace
+
 RequestContext context_of(const Service& service, const HttpRequest& request) {
   using std::chrono::duration_cast, std::chrono::seconds, std::chrono::system_clock;
   auto now = duration_cast<seconds>(system_clock::now().time_since_epoch());
+  RequestDefaults defaults = service.config().defaults;
+  defaults.drawn_seed = seed_of(request.id);
   return {service.llm(),
           service.model_name(),
           !service.config().served_model_name.empty(),
@@ -48,7 +66,7 @@ RequestContext context_of(const Service& service, const HttpRequest& request) {
           service.config().responses_max > 0 ? service.responses() : nullptr,
           service.owner_of(request),
           service.config().verbose,
-          service.config().defaults};
+          std::move(defaults)};
 }
 
 Parsed<Json> parse_body(const std::string& body) {

@@ -1,0 +1,67 @@
+// Asks any of several servers that give the same answers, as routers over the same workers do, and
+// goes on at the next one where one is lost in the middle of an answer.
+//
+// A stream goes on behind the last event that had an id, by X-Request-Id and Last-Event-ID; events
+// are handed on whole, so that none is there twice or in part. An answer of which nothing was
+// handed on yet is asked for again where there is another server. The sinks' rules are
+// HttpClient's; so are the thread's.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "client/http_client.h"
+
+namespace banyan {
+
+class ResumingClient {
+ public:
+  struct Options {
+    // So long a server is looked for while none gives anything.
+    double patience_s = 30;
+  };
+
+  // Errors: a URL. `urls`: with commas between.
+  static Result<std::unique_ptr<ResumingClient>> open(boost::asio::io_context& io,
+                                                      std::string_view urls,
+                                                      const HttpClient::Headers& headers,
+                                                      Options options);
+  ~ResumingClient();
+
+  // Resolves the servers' names; blocks. One must have an address.
+  Status resolve();
+  uint64_t send(ClientRequest request, ClientSinks sinks);
+  void cancel(uint64_t exchange, const std::string& reason);
+
+  int64_t resumed() const { return resumed_; }  // times that another server was asked
+
+ private:
+  using SteadyTime = std::chrono::steady_clock::time_point;
+  struct Call;
+  using CallPtr = std::shared_ptr<Call>;
+
+  ResumingClient(boost::asio::io_context& io, Options options) : io_(io), options_(options) {}
+
+  void attempt(const CallPtr& call);
+  void take(const CallPtr& call, int http_status, std::string_view bytes);
+  void take_end(const CallPtr& call, int http_status, const Status& outcome);
+  void try_again(const CallPtr& call);
+  void finish(const CallPtr& call, int http_status, const Status& outcome);
+
+  boost::asio::io_context& io_;
+  const Options options_;
+  std::vector<std::unique_ptr<HttpClient>> servers_;
+  size_t first_ = 0;  // the server that new calls ask: the last one that answered
+  uint64_t calls_ = 0;
+  int64_t resumed_ = 0;
+  std::unordered_map<uint64_t, CallPtr> running_;
+};
+
+}  // namespace banyan

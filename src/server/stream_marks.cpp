@@ -1,0 +1,67 @@
+#include "server/stream_marks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+
+#include "base/error.h"
+#include "base/quote.h"
+
+namespace banyan {
+
+Status StreamMarks::resume(std::string_view last_event_id) {
+  std::vector<int64_t> had;
+  const char *at = last_event_id.data(), *end = at + last_event_id.size();
+  bool good = last_event_id.size() < 4096, last = false;
+  while (good && at != end) {
+    int64_t count = -1;
+    auto [next, error] = std::from_chars(at, end, count);
+    good = error == std::errc() && count >= 0;
+    had.push_back(count);
+    at = next;
+    if (!good || at == end) break;
+    good = !last && (*at == ',' || *at == ';') && at + 1 != end;
+    last = *at++ == ';';
+  }
+  if (good && !last) had.push_back(0);
+  if (!good || had.size() != had_.size()) {
+    return invalid_argument(
+        "Last-Event-ID is {}; a stream of {} choices has ids of {} numbers with commas between. "
+        "Send the id of the last event, and the request as it was",
+        quote(last_event_id), had_.size() - 1, had_.size() - 1);
+  }
+  had_ = std::move(had);
+  return {};
+}
+
+void StreamMarks::mark_each(size_t counter, std::string& events) {
+  constexpr std::string_view kEnd = "\n\n";
+  if (events.empty()) return;
+  marked_.clear();
+  std::string_view left = events;
+  while (!left.empty()) {
+    size_t found = left.find(kEnd);
+    size_t end = found == left.npos ? left.size() : found + kEnd.size();
+    if (++counts_[counter] > had_[counter]) {
+      append_id(marked_);
+      marked_ += left.substr(0, end);
+    }
+    left.remove_prefix(end);
+  }
+  events.swap(marked_);
+}
+
+// What was left out counts as sent, also where the run has not come to it yet.
+void StreamMarks::append_id(std::string& out) const {
+  auto to = std::back_inserter(out);
+  auto count = [&](size_t i) { return std::max(counts_[i], had_[i]); };
+  size_t choices = counts_.size() - 1;
+  out += "id: ";
+  for (size_t i = 0; i < choices; ++i) fmt::format_to(to, "{}{}", i > 0 ? "," : "", count(i));
+  if (count(choices) > 0) fmt::format_to(to, ";{}", count(choices));
+  out += '\n';
+}
+
+}  // namespace banyan
