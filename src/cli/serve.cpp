@@ -63,6 +63,18 @@ void add_log_options(CLI::App& app, ServeOptions& o) {
       ->type_name("N");
 }
 
+void add_router_options(CLI::App& app, EtcdConfig& etcd) {
+  OptionGroup group(app, "Routers");
+  add_etcd_options(app, etcd);
+  app.add_option("--etcd-advertise-url", etcd.advertise_url,
+                 "Where routers reach this server [its own address]")
+      ->default_str("")
+      ->type_name("URL");
+  app.add_option("--etcd-ttl", etcd.ttl_s, "Seconds after its end that a server is listed at most")
+      ->check(between(int64_t{2}, int64_t{3600}))
+      ->type_name("S");
+}
+
 VerbAction declare_serve(CLI::App& app) {
   configure_allocator();
   write_stderr_in_background();  // parsing options also logs
@@ -74,6 +86,7 @@ VerbAction declare_serve(CLI::App& app) {
   add_engine_options(app, o->engine);
   add_log_options(app, *o);
   add_message_options(app, *o);
+  add_router_options(app, o->server.etcd);
   add_peer_options(app);
   app.set_config("--config", "", "Options from a YAML file; those given here win")
       ->type_name("FILE");

@@ -55,6 +55,14 @@ Status ServerConfig::validate() const {
     return invalid_argument("--ssl-certfile and --ssl-keyfile come together; only {} is given",
                             ssl_keyfile.empty() ? "--ssl-certfile" : "--ssl-keyfile");
   }
+  TRY(etcd.validate());
+  bool anywhere = host == "0.0.0.0" || host == "::";
+  if (etcd.used() && etcd.advertise_url.empty() && anywhere) {
+    return invalid_argument(
+        "--etcd-advertise-url is missing: routers cannot reach {}; name this machine's address, as "
+        "http://10.0.0.7:{}",
+        host, port);
+  }
   if (!traces_endpoint.empty()) TRY(SpanExporter::check_endpoint(traces_endpoint));
   TRY(check_at_least("decode_log_interval", decode_log_interval, 0));
   TRY(check_range("header_bytes_max", static_cast<double>(header_bytes_max), 256, 1 << 20));

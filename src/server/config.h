@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "banyan/status.h"
+#include "server/etcd_config.h"
 #include "server/fields/defaults.h"
 
 namespace banyan {
@@ -36,6 +37,7 @@ struct ServerConfig {
   bool slots = true;                      // enable /slots
   bool verbose = false;                   // chat answers include their prompts
   RequestDefaults defaults;
+  EtcdConfig etcd;  // where routers hear of this server
 
   int64_t header_bytes_max = 16 << 10;  // request line and headers together
   int64_t body_bytes_max = 64 << 20;

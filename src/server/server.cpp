@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "server/http/connection.h"
+#include "server/route/membership.h"
 #include "server/route/remote_generator.h"
 #include "server/service.h"
 
@@ -104,6 +105,7 @@ class Server::Impl {
   bool draining_ = false, cancelled_ = false, ended_ = false;
   SteadyTime cancel_at_, end_at_;
   Status outcome_;
+  std::unique_ptr<WorkerRegistration> registration_;  // null: no router hears of it
 };
 
 Status Server::Impl::listen() {
@@ -162,6 +164,10 @@ void Server::Impl::attach(Result<std::unique_ptr<Llm>> llm, const EngineConfig& 
 Status Server::Impl::attach_now(std::unique_ptr<Llm> llm, const EngineConfig& config) {
   if (!route) {
     service_.attach(std::move(llm), config);
+    EtcdConfig etcd = service_.config().etcd;
+    if (!etcd.used()) return {};
+    if (etcd.advertise_url.empty()) etcd.advertise_url = address();
+    registration_ = TRY(WorkerRegistration::start(io_, etcd));
     return {};
   }
   auto generator = TRY(RemoteGenerator::open(
@@ -266,6 +272,7 @@ void Server::Impl::drain() {
   if (draining_ || ended_) return;
   draining_ = true;
   service_.drain();
+  if (registration_) registration_->leave();
   // Clients may still connect: requests in progress delay shutdown, and probes need to see 503
   // meanwhile.
   hub_.begin_drain();
@@ -284,6 +291,7 @@ void Server::Impl::end() {
   signals_.cancel(ignored);
   accept_timer_.cancel();
   tick_timer_.cancel();
+  if (registration_) registration_->leave();
   service_.stop();
   std::vector<std::shared_ptr<Connection>> all(hub_.open.begin(), hub_.open.end());
   for (const auto& connection : all) connection->cut("the server ends");

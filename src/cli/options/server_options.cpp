@@ -152,6 +152,17 @@ void add_network_options(CLI::App& app, ServerOptions& o) {
   add_limit_options(app, server);
 }
 
+void add_etcd_options(CLI::App& app, EtcdConfig& etcd) {
+  app.add_option("--etcd-endpoints", etcd.endpoints,
+                 "Addresses of etcd, where workers are listed for routers, as http://host:2379")
+      ->delimiter(',')
+      ->default_str("")
+      ->type_name("URL");
+  app.add_option("--etcd-cluster", etcd.cluster,
+                 "Workers and routers of one name there find each other")
+      ->type_name("NAME");
+}
+
 void add_default_options(CLI::App& app, RequestDefaults& defaults) {
   OptionGroup group(app, "Defaults of requests");
   constexpr const char* kModels = " [the model's]";

@@ -24,6 +24,8 @@ struct ServerOptions {
 void add_network_options(CLI::App& app, ServerOptions& options);
 // Defaults for requests that do not set these values.
 void add_default_options(CLI::App& app, RequestDefaults& defaults);
+// Where routers and workers find each other.
+void add_etcd_options(CLI::App& app, EtcdConfig& etcd);
 // Traces and the log of requests.
 void add_message_options(CLI::App& app, ServerOptions& options);
 
