@@ -19,7 +19,7 @@
 #include "cli/options/server_options.h"
 #include "cli/options/yaml_config.h"
 #include "cli/verb.h"
-#include "server/route/policy.h"
+#include "router/policy.h"
 #include "server/server.h"
 #include "server/status/memory_use.h"
 
@@ -40,8 +40,9 @@ Result<int> route(RouteOptions o) {
   Server server(o.server);
   TRY(server.listen());
   server.use_workers(o.route);
-  write_stderr(fmt::format("banyan: listening on {}, for {} workers\n", server.address(),
-                           o.route.worker_urls.size()));
+  std::string workers = fmt::format("{} workers", o.route.worker_urls.size());
+  if (o.route.etcd.used()) workers += fmt::format(" and those of etcd's {}", o.route.etcd.cluster);
+  write_stderr(fmt::format("banyan: listening on {}, for {}\n", server.address(), workers));
   server.on_ready([&] { write_stderr(fmt::format("banyan: ready on {}\n", server.address())); });
   server.on_pull(pull_for_clients);
   std::jthread loader([&] {
@@ -58,12 +59,26 @@ Result<int> route(RouteOptions o) {
 void add_worker_options(CLI::App& app, RouteConfig& route) {
   app.add_option("--worker-urls", route.worker_urls,
                  "Addresses of `banyan serve` processes, as http://host:port")
-      ->required()
+      ->default_str("")
       ->type_name("URL");
-  std::vector<std::string> policies(route_policies().begin(), route_policies().end());
+  add_etcd_options(app, route.etcd);
+  std::vector<std::string> policies;
+  for (const RoutingPolicy& policy : routing_policies()) policies.emplace_back(policy.name);
   app.add_option("--policy", route.policy, "How a worker is chosen")
       ->check(one_of(std::move(policies)))
       ->type_name("NAME");
+  app.add_option("--cache-threshold", route.costs.cache_threshold,
+                 "cache_aware: the part of a prompt that makes a cached prefix worth going to")
+      ->check(between(0.0, 1.0))
+      ->type_name("X");
+  app.add_option("--balance-abs-threshold", route.costs.balance_abs_threshold,
+                 "cache_aware: load counts where the most and the fewest requests differ by more")
+      ->check(between(0, 1 << 30))
+      ->type_name("N");
+  app.add_option("--balance-rel-threshold", route.costs.balance_rel_threshold,
+                 "cache_aware: and by more than this factor")
+      ->check(between(1.0, 1e6))
+      ->type_name("X");
   app.add_option("--worker-api-key", route.worker_api_key, "The key that the workers require")
       ->default_str("")
       ->type_name("KEY");

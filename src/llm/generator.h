@@ -9,6 +9,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -59,6 +61,15 @@ class Submission {
   size_t unfinished_;
 };
 
+// A figure of a generator for /metrics.
+struct GeneratorFigure {
+  std::string_view name, help;
+  bool total = false;  // it only grows
+  double value = 0;
+  std::string_view label = {};  // empty: none
+  std::string label_value = {};
+};
+
 class Generator {
  public:
   virtual ~Generator() = default;
@@ -76,6 +87,8 @@ class Generator {
                        std::optional<size_t> index = std::nullopt) = 0;
   // Whether something is there to run requests; an error says what is missing.
   virtual Status ready() const { return {}; }
+  // What it counts beside the engine's figures; those of one name in a row.
+  virtual std::vector<GeneratorFigure> figures() const { return {}; }
   // Cancels running requests, which get their last event, and ends.
   virtual void stop() = 0;
 };

@@ -9,12 +9,6 @@
 namespace banyan {
 namespace {
 
-// SGLang's router 0.3.2 (policies/cache_aware.rs): --cache-threshold, --balance-abs-threshold,
-// --balance-rel-threshold.
-constexpr double kCacheThreshold = 0.3;
-constexpr int64_t kBalanceAbsolute = 64;
-constexpr double kBalanceRelative = 1.5;
-
 // A number in [0, 2^32) that differs from request to request and from worker to worker.
 uint32_t dice(uint64_t id, uint64_t which) {
   return philox(id, which, 0)[0];
@@ -64,7 +58,9 @@ bool RouteContext::may_take(int worker) const {
   if (std::ranges::find(request.excluded, worker) != request.excluded.end()) return false;
   if (w.report.pages_total == 0) return true;  // it has not said
   int64_t tokens = request.prompt_tokens + request.output_tokens - held_by(worker).tokens;
-  return w.report.pages_free - w.sent_pages >= tokens / costs.page_size_tokens;
+  // One that is larger than all memory is for the worker to refuse, or to cut.
+  int64_t pages = std::min(tokens / costs.page_size_tokens, w.report.pages_total);
+  return w.report.pages_free - w.sent_pages >= pages;
 }
 
 HeldPrefix RouteContext::held_by(int worker) const {
@@ -120,6 +116,7 @@ int choose_by_cost(const RouteContext& context) {
   return cheapest.worker();
 }
 
+// As SGLang's router 0.3.2 does (policies/cache_aware.rs).
 int choose_cache_aware(const RouteContext& context) {
   int64_t most = 0, least = std::numeric_limits<int64_t>::max();
   for (int w = 0; w < std::ssize(context.workers); ++w) {
@@ -127,14 +124,16 @@ int choose_cache_aware(const RouteContext& context) {
     most = std::max(most, state_of(context, w).in_flight);
     least = std::min(least, state_of(context, w).in_flight);
   }
-  bool uneven = most - least > kBalanceAbsolute &&
-                static_cast<double>(most) > kBalanceRelative * static_cast<double>(least);
+  const RouteCosts& costs = context.costs;
+  bool uneven =
+      most - least > costs.balance_abs_threshold &&
+      static_cast<double>(most) > costs.balance_rel_threshold * static_cast<double>(least);
   auto fewest = [&](int w) {
     return std::tuple(state_of(context, w).in_flight,
                       dice(context.request.id, static_cast<uint64_t>(w)));
   };
   if (uneven) return smallest(context, fewest);
-  double worth = kCacheThreshold * static_cast<double>(context.request.prompt_tokens);
+  double worth = costs.cache_threshold * static_cast<double>(context.request.prompt_tokens);
   for (const HeldPrefix& held : context.holders) {
     if (static_cast<double>(held.tokens) <= worth) break;
     if (context.may_take(held.worker)) return held.worker;
@@ -163,6 +162,21 @@ int choose_random(const RouteContext& context) {
   return smallest(context, [&](int w) {
     return dice(context.request.id, context.decision << 16 | static_cast<uint64_t>(w));
   });
+}
+
+// The less loaded one of two that chance names.
+int choose_power_of_two(const RouteContext& context) {
+  auto thrown = [&](int w) {
+    return dice(context.request.id, context.decision << 16 | static_cast<uint64_t>(w));
+  };
+  int first = smallest(context, thrown), second = -1;
+  for (int w = 0; w < std::ssize(context.workers); ++w) {
+    if (w == first || !context.may_take(w)) continue;
+    if (second < 0 || thrown(w) < thrown(second)) second = w;
+  }
+  if (second < 0) return first;
+  auto load = [&](int w) { return std::tuple(context.wait_s(w), state_of(context, w).running()); };
+  return load(second) < load(first) ? second : first;
 }
 
 }  // namespace banyan

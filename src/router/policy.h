@@ -49,6 +49,12 @@ struct RouteCosts {
   double prefill_tokens_s = 8000;  // of a worker that has not said
   double load_tokens_s = 200'000;  // from below memory
   int64_t page_size_tokens = 64;
+
+  // Of cache_aware, by SGLang's names and with its values: the part of a prompt that makes a prefix
+  // worth going to, and by how much the most and the fewest requests may differ.
+  double cache_threshold = 0.3;
+  int64_t balance_abs_threshold = 64;
+  double balance_rel_threshold = 1.5;
 };
 
 struct RouteContext {
@@ -82,5 +88,6 @@ int choose_cache_aware(const RouteContext& context);
 int choose_least_loaded(const RouteContext& context);
 int choose_round_robin(const RouteContext& context);
 int choose_random(const RouteContext& context);
+int choose_power_of_two(const RouteContext& context);
 
 }  // namespace banyan

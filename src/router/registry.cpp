@@ -14,6 +14,7 @@ std::span<const RoutingPolicy> routing_policies() {
       {"least_loaded", "the fewest tokens to compute, whatever is cached", choose_least_loaded},
       {"round_robin", "each in its turn", choose_round_robin},
       {"random", "any", choose_random},
+      {"power_of_two", "the less loaded one of any two", choose_power_of_two},
   });
   return kPolicies;
 }

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
-#include <random>
 #include <utility>
 
 #include "base/check.h"
@@ -22,6 +21,8 @@ constexpr double kRetriesPerRequest = 0.1, kRetriesSavedMax = 100;
 // A worker that ends so soon after it took a request, without a token of it, may have died of it.
 constexpr double kSuddenDeath_s = 0.5;
 constexpr int kSuddenDeathsMax = 2;
+// An answer of which nothing is known yet, and how much each one teaches.
+constexpr double kOutputTokens = 128, kOutputBlend = 0.05;
 constexpr size_t kLineBytesMax = 16 << 20;
 constexpr size_t kBodyBytesMax = 4096;  // of an answer that is an error
 
@@ -45,11 +46,19 @@ std::string message_of(std::string_view body) {
 }  // namespace
 
 Status RouteConfig::validate() const {
-  if (worker_urls.empty()) {
-    return invalid_argument("--worker-urls: name one worker at least, as http://127.0.0.1:30001");
+  if (worker_urls.empty() && !etcd.used()) {
+    return invalid_argument(
+        "--worker-urls: name one worker at least, as http://127.0.0.1:30001, or --etcd-endpoints, "
+        "where workers are listed");
   }
-  auto known = route_policies();
-  if (std::ranges::find(known, policy) == known.end()) {
+  TRY(etcd.validate());
+  if (std::ssize(worker_urls) > kWorkersMax) {
+    return invalid_argument("--worker-urls: {} workers; a router takes {}", worker_urls.size(),
+                            kWorkersMax);
+  }
+  if (find_routing_policy(policy) == nullptr) {
+    std::vector<std::string_view> known;
+    for (const RoutingPolicy& one : routing_policies()) known.push_back(one.name);
     return invalid_argument("--policy {}: it must be one of {}", policy, fmt::join(known, ", "));
   }
   for (auto [name, value] : {std::pair("--health-check-interval-secs", health_interval_s),
@@ -73,6 +82,8 @@ struct RemoteGenerator::Job {
   std::shared_ptr<RemoteSubmission> submission;
   size_t index = 0;
   WireRequest wire;  // as it came
+  std::shared_ptr<PromptPages> pages;
+  uint64_t number = 0;
   SteadyTime arrived, queue_deadline;
   bool over = false;
 
@@ -86,6 +97,8 @@ struct RemoteGenerator::Job {
 
   // The present attempt. Its number is in every callback.
   std::shared_ptr<RemoteWorker> worker;  // null: it waits
+  WorkerChoice::Placement placement;
+  std::vector<int> refused_by;  // workers, since it was last taken
   uint64_t attempt = 0, exchange = 0;
   SteadyTime sent;
   bool answered = false;
@@ -102,12 +115,15 @@ Result<std::unique_ptr<RemoteGenerator>> RemoteGenerator::open(
   TRY(config.validate());
   std::unique_ptr<RemoteGenerator> made(new RemoteGenerator(io, config, std::move(on_step)));
   RemoteGenerator* self = made.get();
-  for (const std::string& url : config.worker_urls) {
-    auto worker = TRY(RemoteWorker::open(io, url, made->config_));
-    worker->on({.answered = [self] { self->pump(); },
-                .lost = [self, raw = worker.get()](
-                            const std::string& why) { self->lose_all(*raw, why); }});
-    made->workers_.push_back(std::move(worker));
+  for (const std::string& url : config.worker_urls) TRY(made->admit(url));
+  if (config.etcd.used()) {
+    WorkerMembership::Sinks sinks;
+    sinks.joined = [self](const std::string& url) {
+      Status admitted = self->admit(url);
+      if (!admitted) spdlog::warn("worker {} is left out: {}", url, admitted.error().message);
+    };
+    sinks.left = [self](const std::string& url) { self->dismiss(url); };
+    made->membership_ = TRY(WorkerMembership::start(io, config.etcd, std::move(sinks)));
   }
   boost::asio::post(io, [self] { self->tick(); });
   return made;
@@ -118,18 +134,60 @@ RemoteGenerator::RemoteGenerator(boost::asio::io_context& io, const RouteConfig&
     : io_(io),
       config_(config),
       on_step_(std::move(on_step)),
-      policy_(make_route_policy(config.policy, std::random_device{}())),
+      choice_(io, config_),
       timer_(io),
-      retries_left_(kRetriesSavedMax / 10) {}
+      retries_left_(kRetriesSavedMax / 10),
+      output_tokens_(kOutputTokens) {}
 
 RemoteGenerator::~RemoteGenerator() = default;
 
 Status RemoteGenerator::ready() const {
-  auto works = [](const auto& worker) {
-    return worker->info() != nullptr && worker->info()->state == WorkerInfo::State::kReady;
-  };
+  auto works = [](const auto& worker) { return worker && worker->is_ready(); };
   if (std::ranges::any_of(workers_, works)) return {};
-  return exhausted("none of {} workers is ready", workers_.size());
+  auto known = std::ranges::count_if(workers_, [](const auto& worker) { return bool(worker); });
+  return exhausted("none of {} workers is ready", known);
+}
+
+// ---- Workers ------------------------------------------------------------------------------------
+
+Status RemoteGenerator::admit(const std::string& url) {
+  for (const auto& worker : workers_) {
+    if (!worker || worker->url() != url) continue;
+    worker->leaving = false;
+    return {};
+  }
+  auto place = std::ranges::find(workers_, nullptr);
+  if (place == workers_.end() && std::ssize(workers_) == kWorkersMax) {
+    return exhausted("this router has {} workers, which is all it takes", kWorkersMax);
+  }
+  auto worker = TRY(RemoteWorker::open(io_, url, config_));
+  worker->on({.answered = [this] { pump(); },
+              .lost = [this, raw = worker.get()](const std::string& why) { lose_all(*raw, why); }});
+  if (place == workers_.end()) place = workers_.insert(place, nullptr);
+  *place = worker;
+  choice_.add(static_cast<int>(place - workers_.begin()), std::move(worker));
+  return {};
+}
+
+void RemoteGenerator::dismiss(const std::string& url) {
+  if (std::ranges::find(config_.worker_urls, url) != config_.worker_urls.end()) return;
+  for (const auto& worker : workers_) {
+    if (worker && worker->url() == url) worker->leaving = true;
+  }
+}
+
+// Those that leave and have nothing to end any more.
+void RemoteGenerator::retire(SteadyTime now) {
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    if (!workers_[i]) continue;
+    workers_[i]->tick(now);
+    if (!workers_[i]->leaving || workers_[i]->in_flight > 0) continue;
+    spdlog::info("worker {} has left", workers_[i]->url());
+    choice_.remove(static_cast<int>(i));
+    workers_[i]->stop();
+    workers_[i] = nullptr;
+    if (i < counted_.size()) counted_[i] = {};
+  }
 }
 
 RemoteGenerator::Counts RemoteGenerator::counts() const {
@@ -157,8 +215,12 @@ Result<std::shared_ptr<Submission>> RemoteGenerator::submit(std::vector<Generate
       return unsupported("a constraint of this request cannot be sent to a worker");
     }
     request.constraint = nullptr;
+    bool same = !jobs.empty() && jobs.back()->wire.request.prompt == request.prompt &&
+                jobs.back()->pages->covers(request);
+    job->pages = same ? jobs.back()->pages : std::make_shared<PromptPages>(request);
     job->submission = submission;
     job->index = jobs.size();
+    job->number = static_cast<uint64_t>(counts_.requests) + jobs.size();
     job->wire.request = std::move(request);
     job->arrived = now;
     job->queue_deadline = now + seconds(config_.queue_timeout_s);
@@ -189,17 +251,28 @@ void RemoteGenerator::pump() {
   }
 }
 
+WorkerChoice::Request RemoteGenerator::request_of(const Job& job) const {
+  int64_t left = job.wire.request.options.max_new_tokens - std::ssize(job.tokens);
+  auto usual = static_cast<int64_t>(output_tokens_);
+  return {.prompt = job.wire.request.prompt,
+          .pages = job.pages.get(),
+          .tokens_before = std::ssize(job.tokens),
+          .output_tokens = std::clamp<int64_t>(left, 0, usual),
+          .id = job.number,
+          .identity = job.identity,
+          .excluded = job.refused_by};
+}
+
 bool RemoteGenerator::place(const JobPtr& job) {
   SteadyTime now = SteadyClock::now();
-  candidates_.clear();
-  for (size_t i = 0; i < workers_.size(); ++i) {
-    const RemoteWorker& worker = *workers_[i];
-    if (!worker.has_room(now)) continue;
-    if (!job->identity.empty() && worker.info()->identity != job->identity) continue;
-    candidates_.push_back({i, worker.in_flight, worker.waiting_tokens});
+  WorkerChoice::Placement placement = choice_.choose(request_of(*job), now);
+  if (placement.worker < 0 && !job->refused_by.empty()) {  // who refused may take it by now
+    job->refused_by.clear();
+    placement = choice_.choose(request_of(*job), now);
   }
-  if (candidates_.empty()) return false;
-  start(job, workers_[candidates_[policy_->choose(candidates_, job->wire.request)].worker]);
+  if (placement.worker < 0) return false;
+  choice_.sent(placement, request_of(*job), now);
+  start(job, placement, now);
   return true;
 }
 
@@ -218,15 +291,20 @@ WireRequest RemoteGenerator::next_attempt(const Job& job) {
   return next;
 }
 
-void RemoteGenerator::start(const JobPtr& job, const std::shared_ptr<RemoteWorker>& worker) {
+void RemoteGenerator::start(const JobPtr& job, const WorkerChoice::Placement& placement,
+                            SteadyTime now) {
+  const auto& worker = workers_[static_cast<size_t>(placement.worker)];
   uint64_t attempt = ++job->attempt;
   job->worker = worker;
-  job->sent = SteadyClock::now();
+  job->placement = placement;
+  job->sent = now;
   job->answered = false;
   job->carry.clear();
   if (job->tokens.empty()) job->identity = worker->info()->identity;
   ++worker->in_flight;
   worker->waiting_tokens += job->prompt_tokens();
+  counts_.sent_tokens += job->prompt_tokens();
+  counts_.predicted_tokens += std::min(placement.choice.cached_tokens, job->prompt_tokens());
   ClientSinks sinks;
   sinks.body = [this, job, attempt](int status, std::string_view bytes) {
     if (job->attempt == attempt) take_bytes(job, status, bytes);
@@ -290,6 +368,8 @@ void RemoteGenerator::take_event(const JobPtr& job, TokenEvent event) {
   if (!std::exchange(job->answered, true)) {
     job->worker->waiting_tokens -= job->prompt_tokens();
     job->worker->succeeded();
+    job->refused_by.clear();
+    counts_.cached_tokens += std::min(event.cached_tokens, job->prompt_tokens());
   }
   if (event.from_prompt) {
     job->prompt_next = event.position + 1;
@@ -317,6 +397,7 @@ void RemoteGenerator::take_rejection(const JobPtr& job, const Error& error) {
   if (retries) {
     --retries_left_;
     ++counts_.retries;
+    job->refused_by.push_back(job->placement.worker);
     job->worker->failed(SteadyClock::now());
   }
   leave(*job);
@@ -403,6 +484,7 @@ void RemoteGenerator::leave(Job& job) {
   ++job.attempt;
   --job.worker->in_flight;
   if (!job.answered) job.worker->waiting_tokens -= job.prompt_tokens();
+  choice_.ended(job.placement);
   job.worker = nullptr;
   job.exchange = 0;
 }
@@ -422,6 +504,8 @@ void RemoteGenerator::fail(const JobPtr& job, const Error& error) {
 }
 
 void RemoteGenerator::finish(const JobPtr& job, const TokenEvent& event) {
+  bool whole = event.finish == FinishReason::kStop || event.finish == FinishReason::kLength;
+  if (whole) output_tokens_ += kOutputBlend * (std::ssize(job->tokens) - output_tokens_);
   end(job);
   job->submission->deliver(job->index, event);
 }
@@ -472,7 +556,11 @@ void RemoteGenerator::stop() {
   timer_.cancel();
   waiting_.clear();
   cancel_all();
-  for (const auto& worker : workers_) worker->stop();
+  choice_.stop();
+  if (membership_) membership_->stop();
+  for (const auto& worker : workers_) {
+    if (worker) worker->stop();
+  }
 }
 
 // ---- Time ---------------------------------------------------------------------------------------
@@ -480,7 +568,8 @@ void RemoteGenerator::stop() {
 void RemoteGenerator::tick() {
   if (stopped_) return;
   SteadyTime now = SteadyClock::now();
-  for (const auto& worker : workers_) worker->tick(now);
+  retire(now);
+  choice_.tick(now);
   expire(now);
   pump();
   report();
@@ -499,6 +588,7 @@ void RemoteGenerator::expire(SteadyTime now) {
   });
   for (const JobPtr& job : late) {
     if (job->over) continue;
+    ++counts_.expired;
     fail(job, {ErrorCode::kExhausted,
                fmt::format("no worker had room within {} s, which is --queue-timeout-secs",
                            config_.queue_timeout_s)});
@@ -520,7 +610,7 @@ void RemoteGenerator::report() {
   counted_.resize(workers_.size());
   StepReport sum;
   for (size_t i = 0; i < workers_.size(); ++i) {
-    const WorkerInfo* info = workers_[i]->info();
+    const WorkerInfo* info = workers_[i] ? workers_[i]->info() : nullptr;
     if (info == nullptr) continue;
     count_progress(*info, counted_[i]);
     sum.stats.running += info->running;
@@ -534,6 +624,65 @@ void RemoteGenerator::report() {
   sum.stats.generated_tokens = totals_.generated_tokens;
   sum.stats.queued += std::ssize(waiting_);
   if (on_step_) on_step_(sum);
+}
+
+// ---- Figures ------------------------------------------------------------------------------------
+
+std::vector<GeneratorFigure> RemoteGenerator::figures() const {
+  std::vector<GeneratorFigure> all;
+  auto total = [&](std::string_view name, std::string_view help, auto value) {
+    all.push_back({name, help, true, static_cast<double>(value)});
+  };
+  auto gauge = [&](std::string_view name, std::string_view help, auto value) {
+    all.push_back({name, help, false, static_cast<double>(value)});
+  };
+  WorkerChoice::Figures choice = choice_.figures();
+  total("banyan:router_sent_prompt_tokens_total", "Prompt tokens sent to workers",
+        counts_.sent_tokens);
+  total("banyan:router_predicted_cached_tokens_total",
+        "Of them, those that the router took for cached at the worker", counts_.predicted_tokens);
+  total("banyan:router_cached_tokens_total", "Of them, those that were", counts_.cached_tokens);
+  total("banyan:router_migrations_total", "Times that a request lost its worker and went on",
+        counts_.migrations);
+  total("banyan:router_retries_total", "Times that a request was refused and went to another",
+        counts_.retries);
+  total("banyan:router_poisoned_total", "Requests that two workers ended of", counts_.poisoned);
+  total("banyan:router_queue_timeouts_total", "Requests for which no worker had room in time",
+        counts_.expired);
+  gauge("banyan:router_waiting_requests", "Requests that wait for a worker", waiting_.size());
+  total("banyan:router_decisions_total", "Choices of a worker", choice.decisions);
+  total("banyan:router_decision_seconds_total", "Time of choosing", choice.decision_s);
+  total("banyan:router_hashed_pages_total", "Pages of prompts whose keys were made",
+        choice.hashed_pages);
+  total("banyan:router_hashing_seconds_total", "Time of making them", choice.hashing_s);
+  gauge("banyan:router_known_pages", "Pages in the map of who has what", choice.entries);
+  gauge("banyan:router_map_bytes", "Memory of that map", choice.bytes);
+  total("banyan:router_forgotten_pages_total", "Pages that the map had no room for",
+        choice.evicted);
+  total("banyan:router_event_gaps_total", "Times that events of a worker were missing",
+        choice.gaps);
+  total("banyan:router_event_streams_ended_total", "Times that a worker's events broke off",
+        choice.reopened);
+  gauge("banyan:router_announcing_workers", "Workers that tell what they have cached",
+        choice.announcing);
+  add_worker_figures(all);
+  return all;
+}
+
+void RemoteGenerator::add_worker_figures(std::vector<GeneratorFigure>& all) const {
+  auto each = [&](std::string_view name, std::string_view help, auto value_of) {
+    for (const auto& worker : workers_) {
+      if (!worker) continue;
+      all.push_back(
+          {name, help, false, static_cast<double>(value_of(*worker)), "worker", worker->url()});
+    }
+  };
+  each("banyan:router_worker_ready", "1: it takes requests",
+       [](const RemoteWorker& w) { return w.is_ready() ? 1 : 0; });
+  each("banyan:router_worker_requests", "Requests of this router that run there",
+       [](const RemoteWorker& w) { return w.in_flight; });
+  each("banyan:router_worker_waiting_tokens", "Prompt tokens sent there and not answered yet",
+       [](const RemoteWorker& w) { return w.waiting_tokens; });
 }
 
 }  // namespace banyan

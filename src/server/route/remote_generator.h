@@ -20,9 +20,10 @@
 #include <vector>
 
 #include "llm/generator.h"
-#include "server/route/policy.h"
+#include "server/route/membership.h"
 #include "server/route/remote_worker.h"
 #include "server/route/route_config.h"
+#include "server/route/worker_choice.h"
 #include "server/worker/wire.h"
 
 namespace banyan {
@@ -31,7 +32,10 @@ class RemoteGenerator final : public Generator {
  public:
   // For /metrics and logs: what workers and this router have done.
   struct Counts {
-    int64_t requests = 0, migrations = 0, retries = 0, poisoned = 0, waiting = 0;
+    int64_t requests = 0, migrations = 0, retries = 0, poisoned = 0, expired = 0, waiting = 0;
+    // Of prompts that were sent: all tokens, those that the choice took for cached, those that
+    // were.
+    int64_t sent_tokens = 0, predicted_tokens = 0, cached_tokens = 0;
   };
 
   // `on_step` hears sums over the workers. Errors: a URL, an unknown policy.
@@ -46,6 +50,7 @@ class RemoteGenerator final : public Generator {
   void cancel_all() override;
   void abandon(const std::shared_ptr<Submission>& submission, std::optional<size_t> index) override;
   Status ready() const override;
+  std::vector<GeneratorFigure> figures() const override;
   void stop() override;
 
   const std::vector<std::shared_ptr<RemoteWorker>>& workers() const { return workers_; }
@@ -61,11 +66,15 @@ class RemoteGenerator final : public Generator {
                   std::function<void(const StepReport&)> on_step);
 
   void tick();
+  Status admit(const std::string& url);
+  void dismiss(const std::string& url);
+  void retire(SteadyTime now);
   void count_progress(const WorkerInfo& info, WorkerInfo& counted);
   void report();
   void pump();
   bool place(const JobPtr& job);
-  void start(const JobPtr& job, const std::shared_ptr<RemoteWorker>& worker);
+  WorkerChoice::Request request_of(const Job& job) const;
+  void start(const JobPtr& job, const WorkerChoice::Placement& placement, SteadyTime now);
   static WireRequest next_attempt(const Job& job);
   void take_bytes(const JobPtr& job, int http_status, std::string_view bytes);
   void take_line(const JobPtr& job, std::string_view text);
@@ -82,22 +91,24 @@ class RemoteGenerator final : public Generator {
   void drop(const JobPtr& job);
   void hang_up(const Job& job);
   void expire(SteadyTime now);
+  void add_worker_figures(std::vector<GeneratorFigure>& all) const;
 
   boost::asio::io_context& io_;
   const RouteConfig config_;
   std::function<void(const StepReport&)> on_step_;
-  std::unique_ptr<RoutePolicy> policy_;
-  std::vector<std::shared_ptr<RemoteWorker>> workers_;
+  std::vector<std::shared_ptr<RemoteWorker>> workers_;  // by number; null: nobody has it
+  std::unique_ptr<WorkerMembership> membership_;        // null: workers are named once
+  WorkerChoice choice_;
   std::unordered_set<JobPtr> jobs_;  // that have not ended
   std::deque<JobPtr> waiting_;
   boost::asio::steady_timer timer_;
-  std::vector<RouteCandidate> candidates_;
   LineReader reader_;
   WireLine line_;
   Counts counts_;
   EngineStats totals_;               // of steps and tokens, over all workers
   std::vector<WorkerInfo> counted_;  // by worker: what totals_ has of it
   double retries_left_;
+  double output_tokens_;  // of an answer, lately: what the next is expected to have
   bool stopped_ = false;
 };
 

@@ -98,6 +98,7 @@ void RemoteWorker::take(int status, const Status& outcome) {
   if (info->epoch != epoch_) failures_ = 0;  // another process
   epoch_ = info->epoch;
   info_ = *std::move(info);
+  ++answers_;
   if (events_.answered) events_.answered();
 }
 
@@ -123,7 +124,7 @@ void RemoteWorker::failed(SteadyTime now) {
 
 // A few more than it runs, so that it never waits for the router.
 bool RemoteWorker::has_room(SteadyTime now) const {
-  if (!info_ || info_->state != WorkerInfo::State::kReady || now < closed_until_) return false;
+  if (!is_ready() || now < closed_until_) return false;
   int64_t ahead = std::max<int64_t>(2, info_->running_max / 4);
   return in_flight < info_->running_max + std::min(ahead, info_->queued_max);
 }

@@ -42,8 +42,10 @@ class RemoteWorker : public std::enable_shared_from_this<RemoteWorker> {
   const std::string& url() const { return url_; }
   // Null: it has not answered, or not since it was suspected.
   const WorkerInfo* info() const { return info_ ? &*info_ : nullptr; }
+  bool is_ready() const { return !leaving && info_ && info_->state == WorkerInfo::State::kReady; }
   // Whether it may be given a request now.
   bool has_room(SteadyTime now) const;
+  uint64_t answers() const { return answers_; }  // how often info() was new
   HttpClient& client() { return client_; }
 
   // Of a request here: its connection broke, or it failed though the worker lives.
@@ -52,6 +54,7 @@ class RemoteWorker : public std::enable_shared_from_this<RemoteWorker> {
   void succeeded() { failures_ = 0; }
 
   int64_t in_flight = 0, waiting_tokens = 0;  // of this router's requests
+  bool leaving = false;  // it is listed no more: it gets nothing new, and ends what it has
 
  private:
   void ask(SteadyTime now);
@@ -66,6 +69,7 @@ class RemoteWorker : public std::enable_shared_from_this<RemoteWorker> {
   std::optional<WorkerInfo> info_;
   uint64_t question_ = 0;  // 0: none is out
   uint64_t questions_ = 0;
+  uint64_t answers_ = 0;
   std::string answer_;
   SteadyTime asked_, progressed_;
   uint64_t epoch_ = 0;

@@ -5,13 +5,19 @@
 #include <vector>
 
 #include "banyan/status.h"
+#include "router/policy.h"
+#include "server/etcd_config.h"
 
 namespace banyan {
 
+inline constexpr int kWorkersMax = 256;  // of one router: two cells' worth
+
 struct RouteConfig {
   std::vector<std::string> worker_urls;
-  std::string worker_api_key;           // for the workers; empty: none
-  std::string policy = "least_loaded";  // server/route/policy.h has the list
+  EtcdConfig etcd;              // and those that are listed there
+  std::string worker_api_key;   // for the workers; empty: none
+  std::string policy = "cost";  // router/registry.cpp has the list
+  RouteCosts costs;
 
   double health_interval_s = 0.25;  // between two questions to a worker
   double health_timeout_s = 2;      // a worker that has not answered for so long is given up

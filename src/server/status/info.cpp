@@ -157,7 +157,10 @@ void metrics(Service& service, HttpRequest, ResponderPtr responder) {
                             .grammars_waiting = service.grammars_waiting(),
                             .memory = service.memory_use(),
                             .spans = service.span_counts()};
-  if (service.state() != Service::State::kLoading) others.grammars = service.llm().grammar_stats();
+  if (service.state() != Service::State::kLoading) {
+    others.grammars = service.llm().grammar_stats();
+    others.generator = service.generator().figures();
+  }
   auto started = seconds_since_epoch(service.started_at());
   responder->respond(200, service.metrics().text(others), kPrometheusText,
                      {{"Process-Start-Time-Unix", std::to_string(started)}});

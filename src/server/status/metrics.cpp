@@ -170,6 +170,24 @@ void add_memory(const MemoryUse& use, const prometheus::Labels& labels,
   families.push_back(std::move(family));
 }
 
+void add_figures(std::span<const GeneratorFigure> figures, const prometheus::Labels& labels,
+                 std::vector<prometheus::MetricFamily>& families) {
+  using Type = prometheus::MetricType;
+  for (const GeneratorFigure& figure : figures) {
+    if (families.empty() || families.back().name != figure.name) {
+      families.push_back(family_of(std::string(figure.name).c_str(),
+                                   std::string(figure.help).c_str(),
+                                   figure.total ? Type::Counter : Type::Gauge));
+    }
+    prometheus::ClientMetric& metric = families.back().metric.emplace_back();
+    for (const auto& [name, value] : labels) metric.label.push_back({name, value});
+    if (!figure.label.empty()) {
+      metric.label.push_back({std::string(figure.label), figure.label_value});
+    }
+    (figure.total ? metric.counter.value : metric.gauge.value) = figure.value;
+  }
+}
+
 }  // namespace
 
 struct Metrics::Impl {
@@ -486,6 +504,7 @@ std::string Metrics::text(const Others& others) const {
   add_grammars(others.grammars, others.grammars_waiting, impl_->labels, families);
   add_memory(others.memory, impl_->labels, families);
   if (others.spans) add_spans(*others.spans, impl_->labels, families);
+  add_figures(others.generator, impl_->labels, families);
   LlamaFigures llama = {.stats = impl_->last,
                         .prompt_s = impl_->prompt_s,
                         .predicted_s = impl_->predicted_s,

@@ -52,6 +52,7 @@ class Metrics {
     size_t grammars_waiting = 0;
     MemoryUse memory;
     std::optional<SpanCounts> spans;
+    std::vector<GeneratorFigure> generator;
   };
   // Renders Prometheus's text format.
   std::string text(const Others& others) const;

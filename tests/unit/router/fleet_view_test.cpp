@@ -134,6 +134,20 @@ TEST(FleetView, TheOtherPolicies) {
   EXPECT_EQ(aware.choose(60), 2) << "uneven load: the fewest requests";
   for (int i = 0; i < 70; ++i) aware.view().ended(0);
   EXPECT_EQ(aware.choose(60), 0);
+
+  Fleet two({0, 0}, "power_of_two");
+  two.report(0, 5000);
+  for (uint64_t i = 0; i < 20; ++i) EXPECT_EQ(two.choose(10, i), 1);
+}
+
+TEST(FleetView, WhatFitsNowhereGoesToAnEmptyWorker) {
+  Fleet fleet({0, 0});
+  RouteRequest huge = fleet.request(60);
+  huge.output_tokens = int64_t{1} << 30;
+  fleet.report(0, 0, 999);
+  EXPECT_EQ(fleet.view().choose(huge, 0).worker, 1);
+  fleet.report(1, 0, 999);
+  EXPECT_EQ(fleet.view().choose(huge, 0).worker, -1);
 }
 
 }  // namespace

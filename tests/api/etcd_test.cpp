@@ -1,0 +1,93 @@
+// Workers that routers find through etcd.
+#include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <thread>
+
+#include "api/running_server.h"
+#include "support/etcd_server.h"
+#include "support/tiny_model.h"
+
+namespace banyan {
+namespace {
+
+using test::EtcdServer;
+using test::RunningServer;
+
+class EtcdApi : public testing::Test {
+ protected:
+  void SetUp() override {
+    REQUIRE_ETCD();
+    spdlog::set_level(spdlog::level::off);
+    etcd_ = std::make_unique<EtcdServer>();
+    engine.state_digest = true;
+  }
+  EtcdConfig config() const {
+    return {.endpoints = {"http://127.0.0.1:1", etcd_->url()}, .cluster = "tests", .ttl_s = 2};
+  }
+  std::unique_ptr<RunningServer> worker() {
+    return std::make_unique<RunningServer>(engine, ServerConfig{.port = 0, .etcd = config()});
+  }
+  std::unique_ptr<RunningServer> router() {
+    RouteConfig route{.etcd = config(), .health_interval_s = 0.02};
+    return std::make_unique<RunningServer>(engine, ServerConfig{.port = 0}, route);
+  }
+  EtcdServer& etcd() { return *etcd_; }
+
+  test::TemporaryFolder folder_;
+  EngineConfig engine = test::tiny_model(folder_);
+
+ private:
+  std::unique_ptr<EtcdServer> etcd_;
+};
+
+TEST_F(EtcdApi, WorkersComeAndGo) {
+  auto first = worker();
+  auto routes = router();
+  ASSERT_TRUE(routes->reaches("banyan:router_announcing_workers", 1));
+  EXPECT_EQ(routes->get("/count?tokens=2").status, 200);
+  auto second = worker();
+  ASSERT_TRUE(routes->reaches("banyan:router_announcing_workers", 2));
+  first.reset();  // it drains, and says so
+  ASSERT_TRUE(routes->reaches("banyan:router_announcing_workers", 1, true));
+  EXPECT_EQ(routes->get("/count?tokens=2").status, 200);
+
+  // While etcd hangs, the last set holds; a worker that is there stays when its lease has run out.
+  etcd().signal(SIGSTOP);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_EQ(routes->get("/count?tokens=2").status, 200);
+  etcd().signal(SIGCONT);
+  auto third = worker();
+  ASSERT_TRUE(routes->reaches("banyan:router_announcing_workers", 2));
+  EXPECT_EQ(routes->get("/count?tokens=2").status, 200);
+}
+
+TEST_F(EtcdApi, StreamsOutliveEtcd) {
+  auto one = worker();
+  auto routes = router();
+  ASSERT_TRUE(routes->reaches("banyan:router_announcing_workers", 1));
+  test::Client client(routes->port());
+  client.send("GET /stream?tokens=3000 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  client.read_until("data: ");
+  etcd().signal(SIGKILL);
+  EXPECT_NE(client.read_until("data: length").find("data: length"), std::string::npos);
+  EXPECT_EQ(routes->get("/count?tokens=2").status, 200);
+}
+
+TEST(EtcdConfig, SaysWhatIsWrong) {
+  EXPECT_TRUE(EtcdConfig().validate());
+  EXPECT_TRUE((EtcdConfig{.endpoints = {"http://127.0.0.1:2379"}}).validate());
+  EXPECT_FALSE((EtcdConfig{.endpoints = {"ftp://x"}}).validate());
+  EXPECT_FALSE((EtcdConfig{.endpoints = {"http://x"}, .cluster = "a/b"}).validate());
+  EXPECT_FALSE((EtcdConfig{.endpoints = {"http://x"}, .cluster = ""}).validate());
+  ServerConfig server{.host = "0.0.0.0", .etcd = {.endpoints = {"http://127.0.0.1:2379"}}};
+  EXPECT_FALSE(server.validate()) << "where do routers reach it?";
+  server.etcd.advertise_url = "http://10.0.0.7:30001";
+  EXPECT_TRUE(server.validate());
+}
+
+}  // namespace
+}  // namespace banyan

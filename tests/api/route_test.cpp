@@ -1,0 +1,129 @@
+// A router over workers in this process: whom it chooses, and what it says of it.
+#include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api/running_server.h"
+#include "support/tiny_model.h"
+
+namespace banyan {
+namespace {
+
+using test::Client;
+using test::Response;
+using test::RunningServer;
+using test::TemporaryFolder;
+
+class RouteApi : public testing::Test {
+  TemporaryFolder folder_;
+
+ protected:
+  RouteApi() {
+    spdlog::set_level(spdlog::level::off);
+    engine.state_digest = true;
+    route.health_interval_s = 0.02;
+  }
+  void start(int workers = 2) {
+    for (int i = 0; i < workers; ++i) add_worker(engine);
+    start_router();
+  }
+  void add_worker(const EngineConfig& config) {
+    workers_.push_back(std::make_unique<RunningServer>(config, ServerConfig{.port = 0}));
+    route.worker_urls.push_back(workers_.back()->url());
+  }
+  void start_router() {
+    router_ = std::make_unique<RunningServer>(engine, ServerConfig{.port = 0}, route);
+    wait_for("banyan:router_worker_ready{", 1);
+  }
+  const RunningServer& router() const { return *router_; }
+  int port() const { return router_->port(); }
+  bool wait_for(const std::string& name, double value) const {
+    return router_->reaches(name, value);
+  }
+  // Prompt tokens that each worker has computed or found.
+  std::vector<double> prompt_tokens() const {
+    std::vector<double> all;
+    for (const auto& one : workers_) all.push_back(one->figure("sglang:prompt_tokens_total"));
+    return all;
+  }
+
+  EngineConfig engine = test::tiny_model(folder_);
+  RouteConfig route;
+
+ private:
+  std::vector<std::unique_ptr<RunningServer>> workers_;
+  std::unique_ptr<RunningServer> router_;  // ends before its workers
+};
+
+TEST_F(RouteApi, GoesToWhoeverHasThePrefix) {
+  start();
+  ASSERT_TRUE(wait_for("banyan:router_announcing_workers", 2));
+  EXPECT_EQ(router().get("/count?tokens=2&prompt=300").status, 200);
+  // What is known of the pages at first is a prediction; then the worker says it.
+  ASSERT_TRUE(wait_for("banyan:router_known_pages", 18));
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(router().get("/count?tokens=2&prompt=300").status, 200);
+  std::vector<double> prompts = prompt_tokens();
+  EXPECT_EQ(std::ranges::max(prompts), 9 * 300) << "all to one";
+  EXPECT_EQ(std::ranges::min(prompts), 0);
+  EXPECT_EQ(router().figure("banyan:router_predicted_cached_tokens_total"), 8 * 18 * 16);
+  EXPECT_GE(router().figure("banyan:router_cached_tokens_total"), 8 * 18 * 16);
+  EXPECT_EQ(router().figure("banyan:router_hashed_pages_total"), 9 * 18);
+}
+
+TEST_F(RouteApi, TakesTurnsWhereAskedTo) {
+  route.policy = "round_robin";
+  start();
+  ASSERT_TRUE(wait_for("banyan:router_announcing_workers", 2));
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(router().get("/count?tokens=1&prompt=40").status, 200);
+  EXPECT_EQ(prompt_tokens(), (std::vector<double>{120, 120}));
+}
+
+TEST_F(RouteApi, WorkersThatTellNothingAreChosenByLoad) {
+  engine.state_digest = false;
+  start();
+  EXPECT_EQ(router().get("/count?tokens=2&prompt=300").status, 200);
+  EXPECT_EQ(router().figure("banyan:router_announcing_workers"), 0);
+  EXPECT_EQ(router().figure("banyan:router_hashed_pages_total"), 0);
+}
+
+TEST_F(RouteApi, WorkersThatDifferShareNoPrefix) {
+  add_worker(engine);
+  EngineConfig other = engine;
+  other.page_size_tokens = 32;
+  add_worker(other);
+  start_router();
+  ASSERT_TRUE(wait_for("banyan:router_announcing_workers", 2));
+  EXPECT_EQ(router().get("/count?tokens=1&prompt=40").status, 200);
+  EXPECT_EQ(router().figure("banyan:router_hashed_pages_total"), 2 + 1) << "keys for each of them";
+}
+
+TEST_F(RouteApi, WaitsForRoomAndSaysWhenThereIsNone) {
+  engine.running_max = 1;
+  engine.queued_max = 1;
+  route.queued_max = 1;
+  route.queue_timeout_s = 0.3;
+  start(1);
+  ASSERT_TRUE(wait_for("banyan:router_announcing_workers", 1));
+  std::vector<Client> streams;
+  for (int i = 0; i < 2; ++i) {  // one runs, one waits at the worker
+    Client& client = streams.emplace_back(Client(port()));
+    client.send("GET /stream?tokens=200000 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  }
+  ASSERT_TRUE(wait_for("banyan:router_worker_requests{", 2));
+  Client third(port());
+  third.send("GET /count HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  ASSERT_TRUE(wait_for("banyan:router_waiting_requests", 1));
+  Response refused = router().get("/count");
+  EXPECT_EQ(refused.status, 503) << "the queue is full";
+  EXPECT_TRUE(refused.has("Retry-After: "));
+  EXPECT_NE(refused.body.find("--queue-size is 1"), std::string::npos) << refused.body;
+  EXPECT_NE(third.response().body.find("0 error"), std::string::npos) << "nobody had room in time";
+  EXPECT_EQ(router().figure("banyan:router_queue_timeouts_total"), 1);
+}
+
+}  // namespace
+}  // namespace banyan

@@ -1,0 +1,68 @@
+// A server or a router in this process that runs until it is destroyed, with the tests' routes.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "api/client.h"
+#include "api/server_fixture.h"
+#include "server/server.h"
+
+namespace banyan::test {
+
+class RunningServer {
+ public:
+  // With `route`, the model's tokenizer alone is loaded.
+  RunningServer(const EngineConfig& engine, ServerConfig config,
+                const std::optional<RouteConfig>& route = {})
+      : server_(std::move(config), test_routes()) {
+    EXPECT_TRUE(server_.listen());
+    if (route) server_.use_workers(*route);
+    thread_ = std::jthread([this] {
+      Status ended = server_.run();
+      EXPECT_TRUE(ended) << ended.error().message;
+    });
+    server_.attach(route ? Llm::load_without_engine(engine) : Llm::load(engine), engine);
+    server_.counts();  // until the model is in place
+  }
+  ~RunningServer() {
+    server_.drain();
+    thread_.join();
+  }
+  RunningServer(const RunningServer&) = delete;
+  RunningServer& operator=(const RunningServer&) = delete;
+
+  std::string url() const { return server_.address(); }
+  int port() const { return server_.port(); }
+  Response get(const std::string& target) const { return Client(port()).get(target); }
+
+  // The value of the first line of /metrics that begins so; -1: none does.
+  double figure(const std::string& name) const {
+    std::string text = "\n" + get("/metrics").body;
+    size_t at = text.find("\n" + name);
+    if (at == text.npos) return -1;
+    std::string line = text.substr(at + 1, text.find('\n', at + 1) - at - 1);
+    return std::stod(line.substr(line.rfind(' ') + 1));
+  }
+  // Waits until it is so much, or so little.
+  bool reaches(const std::string& name, double value, bool falling = false) const {
+    auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatienceMs);
+    while (std::chrono::steady_clock::now() < end) {
+      double now = figure(name);
+      if (falling ? now <= value : now >= value) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    ADD_FAILURE() << name << " is " << figure(name) << ", not " << value;
+    return false;
+  }
+
+ private:
+  Server server_;
+  std::jthread thread_;
+};
+
+}  // namespace banyan::test
