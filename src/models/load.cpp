@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <mutex>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -228,8 +229,13 @@ Result<LoadedModel> load_model(const EngineConfig& config, const LoadContext& co
   warn_unknown(file, architecture);
   if (context.dry) return identified(load, std::move(planned));
   if (config.moba_block_tokens > 0 || config.moba_top_k > 0) {
-    spdlog::warn("attention selects blocks of keys as options say, not as {} was trained",
-                 config.model_path);
+    static std::once_flag said;  // however many ranks and drafters load with the options
+    std::call_once(said, [&] {
+      spdlog::info(
+          "experiment: attention selects blocks of keys as options say, not as {} was "
+          "trained",
+          config.model_path);
+    });
   }
   int64_t available = context.queue->available_bytes();
   if (planned.counts.weight_bytes > available) {
