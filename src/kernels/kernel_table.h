@@ -593,6 +593,7 @@ struct KernelTable {
   void (*page_read)(const PageReadArgs&) = nullptr;
   void (*key_sums)(const KeySumsArgs&) = nullptr;
   void (*block_scores)(const BlockScoresArgs&) = nullptr;
+  void (*block_maxima)(const BlockMaximaArgs&) = nullptr;
   void (*select_keys)(const SelectKeysArgs&) = nullptr;
   void (*index_scores)(const IndexScoresArgs&) = nullptr;
   void (*hadamard)(const HadamardArgs&) = nullptr;

@@ -97,6 +97,7 @@ KernelTable measuring_kernels(const KernelTable& like) {
           .page_read = [](const PageReadArgs&) {},
           .key_sums = [](const KeySumsArgs&) {},
           .block_scores = [](const BlockScoresArgs&) {},
+          .block_maxima = [](const BlockMaximaArgs&) {},
           .select_keys = [](const SelectKeysArgs&) {},
           .index_scores = [](const IndexScoresArgs&) {},
           .hadamard = [](const HadamardArgs&) {},

@@ -54,7 +54,8 @@ struct SelectedKeys {
 // others, so that there are `top_k` in all, or all that there are. Better is a higher score and,
 // among equals, a lower index; NaN counts as -infinity, and -0 equals 0.
 //
-// MoBA: forced_last 1, its own block. DSA: entries of one token, none of them forced.
+// MoBA, MiniMax-M3: forced_last 1, the row's own block. DSA: entries of one token, none of them
+// forced.
 struct SelectionRule {
   int64_t entry_tokens = 1;
   int64_t top_k = 1;  // forced ones included, which are not more
@@ -115,6 +116,31 @@ struct BlockScoresArgs {
   const float* sums = nullptr;  // as KeySumsArgs has them
   int64_t q_heads = 0, heads = 0, width = 0, page_size = 0;
   int64_t block_tokens = 0;
+  float* scores = nullptr;  // [part.count, heads, entries_max]
+  int64_t entries_max = 0;
+  const SpanArgs* spans = nullptr;
+  int64_t span_count = 0;
+  RowPart part = {};
+  const int32_t* page_table = nullptr;
+};
+
+// The index of MiniMax-M3: a key of its own for every token, which all heads of the index share,
+// and a block is as good as the best of its keys. For the blocks before that of the row's own
+// position,
+//   scores[r, h, b] = max over the positions j of block b of q[r, h] . keys[j];
+// others are not written. Keys of a quantised pool are multiplied as they read back. NaN is never
+// the greatest.
+//
+// Rows that see `all_below` keys or fewer are not scored.
+struct BlockMaximaArgs {
+  Launch launch = {};
+  const float* q = nullptr;  // [rows of the batch, heads, width], heads dense inside a row
+  int64_t q_row_stride = 0;
+  const void* keys = nullptr;  // [pages, 1, page_size, width], without a split
+  DType key_dtype = DType::kF32;
+  int64_t heads = 0, width = 0, page_size = 0;
+  int64_t block_tokens = 0;
+  int64_t all_below = 0;
   float* scores = nullptr;  // [part.count, heads, entries_max]
   int64_t entries_max = 0;
   const SpanArgs* spans = nullptr;

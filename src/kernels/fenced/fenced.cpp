@@ -175,6 +175,7 @@ const KernelTable& table() {
       .page_read = Queued<&T::page_read>::run,
       .key_sums = Queued<&T::key_sums>::run,
       .block_scores = Queued<&T::block_scores>::run,
+      .block_maxima = Queued<&T::block_maxima>::run,
       .select_keys = Queued<&T::select_keys>::run,
       .index_scores = Queued<&T::index_scores>::run,
       .hadamard = Queued<&T::hadamard>::run,

@@ -43,6 +43,7 @@ void page_write(const PageWriteArgs& args);
 void page_read(const PageReadArgs& args);
 void key_sums(const KeySumsArgs& args);
 void block_scores(const BlockScoresArgs& args);
+void block_maxima(const BlockMaximaArgs& args);
 void select_keys(const SelectKeysArgs& args);
 void index_scores(const IndexScoresArgs& args);
 void hadamard(const HadamardArgs& args);

@@ -1,5 +1,6 @@
 // The choice of keys that sparse attention looks at.
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "kernels/launch.h"
@@ -61,6 +62,43 @@ void select_best(const float* scores, const Candidates& c, std::vector<int64_t>&
   std::ranges::sort(entries);
 }
 
+// The scores of one row's blocks by one head.
+template <class S>
+void max_of_blocks(const BlockMaximaArgs& a, const SpanArgs& span, const float* q, int64_t blocks,
+                   float* scores) {
+  RowShape shape = {.width = a.width};
+  for (int64_t b = 0; b < blocks; ++b) {
+    float best = -std::numeric_limits<float>::infinity();
+    for (int64_t j = b * a.block_tokens; j < (b + 1) * a.block_tokens; ++j) {
+      RowValues<S> key(
+          static_cast<const S*>(a.keys) +
+              pool_offset(a.page_table, span, j, 0, 1, a.page_size, row_stride<S>(shape)),
+          shape);
+      float dot = 0;
+      for (int64_t c = 0; c < a.width; ++c) dot += q[c] * key[c];
+      if (dot > best) best = dot;
+    }
+    scores[b] = best;
+  }
+}
+
+template <class S>
+void score_maxima(const BlockMaximaArgs& a) {
+  parallel_for(a.launch, a.part.count, 1, [&](int64_t begin, int64_t end) {
+    int64_t r = begin;
+    for_span_rows(a.spans, a.span_count, a.part.begin + begin, a.part.begin + end,
+                  [&](const SpanArgs& span, int64_t i) {
+                    int64_t position = span.first_position + i;
+                    for (int64_t head = 0; head < a.heads && position >= a.all_below; ++head) {
+                      const float* q = a.q + (span.row_begin + i) * a.q_row_stride + head * a.width;
+                      max_of_blocks<S>(a, span, q, position / a.block_tokens,
+                                       a.scores + (r * a.heads + head) * a.entries_max);
+                    }
+                    ++r;
+                  });
+  });
+}
+
 }  // namespace
 
 // Lu et al. 2025, "MoBA: Mixture of Block Attention" (arXiv:2502.13189), equation 6: blocks stand
@@ -103,6 +141,15 @@ void block_scores(const BlockScoresArgs& a) {
                     ++r;
                   });
   });
+}
+
+// transformers, minimax_m3_vl: MiniMaxM3VLIndexer.
+void block_maxima(const BlockMaximaArgs& a) {
+  if (a.key_dtype == DType::kBF16) return score_maxima<BFloat16>(a);
+  if (a.key_dtype == DType::kF16) return score_maxima<Float16>(a);
+  if (a.key_dtype == DType::kI8) return score_maxima<int8_t>(a);
+  if (a.key_dtype == DType::kF8E4M3) return score_maxima<Float8E4M3>(a);
+  score_maxima<float>(a);
 }
 
 void select_keys(const SelectKeysArgs& a) {

@@ -31,6 +31,7 @@ const KernelTable& table() {
       .page_read = page_read,
       .key_sums = key_sums,
       .block_scores = block_scores,
+      .block_maxima = block_maxima,
       .select_keys = select_keys,
       .index_scores = index_scores,
       .hadamard = hadamard,

@@ -85,6 +85,7 @@ KernelTable traced(const KernelTable& inner) {
           .page_read = Traced<"page_read", &T::page_read>::run,
           .key_sums = Traced<"key_sums", &T::key_sums>::run,
           .block_scores = Traced<"block_scores", &T::block_scores>::run,
+          .block_maxima = Traced<"block_maxima", &T::block_maxima>::run,
           .select_keys = Traced<"select_keys", &T::select_keys>::run,
           .index_scores = Traced<"index_scores", &T::index_scores>::run,
           .hadamard = Traced<"hadamard", &T::hadamard>::run,

@@ -144,6 +144,79 @@ void block_scores(const BlockScoresArgs& a) {
       });
 }
 
+// ---- Scores of blocks by the best of their keys ----
+
+// The products of q and kKeys keys, of which the last may repeat.
+inline constexpr int64_t kMaximaKeys = 4;
+
+template <class V, class S>
+inline void dots_of_keys(const float* q, const S* const* keys, int64_t width, float* dots) {
+  typename V::F sums[kMaximaKeys];
+  for (auto& sum : sums) sum = V::set(0);
+  for (int64_t c = 0; c < width; c += V::kLanes) {
+    auto x = load_up_to<V>(q + c, width - c);
+    for (int64_t n = 0; n < kMaximaKeys; ++n) {
+      sums[n] = V::fma(x, load_up_to<V>(keys[n] + c, width - c), sums[n]);
+    }
+  }
+  V::sum4(sums[0], sums[1], sums[2], sums[3], dots);
+  if constexpr (kIsCode<S>) {
+    for (int64_t n = 0; n < kMaximaKeys; ++n) {
+      dots[n] *= row_scale(keys[n], {.width = width}, 0) * kCodeUnit<S>;
+    }
+  }
+}
+
+// The scores of one row's blocks by all heads, which share the reading of keys.
+template <class V, class S>
+inline void max_of_blocks(const BlockMaximaArgs& a, const SpanArgs& span, int64_t i,
+                          float* scores) {
+  int64_t stride = row_stride<S>({.width = a.width}), position = span.first_position + i;
+  const float* q = a.q + (span.row_begin + i) * a.q_row_stride;
+  auto key_at = [&](int64_t j) {
+    return static_cast<const S*>(a.keys) +
+           pool_offset(a.page_table, span, j, 0, 1, a.page_size, stride);
+  };
+  for (int64_t b = 0; b < position / a.block_tokens; ++b) {
+    for (int64_t h = 0; h < a.heads; ++h) {
+      scores[h * a.entries_max + b] = -__builtin_inff();
+    }
+    int64_t end = (b + 1) * a.block_tokens;
+    for (int64_t j = b * a.block_tokens; j < end; j += kMaximaKeys) {
+      const S* keys[kMaximaKeys];
+      for (int64_t n = 0; n < kMaximaKeys; ++n) keys[n] = key_at(j + n < end ? j + n : end - 1);
+      for (int64_t h = 0; h < a.heads; ++h) {
+        float dots[kMaximaKeys], &best = scores[h * a.entries_max + b];
+        dots_of_keys<V>(q + h * a.width, keys, a.width, dots);
+        for (float dot : dots) best = dot > best ? dot : best;
+      }
+    }
+  }
+}
+
+template <class V, class S>
+inline void score_maxima(const BlockMaximaArgs& a) {
+  parallel_for(a.launch, a.part.count, 1, [&](int64_t begin, int64_t end) {
+    int64_t r = begin;
+    for_span_rows(a.spans, a.span_count, a.part.begin + begin, a.part.begin + end,
+                  [&](const SpanArgs& span, int64_t i) {
+                    if (span.first_position + i >= a.all_below) {
+                      max_of_blocks<V, S>(a, span, i, a.scores + r * a.heads * a.entries_max);
+                    }
+                    ++r;
+                  });
+  });
+}
+
+template <class V>
+void block_maxima(const BlockMaximaArgs& a) {
+  if (a.key_dtype == DType::kBF16) return score_maxima<V, BFloat16>(a);
+  if (a.key_dtype == DType::kF16) return score_maxima<V, Float16>(a);
+  if (a.key_dtype == DType::kI8) return score_maxima<V, int8_t>(a);
+  if (a.key_dtype == DType::kF8E4M3) return score_maxima<V, Float8E4M3>(a);
+  score_maxima<V, float>(a);
+}
+
 // ---- The best of them ----
 
 // The largest order that at least `count` of the `n` orders reach, count being at most n: found bit

@@ -48,6 +48,7 @@ constexpr KernelTable make_table(const char* name) {
       .page_read = portable::page_read,  // as fast as memory, and little of it
       .key_sums = key_sums<V>,
       .block_scores = block_scores<V>,
+      .block_maxima = block_maxima<V>,
       .select_keys = select_keys<V>,
       .index_scores = index_scores<V>,
       .hadamard = portable::hadamard,      // few columns
