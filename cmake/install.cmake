@@ -8,7 +8,12 @@ install(TARGETS banyan RUNTIME COMPONENT runtime)
 install(DIRECTORY models/banyan-nano DESTINATION ${CMAKE_INSTALL_DATADIR}/banyan/models
         COMPONENT runtime)
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
-install(FILES packaging/banyan.service DESTINATION lib/systemd/system COMPONENT runtime)
+install(DIRECTORY packaging/systemd/ DESTINATION lib/systemd/system COMPONENT runtime
+        FILES_MATCHING PATTERN "*.service")
+# Files to begin a cell with (docs/DEPLOY.md).
+install(DIRECTORY packaging/haproxy packaging/kubernetes packaging/monitoring packaging/slurm
+        packaging/systemd DESTINATION ${CMAKE_INSTALL_DOCDIR}/deploy COMPONENT runtime
+        PATTERN "*.service" EXCLUDE)
 
 # The program writes its own manual pages and completions.
 set(generated ${CMAKE_CURRENT_BINARY_DIR}/share)
