@@ -12,6 +12,9 @@ sys.path.insert(0, str(ROOT / "tests/support"))
 from serving import ServingProgram  # noqa: E402: its folder is on the path from here on
 
 
+SMALL = ["--max-total-tokens", "65536"]  # several workers share this machine's memory
+
+
 class Router(ServingProgram):
     verb = "route"
 
@@ -44,7 +47,7 @@ def find():
 
 @pytest.fixture(scope="session")
 def start_worker(nano):
-    return lambda *options: ServingProgram(nano, "--threads", "1", "--state-digest",
+    return lambda *options: ServingProgram(nano, *SMALL, "--threads", "1", "--state-digest",
                                            "--log-level", "warn", *options)
 
 

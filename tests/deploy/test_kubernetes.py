@@ -190,6 +190,7 @@ def test_the_containers_commands_serve(packaging, program, nano, tmp_path):
         values[f"http://banyan-worker-{i}:30000"] = f"http://127.0.0.1:{i or ports[0]}"
     words = [command_of(pods[name], {**values, "--port=30000": f"--port={port}"})
              for name, port in zip(["banyan-worker", "banyan-router"], ports)]
+    words[0] += ["--max-total-tokens", "65536"]
     processes = [subprocess.Popen([program, *command[1:], "--log-level", "warn"])
                  for command in words]
     try:

@@ -62,7 +62,8 @@ def test_a_job_serves_survives_a_worker_and_drains(script, program, nano, tmp_pa
         cwd=tmp_path, env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}",
                            "BANYAN": program, "WORKER_PORT": str(free_pair()), "SLURM_JOB_ID": "7",
                            "SLURM_JOB_NUM_NODES": "1", "SLURM_NTASKS": "2",
-                           "SLURM_CPUS_PER_TASK": "1"})
+                           "SLURM_CPUS_PER_TASK": "1",
+                           "WORKER_OPTIONS": "--max-total-tokens 65536 --log-level warn"})
     folder, url = tmp_path / "banyan-7", f"http://127.0.0.1:{port}"
     try:
         wait_ready(job, url)

@@ -49,6 +49,8 @@ def test_the_commands_start_with_the_options_beside_them(packaging, program, nan
         for shipped, free in zip(["30001", "30002", "30000"], ports):
             text = text.replace(shipped, free)
         (tmp_path / name).write_text(text)
+    with (tmp_path / "worker.yaml").open("a") as options:
+        options.write("max-total-tokens: 65536\n")
     workers, router = packaging / "systemd" / UNITS[1], packaging / "systemd" / UNITS[2]
     commands = [command_of(workers, program, tmp_path, i=port) for port in ports[:2]]
     commands.append(command_of(router, program, tmp_path))
