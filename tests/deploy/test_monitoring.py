@@ -1,4 +1,5 @@
-"""The board of Grafana and the file of Prometheus against what /metrics says."""
+"""The board of Grafana and the file of Prometheus against what /metrics says, and the names under
+which gateways of the Gateway API inference extension look for a model server's figures."""
 
 import json
 import re
@@ -77,3 +78,20 @@ def test_prometheus_asks_the_jobs_of_the_board(packaging, board):
     jobs = {job["job_name"] for job in
             yaml.safe_load((packaging / "monitoring/prometheus.yml").read_text())["scrape_configs"]}
     assert set(re.findall(r'job=\\"([\w-]+)\\"', json.dumps(board))) <= jobs
+
+def test_a_picker_of_a_gateway_finds_its_figures(figures):
+    """Names of the model server protocol, as vLLM and as SGLang have them; all are gauges."""
+    worker = figures["banyan-worker"]
+    for name in ["vllm:num_requests_waiting", "vllm:num_requests_running",
+                 "vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc", "sglang:num_queue_reqs",
+                 "sglang:num_running_reqs", "sglang:token_usage"]:
+        (labels, value), = worker[name]
+        assert labels.keys() == {"model_name"} and value >= 0, name
+    (vllm, one), = worker["vllm:cache_config_info"]
+    (sglang, _), = worker["sglang:cache_config_info"]
+    assert one == 1 and int(vllm["block_size"]) == int(sglang["page_size"]) > 0
+    assert int(vllm["num_gpu_blocks"]) == int(sglang["num_pages"]) > 0
+    (adapters, at), = worker["vllm:lora_requests_info"]
+    assert at > 1.7e9  # seconds since 1970
+    assert {name: adapters[name] for name in adapters if name != "model_name"} == {
+        "max_lora": "0", "running_lora_adapters": "", "waiting_lora_adapters": ""}

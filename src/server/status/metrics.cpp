@@ -27,7 +27,7 @@ using Buckets = prometheus::Histogram::BucketBoundaries;
 constexpr double kThroughputWindow_s = 1;
 
 // Each value is stored under its first name and exported under both.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kAliases = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kAliases = {{
     {"sglang:prompt_tokens_total", "vllm:prompt_tokens_total"},
     {"sglang:generation_tokens_total", "vllm:generation_tokens_total"},
     {"sglang:cached_tokens_total", "vllm:prefix_cache_hits_total"},
@@ -36,6 +36,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kAliases
     {"sglang:num_running_reqs", "vllm:num_requests_running"},
     {"sglang:num_queue_reqs", "vllm:num_requests_waiting"},
     {"sglang:token_usage", "vllm:kv_cache_usage_perc"},
+    {"sglang:token_usage", "vllm:gpu_cache_usage_perc"},  // vLLM's name until 0.10
     {"sglang:time_to_first_token_seconds", "vllm:time_to_first_token_seconds"},
     {"sglang:inter_token_latency_seconds", "vllm:inter_token_latency_seconds"},
     {"sglang:time_per_output_token_seconds", "vllm:time_per_output_token_seconds"},
@@ -208,6 +209,22 @@ struct Metrics::Impl {
     auto& family =
         prometheus::BuildHistogram().Name(name).Help(help).Labels(labels).Register(registry);
     return family.Add({}, buckets);
+  }
+  // What pickers of the Gateway API inference extension read next to queue and use of the cache.
+  void describe(const EngineInfo& info) {
+    std::string page_size = std::to_string(info.page_size_tokens);
+    std::string pages = std::to_string(info.total_tokens_max / std::max(1, info.page_size_tokens));
+    gauge("vllm:cache_config_info", "Configuration of the KV cache pages",
+          {{"block_size", page_size},
+           {"cache_dtype", info.kv_cache_dtype},
+           {"num_gpu_blocks", pages}})
+        .Set(1);
+    gauge("sglang:cache_config_info", "Configuration of the KV cache pages",
+          {{"page_size", page_size}, {"num_pages", pages}})
+        .Set(1);
+    gauge("vllm:lora_requests_info", "Adapters; their value is a time, the latest one counts",
+          {{"max_lora", "0"}, {"running_lora_adapters", ""}, {"waiting_lora_adapters", ""}})
+        .SetToCurrentTime();
   }
   prometheus::Counter& finished_for(FinishReason reason) {
     return counter("vllm:request_success_total", "Finished requests by finish reason",
@@ -398,13 +415,7 @@ void Metrics::begin(const std::string& model_name, const EngineInfo& info, doubl
                               FinishReason::kTimeout, FinishReason::kError}) {
     impl_->finished_for(reason);
   }
-  impl_
-      ->gauge("vllm:cache_config_info", "Configuration of the KV cache pages",
-              {{"block_size", std::to_string(info.page_size_tokens)},
-               {"cache_dtype", info.kv_cache_dtype},
-               {"num_gpu_blocks",
-                std::to_string(info.total_tokens_max / std::max(1, info.page_size_tokens))}})
-      .Set(1);
+  impl_->describe(info);
 }
 
 void Metrics::first_token(double since_submission_s) {
