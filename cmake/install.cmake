@@ -65,5 +65,5 @@ set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libbanyan-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libfmt-dev, libspdlog-dev, nlohmann-json3-dev, \
 libsimdjson-dev, libcli11-dev, libboost1.81-dev, prometheus-cpp-dev, libxxhash-dev, libssl-dev, \
-libpcre2-dev, libutf8proc-dev, libhiredis-dev, pkg-config")
+libpcre2-dev, libutf8proc-dev, libhiredis-dev, libzmq3-dev, pkg-config")
 include(CPack)

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,21 @@ struct CacheStorageConfig {
   double prefetch_timeout_s = 0, prefetch_timeout_per_ki_token_s = 0;
 
   Status validate() const;
+};
+
+// What steps take on some machine: each step so much, and more for each row of a prompt and for
+// each row of a sequence that decodes.
+struct StepTimes {
+  double step_s = 0.01;
+  double prompt_row_s = 125e-6;
+  double decode_row_s = 100e-6;
+
+  double seconds(int64_t prompt_rows, int64_t decode_rows) const {
+    return step_s + static_cast<double>(prompt_rows) * prompt_row_s +
+           static_cast<double>(decode_rows) * decode_row_s;
+  }
+  Status validate() const;
+  bool operator==(const StepTimes&) const = default;
 };
 
 struct EngineConfig {
@@ -108,6 +124,10 @@ struct EngineConfig {
   // Compute EngineInfo::state_digest: reads and hashes all weights once. The hashes are kept in the
   // user's cache folder until a file changes.
   bool state_digest = false;
+  // Instead of computing, wait as long as steps take elsewhere; every token is equally likely
+  // (engine/emulator.h). For tests of what runs many engines. Needs total_tokens_max, for this
+  // machine's memory says nothing about the other's; weights and states take none.
+  std::optional<StepTimes> emulated_steps;
 
   // Speculative decoding: draft tokens are verified in the same step and kept while they equal what
   // the model draws. They save steps and change no output.

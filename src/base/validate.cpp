@@ -49,6 +49,31 @@ Status CacheStorageConfig::validate() const {
                            0, kBytesMax);
 }
 
+Status StepTimes::validate() const {
+  constexpr double kSecondsMax = 3600;
+  TRY(in_range("step_s", step_s, 0.0, kSecondsMax));
+  TRY(in_range("prompt_row_s", prompt_row_s, 0.0, kSecondsMax));
+  return in_range("decode_row_s", decode_row_s, 0.0, kSecondsMax);
+}
+
+// What needs the numbers that no emulated step computes.
+static Status check_emulation(const EngineConfig& config) {
+  TRY(config.emulated_steps->validate());
+  auto refuse = [](std::string_view what) {
+    return unsupported("emulated steps compute nothing, so they cannot be used with {}", what);
+  };
+  if (!config.cache_storage.backend.empty()) return refuse("a storage of cached prefixes");
+  if (!config.drafters.empty() || !config.draft_model_path.empty()) return refuse("drafters");
+  if (config.expert_counts) return refuse("counts of experts");
+  if (config.kernels != "auto") return refuse("kernels of one's choice");
+  if (config.total_tokens_max == 0) {
+    return invalid_argument(
+        "emulated steps need total_tokens_max, the tokens that the cache of the emulated machine "
+        "holds");
+  }
+  return {};
+}
+
 Status EngineConfig::validate() const {
   constexpr int64_t kTokensMax = int64_t{1} << 31;
   if (model_path.empty()) return invalid_argument("model_path is empty; give a model folder");
@@ -67,6 +92,7 @@ Status EngineConfig::validate() const {
              std::array<std::string_view, 4>{"auto", "bf16", "fp8", "fp8_e4m3"}));
   TRY(in_range<size_t>("quantization_overrides", quantization_overrides.size(), 0, 1024));
   TRY(cache_storage.validate());
+  if (emulated_steps) TRY(check_emulation(*this));
   TRY(in_range("threads", threads, 0, 1024));
   TRY(in_range<int64_t>("context_length_tokens", context_length_tokens, 0, kTokensMax));
   TRY(in_range("page_size_tokens", page_size_tokens, 1, 1024));

@@ -44,23 +44,31 @@ void KvAnnouncer::gained(RadixNode& node) {
     bool known = (node.announced & class_bit(c)) != 0;
     if (known || !classes[c].decides() || node.units[c].unit < 0) continue;
     node.announced |= class_bit(c);
-    log_.add(KvOperation::kStored, {.page = keys_.of(node), .unit_class = static_cast<uint8_t>(c)},
-             keys_.of(*node.parent));
+    tell(KvOperation::kStored, node, c);
   }
+}
+
+void KvAnnouncer::tell(KvOperation operation, RadixNode& node, int unit_class) {
+  KvEvent event = {.sequence = log_.next(),
+                   .operation = operation,
+                   .unit = {.page = keys_.of(node), .unit_class = static_cast<uint8_t>(unit_class)},
+                   .parent = keys_.of(*node.parent)};
+  log_.add(operation, event.unit, event.parent);
+  if (observer_) observer_(event, node.tokens, node.parent->parent == nullptr);
 }
 
 bool KvAnnouncer::loses(RadixNode& node, int unit_class) {
   if ((node.announced & class_bit(unit_class)) == 0) return false;
   node.announced &= static_cast<uint8_t>(~class_bit(unit_class));
   if (cleared_) return false;
-  log_.add(KvOperation::kRemoved,
-           {.page = keys_.of(node), .unit_class = static_cast<uint8_t>(unit_class)},
-           keys_.of(*node.parent));
+  tell(KvOperation::kRemoved, node, unit_class);
   return false;
 }
 
 void KvAnnouncer::clears() {
-  log_.add(KvOperation::kCleared, {}, {});
+  KvEvent event = {.sequence = log_.next(), .operation = KvOperation::kCleared};
+  log_.add(event.operation, {}, {});
+  if (observer_) observer_(event, {}, false);
   cleared_ = true;
 }
 

@@ -5,7 +5,10 @@
 // grows a page at a time. On the tree's thread, which it must not outlive.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "cache/kv_event_log.h"
@@ -24,6 +27,12 @@ class KvAnnouncer final : public UnitWatcher {
   KvAnnouncer(const KvAnnouncer&) = delete;
   KvAnnouncer& operator=(const KvAnnouncer&) = delete;
 
+  // Called with each event from now on, after it is in the log, with its page's tokens and whether
+  // none comes before it (both mean nothing where all is cleared).
+  using Observer =
+      std::function<void(const KvEvent& event, std::span<const PrefixToken> tokens, bool first)>;
+  void on_event(Observer observer) { observer_ = std::move(observer); }
+
   // All that is announced, after the event log().next() - 1.
   std::vector<KvUnit> snapshot();
   const KvEventLog& log() const { return log_; }
@@ -35,10 +44,12 @@ class KvAnnouncer final : public UnitWatcher {
  private:
   template <class Visit>
   void visit_pages(Visit visit);
+  void tell(KvOperation operation, RadixNode& node, int unit_class);
 
   RadixTree& tree_;
   KvEventLog log_;
   NodeKeys keys_;
+  Observer observer_;  // empty: nobody
   bool cleared_ = false;  // what goes now was announced as one
 };
 

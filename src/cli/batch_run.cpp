@@ -80,8 +80,12 @@ Result<BatchTiming> run_batch(Engine& engine, const EngineConfig& config, const 
     request.options.max_new_tokens = new_tokens_max(shape, config, info.context_length_tokens);
     ids.push_back(TRY(engine.submit(std::move(request), sink)));
   }
-  while (!received.error && received.sequences < shape.batch_size && engine.step()) continue;
-  BatchTiming timing{.prefill_s = seconds_since(begin)};
+  BatchTiming timing;
+  while (!received.error && received.sequences < shape.batch_size && engine.step()) {
+    ++timing.prefill_steps;
+  }
+  timing.prefill_s = seconds_since(begin);
+  timing.decoded_during_prefill = received.tokens - received.sequences;
 
   begin = Clock::now();
   int64_t tokens_before = received.tokens;

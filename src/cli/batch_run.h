@@ -22,6 +22,8 @@ struct BatchShape {
 
 struct BatchTiming {
   double prefill_s = 0;
+  int64_t prefill_steps = 0;
+  int64_t decoded_during_prefill = 0;  // tokens of sequences that were ahead
   double decode_s = 0;
   int64_t decode_steps = 0;
   int64_t decode_tokens = 0;

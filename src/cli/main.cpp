@@ -37,6 +37,7 @@ constexpr std::array kVerbs = {
     &kInspectVerb,     //
     &kModelsVerb,      //
     &kQuantizeVerb,    //
+    &kBenchDecodeCostVerb,
     &kBenchFleetVerb,
     &kBenchMachineVerb,   //
     &kBenchOneBatchVerb,  //

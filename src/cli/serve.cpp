@@ -29,10 +29,15 @@ namespace {
 
 struct ServeOptions : ServerOptions {
   EngineOptions engine = serving_options();
+  std::string kv_events_config;  // JSON
 };
 
 Result<int> serve(ServeOptions o) {
   TRY(o.engine.settle());
+  if (!o.kv_events_config.empty()) {
+    o.server.kv_publish = TRY(KvPublishConfig::parse(o.kv_events_config));
+    if (o.server.kv_publish.enabled) o.engine.config.state_digest = true;  // names pages
+  }
   TRY(o.settle());
   std::signal(SIGPIPE, SIG_IGN);
   raise_descriptor_limit();
@@ -57,6 +62,12 @@ void add_log_options(CLI::App& app, ServeOptions& o) {
                "Report in /metrics how often each expert of each layer was chosen");
   app.add_flag("--state-digest", o.engine.config.state_digest,
                "Hash the weights while loading and report the state digest in /server_info");
+  app.add_option("--kv-events-config", o.kv_events_config,
+                 "Publish events of the prefix cache over ZeroMQ for other routers, as vLLM does "
+                 "and by its keys: {\"enable_kv_cache_events\": true, \"endpoint\": "
+                 "\"tcp://*:5557\"}. Who connects there reads prompts. Implies --state-digest")
+      ->default_str("")
+      ->type_name("JSON");
   app.add_option("--decode-log-interval", o.server.decode_log_interval,
                  "Decode steps between two log lines; 0: none")
       ->check(between(0, 1 << 30))

@@ -12,10 +12,14 @@
 #include "engine/kernel_choice.h"
 #include "engine/memory_plan.h"
 #include "engine/state_identity.h"
+#include "kernels/select.h"
 #include "ops/linear.h"
 
 namespace banyan {
 namespace {
+
+// Of memory, in emulation: so much that the tokens asked for decide.
+constexpr int64_t kEmulatedBytes = int64_t{1} << 60;
 
 std::vector<float> copy_out(const DeviceQueue& queue, Tensor x) {
   HostView view(queue, x.f32(), x.bytes());
@@ -29,6 +33,28 @@ void copy_states(const Step& s) {
 
 int thread_count(const EngineConfig& config) {
   return config.threads > 0 ? config.threads : usable_processors();
+}
+
+// Kernels that no step of an emulator calls, under a name that no computed state belongs to.
+ModelKernels emulated_kernels() {
+  static const KernelTable kTable = [] {
+    KernelTable table = **select_kernels("portable");
+    table.name = "emulated";
+    return table;
+  }();
+  return {.table = &kTable, .reason = "steps are emulated"};
+}
+
+std::unexpected<Error> no_room(const EngineConfig& config, const EngineInfo& info,
+                               int64_t available_bytes) {
+  return exhausted(
+      "{} of memory are left after the weights; {:.0f}% of it, minus {} for the activations of a "
+      "step, is too little for the states of {} tokens at {} each; free memory, try "
+      "--quantization int4, ask for fewer tokens, use smaller prefill chunks "
+      "(--chunked-prefill-size) or raise --mem-fraction-static",
+      format_bytes(available_bytes), 100 * config.memory_fraction, format_bytes(info.step_bytes),
+      std::max<int64_t>(config.total_tokens_max, config.page_size_tokens),
+      format_bytes(info.state_bytes_per_token));
 }
 
 void add_identity(const EngineConfig& config, const LoadedModel& model, const KernelTable& kernels,
@@ -63,22 +89,24 @@ Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
   TRY(config.validate());
   std::unique_ptr<Runner> runner(new Runner);
   runner->comm_ = &comm;
-  auto [kernels, reason] = TRY(kernels_of(config, families));
+  bool emulated = config.emulated_steps.has_value();
+  auto [kernels, reason] = TRY(emulated ? emulated_kernels() : kernels_of(config, families));
   runner->kernels_ = kernels;
   runner->queue_ = std::make_unique<DeviceQueue>(*runner->kernels_->device);
   if (neighbour != nullptr) {
     runner->threads_ = neighbour->threads_;
   } else {
     runner->threads_ = std::make_shared<ThreadPool>(thread_count(config));
-    if (config.pin_threads) pin_workers(*runner->threads_);
+    if (config.pin_threads && !emulated) pin_workers(*runner->threads_);
   }
   runner->model_ = TRY(load_model(config, {.kernels = runner->kernels_,
                                            .queue = runner->queue_.get(),
                                            .threads = runner->threads_.get(),
+                                           .dry = emulated,
                                            .rank = comm.rank(),
                                            .progress = progress,
                                            .families = families}));
-  int64_t available = runner->queue_->available_bytes();
+  int64_t available = emulated ? kEmulatedBytes : runner->queue_->available_bytes();
   if (neighbour != nullptr) {  // pools are committed on first touch
     available -= neighbour->info_.state_bytes_max + neighbour->info_.step_bytes;
   }
@@ -86,32 +114,32 @@ Result<std::unique_ptr<Runner>> Runner::load(const EngineConfig& config,
       TRY(plan_memory(config, runner->model_, *runner->kernels_, thread_count(config), available));
   runner->info_.kernels_reason = std::move(reason);
   add_identity(config, runner->model_, *runner->kernels_, runner->info_);
-  const EngineInfo& info = runner->info_;
-  if (info.total_tokens_max == 0) {
-    return exhausted(
-        "{} of memory are left after the weights; {:.0f}% of it, minus {} for the activations of a "
-        "step, is too little for the states of {} tokens at {} each; free memory, try "
-        "--quantization int4, ask for fewer tokens, use smaller prefill chunks "
-        "(--chunked-prefill-size) or raise --mem-fraction-static",
-        format_bytes(available), 100 * config.memory_fraction, format_bytes(info.step_bytes),
-        std::max<int64_t>(config.total_tokens_max, config.page_size_tokens),
-        format_bytes(info.state_bytes_per_token));
-  }
-  runner->pools_ = std::make_unique<StatePools>(TRY(StatePools::create(
-      runner->model_.states, info.page_size_tokens, unit_counts(info), *runner->queue_)));
-  runner->inputs_ = std::make_unique<StepImage>(*runner->queue_);
-  for (Flight& flight : runner->flights_) {
-    flight.image = std::make_unique<DrawImage>(*runner->queue_);
-  }
-  runner->prediction_.image = std::make_unique<DrawImage>(*runner->queue_);
-  runner->arena_ = Arena(as_size(info.step_bytes), *runner->queue_);
-  if (config.expert_counts && !runner->model_.expert_layers.empty()) {
-    const ExpertLayer& last = runner->model_.expert_layers.back();
-    int64_t counts = last.counts_begin + last.experts + last.identity_experts;
-    runner->expert_counts_.resize(as_size(counts));
-    runner->device_expert_counts_ = DeviceBlock(*runner->queue_, as_size(counts) * sizeof(int64_t));
-  }
+  if (runner->info_.total_tokens_max == 0) return no_room(config, runner->info_, available);
+  TRY(runner->reserve(config));
   return runner;
+}
+
+// The memory of pools and steps.
+Status Runner::reserve(const EngineConfig& config) {
+  UnitCounts units = unit_counts(info_);
+  if (config.emulated_steps) {
+    emulator_ = std::make_unique<StepEmulator>(*config.emulated_steps, info_.vocabulary);
+    units.fill(1);
+  }
+  pools_ = std::make_unique<StatePools>(
+      TRY(StatePools::create(model_.states, info_.page_size_tokens, units, *queue_)));
+  if (emulator_ != nullptr) return {};
+  inputs_ = std::make_unique<StepImage>(*queue_);
+  for (Flight& flight : flights_) flight.image = std::make_unique<DrawImage>(*queue_);
+  prediction_.image = std::make_unique<DrawImage>(*queue_);
+  arena_ = Arena(as_size(info_.step_bytes), *queue_);
+  if (config.expert_counts && !model_.expert_layers.empty()) {
+    const ExpertLayer& last = model_.expert_layers.back();
+    int64_t counts = last.counts_begin + last.experts + last.identity_experts;
+    expert_counts_.resize(as_size(counts));
+    device_expert_counts_ = DeviceBlock(*queue_, as_size(counts) * sizeof(int64_t));
+  }
+  return {};
 }
 
 Step Runner::make_step(Arena& arena, const Batch& batch, std::span<const int> auxiliary_layers) {
@@ -158,6 +186,11 @@ double ExpertCounts::active_mean() const {
 
 void Runner::launch(const Batch& batch, const DrawBatch& draws) {
   CHECK(in_flight() < 2 && draws.rows.size() == batch.logit_rows.size());
+  if (emulator_ != nullptr) {
+    emulator_->launch(batch, draws);
+    ++launched_;
+    return;
+  }
   const DrawResult* drawn = nullptr;
   if (in_flight() > 0) drawn = flights_[(launched_ - 1) % 2].image->drawn();
   Flight& flight = flights_[launched_++ % 2];
@@ -170,6 +203,10 @@ void Runner::launch(const Batch& batch, const DrawBatch& draws) {
 
 const DrawResults& Runner::collect() {
   CHECK(in_flight() > 0);
+  if (emulator_ != nullptr) {
+    ++collected_;
+    return emulator_->collect();
+  }
   queue_->synchronise();
   publish_expert_counts();
   return flights_[collected_++ % 2].results;
@@ -183,6 +220,7 @@ void Runner::run(const Batch& batch, ConsumeLogits consume) {
 }
 
 void Runner::run_step(const Batch& batch, const DrawResult* drawn, ConsumeStepLogits consume) {
+  CHECK(emulator_ == nullptr);
   arena_.rewind(0);
   Step step = make_step(arena_, batch, {});
   step.drawn = drawn;
@@ -260,6 +298,7 @@ void Runner::publish_expert_counts() {
 }
 
 Runner::Hidden Runner::run_hidden(const Batch& batch, std::span<const int> layers) {
+  CHECK(emulator_ == nullptr);
   Arena arena(measure_step_bytes(model_, *kernels_, batch.rows(), layers), *queue_);
   Step step = make_step(arena, batch, layers);
   copy_states(step);

@@ -1,5 +1,8 @@
 // Runs batches on a loaded model. Owns everything a step needs (kernels, threads, state pools, step
 // arena), all allocated at load. Knows nothing of sequences or scheduling. Engine's thread only.
+//
+// With EngineConfig::emulated_steps it has no weights, pools of one unit and no arena, and only
+// launch() and collect() may be called of what runs batches.
 #pragma once
 
 #include <memory>
@@ -13,6 +16,7 @@
 #include "base/trace_log.h"
 #include "cache/state_classes.h"
 #include "cache/state_pools.h"
+#include "engine/emulator.h"
 #include "kernels/traced/traced.h"
 #include "models/load.h"
 #include "ops/batch.h"
@@ -88,6 +92,7 @@ class Runner {
   void consume_on_host(int64_t first, Tensor logits, const LogitStats& stats,
                        ConsumeLogits consume);
   void publish_expert_counts();
+  Status reserve(const EngineConfig& config);
   Step make_step(Arena& arena, const Batch& batch, std::span<const int> auxiliary_layers);
 
   const KernelTable* kernels_ = nullptr;
@@ -102,6 +107,7 @@ class Runner {
   std::unique_ptr<StepImage> inputs_;
   Arena arena_;
   EngineInfo info_;
+  std::unique_ptr<StepEmulator> emulator_;  // null: steps are computed
 
   struct Flight {
     std::unique_ptr<DrawImage> image;

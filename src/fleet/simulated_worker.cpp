@@ -37,11 +37,10 @@ double SimulatedWorker::begin_step() {
     bool decodes = span.first >= span.sequence->prompt_tokens;
     (decodes ? decode_rows : prompt_rows) += span.count;
   }
-  double unit = static_cast<double>(config_.tokens_per_unit);
-  double steps = decode_rows > 0 ? unit : 1;
-  return steps * config_.times.step_s +
-         unit * (static_cast<double>(prompt_rows) * config_.times.prompt_row_s +
-                 static_cast<double>(decode_rows) * config_.times.decode_row_s);
+  int64_t unit = config_.tokens_per_unit;
+  auto further_steps = static_cast<double>(decode_rows > 0 ? unit - 1 : 0);
+  return further_steps * config_.times.step_s +
+         config_.times.seconds(unit * prompt_rows, unit * decode_rows);
 }
 
 void SimulatedWorker::end_step(const std::function<void(SequenceId id, bool last)>& token) {
@@ -71,15 +70,14 @@ std::vector<KvEvent> SimulatedWorker::take_events() {
 LoadReport SimulatedWorker::load() const {
   RadixTree::Use pages = scheduler_.tree().use(kPathClass);
   const StepTimes& times = config_.times;
-  auto rows = static_cast<double>(config_.scheduler.prefill_rows_max * config_.tokens_per_unit);
-  double decode_s = times.step_s + static_cast<double>(scheduler_.running()) * times.decode_row_s;
+  int64_t rows = config_.scheduler.prefill_rows_max * config_.tokens_per_unit;
   return {.waiting_tokens = scheduler_.waiting_tokens() * config_.tokens_per_unit,
           .waiting = scheduler_.waiting(),
           .running = scheduler_.running(),
           .pages_free = pages.available(),
           .pages_total = pages.total,
-          .prefill_tokens_s = rows / (times.step_s + rows * times.prompt_row_s),
-          .step_ms = decode_s * 1000};
+          .prefill_tokens_s = static_cast<double>(rows) / times.seconds(rows, 0),
+          .step_ms = times.seconds(0, scheduler_.running()) * 1000};
 }
 
 }  // namespace banyan

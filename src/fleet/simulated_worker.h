@@ -8,18 +8,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "banyan/config.h"
 #include "cache/kv_announcer.h"
 #include "engine/scheduler.h"
 #include "router/event_stream.h"
 
 namespace banyan {
-
-// A step takes step_s, and for each row of a prompt and of a decoding sequence so much more.
-struct StepTimes {
-  double step_s = 0.01;
-  double prompt_row_s = 125e-6;
-  double decode_row_s = 100e-6;
-};
 
 struct SimulatedWorkerConfig {
   SchedulerConfig scheduler;

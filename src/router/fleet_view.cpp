@@ -97,7 +97,6 @@ bool FleetView::apply(int worker, const KvMessage& message, int64_t now_ns) {
       message);
   const Link& link = links_[static_cast<size_t>(worker)];
   worker_of_slot_[static_cast<size_t>(link.slot)] = worker;
-  state.held_pages = tree_.held(link.slot);
   if (!complete) ++gaps_;
   return complete;
 }

@@ -29,8 +29,7 @@ struct WorkerState {
   int64_t sent_tokens = 0;  // of prompts, not counting what the worker had
   int64_t sent_pages = 0;   // that these and their outputs take
   int64_t sent_requests = 0;
-  int64_t in_flight = 0;   // requests of this router that have not ended
-  int64_t held_pages = 0;  // of prefixes
+  int64_t in_flight = 0;  // requests of this router that have not ended
 
   double waiting_tokens() const { return static_cast<double>(report.waiting_tokens + sent_tokens); }
   int64_t running() const { return report.running + report.waiting + sent_requests; }

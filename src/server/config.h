@@ -8,6 +8,7 @@
 #include "banyan/status.h"
 #include "server/etcd_config.h"
 #include "server/fields/defaults.h"
+#include "server/publish/publish_config.h"
 
 namespace banyan {
 
@@ -28,6 +29,7 @@ struct ServerConfig {
   std::string traces_endpoint;
   std::string traces_service_name = "banyan";
   std::string version;                    // program version, for /server_info
+  KvPublishConfig kv_publish;             // events of the prefix cache over ZeroMQ
   bool webui = true;                      // serve the web page at /
   bool log_requests = false;              // also log each request's parameters and timings
   int decode_log_interval = 40;           // steps between two log lines about decoding; 0: none

@@ -111,6 +111,7 @@ class Server::Impl {
 Status Server::Impl::listen() {
   const ServerConfig& config = service_.config();
   TRY(config.validate());
+  TRY(service_.open_publisher());
   if (!config.ssl_certfile.empty()) {
     hub_.tls = TRY(TlsContext::load(config.ssl_certfile, config.ssl_keyfile));
   }

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/thread_pool.h"
+#include "engine/assemble.h"
 #include "llm/llm_parts.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -98,9 +99,19 @@ Service::~Service() {
   stop();
 }
 
+Status Service::open_publisher() {
+  if (config_.kv_publish.enabled) publisher_ = TRY(KvPublisher::open(config_.kv_publish));
+  return {};
+}
+
 void Service::attach(std::unique_ptr<Llm> llm, const EngineConfig& config) {
   Engine& engine = llm->engine();
   llm_ = std::move(llm);
+  if (publisher_ != nullptr) {
+    KvAnnouncer* announcer = EngineAssembly::announcer(engine);
+    CHECK(announcer != nullptr, "published pages are named by a state digest");
+    publisher_->watch(*announcer, engine.info().page_size_tokens);
+  }
   last_report_.stats = logged_ = engine.stats();
   auto thread = std::make_unique<EngineThread>(
       engine,

@@ -25,6 +25,7 @@
 #include "server/http/http.h"
 #include "server/http/workers.h"
 #include "server/openai/responses/store.h"
+#include "server/publish/kv_publisher.h"
 #include "server/pull_queue.h"
 #include "server/status/machine_meter.h"
 #include "server/status/memory_use.h"
@@ -124,6 +125,8 @@ class Service {
   PullQueue* pulls() { return pulls_.get(); }
 
   // The functions below are for Server.
+  // Opens what ServerConfig::kv_publish names, if it is enabled.
+  Status open_publisher();
   void set_puller(ModelPuller puller);
   // Expires overdue grammar waits, and occasionally returns free memory to the system after load.
   void tick(std::chrono::steady_clock::time_point now);
@@ -161,6 +164,7 @@ class Service {
   EngineConfig engine_config_;
   std::string model_name_;
   ChatSyntax chat_syntax_;
+  std::unique_ptr<KvPublisher> publisher_;  // null: nothing is published; the engine calls it
   std::unique_ptr<Llm> llm_;
   std::shared_ptr<TraceLog> profile_;
   MachineMeter machine_meter_;

@@ -16,6 +16,7 @@
 #include "cli/terminal/progress.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verb.h"
+#include "engine/step_times.h"
 #include "fleet/fleet.h"
 
 namespace banyan::cli {
@@ -34,7 +35,9 @@ struct BenchFleetOptions {
   int running_max = 64;
   int64_t chunked_prefill_tokens = 2048;
   double step_ms = 10, row_us = 125, decode_row_us = 100;
+  std::string step_times;  // a file in place of these three
   double load = 0.85;
+  double speedup = 0;  // in place of the load
   double event_delay_s = 0.01, report_interval_s = 0.1;
   double deaths_percent_per_hour = 0, restart_s = 60;
   uint64_t seed = 0;
@@ -51,7 +54,15 @@ double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-FleetSimulation simulation_of(const BenchFleetOptions& o, const Trace& trace) {
+Result<StepTimes> times_of(const BenchFleetOptions& o) {
+  if (!o.step_times.empty()) return read_step_times(o.step_times);
+  return StepTimes{.step_s = o.step_ms / 1e3,
+                   .prompt_row_s = o.row_us / 1e6,
+                   .decode_row_s = o.decode_row_us / 1e6};
+}
+
+FleetSimulation simulation_of(const BenchFleetOptions& o, const StepTimes& times,
+                              const Trace& trace) {
   int64_t unit = o.tokens_per_unit;
   FleetSimulation simulation{
       .worker = {.scheduler = {.policy = SchedulePolicy::kLpm,
@@ -59,9 +70,7 @@ FleetSimulation simulation_of(const BenchFleetOptions& o, const Trace& trace) {
                                .prefill_rows_max =
                                    std::max<int64_t>(1, o.chunked_prefill_tokens / unit),
                                .units = {o.capacity_tokens / o.page_size_tokens}},
-                 .times = {.step_s = o.step_ms / 1e3,
-                           .prompt_row_s = o.row_us / 1e6,
-                           .decode_row_s = o.decode_row_us / 1e6},
+                 .times = times,
                  .tokens_per_unit = unit},
       .workers = o.workers,
       .cells = o.cells,
@@ -73,7 +82,7 @@ FleetSimulation simulation_of(const BenchFleetOptions& o, const Trace& trace) {
       .seed = o.seed};
   simulation.worker.scheduler.classes.page_size_tokens =
       static_cast<int>(o.page_size_tokens / unit);
-  simulation.speedup = speedup_for_load(trace, simulation, o.load);
+  simulation.speedup = o.speedup > 0 ? o.speedup : speedup_for_load(trace, simulation, o.load);
   double last_s = trace.requests.back().arrival_s / simulation.speedup;
   simulation.round_s = last_s;
   if (o.hours > 0) {
@@ -144,7 +153,7 @@ std::string table(const std::vector<PolicyRun>& outcomes) {
   return text;
 }
 
-Json to_json(const std::vector<PolicyRun>& outcomes) {
+Json to_json(const std::vector<PolicyRun>& outcomes, double speedup) {
   Json list = Json::array();
   for (const auto& [policy, r] : outcomes) {
     list.push_back({{"policy", policy},
@@ -163,14 +172,14 @@ Json to_json(const std::vector<PolicyRun>& outcomes) {
                     {"decision_p50_us", percentile(r.decision_us, 0.5)},
                     {"decision_p99_us", percentile(r.decision_us, 0.99)}});
   }
-  return {{"results", std::move(list)}};
+  return {{"speedup", speedup}, {"results", std::move(list)}};
 }
 
 Result<int> bench(const BenchFleetOptions& o) {
   auto policies = TRY(read_policies(o.policies));
   Trace trace = TRY(read_trace(o.trace, 0));
   TRY(check(o, trace));
-  FleetSimulation simulation = simulation_of(o, trace);
+  FleetSimulation simulation = simulation_of(o, TRY(times_of(o)), trace);
   std::vector<PolicyRun> outcomes;
   {
     ProgressLine progress("bench");
@@ -184,7 +193,7 @@ Result<int> bench(const BenchFleetOptions& o) {
     }
   }
   if (o.json) {
-    fmt::print("{}\n", dump_json(to_json(outcomes)));
+    fmt::print("{}\n", dump_json(to_json(outcomes, simulation.speedup)));
     return kExitSuccess;
   }
   write_stdout(table(outcomes));
@@ -212,15 +221,15 @@ void declare_worker(CLI::App& app, BenchFleetOptions& o) {
                  "Maximum prompt tokens per step")
       ->check(between(int64_t{1}, int64_t{1} << 24))
       ->type_name("N");
-  app.add_option("--step-ms", o.step_ms, "Time of a step...")
-      ->check(between(0.0, 1e6))
-      ->type_name("T");
-  app.add_option("--row-us", o.row_us, "... of each row of a prompt in it...")
-      ->check(between(0.0, 1e6))
-      ->type_name("T");
-  app.add_option("--decode-row-us", o.decode_row_us, "... and of each decoding sequence")
-      ->check(between(0.0, 1e6))
-      ->type_name("T");
+  CLI::Option* file = app.add_option("--step-times", o.step_times,
+                                     "What steps take, as `bench one-batch --json` fits it")
+                          ->type_name("FILE");
+  auto time = [&](const char* name, double& value, const char* what) {
+    app.add_option(name, value, what)->check(between(0.0, 1e6))->type_name("T")->excludes(file);
+  };
+  time("--step-ms", o.step_ms, "Or: time of a step...");
+  time("--row-us", o.row_us, "... of each row of a prompt in it...");
+  time("--decode-row-us", o.decode_row_us, "... and of each decoding sequence");
 }
 
 VerbAction declare_bench_fleet(CLI::App& app) {
@@ -244,6 +253,10 @@ VerbAction declare_bench_fleet(CLI::App& app) {
                  "How fast it is played: the part of all workers' time that it takes uncached")
       ->check(between(0.01, 100.0))
       ->type_name("F");
+  app.add_option("--speedup", o->speedup, "Or: this much faster than it was recorded")
+      ->check(between(1e-6, 1e6))
+      ->type_name("F")
+      ->excludes("--load");
   app.add_option("--event-delay", o->event_delay_s, "Seconds until routers hear of a page")
       ->check(between(0.0, 1e4))
       ->type_name("T");

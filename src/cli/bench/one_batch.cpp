@@ -22,6 +22,7 @@
 #include "cli/terminal/terminal.h"
 #include "cli/verb.h"
 #include "engine/context_fill.h"
+#include "engine/step_times.h"
 #include "engine/work.h"
 #include "kernels/select.h"
 
@@ -149,6 +150,23 @@ Measurement median(std::vector<Measurement> runs) {
   return result;
 }
 
+struct BatchRuns {
+  std::vector<Measurement> medians;     // of each shape
+  std::vector<StepsObserved> observed;  // all runs
+};
+
+void observe(const BatchShape& shape, const BatchTiming& timing,
+             std::vector<StepsObserved>& observed) {
+  observed.push_back({.steps = timing.prefill_steps,
+                      .prompt_rows = shape.batch_size * shape.input_len,
+                      .decode_rows = timing.decoded_during_prefill,
+                      .time_s = timing.prefill_s});
+  if (timing.decode_steps == 0) return;
+  observed.push_back({.steps = timing.decode_steps,
+                      .decode_rows = timing.decode_tokens,
+                      .time_s = timing.decode_s});
+}
+
 // Takes about a second. Runs before the model is loaded, because it needs memory.
 Result<std::optional<MachineLimits>> measure_limits(const BenchOneBatchOptions& o,
                                                     const EngineInfo& info) {
@@ -162,10 +180,9 @@ Result<std::optional<MachineLimits>> measure_limits(const BenchOneBatchOptions& 
   return LimitMeter(threads, kSeconds).limits(limit_probes(*kernels));
 }
 
-Result<std::vector<Measurement>> measure(Engine& engine, const EngineConfig& config,
-                                         const std::vector<BatchShape>& shapes,
-                                         const BenchOneBatchOptions& o,
-                                         const std::optional<MachineLimits>& limits) {
+Result<BatchRuns> measure(Engine& engine, const EngineConfig& config,
+                         const std::vector<BatchShape>& shapes, const BenchOneBatchOptions& o,
+                         const std::optional<MachineLimits>& limits) {
   ProgressLine progress("bench");
   progress.show("warming up");
   BatchShape warm_up{shapes[0].batch_size, std::min<int64_t>(o.input_len, 32),
@@ -177,7 +194,7 @@ Result<std::vector<Measurement>> measure(Engine& engine, const EngineConfig& con
   }
   uint64_t seed = o.seed;
   TRY(run_batch(engine, config, warm_up, seed));
-  std::vector<Measurement> results;
+  BatchRuns measured;
   for (const BatchShape& shape : shapes) {
     std::vector<Measurement> runs;
     for (int i = 0; i < o.repeat; ++i) {
@@ -185,10 +202,11 @@ Result<std::vector<Measurement>> measure(Engine& engine, const EngineConfig& con
       BatchTiming timing =
           TRY(run_batch(engine, config, shape, o.context_fill > 0 ? ++seed : seed));
       runs.push_back(rates(engine.info(), shape, timing, limits));
+      observe(shape, timing, measured.observed);
     }
-    results.push_back(median(std::move(runs)));
+    measured.medians.push_back(median(std::move(runs)));
   }
-  return results;
+  return measured;
 }
 
 Json optional_json(std::optional<double> value) {
@@ -227,9 +245,10 @@ Json limits_json(const std::optional<MachineLimits>& limits) {
 }
 
 Json to_json(const EngineInfo& info, const BenchOneBatchOptions& o,
-             const std::optional<MachineLimits>& limits, const std::vector<Measurement>& results) {
+             const std::optional<MachineLimits>& limits, const BatchRuns& measured) {
   Json list = Json::array();
-  for (const Measurement& m : results) list.push_back(rates_json(m));
+  for (const Measurement& m : measured.medians) list.push_back(rates_json(m));
+  Result<FittedSteps> step_times = fit_step_times(measured.observed);
   return {{"machine", describe_machine(info)},
           {"limits", limits_json(limits)},
           {"model",
@@ -242,6 +261,7 @@ Json to_json(const EngineInfo& info, const BenchOneBatchOptions& o,
             {"selected_keys", info.selected_keys},
             {"index_bytes_per_token", info.index_bytes_per_token}}},
           {"repeat", o.repeat},
+          {"step_times", step_times ? to_json(*step_times) : Json(nullptr)},
           {"results", std::move(list)}};
 }
 
@@ -292,14 +312,14 @@ Result<int> bench(const BenchOneBatchOptions& o) {
   EngineInfo info = TRY(choose_sizes(config, o, shapes));
   std::optional<MachineLimits> limits = TRY(measure_limits(o, info));
   std::unique_ptr<Engine> engine = TRY(load_engine(config));
-  std::vector<Measurement> results = TRY(measure(*engine, config, shapes, o, limits));
+  BatchRuns measured = TRY(measure(*engine, config, shapes, o, limits));
   if (o.json) {
-    Json json = to_json(engine->info(), o, limits, results);
+    Json json = to_json(engine->info(), o, limits, measured);
     if (config.expert_counts) json["expert_counts"] = expert_counts_json(engine->expert_counts());
     fmt::print("{}\n", dump_json(json));
     return kExitSuccess;
   }
-  write_stdout(table(results));
+  write_stdout(table(measured.medians));
   Json machine = describe_machine(engine->info());
   fmt::print(stderr, "{}{}, {} threads, {} kernels\n{}{}", dim(), machine["cpu"].get<std::string>(),
              engine->info().threads, engine->info().kernels, limits ? describe(*limits) + "\n" : "",
@@ -351,7 +371,9 @@ const Verb kBenchOneBatchVerb = {
     "with weights and of attention. The limit is the time that these bytes or these products,\n"
     "whichever take longer, would need at what `bench machine` measures; in the table and in\n"
     "prefill_fraction and decode_fraction it stands as a part of the time they took: more than 1\n"
-    "for a model that the caches hold.\n",
+    "for a model that the caches hold. Of two or more batch sizes, \"step_times\" in the JSON is\n"
+    "what a step, a row of a prompt and a row of decoding take, fitted to all runs: a file for\n"
+    "`serve --emulate-steps` and `bench fleet --step-times`.\n",
     declare_bench_one_batch};
 
 }  // namespace banyan::cli

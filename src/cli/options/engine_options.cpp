@@ -1,5 +1,7 @@
 #include "cli/options/engine_options.h"
 
+#include <spdlog/spdlog.h>
+
 #include <CLI/CLI.hpp>
 
 #include "banyan/options.h"
@@ -9,12 +11,17 @@
 #include "cli/options/options.h"
 #include "cli/options/parse_errors.h"
 #include "cli/options/peer_options.h"
+#include "engine/step_times.h"
 
 namespace banyan::cli {
 
 Status EngineOptions::settle() {
   if (no_radix_cache) config.radix_cache = false;
   if (priority_scheduling) config.schedule_policy = "priority";
+  if (!emulate_steps.empty()) {
+    config.emulated_steps = TRY(read_step_times(emulate_steps));
+    spdlog::warn("steps are emulated: outputs are random tokens, not the model's");
+  }
   TRY(cli::settle(storage, config.cache_storage));
   return config.validate();
 }
@@ -77,6 +84,12 @@ void add_engine_options(CLI::App& app, EngineOptions& o) {
   app.add_flag("--enable-priority-scheduling", o.priority_scheduling,
                "As --schedule-policy priority");
   add_storage_options(app, o.storage, engine);
+  OptionGroup developers(app, "For developers");
+  app.add_option("--emulate-steps", o.emulate_steps,
+                 "Compute nothing; wait as long as the steps in this file of `bench one-batch "
+                 "--json` took, and draw random tokens. With --max-total-tokens")
+      ->default_str("")
+      ->type_name("FILE");
 }
 
 }  // namespace banyan::cli

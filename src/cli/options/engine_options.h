@@ -2,6 +2,8 @@
 // llama-server's as aliases.
 #pragma once
 
+#include <string>
+
 #include "banyan/config.h"
 #include "banyan/status.h"
 #include "cli/options/storage_options.h"
@@ -16,9 +18,10 @@ struct EngineOptions {
   EngineConfig config;
   bool no_radix_cache = false;
   bool priority_scheduling = false;
+  std::string emulate_steps;  // a file
   StorageOptions storage;
 
-  // Applies the flags to `config` and validates it.
+  // Applies the flags to `config`, reads the files they name and validates it.
   Status settle();
 };
 
