@@ -49,7 +49,7 @@ class KvAnnouncer final : public UnitWatcher {
   RadixTree& tree_;
   KvEventLog log_;
   NodeKeys keys_;
-  Observer observer_;  // empty: nobody
+  Observer observer_;     // empty: nobody
   bool cleared_ = false;  // what goes now was announced as one
 };
 

@@ -181,8 +181,8 @@ Result<std::optional<MachineLimits>> measure_limits(const BenchOneBatchOptions& 
 }
 
 Result<BatchRuns> measure(Engine& engine, const EngineConfig& config,
-                         const std::vector<BatchShape>& shapes, const BenchOneBatchOptions& o,
-                         const std::optional<MachineLimits>& limits) {
+                          const std::vector<BatchShape>& shapes, const BenchOneBatchOptions& o,
+                          const std::optional<MachineLimits>& limits) {
   ProgressLine progress("bench");
   progress.show("warming up");
   BatchShape warm_up{shapes[0].batch_size, std::min<int64_t>(o.input_len, 32),
