@@ -143,6 +143,7 @@ def test_replicas_follow_queued_tokens():
 
 
 def test_a_queue_of_tokens_starts_replicas(cluster, nano):
+    serve.shutdown()  # the application of the tests above
     serve.start(http_options={"port": PORT, "host": "127.0.0.1"})
     serve.run(build(Settings(model_path=nano, max_replicas=2, requests_per_replica=4,
                              target_queued_tokens=300, upscale_delay_s=0.5, engine=ENGINE)))
