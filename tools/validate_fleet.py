@@ -157,7 +157,7 @@ def main() -> int:
     parser.add_argument("--capacity-tokens", type=int, default=1_000_000, help="of a worker")
     parser.add_argument("--chunked-prefill-size", type=int, default=2048)
     parser.add_argument("--max-running-requests", type=int, default=64)
-    parser.add_argument("--step-times", type=pathlib.Path, help="a file of `bench one-batch --json`")
+    parser.add_argument("--step-times", type=pathlib.Path, help="`bench one-batch --json`'s file")
     parser.add_argument("--serve-option", action="append", default=[], help="for the workers")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

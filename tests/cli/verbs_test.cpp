@@ -313,7 +313,7 @@ TEST(BenchOneBatch, JsonHasThePromisedFields) {
   Json json = parse_output(run_program(
       on_golden({"bench", "one-batch"}, {"--batch-size", "1,3", "--input-len", "20", "--output-len",
                                          "5", "--repeat", "2", "--json"})));
-  EXPECT_EQ(keys(json), (Words{"machine", "limits", "model", "repeat", "results"}));
+  EXPECT_EQ(keys(json), (Words{"machine", "limits", "model", "repeat", "step_times", "results"}));
   EXPECT_EQ(json["machine"]["threads"], 1);
   ASSERT_EQ(json["results"].size(), 2u);
   for (const Json& result : json["results"]) {

@@ -44,7 +44,7 @@ TEST_F(Stories, TellsAStoryAndStreamsTheSameText) {
   auto result = llm_->generate(greedy("Once upon a time", 40),
                                [&](std::string_view piece) { streamed += piece; });
   ASSERT_TRUE(result) << result.error().message;
-  EXPECT_EQ(result->text.substr(0, 39), ", there was a cheerful girl named Zoe. ");
+  EXPECT_EQ(result->text.substr(0, 39), ", there was a little girl named Ivy. Iv");
   EXPECT_EQ(streamed, result->text);
   EXPECT_EQ(result->output_ids.size(), 40u);
   EXPECT_EQ(result->finish, FinishReason::kLength);
@@ -57,13 +57,13 @@ TEST_F(Stories, StopsStayInTheTextWhenAskedTo) {
   request.options.keep_stop = true;
   auto result = llm_->generate(request);
   ASSERT_TRUE(result);
-  EXPECT_EQ(result->text, ", there was a cheerful girl named");
+  EXPECT_EQ(result->text, ", there was a little girl named");
   EXPECT_EQ(result->matched_stop_text, " girl named");
   request.options.stop.clear();
   request.options.stop_token_ids = {result->output_ids.back()};
   result = llm_->generate(request);
   ASSERT_TRUE(result);
-  EXPECT_EQ(result->text, ", there was a cheerful girl named");
+  EXPECT_EQ(result->text, ", there was a little girl named");
 }
 
 TEST_F(Stories, StopStringEndsTextTokensAndTheRequest) {
@@ -71,7 +71,7 @@ TEST_F(Stories, StopStringEndsTextTokensAndTheRequest) {
   request.options.stop = {"zzz", " girl named"};
   auto result = llm_->generate(request);
   ASSERT_TRUE(result);
-  EXPECT_EQ(result->text, ", there was a cheerful");
+  EXPECT_EQ(result->text, ", there was a little");
   EXPECT_EQ(result->finish, FinishReason::kStop);
   EXPECT_EQ(result->matched_stop_text, " girl named");
   std::string all = *tokenizer_of(*llm_)->decode(result->output_ids);
@@ -87,7 +87,7 @@ TEST_F(Stories, AStopRegexEndsTheOutputAfterItsMatch) {
   request.options.stop_regex = {"z{3}", "na[lm]e."};
   auto result = llm_->generate(request);
   ASSERT_TRUE(result) << result.error().message;
-  EXPECT_EQ(result->text, ", there was a cheerful girl named");
+  EXPECT_EQ(result->text, ", there was a little girl named");
   EXPECT_EQ(result->finish, FinishReason::kStop);
   EXPECT_EQ(result->matched_stop_text, "na[lm]e.");
   EXPECT_LT(result->output_ids.size(), 40u);

@@ -132,7 +132,8 @@ TEST_F(KvPublishing, ASubscriberHearsBatchesAndAsksForWhatItMissed) {
   for (int i = 0; i < 100 && !cleared; ++i) {
     heard = subscriber.receive();
     if (heard.size() != 3) continue;
-    for (const Json& event : Json::from_msgpack(heard[2])[1]) {
+    batch = Json::from_msgpack(heard[2]);
+    for (const Json& event : batch[1]) {
       cleared = cleared || event[0] == "AllBlocksCleared";
     }
   }
