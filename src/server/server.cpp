@@ -77,7 +77,7 @@ class Server::Impl {
   std::string address() const;
   void attach(Result<std::unique_ptr<Llm>> llm, const EngineConfig& config);
   Status run(bool handle_signals);
-  void drain();
+  void leave();
   Counts counts();
   void post(std::move_only_function<void()> f) { asio::post(io_, std::move(f)); }
 
@@ -91,6 +91,7 @@ class Server::Impl {
   void on_accept(error_code ec, Socket socket);
   void wait_signal();
   void tick();
+  void drain();
   bool drained() const;
   void end();
 
@@ -98,11 +99,11 @@ class Server::Impl {
   Service service_;
   ConnectionHub hub_;
   tcp::acceptor acceptor_{io_};
-  asio::steady_timer accept_timer_{io_}, tick_timer_{io_};
+  asio::steady_timer accept_timer_{io_}, tick_timer_{io_}, drain_timer_{io_};
   asio::signal_set signals_{io_};
   SteadyClock::duration tick_;
   int port_ = 0;
-  bool draining_ = false, cancelled_ = false, ended_ = false;
+  bool leaving_ = false, draining_ = false, cancelled_ = false, ended_ = false;
   SteadyTime cancel_at_, end_at_;
   Status outcome_;
   std::unique_ptr<WorkerRegistration> registration_;  // null: no router hears of it
@@ -201,13 +202,13 @@ void Server::Impl::wait_signal() {
   signals_.async_wait([this](error_code ec, int signal) {
     if (ec) return;
     bool loading = service_.state() == Service::State::kLoading;
-    if (draining_ || loading) std::_Exit(128 + signal);
+    if (leaving_ || loading) std::_Exit(128 + signal);
     spdlog::warn(
         "received signal {}: draining {} running requests; a second signal exits immediately",
         signal, hub_.exchanges_open);
-    wait_signal();  // must come first: an idle server ends within drain(), and then nothing may be
+    wait_signal();  // must come first: an idle server ends within leave(), and then nothing may be
                     // waiting
-    drain();
+    leave();
   });
 }
 
@@ -269,11 +270,23 @@ void Server::Impl::tick() {
 
 // --- shutdown ---
 
+// Probes and routers hear of it first, so that no request comes any more when drain() refuses them.
+void Server::Impl::leave() {
+  if (leaving_ || ended_) return;
+  leaving_ = true;
+  service_.leave();
+  if (registration_) registration_->leave();
+  if (service_.config().drain_delay_s == 0) return drain();
+  drain_timer_.expires_after(duration_of(service_.config().drain_delay_s));
+  drain_timer_.async_wait([this](error_code ec) {
+    if (!ec) drain();
+  });
+}
+
 void Server::Impl::drain() {
-  if (draining_ || ended_) return;
+  if (ended_) return;
   draining_ = true;
   service_.drain();
-  if (registration_) registration_->leave();
   // Clients may still connect: requests in progress delay shutdown, and probes need to see 503
   // meanwhile.
   hub_.begin_drain();
@@ -292,6 +305,7 @@ void Server::Impl::end() {
   signals_.cancel(ignored);
   accept_timer_.cancel();
   tick_timer_.cancel();
+  drain_timer_.cancel();
   if (registration_) registration_->leave();
   service_.stop();
   std::vector<std::shared_ptr<Connection>> all(hub_.open.begin(), hub_.open.end());
@@ -337,7 +351,7 @@ void Server::on_pull(ModelPuller puller) {
   impl_->set_puller(std::move(puller));
 }
 void Server::drain() {
-  impl_->post([this] { impl_->drain(); });
+  impl_->post([this] { impl_->leave(); });
 }
 Server::Counts Server::counts() {
   return impl_->counts();

@@ -53,9 +53,9 @@ class Server {
   // SIGINT drain, and a second signal ends the process immediately.
   Status run(bool handle_signals = false);
 
-  // Starts shutdown. New requests are answered with 503, so that probes and load balancers notice.
-  // Requests in progress may finish within ServerConfig::drain_timeout_s and are then cancelled.
-  // Safe from any thread.
+  // Starts shutdown: /health becomes a 503, so that probes and load balancers notice, and after
+  // ServerConfig::drain_delay_s every new request is. Requests in progress may then finish within
+  // drain_timeout_s and are cancelled after that. Safe from any thread.
   void drain();
 
   // For tests, from any thread while run() is active.

@@ -47,6 +47,9 @@ class Service {
 
   enum class State { kLoading, kReady, kDraining };
   State state() const { return state_; }
+  // Whether load balancers and routers should send requests elsewhere: while it drains, and for
+  // ServerConfig::drain_delay_s before, when it still accepts them.
+  bool leaving() const { return leaving_ || state_ == State::kDraining; }
 
   const ServerConfig& config() const { return config_; }
   Metrics& metrics() { return metrics_; }
@@ -136,6 +139,7 @@ class Service {
   void attach(std::unique_ptr<Llm> llm, const EngineConfig& config,
               std::unique_ptr<Generator> generator);
   void on_step(const StepReport& report);
+  void leave() { leaving_ = true; }
   void drain() { state_ = State::kDraining; }
   // Stops workers and engine; running requests get their last event.
   void stop();
@@ -155,6 +159,7 @@ class Service {
   ServerConfig config_;
   Post post_;
   State state_ = State::kLoading;
+  bool leaving_ = false;
   std::function<ConnectionUse()> connection_use_;
   std::chrono::steady_clock::time_point next_give_back_;
   Metrics metrics_;

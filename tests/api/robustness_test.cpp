@@ -355,6 +355,24 @@ TEST_F(Drain, RunningStreamsFinishAndNewConnectionsAreAnswered503) {
   stop();
 }
 
+TEST_F(Drain, RequestsAreAcceptedUntilBalancersHaveNoticed) {
+  config.drain_delay_s = 2;
+  start();
+  Client running = client();
+  running.send("GET /stream?tokens=8000 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  ASSERT_TRUE(eventually(runs));
+  server().drain();
+  Response health = get("/health");
+  EXPECT_EQ(health.status, 503);
+  EXPECT_NE(health.body.find("shutting down"), health.body.npos) << health.body;
+  EXPECT_NE(get("/worker/info").body.find(R"("state":"draining")"), std::string::npos);
+  Response late = get("/count?tokens=5");
+  EXPECT_EQ(late.status, 200);
+  EXPECT_TRUE(late.has("Connection: close"));
+  EXPECT_TRUE(running.response().body.ends_with("data: length\n\n"));
+  stop();
+}
+
 TEST_F(Drain, WhatComesLateDoesNotHoldItUp) {
   config.drain_timeout_s = config.body_timeout_s = 3600;
   start();

@@ -15,6 +15,10 @@ import pytest
 from serving import ask, free_port, wait_ready
 
 
+# HAProxy needs two checks, 500 ms apart, to see that a router is leaving.
+DRAIN = ["--drain-delay", "2", "--drain-timeout", "60"]
+
+
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory, find):
     """A PEM file with key and certificate of 127.0.0.1, as HAProxy wants it."""
@@ -88,7 +92,7 @@ def workers(start_worker):
 def edge(workers, start_router, packaging, certificate, find, tmp_path_factory):
     """With two routers, as edge.routers."""
     haproxy = find("haproxy")
-    routers = [start_router(workers, "--drain-timeout", "60") for _ in range(2)]
+    routers = [start_router(workers, *DRAIN) for _ in range(2)]
     edge = Edge(haproxy, packaging / "haproxy/banyan.cfg", certificate,
                 [router.url for router in routers], tmp_path_factory.mktemp("edge"))
     edge.routers = routers
@@ -134,6 +138,7 @@ def test_tokens_come_one_by_one_and_clients_may_leave(edge, workers):
     answer = edge.post("/v1/completions", {"prompt": "Once", "max_tokens": 6000, "stream": True,
                                            "ignore_eos": True})
     for _ in range(10):
+        assert answer.readline().startswith(b"id: ")
         assert answer.readline().startswith(b"data: {") and answer.readline() == b"\n"
     assert running(workers) == 1
     answer.close()
@@ -184,7 +189,7 @@ def test_a_router_that_goes_costs_no_request(edge, start_router, workers, number
     assert clients.faults == [] and clients.answers > 20
     if number == signal.SIGTERM:  # a drain lets streams end
         assert b"data: [DONE]" in stream.read()
-    edge.routers[0] = start_router(workers, port=gone.port)
+    edge.routers[0] = start_router(workers, *DRAIN, port=gone.port)
 
 
 def test_prompts_that_begin_alike_go_to_one_cell(packaging, certificate, find, workers, tmp_path):

@@ -73,6 +73,10 @@ void add_limit_options(CLI::App& app, ServerConfig& server) {
       ->type_name("N");
   app.add_option("--response-ttl", server.response_ttl_s, "Seconds to keep a stored answer")
       ->type_name("S");
+  app.add_option("--drain-delay", server.drain_delay_s,
+                 "Seconds after SIGTERM in which /health is a 503 and requests are still accepted, "
+                 "for load balancers to notice")
+      ->type_name("S");
   app.add_option("--drain-timeout", server.drain_timeout_s,
                  "Maximum seconds that running requests continue after SIGTERM")
       ->type_name("S");

@@ -381,7 +381,7 @@ void Connection::write_head(int status, std::string_view content_type,
                             std::optional<size_t> body_bytes, const HttpHeaders& more) {
   Exchange& exchange = *exchange_;
   exchange.status = status;
-  exchange.keep_alive = exchange.keep_alive && hub_.service.state() != Service::State::kDraining;
+  exchange.keep_alive = exchange.keep_alive && !hub_.service.leaving();
   auto to = std::back_inserter(output_);
   std::string_view reason = status == 499 ? "Client Closed Request"
                                           : std::string_view(boost::beast::http::obsolete_reason(

@@ -123,7 +123,9 @@ void respond_unready(const Service& service, Responder& responder) {
 }
 
 void health(Service& service, HttpRequest, ResponderPtr responder) {
-  if (service.state() != Service::State::kReady) return respond_unready(service, *responder);
+  if (service.state() != Service::State::kReady || service.leaving()) {
+    return respond_unready(service, *responder);
+  }
   Status ready = service.generator().ready();
   if (!ready) return responder->respond_error(503, ready.error().message);
   responder->respond(200, Json{{"status", "ok"}});

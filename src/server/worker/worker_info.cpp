@@ -55,6 +55,7 @@ WorkerInfo worker_info_of(const Service& service) {
   WorkerInfo info{.state = static_cast<WorkerInfo::State>(service.state()),
                   .epoch = epoch_of(service) >> 1};
   if (service.state() == Service::State::kLoading) return info;
+  if (service.leaving()) info.state = WorkerInfo::State::kDraining;
   const EngineStats& stats = service.engine_stats();
   const EngineConfig& config = service.engine_config();
   info.model = service.model_name();
