@@ -42,7 +42,7 @@ Words completed(const Words& line) {
 TEST(Completion, BashCompletesVerbsOptionsAndValues) {
   EXPECT_EQ(completed({"banyan", "ser"}), Words{"serve"});
   EXPECT_EQ(completed({"banyan", "bench", "one"}), Words{"one-batch"});
-  EXPECT_EQ(completed({"banyan", "serve", "--drain"}), Words{"--drain-timeout"});
+  EXPECT_EQ(completed({"banyan", "serve", "--drain-t"}), Words{"--drain-timeout"});
   EXPECT_EQ(completed({"banyan", "bench", "serving", "--base"}), Words{"--base-url"});
   EXPECT_EQ(completed({"banyan", "serve", "--dtype", "b"}), Words{"bf16"});
   EXPECT_EQ(completed({"banyan", "completion", "f"}), Words{"fish"});
