@@ -11,8 +11,8 @@
 #include "base/random.h"
 #include "cache/state_pools.h"
 #include "engine/batch_builder.h"
-#include "engine/draw_builder.h"
-#include "engine/scheduler.h"
+#include "engine/draws/draw_builder.h"
+#include "engine/schedule/scheduler.h"
 #include "kernels/select.h"
 
 namespace banyan {

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "base/os/affinity.h"
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "kernels/select.h"
 #include "kernels/state_rows.h"
 #include "tensor/float_types.h"

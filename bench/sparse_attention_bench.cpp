@@ -14,7 +14,7 @@
 
 #include "base/os/affinity.h"
 #include "base/os/memory.h"
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "kernels/select.h"
 #include "tensor/float_types.h"
 

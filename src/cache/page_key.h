@@ -3,7 +3,7 @@
 // A store compares keys, never the tokens of a whole prefix. So a key is cryptographic (the radix
 // tree's PageHash is not; base/digest.h says why) and covers everything that affects a bit of the
 // state. Keys are derived from a StateDigest, which in turn is computed from the loaded model
-// (engine/state_identity.h), never from a user-supplied name.
+// (engine/startup/state_identity.h), never from a user-supplied name.
 #pragma once
 
 #include <array>

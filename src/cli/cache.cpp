@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/json_text.h"
-#include "base/status_line.h"
+#include "base/os/status_line.h"
 #include "base/units.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verb.h"

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <string>
 
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 
 namespace banyan::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "base/error.h"
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "cli/format.h"
 #include "cli/model_source.h"
 #include "cli/options/checks.h"

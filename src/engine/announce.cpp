@@ -2,7 +2,7 @@
 
 #include <random>
 
-#include "engine/state_identity.h"
+#include "engine/startup/state_identity.h"
 
 namespace banyan {
 

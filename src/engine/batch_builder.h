@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "engine/scheduler.h"
+#include "engine/schedule/scheduler.h"
 #include "ops/batch.h"
 
 namespace banyan {

@@ -7,7 +7,7 @@
 #include "base/random.h"
 #include "base/signed.h"
 #include "engine/runner.h"
-#include "engine/scheduler.h"
+#include "engine/schedule/scheduler.h"
 #include "kernels/state_rows.h"
 #include "tensor/float_types.h"
 

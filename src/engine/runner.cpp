@@ -9,9 +9,9 @@
 #include "base/os/affinity.h"
 #include "base/signed.h"
 #include "base/units.h"
-#include "engine/kernel_choice.h"
-#include "engine/memory_plan.h"
-#include "engine/state_identity.h"
+#include "engine/startup/kernel_choice.h"
+#include "engine/startup/memory_plan.h"
+#include "engine/startup/state_identity.h"
 #include "kernels/select.h"
 #include "ops/linear.h"
 

@@ -12,7 +12,7 @@
 #include "banyan/config.h"
 #include "banyan/engine.h"
 #include "base/function_ref.h"
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "base/trace_log.h"
 #include "cache/state_classes.h"
 #include "cache/state_pools.h"

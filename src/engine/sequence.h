@@ -12,8 +12,8 @@
 #include "banyan/request.h"
 #include "cache/radix_tree.h"
 #include "engine/drafters/text_index.h"
-#include "engine/dry.h"
-#include "engine/token_counts.h"
+#include "engine/draws/dry.h"
+#include "engine/draws/token_counts.h"
 
 namespace banyan {
 
@@ -62,7 +62,7 @@ struct Sequence {
   FinishReason finish = FinishReason::kNone;
   bool cancelled = false;
 
-  // What it holds: engine/holdings.h.
+  // What it holds: engine/schedule/holdings.h.
   RadixNode* root = nullptr;
   Lease lease;  // the beginning of its pages that is in the tree
   struct Held {

@@ -10,7 +10,7 @@
 
 #include "banyan/config.h"
 #include "cache/kv_announcer.h"
-#include "engine/scheduler.h"
+#include "engine/schedule/scheduler.h"
 #include "router/event_stream.h"
 
 namespace banyan {

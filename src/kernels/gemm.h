@@ -26,7 +26,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 
 namespace banyan {
 

@@ -11,7 +11,7 @@
 
 #include "base/function_ref.h"
 #include "base/os/memory.h"
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "kernels/operand.h"
 
 namespace banyan {

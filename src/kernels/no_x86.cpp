@@ -4,7 +4,7 @@
 
 namespace banyan {
 
-std::vector<MeasuredTable> x86::runnable_tables() {
+std::vector<MeasuredTable> simd::runnable_tables() {
   return {};
 }
 

@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 5> kOtherMachines = {"avx2", "avx512", "a
 
 std::vector<MeasuredTable> tables() {
   std::vector<MeasuredTable> all = {{&portable::table(), &portable::limit_probes()}};
-  for (const MeasuredTable& table : x86::runnable_tables()) all.push_back(table);
+  for (const MeasuredTable& table : simd::runnable_tables()) all.push_back(table);
   return all;
 }
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/task_thread.h"
+#include "base/threads/task_thread.h"
 #include "llm/engine_thread.h"
 #include "llm/generation_builder.h"
 #include "llm/llm_parts.h"

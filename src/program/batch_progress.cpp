@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "banyan/program.h"
-#include "base/status_line.h"
+#include "base/os/status_line.h"
 
 namespace banyan {
 namespace {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/task_thread.h"
+#include "base/threads/task_thread.h"
 #include "program/fiber.h"
 
 namespace banyan {

@@ -9,7 +9,7 @@
 
 #include "banyan/config.h"
 #include "banyan/status.h"
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "models/registry.h"
 
 namespace banyan {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/scheduler.h"
+#include "engine/schedule/scheduler.h"
 #include "replay/trace.h"
 
 namespace banyan {
@@ -49,7 +49,7 @@ struct ReplayReport {
   std::vector<double> cold_wait_s;
   // Maximum of (admissions from arrival to admission) / ((n + 1) * aging_period) over requests
   // without a predecessor. n counts the requests waiting at arrival plus those retracted since. At
-  // most 1, as engine/waiting_queue.h promises.
+  // most 1, as engine/schedule/waiting_queue.h promises.
   double worst_wait_ratio = 0;
 
   struct Decision {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "engine/assemble.h"
 #include "llm/llm_parts.h"
 #include "text/tokenizer/tokenizer.h"

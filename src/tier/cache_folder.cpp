@@ -11,8 +11,8 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "tier/disk_folder.h"
-#include "tier/index_file.h"
+#include "tier/disk/disk_folder.h"
+#include "tier/disk/index_file.h"
 #include "tier/record_io.h"
 
 namespace banyan {

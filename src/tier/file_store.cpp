@@ -14,7 +14,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "tier/breaker.h"
-#include "tier/disk_folder.h"
+#include "tier/disk/disk_folder.h"
 #include "tier/queued_store.h"
 #include "tier/record_io.h"
 

@@ -5,9 +5,9 @@
 #include <array>
 
 #include "base/error.h"
-#include "tier/disk_store.h"
+#include "tier/disk/disk_store.h"
 #include "tier/file_store.h"
-#include "tier/redis_store.h"
+#include "tier/redis/redis_store.h"
 
 namespace banyan {
 namespace {

@@ -12,7 +12,7 @@
 #include "banyan/config.h"
 #include "banyan/status.h"
 #include "base/digest.h"
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "weights/files/checkpoint.h"
 
 namespace banyan {

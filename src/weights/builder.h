@@ -21,7 +21,7 @@
 #include "banyan/config.h"
 #include "banyan/model_info.h"
 #include "banyan/status.h"
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "cache/state_spec.h"
 #include "dist/shard.h"
 #include "quant/formats.h"

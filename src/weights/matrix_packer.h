@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "banyan/status.h"
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "dist/shard.h"
 #include "quant/formats.h"
 #include "weights/quantization_plan.h"

@@ -7,7 +7,7 @@
 #include "api/server_fixture.h"
 #include "client/bench.h"
 #include "client/bench_report.h"
-#include "support/loopback_server.h"
+#include "support/servers/loopback_server.h"
 
 namespace banyan {
 namespace {

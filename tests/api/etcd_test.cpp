@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "api/running_server.h"
-#include "support/etcd_server.h"
-#include "support/tiny_model.h"
+#include "support/models/tiny_model.h"
+#include "support/servers/etcd_server.h"
 
 namespace banyan {
 namespace {

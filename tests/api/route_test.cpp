@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "api/running_server.h"
-#include "support/tiny_model.h"
+#include "support/models/tiny_model.h"
 
 namespace banyan {
 namespace {

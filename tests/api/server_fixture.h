@@ -12,7 +12,7 @@
 
 #include "api/client.h"
 #include "server/server.h"
-#include "support/tiny_model.h"
+#include "support/models/tiny_model.h"
 
 namespace banyan::test {
 

@@ -10,7 +10,7 @@
 
 #include "api/client.h"
 #include "base/json.h"
-#include "support/loopback_server.h"
+#include "support/servers/loopback_server.h"
 
 namespace banyan::test {
 

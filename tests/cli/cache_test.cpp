@@ -7,7 +7,7 @@
 
 #include "cli/program.h"
 #include "support/shared.h"
-#include "support/tier_rig.h"
+#include "support/tier/tier_rig.h"
 
 namespace banyan {
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "support/loopback_server.h"
+#include "support/servers/loopback_server.h"
 
 namespace banyan::test {
 

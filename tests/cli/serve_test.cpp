@@ -6,7 +6,7 @@
 #include "api/client.h"
 #include "base/json.h"
 #include "cli/program.h"
-#include "support/tiny_model.h"
+#include "support/models/tiny_model.h"
 
 namespace banyan {
 namespace {

@@ -8,7 +8,7 @@
 
 namespace banyan::test {
 
-extern const x86::TileProducts kEmulatedProducts;  // not defined on other processors than x86-64
+extern const simd::TileProducts kEmulatedProducts;  // not defined on other processors than x86-64
 
 // Every table that runs here, and AMX over emulated tiles where the rest of its table does.
 std::vector<const KernelTable*> tables_and_emulated();

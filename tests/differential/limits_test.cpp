@@ -44,10 +44,10 @@ TEST(Limits, ReadsStayWithinTheirBytes) {
 TEST(Limits, TilesDoTheOperationsThatTheyCount) {
   using test::EmulatedTiles;
   int64_t before = EmulatedTiles::products;
-  double operations = x86::multiply_tiles<EmulatedTiles, false, 2>(5);
+  double operations = simd::multiply_tiles<EmulatedTiles, false, 2>(5);
   EXPECT_EQ(operations, 2.0 * static_cast<double>(EmulatedTiles::products - before));
   before = EmulatedTiles::products;
-  operations = x86::multiply_tiles<EmulatedTiles, true, 2>(3);
+  operations = simd::multiply_tiles<EmulatedTiles, true, 2>(3);
   EXPECT_EQ(operations, 2.0 * static_cast<double>(EmulatedTiles::products - before));
 }
 #endif

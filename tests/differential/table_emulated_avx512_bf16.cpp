@@ -8,9 +8,9 @@
 
 namespace banyan::test {
 
-constinit const x86::TileProducts kEmulatedProducts =
-    x86::with_tile_attention<EmulatedTiles, x86::Avx512Bf16>(
-        x86::with_latent_tiles<EmulatedTiles, x86::Avx512Bf16>(
-            x86::tile_products<EmulatedTiles, x86::Avx512Bf16>()));
+constinit const simd::TileProducts kEmulatedProducts =
+    simd::with_tile_attention<EmulatedTiles, simd::Avx512Bf16>(
+        simd::with_latent_tiles<EmulatedTiles, simd::Avx512Bf16>(
+            simd::tile_products<EmulatedTiles, simd::Avx512Bf16>()));
 
 }  // namespace banyan::test

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "tier/index_file.h"
+#include "tier/disk/index_file.h"
 #include "tier/record.h"
 
 namespace {

@@ -9,7 +9,7 @@
 #include "banyan/llm.h"
 #include "support/drive.h"
 #include "support/gguf_file.h"
-#include "support/grown_checkpoint.h"
+#include "support/models/grown_checkpoint.h"
 #include "support/shared.h"
 #include "support/value_or_abort.h"
 

@@ -8,9 +8,9 @@
 
 #include "base/check.h"
 #include "base/file.h"
-#include "support/checkpoint_copy.h"
 #include "support/drive.h"
-#include "support/grown_checkpoint.h"
+#include "support/models/checkpoint_copy.h"
+#include "support/models/grown_checkpoint.h"
 #include "support/value_or_abort.h"
 #include "weights/files/safetensors.h"
 

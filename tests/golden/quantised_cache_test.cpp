@@ -7,7 +7,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "engine/memory_plan.h"
+#include "engine/startup/memory_plan.h"
 #include "kernels/portable/portable.h"
 #include "kernels/state_rows.h"
 #include "models/load.h"

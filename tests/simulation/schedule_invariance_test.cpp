@@ -15,14 +15,14 @@
 
 #include "base/random.h"
 #include "engine/assemble.h"
-#include "engine/scheduler.h"
+#include "engine/schedule/scheduler.h"
 #include "simulation/workload.h"
 #include "support/drive.h"
-#include "support/fake_store.h"
-#include "support/hybrid_model.h"
 #include "support/liar.h"
-#include "support/made_up_mixers.h"
+#include "support/models/hybrid_model.h"
+#include "support/models/made_up_mixers.h"
 #include "support/sanitized.h"
+#include "support/tier/fake_store.h"
 #include "support/value_or_abort.h"
 
 namespace banyan::test {

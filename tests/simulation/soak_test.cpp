@@ -9,7 +9,7 @@
 #include <cmath>
 
 #include "base/random.h"
-#include "engine/scheduler.h"
+#include "engine/schedule/scheduler.h"
 #include "support/sanitized.h"
 #include "support/states.h"
 

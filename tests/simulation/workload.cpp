@@ -8,8 +8,8 @@
 #include "kernels/select.h"
 #include "support/chance.h"
 #include "support/drive.h"
-#include "support/grown_checkpoint.h"
-#include "support/hybrid_model.h"
+#include "support/models/grown_checkpoint.h"
+#include "support/models/hybrid_model.h"
 #include "support/shared.h"
 #include "support/stripes.h"
 

@@ -31,7 +31,7 @@ inline constexpr int kWorkloadVocabulary = 97;  // the smallest of the checkpoin
 
 struct Workload {
   EngineConfig config;
-  bool hybrid = false;  // the model is support/hybrid_model.h's
+  bool hybrid = false;  // the model is support/models/hybrid_model.h's
   bool liar = false;    // support/liar.h proposes tokens
   std::vector<Arrival> arrivals;
   int flush_every = 0, clear_every = 0;  // steps between flushes of memory, of the store; 0: none

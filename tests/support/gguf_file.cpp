@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
-#include "support/checkpoint_copy.h"
+#include "support/models/checkpoint_copy.h"
 #include "support/shared.h"
 #include "support/value_or_abort.h"
 #include "tensor/dtype.h"

@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "support/grown_checkpoint.h"
+#include "support/models/grown_checkpoint.h"
 #include "support/shared.h"
 #include "support/value_or_abort.h"
 

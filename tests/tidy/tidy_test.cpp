@@ -91,7 +91,7 @@ Findings check_machine_paths(const SourceFile& file) {
 }
 
 bool is_x86_file(std::string_view path) {
-  return path.starts_with("src/kernels/x86/") || path == "src/base/pause.h";
+  return path.starts_with("src/kernels/x86/") || path == "src/base/threads/pause.h";
 }
 
 bool is_cuda_file(std::string_view path) {

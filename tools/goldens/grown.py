@@ -3,8 +3,8 @@
     DTYPE SHAPE CENTER STEP NAME
 
 after a first line with the seed. Element i of a tensor is CENTER + n STEP, where n follows from a
-hash of seed, name and i; of U8 it is CENTER + n mod STEP. tests/support/grown_checkpoint.cpp makes
-the same bytes. STEP has 8 bits, so its product with n is exact and the sum is rounded once.
+hash of seed, name and i; of U8 it is CENTER + n mod STEP. STEP has 8 bits, so its product with n
+is exact and the sum is rounded once. tests/support/models/grown_checkpoint.cpp makes the same bytes.
 """
 
 import tempfile

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 
 namespace banyan {
 

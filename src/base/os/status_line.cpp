@@ -1,4 +1,4 @@
-#include "base/status_line.h"
+#include "base/os/status_line.h"
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>

@@ -1,4 +1,4 @@
-#include "base/task_thread.h"
+#include "base/threads/task_thread.h"
 
 #include <utility>
 

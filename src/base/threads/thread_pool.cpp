@@ -1,4 +1,4 @@
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 
 #include <linux/futex.h>
 #include <sched.h>
@@ -12,7 +12,7 @@
 
 #include "base/check.h"
 #include "base/os/cgroup.h"
-#include "base/pause.h"
+#include "base/threads/pause.h"
 
 namespace banyan {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/os/affinity.h"
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "cli/bench/kernel_choices.h"
 #include "cli/format.h"
 #include "cli/machine.h"

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/os/affinity.h"
 #include "base/quote.h"
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "cli/batch_run.h"
 #include "cli/format.h"
 #include "cli/machine.h"

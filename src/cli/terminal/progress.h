@@ -9,7 +9,7 @@
 #include <string>
 
 #include "banyan/config.h"
-#include "base/status_line.h"
+#include "base/os/status_line.h"
 
 namespace banyan::cli {
 

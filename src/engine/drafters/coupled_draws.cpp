@@ -5,7 +5,7 @@
 
 #include "base/divide.h"
 #include "base/signed.h"
-#include "engine/draw_builder.h"
+#include "engine/draws/draw_builder.h"
 #include "engine/sequence.h"
 
 namespace banyan {

@@ -5,7 +5,7 @@
 
 #include "base/signed.h"
 #include "engine/drafters/coupled_draws.h"
-#include "engine/scheduler.h"
+#include "engine/schedule/scheduler.h"
 #include "engine/sequence.h"
 
 namespace banyan {

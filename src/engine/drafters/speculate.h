@@ -29,7 +29,7 @@
 #include "engine/batch_builder.h"
 #include "engine/drafters/draft_gain.h"
 #include "engine/drafters/drafter.h"
-#include "engine/scheduler.h"
+#include "engine/schedule/scheduler.h"
 #include "engine/sequence.h"
 
 namespace banyan {

@@ -1,4 +1,4 @@
-#include "engine/draw_builder.h"
+#include "engine/draws/draw_builder.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "engine/dry.h"
+#include "engine/draws/dry.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "engine/token_counts.h"
+#include "engine/draws/token_counts.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "engine/followers.h"
+#include "engine/schedule/followers.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -12,8 +12,8 @@
 #include "cache/prefix_key.h"
 #include "cache/radix_tree.h"
 #include "cache/state_classes.h"
+#include "engine/schedule/waiting_queue.h"
 #include "engine/sequence.h"
-#include "engine/waiting_queue.h"
 
 namespace banyan {
 

@@ -1,4 +1,4 @@
-#include "engine/holdings.h"
+#include "engine/schedule/holdings.h"
 
 #include <algorithm>
 #include <utility>

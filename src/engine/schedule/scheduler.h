@@ -2,12 +2,12 @@
 //
 // Continuous batching: a step has one row for each decoding sequence, and a chunk of rows for
 // prompts: first the running ones, in order of admission, then the next ones in the queue
-// (engine/waiting_queue.h) while there is room. Where a model resumes from snapshots alone, spans
-// of a prompt end at multiples of its alignment.
+// (engine/schedule/waiting_queue.h) while there is room. Where a model resumes from snapshots
+// alone, spans of a prompt end at multiples of its alignment.
 //
 // Prefixes: an admitted sequence starts after the longest prefix in the radix tree that it can
-// resume from, or follows one that is computing that prefix (engine/followers.h). Pages go into the
-// tree as soon as they are complete.
+// resume from, or follows one that is computing that prefix (engine/schedule/followers.h). Pages go
+// into the tree as soon as they are complete.
 //
 // Drafts (drafters/speculate.h): after the last known token of a sequence, draft tokens may run in
 // the same step, in rows that prompts do not need; while prompts run, in half of their rows at
@@ -35,10 +35,10 @@
 #include <vector>
 
 #include "cache/radix_tree.h"
-#include "engine/followers.h"
-#include "engine/holdings.h"
+#include "engine/schedule/followers.h"
+#include "engine/schedule/holdings.h"
+#include "engine/schedule/waiting_queue.h"
 #include "engine/sequence.h"
-#include "engine/waiting_queue.h"
 
 namespace banyan {
 

@@ -1,11 +1,11 @@
-#include "engine/kernel_choice.h"
+#include "engine/startup/kernel_choice.h"
 
 #include <algorithm>
 #include <array>
 
 #include "base/check.h"
 #include "base/error.h"
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "kernels/select.h"
 #include "models/load.h"
 

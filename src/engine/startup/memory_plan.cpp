@@ -1,4 +1,4 @@
-#include "engine/memory_plan.h"
+#include "engine/startup/memory_plan.h"
 
 #include <spdlog/spdlog.h>
 
@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/signed.h"
 #include "cache/radix_tree.h"
-#include "engine/weight_summary.h"
+#include "engine/startup/weight_summary.h"
 #include "kernels/select.h"
 #include "ops/linear.h"
 #include "ops/rowwise.h"

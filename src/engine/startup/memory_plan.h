@@ -4,7 +4,7 @@
 
 #include "banyan/config.h"
 #include "banyan/engine.h"
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "cache/state_classes.h"
 #include "kernels/kernel_table.h"
 #include "models/load.h"

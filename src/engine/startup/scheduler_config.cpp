@@ -1,8 +1,8 @@
-#include "engine/scheduler_config.h"
+#include "engine/startup/scheduler_config.h"
 
 #include <spdlog/spdlog.h>
 
-#include "engine/memory_plan.h"
+#include "engine/startup/memory_plan.h"
 
 namespace banyan {
 

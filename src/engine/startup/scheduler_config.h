@@ -3,7 +3,7 @@
 
 #include "banyan/config.h"
 #include "engine/runner.h"
-#include "engine/scheduler.h"
+#include "engine/schedule/scheduler.h"
 
 namespace banyan {
 

@@ -1,4 +1,4 @@
-#include "engine/state_identity.h"
+#include "engine/startup/state_identity.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-#include "engine/weight_summary.h"
+#include "engine/startup/weight_summary.h"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
-#include "engine/state_identity.h"
+#include "engine/startup/state_identity.h"
 #include "tier/registry.h"
 
 namespace banyan {

@@ -11,7 +11,7 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/status_line.h"
+#include "base/os/status_line.h"
 #include "kernels/choice/choice_file.h"
 #include "kernels/choice/known.h"
 #include "kernels/select.h"

@@ -15,10 +15,10 @@
 #include "kernels/portable/portable.h"
 #include "kernels/selected_rows.h"
 #include "kernels/state_rows.h"
-#include "kernels/x86/attention_plain.h"
-#include "kernels/x86/split_keys.h"
+#include "kernels/vector/attention_plain.h"
+#include "kernels/vector/split_keys.h"
 
-namespace banyan::x86 {
+namespace banyan::simd {
 
 constexpr int64_t kTilesPerPart = kPart / kTile;
 
@@ -269,7 +269,7 @@ class AttentionWorker {
   }
   template <class Body>
   static int64_t for_items(const AttentionArgs& a, const KeyShares&, const Body& body) {
-    return x86::for_items<Form>(a, body);
+    return simd::for_items<Form>(a, body);
   }
 
   AttentionWorker(const AttentionArgs& args, float* memory) : a_(args) {
@@ -300,10 +300,10 @@ class AttentionWorker {
     }
   }
   void resume(const AttentionItem& item, const PartialSums& total) const {
-    x86::resume<Form>(a_, item, total);
+    simd::resume<Form>(a_, item, total);
   }
   void finish(const AttentionItem& item, const PartialSums& total) const {
-    x86::finish<V, Form>(a_, item, total);
+    simd::finish<V, Form>(a_, item, total);
   }
 
  protected:
@@ -338,4 +338,4 @@ void page_write(const PageWriteArgs& a) {
   write_pages<V, float>(a);
 }
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

@@ -6,9 +6,9 @@
 // and sums of parts are merged as split_keys.h does, so the bits are those of rows one by one.
 #pragma once
 
-#include "kernels/x86/attention.h"
+#include "kernels/vector/attention.h"
 
-namespace banyan::x86 {
+namespace banyan::simd {
 
 constexpr int64_t kGatheredQueries = 512;  // of an item
 constexpr int64_t kGatheredRows = 128;
@@ -195,4 +195,4 @@ void attention(const AttentionArgs& a) {
   attend_all<V, PlainForm<V, float>>(a);
 }
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

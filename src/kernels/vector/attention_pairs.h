@@ -8,10 +8,10 @@
 // one key only is multiplied with zeros in place of the other, whatever that holds.
 #pragma once
 
-#include "kernels/x86/attention_blocks.h"
-#include "kernels/x86/dot.h"
+#include "kernels/vector/attention_blocks.h"
+#include "kernels/vector/dot.h"
 
-namespace banyan::x86 {
+namespace banyan::simd {
 
 // The values of consecutive pairs of keys: as they lie in the pool, or interleaved before.
 struct PairValues {
@@ -360,4 +360,4 @@ void attention_pairs(const AttentionArgs& a) {
   attend_all<V, PairForm<V>>(a);
 }
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

@@ -6,9 +6,9 @@
 #pragma once
 
 #include "kernels/state_rows.h"
-#include "kernels/x86/attention_tile.h"
+#include "kernels/vector/attention_tile.h"
 
-namespace banyan::x86 {
+namespace banyan::simd {
 
 // The scales of a tile's rows.
 struct TileScales {
@@ -113,4 +113,4 @@ struct PlainForm : TileForm {
   }
 };
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

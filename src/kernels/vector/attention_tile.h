@@ -6,11 +6,11 @@
 #pragma once
 
 #include "kernels/kernel_table.h"
-#include "kernels/x86/split_keys.h"
-#include "kernels/x86/vec_math.h"
+#include "kernels/vector/split_keys.h"
+#include "kernels/vector/vec_math.h"
 #include "tensor/float_types.h"
 
-namespace banyan::x86 {
+namespace banyan::simd {
 
 constexpr int64_t kTile = 64;
 constexpr int64_t kWeightStride = 80;  // a tile's scores in whole cache lines, and what spills over
@@ -366,7 +366,7 @@ inline void add_visible_values(int64_t i, const TileRows<S>& tile, const TileRow
 
 // What all forms that take keys tile by tile have in common.
 struct TileForm {
-  using Queries = x86::Queries;
+  using Queries = simd::Queries;
   static constexpr bool kWholeParts = false;
   // A tile costs its reading, and each query's arithmetic.
   static int64_t tile_cost(int64_t queries) { return 8 + queries; }
@@ -374,4 +374,4 @@ struct TileForm {
   static void end() {}
 };
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

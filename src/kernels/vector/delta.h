@@ -7,9 +7,9 @@
 // plain products times a factor per pair of rows.
 #pragma once
 
-#include "kernels/x86/recurrent.h"
+#include "kernels/vector/recurrent.h"
 
-namespace banyan::x86 {
+namespace banyan::simd {
 
 // Scratch of one block. Rows of keys and queries are padded with zeros from key_dim to `stride`, a
 // multiple of the vector width.
@@ -265,4 +265,4 @@ void delta_gates(const DeltaGatesArgs& a) {
   });
 }
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

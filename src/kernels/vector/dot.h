@@ -7,9 +7,9 @@
 
 #include <cstdint>
 
-#include "kernels/x86/vec_math.h"
+#include "kernels/vector/vec_math.h"
 
-namespace banyan::x86 {
+namespace banyan::simd {
 
 constexpr int kTileOutputs = 4;
 
@@ -66,4 +66,4 @@ inline void dot_tile_of(int64_t rows, const float* const* x, const W* const* w, 
   dot_tile<V, R, W>(x, w, k, sums);
 }
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

@@ -5,7 +5,7 @@
 
 #include "kernels/draw.h"
 
-namespace banyan::x86 {
+namespace banyan::simd {
 
 // One counter per quadword of a register.
 template <class V>
@@ -61,4 +61,4 @@ void draw(const DrawArgs& args) {
   draw_rows(args, noise_words<V>);
 }
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

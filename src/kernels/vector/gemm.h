@@ -13,9 +13,9 @@
 #include <cstring>
 
 #include "kernels/launch.h"
-#include "kernels/x86/gemm_formats.h"
+#include "kernels/vector/gemm_formats.h"
 
-namespace banyan::x86 {
+namespace banyan::simd {
 
 // Fewer multiplications than this finish sooner than a worker wakes up.
 constexpr int64_t kInlineProducts = 1 << 17;
@@ -375,4 +375,4 @@ constexpr GemmKernel gemm_kernel() {
           gemm_run<F, Multiply>};
 }
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

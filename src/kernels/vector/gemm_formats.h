@@ -16,10 +16,10 @@
 
 #include "kernels/gemm.h"
 #include "kernels/scales.h"
-#include "kernels/x86/vec_math.h"
+#include "kernels/vector/vec_math.h"
 #include "tensor/float_types.h"
 
-namespace banyan::x86 {
+namespace banyan::simd {
 
 constexpr int64_t kBlockOutputs = 16;
 constexpr int64_t kLineBytes = 64;
@@ -523,4 +523,4 @@ struct Mxfp4Weights : NibbleLayout<V> {
   }
 };
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

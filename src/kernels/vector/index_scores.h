@@ -8,11 +8,11 @@
 
 #include "kernels/index_items.h"
 #include "kernels/scratch.h"
-#include "kernels/x86/dot.h"
-#include "kernels/x86/vector.h"
+#include "kernels/vector/dot.h"
+#include "kernels/vector/vector.h"
 #include "tensor/float_types.h"
 
-namespace banyan::x86 {
+namespace banyan::simd {
 
 // Keys of one item, one after another.
 template <class V, class S>
@@ -297,4 +297,4 @@ void index_scores_pairs(const IndexScoresArgs& a) {
   index_scores<V>(a);
 }
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

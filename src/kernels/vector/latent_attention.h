@@ -8,10 +8,10 @@
 // work was divided.
 #pragma once
 
-#include "kernels/x86/latent_tile.h"
-#include "kernels/x86/split_keys.h"
+#include "kernels/vector/latent_tile.h"
+#include "kernels/vector/split_keys.h"
 
-namespace banyan::x86 {
+namespace banyan::simd {
 
 // The parts of the keys of row i of a span.
 static inline int64_t latent_parts(const LatentAttentionArgs& a, const SpanArgs& span, int64_t i) {
@@ -283,4 +283,4 @@ void latent_attention(const LatentAttentionArgs& a) {
   attend_all_latents<LatentFloats<V, float>>(a);
 }
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

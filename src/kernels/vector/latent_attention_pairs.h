@@ -6,9 +6,9 @@
 // of each 32 in the order in which the processor interleaves; `out` keeps it until the end.
 #pragma once
 
-#include "kernels/x86/latent_attention.h"
+#include "kernels/vector/latent_attention.h"
 
-namespace banyan::x86 {
+namespace banyan::simd {
 
 constexpr int64_t kPairColumns = 32;     // of one step: two bf16 for each of 16 lanes
 constexpr int64_t kPairWidthMax = 1024;  // of a latent; wider ones take the f32 form
@@ -214,4 +214,4 @@ void latent_attention_pairs(const LatentAttentionArgs& a) {
   attend_all_latents<LatentPairs<V>>(a);
 }
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

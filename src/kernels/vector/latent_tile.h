@@ -6,11 +6,11 @@
 
 #include "kernels/selected_rows.h"
 #include "kernels/state_rows.h"
-#include "kernels/x86/dot.h"
-#include "kernels/x86/split_keys.h"
+#include "kernels/vector/dot.h"
+#include "kernels/vector/split_keys.h"
 #include "tensor/float_types.h"
 
-namespace banyan::x86 {
+namespace banyan::simd {
 
 constexpr int64_t kLatentTile = 64;
 constexpr int64_t kLatentQueriesMax = 24;
@@ -222,4 +222,4 @@ inline void add_latents(int64_t rank, const LatentTile<S>& tile, LatentQueries& 
   }
 }
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "kernels/launch.h"
-#include "kernels/x86/rowwise.h"
+#include "kernels/vector/rowwise.h"
 
-namespace banyan::x86 {
+namespace banyan::simd {
 
 constexpr int64_t kGroupsMax = kExpertsMax;
 
@@ -120,4 +120,4 @@ void combine_experts(const CombineExpertsArgs& a) {
   });
 }
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

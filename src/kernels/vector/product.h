@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "kernels/x86/vec_math.h"
+#include "kernels/vector/vec_math.h"
 
-namespace banyan::x86 {
+namespace banyan::simd {
 
 // c[r, :] = kept[r] c[r, :] + sum over j < depth, ascending, of a[r, j] b[j, :]. A row's result is
 // independent of other rows.
@@ -106,4 +106,4 @@ inline void multiply(const Product& p) {
   });
 }
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

@@ -7,10 +7,10 @@
 
 #include "kernels/portable/portable.h"
 #include "kernels/slots.h"
-#include "kernels/x86/dot.h"
-#include "kernels/x86/product.h"
+#include "kernels/vector/dot.h"
+#include "kernels/vector/product.h"
 
-namespace banyan::x86 {
+namespace banyan::simd {
 
 constexpr int64_t kBlock = 16;
 constexpr int64_t kHeadDimMax = 256;  // scratch size; larger heads use the portable kernel
@@ -236,4 +236,4 @@ void short_conv(const ShortConvArgs& a) {
   });
 }
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

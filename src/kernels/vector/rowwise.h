@@ -3,9 +3,9 @@
 
 #include "kernels/launch.h"
 #include "kernels/portable/portable.h"
-#include "kernels/x86/vec_math.h"
+#include "kernels/vector/vec_math.h"
 
-namespace banyan::x86 {
+namespace banyan::simd {
 
 template <class V>
 void rms_norm(const RmsNormArgs& a) {
@@ -272,4 +272,4 @@ void logit_stats(const LogitStatsArgs& a) {
   });
 }
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

@@ -6,11 +6,11 @@
 #include "kernels/scratch.h"
 #include "kernels/selected_rows.h"
 #include "kernels/state_rows.h"
-#include "kernels/x86/attention_tile.h"
-#include "kernels/x86/vec_math.h"
-#include "kernels/x86/vector.h"
+#include "kernels/vector/attention_tile.h"
+#include "kernels/vector/vec_math.h"
+#include "kernels/vector/vector.h"
 
-namespace banyan::x86 {
+namespace banyan::simd {
 
 // ---- Sums of keys ----
 
@@ -264,4 +264,4 @@ void select_keys(const SelectKeysArgs& a) {
                 });
 }
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

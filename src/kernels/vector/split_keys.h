@@ -11,10 +11,10 @@
 
 #include "kernels/launch.h"
 #include "kernels/scratch.h"
-#include "kernels/x86/vec_math.h"
-#include "kernels/x86/vector.h"
+#include "kernels/vector/vec_math.h"
+#include "kernels/vector/vector.h"
 
-namespace banyan::x86 {
+namespace banyan::simd {
 
 constexpr int64_t kPart = 512;
 static_assert(kAttentionBlock % kPart == 0);
@@ -246,4 +246,4 @@ void attend_split(const typename W::Args& a, const typename W::Shares& shares) {
   });
 }
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

@@ -4,9 +4,9 @@
 // scores between its rows, and updates the state once.
 #pragma once
 
-#include "kernels/x86/delta.h"
+#include "kernels/vector/delta.h"
 
-namespace banyan::x86 {
+namespace banyan::simd {
 
 template <class V>
 struct StateSpaceHead : SlotHead<V, StateSpaceArgs> {
@@ -92,4 +92,4 @@ void state_space_gates(const StateSpaceGatesArgs& a) {
   });
 }
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

@@ -2,20 +2,20 @@
 #pragma once
 
 #include "kernels/portable/portable.h"
-#include "kernels/x86/attention_pairs.h"
-#include "kernels/x86/delta.h"
-#include "kernels/x86/draw.h"
-#include "kernels/x86/gemm.h"
-#include "kernels/x86/index_scores.h"
-#include "kernels/x86/latent_attention_pairs.h"
-#include "kernels/x86/moe.h"
-#include "kernels/x86/rowwise.h"
-#include "kernels/x86/sparse.h"
-#include "kernels/x86/state_space.h"
-#include "kernels/x86/vector.h"
-#include "kernels/x86/x86.h"
+#include "kernels/vector/attention_pairs.h"
+#include "kernels/vector/delta.h"
+#include "kernels/vector/draw.h"
+#include "kernels/vector/gemm.h"
+#include "kernels/vector/index_scores.h"
+#include "kernels/vector/latent_attention_pairs.h"
+#include "kernels/vector/moe.h"
+#include "kernels/vector/products.h"
+#include "kernels/vector/rowwise.h"
+#include "kernels/vector/sparse.h"
+#include "kernels/vector/state_space.h"
+#include "kernels/vector/vector.h"
 
-namespace banyan::x86 {
+namespace banyan::simd {
 
 // A constant: a table is there before any code of its instruction set has run.
 template <FloatVector V>
@@ -83,4 +83,4 @@ constexpr PairProducts pair_products() {
           .index_scores = index_scores_pairs<V>};
 }
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

@@ -1,7 +1,7 @@
 // Vector math functions that are the same for every instruction set.
 #pragma once
 
-namespace banyan::x86 {
+namespace banyan::simd {
 
 // e^x within 1.1 ulp for all x: 0 below -104, infinity above 88.8, NaN for NaN.
 //
@@ -50,4 +50,4 @@ inline typename V::F soften(typename V::F x, float cap) {
   return V::copy_sign(bounded, x);
 }
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

@@ -9,7 +9,7 @@
 
 #include "tensor/float_types.h"
 
-namespace banyan::x86 {
+namespace banyan::simd {
 
 // Rows of S can be loaded and stored as floats.
 template <class V, class S>
@@ -72,4 +72,4 @@ concept PairVector =
       V::transpose(rows);
     };
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

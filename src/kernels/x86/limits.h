@@ -3,10 +3,10 @@
 
 #include "kernels/limits.h"
 #include "kernels/scratch.h"
-#include "kernels/x86/vec_math.h"
+#include "kernels/vector/vec_math.h"
 #include "tensor/float_types.h"
 
-namespace banyan::x86 {
+namespace banyan::simd {
 
 // Makes the compiler assume that `x` is used and modified.
 template <class X>
@@ -127,4 +127,4 @@ double multiply_tiles(int64_t rounds) {
 // Sizes that fit the level-1 and the level-2 cache.
 constexpr int64_t kStepsInL1 = 8, kStepsInL2 = 192;
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

@@ -2,7 +2,7 @@
 #include "kernels/x86/vec_avx2.h"
 #include "kernels/x86/x86.h"
 
-namespace banyan::x86 {
+namespace banyan::simd {
 namespace {
 constexpr ProductProbe kProducts[] = {
     {"AVX2 f32", Operand::kF32, multiply_f32<Avx2>},
@@ -12,4 +12,4 @@ constexpr ProductProbe kProducts[] = {
 
 constinit const LimitProbes kAvx2Limits = {kProducts, read_lines<Avx2>};
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

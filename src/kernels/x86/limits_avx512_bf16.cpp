@@ -2,7 +2,7 @@
 #include "kernels/x86/vec_avx512_bf16.h"
 #include "kernels/x86/x86.h"
 
-namespace banyan::x86 {
+namespace banyan::simd {
 namespace {
 constexpr ProductProbe kProducts[] = {
     {"AVX-512 f32", Operand::kF32, multiply_f32<Avx512Bf16>},
@@ -13,4 +13,4 @@ constexpr ProductProbe kProducts[] = {
 
 constinit const LimitProbes kAvx512Bf16Limits = {kProducts, read_lines<Avx512Bf16>};
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

@@ -2,7 +2,7 @@
 #include "kernels/x86/vec_avx512_vnni.h"
 #include "kernels/x86/x86.h"
 
-namespace banyan::x86 {
+namespace banyan::simd {
 namespace {
 constexpr ProductProbe kProducts[] = {
     {"AVX-512 f32", Operand::kF32, multiply_f32<Avx512Vnni>},
@@ -12,4 +12,4 @@ constexpr ProductProbe kProducts[] = {
 
 constinit const LimitProbes kAvx512VnniLimits = {kProducts, read_lines<Avx512Vnni>};
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

@@ -1,9 +1,9 @@
-#include "kernels/x86/table.h"
+#include "kernels/vector/table.h"
 #include "kernels/x86/vec_avx512_vnni.h"
 #include "kernels/x86/x86.h"
 
-namespace banyan::x86 {
+namespace banyan::simd {
 
 constinit const ByteProducts kAvx512VnniProducts = byte_products<Avx512Vnni>();
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

@@ -10,7 +10,7 @@
 
 #include "tensor/float_types.h"
 
-namespace banyan::x86 {
+namespace banyan::simd {
 
 struct Avx2 {
   using F = __m256;
@@ -229,4 +229,4 @@ struct Avx2 {
   }
 };
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

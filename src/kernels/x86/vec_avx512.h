@@ -1,4 +1,4 @@
-// Sixteen f32 lanes of AVX-512 (F, BW, DQ, VL): the vector class of this folder's algorithms.
+// Sixteen f32 lanes of AVX-512 (F, BW, DQ, VL), as kernels/vector wants them.
 //
 // The algorithms are templates over such a class, compiled once per instruction set. Whatever they
 // call must also depend on the class or be `static`. Otherwise the linker would merge inline
@@ -12,7 +12,7 @@
 
 #include "tensor/float_types.h"
 
-namespace banyan::x86 {
+namespace banyan::simd {
 
 struct Avx512 {
   using F = __m512;
@@ -231,4 +231,4 @@ struct Avx512 {
   }
 };
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

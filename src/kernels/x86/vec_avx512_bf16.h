@@ -3,7 +3,7 @@
 
 #include "kernels/x86/vec_avx512_vnni.h"
 
-namespace banyan::x86 {
+namespace banyan::simd {
 
 struct Avx512Bf16 : Avx512Vnni {
   // Per dword: sum + a.low * b.low + a.high * b.high, in the processor's order of additions.
@@ -86,4 +86,4 @@ struct Avx512Bf16 : Avx512Vnni {
   static I subtract_bytes(I a, I b) { return _mm512_sub_epi8(a, b); }
 };
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

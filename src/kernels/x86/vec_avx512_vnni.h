@@ -3,7 +3,7 @@
 
 #include "kernels/x86/vec_avx512.h"
 
-namespace banyan::x86 {
+namespace banyan::simd {
 
 struct Avx512Vnni : Avx512 {
   // Inline assembly, because g++ 12 copies a tile's sums around its intrinsic, which doubles the
@@ -15,4 +15,4 @@ struct Avx512Vnni : Avx512 {
   static I dot4_small(I sum, I a, I b) { return dot4(sum, a, b); }
 };
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

@@ -4,7 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace banyan::x86 {
+namespace banyan::simd {
 
 namespace {
 
@@ -76,4 +76,4 @@ std::vector<MeasuredTable> runnable_tables() {
   return tables;
 }
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

@@ -12,8 +12,8 @@
 
 #include "cache/kv_announcer.h"
 #include "engine/assemble.h"
-#include "engine/scheduler.h"
-#include "engine/state_identity.h"
+#include "engine/schedule/scheduler.h"
+#include "engine/startup/state_identity.h"
 #include "router/event_stream.h"
 
 namespace banyan {

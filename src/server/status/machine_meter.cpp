@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/os/affinity.h"
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "kernels/select.h"
 
 namespace banyan {

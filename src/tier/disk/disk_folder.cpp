@@ -1,4 +1,4 @@
-#include "tier/disk_folder.h"
+#include "tier/disk/disk_folder.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

@@ -1,4 +1,4 @@
-#include "tier/disk_store.h"
+#include "tier/disk/disk_store.h"
 
 #include <spdlog/spdlog.h>
 
@@ -12,11 +12,11 @@
 
 #include "base/check.h"
 #include "base/error.h"
-#include "tier/disk_folder.h"
+#include "tier/disk/disk_folder.h"
+#include "tier/disk/slab_class.h"
+#include "tier/disk/write_budget.h"
 #include "tier/queued_store.h"
 #include "tier/record_io.h"
-#include "tier/slab_class.h"
-#include "tier/write_budget.h"
 
 namespace banyan {
 namespace {

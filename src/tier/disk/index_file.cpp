@@ -1,4 +1,4 @@
-#include "tier/index_file.h"
+#include "tier/disk/index_file.h"
 
 #include <xxhash.h>
 

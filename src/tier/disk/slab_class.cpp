@@ -1,4 +1,4 @@
-#include "tier/slab_class.h"
+#include "tier/disk/slab_class.h"
 
 #include <fmt/format.h>
 

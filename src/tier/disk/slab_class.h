@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "tier/disk/slot_table.h"
 #include "tier/record.h"
-#include "tier/slot_table.h"
 #include "tier/storage.h"
 
 namespace banyan {

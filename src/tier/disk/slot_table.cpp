@@ -1,4 +1,4 @@
-#include "tier/slot_table.h"
+#include "tier/disk/slot_table.h"
 
 #include <algorithm>
 #include <cstring>

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/hash.h"
-#include "tier/index_file.h"
+#include "tier/disk/index_file.h"
 
 namespace banyan {
 

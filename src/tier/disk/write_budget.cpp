@@ -1,4 +1,4 @@
-#include "tier/write_budget.h"
+#include "tier/disk/write_budget.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "tier/redis_connection.h"
+#include "tier/redis/redis_connection.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "banyan/status.h"
-#include "tier/resolver.h"
+#include "tier/redis/resolver.h"
 
 namespace banyan {
 

@@ -1,4 +1,4 @@
-#include "tier/redis_store.h"
+#include "tier/redis/redis_store.h"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -14,7 +14,7 @@
 #include "tier/breaker.h"
 #include "tier/queued_store.h"
 #include "tier/record.h"
-#include "tier/redis_connection.h"
+#include "tier/redis/redis_connection.h"
 
 namespace banyan {
 namespace {

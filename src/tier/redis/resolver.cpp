@@ -1,4 +1,4 @@
-#include "tier/resolver.h"
+#include "tier/redis/resolver.h"
 
 #include <netdb.h>
 #include <sys/socket.h>

@@ -6,7 +6,7 @@ import sys
 import pytest
 import requests
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "support"))
 from serving import ServingProgram  # noqa: E402: its folder is on the path from here on
 from stories_model import copy_model  # noqa: E402
 

@@ -8,7 +8,7 @@ import pytest
 from serving import ServingProgram
 
 PACKAGES = ["playwright-core@1.65.1", "axe-core@4.14.1"]
-NANO = pathlib.Path(__file__).parents[2] / "models" / "banyan-nano"
+NANO = pathlib.Path(__file__).parents[3] / "models" / "banyan-nano"
 
 
 def chromium():

@@ -1,4 +1,4 @@
-#include "support/checkpoint_copy.h"
+#include "support/models/checkpoint_copy.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "support/drive.h"
-#include "support/grown_checkpoint.h"
+#include "support/models/grown_checkpoint.h"
 #include "weights/files/safetensors.h"
 
 namespace banyan::test {

@@ -1,4 +1,4 @@
-#include "support/grown_checkpoint.h"
+#include "support/models/grown_checkpoint.h"
 
 #include <array>
 #include <cstdint>

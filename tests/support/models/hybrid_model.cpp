@@ -1,4 +1,4 @@
-#include "support/hybrid_model.h"
+#include "support/models/hybrid_model.h"
 
 #include <optional>
 
@@ -10,7 +10,7 @@
 #include "nn/lightning_attention.h"
 #include "nn/mlp.h"
 #include "nn/rope.h"
-#include "support/made_up_mixers.h"
+#include "support/models/made_up_mixers.h"
 #include "support/value_or_abort.h"
 
 namespace banyan::test {

@@ -18,7 +18,7 @@ struct HybridLayers {
   bool window = true;     // attention to a window
   bool lightning = true;  // linear attention
   bool delta = true;      // the delta rule, with convolutions
-  // Classes of states that no family has, and advisory ones: support/made_up_mixers.h.
+  // Classes of states that no family has, and advisory ones: support/models/made_up_mixers.h.
   bool near = false;         // attention to a second window, a half as long
   bool block_means = false;  // of blocks of 4 tokens
   bool notes = false;

@@ -1,4 +1,4 @@
-#include "support/made_up_mixers.h"
+#include "support/models/made_up_mixers.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "support/etcd_server.h"
+#include "support/servers/etcd_server.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

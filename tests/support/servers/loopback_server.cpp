@@ -1,4 +1,4 @@
-#include "support/loopback_server.h"
+#include "support/servers/loopback_server.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "support/redis_server.h"
+#include "support/servers/redis_server.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "support/fake_store.h"
+#include "support/tier/fake_store.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "support/fault_storage.h"
+#include "support/tier/fault_storage.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,10 +1,10 @@
-#include "support/tier_rig.h"
+#include "support/tier/tier_rig.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "base/check.h"
-#include "tier/disk_store.h"
+#include "tier/disk/disk_store.h"
 
 namespace banyan::test {
 namespace {

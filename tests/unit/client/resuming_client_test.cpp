@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "support/loopback_server.h"
+#include "support/servers/loopback_server.h"
 #include "support/value_or_abort.h"
 
 namespace banyan {

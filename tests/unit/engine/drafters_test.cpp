@@ -9,7 +9,7 @@
 #include "engine/sequence.h"
 #include "support/chance.h"
 #include "support/drive.h"
-#include "support/grown_checkpoint.h"
+#include "support/models/grown_checkpoint.h"
 #include "support/shared.h"
 
 namespace banyan::test {

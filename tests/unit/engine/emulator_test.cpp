@@ -8,11 +8,11 @@
 #include <cmath>
 
 #include "engine/assemble.h"
-#include "engine/scheduler.h"
+#include "engine/schedule/scheduler.h"
 #include "support/drive.h"
+#include "support/models/tiny_model.h"
 #include "support/shared.h"
 #include "support/stripes.h"
-#include "support/tiny_model.h"
 
 namespace banyan::test {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "support/checkpoint_copy.h"
 #include "support/drive.h"
+#include "support/models/checkpoint_copy.h"
 #include "support/shared.h"
 
 namespace banyan::test {

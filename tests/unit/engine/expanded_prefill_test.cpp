@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "kernels/select.h"
-#include "support/checkpoint_copy.h"
 #include "support/drive.h"
+#include "support/models/checkpoint_copy.h"
 
 namespace banyan::test {
 namespace {

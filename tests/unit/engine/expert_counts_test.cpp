@@ -5,7 +5,7 @@
 
 #include "server/status/metrics.h"
 #include "support/drive.h"
-#include "support/grown_checkpoint.h"
+#include "support/models/grown_checkpoint.h"
 
 namespace banyan {
 namespace {

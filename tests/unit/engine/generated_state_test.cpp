@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "support/drive.h"
-#include "support/hybrid_model.h"
+#include "support/models/hybrid_model.h"
 
 namespace banyan::test {
 namespace {

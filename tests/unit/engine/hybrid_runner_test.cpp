@@ -7,7 +7,7 @@
 #include "cache/state_classes.h"
 #include "kernels/select.h"
 #include "support/drive.h"
-#include "support/hybrid_model.h"
+#include "support/models/hybrid_model.h"
 
 namespace banyan::test {
 namespace {

@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "base/random.h"
-#include "engine/scheduler.h"
+#include "engine/schedule/scheduler.h"
 #include "router/fleet_view.h"
 
 namespace banyan {

@@ -2,12 +2,12 @@
 #include <gtest/gtest.h>
 
 #include "engine/assemble.h"
-#include "engine/memory_plan.h"
+#include "engine/startup/memory_plan.h"
 #include "kernels/select.h"
 #include "models/load.h"
 #include "support/drive.h"
-#include "support/grown_checkpoint.h"
-#include "support/hybrid_model.h"
+#include "support/models/grown_checkpoint.h"
+#include "support/models/hybrid_model.h"
 #include "support/value_or_abort.h"
 
 namespace banyan::test {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "support/drive.h"
-#include "support/hybrid_model.h"
-#include "support/made_up_mixers.h"
+#include "support/models/hybrid_model.h"
+#include "support/models/made_up_mixers.h"
 
 namespace banyan::test {
 namespace {

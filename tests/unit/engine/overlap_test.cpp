@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "engine/assemble.h"
-#include "engine/scheduler.h"
+#include "engine/schedule/scheduler.h"
 #include "support/drive.h"
 #include "support/shared.h"
 #include "support/stripes.h"

@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "support/drive.h"
-#include "support/hybrid_model.h"
+#include "support/models/hybrid_model.h"
 #include "support/shared.h"
 #include "support/stripes.h"
 

@@ -8,7 +8,7 @@
 #include "grammar/run/matcher.h"
 #include "support/chance.h"
 #include "support/drive.h"
-#include "support/hybrid_model.h"
+#include "support/models/hybrid_model.h"
 
 namespace banyan::test {
 namespace {

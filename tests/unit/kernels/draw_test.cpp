@@ -10,8 +10,8 @@
 #include <set>
 
 #include "base/random.h"
-#include "engine/draw_builder.h"
-#include "engine/token_counts.h"
+#include "engine/draws/draw_builder.h"
+#include "engine/draws/token_counts.h"
 #include "kernels/select.h"
 #include "support/sanitized.h"
 

@@ -7,7 +7,7 @@
 #include <deque>
 #include <mutex>
 
-#include "support/tiny_model.h"
+#include "support/models/tiny_model.h"
 
 namespace banyan {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "banyan/engine.h"
 #include "base/file.h"
-#include "support/checkpoint_copy.h"
+#include "support/models/checkpoint_copy.h"
 
 namespace banyan::test {
 namespace {

@@ -6,10 +6,10 @@
 #include <functional>
 
 #include "banyan/engine.h"
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "models/registry.h"
 #include "quantize/quantise_checkpoint.h"
-#include "support/checkpoint_copy.h"
+#include "support/models/checkpoint_copy.h"
 
 namespace banyan::test {
 namespace {

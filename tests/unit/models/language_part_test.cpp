@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "models/registry.h"
-#include "support/checkpoint_copy.h"
+#include "support/models/checkpoint_copy.h"
 
 namespace banyan::test {
 namespace {

@@ -9,9 +9,9 @@
 #include <sstream>
 
 #include "banyan/engine.h"
-#include "support/checkpoint_copy.h"
 #include "support/drive.h"
 #include "support/golden.h"
+#include "support/models/checkpoint_copy.h"
 
 namespace banyan::test {
 namespace {

@@ -5,8 +5,8 @@
 #include <functional>
 
 #include "banyan/engine.h"
-#include "support/checkpoint_copy.h"
-#include "support/grown_checkpoint.h"
+#include "support/models/checkpoint_copy.h"
+#include "support/models/grown_checkpoint.h"
 
 namespace banyan::test {
 namespace {

@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "base/file.h"
-#include "support/checkpoint_copy.h"
 #include "support/drive.h"
+#include "support/models/checkpoint_copy.h"
 #include "weights/convert.h"
 #include "weights/random_weights.h"
 

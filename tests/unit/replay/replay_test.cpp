@@ -132,7 +132,7 @@ TEST(Replay, TheLongestPrefixFirstUsesASmallCacheBetter) {
 }
 
 // Random arrivals and prompts with common beginnings: who waits longest keeps to the bound of
-// engine/waiting_queue.h, and with room for everything no order finds more than another.
+// engine/schedule/waiting_queue.h, and with room for everything no order finds more than another.
 TEST(Replay, WaitsKeepTheirBoundAndRoomMakesOrdersEqual) {
   for (uint64_t seed = 0; seed < 30; ++seed) {
     uint64_t draws = 0;

@@ -6,7 +6,7 @@
 #include <array>
 #include <vector>
 
-#include "support/grown_checkpoint.h"
+#include "support/models/grown_checkpoint.h"
 
 namespace banyan::test {
 namespace {

@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "support/shared.h"
-#include "support/tier_rig.h"
+#include "support/tier/tier_rig.h"
 
 namespace banyan {
 namespace {

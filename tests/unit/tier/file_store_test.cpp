@@ -7,9 +7,9 @@
 #include <fstream>
 #include <thread>
 
-#include "support/fault_storage.h"
 #include "support/shared.h"
-#include "support/tier_rig.h"
+#include "support/tier/fault_storage.h"
+#include "support/tier/tier_rig.h"
 
 namespace banyan {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <cstring>
 
-#include "support/tier_rig.h"
-#include "tier/index_file.h"
+#include "support/tier/tier_rig.h"
+#include "tier/disk/index_file.h"
 
 namespace banyan {
 namespace {

@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "banyan/engine.h"
-#include "support/checkpoint_copy.h"
+#include "support/models/checkpoint_copy.h"
 
 namespace banyan::test {
 namespace {

@@ -12,10 +12,10 @@
 // others, see attend.
 #pragma once
 
-#include "kernels/x86/attention_pairs.h"
+#include "kernels/vector/attention_pairs.h"
 #include "kernels/x86/x86.h"
 
-namespace banyan::x86 {
+namespace banyan::simd {
 
 constexpr int64_t kAmxQueries = 512;  // of an item
 constexpr int64_t kAmxStep = 128;     // keys
@@ -605,4 +605,4 @@ constexpr TileProducts with_tile_attention(TileProducts products) {
   return products;
 }
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

@@ -7,10 +7,10 @@
 #pragma once
 
 #include "kernels/scratch.h"
-#include "kernels/x86/gemm.h"
+#include "kernels/vector/gemm.h"
 #include "kernels/x86/x86.h"
 
-namespace banyan::x86 {
+namespace banyan::simd {
 
 constexpr int64_t kTileLines = 16;  // per B operand
 constexpr int64_t kTileRows = 16;   // per A operand
@@ -541,4 +541,4 @@ constexpr TileProducts tile_products() {
           .fp8 = tile_kernel<T, AmxFp8Weights<V>>()};
 }
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

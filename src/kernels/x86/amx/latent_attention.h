@@ -16,7 +16,7 @@
 #include "kernels/x86/amx/latent_tiles.h"
 #include "kernels/x86/x86.h"
 
-namespace banyan::x86 {
+namespace banyan::simd {
 
 // The arithmetic in tiles T, with vectors V beside them.
 template <class T, class V>
@@ -316,4 +316,4 @@ constexpr TileProducts with_latent_tiles(TileProducts products) {
   return products;
 }
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

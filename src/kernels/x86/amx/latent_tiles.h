@@ -4,10 +4,10 @@
 
 #include <cstring>
 
-#include "kernels/x86/attention_tile.h"
-#include "kernels/x86/latent_attention.h"
+#include "kernels/vector/attention_tile.h"
+#include "kernels/vector/latent_attention.h"
 
-namespace banyan::x86 {
+namespace banyan::simd {
 
 constexpr int64_t kLatentGroup = 16;  // heads
 constexpr int64_t kLatentStep = 32;   // keys or columns of one tile product
@@ -440,4 +440,4 @@ inline void sum_groups(const LatentSumArgs<Groups>& x, int64_t rank, const Besid
   Last::sink(x, x.tiles, columns - 1, 0, 1);
 }
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

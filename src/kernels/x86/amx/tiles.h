@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace banyan::x86 {
+namespace banyan::simd {
 
 struct AmxTiles {
   // Configures operands that are `depth` dwords (A) or lines (B) deep, and A operands and sums of
@@ -56,4 +56,4 @@ struct AmxTiles {
   }
 };
 
-}  // namespace banyan::x86
+}  // namespace banyan::simd

@@ -1,6 +1,6 @@
 // The DRY penalty against its definition, looked for the long way, and through the engine: that it
 // does not depend on drafts, samples, caches or the order of steps.
-#include "engine/dry.h"
+#include "engine/draws/dry.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/scheduler.h"
+#include "engine/schedule/scheduler.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
-#include "engine/kernel_choice.h"
+#include "engine/startup/kernel_choice.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "banyan/engine.h"
+#include "support/models/tiny_model.h"
 #include "support/shared.h"
-#include "support/tiny_model.h"
 
 namespace banyan::test {
 namespace {

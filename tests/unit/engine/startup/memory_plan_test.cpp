@@ -1,10 +1,10 @@
 // What a model takes, known before it is loaded.
-#include "engine/memory_plan.h"
+#include "engine/startup/memory_plan.h"
 
 #include <gtest/gtest.h>
 
 #include "support/drive.h"
-#include "support/grown_checkpoint.h"
+#include "support/models/grown_checkpoint.h"
 
 namespace banyan::test {
 namespace {

@@ -1,6 +1,6 @@
 // What a state's digest covers: one item changed at a time gives another one, and what changes no
 // bit gives the same.
-#include "engine/state_identity.h"
+#include "engine/startup/state_identity.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 
 #include "banyan/engine.h"
 #include "kernels/select.h"
-#include "support/checkpoint_copy.h"
-#include "support/tiny_model.h"
+#include "support/models/checkpoint_copy.h"
+#include "support/models/tiny_model.h"
 
 namespace banyan::test {
 namespace {

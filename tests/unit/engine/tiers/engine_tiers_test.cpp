@@ -7,8 +7,8 @@
 #include "engine/assemble.h"
 #include "kernels/select.h"
 #include "support/drive.h"
-#include "support/fake_store.h"
-#include "support/grown_checkpoint.h"
+#include "support/models/grown_checkpoint.h"
+#include "support/tier/fake_store.h"
 #include "support/value_or_abort.h"
 
 namespace banyan::test {

@@ -7,9 +7,9 @@
 #include <set>
 
 #include "base/digest.h"
-#include "engine/scheduler.h"
-#include "support/fake_store.h"
+#include "engine/schedule/scheduler.h"
 #include "support/states.h"
+#include "support/tier/fake_store.h"
 
 namespace banyan {
 namespace {
@@ -217,7 +217,7 @@ TEST(Tiers, ResumeAfterARestart) {
   }
 }
 
-// Section 2 of what identifies a state: engine/state_identity.h says what is in the digest.
+// Section 2 of what identifies a state: engine/startup/state_identity.h says what is in the digest.
 TEST(Tiers, FindNothingOfAnotherModelOrNamespace) {
   Shape shape;
   live(shape, {text(0, 42)});

@@ -7,7 +7,7 @@
 #include <chrono>
 
 #include "base/json.h"
-#include "engine/scheduler.h"
+#include "engine/schedule/scheduler.h"
 #include "support/shared.h"
 
 namespace banyan::test {

@@ -15,9 +15,9 @@
 #include <filesystem>
 #include <thread>
 
-#include "support/fault_storage.h"
 #include "support/shared.h"
-#include "support/tier_rig.h"
+#include "support/tier/fault_storage.h"
+#include "support/tier/tier_rig.h"
 
 namespace banyan {
 namespace {

@@ -1,4 +1,4 @@
-#include "tier/disk_store.h"
+#include "tier/disk/disk_store.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 #include "support/shared.h"
-#include "support/tier_rig.h"
+#include "support/tier/tier_rig.h"
 
 namespace banyan {
 namespace {

@@ -1,4 +1,4 @@
-#include "tier/redis_store.h"
+#include "tier/redis/redis_store.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -12,9 +12,9 @@
 #include <functional>
 #include <thread>
 
-#include "support/redis_server.h"
-#include "support/tier_rig.h"
-#include "tier/redis_connection.h"
+#include "support/servers/redis_server.h"
+#include "support/tier/tier_rig.h"
+#include "tier/redis/redis_connection.h"
 
 namespace banyan {
 namespace {
