@@ -4,8 +4,7 @@
 // Shapes: T is the number of rows in the step.
 #pragma once
 
-#include "ops/attention.h"
-#include "ops/sparse.h"
+#include "ops/block_attention.h"
 
 namespace banyan {
 
