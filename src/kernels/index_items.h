@@ -1,6 +1,6 @@
 // How CPU kernels divide the scores of an index (kernels/sparse.h) among workers: some rows of one
-// span, over some of the keys that they see. A score depends on its row and key alone, so any way
-// to divide them gives the same bits.
+// span, over some of the keys that they see. `Args` are those of scores by tokens or by blocks. A
+// score depends on its row and key alone, so any way to divide them gives the same bits.
 //
 // Included by files of several instruction sets, so everything is static or a template (see
 // x86/vec_avx512.h).
@@ -24,9 +24,9 @@ struct IndexItem {
 constexpr int64_t kIndexRows = 4;    // that share a look at a key
 constexpr int64_t kIndexKeys = 512;  // a multiple of what kernels take at once
 
-// Calls body(item) for all items of a launch and returns their number.
-template <class Body>
-static inline int64_t for_index_items(const IndexScoresArgs& a, const Body& body) {
+// Calls body(item) for all items of a launch, of `item_keys` keys, and returns their number.
+template <class Args, class Body>
+static inline int64_t for_index_items(const Args& a, int64_t item_keys, const Body& body) {
   int64_t items = 0, number = 0;  // of the span's first row, among those of all spans
   int64_t part_end = a.part.begin + a.part.count;
   for (const SpanArgs* span = a.spans; span < a.spans + a.span_count; ++span) {
@@ -36,8 +36,8 @@ static inline int64_t for_index_items(const IndexScoresArgs& a, const Body& body
     for (int64_t i = first > scored ? first : scored; i < end; i += kIndexRows) {
       int64_t rows = end - i < kIndexRows ? end - i : kIndexRows;
       int64_t keys = span->first_position + i + rows;
-      for (int64_t key = 0; key < keys; key += kIndexKeys, ++items) {
-        int64_t stop = key + kIndexKeys < keys ? key + kIndexKeys : keys;
+      for (int64_t key = 0; key < keys; key += item_keys, ++items) {
+        int64_t stop = key + item_keys < keys ? key + item_keys : keys;
         body(IndexItem{span, i, rows, number + i - a.part.begin, key, stop});
       }
     }
@@ -47,13 +47,13 @@ static inline int64_t for_index_items(const IndexScoresArgs& a, const Body& body
 }
 
 // Calls body(items of this worker), which is called with a function of one item.
-template <class Worker>
-static inline void share_index_items(const IndexScoresArgs& a, const Worker& worker) {
-  int64_t items = for_index_items(a, [](const IndexItem&) {});
+template <class Args, class Worker>
+static inline void share_index_items(const Args& a, int64_t item_keys, const Worker& worker) {
+  int64_t items = for_index_items(a, item_keys, [](const IndexItem&) {});
   parallel_for(a.launch, items, 1, [&](int64_t begin, int64_t end) {
     worker([&](const auto& body) {
       int64_t n = 0;
-      for_index_items(a, [&](const IndexItem& item) {
+      for_index_items(a, item_keys, [&](const IndexItem& item) {
         if (n >= begin && n < end) body(item);
         ++n;
       });
@@ -62,7 +62,8 @@ static inline void share_index_items(const IndexScoresArgs& a, const Worker& wor
 }
 
 // The query of one head of one row of an item.
-static inline const float* index_query(const IndexScoresArgs& a, const IndexItem& item, int64_t r,
+template <class Args>
+static inline const float* index_query(const Args& a, const IndexItem& item, int64_t r,
                                        int64_t head) {
   return a.q + (item.span->row_begin + item.i + r) * a.q_row_stride + head * a.width;
 }

@@ -15,6 +15,7 @@ GqaConfig attention_of(const GqaDecoderConfig& c, int64_t layer) {
   GqaConfig attention = !shape.rotary && c.unturned ? *c.unturned : c.attention;
   attention.window_tokens = shape.window_tokens;
   attention.rotary = shape.rotary;
+  if (!shape.indexed) attention.index.reset();
   return attention;
 }
 
@@ -42,6 +43,7 @@ GqaDecoderConfig read_gqa_decoder(const ConfigFile& config, const Builder& b,
                              {.vocabulary = defaults.vocabulary,
                               .eps = defaults.eps,
                               .gelu = defaults.gelu,
+                              .swiglu_oai = defaults.swiglu_oai,
                               .tied = defaults.tied});
   if (defaults.gelu) c.sparse.glu.form = GluForm::kGeluTanh;
   c.sparse.intermediate = config.integer("intermediate_size", 1, kWidthMax);

@@ -21,6 +21,7 @@ struct GqaDecoderDefaults {
   double theta = 10000;
   double eps = 1e-6;
   bool gelu = false;            // activation of the MLP, see DecoderDefaults
+  bool swiglu_oai = false;      // see DecoderDefaults
   bool tied = false;            // see DecoderDefaults
   double partial = 1;           // rotary fraction of a head; config.json may override it ...
   bool partial_rotary = false;  // ... if this is true or the fraction is not 1
@@ -35,7 +36,8 @@ struct GqaDecoderDefaults {
 struct GqaLayerShape {
   int64_t window_tokens = 0;  // 0: no window
   bool rotary = true;
-  int rope = 0;  // 0: DecoderConfig::rope; i: the ith of other_ropes
+  bool indexed = true;  // by GqaDecoderConfig::attention's index, if it has one
+  int rope = 0;         // 0: DecoderConfig::rope; i: the ith of other_ropes
 };
 
 struct GqaDecoderConfig {

@@ -164,6 +164,11 @@ bool is_expanded(const StateSpec& state) {
   return state.unit == StateUnit::kPage && state.two_forms;
 }
 
+// Indexes that keep a key for every token.
+bool is_index_key(const StateSpec& state) {
+  return state.name.ends_with("index_keys");
+}
+
 // Sizes of blocks are for layers that attend to blocks of keys, or can.
 Status check_moba(const EngineConfig& config, const std::string& architecture,
                   std::span<const StateSpec> states) {
@@ -208,7 +213,7 @@ Result<LoadedModel> load_model(const EngineConfig& config, const LoadContext& co
   TRY(check_weight_only(planned.matrices));
   TRY(check_pages(config, architecture, planned.states));
   TRY(check_moba(config, architecture, planned.states));
-  if (config.index_dtype != "auto" && planned.model->info().index_top_k == 0) {
+  if (config.index_dtype != "auto" && std::ranges::none_of(planned.states, is_index_key)) {
     return unsupported(
         "index_dtype is {}, but {} has no index that chooses which tokens it attends to; leave out "
         "--index-dtype",

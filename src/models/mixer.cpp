@@ -17,6 +17,13 @@ MixerInfo info_of(const GqaConfig& c) {
   if (c.sinks) text += ", sinks";
   if (!c.rotary) text += ", no rotation";
   MixerInfo info{text, 4 * c.q_heads * c.head_dim};
+  if (c.index) {
+    info.name +=
+        fmt::format(", {} blocks of {} by an index", c.index->top_k, c.index->block_tokens);
+    info.selected_keys = c.index->top_k * c.index->block_tokens;
+    info.index_bytes_per_key = static_cast<double>(c.index->key_bytes);
+    info.index_flops_per_key = 2.0 * static_cast<double>(c.kv_heads * c.index->dim);
+  }
   if (!c.moba || c.moba->block_tokens == 0) return info;
   const MobaShape& moba = *c.moba;
   info.name += fmt::format(", {} blocks of {}{}{}", moba.top_k, moba.block_tokens,

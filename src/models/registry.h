@@ -73,6 +73,7 @@ LoadFamily load_llama;
 LoadFamily load_llama4;
 LoadFamily load_longcat_flash;
 LoadFamily load_minimax_m2;
+LoadFamily load_minimax_m3;
 LoadFamily load_ministral3;
 LoadFamily load_mistral;
 LoadFamily load_mistral3;

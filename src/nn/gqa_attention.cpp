@@ -20,6 +20,9 @@ const GqaConfig& checked(const GqaConfig& c) {
   CHECK(!c.moba || c.moba->block_tokens == 0 ||
             (c.window_tokens == 0 && c.chunk_tokens == 0 && !c.shared),
         "blocks of keys in a window, or of another layer");
+  CHECK(
+      !c.index || (!c.moba && c.window_tokens == 0 && c.chunk_tokens == 0 && !c.shared && c.rotary),
+      "an index of blocks in a window, of another layer, without rotation or beside another");
   return c;
 }
 
@@ -112,6 +115,7 @@ GqaAttention::GqaAttention(Builder b, const GqaConfig& c)
   states_.keys = b.state(spec_of(b, c, "keys"));
   states_.values = b.state(spec_of(b, c, "values"));
   if (moba_.block_tokens > 0) key_sums_ = b.state(key_sums_of(b, c));
+  if (c.index) index_.emplace(b, *c.index, c.hidden, c.kv_heads, c.eps, c.norm_weight, c.layout);
 }
 
 // A norm over all heads needs those of other ranks.
@@ -138,6 +142,13 @@ void GqaAttention::keep(Step& s, Tensor kv, const Rotation& rotation) const {
   if (key_sums_ >= 0) write_key_sums(s, states_.keys, key_sums_, moba_);
 }
 
+Tensor GqaAttention::attend(Step& s, Tensor x, Tensor q, const Rotation& rotation) const {
+  const auto& [keys, values] = states_;
+  if (index_) return (*index_)(s, x, rotation, q, keys, values, shape_);
+  if (key_sums_ >= 0) return moba_attention(s, q, keys, values, key_sums_, shape_, moba_);
+  return attention(s, q, keys, values, shape_);
+}
+
 Tensor GqaAttention::operator()(Step& s, Tensor x, const Rotation& rotation) const {
   int64_t q_width = shape_.q_heads * shape_.head_dim;
   int64_t k_begin = gated_ ? 2 * q_width : q_width;
@@ -145,9 +156,7 @@ Tensor GqaAttention::operator()(Step& s, Tensor x, const Rotation& rotation) con
   Tensor q = place(s, qkv.columns(0, q_width), q_norm_, rotation);
   if (query_scale_.beta != 0) q = scale(s, q, 1, query_scale_);
   if (!shares_) keep(s, qkv.columns(k_begin, qkv.dim(1) - k_begin), rotation);
-  Tensor out = key_sums_ >= 0
-                   ? moba_attention(s, q, states_.keys, states_.values, key_sums_, shape_, moba_)
-                   : attention(s, q, states_.keys, states_.values, shape_);
+  Tensor out = attend(s, x, q, rotation);
   if (gated_) out = gate_mul(s, GateFunction::kSigmoid, qkv.columns(q_width, q_width), out);
   return output_(s, out);
 }

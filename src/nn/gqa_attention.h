@@ -4,13 +4,14 @@
 // The families differ by configuration alone: biases, norms on q and k, before they turn or after,
 // windows, chunks, sinks, caps, layers without rotation, queries that grow with the position, a
 // gate on what comes out, values that are the keys, keys and values of an earlier layer, attention
-// to a few blocks of keys (MoBA).
+// to a few blocks of keys, chosen by the keys themselves (MoBA) or by an index (MiniMax-M3).
 #pragma once
 
 #include <optional>
 #include <string_view>
 
 #include "nn/basic.h"
+#include "nn/block_index.h"
 #include "nn/linear.h"
 #include "ops/moba.h"
 
@@ -53,6 +54,7 @@ struct GqaConfig {
   // Absent: all keys, unless options ask for blocks; block_tokens 0: all keys whatever they ask
   // for.
   std::optional<MobaShape> moba;
+  std::optional<BlockIndexConfig> index;  // attention to the blocks that it chooses
   std::optional<GqaStates> shared;  // of an earlier layer: there are no keys and values of its own
   GqaNames names = {};
 };
@@ -73,6 +75,8 @@ class GqaAttention {
   Tensor normed(Step& s, Tensor x, const RmsNorm& norm) const;
   // Keys, and values unless they are the same [T, kv_heads * head_dim each].
   void keep(Step& s, Tensor kv, const Rotation& rotation) const;
+  // Attention of q, made of x -> the shape of q.
+  Tensor attend(Step& s, Tensor x, Tensor q, const Rotation& rotation) const;
 
   AttentionShape shape_;
   int64_t kv_heads_whole_;  // of all ranks
@@ -86,6 +90,7 @@ class GqaAttention {
   Tensor sinks_;
   GqaStates states_;
   StateId key_sums_ = -1;  // with blocks
+  std::optional<BlockIndex> index_;
 };
 
 }  // namespace banyan

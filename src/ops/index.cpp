@@ -72,6 +72,33 @@ void choose_keys(Step& s, Tensor q, Tensor weights, StateId keys, const IndexSha
   s.arena.rewind(mark);
 }
 
+Tensor indexed_block_attention(Step& s, Tensor q, StateId k, StateId v, const AttentionShape& shape,
+                               Tensor queries, StateId index_keys, const SelectionRule& rule) {
+  const StateSpec& spec = s.pools.spec(index_keys);
+  queries.check_matrix(shape.kv_heads * spec.width);
+  CHECK(spec.heads == 1 && spec.split == 0 && spec.tokens_per_row == 1, "{}: {} heads", spec.name,
+        spec.heads);
+  auto score = [&](const SpanList& spans, const ScoreBlock& block) {
+    s.kernels.block_maxima({.launch = s.launch,
+                            .q = queries.f32(),
+                            .q_row_stride = queries.stride(0),
+                            .keys = s.pools.pool(index_keys),
+                            .key_dtype = spec.dtype,
+                            .heads = shape.kv_heads,
+                            .width = spec.width,
+                            .page_size = s.pools.page_size_tokens(),
+                            .block_tokens = rule.entry_tokens,
+                            .all_below = rule.entry_tokens * rule.top_k,
+                            .scores = block.scores,
+                            .entries_max = block.entries_max,
+                            .spans = spans.device,
+                            .span_count = spans.count(),
+                            .part = block.part,
+                            .page_table = s.table_inputs(index_keys).units});
+  };
+  return block_attention(s, q, k, v, shape, {.rule = rule}, score);
+}
+
 Tensor hadamard(Step& s, Tensor x, int64_t dim) {
   CHECK(std::has_single_bit(static_cast<uint64_t>(dim)) && x.dim(1) % dim == 0,
         "{} columns in groups of {}", x.dim(1), dim);

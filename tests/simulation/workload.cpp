@@ -60,11 +60,12 @@ const std::string& hybrid_folder(int kinds) {
 void choose_golden(Random& r, EngineConfig& config) {
   bool latent = r.chance(0.5);
   std::string name =
-      latent ? r.one_of({"deepseek-v3", "longcat-flash", "ling3-tiny", "kimi-linear", "mistral4",
-                         "deepseek-v32", "glm-moe-dsa"})
-             : r.one_of({"llama2-mha", "mistral-window", "llama32-tied-sharded", "qwen3-tied",
-                         "gpt-oss", "gemma3", "minimax-m2", "qwen3-next", "qwen3-5-moe", "lfm2-moe",
-                         "granite-hybrid", "nemotron-h", "llama4", "gemma4"});
+      latent
+          ? r.one_of({"deepseek-v3", "longcat-flash", "ling3-tiny", "kimi-linear", "mistral4",
+                      "deepseek-v32", "glm-moe-dsa"})
+          : r.one_of({"llama2-mha", "mistral-window", "llama32-tied-sharded", "qwen3-tied",
+                      "gpt-oss", "gemma3", "minimax-m2", "minimax-m3", "qwen3-next", "qwen3-5-moe",
+                      "lfm2-moe", "granite-hybrid", "nemotron-h", "llama4", "gemma4"});
   config.model_path = golden_folder(name);
   if (latent) config.mla_prefill = r.one_of({"absorbed", "expanded"});
   // Attention to blocks of keys, of a model's own and of others.
@@ -72,7 +73,8 @@ void choose_golden(Random& r, EngineConfig& config) {
     config.moba_block_tokens = r.one_of({1, 2, 4, 8, 16, 64});
     config.moba_top_k = r.between(1, 4);
     if (r.chance(0.5)) name = "ring-sparse";
-    if (name == "mistral-window") name = "qwen3-tied";  // which looks at all positions
+    // Which looks at all positions.
+    if (name == "mistral-window" || name == "minimax-m3") name = "qwen3-tied";
     config.model_path = golden_folder(name);
   }
   config.kv_cache_dtype = r.one_of({"auto", "auto", "int8", "fp8_e4m3"});

@@ -4,7 +4,8 @@
 
 after a first line with the seed. Element i of a tensor is CENTER + n STEP, where n follows from a
 hash of seed, name and i; of U8 it is CENTER + n mod STEP. STEP has 8 bits, so its product with n
-is exact and the sum is rounded once. tests/support/models/grown_checkpoint.cpp makes the same bytes.
+is exact and the sum is rounded once. tests/support/models/grown_checkpoint.cpp makes the same
+bytes.
 """
 
 import tempfile
@@ -15,11 +16,20 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 from transformers import AutoConfig, AutoModelForCausalLM, Mistral4Config, Mistral4ForCausalLM
+from transformers.conversion_mapping import (
+    get_checkpoint_conversion_mapping,
+    register_checkpoint_conversion_mapping,
+)
 
 from goldens import drawn
 
 # transformers knows it as a part of Mistral3ForConditionalGeneration alone.
 AutoModelForCausalLM.register(Mistral4Config, Mistral4ForCausalLM, exist_ok=True)
+
+# The text model alone has the published names as well, without the two prefixes that come first.
+register_checkpoint_conversion_mapping(
+    "minimax_m3_vl_text", get_checkpoint_conversion_mapping("minimax_m3_vl")[2:]
+)
 
 MXFP4 = [0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6]
 BLOCK = 32

@@ -55,7 +55,7 @@ class IndexScorer {
 
 template <class S>
 void score_all(const IndexScoresArgs& a) {
-  share_index_items(a, [&](const auto& for_own_items) {
+  share_index_items(a, kIndexKeys, [&](const auto& for_own_items) {
     IndexScorer<S> scorer(a);
     for_own_items([&](const IndexItem& item) { scorer.score(item); });
   });

@@ -273,7 +273,7 @@ class IndexPairs {
 
 template <class Scorer>
 void score_index(const IndexScoresArgs& a) {
-  share_index_items(a, [&](const auto& for_own_items) {
+  share_index_items(a, kIndexKeys, [&](const auto& for_own_items) {
     Scorer scorer(a, worker_scratch(static_cast<size_t>(Scorer::scratch_floats(a))));
     for_own_items([&](const IndexItem& item) { scorer.score(item); });
   });

@@ -2,11 +2,13 @@
 // portable/sparse.cpp.
 #pragma once
 
+#include "kernels/index_items.h"
 #include "kernels/launch.h"
 #include "kernels/scratch.h"
 #include "kernels/selected_rows.h"
 #include "kernels/state_rows.h"
 #include "kernels/vector/attention_tile.h"
+#include "kernels/vector/dot.h"
 #include "kernels/vector/vec_math.h"
 #include "kernels/vector/vector.h"
 
@@ -146,65 +148,73 @@ void block_scores(const BlockScoresArgs& a) {
 
 // ---- Scores of blocks by the best of their keys ----
 
-// The products of q and kKeys keys, of which the last may repeat.
-inline constexpr int64_t kMaximaKeys = 4;
-
+// The greatest of the products of each of `count` queries and keys that lie one after the other.
 template <class V, class S>
-inline void dots_of_keys(const float* q, const S* const* keys, int64_t width, float* dots) {
-  typename V::F sums[kMaximaKeys];
-  for (auto& sum : sums) sum = V::set(0);
-  for (int64_t c = 0; c < width; c += V::kLanes) {
-    auto x = load_up_to<V>(q + c, width - c);
-    for (int64_t n = 0; n < kMaximaKeys; ++n) {
-      sums[n] = V::fma(x, load_up_to<V>(keys[n] + c, width - c), sums[n]);
+inline void raise_maxima(int64_t count, const float* const* q, const S* keys, int64_t key_count,
+                         int64_t width, float* best) {
+  int64_t stride = row_stride<S>({.width = width});
+  for (int64_t j = 0; j < key_count; j += kTileOutputs) {
+    const S* rows[kTileOutputs];  // of which the last may repeat
+    for (int64_t n = 0; n < kTileOutputs; ++n) {
+      rows[n] = keys + (j + n < key_count ? j + n : key_count - 1) * stride;
     }
-  }
-  V::sum4(sums[0], sums[1], sums[2], sums[3], dots);
-  if constexpr (kIsCode<S>) {
-    for (int64_t n = 0; n < kMaximaKeys; ++n) {
-      dots[n] *= row_scale(keys[n], {.width = width}, 0) * kCodeUnit<S>;
+    float scales[kTileOutputs];
+    if constexpr (kIsCode<S>) {
+      for (int64_t n = 0; n < kTileOutputs; ++n) {
+        scales[n] = row_scale(rows[n], {.width = width}, 0) * kCodeUnit<S>;
+      }
+    }
+    for (int64_t i = 0; i < count; i += V::kTileRows) {
+      int64_t side = count - i < V::kTileRows ? count - i : V::kTileRows;
+      float dots[V::kTileRows][kTileOutputs];
+      dot_tile_of<V, S>(side, q + i, rows, width, dots);
+      for (int64_t r = 0; r < side; ++r) {
+        for (int64_t n = 0; n < kTileOutputs; ++n) {
+          float dot = kIsCode<S> ? dots[r][n] * scales[n] : dots[r][n];
+          best[i + r] = dot > best[i + r] ? dot : best[i + r];
+        }
+      }
     }
   }
 }
 
-// The scores of one row's blocks by all heads, which share the reading of keys.
+// The scores of the blocks that begin in the item, for its rows and all heads, which share the
+// reading of keys. The item ends where a block does, or beyond the blocks that its rows score.
 template <class V, class S>
-inline void max_of_blocks(const BlockMaximaArgs& a, const SpanArgs& span, int64_t i,
-                          float* scores) {
-  int64_t stride = row_stride<S>({.width = a.width}), position = span.first_position + i;
-  const float* q = a.q + (span.row_begin + i) * a.q_row_stride;
-  auto key_at = [&](int64_t j) {
-    return static_cast<const S*>(a.keys) +
-           pool_offset(a.page_table, span, j, 0, 1, a.page_size, stride);
-  };
-  for (int64_t b = 0; b < position / a.block_tokens; ++b) {
-    for (int64_t h = 0; h < a.heads; ++h) {
-      scores[h * a.entries_max + b] = -__builtin_inff();
+inline void max_of_blocks(const BlockMaximaArgs& a, const IndexItem& item) {
+  int64_t stride = row_stride<S>({.width = a.width}), block = a.block_tokens;
+  auto* memory = worker_scratch(static_cast<size_t>(kIndexRows * a.heads * 3));
+  auto** queries = reinterpret_cast<const float**>(memory);
+  float* best = memory + kIndexRows * a.heads * 2;
+  int64_t position = item.span->first_position + item.i;  // of the first row
+  for (int64_t b = item.begin / block; (b + 1) * block <= item.end; ++b) {
+    int64_t first = 0;  // row that scores the block
+    while (first < item.rows && b >= (position + first) / block) ++first;
+    int64_t count = (item.rows - first) * a.heads;
+    for (int64_t n = 0; n < count; ++n) {
+      queries[n] = index_query(a, item, first + n / a.heads, n % a.heads);
+      best[n] = -__builtin_inff();
     }
-    int64_t end = (b + 1) * a.block_tokens;
-    for (int64_t j = b * a.block_tokens; j < end; j += kMaximaKeys) {
-      const S* keys[kMaximaKeys];
-      for (int64_t n = 0; n < kMaximaKeys; ++n) keys[n] = key_at(j + n < end ? j + n : end - 1);
-      for (int64_t h = 0; h < a.heads; ++h) {
-        float dots[kMaximaKeys], &best = scores[h * a.entries_max + b];
-        dots_of_keys<V>(q + h * a.width, keys, a.width, dots);
-        for (float dot : dots) best = dot > best ? dot : best;
-      }
+    for (int64_t j = b * block, run = 0; j < (b + 1) * block && count > 0; j += run) {
+      run = a.page_size - j % a.page_size;
+      if (run > (b + 1) * block - j) run = (b + 1) * block - j;
+      const S* keys = static_cast<const S*>(a.keys) +
+                      pool_offset(a.page_table, *item.span, j, 0, 1, a.page_size, stride);
+      raise_maxima<V>(count, queries, keys, run, a.width, best);
+    }
+    for (int64_t n = 0; n < count; ++n) {
+      int64_t r = item.score_row + first + n / a.heads;
+      a.scores[(r * a.heads + n % a.heads) * a.entries_max + b] = best[n];
     }
   }
 }
 
 template <class V, class S>
 inline void score_maxima(const BlockMaximaArgs& a) {
-  parallel_for(a.launch, a.part.count, 1, [&](int64_t begin, int64_t end) {
-    int64_t r = begin;
-    for_span_rows(a.spans, a.span_count, a.part.begin + begin, a.part.begin + end,
-                  [&](const SpanArgs& span, int64_t i) {
-                    if (span.first_position + i >= a.all_below) {
-                      max_of_blocks<V, S>(a, span, i, a.scores + r * a.heads * a.entries_max);
-                    }
-                    ++r;
-                  });
+  int64_t item_keys =
+      kIndexKeys > a.block_tokens ? kIndexKeys / a.block_tokens * a.block_tokens : a.block_tokens;
+  share_index_items(a, item_keys, [&](const auto& for_own_items) {
+    for_own_items([&](const IndexItem& item) { max_of_blocks<V, S>(a, item); });
   });
 }
 

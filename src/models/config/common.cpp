@@ -48,6 +48,8 @@ DecoderConfig read_decoder(const ConfigFile& config, const Builder& b,
   if (defaults.gelu) {
     config.only("hidden_act", {"gelu_pytorch_tanh"});
     config.only("hidden_activation", {"gelu_pytorch_tanh"});
+  } else if (defaults.swiglu_oai) {
+    config.only("hidden_act", {"swigluoai", "silu"});
   } else {
     config.only("hidden_act", {"silu", "swish"});
   }
@@ -125,6 +127,14 @@ std::vector<bool> layers_of_type(const ConfigFile& config, std::string_view key,
     of_type.push_back(entry == type);
   }
   return of_type;
+}
+
+std::vector<bool> read_layer_flags(const ConfigFile& config, std::string_view key, int64_t layers) {
+  std::vector<int64_t> flags = config.integers(key, 0, 1);
+  config.expect(std::ssize(flags) == layers, "{} has {} entries for {} layers", key, flags.size(),
+                layers);
+  flags.resize(as_size(layers));
+  return {flags.begin(), flags.end()};
 }
 
 std::vector<bool> read_moe_layers(const ConfigFile& config, int64_t layers, int64_t dense_default,

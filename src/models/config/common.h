@@ -30,8 +30,9 @@ struct DecoderDefaults {
   std::string_view embedding = "embed_tokens";  // name of the embedding table in that scope
   std::string_view eps_key = "rms_norm_eps";
   double eps = 1e-6;
-  bool gelu = false;  // tanh-approximated GELU instead of SiLU
-  bool tied = false;  // used if config.json has no key and the checkpoint no lm_head
+  bool gelu = false;        // tanh-approximated GELU instead of SiLU
+  bool swiglu_oai = false;  // so it may be named in place of SiLU
+  bool tied = false;        // used if config.json has no key and the checkpoint no lm_head
 };
 // Vocabulary size, hidden size, number of layers, norm eps, and whether embeddings are tied.
 DecoderConfig read_decoder(const ConfigFile& config, const Builder& b,
@@ -76,6 +77,9 @@ std::vector<bool> read_stepped_moe_layers(const ConfigFile& config, int64_t laye
 // an error.
 std::vector<bool> layers_of_type(const ConfigFile& config, std::string_view key,
                                  std::string_view type, std::string_view other, int64_t layers);
+
+// A list of 0 or 1 for each layer.
+std::vector<bool> read_layer_flags(const ConfigFile& config, std::string_view key, int64_t layers);
 
 // For hybrid models: true where `layer_types` says full_attention, false for linear_attention.
 std::vector<bool> latent_layers_of_types(const ConfigFile& config, int64_t layers);

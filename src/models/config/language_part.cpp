@@ -8,9 +8,10 @@ namespace {
 
 // The other parts of a multimodal checkpoint: encoders and projectors, at the top level or under
 // `model`.
-constexpr std::array<std::string_view, 8> kOtherParts = {
-    "visual",       "vision_tower", "vision_model", "multi_modal_projector",
-    "mm_projector", "embed_vision", "audio_tower",  "embed_audio"};
+constexpr std::array<std::string_view, 9> kOtherParts = {
+    "visual",          "vision_tower", "vision_model", "multi_modal_projector",
+    "patch_merge_mlp", "mm_projector", "embed_vision", "audio_tower",
+    "embed_audio"};
 
 }  // namespace
 
@@ -20,7 +21,9 @@ LanguagePart language_part(const ConfigFile& config, const Builder& b) {
     (b / part).ignore_scope();
     (b / "model" / part).ignore_scope();
   }
-  for (std::string_view key : {"vision_config", "audio_config"}) config.ignore_object(key);
+  for (std::string_view key : {"vision_config", "audio_config", "img_token_compression_config"}) {
+    config.ignore_object(key);
+  }
   // A checkpoint without an lm_head is tied, whatever this key says.
   config.ignore({"tie_word_embeddings"});
   // Placeholder tokens for images, audio and video, and encoder settings.
@@ -45,9 +48,14 @@ LanguagePart language_part(const ConfigFile& config, const Builder& b) {
                  "vision_soft_tokens_per_image",
                  "spatial_merge_size",
                  "vision_feature_layer",
+                 "vision_feature_select_strategy",
+                 "image_grid_pinpoints",
+                 "image_seq_length",
+                 "process_image_mode",
                  "multimodal_projector_bias",
                  "projector_hidden_act",
                  "projection_hidden_size",
+                 "projector_hidden_size",
                  "projection_layer_norm_eps",
                  "use_unified_vision_chunk",
                  "video_placeholder",

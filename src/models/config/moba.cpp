@@ -14,18 +14,11 @@ constexpr int64_t kBlockMax = int64_t{1} << 20;
 constexpr int64_t kTopMax = int64_t{1} << 12;
 
 std::vector<bool> read_moba_layers(const ConfigFile& config, int64_t layers) {
+  constexpr std::string_view kKey = "moba_layer_freq";
+  if (config.is_list(kKey)) return read_layer_flags(config, kKey, layers);
   std::vector<bool> sparse;
-  if (!config.is_list("moba_layer_freq")) {
-    int64_t every = config.integer("moba_layer_freq", 1, kLayersMax);
-    for (int64_t i = 0; i < layers; ++i) sparse.push_back((i + 1) % every != 0);
-    return sparse;
-  }
-  std::vector<int64_t> flags = config.integers("moba_layer_freq", 0, 1);
-  config.expect(std::ssize(flags) == layers, "moba_layer_freq has {} entries for {} layers",
-                flags.size(), layers);
-  for (int64_t i = 0; i < layers; ++i) {
-    sparse.push_back(i < std::ssize(flags) && at(flags, i) != 0);
-  }
+  int64_t every = config.integer(kKey, 1, kLayersMax);
+  for (int64_t i = 0; i < layers; ++i) sparse.push_back((i + 1) % every != 0);
   return sparse;
 }
 
@@ -76,7 +69,8 @@ std::vector<MobaShape> read_moba(const ConfigFile& config, int64_t layers) {
 Status choose_blocks(const Builder& b, LayeredDecoderConfig& c) {
   int64_t block = b.moba_block_tokens(), top_k = b.moba_top_k();
   std::vector<GqaConfig*> all = attentions(c);
-  bool own = std::ranges::any_of(all, [](const GqaConfig* a) { return selects(*a); });
+  bool own = std::ranges::any_of(
+      all, [](const GqaConfig* a) { return selects(*a) || a->index.has_value(); });
   bool asked = block > 0 || top_k > 0;
   if (asked && !own && (block == 0 || top_k == 0)) {
     return invalid_argument(

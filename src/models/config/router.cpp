@@ -22,7 +22,8 @@ const Spellings kTopK = {"num_experts_per_tok",
 const Spellings kIntermediate = {"moe_intermediate_size", "expert_ffn_hidden_size"};
 const Spellings kShared = {"n_shared_experts", "num_shared_experts", "num_shared_expert",
                            "moe_num_shared_experts"};
-const Spellings kSharedIntermediate = {"moe_shared_expert_intermediate_size"};
+const Spellings kSharedIntermediate = {"moe_shared_expert_intermediate_size",
+                                       "shared_intermediate_size"};
 const Spellings kGroups = {"n_group", "num_expert_group"};
 const Spellings kTopGroups = {"topk_group"};
 const Spellings kScale = {"routed_scaling_factor"};

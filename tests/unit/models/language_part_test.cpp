@@ -25,6 +25,7 @@ constexpr Wrapped kWrapped[] = {
     {"gemma4-moe", "Gemma4ForConditionalGeneration"},
     {"deepseek-v3", "KimiK25ForConditionalGeneration"},
     {"llama4", "Llama4ForConditionalGeneration"},
+    {"minimax-m3", "MiniMaxM3SparseForConditionalGeneration"},
     {"mistral-window", "Mistral3ForConditionalGeneration"},
     {"ministral3", "Mistral3ForConditionalGeneration"},
     {"mistral4", "Mistral3ForConditionalGeneration"},

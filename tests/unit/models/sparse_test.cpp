@@ -73,6 +73,48 @@ TEST(SparseFamilies, TakeSizesOfBlocksFromOptions) {
   EXPECT_EQ(mixer_of(config, 0), "gqa, 5 blocks of 16 by option");
   config.model_path = golden_folder("deepseek-v3");
   EXPECT_NE(mixer_of(config, 0).find("leave out --moba-block-size"), std::string::npos);
+  config.model_path = golden_folder("minimax-m3");  // layers without an index stay as they are
+  EXPECT_NE(mixer_of(config, 0).find("leave out --moba-block-size"), std::string::npos);
+}
+
+// Keys of MiniMax-M3's index, as published and as transformers saves them.
+TEST(SparseFamilies, ReadAnIndexOfBlocksStrictly) {
+  auto with = [](const char* key, const Json& value) {
+    return [key, value](CheckpointCopy& c) { c.config["sparse_attention_config"][key] = value; };
+  };
+  EXPECT_EQ(mixer_of({.model_path = golden_folder("minimax-m3")}, 0), "gqa");
+  EXPECT_EQ(mixer_of({.model_path = golden_folder("minimax-m3")}, 1),
+            "gqa, 4 blocks of 4 by an index");
+  expect_refused("minimax-m3", "sparse_num_index_heads 3 differs from num_key_value_heads 2",
+                 with("sparse_num_index_heads", 3));
+  expect_refused("minimax-m3", "sparse_index_dim 4 is less than rotary_dim 6",
+                 with("sparse_index_dim", 4));
+  expect_refused("minimax-m3", "sparse_local_block 5 exceeds sparse_topk_blocks 4",
+                 with("sparse_local_block", 5));
+  expect_refused("minimax-m3", "sparse_score_type", with("sparse_score_type", "mean"));
+  expect_refused("minimax-m3", "sparse_init_block", with("sparse_init_block", 1));
+  expect_refused("minimax-m3", "sparse_attention_freq has 2 entries for 3 layers",
+                 with("sparse_attention_freq", {0, 1}));
+  expect_refused("minimax-m3", "sparse_disable_index_value: 0 in layer 1",
+                 with("sparse_disable_index_value", {0, 0, 1}));
+  expect_refused("minimax-m3", "index_q_proj.weight [20, 24] is not used",
+                 with("sparse_attention_freq", {0, 0, 1}));
+}
+
+TEST(SparseFamilies, ReadAnIndexOfBlocksThatTransformersSaved) {
+  auto save = [](CheckpointCopy& c) {
+    c.config.erase("sparse_attention_config");
+    c.config.erase("moe_layer_freq");
+    c.config["hidden_act"] = "silu";
+    c.config["layer_types"] = {"full_attention", "minimax_m3_sparse", "minimax_m3_sparse"};
+    c.config["mlp_layer_types"] = {"dense", "sparse", "sparse"};
+    c.config.update({{"index_n_heads", 2},
+                     {"index_head_dim", 10},
+                     {"index_block_size", 4},
+                     {"index_topk_blocks", 4},
+                     {"index_local_blocks", 1}});
+  };
+  EXPECT_EQ(logits_of("minimax-m3", save), logits_of("minimax-m3"));
 }
 
 TEST(SparseFamilies, RefuseRoutersThatMakeNoSense) {
