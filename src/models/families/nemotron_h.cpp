@@ -53,7 +53,7 @@ std::string read_blocks(const ConfigFile& config, int64_t layers) {
   return blocks;
 }
 
-Mamba2Config read_mamba(const ConfigFile& config, const DecoderConfig& decoder) {
+Mamba2Config read_nemotron_mamba(const ConfigFile& config, const DecoderConfig& decoder) {
   Mamba2Config c{.hidden = decoder.hidden, .eps = decoder.eps};
   c.heads = config.integer_or("mamba_num_heads", 128, 1, kHeadsMax);
   c.head_dim = config.integer_or("mamba_head_dim", 64, 1, kHeadDimMax);
@@ -103,7 +103,7 @@ Result<std::unique_ptr<Model>> load_nemotron_h(const ConfigFile& config, Builder
                             .eps = 1e-5});
   c.decoder.norm = "norm_f";
   c.blocks = read_blocks(config, c.decoder.layers);
-  c.mamba = read_mamba(config, c.decoder);
+  c.mamba = read_nemotron_mamba(config, c.decoder);
   c.attention = read_gqa(config, c.decoder, {.kv_heads = 8, .head_dim = 128});
   c.attention.rotary = false;
   c.decoder.rope.rotary_dim = 2;  // no layer uses rotary

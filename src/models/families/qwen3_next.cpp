@@ -13,7 +13,7 @@
 namespace banyan {
 namespace {
 
-std::vector<bool> read_attention_layers(const ConfigFile& config, int64_t layers) {
+std::vector<bool> read_full_attention_layers(const ConfigFile& config, int64_t layers) {
   if (config.has("layer_types")) {
     config.ignore({"full_attention_interval"});
     return latent_layers_of_types(config, layers);
@@ -74,7 +74,7 @@ HybridConfig read_common(const ConfigFile& config, const Builder& b, int64_t kv_
   c.sparse.decoder.norm_weight = NormWeight::kLessOne;
   c.attention = read_attention(config, c.sparse, kv_heads);
   c.recurrence = read_recurrence(config, c.sparse.decoder);
-  c.attention_layers = read_attention_layers(config, c.sparse.decoder.layers);
+  c.attention_layers = read_full_attention_layers(config, c.sparse.decoder.layers);
   // The MTP layers.
   config.ignore(
       {"mtp_num_hidden_layers", "mtp_use_dedicated_embeddings", "num_nextn_predict_layers"});

@@ -165,12 +165,12 @@ Status add_word_piece(const JsonFields& fields, DecoderBuilder& builder) {
   return add_step(builder, std::move(step));
 }
 
-struct Known {
+struct KnownDecoder {
   std::string_view name;
   Status (*add)(const JsonFields& fields, DecoderBuilder& builder);
 };
 
-constexpr Known kDecoders[] = {
+constexpr KnownDecoder kDecoders[] = {
     {"ByteLevel", add_byte_level},
     {"ByteFallback", add_byte_fallback},
     {"Fuse", add_fuse},
@@ -187,9 +187,10 @@ Result<Decoder> Decoder::make(const Json& json, const std::string& place) {
   if (json.is_null()) return Decoder();
   DecoderBuilder builder;
   builder.made.joint_ = Joint::kConcatenate;
-  TRY(for_each_part(
-      json, place, "decoder", "decoders", kDecoders,
-      [&](const Known& kind, const JsonFields& fields) { return kind.add(fields, builder); }));
+  TRY(for_each_part(json, place, "decoder", "decoders", kDecoders,
+                    [&](const KnownDecoder& kind, const JsonFields& fields) {
+                      return kind.add(fields, builder);
+                    }));
   return std::move(builder.made);
 }
 

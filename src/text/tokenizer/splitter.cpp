@@ -309,12 +309,12 @@ constexpr std::string_view kKimiPattern =
     R"([\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*)" CONTRACTIONS
     R"(?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*)" SPACES;
 
-struct Known {
+struct KnownPattern {
   std::string_view pattern;
   Splitter splitter;
 };
 
-constexpr Known kKnown[] = {
+constexpr KnownPattern kKnown[] = {
     // GPT-2, and the ByteLevel pre-tokenizer itself.
     {R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)", split_gpt2},
     {R"('(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)", split_gpt2},
@@ -358,7 +358,7 @@ constexpr Known kKnown[] = {
 }  // namespace
 
 Splitter find_splitter(std::string_view pattern) {
-  for (const Known& known : kKnown) {
+  for (const KnownPattern& known : kKnown) {
     if (known.pattern == pattern) return known.splitter;
   }
   return nullptr;
@@ -366,7 +366,7 @@ Splitter find_splitter(std::string_view pattern) {
 
 std::vector<std::string_view> known_patterns() {
   std::vector<std::string_view> patterns;
-  for (const Known& known : kKnown) patterns.push_back(known.pattern);
+  for (const KnownPattern& known : kKnown) patterns.push_back(known.pattern);
   return patterns;
 }
 

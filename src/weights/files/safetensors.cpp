@@ -25,13 +25,13 @@ constexpr size_t kLengthBytes = 8;
 constexpr size_t kHeaderBytesMax = 100'000'000;  // the reference implementation's limit
 constexpr size_t kHeaderDepthMax = 8;            // the format itself needs 3
 constexpr size_t kRankMax = 8;
-constexpr size_t kShownBytesMax = 60;
+constexpr size_t kMetadataShownBytesMax = 60;
 
 // Describes a JSON value for an error.
 std::string shown(const element& value) {
-  if (value.is_string()) return quote(std::string_view(value), kShownBytesMax);
+  if (value.is_string()) return quote(std::string_view(value), kMetadataShownBytesMax);
   std::string text = simdjson::minify(value);
-  return text.size() <= kShownBytesMax ? text : quote(text, kShownBytesMax);
+  return text.size() <= kMetadataShownBytesMax ? text : quote(text, kMetadataShownBytesMax);
 }
 
 // Reads the tensors of one header. `data` is the rest of the file after the header.
