@@ -52,7 +52,7 @@ std::string from_base64(std::string_view text) {
   return bytes;
 }
 
-// The first key behind all that begin with the prefix.
+// The first key after all that begin with the prefix.
 std::string end_of(std::string prefix) {
   while (!prefix.empty() && prefix.back() == '\xff') prefix.pop_back();
   if (!prefix.empty()) ++prefix.back();

@@ -1,7 +1,7 @@
 // Asks any of several servers that give the same answers, as routers over the same workers do, and
 // goes on at the next one where one is lost in the middle of an answer.
 //
-// A stream goes on behind the last event that had an id, by X-Request-Id and Last-Event-ID; events
+// A stream resumes after the last event that had an id, by X-Request-Id and Last-Event-ID; events
 // are handed on whole, so that none is there twice or in part. An answer of which nothing was
 // handed on yet is asked for again where there is another server. The sinks' rules are
 // HttpClient's; so are the thread's.

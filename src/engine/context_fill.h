@@ -1,4 +1,4 @@
-// For benchmarks: a prefix with random numbers as its states, so that steps behind a long context
+// For benchmarks: a prefix with random numbers as its states, so that steps after a long context
 // can be timed without computing it.
 #pragma once
 

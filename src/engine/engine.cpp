@@ -1,3 +1,4 @@
+// The engine's loop: plan, launch, collect, commit.
 #include "banyan/engine.h"
 
 #include <spdlog/spdlog.h>
@@ -210,7 +211,7 @@ Result<SequenceId> Engine::Impl::submit(GenerateRequest request, TokenSink sink)
   return last_id_;
 }
 
-// As if the tokens to resume behind had been drawn here and the sequence then been retracted.
+// As if the tokens to resume from had been drawn here before the sequence was retracted.
 void Engine::Impl::resume(Sequence& s) const {
   for (TokenId token : s.request.resume_tokens) {
     s.tokens.push_back(token);

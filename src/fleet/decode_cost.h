@@ -31,7 +31,7 @@ struct DecodeShape {
 
 struct DecodeSetting {
   int64_t batch = 96;           // sequences of a device
-  int64_t draft_tokens = 1;     // verified in each step beside the next token
+  int64_t draft_tokens = 1;     // verified in each step with the next token
   double acceptance = 0.8;      // of them that are kept
   double bytes_per_s = 40e9;    // that a device sends, and receives
   double dollars_per_hour = 2;  // of a device

@@ -336,7 +336,8 @@ void Simulation::note_token(SequenceId id, bool last) {
   ++report_.ended;
 }
 
-// Reports come in time, and at once from who falls idle; events are as old as they are told to be.
+// Workers report on schedule, and immediately when they fall idle; events are delayed as
+// configured.
 void Simulation::publish(int number, bool idle) {
   Worker& w = worker(number);
   std::vector<KvEvent> events = w.engine->take_events();

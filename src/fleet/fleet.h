@@ -1,4 +1,4 @@
-// Many simulated workers behind the real choice of a router, on one simulated clock: arrivals by a
+// Many simulated workers under the real choice of a router, on one simulated clock: arrivals by a
 // trace, events and load reports that take their time, workers that die and come back empty.
 //
 // A worker that dies takes its streams with it: what a client has of them is resubmitted, as

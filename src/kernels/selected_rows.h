@@ -83,7 +83,7 @@ class RunWriter {
   KeyRun* runs_;
   int32_t *run_count_, *key_count_;
   int64_t entry_tokens_, end_position_;
-  int64_t next_ = -1;  // the position behind the last run
+  int64_t next_ = -1;  // the position after the last run
 };
 
 // The entries that a row at `position` chooses from: [first, end) by their scores, `count` of them;

@@ -1,3 +1,4 @@
+// AsyncLlm: many text requests at once, over an engine that runs on a thread of its own.
 #include "banyan/async_llm.h"
 
 #include <algorithm>

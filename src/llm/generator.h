@@ -87,7 +87,7 @@ class Generator {
                        std::optional<size_t> index = std::nullopt) = 0;
   // Whether something is there to run requests; an error says what is missing.
   virtual Status ready() const { return {}; }
-  // What it counts beside the engine's figures; those of one name in a row.
+  // Its counters besides the engine's; those of one name are adjacent.
   virtual std::vector<GeneratorFigure> figures() const { return {}; }
   // Cancels running requests, which get their last event, and ends.
   virtual void stop() = 0;

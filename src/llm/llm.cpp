@@ -1,3 +1,4 @@
+// Llm: loads a model with its text parts, and runs requests on the caller's thread.
 #include "banyan/llm.h"
 
 #include <spdlog/spdlog.h>

@@ -1,4 +1,4 @@
-// Sparse attention: index rows beside the pages of keys, and which keys each row looks at by them.
+// Sparse attention: index rows of pages of keys, and the keys that each row selects by them.
 //
 // Shapes: T is the number of rows in the step.
 #pragma once

@@ -1,3 +1,4 @@
+// Runs the instances of a program, a limited number at once.
 #include <algorithm>
 #include <set>
 #include <thread>

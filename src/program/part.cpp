@@ -1,3 +1,4 @@
+// The parts that a program adds to a state.
 #include "program/primitive.h"
 
 namespace banyan {

@@ -1,3 +1,4 @@
+// State: what the body of a program sees of its stream (program/stream.h).
 #include <mutex>
 
 #include "program/stream.h"

@@ -177,7 +177,7 @@ void MetaTree::evict_from(Shard& shard) {
   }
 }
 
-// Later entries move up, so that none is behind a gap.
+// Later entries move up to close the gap.
 void MetaTree::erase(Shard& shard, size_t place) {
   std::vector<Entry>& entries = shard.entries;
   if (entries[place].block != 0) free_blocks_.push_back(entries[place].block);

@@ -1,3 +1,4 @@
+// THE LIST of routing policies.
 #include <algorithm>
 #include <array>
 

@@ -46,7 +46,7 @@ class MessageStream {
  public:
   explicit MessageStream(const MessageParserOptions& options) : parser_(options) {}
 
-  // Returns what the event behind `delta` adds to the message.
+  // Returns what the event of `delta` adds to the message.
   MessageDelta take(const Choice& choice, const TextDelta& delta);
 
   int64_t reasoning_tokens() const { return reasoning_tokens_; }  // markers included

@@ -24,7 +24,7 @@ class StreamMarks {
   // those that belong to no choice. kInvalidArgument: it is none of this stream.
   Status resume(std::string_view last_event_id);
 
-  // Takes events of a choice, each with a blank line behind it, and leaves those that the client
+  // Takes events of a choice, each followed by a blank line, and leaves those that the client
   // lacks, with their ids.
   void mark(size_t choice, std::string& events) { mark_each(choice, events); }
   // The same for those of no choice, at the end of the stream.

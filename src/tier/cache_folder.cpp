@@ -213,7 +213,7 @@ void remove_old_files(Storage& storage, const CacheDigest& digest, const CacheLi
                       int64_t now_s, CacheRemoved& removed) {
   auto shelves = storage.list(digest.path());
   for (const StorageEntry& shelf : shelves.value_or(std::vector<StorageEntry>())) {
-    // What a writer that was killed left behind.
+    // Left by a writer that was killed.
     if (shelf.name.starts_with("new-") && shelf.modified_s + kNewFor <= now_s) {
       if (!limits.dry_run) (void)storage.remove(digest.path() + "/" + shelf.name);
     }

@@ -1,4 +1,4 @@
-// banyan bench fleet: many simulated workers behind a router, by policy.
+// banyan bench fleet: compares routing policies over many simulated workers.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

@@ -29,7 +29,7 @@ class PrefillCost {
   bool measured_ = false;
 };
 
-// Seconds until bytes are there that are asked for behind others.
+// Seconds until bytes arrive that are requested after others.
 class LoadCost {
  public:
   LoadCost(double latency_s, double bytes_per_s)

@@ -3,11 +3,11 @@
 // A sequence whose turn is near is offered: where a store has more of its prompt than memory, and
 // loading that beats computing it, a transfer begins. When its turn has come it steps aside, keeps
 // its place in the order of arrival, and comes back (take_ready) once the transfer is over or its
-// policy lets it wait no longer. Then it is admitted as any other, behind what is in the tree.
+// policy lets it wait no longer. Then it is admitted as any other, after what is in the tree.
 // Others whose prompt begins with what is being loaded wait for the same transfer, until it has
 // loaded what they have in common; what they need beyond that they may then load themselves.
 //
-// Keeps no sequence alive: whoever ends one that is attached calls forget().
+// Keeps no sequence alive: a caller that ends an attached one calls forget().
 #pragma once
 
 #include <cstdint>

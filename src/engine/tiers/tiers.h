@@ -42,7 +42,7 @@ class Tiers {
   bool offer(Sequence& s, const PrefixMatch& match, bool its_turn);
   // Whom take_ready() gave is queued again.
   Sequence* take_ready() { return restores_.take_ready(); }
-  // The sequence is admitted behind `s.computed` positions, or ends.
+  // The sequence is admitted after `s.computed` positions, or ends.
   void admitted(Sequence& s);
   void forget(Sequence& s);
   // Whether the snapshots that the node is about to get will soon be dropped; they stay after all.

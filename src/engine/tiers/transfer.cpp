@@ -80,7 +80,7 @@ void Transfer::note_resident(const PrefixMatch& match) {
   }
 }
 
-// For all that is missing and could be of use behind what memory can resume.
+// For everything missing that could help after what memory can resume.
 void Transfer::ask(const PrefixMatch& match) {
   const StateClasses& classes = context_.classes();
   int64_t size = classes.page_size_tokens, base = match.node->end;

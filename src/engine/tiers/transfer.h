@@ -1,5 +1,5 @@
 // One prefix on its way from a store into the tree: which of its units the store has, the units of
-// memory that they are read into, and the path that they are published behind.
+// memory that they are read into, and the path that they are published after.
 //
 // Units belong to the transfer from begin() until they are published, or given back: not before
 // their reads have ended, whoever still waits. Pages are published in order, each with what was

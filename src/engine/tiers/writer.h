@@ -1,7 +1,7 @@
 // Which units of the tree are written to the store, and when.
 //
 // A record is of use only with those of all pages before it. So nodes go into one queue, each
-// behind its ancestors, and one is written when its parent's page is stored or under way. Write
+// after its ancestors, and one is written when its parent's page is stored or under way. Write
 // policies differ in who is queued: at once (write_through), at a second use
 // (write_through_selective), or when little else is left to evict first, when nothing else is to
 // do, and at the end (write_back).
@@ -32,7 +32,7 @@ class Writer final : public UnitWatcher {
   void gained(RadixNode& node) override;
   bool loses(RadixNode& node, int unit_class) override;
   void goes(RadixNode& node) override;
-  // A sequence resumed behind the node.
+  // A sequence resumed after the node.
   void reused(RadixNode& node);
 
   void take(const TierDone& done, int64_t now_ns);

@@ -1,3 +1,4 @@
+// Sampling with plain C++ scans of the logits.
 #include "kernels/draw.h"
 
 #include "base/random.h"

@@ -1,3 +1,4 @@
+// The portable kernel table: a definition of every kernel.
 #include "kernels/portable/portable.h"
 
 namespace banyan::portable {

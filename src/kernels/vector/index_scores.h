@@ -26,7 +26,7 @@ class IndexKeys {
     return static_cast<const S*>(a_.keys) +
            pool_offset(a_.page_table, *item_.span, key, 0, 1, a_.page_size, stride_);
   }
-  // Those from `key` on; behind the item's last key, that one again.
+  // Those from `key` on; after the item's last key, that one again.
   template <int64_t N>
   void locate(int64_t key, const S* (&rows)[N]) const {
     for (int64_t n = 0; n < N; ++n) {
@@ -38,7 +38,7 @@ class IndexKeys {
       }
     }
   }
-  // What a score is multiplied with at the end, beside a code's unit.
+  // What a score is multiplied by at the end, besides a code's unit.
   float scale(const S* row) const {
     if constexpr (kIsCode<S>) return row_scale(row, shape(), 0);
     return 1;

@@ -14,7 +14,7 @@ constexpr int64_t kPairColumns = 32;     // of one step: two bf16 for each of 16
 constexpr int64_t kPairWidthMax = 1024;  // of a latent; wider ones take the f32 form
 constexpr int kPairRows = 6;
 
-// Queries of one row as bf16, beside what the f32 form keeps of them.
+// Queries of one row as bf16, in addition to those of the f32 form.
 struct PairQueries {
   LatentQueries f32;
   alignas(64) BFloat16 q[kLatentQueriesMax][kPairWidthMax];

@@ -1,3 +1,4 @@
+// The processor as cpuid describes it.
 #include "kernels/choice/processor.h"
 
 #include <cpuid.h>

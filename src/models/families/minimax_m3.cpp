@@ -12,7 +12,7 @@
 namespace banyan {
 namespace {
 
-// Published configs have an object for the index; transformers saves keys beside the others.
+// Published configs have an object for the index; transformers saves its keys next to the others.
 struct IndexKeys {
   std::string_view heads, dim, block, top_k, local;
 };

@@ -3,7 +3,7 @@
 //
 // A block is a page; its hash is the first 8 bytes of its key as a little-endian number, so it says
 // what a PageKey says, adapter and salt included. Of the classes of units only the path's pages
-// are told: a model with windows or recurrent states may resume less than these promise.
+// are reported: a model with windows or recurrent states may resume less than these promise.
 //
 // One thread adds, another takes.
 #pragma once

@@ -516,7 +516,7 @@ void RemoteGenerator::end(const JobPtr& job) {
   if (!waiting_.empty()) boost::asio::post(io_, [this] { pump(); });
 }
 
-// Its last event comes later: whoever cancels is in the middle of something.
+// Its last event comes later: the caller that cancels is in the middle of something.
 void RemoteGenerator::drop(const JobPtr& job) {
   if (job->over) return;
   if (job->worker) {
@@ -595,7 +595,7 @@ void RemoteGenerator::expire(SteadyTime now) {
   }
 }
 
-// What workers count only grows here, though they come, go and begin anew.
+// Workers' counters only grow here, although workers come, go and restart.
 void RemoteGenerator::count_progress(const WorkerInfo& info, WorkerInfo& counted) {
   if (counted.epoch == 0) counted = info;  // what it did before is not this router's
   if (counted.epoch != info.epoch) counted = {};

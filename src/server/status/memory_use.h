@@ -6,7 +6,7 @@
 
 namespace banyan {
 
-// Bytes by part, for /metrics. Each part's limit is given beside it.
+// Bytes by part, for /metrics. Each part has its limit with it.
 struct MemoryUse {
   int64_t weights = 0;             // as packed
   int64_t pools = 0;               // all pages and state slots; touched on first use

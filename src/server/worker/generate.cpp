@@ -1,3 +1,4 @@
+// POST /worker/generate: runs a request of a router and streams its events.
 #include <memory>
 #include <utility>
 

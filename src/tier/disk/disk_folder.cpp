@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view kFolderFormat = "banyan cache 1\n";
 
-// A wrong path is told from a device that does not work now.
+// Distinguishes a wrong path from a device that does not work now.
 std::unexpected<Error> folder_error(const std::string& path, int error) {
   bool wrong = error == EACCES || error == EPERM || error == ENOTDIR || error == ENAMETOOLONG ||
                error == ELOOP || error == EINVAL || error == EFBIG;

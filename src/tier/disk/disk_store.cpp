@@ -358,7 +358,7 @@ void DiskStore::failed_write(int error) {
   turn(TierHealth::kReadOnly, fmt::format("writing {}: {}", own_, std::strerror(error)));
 }
 
-// Of the index; a reader may do it beside the writer, since the worst is a hint that is lost.
+// Of the index. A reader may run concurrently with the writer: at worst a hint is lost.
 void DiskStore::write_entry(SlabClass& files, const IndexEntry& entry) {
   if (int error = files.write_entry(entry); error != 0) failed_write(error);
 }

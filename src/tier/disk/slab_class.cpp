@@ -87,7 +87,7 @@ int SlabClass::open_index(bool& sound) {
   return 0;
 }
 
-// The lowest first: those behind one that is missing are not looked at.
+// The lowest first: those after a missing one are not examined.
 int SlabClass::remove_slabs_from(int64_t first) {
   std::filesystem::path stem(stem_);
   auto entries = storage_->list(stem.parent_path().string());

@@ -18,7 +18,7 @@
 
 namespace banyan::simd {
 
-// The arithmetic in tiles T, with vectors V beside them.
+// The arithmetic in tiles T, and in vectors V where tiles have none.
 template <class T, class V>
 class LatentTiles {
  public:

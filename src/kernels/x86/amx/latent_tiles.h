@@ -41,7 +41,7 @@ static inline bool copies_keys(const LatentAttentionArgs& a) {
 }
 
 // Points the tiles at the first `count` keys of a part that row i looks at, copied to `copy` where
-// copies_keys() says so. Tiles behind the last are the last one again.
+// copies_keys() says so. Tiles after the last are the last one again.
 static inline void locate_key_tiles(const LatentAttentionArgs& a, const SpanArgs& span, int64_t i,
                                     int64_t part, int64_t count, BFloat16* copy,
                                     LatentKeyTiles& keys) {
