@@ -110,7 +110,7 @@ Result<int> cache_verify(const CacheOptions& o) {
   std::string text = fmt::format("{} records, {}: ", check.records, format_bytes(check.bytes));
   text += check.bad == 0 ? "all are sound\n" : fmt::format("{} are bad\n", check.bad);
   for (const std::string& bad : check.first_bad) text += "  " + bad + "\n";
-  if (check.bad > 0) text += "A server that meets one computes again, and writes it anew.\n";
+  if (check.bad > 0) text += "A server that reads one computes again and rewrites it.\n";
   write_stdout(text);
   return code;
 }
