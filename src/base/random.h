@@ -10,7 +10,8 @@
 
 namespace banyan {
 
-inline std::array<uint32_t, 4> philox(uint64_t key, uint64_t counter_low, uint64_t counter_high) {
+constexpr std::array<uint32_t, 4> philox(uint64_t key, uint64_t counter_low,
+                                         uint64_t counter_high) {
   constexpr uint32_t kMultiplier0 = 0xD2511F53u, kMultiplier1 = 0xCD9E8D57u;
   constexpr uint32_t kWeyl0 = 0x9E3779B9u, kWeyl1 = 0xBB67AE85u;
   constexpr int kRounds = 10;

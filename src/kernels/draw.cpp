@@ -1,13 +1,12 @@
 #include "kernels/draw.h"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
-#include "base/random.h"
+#include "kernels/draw_arithmetic.h"
 #include "kernels/launch.h"
 #include "kernels/logit_scan.h"
 #include "kernels/race.h"
@@ -15,27 +14,8 @@
 namespace banyan {
 namespace {
 
-constexpr float kLargestLogit = std::numeric_limits<float>::max();
-constexpr float kImpossibleLogit = -std::numeric_limits<float>::infinity();
-
-bool has_penalties(const DrawRow& row) {
-  return row.counts.count > 0 &&
-         (row.frequency_penalty != 0 || row.presence_penalty != 0 || row.repetition_penalty != 1);
-}
-
 // Above this many tokens, block maxima are faster.
 constexpr size_t kFewTokens = 128;
-
-// True if the logits are used unmodified.
-bool draws_from_logits(const DrawRow& row) {
-  return !has_penalties(row) && row.biases.count == 0 && row.mask < 0;
-}
-
-// True if drawing needs more than logit_stats found.
-bool takes_passes(const DrawRow& row) {
-  if (row.top_count > 0) return true;
-  return row.known < 0 && !(row.temperature == 0 && draws_from_logits(row));
-}
 
 template <class T>
 std::span<const T> part(const T* array, ArrayPart part) {
@@ -46,10 +26,7 @@ void apply_penalties(std::span<float> logits, const DrawRow& row,
                      std::span<const TokenCount> counts) {
   for (auto [token, times] : counts) {
     float& x = logits[static_cast<size_t>(token)];
-    x = x > 0 ? x / row.repetition_penalty : x * row.repetition_penalty;
-    if (times > 0) {
-      x -= row.frequency_penalty * static_cast<float>(times) + row.presence_penalty;
-    }
+    x = penalised(x, row, times);
   }
 }
 
@@ -69,45 +46,21 @@ void apply_mask(std::span<float> logits, const uint32_t* mask) {
   }
 }
 
-// Whether XTC applies to the row. Its random word is shared with no token of the race, whose
-// counters end at a quarter of the token ids.
-bool excludes_top_choices(const DrawRow& row) {
-  constexpr uint64_t kStream = 0xffffffff;
-  if (row.xtc_probability <= 0) return false;
-  uint32_t word = philox(row.noise.seed, static_cast<uint64_t>(row.noise.position),
-                         kStream << 32 | row.noise.sample_index)[0];
-  return (static_cast<double>(word) + 0.5) * 0x1p-32 < static_cast<double>(row.xtc_probability);
-}
-
 // The range of tokens in `top` that typical_p keeps; nothing if it needs more tokens than `top`
-// has, which cannot happen if `top` has `all`.
-//
-// The distance of a token's information from the entropy equals the distance of its
-// softmax_exponent from their mean. The kept tokens are therefore contiguous, around the mean.
+// has.
 std::optional<std::pair<size_t, size_t>> typical_range(std::span<const TopLogit> top, bool all,
                                                        const DrawRow& row,
                                                        const SoftmaxMoments& moments) {
-  constexpr double kNone = std::numeric_limits<double>::infinity();
-  float best = top.front().logit;
-  auto above_mean = [&](size_t i) {
-    return softmax_exponent(top[i].logit, best, row.temperature) - moments.mean;
-  };
-  auto middle = std::ranges::partition_point(top, [&](const TopLogit& t) {
-    return softmax_exponent(t.logit, best, row.temperature) >= moments.mean;
-  });
-  auto begin = static_cast<size_t>(middle - top.begin()), end = begin;
-  double wanted = static_cast<double>(row.typical_p) * moments.total, reached = 0, furthest = 0;
-  for (;;) {
-    if (end == top.size() && !all) return std::nullopt;
-    double up = begin > 0 ? above_mean(begin - 1) : kNone;
-    double down = end < top.size() ? -above_mean(end) : kNone;
-    double next = std::min(up, down);
-    bool enough = reached > wanted && next > furthest;
-    if (enough || (begin == 0 && end == top.size())) return std::pair(begin, end);
-    furthest = next;
-    bool upwards = begin > 0 && up <= down;
-    reached += static_cast<double>(top[upwards ? --begin : end++].weight);
-  }
+  TypicalRange range = find_typical_range(
+      static_cast<int64_t>(top.size()), all, static_cast<double>(row.typical_p) * moments.total,
+      [&](int64_t i) {
+        return softmax_exponent(top[static_cast<size_t>(i)].logit, top.front().logit,
+                                row.temperature) -
+               moments.mean;
+      },
+      [&](int64_t i) { return top[static_cast<size_t>(i)].weight; });
+  if (!range.found) return std::nullopt;
+  return std::pair(static_cast<size_t>(range.begin), static_cast<size_t>(range.end));
 }
 
 // One worker's state for drawing rows. Allocates memory for a vocabulary once.

@@ -72,11 +72,4 @@ static inline const float* index_weights(const IndexScoresArgs& a, const IndexIt
   return a.weights + (item.span->row_begin + item.i + r) * a.weights_row_stride;
 }
 
-// Rounds a head's query as rows of a pool of codes S are, to what those stand for.
-template <class S>
-static inline void round_query(const float* q, int64_t width, S* codes, float* to) {
-  float scale = quantise_columns(q, 0, width, codes);
-  for (int64_t c = 0; c < width; ++c) to[c] = to_float(codes[c]) * scale;
-}
-
 }  // namespace banyan

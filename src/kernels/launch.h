@@ -11,6 +11,7 @@
 
 #include "base/function_ref.h"
 #include "kernels/kernel_table.h"
+#include "kernels/page_rows.h"
 
 namespace banyan {
 
@@ -82,14 +83,6 @@ static inline void for_part_rows(const GemmArgs& a, const Body& body) {
            a.y + r * a.y_stride + part.y_column);
     }
   }
-}
-
-// The offset, in elements, of the row of `position` of one head in a pool [pages, heads, page_size,
-// width].
-static inline int64_t pool_offset(const int32_t* page_table, const SpanArgs& span, int64_t position,
-                                  int64_t head, int64_t heads, int64_t page_size, int64_t width) {
-  int64_t page = page_table[span.page_begin + position / page_size];
-  return ((page * heads + head) * page_size + position % page_size) * width;
 }
 
 }  // namespace banyan

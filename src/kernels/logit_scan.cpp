@@ -1,58 +1,20 @@
 #include "kernels/logit_scan.h"
 
 #include <algorithm>
-#include <bit>
-#include <cstdint>
 #include <functional>
 #include <limits>
 
 namespace banyan {
 namespace {
 
-constexpr size_t kLanes = 16;  // parallel sums or maxima, a multiple of any vector width
-static_assert(kLogitBlock % kLanes == 0);
-
 bool before(const TopLogit& a, const TopLogit& b) {
   return a.logit > b.logit || (a.logit == b.logit && a.token < b.token);
 }
 
-// exp_of_negative is 0 from here down.
-constexpr float kLeastExponent = -88.0f;
-
-// exp(x) for kLeastExponent <= x <= 0. x = n ln 2 + r with |r| <= ln 2 / 2, and e^r by its Taylor
-// polynomial of degree 6. Below -87.7 the exponent bits are 0, and so is the result.
-float exp_of_negative(float x) {
-  constexpr float kToInteger = 0x1.8p+23f;  // a number this large has no fraction
-  float n = (x * 0x1.715476p+0f + kToInteger) - kToInteger;
-  float r = x - n * 0x1.62e400p-1f;  // few bits, so that the product is exact
-  r -= n * 0x1.7f7d1cp-20f;
-  float p = 1.0f / 720;
-  p = p * r + 1.0f / 120;
-  p = p * r + 1.0f / 24;
-  p = p * r + 1.0f / 6;
-  p = p * r + 0.5f;
-  p = p * r + 1.0f;
-  p = p * r + 1.0f;
-  return p * std::bit_cast<float>((static_cast<int32_t>(n) + 127) << 23);
-}
-
-float exponent_of(float logit, float best, float temperature) {
-  float x = (logit - best) / temperature;
-  return x > kLeastExponent ? x : kLeastExponent;
-}
-
-// Leaves the sum in lanes[0].
-template <class T>
-void add_lanes(T* lanes) {
-  for (size_t half = kLanes / 2; half > 0; half /= 2) {
-    for (size_t i = 0; i < half; ++i) lanes[i] += lanes[half + i];
-  }
-}
-
 float sum_of_block(const float* x) {
-  float lanes[kLanes] = {};
-  for (size_t first = 0; first < kLogitBlock; first += kLanes) {
-    for (size_t i = 0; i < kLanes; ++i) lanes[i] += x[first + i];
+  float lanes[kLogitLanes] = {};
+  for (size_t first = 0; first < kLogitBlock; first += kLogitLanes) {
+    for (size_t i = 0; i < kLogitLanes; ++i) lanes[i] += x[first + i];
   }
   add_lanes(lanes);
   return lanes[0];
@@ -65,14 +27,14 @@ void find_block_maxima(std::span<const float> logits, std::vector<float>& maxima
   maxima.resize((logits.size() + kLogitBlock - 1) / kLogitBlock);
   for (size_t block = 0; block < whole; ++block) {
     const float* x = logits.data() + block * kLogitBlock;
-    float lanes[kLanes];
-    for (size_t i = 0; i < kLanes; ++i) lanes[i] = x[i];
-    for (size_t first = kLanes; first < kLogitBlock; first += kLanes) {
-      for (size_t i = 0; i < kLanes; ++i) {
+    float lanes[kLogitLanes];
+    for (size_t i = 0; i < kLogitLanes; ++i) lanes[i] = x[i];
+    for (size_t first = kLogitLanes; first < kLogitBlock; first += kLogitLanes) {
+      for (size_t i = 0; i < kLogitLanes; ++i) {
         lanes[i] = lanes[i] > x[first + i] ? lanes[i] : x[first + i];
       }
     }
-    for (size_t half = kLanes / 2; half > 0; half /= 2) {
+    for (size_t half = kLogitLanes / 2; half > 0; half /= 2) {
       for (size_t i = 0; i < half; ++i) {
         lanes[i] = lanes[i] > lanes[half + i] ? lanes[i] : lanes[half + i];
       }
@@ -110,10 +72,6 @@ void find_top_logits(std::span<const float> logits, std::span<const float> maxim
   std::ranges::sort(top, before);
 }
 
-float softmax_weight(float logit, float best, float temperature) {
-  return exp_of_negative(exponent_of(logit, best, temperature));
-}
-
 void find_softmax_weights(std::span<const float> logits, float best, float temperature,
                           std::span<float> weights) {
   // Two loops, since compilers vectorise each of them but not both merged.
@@ -124,28 +82,23 @@ void find_softmax_weights(std::span<const float> logits, float best, float tempe
 double softmax_total(std::span<const float> logits, std::span<const float> maxima,
                      float temperature) {
   float best = std::ranges::max(maxima);
-  double lanes[kLanes] = {};
+  double lanes[kLogitLanes] = {};
   for (size_t block = 0; block < maxima.size(); ++block) {
     // Skips most blocks under a mask.
     if (exponent_of(maxima[block], best, temperature) == kLeastExponent) continue;
     size_t begin = block * kLogitBlock, count = std::min(kLogitBlock, logits.size() - begin);
     float some[kLogitBlock] = {};
     find_softmax_weights(logits.subspan(begin, count), best, temperature, some);
-    lanes[block % kLanes] += sum_of_block(some);
+    lanes[block % kLogitLanes] += sum_of_block(some);
   }
   add_lanes(lanes);
   return lanes[0];
 }
 
-double softmax_exponent(float logit, float best, float temperature) {
-  return (static_cast<double>(logit) - static_cast<double>(best)) /
-         static_cast<double>(temperature);
-}
-
 SoftmaxMoments softmax_moments(std::span<const float> logits, std::span<const float> maxima,
                                float temperature) {
   float best = std::ranges::max(maxima);
-  double totals[kLanes] = {}, sums[kLanes] = {};
+  double totals[kLogitLanes] = {}, sums[kLogitLanes] = {};
   for (size_t block = 0; block < maxima.size(); ++block) {
     if (exponent_of(maxima[block], best, temperature) == kLeastExponent) continue;
     size_t begin = block * kLogitBlock, count = std::min(kLogitBlock, logits.size() - begin);
@@ -154,8 +107,8 @@ SoftmaxMoments softmax_moments(std::span<const float> logits, std::span<const fl
     for (size_t i = 0; i < count; ++i) {
       auto weight = static_cast<double>(weights[i]);
       if (weight == 0) continue;
-      totals[i % kLanes] += weight;
-      sums[i % kLanes] += weight * softmax_exponent(logits[begin + i], best, temperature);
+      totals[i % kLogitLanes] += weight;
+      sums[i % kLogitLanes] += weight * softmax_exponent(logits[begin + i], best, temperature);
     }
   }
   add_lanes(totals);

@@ -7,10 +7,9 @@
 #include <vector>
 
 #include "banyan/token.h"
+#include "kernels/draw_arithmetic.h"
 
 namespace banyan {
-
-inline constexpr size_t kLogitBlock = 64;  // logits per block
 
 // The largest logit of every block.
 void find_block_maxima(std::span<const float> logits, std::vector<float>& maxima);
@@ -26,9 +25,6 @@ struct TopLogit {
 void find_top_logits(std::span<const float> logits, std::span<const float> maxima, size_t count,
                      std::vector<float>& scratch, std::vector<TopLogit>& top);
 
-// exp((logit - best) / temperature) for logits up to `best`, within 2 ulp; 0 below 1e-38.
-float softmax_weight(float logit, float best, float temperature);
-
 // softmax_weight of each of `logits`.
 void find_softmax_weights(std::span<const float> logits, float best, float temperature,
                           std::span<float> weights);
@@ -36,9 +32,6 @@ void find_softmax_weights(std::span<const float> logits, float best, float tempe
 // The sum of all weights, in an order that depends only on the vocabulary size.
 double softmax_total(std::span<const float> logits, std::span<const float> maxima,
                      float temperature);
-
-// (logit - best) / temperature: the logarithm of softmax_weight.
-double softmax_exponent(float logit, float best, float temperature);
 
 // The sum of all weights, and the weighted mean of softmax_exponent. The entropy is the logarithm
 // of the sum minus the mean.

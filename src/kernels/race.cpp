@@ -1,7 +1,6 @@
 #include "kernels/race.h"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 
 #include "base/check.h"
@@ -105,24 +104,6 @@ class Race {
 };
 
 }  // namespace
-
-// With 2 word + 1 = x 2^n and x in [1/sqrt(2), sqrt(2)), ln x = 2 atanh(s) for s = (x - 1) / (x +
-// 1). In the series of atanh, |s| < 0.1716, and the first omitted term is below 2^-62 of the sum. x
-// - 1 is exact, so times near 0, where most winners are, keep full precision.
-double race_time(uint32_t word) {
-  constexpr double kLn2 = 0x1.62e42fefa39efp-1;
-  uint64_t odd = 2 * uint64_t{word} + 1;
-  int exponent = std::bit_width(odd) - 1;
-  double x = static_cast<double>(odd) / static_cast<double>(uint64_t{1} << exponent);
-  if (x >= 0x1.6a09e667f3bcdp+0) {
-    x *= 0.5;
-    ++exponent;
-  }
-  double s = (x - 1) / (x + 1), square = s * s;
-  double sum = 0;
-  for (int term = 21; term >= 3; term -= 2) sum = (sum + 1.0 / term) * square;
-  return (33 - exponent) * kLn2 - 2 * (s + s * sum);
-}
 
 TokenId run_race(std::span<const float> logits, std::span<const float> maxima,
                  const RaceField& field, const DrawNoise& noise, NoiseKernel words_of,

@@ -22,9 +22,6 @@
 
 namespace banyan {
 
-// -ln((word + 0.5) / 2^32), within 2 ulp of f64.
-double race_time(uint32_t word);
-
 // The tokens that take part: those from `first` to `last` in the order of find_top_logits with a
 // weight of at least min_p.
 struct RaceField {

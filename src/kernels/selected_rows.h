@@ -16,7 +16,7 @@ struct SelectedRow {
   int64_t run_count, key_count;
 
   // The run of the key of `rank`, which is below key_count.
-  [[gnu::always_inline]] int64_t run_of(int64_t rank) const {
+  [[gnu::always_inline]] constexpr int64_t run_of(int64_t rank) const {
     int64_t low = 0, high = run_count;
     while (high - low > 1) {
       int64_t middle = low + (high - low) / 2;
@@ -24,15 +24,15 @@ struct SelectedRow {
     }
     return low;
   }
-  [[gnu::always_inline]] int64_t end_rank(int64_t run) const {
+  [[gnu::always_inline]] constexpr int64_t end_rank(int64_t run) const {
     return run + 1 < run_count ? runs[run + 1].rank : key_count;
   }
-  [[gnu::always_inline]] int64_t position(int64_t run, int64_t rank) const {
+  [[gnu::always_inline]] constexpr int64_t position(int64_t run, int64_t rank) const {
     return runs[run].position + rank - runs[run].rank;
   }
 };
 
-static inline SelectedRow selected_row(const SelectedKeys& keys, int64_t row, int64_t head) {
+static constexpr SelectedRow selected_row(const SelectedKeys& keys, int64_t row, int64_t head) {
   int64_t i = row * keys.heads + (keys.heads > 1 ? head : 0);
   return {keys.runs + i * keys.runs_max, keys.run_counts[i], keys.key_counts[i]};
 }
@@ -40,8 +40,8 @@ static inline SelectedRow selected_row(const SelectedKeys& keys, int64_t row, in
 // Calls body(position) for the keys of a row in ascending order: its selected ones, or where there
 // is no choice, those of [begin, end).
 template <class Body>
-static inline void for_keys(const SelectedKeys& keys, int64_t row, int64_t head, int64_t begin,
-                            int64_t end, const Body& body) {
+static constexpr void for_keys(const SelectedKeys& keys, int64_t row, int64_t head, int64_t begin,
+                               int64_t end, const Body& body) {
   if (keys.runs == nullptr) {
     for (int64_t j = begin; j < end; ++j) body(j);
     return;
@@ -57,8 +57,8 @@ static inline void for_keys(const SelectedKeys& keys, int64_t row, int64_t head,
 // Writes the runs of one row and head from its entries, given in ascending order.
 class RunWriter {
  public:
-  [[gnu::always_inline]] RunWriter(const SelectKeysArgs& a, int64_t row, int64_t head,
-                                   int64_t position)
+  [[gnu::always_inline]] constexpr RunWriter(const SelectKeysArgs& a, int64_t row, int64_t head,
+                                             int64_t position)
       : runs_(a.runs + (row * a.heads + head) * a.runs_max),
         run_count_(a.run_counts + row * a.heads + head),
         key_count_(a.key_counts + row * a.heads + head),
@@ -67,7 +67,7 @@ class RunWriter {
     *run_count_ = *key_count_ = 0;
   }
 
-  [[gnu::always_inline]] void add(int64_t begin, int64_t end) {  // entries
+  [[gnu::always_inline]] constexpr void add(int64_t begin, int64_t end) {  // entries
     if (begin >= end) return;
     int64_t first = begin * entry_tokens_, last = end * entry_tokens_;
     if (last > end_position_) last = end_position_;
@@ -91,15 +91,15 @@ class RunWriter {
 struct Candidates {
   int64_t first, end, count, all;
 };
-static inline Candidates candidates_at(const SelectionRule& rule, int64_t position) {
-  int64_t all = position / rule.entry_tokens + 1;
+static constexpr Candidates candidates_at(const SelectionRule& rule, int64_t position) {
+  int64_t all = static_cast<uint32_t>(position) / static_cast<uint32_t>(rule.entry_tokens) + 1;
   if (all <= rule.top_k) return {0, all, all, all};
   return {rule.forced_first, all - rule.forced_last,
           rule.top_k - rule.forced_first - rule.forced_last, all};
 }
 
 // Orders scores as unsigned numbers: NaN lowest, with -infinity; -0 as 0.
-static inline uint32_t score_order(float score) {
+static constexpr uint32_t score_order(float score) {
   if (score == 0) score = 0;
   uint32_t bits = __builtin_bit_cast(uint32_t, score);
   uint32_t order = bits >> 31 != 0 ? ~bits : bits | 0x80000000u;
@@ -108,13 +108,14 @@ static inline uint32_t score_order(float score) {
 }
 
 // The row of the pool of sums that has entry `block` of a sequence, [pages, heads, rows of a page].
-static inline int64_t sums_row(const int32_t* page_table, const SpanArgs& span, int64_t block,
-                               int64_t head, int64_t heads, int64_t page_size,
-                               int64_t block_tokens) {
+static constexpr int64_t sums_row(const int32_t* page_table, const SpanArgs& span, int64_t block,
+                                  int64_t head, int64_t heads, int64_t page_size,
+                                  int64_t block_tokens) {
   int64_t in_row = block_tokens < page_size ? block_tokens : page_size;
-  int64_t last = (block + 1) * block_tokens - 1;
-  int64_t page = page_table[span.page_begin + last / page_size];
-  return (page * heads + head) * (page_size / in_row) + last % page_size / in_row;
+  auto last = static_cast<uint32_t>((block + 1) * block_tokens - 1);
+  auto size = static_cast<uint32_t>(page_size), rows_of = static_cast<uint32_t>(in_row);
+  int64_t page = page_table[span.page_begin + last / size];
+  return (page * heads + head) * (size / rows_of) + last % size / rows_of;
 }
 
 }  // namespace banyan

@@ -15,38 +15,39 @@ namespace banyan {
 // the span's first on, and its state.
 template <class Isa, class Args>
 struct SlotHead {
-  SlotHead(const Args& a, int64_t span, int64_t head)
+  constexpr SlotHead(const Args& a, int64_t span, int64_t head)
       : args(a),
         head(head),
+        key_head(static_cast<uint32_t>(head) / static_cast<uint32_t>(a.group)),
         first_row(a.spans.spans[span].row_begin),
         state(state_in(a.spans.slots[span])) {}
 
-  const float* q(int64_t i) const {
-    return args.q + (first_row + i) * args.q_row_stride + head / args.group * args.key_dim;
+  constexpr const float* q(int64_t i) const {
+    return args.q + (first_row + i) * args.q_row_stride + key_head * args.key_dim;
   }
-  const float* k(int64_t i) const {
-    return args.k + (first_row + i) * args.k_row_stride + head / args.group * args.key_dim;
+  constexpr const float* k(int64_t i) const {
+    return args.k + (first_row + i) * args.k_row_stride + key_head * args.key_dim;
   }
-  const float* v(int64_t i) const {
+  constexpr const float* v(int64_t i) const {
     return args.v + (first_row + i) * args.v_row_stride + head * args.value_dim;
   }
-  float* out(int64_t i) const {
+  constexpr float* out(int64_t i) const {
     return args.out + ((first_row + i) * args.heads + head) * args.value_dim;
   }
-  float* state_in(int64_t slot) const {
+  constexpr float* state_in(int64_t slot) const {
     return args.states + (slot * args.heads + head) * state_size();
   }
-  int64_t state_size() const { return args.key_dim * args.value_dim; }
+  constexpr int64_t state_size() const { return args.key_dim * args.value_dim; }
 
   const Args& args;
-  int64_t head, first_row;
+  int64_t head, key_head, first_row;
   float* state;  // [key_dim, value_dim]
 };
 
 // Calls body(slot) for every capture of span `span` after `position`.
 template <class Body>
-static inline void for_captures(const SlotSpans& spans, int64_t span, int64_t position,
-                                const Body& body) {
+static constexpr void for_captures(const SlotSpans& spans, int64_t span, int64_t position,
+                                   const Body& body) {
   for (const Capture* c = spans.captures; c < spans.captures + spans.capture_count; ++c) {
     if (c->span == span && c->position == position) body(c->slot);
   }

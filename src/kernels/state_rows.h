@@ -62,7 +62,7 @@ static constexpr int64_t row_stride(const RowShape& shape) {
 
 // The scale of the columns before `split` (0), or of those from there on (1).
 template <class S>
-static inline float row_scale(const S* row, const RowShape& shape, int part) {
+static constexpr float row_scale(const S* row, const RowShape& shape, int part) {
   static_assert(kIsCode<S> && sizeof(S) == 1);
   float scale;
   std::memcpy(&scale, row + shape.code_bytes() + 4 * part, sizeof(scale));
@@ -73,29 +73,29 @@ static inline float row_scale(const S* row, const RowShape& shape, int part) {
 template <class S>
 class RowValues {
  public:
-  RowValues(const S* row, const RowShape& shape) : row_(row) {
+  constexpr RowValues(const S* row, const RowShape& shape) : row_(row) {
     if constexpr (kIsCode<S>) {
       split_ = shape.split > 0 ? shape.split : shape.width;
-      scales_[0] = row_scale(row, shape, 0);
-      if (shape.split > 0) scales_[1] = row_scale(row, shape, 1);
+      scale_ = row_scale(row, shape, 0);
+      if (shape.split > 0) rest_scale_ = row_scale(row, shape, 1);
     }
   }
 
-  float operator[](int64_t c) const {
-    if constexpr (kIsCode<S>) return to_float(row_[c]) * scales_[c < split_ ? 0 : 1];
+  constexpr float operator[](int64_t c) const {
+    if constexpr (kIsCode<S>) return to_float(row_[c]) * (c < split_ ? scale_ : rest_scale_);
     return to_float(row_[c]);
   }
 
  private:
   const S* row_;
   int64_t split_ = 0;
-  float scales_[2] = {};
+  float scale_ = 0, rest_scale_ = 0;  // before and from the split on
 };
 
 // Of `largest`, the largest magnitude of some columns; 0 where they count as zeros, NaN where they
 // are no numbers.
 template <class S>
-static inline float scale_for(float largest) {
+static constexpr float scale_for(float largest) {
   constexpr float kZeroBelow = 0x1p-100f;
   if (!(largest <= std::numeric_limits<float>::max())) {
     return std::numeric_limits<float>::quiet_NaN();
@@ -108,7 +108,7 @@ static inline float scale_for(float largest) {
 
 // The code nearest to x, whose magnitude is at most what the largest code stands for.
 template <class S>
-static inline S code_of(float x) {
+static constexpr S code_of(float x) {
   if constexpr (std::is_same_v<S, int8_t>) {
     constexpr float kShift = 0x1.8p23f;  // its unit in the last place is 1
     return static_cast<int8_t>((x + kShift) - kShift);
@@ -119,7 +119,7 @@ static inline S code_of(float x) {
 
 // Codes and the scale of columns [begin, end).
 template <class S>
-static inline float quantise_columns(const float* x, int64_t begin, int64_t end, S* codes) {
+static constexpr float quantise_columns(const float* x, int64_t begin, int64_t end, S* codes) {
   constexpr float kLargest = 0x1p127f;  // what the largest code times the scale may be
   float largest = 0;
   bool finite = true;
@@ -144,7 +144,7 @@ static inline float quantise_columns(const float* x, int64_t begin, int64_t end,
 
 // Stores a row of x.
 template <class S>
-static inline void store_row(const float* x, const RowShape& shape, S* to) {
+static constexpr void store_row(const float* x, const RowShape& shape, S* to) {
   if constexpr (kIsCode<S>) {
     int64_t split = shape.split > 0 ? shape.split : shape.width;
     float scales[2] = {quantise_columns(x, 0, split, to), 0};
@@ -154,6 +154,13 @@ static inline void store_row(const float* x, const RowShape& shape, S* to) {
   } else {
     for (int64_t c = 0; c < shape.width; ++c) to[c] = from_float<S>(x[c]);
   }
+}
+
+// Rounds a head's query as rows of a pool of codes S are, to what those stand for.
+template <class S>
+static constexpr void round_query(const float* q, int64_t width, S* codes, float* to) {
+  float scale = quantise_columns(q, 0, width, codes);
+  for (int64_t c = 0; c < width; ++c) to[c] = to_float(codes[c]) * scale;
 }
 
 }  // namespace banyan
