@@ -37,6 +37,9 @@ install(FILES ${generated}/completions/banyan.fish
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/banyan)
 install(TARGETS banyan_core banyan_network banyan_options banyan_library EXPORT banyan
         ARCHIVE COMPONENT development)
+if(BANYAN_CUDA)
+  install(TARGETS banyan_cuda EXPORT banyan ARCHIVE COMPONENT development)
+endif()
 install(DIRECTORY include/banyan DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 install(EXPORT banyan NAMESPACE banyan:: FILE banyanTargets.cmake DESTINATION ${package_folder}
         COMPONENT development)

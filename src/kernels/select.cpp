@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "kernels/cuda/cuda.h"
 #include "kernels/fenced/fenced.h"
 #include "kernels/portable/portable.h"
 #include "kernels/x86/x86.h"
@@ -17,6 +18,11 @@ namespace {
 // Names that are a table on some machine: refused here with a better reason than "unknown".
 constexpr std::array<std::string_view, 5> kOtherMachines = {"avx2", "avx512", "avx512_vnni",
                                                             "avx512_bf16", "amx"};
+
+// For debugging.
+std::array<const KernelTable*, 2> fenced_tables() {
+  return {&fenced::table(), &fenced::emulated_cuda()};
+}
 
 std::vector<MeasuredTable> tables() {
   std::vector<MeasuredTable> all = {{&portable::table(), &portable::limit_probes()}};
@@ -46,7 +52,14 @@ Result<const KernelTable*> select_kernels(std::string_view name) {
   for (const MeasuredTable& one : all) {
     if (one.table->name == name) return one.table;
   }
-  if (name == fenced::table().name) return &fenced::table();
+  for (const KernelTable* table : fenced_tables()) {
+    if (table->name == name) return table;
+  }
+  if (name == cuda::kTableName) {
+    cuda::CardTable card = cuda::card_table();
+    if (card.table != nullptr) return card.table;
+    return unsupported("--device cuda: {}", card.reason);
+  }
   std::string usable = fmt::format("auto, {}", fmt::join(available_kernels(), ", "));
   if (std::ranges::find(kOtherMachines, name) != kOtherMachines.end()) {
     return unsupported("this processor cannot run the \"{}\" kernels; use one of: {}", name,
@@ -62,7 +75,8 @@ std::vector<std::string> available_kernels() {
 }
 
 const LimitProbes& limit_probes(const KernelTable& table) {
-  if (&table == &fenced::table()) return portable::limit_probes();
+  bool fenced = std::ranges::count(fenced_tables(), &table) > 0;
+  if (fenced || table.name == std::string_view(cuda::kTableName)) return portable::limit_probes();
   std::vector<MeasuredTable> all = tables();
   auto it = std::ranges::find(all, &table, &MeasuredTable::table);
   CHECK(it != all.end(), "{}", table.name);

@@ -12,10 +12,10 @@
 namespace banyan {
 
 // `name` is "auto" (the last one that runs here, whatever is fast: choice/choice.h chooses for a
-// model), "portable", "avx2", "avx512", "avx512_vnni", "avx512_bf16" or "amx"; or "fenced", to
-// debug what runs kernels (fenced/fenced.h). An unknown name, a table that this processor cannot
-// run, and one that this version does not have yet are errors that say which names would work. The
-// table lives as long as the program.
+// model), "portable", "avx2", "avx512", "avx512_vnni", "avx512_bf16" or "amx"; or "fenced" and
+// "cuda_emulated", to debug what runs kernels and those of CUDA (fenced/fenced.h); or "cuda", for a
+// GPU (cuda/cuda.h). An unknown name, a table that cannot run here, and one that this version does
+// not have yet are errors that say which names would work. The table lives as long as the program.
 Result<const KernelTable*> select_kernels(std::string_view name);
 
 // The names that select_kernels accepts on this machine, the ones that need the fewest instructions

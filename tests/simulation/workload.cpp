@@ -273,7 +273,8 @@ Workload random_workload(uint64_t seed, bool made_up) {
 void add_storage(uint64_t seed, Workload& workload) {
   EngineConfig& config = workload.config;
   config.radix_cache = true;
-  if (config.kernels == "fenced") config.kernels = "portable";  // its memory is not the host's
+  // The memory of other tables is not the host's.
+  if (std::ranges::count(available_kernels(), config.kernels) == 0) config.kernels = "portable";
   auto draw = [&, i = uint64_t{0}](int end) mutable {
     return static_cast<size_t>(end * uniform(seed, i++, 5));
   };

@@ -119,7 +119,8 @@ bool same_bits(std::span<const float> a, std::span<const float> b) {
 
 std::vector<std::string> all_kernels() {
   std::vector<std::string> names = available_kernels();
-  names.emplace_back("fenced");
+  names.insert(names.end(), {"fenced", "cuda_emulated"});
+  if (select_kernels("cuda")) names.emplace_back("cuda");  // where there is a card
   return names;
 }
 

@@ -66,18 +66,40 @@ void add_weight_options(CLI::App& app, EngineConfig& config) {
       ->type_name("NAME");
 }
 
+// A card's kernels are a table of their own, the one of the device.
+void add_device_option(CLI::App& app, EngineConfig& config, const CLI::Option& kernels) {
+  app.add_option_function<std::string>(
+         "--device",
+         [&config, &kernels](const std::string& device) {
+           if (device == "cpu") return;
+           if (kernels.count() > 0) {
+             throw CLI::ValidationError("--device",
+                                        "cuda has kernels of its own: leave --kernels out");
+           }
+           config.kernels = "cuda";
+         },
+         "Where the model runs; cuda: an NVIDIA GPU of the Hopper line, in a build with "
+         "BANYAN_CUDA")
+      ->check(one_of({"cpu", "cuda"}))
+      ->type_name("NAME");
+}
+
 void add_compute_options(CLI::App& app, EngineConfig& config, const ModelUse& use) {
   add_threads_option(app, config.threads, "Compute threads; 0: one per processor");
   OptionGroup group(app, "Computing");
   if (use.computes) {
     app.add_flag("!--no-pin-threads", config.pin_threads, "Do not pin threads to processors");
   }
-  app.add_option("--kernels", config.kernels,
-                 "Instruction set; auto: the fastest on this processor for the model's weights, "
-                 "which inspect explains; fenced: slow, to debug the engine's use of device memory")
-      ->check(one_of(
-          {"auto", "portable", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx", "fenced"}))
-      ->type_name("NAME");
+  CLI::Option* kernels =
+      app.add_option("--kernels", config.kernels,
+                     "Instruction set; auto: the fastest on this processor for the model's "
+                     "weights, which inspect explains; fenced: slow, to debug the engine's use of "
+                     "device memory; cuda_emulated: slower, to debug the CUDA kernels without a "
+                     "GPU")
+          ->check(one_of({"auto", "portable", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx",
+                          "fenced", "cuda_emulated"}))
+          ->type_name("NAME");
+  add_device_option(app, config, *kernels);
   app.add_option(
          "--mla-prefill", config.mla_prefill,
          "How MLA models compute prompts; expanded: less arithmetic for long prompts, but more "

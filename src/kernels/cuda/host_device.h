@@ -1,9 +1,13 @@
-// Marks functions shared by host tests and kernels: nvcc compiles them for both, other compilers
-// for the host only.
+// Marks functions for the device: nvcc compiles kernels for it, other compilers for the emulation.
+// Loops over arrays that belong in registers must be unrolled.
 #pragma once
 
 #ifdef __CUDACC__
 #define BANYAN_HOST_DEVICE __host__ __device__
+#define BANYAN_DEVICE __device__
+#define BANYAN_UNROLL _Pragma("unroll")
 #else
 #define BANYAN_HOST_DEVICE
+#define BANYAN_DEVICE
+#define BANYAN_UNROLL _Pragma("GCC unroll 8")
 #endif

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/os/memory.h"
+#include "kernels/cuda/emulated/emulated.h"
 #include "kernels/portable/portable.h"
 
 namespace banyan::fenced {
@@ -118,79 +119,91 @@ constinit const DeviceOps kDevice = {
     .available_bytes = [](void*) { return available_memory_bytes(); },
 };
 
-// Enqueues the kernel in a slot of the portable table.
-template <auto Slot>
+using Table = const KernelTable& (*)();
+
+// Enqueues the kernel in a slot of another table.
+template <Table Of, auto Slot>
 struct Queued;
-template <class Args, void (*KernelTable::*Slot)(const Args&)>
-struct Queued<Slot> {
+template <Table Of, class Args, void (*KernelTable::*Slot)(const Args&)>
+struct Queued<Of, Slot> {
   static void run(const Args& args) {
-    push(args.launch.queue, args,
-         [](const Call& call) { (portable::table().*Slot)(args_of<Args>(call)); });
+    push(args.launch.queue, args, [](const Call& call) { (Of().*Slot)(args_of<Args>(call)); });
   }
 };
 
-template <GemmKernel KernelTable::* Format>
+template <Table Of, GemmKernel KernelTable::* Format>
 GemmKernel queued_gemm() {
-  GemmKernel kernel = portable::table().*Format;
+  GemmKernel kernel = Of().*Format;
   kernel.gather = [](const GatherArgs& args) {
     push(args.launch.queue, args,
-         [](const Call& call) { (portable::table().*Format).gather(args_of<GatherArgs>(call)); });
+         [](const Call& call) { (Of().*Format).gather(args_of<GatherArgs>(call)); });
   };
   kernel.run = [](const GemmArgs& args) {
     push(args.launch.queue, args,
-         [](const Call& call) { (portable::table().*Format).run(args_of<GemmArgs>(call)); });
+         [](const Call& call) { (Of().*Format).run(args_of<GemmArgs>(call)); });
   };
   return kernel;
+}
+
+// The kernels of a table of host memory, on the fenced device.
+template <Table Of>
+KernelTable fence(const char* name) {
+  using T = KernelTable;
+  return {
+      .name = name,
+      .device = &kDevice,
+      .gemm_f32 = queued_gemm<Of, &T::gemm_f32>(),
+      .gemm_bf16 = queued_gemm<Of, &T::gemm_bf16>(),
+      .gemm_f16 = queued_gemm<Of, &T::gemm_f16>(),
+      .gemm_int8 = queued_gemm<Of, &T::gemm_int8>(),
+      .gemm_int4 = queued_gemm<Of, &T::gemm_int4>(),
+      .gemm_uint4 = queued_gemm<Of, &T::gemm_uint4>(),
+      .gemm_mxfp4 = queued_gemm<Of, &T::gemm_mxfp4>(),
+      .gemm_fp8 = queued_gemm<Of, &T::gemm_fp8>(),
+      .rms_norm = Queued<Of, &T::rms_norm>::run,
+      .rope_angles = Queued<Of, &T::rope_angles>::run,
+      .rope = Queued<Of, &T::rope>::run,
+      .silu_mul = Queued<Of, &T::silu_mul>::run,
+      .scale = Queued<Of, &T::scale>::run,
+      .gate_mul = Queued<Of, &T::gate_mul>::run,
+      .add = Queued<Of, &T::add>::run,
+      .logit_stats = Queued<Of, &T::logit_stats>::run,
+      .route = Queued<Of, &T::route>::run,
+      .sort_experts = Queued<Of, &T::sort_experts>::run,
+      .combine_experts = Queued<Of, &T::combine_experts>::run,
+      .copy_rows = Queued<Of, &T::copy_rows>::run,
+      .copy_units = Queued<Of, &T::copy_units>::run,
+      .page_write = Queued<Of, &T::page_write>::run,
+      .page_read = Queued<Of, &T::page_read>::run,
+      .key_sums = Queued<Of, &T::key_sums>::run,
+      .block_scores = Queued<Of, &T::block_scores>::run,
+      .block_maxima = Queued<Of, &T::block_maxima>::run,
+      .select_keys = Queued<Of, &T::select_keys>::run,
+      .index_scores = Queued<Of, &T::index_scores>::run,
+      .hadamard = Queued<Of, &T::hadamard>::run,
+      .layer_norm = Queued<Of, &T::layer_norm>::run,
+      .attention = Queued<Of, &T::attention>::run,
+      .latent_attention = Queued<Of, &T::latent_attention>::run,
+      .linear_attention = Queued<Of, &T::linear_attention>::run,
+      .delta_attention = Queued<Of, &T::delta_attention>::run,
+      .delta_gates = Queued<Of, &T::delta_gates>::run,
+      .state_space = Queued<Of, &T::state_space>::run,
+      .state_space_gates = Queued<Of, &T::state_space_gates>::run,
+      .short_conv = Queued<Of, &T::short_conv>::run,
+      .draw = Queued<Of, &T::draw>::run,
+      .resolve_tokens = Queued<Of, &T::resolve_tokens>::run,
+  };
 }
 
 }  // namespace
 
 const KernelTable& table() {
-  using T = KernelTable;
-  static const KernelTable kTable = {
-      .name = "fenced",
-      .device = &kDevice,
-      .gemm_f32 = queued_gemm<&T::gemm_f32>(),
-      .gemm_bf16 = queued_gemm<&T::gemm_bf16>(),
-      .gemm_f16 = queued_gemm<&T::gemm_f16>(),
-      .gemm_int8 = queued_gemm<&T::gemm_int8>(),
-      .gemm_int4 = queued_gemm<&T::gemm_int4>(),
-      .gemm_uint4 = queued_gemm<&T::gemm_uint4>(),
-      .gemm_mxfp4 = queued_gemm<&T::gemm_mxfp4>(),
-      .gemm_fp8 = queued_gemm<&T::gemm_fp8>(),
-      .rms_norm = Queued<&T::rms_norm>::run,
-      .rope_angles = Queued<&T::rope_angles>::run,
-      .rope = Queued<&T::rope>::run,
-      .silu_mul = Queued<&T::silu_mul>::run,
-      .scale = Queued<&T::scale>::run,
-      .gate_mul = Queued<&T::gate_mul>::run,
-      .add = Queued<&T::add>::run,
-      .logit_stats = Queued<&T::logit_stats>::run,
-      .route = Queued<&T::route>::run,
-      .sort_experts = Queued<&T::sort_experts>::run,
-      .combine_experts = Queued<&T::combine_experts>::run,
-      .copy_rows = Queued<&T::copy_rows>::run,
-      .copy_units = Queued<&T::copy_units>::run,
-      .page_write = Queued<&T::page_write>::run,
-      .page_read = Queued<&T::page_read>::run,
-      .key_sums = Queued<&T::key_sums>::run,
-      .block_scores = Queued<&T::block_scores>::run,
-      .block_maxima = Queued<&T::block_maxima>::run,
-      .select_keys = Queued<&T::select_keys>::run,
-      .index_scores = Queued<&T::index_scores>::run,
-      .hadamard = Queued<&T::hadamard>::run,
-      .layer_norm = Queued<&T::layer_norm>::run,
-      .attention = Queued<&T::attention>::run,
-      .latent_attention = Queued<&T::latent_attention>::run,
-      .linear_attention = Queued<&T::linear_attention>::run,
-      .delta_attention = Queued<&T::delta_attention>::run,
-      .delta_gates = Queued<&T::delta_gates>::run,
-      .state_space = Queued<&T::state_space>::run,
-      .state_space_gates = Queued<&T::state_space_gates>::run,
-      .short_conv = Queued<&T::short_conv>::run,
-      .draw = Queued<&T::draw>::run,
-      .resolve_tokens = Queued<&T::resolve_tokens>::run,
-  };
+  static const KernelTable kTable = fence<portable::table>("fenced");
+  return kTable;
+}
+
+const KernelTable& emulated_cuda() {
+  static const KernelTable kTable = fence<cuda::emulated::table>("cuda_emulated");
   return kTable;
 }
 

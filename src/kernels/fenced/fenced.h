@@ -1,6 +1,6 @@
-// A table for debugging code that launches kernels: the portable kernels on a device that guards
-// its memory. Calls are enqueued with copies of their argument structs only and run when the queue
-// is synchronised; outside that time, access to device memory faults. It catches a host that reads
+// Tables for debugging code that launches kernels: kernels of the host on a device that guards its
+// memory. Calls are enqueued with copies of their argument structs only and run when the queue
+// is synchronised; outside that time, access to device memory faults. They catch a host that reads
 // results too early, writes while a kernel reads, or passes a host array that dies before the
 // kernel runs, without needing a GPU.
 #pragma once
@@ -9,6 +9,7 @@
 
 namespace banyan::fenced {
 
-const KernelTable& table();
+const KernelTable& table();          // the portable kernels
+const KernelTable& emulated_cuda();  // the CUDA kernels, emulated (cuda/emulated/emulated.h)
 
 }  // namespace banyan::fenced

@@ -40,6 +40,14 @@ TEST(SelectKernels, EveryAvailableNameSelectsACompleteTable) {
   }
 }
 
+TEST(SelectKernels, ACardThatCannotBeUsedIsRefusedWithTheReason) {
+  auto table = select_kernels("cuda");
+  if (table) GTEST_SKIP() << "there is a card";
+  EXPECT_EQ(table.error().code, ErrorCode::kUnsupported);
+  EXPECT_TRUE(table.error().message.starts_with("--device cuda: ")) << table.error().message;
+  EXPECT_GT(table.error().message.size(), 20u);
+}
+
 TEST(SelectKernels, AutoWithoutAModelIsTheLast) {
   auto table = select_kernels("auto");
   ASSERT_TRUE(table.has_value());

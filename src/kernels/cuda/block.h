@@ -1,0 +1,97 @@
+// What kernels are written in: a block of threads that runs in phases.
+//
+// A kernel is a struct with its arguments and `template <class Block> operator()(Block&)`. Code
+// outside of phases is uniform: all threads compute the same from what they all see, and write
+// nothing. Work of single threads stands in a phase, `block.each([&](int thread) { ... })`, which
+// begins and ends with a barrier. In a phase, no thread may read what another one writes.
+//
+// So the order of threads within a phase changes nothing, and a host can run a phase as a loop
+// (emulated/block.h). On a card a phase is its body between two __syncthreads (device/block.cuh).
+// Both have these members:
+//
+//   index(), count()      this block and the number of blocks: kernels take items in strides
+//   each(body)            body(thread) on all threads
+//   one(body)             body() on one thread
+//   reduce(body, combine) body(thread) of all threads combined in the order of tree_reduce
+//   shared<T>()           memory of the block, Shape::shared_bytes of it
+//   scratch()             global memory of the block, Shape::scratch_bytes of it, aligned to 256
+//   PerThread<T>          a value of each thread that lives across phases: value[thread]
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cuda/host_device.h"
+
+namespace banyan::cuda {
+
+inline constexpr int kWarp = 32;
+inline constexpr int kBlockThreads = 128;  // of every kernel that does not say otherwise
+
+// How a kernel is launched.
+struct Shape {
+  int64_t blocks = 0;  // at most: a device launches as many as fill it. 0: as many as fill it
+  size_t shared_bytes = 0;
+  size_t scratch_bytes = 0;  // per block
+};
+
+// Sums and maxima, for Block::reduce.
+struct Plus {
+  template <class T>
+  BANYAN_HOST_DEVICE constexpr T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+struct Largest {  // ignores NaN in b
+  template <class T>
+  BANYAN_HOST_DEVICE constexpr T operator()(T a, T b) const {
+    return b > a ? b : a;
+  }
+};
+
+// Items first, first + step, ... of [0, count), for threads of one block.
+template <class Block, class Body>
+BANYAN_DEVICE void for_each(Block& block, int64_t count, const Body& body) {
+  block.each([&](int thread) {
+    for (int64_t i = thread; i < count; i += Block::kThreads) body(i);
+  });
+}
+
+// The same for all threads of all blocks.
+template <class Block, class Body>
+BANYAN_DEVICE void for_all(Block& block, int64_t count, const Body& body) {
+  block.each([&](int thread) {
+    for (int64_t i = block.index() * Block::kThreads + thread; i < count;
+         i += block.count() * Block::kThreads) {
+      body(i);
+    }
+  });
+}
+
+// The sum of value(i) over [0, count): of each thread in ascending order, then of all as a tree.
+template <class Block, class Value>
+BANYAN_DEVICE auto sum_over(Block& block, int64_t count, const Value& value) {
+  using T = decltype(value(int64_t{0}));
+  return block.reduce(
+      [&](int thread) {
+        T sum = 0;
+        for (int64_t i = thread; i < count; i += Block::kThreads) sum += value(i);
+        return sum;
+      },
+      Plus());
+}
+
+// Replaces values[thread] by the sum of those before it.
+template <class Block, class T>
+BANYAN_DEVICE void exclusive_sums(Block& block, T* values) {
+  block.one([&] {
+    T next = 0;
+    for (int thread = 0; thread < Block::kThreads; ++thread) {
+      T value = values[thread];
+      values[thread] = next;
+      next += value;
+    }
+  });
+}
+
+}  // namespace banyan::cuda

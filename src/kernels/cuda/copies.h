@@ -1,0 +1,128 @@
+// Kernels that only move data (the definitions are in kernels/portable/copies.cpp, attention.cpp
+// and draw.cpp).
+#pragma once
+
+#include "kernels/cuda/block.h"
+#include "kernels/cuda/spans.h"
+#include "kernels/kernel_table.h"
+#include "kernels/page_rows.h"
+#include "kernels/state_rows.h"
+
+namespace banyan::cuda {
+
+struct CopyRows {
+  CopyRowsArgs a;
+  Shape shape() const { return {.blocks = a.rows}; }
+
+  template <class Block>
+  BANYAN_DEVICE void operator()(Block& block) const {
+    for_all(block, a.rows * a.dim, [&](int64_t i) {
+      int64_t r = quotient(i, a.dim), c = i - r * a.dim;
+      int64_t source = a.index != nullptr ? a.index[r] : r;
+      a.y[r * a.y_row_stride + c] = a.x[source * a.x_row_stride + c];
+    });
+  }
+};
+
+// A block per part of a unit: it makes the copies of that part in their order.
+struct CopyUnits {
+  CopyUnitsArgs a;
+  Shape shape() const { return {}; }
+
+  template <class Word, class Block>
+  BANYAN_DEVICE static void copy(Block& block, std::byte* to, const std::byte* from,
+                                 int64_t bytes) {
+    auto* words = reinterpret_cast<Word*>(to);
+    const auto* source = reinterpret_cast<const Word*>(from);
+    for_each(block, bytes / static_cast<int64_t>(sizeof(Word)),
+             [&](int64_t i) { words[i] = source[i]; });
+  }
+
+  template <class Block>
+  BANYAN_DEVICE void copy_part(Block& block, const UnitPool& pool, const UnitCopy& unit,
+                               int64_t part) const {
+    int64_t bytes = pool.tokens_per_row > 0 ? unit.tokens / pool.tokens_per_row * pool.row_bytes
+                                            : pool.part_bytes;
+    std::byte* to = pool.data + (unit.to * pool.parts + part) * pool.part_bytes;
+    const std::byte* from = pool.data + (unit.from * pool.parts + part) * pool.part_bytes;
+    if (bytes % 4 == 0 && pool.part_bytes % 4 == 0) {
+      copy<uint32_t>(block, to, from, bytes);
+    } else {
+      copy<uint8_t>(block, to, from, bytes);
+    }
+  }
+
+  template <class Block>
+  BANYAN_DEVICE void operator()(Block& block) const {
+    int64_t item = 0;  // the pool's first part
+    for (int64_t p = 0; p < a.pool_count; item += a.pools[p++].parts) {
+      const UnitPool& pool = a.pools[p];
+      for (int64_t part = 0; part < pool.parts; ++part) {
+        if (remainder(item + part, block.count()) != block.index()) continue;
+        for (int64_t i = 0; i < a.copy_count; ++i) {
+          if (a.copies[i].unit_class == pool.unit_class) {
+            copy_part(block, pool, a.copies[i], part);
+          }
+        }
+      }
+    }
+  }
+};
+
+// A thread stores the row of one head, since codes depend on all of it.
+template <class S>
+struct PageWrite {
+  PageWriteArgs a;
+  Shape shape() const { return {}; }
+
+  template <class Block>
+  BANYAN_DEVICE void operator()(Block& block) const {
+    RowShape shape = {.width = a.width, .split = a.split};
+    for_all(block, rows_of(a.spans, a.span_count) * a.heads, [&](int64_t item) {
+      int64_t row = quotient(item, a.heads), head = item - row * a.heads;
+      SpanRow at = span_row(a.spans, row);
+      const SpanArgs& span = a.spans[at.span];
+      const float* x = a.x + (span.row_begin + at.i) * a.x_row_stride + head * a.width;
+      store_row(
+          x, shape,
+          static_cast<S*>(a.pool) + pool_offset(a.page_table, span, span.first_position + at.i,
+                                                head, a.heads, a.page_size, row_stride<S>(shape)));
+    });
+  }
+};
+
+template <class S>
+struct PageRead {
+  PageReadArgs a;
+  Shape shape() const { return {}; }
+
+  template <class Block>
+  BANYAN_DEVICE void operator()(Block& block) const {
+    RowShape shape = {.width = a.width, .split = a.split};
+    for_span_heads(block, a.spans, a.span_count, a.heads,
+                   [&](const SpanArgs& span, int64_t i, int64_t head) {
+                     const S* from = static_cast<const S*>(a.pool) +
+                                     pool_offset(a.page_table, span, span.first_position + i, head,
+                                                 a.heads, a.page_size, row_stride<S>(shape));
+                     RowValues<S> values(from, shape);
+                     float* x = a.x + (span.row_begin + i) * a.x_row_stride + head * a.width;
+                     for_each(block, a.width, [&](int64_t c) { x[c] = values[c]; });
+                   });
+  }
+};
+
+struct ResolveTokens {
+  ResolveTokensArgs a;
+  Shape shape() const { return {.blocks = 1 + a.rows / kBlockThreads}; }
+
+  template <class Block>
+  BANYAN_DEVICE void operator()(Block& block) const {
+    for_all(block, a.rows, [&](int64_t r) {
+      TokenId token = a.tokens[r];
+      if (token < 0) token = a.drawn[-1 - token].token;
+      a.out[r] = token < 0 ? 0 : token;
+    });
+  }
+};
+
+}  // namespace banyan::cuda

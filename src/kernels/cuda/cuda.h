@@ -1,0 +1,19 @@
+// The kernel table of an NVIDIA card. The build chooses which file defines it: device/cuda.cu, or
+// no_cuda.cpp.
+#pragma once
+
+#include "kernels/kernel_table.h"
+
+namespace banyan::cuda {
+
+inline constexpr const char* kTableName = "cuda";
+
+struct CardTable {
+  const KernelTable* table = nullptr;
+  const char* reason = "";  // why there is none
+};
+
+// Looks for a driver and a card of compute capability 9.0 at the first call.
+CardTable card_table();
+
+}  // namespace banyan::cuda

@@ -1,0 +1,106 @@
+// The kernels of this folder and the memory that they use, on a card.
+#include "kernels/cuda/device/float_types.cuh"
+
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/device/block.cuh"
+#include "kernels/cuda/device/queue.cuh"
+#include "kernels/cuda/table.h"
+
+namespace banyan::cuda {
+namespace device {
+
+template <class Kernel>
+__global__ __launch_bounds__(kBlockThreads) void run(const __grid_constant__ Kernel kernel,
+                                                     std::byte* scratch, size_t scratch_bytes) {
+  Block<kBlockThreads> block(scratch, scratch_bytes);
+  kernel(block);
+}
+
+struct Device {
+  template <class Kernel>
+  static void launch(void* handle, const Kernel& kernel) {
+    Queue& queue = queue_of(handle);
+    Shape shape = kernel.shape();
+    auto* function = run<Kernel>;
+    allow_shared_memory(reinterpret_cast<const void*>(function), shape.shared_bytes);
+    int resident = 0;
+    BANYAN_CHECK_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+        &resident, function, kBlockThreads, shape.shared_bytes));
+    int64_t fill = int64_t{resident} * queue.multiprocessors();
+    int64_t blocks = shape.blocks > 0 ? least(shape.blocks, fill) : fill;
+    size_t scratch_bytes = (shape.scratch_bytes + 255) / 256 * 256;
+    std::byte* scratch =
+        scratch_bytes > 0 ? queue.scratch(scratch_bytes * static_cast<size_t>(blocks)) : nullptr;
+    function<<<static_cast<unsigned>(blocks), kBlockThreads, shape.shared_bytes, queue.stream()>>>(
+        kernel, scratch, scratch_bytes);
+    BANYAN_CHECK_CUDA(cudaGetLastError());
+  }
+
+ private:
+  // More than this has to be asked for.
+  static constexpr size_t kSharedByDefault = size_t{48} << 10;
+
+  static void allow_shared_memory(const void* function, size_t bytes) {
+    if (bytes <= kSharedByDefault) return;
+    BANYAN_CHECK_CUDA(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                           static_cast<int>(bytes)));
+  }
+};
+
+std::byte* allocate(void* queue, size_t bytes) {
+  void* data = nullptr;
+  BANYAN_CHECK_CUDA(cudaMalloc(&data, bytes));
+  BANYAN_CHECK_CUDA(cudaMemsetAsync(data, 0, bytes, queue_of(queue).stream()));
+  return static_cast<std::byte*>(data);
+}
+
+void release(void* queue, std::byte* data, size_t) {
+  queue_of(queue).synchronise();
+  BANYAN_CHECK_CUDA(cudaFree(data));
+}
+
+void download(void* queue, void* to, const void* from, size_t bytes) {
+  BANYAN_CHECK_CUDA(
+      cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, queue_of(queue).stream()));
+}
+
+int64_t available_bytes(void*) {
+  size_t free = 0, total = 0;
+  BANYAN_CHECK_CUDA(cudaMemGetInfo(&free, &total));
+  return static_cast<int64_t>(free);
+}
+
+const DeviceOps kCard = {
+    .name = "cuda",
+    .open_queue = []() -> void* { return new Queue; },
+    .close_queue = [](void* queue) { delete static_cast<Queue*>(queue); },
+    .allocate = allocate,
+    .release = release,
+    .upload = [](void* queue, void* to, const void* from,
+                 size_t bytes) { queue_of(queue).upload(to, from, bytes); },
+    .download = download,
+    .synchronise = [](void* queue) { queue_of(queue).synchronise(); },
+    .available_bytes = available_bytes,
+};
+
+// Why no kernel can run here, or null.
+const char* obstacle() {
+  int count = 0;
+  cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess) return cudaGetErrorString(error);
+  if (count == 0) return "there is no CUDA device";
+  int major = 0;
+  BANYAN_CHECK_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0));
+  return major == 9 ? nullptr : "the kernels need compute capability 9.0 (Hopper)";
+}
+
+}  // namespace device
+
+CardTable card_table() {
+  static const char* const kObstacle = device::obstacle();
+  if (kObstacle != nullptr) return {nullptr, kObstacle};
+  static const KernelTable kTable = kernel_table<device::Device>(kTableName, device::kCard);
+  return {&kTable, ""};
+}
+
+}  // namespace banyan::cuda

@@ -1,0 +1,96 @@
+// A queue of a card: the stream that its kernels and copies run on, and memory that blocks of
+// threads use while they run.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace banyan::cuda::device {
+
+// A call that failed leaves a card that nothing runs on any more.
+inline void check(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return;
+  std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(error));
+  std::abort();
+}
+#define BANYAN_CHECK_CUDA(call) ::banyan::cuda::device::check((call), #call)
+
+class Queue {
+ public:
+  Queue() {
+    BANYAN_CHECK_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    for (Slot& slot : slots_) {
+      BANYAN_CHECK_CUDA(cudaMallocHost(reinterpret_cast<void**>(&slot.data), kSlotBytes));
+      BANYAN_CHECK_CUDA(cudaEventCreateWithFlags(&slot.copied, cudaEventDisableTiming));
+    }
+    BANYAN_CHECK_CUDA(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, 0));
+  }
+  Queue(const Queue&) = delete;
+  Queue& operator=(const Queue&) = delete;
+  ~Queue() {
+    synchronise();
+    for (Slot& slot : slots_) {
+      cudaFreeHost(slot.data);
+      cudaEventDestroy(slot.copied);
+    }
+    if (scratch_ != nullptr) cudaFree(scratch_);
+    cudaStreamDestroy(stream_);
+  }
+
+  cudaStream_t stream() const { return stream_; }
+  int multiprocessors() const { return multiprocessors_; }
+  void synchronise() const { BANYAN_CHECK_CUDA(cudaStreamSynchronize(stream_)); }
+
+  // Copies through pinned memory, so that `from` may be changed as soon as this returns and the
+  // host need not wait for what was launched before.
+  void upload(void* to, const void* from, size_t bytes) {
+    for (size_t done = 0; done < bytes;) {
+      Slot& slot = slots_[next_slot_++ % kSlots];
+      size_t part = bytes - done < kSlotBytes ? bytes - done : kSlotBytes;
+      BANYAN_CHECK_CUDA(cudaEventSynchronize(slot.copied));
+      std::memcpy(slot.data, static_cast<const std::byte*>(from) + done, part);
+      BANYAN_CHECK_CUDA(cudaMemcpyAsync(static_cast<std::byte*>(to) + done, slot.data, part,
+                                        cudaMemcpyHostToDevice, stream_));
+      BANYAN_CHECK_CUDA(cudaEventRecord(slot.copied, stream_));
+      done += part;
+    }
+  }
+
+  // At least `bytes`, for the next launch. Kernels of a stream run one after the other, so that
+  // all of them share it.
+  std::byte* scratch(size_t bytes) {
+    if (bytes <= scratch_bytes_) return scratch_;
+    synchronise();
+    if (scratch_ != nullptr) BANYAN_CHECK_CUDA(cudaFree(scratch_));
+    BANYAN_CHECK_CUDA(cudaMalloc(reinterpret_cast<void**>(&scratch_), bytes));
+    scratch_bytes_ = bytes;
+    return scratch_;
+  }
+
+ private:
+  static constexpr int kSlots = 2;
+  static constexpr size_t kSlotBytes = size_t{16} << 20;
+
+  struct Slot {
+    std::byte* data = nullptr;  // pinned
+    cudaEvent_t copied = nullptr;
+  };
+
+  cudaStream_t stream_ = nullptr;
+  int multiprocessors_ = 0;
+  Slot slots_[kSlots];
+  unsigned next_slot_ = 0;
+  std::byte* scratch_ = nullptr;
+  size_t scratch_bytes_ = 0;
+};
+
+inline Queue& queue_of(void* queue) {
+  return *static_cast<Queue*>(queue);
+}
+
+}  // namespace banyan::cuda::device

@@ -1,0 +1,99 @@
+// A block of threads on the host (kernels/cuda/block.h): every phase is a loop over its threads, in
+// ascending or descending order. The order changes from phase to phase by a running number, so that
+// a phase in which threads depend on each other gives different results from run to run.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/cuda/block.h"
+
+namespace banyan::cuda::emulated {
+
+// Whether the next phase, or grid of blocks, runs in descending order.
+class Orders {
+ public:
+  bool descending() {
+    state_ = state_ * 6364136223846793005u + 1442695040888963407u;
+    return state_ >> 63 != 0;
+  }
+
+ private:
+  uint64_t state_ = 1;
+};
+
+// Memory that is not initialised, as on a card: filled with NaN.
+class Poisoned {
+ public:
+  std::byte* at_least(size_t bytes) {
+    constexpr size_t kAlignment = 1024;
+    bytes_.assign(bytes + kAlignment, std::byte{0xff});
+    auto address = std::bit_cast<uintptr_t>(bytes_.data());
+    return bytes_.data() + (kAlignment - address % kAlignment);
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+template <int Threads>
+class Block {
+ public:
+  static constexpr int kThreads = Threads;
+
+  template <class T>
+  class PerThread {
+   public:
+    T& operator[](int thread) { return values_[thread]; }
+
+   private:
+    T values_[Threads] = {};
+  };
+
+  Block(int64_t index, int64_t count, std::byte* shared, std::byte* scratch, Orders& orders)
+      : index_(index), count_(count), shared_(shared), scratch_(scratch), orders_(orders) {}
+
+  int64_t index() const { return index_; }
+  int64_t count() const { return count_; }
+  template <class T>
+  T* shared() const {
+    return reinterpret_cast<T*>(shared_);
+  }
+  std::byte* scratch() const { return scratch_; }
+
+  template <class Body>
+  void each(const Body& body) {
+    bool descending = orders_.descending();
+    for (int i = 0; i < Threads; ++i) body(descending ? Threads - 1 - i : i);
+  }
+
+  template <class Body>
+  void one(const Body& body) {
+    body();
+  }
+
+  template <class Body, class Combine>
+  auto reduce(const Body& body, const Combine& combine) {
+    using T = decltype(body(0));
+    T values[Threads];
+    each([&](int thread) { values[thread] = body(thread); });
+    for (int warp = 0; warp < Threads; warp += kWarp) {
+      for (int half = kWarp / 2; half > 0; half /= 2) {
+        for (int i = warp; i < warp + half; ++i) values[i] = combine(values[i], values[i + half]);
+      }
+    }
+    for (int warp = kWarp; warp < Threads; warp += kWarp) {
+      values[0] = combine(values[0], values[warp]);
+    }
+    return values[0];
+  }
+
+ private:
+  int64_t index_, count_;
+  std::byte *shared_, *scratch_;
+  Orders& orders_;
+};
+
+}  // namespace banyan::cuda::emulated

@@ -1,0 +1,33 @@
+// Launches kernels on the host.
+#pragma once
+
+#include "kernels/cuda/emulated/block.h"
+
+namespace banyan::cuda::emulated {
+
+struct Device {
+  static constexpr int64_t kBlocks = 5;  // as many as fill this device: few, so that items queue
+
+  // What a thread of the host needs to run kernels.
+  struct State {
+    Orders orders;
+    Poisoned shared, scratch;
+  };
+
+  template <class Kernel>
+  static void launch(void* /*queue*/, const Kernel& kernel) {
+    static thread_local State state;
+    Shape shape = kernel.shape();
+    int64_t blocks = shape.blocks > 0 && shape.blocks < kBlocks ? shape.blocks : kBlocks;
+    std::byte* shared = state.shared.at_least(shape.shared_bytes);
+    std::byte* scratch = state.scratch.at_least(shape.scratch_bytes);
+    bool descending = state.orders.descending();
+    for (int64_t i = 0; i < blocks; ++i) {
+      Block<kBlockThreads> block(descending ? blocks - 1 - i : i, blocks, shared, scratch,
+                                 state.orders);
+      kernel(block);
+    }
+  }
+};
+
+}  // namespace banyan::cuda::emulated

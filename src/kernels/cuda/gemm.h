@@ -1,0 +1,221 @@
+// Products with matrices of every format, with the bits of the portable kernels: a thread sums up
+// its outputs over k in ascending order.
+#pragma once
+
+#include "kernels/cuda/block.h"
+#include "kernels/cuda/math.h"
+#include "kernels/cuda/weights.h"
+#include "kernels/gemm.h"
+
+namespace banyan::cuda {
+
+// A row of x as integers: its codes, then an f32 step for each group.
+struct QuantisedRows {
+  void* workspace;
+  int64_t rows, segments, k, group;
+
+  static constexpr size_t bytes(int64_t rows, int64_t segments, int64_t k, int64_t group) {
+    int64_t codes = (rows * segments * k + 3) / 4 * 4;
+    return static_cast<size_t>(codes + rows * segments * (k / group) * 4 + 63) / 64 * 64;
+  }
+  BANYAN_HOST_DEVICE int8_t* codes(int64_t row, int64_t segment) const {
+    return static_cast<int8_t*>(workspace) + (row * segments + segment) * k;
+  }
+  BANYAN_HOST_DEVICE float* steps(int64_t row, int64_t segment) const {
+    auto* first = static_cast<int8_t*>(workspace) + (rows * segments * k + 3) / 4 * 4;
+    return reinterpret_cast<float*>(first) + (row * segments + segment) * quotient(k, group);
+  }
+};
+
+BANYAN_HOST_DEVICE inline QuantisedRows quantised_rows(const GemmArgs& a) {
+  return {a.workspace, a.x_rows, a.segments, a.k, a.group};
+}
+
+// A thread quantises one group of one row.
+struct QuantiseRows {
+  GemmArgs a;
+  Shape shape() const {
+    return {.blocks = 1 + a.x_rows * a.segments * (a.k / a.group) / kBlockThreads};
+  }
+
+  BANYAN_DEVICE float quantise(const float* x, int8_t* codes) const {
+    float largest = 0, poison = 0;
+    for (int64_t c = 0; c < a.group; ++c) {
+      float size = magnitude(x[c]);
+      largest = largest < size ? size : largest;
+      poison += x[c] * 0.0f;  // becomes NaN if any element is not finite
+    }
+    float inverse = largest >= kQuantisedMin ? 127.0f / largest : 0.0f;
+    constexpr float kToInteger = 0x1.8p23f;
+    for (int64_t c = 0; c < a.group; ++c) {
+      float code = (x[c] * inverse + kToInteger) - kToInteger;
+      codes[c] = poison == 0 ? static_cast<int8_t>(code) : int8_t{0};
+    }
+    return largest >= kQuantisedMin ? largest / 127.0f + poison : poison;
+  }
+
+  template <class Block>
+  BANYAN_DEVICE void operator()(Block& block) const {
+    QuantisedRows to = quantised_rows(a);
+    const GemmGroup& w = a.weights;
+    int64_t rows = w.begins != nullptr && a.x_index == nullptr ? w.begins[w.count] : a.x_rows;
+    int64_t groups = quotient(a.k, a.group);
+    for_all(block, rows * a.segments * groups, [&](int64_t i) {
+      int64_t at = quotient(i, groups), g = i - at * groups;
+      int64_t row = quotient(at, a.segments), segment = at - row * a.segments;
+      const float* x = a.x + row * a.x_stride + segment * a.segment_stride + g * a.group;
+      to.steps(row, segment)[g] = quantise(x, to.codes(row, segment) + g * a.group);
+    });
+  }
+};
+
+// Tiles of kRows rows and kFeatures outputs; a thread has kPerThread rows of one output. Columns
+// come through shared memory, kColumns at a time.
+template <Format F>
+struct Gemm {
+  static constexpr int kRows = 16, kFeatures = 64, kColumns = 32, kPerThread = 8;
+  static_assert(kBlockThreads == kRows / kPerThread * kFeatures);
+  using X = Element<F>;
+
+  GemmArgs a;
+
+  struct Shared {
+    X x[kRows][kColumns];
+    X w[kFeatures][kColumns + 1];  // a column of it touches every bank
+  };
+  struct Tile {
+    const void* weight;
+    const float* bias;
+    int64_t row, row_count, segment, y_column, feature, feature_count;
+  };
+  struct Sums {
+    X group[kPerThread];
+    float y[kPerThread];
+  };
+  Shape shape() const { return {.shared_bytes = sizeof(Shared)}; }
+
+  template <class Block>
+  BANYAN_DEVICE void operator()(Block& block) const {
+    const GemmGroup& w = a.weights;
+    int64_t across = (a.n + kFeatures - 1) / kFeatures, item = 0;  // the matrix's first tile
+    for (int64_t i = 0; i < w.count; ++i) {
+      int64_t begin = w.begins != nullptr ? w.begins[i] : 0;
+      int64_t end = w.begins != nullptr ? w.begins[i + 1] : a.x_rows;
+      int64_t tiles = (end - begin + kRows - 1) / kRows * across;
+      int64_t first =
+          remainder(block.index() + block.count() - remainder(item, block.count()), block.count());
+      for (int64_t t = first; t < tiles; t += block.count()) {
+        int64_t down = quotient(t, across), feature = (t - down * across) * kFeatures;
+        int64_t row = begin + down * kRows;
+        multiply(block, {static_cast<const std::byte*>(w.weight) + i * w.weight_stride,
+                         a.bias != nullptr ? a.bias + i * a.bias_stride : nullptr, row,
+                         least(kRows, end - row), i * w.segment_step, i * w.y_column_stride,
+                         feature, least(kFeatures, a.n - feature)});
+      }
+      item += tiles;
+    }
+  }
+
+  BANYAN_DEVICE int64_t source(int64_t row) const {
+    return a.x_index != nullptr ? a.x_index[row] : row;
+  }
+  BANYAN_DEVICE X x_at(const Tile& tile, int64_t row, int64_t c) const {
+    if constexpr (has_integers(F)) return quantised_rows(a).codes(source(row), tile.segment)[c];
+    return static_cast<X>(a.x[source(row) * a.x_stride + tile.segment * a.segment_stride + c]);
+  }
+
+  template <class Block>
+  BANYAN_DEVICE void multiply(Block& block, const Tile& tile) const {
+    Packed<F> w(tile.weight, a.n, a.k, a.group);
+    typename Block::template PerThread<Sums> sums;
+    for_outputs(block, tile, sums, [&](Sums& s, int r, int64_t, int64_t) { s.y[r] = 0; });
+    for (int64_t g = 0; g < w.groups(); ++g) {
+      for_outputs(block, tile, sums, [&](Sums& s, int r, int64_t, int64_t) { s.group[r] = 0; });
+      for (int64_t c = g * a.group; c < (g + 1) * a.group; c += kColumns) {
+        add_columns(block, tile, w, g, c, least(kColumns, (g + 1) * a.group - c), sums);
+      }
+      for_outputs(block, tile, sums, [&](Sums& s, int r, int64_t row, int64_t j) {
+        s.y[r] = with_group(s.y[r], s.group[r], tile, w, row, j, g);
+      });
+    }
+    for_outputs(block, tile, sums, [&](Sums& s, int r, int64_t row, int64_t j) {
+      a.y[row * a.y_stride + tile.y_column + j] =
+          tile.bias != nullptr ? s.y[r] + tile.bias[j] : s.y[r];
+    });
+  }
+
+  // Calls body(sums, r, row, output) for each output of each thread.
+  template <class Block, class AllSums, class Body>
+  BANYAN_DEVICE void for_outputs(Block& block, const Tile& tile, AllSums& sums,
+                                 const Body& body) const {
+    block.each([&](int thread) {
+      int64_t j = thread % kFeatures, first = thread / kFeatures * kPerThread;
+      if (j >= tile.feature_count) return;
+      BANYAN_UNROLL
+      for (int r = 0; r < kPerThread; ++r) {
+        if (first + r < tile.row_count) {
+          body(sums[thread], r, tile.row + first + r, tile.feature + j);
+        }
+      }
+    });
+  }
+
+  template <class Block, class AllSums>
+  BANYAN_DEVICE void add_columns(Block& block, const Tile& tile, const Packed<F>& w, int64_t g,
+                                 int64_t column, int64_t columns, AllSums& sums) const {
+    Shared& shared = *block.template shared<Shared>();
+    block.each([&](int thread) {
+      for (int64_t i = thread; i < tile.row_count * kColumns; i += kBlockThreads) {
+        int64_t r = i / kColumns, c = i % kColumns;
+        if (c < columns) shared.x[r][c] = x_at(tile, tile.row + r, column + c);
+      }
+      for (int64_t i = thread; i < tile.feature_count * kColumns; i += kBlockThreads) {
+        int64_t j = i / kColumns, c = i % kColumns;
+        if (c < columns) shared.w[j][c] = w.at(tile.feature + j, column + c, g);
+      }
+    });
+    block.each([&](int thread) {
+      int64_t j = thread % kFeatures, first = thread / kFeatures * kPerThread;
+      if (j >= tile.feature_count) return;
+      auto& s = sums[thread];
+      for (int64_t c = 0; c < columns; ++c) {
+        X weight = shared.w[j][c];
+        BANYAN_UNROLL
+        for (int r = 0; r < kPerThread; ++r) {
+          if (first + r < tile.row_count) s.group[r] += shared.x[first + r][c] * weight;
+        }
+      }
+    });
+  }
+
+  BANYAN_DEVICE float with_group(float y, X sum, const Tile& tile, const Packed<F>& w, int64_t row,
+                                 int64_t j, int64_t g) const {
+    if constexpr (has_integers(F)) {
+      float step = quantised_rows(a).steps(source(row), tile.segment)[g];
+      return fused(static_cast<float>(sum), step * w.scale(j, g), y);
+    } else if constexpr (has_scales(F)) {
+      return fused(sum, w.scale(j, g), y);
+    } else {
+      return sum;
+    }
+  }
+};
+
+template <Format F>
+struct Gather {
+  GatherArgs a;
+  Shape shape() const { return {.blocks = a.rows}; }
+
+  template <class Block>
+  BANYAN_DEVICE void operator()(Block& block) const {
+    int64_t group = has_scales(F) ? a.group : a.k;
+    Packed<F> w(a.weight, a.n, a.k, group);
+    for_all(block, a.rows * a.k, [&](int64_t i) {
+      int64_t r = quotient(i, a.k), c = i - r * a.k, j = a.ids[r], g = quotient(c, group);
+      auto value = static_cast<float>(w.at(j, c, g));
+      a.y[i] = has_scales(F) ? value * w.scale(j, g) : value;
+    });
+  }
+};
+
+}  // namespace banyan::cuda

@@ -1,0 +1,186 @@
+// Routing of rows to experts, their order, and the weighted sum of their results (the definitions
+// are in kernels/portable/moe.cpp and copies.cpp).
+#pragma once
+
+#include "kernels/cuda/atomic.h"
+#include "kernels/cuda/block.h"
+#include "kernels/cuda/math.h"
+#include "kernels/cuda/rowwise.h"
+#include "kernels/kernel_table.h"
+
+namespace banyan::cuda {
+
+// A block per row. Whoever is taken becomes NaN, which is never the best.
+struct Route {
+  RouteArgs a;
+  Shape shape() const {
+    return {.blocks = a.rows,
+            .shared_bytes = static_cast<size_t>(2 * a.experts + a.groups) * sizeof(float)};
+  }
+
+  template <class Block>
+  BANYAN_DEVICE void score(Block& block, const float* logits, float* scores) const {
+    if (a.score == RouterScore::kSigmoid) {
+      for_each(block, a.experts, [&](int64_t e) { scores[e] = sigmoid(logits[e]); });
+      return;
+    }
+    float max = best_over(block, a.experts, [&](int64_t e) { return logits[e]; }).value;
+    float sum = sum_over(block, a.experts, [&](int64_t e) { return exp(logits[e] - max); });
+    for_each(block, a.experts, [&](int64_t e) { scores[e] = exp(logits[e] - max) / sum; });
+  }
+
+  BANYAN_DEVICE float score_group(const float* choices, int64_t count) const {
+    Best first, second;
+    for (int64_t i = 0; i < count; ++i) {
+      Best next = {choices[i], static_cast<int32_t>(i)};
+      if (Better()(first, next).index == next.index) {
+        second = first;
+        first = next;
+      } else {
+        second = Better()(second, next);
+      }
+    }
+    if (a.group_score == GroupScore::kMax || count == 1) return first.value;
+    float sum = first.value + second.value;
+    return is_nan(sum) ? -kInfinity : sum;
+  }
+
+  template <class Block>
+  BANYAN_DEVICE void mask_groups(Block& block, float* choices, float* groups) const {
+    if (a.top_groups >= a.groups) return;
+    int64_t size = quotient(a.experts, a.groups);
+    for_each(block, a.groups,
+             [&](int64_t g) { groups[g] = score_group(choices + g * size, size); });
+    for (int64_t i = 0; i < a.top_groups; ++i) {
+      int32_t g = best_over(block, a.groups, [&](int64_t j) { return groups[j]; }).index;
+      block.one([&] { groups[g] = not_a_number(); });
+    }
+    for_each(block, a.experts, [&](int64_t e) {
+      if (!is_nan(groups[quotient(e, size)])) choices[e] = not_a_number();
+    });
+  }
+
+  template <class Block>
+  BANYAN_DEVICE void choose(Block& block, int64_t r, const float* scores, float* choices) const {
+    int32_t* ids = a.ids + r * a.top_k;
+    float* weights = a.weights + r * a.top_k;
+    for (int64_t j = 0; j < a.top_k; ++j) {
+      int32_t e = best_over(block, a.experts, [&](int64_t i) { return choices[i]; }).index;
+      block.one([&] {
+        choices[e] = not_a_number();
+        ids[j] = e;
+        weights[j] = scores[e];
+      });
+    }
+    block.one([&] {
+      float sum = 0;
+      for (int64_t j = 0; j < a.top_k; ++j) sum += weights[j];
+      // The small constant avoids 0 / 0 if all sigmoids are 0.
+      float factor = a.normalise ? a.scale / (sum + 1e-20f) : a.scale;
+      for (int64_t j = 0; j < a.top_k; ++j) weights[j] *= factor;
+    });
+  }
+
+  template <class Block>
+  BANYAN_DEVICE void operator()(Block& block) const {
+    float* scores = block.template shared<float>();
+    float *choices = scores + a.experts, *groups = choices + a.experts;
+    for (int64_t r = block.index(); r < a.rows; r += block.count()) {
+      score(block, a.logits + r * a.logits_row_stride, scores);
+      for_each(block, a.experts, [&](int64_t e) {
+        float choice = scores[e] + (a.bias != nullptr ? a.bias[e] : 0.0f);
+        choices[e] = is_nan(choice) ? -kInfinity : choice;
+      });
+      mask_groups(block, choices, groups);
+      choose(block, r, scores, choices);
+    }
+  }
+};
+
+// A counting sort in three launches. First the number of each expert's assignments, in begins[1 +
+// expert], and what concerns choices that are none.
+struct CountExperts {
+  SortExpertsArgs a;
+  Shape shape() const { return {.blocks = a.experts}; }
+
+  template <class Block>
+  BANYAN_DEVICE void operator()(Block& block) const {
+    int64_t choices = a.rows * a.top_k;
+    for (int64_t e = block.index(); e < a.experts; e += block.count()) {
+      int32_t count = sum_over(block, choices, [&](int64_t i) { return a.ids[i] == e ? 1 : 0; });
+      block.one([&] { a.begins[e + 1] = count; });
+    }
+    for_all(block, choices, [&](int64_t i) {
+      if (a.ids[i] >= a.experts) a.places[i] = -1;
+      if (a.counts != nullptr) add_atomically(&a.counts[a.ids[i]], 1);
+    });
+  }
+};
+
+struct BeginExperts {
+  SortExpertsArgs a;
+  Shape shape() const { return {.blocks = 1}; }
+
+  template <class Block>
+  BANYAN_DEVICE void operator()(Block& block) const {
+    block.one([&] {
+      a.begins[0] = 0;
+      for (int64_t e = 0; e < a.experts; ++e) a.begins[e + 1] += a.begins[e];
+    });
+  }
+};
+
+// A block per expert. Each thread has consecutive choices, so that assignments keep their order.
+struct PlaceExperts {
+  SortExpertsArgs a;
+  Shape shape() const {
+    return {.blocks = a.experts, .shared_bytes = kBlockThreads * sizeof(int32_t)};
+  }
+
+  template <class Block>
+  BANYAN_DEVICE void operator()(Block& block) const {
+    int64_t choices = a.rows * a.top_k, share = (choices + kBlockThreads - 1) / kBlockThreads;
+    auto* places = block.template shared<int32_t>();  // how many the threads before have
+    auto for_own = [&](int thread, int64_t expert, const auto& body) {
+      int64_t end = least((thread + 1) * share, choices);
+      for (int64_t i = thread * share; i < end; ++i) {
+        if (a.ids[i] == expert) body(i);
+      }
+    };
+    for (int64_t e = block.index(); e < a.experts; e += block.count()) {
+      block.each([&](int thread) {
+        places[thread] = 0;
+        for_own(thread, e, [&](int64_t) { ++places[thread]; });
+      });
+      exclusive_sums(block, places);
+      block.each([&](int thread) {
+        int32_t next = a.begins[e] + places[thread];
+        for_own(thread, e, [&](int64_t i) {
+          a.places[i] = next;
+          a.sources[next++] = static_cast<int32_t>(quotient(i, a.top_k));
+        });
+      });
+    }
+  }
+};
+
+struct CombineExperts {
+  CombineExpertsArgs a;
+  Shape shape() const { return {.blocks = a.rows}; }
+
+  template <class Block>
+  BANYAN_DEVICE void operator()(Block& block) const {
+    for_all(block, a.rows * a.dim, [&](int64_t i) {
+      int64_t r = quotient(i, a.dim), c = i - r * a.dim;
+      float y = 0;
+      for (int64_t j = r * a.top_k; j < (r + 1) * a.top_k; ++j) {
+        const float* row =
+            a.places[j] < 0 ? a.x + r * a.x_row_stride : a.expert_rows + a.places[j] * a.dim;
+        y += a.weights[j] * row[c];
+      }
+      a.y[i] = a.shared != nullptr ? y + a.shared[i] : y;
+    });
+  }
+};
+
+}  // namespace banyan::cuda

@@ -1,0 +1,65 @@
+#include "kernels/cuda/pack.h"
+
+#include <cstring>
+#include <vector>
+
+#include "kernels/scales.h"
+
+namespace banyan::cuda {
+namespace {
+
+template <Format F>
+void pack_codes(const PackArgs& a) {
+  auto* to = static_cast<uint8_t*>(a.packed) + a.row_begin * Packed<F>::row_bytes(a.k);
+  const auto* from = static_cast<const uint8_t*>(a.source);
+  if (!has_nibbles(F)) {
+    std::memcpy(to, from, static_cast<size_t>(a.row_count * Packed<F>::row_bytes(a.k)));
+    return;
+  }
+  for (int64_t r = 0; r < a.row_count; ++r) {
+    for (int64_t c = 0; c < a.k; c += 2) {
+      uint8_t high = c + 1 < a.k ? from[r * a.k + c + 1] : uint8_t{0};
+      *to++ = static_cast<uint8_t>(from[r * a.k + c] | high << 4);
+    }
+  }
+}
+
+// Scales of int4 and uint4 as other tables store them, so that all have the same values.
+template <Format F>
+void pack_scales(const PackArgs& a) {
+  int64_t groups = a.k / a.group, first = a.row_begin * groups;
+  auto* base = static_cast<std::byte*>(a.packed) + Packed<F>::scales_offset(a.n, a.k);
+  auto* scales = reinterpret_cast<float*>(base) + first;
+  auto* zeros = reinterpret_cast<uint8_t*>(base) + a.n * groups * 4 + first;
+  std::vector<Float16> halves(static_cast<size_t>(groups));
+  for (int64_t r = 0; r < a.row_count; ++r) {
+    const float* from = a.scales + r * groups;
+    float multiplier = row_multiplier(from, groups);
+    encode_scales(from, groups, multiplier, halves.data());
+    for (int64_t g = 0; g < groups; ++g) {
+      bool rounded = F == Format::kInt4 || F == Format::kUint4;
+      scales[r * groups + g] =
+          rounded ? to_float(halves[static_cast<size_t>(g)]) * multiplier : from[g];
+      if (F == Format::kUint4) zeros[r * groups + g] = a.zeros[r * groups + g];
+    }
+  }
+}
+
+}  // namespace
+
+template <Format F>
+void pack_weights(const PackArgs& a) {
+  pack_codes<F>(a);
+  if constexpr (has_scales(F)) pack_scales<F>(a);
+}
+
+template void pack_weights<Format::kF32>(const PackArgs&);
+template void pack_weights<Format::kBF16>(const PackArgs&);
+template void pack_weights<Format::kF16>(const PackArgs&);
+template void pack_weights<Format::kInt8>(const PackArgs&);
+template void pack_weights<Format::kInt4>(const PackArgs&);
+template void pack_weights<Format::kUint4>(const PackArgs&);
+template void pack_weights<Format::kMxfp4>(const PackArgs&);
+template void pack_weights<Format::kFp8>(const PackArgs&);
+
+}  // namespace banyan::cuda

@@ -1,0 +1,213 @@
+// Linear attention with a constant decay, selective state spaces and short convolutions (the
+// definitions are in kernels/portable/recurrent.cpp and state_space.cpp). Threads share the columns
+// of values; a column's sums are those of the portable kernels, in their order.
+#pragma once
+
+#include "kernels/cuda/slots.h"
+#include "kernels/kernel_table.h"
+
+namespace banyan::cuda {
+
+struct LinearAttention {
+  LinearAttentionArgs a;
+  Shape shape() const {
+    return {.blocks = a.spans.count * a.heads,
+            .shared_bytes = static_cast<size_t>(a.chunk) * sizeof(float)};
+  }
+  using Head = HeadOf<LinearAttentionArgs>;
+
+  template <class Block>
+  BANYAN_DEVICE void operator()(Block& block) const {
+    run_all_heads(block, *this);
+  }
+
+  // The decay of a state over `steps` positions.
+  BANYAN_DEVICE float decay(const Head& head, int64_t steps) const {
+    return exp(a.log_decay[head.head] * static_cast<float>(steps));
+  }
+  // Column d of q_i S.
+  BANYAN_DEVICE float read_state(const Head& head, int64_t i, int64_t d) const {
+    float sum = 0;
+    for (int64_t c = 0; c < a.key_dim; ++c) sum += head.q(i)[c] * head.state[c * a.value_dim + d];
+    return sum;
+  }
+
+  template <class Block>
+  BANYAN_DEVICE void prefill_form(Block& block, const Head& head, int64_t first, int64_t n) const {
+    auto* scores = block.template shared<float>();
+    for (int64_t i = 0; i < n; ++i) {
+      for_each(block, i + 1, [&](int64_t j) {
+        scores[j] = decay(head, i - j) * dot(head.q(first + i), head.k(first + j), a.key_dim);
+      });
+      for_each(block, a.value_dim, [&](int64_t d) {
+        float out = read_state(head, first + i, d) * decay(head, i + 1);
+        for (int64_t j = 0; j <= i; ++j) out += scores[j] * head.v(first + j)[d];
+        head.out(first + i)[d] = out * a.scale;
+      });
+    }
+    for_each(block, head.state_size(), [&](int64_t item) {
+      int64_t c = quotient(item, a.value_dim), d = item - c * a.value_dim;
+      float s = head.state[item] * decay(head, n);
+      for (int64_t j = 0; j < n; ++j) {
+        s += decay(head, n - 1 - j) * head.k(first + j)[c] * head.v(first + j)[d];
+      }
+      head.state[item] = s;
+    });
+  }
+
+  template <class Block>
+  BANYAN_DEVICE void decode_form(Block& block, const Head& head, int64_t i) const {
+    for_each(block, a.value_dim, [&](int64_t d) {
+      float kept = decay(head, 1), out = 0;
+      for (int64_t c = 0; c < a.key_dim; ++c) {
+        float& s = head.state[c * a.value_dim + d];
+        s = s * kept + head.k(i)[c] * head.v(i)[d];
+        out += head.q(i)[c] * s;
+      }
+      head.out(i)[d] = out * a.scale;
+    });
+  }
+};
+
+struct StateSpace {
+  StateSpaceArgs a;
+  Shape shape() const {
+    return {.blocks = a.spans.count * a.heads,
+            .shared_bytes = 2 * static_cast<size_t>(a.chunk) * sizeof(float)};
+  }
+  using Head = HeadOf<StateSpaceArgs>;
+
+  template <class Block>
+  BANYAN_DEVICE void operator()(Block& block) const {
+    run_all_heads(block, *this);
+  }
+
+  BANYAN_DEVICE float decay(const Head& head, int64_t i) const {
+    return a.decay[(head.first_row + i) * a.heads + head.head];
+  }
+  BANYAN_DEVICE float step(const Head& head, int64_t i) const {
+    return a.step[(head.first_row + i) * a.heads + head.head];
+  }
+  // Column d of factor q_i S + skip v_i.
+  BANYAN_DEVICE float read_state(const Head& head, int64_t i, float factor, int64_t d) const {
+    float sum = 0;
+    for (int64_t c = 0; c < a.key_dim; ++c) {
+      sum += factor * head.q(i)[c] * head.state[c * a.value_dim + d];
+    }
+    return sum + a.skip[head.head] * head.v(i)[d];
+  }
+
+  // weights[j] = step_j times the product of the decays of rows j + 1 to i, downwards from row i.
+  BANYAN_DEVICE void weigh(const Head& head, int64_t first, int64_t i, float* weights) const {
+    float kept = 1;
+    for (int64_t j = i; j >= 0; --j) {
+      weights[j] = kept * step(head, first + j);
+      kept *= decay(head, first + j);
+    }
+  }
+
+  template <class Block>
+  BANYAN_DEVICE void prefill_form(Block& block, const Head& head, int64_t first, int64_t n) const {
+    auto* weights = block.template shared<float>();
+    auto* scores = weights + a.chunk;
+    float total = 1;
+    for (int64_t i = 0; i < n; ++i) {
+      total *= decay(head, first + i);
+      block.one([&] { weigh(head, first, i, weights); });
+      for_each(block, i + 1, [&](int64_t j) {
+        scores[j] = weights[j] * dot(head.q(first + i), head.k(first + j), a.key_dim);
+      });
+      for_each(block, a.value_dim, [&](int64_t d) {
+        float out = read_state(head, first + i, total, d);
+        for (int64_t j = i; j >= 0; --j) out += scores[j] * head.v(first + j)[d];
+        head.out(first + i)[d] = out;
+      });
+    }
+    for_each(block, head.state_size(), [&](int64_t item) {
+      int64_t c = quotient(item, a.value_dim), d = item - c * a.value_dim;
+      float s = head.state[item] * total;
+      for (int64_t j = n - 1; j >= 0; --j) {
+        s += weights[j] * head.k(first + j)[c] * head.v(first + j)[d];
+      }
+      head.state[item] = s;
+    });
+  }
+
+  template <class Block>
+  BANYAN_DEVICE void decode_form(Block& block, const Head& head, int64_t i) const {
+    for_each(block, a.value_dim, [&](int64_t d) {
+      float kept = decay(head, i), added = step(head, i);
+      for (int64_t c = 0; c < a.key_dim; ++c) {
+        float& s = head.state[c * a.value_dim + d];
+        s = s * kept + added * head.k(i)[c] * head.v(i)[d];
+      }
+      head.out(i)[d] = read_state(head, i, 1, d);
+    });
+  }
+};
+
+struct StateSpaceGates {
+  StateSpaceGatesArgs a;
+  Shape shape() const { return {.blocks = 1 + a.rows * a.heads / kBlockThreads}; }
+
+  template <class Block>
+  BANYAN_DEVICE void operator()(Block& block) const {
+    for_all(block, a.rows * a.heads, [&](int64_t i) {
+      int64_t r = quotient(i, a.heads), h = i - r * a.heads;
+      float step = softplus(a.step_logits[r * a.logits_row_stride + h] + a.bias[h]);
+      step = step < a.step_min ? a.step_min : step;
+      step = step > a.step_max ? a.step_max : step;
+      a.step[i] = step;
+      a.decay[i] = exp(-exp(a.log_rate[h]) * step);
+    });
+  }
+};
+
+// A thread runs one channel of one span, and keeps what it needs of the state while it writes over
+// it: each input moves from a later row of the state to an earlier one.
+struct ShortConv {
+  ShortConvArgs a;
+  Shape shape() const { return {.blocks = a.spans.count * (a.channels / kBlockThreads + 1)}; }
+
+  // Row i of the span; if negative, a row of the state.
+  BANYAN_DEVICE float input(const SpanArgs& span, const float* state, int64_t i, int64_t c) const {
+    if (i < 0) return state[(a.taps - 1 + i) * a.channels + c];
+    return a.x[(span.row_begin + i) * a.x_row_stride + c];
+  }
+  BANYAN_DEVICE float* state_in(int64_t slot) const {
+    return a.states + slot * (a.taps - 1) * a.channels;
+  }
+  // The inputs before row i.
+  BANYAN_DEVICE void save(const SpanArgs& span, const float* state, int64_t i, int64_t c,
+                          float* to) const {
+    for (int64_t j = 0; j < a.taps - 1; ++j) {
+      to[j * a.channels + c] = input(span, state, i - (a.taps - 1) + j, c);
+    }
+  }
+
+  BANYAN_DEVICE void run(int64_t s, int64_t c) const {
+    const SpanArgs& span = a.spans.spans[s];
+    float* state = state_in(a.spans.slots[s]);
+    for (int64_t j = 0; j < a.taps - 1 && span.first_position == 0; ++j) {
+      state[j * a.channels + c] = 0;
+    }
+    for (int64_t i = 0; i < span.row_count; ++i) {
+      float sum = a.bias != nullptr ? a.bias[c] : 0;
+      for (int64_t j = 0; j < a.taps; ++j) {
+        sum += a.weight[j * a.channels + c] * input(span, state, i - (a.taps - 1) + j, c);
+      }
+      a.y[(span.row_begin + i) * a.channels + c] = a.silu ? sum / (1.0f + exp(-sum)) : sum;
+      for_captures(a.spans, s, span.first_position + i,
+                   [&](int64_t slot) { save(span, state, i + 1, c, state_in(slot)); });
+    }
+    save(span, state, span.row_count, c, state);
+  }
+
+  template <class Block>
+  BANYAN_DEVICE void operator()(Block& block) const {
+    for_all(block, a.spans.count * a.channels,
+            [&](int64_t i) { run(quotient(i, a.channels), remainder(i, a.channels)); });
+  }
+};
+
+}  // namespace banyan::cuda

@@ -1,0 +1,260 @@
+// Kernels that process each row independently (the definitions are in kernels/portable/rowwise.cpp
+// and index.cpp).
+#pragma once
+
+#include "kernels/cuda/block.h"
+#include "kernels/cuda/math.h"
+#include "kernels/kernel_table.h"
+
+namespace banyan::cuda {
+
+struct RmsNorm {
+  RmsNormArgs a;
+  Shape shape() const { return {.blocks = a.rows * a.groups}; }
+
+  template <class Block>
+  BANYAN_DEVICE void operator()(Block& block) const {
+    for (int64_t i = block.index(); i < a.rows * a.groups; i += block.count()) {
+      int64_t row = quotient(i, a.groups), group = i - row * a.groups;
+      const float* x = a.x + row * a.x_row_stride + group * a.dim;
+      const float* weight = a.weight + group * a.weight_group_stride;
+      float* y = a.y + row * a.y_row_stride + group * a.dim;
+      float squares = sum_over(block, a.dim, [&](int64_t c) { return x[c] * x[c]; });
+      float factor = 1.0f / root(squares / static_cast<float>(a.dim) + a.eps);
+      for_each(block, a.dim, [&](int64_t c) { y[c] = x[c] * factor * weight[c]; });
+    }
+  }
+};
+
+struct LayerNorm {
+  LayerNormArgs a;
+  Shape shape() const { return {.blocks = a.rows}; }
+
+  template <class Block>
+  BANYAN_DEVICE void operator()(Block& block) const {
+    auto dim = static_cast<float>(a.dim);
+    for (int64_t r = block.index(); r < a.rows; r += block.count()) {
+      const float* x = a.x + r * a.x_row_stride;
+      float* y = a.y + r * a.dim;
+      float mean = sum_over(block, a.dim, [&](int64_t c) { return x[c]; }) / dim;
+      float square =
+          sum_over(block, a.dim, [&](int64_t c) { return (x[c] - mean) * (x[c] - mean); });
+      float factor = 1 / root(square / dim + a.eps);
+      for_each(block, a.dim,
+               [&](int64_t c) { y[c] = (x[c] - mean) * factor * a.weight[c] + a.bias[c]; });
+    }
+  }
+};
+
+// The stages alternate between two halves of shared memory.
+struct Hadamard {
+  HadamardArgs a;
+  Shape shape() const {
+    return {.blocks = a.rows * a.groups,
+            .shared_bytes = 2 * static_cast<size_t>(a.dim) * sizeof(float)};
+  }
+
+  template <class Block>
+  BANYAN_DEVICE void operator()(Block& block) const {
+    float factor = 1 / root(static_cast<float>(a.dim));
+    for (int64_t g = block.index(); g < a.rows * a.groups; g += block.count()) {
+      int64_t row = quotient(g, a.groups), group = g - row * a.groups;
+      const float* x = a.x + row * a.x_row_stride + group * a.dim;
+      float *from = block.template shared<float>(), *to = from + a.dim;
+      for_each(block, a.dim, [&](int64_t c) { from[c] = x[c]; });
+      for (int64_t half = 1; half < a.dim; half *= 2) {
+        for_each(block, a.dim, [&](int64_t c) {
+          to[c] = (c & half) == 0 ? from[c] + from[c + half] : from[c - half] - from[c];
+        });
+        float* stage = from;
+        from = to;
+        to = stage;
+      }
+      for_each(block, a.dim, [&](int64_t c) { a.y[g * a.dim + c] = from[c] * factor; });
+    }
+  }
+};
+
+struct RopeAngles {
+  RopeAnglesArgs a;
+  Shape shape() const { return {.blocks = a.rows}; }
+
+  template <class Block>
+  BANYAN_DEVICE void operator()(Block& block) const {
+    for_all(block, a.rows * a.pairs, [&](int64_t i) {
+      int64_t r = quotient(i, a.pairs), pair = i - r * a.pairs;
+      auto position = static_cast<float>(a.positions[r]);
+      CosSin angle = cos_sin(position * a.inverse_frequency[pair]);
+      a.cos[i] = angle.cos * a.scale;
+      a.sin[i] = angle.sin * a.scale;
+    });
+  }
+};
+
+// y may be x: a thread reads a pair before it writes it.
+struct Rope {
+  RopeArgs a;
+  Shape shape() const { return {.blocks = a.rows}; }
+
+  template <class Block>
+  BANYAN_DEVICE void operator()(Block& block) const {
+    int64_t steps = a.head_dim - a.pairs;  // a pair, or a column that stays
+    bool halves = a.layout == RopeLayout::kHalves;
+    for_all(block, a.rows * a.heads * steps, [&](int64_t item) {
+      int64_t at = quotient(item, steps), i = item - at * steps;
+      int64_t r = quotient(at, a.heads), head = at - r * a.heads;
+      const float* x = a.x + r * a.x_row_stride + head * a.x_head_stride;
+      float* y = a.y + r * a.y_row_stride + head * a.y_head_stride;
+      if (i >= a.pairs) {
+        y[i + a.pairs] = x[i + a.pairs];
+        return;
+      }
+      int64_t first = halves ? i : 2 * i, second = halves ? i + a.pairs : 2 * i + 1;
+      float cos = a.cos[r * a.pairs + i], sin = a.sin[r * a.pairs + i];
+      float x1 = x[first], x2 = x[second];
+      y[first] = x1 * cos - x2 * sin;
+      y[second] = x2 * cos + x1 * sin;
+    });
+  }
+};
+
+// Unlike a minimum, these propagate NaN.
+BANYAN_HOST_DEVICE constexpr float at_most(float x, float limit) {
+  return x > limit ? limit : x;
+}
+BANYAN_HOST_DEVICE constexpr float clamped(float x, float limit) {
+  return x < -limit ? -limit : at_most(x, limit);
+}
+
+struct SiluMul {
+  SiluMulArgs a;
+  Shape shape() const { return {.blocks = a.rows}; }
+
+  BANYAN_DEVICE float glu(float gate, float up) const {
+    if (a.form == GluForm::kGeluTanh) {
+      float inner = 2 * kGeluFactor * (gate + kGeluCube * gate * gate * gate);
+      return gate / (1.0f + exp(-inner)) * up;
+    }
+    if (a.form == GluForm::kSwigluOai) {
+      gate = at_most(gate, a.limit);
+      return gate / (1.0f + exp(-kSwigluAlpha * gate)) * (clamped(up, a.limit) + 1);
+    }
+    float silu = gate / (1.0f + exp(-gate));
+    return a.limit > 0 ? at_most(silu, a.limit) * clamped(up, a.limit) : silu * up;
+  }
+
+  template <class Block>
+  BANYAN_DEVICE void operator()(Block& block) const {
+    for_all(block, a.rows * a.dim, [&](int64_t i) {
+      int64_t r = quotient(i, a.dim), at = r * a.x_row_stride + (i - r * a.dim);
+      a.y[i] = glu(a.gate[at], a.up[at]);
+    });
+  }
+};
+
+struct Scale {
+  ScaleArgs a;
+  Shape shape() const { return {.blocks = a.rows}; }
+
+  BANYAN_DEVICE float factor(int64_t row) const {
+    if (a.positions == nullptr) return a.scale;
+    float position = static_cast<float>(a.positions[row]) + a.position_offset;
+    double periods = floor(position / a.position_period);
+    return a.scale * (1 + a.position_beta * static_cast<float>(log(1 + periods)));
+  }
+
+  template <class Block>
+  BANYAN_DEVICE void operator()(Block& block) const {
+    for_all(block, a.rows * a.dim, [&](int64_t i) {
+      int64_t r = quotient(i, a.dim), c = i - r * a.dim;
+      float scaled = factor(r) * a.x[r * a.x_row_stride + c];
+      a.y[i] = a.soft_cap > 0 ? soften(scaled, a.soft_cap) : scaled;
+    });
+  }
+};
+
+struct GateMul {
+  GateMulArgs a;
+  Shape shape() const { return {.blocks = a.rows}; }
+
+  BANYAN_DEVICE float gated(float gate, float x) const {
+    if (a.function == GateFunction::kSigmoid) return x / (1.0f + exp(-gate));
+    if (a.function == GateFunction::kSilu) return gate / (1.0f + exp(-gate)) * x;
+    if (a.function == GateFunction::kRelu) return (gate < 0 ? 0.0f : gate) * x;
+    return gate * x;
+  }
+
+  template <class Block>
+  BANYAN_DEVICE void operator()(Block& block) const {
+    for_all(block, a.rows * a.dim, [&](int64_t i) {
+      int64_t r = quotient(i, a.dim), c = i - r * a.dim;
+      a.y[i] = gated(a.gate[r * a.gate_row_stride + quotient(c, a.gate_columns)],
+                     a.x[r * a.x_row_stride + c]);
+    });
+  }
+};
+
+struct Add {
+  AddArgs a;
+  Shape shape() const { return {.blocks = a.count / kBlockThreads + 1}; }
+
+  template <class Block>
+  BANYAN_DEVICE void operator()(Block& block) const {
+    for_all(block, a.count, [&](int64_t i) { a.y[i] = a.a[i] + a.b[i]; });
+  }
+};
+
+// The largest logit and its lowest index; NaN never wins.
+struct Best {
+  float value = -kInfinity;
+  int32_t index = -1;
+};
+struct Better {
+  BANYAN_HOST_DEVICE constexpr Best operator()(const Best& x, const Best& y) const {
+    if (y.index < 0) return x;
+    if (x.index < 0 || y.value > x.value) return y;
+    return y.value == x.value && y.index < x.index ? y : x;
+  }
+};
+
+// The best of value(i) over [0, count).
+template <class Block, class Value>
+BANYAN_DEVICE Best best_over(Block& block, int64_t count, const Value& value) {
+  return block.reduce(
+      [&](int thread) {
+        Best best;
+        for (int64_t i = thread; i < count; i += Block::kThreads) {
+          float x = value(i);
+          if (!is_nan(x)) best = Better()(best, {x, static_cast<int32_t>(i)});
+        }
+        return best;
+      },
+      Better());
+}
+
+struct LogitStatistics {
+  LogitStatsArgs a;
+  Shape shape() const { return {.blocks = a.rows}; }
+
+  template <class Block>
+  BANYAN_DEVICE void operator()(Block& block) const {
+    for (int64_t r = block.index(); r < a.rows; r += block.count()) {
+      const float* x = a.x + r * a.x_row_stride;
+      Best best = best_over(block, a.dim, [&](int64_t c) { return x[c]; });
+      int nans = sum_over(block, a.dim, [&](int64_t c) { return is_nan(x[c]) ? 1 : 0; });
+      float log_sum = 0;  // for an infinite maximum, log_sum_exp is the maximum
+      if (is_finite(best.value) && nans == 0) {
+        double sum = sum_over(
+            block, a.dim, [&](int64_t c) { return static_cast<double>(exp(x[c] - best.value)); });
+        log_sum = static_cast<float>(log(sum));
+      }
+      block.one([&] {
+        a.max[r] = best.value;
+        a.argmax[r] = best.index < 0 ? 0 : best.index;
+        a.log_sum_exp[r] = nans > 0 ? not_a_number() : best.value + log_sum;
+      });
+    }
+  }
+};
+
+}  // namespace banyan::cuda

@@ -1,0 +1,109 @@
+// The kernel table of this folder, for whatever device runs its kernels. A device has
+//
+//   template <class Kernel> static void launch(void* queue, const Kernel& kernel);
+#pragma once
+
+#include "kernels/cuda/attention.h"
+#include "kernels/cuda/copies.h"
+#include "kernels/cuda/delta.h"
+#include "kernels/cuda/draw.h"
+#include "kernels/cuda/gemm.h"
+#include "kernels/cuda/moe.h"
+#include "kernels/cuda/pack.h"
+#include "kernels/cuda/recurrent.h"
+#include "kernels/cuda/rowwise.h"
+#include "kernels/cuda/sparse.h"
+#include "kernels/kernel_table.h"
+
+namespace banyan::cuda {
+
+template <class Device, class Kernel, class Args>
+void launch(const Args& args) {
+  Device::launch(args.launch.queue, Kernel{args});
+}
+
+// Launches the kernel for rows of a pool's type.
+template <class Device, template <class> class Kernel, class Args>
+void launch_for(DType dtype, const Args& args) {
+  if (dtype == DType::kBF16) return launch<Device, Kernel<BFloat16>>(args);
+  if (dtype == DType::kF16) return launch<Device, Kernel<Float16>>(args);
+  if (dtype == DType::kI8) return launch<Device, Kernel<int8_t>>(args);
+  if (dtype == DType::kF8E4M3) return launch<Device, Kernel<Float8E4M3>>(args);
+  launch<Device, Kernel<float>>(args);
+}
+
+template <class Device>
+void sort_experts(const SortExpertsArgs& args) {
+  launch<Device, CountExperts>(args);
+  launch<Device, BeginExperts>(args);
+  launch<Device, PlaceExperts>(args);
+}
+
+template <class Device, Format F>
+void run_gemm(const GemmArgs& args) {
+  if constexpr (has_integers(F)) launch<Device, QuantiseRows>(args);
+  launch<Device, Gemm<F>>(args);
+}
+
+template <class Device, Format F>
+GemmKernel gemm_kernel() {
+  return {.packed_bytes = Packed<F>::bytes,
+          .workspace_bytes =
+              [](int64_t rows, int64_t segments, int64_t k, int64_t group) {
+                return has_integers(F) ? QuantisedRows::bytes(rows, segments, k, group) : 0;
+              },
+          .pack = pack_weights<F>,
+          .gather = launch<Device, Gather<F>, GatherArgs>,
+          .run = run_gemm<Device, F>};
+}
+
+template <class D>
+KernelTable kernel_table(const char* name, const DeviceOps& device) {
+  return {
+      .name = name,
+      .device = &device,
+      .gemm_f32 = gemm_kernel<D, Format::kF32>(),
+      .gemm_bf16 = gemm_kernel<D, Format::kBF16>(),
+      .gemm_f16 = gemm_kernel<D, Format::kF16>(),
+      .gemm_int8 = gemm_kernel<D, Format::kInt8>(),
+      .gemm_int4 = gemm_kernel<D, Format::kInt4>(),
+      .gemm_uint4 = gemm_kernel<D, Format::kUint4>(),
+      .gemm_mxfp4 = gemm_kernel<D, Format::kMxfp4>(),
+      .gemm_fp8 = gemm_kernel<D, Format::kFp8>(),
+      .rms_norm = launch<D, RmsNorm>,
+      .rope_angles = launch<D, RopeAngles>,
+      .rope = launch<D, Rope>,
+      .silu_mul = launch<D, SiluMul>,
+      .scale = launch<D, Scale>,
+      .gate_mul = launch<D, GateMul>,
+      .add = launch<D, Add>,
+      .logit_stats = launch<D, LogitStatistics>,
+      .route = launch<D, Route>,
+      .sort_experts = sort_experts<D>,
+      .combine_experts = launch<D, CombineExperts>,
+      .copy_rows = launch<D, CopyRows>,
+      .copy_units = launch<D, CopyUnits>,
+      .page_write = [](const PageWriteArgs& a) { launch_for<D, PageWrite>(a.pool_dtype, a); },
+      .page_read = [](const PageReadArgs& a) { launch_for<D, PageRead>(a.pool_dtype, a); },
+      .key_sums = [](const KeySumsArgs& a) { launch_for<D, KeySums>(a.key_dtype, a); },
+      .block_scores = launch<D, BlockScores>,
+      .block_maxima = [](const BlockMaximaArgs& a) { launch_for<D, BlockMaxima>(a.key_dtype, a); },
+      .select_keys = launch<D, SelectKeys>,
+      .index_scores = [](const IndexScoresArgs& a) { launch_for<D, IndexScores>(a.key_dtype, a); },
+      .hadamard = launch<D, Hadamard>,
+      .layer_norm = launch<D, LayerNorm>,
+      .attention = [](const AttentionArgs& a) { launch_for<D, Attention>(a.pool_dtype, a); },
+      .latent_attention =
+          [](const LatentAttentionArgs& a) { launch_for<D, LatentAttention>(a.pool_dtype, a); },
+      .linear_attention = launch<D, LinearAttention>,
+      .delta_attention = launch<D, DeltaAttention>,
+      .delta_gates = launch<D, DeltaGates>,
+      .state_space = launch<D, StateSpace>,
+      .state_space_gates = launch<D, StateSpaceGates>,
+      .short_conv = launch<D, ShortConv>,
+      .draw = launch<D, Draw>,
+      .resolve_tokens = launch<D, ResolveTokens>,
+  };
+}
+
+}  // namespace banyan::cuda

@@ -1,0 +1,94 @@
+// Packed weights: what pack_weights (pack.h) writes and the kernels read.
+//
+// The codes of a row follow each other, two to a byte where they have four bits, and rows follow
+// each other; then f32 scales [n, groups], then zeros [n, groups] of uint4.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "kernels/cuda/math.h"
+#include "tensor/float_types.h"
+
+namespace banyan::cuda {
+
+enum class Format : uint8_t { kF32, kBF16, kF16, kInt8, kInt4, kUint4, kMxfp4, kFp8 };
+
+constexpr bool has_scales(Format format) {
+  return format >= Format::kInt8;
+}
+constexpr bool has_integers(Format format) {
+  return has_scales(format) && format != Format::kFp8;
+}
+constexpr bool has_nibbles(Format format) {
+  return has_integers(format) && format != Format::kInt8;
+}
+
+// What products of the format multiply weights with, and what they sum up.
+template <Format F>
+using Element = std::conditional_t<has_integers(F), int32_t, float>;
+
+template <Format F>
+struct Packed {
+  BANYAN_HOST_DEVICE constexpr Packed(const void* data, int64_t n, int64_t k, int64_t group)
+      : data(static_cast<const uint8_t*>(data)), n(n), k(k), group(group) {}
+
+  static constexpr int64_t row_bytes(int64_t k) {
+    if (F == Format::kF32) return 4 * k;
+    if (!has_scales(F)) return 2 * k;
+    return has_nibbles(F) ? (k + 1) / 2 : k;
+  }
+  static constexpr int64_t scales_offset(int64_t n, int64_t k) {
+    return (n * row_bytes(k) + 3) / 4 * 4;
+  }
+  static constexpr size_t bytes(int64_t n, int64_t k, int64_t group) {
+    int64_t groups = has_scales(F) ? n * (k / group) : 0;
+    int64_t all = scales_offset(n, k) + groups * (F == Format::kUint4 ? 5 : 4);
+    return static_cast<size_t>((all + 63) / 64 * 64);
+  }
+
+  BANYAN_HOST_DEVICE constexpr int64_t groups() const { return quotient(k, group); }
+  BANYAN_HOST_DEVICE constexpr const uint8_t* row(int64_t j) const {
+    return data + j * row_bytes(k);
+  }
+  BANYAN_HOST_DEVICE constexpr uint8_t code(int64_t j, int64_t c) const {
+    if constexpr (!has_nibbles(F)) return row(j)[c];
+    return row(j)[c / 2] >> (c % 2 * 4) & 15;
+  }
+  // The scale of products, and of e2m1 half of it: its codes are doubled.
+  BANYAN_HOST_DEVICE float scale(int64_t j, int64_t g) const {
+    float scale = reinterpret_cast<const float*>(data + scales_offset(n, k))[j * groups() + g];
+    return F == Format::kMxfp4 ? scale * 0.5f : scale;
+  }
+  BANYAN_HOST_DEVICE constexpr int zero(int64_t j, int64_t g) const {
+    if constexpr (F == Format::kInt4) return 8;
+    if constexpr (F != Format::kUint4) return 0;
+    return data[scales_offset(n, k) + n * groups() * 4 + j * groups() + g];
+  }
+
+  // The element in column c, which is in group g, without its scale.
+  BANYAN_HOST_DEVICE Element<F> at(int64_t j, int64_t c, int64_t g) const {
+    if constexpr (F == Format::kF32) return reinterpret_cast<const float*>(row(j))[c];
+    if constexpr (F == Format::kBF16) {
+      return to_float(reinterpret_cast<const BFloat16*>(row(j))[c]);
+    }
+    if constexpr (F == Format::kF16) return to_float(reinterpret_cast<const Float16*>(row(j))[c]);
+    if constexpr (F == Format::kFp8) return to_float(Float8E4M3{code(j, c)});
+    if constexpr (F == Format::kInt8) return static_cast<int8_t>(code(j, c));
+    if constexpr (F == Format::kMxfp4) return twice_e2m1(code(j, c));
+    return static_cast<Element<F>>(code(j, c)) - static_cast<Element<F>>(zero(j, g));
+  }
+
+  // Magnitudes 0, 1, 2, 3, 4, 6, 8 and 12, then the sign.
+  BANYAN_HOST_DEVICE static constexpr int32_t twice_e2m1(uint8_t code) {
+    int32_t step = code & 7;
+    int32_t magnitude = step < 4 ? step : step < 6 ? 2 * step - 4 : 4 * step - 16;
+    return (code & 8) != 0 ? -magnitude : magnitude;
+  }
+
+  const uint8_t* data;
+  int64_t n, k, group;
+};
+
+}  // namespace banyan::cuda
