@@ -71,7 +71,7 @@ std::vector<bool> read_experts_layers(const ConfigFile& config, int64_t layers) 
   return read_moe_layers(config, layers, 0);
 }
 
-void read_experts(const ConfigFile& config, GqaDecoderConfig& c) {
+void read_clamped_experts(const ConfigFile& config, GqaDecoderConfig& c) {
   SparseConfig& sparse = c.sparse;
   Glu glu = {GluForm::kSwigluOai,
              static_cast<float>(config.number_or("swiglu_limit", 7, 1e-3, 1e6))};
@@ -126,7 +126,7 @@ Result<std::unique_ptr<Model>> load_minimax_m3(const ConfigFile& config, Builder
   std::vector<bool> indexed = read_indexed_layers(config, c.decoder().layers);
   c.attention.index = index;
   for (int64_t i = 0; i < c.decoder().layers; ++i) at(c.layers, i).indexed = at(indexed, i);
-  read_experts(config, c);
+  read_clamped_experts(config, c);
   // The checkpoints have no MTP tensors, so these keys have no effect.
   config.ignore({"num_mtp_modules", "num_nextn_predict_layers"});
   return make_gqa_decoder(config, b, c);
