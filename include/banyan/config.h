@@ -18,10 +18,20 @@ using LoadProgress = std::function<void(int64_t bytes_done, int64_t bytes_total)
 // Keeps cached prefixes outside of memory, where they survive a restart: exactly the bytes that
 // layers remember, under a key that names all they depend on.
 struct CacheStorageConfig {
-  std::string backend;     // disk, file (a shared file system), redis; empty: none
-  std::string directory;   // disk, file: made if need be
+  // disk, file (a shared file system), redis; empty: none. "disk,file" and "disk,redis": the disk
+  // first, and what it lacks from the shared store.
+  std::string backend;
+  std::string directory;   // disk, or file alone: made if need be
   int64_t size_bytes = 0;  // disk: of all that is kept in the directory
-  std::string url;         // redis: redis://[[user]:password@]host[:port][/database], or unix://
+  // Under a device's memory: units that the host's memory holds, of this size or of so many times
+  // the device's; 0: none. A backend, if there is one, is below.
+  int64_t host_size_bytes = 0;
+  double host_ratio = 0;
+  double snapshot_fraction = 0;  // disk: of size_bytes, for snapshots of recurrent layers; 0: half
+  // redis: redis://[[user]:password@]host[:port][/database], or unix://. file below a disk:
+  // file:///path.
+  std::string url;
+  std::string key_file;  // of a secret that all who share the store have; empty: anybody may write
   int64_t write_budget_bytes_per_day = 0;  // 0: none
 
   // write_back: pages that are soon evicted, when nothing else is to do those that were used twice
@@ -38,6 +48,7 @@ struct CacheStorageConfig {
   // loading should take.
   double prefetch_timeout_s = 0, prefetch_timeout_per_ki_token_s = 0;
 
+  bool on() const { return !backend.empty() || host_size_bytes > 0 || host_ratio > 0; }
   Status validate() const;
 };
 

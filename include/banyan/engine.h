@@ -82,26 +82,34 @@ struct DrafterStats {
   double time_s = 0;            // spent drafting
 };
 
+// One store of EngineConfig::cache_storage.
+struct CacheLayerStats {
+  static constexpr size_t kClassesMax = 8;
+  std::string_view backend;  // "disk"
+  std::string_view health;   // "on", "read-only", "off"
+  // Of each class of EngineInfo::state_classes, as far as the store knows.
+  std::array<int64_t, kClassesMax> units = {}, bytes = {};
+  int64_t capacity_bytes = 0;   // 0: the server's business
+  int64_t evicted_units = 0;    // from the store
+  int64_t restored_tokens = 0;  // prompt tokens that were loaded from it and not computed
+  int64_t read_units = 0, read_bytes = 0, written_units = 0, written_bytes = 0;
+  double read_s = 0, write_s = 0;  // in the store
+};
+
 // What EngineConfig::cache_storage keeps and does.
 struct CacheStorageStats {
-  static constexpr size_t kClassesMax = 8;
+  static constexpr size_t kLayersMax = 3;
   // Why units were not loaded: their record is not there (any more), has other bytes than were
   // written, is another's; took too long; device or server failed; are computed sooner.
   enum Miss : uint8_t { kAbsent, kChecksum, kIdentity, kTimeout, kFailed, kCheaperToCompute };
   static constexpr std::array<std::string_view, 6> kMissNames = {
       "absent", "checksum", "identity", "timeout", "failed", "cheaper_to_compute"};
 
-  std::string_view backend;  // "disk"; empty: none
-  std::string_view health;   // "on", "read-only", "off"
-  // Of each class of EngineInfo::state_classes, as far as the store knows.
-  std::array<int64_t, kClassesMax> units = {}, bytes = {};
-  int64_t capacity_bytes = 0;     // 0: the server's business
-  int64_t evicted_units = 0;      // from the store
-  int64_t evicted_unwritten = 0;  // from memory, before they were in the store
-  int64_t restored_tokens = 0;    // prompt tokens that were loaded and not computed
-  int64_t read_units = 0, read_bytes = 0, written_units = 0, written_bytes = 0;
-  double read_s = 0, write_s = 0;  // in the store
-  double saved_s = 0;              // of computing, as it was estimated
+  std::array<CacheLayerStats, kLayersMax> layers;  // in the order in which they are asked
+  size_t layer_count = 0;                          // 0: nothing is kept
+  int64_t evicted_unwritten = 0;                   // from memory, before they were in a store
+  int64_t restored_tokens = 0;                     // from all layers
+  double saved_s = 0;                              // of computing, as it was estimated
   std::array<int64_t, kMissNames.size()> misses = {};
   // Something is under way, or is to be done when nothing else is: step() is to be called again
   // within milliseconds though it returned false.

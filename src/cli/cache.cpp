@@ -20,7 +20,7 @@ namespace banyan::cli {
 namespace {
 
 struct CacheOptions {
-  std::string folder, only, keep;
+  std::string folder, only, keep, key_file;
   double older_than_days = -1, size_gb = -1;
   bool all = false, dry_run = false, json = false;
 };
@@ -86,10 +86,12 @@ Result<int> cache_ls(const CacheOptions& o) {
 
 Result<int> cache_verify(const CacheOptions& o) {
   CacheCheck check;
+  std::optional<RecordKey> key;
+  if (!o.key_file.empty()) key = TRY(read_record_key(o.key_file));
   {
     StatusLine status;
     auto next = std::chrono::steady_clock::now();
-    check = TRY(verify_cache(system_storage(), o.folder, [&](const CacheCheck& so_far) {
+    check = TRY(verify_cache(system_storage(), o.folder, key, [&](const CacheCheck& so_far) {
       if (status.visible() && std::chrono::steady_clock::now() >= next) {
         next += std::chrono::milliseconds(200);
         status.show(fmt::format("verifying: {} records, {}, {} bad", format_count(so_far.records),
@@ -148,6 +150,9 @@ VerbAction declare_cache_ls(CLI::App& app) {
 VerbAction declare_cache_verify(CLI::App& app) {
   auto o = std::make_shared<CacheOptions>();
   add_cache_folder(app, *o);
+  app.add_option("--key-file", o->key_file,
+                 "What --hicache-storage-key-file was when the records were written")
+      ->type_name("FILE");
   app.add_flag("--json", o->json, "Print one JSON object: records, bytes, bad, first_bad");
   return [o] { return cache_verify(*o); };
 }

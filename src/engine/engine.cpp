@@ -577,7 +577,7 @@ Result<std::unique_ptr<Engine>> EngineAssembly::load(const EngineConfig& config,
   return guard([&]() -> Result<std::unique_ptr<Engine>> {
     EngineConfig chosen = config;
     chosen.drafters = TRY(chosen_drafters(config));
-    bool tiered = !config.cache_storage.backend.empty();
+    bool tiered = config.cache_storage.on();
     chosen.state_digest = config.state_digest || tiered;
     std::unique_ptr<Runner> draft;
     if (!config.draft_model_path.empty()) draft = TRY(load_draft_model(chosen, families));

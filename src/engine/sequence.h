@@ -115,6 +115,8 @@ struct Sequence {
     bool settled = false;        // nothing more is loaded for it, unless it is retracted
     int64_t shared = 0;          // what the transfer loads up to here is of its prompt
     int64_t begin = 0, end = 0;  // of what was loaded
+    // Of that, from each layer of the store.
+    std::array<int64_t, CacheStorageStats::kLayersMax> layers = {};
   };
   Restore restore;
 

@@ -13,7 +13,7 @@ size_t KeyStore::KeyHash::operator()(const TierKey& key) const noexcept {
 }
 
 void KeyStore::find(uint64_t id, std::span<const TierKey> keys) {
-  TierDone done{.id = id, .operation = TierOperation::kFind};
+  TierDone done{.id = id, .operation = TierOperation::kFind, .work = {{{.done = true}}}};
   for (const TierKey& key : keys) done.found.push_back(units_.contains(key));
   done_.push_back(std::move(done));
 }

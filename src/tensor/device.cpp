@@ -24,6 +24,10 @@ constinit const DeviceOps kHostDevice = {
     .download = copy_now,
     .synchronise = [](void*) {},
     .available_bytes = [](void*) { return available_memory_bytes(); },
+    .mark = [](void*) -> uint64_t { return 0; },
+    .reached = [](void*, uint64_t) { return true; },
+    .allocate_host = [](void*, size_t bytes) { return reserve_memory(bytes); },
+    .release_host = [](void*, std::byte* data, size_t bytes) { release_memory(data, bytes); },
 };
 
 const DeviceQueue& host_queue() {
@@ -44,6 +48,21 @@ DeviceBlock& DeviceBlock::operator=(DeviceBlock&& other) noexcept {
 
 DeviceBlock::~DeviceBlock() {
   if (data_ != nullptr) queue_->ops().release(queue_->handle(), data_, size_);
+}
+
+HostBlock::HostBlock(const DeviceQueue& queue, size_t bytes) : queue_(&queue), size_(bytes) {
+  if (bytes > 0) data_ = queue.ops().allocate_host(queue.handle(), bytes);
+}
+
+HostBlock& HostBlock::operator=(HostBlock&& other) noexcept {
+  std::swap(queue_, other.queue_);
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+HostBlock::~HostBlock() {
+  if (data_ != nullptr) queue_->ops().release_host(queue_->handle(), data_, size_);
 }
 
 Staging::Staging(const DeviceQueue& queue, void* to, size_t bytes)

@@ -30,6 +30,13 @@ struct DeviceOps {
   void (*synchronise)(void* queue) = nullptr;
   // Bytes that may still be allocated.
   int64_t (*available_bytes)(void* queue) = nullptr;
+  // Names the end of the work that is on the queue now, and says, without waiting, whether that
+  // work is complete.
+  uint64_t (*mark)(void* queue) = nullptr;
+  bool (*reached)(void* queue, uint64_t mark) = nullptr;
+  // Memory of the host from and to which the device copies directly: pinned, where that is needed.
+  std::byte* (*allocate_host)(void* queue, size_t bytes) = nullptr;
+  void (*release_host)(void* queue, std::byte* data, size_t bytes) = nullptr;
 };
 
 // Host memory: reserved on allocation, committed on first touch.
@@ -53,6 +60,8 @@ class DeviceQueue {
     ops_.download(handle_, to, from, bytes);
   }
   void synchronise() const { ops_.synchronise(handle_); }
+  uint64_t mark() const { return ops_.mark(handle_); }
+  bool reached(uint64_t mark) const { return ops_.reached(handle_, mark); }
   int64_t available_bytes() const { return ops_.available_bytes(handle_); }
 
  private:
@@ -74,6 +83,23 @@ class DeviceBlock {
 
   std::byte* data() const { return data_; }
   size_t size() const { return size_; }
+
+ private:
+  const DeviceQueue* queue_ = nullptr;
+  std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+// The same of the host's memory that the device copies from and to.
+class HostBlock {
+ public:
+  HostBlock() = default;
+  HostBlock(const DeviceQueue& queue, size_t bytes);
+  HostBlock(HostBlock&& other) noexcept { *this = std::move(other); }
+  HostBlock& operator=(HostBlock&& other) noexcept;
+  ~HostBlock();
+
+  std::byte* data() const { return data_; }
 
  private:
   const DeviceQueue* queue_ = nullptr;

@@ -121,8 +121,9 @@ void count_files(Storage& storage, CacheDigest& digest) {
 
 class Verifier {
  public:
-  Verifier(Storage& storage, const std::function<bool(const CacheCheck&)>& progress)
-      : storage_(storage), progress_(progress) {}
+  Verifier(Storage& storage, const std::optional<RecordKey>& key,
+           const std::function<bool(const CacheCheck&)>& progress)
+      : storage_(storage), progress_(progress), io_(key) {}
 
   const CacheCheck& check() const { return check_; }
 
@@ -254,9 +255,10 @@ Result<std::vector<CacheDigest>> list_cache(Storage& storage, const std::string&
 }
 
 Result<CacheCheck> verify_cache(Storage& storage, const std::string& folder,
+                                const std::optional<RecordKey>& key,
                                 const std::function<bool(const CacheCheck&)>& progress) {
   std::vector<CacheDigest> digests = TRY(list_cache(storage, folder));
-  Verifier verifier(storage, progress);
+  Verifier verifier(storage, key, progress);
   for (const CacheDigest& digest : digests) {
     if (!verifier.digest(digest)) break;
   }

@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "banyan/status.h"
+#include "tier/registry.h"
 #include "tier/storage.h"
 
 namespace banyan {
@@ -39,8 +41,10 @@ struct CacheCheck {
   int64_t bad = 0;
   std::vector<std::string> first_bad;  // where, and why
 };
-// Reads every record. `progress` hears of the share that is done, and ends it by false.
+// Reads every record, of those that were written with a key where one is given, and of the others
+// where not. `progress` hears of the share that is done, and ends it by false.
 Result<CacheCheck> verify_cache(Storage& storage, const std::string& folder,
+                                const std::optional<RecordKey>& key,
                                 const std::function<bool(const CacheCheck&)>& progress);
 
 struct CacheLimits {

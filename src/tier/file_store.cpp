@@ -41,6 +41,7 @@ class FileStore final : public QueuedStore {
         storage_(storage),
         own_(config.directory + "/" + states.digest.value().hex()),
         breaker_("the file store") {
+    for (int i = 0; i < kFileThreads; ++i) io_.emplace_back(config.key);
     std::array<char, 256> host = {};
     (void)::gethostname(host.data(), host.size() - 1);
     // Containers may share a name and a number.
@@ -58,7 +59,7 @@ class FileStore final : public QueuedStore {
   TierStats stats() const override;
 
  private:
-  Ended find_now(int worker, std::span<const TierKey> keys, std::vector<bool>& found) override;
+  Ended find_now(int worker, std::span<const TierKey> keys, std::vector<uint8_t>& found) override;
   Ended read_now(int worker, const TierJob& job) override;
   Ended write_now(int worker, const TierJob& job) override;
   Clock::time_point idle(int worker) override;
@@ -74,8 +75,8 @@ class FileStore final : public QueuedStore {
   const TierStates states_;
   Storage& storage_;
   const std::string own_;
-  std::string writer_;  // in the names of files that are not whole yet
-  std::array<RecordIo, kFileThreads> io_;
+  std::string writer_;        // in the names of files that are not whole yet
+  std::vector<RecordIo> io_;  // one for each thread
   std::atomic<uint64_t> written_ = 0;
   Breaker breaker_;
 
@@ -116,8 +117,9 @@ void FileStore::count(int error) {
   }
 }
 
-FileStore::Ended FileStore::find_now(int, std::span<const TierKey> keys, std::vector<bool>& found) {
-  found.assign(keys.size(), false);
+FileStore::Ended FileStore::find_now(int, std::span<const TierKey> keys,
+                                     std::vector<uint8_t>& found) {
+  found.assign(keys.size(), 0);
   for (size_t i = 0; i < keys.size() && breaker_.closed(); ++i) {
     auto entry = storage_.look(path_of(keys[i]));
     found[i] = entry.has_value();

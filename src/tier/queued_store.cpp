@@ -186,8 +186,9 @@ void QueuedStore::run(int worker, Job& job) {
   }
   Clock::time_point now = Clock::now();
   done.outcome = ended.outcome;
-  done.bytes = ended.bytes;
-  done.seconds = std::chrono::duration<double>(now - begin).count();
+  done.work[0] = {.done = true,
+                  .bytes = ended.bytes,
+                  .seconds = std::chrono::duration<double>(now - begin).count()};
   {
     std::lock_guard lock(mutex_);
     done_.push_back(std::move(done));

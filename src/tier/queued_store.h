@@ -57,7 +57,8 @@ class QueuedStore : public TierStore {
   // Idle work is due then, or earlier.
   void idle_by(Clock::time_point time);
 
-  virtual Ended find_now(int worker, std::span<const TierKey> keys, std::vector<bool>& found) = 0;
+  virtual Ended find_now(int worker, std::span<const TierKey> keys,
+                         std::vector<uint8_t>& found) = 0;
   virtual Ended read_now(int worker, const TierJob& job) = 0;
   virtual Ended write_now(int worker, const TierJob& job) = 0;
   // Called when nothing waits, or when it has been due for a while; gives the time when it wants to

@@ -21,7 +21,7 @@ struct RawHeader {
   std::array<char, 8> magic = kMagic;
   uint32_t format = kRecordFormat;
   uint8_t unit_class = 0, codec = 0;
-  uint16_t zero = 0;
+  uint16_t keyed = 0;
   std::array<uint8_t, 16> digest = {}, page = {}, parent = {};
   int64_t end = 0;
   uint32_t tokens = 0, header_bytes = 0;
@@ -48,12 +48,20 @@ RecordChecksum to_checksum(const XXH128_hash_t& hash) {
 }
 
 // Of a header whose field for it is anything.
-RecordChecksum header_checksum(RawHeader raw, std::span<const std::byte> header) {
+RecordChecksum header_checksum(RawHeader raw, std::span<const std::byte> header,
+                               Checksummer& checksums) {
   raw.header = {};
-  PayloadChecksum checksum;
-  checksum.add(std::as_bytes(std::span(&raw, 1)));
-  checksum.add(header.subspan(sizeof raw));
-  return checksum.finish();
+  checksums.add(std::as_bytes(std::span(&raw, 1)));
+  checksums.add(header.subspan(sizeof raw));
+  return checksums.finish();
+}
+
+// The first or the second step of HMAC: the key in a block of SHA-256, each byte with `mask`.
+std::array<std::byte, 64> key_block(const RecordKey& key, uint8_t mask) {
+  std::array<std::byte, 64> block;
+  block.fill(std::byte{mask});
+  for (size_t i = 0; i < key.bytes.size(); ++i) block[i] ^= std::byte{key.bytes[i]};
+  return block;
 }
 
 XXH3_state_t* as_xxh3(void* state) {
@@ -92,34 +100,76 @@ RecordShape record_shape(const TierConfig& config, const TierStates& states, int
   return shape;
 }
 
-void PayloadChecksum::Free::operator()(void* state) const {
+void Checksummer::Free::operator()(void* state) const {
   XXH3_freeState(as_xxh3(state));
 }
 
-PayloadChecksum::PayloadChecksum() : state_(XXH3_createState()) {
+Checksummer::Checksummer(const std::optional<RecordKey>& key)
+    : key_(key), state_(XXH3_createState()) {
   CHECK(state_ != nullptr, "no memory for a checksum");
   begin();
 }
 
-void PayloadChecksum::begin() {
-  XXH3_128bits_reset(as_xxh3(state_.get()));
+void Checksummer::begin() {
+  if (key_) {
+    hasher_.bytes(key_block(*key_, 0x36));
+  } else {
+    XXH3_128bits_reset(as_xxh3(state_.get()));
+  }
 }
 
-void PayloadChecksum::add(std::span<const std::byte> bytes) {
-  if (!bytes.empty()) XXH3_128bits_update(as_xxh3(state_.get()), bytes.data(), bytes.size());
+void Checksummer::add(std::span<const std::byte> bytes) {
+  if (bytes.empty()) return;
+  if (key_) {
+    hasher_.bytes(bytes);
+  } else {
+    XXH3_128bits_update(as_xxh3(state_.get()), bytes.data(), bytes.size());
+  }
 }
 
-RecordChecksum PayloadChecksum::finish() const {
-  return to_checksum(XXH3_128bits_digest(as_xxh3(state_.get())));
+RecordChecksum Checksummer::finish() {
+  RecordChecksum checksum;
+  if (key_) {
+    Digest inner = hasher_.finish();
+    hasher_.bytes(key_block(*key_, 0x5c)).bytes(std::as_bytes(std::span(inner.bytes)));
+    std::copy_n(hasher_.finish().bytes.begin(), checksum.size(), checksum.begin());
+  } else {
+    checksum = to_checksum(XXH3_128bits_digest(as_xxh3(state_.get())));
+  }
+  begin();
+  return checksum;
+}
+
+RecordChecksum Checksummer::of(std::span<const TierPiece> pieces) {
+  for (const TierPiece& piece : pieces) add({piece.data, piece.bytes});
+  return finish();
+}
+
+void seal_record(const RecordShape& shape, const TierRecord& record, uint64_t write_number,
+                 std::span<const TierPiece> pieces, std::span<std::byte> header,
+                 Checksummer& checksums) {
+  encode_header(shape, record, write_number, checksums.of(pieces), header, checksums);
+}
+
+TierOutcome check_record(const RecordShape& shape, const TierRecord& record,
+                         std::span<const std::byte> header, std::span<const TierPiece> pieces,
+                         Checksummer& checksums) {
+  RecordHeader found;
+  TierOutcome outcome = decode_header(header, found, checksums);
+  if (outcome == TierOutcome::kDone) outcome = compare(found, shape, record);
+  if (outcome != TierOutcome::kDone) return outcome;
+  return checksums.of(pieces) == found.payload ? TierOutcome::kDone : TierOutcome::kChecksum;
 }
 
 void encode_header(const RecordShape& shape, const TierRecord& record, uint64_t write_number,
-                   const RecordChecksum& payload, std::span<std::byte> header) {
+                   const RecordChecksum& payload, std::span<std::byte> header,
+                   Checksummer& checksums) {
   CHECK(std::ssize(header) == shape.header_bytes());
   CHECK(std::ssize(record.tokens) <= shape.page_tokens, "{} tokens in a page of {}",
         record.tokens.size(), shape.page_tokens);
   CHECK(record.key.unit_class == shape.unit_class);
   RawHeader raw{.unit_class = static_cast<uint8_t>(shape.unit_class),
+                .keyed = static_cast<uint16_t>(checksums.keyed() ? 1 : 0),
                 .digest = shape.digest,
                 .page = record.key.page.bytes,
                 .parent = record.parent.bytes,
@@ -134,18 +184,20 @@ void encode_header(const RecordShape& shape, const TierRecord& record, uint64_t 
                 .payload = payload};
   std::ranges::fill(header, std::byte{0});
   std::ranges::copy(std::as_bytes(record.tokens), header.begin() + sizeof raw);
-  raw.header = header_checksum(raw, header);
+  raw.header = header_checksum(raw, header, checksums);
   std::ranges::copy(std::as_bytes(std::span(&raw, 1)), header.begin());
 }
 
-TierOutcome decode_header(std::span<const std::byte> bytes, RecordHeader& header) {
+TierOutcome decode_header(std::span<const std::byte> bytes, RecordHeader& header,
+                          Checksummer& checksums) {
   RawHeader raw;
   if (bytes.size() < sizeof raw) return TierOutcome::kChecksum;
   std::memcpy(&raw, bytes.data(), sizeof raw);
   if (raw.magic != kMagic) return TierOutcome::kChecksum;
-  if (raw.format != kRecordFormat || raw.codec != 0) return TierOutcome::kIdentity;
+  bool known = raw.format == kRecordFormat && raw.codec == 0;
+  if (!known || raw.keyed != (checksums.keyed() ? 1 : 0)) return TierOutcome::kIdentity;
   if (!sizes_make_sense(raw) || raw.header_bytes > bytes.size()) return TierOutcome::kChecksum;
-  if (header_checksum(raw, bytes.first(raw.header_bytes)) != raw.header) {
+  if (header_checksum(raw, bytes.first(raw.header_bytes), checksums) != raw.header) {
     return TierOutcome::kChecksum;
   }
   header = {.digest = raw.digest,

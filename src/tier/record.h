@@ -1,15 +1,17 @@
 // A unit as it lies on a disk or a server: a header that says what it is, then the bytes of its
 // pools. A record proves itself: whoever reads one compares what the header says with what was
-// asked for, and both checksums, before a byte is believed. The checksums are against accidents;
-// who may write to a store may also plant states.
+// asked for, and both checksums, before a byte is believed.
 //
-//   0    u64 magic "BNYNREC1", u32 format, u8 class, u8 codec (0: as it is), u16 zero
+//   0    u64 magic "BNYNREC1", u32 format, u8 class, u8 codec (0: as it is), u16 1 with a key or 0
 //   16   digest[16] (the first half of the StateDigest), page[16], parent[16] (of PageKeys)
 //   64   i64 end, u32 tokens, u32 bytes of the header, u64 raw bytes, u64 stored bytes,
 //        u64 write number
-//   104  u32 rank, u32 ranks, payload's XXH3-128[16], zeros to 176
-//   176  the header's XXH3-128[16], over all of it with this field zero
+//   104  u32 rank, u32 ranks, payload's checksum[16], zeros to 176
+//   176  the header's checksum[16], over all of it with this field zero
 //   192  i32 tokens[], zeros to a multiple of 4,096; then the payload, and zeros to the next one
+//
+// A checksum is XXH3-128, or with a key half of HMAC-SHA256: then nobody plants states who lacks
+// it.
 //
 // Numbers are little endian, as on every machine that Banyan runs on.
 #pragma once
@@ -18,8 +20,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
+#include "base/digest.h"
 #include "tier/registry.h"
 #include "tier/store.h"
 
@@ -45,25 +49,40 @@ struct RecordShape {
 };
 RecordShape record_shape(const TierConfig& config, const TierStates& states, int unit_class);
 
-// XXH3-128 of bytes that come in pieces.
-class PayloadChecksum {
+// Checksums of bytes that come in pieces, one after the other.
+class Checksummer {
  public:
-  PayloadChecksum();
+  explicit Checksummer(const std::optional<RecordKey>& key = std::nullopt);
 
-  void begin();
+  bool keyed() const { return key_.has_value(); }
   void add(std::span<const std::byte> bytes);
-  RecordChecksum finish() const;
+  // Begins another one.
+  RecordChecksum finish();
+  RecordChecksum of(std::span<const TierPiece> pieces);
 
  private:
   struct Free {
     void operator()(void* state) const;
   };
+  void begin();
+
+  std::optional<RecordKey> key_;
+  Hasher hasher_;  // with a key
   std::unique_ptr<void, Free> state_;
 };
 
 // Fills all of `header`, shape.header_bytes() long.
 void encode_header(const RecordShape& shape, const TierRecord& record, uint64_t write_number,
-                   const RecordChecksum& payload, std::span<std::byte> header);
+                   const RecordChecksum& payload, std::span<std::byte> header,
+                   Checksummer& checksums);
+// The same, with the checksum of what lies in `pieces`.
+void seal_record(const RecordShape& shape, const TierRecord& record, uint64_t write_number,
+                 std::span<const TierPiece> pieces, std::span<std::byte> header,
+                 Checksummer& checksums);
+// Whether header and pieces are of this record, and as they were written.
+TierOutcome check_record(const RecordShape& shape, const TierRecord& record,
+                         std::span<const std::byte> header, std::span<const TierPiece> pieces,
+                         Checksummer& checksums);
 
 // What a header says.
 struct RecordHeader {
@@ -81,8 +100,9 @@ struct RecordHeader {
 };
 
 // Reads any bytes. kDone; kChecksum when they are no header, or a damaged one; kIdentity when they
-// are one of another format.
-TierOutcome decode_header(std::span<const std::byte> bytes, RecordHeader& header);
+// are one of another format, or with a key where none is known, or the other way round.
+TierOutcome decode_header(std::span<const std::byte> bytes, RecordHeader& header,
+                          Checksummer& checksums);
 
 // kDone or kIdentity: whether such a header may be of a record of this shape, and of this record.
 TierOutcome compare(const RecordHeader& header, const RecordShape& shape);

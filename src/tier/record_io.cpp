@@ -56,10 +56,11 @@ RecordEnd failed(int64_t result) {
 
 }  // namespace
 
-RecordIo::RecordIo()
+RecordIo::RecordIo(const std::optional<RecordKey>& key)
     : header_(aligned(kRecordHeaderBytesMax)),
       padding_(aligned(kRecordAlignment)),
-      buffer_(aligned(kBufferBytes)) {}
+      buffer_(aligned(kBufferBytes)),
+      checksums_(key) {}
 
 RecordIo::Buffer RecordIo::aligned(size_t bytes) {
   auto* memory = static_cast<std::byte*>(std::aligned_alloc(kRecordAlignment, bytes));
@@ -76,9 +77,7 @@ std::span<std::byte> RecordIo::header(const RecordShape& shape) {
 RecordEnd RecordIo::write(StorageFile& file, int64_t offset, const RecordShape& shape,
                           const TierRecord& record, std::span<const TierPiece> pieces,
                           uint64_t write_number) {
-  checksum_.begin();
-  for (const TierPiece& piece : pieces) checksum_.add({piece.data, piece.bytes});
-  encode_header(shape, record, write_number, checksum_.finish(), header(shape));
+  seal_record(shape, record, write_number, pieces, header(shape), checksums_);
   std::memset(padding_.get(), 0, kRecordAlignment);
   return move(Way::kWrite, file, offset, shape, pieces);
 }
@@ -86,14 +85,9 @@ RecordEnd RecordIo::write(StorageFile& file, int64_t offset, const RecordShape& 
 RecordEnd RecordIo::read(StorageFile& file, int64_t offset, const RecordShape& shape,
                          const TierRecord& record, std::span<const TierPiece> pieces) {
   RecordEnd end = move(Way::kRead, file, offset, shape, pieces);
-  if (end.outcome != TierOutcome::kDone) return end;
-  RecordHeader found;
-  end.outcome = decode_header(header(shape), found);
-  if (end.outcome == TierOutcome::kDone) end.outcome = compare(found, shape, record);
-  if (end.outcome != TierOutcome::kDone) return end;
-  checksum_.begin();
-  for (const TierPiece& piece : pieces) checksum_.add({piece.data, piece.bytes});
-  if (checksum_.finish() != found.payload) end.outcome = TierOutcome::kChecksum;
+  if (end.outcome == TierOutcome::kDone) {
+    end.outcome = check_record(shape, record, header(shape), pieces, checksums_);
+  }
   return end;
 }
 
@@ -103,7 +97,8 @@ RecordEnd RecordIo::read_header(StorageFile& file, int64_t offset, int64_t heade
   iovec part{.iov_base = header_.get(), .iov_len = static_cast<size_t>(header_bytes)};
   RecordEnd end = move_all(Way::kRead, file, offset, {&part, 1});
   if (end.outcome == TierOutcome::kDone) {
-    end.outcome = decode_header({header_.get(), static_cast<size_t>(header_bytes)}, header);
+    std::span<const std::byte> bytes(header_.get(), static_cast<size_t>(header_bytes));
+    end.outcome = decode_header(bytes, header, checksums_);
   }
   return end;
 }
@@ -120,20 +115,22 @@ RecordEnd RecordIo::verify(StorageFile& file, int64_t offset, RecordHeader& head
     }
   }
   if (end.outcome != TierOutcome::kDone) return end;
-  checksum_.begin();
   int64_t at = header.header_bytes, left = header.payload_bytes;
   while (left > 0) {
     int64_t wanted = std::min<int64_t>(kBufferBytes, header.bytes() - at);
     iovec part{.iov_base = buffer_.get(), .iov_len = static_cast<size_t>(wanted)};
     RecordEnd chunk = move_all(Way::kRead, file, offset + at, {&part, 1});
     end.bytes += chunk.bytes;
-    if (chunk.outcome != TierOutcome::kDone) return {chunk.outcome, chunk.error, end.bytes};
+    if (chunk.outcome != TierOutcome::kDone) {
+      (void)checksums_.finish();
+      return {chunk.outcome, chunk.error, end.bytes};
+    }
     auto useful = static_cast<size_t>(std::min(wanted, left));
-    checksum_.add({buffer_.get(), useful});
+    checksums_.add({buffer_.get(), useful});
     at += wanted;
     left -= static_cast<int64_t>(useful);
   }
-  if (checksum_.finish() != header.payload) end.outcome = TierOutcome::kChecksum;
+  if (checksums_.finish() != header.payload) end.outcome = TierOutcome::kChecksum;
   return end;
 }
 

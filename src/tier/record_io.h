@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -25,7 +26,7 @@ struct RecordEnd {
 
 class RecordIo {
  public:
-  RecordIo();
+  explicit RecordIo(const std::optional<RecordKey>& key = std::nullopt);
 
   RecordEnd write(StorageFile& file, int64_t offset, const RecordShape& shape,
                   const TierRecord& record, std::span<const TierPiece> pieces,
@@ -58,7 +59,7 @@ class RecordIo {
 
   Buffer header_, padding_, buffer_;
   std::vector<iovec> parts_, rest_;
-  PayloadChecksum checksum_;
+  Checksummer checksums_;
 };
 
 }  // namespace banyan

@@ -11,6 +11,7 @@
 // and one rank, so all its records of a class have one size.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -51,6 +52,7 @@ struct TierJob {
   uint64_t id = 0;  // the caller's, of its choice
   TierRecord record;
   std::span<const TierPiece> pieces;
+  bool share = true;  // a write: worth the way to a store that machines share
 };
 
 enum class TierOutcome : uint8_t {
@@ -66,13 +68,24 @@ std::string_view name(TierOutcome outcome);
 
 enum class TierOperation : uint8_t { kFind, kRead, kWrite };
 
+// A store may be several, asked in order: its layers.
+inline constexpr int kTierLayersMax = 3;
+
+// What a job took of one layer.
+struct TierWork {
+  bool done = false;   // the layer had a part in it
+  int64_t bytes = 0;   // that went over the device
+  double seconds = 0;  // in the layer, its queue not counted
+};
+
 struct TierDone {
   uint64_t id = 0;
   TierOperation operation = TierOperation::kFind;
   TierOutcome outcome = TierOutcome::kDone;
-  std::vector<bool> found = {};  // kFind: of each key
-  int64_t bytes = 0;             // that went over the device
-  double seconds = 0;            // in the store, its queue not counted
+  std::vector<uint8_t> found = {};  // kFind: of each key, 0 or the number of its layer plus 1
+  int layer = 0;                    // kRead: that the bytes came from
+  bool unwritten = false;           // kRead: a layer above lacks them, and would take a write
+  std::array<TierWork, kTierLayersMax> work = {};
 };
 
 enum class TierHealth : uint8_t { kOn, kReadOnly, kOff };
@@ -90,6 +103,8 @@ class TierStore {
  public:
   virtual ~TierStore() = default;
   virtual std::string_view name() const = 0;  // "disk", "file", "redis"
+  virtual int layers() const { return 1; }
+  virtual const TierStore& layer(int) const { return *this; }
 
   // Each ends in one TierDone. A find of keys that memory knows about ends at once.
   virtual void find(uint64_t id, std::span<const TierKey> keys) = 0;

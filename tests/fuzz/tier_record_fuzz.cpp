@@ -13,7 +13,8 @@ namespace {
 
 void decode(std::span<const std::byte> bytes) {
   banyan::RecordHeader header;
-  if (banyan::decode_header(bytes, header) != banyan::TierOutcome::kDone) return;
+  banyan::Checksummer checksums;
+  if (banyan::decode_header(bytes, header, checksums) != banyan::TierOutcome::kDone) return;
   CHECK(header.header_bytes <= std::ssize(bytes));
   CHECK(header.payload_bytes >= 0 && header.bytes() >= header.header_bytes);
   CHECK(header.rank < header.ranks);
@@ -29,7 +30,7 @@ void decode_signed(std::vector<std::byte> bytes) {
   std::memcpy(&header_bytes, &bytes[76], 4);
   if (header_bytes < 192 || header_bytes > bytes.size()) return;
   std::memset(&bytes[176], 0, 16);
-  banyan::PayloadChecksum checksum;
+  banyan::Checksummer checksum;
   checksum.add(std::span(bytes).first(header_bytes));
   banyan::RecordChecksum sum = checksum.finish();
   std::memcpy(&bytes[176], sum.data(), sum.size());

@@ -24,6 +24,7 @@
 #include "support/sanitized.h"
 #include "support/tier/fake_store.h"
 #include "support/value_or_abort.h"
+#include "tier/layered_store.h"
 
 namespace banyan::test {
 namespace {
@@ -45,21 +46,37 @@ std::unique_ptr<Engine> load(bool hybrid, const EngineConfig& config,
       EngineAssembly::load(config, families, {}, std::move(drafters), std::move(storage)));
 }
 
-// A store on `disk` that fails as the seed has it, and that is so quick when it does not that all
-// that it has is worth loading.
-EngineAssembly::Storage storage_on(std::shared_ptr<FakeDisk> disk, uint64_t seed) {
-  uint64_t i = 0;
+FakeFaults random_faults(uint64_t seed, uint64_t i) {
   auto rate = [&] { return uniform(seed, ++i, 6) < 0.6 ? 0 : 0.3 * uniform(seed, ++i, 6); };
-  FakeFaults faults{.lie = rate(),
-                    .lose = rate(),
-                    .damage = rate(),
-                    .tear = rate(),
-                    .fail = rate(),
-                    .refuse = rate(),
-                    .delay_max = static_cast<int>(40 * rate())};
-  auto store = std::make_unique<FakeStore>(std::move(disk), faults, seed);
+  return {.lie = rate(),
+          .lose = rate(),
+          .damage = rate(),
+          .tear = rate(),
+          .fail = rate(),
+          .refuse = rate(),
+          .delay_max = static_cast<int>(40 * rate())};
+}
+
+// What two lives of an engine keep: a disk of its own and, of every third seed, a store that it
+// shares with others.
+struct Kept {
+  std::shared_ptr<FakeDisk> disk = std::make_shared<FakeDisk>();
+  std::shared_ptr<FakeDisk> shared = std::make_shared<FakeDisk>();
+};
+
+// Stores that fail as the seed has it, and that are so quick when they do not that all that they
+// have is worth loading.
+EngineAssembly::Storage storage_on(const Kept& kept, uint64_t seed) {
+  auto store = std::make_unique<FakeStore>(kept.disk, random_faults(seed, 0), seed);
   auto now_ns = [store = store.get()] { return store->now_ns(); };
-  return {.store = std::move(store), .now_ns = now_ns, .load = LoadCost(0, 1e18)};
+  EngineAssembly::Storage storage{
+      .store = std::move(store), .now_ns = now_ns, .load = LoadCost(0, 1e18)};
+  if (seed / 2 % 3 == 0) {
+    kept.shared->any_order = true;
+    auto shared = std::make_unique<FakeStore>(kept.shared, random_faults(seed, 100), seed + 7);
+    storage.store = make_layered_store(std::move(storage.store), std::move(shared));
+  }
+  return storage;
 }
 
 // The engine of naive runs on the same model and kernel table: everything fits at once.
@@ -100,9 +117,15 @@ struct Coverage {
   int64_t accepted_model_drafts = 0, rejected_model_drafts = 0, layer_drafts = 0;
   int64_t overlapped_steps = 0;
   int64_t restored_tokens = 0, restored_recurrent_tokens = 0, restored_windowed_tokens = 0;
+  int64_t restored_sparse_tokens = 0, restored_shared_tokens = 0, restored_device_tokens = 0;
   int64_t evicted_unwritten = 0;
   std::array<int64_t, CacheStorageStats::kMissNames.size()> misses = {};
 };
+
+bool is_sparse(const EngineConfig& config) {
+  auto ends_with = [&](std::string_view name) { return config.model_path.ends_with(name); };
+  return config.moba_block_tokens > 0 || ends_with("deepseek-v32") || ends_with("glm-moe-dsa");
+}
 
 class Simulation {
  public:
@@ -347,6 +370,10 @@ class Simulation {
   void count_storage(const CacheStorageStats& storage) {
     int64_t restored = storage.restored_tokens;
     coverage_.restored_tokens += restored;
+    bool device = has_device_memory(workload_.config);
+    if (device) coverage_.restored_device_tokens += storage.layers[0].restored_tokens;
+    if (!device) coverage_.restored_shared_tokens += storage.layers[1].restored_tokens;
+    if (is_sparse(workload_.config)) coverage_.restored_sparse_tokens += restored;
     if (engine_->info().slots > 0) coverage_.restored_recurrent_tokens += restored;
     if (engine_->info().window_tokens > 0) coverage_.restored_windowed_tokens += restored;
     coverage_.evicted_unwritten += storage.evicted_unwritten;
@@ -364,9 +391,11 @@ class Simulation {
 // Twice on the same store, with a restart between.
 void run_with_storage(uint64_t seed, Workload& workload, Coverage& coverage) {
   add_storage(seed, workload);
-  auto disk = std::make_shared<FakeDisk>();
+  Kept kept;
   for (uint64_t life = 0; life < 2 && !testing::Test::HasFailure(); ++life) {
-    Simulation(workload, coverage, storage_on(disk, 2 * seed + life)).run();
+    // The second one may be on another machine.
+    if (life == 1 && seed % 6 == 0) kept.disk = std::make_shared<FakeDisk>();
+    Simulation(workload, coverage, storage_on(kept, 2 * seed + life)).run();
   }
 }
 
@@ -462,6 +491,9 @@ TEST_P(ScheduleInvariance, HoldsOverAStoreThatFails) {
   EXPECT_GT(coverage.restored_tokens, 3 * seeds);
   EXPECT_GT(coverage.restored_recurrent_tokens, seeds / 2);
   EXPECT_GT(coverage.restored_windowed_tokens, seeds / 2);
+  EXPECT_GT(coverage.restored_sparse_tokens, seeds / 4);
+  EXPECT_GT(coverage.restored_shared_tokens, seeds / 8);
+  EXPECT_GT(coverage.restored_device_tokens, seeds / 8);
   EXPECT_GT(coverage.evicted_unwritten, 0);
   for (size_t i = 0; i < coverage.misses.size(); ++i) {
     bool happens = i != CacheStorageStats::kIdentity && i != CacheStorageStats::kCheaperToCompute;

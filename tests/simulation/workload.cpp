@@ -270,11 +270,13 @@ Workload random_workload(uint64_t seed, bool made_up) {
   return workload;
 }
 
+bool has_device_memory(const EngineConfig& config) {
+  return std::ranges::count(available_kernels(), config.kernels) == 0;
+}
+
 void add_storage(uint64_t seed, Workload& workload) {
   EngineConfig& config = workload.config;
   config.radix_cache = true;
-  // The memory of other tables is not the host's.
-  if (std::ranges::count(available_kernels(), config.kernels) == 0) config.kernels = "portable";
   auto draw = [&, i = uint64_t{0}](int end) mutable {
     return static_cast<size_t>(end * uniform(seed, i++, 5));
   };
@@ -289,6 +291,7 @@ void add_storage(uint64_t seed, Workload& workload) {
   config.cache_storage.flush_s = draw(4) == 0 ? 0 : 1;
   if (draw(4) == 0) workload.flush_every = static_cast<int>(5 + draw(30));
   if (draw(8) == 0) workload.clear_every = static_cast<int>(10 + draw(30));
+  if (has_device_memory(config)) config.cache_storage.host_ratio = 1 + 2 * uniform(seed, 100, 5);
 }
 
 }  // namespace banyan::test

@@ -42,6 +42,9 @@ struct Workload {
 // number of threads. With `made_up`, for a hybrid that also has states of kinds that no family has.
 Workload random_workload(uint64_t seed, bool made_up = false);
 
+// The layers' states lie in memory that is not the host's.
+bool has_device_memory(const EngineConfig& config);
+
 // Has it keep prefixes in a store, by any policy.
 void add_storage(uint64_t seed, Workload& workload);
 

@@ -22,7 +22,7 @@ Status EngineOptions::settle() {
     config.emulated_steps = TRY(read_step_times(emulate_steps));
     spdlog::warn("steps are emulated: outputs are random tokens, not the model's");
   }
-  TRY(cli::settle(storage, config.cache_storage));
+  TRY(cli::settle(storage, config));
   return config.validate();
 }
 

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/quote.h"
 #include "cli/options/checks.h"
+#include "tier/registry.h"
 
 namespace banyan::cli {
 namespace {
@@ -59,9 +60,18 @@ Status set_extras(const std::string& text, CacheStorageConfig& config) {
   return {};
 }
 
-void refuse_memory_options(CLI::App& app) {
-  constexpr std::array kRefused = std::to_array<const char*>(
-      {"--hicache-size", "--hicache-ratio", "--hicache-io-backend", "--hicache-mem-layout"});
+// Of the host's memory under a device's.
+void add_memory_options(CLI::App& app, StorageOptions& o, CacheStorageConfig& config) {
+  app.add_option("--hicache-size", o.host_size_gb,
+                 "GB of this machine's memory under a device's; refused where the cache lies in it "
+                 "already")
+      ->check(between(0.0, 1e6))
+      ->type_name("GB");
+  app.add_option("--hicache-ratio", config.host_ratio, "The same, as a multiple of the device's")
+      ->check(between(0.0, 1e6))
+      ->type_name("N");
+  constexpr std::array kRefused =
+      std::to_array<const char*>({"--hicache-io-backend", "--hicache-mem-layout"});
   for (const char* name : kRefused) {
     app.add_option_function<std::string>(
            name, [name](const std::string&) { throw CLI::ValidationError(name, kMemoryHint); }, "")
@@ -69,6 +79,51 @@ void refuse_memory_options(CLI::App& app) {
         ->default_str("")
         ->group("");
   }
+}
+
+// What a disk needs and nobody else may have.
+Status check_disk(const CacheStorageConfig& config) {
+  std::string_view backend = config.backend;
+  if (backend == "redis" && !config.directory.empty()) {
+    return invalid_argument(
+        "--hicache-storage-dir is for the disk and file backends, not for redis");
+  }
+  if (backend != "redis" && config.directory.empty()) {
+    return invalid_argument("--hicache-storage-backend {} needs --hicache-storage-dir", backend);
+  }
+  bool disk = backend.starts_with("disk");
+  if (disk && config.size_bytes == 0) {
+    return invalid_argument("--hicache-storage-backend {} needs --hicache-storage-size, in GB",
+                            backend);
+  }
+  if (!disk && config.size_bytes > 0) {
+    return invalid_argument("--hicache-storage-size is of the disk backend, not of {}", backend);
+  }
+  if (!disk && config.snapshot_fraction > 0) {
+    return invalid_argument("--hicache-snapshot-fraction is of the disk backend, not of {}",
+                            backend);
+  }
+  return {};
+}
+
+// The address of a shared store; one of files that stands alone has a folder instead.
+Status check_shared(const CacheStorageConfig& config) {
+  std::string_view backend = config.backend;
+  bool redis = backend.ends_with("redis"), file = backend == "disk,file";
+  if (!redis && !file) {
+    if (config.url.empty()) return {};
+    return invalid_argument("url is for a shared store, not for {}", backend);
+  }
+  if (config.url.empty()) {
+    return invalid_argument(
+        "--hicache-storage-backend {} needs an address: --hicache-storage-backend-extra-config "
+        R"('{{"url": "{}"}}')",
+        backend, redis ? "redis://host:6379" : "file:///mnt/shared/banyan");
+  }
+  if (file && !config.url.starts_with("file:///")) {
+    return invalid_argument("url {} is no file:///folder", quote(config.url));
+  }
+  return {};
 }
 
 }  // namespace
@@ -81,8 +136,8 @@ void add_storage_options(CLI::App& app, StorageOptions& o, EngineConfig& engine)
                "is given");
   app.add_option("--hicache-storage-backend", config.backend,
                  "disk: a local one, survives restarts; file: a file system that several servers "
-                 "share; redis: a server that speaks its protocol")
-      ->check(one_of({"disk", "file", "redis"}))
+                 "share; redis: a server that speaks its protocol; disk,file or disk,redis: what "
+                 "the disk lacks is read from the shared store")
       ->type_name("NAME");
   // Of options that mean nothing without a backend.
   auto given = [&o](const std::string&) { o.given = true; };
@@ -94,6 +149,15 @@ void add_storage_options(CLI::App& app, StorageOptions& o, EngineConfig& engine)
       ->check(between(0.0, 1e9))
       ->each(given)
       ->type_name("GB");
+  app.add_option("--hicache-snapshot-fraction", config.snapshot_fraction,
+                 "disk: of its size, for snapshots of recurrent layers; default 0.5")
+      ->check(between(0.01, 0.99))
+      ->each(given)
+      ->type_name("N");
+  app.add_option("--hicache-storage-key-file", config.key_file,
+                 "A secret; nothing is believed that was written to the store without it")
+      ->each(given)
+      ->type_name("FILE");
   app.add_option("--hicache-storage-write-budget", o.write_budget_gb,
                  "GB to write in a day at most; 0: no limit")
       ->check(between(0.0, 1e9))
@@ -128,14 +192,22 @@ void add_storage_options(CLI::App& app, StorageOptions& o, EngineConfig& engine)
          std::string("An object with any of ") + kKeys)
       ->each(given)
       ->type_name("JSON");
-  refuse_memory_options(app);
+  add_memory_options(app, o, config);
 }
 
-Status settle(const StorageOptions& o, CacheStorageConfig& config) {
+Status settle(const StorageOptions& o, EngineConfig& engine) {
+  CacheStorageConfig& config = engine.cache_storage;
   config.size_bytes = static_cast<int64_t>(o.size_gb * kGb);
+  config.host_size_bytes = static_cast<int64_t>(o.host_size_gb * kGb);
   config.write_budget_bytes_per_day = static_cast<int64_t>(o.write_budget_gb * kGb);
+  bool host = config.host_size_bytes > 0 || config.host_ratio > 0;
+  bool device = engine.kernels == "cuda" || engine.kernels.starts_with("fenced");
+  if (host && !device) {
+    return invalid_argument("--hicache-size and --hicache-ratio: {}", kMemoryHint);
+  }
   std::string_view backend = config.backend;
   if (backend.empty()) {
+    if (host) return {};
     if (o.enabled) {
       return invalid_argument("--enable-hierarchical-cache: {}; or give --hicache-storage-backend",
                               kMemoryHint);
@@ -145,28 +217,9 @@ Status settle(const StorageOptions& o, CacheStorageConfig& config) {
     }
     return {};
   }
-  if (backend == "redis" && !config.directory.empty()) {
-    return invalid_argument(
-        "--hicache-storage-dir is for the disk and file backends, not for redis");
-  }
-  if (backend != "redis" && !config.url.empty()) {
-    return invalid_argument("url is for the redis backend, not for {}", backend);
-  }
-  if (backend != "redis" && config.directory.empty()) {
-    return invalid_argument("--hicache-storage-backend {} needs --hicache-storage-dir", backend);
-  }
-  if (backend == "disk" && config.size_bytes == 0) {
-    return invalid_argument("--hicache-storage-backend disk needs --hicache-storage-size, in GB");
-  }
-  if (backend != "disk" && config.size_bytes > 0) {
-    return invalid_argument("--hicache-storage-size is of the disk backend, not of {}", backend);
-  }
-  if (backend == "redis" && config.url.empty()) {
-    return invalid_argument(
-        "--hicache-storage-backend redis needs its address: --hicache-storage-backend-extra-config "
-        R"('{{"url": "redis://host:6379"}}')");
-  }
-  return {};
+  TRY(find_backends(backend));
+  TRY(check_disk(config));
+  return check_shared(config);
 }
 
 }  // namespace banyan::cli

@@ -12,13 +12,13 @@ namespace banyan::cli {
 
 struct StorageOptions {
   bool enabled = false;
-  double size_gb = 0, write_budget_gb = 0;
+  double size_gb = 0, write_budget_gb = 0, host_size_gb = 0;
   bool given = false;  // an option that means nothing without a backend
 };
 
 void add_storage_options(CLI::App& app, StorageOptions& options, EngineConfig& config);
 
 // Carries the options into `config`, and says what is missing.
-Status settle(const StorageOptions& options, CacheStorageConfig& config);
+Status settle(const StorageOptions& options, EngineConfig& config);
 
 }  // namespace banyan::cli

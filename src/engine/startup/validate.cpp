@@ -29,8 +29,6 @@ Status one_of(std::string_view name, std::string_view value,
 }  // namespace
 
 Status CacheStorageConfig::validate() const {
-  TRY(one_of("cache_storage.backend", backend,
-             std::array<std::string_view, 4>{"", "disk", "file", "redis"}));
   TRY(one_of(
       "cache_storage.write_policy", write_policy,
       std::array<std::string_view, 3>{"write_back", "write_through", "write_through_selective"}));
@@ -43,7 +41,10 @@ Status CacheStorageConfig::validate() const {
   TRY(in_range("cache_storage.prefetch_timeout_per_ki_token_s", prefetch_timeout_per_ki_token_s,
                0.0, kSecondsMax));
   TRY(in_range("cache_storage.flush_s", flush_s, 0.0, kSecondsMax));
+  TRY(in_range("cache_storage.snapshot_fraction", snapshot_fraction, 0.0, 0.99));
+  TRY(in_range("cache_storage.host_ratio", host_ratio, 0.0, 1e6));
   constexpr int64_t kBytesMax = int64_t{1} << 60;
+  TRY(in_range<int64_t>("cache_storage.host_size_bytes", host_size_bytes, 0, kBytesMax));
   TRY(in_range<int64_t>("cache_storage.size_bytes", size_bytes, 0, kBytesMax));
   return in_range<int64_t>("cache_storage.write_budget_bytes_per_day", write_budget_bytes_per_day,
                            0, kBytesMax);
@@ -62,7 +63,7 @@ static Status check_emulation(const EngineConfig& config) {
   auto refuse = [](std::string_view what) {
     return unsupported("emulated steps compute nothing, so they cannot be used with {}", what);
   };
-  if (!config.cache_storage.backend.empty()) return refuse("a storage of cached prefixes");
+  if (config.cache_storage.on()) return refuse("a storage of cached prefixes");
   if (!config.drafters.empty() || !config.draft_model_path.empty()) return refuse("drafters");
   if (config.expert_counts) return refuse("counts of experts");
   if (config.kernels != "auto") return refuse("kernels of one's choice");

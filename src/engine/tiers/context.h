@@ -2,6 +2,8 @@
 // lie, and what is counted.
 #pragma once
 
+#include <cstddef>
+
 #include "banyan/engine.h"
 #include "cache/node_keys.h"
 #include "cache/radix_tree.h"
@@ -9,6 +11,8 @@
 #include "tier/store.h"
 
 namespace banyan {
+
+static_assert(kTierLayersMax == CacheStorageStats::kLayersMax);
 
 struct TierContext {
   RadixTree& tree;
@@ -20,6 +24,7 @@ struct TierContext {
   int64_t clears = 0;  // of the store: what was read or written before is no longer there
 
   const StateClasses& classes() const { return tree.classes(); }
+  CacheLayerStats& layer(int number) { return stats.layers[static_cast<size_t>(number)]; }
   // Units of the class are worth storing: no sequence can be resumed without them. Not even those
   // of the path need be: where all layers have windows, its pages hold nothing.
   bool keeps(int unit_class) const {

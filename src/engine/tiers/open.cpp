@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "engine/startup/state_identity.h"
+#include "tier/host_store.h"
 #include "tier/registry.h"
 
 namespace banyan {
@@ -17,12 +18,77 @@ int64_t steady_ns() {
       .count();
 }
 
-TierConfig tier_config(const CacheStorageConfig& config) {
-  return {.backend = config.backend,
-          .directory = config.directory,
-          .size_bytes = config.size_bytes,
-          .write_budget_bytes_per_day = config.write_budget_bytes_per_day,
-          .url = config.url};
+Result<TierConfig> tier_config(const CacheStorageConfig& config) {
+  TierConfig tier{.backend = config.backend,
+                  .directory = config.directory,
+                  .size_bytes = config.size_bytes,
+                  .slot_fraction = config.snapshot_fraction,
+                  .write_budget_bytes_per_day = config.write_budget_bytes_per_day,
+                  .url = config.url};
+  constexpr std::string_view kFile = "file://";
+  if (config.url.starts_with(kFile)) tier.shared_directory = config.url.substr(kFile.size());
+  if (!config.key_file.empty()) tier.key = TRY(read_record_key(config.key_file));
+  return tier;
+}
+
+// Records with another key, or none, are of another folder or name: each would remove the other's.
+TierStates tier_states(const Runner& runner, const UnitPieces& pieces, const TierConfig& config) {
+  const EngineInfo& info = runner.info();
+  StateIdentity identity{.parts = info.state_digest_parts};
+  if (config.key) identity.parts.emplace_back("storage key", config.key->fingerprint());
+  TierStates states{.digest = identity.digest(),
+                    .model = info.architecture,
+                    .parts = identity.parts,
+                    .classes = runner.classes()};
+  for (int c = 0; c < states.classes.count; ++c) {
+    if (!states.classes[c].decides()) continue;
+    states.unit_bytes[static_cast<size_t>(c)] = pieces.bytes(c);
+  }
+  return states;
+}
+
+// Stores read and write the host's memory, so a device needs some of it in between.
+Status check_memory(const CacheStorageConfig& config, const DeviceOps& device) {
+  bool host = config.host_size_bytes > 0 || config.host_ratio > 0;
+  if (config.host_size_bytes > 0 && config.host_ratio > 0) {
+    return invalid_argument(
+        "cache_storage: host_size_bytes and host_ratio are two ways to say one");
+  }
+  if (device.host_memory && host) {
+    return invalid_argument(
+        "cache_storage: host_size_bytes and host_ratio are for a device's memory; here the cache "
+        "lies in the host's memory already");
+  }
+  if (device.host_memory || host) return {};
+  return invalid_argument(
+      "cache_storage: layers' states lie on {}, and are stored by way of the host's memory: give "
+      "host_size_bytes or host_ratio (--hicache-size, --hicache-ratio)",
+      device.name);
+}
+
+// Each class gets as much of the host's memory as it has of the device's.
+Result<HostUnits> host_units(const CacheStorageConfig& config, const Runner& runner,
+                             const UnitPieces& pieces) {
+  HostUnits units{.classes = runner.classes()};
+  double device_bytes = 0;
+  for (int c = 0; c < units.classes.count; ++c) {
+    auto i = static_cast<size_t>(c);
+    if (!units.classes[c].decides()) continue;
+    units.bytes[i] = pieces.bytes(c);
+    units.slots[i] = runner.pools().units(c);
+    device_bytes += static_cast<double>(units.bytes[i] * units.slots[i]);
+  }
+  double ratio = config.host_ratio;
+  if (ratio == 0) ratio = static_cast<double>(config.host_size_bytes) / device_bytes;
+  for (int c = 0; c < units.classes.count; ++c) {
+    auto i = static_cast<size_t>(c);
+    if (units.bytes[i] == 0 || units.slots[i] == 0) continue;
+    units.slots[i] = static_cast<int64_t>(ratio * static_cast<double>(units.slots[i]));
+    if (units.slots[i] >= 1) continue;
+    return invalid_argument("cache_storage: {} of the device's memory have no room for one of {}",
+                            ratio, describe(units.classes[c]));
+  }
+  return units;
 }
 
 }  // namespace
@@ -33,25 +99,18 @@ Result<std::unique_ptr<TierSetup>> open_tiers(const EngineConfig& config, const 
     return invalid_argument(
         "cache_storage keeps cached prefixes, and nothing is cached without the radix cache");
   }
-  if (!runner.queue().ops().host_memory) {
-    return unsupported(
-        "cache_storage: layers' states lie on {}; only those in the host's memory are kept yet",
-        runner.queue().ops().name);
-  }
+  TRY(check_memory(config.cache_storage, runner.queue().ops()));
   const EngineInfo& info = runner.info();
   CHECK(!info.state_digest_parts.empty());
   StateDigest digest = StateIdentity{.parts = info.state_digest_parts}.digest();
   UnitPieces pieces(runner.pools());
-  if (given.store == nullptr) {
-    TierStates states{.digest = digest,
-                      .model = info.architecture,
-                      .parts = info.state_digest_parts,
-                      .classes = runner.classes()};
-    for (int c = 0; c < states.classes.count; ++c) {
-      if (!states.classes[c].decides()) continue;
-      states.unit_bytes[static_cast<size_t>(c)] = pieces.bytes(c);
-    }
-    given.store = TRY(make_store(tier_config(config.cache_storage), states));
+  if (given.store == nullptr && !config.cache_storage.backend.empty()) {
+    TierConfig tier = TRY(tier_config(config.cache_storage));
+    given.store = TRY(make_store(tier, tier_states(runner, pieces, tier)));
+  }
+  if (!runner.queue().ops().host_memory) {
+    HostUnits units = TRY(host_units(config.cache_storage, runner, pieces));
+    given.store = make_host_store(runner.queue(), units, std::move(given.store));
   }
   return std::make_unique<TierSetup>(
       TierSetup{.store = std::move(given.store),

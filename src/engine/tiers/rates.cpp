@@ -58,4 +58,18 @@ void LoadCost::observe_latency(double seconds) {
   latency_s_ = follow(latency_s_, seconds, kReadShare);
 }
 
+double LayerCosts::find_s() const {
+  double s = 0;
+  for (size_t i = 0; i < static_cast<size_t>(layers_); ++i) s += costs_[i].seconds(0);
+  return s;
+}
+
+double LayerCosts::seconds(const LayerBytes& bytes, const LayerBytes& bytes_ahead) const {
+  double s = 0;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    if (bytes[i] > 0) s = std::max(s, costs_[i].seconds(bytes[i] + bytes_ahead[i]));
+  }
+  return s;
+}
+
 }  // namespace banyan

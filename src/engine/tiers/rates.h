@@ -2,7 +2,10 @@
 // question whether a prefix is worth loading.
 #pragma once
 
+#include <array>
 #include <cstdint>
+
+#include "tier/store.h"
 
 namespace banyan {
 
@@ -37,8 +40,8 @@ class LoadCost {
   // Of a local disk, until it is measured.
   LoadCost() : LoadCost(1e-3, 500e6) {}
 
-  double seconds(int64_t bytes, int64_t bytes_ahead = 0) const {
-    return latency_s_ + static_cast<double>(bytes + bytes_ahead) / bytes_per_s_;
+  double seconds(int64_t bytes) const {
+    return latency_s_ + static_cast<double>(bytes) / bytes_per_s_;
   }
   double bytes_per_s() const { return bytes_per_s_; }
   // So much came in this time, its wait for other reads not counted.
@@ -48,6 +51,23 @@ class LoadCost {
  private:
   double latency_s_, bytes_per_s_;
   bool measured_ = false;
+};
+
+using LayerBytes = std::array<int64_t, kTierLayersMax>;
+
+// Of a store's layers, each as fast as it is measured to be. They are asked one after the other,
+// and read at the same time.
+class LayerCosts {
+ public:
+  LayerCosts(const LoadCost& each, int layers) : layers_(layers) { costs_.fill(each); }
+
+  double find_s() const;
+  double seconds(const LayerBytes& bytes, const LayerBytes& bytes_ahead) const;
+  LoadCost& of(int layer) { return costs_[static_cast<size_t>(layer)]; }
+
+ private:
+  std::array<LoadCost, kTierLayersMax> costs_;
+  int layers_;
 };
 
 }  // namespace banyan

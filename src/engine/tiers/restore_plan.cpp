@@ -1,6 +1,7 @@
 #include "engine/tiers/restore_plan.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace banyan {
 namespace {
@@ -13,7 +14,7 @@ constexpr double kGain = 1.1;
 class Walk {
  public:
   explicit Walk(const RestoreQuestion& question) : q_(question) {
-    for (auto& counts : loadable_) counts.assign(1, 0);
+    for (auto& counts : loadable_) counts.assign(1, {});
     gap_.fill(-1);
   }
 
@@ -23,51 +24,60 @@ class Walk {
       if (!q_.classes[c].paged()) continue;
       auto i = static_cast<size_t>(c);
       bool loads = q_.units.loadable(page, c);
-      loadable_[i].push_back(loadable_[i].back() + (loads ? 1 : 0));
+      loadable_[i].push_back(loadable_[i].back());
+      if (loads) ++loadable_[i].back()[static_cast<size_t>(q_.units.layer(page, c))];
       if (q_.units.missing(page, c) && !loads) gap_[i] = page;
     }
     return gap_[kPathClass] < page;
   }
 
-  // Units of each class to load so that the end of `page`, the last that was entered, can be
+  // What to load from each layer so that the end of `page`, the last that was entered, can be
   // resumed; false if that cannot be.
-  bool units(int64_t page, UnitCounts& counts) const {
-    int64_t size = q_.classes.page_size_tokens, end = (page + 1) * size;
-    counts = {};
+  bool bytes(int64_t page, LayerBytes& bytes) const {
+    bytes = {};
     for (int c = 0; c < q_.classes.count; ++c) {
-      const UnitClass& unit_class = q_.classes[c];
-      if (!unit_class.decides()) continue;
-      auto i = static_cast<size_t>(c);
-      if (unit_class.paged()) {
-        int64_t first = std::min(unit_class.reach_begin(end) / size, page + 1);
-        if (unit_class.reach_begin(end) < end && gap_[i] >= first) return false;
-        counts[i] = loadable_[i].back() - loadable_[i][static_cast<size_t>(first)];
-      } else if (q_.units.missing(page, c)) {
-        if (!q_.units.loadable(page, c)) return false;
-        counts[i] = 1;
+      if (!q_.classes[c].decides()) continue;
+      LayerCounts counts = {};
+      if (!units(page, c, counts)) return false;
+      int64_t all = 0;
+      for (size_t layer = 0; layer < counts.size(); ++layer) {
+        all += counts[layer];
+        bytes[layer] += counts[layer] * q_.unit_bytes[static_cast<size_t>(c)];
       }
-      if (counts[i] > q_.room[i]) return false;
+      if (all > q_.room[static_cast<size_t>(c)]) return false;
     }
     return true;
   }
 
  private:
-  const RestoreQuestion& q_;
-  PerClass<std::vector<int64_t>> loadable_;  // how many of the pages before each
-  PerClass<int64_t> gap_;                    // the last page that cannot be had
-};
+  using LayerCounts = std::array<int64_t, kTierLayersMax>;
 
-int64_t bytes_of(const UnitCounts& counts, const RestoreQuestion& q) {
-  int64_t bytes = 0;
-  for (int c = 0; c < q.classes.count; ++c) {
-    bytes += counts[static_cast<size_t>(c)] * q.unit_bytes[static_cast<size_t>(c)];
+  bool units(int64_t page, int c, LayerCounts& counts) const {
+    const UnitClass& unit_class = q_.classes[c];
+    if (!unit_class.paged()) {
+      if (!q_.units.missing(page, c)) return true;
+      counts[static_cast<size_t>(q_.units.layer(page, c))] = 1;
+      return q_.units.loadable(page, c);
+    }
+    auto i = static_cast<size_t>(c);
+    int64_t size = q_.classes.page_size_tokens, end = (page + 1) * size;
+    int64_t first = std::min(unit_class.reach_begin(end) / size, page + 1);
+    if (unit_class.reach_begin(end) < end && gap_[i] >= first) return false;
+    const LayerCounts& before = loadable_[i][static_cast<size_t>(first)];
+    for (size_t layer = 0; layer < counts.size(); ++layer) {
+      counts[layer] = loadable_[i].back()[layer] - before[layer];
+    }
+    return true;
   }
-  return bytes;
-}
+
+  const RestoreQuestion& q_;
+  PerClass<std::vector<LayerCounts>> loadable_;  // how many of the pages before each
+  PerClass<int64_t> gap_;                        // the last page that cannot be had
+};
 
 }  // namespace
 
-RestorePlan plan_restore(const RestoreQuestion& q, const LoadCost& load,
+RestorePlan plan_restore(const RestoreQuestion& q, const LayerCosts& load,
                          const PrefillCost& prefill) {
   RestorePlan best;
   int64_t size = q.classes.page_size_tokens;
@@ -76,16 +86,15 @@ RestorePlan plan_restore(const RestoreQuestion& q, const LoadCost& load,
   for (int64_t page = 0; page < q.units.pages() && walk.enter(page); ++page) {
     int64_t end = (page + 1) * size;
     if (end % q.classes.resume_alignment_tokens != 0 || end < q.base + q.tokens_min) continue;
-    UnitCounts counts;
-    if (!walk.units(page, counts)) continue;
-    int64_t bytes = bytes_of(counts, q);
+    LayerBytes bytes;
+    if (!walk.bytes(page, bytes)) continue;
     double load_s = load.seconds(bytes, q.bytes_ahead);
     double s = load_s + prefill.seconds(end, q.length);
     best.too_dear = true;
     if (s >= best_s || kGain * load_s > prefill.seconds(q.base, end)) continue;
     best_s = s;
     best.end = end;
-    best.bytes = bytes;
+    best.bytes = std::accumulate(bytes.begin(), bytes.end(), int64_t{0});
     best.load_s = load_s;
     best.saved_s = computed_s - s;
   }

@@ -16,11 +16,17 @@ namespace banyan {
 struct PrefixUnits {
   std::vector<uint8_t> resident;  // of each page: a bit for each class whose unit memory has
   std::vector<uint8_t> stored;    // ... that a store has
+  // Of each page and class, the layer of the store that has it; empty: the first has all.
+  std::vector<PerClass<uint8_t>> layers;
 
   int64_t pages() const { return std::ssize(resident); }
   bool missing(int64_t page, int unit_class) const { return !bit(resident, page, unit_class); }
   bool loadable(int64_t page, int unit_class) const {
     return missing(page, unit_class) && bit(stored, page, unit_class);
+  }
+  int layer(int64_t page, int unit_class) const {
+    if (layers.empty()) return 0;
+    return layers[static_cast<size_t>(page)][static_cast<size_t>(unit_class)];
   }
 
  private:
@@ -33,11 +39,11 @@ struct RestoreQuestion {
   const StateClasses& classes;
   const UnitCounts& unit_bytes;
   const PrefixUnits& units;
-  int64_t base = 0;         // where memory can resume
-  int64_t length = 0;       // tokens that are to be there in the end
-  int64_t tokens_min = 1;   // less is not worth the trouble
-  UnitCounts room = {};     // units that may be taken
-  int64_t bytes_ahead = 0;  // that others load first
+  int64_t base = 0;             // where memory can resume
+  int64_t length = 0;           // tokens that are to be there in the end
+  int64_t tokens_min = 1;       // less is not worth the trouble
+  UnitCounts room = {};         // units that may be taken
+  LayerBytes bytes_ahead = {};  // that others load first
 };
 
 struct RestorePlan {
@@ -48,7 +54,7 @@ struct RestorePlan {
 };
 
 // Loads only what takes a tenth longer to compute.
-RestorePlan plan_restore(const RestoreQuestion& question, const LoadCost& load,
+RestorePlan plan_restore(const RestoreQuestion& question, const LayerCosts& load,
                          const PrefillCost& prefill);
 
 struct RestoreUnit {

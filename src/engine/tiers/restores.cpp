@@ -30,7 +30,7 @@ Restores::Restores(TierContext& context, const CacheStorageConfig& config,
       best_effort_(config.prefetch_policy == "best_effort"),
       waits_for_ever_(config.prefetch_policy == "wait_complete"),
       prefill_(prefill),
-      load_(load) {}
+      load_(load, context.store.layers()) {}
 
 // ---- Sequences ---------------------------------------------------------------------------------
 
@@ -56,7 +56,7 @@ bool Restores::offer(Sequence& s, const PrefixMatch& match, bool its_turn, int64
   Job& job = jobs_[last_];
   job.transfer = std::move(transfer);
   job.length = s.length();
-  job.until_ns = now_ns + wait_ns(job, load_.seconds(0));
+  job.until_ns = now_ns + wait_ns(job, load_.find_s());
   job.transfer->find();
   ask();
   if (job.transfer->stage() == Transfer::Stage::kFound) {
@@ -116,7 +116,11 @@ void Restores::attach(Job& job, Sequence& s, const PrefixMatch& match, int64_t s
 // What it gets of the transfer is known when it is let go.
 void Restores::let_go(Sequence& s, const Job& job) {
   s.restore.transfer = 0;
-  s.restore.end = std::max(s.restore.end, job.transfer->published());
+  if (job.transfer->published() <= s.restore.end) return;
+  s.restore.end = job.transfer->published();
+  for (size_t i = 0; i < s.restore.layers.size(); ++i) {
+    s.restore.layers[i] += job.transfer->layer_tokens()[i];
+  }
 }
 
 void Restores::forget(Sequence& s) {
@@ -174,11 +178,17 @@ void Restores::take(const TierDone& done) {
   Transfer& transfer = *found->second.transfer;
   if ((done.id & kFindId) == kFindId) {
     transfer.take_found(done);
-    load_.observe_latency(done.seconds);
+    for (int i = 0; i < context_.store.layers(); ++i) {
+      const TierWork& work = done.work[static_cast<size_t>(i)];
+      if (work.done) load_.of(i).observe_latency(work.seconds);
+    }
     ++found_;
     return;
   }
-  if (done.outcome == TierOutcome::kDone) load_.observe_read(done.bytes, done.seconds);
+  const TierWork& work = done.work[static_cast<size_t>(done.layer)];
+  if (done.outcome == TierOutcome::kDone) {
+    load_.of(done.layer).observe_read(work.bytes, work.seconds);
+  }
   transfer.take_read(done);
 }
 
@@ -190,9 +200,11 @@ int64_t Restores::wait_ns(const Job& job, double load_s) const {
   return static_cast<int64_t>(s * static_cast<double>(kNsPerS));
 }
 
-int64_t Restores::bytes_ahead() const {
-  int64_t bytes = 0;
-  for (const auto& [number, job] : jobs_) bytes += job.transfer->bytes_to_come();
+LayerBytes Restores::bytes_ahead() const {
+  LayerBytes bytes = {};
+  for (const auto& [number, job] : jobs_) {
+    for (size_t i = 0; i < bytes.size(); ++i) bytes[i] += job.transfer->bytes_to_come()[i];
+  }
   return bytes;
 }
 

@@ -58,7 +58,6 @@ class Restores {
   void add_coming(const Sequence& s, UnitCounts& coming) const;
   void add_held(UnitCounts& held) const;
   PrefillCost& prefill() { return prefill_; }
-  const LoadCost& load() const { return load_; }
 
  private:
   struct KeyHash {
@@ -85,13 +84,13 @@ class Restores {
   bool begin(Job& job, const Room& room, int64_t now_ns);
   bool move_on(Job& job, int64_t now_ns, const Room* room);
   int64_t wait_ns(const Job& job, double load_s) const;
-  int64_t bytes_ahead() const;
+  LayerBytes bytes_ahead() const;
 
   TierContext& context_;
   const CacheStorageConfig config_;
   const bool best_effort_, waits_for_ever_;
   PrefillCost prefill_;
-  LoadCost load_;
+  LayerCosts load_;
   Jobs jobs_;
   std::unordered_map<TierKey, uint64_t, KeyHash> by_key_;
   std::vector<Sequence*> ready_;

@@ -32,7 +32,8 @@ Tiers::Tiers(RadixTree& tree, TierSetup setup)
       writer_(context_, setup.config),
       restores_(context_, setup.config, setup.prefill, setup.load) {
   context_.unit_bytes = bytes_of_units(tree.classes(), context_.pieces);
-  context_.stats.backend = store_->name();
+  context_.stats.layer_count = static_cast<size_t>(store_->layers());
+  for (int i = 0; i < store_->layers(); ++i) context_.layer(i).backend = store_->layer(i).name();
 }
 
 Tiers::~Tiers() {
@@ -93,7 +94,7 @@ void Tiers::admitted(Sequence& s) {
   int64_t loaded = std::min(s.restore.end, s.computed) - s.restore.begin;
   if (s.cached_tokens < 0) {
     s.restored_tokens = s.restore.end > 0 ? std::max<int64_t>(0, loaded) : 0;
-    context_.stats.restored_tokens += s.restored_tokens;
+    count_restored(s);
   }
   writer_.reused(*s.lease.node());
 }
@@ -139,20 +140,36 @@ const CacheStorageStats& Tiers::stats() {
   CacheStorageStats& stats = context_.stats;
   stats.busy = writer_.busy() || !restores_.idle();
   int64_t now = now_ns_();
-  if (stats.health.empty() || now - looked_ns_ > kLookEveryNs) {
+  if (stats.layers[0].health.empty() || now - looked_ns_ > kLookEveryNs) {
     looked_ns_ = now;
-    TierStats store = store_->stats();
-    if (stats.health != name(store.health) && !store.trouble.empty()) {
-      spdlog::warn("the {} store of cached prefixes is {}: {}", store_->name(), name(store.health),
-                   store.trouble);
-    }
-    stats.health = name(store.health);
-    stats.units = store.units;
-    stats.bytes = store.bytes;
-    stats.capacity_bytes = store.capacity_bytes;
-    stats.evicted_units = store.evicted_units;
+    for (int i = 0; i < store_->layers(); ++i) look_at(store_->layer(i), context_.layer(i));
   }
   return stats;
+}
+
+// A sequence may use less than was loaded for it: then that counts which the lower layers gave.
+void Tiers::count_restored(const Sequence& s) {
+  context_.stats.restored_tokens += s.restored_tokens;
+  int64_t left = s.restored_tokens;
+  for (int i = store_->layers() - 1; i >= 0; --i) {
+    int64_t of_layer = std::min(left, s.restore.layers[static_cast<size_t>(i)]);
+    if (i == 0) of_layer = left;
+    context_.layer(i).restored_tokens += of_layer;
+    left -= of_layer;
+  }
+}
+
+void Tiers::look_at(const TierStore& store, CacheLayerStats& stats) {
+  TierStats now = store.stats();
+  if (stats.health != name(now.health) && !now.trouble.empty()) {
+    spdlog::warn("the {} store of cached prefixes is {}: {}", store.name(), name(now.health),
+                 now.trouble);
+  }
+  stats.health = name(now.health);
+  stats.units = now.units;
+  stats.bytes = now.bytes;
+  stats.capacity_bytes = now.capacity_bytes;
+  stats.evicted_units = now.evicted_units;
 }
 
 void Tiers::add_held(UnitCounts& held) const {

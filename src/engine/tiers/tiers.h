@@ -72,6 +72,8 @@ class Tiers {
  private:
   void take_done();
   void flush();
+  void count_restored(const Sequence& s);
+  static void look_at(const TierStore& store, CacheLayerStats& stats);
 
   std::unique_ptr<TierStore> store_;
   std::function<int64_t()> now_ns_;

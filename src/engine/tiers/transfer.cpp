@@ -105,6 +105,7 @@ void Transfer::take_found(const TierDone& done) {
   CHECK(stage_ == Stage::kFinding);
   stage_ = Stage::kFound;
   units_of_.stored.assign(page_keys_.size(), 0);
+  units_of_.layers.assign(page_keys_.size(), {});
   if (done.outcome != TierOutcome::kDone || done.found.size() != asked_.size()) {
     ++context_.stats.misses[miss_of(done.outcome)];
     return;
@@ -114,12 +115,15 @@ void Transfer::take_found(const TierDone& done) {
   }
   for (size_t i = 0; i < asked_.size(); ++i) {
     if (!done.found[i]) continue;
-    units_of_.stored[static_cast<size_t>(asked_[i].page)] |= class_bit(asked_[i].unit_class);
+    auto page = static_cast<size_t>(asked_[i].page);
+    units_of_.stored[page] |= class_bit(asked_[i].unit_class);
+    auto layer = static_cast<uint8_t>(done.found[i] - 1);
+    units_of_.layers[page][static_cast<size_t>(asked_[i].unit_class)] = layer;
   }
 }
 
-RestorePlan Transfer::plan(int64_t length, int64_t tokens_min, int64_t bytes_ahead,
-                           const UnitCounts& room, const LoadCost& load,
+RestorePlan Transfer::plan(int64_t length, int64_t tokens_min, const LayerBytes& bytes_ahead,
+                           const UnitCounts& room, const LayerCosts& load,
                            const PrefillCost& prefill) {
   CHECK(stage_ == Stage::kFound);
   PrefixMatch match = context_.tree.match(root_, tokens_);
@@ -154,11 +158,13 @@ bool Transfer::begin(int64_t end) {
          .unit_class = u.unit_class,
          .unit = unit,
          .state = context_.keeps(u.unit_class) ? UnitState::kWaiting : UnitState::kRead,
+         .expected = units_of_.layer(u.page, u.unit_class),
          .first_piece = pieces_.size()});
     context_.pieces.add(u.unit_class, unit, pieces_);
     wanted_.push_back(
         {.page = page_keys_[static_cast<size_t>(u.page)], .unit_class = u.unit_class});
-    bytes_to_come_ += context_.unit_bytes[static_cast<size_t>(u.unit_class)];
+    bytes_to_come_[static_cast<size_t>(units_.back().expected)] +=
+        context_.unit_bytes[static_cast<size_t>(u.unit_class)];
   }
   if (units_.size() == needed.size()) return true;
   stop();
@@ -190,23 +196,31 @@ void Transfer::take_read(const TierDone& done) {
   auto index = static_cast<size_t>(done.id & kFindId);
   CHECK(index < units_.size() && units_[index].state == UnitState::kReading);
   Unit& u = units_[index];
-  int64_t bytes = context_.unit_bytes[static_cast<size_t>(u.unit_class)];
   --reading_;
-  reading_bytes_ -= bytes;
+  reading_bytes_ -= context_.unit_bytes[static_cast<size_t>(u.unit_class)];
   if (done.outcome == TierOutcome::kDone) {
-    bytes_to_come_ -= bytes;
+    ends_coming(u);
     u.state = UnitState::kRead;
-    ++context_.stats.read_units;
-    context_.stats.read_bytes += done.bytes;
-    context_.stats.read_s += done.seconds;
+    u.layer = done.layer;
+    u.unwritten = done.unwritten;
+    CacheLayerStats& layer = context_.layer(done.layer);
+    const TierWork& work = done.work[static_cast<size_t>(done.layer)];
+    ++layer.read_units;
+    layer.read_bytes += work.bytes;
+    layer.read_s += work.seconds;
     return;
   }
   ++context_.stats.misses[miss_of(done.outcome)];
   drop(u);
 }
 
+void Transfer::ends_coming(const Unit& u) {
+  bytes_to_come_[static_cast<size_t>(u.expected)] -=
+      context_.unit_bytes[static_cast<size_t>(u.unit_class)];
+}
+
 void Transfer::drop(Unit& u) {
-  bytes_to_come_ -= context_.unit_bytes[static_cast<size_t>(u.unit_class)];
+  ends_coming(u);
   context_.tree.give_back(u.unit_class, std::exchange(u.unit, -1));
   u.state = UnitState::kGone;
 }
@@ -239,6 +253,7 @@ void Transfer::publish() {
 bool Transfer::publish_page(size_t first, size_t end) {
   UnitSet pages, slots;
   uint8_t read = 0;
+  int layer = 0;
   const StateClasses& classes = context_.classes();
   int64_t page = units_[first].page, position = (page + 1) * classes.page_size_tokens;
   for (size_t i = first; i < end; ++i) {
@@ -247,7 +262,9 @@ bool Transfer::publish_page(size_t first, size_t end) {
       if (u.unit_class == kPathClass) return false;
       continue;
     }
-    if (context_.keeps(u.unit_class)) read |= class_bit(u.unit_class);
+    // What upper layers lack is written to them when the policy says so.
+    if (context_.keeps(u.unit_class) && !u.unwritten) read |= class_bit(u.unit_class);
+    layer = std::max(layer, u.layer);
     (classes[u.unit_class].paged() ? pages : slots)[u.unit_class] = std::exchange(u.unit, -1);
     u.state = UnitState::kPublished;
   }
@@ -266,6 +283,7 @@ bool Transfer::publish_page(size_t first, size_t end) {
     context_.tree.add_snapshots(node, slots);
     published_ = std::max(published_, position);
   }
+  layer_tokens_[static_cast<size_t>(layer)] += classes.page_size_tokens;
   return true;
 }
 

@@ -40,13 +40,15 @@ class Transfer {
   int64_t in_common(const Transfer& other) const;
   // Tokens that were published up to.
   int64_t published() const { return published_; }
-  int64_t bytes_to_come() const { return bytes_to_come_; }
+  // Of them, those of pages that came from each layer of the store.
+  const std::array<int64_t, kTierLayersMax>& layer_tokens() const { return layer_tokens_; }
+  const LayerBytes& bytes_to_come() const { return bytes_to_come_; }
 
   void find();
   void take_found(const TierDone& done);
   // What is worth loading, by what the tree has now, to compute `length` tokens in the end.
-  RestorePlan plan(int64_t length, int64_t tokens_min, int64_t bytes_ahead, const UnitCounts& room,
-                   const LoadCost& load, const PrefillCost& prefill);
+  RestorePlan plan(int64_t length, int64_t tokens_min, const LayerBytes& bytes_ahead,
+                   const UnitCounts& room, const LayerCosts& load, const PrefillCost& prefill);
   // Holds what the tree has of the way to `end`, so that taking units for the rest costs none of
   // it. False, and over, where units are wanting.
   bool begin(int64_t end);
@@ -68,6 +70,8 @@ class Transfer {
     int unit_class = 0;
     int32_t unit = -1;
     UnitState state = UnitState::kWaiting;
+    int expected = 0, layer = 0;  // that has it by find(), and that it came from
+    bool unwritten = false;
     size_t first_piece = 0;
   };
 
@@ -79,6 +83,7 @@ class Transfer {
   void ask(const PrefixMatch& match);
   void note_resident(const PrefixMatch& match);
   bool publish_page(size_t first, size_t end);
+  void ends_coming(const Unit& unit);
   void drop(Unit& unit);
   void finish();
 
@@ -99,7 +104,9 @@ class Transfer {
   std::vector<TierPiece> pieces_;  // of all of them
   size_t next_ = 0;                // to submit
   size_t next_published_ = 0;
-  int64_t reading_bytes_ = 0, bytes_to_come_ = 0, reading_ = 0, published_ = 0;
+  LayerBytes bytes_to_come_ = {};
+  int64_t reading_bytes_ = 0, reading_ = 0, published_ = 0;
+  std::array<int64_t, kTierLayersMax> layer_tokens_ = {};
 };
 
 }  // namespace banyan

@@ -228,7 +228,8 @@ void Writer::start(RadixNode& node, int unit_class) {
                                    .parent = node.parent->key,
                                    .end = node.end,
                                    .tokens = write.tokens},
-                        .pieces = write.pieces});
+                        .pieces = write.pieces,
+                        .share = policy_ == Policy::kThrough || node.reused});
 }
 
 void Writer::take(const TierDone& done, int64_t now_ns) {
@@ -255,9 +256,13 @@ void Writer::take(const TierDone& done, int64_t now_ns) {
   --writing_;
   writing_bytes_ -= context_.unit_bytes[static_cast<size_t>(write.unit_class)];
   if (stored) {
-    context_.stats.written_units += done.bytes > 0 ? 1 : 0;  // 0: it was there
-    context_.stats.written_bytes += done.bytes;
-    context_.stats.write_s += done.seconds;
+    for (int i = 0; i < context_.store.layers(); ++i) {
+      const TierWork& work = done.work[static_cast<size_t>(i)];
+      CacheLayerStats& layer = context_.layer(i);
+      layer.written_units += work.bytes > 0 ? 1 : 0;  // 0: it was there
+      layer.written_bytes += work.bytes;
+      layer.write_s += work.seconds;
+    }
   } else {
     paused_until_ns_ = now_ns + kPauseNs;
   }

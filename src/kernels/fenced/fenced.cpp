@@ -34,6 +34,7 @@ void protect(const Block& block, int protection) {
 
 struct Queue {
   std::vector<Call> calls;
+  uint64_t synchronised = 0;  // times that it had calls to run
   std::vector<Block> blocks;
 };
 
@@ -85,6 +86,13 @@ void synchronise(void* handle) {
   for (const Call& call : queue.calls) call.run(call);
   for (const Block& block : queue.blocks) protect(block, PROT_NONE);
   queue.calls.clear();
+  ++queue.synchronised;
+}
+
+// What is on the queue is run by the next synchronise.
+uint64_t mark(void* handle) {
+  const Queue& queue = queue_of(handle);
+  return queue.synchronised + (queue.calls.empty() ? 0 : 1);
 }
 
 std::byte* allocate(void* queue, size_t bytes) {
@@ -117,6 +125,10 @@ constinit const DeviceOps kDevice = {
     .download = download,
     .synchronise = synchronise,
     .available_bytes = [](void*) { return available_memory_bytes(); },
+    .mark = mark,
+    .reached = [](void* handle, uint64_t mark) { return queue_of(handle).synchronised >= mark; },
+    .allocate_host = [](void*, size_t bytes) { return reserve_memory(bytes); },
+    .release_host = [](void*, std::byte* data, size_t bytes) { release_memory(data, bytes); },
 };
 
 using Table = const KernelTable& (*)();

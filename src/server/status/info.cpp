@@ -76,28 +76,36 @@ Json state_json(const Service& service) {
           {"drafters", drafters_json(stats)}};
 }
 
+Json layer_json(const EngineInfo& info, const CacheLayerStats& layer) {
+  Json classes = Json::array();
+  for (size_t c = 0; c < info.state_classes.size(); ++c) {
+    classes.push_back({{"kind", info.state_classes[c].name},
+                       {"units", layer.units[c]},
+                       {"bytes", layer.bytes[c]}});
+  }
+  return {{"backend", layer.backend},
+          {"state", layer.health},
+          {"classes", classes},
+          {"capacity_bytes", layer.capacity_bytes},
+          {"evicted_units", layer.evicted_units},
+          {"restored_tokens", layer.restored_tokens},
+          {"read_bytes", layer.read_bytes},
+          {"written_bytes", layer.written_bytes},
+          {"read_s", layer.read_s},
+          {"write_s", layer.write_s}};
+}
+
 // Null without a store.
 Json storage_json(const EngineInfo& info, const CacheStorageStats& s) {
-  if (s.backend.empty()) return {};
-  Json classes = Json::array(), misses = Json::object();
-  for (size_t c = 0; c < info.state_classes.size(); ++c) {
-    classes.push_back(
-        {{"kind", info.state_classes[c].name}, {"units", s.units[c]}, {"bytes", s.bytes[c]}});
-  }
+  if (s.layer_count == 0) return {};
+  Json layers = Json::array(), misses = Json::object();
+  for (size_t i = 0; i < s.layer_count; ++i) layers.push_back(layer_json(info, s.layers[i]));
   for (size_t i = 0; i < s.misses.size(); ++i) {
     misses[std::string(CacheStorageStats::kMissNames[i])] = s.misses[i];
   }
-  return {{"backend", s.backend},
-          {"state", s.health},
-          {"classes", classes},
-          {"capacity_bytes", s.capacity_bytes},
-          {"evicted_units", s.evicted_units},
+  return {{"layers", layers},
           {"evicted_unwritten", s.evicted_unwritten},
           {"restored_tokens", s.restored_tokens},
-          {"read_bytes", s.read_bytes},
-          {"written_bytes", s.written_bytes},
-          {"read_s", s.read_s},
-          {"write_s", s.write_s},
           {"saved_s", s.saved_s},
           {"misses", misses}};
 }
@@ -221,7 +229,7 @@ void server_info(Service& service, HttpRequest, ResponderPtr responder) {
                           {"chunked_prefill_size", engine.chunked_prefill_tokens},
                           {"schedule_policy", engine.schedule_policy},
                           {"disable_radix_cache", !engine.radix_cache},
-                          {"enable_hierarchical_cache", !engine.cache_storage.backend.empty()},
+                          {"enable_hierarchical_cache", engine.cache_storage.on()},
                           {"hicache_storage_backend", engine.cache_storage.backend},
                           {"hicache_write_policy", engine.cache_storage.write_policy},
                           {"hicache_storage_prefetch_policy", engine.cache_storage.prefetch_policy},
@@ -243,7 +251,7 @@ void flush_cache(Service& service, HttpRequest, ResponderPtr responder) {
 }
 
 void clear_cache_storage(Service& service, HttpRequest, ResponderPtr responder) {
-  if (service.engine_config().cache_storage.backend.empty()) {
+  if (!service.engine_config().cache_storage.on()) {
     return responder->respond_error(
         400, "nothing is cached beyond memory; --hicache-storage-backend says where it may be");
   }

@@ -287,48 +287,51 @@ struct Metrics::Impl {
 
   // Families appear with a store, and with what is not zero.
   void count_storage(const CacheStorageStats& now, const CacheStorageStats& before) {
-    if (now.backend.empty()) return;
-    std::string tier(now.backend);
-    auto count = [&](const char* name, const char* help, double more,
-                     prometheus::Labels more_labels = {}) {
-      more_labels.try_emplace("tier", tier);
-      if (more > 0) counter(name, help, more_labels).Increment(more);
-    };
+    for (size_t i = 0; i < now.layer_count; ++i) {
+      count_layer(now.layers[i], before.layers[i]);
+      bool same = now.layers[i].units == before.layers[i].units &&
+                  now.layers[i].health == before.layers[i].health;
+      if (!same || before.layer_count == 0) set_layer(now.layers[i]);
+    }
     auto gained = [](int64_t a, int64_t b) { return static_cast<double>(a - b); };
-    double restored = gained(now.restored_tokens, before.restored_tokens);
-    if (restored > 0) {
-      counter("sglang:cached_tokens_total", "Prompt tokens taken from the cache",
-              {{"cache_source", "storage_" + tier}})
-          .Increment(restored);
-    }
-    count("banyan:tier_read_bytes_total", "Read from the store",
-          gained(now.read_bytes, before.read_bytes));
-    count("banyan:tier_write_bytes_total", "Written to the store",
-          gained(now.written_bytes, before.written_bytes));
-    count("banyan:tier_load_seconds_total", "Time of its reads, each counted whole",
-          now.read_s - before.read_s);
-    count("banyan:tier_write_seconds_total", "Time of its writes, each counted whole",
-          now.write_s - before.write_s);
-    count("banyan:tier_evicted_total", "Units that it evicted",
-          gained(now.evicted_units, before.evicted_units));
-    count("banyan:evicted_unwritten_total", "Units that left memory before they were stored",
-          gained(now.evicted_unwritten, before.evicted_unwritten));
-    count("banyan:restore_seconds_saved_total", "Time of computing that loading saved, estimated",
-          now.saved_s - before.saved_s);
+    add("banyan:evicted_unwritten_total", "Units that left memory before they were stored",
+        gained(now.evicted_unwritten, before.evicted_unwritten), {});
+    add("banyan:restore_seconds_saved_total", "Time of computing that loading saved, estimated",
+        now.saved_s - before.saved_s, {});
     for (size_t i = 0; i < now.misses.size(); ++i) {
-      count("banyan:tier_miss_total", "Units, or prefixes, that were not loaded, by reason",
-            gained(now.misses[i], before.misses[i]),
-            {{"reason", std::string(CacheStorageStats::kMissNames[i])}});
+      add("banyan:tier_miss_total", "Units, or prefixes, that were not loaded, by reason",
+          gained(now.misses[i], before.misses[i]),
+          {{"reason", std::string(CacheStorageStats::kMissNames[i])}});
     }
-    bool same = now.units == before.units && now.health == before.health;
-    if (!same || before.backend.empty()) set_storage(now, tier);
   }
 
-  void set_storage(const CacheStorageStats& now, const std::string& tier) {
+  void count_layer(const CacheLayerStats& now, const CacheLayerStats& before) {
+    prometheus::Labels tier = {{"tier", std::string(now.backend)}};
+    auto gained = [](int64_t a, int64_t b) { return static_cast<double>(a - b); };
+    add("sglang:cached_tokens_total", "Prompt tokens taken from the cache",
+        gained(now.restored_tokens, before.restored_tokens),
+        {{"cache_source", (now.backend == "host" ? "" : "storage_") + std::string(now.backend)}});
+    add("banyan:tier_read_bytes_total", "Read from the store",
+        gained(now.read_bytes, before.read_bytes), tier);
+    add("banyan:tier_write_bytes_total", "Written to the store",
+        gained(now.written_bytes, before.written_bytes), tier);
+    add("banyan:tier_load_seconds_total", "Time of its reads, each counted whole",
+        now.read_s - before.read_s, tier);
+    add("banyan:tier_write_seconds_total", "Time of its writes, each counted whole",
+        now.write_s - before.write_s, tier);
+    add("banyan:tier_evicted_total", "Units that it evicted",
+        gained(now.evicted_units, before.evicted_units), tier);
+  }
+
+  void add(const char* name, const char* help, double more, const prometheus::Labels& labels) {
+    if (more > 0) counter(name, help, labels).Increment(more);
+  }
+
+  void set_layer(const CacheLayerStats& now) {
     auto set = [&](const char* name, const char* help, int64_t value,
-                   prometheus::Labels more_labels = {}) {
-      more_labels.try_emplace("tier", tier);
-      gauge(name, help, more_labels).Set(static_cast<double>(value));
+                   prometheus::Labels labels = {}) {
+      labels.try_emplace("tier", now.backend);
+      gauge(name, help, labels).Set(static_cast<double>(value));
     };
     for (size_t c = 0; c < kinds.size(); ++c) {
       set("banyan:tier_units", "Units in the store", now.units[c], {{"kind", kinds[c]}});

@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "tier/disk/disk_folder.h"
+#include "tier/disk/room.h"
 #include "tier/disk/slab_class.h"
 #include "tier/disk/write_budget.h"
 #include "tier/queued_store.h"
@@ -55,13 +56,12 @@ class DiskStore final : public QueuedStore {
  private:
   using Class = std::optional<SlabClass>;
 
-  Ended find_now(int worker, std::span<const TierKey> keys, std::vector<bool>& found) override;
+  Ended find_now(int worker, std::span<const TierKey> keys, std::vector<uint8_t>& found) override;
   Ended read_now(int worker, const TierJob& job) override;
   Ended write_now(int worker, const TierJob& job) override;
   Clock::time_point idle(int worker) override;
 
   Status open_classes();
-  std::array<int64_t, kUnitClassesMax> class_shares() const;
   Class& files_of(const TierKey& key);
   bool writable() const;
   void after_read(const TierJob& job, const RecordEnd& end, uint32_t slot, uint64_t epoch);
@@ -88,7 +88,7 @@ class DiskStore final : public QueuedStore {
   const std::string own_;     // of the digest
   bool opened_ = false;
   std::optional<FolderLock> lock_;
-  std::array<RecordIo, kDiskThreads> io_;
+  std::vector<RecordIo> io_;  // one for each thread
   std::optional<WriteBudget> budget_;
 
   mutable std::mutex mutex_;  // over what follows
@@ -123,7 +123,9 @@ DiskStore::DiskStore(const TierConfig& config, const TierStates& states, Storage
       states_(states),
       storage_(storage),
       folder_(rank_folder(config.directory, config.rank, config.ranks)),
-      own_(folder_ + "/" + states.digest.value().hex()) {}
+      own_(folder_ + "/" + states.digest.value().hex()) {
+  for (int i = 0; i < kDiskThreads; ++i) io_.emplace_back(config.key);
+}
 
 DiskStore::~DiskStore() {
   stop();
@@ -157,7 +159,7 @@ Status DiskStore::open_classes() {
     return io_error("{}: {}", meta, std::strerror(error));
   }
   budget_.emplace(storage_, folder_ + "/WRITTEN", config_.write_budget_bytes_per_day);
-  std::array<int64_t, kUnitClassesMax> shares = class_shares();
+  PerClass<int64_t> shares = divide_room(config_, states_);
   for (int c = 0; c < states_.classes.count; ++c) {
     RecordShape shape = record_shape(config_, states_, c);
     if (shape.payload_bytes == 0) continue;
@@ -183,30 +185,6 @@ Status DiskStore::open_classes() {
   return {};
 }
 
-// What is kept in pages and what is kept in slots divide the room; within each, classes divide it
-// by the size of their records.
-std::array<int64_t, kUnitClassesMax> DiskStore::class_shares() const {
-  std::array<double, kUnitClassesMax> sizes = {};
-  double pages = 0, slots = 0;
-  for (int c = 0; c < states_.classes.count; ++c) {
-    RecordShape shape = record_shape(config_, states_, c);
-    if (shape.payload_bytes == 0) continue;
-    sizes[static_cast<size_t>(c)] = static_cast<double>(shape.bytes());
-    (states_.classes[c].paged() ? pages : slots) += static_cast<double>(shape.bytes());
-  }
-  double of_slots = slots == 0 ? 0 : pages == 0 ? 1 : config_.slot_fraction;
-  std::array<int64_t, kUnitClassesMax> shares = {};
-  for (int c = 0; c < states_.classes.count; ++c) {
-    double size = sizes[static_cast<size_t>(c)];
-    if (size == 0) continue;
-    double part =
-        states_.classes[c].paged() ? (1 - of_slots) * size / pages : of_slots * size / slots;
-    shares[static_cast<size_t>(c)] =
-        static_cast<int64_t>(static_cast<double>(config_.size_bytes) * part);
-  }
-  return shares;
-}
-
 void DiskStore::turn(TierHealth health, const std::string& trouble) {
   {
     std::lock_guard lock(mutex_);
@@ -223,14 +201,15 @@ DiskStore::Class& DiskStore::files_of(const TierKey& key) {
 }
 
 void DiskStore::find(uint64_t id, std::span<const TierKey> keys) {
-  TierDone done{.id = id, .operation = TierOperation::kFind};
+  TierDone done{.id = id, .operation = TierOperation::kFind, .work = {{{.done = true}}}};
   (void)find_now(0, keys, done.found);
   finish(std::move(done));
 }
 
-DiskStore::Ended DiskStore::find_now(int, std::span<const TierKey> keys, std::vector<bool>& found) {
+DiskStore::Ended DiskStore::find_now(int, std::span<const TierKey> keys,
+                                     std::vector<uint8_t>& found) {
   std::lock_guard lock(mutex_);
-  found.assign(keys.size(), false);
+  found.assign(keys.size(), 0);
   if (health_ == TierHealth::kOff) return {};
   for (size_t i = 0; i < keys.size(); ++i) {
     Class& files = files_of(keys[i]);
@@ -643,10 +622,7 @@ Result<std::unique_ptr<TierStore>> open_disk_store(const TierConfig& config,
     return invalid_argument("a disk store of {} bytes: say how large it may become",
                             config.size_bytes);
   }
-  if (!(config.slot_fraction > 0 && config.slot_fraction < 1)) {
-    return invalid_argument("a share of {} for snapshots: more than 0, less than 1",
-                            config.slot_fraction);
-  }
+  TRY(check_division(config, states));
   auto store = std::make_unique<DiskStore>(config, states, storage);
   TRY(store->open());
   return store;

@@ -75,7 +75,10 @@ class RedisStore final : public QueuedStore {
         address_(address),
         prefix_(fmt::format("b1:{}:", states.digest.value().hex())),
         breaker_(address.text()) {
-    for (int i = 0; i < config.connections; ++i) connections_.emplace_back(address, stopping_);
+    for (int i = 0; i < config.connections; ++i) {
+      connections_.emplace_back(address, stopping_);
+      checksums_.emplace_back(config.key);
+    }
     start();
   }
   ~RedisStore() override {
@@ -90,11 +93,12 @@ class RedisStore final : public QueuedStore {
   TierStats stats() const override;
 
  private:
-  Ended find_now(int worker, std::span<const TierKey> keys, std::vector<bool>& found) override;
+  Ended find_now(int worker, std::span<const TierKey> keys, std::vector<uint8_t>& found) override;
   Ended read_now(int worker, const TierJob& job) override;
   Ended write_now(int worker, const TierJob& job) override;
   Clock::time_point idle(int worker) override;
 
+  Checksummer& checksums_of(int worker) { return checksums_[static_cast<size_t>(worker)]; }
   Deadline deadline(int64_t bytes) const;
   std::string part_key(const TierKey& key, size_t part) const;
   std::vector<std::string> part_keys(const TierKey& key) const;
@@ -117,6 +121,7 @@ class RedisStore final : public QueuedStore {
   const std::string prefix_;
   std::atomic<bool> stopping_ = false;
   std::vector<Connection> connections_;  // one for each thread
+  std::vector<Checksummer> checksums_;   // the same
   Breaker breaker_;
 
   std::mutex mutex_;
@@ -179,8 +184,8 @@ bool RedisStore::skip_replies(Connection& server, size_t count, Deadline deadlin
 }
 
 RedisStore::Ended RedisStore::find_now(int worker, std::span<const TierKey> keys,
-                                       std::vector<bool>& found) {
-  found.assign(keys.size(), false);
+                                       std::vector<uint8_t>& found) {
+  found.assign(keys.size(), 0);
   Deadline end = deadline(0);
   Connection* server = connection(worker, end);
   if (server == nullptr) return {TierOutcome::kFailed};
@@ -248,13 +253,8 @@ RedisStore::Ended RedisStore::read_now(int worker, const TierJob& job) {
   if (outcome == TierOutcome::kAbsent) breaker_.succeeded();
   if (outcome != TierOutcome::kDone && outcome != TierOutcome::kChecksum) return {outcome};
   breaker_.succeeded();
-  RecordHeader found;
-  if (outcome == TierOutcome::kDone) outcome = decode_header(header, found);
-  if (outcome == TierOutcome::kDone) outcome = compare(found, shape, job.record);
   if (outcome == TierOutcome::kDone) {
-    PayloadChecksum checksum;
-    for (const TierPiece& piece : job.pieces) checksum.add({piece.data, piece.bytes});
-    if (checksum.finish() != found.payload) outcome = TierOutcome::kChecksum;
+    outcome = check_record(shape, job.record, header, job.pieces, checksums_of(worker));
   }
   if (outcome != TierOutcome::kDone && server->open(end)) {
     append_each(*server, "UNLINK", key);  // so that it is written again
@@ -296,10 +296,8 @@ RedisStore::Ended RedisStore::write_now(int worker, const TierJob& job) {
   bool there = false;
   TierOutcome outcome = exist(*server, key, there, end);
   if (outcome != TierOutcome::kDone || there) return {outcome};
-  PayloadChecksum checksum;
-  for (const TierPiece& piece : job.pieces) checksum.add({piece.data, piece.bytes});
   std::vector<std::byte> header(static_cast<size_t>(shape.header_bytes()));
-  encode_header(shape, job.record, 0, checksum.finish(), header);
+  seal_record(shape, job.record, 0, job.pieces, header, checksums_of(worker));
   Row row(header, job.pieces);
   size_t parts = parts_of(shape);
   for (size_t part = 0; part < parts && outcome == TierOutcome::kDone; ++part) {

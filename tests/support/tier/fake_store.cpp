@@ -23,7 +23,9 @@ void FakeStore::add(Job job) {
 }
 
 void FakeStore::find(uint64_t id, std::span<const TierKey> keys) {
-  Job job{.done = {.id = id, .operation = TierOperation::kFind}, .record = {}, .pieces = {}};
+  Job job{.done = {.id = id, .operation = TierOperation::kFind, .work = {{{.done = true}}}},
+          .record = {},
+          .pieces = {}};
   for (const TierKey& key : keys) {
     job.done.found.push_back(disk_->records.contains(key) != chance(faults_.lie));
   }
@@ -47,8 +49,9 @@ void FakeStore::write(const TierJob& job) {
   const TierRecord& record = job.record;
   if (disk_->given.empty()) disk_->empty_path = record.key.unit_class != kPathClass;
   bool first = record.end == std::ssize(record.tokens) || disk_->empty_path;
+  first |= disk_->any_order;
   CHECK(first || disk_->given.contains({record.parent, kPathClass}), "a page before its parent");
-  CHECK(record.key.unit_class == kPathClass || disk_->empty_path ||
+  CHECK(record.key.unit_class == kPathClass || disk_->empty_path || disk_->any_order ||
             disk_->given.contains({record.key.page, kPathClass}),
         "a unit of class {} before its page", record.key.unit_class);
   disk_->given.insert(record.key);
@@ -80,7 +83,7 @@ void FakeStore::read_now(Job& job) {
     }
   }
   CHECK(from == record.bytes.size());
-  job.done.bytes = static_cast<int64_t>(from);
+  job.done.work[0] = {.done = true, .bytes = static_cast<int64_t>(from)};
   if (torn || record.damaged) outcome = TierOutcome::kChecksum;
   if (chance(faults_.fail)) outcome = chance(0.5) ? TierOutcome::kTimeout : TierOutcome::kFailed;
 }
@@ -97,7 +100,7 @@ void FakeStore::write_now(Job& job) {
   for (const TierPiece& piece : job.pieces) {
     record.bytes.insert(record.bytes.end(), piece.data, piece.data + piece.bytes);
   }
-  job.done.bytes = std::ssize(record.bytes);
+  job.done.work[0] = {.done = true, .bytes = std::ssize(record.bytes)};
   if (chance(faults_.damage)) {  // a bit flips, which the checksum will tell
     record.damaged = true;
     record.bytes[record.bytes.size() / 3] ^= std::byte{4};

@@ -25,6 +25,7 @@ struct FakeDisk {
   std::map<TierKey, Record> records;
   std::set<TierKey> given;  // all that it ever was to write
   bool empty_path = false;  // the model's pages of the path hold nothing, and are not written
+  bool any_order = false;   // it is not given all that is written
 };
 
 // How often what goes wrong, of one.

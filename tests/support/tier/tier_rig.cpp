@@ -145,7 +145,7 @@ bool TierRig::find(int64_t number, int unit_class) {
   TierKey key = TierUnit(states_, number, unit_class).key();
   store_->find(++last_id_, {&key, 1});
   TierDone done = wait_for(last_id_);
-  return done.found.at(0);
+  return done.found.at(0) != 0;
 }
 
 void TierRig::touch(int64_t number, int unit_class) {

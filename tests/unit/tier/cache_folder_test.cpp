@@ -78,7 +78,7 @@ TEST_P(CacheFolder, ListsWhatIsStored) {
 }
 
 TEST_P(CacheFolder, VerifiesEveryRecord) {
-  auto check = verify_cache(system_storage(), folder.path(), kGoOn);
+  auto check = verify_cache(system_storage(), folder.path(), {}, kGoOn);
   ASSERT_TRUE(check);
   EXPECT_EQ(check->records, 16);
   EXPECT_EQ(check->bad, 0);
@@ -93,12 +93,13 @@ TEST_P(CacheFolder, VerifiesEveryRecord) {
     }
     damaged = true;
   }
-  check = verify_cache(system_storage(), folder.path(), kGoOn);
+  check = verify_cache(system_storage(), folder.path(), {}, kGoOn);
   ASSERT_TRUE(check);
   EXPECT_EQ(check->records, 16);
   EXPECT_EQ(check->bad, 1);
   EXPECT_EQ(check->first_bad.size(), 1u);
-  check = verify_cache(system_storage(), folder.path(), [](const CacheCheck&) { return false; });
+  check =
+      verify_cache(system_storage(), folder.path(), {}, [](const CacheCheck&) { return false; });
   EXPECT_EQ(check->records, 1);
 }
 
@@ -124,7 +125,7 @@ TEST_P(CacheFolder, RemovesWhatIsNamed) {
 TEST_P(CacheFolder, WhatIsInUseIsLeftAlone) {
   TierRig rig(config_of(GetParam(), folder.path()), tier_states("new"));
   EXPECT_EQ(list().size(), 2u);
-  EXPECT_TRUE(verify_cache(system_storage(), folder.path(), kGoOn));
+  EXPECT_TRUE(verify_cache(system_storage(), folder.path(), {}, kGoOn));
   auto removed = shrink_cache(system_storage(), folder.path(), {}, now());
   EXPECT_EQ(removed.has_value(), GetParam() == "file");
 }

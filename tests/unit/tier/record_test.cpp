@@ -1,8 +1,10 @@
 #include "tier/record.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <algorithm>
+#include <optional>
 
 #include "support/tier/tier_rig.h"
 #include "tier/disk/index_file.h"
@@ -16,13 +18,18 @@ struct Encoded {
   test::TierUnit unit{states, 7, 0};
   std::vector<std::byte> bytes = std::vector<std::byte>(static_cast<size_t>(shape.header_bytes()));
 
-  Encoded() { encode_header(shape, unit.record(), 3, {1, 2, 3}, bytes); }
+  Checksummer checksums;
+
+  Encoded() { encode_header(shape, unit.record(), 3, {1, 2, 3}, bytes, checksums); }
+  TierOutcome decode(std::span<const std::byte> from, RecordHeader& header) {
+    return decode_header(from, header, checksums);
+  }
 };
 
 TEST(TierRecord, SaysWhatItIs) {
   Encoded e;
   RecordHeader header;
-  ASSERT_EQ(decode_header(e.bytes, header), TierOutcome::kDone);
+  ASSERT_EQ(e.decode(e.bytes, header), TierOutcome::kDone);
   EXPECT_EQ(header.key, e.unit.key());
   EXPECT_EQ(header.parent, e.unit.record().parent);
   EXPECT_EQ(header.end, 28);
@@ -40,11 +47,11 @@ TEST(TierRecord, EveryBitIsChecked) {
     std::vector<std::byte> bytes = e.bytes;
     bytes[bit / 8] ^= std::byte{1} << (bit % 8);
     RecordHeader header;
-    EXPECT_NE(decode_header(bytes, header), TierOutcome::kDone) << "bit " << bit;
+    EXPECT_NE(e.decode(bytes, header), TierOutcome::kDone) << "bit " << bit;
   }
   for (size_t size : {size_t{0}, size_t{191}, size_t{192}, e.bytes.size() - 1}) {
     RecordHeader header;
-    EXPECT_EQ(decode_header(std::span(e.bytes).first(size), header), TierOutcome::kChecksum);
+    EXPECT_EQ(e.decode(std::span(e.bytes).first(size), header), TierOutcome::kChecksum);
   }
 }
 
@@ -52,13 +59,13 @@ TEST(TierRecord, AnotherFormatIsNotDamage) {
   Encoded e;
   RecordHeader header;
   e.bytes[8] = std::byte{2};
-  EXPECT_EQ(decode_header(e.bytes, header), TierOutcome::kIdentity);
+  EXPECT_EQ(e.decode(e.bytes, header), TierOutcome::kIdentity);
 }
 
 TEST(TierRecord, EveryIdentifyingFieldIsCompared) {
   Encoded e;
   RecordHeader header;
-  ASSERT_EQ(decode_header(e.bytes, header), TierOutcome::kDone);
+  ASSERT_EQ(e.decode(e.bytes, header), TierOutcome::kDone);
   std::vector<PrefixToken> tokens(4, 8);
   auto changed = [&](auto change) {
     TierRecord record = e.unit.record();
@@ -83,14 +90,56 @@ TEST(TierRecord, EveryIdentifyingFieldIsCompared) {
 TEST(TierRecord, ThePayloadIsTheSameInAnyPieces) {
   std::vector<std::byte> bytes(10000);
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 7);
-  PayloadChecksum whole, pieces;
-  whole.add(bytes);
-  for (size_t at = 0; at < bytes.size(); at += 1000) pieces.add(std::span(bytes).subspan(at, 1000));
-  EXPECT_EQ(whole.finish(), pieces.finish());
-  bytes[5000] ^= std::byte{1};
-  pieces.begin();
-  pieces.add(bytes);
-  EXPECT_NE(whole.finish(), pieces.finish());
+  for (auto key : {std::optional<RecordKey>(), std::optional(RecordKey{{1, 2, 3}})}) {
+    Checksummer checksums(key);
+    auto whole = [&] {
+      checksums.add(bytes);
+      return checksums.finish();
+    };
+    RecordChecksum before = whole();
+    for (size_t at = 0; at < bytes.size(); at += 1000) {
+      checksums.add(std::span(bytes).subspan(at, 1000));
+    }
+    EXPECT_EQ(checksums.finish(), before);
+    bytes[5000] ^= std::byte{1};
+    EXPECT_NE(whole(), before);
+    bytes[5000] ^= std::byte{1};
+  }
+}
+
+// RFC 4231, test cases 2 and 1: keys shorter than a block are as if zeros followed them.
+TEST(TierRecord, AKeyMakesHmac) {
+  auto hmac = [](std::string_view key, std::string_view text) {
+    RecordKey padded;
+    std::ranges::copy(key, padded.bytes.begin());
+    Checksummer checksums(padded);
+    checksums.add(std::as_bytes(std::span(text)));
+    std::string hex;
+    for (uint8_t byte : checksums.finish()) hex += fmt::format("{:02x}", byte);
+    return hex;
+  };
+  EXPECT_EQ(hmac("Jefe", "what do ya want for nothing?"), "5bdcc146bf60754e6a042426089575c7");
+  EXPECT_EQ(hmac(std::string(20, '\x0b'), "Hi There"), "b0344c61d8db38535ca8afceaf0bf12b");
+}
+
+TEST(TierRecord, IsNotBelievedWithoutItsKey) {
+  Encoded plain;
+  TierRecord& record = plain.unit.record();
+  plain.unit.fill();
+  auto pieces = plain.unit.job(0).pieces;
+  Checksummer none, own(RecordKey{{1}}), other(RecordKey{{2}});
+  auto check = [&](Checksummer& checksums) {
+    return check_record(plain.shape, record, plain.bytes, pieces, checksums);
+  };
+  seal_record(plain.shape, record, 1, pieces, plain.bytes, own);
+  EXPECT_EQ(check(own), TierOutcome::kDone);
+  EXPECT_EQ(check(other), TierOutcome::kChecksum);
+  EXPECT_EQ(check(none), TierOutcome::kIdentity);
+  plain.unit.wipe();
+  EXPECT_EQ(check(own), TierOutcome::kChecksum);
+  seal_record(plain.shape, record, 1, pieces, plain.bytes, none);
+  EXPECT_EQ(check(none), TierOutcome::kDone);
+  EXPECT_EQ(check(own), TierOutcome::kIdentity) << "planted";
 }
 
 TEST(TierIndex, AnEntryThatIsDamagedIsNone) {

@@ -64,6 +64,13 @@ void download(void* queue, void* to, const void* from, size_t bytes) {
       cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, queue_of(queue).stream()));
 }
 
+// Pinned.
+std::byte* allocate_host(void*, size_t bytes) {
+  void* data = nullptr;
+  BANYAN_CHECK_CUDA(cudaMallocHost(&data, bytes));
+  return static_cast<std::byte*>(data);
+}
+
 int64_t available_bytes(void*) {
   size_t free = 0, total = 0;
   BANYAN_CHECK_CUDA(cudaMemGetInfo(&free, &total));
@@ -81,6 +88,10 @@ const DeviceOps kCard = {
     .download = download,
     .synchronise = [](void* queue) { queue_of(queue).synchronise(); },
     .available_bytes = available_bytes,
+    .mark = [](void* queue) { return queue_of(queue).mark(); },
+    .reached = [](void* queue, uint64_t mark) { return queue_of(queue).reached(mark); },
+    .allocate_host = allocate_host,
+    .release_host = [](void*, std::byte* data, size_t) { BANYAN_CHECK_CUDA(cudaFreeHost(data)); },
 };
 
 // Why no kernel can run here, or null.

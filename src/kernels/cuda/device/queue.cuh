@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 
 namespace banyan::cuda::device {
 
@@ -38,6 +39,7 @@ class Queue {
       cudaFreeHost(slot.data);
       cudaEventDestroy(slot.copied);
     }
+    for (cudaEvent_t event : marks_) cudaEventDestroy(event);
     if (scratch_ != nullptr) cudaFree(scratch_);
     cudaStreamDestroy(stream_);
   }
@@ -61,6 +63,24 @@ class Queue {
     }
   }
 
+  // The end of what is on the stream now, and whether the card has got there.
+  uint64_t mark() {
+    cudaEvent_t event = nullptr;
+    BANYAN_CHECK_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    BANYAN_CHECK_CUDA(cudaEventRecord(event, stream_));
+    marks_.push_back(event);
+    return ++marked_;
+  }
+  bool reached(uint64_t mark) {
+    for (; !marks_.empty(); marks_.pop_front()) {
+      cudaError_t state = cudaEventQuery(marks_.front());
+      if (state == cudaErrorNotReady) break;
+      BANYAN_CHECK_CUDA(state);
+      cudaEventDestroy(marks_.front());
+    }
+    return marked_ - marks_.size() >= mark;
+  }
+
   // At least `bytes`, for the next launch. Kernels of a stream run one after the other, so that
   // all of them share it.
   std::byte* scratch(size_t bytes) {
@@ -82,6 +102,8 @@ class Queue {
   };
 
   cudaStream_t stream_ = nullptr;
+  std::deque<cudaEvent_t> marks_;  // that are not known to be reached
+  uint64_t marked_ = 0;
   int multiprocessors_ = 0;
   Slot slots_[kSlots];
   unsigned next_slot_ = 0;

@@ -44,7 +44,7 @@ RestorePlan plan_of(const Case& c, const PrefixUnits& units, int64_t base) {
                        .base = base,
                        .length = 1000,
                        .room = c.room},
-                      LoadCost(0, 1e15), PrefillCost(1e6, 0, 1e6));
+                      LayerCosts(LoadCost(0, 1e15), 1), PrefillCost(1e6, 0, 1e6));
 }
 
 TEST(RestorePlan, LoadsPagesWithoutAGap) {
@@ -99,7 +99,8 @@ TEST(RestorePlan, LeavesShortGainsAlone) {
                            .length = 8,
                            .tokens_min = 9,
                            .room = c.room};
-  EXPECT_EQ(plan_restore(question, LoadCost(0, 1e15), PrefillCost(1e6, 0, 1e6)).end, 0);
+  EXPECT_EQ(plan_restore(question, LayerCosts(LoadCost(0, 1e15), 1), PrefillCost(1e6, 0, 1e6)).end,
+            0);
 }
 
 // 114,688 bytes a token as Qwen3-0.6B, computed at 700 tokens/s; 32k tokens of which every part may
@@ -118,7 +119,7 @@ TEST(RestorePlan, IsNeverMuchWorseThanTheBetterOfLoadingAndComputing) {
     std::fill_n(all.stored.begin(), stored / 64, uint8_t{1});
     bool loads = false, computes = false;
     for (double rate = 10e6; rate < 2.5e9; rate *= 1.1) {
-      LoadCost load(1e-3, rate);
+      LayerCosts load(LoadCost(1e-3, rate), 1);
       RestorePlan plan = plan_restore({.classes = c.classes,
                                        .unit_bytes = c.unit_bytes,
                                        .units = all,
@@ -126,7 +127,7 @@ TEST(RestorePlan, IsNeverMuchWorseThanTheBetterOfLoadingAndComputing) {
                                        .room = c.room},
                                       load, prefill);
       auto first_token_s = [&](int64_t end) {
-        double load_s = end > 0 ? load.seconds(end / 64 * c.unit_bytes[0]) : 0;
+        double load_s = end > 0 ? load.seconds({end / 64 * c.unit_bytes[0]}, {}) : 0;
         return load_s + prefill.seconds(end, kTokens + 64);
       };
       EXPECT_LE(first_token_s(plan.end), 1.1 * std::min(first_token_s(0), first_token_s(stored)))
@@ -137,6 +138,22 @@ TEST(RestorePlan, IsNeverMuchWorseThanTheBetterOfLoadingAndComputing) {
     EXPECT_TRUE(loads);
     EXPECT_TRUE(computes);
   }
+}
+
+// The tail of a prompt is in a shared store alone: it is worth its own way, not the disk's.
+TEST(RestorePlan, KnowsHowFastEachLayerIs) {
+  Case c{.classes = test::classes_of({path_state()}, kPage)};
+  PrefixUnits all = units({"-", "-", "-", "-"}, {"0", "0", "0", "0"});
+  all.layers = {{0}, {0}, {1}, {1}};
+  RestoreQuestion question{
+      .classes = c.classes, .unit_bytes = c.unit_bytes, .units = all, .length = 17, .room = c.room};
+  PrefillCost prefill(1, 0, 100);  // 10 ms a token, where a page of 1,000 bytes has four
+  LayerCosts costs(LoadCost(0, 1e6), 2);
+  EXPECT_EQ(plan_restore(question, costs, prefill).end, 16);
+  costs.of(1) = LoadCost(0, 10e3);  // 200 ms for what takes 80 to compute
+  EXPECT_EQ(plan_restore(question, costs, prefill).end, 8);
+  question.bytes_ahead = {1'000'000, 0};
+  EXPECT_EQ(plan_restore(question, costs, prefill).end, 0) << "others load from the disk first";
 }
 
 TEST(Rates, FollowWhatIsMeasured) {

@@ -10,6 +10,7 @@
 #include "engine/schedule/scheduler.h"
 #include "support/states.h"
 #include "support/tier/fake_store.h"
+#include "tier/layered_store.h"
 
 namespace banyan {
 namespace {
@@ -35,6 +36,7 @@ struct Shape {
   int64_t tokens_min = 4;
   int delay = 0;
   FakeFaults faults = {};
+  std::shared_ptr<FakeDisk> shared = nullptr;  // below the disk, where there is one
 };
 
 // A scheduler, pools of bytes and a step that writes into each page what its tokens are.
@@ -56,8 +58,15 @@ class Machine {
     faults.delay_max = shape.delay;
     auto store = std::make_unique<FakeStore>(shape.disk, faults, 1);
     store_ = store.get();
+    std::unique_ptr<TierStore> stores = std::move(store);
+    if (shape.shared != nullptr) {
+      shape.shared->any_order = true;
+      auto shared = std::make_unique<FakeStore>(shape.shared, faults, 2);
+      shared_ = shared.get();
+      stores = make_layered_store(std::move(stores), std::move(shared));
+    }
     scheduler_->use(std::make_unique<Tiers>(
-        scheduler_->tree(), TierSetup{.store = std::move(store),
+        scheduler_->tree(), TierSetup{.store = std::move(stores),
                                       .states = digest_of(shape.states),
                                       .config = {.backend = "disk",
                                                  .write_policy = shape.writes,
@@ -148,6 +157,7 @@ class Machine {
   Scheduler& scheduler() { return *scheduler_; }
   const CacheStorageStats& stats() { return scheduler_->tiers()->stats(); }
   FakeStore& store() { return *store_; }
+  FakeStore& shared() { return *shared_; }
 
   int64_t computed = 0;
   std::set<SequenceId> ended;
@@ -180,7 +190,7 @@ class Machine {
   StateClasses classes_;
   PerClass<std::vector<std::byte>> bytes_;
   std::unique_ptr<Scheduler> scheduler_;  // its tiers look at the bytes until they are gone
-  FakeStore* store_ = nullptr;
+  FakeStore *store_ = nullptr, *shared_ = nullptr;
   StepPlan plan_;
 };
 
@@ -227,6 +237,57 @@ TEST(Tiers, FindNothingOfAnotherModelOrNamespace) {
   machine.run();
   EXPECT_EQ(machine.computed, 42);
   EXPECT_EQ(machine.store().reads, 0);
+}
+
+// Another machine wrote it to the shared store. It is read from there once, and from the own disk
+// after a restart.
+TEST(Tiers, FillTheDiskFromASharedStore) {
+  for (const char* writes : {"write_through", "write_back", "write_through_selective"}) {
+    for (bool recurrent : {false, true}) {
+      SCOPED_TRACE(testing::Message() << writes << recurrent);
+      auto shared = std::make_shared<FakeDisk>();
+      Shape other{.recurrent = recurrent, .delay = 2, .shared = shared};
+      live(other, {text(0, 42)});
+      Shape own{.recurrent = recurrent, .writes = writes, .delay = 2, .shared = shared};
+      for (int life = 0; life < 2; ++life) {
+        Machine machine(own);
+        machine.enqueue(1, text(0, 42));
+        machine.run();
+        EXPECT_EQ(machine.computed, 2);
+        EXPECT_EQ(machine.check_prefix(text(0, 42)), 40);
+        const CacheStorageStats& stats = machine.stats();
+        EXPECT_EQ(stats.layers[0].restored_tokens, life == 0 ? 0 : 40);
+        EXPECT_EQ(stats.layers[1].restored_tokens, life == 0 ? 40 : 0);
+        EXPECT_EQ(machine.shared().reads > 0, life == 0);
+        machine.settle();
+      }
+    }
+  }
+}
+
+// What the disk lost is read from the shared store, in the middle of a prefix too.
+TEST(Tiers, FallThroughWhereTheDiskIsDamaged) {
+  auto shared = std::make_shared<FakeDisk>();
+  Shape shape{.shared = shared};
+  live(shape, {text(0, 42)});
+  int i = 0;
+  for (auto& [key, record] : shape.disk->records) record.damaged = ++i % 3 == 0;
+  Machine machine(shape);
+  machine.enqueue(1, text(0, 42));
+  machine.run();
+  EXPECT_EQ(machine.computed, 2);
+  EXPECT_EQ(machine.check_prefix(text(0, 42)), 40);
+  EXPECT_EQ(machine.shared().reads, 3);
+}
+
+// By write_back what nobody used twice is not sent to others.
+TEST(Tiers, ShareWhatWasUsedTwice) {
+  auto shared = std::make_shared<FakeDisk>();
+  Shape shape{.writes = "write_back", .shared = shared};
+  live(shape, {text(0, 42)});
+  EXPECT_EQ(shared->records.size(), 0u);
+  live(shape, {text(0, 42), text(0, 42)});
+  EXPECT_EQ(shared->records.size(), 10u);
 }
 
 TEST(Tiers, LoadNothingThatIsTooShortToMatter) {

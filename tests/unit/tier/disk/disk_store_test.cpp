@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "support/shared.h"
 #include "support/tier/tier_rig.h"
+#include "tier/disk/room.h"
 
 namespace banyan {
 namespace {
@@ -95,9 +96,9 @@ TEST(DiskStore, WritesWhatItHasOnce) {
   test::TierUnit unit(tier_states(), 1, 0);
   unit.fill();
   rig.store().write(unit.job(1));
-  EXPECT_EQ(rig.wait_for(1).bytes, 16384);
+  EXPECT_EQ(rig.wait_for(1).work[0].bytes, 16384);
   rig.store().write(unit.job(2));
-  EXPECT_EQ(rig.wait_for(2).bytes, 0);
+  EXPECT_EQ(rig.wait_for(2).work[0].bytes, 0);
   EXPECT_EQ(rig.store().stats().units[0], 1);
 }
 
@@ -189,6 +190,21 @@ TEST(DiskStore, RefusesSizesThatMakeNoSense) {
   auto store = make_store(config, tier_states());
   ASSERT_FALSE(store);
   EXPECT_NE(store.error().message.find("disk"), std::string::npos);
+}
+
+TEST(DiskStore, SnapshotsGetWhatTheyAreGiven) {
+  TierConfig config = disk_config("", 1 << 20);
+  PerClass<int64_t> half = divide_room(config, tier_states());
+  EXPECT_EQ(half[0], half[1]);
+  config.slot_fraction = 0.25;
+  EXPECT_TRUE(check_division(config, tier_states()));
+  EXPECT_EQ(divide_room(config, tier_states())[1], 1 << 18);
+  TierStates pages = tier_states();
+  pages.unit_bytes[1] = 0;
+  EXPECT_NE(check_division(config, pages).error().message.find("nothing to divide"),
+            std::string::npos);
+  config.slot_fraction = 1;
+  EXPECT_FALSE(check_division(config, tier_states()));
 }
 
 TEST(DiskStore, AnotherDigestFindsNothingAndTakesTheRoom) {

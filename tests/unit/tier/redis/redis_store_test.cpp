@@ -106,11 +106,11 @@ TEST(RedisStore, WritesWhatIsThereOnce) {
   test::TierUnit unit(wide_states(), 1, 1);
   unit.fill();
   rig.store().write(unit.job(100));
-  EXPECT_EQ(rig.wait_for(100).bytes, 4096 + (5 << 19) + 8);
+  EXPECT_EQ(rig.wait_for(100).work[0].bytes, 4096 + (5 << 19) + 8);
   rig.store().write(unit.job(101));
   TierDone again = rig.wait_for(101);
   EXPECT_EQ(again.outcome, TierOutcome::kDone);
-  EXPECT_EQ(again.bytes, 0);
+  EXPECT_EQ(again.work[0].bytes, 0);
 }
 
 TEST(RedisStore, AServerThatLiesIsFoundOut) {

@@ -1,0 +1,53 @@
+#include "tier/disk/room.h"
+
+#include "base/error.h"
+#include "tier/record.h"
+
+namespace banyan {
+namespace {
+
+constexpr double kSlotFraction = 0.5;
+
+}  // namespace
+
+Status check_division(const TierConfig& config, const TierStates& states) {
+  if (config.slot_fraction == 0) return {};
+  if (!(config.slot_fraction > 0 && config.slot_fraction < 1)) {
+    return invalid_argument("a share of {} for snapshots: more than 0, less than 1",
+                            config.slot_fraction);
+  }
+  bool pages = false, slots = false;
+  for (int c = 0; c < states.classes.count; ++c) {
+    if (states.unit_bytes[static_cast<size_t>(c)] == 0) continue;
+    (states.classes[c].paged() ? pages : slots) = true;
+  }
+  if (pages && slots) return {};
+  return invalid_argument(
+      "a share of {} for snapshots, but the states of {} are all {}: there is nothing to divide",
+      config.slot_fraction, states.model, slots ? "snapshots" : "pages");
+}
+
+PerClass<int64_t> divide_room(const TierConfig& config, const TierStates& states) {
+  PerClass<double> sizes = {};
+  double pages = 0, slots = 0;
+  for (int c = 0; c < states.classes.count; ++c) {
+    RecordShape shape = record_shape(config, states, c);
+    if (shape.payload_bytes == 0) continue;
+    sizes[static_cast<size_t>(c)] = static_cast<double>(shape.bytes());
+    (states.classes[c].paged() ? pages : slots) += static_cast<double>(shape.bytes());
+  }
+  double fraction = config.slot_fraction > 0 ? config.slot_fraction : kSlotFraction;
+  double of_slots = slots == 0 ? 0 : pages == 0 ? 1 : fraction;
+  PerClass<int64_t> shares = {};
+  for (int c = 0; c < states.classes.count; ++c) {
+    double size = sizes[static_cast<size_t>(c)];
+    if (size == 0) continue;
+    double part =
+        states.classes[c].paged() ? (1 - of_slots) * size / pages : of_slots * size / slots;
+    shares[static_cast<size_t>(c)] =
+        static_cast<int64_t>(static_cast<double>(config.size_bytes) * part);
+  }
+  return shares;
+}
+
+}  // namespace banyan

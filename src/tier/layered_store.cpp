@@ -1,0 +1,245 @@
+#include "tier/layered_store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "base/check.h"
+
+namespace banyan {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kLocal = 0, kShared = 1;
+// A find that has answers of the local store waits so long for those of the shared one.
+constexpr auto kFindPatience = std::chrono::milliseconds(50);
+constexpr int64_t kSharedWritingBytesMax = int64_t{1} << 25;
+// No writes go to a shared store for so long after one that failed.
+constexpr auto kSharedPause = std::chrono::seconds(10);
+
+class LayeredStore final : public TierStore {
+ public:
+  LayeredStore(std::unique_ptr<TierStore> local, std::unique_ptr<TierStore> shared)
+      : stores_{std::move(local), std::move(shared)},
+        name_(fmt::format("{},{}", stores_[kLocal]->name(), stores_[kShared]->name())) {}
+
+  ~LayeredStore() override {
+    std::vector<TierDone> done;
+    for (take_done(done); !jobs_.empty(); take_done(done)) wait(std::chrono::milliseconds(1));
+  }
+
+  std::string_view name() const override { return name_; }
+  int layers() const override { return 2; }
+  const TierStore& layer(int number) const override {
+    return *stores_[static_cast<size_t>(number)];
+  }
+
+  void find(uint64_t id, std::span<const TierKey> keys) override;
+  void read(const TierJob& job) override;
+  void write(const TierJob& job) override;
+  void take_done(std::vector<TierDone>& done) override;
+  void wait(std::chrono::nanoseconds limit) override;
+  void touch(std::span<const TierKey> keys) override;
+  void sync() override;
+  void clear() override;
+  TierStats stats() const override;
+
+ private:
+  struct Job {
+    TierJob job = {};
+    TierDone done = {};
+    std::vector<TierKey> keys = {};    // kFind
+    std::vector<size_t> missing = {};  // kFind: which of them the shared store is asked for
+    int waits_for = 0;                 // layers that have not answered
+    bool answered = false;             // the caller has its TierDone, whatever is still to come
+    Clock::time_point until = Clock::time_point::max();
+  };
+  using Jobs = std::unordered_map<uint64_t, Job>;
+
+  void take(int layer, TierDone& done, std::vector<TierDone>& ended);
+  // Each says whether the job is over for the layers.
+  bool take_found(int layer, const TierDone& done, Job& job);
+  bool take_read(int layer, const TierDone& done, Job& job);
+  void take_written(int layer, const TierDone& done, Job& job);
+  bool shares(const TierJob& job, int64_t bytes) const;
+  void answer(Job& job, std::vector<TierDone>& ended);
+
+  std::array<std::unique_ptr<TierStore>, 2> stores_;
+  const std::string name_;
+  Jobs jobs_;
+  std::vector<TierDone> taken_;
+  std::array<int64_t, 2> waiting_ = {};  // jobs that each store has
+  int64_t impatient_ = 0;                // finds that have a limit
+  int64_t shared_writing_bytes_ = 0;
+  Clock::time_point shared_next_ = {};
+};
+
+int64_t bytes_of(const TierJob& job) {
+  int64_t bytes = 0;
+  for (const TierPiece& piece : job.pieces) bytes += static_cast<int64_t>(piece.bytes);
+  return bytes;
+}
+
+void LayeredStore::find(uint64_t id, std::span<const TierKey> keys) {
+  Job& job = jobs_[id];
+  CHECK(job.waits_for == 0, "two jobs {}", id);
+  job = {.done = {.id = id, .operation = TierOperation::kFind},
+         .keys = {keys.begin(), keys.end()},
+         .waits_for = 1};
+  ++waiting_[kLocal];
+  stores_[kLocal]->find(id, keys);
+}
+
+void LayeredStore::read(const TierJob& job) {
+  jobs_[job.id] = {
+      .job = job, .done = {.id = job.id, .operation = TierOperation::kRead}, .waits_for = 1};
+  ++waiting_[kLocal];
+  stores_[kLocal]->read(job);
+}
+
+bool LayeredStore::shares(const TierJob& job, int64_t bytes) const {
+  return job.share && Clock::now() >= shared_next_ &&
+         (shared_writing_bytes_ == 0 || shared_writing_bytes_ + bytes <= kSharedWritingBytesMax);
+}
+
+void LayeredStore::write(const TierJob& job) {
+  int64_t bytes = bytes_of(job);
+  bool share = shares(job, bytes);
+  jobs_[job.id] = {
+      .job = job,
+      .done = {.id = job.id, .operation = TierOperation::kWrite, .outcome = TierOutcome::kRefused},
+      .waits_for = share ? 2 : 1};
+  ++waiting_[kLocal];
+  stores_[kLocal]->write(job);
+  if (!share) return;
+  shared_writing_bytes_ += bytes;
+  ++waiting_[kShared];
+  stores_[kShared]->write(job);
+}
+
+void LayeredStore::take_done(std::vector<TierDone>& done) {
+  done.clear();
+  for (int layer : {kLocal, kShared}) {
+    stores_[static_cast<size_t>(layer)]->take_done(taken_);
+    for (TierDone& each : taken_) take(layer, each, done);
+  }
+  if (impatient_ == 0) return;
+  Clock::time_point now = Clock::now();
+  for (auto& [id, job] : jobs_) {
+    if (job.until < now) answer(job, done);
+  }
+}
+
+void LayeredStore::take(int layer, TierDone& done, std::vector<TierDone>& ended) {
+  auto found = jobs_.find(done.id);
+  CHECK(found != jobs_.end(), "an answer to nothing");
+  Job& job = found->second;
+  --waiting_[static_cast<size_t>(layer)];
+  job.done.work[static_cast<size_t>(layer)] = done.work[0];
+  bool over = true;
+  switch (done.operation) {
+    case TierOperation::kFind:
+      over = take_found(layer, done, job);
+      break;
+    case TierOperation::kRead:
+      over = take_read(layer, done, job);
+      break;
+    case TierOperation::kWrite:
+      take_written(layer, done, job);
+      over = --job.waits_for == 0;
+      break;
+  }
+  if (!over) return;
+  answer(job, ended);
+  jobs_.erase(found);
+}
+
+void LayeredStore::answer(Job& job, std::vector<TierDone>& ended) {
+  if (std::exchange(job.answered, true)) return;
+  if (std::exchange(job.until, Clock::time_point::max()) != Clock::time_point::max()) --impatient_;
+  ended.push_back(std::move(job.done));
+}
+
+// What one store cannot say is what it does not have.
+bool LayeredStore::take_found(int layer, const TierDone& done, Job& job) {
+  if (layer == kShared) {
+    if (job.answered || done.outcome != TierOutcome::kDone) return true;
+    for (size_t i = 0; i < std::min(done.found.size(), job.missing.size()); ++i) {
+      if (done.found[i] != 0) job.done.found[job.missing[i]] = 1 + kShared;
+    }
+    return true;
+  }
+  job.done.found = done.found;
+  job.done.found.resize(job.keys.size(), 0);
+  std::vector<TierKey> missing;
+  for (size_t i = 0; i < job.keys.size(); ++i) {
+    if (job.done.found[i] != 0) continue;
+    job.missing.push_back(i);
+    missing.push_back(job.keys[i]);
+  }
+  if (missing.empty() || stores_[kShared]->stats().health == TierHealth::kOff) return true;
+  if (missing.size() < job.keys.size()) {
+    job.until = Clock::now() + kFindPatience;
+    ++impatient_;
+  }
+  ++waiting_[kShared];
+  stores_[kShared]->find(job.done.id, missing);
+  return false;
+}
+
+bool LayeredStore::take_read(int layer, const TierDone& done, Job& job) {
+  // Of two misses, the one that says more.
+  bool more = layer == kLocal || done.outcome != TierOutcome::kAbsent;
+  if (more) job.done.outcome = done.outcome;
+  job.done.layer = layer;
+  job.done.unwritten = layer == kShared;
+  if (done.outcome == TierOutcome::kDone || layer == kShared) return true;
+  if (stores_[kShared]->stats().health == TierHealth::kOff) return true;
+  ++waiting_[kShared];
+  stores_[kShared]->read(job.job);
+  return false;
+}
+
+// It is written where one of them has it.
+void LayeredStore::take_written(int layer, const TierDone& done, Job& job) {
+  if (job.done.outcome != TierOutcome::kDone) job.done.outcome = done.outcome;
+  if (layer != kShared) return;
+  shared_writing_bytes_ -= bytes_of(job.job);
+  if (done.outcome != TierOutcome::kDone) shared_next_ = Clock::now() + kSharedPause;
+}
+
+void LayeredStore::wait(std::chrono::nanoseconds limit) {
+  stores_[waiting_[kLocal] > 0 || waiting_[kShared] == 0 ? kLocal : kShared]->wait(limit);
+}
+
+void LayeredStore::touch(std::span<const TierKey> keys) {
+  for (auto& store : stores_) store->touch(keys);
+}
+
+void LayeredStore::sync() {
+  for (auto& store : stores_) store->sync();
+}
+
+void LayeredStore::clear() {
+  for (auto& store : stores_) store->clear();
+}
+
+TierStats LayeredStore::stats() const {
+  TierStats local = stores_[kLocal]->stats();
+  if (local.health == TierHealth::kOn) return local;
+  TierStats shared = stores_[kShared]->stats();
+  return shared.health < local.health ? shared : local;
+}
+
+}  // namespace
+
+std::unique_ptr<TierStore> make_layered_store(std::unique_ptr<TierStore> local,
+                                              std::unique_ptr<TierStore> shared) {
+  return std::make_unique<LayeredStore>(std::move(local), std::move(shared));
+}
+
+}  // namespace banyan
