@@ -1,6 +1,6 @@
-// What only the layers next to an engine may do with it: put it together from other parts than
-// Engine::load takes (tests bring model families of their own, which no checkpoint can name
-// otherwise), and look inside.
+// Internal access to an engine, for the layers next to it alone: builds one from other parts than
+// Engine::load does (tests bring model families that no checkpoint can name), and looks inside.
+// Not for programs.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
 // A unit as it lies on a disk or a server: a header that says what it is, then the bytes of its
-// pools. A record proves itself: whoever reads one compares what the header says with what was
+// pools. A record is self-describing: a reader compares its header with what was
 // asked for, and both checksums, before a byte is believed.
 //
 //   0    u64 magic "BNYNREC1", u32 format, u8 class, u8 codec (0: as it is), u16 1 with a key or 0

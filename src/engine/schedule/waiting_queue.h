@@ -7,7 +7,7 @@
 // began.
 //
 // Aging bounds how long lpm can delay a request without a cached prefix: one of every
-// `aging_period` admissions takes the longest-waiting sequence. A request behind n others is
+// `aging_period` admissions takes the longest-waiting sequence. A request after n others is
 // admitted within (n + 1) * aging_period admissions, whatever arrives later. The n include
 // retracted sequences and later calls of programs that began earlier. Followers let others pass,
 // but they have a prefix.

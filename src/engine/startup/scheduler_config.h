@@ -1,4 +1,4 @@
-// What the scheduler of an engine is to know of its configuration and its memory.
+// The scheduler's configuration, derived from the engine's and from the memory plan.
 #pragma once
 
 #include "banyan/config.h"

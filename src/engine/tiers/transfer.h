@@ -2,9 +2,9 @@
 // memory that they are read into, and the path that they are published after.
 //
 // Units belong to the transfer from begin() until they are published, or given back: not before
-// their reads have ended, whoever still waits. Pages are published in order, each with what was
-// read of its other classes. Where one fails, those before it stay: what can be resumed is the
-// tree's to say, by what arrived.
+// their reads have ended, even if nobody waits any more. Pages are published in order, each with
+// what was read of its other classes. Where one fails, those before it stay: what can be resumed is
+// the tree's to say, by what arrived.
 #pragma once
 
 #include <cstdint>

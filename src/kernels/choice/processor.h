@@ -1,12 +1,12 @@
-// Which processor this is, as it says itself.
+// The identity of the processor.
 #pragma once
 
 #include <string>
 
 namespace banyan {
 
-// Of x86-64 what cpuid says: nothing that an update of the microcode changes, and not which
-// instructions it has, which the tables that it runs say. Empty on other processors.
+// From cpuid on x86-64: nothing that a microcode update changes, and no features, which
+// runnable_tables() reports. Empty on other processors.
 struct Processor {
   std::string vendor;  // "AuthenticAMD"
   int family = 0, model = 0, stepping = 0;

@@ -4,7 +4,7 @@
 // that are kept, and {-1, nothing} at the end.
 //
 // ZeroMQ drops batches for who does not keep up or comes late. Token ids leave the process here,
-// unlike in GET /kv/events: whoever may connect to the endpoint reads prompts.
+// unlike in GET /kv/events: anyone who can connect to the endpoint can read prompts.
 #pragma once
 
 #include <condition_variable>

@@ -1,5 +1,5 @@
 // A worker's `GET /kv/events`, read: one long answer whose messages are handed on, from wherever
-// the reader is. It is opened again by whoever owns it. Belongs to the I/O thread.
+// the reader is. Its owner reopens it. Belongs to the I/O thread.
 #pragma once
 
 #include <cstdint>

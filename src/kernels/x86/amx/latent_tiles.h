@@ -237,7 +237,7 @@ struct LatentWeights {
   typename V::F sum() const { return V::add(sums[0], sums[1]); }
 };
 
-// Turns the scores of up to two groups into weights, slice by slice, beside products of tiles.
+// Turns the scores of up to two groups into weights, slice by slice, overlapped with products.
 template <class V>
 class LatentWeighing {
  public:
