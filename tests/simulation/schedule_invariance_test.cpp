@@ -483,17 +483,18 @@ TEST_P(ScheduleInvariance, HoldsForClassesOfStatesThatNoFamilyHas) {
 }
 
 // A store beyond memory that fails, delays, reorders, loses, tears and flips bits changes nothing
-// but what is computed; nor does a restart on what it kept.
+// but what is computed; nor does a restart on what it kept. By default 5% of 10,000 seeds;
+// `scripts/test --full` runs more.
 TEST_P(ScheduleInvariance, HoldsOverAStoreThatFails) {
   Coverage coverage;
-  int64_t seeds = run_shard(GetParam(), kSeedsByDefault / 5, Kind::kStorage, coverage);
+  int64_t seeds = run_shard(GetParam(), kSeedsByDefault / 20, Kind::kStorage, coverage);
   if (seeds < 100) return;
   EXPECT_GT(coverage.restored_tokens, 3 * seeds);
   EXPECT_GT(coverage.restored_recurrent_tokens, seeds / 2);
   EXPECT_GT(coverage.restored_windowed_tokens, seeds / 2);
-  EXPECT_GT(coverage.restored_sparse_tokens, seeds / 4);
-  EXPECT_GT(coverage.restored_shared_tokens, seeds / 8);
-  EXPECT_GT(coverage.restored_device_tokens, seeds / 8);
+  EXPECT_GT(coverage.restored_sparse_tokens, seeds / 8);
+  EXPECT_GT(coverage.restored_shared_tokens, seeds / 16);
+  EXPECT_GT(coverage.restored_device_tokens, seeds / 16);
   EXPECT_GT(coverage.evicted_unwritten, 0);
   for (size_t i = 0; i < coverage.misses.size(); ++i) {
     bool happens = i != CacheStorageStats::kIdentity && i != CacheStorageStats::kCheaperToCompute;

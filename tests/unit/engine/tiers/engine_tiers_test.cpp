@@ -7,6 +7,7 @@
 #include "engine/assemble.h"
 #include "kernels/select.h"
 #include "support/drive.h"
+#include "support/models/checkpoint_copy.h"
 #include "support/models/grown_checkpoint.h"
 #include "support/tier/fake_store.h"
 #include "support/value_or_abort.h"
@@ -138,6 +139,9 @@ TEST_F(Restart, FindsNothingWhereAnythingThatMattersDiffers) {
       {"formats of weights", [](EngineConfig& c) { c.quantization = "int8"; }},
       {"one format", [](EngineConfig& c) { c.quantization_overrides = {"layers.0.*=bf16"}; }},
       {"weights", [](EngineConfig& c) { c.load_format = "dummy"; }},
+      {"dtype", [](EngineConfig& c) { c.dtype = "bf16"; }},
+      {"dtype of the cache", [](EngineConfig& c) { c.kv_cache_dtype = "int8"; }},
+      {"chosen keys", [](EngineConfig& c) { c.moba_block_tokens = 16, c.moba_top_k = 1; }},
       {"model", [](EngineConfig& c) { c.model_path = golden_folder("llama2-mha"); }},
       {"kernels",
        [](EngineConfig& c) {
@@ -159,6 +163,28 @@ TEST_F(Restart, FindsNothingWhereAnythingThatMattersDiffers) {
   EXPECT_EQ(reads_, 0);
   live_again(config);
   EXPECT_GT(reads_, 0);
+}
+
+// A copy of the checkpoint is the same model, one with a single other number is not.
+TEST_F(Restart, FindsNothingWhereACheckpointDiffers) {
+  using Change = std::function<void(CheckpointCopy&)>;
+  auto reads = [&](const Change& change) {
+    TemporaryFolder folder;
+    CheckpointCopy copy("qwen3-tied");
+    change(copy);
+    copy.save(folder);
+    EngineConfig config = stored_config("qwen3-tied");
+    config.model_path = folder.path();
+    live_again(config);
+    return reads_;
+  };
+  Json linear = {{"rope_type", "linear"}, {"factor", 2.0}};
+  live(stored_config("qwen3-tied"));
+  EXPECT_GT(reads([](CheckpointCopy&) {}), 0);
+  EXPECT_EQ(reads([](CheckpointCopy& c) { c.set("model.norm.weight", 3, 2); }), 0);
+  EXPECT_EQ(reads([](CheckpointCopy& c) { c.config["rope_theta"] = 10000; }), 0);
+  EXPECT_EQ(reads([&](CheckpointCopy& c) { c.config["rope_scaling"] = linear; }), 0);
+  EXPECT_EQ(reads([](CheckpointCopy& c) { c.config["rms_norm_eps"] = 0.02; }), 0);
 }
 
 // What a digest must not depend on.
