@@ -62,10 +62,10 @@ struct EngineInfo : ModelInfo, WeightCounts {
   int page_size_tokens = 0;
   int64_t total_tokens_max = 0;   // capacity of the pages
   int64_t window_tokens_max = 0;  // capacity of the longest window's pages
-  int64_t slots = 0;  // of recurrent state: one per sequence, then snapshots and draft checkpoints
-  int64_t state_bytes_max = 0;   // with every page and slot in use
-  int64_t prefill_rows_max = 0;  // per step, beyond one row per decoding sequence
-  int64_t step_bytes = 0;        // activation memory of the largest step
+  int64_t slots = 0;              // of recurrent state: one per sequence, then snapshots
+  int64_t state_bytes_max = 0;    // with every page and slot in use
+  int64_t prefill_rows_max = 0;   // per step, beyond one row per decoding sequence
+  int64_t step_bytes = 0;         // activation memory of the largest step
 
   // With EngineConfig::state_digest: SHA-256, in hexadecimal, over everything that can change a bit
   // of the layer states, and its inputs. Engines with equal digests may exchange states.

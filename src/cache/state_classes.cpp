@@ -29,6 +29,7 @@ Status check_slot(const StateSpec& spec) {
     return unsupported("{}: an advisory state must be resumable at any position", spec.name);
   }
   CHECK(spec.tokens_per_row == 1 && spec.alignment_tokens > 0, "{}", spec.name);
+  CHECK(!spec.draft_log || spec.reach == StateReach::kNone, "{}", spec.name);
   return {};
 }
 
@@ -108,6 +109,7 @@ Result<StateClasses> classify_states(std::span<const StateSpec> specs, int page_
     }
     if (wanted.snapshots()) alignment = std::lcm(alignment, spec.alignment_tokens);
     classes.prompt_only |= spec.two_forms;
+    if (spec.draft_log) classes.draft_rows_max = std::min(classes.draft_rows_max, spec.heads);
   }
   classes.snapshot_alignment_tokens = alignment;
   if (classes.needs_snapshots()) classes.resume_alignment_tokens = alignment;

@@ -31,7 +31,7 @@ struct UnitClass {
   // A sequence cannot resume at a position where these units are missing.
   bool decides() const { return !advisory && reach != StateReach::kNone; }
   // There is one extra unit of zeros, never allocated or written, that stands in for missing ones.
-  bool has_blank() const { return !decides(); }
+  bool has_blank() const { return advisory; }
   // The first position whose pages are needed to resume at `position`.
   int64_t reach_begin(int64_t position) const {
     if (reach == StateReach::kAll) return 0;
@@ -72,10 +72,14 @@ struct StateClasses {
   // state.
   int resume_alignment_tokens = 1;
   bool prompt_only = false;  // some state has two forms (prompt and generated)
+  // Draft rows that a step may have of a sequence: what the smallest log of drafts has room for.
+  int64_t draft_rows_max = kNoLog;
+  static constexpr int64_t kNoLog = INT32_MAX;
 
   const UnitClass& operator[](int unit_class) const {
     return classes[static_cast<size_t>(unit_class)];
   }
+  bool logs_drafts() const { return draft_rows_max != kNoLog; }
   // Whether any class has snapshots, and whether any class requires one to resume.
   bool keeps_snapshots() const;
   bool needs_snapshots() const;

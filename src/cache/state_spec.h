@@ -22,8 +22,12 @@ enum class StateReach : uint8_t {
   kAll,     // every position before p
   kWindow,  // the window_tokens - 1 positions before p: what p sees besides itself
   kPoint,   // only the state exactly at p
-  kNone,    // nothing: it belongs to a sequence, starts as zeros and is never shared
+  kNone,    // nothing: it belongs to a sequence, starts as anything and is never shared
 };
+
+// A log of drafts has at most so many rows: at 0.4 of a step's time for each row (an expert model
+// of which every row brings its own experts), more of them hardly pay.
+inline constexpr int kDraftLogRowsMax = 16;
 
 struct StateSpec {
   std::string name = "";  // "model.layers.3.self_attn.keys"
@@ -54,6 +58,11 @@ struct StateSpec {
   // The mixer's prefill and decode forms differ in bits, so the state after a generated position is
   // never resumed from.
   bool two_forms = false;
+
+  // kSlot of a sequence: what draft rows would add to a state of reach kPoint, in rows of `width`
+  // (kernels/kernel_table.h, DraftLog). `heads` is the number of draft rows that a step may have of
+  // a sequence, which is the engine's choice, not the layer's.
+  bool draft_log = false;
 
   // Tokens of a page that share a row.
   int64_t tokens_of_row(int64_t page_size_tokens) const {

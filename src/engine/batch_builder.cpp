@@ -1,5 +1,7 @@
 #include "engine/batch_builder.h"
 
+#include <algorithm>
+
 namespace banyan {
 namespace {
 
@@ -40,6 +42,19 @@ void add_captures(std::span<const PlannedCapture> captures, const StateClasses& 
   }
 }
 
+// Of models that log drafts, in steps that have something to do with them.
+void add_drafts(const StepPlan& plan, const StateClasses& classes, Batch& batch) {
+  auto unused = [](const PlannedSpan& span) {
+    return span.drafts == 0 && span.replayed == 0 && span.held == 0;
+  };
+  if (!classes.logs_drafts() || std::ranges::all_of(plan.spans, unused)) return;
+  for (const PlannedSpan& span : plan.spans) {
+    batch.drafts.push_back({.count = static_cast<int32_t>(span.drafts),
+                            .replayed = static_cast<int32_t>(span.replayed),
+                            .held = static_cast<int32_t>(span.held)});
+  }
+}
+
 }  // namespace
 
 void build_batch(const StepPlan& plan, const StateClasses& classes, Batch& batch,
@@ -58,8 +73,8 @@ void build_batch(const StepPlan& plan, const StateClasses& classes, Batch& batch
     add_units(s, classes, batch);
     add_rows(span, batch, uses);
   }
+  add_drafts(plan, classes, batch);
   add_captures(plan.captures, classes, batch);
-  add_captures(plan.before_drafts, classes, batch);
   batch.copies = plan.copies;
 }
 

@@ -34,6 +34,12 @@ int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
 }
 
+EngineConfig limit_drafts(EngineConfig config, const StateClasses& classes) {
+  config.draft_tokens_max =
+      static_cast<int>(std::min<int64_t>(config.draft_tokens_max, classes.draft_rows_max));
+  return config;
+}
+
 bool has_token(const DrawResult& result) {
   return std::isfinite(result.log_sum_exp) && result.token >= 0;
 }
@@ -73,11 +79,10 @@ class Engine::Impl {
   // `tiers` null: nothing is kept beyond memory.
   Impl(const EngineConfig& config, std::unique_ptr<Runner> runner,
        std::vector<NamedDrafter> drafters, std::unique_ptr<TierSetup> tiers)
-      : config_(config),
+      : config_(limit_drafts(config, runner->classes())),
         runner_(std::move(runner)),
         scheduler_(scheduler_config(config, *runner_)),
-        speculator_(config, info().vocabulary, runner_->classes().needs_snapshots(),
-                    std::move(drafters)) {
+        speculator_(config_, info().vocabulary, std::move(drafters)) {
     // Page tables grow while sequences do; only prefixes that many share make them longer.
     auto pages = static_cast<size_t>(info().total_tokens_max / info().page_size_tokens);
     for (PlannedStep& step : steps_) {

@@ -70,8 +70,8 @@ struct Sequence {
     int64_t first = 0;           // units before this index are -1: they are out of reach
   };
   PerClass<Held> held_units;
-  int64_t computed = 0;              // positions whose state is there
-  bool repeats = false;              // after a rollback, accepted drafts are computed again
+  int64_t computed = 0;              // positions whose state is there, ...
+  int64_t logged = 0;                // ... of the last so many, what slots lack is in the draft log
   std::vector<int64_t> wanted;       // positions to leave a snapshot at
   int64_t last_snapshot = 0;         // after the prompt; 0: none
   std::vector<PageHash> computing;   // pages of its prompt that it is about to publish...
@@ -132,8 +132,8 @@ struct Sequence {
   int64_t length() const { return static_cast<int64_t>(tokens.size()); }
   // Tokens that are known but not computed: more than one while the prompt is being read.
   int64_t pending() const { return length() - computed; }
-  // It runs in every step, over all that is pending, which is one token but for what it repeats.
-  bool decodes() const { return pending() == 1 || repeats; }
+  // It runs in every step.
+  bool decodes() const { return pending() == 1; }
 
   // Whether the logits of `position` give a prompt token's log-probability that was asked for and
   // not reported yet.

@@ -345,12 +345,36 @@ struct LatentAttentionArgs {
 
 // ---- Recurrent states in slots ---------------------------------------------------------------
 
-// Copies the state of span `span` after `position` to slot `slot`. The position is in the span and
-// does not split a chunk of the prompt.
+// Copies the state of span `span` after `position` to slot `slot`. The position is known (in the
+// span before its drafts, or among the updates that the state takes from the log) and does not
+// split a chunk of the prompt.
 struct Capture {
   int32_t span = 0;
   int32_t position = 0;
   int32_t slot = 0;
+};
+
+// The draft rows of a span, which are its last `count` rows. They leave the state in the slot as it
+// is after the rows before them. What each of them would add to it goes to the sequence's log, and
+// a later step replays what has been accepted:
+// - `replayed`: the state takes in so many updates from the beginning of the log, before the span's
+//   first row. They are those of the positions right before the span.
+// - `held`: the drafts go on after so many updates from the beginning of the log, which the state
+//   does not take in, and are logged after these. Such a span has draft rows alone and replays
+//   nothing.
+// A replay has the bits of the decode form's row.
+struct DraftRows {
+  int32_t count = 0;
+  int32_t replayed = 0;
+  int32_t held = 0;
+  bool operator==(const DraftRows&) const = default;
+};
+
+// The log of a state: the updates of a sequence's draft rows, oldest first.
+struct DraftLog {
+  float* data = nullptr;           // [units, rows, width], of which kernels decide the content
+  const int32_t* units = nullptr;  // [spans]
+  int64_t rows = 0;
 };
 
 // The spans of a step over states in slots. Each span updates the state in its slot in place,
@@ -369,7 +393,15 @@ struct SlotSpans {
   const int32_t* prompt_tokens = nullptr;  // [count]
   const Capture* captures = nullptr;
   int64_t capture_count = 0;
+  const DraftRows* drafts = nullptr;  // [count], or null: the step has nothing to do with drafts
+  DraftLog log = {};                  // with drafts
 };
+
+// Floats of the log's row for one head of a recurrence: its decays, key and value. The decays are
+// those of a row: a constant one takes no room.
+static constexpr int64_t update_width(int64_t decays, int64_t key_dim, int64_t value_dim) {
+  return decays + key_dim + value_dim;
+}
 
 // Linear attention whose state decays by a constant per head (lightning attention):
 //   S_t = exp(log_decay) S_{t-1} + k_t^T v_t,   o_t = scale q_t S_t.
@@ -466,7 +498,8 @@ struct DeltaGatesArgs {
 
 // A causal depthwise convolution, then f, which is silu or the identity:
 //   y[t, c] = f(bias[c] + sum_j weight[j, c] x[t - taps + 1 + j, c]).
-// The state is the last taps - 1 inputs, oldest first. There is only one form.
+// The state is the last taps - 1 inputs, oldest first. There is only one form. The log's row is the
+// input.
 struct ShortConvArgs {
   Launch launch = {};
   const float* x = nullptr;  // [rows, channels]
@@ -566,6 +599,7 @@ inline constexpr int kArithmeticRevision = 1;
 struct KernelTable {
   const char* name = "";              // "portable", "avx2", "avx512", ...
   const DeviceOps* device = nullptr;  // the device whose memory the kernels use
+  bool logs_drafts = true;            // kernels with states in slots take SlotSpans::drafts
 
   GemmKernel gemm_f32 = {};
   GemmKernel gemm_bf16 = {};

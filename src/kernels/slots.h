@@ -1,5 +1,8 @@
 // The iteration shared by all CPU kernels with states in slots: which rows use which form, where a
-// state is cleared and where it is captured.
+// state is cleared and captured, and what becomes of draft rows.
+//
+// In the decode form a row is an update S = D S + key^T value. Known rows, draft rows and replays
+// all apply it by the same code, so their bits are the same.
 //
 // Included by files of several instruction sets, so everything is static or a template over what
 // differs between them (`Isa`): see x86/vec_avx512.h.
@@ -8,6 +11,7 @@
 #include <cstdint>
 
 #include "kernels/launch.h"
+#include "kernels/scratch.h"
 
 namespace banyan {
 
@@ -20,7 +24,8 @@ struct SlotHead {
         head(head),
         key_head(static_cast<uint32_t>(head) / static_cast<uint32_t>(a.group)),
         first_row(a.spans.spans[span].row_begin),
-        state(state_in(a.spans.slots[span])) {}
+        state(state_in(a.spans.slots[span])),
+        from(state) {}
 
   constexpr const float* q(int64_t i) const {
     return args.q + (first_row + i) * args.q_row_stride + key_head * args.key_dim;
@@ -41,7 +46,30 @@ struct SlotHead {
 
   const Args& args;
   int64_t head, key_head, first_row;
-  float* state;  // [key_dim, value_dim]
+  float* state;       // [key_dim, value_dim], after a row
+  const float* from;  // before it: the same memory, but for the first draft row
+};
+
+// What a row does to a head's state; lies in the log or in scratch memory.
+struct Update {
+  float* decay;  // [decays]; none where it is a constant
+  float* key;    // [key_dim], with the factor of the row
+  float* value;  // [value_dim]
+};
+
+// The updates of one span's draft rows, and how the span uses them. `User` is what reads them.
+template <class User>
+struct SpanLog {
+  SpanLog(const SlotSpans& spans, int64_t span, int64_t width) : width(width) {
+    if (spans.drafts == nullptr) return;
+    rows = spans.drafts[span];
+    data = spans.log.data + spans.log.units[span] * spans.log.rows * width;
+  }
+  float* row(int64_t j) const { return data + j * width; }
+
+  DraftRows rows = {};
+  float* data = nullptr;
+  int64_t width;
 };
 
 // Calls body(slot) for every capture of span `span` after `position`.
@@ -53,11 +81,32 @@ static constexpr void for_captures(const SlotSpans& spans, int64_t span, int64_t
   }
 }
 
-// Runs one head over its span: head.prefill_form(first, n) for each chunk of the prompt (or part of
-// one), then head.decode_form(i) for each row.
+// Draft rows: they go on from the state without changing it.
+template <class Head, class Logged>
+static inline void run_drafts(Head& head, const DraftRows& rows, int64_t known, float* scratch,
+                              const Logged& logged) {
+  head.state = scratch;
+  for (int64_t j = 0; j < rows.held; ++j) {
+    head.replay(logged(j));
+    head.from = head.state;
+  }
+  for (int64_t j = 0; j < rows.count; ++j) {
+    head.decode_form(known + j, logged(rows.held + j));
+    head.from = head.state;
+  }
+}
+
+// Runs one head over its span: head.replay(update) for each update from the log,
+// head.prefill_form(first, n) for each chunk of the prompt (or part of one), then
+// head.decode_form(i, update) for each row.
 template <class Head>
 static inline void run_forms(const SlotSpans& spans, int64_t s, int64_t chunk, Head& head) {
   const SpanArgs& span = spans.spans[s];
+  int64_t decays = head.decays(), key_dim = head.args.key_dim;
+  int64_t width = update_width(decays, key_dim, head.args.value_dim);
+  SpanLog<Head> log(spans, s, width * head.args.heads);
+  auto update_at = [&](float* x) { return Update{x, x + decays, x + decays + key_dim}; };
+  auto logged = [&](int64_t j) { return update_at(log.row(j) + head.head * width); };
   auto capture = [&](int64_t row) {
     for_captures(spans, s, span.first_position + row, [&](int64_t slot) {
       float* to = head.state_in(slot);
@@ -67,8 +116,13 @@ static inline void run_forms(const SlotSpans& spans, int64_t s, int64_t chunk, H
   if (span.first_position == 0) {
     for (int64_t i = 0; i < head.state_size(); ++i) head.state[i] = 0;
   }
+  for (int64_t j = 0; j < log.rows.replayed; ++j) {
+    head.replay(logged(j));
+    capture(j - log.rows.replayed);
+  }
+  int64_t known = span.row_count - log.rows.count;
   int64_t prompt_rows = int64_t{spans.prompt_tokens[s]} - span.first_position;
-  if (prompt_rows > span.row_count) prompt_rows = span.row_count;
+  if (prompt_rows > known) prompt_rows = known;
   int64_t i = 0;
   while (i < prompt_rows) {
     int64_t n = prompt_rows - i < chunk ? prompt_rows - i : chunk;
@@ -76,10 +130,14 @@ static inline void run_forms(const SlotSpans& spans, int64_t s, int64_t chunk, H
     i += n;
     capture(i - 1);
   }
-  for (; i < span.row_count; ++i) {
-    head.decode_form(i);
+  if (i == span.row_count) return;
+  float* scratch = worker_scratch(width + (log.rows.count > 0 ? head.state_size() : 0));
+  float* draft_state = scratch + width;
+  for (; i < known; ++i) {
+    head.decode_form(i, update_at(scratch));
     capture(i);
   }
+  if (log.rows.count > 0) run_drafts(head, log.rows, known, draft_state, logged);
 }
 
 // Runs every head of every span of `a`; heads are interleaved over the workers.

@@ -124,6 +124,11 @@ Result<LoadedModel> build(const Load& load, const Family& family, const QuantCon
   TRY(loader.finish());
   loaded.weights = loader.take_store();
   loaded.states = loader.take_states();
+  for (StateSpec& state : loaded.states) {
+    if (!state.draft_log) continue;
+    bool drafts = context.kernels->logs_drafts;
+    state.heads = drafts ? std::min(config.draft_tokens_max, kDraftLogRowsMax) : 0;
+  }
   loaded.counts = loader.counts();
   loaded.matrices = loader.take_matrices();
   loaded.expert_layers = loader.take_expert_layers();

@@ -59,7 +59,7 @@ GatedDelta::GatedDelta(Builder b, const GatedDeltaConfig& c)
       output_norm_(b / "norm", c.value_dim, c.eps),
       output_(b, {{"out_proj", c.hidden, Shard::columns(c.key_heads)}}, c.value_heads * c.value_dim,
               false),
-      state_(b.state(recurrent_state(shape_, c.chunk_tokens))) {}
+      state_(recurrent_state(b, shape_, c.chunk_tokens, 1)) {}
 
 Tensor GatedDelta::operator()(Step& s, Tensor x) const {
   int64_t keys = shape_.key_width(), values = shape_.value_width();

@@ -40,7 +40,7 @@ class GatedDelta {
   Tensor log_rate_, decay_bias_;  // [heads]
   RmsNorm output_norm_;
   Linear output_;
-  StateId state_;
+  SlotState state_;
 };
 
 }  // namespace banyan

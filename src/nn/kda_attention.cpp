@@ -55,7 +55,7 @@ KdaAttention::KdaAttention(Builder b, const KdaConfig& c)
     decay_.emplace(b, Parts{{"f_b_proj", c.heads * c.head_dim, shard}}, c.head_dim, false);
     gate_.emplace(b, Parts{{"g_b_proj", c.heads * c.head_dim, shard}}, c.head_dim, false);
   }
-  state_ = b.state(recurrent_state(shape_, c.chunk_tokens));
+  state_ = recurrent_state(b, shape_, c.chunk_tokens, c.head_dim);
 }
 
 Tensor KdaAttention::operator()(Step& s, Tensor x) const {

@@ -45,7 +45,7 @@ class KdaAttention {
   UnitNorm unit_;
   RmsNorm output_norm_;
   Linear output_;
-  StateId state_;
+  SlotState state_;
 };
 
 }  // namespace banyan

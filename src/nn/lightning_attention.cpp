@@ -57,13 +57,7 @@ LightningAttention::LightningAttention(Builder b, const LightningConfig& c)
       output_norm_(b / "g_norm", c.heads * c.head_dim, c.norm_groups, c.eps),
       output_(b, {{"dense", c.hidden, Shard::columns(c.heads)}}, c.heads * c.head_dim, false),
       log_decays_(log_decays_of(b, c)),
-      state_(b.state({.name = "recurrent",
-                      .unit = StateUnit::kSlot,
-                      .reach = StateReach::kPoint,
-                      .heads = shape_.heads,
-                      .width = c.head_dim * c.head_dim,
-                      .alignment_tokens = c.chunk_tokens,
-                      .two_forms = true})) {}
+      state_(recurrent_state(b, shape_, c.chunk_tokens, 0)) {}
 
 Tensor LightningAttention::operator()(Step& s, Tensor x, const Rotation& rotation) const {
   int64_t width = shape_.heads * shape_.key_dim;

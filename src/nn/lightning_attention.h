@@ -8,6 +8,7 @@
 
 #include "nn/basic.h"
 #include "nn/linear.h"
+#include "nn/short_conv.h"
 #include "ops/recurrent.h"
 
 namespace banyan {
@@ -41,7 +42,7 @@ class LightningAttention {
   GroupRmsNorm output_norm_;
   Linear output_;
   Tensor log_decays_;  // [heads]
-  StateId state_;
+  SlotState state_;
 };
 
 }  // namespace banyan

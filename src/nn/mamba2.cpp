@@ -40,7 +40,7 @@ Mamba2::Mamba2(Builder b, const Mamba2Config& c)
           (b / "norm").vector({{"", c.heads * c.head_dim, Shard::rows(c.groups)}}, "weight", 1)),
       output_(b, {{"out_proj", c.hidden, Shard::columns(c.groups)}}, c.heads * c.head_dim,
               c.proj_bias),
-      state_(b.state(recurrent_state(shape_, c.chunk_tokens))) {}
+      state_(recurrent_state(b, shape_, c.chunk_tokens, 1)) {}
 
 Tensor Mamba2::operator()(Step& s, Tensor x) const {
   int64_t keys = shape_.key_width(), values = shape_.value_width();

@@ -38,7 +38,7 @@ class Mamba2 {
   Tensor log_rate_, step_bias_, skip_;  // [heads]
   Tensor norm_weight_;                  // [values]
   Linear output_;
-  StateId state_;
+  SlotState state_;
 };
 
 }  // namespace banyan

@@ -1,6 +1,7 @@
 #include "nn/short_conv.h"
 
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "base/signed.h"
@@ -37,15 +38,26 @@ Tensor stack_weights(Builder b, std::initializer_list<MatrixPart> parts, int64_t
   return b.constant({taps, channels}, stacked);
 }
 
+// Declares a state and its log, whose rows are of `log_width` floats.
+SlotState slot_state(Builder b, StateSpec spec, int64_t log_width) {
+  spec.unit = StateUnit::kSlot;
+  spec.reach = StateReach::kPoint;
+  StateSpec log = {.name = spec.name + "_log",
+                   .unit = StateUnit::kSlot,
+                   .reach = StateReach::kNone,
+                   .width = log_width,
+                   .draft_log = true};
+  StateId state = b.state(std::move(spec));
+  return {.state = state, .log = b.state(std::move(log))};
+}
+
 }  // namespace
 
 ShortConv::ShortConv(Builder b, std::initializer_list<MatrixPart> parts, const ShortConvConfig& c)
     : convolution_{.weight = stack_weights(b, parts, c.taps), .silu = c.silu},
-      state_(b.state({.name = "convolution",
-                      .unit = StateUnit::kSlot,
-                      .reach = StateReach::kPoint,
-                      .heads = c.taps - 1,
-                      .width = convolution_.weight.dim(1)})) {
+      state_(slot_state(
+          b, {.name = "convolution", .heads = c.taps - 1, .width = convolution_.weight.dim(1)},
+          convolution_.weight.dim(1))) {
   if (c.bias) convolution_.bias = b.vector(parts, "bias", 0);
 }
 
@@ -53,14 +65,15 @@ UnitNorm::UnitNorm(Builder b, int64_t dim)
     : weight_(b.constant({dim}, filled(dim, 1 / std::sqrt(static_cast<float>(dim))))),
       eps_(1e-6f / static_cast<float>(dim)) {}
 
-StateSpec recurrent_state(const LinearAttentionShape& shape, int chunk_tokens) {
-  return {.name = "recurrent",
-          .unit = StateUnit::kSlot,
-          .reach = StateReach::kPoint,
-          .heads = shape.heads,
-          .width = shape.key_dim * shape.value_dim,
-          .alignment_tokens = chunk_tokens,
-          .two_forms = true};
+SlotState recurrent_state(Builder b, const LinearAttentionShape& shape, int chunk_tokens,
+                          int64_t decays) {
+  StateSpec spec = {.name = "recurrent",
+                    .heads = shape.heads,
+                    .width = shape.key_dim * shape.value_dim,
+                    .alignment_tokens = chunk_tokens,
+                    .two_forms = true};
+  int64_t width = update_width(decays, shape.key_dim, shape.value_dim);
+  return slot_state(b, std::move(spec), shape.heads * width);
 }
 
 }  // namespace banyan

@@ -1,5 +1,5 @@
 // What the recurrent mixers share: a depthwise causal convolution, L2 normalisation of q and k, and
-// the declaration of a recurrent state.
+// the declaration of a recurrent state with its log of drafts.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ class ShortConv {
 
  private:
   Convolution convolution_;
-  StateId state_;
+  SlotState state_;
 };
 
 // L2 normalisation, x / sqrt(sum(x^2) + 1e-6), of groups of `dim` columns: an RMSNorm with constant
@@ -44,7 +44,9 @@ class UnitNorm {
   float eps_;
 };
 
-// The state of a mixer that keeps one matrix per head and prefills in chunks.
-StateSpec recurrent_state(const LinearAttentionShape& shape, int chunk_tokens);
+// Declares the state of a mixer that keeps one matrix per head and prefills in chunks. `decays`: of
+// a row and head.
+SlotState recurrent_state(Builder b, const LinearAttentionShape& shape, int chunk_tokens,
+                          int64_t decays);
 
 }  // namespace banyan

@@ -35,14 +35,38 @@ Status check_capture(const Batch& b, const UnitTable& slots, const Capture& capt
   }
   auto index = static_cast<size_t>(capture.span);
   const SpanArgs& span = b.spans[index];
-  if (capture.position < span.first_position ||
-      capture.position - span.first_position >= span.row_count) {
+  DraftRows drafts = b.drafts.empty() ? DraftRows() : b.drafts[index];
+  int32_t row = capture.position - span.first_position;
+  if (row < -drafts.replayed || row >= span.row_count - drafts.count) {
     return invalid_argument("batch: a capture after position {} of a span of {} from {}",
                             capture.position, span.row_count, span.first_position);
   }
   int32_t slot = slots.units[index];
   if (slot < 0 || capture.slot < 0 || capture.slot == slot) {
     return invalid_argument("batch: a capture of slot {} in slot {}", slot, capture.slot);
+  }
+  return {};
+}
+
+Status check_drafts(const Batch& b, const StateClasses& classes) {
+  if (b.drafts.empty()) return {};
+  if (b.drafts.size() != b.spans.size()) {
+    return invalid_argument("batch: {} spans, drafts of {}", b.spans.size(), b.drafts.size());
+  }
+  for (size_t i = 0; i < b.spans.size(); ++i) {
+    const SpanArgs& span = b.spans[i];
+    const auto& [count, replayed, held] = b.drafts[i];
+    bool whole = held == 0 || (count == span.row_count && replayed == 0);
+    bool generated = span.first_position - replayed >= (replayed > 0 ? b.prompt_tokens[i] : 0);
+    if (count < 0 || replayed < 0 || held < 0 || count > span.row_count || !whole || !generated) {
+      return invalid_argument(
+          "batch: {} drafts of a span of {} from {} after {} replayed and {} held", count,
+          span.row_count, span.first_position, replayed, held);
+    }
+    if (std::max<int64_t>(replayed, int64_t{held} + count) > classes.draft_rows_max) {
+      return invalid_argument("batch: {} drafts after {} replayed and {} held in a log of {}",
+                              count, replayed, held, classes.draft_rows_max);
+    }
   }
   return {};
 }
@@ -69,6 +93,7 @@ void Batch::clear() {
   embedding_rows.clear();
   spans.clear();
   prompt_tokens.clear();
+  drafts.clear();
   adapters.clear();
   for (UnitTable& table : tables) {
     table.units.clear();
@@ -95,6 +120,7 @@ Status Batch::validate(int64_t vocabulary, const StateClasses& classes, int64_t 
     }
   }
   TRY(check_spans(*this));
+  TRY(check_drafts(*this, classes));
   for (int c = 0; c < classes.count; ++c) {
     TRY(check_table(*this, at(tables, c), classes[c]));
   }

@@ -40,6 +40,7 @@ struct Batch {
   // [spans]
   std::vector<SpanArgs> spans;
   std::vector<int32_t> prompt_tokens;  // positions below use a mixer's prefill form
+  std::vector<DraftRows> drafts;       // for states in slots; empty: no span drafts or replays
   std::vector<int32_t> adapters;       // -1: none
 
   PerClass<UnitTable> tables;    // by the model's StateClasses; entries past its count are empty

@@ -1,5 +1,7 @@
 #include "ops/recurrent.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "base/signed.h"
 
@@ -9,6 +11,7 @@ namespace {
 // Checks that the prefill form of a state with `chunk` can start and end at the spans and captures.
 void check_slots(const Step& s, StateId state, int64_t chunk) {
   const Batch& b = s.batch;
+  CHECK(s.pools.spec(state).reach == StateReach::kPoint, "{}", s.pools.spec(state).name);
   const UnitTable& table = s.table(state);
   int64_t count = s.pools.units(s.pools.class_of(state));
   auto in_pools = [&](int32_t slot) { return slot >= 0 && slot < count; };
@@ -28,29 +31,49 @@ void check_slots(const Step& s, StateId state, int64_t chunk) {
   }
 }
 
-SlotSpans slot_spans(const Step& s, StateId state) {
-  const UnitInputs& inputs = s.table_inputs(state);
+// Checks that the log has rows of `width` for the step's drafts.
+void check_log(const Step& s, StateId log, int64_t width) {
+  const StateSpec& spec = s.pools.spec(log);
+  CHECK(spec.draft_log && spec.width == width, "{}: rows of {}, not {}", spec.name, spec.width,
+        width);
+  int64_t count = s.pools.units(s.pools.class_of(log));
+  for (size_t i = 0; i < s.batch.drafts.size(); ++i) {
+    const auto& [drafts, replayed, held] = s.batch.drafts[i];
+    int32_t unit = s.table(log).units[i];
+    CHECK(unit >= 0 && unit < count, "log {} of {}", unit, count);
+    CHECK(std::max(held + drafts, replayed) <= spec.heads, "{} drafts after {}, {} replayed of {}",
+          drafts, held, replayed, spec.heads);
+  }
+}
+
+SlotSpans slot_spans(const Step& s, const SlotState& state, int64_t log_width) {
+  check_log(s, state.log, log_width);
+  const UnitInputs& inputs = s.table_inputs(state.state);
+  DraftLog log = {.data = static_cast<float*>(s.pools.pool(state.log)),
+                  .units = s.table_inputs(state.log).units,
+                  .rows = s.pools.spec(state.log).heads};
   return {.spans = s.inputs.spans.device,
           .count = s.inputs.spans.count(),
           .slots = inputs.units,
           .prompt_tokens = s.inputs.prompt_tokens,
           .captures = inputs.captures,
-          .capture_count = std::ssize(s.table(state).captures)};
+          .capture_count = std::ssize(s.table(state.state).captures),
+          .drafts = s.batch.drafts.empty() ? nullptr : s.inputs.drafts,
+          .log = log};
 }
 
 // Fills in the kernel arguments that all recurrences share.
 template <class Args>
-Args recurrence(Step& s, Tensor q, Tensor k, Tensor v, StateId state,
-                const LinearAttentionShape& shape, Tensor out) {
+Args recurrence(Step& s, Tensor q, Tensor k, Tensor v, const SlotState& state,
+                const LinearAttentionShape& shape, int64_t decays, Tensor out) {
   CHECK(shape.heads % shape.group == 0, "{} heads in groups of {}", shape.heads, shape.group);
   q.check_matrix(shape.key_width());
   k.check_matrix(shape.key_width());
   v.check_matrix(shape.value_width());
-  const StateSpec& spec = s.pools.spec(state);
-  CHECK(spec.reach == StateReach::kPoint && spec.heads == shape.heads &&
-            spec.width == shape.key_dim * shape.value_dim,
+  const StateSpec& spec = s.pools.spec(state.state);
+  CHECK(spec.heads == shape.heads && spec.width == shape.key_dim * shape.value_dim,
         "{}: {} heads of {}", spec.name, spec.heads, spec.width);
-  check_slots(s, state, spec.alignment_tokens);
+  check_slots(s, state.state, spec.alignment_tokens);
   Args args;
   args.launch = s.launch;
   args.q = q.f32();
@@ -59,23 +82,24 @@ Args recurrence(Step& s, Tensor q, Tensor k, Tensor v, StateId state,
   args.q_row_stride = q.stride(0);
   args.k_row_stride = k.stride(0);
   args.v_row_stride = v.stride(0);
-  args.states = static_cast<float*>(s.pools.pool(state));
+  args.states = static_cast<float*>(s.pools.pool(state.state));
   args.out = out.f32();
   args.heads = shape.heads;
   args.key_dim = shape.key_dim;
   args.value_dim = shape.value_dim;
   args.group = shape.group;
   args.chunk = spec.alignment_tokens;
-  args.spans = slot_spans(s, state);
+  int64_t width = update_width(decays, shape.key_dim, shape.value_dim);
+  args.spans = slot_spans(s, state, shape.heads * width);
   return args;
 }
 
 }  // namespace
 
-Tensor linear_attention(Step& s, Tensor q, Tensor k, Tensor v, Tensor log_decay, StateId state,
-                        const LinearAttentionShape& shape) {
+Tensor linear_attention(Step& s, Tensor q, Tensor k, Tensor v, Tensor log_decay,
+                        const SlotState& state, const LinearAttentionShape& shape) {
   Tensor out = s.allocate({q.dim(0), v.dim(1)});
-  auto args = recurrence<LinearAttentionArgs>(s, q, k, v, state, shape, out);
+  auto args = recurrence<LinearAttentionArgs>(s, q, k, v, state, shape, 0, out);
   CHECK(log_decay.count() == shape.heads, "{} decays", log_decay.count());
   args.log_decay = log_decay.f32();
   args.scale = shape.scale;
@@ -108,10 +132,11 @@ DeltaGates delta_gates(Step& s, Tensor decay_logits, Tensor beta_logits, Tensor 
 }
 
 Tensor delta_attention(Step& s, Tensor q, Tensor k, Tensor v, const DeltaGates& gates,
-                       StateId state, const LinearAttentionShape& shape) {
+                       const SlotState& state, const LinearAttentionShape& shape) {
   Tensor out = s.allocate({q.dim(0), v.dim(1)});
-  auto args = recurrence<DeltaAttentionArgs>(s, q, k, v, state, shape, out);
-  args.decay_dim = gates.decay.dim(1) / shape.heads;
+  int64_t decays = gates.decay.dim(1) / shape.heads;
+  auto args = recurrence<DeltaAttentionArgs>(s, q, k, v, state, shape, decays, out);
+  args.decay_dim = decays;
   CHECK(args.decay_dim == shape.key_dim || args.decay_dim == 1, "{} decays of {} heads",
         gates.decay.dim(1), shape.heads);
   gates.beta.check_matrix(shape.heads);
@@ -143,9 +168,9 @@ StateSpaceGates state_space_gates(Step& s, Tensor step_logits, Tensor bias, Tens
 }
 
 Tensor state_space(Step& s, Tensor q, Tensor k, Tensor v, const StateSpaceGates& gates, Tensor skip,
-                   StateId state, const LinearAttentionShape& shape) {
+                   const SlotState& state, const LinearAttentionShape& shape) {
   Tensor out = s.allocate({q.dim(0), v.dim(1)});
-  auto args = recurrence<StateSpaceArgs>(s, q, k, v, state, shape, out);
+  auto args = recurrence<StateSpaceArgs>(s, q, k, v, state, shape, 1, out);
   CHECK(skip.dim(0) == shape.heads, "{} skip factors for {} heads", skip.dim(0), shape.heads);
   args.decay = gates.decay.f32();
   args.step = gates.step.f32();
@@ -154,26 +179,26 @@ Tensor state_space(Step& s, Tensor q, Tensor k, Tensor v, const StateSpaceGates&
   return out;
 }
 
-Tensor short_conv(Step& s, Tensor x, const Convolution& convolution, StateId state) {
+Tensor short_conv(Step& s, Tensor x, const Convolution& convolution, const SlotState& state) {
   const Tensor& weight = convolution.weight;
   int64_t channels = weight.dim(1), taps = weight.dim(0);
   x.check_matrix(channels);
-  const StateSpec& spec = s.pools.spec(state);
-  CHECK(spec.reach == StateReach::kPoint && spec.heads == taps - 1 && spec.width == channels,
-        "{}: {} inputs of {}", spec.name, spec.heads, spec.width);
-  check_slots(s, state, 1);
+  const StateSpec& spec = s.pools.spec(state.state);
+  CHECK(spec.heads == taps - 1 && spec.width == channels, "{}: {} inputs of {}", spec.name,
+        spec.heads, spec.width);
+  check_slots(s, state.state, 1);
   Tensor y = s.allocate({x.dim(0), channels});
   s.kernels.short_conv({.launch = s.launch,
                         .x = x.f32(),
                         .x_row_stride = x.stride(0),
                         .weight = weight.f32(),
                         .bias = convolution.bias.empty() ? nullptr : convolution.bias.f32(),
-                        .states = static_cast<float*>(s.pools.pool(state)),
+                        .states = static_cast<float*>(s.pools.pool(state.state)),
                         .y = y.f32(),
                         .silu = convolution.silu,
                         .channels = channels,
                         .taps = taps,
-                        .spans = slot_spans(s, state)});
+                        .spans = slot_spans(s, state, channels)});
   return y;
 }
 

@@ -13,6 +13,12 @@
 
 namespace banyan {
 
+// A state of reach kPoint, and the log of what draft rows would add to it: one row holds the
+// updates of all heads (update_width), or the input of a convolution.
+struct SlotState {
+  StateId state = 0, log = 0;
+};
+
 struct LinearAttentionShape {
   int64_t heads = 0, key_dim = 0, value_dim = 0;
   int64_t group = 1;  // heads per q and k head
@@ -24,9 +30,9 @@ struct LinearAttentionShape {
 // Linear attention with decay exp(log_decay) [heads], q and k [T, key_width] and v [T, value_width]
 // -> [T, value_width]. `state` has kPoint reach, `heads` heads of width key_dim * value_dim, and an
 // alignment equal to the chunk of the prefill form. The batch gives every span a slot, and captures
-// within a prompt only at ends of chunks.
-Tensor linear_attention(Step& s, Tensor q, Tensor k, Tensor v, Tensor log_decay, StateId state,
-                        const LinearAttentionShape& shape);
+// within a prompt only at ends of chunks. The log has no decays, since they are constant.
+Tensor linear_attention(Step& s, Tensor q, Tensor k, Tensor v, Tensor log_decay,
+                        const SlotState& state, const LinearAttentionShape& shape);
 
 // The delta rule's decays [T, heads * key_dim] (or [T, heads] if a head's channels share a decay)
 // and strengths [T, heads].
@@ -41,9 +47,9 @@ DeltaGates delta_gates(Step& s, Tensor decay_logits, Tensor beta_logits, Tensor 
                        Tensor bias, float lower_bound);
 
 // The delta rule with q and k [T, key_width] and v [T, value_width] -> [T, value_width]. `state` as
-// in linear_attention.
+// in linear_attention; the log has a head's decays.
 Tensor delta_attention(Step& s, Tensor q, Tensor k, Tensor v, const DeltaGates& gates,
-                       StateId state, const LinearAttentionShape& shape);
+                       const SlotState& state, const LinearAttentionShape& shape);
 
 // The gates of a selective state space, both [T, heads]: the step that a row adds, and the decay.
 struct StateSpaceGates {
@@ -59,9 +65,10 @@ StateSpaceGates state_space_gates(Step& s, Tensor step_logits, Tensor bias, Tens
                                   const StepLimits& limits);
 
 // The state space with q and k [T, key_width], v [T, value_width] and skip [heads] -> [T,
-// value_width]. `state` as in linear_attention; the scale is not used.
+// value_width]. `state` as in linear_attention, with one decay of a head in the log; the scale is
+// not used.
 Tensor state_space(Step& s, Tensor q, Tensor k, Tensor v, const StateSpaceGates& gates, Tensor skip,
-                   StateId state, const LinearAttentionShape& shape);
+                   const SlotState& state, const LinearAttentionShape& shape);
 
 struct Convolution {
   Tensor weight;  // [taps, channels]; the last tap applies to the row itself
@@ -71,6 +78,6 @@ struct Convolution {
 
 // A causal depthwise convolution of x [T, channels], then silu if the convolution has it -> [T,
 // channels]. `state` has kPoint reach and taps - 1 heads of width `channels`.
-Tensor short_conv(Step& s, Tensor x, const Convolution& convolution, StateId state);
+Tensor short_conv(Step& s, Tensor x, const Convolution& convolution, const SlotState& state);
 
 }  // namespace banyan

@@ -34,6 +34,7 @@ struct StepInputs {
   // The same rows, split at the end of each sequence's prompt, for layers with two forms.
   SpanList prompt, decode;
   const int32_t* prompt_tokens = nullptr;  // [spans]
+  const DraftRows* drafts = nullptr;       // [spans], where the batch has them
   const int32_t* logit_rows = nullptr;
   const UnitCopy* copies = nullptr;
   PerClass<UnitInputs> tables;
@@ -49,7 +50,7 @@ class StepImage {
   const StepInputs& load(const Batch& batch);
 
  private:
-  static constexpr size_t kArraysMax = 9 + 2 * kUnitClassesMax;
+  static constexpr size_t kArraysMax = 10 + 2 * kUnitClassesMax;
 
   void split_by_form(const Batch& batch);
   // Calls body(index, array, pointer) for every array and the pointer to set to it.

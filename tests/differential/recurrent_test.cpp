@@ -1,8 +1,8 @@
 // The recurrences of every table (linear attention, the delta rule with a decay of each channel or
 // head, selective state spaces): against f64, and against themselves bit for bit in other spans,
-// batches and numbers of threads, and from captured states.
+// batches and numbers of threads, from captured states, and after drafts.
 //
-// Slots start as NaN, so a state that was not made here shows.
+// Slots and logs start as NaN, so a state that was not made here shows.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -68,6 +68,7 @@ struct Span {
   const Inputs* inputs;
   int32_t slot;
   int64_t first, count;
+  DraftRows drafts = {};
 };
 
 // The slots of one layer.
@@ -75,6 +76,7 @@ class Slots {
  public:
   Slots(const Shape& shape, int64_t slots) : shape_(shape) {
     states_.assign(slots * shape.state_size(), NAN);
+    log_.assign(slots * kLogRows * log_width(), NAN);
   }
 
   // Runs the spans in one batch; rows are a little apart, as in a fused product.
@@ -84,12 +86,14 @@ class Slots {
     int64_t stride = 2 * shape_.key_width() + shape_.value_width();
     std::vector<SpanArgs> args;
     std::vector<int32_t> slots, prompts;
+    std::vector<DraftRows> drafts;
     std::vector<float> rows, decay, beta;
     for (const Span& span : spans) {
       args.push_back({.row_begin = static_cast<int32_t>(std::ssize(rows) / stride),
                       .row_count = static_cast<int32_t>(span.count),
                       .first_position = static_cast<int32_t>(span.first)});
       slots.push_back(span.slot);
+      drafts.push_back(span.drafts);
       prompts.push_back(static_cast<int32_t>(span.inputs->prompt));
       for (int64_t i = span.first; i < span.first + span.count; ++i) {
         append(span.inputs->q, i, shape_.key_width(), rows);
@@ -107,7 +111,9 @@ class Slots {
                             .slots = slots.data(),
                             .prompt_tokens = prompts.data(),
                             .captures = captures.data(),
-                            .capture_count = std::ssize(captures)};
+                            .capture_count = std::ssize(captures),
+                            .drafts = drafts.data(),
+                            .log = {log_.data(), slots.data(), kLogRows}};
     auto common = [&](auto kernel_args) {
       kernel_args.launch = {.threads = threads};
       kernel_args.q = rows.data();
@@ -152,8 +158,14 @@ class Slots {
     to.insert(to.end(), from.begin() + row * width, from.begin() + (row + 1) * width);
   }
 
+  int64_t log_width() const {
+    int64_t decays = shape_.rule == Rule::kLinear ? 0 : shape_.decay_dim();
+    return shape_.heads * update_width(decays, shape_.key_dim, shape_.value_dim);
+  }
+
+  static constexpr int64_t kLogRows = 8;
   Shape shape_;
-  std::vector<float> states_;
+  std::vector<float> states_, log_;
 };
 
 std::vector<float> run_whole(const KernelTable& table, const Shape& shape, const Inputs& inputs) {
@@ -439,6 +451,134 @@ TEST_P(Recurrence, ASpanFromTheStartForgetsTheSlot) {
           same_bits(slots.step(*table, {{&after, 0, 0, 20}}), run_whole(*table, shape, after)))
           << table->name;
     }
+  }
+}
+
+// A sequence and its plain run, row by row.
+class Verified {
+ public:
+  Verified(const KernelTable& table, const Shape& shape, Random& random)
+      : table_(table),
+        shape_(shape),
+        inputs_(shape, kLength, kPrompt, random),
+        lies_(shape, kLength, kPrompt, random),
+        slots_(shape, 3) {
+    Slots plain(shape, 1);
+    out_ = plain.step(table, {{&inputs_, 0, 0, kPrompt}});
+    states_.push_back(plain.state(0));
+    for (int64_t i = kPrompt; i < kLength; ++i) {
+      std::vector<float> row = plain.step(table, {{&inputs_, 0, i, 1}});
+      out_.insert(out_.end(), row.begin(), row.end());
+      states_.push_back(plain.state(0));
+    }
+    slots_.step(table, {{&inputs_, kSlot, 0, kPrompt}});
+  }
+
+  int64_t left() const { return kLength - done_; }
+
+  // One step: the next row, then `drafts` of which the first `right` are the sequence's own.
+  void step(int64_t drafts, int64_t right) {
+    Inputs proposed = truth_until(done_ + 1 + right);
+    Span span = {&proposed, kSlot, done_, 1 + drafts, draft_rows(drafts, replayed_, 0)};
+    // A capture of the last row that is replayed.
+    std::vector<Capture> captures;
+    if (replayed_ > 0) captures = {{0, static_cast<int32_t>(done_ - 1), 2}};
+    expect_rows(slots_.step(table_, {span}, captures), done_, 1 + right);
+    if (replayed_ > 0) expect_state(2, done_);
+    ++done_;
+    expect_state(kSlot, done_);
+    replayed_ = right;
+    done_ += right;
+  }
+
+  // The next row, then drafts in a step each; all but the last of them are right.
+  void step_one_by_one(int64_t drafts) {
+    step(0, 0);
+    int64_t stored = done_;
+    for (int64_t held = 0; held < drafts; ++held) {
+      Inputs proposed = truth_until(stored + drafts - 1);
+      Span span = {&proposed, kSlot, stored + held, 1, draft_rows(1, 0, held)};
+      int64_t right = held + 1 < drafts ? 1 : 0;
+      expect_rows(slots_.step(table_, {span}), stored + held, right);
+      expect_state(kSlot, stored);
+    }
+    replayed_ = drafts - 1;
+    done_ = stored + replayed_;
+  }
+
+ private:
+  static constexpr int64_t kLength = 40, kPrompt = 7;
+  static constexpr int32_t kSlot = 1;
+
+  static DraftRows draft_rows(int64_t count, int64_t replayed, int64_t held) {
+    return {static_cast<int32_t>(count), static_cast<int32_t>(replayed),
+            static_cast<int32_t>(held)};
+  }
+
+  // The sequence's rows before `end`, and then those of another.
+  Inputs truth_until(int64_t end) const {
+    Inputs mixed = lies_;
+    auto copy = [&](const std::vector<float>& from, std::vector<float>& to) {
+      std::copy_n(from.begin(), std::ssize(from) / kLength * end, to.begin());
+    };
+    copy(inputs_.q, mixed.q);
+    copy(inputs_.k, mixed.k);
+    copy(inputs_.v, mixed.v);
+    copy(inputs_.decay, mixed.decay);
+    copy(inputs_.beta, mixed.beta);
+    return mixed;
+  }
+
+  void expect_rows(const std::vector<float>& out, int64_t first, int64_t count) const {
+    int64_t width = shape_.value_width();
+    std::vector<float> begin(out.begin(), out.begin() + count * width);
+    std::vector<float> plain(out_.begin() + first * width, out_.begin() + (first + count) * width);
+    EXPECT_TRUE(same_bits(begin, plain)) << table_.name << " rows from " << first;
+  }
+
+  void expect_state(int64_t slot, int64_t end) const {
+    EXPECT_TRUE(same_bits(slots_.state(slot), states_[end - kPrompt]))
+        << table_.name << " after " << end;
+  }
+
+  const KernelTable& table_;
+  Shape shape_;
+  Inputs inputs_, lies_;
+  Slots slots_;
+  std::vector<float> out_;
+  std::vector<std::vector<float>> states_;  // after kPrompt positions, and each after these
+  int64_t done_ = kPrompt, replayed_ = 0;
+};
+
+// Every number of drafts, of which every number is right, and what the next steps make of the log.
+TEST_P(Recurrence, ReplaysAreTheBitsOfPlainSteps) {
+  Random random(9);
+  int64_t group = GetParam() == Rule::kHeadDelta ? 3 : 1;
+  for (const KernelTable* table : tables()) {
+    if (!table->logs_drafts) continue;
+    Shape shape = {GetParam(), 3, 20, 70, 4, group};
+    for (int64_t drafts = 1; drafts <= 8; ++drafts) {
+      for (int64_t right = 0; right <= drafts; ++right) {
+        Verified sequence(*table, shape, random);
+        sequence.step(drafts, right);
+        sequence.step(8, random.below(9));
+        sequence.step_one_by_one(drafts);
+        sequence.step(0, 0);
+        while (sequence.left() > 9) sequence.step(8, random.below(9));
+      }
+    }
+  }
+}
+
+TEST_P(Recurrence, ReplaysInHeadsOfAnySize) {
+  Random random(10);
+  for (const KernelTable* table : tables()) {
+    if (!table->logs_drafts) continue;
+    Verified sequence(*table, {GetParam(), 1, 300, 300, 8}, random);
+    sequence.step(4, 2);
+    sequence.step(4, 4);
+    sequence.step_one_by_one(3);
+    sequence.step(0, 0);
   }
 }
 

@@ -1,5 +1,5 @@
 // Short convolutions of every table: against f64, and against themselves bit for bit in other
-// spans, with other numbers of threads and from captured states.
+// spans, with other numbers of threads, from captured states and after drafts.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -12,18 +12,19 @@ namespace {
 
 using namespace test;  // NOLINT
 
-// One layer of convolutions and its slots, which start as NaN.
+// One layer of convolutions, its slots and their logs, which start as NaN.
 class Convolutions {
  public:
   Convolutions(int64_t channels, int64_t taps, std::vector<float> weight, std::vector<float> bias)
       : channels_(channels), taps_(taps), weight_(std::move(weight)), bias_(std::move(bias)) {
     states_.assign(3 * channels * (taps - 1), NAN);
+    log_.assign(3 * kLogRows * channels, NAN);
   }
 
   // Rows [first, first + count) of x, whose rows are 2 apart, in `slot`.
   std::vector<float> step(const KernelTable& table, const std::vector<float>& x, int64_t first,
                           int64_t count, int32_t slot, const std::vector<Capture>& captures = {},
-                          ThreadPool* threads = nullptr) {
+                          ThreadPool* threads = nullptr, DraftRows drafts = {}) {
     SpanArgs span = {.row_count = static_cast<int32_t>(count),
                      .first_position = static_cast<int32_t>(first)};
     int32_t prompt = 0;
@@ -43,13 +44,21 @@ class Convolutions {
                                 .slots = &slot,
                                 .prompt_tokens = &prompt,
                                 .captures = captures.data(),
-                                .capture_count = std::ssize(captures)}});
+                                .capture_count = std::ssize(captures),
+                                .drafts = &drafts,
+                                .log = {log_.data(), &slot, kLogRows}}});
     return y;
   }
 
+  std::vector<float> state(int32_t slot) const {
+    int64_t size = channels_ * (taps_ - 1);
+    return {states_.begin() + slot * size, states_.begin() + (slot + 1) * size};
+  }
+
  private:
+  static constexpr int64_t kLogRows = 8;
   int64_t channels_, taps_;
-  std::vector<float> weight_, bias_, states_;
+  std::vector<float> weight_, bias_, states_, log_;
 };
 
 class ShortConv : public testing::Test {
@@ -118,6 +127,51 @@ TEST_F(ShortConv, SpansThreadsAndCapturesDoNotChangeABit) {
         ASSERT_TRUE(same_bits(resumed, {expected.end() - rest * channels, expected.end()}));
       }
       EXPECT_TRUE(same_bits(y, expected)) << table->name << " taps " << taps;
+    }
+  }
+}
+
+// Steps with drafts, of which a random number are right, in one span or one by one.
+TEST_F(ShortConv, ReplaysAreTheBitsOfPlainSteps) {
+  for (const KernelTable* table : tables()) {
+    if (!table->logs_drafts) continue;
+    for (int64_t round = 0; round < 60; ++round) {
+      make(21, 1 + round % 4);
+      std::vector<float> lies = random.normals(std::ssize(x), 3);
+      std::vector<float> expected = fresh().step(*table, x, 0, kRows, 0);
+      Convolutions plain = fresh(), drafting = fresh();
+      auto expect_rows = [&](const std::vector<float>& y, int64_t first, int64_t count) {
+        std::vector<float> begin(y.begin(), y.begin() + count * channels);
+        auto from = expected.begin() + first * channels;
+        ASSERT_TRUE(same_bits(begin, {from, from + count * channels})) << table->name << first;
+      };
+      int64_t done = 0;
+      int32_t replayed = 0;
+      while (done < kRows - 9) {
+        int64_t drafts = random.below(9), right = random.below(drafts + 1);
+        std::vector<float> mixed = lies;
+        std::copy_n(x.begin(), (done + 1 + right) * (channels + 2), mixed.begin());
+        std::vector<Capture> captures;
+        if (replayed > 0) captures = {{0, static_cast<int32_t>(done - 1), 2}};
+        bool one_by_one = random.below(3) == 0;
+        DraftRows rows = {one_by_one ? 0 : static_cast<int32_t>(drafts), replayed, 0};
+        expect_rows(drafting.step(*table, mixed, done, 1 + rows.count, 1, captures, nullptr, rows),
+                    done, 1 + std::min<int64_t>(right, rows.count));
+        if (replayed > 0) {
+          plain.step(*table, x, done - replayed, replayed, 1);
+          EXPECT_TRUE(same_bits(drafting.state(2), plain.state(1))) << table->name;
+        }
+        plain.step(*table, x, done, 1, 1);
+        EXPECT_TRUE(same_bits(drafting.state(1), plain.state(1))) << table->name;
+        for (int32_t held = 0; one_by_one && held < drafts; ++held) {
+          std::vector<float> y =
+              drafting.step(*table, mixed, done + 1 + held, 1, 1, {}, nullptr, {1, 0, held});
+          if (held < right) expect_rows(y, done + 1 + held, 1);
+          EXPECT_TRUE(same_bits(drafting.state(1), plain.state(1))) << table->name;
+        }
+        done += 1 + right;
+        replayed = static_cast<int32_t>(right);
+      }
     }
   }
 }

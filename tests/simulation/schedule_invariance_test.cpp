@@ -472,7 +472,7 @@ TEST_P(ScheduleInvariance, EveryRequestGetsItsNaiveRun) {
 // are never shared keep the property and the invariants without a line about them in the engine.
 TEST_P(ScheduleInvariance, HoldsForClassesOfStatesThatNoFamilyHas) {
   Coverage coverage;
-  Notes::missing_pages = Notes::missing_slots = 0;
+  Notes::missing_pages = Notes::missing_slots = Notes::replayed = 0;
   int64_t seeds = run_shard(GetParam(), kSeedsByDefault / 20, Kind::kMadeUp, coverage);
   if (seeds < 100) return;  // too few to have met everything
   EXPECT_GT(coverage.cached_tokens, 10 * seeds);
@@ -480,6 +480,7 @@ TEST_P(ScheduleInvariance, HoldsForClassesOfStatesThatNoFamilyHas) {
   EXPECT_GT(coverage.rejected_drafts, seeds);
   EXPECT_GT(Notes::missing_pages, 0);
   EXPECT_GT(Notes::missing_slots, 0);
+  EXPECT_GT(Notes::replayed, 0);
 }
 
 // A store beyond memory that fails, delays, reorders, loses, tears and flips bits changes nothing

@@ -37,6 +37,16 @@ inline StateSpec own_slot_state() {
   return {.name = "own", .unit = StateUnit::kSlot, .reach = StateReach::kNone, .width = 4};
 }
 
+// Of a sequence, for up to `rows` draft rows.
+inline StateSpec draft_log_state(int64_t rows) {
+  return {.name = "log",
+          .unit = StateUnit::kSlot,
+          .reach = StateReach::kNone,
+          .heads = rows,
+          .width = 4,
+          .draft_log = true};
+}
+
 inline StateClasses classes_of(const std::vector<StateSpec>& specs, int page_size_tokens) {
   return value_or_abort(classify_states(specs, page_size_tokens));
 }

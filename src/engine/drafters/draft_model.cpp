@@ -30,23 +30,19 @@ constexpr int64_t kPaddingMax = 1024;
 struct Copy {
   // The tokens and the units that hold their states. `computed` counts known tokens only, ...
   Sequence s;
-  int64_t ahead = 0;   // ... this one also the draft rows after them
-  UnitSet checkpoint;  // recurrent states at `computed`, if draft rows follow
-  int64_t used = 0;    // number of the last call that used it
-  bool fresh = true;   // the copies that initialise its units are still pending
-
-  bool has_checkpoint() const { return checkpoint != UnitSet(); }
+  int64_t ahead = 0;  // ... this one also the draft rows after them, whose updates are in the log
+  int64_t used = 0;   // number of the last call that used it
+  bool fresh = true;  // the copies that initialise its units are still pending
 };
 
 // All copies, by sequence id. Owns their units in the draft model's pools.
 class Copies {
  public:
-  Copies(const StateClasses& classes, const UnitCounts& units, int64_t running_max)
+  Copies(const StateClasses& classes, const UnitCounts& units)
       : classes_(classes),
         tree_(classes, units),
         // Recurrent state is not shared: the draft model takes no snapshots for the tree.
-        holdings_(classes, tree_, !classes.needs_snapshots()),
-        running_max_(running_max) {}
+        holdings_(classes, tree_, !classes.needs_snapshots()) {}
   Copies(const Copies&) = delete;
   Copies& operator=(const Copies&) = delete;
   ~Copies() {
@@ -60,10 +56,6 @@ class Copies {
   Copy* get(const Sequence& s, std::vector<UnitCopy>& copies);
   // Allocates pages up to position `end`, evicting copies that this call has not used if necessary.
   bool reserve(Copy& copy, int64_t end);
-  // Allocates a checkpoint of recurrent state to roll back to after draft rows.
-  UnitSet take_checkpoint() {
-    return holdings_.take_snapshots(std::max<int64_t>(0, running_max_ - std::ssize(all_)));
-  }
   void publish(Copy& copy) { holdings_.publish(copy.s, false); }
   void end(const Sequence& s);
   void drop(Copy& copy);
@@ -77,7 +69,6 @@ class Copies {
   const StateClasses classes_;
   RadixTree tree_;
   Holdings holdings_;
-  const int64_t running_max_;
   std::vector<std::unique_ptr<Copy>> all_;
   int64_t call_ = 0;
 };
@@ -87,23 +78,18 @@ Copy* Copies::find(const Sequence& s) {
   return found == all_.end() ? nullptr : found->get();
 }
 
-// Keeps the draft rows that were accepted and rolls back the rest.
+// Keeps the draft rows that were accepted and rolls back the rest. Recomputes the last token at
+// least, since its logits are needed; recurrent states can go back to the beginning of the log.
 void Copies::sync(Copy& copy, const Sequence& s) {
-  int64_t kept = copy.s.computed;
+  int64_t kept = copy.s.computed, stored = kept - copy.s.logged;
   while (kept < std::min(copy.ahead, s.length()) && at(copy.s.tokens, kept) == at(s.tokens, kept)) {
     ++kept;
   }
-  if (copy.has_checkpoint()) {
-    if (kept == copy.ahead) {
-      tree_.give_back(copy.checkpoint);
-    } else {
-      holdings_.restore(copy.s, copy.checkpoint);
-      kept = copy.s.computed;
-    }
-    copy.checkpoint = UnitSet();
+  kept = std::min(kept, s.length() - 1);
+  if (classes_.logs_drafts()) {
+    kept = std::max(kept, stored);
+    copy.s.logged = kept - stored;
   }
-  // Recompute the last token at least, since its logits are needed.
-  if (!classes_.needs_snapshots()) kept = std::min(kept, s.length() - 1);
   copy.s.computed = copy.ahead = kept;
   copy.s.tokens.resize(as_size(kept));
   auto rest = std::span(s.tokens).subspan(as_size(kept));
@@ -168,7 +154,6 @@ bool Copies::make_room() {
 }
 
 void Copies::drop(Copy& copy) {
-  if (copy.has_checkpoint()) tree_.give_back(copy.checkpoint);
   if (copy.s.pages() > 0) holdings_.publish(copy.s, true);
   holdings_.drop(copy.s);
   tree_.close(copy.s.root);
@@ -187,7 +172,7 @@ class DraftModelDrafter final : public Drafter {
   DraftModelDrafter(const EngineConfig& config, std::unique_ptr<Runner> runner, int64_t vocabulary)
       : runner_(std::move(runner)),
         rows_max_(step_rows_max(config, runner_->info())),
-        copies_(runner_->classes(), unit_counts(runner_->info()), config.running_max),
+        copies_(runner_->classes(), unit_counts(runner_->info())),
         draws_(runner_->info().vocabulary, vocabulary) {}
 
   // Prefills prompts along with the model, chunk by chunk.
@@ -219,9 +204,12 @@ class DraftModelDrafter final : public Drafter {
       if (active_.empty()) return;
       begin_pass();
       for (Active& a : active_) {
-        plan_.spans.push_back(
-            {.sequence = &a.copy->s, .first = a.copy->s.length() - 1, .count = 1});
-        a.copy->ahead = a.copy->s.length();
+        plan_.spans.push_back({.sequence = &a.copy->s,
+                               .first = a.copy->ahead,
+                               .count = 1,
+                               .drafts = 1,
+                               .held = a.copy->ahead - a.copy->s.computed});
+        ++a.copy->ahead;
         draws_.add(*a.task);
       }
       results = &run_pass();
@@ -236,7 +224,6 @@ class DraftModelDrafter final : public Drafter {
   struct Active {
     DraftTask* task = nullptr;
     Copy* copy = nullptr;
-    bool goes_on = true;  // wants another token
   };
   // What a pass computes of a sequence's known tokens.
   struct Reading {
@@ -259,7 +246,7 @@ class DraftModelDrafter final : public Drafter {
   }
 
   // Adds a span of the copy's tokens up to `end`, limited by rows and pages. False if it falls
-  // short of `end` or is empty.
+  // short of `end` or is empty. Its states take in what the log has of accepted drafts.
   bool read(Copy& copy, int64_t end, int64_t& rows) {
     Sequence& s = copy.s;
     int64_t first = copy.ahead, last = std::min(end, first + rows);
@@ -276,7 +263,10 @@ class DraftModelDrafter final : public Drafter {
       return false;
     }
     rows -= last - first;
-    plan_.spans.push_back({.sequence = &s, .first = first, .count = last - first});
+    plan_.spans.push_back({.sequence = &s,
+                           .first = first,
+                           .count = last - first,
+                           .replayed = std::exchange(s.logged, 0)});
     readings_.push_back({&copy, last});
     copy.ahead = last;
     copy.fresh = false;
@@ -287,23 +277,16 @@ class DraftModelDrafter final : public Drafter {
     const Sequence& s = *task.sequence;
     Copy* copy = wanted(s, rows, std::ssize(task.forced));
     if (copy == nullptr || copy->s.computed >= s.length()) return;
-    bool whole = s.length() - copy->ahead + std::ssize(task.forced) <= rows;
+    bool whole = s.length() - copy->ahead + std::ssize(task.forced) <= rows &&
+                 std::ssize(task.forced) <= runner_->classes().draft_rows_max;
     if (whole) {
       copy->s.tokens.insert(copy->s.tokens.end(), task.forced.begin(), task.forced.end());
     }
     // The last row has logits, from which the first draft token is drawn.
     if (!read(*copy, copy->s.length() - (whole ? 0 : 1), rows) || !whole) return;
     readings_.back().known = s.length();
-    Active active{&task, copy};
-    if (runner_->classes().needs_snapshots()) {
-      copy->checkpoint = copies_.take_checkpoint();
-      active.goes_on = copy->has_checkpoint();
-      if (active.goes_on) {
-        plan_.before_drafts.push_back(
-            {std::ssize(plan_.spans) - 1, s.length() - 1, copy->checkpoint});
-      }
-    }
-    active_.push_back(active);
+    plan_.spans.back().drafts = std::ssize(task.forced);
+    active_.push_back({&task, copy});
     draws_.add(task);
   }
 
@@ -327,7 +310,8 @@ class DraftModelDrafter final : public Drafter {
   void take(const DrawResults& results) {
     size_t row = 0;
     for (Active& a : active_) {
-      bool follows = draws_.take(results.rows[row++], *a.task) && a.goes_on;
+      bool follows = draws_.take(results.rows[row++], *a.task) &&
+                     a.copy->ahead - a.copy->s.computed < runner_->classes().draft_rows_max;
       if (follows) a.copy->s.tokens.push_back(a.task->tokens.back());
       int64_t length = a.copy->s.length();
       if (!follows || length >= runner_->info().context_length_tokens ||

@@ -36,14 +36,13 @@ double expected_tokens(double rate, int64_t tokens) {
 
 }  // namespace
 
-Speculator::Speculator(const EngineConfig& config, int64_t vocabulary, bool recurrent,
+Speculator::Speculator(const EngineConfig& config, int64_t vocabulary,
                        std::vector<NamedDrafter> drafters)
     : jump_forward_(config.jump_forward),
       measures_(config.measure_drafts),
       draft_tokens_max_(config.draft_tokens_max),
       draft_tokens_min_(config.draft_tokens_min),
       vocabulary_(vocabulary),
-      rejected_rows_(recurrent ? 2 : 1),
       drafters_(std::move(drafters)),
       mask_(as_size(divide_up(vocabulary, 32))) {
   CHECK(drafters_.size() < kSourcesMax);
@@ -62,7 +61,7 @@ double Speculator::rate(const Sequence& s, int source) const {
 // accepted with probability rate^n.
 int64_t Speculator::paying_tokens(const Sequence& s, int source, int64_t running) const {
   running = std::max<int64_t>(running, 1);
-  double cost = rejected_rows_ * static_cast<double>(running);
+  auto cost = static_cast<double>(running);
   double least = cost / (cost + gain_.step_rows(running)), kept = rate(s, source);
   // The rate is 1 until the first rejection.
   double tokens = kept < 1 ? std::log(least) / std::log(kept) : static_cast<double>(INT32_MAX);

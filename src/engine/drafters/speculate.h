@@ -10,8 +10,8 @@
 // it: the one with the highest expected gain, from its acceptance rate.
 //
 // Draft length weighs gain against cost. An accepted token saves its sequence a step, worth the
-// sequence's share of the step's fixed cost. A rejected one wastes a row; with recurrent state, it
-// also costs recomputing an accepted row. So in large batches only near-certain tokens pay.
+// sequence's share of the step's fixed cost. A rejected one wastes a row. So in large batches only
+// near-certain tokens pay.
 //
 // Acceptance rates come from the sequence's earlier drafts of the same source, and from all
 // sequences' while those are few. The fixed cost of a step, and whether drafting is faster at all,
@@ -36,9 +36,8 @@ namespace banyan {
 
 class Speculator {
  public:
-  // `recurrent`: the model has recurrent state. `drafters`: at most kDraftersMax - 1, in the order
-  // of asking.
-  Speculator(const EngineConfig& config, int64_t vocabulary, bool recurrent,
+  // `drafters`: at most kDraftersMax - 1, in the order of asking.
+  Speculator(const EngineConfig& config, int64_t vocabulary,
              std::vector<NamedDrafter> drafters = {});
 
   // Proposes the tokens that a constraint forces after the prompt of `s`, one of `running`
@@ -104,7 +103,6 @@ class Speculator {
 
   const bool jump_forward_, measures_;
   const int64_t draft_tokens_max_, draft_tokens_min_, vocabulary_;
-  const double rejected_rows_;  // rows that a rejected token costs
   std::vector<NamedDrafter> drafters_;
   std::array<DraftSurvival, kSourcesMax> survival_;  // acceptance rates over all sequences
   DraftGain gain_;

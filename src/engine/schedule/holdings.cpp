@@ -1,7 +1,6 @@
 #include "engine/schedule/holdings.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/check.h"
 #include "base/signed.h"
@@ -26,8 +25,8 @@ bool Holdings::start(Sequence& s, const PrefixMatch& match, std::vector<UnitCopy
   return complete;
 }
 
-// A slot is initialised from the matched snapshot, or zeroed if the class starts from zeros or has
-// no snapshot. Otherwise it is left as it is, since the first position overwrites it.
+// A slot is initialised from the matched snapshot, or zeroed if the class is advisory and has none.
+// Otherwise it is left as it is, since the first position overwrites it.
 bool Holdings::take_slots(Sequence& s, const PrefixMatch& match, std::vector<UnitCopy>& copies) {
   tree_.touch_snapshots(match.node);
   // Taking a slot may evict this very snapshot, but its bytes survive until the copy runs.
@@ -121,23 +120,16 @@ void Holdings::publish(Sequence& s, bool with_rest) {
   if (rest) tree_.publish_open(s.lease, tokens(first, end - first), units_at(first));
 }
 
-UnitSet Holdings::take_snapshots(int64_t spare) {
+UnitSet Holdings::take_snapshots() {
   UnitSet slots;
   for (int c = 0; c < classes_.count; ++c) {
     if (!classes_[c].snapshots()) continue;
-    if (tree_.use(c).available() > spare) slots[c] = tree_.take(c);
+    if (tree_.use(c).available() > 0) slots[c] = tree_.take(c);
     if (slots[c] >= 0 || !classes_[c].decides()) continue;
     tree_.give_back(slots);
     return {};
   }
   return slots;
-}
-
-void Holdings::restore(Sequence& s, const UnitSet& snapshots) {
-  for (int c = 0; c < classes_.count; ++c) {
-    if (snapshots[c] < 0) continue;
-    tree_.give_back(c, std::exchange(s.held(c).units.front(), snapshots[c]));
-  }
 }
 
 void Holdings::drop(Sequence& s) {

@@ -35,12 +35,9 @@ class Holdings {
   // page, which the sequence keeps writing.
   void publish(Sequence& s, bool with_rest);
 
-  // Allocates slots for a snapshot at one position, one per class that has snapshots, while more
-  // than `spare` slots are free. Empty if a class that requires snapshots has none; others may be
-  // missing.
-  UnitSet take_snapshots(int64_t spare);
-  // Rolls the sequence back to these snapshots and frees its own slots.
-  void restore(Sequence& s, const UnitSet& snapshots);
+  // Allocates slots for a snapshot at one position, one per class that has snapshots. Empty if a
+  // class that requires snapshots has none; others may be missing.
+  UnitSet take_snapshots();
 
   // Releases everything the sequence holds.
   void drop(Sequence& s);

@@ -27,7 +27,6 @@ int64_t budget_rows(const Sequence& s, int64_t rows) {
 void StepPlan::clear() {
   spans.clear();
   captures.clear();
-  before_drafts.clear();
   copies.clear();
 }
 
@@ -157,7 +156,6 @@ void Scheduler::plan(StepPlan& plan) {
   if (rows_left_ >= config_.classes.resume_alignment_tokens) for_drafts += rows_left_;
   add_drafts(plan, for_drafts);
   plan_captures(plan);
-  save_states(plan);
 }
 
 // Spans of the running sequences that decode, or that do not. Retracting shortens the list from its
@@ -189,7 +187,8 @@ bool Scheduler::add_span(Sequence& s, StepPlan& plan) {
     if (&last == &s) return false;
   }
   rows_left_ -= budget_rows(s, end - s.computed);
-  plan.spans.push_back({.sequence = &s, .first = s.computed, .count = end - s.computed});
+  plan.spans.push_back(
+      {.sequence = &s, .first = s.computed, .count = end - s.computed, .replayed = s.logged});
   return true;
 }
 
@@ -208,8 +207,8 @@ void Scheduler::take_span(Sequence& s, StepPlan& plan) {
   plan.spans.erase(found);
 }
 
-// Rows to keep from prompts for the drafts of sequences that decode: with those that repeat
-// accepted ones half at most, and a prompt can always go on.
+// Rows to keep from prompts for the drafts of sequences that decode: half at most, and a prompt can
+// always go on.
 int64_t Scheduler::draft_rows(const StepPlan& plan) const {
   int64_t wanted = 0;
   for (const PlannedSpan& span : plan.spans) wanted += std::ssize(span.sequence->draft.tokens);
@@ -235,22 +234,6 @@ void Scheduler::add_drafts(StepPlan& plan, int64_t rows) {
   }
 }
 
-// Where the state cannot be saved, nothing is drafted. Slots for sequences to come stay available.
-void Scheduler::save_states(StepPlan& plan) {
-  if (!config_.classes.needs_snapshots()) return;
-  for (size_t i = 0; i < plan.spans.size(); ++i) {
-    PlannedSpan& span = plan.spans[i];
-    if (span.drafts == 0) continue;
-    UnitSet slots = holdings_.take_snapshots(config_.running_max - running());
-    if (slots != UnitSet()) {
-      plan.before_drafts.push_back({static_cast<int64_t>(i), span.end() - span.drafts - 1, slots});
-      count_in_flight(slots, 1);
-    } else {
-      span.count -= std::exchange(span.drafts, 0);
-    }
-  }
-}
-
 void Scheduler::count_in_flight(const UnitSet& units, int64_t change) {
   for (int c = 0; c < config_.classes.count; ++c) {
     if (units[c] >= 0) in_flight_[static_cast<size_t>(c)] += change;
@@ -265,9 +248,10 @@ void Scheduler::plan_captures(StepPlan& plan) {
     const Sequence& s = *span.sequence;
     int64_t end = span.end() - span.drafts;
     if (config_.classes.prompt_only) end = std::min(end, s.prompt_tokens);
-    for (int64_t p = span.first / alignment * alignment + alignment; p <= end; p += alignment) {
+    int64_t first = span.first - span.replayed;
+    for (int64_t p = first / alignment * alignment + alignment; p <= end; p += alignment) {
       if (!wants_snapshot(s, p)) continue;
-      UnitSet slots = holdings_.take_snapshots(0);
+      UnitSet slots = holdings_.take_snapshots();
       if (slots == UnitSet()) return;
       plan.captures.push_back({static_cast<int64_t>(i), p - 1, slots});
       count_in_flight(slots, 1);
@@ -285,35 +269,14 @@ bool Scheduler::wants_snapshot(const Sequence& s, int64_t position) const {
          std::ranges::find(s.wanted, position) != s.wanted.end();
 }
 
-// Rolls back rejected drafts and sets how far sequences are computed. Their pages are written
-// again; their slots are restored from the checkpoint.
-void Scheduler::go_back(const StepPlan& plan) {
-  for (const PlannedSpan& span : plan.spans) {
-    if (span.sequence == nullptr) continue;
-    span.sequence->computed = span.end() - (span.drafts - span.kept);
-    span.sequence->repeats = false;
-  }
-  for (const PlannedCapture& saved : plan.before_drafts) {
-    const PlannedSpan& span = plan.spans[static_cast<size_t>(saved.span)];
-    Sequence& s = *span.sequence;
-    if (span.kept == span.drafts) {
-      tree_.give_back(saved.slots);
-      continue;
-    }
-    holdings_.restore(s, saved.slots);
-    s.computed = saved.position + 1;
-    s.repeats = span.kept > 0;
-  }
-}
-
 void Scheduler::commit(const StepPlan& plan) {
   int64_t page = config_.classes.page_size_tokens;
   for (const PlannedCapture& capture : plan.captures) count_in_flight(capture.slots, -1);
-  for (const PlannedCapture& saved : plan.before_drafts) count_in_flight(saved.slots, -1);
-  go_back(plan);
   for (const PlannedSpan& span : plan.spans) {
     if (span.sequence == nullptr) continue;
     Sequence& s = *span.sequence;
+    s.computed = span.end() - (span.drafts - span.kept);
+    s.logged = span.kept;
     bool prompt_read = span.first < s.prompt_tokens && s.computed >= s.prompt_tokens;
     holdings_.publish(s, prompt_read);
     followers_.withdraw(s, s.lease.end() / page);
@@ -438,7 +401,7 @@ void Scheduler::leave_running(Sequence& s) {
   }
   s.wanted.clear();
   s.last_snapshot = 0;
-  s.repeats = false;
+  s.logged = 0;
   followers_.release_all(s);
   std::erase(running_, &s);
 }

@@ -12,8 +12,8 @@
 // Drafts (drafters/speculate.h): after the last known token of a sequence, draft tokens may run in
 // the same step, in rows that prompts do not need; while prompts run, in half of their rows at
 // most. Drafts never evict another sequence's pages. Rejected rows are rolled back: pages by
-// length, and a state that is overwritten in place by a checkpoint taken after the last known
-// token. Accepted drafts are then computed again together with the next token.
+// length; a state that is overwritten in place is left as it is after the last known token, and the
+// sequence's next step replays the accepted drafts from their log (kernels/kernel_table.h).
 //
 // Room: a sequence is admitted when free and cached pages suffice for its prompt and a share of the
 // output of all running sequences. If that share turns out too small, the sequence admitted last is
@@ -47,12 +47,14 @@ struct PlannedSpan {
   Sequence* sequence = nullptr;
   int64_t first = 0;
   int64_t count = 0;
-  int64_t drafts = 0;  // draft tokens at the end of the span
-  int64_t kept = 0;    // of them, accepted
+  int64_t drafts = 0;    // draft tokens at the end of the span
+  int64_t kept = 0;      // of them, accepted
+  int64_t replayed = 0;  // accepted drafts before `first` that slots take in from the log
+  int64_t held = 0;      // drafts before `first` that they do not
   int64_t end() const { return first + count; }
 };
 
-// States to save: those after `position` of spans[span].
+// Snapshots to take: of the states after `position` of spans[span].
 struct PlannedCapture {
   int64_t span = 0;
   int64_t position = 0;
@@ -61,9 +63,8 @@ struct PlannedCapture {
 
 struct StepPlan {
   std::vector<PlannedSpan> spans;
-  std::vector<PlannedCapture> captures;       // snapshots
-  std::vector<PlannedCapture> before_drafts;  // checkpoints to roll back to
-  std::vector<UnitCopy> copies;               // made before the step, in this order
+  std::vector<PlannedCapture> captures;
+  std::vector<UnitCopy> copies;  // made before the step, in this order
   void clear();
 };
 
@@ -140,8 +141,6 @@ class Scheduler {
   Sequence& last_admitted() const;
   int64_t draft_rows(const StepPlan& plan) const;
   void add_drafts(StepPlan& plan, int64_t rows);
-  void save_states(StepPlan& plan);
-  void go_back(const StepPlan& plan);
   void plan_captures(StepPlan& plan);
   void count_in_flight(const UnitSet& units, int64_t change);
   bool wants_snapshot(const Sequence& s, int64_t position) const;

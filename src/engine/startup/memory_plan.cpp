@@ -79,8 +79,7 @@ int64_t PoolPlan::pages_within(int64_t bytes, int64_t pages_max) const {
   return fits;
 }
 
-// One slot per sequence. Classes with snapshots also get checkpoints for drafts and as many
-// snapshots as `share` bytes hold.
+// One slot per sequence. Classes with snapshots also get as many of these as `share` bytes hold.
 void PoolPlan::choose_slots(int64_t share, int64_t snapshots_max) {
   int64_t snapshot_bytes = 0;
   for (int c = 0; c < classes_.count; ++c) {
@@ -88,10 +87,9 @@ void PoolPlan::choose_slots(int64_t share, int64_t snapshots_max) {
   }
   int64_t fit = snapshot_bytes > 0 ? share / snapshot_bytes : 0;
   int64_t kept = config_.radix_cache ? std::clamp<int64_t>(fit, 1, snapshots_max) : 0;
-  int64_t saved = std::min<int64_t>(fit, config_.draft_tokens_max > 0 ? config_.running_max : 0);
   for (int c = 0; c < classes_.count; ++c) {
     if (classes_[c].paged()) continue;
-    int64_t extra = classes_[c].snapshots() ? std::max(kept, saved) : 0;
+    int64_t extra = classes_[c].snapshots() ? kept : 0;
     at(units_, c) = config_.running_max + extra;
     bytes_ += bytes_of(c, config_.running_max + extra);
   }

@@ -36,6 +36,7 @@ std::string matrices_part(const LoadedModel& model) {
 std::string states_part(const LoadedModel& model) {
   Hasher hasher;
   for (const StateSpec& s : model.states) {
+    if (s.reach == StateReach::kNone) continue;  // never leaves its sequence
     hasher.text(s.name).text(dtype_name(s.dtype));
     for (int64_t field : {static_cast<int64_t>(s.unit), static_cast<int64_t>(s.reach),
                           s.window_tokens, int64_t{s.lookahead_tokens}, s.heads, s.width, s.split,

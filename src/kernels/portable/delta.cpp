@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "kernels/portable/portable.h"
-#include "kernels/slots.h"
+#include "kernels/portable/update.h"
 
 namespace banyan::portable {
 namespace {
@@ -81,19 +81,22 @@ struct DeltaHead : SlotHead<Portable, DeltaAttentionArgs> {
     }
   }
 
-  void decode_form(int64_t i) const {
-    for (int64_t c = 0; c < args.key_dim; ++c) {
-      float* s = state + c * args.value_dim;
-      for (int64_t d = 0; d < args.value_dim; ++d) s[d] *= decay(i, c);
-    }
-    float* u = out(i);  // first the update, then the output
-    std::copy_n(v(i), args.value_dim, u);
-    add_read(-1, k(i), u);
-    for (int64_t c = 0; c < args.key_dim; ++c) {
-      add_multiple(beta(i) * k(i)[c], u, state + c * args.value_dim);
-    }
-    std::fill_n(u, args.value_dim, 0.0f);
-    add_read(args.scale, q(i), u);
+  int64_t decays() const { return args.decay_dim; }
+
+  void replay(const Update& u) const {
+    decay_state(*this, u.decay, args.decay_dim);
+    add_update(*this, u);
+  }
+
+  void decode_form(int64_t i, const Update& u) const {
+    for (int64_t c = 0; c < args.decay_dim; ++c) u.decay[c] = decay(i, c);
+    for (int64_t c = 0; c < args.key_dim; ++c) u.key[c] = beta(i) * k(i)[c];
+    decay_state(*this, u.decay, args.decay_dim);
+    std::copy_n(v(i), args.value_dim, u.value);
+    add_read(-1, k(i), u.value);
+    add_update(*this, u);
+    std::fill_n(out(i), args.value_dim, 0.0f);
+    add_read(args.scale, q(i), out(i));
   }
 };
 

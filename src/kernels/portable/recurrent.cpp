@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "kernels/portable/portable.h"
-#include "kernels/slots.h"
+#include "kernels/portable/update.h"
 
 namespace banyan::portable {
 namespace {
@@ -58,9 +58,18 @@ struct LinearHead : SlotHead<Portable, LinearAttentionArgs> {
     for (int64_t j = 0; j < n; ++j) add_to_state(first + j, decay(n - 1 - j));
   }
 
-  void decode_form(int64_t i) const {
-    multiply(decay(1), state, state_size());
-    add_to_state(i, 1);
+  int64_t decays() const { return 0; }
+
+  void replay(const Update& u) const {
+    float factor = decay(1);
+    decay_state(*this, &factor, 1);
+    add_update(*this, u);
+  }
+
+  void decode_form(int64_t i, const Update& u) const {
+    std::copy_n(k(i), args.key_dim, u.key);
+    std::copy_n(v(i), args.value_dim, u.value);
+    replay(u);
     read_state(i);
     multiply(args.scale, out(i), args.value_dim);
   }
@@ -82,10 +91,13 @@ void short_conv(const ShortConvArgs& a) {
     const SpanArgs& span = a.spans.spans[s];
     float* state = a.states + a.spans.slots[s] * past * a.channels;
     if (span.first_position == 0) std::fill_n(state, past * a.channels, 0.0f);
-    // Row i of the span; if negative, a row of the state.
+    // Row i of the span; if negative, one of the log or, before these, of the state.
+    SpanLog<Portable> log(a.spans, s, a.channels);
+    auto [drafts, replayed, held] = log.rows;
+    int64_t logged = replayed + held, known = span.row_count - drafts;
     auto input = [&](int64_t i) -> const float* {
-      if (i < 0) return state + (past + i) * a.channels;
-      return a.x + (span.row_begin + i) * a.x_row_stride;
+      if (i >= 0) return a.x + (span.row_begin + i) * a.x_row_stride;
+      return i >= -logged ? log.row(logged + i) : state + (past + logged + i) * a.channels;
     };
     // The inputs before row i. Works in place on the state, since each input moves from a later row
     // to an earlier one.
@@ -103,10 +115,15 @@ void short_conv(const ShortConvArgs& a) {
         }
         y[c] = a.silu ? sum / (1.0f + std::exp(-sum)) : sum;
       }
+    }
+    for (int64_t i = -replayed; i < known; ++i) {
       for_captures(a.spans, s, span.first_position + i,
                    [&](int64_t slot) { save(i + 1, a.states + slot * past * a.channels); });
     }
-    save(span.row_count, state);
+    save(known - held, state);
+    for (int64_t j = 0; j < drafts; ++j) {
+      std::copy_n(input(known + j), a.channels, log.row(held + j));
+    }
   }
 }
 

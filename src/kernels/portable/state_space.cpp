@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "kernels/portable/portable.h"
-#include "kernels/slots.h"
+#include "kernels/portable/update.h"
 
 namespace banyan::portable {
 namespace {
@@ -60,9 +60,18 @@ struct StateSpaceHead : SlotHead<Portable, StateSpaceArgs> {
     }
   }
 
-  void decode_form(int64_t i) const {
-    for (int64_t s = 0; s < state_size(); ++s) state[s] *= decay(i);
-    add_to_state(i, step(i));
+  int64_t decays() const { return 1; }
+
+  void replay(const Update& u) const {
+    decay_state(*this, u.decay, 1);
+    add_update(*this, u);
+  }
+
+  void decode_form(int64_t i, const Update& u) const {
+    u.decay[0] = decay(i);
+    for (int64_t c = 0; c < args.key_dim; ++c) u.key[c] = step(i) * k(i)[c];
+    std::copy_n(v(i), args.value_dim, u.value);
+    replay(u);
     read_state(i, 1);
   }
 };

@@ -189,31 +189,38 @@ struct DeltaHead : SlotHead<V, DeltaAttentionArgs> {
                  .columns = value_dim()});
   }
 
-  void decode_form(int64_t i) {
-    const DeltaAttentionArgs& a = this->args;
-    float decays[kHeadDimMax];
-    for (int64_t c = 0; c < a.key_dim; ++c) decays[c] = decay(i)[decays_alike() ? 0 : c];
-    DecodeRow row = {.q = this->q(i),
-                     .k = this->k(i),
-                     .v = this->v(i),
-                     .decay = decays,
-                     .state = this->state,
-                     .out = this->out(i),
-                     .key_dim = a.key_dim,
-                     .value_dim = a.value_dim,
-                     .scale = a.scale};
+  int64_t decays() const { return decay_dim(); }
+
+  StateRow<V> row_of(const Update& u) const {
+    StateRow<V> row(*this, u);
+    if (decays_alike()) {
+      row.decay_alike(*u.decay);
+    } else {
+      copy_floats(u.decay, key_dim(), row.decay);
+    }
+    return row;
+  }
+
+  void replay(const Update& u) { replay_row<V>(row_of(u), u.value); }
+
+  void decode_form(int64_t i, const Update& u) {
+    copy_floats(decay(i), decay_dim(), u.decay);
+    copy_floats(this->k(i), key_dim(), u.key);
+    StateRow<V> row = row_of(u);
     float decayed_key[kHeadDimMax];
-    for (int64_t c = 0; c < a.key_dim; ++c) decayed_key[c] = row.decay[c] * row.k[c];
-    for_panels<V>(a.value_dim, [&]<int N>(int64_t column, int64_t lanes) {
+    for (int64_t c = 0; c < key_dim(); ++c) decayed_key[c] = row.decay[c] * row.key[c];
+    for_panels<V>(value_dim(), [&]<int N>(int64_t column, int64_t lanes) {
       auto read = Panel<V, N>::zero();
-      for (int64_t c = 0; c < a.key_dim; ++c) {
-        const float* at = row.state + c * a.value_dim + column;
+      for (int64_t c = 0; c < key_dim(); ++c) {
+        const float* at = row.from + c * value_dim() + column;
         read.add(decayed_key[c], Panel<V, N>::load(at, lanes));
       }
-      auto update = Panel<V, N>::load(row.v + column, lanes);
-      update.add(-1, read);
-      update.scale(beta(i));
-      decode_panel<V, N>(row, column, lanes, update);
+      auto value = Panel<V, N>::load(this->v(i) + column, lanes);
+      value.add(-1, read);
+      value.scale(beta(i));
+      value.store(u.value + column, lanes);
+      auto out = decode_panel<V, N>(row, column, lanes, value, this->q(i), this->args.scale);
+      out.store(this->out(i) + column, lanes);
     });
   }
 };

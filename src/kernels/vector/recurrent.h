@@ -23,6 +23,10 @@ static inline void for_blocks(Head& head, int64_t first, int64_t n) {
   }
 }
 
+static inline void copy_floats(const float* from, int64_t count, float* to) {
+  for (int64_t i = 0; i < count; ++i) to[i] = from[i];
+}
+
 // y = factor x.
 template <class V>
 inline void scale(float factor, const float* x, float* y, int64_t count) {
@@ -32,33 +36,59 @@ inline void scale(float factor, const float* x, float* y, int64_t count) {
   }
 }
 
-// One row of the decode form, with u = beta (v - k D S), or u = v for plain linear attention:
-//   S = D S + k^T u,  out = scale q S.
-// Columns of the state are independent, so each panel of columns does both in one pass.
-struct DecodeRow {
-  const float *q, *k, *v;
-  const float* decay;  // [key_dim]
-  float* state;        // [key_dim, value_dim]
-  float* out;
+// One row's update of a head's state, S = D S + key^T value. Columns of the state are independent.
+template <class V>
+struct StateRow {
+  template <class Head>
+  StateRow(const Head& head, const Update& update)
+      : key(update.key),
+        from(head.from),
+        state(head.state),
+        key_dim(head.args.key_dim),
+        value_dim(head.args.value_dim) {}
+
+  void decay_alike(float factor) {
+    for (int64_t c = 0; c < key_dim; ++c) decay[c] = factor;
+  }
+
+  float decay[kHeadDimMax];  // [key_dim]
+  const float *key, *from;
+  float* state;
   int64_t key_dim, value_dim;
-  float scale;
 };
 
-// The panel of `row` at `column`, with u = `update`.
-template <class V, int N>
-inline void decode_panel(const DecodeRow& row, int64_t column, int64_t lanes,
-                         const Panel<V, N>& update) {
-  auto out = Panel<V, N>::zero();
+// Updates the panel at `column` by its part of the value; calls use(c, state) for each of its rows.
+template <class V, int N, class Use>
+inline void update_panel(const StateRow<V>& row, int64_t column, int64_t lanes,
+                         const Panel<V, N>& value, const Use& use) {
   for (int64_t c = 0; c < row.key_dim; ++c) {
-    float* at = row.state + c * row.value_dim + column;
-    auto state = Panel<V, N>::load(at, lanes);
+    int64_t at = c * row.value_dim + column;
+    auto state = Panel<V, N>::load(row.from + at, lanes);
     state.scale(row.decay[c]);
-    state.add(row.k[c], update);
-    state.store(at, lanes);
-    out.add(row.q[c], state);
+    state.add(row.key[c], value);
+    state.store(row.state + at, lanes);
+    use(c, state);
   }
-  out.scale(row.scale);
-  out.store(row.out + column, lanes);
+}
+
+// The same, and out = scale q S of the panel.
+template <class V, int N>
+inline Panel<V, N> decode_panel(const StateRow<V>& row, int64_t column, int64_t lanes,
+                                const Panel<V, N>& value, const float* q, float scale) {
+  auto out = Panel<V, N>::zero();
+  update_panel<V, N>(row, column, lanes, value,
+                     [&](int64_t c, const auto& state) { out.add(q[c], state); });
+  out.scale(scale);
+  return out;
+}
+
+// The update as it was logged.
+template <class V>
+inline void replay_row(const StateRow<V>& row, const float* value) {
+  for_panels<V>(row.value_dim, [&]<int N>(int64_t column, int64_t lanes) {
+    update_panel<V, N>(row, column, lanes, Panel<V, N>::load(value + column, lanes),
+                       [](int64_t, const auto&) {});
+  });
 }
 
 // Calls score(i, j, q_i . k_j) for every j <= i < n, counting rows from `first`.
@@ -149,21 +179,24 @@ struct LinearHead : SlotHead<V, LinearAttentionArgs> {
 
   void prefill_form(int64_t first, int64_t n) { for_blocks(*this, first, n); }
 
-  void decode_form(int64_t i) {
-    const LinearAttentionArgs& a = this->args;
-    float decays[kHeadDimMax];
-    for (int64_t c = 0; c < a.key_dim; ++c) decays[c] = decay[1];
-    DecodeRow row = {.q = this->q(i),
-                     .k = this->k(i),
-                     .v = this->v(i),
-                     .decay = decays,
-                     .state = this->state,
-                     .out = this->out(i),
-                     .key_dim = a.key_dim,
-                     .value_dim = a.value_dim,
-                     .scale = a.scale};
-    for_panels<V>(a.value_dim, [&]<int N>(int64_t column, int64_t lanes) {
-      decode_panel<V, N>(row, column, lanes, Panel<V, N>::load(row.v + column, lanes));
+  int64_t decays() const { return 0; }
+
+  StateRow<V> row_of(const Update& u) const {
+    StateRow<V> row(*this, u);
+    row.decay_alike(decay[1]);
+    return row;
+  }
+
+  void replay(const Update& u) { replay_row<V>(row_of(u), u.value); }
+
+  void decode_form(int64_t i, const Update& u) {
+    copy_floats(this->k(i), this->args.key_dim, u.key);
+    StateRow<V> row = row_of(u);
+    for_panels<V>(row.value_dim, [&]<int N>(int64_t column, int64_t lanes) {
+      auto value = Panel<V, N>::load(this->v(i) + column, lanes);
+      value.store(u.value + column, lanes);
+      auto out = decode_panel<V, N>(row, column, lanes, value, this->q(i), this->args.scale);
+      out.store(this->out(i) + column, lanes);
     });
   }
 
@@ -199,14 +232,16 @@ void short_conv(const ShortConvArgs& a) {
   auto run_span = [&](int64_t s, int64_t begin, int64_t end) {
     const SpanArgs& span = a.spans.spans[s];
     float* state = a.states + a.spans.slots[s] * past * a.channels;
+    SpanLog<V> log(a.spans, s, a.channels);
+    auto [drafts, replayed, held] = log.rows;
+    int64_t logged = replayed + held, known = span.row_count - drafts;
     auto input = [&](int64_t i) -> const float* {
-      if (i < 0) return state + (past + i) * a.channels;
-      return a.x + (span.row_begin + i) * a.x_row_stride;
+      if (i >= 0) return a.x + (span.row_begin + i) * a.x_row_stride;
+      return i >= -logged ? log.row(logged + i) : state + (past + logged + i) * a.channels;
     };
     auto save = [&](int64_t i, float* to) {  // as in portable/recurrent.cpp
       for (int64_t j = 0; j < past; ++j) {
-        const float* from = input(i - past + j);
-        for (int64_t c = begin; c < end; ++c) to[j * a.channels + c] = from[c];
+        copy_floats(input(i - past + j) + begin, end - begin, to + j * a.channels + begin);
       }
     };
     if (span.first_position == 0) {
@@ -225,10 +260,15 @@ void short_conv(const ShortConvArgs& a) {
         if (a.silu) sum = V::div(sum, V::add(V::set(1), exp<V>(V::sub(V::set(0), sum))));
         store_up_to<V>(y + c, end - c, sum);
       }
+    }
+    for (int64_t i = -replayed; i < known; ++i) {
       for_captures(a.spans, s, span.first_position + i,
                    [&](int64_t slot) { save(i + 1, a.states + slot * past * a.channels); });
     }
-    save(span.row_count, state);
+    save(known - held, state);
+    for (int64_t j = 0; j < drafts; ++j) {
+      copy_floats(input(known + j) + begin, end - begin, log.row(held + j) + begin);
+    }
   };
   constexpr int64_t kLine = 16;  // channels per cache line, so that workers do not share lines
   parallel_for(a.launch, a.channels, kLine, [&](int64_t begin, int64_t end) {

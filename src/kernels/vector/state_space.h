@@ -43,28 +43,26 @@ struct StateSpaceHead : SlotHead<V, StateSpaceArgs> {
     update_state<V>(*this, first, n, keys, left[n - 1]);
   }
 
-  void decode_form(int64_t i) {
-    const StateSpaceArgs& a = this->args;
-    float decays[kHeadDimMax], keys[kHeadDimMax];
-    for (int64_t c = 0; c < a.key_dim; ++c) {
-      decays[c] = decay(i);
-      keys[c] = step(i) * this->k(i)[c];
-    }
-    DecodeRow row = {.q = this->q(i),
-                     .k = keys,
-                     .v = this->v(i),
-                     .decay = decays,
-                     .state = this->state,
-                     .out = this->out(i),
-                     .key_dim = a.key_dim,
-                     .value_dim = a.value_dim,
-                     .scale = 1};
-    for_panels<V>(a.value_dim, [&]<int N>(int64_t column, int64_t lanes) {
-      auto value = Panel<V, N>::load(row.v + column, lanes);
-      decode_panel<V, N>(row, column, lanes, value);
-      auto out = Panel<V, N>::load(row.out + column, lanes);
+  int64_t decays() const { return 1; }
+
+  StateRow<V> row_of(const Update& u) const {
+    StateRow<V> row(*this, u);
+    row.decay_alike(*u.decay);
+    return row;
+  }
+
+  void replay(const Update& u) { replay_row<V>(row_of(u), u.value); }
+
+  void decode_form(int64_t i, const Update& u) {
+    *u.decay = decay(i);
+    for (int64_t c = 0; c < this->args.key_dim; ++c) u.key[c] = step(i) * this->k(i)[c];
+    StateRow<V> row = row_of(u);
+    for_panels<V>(row.value_dim, [&]<int N>(int64_t column, int64_t lanes) {
+      auto value = Panel<V, N>::load(this->v(i) + column, lanes);
+      value.store(u.value + column, lanes);
+      auto out = decode_panel<V, N>(row, column, lanes, value, this->q(i), 1);
       out.add(skip(), value);
-      out.store(row.out + column, lanes);
+      out.store(this->out(i) + column, lanes);
     });
   }
 };

@@ -40,35 +40,69 @@ void check_notes(const Step& s, const SpanArgs& span, int64_t position, StateId 
   }
 }
 
-// What a slot says of the positions before a span: nothing, or that they are noted, to their end or
-// to that of drafts which were rejected.
-void check_slot(const float* slot, const SpanArgs& span) {
-  auto first = static_cast<float>(span.first_position);
-  CHECK(slot[0] == 0 || (first > 0 && slot[0] >= first), "noted to {} before {}", slot[0], first);
-  if (slot[0] == 0 && first > 0) ++Notes::missing_slots;
+float* unit_of(const Step& s, StateId state, int32_t unit) {
+  CHECK(unit >= 0 && unit < s.pools.units(s.pools.class_of(state)), "slot {}", unit);
+  auto floats = static_cast<int64_t>(s.pools.spec(state).unit_bytes(1) / sizeof(float));
+  return static_cast<float*>(s.pools.pool(state)) + unit * floats;
 }
 
-void note_in_slots(const Step& s, StateId state, const TokenId* tokens) {
-  const UnitTable& table = s.table(state);
-  auto slot_of = [&](int32_t unit) {
-    CHECK(unit >= 0 && unit < s.pools.units(s.pools.class_of(state)), "slot {}", unit);
-    return static_cast<float*>(s.pools.pool(state)) + unit * kNoteWidth;
-  };
-  for (size_t i = 0; i < s.batch.spans.size(); ++i) {
-    const SpanArgs& span = s.batch.spans[i];
-    float* slot = slot_of(table.units[i]);
-    check_slot(slot, span);
-    for (int64_t row = 0; row < span.row_count; ++row) {
-      int64_t position = span.first_position + row;
-      slot[0] = static_cast<float>(position + 1);
-      slot[1] = static_cast<float>(tokens[span.row_begin + row]);
-      for (const Capture& capture : table.captures) {
-        if (capture.span != static_cast<int64_t>(i) || capture.position != position) continue;
-        std::copy_n(slot, kNoteWidth, slot_of(capture.slot));
+// Keeps the last note in a slot, and those of draft rows in a log until they have been accepted.
+// Aborts where the slot or the log has another note than that of the position before.
+class LastNote {
+ public:
+  LastNote(const Step& s, size_t span, StateId slot, StateId log, StateId truth)
+      : s_(s),
+        slot_state_(slot),
+        truth_(truth),
+        index_(span),
+        span_(s.batch.spans[span]),
+        slot_(unit_of(s, slot, s.table(slot).units[span])),
+        log_(unit_of(s, log, s.table(log).units[span])) {
+    if (!s.batch.drafts.empty()) drafts_ = s.batch.drafts[span];
+  }
+
+  void run(const TokenId* tokens) {
+    int64_t known_to = span_.first_position - drafts_.replayed - drafts_.held;
+    CHECK(slot_[0] == 0 || (known_to > 0 && slot_[0] == static_cast<float>(known_to)),
+          "noted to {}, not {}", slot_[0], known_to);
+    if (slot_[0] == 0 && known_to > 0) ++Notes::missing_slots;
+    for (int64_t j = 0; j < drafts_.replayed; ++j) {
+      take(log_row(j), known_to + j);
+      Notes::replayed += 1;
+    }
+    for (int64_t row = 0; row < span_.row_count; ++row) {
+      int64_t position = span_.first_position + row;
+      float note[] = {static_cast<float>(position + 1),
+                      static_cast<float>(tokens[span_.row_begin + row])};
+      int64_t draft = row - (span_.row_count - drafts_.count);
+      if (draft < 0) {
+        take(note, position);
+      } else {
+        std::copy_n(note, kNoteWidth, log_row(drafts_.held + draft));
       }
     }
   }
-}
+
+ private:
+  float* log_row(int64_t j) const { return log_ + j * kNoteWidth; }
+
+  void take(const float* note, int64_t position) const {
+    CHECK(std::equal(note, note + kNoteWidth, row_of(s_, truth_, span_, position)),
+          "position {} has a note of {}", position, note[0] - 1);
+    std::copy_n(note, kNoteWidth, slot_);
+    for (const Capture& capture : s_.table(slot_state_).captures) {
+      if (capture.span != static_cast<int64_t>(index_) || capture.position != position) continue;
+      std::copy_n(note, kNoteWidth, unit_of(s_, slot_state_, capture.slot));
+    }
+  }
+
+  const Step& s_;
+  StateId slot_state_, truth_;
+  size_t index_;
+  const SpanArgs& span_;
+  float *slot_, *log_;
+  DraftRows drafts_;
+};
 
 // Not in a pass that only measures.
 bool has_memory(const Step& s) {
@@ -141,10 +175,11 @@ Notes::Notes(Builder b, int64_t hidden)
                      .reach = StateReach::kPoint,
                      .width = kNoteWidth,
                      .advisory = true})),
-      own_(b.state({.name = "own",
+      log_(b.state({.name = "log",
                     .unit = StateUnit::kSlot,
                     .reach = StateReach::kNone,
-                    .width = kNoteWidth})) {}
+                    .width = kNoteWidth,
+                    .draft_log = true})) {}
 
 Tensor Notes::operator()(Step& s, Tensor x) const {
   Tensor y = zeros(s, x, hidden_);
@@ -165,8 +200,9 @@ Tensor Notes::operator()(Step& s, Tensor x) const {
       check_notes(s, span, position, notes_, truth_);
     }
   }
-  note_in_slots(s, slot_, tokens);
-  note_in_slots(s, own_, tokens);
+  for (size_t i = 0; i < s.batch.spans.size(); ++i) {
+    LastNote(s, i, slot_, log_, truth_).run(tokens);
+  }
   return y;
 }
 

@@ -25,7 +25,7 @@ class BlockMeans {
 };
 
 // Gives zeros, and aborts where an advisory state is neither what was written for its position nor
-// missing: pages of a window, a slot with snapshots, and a slot that is never shared.
+// missing: pages of a window, and a slot with snapshots and a log of drafts.
 class Notes {
  public:
   Notes(Builder b, int64_t hidden);
@@ -33,10 +33,12 @@ class Notes {
 
   // Times that one was missing, in all models together.
   static inline std::atomic<int64_t> missing_pages = 0, missing_slots = 0;
+  // Notes that slots took from logs.
+  static inline std::atomic<int64_t> replayed = 0;
 
  private:
   int64_t hidden_;
-  StateId truth_, notes_, slot_, own_;
+  StateId truth_, notes_, slot_, log_;
 };
 
 }  // namespace banyan::test

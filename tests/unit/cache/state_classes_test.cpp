@@ -66,7 +66,8 @@ TEST(StateClasses, WhatIsAdvisoryOrNeverSharedDecidesNothing) {
   EXPECT_EQ(describe(classes[1]), "advisory pages of a window of 7 tokens");
   EXPECT_EQ(describe(classes[3]), "advisory slots");
   EXPECT_EQ(describe(classes[4]), "slots of a sequence");
-  for (int c : {1, 3, 4}) EXPECT_TRUE(!classes[c].decides() && classes[c].has_blank()) << c;
+  for (int c : {1, 3}) EXPECT_TRUE(!classes[c].decides() && classes[c].has_blank()) << c;
+  EXPECT_TRUE(!classes[4].decides() && !classes[4].has_blank());
   for (int c : {0, 2}) EXPECT_TRUE(classes[c].decides() && !classes[c].has_blank()) << c;
   EXPECT_TRUE(classes.keeps_snapshots());
   EXPECT_FALSE(classes.needs_snapshots());
@@ -74,6 +75,15 @@ TEST(StateClasses, WhatIsAdvisoryOrNeverSharedDecidesNothing) {
   EXPECT_EQ(classes.snapshot_alignment_tokens, 4) << "a snapshot stands at the end of a page";
   StateSpec draft_keys{.name = "draft.keys", .width = 4, .advisory = true};
   EXPECT_EQ(classes_of({draft_keys}, 4).count, 1) << "pages of the path are always there";
+}
+
+TEST(StateClasses, TheSmallestLogLimitsTheDraftsOfAStep) {
+  EXPECT_FALSE(classes_of({slot_state(), test::own_slot_state()}, 4).logs_drafts());
+  StateClasses classes =
+      classes_of({slot_state(), test::draft_log_state(7), test::draft_log_state(5)}, 4);
+  EXPECT_TRUE(classes.logs_drafts());
+  EXPECT_EQ(classes.draft_rows_max, 5);
+  EXPECT_EQ(classes_of({test::draft_log_state(0)}, 4).draft_rows_max, 0);
 }
 
 TEST(StateClasses, RowsOfSeveralTokensFitThePages) {

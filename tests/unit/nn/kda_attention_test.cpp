@@ -19,20 +19,32 @@ std::pair<std::vector<StateSpec>, WeightCounts> declared(const KdaConfig& config
 
 TEST(KdaAttention, KeepsItsLastInputsAndOneMatrixPerHead) {
   auto states = declared(kConfig).first;
-  ASSERT_EQ(states.size(), 2u);
+  ASSERT_EQ(states.size(), 4u);
   EXPECT_EQ(states[0].name, "mixer.convolution");
   EXPECT_EQ(states[0].heads * states[0].width, 3 * 3 * 24);
   EXPECT_EQ(states[0].alignment_tokens, 1);
   EXPECT_FALSE(states[0].two_forms);
-  EXPECT_EQ(states[1].name, "mixer.recurrent");
-  EXPECT_EQ(states[1].heads, 3);
-  EXPECT_EQ(states[1].width, 64);
-  EXPECT_EQ(states[1].alignment_tokens, 64);
-  EXPECT_TRUE(states[1].two_forms);
-  for (const StateSpec& state : states) {
-    EXPECT_EQ(state.unit, StateUnit::kSlot);
-    EXPECT_EQ(state.reach, StateReach::kPoint);
-    EXPECT_EQ(state.dtype, DType::kF32);
+  EXPECT_EQ(states[2].name, "mixer.recurrent");
+  EXPECT_EQ(states[2].heads, 3);
+  EXPECT_EQ(states[2].width, 64);
+  EXPECT_EQ(states[2].alignment_tokens, 64);
+  EXPECT_TRUE(states[2].two_forms);
+  for (size_t i : {0, 2}) {
+    EXPECT_EQ(states[i].unit, StateUnit::kSlot);
+    EXPECT_EQ(states[i].reach, StateReach::kPoint);
+    EXPECT_EQ(states[i].dtype, DType::kF32);
+  }
+}
+
+TEST(KdaAttention, LogsTheInputsAndUpdatesOfDrafts) {
+  auto states = declared(kConfig).first;
+  EXPECT_EQ(states[1].name, "mixer.convolution_log");
+  EXPECT_EQ(states[1].width, 3 * 24);
+  EXPECT_EQ(states[3].name, "mixer.recurrent_log");
+  EXPECT_EQ(states[3].width, 3 * (8 + 8 + 8)) << "decays, key and value of each head";
+  for (size_t i : {1, 3}) {
+    EXPECT_EQ(states[i].reach, StateReach::kNone);
+    EXPECT_TRUE(states[i].draft_log);
   }
 }
 

@@ -77,17 +77,61 @@ TEST(Batch, RefusesCapturesOutsideTheirSpans) {
             "batch: a capture of slot -1 in slot 0");
 }
 
+// A span of four rows from position 8 in a model whose logs have three.
+TEST(Batch, RefusesDraftsThatALogCannotHold) {
+  StateClasses classes = test::classes_of({test::draft_log_state(3)}, 4);
+  auto of = [&](std::vector<DraftRows> drafts) {
+    Batch batch;
+    batch.tokens = {1, 2, 3, 4};
+    batch.positions = {8, 9, 10, 11};
+    batch.spans = {{.row_begin = 0, .row_count = 4, .first_position = 8, .page_begin = 0}};
+    batch.adapters = {-1};
+    batch.prompt_tokens = {6};
+    batch.tables[kPathClass].units = {0, 1, 2};
+    batch.tables[1].units = {0};
+    batch.drafts = std::move(drafts);
+    Status status = batch.validate(10, classes);
+    return status ? std::string() : status.error().message;
+  };
+  EXPECT_EQ(of({}), "");
+  EXPECT_EQ(of({{.count = 3, .replayed = 2}}), "");
+  EXPECT_EQ(of({{}, {}}), "batch: 1 spans, drafts of 2");
+  EXPECT_EQ(of({{.count = 5}}),
+            "batch: 5 drafts of a span of 4 from 8 after 0 replayed and 0 held");
+  EXPECT_EQ(of({{.count = 3, .held = 1}}),
+            "batch: 3 drafts of a span of 4 from 8 after 0 replayed and 1 held");
+  EXPECT_EQ(of({{.count = 4}}), "batch: 4 drafts after 0 replayed and 0 held in a log of 3");
+  EXPECT_EQ(of({{.count = 1, .replayed = 3}}),
+            "batch: 1 drafts of a span of 4 from 8 after 3 replayed and 0 held")
+      << "position 5 is of the prompt";
+}
+
+TEST(Batch, RefusesCapturesOfDraftsButNotOfReplays) {
+  auto of = [&](int32_t position) {
+    return refusal([position](Batch& b) {
+      b.spans[0].first_position = 5;
+      b.drafts = {{.count = 1, .replayed = 2}};
+      b.tables[kSlots].units = {3};
+      b.tables[kSlots].captures = {{0, position, 0}};
+    });
+  };
+  EXPECT_EQ(of(2), "batch: a capture after position 2 of a span of 2 from 5");
+  for (int32_t position : {3, 4, 5}) EXPECT_EQ(of(position), "");
+  EXPECT_EQ(of(6), "batch: a capture after position 6 of a span of 2 from 5");
+}
+
 TEST(Batch, ClearsEveryField) {
   Batch batch = plain_batch();
   batch.row_parents = batch.embedding_rows = {1};
   batch.tables[kSlots].captures = {{0, 1, 0}};
   batch.copies = {{kPathClass, 0, 1, 2}};
   batch.position_axes = 3;
+  batch.drafts = {{.count = 1}};
   batch.clear();
   EXPECT_EQ(batch.rows(), 0);
   EXPECT_EQ(batch.position_axes, 1);
   EXPECT_TRUE(batch.positions.empty() && batch.spans.empty() && batch.copies.empty());
-  EXPECT_TRUE(batch.prompt_tokens.empty() && batch.adapters.empty());
+  EXPECT_TRUE(batch.prompt_tokens.empty() && batch.adapters.empty() && batch.drafts.empty());
   EXPECT_TRUE(batch.logit_rows.empty() && batch.row_parents.empty());
   EXPECT_TRUE(batch.embedding_rows.empty());
   for (const UnitTable& table : batch.tables) {

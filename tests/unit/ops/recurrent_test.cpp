@@ -9,7 +9,7 @@
 namespace banyan {
 namespace {
 
-constexpr size_t kSlots = 1;  // their class
+constexpr size_t kSlots = 1, kLogs = 2;  // their classes
 constexpr LinearAttentionShape kShape = {.heads = 2, .key_dim = 3, .value_dim = 5};
 
 // Runs the op over `rows` rows from position `first` of a prompt of `prompt`, in chunks of 4 and
@@ -21,11 +21,18 @@ void run(int first, int rows, int prompt, const std::function<void(Batch&)>& cha
                  .heads = 2,
                  .width = 15,
                  .alignment_tokens = 4};
-  StatePools pools = *StatePools::create({spec}, 4, {0, 2});
+  StateSpec log{.name = "log",
+                .unit = StateUnit::kSlot,
+                .reach = StateReach::kNone,
+                .heads = 2,
+                .width = 2 * update_width(0, 3, 5),
+                .draft_log = true};
+  StatePools pools = *StatePools::create({spec, log}, 4, {0, 2, 1});
   Batch batch;
   batch.tokens.resize(static_cast<size_t>(rows));
   batch.spans = {{.row_begin = 0, .row_count = rows, .first_position = first}};
   batch.tables[kSlots].units = {1};
+  batch.tables[kLogs].units = {0};
   batch.prompt_tokens = {prompt};
   if (change) change(batch);
   Arena arena(1 << 16);
@@ -41,7 +48,7 @@ void run(int first, int rows, int prompt, const std::function<void(Batch&)>& cha
   std::fill_n(q.f32(), q.count(), 1.0f);
   std::fill_n(v.f32(), v.count(), 1.0f);
   std::fill_n(log_decay.f32(), 2, 0.0f);
-  Tensor out = linear_attention(s, q, q, v, log_decay, 0, kShape);
+  Tensor out = linear_attention(s, q, q, v, log_decay, {.state = 0, .log = 1}, kShape);
   // Without decay, every position before adds one unit per key.
   EXPECT_EQ(out.f32()[0], first == 0 ? 3 : 0);
   EXPECT_EQ(out.f32()[out.count() - 1], 3.0f * static_cast<float>(rows));
@@ -66,6 +73,20 @@ TEST(LinearAttentionOpDeathTest, RefusesSlotsThatAreNotThere) {
   EXPECT_DEATH(run(0, 4, 4, [](Batch& b) { b.tables[kSlots].units = {2}; }), "slot 2 of 2");
   EXPECT_DEATH(run(0, 4, 4, [](Batch& b) { b.tables[kSlots].captures = {{0, 3, 2}}; }),
                "slot 2 of 2");
+}
+
+TEST(LinearAttentionOp, RunsDraftsAsItRunsOtherRows) {
+  run(0, 9, 7, [](Batch& b) { b.drafts = {{.count = 2}}; });
+}
+
+TEST(LinearAttentionOpDeathTest, RefusesDraftsThatTheLogHasNoRoomFor) {
+  EXPECT_DEATH(run(0, 9, 6, [](Batch& b) { b.drafts = {{.count = 3}}; }), "3 drafts after 0");
+  EXPECT_DEATH(run(0, 9, 7,
+                   [](Batch& b) {
+                     b.drafts = {{.count = 2}};
+                     b.tables[kLogs].units = {1};
+                   }),
+               "log 1 of 1");
 }
 
 TEST(LinearAttentionOpDeathTest, RefusesCapturesThatCutAChunkOfThePrompt) {

@@ -19,6 +19,7 @@ Batch batch_of(size_t pages) {
   b.spans = {{.row_begin = 0, .row_count = 5, .first_position = 4},
              {.row_begin = 5, .row_count = 1, .first_position = 30, .page_begin = 2}};
   b.prompt_tokens = {6, 20};
+  b.drafts = {{}, {.count = 1, .replayed = 3}};
   b.tables[kPathClass].units.resize(pages, 7);
   b.tables[1].units = {3, 1};  // slots
   b.logit_rows = {4, 5};
@@ -47,6 +48,7 @@ TEST(StepImage, HasTheArraysOfTheBatchWhereKernelsReadThem) {
       EXPECT_EQ(on_host(queue, inputs.tables[c].units, units.size()), units);
     }
     EXPECT_EQ(on_host(queue, inputs.logit_rows, 2), batch.logit_rows);
+    EXPECT_EQ(on_host(queue, inputs.drafts, 2), batch.drafts);
     EXPECT_EQ(on_host(queue, inputs.spans.device, 2)[1].first_position, 30);
     EXPECT_EQ(on_host(queue, inputs.copies, 1)[0], batch.copies[0]);
   }
