@@ -143,8 +143,8 @@ TEST(Speculate, WrongProposalsCostLittleAndChangeNothing) {
 }
 
 // Tokens that are proposed to one of `running` sequences in 50 steps, where two of three are right.
-int64_t proposed(int64_t running, bool recurrent, double row_s = 0) {
-  Speculator speculator(small_config(), kVocabulary, recurrent);
+int64_t proposed(int64_t running, double row_s = 0) {
+  Speculator speculator(small_config(), kVocabulary);
   for (int i = 0; row_s > 0 && i < 100; ++i) {
     speculator.observe({.sequences = running, .rows = running, .tokens = running, .time_s = 1});
     speculator.observe({.sequences = running,
@@ -173,15 +173,14 @@ int64_t proposed(int64_t running, bool recurrent, double row_s = 0) {
 }
 
 TEST(Speculate, AmongManySequencesOnlyWhatIsNearlyCertainIsProposed) {
-  EXPECT_GT(proposed(1, false), 100);
-  EXPECT_LT(proposed(4, false), proposed(1, false));
-  EXPECT_LT(proposed(64, false), 32 + 20) << "the first draft, and now and then one token";
-  EXPECT_LT(proposed(4, true), proposed(4, false)) << "a rejection costs more";
+  EXPECT_GT(proposed(1), 100);
+  EXPECT_LT(proposed(4), proposed(1));
+  EXPECT_LT(proposed(64), 32 + 20) << "the first draft, and now and then one token";
 }
 
 TEST(Speculate, RowsThatAreMeasuredToCostMoreMakeDraftsShorter) {
-  EXPECT_GT(proposed(1, false, 0.01), proposed(1, false, 0.5));
-  EXPECT_GT(proposed(4, false, 0.01), proposed(4, false, 0.2));
+  EXPECT_GT(proposed(1, 0.01), proposed(1, 0.5));
+  EXPECT_GT(proposed(4, 0.01), proposed(4, 0.2));
 }
 
 // Whatever the clock decides, the output is that without drafts.
