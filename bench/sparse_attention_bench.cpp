@@ -1,8 +1,10 @@
 // Attention of one layer to a few blocks of keys beside attention to all, in pairs of runs: one
-// decode row behind 64k tokens, and the chunks of a prompt of 64k. Sizes are those of
-// Ring-mini-sparse: 16 heads of queries, 4 of keys, of 128; 8 blocks of 1,024 keys; pools of bf16.
+// decode row behind a long context, and the chunks of a prompt of that length. Sizes are those of
+// Ring-mini-sparse (16 heads of queries, 4 of keys, of 128; MoBA with 8 blocks of 1,024 keys) and
+// of MiniMax-M3 (64 heads of queries, 4 of keys, of 128; an index chooses 16 blocks of 128); pools
+// of bf16.
 //
-//   sparse_attention_bench [KERNELS [THREADS]]
+//   sparse_attention_bench [KERNELS [THREADS [CONTEXT]]]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,8 +23,15 @@
 namespace banyan {
 namespace {
 
-constexpr int64_t kHeads = 16, kKvHeads = 4, kDim = 128, kPage = 64;
-constexpr int64_t kContext = 65536, kBlock = 1024, kTop = 8, kChunk = 512;
+constexpr int64_t kKvHeads = 4, kDim = 128, kPage = 64, kChunk = 512;
+
+struct Sizes {
+  const char* name;
+  int64_t heads, block, top;
+  bool indexed;  // blocks are chosen by keys of an index, not by sums of keys
+};
+constexpr Sizes kSizes[] = {{"Ring-mini-sparse", 16, 1024, 8, false},
+                            {"MiniMax-M3", 64, 128, 16, true}};
 
 double ms_of(const auto& work) {
   auto start = std::chrono::steady_clock::now();
@@ -38,17 +47,20 @@ double median(std::vector<double> values) {
 
 class Layer {
  public:
-  Layer(const KernelTable& table, ThreadPool& threads)
+  Layer(const KernelTable& table, ThreadPool& threads, const Sizes& sizes, int64_t context)
       : table_(table),
+        sizes_(sizes),
+        context_(context),
         launch_{.threads = &threads},
-        k_(kContext * kKvHeads * kDim * sizeof(BFloat16)),
+        k_(context_ * kKvHeads * kDim * sizeof(BFloat16)),
         v_(k_.size()),
-        sums_(kContext / kPage * kKvHeads * kDim),
-        pages_(kContext / kPage),
-        q_(kChunk * kHeads * kDim),
+        index_keys_(static_cast<size_t>(sizes.indexed ? context * kDim : 0)),
+        sums_(context_ / kPage * kKvHeads * kDim),
+        pages_(context_ / kPage),
+        q_(kChunk * sizes_.heads * kDim),
         out_(q_.size()),
-        scores_(kChunk * kKvHeads * kContext / kBlock),
-        runs_(kChunk * kKvHeads * kTop),
+        scores_(kChunk * kKvHeads * context_ / sizes_.block),
+        runs_(kChunk * kKvHeads * sizes_.top),
         run_counts_(kChunk * kKvHeads),
         key_counts_(run_counts_.size()) {
     std::mt19937_64 random(1);
@@ -57,15 +69,16 @@ class Layer {
       auto* to = reinterpret_cast<BFloat16*>(pool->data());
       std::vector<BFloat16> some(1 << 16);
       for (BFloat16& x : some) x = from_float<BFloat16>(normal(random));
-      for (int64_t i = 0; i < kContext * kKvHeads * kDim; i += kDim) {
+      for (int64_t i = 0; i < context_ * kKvHeads * kDim; i += kDim) {
         std::copy_n(some.begin() + static_cast<int64_t>(random() % (some.size() - kDim)), kDim,
                     to + i);
       }
     }
     for (float& x : q_) x = normal(random);
+    for (BFloat16& x : index_keys_) x = from_float<BFloat16>(normal(random));
     for (size_t p = 0; p < pages_.size(); ++p) pages_[p] = static_cast<int32_t>(p);
     std::ranges::shuffle(pages_, random);
-    span_ = {.row_count = static_cast<int32_t>(kContext)};
+    span_ = {.row_count = static_cast<int32_t>(context_)};
     sum_keys();
   }
 
@@ -93,6 +106,7 @@ class Layer {
   }
 
   void sum_keys() {
+    if (sizes_.indexed) return;
     table_.key_sums({.launch = launch_,
                      .keys = k_.data(),
                      .key_dtype = DType::kBF16,
@@ -100,58 +114,86 @@ class Layer {
                      .heads = kKvHeads,
                      .width = kDim,
                      .page_size = kPage,
-                     .block_tokens = kBlock,
+                     .block_tokens = sizes_.block,
                      .spans = &span_,
                      .span_count = 1,
                      .page_table = pages_.data()});
   }
 
-  SelectedKeys select() {
-    RowPart part = {0, span_.row_count};
+  void score_by_sums(const RowPart& part) {
     table_.block_scores({.launch = launch_,
                          .q = q_.data(),
-                         .q_row_stride = kHeads * kDim,
+                         .q_row_stride = sizes_.heads * kDim,
                          .sums = sums_.data(),
-                         .q_heads = kHeads,
+                         .q_heads = sizes_.heads,
                          .heads = kKvHeads,
                          .width = kDim,
                          .page_size = kPage,
-                         .block_tokens = kBlock,
+                         .block_tokens = sizes_.block,
                          .scores = scores_.data(),
-                         .entries_max = kContext / kBlock,
+                         .entries_max = context_ / sizes_.block,
                          .spans = &span_,
                          .span_count = 1,
                          .part = part,
                          .page_table = pages_.data()});
-    table_.select_keys({.launch = launch_,
-                        .scores = scores_.data(),
-                        .entries_max = kContext / kBlock,
-                        .heads = kKvHeads,
-                        .rule = {.entry_tokens = kBlock, .top_k = kTop, .forced_last = 1},
-                        .spans = &span_,
-                        .span_count = 1,
-                        .part = part,
-                        .runs = runs_.data(),
-                        .run_counts = run_counts_.data(),
-                        .key_counts = key_counts_.data(),
-                        .runs_max = kTop});
+  }
+
+  void score_by_index(const RowPart& part) {
+    table_.block_maxima({.launch = launch_,
+                         .q = q_.data(),
+                         .q_row_stride = sizes_.heads * kDim,
+                         .keys = index_keys_.data(),
+                         .key_dtype = DType::kBF16,
+                         .heads = kKvHeads,
+                         .width = kDim,
+                         .page_size = kPage,
+                         .block_tokens = sizes_.block,
+                         .all_below = sizes_.block * sizes_.top,
+                         .scores = scores_.data(),
+                         .entries_max = context_ / sizes_.block,
+                         .spans = &span_,
+                         .span_count = 1,
+                         .part = part,
+                         .page_table = pages_.data()});
+  }
+
+  SelectedKeys select() {
+    RowPart part = {0, span_.row_count};
+    if (sizes_.indexed) {
+      score_by_index(part);
+    } else {
+      score_by_sums(part);
+    }
+    table_.select_keys(
+        {.launch = launch_,
+         .scores = scores_.data(),
+         .entries_max = context_ / sizes_.block,
+         .heads = kKvHeads,
+         .rule = {.entry_tokens = sizes_.block, .top_k = sizes_.top, .forced_last = 1},
+         .spans = &span_,
+         .span_count = 1,
+         .part = part,
+         .runs = runs_.data(),
+         .run_counts = run_counts_.data(),
+         .key_counts = key_counts_.data(),
+         .runs_max = sizes_.top});
     return {.runs = runs_.data(),
             .run_counts = run_counts_.data(),
             .key_counts = key_counts_.data(),
             .heads = kKvHeads,
-            .runs_max = kTop,
-            .alignment = kBlock};
+            .runs_max = sizes_.top,
+            .alignment = sizes_.block};
   }
 
   void attend(const SelectedKeys& selected) {
     table_.attention({.launch = launch_,
                       .q = q_.data(),
-                      .q_row_stride = kHeads * kDim,
+                      .q_row_stride = sizes_.heads * kDim,
                       .k_pool = k_.data(),
                       .v_pool = v_.data(),
                       .pool_dtype = DType::kBF16,
                       .out = out_.data(),
-                      .q_heads = kHeads,
+                      .q_heads = sizes_.heads,
                       .kv_heads = kKvHeads,
                       .head_dim = kDim,
                       .value_dim = kDim,
@@ -164,8 +206,11 @@ class Layer {
   }
 
   const KernelTable& table_;
+  Sizes sizes_;
+  int64_t context_;
   Launch launch_;
   MemoryBlock k_, v_;
+  std::vector<BFloat16> index_keys_;
   std::vector<float> sums_;
   std::vector<int32_t> pages_;
   std::vector<float> q_, out_, scores_;
@@ -174,32 +219,33 @@ class Layer {
   SpanArgs span_;
 };
 
-void run(const KernelTable& table, int workers) {
+void run(const KernelTable& table, int workers, const Sizes& sizes, int64_t context) {
   ThreadPool threads(workers);
   pin_workers(threads);
-  Layer layer(table, threads);
+  Layer layer(table, threads, sizes, context);
   std::vector<double> dense, sparse, ratios, index;
   for (int i = 0; i < 41; ++i) {
-    dense.push_back(layer.dense(kContext, 1));
-    sparse.push_back(layer.sparse(kContext, 1));
-    index.push_back(layer.index(kContext, 1));
+    dense.push_back(layer.dense(context, 1));
+    sparse.push_back(layer.sparse(context, 1));
+    index.push_back(layer.index(context, 1));
     ratios.push_back(dense.back() / sparse.back());
   }
   fmt::print(
-      "{}, {} threads: a row behind {} tokens: {:.3f} ms, {:.3f} ms of {} blocks of {} "
+      "{}, {}, {} threads: a row behind {} tokens: {:.3f} ms, {:.3f} ms of {} blocks of {} "
       "(choosing {:.3f}): {:.2f} times\n",
-      table.name, workers, kContext, median(dense), median(sparse), kTop, kBlock, median(index),
-      median(ratios));
+      sizes.name, table.name, workers, context, median(dense), median(sparse), sizes.top,
+      sizes.block, median(index), median(ratios));
   // Chunks at equal distances stand for all of the prompt.
   double all = 0, some = 0;
-  constexpr int64_t kPieces = 8, kStride = kContext / kPieces;
+  constexpr int64_t kPieces = 8;
+  int64_t stride = context / kPieces;
   for (int64_t i = 0; i < kPieces; ++i) {
-    int64_t end = i * kStride + kStride / 2;
+    int64_t end = i * stride + std::max(stride / 2, kChunk);
     all += layer.dense(end, kChunk);
     some += layer.sparse(end, kChunk);
   }
-  double chunks = static_cast<double>(kStride) / kChunk / 1e3;
-  fmt::print("a prompt of {} tokens: {:.1f} s, {:.1f} s: {:.2f} times\n", kContext, all * chunks,
+  double chunks = static_cast<double>(stride) / kChunk / 1e3;
+  fmt::print("a prompt of {} tokens: {:.1f} s, {:.1f} s: {:.2f} times\n", context, all * chunks,
              some * chunks, all / some);
 }
 
@@ -212,6 +258,9 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "{}\n", table.error().message);
     return 2;
   }
-  banyan::run(**table, argc > 2 ? std::max(1, std::atoi(argv[2])) : 2);
+  int64_t context = argc > 3 ? std::max<int64_t>(1, std::atoll(argv[3]) / 8192) * 8192 : 65536;
+  for (const banyan::Sizes& sizes : banyan::kSizes) {
+    banyan::run(**table, argc > 2 ? std::max(1, std::atoi(argv[2])) : 2, sizes, context);
+  }
   return 0;
 }
