@@ -3,7 +3,7 @@
 // host's memory.
 //
 // A unit is one row here, with the pieces of all its states in order: the payload of its record, in
-// memory that the device copies from and to directly. Copies are in the queue's order, so whatever
+// pinned memory. Copies are in the queue's order, so whatever
 // computes with a unit that was read runs after its copy. A write ends when the unit is here; what
 // the store below makes of it is no longer the caller's business.
 //

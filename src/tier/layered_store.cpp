@@ -220,12 +220,18 @@ void LayeredStore::touch(std::span<const TierKey> keys) {
   for (auto& store : stores_) store->touch(keys);
 }
 
+// Does not wait for a shared store that is still being written to: one that hangs would take the
+// time in which the local one is written at the end.
 void LayeredStore::sync() {
-  for (auto& store : stores_) store->sync();
+  stores_[kLocal]->sync();
+  if (shared_writing_bytes_ == 0) stores_[kShared]->sync();
 }
 
 void LayeredStore::clear() {
-  for (auto& store : stores_) store->clear();
+  for (auto& store : stores_) {
+    store->sync();  // or writes that are still queued would follow the clear
+    store->clear();
+  }
 }
 
 TierStats LayeredStore::stats() const {
