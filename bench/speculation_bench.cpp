@@ -65,7 +65,7 @@ std::vector<NamedDrafter> lookups(const std::string& names) {
 
 void follow(const std::vector<TokenId>& prompt, const std::vector<TokenId>& answer,
             int64_t vocabulary, const std::string& drafters) {
-  Speculator speculator({}, vocabulary, false, lookups(drafters));
+  Speculator speculator({}, vocabulary, lookups(drafters));
   Sequence s;
   s.tokens = prompt;
   s.prompt_tokens = s.length();

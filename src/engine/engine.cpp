@@ -82,7 +82,7 @@ class Engine::Impl {
       : config_(limit_drafts(config, runner->classes())),
         runner_(std::move(runner)),
         scheduler_(scheduler_config(config, *runner_)),
-        speculator_(config_, info().vocabulary, std::move(drafters)) {
+        speculator_(config_, info().vocabulary, std::move(drafters), step_estimate(info())) {
     // Page tables grow while sequences do; only prefixes that many share make them longer.
     auto pages = static_cast<size_t>(info().total_tokens_max / info().page_size_tokens);
     for (PlannedStep& step : steps_) {
@@ -273,7 +273,7 @@ bool Engine::Impl::step_once() {
     overlapped_steps_ += next.launched ? 1 : 0;
   }
   overlaps = overlaps || next.launched;
-  DraftGain::Step step = speculator_.shape(now.plan);
+  MeasuredStep step = speculator_.shape(now.plan);
   double operations = overlaps ? 0 : prompt_operations(now.plan);
   collect();
   if (overlaps) return true;  // what such a step takes is not its own time

@@ -11,26 +11,12 @@
 #include "banyan/engine.h"
 #include "banyan/request.h"
 #include "cache/radix_tree.h"
+#include "engine/drafters/acceptance.h"
 #include "engine/drafters/text_index.h"
 #include "engine/draws/dry.h"
 #include "engine/draws/token_counts.h"
 
 namespace banyan {
-
-// Acceptance rate of a sequence's drafts: how often a draft token equals what the model draws,
-// given that those before it did. Old drafts weigh less.
-struct DraftSurvival {
-  double kept = 0, ended = 0;
-
-  void observe(int64_t kept_tokens, bool rejected, double memory) {
-    kept = kept * memory + static_cast<double>(kept_tokens);
-    ended = ended * memory + (rejected ? 1 : 0);
-  }
-  // With `prior` counted as `weight` tokens.
-  double rate(double prior, double weight) const {
-    return (kept + prior * weight) / (kept + ended + weight);
-  }
-};
 
 struct Sequence {
   enum class Place : uint8_t {
@@ -81,15 +67,11 @@ struct Sequence {
   // Proposed to follow `tokens`: engine/speculate.h.
   struct Draft {
     std::vector<TokenId> tokens;
-    int64_t forced = 0;  // the first so many are a constraint's, ...
-    int source = 0;      // ... the others of this source
+    int64_t forced = 0;              // the first so many are a constraint's, ...
+    int source = 0;                  // ... the others of this source
+    std::vector<float> confidences;  // of each token
     // What is known of each source: the constraint first, then the engine's drafters.
-    struct Source {
-      DraftSurvival survival;
-      int pauses = 0;  // in a row, since drafts do not pay here
-      int pause = 0;   // steps of the present one that are left
-    };
-    std::array<Source, EngineStats::kDraftersMax> sources;
+    std::array<OwnAcceptance, EngineStats::kDraftersMax> sources;
     std::unique_ptr<TextIndex> text;  // of its own tokens, for drafters/own_text.h; ...
     int64_t indexed = 0;              // ... the first so many are in it
     int64_t drafts = 0, proposed = 0, accepted_end = 0;  // for TokenEvent

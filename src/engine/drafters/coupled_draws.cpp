@@ -1,6 +1,7 @@
 #include "engine/drafters/coupled_draws.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "base/divide.h"
@@ -107,8 +108,7 @@ bool CoupledDraws::take(const DrawResult& result, DraftTask& task) const {
   bool follows = result.token >= 0 && result.token < std::min(logits_, vocabulary_) &&
                  std::ranges::find(stops, result.token) == stops.end();
   if (!follows) return false;
-  task.add(result.token, 1);
-  return std::ssize(task.tokens) < task.tokens_max;
+  return task.add(result.token, std::exp(result.logprob));
 }
 
 }  // namespace banyan

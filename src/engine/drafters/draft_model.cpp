@@ -175,6 +175,8 @@ class DraftModelDrafter final : public Drafter {
         copies_(runner_->classes(), unit_counts(runner_->info())),
         draws_(runner_->info().vocabulary, vocabulary) {}
 
+  bool computes() const override { return true; }
+
   // Prefills prompts along with the model, chunk by chunk.
   void observe(const StepPlan& plan, bool paused) override {
     copies_.begin_call();

@@ -2,9 +2,9 @@
 // proposal is verified (engine/drafters/speculate.h), so any token is safe, even one outside the
 // vocabulary; a good guess saves a step.
 //
-// It covers text lookup, MTP layers and separate draft models. A drafter is called for the whole
-// batch, so that one pass can serve all sequences, and may propose any number of tokens. The list
-// is in drafters/registry.cpp. Engine's thread only.
+// It covers text lookup, MTP layers, EAGLE-3 heads and separate draft models. A drafter is called
+// for the whole batch, so that one pass can serve all sequences, and may propose any number of
+// tokens. The list is in drafters/registry.cpp. Engine's thread only.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "banyan/token.h"
+#include "engine/drafters/acceptance.h"
 
 namespace banyan {
 
@@ -25,15 +26,22 @@ struct DraftTask {
   Sequence* sequence = nullptr;
   std::span<const TokenId> forced;  // forced by a constraint right after the sequence's tokens
   int64_t tokens_max = 0;           // at most this many after the forced ones; at least 1
-  // The answer. `odds[j]` is the estimated probability that tokens[0..j] are all accepted, or 1 if
-  // the drafter has no estimate. It only serves to choose between drafters.
+  // What is known of the drafter's accepted tokens; null: nothing.
+  const Acceptance* acceptance = nullptr;
+  int source = 0;
+  double chance_min = 0;  // a token less likely to be reached and accepted is not worth its cost
+  // The answer. `confidences[j]` is the drafter's own estimate that a token is accepted if all
+  // before it are, or 1 if it has none; `chances[j]`, what the engine makes of it for all tokens up
+  // to j.
   std::vector<TokenId> tokens;
-  std::vector<float> odds;
+  std::vector<float> confidences;
+  std::vector<double> chances;
 
-  void add(TokenId token, float chance) {
-    tokens.push_back(token);
-    odds.push_back(chance);
-  }
+  void clear();
+  double chance() const { return chances.empty() ? 1 : chances.back(); }
+  // Appends a token. False if another one is not wanted: the draft is as long as it may be, or its
+  // next token is unlikely to pay.
+  bool add(TokenId token, float confidence);
 };
 
 class Drafter {
@@ -42,6 +50,8 @@ class Drafter {
 
   // Whether observe() reads the step's hidden states; then no other step may be in flight.
   virtual bool reads_steps() const { return false; }
+  // Whether it runs a model: then it is asked only while what that takes is likely to pay.
+  virtual bool computes() const { return false; }
   // Called after each step, when its tokens are known and before propose(). Each span's `kept` says
   // how many draft rows were accepted; ended sequences are null. `paused`: propose() is not called,
   // since drafting does not pay at present.

@@ -17,6 +17,7 @@ class MtpDrafter final : public Drafter {
       : runner_(runner), draws_(runner.info().vocabulary, runner.info().vocabulary) {}
 
   bool reads_steps() const override { return true; }
+  bool computes() const override { return true; }
 
   void observe(const StepPlan& plan, bool paused) override {
     begin();

@@ -36,9 +36,9 @@ class NgramDrafter final : public Drafter {
                         ? std::min(task.tokens_max, best->length + 1)
                         : task.tokens_max;
     for (int64_t j = 0; j < count; ++j) {
-      TokenId token = own_token(text, task, best->end, j);
+      TokenId token = own_token(text, task.forced, task.tokens, best->end, j);
       if (token == TextIndex::kSeparator) return;
-      task.add(token, 1);
+      if (!task.add(token, match_confidence(best->length))) return;
     }
   }
 

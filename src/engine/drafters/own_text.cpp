@@ -49,12 +49,17 @@ const TextIndex& own_text(Sequence& s) {
   return *s.draft.text;
 }
 
-TokenId own_token(const TextIndex& text, const DraftTask& task, int64_t match_end, int64_t ahead) {
+float match_confidence(int64_t length) {
+  return 1 - 1 / static_cast<float>(length + 1);
+}
+
+TokenId own_token(const TextIndex& text, std::span<const TokenId> forced,
+                  std::span<const TokenId> drafted, int64_t match_end, int64_t ahead) {
   int64_t i = match_end + ahead;
   if (i < text.size()) return text[i];
   i -= text.size();
-  if (i < std::ssize(task.forced)) return at(task.forced, i);
-  return at(task.tokens, i - std::ssize(task.forced));
+  if (i < std::ssize(forced)) return at(forced, i);
+  return at(drafted, i - std::ssize(forced));
 }
 
 }  // namespace banyan

@@ -26,8 +26,12 @@ class DraftContext {
 // as newer than the prompt.
 const TextIndex& own_text(Sequence& s);
 
+// How far a match of this many tokens is trusted: the longer the more, from 0 to 1.
+float match_confidence(int64_t length);
+
 // The token `ahead` places after a match. Positions past the end of the text continue with the
-// forced and proposed tokens, so a match may overlap its own continuation.
-TokenId own_token(const TextIndex& text, const DraftTask& task, int64_t match_end, int64_t ahead);
+// forced and drafted tokens, so a match may overlap its own continuation.
+TokenId own_token(const TextIndex& text, std::span<const TokenId> forced,
+                  std::span<const TokenId> drafted, int64_t match_end, int64_t ahead);
 
 }  // namespace banyan

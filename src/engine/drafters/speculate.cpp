@@ -12,14 +12,17 @@
 namespace banyan {
 namespace {
 
-// Decay of acceptance rates per draft: for one sequence, and over all of them.
-constexpr double kSequenceMemory = 0.9, kCommonMemory = 0.98;
-constexpr double kPriorTokens = 2;
-// A source pauses for 1, 3, ... 63 steps.
-constexpr int kPausesMax = 6;
+// Weight of a new measurement of what drafting takes.
+constexpr double kEffortWeight = 0.1;
+// How often a drafter that runs a model is asked at first, and when it is tried again.
+constexpr int kFirstAsks = 16, kTrialAsks = 8;
 
 double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+void average(double& mean, double value) {
+  mean = mean == 0 ? value : mean + kEffortWeight * (value - mean);
 }
 
 bool ends_text(const Sequence& s, TokenId token) {
@@ -37,82 +40,53 @@ double expected_tokens(double rate, int64_t tokens) {
 }  // namespace
 
 Speculator::Speculator(const EngineConfig& config, int64_t vocabulary,
-                       std::vector<NamedDrafter> drafters)
+                       std::vector<NamedDrafter> drafters, const RowCurve& estimate)
     : jump_forward_(config.jump_forward),
       measures_(config.measure_drafts),
       draft_tokens_max_(config.draft_tokens_max),
       draft_tokens_min_(config.draft_tokens_min),
       vocabulary_(vocabulary),
       drafters_(std::move(drafters)),
+      control_(config.measure_drafts ? estimate : default_step_estimate(), config.measure_drafts),
       mask_(as_size(divide_up(vocabulary, 32))) {
   CHECK(drafters_.size() < kSourcesMax);
   stats_[kForced].name = "forced";
   for (size_t d = 0; d < drafters_.size(); ++d) stats_[d + 1].name = drafters_[d].name;
+  for (Effort& effort : efforts_) effort.trial_asks = kFirstAsks;
 }
 
-// ---- Expected gain ---------------------------------------------------------------------------
+// ---- Learning --------------------------------------------------------------------------------
 
+// A mean over a drafter's tokens, corrected for the sequence.
 double Speculator::rate(const Sequence& s, int source) const {
-  auto i = as_size(source);
-  return s.draft.sources[i].survival.rate(survival_[i].rate(1, 1), kPriorTokens);
+  return at(s.draft.sources, source).correct(acceptance_.rate(source));
 }
 
-// The draft length at which the last token's expected gain still covers its row. The nth token is
-// accepted with probability rate^n.
-int64_t Speculator::paying_tokens(const Sequence& s, int source, int64_t running) const {
-  running = std::max<int64_t>(running, 1);
-  auto cost = static_cast<double>(running);
-  double least = cost / (cost + gain_.step_rows(running)), kept = rate(s, source);
-  // The rate is 1 until the first rejection.
-  double tokens = kept < 1 ? std::log(least) / std::log(kept) : static_cast<double>(INT32_MAX);
-  return static_cast<int64_t>(std::min<double>(tokens, INT32_MAX));
-}
-
-// Whether the source is paused; counts this step towards the pause.
-bool Speculator::pauses(Sequence& s, int source) {
-  int& pause = at(s.draft.sources, source).pause;
-  if (pause == 0) return false;
-  --pause;
-  return true;
-}
-
-void Speculator::learn(Sequence& s, const PlannedSpan& span, int64_t running) {
+// Tokens after a rejected one say nothing about their source.
+void Speculator::learn(Sequence& s, const PlannedSpan& span) {
   ++drafts_;
   draft_tokens_ += span.drafts;
   accepted_tokens_ += span.kept;
   ++s.draft.drafts;
   s.draft.proposed += span.drafts;
   s.draft.accepted_end = span.end() - span.drafts + span.kept;
-  for (size_t j = 0; j < accepted_at_.size() && static_cast<int64_t>(j) < span.kept; ++j) {
-    ++accepted_at_[j];
-  }
   bool rejected = span.kept < span.drafts && s.finish == FinishReason::kNone;
-  int64_t forced = std::min(span.drafts, s.draft.forced);
-  int64_t forced_kept = std::min(span.kept, forced);
-  if (forced > 0) {
-    learn(s, kForced, forced, forced_kept, rejected && forced_kept < forced, running);
+  int64_t reached = span.kept + (rejected ? 1 : 0), forced = s.draft.forced;
+  for (int64_t j = 0; j < span.drafts; ++j) {
+    int source = j < forced ? kForced : s.draft.source;
+    DrafterStats& stats = at(stats_, source);
+    if (j == 0 || j == forced) ++stats.drafts;
+    ++stats.draft_tokens;
+    if (j < span.kept) ++stats.accepted_tokens;
+    if (j < std::min<int64_t>(span.kept, std::ssize(accepted_at_))) ++at(accepted_at_, j);
+    if (j >= reached) continue;
+    acceptance_.observe(source, j < forced ? j : j - forced, at(s.draft.confidences, j),
+                        j < span.kept, at(s.draft.sources, source));
   }
-  // Tokens after a rejected one say nothing about their source.
-  if (span.drafts == forced || forced_kept < forced) return;
-  learn(s, s.draft.source, span.drafts - forced, span.kept - forced, rejected, running);
 }
 
-void Speculator::learn(Sequence& s, int source, int64_t drafts, int64_t kept, bool rejected,
-                       int64_t running) {
-  auto i = as_size(source);
-  ++stats_[i].drafts;
-  stats_[i].draft_tokens += drafts;
-  stats_[i].accepted_tokens += kept;
-  Sequence::Draft::Source& own = s.draft.sources[i];
-  own.survival.observe(kept, rejected, kSequenceMemory);
-  survival_[i].observe(kept, rejected, kCommonMemory);
-  bool pays = paying_tokens(s, source, running) > 0;
-  own.pauses = pays ? 0 : std::min(own.pauses + 1, kPausesMax);
-  own.pause = (1 << own.pauses) - 1;
-}
-
-DraftGain::Step Speculator::shape(const StepPlan& plan) const {
-  DraftGain::Step step;
+MeasuredStep Speculator::shape(const StepPlan& plan) const {
+  MeasuredStep step;
   bool drafting = false;
   for (const PlannedSpan& span : plan.spans) {
     const Sequence* s = span.sequence;
@@ -120,9 +94,16 @@ DraftGain::Step Speculator::shape(const StepPlan& plan) const {
     drafting |= may_draft(*s);
     ++step.sequences;
     step.rows += span.count;
+    step.drafts += span.drafts;
   }
   if (!drafting || !measures_) return {};
   return step;
+}
+
+void Speculator::observe(MeasuredStep step) {
+  step.drafting_s = std::min(drafting_s_, step.time_s);
+  step.time_s -= step.drafting_s;
+  control_.observe(step);
 }
 
 // ---- Proposing -------------------------------------------------------------------------------
@@ -152,104 +133,149 @@ bool Speculator::reads_steps() const {
       drafters_, [](const NamedDrafter& drafter) { return drafter.drafter->reads_steps(); });
 }
 
-// Proposes forced tokens. Returns how many more tokens may follow them.
-int64_t Speculator::propose_forced(Sequence& s, int64_t running) {
+// Begins a draft with the forced tokens. Returns how many more may follow them.
+int64_t Speculator::offer_forced(Sequence& s, Offer& offer) const {
   Sequence::Draft& draft = s.draft;
   draft.tokens.clear();
+  draft.confidences.clear();
   draft.forced = 0;
   draft.source = kForced;
+  offer.sequence = &s;
+  offer.promise = 0;
+  offer.chances.clear();
+  offer.best.clear();
   // The last token of the budget is drawn, never drafted.
   int64_t room = std::min(tokens_max(s), s.tokens_max - s.length() - 1);
-  if (room <= 0 || !gain_.allows()) return 0;
-  if (!jump_forward_ || !s.request.constraint || pauses(s, kForced)) return room;
-  // If none pays off, draft one to find out whether that has changed.
-  int64_t pays = std::max<int64_t>(paying_tokens(s, kForced, running), 1);
+  if (room <= 0 || !control_.allows()) return 0;
+  if (!jump_forward_ || !s.request.constraint) return room;
   std::span<const TokenId> forced = s.request.constraint->draft_tokens();
+  double chance = 1;
   for (TokenId token : forced) {
-    bool fits = draft.forced < std::min(room, pays) && token >= 0 && token < vocabulary_;
-    if (!fits) break;
+    if (draft.forced == room || token < 0 || token >= vocabulary_) break;
+    chance *= acceptance_.chance(kForced, draft.forced, 1, at(draft.sources, kForced));
+    offer.chances.push_back(chance);
     draft.tokens.push_back(token);
+    draft.confidences.push_back(1);
     ++draft.forced;
   }
   return draft.forced == std::ssize(forced) ? room - draft.forced : 0;
 }
 
 void Speculator::start(Sequence& s, int64_t running) {
-  propose_forced(s, running);
+  if (offers_.empty()) offers_.resize(1);
+  offer_forced(s, offers_[0]);
+  choose_lengths(std::span(offers_).first(1), running);
 }
 
 void Speculator::propose(std::span<Sequence* const> sequences, int64_t running) {
   if (offers_.size() < sequences.size()) offers_.resize(sequences.size());
-  size_t count = 0;
-  for (Sequence* s : sequences) {
-    int64_t room = propose_forced(*s, running);
-    if (room == 0 || drafters_.empty()) continue;
-    Offer& offer = offers_[count++];
-    offer.sequence = s;
-    offer.room = room;
-    offer.promise = 0;
-    offer.tokens.clear();
+  std::span<Offer> offers = std::span(offers_).first(sequences.size());
+  for (size_t i = 0; i < offers.size(); ++i) {
+    offers[i].room = offer_forced(*sequences[i], offers[i]);
   }
-  std::span<Offer> offers = std::span(offers_).first(count);
   for (int source = 1; source <= std::ssize(drafters_); ++source) ask(source, offers, running);
-  for (Offer& offer : offers) take(offer);
+  for (Offer& offer : offers) join(offer);
+  choose_lengths(offers, running);
+}
+
+// The most tokens that the drafter should propose for a sequence; 0: it is not asked.
+int64_t Speculator::tokens_for(int source, std::span<const Offer> offers, int64_t running) {
+  int64_t most = 0;
+  rates_.clear();
+  for (const Offer& offer : offers) {
+    if (offer.room == 0 || !serves(source, *offer.sequence)) continue;
+    most = std::max(most, offer.room);
+    rates_.push_back(rate(*offer.sequence, source));
+  }
+  if (most == 0 || !at(drafters_, source - 1).drafter->computes()) return most;
+  Effort& effort = at(efforts_, source);
+  if (!effort.asked) {
+    // It has to follow a step before it can be asked.
+    effort.asked = control_.affords_trial(2 * (effort.read_s + effort.pass_s));
+    if (effort.asked) effort.trial_asks = kTrialAsks;
+    return 0;
+  }
+  int64_t tokens = control_.passes(running, rates_, most, effort.read_s, effort.pass_s);
+  if (tokens > 0) return tokens;
+  if (effort.trial_asks-- > 0) return 1;
+  effort.asked = !measures_;
+  return measures_ ? 0 : 1;
 }
 
 // Whether the drafter might beat the current offer.
-bool Speculator::asks(int source, Offer& offer, int64_t running) const {
+bool Speculator::asks(int source, Offer& offer, int64_t tokens_max) const {
   Sequence& s = *offer.sequence;
-  if (!serves(source, s) || pauses(s, source)) return false;
+  if (offer.room == 0 || !serves(source, s)) return false;
   DraftTask& task = offer.task;
-  int64_t pays = std::max<int64_t>(paying_tokens(s, source, running), 1);
+  task.clear();
   task.sequence = &s;
   task.forced = s.draft.tokens;
-  task.tokens_max = std::min(offer.room, pays);
-  task.tokens.clear();
-  task.odds.clear();
+  task.tokens_max = std::min(offer.room, tokens_max);
+  task.acceptance = &acceptance_;
+  task.source = source;
   return expected_tokens(rate(s, source), task.tokens_max) > offer.promise;
 }
 
 void Speculator::ask(int source, std::span<Offer> offers, int64_t running) {
+  int64_t tokens_max = tokens_for(source, offers, running);
+  if (tokens_max == 0) return;
+  Drafter& drafter = *at(drafters_, source - 1).drafter;
+  Effort& effort = at(efforts_, source);
+  double price = control_.price(running, std::min(tokens_max, running), effort.pass_s);
   tasks_.clear();
   for (Offer& offer : offers) {
-    if (asks(source, offer, running)) tasks_.push_back(&offer.task);
+    if (!asks(source, offer, tokens_max)) continue;
+    offer.task.chance_min = price / 2;  // an estimate: choose_lengths() knows better
+    tasks_.push_back(&offer.task);
   }
   if (tasks_.empty()) return;
   double began_s = now_s();
-  at(drafters_, source - 1).drafter->propose(tasks_);
-  at(stats_, source).time_s += now_s() - began_s;
+  drafter.propose(tasks_);
+  double time_s = now_s() - began_s;
+  at(stats_, source).time_s += time_s;
+  int64_t passes = 0;
   for (Offer& offer : offers) {
-    if (!offer.task.tokens.empty()) weigh(source, offer);
-    offer.task.tokens.clear();
+    if (offer.task.tokens.empty()) continue;
+    passes = std::max(passes, std::ssize(offer.task.tokens));
+    weigh(source, offer);
+    offer.task.clear();
   }
+  average(effort.pass_s, time_s / static_cast<double>(std::max<int64_t>(passes, 1)));
 }
 
 // Takes the task's answer if its expected gain beats the current offer. A token that ends the text
 // is not drafted, since nothing follows it.
 void Speculator::weigh(int source, Offer& offer) const {
   DraftTask& task = offer.task;
-  double by_rate = 1, promise = 0, kept = rate(*offer.sequence, source);
+  double promise = 0;
   int64_t count = 0;
   for (; count < std::min(task.tokens_max, std::ssize(task.tokens)); ++count) {
-    auto j = as_size(count);
-    TokenId token = task.tokens[j];
+    TokenId token = at(task.tokens, count);
     if (token < 0 || token >= vocabulary_ || ends_text(*offer.sequence, token)) break;
-    by_rate *= kept;
-    promise += std::min<double>(by_rate, task.odds[j]);
+    promise += at(task.chances, count);
   }
   if (count < std::max<int64_t>(draft_tokens_min_, 1) || promise <= offer.promise) return;
   task.tokens.resize(as_size(count));
-  offer.tokens.swap(task.tokens);
+  task.confidences.resize(as_size(count));
+  task.chances.resize(as_size(count));
+  std::swap(offer.best, task);
   offer.promise = promise;
   offer.source = source;
 }
 
-void Speculator::take(Offer& offer) {
-  if (offer.tokens.empty()) return;
+// Appends the best drafter's tokens to the forced ones.
+void Speculator::join(Offer& offer) {
+  if (offer.best.tokens.empty()) return;
   Sequence& s = *offer.sequence;
   s.draft.source = offer.source;
-  s.draft.tokens.insert(s.draft.tokens.end(), offer.tokens.begin(), offer.tokens.end());
+  double before = offer.chances.empty() ? 1 : offer.chances.back();
+  for (int64_t j = 0; j < std::ssize(offer.best.tokens); ++j) {
+    s.draft.tokens.push_back(at(offer.best.tokens, j));
+    s.draft.confidences.push_back(at(offer.best.confidences, j));
+    offer.chances.push_back(before * at(offer.best.chances, j));
+  }
   if (s.request.constraint) cut_forbidden(s);
+  offer.chances.resize(s.draft.tokens.size());
 }
 
 // Drops draft tokens after one that the constraint forbids. Forced tokens stay.
@@ -268,6 +294,21 @@ void Speculator::cut_forbidden(Sequence& s) {
   tokens.resize(as_size(std::max<int64_t>(walked, s.draft.forced)));
 }
 
+// Shortens the drafts to what a step of `running` sequences should verify.
+void Speculator::choose_lengths(std::span<Offer> offers, int64_t running) {
+  lines_.clear();
+  for (Offer& offer : offers) lines_.push_back({.chances = offer.chances});
+  control_.choose(running, lines_);
+  for (size_t i = 0; i < offers.size(); ++i) {
+    Sequence::Draft& draft = offers[i].sequence->draft;
+    int64_t taken = lines_[i].taken;
+    if (taken > draft.forced && taken - draft.forced < draft_tokens_min_) taken = draft.forced;
+    draft.tokens.resize(as_size(taken));
+    draft.confidences.resize(as_size(taken));
+    draft.forced = std::min(draft.forced, taken);
+  }
+}
+
 // ---- Verification ----------------------------------------------------------------------------
 
 bool Speculator::on_path(const LogitRowUse& use) {
@@ -275,6 +316,21 @@ bool Speculator::on_path(const LogitRowUse& use) {
   if (!use.samples) return true;
   return s.finish == FinishReason::kNone && s.length() == use.position + 1 &&
          s.tokens.back() == use.token;
+}
+
+void Speculator::observe_drafters(const StepPlan& plan) {
+  bool decodes = std::ranges::none_of(plan.spans, [](const PlannedSpan& span) {
+    return span.sequence != nullptr && span.first < span.sequence->prompt_tokens;
+  });
+  for (int source = 1; source <= std::ssize(drafters_); ++source) {
+    Effort& effort = at(efforts_, source);
+    bool paused = !control_.allows() || !effort.asked;
+    double began_s = now_s();
+    at(drafters_, source - 1).drafter->observe(plan, paused);
+    double time_s = now_s() - began_s;
+    at(stats_, source).time_s += time_s;
+    if (decodes && !paused) average(effort.read_s, time_s);
+  }
 }
 
 void Speculator::settle(StepPlan& plan, int64_t running) {
@@ -287,12 +343,16 @@ void Speculator::settle(StepPlan& plan, int64_t running) {
       auto tokens = std::span(s.tokens).last(as_size(drawn));
       auto drafts = slice(s.draft.tokens, 0, span.drafts);
       span.kept = std::ranges::mismatch(tokens, drafts).in1 - tokens.begin();
-      learn(s, span, running);
+      learn(s, span);
+    } else if (drawn > 0) {
+      for (OwnAcceptance& own : s.draft.sources) own.fade();
     }
     if (drawn > 0 && s.finish == FinishReason::kNone) drafting_.push_back(&s);
   }
-  for (const NamedDrafter& drafter : drafters_) drafter.drafter->observe(plan, !gain_.allows());
-  propose(drafting_, running);
+  double began_s = now_s();
+  observe_drafters(plan);
+  propose(drafting_, std::max<int64_t>(running, std::ssize(drafting_)));
+  drafting_s_ = now_s() - began_s;
 }
 
 void Speculator::end(const Sequence& s) {

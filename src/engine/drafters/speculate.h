@@ -7,15 +7,9 @@
 // wrote.
 //
 // A draft starts with the tokens forced by a constraint. One drafter (engine/drafters/) continues
-// it: the one with the highest expected gain, from its acceptance rate.
-//
-// Draft length weighs gain against cost. An accepted token saves its sequence a step, worth the
-// sequence's share of the step's fixed cost. A rejected one wastes a row. So in large batches only
-// near-certain tokens pay.
-//
-// Acceptance rates come from the sequence's earlier drafts of the same source, and from all
-// sequences' while those are few. The fixed cost of a step, and whether drafting is faster at all,
-// is measured (engine/drafters/draft_gain.h).
+// it: the one whose tokens are most likely to be accepted (acceptance.h). How many of the proposed
+// tokens a step verifies is decided over all its sequences, from measured step times
+// (draft_control.h). A drafter that runs a model is asked only while that is likely to pay.
 //
 // Engine's thread only.
 #pragma once
@@ -27,7 +21,8 @@
 #include "banyan/config.h"
 #include "banyan/engine.h"
 #include "engine/batch_builder.h"
-#include "engine/drafters/draft_gain.h"
+#include "engine/drafters/acceptance.h"
+#include "engine/drafters/draft_control.h"
 #include "engine/drafters/drafter.h"
 #include "engine/schedule/scheduler.h"
 #include "engine/sequence.h"
@@ -36,9 +31,10 @@ namespace banyan {
 
 class Speculator {
  public:
-  // `drafters`: at most kDraftersMax - 1, in the order of asking.
+  // `drafters`: at most EngineStats::kDraftersMax - 1, in the order of asking.
   Speculator(const EngineConfig& config, int64_t vocabulary,
-             std::vector<NamedDrafter> drafters = {});
+             std::vector<NamedDrafter> drafters = {},
+             const RowCurve& estimate = default_step_estimate());
 
   // Proposes the tokens that a constraint forces after the prompt of `s`, one of `running`
   // sequences.
@@ -63,8 +59,9 @@ class Speculator {
   void end(const Sequence& s);
 
   // The measurements of a step except tokens and time; call it before its sequences end.
-  DraftGain::Step shape(const StepPlan& plan) const;
-  void observe(const DraftGain::Step& step) { gain_.observe(step); }
+  MeasuredStep shape(const StepPlan& plan) const;
+  // A step with its tokens and its whole time, drafting included.
+  void observe(MeasuredStep step);
 
   // Makes drafters drop what they keep of ended sequences.
   void forget();
@@ -78,39 +75,48 @@ class Speculator {
   // The draft of one sequence being built.
   struct Offer {
     Sequence* sequence = nullptr;
-    int64_t room = 0;  // for tokens after the forced ones
-    double promise = 0;
+    int64_t room = 0;    // for tokens after the forced ones
+    double promise = 0;  // expected number of accepted tokens after the forced ones
     int source = 0;
-    std::vector<TokenId> tokens;  // from the best drafter so far
-    DraftTask task;               // for the drafter being asked
+    DraftTask best, task;         // from the best drafter so far, and for the one being asked
+    std::vector<double> chances;  // of the whole draft
+  };
+  // What asking a drafter takes, and whether it is asked at present.
+  struct Effort {
+    double read_s = 0, pass_s = 0;  // per step, and per token of all sequences
+    bool asked = true;
+    int trial_asks = 0;  // left, whether they pay or not
   };
 
-  void learn(Sequence& s, const PlannedSpan& span, int64_t running);
-  void learn(Sequence& s, int source, int64_t drafts, int64_t kept, bool rejected, int64_t running);
-  double rate(const Sequence& s, int source) const;
-  int64_t paying_tokens(const Sequence& s, int source, int64_t running) const;
-  static bool pauses(Sequence& s, int source);
-
-  int64_t propose_forced(Sequence& s, int64_t running);
+  void learn(Sequence& s, const PlannedSpan& span);
+  int64_t offer_forced(Sequence& s, Offer& offer) const;
   void propose(std::span<Sequence* const> sequences, int64_t running);
   void ask(int source, std::span<Offer> offers, int64_t running);
-  bool asks(int source, Offer& offer, int64_t running) const;
+  int64_t tokens_for(int source, std::span<const Offer> offers, int64_t running);
+  bool asks(int source, Offer& offer, int64_t tokens_max) const;
   void weigh(int source, Offer& offer) const;
-  void take(Offer& offer);
+  void join(Offer& offer);
   void cut_forbidden(Sequence& s);
+  void choose_lengths(std::span<Offer> offers, int64_t running);
+  double rate(const Sequence& s, int source) const;
   bool serves(int source, const Sequence& s) const;
   int64_t tokens_max(const Sequence& s) const;
+  void observe_drafters(const StepPlan& plan);
 
   const bool jump_forward_, measures_;
   const int64_t draft_tokens_max_, draft_tokens_min_, vocabulary_;
   std::vector<NamedDrafter> drafters_;
-  std::array<DraftSurvival, kSourcesMax> survival_;  // acceptance rates over all sequences
-  DraftGain gain_;
+  Acceptance acceptance_;
+  DraftControl control_;
+  std::array<Effort, kSourcesMax> efforts_;
+  double drafting_s_ = 0;  // of the last step
 
   // Reused by every step.
   std::vector<Sequence*> drafting_;
   std::vector<Offer> offers_;
   std::vector<DraftTask*> tasks_;
+  std::vector<DraftLine> lines_;
+  std::vector<double> rates_;
   std::vector<uint32_t> mask_;
 
   std::array<DrafterStats, kSourcesMax> stats_;

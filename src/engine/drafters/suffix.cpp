@@ -71,8 +71,9 @@ class Candidates {
   size_t count_ = 0;
 };
 
-TokenId token_of(const Candidate& c, const DraftTask& task, int64_t ahead) {
-  if (c.own) return own_token(*c.text, task, c.match.end, ahead);
+TokenId token_of(const Candidate& c, std::span<const TokenId> forced,
+                 std::span<const TokenId> drafted, int64_t ahead) {
+  if (c.own) return own_token(*c.text, forced, drafted, c.match.end, ahead);
   int64_t i = c.match.end + ahead;
   return i < c.text->size() ? (*c.text)[i] : TextIndex::kSeparator;
 }
@@ -95,22 +96,33 @@ std::pair<TokenId, float> vote(std::span<const Candidate> candidates) {
   return {best, voters > 0 ? static_cast<float>(most) / static_cast<float>(voters) : 0};
 }
 
-// Extends the draft while candidates agree; returns the expected number of accepted tokens.
-float extend(std::span<Candidate> candidates, int64_t count, DraftTask& task) {
+// A continuation, with the share of the votes for each token.
+struct Continuation {
+  std::vector<TokenId> tokens;
+  std::vector<float> shares;
+  float promised = 0;  // expected number of accepted tokens, by votes alone
+};
+
+// Continues the text while candidates agree.
+void extend(std::span<Candidate> candidates, int64_t count, const DraftTask& task,
+            Continuation& to) {
   for (Candidate& c : candidates) c.agrees = true;
-  float odds = 1, promised = 0;
+  to.tokens.clear();
+  to.shares.clear();
+  to.promised = 0;
+  float odds = 1;
   for (int64_t j = 0; j < count; ++j) {
     for (Candidate& c : candidates) {
-      if (c.agrees) c.next = token_of(c, task, j);
+      if (c.agrees) c.next = token_of(c, task.forced, to.tokens, j);
     }
     auto [token, share] = vote(candidates);
     odds *= share;
     if (token == TextIndex::kSeparator || odds < kOddsMin) break;
     for (Candidate& c : candidates) c.agrees = c.agrees && c.next == token;
-    task.add(token, odds);
-    promised += odds;
+    to.tokens.push_back(token);
+    to.shares.push_back(share);
+    to.promised += odds;
   }
-  return promised;
 }
 
 class SuffixDrafter final : public Drafter {
@@ -162,30 +174,27 @@ class SuffixDrafter final : public Drafter {
   void propose(DraftTask& task) {
     Candidates candidates = candidates_for(task);
     std::span<Candidate> all = candidates.used();
-    float best = 0;
+    best_.promised = 0;
+    float trusted = 0;
     size_t voters = 0;
     for (int i = 0; i < kLengthsMax && voters < all.size(); ++i) {
       int64_t length = all[voters].match.length;
       while (voters < all.size() && all[voters].match.length == length) ++voters;
       bool whole = length == TextIndex::kContextMax;
       int64_t count = whole ? task.tokens_max : std::min(task.tokens_max, length + 1);
-      task.tokens.swap(tokens_);
-      task.odds.swap(odds_);
-      task.tokens.clear();
-      task.odds.clear();
-      float promised = extend(all.first(voters), count, task);
-      if (promised > best) {
-        best = promised;
-      } else {
-        task.tokens.swap(tokens_);
-        task.odds.swap(odds_);
-      }
+      extend(all.first(voters), count, task, tried_);
+      if (tried_.promised <= best_.promised) continue;
+      std::swap(best_, tried_);
+      trusted = match_confidence(length);
+    }
+    if (best_.promised == 0) return;
+    for (size_t j = 0; j < best_.tokens.size(); ++j) {
+      if (!task.add(best_.tokens[j], trusted * best_.shares[j])) return;
     }
   }
 
   std::list<RecentTexts> texts_;  // most recently used first
-  std::vector<TokenId> tokens_;   // a draft being tried
-  std::vector<float> odds_;
+  Continuation best_, tried_;     // reused
 };
 
 }  // namespace

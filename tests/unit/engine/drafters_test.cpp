@@ -49,7 +49,8 @@ Tokens propose(Drafter& drafter, Sequence& s, int64_t tokens_max = 8, const Toke
   DraftTask task{.sequence = &s, .forced = forced, .tokens_max = tokens_max};
   DraftTask* tasks[] = {&task};
   drafter.propose(tasks);
-  EXPECT_EQ(task.tokens.size(), task.odds.size());
+  EXPECT_EQ(task.tokens.size(), task.confidences.size());
+  EXPECT_EQ(task.tokens.size(), task.chances.size());
   return task.tokens;
 }
 

@@ -143,15 +143,8 @@ TEST(Speculate, WrongProposalsCostLittleAndChangeNothing) {
 }
 
 // Tokens that are proposed to one of `running` sequences in 50 steps, where two of three are right.
-int64_t proposed(int64_t running, double row_s = 0) {
+int64_t proposed(int64_t running) {
   Speculator speculator(small_config(), kVocabulary);
-  for (int i = 0; row_s > 0 && i < 100; ++i) {
-    speculator.observe({.sequences = running, .rows = running, .tokens = running, .time_s = 1});
-    speculator.observe({.sequences = running,
-                        .rows = running + 4,
-                        .tokens = running + running * 4,
-                        .time_s = 1 + 4 * row_s});
-  }
   Sequence s;
   s.request.constraint = Follows::forced(numbers(100));
   s.tokens_max = 1000;
@@ -176,11 +169,6 @@ TEST(Speculate, AmongManySequencesOnlyWhatIsNearlyCertainIsProposed) {
   EXPECT_GT(proposed(1), 100);
   EXPECT_LT(proposed(4), proposed(1));
   EXPECT_LT(proposed(64), 32 + 20) << "the first draft, and now and then one token";
-}
-
-TEST(Speculate, RowsThatAreMeasuredToCostMoreMakeDraftsShorter) {
-  EXPECT_GT(proposed(1, 0.01), proposed(1, 0.5));
-  EXPECT_GT(proposed(4, 0.01), proposed(4, 0.2));
 }
 
 // Whatever the clock decides, the output is that without drafts.

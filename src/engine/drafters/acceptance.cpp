@@ -1,0 +1,85 @@
+#include "engine/drafters/acceptance.h"
+
+#include <algorithm>
+
+#include "base/signed.h"
+
+namespace banyan {
+namespace {
+
+// Decay per token of the counts over all sequences, and of one sequence's.
+constexpr double kMemory = 0.995, kOwnMemory = 0.98;
+// ... and of one sequence's per step in which nothing of it was verified.
+constexpr double kIdleMemory = 0.98;
+// How many tokens a prior counts for, and how many rejections of one sequence.
+constexpr double kPriorTokens = 4, kOwnPrior = 1.5;
+// Tokens from which on a count is used.
+constexpr double kEnough = 24;
+// What seems hopeless keeps a chance, or nothing would be learned any more.
+constexpr double kChanceMin = 0.02, kChanceMax = 0.999;
+// Before anything is known. The first source is text that a constraint forces.
+constexpr double kForcedPrior = 0.99, kDraftPrior = 0.8;
+
+}  // namespace
+
+void OwnAcceptance::observe(double chance, bool accepted) {
+  rejected = rejected * kOwnMemory + (accepted ? 0 : 1);
+  expected = expected * kOwnMemory + 1 - chance;
+}
+
+void OwnAcceptance::fade() {
+  rejected *= kIdleMemory;
+  expected *= kIdleMemory;
+}
+
+double OwnAcceptance::correct(double chance) const {
+  double factor = (rejected + kOwnPrior) / (expected + kOwnPrior);
+  return std::clamp(1 - (1 - chance) * factor, kChanceMin, kChanceMax);
+}
+
+void Acceptance::Count::observe(bool kept) {
+  accepted = accepted * kMemory + (kept ? 1 : 0);
+  seen = seen * kMemory + 1;
+}
+
+size_t Acceptance::position_of(int64_t position) {
+  return std::min(as_size(position), kPositions - 1);
+}
+
+size_t Acceptance::confidence_of(float confidence) {
+  auto index = static_cast<size_t>(std::clamp(confidence, 0.f, 1.f) * kConfidences);
+  return std::min(index, kConfidences - 1);
+}
+
+double Acceptance::rate(int source) const {
+  const Count& all = at(sources_, source).all;
+  double prior = source == 0 ? kForcedPrior : kDraftPrior;
+  return (all.accepted + prior * kPriorTokens) / (all.seen + kPriorTokens);
+}
+
+// By the finest count that has seen enough.
+double Acceptance::common(int source, int64_t position, float confidence) const {
+  const Source& of = at(sources_, source);
+  size_t bucket = confidence_of(confidence);
+  const Count& exact = of.by_position[position_of(position)][bucket];
+  if (exact.seen >= kEnough) return exact.rate();
+  const Count& alike = of.by_confidence[bucket];
+  return alike.seen >= kEnough ? alike.rate() : rate(source);
+}
+
+double Acceptance::chance(int source, int64_t position, float confidence,
+                          const OwnAcceptance& own) const {
+  return own.correct(common(source, position, confidence));
+}
+
+void Acceptance::observe(int source, int64_t position, float confidence, bool accepted,
+                         OwnAcceptance& own) {
+  own.observe(common(source, position, confidence), accepted);
+  Source& of = at(sources_, source);
+  size_t bucket = confidence_of(confidence);
+  of.all.observe(accepted);
+  of.by_confidence[bucket].observe(accepted);
+  of.by_position[position_of(position)][bucket].observe(accepted);
+}
+
+}  // namespace banyan

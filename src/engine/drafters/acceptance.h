@@ -1,0 +1,60 @@
+// How likely draft tokens are to be accepted, learned from verified drafts.
+//
+// Tokens are counted by source, position in the draft, and the drafter's own confidence; old counts
+// decay. Where few were seen, those of all positions serve, and then those of the whole source. On
+// top of that each sequence has a factor on rejections, for text that is easier or harder than
+// the average. Cutting a draft where its tokens become unlikely is the filter of C2T (Huo et al.
+// 2025, arXiv:2502.13652) as a table: it is indexed by what that network takes as its input.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "banyan/engine.h"
+
+namespace banyan {
+
+// Rejected tokens of one sequence and source, and how many were expected.
+struct OwnAcceptance {
+  double rejected = 0, expected = 0;
+
+  void observe(double chance, bool accepted);
+  // Without new drafts, what is known fades: the text may have changed.
+  void fade();
+  // A chance over all sequences, corrected for this one.
+  double correct(double chance) const;
+};
+
+class Acceptance {
+ public:
+  // The probability that the token at index `position` of the drafter's tokens is accepted, given
+  // that all before it are. `confidence` is the drafter's own estimate, from 0 to 1.
+  double chance(int source, int64_t position, float confidence, const OwnAcceptance& own) const;
+  // Records a token that was reached by verification.
+  void observe(int source, int64_t position, float confidence, bool accepted, OwnAcceptance& own);
+  // The mean over all tokens of a source.
+  double rate(int source) const;
+
+ private:
+  static constexpr size_t kSources = EngineStats::kDraftersMax, kPositions = 8, kConfidences = 16;
+
+  struct Count {
+    double accepted = 0, seen = 0;
+    void observe(bool kept);
+    double rate() const { return accepted / seen; }
+  };
+  struct Source {
+    Count all;
+    std::array<Count, kConfidences> by_confidence;
+    std::array<std::array<Count, kConfidences>, kPositions> by_position;
+  };
+
+  static size_t position_of(int64_t position);
+  static size_t confidence_of(float confidence);
+  double common(int source, int64_t position, float confidence) const;
+
+  std::array<Source, kSources> sources_;
+};
+
+}  // namespace banyan
