@@ -63,7 +63,7 @@ class Bench {
       : tokenizer_(tokenizer),
         vocabulary_(std::move(vocabulary)),
         style_(style),
-        speculator_(EngineConfig{}, vocabulary_->mask_tokens(), false) {}
+        speculator_(EngineConfig{}, vocabulary_->mask_tokens()) {}
 
   void sample(const std::string& path) {
     Json document = Json::parse(*read_file(path));
