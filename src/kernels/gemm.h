@@ -8,8 +8,9 @@
 //   uint4            codes 0..15, a zero point 0..15 for every group
 //   mxfp4            codes of e2m1 (OCP MX), with scales that are powers of two
 //   fp8              codes of e4m3fn, never NaN
+//   q2, q3, q4, q5, q6, iq4   codes of so many bits, as GGUF files store them: see the end
 //
-// All but the first three are quantised: of each row, `group` consecutive columns share a scale
+// All but the first three are quantised. Up to fp8: of each row, `group` consecutive columns share a scale
 // (group = k: the whole row), and weight[j, c] = (decode(code[j, c]) - zero[j, g]) * scale[j, g].
 // Groups are multiples of 32 or the whole row; k is a multiple of the group.
 //
@@ -21,6 +22,17 @@
 // and y[j] = sum over the groups, ascending, of fma(float(sum_c q_c * i_c), s * scale[j, g], y[j])
 // with i_c = code - zero, or twice the value of e2m1 with half the scale. A group that holds a NaN
 // or an infinity has s = NaN.
+//
+// The formats of GGUF (kernels/block_forms.h) divide a group into parts of 16 or 32 columns. A
+// group of 256 has a scale, and each part p of it a level, a small integer. q2, q4 and q5 have a
+// minimum and a level of it too. Groups of 32 (q4, q5 and iq4 only) have no levels, as if all were
+// 1:
+//
+//   weight[j, c] = i_c * (scale[j, g] * level[j, p]) - min[j, g] * min_level[j, p]
+//
+// with i_c = code - zero, or an entry of iq4's table. x is rounded in groups of 32. y[j] is, over
+// the parts, ascending: fma(float(sum_c q_c * i_c), s * (scale * level), y[j]), then, with minima,
+// fma(-(s * float(sum_c q_c)), min * min_level, y[j]).
 #pragma once
 
 #include <cstddef>
@@ -81,6 +93,11 @@ struct PackArgs {
   const void* source = nullptr;    // [row_count, k] dense: elements, or codes of one byte each
   const float* scales = nullptr;   // [row_count, k / group] of quantised formats
   const uint8_t* zeros = nullptr;  // [row_count, k / group] of uint4
+  // Of the formats of GGUF, whose scales and minima are f16: minima [row_count, k / group] and, in
+  // groups of 256, levels [row_count, k / 16], of which a part of 32 columns has two alike.
+  const float* mins = nullptr;
+  const int8_t* levels = nullptr;
+  const uint8_t* min_levels = nullptr;
   void* packed = nullptr;
   int64_t n = 0, k = 0, group = 0;
   int64_t row_begin = 0, row_count = 0;
@@ -96,8 +113,11 @@ struct GatherArgs {
   int64_t rows = 0, n = 0, k = 0, group = 0;
 };
 
-// One weight format: its packed layout and its kernels.
+// One weight format: its packed layout and its kernels. A table may lack those of the formats of
+// GGUF, whose weights are then unpacked as they load.
 struct GemmKernel {
+  bool exists() const { return packed_bytes != nullptr; }
+
   size_t (*packed_bytes)(int64_t n, int64_t k, int64_t group) = nullptr;  // a multiple of 64
   // Workspace for `rows` rows of x with `segments` * k columns, in which they are rounded or
   // quantised.

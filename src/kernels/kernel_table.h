@@ -609,6 +609,12 @@ struct KernelTable {
   GemmKernel gemm_uint4 = {};
   GemmKernel gemm_mxfp4 = {};
   GemmKernel gemm_fp8 = {};
+  GemmKernel gemm_q2 = {};
+  GemmKernel gemm_q3 = {};
+  GemmKernel gemm_q4 = {};
+  GemmKernel gemm_q5 = {};
+  GemmKernel gemm_q6 = {};
+  GemmKernel gemm_iq4 = {};
 
   void (*rms_norm)(const RmsNormArgs&) = nullptr;
   void (*rope_angles)(const RopeAnglesArgs&) = nullptr;

@@ -69,10 +69,10 @@ class TokenEmbedding {
       : vocabulary_(vocabulary),
         units_(units_of_width(vocabulary, embed_scope.rank())),
         embed_(tied ? tied_matrix(embed_scope, embedding, head_scope, dim)
-                    : embed_scope.matrix({{embedding, vocabulary, Shard::rows(units_)}}, dim,
+                    : embed_scope.matrix({embedding, vocabulary, Shard::rows(units_)}, dim,
                                          MatrixUse::kLookUp)),
         head_(tied ? embed_
-                   : head_scope.matrix({{"lm_head", vocabulary, Shard::rows(units_)}}, dim)) {}
+                   : head_scope.matrix({"lm_head", vocabulary, Shard::rows(units_)}, dim)) {}
 
   // Looks up the step's tokens (`tokens` is in device memory) -> [T, dim].
   Tensor embed(Step& s, const TokenId* tokens) const {
@@ -89,7 +89,7 @@ class TokenEmbedding {
     bool head_alone = head_scope.has("lm_head.weight");
     Builder scope = head_alone ? head_scope : embed_scope;
     std::string_view name = head_alone ? "lm_head" : embedding;
-    return scope.matrix({{name, vocabulary_, Shard::rows(units_)}}, dim, MatrixUse::kBoth);
+    return scope.matrix({name, vocabulary_, Shard::rows(units_)}, dim, MatrixUse::kBoth);
   }
 
   int64_t vocabulary_;

@@ -9,7 +9,7 @@ namespace banyan {
 
 LayerInputs::LayerInputs(Builder b, const LayerInputsConfig& c)
     : width_(c.width),
-      table_(b.matrix({{"embed_tokens_per_layer", c.vocabulary}}, c.layers * c.width,
+      table_(b.matrix({"embed_tokens_per_layer", c.vocabulary}, c.layers * c.width,
                       MatrixUse::kLookUp)),
       projection_(b, {{"per_layer_model_projection", c.layers * c.width}}, c.hidden, false),
       norm_(b / "per_layer_projection_norm", c.width, c.eps),

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <vector>
 
 #include "ops/linear.h"
 #include "ops/ranks.h"
@@ -12,9 +13,9 @@ namespace banyan {
 
 class Linear {
  public:
-  // Stacks `parts` into one matrix, for a single fused product.
+  // Stacks `parts`, for a single fused product where one format holds them.
   Linear(Builder b, std::initializer_list<MatrixPart> parts, int64_t columns, bool bias)
-      : weight_(b.matrix(parts, columns)),
+      : weights_(b.stacked(parts, columns)),
         partial_(!b.rank().alone() && parts.begin()->shard.cut == Shard::Cut::kColumns) {
     if (bias) bias_ = b.vector(parts, "bias", 0);
     if (partial_ && b.rank().index > 0) bias_ = Tensor();  // add the bias once
@@ -22,12 +23,12 @@ class Linear {
 
   // [T, columns] -> [T, rows of all parts]; both are this rank's shard
   Tensor operator()(Step& s, Tensor x) const {
-    Tensor y = linear(s, x, weight_, bias_);
+    Tensor y = linear(s, x, weights_, bias_);
     return partial_ ? sum_over_ranks(s, y) : y;
   }
 
  private:
-  PackedMatrix weight_;
+  std::vector<PackedMatrix> weights_;  // of consecutive outputs
   Tensor bias_;
   bool partial_;
 };

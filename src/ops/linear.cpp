@@ -64,11 +64,21 @@ void multiply_group(Step& s, Tensor x, const PackedMatrix& weights, const GroupL
 }
 
 Tensor linear(Step& s, Tensor x, const PackedMatrix& weight, Tensor bias) {
-  x.check_matrix(weight.columns);
-  CHECK(weight.count == 1, "{} matrices", weight.count);
-  CHECK(bias.empty() || bias.count() == weight.rows, "bias of {}", bias.count());
-  Tensor y = s.allocate({x.dim(0), weight.rows});
-  multiply_group(s, x, weight, {.bias = bias.empty() ? nullptr : bias.f32()}, y);
+  return linear(s, x, std::span(&weight, 1), bias);
+}
+
+Tensor linear(Step& s, Tensor x, std::span<const PackedMatrix> weights, Tensor bias) {
+  int64_t rows = 0, first = 0;
+  for (const PackedMatrix& weight : weights) rows += weight.rows;
+  CHECK(bias.empty() || bias.count() == rows, "bias of {}", bias.count());
+  Tensor y = s.allocate({x.dim(0), rows});
+  for (const PackedMatrix& weight : weights) {
+    x.check_matrix(weight.columns);
+    CHECK(weight.count == 1, "{} matrices", weight.count);
+    const float* own_bias = bias.empty() ? nullptr : bias.f32() + first;
+    multiply_group(s, x, weight, {.bias = own_bias}, y.columns(first, weight.rows));
+    first += weight.rows;
+  }
   return y;
 }
 

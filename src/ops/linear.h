@@ -24,6 +24,8 @@ Tensor select_rows(Step& s, Tensor x, const int32_t* rows, int64_t count);
 // x [T, columns] times weight [rows, columns] transposed, plus bias [rows] if there is one
 // -> [T, rows].
 Tensor linear(Step& s, Tensor x, const PackedMatrix& weight, Tensor bias);
+// The same for matrices of consecutive outputs: -> [T, rows of all].
+Tensor linear(Step& s, Tensor x, std::span<const PackedMatrix> weights, Tensor bias);
 
 // How the rows of x map to several weights; see GemmGroup.
 struct GroupLayout {

@@ -4,6 +4,8 @@
 //
 //   value[r, c] = (decode(code[r, c]) - zero[r, c / group]) * scale[r, c / group]
 //
+// The formats of GGUF also have minima, and levels of both: kernels/gemm.h.
+//
 // A format's codes are those of kernels/gemm.h: int8 two's complement; int4 0..15 minus 8; uint4
 // 0..15 minus its zero point; mxfp4 e2m1 with power-of-two scales; fp8 e4m3fn.
 //
@@ -13,12 +15,18 @@
 
 #include <cstdint>
 
+#include "kernels/block_forms.h"
+
 namespace banyan {
 
 struct QuantisedRows {
   uint8_t* codes = nullptr;  // [rows, columns]
   float* scales = nullptr;   // [rows, columns / group]
   uint8_t* zeros = nullptr;  // [rows, columns / group] of uint4, else null
+  // Of the formats of GGUF, else null.
+  float* mins = nullptr;          // [rows, columns / group]
+  int8_t* levels = nullptr;       // [rows, columns / kLevelColumns], in groups of kLevelledGroup
+  uint8_t* min_levels = nullptr;  // the same
 };
 
 struct RowsShape {
@@ -49,6 +57,8 @@ void dequantise_int4(const QuantisedRows& from, const RowsShape& shape, float* x
 void dequantise_uint4(const QuantisedRows& from, const RowsShape& shape, float* x);
 void dequantise_mxfp4(const QuantisedRows& from, const RowsShape& shape, float* x);
 void dequantise_fp8(const QuantisedRows& from, const RowsShape& shape, float* x);
+void dequantise_blocks(const BlockForm& form, const QuantisedRows& from, const RowsShape& shape,
+                       float* x);
 
 // 2^(exponent - 127), the value of an e8m0 scale byte; 255 is NaN, not a scale.
 float e8m0_scale(uint8_t exponent);

@@ -26,6 +26,7 @@ struct WeightFormat {
   GemmKernel KernelTable::* kernel;
   Operand operand;         // narrowest type to which its kernels round activations and weights
   bool quantised = false;  // whether groups of columns have scales
+  const BlockForm* blocks = nullptr;  // of a format of GGUF
 
   // Quantises f32 rows to this format; null if only checkpoints provide it.
   void (*quantise)(const float* x, const RowsShape& shape, const QuantisedRows& to) = nullptr;

@@ -319,6 +319,11 @@ std::optional<RankPart> Builder::part_of(std::span<const MatrixSource> sources,
     return std::nullopt;
   }
   auto part = part_of_rank(sources, columns, *form, options.rank);
+  // A cut within a group of GGUF, which has one scale, or no kernel: unpacked.
+  bool held = part && (options.kernels->*form->format->kernel).exists();
+  if (!held && form->format->blocks != nullptr) {
+    part = part_of_rank(sources, columns, {format_of(options.dtype), columns}, options.rank);
+  }
   if (part) return *std::move(part);
   loader_->problems_.push_back(part.error().message);
   return std::nullopt;
@@ -334,14 +339,28 @@ PackedMatrix Builder::shape_of(const RankPart& part) const {
   return matrix;
 }
 
-PackedMatrix Builder::matrix(std::initializer_list<MatrixPart> parts, int64_t columns,
-                             MatrixUse use) const {
-  std::optional<RankPart> part = part_of(sources_of(parts, columns, use), columns);
+PackedMatrix Builder::matrix(const MatrixPart& part_named, int64_t columns, MatrixUse use) const {
+  std::optional<RankPart> part = part_of(sources_of({part_named}, columns, use), columns);
   if (!part) return {};
   PackedMatrix matrix = shape_of(*part);
   loader_->allocate(matrix);
   loader_->pack(*part, matrix, 0, use, share_);
   return matrix;
+}
+
+std::vector<PackedMatrix> Builder::stacked(std::initializer_list<MatrixPart> parts,
+                                           int64_t columns) const {
+  constexpr MatrixUse kUse = MatrixUse::kMultiply;
+  std::vector<MatrixSource> sources = sources_of(parts, columns, kUse);
+  std::vector<PackedMatrix> all;
+  for (auto run : split_by_form(sources, columns, loader_->options_.format)) {
+    std::optional<RankPart> part = part_of(run, columns);
+    if (!part) continue;
+    all.push_back(shape_of(*part));
+    loader_->allocate(all.back());
+    loader_->pack(*part, all.back(), 0, kUse, share_);
+  }
+  return all;
 }
 
 PackedMatrix Builder::matrices(int64_t count, std::initializer_list<MatrixPart> parts,

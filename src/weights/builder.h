@@ -1,7 +1,7 @@
 // Declares a model's weights and states, scope by scope. Layer constructors are the weight map:
 // each names its tensors once, next to the member that holds them.
 //
-//   GatedMlp(Builder b, ...) : gate_up_(b.matrix({{"gate_proj", n}, {"up_proj", n}}, columns)), ...
+//   GatedMlp(Builder b, ...) : gate_up_(b.stacked({{"gate_proj", n}, {"up_proj", n}}, columns)), ...
 //
 // A declaration reads, converts and packs the tensor immediately. On a problem it yields an empty
 // weight and records the problem. WeightLoader::finish() reports all problems together: missing
@@ -190,11 +190,13 @@ class Builder {
   Builder operator/(std::string_view name) const;
   Builder operator/(int64_t index) const;
 
-  // Packs `<scope>.<part>.weight` [rows, columns], or its quantised equivalent, of all parts
-  // stacked vertically. All sizes are those of the checkpoint; this rank's sizes follow from the
-  // shards.
-  PackedMatrix matrix(std::initializer_list<MatrixPart> parts, int64_t columns,
+  // Packs `<scope>.<part>.weight` [rows, columns], or its quantised equivalent. All sizes are those
+  // of the checkpoint; this rank's sizes follow from the shards.
+  PackedMatrix matrix(const MatrixPart& part, int64_t columns,
                       MatrixUse use = MatrixUse::kMultiply) const;
+  // All parts stacked vertically: one matrix, or consecutive ones if no format in memory holds the
+  // stored ones together (split_by_form).
+  std::vector<PackedMatrix> stacked(std::initializer_list<MatrixPart> parts, int64_t columns) const;
 
   // The matrices of the nested scopes `<scope>.0` to `<scope>.<count - 1>`, multiplied by one
   // grouped gemm: packed alike, in sequence. The load fails if they are stored in different forms.

@@ -37,8 +37,10 @@ std::optional<MatrixForm> exact_form(std::span<const MatrixSource> parts, int64_
     CHECK(format != nullptr, "{}", part.stored->format());
     form.format = form.format == nullptr ? format : common_format(form.format, format);
     if (form.format == nullptr) return {};
-    form.group =
-        form.group == 0 ? part.stored->group() : std::gcd(form.group, part.stored->group());
+    int64_t group = part.stored->group();
+    if (form.group == 0) form.group = group;
+    if (format->blocks != nullptr && form.group != group) return {};  // levels cannot be split
+    form.group = std::gcd(form.group, group);
   }
   constexpr int64_t kGroupMultiple = 32;
   if (form.group != columns && form.group % kGroupMultiple != 0) return {};
@@ -68,13 +70,15 @@ void recode_as_fp8(std::string_view format, const RowsShape& shape, const Quanti
 
 // Whether `part` is recoded to fp8.
 bool becomes_fp8(const MatrixSource& part, const WeightFormat& to) {
-  return part.choice.weight_only && to.name == "fp8" && part.stored->format() != "fp8" &&
-         part.stored->format() != "int8";
+  const WeightFormat* stored = format_named(part.stored->format());
+  return part.choice.weight_only && to.name == "fp8" && stored->element == DType::kU8 &&
+         stored->blocks == nullptr;
 }
 
 MatrixForm weight_only_form(const MatrixForm& form, int64_t columns, DType element) {
   if (form.format->operand != Operand::kInt8) return form;
-  if (form.format->name == "int8") return {format_of(element), columns};
+  bool fits_fp8 = form.format->element == DType::kU8 && form.format->blocks == nullptr;
+  if (!fits_fp8) return {format_of(element), columns};
   return {format_named("fp8"), form.group};
 }
 
@@ -158,6 +162,9 @@ class RowPacker {
       cut_scales(lead, end - begin);
       args.scales = scales_.data();
       args.zeros = zeros_.data();
+      args.mins = mins_.data();
+      args.levels = levels_.data();
+      args.min_levels = min_levels_.data();
     }
     kernel_.pack(args);
     return {};
@@ -184,12 +191,31 @@ class RowPacker {
     scales_.resize(groups);
     zeros_.resize(groups);
     QuantisedRows to{reinterpret_cast<uint8_t*>(bytes_.data()), scales_.data(), zeros_.data()};
+    if (matrix_.format->blocks != nullptr) {
+      auto levels = static_cast<size_t>((end - begin) * (cut_.whole / kLevelColumns));
+      mins_.resize(groups);
+      levels_.resize(levels);
+      min_levels_.resize(levels);
+      to.mins = mins_.data();
+      to.levels = levels_.data();
+      to.min_levels = min_levels_.data();
+    }
     return make_codes(part_, {matrix_.format, cut_.group}, cut_.whole, begin, end, floats_, to);
   }
 
   // Extracts the scales of this rank's columns, whose groups may be parts of whole groups.
   void cut_scales(int64_t lead, int64_t rows) {
     if (lead == 0 && cut_.count == cut_.whole) return;
+    if (matrix_.format->blocks != nullptr) {
+      for (std::vector<float>* of_groups : {&scales_, &mins_}) {
+        cut_rows(*of_groups, lead, rows, cut_.whole / cut_.group, cut_.begin / cut_.group,
+                 cut_.count / cut_.group);
+      }
+      cut_rows(levels_, lead, rows, cut_.whole / kLevelColumns, cut_.begin / kLevelColumns,
+               cut_.count / kLevelColumns);
+      return cut_rows(min_levels_, lead, rows, cut_.whole / kLevelColumns,
+                      cut_.begin / kLevelColumns, cut_.count / kLevelColumns);
+    }
     std::vector<float> scales;
     std::vector<uint8_t> zeros;
     for (int64_t r = lead; r < lead + rows; ++r) {
@@ -209,8 +235,9 @@ class RowPacker {
   const ColumnCut& cut_;
   const GemmKernel& kernel_;
   std::vector<std::byte> bytes_;  // elements or codes
-  std::vector<float> floats_, scales_;
-  std::vector<uint8_t> zeros_;
+  std::vector<float> floats_, scales_, mins_;
+  std::vector<uint8_t> zeros_, min_levels_;
+  std::vector<int8_t> levels_;
 };
 
 }  // namespace
@@ -231,6 +258,25 @@ Result<MatrixForm> choose_form(std::span<const MatrixSource> parts, int64_t colu
     plain = wider(plain, format_of(as_stored ? part.stored->element() : element));
   }
   return MatrixForm{plain, columns};
+}
+
+std::vector<std::span<const MatrixSource>> split_by_form(std::span<const MatrixSource> parts,
+                                                         int64_t columns,
+                                                         const WeightFormat* dtype_format) {
+  bool one_form = dtype_format != nullptr;
+  for (const MatrixSource& part : parts) one_form |= part.choice.made && part.choice.format;
+  std::vector<std::span<const MatrixSource>> runs;
+  for (size_t first = 0, last = 1; first < parts.size(); ++last) {
+    auto run = parts.subspan(first, last - first);
+    if (last < parts.size()) {
+      bool together = exact_form(parts.subspan(first, run.size() + 1), columns).has_value();
+      bool either = exact_form(run, columns) || exact_form(parts.subspan(last, 1), columns);
+      if (one_form || together || !either) continue;
+    }
+    runs.push_back(run);
+    first = last;
+  }
+  return runs;
 }
 
 bool keeps_codes(const MatrixSource& part, const MatrixForm& form) {

@@ -45,9 +45,17 @@ struct MatrixForm {
 // (kInvalidArgument).
 //
 // Weight-only: 4-bit codes become fp8 codes, which represent them exactly, with the same scales.
-// int8, which fp8 cannot represent, becomes `element`. Neither quantises activations.
+// int8 and the formats of GGUF, which fp8 cannot represent, become `element`. Neither quantises
+// activations.
 Result<MatrixForm> choose_form(std::span<const MatrixSource> parts, int64_t columns,
                                const WeightFormat* dtype_format, DType element);
+
+// Divides stacked parts where neighbours have no form in common but one of them has an exact one,
+// as the values of a Q4_K_M file have: those are separate matrices. One run if all parts get the
+// same form, as requested.
+std::vector<std::span<const MatrixSource>> split_by_form(std::span<const MatrixSource> parts,
+                                                         int64_t columns,
+                                                         const WeightFormat* dtype_format);
 
 // Whether the codes of `part` are used unchanged.
 bool keeps_codes(const MatrixSource& part, const MatrixForm& form);

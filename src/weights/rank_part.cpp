@@ -23,7 +23,8 @@ Result<int64_t> group_of_cut(std::string_view name, const MatrixForm& form, cons
   constexpr int64_t kGroupMultiple = 32;  // kernels/gemm.h
   if (!form.format->quantised || form.group == cut.whole) return count;
   int64_t group = std::gcd(std::gcd(form.group, cut.begin), count);
-  if (group == form.group || group % kGroupMultiple == 0) return group;
+  bool divisible = form.format->blocks == nullptr && group % kGroupMultiple == 0;
+  if (group == form.group || divisible) return group;
   return unsupported("{}: columns {} to {} of {} begin or end within a group of {}", name,
                      cut.begin, cut.begin + count, cut.whole, form.group);
 }

@@ -79,7 +79,7 @@ void StoredMatrix::choose_format() {
   }
   if (layout_ == CodeLayout::kBlocks) {
     format_ = exact_format_of(codes_->blocks);
-    group_ = format_.empty() ? columns_ : kGroupMultiple;
+    group_ = block_shape(codes_->blocks).numbers;
     return;
   }
   if (scales_.column_block < columns_) group_ = std::gcd(scales_.column_block, columns_);

@@ -36,6 +36,10 @@ struct Weights {
       values = decode(source, format.element);
       return;
     }
+    if (format.blocks != nullptr) {
+      draw_blocks(random);
+      return;
+    }
     int64_t groups = k / group;
     for (int64_t i = 0; i < n * groups; ++i) {
       float scale = to_float(from_float<BFloat16>(0.001f + std::fabs(random.normal()) / 64));
@@ -59,11 +63,38 @@ struct Weights {
     return static_cast<float>(int{code} - int{zero});
   }
 
+  // Codes, and levels of every value that their bits can have.
+  void draw_blocks(Random& random) {
+    const BlockForm& form = *format.blocks;
+    for (int64_t i = 0; i < n * k / group; ++i) {
+      scales.push_back(to_float(from_float<Float16>(0.0001f + std::fabs(random.normal()) / 999)));
+      mins.push_back(to_float(from_float<Float16>(random.normal() / 999)));
+    }
+    for (int64_t i = 0; i < n * k; ++i) {
+      source.push_back(static_cast<char>(random.below(1u << form.bits)));
+    }
+    for (int64_t i = 0; i < n * k; i += form.part) {
+      int level = static_cast<int>(random.below(form.bits == 2 ? 16 : form.mins ? 64 : 256));
+      levels.insert(levels.end(), form.part / kLevelColumns, static_cast<int8_t>(level));
+      min_levels.insert(min_levels.end(), form.part / kLevelColumns,
+                        static_cast<uint8_t>(random.below(form.bits == 2 ? 16 : 64)));
+    }
+    values.resize(n * k);
+    dequantise_blocks(form,
+                      {.codes = reinterpret_cast<uint8_t*>(source.data()),
+                       .scales = scales.data(),
+                       .mins = mins.data(),
+                       .levels = levels.data(),
+                       .min_levels = min_levels.data()},
+                      {.rows = n, .columns = k, .group = group}, values.data());
+  }
+
   const WeightFormat& format;
   int64_t n, k, group;
   std::vector<char> source;
-  std::vector<float> scales;
-  std::vector<uint8_t> zeros;
+  std::vector<float> scales, mins;
+  std::vector<uint8_t> zeros, min_levels;
+  std::vector<int8_t> levels;
   std::vector<float> values;
 };
 
@@ -82,6 +113,9 @@ struct PackedWeights {
     kernel.pack({.source = weights.source.data() + begin * row_bytes,
                  .scales = weights.scales.data() + first_group,
                  .zeros = weights.zeros.data() + first_group,
+                 .mins = weights.mins.data() + first_group,
+                 .levels = weights.levels.data() + begin * weights.k / kLevelColumns,
+                 .min_levels = weights.min_levels.data() + begin * weights.k / kLevelColumns,
                  .packed = to.data(),
                  .n = weights.n,
                  .k = weights.k,
@@ -131,11 +165,21 @@ inline std::vector<float> multiply(const PackedWeights& w, const float* x, int64
 // Groups to try for k columns: all of them where the format has no scales.
 inline std::vector<int64_t> groups_for(const WeightFormat& format, int64_t k) {
   std::vector<int64_t> groups;
+  if (format.blocks != nullptr) {
+    if (k % kLevelledGroup == 0) groups.push_back(kLevelledGroup);
+    if (k % kPlainGroup == 0 && format.blocks->plain) groups.push_back(kPlainGroup);
+    return groups;
+  }
   if (format.name != "mxfp4") groups.push_back(k);
   for (int64_t group : {32, 64, 128}) {
     if (format.quantised && k % group == 0 && group < k) groups.push_back(group);
   }
   return groups;
+}
+
+// The least that a format has, for matrices of some groups.
+inline int64_t least_group(const WeightFormat& format) {
+  return format.blocks != nullptr && !format.blocks->plain ? kLevelledGroup : kPlainGroup;
 }
 
 }  // namespace banyan::test

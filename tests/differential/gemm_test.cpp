@@ -16,6 +16,7 @@ using namespace test;  // NOLINT
 void for_each_kernel(const auto& body) {
   for (const KernelTable* table : tables_and_emulated()) {
     for (const WeightFormat& format : weight_formats()) {
+      if (format.blocks != nullptr && !(table->*format.kernel).exists()) continue;
       SCOPED_TRACE(fmt::format("{} {}", table->name, format.name));
       body(*table, format);
     }
@@ -34,9 +35,10 @@ void expect_near_exact(const Weights& w, const std::vector<float>& x, int64_t x_
         exact += product;
         magnitude += std::fabs(product);
       }
-      for (int64_t g = 0; multiplies_integers(w.format) && g < w.k / w.group; ++g) {
+      int64_t step = w.format.blocks ? kBlockStep : w.group;  // columns of x rounded together
+      for (int64_t g = 0; multiplies_integers(w.format) && g < w.k / step; ++g) {
         double largest = 0, weights = 0;
-        for (int64_t c = g * w.group; c < (g + 1) * w.group; ++c) {
+        for (int64_t c = g * step; c < (g + 1) * step; ++c) {
           largest = std::max<double>(largest, std::fabs(x[r * x_stride + c]));
           weights += std::fabs(w.values[j * w.k + c]);
         }
@@ -51,7 +53,7 @@ void expect_near_exact(const Weights& w, const std::vector<float>& x, int64_t x_
 TEST(Gemm, EveryTableIsWithinTheRoundingErrorOfASum) {
   Random random(1);
   for_each_kernel([&](const KernelTable& table, const WeightFormat& format) {
-    for (int64_t k : {1, 7, 17, 32, 63, 100, 256, 257, 512}) {
+    for (int64_t k : {1, 7, 17, 32, 63, 100, 256, 257, 352, 512}) {
       for (int64_t group : groups_for(format, k)) {
         for (int64_t n : {1, 3, 16, 37, 100}) {
           Weights weights(format, n, k, group, random);
@@ -79,7 +81,7 @@ TEST(Gemm, IntegerFormatsHaveTheBitsOfPortableInEveryTable) {
   Random random(7);
   for_each_kernel([&](const KernelTable& table, const WeightFormat& format) {
     if (!multiplies_integers(format)) return;
-    for (int64_t k : {5, 64, 96, 384, 1030}) {
+    for (int64_t k : {5, 64, 96, 384, 768, 1030}) {
       for (int64_t group : groups_for(format, k)) {
         Weights weights(format, 53, k, group, random);
         std::vector<float> x = random.normals(9 * k, 3);
@@ -96,16 +98,17 @@ TEST(Gemm, IntegerFormatsHaveTheBitsOfPortableInEveryTable) {
 }
 
 TEST(Gemm, ARowHasTheSameBitsInEveryBatchAndOnEveryNumberOfThreads) {
-  constexpr int64_t kRows = 127, kColumns = 160;
+  constexpr int64_t kRows = 127;
   Random random(2);
   for_each_kernel([&](const KernelTable& table, const WeightFormat& format) {
-    Weights weights(format, 83, kColumns, format.quantised ? 32 : kColumns, random);
+    int64_t columns = least_group(format) == kPlainGroup ? 160 : 512;
+    Weights weights(format, 83, columns, format.quantised ? least_group(format) : columns, random);
     PackedWeights packed(table, weights);
-    std::vector<float> x = random.normals(kRows * kColumns);
-    auto all = multiply(packed, x.data(), kColumns, kRows, nullptr);
+    std::vector<float> x = random.normals(kRows * columns);
+    auto all = multiply(packed, x.data(), columns, kRows, nullptr);
     for (int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 31, 64}) {
       for (int64_t first = 0; first + rows <= kRows; first += rows == 1 ? 1 : 17) {
-        auto some = multiply(packed, x.data() + first * kColumns, kColumns, rows, nullptr);
+        auto some = multiply(packed, x.data() + first * columns, columns, rows, nullptr);
         std::vector<float> expected(all.begin() + first * weights.n,
                                     all.begin() + (first + rows) * weights.n);
         ASSERT_TRUE(same_bits(some, expected)) << rows << " rows from " << first;
@@ -113,7 +116,7 @@ TEST(Gemm, ARowHasTheSameBitsInEveryBatchAndOnEveryNumberOfThreads) {
     }
     for (int workers : {2, 3, 4}) {
       ThreadPool threads(workers);
-      EXPECT_TRUE(same_bits(all, multiply(packed, x.data(), kColumns, kRows, nullptr, &threads)))
+      EXPECT_TRUE(same_bits(all, multiply(packed, x.data(), columns, kRows, nullptr, &threads)))
           << workers << " workers";
     }
   });
@@ -124,7 +127,7 @@ TEST(Gemm, LongRowsAddUpFromPartToPart) {
   constexpr int64_t kRows = 19;
   Random random(9);
   for_each_kernel([&](const KernelTable& table, const WeightFormat& format) {
-    for (int64_t k : {2112, 4224}) {
+    for (int64_t k : {2112, 2304, 4224}) {
       for (int64_t group : groups_for(format, k)) {
         Weights weights(format, 5, k, group, random);
         PackedWeights packed(table, weights);
@@ -144,13 +147,14 @@ TEST(Gemm, LongRowsAddUpFromPartToPart) {
 
 // Like matrices at one stride, as one group.
 struct PackedGroup {
-  static constexpr int64_t kCount = 5, kN = 50, kK = 64, kGap = 128;
+  static constexpr int64_t kCount = 5, kN = 50, kGap = 128;
+  static constexpr int64_t kK = kLevelledGroup;
 
   PackedGroup(const KernelTable& table, const WeightFormat& format, Random& random) {
     members.reserve(kCount);
     weights.reserve(kCount);
     for (int64_t i = 0; i < kCount; ++i) {
-      weights.emplace_back(format, kN, kK, format.quantised ? 32 : kK, random);
+      weights.emplace_back(format, kN, kK, format.quantised ? least_group(format) : kK, random);
       members.emplace_back(table, weights.back());
     }
     stride = static_cast<int64_t>(members[0].bytes) + kGap;
@@ -255,7 +259,8 @@ TEST(Gemm, AGroupOfHeadsTakesTheSegmentsOfEachRow) {
 TEST(Gemm, PackingRowsInAnyOrderGivesTheSameBytes) {
   Random random(4);
   for_each_kernel([&](const KernelTable& table, const WeightFormat& format) {
-    Weights weights(format, 29, 96, format.quantised ? 32 : 96, random);
+    int64_t columns = 3 * least_group(format);
+    Weights weights(format, 29, columns, format.quantised ? columns / 3 : columns, random);
     PackedWeights whole(table, weights);
     AlignedBytes parts(whole.bytes);
     for (auto [begin, count] : {std::pair{20, 9}, {0, 1}, {7, 13}, {1, 6}}) {
@@ -268,7 +273,7 @@ TEST(Gemm, PackingRowsInAnyOrderGivesTheSameBytes) {
 TEST(Gemm, GatherReadsPackedRowsBackExactly) {
   Random random(5);
   for_each_kernel([&](const KernelTable& table, const WeightFormat& format) {
-    for (int64_t k : {1, 15, 16, 17, 64, 100}) {
+    for (int64_t k : {1, 15, 16, 17, 64, 100, 512}) {
       for (int64_t group : groups_for(format, k)) {
         Weights weights(format, 37, k, group, random);
         PackedWeights packed(table, weights);
@@ -295,7 +300,8 @@ TEST(Gemm, GatherReadsPackedRowsBackExactly) {
 TEST(Gemm, NonFiniteValuesStayInTheirRow) {
   Random random(6);
   for_each_kernel([&](const KernelTable& table, const WeightFormat& format) {
-    Weights weights(format, 9, 64, format.quantised ? 32 : 64, random);
+    int64_t columns = 2 * least_group(format);
+    Weights weights(format, 9, columns, format.quantised ? columns / 2 : columns, random);
     auto x = random.normals(8 * weights.k);
     x[3 * weights.k + 20] = NAN;
     x[5 * weights.k] = INFINITY;

@@ -182,8 +182,11 @@ TEST(GgufGolden, CodesThatAFormatHoldsAreTakenAsTheyAre) {
     return std::string();
   };
   EXPECT_EQ(memory("down_proj"), "gguf mxfp4 as mxfp4, groups of 32");
-  EXPECT_EQ(memory("o_proj"), "gguf q6_k as f32");
-  EXPECT_EQ(memory("q_proj"), "gguf q8_0 and gguf q4_0 and gguf q4_1 as f32");
+  EXPECT_EQ(memory("o_proj"), "gguf q6_k as q6, a scale for each row");
+  // Stacked, but no format holds the three.
+  EXPECT_EQ(memory("q_proj"), "gguf q8_0 as int8, groups of 32");
+  EXPECT_EQ(memory("k_proj"), "gguf q4_0 as int4, groups of 32");
+  EXPECT_EQ(memory("v_proj"), "gguf q4_1 as q4, groups of 32");
   EXPECT_EQ(memory("lm_head"), "bf16 as bf16");
 
   config.quantization = "int4";

@@ -54,6 +54,8 @@ void fill_weights(const GemmFormat& format, std::span<std::byte> source) {
       source[i] = last ? (byte & std::byte{0x80}) | std::byte{0x3c} : byte & std::byte{0x7f};
     } else if (format.name == "fp8") {
       source[i] = (byte & std::byte{0xb7}) | std::byte{0x10};
+    } else if (format.group == kLevelledGroup) {
+      source[i] = byte & std::byte{3};
     } else {
       source[i] = format.name == "int8" ? byte : byte & std::byte{15};
     }
@@ -93,7 +95,8 @@ class RealProbe : public KernelProbe {
     std::vector<std::byte> source(codes * format.element_bytes);
     fill_weights(format, source);
     std::vector<float> scales(codes / static_cast<size_t>(group_), 0x1p-6f);
-    std::vector<uint8_t> zeros(scales.size(), 7);
+    std::vector<uint8_t> zeros(scales.size(), 7), min_levels(codes / kLevelColumns, 3);
+    std::vector<int8_t> levels(min_levels.size(), 9);
     size_t workspace = 0;
     for (size_t i = 0; i < tables_.size(); ++i) {
       const GemmKernel& kernel = this->kernel(i);
@@ -103,6 +106,9 @@ class RealProbe : public KernelProbe {
       kernel.pack({.source = source.data(),
                    .scales = scales.data(),
                    .zeros = zeros.data(),
+                   .mins = scales.data(),
+                   .levels = levels.data(),
+                   .min_levels = min_levels.data(),
                    .packed = packed_[i].data(),
                    .n = kN,
                    .k = kK,

@@ -146,6 +146,7 @@ struct Queued<Of, Slot> {
 template <Table Of, GemmKernel KernelTable::* Format>
 GemmKernel queued_gemm() {
   GemmKernel kernel = Of().*Format;
+  if (!kernel.exists()) return kernel;
   kernel.gather = [](const GatherArgs& args) {
     push(args.launch.queue, args,
          [](const Call& call) { (Of().*Format).gather(args_of<GatherArgs>(call)); });
@@ -173,6 +174,12 @@ KernelTable fence(const char* name) {
       .gemm_uint4 = queued_gemm<Of, &T::gemm_uint4>(),
       .gemm_mxfp4 = queued_gemm<Of, &T::gemm_mxfp4>(),
       .gemm_fp8 = queued_gemm<Of, &T::gemm_fp8>(),
+      .gemm_q2 = queued_gemm<Of, &T::gemm_q2>(),
+      .gemm_q3 = queued_gemm<Of, &T::gemm_q3>(),
+      .gemm_q4 = queued_gemm<Of, &T::gemm_q4>(),
+      .gemm_q5 = queued_gemm<Of, &T::gemm_q5>(),
+      .gemm_q6 = queued_gemm<Of, &T::gemm_q6>(),
+      .gemm_iq4 = queued_gemm<Of, &T::gemm_iq4>(),
       .rms_norm = Queued<Of, &T::rms_norm>::run,
       .rope_angles = Queued<Of, &T::rope_angles>::run,
       .rope = Queued<Of, &T::rope>::run,

@@ -18,12 +18,21 @@ size_t no_workspace(int64_t rows, int64_t segments, int64_t k, int64_t group);
 GemmKernel gemm_f32();
 GemmKernel gemm_bf16();
 GemmKernel gemm_f16();
+// Rounds x[0, group) to codes; returns their scale (kernels/gemm.h).
+float quantise_group(const float* x, int64_t group, int8_t* codes);
 // Quantised weights (quantised_gemm.cpp).
 GemmKernel gemm_int8();
 GemmKernel gemm_int4();
 GemmKernel gemm_uint4();
 GemmKernel gemm_mxfp4();
 GemmKernel gemm_fp8();
+// The formats of GGUF (block_gemm.cpp).
+GemmKernel gemm_q2();
+GemmKernel gemm_q3();
+GemmKernel gemm_q4();
+GemmKernel gemm_q5();
+GemmKernel gemm_q6();
+GemmKernel gemm_iq4();
 
 void rms_norm(const RmsNormArgs& args);
 void rope_angles(const RopeAnglesArgs& args);

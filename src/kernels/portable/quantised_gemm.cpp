@@ -90,21 +90,6 @@ void gather(const GatherArgs& a) {
   }
 }
 
-// Quantises x[0, group) to codes; returns their scale.
-float quantise_group(const float* x, int64_t group, int8_t* codes) {
-  float largest = 0, poison = 0;
-  for (int64_t c = 0; c < group; ++c) {
-    largest = std::max(largest, std::fabs(x[c]));
-    poison += x[c] * 0.0f;  // becomes NaN if any element is not finite
-  }
-  float inverse = largest >= kQuantisedMin ? 127.0f / largest : 0.0f;
-  for (int64_t c = 0; c < group; ++c) {
-    float code = std::nearbyint(x[c] * inverse);
-    codes[c] = poison == 0 ? static_cast<int8_t>(code) : int8_t{0};
-  }
-  return largest >= kQuantisedMin ? largest / 127.0f + poison : poison;
-}
-
 template <Code C>
 float dot(const GemmArgs& a, const Packed<C>& w, int64_t j, const float* x, const int8_t* codes,
           const float* steps) {
@@ -156,6 +141,20 @@ GemmKernel kernel() {
 }
 
 }  // namespace
+
+float quantise_group(const float* x, int64_t group, int8_t* codes) {
+  float largest = 0, poison = 0;
+  for (int64_t c = 0; c < group; ++c) {
+    largest = std::max(largest, std::fabs(x[c]));
+    poison += x[c] * 0.0f;  // becomes NaN if any element is not finite
+  }
+  float inverse = largest >= kQuantisedMin ? 127.0f / largest : 0.0f;
+  for (int64_t c = 0; c < group; ++c) {
+    float code = std::nearbyint(x[c] * inverse);
+    codes[c] = poison == 0 ? static_cast<int8_t>(code) : int8_t{0};
+  }
+  return largest >= kQuantisedMin ? largest / 127.0f + poison : poison;
+}
 
 GemmKernel gemm_int8() {
   return kernel<Code::kInt8>();

@@ -47,6 +47,7 @@ struct Traced<name, slot> {
 template <Text format, GemmKernel KernelTable::* slot>
 GemmKernel traced_gemm(const KernelTable& inner) {
   GemmKernel kernel = inner.*slot;
+  if (!kernel.exists()) return kernel;
   kernel.gather = [](const GatherArgs& args) {
     note("gather", format.text, args, (entered->inner().*slot).gather);
   };
@@ -68,6 +69,12 @@ KernelTable traced(const KernelTable& inner) {
           .gemm_uint4 = traced_gemm<"uint4", &T::gemm_uint4>(inner),
           .gemm_mxfp4 = traced_gemm<"mxfp4", &T::gemm_mxfp4>(inner),
           .gemm_fp8 = traced_gemm<"fp8", &T::gemm_fp8>(inner),
+          .gemm_q2 = traced_gemm<"q2", &T::gemm_q2>(inner),
+          .gemm_q3 = traced_gemm<"q3", &T::gemm_q3>(inner),
+          .gemm_q4 = traced_gemm<"q4", &T::gemm_q4>(inner),
+          .gemm_q5 = traced_gemm<"q5", &T::gemm_q5>(inner),
+          .gemm_q6 = traced_gemm<"q6", &T::gemm_q6>(inner),
+          .gemm_iq4 = traced_gemm<"iq4", &T::gemm_iq4>(inner),
           .rms_norm = Traced<"rms_norm", &T::rms_norm>::run,
           .rope_angles = Traced<"rope_angles", &T::rope_angles>::run,
           .rope = Traced<"rope", &T::rope>::run,

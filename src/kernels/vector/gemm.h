@@ -103,7 +103,8 @@ template <class F, int R, int N>
   }
 }
 
-// Runs the statement that follows for every sum (r, n, v) of a tile, unrolled.
+// Runs the statement that follows for every sum (r, n, v) of a tile, unrolled. Also for
+// gemm_blocks.h.
 #define BANYAN_FOR_EACH_SUM                               \
   _Pragma("GCC unroll 8") for (int r = 0; r < R; ++r)     \
       _Pragma("GCC unroll 8") for (int n = 0; n < N; ++n) \
@@ -152,8 +153,6 @@ template <class F, int R, int N>
     }
   }
 }
-
-#undef BANYAN_FOR_EACH_SUM
 
 // Rows of one part: tile `index` of `count`.
 struct RowTile {

@@ -100,6 +100,13 @@ GemmShape shape_of(int64_t k, int64_t group) {
   return s;
 }
 
+// The formats of gemm_blocks.h have headers of another kind.
+template <class F>
+  requires requires(int64_t k) { F::shape(k); }
+GemmShape shape_of(int64_t k, int64_t /*group*/) {
+  return F::shape(k);
+}
+
 template <class T>
 static inline T read(const void* p) {
   T value;

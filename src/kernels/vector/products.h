@@ -9,6 +9,7 @@ namespace banyan::simd {
 // With dot products of bytes (VNNI).
 struct ByteProducts {
   GemmKernel int8, int4, uint4, mxfp4;
+  GemmKernel q2, q3, q4, q5, q6, iq4;
 };
 
 // With dot products of bf16 pairs.

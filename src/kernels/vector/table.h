@@ -6,6 +6,7 @@
 #include "kernels/vector/delta.h"
 #include "kernels/vector/draw.h"
 #include "kernels/vector/gemm.h"
+#include "kernels/vector/gemm_blocks.h"
 #include "kernels/vector/index_scores.h"
 #include "kernels/vector/latent_attention_pairs.h"
 #include "kernels/vector/moe.h"
@@ -31,6 +32,12 @@ constexpr KernelTable make_table(const char* name) {
       .gemm_uint4 = gemm_kernel<Int4Weights<V, true>>(),
       .gemm_mxfp4 = gemm_kernel<Mxfp4Weights<V>>(),
       .gemm_fp8 = gemm_kernel<Fp8Weights<V>>(),
+      .gemm_q2 = block_kernel<V, kQ2>(),
+      .gemm_q3 = block_kernel<V, kQ3>(),
+      .gemm_q4 = block_kernel<V, kQ4>(),
+      .gemm_q5 = block_kernel<V, kQ5>(),
+      .gemm_q6 = block_kernel<V, kQ6>(),
+      .gemm_iq4 = block_kernel<V, kIq4>(),
       .rms_norm = rms_norm<V>,
       .rope_angles = portable::rope_angles,  // far angles need libm's range reduction
       .rope = rope<V>,
@@ -71,7 +78,13 @@ constexpr ByteProducts byte_products() {
   return {.int8 = gemm_kernel<Int8Weights<V>>(),
           .int4 = gemm_kernel<Int4Weights<V, false>>(),
           .uint4 = gemm_kernel<Int4Weights<V, true>>(),
-          .mxfp4 = gemm_kernel<Mxfp4Weights<V>>()};
+          .mxfp4 = gemm_kernel<Mxfp4Weights<V>>(),
+          .q2 = block_kernel<V, kQ2>(),
+          .q3 = block_kernel<V, kQ3>(),
+          .q4 = block_kernel<V, kQ4>(),
+          .q5 = block_kernel<V, kQ5>(),
+          .q6 = block_kernel<V, kQ6>(),
+          .iq4 = block_kernel<V, kIq4>()};
 }
 
 template <PairVector V>

@@ -171,6 +171,18 @@ struct Avx2 {
     return _mm256_add_epi32(sum, _mm256_madd_epi16(words, _mm256_set1_epi16(1)));
   }
 
+  static constexpr bool kAddsWords = true;
+  static I word_products(I a, I b) { return _mm256_maddubs_epi16(a, b); }
+  static I add_words(I a, I b) { return _mm256_add_epi16(a, b); }
+  static I add_word_pairs(I sum, I words) {
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(words, _mm256_set1_epi16(1)));
+  }
+  static I join_bits(I a, I b) { return _mm256_or_si256(a, b); }
+  static I move_bits(I a, int left, int mask) {
+    I moved = left >= 0 ? _mm256_slli_epi16(a, left) : _mm256_srli_epi16(a, -left);
+    return _mm256_and_si256(moved, _mm256_set1_epi8(static_cast<char>(mask)));
+  }
+
  private:
   static constexpr int8_t kSubnormalHigh[16] = {0, 0x3b, 0x3b, 0x3b, 0x3c, 0x3c, 0x3c, 0x3c};
   static constexpr int8_t kSubnormalLow[16] = {0, 0, -0x80, -0x40, 0, 0x20, 0x40, 0x60};

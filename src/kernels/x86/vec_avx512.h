@@ -192,6 +192,22 @@ struct Avx512 {
     return _mm512_add_epi32(sum, _mm512_madd_epi16(words, _mm512_set1_epi16(1)));
   }
 
+  // Whether sums of products of unsigned and signed bytes are best kept in words, which the next
+  // three do: products added in pairs; their sum; sum + pairs of words added.
+  static constexpr bool kAddsWords = true;
+  static I word_products(I a, I b) { return _mm512_maddubs_epi16(a, b); }
+  static I add_words(I a, I b) { return _mm512_add_epi16(a, b); }
+  static I add_word_pairs(I sum, I words) {
+    return _mm512_add_epi32(sum, _mm512_madd_epi16(words, _mm512_set1_epi16(1)));
+  }
+  static I join_bits(I a, I b) { return _mm512_or_si512(a, b); }
+  // The bits of each byte moved to the left (right if negative), of which those of `mask` are kept.
+  static I move_bits(I a, int left, int mask) {
+    I moved = left >= 0 ? _mm512_slli_epi16(a, static_cast<unsigned>(left))
+                        : _mm512_srli_epi16(a, static_cast<unsigned>(-left));
+    return _mm512_and_si512(moved, _mm512_set1_epi8(static_cast<char>(mask)));
+  }
+
  private:
   static __mmask16 first(int64_t n) { return static_cast<__mmask16>((1u << n) - 1); }
 

@@ -13,6 +13,7 @@ struct Avx512Vnni : Avx512 {
     return sum;
   }
   static I dot4_small(I sum, I a, I b) { return dot4(sum, a, b); }
+  static constexpr bool kAddsWords = false;
 };
 
 }  // namespace banyan::simd

@@ -26,6 +26,12 @@ KernelTable avx512_vnni() {
   table.gemm_int4 = kAvx512VnniProducts.int4;
   table.gemm_uint4 = kAvx512VnniProducts.uint4;
   table.gemm_mxfp4 = kAvx512VnniProducts.mxfp4;
+  table.gemm_q2 = kAvx512VnniProducts.q2;
+  table.gemm_q3 = kAvx512VnniProducts.q3;
+  table.gemm_q4 = kAvx512VnniProducts.q4;
+  table.gemm_q5 = kAvx512VnniProducts.q5;
+  table.gemm_q6 = kAvx512VnniProducts.q6;
+  table.gemm_iq4 = kAvx512VnniProducts.iq4;
   return table;
 }
 

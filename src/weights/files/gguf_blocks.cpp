@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "quant/formats.h"
 #include "tensor/float_types.h"
 
 namespace banyan {
@@ -16,6 +17,10 @@ namespace {
 constexpr int64_t kSmall = 32;   // numbers in a simple block
 constexpr int64_t kLarge = 256;  // numbers in a "K" block
 
+// Where the codes, scales and levels of one block go. Levels are of kLevelColumns numbers each; those
+// of blocks without levels are not written.
+using Block = QuantisedRows;
+
 float half_at(const uint8_t* bytes) {
   Float16 half;
   std::memcpy(&half.bits, bytes, 2);
@@ -23,92 +28,98 @@ float half_at(const uint8_t* bytes) {
 }
 
 // A byte holds two numbers that are 16 apart.
-int nibble(const uint8_t* bytes, int64_t i) {
-  return i < 16 ? bytes[i] & 15 : bytes[i - 16] >> 4;
+void read_nibbles(const uint8_t* bytes, uint8_t* codes) {
+  for (int64_t i = 0; i < kSmall; ++i) codes[i] = i < 16 ? bytes[i] & 15 : bytes[i - 16] >> 4;
 }
 
-void decode_q4_0(const uint8_t* b, float* to) {
-  float d = half_at(b);
-  for (int64_t i = 0; i < kSmall; ++i) to[i] = d * static_cast<float>(nibble(b + 2, i) - 8);
-}
-
-void decode_q4_1(const uint8_t* b, float* to) {
-  float d = half_at(b), m = half_at(b + 2);
-  for (int64_t i = 0; i < kSmall; ++i) to[i] = d * static_cast<float>(nibble(b + 4, i)) + m;
-}
-
-int fifth_bit(const uint8_t* bits, int64_t i) {
-  return (bits[i / 8] >> (i % 8) & 1) << 4;
-}
-
-void decode_q5_0(const uint8_t* b, float* to) {
-  float d = half_at(b);
+void add_fifth_bits(const uint8_t* bits, uint8_t* codes) {
   for (int64_t i = 0; i < kSmall; ++i) {
-    to[i] = d * static_cast<float>((nibble(b + 6, i) | fifth_bit(b + 2, i)) - 16);
+    codes[i] = static_cast<uint8_t>(codes[i] | (bits[i / 8] >> (i % 8) & 1) << 4);
   }
 }
 
-void decode_q5_1(const uint8_t* b, float* to) {
-  float d = half_at(b), m = half_at(b + 2);
-  for (int64_t i = 0; i < kSmall; ++i) {
-    to[i] = d * static_cast<float>(nibble(b + 8, i) | fifth_bit(b + 4, i)) + m;
+void read_q4_0(const uint8_t* b, const Block& to) {
+  *to.scales = half_at(b);
+  read_nibbles(b + 2, to.codes);
+}
+
+// The files add a minimum, ours are subtracted.
+void read_q4_1(const uint8_t* b, const Block& to) {
+  *to.scales = half_at(b);
+  *to.mins = -half_at(b + 2);
+  read_nibbles(b + 4, to.codes);
+}
+
+// d (code - 16); minima are f16, as scales are.
+void read_q5_0(const uint8_t* b, const Block& to) {
+  *to.scales = half_at(b);
+  *to.mins = to_float(from_float<Float16>(16 * half_at(b)));
+  read_nibbles(b + 6, to.codes);
+  add_fifth_bits(b + 2, to.codes);
+}
+
+void read_q5_1(const uint8_t* b, const Block& to) {
+  *to.scales = half_at(b);
+  *to.mins = -half_at(b + 2);
+  read_nibbles(b + 8, to.codes);
+  add_fifth_bits(b + 4, to.codes);
+}
+
+void read_q8_0(const uint8_t* b, const Block& to) {
+  *to.scales = half_at(b);
+  std::memcpy(to.codes, b + 2, kSmall);
+}
+
+// The levels of one of the eight parts of 32 numbers.
+void set_levels(const Block& to, int part, int level, int min_level = 0) {
+  for (int i = 2 * part; i < 2 * part + 2; ++i) {
+    to.levels[i] = static_cast<int8_t>(level);
+    to.min_levels[i] = static_cast<uint8_t>(min_level);
   }
 }
 
-void decode_q8_0(const uint8_t* b, float* to) {
-  float d = half_at(b);
-  for (int64_t i = 0; i < kSmall; ++i)
-    to[i] = d * static_cast<float>(static_cast<int8_t>(b[2 + i]));
-}
-
-// Scale and minimum, six bits each, of one of the eight parts of a Q4_K or Q5_K block.
-struct PartScale {
-  float scale, minimum;
-};
-
-PartScale part_scale(const uint8_t* sc, int s) {
-  if (s < 4) return {static_cast<float>(sc[s] & 63), static_cast<float>(sc[s + 4] & 63)};
-  int scale = (sc[s + 4] & 15) | (sc[s - 4] >> 6) << 4;
-  int minimum = (sc[s + 4] >> 4) | (sc[s] >> 6) << 4;
-  return {static_cast<float>(scale), static_cast<float>(minimum)};
-}
-
-// Decodes Q4_K if `high` is null, otherwise Q5_K with its fifth bits in `high`.
-void decode_k(const uint8_t* b, const uint8_t* high, const uint8_t* qs, float* to) {
-  float d = half_at(b), dmin = half_at(b + 2);
+// Q4_K, and Q5_K if `high` has its fifth bits: levels of six bits, then codes.
+void read_k(const uint8_t* b, const uint8_t* high, const uint8_t* qs, const Block& to) {
+  const uint8_t* sc = b + 4;
+  *to.scales = half_at(b);
+  *to.mins = half_at(b + 2);
   for (int s = 0; s < 8; ++s) {
-    PartScale part = part_scale(b + 4, s);
-    float scale = d * part.scale, minimum = dmin * part.minimum;
+    if (s < 4) {
+      set_levels(to, s, sc[s] & 63, sc[s + 4] & 63);
+    } else {
+      set_levels(to, s, (sc[s + 4] & 15) | (sc[s - 4] >> 6) << 4,
+                 (sc[s + 4] >> 4) | (sc[s] >> 6) << 4);
+    }
     const uint8_t* bytes = qs + s / 2 * 32;
     for (int64_t i = 0; i < 32; ++i) {
       int code = s % 2 == 0 ? bytes[i] & 15 : bytes[i] >> 4;
       if (high != nullptr) code |= (high[i] >> s & 1) << 4;
-      to[s * 32 + i] = scale * static_cast<float>(code) - minimum;
+      to.codes[s * 32 + i] = static_cast<uint8_t>(code);
     }
   }
 }
 
-void decode_q4_k(const uint8_t* b, float* to) {
-  decode_k(b, nullptr, b + 16, to);
+void read_q4_k(const uint8_t* b, const Block& to) {
+  read_k(b, nullptr, b + 16, to);
 }
 
-void decode_q5_k(const uint8_t* b, float* to) {
-  decode_k(b, b + 16, b + 48, to);
+void read_q5_k(const uint8_t* b, const Block& to) {
+  read_k(b, b + 16, b + 48, to);
 }
 
-void decode_q6_k(const uint8_t* b, float* to) {
-  float d = half_at(b + 208);
+void read_q6_k(const uint8_t* b, const Block& to) {
+  *to.scales = half_at(b + 208);
   for (int half = 0; half < 2; ++half) {
-    const uint8_t *ql = b + 64 * half, *qh = b + 128 + 32 * half, *sc = b + 192 + 8 * half;
+    const uint8_t *ql = b + 64 * half, *qh = b + 128 + 32 * half;
     for (int part = 0; part < 4; ++part) {
       for (int i = 0; i < 32; ++i) {
         uint8_t low = ql[i + 32 * (part % 2)];
         int code = (part < 2 ? low & 15 : low >> 4) | (qh[i] >> (2 * part) & 3) << 4;
-        float scale = d * static_cast<float>(static_cast<int8_t>(sc[2 * part + i / 16]));
-        to[128 * half + 32 * part + i] = scale * static_cast<float>(code - 32);
+        to.codes[128 * half + 32 * part + i] = static_cast<uint8_t>(code);
       }
     }
   }
+  std::memcpy(to.levels, b + 192, kLarge / kLevelColumns);
 }
 
 // Two bits per number: numbers that are 32 apart share a byte.
@@ -116,96 +127,73 @@ int two_bits(const uint8_t* bytes, int i) {
   return bytes[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3;
 }
 
-void decode_q2_k(const uint8_t* b, float* to) {
-  float d = half_at(b + 80), dmin = half_at(b + 82);
-  for (int i = 0; i < kLarge; ++i) {
-    uint8_t part = b[i / 16];
-    float scale = d * static_cast<float>(part & 15), minimum = dmin * static_cast<float>(part >> 4);
-    to[i] = scale * static_cast<float>(two_bits(b + 16, i)) - minimum;
+void read_q2_k(const uint8_t* b, const Block& to) {
+  *to.scales = half_at(b + 80);
+  *to.mins = half_at(b + 82);
+  for (int i = 0; i < kLarge; ++i) to.codes[i] = static_cast<uint8_t>(two_bits(b + 16, i));
+  for (int part = 0; part < 16; ++part) {
+    to.levels[part] = static_cast<int8_t>(b[part] & 15);
+    to.min_levels[part] = b[part] >> 4;
   }
 }
 
-// The third bits come first and mark the codes from which four is not subtracted.
-void decode_q3_k(const uint8_t* b, float* to) {
+// The third bits come first.
+void read_q3_k(const uint8_t* b, const Block& to) {
   const uint8_t* sc = b + 96;
-  float d = half_at(b + 108);
-  for (int i = 0; i < kLarge; ++i) {
-    int part = i / 16;
+  *to.scales = half_at(b + 108);
+  for (int part = 0; part < 16; ++part) {
     int low = part < 8 ? sc[part] & 15 : sc[part - 8] >> 4;
-    int scale = (low | (sc[8 + part % 4] >> (part / 4 * 2) & 3) << 4) - 32;
-    int code = two_bits(b + 32, i) - ((b[i % 32] >> (i / 32) & 1) == 1 ? 0 : 4);
-    to[i] = d * static_cast<float>(scale) * static_cast<float>(code);
+    int high = sc[8 + part % 4] >> (part / 4 * 2) & 3;
+    to.levels[part] = static_cast<int8_t>((low | high << 4) - 32);
+  }
+  for (int i = 0; i < kLarge; ++i) {
+    int third = b[i % 32] >> (i / 32) & 1;
+    to.codes[i] = static_cast<uint8_t>(two_bits(b + 32, i) | third << 2);
   }
 }
 
-constexpr std::array<int8_t, 16> kIq4Values = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                               1,    13,   25,  38,  53,  69,  89,  113};
-
-void decode_iq4_part(const uint8_t* bytes, float scale, float* to) {
-  for (int64_t i = 0; i < kSmall; ++i) {
-    to[i] = scale * static_cast<float>(kIq4Values[static_cast<size_t>(nibble(bytes, i))]);
-  }
+void read_iq4_nl(const uint8_t* b, const Block& to) {
+  *to.scales = half_at(b);
+  read_nibbles(b + 2, to.codes);
 }
 
-void decode_iq4_nl(const uint8_t* b, float* to) {
-  decode_iq4_part(b + 2, half_at(b), to);
-}
-
-void decode_iq4_xs(const uint8_t* b, float* to) {
-  float d = half_at(b);
+void read_iq4_xs(const uint8_t* b, const Block& to) {
+  *to.scales = half_at(b);
   int high = b[2] | b[3] << 8;
   for (int part = 0; part < 8; ++part) {
     int low = b[4 + part / 2] >> (4 * (part % 2)) & 15;
-    int scale = (low | (high >> (2 * part) & 3) << 4) - 32;
-    decode_iq4_part(b + 8 + 16 * part, d * static_cast<float>(scale), to + 32 * part);
+    set_levels(to, part, (low | (high >> (2 * part) & 3) << 4) - 32);
+    read_nibbles(b + 8 + 16 * part, to.codes + 32 * part);
   }
 }
 
-void decode_mxfp4(const uint8_t* b, float* to) {
-  uint8_t codes[kSmall];
-  for (int64_t i = 0; i < kSmall; ++i) codes[i] = static_cast<uint8_t>(nibble(b + 1, i));
-  float scale = b[0] == 255 ? NAN : e8m0_scale(b[0]);
-  dequantise_mxfp4({codes, &scale}, {.rows = 1, .columns = kSmall, .group = kSmall}, to);
-}
-
-void codes_q4_0(const uint8_t* b, uint8_t* codes, float* scale) {
-  for (int64_t i = 0; i < kSmall; ++i) codes[i] = static_cast<uint8_t>(nibble(b + 2, i));
-  *scale = half_at(b);
-}
-
-void codes_q8_0(const uint8_t* b, uint8_t* codes, float* scale) {
-  std::memcpy(codes, b + 2, kSmall);
-  *scale = half_at(b);
-}
-
-void codes_mxfp4(const uint8_t* b, uint8_t* codes, float* scale) {
-  for (int64_t i = 0; i < kSmall; ++i) codes[i] = static_cast<uint8_t>(nibble(b + 1, i));
-  *scale = b[0] == 255 ? NAN : e8m0_scale(b[0]);
+void read_mxfp4(const uint8_t* b, const Block& to) {
+  *to.scales = b[0] == 255 ? NAN : e8m0_scale(b[0]);
+  read_nibbles(b + 1, to.codes);
 }
 
 struct Format {
   BlockFormat format;
   std::string_view name;
   BlockShape shape;
-  void (*decode)(const uint8_t* block, float* to);
-  std::string_view exact = "";
-  void (*codes)(const uint8_t* block, uint8_t* codes, float* scale) = nullptr;
+  std::string_view exact;
+  void (*read)(const uint8_t* block, const Block& to);
 };
 
 constexpr std::array kFormats = {
-    Format{BlockFormat::kQ4_0, "gguf q4_0", {kSmall, 18}, decode_q4_0, "int4", codes_q4_0},
-    Format{BlockFormat::kQ4_1, "gguf q4_1", {kSmall, 20}, decode_q4_1},
-    Format{BlockFormat::kQ5_0, "gguf q5_0", {kSmall, 22}, decode_q5_0},
-    Format{BlockFormat::kQ5_1, "gguf q5_1", {kSmall, 24}, decode_q5_1},
-    Format{BlockFormat::kQ8_0, "gguf q8_0", {kSmall, 34}, decode_q8_0, "int8", codes_q8_0},
-    Format{BlockFormat::kQ4_K, "gguf q4_k", {kLarge, 144}, decode_q4_k},
-    Format{BlockFormat::kQ5_K, "gguf q5_k", {kLarge, 176}, decode_q5_k},
-    Format{BlockFormat::kQ6_K, "gguf q6_k", {kLarge, 210}, decode_q6_k},
-    Format{BlockFormat::kQ2_K, "gguf q2_k", {kLarge, 84}, decode_q2_k},
-    Format{BlockFormat::kQ3_K, "gguf q3_k", {kLarge, 110}, decode_q3_k},
-    Format{BlockFormat::kIq4Nl, "gguf iq4_nl", {kSmall, 18}, decode_iq4_nl},
-    Format{BlockFormat::kIq4Xs, "gguf iq4_xs", {kLarge, 136}, decode_iq4_xs},
-    Format{BlockFormat::kMxfp4, "gguf mxfp4", {kSmall, 17}, decode_mxfp4, "mxfp4", codes_mxfp4},
+    Format{BlockFormat::kQ4_0, "gguf q4_0", {kSmall, 18}, "int4", read_q4_0},
+    Format{BlockFormat::kQ4_1, "gguf q4_1", {kSmall, 20}, "q4", read_q4_1},
+    Format{BlockFormat::kQ5_0, "gguf q5_0", {kSmall, 22}, "q5", read_q5_0},
+    Format{BlockFormat::kQ5_1, "gguf q5_1", {kSmall, 24}, "q5", read_q5_1},
+    Format{BlockFormat::kQ8_0, "gguf q8_0", {kSmall, 34}, "int8", read_q8_0},
+    Format{BlockFormat::kQ4_K, "gguf q4_k", {kLarge, 144}, "q4", read_q4_k},
+    Format{BlockFormat::kQ5_K, "gguf q5_k", {kLarge, 176}, "q5", read_q5_k},
+    Format{BlockFormat::kQ6_K, "gguf q6_k", {kLarge, 210}, "q6", read_q6_k},
+    Format{BlockFormat::kQ2_K, "gguf q2_k", {kLarge, 84}, "q2", read_q2_k},
+    Format{BlockFormat::kQ3_K, "gguf q3_k", {kLarge, 110}, "q3", read_q3_k},
+    Format{BlockFormat::kIq4Nl, "gguf iq4_nl", {kSmall, 18}, "iq4", read_iq4_nl},
+    Format{BlockFormat::kIq4Xs, "gguf iq4_xs", {kLarge, 136}, "iq4", read_iq4_xs},
+    Format{BlockFormat::kMxfp4, "gguf mxfp4", {kSmall, 17}, "mxfp4", read_mxfp4},
 };
 
 const Format& format_of_blocks(BlockFormat format) {
@@ -249,23 +237,44 @@ std::string_view exact_format_of(BlockFormat format) {
 Status read_block_codes(const WeightSource& source, const TensorInfo& tensor, int64_t begin,
                         int64_t end, const QuantisedRows& to) {
   const Format& format = format_of_blocks(tensor.blocks);
-  CHECK(format.codes != nullptr, "{}", format.name);
+  int64_t levels = format.shape.numbers / kLevelColumns;
   return for_blocks(source, tensor, begin, end, [&](int64_t i, const uint8_t* block) {
-    format.codes(block, to.codes + i * kSmall, to.scales + i);
-    return std::isfinite(to.scales[i]);
+    Block one = {.codes = to.codes + i * format.shape.numbers, .scales = to.scales + i};
+    if (to.mins != nullptr) {
+      one.mins = to.mins + i;
+      one.levels = to.levels + i * levels;
+      one.min_levels = to.min_levels + i * levels;
+      *one.mins = 0;
+    }
+    format.read(block, one);
+    return std::isfinite(*one.scales) && (one.mins == nullptr || std::isfinite(*one.mins));
   });
 }
 
 Status read_block_floats(const WeightSource& source, const TensorInfo& tensor, int64_t begin,
                          int64_t end, float* to) {
   const Format& format = format_of_blocks(tensor.blocks);
-  int64_t numbers = format.shape.numbers;
-  return for_blocks(source, tensor, begin, end, [&](int64_t i, const uint8_t* block) {
-    format.decode(block, to + i * numbers);
-    float poison = 0;
-    for (int64_t j = 0; j < numbers; ++j) poison += to[i * numbers + j] * 0.0f;
-    return poison == 0;
-  });
+  const BlockForm* form = format_named(format.exact)->blocks;
+  RowsShape shape = {
+      .rows = end - begin, .columns = tensor.shape.back(), .group = format.shape.numbers};
+  auto count = static_cast<size_t>(shape.rows * shape.columns);
+  std::vector<uint8_t> codes(count), min_levels(count / kLevelColumns);
+  std::vector<int8_t> levels(count / kLevelColumns);
+  std::vector<float> scales(count / static_cast<size_t>(shape.group)), mins(scales.size());
+  QuantisedRows rows = {.codes = codes.data(),
+                        .scales = scales.data(),
+                        .mins = mins.data(),
+                        .levels = levels.data(),
+                        .min_levels = min_levels.data()};
+  TRY(read_block_codes(source, tensor, begin, end, rows));
+  if (form != nullptr) {
+    dequantise_blocks(*form, rows, shape, to);
+  } else {
+    (format.exact == "int4"   ? dequantise_int4
+     : format.exact == "int8" ? dequantise_int8
+                              : dequantise_mxfp4)(rows, shape, to);
+  }
+  return {};
 }
 
 }  // namespace banyan

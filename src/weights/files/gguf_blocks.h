@@ -19,11 +19,11 @@ struct BlockShape {
 
 BlockShape block_shape(BlockFormat format);
 std::string_view block_format_name(BlockFormat format);  // "gguf q4_k"
-// The weight format that represents it exactly, with groups of 32; empty if there is none.
+// The weight format that represents it exactly, in groups of a block.
 std::string_view exact_format_of(BlockFormat format);
 
-// Reads rows [begin, end) of `tensor`, one of `source`'s: as codes with a scale per 32 columns, if
-// there is an exact format, or as f32. kCorrupt if a scale is not finite.
+// Reads rows [begin, end) of `tensor`, one of `source`'s: as codes of the exact format, or as f32.
+// kCorrupt if a scale is not finite.
 Status read_block_codes(const WeightSource& source, const TensorInfo& tensor, int64_t begin,
                         int64_t end, const QuantisedRows& to);
 Status read_block_floats(const WeightSource& source, const TensorInfo& tensor, int64_t begin,

@@ -82,7 +82,8 @@ class ChooseKernels : public ::testing::Test {
   // Pairs of bf16 at half the rate of f32, as on Intel's processors without AMX.
   void make_pairs_slow() {
     for (const char* format : {"bf16", "fp8"}) speeds_.seconds[{format, "avx512_bf16"}] = 0.002;
-    for (const char* format : {"int8", "int4", "uint4", "mxfp4"}) {
+    for (const char* format :
+         {"int8", "int4", "uint4", "mxfp4", "q2", "q3", "q4", "q5", "q6", "iq4"}) {
       for (const char* table : {"avx2", "avx512"}) speeds_.seconds[{format, table}] = 0.0018;
       speeds_.seconds[{format, "avx512_bf16"}] = 0.0011;  // attention
     }

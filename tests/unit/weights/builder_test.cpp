@@ -71,7 +71,7 @@ class BuilderTest : public testing::Test {
   }
 
   static void declare_all(Builder b) {
-    (b / "a").matrix({{"x", 2}, {"y", 1}}, 3);
+    (b / "a").stacked({{"x", 2}, {"y", 1}}, 3);
     (b / "a").vector({{"x", 2}, {"y", 1}}, "bias", 0);
     (b / "a" / "norm").vector({{"", 3}}, "weight", 1);
   }
@@ -90,7 +90,7 @@ class BuilderTest : public testing::Test {
 TEST_F(BuilderTest, StacksPartsAndConvertsThem) {
   auto load = loader();
   Builder b = Builder(*load) / "a";
-  PackedMatrix matrix = b.matrix({{"x", 2}, {"y", 1}}, 3);
+  PackedMatrix matrix = b.stacked({{"x", 2}, {"y", 1}}, 3).at(0);
   Tensor bias = b.vector({{"x", 2}, {"y", 1}}, "bias", 0);
   (b / "norm").vector({{"", 3}}, "weight", 1);
   ASSERT_TRUE(load->finish().has_value());
@@ -117,7 +117,7 @@ TEST_F(BuilderTest, CountsWhatItLoads) {
     EXPECT_EQ(load->counts().weight_bytes, load->counts().weight_bytes_streamed);
   }
   auto load = loader();
-  (Builder(*load) / "a").matrix({{"x", 2}}, 3, MatrixUse::kLookUp);
+  (Builder(*load) / "a").matrix({"x", 2}, 3, MatrixUse::kLookUp);
   EXPECT_EQ(load->counts().parameters_total, 6);
   EXPECT_EQ(load->counts().parameters_active, 0);
   EXPECT_EQ(load->counts().weight_bytes_streamed, 0);
@@ -135,7 +135,7 @@ TEST_F(BuilderTest, ReportsProgressUpToTheTotal) {
 
 TEST_F(BuilderTest, NamesWhatDoesNotFit) {
   EXPECT_EQ(problems({}, declare_all), "");
-  EXPECT_EQ(problems({}, [](Builder b) { (b / "a").matrix({{"x", 2}, {"y", 1}}, 3); }),
+  EXPECT_EQ(problems({}, [](Builder b) { (b / "a").stacked({{"x", 2}, {"y", 1}}, 3); }),
             "the checkpoint does not match its config.json: "
             "a.norm.weight [3] is not used by this architecture; "
             "a.x.bias [2] is not used by this architecture; "
@@ -158,7 +158,7 @@ TEST_F(BuilderTest, NamesWhatDoesNotFit) {
 TEST_F(BuilderTest, ShowsTheFirstOfManyProblems) {
   std::string message = problems({}, [](Builder b) {
     declare_all(b);
-    for (int64_t i = 0; i < 100; ++i) (b / "layers" / i).matrix({{"w", 4}}, 4);
+    for (int64_t i = 0; i < 100; ++i) (b / "layers" / i).matrix({"w", 4}, 4);
   });
   EXPECT_NE(message.find("layers.0.w.weight [4, 4] is missing"), std::string::npos) << message;
   EXPECT_NE(message.find("and 92 more"), std::string::npos) << message;
@@ -281,7 +281,7 @@ std::vector<float> random_rows(const char* quantization, std::initializer_list<M
   QuantizationPlan plan = QuantizationPlan::create(quantization, {}).value();
   WeightLoader loader(
       {.kernels = kernels, .threads = &threads, .dtype = DType::kF32, .plan = &plan});
-  PackedMatrix matrix = (Builder(loader) / "m").matrix(parts, kColumns);
+  PackedMatrix matrix = (Builder(loader) / "m").stacked(parts, kColumns).at(0);
   std::vector<int32_t> ids(static_cast<size_t>(matrix.rows));
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(i);
   std::vector<float> values(ids.size() * kColumns);
