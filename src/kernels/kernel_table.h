@@ -648,6 +648,8 @@ struct KernelTable {
   void (*short_conv)(const ShortConvArgs&) = nullptr;
   void (*draw)(const DrawArgs&) = nullptr;
   void (*resolve_tokens)(const ResolveTokensArgs&) = nullptr;
+  void (*pool_keys)(const PoolKeysArgs&) = nullptr;
+  void (*pooled_attention)(const PooledAttentionArgs&) = nullptr;
 };
 
 }  // namespace banyan

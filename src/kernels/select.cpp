@@ -131,7 +131,9 @@ KernelTable measuring_kernels(const KernelTable& like) {
           .state_space_gates = [](const StateSpaceGatesArgs&) {},
           .short_conv = [](const ShortConvArgs&) {},
           .draw = [](const DrawArgs&) {},
-          .resolve_tokens = [](const ResolveTokensArgs&) {}};
+          .resolve_tokens = [](const ResolveTokensArgs&) {},
+          .pool_keys = [](const PoolKeysArgs&) {},
+          .pooled_attention = [](const PooledAttentionArgs&) {}};
 }
 
 }  // namespace banyan

@@ -149,6 +149,57 @@ struct BlockMaximaArgs {
   const int32_t* page_table = nullptr;
 };
 
+// Pooled keys, or values, of native sparse attention (NSA). Entry e stands for the `pool_tokens`
+// positions that end with the last of stride e, position (e + 1) stride - 1:
+//   pooled[e, c] = bias[c] + sum over i, ascending, of
+//                  weights[i, c] * keys[(e + 1) stride - pool_tokens + i, c].
+// So an entry follows from the positions up to its last one. The first pool_tokens / stride - 1
+// would begin before the sequence and do not exist.
+//
+// Writes the entries whose last position is among those of the spans, whose keys are in the pool
+// already, with those of the pool_tokens - 1 positions before.
+struct PoolKeysArgs {
+  Launch launch = {};
+  const void* keys = nullptr;  // [pages, heads, page_size, width], without a split
+  DType key_dtype = DType::kF32;
+  const int32_t* key_page_table = nullptr;
+  const float* weights = nullptr;  // [pool_tokens, width]
+  const float* bias = nullptr;     // [width]
+  float* pooled = nullptr;         // [pages, heads, max(1, page_size / stride), width]
+  int64_t heads = 0, width = 0, page_size = 0;
+  int64_t pool_tokens = 0;  // a multiple of the stride
+  int64_t stride = 0;       // divides page_size or is a multiple of it
+  const SpanArgs* spans = nullptr;
+  int64_t span_count = 0;
+  const int32_t* page_table = nullptr;
+};
+
+// Attention to pooled keys, and how much of it falls on each block. With p the softmax of
+// scale * q . keys over the entries that end with the row's position or before it,
+//   out[r, g] = sum over the entries of p * values, or 0 if there are none;
+//   scores[r, h, b] = sum over the queries of head h and over the strides of block b of the p of
+//   the
+//                     entries that cover the stride.
+// (Yuan et al. 2025, arXiv:2502.11089, equations 7 to 10.) Scores of all blocks up to the row's own
+// are written.
+struct PooledAttentionArgs {
+  Launch launch = {};
+  const float* q = nullptr;  // [rows of the batch, q_heads, width], heads dense inside a row
+  int64_t q_row_stride = 0;
+  const float *keys = nullptr, *values = nullptr;  // as PoolKeysArgs has them
+  float* out = nullptr;                            // [rows of the batch, q_heads, width]
+  int64_t q_heads = 0, heads = 0, width = 0, page_size = 0;
+  int64_t pool_tokens = 0, stride = 0;
+  int64_t block_tokens = 0;  // a multiple of the stride
+  float scale = 1;
+  float* scores = nullptr;  // [part.count, heads, entries_max]
+  int64_t entries_max = 0;
+  const SpanArgs* spans = nullptr;
+  int64_t span_count = 0;
+  RowPart part = {};
+  const int32_t* page_table = nullptr;
+};
+
 // The index of DeepSeek's sparse attention (DSA): a key of its own for every token, which some
 // heads of its own look at. For j up to the row's position,
 //   scores[r, j] = sum over h, ascending, of weights[r, h] * max(0, q[r, h] . keys[j]).

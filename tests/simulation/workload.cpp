@@ -41,7 +41,7 @@ constexpr int kLayerSets = 15;  // of four kinds, not none
 
 // A folder with the config of a hybrid; the bits of `kinds` say which kinds of layers it has.
 const std::string& hybrid_folder(int kinds) {
-  static std::array<std::unique_ptr<TemporaryFolder>, 128> folders;
+  static std::array<std::unique_ptr<TemporaryFolder>, 256> folders;
   std::unique_ptr<TemporaryFolder>& folder = folders[static_cast<size_t>(kinds)];
   if (folder == nullptr) {
     folder = std::make_unique<TemporaryFolder>();
@@ -52,6 +52,7 @@ const std::string& hybrid_folder(int kinds) {
                             .near = (kinds & 16) != 0,
                             .block_means = (kinds & 32) != 0,
                             .notes = (kinds & 64) != 0,
+                            .nsa = (kinds & 128) != 0,
                             .context_tokens = kContextTokens});
   }
   return folder->path();
@@ -85,7 +86,7 @@ EngineConfig random_config(Random& r, bool hybrid, bool made_up) {
   std::vector<std::string> kernels = made_up ? available_kernels() : all_kernels();
   EngineConfig config;
   if (made_up) {
-    config.model_path = hybrid_folder(r.one_of({1, 2, 3, 7, 9, 15}) + 16 * r.one_of({7, 6, 1}));
+    config.model_path = hybrid_folder(r.one_of({1, 2, 3, 7, 9, 15}) + 16 * r.one_of({7, 6, 1, 8}));
     config.load_format = "dummy";
   } else if (hybrid) {
     config.model_path = hybrid_folder(1 + r.below(kLayerSets));

@@ -10,6 +10,7 @@
 #include "kernels/cuda/gemm.h"
 #include "kernels/cuda/moe.h"
 #include "kernels/cuda/pack.h"
+#include "kernels/cuda/pooled.h"
 #include "kernels/cuda/recurrent.h"
 #include "kernels/cuda/rowwise.h"
 #include "kernels/cuda/sparse.h"
@@ -104,6 +105,8 @@ KernelTable kernel_table(const char* name, const DeviceOps& device) {
       .short_conv = launch<D, ShortConv>,
       .draw = launch<D, Draw>,
       .resolve_tokens = launch<D, ResolveTokens>,
+      .pool_keys = [](const PoolKeysArgs& a) { launch_for<D, PoolKeys>(a.key_dtype, a); },
+      .pooled_attention = launch<D, PooledAttention>,
   };
 }
 

@@ -212,6 +212,8 @@ KernelTable fence(const char* name) {
       .short_conv = Queued<Of, &T::short_conv>::run,
       .draw = Queued<Of, &T::draw>::run,
       .resolve_tokens = Queued<Of, &T::resolve_tokens>::run,
+      .pool_keys = Queued<Of, &T::pool_keys>::run,
+      .pooled_attention = Queued<Of, &T::pooled_attention>::run,
   };
 }
 

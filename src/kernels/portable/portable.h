@@ -53,6 +53,8 @@ void page_read(const PageReadArgs& args);
 void key_sums(const KeySumsArgs& args);
 void block_scores(const BlockScoresArgs& args);
 void block_maxima(const BlockMaximaArgs& args);
+void pool_keys(const PoolKeysArgs& args);
+void pooled_attention(const PooledAttentionArgs& args);
 void select_keys(const SelectKeysArgs& args);
 void index_scores(const IndexScoresArgs& args);
 void hadamard(const HadamardArgs& args);

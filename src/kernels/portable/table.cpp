@@ -53,6 +53,8 @@ const KernelTable& table() {
       .short_conv = short_conv,
       .draw = draw,
       .resolve_tokens = resolve_tokens,
+      .pool_keys = pool_keys,
+      .pooled_attention = pooled_attention,
   };
   return kTable;
 }

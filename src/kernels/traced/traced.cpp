@@ -106,7 +106,9 @@ KernelTable traced(const KernelTable& inner) {
           .state_space_gates = Traced<"state_space_gates", &T::state_space_gates>::run,
           .short_conv = Traced<"short_conv", &T::short_conv>::run,
           .draw = Traced<"draw", &T::draw>::run,
-          .resolve_tokens = Traced<"resolve_tokens", &T::resolve_tokens>::run};
+          .resolve_tokens = Traced<"resolve_tokens", &T::resolve_tokens>::run,
+          .pool_keys = Traced<"pool_keys", &T::pool_keys>::run,
+          .pooled_attention = Traced<"pooled_attention", &T::pooled_attention>::run};
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "nn/kda_attention.h"
 #include "nn/lightning_attention.h"
 #include "nn/mlp.h"
+#include "nn/nsa_attention.h"
 #include "nn/rope.h"
 #include "support/models/made_up_mixers.h"
 #include "support/value_or_abort.h"
@@ -66,6 +67,15 @@ class HybridLayer {
                                               .chunk_tokens = static_cast<int>(c.chunk_tokens)});
     } else if (type == "block_means") {
       block_means_.emplace(b / "blocks", c.decoder.hidden, 4);
+    } else if (type == "nsa") {
+      nsa_.emplace(
+          b / "nsa",
+          NsaConfig{.hidden = c.decoder.hidden,
+                    .q_heads = 4,
+                    .kv_heads = 2,
+                    .head_dim = 8,
+                    .shape = {.pool_tokens = 8, .stride = 4, .block_tokens = 8, .top_k = 4},
+                    .window_tokens = c.window_tokens});
     } else if (type == "notes") {
       notes_.emplace(b / "notes", c.decoder.hidden);
     } else {
@@ -88,6 +98,7 @@ class HybridLayer {
  private:
   Tensor mix(Step& s, Tensor x, const Rotation& rotation) const {
     if (gqa_) return (*gqa_)(s, x, rotation);
+    if (nsa_) return (*nsa_)(s, x, rotation);
     if (block_means_) return (*block_means_)(s, x);
     if (notes_) return (*notes_)(s, x);
     return lightning_ ? (*lightning_)(s, x, rotation) : (*kda_)(s, x);
@@ -99,6 +110,7 @@ class HybridLayer {
   std::optional<KdaAttention> kda_;
   std::optional<BlockMeans> block_means_;
   std::optional<Notes> notes_;
+  std::optional<NsaAttention> nsa_;
   GatedMlp mlp_;
 };
 
@@ -131,6 +143,7 @@ EngineConfig hybrid_config(const TemporaryFolder& folder, const HybridLayers& la
   if (layers.near) types.push_back("near_attention");
   if (layers.block_means) types.push_back("block_means");
   if (layers.notes) types.push_back("notes");
+  if (layers.nsa) types.push_back("nsa");
   Json config = {{"architectures", {kArchitecture}},
                  {"dtype", "float32"},
                  {"vocab_size", 97},

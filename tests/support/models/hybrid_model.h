@@ -22,6 +22,7 @@ struct HybridLayers {
   bool near = false;         // attention to a second window, a half as long
   bool block_means = false;  // of blocks of 4 tokens
   bool notes = false;
+  bool nsa = false;  // native sparse attention: blocks of 8, entries of 8 by strides of 4
   int window_tokens = 12;
   int chunk_tokens = 8;  // of the prefill form
   int context_tokens = 96;
