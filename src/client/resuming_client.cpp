@@ -16,6 +16,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr auto kPauseMin = std::chrono::milliseconds(20),
                kPauseMax = std::chrono::milliseconds(500);
+constexpr std::string_view kNothing = "0";  // an id that asks for ids
 constexpr size_t kHeldBytesMax = 64 << 20;  // of an event, or of an answer that is no stream
 
 std::string random_id() {
@@ -55,8 +56,8 @@ struct ResumingClient::Call {
   uint64_t exchange = 0, attempt = 0;
   SteadyTime progressed = SteadyClock::now();
   SteadyClock::duration pause = kPauseMin;
-  std::string held;     // an event that is not complete, or an answer that is no stream
-  std::string last_id;  // of what was handed on
+  std::string held;               // an event that is not complete, or an answer that is no stream
+  std::string last_id{kNothing};  // of what was handed on
   bool streams = false, handed_on = false, over = false;
 };
 
@@ -99,7 +100,7 @@ uint64_t ResumingClient::send(ClientRequest request, ClientSinks sinks) {
 
 void ResumingClient::attempt(const CallPtr& call) {
   ClientRequest request = call->request;
-  if (!call->last_id.empty()) request.headers.emplace_back("Last-Event-ID", call->last_id);
+  request.headers.emplace_back("Last-Event-ID", call->last_id);
   uint64_t attempt = ++call->attempt;
   ClientSinks sinks;
   sinks.body = [this, call, attempt](int http_status, std::string_view bytes) {
@@ -143,7 +144,7 @@ void ResumingClient::take_end(const CallPtr& call, int http_status, const Status
   }
   // One server that answers nothing is a mistake in its name more often than a server that
   // restarts.
-  bool may_go_on = call->handed_on ? !call->last_id.empty() : servers_.size() > 1;
+  bool may_go_on = call->handed_on ? call->last_id != kNothing : servers_.size() > 1;
   std::chrono::duration<double> idle = SteadyClock::now() - call->progressed;
   bool patient = idle.count() < options_.patience_s;
   if (may_go_on && patient) return try_again(call);

@@ -24,14 +24,15 @@ class GenerationRun : public std::enable_shared_from_this<GenerationRun> {
         responder_(std::move(responder)),
         plan_(std::move(plan)),
         trace_(std::move(trace)),
-        unfinished_(plan_.choices.size()) {
-    size_t choices = plan_.choices.size();
-    bool marked = plan_.stream && plan_.answer->resumable() && choices <= StreamMarks::kChoicesMax;
-    if (marked) marks_.emplace(choices);
-  }
+        unfinished_(plan_.choices.size()) {}
 
-  // The client has a part of the answer already, from another server.
-  Status resume(std::string_view last_event_id) {
+  // The client's Last-Event-ID: its stream's events get ids, and what it has already, from another
+  // server, is left out.
+  Status mark(std::string_view last_event_id) {
+    size_t choices = plan_.choices.size();
+    bool streams = plan_.stream && plan_.answer->stream_type() == kEventStream;
+    if (streams && choices <= StreamMarks::kChoicesMax) marks_.emplace(choices);
+    if (last_event_id == StreamMarks::kNothing) return {};
     if (marks_) return marks_->resume(last_event_id);
     return invalid_argument("Last-Event-ID: this answer is none that can be gone on with");
   }
@@ -90,7 +91,7 @@ void GenerationRun::take(size_t index, const TokenEvent& event) {
   if (choice.stream.finish() == FinishReason::kError) return fail(choice.stream.error());
   frames_.clear();
   constexpr size_t kBehindBytes = 64 << 10;
-  choice.behind = plan_.stream && responder_->unsent_bytes() > kBehindBytes;
+  choice.behind = plan_.stream && !marks_ && responder_->unsent_bytes() > kBehindBytes;
   plan_.answer->take(choice, event, std::move(delta), frames_);
   if (marks_) marks_->mark(index, frames_);
   if (choice.stream.done()) {
@@ -145,7 +146,7 @@ class Planning : public std::enable_shared_from_this<Planning> {
       : service_(service),
         context_(context_of(service, request)),
         trace_(service.begin_trace(request)),
-        last_event_id_(request.header("Last-Event-ID").value_or("")),
+        last_event_id_(request.header("Last-Event-ID")),
         client_(std::move(request.client)),
         body_(std::make_shared<const std::string>(std::move(request.body))),
         responder_(std::move(responder)),
@@ -165,9 +166,9 @@ class Planning : public std::enable_shared_from_this<Planning> {
     if (!plan.missing.empty()) return compile(std::move(plan.missing));
     if (trace_) trace_->samples = static_cast<int64_t>(plan.samples);
     auto run = std::make_shared<GenerationRun>(service_, responder_, std::move(plan), trace_);
-    if (!last_event_id_.empty()) {
-      Status resumes = run->resume(last_event_id_);
-      if (!resumes) return respond_error(*responder_, RequestError(resumes.error()));
+    if (last_event_id_) {
+      Status marked = run->mark(*last_event_id_);
+      if (!marked) return respond_error(*responder_, RequestError(marked.error()));
     }
     run->start();
   }
@@ -209,7 +210,7 @@ class Planning : public std::enable_shared_from_this<Planning> {
   Service& service_;
   RequestContext context_;
   std::shared_ptr<RequestTrace> trace_;  // null: tracing is off
-  std::string last_event_id_;            // empty: the client has nothing of the answer
+  std::optional<std::string> last_event_id_;
   std::string client_;
   std::shared_ptr<const std::string> body_;
   ResponderPtr responder_;

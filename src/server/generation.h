@@ -36,6 +36,8 @@ struct Choice {
   bool behind = false;
 };
 
+inline constexpr std::string_view kEventStream = "text/event-stream";
+
 // Formats an answer in one protocol. Once created, it belongs to the I/O thread.
 //
 // Virtual, because there are many wire formats, each streamed and whole, over a single way to run,
@@ -53,11 +55,9 @@ class Answer {
   // Returns the body of an unstreamed answer.
   virtual std::string whole(std::span<const Choice> choices) = 0;
 
-  // Whether its events follow from tokens alone, whatever happens when, and end with blank lines.
-  // Then they get ids, and a client that lost its server may ask another for the rest.
-  virtual bool resumable() const { return false; }
-  // Content type of a stream.
-  virtual std::string_view stream_type() const { return "text/event-stream"; }
+  // Content type of a stream. Server-sent events must follow from tokens alone, whatever happens
+  // when, unless a choice is behind: clients that lost their server ask another for the rest.
+  virtual std::string_view stream_type() const { return kEventStream; }
   // Appends the last frames of a stream that fails midway. By default the error as OpenAI's and
   // SGLang's servers send it.
   virtual void fail(const RequestError& error, std::string& frames);

@@ -17,6 +17,9 @@ namespace banyan {
 class StreamMarks {
  public:
   static constexpr size_t kChoicesMax = 64;  // of a stream that is marked
+  // The Last-Event-ID of clients that have nothing yet and want ids. Others get none: many take
+  // every line of a stream for data.
+  static constexpr std::string_view kNothing = "0";
 
   explicit StreamMarks(size_t choices) : counts_(choices + 1), had_(choices + 1) {}
 

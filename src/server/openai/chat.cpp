@@ -64,7 +64,6 @@ void append_logprob_entry(const Tokenizer* tokenizer, const TokenEvent& event, s
 
 class ChatAnswer final : public Answer {
  public:
-  bool resumable() const override { return true; }
   ChatAnswer(std::string head, ChatOptions options, const Tokenizer* tokenizer)
       : head_(std::move(head)), options_(std::move(options)), tokenizer_(tokenizer) {
     for (size_t i = 0; i < options_.samples; ++i) states_.emplace_back(options_);

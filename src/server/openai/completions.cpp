@@ -123,7 +123,6 @@ std::string ids_text(std::span<const TokenId> ids) {
 
 class CompletionAnswer final : public Answer {
  public:
-  bool resumable() const override { return true; }
   CompletionAnswer(std::string head, CompletionOptions options, const Tokenizer* tokenizer)
       : head_(std::move(head)), options_(options), tokenizer_(tokenizer) {}
 
