@@ -20,10 +20,13 @@ struct PullRequest {
 
 // Translates "hf.co/OWNER/NAME:latest", as Ollama users write it.
 std::string hub_name(std::string_view name) {
-  for (std::string_view prefix : {"https://", "hf.co/", "huggingface.co/"}) {
-    if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
+  constexpr std::string_view kScheme = "https://", kLatest = ":latest";
+  if (name.starts_with(kScheme)) name.remove_prefix(kScheme.size());
+  for (std::string_view host : {"hf.co/", "huggingface.co/"}) {
+    if (!name.starts_with(host)) continue;
+    name.remove_prefix(host.size());
+    break;  // what follows is an owner, whatever its name
   }
-  constexpr std::string_view kLatest = ":latest";
   if (name.ends_with(kLatest)) name.remove_suffix(kLatest.size());
   return std::string(name);
 }
