@@ -3,11 +3,13 @@
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <memory>
 #include <thread>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/os/standard_error.h"
 #include "cli/machine.h"
 #include "cli/model_puller.h"
@@ -29,10 +31,22 @@ namespace {
 struct RouteOptions : ServerOptions {
   EngineConfig model = serving_options().config;
   RouteConfig route;
+  std::string worker_api_key_file;
 };
+
+// The first line, so that a key with a line break at its end is one.
+Result<std::string> read_key(const std::string& file) {
+  std::string text = TRY(read_file(file));
+  text.resize(std::min(text.find_first_of("\r\n"), text.size()));
+  if (!text.empty()) return text;
+  return invalid_argument("--worker-api-key-file {} has no key in its first line", file);
+}
 
 Result<int> route(RouteOptions o) {
   TRY(o.settle());
+  if (!o.worker_api_key_file.empty()) {
+    o.route.worker_api_key = TRY(read_key(o.worker_api_key_file));
+  }
   TRY(o.route.validate());
   std::signal(SIGPIPE, SIG_IGN);
   raise_descriptor_limit();
@@ -56,9 +70,10 @@ Result<int> route(RouteOptions o) {
   return kExitSuccess;
 }
 
-void add_worker_options(CLI::App& app, RouteConfig& route) {
+void add_worker_options(CLI::App& app, RouteOptions& o) {
+  RouteConfig& route = o.route;
   app.add_option("--worker-urls", route.worker_urls,
-                 "Addresses of `banyan serve` processes, as http://host:port")
+                 "Addresses of `banyan serve` processes, as http://host:port or https://")
       ->default_str("")
       ->type_name("URL");
   add_etcd_options(app, route.etcd);
@@ -82,7 +97,13 @@ void add_worker_options(CLI::App& app, RouteConfig& route) {
   app.add_option("--worker-api-key", route.worker_api_key, "The key that the workers require")
       ->default_str("")
       ->type_name("KEY");
+  app.add_option("--worker-api-key-file", o.worker_api_key_file,
+                 "File whose first line is that key, which keeps it out of `ps`")
+      ->excludes("--worker-api-key")
+      ->default_str("")
+      ->type_name("FILE");
   OptionGroup group(app, "Workers");
+  add_tls_options(app, route.tls, "workers");
   auto seconds = [&](const char* name, double& value, const char* text) {
     app.add_option(name, value, text)->check(between(0.001, 1e6))->type_name("S");
   };
@@ -115,7 +136,7 @@ VerbAction declare_route(CLI::App& app) {
   spdlog::set_level(spdlog::level::info);
   add_model_argument(app, o->model.model_path);
   add_log_level(app, "info");
-  add_worker_options(app, o->route);
+  add_worker_options(app, *o);
   add_network_options(app, *o);
   add_default_options(app, o->server.defaults);
   add_message_options(app, *o);

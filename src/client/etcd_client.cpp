@@ -106,14 +106,15 @@ struct EtcdClient::Watch {
 };
 
 Result<std::unique_ptr<EtcdClient>> EtcdClient::open(boost::asio::io_context& io,
-                                                     const std::vector<std::string>& endpoints) {
+                                                     const std::vector<std::string>& endpoints,
+                                                     const TlsFiles& files) {
   std::unique_ptr<EtcdClient> made(new EtcdClient(io));
+  std::shared_ptr<const TlsContext> tls = TRY(TlsContext::for_client(files));
   for (const std::string& endpoint : endpoints) {
     auto url = parse_server_url(endpoint);
     if (!url) return invalid_argument("--etcd-endpoints {}", url.error().message);
     made->servers_.push_back(
-        std::make_unique<HttpClient>(io, *std::move(url), HttpClient::Headers()));
-    TRY(made->servers_.back()->resolve());
+        std::make_unique<HttpClient>(io, *std::move(url), HttpClient::Headers(), tls));
   }
   return made;
 }

@@ -1,7 +1,7 @@
 // A few calls of etcd's v3 API, through its HTTP/JSON gateway: keys below a prefix, changes of
 // them, and leases, whose keys go when nobody renews them.
 //
-// Plain HTTP, so etcd belongs on loopback or on a network of its own. Of several endpoints the one
+// By https where the endpoint says so. Of several endpoints the one
 // that answered last is asked; where it fails, the next call asks the next. Callbacks run on the
 // io_context's thread, never from within the call that names them. The client must outlive the
 // io_context's last handler.
@@ -40,9 +40,10 @@ class EtcdClient {
     std::function<void(const std::string& why)> ended;
   };
 
-  // Errors: a URL. `endpoints`: at least one, as http://127.0.0.1:2379.
+  // Errors: a URL, a file. `endpoints`: at least one, as http://127.0.0.1:2379.
   static Result<std::unique_ptr<EtcdClient>> open(boost::asio::io_context& io,
-                                                  const std::vector<std::string>& endpoints);
+                                                  const std::vector<std::string>& endpoints,
+                                                  const TlsFiles& files);
   ~EtcdClient();
 
   void list(const std::string& prefix, std::function<void(Result<Listing>)> done);

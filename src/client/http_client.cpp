@@ -20,6 +20,9 @@ using boost::system::error_code;
 using SteadyClock = std::chrono::steady_clock;
 using Socket = asio::basic_stream_socket<tcp, asio::io_context::executor_type>;
 
+// Addresses of a name hold for so long; connections that are there stay.
+constexpr auto kLookUpAgain = std::chrono::seconds(5);
+
 }  // namespace
 
 class HttpClient::Connection : public std::enable_shared_from_this<Connection> {
@@ -38,23 +41,51 @@ class HttpClient::Connection : public std::enable_shared_from_this<Connection> {
   SteadyClock::time_point begun_at() const { return begun_at_; }
 
  private:
+  using Wants = TlsChannel::Wants;
+
   void connect() {
     used_ = false;
+    if (!client_.knows_addresses()) return client_.look_up(shared_from_this());
     auto self = shared_from_this();
     asio::async_connect(socket_, client_.endpoints_,
                         [self](const error_code& ec, const tcp::endpoint&) {
                           if (!self->active_) return;
-                          if (ec) return self->finish(io_error("cannot connect: {}", ec.message()));
-                          error_code ignored;
-                          self->socket_.set_option(tcp::no_delay(true), ignored);
-                          self->exchange();
+                          if (ec) return self->cannot_connect(ec);
+                          self->connected();
                         });
+  }
+
+  void looked_up(const error_code& ec) {
+    if (!active_) return;
+    if (!ec) return connect();
+    finish(not_found("{}: {}", client_.url_.host, ec.message()));
+  }
+
+  void cannot_connect(const error_code& ec) {
+    client_.endpoints_until_ = {};  // it may have moved
+    finish(io_error("cannot connect: {}", ec.message()));
+  }
+
+  void connected() {
+    error_code ignored;
+    socket_.set_option(tcp::no_delay(true), ignored);
+    if (client_.url_.tls) {
+      socket_.non_blocking(true, ignored);
+      tls_.emplace(*client_.tls_, socket_.native_handle(), client_.url_.host);
+    }
+    exchange();
   }
 
   void exchange() {
     reader_.emplace([this](std::string_view piece) { sinks_.body(reader_->status(), piece); });
     written_ = false;
+    sent_ = 0;
     auto self = shared_from_this();
+    if (tls_) {  // later: nothing may end within send()
+      return asio::post(client_.io_, [self] {
+        if (self->active_ && self->tls_) self->transfer();
+      });
+    }
     asio::async_write(socket_, asio::buffer(text_), [self](const error_code& ec, size_t) {
       // The reader reports a failed write, after any response that arrived first.
       self->written_ = !ec;
@@ -71,21 +102,62 @@ class HttpClient::Connection : public std::enable_shared_from_this<Connection> {
 
   void on_read(const error_code& ec, size_t bytes) {
     if (ec) return on_closed(ec);
+    if (take(bytes)) read();
+  }
+
+  // False: the exchange is over.
+  bool take(size_t bytes) {
     Status fed = reader_->feed({buffer_.data(), bytes});
-    if (!fed) return finish(fed);
-    if (reader_->done()) return finish({});
-    read();
+    if (!active_) return false;  // its sink has cancelled it
+    if (fed && !reader_->done()) return true;
+    finish(fed);
+    return false;
+  }
+
+  // Below TLS: sends and receives what is possible now, then waits for what either needs.
+  void transfer() {
+    error_code ec;
+    bool write_waits = false;
+    while (sent_ < text_.size() && !ec) {
+      sent_ += tls_->write_some(std::span<const char>(text_).subspan(sent_), ec);
+    }
+    written_ = sent_ == text_.size();
+    if (ec == asio::error::would_block) {
+      write_waits = tls_->wants() == Wants::kWrite;
+    } else if (ec) {
+      return on_closed(ec);
+    }
+    do {
+      size_t bytes = tls_->read_some(buffer_, ec);
+      if (!ec && !take(bytes)) return;
+    } while (!ec);
+    if (ec != asio::error::would_block) return on_closed(ec);
+    write_waits |= tls_->wants() == Wants::kWrite;
+    wait(Socket::wait_read, waits_to_read_);
+    if (write_waits) wait(Socket::wait_write, waits_to_write_);
+  }
+
+  void wait(Socket::wait_type readiness, bool& waiting) {
+    if (std::exchange(waiting, true)) return;
+    socket_.async_wait(readiness, [self = shared_from_this(), &waiting](const error_code& ec) {
+      waiting = false;
+      if (self->active_ && self->tls_ && !ec) self->transfer();
+    });
   }
 
   void on_closed(const error_code& ec) {
     // The server may close a pooled connection just as it is reused; then nothing was answered, so
     // retry.
     if (used_ && !reader_->begun()) {
-      socket_.close();
+      tls_.reset();
+      error_code ignored;
+      socket_.close(ignored);
       return connect();
     }
     Status ended = reader_->end();
-    if (!ended && ec != asio::error::eof) {
+    if (!ended && tls_ && !tls_->failure().empty()) {
+      ended = io_error("TLS: {}", tls_->failure());
+    } else if (!ended && ec != asio::error::eof) {
       ended = io_error("the connection broke: {}", ec.message());
     }
     finish(ended);
@@ -102,6 +174,7 @@ class HttpClient::Connection : public std::enable_shared_from_this<Connection> {
       used_ = true;
       client_.keep(self);
     } else {
+      tls_.reset();
       error_code ignored;
       socket_.close(ignored);
     }
@@ -110,7 +183,10 @@ class HttpClient::Connection : public std::enable_shared_from_this<Connection> {
 
   HttpClient& client_;
   Socket socket_;
+  std::optional<TlsChannel> tls_;  // nothing: plain HTTP
   std::string text_;
+  size_t sent_ = 0;  // of it, below TLS
+  bool waits_to_read_ = false, waits_to_write_ = false;
   ClientSinks sinks_;
   SteadyClock::time_point begun_at_;
   std::optional<ResponseReader> reader_;
@@ -123,18 +199,50 @@ class HttpClient::Connection : public std::enable_shared_from_this<Connection> {
   friend class HttpClient;
 };
 
-HttpClient::HttpClient(asio::io_context& io, ServerUrl url, const Headers& headers)
-    : io_(io), url_(std::move(url)) {
+HttpClient::HttpClient(asio::io_context& io, ServerUrl url, const Headers& headers,
+                       std::shared_ptr<const TlsContext> tls)
+    : io_(io), url_(std::move(url)), tls_(std::move(tls)), resolver_(io) {
   for (const auto& [name, value] : headers) header_lines_ += fmt::format("{}: {}\r\n", name, value);
+  if (url_.tls && !tls_) tls_ = TlsContext::for_client().value();  // fails without memory alone
+  error_code named;
+  asio::ip::address address = asio::ip::make_address(url_.host, named);
+  named_ = bool(named);
+  if (named_) return;
+  tcp::endpoint endpoint(address, static_cast<uint16_t>(std::stoi(url_.port)));
+  endpoints_ = tcp::resolver::results_type::create(endpoint, url_.host, url_.port);
 }
 
 HttpClient::~HttpClient() = default;
 
 Status HttpClient::resolve() {
+  if (!named_) return {};
   error_code ec;
-  endpoints_ = tcp::resolver(io_).resolve(url_.host, url_.port, ec);
+  auto found = resolver_.resolve(url_.host, url_.port, ec);
   if (ec) return not_found("{}: {}", url_.host, ec.message());
+  endpoints_ = std::move(found);
+  endpoints_until_ = SteadyClock::now() + kLookUpAgain;
   return {};
+}
+
+bool HttpClient::knows_addresses() const {
+  return !endpoints_.empty() && (!named_ || SteadyClock::now() < endpoints_until_);
+}
+
+// An old answer serves where there is no new one.
+void HttpClient::look_up(std::shared_ptr<Connection> connection) {
+  looking_up_.push_back(std::move(connection));
+  if (looking_up_.size() > 1) return;
+  resolver_.async_resolve(url_.host, url_.port,
+                          [this, alive = std::weak_ptr(alive_)](const error_code& ec,
+                                                                tcp::resolver::results_type found) {
+                            if (alive.expired()) return;
+                            if (!ec) endpoints_ = std::move(found);
+                            if (!endpoints_.empty())
+                              endpoints_until_ = SteadyClock::now() + kLookUpAgain;
+                            for (const auto& waiting : std::exchange(looking_up_, {})) {
+                              waiting->looked_up(endpoints_.empty() ? ec : error_code());
+                            }
+                          });
 }
 
 std::string HttpClient::request_text(const ClientRequest& request) const {

@@ -5,6 +5,9 @@
 // runs one exchange at a time; responses are parsed in place. A single thread runs the io_context
 // and makes all calls. The client must outlive the io_context's last handler.
 //
+// A host that is a name is looked up again as time goes on and where a connection fails, without
+// waiting for it, so that a server may come back at another address.
+//
 //   HttpClient client(io, TRY(parse_server_url("http://127.0.0.1:30000")), headers);
 //   TRY(client.resolve());
 //   client.send({.path = "/generate", .body = body}, {.body = on_body, .end = on_end});
@@ -23,6 +26,7 @@
 #include <vector>
 
 #include "banyan/status.h"
+#include "base/tls.h"
 #include "client/url.h"
 
 namespace banyan {
@@ -47,13 +51,16 @@ class HttpClient {
 
   using Headers = std::vector<std::pair<std::string, std::string>>;
 
-  // `headers` are sent with every request.
-  HttpClient(boost::asio::io_context& io, ServerUrl url, const Headers& headers);
+  // `headers` are sent with every request. `tls` is for a server of https; null: TlsContext's
+  // defaults.
+  HttpClient(boost::asio::io_context& io, ServerUrl url, const Headers& headers,
+             std::shared_ptr<const TlsContext> tls = nullptr);
   ~HttpClient();
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
-  // Resolves the host name; blocks. Call it before send().
+  // Looks the host's name up, and blocks; kNotFound: it has no address. Without it, the first
+  // exchange does so.
   Status resolve();
 
   // Returns an id for cancel().
@@ -78,13 +85,21 @@ class HttpClient {
   class Connection;
 
   void keep(std::shared_ptr<Connection> connection);
+  bool knows_addresses() const;
+  void look_up(std::shared_ptr<Connection> connection);
   std::string request_text(const ClientRequest& request) const;
 
   boost::asio::io_context& io_;
   ServerUrl url_;
   std::string header_lines_;
   uint64_t exchanges_ = 0;
+  std::shared_ptr<const TlsContext> tls_;
+  bool named_ = true;  // the host is no address
+  boost::asio::ip::tcp::resolver resolver_;
   boost::asio::ip::tcp::resolver::results_type endpoints_;
+  std::chrono::steady_clock::time_point endpoints_until_;  // then they are looked up again
+  std::vector<std::shared_ptr<Connection>> looking_up_;    // wait for that
+  std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);
   std::unordered_set<std::shared_ptr<Connection>> active_;
   std::vector<std::shared_ptr<Connection>> idle_;
 };

@@ -9,7 +9,7 @@
 namespace banyan {
 namespace {
 
-constexpr std::string_view kScheme = "http://";
+constexpr std::string_view kPlainScheme = "http://", kTlsScheme = "https://";
 
 Status check_port(std::string_view port, std::string_view url) {
   int number = 0;
@@ -24,16 +24,17 @@ Status check_port(std::string_view port, std::string_view url) {
 
 Result<ServerUrl> parse_server_url(std::string_view url) {
   std::string_view rest = url;
-  if (rest.starts_with(kScheme)) {
-    rest.remove_prefix(kScheme.size());
+  bool tls = rest.starts_with(kTlsScheme);
+  if (tls || rest.starts_with(kPlainScheme)) {
+    rest.remove_prefix(tls ? kTlsScheme.size() : kPlainScheme.size());
   } else if (rest.find("://") != rest.npos) {
-    return unsupported("{}: only http:// URLs are supported", quote(url));
+    return unsupported("{}: only http:// and https:// URLs are supported", quote(url));
   }
   bool printable = std::ranges::all_of(rest, [](char c) { return c > 0x20 && c < 0x7f; });
   if (!printable || rest.find_first_of("@?#\\\"<>") != rest.npos) {
     return invalid_argument("{} is not a server URL such as http://127.0.0.1:30000", quote(url));
   }
-  ServerUrl server;
+  ServerUrl server{.tls = tls, .port = tls ? "443" : "80"};
   size_t slash = std::min(rest.find('/'), rest.size());
   server.authority = rest.substr(0, slash);
   server.prefix = rest.substr(slash);

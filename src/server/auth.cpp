@@ -38,10 +38,14 @@ bool is_authorized(const ServerConfig& config, const HttpRequest& request) {
   std::string_view bearer = bearer_token(request.header("authorization").value_or(""));
   std::string_view plain = request.header("x-api-key").value_or("");
   bool known = false;
-  for (const std::string& key : config.api_keys) {
-    known |= equal_in_constant_time(bearer, key);
-    known |= equal_in_constant_time(plain, key);
-  }
+  auto compare = [&](const std::vector<std::string>& keys) {
+    for (const std::string& key : keys) {
+      known |= equal_in_constant_time(bearer, key);
+      known |= equal_in_constant_time(plain, key);
+    }
+  };
+  compare(config.api_keys);
+  if (request.path == "/metrics") compare(config.metrics_keys);
   return known;
 }
 

@@ -7,7 +7,8 @@
 namespace banyan {
 
 // True if the request carries one of the API keys, as "Authorization: Bearer KEY" or "X-Api-Key:
-// KEY", or needs none. Only two paths need none: GET /health, so that probes work, and the page at
+// KEY", or needs none; GET /metrics takes a metrics key too. Only two paths need none: GET /health,
+// so that probes work, and the page at
 // /, which reveals nothing and prompts for the key. Takes the same time for every wrong key of one
 // length.
 bool is_authorized(const ServerConfig& config, const HttpRequest& request);

@@ -36,8 +36,13 @@ Status ServerConfig::validate() const {
   constexpr double kDay = 86400;
   if (host.empty()) return invalid_argument("host is empty; give an address as 127.0.0.1");
   TRY(check_range("port", port, 0, 65535));
-  for (const std::string& key : api_keys) {
-    if (!is_header_text(key)) return invalid_argument("an API key is empty or not plain ASCII");
+  for (const auto* keys : {&api_keys, &metrics_keys}) {
+    if (std::ranges::all_of(*keys, is_header_text)) continue;
+    return invalid_argument("an API key is empty or not plain ASCII");
+  }
+  if (api_keys.empty() && !metrics_keys.empty()) {
+    return invalid_argument(
+        "--metrics-api-key-file is of no use without --api-key: everything is open");
   }
   for (const std::string& name : allowed_hosts) {
     if (is_host_pattern(name)) continue;
@@ -51,9 +56,9 @@ Status ServerConfig::validate() const {
     return invalid_argument("--allowed-origins {}: give an origin as https://a.example, null or *",
                             quote(origin));
   }
-  if (ssl_certfile.empty() != ssl_keyfile.empty()) {
-    return invalid_argument("--ssl-certfile and --ssl-keyfile come together; only {} is given",
-                            ssl_keyfile.empty() ? "--ssl-certfile" : "--ssl-keyfile");
+  TRY(ssl.validate());
+  if (ssl.certificate.empty() && ssl_clients != ClientCertificate::kIgnored) {
+    return invalid_argument("--ssl-cert-reqs needs --ssl-certfile: plain HTTP has no certificates");
   }
   TRY(etcd.validate());
   bool anywhere = host == "0.0.0.0" || host == "::";

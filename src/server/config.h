@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "banyan/status.h"
+#include "base/tls.h"
 #include "server/etcd_config.h"
 #include "server/fields/defaults.h"
 #include "server/publish/publish_config.h"
@@ -19,15 +21,18 @@ struct ServerConfig {
   // As in llama.cpp: further names, and tags, for /v1/models. Without a served_model_name, the
   // alphabetically first alias is the model's name and requests may still use any name.
   std::vector<std::string> aliases, tags;
-  std::vector<std::string> api_keys;  // accepted keys; empty: none is required
+  std::vector<std::string> api_keys;      // accepted keys; empty: none is required
+  std::vector<std::string> metrics_keys;  // accepted for /metrics alone
   // In addition to what server/http/origin.h always allows: host names that requests may use, and
   // origins of web pages that may send requests; "*" allows all.
   std::vector<std::string> allowed_hosts, allowed_origins;
-  // PEM files; both or neither. With them the server accepts only TLS.
-  std::string ssl_certfile, ssl_keyfile;
+  TlsFiles ssl;  // with a certificate, the server accepts only TLS
+  ClientCertificate ssl_clients = ClientCertificate::kIgnored;
   // URL of an OpenTelemetry collector; empty: no tracing.
   std::string traces_endpoint;
   std::string traces_service_name = "banyan";
+  std::vector<std::pair<std::string, std::string>> traces_headers;
+  bool traces_gzip = false;
   std::string version;                    // program version, for /server_info
   KvPublishConfig kv_publish;             // events of the prefix cache over ZeroMQ
   bool webui = true;                      // serve the web page at /

@@ -113,8 +113,8 @@ Status Server::Impl::listen() {
   const ServerConfig& config = service_.config();
   TRY(config.validate());
   TRY(service_.open_publisher());
-  if (!config.ssl_certfile.empty()) {
-    hub_.tls = TRY(TlsContext::load(config.ssl_certfile, config.ssl_keyfile));
+  if (!config.ssl.certificate.empty()) {
+    hub_.tls = TRY(TlsContext::for_server(config.ssl, config.ssl_clients));
   }
   error_code ec;
   tcp::resolver resolver(io_);

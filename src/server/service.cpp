@@ -92,6 +92,8 @@ Service::Service(ServerConfig config, Post post)
   if (config_.traces_endpoint.empty()) return;
   spans_ = std::make_unique<SpanExporter>(SpanExporter::Options{
       .endpoint = config_.traces_endpoint,
+      .headers = config_.traces_headers,
+      .gzip = config_.traces_gzip,
       .source = {.service_name = config_.traces_service_name, .version = config_.version}});
 }
 

@@ -261,6 +261,7 @@ TEST_F(Http, OtherPagesGetNoPreflight) {
 
 TEST_F(Http, NoRouteIsOpenWithoutAKey) {
   config.api_keys = {"first-key", "second-key"};
+  config.metrics_keys = {"metrics-key"};
   start();
   std::vector<std::pair<std::string, std::string>> targets = {
       {"GET", "/nothing"},           {"DELETE", "/"}, {"GET", "//v1/models"}, {"GET", "/health/"},
@@ -280,6 +281,8 @@ TEST_F(Http, NoRouteIsOpenWithoutAKey) {
     EXPECT_EQ(status("Authorization: Bearer \r\n"), 401) << path;
     EXPECT_EQ(status("Authorization: Basic first-key\r\n"), 401) << path;
     EXPECT_EQ(status("X-Api-Key: \r\n"), 401) << path;
+    bool metrics_alone = status("Authorization: Bearer metrics-key\r\n") != 401;
+    EXPECT_EQ(metrics_alone, path == "/metrics") << path;
     if (path == "/throw" || path == "/silent" || path == "/hold_grammars") continue;
     EXPECT_NE(status("Authorization: Bearer first-key\r\n"), 401) << path;
     EXPECT_NE(status("X-Api-Key: second-key\r\n"), 401) << path;

@@ -1,51 +1,29 @@
 // TLS: certificates that work, those that do not, and clients without any.
-#include <openssl/evp.h>
-#include <openssl/pem.h>
+#include <fmt/format.h>
 #include <openssl/ssl.h>
-#include <openssl/x509.h>
 
+#include <boost/asio/io_context.hpp>
+#include <fstream>
 #include <memory>
 
+#include "api/running_server.h"
 #include "api/server_fixture.h"
-#include "support/shared.h"
+#include "base/file.h"
+#include "client/http_client.h"
+#include "support/models/tiny_model.h"
+#include "support/servers/certificate.h"
+#include "support/servers/etcd_server.h"
 
 namespace banyan {
 namespace {
 
-// A key and a certificate that vouches for itself, as PEM files.
-class Certificate {
- public:
-  Certificate(const test::TemporaryFolder& folder, const std::string& name)
-      : certificate_file(folder.path() + "/" + name + ".crt"),
-        key_file(folder.path() + "/" + name + ".key") {
-    std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(EVP_EC_gen("P-256"), EVP_PKEY_free);
-    std::unique_ptr<X509, decltype(&X509_free)> x509(X509_new(), X509_free);
-    X509_set_version(x509.get(), X509_VERSION_3);
-    ASN1_INTEGER_set(X509_get_serialNumber(x509.get()), 1);
-    X509_gmtime_adj(X509_getm_notBefore(x509.get()), 0);
-    X509_gmtime_adj(X509_getm_notAfter(x509.get()), 3600);
-    X509_set_pubkey(x509.get(), key.get());
-    X509_NAME* subject = X509_get_subject_name(x509.get());
-    X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC,
-                               reinterpret_cast<const unsigned char*>("localhost"), -1, -1, 0);
-    X509_set_issuer_name(x509.get(), subject);
-    X509_sign(x509.get(), key.get(), EVP_sha256());
-    BIO* out = BIO_new_file(certificate_file.c_str(), "w");
-    PEM_write_bio_X509(out, x509.get());
-    BIO_free(out);
-    out = BIO_new_file(key_file.c_str(), "w");
-    PEM_write_bio_PrivateKey(out, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
-    BIO_free(out);
-  }
-
-  std::string certificate_file, key_file;
-};
+using test::Certificate;
 
 class Tls : public test::ServerTest {
  protected:
   void use(const std::string& certificate_file, const std::string& key_file) {
-    config.ssl_certfile = certificate_file;
-    config.ssl_keyfile = key_file;
+    config.ssl.certificate = certificate_file;
+    config.ssl.key = key_file;
   }
   std::string refusal() {
     Server server(config);
@@ -72,6 +50,19 @@ class Tls : public test::ServerTest {
     BIO_free_all(bio);
     SSL_CTX_free(context);
     return answer;
+  }
+
+  // What our client makes of the server, with these files.
+  Result<HttpClient::Answer> fetch(const TlsFiles& files, ClientRequest request,
+                                   const std::string& host = "127.0.0.1") {
+    boost::asio::io_context io(1);
+    std::string url = fmt::format("https://{}:{}", host, port());
+    HttpClient client(io, parse_server_url(url).value(), {}, TlsContext::for_client(files).value());
+    return client.fetch(std::move(request));
+  }
+  std::string failure(const TlsFiles& files, const std::string& host = "127.0.0.1") {
+    auto answer = fetch(files, {.method = "GET", .path = "/health"}, host);
+    return answer ? "" : answer.error().message;
   }
 
   test::TemporaryFolder folder_;
@@ -118,6 +109,86 @@ TEST_F(Tls, SaysWhichFileIsWrong) {
   EXPECT_NE(refusal().find("--ssl-certfile none.crt"), std::string::npos) << refusal();
   use(own_.certificate_file, "");
   EXPECT_NE(refusal().find("come together"), std::string::npos) << refusal();
+  use(own_.certificate_file, own_.key_file);
+  config.ssl_clients = ClientCertificate::kRequired;
+  EXPECT_NE(refusal().find("--ssl-ca-certs"), std::string::npos) << refusal();
+  config.ssl = {};
+  EXPECT_NE(refusal().find("--ssl-cert-reqs"), std::string::npos) << refusal();
+}
+
+TEST_F(Tls, OurClientTrustsWhomItIsToldTo) {
+  use(own_.certificate_file, own_.key_file);
+  start();
+  TlsFiles trusts{.authorities = {other_.certificate_file, own_.certificate_file}};
+  std::string body(3 << 20, 'x');
+  EXPECT_EQ(fetch(trusts, {.path = "/echo", .body = body}).value().body, "3145728");
+  EXPECT_GT(fetch(trusts, {.method = "GET", .path = "/pour?bytes=5000000"}).value().body.size(),
+            5'000'000U);
+  EXPECT_EQ(failure(trusts, "localhost"), "");
+  EXPECT_EQ(failure({.authorities = {other_.certificate_file}}), "TLS: self-signed certificate");
+  EXPECT_EQ(failure({}), "TLS: self-signed certificate");
+  EXPECT_TRUE(back_to_base());
+}
+
+TEST_F(Tls, OurClientLooksForTheNameThatItAskedFor) {
+  Certificate foreign(folder_, "foreign", "DNS:a.example,IP:10.0.0.1");
+  use(foreign.certificate_file, foreign.key_file);
+  start();
+  EXPECT_EQ(failure({.authorities = {foreign.certificate_file}}), "TLS: IP address mismatch");
+  EXPECT_EQ(failure({.authorities = {foreign.certificate_file}}, "localhost"),
+            "TLS: hostname mismatch");
+}
+
+TEST_F(Tls, OurClientUsesAConnectionAgain) {
+  use(own_.certificate_file, own_.key_file);
+  config.idle_timeout_s = 0.2;
+  start();
+  boost::asio::io_context io(1);
+  std::string url = fmt::format("https://127.0.0.1:{}", port());
+  HttpClient client(io, parse_server_url(url).value(), {},
+                    TlsContext::for_client({.authorities = {own_.certificate_file}}).value());
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(client.fetch({.method = "GET", .path = "/count?tokens=3"}).value().status, 200);
+    EXPECT_EQ(client.connections(), 1U);
+  }
+  EXPECT_TRUE(back_to_base()) << "the server has closed it";
+  EXPECT_EQ(client.fetch({.method = "GET", .path = "/health"}).value().status, 200);
+}
+
+TEST_F(Tls, ClientsProveThemselvesWhereTheyMust) {
+  config.ssl = own_.towards(other_);
+  config.ssl_clients = ClientCertificate::kRequired;
+  start();
+  EXPECT_EQ(failure(other_.towards(own_)), "");
+  EXPECT_NE(failure({.authorities = {own_.certificate_file}}).find("certificate required"),
+            std::string::npos);
+  Certificate third(folder_, "third");
+  EXPECT_NE(failure(third.towards(own_)).find("TLS: "), std::string::npos);
+  EXPECT_TRUE(back_to_base());
+}
+
+// A router, workers and etcd that all prove themselves to each other.
+TEST_F(Tls, ARouterAndItsWorkers) {
+  REQUIRE_ETCD();
+  TlsFiles etcd_files = own_.towards(other_);  // its HTTP gateway is a client of its own
+  etcd_files.authorities = {folder_.path() + "/both.crt"};
+  std::ofstream(etcd_files.authorities[0])
+      << read_file(own_.certificate_file).value() << read_file(other_.certificate_file).value();
+  test::EtcdServer etcd(etcd_files);
+  EngineConfig engine = test::tiny_model(folder_);
+  engine.state_digest = true;
+  EtcdConfig membership{.endpoints = {etcd.url()}, .cluster = "tls"};
+  membership.tls = other_.towards(own_);
+  ServerConfig worker{.port = 0, .etcd = membership};
+  worker.ssl = own_.towards(other_);
+  worker.ssl_clients = ClientCertificate::kRequired;
+  RouteConfig route{.etcd = membership, .tls = other_.towards(own_), .health_interval_s = 0.02};
+  test::RunningServer first(engine, worker), second(engine, worker);
+  EXPECT_TRUE(first.url().starts_with("https://"));
+  test::RunningServer router(engine, ServerConfig{.port = 0}, route);
+  ASSERT_TRUE(router.reaches("banyan:router_announcing_workers", 2));
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(router.get("/count?tokens=20&prompt=300").status, 200);
+  EXPECT_GT(router.figure("banyan:router_cached_tokens_total"), 0);
 }
 
 }  // namespace

@@ -1,6 +1,9 @@
 // Spans of requests as a collector sees them, and collectors that are down, full or hang.
 #include <fmt/format.h>
 
+#include <chrono>
+#include <thread>
+
 #include "api/server_fixture.h"
 #include "api/trace_collector.h"
 #include "server/tracing/span_exporter.h"
@@ -177,6 +180,21 @@ TEST_F(Exporter, WhatIsRefusedForNowIsSentAgain) {
   EXPECT_EQ(collector.spans("span", 6).size(), 6u);
   EXPECT_GE(collector.heads().size(), 5u);
   EXPECT_EQ(exporter.counts().dropped, 0);
+}
+
+TEST_F(Exporter, ShowsTheHeadersThatItWasGiven) {
+  options.headers = {{"api-key", "secret"}};
+  SpanExporter exporter(options);
+  exporter.add(spans(1));
+  ASSERT_EQ(collector.spans("span", 1).size(), 1u);
+  EXPECT_NE(collector.heads()[0].find("api-key: secret\r\n"), std::string::npos);
+  EXPECT_EQ(collector.heads()[0].find("Content-Encoding"), std::string::npos);
+  options.gzip = true;
+  SpanExporter compresses(options);
+  collector.hangs = true;
+  compresses.add(spans(1));
+  while (collector.heads().size() < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_NE(collector.heads()[1].find("Content-Encoding: gzip\r\n"), std::string::npos);
 }
 
 TEST_F(Exporter, WhatIsRefusedForGoodIsDropped) {

@@ -67,7 +67,7 @@ constexpr std::array kRefused = std::to_array<const char*>({
     "--chat-template,--chat-template-file",
     "--enable-lora,--lora-paths,--lora-modules,--lora,--max-loras-per-batch,--max-lora-rank",
     "--admin-api-key",
-    "--ssl-keyfile-password,--ssl-ca-certs,--ssl-cert-reqs,--ssl-ciphers,--enable-ssl-refresh",
+    "--ssl-keyfile-password,--ssl-ciphers,--enable-ssl-refresh",
     "--is-embedding,--embedding,--embeddings,--reranking,--runner",
     "--random-seed",
     "--stream-interval",

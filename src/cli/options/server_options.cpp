@@ -15,12 +15,13 @@
 #include "cli/options/checks.h"
 #include "cli/options/options.h"
 #include "server/chat.h"
+#include "server/tracing/otel_environment.h"
 
 namespace banyan::cli {
 namespace {
 
 // One key per line; empty lines are skipped.
-Status read_api_keys(const std::string& file, std::vector<std::string>& keys) {
+Status read_api_keys(const char* option, const std::string& file, std::vector<std::string>& keys) {
   std::string text = TRY(read_file(file));
   for (size_t begin = 0; begin < text.size();) {
     size_t end = std::min(text.find('\n', begin), text.size());
@@ -29,7 +30,7 @@ Status read_api_keys(const std::string& file, std::vector<std::string>& keys) {
     if (!line.empty()) keys.push_back(std::move(line));
     begin = end + 1;
   }
-  if (keys.empty()) return invalid_argument("--api-key-file {} has no key in it", file);
+  if (keys.empty()) return invalid_argument("{} {} has no key in it", option, file);
   return {};
 }
 
@@ -44,23 +45,42 @@ Status unpack_json_list(const char* option, std::vector<std::string>& values) {
   return {};
 }
 
-void settle_tracing(ServerOptions& o) {
+Status settle_tracing(ServerOptions& o) {
+  OtelEnvironment otel = TRY(OtelEnvironment::read([](const std::string& name) {
+    const char* value = std::getenv(name.c_str());
+    return std::string(value != nullptr ? value : "");
+  }));
   std::string& endpoint = o.server.traces_endpoint;
+  if (o.enable_trace && endpoint.empty()) endpoint = otel.endpoint;
   if (o.enable_trace && endpoint.empty()) endpoint = "http://localhost:4318/v1/traces";
-  const char* service_name = std::getenv("OTEL_SERVICE_NAME");
-  if (service_name != nullptr && *service_name != 0) o.server.traces_service_name = service_name;
+  if (!otel.service_name.empty()) o.server.traces_service_name = otel.service_name;
+  o.server.traces_headers = std::move(otel.headers);
+  o.server.traces_gzip = otel.gzip;
+  return {};
 }
 
 void add_limit_options(CLI::App& app, ServerConfig& server) {
   OptionGroup group(app, "Clients");
-  app.add_option("--ssl-certfile,--ssl-cert-file", server.ssl_certfile,
+  app.add_option("--ssl-certfile,--ssl-cert-file", server.ssl.certificate,
                  "Serve https with this certificate, a PEM file")
       ->default_str("")
       ->type_name("FILE");
-  app.add_option("--ssl-keyfile,--ssl-key-file", server.ssl_keyfile,
+  app.add_option("--ssl-keyfile,--ssl-key-file", server.ssl.key,
                  "The certificate's key, a PEM file without a password")
       ->default_str("")
       ->type_name("FILE");
+  app.add_option("--ssl-ca-certs", server.ssl.authorities,
+                 "Who vouches for certificates of clients, a PEM file; may be repeated")
+      ->allow_extra_args(false)
+      ->default_str("")
+      ->type_name("FILE");
+  app.add_option_function<int>(
+         "--ssl-cert-reqs",
+         [&server](int value) { server.ssl_clients = static_cast<ClientCertificate>(value); },
+         "Certificates of clients: 0 are not asked for, 1 are checked, 2 are needed")
+      ->check(between(0, 2))
+      ->default_str("0")
+      ->type_name("N");
   app.add_option("--max-connections", server.connections_max, "Maximum number of connected clients")
       ->type_name("N");
   app.add_option("--max-request-bytes", server.body_bytes_max, "Maximum size of a request in bytes")
@@ -87,9 +107,12 @@ void add_limit_options(CLI::App& app, ServerConfig& server) {
 Status ServerOptions::settle() {
   server.bodies_bytes_max = std::max(server.bodies_bytes_max, server.body_bytes_max);
   TRY(unpack_json_list("--allowed-origins", server.allowed_origins));
-  if (!api_key_file.empty()) TRY(read_api_keys(api_key_file, server.api_keys));
+  if (!api_key_file.empty()) TRY(read_api_keys("--api-key-file", api_key_file, server.api_keys));
+  if (!metrics_api_key_file.empty()) {
+    TRY(read_api_keys("--metrics-api-key-file", metrics_api_key_file, server.metrics_keys));
+  }
   server.version = BANYAN_VERSION;
-  settle_tracing(*this);
+  TRY(settle_tracing(*this));
   return server.validate();
 }
 
@@ -140,6 +163,10 @@ void add_network_options(CLI::App& app, ServerOptions& o) {
                  "File with one key per line, which keeps the keys out of `ps`")
       ->default_str("")
       ->type_name("FILE");
+  app.add_option("--metrics-api-key-file", o.metrics_api_key_file,
+                 "File of keys that open /metrics alone, one a line")
+      ->default_str("")
+      ->type_name("FILE");
   app.add_option("--allowed-hosts", server.allowed_hosts,
                  "Names besides its own that the server answers to, as a.example or .example; * is "
                  "all [all where --host is not a loopback address]")
@@ -156,6 +183,24 @@ void add_network_options(CLI::App& app, ServerOptions& o) {
   add_limit_options(app, server);
 }
 
+void add_tls_options(CLI::App& app, TlsFiles& files, const std::string& whom) {
+  app.add_option(std::string(files.authorities_option), files.authorities,
+                 "Who vouches for the certificate of " + whom +
+                     " at https:// addresses, a PEM file; may be repeated [those that this machine "
+                     "trusts]")
+      ->allow_extra_args(false)
+      ->default_str("")
+      ->type_name("FILE");
+  app.add_option(std::string(files.certificate_option), files.certificate,
+                 "Certificate to show to " + whom + ", a PEM file")
+      ->default_str("")
+      ->type_name("FILE");
+  app.add_option(std::string(files.key_option), files.key,
+                 "The certificate's key, a PEM file without a password")
+      ->default_str("")
+      ->type_name("FILE");
+}
+
 void add_etcd_options(CLI::App& app, EtcdConfig& etcd) {
   app.add_option("--etcd-endpoints", etcd.endpoints,
                  "Addresses of etcd, where workers are listed for routers, as http://host:2379")
@@ -165,6 +210,8 @@ void add_etcd_options(CLI::App& app, EtcdConfig& etcd) {
   app.add_option("--etcd-cluster", etcd.cluster,
                  "Workers and routers of one name there find each other")
       ->type_name("NAME");
+  add_tls_options(app, etcd.tls, "etcd");
+  add_tls_options(app, etcd.tls, "etcd");
 }
 
 void add_default_options(CLI::App& app, RequestDefaults& defaults) {
@@ -227,8 +274,9 @@ void add_message_options(CLI::App& app, ServerOptions& o) {
                  "http://localhost:4318/v1/traces")
       ->default_str("")
       ->type_name("URL");
-  app.add_flag("--enable-trace", o.enable_trace,
-               "The same, to the collector at localhost unless the URL of another is given");
+  app.add_flag(
+      "--enable-trace", o.enable_trace,
+      "The same, to the collector that OTEL_EXPORTER_OTLP_ENDPOINT names, or at localhost");
   app.add_flag("--log-requests,--enable-log-requests", o.server.log_requests,
                "Log each request's parameters and timings");
 }

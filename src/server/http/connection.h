@@ -21,10 +21,10 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/tls.h"
 #include "server/fields/reader.h"
 #include "server/http/http.h"
 #include "server/http/origin.h"
-#include "server/http/tls.h"
 #include "server/routes.h"
 #include "server/service.h"
 

@@ -52,7 +52,7 @@ Status EtcdConfig::validate() const {
     auto url = parse_server_url(endpoint);
     if (!url) return invalid_argument("--etcd-endpoints {}", url.error().message);
   }
-  return {};
+  return tls.validate();
 }
 
 // ---- Workers ------------------------------------------------------------------------------------
@@ -61,7 +61,7 @@ Result<std::unique_ptr<WorkerRegistration>> WorkerRegistration::start(boost::asi
                                                                       const EtcdConfig& config) {
   TRY(key_of(config));
   std::unique_ptr<WorkerRegistration> made(new WorkerRegistration(io, config));
-  made->etcd_ = TRY(EtcdClient::open(io, config.endpoints));
+  made->etcd_ = TRY(EtcdClient::open(io, config.endpoints, config.tls));
   made->step();
   return made;
 }
@@ -124,7 +124,7 @@ Result<std::unique_ptr<WorkerMembership>> WorkerMembership::start(boost::asio::i
                                                                   Sinks sinks) {
   TRY(config.validate());
   std::unique_ptr<WorkerMembership> made(new WorkerMembership(io, config, std::move(sinks)));
-  made->etcd_ = TRY(EtcdClient::open(io, config.endpoints));
+  made->etcd_ = TRY(EtcdClient::open(io, config.endpoints, config.tls));
   made->list();
   return made;
 }

@@ -52,6 +52,7 @@ Status RouteConfig::validate() const {
         "where workers are listed");
   }
   TRY(etcd.validate());
+  TRY(tls.validate());
   if (std::ssize(worker_urls) > kWorkersMax) {
     return invalid_argument("--worker-urls: {} workers; a router takes {}", worker_urls.size(),
                             kWorkersMax);
@@ -115,6 +116,7 @@ Result<std::unique_ptr<RemoteGenerator>> RemoteGenerator::open(
   TRY(config.validate());
   std::unique_ptr<RemoteGenerator> made(new RemoteGenerator(io, config, std::move(on_step)));
   RemoteGenerator* self = made.get();
+  made->tls_ = TRY(TlsContext::for_client(config.tls));
   for (const std::string& url : config.worker_urls) TRY(made->admit(url));
   if (config.etcd.used()) {
     WorkerMembership::Sinks sinks;
@@ -160,7 +162,7 @@ Status RemoteGenerator::admit(const std::string& url) {
   if (place == workers_.end() && std::ssize(workers_) == kWorkersMax) {
     return exhausted("this router has {} workers, which is all it takes", kWorkersMax);
   }
-  auto worker = TRY(RemoteWorker::open(io_, url, config_));
+  auto worker = TRY(RemoteWorker::open(io_, url, config_, tls_));
   worker->on({.answered = [this] { pump(); },
               .lost = [this, raw = worker.get()](const std::string& why) { lose_all(*raw, why); }});
   if (place == workers_.end()) place = workers_.insert(place, nullptr);
@@ -342,7 +344,7 @@ void RemoteGenerator::take_bytes(const JobPtr& job, int http_status, std::string
 }
 
 void RemoteGenerator::take_line(const JobPtr& job, std::string_view text) {
-  Status read = reader_.read(text, line_);
+  Status read = read_line(text, line_);
   if (!read) {
     job->worker->failed(SteadyClock::now());
     return lose(job, read.error().message, false);

@@ -38,7 +38,7 @@ class RemoteGenerator final : public Generator {
     int64_t sent_tokens = 0, predicted_tokens = 0, cached_tokens = 0;
   };
 
-  // `on_step` hears sums over the workers. Errors: a URL, an unknown policy.
+  // `on_step` hears sums over the workers. Errors: a URL, an unknown policy, a file of TLS.
   static Result<std::unique_ptr<RemoteGenerator>> open(
       boost::asio::io_context& io, const RouteConfig& config,
       std::function<void(const StepReport&)> on_step);
@@ -96,13 +96,13 @@ class RemoteGenerator final : public Generator {
   boost::asio::io_context& io_;
   const RouteConfig config_;
   std::function<void(const StepReport&)> on_step_;
+  std::shared_ptr<const TlsContext> tls_;
   std::vector<std::shared_ptr<RemoteWorker>> workers_;  // by number; null: nobody has it
   std::unique_ptr<WorkerMembership> membership_;        // null: workers are named once
   WorkerChoice choice_;
   std::unordered_set<JobPtr> jobs_;  // that have not ended
   std::deque<JobPtr> waiting_;
   boost::asio::steady_timer timer_;
-  LineReader reader_;
   WireLine line_;
   Counts counts_;
   EngineStats totals_;               // of steps and tokens, over all workers

@@ -26,16 +26,17 @@ constexpr size_t kAnswerBytesMax = 64 << 10;
 
 Result<std::shared_ptr<RemoteWorker>> RemoteWorker::open(boost::asio::io_context& io,
                                                          const std::string& url,
-                                                         const RouteConfig& config) {
-  ServerUrl parsed = TRY(parse_server_url(url));
-  auto worker = std::make_shared<RemoteWorker>(io, std::move(parsed), url, config);
-  TRY(worker->client_.resolve());
-  return worker;
+                                                         const RouteConfig& config,
+                                                         std::shared_ptr<const TlsContext> tls) {
+  return std::make_shared<RemoteWorker>(io, TRY(parse_server_url(url)), url, config,
+                                        std::move(tls));
 }
 
 RemoteWorker::RemoteWorker(boost::asio::io_context& io, ServerUrl parsed, std::string url,
-                           const RouteConfig& config)
-    : url_(std::move(url)), config_(config), client_(io, std::move(parsed), headers_of(config)) {}
+                           const RouteConfig& config, std::shared_ptr<const TlsContext> tls)
+    : url_(std::move(url)),
+      config_(config),
+      client_(io, std::move(parsed), headers_of(config), std::move(tls)) {}
 
 void RemoteWorker::tick(SteadyTime now) {
   if (question_ != 0 && now - asked_ > duration_of_s(config_.health_timeout_s)) {

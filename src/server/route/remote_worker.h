@@ -27,12 +27,13 @@ class RemoteWorker : public std::enable_shared_from_this<RemoteWorker> {
     std::function<void(const std::string& why)> lost;
   };
 
-  // kInvalidArgument: no URL; kNotFound: the host has no address.
+  // kInvalidArgument: no URL. `tls` is for those of https.
   static Result<std::shared_ptr<RemoteWorker>> open(boost::asio::io_context& io,
                                                     const std::string& url,
-                                                    const RouteConfig& config);
+                                                    const RouteConfig& config,
+                                                    std::shared_ptr<const TlsContext> tls);
   RemoteWorker(boost::asio::io_context& io, ServerUrl parsed, std::string url,
-               const RouteConfig& config);
+               const RouteConfig& config, std::shared_ptr<const TlsContext> tls);
 
   void on(Events events) { events_ = std::move(events); }
   // Asks, and checks deadlines. Call it often.

@@ -14,8 +14,11 @@ inline constexpr int kWorkersMax = 256;  // of one router: two cells' worth
 
 struct RouteConfig {
   std::vector<std::string> worker_urls;
-  EtcdConfig etcd;              // and those that are listed there
-  std::string worker_api_key;   // for the workers; empty: none
+  EtcdConfig etcd;                                          // and those that are listed there
+  std::string worker_api_key;                               // for the workers; empty: none
+  TlsFiles tls{.certificate_option = "--client-cert-path",  // for workers at https:// addresses
+               .key_option = "--client-key-path",
+               .authorities_option = "--ca-cert-path"};
   std::string policy = "cost";  // router/registry.cpp has the list
   RouteCosts costs;
 

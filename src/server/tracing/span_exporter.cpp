@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "client/http_client.h"
+#include "server/tracing/gzip.h"
 
 namespace banyan {
 namespace {
@@ -39,6 +40,13 @@ Result<ServerUrl> parse_traces_endpoint(const std::string& endpoint) {
   return url;
 }
 
+HttpClient::Headers headers_of(const SpanExporter::Options& options) {
+  HttpClient::Headers headers = options.headers;
+  headers.emplace_back("User-Agent", "banyan/" + options.source.version);
+  if (options.gzip) headers.emplace_back("Content-Encoding", "gzip");
+  return headers;
+}
+
 }  // namespace
 
 // The queue and the connection. The thread shares ownership, since a name lookup may hang for
@@ -47,8 +55,7 @@ class SpanExporter::Sender {
  public:
   explicit Sender(Options options)
       : options_(std::move(options)),
-        client_(io_, parse_traces_endpoint(options_.endpoint).value(),
-                {{"User-Agent", "banyan/" + options_.source.version}}) {}
+        client_(io_, parse_traces_endpoint(options_.endpoint).value(), headers_of(options_)) {}
 
   void add(std::vector<Span> spans);
   SpanCounts counts() const { return {.exported = exported_, .dropped = dropped_}; }
@@ -130,6 +137,7 @@ std::vector<Span> SpanExporter::Sender::next_batch() {
 
 void SpanExporter::Sender::deliver(const std::vector<Span>& batch) {
   std::string body = otlp_json(options_.source, batch);
+  if (options_.gzip) body = gzip(body);
   SpanDelivery delivery = post(body);
   for (auto time = options_.pause_min; delivery.again && pause(time);
        time = std::min(2 * time, options_.pause_max)) {

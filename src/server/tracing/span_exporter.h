@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "banyan/status.h"
@@ -24,6 +25,8 @@ class SpanExporter {
     using Duration = std::chrono::steady_clock::duration;
 
     std::string endpoint;  // "http://host:4318/v1/traces"; that path is the default
+    std::vector<std::pair<std::string, std::string>> headers = {};  // of every request
+    bool gzip = false;
     SpanSource source;
     size_t queued_max = 8192;  // spans
     size_t batch_max = 512;

@@ -1,15 +1,18 @@
 #include "server/worker/wire.h"
 
 #include <fmt/format.h>
-#include <simdjson.h>
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
+#include <cmath>
+#include <concepts>
 #include <iterator>
 #include <type_traits>
 #include <utility>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "llm/thinking_budget.h"
 #include "server/fields/token_filter.h"
 
@@ -18,8 +21,12 @@ namespace {
 
 // ---- One list of members for both directions ----------------------------------------------------
 
-template <class Visit>
-void visit_members(SamplingParams& s, Visit visit) {
+// T, const or not: one is written, the other read.
+template <class T, class U>
+concept Maybe = std::same_as<std::remove_const_t<T>, U>;
+
+template <Maybe<SamplingParams> T, class Visit>
+void visit_members(T& s, Visit visit) {
   visit("temperature", s.temperature);
   visit("top_p", s.top_p);
   visit("top_k", s.top_k);
@@ -40,8 +47,8 @@ void visit_members(SamplingParams& s, Visit visit) {
   visit("sample_index", s.sample_index);
 }
 
-template <class Visit>
-void visit_members(GenerationOptions& o, Visit visit) {
+template <Maybe<GenerationOptions> T, class Visit>
+void visit_members(T& o, Visit visit) {
   visit("max_new_tokens", o.max_new_tokens);
   visit("min_new_tokens", o.min_new_tokens);
   visit("stop_token_ids", o.stop_token_ids);
@@ -59,8 +66,8 @@ void visit_members(GenerationOptions& o, Visit visit) {
   visit("adapter", o.adapter);
 }
 
-template <class Visit>
-void visit_members(GrammarSource& g, Visit visit) {
+template <Maybe<GrammarSource> T, class Visit>
+void visit_members(T& g, Visit visit) {
   visit("kind", g.kind);
   visit("text", g.text);
   visit("strict", g.json.strict);
@@ -68,20 +75,20 @@ void visit_members(GrammarSource& g, Visit visit) {
   visit("after", g.after);
 }
 
-template <class Visit>
-void visit_members(EarlyStops& e, Visit visit) {
+template <Maybe<EarlyStops> T, class Visit>
+void visit_members(T& e, Visit visit) {
   visit("tokens_min", e.tokens_min);
   visit("stops", e.stops);
 }
 
-template <class Visit>
-void visit_members(TokenRules& r, Visit visit) {
+template <Maybe<TokenRules> T, class Visit>
+void visit_members(T& r, Visit visit) {
   visit("allowed", r.allowed);
   visit("banned", r.banned);
 }
 
-template <class Visit>
-void visit_members(ThinkingRules& r, Visit visit) {
+template <Maybe<ThinkingRules> T, class Visit>
+void visit_members(T& r, Visit visit) {
   visit("begin", r.begin);
   visit("end", r.end);
   visit("call", r.call);
@@ -91,16 +98,17 @@ void visit_members(ThinkingRules& r, Visit visit) {
   visit("again", r.again);
 }
 
-template <class Visit>
-void visit_members(ConstraintSource& c, Visit visit) {
+template <Maybe<ConstraintSource> T, class Visit>
+void visit_members(T& c, Visit visit) {
   visit("grammar", c.grammar);
   visit("early", c.early);
   visit("tokens", c.tokens);
   visit("thinking", c.thinking);
 }
 
-template <class Visit>
-void visit_members(WireRequest& w, Visit visit) {
+template <Maybe<WireRequest> T, class Visit>
+void visit_members(T& w, Visit visit) {
+  visit("version", w.version);
   visit("prompt", w.request.prompt);
   visit("resume_tokens", w.request.resume_tokens);
   visit("sampling", w.request.sampling);
@@ -111,67 +119,88 @@ void visit_members(WireRequest& w, Visit visit) {
 // ---- Writing ------------------------------------------------------------------------------------
 
 template <class T>
-Json to_json(const std::vector<T>& values);
-Json to_json(const std::vector<std::pair<TokenId, float>>& biases);
+bool is_absent(const T&) {
+  return false;
+}
 template <class T>
-Json to_json(const std::optional<T>& value);
+bool is_absent(const std::optional<T>& value) {
+  return !value;
+}
 template <class T>
-Json to_json(const std::shared_ptr<const T>& value);
-Json to_json(const std::shared_ptr<const DryBreakers>& breakers);
+bool is_absent(const std::shared_ptr<T>& value) {
+  return !value;
+}
 
-// Absent members stay out.
 template <class T>
-Json to_json(const T& value) {
-  if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
-    return value;
+void append_value(const std::vector<T>& values, std::string& out);
+template <class T>
+void append_value(const std::optional<T>& value, std::string& out);
+template <class T>
+void append_value(const std::shared_ptr<const T>& value, std::string& out);
+void append_value(const std::pair<TokenId, float>& bias, std::string& out);
+void append_value(const std::shared_ptr<const DryBreakers>& breakers, std::string& out);
+
+template <class T>
+void append_value(const T& value, std::string& out) {
+  auto to = std::back_inserter(out);
+  if constexpr (std::is_floating_point_v<T>) {
+    auto number = static_cast<double>(value);
+    std::isfinite(number) ? fmt::format_to(to, "{}", number) : fmt::format_to(to, "null");
+  } else if constexpr (std::is_arithmetic_v<T>) {
+    fmt::format_to(to, "{}", value);
   } else if constexpr (std::is_enum_v<T>) {
-    return static_cast<int>(value);
+    fmt::format_to(to, "{}", static_cast<int>(value));
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    out += dump_json(value);
   } else {
-    Json object = Json::object();
-    T copy = value;
-    visit_members(copy, [&](const char* name, auto& member) {
-      Json json = to_json(member);
-      if (!json.is_null()) object[name] = std::move(json);
+    out += '{';
+    visit_members(value, [&](const char* name, const auto& member) {
+      if (is_absent(member)) return;  // it keeps its default
+      fmt::format_to(to, "{}\"{}\":", out.back() == '{' ? "" : ",", name);
+      append_value(member, out);
     });
-    return object;
+    out += '}';
   }
 }
 
 template <class T>
-Json to_json(const std::vector<T>& values) {
-  Json list = Json::array();
-  for (const T& value : values) list.push_back(to_json(value));
-  return list;
+void append_value(const std::vector<T>& values, std::string& out) {
+  out += '[';
+  for (const T& value : values) {
+    if (&value != values.data()) out += ',';
+    append_value(value, out);
+  }
+  out += ']';
 }
 
-Json to_json(const std::vector<std::pair<TokenId, float>>& biases) {
-  Json list = Json::array();
-  for (auto [token, bias] : biases) list.push_back(Json::array({token, bias}));
-  return list;
+void append_value(const std::pair<TokenId, float>& bias, std::string& out) {
+  out += '[';
+  append_value(bias.first, out);
+  out += ',';
+  append_value(bias.second, out);
+  out += ']';
 }
 
 template <class T>
-Json to_json(const std::optional<T>& value) {
-  return value ? to_json(*value) : Json();
+void append_value(const std::optional<T>& value, std::string& out) {
+  append_value(*value, out);
 }
 
 template <class T>
-Json to_json(const std::shared_ptr<const T>& value) {
-  return value ? to_json(*value) : Json();
+void append_value(const std::shared_ptr<const T>& value, std::string& out) {
+  append_value(*value, out);
 }
 
 // Each breaker as the list of its tokens.
-Json to_json(const std::shared_ptr<const DryBreakers>& breakers) {
-  if (!breakers) return {};
-  Json list = Json::array();
+void append_value(const std::shared_ptr<const DryBreakers>& breakers, std::string& out) {
+  std::vector<std::vector<TokenId>> all;
   for (const auto& [first, tails] : *breakers) {
     for (const std::vector<TokenId>& tail : tails) {
-      Json tokens = Json::array({first});
-      for (TokenId token : tail) tokens.push_back(token);
-      list.push_back(std::move(tokens));
+      all.push_back({first});
+      all.back().insert(all.back().end(), tail.begin(), tail.end());
     }
   }
-  return list;
+  append_value(all, out);
 }
 
 // ---- Reading ------------------------------------------------------------------------------------
@@ -313,6 +342,7 @@ Status check(const WireRequest& wire) {
 // ---- Lines --------------------------------------------------------------------------------------
 
 constexpr int kHasToken = 1, kFromPrompt = 2, kDrafted = 4;
+constexpr std::string_view kNoMessage = "\"\"";
 
 void append_logprobs(std::span<const TokenLogprob> logprobs, std::string& out) {
   auto at = std::back_inserter(out);
@@ -327,9 +357,10 @@ void append_logprobs(std::span<const TokenLogprob> logprobs, std::string& out) {
 }  // namespace
 
 std::string write_request(const WireRequest& request) {
-  Json body = to_json(request);
-  body["version"] = kWorkerProtocol;
-  return body.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string body;
+  body.reserve(1024 + 8 * (request.request.prompt.size() + request.request.resume_tokens.size()));
+  append_value(request, body);
+  return body;
 }
 
 Result<WireRequest> read_request(const Json& body) {
@@ -339,10 +370,8 @@ Result<WireRequest> read_request(const Json& body) {
     return invalid_argument("version: this worker speaks {}; run router and workers of one build",
                             kWorkerProtocol);
   }
-  Json members = body;
-  members.erase("version");
   WireRequest wire;
-  TRY(read(members, "the body", wire));
+  TRY(read(body, "the body", wire));
   TRY(check(wire));
   return wire;
 }
@@ -357,123 +386,127 @@ void append_event(const TokenEvent& e, std::string& out) {
   append_logprobs(e.top, out);
   out += ',';
   append_logprobs(e.chosen, out);
-  fmt::format_to(std::back_inserter(out), ",{},{}]\n", static_cast<int>(e.error.code),
-                 Json(e.error.message).dump(-1, ' ', false, Json::error_handler_t::replace));
+  fmt::format_to(std::back_inserter(out), ",{},", static_cast<int>(e.error.code));
+  out += e.error.message.empty() ? kNoMessage : dump_json(e.error.message);
+  out += "]\n";
 }
 
 void append_rejection(const Error& error, std::string& out) {
   Json line = {{"rejected", Json::array({static_cast<int>(error.code), error.message})}};
-  out += line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  out += dump_json(line) + "\n";
 }
-
-struct LineReader::Parser {
-  simdjson::dom::parser json;
-};
-
-LineReader::LineReader() : parser_(std::make_unique<Parser>()) {}
-LineReader::~LineReader() = default;
 
 namespace {
 
-using simdjson::dom::element;
-
-// The integers of a list, in order; `good` is false once one is missing.
-struct Integers {
-  simdjson::dom::array::iterator at, end;
+// What is left of a line; `good` is false once something is missing.
+struct Scanner {
+  const char *at, *end;
   bool good = true;
 
-  element next() {
-    if (at == end) {
-      good = false;
-      return {};
-    }
-    element item = *at;
-    ++at;
-    return item;
+  void skip(char c) {
+    good = good && at != end && *at == c;
+    if (good) ++at;
   }
-  int64_t integer() {
-    element item = next();
+  bool finds(char c) const { return good && at != end && *at == c; }
+  int64_t last_integer() {
     int64_t value = 0;
-    if (good) good = item.get(value) == simdjson::SUCCESS;
+    if (!good) return value;
+    auto [next, error] = std::from_chars(at, end, value);
+    good = error == std::errc();
+    at = next;
     return value;
   }
-  float logprob() { return std::bit_cast<float>(static_cast<uint32_t>(integer())); }
+  int64_t integer() {
+    int64_t value = last_integer();
+    skip(',');
+    return value;
+  }
 };
 
-bool read_logprobs(element item, std::vector<TokenLogprob>& into) {
-  into.clear();
-  simdjson::dom::array list;
-  if (item.get(list) != simdjson::SUCCESS) return false;
-  Integers values{list.begin(), list.end()};
-  while (values.good && values.at != values.end) {
-    auto token = static_cast<TokenId>(values.integer());
-    into.push_back({token, values.logprob()});
-  }
-  return values.good;
+float logprob_of(int64_t bits) {
+  return std::bit_cast<float>(static_cast<uint32_t>(bits));
 }
 
-bool read_error(Integers& values, Error& error) {
-  int64_t code = values.integer();
-  element text = values.next();
-  std::string_view message;
-  if (!values.good || text.get(message) != simdjson::SUCCESS) return false;
+void read_logprobs(Scanner& scanner, std::vector<TokenLogprob>& into) {
+  into.clear();
+  scanner.skip('[');
+  while (scanner.good && !scanner.finds(']')) {
+    if (!into.empty()) scanner.skip(',');
+    auto token = static_cast<TokenId>(scanner.integer());
+    into.push_back({token, logprob_of(scanner.last_integer())});
+  }
+  scanner.skip(']');
+  scanner.skip(',');
+}
+
+bool set_error(int64_t code, std::string message, Error& error) {
   if (code < 0 || code > static_cast<int>(ErrorCode::kIo)) return false;
-  error = {static_cast<ErrorCode>(code), std::string(message)};
+  error = {static_cast<ErrorCode>(code), std::move(message)};
   return true;
 }
 
-bool read_event(Integers values, WireLine& line) {
+// The last two of a line.
+bool read_error(Scanner& scanner, Error& error) {
+  int64_t code = scanner.integer();
+  std::string_view text(scanner.at, scanner.end);
+  if (!scanner.good || !text.ends_with(']')) return false;
+  text.remove_suffix(1);
+  if (text == kNoMessage) return set_error(code, {}, error);
+  Result<Json> message = parse_json(text, "a message");
+  return message && message->is_string() && set_error(code, message->get<std::string>(), error);
+}
+
+bool read_event(std::string_view text, WireLine& line) {
+  Scanner scanner{text.data(), text.data() + text.size()};
   TokenEvent& e = line.event;
   e = {};
-  e.position = values.integer();
-  int64_t flags = values.integer();
+  scanner.skip('[');
+  e.position = scanner.integer();
+  int64_t flags = scanner.integer();
   e.has_token = (flags & kHasToken) != 0;
   e.from_prompt = (flags & kFromPrompt) != 0;
   e.drafted = (flags & kDrafted) != 0;
-  e.token = static_cast<TokenId>(values.integer());
-  e.logprob = values.logprob();
-  int64_t finish = values.integer();
+  e.token = static_cast<TokenId>(scanner.integer());
+  e.logprob = logprob_of(scanner.integer());
+  int64_t finish = scanner.integer();
   if (finish < 0 || finish > static_cast<int>(FinishReason::kError)) return false;
   e.finish = static_cast<FinishReason>(finish);
-  e.matched_stop = static_cast<TokenId>(values.integer());
-  e.cached_tokens = values.integer();
-  e.restored_tokens = values.integer();
-  e.queued_s = static_cast<double>(values.integer()) * 1e-9;
-  e.drafts = values.integer();
-  e.draft_tokens = values.integer();
-  element top = values.next(), chosen = values.next();
-  if (!values.good || !read_logprobs(top, line.top) || !read_logprobs(chosen, line.chosen)) {
-    return false;
-  }
+  e.matched_stop = static_cast<TokenId>(scanner.integer());
+  e.cached_tokens = scanner.integer();
+  e.restored_tokens = scanner.integer();
+  e.queued_s = static_cast<double>(scanner.integer()) * 1e-9;
+  e.drafts = scanner.integer();
+  e.draft_tokens = scanner.integer();
+  read_logprobs(scanner, line.top);
+  read_logprobs(scanner, line.chosen);
   e.top = line.top;
   e.chosen = line.chosen;
-  return read_error(values, e.error);
+  return read_error(scanner, e.error);
 }
 
-bool read_notice(element json, WireLine& line) {
-  bool resumable = false;
-  if (json["resumable"].get(resumable) == simdjson::SUCCESS) {
+bool read_notice(const Json& json, WireLine& line) {
+  if (json.contains("resumable")) {
     line.kind = WireLine::Kind::kResumable;
-    return resumable;
+    return json["resumable"] == true;
   }
-  simdjson::dom::array rejected;
-  if (json["rejected"].get(rejected) != simdjson::SUCCESS) return false;
+  Json rejected = json.value("rejected", Json());
+  bool good = rejected.is_array() && rejected.size() == 2 && rejected[0].is_number_integer() &&
+              rejected[1].is_string();
   line.kind = WireLine::Kind::kRejected;
-  Integers values{rejected.begin(), rejected.end()};
-  return read_error(values, line.event.error);
+  return good &&
+         set_error(rejected[0].get<int64_t>(), rejected[1].get<std::string>(), line.event.error);
 }
 
 }  // namespace
 
-Status LineReader::read(std::string_view text, WireLine& line) {
+Status read_line(std::string_view text, WireLine& line) {
   line.kind = WireLine::Kind::kEvent;
-  element json;
-  bool good = parser_->json.parse(text.data(), text.size()).get(json) == simdjson::SUCCESS;
-  simdjson::dom::array list;
-  if (good && json.get(list) == simdjson::SUCCESS) {
-    good = read_event({list.begin(), list.end()}, line);
-  } else if (good) {
-    good = json.is_object() && read_notice(json, line);
+  bool good = false;
+  if (text.starts_with('[')) {
+    good = read_event(text, line);
+  } else {
+    Result<Json> json = parse_json(text, "a line");
+    good = json && json->is_object() && read_notice(*json, line);
   }
   if (good) return {};
   return corrupt("a line of {} bytes from a worker is none of its protocol", text.size());

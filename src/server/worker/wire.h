@@ -25,6 +25,7 @@ inline constexpr int kWorkerProtocol = 1;
 
 // A request and what its constraint is made of; `request.constraint` is null.
 struct WireRequest {
+  int version = kWorkerProtocol;
   GenerateRequest request;
   ConstraintSource constraint;
 };
@@ -46,17 +47,8 @@ struct WireLine {
   std::vector<TokenLogprob> top, chosen;
 };
 
-// Reads lines; one per thread.
-class LineReader {
- public:
-  LineReader();
-  ~LineReader();
-  // Into `line`, whose memory is used again. kCorrupt: it is none of the above.
-  Status read(std::string_view text, WireLine& line);
-
- private:
-  struct Parser;
-  std::unique_ptr<Parser> parser_;
-};
+// Reads a line, without its end, into `line`, whose memory is used again. kCorrupt: it is none of
+// the above.
+Status read_line(std::string_view text, WireLine& line);
 
 }  // namespace banyan

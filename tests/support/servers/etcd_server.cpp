@@ -12,7 +12,7 @@
 #include <csignal>
 #include <string_view>
 #include <thread>
-#include <vector>
+#include <utility>
 
 #include "base/check.h"
 
@@ -43,31 +43,45 @@ bool EtcdServer::installed() {
   return ::access(kProgram, X_OK) == 0;
 }
 
-EtcdServer::EtcdServer() {
+EtcdServer::EtcdServer(TlsFiles tls) : tls_(std::move(tls)) {
   for (int attempt = 0; attempt < 20; ++attempt) {
     port_ = free_port();
+    health_port_ = free_port();
     if (start()) return;
   }
   CHECK(false, "etcd in {} did not start", folder_.path());
 }
 
+std::vector<std::string> EtcdServer::arguments(const std::string& peers) const {
+  std::vector<std::string> all = {kProgram,
+                                  "--data-dir",
+                                  folder_.path() + "/data",
+                                  "--listen-client-urls",
+                                  url(),
+                                  "--advertise-client-urls",
+                                  url(),
+                                  "--listen-metrics-urls",  // and /health, without TLS
+                                  "http://127.0.0.1:" + std::to_string(health_port_),
+                                  "--listen-peer-urls",
+                                  peers,
+                                  "--initial-advertise-peer-urls",
+                                  peers,
+                                  "--initial-cluster",
+                                  "default=" + peers};
+  if (tls_.empty()) return all;
+  for (const std::string& argument :
+       {std::string("--cert-file"), tls_.certificate, std::string("--key-file"), tls_.key,
+        std::string("--client-cert-auth"), std::string("--trusted-ca-file"),
+        tls_.authorities.front()}) {
+    all.push_back(argument);
+  }
+  return all;
+}
+
 bool EtcdServer::start() {
-  std::string peers = "http://127.0.0.1:" + std::to_string(free_port());
-  std::vector<std::string> arguments = {kProgram,
-                                        "--data-dir",
-                                        folder_.path() + "/data",
-                                        "--listen-client-urls",
-                                        url(),
-                                        "--advertise-client-urls",
-                                        url(),
-                                        "--listen-peer-urls",
-                                        peers,
-                                        "--initial-advertise-peer-urls",
-                                        peers,
-                                        "--initial-cluster",
-                                        "default=" + peers};
+  std::vector<std::string> words = arguments("http://127.0.0.1:" + std::to_string(free_port()));
   std::vector<char*> pointers;
-  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  for (std::string& argument : words) pointers.push_back(argument.data());
   pointers.push_back(nullptr);
   process_ = ::fork();
   CHECK(process_ >= 0);
@@ -90,7 +104,7 @@ bool EtcdServer::answers() const {
   int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   timeval patience = {.tv_sec = 1};
   ::setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  sockaddr_in address = loopback(port_);
+  sockaddr_in address = loopback(health_port_);
   std::string answer(4096, '\0');
   ssize_t size = 0;
   if (::connect(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
@@ -110,7 +124,7 @@ EtcdServer::~EtcdServer() {
 }
 
 std::string EtcdServer::url() const {
-  return "http://127.0.0.1:" + std::to_string(port_);
+  return (tls_.empty() ? "http" : "https") + ("://127.0.0.1:" + std::to_string(port_));
 }
 
 void EtcdServer::signal(int number) {

@@ -4,7 +4,9 @@
 #include <sys/types.h>
 
 #include <string>
+#include <vector>
 
+#include "base/tls.h"
 #include "support/shared.h"
 
 namespace banyan::test {
@@ -14,7 +16,8 @@ class EtcdServer {
   // Whether the program is installed.
   static bool installed();
 
-  EtcdServer();
+  // With files, it has TLS and wants certificates of clients.
+  explicit EtcdServer(TlsFiles tls = {});
   ~EtcdServer();
   EtcdServer(const EtcdServer&) = delete;
   EtcdServer& operator=(const EtcdServer&) = delete;
@@ -27,8 +30,11 @@ class EtcdServer {
   bool start();
   bool answers() const;
 
+  std::vector<std::string> arguments(const std::string& peers) const;
+
+  TlsFiles tls_;
   TemporaryFolder folder_;
-  int port_ = 0;
+  int port_ = 0, health_port_ = 0;
   pid_t process_ = -1;
 };
 

@@ -19,13 +19,19 @@ TEST(ServerUrl, IsTakenApart) {
   EXPECT_EQ(url.host, "::1");
   EXPECT_EQ(url.port, "8000");
   EXPECT_EQ(url.authority, "[::1]:8000");
+  EXPECT_FALSE(url.tls);
+  url = parse_server_url("https://example.org/v2").value();
+  EXPECT_TRUE(url.tls);
+  EXPECT_EQ(url.host, "example.org");
+  EXPECT_EQ(url.port, "443");
+  EXPECT_EQ(parse_server_url("https://example.org:8443").value().port, "8443");
 }
 
 TEST(ServerUrl, RefusesWhatIsNoAddress) {
   for (const char* url :
-       {"", "http://", "http://:80", "https://example.org", "http://h:0", "http://h:65536",
-        "http://h:8x", "http://h:", "http://[::1", "http://[::1]8", "http://user@h",
-        "http://h/a?b=c", "http://h/\r\nX: y", "http://h /", "ftp://h"}) {
+       {"", "http://", "http://:80", "https://", "http://h:0", "http://h:65536", "http://h:8x",
+        "http://h:", "http://[::1", "http://[::1]8", "http://user@h", "http://h/a?b=c",
+        "http://h/\r\nX: y", "http://h /", "ftp://h"}) {
     EXPECT_FALSE(parse_server_url(url)) << url;
   }
 }

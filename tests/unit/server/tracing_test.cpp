@@ -2,8 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <boost/beast/zlib/inflate_stream.hpp>
+#include <boost/crc.hpp>
+#include <cstring>
+#include <map>
 
 #include "server/config.h"
+#include "server/tracing/gzip.h"
+#include "server/tracing/otel_environment.h"
 #include "server/tracing/otlp_json.h"
 #include "server/tracing/request_spans.h"
 #include "server/tracing/trace_context.h"
@@ -138,6 +144,79 @@ TEST(Tracing, OtlpHasItsShape) {
       R"("name":"queue","kind":1,"startTimeUnixNano":"0","endTimeUnixNano":"0"}]}]}]})");
 }
 
+// The environment of a test's own.
+Result<OtelEnvironment> otel(const std::map<std::string, std::string>& variables) {
+  return OtelEnvironment::read([&](const std::string& name) {
+    auto found = variables.find(name);
+    return found == variables.end() ? std::string() : found->second;
+  });
+}
+
+TEST(Tracing, ReadsTheEnvironmentOfOpenTelemetry) {
+  OtelEnvironment none = otel({}).value();
+  EXPECT_EQ(none.endpoint, "");
+  EXPECT_TRUE(none.headers.empty());
+  EXPECT_FALSE(none.gzip);
+  OtelEnvironment all = otel({{"OTEL_EXPORTER_OTLP_ENDPOINT", "https://a.example/x/"},
+                              {"OTEL_EXPORTER_OTLP_HEADERS", "api-key=a%20b=c , X-Two=2,"},
+                              {"OTEL_EXPORTER_OTLP_COMPRESSION", "gzip"},
+                              {"OTEL_SERVICE_NAME", "mine"}})
+                            .value();
+  EXPECT_EQ(all.endpoint, "https://a.example/x/v1/traces");
+  using Headers = std::vector<std::pair<std::string, std::string>>;
+  EXPECT_EQ(all.headers, (Headers{{"api-key", "a b=c"}, {"X-Two", "2"}}));
+  EXPECT_TRUE(all.gzip);
+  EXPECT_EQ(all.service_name, "mine");
+  OtelEnvironment traces = otel({{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://a"},
+                                 {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://b/c"},
+                                 {"OTEL_EXPORTER_OTLP_HEADERS", "a=1"},
+                                 {"OTEL_EXPORTER_OTLP_TRACES_HEADERS", "b=2"}})
+                               .value();
+  EXPECT_EQ(traces.endpoint, "http://b/c");
+  EXPECT_EQ(traces.headers, (Headers{{"b", "2"}}));
+  for (const char* wrong : {"a", "=1", "a b=1", "a=1\r\nX: y", "a=%0d%0aX: y"}) {
+    auto refused = otel({{"OTEL_EXPORTER_OTLP_HEADERS", wrong}});
+    ASSERT_FALSE(refused) << wrong;
+    EXPECT_NE(refused.error().message.find("OTEL_EXPORTER_OTLP_HEADERS"), std::string::npos);
+  }
+  EXPECT_FALSE(otel({{"OTEL_EXPORTER_OTLP_COMPRESSION", "zstd"}}));
+}
+
+// Takes apart what gzip() made, and checks its sums.
+std::string gunzip(std::string_view bytes) {
+  namespace zlib = boost::beast::zlib;
+  EXPECT_TRUE(bytes.starts_with("\x1f\x8b\x08"));
+  std::string_view deflated = bytes.substr(10, bytes.size() - 18);
+  std::string text(1 << 20, 0);
+  zlib::inflate_stream stream;
+  zlib::z_params params;
+  params.next_in = deflated.data();
+  params.avail_in = deflated.size();
+  params.next_out = text.data();
+  params.avail_out = text.size();
+  boost::system::error_code ec;
+  stream.write(params, zlib::Flush::finish, ec);
+  EXPECT_EQ(ec, zlib::error::end_of_stream);
+  text.resize(params.total_out);
+  boost::crc_32_type crc;
+  crc.process_bytes(text.data(), text.size());
+  uint32_t sums[2] = {};
+  std::memcpy(sums, bytes.data() + bytes.size() - 8, 8);
+  EXPECT_EQ(sums[0], crc.checksum());
+  EXPECT_EQ(sums[1], text.size());
+  return text;
+}
+
+TEST(Tracing, CompressesWhatOthersCanRead) {
+  std::string text;
+  for (const char* piece : {"", "a", "spans and more spans, "}) {
+    for (int i = 0; i < 1000; ++i) text += piece;
+    std::string zipped = gzip(text);
+    EXPECT_EQ(gunzip(zipped), text);
+    EXPECT_LT(zipped.size(), 40 + text.size() / 10);
+  }
+}
+
 TEST(Tracing, TheEndpointIsHttp) {
   auto refusal = [](const std::string& endpoint) {
     ServerConfig config = {.traces_endpoint = endpoint};
@@ -146,8 +225,9 @@ TEST(Tracing, TheEndpointIsHttp) {
   };
   EXPECT_EQ(refusal("http://localhost:4318/v1/traces"), "");
   EXPECT_EQ(refusal("localhost:4318"), "");
-  EXPECT_EQ(refusal("https://localhost:4318/v1/traces"),
-            "--otlp-traces-endpoint \"https://localhost:4318/v1/traces\": only http:// URLs are "
+  EXPECT_EQ(refusal("https://localhost:4318/v1/traces"), "");
+  EXPECT_EQ(refusal("grpc://localhost:4317"),
+            "--otlp-traces-endpoint \"grpc://localhost:4317\": only http:// and https:// URLs are "
             "supported");
   EXPECT_NE(refusal("http://localhost:port"), "");
 }

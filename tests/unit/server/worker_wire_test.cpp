@@ -116,9 +116,8 @@ TEST(WorkerWire, AnEventArrivesBitForBit) {
   append_event(event, text);
   ASSERT_TRUE(text.ends_with("\n"));
   text.pop_back();
-  LineReader reader;
   WireLine line;
-  Status read = reader.read(text, line);
+  Status read = read_line(text, line);
   ASSERT_TRUE(read) << text;
   EXPECT_EQ(line.kind, WireLine::Kind::kEvent);
   EXPECT_EQ(line.event.position, 12);
@@ -137,19 +136,18 @@ TEST(WorkerWire, AnEventArrivesBitForBit) {
 }
 
 TEST(WorkerWire, NoticesAreLinesToo) {
-  LineReader reader;
   WireLine line;
   std::string text;
   append_rejection({ErrorCode::kExhausted, "full"}, text);
-  ASSERT_TRUE(reader.read(text, line));
+  ASSERT_TRUE(read_line(text, line));
   EXPECT_EQ(line.kind, WireLine::Kind::kRejected);
   EXPECT_EQ(line.event.error.code, ErrorCode::kExhausted);
-  ASSERT_TRUE(reader.read(kResumableLine, line));
+  ASSERT_TRUE(read_line(kResumableLine, line));
   EXPECT_EQ(line.kind, WireLine::Kind::kResumable);
   for (const char* broken :
        {"", "[", "[]", "{}", "[1,2,3]", "7", R"({"rejected":[99,"x"]})", R"({"rejected":3})",
         R"([1,1,1,0,77,-1,0,0,0,0,0,[],[],0,""])", R"([1,1,1,0,0,-1,0,0,0,0,0,[1],[],0,""])"}) {
-    EXPECT_FALSE(reader.read(broken, line)) << broken;
+    EXPECT_FALSE(read_line(broken, line)) << broken;
   }
 }
 

@@ -1,0 +1,91 @@
+// TLS for a connection: OpenSSL over its non-blocking socket.
+//
+// A channel reads and writes like a socket. On would_block the caller waits for the readiness that
+// wants() names. The handshake happens within the first reads and writes. A context is immutable
+// and must outlive its channels; a channel belongs to one thread.
+#pragma once
+
+#include <boost/system/error_code.hpp>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "banyan/status.h"
+
+struct ssl_ctx_st;
+struct ssl_st;
+
+namespace banyan {
+
+// PEM files of one end. A certificate comes with its chain, and its key has no password.
+struct TlsFiles {
+  std::string certificate, key;          // how this end proves itself; empty: it does not
+  std::vector<std::string> authorities;  // who vouches for the other end
+  // The options that name them, for errors.
+  std::string_view certificate_option = "--ssl-certfile", key_option = "--ssl-keyfile",
+                   authorities_option = "--ssl-ca-certs";
+
+  bool empty() const { return certificate.empty() && key.empty() && authorities.empty(); }
+  // kInvalidArgument: a certificate without a key, or a key without a certificate.
+  Status validate() const;
+};
+
+enum class ClientCertificate { kIgnored, kOptional, kRequired };
+
+class TlsContext {
+ public:
+  // Requires a certificate. Errors name the file that cannot be read, or say that the key does not
+  // match. A client's certificate is checked against the authorities unless it is ignored.
+  static Result<std::unique_ptr<TlsContext>> for_server(
+      const TlsFiles& files, ClientCertificate clients = ClientCertificate::kIgnored);
+  // Servers must have a certificate of the authorities; without any, of those that this machine
+  // trusts (the environment variables SSL_CERT_FILE and SSL_CERT_DIR name others).
+  static Result<std::unique_ptr<TlsContext>> for_client(const TlsFiles& files = {});
+  ~TlsContext();
+  TlsContext(const TlsContext&) = delete;
+  TlsContext& operator=(const TlsContext&) = delete;
+
+ private:
+  friend class TlsChannel;
+  explicit TlsContext(ssl_ctx_st* context) : context_(context) {}
+  static Result<std::unique_ptr<TlsContext>> open(const TlsFiles& files, bool serves);
+
+  ssl_ctx_st* context_;
+};
+
+class TlsChannel {
+ public:
+  // A server's end. Does not own the socket.
+  TlsChannel(const TlsContext& context, int socket);
+  // A client's end, of a server whose certificate must be for this name or address.
+  TlsChannel(const TlsContext& context, int socket, const std::string& server);
+  ~TlsChannel();
+  TlsChannel(const TlsChannel&) = delete;
+  TlsChannel& operator=(const TlsChannel&) = delete;
+
+  enum class Wants { kRead, kWrite };
+
+  // Transfers at most one record. Returns 0 bytes with would_block, eof, or another error; after an
+  // error the channel is unusable.
+  size_t read_some(std::span<char> to, boost::system::error_code& ec);
+  size_t write_some(std::span<const char> from, boost::system::error_code& ec);
+  Wants wants() const { return wants_; }  // after would_block
+
+  bool is_ready() const;                                   // the handshake is done
+  bool is_plain_http() const { return plain_http_; }       // the client sent plain HTTP
+  const std::string& failure() const { return failure_; }  // after an error, where TLS has a reason
+  void close();  // tells the other end that nothing more will be written
+
+ private:
+  size_t result_of(int returned, boost::system::error_code& ec);
+
+  ssl_st* ssl_;
+  Wants wants_ = Wants::kRead;
+  bool plain_http_ = false, broken_ = false;
+  std::string failure_;
+};
+
+}  // namespace banyan

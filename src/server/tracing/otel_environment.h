@@ -1,0 +1,26 @@
+// What OpenTelemetry's environment variables say of the way to a collector; those for traces come
+// before those for everything (OTEL_EXPORTER_OTLP_TRACES_HEADERS, OTEL_EXPORTER_OTLP_HEADERS).
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "banyan/status.h"
+
+namespace banyan {
+
+struct OtelEnvironment {
+  std::string endpoint;      // OTEL_EXPORTER_OTLP_[TRACES_]ENDPOINT; empty: unset
+  std::string service_name;  // OTEL_SERVICE_NAME; empty: unset
+  std::vector<std::pair<std::string, std::string>> headers;  // OTEL_EXPORTER_OTLP_[TRACES_]HEADERS
+  bool gzip = false;  // OTEL_EXPORTER_OTLP_[TRACES_]COMPRESSION
+
+  // `variable`: the value of a name, empty where it is unset. kInvalidArgument names the variable.
+  static Result<OtelEnvironment> read(
+      const std::function<std::string(const std::string& name)>& variable);
+};
+
+}  // namespace banyan
