@@ -110,12 +110,16 @@ struct PackedWeights {
   void pack(int64_t begin, int64_t count, AlignedBytes& to) const {
     int64_t first_group = weights.format.quantised ? begin * (weights.k / weights.group) : 0;
     size_t row_bytes = weights.k * dtype_bytes(weights.format.element);
+    // Null of what the format does not have.
+    auto from = [](const auto& values, int64_t i) {
+      return values.empty() ? nullptr : values.data() + i;
+    };
     kernel.pack({.source = weights.source.data() + begin * row_bytes,
-                 .scales = weights.scales.data() + first_group,
-                 .zeros = weights.zeros.data() + first_group,
-                 .mins = weights.mins.data() + first_group,
-                 .levels = weights.levels.data() + begin * weights.k / kLevelColumns,
-                 .min_levels = weights.min_levels.data() + begin * weights.k / kLevelColumns,
+                 .scales = from(weights.scales, first_group),
+                 .zeros = from(weights.zeros, first_group),
+                 .mins = from(weights.mins, first_group),
+                 .levels = from(weights.levels, begin * weights.k / kLevelColumns),
+                 .min_levels = from(weights.min_levels, begin * weights.k / kLevelColumns),
                  .packed = to.data(),
                  .n = weights.n,
                  .k = weights.k,

@@ -211,7 +211,6 @@ void add_etcd_options(CLI::App& app, EtcdConfig& etcd) {
                  "Workers and routers of one name there find each other")
       ->type_name("NAME");
   add_tls_options(app, etcd.tls, "etcd");
-  add_tls_options(app, etcd.tls, "etcd");
 }
 
 void add_default_options(CLI::App& app, RequestDefaults& defaults) {
