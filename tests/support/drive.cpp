@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "kernels/select.h"
+#include "support/sanitized.h"
 
 namespace banyan::test {
 namespace {
@@ -119,7 +120,9 @@ bool same_bits(std::span<const float> a, std::span<const float> b) {
 
 std::vector<std::string> all_kernels() {
   std::vector<std::string> names = available_kernels();
-  names.insert(names.end(), {"fenced", "cuda_emulated"});
+  names.emplace_back("fenced");
+  // Sanitizers slow the emulation down tenfold; differential tests run its kernels under them.
+  if (!kSanitized) names.emplace_back("cuda_emulated");
   if (select_kernels("cuda")) names.emplace_back("cuda");  // where there is a card
   return names;
 }

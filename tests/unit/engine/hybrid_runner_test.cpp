@@ -149,14 +149,14 @@ std::vector<float> in_chunks(Runner& runner, Sequence s, int64_t chunk) {
 TEST(HybridRunner, ClassifiesItsStates) {
   auto classes = [](const HybridLayers& layers) { return runner_of(layers)->classes(); };
   StateClasses all = classes({});
-  ASSERT_EQ(all.count, 3);
+  ASSERT_EQ(all.count, 4);  // pages, window pages, slots and the log of drafts
   EXPECT_EQ(all[1].window_tokens, kWindow);
   EXPECT_EQ(all.resume_alignment_tokens, kChunk);
   EXPECT_TRUE(all.needs_snapshots() && all.prompt_only);
   StateClasses paged = classes({.lightning = false, .delta = false});
   EXPECT_EQ(paged.resume_alignment_tokens, 1);
   EXPECT_FALSE(paged.needs_snapshots() || paged.prompt_only);
-  EXPECT_EQ(classes({.window = false}).count, 2);
+  EXPECT_EQ(classes({.window = false}).count, 3);
 }
 
 TEST(HybridRunner, ChunksDoNotChangeABit) {

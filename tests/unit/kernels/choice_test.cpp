@@ -334,7 +334,7 @@ TEST_F(ChooseKernels, AProbeKeepsToItsTime) {
   speeds_.other_s = 0.001;
   choose_kernels(machine("amx"));
   int quick = runs_;
-  EXPECT_EQ(quick, 15 * 5 * 8);  // rounds, tables, formats
+  EXPECT_EQ(quick, 15 * 5 * std::ssize(kGemmFormats));  // rounds, tables, formats
   runs_ = 0;
   speeds_.other_s = 0.02;  // of 0.1 s a round, and 4.5 s for all formats
   TemporaryFolder folder;
