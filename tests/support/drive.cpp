@@ -121,7 +121,7 @@ bool same_bits(std::span<const float> a, std::span<const float> b) {
 std::vector<std::string> all_kernels() {
   std::vector<std::string> names = available_kernels();
   names.emplace_back("fenced");
-  // Sanitizers slow the emulation down tenfold; differential tests run its kernels under them.
+  // Sanitizers slow the emulation down tenfold; differential/cuda_test runs under them.
   if (!kSanitized) names.emplace_back("cuda_emulated");
   if (select_kernels("cuda")) names.emplace_back("cuda");  // where there is a card
   return names;
