@@ -10,9 +10,9 @@
 //   fp8              codes of e4m3fn, never NaN
 //   q2, q3, q4, q5, q6, iq4   codes of so many bits, as GGUF files store them: see the end
 //
-// All but the first three are quantised. Up to fp8: of each row, `group` consecutive columns share a scale
-// (group = k: the whole row), and weight[j, c] = (decode(code[j, c]) - zero[j, g]) * scale[j, g].
-// Groups are multiples of 32 or the whole row; k is a multiple of the group.
+// All but the first three are quantised. Up to fp8, `group` consecutive columns of a row share a
+// scale (group = k: the whole row), and weight[j, c] = (decode(code[j, c]) - zero[j, g]) * scale[j,
+// g]. Groups are multiples of 32 or the whole row; k is a multiple of the group.
 //
 // int8, int4, uint4 and mxfp4 multiply integers, by the same arithmetic in every table, so that all
 // agree bit for bit. A row of x is quantised group by group:

@@ -1,7 +1,7 @@
 // Declares a model's weights and states, scope by scope. Layer constructors are the weight map:
 // each names its tensors once, next to the member that holds them.
 //
-//   GatedMlp(Builder b, ...) : gate_up_(b.stacked({{"gate_proj", n}, {"up_proj", n}}, columns)), ...
+//   GatedMlp(Builder b, ...) : gate_up_(b.stacked({{"gate_proj", n}, {"up_proj", n}}, columns))
 //
 // A declaration reads, converts and packs the tensor immediately. On a problem it yields an empty
 // weight and records the problem. WeightLoader::finish() reports all problems together: missing

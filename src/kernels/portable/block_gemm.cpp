@@ -76,7 +76,8 @@ void gather(const GatherArgs& a) {
   for (int64_t i = 0; i < a.rows; ++i) {
     for (int64_t c = 0; c < a.k; ++c) {
       int64_t at = a.ids[i] * a.k + c;
-      float value = static_cast<float>(block_value(Form, w.codes[at])) * w.scale(at / kLevelColumns);
+      float value =
+          static_cast<float>(block_value(Form, w.codes[at])) * w.scale(at / kLevelColumns);
       a.y[i * a.k + c] = Form.mins ? value - w.min(at / kLevelColumns) : value;
     }
   }
@@ -84,7 +85,8 @@ void gather(const GatherArgs& a) {
 
 // Row j of the weights times codes of x, with their steps.
 template <BlockForm Form>
-float block_dot(const PackedBlocks& w, int64_t j, int64_t k, const int8_t* codes, const float* steps) {
+float block_dot(const PackedBlocks& w, int64_t j, int64_t k, const int8_t* codes,
+                const float* steps) {
   float y = 0;
   for (int64_t c = 0; c < k; c += Form.part) {
     int64_t first = j * k + c;

@@ -51,9 +51,9 @@ struct BlockWeights : IntegerOperands<Vec> {
   static constexpr int64_t kScales = Levelled ? kHalves : kHalves * kUnitGroups;
   static constexpr int64_t kLevelsAt = kMins ? 2 * kScales : kScales;
   static constexpr int64_t kMinLevelsAt = kLevelsAt + kUnitParts * kBlockOutputs;
-  static constexpr int64_t kHeaderBytes = !Levelled                   ? kLevelsAt
+  static constexpr int64_t kHeaderBytes = !Levelled                 ? kLevelsAt
                                           : kMins && !kJoinedLevels ? kMinLevelsAt + kUnitParts * 16
-                                                                      : kMinLevelsAt;
+                                                                    : kMinLevelsAt;
 
   static GemmShape shape(int64_t k) {
     GemmShape s = {.k = k, .group = kBlockStep, .groups = k / kBlockStep, .group_lines = Form.bits};
@@ -112,8 +112,8 @@ struct BlockWeights : IntegerOperands<Vec> {
   }
   // Of part `part` of the unit.
   static auto scale(const std::byte* header, int64_t part, int v) {
-    auto halves = V::load(reinterpret_cast<const Float16*>(
-        header + scales_in_unit(part / kParts) + v * V::kLanes * 2));
+    auto halves = V::load(reinterpret_cast<const Float16*>(header + scales_in_unit(part / kParts) +
+                                                           v * V::kLanes * 2));
     if constexpr (!Levelled) return halves;
     return V::mul(halves, level(header, part, v));
   }

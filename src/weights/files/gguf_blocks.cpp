@@ -17,8 +17,8 @@ namespace {
 constexpr int64_t kSmall = 32;   // numbers in a simple block
 constexpr int64_t kLarge = 256;  // numbers in a "K" block
 
-// Where the codes, scales and levels of one block go. Levels are of kLevelColumns numbers each; those
-// of blocks without levels are not written.
+// Where the codes, scales and levels of one block go. Levels are of kLevelColumns numbers each;
+// those of blocks without levels are not written.
 using Block = QuantisedRows;
 
 float half_at(const uint8_t* bytes) {
