@@ -67,7 +67,7 @@ TEST(BenchServing, SaysWhatIsWrong) {
       {{"--backend", "x"}, "--backend"},
       {{"--random-range-ratio", "1.5"}, "--random-range-ratio"},
       {{"--random-output-len", "0"}, "--random-output-len"},
-      {{"--base-url", "https://x"}, "--base-url"},
+      {{"--base-url", "ftp://x"}, "--base-url"},
   };
   for (const auto& [words, named] : mistakes) {
     std::vector<std::string> all = {"bench", "serving"};
