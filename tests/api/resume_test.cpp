@@ -44,6 +44,17 @@ bool is_of_a_run(std::string_view key) {
          key.ends_with("_ms") || key.ends_with("second");
 }
 
+// Ids of Responses are random, so that nobody guesses those that are stored.
+void erase_random_ids(std::string& text) {
+  for (const char* prefix : {"resp_", "msg_"}) {
+    for (size_t at = 0; (at = text.find(prefix, at)) != text.npos;) {
+      at += std::string_view(prefix).size();
+      size_t end = text.find_first_not_of("0123456789abcdef", at);
+      if (end != text.npos && end - at == 32) text.erase(at, 32);
+    }
+  }
+}
+
 // `text` without the numbers that differ in the next run.
 std::string timeless(const std::string& text) {
   std::string kept;
@@ -69,6 +80,7 @@ std::vector<Event> events_of(const std::string& body) {
       event.id = text.substr(4, line - 4);
       text.erase(0, line + 1);
     }
+    erase_random_ids(text);
     event.rest = timeless(text);
     events.push_back(std::move(event));
   }
