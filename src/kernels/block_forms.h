@@ -7,10 +7,10 @@
 namespace banyan {
 
 struct BlockForm {
-  int bits = 4;       // of a code
-  int part = 32;      // columns that share a level
-  int zero = 0;       // subtracted from a code
-  bool mins = false;  // whether each part has a minimum
+  int bits = 4;        // of a code
+  int part = 32;       // columns that share a level
+  int zero = 0;        // subtracted from a code
+  bool mins = false;   // whether each part has a minimum
   bool table = false;  // whether codes are indices into kIq4Values
   bool plain = false;  // whether groups of 32 without levels exist
 };
