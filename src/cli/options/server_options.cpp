@@ -70,7 +70,8 @@ void add_limit_options(CLI::App& app, ServerConfig& server) {
       ->default_str("")
       ->type_name("FILE");
   app.add_option("--ssl-ca-certs", server.ssl.authorities,
-                 "Who vouches for certificates of clients, a PEM file; may be repeated")
+                 "Certificate authorities that client certificates are verified against, a PEM "
+                 "file; may be repeated")
       ->allow_extra_args(false)
       ->default_str("")
       ->type_name("FILE");
@@ -183,16 +184,16 @@ void add_network_options(CLI::App& app, ServerOptions& o) {
   add_limit_options(app, server);
 }
 
-void add_tls_options(CLI::App& app, TlsFiles& files, const std::string& whom) {
+void add_tls_options(CLI::App& app, TlsFiles& files, const std::string& peer) {
   app.add_option(std::string(files.authorities_option), files.authorities,
-                 "Who vouches for the certificate of " + whom +
+                 "Certificate authorities to verify the certificate of " + peer +
                      " at https:// addresses, a PEM file; may be repeated [those that this machine "
                      "trusts]")
       ->allow_extra_args(false)
       ->default_str("")
       ->type_name("FILE");
   app.add_option(std::string(files.certificate_option), files.certificate,
-                 "Certificate to show to " + whom + ", a PEM file")
+                 "Client certificate for connections to " + peer + ", a PEM file")
       ->default_str("")
       ->type_name("FILE");
   app.add_option(std::string(files.key_option), files.key,

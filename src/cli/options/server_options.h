@@ -24,8 +24,8 @@ struct ServerOptions {
 void add_network_options(CLI::App& app, ServerOptions& options);
 // Defaults for requests that do not set these values.
 void add_default_options(CLI::App& app, RequestDefaults& defaults);
-// Certificates of a client of `whom`, under the names that `files` gives.
-void add_tls_options(CLI::App& app, TlsFiles& files, const std::string& whom);
+// Certificates for connections to `peer`, under the names that `files` gives.
+void add_tls_options(CLI::App& app, TlsFiles& files, const std::string& peer);
 // Where routers and workers find each other.
 void add_etcd_options(CLI::App& app, EtcdConfig& etcd);
 // Traces and the log of requests.

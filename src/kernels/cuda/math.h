@@ -56,7 +56,7 @@ BANYAN_HOST_DEVICE constexpr float power_of_two(int exponent) {  // of a normal 
 }
 
 // e^x within 2 ulp: 0 below -104, infinity above 88.8, NaN for NaN. The method is that of
-// kernels/x86/vec_math.h.
+// kernels/vector/vec_math.h.
 BANYAN_HOST_DEVICE constexpr float exp(float x) {
   constexpr float kToInteger = 0x1.8p23f;  // a number this large has no fraction
   if (is_nan(x)) return x;
