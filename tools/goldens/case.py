@@ -25,6 +25,7 @@ class Case:
     whole: bool = False
     # Kept as a recipe by hash (goldens/grown.py), with the last rows of the reference alone.
     grown: bool = False
+    reference_rows: int = 2  # of a grown case
     norm_center: float = 1  # of norms' weights
     transposed: bool = False  # matrices of all experts are [experts, columns, rows]
     mxfp4: bool = False  # and these are stored as blocks and scales

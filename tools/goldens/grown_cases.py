@@ -360,7 +360,7 @@ GROWN_CASES = [
     grown(
         "ernie4-5",
         "neighbours turn; biases everywhere",
-        214,
+        1214,
         small("Ernie4_5ForCausalLM", "ernie4_5", head_dim=8, use_bias=True),
     ),
     grown(
