@@ -159,6 +159,8 @@ Result<std::unique_ptr<Llm::Impl>> Llm::Impl::load_without_engine(const EngineCo
   plan.state_digest = false;
   plan.total_tokens_max = 16 * plan.page_size_tokens;
   impl->info = TRY(inspect_model(plan));
+  // Who has an engine knows how much of a prompt it has room for.
+  impl->info.total_tokens_max = impl->info.context_length_tokens;
   TRY(impl->check_ends());
   return impl;
 }

@@ -104,6 +104,12 @@ class Client {
     return response();
   }
 
+  Response post(std::string_view target, std::string_view body) {
+    send("POST " + std::string(target) + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
+         std::to_string(body.size()) + "\r\n\r\n" + std::string(body));
+    return response();
+  }
+
   // Whether the server has closed the connection, be it soon.
   bool is_closed() {
     while (read_some()) {

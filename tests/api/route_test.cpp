@@ -74,6 +74,16 @@ TEST_F(RouteApi, GoesToWhoeverHasThePrefix) {
   EXPECT_EQ(router().figure("banyan:router_hashed_pages_total"), 9 * 18);
 }
 
+TEST_F(RouteApi, TakesPromptsAsLongAsWorkersDo) {
+  start(1);
+  std::string ids = "5";
+  for (int i = 1; i < 3000; ++i) ids += ",5";
+  Response response = Client(port()).post(
+      "/generate", R"({"input_ids": [)" + ids + R"(], "sampling_params": {"max_new_tokens": 2}})");
+  EXPECT_EQ(response.status, 200) << response.body;
+  EXPECT_EQ(prompt_tokens(), std::vector<double>{3000});
+}
+
 TEST_F(RouteApi, TakesTurnsWhereAskedTo) {
   route.policy = "round_robin";
   start();
