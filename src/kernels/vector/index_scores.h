@@ -1,9 +1,9 @@
 // The scores of DeepSeek's sparse attention (kernels/sparse.h), in two arithmetics: f32, and pairs
 // of bf16 on a processor that multiplies those.
 //
-// In pairs, sixteen keys take the lanes of a vector: they are transposed once for all rows and
-// heads of an item, and no sum runs across lanes. Codes of fp8 become bf16 on the way, which rounds
-// nothing, and so do queries that were rounded to such codes.
+// Keys take the lanes of a vector: they are transposed once for all rows and heads of an item, and
+// no sum runs across lanes. In pairs, codes of fp8 become bf16 on the way, which rounds nothing,
+// and so do queries that were rounded to such codes.
 #pragma once
 
 #include "kernels/index_items.h"
@@ -50,127 +50,133 @@ class IndexKeys {
   int64_t stride_;
 };
 
-// ---- In f32 ----------------------------------------------------------------------------------
+// ---- Panels of keys ---------------------------------------------------------------------------
 
-template <class V, class S>
-class IndexFloats {
- public:
-  static int64_t scratch_floats(const IndexScoresArgs& a) {
-    return kIsCode<S> ? kIndexRows * a.heads * a.width + a.width : 0;
-  }
-  IndexFloats(const IndexScoresArgs& a, float* memory) : a_(a), memory_(memory) {}
+constexpr int64_t kIndexPanels = 2;  // that are multiplied together
 
-  void score(const IndexItem& item) {
-    if constexpr (kIsCode<S>) round_queries(item);
-    IndexKeys<V, S> keys(a_, item);
-    for (int64_t key = item.begin; key < item.end; key += kTileOutputs) {
-      const S* rows[kTileOutputs];
-      keys.locate(key, rows);
-      int64_t count = item.end - key < kTileOutputs ? item.end - key : kTileOutputs;
-      for (int64_t r = 0; r < item.rows; ++r) {
-        float sums[kTileOutputs] = {};
-        add_heads(item, r, rows, sums);
-        float* to = a_.scores + (item.score_row + r) * a_.entries_max + key;
-        for (int64_t n = 0; n < count; ++n) {
-          to[n] = kIsCode<S> ? sums[n] * kCodeUnit<S> * keys.scale(rows[n]) : sums[n];
-        }
+// Keys and queries as floats. A line of a panel has a column of V::kLanes keys.
+template <class Vector, class S>
+struct IndexFloats {
+  using V = Vector;
+  using Key = S;
+  using Query = float;
+  using Line = typename V::F;
+  static constexpr int64_t kLanes = V::kLanes, kColumns = 1;
+  // Sums of two panels, their keys and a query take the registers.
+  static constexpr int kHeads = (V::kRegisters - 4) / kIndexPanels;
+  static constexpr float kUnit = kIsCode<S> ? kCodeUnit<S> : 1;
+
+  static void fill(const S* const* keys, int64_t width, float* panel) {
+    for (int64_t c = 0; c < width; c += kLanes) {
+      typename V::F rows[kLanes];
+      for (int64_t n = 0; n < kLanes; ++n) {
+        rows[n] =
+            c + kLanes <= width ? V::load(keys[n] + c) : V::load_first(keys[n] + c, width - c);
+      }
+      V::transpose(rows);
+      for (int64_t i = 0; i < kLanes && c + i < width; ++i) {
+        V::store(panel + (c + i) * kLanes, rows[i]);
       }
     }
+  }
+  // Of each `count` columns in memory, the first one.
+  static void store_query(const float* q, int64_t width, int64_t count, float* to) {
+    for (int64_t c = 0; c < width; ++c) to[c * count] = q[c];
+  }
+  static Line load(const float* line) { return V::load(line); }
+  static typename V::F add_products(typename V::F sum, const float* q, Line keys) {
+    return V::fma(V::set(*q), keys, sum);
+  }
+};
+
+// Keys and queries as bf16. A line of a panel has a pair of columns of sixteen keys.
+template <class Vector, class S>
+struct IndexPairs {
+  using V = Vector;
+  using Key = S;
+  using Query = BFloat16;
+  using Line = typename V::I;
+  static constexpr int64_t kLanes = 16, kColumns = 2;
+  static constexpr int kHeads = 8;
+  static constexpr float kUnit = 1;
+
+  static bool fits(const IndexScoresArgs& a) {
+    int64_t columns = (kIsCode<S> ? 4 : 2) * kLanes;
+    return a.width % columns == 0;
+  }
+
+  static void fill(const BFloat16* const* keys, int64_t width, float* panel) {
+    for (int64_t c = 0; c < width; c += 2 * kLanes) {
+      Line rows[kLanes];
+      for (int64_t n = 0; n < kLanes; ++n) rows[n] = V::load_pairs(keys[n] + c);
+      V::transpose(rows);
+      for (int64_t i = 0; i < kLanes; ++i) store(panel + (c / 2 + i) * kLanes, rows[i]);
+    }
+  }
+  // Bytes are taken apart by twos and put together in the order in which the processor
+  // interleaves: of each sixteen columns the first eight, or the others.
+  static void fill(const Float8E4M3* const* keys, int64_t width, float* panel) {
+    for (int64_t c = 0; c < width; c += 4 * kLanes) {
+      Line low[kLanes], high[kLanes];
+      for (int64_t n = 0; n < kLanes; ++n) {
+        auto codes = V::load_pairs(reinterpret_cast<const BFloat16*>(keys[n] + c));
+        auto even = V::fp8_to_bf16(V::even_bytes(codes)), odd = V::fp8_to_bf16(V::odd_bytes(codes));
+        low[n] = V::interleave_low(even, odd);
+        high[n] = V::interleave_high(even, odd);
+      }
+      V::transpose(low);
+      V::transpose(high);
+      for (int64_t i = 0; i < kLanes; ++i) {
+        float* line = panel + (c / 2 + i / 4 * 8 + i % 4) * kLanes;
+        store(line, low[i]);
+        store(line + 4 * kLanes, high[i]);
+      }
+    }
+  }
+  // Of each `count` pairs of columns in memory, the first one.
+  static void store_query(const float* q, int64_t width, int64_t count, BFloat16* to) {
+    for (int64_t c = 0; c < width; c += kLanes) {
+      BFloat16 rounded[kLanes];
+      V::store(rounded, V::load(q + c));
+      for (int64_t i = 0; i < kLanes; i += 2) {
+        __builtin_memcpy(to + (c + i) * count, rounded + i, 2 * sizeof(BFloat16));
+      }
+    }
+  }
+  static Line load(const float* line) {
+    return V::load_line(reinterpret_cast<const std::byte*>(line), 0);
+  }
+  static typename V::F add_products(typename V::F sum, const BFloat16* q, Line keys) {
+    return V::dot2(sum, V::broadcast_pair(q), keys);
   }
 
  private:
-  void round_queries(const IndexItem& item) {
-    S* codes = reinterpret_cast<S*>(memory_ + kIndexRows * a_.heads * a_.width);
-    for (int64_t n = 0; n < item.rows * a_.heads; ++n) {
-      round_query(index_query(a_, item, n / a_.heads, n % a_.heads), a_.width, codes,
-                  memory_ + n * a_.width);
-    }
+  static void store(float* line, Line keys) {
+    V::store_line(reinterpret_cast<std::byte*>(line), keys);
   }
-  const float* query(const IndexItem& item, int64_t r, int64_t head) const {
-    if constexpr (kIsCode<S>) return memory_ + (r * a_.heads + head) * a_.width;
-    return index_query(a_, item, r, head);
-  }
-  void add_heads(const IndexItem& item, int64_t r, const S* const* rows, float* sums) const {
-    const float* weights = index_weights(a_, item, r);
-    for (int64_t head = 0; head < a_.heads; head += V::kTileRows) {
-      int64_t count = a_.heads - head < V::kTileRows ? a_.heads - head : V::kTileRows;
-      const float* q[V::kTileRows];
-      for (int64_t h = 0; h < count; ++h) q[h] = query(item, r, head + h);
-      float dots[V::kTileRows][kTileOutputs];
-      dot_tile_of<V, S>(count, q, rows, a_.width, dots);
-      for (int64_t h = 0; h < count; ++h) {
-        for (int n = 0; n < kTileOutputs; ++n) {
-          float dot = dots[h][n] > 0 ? dots[h][n] : 0;
-          sums[n] = __builtin_fmaf(weights[head + h], dot, sums[n]);
-        }
-      }
-    }
-  }
-
-  const IndexScoresArgs& a_;
-  float* memory_;  // rounded queries, and codes of one
 };
 
-// ---- In pairs --------------------------------------------------------------------------------
-
-constexpr int64_t kIndexLanes = 16;      // keys of a panel
-constexpr int64_t kIndexPanels = 2;      // that are multiplied together
-constexpr int64_t kIndexWidthMax = 256;  // of a key; wider ones take the f32 form
-constexpr int64_t kIndexHeads = 8;       // of one register tile
-constexpr int64_t kPanelLine = 64;       // bytes of a pair of columns of all keys of a panel
-
-// Fills a panel, [width / 2] lines of a pair of columns of sixteen keys.
-template <class V>
-inline void fill_panel(const BFloat16* const* keys, int64_t width, std::byte* panel) {
-  for (int64_t c = 0; c < width; c += 2 * kIndexLanes) {
-    typename V::I rows[kIndexLanes];
-    for (int64_t n = 0; n < kIndexLanes; ++n) rows[n] = V::load_pairs(keys[n] + c);
-    V::transpose(rows);
-    for (int64_t i = 0; i < kIndexLanes; ++i) {
-      V::store_line(panel + (c / 2 + i) * kPanelLine, rows[i]);
-    }
-  }
-}
-
-// Bytes are taken apart by twos and put together in the order in which the processor interleaves:
-// of each sixteen columns the first eight, or the others.
-template <class V>
-inline void fill_panel(const Float8E4M3* const* keys, int64_t width, std::byte* panel) {
-  for (int64_t c = 0; c < width; c += 4 * kIndexLanes) {
-    typename V::I low[kIndexLanes], high[kIndexLanes];
-    for (int64_t n = 0; n < kIndexLanes; ++n) {
-      auto codes = V::load_pairs(reinterpret_cast<const BFloat16*>(keys[n] + c));
-      auto even = V::fp8_to_bf16(V::even_bytes(codes)), odd = V::fp8_to_bf16(V::odd_bytes(codes));
-      low[n] = V::interleave_low(even, odd);
-      high[n] = V::interleave_high(even, odd);
-    }
-    V::transpose(low);
-    V::transpose(high);
-    for (int64_t i = 0; i < kIndexLanes; ++i) {
-      std::byte* line = panel + (c / 2 + i / 4 * 8 + i % 4) * kPanelLine;
-      V::store_line(line, low[i]);
-      V::store_line(line + 4 * kPanelLine, high[i]);
-    }
-  }
-}
-
-// Adds what H heads from `q` on, [H, width], see in the panels.
-template <class V, int H>
-inline void add_index_heads(const BFloat16* q, const float* weights, int64_t width,
-                            const std::byte* panels, typename V::F (&sums)[kIndexPanels]) {
-  int64_t panel_bytes = width / 2 * kPanelLine;
+// Adds what H heads see in the panels; `q` has for each line the columns of all H.
+// Not inlined: sums over heads would take registers of the loop.
+template <class Form, int H>
+[[gnu::noinline]] void add_index_heads(const typename Form::Query* q, const float* weights,
+                                       int64_t width, const float* panels,
+                                       typename Form::V::F (&sums)[kIndexPanels]) {
+  using V = typename Form::V;
+  int64_t panel_floats = width / Form::kColumns * Form::kLanes;
   typename V::F dots[H][kIndexPanels];
   for (int h = 0; h < H; ++h) {
     for (int p = 0; p < kIndexPanels; ++p) dots[h][p] = V::set(0);
   }
-  for (int64_t c = 0; c < width; c += 2) {
-    typename V::I keys[kIndexPanels];
+  for (int64_t c = 0; c < width; c += Form::kColumns) {
+    typename Form::Line keys[kIndexPanels];
     for (int p = 0; p < kIndexPanels; ++p) {
-      keys[p] = V::load_line(panels + p * panel_bytes + c / 2 * kPanelLine, 0);
+      keys[p] = Form::load(panels + p * panel_floats + c / Form::kColumns * Form::kLanes);
     }
     for (int h = 0; h < H; ++h) {
-      auto x = V::broadcast_pair(q + h * width + c);
-      for (int p = 0; p < kIndexPanels; ++p) dots[h][p] = V::dot2(dots[h][p], x, keys[p]);
+      const auto* x = q + c * H + h * Form::kColumns;
+      for (int p = 0; p < kIndexPanels; ++p)
+        dots[h][p] = Form::add_products(dots[h][p], x, keys[p]);
     }
   }
   for (int h = 0; h < H; ++h) {
@@ -181,98 +187,109 @@ inline void add_index_heads(const BFloat16* q, const float* weights, int64_t wid
   }
 }
 
-template <class V, int H = kIndexHeads>
-inline void add_index_heads_of(int64_t heads, const BFloat16* q, const float* weights,
-                               int64_t width, const std::byte* panels,
-                               typename V::F (&sums)[kIndexPanels]) {
+template <class Form, int H = Form::kHeads>
+inline void add_index_heads_of(int64_t heads, const typename Form::Query* q, const float* weights,
+                               int64_t width, const float* panels,
+                               typename Form::V::F (&sums)[kIndexPanels]) {
   if constexpr (H > 1) {
     if (heads < H) {
-      return add_index_heads_of<V, H - 1>(heads, q, weights, width, panels, sums);
+      return add_index_heads_of<Form, H - 1>(heads, q, weights, width, panels, sums);
     }
   }
-  add_index_heads<V, H>(q, weights, width, panels, sums);
+  add_index_heads<Form, H>(q, weights, width, panels, sums);
 }
 
-template <class V, class S>
-class IndexPairs {
+// Scores of one item after another, of one worker.
+template <class Form>
+class IndexScorer {
  public:
-  static bool fits(const IndexScoresArgs& a) {
-    int64_t columns = (kIsCode<S> ? 4 : 2) * kIndexLanes;
-    return a.width % columns == 0 && a.width <= kIndexWidthMax;
-  }
   static int64_t scratch_floats(const IndexScoresArgs& a) {
-    return kIndexPanels * a.width / 2 * kIndexLanes + kIndexRows * a.heads * a.width / 2;
+    int64_t panels = kIndexPanels * a.width / Form::kColumns * Form::kLanes;
+    int64_t queries = kIndexRows * a.heads * a.width / Form::kColumns;
+    return panels + queries + (kIsCode<S> ? 2 * a.width : 0);
   }
-  IndexPairs(const IndexScoresArgs& a, float* memory)
+  IndexScorer(const IndexScoresArgs& a, float* memory)
       : a_(a),
-        panels_(reinterpret_cast<std::byte*>(memory)),
-        queries_(reinterpret_cast<BFloat16*>(memory + kIndexPanels * a.width / 2 * kIndexLanes)) {}
+        panels_(memory),
+        queries_(reinterpret_cast<Query*>(panels_ + kIndexPanels * panel_floats())),
+        rounded_(panels_ + scratch_floats(a) - (kIsCode<S> ? 2 * a.width : 0)) {}
 
   void score(const IndexItem& item) {
-    constexpr int64_t kKeys = kIndexPanels * kIndexLanes;
-    round_queries(item);
+    store_queries(item);
     IndexKeys<V, S> keys(a_, item);
     const S* rows[kKeys];
     for (int64_t key = item.begin; key < item.end; key += kKeys) {
       keys.locate(key, rows);
       for (int64_t p = 0; p < kIndexPanels; ++p) {
-        fill_panel<V>(rows + p * kIndexLanes, a_.width, panels_ + p * a_.width / 2 * kPanelLine);
+        Form::fill(rows + p * Form::kLanes, a_.width, panels_ + p * panel_floats());
       }
-      if (key + kKeys < item.end) fetch(keys, key + kKeys, item.end);
+      fetch(keys, key + kKeys, item.end);
       float scales[kKeys];
-      for (int64_t n = 0; n < kKeys && kIsCode<S>; ++n) scales[n] = keys.scale(rows[n]);
+      for (int64_t n = 0; n < kKeys && kIsCode<S>; ++n) {
+        scales[n] = Form::kUnit * keys.scale(rows[n]);
+      }
       for (int64_t r = 0; r < item.rows; ++r) score_row(item, r, key, scales);
     }
   }
 
  private:
+  using V = typename Form::V;
+  using S = typename Form::Key;
+  using Query = typename Form::Query;
+  static constexpr int64_t kKeys = kIndexPanels * Form::kLanes;
+
+  int64_t panel_floats() const { return a_.width / Form::kColumns * Form::kLanes; }
   void fetch(const IndexKeys<V, S>& keys, int64_t begin, int64_t end) const {
-    int64_t stop =
-        begin + kIndexPanels * kIndexLanes < end ? begin + kIndexPanels * kIndexLanes : end;
-    for (int64_t key = begin; key < stop; ++key) {
-      const auto* line = reinterpret_cast<const std::byte*>(keys.row(key));
-      int64_t bytes = a_.width * static_cast<int64_t>(sizeof(S));
-      for (int64_t c = 0; c < bytes; c += kPanelLine) __builtin_prefetch(line + c);
+    constexpr int64_t kCacheLine = 64;
+    int64_t bytes = a_.width * static_cast<int64_t>(sizeof(S));
+    for (int64_t key = begin; key < end && key < begin + kKeys; ++key) {
+      const auto* row = reinterpret_cast<const std::byte*>(keys.row(key));
+      for (int64_t c = 0; c < bytes; c += kCacheLine) __builtin_prefetch(row + c);
     }
   }
-  void round_queries(const IndexItem& item) {
-    S codes[kIndexWidthMax];
-    float rounded[kIndexWidthMax];
-    for (int64_t n = 0; n < item.rows * a_.heads; ++n) {
-      const float* q = index_query(a_, item, n / a_.heads, n % a_.heads);
-      if constexpr (kIsCode<S>) {
-        round_query(q, a_.width, codes, rounded);
-        q = rounded;
-      }
-      for (int64_t c = 0; c < a_.width; c += V::kLanes) {
-        V::store(queries_ + n * a_.width + c, V::load(q + c));
-      }
+  // In groups of heads that are multiplied together, so that they are read one after another.
+  void store_queries(const IndexItem& item) {
+    for (int64_t r = 0; r < item.rows; ++r) {
+      for_query_groups<Form::kHeads>(a_.heads, [&](int64_t head, int64_t count) {
+        Query* group = queries_ + (r * a_.heads + head) * a_.width;
+        for (int64_t h = 0; h < count; ++h) {
+          const float* q = round(index_query(a_, item, r, head + h));
+          Form::store_query(q, a_.width, count, group + h * Form::kColumns);
+        }
+      });
     }
+  }
+  const float* round(const float* q) const {
+    if constexpr (!kIsCode<S>) return q;
+    round_query(q, a_.width, reinterpret_cast<S*>(rounded_ + a_.width), rounded_);
+    return rounded_;
   }
   void score_row(const IndexItem& item, int64_t r, int64_t key, const float* scales) {
     typename V::F sums[kIndexPanels];
     for (auto& sum : sums) sum = V::set(0);
     const float* weights = index_weights(a_, item, r);
-    for (int64_t head = 0; head < a_.heads; head += kIndexHeads) {
-      add_index_heads_of<V>(a_.heads - head, queries_ + (r * a_.heads + head) * a_.width,
-                            weights + head, a_.width, panels_, sums);
-    }
+    for_query_groups<Form::kHeads>(a_.heads, [&](int64_t head, int64_t count) {
+      add_index_heads_of<Form>(count, queries_ + (r * a_.heads + head) * a_.width, weights + head,
+                               a_.width, panels_, sums);
+    });
     float* to = a_.scores + (item.score_row + r) * a_.entries_max;
-    for (int64_t p = 0; p < kIndexPanels && key < item.end; ++p, key += kIndexLanes) {
-      if constexpr (kIsCode<S>) sums[p] = V::mul(sums[p], V::load(scales + p * kIndexLanes));
+    for (int64_t p = 0; p < kIndexPanels && key < item.end; ++p, key += Form::kLanes) {
+      if constexpr (kIsCode<S>) sums[p] = V::mul(sums[p], V::load(scales + p * Form::kLanes));
       store_up_to<V>(to + key, item.end - key, sums[p]);
     }
   }
 
   const IndexScoresArgs& a_;
-  std::byte* panels_;
-  BFloat16* queries_;  // [rows, heads, width]
+  float* panels_;
+  Query* queries_;  // [rows, groups of heads, columns of all heads of a group]
+  float* rounded_;  // one query, and its codes after it
 };
 
 // ----------------------------------------------------------------------------------------------
 
-template <class Scorer>
+template <class Form>
 void score_index(const IndexScoresArgs& a) {
+  using Scorer = IndexScorer<Form>;
   share_index_items(a, kIndexKeys, [&](const auto& for_own_items) {
     Scorer scorer(a, worker_scratch(static_cast<size_t>(Scorer::scratch_floats(a))));
     for_own_items([&](const IndexItem& item) { scorer.score(item); });

@@ -110,6 +110,38 @@ struct Avx512 {
 
   // ---- Dwords ----
 
+  // Transposes: dword j of rows[i] becomes dword i of rows[j].
+  static void transpose(I (&rows)[16]) {
+    I pairs[16], fours[16];
+    for (int i = 0; i < 16; i += 2) {
+      pairs[i] = _mm512_unpacklo_epi32(rows[i], rows[i + 1]);
+      pairs[i + 1] = _mm512_unpackhi_epi32(rows[i], rows[i + 1]);
+    }
+    for (int i = 0; i < 16; i += 4) {
+      fours[i] = _mm512_unpacklo_epi64(pairs[i], pairs[i + 2]);
+      fours[i + 1] = _mm512_unpackhi_epi64(pairs[i], pairs[i + 2]);
+      fours[i + 2] = _mm512_unpacklo_epi64(pairs[i + 1], pairs[i + 3]);
+      fours[i + 3] = _mm512_unpackhi_epi64(pairs[i + 1], pairs[i + 3]);
+    }
+    // Quarter q of fours[4 i + k] is column 4 q + k of rows 4 i to 4 i + 3.
+    for (int k = 0; k < 4; ++k) {
+      I even_low = _mm512_shuffle_i32x4(fours[k], fours[4 + k], 0x88);
+      I odd_low = _mm512_shuffle_i32x4(fours[k], fours[4 + k], 0xdd);
+      I even_high = _mm512_shuffle_i32x4(fours[8 + k], fours[12 + k], 0x88);
+      I odd_high = _mm512_shuffle_i32x4(fours[8 + k], fours[12 + k], 0xdd);
+      rows[k] = _mm512_shuffle_i32x4(even_low, even_high, 0x88);
+      rows[4 + k] = _mm512_shuffle_i32x4(odd_low, odd_high, 0x88);
+      rows[8 + k] = _mm512_shuffle_i32x4(even_low, even_high, 0xdd);
+      rows[12 + k] = _mm512_shuffle_i32x4(odd_low, odd_high, 0xdd);
+    }
+  }
+  static void transpose(F (&rows)[16]) {
+    I dwords[16];
+    for (int i = 0; i < 16; ++i) dwords[i] = _mm512_castps_si512(rows[i]);
+    transpose(dwords);
+    for (int i = 0; i < 16; ++i) rows[i] = _mm512_castsi512_ps(dwords[i]);
+  }
+
   // Register v of a 64-byte line.
   static I load_line(const std::byte* line, int v) {
     return _mm512_loadu_si512(line + v * static_cast<int>(sizeof(I)));

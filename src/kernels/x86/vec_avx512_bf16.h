@@ -58,31 +58,6 @@ struct Avx512Bf16 : Avx512Vnni {
     return _mm512_maskz_mul_ps(_mm512_cmp_ps_mask(x, least, _CMP_NLT_UQ), y, power);
   }
 
-  // Transposes: dword j of rows[i] becomes dword i of rows[j].
-  static void transpose(I (&rows)[16]) {
-    I pairs[16], fours[16];
-    for (int i = 0; i < 16; i += 2) {
-      pairs[i] = _mm512_unpacklo_epi32(rows[i], rows[i + 1]);
-      pairs[i + 1] = _mm512_unpackhi_epi32(rows[i], rows[i + 1]);
-    }
-    for (int i = 0; i < 16; i += 4) {
-      fours[i] = _mm512_unpacklo_epi64(pairs[i], pairs[i + 2]);
-      fours[i + 1] = _mm512_unpackhi_epi64(pairs[i], pairs[i + 2]);
-      fours[i + 2] = _mm512_unpacklo_epi64(pairs[i + 1], pairs[i + 3]);
-      fours[i + 3] = _mm512_unpackhi_epi64(pairs[i + 1], pairs[i + 3]);
-    }
-    // Quarter q of fours[4 i + k] is column 4 q + k of rows 4 i to 4 i + 3.
-    for (int k = 0; k < 4; ++k) {
-      I even_low = _mm512_shuffle_i32x4(fours[k], fours[4 + k], 0x88);
-      I odd_low = _mm512_shuffle_i32x4(fours[k], fours[4 + k], 0xdd);
-      I even_high = _mm512_shuffle_i32x4(fours[8 + k], fours[12 + k], 0x88);
-      I odd_high = _mm512_shuffle_i32x4(fours[8 + k], fours[12 + k], 0xdd);
-      rows[k] = _mm512_shuffle_i32x4(even_low, even_high, 0x88);
-      rows[4 + k] = _mm512_shuffle_i32x4(odd_low, odd_high, 0x88);
-      rows[8 + k] = _mm512_shuffle_i32x4(even_low, even_high, 0xdd);
-      rows[12 + k] = _mm512_shuffle_i32x4(odd_low, odd_high, 0xdd);
-    }
-  }
   static I subtract_bytes(I a, I b) { return _mm512_sub_epi8(a, b); }
 };
 
