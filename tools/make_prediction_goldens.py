@@ -51,7 +51,10 @@ class Family:
         self.name, self.config = name, config
         self.layers = config.get("num_layers") or config["num_hidden_layers"]
         self.scope = f"model.layers.{self.layers}."
+        self.block_scope = ""  # of the block, within the scope
         self.token_norm, self.hidden_norm, self.norm = "enorm", "hnorm", "shared_head.norm"
+        self.join = "eh_proj"
+        self.less_one = 0  # what norms' weights are stored without
         self.like = self.block_like(tensors)
 
     def block_like(self, tensors):
@@ -61,8 +64,9 @@ class Family:
 
     def shapes(self):
         hidden = self.config["hidden_size"]
-        shapes = {self.scope + n: shape for n, shape in self.like.items()}
-        shapes[f"{self.scope}eh_proj.weight"] = (hidden, 2 * hidden)
+        block = self.scope + self.block_scope
+        shapes = {block + n: shape for n, shape in self.like.items()}
+        shapes[f"{self.scope}{self.join}.weight"] = (hidden, 2 * hidden)
         for norm in (self.token_norm, self.hidden_norm):
             shapes[f"{self.scope}{norm}.weight"] = (hidden,)
         return shapes | {self.norm_name(): (hidden,)}
@@ -105,6 +109,45 @@ class Published(Family):
         base = self.model.model
         x = base.embed_tokens(torch.tensor(ids))
         return base.norm(self.run_layers(x, base.layers[: self.layers]))
+
+
+class Qwen(Published):
+    """The layer is in a scope of its own, and has full attention. Norms' weights are less one."""
+
+    def __init__(self, name, config, tensors):
+        super().__init__(name, config, tensors)
+        self.scope, self.block_scope, self.join = "mtp.", "layers.0.", "fc"
+        self.token_norm, self.hidden_norm = "pre_fc_norm_embedding", "pre_fc_norm_hidden"
+        self.norm, self.less_one = "norm", 1
+
+    def block_like(self, tensors):
+        like = max(n for n in tensors if n.endswith("self_attn.q_proj.weight"))
+        before = like.removesuffix("self_attn.q_proj.weight")
+        return {n[len(before) :]: t.shape for n, t in tensors.items() if n.startswith(before)}
+
+    def load(self, folder, tensors):
+        config = AutoConfig.from_pretrained(folder)
+        config.num_hidden_layers = self.layers + 1
+        config.layer_types = config.layer_types[: self.layers] + ["full_attention"]
+        model = AutoModelForCausalLM.from_config(
+            config, attn_implementation="eager", experts_implementation="eager", dtype=torch.float64
+        )
+        block, last = self.scope + self.block_scope, f"model.layers.{self.layers}."
+        names = {n: n.replace(block, last) for n in tensors}
+        keep = {to: tensors[n] for n, to in names.items() if not to.startswith(self.scope)}
+        if config.tie_word_embeddings:
+            keep["lm_head.weight"] = keep["model.embed_tokens.weight"].clone()
+        with tempfile.TemporaryDirectory() as other:
+            save_file({n: t.contiguous() for n, t in keep.items()}, f"{other}/model.safetensors")
+            self.model = sparse.load_by_hand(model, pathlib.Path(other))
+
+    def final(self, ids, tensors):
+        base = self.model.model
+        layers, base.layers = base.layers, base.layers[: self.layers]
+        base.config.num_hidden_layers = self.layers
+        hidden = base(torch.tensor([ids]), use_cache=False).last_hidden_state[0]
+        base.layers = layers
+        return hidden
 
 
 class Longcat(Published):
@@ -189,13 +232,19 @@ class Ling(Family):
 FAMILIES = {
     "deepseek-v3": Published,
     "glm4-moe-lite": Published,
+    "glm4-moe": Published,
     "longcat-flash": Longcat,
     "ling3-tiny": Ling,
+    "qwen3-next": Qwen,
+    "qwen3-5": Qwen,
 }
 
 
 def recipe_of(family):
-    case = Case(name=family.name, notes="", config={}, prompt_tokens=0, seed=77)
+    center = 1 - family.less_one
+    case = Case(
+        name=family.name, notes="", config={}, prompt_tokens=0, seed=77, norm_center=center
+    )
     lines = [str(case.seed)]
     for name, shape in sorted(family.shapes().items()):
         center, deviation = grown.spread(case, name, shape)
@@ -211,7 +260,7 @@ def make(name):
     family = FAMILIES[name](name, config, tensors)
     recipe = recipe_of(family)
     further = f"model.layers.{family.layers}."
-    tensors = {n: t for n, t in tensors.items() if not n.startswith((further, "model.mtp."))}
+    tensors = {n: t for n, t in tensors.items() if not n.startswith((further, "model.mtp.", "mtp."))}
     tensors |= grown.tensors_of(recipe)
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
@@ -225,15 +274,15 @@ def make(name):
 
     def predict(ids, hidden):
         def norm(name, y):
-            return rms_norm(y, tensors[f"{family.scope}{name}.weight"], eps)
+            return rms_norm(y, family.less_one + tensors[f"{family.scope}{name}.weight"], eps)
 
         tokens = norm(family.token_norm, embedding[torch.tensor(ids)])
         joined = torch.cat([tokens, norm(family.hidden_norm, hidden)], -1)
-        x = family.block(joined @ tensors[f"{family.scope}eh_proj.weight"].T)
-        return rms_norm(x, tensors[family.norm_name()], eps)
+        x = family.block(joined @ tensors[f"{family.scope}{family.join}.weight"].T)
+        return rms_norm(x, family.less_one + tensors[family.norm_name()], eps)
 
     def logprobs(n):
-        return (n[-1] @ tensors["lm_head.weight"].T).log_softmax(-1)
+        return (n[-1] @ tensors.get("lm_head.weight", embedding).T).log_softmax(-1)
 
     ids, before = PROMPT[1:], hidden[:-1]
     n = predict(ids, before)

@@ -127,6 +127,7 @@ Result<std::unique_ptr<Model>> make_gqa_decoder(const ConfigFile& config, Builde
     layer.rope = at(c.layers, i).rope;
     all.layers.push_back(layer);
   }
+  add_prediction(c.sparse, c.attention, all);
   return make_layered_decoder(config, b, all);
 }
 

@@ -45,11 +45,7 @@ Result<std::unique_ptr<Model>> make_hybrid(const ConfigFile& config, Builder b,
   for (int64_t i = 0; i < all.decoder.layers; ++i) {
     all.layers.push_back(layer_of(c, layers / i, i));
   }
-  if (c.sparse.predicts) {
-    all.prediction = sparse_layer(c.sparse);
-    all.prediction->mixer = c.attention;
-    all.prediction_norm = "final_layernorm";
-  }
+  add_prediction(c.sparse, c.attention, all);
   return make_layered_decoder(config, b, all);
 }
 

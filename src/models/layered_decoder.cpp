@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/signed.h"
 #include "models/config/moba.h"
-#include "models/prediction.h"
 
 namespace banyan {
 namespace {
@@ -83,9 +82,11 @@ Result<std::unique_ptr<Model>> make_layered_decoder(const ConfigFile& config, Bu
   using Prediction = PredictionLayer<DecoderLayer>;
   auto make_prediction = [&]() -> std::optional<Prediction> {
     if (!c.prediction) return std::nullopt;
-    Builder scope = b / decoder.scope / "layers" / decoder.layers;
-    return Prediction(scope, scope / c.prediction_norm, decoder, {},
-                      DecoderLayer(scope, decoder, c.style, *c.prediction));
+    const PredictionNames& names = c.prediction_names;
+    Builder after = b / decoder.scope / "layers" / decoder.layers;
+    Builder scope = names.scope.empty() ? after : b / names.scope;
+    return Prediction(scope, scope / names.norm, decoder, names,
+                      DecoderLayer(scope_of(scope, names.layer), decoder, c.style, *c.prediction));
   };
   auto model = std::make_unique<DecoderModel<DecoderLayer, Prediction>>(
       b, std::move(info), decoder, make_layer, make_prediction, std::move(ropes));

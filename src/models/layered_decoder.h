@@ -10,6 +10,7 @@
 #include "models/decoder.h"
 #include "models/ffn.h"
 #include "models/mixer.h"
+#include "models/prediction.h"
 #include "nn/layer_inputs.h"
 #include "nn/residual.h"
 #include "weights/files/config_file.h"
@@ -70,9 +71,8 @@ struct LayeredDecoderConfig {
   int64_t context_tokens = 0;
   LayerStyle style = {};
   std::vector<LayerConfig> layers;
-  // The MTP layer, if any, and the name of its final norm.
-  std::optional<LayerConfig> prediction;
-  std::string_view prediction_norm = "";
+  std::optional<LayerConfig> prediction;  // the MTP layer, if any
+  PredictionNames prediction_names;
 };
 
 // Reports any config errors, else builds the model.

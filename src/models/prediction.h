@@ -17,10 +17,12 @@
 
 namespace banyan {
 
-// Tensor names in the checkpoint, below `scope`.
+// What a checkpoint calls the layer's parts.
 struct PredictionNames {
-  std::string_view token_norm = "enorm", hidden_norm = "hnorm";
-  std::string_view norm = "final_layernorm";
+  std::string_view scope = "";  // of norms and projection; "": the layer after the model's last
+  std::string_view layer = "";  // scope of the blocks within it; "": the same
+  std::string_view token_norm = "enorm", hidden_norm = "hnorm", join = "eh_proj";
+  std::string_view norm = "shared_head.norm";  // the final one
 };
 
 template <class Layer>
@@ -30,11 +32,11 @@ class PredictionLayer {
   PredictionLayer(Builder b, Builder norm, const DecoderConfig& c, const PredictionNames& names,
                   Layer layer)
       : hidden_(c.hidden),
-        token_norm_(b / names.token_norm, c.hidden, c.eps),
-        hidden_norm_(b / names.hidden_norm, c.hidden, c.eps),
-        join_(b, {{"eh_proj", c.hidden}}, 2 * c.hidden, false),
+        token_norm_(b / names.token_norm, c.hidden, c.eps, c.norm_weight),
+        hidden_norm_(b / names.hidden_norm, c.hidden, c.eps, c.norm_weight),
+        join_(b, {{names.join, c.hidden}}, 2 * c.hidden, false),
         layer_(std::move(layer)),
-        norm_(norm, c.hidden, c.eps) {}
+        norm_(norm, c.hidden, c.eps, c.norm_weight) {}
 
   // Embeddings of the tokens after the rows' positions and hidden states after the final norm, both
   // [T, hidden] -> hidden states for the next prediction, [T, hidden].

@@ -1,5 +1,6 @@
 #include "models/sparse.h"
 
+#include <algorithm>
 #include <variant>
 
 #include "base/error.h"
@@ -25,6 +26,14 @@ LayerConfig layer_of(const SparseConfig& c, int64_t layer) {
   return sparse ? sparse_layer(c) : dense_layer(c);
 }
 
+void add_prediction(const SparseConfig& c, const MixerConfig& mixer, LayeredDecoderConfig& all) {
+  if (!c.predicts) return;
+  bool moe = std::ranges::find(c.moe_layers, true) != c.moe_layers.end();
+  all.prediction = moe ? sparse_layer(c) : dense_layer(c);
+  all.prediction->mixer = mixer;
+  all.prediction_names = c.prediction;
+}
+
 Result<std::unique_ptr<Model>> make_sparse(const ConfigFile& config, Builder b,
                                            const SparseConfig& c, const MixerConfig& attention) {
   return make_sparse(config, b, c, std::vector<MixerConfig>(as_size(c.decoder.layers), attention));
@@ -39,14 +48,11 @@ Result<std::unique_ptr<Model>> make_sparse(const ConfigFile& config, Builder b,
     all.layers.push_back(layer_of(c, i));
     all.layers.back().mixer = at(attentions, i);
   }
-  if (c.predicts) {
-    all.prediction = sparse_layer(c);
-    all.prediction->mixer = attentions.back();
-    // It runs alone, so there is no layer whose choice it could take.
-    auto* latent = std::get_if<MlaConfig>(&*all.prediction->mixer);
-    if (latent != nullptr && latent->index) latent->index->shared = false;
-    all.prediction_norm = "shared_head.norm";
-  }
+  MixerConfig attention = attentions.back();
+  // The MTP layer runs alone, so there is no layer whose choice it could take.
+  auto* latent = std::get_if<MlaConfig>(&attention);
+  if (latent != nullptr && latent->index) latent->index->shared = false;
+  add_prediction(c, attention, all);
   return make_layered_decoder(config, b, all);
 }
 

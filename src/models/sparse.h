@@ -21,13 +21,16 @@ struct SparseConfig {
   MoeConfig moe;
   // Scopes within a layer.
   std::string_view attention = "self_attn", moe_scope = "mlp", dense_scope = "mlp";
-  bool predicts = false;  // the layer after the last, an MoE layer, is an MTP layer
+  bool predicts = false;  // there is an MTP layer, MoE if any layer is
+  PredictionNames prediction = {};
 };
 
 // An MoE layer, a dense one, and the one at `layer`, all without a mixer.
 LayerConfig sparse_layer(const SparseConfig& c);
 LayerConfig dense_layer(const SparseConfig& c);
 LayerConfig layer_of(const SparseConfig& c, int64_t layer);
+// Adds the MTP layer, if there is one, with `mixer`.
+void add_prediction(const SparseConfig& c, const MixerConfig& mixer, LayeredDecoderConfig& all);
 
 // Reports any config errors, else builds the model; layer i attends by attentions[i].
 Result<std::unique_ptr<Model>> make_sparse(const ConfigFile& config, Builder b,

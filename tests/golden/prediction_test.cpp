@@ -98,8 +98,8 @@ TEST_P(Prediction, AgreesWithItsFormulaAndGoesOnFromItsOwnOutput) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, Prediction,
-                         testing::Values("deepseek-v3", "glm4-moe-lite", "longcat-flash",
-                                         "ling3-tiny"),
+                         testing::Values("deepseek-v3", "glm4-moe-lite", "glm4-moe",
+                                         "longcat-flash", "ling3-tiny", "qwen3-next", "qwen3-5"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::ranges::replace(name, '-', '_');

@@ -33,6 +33,11 @@ bool read_tied(const ConfigFile& config, const Builder& b, const DecoderConfig& 
   return config.flag("tie_word_embeddings") && !(has_head && has_embedding);
 }
 
+int64_t count_prediction_layers(const ConfigFile& config) {
+  std::string_view key = config.name_of({"num_nextn_predict_layers", "num_mtp_layers"});
+  return config.integer_or(key, 0, 0, kLayersMax);
+}
+
 }  // namespace
 
 DecoderConfig read_decoder(const ConfigFile& config, const Builder& b,
@@ -163,9 +168,7 @@ std::vector<bool> latent_layers_of_types(const ConfigFile& config, int64_t layer
 }
 
 void read_prediction_layers(const ConfigFile& config, const Builder& b, int64_t layers) {
-  std::string_view key = config.name_of({"num_nextn_predict_layers", "num_mtp_layers"});
-  int64_t further = config.integer_or(key, 0, 0, kLayersMax);
-  skip_prediction_layers(b / "model" / "layers", layers, further);
+  skip_prediction_layers(b / "model" / "layers", layers, count_prediction_layers(config));
 }
 
 void skip_prediction_layers(const Builder& layers, int64_t first, int64_t count) {
@@ -185,7 +188,8 @@ void skip_prediction_layers(const Builder& layers, int64_t first, int64_t count)
   }
 }
 
-bool take_prediction_layer(const Builder& layers, int64_t first, int64_t count) {
+bool take_prediction_layer(const ConfigFile& config, const Builder& layers, int64_t first) {
+  int64_t count = count_prediction_layers(config);
   bool take = layers.prediction() && count > 0;
   skip_prediction_layers(layers, take ? first + 1 : first, take ? count - 1 : count);
   if (take) {

@@ -90,8 +90,8 @@ void skip_prediction_layers(const Builder& layers, int64_t first, int64_t count)
 // The same for `model.layers` of `b`, with the count taken from num_nextn_predict_layers.
 void read_prediction_layers(const ConfigFile& config, const Builder& b, int64_t layers);
 
-// Returns whether to load the first of `count` MTP layers. Ignores the tensors of all MTP layers
-// that are not loaded, and the copies of embedding and head inside the one that is.
-bool take_prediction_layer(const Builder& layers, int64_t first, int64_t count);
+// Returns whether to load the first of the MTP layers, from `first` on. Ignores the tensors of all
+// MTP layers that are not loaded, and the copies of embedding and head inside the one that is.
+bool take_prediction_layer(const ConfigFile& config, const Builder& layers, int64_t first);
 
 }  // namespace banyan

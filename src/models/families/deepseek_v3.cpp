@@ -83,9 +83,7 @@ Result<std::unique_ptr<Model>> load(const ConfigFile& config, Builder b, const D
   c.moe = read_moe(config, c.decoder.hidden, defaults.moe);
   int64_t every = config.integer_or("moe_layer_freq", 1, 1, kLayersMax);
   c.moe_layers = read_moe_layers(config, c.decoder.layers, defaults.dense_layers, every);
-  std::string_view key = config.name_of({"num_nextn_predict_layers", "num_mtp_layers"});
-  int64_t further = config.integer_or(key, 0, 0, kLayersMax);
-  c.predicts = take_prediction_layer(b / c.decoder.scope / "layers", c.decoder.layers, further);
+  c.predicts = take_prediction_layer(config, b / c.decoder.scope / "layers", c.decoder.layers);
   std::vector<bool> shared(as_size(c.decoder.layers));
   if (defaults.index) {
     attention.index = read_index(config, b, *defaults.index, attention, c.context_tokens);

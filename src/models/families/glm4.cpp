@@ -29,7 +29,8 @@ Result<std::unique_ptr<Model>> load_glm4_moe(const ConfigFile& config, Builder b
   c.attention.head_norms = config.flag_or("use_qk_norm", false);
   c.sparse.moe = read_moe(config, c.decoder().hidden, deepseek_moe({1, 1}, 1, 128, 8));
   c.sparse.moe_layers = read_moe_layers(config, c.decoder().layers, 1);
-  read_prediction_layers(config, b, c.decoder().layers);
+  c.sparse.predicts =
+      take_prediction_layer(config, b / c.decoder().scope / "layers", c.decoder().layers);
   return make_gqa_decoder(config, b, c);
 }
 

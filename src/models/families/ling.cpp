@@ -58,9 +58,9 @@ HybridConfig read_ling_hybrid(const ConfigFile& config, Builder b, const LingDef
   // MLA's rotary dimension is already in qk_rope_head_dim.
   config.ignore({"rotary_dim", "mtp_loss_scaling_factor"});
   config.only("use_mla_nope", {false});
-  std::string_view key = config.name_of({"num_nextn_predict_layers", "num_mtp_layers"});
-  sparse.predicts = take_prediction_layer(b / "model" / "layers", sparse.decoder.layers,
-                                          config.integer_or(key, 0, 0, kLayersMax));
+  sparse.predicts =
+      take_prediction_layer(config, b / sparse.decoder.scope / "layers", sparse.decoder.layers);
+  sparse.prediction.norm = "final_layernorm";
   return c;
 }
 

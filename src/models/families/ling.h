@@ -25,7 +25,7 @@ struct LingDefaults {
   LingMoeDefaults moe = {};
 };
 
-// Reads everything but the recurrence. MTP layers are skipped. Errors are collected in `config`.
+// Reads everything but the recurrence. Errors are collected in `config`.
 HybridConfig read_ling_hybrid(const ConfigFile& config, Builder b,
                               const LingDefaults& defaults = {});
 

@@ -68,6 +68,27 @@ void read_experts(const ConfigFile& config, SparseConfig& c, int64_t experts, in
   c.moe_layers = read_stepped_moe_layers(config, c.decoder.layers);
 }
 
+// The MTP layers are in a scope of their own. Only the first is loaded.
+void read_prediction(const ConfigFile& config, const Builder& mtp, SparseConfig& c) {
+  std::string_view key = config.name_of({"mtp_num_hidden_layers", "num_nextn_predict_layers"});
+  int64_t stored = mtp.has("fc.weight") ? 1 : 0;  // Qwen3-Next's configs do not say
+  int64_t count = config.integer_or(key, stored, 0, kLayersMax);
+  c.predicts = mtp.prediction() && count > 0;
+  if (c.predicts) {
+    config.only("mtp_use_dedicated_embeddings", {false});
+    for (int64_t i = 1; i < count; ++i) (mtp / "layers" / i).ignore_scope();
+  } else {
+    config.ignore({"mtp_use_dedicated_embeddings"});
+    mtp.ignore_scope();
+  }
+  c.prediction = {.scope = "mtp",
+                  .layer = "layers.0",
+                  .token_norm = "pre_fc_norm_embedding",
+                  .hidden_norm = "pre_fc_norm_hidden",
+                  .join = "fc",
+                  .norm = "norm"};
+}
+
 HybridConfig read_common(const ConfigFile& config, const Builder& b, int64_t kv_heads) {
   HybridConfig c{.recurrence_scope = "linear_attn"};
   c.sparse.decoder = read_decoder(config, b);
@@ -75,10 +96,7 @@ HybridConfig read_common(const ConfigFile& config, const Builder& b, int64_t kv_
   c.attention = read_attention(config, c.sparse, kv_heads);
   c.recurrence = read_recurrence(config, c.sparse.decoder);
   c.attention_layers = read_full_attention_layers(config, c.sparse.decoder.layers);
-  // The MTP layers.
-  config.ignore(
-      {"mtp_num_hidden_layers", "mtp_use_dedicated_embeddings", "num_nextn_predict_layers"});
-  (b / "mtp").ignore_scope();
+  read_prediction(config, b / "mtp", c.sparse);
   return c;
 }
 

@@ -9,6 +9,7 @@
 #include "engine/sequence.h"
 #include "support/chance.h"
 #include "support/drive.h"
+#include "support/models/checkpoint_copy.h"
 #include "support/models/grown_checkpoint.h"
 #include "support/shared.h"
 
@@ -330,9 +331,14 @@ TEST(MtpDrafter, MostOfItsDraftsAreKeptAndChangeNothing) {
 
 // Random weights predict little, so nearly all is rejected.
 TEST(MtpDrafter, ChangesNothingWhateverTheFamily) {
-  for (const char* model : {"deepseek-v3", "longcat-flash", "ling3-tiny"}) {
+  for (const char* model :
+       {"deepseek-v3", "longcat-flash", "ling3-tiny", "glm4-moe", "qwen3-next", "qwen3-5"}) {
+    CheckpointCopy checkpoint(model);
+    checkpoint.config["num_nextn_predict_layers"] = 1;
+    TemporaryFolder folder;
+    checkpoint.save(folder);
     EngineConfig config = drafting("");
-    config.model_path = golden_folder(model);
+    config.model_path = folder.path();
     config.load_format = "dummy";
     auto plain = load_engine(config);
     config.drafters = {"mtp"};
