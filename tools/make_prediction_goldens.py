@@ -260,7 +260,8 @@ def make(name):
     family = FAMILIES[name](name, config, tensors)
     recipe = recipe_of(family)
     further = f"model.layers.{family.layers}."
-    tensors = {n: t for n, t in tensors.items() if not n.startswith((further, "model.mtp.", "mtp."))}
+    scopes = (further, "model.mtp.", "mtp.")
+    tensors = {n: t for n, t in tensors.items() if not n.startswith(scopes)}
     tensors |= grown.tensors_of(recipe)
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)

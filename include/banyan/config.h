@@ -148,12 +148,12 @@ struct EngineConfig {
   // Drafters; of several, the one with the best expected gain drafts:
   //   ngram   what followed the last tokens earlier in the same text
   //   suffix  the same, and cached texts of the same namespace
-  //   mtp     the model's own multi-token prediction layer
+  //   mtp     the model's own multi-token prediction layer; eagle3: a head trained for the model
   //   draft   a smaller model with the same vocabulary
   // Even without a drafter, ngram serves requests that carry a prediction.
   std::vector<std::string> drafters;
-  std::string draft_model_path;  // draft: its folder; without `drafters` it implies draft
-  std::string draft_quantization = "none";  // of the draft model, as `quantization`
+  std::string draft_model_path;             // draft, eagle3: its folder; alone it implies draft
+  std::string draft_quantization = "none";  // of the draft model or head, as `quantization`
   int ngram_tokens_min = 2;                 // ngram: shortest match, in tokens
   int ngram_tokens_max = 32;  // ngram: longest match compared; of those this long the latest wins
   // Draft only while measured step times show a gain. The number of steps then depends on the

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "banyan/engine.h"
 #include "base/error.h"
@@ -15,6 +16,7 @@
 #include "cli/terminal/progress.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verb.h"
+#include "models/eagle3.h"
 #include "quant/formats.h"
 
 namespace banyan::cli {
@@ -195,8 +197,46 @@ std::string describe(const EngineInfo& info, int sequences) {
   return text;
 }
 
+Json to_json(const Eagle3Info& head) {
+  return {{"family", head.architecture},
+          {"drafts_with", "eagle3"},
+          {"hidden", head.hidden},
+          {"model_hidden", head.target_hidden},
+          {"model_vocabulary", head.vocabulary},
+          {"draft_vocabulary", head.draft_vocabulary},
+          {"layers_read", head.layers},
+          {"own_embedding", head.own_embedding},
+          {"parameters_total", head.parameters},
+          {"stored_bytes", head.weight_bytes}};
+}
+
+// A head has no layers and memory of its own: it becomes part of a model.
+std::string describe(const Eagle3Info& head) {
+  auto line = [](std::string_view name, const std::string& value) {
+    return fmt::format("{:<22}{}\n", name, value);
+  };
+  std::string layers = "2, half and all but 3 of the model's";
+  if (!head.layers.empty()) layers = fmt::format("{}", fmt::join(head.layers, ", "));
+  return line("family", head.architecture + ", an EAGLE-3 head: it drafts for a model") +
+         line("for a model with",
+              fmt::format("{} tokens and hidden states of {} columns",
+                          format_digits(head.vocabulary), format_digits(head.target_hidden))) +
+         line("reads inputs of layer", layers) +
+         line("drafts", fmt::format("{} of these tokens", format_digits(head.draft_vocabulary))) +
+         line("hidden states", fmt::format("{} columns", format_digits(head.hidden))) +
+         line("embedding", head.own_embedding ? "its own" : "the model's") +
+         line("parameters", fmt::format("{}, {} as stored", format_count(head.parameters),
+                                        format_bytes(head.weight_bytes))) +
+         "\nbanyan serve MODEL --speculative-algorithm EAGLE3 --speculative-draft-model-path "
+         "FOLDER\n";
+}
+
 Result<int> inspect(InspectOptions o) {
   o.config.model_path = TRY(locate_model(o.config.model_path));
+  if (std::optional<Eagle3Info> head = TRY(inspect_eagle3(o.config.model_path))) {
+    o.json ? fmt::print("{}\n", dump_json(to_json(*head))) : write_stdout(describe(*head));
+    return kExitSuccess;
+  }
   EngineInfo info = TRY([&] {
     ProgressLine progress("hashing");
     return inspect_model(o.config, progress.load_progress());

@@ -585,7 +585,7 @@ Result<std::unique_ptr<Engine>> EngineAssembly::load(const EngineConfig& config,
     bool tiered = config.cache_storage.on();
     chosen.state_digest = config.state_digest || tiered;
     std::unique_ptr<Runner> draft;
-    if (!config.draft_model_path.empty()) draft = TRY(load_draft_model(chosen, families));
+    if (loads_draft_model(chosen)) draft = TRY(load_draft_model(chosen, families));
     auto runner = TRY(Runner::load(chosen, progress, families, lone_rank(), draft.get()));
     std::unique_ptr<TierSetup> tiers;
     if (tiered) tiers = TRY(open_tiers(chosen, *runner, std::move(storage)));

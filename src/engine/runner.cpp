@@ -27,6 +27,17 @@ std::vector<float> copy_out(const DeviceQueue& queue, Tensor x) {
   return {view.as<float>(), view.as<float>() + x.count()};
 }
 
+// Splits x [any, parts * width] into parts [any, width].
+std::vector<std::vector<float>> columns_of(const std::vector<float>& x, int64_t parts,
+                                           int64_t width) {
+  std::vector<std::vector<float>> columns(as_size(parts));
+  for (int64_t begin = 0; begin < std::ssize(x); begin += width) {
+    std::vector<float>& part = at(columns, begin / width % parts);
+    part.insert(part.end(), x.begin() + begin, x.begin() + begin + width);
+  }
+  return columns;
+}
+
 void copy_states(const Step& s) {
   s.pools.copy(s.kernels, s.launch, s.batch.copies, s.inputs.copies);
 }
@@ -228,8 +239,8 @@ void Runner::run_step(const Batch& batch, const DrawResult* drawn, ConsumeStepLo
   Outputs outputs = model_.model->forward(step);
   auto count = std::ssize(batch.logit_rows);
   size_t mark = arena_.mark();
-  hidden_ = outputs.hidden;
-  after_hidden_ = mark;
+  features_ = outputs.features;
+  after_features_ = mark;
   for (int64_t first = 0; first < count; first += kLogitRowsMax) {
     int64_t rows = std::min(kLogitRowsMax, count - first);
     Tensor hidden = select_rows(step, outputs.hidden, step.inputs.logit_rows + first, rows);
@@ -239,20 +250,20 @@ void Runner::run_step(const Batch& batch, const DrawResult* drawn, ConsumeStepLo
   }
 }
 
-// Kept outputs are stored right after the step's hidden states. Copy the rows that this call reads
+// Kept outputs are stored right after the step's features. Copy the rows that this call reads
 // from them before they are overwritten.
 void Runner::predict(const Batch& batch, std::span<const int32_t> from, bool again) {
   CHECK(in_flight() == 0 && std::ssize(from) == batch.rows());
   auto kept = std::ssize(batch.logit_rows);
-  arena_.rewind(again ? after_predicted_ : after_hidden_);
+  arena_.rewind(again ? after_predicted_ : after_features_);
   Step step = make_step(arena_, batch, {});
   if (!again) {
-    predicted_ = step.allocate({std::max<int64_t>(kept, 1), hidden_.dim(1)});
+    predicted_ = step.allocate({std::max<int64_t>(kept, 1), model_.model->predicted_width()});
     after_predicted_ = arena_.mark();
   }
-  Tensor hidden =
-      select_rows(step, again ? predicted_ : hidden_, step.upload(from), std::ssize(from));
-  Tensor outputs = model_.model->predict(step, hidden);
+  Tensor inputs =
+      select_rows(step, again ? predicted_ : features_, step.upload(from), std::ssize(from));
+  Tensor outputs = model_.model->predict(step, inputs);
   if (kept == 0) return;
   Tensor last = select_rows(step, outputs, step.inputs.logit_rows, kept);
   step.copy(last, predicted_.rows(0, kept));
@@ -267,8 +278,8 @@ const DrawResults& Runner::draw_predicted(std::span<const int32_t> rows, const D
   size_t mark = arena_.mark();
   for (int64_t first = 0; first < std::ssize(rows); first += kLogitRowsMax) {
     int64_t count = std::min(kLogitRowsMax, std::ssize(rows) - first);
-    Tensor logits =
-        model_.model->logits(step, select_rows(step, predicted_, chosen + first, count));
+    Tensor kept = select_rows(step, predicted_, chosen + first, count);
+    Tensor logits = model_.model->predicted_logits(step, kept);
     draw(step, logits, logit_stats(step, logits), args, first);
     arena_.rewind(mark);
   }
@@ -304,7 +315,10 @@ Runner::Hidden Runner::run_hidden(const Batch& batch, std::span<const int> layer
   copy_states(step);
   Outputs outputs = model_.model->forward(step);
   Hidden hidden;
-  for (Tensor x : outputs.auxiliary) hidden.layers.push_back(copy_out(*queue_, x));
+  if (!layers.empty()) {
+    hidden.layers =
+        columns_of(copy_out(*queue_, outputs.auxiliary), std::ssize(layers), outputs.hidden.dim(1));
+  }
   hidden.final = copy_out(*queue_, outputs.hidden);
   return hidden;
 }

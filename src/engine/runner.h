@@ -46,9 +46,10 @@ class Runner {
 
   int64_t in_flight() const { return launched_ - collected_; }
 
-  // Whether the model was loaded with its MTP layer; required by the next two functions.
+  // Whether the model drafts, by its MTP layer or an EAGLE-3 head; required by the next two
+  // functions.
   bool predicts() const { return model_.model->predicts(); }
-  // Runs the MTP layer over `batch` and keeps its outputs at batch.logit_rows for the next call. No
+  // Runs that layer over `batch` and keeps its outputs at batch.logit_rows for the next call. No
   // step may be in flight. Row i continues from row `from[i]` of the last step or, if `again`, of
   // the kept outputs.
   void predict(const Batch& batch, std::span<const int32_t> from, bool again);
@@ -115,9 +116,9 @@ class Runner {
   };
   Flight flights_[2];  // steps with even and with odd numbers
   Flight prediction_;
-  Tensor hidden_;     // of the last step's rows, in the arena; anything after it may be dropped
+  Tensor features_;   // of the last step's rows, in the arena; anything after it may be dropped
   Tensor predicted_;  // kept outputs of predict()
-  size_t after_hidden_ = 0, after_predicted_ = 0;
+  size_t after_features_ = 0, after_predicted_ = 0;
   int64_t launched_ = 0, collected_ = 0;
 };
 

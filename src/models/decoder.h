@@ -85,14 +85,14 @@ class DecoderModel final : public Model {
 
   Outputs forward(Step& s) const override {
     Outputs outputs;
-    for (size_t i = 0; i < s.auxiliary_layers.size(); ++i) {
-      outputs.auxiliary.push_back(s.allocate({s.batch.rows(), info().hidden}));
+    if (auto layers = std::ssize(s.auxiliary_layers); layers > 0) {
+      outputs.auxiliary = s.allocate({s.batch.rows(), layers * info().hidden});
     }
     std::array<Rotation, kRopesMax> rotations;
     for (size_t i = 0; i < ropes_.size(); ++i) rotations[i] = ropes_[i](s);
     // Each layer's output overwrites its input in the arena, so a step needs the scratch memory of
     // one layer, not of all.
-    Tensor x = tokens_.embed(s, known_tokens(s));
+    Tensor x = embed(s);
     if (embedding_scale_ != 1) x = scale(s, x, embedding_scale_);
     int64_t chosen = info().index_top_k;  // room for what an index chooses, over the layers
     if (chosen > 0) s.choice = allocate_choice(s, chosen);
@@ -106,7 +106,7 @@ class DecoderModel final : public Model {
       s.arena.rewind(mark);
     }
     hand_out(s, static_cast<int>(layers_.size()), x, outputs);
-    outputs.hidden = norm_(s, x);
+    outputs.features = outputs.hidden = norm_(s, x);
     return outputs;
   }
 
@@ -119,12 +119,14 @@ class DecoderModel final : public Model {
   // For layers that receive a per-layer input besides the residual stream.
   void set_layer_inputs(LayerInputs inputs) { layer_inputs_ = std::move(inputs); }
 
+  Tensor embed(Step& s) const override { return tokens_.embed(s, known_tokens(s)); }
+
   bool predicts() const override { return prediction_.has_value(); }
   Tensor predict(Step& s, Tensor hidden) const override {
     if (!prediction_) return Model::predict(s, hidden);
     Rotation rotation = ropes_[0](s);
     if (info().index_top_k > 0) s.choice = allocate_choice(s, info().index_top_k);
-    return (*prediction_)(s, tokens_.embed(s, known_tokens(s)), hidden, rotation);
+    return (*prediction_)(s, embed(s), hidden, rotation);
   }
 
  private:
@@ -140,8 +142,10 @@ class DecoderModel final : public Model {
 
   // Copies x, the input of layer `index`, to `outputs` if the step requests it.
   static void hand_out(const Step& s, int index, Tensor x, Outputs& outputs) {
-    for (size_t i = 0; i < s.auxiliary_layers.size(); ++i) {
-      if (s.auxiliary_layers[i] == index) s.copy(x, outputs.auxiliary[i]);
+    int64_t width = x.dim(1);
+    for (int64_t i = 0; i < std::ssize(s.auxiliary_layers); ++i) {
+      if (at(s.auxiliary_layers, i) != index) continue;
+      s.copy(x, outputs.auxiliary.columns(i * width, width));
     }
   }
 

@@ -14,6 +14,7 @@
 #include "base/quote.h"
 #include "base/units.h"
 #include "models/config/keys.h"
+#include "models/eagle3.h"
 #include "weights/block_hashes.h"
 #include "weights/convert.h"
 #include "weights/files/checkpoint.h"
@@ -90,8 +91,8 @@ Status check_pages(const EngineConfig& config, std::string_view architecture,
       quote(config.kv_cache_dtype), quote(architecture));
 }
 
-bool wants_prediction(const EngineConfig& config) {
-  return std::ranges::find(config.drafters, "mtp") != config.drafters.end();
+bool drafts_by(const EngineConfig& config, std::string_view drafter) {
+  return std::ranges::find(config.drafters, drafter) != config.drafters.end();
 }
 
 // Declares the family's weights. `dry` only checks and counts them.
@@ -100,23 +101,24 @@ Result<LoadedModel> build(const Load& load, const Family& family, const QuantCon
   const auto& [config, context, file, source] = load;
   const WeightFormat* format = format_named(config.dtype);  // null for auto
   DType dtype = format ? format->element : TRY(stored_dtype(file, source));
-  WeightLoader loader({.source = source,
-                       .kernels = context.kernels,
-                       .queue = context.queue,
-                       .threads = context.threads,
-                       .format = format,
-                       .dtype = dtype,
-                       .page_dtype = page_dtype(config.kv_cache_dtype),
-                       .index_dtype = page_dtype(config.index_dtype),
-                       .quant = quant,
-                       .plan = &plan,
-                       .expanded_prefill = config.mla_prefill == "expanded",
-                       .prediction = wants_prediction(config),
-                       .moba_block_tokens = config.moba_block_tokens,
-                       .moba_top_k = config.moba_top_k,
-                       .rank = context.rank,
-                       .dry = dry,
-                       .progress = context.progress});
+  LoadOptions options{.source = source,
+                      .kernels = context.kernels,
+                      .queue = context.queue,
+                      .threads = context.threads,
+                      .format = format,
+                      .dtype = dtype,
+                      .page_dtype = page_dtype(config.kv_cache_dtype),
+                      .index_dtype = page_dtype(config.index_dtype),
+                      .quant = quant,
+                      .plan = &plan,
+                      .expanded_prefill = config.mla_prefill == "expanded",
+                      .prediction = drafts_by(config, "mtp"),
+                      .moba_block_tokens = config.moba_block_tokens,
+                      .moba_top_k = config.moba_top_k,
+                      .rank = context.rank,
+                      .dry = dry,
+                      .progress = context.progress};
+  WeightLoader loader(options);
   LoadedModel loaded;
   loaded.model = TRY(family.load(file, Builder(loader)));
   refuse_variants(file);
@@ -133,16 +135,24 @@ Result<LoadedModel> build(const Load& load, const Family& family, const QuantCon
   loaded.matrices = loader.take_matrices();
   loaded.expert_layers = loader.take_expert_layers();
   loaded.rank = context.rank;
+  loaded.config_values = file.values();
+  if (drafts_by(config, "eagle3")) TRY(add_eagle3(config, options, loaded));
   return loaded;
 }
 
 // Adds the digests that identify `loaded`.
 Result<LoadedModel> identified(const Load& load, LoadedModel loaded) {
   const auto& [config, context, file, source] = load;
-  loaded.config_values = file.values();
   if (!config.state_digest || source == nullptr) return loaded;
-  loaded.weights_digest =
-      TRY(weights_digest(*source, user_cache_folder(), *context.threads, context.progress));
+  auto digest_of = [&](const WeightSource& weights) {
+    return weights_digest(weights, user_cache_folder(), *context.threads, context.progress);
+  };
+  loaded.weights_digest = TRY(digest_of(*source));
+  if (!drafts_by(config, "eagle3")) return loaded;
+  Checkpoint head = TRY(Checkpoint::open(config.draft_model_path));
+  Hasher both;
+  both.digest(*loaded.weights_digest).digest(TRY(digest_of(head)));
+  loaded.weights_digest = both.finish();
   return loaded;
 }
 
@@ -230,7 +240,7 @@ Result<LoadedModel> load_model(const EngineConfig& config, const LoadContext& co
         "\"absorbed\"",
         quote(architecture));
   }
-  if (wants_prediction(config) && !planned.model->predicts()) {
+  if (drafts_by(config, "mtp") && !planned.model->predicts()) {
     return unsupported(
         "drafter \"mtp\": {} in {} has no layer that predicts further tokens (MTP); take ngram or "
         "suffix",

@@ -23,13 +23,15 @@ namespace banyan {
 
 struct LoadedModel {
   std::unique_ptr<Model> model;
-  WeightStore weights;  // owns the memory of the model's matrices and vectors
+  WeightStore weights;       // owns the memory of the model's matrices and vectors
+  WeightStore head_weights;  // those of its EAGLE-3 head, if any
   std::vector<StateSpec> states;
   WeightCounts counts;
   std::vector<MatrixRecord> matrices;
   std::vector<ExpertLayer> expert_layers;
-  Rank rank;                                         // which rank's shard this is
-  std::map<std::string, std::string> config_values;  // keys the family read: ConfigFile::values()
+  Rank rank;  // which rank's shard this is
+  // Keys that the family and the head have read: ConfigFile::values().
+  std::map<std::string, std::string> config_values;
   std::optional<Digest> weights_digest;  // only with EngineConfig::state_digest and real weights
 };
 

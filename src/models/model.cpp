@@ -4,8 +4,8 @@
 
 namespace banyan {
 
-Tensor Model::predict(Step& /*s*/, Tensor /*hidden*/) const {
-  CHECK(false, "{} was loaded without its MTP layer", info_.architecture);
+Tensor Model::predict(Step& /*s*/, Tensor /*from*/) const {
+  CHECK(false, "{} was loaded without a layer that drafts", info_.architecture);
   return {};
 }
 

@@ -2,8 +2,6 @@
 // loaded; owns no sequences, pools or threads. The engine's thread runs it.
 #pragma once
 
-#include <vector>
-
 #include "banyan/model_info.h"
 #include "ops/step.h"
 #include "tensor/tensor.h"
@@ -14,8 +12,9 @@ namespace banyan {
 // that scores a long prompt computes them in blocks of rows, since 4,096 rows of 152k f32 logits
 // would take 2.5 GB.
 struct Outputs {
-  Tensor hidden;                  // [rows, hidden], after the final norm
-  std::vector<Tensor> auxiliary;  // [rows, hidden], inputs of each layer in Step::auxiliary_layers
+  Tensor hidden;     // [rows, hidden], after the final norm
+  Tensor auxiliary;  // [rows, layers * hidden], inputs of Step::auxiliary_layers side by side
+  Tensor features;   // [rows, any], what the first predict() after the step starts from
 };
 
 class Model {
@@ -26,12 +25,18 @@ class Model {
   // hidden [rows, hidden] -> [rows, vocabulary], f32
   virtual Tensor logits(Step& s, Tensor hidden) const = 0;
 
-  // Whether the MTP layer was loaded (Builder::prediction()).
+  // Embeddings of the step's tokens as they are stored, [rows, hidden].
+  virtual Tensor embed(Step& s) const = 0;
+
+  // Whether it drafts: it was loaded with its MTP layer (Builder::prediction()) or an EAGLE-3 head.
   virtual bool predicts() const { return false; }
-  // Runs the MTP layer; the step's token of a row is the one after the row's position. `hidden` is
-  // Outputs::hidden for these positions, or what predict() returned for them. Returns [rows,
-  // hidden], for which logits() scores the token after the row's token.
-  virtual Tensor predict(Step& s, Tensor hidden) const;
+  // Runs that layer; the step's token of a row is the one after the row's position. `from` is
+  // Outputs::features for these positions, or what predict() returned for them. Returns [rows,
+  // predicted_width()].
+  virtual Tensor predict(Step& s, Tensor from) const;
+  virtual int64_t predicted_width() const { return info_.hidden; }
+  // Scores the token after the row's token, by what predict() returned -> [rows, vocabulary], f32.
+  virtual Tensor predicted_logits(Step& s, Tensor predicted) const { return logits(s, predicted); }
 
   const ModelInfo& info() const { return info_; }
 

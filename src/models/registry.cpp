@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "models/config/language_part.h"
+#include "models/eagle3.h"
 
 namespace banyan {
 namespace {
@@ -196,6 +197,12 @@ Result<const Family*> find_family(std::string_view architecture, std::span<const
   if (refused != kRefused.end()) {
     return unsupported("config.json: architecture \"{}\" is not supported yet: {}", architecture,
                        refused->why);
+  }
+  if (is_eagle3(architecture)) {
+    return invalid_argument(
+        "config.json: \"{}\" is an EAGLE-3 head, which drafts for a model; load the model, with "
+        "--speculative-algorithm EAGLE3 and this folder as --speculative-draft-model-path",
+        architecture);
   }
   std::vector<std::string_view> names;
   for (const Family& family : families) names.push_back(family.architecture);

@@ -28,21 +28,22 @@ const GqaConfig& checked(const GqaConfig& c) {
 
 Linear qkv_of(Builder b, const GqaConfig& c) {
   int64_t q = c.q_heads * c.head_dim, kv = c.kv_heads * c.head_dim;
+  int64_t columns = c.input > 0 ? c.input : c.hidden;
   if (!c.names.qkv.empty()) {
     Shard shard = Shard::rows(c.kv_heads, {q, kv, kv});
-    return Linear(b, {{c.names.qkv, q + 2 * kv, shard}}, c.hidden, c.qkv_bias);
+    return Linear(b, {{c.names.qkv, q + 2 * kv, shard}}, columns, c.qkv_bias);
   }
   Shard shard = Shard::rows(c.kv_heads);
-  if (c.shared) return Linear(b, {{"q_proj", q, shard}}, c.hidden, c.qkv_bias);
+  if (c.shared) return Linear(b, {{"q_proj", q, shard}}, columns, c.qkv_bias);
   if (c.value_is_key) {
-    return Linear(b, {{"q_proj", q, shard}, {"k_proj", kv, shard}}, c.hidden, c.qkv_bias);
+    return Linear(b, {{"q_proj", q, shard}, {"k_proj", kv, shard}}, columns, c.qkv_bias);
   }
   if (c.gated) {
     Shard of_q = Shard::rows_of_runs(c.kv_heads, c.q_heads, {q, q});
     return Linear(b, {{"q_proj", 2 * q, of_q}, {"k_proj", kv, shard}, {"v_proj", kv, shard}},
-                  c.hidden, c.qkv_bias);
+                  columns, c.qkv_bias);
   }
-  return Linear(b, {{"q_proj", q, shard}, {"k_proj", kv, shard}, {"v_proj", kv, shard}}, c.hidden,
+  return Linear(b, {{"q_proj", q, shard}, {"k_proj", kv, shard}, {"v_proj", kv, shard}}, columns,
                 c.qkv_bias);
 }
 

@@ -31,6 +31,7 @@ struct GqaStates {
 
 struct GqaConfig {
   int64_t hidden = 0;
+  int64_t input = 0;  // columns of x; 0: as many as hidden
   int64_t q_heads = 0, kv_heads = 0, head_dim = 0;
   int64_t window_tokens = 0;  // 0: all earlier positions
   int64_t chunk_tokens = 0;   // not 0: positions see those of their chunk alone (Llama 4)
@@ -63,7 +64,7 @@ class GqaAttention {
  public:
   GqaAttention(Builder b, const GqaConfig& c);
 
-  // x [T, hidden] -> [T, hidden]
+  // x [T, input] -> [T, hidden]
   Tensor operator()(Step& s, Tensor x, const Rotation& rotation) const;
 
   GqaStates states() const { return states_; }

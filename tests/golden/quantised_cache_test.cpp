@@ -93,7 +93,14 @@ States run_with(const KernelTable& kernels, const GoldenCase& golden, const std:
             .auxiliary_layers = layers};
   Outputs outputs = model.model->forward(step);
   States states;
-  for (Tensor x : outputs.auxiliary) states.emplace_back(x.f32(), x.f32() + x.count());
+  for (int64_t i = 0; i < std::ssize(layers); ++i) {
+    std::vector<float>& state = states.emplace_back();
+    for (int64_t row = 0; row < batch.rows(); ++row) {
+      int64_t width = outputs.hidden.dim(1);
+      const float* x = outputs.auxiliary.rows(row, 1).columns(i * width, width).f32();
+      state.insert(state.end(), x, x + width);
+    }
+  }
   states.emplace_back(outputs.hidden.f32(), outputs.hidden.f32() + outputs.hidden.count());
   return states;
 }

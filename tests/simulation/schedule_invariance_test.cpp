@@ -114,7 +114,8 @@ struct Coverage {
   int64_t accepted_drafts = 0, rejected_drafts = 0;
   int64_t accepted_recurrent_drafts = 0, rejected_recurrent_drafts = 0;
   int64_t accepted_lies = 0, rejected_lies = 0, accepted_lookups = 0, rejected_lookups = 0;
-  int64_t accepted_model_drafts = 0, rejected_model_drafts = 0, layer_drafts = 0;
+  int64_t accepted_model_drafts = 0, rejected_model_drafts = 0;
+  int64_t layer_drafts = 0, head_drafts = 0;
   int64_t overlapped_steps = 0;
   int64_t restored_tokens = 0, restored_recurrent_tokens = 0, restored_windowed_tokens = 0;
   int64_t restored_sparse_tokens = 0, restored_shared_tokens = 0, restored_device_tokens = 0;
@@ -345,6 +346,8 @@ class Simulation {
         coverage_.rejected_model_drafts += wrong;
       } else if (drafter.name == "mtp") {
         coverage_.layer_drafts += drafter.draft_tokens;
+      } else if (drafter.name == "eagle3") {
+        coverage_.head_drafts += drafter.draft_tokens;
       } else if (drafter.name != "forced") {
         coverage_.accepted_lookups += drafter.accepted_tokens;
         coverage_.rejected_lookups += wrong;
@@ -464,6 +467,7 @@ TEST_P(ScheduleInvariance, EveryRequestGetsItsNaiveRun) {
   EXPECT_GT(coverage.accepted_model_drafts, many);
   EXPECT_GT(coverage.rejected_model_drafts, many / 8);
   EXPECT_GT(coverage.layer_drafts, many / 8);
+  EXPECT_GT(coverage.head_drafts, many / 8);
   EXPECT_GT(coverage.overlapped_steps, many / 2);
   RecordProperty("steps", coverage.steps);
 }

@@ -8,6 +8,7 @@
 #include "kernels/select.h"
 #include "support/chance.h"
 #include "support/drive.h"
+#include "support/models/eagle3_head.h"
 #include "support/models/grown_checkpoint.h"
 #include "support/models/hybrid_model.h"
 #include "support/shared.h"
@@ -209,10 +210,26 @@ bool is_golden(const EngineConfig& config, std::initializer_list<std::string_vie
   });
 }
 
-// A layer that predicts further tokens, where the family has one and the checkpoint's lack of it
-// does not matter; and a smaller model, often the model itself, which is right most of the time.
+// An EAGLE-3 head of random weights, for a model of random weights. False: none.
+bool add_head(uint64_t seed, EngineConfig& config) {
+  if (!is_golden(config, {"llama2-mha", "qwen3-tied", "mistral-window", "gpt-oss", "gemma3",
+                          "qwen3-next", "lfm2-moe", "minimax-m2", "mistral4", "glm-moe-dsa"}) ||
+      uniform(seed, 5, 1) > 0.25) {
+    return false;
+  }
+  config.drafters.emplace_back("eagle3");
+  config.load_format = "dummy";
+  config.draft_model_path =
+      random_head_folder(config.model_path.substr(config.model_path.rfind('/') + 1));
+  return true;
+}
+
+// A head or a layer that predicts further tokens, where the family has one and the checkpoint's
+// lack of it does not matter; and a smaller model, often the model itself, which is right most of
+// the time.
 void add_models(uint64_t seed, Workload& workload) {
   EngineConfig& config = workload.config;
+  if (add_head(seed, config)) return;
   if (is_golden(config, {"deepseek-v3", "longcat-flash", "ling3-tiny", "deepseek-v32"}) &&
       uniform(seed, 2, 1) < 0.4) {
     config.drafters.emplace_back("mtp");

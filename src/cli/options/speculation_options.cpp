@@ -30,12 +30,15 @@ constexpr std::array kMethods = std::to_array<std::pair<std::string_view, std::s
     {"deepseek_mtp", "mtp"},
     {"longcat_flash_mtp", "mtp"},
     {"draft-mtp", "mtp"},
+    {"eagle3", "eagle3"},
+    {"draft-eagle3", "eagle3"},
     {"draft", "draft"},
     {"standalone", "draft"},
     {"draft_model", "draft"},
     {"draft-simple", "draft"},
 });
-constexpr std::string_view kSupported = "NGRAM, SUFFIX, NEXTN, STANDALONE, or several with commas";
+constexpr std::string_view kSupported =
+    "NGRAM, SUFFIX, NEXTN, EAGLE3, STANDALONE, or several with commas";
 
 std::string in_small_letters(std::string_view text) {
   std::string small(text);
@@ -117,8 +120,9 @@ void add_speculation_options(CLI::App& app, EngineConfig& config) {
             "Speculative decoding: draft tokens and keep those that the model would draw; the "
             "output does not change: {}. NGRAM drafts what followed the last tokens "
             "earlier in the text, SUFFIX also what followed them in recent texts, NEXTN "
-            "uses the model's own multi-token prediction layer (MTP), STANDALONE a smaller "
-            "model with the same vocabulary (--speculative-draft-model-path)",
+            "uses the model's own multi-token prediction layer (MTP), EAGLE3 a head trained for "
+            "the model and STANDALONE a smaller model with the same vocabulary "
+            "(--speculative-draft-model-path)",
             kSupported));
     option->default_str("")->type_name("NAME");
     if (std::string_view(name) == "--spec-type") option->group("");
@@ -132,11 +136,13 @@ void add_speculation_options(CLI::App& app, EngineConfig& config) {
       ->type_name("JSON");
   app.add_option("--speculative-draft-model-path,--model-draft,--spec-draft-model",
                  config.draft_model_path,
-                 "STANDALONE: folder of the draft model, or OWNER/NAME on a Hugging Face hub")
+                 "STANDALONE, EAGLE3: folder of the draft model or head, or OWNER/NAME on a "
+                 "Hugging Face hub")
       ->default_str("")
       ->type_name("MODEL");
   app.add_option("--speculative-draft-model-quantization", config.draft_quantization,
-                 "STANDALONE: quantize the draft model's weights, as --quantization does")
+                 "STANDALONE, EAGLE3: quantize the draft model's or head's weights, as "
+                 "--quantization does")
       ->type_name("NAME");
   app.add_option("--draft-max,--spec-draft-n-max,--draft-n,--speculative-num-draft-tokens",
                  config.draft_tokens_max, "Maximum draft tokens of a sequence per step; 0: none")

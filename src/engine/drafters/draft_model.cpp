@@ -373,6 +373,10 @@ Status check_vocabularies(const EngineConfig& config, const ModelInfo& model,
 
 }  // namespace
 
+bool loads_draft_model(const EngineConfig& config) {
+  return std::ranges::find(config.drafters, "draft") != config.drafters.end();
+}
+
 Result<std::unique_ptr<Runner>> load_draft_model(const EngineConfig& config,
                                                  std::span<const Family> families) {
   EngineConfig model_config = config, draft = draft_config(config);

@@ -18,6 +18,8 @@
 
 namespace banyan {
 
+// Whether a drafter needs it; the other that has a path, eagle3, is a part of the model.
+bool loads_draft_model(const EngineConfig& config);
 // Loads EngineConfig::draft_model_path. Error if its vocabulary differs from that of
 // config.model_path by more than padding. Load it before the main model: it splits the memory for
 // states so that both hold the same number of tokens.

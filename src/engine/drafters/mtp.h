@@ -1,4 +1,5 @@
-// Speculation with the model's own MTP layer (models/prediction.h). After each step it runs over
+// Speculation from the model's hidden states, with its own MTP layer (models/prediction.h) or an
+// EAGLE-3 head (models/eagle3.h). After each step it runs over
 // the accepted rows, each paired with its next token (for the last row, the one just drawn). Then
 // it runs over its own predictions, one pass per further token for all sequences. Draft tokens are
 // drawn with the noise of their positions, as the model's will be. Engine's thread only.
@@ -11,7 +12,7 @@
 
 namespace banyan {
 
-// The runner must outlive the drafter, and its model must have an MTP layer.
+// The runner must outlive the drafter, and its model must have such a layer.
 std::unique_ptr<Drafter> make_mtp_drafter(Runner& runner);
 
 }  // namespace banyan

@@ -20,6 +20,8 @@ constexpr std::array kDrafters = {
                 [](const EngineConfig&, DrafterModels&) { return make_suffix_drafter(); }},
     DrafterKind{"mtp",
                 [](const EngineConfig&, DrafterModels& m) { return make_mtp_drafter(m.runner); }},
+    DrafterKind{"eagle3",
+                [](const EngineConfig&, DrafterModels& m) { return make_mtp_drafter(m.runner); }},
     DrafterKind{"draft",
                 [](const EngineConfig& c, DrafterModels& m) {
                   return make_draft_model_drafter(c, std::move(m.draft),
@@ -47,16 +49,25 @@ Result<std::vector<std::string>> chosen_drafters(const EngineConfig& config) {
     return unsupported("drafter \"{}\" is not supported; supported: {}", name,
                        fmt::join(known, ", "));
   }
-  bool drafts = has_name(config.drafters, "draft");
+  bool drafts = has_name(config.drafters, "draft"), head = has_name(config.drafters, "eagle3");
   if (drafts && !has_path) {
     return invalid_argument(
         "drafter \"draft\" needs a smaller model with the same vocabulary: give its folder as "
         "draft_model_path (--speculative-draft-model-path)");
   }
-  if (has_path && !drafts) {
+  if (head && !has_path) {
+    return invalid_argument(
+        "drafter \"eagle3\" needs a head that was trained for the model: give its folder as "
+        "draft_model_path (--speculative-draft-model-path)");
+  }
+  if (head && (drafts || has_name(config.drafters, "mtp"))) {
+    return invalid_argument("drafter \"eagle3\" does not go with \"{}\": choose one of them",
+                            drafts ? "draft" : "mtp");
+  }
+  if (has_path && !drafts && !head) {
     return invalid_argument(
         "draft_model_path is {}, but the drafters are {}: leave it out, or add \"draft\" "
-        "(--speculative-algorithm STANDALONE)",
+        "(--speculative-algorithm STANDALONE) or \"eagle3\" (EAGLE3)",
         config.draft_model_path, fmt::join(config.drafters, ", "));
   }
   return config.drafters;

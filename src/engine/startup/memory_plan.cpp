@@ -156,16 +156,16 @@ UnitCounts unit_counts(const EngineInfo& info) {
 }
 
 // Measures the most that Runner::predict() and draw_predicted() allocate after a step.
-static void measure_prediction(Step& step, const LoadedModel& model, Tensor hidden) {
-  int64_t rows = hidden.dim(0), logit_rows = std::min(rows, kLogitRowsMax);
-  step.allocate({rows, hidden.dim(1)});
+static void measure_prediction(Step& step, const Model& model, Tensor features) {
+  int64_t rows = features.dim(0), logit_rows = std::min(rows, kLogitRowsMax);
+  Tensor kept = step.allocate({rows, model.predicted_width()});
   size_t mark = step.arena.mark();
   step.arena.allocate_array<int32_t>(rows);
-  Tensor from = select_rows(step, hidden, nullptr, rows);
-  select_rows(step, model.model->predict(step, from), nullptr, rows);
+  Tensor from = select_rows(step, features, nullptr, rows);
+  select_rows(step, model.predict(step, from), nullptr, rows);
   step.arena.rewind(mark);
   step.arena.allocate_array<int32_t>(rows);
-  logit_stats(step, model.model->logits(step, select_rows(step, hidden, nullptr, logit_rows)));
+  logit_stats(step, model.predicted_logits(step, select_rows(step, kept, nullptr, logit_rows)));
 }
 
 size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, int64_t rows,
@@ -224,7 +224,7 @@ size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, 
     size_t mark = arena.mark();
     logit_stats(step, model.model->logits(step, hidden));
     arena.rewind(mark);
-    if (model.model->predicts()) measure_prediction(step, model, outputs.hidden);
+    if (model.model->predicts()) measure_prediction(step, *model.model, outputs.features);
   };
   for (bool prompt : {true, false}) measure(one, prompt);
   if (chosen > 0) {

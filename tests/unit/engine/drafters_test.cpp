@@ -160,7 +160,7 @@ TEST(Drafters, UnknownNamesAreRefusedWithThoseThatAreKnown) {
   ASSERT_FALSE(engine.has_value());
   EXPECT_EQ(engine.error().code, ErrorCode::kUnsupported);
   EXPECT_NE(engine.error().message.find("\"medusa\""), std::string::npos);
-  EXPECT_NE(engine.error().message.find("ngram, suffix, mtp, draft"), std::string::npos);
+  EXPECT_NE(engine.error().message.find("ngram, suffix, mtp, eagle3, draft"), std::string::npos);
 }
 
 struct Outcome {
