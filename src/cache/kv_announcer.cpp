@@ -21,7 +21,7 @@ KvAnnouncer::KvAnnouncer(RadixTree& tree, std::optional<StateDigest> states, uin
   tree.watch(this);
 }
 
-// Parents come before what follows them.
+// Parents come before their children.
 template <class Visit>
 void KvAnnouncer::visit_pages(Visit visit) {
   std::vector<RadixNode*> left;

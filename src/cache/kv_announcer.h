@@ -1,8 +1,8 @@
-// Announces what comes into a tree and what goes: from watch to event log. Full pages alone, and
-// units of the classes that decide where a prompt can be resumed.
+// Announces what a tree gains and loses: from watching the tree to the event log. Covers full pages
+// only, and only units of the classes that decide where a prompt can be resumed.
 //
-// Costs a key for each new page, and nothing where there is none. Allocates nothing while a tree
-// grows a page at a time. On the tree's thread, which it must not outlive.
+// Costs one key for each new page. Allocates nothing while a tree grows a page at a time. On the
+// tree's thread; the tree must outlive it.
 #pragma once
 
 #include <functional>
@@ -19,8 +19,8 @@ namespace banyan {
 
 class KvAnnouncer final : public UnitWatcher {
  public:
-  // `states`: see NodeKeys; the others: see KvEventLog. What the tree has already is announced at
-  // once.
+  // `states`: see NodeKeys; the others: see KvEventLog. Announces at once what the tree has
+  // already.
   KvAnnouncer(RadixTree& tree, std::optional<StateDigest> states, uint64_t epoch,
               size_t events = KvEventLog::kEventsDefault);
   ~KvAnnouncer() override { tree_.unwatch(this); }
@@ -28,12 +28,12 @@ class KvAnnouncer final : public UnitWatcher {
   KvAnnouncer& operator=(const KvAnnouncer&) = delete;
 
   // Called with each event from now on, after it is in the log, with its page's tokens and whether
-  // none comes before it (both mean nothing where all is cleared).
+  // it is the first page of a prefix. Both mean nothing for kCleared.
   using Observer =
       std::function<void(const KvEvent& event, std::span<const PrefixToken> tokens, bool first)>;
   void on_event(Observer observer) { observer_ = std::move(observer); }
 
-  // All that is announced, after the event log().next() - 1.
+  // Everything announced up to the event log().next() - 1.
   std::vector<KvUnit> snapshot();
   const KvEventLog& log() const { return log_; }
 
@@ -49,8 +49,8 @@ class KvAnnouncer final : public UnitWatcher {
   RadixTree& tree_;
   KvEventLog log_;
   NodeKeys keys_;
-  Observer observer_;     // empty: nobody
-  bool cleared_ = false;  // what goes now was announced as one
+  Observer observer_;     // empty: none
+  bool cleared_ = false;  // what is evicted now was announced as one event
 };
 
 }  // namespace banyan

@@ -1,5 +1,5 @@
-// What a worker tells others of its cache: which units of which prefixes come and go. Plain data;
-// cache/kv_event_log.h keeps the last of them, router/event_stream.h puts them on the wire.
+// What a worker announces about its cache: which units of which prefixes come and go. Plain data;
+// cache/kv_event_log.h keeps the last events, router/event_stream.h is their wire format.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 namespace banyan {
 
 enum class KvTier : uint8_t {
-  kMemory,   // in the pools: used as it is
-  kStorage,  // below them (engine/tiers): loaded first
+  kMemory,   // in the pools: usable as it is
+  kStorage,  // in a store (engine/tiers): must be loaded first
 };
 inline constexpr int kKvTiers = 2;
 
 enum class KvOperation : uint8_t {
   kStored = 1,
   kRemoved = 2,
-  kCleared = 3,  // nothing is left; the unit means nothing
+  kCleared = 3,  // everything is gone; the unit means nothing
 };
 
 // A unit of a class (cache/state_classes.h): a page, a page of a window, the snapshot at its end.
@@ -38,14 +38,14 @@ struct KvEvent {
 
 // How busy a worker is.
 struct LoadReport {
-  int64_t waiting_tokens = 0;  // of prompts, to be computed yet
-  int64_t waiting = 0;         // requests that were not admitted yet
+  int64_t waiting_tokens = 0;  // prompt tokens still to be computed
+  int64_t waiting = 0;         // requests that are not admitted yet
   int64_t running = 0;         // requests
-  int64_t pages_free = 0;      // empty, or held for no running request
+  int64_t pages_free = 0;      // empty, or not held by a running request
   int64_t pages_total = 0;
-  double prefill_tokens_s = 0;  // tokens of prompts in a second, lately; 0: not known yet
-  double step_ms = 0;           // of steps that read no prompt, lately; 0: not known yet
-  uint64_t next_event = 0;      // the sequence number that the next event will have; 0: not said
+  double prefill_tokens_s = 0;  // recent prompt tokens per second; 0: not known yet
+  double step_ms = 0;           // recent time of steps that read no prompt; 0: not known yet
+  uint64_t next_event = 0;      // sequence number of the next event; 0: not given
   bool operator==(const LoadReport&) const = default;
 };
 

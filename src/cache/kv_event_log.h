@@ -1,6 +1,6 @@
 // The last events of a worker's cache, in a ring, for readers that come later or lost some.
 //
-// One thread adds, which allocates nothing; any may read.
+// One thread adds, which allocates nothing; any thread may read.
 #pragma once
 
 #include <atomic>
@@ -16,17 +16,17 @@ class KvEventLog {
  public:
   static constexpr size_t kEventsDefault = size_t{1} << 16;
 
-  // `epoch`: not 0, and another one each time that a worker starts.
+  // `epoch`: not 0, and different each time a worker starts.
   explicit KvEventLog(uint64_t epoch, size_t events = kEventsDefault)
       : epoch_(epoch), ring_(events) {}
 
   uint64_t epoch() const { return epoch_; }
-  // Of the event that will be added next; the first is 1.
+  // The number of the next event; the first is 1.
   uint64_t next() const { return next_.load(std::memory_order_acquire); }
 
   void add(KvOperation operation, const KvUnit& unit, const PageKey& parent);
-  // Copies at most `most` events from the number `from` on. False: they are not kept any more, or
-  // were never there.
+  // Copies at most `most` events, starting with number `from`. False: they are no longer kept, or
+  // never existed.
   bool read(uint64_t from, size_t most, std::vector<KvEvent>& events) const;
 
  private:

@@ -1,4 +1,4 @@
-// Keys of the pages of one tree. Those of nodes are kept in them, so that none is made twice.
+// Computes the keys of a tree's pages. Nodes store their keys, so that none is computed twice.
 #pragma once
 
 #include <optional>
@@ -12,8 +12,8 @@ namespace banyan {
 
 class NodeKeys {
  public:
-  // Without a digest, in a simulation, keys are the tree's own hashes: quick to make, and of no
-  // meaning to anybody else.
+  // Without a digest, in a simulation, keys are the tree's own hashes: fast to compute, and
+  // meaningless outside the process.
   explicit NodeKeys(std::optional<StateDigest> states) : states_(std::move(states)) {}
 
   // Of a root or of a full page.

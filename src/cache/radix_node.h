@@ -1,5 +1,5 @@
-// A node of the radix tree and what hangs on it. Private to cache/radix_tree: others see nodes as
-// opaque pointers with the few numbers that RadixTree hands out.
+// A node of the radix tree and what is attached to it. Private to cache/radix_tree: others see
+// nodes as opaque pointers with the few numbers that RadixTree hands out.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +19,8 @@ namespace intrusive = boost::intrusive;
 
 struct RadixNode;
 
-// Orders token runs as a dictionary does, by whatever total order of tokens is cheapest: all that
-// matters is that runs with a common beginning are neighbours.
+// Orders token runs by an arbitrary total order that is cheap to compute. It only has to make runs
+// with a common beginning neighbours.
 inline int compare_tokens(std::span<const PrefixToken> a, std::span<const PrefixToken> b) {
   size_t common = std::min(a.size(), b.size());
   if (common > 0) {
@@ -33,14 +33,14 @@ inline int compare_tokens(std::span<const PrefixToken> a, std::span<const Prefix
 using SetHook = intrusive::avl_set_base_hook<>;
 using ListHook = intrusive::list_member_hook<>;
 
-// A request that waits for its turn, or a prefix that is held, hanging on the deepest node that its
-// tokens run through.
+// A waiting request, or a prefix that is held, attached to the deepest node on the path of its
+// tokens.
 struct PrefixWaiter : SetHook {
   std::span<const PrefixToken> tokens;  // only these may be matched
   RadixNode* node = nullptr;
-  std::span<const PrefixToken> next;  // the page after the node's end; empty if it is not whole
-  int64_t resumable = 0;              // tokens that need not be computed if it were admitted now
-  bool tells = true;                  // wants to be known to take_changed()
+  std::span<const PrefixToken> next;  // the page after the node's end; empty if it is not full
+  int64_t resumable = 0;              // tokens that need not be computed if admitted now
+  bool tells = true;                  // reported by take_changed()
   ListHook changed;
 };
 
@@ -56,14 +56,14 @@ struct NextPageOrder {
   }
 };
 
-// What a node has of one class of units: of pages, those of its positions; of slots, the state
+// What a node has of one class of units: for pages, the unit of its positions; for slots, the state
 // exactly at its end.
 struct NodeUnit {
   RadixNode* node = nullptr;
   int32_t unit = -1;  // -1: not resident
-  int32_t pins = 0;   // leases within whose reach it is, resident or not; of a root's path the
+  int32_t pins = 0;   // leases that reach it, resident or not; of a root's path the
                       // open() calls
-  ListHook use;       // its place in the list of what may be evicted
+  ListHook use;       // its place in the list of evictable units
 };
 
 using UseList =
@@ -100,17 +100,17 @@ struct RadixNode : SetHook {
   int64_t last_use = 0;  // the last of them, in leases of the tree, or its count when this was made
 
   Waiters waiters;
-  int64_t waiters_below = 0;  // here and further down
+  int64_t waiters_below = 0;  // here and in the subtree
 
-  PageKey key;            // of full pages and roots, once somebody asked for it; zeros before
+  PageKey key;            // of full pages and roots, once requested; zeros before
   uint8_t announced = 0;  // to routers: a bit for each class (cache/kv_announcer.h)
 
-  // Of tiers beyond memory; nobody else looks at it. A bit for each class.
-  uint8_t stored = 0;    // a store has the unit, which may have left memory, ...
+  // For tiers outside memory, and touched by them only. A bit for each class.
+  uint8_t stored = 0;    // a store has the unit, which may have been evicted, ...
   uint8_t writing = 0;   // ... or is about to have it
-  uint8_t offered = 0;   // the store was asked to have it since it was last used
-  bool reused = false;   // somebody resumed from it, or from what follows it
-  bool passing = false;  // its snapshots go when its sequence has come further
+  uint8_t offered = 0;   // a write was requested since it was last used
+  bool reused = false;   // a sequence resumed here or further down
+  bool passing = false;  // its snapshots are dropped when its sequence has advanced
   ListHook to_write;
 
   int64_t begin() const { return end - static_cast<int64_t>(tokens.size()); }

@@ -9,7 +9,7 @@
 namespace banyan {
 namespace {
 
-// Units that are looked at for one that no tier writes; more than are ever written at once.
+// Units to look at to find one that no tier is writing; more than are ever written at once.
 constexpr int kLooksMax = 256;
 
 }  // namespace
@@ -34,9 +34,9 @@ void Lease::release() {
   if (tree_ != nullptr) tree_->release(*this);
 }
 
-// Pages of the path go into the list deepest first: whatever the order of releases, a page was used
-// no later than the one before it. Those of windows the other way round, since the last are of most
-// use.
+// Pages of the path enter the list deepest first: whatever the order of releases, a page was used
+// no later than its parent. Pages of windows enter in the opposite order, since the last are of
+// most use.
 void RadixTree::release(Lease& lease) {
   for (int c = 0; c < classes_.count; ++c) {
     if (!classes_[c].paged()) continue;
@@ -141,14 +141,14 @@ RadixTree::RadixTree(const StateClasses& classes, const UnitCounts& counts)
 
 int32_t RadixTree::take(int unit_class) {
   UnitList& list = units_of(unit_class).list;
-  while (list.free_count() == 0) {  // what is evicted may go over to the watcher
+  while (list.free_count() == 0) {  // an evicted unit may pass to the watcher
     if (!evict_one(unit_class)) return -1;
   }
   return list.take();
 }
 
-// What is evicted next: of the first of the list, one whose unit is free at once, which it is not
-// while a tier writes it; else the first.
+// The unit to evict next: the first of the list whose unit is free at once (a tier may be writing
+// it), or else the first.
 UseList::iterator RadixTree::oldest_unwritten(UseList& uses, int unit_class) {
   auto bit = uint8_t(1U << unsigned(unit_class));
   int looks = 0;
@@ -193,7 +193,7 @@ RadixNode* RadixTree::new_node() {
     node->last_use = leases_;
     return node;
   }
-  // A node holds a page of the path, so there are no more nodes than those.
+  // Each node holds a page of the path, so there are no more nodes than such pages.
   auto index = static_cast<size_t>(nodes_made_++);
   auto classes = static_cast<size_t>(classes_.count);
   size_t bytes = sizeof(RadixNode) + classes * sizeof(NodeUnit);
@@ -244,8 +244,7 @@ void RadixTree::evict(RadixNode* leaf) {
   if (parent->parent == nullptr) drop_root_if_unused(parent);
 }
 
-// While a page that is not awaited is left, no awaited one is evicted, so that the first of a list
-// is a leaf.
+// No awaited page is evicted while another is left, so the first of a list is a leaf.
 bool RadixTree::evict_leaf() {
   UseList& path = units_of(kPathClass).use;
   UseList& uses = path.empty() ? awaited_ : path;
@@ -313,8 +312,8 @@ RadixNode* RadixTree::child_of(RadixNode* parent, std::span<const PrefixToken> p
   return found == parent->children.end() ? nullptr : &*found;
 }
 
-// `resident`: of each class of pages, the tokens before the node's end whose units are there, as
-// far back as none is missing.
+// `resident`: for each class of pages, the tokens before the node's end whose units are there
+// without a gap.
 bool RadixTree::resumable(const RadixNode& node, const UnitCounts& resident) const {
   for (int c = 0; c < classes_.count; ++c) {
     const UnitClass& unit_class = classes_[c];
@@ -351,7 +350,8 @@ PrefixMatch RadixTree::match(RadixNode* root, std::span<const PrefixToken> token
   return match;
 }
 
-// The longest common beginning is with a neighbour of where the rest would stand.
+// The longest common beginning is with a neighbour of the position where the tokens would be
+// inserted.
 void RadixTree::match_part(std::span<const PrefixToken> rest, PrefixMatch& match) const {
   RadixNode& node = *match.node;
   auto consider = [&](RadixNode& child) {
@@ -381,7 +381,7 @@ void RadixTree::set_tokens(RadixNode* node, std::span<const PrefixToken> tokens)
   node->end = begin + static_cast<int64_t>(tokens.size());
 }
 
-// The node's tokens are set and unlike those of any child of `parent`.
+// The node's tokens are set and differ from those of any child of `parent`.
 void RadixTree::insert(RadixNode* parent, RadixNode* node) {
   node->parent = parent;
   bool is_new = parent->children.insert(*node).second;
@@ -393,7 +393,7 @@ void RadixTree::insert(RadixNode* parent, RadixNode* node) {
   tell_gained(*node);
 }
 
-// An open page that somebody left, and that `node` begins with, is of no more use.
+// An abandoned open page that `node` begins with is no longer useful.
 void RadixTree::evict_covered_by(RadixNode* node) {
   auto& siblings = node->parent->children;
   auto here = siblings.iterator_to(*node);
@@ -422,7 +422,7 @@ void RadixTree::fill(RadixNode* node, const UnitSet& units) {
   tell_gained(*node);
 }
 
-// The lease goes on to a node that holds the same states as `units`, which are given back or fill
+// Moves the lease to a node that holds the same states as `units`, which are given back or fill
 // what the node lacks.
 UnitSet RadixTree::extend_to(Lease& lease, RadixNode* existing, const UnitSet& units) {
   fill(existing, units);
@@ -451,7 +451,7 @@ void RadixTree::close_open_page(Lease& lease) {
   drop_node(node);
 }
 
-// The new node at the lease's end gets `units`, of which those stay that the lease needs.
+// The new node at the lease's end takes `units`; those that the lease needs are pinned.
 void RadixTree::set_units(Lease& lease, RadixNode* node, UnitSet& units) {
   for (int c = 0; c < classes_.count; ++c) {
     if (!classes_[c].paged()) continue;

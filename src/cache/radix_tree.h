@@ -41,7 +41,7 @@ namespace banyan {
 
 class RadixTree;
 
-// How far a prompt's states are there already.
+// How much of a prompt's states is there already.
 struct PrefixMatch {
   RadixNode* node = nullptr;     // its pages can be used as they are
   RadixNode* partial = nullptr;  // the first tokens of its page can be copied
@@ -51,22 +51,23 @@ struct PrefixMatch {
   int64_t position() const { return node->end + partial_tokens; }
 };
 
-// Who must know which units come and go: to keep them beyond memory, or to tell others. Called
-// while the tree changes: it must not be called back.
+// A watcher of which units come and go, to store them outside memory or to announce them. Called
+// while the tree changes: it must not call the tree.
 class UnitWatcher {
  public:
   virtual ~UnitWatcher() = default;
-  // The node of a full page has a unit that it had not.
+  // The node of a full page has gained a unit.
   virtual void gained(RadixNode& node) = 0;
-  // The node's unit of the class goes. True: it goes over to the watcher, which gives it back.
+  // The node's unit of the class is evicted. True: ownership passes to the watcher, which gives it
+  // back.
   virtual bool loses(RadixNode& node, int unit_class) = 0;
-  // The node goes, after its units.
+  // The node is removed, after its units.
   virtual void goes(RadixNode&) {}
-  // All units are about to go, one by one.
+  // All units are about to be evicted, one by one.
   virtual void clears() {}
 };
 
-// Keeps a path in the tree: RAII. Pages of a class from begin() on stay, as far as they are there.
+// Keeps a path in the tree (RAII). Pages of a class from begin() on stay, as far as they are there.
 class Lease {
  public:
   Lease() = default;
@@ -89,17 +90,18 @@ class Lease {
 class RadixTree {
  public:
   RadixTree(const StateClasses& classes, const UnitCounts& counts);
-  // Memory of a node, besides its page's states.
+  // Memory of a node, without its page's states.
   static int64_t node_bytes(const StateClasses& classes);
 
   // ---- Units ---------------------------------------------------------------------------------
 
-  // A unit of the class, evicting the one used longest ago if none is free; -1 if all are in use.
+  // A unit of the class. Evicts the least recently used one if none is free; -1 if all are in use.
   int32_t take(int unit_class);
   void give_back(int unit_class, int32_t unit) { units_of(unit_class).list.give_back(unit); }
-  // Of every class that `units` has one of.
+  // Gives back all of `units`.
   void give_back(const UnitSet& units);
-  // What stands in for a missing unit of the class: zeros, which nobody writes. -1: nothing does.
+  // The unit that stands in for a missing one of the class: zeros, which nobody writes. -1: there
+  // is none.
   int32_t blank(int unit_class) const;
 
   struct Use {
@@ -110,39 +112,38 @@ class RadixTree {
 
   // ---- Prefixes ------------------------------------------------------------------------------
 
-  // The root of a namespace, which stays until it is closed as often as it was opened and empty.
+  // The root of a namespace. It stays until it is empty and closed as often as it was opened.
   RadixNode* open(const PrefixNamespace& name_space);
   void close(RadixNode* root);
 
   // The deepest resumable position within `tokens`.
   PrefixMatch match(RadixNode* root, std::span<const PrefixToken> tokens) const;
-  // Pages of the path to `node` that would no longer be cached if it were leased.
+  // Number of pages of the path to `node` that would no longer be evictable if it were leased.
   int64_t unpinned_pages(const RadixNode* node) const;
-  // Pins the path, and of each class the pages within reach of its end.
+  // Pins the path, and the pages of each class within reach of its end.
   Lease lease(RadixNode* node);
-  // Of a class of pages, those of the leased path: -1 before lease.begin(), and the blank one where
-  // there is none.
+  // Units of the leased path in a class of pages: -1 before lease.begin(), and the blank one where
+  // a unit is missing.
   void units(const Lease& lease, int unit_class, std::vector<int32_t>& units) const;
-  // What the node has of each class.
+  // The node's units of each class.
   UnitSet units(const RadixNode& node) const;
   // The node of the leased path that ends at `position`, which must be a multiple of the page size.
   static RadixNode* node_ending_at(const Lease& lease, int64_t position);
   // No longer needs pages of the class before position `begin`.
   void advance(Lease& lease, int unit_class, int64_t begin);
 
-  // Adds the page after the lease's end to the tree, or, where `lease` ends in an open page of its
-  // own (publish_open), completes that one; the lease then ends there. `units` goes over to the
-  // tree. Returns the units that hold the page from now on: if another sequence was faster, its
-  // units, which are equal bit for bit.
+  // Adds the page after the lease's end to the tree, and moves the lease's end there. If `lease`
+  // ends in an open page of its own (publish_open), completes that one instead. Takes over `units`
+  // and returns the units that hold the page from now on. If another sequence was faster, these are
+  // its units, which are equal bit for bit.
   UnitSet publish(Lease& lease, std::span<const PrefixToken> tokens, const UnitSet& units);
-  // The same for a page whose last positions are not computed yet, by a sequence that goes on
-  // writing after `tokens`; or more tokens of such a page. False if the tree has these tokens
-  // already: then `units` stays with the caller.
+  // The same for a page whose last positions are not computed yet, by a sequence that will write
+  // more after `tokens`; or for more tokens of such a page. False if the tree has these tokens
+  // already: `units` then stays with the caller.
   bool publish_open(Lease& lease, std::span<const PrefixToken> tokens, const UnitSet& units);
-  // Gives `node` the pages that it lacks, but for one of the path; `units` go over to the tree.
+  // Gives `node` the pages that it lacks, except one of the path; takes over `units`.
   void fill(RadixNode* node, const UnitSet& units);
-  // Gives `node` the states at its end, of each class that has none there; `slots` go over to the
-  // tree.
+  // Gives `node` the states at its end, of each class that has none there; takes over `slots`.
   void add_snapshots(RadixNode* node, const UnitSet& slots);
   // Evicts the node's snapshots.
   void drop_snapshots(RadixNode* node);
@@ -154,10 +155,11 @@ class RadixTree {
 
   // ---- For tiers and announcements -------------------------------------------------------------
 
-  // At most two watch.
+  // At most two watchers.
   void watch(UnitWatcher* watcher);
   void unwatch(UnitWatcher* watcher);
-  // Nodes whose units of the class are evicted next, in that order, until `visit` returns false.
+  // Visits nodes in the order in which their units of the class will be evicted, until `visit`
+  // returns false.
   template <class Visit>
   void visit_oldest(int unit_class, Visit visit) {
     for (NodeUnit& unit : units_of(unit_class).use) {
@@ -168,7 +170,7 @@ class RadixTree {
       if (!visit(*unit.node)) return;
     }
   }
-  // Nodes without a lease, the last to be evicted first.
+  // Visits nodes without a lease, the last to be evicted first.
   template <class Visit>
   void visit_hottest(Visit visit) {
     for (UseList* uses : {&awaited_, &units_of(kPathClass).use}) {
@@ -199,12 +201,12 @@ class RadixTree {
 
   // ---- Waiters -------------------------------------------------------------------------------
 
-  // Attaches a waiter with `tokens` set and keeps its `resumable` up to date: it is never too low,
-  // and changes at once when pages of the path come or go. The loss of other units shows only in
-  // match().
+  // Attaches a waiter with `tokens` set and keeps its `resumable` up to date. The value is never
+  // too low, and changes at once when pages of the path come or go. The loss of other units shows
+  // only in match().
   void attach(RadixNode* root, PrefixWaiter& waiter);
   void detach(PrefixWaiter& waiter);
-  // One whose `resumable` changed since it was last asked for; null if there is none left.
+  // A waiter whose `resumable` changed since the last call; null if none is left.
   PrefixWaiter* take_changed();
 
   // Aborts where an invariant does not hold; returns how many units nodes hold. Takes time in the

@@ -1,10 +1,10 @@
-// The bytes of all layer states, in classes of units: unit i of a class is row i of the pool of
-// every state of that class. One id space each, so a sequence has one list of units per class
-// however many layers it passes through.
+// The bytes of all layer states, in classes of units: unit i of a class is row i in the pool of
+// every state of that class. Each class has one range of ids, so a sequence has one list of units
+// per class, however many layers it passes through.
 //
-// Pools lie on the queue's device, reserved up front: on the host, the operating system commits
-// them when they are first touched. Owned by the Runner; who holds which unit is the engine's
-// business (UnitList).
+// Pools lie on the queue's device and are reserved up front; on the host, the operating system
+// commits them when they are first touched. Owned by the Runner. Which sequence holds which unit is
+// the engine's business (UnitList).
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ namespace banyan {
 
 class StatePools {
  public:
-  // Refuses what classify_states refuses. A class that no state belongs to takes no memory,
-  // whatever its number of units.
+  // Refuses what classify_states refuses. A class without states takes no memory, whatever its
+  // number of units.
   static Result<StatePools> create(std::vector<StateSpec> specs, int page_size_tokens,
                                    const UnitCounts& units,
                                    const DeviceQueue& queue = host_queue());
@@ -35,7 +35,7 @@ class StatePools {
   int class_of(StateId id) const { return class_of_[id]; }
   int64_t units(int unit_class) const { return units_[static_cast<size_t>(unit_class)]; }
 
-  // Makes the copies, in their order, by a kernel that reads them at `device`.
+  // Makes the copies in order, with a kernel that reads the list at `device`.
   void copy(const KernelTable& kernels, const Launch& launch, std::span<const UnitCopy> copies,
             const UnitCopy* device) const;
 
@@ -47,9 +47,9 @@ class StatePools {
   std::vector<StateSpec> specs_;
   std::vector<int> class_of_;  // of each state
   std::vector<DeviceBlock> pools_;
-  DeviceBlock unit_pools_;  // a UnitPool of each, for kernels
+  DeviceBlock unit_pools_;  // a UnitPool of each class, for kernels
   StateClasses classes_;
-  UnitCounts units_ = {};  // besides a blank one
+  UnitCounts units_ = {};  // without the blank one
 };
 
 }  // namespace banyan

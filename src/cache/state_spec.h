@@ -20,13 +20,13 @@ enum class StateUnit : uint8_t {
 
 enum class StateReach : uint8_t {
   kAll,     // every position before p
-  kWindow,  // the window_tokens - 1 positions before p: what p sees besides itself
+  kWindow,  // the window_tokens - 1 positions before p, which p sees in addition to itself
   kPoint,   // only the state exactly at p
-  kNone,    // nothing: it belongs to a sequence, starts as anything and is never shared
+  kNone,    // nothing: private to a sequence, uninitialised at its start, never shared
 };
 
-// A log of drafts has at most so many rows: at 0.4 of a step's time for each row (an expert model
-// of which every row brings its own experts), more of them hardly pay.
+// The most rows that a log of drafts has. At 0.4 of a step's time for each row (an expert model in
+// which every row uses other experts), more rows hardly pay.
 inline constexpr int kDraftLogRowsMax = 16;
 
 struct StateSpec {
@@ -40,28 +40,28 @@ struct StateSpec {
   int64_t width = 0;
   int64_t split = 0;  // of quantised rows, as RowShape has it
 
-  // kPage: one row for so many tokens, which divides the page size or is a multiple of it. Where it
-  // is more than a page, a page still has a row of its own. A copy of a page's first tokens copies
+  // kPage: one row for this many tokens, which divides the page size or is a multiple of it. A page
+  // has a row of its own even if it is shorter than that. A copy of a page's first tokens copies
   // whole rows only, and rejected drafts may have changed the row that they ended in. So a layer
-  // trusts no row that its span begins inside: it makes that row again from states that have a row
+  // trusts no row that its span begins inside; it recomputes that row from states that have a row
   // for every token.
   int tokens_per_row = 1;
-  // Never decides where a sequence can be resumed: what is missing then reads as zeros, so no token
-  // may depend on it. (A draft layer's states; what they are worth is speed.)
+  // Never decides where a sequence can be resumed. Missing states read as zeros, so no token may
+  // depend on them. Used for the states of a draft layer, which only affect speed.
   bool advisory = false;
-  // Keys are chosen by it, not attended to. For reports alone.
+  // Used to choose keys, not attended to. For reports only.
   bool index = false;
 
-  // kSlot: a sequence resumes from a copy of it only at multiples of this, which is the chunk of
-  // its mixer's prefill form.
+  // kSlot: a sequence resumes from a copy only at multiples of this, which is the chunk of its
+  // mixer's prefill form.
   int alignment_tokens = 1;
-  // The mixer's prefill and decode forms differ in bits, so the state after a generated position is
-  // never resumed from.
+  // The mixer's prefill and decode forms differ in bits, so sequences never resume from the state
+  // after a generated position.
   bool two_forms = false;
 
   // kSlot of a sequence: what draft rows would add to a state of reach kPoint, in rows of `width`
-  // (kernels/kernel_table.h, DraftLog). `heads` is the number of draft rows that a step may have of
-  // a sequence, which is the engine's choice, not the layer's.
+  // (kernels/kernel_table.h, DraftLog). `heads` is the number of draft rows of a sequence in a
+  // step, which the engine chooses, not the layer.
   bool draft_log = false;
 
   // Tokens of a page that share a row.

@@ -1,5 +1,5 @@
-// Whether something that keeps failing is to be asked again: after kFailuresMax failures one after
-// the other, not for kPause; then once, and so on. Thread-safe.
+// Decides whether something that keeps failing is tried again: after kFailuresMax consecutive
+// failures, not for kPause; then once, and so on. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -17,10 +17,10 @@ class Breaker {
   // `what` is for the log.
   explicit Breaker(std::string what) : what_(std::move(what)) {}
 
-  bool closed() const;  // it may be asked
+  bool closed() const;  // it may be tried
   void succeeded();
   void failed(std::string_view why);
-  std::string trouble() const;  // why it is open; empty: it is not
+  std::string trouble() const;  // why it is open; empty if closed
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -19,9 +19,9 @@ namespace banyan {
 namespace {
 
 constexpr size_t kBadShown = 20;
-constexpr int64_t kNewFor = 86400;  // s; nobody takes longer to write a file
+constexpr int64_t kNewFor = 86400;  // s; no writer takes longer for a file
 
-// A class of a disk store's digest: its index, and where its records lie.
+// One class of a disk store's digest: its index, and where its records lie.
 struct IndexOf {
   std::unique_ptr<StorageFile> file;
   IndexHeader header;
@@ -51,7 +51,7 @@ std::optional<IndexEntry> read_entry(IndexOf& index, int64_t slot) {
   return entry;
 }
 
-// Of a file store's digest: folders of two digits.
+// The folders of a file store's digest, named by two digits.
 bool is_shelf(const StorageEntry& entry) {
   return entry.folder && entry.name.size() == 2 &&
          entry.name.find_first_not_of("0123456789abcdef") == std::string::npos;
@@ -127,7 +127,7 @@ class Verifier {
 
   const CacheCheck& check() const { return check_; }
 
-  // False: that is enough.
+  // False stops the walk.
   bool digest(const CacheDigest& digest) {
     for (int c = 0; c < kUnitClassesMax; ++c) {
       auto index = open_index(storage_, fmt::format("{}/class{}.idx", digest.path(), c));
@@ -156,7 +156,7 @@ class Verifier {
       TierOutcome outcome = slabs[slab] == nullptr
                                 ? TierOutcome::kFailed
                                 : record(*slabs[slab], offset, index.header.shape, entry->key);
-      // A server may have written another record there meanwhile.
+      // A server may have overwritten the record meanwhile.
       auto now = read_entry(index, slot);
       bool same = now && now->write_number == entry->write_number;
       if (outcome != TierOutcome::kDone && same) bad(path, offset, outcome);
@@ -182,7 +182,7 @@ class Verifier {
       if (class_in_name(entry.name) < 0) continue;
       std::string path = shelf + "/" + entry.name;
       auto file = storage_.open(path, {});
-      if (!file) continue;  // it went meanwhile
+      if (!file) continue;  // removed meanwhile
       RecordHeader header;
       RecordEnd end = io_.verify(**file, 0, header);
       (*file)->drop_cache(0, end.bytes);
@@ -209,7 +209,7 @@ class Verifier {
   CacheCheck check_;
 };
 
-// A file store's records that nobody used for `unused_s`.
+// A file store's records that were not used for `unused_s`.
 void remove_old_files(Storage& storage, const CacheDigest& digest, const CacheLimits& limits,
                       int64_t now_s, CacheRemoved& removed) {
   auto shelves = storage.list(digest.path());

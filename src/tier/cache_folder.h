@@ -1,5 +1,5 @@
-// What lies in a folder of a disk or a file store, for people: what it has, whether it is sound,
-// and how to make it smaller. It needs no model, and may look at a folder that a server uses.
+// Inspects the folder of a disk or a file store for people: what is in it, whether it is intact,
+// and how to shrink it. Needs no model, and may inspect a folder that a server is using.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace banyan {
 struct CacheClass {
   int unit_class = 0;
   std::string units_are;  // "pages", as meta.json says
-  int64_t units = 0;      // records that the index names
+  int64_t units = 0;      // records listed in the index
   int64_t record_bytes = 0;
 };
 
@@ -26,14 +26,14 @@ struct CacheDigest {
   std::string digest;
   bool shared = false;  // of a file store
   std::string model;    // "" where meta.json is lost
-  int64_t bytes = 0;    // that its files take
-  int64_t used_s = 0;   // last, in seconds since 1970
+  int64_t bytes = 0;    // size of its files
+  int64_t used_s = 0;   // last use, in seconds since 1970
   std::vector<CacheClass> classes;
 
   std::string path() const { return folder + "/" + digest; }
 };
 
-// The one that was used last first.
+// The most recently used first.
 Result<std::vector<CacheDigest>> list_cache(Storage& storage, const std::string& folder);
 
 struct CacheCheck {
@@ -41,8 +41,8 @@ struct CacheCheck {
   int64_t bad = 0;
   std::vector<std::string> first_bad;  // where, and why
 };
-// Reads every record, of those that were written with a key where one is given, and of the others
-// where not. `progress` hears of the share that is done, and ends it by false.
+// Reads every record that was written with `key`, or without a key if none is given. `progress` is
+// called with the fraction done; returning false stops the check.
 Result<CacheCheck> verify_cache(Storage& storage, const std::string& folder,
                                 const std::optional<RecordKey>& key,
                                 const std::function<bool(const CacheCheck&)>& progress);
@@ -50,15 +50,15 @@ Result<CacheCheck> verify_cache(Storage& storage, const std::string& folder,
 struct CacheLimits {
   std::string only;         // digests that begin so, and no others; "": all
   std::string keep;         // not those that begin so; "": none
-  int64_t unused_s = -1;    // what was not used for so long; -1: however new
-  int64_t size_bytes = -1;  // what was used longest ago, until the rest is so small; -1: all
+  int64_t unused_s = -1;    // records not used for this long; -1: of any age
+  int64_t size_bytes = -1;  // least recently used ones, until this much is left; -1: all
   bool dry_run = false;
 };
 struct CacheRemoved {
   int64_t digests = 0, files = 0, bytes = 0;
 };
-// Removes digests whole and, of a file store with `unused_s`, files. kExhausted: a server has the
-// folder open.
+// Removes whole digests and, from a file store with `unused_s`, single files. kExhausted: a server
+// has the folder open.
 Result<CacheRemoved> shrink_cache(Storage& storage, const std::string& folder,
                                   const CacheLimits& limits, int64_t now_s);
 

@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kFileThreads = 4;  // a network's latency, not a device's queue
 constexpr int kFileWriters = 2;
-constexpr int64_t kFileTouchedAfter = 3600;  // s; a file's time is not written more often
+constexpr int64_t kFileTouchedAfter = 3600;  // s; a file's time is not updated more often
 constexpr size_t kFileTouchesMax = 4096;
 
 int64_t unix_seconds() {
@@ -44,7 +44,7 @@ class FileStore final : public QueuedStore {
     for (int i = 0; i < kFileThreads; ++i) io_.emplace_back(config.key);
     std::array<char, 256> host = {};
     (void)::gethostname(host.data(), host.size() - 1);
-    // Containers may share a name and a number.
+    // Containers may share a host name and a process number.
     std::random_device random;
     writer_ = fmt::format("{}-{}-{:08x}{:08x}", host.data(), ::getpid(), random(), random());
   }
@@ -75,7 +75,7 @@ class FileStore final : public QueuedStore {
   const TierStates states_;
   Storage& storage_;
   const std::string own_;
-  std::string writer_;        // in the names of files that are not whole yet
+  std::string writer_;        // part of the names of incomplete files
   std::vector<RecordIo> io_;  // one for each thread
   std::atomic<uint64_t> written_ = 0;
   Breaker breaker_;
@@ -139,7 +139,7 @@ FileStore::Ended FileStore::read_now(int worker, const TierJob& job) {
   }
   RecordEnd end = io_[static_cast<size_t>(worker)].read(**file, 0, shape_of(job.record.key),
                                                         job.record, job.pieces);
-  // ESTALE: another machine removed it.
+  // ESTALE: another machine removed the file.
   if (end.error == ESTALE) end = {.outcome = TierOutcome::kAbsent, .bytes = end.bytes};
   count(end.error);
   if (end.outcome == TierOutcome::kChecksum || end.outcome == TierOutcome::kIdentity) {
@@ -150,7 +150,7 @@ FileStore::Ended FileStore::read_now(int worker, const TierJob& job) {
 
 bool FileStore::has_room() {
   auto space = storage_.space(config_.directory);
-  if (!space) return true;  // the write tells
+  if (!space) return true;  // then the write itself will fail
   int64_t keep = config_.min_free_bytes;
   if (keep < 0) keep = std::min<int64_t>(space->total / 20, 10'000'000'000);
   return space->free >= keep;
@@ -164,7 +164,7 @@ int FileStore::write_file(int worker, const TierJob& job, const std::string& pat
                                                          job.record, job.pieces, written_);
   bytes = end.bytes;
   int error = end.error;
-  // What NFS could not write it says here.
+  // NFS reports failed writes here.
   if (error == 0) error = (*file)->sync();
   file->reset();
   if (error == 0) error = storage_.rename(temporary, path);
@@ -178,7 +178,7 @@ FileStore::Ended FileStore::write_now(int worker, const TierJob& job) {
   if (storage_.look(path)) return {};
   int64_t bytes = 0;
   int error = write_file(worker, job, path, bytes);
-  if (error == ENOENT) {  // its folder is not there yet, or no more
+  if (error == ENOENT) {  // its folder does not exist yet, or was removed
     error = storage_.make_folders(folder_of(job.record.key.page));
     if (error == 0) error = write_file(worker, job, path, bytes);
   }
@@ -195,7 +195,7 @@ void FileStore::touch(std::span<const TierKey> keys) {
   idle_by(Clock::now());
 }
 
-// What `gc` goes by.
+// The time that `gc` goes by.
 FileStore::Clock::time_point FileStore::idle(int) {
   std::vector<TierKey> touches;
   {
@@ -212,7 +212,7 @@ FileStore::Clock::time_point FileStore::idle(int) {
   return Clock::now() + std::chrono::hours(1);
 }
 
-// Files are synced when they are written; this is for their names.
+// Files are synced when they are written; this syncs their names.
 void FileStore::sync() {
   drain();
   auto folders = storage_.list(own_);

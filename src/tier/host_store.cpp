@@ -43,12 +43,12 @@ class HostStore final : public TierStore {
  private:
   struct Slots {
     SlotTable table;
-    std::vector<bool> below;  // of each slot: the store below has it too
+    std::vector<bool> below;  // per slot: the store below has it too
     HostBlock memory;
     size_t unit_bytes = 0;
   };
-  // A unit on its way from the device, or one that is here and waits for those before it, so that
-  // the store below is given ancestors first.
+  // A unit on its way from the device, or one that has arrived and waits for those before it, so
+  // that the store below gets ancestors first.
   struct Copy {
     TierJob job;
     std::vector<PrefixToken> tokens;  // the job's record's
@@ -57,11 +57,11 @@ class HostStore final : public TierStore {
     uint64_t mark = 0;
     Clock::time_point begun;
   };
-  // What the store below does.
+  // A job of the store below.
   struct Below {
     TierJob job;
     std::vector<PrefixToken> tokens;  // of a write's record
-    std::vector<size_t> missing;      // of a find: which of its keys the store below is asked for
+    std::vector<size_t> missing;      // of a find: indexes of the keys asked of the store below
     std::vector<uint8_t> found;
     uint32_t slot = 0;
     TierPiece piece;
@@ -79,7 +79,7 @@ class HostStore final : public TierStore {
   bool read_below(const TierJob& job);
   void write_below(const TierJob& job, std::vector<PrefixToken> tokens, uint32_t slot);
   Below& begin_below(const TierJob& job, uint32_t slot);
-  // Goes on with what has ended on the device and below.
+  // Handles what the device and the store below have finished.
   void advance();
   void take_below(TierDone& ended);
   void drain();
@@ -89,7 +89,7 @@ class HostStore final : public TierStore {
   std::unique_ptr<TierStore> below_;
   PerClass<Slots> slots_;
   std::deque<Copy> copies_;      // in the queue's order
-  std::deque<TierJob> waiting_;  // reads for which there is no slot yet
+  std::deque<TierJob> waiting_;  // reads that wait for a slot
   std::unordered_map<uint64_t, Below> jobs_below_;
   std::vector<TierDone> done_, taken_;
   uint64_t last_below_ = 0, writes_ = 0;
@@ -124,7 +124,7 @@ std::byte* HostStore::row(const TierKey& key, uint32_t slot) {
   return slots.memory.data() + slot * slots.unit_bytes;
 }
 
-// What only an evicted page made useful goes with it.
+// Units that are useless without an evicted page are dropped with it.
 std::optional<uint32_t> HostStore::take_slot(int unit_class) {
   Slots* slots = slots_of(unit_class);
   if (slots == nullptr) return std::nullopt;
@@ -174,7 +174,7 @@ void HostStore::find(uint64_t id, std::span<const TierKey> keys) {
   below_->find(last_below_, asked);
 }
 
-// Into the device's rows, of which `pieces` are.
+// Copies into the device's rows given by `pieces`.
 void HostStore::upload(const TierJob& job, uint32_t slot, TierDone& done) {
   Clock::time_point begin = Clock::now();
   const std::byte* from = row(job.record.key, slot);
@@ -211,7 +211,7 @@ HostStore::Below& HostStore::begin_below(const TierJob& job, uint32_t slot) {
   return below;
 }
 
-// False where no slot is free.
+// False if no slot is free.
 bool HostStore::read_below(const TierJob& job) {
   auto slot = take_slot(job.record.key.unit_class);
   if (!slot) return false;
@@ -220,7 +220,7 @@ bool HostStore::read_below(const TierJob& job) {
   return true;
 }
 
-// The record is this store's own from now on; the slot is pinned until it is written.
+// From now on the record belongs to this store; the slot is pinned until it is written.
 void HostStore::write_below(const TierJob& job, std::vector<PrefixToken> tokens, uint32_t slot) {
   slots_of(job.record.key.unit_class)->table.pin(slot);
   Below& below = begin_below(job, slot);
@@ -285,7 +285,7 @@ void HostStore::advance() {
   while (!waiting_.empty() && read_below(waiting_.front())) waiting_.pop_front();
 }
 
-// What it did counts for the layers below this one.
+// Its work is reported for the layers below this one.
 void HostStore::take_below(TierDone& ended) {
   auto found = jobs_below_.find(ended.id);
   CHECK(found != jobs_below_.end(), "an answer to nothing");
@@ -328,7 +328,7 @@ void HostStore::take_done(std::vector<TierDone>& done) {
   std::swap(done, done_);
 }
 
-// Nothing else is to be done: copies may as well be waited for.
+// There is nothing else to do, so waiting for copies costs nothing.
 void HostStore::wait(std::chrono::nanoseconds limit) {
   if (!done_.empty()) return;
   if (!copies_.empty()) return queue_.synchronise();

@@ -1,13 +1,11 @@
-// Units in the host's memory, under pools that lie on a device: what the device lets go of is
-// copied back from here. Below it there may be another store, to which all units go by way of the
+// Keeps units in the host's memory when the state pools are on a device: what the device evicts is
+// copied back from here. Below it there may be another store, which all units reach through the
 // host's memory.
 //
-// A unit is one row here, with the pieces of all its states in order: the payload of its record, in
-// pinned memory. Copies are in the queue's order, so whatever
-// computes with a unit that was read runs after its copy. A write ends when the unit is here; what
-// the store below makes of it is no longer the caller's business.
-//
-// Of units that are as many as `slots` says, the one that was used longest ago makes room.
+// A unit is one row, with the pieces of all its states in order: the payload of its record, in
+// pinned memory. Copies follow the queue's order, so whatever computes with a unit that was read
+// runs after its copy. A write ends when the unit is here; what the store below does with it no
+// longer concerns the caller. Of the `slots` units of a class, the least recently used makes room.
 #pragma once
 
 #include <memory>
@@ -19,7 +17,7 @@ namespace banyan {
 
 struct HostUnits {
   StateClasses classes;
-  UnitCounts bytes = {};  // of a unit; 0: units of the class are not kept
+  UnitCounts bytes = {};  // of a unit; 0: the class is not kept
   UnitCounts slots = {};
 };
 

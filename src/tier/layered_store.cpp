@@ -15,10 +15,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kLocal = 0, kShared = 1;
-// A find that has answers of the local store waits so long for those of the shared one.
+// How long a find with answers of the local store waits for those of the shared one.
 constexpr auto kFindPatience = std::chrono::milliseconds(50);
 constexpr int64_t kSharedWritingBytesMax = int64_t{1} << 25;
-// No writes go to a shared store for so long after one that failed.
+// How long no writes go to a shared store after one that failed.
 constexpr auto kSharedPause = std::chrono::seconds(10);
 
 class LayeredStore final : public TierStore {
@@ -53,15 +53,15 @@ class LayeredStore final : public TierStore {
     TierJob job = {};
     TierDone done = {};
     std::vector<TierKey> keys = {};    // kFind
-    std::vector<size_t> missing = {};  // kFind: which of them the shared store is asked for
+    std::vector<size_t> missing = {};  // kFind: indexes of the keys asked of the shared store
     int waits_for = 0;                 // layers that have not answered
-    bool answered = false;             // the caller has its TierDone, whatever is still to come
+    bool answered = false;  // the caller has its TierDone, even if answers are still to come
     Clock::time_point until = Clock::time_point::max();
   };
   using Jobs = std::unordered_map<uint64_t, Job>;
 
   void take(int layer, TierDone& done, std::vector<TierDone>& ended);
-  // Each says whether the job is over for the layers.
+  // Each returns whether the layers are done with the job.
   bool take_found(int layer, const TierDone& done, Job& job);
   bool take_read(int layer, const TierDone& done, Job& job);
   void take_written(int layer, const TierDone& done, Job& job);
@@ -72,8 +72,8 @@ class LayeredStore final : public TierStore {
   const std::string name_;
   Jobs jobs_;
   std::vector<TierDone> taken_;
-  std::array<int64_t, 2> waiting_ = {};  // jobs that each store has
-  int64_t impatient_ = 0;                // finds that have a limit
+  std::array<int64_t, 2> waiting_ = {};  // number of jobs in each store
+  int64_t impatient_ = 0;                // finds with a time limit
   int64_t shared_writing_bytes_ = 0;
   Clock::time_point shared_next_ = {};
 };
@@ -164,7 +164,7 @@ void LayeredStore::answer(Job& job, std::vector<TierDone>& ended) {
   ended.push_back(std::move(job.done));
 }
 
-// What one store cannot say is what it does not have.
+// A store that cannot answer has nothing.
 bool LayeredStore::take_found(int layer, const TierDone& done, Job& job) {
   if (layer == kShared) {
     if (job.answered || done.outcome != TierOutcome::kDone) return true;
@@ -192,7 +192,7 @@ bool LayeredStore::take_found(int layer, const TierDone& done, Job& job) {
 }
 
 bool LayeredStore::take_read(int layer, const TierDone& done, Job& job) {
-  // Of two misses, the one that says more.
+  // Of two misses, the more informative one.
   bool more = layer == kLocal || done.outcome != TierOutcome::kAbsent;
   if (more) job.done.outcome = done.outcome;
   job.done.layer = layer;
@@ -204,7 +204,7 @@ bool LayeredStore::take_read(int layer, const TierDone& done, Job& job) {
   return false;
 }
 
-// It is written where one of them has it.
+// Written if either of them has it.
 void LayeredStore::take_written(int layer, const TierDone& done, Job& job) {
   if (job.done.outcome != TierOutcome::kDone) job.done.outcome = done.outcome;
   if (layer != kShared) return;
@@ -220,8 +220,8 @@ void LayeredStore::touch(std::span<const TierKey> keys) {
   for (auto& store : stores_) store->touch(keys);
 }
 
-// Does not wait for a shared store that is still being written to: one that hangs would take the
-// time in which the local one is written at the end.
+// Does not wait for a shared store that is still being written to: if it hangs, the local store
+// would have no time left to write at shutdown.
 void LayeredStore::sync() {
   stores_[kLocal]->sync();
   if (shared_writing_bytes_ == 0) stores_[kShared]->sync();

@@ -1,14 +1,13 @@
-// Two stores as one: a local one, and one that machines share for what the local one lacks.
+// Combines two stores: a local one, and a shared one for what the local one lacks.
 //
-// find() asks the shared store for the keys alone that the local one does not have, in one batch. A
-// read goes to the local store first and falls through on any miss, damage included. A write goes
-// to the local store, and to the shared one as well if the job says that it is worth the way. What
-// was read from the shared store is not copied here: TierDone::unwritten says so, and the caller
-// writes it to the local store when its policy wants it there.
+// find() asks the shared store, in one batch, only for keys that the local one does not have. A
+// read goes to the local store first and to the shared one on any miss, including damage. A write
+// goes to the local store, and also to the shared one if the job says that it is worth it. Records
+// read from the shared store are not copied here: TierDone::unwritten reports them, and the caller
+// writes them to the local store if its policy says so.
 //
-// A shared store that is slow must not make the local one slow: finds go on without its answer
-// after a while, and writes skip it while too many bytes are under way to it or after it has
-// failed.
+// A slow shared store must not slow down the local one: after a while finds continue without its
+// answer. Writes skip it while too many bytes are queued for it, and after a failure.
 #pragma once
 
 #include <memory>

@@ -8,7 +8,7 @@
 namespace banyan {
 namespace {
 
-// Idle work that has been due for so long goes before writes, of which there may always be some.
+// Idle work that is overdue by this much goes before writes, which may never run out.
 constexpr auto kIdlePatience = std::chrono::seconds(1);
 
 }  // namespace

@@ -1,9 +1,9 @@
-// What stores with threads of their own have in common: jobs wait in queues, reads go before
-// writes, and what has ended waits until the caller takes it.
+// The common part of stores with threads of their own: jobs wait in queues, reads go before writes,
+// and finished jobs wait until the caller takes them.
 //
-// A class over it calls start() when it is complete and stop() before anything of it goes. The
-// functions that it overrides run on the threads, `worker` counting from 0; at most `writers_max`
-// of them are in write_now or idle at a time, and one in idle.
+// A derived class calls start() once it is complete and stop() before any part of it is destroyed.
+// The functions that it overrides run on the threads, with `worker` counting from 0. At most
+// `writers_max` threads are in write_now or idle at a time, and one in idle.
 #pragma once
 
 #include <chrono>
@@ -33,15 +33,15 @@ class QueuedStore : public TierStore {
     int64_t bytes = 0;
   };
 
-  // `write_share` is the part of the time that writing may take while nobody waits in drain().
+  // `write_share` is the share of time that writing may take while no caller waits in drain().
   QueuedStore(int workers, int writers_max, double write_share);
 
   void start();
-  // Ends the threads after the jobs that they have begun; the others end with kFailed.
+  // Ends the threads after their current jobs; queued jobs end with kFailed.
   void stop();
-  // Returns when every write that waits now has ended.
+  // Returns when every write queued now has ended.
   void drain();
-  // No write and no idle work is under way until the object goes.
+  // No write or idle work runs until the object is destroyed.
   class WritesHeld {
    public:
     explicit WritesHeld(QueuedStore& store);
@@ -50,19 +50,20 @@ class QueuedStore : public TierStore {
    private:
     QueuedStore& store_;
   };
-  // Of this thread. They are for others, and one that a closed socket sends would end the process.
+  // Blocks signals in this thread: they are for other threads, and SIGPIPE of a closed socket would
+  // end the process.
   static void block_signals();
   // Ends a job that needed no thread.
   void finish(TierDone done);
-  // Idle work is due then, or earlier.
+  // Requests idle work at that time or earlier.
   void idle_by(Clock::time_point time);
 
   virtual Ended find_now(int worker, std::span<const TierKey> keys,
                          std::vector<uint8_t>& found) = 0;
   virtual Ended read_now(int worker, const TierJob& job) = 0;
   virtual Ended write_now(int worker, const TierJob& job) = 0;
-  // Called when nothing waits, or when it has been due for a while; gives the time when it wants to
-  // be called again.
+  // Called when the queues are empty, or when idle work is overdue. Returns when it should be
+  // called again.
   virtual Clock::time_point idle(int worker) = 0;
 
  private:
@@ -73,7 +74,7 @@ class QueuedStore : public TierStore {
   };
 
   void loop(int worker);
-  // What this thread should do now; false: it waits until `until`.
+  // What this thread should do now; false: wait until `until`.
   bool choose(Job& job, bool& idle, Clock::time_point& until);
   void run(int worker, Job& job);
   void run_idle(int worker);
@@ -86,11 +87,11 @@ class QueuedStore : public TierStore {
   std::deque<Job> reads_, writes_;
   std::vector<TierDone> done_;
   int writing_ = 0;   // threads in write_now or idle
-  int draining_ = 0;  // callers of drain()
+  int draining_ = 0;  // callers in drain()
   int held_ = 0;
   uint64_t writes_in_ = 0, writes_out_ = 0;
   Clock::time_point write_next_ = {}, idle_next_ = {};
-  Clock::time_point idle_asked_ = Clock::time_point::max();  // by idle_by, during idle work
+  Clock::time_point idle_asked_ = Clock::time_point::max();  // deadline of current idle work
   bool idling_ = false;                                      // a thread is in idle
   bool stopping_ = false;
   std::vector<std::jthread> threads_;

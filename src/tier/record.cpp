@@ -47,7 +47,7 @@ RecordChecksum to_checksum(const XXH128_hash_t& hash) {
   return checksum;
 }
 
-// Of a header whose field for it is anything.
+// The checksum of a header, ignoring the checksum field.
 RecordChecksum header_checksum(RawHeader raw, std::span<const std::byte> header,
                                Checksummer& checksums) {
   raw.header = {};
@@ -56,7 +56,7 @@ RecordChecksum header_checksum(RawHeader raw, std::span<const std::byte> header,
   return checksums.finish();
 }
 
-// The first or the second step of HMAC: the key in a block of SHA-256, each byte with `mask`.
+// The first or the second step of HMAC: the key in a block of SHA-256, each byte XORed with `mask`.
 std::array<std::byte, 64> key_block(const RecordKey& key, uint8_t mask) {
   std::array<std::byte, 64> block;
   block.fill(std::byte{mask});
@@ -68,7 +68,7 @@ XXH3_state_t* as_xxh3(void* state) {
   return static_cast<XXH3_state_t*>(state);
 }
 
-// Sizes that contradict one another, whatever the checksum says.
+// Whether sizes contradict each other, whatever the checksum says.
 bool sizes_make_sense(const RawHeader& raw) {
   return raw.header_bytes % kRecordAlignment == 0 && raw.header_bytes <= kRecordHeaderBytesMax &&
          raw.header_bytes >= sizeof raw + uint64_t{4} * raw.tokens &&

@@ -35,7 +35,7 @@ inline constexpr int64_t kRecordHeaderBytesMax = 64 << 10;
 
 using RecordChecksum = std::array<uint8_t, 16>;
 
-// What all records of a class have in common in one store.
+// What all records of a class in one store have in common.
 struct RecordShape {
   std::array<uint8_t, 16> digest = {};
   int unit_class = 0;
@@ -45,18 +45,18 @@ struct RecordShape {
 
   bool operator==(const RecordShape&) const = default;
   int64_t header_bytes() const;
-  int64_t bytes() const;  // with the zeros at its end
+  int64_t bytes() const;  // with the padding at its end
 };
 RecordShape record_shape(const TierConfig& config, const TierStates& states, int unit_class);
 
-// Checksums of bytes that come in pieces, one after the other.
+// Checksums of data that arrives in pieces.
 class Checksummer {
  public:
   explicit Checksummer(const std::optional<RecordKey>& key = std::nullopt);
 
   bool keyed() const { return key_.has_value(); }
   void add(std::span<const std::byte> bytes);
-  // Begins another one.
+  // Starts a new one.
   RecordChecksum finish();
   RecordChecksum of(std::span<const TierPiece> pieces);
 
@@ -67,7 +67,7 @@ class Checksummer {
   void begin();
 
   std::optional<RecordKey> key_;
-  Hasher hasher_;  // with a key
+  Hasher hasher_;  // if there is a key
   std::unique_ptr<void, Free> state_;
 };
 
@@ -79,12 +79,12 @@ void encode_header(const RecordShape& shape, const TierRecord& record, uint64_t 
 void seal_record(const RecordShape& shape, const TierRecord& record, uint64_t write_number,
                  std::span<const TierPiece> pieces, std::span<std::byte> header,
                  Checksummer& checksums);
-// Whether header and pieces are of this record, and as they were written.
+// Whether header and pieces belong to this record and are unchanged.
 TierOutcome check_record(const RecordShape& shape, const TierRecord& record,
                          std::span<const std::byte> header, std::span<const TierPiece> pieces,
                          Checksummer& checksums);
 
-// What a header says.
+// The fields of a header.
 struct RecordHeader {
   std::array<uint8_t, 16> digest = {};
   TierKey key;
@@ -94,17 +94,18 @@ struct RecordHeader {
   uint64_t write_number = 0;
   int64_t rank = 0, ranks = 1;
   RecordChecksum payload = {};
-  std::span<const std::byte> tokens = {};  // in the bytes that were decoded
+  std::span<const std::byte> tokens = {};  // within the decoded bytes
 
   int64_t bytes() const;  // of the record
 };
 
-// Reads any bytes. kDone; kChecksum when they are no header, or a damaged one; kIdentity when they
-// are one of another format, or with a key where none is known, or the other way round.
+// Decodes any bytes. kDone; kChecksum: not a header, or a damaged one. kIdentity: a header of
+// another format, or one whose use of a key differs from ours.
 TierOutcome decode_header(std::span<const std::byte> bytes, RecordHeader& header,
                           Checksummer& checksums);
 
-// kDone or kIdentity: whether such a header may be of a record of this shape, and of this record.
+// kDone or kIdentity: whether such a header can belong to a record of this shape, and to this
+// record.
 TierOutcome compare(const RecordHeader& header, const RecordShape& shape);
 TierOutcome compare(const RecordHeader& header, const RecordShape& shape, const TierRecord& record);
 

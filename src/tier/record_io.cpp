@@ -49,7 +49,7 @@ int64_t total(std::span<const TierPiece> pieces) {
 }
 
 RecordEnd failed(int64_t result) {
-  // A file that ends before its record is a record that is not there.
+  // A file that ends before its record does not have the record.
   if (result == 0) return {.outcome = TierOutcome::kChecksum};
   return {.outcome = TierOutcome::kFailed, .error = static_cast<int>(-result)};
 }
@@ -107,7 +107,7 @@ RecordEnd RecordIo::verify(StorageFile& file, int64_t offset, RecordHeader& head
   RecordEnd end = read_header(file, offset, kRecordAlignment, header);
   uint32_t header_bytes = 0;
   if (end.outcome == TierOutcome::kChecksum && end.bytes == kRecordAlignment) {
-    // Perhaps a longer one; its checksum tells.
+    // There may be a longer one; its checksum decides.
     std::memcpy(&header_bytes, header_.get() + 76, sizeof header_bytes);
     if (header_bytes % kRecordAlignment == 0 && header_bytes > kRecordAlignment &&
         header_bytes <= kRecordHeaderBytesMax) {
@@ -151,7 +151,7 @@ RecordEnd RecordIo::move(Way way, StorageFile& file, int64_t offset, const Recor
     return move_by_buffer(way, file, offset);
   }
   RecordEnd end = move_straight(way, file, offset);
-  // A device may want more than kDirectAlignment; the buffer has it.
+  // A device may need more than kDirectAlignment; the buffer satisfies it.
   return end.error == EINVAL && file.direct() ? move_by_buffer(way, file, offset) : end;
 }
 
@@ -175,7 +175,8 @@ RecordEnd RecordIo::move_by_buffer(Way way, StorageFile& file, int64_t offset) {
   return end;
 }
 
-// Goes on where the system moved less than was asked for. Uses `parts` up.
+// Repeats until everything has moved, since the system may move less than requested. Consumes
+// `parts`.
 RecordEnd RecordIo::move_all(Way way, StorageFile& file, int64_t offset, std::span<iovec> parts) {
   RecordEnd end;
   while (!parts.empty()) {

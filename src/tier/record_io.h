@@ -1,5 +1,5 @@
-// Records between files and pools. The bytes go straight from and into the pools where these are
-// aligned as the file wants them, and by way of a buffer where not. One thread.
+// Moves records between files and pools. Bytes go directly from and to the pools if they are
+// aligned as the file requires, otherwise through a buffer. One thread.
 #pragma once
 
 #include <sys/uio.h>
@@ -17,11 +17,11 @@
 
 namespace banyan {
 
-// How a record's way over a device ended.
+// The outcome of moving a record.
 struct RecordEnd {
   TierOutcome outcome = TierOutcome::kDone;
   int error = 0;      // errno, with kFailed
-  int64_t bytes = 0;  // that went over the device
+  int64_t bytes = 0;  // bytes that were moved
 };
 
 class RecordIo {
@@ -31,13 +31,13 @@ class RecordIo {
   RecordEnd write(StorageFile& file, int64_t offset, const RecordShape& shape,
                   const TierRecord& record, std::span<const TierPiece> pieces,
                   uint64_t write_number);
-  // What the pieces hold is only worth something after kDone.
+  // The pieces are only valid after kDone.
   RecordEnd read(StorageFile& file, int64_t offset, const RecordShape& shape,
                  const TierRecord& record, std::span<const TierPiece> pieces);
-  // Reads the record at `offset`, whatever it is of, for nothing but its checksums. `header` says
-  // what it is; its tokens are gone with the next call.
+  // Reads the record at `offset`, whatever it is, only to verify its checksums. `header` gets its
+  // fields; its tokens are valid until the next call.
   RecordEnd verify(StorageFile& file, int64_t offset, RecordHeader& header);
-  // The same of its header alone.
+  // The same for its header alone.
   RecordEnd read_header(StorageFile& file, int64_t offset, int64_t header_bytes,
                         RecordHeader& header);
 
@@ -50,7 +50,7 @@ class RecordIo {
 
   static Buffer aligned(size_t bytes);
   std::span<std::byte> header(const RecordShape& shape);
-  // Moves header, pieces and the zeros at the end.
+  // Moves header, pieces and padding.
   RecordEnd move(Way way, StorageFile& file, int64_t offset, const RecordShape& shape,
                  std::span<const TierPiece> pieces);
   RecordEnd move_straight(Way way, StorageFile& file, int64_t offset);

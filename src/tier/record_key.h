@@ -1,5 +1,5 @@
-// A key whose holders alone write records that are believed. With it a store may be one that others
-// can write to: they may damage or remove records, and plant none.
+// A key that authenticates records: only records written with it are accepted. So a store may be
+// writable by others. They can damage or remove records, but not forge any.
 #pragma once
 
 #include <array>
@@ -13,11 +13,11 @@ namespace banyan {
 struct RecordKey {
   std::array<uint8_t, 32> bytes = {};
 
-  // Says which key it is and nothing else about it.
+  // Identifies the key and reveals nothing else about it.
   std::string fingerprint() const;
 };
 
-// From a file of at least 16 bytes, every one of which counts.
+// From a file of at least 16 bytes, all of which count.
 Result<RecordKey> read_record_key(const std::string& path);
 
 }  // namespace banyan

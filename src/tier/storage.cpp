@@ -16,7 +16,7 @@
 namespace banyan {
 namespace {
 
-// Repeats what a signal interrupted.
+// Retries calls that a signal interrupted.
 template <class Call>
 auto again(Call call) {
   auto result = call();
@@ -168,7 +168,7 @@ Storage& system_storage() {
 }
 
 int Storage::replace(const std::string& path, std::string_view text) {
-  // Several processes may replace a file at once, on a shared file system for one.
+  // Several processes may replace a file at once, for example on a shared file system.
   std::random_device random;
   std::string temporary = fmt::format("{}.new-{:08x}{:08x}", path, random(), random());
   auto file = open(temporary, {.write = true, .create = true, .exclusive = true});

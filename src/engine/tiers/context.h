@@ -1,5 +1,5 @@
 // What the parts of a tier share: the tree that units come from and go to, the store, where units
-// lie, and what is counted.
+// lie, and counters.
 #pragma once
 
 #include <cstddef>
@@ -21,12 +21,12 @@ struct TierContext {
   UnitPieces pieces;
   UnitCounts unit_bytes = {};
   CacheStorageStats stats = {};
-  int64_t clears = 0;  // of the store: what was read or written before is no longer there
+  int64_t clears = 0;  // of the store: what was read or written before is gone
 
   const StateClasses& classes() const { return tree.classes(); }
   CacheLayerStats& layer(int number) { return stats.layers[static_cast<size_t>(number)]; }
-  // Units of the class are worth storing: no sequence can be resumed without them. Not even those
-  // of the path need be: where all layers have windows, its pages hold nothing.
+  // Whether units of the class are worth storing: a sequence cannot resume without them. Even those
+  // of the path class may not be: if all layers have windows, its pages are empty.
   bool keeps(int unit_class) const {
     return classes()[unit_class].decides() && unit_bytes[static_cast<size_t>(unit_class)] > 0;
   }
@@ -38,9 +38,9 @@ inline uint8_t class_bit(int unit_class) {
   return static_cast<uint8_t>(1U << unsigned(unit_class));
 }
 
-// Which of the ids of TierJob is whose.
-inline constexpr uint64_t kWriteId = uint64_t{1} << 63;  // and the write's place
-inline constexpr int kTransferShift = 24;                // below it: the unit of a transfer
+// How the ids of TierJob are divided.
+inline constexpr uint64_t kWriteId = uint64_t{1} << 63;  // with the index of the write
+inline constexpr int kTransferShift = 24;  // below it: the index of the transfer's unit
 inline constexpr uint64_t kFindId = (uint64_t{1} << kTransferShift) - 1;
 
 }  // namespace banyan

@@ -31,7 +31,8 @@ Result<TierConfig> tier_config(const CacheStorageConfig& config) {
   return tier;
 }
 
-// Records with another key, or none, are of another folder or name: each would remove the other's.
+// Records with another key, or without one, need another folder or name: each side would remove the
+// other's.
 TierStates tier_states(const Runner& runner, const UnitPieces& pieces, const TierConfig& config) {
   const EngineInfo& info = runner.info();
   StateIdentity identity{.parts = info.state_digest_parts};

@@ -11,7 +11,7 @@
 
 namespace banyan {
 
-// `config` has a store and a digest of the states; `given` may stand in for parts of it.
+// Requires a store and a state digest in `config`. `given` replaces parts of the configured store.
 Result<std::unique_ptr<TierSetup>> open_tiers(const EngineConfig& config, const Runner& runner,
                                               EngineAssembly::Storage given);
 

@@ -10,10 +10,10 @@ namespace {
 
 // Weight of a new measurement.
 constexpr double kStepShare = 0.2, kReadShare = 0.2;
-// Of one thread, in operations per second: too few rather than too many, since a disk is rarely the
+// Operations per second of one thread. Rather too few than too many, since a disk is rarely the
 // slower choice.
 constexpr double kRatePerThread = 30e9;
-// Reads of less say more of latency than of bandwidth.
+// Shorter reads measure latency rather than bandwidth.
 constexpr int64_t kReadBytesMin = int64_t{1} << 16;
 
 double follow(double old, double now, double share) {

@@ -1,5 +1,5 @@
-// What computing and loading cost, from what they were measured to cost: the two sides of the
-// question whether a prefix is worth loading.
+// The measured costs of computing and of loading: the two sides of the question whether a prefix is
+// worth loading.
 #pragma once
 
 #include <array>
@@ -17,14 +17,14 @@ class PrefillCost {
  public:
   PrefillCost(double first, double slope, double operations_per_s)
       : first_(first), slope_(slope), seconds_per_operation_(1 / operations_per_s) {}
-  // By the model's own shapes, at a rate that is only guessed until a step is measured.
+  // By the model's own shapes, at a rate that is a guess until a step is measured.
   explicit PrefillCost(const EngineInfo& info);
 
   double seconds(int64_t begin, int64_t end) const {
     return operations(begin, end) * seconds_per_operation_;
   }
   double operations(int64_t begin, int64_t end) const;
-  // A step computed so much, most of it of prompts.
+  // Records a step of this many operations, most of them for prompts.
   void observe(double operations, double seconds);
 
  private:
@@ -32,19 +32,19 @@ class PrefillCost {
   bool measured_ = false;
 };
 
-// Seconds until bytes arrive that are requested after others.
+// The time to load bytes: a latency and a rate.
 class LoadCost {
  public:
   LoadCost(double latency_s, double bytes_per_s)
       : latency_s_(latency_s), bytes_per_s_(bytes_per_s) {}
-  // Of a local disk, until it is measured.
+  // For a local disk, until it is measured.
   LoadCost() : LoadCost(1e-3, 500e6) {}
 
   double seconds(int64_t bytes) const {
     return latency_s_ + static_cast<double>(bytes) / bytes_per_s_;
   }
   double bytes_per_s() const { return bytes_per_s_; }
-  // So much came in this time, its wait for other reads not counted.
+  // Records that this many bytes arrived in this time, not counting the wait for other reads.
   void observe_read(int64_t bytes, double seconds);
   void observe_latency(double seconds);
 
@@ -55,8 +55,8 @@ class LoadCost {
 
 using LayerBytes = std::array<int64_t, kTierLayersMax>;
 
-// Of a store's layers, each as fast as it is measured to be. They are asked one after the other,
-// and read at the same time.
+// Of a store's layers, each as fast as measured. They are asked one after the other, and read at
+// the same time.
 class LayerCosts {
  public:
   LayerCosts(const LoadCost& each, int layers) : layers_(layers) { costs_.fill(each); }

@@ -6,11 +6,11 @@
 namespace banyan {
 namespace {
 
-// What is loaded must take that much longer to compute. So the choice is at most this much worse
-// than the better of both, and what is about as good is left to the model, which wears out no disk.
+// Loading must be faster by this share. So the choice is at most this much worse than the better of
+// both, and near ties are computed, which wears out no disk.
 constexpr double kGain = 1.1;
 
-// Walks over a prompt's pages and knows of each position what loading up to it takes.
+// Walks over a prompt's pages and computes for each position what loading up to it takes.
 class Walk {
  public:
   explicit Walk(const RestoreQuestion& question) : q_(question) {
@@ -18,7 +18,7 @@ class Walk {
     gap_.fill(-1);
   }
 
-  // False where no page of the path can be had.
+  // False if some page of the path cannot be had.
   bool enter(int64_t page) {
     for (int c = 0; c < q_.classes.count; ++c) {
       if (!q_.classes[c].paged()) continue;
@@ -32,7 +32,7 @@ class Walk {
   }
 
   // What to load from each layer so that the end of `page`, the last that was entered, can be
-  // resumed; false if that cannot be.
+  // resumed; false if it cannot.
   bool bytes(int64_t page, LayerBytes& bytes) const {
     bytes = {};
     for (int c = 0; c < q_.classes.count; ++c) {
@@ -71,8 +71,8 @@ class Walk {
   }
 
   const RestoreQuestion& q_;
-  PerClass<std::vector<LayerCounts>> loadable_;  // how many of the pages before each
-  PerClass<int64_t> gap_;                        // the last page that cannot be had
+  PerClass<std::vector<LayerCounts>> loadable_;  // number of loadable pages before each
+  PerClass<int64_t> gap_;  // the last page that is neither in memory nor stored
 };
 
 }  // namespace

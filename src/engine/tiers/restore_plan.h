@@ -1,6 +1,6 @@
-// How much of a prompt is worth loading: which of its positions could be resumed if units were
-// loaded that a store has, and the one that is reached soonest. Arithmetic over a description;
-// knows no tree, no store and no clock.
+// How much of a prompt is worth loading: which of its positions could be resumed if stored units
+// were loaded, and which of these is reached soonest. Works on a description, without a tree, a
+// store or a clock.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ namespace banyan {
 
 // Where the units of a prompt's whole pages are.
 struct PrefixUnits {
-  std::vector<uint8_t> resident;  // of each page: a bit for each class whose unit memory has
-  std::vector<uint8_t> stored;    // ... that a store has
-  // Of each page and class, the layer of the store that has it; empty: the first has all.
+  std::vector<uint8_t> resident;  // of each page: a bit for each class whose unit is in memory
+  std::vector<uint8_t> stored;    // ... whose unit a store has
+  // The layer of the store that has each unit, by page and class; empty: all are in the first.
   std::vector<PerClass<uint8_t>> layers;
 
   int64_t pages() const { return std::ssize(resident); }
@@ -39,21 +39,21 @@ struct RestoreQuestion {
   const StateClasses& classes;
   const UnitCounts& unit_bytes;
   const PrefixUnits& units;
-  int64_t base = 0;             // where memory can resume
-  int64_t length = 0;           // tokens that are to be there in the end
-  int64_t tokens_min = 1;       // less is not worth the trouble
-  UnitCounts room = {};         // units that may be taken
-  LayerBytes bytes_ahead = {};  // that others load first
+  int64_t base = 0;             // where the tree can resume
+  int64_t length = 0;           // tokens to be available in the end
+  int64_t tokens_min = 1;       // loading fewer is not worth it
+  UnitCounts room = {};         // units that may be allocated
+  LayerBytes bytes_ahead = {};  // loaded first, for others
 };
 
 struct RestorePlan {
   int64_t end = 0;        // the position to load up to; 0: nothing is worth loading
-  bool too_dear = false;  // something could be loaded, but is computed sooner
+  bool too_dear = false;  // something could be loaded, but computing is faster
   int64_t bytes = 0;
-  double load_s = 0, saved_s = 0;  // saved: of computing it instead
+  double load_s = 0, saved_s = 0;  // saved: the time to compute it instead
 };
 
-// Loads only what takes a tenth longer to compute.
+// Loads only what takes at least a tenth longer to compute.
 RestorePlan plan_restore(const RestoreQuestion& question, const LayerCosts& load,
                          const PrefillCost& prefill);
 

@@ -7,12 +7,12 @@
 namespace banyan {
 namespace {
 
-// Reads of one transfer that are under way at once: enough for the longest step of a device that
+// Bytes of one transfer that are being read at once: enough for the longest step and a device that
 // reads some gigabytes a second.
 constexpr int64_t kReadingBytesMax = int64_t{1} << 28;
-// What the one whom a transfer was begun for waits for.
+// The sequence that a transfer was begun for waits for all of it.
 constexpr int64_t kAllOfIt = INT64_MAX;
-// A find, or a load, that is expected to take this long may take so much longer.
+// How long a find or a load may take: a base, and a multiple of the expected time.
 constexpr double kPatienceS = 0.05, kPatience = 1.5;
 
 }  // namespace
@@ -113,7 +113,7 @@ void Restores::attach(Job& job, Sequence& s, const PrefixMatch& match, int64_t s
   job.waiting.push_back(&s);
 }
 
-// What it gets of the transfer is known when it is let go.
+// Its share of the transfer is known when it is released.
 void Restores::let_go(Sequence& s, const Job& job) {
   s.restore.transfer = 0;
   if (job.transfer->published() <= s.restore.end) return;
@@ -132,13 +132,13 @@ void Restores::forget(Sequence& s) {
   std::erase(found->second.waiting, &s);
   let_go(s, found->second);
   if (found->second.waiting.empty()) {
-    unshare(found->second);  // nobody may join a transfer that stops
+    unshare(found->second);  // no other sequence may join a transfer that stops
     found->second.transfer->stop();
   }
 }
 
-// Nobody waits for the transfer any longer. `settled`: nothing else is loaded for those who did,
-// whereas others may try what it was not about.
+// No sequence waits for the transfer any longer. `settled`: nothing else is loaded for those that
+// did. Others may still try what the transfer did not cover.
 void Restores::release(Job& job, bool settled) {
   for (Sequence* s : job.waiting) {
     let_go(*s, job);
@@ -148,7 +148,7 @@ void Restores::release(Job& job, bool settled) {
   job.waiting.clear();
 }
 
-// Those who wait for no more than has come.
+// Releases the sequences that wait for no more than has arrived.
 void Restores::release_served(Job& job) {
   int64_t published = job.transfer->published();
   size_t waited = job.waiting.size();
@@ -234,7 +234,7 @@ void Restores::advance(int64_t now_ns, const Room* room) {
   }
 }
 
-// False where it is over.
+// False if the transfer is over.
 bool Restores::move_on(Job& job, int64_t now_ns, const Room* room) {
   Transfer& transfer = *job.transfer;
   auto aside = [](const Sequence* s) { return s->restore.aside; };

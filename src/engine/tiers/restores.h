@@ -1,11 +1,11 @@
-// Which waiting sequences have their prefix loaded, and for how long they wait for it.
+// Decides which waiting sequences have their prefix loaded, and how long they wait for it.
 //
-// A sequence whose turn is near is offered: where a store has more of its prompt than memory, and
-// loading that beats computing it, a transfer begins. When its turn has come it steps aside, keeps
-// its place in the order of arrival, and comes back (take_ready) once the transfer is over or its
-// policy lets it wait no longer. Then it is admitted as any other, after what is in the tree.
-// Others whose prompt begins with what is being loaded wait for the same transfer, until it has
-// loaded what they have in common; what they need beyond that they may then load themselves.
+// A sequence near the head of the queue is offered. If a store has more of its prompt than memory
+// does, and loading beats computing, a transfer begins. At the head of the queue the sequence steps
+// aside and keeps its order of arrival. It returns (take_ready) when the transfer is over, or when
+// its policy lets it wait no longer, and is admitted like any other, after what is in the tree.
+// Sequences whose prompts share the loaded prefix wait for the same transfer until it has loaded
+// their common part; they may then load the rest themselves.
 //
 // Keeps no sequence alive: a caller that ends an attached one calls forget().
 #pragma once
@@ -28,31 +28,32 @@ class Restores {
   Restores(TierContext& context, const CacheStorageConfig& config, const PrefillCost& prefill,
            const LoadCost& load);
 
-  // What the tree has of a waiting sequence's prompt is `match`. True: it steps aside, which only
-  // happens when it is its turn. `ask` has the store's answers delivered that are there at once.
+  // `match` is what the tree has of a waiting sequence's prompt. True: it steps aside, which
+  // happens only at the head of the queue. `ask` delivers the store's answers that are already
+  // there.
   bool offer(Sequence& s, const PrefixMatch& match, bool its_turn, int64_t now_ns,
              FunctionRef<void()> ask);
-  // The sequence goes on, or ends.
+  // The sequence continues, or ends.
   void forget(Sequence& s);
 
   void take(const TierDone& done);
-  // Publishes what came; where `room` is not null, begins transfers in the room that it gives for
-  // each class, and reads on.
+  // Publishes what has arrived. If `room` is not null, begins transfers within the room it gives
+  // for each class, and continues those that run.
   using Room = FunctionRef<UnitCounts()>;
   void advance(int64_t now_ns, const Room* room);
-  // Gives back what was not asked for yet, and asks for nothing more.
+  // Gives back units whose reads were not requested yet, and requests no more.
   void stop();
-  // One that waits no longer; null when there is none left. The caller queues it.
+  // A sequence that no longer waits; null if none is left. The caller queues it.
   Sequence* take_ready();
 
   bool idle() const { return jobs_.empty() && ready_.empty(); }
-  // Transfers hold units.
+  // Whether transfers hold units.
   bool loading() const;
-  // Some sequence has stepped aside.
+  // Whether a sequence has stepped aside.
   bool somebody_waits() const;
-  // Something can be done without waiting for the store.
+  // Whether there is work that need not wait for the store.
   bool may_begin() const { return found_ > 0 || !ready_.empty(); }
-  // Pages that transfers to come will take for others than `s`.
+  // Pages that future transfers will take for sequences other than `s`.
   int64_t promised_pages(const Sequence& s) const;
   // Adds the units that are being loaded for `s`.
   void add_coming(const Sequence& s, UnitCounts& coming) const;
@@ -66,11 +67,11 @@ class Restores {
   struct Job {
     std::unique_ptr<Transfer> transfer;
     std::vector<Sequence*> waiting;
-    std::vector<TierKey> shared;  // in by_key_, for others
+    std::vector<TierKey> shared;  // keys in by_key_, by which others join
     int64_t length = 0;           // tokens that the first of them needs
-    int64_t until_ns = 0;         // nobody waits longer
-    int64_t pages = 0;            // that it will take
-    double saved_s = 0;           // by loading, if all goes well
+    int64_t until_ns = 0;         // no sequence waits longer than this
+    int64_t pages = 0;            // pages that it will take
+    double saved_s = 0;           // if all goes well
   };
   using Jobs = std::map<uint64_t, Job>;
 
@@ -95,7 +96,7 @@ class Restores {
   std::unordered_map<TierKey, uint64_t, KeyHash> by_key_;
   std::vector<Sequence*> ready_;
   uint64_t last_ = 0;
-  int64_t found_ = 0;  // jobs that wait for room
+  int64_t found_ = 0;  // transfers that wait for room
 };
 
 }  // namespace banyan

@@ -1,6 +1,6 @@
-// Which pages were computed once, after memory has forgotten them: so that a second use is seen to
-// be one. Of each it keeps half of its key, in memory that is taken once; what was noted longest
-// ago makes room.
+// Remembers pages that were computed once, after memory has evicted them, so that a second use is
+// recognised. Keeps half of each key, in memory that is allocated once; the oldest entries make
+// room.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace banyan {
 
 class SeenPages {
  public:
-  // About so many are remembered; 0: none.
+  // The approximate number of pages to remember; 0: none.
   explicit SeenPages(int64_t pages) : rows_(static_cast<size_t>((pages + kWays - 1) / kWays)) {}
 
   void note(const PageKey& page) {

@@ -54,7 +54,7 @@ void Tiers::flush() {
   for (int64_t now = now_ns_(); now < end_ns && writer_.queued() && !writer_.pauses(now);
        now = now_ns_()) {
     writer_.advance(now, true);
-    store_->sync();  // while somebody waits for that, writes need leave no time to others
+    store_->sync();  // drops the limit on writing time while it waits
     store_->wait(kWait);
     take_done();
   }
@@ -147,7 +147,7 @@ const CacheStorageStats& Tiers::stats() {
   return stats;
 }
 
-// A sequence may use less than was loaded for it: then that counts which the lower layers gave.
+// A sequence may use less than was loaded for it. What the lower layers gave is then counted first.
 void Tiers::count_restored(const Sequence& s) {
   context_.stats.restored_tokens += s.restored_tokens;
   int64_t left = s.restored_tokens;

@@ -1,12 +1,12 @@
-// What the scheduler knows of a store of prefixes beyond memory: sequences that wait may be offered
-// to it, units come from it into the tree, and what the tree holds is written to it. Owns the store
-// and delivers its answers; who decides what is read and written: restores.h, writer.h.
+// The scheduler's view of a store of prefixes outside memory. Waiting sequences may be offered to
+// it, units are read from it into the tree, and the tree's units are written to it. Owns the store
+// and delivers its answers; restores.h decides what is read, writer.h what is written.
 //
-// Nothing is read into a unit between the planning of a step and its launch: copies that the step
-// begins with may still look at what the unit held. So transfers begin, and read on, in advance()
-// alone, before a step is planned.
+// Nothing is read into a unit between the planning of a step and its launch: copies at the start of
+// the step may still read what the unit held. So transfers begin and continue only in advance(),
+// before a step is planned.
 //
-// One thread, the engine's. The tree must outlive it.
+// Engine's thread only. The tree must outlive it.
 #pragma once
 
 #include <functional>
@@ -32,31 +32,32 @@ struct TierSetup {
 class Tiers {
  public:
   Tiers(RadixTree& tree, TierSetup setup);
-  // Writes what is left, for so long as the config says, and waits for what is under way.
+  // Writes what is left, for as long as the config allows, and waits for work in flight.
   ~Tiers();
 
-  // Before a step is planned.
+  // Call before a step is planned.
   void advance(Restores::Room room);
-  // Whether `s`, of whose prompt the tree has `match`, waits for a transfer instead of being
-  // admitted; or, before its turn, nothing but begins one.
+  // `match` is what the tree has of the prompt of `s`. Returns whether `s` waits for a transfer
+  // instead of being admitted. Before its turn, this at most begins a transfer.
   bool offer(Sequence& s, const PrefixMatch& match, bool its_turn);
-  // Whom take_ready() gave is queued again.
+  // A sequence that is to be queued again; null if there is none.
   Sequence* take_ready() { return restores_.take_ready(); }
   // The sequence is admitted after `s.computed` positions, or ends.
   void admitted(Sequence& s);
   void forget(Sequence& s);
-  // Whether the snapshots that the node is about to get will soon be dropped; they stay after all.
+  // Marks whether the snapshots that the node is about to get will be dropped soon; stays()
+  // reverses it.
   void passes(RadixNode& node, bool passing);
   void stays(RadixNode& node);
   int64_t promised_pages(const Sequence& s) const { return restores_.promised_pages(s); }
   void add_coming(const Sequence& s, UnitCounts& coming) const { restores_.add_coming(s, coming); }
 
-  // Somebody needs units that transfers hold: waits for them to end. False if there were none.
+  // Waits for transfers to end, because their units are needed. False if there were none.
   bool give_way();
-  // Nothing is to be computed: waits for the store, if somebody waits for that, and does what was
-  // left for this time. True: a sequence waits.
+  // There is nothing to compute. Waits for the store if a sequence does, and does deferred work.
+  // True: a sequence waits.
   bool idle();
-  // A step computed so much of prompts, and little else.
+  // Records a step that did little but read prompts.
   void observe(double operations, double seconds) {
     restores_.prefill().observe(operations, seconds);
   }
@@ -66,7 +67,7 @@ class Tiers {
 
   void clear();
   const CacheStorageStats& stats();
-  // Adds what transfers hold of each class.
+  // Adds the units of each class that transfers hold.
   void add_held(UnitCounts& held) const;
 
  private:
@@ -82,7 +83,7 @@ class Tiers {
   Writer writer_;
   Restores restores_;
   std::vector<TierDone> done_;
-  int64_t looked_ns_ = 0;  // at the store's statistics
+  int64_t looked_ns_ = 0;  // when the store's statistics were last read
   bool was_idle_ = false;
 };
 

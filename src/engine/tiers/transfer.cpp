@@ -56,7 +56,7 @@ int64_t Transfer::in_common(const Transfer& other) const {
   return (differ.in1 - page_keys_.begin()) * context_.classes().page_size_tokens;
 }
 
-// Those of pages in the tree are mostly known.
+// Keys of pages in the tree are mostly known.
 void Transfer::make_keys(const PrefixMatch& match) {
   int64_t size = context_.classes().page_size_tokens;
   root_key_ = context_.keys.of(*root_);
@@ -80,7 +80,7 @@ void Transfer::note_resident(const PrefixMatch& match) {
   }
 }
 
-// For everything missing that could help after what memory can resume.
+// Everything missing that could help beyond what memory can resume.
 void Transfer::ask(const PrefixMatch& match) {
   const StateClasses& classes = context_.classes();
   int64_t size = classes.page_size_tokens, base = match.node->end;
@@ -110,7 +110,7 @@ void Transfer::take_found(const TierDone& done) {
     ++context_.stats.misses[miss_of(done.outcome)];
     return;
   }
-  if (!context_.keeps(kPathClass)) {  // empty pages are everywhere
+  if (!context_.keeps(kPathClass)) {  // empty pages need no store
     units_of_.stored.assign(page_keys_.size(), class_bit(kPathClass));
   }
   for (size_t i = 0; i < asked_.size(); ++i) {
@@ -249,7 +249,7 @@ void Transfer::publish() {
   if (reading_ == 0 && next_ == units_.size()) finish();
 }
 
-// What came of one page. False where the path breaks off.
+// Handles the outcome of one page. False if the path breaks off.
 bool Transfer::publish_page(size_t first, size_t end) {
   UnitSet pages, slots;
   uint8_t read = 0;
@@ -262,7 +262,7 @@ bool Transfer::publish_page(size_t first, size_t end) {
       if (u.unit_class == kPathClass) return false;
       continue;
     }
-    // What upper layers lack is written to them when the policy says so.
+    // Writes what upper layers lack to them, if the policy says so.
     if (context_.keeps(u.unit_class) && !u.unwritten) read |= class_bit(u.unit_class);
     layer = std::max(layer, u.layer);
     (classes[u.unit_class].paged() ? pages : slots)[u.unit_class] = std::exchange(u.unit, -1);

@@ -1,10 +1,10 @@
 // One prefix on its way from a store into the tree: which of its units the store has, the units of
 // memory that they are read into, and the path that they are published after.
 //
-// Units belong to the transfer from begin() until they are published, or given back: not before
-// their reads have ended, even if nobody waits any more. Pages are published in order, each with
-// what was read of its other classes. Where one fails, those before it stay: what can be resumed is
-// the tree's to say, by what arrived.
+// Units belong to the transfer from begin() until they are published or given back. They are given
+// back only after their reads have ended, even if no sequence waits any more. Pages are published
+// in order, each with those units of its other classes that were read. If one fails, those before
+// it stay; the tree decides what can be resumed with them.
 #pragma once
 
 #include <cstdint>
@@ -26,41 +26,41 @@ class Transfer {
     kOver,
   };
 
-  // Of whole pages of `tokens`, of which the tree had `match`.
+  // Of whole pages of `tokens`, of which the tree has `match`.
   Transfer(TierContext& context, uint64_t number, const PrefixNamespace& name_space,
            std::span<const PrefixToken> tokens, const PrefixMatch& match);
   ~Transfer();
 
   uint64_t number() const { return number_; }
   Stage stage() const { return stage_; }
-  // What the store is asked for, or what of it is loaded.
+  // The units that the store is asked for, or that are loaded.
   const std::vector<TierKey>& keys() const { return wanted_; }
   int64_t tokens() const { return std::ssize(tokens_); }
-  // Tokens of whole pages that both prompts begin with.
+  // Tokens in whole pages at the common beginning of both prompts.
   int64_t in_common(const Transfer& other) const;
-  // Tokens that were published up to.
+  // Number of tokens published.
   int64_t published() const { return published_; }
-  // Of them, those of pages that came from each layer of the store.
+  // Published tokens by the layer of the store that their pages came from.
   const std::array<int64_t, kTierLayersMax>& layer_tokens() const { return layer_tokens_; }
   const LayerBytes& bytes_to_come() const { return bytes_to_come_; }
 
   void find();
   void take_found(const TierDone& done);
-  // What is worth loading, by what the tree has now, to compute `length` tokens in the end.
+  // What is worth loading to compute `length` tokens, given what the tree has now.
   RestorePlan plan(int64_t length, int64_t tokens_min, const LayerBytes& bytes_ahead,
                    const UnitCounts& room, const LayerCosts& load, const PrefillCost& prefill);
-  // Holds what the tree has of the way to `end`, so that taking units for the rest costs none of
-  // it. False, and over, where units are wanting.
+  // Leases what the tree has of the path to `end`, so that allocating units for the rest does not
+  // evict it. False, and over, if units are missing.
   bool begin(int64_t end);
-  // Asks for further reads while no more than `bytes_max` are under way.
+  // Requests further reads while at most `bytes_max` are in flight.
   void submit(int64_t bytes_max);
   void take_read(const TierDone& done);
-  // Puts what came into the tree. Over once nothing is left to come.
+  // Publishes what has arrived. Over when nothing is left to arrive.
   void publish();
-  // Asks for nothing more.
+  // Requests nothing more.
   void stop();
 
-  // Adds what it holds of each class.
+  // Adds the units of each class that it holds.
   void add_held(UnitCounts& held) const;
 
  private:
@@ -102,7 +102,7 @@ class Transfer {
   Lease lease_;
   std::vector<Unit> units_;        // in order of pages
   std::vector<TierPiece> pieces_;  // of all of them
-  size_t next_ = 0;                // to submit
+  size_t next_ = 0;                // the next one to submit
   size_t next_published_ = 0;
   LayerBytes bytes_to_come_ = {};
   int64_t reading_bytes_ = 0, reading_ = 0, published_ = 0;

@@ -1,5 +1,5 @@
-// Where the bytes of a unit lie: for each state of its class, in the order of their declaration,
-// its row of that state's pool. The pools are on the host.
+// Locates the bytes of a unit: for each state of its class, in order of declaration, its row in
+// that state's pool. The pools are on the host.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ class UnitPieces {
 
   size_t count(int unit_class) const { return pools_[static_cast<size_t>(unit_class)].size(); }
   int64_t bytes(int unit_class) const;
-  // Adds those of the unit.
+  // Appends the unit's pieces.
   void add(int unit_class, int32_t unit, std::vector<TierPiece>& pieces) const;
 
  private:

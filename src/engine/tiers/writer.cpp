@@ -10,19 +10,20 @@ namespace {
 
 constexpr int64_t kWritingBytesMax = int64_t{1} << 26;
 constexpr size_t kWritesMax = 128;
-// What is near eviction: that part of all units, or of few of them that part and no more than so
-// many; looked for again after so many parts of it have come or gone. What is written earlier than
-// need be is in a store and in memory at once, where a small store has no room for it.
+// Units near eviction are the next 1/kNearEviction of all units; with few units, the next
+// 1/kNearOfFew, but at most kFewNear. They are collected again after 1/kLookAgain of that many
+// changes. Writing earlier than necessary would keep units in memory and in the store at once, for
+// which a small store has no room.
 constexpr int64_t kNearEviction = 16, kNearOfFew = 4, kFewNear = 64, kLookAgain = 8;
 
 int64_t near_eviction(int64_t units) {
   return std::max(units / kNearEviction, std::min(units / kNearOfFew, kFewNear));
 }
 
-// Pages whose first use is remembered after they are evicted, for each that memory has.
+// The number of evicted pages whose first use is remembered, per page in memory.
 constexpr int64_t kSeenPages = 16;
 constexpr int64_t kIdleNs = kNsPerS;
-// After a write that came to nothing.
+// Pause after a failed write.
 constexpr int64_t kPauseNs = kNsPerS;
 
 }  // namespace
@@ -107,8 +108,8 @@ bool Writer::unwritten(const RadixNode& node, int unit_class) const {
          std::ssize(node.tokens) == context_.classes().page_size_tokens;
 }
 
-// A store may have let go of what it had when it was used last. So by write_back it is asked again
-// before memory does, and keeps what it still has as if it had been written now.
+// A store may have evicted a record since its last use. So with write_back it is asked again before
+// memory evicts the unit, and what it still has counts as just written.
 bool Writer::to_offer(const RadixNode& node, int unit_class) const {
   if (unwritten(node, unit_class)) return true;
   uint8_t bit = class_bit(unit_class);
@@ -195,7 +196,7 @@ void Writer::write_queued() {
   }
 }
 
-// False where there are too many writes already.
+// False if too many writes are in flight.
 bool Writer::write(RadixNode& node) {
   for (int c = 0; c < context_.classes().count; ++c) {
     if (!to_offer(node, c)) continue;
@@ -216,7 +217,7 @@ void Writer::start(RadixNode& node, int unit_class) {
   write.unit = node.units[unit_class].unit;
   write.kept = false;
   write.clears = context_.clears;
-  write.tokens.assign(node.tokens.begin(), node.tokens.end());  // the node may go
+  write.tokens.assign(node.tokens.begin(), node.tokens.end());  // the node may be evicted meanwhile
   write.pieces.clear();
   context_.pieces.add(unit_class, write.unit, write.pieces);
   node.writing |= class_bit(unit_class);
@@ -259,7 +260,7 @@ void Writer::take(const TierDone& done, int64_t now_ns) {
     for (int i = 0; i < context_.store.layers(); ++i) {
       const TierWork& work = done.work[static_cast<size_t>(i)];
       CacheLayerStats& layer = context_.layer(i);
-      layer.written_units += work.bytes > 0 ? 1 : 0;  // 0: it was there
+      layer.written_units += work.bytes > 0 ? 1 : 0;  // 0: the store had it
       layer.written_bytes += work.bytes;
       layer.write_s += work.seconds;
     }

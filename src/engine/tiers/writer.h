@@ -1,17 +1,17 @@
-// Which units of the tree are written to the store, and when.
+// Decides which units of the tree are written to the store, and when.
 //
-// A record is of use only with those of all pages before it. So nodes go into one queue, each
-// after its ancestors, and one is written when its parent's page is stored or under way. Write
-// policies differ in who is queued: at once (write_through), at a second use
-// (write_through_selective), or when little else is left to evict first, when nothing else is to
-// do, and at the end (write_back).
+// A record is useful only with those of all pages before it. So nodes are queued after their
+// ancestors, and one is written when its parent's page is stored or being written. Write policies
+// differ in when nodes are queued: at once (write_through), or at a second use
+// (write_through_selective). With write_back they are queued near eviction, while the engine is
+// idle, and at shutdown.
 //
-// A unit is written from where it lies, without a copy: nobody changes a page once it is complete.
-// What is evicted meanwhile is another's unit, if there is one; else the unit goes over to the
-// write, which gives it back when it has ended. So eviction never waits; what is evicted unwritten
-// is lost, and counted.
+// A unit is written from where it lies, without a copy, since complete pages do not change. If it
+// is to be evicted meanwhile, another unit is evicted instead, if there is one; else ownership
+// passes to the write, which returns the unit when it ends. So eviction never waits. What is
+// evicted unwritten is lost, and counted.
 //
-// A second use counts as one after an eviction too, when the page has to be computed again.
+// A page that is evicted and computed again counts as used a second time.
 #pragma once
 
 #include <cstdint>
@@ -36,12 +36,13 @@ class Writer final : public UnitWatcher {
   void reused(RadixNode& node);
 
   void take(const TierDone& done, int64_t now_ns);
-  // Queues what is near eviction, and writes while `may_write`.
+  // Queues what is near eviction, and writes if `may_write`.
   void advance(int64_t now_ns, bool may_write);
-  // Something is computed again; nothing is: after a while there is time for what is hot.
+  // works(): the engine computes. rest(): it is idle; after a while there is time to write hot
+  // pages.
   void works();
   void rest(int64_t now_ns);
-  // The end is near: queues all that the policy would have written some day, hottest first.
+  // Shutdown: queues everything that the policy would have written later, hottest first.
   void queue_all();
   // The store was cleared.
   void forget_stored();
@@ -51,17 +52,17 @@ class Writer final : public UnitWatcher {
   bool busy() const { return writing_ > 0 || !queue_.empty() || !idle_done_; }
   // Units whose nodes are gone.
   void add_held(UnitCounts& held) const;
-  // A write came to nothing, so none is tried for a while.
+  // A write failed, so none is tried for a while.
   bool pauses(int64_t now_ns) const { return now_ns < paused_until_ns_; }
   bool keeps_units() const { return kept_ > 0; }
 
  private:
   enum class Policy : uint8_t { kBack, kThrough, kSelective };
   struct Write {
-    RadixNode* node = nullptr;  // null: gone, or of no account any more
+    RadixNode* node = nullptr;  // null: evicted, or no longer relevant
     int unit_class = 0;
     int32_t unit = -1;  // -1: no write
-    bool kept = false;  // the unit is this one's
+    bool kept = false;  // the write owns the unit
     int64_t clears = 0;
     std::vector<PrefixToken> tokens;
     std::vector<TierPiece> pieces;
@@ -84,13 +85,13 @@ class Writer final : public UnitWatcher {
   TierContext& context_;
   const Policy policy_;
   WriteList queue_;
-  SeenPages seen_;                 // that were evicted after a first use
+  SeenPages seen_;                 // evicted after a first use
   std::vector<RadixNode*> chain_;  // scratch
   std::vector<TierKey> used_;      // scratch
   std::vector<Write> writes_;
   std::vector<int32_t> free_;  // of them
   int64_t writing_ = 0, writing_bytes_ = 0, kept_ = 0;
-  int64_t changes_ = 0;  // of the tree, since what is near eviction was queued
+  int64_t changes_ = 0;  // of the tree, since units near eviction were queued
   int64_t paused_until_ns_ = 0;
   int64_t idle_since_ns_ = -1;
   bool idle_done_ = true;

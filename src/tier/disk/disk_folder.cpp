@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view kFolderFormat = "banyan cache 1\n";
 
-// Distinguishes a wrong path from a device that does not work now.
+// Distinguishes a wrong path from a device that is temporarily unavailable.
 std::unexpected<Error> folder_error(const std::string& path, int error) {
   bool wrong = error == EACCES || error == EPERM || error == ENOTDIR || error == ENAMETOOLONG ||
                error == ELOOP || error == EINVAL || error == EFBIG;
@@ -87,7 +87,7 @@ Status prepare_folder(Storage& storage, const std::string& folder) {
   if (int error = storage.make_folders(folder); error != 0) return folder_error(folder, error);
   auto entries = storage.list(folder);
   if (!entries) return folder_error(folder, entries.error());
-  // What a start that was cut short leaves, and what file systems put there.
+  // Files that an interrupted start leaves, and those that file systems create.
   bool empty = std::ranges::all_of(*entries, [](const StorageEntry& entry) {
     return entry.name == "LOCK" || entry.name.starts_with("FORMAT.new") ||
            entry.name == "lost+found" || entry.name.starts_with("rank-");

@@ -19,10 +19,10 @@
 
 namespace banyan {
 
-// Of one process at a time; it goes with the process however that ends.
+// Held by one process at a time; released however that process ends.
 class FolderLock {
  public:
-  // kExhausted: another process has it.
+  // kExhausted: another process holds it.
   static Result<FolderLock> take(const std::string& folder);
   FolderLock(FolderLock&& other) noexcept;
   FolderLock& operator=(FolderLock&& other) noexcept;
@@ -33,22 +33,22 @@ class FolderLock {
   int descriptor_;
 };
 
-// Where rank `rank` keeps its own.
+// Where rank `rank` keeps its files.
 std::string rank_folder(const std::string& folder, int rank, int ranks);
-// Those of a folder: itself and its ranks'.
+// The subfolders with stores: its own and those of ranks.
 std::vector<std::string> rank_folders(Storage& storage, const std::string& folder);
 
-// Refuses a folder that is something else, so that nobody's files are ever removed; makes a new one
-// where nothing is. `kIo` is for what a restart may mend.
+// Refuses a folder with other contents, so that no foreign files are ever removed; creates the
+// format in an empty one. kIo: a restart may help.
 Status prepare_folder(Storage& storage, const std::string& folder);
-// The same, without making one.
+// The same, but creates nothing.
 Status check_folder(Storage& storage, const std::string& folder);
 
-// What a digest's folder holds.
+// The contents of a digest's folder.
 struct DigestFolder {
   std::string digest;  // its name
-  int64_t bytes = 0;   // that its files take
-  int64_t used_s = 0;  // last, in seconds since 1970
+  int64_t bytes = 0;   // size of its files
+  int64_t used_s = 0;  // last use, in seconds since 1970
 };
 std::vector<DigestFolder> list_digests(Storage& storage, const std::string& folder);
 bool is_digest(std::string_view name);

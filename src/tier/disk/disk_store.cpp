@@ -25,11 +25,11 @@ namespace {
 constexpr int kDiskThreads = 4;  // more, or io_uring, reads records of some 100 kB no faster
 constexpr int64_t kSyncBytes = 64 << 20;
 constexpr auto kSyncAfter = std::chrono::seconds(1);
-constexpr auto kTouchedAfter = std::chrono::seconds(30);  // until the index says so
+constexpr auto kTouchedAfter = std::chrono::seconds(30);  // until uses are written to the index
 constexpr auto kGrowAgainAfter = std::chrono::seconds(60);
-constexpr int kHeadersAtOnce = 64;  // that are read between two jobs
-constexpr int kReadErrorsMax = 5;   // one after the other, then the device is given up
-constexpr auto kReadAgainAfter = std::chrono::seconds(60);  // what could not be read
+constexpr int kHeadersAtOnce = 64;  // read between two jobs
+constexpr int kReadErrorsMax = 5;   // consecutive ones, then the device is given up
+constexpr auto kReadAgainAfter = std::chrono::seconds(60);  // until a failed read is tried again
 constexpr int64_t kFreeBytesMin = 10'000'000'000;
 
 uint32_t seconds_now() {
@@ -91,7 +91,7 @@ class DiskStore final : public QueuedStore {
   std::vector<RecordIo> io_;  // one for each thread
   std::optional<WriteBudget> budget_;
 
-  mutable std::mutex mutex_;  // over what follows
+  mutable std::mutex mutex_;  // guards what follows
   std::array<Class, kUnitClassesMax> classes_;
   uint64_t epoch_ = 0;  // counts clear()
   TierHealth health_ = TierHealth::kOn;
@@ -100,7 +100,7 @@ class DiskStore final : public QueuedStore {
   int read_errors_ = 0;
   bool touched_ = false;
 
-  // Of the one thread that writes or is idle, and of those that hold writes.
+  // Used by the one thread that writes or is idle, and by those that stop writes.
   std::vector<DigestFolder> others_;
   struct Written {
     SlabClass::Place place;
@@ -111,7 +111,7 @@ class DiskStore final : public QueuedStore {
   Clock::time_point sync_due_ = Clock::time_point::max();
   Clock::time_point touched_due_ = Clock::time_point::max();
   Clock::time_point grow_next_ = {};
-  std::vector<std::pair<int64_t, uint32_t>> scanned_;  // ends and slots of the class that is read
+  std::vector<std::pair<int64_t, uint32_t>> scanned_;     // ends and slots of the class being read
   std::array<uint32_t, kUnitClassesMax> scan_next_ = {};  // the slot whose header is read next
   size_t scan_class_ = 0;
   Clock::time_point scan_due_ = {};
@@ -135,7 +135,7 @@ DiskStore::~DiskStore() {
   (void)storage_.set_modified(own_ + "/meta.json", seconds_now());
 }
 
-// Where a restart may mend what is wrong, the store is off and serving begins.
+// If a restart may fix the error, serving begins with the store off.
 Status DiskStore::open() {
   Status status = [&]() -> Status {
     TRY(prepare_folder(storage_, config_.directory));
@@ -175,7 +175,7 @@ Status DiskStore::open_classes() {
   }
   others_ = list_digests(storage_, folder_);
   std::erase_if(others_, [&](const DigestFolder& digest) {
-    // A file store's folders look alike, and its records are not ours to remove.
+    // A file store's folders look alike, but its records are not ours to remove.
     auto files = storage_.list(folder_ + "/" + digest.digest);
     bool has_index = files && std::ranges::any_of(*files, [](const StorageEntry& file) {
                        return file.name.ends_with(".idx");
@@ -242,8 +242,8 @@ DiskStore::Ended DiskStore::read_now(int worker, const TierJob& job) {
   return {end.outcome, end.bytes};
 }
 
-// A record that is not what it should be goes, so that it is written again. One that could not be
-// read is put aside: its bytes may be sound, and are looked at again later.
+// A record that is not what it should be is dropped, so that it is written again. A slot that could
+// not be read is set aside: its bytes may be intact, and it is read again later.
 void DiskStore::after_read(const TierJob& job, const RecordEnd& end, uint32_t slot,
                            uint64_t epoch) {
   bool given_up = false, set_aside = false;
@@ -266,7 +266,7 @@ void DiskStore::after_read(const TierJob& job, const RecordEnd& end, uint32_t sl
   count_read(end.outcome == TierOutcome::kFailed ? end.error : 0);
 }
 
-// How reading ended: 0 or errno. A device that cannot be read is given up.
+// Records the outcome of a read: 0 or errno. A device that cannot be read is given up.
 void DiskStore::count_read(int error) {
   {
     std::lock_guard lock(mutex_);
@@ -337,7 +337,7 @@ void DiskStore::failed_write(int error) {
   turn(TierHealth::kReadOnly, fmt::format("writing {}: {}", own_, std::strerror(error)));
 }
 
-// Of the index. A reader may run concurrently with the writer: at worst a hint is lost.
+// Writes entries of the index. A reader may run concurrently; at worst a hint is lost.
 void DiskStore::write_entry(SlabClass& files, const IndexEntry& entry) {
   if (int error = files.write_entry(entry); error != 0) failed_write(error);
 }
@@ -354,7 +354,7 @@ std::optional<uint32_t> DiskStore::take_slot(SlabClass& files) {
   return evict(files);
 }
 
-// What only the evicted page made useful goes with it.
+// Units that are useless without an evicted page are dropped with it.
 std::optional<uint32_t> DiskStore::evict(SlabClass& files) {
   std::vector<std::pair<SlabClass*, uint32_t>> gone;
   std::optional<uint32_t> taken;
@@ -384,7 +384,7 @@ int64_t DiskStore::own_bytes() const {
   return bytes;
 }
 
-// Removes other digests' folders until so many bytes fit; the one that was used longest ago first.
+// Removes other digests' folders until this many bytes fit, least recently used first.
 bool DiskStore::make_room(int64_t bytes) {
   while (true) {
     int64_t used = own_bytes();
@@ -410,7 +410,7 @@ void DiskStore::grow(SlabClass& files) {
     return;
   }
   grow_next_ = Clock::now() + kGrowAgainAfter;
-  // A full disk leaves what is there to be written over.
+  // When the disk is full, existing slots can still be overwritten.
   if (error != ENOSPC && error != EDQUOT) failed_write(error);
 }
 
@@ -463,8 +463,8 @@ void DiskStore::write_touched() {
   (void)storage_.set_modified(own_ + "/meta.json", seconds_now());
 }
 
-// What the index does not know of a slot is read from its header; 0 or errno, and then it stays
-// unknown.
+// Reads the header of a slot that the index does not know. Returns 0 or errno; on an error the slot
+// stays unknown.
 int DiskStore::read_unknown(SlabClass& files, RecordIo& io, uint32_t slot) {
   SlabClass::Place place;
   {
@@ -499,7 +499,7 @@ int DiskStore::read_unknown(SlabClass& files, RecordIo& io, uint32_t slot) {
   return 0;
 }
 
-// Some of the slots that the index knows nothing about.
+// Reads some of the slots that the index does not know.
 void DiskStore::read_headers(SlabClass& files, RecordIo& io) {
   uint32_t& next = scan_next_[static_cast<size_t>(files.shape().unit_class)];
   for (int count = 0; count < kHeadersAtOnce; ++count) {
@@ -518,13 +518,13 @@ void DiskStore::read_headers(SlabClass& files, RecordIo& io) {
   }
   if (next > 0) return;
   std::lock_guard lock(mutex_);
-  // A page is to go before those that it follows.
+  // A page is evicted before its ancestors.
   std::ranges::sort(scanned_, std::greater());
   for (auto [end, slot] : scanned_) files.table.touch(slot, seconds_now());
   scanned_.clear();
 }
 
-// When there is more to read of what the index does not know.
+// When to continue reading slots that the index does not know.
 DiskStore::Clock::time_point DiskStore::scan(RecordIo& io) {
   Clock::time_point now = Clock::now();
   if (now < scan_due_) return scan_due_;

@@ -22,7 +22,7 @@ struct RawIndexHeader {
 };
 static_assert(sizeof(RawIndexHeader) == 80 && offsetof(RawIndexHeader, checksum) == 72);
 
-// More than a slab has; offsets in one cannot overflow.
+// More than a slab has, so that offsets within one cannot overflow.
 constexpr int64_t kSlabBytesMax = int64_t{1} << 42;
 
 constexpr uint32_t kLive = 1, kWritten = 2;  // an entry of zeros was never written

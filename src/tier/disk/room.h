@@ -1,4 +1,4 @@
-// How the room of a disk store is divided among classes of units.
+// Divides a disk store's room among the classes of units.
 #pragma once
 
 #include "banyan/status.h"
@@ -7,11 +7,11 @@
 
 namespace banyan {
 
-// Refuses a fraction that is none, or that divides nothing.
+// Refuses a fraction outside [0, 1], or one with nothing to divide.
 Status check_division(const TierConfig& config, const TierStates& states);
 
-// Bytes for each class. What is kept in pages and what is kept in slots divide the room; within
-// each, classes divide it by the size of their records.
+// Bytes for each class. Classes of pages and classes of slots divide the room; within each kind,
+// classes divide it by the size of their records.
 PerClass<int64_t> divide_room(const TierConfig& config, const TierStates& states);
 
 }  // namespace banyan

@@ -13,7 +13,7 @@
 namespace banyan {
 namespace {
 
-// So that what a class may take is used, but for a sixteenth.
+// At most a sixteenth of a class's room stays unused.
 constexpr int64_t kSlabsAtLeast = 16;
 
 // All of `bytes`; 0 or errno.
@@ -28,7 +28,7 @@ int write_fully(StorageFile& file, std::span<std::byte> bytes, int64_t offset) {
   return 0;
 }
 
-// As many bytes as there are.
+// As many bytes as there are, up to the end of the file.
 int64_t read_fully(StorageFile& file, std::span<std::byte> bytes, int64_t offset) {
   size_t done = 0;
   while (done < bytes.size()) {
@@ -72,7 +72,7 @@ std::string SlabClass::slab_path(int64_t slab) const {
   return fmt::format("{}-{:08}.slab", stem_, slab);
 }
 
-// `sound`: there was an index of this shape, which says how many slots a slab has.
+// `sound`: there is an index of this shape, which says how many slots a slab has.
 int SlabClass::open_index(bool& sound) {
   auto file = storage_->open(stem_ + ".idx", {.write = true, .create = true});
   if (!file) return file.error();
@@ -87,7 +87,7 @@ int SlabClass::open_index(bool& sound) {
   return 0;
 }
 
-// The lowest first: those after a missing one are not examined.
+// In ascending order: slabs after a missing one are ignored.
 int SlabClass::remove_slabs_from(int64_t first) {
   std::filesystem::path stem(stem_);
   auto entries = storage_->list(stem.parent_path().string());
@@ -106,7 +106,7 @@ int SlabClass::remove_slabs_from(int64_t first) {
   return 0;
 }
 
-// Where the index is lost, the slabs' own length says how many slots they have.
+// Without an index, the slabs' own length says how many slots they have.
 int64_t SlabClass::longest_slab() const {
   int64_t longest = 0;
   for (int64_t slab = 0; storage_->look(slab_path(slab)); ++slab) {
@@ -120,7 +120,7 @@ int SlabClass::open_slabs(int64_t bytes_max, int64_t slab_bytes, bool sound) {
   int64_t slots = slots_max(shape_, bytes_max);
   if (!sound) slots_per_slab_ = longest_slab() / slot_bytes();
   if (slots_per_slab_ < 1 || slots_per_slab_ > slots) {
-    // Nothing is there, or less room than one slab of those takes.
+    // There are no slabs, or too little room for one of that size.
     if (int error = remove_slabs_from(0); error != 0) return error;
     slots_per_slab_ =
         std::max<int64_t>(1, std::min(slab_bytes / slot_bytes(), slots / kSlabsAtLeast));
@@ -131,13 +131,13 @@ int SlabClass::open_slabs(int64_t bytes_max, int64_t slab_bytes, bool sound) {
     auto file = storage_->open(slab_path(std::ssize(slabs_)), {.write = true, .direct = true});
     if (!file) return file.error();
     int64_t size = (*file)->size();
-    // One that was cut short while it was made.
+    // A slab whose creation was interrupted.
     if (size < this->slab_bytes() && (*file)->allocate(this->slab_bytes()) != 0) break;
     slabs_.push_back(std::move(*file));
   }
   if (int error = remove_slabs_from(std::ssize(slabs_)); error != 0) return error;
   if (int error = sound ? 0 : write_header(); error != 0) return error;
-  // No entry may name a slot of a slab that is gone.
+  // No entry may name a slot of a missing slab.
   return index_->truncate(entry_offset(slots_per_slab_ * std::ssize(slabs_)));
 }
 
@@ -164,7 +164,7 @@ int SlabClass::read_entries(bool sound) {
       table.give_up(static_cast<uint32_t>(slot));
     }
   }
-  // Of one second, a page goes before those that it follows.
+  // For uses within one second, pages are evicted before their ancestors.
   std::ranges::sort(
       live, {}, [](const IndexEntry& e) { return std::tuple(e.used_s, -e.end, e.write_number); });
   for (const IndexEntry& entry : live) (void)table.put(entry);
@@ -210,7 +210,7 @@ int SlabClass::write_entry(const IndexEntry& entry) {
 int SlabClass::clear() {
   table = {};
   slabs_.clear();
-  // The index last: without one, slabs would be read for what they hold.
+  // The index is removed last: without one, slabs would be scanned for their records.
   if (int error = remove_slabs_from(0); error != 0) return error;
   if (int error = index_->truncate(0); error != 0) return error;
   return write_header();

@@ -1,6 +1,6 @@
-// The files of one class of units: slabs of fixed slots, each for one record, and the index of what
-// is in them. It opens and grows files and writes entries of the index; which slot has what is in
-// `table`. The store that has it says which thread calls what.
+// The files of one class of units: slabs of fixed slots, each for one record, and the index of
+// their contents. Opens and grows the files and writes index entries; `table` says what is in which
+// slot. The store that owns it defines which thread calls what.
 #pragma once
 
 #include <cstdint>
@@ -17,35 +17,35 @@ namespace banyan {
 
 class SlabClass {
  public:
-  // Where a slot's record lies.
+  // The location of a slot's record.
   struct Place {
     std::shared_ptr<StorageFile> file;
     int64_t offset = 0;
   };
 
-  // Opens what is there, and gives up slabs beyond `bytes_max`, which is what the class may take.
-  // The error is errno's.
+  // Opens existing files, and drops slabs beyond `bytes_max`, the limit of the class. The error is
+  // an errno.
   static std::expected<SlabClass, int> open(Storage& storage, const std::string& folder,
                                             const RecordShape& shape, int64_t bytes_max,
                                             int64_t slab_bytes);
-  // The most slots that fit; 0: not one record does.
+  // The most slots that fit; 0: not even one record fits.
   static int64_t slots_max(const RecordShape& shape, int64_t bytes_max);
 
   const RecordShape& shape() const { return shape_; }
   int64_t slot_bytes() const { return shape_.bytes(); }
   int64_t slab_bytes() const { return slots_per_slab_ * slot_bytes(); }
-  // What its slabs take.
+  // Bytes taken by its slabs.
   int64_t bytes() const { return slab_bytes() * std::ssize(slabs_); }
   bool full() const { return std::ssize(slabs_) >= slabs_max_; }
 
-  // Makes one more slab, and free entries for it in the index; 0 or errno. add_slab() is to follow
-  // where it was made.
+  // Creates one more slab, with free entries in the index; 0 or errno. On success, call add_slab()
+  // next.
   int make_slab(std::unique_ptr<StorageFile>& file);
   void add_slab(std::unique_ptr<StorageFile> file);
   Place place(uint32_t slot) const;
   int write_entry(const IndexEntry& entry);
   int sync_index() { return index_->sync(); }
-  // Removes every file and begins again; 0 or errno.
+  // Removes all files and starts over; 0 or errno.
   int clear();
 
   SlotTable table;

@@ -19,7 +19,7 @@ void SlotTable::grow(int64_t slots, bool unknown) {
   slots_.resize(static_cast<size_t>(slots));
   for (auto slot = static_cast<uint32_t>(slots); slot-- > begin;) {
     slots_[slot].state = unknown ? State::kUnknown : State::kFree;
-    if (!unknown) free_.push_back(slot);  // the first of them is taken first
+    if (!unknown) free_.push_back(slot);  // the first one is taken first
   }
   if (unknown) unknown_ += slots - begin;
 }

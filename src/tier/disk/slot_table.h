@@ -1,8 +1,8 @@
-// Which slot of a class has which record, and in which order they were used. Memory alone; whoever
-// has it holds a lock.
+// Which record is in which slot of a class, in order of use. In memory only; the caller holds a
+// lock.
 //
-// A slot is free, live, being written, or unknown: nobody has read yet what is in it, or could
-// not. Reads pin a live slot; one that is given up meanwhile becomes free with its last pin.
+// A slot is free, live, being written, or unknown: its contents have not been read yet, or could
+// not be. Reads pin a live slot; if it is given up meanwhile, it becomes free with its last pin.
 #pragma once
 
 #include <cstdint>
@@ -17,38 +17,38 @@ namespace banyan {
 
 class SlotTable {
  public:
-  // Slots [size(), slots) are added, all free or all unknown.
+  // Adds slots [size(), slots), all free or all unknown.
   void grow(int64_t slots, bool unknown);
   int64_t size() const { return static_cast<int64_t>(slots_.size()); }
   int64_t live() const { return static_cast<int64_t>(by_key_.size()); }
   int64_t unknown() const { return unknown_; }
 
   std::optional<uint32_t> find(const PageKey& key) const;
-  // As it is written; `live` says whether it is.
+  // The index entry of the slot; `live` says whether it has a record.
   IndexEntry entry(uint32_t slot) const;
 
-  // Becomes the last to go.
+  // Makes it the last to be evicted.
   void touch(uint32_t slot, uint32_t used_s);
-  // Slots whose entries on the disk do not say when they were used last; cleared with the call.
+  // Slots whose last use is not in their index entries yet; the call clears the list.
   std::vector<uint32_t> take_touched();
 
   void pin(uint32_t slot);
   void unpin(uint32_t slot);
 
-  // A free slot, which is being written from now on; none: nothing is free.
+  // Takes a free slot, which is then being written; nothing if none is free.
   std::optional<uint32_t> take_free();
-  // The one whose use is longest ago and that nobody reads.
+  // The least recently used slot that is not being read.
   std::optional<uint32_t> oldest() const;
-  // Of a live, unknown or written one.
+  // Frees a live, unknown or written slot.
   void give_up(uint32_t slot);
-  // A live one that could not be read becomes unknown: what is in it may be sound.
+  // Makes a live slot that could not be read unknown: its contents may be intact.
   void set_aside(uint32_t slot);
-  // A slot that was being written or unknown is live now, and used last. Where the key has another
-  // slot, the younger record stays; false: that is the other.
+  // Makes a slot that was being written or unknown live, and the last used. If the key has another
+  // slot, the newer record stays; false if that is the other one.
   bool put(const IndexEntry& entry);
-  // The first unknown slot from `slot` on that nobody reads.
+  // The first unknown slot from `slot` on that is not being read.
   std::optional<uint32_t> next_unknown(uint32_t slot) const;
-  // The next number of a record.
+  // The next record number.
   uint64_t take_write_number() { return ++write_number_; }
 
  private:
@@ -63,7 +63,7 @@ class SlotTable {
     uint32_t older = kNone, younger = kNone;
     uint16_t pins = 0;
     State state = State::kFree;
-    bool given_up = false;  // with its last pin it is free
+    bool given_up = false;  // it becomes free with its last pin
     bool touched = false;
   };
   struct HashKey {

@@ -1,5 +1,5 @@
-// How many bytes may still be written today, in UTC. It is kept in a file, so that a restart does
-// not begin anew. One thread.
+// How many bytes may still be written today, in UTC. Kept in a file, so that a restart does not
+// reset it. One thread.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ class WriteBudget {
   // 0 bytes a day: no limit, and no file.
   WriteBudget(Storage& storage, std::string path, int64_t bytes_per_day);
 
-  // False: it is spent.
+  // False: the budget is spent.
   bool take(int64_t bytes, int64_t now_s);
   void give_back(int64_t bytes) { written_ -= bytes; }
   int save();  // 0 or errno

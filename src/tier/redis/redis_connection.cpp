@@ -16,11 +16,11 @@
 namespace banyan {
 namespace {
 
-// What a list may have of elements: a page of SCAN, with room. The parser takes memory for as many
-// as a server says there are.
+// The most elements of a list: a page of SCAN, with a margin. The parser allocates as many as a
+// server announces.
 constexpr int kElementsMax = 1 << 16;
 constexpr size_t kReplyBytesMax = 16 << 20;
-constexpr int64_t kLookAroundMs = 100;  // whether the store stops
+constexpr int64_t kLookAroundMs = 100;  // how often it checks whether the store stops
 
 timeval until(RedisConnection::Clock::time_point deadline) {
   auto left = std::chrono::duration_cast<std::chrono::microseconds>(deadline -
@@ -48,7 +48,7 @@ int hex_digit(char c) {
   return -1;
 }
 
-// %2F and the like.
+// Decodes %2F and the like.
 std::string unescape(std::string_view text) {
   std::string result;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -69,7 +69,7 @@ bool parse_whole(std::string_view text, int most, int& number) {
   return error == std::errc() && end == text.data() + text.size() && number >= 0 && number <= most;
 }
 
-// `rest` loses "user:password@".
+// Removes "user:password@" from `rest`.
 void take_credentials(std::string_view& rest, RedisAddress& address) {
   size_t at = rest.rfind('@');
   if (at == rest.npos) return;
@@ -84,7 +84,7 @@ void take_credentials(std::string_view& rest, RedisAddress& address) {
   address.password = unescape(credentials.substr(colon + 1));
 }
 
-// host[:port], of which a host with colons stands in brackets.
+// host[:port]; a host with colons is in brackets.
 bool parse_host(std::string_view text, RedisAddress& address) {
   size_t end = text.starts_with('[') ? text.find(']') : text.find(':');
   if (text.starts_with('[')) {
@@ -112,7 +112,7 @@ std::string RedisAddress::text() const {
   return fmt::format("redis://{}:{}/{}", host, port, database);
 }
 
-// Errors do not quote the address, which may have a password.
+// Errors do not quote the address, which may contain a password.
 Result<RedisAddress> parse_redis_url(std::string_view url) {
   RedisAddress address;
   std::string_view rest = url, database;
@@ -176,7 +176,7 @@ bool RedisConnection::connect(Clock::time_point deadline) {
   }
   if (context_ == nullptr) return fail("no memory to connect");
   if (context_->err != 0) return fail(context_->errstr, Clock::now() >= deadline);
-  // From here on nothing blocks but poll().
+  // From here on only poll() blocks.
   int flags = ::fcntl(context_->fd, F_GETFL);
   if (flags < 0 || ::fcntl(context_->fd, F_SETFL, flags | O_NONBLOCK) < 0) {
     return fail(std::strerror(errno));
@@ -221,7 +221,7 @@ void RedisConnection::append(std::span<const std::string_view> words) {
     texts.push_back(word.data());
     lengths.push_back(word.size());
   }
-  // It fails for want of memory alone, and then so does what follows.
+  // It fails only when out of memory, and so do the calls after it.
   (void)redisAppendCommandArgv(context_.get(), static_cast<int>(words.size()), texts.data(),
                                lengths.data());
 }

@@ -1,5 +1,5 @@
-// A connection to a server that speaks Redis' protocol, in which nothing waits longer than its
-// deadline: hiredis writes and reads the protocol, and polling is ours. One thread.
+// A connection to a server with Redis' protocol, in which nothing waits past its deadline. hiredis
+// handles the protocol; polling is done here. One thread.
 #pragma once
 
 #include <hiredis/hiredis.h>
@@ -20,11 +20,11 @@ namespace banyan {
 struct RedisAddress {
   std::string host = "127.0.0.1";
   int port = 6379;
-  std::string path;  // of a socket, in place of the two
+  std::string path;  // of a socket, instead of host and port
   std::string user, password;
   int database = 0;
 
-  std::string text() const;  // for people, without the password
+  std::string text() const;  // for display, without the password
 };
 // redis://[[user]:password@]host[:port][/database], unix://[[user]:password@]/path[?db=database].
 Result<RedisAddress> parse_redis_url(std::string_view url);
@@ -41,19 +41,19 @@ class RedisConnection {
   RedisConnection(RedisAddress address, const std::atomic<bool>& stopping)
       : address_(std::move(address)), resolver_(address_.host), stopping_(stopping) {}
 
-  // Connects where it is not connected. False: it could not, and trouble() says why.
+  // Connects if necessary. False: it failed, and trouble() says why.
   bool open(Clock::time_point deadline);
-  // A command of the next flush(); replies come in the order of commands.
+  // Queues a command for the next flush(); replies arrive in the order of commands.
   void append(std::span<const std::string_view> words);
-  // Sends what was appended.
+  // Sends the queued commands.
   bool flush(Clock::time_point deadline);
-  // The next reply, which may be an error of the server's. Null: the connection is closed, and
+  // The next reply, which may be an error of the server. Null: the connection is closed, and
   // trouble() says why.
   Reply next(Clock::time_point deadline);
   void close();
 
   const std::string& trouble() const { return trouble_; }
-  bool timed_out() const { return timed_out_; }  // that is why
+  bool timed_out() const { return timed_out_; }  // the reason is a timeout
 
  private:
   struct FreeContext {

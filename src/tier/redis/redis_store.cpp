@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kConnectionsMax = 4;
 constexpr size_t kPartBytes = 1 << 20;
-constexpr int64_t kSlowestBytesPerSecond = 10'000'000;  // beyond TierConfig::timeout
+constexpr int64_t kSlowestBytesPerSecond = 10'000'000;  // grants more time than TierConfig::timeout
 constexpr size_t kKeysAtOnce = 256;                     // in one pipeline
 constexpr size_t kRedisTouchesMax = 4096;
 constexpr auto kTouchedAgainAfter = std::chrono::hours(1);
@@ -35,7 +35,7 @@ size_t parts_of(const RecordShape& shape) {
   return (bytes + kPartBytes - 1) / kPartBytes;
 }
 
-// A record's bytes as one row of a header and pieces.
+// A record's bytes as a sequence of a header and pieces.
 class Row {
  public:
   Row(std::span<std::byte> header, std::span<const TierPiece> pieces) {
@@ -45,7 +45,7 @@ class Row {
   }
   size_t size() const { return size_; }
 
-  // Calls `use` with the row's bytes from `at` on, in stretches of memory.
+  // Calls `use` with the bytes from `at` on, in contiguous parts.
   template <class Use>
   void each(size_t at, size_t bytes, Use use) const {
     for (std::span<std::byte> part : parts_) {
@@ -102,7 +102,7 @@ class RedisStore final : public QueuedStore {
   Deadline deadline(int64_t bytes) const;
   std::string part_key(const TierKey& key, size_t part) const;
   std::vector<std::string> part_keys(const TierKey& key) const;
-  // Null when there is none to be had.
+  // Null if no connection can be made.
   Connection* connection(int worker, Deadline deadline);
   TierOutcome lost(const Connection& connection);
   TierOutcome refused(const redisReply& reply);
@@ -120,8 +120,8 @@ class RedisStore final : public QueuedStore {
   const RedisAddress address_;
   const std::string prefix_;
   std::atomic<bool> stopping_ = false;
-  std::vector<Connection> connections_;  // one for each thread
-  std::vector<Checksummer> checksums_;   // the same
+  std::vector<Connection> connections_;  // one per thread
+  std::vector<Checksummer> checksums_;   // likewise
   Breaker breaker_;
 
   std::mutex mutex_;
@@ -160,11 +160,11 @@ TierOutcome RedisStore::lost(const Connection& connection) {
   return connection.timed_out() ? TierOutcome::kTimeout : TierOutcome::kFailed;
 }
 
-// An answer that is not what the command asks for.
+// A reply that does not fit the command.
 TierOutcome RedisStore::refused(const redisReply& reply) {
   std::string_view why = reply.type == REDIS_REPLY_ERROR ? std::string_view(reply.str, reply.len)
                                                          : "an answer of another kind";
-  if (why.starts_with("OOM")) return TierOutcome::kRefused;  // full, and told to stay so
+  if (why.starts_with("OOM")) return TierOutcome::kRefused;  // full, and configured not to evict
   breaker_.failed(fmt::format("{}: {}", address_.text(), why));
   return TierOutcome::kFailed;
 }
@@ -223,8 +223,8 @@ TierOutcome RedisStore::get_part(Connection& server, const Row& row, size_t part
   return TierOutcome::kDone;
 }
 
-// Asks for all parts at once. Where one is not good, the connection ends: what is still on its way
-// need not be waited for.
+// Requests all parts at once. If one is bad the connection is closed, which drops the replies still
+// on their way.
 TierOutcome RedisStore::get_parts(Connection& server, const TierKey& key, const Row& row,
                                   Deadline deadline) {
   std::vector<std::string> keys = part_keys(key);
@@ -333,7 +333,7 @@ void RedisStore::touch(std::span<const TierKey> keys) {
   idle_by(Clock::now());
 }
 
-// What is used lives on.
+// Renews the lifetime of used records.
 RedisStore::Clock::time_point RedisStore::idle(int worker) {
   std::vector<TierKey> touches;
   {
@@ -362,7 +362,8 @@ RedisStore::Clock::time_point RedisStore::idle(int worker) {
   return later;
 }
 
-// Goes through all keys of the database, others' too, since a server cannot be asked for a prefix.
+// Scans all keys of the database, including foreign ones, since a server cannot be asked for a
+// prefix.
 Status RedisStore::remove_all(Connection& server, Deadline deadline) {
   std::string cursor = "0", pattern = prefix_ + "*";
   do {
@@ -396,7 +397,7 @@ Status RedisStore::remove_all(Connection& server, Deadline deadline) {
 void RedisStore::clear() {
   WritesHeld held(*this);
   Status status;
-  // On a thread of its own, where a server that hangs up sends no signal.
+  // On a thread of its own, in which a closed connection raises no signal.
   std::jthread([&] {
     block_signals();
     Connection server(address_, stopping_);

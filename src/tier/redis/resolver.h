@@ -1,5 +1,5 @@
-// A host's addresses, with a deadline: the system's resolver has none of its own, and waits for
-// half a minute where a name server is silent.
+// Resolves a host's addresses with a deadline, which the system's resolver lacks: it waits for half
+// a minute if a name server is silent.
 #pragma once
 
 #include <chrono>
@@ -9,14 +9,15 @@
 
 namespace banyan {
 
-// One thread. An attempt that outlives its deadline goes on, and the next one waits for the same.
+// One thread. An attempt that outlives its deadline continues, and the next call waits for the same
+// attempt.
 class Resolver {
  public:
   explicit Resolver(std::string host) : host_(std::move(host)) {}
 
   struct Found {
-    std::vector<std::string> addresses;  // as numbers; empty: none
-    std::string trouble;                 // why
+    std::vector<std::string> addresses;  // numeric; empty: none
+    std::string trouble;                 // why there are none
     bool timed_out = false;
   };
   Found find(std::chrono::steady_clock::time_point deadline);
