@@ -6,7 +6,7 @@
 
 namespace banyan {
 
-// An epoch is a random number, so that no two processes have the same.
+// An epoch is random, so that no two processes share one.
 std::unique_ptr<KvAnnouncer> announce(RadixTree& tree, const EngineInfo& info) {
   if (info.state_digest_parts.empty()) return nullptr;
   std::random_device random;

@@ -1,6 +1,6 @@
-// Internal access to an engine, for the layers next to it alone: builds one from other parts than
-// Engine::load does (tests bring model families that no checkpoint can name), and looks inside.
-// Not for programs.
+// Internal access to an engine, for the layers next to it only. Builds one from parts other than
+// those of Engine::load (tests bring model families that no checkpoint can name) and looks inside
+// it. Not for programs.
 #pragma once
 
 #include <functional>
@@ -24,11 +24,11 @@ class KvAnnouncer;
 class Scheduler;
 
 struct EngineAssembly {
-  // In place of the store that EngineConfig::cache_storage names, and of the clock.
+  // Replaces the store that EngineConfig::cache_storage names, and the clock.
   struct Storage {
-    std::unique_ptr<TierStore> store;  // null: that store
+    std::unique_ptr<TierStore> store;  // null: the configured store
     std::function<int64_t()> now_ns;
-    std::optional<LoadCost> load;  // before it is measured
+    std::optional<LoadCost> load;  // instead of measuring
   };
 
   // Engine::load, where config.json names one of `families`. `drafters` are asked before those that
@@ -39,7 +39,7 @@ struct EngineAssembly {
                                               std::vector<NamedDrafter> drafters = {},
                                               Storage storage = {});
 
-  // What the prefix cache holds, on the thread that owns the engine.
+  // What the prefix cache holds. On the thread that owns the engine.
   static TreeView tree_view(const Engine& engine, const TreeViewLimits& limits);
 
   // For what fills the cache by itself (engine/context_fill.h), on the thread that owns the engine.
@@ -49,15 +49,15 @@ struct EngineAssembly {
   };
   static Parts parts(Engine& engine);
 
-  // Announces what the prefix cache has, gains and loses, from the first call on; the same one each
-  // time. Null without EngineConfig::state_digest, since page keys are made from that. On the
-  // thread that owns the engine, which must outlive what is returned.
+  // Announces what the prefix cache has, gains and loses, from the first call on; returns the same
+  // announcer each time. Null without EngineConfig::state_digest, from which page keys are made. On
+  // the thread that owns the engine, which must outlive the announcer.
   static KvAnnouncer* announcer(Engine& engine);
 
-  // Notes what runs in `log`, until that ends, another takes its place, or end_trace(). On the
-  // thread that owns the engine.
+  // Records what runs in `log` until that ends, another log replaces it, or end_trace() is called.
+  // On the thread that owns the engine.
   static void trace(Engine& engine, std::shared_ptr<TraceLog> log);
-  // Ends `log`, whether it is still written or not.
+  // Ends `log`, whether or not it is still being written.
   static void end_trace(Engine& engine, TraceLog& log);
 
   // For tests that check invariants between steps.

@@ -42,7 +42,7 @@ void add_captures(std::span<const PlannedCapture> captures, const StateClasses& 
   }
 }
 
-// Of models that log drafts, in steps that have something to do with them.
+// For models that log drafts, in steps that use the log.
 void add_drafts(const StepPlan& plan, const StateClasses& classes, Batch& batch) {
   auto unused = [](const PlannedSpan& span) {
     return span.drafts == 0 && span.replayed == 0 && span.held == 0;

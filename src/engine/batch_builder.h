@@ -12,8 +12,8 @@ namespace banyan {
 struct LogitRowUse {
   Sequence* sequence = nullptr;
   int64_t position = 0;  // of the row; its logits are those of the token after it
-  TokenId token = 0;     // of the row: known, or proposed to be at its position
-  bool samples = false;  // the token after it is not known yet
+  TokenId token = 0;     // the row's token: known, or a draft
+  bool samples = false;  // whether the next token is to be drawn
 };
 
 // Fills `batch` and `uses` (one entry per batch.logit_rows) from `plan`.

@@ -21,7 +21,7 @@ void store(std::span<const float> x, const RowShape& shape, std::byte* to) {
   store_row(x.data(), shape, reinterpret_cast<S*>(to));
 }
 
-// Rows of a state that are drawn once; pages have them in an order of their own.
+// Random rows of a state, generated once; each page uses them in a different order.
 class RandomRows {
  public:
   RandomRows(const StateSpec& spec, uint64_t seed, uint64_t state)

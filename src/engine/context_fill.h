@@ -10,8 +10,8 @@
 
 namespace banyan {
 
-// Caches whole pages of `tokens`, as if a request had computed them. Errors: states that only a
-// computation leaves behind (kUnsupported), more pages than there are (kExhausted). On the thread
+// Caches whole pages of `tokens`, as if a request had computed them. Errors: a state that only a
+// computation can produce (kUnsupported), more pages than there are (kExhausted). On the thread
 // that owns the engine.
 Status fill_context(Engine& engine, std::span<const TokenId> tokens, uint64_t seed);
 

@@ -55,7 +55,7 @@ DrawResult StepEmulator::draw(const DrawRow& row, const DrawBatch& draws,
           .top_count = top_count};
 }
 
-// The first token from a random one on that the mask allows; -1: it allows none.
+// The first token that the mask allows, starting at a random one; -1: it allows none.
 TokenId StepEmulator::token_of(const DrawRow& row, const DrawBatch& draws) const {
   DrawNoise noise = row.temperature > 0 ? row.noise : DrawNoise{.position = row.noise.position};
   double place = uniform(noise.seed, static_cast<uint64_t>(noise.position), noise.sample_index);

@@ -1,10 +1,10 @@
-// Steps that take as long as a model's do elsewhere, and compute nothing: for tests of routers and
-// fleets, where one machine runs more workers than it could.
+// Steps that compute nothing and take as long as a model's steps take elsewhere. For tests of
+// routers and fleets, in which one machine runs more workers than it otherwise could.
 //
-// What it draws is of a model to which every token is equally likely: the token follows from the
-// seed, the sample and the position (at temperature 0 from the position alone), is one that the
+// Draws are those of a model to which every token is equally likely. A token follows from the seed,
+// the sample and the position (at temperature 0 from the position alone), is one that the
 // constraint allows, and has the log-probability -ln(vocabulary). Parameters that reshape a
-// distribution change nothing. Engine's thread only.
+// distribution have no effect. Engine's thread only.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,7 @@ class StepEmulator {
   StepEmulator(const StepTimes& times, int64_t vocabulary)
       : times_(times), vocabulary_(vocabulary) {}
 
-  // Begins when the step before it ends. One other step may be in flight.
+  // Begins when the previous step ends. One other step may be in flight.
   void launch(const Batch& batch, const DrawBatch& draws);
   // Sleeps until the oldest step in flight ends. Valid until the second launch after this call.
   const DrawResults& collect();

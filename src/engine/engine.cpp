@@ -44,8 +44,8 @@ bool has_token(const DrawResult& result) {
   return std::isfinite(result.log_sum_exp) && result.token >= 0;
 }
 
-// Why a row that was to draw the token of `position` has none; nothing if it has. Damaged weights
-// are ours to answer for, a constraint that the vocabulary cannot write is the request's.
+// Why a row that should have drawn the token of `position` has none; nothing if it has one. Damaged
+// weights are the server's fault. A constraint that the vocabulary cannot express is the request's.
 std::optional<Error> problem_of(const DrawResult& result, int64_t position) {
   if (!std::isfinite(result.log_sum_exp)) {
     return Error{ErrorCode::kCorrupt,
@@ -61,29 +61,28 @@ std::optional<Error> problem_of(const DrawResult& result, int64_t position) {
 
 }  // namespace
 
-// step() is plan, launch, collect and commit in a row. Until commit nothing of what is drawn
-// reaches a sequence, and launch reads only arrays: so a device may be given the step and left
-// alone.
+// step() is plan, launch, collect and commit in a row. Drawn tokens reach a sequence only in
+// commit, and launch reads only arrays, so a device can be given the step and left alone.
 //
-// With overlap_schedule the next step is planned and launched before this one is collected. Then
-// `advance` has brought sequences to where the step in flight leaves them, with tokens that stand
-// for what it draws (Batch::kSampleOfRow). A sequence that this step turns out to end is reported,
-// its rows in the next step count for nothing, and it keeps its units until that one is collected.
-// Steps whose tokens a constraint or a penalty waits for, and those before a cancelled request is
-// delivered, are collected first.
+// With overlap_schedule the next step is planned and launched before this one is collected.
+// `advance` has then moved the sequences to where the step in flight leaves them, with placeholders
+// for the tokens that it draws (Batch::kSampleOfRow). If a sequence turns out to end in this step,
+// its end is reported and its rows in the next step are ignored. It keeps its units until that step
+// is collected. A step is collected first if a constraint or a penalty needs its tokens, or if a
+// cancelled request is to be delivered.
 //
-// Sinks run in commit and in the delivery of cancellations, and may submit and cancel: neither
+// Sinks run in commit and in the delivery of cancellations. They may submit and cancel; neither
 // moves a Sequence.
 class Engine::Impl {
  public:
-  // `tiers` null: nothing is kept beyond memory.
+  // `tiers` null: nothing is stored outside memory.
   Impl(const EngineConfig& config, std::unique_ptr<Runner> runner,
        std::vector<NamedDrafter> drafters, std::unique_ptr<TierSetup> tiers)
       : config_(limit_drafts(config, runner->classes())),
         runner_(std::move(runner)),
         scheduler_(scheduler_config(config, *runner_)),
         speculator_(config_, info().vocabulary, std::move(drafters), step_estimate(info())) {
-    // Page tables grow while sequences do; only prefixes that many share make them longer.
+    // Page tables grow only while sequences do, except where many sequences share a prefix.
     auto pages = static_cast<size_t>(info().total_tokens_max / info().page_size_tokens);
     for (PlannedStep& step : steps_) {
       for (int c = 0; c < runner_->classes().count; ++c) {
@@ -133,9 +132,9 @@ class Engine::Impl {
 
   // A step's arrays, reused.
   struct PlannedStep {
-    StepPlan plan;  // sequence null: it has ended
+    StepPlan plan;  // sequence null: ended
     Batch batch;
-    std::vector<LogitRowUse> uses;  // sequence null: it has ended
+    std::vector<LogitRowUse> uses;  // sequence null: ended
     DrawBatch draws;
     bool launched = false, advanced = false;
   };
@@ -143,10 +142,10 @@ class Engine::Impl {
   void plan(PlannedStep& step);     // queued requests -> step
   void launch(PlannedStep& step);   // step -> in flight
   bool may_launch_ahead() const;    // while steps_[0] is in flight
-  void advance(PlannedStep& step);  // sequences -> as commit leaves them, but for its tokens
-  bool idle();                      // no step is to be planned
+  void advance(PlannedStep& step);  // sequences -> as commit leaves them, without its tokens
+  bool idle();                      // there is no step to plan
   double prompt_operations(const StepPlan& plan) const;
-  void collect();                           // waits for steps_[0], and lets the next take its place
+  void collect();                           // waits for steps_[0]; the next step takes its place
   const DrawResults& wait();                // for steps_[0]
   void commit(const DrawResults& results);  // of steps_[0] -> sequences and events
 
@@ -162,17 +161,17 @@ class Engine::Impl {
   EngineConfig config_;
   std::unique_ptr<Runner> runner_;
   Scheduler scheduler_;
-  std::unique_ptr<KvAnnouncer> announcer_;  // null until somebody listens
+  std::unique_ptr<KvAnnouncer> announcer_;  // null until requested
   Speculator speculator_;
   SequenceId last_id_ = 0;
   EngineStats totals_;
   int64_t overlapped_steps_ = 0;
 
-  PlannedStep steps_[2];          // the one that is collected next, and the one after it
-  std::vector<uint8_t> on_path_;  // of each use; 0: a rejected draft's, which counts for nothing
-  std::vector<Sequence*> ended_;  // reported, with rows in the step that is in flight
+  PlannedStep steps_[2];          // the one to be collected next, and the one after it
+  std::vector<uint8_t> on_path_;  // of each use; 0: the row of a rejected draft, ignored
+  std::vector<Sequence*> ended_;  // reported, with rows in the step in flight
   bool stepping_ = false;
-  std::shared_ptr<TraceLog> trace_;  // null: nobody profiles
+  std::shared_ptr<TraceLog> trace_;  // null: not profiling
 };
 
 Result<SequenceId> Engine::Impl::submit(GenerateRequest request, TokenSink sink) {
@@ -181,7 +180,7 @@ Result<SequenceId> Engine::Impl::submit(GenerateRequest request, TokenSink sink)
   if (!sink) return invalid_argument("the request has no sink to tell of its tokens");
   auto s = std::make_unique<Sequence>();
   s->prompt_tokens = static_cast<int64_t>(request.prompt.size());
-  // What is more than the context and the memory hold ends there. One new token must fit.
+  // Output ends at the context length, or when memory is full. One new token must fit.
   auto known_tokens = s->prompt_tokens + std::ssize(request.resume_tokens);
   int64_t most = std::max(info().total_tokens_max, known_tokens + 1);
   s->tokens_max =
@@ -284,12 +283,13 @@ bool Engine::Impl::step_once() {
   return true;
 }
 
-// True: somebody waits for a tier.
+// True: a sequence waits for a tier.
 bool Engine::Impl::idle() {
   return scheduler_.tiers() != nullptr && scheduler_.tiers()->idle();
 }
 
-// Of a step whose time tells what a prompt costs: one that reads prompts and does little else.
+// The operations of a step that reads prompts and does little else; 0 for other steps, whose time
+// says nothing about the cost of prompts.
 double Engine::Impl::prompt_operations(const StepPlan& plan) const {
   constexpr int64_t kRowsMin = 32;
   if (scheduler_.tiers() == nullptr) return 0;
@@ -349,7 +349,8 @@ void Engine::Impl::launch(PlannedStep& step) {
   step.launched = true;
 }
 
-// What a draw of the next step depends on besides logits must be known before it is planned.
+// Everything that a draw of the next step depends on, except logits, must be known before that step
+// is planned.
 bool Engine::Impl::may_launch_ahead() const {
   if (speculator_.reads_steps()) return false;
   return std::ranges::all_of(steps_[0].uses, [this](const LogitRowUse& use) {
@@ -385,7 +386,7 @@ void Engine::Impl::accept(const DrawResults& results) {
     on_path_[i] = use.sequence != nullptr && (step.advanced || Speculator::on_path(use));
     if (!on_path_[i] || !use.samples) continue;
     Sequence& s = *use.sequence;
-    if (step.advanced) s.tokens.pop_back();  // what stood for the token
+    if (step.advanced) s.tokens.pop_back();  // the placeholder
     if (has_token(results.rows[i])) add_token(s, results.rows[i].token);
   }
 }
@@ -481,8 +482,8 @@ void Engine::Impl::tell_usage(const Sequence& s, TokenEvent& event) {
   event.draft_tokens = s.draft.proposed;
 }
 
-// The sequence's last event. Its pages are free before the sink hears of it, unless the step in
-// flight has rows of it.
+// Delivers the sequence's last event. Its pages are freed before the sink is called, unless the
+// step in flight has rows of it.
 void Engine::Impl::end(Sequence& s, TokenEvent event) {
   bool in_flight = forget(steps_[1], s);
   forget(steps_[0], s);
@@ -499,7 +500,7 @@ void Engine::Impl::end(Sequence& s, TokenEvent event) {
   s.sink(event);
 }
 
-// Whether the step, if it was launched, had rows of the sequence. It has none now.
+// Removes the sequence's rows from the step, if it was launched. Returns whether it had any.
 bool Engine::Impl::forget(PlannedStep& step, const Sequence& s) {
   if (!step.launched) return false;
   for (LogitRowUse& use : step.uses) {

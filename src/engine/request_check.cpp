@@ -10,7 +10,7 @@
 namespace banyan {
 namespace {
 
-constexpr int64_t kNewTokensMax = int64_t{1} << 31;  // the context length ends it long before
+constexpr int64_t kNewTokensMax = int64_t{1} << 31;  // the context ends long before
 constexpr double kSecondsMax = 1e9;
 
 Status check_tokens(std::span<const TokenId> tokens, int64_t vocabulary, std::string_view what) {
@@ -45,7 +45,7 @@ Status check_supported(const GenerationOptions& options, const EngineConfig& con
   return {};
 }
 
-// Another engine's output must leave something to draw.
+// Output to resume must leave at least one token to draw.
 Status check_resumed(const GenerateRequest& request, const EngineInfo& info) {
   const std::vector<TokenId>& tokens = request.resume_tokens;
   if (tokens.empty()) return {};

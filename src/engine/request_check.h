@@ -1,11 +1,12 @@
-// Whether an engine can run a request: every value in its range, nothing that it does not support.
+// Checks whether an engine can run a request: every value is in range, and nothing in it is
+// unsupported.
 #pragma once
 
 #include "banyan/engine.h"
 
 namespace banyan {
 
-// kInvalidArgument or kUnsupported names the first value that is wrong. Stateless.
+// kInvalidArgument or kUnsupported names the first invalid value. Stateless.
 Status check_request(const GenerateRequest& request, const EngineConfig& config,
                      const EngineInfo& info);
 

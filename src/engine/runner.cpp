@@ -18,7 +18,7 @@
 namespace banyan {
 namespace {
 
-// Of memory, in emulation: so much that the tokens asked for decide.
+// Memory that emulation assumes: so much that the requested number of tokens decides.
 constexpr int64_t kEmulatedBytes = int64_t{1} << 60;
 
 std::vector<float> copy_out(const DeviceQueue& queue, Tensor x) {
@@ -46,7 +46,7 @@ int thread_count(const EngineConfig& config) {
   return config.threads > 0 ? config.threads : usable_processors();
 }
 
-// Kernels that no step of an emulator calls, under a name that no computed state belongs to.
+// Kernels that an emulator never calls, under a name that no computed state belongs to.
 ModelKernels emulated_kernels() {
   static const KernelTable kTable = [] {
     KernelTable table = **select_kernels("portable");

@@ -1,8 +1,8 @@
 // Runs batches on a loaded model. Owns everything a step needs (kernels, threads, state pools, step
-// arena), all allocated at load. Knows nothing of sequences or scheduling. Engine's thread only.
+// arena), all allocated at load. It has no notion of sequences or scheduling. Engine's thread only.
 //
-// With EngineConfig::emulated_steps it has no weights, pools of one unit and no arena, and only
-// launch() and collect() may be called of what runs batches.
+// With EngineConfig::emulated_steps it has no weights, pools of one unit and no arena. Of the
+// functions that run batches, only launch() and collect() may then be called.
 #pragma once
 
 #include <memory>

@@ -14,7 +14,8 @@ namespace {
 constexpr size_t kTerms = 3;  // steps, rows of prompts, rows of decoding
 using Terms = std::array<double, kTerms>;
 
-// Normal equations for the terms of `used`; the others are 0. Nothing: they are not determined.
+// Solves the normal equations for the terms of `used`; the others are 0. Nothing if they are
+// underdetermined.
 class LeastSquares {
  public:
   // sum of terms x solution = 1, for a relative error.
@@ -27,7 +28,7 @@ class LeastSquares {
   }
 
   std::optional<Terms> solve(const std::array<bool, kTerms>& used) const {
-    constexpr double kPivotMin = 1e-9;  // of the diagonal: what rounding leaves of nothing
+    constexpr double kPivotMin = 1e-9;  // of the diagonal; smaller pivots are rounding errors
     auto a = matrix_;
     Terms b = right_;
     for (size_t i = 0; i < kTerms; ++i) {
@@ -71,8 +72,7 @@ Status check(const StepsObserved& o) {
 
 }  // namespace
 
-// Three terms leave eight sets of those that are not 0: the best solution without a negative one is
-// the least of theirs.
+// Three terms have eight subsets. The best solution without a negative term is the least of theirs.
 Result<FittedSteps> fit_step_times(std::span<const StepsObserved> observed) {
   LeastSquares system;
   for (const StepsObserved& o : observed) {

@@ -29,8 +29,8 @@ struct FittedSteps {
   double error = 0;  // root mean square of the relative differences to what was observed
 };
 
-// Least squares of relative errors; no time is negative. Error: the observations do not tell the
-// three times apart, as those of one batch size.
+// Least squares of relative errors; no time is negative. Error: the observations cannot separate
+// the three times, for example if all have one batch size.
 Result<FittedSteps> fit_step_times(std::span<const StepsObserved> observed);
 
 Json to_json(const FittedSteps& fit);

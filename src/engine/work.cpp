@@ -14,7 +14,7 @@ double& operations_of(Work& work, const std::string& format_name) {
   return work.operations[static_cast<size_t>(operand)];
 }
 
-// An output head is as large as the embedding that it may be tied to, and by itself.
+// An output head has the size of an embedding, tied or not, and is summarised by itself.
 bool is_head(const EngineInfo& info, const WeightSummary& w) {
   return w.matrices == 1 && w.share == 1 && w.parameters == info.vocabulary * info.hidden;
 }
@@ -32,19 +32,20 @@ void add_products(const EngineInfo& info, double rows, double head_rows, Work& w
   operations_of(work, info.state_format) += 2 * rest * rows;
 }
 
-// The part of what looks back that does so within a window only; its layers are taken for alike.
+// The share of attention that has a window; its layers are assumed to be alike.
 double windowed_part(const EngineInfo& info) {
   auto all = static_cast<double>(info.state_bytes_per_token);
   return all > 0 ? static_cast<double>(info.state_bytes_per_window_token) / all : 0;
 }
 
-// The part of what looks back that sees a choice of keys only.
+// The share of attention that sees only chosen keys.
 double selecting_part(const EngineInfo& info) {
   auto all = static_cast<double>(info.attention_flops_per_key);
   return all > 0 ? static_cast<double>(info.selected_flops_per_key) / all : 0;
 }
 
-// How many keys a token sees that has `context` tokens up to itself, on average over the layers.
+// The number of keys that a token with `context` tokens up to itself sees, averaged over the
+// layers.
 double keys_seen(const EngineInfo& info, double context) {
   double windowed = windowed_part(info), selecting = selecting_part(info);
   double window = std::min(context, static_cast<double>(info.window_tokens));
@@ -52,7 +53,7 @@ double keys_seen(const EngineInfo& info, double context) {
   return (1 - windowed - selecting) * context + windowed * window + selecting * selected;
 }
 
-// The positions that a token chooses among: none where it takes all that there are.
+// The number of positions that a token chooses among; 0 if it attends to all.
 double keys_scored(const EngineInfo& info, double context) {
   return context > static_cast<double>(info.selected_keys) ? context : 0;
 }
@@ -65,7 +66,8 @@ void add_index(const EngineInfo& info, double keys, Work& work) {
   operations_of(work, "f32") += info.index_flops_per_key * keys;
 }
 
-// The weights that a step of `rows` tokens reads: of experts those that any of the tokens meets.
+// The weights that a step of `rows` tokens reads; of experts, those that any of the tokens is
+// routed to.
 double weight_bytes_read(const EngineInfo& info, double rows) {
   auto bytes = static_cast<double>(info.weight_bytes_streamed);
   for (const WeightSummary& w : info.weights) {

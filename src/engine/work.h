@@ -1,4 +1,4 @@
-// What tokens cost, by the model's own shapes: bytes that must come from memory, and operations.
+// The cost of tokens, by the model's own shapes: bytes read from memory, and operations.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ namespace banyan {
 // weights that the tokens pass through, once for all of them, and the states that they read.
 struct Work {
   double bytes = 0;
-  std::array<double, kOperands> operations = {};  // by what the products may round to
+  std::array<double, kOperands> operations = {};  // by the type that products may round to
 
   double all_operations() const;
   // At these rates for each kind of operation.

@@ -13,11 +13,11 @@ constexpr double kMemory = 0.995, kOwnMemory = 0.98;
 constexpr double kIdleMemory = 0.98;
 // How many tokens a prior counts for, and how many rejections of one sequence.
 constexpr double kPriorTokens = 4, kOwnPrior = 1.5;
-// Tokens from which on a count is used.
+// A count is used from this many tokens on.
 constexpr double kEnough = 24;
-// What seems hopeless keeps a chance, or nothing would be learned any more.
+// Even a hopeless source keeps this chance: one that is never tried could not recover.
 constexpr double kChanceMin = 0.02, kChanceMax = 0.999;
-// Before anything is known. The first source is text that a constraint forces.
+// Chances before anything is measured. The first source is text that a constraint forces.
 constexpr double kForcedPrior = 0.99, kDraftPrior = 0.8;
 
 }  // namespace
@@ -57,7 +57,7 @@ double Acceptance::rate(int source) const {
   return (all.accepted + prior * kPriorTokens) / (all.seen + kPriorTokens);
 }
 
-// By the finest count that has seen enough.
+// By the most specific count that has seen enough tokens.
 double Acceptance::common(int source, int64_t position, float confidence) const {
   const Source& of = at(sources_, source);
   size_t bucket = confidence_of(confidence);

@@ -20,7 +20,7 @@ struct OwnAcceptance {
   double rejected = 0, expected = 0;
 
   void observe(double chance, bool accepted);
-  // Without new drafts, what is known fades: the text may have changed.
+  // Without new drafts the counts decay, since the text may have changed.
   void fade();
   // A chance over all sequences, corrected for this one.
   double correct(double chance) const;

@@ -9,23 +9,23 @@
 namespace banyan {
 namespace {
 
-// Drafts are verified where they promise at least this, ...
+// Drafts are verified if they promise at least this, ...
 constexpr double kGainMin = 1.03;
-// ... and compared with steps without them where they promise less than this.
+// ... and compared with steps without them if they promise less than this.
 constexpr double kGainSure = 1.10;
 // Tokens less likely than this are never worth a row.
 constexpr double kWorthARow = 0.02;
-// Of the time, for trials, and the most that is saved up, in steps without drafts.
+// The share of the time for trials, and the most that is saved up, in steps without drafts.
 constexpr double kTrialShare = 0.004, kCreditMax = 4, kCreditAtFirst = 2;
 constexpr int64_t kStepsBetweenTrials = 8;
-// Measurements older than so many steps are repeated where a trial is affordable.
+// Measurements older than this many steps are repeated when a trial is affordable.
 constexpr int64_t kPlainAge = 256, kDraftedAge = 1024;
 // The first steps have no drafts: they are what others are compared with.
 constexpr int64_t kFirstPlainSteps = 2;
 constexpr int64_t kWindowSteps = 64;
-// Windows in a row with drafts after each win, without them after each loss: powers of two.
+// Consecutive windows with drafts after each win, without them after each loss: powers of two.
 constexpr int kWinsMax = 5, kLossesMax = 6;
-// A longer draft may pay again where step times have stairs; no further than this.
+// A longer draft may pay again where step times rise in stairs; how far to look.
 constexpr int64_t kPassesAhead = 4;
 constexpr double kGainMemory = 0.95;
 
@@ -91,7 +91,7 @@ int64_t DraftControl::choose(int64_t sequences, std::span<DraftLine> lines) {
   return tokens;
 }
 
-// What verifying so many tokens is expected to lose compared with tokens at `rate`.
+// The expected loss of verifying this many tokens, compared with drawing tokens at `rate`.
 double DraftControl::loss_s(int64_t sequences, int64_t tokens, const RowCurve& times,
                             double rate) const {
   double time_s = tokens > 0 ? at_rows(times, sequences + tokens) : cost_.plain_s(sequences);
@@ -123,7 +123,7 @@ int64_t DraftControl::trial(int64_t sequences, const RowCurve& times, const Choi
   }
   if (best.tokens > 0 && cost_.plain_age(sequences) > kPlainAge) return take(0);
   if (old > 0) return take(old);
-  // Nothing pays, by what is known of tokens like these: do others?
+  // By current estimates no draft pays. A trial may correct them.
   return best.tokens == 0 && offered > 0 ? take(1) : best.tokens;
 }
 
@@ -166,7 +166,7 @@ void DraftControl::observe(const MeasuredStep& step) {
   Chosen chosen = std::exchange(now_, next_);
   if (!measures_ || step.sequences == 0 || step.time_s <= 0) return;
   bool first = !cost_.measured();
-  // Rows that are neither a sequence's next token nor a draft make a step like no other.
+  // Steps with rows other than next tokens and drafts cannot be compared.
   if (step.rows == step.sequences + step.drafts) {
     cost_.observe(step.sequences, step.rows, step.time_s);
   }
@@ -195,7 +195,7 @@ void DraftControl::enter(Phase phase, int64_t steps) {
   window_ = {};
 }
 
-// With drafts: nothing to compare where they are clearly worth it, or where there were none.
+// After a window with drafts: nothing to compare if they clearly pay, or if there were none.
 void DraftControl::end_window() {
   if (phase_ == Phase::kDrafting) {
     double predicted = window_.predicted / static_cast<double>(window_.steps);
@@ -216,7 +216,7 @@ void DraftControl::end_window() {
   }
   wins_ = 0;
   int64_t windows = (int64_t{1} << std::min(losses_++, kLossesMax)) - 1;
-  // The yardstick was the first of the windows without drafts.
+  // The baseline was the first of the windows without drafts.
   enter(windows > 0 ? Phase::kPaused : Phase::kDrafting,
         windows > 0 ? kWindowSteps * windows : kWindowSteps);
 }

@@ -24,9 +24,9 @@
 
 namespace banyan {
 
-// A step as it was measured.
+// A measured step.
 struct MeasuredStep {
-  int64_t sequences = 0;  // 0: it tells nothing about drafts, for example since it read prompts
+  int64_t sequences = 0;  // 0: not comparable, for example because it read prompts
   int64_t rows = 0;
   int64_t drafts = 0;  // rows of draft tokens
   int64_t tokens = 0;  // drawn
@@ -34,7 +34,7 @@ struct MeasuredStep {
   double drafting_s = 0;
 };
 
-// What the control knows.
+// The control's current estimates.
 struct SpeculationStats {
   static constexpr size_t kRows = 32;
 
@@ -43,7 +43,7 @@ struct SpeculationStats {
   double predicted_gain = 1, measured_gain = 1;
   int64_t trial_steps = 0;   // taken to measure something
   int64_t paused_steps = 0;  // without drafts, to compare or since they made steps slower
-  int64_t unpaid_steps = 0;  // without drafts, since none of those proposed was worth its row
+  int64_t unpaid_steps = 0;  // without drafts, since no proposed token was worth its row
   // Time of a decode step, by sequences without drafts and by rows of one sequence with drafts,
   // from 1 on; 0: nothing measured yet.
   std::array<double, kRows> plain_s = {}, drafted_s = {};
@@ -106,13 +106,13 @@ class DraftControl {
   // A step is chosen before the one before it is observed.
   struct Chosen {
     bool trial = false;
-    double rate = 0;  // that would have been expected otherwise
+    double rate = 0;  // the rate expected without the trial
   };
   Chosen next_, now_;
 
   Phase phase_ = Phase::kDrafting;
-  int64_t phase_steps_ = 0;  // left of it
-  Window window_, with_;     // the present one, and the last with drafts
+  int64_t phase_steps_ = 0;  // steps left of the phase
+  Window window_, with_;     // the current one, and the last with drafts
   int wins_ = 0, losses_ = 0;
   double predicted_gain_ = 1, measured_gain_ = 1;
   int64_t trials_ = 0, paused_steps_ = 0, unpaid_steps_ = 0;

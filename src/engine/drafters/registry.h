@@ -25,7 +25,7 @@ struct DrafterKind {
   std::unique_ptr<Drafter> (*make)(const EngineConfig& config, DrafterModels& models);
 };
 
-// In the order of asking: cheapest first.
+// In the order in which they are asked: cheapest first.
 std::span<const DrafterKind> registered_drafters();
 
 // EngineConfig::drafters, or the one implied by draft_model_path. Errors: an unknown name (lists

@@ -12,7 +12,7 @@
 namespace banyan {
 namespace {
 
-// Weight of a new measurement of what drafting takes.
+// Weight of a new measurement of drafting time.
 constexpr double kEffortWeight = 0.1;
 // How often a drafter that runs a model is asked at first, and when it is tried again.
 constexpr int kFirstAsks = 16, kTrialAsks = 8;
@@ -190,7 +190,7 @@ int64_t Speculator::tokens_for(int source, std::span<const Offer> offers, int64_
   if (most == 0 || !at(drafters_, source - 1).drafter->computes()) return most;
   Effort& effort = at(efforts_, source);
   if (!effort.asked) {
-    // It has to follow a step before it can be asked.
+    // It must observe a step before it can be asked.
     effort.asked = control_.affords_trial(2 * (effort.read_s + effort.pass_s));
     if (effort.asked) effort.trial_asks = kTrialAsks;
     return 0;
@@ -225,7 +225,7 @@ void Speculator::ask(int source, std::span<Offer> offers, int64_t running) {
   tasks_.clear();
   for (Offer& offer : offers) {
     if (!asks(source, offer, tokens_max)) continue;
-    offer.task.chance_min = price / 2;  // an estimate: choose_lengths() knows better
+    offer.task.chance_min = price / 2;  // an estimate; choose_lengths() decides
     tasks_.push_back(&offer.task);
   }
   if (tasks_.empty()) return;

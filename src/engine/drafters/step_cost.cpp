@@ -17,10 +17,10 @@ constexpr double kWeight = 0.05, kWeightMax = 0.5;
 constexpr double kOutlier = 3;
 // Measurements that a bucket counts for when neighbours contradict each other.
 constexpr double kCountMax = 20, kUnmeasuredCount = 0.1;
-// Of the estimate.
+// Assumptions of the estimate.
 constexpr double kOperationsPerByte = 10, kContextTokens = 1024;
 
-// Replaces what decreases by weighted means: isotonic regression by pooling neighbours.
+// Makes the values ascend by weighted means: isotonic regression by pooling neighbours.
 void make_monotone(RowCurve& curve, const RowCurve& weights) {
   struct Pool {
     double value, weight;
@@ -128,7 +128,8 @@ double StepCost::plain_s(int64_t sequences) const {
   return ratio * at_rows(estimate_, sequences);
 }
 
-// As plain_ratio(), over steps with drafts; steps without any stand for those of as many rows.
+// As plain_ratio(), over steps with drafts. Steps without drafts stand in for those of as many
+// rows.
 double StepCost::ratio_at(double rows, double sequences, double ratio_of_plain) const {
   double low = ratio_of_plain, low_rows = sequences;
   for (int i = 0; i < kRowBuckets; ++i) {

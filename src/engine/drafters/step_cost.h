@@ -1,9 +1,9 @@
-// What decode steps take by their rows, as measured while the engine runs.
+// The time of decode steps by their rows, as measured while the engine runs.
 //
 // Times of steps without drafts are kept by number of sequences, those of steps with drafts by
-// number of rows: singly up to 16, then in buckets that grow by a quarter. What was not measured
-// yet follows from what was, by the shape of an estimate: the bytes and operations of the model.
-// What was measured long ago weighs less than new measurements. Engine's thread only.
+// number of rows: singly up to 16, then in buckets that grow by a quarter. Unmeasured sizes are
+// extrapolated along an estimate: the bytes and operations of the model. Old measurements weigh
+// less than new ones. Engine's thread only.
 #pragma once
 
 #include <array>
@@ -22,11 +22,11 @@ double rows_of_bucket(int bucket);
 // Between the buckets' values, linearly.
 double at_rows(const RowCurve& curve, int64_t rows);
 
-// Relative times by rows before anything is measured: eight rows cost what the step costs besides
-// them, ...
+// Relative times by rows before anything is measured. Either the step's fixed cost equals that of
+// eight rows, ...
 RowCurve default_step_estimate();
-// ... or by what the model's rows read and compute, on a machine that does some ten operations in
-// the time of reading one byte.
+// ... or times follow what the model's rows read and compute, on a machine that does ten operations
+// in the time of reading one byte.
 RowCurve step_estimate(const EngineInfo& info);
 
 class StepCost {
@@ -42,14 +42,14 @@ class StepCost {
   RowCurve drafted_s(int64_t sequences) const;
 
   bool measured() const { return steps_ > 0; }
-  // Steps observed since one like this; all of them if none was.
+  // Steps observed since one like this; all of them if there was none.
   int64_t plain_age(int64_t sequences) const;
   int64_t drafted_age(int64_t rows) const;
   // Whether one was observed.
   bool knows_drafted(int64_t rows) const;
 
  private:
-  // Of the measured times over the estimate, the decayed mean.
+  // The decayed mean of measured times over the estimate.
   struct Measured {
     double ratio = 0;
     int64_t count = 0, last_step = 0;

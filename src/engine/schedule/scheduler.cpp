@@ -9,15 +9,15 @@
 namespace banyan {
 namespace {
 
-// Pages are reserved for at most this much of the output that a running sequence may still make: a
-// request without a limit must not keep others out.
+// Pages are reserved for at most this much future output of a running sequence, so that a request
+// without a limit does not keep others out.
 constexpr int64_t kExpectedTokensMax = 4096;
-// The expected share of that output falls slowly while all goes well and rises when a sequence had
-// to be retracted.
+// The share of that output which is expected. It falls slowly while no sequence is retracted, and
+// rises when one is.
 constexpr double kShareMin = 0.1, kShareFall = 0.001, kShareRise = 0.2;
 
-// Of the rows that are for prompts and drafts, what a span of `rows` takes: every decoding sequence
-// has one row of its own.
+// How many of the rows for prompts and drafts a span of `rows` takes: every decoding sequence has
+// one row of its own.
 int64_t budget_rows(const Sequence& s, int64_t rows) {
   return s.decodes() ? rows - 1 : rows;
 }
@@ -152,14 +152,14 @@ void Scheduler::plan(StepPlan& plan) {
   run_on(plan, false);
   admit(plan);
   if (tiers_ != nullptr) look_ahead();
-  // What is left over is too little for a prompt that waits, or there is none.
+  // The rest is too small for a waiting prompt, or no prompt waits.
   if (rows_left_ >= config_.classes.resume_alignment_tokens) for_drafts += rows_left_;
   add_drafts(plan, for_drafts);
   plan_captures(plan);
 }
 
-// Spans of the running sequences that decode, or that do not. Retracting shortens the list from its
-// end.
+// Adds spans of the running sequences that decode, or of those that do not. Retraction shortens the
+// list from its end.
 void Scheduler::run_on(StepPlan& plan, bool decode) {
   for (size_t i = 0; i < running_.size(); ++i) {
     Sequence& s = *running_[i];
@@ -192,7 +192,7 @@ bool Scheduler::add_span(Sequence& s, StepPlan& plan) {
   return true;
 }
 
-// Of those that go on.
+// Ignores sequences that have finished.
 Sequence& Scheduler::last_admitted() const {
   size_t i = running_.size();
   while (i > 0 && running_[i - 1]->finish != FinishReason::kNone) --i;
@@ -207,8 +207,8 @@ void Scheduler::take_span(Sequence& s, StepPlan& plan) {
   plan.spans.erase(found);
 }
 
-// Rows to keep from prompts for the drafts of sequences that decode: half at most, and a prompt can
-// always go on.
+// Rows to keep from prompts for the drafts of decoding sequences: at most half, and a prompt can
+// always continue.
 int64_t Scheduler::draft_rows(const StepPlan& plan) const {
   int64_t wanted = 0;
   for (const PlannedSpan& span : plan.spans) wanted += std::ssize(span.sequence->draft.tokens);
@@ -217,7 +217,7 @@ int64_t Scheduler::draft_rows(const StepPlan& plan) const {
   return std::clamp<int64_t>(share, 0, wanted);
 }
 
-// Lengthens spans that end with all that is known, as far as there are rows and pages.
+// Appends draft rows to spans that end at the last known token, as far as there are rows and pages.
 void Scheduler::add_drafts(StepPlan& plan, int64_t rows) {
   for (PlannedSpan& span : plan.spans) {
     Sequence& s = *span.sequence;
@@ -259,8 +259,8 @@ void Scheduler::plan_captures(StepPlan& plan) {
   }
 }
 
-// Before the prompt's end, where somebody missed one, and at intervals; and wherever the output can
-// be resumed from, where only the last one is kept.
+// In the prompt: before its end, where a request missed a snapshot, and at intervals. In the
+// output: wherever it can be resumed from, but only the last one is kept.
 bool Scheduler::wants_snapshot(const Sequence& s, int64_t position) const {
   int64_t alignment = config_.classes.snapshot_alignment_tokens;
   int64_t interval = std::max<int64_t>(1, config_.snapshot_interval_tokens / alignment) * alignment;
@@ -321,8 +321,8 @@ int64_t Scheduler::pages_expected(const Sequence& s) const {
   return holdings_.pages_for(s.length() + static_cast<int64_t>(expected_share_ * output));
 }
 
-// What it may come to hold at once: of pages that reach back a part of the way, those within reach
-// while a chunk of the prompt is read.
+// The most units it may hold at once. For a class with a window: those within reach while a chunk
+// of the prompt is read.
 int64_t Scheduler::units_expected(const Sequence& s, int unit_class) const {
   const UnitClass& c = config_.classes[unit_class];
   int64_t pages = pages_expected(s);
@@ -331,7 +331,7 @@ int64_t Scheduler::units_expected(const Sequence& s, int unit_class) const {
   return std::min(pages, holdings_.pages_for(in_reach) + 1);
 }
 
-// Of that, what it does not hold yet.
+// Those of them that it does not hold yet.
 int64_t Scheduler::units_missing(const Sequence& s, int unit_class) const {
   int64_t held = std::ssize(s.held(unit_class).units) - s.held(unit_class).first;
   return std::max<int64_t>(0, units_expected(s, unit_class) - held);
@@ -341,7 +341,7 @@ bool Scheduler::has_room(const Sequence& s, const PrefixMatch& match) const {
   UnitCounts coming = {};
   if (tiers_ != nullptr) tiers_->add_coming(s, coming);
   for (int c = 0; c < config_.classes.count; ++c) {
-    if (!config_.classes[c].paged()) continue;  // slots are enough for all that run
+    if (!config_.classes[c].paged()) continue;  // every running sequence has a slot
     int64_t units = tree_.use(c).available();
     int64_t wanted = units_expected(s, c) - coming[static_cast<size_t>(c)];
     if (c == kPathClass) {
@@ -360,7 +360,7 @@ bool Scheduler::start(Sequence& s, const PrefixMatch& match, StepPlan& plan) {
   if (!holdings_.start(s, match, plan.copies)) {
     queue_.push(s);
     bool lone = running_.empty();
-    if (lone && tiers_ != nullptr && tiers_->give_way()) return true;  // its turn comes again
+    if (lone && tiers_ != nullptr && tiers_->give_way()) return true;  // it will be admitted later
     CHECK(!lone, "sequence {} does not fit alone", s.id);
     return false;
   }
@@ -377,7 +377,7 @@ bool Scheduler::start(Sequence& s, const PrefixMatch& match, StepPlan& plan) {
     s.cached_tokens = std::min(s.computed, s.prompt_tokens);
     cached_tokens_ += s.cached_tokens;
   }
-  // Pages beyond a snapshot that is missing: leave one there this time.
+  // The match has pages beyond a missing snapshot: take that snapshot this time.
   int64_t alignment = config_.classes.resume_alignment_tokens;
   int64_t missed = match.deepest->end / alignment * alignment;
   if (config_.classes.needs_snapshots() && missed > s.computed) s.wanted.push_back(missed);
@@ -413,7 +413,7 @@ void Scheduler::advance_tiers() {
   while (Sequence* s = tiers_->take_ready()) queue_.push(*s);
 }
 
-// What those that run will not need, as far as can be expected.
+// Units that the running sequences are not expected to need.
 UnitCounts Scheduler::spare_units() const {
   UnitCounts spare = {};
   for (int c = 0; c < config_.classes.count; ++c) {
@@ -434,7 +434,7 @@ bool Scheduler::step_aside(Sequence& s, const PrefixMatch& match) {
   return true;
 }
 
-// The next in the queue may have its prefix loaded while it waits for its turn.
+// The prefix of the next sequence in the queue may be loaded while it waits.
 void Scheduler::look_ahead() {
   Sequence* s = queue_.next();
   if (s == nullptr || s->id == looked_at_ || s->restore.settled || s->restore.transfer != 0) return;

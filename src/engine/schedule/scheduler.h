@@ -1,18 +1,18 @@
-// Which sequences run in the next step, and over which of their positions.
+// Decides which sequences run in the next step, and over which of their positions.
 //
-// Continuous batching: a step has one row for each decoding sequence, and a chunk of rows for
-// prompts: first the running ones, in order of admission, then the next ones in the queue
-// (engine/schedule/waiting_queue.h) while there is room. Where a model resumes from snapshots
-// alone, spans of a prompt end at multiples of its alignment.
+// Continuous batching: a step has one row for each decoding sequence and a chunk of rows for
+// prompts. Running prompts come first, in order of admission, then the next ones in the queue
+// (engine/schedule/waiting_queue.h) while there is room. If a model resumes only from snapshots,
+// spans of a prompt end at multiples of its alignment.
 //
 // Prefixes: an admitted sequence starts after the longest prefix in the radix tree that it can
-// resume from, or follows one that is computing that prefix (engine/schedule/followers.h). Pages go
-// into the tree as soon as they are complete.
+// resume from, or follows one that is computing that prefix (engine/schedule/followers.h). Pages
+// are published as soon as they are complete.
 //
-// Drafts (drafters/speculate.h): after the last known token of a sequence, draft tokens may run in
-// the same step, in rows that prompts do not need; while prompts run, in half of their rows at
-// most. Drafts never evict another sequence's pages. Rejected rows are rolled back: pages by
-// length; a state that is overwritten in place is left as it is after the last known token, and the
+// Drafts (drafters/speculate.h): draft tokens may run in the same step, after the last known token
+// of a sequence, in rows that prompts do not need. While prompts run, they take at most half of
+// those rows. Drafts never evict another sequence's pages. Rejected rows are rolled back: pages by
+// length. A state that is overwritten in place stays as it is after the last known token; the
 // sequence's next step replays the accepted drafts from their log (kernels/kernel_table.h).
 //
 // Room: a sequence is admitted when free and cached pages suffice for its prompt and a share of the
@@ -21,8 +21,8 @@
 // of its work. So the sequence admitted first always makes progress, and any that fits alone
 // finishes.
 //
-// Tiers: where a store has more of a prompt than memory, its sequence may step aside until that is
-// loaded (engine/tiers).
+// Tiers: if a store has more of a prompt than memory does, its sequence may step aside until that
+// is loaded (engine/tiers).
 //
 // Owns the sequences. One thread.
 #pragma once
@@ -48,13 +48,13 @@ struct PlannedSpan {
   int64_t first = 0;
   int64_t count = 0;
   int64_t drafts = 0;    // draft tokens at the end of the span
-  int64_t kept = 0;      // of them, accepted
-  int64_t replayed = 0;  // accepted drafts before `first` that slots take in from the log
-  int64_t held = 0;      // drafts before `first` that they do not
+  int64_t kept = 0;      // number of them that were accepted
+  int64_t replayed = 0;  // accepted drafts before `first` that slots replay from the log
+  int64_t held = 0;      // drafts before `first` that they do not replay
   int64_t end() const { return first + count; }
 };
 
-// Snapshots to take: of the states after `position` of spans[span].
+// Snapshots to take of the states after `position` of spans[span].
 struct PlannedCapture {
   int64_t span = 0;
   int64_t position = 0;
@@ -73,7 +73,7 @@ struct SchedulerConfig {
   int aging_period = 4;
   bool radix_cache = true;
   int running_max = 1;
-  int64_t prefill_rows_max = 1;  // of a step, not counting one of each decoding sequence; a
+  int64_t prefill_rows_max = 1;  // of a step, besides one of each decoding sequence; a
                                  // multiple of the resume alignment
   int64_t snapshot_interval_tokens = 16384;
   StateClasses classes;
@@ -87,33 +87,35 @@ class Scheduler {
   explicit Scheduler(const SchedulerConfig& config);
   ~Scheduler();
 
-  // Before any sequence is there; only with the radix cache.
+  // Call before any sequence is added. Requires the radix cache.
   void use(std::unique_ptr<Tiers> tiers);
   Tiers* tiers() const { return tiers_.get(); }  // null: none
 
-  // Requires fits_alone(sequence.tokens_max). The sequence waits from now on.
+  // Queues the sequence. Requires fits_alone(sequence.tokens_max).
   void enqueue(std::unique_ptr<Sequence> sequence);
   bool fits_alone(int64_t tokens) const;
   void cancel(SequenceId id);
 
-  // Pages of this prefix, also those inserted later, are evicted only when every page that nobody
-  // holds or waits for is gone. `key` is the caller's; an earlier hold of that key ends.
+  // Holds this prefix: its pages, also those inserted later, are evicted only after every page that
+  // is neither held nor awaited. `key` is the caller's; a second hold with the same key replaces
+  // the first.
   void hold(uint64_t key, const PrefixNamespace& name_space, std::vector<PrefixToken> tokens);
   void release(uint64_t key);
 
   // Admits, retracts and fills `plan`, whose sequences stay valid until they are removed. Sequences
-  // whose `finish` is set take no part and keep what they hold.
+  // whose `finish` is set are skipped and keep what they hold.
   void plan(StepPlan& plan);
-  // The plan was carried out, or will be before any other: its positions are computed, its captures
-  // written, and spans say how many drafts they keep. Spans without a sequence are left out.
+  // The plan was executed, or will be before any other: its positions count as computed, its
+  // captures as written, and spans say how many drafts they keep. Spans without a sequence are
+  // skipped.
   void commit(const StepPlan& plan);
 
-  // Takes the sequence out; its units are free or cached.
+  // Removes the sequence; its units are free or cached afterwards.
   std::unique_ptr<Sequence> remove(Sequence* sequence);
-  // Some sequence; null when there is none.
+  // Any sequence; null if there is none.
   Sequence* any() const { return sequences_.empty() ? nullptr : sequences_.begin()->second.get(); }
-  // A cancelled sequence, or one whose deadline is before `now_ns`, removed; null when there is
-  // none left.
+  // Removes a sequence that was cancelled or whose deadline is before `now_ns`; null if none is
+  // left.
   std::unique_ptr<Sequence> remove_cancelled();
   std::unique_ptr<Sequence> remove_expired(int64_t now_ns);
   bool has_deadlines() const { return !deadlines_.empty(); }
@@ -123,7 +125,7 @@ class Scheduler {
 
   int64_t running() const { return static_cast<int64_t>(running_.size()); }
   int64_t waiting() const { return static_cast<int64_t>(sequences_.size()) - running(); }
-  // Of prompts, that are to be computed yet, as far as the tree tells now. Looks at every sequence.
+  // Prompt tokens still to be computed, judging by the tree now. Looks at every sequence.
   int64_t waiting_tokens() const;
   int64_t admitted() const { return admitted_; }  // first admissions and those after retraction
   int64_t retracted() const { return retracted_; }
@@ -178,14 +180,14 @@ class Scheduler {
   std::set<std::pair<int64_t, Sequence*>> deadlines_;
   std::vector<SequenceId> cancelled_;
   uint64_t arrivals_ = 0;
-  UnitCounts in_flight_ = {};    // taken for captures of steps that are not committed
-  int64_t rows_left_ = 0;        // of the step that is being planned
+  UnitCounts in_flight_ = {};    // slots taken for captures of steps that are not committed
+  int64_t rows_left_ = 0;        // of the step being planned
   double expected_share_ = 0.4;  // of the output that running sequences may still make
   int64_t admitted_ = 0;
   int64_t retracted_ = 0;
   int64_t cached_tokens_ = 0;
-  SequenceId looked_at_ = 0;      // by look_ahead()
-  std::unique_ptr<Tiers> tiers_;  // uses the tree, so it goes first
+  SequenceId looked_at_ = 0;      // the last one that look_ahead() offered
+  std::unique_ptr<Tiers> tiers_;  // uses the tree, so it is destroyed first
 };
 
 }  // namespace banyan

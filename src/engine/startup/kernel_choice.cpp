@@ -12,7 +12,7 @@
 namespace banyan {
 namespace {
 
-// Where the formats differ, from what a load would find, without reading weights.
+// The format of a model that is not loaded yet, found without reading weights.
 Result<size_t> find_format(const EngineConfig& config, std::span<const Family> families) {
   EngineConfig dry = config;
   dry.state_digest = false;

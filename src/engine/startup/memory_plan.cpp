@@ -18,8 +18,8 @@
 namespace banyan {
 namespace {
 
-// The default size of the KV cache in tokens, if all sequences together can use less. What they
-// leave unused caches prefixes.
+// The default size of the KV cache in tokens, if all sequences together can use less. The rest
+// caches prefixes.
 constexpr int64_t kCachedTokens = int64_t{1} << 18;
 // One window page per this many pages, if that suffices for one sequence.
 constexpr int64_t kPagesPerWindowPage = 4;
@@ -32,7 +32,7 @@ class PoolPlan {
       : config_(config), classes_(classes), info_(info), unit_bytes_(unit_bytes(states, classes)) {}
 
   // Allocates slots for each sequence, a share for snapshots, and the rest to pages: as many as
-  // requested or else useful. No pages if the memory does not suffice.
+  // requested, or as are useful. No pages if the memory does not suffice.
   void choose(int64_t bytes);
   void report(EngineInfo& info, std::span<const StateSpec> states) const;
 
@@ -182,8 +182,8 @@ size_t measure_step_bytes(const LoadedModel& model, const KernelTable& kernels, 
   for (const StateSpec& state : model.states) {
     first = std::lcm(first, int64_t{state.alignment_tokens});
   }
-  // Where an index chooses keys, that span comes after more than it chooses; and rows that see all
-  // that they may, each of another sequence, make as many latents into keys as there can be.
+  // If an index chooses keys, that span comes after more keys than it chooses. Rows that see all
+  // keys, each of another sequence, make as many latents into keys as there can be.
   auto span_rows = static_cast<int32_t>(rows);
   int64_t chosen = model.model->info().index_top_k;
   auto begin = static_cast<int32_t>(first * (chosen / first + 1));

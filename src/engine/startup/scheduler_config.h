@@ -1,4 +1,4 @@
-// The scheduler's configuration, derived from the engine's and from the memory plan.
+// Derives the scheduler's configuration from the engine's and from the memory plan.
 #pragma once
 
 #include "banyan/config.h"

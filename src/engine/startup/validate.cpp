@@ -57,7 +57,7 @@ Status StepTimes::validate() const {
   return in_range("decode_row_s", decode_row_s, 0.0, kSecondsMax);
 }
 
-// What needs the numbers that no emulated step computes.
+// Options that need real results, which emulated steps do not compute.
 static Status check_emulation(const EngineConfig& config) {
   TRY(config.emulated_steps->validate());
   auto refuse = [](std::string_view what) {
