@@ -34,7 +34,7 @@ std::string to_base64(std::string_view bytes) {
   return text;
 }
 
-// Empty where it is none.
+// Empty if it is not valid.
 std::string from_base64(std::string_view text) {
   std::string bytes;
   uint32_t buffer = 0;
@@ -52,7 +52,7 @@ std::string from_base64(std::string_view text) {
   return bytes;
 }
 
-// The first key after all that begin with the prefix.
+// The first key after all keys with the prefix.
 std::string end_of(std::string prefix) {
   while (!prefix.empty() && prefix.back() == '\xff') prefix.pop_back();
   if (!prefix.empty()) ++prefix.back();
@@ -64,7 +64,7 @@ std::string text_of(const Json& json, const char* name) {
   return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-// The gateway writes 64-bit numbers as texts, and leaves zeros out.
+// The gateway writes 64-bit numbers as strings and omits zeros.
 int64_t number_of(const Json& json, const char* name) {
   if (!json.is_object()) return 0;
   auto found = json.find(name);
@@ -91,7 +91,7 @@ Status status_of(const Result<Json>& answer) {
 
 }  // namespace
 
-// One question and its answer, with a deadline.
+// One request and its answer, with a deadline.
 struct EtcdClient::Call {
   explicit Call(boost::asio::io_context& io) : timer(io) {}
   boost::asio::steady_timer timer;

@@ -1,10 +1,9 @@
-// A few calls of etcd's v3 API, through its HTTP/JSON gateway: keys below a prefix, changes of
-// them, and leases, whose keys go when nobody renews them.
+// A few calls of etcd's v3 API, through its HTTP/JSON gateway: keys with a prefix, watches of their
+// changes, and leases, which remove their keys unless they are renewed.
 //
-// By https where the endpoint says so. Of several endpoints the one
-// that answered last is asked; where it fails, the next call asks the next. Callbacks run on the
-// io_context's thread, never from within the call that names them. The client must outlive the
-// io_context's last handler.
+// Uses https if the endpoint does. Of several endpoints, the one that answered last is asked; if it
+// fails, the next call asks the next one. Callbacks run on the io_context's thread, never from
+// within the call that names them. The client must outlive the io_context's last handler.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -27,7 +26,7 @@ class EtcdClient {
     std::string key, value;
   };
   struct Listing {
-    int64_t revision = 0;  // of the store, when this was so
+    int64_t revision = 0;  // of the store, when the values were read
     std::vector<Entry> entries;
   };
   struct Change {
@@ -36,29 +35,29 @@ class EtcdClient {
   };
   struct WatchSinks {
     std::function<void(std::span<const Change> changes)> changed;
-    // The watch is over; what happened since must be listed again.
+    // The watch has ended; list the keys again to see what changed since.
     std::function<void(const std::string& why)> ended;
   };
 
-  // Errors: a URL, a file. `endpoints`: at least one, as http://127.0.0.1:2379.
+  // Errors: an invalid URL, a file. `endpoints`: at least one, such as http://127.0.0.1:2379.
   static Result<std::unique_ptr<EtcdClient>> open(boost::asio::io_context& io,
                                                   const std::vector<std::string>& endpoints,
                                                   const TlsFiles& files);
   ~EtcdClient();
 
   void list(const std::string& prefix, std::function<void(Result<Listing>)> done);
-  // Changes of keys with that prefix after the revision. One at a time.
+  // Watches keys with that prefix for changes after the revision. One watch at a time.
   void watch(const std::string& prefix, int64_t after_revision, WatchSinks sinks);
 
-  // A lease of so many seconds; its number.
+  // Takes a lease of this many seconds; the result is its number.
   void grant(int64_t ttl_s, std::function<void(Result<int64_t>)> done);
-  // kNotFound: the lease has run out.
+  // kNotFound: the lease has expired.
   void keep_alive(int64_t lease, std::function<void(Status)> done);
   void put(const std::string& key, const std::string& value, int64_t lease,
            std::function<void(Status)> done);
   void revoke(int64_t lease, std::function<void(Status)> done);
 
-  // Ends what is running; nothing is called any more.
+  // Ends all requests; no callback is called any more.
   void stop();
 
  private:
@@ -73,7 +72,7 @@ class EtcdClient {
 
   boost::asio::io_context& io_;
   std::vector<std::unique_ptr<HttpClient>> servers_;
-  size_t server_ = 0;  // that is asked
+  size_t server_ = 0;  // the one that is asked
   std::shared_ptr<Watch> watch_;
   bool stopped_ = false;
 };

@@ -20,7 +20,7 @@ using boost::system::error_code;
 using SteadyClock = std::chrono::steady_clock;
 using Socket = asio::basic_stream_socket<tcp, asio::io_context::executor_type>;
 
-// Addresses of a name hold for so long; connections that are there stay.
+// How long addresses of a name are used; existing connections stay open.
 constexpr auto kLookUpAgain = std::chrono::seconds(5);
 
 }  // namespace
@@ -62,7 +62,7 @@ class HttpClient::Connection : public std::enable_shared_from_this<Connection> {
   }
 
   void cannot_connect(const error_code& ec) {
-    client_.endpoints_until_ = {};  // it may have moved
+    client_.endpoints_until_ = {};  // the host may have moved
     finish(io_error("cannot connect: {}", ec.message()));
   }
 
@@ -81,7 +81,7 @@ class HttpClient::Connection : public std::enable_shared_from_this<Connection> {
     written_ = false;
     sent_ = 0;
     auto self = shared_from_this();
-    if (tls_) {  // later: nothing may end within send()
+    if (tls_) {  // deferred: nothing may end within send()
       return asio::post(client_.io_, [self] {
         if (self->active_ && self->tls_) self->transfer();
       });
@@ -105,7 +105,7 @@ class HttpClient::Connection : public std::enable_shared_from_this<Connection> {
     if (take(bytes)) read();
   }
 
-  // False: the exchange is over.
+  // False: the exchange has ended.
   bool take(size_t bytes) {
     Status fed = reader_->feed({buffer_.data(), bytes});
     if (!active_) return false;  // its sink has cancelled it
@@ -114,7 +114,7 @@ class HttpClient::Connection : public std::enable_shared_from_this<Connection> {
     return false;
   }
 
-  // Below TLS: sends and receives what is possible now, then waits for what either needs.
+  // Sends and receives TLS records as far as possible, then waits for whatever either needs.
   void transfer() {
     error_code ec;
     bool write_waits = false;
@@ -185,7 +185,7 @@ class HttpClient::Connection : public std::enable_shared_from_this<Connection> {
   Socket socket_;
   std::optional<TlsChannel> tls_;  // nothing: plain HTTP
   std::string text_;
-  size_t sent_ = 0;  // of it, below TLS
+  size_t sent_ = 0;  // bytes of it, below TLS
   bool waits_to_read_ = false, waits_to_write_ = false;
   ClientSinks sinks_;
   SteadyClock::time_point begun_at_;
@@ -203,7 +203,7 @@ HttpClient::HttpClient(asio::io_context& io, ServerUrl url, const Headers& heade
                        std::shared_ptr<const TlsContext> tls)
     : io_(io), url_(std::move(url)), tls_(std::move(tls)), resolver_(io) {
   for (const auto& [name, value] : headers) header_lines_ += fmt::format("{}: {}\r\n", name, value);
-  if (url_.tls && !tls_) tls_ = TlsContext::for_client().value();  // fails without memory alone
+  if (url_.tls && !tls_) tls_ = TlsContext::for_client().value();  // fails only when out of memory
   error_code named;
   asio::ip::address address = asio::ip::make_address(url_.host, named);
   named_ = bool(named);
@@ -228,7 +228,7 @@ bool HttpClient::knows_addresses() const {
   return !endpoints_.empty() && (!named_ || SteadyClock::now() < endpoints_until_);
 }
 
-// An old answer serves where there is no new one.
+// Old addresses are used while new ones cannot be found.
 void HttpClient::look_up(std::shared_ptr<Connection> connection) {
   looking_up_.push_back(std::move(connection));
   if (looking_up_.size() > 1) return;

@@ -35,7 +35,7 @@ struct ClientRequest {
   std::string method = "POST";
   std::string path;  // "/generate", without the server's path prefix
   std::string body;  // JSON
-  std::vector<std::pair<std::string, std::string>> headers = {};  // besides the client's
+  std::vector<std::pair<std::string, std::string>> headers = {};  // in addition to the client's
 };
 
 // Called on the io_context's thread. `end` is called exactly once, last, and never from within
@@ -51,16 +51,15 @@ class HttpClient {
 
   using Headers = std::vector<std::pair<std::string, std::string>>;
 
-  // `headers` are sent with every request. `tls` is for a server of https; null: TlsContext's
-  // defaults.
+  // `headers` are sent with every request. `tls` is for https servers; null: TlsContext's defaults.
   HttpClient(boost::asio::io_context& io, ServerUrl url, const Headers& headers,
              std::shared_ptr<const TlsContext> tls = nullptr);
   ~HttpClient();
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
-  // Looks the host's name up, and blocks; kNotFound: it has no address. Without it, the first
-  // exchange does so.
+  // Looks up the host's name; blocks. kNotFound: it has no address. If not called, the first
+  // exchange looks it up.
   Status resolve();
 
   // Returns an id for cancel().
@@ -94,11 +93,11 @@ class HttpClient {
   std::string header_lines_;
   uint64_t exchanges_ = 0;
   std::shared_ptr<const TlsContext> tls_;
-  bool named_ = true;  // the host is no address
+  bool named_ = true;  // the host is a name, not an address
   boost::asio::ip::tcp::resolver resolver_;
   boost::asio::ip::tcp::resolver::results_type endpoints_;
-  std::chrono::steady_clock::time_point endpoints_until_;  // then they are looked up again
-  std::vector<std::shared_ptr<Connection>> looking_up_;    // wait for that
+  std::chrono::steady_clock::time_point endpoints_until_;  // when to look them up again
+  std::vector<std::shared_ptr<Connection>> looking_up_;    // waiting for the lookup
   std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);
   std::unordered_set<std::shared_ptr<Connection>> active_;
   std::vector<std::shared_ptr<Connection>> idle_;

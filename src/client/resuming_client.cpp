@@ -16,8 +16,8 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr auto kPauseMin = std::chrono::milliseconds(20),
                kPauseMax = std::chrono::milliseconds(500);
-constexpr std::string_view kNothing = "0";  // an id that asks for ids
-constexpr size_t kHeldBytesMax = 64 << 20;  // of an event, or of an answer that is no stream
+constexpr std::string_view kNothing = "0";  // asks a server for ids without resuming
+constexpr size_t kHeldBytesMax = 64 << 20;  // of an event, or of an answer that is not a stream
 
 std::string random_id() {
   std::random_device device;
@@ -29,7 +29,7 @@ bool is_stream(std::string_view bytes) {
          bytes.starts_with(":");
 }
 
-// The id of the last of these events, each of which ends with a blank line; empty: none has one.
+// The id of the last of these events, each of which ends with a blank line; empty if none has one.
 std::string_view last_id(std::string_view events) {
   constexpr std::string_view kField = "id: ";
   size_t at = events.rfind("\n" + std::string(kField));
@@ -56,8 +56,8 @@ struct ResumingClient::Call {
   uint64_t exchange = 0, attempt = 0;
   SteadyTime progressed = SteadyClock::now();
   SteadyClock::duration pause = kPauseMin;
-  std::string held;               // an event that is not complete, or an answer that is no stream
-  std::string last_id{kNothing};  // of what was handed on
+  std::string held;               // an incomplete event, or an answer that is not a stream
+  std::string last_id{kNothing};  // of the delivered events
   bool streams = false, handed_on = false, over = false;
 };
 
@@ -142,8 +142,7 @@ void ResumingClient::take_end(const CallPtr& call, int http_status, const Status
     if (!call->held.empty()) call->sinks.body(http_status, std::exchange(call->held, {}));
     return finish(call, http_status, outcome);
   }
-  // One server that answers nothing is a mistake in its name more often than a server that
-  // restarts.
+  // A single server that does not answer is more likely a wrong name than a server that restarts.
   bool may_go_on = call->handed_on ? call->last_id != kNothing : servers_.size() > 1;
   std::chrono::duration<double> idle = SteadyClock::now() - call->progressed;
   bool patient = idle.count() < options_.patience_s;
@@ -179,7 +178,7 @@ void ResumingClient::cancel(uint64_t exchange, const std::string& reason) {
   call->timer.cancel();
   if (call->exchange != 0) {
     uint64_t running = std::exchange(call->exchange, 0);
-    ++call->attempt;  // what it still says is dropped
+    ++call->attempt;  // events of the earlier attempt are dropped
     servers_[call->server]->cancel(running, reason);
   }
   finish(call, 0, make_error(ErrorCode::kCancelled, reason));

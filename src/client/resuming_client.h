@@ -1,10 +1,11 @@
-// Asks any of several servers that give the same answers, as routers over the same workers do, and
-// goes on at the next one where one is lost in the middle of an answer.
+// Sends requests to any of several servers that give the same answers, such as routers over the
+// same workers. If a server is lost in the middle of an answer, the request continues at the next
+// one.
 //
-// A stream resumes after the last event that had an id, by X-Request-Id and Last-Event-ID; events
-// are handed on whole, so that none is there twice or in part. An answer of which nothing was
-// handed on yet is asked for again where there is another server. The sinks' rules are
-// HttpClient's; so are the thread's.
+// A stream resumes after the last event that had an id, by X-Request-Id and Last-Event-ID. Events
+// are delivered whole, so that none arrives twice or in part. If nothing of an answer was delivered
+// yet, it is requested again from another server, if there is one. Sinks and threads follow
+// HttpClient's rules.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -24,23 +25,23 @@ namespace banyan {
 class ResumingClient {
  public:
   struct Options {
-    // So long a server is looked for while none gives anything.
+    // How long to look for a server while none delivers anything.
     double patience_s = 30;
   };
 
-  // Errors: a URL. `urls`: with commas between.
+  // Errors: an invalid URL. `urls`: separated by commas.
   static Result<std::unique_ptr<ResumingClient>> open(boost::asio::io_context& io,
                                                       std::string_view urls,
                                                       const HttpClient::Headers& headers,
                                                       Options options);
   ~ResumingClient();
 
-  // Resolves the servers' names; blocks. One must have an address.
+  // Resolves the servers' names; blocks. At least one must have an address.
   Status resolve();
   uint64_t send(ClientRequest request, ClientSinks sinks);
   void cancel(uint64_t exchange, const std::string& reason);
 
-  int64_t resumed() const { return resumed_; }  // times that another server was asked
+  int64_t resumed() const { return resumed_; }  // number of times that another server took over
 
  private:
   using SteadyTime = std::chrono::steady_clock::time_point;
@@ -58,7 +59,7 @@ class ResumingClient {
   boost::asio::io_context& io_;
   const Options options_;
   std::vector<std::unique_ptr<HttpClient>> servers_;
-  size_t first_ = 0;  // the server that new calls ask: the last one that answered
+  size_t first_ = 0;  // where new calls go: the server that answered last
   uint64_t calls_ = 0;
   int64_t resumed_ = 0;
   std::unordered_map<uint64_t, CallPtr> running_;

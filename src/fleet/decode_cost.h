@@ -1,4 +1,4 @@
-// The limits of decoding where a mixture of experts is spread over many devices: the cost model of
+// The limits of decoding when a mixture of experts is spread over many devices: the cost model of
 // the LongCat-Flash report (arXiv 2509.01322, "Theoretical performance").
 //
 //   layer = exposed + max(dispatch + combine, overlapped) + experts
@@ -6,8 +6,8 @@
 //   time per output token (TPOT) = step / (1 + draft tokens x acceptance)
 //   device time of a token = TPOT / batch of a device
 //
-// Attention is data parallel, experts are spread, so a row goes to its experts and back in every
-// layer. Limits, not forecasts: the report's own system reached 61.5% of its own.
+// Attention is data parallel and experts are spread, so in every layer a row travels to its experts
+// and back. These are limits, not forecasts: the report's own system reached 61.5% of its own.
 #pragma once
 
 #include <cstdint>

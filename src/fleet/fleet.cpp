@@ -20,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kCellLoadMax = 1.25;  // of the mean
+constexpr double kCellLoadMax = 1.25;  // times the mean
 constexpr int64_t kDecisionsKept = 1'000'000;
 // Ids of blocks are below it, those of outputs from it on (replay/trace.h).
 constexpr int64_t kIdsBegin = int64_t{1} << 30;
@@ -73,7 +73,7 @@ class Simulation {
 
  private:
   struct Worker {
-    std::unique_ptr<SimulatedWorker> engine;  // null: it is dead
+    std::unique_ptr<SimulatedWorker> engine;  // null: it has died
     int64_t life = 0;
     double reported_s = -INFINITY;
     std::set<SequenceId> requests;
@@ -81,13 +81,13 @@ class Simulation {
   struct Cell {
     explicit Cell(std::unique_ptr<FleetView> v) : view(std::move(v)) {}
     std::unique_ptr<FleetView> view;
-    std::deque<SequenceId> waiting;  // for room
+    std::deque<SequenceId> waiting;  // in the router's queue
     int64_t in_flight = 0;
   };
   struct Live {
     int64_t index = 0;  // of all arrivals
     double arrival_s = 0;
-    int64_t units = 0;  // of the output, that the client has
+    int64_t units = 0;  // output that the client has received
     size_t cell = 0;
     int worker = -1;
   };
@@ -105,7 +105,7 @@ class Simulation {
     int64_t life = 0;
     KvEvents events;
   };
-  // A request of the trace, as this arrival of it.
+  // One arrival of a request of the trace.
   struct Source {
     const TraceRequest& request;
     int64_t first_id = 0;  // of its blocks
@@ -118,7 +118,7 @@ class Simulation {
     return static_cast<double>(in_trace / requests) * config_.round_s + base_s / config_.speedup;
   }
 
-  // Each copy is at another place of the trace at a time.
+  // Each copy starts at a different place in the trace.
   Source source_of(int64_t index) const {
     auto requests = std::ssize(trace_.requests);
     int64_t copy = index % config_.copies, in_trace = index / config_.copies;
@@ -163,8 +163,8 @@ class Simulation {
   std::vector<Cell> cells_;
   std::unordered_map<SequenceId, Live> live_;
   std::priority_queue<Event> events_;
-  std::deque<Delivery> deliveries_;  // each takes as long, so they stay in order
-  std::vector<PageKey> pages_;       // of the request that is being placed
+  std::deque<Delivery> deliveries_;  // all have the same delay, so they stay in order
+  std::vector<PageKey> pages_;       // of the request being placed
   FleetReport report_;
   double now_s_ = 0;
   uint64_t lives_ = 0, draws_ = 0;
@@ -189,7 +189,7 @@ void Simulation::start(int number) {
   place_waiting(static_cast<size_t>(number / workers_per_cell_));
 }
 
-// Its streams go on elsewhere, from where their clients are.
+// Its streams continue elsewhere, from what their clients have received.
 void Simulation::die(int number) {
   Worker& w = worker(number);
   ++report_.deaths;
@@ -232,8 +232,8 @@ void Simulation::find_pages(std::span<const TokenId> tokens) {
   }
 }
 
-// Rendezvous hashing: of the cells that are not too full, the one that the prompt's beginning likes
-// best.
+// Rendezvous hashing: among the cells that are not too full, the one with the highest hash for the
+// prompt's beginning.
 size_t Simulation::cell_for(const PageKey& first) const {
   if (cells_.size() == 1) return 0;
   int64_t all = 0;
@@ -275,7 +275,7 @@ void Simulation::place_waiting(size_t cell) {
   while (!waiting.empty() && dispatch(waiting.front())) waiting.pop_front();
 }
 
-// False: nobody has room.
+// False: no worker has room.
 bool Simulation::dispatch(SequenceId id) {
   Live& live = live_.at(id);
   const TraceRequest& request = source_of(live.index).request;

@@ -7,7 +7,7 @@
 namespace banyan {
 namespace {
 
-// More than a step makes: they are taken after each.
+// More than a step produces; events are taken after each step.
 constexpr size_t kEventsKept = size_t{1} << 14;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A worker without a model: the real scheduler and radix tree on a clock of their own, and what
-// they would tell a router. How long a step takes is fitted to a machine.
+// A worker without a model: the real scheduler and radix tree on a simulated clock, and the reports
+// that it would send to a router. Step times are fitted to a machine.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,14 @@ namespace banyan {
 struct SimulatedWorkerConfig {
   SchedulerConfig scheduler;
   StepTimes times;
-  // What the simulation counts as one token stands for so many: coarser, and faster. Decoding makes
-  // so many steps at once.
+  // Number of tokens that the simulation counts as one. Larger is coarser and faster; decoding
+  // makes this many steps at once.
   int64_t tokens_per_unit = 1;
 };
 
 struct SimulatedRequest {
   SequenceId id = 0;
-  std::vector<TokenId> tokens;  // the prompt, and what was generated elsewhere
+  std::vector<TokenId> tokens;  // the prompt, and output from other workers
   int64_t tokens_max = 0;       // prompt and output together
   TokenId output = 0;           // the id of every generated token
 };
@@ -35,17 +35,18 @@ class SimulatedWorker {
   SimulatedWorker(const SimulatedWorkerConfig& config, uint64_t epoch);
 
   void submit(SimulatedRequest request);
-  // Begins a step unless one runs: seconds until it ends; negative if there is nothing to do.
+  // Begins a step unless one is running. Returns the seconds until it ends; negative if there is
+  // nothing to do.
   double begin_step();
   bool steps() const { return stepping_; }
-  // `token`: for each sequence that has another token; `last`: and no more after it.
+  // `token` is called for each sequence that gets a token, `last` if that is its last.
   void end_step(const std::function<void(SequenceId id, bool last)>& token);
 
-  // What happened since the last call, for routers; nothing: an empty list.
+  // Events for routers since the last call; may be empty.
   std::vector<KvEvent> take_events();
   LoadReport load() const;
   uint64_t epoch() const { return announcer_.log().epoch(); }
-  // Of prompts that were admitted, retracted ones counted once.
+  // Prompt tokens of admitted requests; retracted ones count once.
   int64_t cached_tokens() const { return scheduler_.cached_tokens(); }
   KvAnnouncer& announcer() { return announcer_; }
 

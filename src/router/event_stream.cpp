@@ -18,7 +18,7 @@ constexpr size_t kHeaderBytes = 5;
 constexpr uint8_t kFirstPart = 1, kLastPart = 2;
 constexpr int kPageSizeMax = 1024;
 constexpr int64_t kWindowMax = int64_t{1} << 40;
-// What was read of a stream goes when it is more than this.
+// The buffer of read bytes is compacted when it exceeds this.
 constexpr size_t kReadBytesMax = size_t{1} << 16;
 
 static_assert(std::endian::native == std::endian::little);
@@ -55,7 +55,7 @@ class FrameWriter {
   size_t begin_;
 };
 
-// Reading past the end gives zeros and fails in done().
+// Reading past the end yields zeros, and done() then fails.
 class FrameReader {
  public:
   explicit FrameReader(std::string_view payload) : left_(payload) {}

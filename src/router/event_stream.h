@@ -32,7 +32,7 @@ inline constexpr uint32_t kKvStreamVersion = 1;
 inline constexpr size_t kKvFrameBytesMax = size_t{1} << 20;
 inline constexpr size_t kKvFrameEventsMax = 4096;
 
-// Where a reader is in a worker's events. Epoch 0: it knows nothing.
+// A reader's position in a worker's events. Epoch 0: it knows nothing.
 struct KvPosition {
   uint64_t epoch = 0;
   uint64_t next = 0;
@@ -41,13 +41,13 @@ struct KvPosition {
 
 struct KvHello {
   uint64_t epoch = 0;
-  uint64_t next = 0;  // of the event that follows, unless a snapshot does
+  uint64_t next = 0;  // of the next event, unless a snapshot comes first
   Digest states;
-  StateClasses classes;  // without what only the worker needs to know
+  StateClasses classes;  // without what only the worker needs
 };
 
 struct KvEvents {
-  std::vector<KvEvent> events;  // numbered without a gap; at least one
+  std::vector<KvEvent> events;  // numbered without gaps; at least one
 };
 
 struct KvSnapshotPart {
@@ -61,12 +61,12 @@ using KvMessage = std::variant<KvHello, KvEvents, KvSnapshotPart, LoadReport>;
 // Appends a frame. At most kKvFrameEventsMax events or units in one.
 void write_kv_message(const KvMessage& message, std::string& bytes);
 
-// Takes a stream apart, in whatever pieces it comes. After an error it is of no more use: the
-// stream must be opened again.
+// Parses a stream that arrives in pieces of any size. After an error the parser cannot be used
+// again, and the stream must be reopened.
 class KvStreamReader {
  public:
   void add(std::string_view bytes) { bytes_ += bytes; }
-  // Nothing: more bytes are needed.
+  // Nothing if more bytes are needed.
   Result<std::optional<KvMessage>> next();
 
  private:

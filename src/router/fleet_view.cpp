@@ -10,8 +10,8 @@ namespace banyan {
 namespace {
 
 constexpr double kNsPerSecond = 1e9;
-// A prediction holds for so many times the prefill that was expected, and at least for so long,
-// which an announcement takes on its way.
+// A prediction is kept for this multiple of the expected prefill time, and at least for the time
+// that an announcement takes to arrive.
 constexpr double kPredictionFactor = 2;
 constexpr int64_t kPredictionNsMin = 1'000'000'000;
 constexpr size_t kPredictionsMax = size_t{1} << 16;
@@ -60,7 +60,8 @@ void FleetView::set_accepting(int worker, bool accepting) {
   states_[static_cast<size_t>(worker)].accepting = accepting;
 }
 
-// All that was known is void. A worker takes two slots at most, and there are two for each.
+// Discards everything known about the worker. A worker has at most two slots, and there are two for
+// each.
 void FleetView::start_anew(Link& link) {
   for (int slot : {link.slot, link.filling}) {
     if (slot >= 0) tree_.close(slot);
@@ -114,7 +115,7 @@ bool FleetView::begin(int worker, const KvHello& hello) {
 bool FleetView::apply_events(int worker, const KvEvents& message) {
   Link& link = links_[static_cast<size_t>(worker)];
   for (const KvEvent& event : message.events) {
-    if (event.sequence < link.next) continue;  // a second time
+    if (event.sequence < link.next) continue;  // received before
     if (event.sequence > link.next || link.epoch == 0) return false;
     ++link.next;
     switch (event.operation) {
@@ -132,7 +133,7 @@ bool FleetView::apply_events(int worker, const KvEvents& message) {
   return true;
 }
 
-// What was known holds until the last part is there.
+// The old knowledge is kept until the snapshot's last part has arrived.
 bool FleetView::apply_snapshot(int worker, const KvSnapshotPart& part) {
   Link& link = links_[static_cast<size_t>(worker)];
   if (link.epoch == 0) return false;

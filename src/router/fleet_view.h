@@ -1,12 +1,12 @@
-// What a router knows of workers that share one model, and where it sends a request: their prefixes
-// (MetaTree), their load, what it sent them lately, and a policy.
+// What a router knows about workers that share one model, and where it sends a request: their
+// prefixes (MetaTree), their load, the requests it sent them recently, and a policy.
 //
-// Only workers of one state digest belong together: their keys are made from it, so a prefix of
-// another is never found. Workers are told apart by numbers from 0 on, which the caller gives and
-// may use again after remove().
+// Only workers with the same state digest belong together: their keys are made from it, so the
+// prefixes of others are never found. Workers are identified by numbers from 0 on, which the caller
+// assigns and may reuse after remove().
 //
 // No sockets and no clock: messages of a worker's stream (router/event_stream.h) come in through
-// apply(), and times as arguments. One thread.
+// apply(), and times are arguments. One thread.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ struct FleetConfig {
 };
 
 struct RouteChoice {
-  int worker = -1;            // -1: nobody has room
-  int64_t cached_tokens = 0;  // of the prompt, by what is known
+  int worker = -1;            // -1: no worker has room
+  int64_t cached_tokens = 0;  // of the prompt, as far as is known
   int64_t new_tokens = 0;
   double wait_s = 0, prefill_s = 0;  // expected
 };
@@ -40,24 +40,24 @@ class FleetView {
  public:
   explicit FleetView(const FleetConfig& config);
 
-  // A worker of which nothing is known yet. Requires that none has this number.
+  // Adds a worker of which nothing is known yet. Requires that no worker has this number.
   void add(int worker);
   void remove(int worker);
   // Whether it takes requests: not while it drains or does not answer.
   void set_accepting(int worker, bool accepting);
 
-  // False: something is missing before it, and so is of no use; the stream must be asked for again
-  // from position(worker) on.
+  // False: an event before this one is missing, so it cannot be used. The stream must be requested
+  // again from position(worker) on.
   bool apply(int worker, const KvMessage& message, int64_t now_ns);
-  // What is known of its events.
+  // The position in its events up to which they are known.
   KvPosition position(int worker) const;
-  // Clears what removed workers left, and ends predictions. Some times a second.
+  // Clears what removed workers left, and expires predictions. Call it a few times per second.
   void tick(int64_t now_ns);
 
   RouteChoice choose(const RouteRequest& request, int64_t now_ns);
-  // The request went to the chosen worker; its prefix is expected to be there soon.
+  // The request was sent to the chosen worker, so its prefix is expected to be cached there soon.
   void sent(const RouteChoice& choice, const RouteRequest& request, int64_t now_ns);
-  // It ended, in whatever way.
+  // The request ended, with or without success.
   void ended(int worker);
 
   const WorkerState& worker(int number) const { return states_[static_cast<size_t>(number)]; }
@@ -65,12 +65,12 @@ class FleetView {
   // The slot of the worker in tree(); -1: none.
   int slot(int worker) const { return links_[static_cast<size_t>(worker)].slot; }
   int64_t decisions() const { return static_cast<int64_t>(decisions_); }
-  int64_t gaps() const { return gaps_; }  // times that apply() found something missing
+  int64_t gaps() const { return gaps_; }  // number of times that apply() found a gap
 
  private:
   struct Link {
     int slot = -1;
-    int filling = -1;  // by a snapshot that is on its way
+    int filling = -1;  // the slot that an arriving snapshot fills
     uint64_t epoch = 0;
     uint64_t next = 0;  // sequence number
   };
@@ -92,7 +92,7 @@ class FleetView {
   std::vector<WorkerState> states_;  // by worker, as links_
   std::vector<Link> links_;
   std::vector<int> worker_of_slot_;
-  std::vector<HeldPrefix> holders_;  // of the request that is being placed
+  std::vector<HeldPrefix> holders_;  // for the request being placed
   std::priority_queue<Prediction> predictions_;
   uint64_t decisions_ = 0;
   int64_t gaps_ = 0;

@@ -28,7 +28,7 @@ uint8_t class_bit(int unit_class) {
   return static_cast<uint8_t>(1U << unsigned(unit_class));
 }
 
-// A key is a digest: any of its bytes will do.
+// A key is a digest, so any of its bytes will do.
 size_t hash_of(const PageKey& key) {
   size_t hash = 0;
   std::memcpy(&hash, key.bytes.data() + 8, sizeof hash);
@@ -91,8 +91,8 @@ bool MetaTree::sweep() {
   if (closed_ == 0) return false;
   Shard& shard = shards_[swept_];
   swept_ = (swept_ + 1) % kShards;
-  // Erasing moves others to its place, perhaps from the end of the table to its beginning: those
-  // were looked at already.
+  // Erasing moves other entries into its place, perhaps from the end of the table to its beginning;
+  // those were visited already.
   for (size_t i = 0; i < shard.entries.size(); ++i) {
     while (!shard.entries[i].vacant()) {
       forget_closed(shard.entries[i]);
@@ -140,7 +140,7 @@ void MetaTree::prefetch(const PageKey& key) const {
   __builtin_prefetch(&shard.entries[hash_of(key) & (shard.entries.size() - 1)]);
 }
 
-// What is added is vacant until somebody holds it, which must be before the next call.
+// A new entry is vacant until it gets a holder, which must happen before the next call.
 MetaTree::Entry& MetaTree::find_or_add(const PageKey& key) {
   Shard& shard = shard_of(key);
   if (Entry* found = find(key)) return *found;
@@ -163,7 +163,7 @@ void MetaTree::grow(Shard& shard) {
   shard.hand = 0;
 }
 
-// One that was not asked for since the hand passed it last.
+// An entry that was not requested since the clock's hand last passed it.
 void MetaTree::evict_from(Shard& shard) {
   for (;; shard.hand = (shard.hand + 1) % shard.entries.size()) {
     Entry& entry = shard.entries[shard.hand];
@@ -177,7 +177,7 @@ void MetaTree::evict_from(Shard& shard) {
   }
 }
 
-// Later entries move up to close the gap.
+// Moves later entries up to close the gap.
 void MetaTree::erase(Shard& shard, size_t place) {
   std::vector<Entry>& entries = shard.entries;
   if (entries[place].block != 0) free_blocks_.push_back(entries[place].block);
@@ -237,7 +237,7 @@ bool MetaTree::is_held(const Entry& entry) const {
   return std::any_of(all, all + block_words(), [](uint64_t word) { return word != 0; });
 }
 
-// Null: both places are taken by others.
+// Null: both inline places are taken by other slots.
 MetaTree::Holder* MetaTree::holder_for(Entry& entry, int slot) const {
   Holder* unused = nullptr;
   for (Holder& holder : entry.holders) {
@@ -347,7 +347,8 @@ void MetaTree::add_holders(const Entry& entry, int unit_class, bool storage, uin
   }
 }
 
-// Who has all pages up to each: into resumable_. Returns for how many pages there is somebody.
+// Computes into resumable_ which slots have all pages up to each page. Returns the number of pages
+// for which there is one.
 size_t MetaTree::follow_path(bool storage) {
   resumable_.assign(path_.size() * words_, 0);
   const uint64_t* before = open_.data();
@@ -362,8 +363,8 @@ size_t MetaTree::follow_path(bool storage) {
   return path_.size();
 }
 
-// Leaves those that have the pages of the window before each position. A run of pages is the common
-// part of two shorter ones, so that its length costs its logarithm.
+// Removes slots that lack pages of the window before each position. A run of pages is the
+// intersection of two shorter runs, so its cost is logarithmic in its length.
 void MetaTree::keep_runs(size_t pages, int unit_class, bool storage) {
   int64_t page = classes_.page_size_tokens;
   int64_t reach = classes_[unit_class].window_tokens - 1;

@@ -1,13 +1,13 @@
-// Which worker holds what of which prefix: a map from a page's key to its holders. Keys are chained
-// (cache/page_key.h), so following a prompt's keys is the search for its longest prefix, and what
-// can be resumed follows the rule of the worker's own tree (cache/radix_tree.h), class by class.
+// Which worker holds which prefix: a map from a page's key to its holders. Keys are chained
+// (cache/page_key.h), so looking up a prompt's keys in order finds its longest prefix. What can be
+// resumed follows the rule of the worker's own tree (cache/radix_tree.h), class by class.
 //
-// A holder is a *slot*, a place in bit sets. One is opened for a worker, and when all that it held
-// is void (it left, it started anew, a snapshot takes the place of what was known) it is closed and
-// another opened: closing takes no time, and sweep() later clears the places that speak of it.
+// A holder is a *slot*, an index into bit sets. A slot is opened for a worker and closed when
+// everything it held becomes void: the worker left or restarted, or a snapshot replaces what was
+// known. Closing takes no time; sweep() clears its entries later.
 //
-// Bounded: beyond `entries_max` pages, one that nobody asked for lately goes. What is in here is a
-// hint: too little costs computing something again, too much costs the same on another worker.
+// Bounded: above `entries_max` pages, those not requested recently are dropped. The contents are
+// hints: a missing page costs computing it again, and a wrong one the same on another worker.
 //
 // An entry is 32 bytes with up to two holders; more take three bit sets for each class.
 //
@@ -27,7 +27,7 @@ namespace banyan {
 
 struct MetaTreeConfig {
   StateClasses classes;
-  int slots_max = 256;  // twice the workers is ample: closed ones come back once they are swept
+  int slots_max = 256;  // twice the workers is ample: closed ones are reused once they are swept
   int64_t entries_max = int64_t{1} << 22;
 };
 
@@ -35,39 +35,39 @@ struct MetaTreeConfig {
 struct PrefixHolder {
   int slot = 0;
   int64_t pages = 0;         // resumable
-  int64_t memory_pages = 0;  // without those that are to be loaded first
+  int64_t memory_pages = 0;  // without those that must be loaded first
 };
 
 class MetaTree {
  public:
   explicit MetaTree(const MetaTreeConfig& config);
 
-  // A slot that holds nothing; -1: all are in use.
+  // Opens a slot that holds nothing; -1: all are in use.
   int open();
   void close(int slot);
 
   void stored(int slot, const KvUnit& unit);
   void removed(int slot, const KvUnit& unit);
-  // What the slot will hold once it has computed the prompt of these pages: until unpredict() they
-  // count as held in memory, with snapshots after the last.
+  // Predicts what the slot will hold once it has computed the prompt of these pages. Until
+  // unpredict() they count as held in memory, with snapshots after the last.
   void predict(int slot, std::span<const PageKey> pages);
   void unpredict(int slot, std::span<const PageKey> pages);
 
-  // The slots that can resume somewhere in the prompt of `pages`, those that have most of it first.
-  // Valid until the next call.
+  // The slots that can resume somewhere in the prompt of `pages`, those with the longest prefix
+  // first. Valid until the next call.
   std::span<const PrefixHolder> match(std::span<const PageKey> pages);
 
-  // Clears a part of what closed slots left; true while there is more.
+  // Clears some of what closed slots left; true while there is more.
   bool sweep();
 
   bool holds(int slot, const KvUnit& unit) const;  // not by prediction
   int64_t held(int slot) const { return slots_[static_cast<size_t>(slot)].held; }  // path units
   int64_t entries() const { return entries_; }
-  int64_t evicted() const { return evicted_; }  // entries that went for want of room
+  int64_t evicted() const { return evicted_; }  // entries dropped for lack of room
   int64_t bytes() const;
 
  private:
-  // Where a unit is; the last is by prediction.
+  // Where a unit is; the last value is a prediction.
   enum Plane : uint8_t { kMemory, kStorage, kPredicted, kPlanes };
   static constexpr uint16_t kNobody = 0xffff;
   struct Holder {
@@ -79,13 +79,13 @@ class MetaTree {
     PageKey key;
     std::array<Holder, 2> holders;
     uint32_t block : 31 = 0;   // more holders: in block - 1
-    uint32_t touched : 1 = 0;  // since the hand of the shard's clock passed
+    uint32_t touched : 1 = 0;  // since the clock's hand last passed it
     bool vacant() const {
       return block == 0 && holders[0].slot == kNobody && holders[1].slot == kNobody;
     }
   };
   static_assert(sizeof(Entry) == 32);
-  // A table with open addressing; many small ones, so that growing never takes long.
+  // A table with open addressing. There are many small ones, so that growing one never takes long.
   struct Shard {
     std::vector<Entry> entries;  // a power of two of them, or none
     int64_t count = 0;
@@ -93,7 +93,7 @@ class MetaTree {
   };
   struct Slot {
     bool open = false;
-    int unswept = 0;     // shards, once it is closed
+    int unswept = 0;     // number of shards left to sweep, once it is closed
     int64_t held = 0;    // units of the path in memory
     int64_t stored = 0;  // units in storage
   };
@@ -103,7 +103,7 @@ class MetaTree {
   Shard& shard_of(const PageKey& key) { return shards_[key.bytes[0]]; }
   const Shard& shard_of(const PageKey& key) const { return shards_[key.bytes[0]]; }
   bool is_open(int slot) const { return slots_[static_cast<size_t>(slot)].open; }
-  // Where the key's entry is, or would be.
+  // The place of the key's entry, or where it would be inserted.
   static size_t place_of(const Shard& shard, const PageKey& key);
   Entry* find(const PageKey& key);
   void prefetch(const PageKey& key) const;
@@ -112,7 +112,7 @@ class MetaTree {
   static void grow(Shard& shard);
   void erase(Shard& shard, size_t place);
 
-  // Of one class of units.
+  // Bit sets of one class of units.
   void set(int slot, const PageKey& key, Plane plane, int unit_class);
   void clear(int slot, const PageKey& key, Plane plane, int unit_class);
   bool has(const Entry& entry, int slot, Plane plane, int unit_class) const;
@@ -129,7 +129,7 @@ class MetaTree {
   size_t follow_path(bool storage);
   void keep_runs(size_t pages, int unit_class, bool storage);
   void keep_snapshots(size_t pages, int unit_class, bool storage);
-  // Calls visit(slot, pages) for each slot, those that have most first.
+  // Calls visit(slot, pages) for each slot, those with the longest prefix first.
   template <class Visit>
   void visit_depths(bool storage, Visit visit);
 
@@ -139,8 +139,8 @@ class MetaTree {
   std::vector<Shard> shards_;
   std::vector<Slot> slots_;
   std::vector<uint64_t> open_;  // bit set
-  int closed_ = 0;              // slots that are not swept
-  size_t swept_ = 0;            // shard that is swept next
+  int closed_ = 0;              // slots that are not swept yet
+  size_t swept_ = 0;            // the shard to sweep next
   int64_t entries_ = 0, evicted_ = 0;
   int64_t storage_units_ = 0;
 
@@ -149,8 +149,8 @@ class MetaTree {
   std::vector<uint32_t> free_blocks_;
   uint32_t blocks_ = 0;
 
-  // Of match(): the entries of the prompt's pages and, a bit set a page, who can resume after each
-  // and who has the last pages of a window.
+  // Used by match(): the entries of the prompt's pages, and bit sets per page of the slots that can
+  // resume there and of those that have the last pages of a window.
   std::vector<const Entry*> path_;
   std::vector<uint64_t> resumable_, runs_;
   std::vector<uint64_t> set_;          // one bit set

@@ -9,12 +9,12 @@
 namespace banyan {
 namespace {
 
-// A number in [0, 2^32) that differs from request to request and from worker to worker.
+// A number in [0, 2^32) that depends on the request and the worker.
 uint32_t dice(uint64_t id, uint64_t which) {
   return philox(id, which, 0)[0];
 }
 
-// The one of all that may take the request whose `key` is smallest; -1: nobody may.
+// Among the workers that may take the request, the one with the smallest `key`; -1: none may.
 template <class Key>
 int smallest(const RouteContext& context, Key key) {
   int best = -1;
@@ -29,7 +29,7 @@ const WorkerState& state_of(const RouteContext& context, int worker) {
   return context.workers[static_cast<size_t>(worker)];
 }
 
-// Keeps the best of those it is shown.
+// Keeps the best of the workers it is given.
 class Cheapest {
  public:
   explicit Cheapest(const RouteContext& context) : context_(context) {}
@@ -56,9 +56,9 @@ bool RouteContext::may_take(int worker) const {
   const WorkerState& w = workers[static_cast<size_t>(worker)];
   if (!w.present || !w.accepting) return false;
   if (std::ranges::find(request.excluded, worker) != request.excluded.end()) return false;
-  if (w.report.pages_total == 0) return true;  // it has not said
+  if (w.report.pages_total == 0) return true;  // its size is not known yet
   int64_t tokens = request.prompt_tokens + request.output_tokens - held_by(worker).tokens;
-  // One that is larger than all memory is for the worker to refuse, or to cut.
+  // A request larger than all of its memory is for the worker to refuse or truncate.
   int64_t pages = std::min(tokens / costs.page_size_tokens, w.report.pages_total);
   return w.report.pages_free - w.sent_pages >= pages;
 }
@@ -83,7 +83,7 @@ double RouteContext::prefill_s(const HeldPrefix& held) const {
 
 double RouteContext::cost(const HeldPrefix& held) const {
   const WorkerState& w = workers[static_cast<size_t>(held.worker)];
-  // Steps that others make longer are as long for this one's tokens.
+  // If others make a step longer, it is longer for this request's tokens too.
   double output_s = static_cast<double>(request.output_tokens) * w.report.step_ms / 1000;
   return wait_s(held.worker) + costs.prefill_weight * prefill_s(held) + output_s;
 }
@@ -104,7 +104,8 @@ int choose_by_cost(const RouteContext& context) {
     }
     return cheapest.worker();
   }
-  // A run from a place that the request's id throws; numbers say nothing of load.
+  // Consecutive workers, starting at one that follows from the request's id; numbers say nothing
+  // about load.
   auto first =
       static_cast<int>(dice(context.request.id, context.decision) % static_cast<uint32_t>(workers));
   for (int i = 0, sampled = 0; i < workers && sampled < context.costs.sampled; ++i) {
@@ -164,7 +165,7 @@ int choose_random(const RouteContext& context) {
   });
 }
 
-// The less loaded one of two that chance names.
+// The less loaded of two random workers.
 int choose_power_of_two(const RouteContext& context) {
   auto thrown = [&](int w) {
     return dice(context.request.id, context.decision << 16 | static_cast<uint64_t>(w));

@@ -1,5 +1,5 @@
-// Which worker gets a request: policies, as functions of what a router knows. registry.cpp is THE
-// LIST.
+// Policies that choose a worker for a request, as functions of what the router knows. registry.cpp
+// lists them.
 #pragma once
 
 #include <cstdint>
@@ -10,26 +10,26 @@
 
 namespace banyan {
 
-// What choosing needs of a request.
+// What a policy needs to know about a request.
 struct RouteRequest {
-  std::span<const PageKey> pages;  // of the prompt's full pages, but for one that it ends with
+  std::span<const PageKey> pages;  // of the prompt's full pages, without one that ends it
   int64_t prompt_tokens = 0;
-  int64_t output_tokens = 0;        // as far as anybody can guess
-  uint64_t id = 0;                  // a hash of its own id: whom it meets where all else is equal
+  int64_t output_tokens = 0;        // an estimate
+  uint64_t id = 0;                  // hash of its own id: breaks ties among workers
   std::span<const int> excluded{};  // workers that were tried before
 };
 
-// What is known of a worker when a request is to be placed.
+// What is known about a worker when a request is placed.
 struct WorkerState {
   bool present = false;    // a worker has this number
   bool accepting = false;  // it takes requests
   LoadReport report;
   int64_t reported_ns = 0;
-  // By this router, after that report.
-  int64_t sent_tokens = 0;  // of prompts, not counting what the worker had
-  int64_t sent_pages = 0;   // that these and their outputs take
+  // Sent by this router since that report.
+  int64_t sent_tokens = 0;  // of prompts, without what the worker had cached
+  int64_t sent_pages = 0;   // needed by these and their outputs
   int64_t sent_requests = 0;
-  int64_t in_flight = 0;  // requests of this router that have not ended
+  int64_t in_flight = 0;  // requests of this router that are not finished
 
   double waiting_tokens() const { return static_cast<double>(report.waiting_tokens + sent_tokens); }
   int64_t running() const { return report.running + report.waiting + sent_requests; }
@@ -38,19 +38,20 @@ struct WorkerState {
 // How much of the request's prompt a worker has.
 struct HeldPrefix {
   int worker = 0;
-  int64_t tokens = 0;         // need not be computed; ...
-  int64_t loaded_tokens = 0;  // ... of them, to be loaded from below its memory
+  int64_t tokens = 0;         // number that need not be computed, ...
+  int64_t loaded_tokens = 0;  // ... of which these must be loaded from storage first
 };
 
 struct RouteCosts {
-  double prefill_weight = 1.5;     // of loading and computing, against waiting for others
-  int sampled = 8;                 // workers that are looked at besides holders; so many of those
-  double prefill_tokens_s = 8000;  // of a worker that has not said
-  double load_tokens_s = 200'000;  // from below memory
+  double prefill_weight = 1.5;     // of loading and computing, relative to waiting
+  int sampled = 8;                 // holders that are considered, and other workers
+  double prefill_tokens_s = 8000;  // assumed until the worker reports it
+  double load_tokens_s = 200'000;  // from storage
   int64_t page_size_tokens = 64;
 
-  // Of cache_aware, by SGLang's names and with its values: the part of a prompt that makes a prefix
-  // worth going to, and by how much the most and the fewest requests may differ.
+  // For cache_aware, with SGLang's names and values: the share of a prompt that makes a prefix
+  // worth following, and the allowed difference between the largest and the smallest number of
+  // requests.
   double cache_threshold = 0.3;
   int64_t balance_abs_threshold = 64;
   double balance_rel_threshold = 1.5;
@@ -61,12 +62,12 @@ struct RouteContext {
   std::span<const WorkerState> workers;
   std::span<const HeldPrefix> holders;  // the longest prefix first
   const RouteCosts& costs;
-  uint64_t decision = 0;  // how many there were before
+  uint64_t decision = 0;  // number of earlier decisions
 
   bool may_take(int worker) const;
-  // By whom it need not be computed.
+  // By workers that have it cached.
   HeldPrefix held_by(int worker) const;
-  // Until its first token, and what its output costs; seconds.
+  // Expected seconds until the first token, and for the output.
   double cost(const HeldPrefix& held) const;
   double prefill_s(const HeldPrefix& held) const;
   double wait_s(int worker) const;
@@ -75,11 +76,11 @@ struct RouteContext {
 struct RoutingPolicy {
   std::string_view name;
   std::string_view summary;
-  int (*choose)(const RouteContext& context);  // the worker's number; -1: nobody has room
+  int (*choose)(const RouteContext& context);  // the worker's number; -1: no worker has room
 };
 
 std::span<const RoutingPolicy> routing_policies();
-// Null: there is none of that name.
+// Null: there is no policy of that name.
 const RoutingPolicy* find_routing_policy(std::string_view name);
 
 int choose_by_cost(const RouteContext& context);

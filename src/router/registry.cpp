@@ -1,4 +1,4 @@
-// THE LIST of routing policies.
+// The list of routing policies.
 #include <algorithm>
 #include <array>
 

@@ -12,15 +12,15 @@ namespace banyan {
 
 struct EtcdConfig {
   std::vector<std::string> endpoints;  // empty: no etcd
-  std::string cluster = "default";     // workers and routers of one name find each other
-  std::string advertise_url;           // of a worker: where routers reach it; empty: its address
+  std::string cluster = "default";     // workers and routers with the same name find each other
+  std::string advertise_url;           // a worker's address for routers; empty: where it listens
   TlsFiles tls{.certificate_option = "--etcd-certfile",
                .key_option = "--etcd-keyfile",
                .authorities_option = "--etcd-cafile"};
-  int64_t ttl_s = 5;  // so long after its end a worker is listed at most
+  int64_t ttl_s = 5;  // how long a worker stays listed after its end
 
   bool used() const { return !endpoints.empty(); }
-  // Names what is wrong by its option.
+  // Errors name the invalid option.
   Status validate() const;
 };
 

@@ -26,8 +26,8 @@ class GenerationRun : public std::enable_shared_from_this<GenerationRun> {
         trace_(std::move(trace)),
         unfinished_(plan_.choices.size()) {}
 
-  // The client's Last-Event-ID: its stream's events get ids, and what it has already, from another
-  // server, is left out.
+  // The client's Last-Event-ID: events of its stream get ids, and those it already has from another
+  // server are skipped.
   Status mark(std::string_view last_event_id) {
     size_t choices = plan_.choices.size();
     bool streams = plan_.stream && plan_.answer->stream_type() == kEventStream;

@@ -31,7 +31,7 @@ struct Choice {
   int64_t prompt_tokens = 0;
   int64_t max_new_tokens = 0;
   TextStream stream;
-  // The client has not read all that it was sent. A format whose events repeat earlier text may
+  // The client has not read everything that was sent. A format whose events repeat earlier text may
   // then skip all but the last one, so that output does not pile up.
   bool behind = false;
 };
@@ -55,8 +55,8 @@ class Answer {
   // Returns the body of an unstreamed answer.
   virtual std::string whole(std::span<const Choice> choices) = 0;
 
-  // Content type of a stream. Server-sent events must follow from tokens alone, whatever happens
-  // when, unless a choice is behind: clients that lost their server ask another for the rest.
+  // Content type of a stream. Server-sent events must follow from the tokens alone, except while a
+  // choice is `behind`: a client that lost its server requests the rest from another.
   virtual std::string_view stream_type() const { return kEventStream; }
   // Appends the last frames of a stream that fails midway. By default the error as OpenAI's and
   // SGLang's servers send it.

@@ -106,7 +106,7 @@ class Server::Impl {
   bool leaving_ = false, draining_ = false, cancelled_ = false, ended_ = false;
   SteadyTime cancel_at_, end_at_;
   Status outcome_;
-  std::unique_ptr<WorkerRegistration> registration_;  // null: no router hears of it
+  std::unique_ptr<WorkerRegistration> registration_;  // null: not registered
 };
 
 Status Server::Impl::listen() {
@@ -270,7 +270,7 @@ void Server::Impl::tick() {
 
 // --- shutdown ---
 
-// Probes and routers hear of it first, so that no request comes any more when drain() refuses them.
+// Probes and routers are notified first, so that no more requests come when drain() refuses them.
 void Server::Impl::leave() {
   if (leaving_ || ended_) return;
   leaving_ = true;

@@ -66,11 +66,11 @@ class Service {
   std::vector<ExpertCounts> expert_counts() const {
     return engine_ != nullptr ? llm_->engine().expert_counts() : std::vector<ExpertCounts>();
   }
-  // The engine of this process. Null where workers elsewhere run the requests: then the router
-  // answers for handlers that need it.
+  // The engine of this process. Null if workers elsewhere run the requests; the router then answers
+  // for handlers that need an engine.
   EngineThread* engine() { return engine_; }
   Generator& generator() { return *generator_; }
-  // Running, or finished and not fetched yet; null: none.
+  // The profile that runs, or has finished and was not fetched yet; null: none.
   std::shared_ptr<TraceLog>& profile() { return profile_; }
   MachineMeter& machine_meter() { return machine_meter_; }
   // Thread-safe.

@@ -53,7 +53,7 @@ void StreamMarks::mark_each(size_t counter, std::string& events) {
   events.swap(marked_);
 }
 
-// What was left out counts as sent, also where the run has not come to it yet.
+// Skipped events count as sent, even if the run has not reached them yet.
 void StreamMarks::append_id(std::string& out) const {
   auto to = std::back_inserter(out);
   auto count = [&](size_t i) { return std::max(counts_[i], had_[i]); };

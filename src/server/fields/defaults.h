@@ -15,7 +15,7 @@ struct RequestDefaults {
   std::optional<float> repetition_penalty, presence_penalty, frequency_penalty;
   std::optional<int> top_k;
   std::optional<uint64_t> seed;
-  std::optional<uint64_t> drawn_seed;  // where nobody names one; absent: by chance
+  std::optional<uint64_t> drawn_seed;  // used if the request has none; absent: random
   std::optional<int64_t> max_new_tokens;
   std::optional<int64_t> thinking_tokens_max;  // reasoning_budget
   Json template_variables = Json::object();    // for chat templates

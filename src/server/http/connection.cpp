@@ -192,7 +192,8 @@ void Connection::on_end(bool clean) {
   exchange_->keep_alive = false;
   if (exchange_->answer == Answer::kComplete) return;  // the client may still read it
   if (exchange_->answer == Answer::kStream) return cut("the client closed the connection");
-  // Clients do not half-close a connection and wait for an answer, except by hand: tell those why.
+  // Only people using a raw socket half-close a connection and wait for an answer: explain it to
+  // them.
   if (exchange_->on_disconnect) asio::post(hub_.io, std::exchange(exchange_->on_disconnect, {}));
   refuse({499, "the client closed the connection before the answer"});
 }

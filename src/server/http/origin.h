@@ -19,12 +19,11 @@
 namespace banyan {
 
 // Always allowed, besides what the options add:
-//   Host: names of the loopback interface and `--host` itself. On an address that other machines
-//   can
-//     reach, also any literal address, since it cannot be rebound. Without --allowed-hosts a server
-//     on such an address accepts every name, since it cannot know the names that lead to it.
-//   Origin: pages of this machine if only this machine is served, and pages from the very name of
-//     the request's Host header, if that name is known.
+// - Host: names of the loopback interface and `--host` itself. On an address that other machines
+//   can reach, also any literal address, since it cannot be rebound. Without --allowed-hosts a
+//   server on such an address accepts every name, since it cannot know the names that lead to it.
+// - Origin: pages of this machine if only this machine is served, and pages from the very name of
+//   the request's Host header, if that name is known.
 class OriginRules {
  public:
   // `host` is the configured name and `bound` the address it resolved to.

@@ -39,7 +39,7 @@ size_t count_values(std::string_view json) {
 
 namespace {
 
-// The same for one request id wherever it is sent, so that a run can be had again.
+// The seed follows from the request's id, so that a run can be repeated on any server.
 uint64_t seed_of(std::string_view request_id) {
   Digest digest = Hasher().text("banyan seed").text(request_id).finish();
   uint64_t seed = 0;

@@ -10,7 +10,7 @@
 
 namespace banyan {
 
-// The preceding character tells whether a comma is due; a string ends with its quote.
+// The preceding character decides whether a comma is due; a string ends with its quote.
 void JsonWriter::separate() {
   if (out_.size() == begin_) return;
   char last = out_.back();

@@ -17,10 +17,10 @@ struct Usage {
   int64_t prompt_tokens = 0;  // each prompt counts once, however many samples it has
   int64_t completion_tokens = 0;
   int64_t cached_tokens = 0;
-  int64_t restored_tokens = 0;   // of those, loaded from storage
+  int64_t restored_tokens = 0;   // of them, loaded from storage
   int64_t reasoning_tokens = 0;  // of the completion's
-  // Of what was proposed ahead, by a prediction in the request or else: tokens that the completion
-  // has, and those that were computed in vain.
+  // Tokens that were drafted, by a prediction in the request or otherwise: those that the
+  // completion has, and those that were rejected.
   int64_t accepted_prediction_tokens = 0, rejected_prediction_tokens = 0;
 };
 

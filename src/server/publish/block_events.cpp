@@ -8,7 +8,7 @@
 namespace banyan {
 namespace {
 
-// What vLLM calls the memory that blocks are used in as they are.
+// vLLM's name for the memory in which blocks are used directly.
 constexpr const char* kFirstTier = "GPU";
 
 Json event_json(const BlockEvent& event, int64_t block_size) {
@@ -58,13 +58,13 @@ bool BlockQueue::add(const KvEvent& event, std::span<const PrefixToken> tokens, 
   return empty;
 }
 
-// What one event can say is one.
+// Merges events that one event can express.
 void BlockQueue::append(BlockEvent event) {
   if (blocks_ >= blocks_max_ && event.operation != KvOperation::kCleared) {
     ++overflows_;
     event = {.operation = KvOperation::kCleared};
   }
-  if (event.operation == KvOperation::kCleared) {  // nothing before it matters
+  if (event.operation == KvOperation::kCleared) {  // earlier events no longer matter
     events_.assign(1, std::move(event));
     blocks_ = 0;
     return;

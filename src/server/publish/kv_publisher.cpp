@@ -14,7 +14,7 @@
 namespace banyan {
 namespace {
 
-// Between two batches, and two looks for questions.
+// Interval between batches, and between checks for replay requests.
 constexpr auto kPublishInterval = std::chrono::milliseconds(10);
 constexpr uint64_t kEnd = ~uint64_t{0};  // -1
 
@@ -36,7 +36,7 @@ std::optional<uint64_t> read_number(const std::string& bytes) {
   return number;
 }
 
-// False: the socket does not take it now, or not any more.
+// False: the socket does not accept it now, or is closed.
 template <size_t N>
 bool send(void* socket, const std::array<const std::string*, N>& frames) {
   for (size_t i = 0; i < N; ++i) {
@@ -46,7 +46,7 @@ bool send(void* socket, const std::array<const std::string*, N>& frames) {
   return true;
 }
 
-// The frames of one message; nothing: there is none.
+// The frames of one message; nothing if there is none.
 std::vector<std::string> receive(void* socket) {
   constexpr size_t kFramesMax = 8, kFrameBytesMax = 256;
   std::vector<std::string> frames;
@@ -81,7 +81,7 @@ void KvPublisher::End::operator()(void* context) const {
 Result<KvPublisher::Socket> KvPublisher::socket(int type, const std::string& endpoint, bool binds) {
   Socket socket(zmq_socket(context_.get(), type));
   if (socket == nullptr) return io_error("ZeroMQ: {}", zmq_strerror(zmq_errno()));
-  constexpr int kLinger_ms = 500;  // at the end, for who reads still
+  constexpr int kLinger_ms = 500;  // at the end, for subscribers that still read
   zmq_setsockopt(socket.get(), ZMQ_LINGER, &kLinger_ms, sizeof kLinger_ms);
   zmq_setsockopt(socket.get(), ZMQ_SNDHWM, &config_.high_water_mark, sizeof(int));
   int error = binds ? zmq_bind(socket.get(), endpoint.c_str())
@@ -135,7 +135,7 @@ void KvPublisher::run() {
       } else {
         changed_.wait(lock, due);
       }
-      // What else the step leaves.
+      // Publishes the rest of the step's events.
       if (waiting_) changed_.wait_for(lock, kPublishInterval, [&] { return stopped_; });
       waiting_ = false;
       if (stopped_) break;
@@ -156,14 +156,14 @@ void KvPublisher::publish() {
   Batch batch = {.number = next_++,
                  .bytes = encode_batch(unix_time_s(), events, page_size_tokens_)};
   std::string number = number_frame(batch.number);
-  // It never waits: who does not keep up misses batches, and sees that by their numbers.
+  // Never waits: a slow subscriber misses batches and notices by their numbers.
   send<3>(events_.get(), {&config_.topic, &number, &batch.bytes});
   if (replay_ == nullptr) return;
   kept_.push_back(std::move(batch));
   if (std::ssize(kept_) > config_.batches_kept) kept_.pop_front();
 }
 
-// A question is {who asks, nothing, number}.
+// A replay request is {sender, empty, number}.
 void KvPublisher::answer_replays() {
   const std::string nothing;
   for (std::vector<std::string> question; !(question = receive(replay_.get())).empty();) {

@@ -30,8 +30,8 @@ class KvPublisher {
   KvPublisher(const KvPublisher&) = delete;
   KvPublisher& operator=(const KvPublisher&) = delete;
 
-  // Begins to publish what is announced, in pages of so many tokens. Once; on the announcer's
-  // thread, where nothing may be announced any more when the publisher goes.
+  // Starts to publish announced events, in pages of this many tokens. Call once, on the announcer's
+  // thread. Nothing may be announced there when the publisher is destroyed.
   void watch(KvAnnouncer& announcer, int64_t page_size_tokens);
 
  private:
@@ -61,11 +61,11 @@ class KvPublisher {
   int64_t page_size_tokens_ = 0;
   std::deque<Batch> kept_;
   uint64_t next_ = 0;
-  int64_t overflows_ = 0;  // that were reported
+  int64_t overflows_ = 0;  // number reported
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool waiting_ = false;  // events are
+  bool waiting_ = false;  // events are queued
   bool stopped_ = false;
   std::thread thread_;
 };

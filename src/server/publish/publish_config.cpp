@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kOption = "--kv-events-config";
 
-// One key of the object. Each call returns whether `key` was the one it was asked for.
+// Reads one key of the object. Returns whether `key` is that key.
 class KeyReader {
  public:
   KeyReader(const std::string& key, const Json& value) : key_(key), value_(value) {}

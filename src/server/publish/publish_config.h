@@ -1,4 +1,4 @@
-// What vLLM's --kv-events-config says: where the events of the prefix cache are published.
+// The contents of vLLM's --kv-events-config: where the events of the prefix cache are published.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@ namespace banyan {
 
 struct KvPublishConfig {
   bool enabled = false;
-  // ZeroMQ's names of addresses. With * or :: in it, and those of ipc:// and inproc://, it is an
-  // address of this machine; any other is connected to.
+  // ZeroMQ addresses. One with * or ::, or of ipc:// or inproc://, is bound on this machine; any
+  // other is connected to.
   std::string endpoint = "tcp://*:5557";
-  std::string replay_endpoint;      // answers questions for batches that were missed; empty: none
-  int64_t batches_kept = 10'000;    // for those
+  std::string replay_endpoint;      // answers requests for missed batches; empty: none
+  int64_t batches_kept = 10'000;    // for replay
   int high_water_mark = 100'000;    // batches that wait for a slow subscriber; more are dropped
-  int64_t events_queued = 100'000;  // that wait to be sent; more, and all are cleared
+  int64_t events_queued = 100'000;  // waiting to be sent; beyond this, all are cleared
   std::string topic;
 
   // A JSON object with vLLM's keys: enable_kv_cache_events, publisher ("zmq" or "null"), endpoint,

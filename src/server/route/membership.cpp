@@ -23,13 +23,13 @@ std::string prefix_of(const EtcdConfig& config) {
   return fmt::format("/banyan/{}/workers/", config.cluster);
 }
 
-// A worker is named by its address, so one that is started again takes its own place.
+// Workers are named by their address, so a restarted one replaces its own entry.
 Result<std::string> key_of(const EtcdConfig& config) {
   ServerUrl url = TRY(parse_server_url(config.advertise_url));
   return prefix_of(config) + url.authority + url.prefix;
 }
 
-// Empty: it says nothing that this router understands.
+// Empty: the value is not one that this router understands.
 std::string url_of(const std::string& value) {
   Result<Json> json = parse_json(value, "a worker's key", {.bytes_max = 4096});
   if (!json || !json->is_object()) return {};
@@ -71,7 +71,7 @@ WorkerRegistration::WorkerRegistration(boost::asio::io_context& io, const EtcdCo
 
 WorkerRegistration::~WorkerRegistration() = default;
 
-// A lease, then the key, then the lease again and again.
+// Takes a lease, writes the key, then renews the lease repeatedly.
 void WorkerRegistration::step() {
   if (left_) return;
   if (lease_ != 0) {

@@ -1,8 +1,9 @@
-// Which workers there are, as they say in etcd: a key for each, below a lease that it renews.
+// The list of workers in etcd: one key per worker, with a lease that the worker renews. Workers
+// write, routers read.
 //
-// Workers write, routers read. A router lists the keys, follows their changes, and lists them again
-// every few seconds and whenever it missed something. While etcd is away, the last set holds: a
-// worker's own connection says sooner whether it lives. Both belong to the I/O thread.
+// A router lists the keys and watches them for changes. It lists them again every few seconds, and
+// whenever it missed a change. While etcd is unavailable, the last list holds: a worker's own
+// connection shows sooner whether it lives. Both classes belong to the I/O thread.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -18,15 +19,15 @@
 
 namespace banyan {
 
-// Tells routers of this worker until it leaves.
+// Registers this worker for routers until it leaves.
 class WorkerRegistration {
  public:
-  // Errors: an endpoint.
+  // Errors: an invalid endpoint.
   static Result<std::unique_ptr<WorkerRegistration>> start(boost::asio::io_context& io,
                                                            const EtcdConfig& config);
   ~WorkerRegistration();
-  // The worker takes no more requests: routers are told at once. The io_context has no more to do
-  // once etcd has answered, or has not for two seconds.
+  // The worker takes no more requests: routers are notified at once. The io_context has nothing
+  // left to do once etcd has answered, or after two seconds without an answer.
   void leave();
 
  private:
@@ -39,11 +40,11 @@ class WorkerRegistration {
   std::unique_ptr<EtcdClient> etcd_;
   boost::asio::steady_timer timer_;
   int64_t lease_ = 0;  // 0: none
-  bool told_ = false;  // the log has that etcd is away
+  bool told_ = false;  // the log says that etcd is unavailable
   bool left_ = false;
 };
 
-// Hears of workers.
+// Follows the list of workers.
 class WorkerMembership {
  public:
   struct Sinks {
@@ -68,7 +69,7 @@ class WorkerMembership {
   boost::asio::steady_timer timer_;
   std::map<std::string, std::string> members_;  // URL by key
   bool watching_ = false;
-  bool told_ = false;  // the log has that etcd is away
+  bool told_ = false;  // the log says that etcd is unavailable
 };
 
 }  // namespace banyan

@@ -18,10 +18,11 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr auto kTick = std::chrono::milliseconds(20);
 constexpr double kRetriesPerRequest = 0.1, kRetriesSavedMax = 100;
-// A worker that ends so soon after it took a request, without a token of it, may have died of it.
+// If a worker dies this soon after it took a request, without a token of it, the request may be the
+// cause.
 constexpr double kSuddenDeath_s = 0.5;
 constexpr int kSuddenDeathsMax = 2;
-// An answer of which nothing is known yet, and how much each one teaches.
+// The assumed length of an answer before any is known, and the weight of each new one.
 constexpr double kOutputTokens = 128, kOutputBlend = 0.05;
 constexpr size_t kLineBytesMax = 16 << 20;
 constexpr size_t kBodyBytesMax = 4096;  // of an answer that is an error
@@ -34,7 +35,7 @@ SteadyClock::duration seconds(double s) {
   return std::chrono::duration_cast<SteadyClock::duration>(std::chrono::duration<double>(s));
 }
 
-// The message of an error of server/error.h, or the body as it is.
+// The message of an error in the format of server/error.h, or the body as it is.
 std::string message_of(std::string_view body) {
   Result<Json> json = parse_json(body, "an error");
   if (!json || !json->is_object()) return std::string(body);
@@ -78,28 +79,28 @@ struct RemoteGenerator::RemoteSubmission final : Submission {
   std::vector<std::weak_ptr<Job>> jobs;  // by index
 };
 
-// One request, whichever worker has it.
+// One request, on whichever worker it runs.
 struct RemoteGenerator::Job {
   std::shared_ptr<RemoteSubmission> submission;
   size_t index = 0;
-  WireRequest wire;  // as it came
+  WireRequest wire;  // as submitted
   std::shared_ptr<PromptPages> pages;
   uint64_t number = 0;
   SteadyTime arrived, queue_deadline;
   bool over = false;
 
-  // What was handed on.
+  // What was delivered so far.
   std::vector<TokenId> tokens;
-  int64_t prompt_next = 0;  // the position after the last prompt token that was reported
-  std::string identity;     // of the workers whose tokens these are
+  int64_t prompt_next = 0;  // the position after the last reported prompt token
+  std::string identity;     // of the workers that computed these tokens
   int64_t cached_tokens = -1, restored_tokens = 0;
-  int64_t drafts = 0, draft_tokens = 0;  // of earlier attempts; with those of this one: ...
+  int64_t drafts = 0, draft_tokens = 0;  // of earlier attempts, and including this one
   int64_t drafts_all = 0, draft_tokens_all = 0;
 
-  // The present attempt. Its number is in every callback.
-  std::shared_ptr<RemoteWorker> worker;  // null: it waits
+  // The current attempt. Its number is in every callback.
+  std::shared_ptr<RemoteWorker> worker;  // null: it waits for one
   WorkerChoice::Placement placement;
-  std::vector<int> refused_by;  // workers, since it was last taken
+  std::vector<int> refused_by;  // workers that refused it since it last ran
   uint64_t attempt = 0, exchange = 0;
   SteadyTime sent;
   bool answered = false;
@@ -178,7 +179,7 @@ void RemoteGenerator::dismiss(const std::string& url) {
   }
 }
 
-// Those that leave and have nothing to end any more.
+// Removes workers that have left and have no requests.
 void RemoteGenerator::retire(SteadyTime now) {
   for (size_t i = 0; i < workers_.size(); ++i) {
     if (!workers_[i]) continue;
@@ -238,8 +239,8 @@ Result<std::shared_ptr<Submission>> RemoteGenerator::submit(std::vector<Generate
   return submission;
 }
 
-// Gives waiting requests to workers with room, in order. One that may only go to workers like those
-// it has tokens of holds up no other.
+// Gives waiting requests to workers with room, in order. A request that may only go to workers of
+// one identity holds up no other.
 void RemoteGenerator::pump() {
   if (waiting_.empty() || stopped_) return;
   bool full = false;
@@ -268,7 +269,7 @@ WorkerChoice::Request RemoteGenerator::request_of(const Job& job) const {
 bool RemoteGenerator::place(const JobPtr& job) {
   SteadyTime now = SteadyClock::now();
   WorkerChoice::Placement placement = choice_.choose(request_of(*job), now);
-  if (placement.worker < 0 && !job->refused_by.empty()) {  // who refused may take it by now
+  if (placement.worker < 0 && !job->refused_by.empty()) {  // those that refused may take it by now
     job->refused_by.clear();
     placement = choice_.choose(request_of(*job), now);
   }
@@ -278,7 +279,7 @@ bool RemoteGenerator::place(const JobPtr& job) {
   return true;
 }
 
-// What is left to do of a request.
+// The part of a request that is still to be computed.
 WireRequest RemoteGenerator::next_attempt(const Job& job) {
   WireRequest next = job.wire;
   next.request.resume_tokens = job.tokens;
@@ -351,7 +352,7 @@ void RemoteGenerator::take_line(const JobPtr& job, std::string_view text) {
   }
   if (line_.kind == WireLine::Kind::kRejected) return take_rejection(job, line_.event.error);
   if (line_.kind == WireLine::Kind::kResumable) {
-    --job->migrations;  // it was asked to leave, which is no fault
+    --job->migrations;  // the worker drains, which is not a failure
     job->worker->suspect("it leaves");
     return lose(job, "it leaves", false);
   }
@@ -393,7 +394,7 @@ void RemoteGenerator::take_event(const JobPtr& job, TokenEvent event) {
   finish(job, event);
 }
 
-// Nothing of it runs. Where the worker had no room, another may have.
+// Nothing of the request runs. If the worker had no room, another may have.
 void RemoteGenerator::take_rejection(const JobPtr& job, const Error& error) {
   bool retries = error.code == ErrorCode::kExhausted && retries_left_ >= 1;
   if (retries) {
@@ -418,7 +419,7 @@ void RemoteGenerator::take_rejection(const JobPtr& job, const Error& error) {
   submission->reject(error);
 }
 
-// The answer is over, and no last line was there.
+// The answer ended without a last line.
 void RemoteGenerator::take_end(const JobPtr& job, int http_status, const Status& outcome) {
   job->exchange = 0;
   if (http_status == 200 || http_status == 0 || !outcome) {
@@ -481,7 +482,7 @@ void RemoteGenerator::requeue(const JobPtr& job) {
   boost::asio::post(io_, [this] { pump(); });
 }
 
-// The present attempt is over; nothing more is heard of it.
+// Ends the current attempt; its later events are ignored.
 void RemoteGenerator::leave(Job& job) {
   ++job.attempt;
   --job.worker->in_flight;
@@ -491,7 +492,7 @@ void RemoteGenerator::leave(Job& job) {
   job.exchange = 0;
 }
 
-// Closes the connection of an attempt, once the client is in none of its callbacks.
+// Closes the connection of an attempt, once the client is not inside one of its callbacks.
 void RemoteGenerator::hang_up(const Job& job) {
   if (job.exchange == 0) return;
   boost::asio::post(io_, [worker = job.worker, exchange = job.exchange] {
@@ -518,7 +519,7 @@ void RemoteGenerator::end(const JobPtr& job) {
   if (!waiting_.empty()) boost::asio::post(io_, [this] { pump(); });
 }
 
-// Its last event comes later: the caller that cancels is in the middle of something.
+// Its last event comes later, since the caller that cancels is in the middle of something.
 void RemoteGenerator::drop(const JobPtr& job) {
   if (job->over) return;
   if (job->worker) {
@@ -597,9 +598,9 @@ void RemoteGenerator::expire(SteadyTime now) {
   }
 }
 
-// Workers' counters only grow here, although workers come, go and restart.
+// Counters reported here only grow, although workers come, go and restart.
 void RemoteGenerator::count_progress(const WorkerInfo& info, WorkerInfo& counted) {
-  if (counted.epoch == 0) counted = info;  // what it did before is not this router's
+  if (counted.epoch == 0) counted = info;  // earlier work is not this router's
   if (counted.epoch != info.epoch) counted = {};
   totals_.steps += info.steps - counted.steps;
   totals_.prompt_tokens += info.prompt_tokens - counted.prompt_tokens;

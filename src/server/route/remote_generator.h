@@ -1,13 +1,13 @@
-// Runs requests on workers elsewhere: `banyan route`.
+// Runs requests on workers in other processes: `banyan route`.
 //
-// A request goes to one worker. When that is lost (it died, hangs, drains), the request goes to
-// another with `resume_tokens`, and the client sees nothing of it: each token has its position, and
-// one is handed on only if it is the next. What an attempt says after it was given up is dropped.
+// A request goes to one worker. If that worker is lost (it died, hangs or drains), the request
+// continues on another with `resume_tokens`, and the client does not notice. Each token has its
+// position and is forwarded only if it is the next one; events of an abandoned attempt are dropped.
 // Streams never move between workers that differ in anything that changes a bit.
 //
-// Three limits keep trouble from growing. A request moves `migrations_max` times at most. One that
-// two workers died of at once is not given to a third. And retries on workers that live, but
-// refuse, are a tenth of the traffic at most.
+// Three limits keep failures from spreading. A request moves `migrations_max` times at most. One
+// that two workers died of at once is not given to a third. Retries on workers that live, but
+// refuse, are at most a tenth of the traffic.
 //
 // Belongs to the I/O thread, which is the delivery thread.
 #pragma once
@@ -30,15 +30,14 @@ namespace banyan {
 
 class RemoteGenerator final : public Generator {
  public:
-  // For /metrics and logs: what workers and this router have done.
+  // Counters of workers and of this router, for /metrics and logs.
   struct Counts {
     int64_t requests = 0, migrations = 0, retries = 0, poisoned = 0, expired = 0, waiting = 0;
-    // Of prompts that were sent: all tokens, those that the choice took for cached, those that
-    // were.
+    // Prompt tokens sent: all, those expected to be cached, and those that were.
     int64_t sent_tokens = 0, predicted_tokens = 0, cached_tokens = 0;
   };
 
-  // `on_step` hears sums over the workers. Errors: a URL, an unknown policy, a file of TLS.
+  // `on_step` gets sums over the workers. Errors: an invalid URL, an unknown policy, a TLS file.
   static Result<std::unique_ptr<RemoteGenerator>> open(
       boost::asio::io_context& io, const RouteConfig& config,
       std::function<void(const StepReport&)> on_step);
@@ -97,18 +96,18 @@ class RemoteGenerator final : public Generator {
   const RouteConfig config_;
   std::function<void(const StepReport&)> on_step_;
   std::shared_ptr<const TlsContext> tls_;
-  std::vector<std::shared_ptr<RemoteWorker>> workers_;  // by number; null: nobody has it
-  std::unique_ptr<WorkerMembership> membership_;        // null: workers are named once
+  std::vector<std::shared_ptr<RemoteWorker>> workers_;  // by number; null: unused
+  std::unique_ptr<WorkerMembership> membership_;        // null: the list is fixed
   WorkerChoice choice_;
   std::unordered_set<JobPtr> jobs_;  // that have not ended
   std::deque<JobPtr> waiting_;
   boost::asio::steady_timer timer_;
   WireLine line_;
   Counts counts_;
-  EngineStats totals_;               // of steps and tokens, over all workers
-  std::vector<WorkerInfo> counted_;  // by worker: what totals_ has of it
+  EngineStats totals_;               // steps and tokens of all workers
+  std::vector<WorkerInfo> counted_;  // per worker: what totals_ includes
   double retries_left_;
-  double output_tokens_;  // of an answer, lately: what the next is expected to have
+  double output_tokens_;  // expected tokens of an answer, from recent ones
   bool stopped_ = false;
 };
 

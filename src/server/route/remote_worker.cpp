@@ -51,7 +51,7 @@ void RemoteWorker::tick(SteadyTime now) {
   if (question_ == 0 && now - asked_ >= duration_of_s(config_.health_interval_s)) ask(now);
 }
 
-// Where nothing runs, nothing progresses.
+// A worker without requests makes no progress.
 bool RemoteWorker::stalls(SteadyTime now) {
   if (!info_ || info_->running + info_->queued == 0 || info_->steps != steps_) {
     progressed_ = now;
@@ -59,7 +59,7 @@ bool RemoteWorker::stalls(SteadyTime now) {
     return false;
   }
   if (now - progressed_ < duration_of_s(config_.stall_timeout_s)) return false;
-  progressed_ = now;  // it gets another chance
+  progressed_ = now;  // gets another chance
   return true;
 }
 

@@ -1,9 +1,8 @@
-// A worker as a router sees it: its connections, what it last said of itself, and whether it may be
-// trusted with requests.
+// A worker as a router sees it: its connections, its last report, and whether it may get requests.
 //
-// Health is progress: a worker is asked in short intervals, and one that does not answer, or that
-// has requests and takes no step, is given up, however well its port answers. Belongs to the I/O
-// thread.
+// Health means progress. A worker is polled at short intervals. One that does not answer, or that
+// has requests and takes no step, is given up, even if its port still accepts connections. Belongs
+// to the I/O thread.
 #pragma once
 
 #include <chrono>
@@ -22,12 +21,12 @@ class RemoteWorker : public std::enable_shared_from_this<RemoteWorker> {
  public:
   using SteadyTime = std::chrono::steady_clock::time_point;
   struct Events {
-    std::function<void()> answered;  // WorkerInfo is new
-    // It is given up: what runs there is lost.
+    std::function<void()> answered;  // there is a new WorkerInfo
+    // The worker is given up: its requests are lost.
     std::function<void(const std::string& why)> lost;
   };
 
-  // kInvalidArgument: no URL. `tls` is for those of https.
+  // kInvalidArgument: not a URL. `tls` is for https URLs.
   static Result<std::shared_ptr<RemoteWorker>> open(boost::asio::io_context& io,
                                                     const std::string& url,
                                                     const RouteConfig& config,
@@ -36,26 +35,26 @@ class RemoteWorker : public std::enable_shared_from_this<RemoteWorker> {
                const RouteConfig& config, std::shared_ptr<const TlsContext> tls);
 
   void on(Events events) { events_ = std::move(events); }
-  // Asks, and checks deadlines. Call it often.
+  // Polls the worker and checks deadlines. Call it often.
   void tick(SteadyTime now);
   void stop();
 
   const std::string& url() const { return url_; }
-  // Null: it has not answered, or not since it was suspected.
+  // Null: it has not answered yet, or not since it was suspected.
   const WorkerInfo* info() const { return info_ ? &*info_ : nullptr; }
   bool is_ready() const { return !leaving && info_ && info_->state == WorkerInfo::State::kReady; }
   // Whether it may be given a request now.
   bool has_room(SteadyTime now) const;
-  uint64_t answers() const { return answers_; }  // how often info() was new
+  uint64_t answers() const { return answers_; }  // number of reports so far
   HttpClient& client() { return client_; }
 
-  // Of a request here: its connection broke, or it failed though the worker lives.
+  // Reports a failed request: its connection broke, or it failed though the worker lives.
   void suspect(const std::string& why);
   void failed(SteadyTime now);
   void succeeded() { failures_ = 0; }
 
   int64_t in_flight = 0, waiting_tokens = 0;  // of this router's requests
-  bool leaving = false;  // it is listed no more: it gets nothing new, and ends what it has
+  bool leaving = false;  // no longer listed: finishes its requests and gets no new ones
 
  private:
   void ask(SteadyTime now);
@@ -68,7 +67,7 @@ class RemoteWorker : public std::enable_shared_from_this<RemoteWorker> {
   HttpClient client_;
   Events events_;
   std::optional<WorkerInfo> info_;
-  uint64_t question_ = 0;  // 0: none is out
+  uint64_t question_ = 0;  // 0: no poll is in progress
   uint64_t questions_ = 0;
   uint64_t answers_ = 0;
   std::string answer_;
@@ -77,7 +76,7 @@ class RemoteWorker : public std::enable_shared_from_this<RemoteWorker> {
   int64_t steps_ = -1;
   int failures_ = 0;
   SteadyTime closed_until_;
-  bool told_ = false;  // the log has its present state
+  bool told_ = false;  // its current state is in the log
 };
 
 }  // namespace banyan

@@ -14,18 +14,18 @@ inline constexpr int kWorkersMax = 256;  // of one router: two cells' worth
 
 struct RouteConfig {
   std::vector<std::string> worker_urls;
-  EtcdConfig etcd;                                          // and those that are listed there
-  std::string worker_api_key;                               // for the workers; empty: none
+  EtcdConfig etcd;                                          // and those listed there
+  std::string worker_api_key;                               // sent to workers; empty: none
   TlsFiles tls{.certificate_option = "--client-cert-path",  // for workers at https:// addresses
                .key_option = "--client-key-path",
                .authorities_option = "--ca-cert-path"};
-  std::string policy = "cost";  // router/registry.cpp has the list
+  std::string policy = "cost";  // a name in router/registry.cpp
   RouteCosts costs;
 
-  double health_interval_s = 0.25;  // between two questions to a worker
-  double health_timeout_s = 2;      // a worker that has not answered for so long is given up
-  double stall_timeout_s = 60;      // so is one that runs requests and takes no step for so long
-  // After this many failures in a row, a worker that still answers gets nothing for a while.
+  double health_interval_s = 0.25;  // between two polls of a worker
+  double health_timeout_s = 2;      // without an answer for this long, a worker is given up
+  double stall_timeout_s = 60;      // likewise if it has requests but takes no step for this long
+  // After this many consecutive failures, a worker that still answers gets no requests for a while.
   int breaker_failures = 5;
   double breaker_s = 5;
 

@@ -13,11 +13,11 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-// A worker that has not begun to tell of its cache after so long is chosen by its load until it
-// does; a stream that ended is asked for again after a pause.
+// If a worker's event stream has not started after this long, the worker is chosen by load alone
+// until it does. A stream that ended is requested again after a pause.
 constexpr auto kHelloPatience = std::chrono::seconds(1);
 constexpr auto kReopenPause = std::chrono::milliseconds(100);
-// A report of load that is older is replaced by what /worker/info says.
+// An older load report is replaced by the data of /worker/info.
 constexpr int64_t kReportNsMax = 2'000'000'000;
 
 int64_t ns_of(SteadyClock::time_point time) {
@@ -151,7 +151,7 @@ void WorkerChoice::go_by_load(int number, const std::string& why) {
 
 // ---- Views --------------------------------------------------------------------------------------
 
-// A view is for workers that are alike, and that tell of their caches or do not.
+// A view has workers of one identity that all stream events, or all do not.
 int WorkerChoice::view_for(const Source& source, const KvHello* hello) {
   for (size_t i = 0; i < views_.size(); ++i) {
     const View& view = views_[i];
@@ -196,7 +196,7 @@ void WorkerChoice::leave(int number) {
   if (--view.workers == 0) view = {};
 }
 
-// Where the worker does not report by itself, or not lately.
+// Used if the worker sends no load reports, or none recently.
 void WorkerChoice::report_load(Source& s, SteadyTime now) {
   auto number = static_cast<int>(&s - sources_.data());
   FleetView& fleet = *views_[static_cast<size_t>(s.view)].fleet;
@@ -228,8 +228,8 @@ RouteRequest WorkerChoice::request_for(const View& view, const Request& request)
   return made;
 }
 
-// Of several views, the one where it is expected to be done first; by other policies than cost, the
-// one with the fewest requests for each worker.
+// Among several views, the one in which the request is expected to finish first; for policies other
+// than cost, the one with the fewest requests per worker.
 WorkerChoice::Placement WorkerChoice::choose(const Request& request, SteadyTime now) {
   bool by_cost = config_.policy == "cost";
   Placement best;

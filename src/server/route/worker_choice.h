@@ -1,8 +1,8 @@
-// Which worker gets a request: what workers tell of their caches and load, in one FleetView for
-// each identity, and the policy's answer.
+// Chooses a worker for a request. Workers report their caches and load into one FleetView per
+// identity, and the policy chooses among them.
 //
 // Workers whose identity differs (state digest, draws, kernels, types) are in different views, so
-// they share neither a prefix nor a stream. A worker that gives no events is chosen by its load
+// they share neither a prefix nor a stream. A worker without an event stream is chosen by its load
 // alone, in a view without prefixes. Belongs to the I/O thread.
 #pragma once
 
@@ -31,10 +31,10 @@ class WorkerChoice {
   struct Request {
     std::span<const TokenId> prompt;
     PromptPages* pages = nullptr;
-    int64_t tokens_before = 0;  // of its output, computed by another worker
-    int64_t output_tokens = 0;  // yet to come, as far as anybody can guess
+    int64_t tokens_before = 0;  // of its output, computed by other workers
+    int64_t output_tokens = 0;  // an estimate of what is still to come
     uint64_t id = 0;
-    std::string_view identity;        // of the workers that may go on with it; empty: any
+    std::string_view identity;        // of the workers that may continue it; empty: any
     std::span<const int> excluded{};  // workers
   };
   struct Placement {
@@ -43,7 +43,7 @@ class WorkerChoice {
     RouteChoice choice;
   };
   struct Figures {
-    int64_t announcing = 0;  // workers that tell of their caches
+    int64_t announcing = 0;  // workers that stream their cache events
     int64_t entries = 0, evicted = 0, bytes = 0, gaps = 0, reopened = 0;
     int64_t decisions = 0, hashed_pages = 0;
     double decision_s = 0, hashing_s = 0;
@@ -52,38 +52,38 @@ class WorkerChoice {
   WorkerChoice(boost::asio::io_context& io, const RouteConfig& config);
   ~WorkerChoice();
 
-  // A worker's number is its place in the router's list; requires that none has this one.
+  // A worker's number is its index in the router's list. Requires that the number is not in use.
   void add(int number, std::shared_ptr<RemoteWorker> worker);
   void remove(int number);
-  // Takes workers' news into account. Some times a second.
+  // Processes reports of workers. Call it a few times per second.
   void tick(SteadyTime now);
   void stop();
 
   // The request counts as sent once sent() is called.
   Placement choose(const Request& request, SteadyTime now);
   void sent(const Placement& placement, const Request& request, SteadyTime now);
-  // It ended, in whatever way.
+  // The request ended, with or without success.
   void ended(const Placement& placement);
 
   Figures figures() const;
 
  private:
-  // Workers that are alike. Its number is used again once nobody is left in it.
+  // Workers of one identity. Its number is reused once it has no workers.
   struct View {
     std::string identity;
-    std::optional<StateDigest> states;  // nothing: they tell nothing of their caches
+    std::optional<StateDigest> states;  // nothing: they do not report their caches
     StateClasses classes;
     std::unique_ptr<FleetView> fleet;
     int workers = 0;
   };
   struct Source {
-    std::shared_ptr<RemoteWorker> worker;  // null: nobody has this number
-    std::shared_ptr<WorkerEvents> events;  // null: not asked for
-    std::string identity;                  // as it was when the rest was set
-    int view = -1;                         // -1: in none yet
-    bool silent = false;                   // it gives no events; the log has it
+    std::shared_ptr<RemoteWorker> worker;  // null: the number is not in use
+    std::shared_ptr<WorkerEvents> events;  // null: not requested
+    std::string identity;                  // when the view was chosen
+    int view = -1;                         // -1: none yet
+    bool silent = false;                   // it has no event stream, and the log says so
     SteadyTime opened, retry_at;
-    uint64_t answers = 0;  // of /worker/info, as of the last report made of them
+    uint64_t answers = 0;  // of /worker/info, as of the last report that used it
   };
 
   void refresh(int number, SteadyTime now);

@@ -56,7 +56,7 @@ void WorkerEvents::take(int http_status, std::string_view bytes) {
   }
 }
 
-// The client may be in one of its callbacks now.
+// The client may be inside one of its callbacks now.
 void WorkerEvents::hang_up(const std::string& why) {
   uint64_t exchange = exchange_;
   end(false, why);

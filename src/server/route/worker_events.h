@@ -1,5 +1,5 @@
-// A worker's `GET /kv/events`, read: one long answer whose messages are handed on, from wherever
-// the reader is. Its owner reopens it. Belongs to the I/O thread.
+// Reads a worker's `GET /kv/events`: one long answer, whose messages are passed on, starting at the
+// reader's position. Its owner reopens it. Belongs to the I/O thread.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@ namespace banyan {
 class WorkerEvents : public std::enable_shared_from_this<WorkerEvents> {
  public:
   struct Sinks {
-    // False: something is missing before it, so the stream ends here.
+    // False: an event is missing, so the stream ends here.
     std::function<bool(const KvMessage& message)> message;
-    // The stream is over; open() may begin another. `refused`: the worker has none to offer.
+    // The stream has ended; open() may start another. `refused`: the worker offers none.
     std::function<void(bool refused, const std::string& why)> ended;
   };
 
@@ -27,7 +27,7 @@ class WorkerEvents : public std::enable_shared_from_this<WorkerEvents> {
   // Requires that none is open.
   void open(KvPosition position);
   bool is_open() const { return exchange_ != 0; }
-  // Nothing is called any more.
+  // Stops all callbacks.
   void close();
 
  private:
@@ -39,9 +39,9 @@ class WorkerEvents : public std::enable_shared_from_this<WorkerEvents> {
   std::shared_ptr<HttpClient> client_;
   Sinks sinks_;
   uint64_t exchange_ = 0;  // 0: none
-  uint64_t attempt_ = 0;   // what an earlier one says is dropped
+  uint64_t attempt_ = 0;   // events of earlier attempts are dropped
   KvStreamReader reader_;
-  std::string refusal_;  // the body of an answer that is an error
+  std::string refusal_;  // the body of an error response
 };
 
 }  // namespace banyan

@@ -23,16 +23,16 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kBatchInterval = std::chrono::milliseconds(10);
 constexpr auto kReportInterval = std::chrono::milliseconds(100);
-constexpr double kMemory = 0.8;  // of what was measured before, in a new report
+constexpr double kMemory = 0.8;  // weight of earlier measurements in a new report
 
-// How fast the engine is, from how far it came between two reports.
+// The engine's speed, from its progress between two reports.
 class SpeedMeter {
  public:
   void observe(const EngineStats& stats, bool prompts_wait) {
     Clock::time_point now = Clock::now();
     double time_s = std::chrono::duration<double>(now - at_).count();
     int64_t prompts = stats.prompt_tokens - last_.prompt_tokens, steps = stats.steps - last_.steps;
-    // Only who had work all the time shows what it can do.
+    // Only an engine that had work all the time shows its speed.
     if (known_ && prompts_wait && prompts_waited_ && prompts > 0) {
       blend(prefill_tokens_s_, static_cast<double>(prompts) / time_s);
     }
@@ -57,8 +57,8 @@ class SpeedMeter {
   double prefill_tokens_s_ = 0, step_ms_ = 0;
 };
 
-// One router's stream. Its thread keeps time and asks the engine's thread for what is new, which
-// the I/O thread sends.
+// One router's stream. Its thread paces it and requests new events from the engine's thread; the
+// I/O thread sends them.
 class KvStream : public std::enable_shared_from_this<KvStream> {
  public:
   KvStream(Service& service, ResponderPtr responder, KvPosition position)
@@ -179,7 +179,7 @@ class KvStream : public std::enable_shared_from_this<KvStream> {
   ResponderPtr responder_;
   std::thread thread_;
 
-  // Of gather() and deliver(), which take turns.
+  // Used by gather() and deliver(), which take turns.
   KvPosition position_;
   bool greeted_ = false;
   SpeedMeter meter_;
@@ -188,11 +188,11 @@ class KvStream : public std::enable_shared_from_this<KvStream> {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stopped_ = false, busy_ = false;
-  const KvEventLog* log_ = nullptr;  // null: nothing was gathered yet
+  const KvEventLog* log_ = nullptr;  // null: nothing gathered yet
   uint64_t next_seen_ = 0;
 };
 
-// Nothing: it is not there.
+// Nothing if the parameter is absent.
 Result<std::optional<uint64_t>> number_parameter(const HttpRequest& request,
                                                  std::string_view name) {
   std::optional<std::string_view> text = request.parameter(name);

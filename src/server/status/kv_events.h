@@ -1,4 +1,4 @@
-// GET /kv/events: what the prefix cache gains and loses, and how busy the engine is, for routers.
+// GET /kv/events: what the prefix cache gains and loses, and the engine's load, for routers.
 // Handlers run on the I/O thread.
 #pragma once
 
@@ -7,11 +7,11 @@
 
 namespace banyan {
 
-// A stream of frames (router/event_stream.h) that lasts until the client goes or the server drains:
-// events some 10 ms after they happen, a report of load each 100 ms.
+// A stream of frames (router/event_stream.h) that lasts until the client disconnects or the server
+// drains: events some 10 ms after they happen, a load report every 100 ms.
 //
-// ?epoch=E&from=N: events of that epoch from number N on. Without them, and where those are not
-// kept any more, a snapshot of all that is there comes first. Needs --state-digest.
+// ?epoch=E&from=N: events of that epoch from number N on. Without these parameters, or if those
+// events are no longer kept, a snapshot of the whole cache comes first. Needs --state-digest.
 void kv_events(Service& service, HttpRequest request, ResponderPtr responder);
 
 }  // namespace banyan

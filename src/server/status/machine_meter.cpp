@@ -29,7 +29,7 @@ std::optional<MachineLimits> measure(const Engine& engine, bool pin) {
 void MachineMeter::ask(EngineThread& engine, const EngineConfig& config, Then then) {
   if (limits_) return then(&*limits_);
   waiting_.push_back(std::move(then));
-  if (waiting_.size() > 1) return;  // a measurement is under way
+  if (waiting_.size() > 1) return;  // a measurement is already running
   auto measured = std::make_shared<std::optional<MachineLimits>>();
   engine.run([measured, pin = config.pin_threads](Engine& idle) { *measured = measure(idle, pin); },
              [this, measured] { tell(*measured); });

@@ -210,7 +210,7 @@ struct Metrics::Impl {
         prometheus::BuildHistogram().Name(name).Help(help).Labels(labels).Register(registry);
     return family.Add({}, buckets);
   }
-  // What pickers of the Gateway API inference extension read next to queue and use of the cache.
+  // Metrics that Gateway API inference pickers read in addition to queue length and cache usage.
   void describe(const EngineInfo& info) {
     std::string page_size = std::to_string(info.page_size_tokens);
     std::string pages = std::to_string(info.total_tokens_max / std::max(1, info.page_size_tokens));
@@ -285,7 +285,7 @@ struct Metrics::Impl {
     }
   }
 
-  // Families appear with a store, and with what is not zero.
+  // These appear only with a store, and only with values other than zero.
   void count_storage(const CacheStorageStats& now, const CacheStorageStats& before) {
     for (size_t i = 0; i < now.layer_count; ++i) {
       count_layer(now.layers[i], before.layers[i]);

@@ -1,5 +1,5 @@
-// What OpenTelemetry's environment variables say of the way to a collector; those for traces come
-// before those for everything (OTEL_EXPORTER_OTLP_TRACES_HEADERS, OTEL_EXPORTER_OTLP_HEADERS).
+// Reads OpenTelemetry's environment variables about the collector. Variables for traces take
+// precedence over general ones (OTEL_EXPORTER_OTLP_TRACES_HEADERS, OTEL_EXPORTER_OTLP_HEADERS).
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ struct OtelEnvironment {
   std::vector<std::pair<std::string, std::string>> headers;  // OTEL_EXPORTER_OTLP_[TRACES_]HEADERS
   bool gzip = false;  // OTEL_EXPORTER_OTLP_[TRACES_]COMPRESSION
 
-  // `variable`: the value of a name, empty where it is unset. kInvalidArgument names the variable.
+  // `variable` returns the value of a name, empty if unset. kInvalidArgument names the variable.
   static Result<OtelEnvironment> read(
       const std::function<std::string(const std::string& name)>& variable);
 };

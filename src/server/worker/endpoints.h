@@ -1,12 +1,12 @@
-// What a worker answers to routers (server/route): /worker/generate and /worker/info.
+// The endpoints of a worker for routers (server/route): /worker/generate and /worker/info.
 #pragma once
 
 #include "server/service.h"
 
 namespace banyan {
 
-// POST: one request as tokens, answered with lines of server/worker/wire.h. Closing the connection
-// cancels it.
+// POST: one request as tokens; the answer consists of lines as in server/worker/wire.h. Closing the
+// connection cancels it.
 void worker_generate(Service& service, HttpRequest request, ResponderPtr responder);
 
 // GET: WorkerInfo, in every state of the server.

@@ -1,4 +1,4 @@
-// POST /worker/generate: runs a request of a router and streams its events.
+// POST /worker/generate: runs a router's request and streams its events.
 #include <memory>
 #include <utility>
 
@@ -21,7 +21,7 @@ Parsed<WireRequest> read_body(const RequestContext&, const Json& body) {
   return *std::move(wire);
 }
 
-// One request of a router. The sinks own it.
+// One request of a router. Owned by its sinks.
 class WorkerRun : public std::enable_shared_from_this<WorkerRun> {
  public:
   WorkerRun(Service& service, std::string id, std::string client, ResponderPtr responder)

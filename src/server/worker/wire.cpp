@@ -21,7 +21,7 @@ namespace {
 
 // ---- One list of members for both directions ----------------------------------------------------
 
-// T, const or not: one is written, the other read.
+// T is const for writing and not const for reading.
 template <class T, class U>
 concept Maybe = std::same_as<std::remove_const_t<T>, U>;
 
@@ -155,7 +155,7 @@ void append_value(const T& value, std::string& out) {
   } else {
     out += '{';
     visit_members(value, [&](const char* name, const auto& member) {
-      if (is_absent(member)) return;  // it keeps its default
+      if (is_absent(member)) return;  // keeps its default
       fmt::format_to(to, "{}\"{}\":", out.back() == '{' ? "" : ",", name);
       append_value(member, out);
     });
@@ -259,7 +259,7 @@ Status read(const Json& json, std::string_view name, std::shared_ptr<const DryBr
 Status read(const Json& json, std::string_view name,
             std::vector<std::pair<TokenId, float>>& biases);
 
-// An object. Absent members keep their default; none may be unknown.
+// Reads an object. Absent members keep their default; unknown ones are errors.
 template <class T>
   requires requires(T& t) { visit_members(t, [](const char*, auto&) {}); }
 Status read(const Json& json, std::string_view name, T& value) {
@@ -326,7 +326,7 @@ Status read(const Json& json, std::string_view name,
   return {};
 }
 
-// Rules that the code which follows them takes for granted.
+// Checks what the code below relies on.
 Status check(const WireRequest& wire) {
   const ConstraintSource& c = wire.constraint;
   if (c.grammar && c.tokens) return invalid_argument("constraint: a grammar or tokens, not both");
@@ -398,7 +398,7 @@ void append_rejection(const Error& error, std::string& out) {
 
 namespace {
 
-// What is left of a line; `good` is false once something is missing.
+// The rest of a line; `good` becomes false once something is missing.
 struct Scanner {
   const char *at, *end;
   bool good = true;
@@ -445,7 +445,7 @@ bool set_error(int64_t code, std::string message, Error& error) {
   return true;
 }
 
-// The last two of a line.
+// Reads the last two elements of a line.
 bool read_error(Scanner& scanner, Error& error) {
   int64_t code = scanner.integer();
   std::string_view text(scanner.at, scanner.end);

@@ -23,7 +23,7 @@ namespace banyan {
 
 inline constexpr int kWorkerProtocol = 1;
 
-// A request and what its constraint is made of; `request.constraint` is null.
+// A request and the source of its constraint; `request.constraint` is null.
 struct WireRequest {
   int version = kWorkerProtocol;
   GenerateRequest request;
@@ -39,15 +39,15 @@ void append_event(const TokenEvent& event, std::string& out);
 void append_rejection(const Error& error, std::string& out);
 inline constexpr std::string_view kResumableLine = "{\"resumable\":true}\n";
 
-// One line, read.
+// One parsed line.
 struct WireLine {
   enum class Kind : uint8_t { kEvent, kRejected, kResumable };
   Kind kind = Kind::kEvent;
-  TokenEvent event;  // its spans are of this object; with kRejected, `event.error` is the reason
+  TokenEvent event;  // its spans point into this object; kRejected: `event.error` is the reason
   std::vector<TokenLogprob> top, chosen;
 };
 
-// Reads a line, without its end, into `line`, whose memory is used again. kCorrupt: it is none of
+// Parses a line, without its line break, into `line`, reusing its memory. kCorrupt: it is none of
 // the above.
 Status read_line(std::string_view text, WireLine& line);
 

@@ -1,4 +1,4 @@
-// What a worker tells routers of itself: what it is, and how it is doing.
+// What a worker reports to routers: its identity and its state.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ struct WorkerInfo {
   enum class State : uint8_t { kLoading, kReady, kDraining };
 
   State state = State::kLoading;
-  uint64_t epoch = 0;  // of the process: another one starts with nothing cached
-  // What the rest is about; only once it is loaded.
+  uint64_t epoch = 0;  // of the process; a new one starts with an empty cache
+  // Set once the model is loaded:
   std::string model;
-  // Streams may move between workers where all of this is equal: state digest, revision of the
-  // draws, kernels and types, vocabulary.
+  // Streams may move between workers with equal values: state digest, revision of the draws,
+  // kernels and types, vocabulary.
   std::string identity;
-  std::string state_digest;  // empty: it was started without --state-digest
+  std::string state_digest;  // empty: started without --state-digest
   int64_t context_length_tokens = 0, page_size_tokens = 0, pages_total = 0, pages_free = 0;
   int64_t running_max = 0, queued_max = 0, running = 0, queued = 0;
   int64_t steps = 0, prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0;
@@ -29,7 +29,7 @@ struct WorkerInfo {
 
 WorkerInfo worker_info_of(const Service& service);
 Json to_json(const WorkerInfo& info);
-// kCorrupt: a member is missing or wrong; kUnsupported: another version of the protocol.
+// kCorrupt: a member is missing or invalid; kUnsupported: another protocol version.
 Result<WorkerInfo> read_worker_info(std::string_view text);
 
 }  // namespace banyan
