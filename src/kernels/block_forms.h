@@ -22,8 +22,8 @@ inline constexpr BlockForm kQ5 = {.bits = 5, .mins = true, .plain = true};
 inline constexpr BlockForm kQ6 = {.bits = 6, .part = 16, .zero = 32};
 inline constexpr BlockForm kIq4 = {.table = true, .plain = true};
 
-// Columns of a group whose parts have levels; those of a group without them; those of an entry of
-// PackArgs::levels; those of x that are rounded together.
+// In this order: columns of a group whose parts have levels; columns of a group without levels;
+// columns of an entry of PackArgs::levels; columns of x that are rounded together.
 inline constexpr int64_t kLevelledGroup = 256, kPlainGroup = 32, kLevelColumns = 16;
 inline constexpr int64_t kBlockStep = 32;
 

@@ -1,6 +1,6 @@
-// How CPU kernels divide the scores of an index (kernels/sparse.h) among workers: some rows of one
-// span, over some of the keys that they see. `Args` are those of scores by tokens or by blocks. A
-// score depends on its row and key alone, so any way to divide them gives the same bits.
+// How CPU kernels divide the scores of an index (kernels/sparse.h) among workers: an item is some
+// rows of one span and some of the keys that they see. `Args` are those of scores by tokens or by
+// blocks. A score depends only on its row and key, so the division does not change the bits.
 //
 // Included by files of several instruction sets, so everything is static or a template (see
 // x86/vec_avx512.h).
@@ -21,13 +21,13 @@ struct IndexItem {
   int64_t begin, end;
 };
 
-constexpr int64_t kIndexRows = 4;    // that share a look at a key
-constexpr int64_t kIndexKeys = 512;  // a multiple of what kernels take at once
+constexpr int64_t kIndexRows = 4;    // rows that share the reading of a key
+constexpr int64_t kIndexKeys = 512;  // a multiple of what kernels process at once
 
-// Calls body(item) for all items of a launch, of `item_keys` keys, and returns their number.
+// Calls body(item) for all items of a launch, with `item_keys` keys each, and returns their number.
 template <class Args, class Body>
 static inline int64_t for_index_items(const Args& a, int64_t item_keys, const Body& body) {
-  int64_t items = 0, number = 0;  // of the span's first row, among those of all spans
+  int64_t items = 0, number = 0;  // numbers the span's first row among all spans
   int64_t part_end = a.part.begin + a.part.count;
   for (const SpanArgs* span = a.spans; span < a.spans + a.span_count; ++span) {
     int64_t first = a.part.begin > number ? a.part.begin - number : 0;
@@ -46,7 +46,7 @@ static inline int64_t for_index_items(const Args& a, int64_t item_keys, const Bo
   return items;
 }
 
-// Calls body(items of this worker), which is called with a function of one item.
+// Calls body(items) on each worker; `items` calls a function with each item of the worker.
 template <class Args, class Worker>
 static inline void share_index_items(const Args& a, int64_t item_keys, const Worker& worker) {
   int64_t items = for_index_items(a, item_keys, [](const IndexItem&) {});

@@ -355,14 +355,14 @@ struct Capture {
 };
 
 // The draft rows of a span, which are its last `count` rows. They leave the state in the slot as it
-// is after the rows before them. What each of them would add to it goes to the sequence's log, and
-// a later step replays what has been accepted:
-// - `replayed`: the state takes in so many updates from the beginning of the log, before the span's
-//   first row. They are those of the positions right before the span.
-// - `held`: the drafts go on after so many updates from the beginning of the log, which the state
-//   does not take in, and are logged after these. Such a span has draft rows alone and replays
-//   nothing.
-// A replay has the bits of the decode form's row.
+// is after the rows before them. Their updates go to the sequence's log instead, and a later step
+// replays the accepted ones:
+// - `replayed`: this many updates from the beginning of the log are applied to the state before the
+//   span's first row. They belong to the positions right before the span.
+// - `held`: the drafts continue after this many updates from the beginning of the log, which are
+//   not applied to the state, and are logged after them. Such a span has only draft rows and
+//   replays nothing.
+// A replayed update gives the same bits as the row in decode form.
 struct DraftRows {
   int32_t count = 0;
   int32_t replayed = 0;
@@ -372,7 +372,7 @@ struct DraftRows {
 
 // The log of a state: the updates of a sequence's draft rows, oldest first.
 struct DraftLog {
-  float* data = nullptr;           // [units, rows, width], of which kernels decide the content
+  float* data = nullptr;           // [units, rows, width]; the layout is up to the kernels
   const int32_t* units = nullptr;  // [spans]
   int64_t rows = 0;
 };
@@ -393,12 +393,12 @@ struct SlotSpans {
   const int32_t* prompt_tokens = nullptr;  // [count]
   const Capture* captures = nullptr;
   int64_t capture_count = 0;
-  const DraftRows* drafts = nullptr;  // [count], or null: the step has nothing to do with drafts
+  const DraftRows* drafts = nullptr;  // [count], or null: no drafts and no replays
   DraftLog log = {};                  // with drafts
 };
 
-// Floats of the log's row for one head of a recurrence: its decays, key and value. The decays are
-// those of a row: a constant one takes no room.
+// Floats of the log's row for one head of a recurrence: its decays, key and value. Constant decays
+// take no room.
 static constexpr int64_t update_width(int64_t decays, int64_t key_dim, int64_t value_dim) {
   return decays + key_dim + value_dim;
 }
@@ -592,14 +592,14 @@ struct ResolveTokensArgs {
 
 // ----------------------------------------------------------------------------------------------
 
-// Incremented whenever a table, or an op on one, changes a bit of a result. States that were stored
-// or sent before are then no longer reused.
+// Incremented whenever a table, or an op on one, changes a bit of a result. States stored or sent
+// before are then no longer reused.
 inline constexpr int kArithmeticRevision = 1;
 
 struct KernelTable {
   const char* name = "";              // "portable", "avx2", "avx512", ...
   const DeviceOps* device = nullptr;  // the device whose memory the kernels use
-  bool logs_drafts = true;            // kernels with states in slots take SlotSpans::drafts
+  bool logs_drafts = true;            // kernels with states in slots support SlotSpans::drafts
 
   GemmKernel gemm_f32 = {};
   GemmKernel gemm_bf16 = {};

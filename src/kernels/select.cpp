@@ -15,7 +15,7 @@
 namespace banyan {
 namespace {
 
-// Names that are a table on some machine: refused here with a better reason than "unknown".
+// Names of tables that exist only on some machines; refused with a better reason than "unknown".
 constexpr std::array<std::string_view, 5> kOtherMachines = {"avx2", "avx512", "avx512_vnni",
                                                             "avx512_bf16", "amx"};
 
@@ -30,7 +30,7 @@ std::vector<MeasuredTable> tables() {
   return all;
 }
 
-// For passes over a measuring arena.
+// For passes that only measure the arena.
 constinit const DeviceOps kMeasuringDevice = {
     .name = "measuring",
     .upload = [](void*, void*, const void*, size_t) {},

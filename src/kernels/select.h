@@ -11,15 +11,15 @@
 
 namespace banyan {
 
-// `name` is "auto" (the last one that runs here, whatever is fast: choice/choice.h chooses for a
-// model), "portable", "avx2", "avx512", "avx512_vnni", "avx512_bf16" or "amx"; or "fenced" and
-// "cuda_emulated", to debug what runs kernels and those of CUDA (fenced/fenced.h); or "cuda", for a
-// GPU (cuda/cuda.h). An unknown name, a table that cannot run here, and one that this version does
-// not have yet are errors that say which names would work. The table lives as long as the program.
+// `name` is "auto" (the last one that runs here, even if it is not the fastest: choice/choice.h
+// chooses for a model), "portable", "avx2", "avx512", "avx512_vnni", "avx512_bf16" or "amx"; or
+// "fenced" and "cuda_emulated", for debugging (fenced/fenced.h); or "cuda", for a GPU
+// (cuda/cuda.h). An unknown name, a table that cannot run here, and one that this version lacks are
+// errors that list the valid names. The table lives as long as the program.
 Result<const KernelTable*> select_kernels(std::string_view name);
 
-// The names that select_kernels accepts on this machine, the ones that need the fewest instructions
-// first, without "auto" and tables for debugging.
+// The names that select_kernels accepts on this machine, in ascending order of required
+// instructions, without "auto" and tables for debugging.
 std::vector<std::string> available_kernels();
 
 // The limit probes of a table from select_kernels.

@@ -15,7 +15,7 @@ struct SelectedRow {
   const KeyRun* runs;
   int64_t run_count, key_count;
 
-  // The run of the key of `rank`, which is below key_count.
+  // The run that contains the key of `rank`, which must be below key_count.
   [[gnu::always_inline]] constexpr int64_t run_of(int64_t rank) const {
     int64_t low = 0, high = run_count;
     while (high - low > 1) {
@@ -37,8 +37,8 @@ static constexpr SelectedRow selected_row(const SelectedKeys& keys, int64_t row,
   return {keys.runs + i * keys.runs_max, keys.run_counts[i], keys.key_counts[i]};
 }
 
-// Calls body(position) for the keys of a row in ascending order: its selected ones, or where there
-// is no choice, those of [begin, end).
+// Calls body(position) for the keys of a row in ascending order: the selected ones, or those of
+// [begin, end) if nothing is selected.
 template <class Body>
 static constexpr void for_keys(const SelectedKeys& keys, int64_t row, int64_t head, int64_t begin,
                                int64_t end, const Body& body) {
@@ -86,8 +86,8 @@ class RunWriter {
   int64_t next_ = -1;  // the position after the last run
 };
 
-// The entries that a row at `position` chooses from: [first, end) by their scores, `count` of them;
-// all others are taken. If count is end - first, scores do not matter.
+// The entries that a row at `position` chooses from: `count` of [first, end) by their scores; all
+// others are taken. If count is end - first, scores do not matter.
 struct Candidates {
   int64_t first, end, count, all;
 };

@@ -46,18 +46,18 @@ struct SlotHead {
 
   const Args& args;
   int64_t head, key_head, first_row;
-  float* state;       // [key_dim, value_dim], after a row
-  const float* from;  // before it: the same memory, but for the first draft row
+  float* state;       // [key_dim, value_dim], written by a row
+  const float* from;  // read by it: the same memory, except for the first draft row
 };
 
-// What a row does to a head's state; lies in the log or in scratch memory.
+// A row's update of a head's state, in the log or in scratch memory.
 struct Update {
-  float* decay;  // [decays]; none where it is a constant
+  float* decay;  // [decays]; none if the decay is constant
   float* key;    // [key_dim], with the factor of the row
   float* value;  // [value_dim]
 };
 
-// The updates of one span's draft rows, and how the span uses them. `User` is what reads them.
+// The updates of one span's draft rows, and how the span uses them. `User` reads them.
 template <class User>
 struct SpanLog {
   SpanLog(const SlotSpans& spans, int64_t span, int64_t width) : width(width) {
@@ -81,7 +81,7 @@ static constexpr void for_captures(const SlotSpans& spans, int64_t span, int64_t
   }
 }
 
-// Draft rows: they go on from the state without changing it.
+// Draft rows continue from the state without changing it.
 template <class Head, class Logged>
 static inline void run_drafts(Head& head, const DraftRows& rows, int64_t known, float* scratch,
                               const Logged& logged) {

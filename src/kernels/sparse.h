@@ -1,10 +1,10 @@
-// The contract of sparse attention: which keys a row looks at, how they are chosen, and the rows of
-// an index that they are chosen by. See kernel_table.h for the rules of every table.
+// The contract of sparse attention: which keys a row attends to, how they are chosen, and the index
+// rows that they are chosen by. See kernel_table.h for the rules of every table.
 //
 // An index has a row for each *entry*: a block of consecutive positions, or a single one. Entry b
 // of ratio r has positions [b r, (b + 1) r). One kernel scores the entries that a row may choose
-// from (block_scores; each way to score has a kernel of its own), select_keys picks the best, and
-// attention reads the keys of those alone (SelectedKeys).
+// from (block_scores; each way to score has its own kernel), select_keys picks the best, and
+// attention reads only their keys (SelectedKeys).
 #pragma once
 
 #include <cstdint>
@@ -23,54 +23,52 @@ struct SpanArgs {
   int32_t page_begin = 0;      // start of the sequence's pages in the page table
 };
 
-// Consecutive positions among the keys that a row looks at.
+// A run of consecutive positions among the keys that a row attends to.
 struct KeyRun {
   int32_t position = 0;  // of its first key
-  int32_t rank = 0;      // of that key: so many keys of the row come before it
+  int32_t rank = 0;      // of that key: the number of the row's keys before it
   bool operator==(const KeyRun&) const = default;
 };
 
-// The keys that rows look at, where those are not all up to their own: for each row of the batch
-// and each head, runs in ascending order that neither overlap nor touch. A run ends where the rank
-// of the next one begins, the last at the row's number of keys; its positions are never beyond the
-// row's own.
+// The keys that rows attend to, if not all earlier ones. For each row of the batch and each head:
+// runs in ascending order that neither overlap nor touch. A run ends at the rank of the next one,
+// and the last run at the row's number of keys. No position is beyond the row's own.
 //
-// Attention takes the keys of a row by their *rank*, their place among those of that row: it cuts
-// tiles and restarts sums at multiples of rank, where it otherwise does at multiples of position.
-// So a row's result is a function of its own keys, and with all of them selected, the bits are
-// those of attention to all.
+// Attention addresses the keys of a row by *rank*, their index among the row's keys. It cuts tiles
+// and restarts sums at multiples of rank instead of position. So a row's result is a function of
+// its own keys. If all keys are selected, the bits equal those of dense attention.
 struct SelectedKeys {
   const KeyRun* runs = nullptr;         // [rows, heads, runs_max]; null: all keys
   const int32_t* run_counts = nullptr;  // [rows, heads], 1 or more
-  const int32_t* key_counts = nullptr;  // [rows, heads]: of all runs together
+  const int32_t* key_counts = nullptr;  // [rows, heads], over all runs
   int64_t heads = 1;                    // of keys and values; 1: all share one choice
   int64_t runs_max = 0;
-  // Runs begin at multiples of it, and all but a row's last one end there.
+  // Runs begin at multiples of this, and all but a row's last run end at one.
   int64_t alignment = 1;
 };
 
-// How a row at position t chooses among the entries [0, t / entry_tokens]: the first
-// `forced_first` and the last `forced_last` of them without looking at scores, and the best of the
-// others, so that there are `top_k` in all, or all that there are. Better is a higher score and,
-// among equals, a lower index; NaN counts as -infinity, and -0 equals 0.
+// How a row at position t chooses among the entries [0, t / entry_tokens]. The first `forced_first`
+// and the last `forced_last` entries are always taken. The best of the others are added until there
+// are `top_k`, or until none is left. Better means a higher score or, among equals, a lower index;
+// NaN counts as -infinity, and -0 equals 0.
 //
-// MoBA, MiniMax-M3: forced_last 1, the row's own block. DSA: entries of one token, none of them
+// MoBA, MiniMax-M3: forced_last is 1, the row's own block. DSA: entries of one token, none of them
 // forced.
 struct SelectionRule {
   int64_t entry_tokens = 1;
-  int64_t top_k = 1;  // forced ones included, which are not more
+  int64_t top_k = 1;  // includes forced ones, of which there are not more
   int64_t forced_first = 0, forced_last = 0;
 };
 
-// Which rows of a batch a launch is for: rows [begin, begin + count) of all spans, numbered
-// consecutively. Arrays of the launch have a row for each of those alone.
+// The rows that a launch processes: rows [begin, begin + count) of all spans, numbered
+// consecutively. The launch's arrays have entries for these rows only.
 struct RowPart {
   int64_t begin = 0, count = 0;
 };
 
 // Selects keys for each row and head by scores[row, head, entry]. Scores of forced entries, and of
-// rows that take all entries, are not read. Neighbouring entries make one run; the last one ends at
-// the row's own position.
+// rows that take all entries, are not read. Adjacent entries form one run; the last run ends at the
+// row's own position.
 struct SelectKeysArgs {
   Launch launch = {};
   const float* scores = nullptr;  // [part.count, heads, entries_max]
@@ -83,7 +81,7 @@ struct SelectKeysArgs {
   KeyRun* runs = nullptr;         // [rows, heads, runs_max], by rows of the batch
   int32_t* run_counts = nullptr;  // [rows, heads]
   int32_t* key_counts = nullptr;  // [rows, heads]
-  int64_t runs_max = 0;           // top_k or more
+  int64_t runs_max = 0;           // at least top_k
 };
 
 // The index of MoBA (mixture of block attention): the sums of a block's keys, of which a page has a
@@ -107,8 +105,8 @@ struct KeySumsArgs {
 };
 
 // scores[r, h, b] = mean of the queries of head h . sums of block b / block_tokens, for the blocks
-// before that of the row's own position; others are not written. The mean is the sum over the
-// group's queries in their order, over their number.
+// before that of the row's own position; others are not written. The mean is the sum of the group's
+// queries, in order, divided by their number.
 struct BlockScoresArgs {
   Launch launch = {};
   const float* q = nullptr;  // [rows of the batch, q_heads, width], heads dense inside a row

@@ -94,7 +94,7 @@ class DecoderModel final : public Model {
     // one layer, not of all.
     Tensor x = embed(s);
     if (embedding_scale_ != 1) x = scale(s, x, embedding_scale_);
-    int64_t chosen = info().index_top_k;  // room for what an index chooses, over the layers
+    int64_t chosen = info().index_top_k;  // room for the chosen keys, reused by the layers
     if (chosen > 0) s.choice = allocate_choice(s, chosen);
     Tensor inputs = layer_inputs_ ? (*layer_inputs_)(s, x) : Tensor(), input;
     size_t mark = s.arena.mark();
@@ -116,7 +116,7 @@ class DecoderModel final : public Model {
     return logit_scale_ == 1 ? y : scale(s, y, logit_scale_);
   }
 
-  // For layers that receive a per-layer input besides the residual stream.
+  // For layers that receive a per-layer input in addition to the residual stream.
   void set_layer_inputs(LayerInputs inputs) { layer_inputs_ = std::move(inputs); }
 
   Tensor embed(Step& s) const override { return tokens_.embed(s, known_tokens(s)); }

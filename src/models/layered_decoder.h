@@ -37,7 +37,7 @@ struct LayerConfig {
 struct LayerStyle {
   LayerNorms norms = {};
   float residual_scale = 1;     // factor on each block's output
-  LayerInputsConfig inputs;     // per-layer inputs besides the stream; width 0: none
+  LayerInputsConfig inputs;     // per-layer inputs in addition to the stream; width 0: none
   std::string_view scale = "";  // name of a factor on the layer's output; "": none
 };
 

@@ -179,12 +179,12 @@ bool is_expanded(const StateSpec& state) {
   return state.unit == StateUnit::kPage && state.two_forms;
 }
 
-// Indexes that keep a key for every token.
+// Models with an index that keeps a key for every token.
 bool is_index_key(const StateSpec& state) {
   return state.name.ends_with("index_keys");
 }
 
-// Sizes of blocks are for layers that attend to blocks of keys, or can.
+// MoBA's sizes apply to layers that select blocks of keys, or could.
 Status check_moba(const EngineConfig& config, const std::string& architecture,
                   std::span<const StateSpec> states) {
   if (config.moba_block_tokens == 0 && config.moba_top_k == 0) return {};
@@ -249,7 +249,7 @@ Result<LoadedModel> load_model(const EngineConfig& config, const LoadContext& co
   warn_unknown(file, architecture);
   if (context.dry) return identified(load, std::move(planned));
   if (config.moba_block_tokens > 0 || config.moba_top_k > 0) {
-    static std::once_flag said;  // however many ranks and drafters load with the options
+    static std::once_flag said;  // once per process, not once per rank and draft model
     std::call_once(said, [&] {
       spdlog::info(
           "experiment: attention selects blocks of keys as options say, not as {} was "

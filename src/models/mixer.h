@@ -42,11 +42,11 @@ struct MixerInfo {
   // same).
   int64_t flops_per_key = 0;
   int64_t prompt_flops_per_key = 0;
-  // Where a token attends to a choice of keys: at most so many, and what choosing takes for each
-  // earlier position. 0: it attends to all.
+  // For mixers that attend to chosen keys: the largest number of chosen keys, and the cost of
+  // choosing per earlier position. 0: attends to all.
   int64_t selected_keys = 0;
   double index_bytes_per_key = 0, index_flops_per_key = 0;
-  int64_t index_top_k = 0;  // tokens that an index of tokens chooses; 0: there is none
+  int64_t index_top_k = 0;  // tokens that an index of tokens chooses; 0: no such index
 };
 MixerInfo describe(const MixerConfig& c);
 

@@ -49,7 +49,7 @@ Result<std::unique_ptr<Model>> make_sparse(const ConfigFile& config, Builder b,
     all.layers.back().mixer = at(attentions, i);
   }
   MixerConfig attention = attentions.back();
-  // The MTP layer runs alone, so there is no layer whose choice it could take.
+  // The MTP layer has its own index, since no earlier layer has chosen for it.
   auto* latent = std::get_if<MlaConfig>(&attention);
   if (latent != nullptr && latent->index) latent->index->shared = false;
   add_prediction(c, attention, all);

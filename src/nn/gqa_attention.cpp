@@ -47,7 +47,7 @@ Linear qkv_of(Builder b, const GqaConfig& c) {
                 c.qkv_bias);
 }
 
-// Of keys or values.
+// The state spec of keys or values.
 StateSpec spec_of(const Builder& b, const GqaConfig& c, std::string_view name) {
   int64_t reach = std::max(c.window_tokens, c.chunk_tokens);
   return {.name = std::string(name),
@@ -92,7 +92,7 @@ GqaAttention::GqaAttention(Builder b, const GqaConfig& c)
       qkv_(qkv_of(b, c)),
       output_(b, {{c.names.output, c.hidden, Shard::columns(c.kv_heads)}}, c.q_heads * c.head_dim,
               c.output_bias) {
-  (b / "rotary_emb").ignore("inv_freq");  // old Llama 2 files carry it
+  (b / "rotary_emb").ignore("inv_freq");  // old Llama 2 files have it
   if (c.head_norms || c.row_norms) {
     int64_t q_dim = c.head_dim * (c.row_norms ? c.q_heads : 1);
     int64_t k_dim = c.head_dim * (c.row_norms ? c.kv_heads : 1);

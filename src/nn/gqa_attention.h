@@ -1,10 +1,10 @@
 // Grouped-query attention with rotary positions: q, k and v in one product, keys and values in
 // pages. Ranks divide the heads of keys and values, each with its queries.
 //
-// The families differ by configuration alone: biases, norms on q and k, before they turn or after,
-// windows, chunks, sinks, caps, layers without rotation, queries that grow with the position, a
-// gate on what comes out, values that are the keys, keys and values of an earlier layer, attention
-// to a few blocks of keys, chosen by the keys themselves (MoBA) or by an index (MiniMax-M3).
+// Families differ only in configuration: biases, norms on q and k before or after rotation,
+// windows, chunks, sinks, caps, layers without rotation, queries scaled by position, output gates,
+// values equal to keys, and a KV cache shared with an earlier layer. Attention may be limited to a
+// few blocks of keys, chosen by the keys themselves (MoBA) or by an index (MiniMax-M3).
 #pragma once
 
 #include <optional>
@@ -17,8 +17,8 @@
 
 namespace banyan {
 
-// What a checkpoint calls the parts of the layer. Where q, k and v are one matrix, one below the
-// other, `qkv` is its name.
+// The checkpoint's names of the layer's parts. If q, k and v are stacked in one matrix, `qkv` is
+// its name.
 struct GqaNames {
   std::string_view qkv = "";
   std::string_view output = "o_proj", q_norm = "q_norm", k_norm = "k_norm";
@@ -34,29 +34,29 @@ struct GqaConfig {
   int64_t input = 0;  // columns of x; 0: as many as hidden
   int64_t q_heads = 0, kv_heads = 0, head_dim = 0;
   int64_t window_tokens = 0;  // 0: all earlier positions
-  int64_t chunk_tokens = 0;   // not 0: positions see those of their chunk alone (Llama 4)
+  int64_t chunk_tokens = 0;   // not 0: only positions of the same chunk are visible (Llama 4)
   bool qkv_bias = false, output_bias = false;
   bool head_norms = false;                      // q_norm and k_norm, of each head
   bool row_norms = false;                       // the same over all heads together
   NormWeight norm_weight = NormWeight::kPlain;  // of these
   bool norm_after_turn = false;
   bool value_norm = false;    // of each head, without a weight
-  bool value_is_key = false;  // values are what k_proj makes, before its norm
+  bool value_is_key = false;  // values are the output of k_proj, before its norm
   float eps = 0;              // of the norms
   bool rotary = true;
   RopeLayout layout = RopeLayout::kHalves;
   double scale = 0;           // of the scores; 0: 1 / sqrt(head_dim)
-  PositionScale query_scale;  // of queries, after they turn
+  PositionScale query_scale;  // of queries, after rotation
   float soft_cap = 0;         // of the scores; 0: none
-  bool sinks = false;         // a logit of no key, in each head's softmax
-  // What comes out is multiplied by the sigmoid of a gate: q_proj has the query of one head, then
-  // its gate, then those of the next (Qwen3-Next).
+  bool sinks = false;         // a learned extra logit in each head's softmax
+  // The output is multiplied by the sigmoid of a gate; q_proj has the query of one head, then its
+  // gate, then those of the next head (Qwen3-Next).
   bool gated = false;
-  // Absent: all keys, unless options ask for blocks; block_tokens 0: all keys whatever they ask
-  // for.
+  // Absent: all keys, unless options request blocks. block_tokens 0: all keys, whatever the
+  // options.
   std::optional<MobaShape> moba;
-  std::optional<BlockIndexConfig> index;  // attention to the blocks that it chooses
-  std::optional<GqaStates> shared;  // of an earlier layer: there are no keys and values of its own
+  std::optional<BlockIndexConfig> index;  // attention only to the blocks that it chooses
+  std::optional<GqaStates> shared;        // an earlier layer's KV cache, used instead of its own
   GqaNames names = {};
 };
 
@@ -70,17 +70,17 @@ class GqaAttention {
   GqaStates states() const { return states_; }
 
  private:
-  // Queries or keys [T, heads * head_dim], normed and turned; `norm` may be missing.
+  // Queries or keys [T, heads * head_dim], normalised and rotated; `norm` may be absent.
   Tensor place(Step& s, Tensor x, const std::optional<RmsNorm>& norm,
                const Rotation& rotation) const;
   Tensor normed(Step& s, Tensor x, const RmsNorm& norm) const;
-  // Keys, and values unless they are the same [T, kv_heads * head_dim each].
+  // Keys, and values unless they are equal [T, kv_heads * head_dim each].
   void keep(Step& s, Tensor kv, const Rotation& rotation) const;
-  // Attention of q, made of x -> the shape of q.
+  // Attention of q, computed from x -> the shape of q.
   Tensor attend(Step& s, Tensor x, Tensor q, const Rotation& rotation) const;
 
   AttentionShape shape_;
-  int64_t kv_heads_whole_;  // of all ranks
+  int64_t kv_heads_whole_;  // over all ranks
   bool row_norms_, norm_after_turn_, rotary_, gated_, value_is_key_, shares_;
   RopeLayout layout_;
   PositionScale query_scale_;
@@ -90,7 +90,7 @@ class GqaAttention {
   std::optional<RmsNorm> q_norm_, k_norm_, v_norm_;
   Tensor sinks_;
   GqaStates states_;
-  StateId key_sums_ = -1;  // with blocks
+  StateId key_sums_ = -1;  // with MoBA
   std::optional<BlockIndex> index_;
 };
 

@@ -33,8 +33,8 @@ Linear input_of(Builder b, const MlaConfig& c) {
                 c.hidden, c.bias);
 }
 
-// The columns that turn have a scale of their own: they are not normed, and may be many times as
-// large as those before them or as small.
+// The rotated columns have a scale of their own: they are not normalised, so their magnitude may
+// differ greatly from that of the columns before them.
 int64_t split_of(const MlaConfig& c) {
   return c.rope_dim > 0 ? c.rank : 0;
 }
@@ -82,8 +82,8 @@ MlaAttention::MlaAttention(Builder b, const MlaConfig& c)
   derive(b, c);
 }
 
-// kv_b_proj [heads, nope_dim + value_dim, rank] makes keys and values of a latent. Transposed, its
-// part for keys takes a query to the latents instead.
+// kv_b_proj [heads, nope_dim + value_dim, rank] computes keys and values from a latent. Its
+// transposed part for keys projects a query to the space of latents instead.
 void MlaAttention::derive(Builder b, const MlaConfig& c) {
   const std::string_view format = format_of(b.dtype())->name;
   int64_t rows = shape_.nope_dim + shape_.value_dim;
@@ -139,7 +139,7 @@ void MlaAttention::attend_prompt(Step& s, Tensor q, const Rotation& turn,
     if (span.row_count > 0) dense.push_back(span);
     if (rest.row_count > 0) sparse.push_back(rest);
   }
-  // With room for as many spans as there are rows, since memory is planned by the number of those.
+  // Reserves room for as many spans as there are rows, since the memory plan depends on rows only.
   auto list_of = [&](const std::vector<SpanArgs>& spans) {
     SpanArgs* to = s.arena.allocate_array<SpanArgs>(s.batch.rows());
     s.kernels.device->upload(s.launch.queue, to, spans.data(), spans.size() * sizeof(SpanArgs));
@@ -164,7 +164,7 @@ Tensor MlaAttention::operator()(Step& s, Tensor x, const Rotation& rotation) con
   const Rotation turn = rotary_ ? rotation : Rotation{};
   Tensor in = input_(s, x);
   Tensor q = in.columns(0, in.dim(1) - shape_.width());
-  Tensor low;  // of which the query is made
+  Tensor low;  // input of the second query projection
   if (query_) {
     low = (*query_norm_)(s, q);
     q = (*query_)(s, low);

@@ -7,9 +7,9 @@
 namespace banyan {
 namespace {
 
-constexpr float kNormEps = 1e-6f;  // of a true layer norm, whatever the model's is
+constexpr float kNormEps = 1e-6f;  // of the layer norm, independent of the model's eps
 
-// With the factors of scores in them: of the number of heads, and of the length of dot products.
+// Includes the factors of scores: of the number of heads, and of the length of dot products.
 PackedMatrix weights_of(Builder b, const TokenIndexConfig& c, int64_t hidden) {
   std::vector<float> weights = b.floats("weights_proj", c.heads, hidden);
   auto factor = static_cast<float>(1 / std::sqrt(static_cast<double>(c.heads * c.dim)));
@@ -35,7 +35,7 @@ TokenIndex::TokenIndex(Builder b, const TokenIndexConfig& c, int64_t hidden, int
                      .index = true,
                      .two_forms = two_forms})) {}
 
-// The first columns of each head turn, as many as the rotation has; the others stay as they are.
+// Rotates the first columns of each head, as many as the rotation has.
 Tensor TokenIndex::turned(Step& s, Tensor x, const Rotation& rotation) const {
   Tensor y = rope(s, x, shape_.dim, rotation, layout_);
   return rounds_ ? hadamard(s, y, shape_.dim) : y;

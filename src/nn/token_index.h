@@ -1,14 +1,14 @@
 // The lightning indexer of DeepSeek's sparse attention (DSA; DeepSeek-AI 2025, arXiv:2512.02556,
-// equation 1). It keeps a key of its own for every token. For each row, heads of its own look at
-// these, and attention reads the `top_k` tokens that they score highest alone:
+// equation 1). It keeps a key of its own for every token. For each row, heads of its own score
+// these keys, and attention reads only the `top_k` tokens with the highest scores:
 //
 //   score(t, j) = sum over h of w[t, h] * max(0, q[t, h] . k[j])
 //
-// Queries are made of what latent attention makes its queries of, keys and the heads' weights of
-// the layer's input. Every rank computes all of it, for ranks share the choice.
+// Queries are computed from the same input as those of latent attention, keys and the heads'
+// weights from the layer's input. Every rank computes all of it, since ranks share the choice.
 //
-// Keys are kept as the other states of pages are, or as fp8: they, and the queries, then go through
-// the Hadamard transform, which spreads what is large in one column over all, and are rounded.
+// Keys are stored like other states in pages, or as fp8. For fp8, keys and queries first go through
+// the Hadamard transform, which spreads large values over all columns, and are then rounded.
 #pragma once
 
 #include "nn/basic.h"
@@ -19,23 +19,23 @@ namespace banyan {
 
 struct TokenIndexConfig {
   int64_t heads = 0, dim = 0;  // of the index
-  int64_t top_k = 0;           // tokens that a row attends to, at most
+  int64_t top_k = 0;           // maximum number of tokens that a row attends to
   int64_t context_tokens = 0;  // the model's limit
-  int64_t key_bytes = 0;       // of a token, as it is kept
+  int64_t key_bytes = 0;       // per token, in the cache
   RopeLayout layout = RopeLayout::kHalves;
-  bool shared = false;  // it has none of its own, and takes the choice of the last layer that has
+  bool shared = false;  // no index of its own: uses the choice of the last layer that has one
 
   bool operator==(const TokenIndexConfig&) const = default;
 };
 
 class TokenIndex {
  public:
-  // `hidden` and `query_rank` are the widths of what it is made of.
+  // `hidden` and `query_rank` are the widths of its inputs.
   TokenIndex(Builder b, const TokenIndexConfig& c, int64_t hidden, int64_t query_rank,
              bool two_forms);
 
-  // Keeps the keys of x [T, hidden], and where some row sees more tokens than it may attend to,
-  // chooses those of every row by queries of `latent` [T, query_rank], into the step's `choice`.
+  // Stores the keys of x [T, hidden]. If some row sees more tokens than `top_k`, chooses the tokens
+  // of every row, with queries from `latent` [T, query_rank], into the step's `choice`.
   void operator()(Step& s, Tensor x, Tensor latent, const Rotation& rotation) const;
 
  private:
@@ -43,10 +43,10 @@ class TokenIndex {
 
   IndexShape shape_;
   RopeLayout layout_;
-  bool rounds_;  // to codes
+  bool rounds_;  // stores codes
   Linear query_, key_;
   Tensor norm_, norm_bias_;  // [dim]
-  PackedMatrix weights_;     // of the heads; f32, as routers are
+  PackedMatrix weights_;     // head weights; f32, like routers
   StateId keys_;
 };
 

@@ -25,7 +25,7 @@ struct AttentionShape {
   float soft_cap = 0;            // applied to scores; 0: none
   const float* sinks = nullptr;  // [q_heads] or null: an extra logit in each head's softmax
 };
-// What a launch of it takes; `out` has the shape of q.
+// The arguments of one launch; `out` has the shape of q.
 AttentionArgs attention_args(Step& s, Tensor q, StateId k, StateId v, const AttentionShape& shape,
                              Tensor out);
 // Causal attention of q [T, q_heads * head_dim] over the contents of the states -> the same shape.

@@ -26,8 +26,9 @@ struct UnitTable {
 };
 
 struct Batch {
-  // A token value <= kSampleOfRow means "the token that the previous step drew at its logit row
-  // kSampleOfRow - value", in steps launched before the previous one is read.
+  // A token value <= kSampleOfRow is a placeholder for the token that the previous step draws at
+  // its logit row kSampleOfRow - value. Used in steps that are launched before the previous one is
+  // read.
   static constexpr TokenId kSampleOfRow = -1;
 
   // [rows]

@@ -8,12 +8,14 @@
 namespace banyan {
 namespace {
 
-// Attention of rows to all keys, and of rows to selected ones, some pieces of spans at a time.
+// Attention of some rows to all keys and of the others to selected ones, a few pieces of spans at a
+// time.
 class BlockLaunches {
  public:
   BlockLaunches(Step& s, const AttentionArgs& args, const SelectionRule& rule, ScoreBlocks score)
       : step_(s), args_(args), rule_(rule), score_(score) {
-    // The most memory that a launch takes, whatever this step needs: so it is planned.
+    // A launch always reserves this much memory, even if the step needs less, so that it is part of
+    // the memory plan.
     size_t mark = s.arena.mark();
     s.arena.allocate_array<SpanArgs>(kPiecesMax);
     select({});
@@ -77,8 +79,8 @@ class BlockLaunches {
 
 }  // namespace
 
-// Positions below dense_tokens() select everything, and take the way of attention to all keys,
-// which has the same bits.
+// Positions below dense_tokens() select everything, so they use dense attention, which has the same
+// bits.
 Tensor block_attention(Step& s, Tensor q, StateId k, StateId v, const AttentionShape& shape,
                        const BlockChoice& choice, ScoreBlocks score) {
   CHECK(shape.window_tokens == 0 && shape.chunk_tokens == 0, "a window of blocks");

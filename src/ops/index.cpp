@@ -8,7 +8,8 @@
 namespace banyan {
 namespace {
 
-// Rows whose scores there is room for at a time; more would cost memory, fewer share fewer keys.
+// Rows that are scored at a time: more rows need more memory, fewer rows share less of the keys
+// they read.
 constexpr int64_t kScoredRows = 16;
 
 }  // namespace

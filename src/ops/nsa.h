@@ -1,5 +1,5 @@
 // Native sparse attention (NSA; Yuan et al. 2025, arXiv:2502.11089): attention to pooled keys, and
-// to the blocks of keys that it falls on most.
+// to the blocks of keys that receive most of its weight.
 //
 // Shapes: T is the number of rows in the step.
 #pragma once
@@ -10,9 +10,9 @@
 namespace banyan {
 
 struct NsaShape {
-  int64_t pool_tokens = 32, stride = 16;  // of a pooled key, and from one to the next
+  int64_t pool_tokens = 32, stride = 16;  // width of a pooled key, and distance to the next
   int64_t block_tokens = 64;              // of a selected block
-  int64_t top_k = 16;                     // blocks, those that are always taken among them
+  int64_t top_k = 16;                     // number of blocks, including those always taken
   int64_t first_blocks = 1, last_blocks = 2;
 
   SelectionRule rule() const {
@@ -23,16 +23,16 @@ struct NsaShape {
   }
 };
 
-// How keys, or values, are pooled: by a weight for each of the pooled positions and each column.
+// How keys or values are pooled: with a weight for each pooled position and column.
 struct Pooling {
   Tensor weights, bias;  // [pool_tokens, width], [width]
 };
 
-// Pools the keys whose entries end in the step's spans, after the keys are written.
+// Pools the keys whose entries end in the step's spans. Call it after the keys are written.
 void pool_keys(Step& s, StateId keys, StateId pooled, const Pooling& pooling,
                const NsaShape& shape);
 
-// Attention of q [T, q_heads * head_dim] to pooled keys -> the same shape, and the keys that it
+// Attention of q [T, q_heads * head_dim] to pooled keys -> the same shape, and the blocks that it
 // selects.
 struct PooledAttention {
   Tensor out;

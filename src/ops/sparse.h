@@ -1,4 +1,4 @@
-// Sparse attention: index rows of pages of keys, and the keys that each row selects by them.
+// Sparse attention: index rows of pages of keys, and the keys that each row selects with them.
 //
 // Shapes: T is the number of rows in the step.
 #pragma once
@@ -19,12 +19,12 @@ struct ScoreBlock {
   int64_t entries_max = 0;
 };
 
-// So many scores of a row there can be, of all heads: entries of the longest context. A mixer
-// refuses to be loaded for more.
+// The most scores of a row, over all heads: one per entry of the longest context. A mixer that
+// would need more cannot be loaded.
 inline constexpr int64_t kRowScoresMax = int64_t{1} << 20;
 
-// Chooses keys for every row of `spans` (of the step's own, or pieces of them), a block of rows at
-// a time, each scored by `score` first. The result is in the step's arena.
+// Chooses keys for every row of `spans` (the step's own, or pieces of them), one block of rows at a
+// time, after `score` has scored it. The result is in the step's arena.
 SelectedKeys select_keys(Step& s, const SpanList& spans, int64_t heads, const SelectionRule& rule,
                          FunctionRef<void(const ScoreBlock&)> score);
 

@@ -16,8 +16,8 @@
 
 namespace banyan {
 
-// Room for the keys that rows look at where an index chooses them. A layer that has an index writes
-// it, layers without one of their own look at what the last that has one chose.
+// Room for the chosen keys of each row, for models in which an index chooses them. A layer with an
+// index writes it; a layer without one uses the choice of the last layer that has one.
 struct KeyChoice {
   KeyRun* runs = nullptr;         // [rows, runs_max]
   int32_t* run_counts = nullptr;  // [rows]
@@ -51,7 +51,7 @@ struct Step {
   // Layers whose hidden state the model also outputs, ascending; see Outputs.
   std::span<const int> auxiliary_layers;
 
-  KeyChoice choice;  // of the last layer that has an index of tokens; no room in other models
+  KeyChoice choice;  // of the last layer with an index of tokens; no room in other models
 
   // Where the units of a state's class are.
   const UnitTable& table(StateId state) const { return at(batch.tables, pools.class_of(state)); }

@@ -319,7 +319,8 @@ std::optional<RankPart> Builder::part_of(std::span<const MatrixSource> sources,
     return std::nullopt;
   }
   auto part = part_of_rank(sources, columns, *form, options.rank);
-  // A cut within a group of GGUF, which has one scale, or no kernel: unpacked.
+  // A cut inside a group of a GGUF format with a single scale, or a format without a kernel:
+  // unpack.
   bool held = part && (options.kernels->*form->format->kernel).exists();
   if (!held && form->format->blocks != nullptr) {
     part = part_of_rank(sources, columns, {format_of(options.dtype), columns}, options.rank);

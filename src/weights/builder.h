@@ -238,11 +238,11 @@ class Builder {
   // The rank being loaded, and its part of `units`.
   Rank rank() const;
   UnitRange part(int64_t units) const;
-  // The element type of derived weights, and that which states in pages are kept in.
+  // The element type of derived weights, and that of states in pages.
   DType dtype() const;
   DType page_dtype() const;
-  // That of the keys of an index of tokens: as pages are kept where these are not quantised, or as
-  // derived weights are.
+  // The element type of an index's keys: as states in pages if these are not quantised, else as
+  // derived weights.
   DType index_dtype() const;
   // Whether latent attention expands the positions of prompts.
   bool expanded_prefill() const;

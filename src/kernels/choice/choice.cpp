@@ -21,7 +21,7 @@ namespace {
 
 constexpr double kProbeSeconds = 4.5;
 
-// What there is to choose from: vectors beat the portable kernels wherever they run.
+// The candidates: vector kernels beat the portable ones wherever they run.
 std::vector<std::string> candidates(const ChoosingMachine& machine) {
   std::vector<std::string> tables = machine.tables;
   if (tables.size() > 1) std::erase(tables, "portable");
@@ -64,10 +64,10 @@ ProbedChoice measure(const ChoosingMachine& machine, const std::vector<std::stri
 
 struct Probed {
   ProbedChoice choice;
-  Status kept;  // in the file, for others
+  Status kept;  // whether the file was written
 };
 
-// Under the lock: what a process that had it before has written, or a probe's result.
+// Call with the lock held: another process may have written the file meanwhile; else probe.
 Result<Probed> probe_once(const ChoosingMachine& machine, const std::vector<std::string>& tables,
                           bool refresh) {
   std::string path = choice_file(machine);

@@ -35,33 +35,33 @@
 
 namespace banyan {
 
-// All that a choice depends on; tests make others up.
+// Everything that a choice depends on; tests replace it.
 struct ChoosingMachine {
   Processor processor;
-  std::vector<std::string> tables;  // that it runs, as available_kernels() lists them
+  std::vector<std::string> tables;  // runnable tables, as available_kernels() lists them
   std::string cache_folder;         // "": none
   std::string today;                // "2026-11-23"
-  // Of the tables with these names, called only if a probe is due.
+  // Probes the tables with these names. Called only if a probe is due.
   std::function<std::unique_ptr<KernelProbe>(const std::vector<std::string>& tables)> probe;
 };
 
 ChoosingMachine this_machine();
 
 struct KernelChoices {
-  TableNames tables;   // for each of kGemmFormats
+  TableNames tables;   // one for each of kGemmFormats
   TableNames reasons;  // "avx512_bf16 is 0.61 times as fast here (probe of 2026-11-23)"
 
   bool same_for_all() const;
 };
 
-// Probes if it must: a line on stderr says so, where that is a terminal.
+// Probes if necessary, with a note on stderr if that is a terminal.
 KernelChoices choose_kernels(const ChoosingMachine& machine);
 
-// Probes, whatever is known, and replaces this machine's file, which counts from then on.
+// Probes even if a choice is known, and replaces this machine's file.
 struct RefreshedChoices {
   KernelChoices choices;
   std::vector<std::string> tables;
-  ProbedSpeeds speeds;  // empty where there is nothing to choose from
+  ProbedSpeeds speeds;  // empty if there is only one candidate
   std::string file;
 };
 Result<RefreshedChoices> refresh_kernels(const ChoosingMachine& machine);

@@ -24,7 +24,7 @@ namespace {
 constexpr int kFormat = 1;
 constexpr size_t kFileBytesMax = 64 << 10;
 
-// The speeds of one format; none unless each table has one that a machine can have.
+// The speeds of one format; empty unless each table has a plausible one.
 TableSpeeds read_speeds(const Json& speeds, const std::vector<std::string>& tables) {
   TableSpeeds read;
   for (const std::string& table : tables) {

@@ -1,4 +1,4 @@
-// What a probe found, as a file of this machine keeps it.
+// A file with the results of a probe of this machine.
 #pragma once
 
 #include <optional>
@@ -16,19 +16,19 @@ struct ProbedChoice {
   ProbedSpeeds speeds;
 };
 
-// What a file must agree in: the processor, the tables that it runs and the arithmetic revision.
+// What the file must match: the processor, the tables that it runs and the arithmetic revision.
 std::string describe_machine_of(const Processor& processor, const std::vector<std::string>& tables);
 
-// Nothing unless the file is there, whole, and of that machine.
+// Nothing unless the file exists, is complete, and matches.
 std::optional<ProbedChoice> read_choice(const std::string& path, const std::string& machine,
                                         const std::vector<std::string>& tables);
 Status write_choice(const std::string& path, const std::string& machine,
                     const std::vector<std::string>& tables, const ProbedChoice& choice);
 
-// Held by one process at a time; the system lets go of it when the process ends.
+// Held by one process at a time; the system releases it when the process ends.
 class ChoiceLock {
  public:
-  // Makes the folder and the file. Waits for others for as long as a probe may take.
+  // Creates the folder and the file. Waits for other processes as long as a probe may take.
   static Result<ChoiceLock> take(const std::string& path);
   ChoiceLock(ChoiceLock&& other) noexcept;
   ChoiceLock& operator=(ChoiceLock&&) = delete;

@@ -1,4 +1,4 @@
-// The weight formats that a kernel table may be chosen for: every matrix product in it.
+// The weight formats for which a kernel table is chosen: those of all matrix products.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace banyan {
 struct GemmFormat {
   std::string_view name;  // as quant/formats.h names it
   GemmKernel KernelTable::* kernel;
-  size_t element_bytes;  // of a source's element or code
+  size_t element_bytes;  // the group size to probe; 0: the whole row
   int64_t group;         // that is probed; 0: the row
 };
 
@@ -35,7 +35,7 @@ inline constexpr std::array<GemmFormat, 14> kGemmFormats = {{
     {"iq4", &KernelTable::gemm_iq4, 1, kLevelledGroup},
 }};
 
-// The name of a table for each of them.
+// The name of a table for each of these formats.
 using TableNames = std::array<std::string, kGemmFormats.size()>;
 
 }  // namespace banyan

@@ -1,5 +1,5 @@
-// An entry for each processor, and nothing that was not measured: an unknown one is probed, which
-// takes some seconds once. The figures are in docs/BENCHMARKS.md, which also says how to add one.
+// One entry per processor, with measured results only; an unknown processor is probed once, which
+// takes some seconds. docs/BENCHMARKS.md has the figures and says how to add an entry.
 #include "kernels/choice/known.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Processors that were measured: which kernel table is the fastest there.
+// The fastest kernel table on processors that were measured.
 #pragma once
 
 #include <span>
@@ -12,15 +12,16 @@ struct KnownProcessor {
   std::string_view name;
   std::string_view vendor;
   int family, model_first, model_last;
-  // The last table that it runs, which stands for its flags: virtual machines hide instructions.
+  // The last table that it runs. This stands for the processor's flags, since virtual machines hide
+  // instructions.
   std::string_view runs;
   std::string_view kernels;  // the fastest table, for weights of every format
-  std::string_view figures;  // that decided, of one thread
+  std::string_view figures;  // the deciding figures, of one thread
 };
 
 std::span<const KnownProcessor> known_processors();
 
-// Null: a processor that nobody has measured. `runs` is the last table that it runs.
+// Null: the processor was not measured. `runs` is the last table that it runs.
 const KnownProcessor* find_known(const Processor& processor, std::string_view runs);
 
 }  // namespace banyan

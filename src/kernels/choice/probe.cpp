@@ -12,7 +12,7 @@ namespace banyan {
 namespace {
 
 constexpr size_t kRoundsMax = 15;
-constexpr double kClearlyFaster = 1.08;  // medians of the same table twice differ by less
+constexpr double kClearlyFaster = 1.08;  // repeated medians of one table differ by less
 
 double median(std::vector<double> values) {
   auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -20,7 +20,7 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-// The ratios of one format, until `until_s`.
+// Measures the ratios of one format, until `until_s`.
 TableSpeeds probe_format(KernelProbe& probe, size_t tables, double until_s) {
   std::vector<std::vector<double>> ratios(tables);
   double round_s = 0;
@@ -42,14 +42,14 @@ TableSpeeds probe_format(KernelProbe& probe, size_t tables, double until_s) {
 constexpr int64_t kN = 2048, kK = 1024, kRows = 64, kMatrices = 4;
 constexpr int64_t kHeads = 2, kHeadDim = 128, kKeys = 256, kPageSize = 64;
 
-// Bytes of weights of which none is subnormal, infinite or no number in any of the formats.
+// Random weight bytes that are not subnormal, infinite or NaN in any of the formats.
 void fill_weights(const GemmFormat& format, std::span<std::byte> source) {
   bool plain = format.group == 0 && format.name != "int8";
   uint32_t state = 1;
   for (size_t i = 0; i < source.size(); ++i) {
     state = state * 1664525 + 1013904223;
     auto byte = static_cast<std::byte>(state >> 24);
-    if (plain) {  // the last byte of an element has its sign and the upper bits of its exponent
+    if (plain) {  // the last byte of an element has the sign and the upper exponent bits
       bool last = i % format.element_bytes == format.element_bytes - 1;
       source[i] = last ? (byte & std::byte{0x80}) | std::byte{0x3c} : byte & std::byte{0x7f};
     } else if (format.name == "fp8") {
@@ -101,7 +101,7 @@ class RealProbe : public KernelProbe {
     for (size_t i = 0; i < tables_.size(); ++i) {
       const GemmKernel& kernel = this->kernel(i);
       size_t bytes = kernel.packed_bytes(kN, kK, group_);
-      packed_[i] = {};  // before the next is taken
+      packed_[i] = {};  // freed before the next is allocated
       packed_[i] = MemoryBlock(bytes * kMatrices);
       kernel.pack({.source = source.data(),
                    .scales = scales.data(),
@@ -180,7 +180,7 @@ class RealProbe : public KernelProbe {
   }
 
   std::vector<const KernelTable*> tables_;
-  std::vector<MemoryBlock> packed_;  // of each table, kMatrices alike
+  std::vector<MemoryBlock> packed_;  // of each table, kMatrices equal ones
   const GemmFormat* format_ = nullptr;
   int64_t group_ = 0;
   MemoryBlock workspace_;

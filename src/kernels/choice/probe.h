@@ -11,34 +11,34 @@
 
 namespace banyan {
 
-// The speed of each table for one format, in the order of the tables, that of the last being 1.
+// The speed of each table for one format, in the order of the tables, relative to the last one.
 using TableSpeeds = std::vector<double>;
 using ProbedSpeeds = std::array<TableSpeeds, kGemmFormats.size()>;
 
-// What is measured, and the clock: tests bring their own.
+// The work to measure, and the clock; an interface for tests.
 class KernelProbe {
  public:
   virtual ~KernelProbe() = default;
-  // Makes room for the runs of one format.
+  // Prepares the runs of one format.
   virtual void prepare(const GemmFormat& format) = 0;
-  // Seconds of one run of its work with the table of that index.
+  // Seconds of one run with the table of that index.
   virtual double run(size_t table) = 0;
-  virtual double now_s() = 0;  // by the clock that the budget is of
+  virtual double now_s() = 0;  // on the clock that the budget refers to
 };
 
-// Runs the tables in turn, round after round, so that what neighbours take meets them alike; the
-// speed is the median of the rounds' own ratios. Ends after `budget_s` in all, but for one round of
-// each format at least.
+// Runs the tables in turn, round after round, so that other load on the machine affects all alike.
+// The speed is the median of the rounds' ratios. Ends after `budget_s` in total, but runs at least
+// one round of each format.
 ProbedSpeeds probe_kernels(KernelProbe& probe, size_t tables, double budget_s);
 
-// The last of the tables that are as fast as the fastest, but for what may be chance: tables share
-// most kernels, and which of two alike is taken should not be chance. `speeds` is not empty.
+// The last table that is as fast as the fastest, within noise. Tables share most kernels, and noise
+// should not decide between equal ones. `speeds` is not empty.
 size_t fastest_table(const TableSpeeds& speeds);
 
-// An eighth of a decoder layer in the proportions of Qwen3-0.6B's: a step of 64 rows of a prompt,
-// products and attention to 256 keys, and one row through four times as many weights, which the
-// level-2 cache does not hold. The two count alike (the geometric mean). On one thread: what
-// decides is the ratio, and threads that wait for each other would only add to its noise.
+// The work is an eighth of a decoder layer with the proportions of Qwen3-0.6B. It has a step of 64
+// prompt rows, with products and attention to 256 keys, and a step of one row with four times as
+// many weights, which exceed the level-2 cache. Both count equally (geometric mean). Runs on one
+// thread: only the ratio matters, and threads that wait for each other add noise.
 std::unique_ptr<KernelProbe> real_probe(std::span<const KernelTable* const> tables);
 
 }  // namespace banyan

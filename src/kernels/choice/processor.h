@@ -5,7 +5,7 @@
 
 namespace banyan {
 
-// From cpuid on x86-64: nothing that a microcode update changes, and no features, which
+// From cpuid on x86-64. Excludes what a microcode update changes, and features, which
 // runnable_tables() reports. Empty on other processors.
 struct Processor {
   std::string vendor;  // "AuthenticAMD"

@@ -69,7 +69,7 @@ struct CopyUnits {
   }
 };
 
-// A thread stores the row of one head, since codes depend on all of it.
+// A thread stores the row of one head, since its codes depend on the whole row.
 template <class S>
 struct PageWrite {
   PageWriteArgs a;

@@ -10,7 +10,7 @@ inline constexpr const char* kTableName = "cuda";
 
 struct CardTable {
   const KernelTable* table = nullptr;
-  const char* reason = "";  // why there is none
+  const char* reason = "";  // why there is no table
 };
 
 // Looks for a driver and a card of compute capability 9.0 at the first call.

@@ -10,7 +10,7 @@
 
 namespace banyan::cuda {
 
-// A block per row. Whoever is taken becomes NaN, which is never the best.
+// A block per row. A chosen expert becomes NaN, which is never the best.
 struct Route {
   RouteArgs a;
   Shape shape() const {

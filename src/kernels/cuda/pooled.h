@@ -105,7 +105,7 @@ struct PooledAttention {
     for_each(block, count, [&](int64_t n) { weights[n] /= sum; });
   }
 
-  // What falls on block b: entry n covers the strides from n to n + first.
+  // The weight on block b: entry n covers the strides from n to n + first.
   BANYAN_DEVICE float share_of(const float* weights, int64_t count, int64_t first,
                                int64_t b) const {
     int64_t strides = quotient(a.block_tokens, a.stride);

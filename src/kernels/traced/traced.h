@@ -7,7 +7,7 @@
 
 namespace banyan {
 
-// Kernels are stateless functions, so the log is a thread-local: that of the TracedKernels last
+// Kernels are stateless functions, so the log is thread-local: that of the TracedKernels last
 // entered on the thread.
 class TracedKernels {
  public:

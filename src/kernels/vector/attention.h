@@ -44,7 +44,7 @@ struct AttentionItem {
   }
 };
 
-// The queries of an item: as many as the form takes, or fewer where workers would have few items.
+// The queries of an item: as many as the form takes, or fewer if workers would have few items.
 template <class Form>
 inline int64_t queries_per_item(const AttentionArgs& a) {
   constexpr int64_t kItems = 4;  // for each worker
@@ -108,7 +108,7 @@ static inline int64_t for_items(const AttentionArgs& a, const Body& body) {
   return start;
 }
 
-// What the query of `row` of the item's span sees.
+// The keys that the query of `row` of the item's span sees.
 static inline KeyRange seen_keys(const AttentionArgs& a, const AttentionItem& item, int64_t row) {
   if (a.selected.runs != nullptr) {
     return {0, selected_row(a.selected, item.span->row_begin + row, item.kv_head).key_count};
@@ -134,7 +134,7 @@ inline void start_queries(const AttentionArgs& a, const AttentionItem& item,
   }
 }
 
-// Of the keys from rank `rank` on, how many follow each other in positions, and where these begin.
+// The number of keys from rank `rank` on with consecutive positions, and the first position.
 struct KeyStretch {
   int64_t position, count;
 };
@@ -156,7 +156,7 @@ inline void locate(const AttentionArgs& a, const AttentionItem& item, int64_t st
   int64_t value_stride = row_stride<S>({.width = a.value_dim});
   tile.range = range;
   for (int64_t j = range.begin; j < range.end;) {
-    // The rows of one page follow each other.
+    // Rows of one page are contiguous.
     KeyStretch keys = stretch_at(a, item, start + j);
     int64_t in_page = a.page_size - keys.position % a.page_size;
     int64_t count = keys.count < in_page ? keys.count : in_page;
@@ -190,7 +190,7 @@ inline void attend_part(const AttentionArgs& a, const AttentionItem& item, int64
   int64_t start = first_key / kTile * kTile;
   locate_from(start, tiles[0]);
   for (int64_t t = 0; start < end_key; ++t, start += kTile) {
-    // The next part's first tile too, to be fetched; nothing after the last one.
+    // Also the first tile of the next part, for prefetching; nothing after the last part.
     Tile& next = tiles[(t + 1) % 2];
     locate_from(start + kTile, next);
     Form::attend_tile(a, tiles[t % 2], next, start, queries);
@@ -203,7 +203,7 @@ static inline int64_t place_of(const AttentionArgs& a, const AttentionItem& item
   return row * a.q_heads + item.kv_head * group + (item.first + i) % group;
 }
 
-// Takes up what the launches over the blocks before carried.
+// Loads the sums that launches over earlier blocks stored.
 template <class Form>
 inline void resume(const AttentionArgs& a, const AttentionItem& item, const PartialSums& total) {
   int64_t width = total.width;
@@ -252,7 +252,7 @@ inline void finish(const AttentionArgs& a, const AttentionItem& item, const Part
   }
 }
 
-// What each worker has: queries, and the form's memory.
+// A worker's state: queries, and the form's memory.
 template <class V, class Form>
 class AttentionWorker {
  public:

@@ -1,9 +1,9 @@
 // Attention of many rows to selected keys that come in whole parts: blocks of a multiple of kPart
-// positions. As an expert's rows are gathered, so are those that chose the same part of the keys,
-// which is then read once for all of them.
+// positions. Rows that selected the same part of the keys are gathered, as rows of one expert are,
+// so that the part is read once for all of them.
 //
-// A part of a row's ranks is a part of positions here. Rows take their parts in ascending order,
-// and sums of parts are merged as split_keys.h does, so the bits are those of rows one by one.
+// A part of a row's ranks is a part of positions here. Rows process their parts in ascending order,
+// and sums of parts are merged as in split_keys.h, so the bits are the same as row by row.
 #pragma once
 
 #include "kernels/vector/attention.h"
@@ -13,7 +13,7 @@ namespace banyan::simd {
 constexpr int64_t kGatheredQueries = 512;  // of an item
 constexpr int64_t kGatheredRows = 128;
 
-// Rows of a span with the queries of one head, which one worker takes whole.
+// Rows of a span with the queries of one head; one worker processes all of them.
 struct GatheredItem : AttentionItem {
   int64_t first_row, rows;
   static int64_t first_part() { return 0; }
@@ -21,7 +21,7 @@ struct GatheredItem : AttentionItem {
   int64_t start_of(int64_t) const { return start; }
 };
 
-// A row on its way through the parts of its keys.
+// A row's progress through the parts of its keys.
 struct GatheredRow {
   SelectedRow selected;
   int64_t run = 0, rank = 0;
@@ -33,7 +33,7 @@ struct GatheredRow {
   }
 };
 
-// The arguments without the choice: what is gathered knows its positions.
+// The arguments without the selection, since gathered rows have their positions.
 struct PositionArgs {
   explicit PositionArgs(const AttentionArgs& a) : by_position(a) { by_position.selected = {}; }
   AttentionArgs by_position;
@@ -68,7 +68,7 @@ class GatheredWorker : PositionArgs, public AttentionWorker<V, Form> {
   void attend_whole(const GatheredItem& item);
 
  private:
-  // Attends to `part` for the rows of the item that are listed, and merges.
+  // Attends to `part` for the listed rows of the item, and merges.
   void attend_rows(const GatheredItem& item, int64_t part, const int16_t* rows, int64_t count,
                    const PartialSums& totals);
 
@@ -180,7 +180,7 @@ void attend_all(const AttentionArgs& a) {
   if (a.selected.runs != nullptr) attend_gathered<V, Form>(a);
   int64_t work = for_items<Form>(a, [](const AttentionItem&) {});
   int64_t workers = a.launch.threads == nullptr ? 1 : a.launch.threads->size();
-  // Less than this is done sooner than a worker wakes: some 4 us.
+  // Smaller jobs, of some 4 us, finish before a worker wakes up.
   constexpr int64_t kWorkMin = 4096;
   if (work * a.head_dim < kWorkMin) workers = 1;
   attend_split<AttentionWorker<V, Form>>(a, {work, workers});

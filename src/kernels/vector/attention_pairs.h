@@ -146,7 +146,7 @@ struct PairForm : TileForm {
       const BFloat16* keys[kBlock];
       for (int64_t j = 0; j < kBlock; ++j) {
         int64_t key = first + j;
-        // The scores of keys that nobody sees are dropped.
+        // Drops the scores of keys that no query sees.
         if (key < tile.range.begin) key = tile.range.begin;
         if (key >= tile.range.end) key = tile.range.end - 1;
         keys[j] = tile.keys[key];
@@ -200,7 +200,7 @@ struct PairForm : TileForm {
     score_tile<R, B>(i, block, ahead, queries);
   }
 
-  // For the blocks that any of the queries [first, first + rows) sees a key of.
+  // For the blocks in which any of the queries [first, first + rows) sees a key.
   static void score_group(int64_t first, int64_t rows, int64_t start, PairRowsAhead& ahead,
                           Queries& queries) {
     KeyRange seen = {kTile, 0};
@@ -284,7 +284,7 @@ struct PairForm : TileForm {
     }
   }
 
-  // The pair of which query i sees key j alone.
+  // The pair in which query i sees only key j.
   static void add_single(const TileRows<BFloat16>& tile, int64_t i, int64_t j, PairRowsAhead& ahead,
                          Queries& queries) {
     const BFloat16* rows[kTile];
@@ -294,7 +294,7 @@ struct PairForm : TileForm {
   }
 
   // Adds the tile's values to the queries [first, first + rows): together where all of them see
-  // both keys of a pair, one by one before and after.
+  // both keys of a pair, one by one elsewhere.
   static void add_group(int64_t first, int64_t rows, PairValues values,
                         const TileRows<BFloat16>& tile, int64_t start, PairRowsAhead& ahead,
                         Queries& queries) {
@@ -342,7 +342,7 @@ struct PairForm : TileForm {
         weigh_keys<V, RoundedWeights<V>>(a.scale, a.soft_cap, seen, i, queries);
       }
     }
-    // What one group alone reads it interleaves on the way.
+    // Values that only one group reads are interleaved on the fly.
     bool several = queries.count > kRows;
     if (several) interleave_values(tile, queries);
     PairValues values = {tile.values, several ? values_of(queries) : nullptr, {}};

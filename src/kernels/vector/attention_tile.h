@@ -92,7 +92,7 @@ struct TileRows {
   const S* values[kTile];
 };
 
-// What goes into the scores and weights of a tile's rows besides: nothing, of rows of floats.
+// Scales for the scores and weights of a tile's rows: none for rows of floats.
 struct NoScales {
   template <class V>
   typename V::F with_key(typename V::F scale, int64_t) const {
@@ -113,9 +113,9 @@ static inline KeyRange visible(const Queries& queries, int64_t i, int64_t tile) 
   return {clamp_to_tile(queries.first_key[i] - tile), clamp_to_tile(queries.end_key[i] - tile)};
 }
 
-// Starts to load a row into the level-2 cache, which on Zen 4 takes in nearly twice the bytes per
-// second that the level-1 cache's fewer miss buffers do. Always inline, because g++ 12 takes a
-// function that does nothing but prefetch for one without effects, and drops the calls.
+// Starts to load a row into the level-2 cache, which on Zen 4 takes nearly twice the bytes per
+// second of level 1, which has fewer miss buffers. Always inline, because g++ 12 considers a
+// function that only prefetches free of effects, and drops the calls.
 template <class S>
 [[gnu::always_inline]] static inline void prefetch_row(const S* row, int64_t head_dim) {
   constexpr int64_t kPerLine = 64 / sizeof(S);

@@ -36,8 +36,8 @@ struct BlockWeights : IntegerOperands<Vec> {
   static constexpr int kOperands = Form.part / 4;                          // of a part
   static constexpr int64_t kUnitGroups = kLevelledGroup / kBlockStep;
   static constexpr int kOffset = Form.table ? -kIq4Values[0] : Form.zero;
-  // Operands whose products with x can be added in words of 16 bits: a product of two columns is at
-  // most 2 * 127 * the largest code. None of a table's, whose operands reach 240.
+  // Whether the products of two columns of the operands fit 16-bit words. False for iq4's table,
+  // whose operands reach 240.
   static constexpr int kWordAdds = Form.table        ? 0
                                    : Form.bits == 6  ? 2
                                    : Form.bits == 5  ? 4
@@ -124,7 +124,7 @@ struct BlockWeights : IntegerOperands<Vec> {
     return V::mul(halves, min_level(header, part, v));
   }
 
-  // What the sums of a row's part start with: the offset of the operands.
+  // The initial sums of a row's part: the offset of the operands.
   static auto start(const std::byte* x, const GemmShape& s, int64_t part) {
     if constexpr (kOffset == 0) return V::set_dword(0);
     return V::set_dword(read<int32_t>(x + s.starts_offset + part * 4));

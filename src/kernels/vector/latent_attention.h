@@ -18,14 +18,15 @@ static inline int64_t latent_parts(const LatentAttentionArgs& a, const SpanArgs&
   return (latent_keys(a, span, i) + kPart - 1) / kPart;
 }
 
-// How many rows from some row on are taken together, and whether one worker takes them whole.
+// The number of rows, starting at some row, to process together, and whether one worker processes
+// them completely.
 struct LatentRows {
   int64_t count;
   bool whole;
 };
 
-// Heads [head, head + count) of rows [i, i + rows) of a span. Rows that look at selected keys have
-// an item each.
+// Heads [head, head + count) of rows [i, i + rows) of a span. Rows with selected keys have an item
+// each.
 struct LatentItem {
   const SpanArgs* span;
   int64_t i, rows;
@@ -51,12 +52,12 @@ static inline int64_t latent_work(const LatentAttentionArgs& a, const LatentItem
   return sum;
 }
 
-// The heads of a row are divided into runs, an item each.
+// The heads of a row are divided into runs, one item each.
 struct LatentShares : KeyShares {
   int64_t runs;
 };
 
-// Points the queries of an item at their sums, which are of no key yet.
+// Points the queries of an item at their sums, which are still empty.
 static inline void start_part(const LatentItem& item, const PartialSums& to,
                               LatentQueries& queries) {
   for (int64_t n = 0; n < item.count; ++n) {
@@ -83,8 +84,8 @@ static inline void start_queries(const LatentAttentionArgs& a, const LatentItem&
   }
 }
 
-// Calls body(tile, next) for the tiles of a part that the item sees; `next` is the one after, of
-// the next part after the last, for it to be fetched.
+// Calls body(tile, next) for the tiles of a part that the item sees. `next` is the following tile,
+// also across parts, for prefetching.
 template <class S, class Body>
 inline void for_latent_tiles(const LatentAttentionArgs& a, const LatentItem& item, int64_t part,
                              const Body& body) {
@@ -111,7 +112,7 @@ inline void write_latents(const LatentAttentionArgs& a, const LatentItem& item,
   }
 }
 
-// What the forms in vectors have in common: they take the rows one by one.
+// What the vector forms have in common: they process rows one by one.
 template <class V>
 struct LatentVectors {
   using Vec = V;
@@ -212,7 +213,7 @@ inline LatentShares share_latents(const LatentAttentionArgs& a) {
     return for_latent_items<Form>(a, unknown, [](const LatentItem&) {});
   };
   shares.work = work_of(shares.runs);
-  // Few parts divide badly; then a short context's heads are divided instead.
+  // Few parts divide unevenly; a short context's heads are divided instead.
   constexpr int64_t kPartsMin = 4;  // for each worker
   int64_t rows = span_rows(a.spans, a.span_count), units = (a.heads + kUnit - 1) / kUnit;
   if (rows * shares.runs >= shares.workers || shares.work >= kPartsMin * shares.workers) {
@@ -224,7 +225,7 @@ inline LatentShares share_latents(const LatentAttentionArgs& a) {
   return shares;
 }
 
-// What each worker has: a form and its memory.
+// A worker's state: a form and its memory.
 template <class Form>
 class LatentWorker {
  public:

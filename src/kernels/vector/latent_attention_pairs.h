@@ -21,8 +21,8 @@ struct PairQueries {
   alignas(64) BFloat16 weights[kLatentQueriesMax][kLatentTile];
 };
 
-// Rows of the next tile, fetched line by line beside the products: many at once would fill the
-// processor's few places for lines on their way, and make it wait.
+// Rows of the next tile, prefetched line by line between the products: many at once would exhaust
+// the processor's few line fill buffers and stall it.
 struct RowsAhead {
   int count = 0;
   const BFloat16* rows[kTileOutputs];
@@ -72,7 +72,7 @@ inline void score_tile_pairs(const LatentAttentionArgs& a, const LatentTile<BFlo
     int64_t fetched = 0;  // of the next tile's rows [j, j + kTileOutputs)
     for_query_groups<kPairRows>(queries.f32.count, [&](int64_t first, int64_t rows) {
       RowsAhead ahead;
-      // A share of the rows for each group of queries.
+      // The rows that each group of queries prefetches.
       int64_t share = (kTileOutputs * (first + rows) + queries.f32.count - 1) / queries.f32.count;
       for (; fetched < share && j + fetched < next.count; ++fetched) {
         ahead.rows[ahead.count++] = next.rows[j + fetched];
@@ -152,7 +152,7 @@ inline void add_pairs_of(int64_t rows, const LatentTile<BFloat16>& tile, int64_t
   add_pairs<V, R, N>(tile, c, out, weights);
 }
 
-// Adds the tile's latents to all queries, some columns after the others.
+// Adds the tile's latents to all queries, a few columns at a time.
 template <class V>
 inline void add_tile_pairs(int64_t rank, const LatentTile<BFloat16>& tile, PairQueries& queries) {
   for (int64_t c = 0; c < rank;) {

@@ -42,7 +42,7 @@ static inline RowShape latent_row(const LatentAttentionArgs& a) {
   return {.width = a.width, .split = a.rank < a.width ? a.rank : 0};
 }
 
-// How many keys row i of a span looks at.
+// The number of keys that row i of a span attends to.
 static inline int64_t latent_keys(const LatentAttentionArgs& a, const SpanArgs& span, int64_t i) {
   if (a.selected.runs == nullptr) return span.first_position + i + 1;
   return a.selected.key_counts[span.row_begin + i];
@@ -61,7 +61,7 @@ static inline void for_selected(const LatentAttentionArgs& a, const SpanArgs& sp
   }
 }
 
-// Points a tile at the keys of ranks [start, end) of row i, as many as it takes.
+// Points a tile at the keys of ranks [start, end) of row i, as many as fit.
 template <class S>
 static inline void locate_latents(const LatentAttentionArgs& a, const SpanArgs& span, int64_t i,
                                   int64_t start, int64_t end, LatentTile<S>& tile) {
@@ -75,7 +75,7 @@ static inline void locate_latents(const LatentAttentionArgs& a, const SpanArgs& 
     return;
   }
   for (int64_t j = 0; j < tile.count;) {
-    // The rows of one page follow each other.
+    // Rows of one page are contiguous.
     int64_t in_page = a.page_size - (start + j) % a.page_size;
     int64_t stop = tile.count - j < in_page ? tile.count : j + in_page;
     const S* row = static_cast<const S*>(a.pool) +
@@ -91,7 +91,7 @@ template <class S>
   for (int64_t c = 0; c < bytes; c += 64) __builtin_prefetch(line + c);
 }
 
-// A tile of codes as f32 at `to`; fetches the next one on the way.
+// Converts a tile of codes to f32 at `to`, and prefetches the next one.
 template <class V, class S>
 inline void widen_latents(const LatentAttentionArgs& a, const LatentTile<S>& tile,
                           const LatentTile<S>& next, float* to, LatentTile<float>& wide) {
@@ -113,7 +113,7 @@ inline void widen_latents(const LatentAttentionArgs& a, const LatentTile<S>& til
   }
 }
 
-// weights[i][j] = scale * q_i . latent_j. On the way the next tile is fetched.
+// weights[i][j] = scale * q_i . latent_j. Also prefetches the next tile.
 template <class V, class S>
 inline void score_latents(const LatentAttentionArgs& a, const LatentTile<S>& tile,
                           const LatentTile<S>& next, LatentQueries& queries) {
@@ -137,8 +137,8 @@ inline void score_latents(const LatentAttentionArgs& a, const LatentTile<S>& til
   }
 }
 
-// Turns the tile's scores of query i into weights exp(score - max), and brings what was summed
-// before to the new maximum.
+// Turns the tile's scores of query i into weights exp(score - max), and rescales earlier sums to
+// the new maximum.
 template <class V>
 inline void weigh_latents(int64_t rank, int64_t count, int64_t i, LatentQueries& queries) {
   float* weights = queries.weights[i];
@@ -202,8 +202,8 @@ inline void add_latent_block_of(int64_t rows, const LatentTile<S>& tile, int64_t
   add_latent_block<V, R, N>(tile, c, lanes, out, weights);
 }
 
-// Adds the tile's latents to all queries, a block of columns after the other: that much of the tile
-// stays in the level-1 cache while the queries pass by.
+// Adds the tile's latents to all queries, one block of columns at a time: that part of the tile
+// stays in the level-1 cache while all queries use it.
 template <class V, class S>
 inline void add_latents(int64_t rank, const LatentTile<S>& tile, LatentQueries& queries) {
   constexpr int kVectors = 4;

@@ -1,5 +1,4 @@
-// The choice of keys that sparse attention looks at; the formulas' sources are in
-// portable/sparse.cpp.
+// The selection of keys in sparse attention; the formulas' sources are in portable/sparse.cpp.
 #pragma once
 
 #include "kernels/index_items.h"
@@ -46,8 +45,8 @@ inline void sum_row(const KeySumsArgs& a, const SpanArgs& span, int64_t head, in
   for (int64_t j = 0; j < in_row; ++j) add_key<V>(key + j * stride, a.width, to);
 }
 
-// Rows that end in the span, each from the one before, so one worker takes those of a head. Few
-// steps have any.
+// Updates the rows that end in the span, each from the one before, so one worker handles all rows
+// of a head. Few steps have any.
 template <class V, class S>
 inline void sum_keys(const KeySumsArgs& a) {
   int64_t in_row = a.block_tokens < a.page_size ? a.block_tokens : a.page_size, ended = 0;
@@ -55,7 +54,7 @@ inline void sum_keys(const KeySumsArgs& a) {
     ended += (s->first_position + s->row_count) / in_row - s->first_position / in_row;
   }
   if (ended == 0) return;
-  constexpr int64_t kAloneMax = 1 << 15;  // additions that end before a worker wakes
+  constexpr int64_t kAloneMax = 1 << 15;  // additions that finish before a worker wakes up
   Launch launch = a.launch;
   if (ended * in_row * a.heads * a.width <= kAloneMax) launch.threads = nullptr;
   parallel_interleaved(launch, [&](int64_t begin, int64_t step) {
@@ -148,13 +147,13 @@ void block_scores(const BlockScoresArgs& a) {
 
 // ---- Scores of blocks by the best of their keys ----
 
-// The greatest of the products of each of `count` queries and keys that lie one after the other.
+// The largest product of each of `count` queries with contiguous keys.
 template <class V, class S>
 inline void raise_maxima(int64_t count, const float* const* q, const S* keys, int64_t key_count,
                          int64_t width, float* best) {
   int64_t stride = row_stride<S>({.width = width});
   for (int64_t j = 0; j < key_count; j += kTileOutputs) {
-    const S* rows[kTileOutputs];  // of which the last may repeat
+    const S* rows[kTileOutputs];  // the last one may repeat
     for (int64_t n = 0; n < kTileOutputs; ++n) {
       rows[n] = keys + (j + n < key_count ? j + n : key_count - 1) * stride;
     }
@@ -178,8 +177,8 @@ inline void raise_maxima(int64_t count, const float* const* q, const S* keys, in
   }
 }
 
-// The scores of the blocks that begin in the item, for its rows and all heads, which share the
-// reading of keys. The item ends where a block does, or beyond the blocks that its rows score.
+// Scores the blocks that begin in the item, for its rows and all heads, which share the reading of
+// keys. The item ends at a block boundary, or after the last block that its rows score.
 template <class V, class S>
 inline void max_of_blocks(const BlockMaximaArgs& a, const IndexItem& item) {
   int64_t stride = row_stride<S>({.width = a.width}), block = a.block_tokens;
@@ -229,8 +228,8 @@ void block_maxima(const BlockMaximaArgs& a) {
 
 // ---- The best of them ----
 
-// The largest order that at least `count` of the `n` orders reach, count being at most n: found bit
-// by bit from the highest, in one pass over all for each.
+// The largest threshold that at least `count` of the `n` orders reach, where count <= n. Found bit
+// by bit from the highest, with one pass over all orders per bit.
 template <class V>
 inline uint32_t threshold_of(const uint32_t* orders, int64_t n, int64_t count) {
   uint32_t threshold = 0;
@@ -242,7 +241,7 @@ inline uint32_t threshold_of(const uint32_t* orders, int64_t n, int64_t count) {
   return threshold;
 }
 
-// Writes the runs of a row. All above the threshold are in, and of those that equal it the first.
+// Writes the runs of a row: all entries above the threshold, and the first of those equal to it.
 template <class V>
 inline void select_row(const SelectKeysArgs& a, const float* scores, int64_t row, int64_t head,
                        int64_t position) {

@@ -1,8 +1,8 @@
-// The driver of attention: it shares the keys of all items of a launch out among its workers, and
-// merges what they sum up.
+// The driver of attention: divides the keys of all items of a launch among its workers, and merges
+// their sums.
 //
-// An item is some queries that run together over their keys. The key axis is cut at absolute
-// multiples of kPart, where the sums of a query restart; the sums of parts are merged in ascending
+// An item is a set of queries that run together over their keys. The key axis is cut at absolute
+// multiples of kPart, where the sums of a query restart. The sums of parts are merged in ascending
 // order, whether one worker computed them or several. So a result does not depend on how the work
 // was divided, and all workers take part in one long context.
 #pragma once
@@ -40,12 +40,13 @@ struct PartialSums {
   float *sums, *max, *weight;
 };
 
-// Static shares of equal work, one stretch of it for each worker: a part of an item belongs to the
-// worker in whose share it starts.
+// Static shares of equal work, one contiguous range for each worker. A part of an item belongs to
+// the worker in whose share it starts.
 struct KeyShares {
   int64_t work, workers;
 
-  // Of what has `start` of the work before it; the first worker until all work is known.
+  // The worker for a part that has `start` of the work before it; the first worker until the total
+  // is known.
   int64_t owner(int64_t start) const { return work > 0 ? start * workers / work : 0; }
   template <class Item>
   int64_t owner(const Item& item, int64_t part) const {
@@ -57,18 +58,18 @@ struct KeyShares {
   }
 };
 
-// Queries that run together, and their place in the work of the launch.
+// Queries that run together, and their position in the work of the launch.
 template <class T>
 concept KeyItem = requires(const T& item, int64_t part) {
   { item.lanes() } -> std::same_as<int64_t>;  // places for the sums of its queries
   { item.first_part() } -> std::same_as<int64_t>;
   { item.end_part() } -> std::same_as<int64_t>;
   { item.start_of(part) } -> std::same_as<int64_t>;  // the work before the part
-  { item.carried() } -> std::same_as<bool>;          // whether launches before this one left sums
+  { item.carried() } -> std::same_as<bool>;          // whether earlier launches left sums
 };
 
-// What one kind of attention gives the driver, and each worker has one of: its arithmetic, made of
-// the launch's arguments and scratch_floats of memory.
+// What a kind of attention provides to the driver, one object per worker: its arithmetic,
+// constructed from the launch's arguments and scratch_floats of memory.
 template <class W>
 concept KeyWorker =
     KeyItem<typename W::Item> && FloatVector<typename W::Vec> &&
@@ -79,20 +80,21 @@ concept KeyWorker =
       { W::scratch_floats(a) } -> std::same_as<int64_t>;
       { W::sums_width(a) } -> std::same_as<int64_t>;            // of one query, in whole vectors
       { W::kLanesMax } -> std::convertible_to<int64_t>;         // of an item that one worker takes
-      W::for_items(a, shares, [](const typename W::Item&) {});  // calls it for all in order
-      { known.keys_of(item, n) } -> std::same_as<KeyRange>;     // what the query in lane n sees
-      worker.start(item);                                       // what follows attends to this item
-      worker.attend(item, n, sums);  // sums up part n: for the queries that see some of it
-      worker.resume(item, sums);     // takes up what is carried
-      worker.finish(item, sums);     // writes results, or leaves the sums to the next launch
+      W::for_items(a, shares, [](const typename W::Item&) {});  // calls it for all items in order
+      { known.keys_of(item, n) } -> std::same_as<KeyRange>;  // keys that the query in lane n sees
+      worker.start(item);                                    // selects the item for the calls below
+      worker.attend(item, n, sums);  // computes part n, for the queries that see some of it
+      worker.resume(item, sums);     // loads sums of earlier launches
+      worker.finish(item, sums);     // writes results, or stores the sums for the next launch
     };
 
-// Where the worker sums up a whole item by itself, part after part.
+// For items that one worker sums up alone, part after part.
 template <class W>
 concept AttendsWhole =
     requires(W& worker, const typename W::Item& item) { worker.attend_whole(item); };
 
-// Adds sums of query n to those of query m over all parts before; or sets these, if there are none.
+// Merges the sums of query n into those of query m over all earlier parts; copies them if there are
+// none.
 template <FloatVector V>
 inline void merge_sums(bool first, const PartialSums& from, int64_t n, const PartialSums& to,
                        int64_t m) {
@@ -114,7 +116,8 @@ inline void merge_sums(bool first, const PartialSums& from, int64_t n, const Par
   to.weight[m] = to.weight[m] * V::lane0(old) + from.weight[n] * V::lane0(own);
 }
 
-// Adds the sums over `part` to those over all parts before it, for the queries that see some of it.
+// Merges the sums over `part` into those over all earlier parts, for the queries that see some of
+// it.
 template <KeyWorker W>
 inline void merge_part(const W& worker, const typename W::Item& item, int64_t part,
                        const PartialSums& from, const PartialSums& to) {
@@ -125,7 +128,8 @@ inline void merge_part(const W& worker, const typename W::Item& item, int64_t pa
   }
 }
 
-// A worker's way through the items, with memory for its sums over a part and over all so far.
+// A worker's pass through the items, with memory for its sums over a part and over all parts so
+// far.
 template <KeyWorker W>
 class SplitWorker {
  public:
@@ -137,14 +141,14 @@ class SplitWorker {
         memory_(worker_scratch(static_cast<size_t>(2 * own_floats() + W::scratch_floats(a)))),
         worker_(a, memory_ + 2 * own_floats()) {}
 
-  // Of the sums of an item that several workers share: those of its parts one after another, of
-  // which the first become those of all, and before them what is carried.
+  // Merges the sums of an item that several workers share: those of its parts in order, after any
+  // sums of earlier launches.
   static int64_t shared_floats(const typename W::Args& a, const Item& item) {
     int64_t count = item.end_part() - item.first_part() + (item.carried() ? 1 : 0);
     return count * PartialSums::floats(item.lanes(), W::sums_width(a));
   }
 
-  // An item that is this worker's alone.
+  // Computes an item that belongs to this worker only.
   void attend_whole(const Item& item) {
     if constexpr (AttendsWhole<W>) {
       worker_.attend_whole(item);
@@ -166,7 +170,8 @@ class SplitWorker {
     }
   }
 
-  // The parts of a shared item that are worker `index`'s, to their places at `memory`.
+  // Computes the parts of a shared item that belong to worker `index`, into their places in
+  // `memory`.
   void attend_some(const Item& item, const Shares& shares, int64_t index, float* memory) {
     bool started = false;
     if (item.carried()) memory += floats(item);
@@ -209,7 +214,7 @@ class SplitWorker {
   W worker_;
 };
 
-// Runs every worker's share, and where workers share items, merges those when all are done.
+// Runs every worker's share; if workers share items, merges those when all are done.
 template <KeyWorker W>
 void attend_split(const typename W::Args& a, const typename W::Shares& shares) {
   using Item = typename W::Item;

@@ -18,7 +18,7 @@
 
 namespace banyan::simd {
 
-// A constant: a table is there before any code of its instruction set has run.
+// A constant, so that a table exists before any code of its instruction set has run.
 template <FloatVector V>
 constexpr KernelTable make_table(const char* name) {
   return {

@@ -1,4 +1,4 @@
-// The vector and tile loops behind kernels/limits.h, which measure a machine's peak throughput.
+// The vector and tile loops of kernels/limits.h, which measure a machine's peak throughput.
 #pragma once
 
 #include "kernels/limits.h"

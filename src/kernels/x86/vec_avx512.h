@@ -1,4 +1,4 @@
-// Sixteen f32 lanes of AVX-512 (F, BW, DQ, VL), as kernels/vector wants them.
+// Sixteen f32 lanes of AVX-512 (F, BW, DQ, VL): the vector class for kernels/vector.
 //
 // The algorithms are templates over such a class, compiled once per instruction set. Whatever they
 // call must also depend on the class or be `static`. Otherwise the linker would merge inline
@@ -233,7 +233,7 @@ struct Avx512 {
     return _mm512_add_epi32(sum, _mm512_madd_epi16(words, _mm512_set1_epi16(1)));
   }
   static I join_bits(I a, I b) { return _mm512_or_si512(a, b); }
-  // The bits of each byte moved to the left (right if negative), of which those of `mask` are kept.
+  // Shifts the bits of each byte left (right if negative), then applies `mask`.
   static I move_bits(I a, int left, int mask) {
     I moved = left >= 0 ? _mm512_slli_epi16(a, static_cast<unsigned>(left))
                         : _mm512_srli_epi16(a, static_cast<unsigned>(-left));

@@ -26,7 +26,7 @@ bool selects(const GqaConfig& c) {
   return c.moba && c.moba->block_tokens > 0;
 }
 
-// Attention of the layer, if it has heads of keys of its own and looks at all positions.
+// The layer's attention, if it has keys of its own and attends to all positions.
 GqaConfig* attention_to_all(LayerConfig& layer) {
   GqaConfig* attention = layer.mixer ? std::get_if<GqaConfig>(&*layer.mixer) : nullptr;
   if (attention == nullptr || layer.keys_of || attention->shared) return nullptr;

@@ -1,7 +1,7 @@
 // DeepSeek-V3, R1, V3.1, Kimi K2 (text) and GLM-4.7-Flash: MLA, and grouped sigmoid routing with a
-// selection bias (DeepSeek-AI 2024, arXiv:2412.19437).
-// DeepSeek-V3.2 and GLM-5 besides choose the tokens that a row attends to by an index (DeepSeek-AI
-// 2025, arXiv:2512.02556); in GLM-5 layers may take the choice of an earlier one.
+// selection bias (DeepSeek-AI 2024, arXiv:2412.19437). In DeepSeek-V3.2 and GLM-5 an index chooses
+// the tokens that a row attends to (DeepSeek-AI 2025, arXiv:2512.02556); in GLM-5 layers may use
+// the choice of an earlier one.
 #include <algorithm>
 #include <bit>
 #include <optional>
@@ -49,8 +49,8 @@ TokenIndexConfig read_index(const ConfigFile& config, const Builder& b,
   return index;
 }
 
-// Which layers take the choice of an earlier one: by `indexer_types`, or a pattern of F (full) and
-// S (shared), or all but every so many.
+// Which layers use the choice of an earlier one: from `indexer_types`, a pattern of F (full) and S
+// (shared), or a frequency of full layers.
 std::vector<bool> read_shared_layers(const ConfigFile& config, int64_t layers) {
   std::vector<bool> shared;
   int64_t every = config.integer_or("index_topk_freq", 1, 1, kLayersMax);
@@ -91,7 +91,7 @@ Result<std::unique_ptr<Model>> load(const ConfigFile& config, Builder b, const D
       constexpr std::string_view kType = "indexed_attention";
       layers_of_type(config, "layer_types", kType, kType, c.decoder.layers);
     }
-    config.ignore({"index_share_for_mtp_iteration"});  // a layer that predicts chooses for itself
+    config.ignore({"index_share_for_mtp_iteration"});  // the MTP layer has its own index
     if (defaults.index->shares) shared = read_shared_layers(config, c.decoder.layers);
   }
   std::vector<MixerConfig> attentions;

@@ -1,6 +1,6 @@
 // Ling 2.0 and Ring 2.0: GQA with rotary on half of each head, and grouped experts with a selection
-// bias (Ling Team 2025, arXiv:2510.22115). Ring-mini-
-// sparse 2.0 is the same with attention to a few blocks of keys in some layers.
+// bias (Ling Team 2025, arXiv:2510.22115). In Ring-mini-sparse 2.0 some layers attend to only a few
+// blocks of keys.
 #include "base/signed.h"
 #include "models/config/moba.h"
 #include "models/config/rope.h"

@@ -1,5 +1,5 @@
-// MiniMax-M3 (text): an index chooses the blocks of keys that a row attends to. Norms of each head
-// and weights stored minus one, rotary on half of each head, clamped SwiGLU, sigmoid routing with a
+// MiniMax-M3 (text): an index chooses the blocks of keys that a row attends to. Norms per head with
+// weights stored minus one, rotary on half of each head, clamped SwiGLU, sigmoid routing with a
 // selection bias, and a shared expert. Follows transformers, minimax_m3_vl.
 #include <algorithm>
 

@@ -37,7 +37,7 @@ struct Device {
   }
 
  private:
-  // More than this has to be asked for.
+  // A kernel must request more shared memory than this.
   static constexpr size_t kSharedByDefault = size_t{48} << 10;
 
   static void allow_shared_memory(const void* function, size_t bytes) {
@@ -94,7 +94,7 @@ const DeviceOps kCard = {
     .release_host = [](void*, std::byte* data, size_t) { BANYAN_CHECK_CUDA(cudaFreeHost(data)); },
 };
 
-// Why no kernel can run here, or null.
+// Why no kernel can run on this machine, or null.
 const char* obstacle() {
   int count = 0;
   cudaError_t error = cudaGetDeviceCount(&count);

@@ -1,15 +1,14 @@
 // Attention over bf16 pages on AMX tiles. Queries and weights are rounded to bf16; scores, sums and
-// the softmax are f32, and the sum of the weights takes them as they were before.
+// the softmax are f32, and the sum of the weights uses the unrounded ones.
 //
-// Queries take the keys of a part in steps of 128 at absolute positions: scores, the largest of
-// them so far, weights, and their products with the values. A tile product takes 32 columns or
-// keys, and treats its rows and columns alone and both operands alike. So the bits are the same
-// whether queries are rows, against transposed keys, or, where there are few, columns against keys
-// as they lie in memory.
+// Queries process the keys of a part in steps of 128 at absolute positions: scores, their running
+// maximum, weights, and products with the values. A tile product takes 32 columns or keys, and
+// treats its rows, its columns and both operands alike. So queries may be rows, against transposed
+// keys, or, if there are few, columns, against keys as stored: the bits are the same.
 //
-// The weight of a key that a query does not see is 0. So are values that no query of the item sees;
-// those that some see and others do not are looked at: what is not a number must not reach the
-// others, see attend.
+// The weight of a key that a query does not see is 0. Values that no query of the item sees are
+// zeros too. Values that only some queries see are checked: NaN and infinity must not reach the
+// other queries, see attend.
 #pragma once
 
 #include "kernels/vector/attention_pairs.h"
@@ -19,7 +18,7 @@ namespace banyan::simd {
 
 constexpr int64_t kAmxQueries = 512;  // of an item
 constexpr int64_t kAmxStep = 128;     // keys
-constexpr int64_t kAmxRows = 32;      // queries that pass together
+constexpr int64_t kAmxRows = 32;      // queries processed together
 using AmxQueries = QueryBlock<kAmxQueries>;
 
 // The rows of a part's keys and values.
@@ -37,7 +36,7 @@ static inline KeyRange clamp_to_part(KeyRange keys, int64_t start) {
   return {clamp(keys.begin), clamp(keys.end)};
 }
 
-// Rows that will be read, in order, fetched some time before.
+// Rows that will be read, in order, prefetched some time before.
 struct PartRowsAhead {
   struct Stretch {
     const BFloat16* const* rows;
@@ -65,14 +64,15 @@ struct PartRowsAhead {
   }
 };
 
-// Up to kAmxRows queries that pass together, and what they see of the part from `start` on.
+// Up to kAmxRows queries that are processed together, and the keys of the part, from `start` on,
+// that they see.
 struct AmxRowBlock {
   static constexpr int64_t kBlock = 32;  // keys
 
   int64_t first, count;
   KeyRange seen[kAmxRows];
-  KeyRange common = {0, kPart};  // what all of them see
-  KeyRange block = {kPart, 0};   // what any of them sees, in whole blocks
+  KeyRange common = {0, kPart};  // the keys that all of them see
+  KeyRange block = {kPart, 0};   // the keys that any of them sees, in whole blocks
 
   AmxRowBlock(const AmxQueries& queries, int64_t from, int64_t rows, int64_t start)
       : first(from), count(rows) {
@@ -103,9 +103,9 @@ struct AmxPart {
   static constexpr int64_t kSide = 16;                 // of a tile, in dwords
   static constexpr int64_t kPairs = 32;                // bf16 of a tile's row
   static constexpr int64_t kLine = 64, kBytes = 1024;  // of a tile
-  static constexpr int64_t kDirectRows = kAmxRows;     // so many take keys as they lie
+  static constexpr int64_t kDirectRows = kAmxRows;     // up to this many rows use keys as stored
   static constexpr int64_t kDirectKeys = 64, kKeysAhead = 64;
-  // Scores of a query, with room on both sides for what masks spill.
+  // Scores of a query, with margins on both sides for masks.
   static constexpr int64_t kStride = kAmxStep + 2 * kPairs;
   static constexpr int64_t kStrideBytes = kStride * sizeof(float);
   static constexpr int64_t kScores = kAmxRows * kStride;
@@ -114,7 +114,7 @@ struct AmxPart {
   const AttentionArgs& a;
   AmxQueries& queries;
   const int64_t start, width, value_width;
-  const bool direct;  // keys where they lie
+  const bool direct;  // keys as stored
   bool by_step;       // values are placed step by step
   PartRows part, next;
   const BFloat16* outs[kAmxQueries];
@@ -161,7 +161,7 @@ struct AmxPart {
     if (direct) return;
     ahead.add(next.values, next.range, value_width);
     if (later.begin < later.end) return;
-    // Behind the last part comes the output: two bf16 take the room of one float.
+    // After the last part comes the output: two bf16 take the room of one float.
     for (int64_t i = 0; i < q.count; ++i) {
       outs[i] = reinterpret_cast<const BFloat16*>(a.out + place_of(a, item, i) * a.value_dim);
     }
@@ -184,7 +184,7 @@ struct AmxPart {
     for (int64_t j = 0; j < kSide; ++j) V::store_line(to + j * kLine, rows[j]);
   }
 
-  // The row of a key that is not visible is that of one that is: its scores are masked.
+  // An invisible key uses the row of a visible one: its scores are masked.
   const BFloat16* key_row(int64_t key) const {
     if (key < part.range.begin) key = part.range.begin;
     return part.keys[key < part.range.end ? key : part.range.end - 1];
@@ -200,7 +200,7 @@ struct AmxPart {
     }
   }
 
-  // Where keys are not transposed there is room for queries, a copy of some keys, and their scores.
+  // If keys are not transposed, there is room for queries, a copy of some keys, and their scores.
   std::byte* transposed_queries() const { return keys; }
   BFloat16* key_copy() const { return reinterpret_cast<BFloat16*>(keys + kDirectRows * width * 2); }
   float* turned_scores() const {
@@ -263,7 +263,7 @@ struct AmxPart {
     }
   }
 
-  // The rows of kSide keys one after another: where they lie, or copied if pages are smaller.
+  // The rows of kSide keys, contiguous: as stored, or copied if pages are smaller.
   const BFloat16* side_by_side(int64_t key, BFloat16* copy) const {
     bool whole = a.selected.runs == nullptr || a.selected.alignment % kSide == 0;
     if (whole && a.page_size % kSide == 0) {
@@ -314,7 +314,7 @@ struct AmxPart {
     }
   }
 
-  // Brings blocks of kSide keys x queries to the rows of up to kSide queries.
+  // Transposes blocks of kSide keys x queries to the rows of up to kSide queries.
   void turn_scores(int64_t blocks, int64_t count, float* to) {
     alignas(64) std::byte tile[kBytes];
     const auto* block = reinterpret_cast<const BFloat16*>(turned_scores());
@@ -329,13 +329,13 @@ struct AmxPart {
 
   // ---- Weights ----
 
-  // What products are multiplied with after `prepare`; positive.
+  // What `prepare` leaves as the factor of products; positive.
   float scale() const {
     if (a.soft_cap > 0 || a.scale == 0) return 1;
     return a.scale < 0 ? -a.scale : a.scale;
   }
 
-  // Brings a row of products to where a positive scale does the rest, with minus infinity for the
+  // Prepares a row of products so that only a positive factor is left, with minus infinity for the
   // keys of `step` outside of `seen`.
   void prepare(KeyRange seen, KeyRange step, float* row) const {
     bool capped = a.soft_cap > 0;
@@ -353,8 +353,8 @@ struct AmxPart {
     for (int64_t j = to; j < end; j += kSide) V::store(row + j, nothing);
   }
 
-  // The largest visible score of the step of each of up to kSide rows from i on. Minus infinity
-  // counts as the lowest number, NaN not at all.
+  // The largest visible score of the step, for each of up to kSide rows from i on. Minus infinity
+  // counts as the lowest number; NaN is ignored.
   F peaks(const AmxRowBlock& rows, int64_t i, KeyRange step) {
     alignas(64) float tile[kSide][kSide];
     int64_t begin = step.begin % kAmxStep, end = begin + step.end - step.begin;
@@ -378,8 +378,7 @@ struct AmxPart {
     return V::max(V::mul(peak, V::set(scale())), V::set(kLowest));
   }
 
-  // Takes the step's scores into the maxima of the rows, and brings what was summed before to
-  // those.
+  // Updates the rows' maxima with the step's scores, and rescales earlier sums to them.
   void raise(const AmxRowBlock& rows, KeyRange step, bool first, float* to) {
     for (int64_t i = 0; i < rows.count; i += kSide) {
       F peak = peaks(rows, i, step), old = first ? peak : V::load(max + i);
@@ -400,7 +399,7 @@ struct AmxPart {
     }
   }
 
-  // Turns the scores of row r into weights, bf16 from the beginning of the row on.
+  // Turns the scores of row r into weights, stored as bf16 at the beginning of the row.
   void weigh(int64_t r, KeyRange step) {
     float* row = scores + r * kStride;
     auto* rounded = reinterpret_cast<BFloat16*>(row);
@@ -474,7 +473,7 @@ struct AmxPart {
   // ---- Rows ----
 
   void attend_together(const AmxRowBlock& rows) {
-    bool full = rows.count == kAmxRows;  // otherwise tiles reach beyond the queries
+    bool full = rows.count == kAmxRows;  // otherwise tiles reach past the queries
     float* own = queries.sums + rows.first * value_width;
     float* to = full ? own : sums;
     if (direct) transpose_queries(rows);
@@ -498,7 +497,7 @@ struct AmxPart {
     }
   }
 
-  // The pairs of the block that hold what is not a number for a key that not all rows see.
+  // The pairs of the block that hold NaN or infinity for a key that not all rows see.
   struct BadPairs {
     int64_t count = 0;
     int16_t pairs[kPart / 2];
@@ -522,7 +521,7 @@ struct AmxPart {
     if (some) look_at(rows.common.end, rows.block.end);
   }
 
-  // Rows with such values pass one by one, with zeros in place of those that they do not see.
+  // Rows with such values are processed one by one, with zeros for those that they do not see.
   void attend(const AmxRowBlock& rows) {
     if (rows.block.begin >= rows.block.end) return;
     BadPairs bad;
@@ -566,7 +565,7 @@ struct AmxForm {
   static int64_t scratch_floats(int64_t width, int64_t value_width) {
     return AmxPart<T, V>::scratch_floats(width, value_width);
   }
-  // A tile of keys costs its reading and rearranging too.
+  // A tile of keys also costs its reading and rearranging.
   static int64_t tile_cost(int64_t queries) { return 64 + queries; }
   static void begin() { T::begin(); }
   static void end() { T::end(); }
@@ -590,7 +589,7 @@ struct AmxForm {
   }
 };
 
-// Heads of other sizes, and other pools, take the vector form.
+// Heads of other sizes, and other pools, use the vector form.
 template <class T, class V>
 void attention_tiles(const AttentionArgs& a) {
   using Form = AmxForm<T, V>;

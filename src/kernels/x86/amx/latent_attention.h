@@ -1,16 +1,16 @@
-// Latent attention over bf16 latents on AMX tiles. Queries, which the scale goes into, and weights
+// Latent attention over bf16 latents on AMX tiles. Queries, which include the scale, and weights
 // are rounded to bf16; scores, sums and the softmax are f32.
 //
-// Sixteen heads of a row are a group, and take the lanes of a vector. Scores are keys x queries,
-// for which sixteen latents are an operand as they lie in their page. Weights turn from heads in
-// lanes into rows of heads, and are multiplied with pairs of latents, which are interleaved once
-// for all groups that see them. That leaves the columns of each 32 in the order in which the
-// processor interleaves, until sums are stored.
+// Sixteen heads of a row are a group, in the lanes of a vector. Scores are keys x queries, with
+// sixteen latents as an operand as they lie in their page. Weights are transposed from heads in
+// lanes to rows of heads, and multiplied with pairs of latents, which are interleaved once for all
+// groups that see them. That leaves the columns of each 32 in the processor's interleaving order
+// until sums are stored.
 //
 // A part of the keys has one maximum, so that its sums stay in tiles from its first key to its
-// last. Keys of the part that a row does not see weigh zero in the sums, and may be there or not:
-// adding their products changes a zero's sign at most, and results have no negative zeros. Where
-// such a key is no number, rows are taken one by one, and what is interleaved for them is zero.
+// last. Keys of the part that a row does not see have weight zero, and may or may not be present:
+// adding their products changes at most a zero's sign, and results have no negative zeros. If such
+// a key is NaN or infinite, rows are processed one by one, with zeros interleaved in its place.
 #pragma once
 
 #include "kernels/x86/amx/latent_tiles.h"
@@ -34,7 +34,7 @@ class LatentTiles {
   LatentTiles(const LatentTiles&) = delete;
   LatentTiles& operator=(const LatentTiles&) = delete;
 
-  // Many rows are divided among workers, few in parts of their keys.
+  // Many rows are divided among workers; few are divided by parts of their keys.
   static LatentRows rows_at(const LatentAttentionArgs& a, const LatentShares& shares,
                             const SpanArgs& span, int64_t i, int64_t cost) {
     constexpr int64_t kRowsMin = 4;  // for each worker
@@ -111,7 +111,7 @@ class LatentTiles {
   static int64_t groups_of(int64_t heads) { return (heads + kLatentGroup - 1) / kLatentGroup; }
   std::byte* queries_of(int64_t g) const { return memory_.queries + g * memory_.query_bytes; }
   float* scores_of(int n) const { return scores_ + n * kGroupScores; }
-  // Of a group that are no filling.
+  // The lanes of a group that hold real heads.
   int64_t heads_of(int64_t g) const {
     int64_t left = item_->count - g % row_groups_ * kLatentGroup;
     return left < kLatentGroup ? left : kLatentGroup;
@@ -123,7 +123,7 @@ class LatentTiles {
   }
   int64_t keys_of(int64_t g) const { return keys_of_row(g / row_groups_, part_); }
 
-  // Attends to a part of the keys: into `shared`, or, if it is null, on to the results.
+  // Attends to a part of the keys: into `shared`, or, if that is null, continues the results.
   void add_part(int64_t part, const PartialSums* shared) {
     part_ = part, shared_ = shared;
     int64_t rows = item_->rows, first = 0;
@@ -139,18 +139,18 @@ class LatentTiles {
     }
   }
 
-  // One group or two that are scored, weighed and summed together.
+  // One or two groups that are scored, weighed and summed together.
   struct Batch {
     int64_t first = 0;  // group
     int groups = 0;
     bool is_first = false, is_last = false;
 
-    // It interleaves the keys for all while it is scored; a single one, while it is summed.
+    // Several groups interleave the keys while scoring; a single group, while summing.
     bool first_of_many() const { return is_first && !is_last; }
     bool single() const { return is_first && is_last; }
   };
 
-  // Weighs a batch while the next is scored.
+  // Weighs a batch while the next one is scored.
   void add_rows(int64_t begin, int64_t end) {
     int64_t first = begin * row_groups_, last = end * row_groups_;
     Batch before;
@@ -250,7 +250,7 @@ class LatentTiles {
       sums.weights[n] = memory_.weights[n];
       sums.sinks[n] = &sinks[n];
     }
-    // The next batch is scored already; the queries of the one after are fetched.
+    // The next batch is already scored; the queries of the one after are prefetched.
     int64_t next = batch.first + 4 < item_->rows * row_groups_ ? batch.first + 4 : 0;
     const std::byte* line = queries_of(next);
     const std::byte* end = batch.is_last ? line : line + 2 * memory_.query_bytes;
@@ -261,7 +261,7 @@ class LatentTiles {
     });
   }
 
-  // Where the group's sums of the part go, and what it has summed up to there.
+  // Where the group's sums of the part go, and its sums so far.
   void set_sink(int64_t g, const LatentWeights<V>& group, LatentSink& sink) {
     int64_t row = g / row_groups_, lane = g * kLatentGroup;
     auto own_max = V::mul(group.max, V::set(0x1.62e43p-1f));  // ln 2

@@ -1,5 +1,5 @@
-// What latent attention on AMX tiles does with a part of the keys: scores, weights, weighted sums.
-// See amx/latent_attention.h.
+// The steps of latent attention on AMX tiles for a part of the keys: scores, weights, weighted
+// sums. See amx/latent_attention.h.
 #pragma once
 
 #include <cstring>
@@ -14,19 +14,19 @@ constexpr int64_t kLatentStep = 32;   // keys or columns of one tile product
 constexpr int64_t kLatentTileKeys = 16;
 constexpr int64_t kLatentTileBytes = 1024;
 constexpr int64_t kLatentSteps = kPart / kLatentStep;
-// Groups that pass while the interleaved keys of a part stay; and those of an item whose parts are
-// shared among workers, for which each part's sums take memory.
+// Groups that are processed while the interleaved keys of a part stay in cache; and groups of an
+// item whose parts are shared among workers, for which each part's sums take memory.
 constexpr int64_t kLatentGroupsMax = 64, kLatentSharedGroupsMax = 8;
 // Steps of columns and of keys whose operands, of two groups, leave room in the level-1 cache for
-// those of the keys, which pass.
+// those of the keys, which stream through it.
 constexpr int64_t kLatentScoreSteps = 9, kLatentSumSteps = 8;
 
 // ---- Keys ------------------------------------------------------------------------------------
 
-// The keys of a part, in tiles of sixteen that lie one after another.
+// The keys of a part, in contiguous tiles of sixteen.
 struct LatentKeyTiles {
   int64_t width;
-  int64_t count = 0;  // of the keys that are there
+  int64_t count = 0;  // number of keys present
   const BFloat16* tiles[kPart / kLatentTileKeys];
 
   const BFloat16* row(int64_t key) const {
@@ -34,14 +34,13 @@ struct LatentKeyTiles {
   }
 };
 
-// Whether the keys of a part are copied, since tiles of them do not lie in a page one after
-// another.
+// Whether the keys of a part are copied because they are not contiguous in a page.
 static inline bool copies_keys(const LatentAttentionArgs& a) {
   return a.page_size % kLatentTileKeys != 0 || a.selected.runs != nullptr;
 }
 
-// Points the tiles at the first `count` keys of a part that row i looks at, copied to `copy` where
-// copies_keys() says so. Tiles after the last are the last one again.
+// Points the tiles at the first `count` keys of a part that row i attends to, copied to `copy` if
+// copies_keys() says so. Tiles past the last repeat it.
 static inline void locate_key_tiles(const LatentAttentionArgs& a, const SpanArgs& span, int64_t i,
                                     int64_t part, int64_t count, BFloat16* copy,
                                     LatentKeyTiles& keys) {
@@ -69,7 +68,7 @@ static inline void locate_key_tiles(const LatentAttentionArgs& a, const SpanArgs
   }
 }
 
-// Whether keys [begin, end) are numbers in the columns that are summed.
+// Whether keys [begin, end) are finite in the columns that are summed.
 template <class V>
 inline bool are_numbers(const LatentKeyTiles& keys, int64_t begin, int64_t end, int64_t rank) {
   for (int64_t key = begin; key < end; ++key) {
@@ -80,9 +79,9 @@ inline bool are_numbers(const LatentKeyTiles& keys, int64_t begin, int64_t end, 
   return true;
 }
 
-// The keys of a part as pairs: of each 32 columns and 32 keys two tiles, in the order in which the
-// processor interleaves. All of them are kept for several batches of groups; for a single one a few
-// pass by, lest they push the keys out of the level-2 cache.
+// The keys of a part as pairs: for each 32 columns and 32 keys two tiles, in the processor's
+// interleaving order. All are kept for several batches of groups; for a single batch only a few at
+// a time, so that they do not evict the keys from the level-2 cache.
 struct LatentPairTiles {
   std::byte* memory;
   int64_t column_mask, column_bytes, step_mask;
@@ -99,7 +98,7 @@ struct LatentPairTiles {
   }
 };
 
-// Interleaves 32 keys of 32 columns. Keys that are not there are zero.
+// Interleaves 32 keys of 32 columns. Missing keys are zero.
 template <class V>
 inline void pair_keys(const LatentKeyTiles& keys, int64_t column_step, int64_t step,
                       const LatentPairTiles& pairs) {
@@ -121,8 +120,8 @@ inline void pair_keys(const LatentKeyTiles& keys, int64_t column_step, int64_t s
 
 // ---- Scores ----------------------------------------------------------------------------------
 
-// Heads in lanes: the queries of a group as pairs of columns, [width / 2, kLatentGroup], times what
-// makes their products logarithms of base 2.
+// Heads in lanes: the queries of a group as pairs of columns, [width / 2, kLatentGroup], scaled so
+// that products are logarithms to base 2.
 template <class V>
 inline void pack_queries(const LatentAttentionArgs& a, const float* q, int64_t heads,
                          std::byte* to) {
@@ -141,7 +140,8 @@ inline void pack_queries(const LatentAttentionArgs& a, const float* q, int64_t h
 }
 
 // scores[n][key][head] of 64 keys for one group or of 32 keys for two, over steps [begin, end) of
-// columns, the first of which starts the sums. Calls beside(step) for each.
+// columns, the first of which initialises the sums. Calls beside(step) after each step, to overlap
+// other work.
 template <class T, int Groups, class Beside>
 inline void score_key_tiles(const BFloat16* const* keys, int64_t width, int64_t begin, int64_t end,
                             const std::byte* const* q, float* const* scores, const Beside& beside) {
@@ -205,9 +205,9 @@ struct LatentMax {
   typename V::F all() const { return V::max(V::max(max[0], max[1]), V::max(max[2], max[3])); }
 };
 
-// 2^x for x <= 0, within 7e-6, and 0 below -126: what is rounded to bf16. Written operation by
-// operation, not number by number: a processor looks too few instructions ahead to do that itself
-// beside other work.
+// 2^x for x <= 0, within 7e-6, and 0 below -126; the result is rounded to bf16. Written operation
+// by operation instead of number by number, because the processor's reorder window is too small to
+// overlap it with other work.
 //
 // x = n + r with |r| <= 1/2; 2^r by the polynomial that is exact at 0 and at Chebyshev's four
 // points.
@@ -225,7 +225,7 @@ template <class V, int N>
   for (int i = 0; i < N; ++i) x[i] = V::times_power_unless_below(x[i], least, p[i], biased[i]);
 }
 
-// A group on its way from scores [key][head] to weights [head][key] in tiles of 32 keys.
+// Converts a group from scores [key][head] to weights [head][key], in tiles of 32 keys.
 template <class V>
 struct LatentWeights {
   const float* scores;
@@ -273,7 +273,7 @@ class LatentWeighing {
     ++group_;
   }
 
-  // Weighs the keys of a slice, of whose step `left` are seen.
+  // Weighs the keys of a slice; `left` keys of its step are visible.
   template <bool All>
   [[gnu::always_inline]] void weigh(LatentWeights<V>& group, int64_t left) {
     const float* scores = group.scores + (step_ * kSlices + slice_) * kKeys * kLatentGroup;
@@ -302,8 +302,8 @@ class LatentWeighing {
 
 // ---- Sums ------------------------------------------------------------------------------------
 
-// Where the sums of a group go, of which the first `heads` lanes are: to be added to what is there
-// (there * old + sums * own) if `merges`, and then, if `ends`, to be divided by their weight.
+// Where the sums of a group go; the first `heads` lanes are real. If `merges`, they are added to
+// the sums there (there * old + sums * own), and if `ends`, then divided by their weight.
 struct LatentSink {
   float* to;
   int64_t stride, heads;
@@ -313,7 +313,7 @@ struct LatentSink {
   alignas(64) float inverse[kLatentGroup];
 };
 
-// Sums of 32 columns of one head, from two rows of tiles to their place.
+// Moves sums of 32 columns of one head from two rows of tiles to their place.
 template <class V>
 inline void sink_sums(const float* low_tile, const float* high_tile, int64_t head, int64_t c,
                       const LatentSink& sink) {
@@ -337,7 +337,7 @@ inline void sink_sums(const float* low_tile, const float* high_tile, int64_t hea
   V::store(to + V::kLanes, high);
 }
 
-// What sums of one group or of two are made of.
+// The inputs of the sums of one or two groups.
 template <int Groups>
 struct LatentSumArgs {
   const LatentKeyTiles& keys;
@@ -348,8 +348,9 @@ struct LatentSumArgs {
   int64_t steps;  // of 32 keys
 };
 
-// Weighted sums of a column unit: 32 columns for two groups, 64 for one. Beside the products the
-// sums of the unit before go to their places, and, if Pairing, the next keys are interleaved.
+// Weighted sums of a column unit: 32 columns for two groups, 64 for one. Between the products, the
+// sums of the previous unit are moved to their places and, if Pairing, the next keys are
+// interleaved.
 template <class T, class V, int Groups, int Columns, bool Pairing>
 class LatentSumUnit {
  public:
@@ -410,7 +411,8 @@ class LatentSumUnit {
   }
 };
 
-// Weighted sums of all columns, for one group or two. Calls beside() for each step.
+// Weighted sums of all columns, for one group or two. Calls beside() for each step, to overlap
+// other work.
 template <class T, class V, int Groups, bool Pairing, class Beside>
 inline void sum_groups(const LatentSumArgs<Groups>& x, int64_t rank, const Beside& beside) {
   constexpr int kColumns = Groups == 1 ? 2 : 1;
