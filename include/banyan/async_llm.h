@@ -55,7 +55,7 @@ class AsyncLlm {
   Cancel generate(const TextRequest& request, TextSinks sinks);
   // Evicts every cached prefix that is not in use.
   void flush_cache();
-  // Forgets what EngineConfig::cache_storage keeps.
+  // Removes what EngineConfig::cache_storage keeps.
   void clear_cache_storage();
 
   // Asks the cache to keep this prefix while the returned Hold lives (Engine::hold). A Hold may

@@ -15,45 +15,45 @@ namespace banyan {
 // Called from the loading thread while weights are read.
 using LoadProgress = std::function<void(int64_t bytes_done, int64_t bytes_total)>;
 
-// Keeps cached prefixes outside of memory, where they survive a restart: exactly the bytes that
-// layers remember, under a key that names all they depend on.
+// Keeps cached prefixes outside memory, where they survive a restart. Stores exactly the bytes of
+// layer states, under a key that covers everything they depend on.
 struct CacheStorageConfig {
-  // disk, file (a shared file system), redis; empty: none. "disk,file" and "disk,redis": the disk
-  // first, and what it lacks from the shared store.
+  // disk, file (a shared file system) or redis; empty: none. "disk,file" and "disk,redis": the disk
+  // first, then the shared store for what the disk lacks.
   std::string backend;
-  std::string directory;   // disk, or file alone: made if need be
-  int64_t size_bytes = 0;  // disk: of all that is kept in the directory
-  // Under a device's memory: units that the host's memory holds, of this size or of so many times
-  // the device's; 0: none. A backend, if there is one, is below.
+  std::string directory;   // disk, or file alone: created if necessary
+  int64_t size_bytes = 0;  // disk: of everything in the directory
+  // With a device: host memory that holds units which the device evicts, as a size or as a multiple
+  // of the device's memory for states; 0: none. The backend, if any, is the next level.
   int64_t host_size_bytes = 0;
   double host_ratio = 0;
   double snapshot_fraction = 0;  // disk: of size_bytes, for snapshots of recurrent layers; 0: half
   // redis: redis://[[user]:password@]host[:port][/database], or unix://. file below a disk:
   // file:///path.
   std::string url;
-  std::string key_file;  // of a secret that all who share the store have; empty: anybody may write
+  std::string key_file;  // of a secret that all users share; empty: records are unsigned
   int64_t write_budget_bytes_per_day = 0;  // 0: none
 
-  // write_back: pages that are soon evicted, when nothing else is to do those that were used twice
-  // or are held, and at the end all. write_through: every page soon after it is computed.
+  // write_back: pages near eviction, hot pages (used twice or held) when the engine is idle, and
+  // the rest at shutdown. write_through: every page soon after it is computed.
   // write_through_selective: a page at its second use.
   std::string write_policy = "write_back";
-  double flush_s = 10;  // for what is left to write at the end
+  double flush_s = 10;  // for unwritten pages at shutdown
 
-  // What a request does whose prefix is being loaded. best_effort: goes on with what is there when
-  // its turn comes. timeout: waits a while. wait_complete: waits.
+  // What a request does while its prefix is being loaded. best_effort: starts with what is there
+  // when its turn comes. timeout: waits for a limited time. wait_complete: waits.
   std::string prefetch_policy = "timeout";
-  int64_t prefetch_tokens_min = 256;  // less is not loaded
-  // timeout: this, and so much for each 1,024 tokens; where both are 0, 0.05 s and 1.5 times what
-  // loading should take.
+  int64_t prefetch_tokens_min = 256;  // shorter prefixes are not loaded
+  // timeout: a base and an amount per 1,024 tokens. If both are 0: 0.05 s and 1.5 times the
+  // expected loading time.
   double prefetch_timeout_s = 0, prefetch_timeout_per_ki_token_s = 0;
 
   bool on() const { return !backend.empty() || host_size_bytes > 0 || host_ratio > 0; }
   Status validate() const;
 };
 
-// What steps take on some machine: each step so much, and more for each row of a prompt and for
-// each row of a sequence that decodes.
+// Step times of some machine: a base per step, and an amount for each prompt row and for each row
+// of a decoding sequence.
 struct StepTimes {
   double step_s = 0.01;
   double prompt_row_s = 125e-6;
@@ -91,21 +91,22 @@ struct EngineConfig {
   // reused, as in recurrent models. It is refused for models without MLA.
   std::string mla_prefill = "absorbed";
 
-  // Mixture of block attention (MoBA): tokens of a block, and blocks that a token attends to, its
-  // own among them. In place of the model's own sizes; of a model without them, both make its
-  // grouped-query attention to all positions select blocks, for experiments. 0: as the model says.
+  // Mixture of block attention (MoBA): tokens per block, and the number of blocks that a token
+  // attends to, including its own. They replace the model's own sizes. For a model without MoBA,
+  // both together make its full grouped-query attention select blocks, as an experiment. 0: as the
+  // model says.
   int64_t moba_block_tokens = 0;
   int64_t moba_top_k = 0;
 
-  // What keys and values, or latents, of tokens are kept as: auto (the weights' type), bf16, f32,
-  // or quantised to half the bytes of bf16, each row by itself: fp8_e4m3 (or fp8), int8. Recurrent
-  // states stay f32. Refused where no layer keeps anything for each token.
+  // The format of cached keys and values, or latents: auto (the weights' type), bf16, f32, or
+  // fp8_e4m3 (or fp8) and int8, which are quantised row by row and take half the bytes of bf16.
+  // Recurrent states stay f32. Refused for models without a KV cache.
   std::string kv_cache_dtype = "auto";
 
-  // What the keys of an index are kept as, where one chooses which tokens are attended to
-  // (DeepSeek V3.2, GLM-5): auto (as kv_cache_dtype, unless that is quantised; else the weights'
-  // type), bf16, or fp8 (rounded, after a Hadamard transform), which takes half as much and changes
-  // what is chosen. Refused for other models.
+  // The format of an index's keys, for models in which an index chooses the attended tokens
+  // (DeepSeek V3.2, GLM-5): auto (as kv_cache_dtype unless that is quantised; else the weights'
+  // type), bf16, or fp8. fp8 rounds after a Hadamard transform, takes half the memory and may
+  // change the choice. Refused for other models.
   std::string index_dtype = "auto";
 
   int64_t context_length_tokens = 0;  // 0: the model's own
@@ -128,16 +129,16 @@ struct EngineConfig {
   // turn of a chat then resumes after the last answer instead of the last prompt. Its output is no
   // longer bit-identical to a run without the cache, which would prefill that answer.
   bool reuse_generated_state = false;
-  // Launch the next step before the results of the last one are read, where no constraint or
+  // Launch the next step before the previous step's results are read, unless a constraint or
   // penalty needs its tokens, so that a device never waits for the host. Changes no result.
   bool overlap_schedule = false;
   bool expert_counts = false;  // mixture of experts: count how often each expert is chosen
   // Compute EngineInfo::state_digest: reads and hashes all weights once. The hashes are kept in the
   // user's cache folder until a file changes.
   bool state_digest = false;
-  // Instead of computing, wait as long as steps take elsewhere; every token is equally likely
-  // (engine/emulator.h). For tests of what runs many engines. Needs total_tokens_max, for this
-  // machine's memory says nothing about the other's; weights and states take none.
+  // Instead of computing, wait as long as steps take on another machine; every token is equally
+  // likely (engine/emulator.h). For tests of systems with many engines. Requires total_tokens_max,
+  // since this machine's memory says nothing about the other's. Weights and states take no memory.
   std::optional<StepTimes> emulated_steps;
 
   // Speculative decoding: draft tokens are verified in the same step and kept while they equal what

@@ -1,4 +1,4 @@
-// What a TokenConstraint was made of, as data, so that another process can make the same one.
+// The source of a TokenConstraint, as data, so that another process can build the same constraint.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,8 @@ struct EarlyStops {
   std::vector<TokenId> stops;
 };
 
-// The innermost is a grammar or token rules, never both; a budget of reasoning may be around it.
+// The innermost part is a grammar or token rules, never both; a limit on reasoning tokens may
+// surround it.
 struct ConstraintSource {
   std::optional<GrammarSource> grammar = {};
   EarlyStops early = {};                               // with a grammar

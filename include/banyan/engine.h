@@ -47,11 +47,11 @@ struct StateClassSummary {
 struct EngineInfo : ModelInfo, WeightCounts {
   std::vector<WeightSummary> weights;
   int64_t state_bytes_per_token = 0;
-  std::vector<StateClassSummary> state_classes;  // what the next figures are about, one by one
-  int64_t state_bytes_per_window_token = 0;      // of states that keep a window only
-  int64_t index_bytes_per_token = 0;             // of what keys are chosen by
+  std::vector<StateClassSummary> state_classes;  // the classes that the next figures describe
+  int64_t state_bytes_per_window_token = 0;      // of states with a window
+  int64_t index_bytes_per_token = 0;             // of keys that an index chooses by
   int64_t window_tokens = 0;                     // of the longest window; 0: no state has one
-  int64_t state_bytes_per_sequence = 0;          // of recurrent state, and of each snapshot of it
+  int64_t state_bytes_per_sequence = 0;          // of recurrent state; each snapshot takes as much
   std::string state_format;    // in which attention multiplies what grows with the tokens: "bf16";
                                // "" if nothing does
   std::string kv_cache_dtype;  // what that is kept as: "bf16", "fp8_e4m3"; "" likewise
@@ -89,30 +89,31 @@ struct CacheLayerStats {
   std::string_view health;   // "on", "read-only", "off"
   // Of each class of EngineInfo::state_classes, as far as the store knows.
   std::array<int64_t, kClassesMax> units = {}, bytes = {};
-  int64_t capacity_bytes = 0;   // 0: the server's business
+  int64_t capacity_bytes = 0;   // 0: decided by the server
   int64_t evicted_units = 0;    // from the store
-  int64_t restored_tokens = 0;  // prompt tokens that were loaded from it and not computed
+  int64_t restored_tokens = 0;  // prompt tokens loaded instead of computed
   int64_t read_units = 0, read_bytes = 0, written_units = 0, written_bytes = 0;
   double read_s = 0, write_s = 0;  // in the store
 };
 
-// What EngineConfig::cache_storage keeps and does.
+// The state of EngineConfig::cache_storage.
 struct CacheStorageStats {
   static constexpr size_t kLayersMax = 3;
-  // Why units were not loaded: their record is not there (any more), has other bytes than were
-  // written, is another's; took too long; device or server failed; are computed sooner.
+  // Why units were not loaded: their record does not exist (any more), has other bytes than were
+  // written, or belongs to something else; loading took too long; the device or server failed; or
+  // computing is faster.
   enum Miss : uint8_t { kAbsent, kChecksum, kIdentity, kTimeout, kFailed, kCheaperToCompute };
   static constexpr std::array<std::string_view, 6> kMissNames = {
       "absent", "checksum", "identity", "timeout", "failed", "cheaper_to_compute"};
 
   std::array<CacheLayerStats, kLayersMax> layers;  // in the order in which they are asked
   size_t layer_count = 0;                          // 0: nothing is kept
-  int64_t evicted_unwritten = 0;                   // from memory, before they were in a store
+  int64_t evicted_unwritten = 0;                   // evicted from memory before they were stored
   int64_t restored_tokens = 0;                     // from all layers
-  double saved_s = 0;                              // of computing, as it was estimated
+  double saved_s = 0;                              // estimated computing time saved
   std::array<int64_t, kMissNames.size()> misses = {};
-  // Something is under way, or is to be done when nothing else is: step() is to be called again
-  // within milliseconds though it returned false.
+  // There is work in progress, or work for idle times: call step() again within milliseconds even
+  // if it returned false.
   bool busy = false;
 };
 
@@ -140,7 +141,7 @@ struct EngineStats {
   std::array<DrafterStats, kDraftersMax> drafters;
   // Accepted tokens by position in the draft; positions past the last are not counted.
   std::array<int64_t, kDraftPositions> accepted_at = {};
-  int64_t retracted = 0;  // times that a running sequence went back to the queue for want of pages
+  int64_t retracted = 0;  // times that a running sequence returned to the queue for lack of pages
   CacheStorageStats storage;
 };
 
@@ -172,7 +173,7 @@ class Engine {
   // Forgets every cached prefix that no running sequence uses. EngineConfig::cache_storage keeps
   // what it has.
   void flush_cache();
-  // Forgets what EngineConfig::cache_storage keeps, for this model as it runs.
+  // Removes what EngineConfig::cache_storage keeps for this model and configuration.
   void clear_cache_storage();
 
   // Pins the cached part of this prefix until release(): its pages are evicted only after all pages

@@ -1,4 +1,4 @@
-// What is known of a model without running it: its shape and the size of its weights.
+// What is known about a model without running it: its shape and the size of its weights.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,11 @@ struct ModelInfo {
   // Multiplications and additions of attention per token and attended key.
   int64_t attention_flops_per_key = 0;
   int64_t prompt_attention_flops_per_key = 0;  // the same in prefill, if different; else 0
-  // Of layers where a token attends to a choice of keys: their part of attention_flops_per_key, at
-  // most how many keys, and what choosing takes of each earlier position, of all such layers.
+  // For layers in which a token attends to chosen keys: their share of attention_flops_per_key, the
+  // largest number of chosen keys, and the cost of choosing per earlier position, summed over these
+  // layers.
   int64_t selected_flops_per_key = 0;
-  int64_t selected_keys = 0;  // 0: there are no such layers
+  int64_t selected_keys = 0;  // 0: no such layers
   double index_bytes_per_key = 0, index_flops_per_key = 0;
   int64_t index_top_k = 0;  // tokens that an index of tokens chooses; 0: no layer has one
 };

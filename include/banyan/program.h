@@ -188,7 +188,7 @@ class State {
   Status wait() const;
   // The error so far, if any.
   std::optional<Error> error() const;
-  // Says that nothing will continue from here: ends InterpreterOptions::keep_prefixes for this
+  // Declares that nothing will continue from here. Ends InterpreterOptions::keep_prefixes for this
   // state once everything added is executed. Adding more starts it again.
   void release() const;
   // Cancels the whole program of this state, branches included: whatever is unfinished fails with

@@ -95,8 +95,8 @@ class TokenConstraint {
   virtual std::span<const TokenId> draft_tokens() = 0;
   // Undoes the last `tokens` calls of accept.
   virtual void rollback(int tokens) = 0;
-  // Adds what it was made of, for making it anew in another process. False: it cannot be told.
-  // Safe from any thread.
+  // Adds the source of the constraint, from which another process can build it again. False: that
+  // is not possible. Safe from any thread.
   virtual bool describe(ConstraintSource& source) const {
     (void)source;
     return false;
@@ -128,11 +128,11 @@ struct TokenEvent {
   TokenId matched_stop = -1;    // the stop token that ended the sequence
   int64_t cached_tokens = 0;    // prompt tokens whose state was not computed for this request
   double queued_s = 0;          // from submission to the first step that computed something for it
-  bool drafted = false;         // the token had been proposed: it took no step of its own
-  int64_t drafts = 0;           // steps so far that had proposed tokens of the sequence, ...
-  int64_t draft_tokens = 0;     // ... and how many of them
+  bool drafted = false;         // the token was drafted: it took no step of its own
+  int64_t drafts = 0;           // number of steps so far with drafts of the sequence, ...
+  int64_t draft_tokens = 0;     // ... and number of tokens in those drafts
   Error error;                  // with FinishReason::kError
-  int64_t restored_tokens = 0;  // of cached_tokens, those loaded for it: CacheStorageConfig
+  int64_t restored_tokens = 0;  // of cached_tokens, those loaded from storage: CacheStorageConfig
 };
 
 // Called on the engine's thread, in order, until an event with finish != kNone.
@@ -187,9 +187,9 @@ struct GenerateRequest {
   SamplingParams sampling = {};
   GenerationOptions options = {};
   std::shared_ptr<TokenConstraint> constraint = {};
-  // Output that another engine of the same state digest and kDrawRevision has drawn already. The
-  // run goes on behind it with the bits of one that was never interrupted: it counts as output in
-  // penalties, limits and the constraint, which must be new. Its tokens get no events.
+  // Output that another engine with the same state digest and kDrawRevision has already drawn. The
+  // run continues after it, bit for bit like an uninterrupted one. These tokens count as output for
+  // penalties, limits and the constraint, which must be new. They get no events.
   std::vector<TokenId> resume_tokens = {};
 };
 

@@ -1,5 +1,5 @@
-// Sizes and indexes are int64_t here and size_t in the library: its containers by our numbers,
-// checked, in place of a cast at each use.
+// The library's containers with int64_t sizes and indexes, which are used everywhere else here.
+// Checked, and in place of a cast at each use.
 #pragma once
 
 #include <cstddef>

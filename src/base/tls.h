@@ -22,8 +22,8 @@ namespace banyan {
 
 // PEM files of one end. A certificate comes with its chain, and its key has no password.
 struct TlsFiles {
-  std::string certificate, key;          // how this end proves itself; empty: it does not
-  std::vector<std::string> authorities;  // who vouches for the other end
+  std::string certificate, key;          // this end's identity; empty: none
+  std::vector<std::string> authorities;  // trusted to sign the other end's; empty: the machine's
   // The options that name them, for errors.
   std::string_view certificate_option = "--ssl-certfile", key_option = "--ssl-keyfile",
                    authorities_option = "--ssl-ca-certs";
@@ -38,11 +38,11 @@ enum class ClientCertificate { kIgnored, kOptional, kRequired };
 class TlsContext {
  public:
   // Requires a certificate. Errors name the file that cannot be read, or say that the key does not
-  // match. A client's certificate is checked against the authorities unless it is ignored.
+  // match. Unless they are ignored, clients' certificates must be signed by `authorities`.
   static Result<std::unique_ptr<TlsContext>> for_server(
       const TlsFiles& files, ClientCertificate clients = ClientCertificate::kIgnored);
-  // Servers must have a certificate of the authorities; without any, of those that this machine
-  // trusts (the environment variables SSL_CERT_FILE and SSL_CERT_DIR name others).
+  // The server's certificate must be signed by `authorities`, or if there are none, by one that
+  // this machine trusts (the environment variables SSL_CERT_FILE and SSL_CERT_DIR name others).
   static Result<std::unique_ptr<TlsContext>> for_client(const TlsFiles& files = {});
   ~TlsContext();
   TlsContext(const TlsContext&) = delete;
@@ -58,9 +58,9 @@ class TlsContext {
 
 class TlsChannel {
  public:
-  // A server's end. Does not own the socket.
+  // The server side. Does not own the socket.
   TlsChannel(const TlsContext& context, int socket);
-  // A client's end, of a server whose certificate must be for this name or address.
+  // The client side. The server's certificate must be for this name or address.
   TlsChannel(const TlsContext& context, int socket, const std::string& server);
   ~TlsChannel();
   TlsChannel(const TlsChannel&) = delete;
@@ -76,8 +76,8 @@ class TlsChannel {
 
   bool is_ready() const;                                   // the handshake is done
   bool is_plain_http() const { return plain_http_; }       // the client sent plain HTTP
-  const std::string& failure() const { return failure_; }  // after an error, where TLS has a reason
-  void close();  // tells the other end that nothing more will be written
+  const std::string& failure() const { return failure_; }  // after an error, if TLS has a reason
+  void close();  // notifies the other end that nothing more will be written
 
  private:
   size_t result_of(int returned, boost::system::error_code& ec);

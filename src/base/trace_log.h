@@ -19,7 +19,7 @@ struct TraceEvent {
 
 int64_t trace_clock_ns();  // monotonic
 
-// Bounded. Used by one thread until ended() is true; then whoever requested it may read it.
+// Bounded. Used by one thread until ended() is true; after that, its requester may read it.
 class TraceLog {
  public:
   // Ends after `events_max` events or `steps_max` steps; 0 steps: no step limit.

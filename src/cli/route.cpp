@@ -34,7 +34,7 @@ struct RouteOptions : ServerOptions {
   std::string worker_api_key_file;
 };
 
-// The first line, so that a key with a line break at its end is one.
+// The key is the first line, without its line break.
 Result<std::string> read_key(const std::string& file) {
   std::string text = TRY(read_file(file));
   text.resize(std::min(text.find_first_of("\r\n"), text.size()));

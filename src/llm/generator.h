@@ -1,5 +1,6 @@
-// What runs requests by tokens: the engine of this process (llm/engine_thread.h), or workers
-// elsewhere (server/route/remote_generator.h). The layers above do not know which.
+// The interface that runs requests given as tokens: the engine of this process
+// (llm/engine_thread.h), or workers elsewhere (server/route/remote_generator.h). Layers above do
+// not depend on which.
 //
 // All callbacks of a submission run on one *delivery thread*, the caller's.
 #pragma once
@@ -85,9 +86,9 @@ class Generator {
   // further events.
   virtual void abandon(const std::shared_ptr<Submission>& submission,
                        std::optional<size_t> index = std::nullopt) = 0;
-  // Whether something is there to run requests; an error says what is missing.
+  // Whether requests can run now; an error says what is missing.
   virtual Status ready() const { return {}; }
-  // Its counters besides the engine's; those of one name are adjacent.
+  // Its own counters, in addition to the engine's; those with the same name are adjacent.
   virtual std::vector<GeneratorFigure> figures() const { return {}; }
   // Cancels running requests, which get their last event, and ends.
   virtual void stop() = 0;

@@ -147,7 +147,7 @@ Result<std::unique_ptr<Llm::Impl>> Llm::Impl::load(const EngineConfig& config,
   return impl;
 }
 
-// What is known of the model is what a plan for made-up weights and little memory says.
+// A model that is only planned has made-up weights and little memory.
 Result<std::unique_ptr<Llm::Impl>> Llm::Impl::load_without_engine(const EngineConfig& config) {
   auto impl = std::make_unique<Impl>();
   impl->config = config;

@@ -30,11 +30,11 @@ struct DeviceOps {
   void (*synchronise)(void* queue) = nullptr;
   // Bytes that may still be allocated.
   int64_t (*available_bytes)(void* queue) = nullptr;
-  // Names the end of the work that is on the queue now, and says, without waiting, whether that
-  // work is complete.
+  // A marker for the end of the work now on the queue. Querying it says, without waiting, whether
+  // that work is complete.
   uint64_t (*mark)(void* queue) = nullptr;
   bool (*reached)(void* queue, uint64_t mark) = nullptr;
-  // Memory of the host from and to which the device copies directly: pinned, where that is needed.
+  // Host memory from and to which the device copies directly; pinned if necessary.
   std::byte* (*allocate_host)(void* queue, size_t bytes) = nullptr;
   void (*release_host)(void* queue, std::byte* data, size_t bytes) = nullptr;
 };
@@ -90,7 +90,7 @@ class DeviceBlock {
   size_t size_ = 0;
 };
 
-// The same of the host's memory that the device copies from and to.
+// The same for host memory that the device copies from and to.
 class HostBlock {
  public:
   HostBlock() = default;

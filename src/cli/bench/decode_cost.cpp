@@ -15,7 +15,7 @@
 namespace banyan::cli {
 namespace {
 
-// LongCat-Flash: 28 layers; of 12 choices of a token 8 have weights on average.
+// LongCat-Flash: 28 layers; of the 12 experts chosen for a token, 8 have weights on average.
 struct BenchDecodeCostOptions {
   DecodeShape shape = {.layers = 28, .hidden = 6144, .experts_per_token = 8};
   double exposed_us = 264, overlapped_us = 0, experts_us = 60;

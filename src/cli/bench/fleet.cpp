@@ -35,9 +35,9 @@ struct BenchFleetOptions {
   int running_max = 64;
   int64_t chunked_prefill_tokens = 2048;
   double step_ms = 10, row_us = 125, decode_row_us = 100;
-  std::string step_times;  // a file in place of these three
+  std::string step_times;  // a file that replaces these three
   double load = 0.85;
-  double speedup = 0;  // in place of the load
+  double speedup = 0;  // replaces the load
   double event_delay_s = 0.01, report_interval_s = 0.1;
   double deaths_percent_per_hour = 0, restart_s = 60;
   uint64_t seed = 0;

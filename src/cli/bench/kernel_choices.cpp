@@ -11,7 +11,7 @@ bool probed(const RefreshedChoices& chosen) {
   return !chosen.speeds[0].empty();
 }
 
-// The speeds that a probe has found, a line for each format.
+// The speeds that a probe found, one line per format.
 std::string speeds_table(const RefreshedChoices& chosen) {
   std::string text = fmt::format("\n{:<14}", "speed");
   for (const std::string& table : chosen.tables) text += fmt::format("{:>13}", table);

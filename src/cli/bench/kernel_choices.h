@@ -1,4 +1,4 @@
-// Which kernels `--kernels auto` takes on this machine, for people and for programs.
+// Reports which kernels `--kernels auto` chooses on this machine, for people and for programs.
 #pragma once
 
 #include <string>
@@ -8,10 +8,11 @@
 
 namespace banyan::cli {
 
-// A line for each choice with the formats that it is for; after a probe also what that has found.
+// One line per choice with the formats that it applies to, and after a probe also the speeds found.
 std::string choices_table(const RefreshedChoices& chosen);
 
-// [{weights, kernels, reason, speeds}], speeds after a probe only: {kernels: part of the last's}.
+// [{weights, kernels, reason, speeds}]. Speeds are present after a probe only: {kernels: speed
+// relative to the last table}.
 Json choices_json(const RefreshedChoices& chosen);
 
 }  // namespace banyan::cli

@@ -1,4 +1,4 @@
-// banyan bench machine: the machine's peak rates, with which kernels are compared.
+// banyan bench machine: the machine's peak rates, which kernels are compared with.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -162,7 +162,7 @@ std::string bounds_table() {
 }
 
 Result<int> bench(const BenchMachineOptions& o) {
-  // First, for a probe that is due fills no caches that are measured here.
+  // The probe runs first, so that it cannot disturb caches that are measured here.
   ChoosingMachine self = this_machine();
   RefreshedChoices chosen = {.choices = {}, .tables = {}, .speeds = {}, .file = ""};
   if (o.refresh) {

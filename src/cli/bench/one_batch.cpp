@@ -94,7 +94,7 @@ Result<EngineInfo> choose_sizes(EngineConfig& config, const BenchOneBatchOptions
     config.total_tokens_max =
         std::max(config.total_tokens_max, batch_tokens(shape, config, info.context_length_tokens));
   }
-  config.radix_cache = o.context_fill > 0;  // or every run must compute its prompts
+  config.radix_cache = o.context_fill > 0;  // otherwise every run must compute its prompts
   return info;
 }
 

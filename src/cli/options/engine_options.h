@@ -28,7 +28,7 @@ struct EngineOptions {
 // Default options with limits for many clients.
 EngineOptions serving_options();
 
-// --page-size and --reuse-generated-state, the options besides the model's that cached states
+// --page-size and --reuse-generated-state: the options, other than the model's, that cached states
 // depend on. Engines that differ in them have different state digests.
 void add_state_options(CLI::App& app, EngineConfig& config);
 

@@ -66,7 +66,7 @@ void add_weight_options(CLI::App& app, EngineConfig& config) {
       ->type_name("NAME");
 }
 
-// A card's kernels are a table of their own, the one of the device.
+// A GPU has one kernel table, which --device selects.
 void add_device_option(CLI::App& app, EngineConfig& config, const CLI::Option& kernels) {
   app.add_option_function<std::string>(
          "--device",

@@ -16,7 +16,7 @@ struct Explained {
   const char* why;
 };
 
-// Flags that ask for what Banyan always does, or for something it does not have.
+// Flags for what Banyan always does, or for something it does not have.
 constexpr std::array kAlways = std::to_array<Explained>({
     {"--trust-remote-code", "code in a model folder is never run"},
     {"--enable-metrics,--metrics", "metrics are always on"},
@@ -75,7 +75,7 @@ constexpr std::array kRefused = std::to_array<const char*>({
     "--watchdog-timeout",
 });
 
-// Flags in whose place there is another.
+// Flags that have a replacement here.
 constexpr std::array kReplaced = std::to_array<Explained>({
     {"--cache-type-k,--cache-type-v",
      "keys and values are kept alike here: --kv-cache-dtype int8 or fp8_e4m3 halves their memory"},

@@ -24,14 +24,14 @@ struct ServerOptions {
 void add_network_options(CLI::App& app, ServerOptions& options);
 // Defaults for requests that do not set these values.
 void add_default_options(CLI::App& app, RequestDefaults& defaults);
-// Certificates for connections to `peer`, under the names that `files` gives.
+// Certificates for connections to `peer`, under the option names in `files`.
 void add_tls_options(CLI::App& app, TlsFiles& files, const std::string& peer);
-// Where routers and workers find each other.
+// How routers and workers find each other.
 void add_etcd_options(CLI::App& app, EtcdConfig& etcd);
-// Traces and the log of requests.
+// Options of traces and of the request log.
 void add_message_options(CLI::App& app, ServerOptions& options);
 
-// In the log, if other machines may come in without a key.
+// Logs a warning if other machines can connect without a key.
 void warn_of_open_door(const ServerConfig& config);
 
 }  // namespace banyan::cli

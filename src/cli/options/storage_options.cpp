@@ -60,7 +60,7 @@ Status set_extras(const std::string& text, CacheStorageConfig& config) {
   return {};
 }
 
-// Of the host's memory under a device's.
+// Options of the host's memory below a device.
 void add_memory_options(CLI::App& app, StorageOptions& o, CacheStorageConfig& config) {
   app.add_option("--hicache-size", o.host_size_gb,
                  "GB of this machine's memory under a device's; refused where the cache lies in it "
@@ -81,7 +81,7 @@ void add_memory_options(CLI::App& app, StorageOptions& o, CacheStorageConfig& co
   }
 }
 
-// What a disk needs and nobody else may have.
+// Requirements of the disk store, and options that only it has.
 Status check_disk(const CacheStorageConfig& config) {
   std::string_view backend = config.backend;
   if (backend == "redis" && !config.directory.empty()) {
@@ -106,7 +106,7 @@ Status check_disk(const CacheStorageConfig& config) {
   return {};
 }
 
-// The address of a shared store; one of files that stands alone has a folder instead.
+// The address of a shared store. A file store that stands alone has a folder instead.
 Status check_shared(const CacheStorageConfig& config) {
   std::string_view backend = config.backend;
   bool redis = backend.ends_with("redis"), file = backend == "disk,file";
@@ -139,7 +139,7 @@ void add_storage_options(CLI::App& app, StorageOptions& o, EngineConfig& engine)
                  "share; redis: a server that speaks its protocol; disk,file or disk,redis: what "
                  "the disk lacks is read from the shared store")
       ->type_name("NAME");
-  // Of options that mean nothing without a backend.
+  // For options that have no effect without a backend.
   auto given = [&o](const std::string&) { o.given = true; };
   app.add_option("--hicache-storage-dir", config.directory,
                  "disk, file: the folder; made if need be. It holds readable prompts")

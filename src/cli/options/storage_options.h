@@ -1,4 +1,4 @@
-// Where cached prefixes are kept beyond memory, under SGLang's names.
+// Options of cache storage outside memory, under SGLang's names.
 #pragma once
 
 #include "banyan/config.h"
@@ -13,12 +13,12 @@ namespace banyan::cli {
 struct StorageOptions {
   bool enabled = false;
   double size_gb = 0, write_budget_gb = 0, host_size_gb = 0;
-  bool given = false;  // an option that means nothing without a backend
+  bool given = false;  // an option was given that needs a backend
 };
 
 void add_storage_options(CLI::App& app, StorageOptions& options, EngineConfig& config);
 
-// Carries the options into `config`, and says what is missing.
+// Copies the options into `config`; errors say what is missing.
 Status settle(const StorageOptions& options, EngineConfig& config);
 
 }  // namespace banyan::cli

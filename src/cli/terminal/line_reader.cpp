@@ -141,7 +141,7 @@ void redraw_resized(EditLine* editor) {
   el_wset(editor, EL_REFRESH);
 }
 
-// Written to by both handlers below; polled together with the keyboard.
+// Both handlers below write to it; it is polled together with the keyboard.
 int terminal_event = -1;  // an eventfd
 volatile std::sig_atomic_t was_stopped = 0;
 
@@ -160,8 +160,8 @@ void handle(int signal, void (*handler)(int)) {
   sigaction(signal, &action, nullptr);
 }
 
-// libedit handles each of these signals once a line, then restores the handler that was there
-// before its own. From then on ours do the work.
+// libedit handles each of these signals once per line, then restores the previous handler. From
+// then on our handlers do the work.
 void notice_terminal_changes() {
   if (terminal_event < 0) terminal_event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   handle(SIGWINCH, [](int) { wake_reader(); });
@@ -171,8 +171,8 @@ void notice_terminal_changes() {
   });
 }
 
-// The window has another size, or the program was stopped and a shell has used the terminal since.
-// libedit does not know that its mode is gone, so it is left and entered again.
+// The window was resized, or the program was stopped and a shell has used the terminal since.
+// libedit does not notice that its terminal mode was lost, so leave and enter it again.
 void take_terminal_back(EditLine* editor) {
   if (was_stopped != 0) {
     was_stopped = 0;

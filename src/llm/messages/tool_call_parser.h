@@ -31,7 +31,7 @@ class JsonExtent {
 
 class ToolCallParser {
  public:
-  // `tools` tells which arguments are strings, for formats that do not mark them.
+  // `tools` says which arguments are strings, for formats that do not mark them.
   ToolCallParser(const ToolCallFormat& format, std::vector<Tool> tools);
 
   void push(std::string_view text, MessageDelta& out);

@@ -50,7 +50,7 @@ class Speculation {
   // The call extended by `tokens`.
   static GenCall longer(GenCall call, int64_t tokens);
 
-  // Keeps the result of longer(call); `behind` bytes of it are in the state already.
+  // Keeps the result of longer(call); the state already has `behind` bytes of it.
   void keep(GenResult result, const GenCall& call, size_t behind);
   void forget() { kept_.reset(); }
   // The program's next text. Kept text that agrees is skipped; otherwise it is dropped.
